@@ -1,0 +1,68 @@
+// PipelineDocument: what is saved. It holds what the user wrote, right or wrong; lowering finds the problems.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/edit.h"
+#include "core/support/result.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+class PipelineDocument {
+ public:
+  const std::vector<DocumentInput>& inputs() const { return m_inputs; }
+  const std::vector<DocumentOp>& ops() const { return m_ops; }
+  const std::vector<Wire>& wires() const { return m_wires; }
+  const std::vector<DocumentOutput>& outputs() const { return m_outputs; }
+  /// Name to integer or expression, in file order.
+  const Json& symbols() const { return m_symbols; }
+  const Json& recipe() const { return m_recipe; }
+  /// {"rules": "all", "without": [...]}, or null.
+  const Json& fusion() const { return m_fusion; }
+  const std::vector<std::pair<std::string, Position>>& positions() const { return m_positions; }
+
+  const DocumentOp* findOp(std::string_view id) const;
+  const DocumentInput* findInput(std::string_view id) const;
+  const DocumentOutput* findOutput(std::string_view id) const;
+  bool idExists(std::string_view id) const;
+  /// "fc", "fc2", "fc3" ...: the first that is free.
+  std::string freeId(std::string_view stem) const;
+  /// A file of a newer major version: it can be looked at, not edited.
+  bool isReadOnly() const { return m_isReadOnly; }
+
+  /// Changes the document and returns the edit that undoes it, byte for byte. On an error nothing has changed.
+  Result<Edit> apply(const Edit& edit);
+
+  bool operator==(const PipelineDocument&) const = default;
+
+ private:
+  friend class DocumentReader;
+  friend class DocumentWriter;
+  friend class EditApplier;
+
+  std::vector<DocumentInput> m_inputs;
+  std::vector<DocumentOp> m_ops;
+  std::vector<Wire> m_wires;
+  std::vector<DocumentOutput> m_outputs;
+  Json m_symbols = Json::object();
+  Json m_recipe;
+  Json m_fusion;
+  std::vector<std::pair<std::string, Position>> m_positions;
+  // Unknown fields, by the object they stand in: "" (top), "pipeline", "view".
+  std::map<std::string, Json> m_extra;
+  int m_formatMinor = 0;
+  bool m_isReadOnly = false;
+};
+
+/// Removes an op together with its wires, outputs and position; `reconnect` joins its main input to its consumers.
+Edit removeOpWithWires(const PipelineDocument& document, std::string_view id, bool reconnect = false);
+
+/// Would this wire be legal? Refuses with a sentence: unknown port, taken input, a cycle (named).
+Verdict canConnect(const PipelineDocument& document, const Wire& wire);
+
+}  // namespace fuseline

@@ -1,0 +1,55 @@
+// The pipeline file: reading with every problem at once, and a deterministic writer.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/document.h"
+#include "core/graph/diagnostic.h"
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+/// Where in the text each part of a document stands: JSON pointer to line and column.
+struct SourceMap {
+  struct Place {
+    int line = 0;
+    int column = 0;
+  };
+  std::map<std::string, Place, std::less<>> places;
+  /// The place of the pointer or of its nearest enclosing object.
+  Place find(std::string_view pointer) const;
+};
+
+/// The document as far as it could be understood, and every problem found on the way. A malformed file gives an
+/// empty document and the error.
+struct LoadedDocument {
+  PipelineDocument document;
+  std::vector<Diagnostic> diagnostics;
+  SourceMap sourceMap;
+};
+
+LoadedDocument parseDocument(std::string_view text);
+/// Errors: the file cannot be read, or is larger than 64 MiB.
+Result<LoadedDocument> loadDocument(const std::filesystem::path& path);
+
+/// Deterministic: same document, same bytes. Two-space indent, LF, a trailing newline.
+std::string serialize(const PipelineDocument& document);
+/// Writes atomically: a temporary file beside it, then a rename.
+Result<void> saveDocument(const PipelineDocument& document, const std::filesystem::path& path);
+
+/// The JSON Schema (2020-12) of the pipeline file, built from the op catalog.
+Json pipelineSchema();
+
+/// The templates of `fuseline new`: name, sentence, document text.
+struct DocumentTemplate {
+  std::string name;
+  std::string summary;
+  std::string text;
+};
+const std::vector<DocumentTemplate>& documentTemplates();
+
+}  // namespace fuseline

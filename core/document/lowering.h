@@ -1,0 +1,41 @@
+// Lowering: from a document to a graph, with every problem as a diagnostic.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/document.h"
+#include "core/document/file_format.h"
+#include "core/graph/diagnostic.h"
+#include "core/graph/graph.h"
+#include "core/ops/catalog.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+struct LoweringOptions {
+  PassKind pass = PassKind::Training;
+  /// `--set SYMBOL=VALUE`: replaces the document's value.
+  std::map<std::string, std::int64_t> symbols;
+  const OperationCatalog* catalog = nullptr;  // nullptr: builtinOperations()
+};
+
+struct LoweredGraph {
+  /// Everything that could be inferred. Complete exactly if `diagnostics` has no error.
+  Graph graph;
+  std::vector<Diagnostic> diagnostics;
+};
+
+/// Finds, among others: unknown ops, attributes and ports, duplicate ids, missing or wrong attributes, bad
+/// expressions, integer overflow, unconnected inputs, two wires into one input, cycles, shapes that do not fit.
+/// With a source map the diagnostics carry line and column.
+LoweredGraph lower(const PipelineDocument& document, const LoweringOptions& options = {},
+                   const SourceMap* sourceMap = nullptr);
+
+/// An integer expression over symbols: numbers, names, + - * / and parentheses; division must be exact.
+/// Errors: a sentence with the column, an unknown symbol with the nearest known one, overflow of 64 bits.
+Result<std::int64_t> evaluateExpression(std::string_view text, const std::map<std::string, std::int64_t>& symbols);
+
+}  // namespace fuseline

@@ -1,0 +1,90 @@
+// OperationFuser: applies the rule book to a graph and records why each rule did or did not fit.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/fusion/rule.h"
+#include "core/graph/graph.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+enum class Phase { Forward, Backward };
+std::string_view phaseName(Phase phase);
+
+/// Asks a device: is there a kernel of this name for these ops? Keeps fusion free of backends.
+struct KernelQuery {
+  const Graph& graph;
+  std::string_view kernel;
+  Phase phase = Phase::Forward;
+  std::span<const NodeId> members;
+};
+using Capabilities = std::function<Verdict(const KernelQuery&)>;
+
+/// One entry of the forward or backward list: a basic op (rule is null) or a run of ops that execute as one.
+struct FusedOperation {
+  const FusionRule* rule = nullptr;
+  std::vector<NodeId> nodes;  // forward order
+
+  bool isFused() const { return rule != nullptr; }
+  /// The rule's name, or the op's own.
+  std::string name(const Graph& graph) const;
+};
+
+enum class Outcome { Fused, BrokenChain, OutsideUse, ConditionFailed, TakenByAnother, NoKernel, SwitchedOff };
+std::string_view outcomeName(Outcome outcome);
+
+/// What a fusion saves at least: bytes of memory traffic by the minimum-traffic model, and kernel launches.
+struct Saving {
+  std::int64_t bytes = 0;
+  std::int64_t launches = 0;
+};
+
+/// One rule tried at one place.
+struct Attempt {
+  const FusionRule* rule = nullptr;
+  std::vector<NodeId> nodes;     // what matched, from the first op on
+  std::size_t stepsMatched = 0;  // of rule->chain
+  Outcome outcome = Outcome::BrokenChain;
+  std::string explanation;  // a sentence with actual values
+  std::vector<Repair> repairs;
+  std::optional<Saving> saving;  // for full matches: what it saves or would save
+};
+
+struct FusionOptions {
+  RuleBook book = RuleBook::All;
+  /// "RULE" or "RULE@OP": switched off by the user.
+  std::vector<std::string> without;
+  Capabilities capabilities;           // empty: every kernel exists
+  const RuleCatalog* rules = nullptr;  // nullptr: builtinRules()
+};
+
+struct FusionReport {
+  /// In execution order. Joint fusions stand in both lists.
+  std::vector<FusedOperation> forward;
+  /// In forward order; executed back to front. Only ops that take part in backward.
+  std::vector<FusedOperation> backward;
+  std::vector<Attempt> attempts;
+  RuleBook book = RuleBook::All;
+};
+
+/// Errors: a `without` that names no rule (with the nearest one).
+Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options = {});
+
+/// Every op for itself: the baseline that fused plans are measured against.
+FusionReport unfused(const Graph& graph);
+
+/// Do both lists expand to exactly the graph's ops, each once, in an order that respects the wires?
+Verdict verifyExpansion(const Graph& graph, const FusionReport& report);
+
+/// "forward" and "backward" lists with their attempts, as a tree; as JSON; as Graphviz DOT.
+std::string toTree(const Graph& graph, const FusionReport& report);
+Json toJson(const Graph& graph, const FusionReport& report);
+std::string toDot(const Graph& graph, const FusionReport& report);
+
+}  // namespace fuseline

@@ -1,0 +1,107 @@
+// FusionRule: one fusion as data. A chain of ops, conditions as sentences with predicates, and what it becomes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/diagnostic.h"
+#include "core/graph/graph.h"
+#include "core/support/result.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+/// Joint rules replace forward and backward together and come first; the other two act on what they leave.
+enum class FusionPass { Joint, Forward, Backward };
+std::string_view passName(FusionPass pass);
+
+/// Te: what TransformerEngine itself does, decision for decision. Fuseline: what goes beyond it.
+enum class RuleOrigin { Te, Fuseline };
+std::string_view originName(RuleOrigin origin);
+
+/// Which chapters apply: `--rules te|all`.
+enum class RuleBook { Te, All };
+
+enum class Repeat { Once, Optional, OneOrMore };
+
+/// One step of a chain. It accepts an op that is named in `operations`, or for which `accepts` says yes.
+struct ChainStep {
+  std::string role;
+  std::vector<std::string> operations;
+  Repeat repeat = Repeat::Once;
+  std::function<bool(const Node&)> accepts;
+  /// How messages call the accepted ops when there is no list: "an elementwise op".
+  std::string acceptsText;
+
+  bool matches(const Node& node) const;
+  std::string description() const;
+};
+
+struct FusionRule;
+
+/// A run of ops that fits a rule's chain, in forward order.
+struct Match {
+  const Graph& graph;
+  const FusionRule& rule;
+  std::vector<NodeId> nodes;
+  std::vector<int> steps;  // for each node the index of its chain step
+
+  /// The first node in this role; nullptr when an optional step is empty.
+  const Node* role(std::string_view name) const;
+  const Node& node(std::size_t index) const { return graph.node(nodes[index]); }
+};
+
+struct Condition {
+  std::string sentence;  // "The extra input is added in place."
+  std::function<Verdict(const Match&)> holds;
+  /// The edits that would make it hold, if there are any.
+  std::function<std::vector<Repair>(const Match&)> repairs;
+};
+
+/// A tensor of one member of a match.
+struct MemberTensor {
+  int member = 0;
+  SavedTensor tensor;
+};
+
+/// A fusion. Contracts (checked for every rule by tests/conformance):
+///   forward:  same outputs within the format's tolerance; every tensor the ops save is produced, because the
+///             backward pass is fused independently;
+///   backward: reads only those saved tensors; same gradients;
+///   joint:    the forward and backward pair equals the unfused pair; it may keep less (see `saves`).
+struct FusionRule {
+  std::string name;
+  FusionPass pass = FusionPass::Forward;
+  RuleOrigin origin = RuleOrigin::Fuseline;
+  std::string summary;  // one sentence: what is saved and why it is legal
+  std::vector<ChainStep> chain;
+  std::vector<Condition> conditions;
+  /// Name of the kernel that a backend must have.
+  std::string becomes;
+  /// Joint rules only: what is kept for backward in place of the members' own contexts.
+  std::function<std::vector<MemberTensor>(const Match&)> saves;
+};
+
+/// The rule book: three ordered lists; order is priority.
+class RuleCatalog {
+ public:
+  void registerForwardFusion(FusionRule rule, bool prepend = false);
+  void registerBackwardFusion(FusionRule rule, bool prepend = false);
+  void registerForwardBackwardFusion(FusionRule rule, bool prepend = false);
+
+  const std::vector<std::shared_ptr<const FusionRule>>& rules(FusionPass pass) const;
+  std::vector<const FusionRule*> all() const;  // joint, forward, backward
+  const FusionRule* find(std::string_view name) const;
+
+ private:
+  void add(FusionPass pass, FusionRule rule, bool prepend);
+  std::vector<std::shared_ptr<const FusionRule>> m_rules[3];
+};
+
+const RuleCatalog& builtinRules();
+
+}  // namespace fuseline

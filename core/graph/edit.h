@@ -1,0 +1,142 @@
+// Edit: one change of a pipeline document, as a value that can be stored, inverted, merged and offered as a repair.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/support/json.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace fuseline {
+
+struct Position {
+  int x = 0;
+  int y = 0;
+  bool operator==(const Position&) const = default;
+};
+
+/// "norm.y" or, for a pipeline input, "x": an op id and a port, or an input id and no port.
+struct Endpoint {
+  std::string node;
+  std::string port;
+  bool operator==(const Endpoint&) const = default;
+  auto operator<=>(const Endpoint&) const = default;
+};
+std::string toString(const Endpoint& endpoint);
+Endpoint parseEndpoint(const std::string& text);
+
+struct Wire {
+  Endpoint from;
+  Endpoint to;
+  bool operator==(const Wire&) const = default;
+};
+
+/// The parts of a document. `extra` keeps fields this version does not know, to be written back in place.
+struct DocumentInput {
+  std::string id;
+  std::string dtype = "bf16";
+  Json shape = Json::array();  // integers, symbols or expressions
+  std::optional<bool> requiresGradient;
+  Json extra = Json::object();
+  bool operator==(const DocumentInput&) const = default;
+};
+
+struct DocumentOp {
+  std::string id;
+  std::string operation;
+  Json attributes = Json::object();  // as written; expressions stay expressions
+  Json extra = Json::object();
+  bool operator==(const DocumentOp&) const = default;
+};
+
+struct DocumentOutput {
+  std::string id;
+  Endpoint from;
+  Json extra = Json::object();
+  bool operator==(const DocumentOutput&) const = default;
+};
+
+struct EditGroup;
+
+/// `index` is the position in the document's list; -1 appends. Inverses carry exact indices, so that undo gives
+/// back the same bytes.
+struct AddOp {
+  DocumentOp op;
+  int index = -1;
+};
+struct RemoveOp {
+  std::string id;
+};  // its wires must be gone; removeOpWithWires() builds the group
+struct RenameOp {
+  std::string id;
+  std::string newId;
+};  // wires, outputs and positions follow
+struct SetAttribute {
+  std::string id;
+  std::string name;
+  Json value;
+  int index = -1;
+};  // null value removes it
+struct AddWire {
+  Wire wire;
+  int index = -1;
+};
+struct RemoveWire {
+  Wire wire;
+};
+struct AddInput {
+  DocumentInput input;
+  int index = -1;
+};
+struct RemoveInput {
+  std::string id;
+};
+struct ReplaceInput {
+  std::string id;
+  DocumentInput input;
+};  // wires follow a new id
+struct AddOutput {
+  DocumentOutput output;
+  int index = -1;
+};
+struct RemoveOutput {
+  std::string id;
+};
+struct ReplaceOutput {
+  std::string id;
+  DocumentOutput output;
+};
+struct MoveNode {
+  std::string id;
+  std::optional<Position> position;
+  int index = -1;
+};  // nullopt: automatic
+struct SetSymbol {
+  std::string name;
+  Json value;
+  int index = -1;
+};  // null removes it
+struct SetRecipe {
+  Json recipe;
+};  // null removes it
+struct SetFusion {
+  Json fusion;
+};  // null removes it
+
+using Edit =
+    std::variant<AddOp, RemoveOp, RenameOp, SetAttribute, AddWire, RemoveWire, AddInput, RemoveInput, ReplaceInput,
+                 AddOutput, RemoveOutput, ReplaceOutput, MoveNode, SetSymbol, SetRecipe, SetFusion, EditGroup>;
+
+/// Several edits that are one entry of the history. Applied in order, all or nothing.
+struct EditGroup {
+  std::string label;
+  std::vector<Edit> edits;
+};
+
+/// "Add RMSNorm", "Set fc1.bias": the text of the undo menu.
+std::string describe(const Edit& edit);
+
+}  // namespace fuseline

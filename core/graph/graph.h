@@ -1,0 +1,108 @@
+// Graph: an immutable DAG of basic ops in topological order, with a spec on every edge.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/operation.h"
+#include "core/support/result.h"
+#include "core/tensor/tensor_spec.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+/// Indices into Graph::nodes() and Graph::values(); -1 is "none". Node ids grow along the topological order.
+using NodeId = int;
+using ValueId = int;
+
+struct Use {
+  NodeId node = -1;
+  int slot = 0;
+};
+
+/// A tensor on an edge: a pipeline input or the output of a node.
+struct Value {
+  std::string name;  // "x" for an input, "norm.y" for a port
+  TensorSpec spec;
+  NodeId producer = -1;
+  int port = 0;
+  std::vector<Use> uses;
+  bool isOutput = false;  // read from outside as a pipeline output
+  bool needsGradient = false;
+};
+
+struct Node {
+  std::string id;     // "fc1", or "fc1.linear" for a part of composite fc1
+  std::string owner;  // the document's op it came from: "fc1"
+  const FusibleOperation* operation = nullptr;
+  Attributes attributes;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  std::vector<TensorSpec> parameters;
+  std::vector<TensorSpec> residuals;
+  /// What backward must produce. All false in a forward-only graph.
+  GradientNeeds needs;
+  /// What backward will read; empty when the node takes no part in backward.
+  OperationContext context;
+
+  bool takesPartInBackward() const { return needs.anyInput() || needs.anyParameter(); }
+  /// "fc1.weight": the name of a parameter in safetensors files.
+  std::string parameterName(int slot) const;
+};
+
+struct GraphOutput {
+  std::string name;
+  ValueId value = -1;
+};
+
+enum class PassKind { Forward, Training };
+
+class Graph {
+ public:
+  const std::vector<Node>& nodes() const { return m_nodes; }
+  const std::vector<Value>& values() const { return m_values; }
+  const std::vector<ValueId>& inputs() const { return m_inputs; }
+  const std::vector<GraphOutput>& outputs() const { return m_outputs; }
+  PassKind pass() const { return m_pass; }
+
+  const Node& node(NodeId id) const { return m_nodes[static_cast<std::size_t>(id)]; }
+  const Value& value(ValueId id) const { return m_values[static_cast<std::size_t>(id)]; }
+  /// -1 when there is none.
+  NodeId findNode(std::string_view id) const;
+  ValueId findValue(std::string_view name) const;
+  std::vector<TensorSpec> inputSpecs(NodeId id) const;
+  const TensorSpec& spec(NodeId id, OperandKind kind, int slot) const;
+
+ private:
+  friend class GraphBuilder;
+  std::vector<Node> m_nodes;
+  std::vector<Value> m_values;
+  std::vector<ValueId> m_inputs;
+  std::vector<GraphOutput> m_outputs;
+  PassKind m_pass = PassKind::Forward;
+};
+
+/// Builds a graph in topological order; infers specs as it goes.
+class GraphBuilder {
+ public:
+  ValueId addInput(std::string name, TensorSpec spec, bool requiresGradient = true);
+  /// Errors: what the op's infer refuses. Nothing is added then.
+  Result<NodeId> addNode(std::string id, std::string owner, const FusibleOperation& operation, Attributes attributes,
+                         std::vector<ValueId> inputs);
+  void addOutput(std::string name, ValueId value);
+  const Graph& partial() const { return m_graph; }
+
+  /// Training: decides which gradients are needed and runs every op's saveContext, once.
+  Graph finish(PassKind pass) &&;
+
+ private:
+  Graph m_graph;
+  std::vector<bool> m_requiresGradient;  // by position in m_graph.inputs()
+};
+
+/// One line an op: "norm = RMSNorm(x) -> y [512, 1024] bf16".
+std::string toString(const Graph& graph);
+
+}  // namespace fuseline

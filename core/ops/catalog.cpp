@@ -1,0 +1,86 @@
+// Builds and checks the op library.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/catalog.h"
+
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace ops {
+#define FUSELINE_CATALOG_ENTRY(name) FusibleOperation name();
+#include "core/ops/operations.inc"
+#undef FUSELINE_CATALOG_ENTRY
+}  // namespace ops
+
+namespace {
+
+Verdict checkComposite(const FusibleOperation& op) {
+  if (!op.forwardCompute && !op.saveContext && !op.backwardCompute && !op.elementwise) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("{}: a composite is only its expansion, but it also defines computations of its own.", op.name));
+}
+
+Verdict checkBasic(const FusibleOperation& op) {
+  if (!op.infer) return Verdict::no(fmt::format("{}: there is no infer function.", op.name));
+  if (op.inputs.empty() || op.outputs.empty())
+    return Verdict::no(fmt::format("{}: an op needs a main input and a main output.", op.name));
+  if (op.forwardCompute && !op.saveContext)
+    return Verdict::no(fmt::format("{}: forwardCompute is defined without saveContext; define both.", op.name));
+  if (op.saveContext && !op.forwardCompute)
+    return Verdict::no(fmt::format("{}: saveContext is defined without forwardCompute; define both.", op.name));
+  if (!op.forwardCompute || !op.backwardCompute)
+    return Verdict::no(fmt::format("{}: forwardCompute and backwardCompute are both needed.", op.name));
+  if (static_cast<bool>(op.elementwise.forward) != static_cast<bool>(op.elementwise.backward))
+    return Verdict::no(fmt::format("{}: the elementwise definition has only one direction.", op.name));
+  return Verdict::yes();
+}
+
+std::vector<FusibleOperation> listedOperations() {
+  return {
+#define FUSELINE_CATALOG_ENTRY(name) ops::name(),
+#include "core/ops/operations.inc"
+#undef FUSELINE_CATALOG_ENTRY
+  };
+}
+
+OperationCatalog makeBuiltin() {
+  Result<OperationCatalog> catalog = OperationCatalog::create(listedOperations());
+  if (!catalog) throw std::logic_error(catalog.error().message);
+  return std::move(*catalog);
+}
+
+}  // namespace
+
+Result<OperationCatalog> OperationCatalog::create(std::vector<FusibleOperation> operations) {
+  OperationCatalog catalog;
+  for (FusibleOperation& op : operations) {
+    if (catalog.find(op.name)) return Error{fmt::format("{}: two ops have this name.", op.name)};
+    const Verdict verdict = op.isComposite() ? checkComposite(op) : checkBasic(op);
+    if (!verdict) return Error{verdict.reason()};
+    catalog.m_operations.push_back(std::make_unique<const FusibleOperation>(std::move(op)));
+  }
+  return catalog;
+}
+
+const FusibleOperation* OperationCatalog::find(std::string_view name) const {
+  const auto found = std::ranges::find_if(m_operations, [&](const auto& op) { return op->name == name; });
+  return found == m_operations.end() ? nullptr : found->get();
+}
+
+std::string OperationCatalog::nearestName(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const auto& op : m_operations) names.push_back(op->name);
+  return nearest(name, names);
+}
+
+const OperationCatalog& builtinOperations() {
+  static const OperationCatalog catalog = makeBuiltin();
+  return catalog;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,192 @@
+// Composes elementwise programs from op definitions.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/elementwise.h"
+
+#include "core/ops/attributes.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+constexpr std::array kOpcodeNames = {"load", "const",   "add",  "sub",       "mul",  "div",      "max",
+                                     "min",  "less",    "neg",  "exp",       "log",  "sqrt",     "rsqrt",
+                                     "tanh", "sigmoid", "gelu", "gelu_grad", "silu", "silu_grad"};
+static_assert(kOpcodeNames.size() == static_cast<std::size_t>(Opcode::SiluGrad) + 1);
+
+constexpr std::array kKindNames = {"input",      "parameter", "output",       "residual",
+                                   "gradOutput", "gradInput", "gradParameter"};
+
+std::string toString(const Place& place) {
+  const std::string lane = place.lanes > 1 ? fmt::format("[{}/{}]", place.lane, place.lanes) : "";
+  return toString(place.operand) + (place.access == Access::Row ? ":row" : "") + lane;
+}
+
+std::string toString(const Instruction& instruction) {
+  if (instruction.opcode == Opcode::Load) return "load " + toString(instruction.place);
+  if (instruction.opcode == Opcode::Constant) return fmt::format("const {}", instruction.constant);
+  const std::string second = instruction.b >= 0 ? fmt::format(" %{}", instruction.b) : "";
+  return fmt::format("{} %{}{}", opcodeName(instruction.opcode), instruction.a, second);
+}
+
+}  // namespace
+
+std::string_view opcodeName(Opcode opcode) { return kOpcodeNames[static_cast<std::size_t>(opcode)]; }
+
+std::string toString(const OperandKey& key) {
+  return fmt::format("m{}.{}{}", key.member, kKindNames[static_cast<std::size_t>(key.kind)], key.slot);
+}
+
+std::string toString(const ElementwiseProgram& program) {
+  std::string text;
+  for (std::size_t i = 0; i < program.code.size(); ++i) text += fmt::format("%{} = {}\n", i, toString(program.code[i]));
+  for (const Store& store : program.stores) text += fmt::format("store {} %{}\n", toString(store.place), store.value);
+  for (const ColumnSum& sum : program.columnSums)
+    text += fmt::format("column_sum {} %{}\n", toString(sum.place), sum.value);
+  return text;
+}
+
+ElementwiseBuilder::ElementwiseBuilder(ElementwiseComposer& composer, int member, int lane, int lanes)
+    : m_composer(composer), m_member(member), m_lane(lane), m_lanes(lanes) {}
+
+Place ElementwiseBuilder::place(OperandKind kind, int slot, Access access, int lane) const {
+  const bool isGatedHalf = lane >= 0;
+  return {.operand = {.member = m_member, .kind = kind, .slot = slot},
+          .access = access,
+          .lane = isGatedHalf ? lane : m_lane,
+          .lanes = isGatedHalf ? 2 : m_lanes};
+}
+
+ValueIndex ElementwiseBuilder::input(int slot, int lane) {
+  return m_composer.load(place(OperandKind::Input, slot, Access::Full, lane));
+}
+
+ValueIndex ElementwiseBuilder::parameterRow(int slot) {
+  return m_composer.load(place(OperandKind::Parameter, slot, Access::Row, -1));
+}
+
+ValueIndex ElementwiseBuilder::gradOutput(int slot) {
+  return m_composer.load(place(OperandKind::GradOutput, slot, Access::Full, -1));
+}
+
+void ElementwiseBuilder::output(int slot, ValueIndex value) {
+  m_composer.store(place(OperandKind::Output, slot, Access::Full, -1), value);
+}
+
+void ElementwiseBuilder::gradInput(int slot, ValueIndex value, int lane) {
+  m_composer.store(place(OperandKind::GradInput, slot, Access::Full, lane), value);
+}
+
+void ElementwiseBuilder::gradParameterColumnSum(int slot, ValueIndex value) {
+  m_composer.columnSum(place(OperandKind::GradParameter, slot, Access::Row, -1), value);
+}
+
+ValueIndex ElementwiseBuilder::constant(double value) {
+  return m_composer.emit({.opcode = Opcode::Constant, .constant = value});
+}
+
+ValueIndex ElementwiseBuilder::add(ValueIndex a, ValueIndex b) {
+  if (m_composer.isZero(a)) return b;
+  if (m_composer.isZero(b)) return a;
+  return binary(Opcode::Add, a, b);
+}
+
+ValueIndex ElementwiseBuilder::mul(ValueIndex a, ValueIndex b) { return binary(Opcode::Mul, a, b); }
+
+ValueIndex ElementwiseBuilder::unary(Opcode opcode, ValueIndex a) {
+  return m_composer.emit({.opcode = opcode, .a = a});
+}
+
+ValueIndex ElementwiseBuilder::binary(Opcode opcode, ValueIndex a, ValueIndex b) {
+  return m_composer.emit({.opcode = opcode, .a = a, .b = b});
+}
+
+void ElementwiseComposer::link(OperandKey reader, OperandKey source) { m_links[reader] = source; }
+
+void ElementwiseComposer::setAbsent(OperandKey key) { m_absent.insert(key); }
+
+void ElementwiseComposer::setInternal(OperandKey key) { m_internal.insert(key); }
+
+OperandKey ElementwiseComposer::resolve(OperandKey key) const {
+  for (auto found = m_links.find(key); found != m_links.end(); found = m_links.find(key)) key = found->second;
+  return key;
+}
+
+bool ElementwiseComposer::isZero(ValueIndex value) const {
+  const Instruction& instruction = m_program.code[static_cast<std::size_t>(value)];
+  return instruction.opcode == Opcode::Constant && instruction.constant == 0.0;
+}
+
+ValueIndex ElementwiseComposer::load(const Place& place) {
+  Place source = place;
+  source.operand = resolve(place.operand);
+  if (m_absent.contains(source.operand)) return emit({.opcode = Opcode::Constant, .constant = 0.0});
+  if (const auto known = m_known.find({source.operand, source.lane}); known != m_known.end()) return known->second;
+  if (const auto loaded = m_loads.find(source); loaded != m_loads.end()) return loaded->second;
+  return m_loads[source] = emit({.opcode = Opcode::Load, .place = source});
+}
+
+ValueIndex ElementwiseComposer::emit(Instruction instruction) {
+  m_program.code.push_back(instruction);
+  return static_cast<ValueIndex>(m_program.code.size()) - 1;
+}
+
+void ElementwiseComposer::store(const Place& place, ValueIndex value) {
+  m_known[{place.operand, place.lane}] = value;
+  if (m_absent.contains(place.operand) || m_internal.contains(place.operand)) return;
+  m_program.stores.push_back({.value = value, .place = place});
+}
+
+void ElementwiseComposer::columnSum(const Place& place, ValueIndex value) {
+  if (!m_absent.contains(place.operand)) m_program.columnSums.push_back({.value = value, .place = place});
+}
+
+void ElementwiseComposer::append(int member, const ElementwiseDefinition& definition, const Attributes& attributes,
+                                 bool isBackward, int lanes) {
+  const auto& define = isBackward ? definition.backward : definition.forward;
+  for (int lane = 0; lane < lanes; ++lane) {
+    ElementwiseBuilder builder(*this, member, lane, lanes);
+    define(builder, attributes);
+  }
+}
+
+namespace {
+
+std::vector<bool> liveInstructions(const ElementwiseProgram& program) {
+  std::vector<bool> isLive(program.code.size(), false);
+  for (const Store& store : program.stores) isLive[static_cast<std::size_t>(store.value)] = true;
+  for (const ColumnSum& sum : program.columnSums) isLive[static_cast<std::size_t>(sum.value)] = true;
+  for (std::size_t i = program.code.size(); i-- > 0;) {
+    if (!isLive[i]) continue;
+    for (const ValueIndex operand : {program.code[i].a, program.code[i].b})
+      if (operand >= 0) isLive[static_cast<std::size_t>(operand)] = true;
+  }
+  return isLive;
+}
+
+}  // namespace
+
+ElementwiseProgram ElementwiseComposer::finish() {
+  const std::vector<bool> isLive = liveInstructions(m_program);
+  std::vector<ValueIndex> renumbered(m_program.code.size(), -1);
+  const auto moved = [&](ValueIndex old) { return old < 0 ? -1 : renumbered[static_cast<std::size_t>(old)]; };
+
+  ElementwiseProgram result;
+  for (std::size_t i = 0; i < m_program.code.size(); ++i) {
+    if (!isLive[i]) continue;
+    Instruction instruction = m_program.code[i];
+    instruction.a = moved(instruction.a);
+    instruction.b = moved(instruction.b);
+    renumbered[i] = static_cast<ValueIndex>(result.code.size());
+    result.code.push_back(instruction);
+  }
+  for (const Store& store : m_program.stores) result.stores.push_back({moved(store.value), store.place});
+  for (const ColumnSum& sum : m_program.columnSums) result.columnSums.push_back({moved(sum.value), sum.place});
+  return result;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,192 @@
+// The elementwise language: one small program says what an op does to each element, forward or backward.
+// Kernels (the CPU's strip engine, later device code) run programs; fusion concatenates them.
+//
+// A program runs on a grid of `rows x cols`. An operand is read or written per element (Access::Full), or as one
+// value a column, the same for every row (Access::Row). A gated op works on the grid of its output: its input is
+// twice as wide, and its left and right halves are the operand's lanes 0 and 1.
+// All arithmetic is float32; every store rounds once to the operand's dtype.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace fuseline {
+
+/// What a tensor is to one op. `slot` counts within the kind.
+enum class OperandKind : std::uint8_t { Input, Parameter, Output, Residual, GradOutput, GradInput, GradParameter };
+
+/// Names one tensor of one step: which of the step's ops, which kind, which slot.
+struct OperandKey {
+  int member = 0;
+  OperandKind kind = OperandKind::Input;
+  int slot = 0;
+
+  auto operator<=>(const OperandKey&) const = default;
+};
+
+/// Text for dumps and tests: "m0.input0".
+std::string toString(const OperandKey& key);
+
+enum class Opcode : std::uint8_t {
+  Load,
+  Constant,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Max,
+  Min,
+  Less,  // Less: a < b ? 1 : 0
+  Neg,
+  Exp,
+  Log,
+  Sqrt,
+  Rsqrt,
+  Tanh,
+  Sigmoid,
+  Gelu,
+  GeluGrad,  // tanh form and its derivative, te_ops 1.4
+  Silu,
+  SiluGrad,
+};
+
+std::string_view opcodeName(Opcode opcode);
+
+enum class Access : std::uint8_t { Full, Row };
+
+/// Where a value comes from or goes to. A two-lane operand is [rows, 2 * cols]; lane 1 starts at column `cols`.
+struct Place {
+  OperandKey operand;
+  Access access = Access::Full;
+  int lane = 0;
+  int lanes = 1;
+
+  auto operator<=>(const Place&) const = default;
+};
+
+/// Index of an instruction; its result is the value.
+using ValueIndex = int;
+
+struct Instruction {
+  Opcode opcode = Opcode::Constant;
+  ValueIndex a = -1;
+  ValueIndex b = -1;
+  double constant = 0.0;  // Constant
+  Place place;            // Load
+
+  bool operator==(const Instruction&) const = default;
+};
+
+/// Writes a value per element.
+struct Store {
+  ValueIndex value;
+  Place place;
+  bool operator==(const Store&) const = default;
+};
+
+/// Sums a value over all rows, in float32, into a [lanes * cols] operand.
+struct ColumnSum {
+  ValueIndex value;
+  Place place;
+  bool operator==(const ColumnSum&) const = default;
+};
+
+struct ElementwiseProgram {
+  std::vector<Instruction> code;
+  std::vector<Store> stores;
+  std::vector<ColumnSum> columnSums;
+
+  bool operator==(const ElementwiseProgram&) const = default;
+};
+
+/// One line an instruction; for tests and `fuseline fuse --stage`.
+std::string toString(const ElementwiseProgram& program);
+
+class ElementwiseComposer;
+
+/// What an op's definition writes its program with. Values are cheap handles; equal loads are shared.
+class ElementwiseBuilder {
+ public:
+  ElementwiseBuilder(ElementwiseComposer& composer, int member, int lane, int lanes);
+
+  // Operands of the op. `lane` selects a half of a gated op's wide tensor: 0 or 1; -1 means not gated.
+  ValueIndex input(int slot = 0, int lane = -1);
+  ValueIndex parameterRow(int slot = 0);
+  /// A forward input, read again by backward.
+  ValueIndex savedInput(int slot = 0, int lane = -1) { return input(slot, lane); }
+  /// A constant 0 when nothing downstream needs this output.
+  ValueIndex gradOutput(int slot = 0);
+
+  void output(int slot, ValueIndex value);
+  void gradInput(int slot, ValueIndex value, int lane = -1);
+  void gradParameterColumnSum(int slot, ValueIndex value);
+
+  ValueIndex constant(double value);
+  ValueIndex add(ValueIndex a, ValueIndex b);
+  ValueIndex mul(ValueIndex a, ValueIndex b);
+  ValueIndex unary(Opcode opcode, ValueIndex a);
+  ValueIndex binary(Opcode opcode, ValueIndex a, ValueIndex b);
+
+ private:
+  Place place(OperandKind kind, int slot, Access access, int lane) const;
+
+  ElementwiseComposer& m_composer;
+  int m_member;
+  int m_lane;
+  int m_lanes;
+};
+
+class Attributes;
+
+/// The elementwise definition of an op. A gated op reads input 0 as two lanes and has cols = half its width.
+struct ElementwiseDefinition {
+  std::function<void(ElementwiseBuilder&, const Attributes&)> forward;
+  std::function<void(ElementwiseBuilder&, const Attributes&)> backward;
+  bool isGated = false;
+
+  explicit operator bool() const { return static_cast<bool>(forward); }
+};
+
+/// Builds the program of one op or of a chain of ops.
+class ElementwiseComposer {
+ public:
+  /// Declares that `reader` is the same tensor as `source`: a value written to source is what reader reads.
+  void link(OperandKey reader, OperandKey source);
+  /// Declares that an operand does not exist: reads give 0, writes are dropped.
+  void setAbsent(OperandKey key);
+  /// Declares that a value written here is read by nobody outside: it is not stored.
+  void setInternal(OperandKey key);
+
+  /// Appends one op. `lanes` is 2 for an op whose tensors are twice as wide as the grid (it stands before a gated
+  /// op in forward order), else 1; its definition is then run once a lane.
+  void append(int member, const ElementwiseDefinition& definition, const Attributes& attributes, bool isBackward,
+              int lanes);
+
+  /// Removes what no store or sum needs, and returns the program.
+  ElementwiseProgram finish();
+
+ private:
+  friend class ElementwiseBuilder;
+  ValueIndex load(const Place& place);
+  ValueIndex emit(Instruction instruction);
+  void store(const Place& place, ValueIndex value);
+  void columnSum(const Place& place, ValueIndex value);
+  OperandKey resolve(OperandKey key) const;
+  bool isZero(ValueIndex value) const;
+
+  ElementwiseProgram m_program;
+  std::map<OperandKey, OperandKey> m_links;
+  std::set<OperandKey> m_absent;
+  std::set<OperandKey> m_internal;
+  std::map<std::tuple<OperandKey, int>, ValueIndex> m_known;
+  std::map<Place, ValueIndex> m_loads;
+};
+
+}  // namespace fuseline

@@ -1,0 +1,43 @@
+// Lookups on an op's definition.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/operation.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace fuseline {
+
+namespace {
+
+template <class Range>
+int indexByName(const Range& items, std::string_view name) {
+  const auto found = std::ranges::find_if(items, [&](const auto& item) { return item.name == name; });
+  return found == items.end() ? -1 : static_cast<int>(found - items.begin());
+}
+
+}  // namespace
+
+bool GradientNeeds::anyInput() const { return std::ranges::find(inputs, true) != inputs.end(); }
+
+bool GradientNeeds::anyParameter() const { return std::ranges::find(parameters, true) != parameters.end(); }
+
+bool SavedValues::has(SavedTensor key) const {
+  return std::ranges::any_of(m_tensors, [&](const auto& entry) { return entry.first == key; });
+}
+
+const ReferenceTensor& SavedValues::find(SavedTensor key) const {
+  const auto found = std::ranges::find_if(m_tensors, [&](const auto& entry) { return entry.first == key; });
+  assert(found != m_tensors.end() && "backward reads a tensor that saveContext did not name");
+  return *found->second;
+}
+
+int FusibleOperation::inputIndex(std::string_view port) const { return indexByName(inputs, port); }
+
+int FusibleOperation::outputIndex(std::string_view port) const { return indexByName(outputs, port); }
+
+const AttributeSpec* FusibleOperation::attribute(std::string_view attributeName) const {
+  const int index = indexByName(attributes, attributeName);
+  return index < 0 ? nullptr : &attributes[static_cast<std::size_t>(index)];
+}
+
+}  // namespace fuseline

@@ -1,0 +1,171 @@
+// BasicOperation: one op as data. Everything the product shows, checks, plans or runs about an op derives from it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/attributes.h"
+#include "core/ops/elementwise.h"
+#include "core/support/result.h"
+#include "core/tensor/tensor_spec.h"
+
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+/// An input or output. `shape` is the symbolic shape that help texts show, such as "[..., H]".
+struct Port {
+  std::string name;
+  std::string shape;
+  std::string help;
+};
+
+/// How a parameter starts: a constant, or uniform in [-bound, bound].
+struct Initialisation {
+  enum class Kind { Constant, Uniform } kind = Kind::Constant;
+  double value = 0.0;  // the constant, or the bound
+};
+
+struct ParameterSpec {
+  std::string name;
+  std::string shape;
+  std::string help;
+  std::function<Initialisation(const Attributes&, const TensorSpec&)> initialise;
+};
+
+/// What inference finds, in the order of the declared ports, parameters and residuals.
+struct OperationSpecs {
+  std::vector<TensorSpec> outputs;
+  std::vector<TensorSpec> parameters;
+  std::vector<TensorSpec> residuals;
+};
+
+/// Floating-point operations of one call; bytes follow from the specs.
+struct FlopCount {
+  std::int64_t forward = 0;
+  std::int64_t backward = 0;
+};
+
+/// A tensor in double precision, for the reference implementations only.
+struct ReferenceTensor {
+  Shape shape;
+  std::vector<double> values;
+
+  std::int64_t rows() const { return TensorSpec{.shape = shape}.rows(); }
+  std::int64_t cols() const { return shape.empty() ? 1 : shape.back(); }
+};
+
+struct ReferenceForward {
+  std::vector<ReferenceTensor> outputs;
+  std::vector<ReferenceTensor> residuals;
+};
+
+/// Gradients, one per input and one per parameter.
+struct ReferenceBackward {
+  std::vector<ReferenceTensor> inputs;
+  std::vector<ReferenceTensor> parameters;
+};
+
+/// Which gradients somebody needs.
+struct GradientNeeds {
+  std::vector<bool> inputs;
+  std::vector<bool> parameters;
+
+  bool anyInput() const;
+  bool anyParameter() const;
+};
+
+/// A tensor of an op that backward reads.
+struct SavedTensor {
+  OperandKind kind;  // Input, Parameter, Output or Residual
+  int slot = 0;
+  auto operator<=>(const SavedTensor&) const = default;
+};
+
+/// What backward may read: tensors by kind and slot, and small typed state. Written once, at planning time, from
+/// specs; compute code never writes it (TransformerEngine #2877, #3496).
+struct OperationContext {
+  std::vector<SavedTensor> tensors;
+  Attributes state;
+};
+
+struct SaveArguments {
+  const Attributes& attributes;
+  std::span<const TensorSpec> inputs;
+  const GradientNeeds& needs;
+};
+
+/// The saved tensors as the backward reference reads them.
+class SavedValues {
+ public:
+  void add(SavedTensor key, const ReferenceTensor& tensor) { m_tensors.emplace_back(key, &tensor); }
+  const ReferenceTensor& input(int slot = 0) const { return find({OperandKind::Input, slot}); }
+  const ReferenceTensor& parameter(int slot = 0) const { return find({OperandKind::Parameter, slot}); }
+  const ReferenceTensor& output(int slot = 0) const { return find({OperandKind::Output, slot}); }
+  const ReferenceTensor& residual(int slot = 0) const { return find({OperandKind::Residual, slot}); }
+  bool has(SavedTensor key) const;
+
+ private:
+  const ReferenceTensor& find(SavedTensor key) const;
+  std::vector<std::pair<SavedTensor, const ReferenceTensor*>> m_tensors;
+};
+
+/// One basic op of a composite's expansion, in chain order.
+struct ExpandedOperation {
+  std::string suffix;  // appended to the composite's id: "fc1" + "." + "bias"
+  std::string operation;
+  Attributes attributes;
+};
+
+/// An op as data. A basic op has the mathematics; a composite has only `expand` and vanishes when a document is
+/// lowered. The main input is inputs[0], the main output outputs[0]; the others are "extra" tensors.
+struct FusibleOperation {
+  std::string name;
+  std::string category;
+  std::string summary;  // one sentence
+  std::string formula;
+  std::string derivative;
+  std::string source;  // where the mathematics is from
+  /// Other words people search for ("relu", "fc", "residual").
+  std::vector<std::string> keywords;
+
+  std::vector<Port> inputs;
+  std::vector<ParameterSpec> parameters;
+  std::vector<Port> outputs;
+  std::vector<Port> residuals;
+  std::vector<AttributeSpec> attributes;
+
+  /// Shapes and dtypes of everything the op makes, or a sentence with both actual values.
+  std::function<Result<OperationSpecs>(const Attributes&, std::span<const TensorSpec> inputs)> infer;
+  std::function<FlopCount(const Attributes&, std::span<const TensorSpec> inputs)> flops;
+
+  /// Pure: inputs and parameters in, outputs and residuals out. Double precision, no rounding.
+  std::function<ReferenceForward(const Attributes&, std::span<const ReferenceTensor> inputs,
+                                 std::span<const ReferenceTensor> parameters)>
+      forwardCompute;
+  /// Names what backward will read, from specs alone.
+  std::function<OperationContext(const SaveArguments&)> saveContext;
+  /// Gradients from saved tensors. gradOutputs has one entry per output (zeros where nothing flows back).
+  std::function<ReferenceBackward(const Attributes&, const SavedValues&, std::span<const ReferenceTensor> gradOutputs)>
+      backwardCompute;
+
+  /// Set for ops that work element by element; backends then need no kernel of their own for them.
+  ElementwiseDefinition elementwise;
+
+  /// Set for composites.
+  std::function<std::vector<ExpandedOperation>(const Attributes&)> expand;
+
+  bool isComposite() const { return static_cast<bool>(expand); }
+  bool isElementwise() const { return static_cast<bool>(elementwise); }
+  int inputIndex(std::string_view port) const;   // -1 when there is none
+  int outputIndex(std::string_view port) const;  // -1 when there is none
+  const AttributeSpec* attribute(std::string_view name) const;
+};
+
+/// The return types of op files say which kind they define.
+using BasicOperation = FusibleOperation;
+using CompositeOperation = FusibleOperation;
+
+}  // namespace fuseline

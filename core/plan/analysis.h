@@ -1,0 +1,39 @@
+// Analysis: document to plan in one call. Pure, so that the window can run it on a snapshot on any thread.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/lowering.h"
+#include "core/fusion/fuser.h"
+#include "core/plan/plan.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+struct AnalysisOptions {
+  LoweringOptions lowering;
+  /// book and without are combined with the document's own "fusion" section: an option given here wins for the
+  /// book, the switched-off rules add up.
+  std::optional<RuleBook> book;
+  std::vector<std::string> without;
+  Capabilities capabilities;
+};
+
+struct Analysis {
+  LoweredGraph lowered;
+  FusionReport report;
+  /// Present exactly if the graph has no error.
+  std::optional<Plan> unfusedPlan;
+  std::optional<Plan> fusedPlan;
+
+  const Graph& graph() const { return lowered.graph; }
+  bool isRunnable() const { return fusedPlan.has_value(); }
+};
+
+/// A bad `without` becomes a diagnostic.
+Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options = {},
+                 const SourceMap* sourceMap = nullptr);
+
+}  // namespace fuseline

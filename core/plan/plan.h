@@ -1,0 +1,102 @@
+// Plan: steps, tensors and where they live. Made once from a fused graph; never changed.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/fusion/fuser.h"
+#include "core/fusion/step_operands.h"
+#include "core/graph/graph.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+enum class TensorRole {
+  Input,
+  Parameter,
+  Output,
+  Intermediate,
+  OutputGradient,
+  Gradient,
+  InputGradient,
+  ParameterGradient
+};
+
+/// A tensor of the plan. Views share their storage with the tensor they show.
+struct PlanTensor {
+  std::string name;  // "x", "fc1.weight", "norm:y", "grad.fc1.weight", "grad.norm:y"
+  TensorSpec spec;
+  TensorRole role = TensorRole::Intermediate;
+  int storage = -1;
+  bool isSaved = false;  // kept from forward for backward
+};
+
+/// A piece of memory. Persistent ones (inputs, parameters, their gradients, outputs) never share; the others share
+/// the arena by lifetime.
+struct Storage {
+  std::int64_t bytes = 0;
+  std::int64_t offset = 0;  // from the start of the plan's memory
+  int firstStep = 0;
+  int lastStep = 0;
+  bool isPersistent = false;
+};
+
+struct StepOperand {
+  OperandKey key;
+  int tensor = -1;  // index into Plan::tensors
+  OperandAccess access = OperandAccess::Read;
+};
+
+/// One launch. `nodes` are the graph's ops it came from, in forward order; empty for a gradient sum at a branch.
+struct Step {
+  std::string name;    // "fc1.linear", "ForwardLinearBiasGelu(fc1.linear, fc1.bias, act)"
+  std::string kernel;  // "BasicLinear", "elementwise", a rule's `becomes`, "accumulate"
+  std::string rule;    // empty for a basic op
+  Phase phase = Phase::Forward;
+  std::vector<NodeId> nodes;
+  std::vector<StepOperand> operands;
+  bool isView = false;  // nothing to do: its outputs are views of its inputs
+  std::int64_t flops = 0;
+  std::int64_t bytesRead = 0;
+  std::int64_t bytesWritten = 0;
+
+  const StepOperand* find(OperandKey key) const;
+};
+
+struct Plan {
+  std::vector<Step> steps;
+  std::vector<PlanTensor> tensors;
+  std::vector<Storage> storages;
+  std::int64_t persistentBytes = 0;
+  std::int64_t arenaBytes = 0;
+  /// Forward tensors that are kept until backward (parameters and inputs not counted).
+  std::int64_t savedForBackwardBytes = 0;
+
+  std::int64_t peakBytes() const { return persistentBytes + arenaBytes; }
+  std::int64_t numLaunches() const;
+  /// -1 when there is none.
+  int findTensor(std::string_view name) const;
+  const TensorSpec& spec(const StepOperand& operand) const {
+    return tensors[static_cast<std::size_t>(operand.tensor)].spec;
+  }
+};
+
+struct PlanOptions {
+  /// Every stored tensor gets its own memory, so that it can be dumped after a run.
+  bool keepIntermediates = false;
+};
+
+Plan makePlan(const Graph& graph, const FusionReport& report, const PlanOptions& options = {});
+
+/// One line a step, then the memory plan. Deterministic.
+std::string toString(const Plan& plan);
+
+/// The program of an elementwise step, or of the elementwise members [first, last) of a fused step (a GEMM's
+/// epilogue). In a backward step the members are composed back to front. What a member outside the range makes is
+/// loaded from that member's operand key.
+ElementwiseProgram composeProgram(const Graph& graph, const Step& step, int first = 0, int last = -1);
+
+}  // namespace fuseline

@@ -1,0 +1,97 @@
+// RunRecord: what a run measured, with the environment it was measured in. The "*.fuserun" file.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/stats.h"
+#include "core/support/json.h"
+#include "core/support/result.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+/// One step of one variant. samplesNs has one entry per instrumented round.
+struct StepRecord {
+  std::string name;
+  std::string rule;   // empty for a basic op
+  std::string phase;  // "forward" or "backward"
+  std::string kernel;
+  std::vector<std::string> ops;     // node ids, forward order
+  std::vector<std::string> owners;  // the document's op ids, without repeats
+  bool isView = false;
+  std::int64_t flops = 0;
+  std::int64_t bytes = 0;
+  std::vector<double> samplesNs;
+};
+
+struct VariantRecord {
+  std::string name;  // "unfused" or "fused"
+  std::vector<StepRecord> steps;
+  /// One per round, from a pass without per-step clocks: the headline.
+  std::vector<double> endToEndNs;
+  /// One per round, from the instrumented pass.
+  std::vector<double> instrumentedNs;
+  std::int64_t peakBytes = 0;
+  std::int64_t arenaBytes = 0;
+  std::int64_t savedForBackwardBytes = 0;
+  std::int64_t launches = 0;
+
+  const StepRecord* find(const std::string& stepName, const std::string& phase) const;
+};
+
+struct RunSettings {
+  std::string device = "cpu";
+  std::string pass = "train";  // or "forward"
+  std::string rules = "all";   // or "te"
+  std::string recipe = "none";
+  std::string timing = "host";
+  int warmup = 0;
+  int iterations = 0;  // rounds that were asked for; 0 means automatic
+  std::uint64_t seed = 0;
+  std::vector<std::pair<std::string, std::int64_t>> symbols;  // overrides
+};
+
+struct RunRecord {
+  std::string createdWith;  // program and version
+  std::string pipelineName;
+  std::string pipelineHash;  // of the document's bytes without its view
+  Json pipeline;             // embedded copy
+  RunSettings settings;
+  std::vector<std::pair<std::string, std::string>> environment;  // device, libraries, compiler, threads
+  std::vector<VariantRecord> variants;
+  bool isPartial = false;  // cancelled: what was measured until then
+
+  const VariantRecord* variant(const std::string& name) const;
+};
+
+Json toJson(const RunRecord& record);
+Result<RunRecord> runRecordFromJson(const Json& json);
+
+/// One row of the table that stands beside the graph: a fused op, and its basic ops one level deeper.
+struct ComparisonRow {
+  std::string label;
+  std::string phase;
+  int depth = 0;                    // 0: an entry of the fused plan; 1: a basic op beneath it
+  std::vector<std::string> owners;  // document ops, for synchronised selection
+  bool isFused = false;
+  bool isView = false;
+  SampleStats unfused;  // sum over the basic ops for depth 0
+  SampleStats fused;    // count 0 for depth 1: a part has no time of its own
+  RatioStats speedup;   // unfused / fused, depth 0 only
+  std::int64_t bytesSaved = 0;
+  std::int64_t launchesSaved = 0;
+};
+
+struct Comparison {
+  std::vector<ComparisonRow> rows;
+  ComparisonRow sum;  // over all steps
+  ComparisonRow endToEnd;
+};
+
+/// Needs both variants; with one only, the other column stays empty.
+Comparison compareVariants(const RunRecord& record);
+
+}  // namespace fuseline

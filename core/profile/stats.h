@@ -1,0 +1,33 @@
+// Statistics of repeated measurements: median and quartiles, never a bare mean.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+namespace fuseline {
+
+struct SampleStats {
+  double median = 0.0;
+  double lowerQuartile = 0.0;
+  double upperQuartile = 0.0;
+  double minimum = 0.0;
+  int count = 0;
+
+  /// Half the interquartile range over the median, in percent: the "± %" of tables.
+  double spreadPercent() const;
+};
+
+SampleStats summarize(std::span<const double> samples);
+
+/// The median of per-round ratios a[i] / b[i] and its bootstrap 95 % confidence interval.
+struct RatioStats {
+  double median = 1.0;
+  double low = 1.0;
+  double high = 1.0;
+  /// The interval excludes 1.
+  bool isSignificant() const { return low > 1.0 || high < 1.0; }
+};
+
+RatioStats compareRounds(std::span<const double> a, std::span<const double> b);
+
+}  // namespace fuseline

@@ -1,0 +1,86 @@
+// Backend: what a device must offer to run plans. Implemented in kernels/; handed to the executor by app/.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/plan.h"
+#include "core/support/result.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+struct DeviceInfo {
+  std::string id;            // "cpu", "cuda:0"
+  std::string name;          // "AMD EPYC 9755, 2 threads"
+  std::string architecture;  // "avx512_bf16", "sm_90"
+  std::int64_t memoryBytes = 0;
+  /// Facts for run files: library versions, instruction sets, drivers.
+  std::vector<std::pair<std::string, std::string>> details;
+};
+
+/// Device memory with an owner. The first touch has happened: no page fault is left for a timed loop.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  virtual std::byte* data() = 0;
+  virtual std::size_t sizeBytes() const = 0;
+};
+
+/// One step, compiled for a device.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// Scratch memory that run() may use; shared between steps.
+  virtual std::size_t workspaceBytes() const { return 0; }
+  /// operands: device pointers in the order of Step::operands, nullptr for an empty tensor. May be asynchronous;
+  /// Backend::synchronize waits.
+  virtual void run(std::span<std::byte* const> operands, std::byte* workspace) = 0;
+};
+
+struct CompileOptions {
+  /// Parameters are the same in every call (inference), so that packed copies may be kept between calls.
+  bool parametersAreConstant = false;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const DeviceInfo& device() const = 0;
+  /// Is there a kernel for these ops? The sentence says what is missing. Safe to call from several threads.
+  virtual Verdict supports(const KernelQuery& query) const = 0;
+  virtual Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
+                                                  const CompileOptions& options) = 0;
+  virtual Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) = 0;
+  virtual void upload(std::byte* device, std::span<const std::byte> host) = 0;
+  virtual void download(std::span<std::byte> host, const std::byte* device) = 0;
+  virtual void synchronize() = 0;
+};
+
+/// The Capabilities of a backend, for fuse().
+Capabilities capabilitiesOf(std::shared_ptr<const Backend> backend);
+
+/// A device that this build knows of, whether or not it can run here.
+struct DeviceStatus {
+  DeviceInfo info;
+  Verdict canRun = Verdict::yes();
+};
+
+/// The backends of this program. Filled by app/backends.cpp.
+class BackendRegistry {
+ public:
+  virtual ~BackendRegistry() = default;
+  virtual std::vector<DeviceStatus> devices() const = 0;
+  /// Errors (NoDevice): the device does not exist or cannot run, with the reason.
+  virtual Result<std::shared_ptr<Backend>> open(std::string_view deviceId) const = 0;
+};
+
+/// Runs every step through the ops' double-precision references. Slow and exact: the oracle of the tests, and the
+/// device "reference".
+std::shared_ptr<Backend> makeReferenceBackend();
+
+}  // namespace fuseline

@@ -1,0 +1,75 @@
+// Edit distance and value formatting.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+bool sameLetter(char a, char b) {
+  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+}
+
+std::string scaled(double value, double step, const char* const* units, std::size_t numUnits) {
+  std::size_t unit = 0;
+  while (std::abs(value) >= step && unit + 1 < numUnits) {
+    value /= step;
+    ++unit;
+  }
+  return unit == 0 && value == std::floor(value) ? fmt::format("{:.0f} {}", value, units[unit])
+                                                 : fmt::format("{:.3g} {}", value, units[unit]);
+}
+
+}  // namespace
+
+int editDistance(std::string_view a, std::string_view b) {
+  std::vector<int> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    int diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const int substituted = diagonal + (sameLetter(a[i], b[j]) ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substituted, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
+  const int kFar = static_cast<int>(name.size()) / 2 + 2;
+  int best = kFar;
+  std::string found;
+  for (const std::string& candidate : candidates) {
+    const int distance = editDistance(name, candidate);
+    if (distance >= best) continue;
+    best = distance;
+    found = candidate;
+  }
+  return found;
+}
+
+std::string formatBytes(std::int64_t bytes) {
+  static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  return scaled(static_cast<double>(bytes), 1024.0, kUnits.data(), kUnits.size());
+}
+
+std::string formatDuration(double nanoseconds) {
+  static constexpr std::array kUnits = {"ns", "us", "ms", "s"};
+  return scaled(nanoseconds, 1000.0, kUnits.data(), kUnits.size());
+}
+
+std::string formatFlops(double flops) {
+  static constexpr std::array kUnits = {"FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"};
+  return scaled(flops, 1000.0, kUnits.data(), kUnits.size());
+}
+
+}  // namespace fuseline

@@ -1,0 +1,25 @@
+// Small text helpers: nearest names for "did you mean", counts with units.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+/// Levenshtein distance, case-insensitive.
+int editDistance(std::string_view a, std::string_view b);
+
+/// The candidate nearest to `name`; empty when there are no candidates or none is near.
+std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
+
+/// "1.50 MiB".
+std::string formatBytes(std::int64_t bytes);
+/// "1.23 ms", "45.6 us".
+std::string formatDuration(double nanoseconds);
+/// "12.3 GFLOP".
+std::string formatFlops(double flops);
+
+}  // namespace fuseline

@@ -1,0 +1,112 @@
+// Element types, shapes and host tensors.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tensor/tensor.h"
+
+#include "core/numerics/bf16.h"
+#include "core/numerics/f16.h"
+
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+struct DTypeNames {
+  DType dtype;
+  std::string_view shortName;
+  std::string_view longName;
+};
+
+constexpr std::array kDTypes = {
+    DTypeNames{DType::F32, "f32", "float32"},
+    DTypeNames{DType::F16, "f16", "float16"},
+    DTypeNames{DType::BF16, "bf16", "bfloat16"},
+};
+
+template <class Bits, class Encode>
+void encodeWith(std::span<const double> values, std::byte* out, Encode encodeOne) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Bits bits = encodeOne(static_cast<float>(values[i]));
+    std::memcpy(out + i * sizeof(Bits), &bits, sizeof(Bits));
+  }
+}
+
+template <class Bits, class Decode>
+void decodeWith(const std::byte* in, std::span<double> values, Decode decodeOne) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Bits bits;
+    std::memcpy(&bits, in + i * sizeof(Bits), sizeof(Bits));
+    values[i] = static_cast<double>(decodeOne(bits));
+  }
+}
+
+}  // namespace
+
+std::string_view dtypeName(DType dtype) {
+  for (const DTypeNames& names : kDTypes)
+    if (names.dtype == dtype) return names.shortName;
+  return "?";
+}
+
+std::optional<DType> parseDType(std::string_view name) {
+  for (const DTypeNames& names : kDTypes)
+    if (name == names.shortName || name == names.longName) return names.dtype;
+  return std::nullopt;
+}
+
+std::int64_t numElements(const Shape& shape) {
+  std::int64_t product = 1;
+  for (const std::int64_t extent : shape) product *= extent;
+  return product;
+}
+
+std::int64_t TensorSpec::rows() const {
+  std::int64_t product = 1;
+  for (std::size_t i = 0; i + 1 < shape.size(); ++i) product *= shape[i];
+  return product;
+}
+
+std::string toString(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+std::string toString(const TensorSpec& spec) {
+  return fmt::format("{} {}", toString(spec.shape), dtypeName(spec.dtype));
+}
+
+void encode(std::span<const double> values, DType dtype, std::byte* out) {
+  switch (dtype) {
+    case DType::F32: return encodeWith<float>(values, out, [](float v) { return v; });
+    case DType::F16: return encodeWith<std::uint16_t>(values, out, floatToF16);
+    case DType::BF16: return encodeWith<std::uint16_t>(values, out, floatToBf16);
+  }
+}
+
+void decode(const std::byte* in, DType dtype, std::span<double> values) {
+  switch (dtype) {
+    case DType::F32: return decodeWith<float>(in, values, [](float v) { return v; });
+    case DType::F16: return decodeWith<std::uint16_t>(in, values, f16ToFloat);
+    case DType::BF16: return decodeWith<std::uint16_t>(in, values, bf16ToFloat);
+  }
+}
+
+Tensor Tensor::zeros(TensorSpec spec) {
+  const auto size = static_cast<std::size_t>(spec.bytes());
+  return {.spec = std::move(spec), .data = std::vector<std::byte>(size)};
+}
+
+Tensor Tensor::fromDoubles(TensorSpec spec, std::span<const double> values) {
+  Tensor tensor = zeros(std::move(spec));
+  encode(values, tensor.spec.dtype, tensor.data.data());
+  return tensor;
+}
+
+std::vector<double> Tensor::toDoubles() const {
+  std::vector<double> values(static_cast<std::size_t>(spec.numElements()));
+  decode(data.data(), spec.dtype, values);
+  return values;
+}
+
+}  // namespace fuseline

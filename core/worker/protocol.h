@@ -1,0 +1,67 @@
+// The worker protocol: one JSON object a line. Requests on standard input, events on standard output.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+#include "core/support/result.h"
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace fuseline {
+
+/// {"type":"run","id":1,"pipeline":"...","settings":{...},"variants":[...],"without":[...]}
+struct RunRequest {
+  int id = 0;
+  std::string pipelineText;
+  std::string pipelineName;
+  RunSettings settings;
+  std::vector<std::string> variants = {"unfused", "fused"};
+  std::vector<std::string> without;
+};
+/// {"type":"cancel","id":1}: the run stops between iterations and reports what it has.
+struct CancelRequest {
+  int id = 0;
+};
+struct DevicesRequest {
+  int id = 0;
+};
+struct QuitRequest {};
+using WorkerRequest = std::variant<RunRequest, CancelRequest, DevicesRequest, QuitRequest>;
+
+/// {"type":"hello","version":"...","protocol":1}
+struct HelloEvent {
+  std::string version;
+  int protocol = 1;
+};
+/// {"type":"progress","id":1,"stage":"measuring","done":3,"total":20}
+struct ProgressEvent {
+  int id = 0;
+  std::string stage;  // "preparing", "warming up", "measuring"
+  int done = 0;
+  int total = 0;
+};
+struct ResultEvent {
+  int id = 0;
+  RunRecord record;
+};
+struct ErrorEvent {
+  int id = 0;
+  Error error;
+};
+struct DevicesEvent {
+  int id = 0;
+  Json devices;
+};
+using WorkerEvent = std::variant<HelloEvent, ProgressEvent, ResultEvent, ErrorEvent, DevicesEvent>;
+
+/// One line without its newline.
+std::string encode(const WorkerRequest& request);
+std::string encode(const WorkerEvent& event);
+/// Errors: a sentence that says what is wrong with the line.
+Result<WorkerRequest> decodeRequest(std::string_view line);
+Result<WorkerEvent> decodeEvent(std::string_view line);
+
+}  // namespace fuseline
