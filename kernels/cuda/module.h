@@ -1,0 +1,39 @@
+// The door of the CUDA module: what a program finds in libfuseline_cuda.so after dlopen, and where it looks for it.
+// SPDX-License-Identifier: Apache-2.0
+// Programs include this header and nothing else of kernels/cuda; it names no CUDA type, so that it compiles everywhere.
+#pragma once
+
+#include "core/runtime/backend.h"
+
+namespace fuseline::cuda {
+
+/// Where the module lies, seen from the folder of the program: the same in a build tree and in an installation.
+inline constexpr const char* kModulePath = "../lib/fuseline/libfuseline_cuda.so";
+
+/// What both sides must agree on before a C++ object crosses the door: the number of the backend interface (add one when
+/// core/runtime/backend.h or anything that it includes changes) and the compiler. Compare as text.
+inline constexpr const char* kModuleHandshake = "fuseline backend interface 1, compiler " __VERSION__;
+
+/// Names and types of the entry points, for dlsym.
+inline constexpr const char* kHandshakeSymbol = "fuselineCudaHandshake";
+using Handshake = const char*();
+inline constexpr const char* kCreateRegistrySymbol = "fuselineCudaCreateRegistry";
+using CreateRegistry = BackendRegistry*();
+inline constexpr const char* kDestroyRegistrySymbol = "fuselineCudaDestroyRegistry";
+using DestroyRegistry = void(BackendRegistry*);
+
+}  // namespace fuseline::cuda
+
+extern "C" {
+
+/// kModuleHandshake as the module was compiled with it. Call it first; where it differs, call nothing else.
+__attribute__((visibility("default"))) const char* fuselineCudaHandshake();
+
+/// The devices of this machine. Never null, never throws, and works without a GPU or a driver: devices() then has one
+/// entry "cuda" whose verdict says why. The module must stay loaded as long as the registry or a backend from it lives.
+__attribute__((visibility("default"))) fuseline::BackendRegistry* fuselineCudaCreateRegistry();
+
+/// Ends a registry from fuselineCudaCreateRegistry; nullptr is allowed.
+__attribute__((visibility("default"))) void fuselineCudaDestroyRegistry(fuseline::BackendRegistry* registry);
+
+}  // extern "C"
