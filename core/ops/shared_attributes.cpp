@@ -1,0 +1,74 @@
+// Attributes and checks that several ops share.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/shared_attributes.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+constexpr double kLargestExtent = 1 << 24;
+
+}  // namespace
+
+AttributeSpec featuresAttribute(std::string name, std::string help) {
+  return {.name = std::move(name),
+          .type = AttributeType::Integer,
+          .minimum = 1,
+          .maximum = kLargestExtent,
+          .unit = "elements",
+          .help = std::move(help)};
+}
+
+AttributeSpec dtypeAttribute() {
+  return {.name = "dtype",
+          .type = AttributeType::Text,
+          .optional = true,
+          .choices = {"f32", "f16", "bf16"},
+          .help =
+              "Type of the op's parameters. Not set: that of the input x. (TransformerEngine's own default is the "
+              "framework's default dtype.)"};
+}
+
+AttributeSpec tensorParallelModeAttribute() {
+  return {.name = "tensor_parallel_mode",
+          .type = AttributeType::Text,
+          .defaultValue = std::string("none"),
+          .choices = {"none", "column", "row"},
+          .help =
+              "How the weight is split over ranks. With one rank, as here, no value changes: TransformerEngine "
+              "silently takes it as none. Fusion rules do read it, so the plan is that of the sharded model."};
+}
+
+AttributeSpec inPlaceAttribute(std::string help) {
+  return {.name = "in_place", .type = AttributeType::Boolean, .defaultValue = false, .help = std::move(help)};
+}
+
+DType parameterDType(const Attributes& attributes, const TensorSpec& input) {
+  if (!attributes.has("dtype")) return input.dtype;
+  return parseDType(attributes.text("dtype")).value_or(input.dtype);
+}
+
+DType promoted(DType a, DType b) { return a == b ? a : DType::F32; }
+
+std::optional<Error> checkLastAxis(std::string_view operation, std::string_view attribute, std::int64_t expected,
+                                   const TensorSpec& x) {
+  if (x.shape.empty())
+    return Error{
+        fmt::format("{}: {} is {}, but x is a scalar; it needs at least one axis.", operation, attribute, expected)};
+  if (x.cols() == expected) return std::nullopt;
+  return Error{
+      fmt::format("{}: {} is {}, but the last axis of x has {} elements.", operation, attribute, expected, x.cols())};
+}
+
+OperationContext saveNothing(const SaveArguments&) { return {}; }
+
+OperationContext saveInput(const SaveArguments& arguments) {
+  if (!arguments.needs.inputs[0]) return {};
+  return {.tensors = {{OperandKind::Input, 0}}};
+}
+
+}  // namespace fuseline

@@ -1,0 +1,36 @@
+// Attributes, shape checks and dtype rules that several ops share.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/operation.h"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+/// in_features, out_features. The maximum keeps every product of extents within 64 bits.
+AttributeSpec featuresAttribute(std::string name, std::string help);
+/// dtype of an op's parameters; unset means the dtype of its input.
+AttributeSpec dtypeAttribute();
+/// tensor_parallel_mode: none, column, row.
+AttributeSpec tensorParallelModeAttribute();
+AttributeSpec inPlaceAttribute(std::string help);
+
+/// The attribute `dtype` where it is set, else the input's.
+DType parameterDType(const Attributes& attributes, const TensorSpec& input);
+/// The dtype of a sum: the common one, else f32, as PyTorch promotes f16, bf16 and f32.
+DType promoted(DType a, DType b);
+
+/// An error unless the last axis of `x` has `expected` elements:
+/// "BasicLinear: in_features is 1024, but the last axis of x has 512 elements."
+std::optional<Error> checkLastAxis(std::string_view operation, std::string_view attribute, std::int64_t expected,
+                                   const TensorSpec& x);
+
+/// A context that keeps nothing: backward needs only the output gradient.
+OperationContext saveNothing(const SaveArguments& arguments);
+/// Keeps the main input, iff its gradient is needed.
+OperationContext saveInput(const SaveArguments& arguments);
+
+}  // namespace fuseline
