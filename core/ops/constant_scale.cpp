@@ -1,0 +1,67 @@
+// Multiplies by a number: y = x * scale.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/operation.h"
+#include "core/ops/reference_math.h"
+#include "core/ops/shared_attributes.h"
+
+namespace fuseline::ops {
+
+namespace {
+
+Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inputs) {
+  return OperationSpecs{.outputs = {inputs[0]}};
+}
+
+FlopCount flops(const Attributes&, std::span<const TensorSpec> inputs) {
+  return {.forward = inputs[0].numElements(), .backward = inputs[0].numElements()};
+}
+
+ReferenceTensor scaled(const ReferenceTensor& x, const Attributes& attributes) {
+  const double scale = attributes.real("scale");
+  return mapped(x, [scale](double value) { return value * scale; });
+}
+
+ReferenceForward forward(const Attributes& attributes, std::span<const ReferenceTensor> inputs,
+                         std::span<const ReferenceTensor>) {
+  return {.outputs = {scaled(inputs[0], attributes)}};
+}
+
+ReferenceBackward backward(const Attributes& attributes, const SavedValues&,
+                           std::span<const ReferenceTensor> gradOutputs) {
+  return {.inputs = {scaled(gradOutputs[0], attributes)}};
+}
+
+void defineForward(ElementwiseBuilder& e, const Attributes& attributes) {
+  e.output(0, e.mul(e.input(), e.constant(attributes.real("scale"))));
+}
+
+void defineBackward(ElementwiseBuilder& e, const Attributes& attributes) {
+  e.gradInput(0, e.mul(e.gradOutput(), e.constant(attributes.real("scale"))));
+}
+
+}  // namespace
+
+BasicOperation constant_scale() {
+  return {
+      .name = "ConstantScale",
+      .category = "Structure",
+      .summary = "Multiplies every element by a number.",
+      .formula = "y = x scale",
+      .derivative = "dx = dy scale",
+      .source = "TransformerEngine te.ops.ConstantScale",
+      .keywords = {"multiply", "alpha", "factor", "scalar"},
+      .inputs = {{"x", "[...]", "Any shape, scalars too."}},
+      .outputs = {{"y", "[...]", "The shape and dtype of x."}},
+      .attributes = {{.name = "scale",
+                      .type = AttributeType::Real,
+                      .help = "The factor, a number fixed with the pipeline."}},
+      .infer = infer,
+      .flops = flops,
+      .forwardCompute = forward,
+      .saveContext = saveNothing,
+      .backwardCompute = backward,
+      .elementwise = {.forward = defineForward, .backward = defineBackward},
+  };
+}
+
+}  // namespace fuseline::ops
