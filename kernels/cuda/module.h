@@ -10,8 +10,8 @@ namespace fuseline::cuda {
 /// Where the module lies, seen from the folder of the program: the same in a build tree and in an installation.
 inline constexpr const char* kModulePath = "../lib/fuseline/libfuseline_cuda.so";
 
-/// What both sides must agree on before a C++ object crosses the door: the number of the backend interface (add one when
-/// core/runtime/backend.h or anything that it includes changes) and the compiler. Compare as text.
+/// What both sides must agree on before a C++ object crosses the door: the number of the backend interface (add one
+/// when core/runtime/backend.h or anything that it includes changes) and the compiler. Compare as text.
 inline constexpr const char* kModuleHandshake = "fuseline backend interface 1, compiler " __VERSION__;
 
 /// Names and types of the entry points, for dlsym.

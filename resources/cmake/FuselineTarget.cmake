@@ -3,9 +3,12 @@
 
 function(fuseline_target target)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-                         # Aggregates are initialised by the fields that differ from their defaults.
-                         -Wno-missing-field-initializers)
+  # nvcc's generated host code does not live up to these, so .cu files get the ones that it does.
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow>
+    # Aggregates are initialised by the fields that differ from their defaults.
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
   if(FUSELINE_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${FUSELINE_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${FUSELINE_SANITIZE})

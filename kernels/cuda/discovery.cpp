@@ -1,0 +1,63 @@
+// Asks the CUDA runtime for its devices.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/discovery.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+namespace fuseline::cuda {
+namespace {
+
+/// An error here is an answer, not a failure: a machine without a driver reports one.
+DiscoveryFacts askRuntime() {
+  DiscoveryFacts facts;
+  const cudaError_t error = cudaGetDeviceCount(&facts.numDevices);
+  facts.errorCode = error;
+  facts.errorText = cudaGetErrorString(error);
+  if (error != cudaSuccess) facts.numDevices = 0;
+  if (cudaDriverGetVersion(&facts.driverVersion) != cudaSuccess) facts.driverVersion = 0;
+  if (cudaRuntimeGetVersion(&facts.runtimeVersion) != cudaSuccess) facts.runtimeVersion = CUDART_VERSION;
+  return facts;
+}
+
+std::vector<std::pair<std::string, std::string>> versionDetails(const DiscoveryFacts& facts) {
+  const std::string driver =
+      facts.driverVersion == 0 ? "none" : "supports CUDA " + formatCudaVersion(facts.driverVersion);
+  return {{"driver", driver}, {"CUDA runtime", formatCudaVersion(facts.runtimeVersion)}};
+}
+
+DeviceInfo describe(int device, const cudaDeviceProp& properties, const DiscoveryFacts& facts) {
+  DeviceInfo info{.id = fmt::format("cuda:{}", device),
+                  .name = properties.name,
+                  .architecture = fmt::format("sm_{}{}", properties.major, properties.minor),
+                  .memoryBytes = static_cast<std::int64_t>(properties.totalGlobalMem),
+                  .details = versionDetails(facts)};
+  info.details.emplace_back("compute capability", fmt::format("{}.{}", properties.major, properties.minor));
+  info.details.emplace_back("multiprocessors", fmt::format("{}", properties.multiProcessorCount));
+  info.details.emplace_back("L2 bytes", fmt::format("{}", properties.l2CacheSize));
+  return info;
+}
+
+DeviceStatus inspect(int device, const DiscoveryFacts& facts) {
+  cudaDeviceProp properties{};
+  const cudaError_t error = cudaGetDeviceProperties(&properties, device);
+  if (error == cudaSuccess)
+    return {.info = describe(device, properties, facts),
+            .canRun = Verdict::no("Kernels for CUDA are not in this version of Fuseline. Run on the device cpu.")};
+  return {.info = {.id = fmt::format("cuda:{}", device), .name = "CUDA device", .details = versionDetails(facts)},
+          .canRun = Verdict::no(fmt::format("The driver does not describe this GPU: {}.", cudaGetErrorString(error)))};
+}
+
+}  // namespace
+
+std::vector<DeviceStatus> discoverDevices() {
+  const DiscoveryFacts facts = askRuntime();
+  if (facts.numDevices == 0)
+    return {{.info = {.id = "cuda", .name = "NVIDIA GPU", .details = versionDetails(facts)},
+             .canRun = Verdict::no(explainNoDevice(facts))}};
+  std::vector<DeviceStatus> devices;
+  for (int device = 0; device < facts.numDevices; ++device) devices.push_back(inspect(device, facts));
+  return devices;
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,31 @@
+// Which CUDA devices this machine has, and why there is none.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/backend.h"
+
+#include <string>
+#include <vector>
+
+namespace fuseline::cuda {
+
+/// What the CUDA runtime said when it was asked for devices.
+struct DiscoveryFacts {
+  int errorCode = 0;      // a cudaError_t; 0 is success
+  std::string errorText;  // the runtime's own words
+  int numDevices = 0;
+  int driverVersion = 0;   // newest CUDA that the driver supports, as in 13000; 0: no driver
+  int runtimeVersion = 0;  // the CUDA that this module was built with
+};
+
+/// One sentence for a person: why these facts leave no device to run on, and what to do.
+std::string explainNoDevice(const DiscoveryFacts& facts);
+
+/// "13.0" from 13000.
+std::string formatCudaVersion(int version);
+
+/// The devices in the order of the runtime; exactly one entry "cuda" with its reason when there is none. Creates no
+/// CUDA context, so it costs no device memory.
+std::vector<DeviceStatus> discoverDevices();
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,49 @@
+// The entry points of the CUDA module, and the registry of the devices that it finds.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/module.h"
+
+#include "kernels/cuda/discovery.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace fuseline::cuda {
+namespace {
+
+/// Looks at the machine once, when it is made: devices do not come and go while a program runs.
+class CudaRegistry final : public BackendRegistry {
+ public:
+  CudaRegistry() : m_devices(discoverDevices()) {}
+
+  std::vector<DeviceStatus> devices() const override { return m_devices; }
+  Result<std::shared_ptr<Backend>> open(std::string_view deviceId) const override;
+
+ private:
+  std::vector<DeviceStatus> m_devices;
+};
+
+Error noSuchDevice(std::string_view deviceId, const std::vector<DeviceStatus>& devices) {
+  std::string known;
+  for (const DeviceStatus& device : devices) known += (known.empty() ? "" : ", ") + device.info.id;
+  return {fmt::format("Device '{}': there is none of this name; the CUDA module knows {}.", deviceId, known),
+          ErrorKind::NoDevice};
+}
+
+/// "cuda" means the first device.
+Result<std::shared_ptr<Backend>> CudaRegistry::open(std::string_view deviceId) const {
+  const std::string_view wanted = deviceId == "cuda" ? std::string_view(m_devices.front().info.id) : deviceId;
+  const auto found = std::ranges::find_if(m_devices, [&](const DeviceStatus& d) { return d.info.id == wanted; });
+  if (found == m_devices.end()) return noSuchDevice(deviceId, m_devices);
+  return Error{fmt::format("Device '{}' cannot run pipelines: {}", deviceId, found->canRun.reason()),
+               ErrorKind::NoDevice};
+}
+
+}  // namespace
+}  // namespace fuseline::cuda
+
+const char* fuselineCudaHandshake() { return fuseline::cuda::kModuleHandshake; }
+
+fuseline::BackendRegistry* fuselineCudaCreateRegistry() { return new fuseline::cuda::CudaRegistry(); }
+
+void fuselineCudaDestroyRegistry(fuseline::BackendRegistry* registry) { delete registry; }

@@ -1,0 +1,25 @@
+# Enables the CUDA language where nvcc is found; leaves CMAKE_CUDA_COMPILER empty where it is not.
+# SPDX-License-Identifier: Apache-2.0
+include(CheckLanguage)
+find_program(FUSELINE_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+if(FUSELINE_NVCC AND NOT CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_COMPILER ${FUSELINE_NVCC})
+endif()
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 90a 100a)
+endif()
+
+check_language(CUDA)
+if(CMAKE_CUDA_COMPILER)
+  enable_language(CUDA)
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  # CMake 3.25 does not know that nvcc 13 has this dialect.
+  foreach(kind STANDARD EXTENSION)
+    if(NOT CMAKE_CUDA20_${kind}_COMPILE_OPTION)
+      set(CMAKE_CUDA20_${kind}_COMPILE_OPTION "-std=c++20")
+    endif()
+  endforeach()
+else()
+  message(STATUS "CUDA: no nvcc found, so the CUDA module is left out.")
+endif()
