@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# Checks the head of every source and the README.md of every folder of core/ and kernels/.
+# SPDX-License-Identifier: Apache-2.0
+"""check_files.py ROOT: exit status 1 when a head or a README.md of the tree at ROOT is missing or malformed."""
+
+import itertools
+import pathlib
+import sys
+
+CODE_FOLDERS = (".ci", "app", "core", "kernels", "resources", "tests", "ui")
+COMMENT_MARKS = {".h": "//", ".cpp": "//", ".cu": "//", ".cuh": "//", ".py": "#", ".sh": "#", ".cmake": "#"}
+SPDX = "SPDX-License-Identifier: Apache-2.0"
+README_LABELS = ("# ", "- Purpose: ", "- May include: ", "- Must not know: ")
+
+
+def comment_mark(path):
+    """How a comment begins in this file; None for what is not a source. A script named "run" has no suffix."""
+    return "#" if path.name == "run" else COMMENT_MARKS.get(path.suffix)
+
+
+def head_offence(path):
+    mark = comment_mark(path)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if lines and lines[0].startswith("#!"):
+        lines = lines[1:]
+    if not lines or not lines[0].startswith(mark + " ") or len(lines[0]) < len(mark) + 10 or SPDX in lines[0]:
+        return "the first line does not say what the file is for"
+    head = itertools.takewhile(lambda line: line.startswith(mark), lines)
+    if f"{mark} {SPDX}" not in head:
+        return f'the comment at the top has no line "{mark} {SPDX}"'
+    if path.suffix in (".h", ".cuh") and "#pragma once" not in lines:
+        return "a header without #pragma once"
+    return None
+
+
+def readme_offence(folder):
+    readme = folder / "README.md"
+    if not readme.is_file():
+        return "has no README.md"
+    lines = readme.read_text(encoding="utf-8").splitlines()
+    if len(lines) != 5:
+        return f"has a README.md of {len(lines)} lines, expected 5"
+    for label in README_LABELS:
+        if not any(line.startswith(label) and len(line) > len(label) for line in lines):
+            return f'has a README.md without a line that begins with "{label}"'
+    return None
+
+
+def source_files(root):
+    for name in CODE_FOLDERS:
+        for path in sorted((root / name).rglob("*")):
+            if path.is_file() and comment_mark(path) and "__pycache__" not in path.parts:
+                yield path
+
+
+def library_folders(root):
+    """Every folder below core/ and kernels/ that holds a file."""
+    for layer in ("core", "kernels"):
+        for path in sorted((root / layer).rglob("*")):
+            if path.is_dir() and any(entry.is_file() for entry in path.iterdir()):
+                yield path
+
+
+def check(root):
+    """All offences below root, and how many files were looked at."""
+    files, folders = list(source_files(root)), list(library_folders(root))
+    found = [(path, head_offence(path)) for path in files] + [(path, readme_offence(path)) for path in folders]
+    return [f"{path.relative_to(root).as_posix()}: {words}" for path, words in found if words], len(files)
+
+
+def main():
+    offences, num_files = check(pathlib.Path(sys.argv[1]))
+    print("\n".join(offences))
+    print(f"{num_files} sources, {len(offences)} offences.")
+    return 1 if offences or num_files == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# Checks that no source includes what its layer must not know. Prints every offence with file, line and rule.
+# SPDX-License-Identifier: Apache-2.0
+"""check_layers.py ROOT: exit status 1 when the tree at ROOT breaks the dependency rule."""
+
+import pathlib
+import re
+import sys
+
+SOURCE_SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
+LAYERS = ("core", "kernels", "ui", "app", "tests")
+
+# Within core: a folder may include itself and what stands before it.
+CORE_ORDER = (
+    "support", "numerics", "tensor", "ops", "graph", "document", "quant",
+    "fusion", "plan", "profile", "runtime", "worker", "export",
+)
+
+QT = r"Q[A-Za-z]|Qt[A-Za-z0-9]*/|ui_.*\.h$|moc_.*"
+CUDA = r"cuda|cublas|curand|cupti|nccl|nvrtc|nvtx|nvToolsExt|nvml|cooperative_groups|driver_types|mma\.h"
+CPU_LIBRARIES = r"oneapi/|dnnl|hwy/|omp\.h|immintrin"
+COMMAND_LINE = r"CLI/"
+
+# (files, what they must not include, the rule in words). First column: a prefix of the path.
+RULES = (
+    ("core/", rf"^(kernels|ui|app|tests)/", "core knows no kernels, ui, app or tests"),
+    ("core/", rf"^({QT})", "core knows no Qt"),
+    ("core/", rf"^({CUDA})", "core knows no CUDA"),
+    ("core/", rf"^({CPU_LIBRARIES})", "core knows no kernel library"),
+    ("core/", rf"^({COMMAND_LINE})", "core knows no command line"),
+    ("kernels/", r"^(ui|app|tests)/", "kernels know no ui, app or tests"),
+    ("kernels/", rf"^({QT})", "kernels know no Qt"),
+    ("kernels/", rf"^({COMMAND_LINE})", "kernels know no command line"),
+    ("kernels/cpu/", rf"^({CUDA}|kernels/cuda/)", "the CPU kernels know no CUDA"),
+    ("kernels/cuda/", rf"^({CPU_LIBRARIES}|kernels/cpu/)", "the CUDA kernels know no CPU kernels"),
+    ("kernels/cuda/device/", r"^(?!kernels/cuda/device/|core/numerics/)(core|kernels)/",
+     "device headers include only kernels/cuda/device and core/numerics"),
+    ("ui/", r"^(kernels|app|tests)/", "ui knows no kernels, app or tests"),
+    ("ui/", rf"^({CUDA}|{CPU_LIBRARIES})", "ui knows no device library"),
+    ("ui/", rf"^({COMMAND_LINE})", "ui knows no command line"),
+    ("app/cli/", rf"^({QT}|ui/)", "the program fuseline links no Qt"),
+    ("app/backends", rf"^({QT}|ui/|{CUDA})", "the backends of a program need neither Qt nor CUDA"),
+    ("app/", r"^tests/", "no program includes tests"),
+)
+
+INCLUDE = re.compile(r'^\s*#\s*include(?:_next)?\s*([<"])([^>"]+)[>"]')
+
+
+def sources(root):
+    for layer in LAYERS:
+        for path in sorted((root / layer).rglob("*")):
+            if path.suffix in SOURCE_SUFFIXES and path.is_file():
+                yield path.relative_to(root).as_posix(), path
+
+
+def includes(path):
+    """Line number, bracket and name of every include."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match[1], match[2]
+
+
+def core_folder(name):
+    parts = name.split("/")
+    return parts[1] if len(parts) > 2 and parts[0] == "core" else None
+
+
+def order_offence(source, included):
+    here, there = core_folder(source), core_folder(included)
+    if here is None or there is None:
+        return None
+    for folder in (here, there):
+        if folder not in CORE_ORDER:
+            return f"core/{folder} has no place in the order of core; give it one in tests/architecture/check_layers.py"
+    if CORE_ORDER.index(there) > CORE_ORDER.index(here):
+        return f"core/{here} stands below core/{there} and must not know it"
+    return None
+
+
+def path_offence(bracket, included):
+    """Quoted includes are written from the root of the project, so that the layer can be read off them."""
+    if bracket == '"' and not included.startswith(tuple(f"{layer}/" for layer in LAYERS)):
+        return "a quoted include is written from the root of the project"
+    return None
+
+
+def offences_of(source, bracket, included):
+    candidates = [path_offence(bracket, included), order_offence(source, included)]
+    candidates += [words for prefix, pattern, words in RULES if source.startswith(prefix) and re.match(pattern, included)]
+    return [words for words in candidates if words]
+
+
+def check(root):
+    """All offences below root, and how many includes were looked at."""
+    offences, num_includes = [], 0
+    for source, path in sources(root):
+        for number, bracket, included in includes(path):
+            num_includes += 1
+            for words in offences_of(source, bracket, included):
+                offences.append(f"{source}:{number}: includes {included}: {words}")
+    return offences, num_includes
+
+
+def main():
+    offences, num_includes = check(pathlib.Path(sys.argv[1]))
+    print("\n".join(offences))
+    print(f"{num_includes} includes, {len(offences)} against the dependency rule.")
+    return 1 if offences or num_includes == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# Shows that the architecture checks can fail: every rule is broken once, in a tree made for it.
+# SPDX-License-Identifier: Apache-2.0
+
+import pathlib
+import tempfile
+import unittest
+
+import check_files
+import check_layers
+
+HEAD = "// Says what this file is for.\n// SPDX-License-Identifier: Apache-2.0\n#pragma once\n"
+README = "# core/plan: plans\n\n- Purpose: plans.\n- May include: std.\n- Must not know: devices.\n"
+
+
+def in_tree(check, files):
+    """What a check says about a tree of these files: name -> text."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return check(root)[0]
+
+
+class Layers(unittest.TestCase):
+    def offences(self, source, include):
+        return in_tree(check_layers.check, {source: HEAD + f"#include {include}\n"})
+
+    def assert_refused(self, source, include, words):
+        found = self.offences(source, include)
+        self.assertEqual(1, len([line for line in found if words in line]), found)
+        self.assertIn(f"{source}:4:", found[0])
+
+    def test_refuses_every_forbidden_include(self):
+        for source, include, words in (
+            ("core/plan/a.h", "<QString>", "core knows no Qt"),
+            ("core/plan/a.h", "<QtCore/qstring.h>", "core knows no Qt"),
+            ("core/plan/a.h", "<cuda_runtime.h>", "core knows no CUDA"),
+            ("core/plan/a.cpp", '"kernels/cpu/cpu_backend.h"', "core knows no kernels"),
+            ("core/plan/a.cpp", '"ui/main_window.h"', "core knows no kernels, ui"),
+            ("core/plan/a.cpp", '"app/backends.h"', "core knows no kernels, ui, app"),
+            ("core/plan/a.cpp", "<dnnl.hpp>", "core knows no kernel library"),
+            ("core/plan/a.cpp", "<oneapi/dnnl/dnnl.hpp>", "core knows no kernel library"),
+            ("core/plan/a.cpp", "<hwy/highway.h>", "core knows no kernel library"),
+            ("core/plan/a.cpp", "<CLI/CLI.hpp>", "core knows no command line"),
+            ("kernels/cpu/a.cpp", "<QWidget>", "kernels know no Qt"),
+            ("kernels/cpu/a.cpp", '"ui/main_window.h"', "kernels know no ui"),
+            ("kernels/cpu/a.cpp", '"app/backends.h"', "kernels know no ui, app"),
+            ("kernels/cpu/a.cpp", "<cuda_bf16.h>", "the CPU kernels know no CUDA"),
+            ("kernels/cpu/a.cpp", '"kernels/cuda/module.h"', "the CPU kernels know no CUDA"),
+            ("kernels/cuda/a.cu", '"kernels/cpu/cpu_backend.h"', "the CUDA kernels know no CPU kernels"),
+            ("kernels/cuda/device/a.cuh", '"core/tensor/dtype.h"', "device headers include only"),
+            ("kernels/cuda/device/a.cuh", '"kernels/cuda/module.h"', "device headers include only"),
+            ("ui/canvas/a.cpp", '"kernels/cpu/cpu_backend.h"', "ui knows no kernels"),
+            ("ui/canvas/a.cpp", '"app/backends.h"', "ui knows no kernels, app"),
+            ("ui/canvas/a.cpp", "<cuda_runtime.h>", "ui knows no device library"),
+            ("app/cli/run.cpp", "<QCoreApplication>", "fuseline links no Qt"),
+            ("app/cli/run.cpp", '"ui/session/session.h"', "fuseline links no Qt"),
+            ("app/backends.cpp", "<cuda_runtime.h>", "neither Qt nor CUDA"),
+            ("app/designer/main.cpp", '"tests/support/builders.h"', "no program includes tests"),
+            ("core/plan/a.cpp", '"plan.h"', "written from the root"),
+            ("core/plan/a.cpp", '"../ops/catalog.h"', "written from the root"),
+        ):
+            with self.subTest(source=source, include=include):
+                self.assert_refused(source, include, words)
+
+    def test_refuses_every_step_up_within_core(self):
+        order = check_layers.CORE_ORDER
+        for low, here in enumerate(order):
+            for there in order[low + 1:]:
+                with self.subTest(here=here, there=there):
+                    self.assert_refused(f"core/{here}/a.h", f'"core/{there}/b.h"', f"stands below core/{there}")
+
+    def test_refuses_a_folder_without_a_place_in_the_order(self):
+        self.assert_refused("core/plan/a.h", '"core/helpers/b.h"', "core/helpers has no place")
+
+    def test_accepts_what_the_rule_allows(self):
+        for source, include in (
+            ("core/plan/a.h", '"core/fusion/fuser.h"'),
+            ("core/plan/a.h", '"core/plan/plan.h"'),
+            ("core/fusion/rules/a.cpp", '"core/fusion/rule.h"'),
+            ("core/plan/a.h", "<vector>"),
+            ("core/plan/a.h", "<fmt/format.h>"),
+            ("kernels/cpu/a.cpp", "<oneapi/dnnl/dnnl.hpp>"),
+            ("kernels/cuda/a.cpp", "<cuda_runtime_api.h>"),
+            ("kernels/cuda/device/a.cuh", '"core/numerics/bf16.h"'),
+            ("ui/canvas/a.cpp", "<QGraphicsScene>"),
+            ("app/designer/main.cpp", '"ui/main_window.h"'),
+            ("app/backends.cpp", '"kernels/cuda/module.h"'),
+        ):
+            with self.subTest(source=source, include=include):
+                self.assertEqual([], self.offences(source, include))
+
+    def test_looks_into_conditional_and_indented_includes(self):
+        text = HEAD + "#if defined(X)\n  #  include <QString>\n#endif\n"
+        self.assertEqual(1, len(in_tree(check_layers.check, {"core/plan/a.h": text})))
+
+    def test_ignores_includes_in_comments(self):
+        self.assertEqual([], in_tree(check_layers.check, {"core/plan/a.h": HEAD + "// #include <QString>\n"}))
+
+
+class Files(unittest.TestCase):
+    def offences(self, name, text):
+        return in_tree(check_files.check, {name: text, "core/plan/README.md": README})
+
+    def test_accepts_good_heads(self):
+        script = HEAD.replace("//", "#").replace("#pragma once\n", "")
+        for name, text in (
+            ("core/plan/a.h", HEAD),
+            ("tests/run", "#!/usr/bin/env bash\n" + script),
+            ("resources/cmake/A.cmake", script),
+        ):
+            with self.subTest(name=name):
+                self.assertEqual([], self.offences(name, text))
+
+    def test_refuses_bad_heads(self):
+        first, spdx, once = HEAD.splitlines(keepends=True)
+        for text, words in (
+            ("", "first line"),
+            (spdx + once, "first line"),
+            ("#pragma once\n" + first + spdx, "first line"),
+            (first + once, "no line"),
+            (first + spdx.replace("Apache-2.0", "MIT") + once, "no line"),
+            (first + once + spdx, "no line"),
+            (first + spdx, "without #pragma once"),
+        ):
+            with self.subTest(text=text):
+                found = self.offences("core/plan/a.h", text)
+                self.assertEqual(1, len(found), found)
+                self.assertIn(words, found[0])
+
+    def test_refuses_a_folder_without_a_readme(self):
+        found = self.offences("kernels/cpu/a.h", HEAD)
+        self.assertEqual(["kernels/cpu: has no README.md"], found)
+
+    def test_refuses_a_readme_of_another_form(self):
+        for text, words in (
+            (README + "More.\n", "6 lines"),
+            (README.replace("- Purpose: ", "- Purpose:"), "- Purpose: "),
+            (README.replace("Must not know", "Knows"), "- Must not know: "),
+        ):
+            with self.subTest(text=text):
+                found = in_tree(check_files.check, {"core/plan/README.md": text})
+                self.assertEqual(1, len(found), found)
+                self.assertIn(words, found[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
