@@ -1,4 +1,4 @@
-// Which tensors an entry of the forward or backward list reads and writes, seen from outside.
+// What an entry of the forward or backward list reads and writes, seen from outside, and its elementwise program.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,34 +6,57 @@
 
 #include <cstdint>
 #include <set>
-#include <tuple>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace fuseline {
 
 enum class OperandAccess { Read, Write };
 
-/// A tensor that backward keeps: of which node, which one.
-using SavedKey = std::tuple<NodeId, SavedTensor>;
-
-/// Everything the backward entries of a report will read from the forward pass.
-std::set<SavedKey> savedTensors(const Graph& graph, const FusionReport& report);
-/// What one backward entry reads from the forward pass.
-std::vector<MemberTensor> savedReads(const Graph& graph, const FusedOperation& entry);
-
 struct OperandUse {
   OperandKey key;
   OperandAccess access = OperandAccess::Read;
 };
 
-/// Operands of a forward entry. Outputs that nobody outside reads and nobody saves are left out: they never exist.
-std::vector<OperandUse> forwardOperands(const Graph& graph, const FusedOperation& entry,
-                                        const std::set<SavedKey>& saved);
-/// Operands of a backward entry: saved tensors and output gradients in, input and parameter gradients out.
-std::vector<OperandUse> backwardOperands(const Graph& graph, const FusedOperation& entry);
+/// An output that needs no memory of its own: it is the same tensor as `source`.
+struct ViewOperand {
+  OperandKey view;
+  OperandKey source;
+};
 
-/// Minimum traffic of an entry in bytes: each outside operand once. Pure views cost nothing.
-std::int64_t trafficBytes(const Graph& graph, const FusedOperation& entry, Phase phase,
-                          const std::set<SavedKey>& saved);
+/// The outside of an entry. What is neither here nor a view never exists.
+struct EntryOperands {
+  std::vector<OperandUse> operands;
+  std::vector<ViewOperand> views;
+
+  /// Nothing to launch: every output is a view.
+  bool isView() const;
+};
+
+/// Forward tensors that backward reads. Parameters are not listed: they are there anyway.
+struct SavedSet {
+  std::set<ValueId> values;
+  std::set<std::pair<NodeId, int>> residuals;
+};
+
+/// What one backward entry reads from the forward pass.
+std::vector<MemberTensor> savedReads(const Graph& graph, const FusedOperation& entry);
+/// What all backward entries together read from the forward pass.
+SavedSet savedTensors(const Graph& graph, std::span<const FusedOperation> backward);
+
+/// Inputs and parameters in; outputs that somebody outside reads, or that backward keeps, out.
+EntryOperands forwardOperands(const Graph& graph, const FusedOperation& entry, const SavedSet& saved);
+/// Saved tensors and output gradients in; input and parameter gradients out.
+EntryOperands backwardOperands(const Graph& graph, const FusedOperation& entry);
+
+/// Minimum traffic in bytes: every outside tensor once.
+std::int64_t trafficBytes(const Graph& graph, const FusedOperation& entry, const EntryOperands& operands);
+
+/// Composes the elementwise members in [first, last) of an entry. A backward program runs the members back to
+/// front. Outputs that are not among `present` are not stored; gradients that are not among them are absent. What a
+/// member outside the range makes is loaded from that member's own key.
+ElementwiseProgram composeMembers(const Graph& graph, std::span<const NodeId> nodes, Phase phase,
+                                  const std::set<OperandKey>& present, int first, int last);
 
 }  // namespace fuseline

@@ -142,7 +142,8 @@ void ElementwiseComposer::store(const Place& place, ValueIndex value) {
 }
 
 void ElementwiseComposer::columnSum(const Place& place, ValueIndex value) {
-  if (!m_absent.contains(place.operand)) m_program.columnSums.push_back({.value = value, .place = place});
+  if (m_absent.contains(place.operand) || m_internal.contains(place.operand)) return;
+  m_program.columnSums.push_back({.value = value, .place = place});
 }
 
 void ElementwiseComposer::append(int member, const ElementwiseDefinition& definition, const Attributes& attributes,

@@ -50,7 +50,9 @@ struct StepOperand {
   OperandAccess access = OperandAccess::Read;
 };
 
-/// One launch. `nodes` are the graph's ops it came from, in forward order; empty for a gradient sum at a branch.
+/// One launch. An elementwise step may be given the same memory for an input that nobody needs afterwards and an
+/// output of the same spec: kernels must load an element before they store it. `nodes` are the graph's ops it came
+/// from, in forward order; empty for a gradient sum at a branch.
 struct Step {
   std::string name;    // "fc1.linear", "ForwardLinearBiasGelu(fc1.linear, fc1.bias, act)"
   std::string kernel;  // "BasicLinear", "elementwise", a rule's `becomes`, "accumulate"
@@ -58,7 +60,8 @@ struct Step {
   Phase phase = Phase::Forward;
   std::vector<NodeId> nodes;
   std::vector<StepOperand> operands;
-  bool isView = false;  // nothing to do: its outputs are views of its inputs
+  /// Nothing to do: its outputs are views of its inputs.
+  bool isView = false;
   std::int64_t flops = 0;
   std::int64_t bytesRead = 0;
   std::int64_t bytesWritten = 0;

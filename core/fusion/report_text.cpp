@@ -1,0 +1,139 @@
+// A fusion report as a tree, as JSON and as Graphviz DOT.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/support/text.h"
+
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+std::vector<std::string> idsOf(const Graph& graph, const std::vector<NodeId>& nodes) {
+  std::vector<std::string> ids;
+  for (const NodeId id : nodes) ids.push_back(graph.node(id).id);
+  return ids;
+}
+
+std::string entryText(const Graph& graph, const FusedOperation& entry) {
+  const std::string ids = fmt::format("{}", fmt::join(idsOf(graph, entry.nodes), " + "));
+  if (!entry.isFused()) return fmt::format("{} ({})", ids, entry.name(graph));
+  return fmt::format("[{}]  {} ({}, {})", ids, entry.rule->name, passName(entry.rule->pass),
+                     originName(entry.rule->origin));
+}
+
+std::string listText(const Graph& graph, std::string_view title, const std::vector<FusedOperation>& list) {
+  std::string text = fmt::format("{} ({} entries, {} ops)\n", title, list.size(),
+                                 std::accumulate(list.begin(), list.end(), std::size_t{0},
+                                                 [](std::size_t sum, const auto& e) { return sum + e.nodes.size(); }));
+  for (std::size_t i = 0; i < list.size(); ++i)
+    text += fmt::format("{} {}\n", i + 1 == list.size() ? "└─" : "├─", entryText(graph, list[i]));
+  return text;
+}
+
+std::string savingText(const std::optional<Saving>& saving) {
+  if (!saving) return "";
+  const std::string launches =
+      saving->launches == 0 ? "" : fmt::format(" and {} launch{}", saving->launches, saving->launches == 1 ? "" : "es");
+  return fmt::format("  saves {}{} (model)", formatBytes(saving->bytes), launches);
+}
+
+std::string attemptText(const Graph& graph, const Attempt& attempt) {
+  const std::string head = fmt::format("{:<28} {:<9} {}", attempt.rule->name, passName(attempt.rule->pass),
+                                       fmt::join(idsOf(graph, attempt.nodes), " + "));
+  const bool isFused = attempt.outcome == Outcome::Fused;
+  const std::string body =
+      isFused ? savingText(attempt.saving) : fmt::format("  {}: {}", outcomeName(attempt.outcome), attempt.explanation);
+  return fmt::format("  {} {}{}\n", isFused ? "✓" : "·", head, body);
+}
+
+Json toJson(const std::optional<Saving>& saving) {
+  if (!saving) return nullptr;
+  return {{"bytes", saving->bytes}, {"launches", saving->launches}};
+}
+
+Json listJson(const Graph& graph, const std::vector<FusedOperation>& list) {
+  Json json = Json::array();
+  for (const FusedOperation& entry : list)
+    json.push_back({{"name", entry.name(graph)},
+                    {"rule", entry.isFused() ? Json(entry.rule->name) : Json(nullptr)},
+                    {"ops", idsOf(graph, entry.nodes)}});
+  return json;
+}
+
+Json attemptJson(const Graph& graph, const Attempt& attempt) {
+  Json repairs = Json::array();
+  for (const Repair& repair : attempt.repairs) repairs.push_back(repair.label);
+  return {{"rule", attempt.rule->name},
+          {"pass", passName(attempt.rule->pass)},
+          {"ops", idsOf(graph, attempt.nodes)},
+          {"stepsMatched", attempt.stepsMatched},
+          {"outcome", outcomeName(attempt.outcome)},
+          {"explanation", attempt.explanation},
+          {"repairs", repairs},
+          {"saving", toJson(attempt.saving)}};
+}
+
+/// A label inside double quotes.
+std::string dotQuoted(std::string text) {
+  for (std::size_t at = 0; (at = text.find_first_of("\"\\", at)) != std::string::npos; at += 2)
+    text.insert(at, 1, '\\');
+  return "\"" + text + "\"";
+}
+
+std::string dotCluster(const Graph& graph, const FusedOperation& entry, std::size_t index, std::string_view style) {
+  std::string text = fmt::format("  subgraph cluster_{}_{} {{\n    label={}; style={};\n",
+                                 phaseName(entry.rule->pass == FusionPass::Backward ? Phase::Backward : Phase::Forward),
+                                 index, dotQuoted(entry.rule->name), style);
+  for (const std::string& id : idsOf(graph, entry.nodes)) text += fmt::format("    {};\n", dotQuoted(id));
+  return text + "  }\n";
+}
+
+std::string dotEdges(const Graph& graph, const Value& value) {
+  std::string text;
+  const std::string from = value.producer < 0 ? value.name : graph.node(value.producer).id;
+  for (const Use& use : value.uses)
+    text += fmt::format("  {} -> {} [label={}];\n", dotQuoted(from), dotQuoted(graph.node(use.node).id),
+                        dotQuoted(toString(value.spec)));
+  return text;
+}
+
+}  // namespace
+
+std::string toTree(const Graph& graph, const FusionReport& report) {
+  std::string text = listText(graph, "forward", report.forward);
+  if (graph.pass() == PassKind::Training)
+    text += listText(graph, "backward, executed from last to first", report.backward);
+  text += "attempts\n";
+  for (const Attempt& attempt : report.attempts) text += attemptText(graph, attempt);
+  return text;
+}
+
+Json toJson(const Graph& graph, const FusionReport& report) {
+  Json attempts = Json::array();
+  for (const Attempt& attempt : report.attempts) attempts.push_back(attemptJson(graph, attempt));
+  return {{"rules", report.book == RuleBook::Te ? "te" : "all"},
+          {"forward", listJson(graph, report.forward)},
+          {"backward", listJson(graph, report.backward)},
+          {"attempts", attempts}};
+}
+
+std::string toDot(const Graph& graph, const FusionReport& report) {
+  std::string text = "digraph pipeline {\n  rankdir=LR; node [shape=box];\n";
+  for (const Node& node : graph.nodes())
+    text += fmt::format("  {} [label={}];\n", dotQuoted(node.id), dotQuoted(node.id + "\n" + node.operation->name));
+  for (const Value& value : graph.values()) text += dotEdges(graph, value);
+  for (const GraphOutput& output : graph.outputs()) {
+    const NodeId producer = graph.value(output.value).producer;
+    const std::string from = producer < 0 ? graph.value(output.value).name : graph.node(producer).id;
+    text += fmt::format("  {} -> {};\n", dotQuoted(from), dotQuoted("output " + output.name));
+  }
+  for (std::size_t i = 0; i < report.forward.size(); ++i)
+    if (report.forward[i].isFused()) text += dotCluster(graph, report.forward[i], i, "rounded");
+  return text + "}\n";
+}
+
+}  // namespace fuseline

@@ -1,0 +1,89 @@
+// Conditions that several rules share.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/rules/conditions.h"
+
+#include <fmt/format.h>
+
+namespace fuseline::rules {
+
+namespace {
+
+Repair setAttribute(const Node& node, const std::string& name, Json value) {
+  return {.label = fmt::format("Set {}.{} to {}", node.owner, name, value.dump()),
+          .edit = SetAttribute{.id = node.owner, .name = name, .value = std::move(value)}};
+}
+
+const TensorSpec& outputSpec(const Match& match, const Node& node) {
+  return match.graph.value(node.outputs.front()).spec;
+}
+
+}  // namespace
+
+Condition linearModeIsNot(std::string role, std::string mode) {
+  return {.sentence = fmt::format("The linear is not {}-parallel.", mode),
+          .holds =
+              [role, mode](const Match& match) {
+                const Node& linear = *match.role(role);
+                if (linear.attributes.text("tensor_parallel_mode") != mode) return Verdict::yes();
+                return Verdict::no(
+                    fmt::format("{} is {}-parallel: communication has to follow its GEMM before anything else "
+                                "can use the result.",
+                                linear.id, mode));
+              },
+          .repairs =
+              [role](const Match& match) {
+                return std::vector{setAttribute(*match.role(role), "tensor_parallel_mode", "none")};
+              }};
+}
+
+Condition inPlaceIs(std::string role, bool expected) {
+  return {.sentence = expected ? "The op works in place." : "The op does not work in place.",
+          .holds =
+              [role, expected](const Match& match) {
+                const Node& node = *match.role(role);
+                if (node.attributes.boolean("in_place") == expected) return Verdict::yes();
+                return Verdict::no(fmt::format("{} has in_place {}; this fusion needs it {}.", node.id,
+                                               expected ? "off" : "on", expected ? "on" : "off"));
+              },
+          .repairs =
+              [role, expected](const Match& match) {
+                return std::vector{setAttribute(*match.role(role), "in_place", expected)};
+              }};
+}
+
+Condition weightIs16Bit(std::string role) {
+  return {
+      .sentence = "The weight is f16 or bf16.",
+      .holds =
+          [role](const Match& match) {
+            const Node& node = *match.role(role);
+            const DType dtype = node.parameters.front().dtype;
+            if (dtype != DType::F32) return Verdict::yes();
+            return Verdict::no(
+                fmt::format("{} has an f32 weight; TransformerEngine fuses the bias only into GEMMs with "
+                            "16-bit weights.",
+                            node.id));
+          },
+      .repairs = [role](const Match& match) { return std::vector{setAttribute(*match.role(role), "dtype", "bf16")}; }};
+}
+
+Condition sameDType(std::string roleA, std::string roleB) {
+  return {.sentence = "Both ops work in the same dtype.",
+          .holds =
+              [roleA, roleB](const Match& match) {
+                const Node& a = *match.role(roleA);
+                const Node& b = *match.role(roleB);
+                const DType dtypeA = outputSpec(match, a).dtype;
+                const DType dtypeB = outputSpec(match, b).dtype;
+                if (dtypeA == dtypeB) return Verdict::yes();
+                return Verdict::no(fmt::format("{} gives {} and {} gives {}; one pass over memory needs one dtype.",
+                                               a.id, dtypeName(dtypeA), b.id, dtypeName(dtypeB)));
+              },
+          .repairs =
+              [roleA, roleB](const Match& match) {
+                const std::string dtype(dtypeName(outputSpec(match, *match.role(roleA)).dtype));
+                return std::vector{setAttribute(*match.role(roleB), "dtype", dtype)};
+              }};
+}
+
+}  // namespace fuseline::rules

@@ -1,0 +1,21 @@
+// The residual added and the sum normalised in one pass over the rows.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/rules/conditions.h"
+
+namespace fuseline::rules {
+
+FusionRule forward_add_norm() {
+  return {
+      .name = "ForwardAddNorm",
+      .pass = FusionPass::Forward,
+      .origin = RuleOrigin::Fuseline,
+      .summary = "The residual is added while a row is in cache, and the same row is normalised before it leaves.",
+      .chain = {{.role = "add", .operations = {"AddExtraInput"}},
+                {.role = "save", .operations = {"MakeExtraOutput"}, .repeat = Repeat::Optional},
+                {.role = "norm", .operations = {"RMSNorm", "LayerNorm"}}},
+      .conditions = {sameDType("add", "norm")},
+      .becomes = "add_norm",
+  };
+}
+
+}  // namespace fuseline::rules

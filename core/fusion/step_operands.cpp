@@ -1,0 +1,272 @@
+// Derives operands from the graph's wires, and finds outputs that are views.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/step_operands.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace fuseline {
+
+namespace {
+
+int memberOf(std::span<const NodeId> nodes, NodeId id) {
+  const auto found = std::ranges::find(nodes, id);
+  return found == nodes.end() ? -1 : static_cast<int>(found - nodes.begin());
+}
+
+/// Is the value read by anybody but the entry's own nodes?
+bool isReadOutside(const Value& value, std::span<const NodeId> nodes) {
+  return value.isOutput ||
+         std::ranges::any_of(value.uses, [&](const Use& use) { return memberOf(nodes, use.node) < 0; });
+}
+
+/// Does a gradient of the value arrive from outside the entry?
+bool hasOutsideGradient(const Graph& graph, const Value& value, std::span<const NodeId> nodes) {
+  return value.isOutput || std::ranges::any_of(value.uses, [&](const Use& use) {
+           return memberOf(nodes, use.node) < 0 &&
+                  graph.node(use.node).needs.inputs[static_cast<std::size_t>(use.slot)];
+         });
+}
+
+std::set<OperandKey> keysOf(const std::vector<OperandUse>& operands) {
+  std::set<OperandKey> keys;
+  for (const OperandUse& use : operands) keys.insert(use.key);
+  return keys;
+}
+
+bool isElementwise(const Graph& graph, NodeId id) { return graph.node(id).operation->isElementwise(); }
+
+const TensorSpec& specOf(const Graph& graph, std::span<const NodeId> nodes, const OperandKey& key) {
+  return graph.spec(nodes[static_cast<std::size_t>(key.member)], key.kind, key.slot);
+}
+
+/// Finds stores that only repeat a tensor which exists anyway: a loaded one, or one stored before.
+class ViewFinder {
+ public:
+  ViewFinder(const Graph& graph, std::span<const NodeId> nodes, const std::set<OperandKey>& present)
+      : m_graph(graph), m_nodes(nodes), m_present(present) {}
+
+  std::vector<ViewOperand> find(const ElementwiseProgram& program) {
+    std::vector<ViewOperand> views;
+    for (const Store& store : program.stores) {
+      if (store.place.lanes != 1) continue;
+      const auto source = sourceOf(program, store);
+      if (source && hasSameSpec(*source, store.place.operand))
+        views.push_back({store.place.operand, *source});
+      else
+        m_firstStore.try_emplace(store.value, store.place.operand);
+    }
+    return views;
+  }
+
+ private:
+  std::optional<OperandKey> sourceOf(const ElementwiseProgram& program, const Store& store) const {
+    const Instruction& instruction = program.code[static_cast<std::size_t>(store.value)];
+    const bool isPlainLoad = instruction.opcode == Opcode::Load && instruction.place.access == Access::Full &&
+                             instruction.place.lanes == 1 && m_present.contains(instruction.place.operand);
+    if (isPlainLoad) return instruction.place.operand;
+    const auto stored = m_firstStore.find(store.value);
+    return stored == m_firstStore.end() ? std::nullopt : std::optional(stored->second);
+  }
+
+  bool hasSameSpec(const OperandKey& a, const OperandKey& b) const {
+    return specOf(m_graph, m_nodes, a) == specOf(m_graph, m_nodes, b);
+  }
+
+  const Graph& m_graph;
+  std::span<const NodeId> m_nodes;
+  const std::set<OperandKey>& m_present;
+  std::map<ValueIndex, OperandKey> m_firstStore;
+};
+
+/// Reads that the program of an all-elementwise entry does not load are dropped.
+void dropUnreadOperands(const ElementwiseProgram& program, std::vector<OperandUse>& operands) {
+  std::set<OperandKey> loaded;
+  for (const Instruction& instruction : program.code)
+    if (instruction.opcode == Opcode::Load) loaded.insert(instruction.place.operand);
+  std::erase_if(operands,
+                [&](const OperandUse& use) { return use.access == OperandAccess::Read && !loaded.contains(use.key); });
+}
+
+EntryOperands withViews(const Graph& graph, const FusedOperation& entry, Phase phase,
+                        std::vector<OperandUse> operands) {
+  const auto numMembers = static_cast<int>(entry.nodes.size());
+  const std::set<OperandKey> present = keysOf(operands);
+  const ElementwiseProgram program = composeMembers(graph, entry.nodes, phase, present, 0, numMembers);
+  EntryOperands result{.operands = std::move(operands)};
+  result.views = ViewFinder(graph, entry.nodes, present).find(program);
+  std::erase_if(result.operands, [&](const OperandUse& use) {
+    return std::ranges::any_of(result.views, [&](const ViewOperand& view) { return view.view == use.key; });
+  });
+  if (std::ranges::all_of(entry.nodes, [&](NodeId id) { return isElementwise(graph, id); }))
+    dropUnreadOperands(composeMembers(graph, entry.nodes, phase, keysOf(result.operands), 0, numMembers),
+                       result.operands);
+  return result;
+}
+
+void appendForward(const Graph& graph, const FusedOperation& entry, int member, const SavedSet& saved,
+                   std::vector<OperandUse>& operands) {
+  const NodeId id = entry.nodes[static_cast<std::size_t>(member)];
+  const Node& node = graph.node(id);
+  const auto add = [&](OperandKind kind, std::size_t slot, OperandAccess access) {
+    operands.push_back({.key = {member, kind, static_cast<int>(slot)}, .access = access});
+  };
+  for (std::size_t slot = 0; slot < node.inputs.size(); ++slot)
+    if (memberOf(entry.nodes, graph.value(node.inputs[slot]).producer) < 0)
+      add(OperandKind::Input, slot, OperandAccess::Read);
+  for (std::size_t slot = 0; slot < node.parameters.size(); ++slot)
+    add(OperandKind::Parameter, slot, OperandAccess::Read);
+  for (std::size_t slot = 0; slot < node.outputs.size(); ++slot)
+    if (isReadOutside(graph.value(node.outputs[slot]), entry.nodes) || saved.values.contains(node.outputs[slot]))
+      add(OperandKind::Output, slot, OperandAccess::Write);
+  for (std::size_t slot = 0; slot < node.residuals.size(); ++slot)
+    if (saved.residuals.contains({id, static_cast<int>(slot)})) add(OperandKind::Residual, slot, OperandAccess::Write);
+}
+
+void appendBackward(const Graph& graph, const FusedOperation& entry, int member, std::vector<OperandUse>& operands) {
+  const Node& node = graph.node(entry.nodes[static_cast<std::size_t>(member)]);
+  const auto add = [&](OperandKind kind, std::size_t slot, OperandAccess access) {
+    operands.push_back({.key = {member, kind, static_cast<int>(slot)}, .access = access});
+  };
+  for (std::size_t slot = 0; slot < node.outputs.size(); ++slot)
+    if (hasOutsideGradient(graph, graph.value(node.outputs[slot]), entry.nodes))
+      add(OperandKind::GradOutput, slot, OperandAccess::Read);
+  for (std::size_t slot = 0; slot < node.inputs.size(); ++slot)
+    if (node.needs.inputs[slot] && memberOf(entry.nodes, graph.value(node.inputs[slot]).producer) < 0)
+      add(OperandKind::GradInput, slot, OperandAccess::Write);
+  for (std::size_t slot = 0; slot < node.parameters.size(); ++slot)
+    if (node.needs.parameters[slot]) add(OperandKind::GradParameter, slot, OperandAccess::Write);
+}
+
+}  // namespace
+
+bool EntryOperands::isView() const {
+  return std::ranges::none_of(operands, [](const OperandUse& use) { return use.access == OperandAccess::Write; });
+}
+
+std::vector<MemberTensor> savedReads(const Graph& graph, const FusedOperation& entry) {
+  if (entry.isFused() && entry.rule->saves) {
+    Match match{graph, *entry.rule, entry.nodes, {}};
+    return entry.rule->saves(match);
+  }
+  std::vector<MemberTensor> reads;
+  for (std::size_t member = 0; member < entry.nodes.size(); ++member)
+    for (const SavedTensor& tensor : graph.node(entry.nodes[member]).context.tensors)
+      reads.push_back({static_cast<int>(member), tensor});
+  return reads;
+}
+
+SavedSet savedTensors(const Graph& graph, std::span<const FusedOperation> backward) {
+  SavedSet saved;
+  for (const FusedOperation& entry : backward) {
+    for (const MemberTensor& read : savedReads(graph, entry)) {
+      const NodeId id = entry.nodes[static_cast<std::size_t>(read.member)];
+      const auto slot = static_cast<std::size_t>(read.tensor.slot);
+      if (read.tensor.kind == OperandKind::Input) saved.values.insert(graph.node(id).inputs[slot]);
+      if (read.tensor.kind == OperandKind::Output) saved.values.insert(graph.node(id).outputs[slot]);
+      if (read.tensor.kind == OperandKind::Residual) saved.residuals.insert({id, read.tensor.slot});
+    }
+  }
+  return saved;
+}
+
+EntryOperands forwardOperands(const Graph& graph, const FusedOperation& entry, const SavedSet& saved) {
+  std::vector<OperandUse> operands;
+  for (std::size_t member = 0; member < entry.nodes.size(); ++member)
+    appendForward(graph, entry, static_cast<int>(member), saved, operands);
+  return withViews(graph, entry, Phase::Forward, std::move(operands));
+}
+
+EntryOperands backwardOperands(const Graph& graph, const FusedOperation& entry) {
+  std::vector<OperandUse> operands;
+  for (const MemberTensor& read : savedReads(graph, entry))
+    operands.push_back({.key = {read.member, read.tensor.kind, read.tensor.slot}});
+  for (std::size_t member = 0; member < entry.nodes.size(); ++member)
+    appendBackward(graph, entry, static_cast<int>(member), operands);
+  return withViews(graph, entry, Phase::Backward, std::move(operands));
+}
+
+std::int64_t trafficBytes(const Graph& graph, const FusedOperation& entry, const EntryOperands& operands) {
+  if (operands.isView()) return 0;
+  std::int64_t bytes = 0;
+  std::set<ValueId> readValues;
+  for (const OperandUse& use : operands.operands) {
+    const Node& node = graph.node(entry.nodes[static_cast<std::size_t>(use.key.member)]);
+    const bool isInput = use.key.kind == OperandKind::Input;
+    if (isInput && !readValues.insert(node.inputs[static_cast<std::size_t>(use.key.slot)]).second) continue;
+    bytes += specOf(graph, entry.nodes, use.key).bytes();
+  }
+  return bytes;
+}
+
+namespace {
+
+void linkForward(const Graph& graph, std::span<const NodeId> nodes, int member, ElementwiseComposer& composer) {
+  const Node& node = graph.node(nodes[static_cast<std::size_t>(member)]);
+  for (std::size_t slot = 0; slot < node.inputs.size(); ++slot) {
+    const Value& value = graph.value(node.inputs[slot]);
+    const int producer = memberOf(nodes, value.producer);
+    if (producer >= 0)
+      composer.link({member, OperandKind::Input, static_cast<int>(slot)}, {producer, OperandKind::Output, value.port});
+  }
+}
+
+/// The gradient of an output that one member alone reads is that member's input gradient.
+void linkBackward(const Graph& graph, std::span<const NodeId> nodes, int member, const std::set<OperandKey>& present,
+                  ElementwiseComposer& composer) {
+  const Node& node = graph.node(nodes[static_cast<std::size_t>(member)]);
+  for (std::size_t slot = 0; slot < node.outputs.size(); ++slot) {
+    const OperandKey key{member, OperandKind::GradOutput, static_cast<int>(slot)};
+    if (present.contains(key)) continue;
+    const Value& value = graph.value(node.outputs[slot]);
+    const int reader = value.uses.size() == 1 ? memberOf(nodes, value.uses.front().node) : -1;
+    if (reader >= 0)
+      composer.link(key, {reader, OperandKind::GradInput, value.uses.front().slot});
+    else
+      composer.setAbsent(key);
+  }
+}
+
+void markInternal(const Node& node, int member, Phase phase, const std::set<OperandKey>& present,
+                  ElementwiseComposer& composer) {
+  const auto mark = [&](OperandKind kind, std::size_t count) {
+    for (int slot = 0; slot < static_cast<int>(count); ++slot)
+      if (!present.contains({member, kind, slot})) composer.setInternal({member, kind, slot});
+  };
+  if (phase == Phase::Forward) return mark(OperandKind::Output, node.outputs.size());
+  mark(OperandKind::GradInput, node.inputs.size());
+  mark(OperandKind::GradParameter, node.parameters.size());
+}
+
+/// Ops before a gated op work on tensors twice as wide as the grid.
+int lanesOf(const Graph& graph, std::span<const NodeId> nodes, int member, int last) {
+  for (int later = member + 1; later < last; ++later)
+    if (graph.node(nodes[static_cast<std::size_t>(later)]).operation->elementwise.isGated) return 2;
+  return 1;
+}
+
+}  // namespace
+
+ElementwiseProgram composeMembers(const Graph& graph, std::span<const NodeId> nodes, Phase phase,
+                                  const std::set<OperandKey>& present, int first, int last) {
+  ElementwiseComposer composer;
+  const bool isBackward = phase == Phase::Backward;
+  for (int member = 0; member < static_cast<int>(nodes.size()); ++member) {
+    if (isBackward)
+      linkBackward(graph, nodes, member, present, composer);
+    else
+      linkForward(graph, nodes, member, composer);
+    markInternal(graph.node(nodes[static_cast<std::size_t>(member)]), member, phase, present, composer);
+  }
+  for (int i = first; i < last; ++i) {
+    const int member = isBackward ? last - 1 - (i - first) : i;
+    const Node& node = graph.node(nodes[static_cast<std::size_t>(member)]);
+    if (!node.operation->isElementwise()) continue;
+    composer.append(member, node.operation->elementwise, node.attributes, isBackward,
+                    lanesOf(graph, nodes, member, last));
+  }
+  return composer.finish();
+}
+
+}  // namespace fuseline

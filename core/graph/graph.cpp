@@ -1,0 +1,165 @@
+// Builds graphs: inference as nodes are added, gradient needs and contexts at the end.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/graph.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+template <class Range>
+int indexWhere(const Range& items, auto predicate) {
+  const auto found = std::ranges::find_if(items, predicate);
+  return found == items.end() ? -1 : static_cast<int>(found - items.begin());
+}
+
+std::string toString(const Graph& graph, const Node& node) {
+  std::vector<std::string> inputs;
+  for (const ValueId id : node.inputs) inputs.push_back(graph.value(id).name);
+  std::vector<std::string> outputs;
+  for (const ValueId id : node.outputs)
+    outputs.push_back(fmt::format("{} {}", graph.value(id).name, fuseline::toString(graph.value(id).spec)));
+  return fmt::format("{} = {}({}) -> {}", node.id, node.operation->name, fmt::join(inputs, ", "),
+                     fmt::join(outputs, ", "));
+}
+
+}  // namespace
+
+std::string Node::parameterName(int slot) const {
+  return owner + "." + operation->parameters[static_cast<std::size_t>(slot)].name;
+}
+
+NodeId Graph::findNode(std::string_view id) const {
+  return indexWhere(m_nodes, [&](const Node& node) { return node.id == id; });
+}
+
+ValueId Graph::findValue(std::string_view name) const {
+  return indexWhere(m_values, [&](const Value& value) { return value.name == name; });
+}
+
+std::vector<TensorSpec> Graph::inputSpecs(NodeId id) const {
+  std::vector<TensorSpec> specs;
+  for (const ValueId input : node(id).inputs) specs.push_back(value(input).spec);
+  return specs;
+}
+
+const TensorSpec& Graph::spec(NodeId id, OperandKind kind, int slot) const {
+  const Node& n = node(id);
+  const auto index = static_cast<std::size_t>(slot);
+  switch (kind) {
+    case OperandKind::Input:
+    case OperandKind::GradInput: return value(n.inputs[index]).spec;
+    case OperandKind::Output:
+    case OperandKind::GradOutput: return value(n.outputs[index]).spec;
+    case OperandKind::Parameter:
+    case OperandKind::GradParameter: return n.parameters[index];
+    case OperandKind::Residual: return n.residuals[index];
+  }
+  assert(false);
+  return n.parameters[index];
+}
+
+ValueId GraphBuilder::addInput(std::string name, TensorSpec spec, bool requiresGradient) {
+  const auto id = static_cast<ValueId>(m_graph.m_values.size());
+  m_graph.m_values.push_back({.name = std::move(name), .spec = std::move(spec)});
+  m_graph.m_inputs.push_back(id);
+  m_requiresGradient.push_back(requiresGradient);
+  return id;
+}
+
+Result<NodeId> GraphBuilder::addNode(std::string id, std::string owner, const FusibleOperation& operation,
+                                     Attributes attributes, std::vector<ValueId> inputs) {
+  std::vector<TensorSpec> inputSpecs;
+  for (const ValueId input : inputs) inputSpecs.push_back(m_graph.value(input).spec);
+  Result<OperationSpecs> specs = operation.infer(attributes, inputSpecs);
+  if (!specs) return specs.error();
+
+  const auto nodeId = static_cast<NodeId>(m_graph.m_nodes.size());
+  for (std::size_t slot = 0; slot < inputs.size(); ++slot)
+    m_graph.m_values[static_cast<std::size_t>(inputs[slot])].uses.push_back({nodeId, static_cast<int>(slot)});
+
+  Node node{.id = std::move(id), .owner = std::move(owner), .operation = &operation};
+  node.attributes = std::move(attributes);
+  node.inputs = std::move(inputs);
+  node.parameters = std::move(specs->parameters);
+  node.residuals = std::move(specs->residuals);
+  node.needs = {.inputs = std::vector<bool>(node.inputs.size()),
+                .parameters = std::vector<bool>(node.parameters.size())};
+  for (std::size_t port = 0; port < specs->outputs.size(); ++port) {
+    node.outputs.push_back(static_cast<ValueId>(m_graph.m_values.size()));
+    m_graph.m_values.push_back({.name = node.id + "." + operation.outputs[port].name,
+                                .spec = std::move(specs->outputs[port]),
+                                .producer = nodeId,
+                                .port = static_cast<int>(port)});
+  }
+  m_graph.m_nodes.push_back(std::move(node));
+  return nodeId;
+}
+
+void GraphBuilder::addOutput(std::string name, ValueId value) {
+  m_graph.m_outputs.push_back({.name = std::move(name), .value = value});
+  m_graph.m_values[static_cast<std::size_t>(value)].isOutput = true;
+}
+
+namespace {
+
+/// A gradient can exist where an input asks for one or a parameter lies upstream.
+void markDifferentiable(std::vector<Value>& values, const Node& node) {
+  const bool anyInput =
+      std::ranges::any_of(node.inputs, [&](ValueId id) { return values[static_cast<std::size_t>(id)].needsGradient; });
+  if (!anyInput && node.parameters.empty()) return;
+  for (const ValueId id : node.outputs) values[static_cast<std::size_t>(id)].needsGradient = true;
+}
+
+/// Does any gradient arrive at the node's outputs?
+bool isReached(const std::vector<Node>& nodes, const std::vector<Value>& values, const Node& node) {
+  const auto receives = [&](ValueId id) {
+    const Value& value = values[static_cast<std::size_t>(id)];
+    return value.isOutput || std::ranges::any_of(value.uses, [&](const Use& use) {
+             return nodes[static_cast<std::size_t>(use.node)].needs.inputs[static_cast<std::size_t>(use.slot)];
+           });
+  };
+  return std::ranges::any_of(node.outputs, receives);
+}
+
+void decideNeeds(Node& node, const std::vector<Value>& values) {
+  for (std::size_t slot = 0; slot < node.inputs.size(); ++slot)
+    node.needs.inputs[slot] = values[static_cast<std::size_t>(node.inputs[slot])].needsGradient;
+  node.needs.parameters.assign(node.parameters.size(), true);
+}
+
+}  // namespace
+
+Graph GraphBuilder::finish(PassKind pass) && {
+  m_graph.m_pass = pass;
+  if (pass == PassKind::Forward) return std::move(m_graph);
+
+  for (std::size_t i = 0; i < m_graph.m_inputs.size(); ++i)
+    m_graph.m_values[static_cast<std::size_t>(m_graph.m_inputs[i])].needsGradient = m_requiresGradient[i];
+  for (const Node& node : m_graph.m_nodes) markDifferentiable(m_graph.m_values, node);
+  for (std::size_t i = m_graph.m_nodes.size(); i-- > 0;) {
+    Node& node = m_graph.m_nodes[i];
+    if (isReached(m_graph.m_nodes, m_graph.m_values, node)) decideNeeds(node, m_graph.m_values);
+    if (!node.takesPartInBackward()) continue;
+    const std::vector<TensorSpec> inputSpecs = m_graph.inputSpecs(static_cast<NodeId>(i));
+    node.context = node.operation->saveContext({node.attributes, inputSpecs, node.needs});
+  }
+  return std::move(m_graph);
+}
+
+std::string toString(const Graph& graph) {
+  std::string text;
+  for (const ValueId id : graph.inputs())
+    text += fmt::format("input {} {}\n", graph.value(id).name, toString(graph.value(id).spec));
+  for (const Node& node : graph.nodes()) text += toString(graph, node) + "\n";
+  for (const GraphOutput& output : graph.outputs())
+    text += fmt::format("output {} = {}\n", output.name, graph.value(output.value).name);
+  return text;
+}
+
+}  // namespace fuseline

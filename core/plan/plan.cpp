@@ -1,0 +1,411 @@
+// Makes plans: one step an entry, a gradient sum where a tensor branches, views without memory, an arena by lifetime.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/plan.h"
+
+#include "core/plan/memory_plan.h"
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+/// Where a tensor of the plan comes from: a value, a node's parameter or residual, or a gradient of one of these.
+enum class Subject { Value, Parameter, Residual, ValueGradient, PartialGradient, ParameterGradient };
+using TensorKey = std::tuple<Subject, int, int>;  // subject, value or node, slot
+
+std::string joinedIds(const Graph& graph, const std::vector<NodeId>& nodes) {
+  std::vector<std::string> ids;
+  for (const NodeId id : nodes) ids.push_back(graph.node(id).id);
+  return fmt::format("{}", fmt::join(ids, ", "));
+}
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const FusionReport& report, const PlanOptions& options)
+      : m_graph(graph), m_report(report), m_options(options), m_saved(savedTensors(graph, report.backward)) {}
+
+  Plan make() {
+    addInputsAndParameters();
+    for (const FusedOperation& entry : m_report.forward) addForwardStep(entry);
+    nameOutputs();
+    if (m_graph.pass() == PassKind::Training) addBackward();
+    assignStorages();
+    placeStorages();
+    return std::move(m_plan);
+  }
+
+ private:
+  // Tensors ------------------------------------------------------------------------------------------------------
+
+  int addTensor(TensorKey key, std::string name, TensorSpec spec, TensorRole role) {
+    const auto index = static_cast<int>(m_plan.tensors.size());
+    m_plan.tensors.push_back({.name = std::move(name), .spec = std::move(spec), .role = role});
+    m_viewOf.push_back(index);
+    m_index[key] = index;
+    return index;
+  }
+
+  int find(TensorKey key) const {
+    const auto found = m_index.find(key);
+    return found == m_index.end() ? -1 : found->second;
+  }
+
+  /// The tensor whose memory this one shows.
+  int root(int tensor) const {
+    while (m_viewOf[at(tensor)] != tensor) tensor = m_viewOf[at(tensor)];
+    return tensor;
+  }
+
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+  void addInputsAndParameters() {
+    for (const ValueId id : m_graph.inputs())
+      addTensor({Subject::Value, id, 0}, m_graph.value(id).name, m_graph.value(id).spec, TensorRole::Input);
+    for (NodeId id = 0; id < static_cast<NodeId>(m_graph.nodes().size()); ++id) {
+      const Node& node = m_graph.node(id);
+      for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
+        addTensor({Subject::Parameter, id, slot}, node.parameterName(slot), node.parameters[at(slot)],
+                  TensorRole::Parameter);
+    }
+  }
+
+  TensorKey keyOf(const std::vector<NodeId>& nodes, const OperandKey& key) const {
+    const NodeId id = nodes[at(key.member)];
+    const Node& node = m_graph.node(id);
+    switch (key.kind) {
+      case OperandKind::Input: return {Subject::Value, node.inputs[at(key.slot)], 0};
+      case OperandKind::Output: return {Subject::Value, node.outputs[at(key.slot)], 0};
+      case OperandKind::Parameter: return {Subject::Parameter, id, key.slot};
+      case OperandKind::Residual: return {Subject::Residual, id, key.slot};
+      case OperandKind::GradOutput: return {Subject::ValueGradient, node.outputs[at(key.slot)], 0};
+      case OperandKind::GradInput: return {Subject::PartialGradient, id, key.slot};
+      case OperandKind::GradParameter: return {Subject::ParameterGradient, id, key.slot};
+    }
+    assert(false);
+    return {};
+  }
+
+  std::string tensorName(const Node& node, const OperandKey& key) const {
+    switch (key.kind) {
+      case OperandKind::Output: return node.id + ":" + node.operation->outputs[at(key.slot)].name;
+      case OperandKind::Residual: return node.id + ":" + node.operation->residuals[at(key.slot)].name;
+      case OperandKind::GradParameter: return "grad." + node.parameterName(key.slot);
+      case OperandKind::GradInput: return partialName(node, key.slot);
+      default: assert(false); return {};
+    }
+  }
+
+  /// The gradient of a value has the value's name; where several readers contribute, each part also names its reader.
+  std::string partialName(const Node& node, int slot) const {
+    const Value& value = m_graph.value(node.inputs[at(slot)]);
+    const std::string name = "grad." + valueName(value);
+    return numContributions(value) == 1 ? name : fmt::format("{}@{}", name, node.id);
+  }
+
+  std::string valueName(const Value& value) const {
+    if (value.producer < 0) return value.name;
+    const Node& node = m_graph.node(value.producer);
+    return node.id + ":" + node.operation->outputs[at(value.port)].name;
+  }
+
+  TensorRole roleOf(const std::vector<NodeId>& nodes, const OperandKey& key) const {
+    if (key.kind == OperandKind::GradParameter) return TensorRole::ParameterGradient;
+    if (key.kind != OperandKind::GradInput) return TensorRole::Intermediate;
+    const Value& value = m_graph.value(m_graph.node(nodes[at(key.member)]).inputs[at(key.slot)]);
+    return value.producer < 0 && numContributions(value) == 1 ? TensorRole::InputGradient : TensorRole::Gradient;
+  }
+
+  int tensorFor(const std::vector<NodeId>& nodes, const OperandKey& key) {
+    const TensorKey tensorKey = keyOf(nodes, key);
+    if (const int known = find(tensorKey); known >= 0) return known;
+    const Node& node = m_graph.node(nodes[at(key.member)]);
+    return addTensor(tensorKey, tensorName(node, key), m_graph.spec(nodes[at(key.member)], key.kind, key.slot),
+                     roleOf(nodes, key));
+  }
+
+  // Steps --------------------------------------------------------------------------------------------------------
+
+  void addStep(const FusedOperation& entry, Phase phase, const EntryOperands& operands) {
+    Step step{.phase = phase, .nodes = entry.nodes};
+    step.name = entry.isFused() ? fmt::format("{}({})", entry.rule->name, joinedIds(m_graph, entry.nodes))
+                                : m_graph.node(entry.nodes.front()).id;
+    step.rule = entry.isFused() ? entry.rule->name : "";
+    step.kernel = kernelOf(entry);
+    step.isView = operands.isView();
+    for (const OperandUse& use : operands.operands)
+      step.operands.push_back({.key = use.key, .tensor = tensorFor(entry.nodes, use.key), .access = use.access});
+    for (const ViewOperand& view : operands.views) addView(entry.nodes, view);
+    countWork(step, entry);
+    m_plan.steps.push_back(std::move(step));
+    if (phase == Phase::Backward)
+      for (const NodeId id : entry.nodes) addContributions(id);
+  }
+
+  void addView(const std::vector<NodeId>& nodes, const ViewOperand& view) {
+    const int source = tensorFor(nodes, view.source);
+    m_viewOf[at(tensorFor(nodes, view.view))] = source;
+  }
+
+  std::string kernelOf(const FusedOperation& entry) const {
+    if (entry.isFused()) return entry.rule->becomes;
+    const FusibleOperation& operation = *m_graph.node(entry.nodes.front()).operation;
+    return operation.isElementwise() ? "elementwise" : operation.name;
+  }
+
+  void countWork(Step& step, const FusedOperation& entry) const {
+    if (step.isView) return;
+    for (const NodeId id : entry.nodes) {
+      const Node& node = m_graph.node(id);
+      if (!node.operation->flops) continue;
+      const FlopCount flops = node.operation->flops(node.attributes, m_graph.inputSpecs(id));
+      step.flops += step.phase == Phase::Forward ? flops.forward : flops.backward;
+    }
+    countBytes(step);
+  }
+
+  /// Every tensor once, even where two members read it.
+  void countBytes(Step& step) const {
+    std::vector<int> seen;
+    for (const StepOperand& operand : step.operands) {
+      if (std::ranges::find(seen, operand.tensor) != seen.end()) continue;
+      seen.push_back(operand.tensor);
+      (operand.access == OperandAccess::Read ? step.bytesRead : step.bytesWritten) += m_plan.spec(operand).bytes();
+    }
+  }
+
+  void addForwardStep(const FusedOperation& entry) {
+    addStep(entry, Phase::Forward, forwardOperands(m_graph, entry, m_saved));
+  }
+
+  void nameOutputs() {
+    for (const GraphOutput& output : m_graph.outputs()) {
+      PlanTensor& tensor = m_plan.tensors[at(find({Subject::Value, output.value, 0}))];
+      if (tensor.role != TensorRole::Intermediate) {  // an input, or an output under a second name
+        const int alias = addTensor({Subject::Value, output.value, 1 + static_cast<int>(m_plan.tensors.size())},
+                                    output.name, m_graph.value(output.value).spec, TensorRole::Output);
+        m_viewOf[at(alias)] = find({Subject::Value, output.value, 0});
+        continue;
+      }
+      tensor.name = output.name;
+      tensor.role = TensorRole::Output;
+    }
+  }
+
+  // Gradients ----------------------------------------------------------------------------------------------------
+
+  int numContributions(const Value& value) const {
+    const auto fromOutputs = std::ranges::count_if(
+        m_graph.outputs(), [&](const GraphOutput& output) { return &m_graph.value(output.value) == &value; });
+    const auto fromUses = std::ranges::count_if(
+        value.uses, [&](const Use& use) { return m_graph.node(use.node).needs.inputs[at(use.slot)]; });
+    return static_cast<int>(fromOutputs + fromUses);
+  }
+
+  void addBackward() {
+    m_contributions.resize(m_graph.values().size());
+    m_expected.resize(m_graph.values().size());
+    for (std::size_t id = 0; id < m_expected.size(); ++id) m_expected[id] = numContributions(m_graph.values()[id]);
+    for (const GraphOutput& output : m_graph.outputs()) addOutputGradient(output);
+    for (auto entry = m_report.backward.rbegin(); entry != m_report.backward.rend(); ++entry)
+      addStep(*entry, Phase::Backward, backwardOperands(m_graph, *entry));
+  }
+
+  void addOutputGradient(const GraphOutput& output) {
+    if (!m_graph.value(output.value).needsGradient) return;
+    const int tensor = addTensor({Subject::ValueGradient, output.value, 1 + static_cast<int>(m_plan.tensors.size())},
+                                 "grad." + output.name, m_graph.value(output.value).spec, TensorRole::OutputGradient);
+    contribute(output.value, tensor);
+  }
+
+  /// After a backward step: the input gradients it made belong to the values that its nodes read.
+  void addContributions(NodeId id) {
+    const Node& node = m_graph.node(id);
+    for (int slot = 0; slot < static_cast<int>(node.inputs.size()); ++slot)
+      if (const int tensor = find({Subject::PartialGradient, id, slot}); tensor >= 0)
+        contribute(node.inputs[at(slot)], tensor);
+  }
+
+  void contribute(ValueId id, int tensor) {
+    m_contributions[at(id)].push_back(tensor);
+    if (static_cast<int>(m_contributions[at(id)].size()) < m_expected[at(id)]) return;
+    m_index[{Subject::ValueGradient, id, 0}] = m_expected[at(id)] == 1 ? tensor : addGradientSum(id);
+  }
+
+  int addGradientSum(ValueId id) {
+    const Value& value = m_graph.value(id);
+    const std::string name = "grad." + valueName(value);
+    const int sum = addTensor({Subject::ValueGradient, id, 0}, name, value.spec,
+                              value.producer < 0 ? TensorRole::InputGradient : TensorRole::Gradient);
+    Step step{.name = name, .kernel = "accumulate", .phase = Phase::Backward};
+    for (const int part : m_contributions[at(id)])
+      step.operands.push_back({.key = {0, OperandKind::Input, static_cast<int>(step.operands.size())}, .tensor = part});
+    step.operands.push_back({.key = {0, OperandKind::Output, 0}, .tensor = sum, .access = OperandAccess::Write});
+    step.flops = value.spec.numElements() * static_cast<std::int64_t>(m_contributions[at(id)].size() - 1);
+    countBytes(step);
+    m_plan.steps.push_back(std::move(step));
+    return sum;
+  }
+
+  // Memory -------------------------------------------------------------------------------------------------------
+
+  bool isPersistent(TensorRole role) const {
+    return m_options.keepIntermediates || (role != TensorRole::Intermediate && role != TensorRole::Gradient);
+  }
+
+  void assignStorages() {
+    std::vector<int> storageOf(m_plan.tensors.size(), -1);
+    for (int tensor = 0; tensor < static_cast<int>(m_plan.tensors.size()); ++tensor) {
+      int& storage = storageOf[at(root(tensor))];
+      if (storage < 0) {
+        storage = static_cast<int>(m_plan.storages.size());
+        m_plan.storages.push_back({.bytes = m_plan.tensors[at(tensor)].spec.bytes(), .firstStep = -1, .lastStep = -1});
+      }
+      m_plan.tensors[at(tensor)].storage = storage;
+      m_plan.storages[at(storage)].isPersistent |= isPersistent(m_plan.tensors[at(tensor)].role);
+    }
+    for (int step = 0; step < static_cast<int>(m_plan.steps.size()); ++step) extendLifetimes(step);
+    markSaved();
+  }
+
+  void extendLifetimes(int step) {
+    for (const StepOperand& operand : m_plan.steps[at(step)].operands) {
+      Storage& storage = m_plan.storages[at(m_plan.tensors[at(operand.tensor)].storage)];
+      if (storage.firstStep < 0) storage.firstStep = step;
+      storage.lastStep = step;
+    }
+  }
+
+  /// Saved are forward tensors that a backward step reads.
+  void markSaved() {
+    std::vector<bool> isCounted(m_plan.storages.size(), false);
+    for (const Step& step : m_plan.steps) {
+      if (step.phase != Phase::Backward) continue;
+      for (const StepOperand& operand : step.operands) {
+        PlanTensor& tensor = m_plan.tensors[at(operand.tensor)];
+        const bool isForward = tensor.role == TensorRole::Intermediate || tensor.role == TensorRole::Output;
+        if (!isForward || operand.access == OperandAccess::Write) continue;
+        tensor.isSaved = true;
+        const Storage& storage = m_plan.storages[at(tensor.storage)];
+        if (!isCounted[at(tensor.storage)] && !isInputStorage(tensor.storage))
+          m_plan.savedForBackwardBytes += storage.bytes;
+        isCounted[at(tensor.storage)] = true;
+      }
+    }
+  }
+
+  bool isInputStorage(int storage) const {
+    return std::ranges::any_of(m_graph.inputs(), [&](ValueId id) {
+      return m_plan.tensors[at(find({Subject::Value, id, 0}))].storage == storage;
+    });
+  }
+
+  void placeStorages() {
+    for (Storage& storage : m_plan.storages) {
+      if (!storage.isPersistent) continue;
+      storage.offset = m_plan.persistentBytes;
+      m_plan.persistentBytes += alignedBytes(storage.bytes);
+    }
+    std::vector<std::vector<int>> ending(m_plan.steps.size());
+    Arena arena;
+    for (int step = 0; step < static_cast<int>(m_plan.steps.size()); ++step) placeStep(step, arena, ending);
+    m_plan.arenaBytes = arena.sizeBytes();
+    for (Storage& storage : m_plan.storages)
+      if (!storage.isPersistent) storage.offset += m_plan.persistentBytes;
+  }
+
+  void placeStep(int step, Arena& arena, std::vector<std::vector<int>>& ending) {
+    std::vector<int>& dying = ending[at(step)];
+    for (const StepOperand& operand : m_plan.steps[at(step)].operands) {
+      const int index = m_plan.tensors[at(operand.tensor)].storage;
+      Storage& storage = m_plan.storages[at(index)];
+      if (storage.isPersistent || storage.firstStep != step || operand.access == OperandAccess::Read) continue;
+      const int reused = reusable(m_plan.steps[at(step)], operand, dying);
+      storage.offset = reused >= 0 ? m_plan.storages[at(reused)].offset : arena.allocate(storage.bytes);
+      if (reused >= 0) std::erase(dying, reused);
+      ending[at(storage.lastStep)].push_back(index);
+    }
+    for (const int index : dying) arena.release(m_plan.storages[at(index)].offset, m_plan.storages[at(index)].bytes);
+  }
+
+  /// An input of the same spec that nobody needs after this elementwise step; -1 when there is none.
+  int reusable(const Step& step, const StepOperand& output, const std::vector<int>& dying) const {
+    if (step.kernel != "elementwise" && step.kernel != "accumulate") return -1;
+    for (const StepOperand& operand : step.operands) {
+      const int storage = m_plan.tensors[at(operand.tensor)].storage;
+      if (operand.access == OperandAccess::Read && m_plan.spec(operand) == m_plan.spec(output) &&
+          std::ranges::find(dying, storage) != dying.end())
+        return storage;
+    }
+    return -1;
+  }
+
+  const Graph& m_graph;
+  const FusionReport& m_report;
+  const PlanOptions& m_options;
+  SavedSet m_saved;
+  Plan m_plan;
+  std::map<TensorKey, int> m_index;
+  std::vector<int> m_viewOf;
+  std::vector<std::vector<int>> m_contributions;  // by value
+  std::vector<int> m_expected;                    // by value
+};
+
+}  // namespace
+
+const StepOperand* Step::find(OperandKey key) const {
+  const auto found = std::ranges::find(operands, key, &StepOperand::key);
+  return found == operands.end() ? nullptr : &*found;
+}
+
+std::int64_t Plan::numLaunches() const {
+  return std::ranges::count_if(steps, [](const Step& step) { return !step.isView; });
+}
+
+int Plan::findTensor(std::string_view name) const {
+  const auto found = std::ranges::find(tensors, name, &PlanTensor::name);
+  return found == tensors.end() ? -1 : static_cast<int>(found - tensors.begin());
+}
+
+Plan makePlan(const Graph& graph, const FusionReport& report, const PlanOptions& options) {
+  return Planner(graph, report, options).make();
+}
+
+ElementwiseProgram composeProgram(const Graph& graph, const Step& step, int first, int last) {
+  std::set<OperandKey> present;
+  for (const StepOperand& operand : step.operands) present.insert(operand.key);
+  const int end = last < 0 ? static_cast<int>(step.nodes.size()) : last;
+  return composeMembers(graph, step.nodes, step.phase, present, first, end);
+}
+
+namespace {
+
+std::string toString(const Plan& plan, const Step& step) {
+  std::vector<std::string> reads;
+  std::vector<std::string> writes;
+  for (const StepOperand& operand : step.operands)
+    (operand.access == OperandAccess::Read ? reads : writes)
+        .push_back(plan.tensors[static_cast<std::size_t>(operand.tensor)].name);
+  return fmt::format("{:<8} {:<20} {} : {} -> {}", phaseName(step.phase), step.isView ? "view" : step.kernel, step.name,
+                     fmt::join(reads, ", "), fmt::join(writes, ", "));
+}
+
+}  // namespace
+
+std::string toString(const Plan& plan) {
+  std::string text;
+  for (const Step& step : plan.steps) text += toString(plan, step) + "\n";
+  text +=
+      fmt::format("persistent {}, arena {}, saved for backward {}, {} launches\n", formatBytes(plan.persistentBytes),
+                  formatBytes(plan.arenaBytes), formatBytes(plan.savedForBackwardBytes), plan.numLaunches());
+  return text;
+}
+
+}  // namespace fuseline
