@@ -8,6 +8,11 @@
 namespace fuseline::cuda {
 namespace {
 
+static_assert(kSuccess == cudaSuccess && kStubLibrary == cudaErrorStubLibrary && kNoDevice == cudaErrorNoDevice);
+static_assert(kInsufficientDriver == cudaErrorInsufficientDriver && kSystemNotReady == cudaErrorSystemNotReady);
+static_assert(kSystemDriverMismatch == cudaErrorSystemDriverMismatch);
+static_assert(kDevicesUnavailable == cudaErrorDevicesUnavailable);
+
 /// An error here is an answer, not a failure: a machine without a driver reports one.
 DiscoveryFacts askRuntime() {
   DiscoveryFacts facts;

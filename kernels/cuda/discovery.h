@@ -9,10 +9,19 @@
 
 namespace fuseline::cuda {
 
+/// The values of cudaError_t that have a sentence of their own; named here so that explaining them needs no toolkit.
+inline constexpr int kSuccess = 0;
+inline constexpr int kStubLibrary = 34;
+inline constexpr int kInsufficientDriver = 35;
+inline constexpr int kDevicesUnavailable = 46;
+inline constexpr int kNoDevice = 100;
+inline constexpr int kSystemNotReady = 802;
+inline constexpr int kSystemDriverMismatch = 803;
+
 /// What the CUDA runtime said when it was asked for devices.
 struct DiscoveryFacts {
-  int errorCode = 0;      // a cudaError_t; 0 is success
-  std::string errorText;  // the runtime's own words
+  int errorCode = kSuccess;  // a cudaError_t; 0 is success
+  std::string errorText;     // the runtime's own words
   int numDevices = 0;
   int driverVersion = 0;   // newest CUDA that the driver supports, as in 13000; 0: no driver
   int runtimeVersion = 0;  // the CUDA that this module was built with

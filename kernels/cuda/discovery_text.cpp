@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/discovery.h"
 
-#include <driver_types.h>
 #include <fmt/format.h>
 
 namespace fuseline::cuda {
@@ -18,8 +17,11 @@ std::string explainOldDriver(const DiscoveryFacts& facts) {
 constexpr const char* kNoDriver =
     "No NVIDIA driver is installed here (libcuda.so.1 was not found). Install one; a container must be started with "
     "access to the GPUs, as with docker run --gpus all.";
-constexpr const char* kNoDevice =
+constexpr const char* kNoGpu =
     "The NVIDIA driver is there, but it sees no GPU. Check nvidia-smi and CUDA_VISIBLE_DEVICES.";
+constexpr const char* kStub =
+    "The libcuda.so.1 that was found is the toolkit's stub, not a driver. Take the stubs folder out of "
+    "LD_LIBRARY_PATH.";
 constexpr const char* kNotReady =
     "The GPUs are not ready: their fabric or their reset has not finished. Check that nvidia-fabricmanager runs.";
 constexpr const char* kMismatch =
@@ -32,16 +34,13 @@ std::string formatCudaVersion(int version) { return fmt::format("{}.{}", version
 
 std::string explainNoDevice(const DiscoveryFacts& facts) {
   switch (facts.errorCode) {
-    case cudaErrorInsufficientDriver: return facts.driverVersion == 0 ? kNoDriver : explainOldDriver(facts);
-    case cudaErrorStubLibrary:
-      return "The library libcuda.so.1 that was found is the toolkit's stub, not a driver. Take the stubs folder out "
-             "of "
-             "LD_LIBRARY_PATH.";
-    case cudaSuccess:
-    case cudaErrorNoDevice: return kNoDevice;
-    case cudaErrorSystemNotReady: return kNotReady;
-    case cudaErrorSystemDriverMismatch: return kMismatch;
-    case cudaErrorDevicesUnavailable: return kBusy;
+    case kInsufficientDriver: return facts.driverVersion == 0 ? kNoDriver : explainOldDriver(facts);
+    case kStubLibrary: return kStub;
+    case kSuccess:
+    case kNoDevice: return kNoGpu;
+    case kSystemNotReady: return kNotReady;
+    case kSystemDriverMismatch: return kMismatch;
+    case kDevicesUnavailable: return kBusy;
     default:
       return fmt::format("The CUDA runtime could not look for GPUs: {} (error {}). Check that nvidia-smi works.",
                          facts.errorText, facts.errorCode);
