@@ -1,0 +1,75 @@
+// Builders of graphs.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/pipelines.h"
+
+#include "core/ops/catalog.h"
+
+#include <cctype>
+#include <stdexcept>
+
+namespace fuseline::testing {
+
+namespace {
+
+Attributes completed(const FusibleOperation& operation, const Attributes& given, const TensorSpec& input) {
+  Attributes attributes;
+  for (const AttributeSpec& spec : operation.attributes) attributes.set(spec.name, spec.defaultValue);
+  if (operation.attribute("in_features")) attributes.set("in_features", input.cols());
+  if (operation.attribute("size")) attributes.set("size", input.cols());
+  if (operation.attribute("normalized_shape")) attributes.set("normalized_shape", std::vector<std::int64_t>{input.cols()});
+  for (const auto& [name, value] : given) attributes.set(name, value);
+  return attributes;
+}
+
+std::string defaultId(const Link& link, std::size_t position) {
+  std::string id = link.operation + std::to_string(position);
+  for (char& letter : id) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return id;
+}
+
+ValueId extraValue(GraphBuilder& builder, const Link& link, const std::string& id, const TensorSpec& spec) {
+  if (link.extraFrom.empty()) return builder.addInput(id + "_extra", spec);
+  const ValueId found = builder.partial().findValue(link.extraFrom);
+  if (found < 0) throw std::invalid_argument("no value named " + link.extraFrom);
+  return found;
+}
+
+ValueId append(GraphBuilder& builder, const Link& link, std::size_t position, ValueId main) {
+  const FusibleOperation* operation = builtinOperations().find(link.operation);
+  if (!operation) throw std::invalid_argument("no op named " + link.operation);
+  const TensorSpec spec = builder.partial().value(main).spec;
+  const std::string id = link.id.empty() ? defaultId(link, position) : link.id;
+  std::vector<ValueId> inputs{main};
+  if (operation->inputs.size() > 1) inputs.push_back(extraValue(builder, link, id, spec));
+  Result<NodeId> node = builder.addNode(id, id, *operation, completed(*operation, link.attributes, spec), inputs);
+  if (!node) throw std::invalid_argument(node.error().message);
+  return builder.partial().node(*node).outputs.front();
+}
+
+}  // namespace
+
+Link link(std::string operation, std::string id, std::string extraFrom) {
+  return {.operation = std::move(operation), .id = std::move(id), .extraFrom = std::move(extraFrom)};
+}
+
+Link with(Link link, std::string attribute, AttributeValue value) {
+  link.attributes.set(std::move(attribute), std::move(value));
+  return link;
+}
+
+Link linear(std::int64_t outFeatures, std::string id) {
+  return with(link("BasicLinear", std::move(id)), "out_features", outFeatures);
+}
+
+Link inPlace(Link link, bool value) { return with(std::move(link), "in_place", value); }
+
+Graph chain(DType dtype, Shape shape, const std::vector<Link>& links, const ChainOptions& options) {
+  GraphBuilder builder;
+  ValueId main = builder.addInput("x", {.dtype = dtype, .shape = std::move(shape)}, options.inputRequiresGradient);
+  for (std::size_t i = 0; i < links.size(); ++i) main = append(builder, links[i], i, main);
+  builder.addOutput("y", main);
+  for (const std::string& name : options.extraOutputs) builder.addOutput(name, builder.partial().findValue(name));
+  return std::move(builder).finish(options.pass);
+}
+
+}  // namespace fuseline::testing

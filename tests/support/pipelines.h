@@ -1,0 +1,34 @@
+// Builders that make a graph in one line: chain(DType::BF16, {8, 16}, {linear(32), bias(), gelu()}).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/graph.h"
+
+#include <string>
+#include <vector>
+
+namespace fuseline::testing {
+
+/// One op of a chain. Attributes that are left out take their defaults; widths are filled in from the input.
+struct Link {
+  std::string operation;
+  Attributes attributes;
+  std::string id;         // empty: "<operation><position>", in lower case
+  std::string extraFrom;  // the value of the extra input: a name such as "save.extra"; empty: a new pipeline input
+};
+
+Link link(std::string operation, std::string id = {}, std::string extraFrom = {});
+Link linear(std::int64_t outFeatures, std::string id = {});
+Link inPlace(Link link, bool value = true);
+Link with(Link link, std::string attribute, AttributeValue value);
+
+/// A pipeline of the main tensor x: [.., shape.back()]. Extra outputs nobody reads stay unread; `extraOutputs` makes
+/// pipeline outputs of values by name.
+struct ChainOptions {
+  PassKind pass = PassKind::Training;
+  bool inputRequiresGradient = true;
+  std::vector<std::string> extraOutputs;
+};
+Graph chain(DType dtype, Shape shape, const std::vector<Link>& links, const ChainOptions& options = {});
+
+}  // namespace fuseline::testing
