@@ -1,0 +1,59 @@
+// Files are replaced as a whole or not at all.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/support/atomic_file.h"
+
+#include "tests/support/temporary_folder.h"
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+std::string contentOf(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+auto text(std::string content) {
+  return [content = std::move(content)](std::ostream& out) { out << content; };
+}
+
+std::ptrdiff_t numFiles(const TemporaryFolder& folder) {
+  return std::distance(std::filesystem::directory_iterator(folder.path()), {});
+}
+
+TEST(AtomicFile, ReplacesTheContentAndLeavesNothingElse) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(writeFileAtomically(folder / "a", text("a long first version")));
+  ASSERT_TRUE(writeFileAtomically(folder / "a", text("second")));
+  EXPECT_EQ(contentOf(folder / "a"), "second");
+  EXPECT_EQ(numFiles(folder), 1);
+}
+
+TEST(AtomicFile, KeepsTheOldContentWhenWritingFails) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(writeFileAtomically(folder / "a", text("old")));
+  EXPECT_FALSE(writeFileAtomically(folder / "a", [](std::ostream& out) {
+    out << "half of the ne";
+    out.setstate(std::ios::failbit);
+  }));
+  EXPECT_EQ(contentOf(folder / "a"), "old");
+  EXPECT_EQ(numFiles(folder), 1);
+}
+
+TEST(AtomicFile, NamesThePathOfAFolderThatDoesNotExist) {
+  const TemporaryFolder folder;
+  const auto path = folder / "missing" / "a";
+  const Result<void> written = writeFileAtomically(path, text("x"));
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().message, path.string() + ": cannot be written: No such file or directory.");
+}
+
+TEST(AtomicFile, WritesToADeviceDirectly) { EXPECT_TRUE(writeFileAtomically("/dev/null", text("x"))); }
+
+}  // namespace
+}  // namespace fuseline
