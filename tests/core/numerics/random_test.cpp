@@ -1,0 +1,100 @@
+// Random streams: known answers, independence of order, and the shape of the distributions.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/numerics/random.h"
+
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace fuseline {
+namespace {
+
+// The known answers are those of Random123's kat_vectors, philox4x32 with 10 rounds.
+TEST(Philox, MatchesKnownAnswerForZeros) {
+  const PhiloxCounter expected = {0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u};
+  EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}), expected);
+}
+
+TEST(Philox, MatchesKnownAnswerForOnes) {
+  constexpr std::uint32_t kOnes = 0xffffffffu;
+  const PhiloxCounter expected = {0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu};
+  EXPECT_EQ(philox4x32({kOnes, kOnes, kOnes, kOnes}, {kOnes, kOnes}), expected);
+}
+
+TEST(Philox, MatchesKnownAnswerForDigitsOfPi) {
+  const PhiloxCounter expected = {0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u};
+  EXPECT_EQ(philox4x32({0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}, {0xa4093822u, 0x299f31d0u}), expected);
+}
+
+TEST(RandomStream, StripsAreTheSameAsSingleValuesFromAnyStart) {
+  EXPECT_TRUE(rc::check([](std::uint64_t seed, const std::string& name) {
+    const auto first = *rc::gen::inRange<std::uint64_t>(0, 1'000'000'000'000);
+    const auto count = *rc::gen::inRange<std::size_t>(0, 9);
+    const RandomStream stream(seed, name);
+    std::vector<double> uniforms(count);
+    std::vector<double> normals(count);
+    stream.uniforms(first, uniforms);
+    stream.normals(first, normals);
+    for (std::size_t i = 0; i < count; ++i) {
+      RC_ASSERT(uniforms[i] == stream.uniform(first + i));
+      RC_ASSERT(normals[i] == stream.normal(first + i));
+    }
+  }));
+}
+
+TEST(RandomStream, DiffersBySeedAndByName) {
+  const double reference = RandomStream(1234, "x").uniform(7);
+  EXPECT_NE(reference, RandomStream(1235, "x").uniform(7));
+  EXPECT_NE(reference, RandomStream(1234 + (1ull << 40), "x").uniform(7));
+  EXPECT_NE(reference, RandomStream(1234, "y").uniform(7));
+  EXPECT_NE(reference, RandomStream(1234, "x").uniform(8));
+}
+
+struct Moments {
+  double mean = 0.0;
+  double variance = 0.0;
+  double kurtosis = 0.0;
+};
+
+Moments momentsOf(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  Moments moments;
+  for (const double value : values) moments.mean += value / n;
+  double fourth = 0.0;
+  for (const double value : values) {
+    const double square = (value - moments.mean) * (value - moments.mean);
+    moments.variance += square / n;
+    fourth += square * square / n;
+  }
+  moments.kurtosis = fourth / (moments.variance * moments.variance);
+  return moments;
+}
+
+// The tolerances are five standard errors of each statistic for 2^20 values.
+TEST(RandomStream, NormalsHaveTheMomentsOfTheNormalDistribution) {
+  std::vector<double> values(1 << 20);
+  RandomStream(1, "weights").normals(0, values);
+  const Moments moments = momentsOf(values);
+  EXPECT_NEAR(moments.mean, 0.0, 5.0 / 1024.0);
+  EXPECT_NEAR(moments.variance, 1.0, 5.0 * std::sqrt(2.0) / 1024.0);
+  EXPECT_NEAR(moments.kurtosis, 3.0, 5.0 * std::sqrt(24.0) / 1024.0);
+}
+
+TEST(RandomStream, UniformsFillTheUnitIntervalEvenly) {
+  std::vector<double> values(1 << 20);
+  RandomStream(2, "weights").uniforms(0, values);
+  std::vector<int> counts(16);
+  for (const double value : values) {
+    ASSERT_GE(value, 0.0);
+    ASSERT_LT(value, 1.0);
+    ++counts[static_cast<std::size_t>(value * 16)];
+  }
+  double chiSquare = 0.0;
+  for (const int count : counts) chiSquare += (count - 65536.0) * (count - 65536.0) / 65536.0;
+  EXPECT_LT(chiSquare, 44.3);  // 15 degrees of freedom, probability 1e-4
+}
+
+}  // namespace
+}  // namespace fuseline
