@@ -6,6 +6,8 @@
 #include "core/numerics/f16.h"
 
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -27,10 +29,20 @@ constexpr std::array kDTypes = {
     DTypeNames{DType::BF16, "bf16", "bfloat16"},
 };
 
+/// Rounds to odd: a value that is not representable gets an odd mantissa. Rounding that to 16 bits gives what rounding
+/// the double at once would give. Source: Boldo & Melquiond 2008, "Emulation of FMA and correctly rounded sums".
+float roundedToOdd(double value) {
+  const auto nearest = static_cast<float>(value);
+  if (static_cast<double>(nearest) == value || std::isnan(value)) return nearest;
+  const auto bits = std::bit_cast<std::uint32_t>(nearest);
+  const bool isTooLarge = std::abs(static_cast<double>(nearest)) > std::abs(value);
+  return std::bit_cast<float>((isTooLarge ? bits - 1 : bits) | 1u);
+}
+
 template <class Bits, class Encode>
 void encodeWith(std::span<const double> values, std::byte* out, Encode encodeOne) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const Bits bits = encodeOne(static_cast<float>(values[i]));
+    const Bits bits = encodeOne(values[i]);
     std::memcpy(out + i * sizeof(Bits), &bits, sizeof(Bits));
   }
 }
@@ -78,9 +90,11 @@ std::string toString(const TensorSpec& spec) {
 
 void encode(std::span<const double> values, DType dtype, std::byte* out) {
   switch (dtype) {
-    case DType::F32: return encodeWith<float>(values, out, [](float v) { return v; });
-    case DType::F16: return encodeWith<std::uint16_t>(values, out, floatToF16);
-    case DType::BF16: return encodeWith<std::uint16_t>(values, out, floatToBf16);
+    case DType::F32: return encodeWith<float>(values, out, [](double v) { return static_cast<float>(v); });
+    case DType::F16:
+      return encodeWith<std::uint16_t>(values, out, [](double v) { return floatToF16(roundedToOdd(v)); });
+    case DType::BF16:
+      return encodeWith<std::uint16_t>(values, out, [](double v) { return floatToBf16(roundedToOdd(v)); });
   }
 }
 

@@ -1,0 +1,69 @@
+// Encoding of tensors: one rounding, whatever the way there.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tensor/tensor.h"
+
+#include "core/numerics/bf16.h"
+#include "core/numerics/f16.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+std::uint16_t encodedBits(double value, DType dtype) {
+  std::uint16_t bits = 0;
+  encode(std::array{value}, dtype, reinterpret_cast<std::byte*>(&bits));
+  return bits;
+}
+
+// Rounding to f32 first would make these values ties, and the tie would go to the even neighbour below.
+TEST(TensorEncoding, DoesNotRoundTwice) {
+  EXPECT_EQ(encodedBits(1.0 + 0x1p-8 + 0x1p-40, DType::BF16), 0x3f81);
+  EXPECT_EQ(encodedBits(1.0 + 0x1p-11 + 0x1p-40, DType::F16), 0x3c01);
+  EXPECT_EQ(encodedBits(1.0 + 0x1p-8 - 0x1p-40, DType::BF16), 0x3f80);
+  EXPECT_EQ(encodedBits(1.0 + 3 * 0x1p-8 - 0x1p-40, DType::BF16), 0x3f81);
+  EXPECT_EQ(encodedBits(-(1.0 + 0x1p-8 + 0x1p-40), DType::BF16), 0xbf81);
+}
+
+TEST(TensorEncoding, RoundsExactTiesToEven) {
+  EXPECT_EQ(encodedBits(1.0 + 0x1p-8, DType::BF16), 0x3f80);
+  EXPECT_EQ(encodedBits(1.0 + 3 * 0x1p-8, DType::BF16), 0x3f82);
+  EXPECT_EQ(encodedBits(1.0 + 0x1p-11, DType::F16), 0x3c00);
+}
+
+TEST(TensorEncoding, KeepsSpecialValues) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(encodedBits(kInfinity, DType::BF16), 0x7f80);
+  EXPECT_EQ(encodedBits(-kInfinity, DType::F16), 0xfc00);
+  EXPECT_EQ(encodedBits(1e300, DType::BF16), 0x7f80);
+  EXPECT_EQ(encodedBits(65519.999, DType::F16), 0x7bff);
+  EXPECT_EQ(encodedBits(65520.0, DType::F16), 0x7c00);
+  EXPECT_EQ(encodedBits(-1e-300, DType::BF16), 0x8000);
+  EXPECT_TRUE(std::isnan(bf16ToFloat(encodedBits(std::nan(""), DType::BF16))));
+  EXPECT_TRUE(std::isnan(f16ToFloat(encodedBits(std::nan(""), DType::F16))));
+}
+
+TEST(TensorSpec, CountsRowsOfScalarsVectorsAndEmptyTensors) {
+  EXPECT_EQ((TensorSpec{.shape = {}}.rows()), 1);
+  EXPECT_EQ((TensorSpec{.shape = {}}.numElements()), 1);
+  EXPECT_EQ((TensorSpec{.shape = {7}}.rows()), 1);
+  EXPECT_EQ((TensorSpec{.shape = {0, 7}}.rows()), 0);
+  EXPECT_EQ((TensorSpec{.shape = {3, 0}}.rows()), 3);
+  EXPECT_EQ((TensorSpec{.shape = {2, 3, 7}}.rows()), 6);
+}
+
+TEST(DType, ParsesShortAndLongNames) {
+  EXPECT_EQ(parseDType("bf16"), DType::BF16);
+  EXPECT_EQ(parseDType("bfloat16"), DType::BF16);
+  EXPECT_EQ(parseDType("float32"), DType::F32);
+  EXPECT_EQ(parseDType("f16"), DType::F16);
+  EXPECT_EQ(parseDType("f64"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace fuseline
