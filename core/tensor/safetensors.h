@@ -1,0 +1,22 @@
+// Tensors in files: the safetensors format.
+// A file is the header's length (u64, little-endian), the header (JSON: name -> dtype, shape, data_offsets) and the
+// data. Source: https://huggingface.co/docs/safetensors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/support/result.h"
+#include "core/tensor/tensor.h"
+
+#include <filesystem>
+
+namespace fuseline {
+
+/// Writes atomically. The header keeps the order of `tensors`; the data of wide elements comes first, so that all of it
+/// is aligned. Errors: a name is used twice, is not UTF-8 or is "__metadata__"; the file cannot be written.
+Result<void> writeSafetensors(const std::filesystem::path& path, const NamedTensors& tensors);
+
+/// Reads F32, F16 and BF16 tensors, in the order of the header.
+/// Errors: whatever is wrong with the file, in a sentence with the path and the tensor. Any bytes at all are safe.
+Result<NamedTensors> readSafetensors(const std::filesystem::path& path);
+
+}  // namespace fuseline
