@@ -7,7 +7,7 @@
 #include <string>
 #include <system_error>
 
-namespace fuseline {
+namespace fuseline::testing {
 
 class TemporaryFolder {
  public:
@@ -30,4 +30,4 @@ class TemporaryFolder {
   std::filesystem::path m_path;
 };
 
-}  // namespace fuseline
+}  // namespace fuseline::testing

@@ -13,6 +13,8 @@
 namespace fuseline {
 namespace {
 
+using testing::TemporaryFolder;
+
 std::string contentOf(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};

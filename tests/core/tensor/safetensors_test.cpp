@@ -15,6 +15,8 @@
 namespace fuseline {
 namespace {
 
+using testing::TemporaryFolder;
+
 std::string readAll(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
