@@ -292,8 +292,10 @@ class PassFuser {
     return false;
   }
 
-  static bool refuseUseless(const Match&, Attempt& attempt) {
-    if (attempt.saving->bytes > 0 || attempt.saving->launches > 0) return false;
+  /// TransformerEngine fuses whatever fits its windows; our own chapter also wants a gain.
+  static bool refuseUseless(const Match& match, Attempt& attempt) {
+    const bool saves = attempt.saving->bytes > 0 || attempt.saving->launches > 0;
+    if (saves || match.rule.origin == RuleOrigin::Te) return false;
     return refuse(attempt, Outcome::ConditionFailed, "There is nothing to save: at most one of these ops moves data.");
   }
 

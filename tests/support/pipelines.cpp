@@ -16,7 +16,9 @@ Attributes completed(const FusibleOperation& operation, const Attributes& given,
   for (const AttributeSpec& spec : operation.attributes) attributes.set(spec.name, spec.defaultValue);
   if (operation.attribute("in_features")) attributes.set("in_features", input.cols());
   if (operation.attribute("size")) attributes.set("size", input.cols());
-  if (operation.attribute("normalized_shape")) attributes.set("normalized_shape", std::vector<std::int64_t>{input.cols()});
+  if (operation.attribute("scale")) attributes.set("scale", 1.5);
+  if (operation.attribute("normalized_shape"))
+    attributes.set("normalized_shape", std::vector<std::int64_t>{input.cols()});
   for (const auto& [name, value] : given) attributes.set(name, value);
   return attributes;
 }

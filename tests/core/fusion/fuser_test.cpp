@@ -1,0 +1,272 @@
+// The fuser: which entries result, and which sentence stands beside a refusal.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+
+#include "tests/support/pipelines.h"
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+using Names = std::vector<std::string>;
+
+FusionReport fused(const Graph& graph, const FusionOptions& options = {}) {
+  Result<FusionReport> report = fuse(graph, options);
+  EXPECT_TRUE(report) << (report ? "" : report.error().message);
+  const Verdict expands = verifyExpansion(graph, *report);
+  EXPECT_TRUE(expands) << expands.reason();
+  return std::move(*report);
+}
+
+Names names(const Graph& graph, const std::vector<FusedOperation>& list) {
+  Names result;
+  for (const FusedOperation& entry : list) result.push_back(entry.name(graph));
+  return result;
+}
+
+const Attempt* attemptOf(const FusionReport& report, std::string_view rule) {
+  for (const Attempt& attempt : report.attempts)
+    if (attempt.rule->name == rule) return &attempt;
+  return nullptr;
+}
+
+const FusionOptions kTe{.book = RuleBook::Te};
+
+// The examples of te_ops.md section 4.5 that use today's ops.
+
+TEST(FuserTe, LayerNormMlpFusesOnlyTheBiases) {
+  const Graph graph = chain(DType::BF16, {8, 16},
+                            {link("LayerNorm"), linear(64), link("Bias"), link("SwiGLU"), linear(16), link("Bias")});
+  const FusionReport report = fused(graph, kTe);
+  EXPECT_EQ(names(graph, report.forward),
+            (Names{"LayerNorm", "ForwardLinearBiasActivation", "SwiGLU", "ForwardLinearBiasActivation"}));
+  EXPECT_EQ(names(graph, report.backward),
+            (Names{"LayerNorm", "BasicLinear", "Bias", "SwiGLU", "BasicLinear", "Bias"}));
+}
+
+TEST(FuserTe, MakeExtraOutputInPlaceBeforeLinearFusesBackward) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {inPlace(link("MakeExtraOutput", "save")), linear(16)},
+                            {.extraOutputs = {"save.extra"}});
+  const FusionReport report = fused(graph, kTe);
+  EXPECT_EQ(names(graph, report.forward), (Names{"MakeExtraOutput", "BasicLinear"}));
+  EXPECT_EQ(names(graph, report.backward), (Names{"BackwardLinearAdd"}));
+}
+
+TEST(FuserTe, MakeExtraOutputBeforeRMSNormFusesBackward) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {link("MakeExtraOutput"), link("RMSNorm"), linear(16), link("Bias")});
+  const FusionReport report = fused(graph, kTe);
+  EXPECT_EQ(names(graph, report.forward), (Names{"MakeExtraOutput", "RMSNorm", "ForwardLinearBiasActivation"}));
+  EXPECT_EQ(names(graph, report.backward), (Names{"BackwardAddRMSNorm", "BasicLinear", "Bias"}));
+}
+
+TEST(FuserTe, LinearBiasAddInPlaceIsOneEntry) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {linear(16), link("Bias"), inPlace(link("AddExtraInput"))});
+  const FusionReport report = fused(graph, kTe);
+  EXPECT_EQ(names(graph, report.forward), Names{"ForwardLinearBiasAdd"});
+  EXPECT_EQ(names(graph, report.backward), (Names{"BasicLinear", "Bias", "AddExtraInput"}));
+}
+
+TEST(FuserTe, LinearAddInPlaceWithoutBiasIsTheSameFusion) {
+  const Graph graph = chain(DType::F32, {8, 16}, {linear(16), inPlace(link("AddExtraInput"))});
+  EXPECT_EQ(names(graph, fused(graph, kTe).forward), Names{"ForwardLinearBiasAdd"});
+}
+
+TEST(FuserTe, Float32WeightsKeepTheBiasSeparate) {
+  const Graph graph = chain(DType::F32, {8, 16}, {linear(16, "fc"), link("Bias")});
+  const FusionReport report = fused(graph, kTe);
+  EXPECT_EQ(names(graph, report.forward), (Names{"BasicLinear", "Bias"}));
+  const Attempt* attempt = attemptOf(report, "ForwardLinearBiasActivation");
+  ASSERT_NE(attempt, nullptr);
+  EXPECT_EQ(attempt->outcome, Outcome::ConditionFailed);
+  EXPECT_EQ(attempt->explanation,
+            "fc has an f32 weight; TransformerEngine fuses the bias only into GEMMs with 16-bit weights.");
+  ASSERT_EQ(attempt->repairs.size(), 1U);
+  EXPECT_EQ(attempt->repairs.front().label, "Set fc.dtype to \"bf16\"");
+}
+
+TEST(FuserTe, OwnRulesStayOut) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {linear(16), link("Bias"), link("GELU"), link("ConstantScale")});
+  for (const Attempt& attempt : fused(graph, kTe).attempts) EXPECT_EQ(attempt.rule->origin, RuleOrigin::Te);
+}
+
+// Our own chapter.
+
+TEST(Fuser, LinearBiasGeluIsOneEntryForward) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {linear(16), link("Bias"), link("GELU")});
+  const FusionReport report = fused(graph);
+  EXPECT_EQ(names(graph, report.forward), Names{"ForwardLinearBiasGelu"});
+  EXPECT_EQ(names(graph, report.backward), (Names{"BasicLinear", "BackwardElementwiseChain"}));
+}
+
+TEST(Fuser, JointFusionStandsInBothLists) {
+  const Graph graph = chain(DType::BF16, {8, 32}, {link("SwiGLU"), linear(16)});
+  const FusionReport report = fused(graph);
+  EXPECT_EQ(names(graph, report.forward), Names{"ForwardBackwardSwiGLULinear"});
+  EXPECT_EQ(names(graph, report.backward), Names{"ForwardBackwardSwiGLULinear"});
+}
+
+TEST(Fuser, AddAndNormAreOneEntryWithTheBranchBetween) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {link("AddExtraInput"), link("MakeExtraOutput", "save"), link("RMSNorm")},
+            {.extraOutputs = {"save.extra"}});
+  EXPECT_EQ(names(graph, fused(graph).forward), Names{"ForwardAddNorm"});
+}
+
+TEST(Fuser, ElementwiseChainTakesAsManyOpsAsThereAre) {
+  const Graph graph =
+      chain(DType::F32, {8, 16},
+            {link("ConstantScale"), link("Bias"), link("GELU"), link("ConstantScale"), link("AddExtraInput")});
+  const FusionReport report = fused(graph);
+  ASSERT_EQ(names(graph, report.forward), Names{"ForwardElementwiseChain"});
+  EXPECT_EQ(report.forward.front().nodes.size(), 5U);
+  EXPECT_EQ(names(graph, report.backward), Names{"BackwardElementwiseChain"});
+}
+
+TEST(Fuser, BiasBeforeSwiGLUFusesBackward) {
+  const Graph graph = chain(DType::F32, {8, 16}, {link("Bias"), link("SwiGLU")});
+  EXPECT_EQ(names(graph, fused(graph).backward), Names{"BackwardBiasSwiGLU"});
+}
+
+TEST(Fuser, InferenceHasNoBackwardAndNoJointFusion) {
+  const Graph graph = chain(DType::BF16, {8, 32}, {link("SwiGLU"), linear(16)}, {.pass = PassKind::Forward});
+  const FusionReport report = fused(graph);
+  EXPECT_EQ(names(graph, report.forward), (Names{"SwiGLU", "BasicLinear"}));
+  EXPECT_TRUE(report.backward.empty());
+}
+
+// Refusals.
+
+TEST(Fuser, RefusesWhenAnIntermediateIsReadTwice) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {linear(16, "fc"), link("Bias")}, {.extraOutputs = {"fc.y"}});
+  const FusionReport report = fused(graph);
+  const Attempt* attempt = attemptOf(report, "ForwardLinearBiasActivation");
+  ASSERT_NE(attempt, nullptr);
+  EXPECT_EQ(attempt->outcome, Outcome::OutsideUse);
+  EXPECT_NE(attempt->explanation.find("fc.y is read by bias1 and the outside"), std::string::npos)
+      << attempt->explanation;
+}
+
+TEST(Fuser, NamesTheOpThatBreaksTheChain) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {linear(16, "fc"), link("GELU", "act")});
+  const FusionReport report = fused(graph);
+  const Attempt* attempt = attemptOf(report, "ForwardLinearBiasActivation");
+  ASSERT_NE(attempt, nullptr);
+  EXPECT_EQ(attempt->outcome, Outcome::BrokenChain);
+  EXPECT_EQ(attempt->stepsMatched, 1U);
+  EXPECT_EQ(attempt->explanation, "After fc (BasicLinear) comes act (GELU); Bias would have to come next.");
+}
+
+TEST(Fuser, OffersInPlaceAsTheFix) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {linear(16), link("AddExtraInput", "add")});
+  const Attempt* attempt = nullptr;
+  const FusionReport report = fused(graph, kTe);
+  attempt = attemptOf(report, "ForwardLinearBiasAdd");
+  ASSERT_NE(attempt, nullptr);
+  EXPECT_EQ(attempt->outcome, Outcome::ConditionFailed);
+  ASSERT_EQ(attempt->repairs.size(), 1U);
+  const auto* edit = std::get_if<SetAttribute>(&attempt->repairs.front().edit);
+  ASSERT_NE(edit, nullptr);
+  EXPECT_EQ(edit->id, "add");
+  EXPECT_EQ(edit->value, Json(true));
+}
+
+TEST(Fuser, SaysWhichFusionTookTheOp) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {linear(16, "fc"), link("Bias", "b"), inPlace(link("AddExtraInput", "add"))});
+  const FusionReport report = fused(graph);
+  const Attempt* attempt = attemptOf(report, "ForwardLinearBiasActivation");
+  ASSERT_NE(attempt, nullptr);
+  EXPECT_EQ(attempt->outcome, Outcome::TakenByAnother);
+  EXPECT_NE(attempt->explanation.find("ForwardLinearBiasAdd (fc, b, add)"), std::string::npos) << attempt->explanation;
+}
+
+TEST(Fuser, ARuleCanBeSwitchedOffEverywhereOrAtOnePlace) {
+  const Graph graph = chain(DType::BF16, {8, 16},
+                            {linear(16, "fc1"), link("Bias"), link("LayerNorm"), linear(16, "fc2"), link("Bias")});
+  EXPECT_EQ(names(graph, fused(graph, {.without = {"ForwardLinearBiasActivation"}}).forward),
+            (Names{"BasicLinear", "Bias", "LayerNorm", "BasicLinear", "Bias"}));
+  EXPECT_EQ(names(graph, fused(graph, {.without = {"ForwardLinearBiasActivation@fc2"}}).forward),
+            (Names{"ForwardLinearBiasActivation", "LayerNorm", "BasicLinear", "Bias"}));
+}
+
+TEST(Fuser, AnUnknownSwitchNamesTheNearestRule) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {linear(16)});
+  const Result<FusionReport> report = fuse(graph, {.without = {"ForwardLinearBiasGleu"}});
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().message.find("did you mean ForwardLinearBiasGelu"), std::string::npos)
+      << report.error().message;
+}
+
+TEST(Fuser, AMissingKernelIsAReason) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {linear(16), link("Bias"), link("GELU")});
+  const Capabilities none = [](const KernelQuery& query) {
+    return Verdict::no(std::string("no ") + std::string(query.kernel));
+  };
+  const FusionReport report = fused(graph, {.capabilities = none});
+  EXPECT_EQ(names(graph, report.forward), (Names{"BasicLinear", "Bias", "GELU"}));
+  EXPECT_EQ(attemptOf(report, "ForwardLinearBiasGelu")->outcome, Outcome::NoKernel);
+}
+
+TEST(Fuser, AFrozenOpTakesNoPartInABackwardFusion) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {link("MakeExtraOutput", "save"), link("RMSNorm")}, {.inputRequiresGradient = false});
+  const FusionReport report = fused(graph);
+  EXPECT_EQ(names(graph, report.backward), Names{"RMSNorm"});
+  EXPECT_EQ(attemptOf(report, "BackwardAddRMSNorm")->explanation,
+            "save (MakeExtraOutput) needs no gradient, so it takes no part in backward.");
+}
+
+TEST(Fuser, AResidualWithinAnElementwiseChainFusesWithIt) {
+  const Graph graph = chain(DType::F32, {8, 16},
+                            {link("MakeExtraOutput", "save"), link("GELU"), link("AddExtraInput", "add", "save.extra"),
+                             link("ConstantScale")});
+  const FusionReport report = fused(graph);
+  EXPECT_EQ(names(graph, report.forward), Names{"ForwardElementwiseChain"});
+}
+
+TEST(Fuser, SameGraphSameReportByteForByte) {
+  const auto build = [] {
+    return chain(DType::BF16, {8, 32},
+                 {link("RMSNorm"), linear(64), link("SwiGLU"), linear(32), inPlace(link("AddExtraInput"))});
+  };
+  const Graph a = build();
+  const Graph b = build();
+  EXPECT_EQ(toTree(a, fused(a)), toTree(b, fused(b)));
+  EXPECT_EQ(toJson(a, fused(a)).dump(), toJson(b, fused(b)).dump());
+}
+
+// Savings, by the minimum-traffic model of product.md 3.2: M = 8 rows, 16 columns, 2 bytes.
+
+TEST(FuserSaving, LinearBiasSavesOneRoundTripOfTheOutput) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {linear(16), link("Bias")});
+  const FusionReport report = fused(graph);
+  const Attempt* attempt = attemptOf(report, "ForwardLinearBiasActivation");
+  ASSERT_TRUE(attempt && attempt->saving);
+  EXPECT_EQ(attempt->saving->bytes, 2 * 8 * 16 * 2);
+  EXPECT_EQ(attempt->saving->launches, 1);
+}
+
+TEST(FuserSaving, NormBackwardAddSavesOneRoundTripOfTheGradient) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {link("MakeExtraOutput", "save"), link("RMSNorm")}, {.extraOutputs = {"save.extra"}});
+  const FusionReport report = fused(graph);
+  const Attempt* attempt = attemptOf(report, "BackwardAddRMSNorm");
+  ASSERT_TRUE(attempt && attempt->saving);
+  EXPECT_EQ(attempt->saving->bytes, 2 * 8 * 16 * 2);
+  EXPECT_EQ(attempt->saving->launches, 1);
+}
+
+TEST(FuserCatalog, PrependPutsARuleFirst) {
+  RuleCatalog catalog;
+  catalog.registerForwardFusion({.name = "B"});
+  catalog.registerForwardFusion({.name = "A"}, true);
+  catalog.registerForwardBackwardFusion({.name = "J"});
+  ASSERT_EQ(catalog.all().size(), 3U);
+  EXPECT_EQ(catalog.all()[0]->name, "J");
+  EXPECT_EQ(catalog.all()[1]->name, "A");
+}
+
+}  // namespace
+}  // namespace fuseline

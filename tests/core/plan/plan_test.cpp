@@ -1,0 +1,210 @@
+// Plans: steps, views, gradient sums, what is saved, and an arena in which no two live tensors overlap.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/plan.h"
+
+#include "core/plan/memory_plan.h"
+#include "tests/support/pipelines.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+Plan fusedPlan(const Graph& graph) {
+  Result<FusionReport> report = fuse(graph);
+  EXPECT_TRUE(report);
+  return makePlan(graph, *report);
+}
+
+const Step* stepOf(const Plan& plan, std::string_view name, Phase phase) {
+  const auto found =
+      std::ranges::find_if(plan.steps, [&](const Step& s) { return s.name == name && s.phase == phase; });
+  return found == plan.steps.end() ? nullptr : &*found;
+}
+
+const PlanTensor& tensor(const Plan& plan, std::string_view name) {
+  const int index = plan.findTensor(name);
+  EXPECT_GE(index, 0) << name;
+  return plan.tensors.at(static_cast<std::size_t>(index));
+}
+
+TEST(Plan, IdentityIsAViewInBothDirections) {
+  const Graph graph = chain(DType::F32, {4, 8}, {link("GELU"), link("Identity", "same"), link("GELU")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  EXPECT_TRUE(stepOf(plan, "same", Phase::Forward)->isView);
+  EXPECT_TRUE(stepOf(plan, "same", Phase::Backward)->isView);
+  EXPECT_EQ(plan.numLaunches(), 4);
+}
+
+TEST(Plan, BothOutputsOfMakeExtraOutputShareTheInputsMemory) {
+  const Graph graph =
+      chain(DType::F32, {4, 8},
+            {link("GELU"), link("MakeExtraOutput", "save"), link("GELU"), link("AddExtraInput", "add", "save.extra")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  EXPECT_EQ(tensor(plan, "save:y").storage, tensor(plan, "gelu0:y").storage);
+  EXPECT_EQ(tensor(plan, "save:extra").storage, tensor(plan, "gelu0:y").storage);
+}
+
+TEST(Plan, GradientsOfAnAddAreTheOutputGradientItself) {
+  const Graph graph = chain(DType::F32, {4, 8}, {link("AddExtraInput", "add")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  EXPECT_TRUE(stepOf(plan, "add", Phase::Backward)->isView);
+  EXPECT_EQ(tensor(plan, "grad.x").storage, tensor(plan, "grad.y").storage);
+  EXPECT_EQ(tensor(plan, "grad.add_extra").storage, tensor(plan, "grad.y").storage);
+}
+
+TEST(Plan, GradientsOfABranchAreAddedOnce) {
+  const Graph graph = chain(DType::F32, {4, 8}, {link("GELU", "act"), link("AddExtraInput", "add", "act.y")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  const auto isSum = [](const Step& step) { return step.kernel == "accumulate"; };
+  ASSERT_EQ(std::ranges::count_if(plan.steps, isSum), 1);
+  EXPECT_EQ(std::ranges::find_if(plan.steps, isSum)->operands.size(), 3U);
+}
+
+TEST(Plan, InferenceSavesNothing) {
+  const Graph graph =
+      chain(DType::BF16, {4, 8}, {link("RMSNorm"), linear(16), link("GELU")}, {.pass = PassKind::Forward});
+  const Plan plan = makePlan(graph, unfused(graph));
+  EXPECT_EQ(plan.savedForBackwardBytes, 0);
+  EXPECT_EQ(plan.findTensor("rmsnorm0:rstd"), -1);
+}
+
+TEST(Plan, TrainingCountsWhatBackwardReads) {
+  // GELU keeps its input (the linear's output, 4 x 16 bf16); the linear keeps x, which is the pipeline's own.
+  const Graph graph = chain(DType::BF16, {4, 8}, {linear(16), link("GELU")});
+  EXPECT_EQ(makePlan(graph, unfused(graph)).savedForBackwardBytes, 4 * 16 * 2);
+}
+
+TEST(Plan, JointSwiGLULinearDoesNotKeepTheActivation) {
+  const Graph graph = chain(DType::BF16, {4, 8}, {linear(64, "fc1"), link("SwiGLU", "act"), linear(8, "fc2")});
+  const Plan basic = makePlan(graph, unfused(graph));
+  const Plan joint = fusedPlan(graph);
+  EXPECT_EQ(basic.savedForBackwardBytes, 4 * 64 * 2 + 4 * 32 * 2);
+  EXPECT_EQ(joint.savedForBackwardBytes, 4 * 64 * 2);
+  EXPECT_EQ(joint.findTensor("act:y"), -1);
+}
+
+TEST(Plan, AFusedForwardStillMakesWhatAnUnfusedBackwardReads) {
+  const Graph graph = chain(DType::BF16, {4, 8}, {linear(16, "fc"), link("Bias", "b"), link("GELU", "act")});
+  const Plan plan = fusedPlan(graph);
+  EXPECT_GE(plan.findTensor("b:y"), 0);    // the pre-activation
+  EXPECT_EQ(plan.findTensor("fc:y"), -1);  // never exists
+}
+
+TEST(Plan, NoGradientIsComputedThatNobodyNeeds) {
+  const Graph graph = chain(DType::BF16, {4, 8}, {linear(16, "fc")}, {.inputRequiresGradient = false});
+  const Plan plan = makePlan(graph, unfused(graph));
+  EXPECT_EQ(plan.findTensor("grad.x"), -1);
+  EXPECT_GE(plan.findTensor("grad.fc.weight"), 0);
+}
+
+TEST(Plan, APipelineOutputThatIsAnInputIsStillNamed) {
+  const Graph graph = chain(DType::F32, {4, 8}, {link("Identity")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  EXPECT_EQ(tensor(plan, "y").storage, tensor(plan, "x").storage);
+}
+
+// Programs.
+
+TEST(Program, AChainKeepsItsIntermediatesInRegisters) {
+  const Graph graph = chain(DType::F32, {4, 8}, {link("Bias"), link("GELU")}, {.pass = PassKind::Forward});
+  const Plan plan = fusedPlan(graph);
+  ASSERT_EQ(plan.steps.size(), 1U);
+  const ElementwiseProgram program = composeProgram(graph, plan.steps[0]);
+  std::vector<Opcode> opcodes;
+  for (const Instruction& instruction : program.code) opcodes.push_back(instruction.opcode);
+  EXPECT_EQ(opcodes, (std::vector{Opcode::Load, Opcode::Load, Opcode::Add, Opcode::Gelu}));
+  ASSERT_EQ(program.stores.size(), 1U);
+  EXPECT_EQ(program.stores[0].place.operand, (OperandKey{1, OperandKind::Output, 0}));
+}
+
+TEST(Program, BiasBeforeSwiGLUSumsBothHalvesOfItsGradient) {
+  const Graph graph = chain(DType::F32, {4, 8}, {link("Bias"), link("SwiGLU")});
+  const Plan plan = fusedPlan(graph);
+  const ElementwiseProgram program = composeProgram(graph, plan.steps.back());
+  ASSERT_EQ(program.columnSums.size(), 2U);
+  EXPECT_EQ(program.columnSums[0].place.lane, 0);
+  EXPECT_EQ(program.columnSums[1].place.lane, 1);
+  EXPECT_EQ(program.columnSums[1].place.lanes, 2);
+}
+
+// Memory.
+
+TEST(Arena, ReusesTheBestFittingBlock) {
+  Arena arena;
+  const auto large = arena.allocate(1024);
+  const auto small = arena.allocate(128);
+  arena.allocate(64);
+  arena.release(large, 1024);
+  arena.release(small, 128);  // coalesces with the large one
+  EXPECT_EQ(arena.allocate(1152), 0);
+  EXPECT_EQ(arena.sizeBytes(), 1024 + 128 + 64);
+}
+
+bool overlap(const Storage& a, const Storage& b) {
+  const bool inTime = a.firstStep <= b.lastStep && b.firstStep <= a.lastStep;
+  const bool inSpace = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+  return inTime && inSpace;
+}
+
+/// Two storages may meet in one step only if the step is elementwise and hands the one over to the other.
+bool isHandOver(const Plan& plan, const Storage& a, const Storage& b) {
+  const Storage& earlier = a.firstStep < b.firstStep ? a : b;
+  const Storage& later = a.firstStep < b.firstStep ? b : a;
+  const std::string& kernel = plan.steps[static_cast<std::size_t>(later.firstStep)].kernel;
+  return earlier.lastStep == later.firstStep && earlier.offset == later.offset && earlier.bytes == later.bytes &&
+         (kernel == "elementwise" || kernel == "accumulate");
+}
+
+std::vector<Link> anyLinks() {
+  const std::vector<Link> kinds = {
+      link("GELU"),     link("Bias"),          link("RMSNorm"),         linear(16),
+      link("Identity"), link("AddExtraInput"), link("MakeExtraOutput"), link("ConstantScale")};
+  std::vector<Link> links;
+  for (const auto index : *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(0, kinds.size())))
+    links.push_back(kinds[index]);
+  return links;
+}
+
+TEST(Plan, LiveTensorsNeverOverlap) {
+  EXPECT_TRUE(rc::check("no two live storages share memory", [] {
+    const Graph graph = chain(DType::F32, {4, 16}, anyLinks());
+    for (const Plan& plan : {makePlan(graph, unfused(graph)), fusedPlan(graph)}) {
+      for (std::size_t i = 0; i < plan.storages.size(); ++i)
+        for (std::size_t j = i + 1; j < plan.storages.size(); ++j) {
+          const Storage& a = plan.storages[i];
+          const Storage& b = plan.storages[j];
+          if (a.isPersistent || b.isPersistent || a.bytes == 0 || b.bytes == 0) continue;
+          RC_ASSERT(!overlap(a, b) || isHandOver(plan, a, b));
+        }
+    }
+  }));
+}
+
+TEST(Plan, EveryOperandIsWrittenBeforeItIsRead) {
+  EXPECT_TRUE(rc::check("reads follow writes", [] {
+    const Graph graph = chain(DType::F32, {4, 16}, anyLinks());
+    const Plan plan = fusedPlan(graph);
+    std::vector<bool> isWritten(plan.storages.size(), false);
+    for (const PlanTensor& t : plan.tensors)
+      if (t.role == TensorRole::Input || t.role == TensorRole::Parameter || t.role == TensorRole::OutputGradient)
+        isWritten[static_cast<std::size_t>(t.storage)] = true;
+    for (const Step& step : plan.steps) {
+      for (const StepOperand& operand : step.operands) {
+        const auto storage = static_cast<std::size_t>(plan.tensors[static_cast<std::size_t>(operand.tensor)].storage);
+        if (operand.access == OperandAccess::Read)
+          RC_ASSERT(isWritten[storage]);
+        else
+          isWritten[storage] = true;
+      }
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace fuseline
