@@ -1,0 +1,23 @@
+# What "cmake --install" puts where: programs, examples, schema, and what a desktop needs to know them.
+# SPDX-License-Identifier: Apache-2.0
+foreach(program fuseline fuseline-designer)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
+
+foreach(folder examples schema help)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/resources/${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/fuseline OPTIONAL
+          PATTERN README.md EXCLUDE)
+endforeach()
+install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES resources/desktop/fuseline.bash-completion
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME fuseline)
+install(FILES resources/desktop/org.fuseline.pipeline.xml DESTINATION ${CMAKE_INSTALL_DATADIR}/mime/packages)
+
+if(FUSELINE_DESIGNER)
+  install(FILES resources/desktop/org.fuseline.designer.desktop DESTINATION ${CMAKE_INSTALL_DATADIR}/applications)
+  install(FILES resources/desktop/org.fuseline.designer.metainfo.xml DESTINATION ${CMAKE_INSTALL_DATADIR}/metainfo)
+  install(FILES resources/desktop/org.fuseline.designer.svg
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/icons/hicolor/scalable/apps)
+endif()
