@@ -3,7 +3,7 @@
 #include "core/ops/operation.h"
 
 #include <algorithm>
-#include <cassert>
+#include <stdexcept>
 
 namespace fuseline {
 
@@ -27,7 +27,8 @@ bool SavedValues::has(SavedTensor key) const {
 
 const ReferenceTensor& SavedValues::find(SavedTensor key) const {
   const auto found = std::ranges::find_if(m_tensors, [&](const auto& entry) { return entry.first == key; });
-  assert(found != m_tensors.end() && "backward reads a tensor that saveContext did not name");
+  // A mistake in an op's file. It must show in every build, so that the conformance suite finds it.
+  if (found == m_tensors.end()) throw std::logic_error("backward reads a tensor that saveContext did not name");
   return *found->second;
 }
 

@@ -1,0 +1,336 @@
+// Walks the op library: what every basic op must hold, whatever it computes.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/catalog.h"
+#include "tests/support/compare.h"
+#include "tests/support/elementwise_interpreter.h"
+#include "tests/support/op_samples.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace fuseline::testing {
+namespace {
+
+// Both sides are computed in double precision, so only the order of sums differs.
+constexpr Tolerance kSameFormula = {.relative = 1e-12, .absolute = 1e-12};
+// Central differences: the error of the formula is h^2, that of the subtraction 1e-16 / h.
+constexpr double kStep = 1e-5;
+constexpr Tolerance kFiniteDifference = {.relative = 1e-6, .absolute = 1e-6};
+
+std::vector<const FusibleOperation*> basicOperations() {
+  std::vector<const FusibleOperation*> operations;
+  for (const auto& operation : builtinOperations().operations())
+    if (!operation->isComposite()) operations.push_back(operation.get());
+  return operations;
+}
+
+class BasicOperations : public ::testing::TestWithParam<const FusibleOperation*> {
+ protected:
+  const FusibleOperation& operation() const { return *GetParam(); }
+};
+
+ReferenceForward forwardOf(const FusibleOperation& operation, const OpSample& sample, const OpData& data) {
+  return operation.forwardCompute(sample.attributes, data.inputs, data.parameters);
+}
+
+const ReferenceTensor& tensorOf(const OpData& data, const ReferenceForward& forward, SavedTensor key) {
+  const auto slot = static_cast<std::size_t>(key.slot);
+  switch (key.kind) {
+    case OperandKind::Input: return data.inputs.at(slot);
+    case OperandKind::Parameter: return data.parameters.at(slot);
+    case OperandKind::Output: return forward.outputs.at(slot);
+    case OperandKind::Residual: return forward.residuals.at(slot);
+    default: throw std::logic_error("a gradient cannot be saved");
+  }
+}
+
+SavedValues savedValues(const OpData& data, const ReferenceForward& forward, const std::vector<SavedTensor>& keys) {
+  SavedValues saved;
+  for (const SavedTensor& key : keys) saved.add(key, tensorOf(data, forward, key));
+  return saved;
+}
+
+GradientNeeds needsAll(const OpData& data) {
+  return {.inputs = std::vector<bool>(data.inputs.size(), true),
+          .parameters = std::vector<bool>(data.parameters.size(), true)};
+}
+
+/// Every subset of needs, as the bits of a number: inputs first, then parameters.
+GradientNeeds needsFromBits(const OpData& data, unsigned bits) {
+  GradientNeeds needs = needsAll(data);
+  for (std::size_t i = 0; i < needs.inputs.size(); ++i) needs.inputs[i] = ((bits >> i) & 1u) != 0;
+  for (std::size_t i = 0; i < needs.parameters.size(); ++i)
+    needs.parameters[i] = ((bits >> (i + needs.inputs.size())) & 1u) != 0;
+  return needs;
+}
+
+std::vector<SavedTensor> savedKeys(const FusibleOperation& operation, const OpSample& sample,
+                                   const GradientNeeds& needs) {
+  return operation.saveContext({sample.attributes, sample.inputs, needs}).tensors;
+}
+
+ReferenceBackward backwardOf(const FusibleOperation& operation, const OpSample& sample, const OpData& data) {
+  const ReferenceForward forward = forwardOf(operation, sample, data);
+  const SavedValues saved = savedValues(data, forward, savedKeys(operation, sample, needsAll(data)));
+  return operation.backwardCompute(sample.attributes, saved, data.gradOutputs);
+}
+
+void expectShapes(const std::vector<ReferenceTensor>& tensors, const std::vector<TensorSpec>& specs) {
+  ASSERT_EQ(tensors.size(), specs.size());
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    EXPECT_EQ(tensors[i].shape, specs[i].shape) << i;
+    EXPECT_EQ(static_cast<std::int64_t>(tensors[i].values.size()), specs[i].numElements()) << i;
+  }
+}
+
+TEST_P(BasicOperations, ForwardProducesTheInferredShapes) {
+  for (const OpSample& sample : samplesOf(operation())) {
+    SCOPED_TRACE(sample.label);
+    const OpData data = dataOf(operation(), sample);
+    const ReferenceForward forward = forwardOf(operation(), sample, data);
+    expectShapes(forward.outputs, data.specs.outputs);
+    expectShapes(forward.residuals, data.specs.residuals);
+    EXPECT_EQ(data.specs.outputs.size(), operation().outputs.size());
+    EXPECT_EQ(data.specs.parameters.size(), operation().parameters.size());
+    EXPECT_EQ(data.specs.residuals.size(), operation().residuals.size());
+  }
+}
+
+TEST_P(BasicOperations, BackwardProducesTheShapesOfInputsAndParameters) {
+  for (const OpSample& sample : samplesOf(operation())) {
+    SCOPED_TRACE(sample.label);
+    const OpData data = dataOf(operation(), sample);
+    const ReferenceBackward backward = backwardOf(operation(), sample, data);
+    expectShapes(backward.inputs, sample.inputs);
+    expectShapes(backward.parameters, data.specs.parameters);
+  }
+}
+
+/// The loss whose gradient with respect to each output is gradOutputs.
+double lossOf(const FusibleOperation& operation, const OpSample& sample, const OpData& data) {
+  const ReferenceForward forward = forwardOf(operation, sample, data);
+  double loss = 0.0;
+  for (std::size_t port = 0; port < forward.outputs.size(); ++port)
+    for (std::size_t i = 0; i < forward.outputs[port].values.size(); ++i)
+      loss += forward.outputs[port].values[i] * data.gradOutputs[port].values[i];
+  return loss;
+}
+
+/// The slope of the loss with respect to every element of one tensor of `data`.
+std::vector<double> slopes(const FusibleOperation& operation, const OpSample& sample, OpData& data,
+                           ReferenceTensor& tensor) {
+  std::vector<double> result;
+  for (double& value : tensor.values) {
+    const double original = value;
+    value = original + kStep;
+    const double above = lossOf(operation, sample, data);
+    value = original - kStep;
+    const double below = lossOf(operation, sample, data);
+    value = original;
+    result.push_back((above - below) / (2.0 * kStep));
+  }
+  return result;
+}
+
+TEST_P(BasicOperations, BackwardAgreesWithFiniteDifferences) {
+  for (const OpSample& sample : samplesOf(operation())) {
+    SCOPED_TRACE(sample.label);
+    OpData data = dataOf(operation(), sample);
+    const ReferenceBackward backward = backwardOf(operation(), sample, data);
+    for (std::size_t slot = 0; slot < data.inputs.size(); ++slot)
+      EXPECT_TRUE(allClose(backward.inputs[slot].values, slopes(operation(), sample, data, data.inputs[slot]),
+                           kFiniteDifference))
+          << "input " << slot;
+    for (std::size_t slot = 0; slot < data.parameters.size(); ++slot)
+      EXPECT_TRUE(allClose(backward.parameters[slot].values, slopes(operation(), sample, data, data.parameters[slot]),
+                           kFiniteDifference))
+          << "parameter " << slot;
+  }
+}
+
+/// Are all needed gradients there, and equal to those of a backward that was given everything?
+::testing::AssertionResult hasNeededGradients(const ReferenceBackward& actual, const ReferenceBackward& full,
+                                              const GradientNeeds& needs) {
+  for (std::size_t slot = 0; slot < needs.inputs.size(); ++slot)
+    if (needs.inputs[slot] && actual.inputs[slot].values != full.inputs[slot].values)
+      return ::testing::AssertionFailure() << "the gradient of input " << slot << " differs";
+  for (std::size_t slot = 0; slot < needs.parameters.size(); ++slot)
+    if (needs.parameters[slot] && actual.parameters[slot].values != full.parameters[slot].values)
+      return ::testing::AssertionFailure() << "the gradient of parameter " << slot << " differs";
+  return ::testing::AssertionSuccess();
+}
+
+TEST_P(BasicOperations, BackwardNeedsOnlyWhatWasSavedForTheNeededGradients) {
+  for (const OpSample& sample : samplesOf(operation())) {
+    const OpData data = dataOf(operation(), sample);
+    const ReferenceForward forward = forwardOf(operation(), sample, data);
+    const ReferenceBackward full = backwardOf(operation(), sample, data);
+    for (unsigned bits = 0; bits < 1u << (data.inputs.size() + data.parameters.size()); ++bits) {
+      SCOPED_TRACE(fmt::format("{}, needs {:b}", sample.label, bits));
+      const GradientNeeds needs = needsFromBits(data, bits);
+      const SavedValues saved = savedValues(data, forward, savedKeys(operation(), sample, needs));
+      if (bits == 0) continue;  // takes no part in backward
+      EXPECT_TRUE(
+          hasNeededGradients(operation().backwardCompute(sample.attributes, saved, data.gradOutputs), full, needs));
+    }
+  }
+}
+
+TEST_P(BasicOperations, SavesNothingWhenNoGradientIsNeeded) {
+  for (const OpSample& sample : samplesOf(operation())) {
+    const OpData data = dataOf(operation(), sample);
+    EXPECT_TRUE(savedKeys(operation(), sample, needsFromBits(data, 0)).empty()) << sample.label;
+  }
+}
+
+/// Does backward work without the tensor `left`?
+bool canDoWithout(const FusibleOperation& operation, const OpSample& sample, const OpData& data,
+                  std::vector<SavedTensor> keys, std::size_t left) {
+  keys.erase(keys.begin() + static_cast<std::ptrdiff_t>(left));
+  const ReferenceForward forward = forwardOf(operation, sample, data);
+  try {
+    const ReferenceBackward backward =
+        operation.backwardCompute(sample.attributes, savedValues(data, forward, keys), data.gradOutputs);
+    return bool(hasNeededGradients(backward, backwardOf(operation, sample, data), needsAll(data)));
+  } catch (const std::logic_error&) {
+    return false;
+  }
+}
+
+TEST_P(BasicOperations, BackwardReadsEverythingThatIsSaved) {
+  const OpSample sample = samplesOf(operation()).back();
+  const OpData data = dataOf(operation(), sample);
+  const std::vector<SavedTensor> keys = savedKeys(operation(), sample, needsAll(data));
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    EXPECT_FALSE(canDoWithout(operation(), sample, data, keys, i)) << "saved tensor " << i;
+}
+
+/// All operands of a call, as a program reads them.
+OperandValues operandsOf(const OpData& data) {
+  OperandValues operands;
+  const auto add = [&](OperandKind kind, const std::vector<ReferenceTensor>& tensors) {
+    for (std::size_t slot = 0; slot < tensors.size(); ++slot)
+      operands[{0, kind, static_cast<int>(slot)}] = tensors[slot].values;
+  };
+  add(OperandKind::Input, data.inputs);
+  add(OperandKind::Parameter, data.parameters);
+  add(OperandKind::GradOutput, data.gradOutputs);
+  return operands;
+}
+
+enum class Direction { Forward, Backward };
+
+OperandValues interpretOp(const FusibleOperation& operation, const OpSample& sample, const OpData& data,
+                          Direction direction, const std::vector<OperandKey>& absent = {}) {
+  ElementwiseComposer composer;
+  OperandValues operands = operandsOf(data);
+  for (const OperandKey& key : absent) {
+    composer.setAbsent(key);
+    operands.erase(key);
+  }
+  composer.append(0, operation.elementwise, sample.attributes, direction == Direction::Backward, 1);
+  const TensorSpec& grid = data.specs.outputs.front();
+  return interpret(composer.finish(), grid.rows(), grid.cols(), operands);
+}
+
+void expectOperands(const OperandValues& actual, OperandKind kind, const std::vector<ReferenceTensor>& expected) {
+  for (std::size_t slot = 0; slot < expected.size(); ++slot) {
+    const auto found = actual.find({0, kind, static_cast<int>(slot)});
+    ASSERT_NE(found, actual.end()) << "slot " << slot << " is not written";
+    EXPECT_TRUE(allClose(found->second, expected[slot].values, kSameFormula)) << "slot " << slot;
+  }
+}
+
+class ElementwiseOperations : public BasicOperations {};
+
+TEST_P(ElementwiseOperations, ForwardProgramEqualsTheReference) {
+  for (const OpSample& sample : samplesOf(operation())) {
+    SCOPED_TRACE(sample.label);
+    const OpData data = dataOf(operation(), sample);
+    expectOperands(interpretOp(operation(), sample, data, Direction::Forward), OperandKind::Output,
+                   forwardOf(operation(), sample, data).outputs);
+  }
+}
+
+TEST_P(ElementwiseOperations, BackwardProgramEqualsTheReference) {
+  for (const OpSample& sample : samplesOf(operation())) {
+    SCOPED_TRACE(sample.label);
+    const OpData data = dataOf(operation(), sample);
+    const OperandValues actual = interpretOp(operation(), sample, data, Direction::Backward);
+    const ReferenceBackward expected = backwardOf(operation(), sample, data);
+    expectOperands(actual, OperandKind::GradInput, expected.inputs);
+    expectOperands(actual, OperandKind::GradParameter, expected.parameters);
+  }
+}
+
+TEST_P(ElementwiseOperations, AnAbsentOutputGradientCountsAsZero) {
+  for (const OpSample& sample : samplesOf(operation()))
+    for (std::size_t port = 0; port < operation().outputs.size(); ++port) {
+      SCOPED_TRACE(fmt::format("{}, output {}", sample.label, port));
+      OpData data = dataOf(operation(), sample);
+      for (double& value : data.gradOutputs[port].values) value = 0.0;
+      const OperandValues actual = interpretOp(operation(), sample, data, Direction::Backward,
+                                               {{0, OperandKind::GradOutput, static_cast<int>(port)}});
+      expectOperands(actual, OperandKind::GradInput, backwardOf(operation(), sample, data).inputs);
+    }
+}
+
+TEST_P(ElementwiseOperations, DroppedGradientsAreNotWritten) {
+  const OpSample sample = samplesOf(operation()).back();
+  const OpData data = dataOf(operation(), sample);
+  const OperandKey dropped{0, OperandKind::GradInput, 0};
+  EXPECT_FALSE(interpretOp(operation(), sample, data, Direction::Backward, {dropped}).contains(dropped));
+}
+
+TEST_P(ElementwiseOperations, ProgramsReadNoMoreThanIsSaved) {
+  const OpSample sample = samplesOf(operation()).back();
+  const OpData data = dataOf(operation(), sample);
+  std::vector<OperandKey> unsaved;
+  const std::vector<SavedTensor> saved = savedKeys(operation(), sample, needsAll(data));
+  for (int slot = 0; slot < static_cast<int>(data.inputs.size()); ++slot)
+    if (std::ranges::find(saved, SavedTensor{OperandKind::Input, slot}) == saved.end())
+      unsaved.push_back({0, OperandKind::Input, slot});
+  const ReferenceBackward expected = backwardOf(operation(), sample, data);
+  expectOperands(interpretOp(operation(), sample, data, Direction::Backward, unsaved), OperandKind::GradInput,
+                 expected.inputs);
+}
+
+TEST_P(BasicOperations, KeepsTheDtypeOfTheInputUnlessToldOtherwise) {
+  for (const DType dtype : {DType::F32, DType::F16, DType::BF16}) {
+    OpSample sample = samplesOf(operation()).back();
+    sample.attributes = fittingAttributes(operation(), sample.inputs[0].shape);
+    for (TensorSpec& input : sample.inputs) input.dtype = dtype;
+    const OperationSpecs specs = dataOf(operation(), sample).specs;
+    for (const TensorSpec& spec : specs.outputs) EXPECT_EQ(spec.dtype, dtype);
+    for (const TensorSpec& spec : specs.parameters) EXPECT_EQ(spec.dtype, dtype);
+    for (const TensorSpec& spec : specs.residuals) EXPECT_EQ(spec.dtype, DType::F32);
+  }
+}
+
+TEST_P(BasicOperations, CountsFlopsInProportionToTheRows) {
+  OpSample sample = samplesOf(operation()).back();
+  const auto flopsOfRows = [&](std::int64_t rows) {
+    for (TensorSpec& input : sample.inputs) input.shape.front() = rows;
+    return operation().flops(sample.attributes, sample.inputs);
+  };
+  EXPECT_EQ(flopsOfRows(0).forward + flopsOfRows(0).backward, 0);
+  EXPECT_EQ(flopsOfRows(6).forward, 3 * flopsOfRows(2).forward);
+  EXPECT_EQ(flopsOfRows(6).backward, 3 * flopsOfRows(2).backward);
+}
+
+std::string nameOf(const ::testing::TestParamInfo<const FusibleOperation*>& instance) { return instance.param->name; }
+
+std::vector<const FusibleOperation*> elementwiseOperations() {
+  std::vector<const FusibleOperation*> operations = basicOperations();
+  std::erase_if(operations, [](const FusibleOperation* operation) { return !operation->isElementwise(); });
+  return operations;
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalog, BasicOperations, ::testing::ValuesIn(basicOperations()), nameOf);
+INSTANTIATE_TEST_SUITE_P(Catalog, ElementwiseOperations, ::testing::ValuesIn(elementwiseOperations()), nameOf);
+
+}  // namespace
+}  // namespace fuseline::testing

@@ -1,0 +1,104 @@
+// One element at a time, one instruction at a time.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/elementwise_interpreter.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fuseline::testing {
+
+namespace {
+
+double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+
+double geluTanh(double x) { return std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)); }
+
+double geluGrad(double x) {
+  const double t = geluTanh(x);
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * 0.7978845608028654 * (1.0 + 0.134145 * x * x);
+}
+
+double siluGrad(double x) { return sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))); }
+
+double evaluate(Opcode opcode, double a, double b) {
+  switch (opcode) {
+    case Opcode::Add: return a + b;
+    case Opcode::Sub: return a - b;
+    case Opcode::Mul: return a * b;
+    case Opcode::Div: return a / b;
+    case Opcode::Max: return std::max(a, b);
+    case Opcode::Min: return std::min(a, b);
+    case Opcode::Less: return a < b ? 1.0 : 0.0;
+    case Opcode::Neg: return -a;
+    case Opcode::Exp: return std::exp(a);
+    case Opcode::Log: return std::log(a);
+    case Opcode::Sqrt: return std::sqrt(a);
+    case Opcode::Rsqrt: return 1.0 / std::sqrt(a);
+    case Opcode::Tanh: return std::tanh(a);
+    case Opcode::Sigmoid: return sigmoid(a);
+    case Opcode::Gelu: return 0.5 * a * (1.0 + geluTanh(a));
+    case Opcode::GeluGrad: return geluGrad(a);
+    case Opcode::Silu: return a * sigmoid(a);
+    case Opcode::SiluGrad: return siluGrad(a);
+    case Opcode::Load:
+    case Opcode::Constant: break;
+  }
+  return std::nan("");
+}
+
+/// The grid and the element that is being worked on.
+struct Cursor {
+  std::int64_t rows;
+  std::int64_t cols;
+  std::int64_t row = 0;
+  std::int64_t col = 0;
+
+  std::size_t index(const Place& place) const {
+    const std::int64_t inRow = place.lane * cols + col;
+    return static_cast<std::size_t>(place.access == Access::Row ? inRow : row * place.lanes * cols + inRow);
+  }
+  std::size_t size(const Place& place) const {
+    return static_cast<std::size_t>((place.access == Access::Row ? 1 : rows) * place.lanes * cols);
+  }
+};
+
+std::vector<double> evaluateElement(const ElementwiseProgram& program, const Cursor& at,
+                                    const OperandValues& operands) {
+  std::vector<double> values;
+  const auto valueAt = [&](ValueIndex i) { return i < 0 ? 0.0 : values[static_cast<std::size_t>(i)]; };
+  for (const Instruction& instruction : program.code) {
+    if (instruction.opcode == Opcode::Load)
+      values.push_back(operands.at(instruction.place.operand).at(at.index(instruction.place)));
+    else if (instruction.opcode == Opcode::Constant)
+      values.push_back(instruction.constant);
+    else
+      values.push_back(evaluate(instruction.opcode, valueAt(instruction.a), valueAt(instruction.b)));
+  }
+  return values;
+}
+
+OperandValues zeroResults(const ElementwiseProgram& program, const Cursor& grid) {
+  OperandValues results;
+  for (const Store& store : program.stores) results[store.place.operand].resize(grid.size(store.place));
+  for (const ColumnSum& sum : program.columnSums) results[sum.place.operand].resize(grid.size(sum.place));
+  return results;
+}
+
+}  // namespace
+
+OperandValues interpret(const ElementwiseProgram& program, std::int64_t rows, std::int64_t cols,
+                        const OperandValues& operands) {
+  Cursor at{.rows = rows, .cols = cols};
+  OperandValues results = zeroResults(program, at);
+  for (at.row = 0; at.row < rows; ++at.row)
+    for (at.col = 0; at.col < cols; ++at.col) {
+      const std::vector<double> values = evaluateElement(program, at, operands);
+      for (const Store& store : program.stores)
+        results.at(store.place.operand).at(at.index(store.place)) = values[static_cast<std::size_t>(store.value)];
+      for (const ColumnSum& sum : program.columnSums)
+        results.at(sum.place.operand).at(at.index(sum.place)) += values[static_cast<std::size_t>(sum.value)];
+    }
+  return results;
+}
+
+}  // namespace fuseline::testing

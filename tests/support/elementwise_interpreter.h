@@ -1,0 +1,21 @@
+// Interprets elementwise programs in double precision: what a program says, without a kernel's rounding.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/elementwise.h"
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace fuseline::testing {
+
+/// Values by operand, row-major. A Full operand is [rows, lanes * cols], a Row operand [lanes * cols].
+using OperandValues = std::map<OperandKey, std::vector<double>>;
+
+/// Runs the program on a grid of rows x cols. Returns what it stores and sums.
+/// Throws std::out_of_range when it loads an operand that is not there.
+OperandValues interpret(const ElementwiseProgram& program, std::int64_t rows, std::int64_t cols,
+                        const OperandValues& operands);
+
+}  // namespace fuseline::testing

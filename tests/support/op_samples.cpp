@@ -1,0 +1,112 @@
+// Derives sample calls from attribute specs.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/op_samples.h"
+
+#include "core/numerics/random.h"
+
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace fuseline::testing {
+
+namespace {
+
+constexpr std::int64_t kOutFeatures = 5;
+constexpr double kReal = -2.5;
+constexpr double kOtherReal = 0.3;
+
+/// A value for an attribute that has no default. An op whose attribute means something else adds a line here.
+AttributeValue fittingValue(const AttributeSpec& spec, const Shape& shape) {
+  if (spec.name == "out_features") return kOutFeatures;
+  switch (spec.type) {
+    case AttributeType::Integer: return shape.back();
+    case AttributeType::IntegerList: return std::vector{shape.back()};
+    case AttributeType::Real: return kReal;
+    case AttributeType::Boolean: return false;
+    case AttributeType::Text: return spec.choices.front();
+  }
+  return {};
+}
+
+/// The last two extents, where a list of them may be normalized together.
+std::vector<AttributeValue> otherLists(const Shape& shape) {
+  if (shape.size() < 2 || shape[shape.size() - 2] == 0) return {};
+  return {std::vector(shape.end() - 2, shape.end())};
+}
+
+/// Other values that are worth a try.
+std::vector<AttributeValue> otherValues(const AttributeSpec& spec, const Shape& shape) {
+  switch (spec.type) {
+    case AttributeType::Boolean: return {spec.defaultValue != AttributeValue(true)};
+    case AttributeType::Text: return {spec.choices.begin(), spec.choices.end()};
+    case AttributeType::Real: return {kOtherReal};
+    case AttributeType::IntegerList: return otherLists(shape);
+    case AttributeType::Integer: return {};
+  }
+  return {};
+}
+
+/// A gated op takes tensors that are twice as wide.
+Shape widened(const FusibleOperation& operation, Shape shape) {
+  if (operation.elementwise.isGated) shape.back() *= 2;
+  return shape;
+}
+
+OpSample sampleWith(const FusibleOperation& operation, const Shape& shape, Attributes attributes) {
+  return {.label = fmt::format("{} of {}", operation.name, toString(shape)),
+          .attributes = std::move(attributes),
+          .inputs = std::vector(operation.inputs.size(), TensorSpec{.dtype = DType::F32, .shape = shape})};
+}
+
+void appendSamples(const FusibleOperation& operation, const Shape& shape, std::vector<OpSample>& samples) {
+  const Attributes base = fittingAttributes(operation, shape);
+  samples.push_back(sampleWith(operation, shape, base));
+  for (const AttributeSpec& spec : operation.attributes)
+    for (const AttributeValue& value : otherValues(spec, shape)) {
+      samples.push_back(sampleWith(operation, shape, base));
+      samples.back().attributes.set(spec.name, value);
+      samples.back().label += fmt::format(", {} {}", spec.name, toString(value));
+    }
+}
+
+ReferenceTensor randomTensor(const Shape& shape, const std::string& name) {
+  ReferenceTensor tensor{.shape = shape, .values = std::vector<double>(static_cast<std::size_t>(numElements(shape)))};
+  RandomStream(1234, name).uniforms(0, tensor.values);
+  for (double& value : tensor.values) value = value < 0.5 ? -0.25 - 3.5 * value : 0.25 + 3.5 * (value - 0.5);
+  return tensor;
+}
+
+std::vector<ReferenceTensor> randomTensors(const std::vector<TensorSpec>& specs, const std::string& name) {
+  std::vector<ReferenceTensor> tensors;
+  for (const TensorSpec& spec : specs)
+    tensors.push_back(randomTensor(spec.shape, fmt::format("{}{}", name, tensors.size())));
+  return tensors;
+}
+
+}  // namespace
+
+Attributes fittingAttributes(const FusibleOperation& operation, const Shape& shape) {
+  Attributes attributes;
+  for (const AttributeSpec& spec : operation.attributes)
+    attributes.set(spec.name, spec.isRequired() ? fittingValue(spec, shape) : spec.defaultValue);
+  return attributes;
+}
+
+std::vector<OpSample> samplesOf(const FusibleOperation& operation) {
+  std::vector<OpSample> samples;
+  for (const Shape& shape : {Shape{0, 6}, Shape{1}, Shape{1, 1}, Shape{5, 7}, Shape{3, 2, 9}, Shape{2, 64}})
+    appendSamples(operation, widened(operation, shape), samples);
+  return samples;
+}
+
+OpData dataOf(const FusibleOperation& operation, const OpSample& sample) {
+  Result<OperationSpecs> specs = operation.infer(sample.attributes, sample.inputs);
+  if (!specs) throw std::invalid_argument(sample.label + ": " + specs.error().message);
+  return {.specs = *specs,
+          .inputs = randomTensors(sample.inputs, "input"),
+          .parameters = randomTensors(specs->parameters, "parameter"),
+          .gradOutputs = randomTensors(specs->outputs, "gradient")};
+}
+
+}  // namespace fuseline::testing

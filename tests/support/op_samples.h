@@ -1,0 +1,38 @@
+// Sample calls of any op, derived from its declaration: a new op is picked up by itself.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/operation.h"
+
+#include <string>
+#include <vector>
+
+namespace fuseline::testing {
+
+/// One way to call an op.
+struct OpSample {
+  std::string label;  // "RMSNorm of [5, 7], eps 0.3"
+  Attributes attributes;
+  std::vector<TensorSpec> inputs;
+};
+
+/// Calls on empty, single, odd and larger tensors; on each with the default attributes, and with every attribute
+/// varied by itself. All inputs are f32.
+std::vector<OpSample> samplesOf(const FusibleOperation& operation);
+
+/// Attributes that fit an input of this shape: defaults, and for the others a value by their meaning.
+Attributes fittingAttributes(const FusibleOperation& operation, const Shape& shape);
+
+/// The data of one call.
+struct OpData {
+  OperationSpecs specs;
+  std::vector<ReferenceTensor> inputs;
+  std::vector<ReferenceTensor> parameters;
+  std::vector<ReferenceTensor> gradOutputs;
+};
+
+/// Random values between 0.25 and 2 in magnitude: far from where square roots and quotients bend.
+/// Throws when the op's infer refuses the sample.
+OpData dataOf(const FusibleOperation& operation, const OpSample& sample);
+
+}  // namespace fuseline::testing
