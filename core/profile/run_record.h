@@ -67,7 +67,13 @@ struct RunRecord {
   const VariantRecord* variant(const std::string& name) const;
 };
 
+Json toJson(const RunSettings& settings);
+/// Absent fields keep their defaults. Errors: a sentence with the JSON pointer.
+Result<RunSettings> runSettingsFromJson(const Json& json);
+
+/// Format "fuseline-run", versioned like the pipeline file.
 Json toJson(const RunRecord& record);
+/// Errors: another format, a newer major version, a missing or wrong field; with the JSON pointer.
 Result<RunRecord> runRecordFromJson(const Json& json);
 
 /// One row of the table that stands beside the graph: a fused op, and its basic ops one level deeper.

@@ -1,0 +1,141 @@
+// Sets the fused plan beside the unfused one: each fused op with its basic ops beneath it.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/run_record.h"
+
+#include <algorithm>
+#include <set>
+
+namespace fuseline {
+
+namespace {
+
+using Steps = std::vector<const StepRecord*>;
+
+/// The sum of several steps, round by round: the median of sums is not the sum of medians.
+std::vector<double> sumPerRound(const Steps& steps) {
+  std::vector<double> sums;
+  for (const StepRecord* step : steps) {
+    if (sums.empty()) sums.resize(step->samplesNs.size(), 0.0);
+    sums.resize(std::min(sums.size(), step->samplesNs.size()));
+    for (std::size_t round = 0; round < sums.size(); ++round) sums[round] += step->samplesNs[round];
+  }
+  return sums;
+}
+
+std::int64_t totalBytes(const Steps& steps) {
+  std::int64_t bytes = 0;
+  for (const StepRecord* step : steps) bytes += step->bytes;
+  return bytes;
+}
+
+std::int64_t numLaunches(const Steps& steps) {
+  return std::ranges::count_if(steps, [](const StepRecord* step) { return !step->isView; });
+}
+
+bool isPartOf(const StepRecord& part, const StepRecord& whole) {
+  if (part.phase != whole.phase) return false;
+  if (part.ops.empty() || whole.ops.empty()) return part.ops.empty() && whole.ops.empty() && part.name == whole.name;
+  return std::ranges::all_of(part.ops, [&](const std::string& op) { return std::ranges::count(whole.ops, op) > 0; });
+}
+
+Steps partsOf(const StepRecord& whole, const VariantRecord& unfused) {
+  Steps parts;
+  for (const StepRecord& step : unfused.steps)
+    if (isPartOf(step, whole)) parts.push_back(&step);
+  return parts;
+}
+
+ComparisonRow rowFor(const StepRecord& step, int depth) {
+  return {.label = step.name,
+          .phase = step.phase,
+          .depth = depth,
+          .owners = step.owners,
+          .isFused = !step.rule.empty(),
+          .isView = step.isView};
+}
+
+/// Fills times, speed-up and savings from the steps of either side.
+void measure(ComparisonRow& row, const Steps& unfused, const Steps& fused) {
+  const std::vector<double> before = sumPerRound(unfused);
+  const std::vector<double> after = sumPerRound(fused);
+  row.unfused = summarize(before);
+  row.fused = summarize(after);
+  if (before.empty() || after.empty()) return;
+  row.speedup = compareRounds(before, after);
+  row.bytesSaved = totalBytes(unfused) - totalBytes(fused);
+  row.launchesSaved = numLaunches(unfused) - numLaunches(fused);
+}
+
+void appendEntry(std::vector<ComparisonRow>& rows, const StepRecord& step, const Steps& parts) {
+  ComparisonRow& row = rows.emplace_back(rowFor(step, 0));
+  measure(row, parts, {&step});
+  if (step.rule.empty()) return;
+  for (const StepRecord* part : parts) rows.emplace_back(rowFor(*part, 1)).unfused = summarize(part->samplesNs);
+}
+
+/// Steps of the unfused plan that no entry of the fused plan stands for, such as a gradient sum that a fusion
+/// made superfluous: without them the rows would not add up.
+void appendLeftOver(std::vector<ComparisonRow>& rows, const VariantRecord& unfused,
+                    const std::set<const StepRecord*>& shown) {
+  for (const StepRecord& step : unfused.steps)
+    if (!shown.contains(&step)) {
+      ComparisonRow& row = rows.emplace_back(rowFor(step, 0));
+      row.unfused = summarize(step.samplesNs);
+      row.bytesSaved = step.bytes;
+      row.launchesSaved = step.isView ? 0 : 1;
+    }
+}
+
+std::vector<ComparisonRow> fusedRows(const VariantRecord& unfused, const VariantRecord& fused) {
+  std::vector<ComparisonRow> rows;
+  std::set<const StepRecord*> shown;
+  for (const StepRecord& step : fused.steps) {
+    const Steps parts = partsOf(step, unfused);
+    shown.insert(parts.begin(), parts.end());
+    appendEntry(rows, step, parts);
+  }
+  appendLeftOver(rows, unfused, shown);
+  return rows;
+}
+
+std::vector<ComparisonRow> singleRows(const VariantRecord& only, bool isUnfused) {
+  std::vector<ComparisonRow> rows;
+  for (const StepRecord& step : only.steps) {
+    ComparisonRow& row = rows.emplace_back(rowFor(step, 0));
+    (isUnfused ? row.unfused : row.fused) = summarize(step.samplesNs);
+  }
+  return rows;
+}
+
+Steps allSteps(const VariantRecord* variant) {
+  Steps steps;
+  if (!variant) return steps;
+  for (const StepRecord& step : variant->steps) steps.push_back(&step);
+  return steps;
+}
+
+ComparisonRow endToEndRow(const VariantRecord* unfused, const VariantRecord* fused) {
+  ComparisonRow row{.label = "end to end"};
+  if (unfused) row.unfused = summarize(unfused->endToEndNs);
+  if (fused) row.fused = summarize(fused->endToEndNs);
+  if (unfused && fused) row.speedup = compareRounds(unfused->endToEndNs, fused->endToEndNs);
+  return row;
+}
+
+}  // namespace
+
+Comparison compareVariants(const RunRecord& record) {
+  const VariantRecord* unfused = record.variant("unfused");
+  const VariantRecord* fused = record.variant("fused");
+  Comparison comparison{.sum = {.label = "sum of steps"}, .endToEnd = endToEndRow(unfused, fused)};
+  if (unfused && fused)
+    comparison.rows = fusedRows(*unfused, *fused);
+  else if (unfused || fused)
+    comparison.rows = singleRows(unfused ? *unfused : *fused, unfused != nullptr);
+  measure(comparison.sum, allSteps(unfused), allSteps(fused));
+  comparison.endToEnd.bytesSaved = comparison.sum.bytesSaved;
+  comparison.endToEnd.launchesSaved = comparison.sum.launchesSaved;
+  return comparison;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,165 @@
+// Run records as JSON: format "fuseline-run", versioned like the pipeline file.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/run_record.h"
+
+#include "core/support/json_fields.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+constexpr const char* kFormat = "fuseline-run";
+constexpr int kMajor = 1;
+constexpr int kMinor = 0;
+
+Json toJson(const StepRecord& step) {
+  return {{"name", step.name},         {"rule", step.rule},     {"phase", step.phase},
+          {"kernel", step.kernel},     {"ops", step.ops},       {"owners", step.owners},
+          {"isView", step.isView},     {"flops", step.flops},   {"bytes", step.bytes},
+          {"samplesNs", step.samplesNs}};
+}
+
+Json toJson(const VariantRecord& variant) {
+  Json steps = Json::array();
+  for (const StepRecord& step : variant.steps) steps.push_back(toJson(step));
+  return {{"name", variant.name},
+          {"peakBytes", variant.peakBytes},
+          {"arenaBytes", variant.arenaBytes},
+          {"savedForBackwardBytes", variant.savedForBackwardBytes},
+          {"launches", variant.launches},
+          {"endToEndNs", variant.endToEndNs},
+          {"instrumentedNs", variant.instrumentedNs},
+          {"steps", std::move(steps)}};
+}
+
+template <class T>
+Json pairsToJson(const std::vector<std::pair<std::string, T>>& pairs) {
+  Json object = Json::object();
+  for (const auto& [name, value] : pairs) object[name] = value;
+  return object;
+}
+
+void read(JsonFields& fields, StepRecord& step) {
+  fields.read("name", step.name);
+  fields.read("rule", step.rule);
+  fields.read("phase", step.phase);
+  fields.read("kernel", step.kernel);
+  fields.read("ops", step.ops);
+  fields.read("owners", step.owners);
+  fields.read("isView", step.isView);
+  fields.read("flops", step.flops);
+  fields.read("bytes", step.bytes);
+  fields.read("samplesNs", step.samplesNs);
+}
+
+void read(JsonFields& fields, VariantRecord& variant) {
+  fields.read("name", variant.name);
+  fields.read("peakBytes", variant.peakBytes);
+  fields.read("arenaBytes", variant.arenaBytes);
+  fields.read("savedForBackwardBytes", variant.savedForBackwardBytes);
+  fields.read("launches", variant.launches);
+  fields.read("endToEndNs", variant.endToEndNs);
+  fields.read("instrumentedNs", variant.instrumentedNs);
+  fields.readObjects("steps", [&](JsonFields& step) { read(step, variant.steps.emplace_back()); });
+}
+
+/// Reads an object with free keys into pairs.
+template <class T>
+void readPairs(JsonFields& fields, const char* key, std::vector<std::pair<std::string, T>>& pairs) {
+  Json object = Json::object();
+  fields.read(key, object);
+  JsonFields items(object, std::string("/") + key);
+  for (const auto& [name, unused] : object.items()) items.read(name, pairs.emplace_back(name, T{}).second);
+  if (items.error()) fields.refuse(key, items.error()->message);
+}
+
+void checkFormat(JsonFields& fields) {
+  std::string format;
+  int major = kMajor;
+  fields.read("format", format);
+  if (format != kFormat) fields.refuse("format", fmt::format("expected \"{}\", found \"{}\".", kFormat, format));
+  fields.readObject("formatVersion", [&](JsonFields& version) { version.read("major", major); });
+  if (major > kMajor)
+    fields.refuse("formatVersion",
+                  fmt::format("this run was written by a newer program (format {}, this one reads up to {}).", major,
+                              kMajor));
+}
+
+}  // namespace
+
+const StepRecord* VariantRecord::find(const std::string& stepName, const std::string& phase) const {
+  const auto found = std::ranges::find_if(
+      steps, [&](const StepRecord& step) { return step.name == stepName && step.phase == phase; });
+  return found == steps.end() ? nullptr : &*found;
+}
+
+const VariantRecord* RunRecord::variant(const std::string& name) const {
+  const auto found = std::ranges::find(variants, name, &VariantRecord::name);
+  return found == variants.end() ? nullptr : &*found;
+}
+
+Json toJson(const RunSettings& settings) {
+  return {{"device", settings.device},     {"pass", settings.pass},
+          {"rules", settings.rules},       {"recipe", settings.recipe},
+          {"timing", settings.timing},     {"warmup", settings.warmup},
+          {"iterations", settings.iterations}, {"seed", settings.seed},
+          {"symbols", pairsToJson(settings.symbols)}};
+}
+
+Result<RunSettings> runSettingsFromJson(const Json& json) {
+  RunSettings settings;
+  JsonFields fields(json, "/settings");
+  for (auto [key, target] : {std::pair{"device", &settings.device},
+                             {"pass", &settings.pass},
+                             {"rules", &settings.rules},
+                             {"recipe", &settings.recipe},
+                             {"timing", &settings.timing}})
+    fields.read(key, *target, Presence::Optional);
+  fields.read("warmup", settings.warmup, Presence::Optional);
+  fields.read("iterations", settings.iterations, Presence::Optional);
+  fields.read("seed", settings.seed, Presence::Optional);
+  if (json.is_object() && json.contains("symbols")) readPairs(fields, "symbols", settings.symbols);
+  if (fields.error()) return *fields.error();
+  return settings;
+}
+
+Json toJson(const RunRecord& record) {
+  Json variants = Json::array();
+  for (const VariantRecord& variant : record.variants) variants.push_back(toJson(variant));
+  return {{"format", kFormat},
+          {"formatVersion", {{"major", kMajor}, {"minor", kMinor}}},
+          {"createdWith", record.createdWith},
+          {"isPartial", record.isPartial},
+          {"pipelineName", record.pipelineName},
+          {"pipelineHash", record.pipelineHash},
+          {"settings", toJson(record.settings)},
+          {"environment", pairsToJson(record.environment)},
+          {"variants", std::move(variants)},
+          {"pipeline", record.pipeline}};
+}
+
+Result<RunRecord> runRecordFromJson(const Json& json) {
+  RunRecord record;
+  JsonFields fields(json, "");
+  checkFormat(fields);
+  fields.read("createdWith", record.createdWith);
+  fields.read("isPartial", record.isPartial);
+  fields.read("pipelineName", record.pipelineName);
+  fields.read("pipelineHash", record.pipelineHash);
+  fields.read("pipeline", record.pipeline);
+  readPairs(fields, "environment", record.environment);
+  fields.readObjects("variants", [&](JsonFields& item) { read(item, record.variants.emplace_back()); });
+  Json settings;
+  fields.read("settings", settings);
+  if (fields.error()) return *fields.error();
+  Result<RunSettings> parsed = runSettingsFromJson(settings);
+  if (!parsed) return parsed.error();
+  record.settings = std::move(*parsed);
+  return record;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,159 @@
+// Compiles a plan's steps, lays out its memory and runs it.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/executor.h"
+
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double nanosecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+}
+
+Error stepError(const Step& step, std::string_view problem) {
+  return {fmt::format("{}: {}", describe(step), problem), ErrorKind::RunFailed};
+}
+
+std::vector<std::string> tensorNames(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlanTensor& tensor : plan.tensors) names.push_back(tensor.name);
+  return names;
+}
+
+Result<void> checkBinding(const PlanTensor& wanted, const Tensor* given) {
+  if (!given)
+    return Error{fmt::format("{}: no tensor was given for it; {} is expected.", wanted.name, toString(wanted.spec))};
+  if (given->spec != wanted.spec)
+    return Error{fmt::format("{}: the tensor given is {}, but the pipeline needs {}.", wanted.name,
+                             toString(given->spec), toString(wanted.spec))};
+  return {};
+}
+
+}  // namespace
+
+bool isBound(TensorRole role) {
+  return role == TensorRole::Input || role == TensorRole::Parameter || role == TensorRole::OutputGradient;
+}
+
+std::string describe(const Step& step) {
+  return fmt::format("{} ({}, {})", step.name, step.kernel, phaseName(step.phase));
+}
+
+Capabilities capabilitiesOf(std::shared_ptr<const Backend> backend) {
+  return [backend = std::move(backend)](const KernelQuery& query) { return backend->supports(query); };
+}
+
+Executor::Executor(std::shared_ptr<Backend> backend, const Graph& graph, const Plan& plan)
+    : m_backend(std::move(backend)), m_graph(graph), m_plan(plan) {}
+
+Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<Backend> backend, const Graph& graph,
+                                                   const Plan& plan, const NamedTensors& bindings) {
+  std::unique_ptr<Executor> executor(new Executor(std::move(backend), graph, plan));
+  if (Result<void> compiled = executor->compile(); !compiled) return compiled.error();
+  if (Result<void> allocated = executor->allocate(); !allocated) return allocated.error();
+  if (Result<void> uploaded = executor->upload(bindings); !uploaded) return uploaded.error();
+  executor->resolveOperands();
+  return executor;
+}
+
+Result<void> Executor::compile() {
+  const CompileOptions options{.parametersAreConstant = m_graph.pass() == PassKind::Forward};
+  for (std::size_t index = 0; index < m_plan.steps.size(); ++index) {
+    const Step& step = m_plan.steps[index];
+    if (step.isView) continue;
+    Result<std::unique_ptr<Kernel>> kernel = m_backend->compile(m_graph, m_plan, step, options);
+    if (!kernel) return stepError(step, kernel.error().message);
+    m_launches.push_back({.step = index, .kernel = std::move(*kernel)});
+  }
+  return {};
+}
+
+Result<void> Executor::allocate() {
+  std::size_t workspaceBytes = 1;
+  for (const Launch& launch : m_launches) workspaceBytes = std::max(workspaceBytes, launch.kernel->workspaceBytes());
+  const std::size_t planBytes = std::max<std::size_t>(1, static_cast<std::size_t>(m_plan.peakBytes()));
+  for (auto [target, bytes] : {std::pair{&m_memory, planBytes}, std::pair{&m_workspace, workspaceBytes}}) {
+    Result<std::unique_ptr<DeviceMemory>> memory = m_backend->allocate(bytes);
+    if (!memory) return memory.error();
+    *target = std::move(*memory);
+  }
+  return {};
+}
+
+Result<void> Executor::upload(const NamedTensors& bindings) {
+  std::unordered_map<std::string_view, const Tensor*> byName;
+  for (const auto& [name, tensor] : bindings) byName.emplace(name, &tensor);
+  for (std::size_t index = 0; index < m_plan.tensors.size(); ++index) {
+    const PlanTensor& wanted = m_plan.tensors[index];
+    if (!isBound(wanted.role)) continue;
+    const auto found = byName.find(wanted.name);
+    const Tensor* given = found == byName.end() ? nullptr : found->second;
+    if (Result<void> fits = checkBinding(wanted, given); !fits) return fits;
+    if (std::byte* target = address(static_cast<int>(index))) m_backend->upload(target, given->data);
+  }
+  return {};
+}
+
+void Executor::resolveOperands() {
+  for (Launch& launch : m_launches)
+    for (const StepOperand& operand : m_plan.steps[launch.step].operands)
+      launch.operands.push_back(address(operand.tensor));
+}
+
+std::byte* Executor::address(int tensor) const {
+  const PlanTensor& planned = m_plan.tensors[static_cast<std::size_t>(tensor)];
+  if (planned.spec.bytes() == 0 || planned.storage < 0) return nullptr;
+  return m_memory->data() + m_plan.storages[static_cast<std::size_t>(planned.storage)].offset;
+}
+
+Result<void> Executor::launch(Launch& launch) {
+  try {
+    launch.kernel->run(launch.operands, m_workspace->data());
+  } catch (const std::exception& problem) {
+    return stepError(m_plan.steps[launch.step], problem.what());
+  }
+  return {};
+}
+
+Result<RunOutcome> Executor::run(std::stop_token cancel) {
+  for (Launch& item : m_launches) {
+    if (cancel.stop_requested()) return RunOutcome::Cancelled;
+    if (Result<void> launched = launch(item); !launched) return launched.error();
+  }
+  m_backend->synchronize();
+  return RunOutcome::Completed;
+}
+
+Result<RunOutcome> Executor::runObserved(const StepObserver& observer, std::stop_token cancel) {
+  for (Launch& item : m_launches) {
+    if (cancel.stop_requested()) return RunOutcome::Cancelled;
+    const Clock::time_point start = Clock::now();
+    if (Result<void> launched = launch(item); !launched) return launched.error();
+    m_backend->synchronize();
+    observer(item.step, nanosecondsSince(start));
+  }
+  return RunOutcome::Completed;
+}
+
+Result<Tensor> Executor::read(std::string_view tensorName) const {
+  const int index = m_plan.findTensor(tensorName);
+  if (index < 0)
+    return Error{fmt::format("{}: the plan has no tensor of this name; the nearest is \"{}\".", tensorName,
+                             nearest(tensorName, tensorNames(m_plan)))};
+  Tensor tensor = Tensor::zeros(m_plan.tensors[static_cast<std::size_t>(index)].spec);
+  if (const std::byte* source = address(index)) m_backend->download(tensor.data, source);
+  return tensor;
+}
+
+}  // namespace fuseline

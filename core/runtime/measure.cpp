@@ -1,0 +1,162 @@
+// Warm-up, interleaved rounds and the automatic stop.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/measure.h"
+
+#include "core/profile/stats.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+namespace fuseline {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+/// The interval is looked at once in a while only, because it costs milliseconds.
+constexpr int kRoundsBetweenChecks = 5;
+constexpr double kPatience = 3.0;
+constexpr int kFewestRounds = 3;
+constexpr std::uint64_t kOrderSeed = 7;
+
+/// One complete round of one plan.
+struct RoundSample {
+  double endToEndNs = 0.0;
+  double instrumentedNs = 0.0;
+  std::vector<double> stepNs;
+};
+
+class Measurer {
+ public:
+  Measurer(std::span<Executor* const> plans, const MeasurementPolicy& policy, const ProgressCallback& progress,
+           std::stop_token cancel)
+      : m_plans(plans), m_policy(policy), m_progress(progress), m_cancel(std::move(cancel)) {
+    m_measurement.plans.resize(plans.size());
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      m_measurement.plans[i].stepNs.resize(plans[i]->plan().steps.size());
+  }
+
+  Result<Measurement> run() {
+    if (Result<void> warmed = warmUp(); !warmed) return warmed.error();
+    m_start = Clock::now();
+    while (!m_measurement.isPartial && !isEnough())
+      if (Result<void> done = round(); !done) return done.error();
+    return std::move(m_measurement);
+  }
+
+ private:
+  Result<void> warmUp() {
+    for (int done = 0; done < m_policy.warmup && !m_measurement.isPartial; ++done) {
+      report("warming up", done, m_policy.warmup);
+      for (Executor* plan : m_plans)
+        if (Result<void> ran = note(plan->run(m_cancel)); !ran) return ran;
+    }
+    return {};
+  }
+
+  /// Runs every (plan, mode) pair once in random order, and keeps the round if it is complete.
+  Result<void> round() {
+    report("measuring", m_rounds, expectedRounds());
+    std::vector<RoundSample> samples(m_plans.size());
+    std::vector<std::size_t> order(2 * m_plans.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::shuffle(order, m_random);
+    for (const std::size_t turn : order) {
+      const std::size_t plan = turn / 2;
+      Result<void> ran = turn % 2 == 0 ? runPlain(plan, samples[plan]) : runInstrumented(plan, samples[plan]);
+      if (!ran || m_measurement.isPartial) return ran;
+    }
+    keep(samples);
+    return {};
+  }
+
+  Result<void> runPlain(std::size_t plan, RoundSample& sample) {
+    const Clock::time_point start = Clock::now();
+    Result<RunOutcome> outcome = m_plans[plan]->run(m_cancel);
+    sample.endToEndNs = nanosecondsSince(start);
+    return note(outcome);
+  }
+
+  Result<void> runInstrumented(std::size_t plan, RoundSample& sample) {
+    sample.stepNs.assign(m_plans[plan]->plan().steps.size(), 0.0);
+    const auto observer = [&](std::size_t step, double durationNs) { sample.stepNs[step] = durationNs; };
+    const Clock::time_point start = Clock::now();
+    Result<RunOutcome> outcome = m_plans[plan]->runObserved(observer, m_cancel);
+    sample.instrumentedNs = nanosecondsSince(start);
+    return note(outcome);
+  }
+
+  Result<void> note(const Result<RunOutcome>& outcome) {
+    if (!outcome) return outcome.error();
+    if (*outcome == RunOutcome::Cancelled || m_cancel.stop_requested()) m_measurement.isPartial = true;
+    return {};
+  }
+
+  void keep(const std::vector<RoundSample>& samples) {
+    for (std::size_t plan = 0; plan < samples.size(); ++plan) {
+      PlanSamples& kept = m_measurement.plans[plan];
+      kept.endToEndNs.push_back(samples[plan].endToEndNs);
+      kept.instrumentedNs.push_back(samples[plan].instrumentedNs);
+      for (std::size_t step = 0; step < kept.stepNs.size(); ++step)
+        kept.stepNs[step].push_back(samples[plan].stepNs[step]);
+    }
+    ++m_rounds;
+  }
+
+  bool isEnough() const {
+    if (m_policy.iterations > 0) return m_rounds >= m_policy.iterations;
+    if (m_rounds < std::min(kFewestRounds, m_policy.minimumRounds)) return false;
+    const Seconds elapsed = Clock::now() - m_start;
+    if (m_rounds < m_policy.minimumRounds) return elapsed > kPatience * m_policy.budget;
+    return m_rounds >= m_policy.maximumRounds || elapsed > m_policy.budget || isTight();
+  }
+
+  /// Is every plan's ratio to the first one (for a single plan: its own scatter) known well enough?
+  bool isTight() const {
+    if (m_rounds % kRoundsBetweenChecks != 0) return false;
+    const std::vector<double>& first = m_measurement.plans.front().endToEndNs;
+    if (m_plans.size() == 1) return isNarrow(compareRounds(first, std::vector<double>(first.size(), first.front())));
+    return std::all_of(m_measurement.plans.begin() + 1, m_measurement.plans.end(),
+                       [&](const PlanSamples& plan) { return isNarrow(compareRounds(first, plan.endToEndNs)); });
+  }
+
+  bool isNarrow(const RatioStats& ratio) const { return ratio.high - ratio.low <= m_policy.tightInterval * ratio.median; }
+
+  /// How many rounds the budget allows, judging by the rounds so far.
+  int expectedRounds() const {
+    if (m_policy.iterations > 0) return m_policy.iterations;
+    if (m_rounds == 0) return m_policy.minimumRounds;
+    const Seconds perRound = (Clock::now() - m_start) / m_rounds;
+    const double rounds = m_policy.budget / std::max(perRound, Seconds(1e-9));
+    return static_cast<int>(std::clamp(rounds, static_cast<double>(std::max(m_policy.minimumRounds, m_rounds + 1)),
+                                       static_cast<double>(std::max(m_policy.maximumRounds, m_rounds + 1))));
+  }
+
+  static double nanosecondsSince(Clock::time_point start) {
+    return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+  }
+
+  void report(std::string_view stage, int done, int total) const {
+    if (m_progress) m_progress(stage, done, total);
+  }
+
+  std::span<Executor* const> m_plans;
+  const MeasurementPolicy& m_policy;
+  const ProgressCallback& m_progress;
+  std::stop_token m_cancel;
+  std::mt19937_64 m_random{kOrderSeed};
+  Clock::time_point m_start;
+  int m_rounds = 0;
+  Measurement m_measurement;
+};
+
+}  // namespace
+
+Result<Measurement> measure(std::span<Executor* const> plans, const MeasurementPolicy& policy,
+                            const ProgressCallback& progress, std::stop_token cancel) {
+  return Measurer(plans, policy, progress, std::move(cancel)).run();
+}
+
+}  // namespace fuseline

@@ -1,0 +1,52 @@
+// Measurement: how often plans are run, in which order, and when enough has been seen.
+//
+// Every round runs every plan twice, in random order: once without clocks inside (the end-to-end time) and once with
+// a clock around every step. Rounds of all plans interleave, so that a slow spell of the machine hits them alike and
+// ratios are taken within a round.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/executor.h"
+
+#include <chrono>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+struct MeasurementPolicy {
+  /// Runs of each plan before the first round. They also leave no page to be touched for the first time.
+  int warmup = 3;
+  /// Rounds; 0 stops by itself.
+  int iterations = 0;
+  int minimumRounds = 15;
+  int maximumRounds = 1000;
+  /// The automatic stop: the 95 % interval of the end-to-end ratio is at most this wide, relative to the ratio.
+  double tightInterval = 0.01;
+  /// Or this much time was used. A pipeline too slow for minimumRounds stops after three times as much.
+  std::chrono::duration<double> budget{4.0};
+};
+
+/// What one plan took. All lists are as long as there were complete rounds.
+struct PlanSamples {
+  std::vector<double> endToEndNs;
+  std::vector<double> instrumentedNs;
+  std::vector<std::vector<double>> stepNs;  // by step, then by round; zeros for views
+};
+
+struct Measurement {
+  std::vector<PlanSamples> plans;
+  bool isPartial = false;  // cancelled; incomplete rounds are left out
+};
+
+/// stage: "warming up" or "measuring". total is an estimate while the stop is automatic.
+using ProgressCallback = std::function<void(std::string_view stage, int done, int total)>;
+
+/// Errors: what a run of a plan returned.
+Result<Measurement> measure(std::span<Executor* const> plans, const MeasurementPolicy& policy,
+                            const ProgressCallback& progress = {}, std::stop_token cancel = {});
+
+}  // namespace fuseline

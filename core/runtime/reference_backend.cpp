@@ -1,0 +1,107 @@
+// The reference device: every step through the ops' own double-precision mathematics. Slow and exact.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/backend.h"
+#include "core/runtime/step_reference.h"
+#include "core/tensor/tensor.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+namespace fuseline {
+
+namespace {
+
+class HostMemory final : public DeviceMemory {
+ public:
+  explicit HostMemory(std::size_t sizeBytes) : m_bytes(sizeBytes) {}
+  std::byte* data() override { return m_bytes.data(); }
+  std::size_t sizeBytes() const override { return m_bytes.size(); }
+
+ private:
+  std::vector<std::byte> m_bytes;  // value-initialised: every page has been touched
+};
+
+ReferenceTensor decoded(const TensorSpec& spec, const std::byte* data) {
+  ReferenceTensor tensor{.shape = spec.shape,
+                         .values = std::vector<double>(static_cast<std::size_t>(spec.numElements()))};
+  decode(data, spec.dtype, tensor.values);
+  return tensor;
+}
+
+class ReferenceKernel final : public Kernel {
+ public:
+  ReferenceKernel(const Graph& graph, const Plan& plan, const Step& step)
+      : m_graph(graph), m_plan(plan), m_step(step) {}
+
+  void run(std::span<std::byte* const> operands, std::byte*) override {
+    StepReference reference(m_graph, m_step, readOperands(operands));
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const StepOperand& operand = m_step.operands[i];
+      if (operand.access == OperandAccess::Write && operands[i])
+        encode(reference.value(operand.key).values, m_plan.spec(operand).dtype, operands[i]);
+    }
+  }
+
+ private:
+  StepTensors readOperands(std::span<std::byte* const> operands) const {
+    StepTensors tensors;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const StepOperand& operand = m_step.operands[i];
+      if (operand.access == OperandAccess::Read)
+        tensors.emplace(operand.key, decoded(m_plan.spec(operand), operands[i]));
+    }
+    return tensors;
+  }
+
+  const Graph& m_graph;
+  const Plan& m_plan;
+  const Step& m_step;
+};
+
+std::int64_t physicalMemoryBytes() {
+  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+class ReferenceBackend final : public Backend {
+ public:
+  const DeviceInfo& device() const override { return m_device; }
+  Verdict supports(const KernelQuery&) const override { return Verdict::yes(); }
+
+  Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
+                                          const CompileOptions&) override {
+    return std::unique_ptr<Kernel>(std::make_unique<ReferenceKernel>(graph, plan, step));
+  }
+
+  Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) override {
+    try {
+      return std::unique_ptr<DeviceMemory>(std::make_unique<HostMemory>(sizeBytes));
+    } catch (const std::bad_alloc&) {
+      return Error{"The host has no memory left for " + std::to_string(sizeBytes) +
+                       " bytes. Make the pipeline smaller with --set.",
+                   ErrorKind::RunFailed};
+    }
+  }
+
+  void upload(std::byte* device, std::span<const std::byte> host) override {
+    std::memcpy(device, host.data(), host.size());
+  }
+  void download(std::span<std::byte> host, const std::byte* device) override {
+    std::memcpy(host.data(), device, host.size());
+  }
+  void synchronize() override {}
+
+ private:
+  DeviceInfo m_device{.id = "reference",
+                      .name = "Double-precision reference on the host",
+                      .architecture = "double",
+                      .memoryBytes = physicalMemoryBytes(),
+                      .details = {{"purpose", "exact results for comparison; its times say nothing"}}};
+};
+
+}  // namespace
+
+std::shared_ptr<Backend> makeReferenceBackend() { return std::make_shared<ReferenceBackend>(); }
+
+}  // namespace fuseline
