@@ -17,10 +17,9 @@ constexpr int kMajor = 1;
 constexpr int kMinor = 0;
 
 Json toJson(const StepRecord& step) {
-  return {{"name", step.name},         {"rule", step.rule},     {"phase", step.phase},
-          {"kernel", step.kernel},     {"ops", step.ops},       {"owners", step.owners},
-          {"isView", step.isView},     {"flops", step.flops},   {"bytes", step.bytes},
-          {"samplesNs", step.samplesNs}};
+  return {{"name", step.name},   {"rule", step.rule},          {"phase", step.phase},   {"kernel", step.kernel},
+          {"ops", step.ops},     {"owners", step.owners},      {"isView", step.isView}, {"flops", step.flops},
+          {"bytes", step.bytes}, {"samplesNs", step.samplesNs}};
 }
 
 Json toJson(const VariantRecord& variant) {
@@ -84,16 +83,16 @@ void checkFormat(JsonFields& fields) {
   if (format != kFormat) fields.refuse("format", fmt::format("expected \"{}\", found \"{}\".", kFormat, format));
   fields.readObject("formatVersion", [&](JsonFields& version) { version.read("major", major); });
   if (major > kMajor)
-    fields.refuse("formatVersion",
-                  fmt::format("this run was written by a newer program (format {}, this one reads up to {}).", major,
-                              kMajor));
+    fields.refuse(
+        "formatVersion",
+        fmt::format("this run was written by a newer program (format {}, this one reads up to {}).", major, kMajor));
 }
 
 }  // namespace
 
 const StepRecord* VariantRecord::find(const std::string& stepName, const std::string& phase) const {
-  const auto found = std::ranges::find_if(
-      steps, [&](const StepRecord& step) { return step.name == stepName && step.phase == phase; });
+  const auto found =
+      std::ranges::find_if(steps, [&](const StepRecord& step) { return step.name == stepName && step.phase == phase; });
   return found == steps.end() ? nullptr : &*found;
 }
 
@@ -103,11 +102,9 @@ const VariantRecord* RunRecord::variant(const std::string& name) const {
 }
 
 Json toJson(const RunSettings& settings) {
-  return {{"device", settings.device},     {"pass", settings.pass},
-          {"rules", settings.rules},       {"recipe", settings.recipe},
-          {"timing", settings.timing},     {"warmup", settings.warmup},
-          {"iterations", settings.iterations}, {"seed", settings.seed},
-          {"symbols", pairsToJson(settings.symbols)}};
+  return {{"device", settings.device},         {"pass", settings.pass},     {"rules", settings.rules},
+          {"recipe", settings.recipe},         {"timing", settings.timing}, {"warmup", settings.warmup},
+          {"iterations", settings.iterations}, {"seed", settings.seed},     {"symbols", pairsToJson(settings.symbols)}};
 }
 
 Result<RunSettings> runSettingsFromJson(const Json& json) {

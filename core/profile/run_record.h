@@ -48,7 +48,7 @@ struct RunSettings {
   std::string rules = "all";   // or "te"
   std::string recipe = "none";
   std::string timing = "host";
-  int warmup = 0;
+  int warmup = 3;
   int iterations = 0;  // rounds that were asked for; 0 means automatic
   std::uint64_t seed = 0;
   std::vector<std::pair<std::string, std::int64_t>> symbols;  // overrides

@@ -79,9 +79,8 @@ RatioStats compareRounds(std::span<const double> a, std::span<const double> b) {
   const std::vector<double> ratios = perRoundRatios(a, b);
   if (ratios.empty()) return {};
   const std::vector<double> medians = bootstrapMedians(ratios);
-  RatioStats stats{.median = summarize(ratios).median,
-                   .low = quantile(medians, 0.025),
-                   .high = quantile(medians, 0.975)};
+  RatioStats stats{
+      .median = summarize(ratios).median, .low = quantile(medians, 0.025), .high = quantile(medians, 0.975)};
   if (ratios.size() >= kRoundsForAClaim) return stats;
   stats.low = std::min(stats.low, 1.0);
   stats.high = std::max(stats.high, 1.0);

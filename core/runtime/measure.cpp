@@ -34,8 +34,7 @@ class Measurer {
            std::stop_token cancel)
       : m_plans(plans), m_policy(policy), m_progress(progress), m_cancel(std::move(cancel)) {
     m_measurement.plans.resize(plans.size());
-    for (std::size_t i = 0; i < plans.size(); ++i)
-      m_measurement.plans[i].stepNs.resize(plans[i]->plan().steps.size());
+    for (std::size_t i = 0; i < plans.size(); ++i) m_measurement.plans[i].stepNs.resize(plans[i]->plan().steps.size());
   }
 
   Result<Measurement> run() {
@@ -122,7 +121,9 @@ class Measurer {
                        [&](const PlanSamples& plan) { return isNarrow(compareRounds(first, plan.endToEndNs)); });
   }
 
-  bool isNarrow(const RatioStats& ratio) const { return ratio.high - ratio.low <= m_policy.tightInterval * ratio.median; }
+  bool isNarrow(const RatioStats& ratio) const {
+    return ratio.high - ratio.low <= m_policy.tightInterval * ratio.median;
+  }
 
   /// How many rounds the budget allows, judging by the rounds so far.
   int expectedRounds() const {

@@ -39,8 +39,8 @@ std::string quoted(const Json& value) {
 
 JsonFields::JsonFields(const Json& json, std::string pointer) : m_json(json), m_pointer(std::move(pointer)) {
   if (!m_json.is_object())
-    m_error = Error{fmt::format("{}: expected an object, found {}.", m_pointer.empty() ? "/" : m_pointer,
-                                quoted(m_json))};
+    m_error =
+        Error{fmt::format("{}: expected an object, found {}.", m_pointer.empty() ? "/" : m_pointer, quoted(m_json))};
 }
 
 void JsonFields::refuse(std::string_view key, std::string_view problem) {
@@ -104,12 +104,14 @@ void JsonFields::assign(const Json& value, std::string_view key, std::string& ou
 }
 
 void JsonFields::assign(const Json& value, std::string_view key, std::vector<std::string>& out) {
-  if (!allOf<std::string>(value, [](const Json& item) { return item.is_string(); }, out))
+  if (!allOf<std::string>(
+          value, [](const Json& item) { return item.is_string(); }, out))
     wrongType(key, "a list of texts", value);
 }
 
 void JsonFields::assign(const Json& value, std::string_view key, std::vector<double>& out) {
-  if (!allOf<double>(value, [](const Json& item) { return item.is_number(); }, out))
+  if (!allOf<double>(
+          value, [](const Json& item) { return item.is_number(); }, out))
     wrongType(key, "a list of numbers", value);
 }
 

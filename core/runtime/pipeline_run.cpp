@@ -1,0 +1,204 @@
+// Takes a document through every stage and measures it.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/pipeline_run.h"
+
+#include "core/runtime/bindings.h"
+#include "core/support/json_fields.h"
+#include "core/support/version.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+/// The names that an option accepts, and what they mean here.
+template <class T>
+using Choices = std::vector<std::pair<std::string, T>>;
+
+template <class T>
+Result<T> choose(std::string_view option, const std::string& given, const Choices<T>& choices) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : choices) {
+    if (name == given) return value;
+    names.push_back(name);
+  }
+  return Error{
+      fmt::format("{} \"{}\": there is no such {}. There is: {}.", option, given, option, fmt::join(names, ", ")),
+      ErrorKind::Usage};
+}
+
+const Choices<PassKind> kPasses = {{"train", PassKind::Training}, {"forward", PassKind::Forward}};
+const Choices<std::optional<RuleBook>> kBooks = {{"all", RuleBook::All}, {"te", RuleBook::Te}, {"", std::nullopt}};
+const Choices<bool> kRecipes = {{"none", true}};
+const Choices<bool> kTimings = {{"host", true}};
+
+/// FNV-1a, 64 bits: tells versions of a pipeline apart; it guards against nothing.
+std::string contentHash(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
+  return fmt::format("fnv1a64:{:016x}", hash);
+}
+
+std::string hashWithoutView(Json pipeline) {
+  if (pipeline.is_object()) pipeline.erase("view");
+  return contentHash(pipeline.dump());
+}
+
+std::vector<std::string> ownersOf(const Graph& graph, const Step& step) {
+  std::vector<std::string> owners;
+  for (const NodeId id : step.nodes)
+    if (std::ranges::count(owners, graph.node(id).owner) == 0) owners.push_back(graph.node(id).owner);
+  return owners;
+}
+
+StepRecord stepRecord(const Graph& graph, const Step& step) {
+  StepRecord record{.name = step.name,
+                    .rule = step.rule,
+                    .phase = std::string(phaseName(step.phase)),
+                    .kernel = step.kernel,
+                    .owners = ownersOf(graph, step),
+                    .isView = step.isView,
+                    .flops = step.flops,
+                    .bytes = step.bytesRead + step.bytesWritten};
+  for (const NodeId id : step.nodes) record.ops.push_back(graph.node(id).id);
+  return record;
+}
+
+std::vector<std::pair<std::string, std::string>> environmentOf(const DeviceInfo& device) {
+  std::vector<std::pair<std::string, std::string>> environment = {{"device", device.name},
+                                                                  {"architecture", device.architecture}};
+  environment.insert(environment.end(), device.details.begin(), device.details.end());
+  environment.emplace_back("compiler", __VERSION__);
+  return environment;
+}
+
+}  // namespace
+
+std::string errorText(const std::vector<Diagnostic>& diagnostics, std::string_view file) {
+  std::vector<std::string> lines;
+  for (const Diagnostic& diagnostic : diagnostics)
+    if (diagnostic.severity == Severity::Error) lines.push_back(toString(diagnostic, file));
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+Result<AnalysisOptions> analysisOptions(const RunSettings& settings, const std::vector<std::string>& without,
+                                        Capabilities capabilities) {
+  const Result<PassKind> pass = choose("pass", settings.pass, kPasses);
+  if (!pass) return pass.error();
+  const Result<std::optional<RuleBook>> book = choose("rules", settings.rules, kBooks);
+  if (!book) return book.error();
+  if (const Result<bool> recipe = choose("recipe", settings.recipe, kRecipes); !recipe) return recipe.error();
+  if (const Result<bool> timing = choose("timing", settings.timing, kTimings); !timing) return timing.error();
+  AnalysisOptions options{
+      .lowering = {.pass = *pass}, .book = *book, .without = without, .capabilities = std::move(capabilities)};
+  options.lowering.symbols.insert(settings.symbols.begin(), settings.symbols.end());
+  return options;
+}
+
+Result<std::unique_ptr<PipelineRun>> PipelineRun::prepare(const LoadedDocument& loaded, const std::string& pipelineName,
+                                                          PipelineRunOptions options, const BackendRegistry& registry) {
+  std::unique_ptr<PipelineRun> run(new PipelineRun);
+  run->m_pipelineName = pipelineName;
+  run->m_options = std::move(options);
+  if (std::string problems = errorText(loaded.diagnostics, pipelineName); !problems.empty()) return Error{problems};
+  Result<std::shared_ptr<Backend>> backend = registry.open(run->m_options.settings.device);
+  if (!backend) return backend.error();
+  run->m_backend = std::move(*backend);
+  if (Result<void> analyzed = run->analyzeDocument(loaded); !analyzed) return analyzed.error();
+  if (Result<void> added = run->addVariants(); !added) return added.error();
+  return run;
+}
+
+Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
+  Result<AnalysisOptions> options = analysisOptions(m_options.settings, m_options.without, capabilitiesOf(m_backend));
+  if (!options) return options.error();
+  m_analysis = analyze(loaded.document, *options, &loaded.sourceMap);
+  if (std::string problems = errorText(m_analysis.lowered.diagnostics, m_pipelineName); !problems.empty())
+    return Error{problems};
+  m_options.settings.rules = m_analysis.report.book == RuleBook::Te ? "te" : "all";
+  Result<Json> pipeline = parseJson(serialize(loaded.document));
+  if (pipeline) m_pipeline = std::move(*pipeline);
+  Result<NamedTensors> bindings = makeBindings(m_analysis.graph(), m_options.settings.seed, m_options.tensors);
+  if (!bindings) return bindings.error();
+  m_bindings = std::move(*bindings);
+  return {};
+}
+
+Result<void> PipelineRun::addVariants() {
+  const Choices<const Plan*> plans = {{"unfused", &*m_analysis.unfusedPlan}, {"fused", &*m_analysis.fusedPlan}};
+  for (const std::string& name : m_options.variants) {
+    Result<const Plan*> plan = choose("variants", name, plans);
+    if (!plan) return plan.error();
+    Result<std::unique_ptr<Executor>> executor = Executor::create(m_backend, m_analysis.graph(), **plan, m_bindings);
+    if (!executor) return executor.error();
+    m_variants.push_back({.name = name, .plan = *plan, .executor = std::move(*executor)});
+  }
+  return {};
+}
+
+Result<RunRecord> PipelineRun::measure(const ProgressCallback& progress, std::stop_token cancel) {
+  std::vector<Executor*> executors;
+  for (const Variant& variant : m_variants) executors.push_back(variant.executor.get());
+  MeasurementPolicy policy;
+  policy.warmup = m_options.settings.warmup;
+  policy.iterations = m_options.settings.iterations;
+  Result<Measurement> measured = fuseline::measure(executors, policy, progress, std::move(cancel));
+  if (!measured) return measured.error();
+  RunRecord record = emptyRecord();
+  record.isPartial = measured->isPartial;
+  for (std::size_t i = 0; i < m_variants.size(); ++i)
+    record.variants.push_back(variantRecord(m_variants[i], measured->plans[i]));
+  return record;
+}
+
+RunRecord PipelineRun::emptyRecord() const {
+  return {.createdWith = fmt::format("fuseline {}", version()),
+          .pipelineName = m_pipelineName,
+          .pipelineHash = hashWithoutView(m_pipeline),
+          .pipeline = m_pipeline,
+          .settings = m_options.settings,
+          .environment = environmentOf(m_backend->device())};
+}
+
+VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSamples& samples) const {
+  VariantRecord record{.name = variant.name,
+                       .endToEndNs = samples.endToEndNs,
+                       .instrumentedNs = samples.instrumentedNs,
+                       .peakBytes = variant.plan->peakBytes(),
+                       .arenaBytes = variant.plan->arenaBytes,
+                       .savedForBackwardBytes = variant.plan->savedForBackwardBytes,
+                       .launches = variant.plan->numLaunches()};
+  for (std::size_t i = 0; i < variant.plan->steps.size(); ++i)
+    record.steps.emplace_back(stepRecord(m_analysis.graph(), variant.plan->steps[i])).samplesNs = samples.stepNs[i];
+  return record;
+}
+
+Result<NamedTensors> PipelineRun::dump() const {
+  NamedTensors tensors;
+  for (const Variant& variant : m_variants)
+    if (Result<void> dumped = dumpVariant(variant, tensors); !dumped) return dumped.error();
+  return tensors;
+}
+
+Result<void> PipelineRun::dumpVariant(const Variant& variant, NamedTensors& tensors) const {
+  const Graph& graph = m_analysis.graph();
+  const FusionReport report = variant.name == "fused" ? m_analysis.report : unfused(graph);
+  const Plan plan = makePlan(graph, report, {.keepIntermediates = true});
+  Result<std::unique_ptr<Executor>> executor = Executor::create(m_backend, graph, plan, m_bindings);
+  if (!executor) return executor.error();
+  if (Result<RunOutcome> outcome = (*executor)->run(); !outcome) return outcome.error();
+  const std::string prefix = m_variants.size() > 1 ? variant.name + "/" : "";
+  for (const PlanTensor& planned : plan.tensors) {
+    Result<Tensor> tensor = (*executor)->read(planned.name);
+    if (!tensor) return tensor.error();
+    tensors.emplace_back(prefix + planned.name, std::move(*tensor));
+  }
+  return {};
+}
+
+}  // namespace fuseline

@@ -1,0 +1,74 @@
+// PipelineRun: from a document to a run record: lower, infer, fuse, plan, bind, measure. The command line and the
+// worker both run pipelines through it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/analysis.h"
+#include "core/profile/run_record.h"
+#include "core/runtime/measure.h"
+#include "core/tensor/tensor.h"
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+struct PipelineRunOptions {
+  /// An empty `rules` leaves the rule book to the document. `warmup` and `iterations` as in MeasurementPolicy.
+  RunSettings settings;
+  /// "unfused", "fused" or both.
+  std::vector<std::string> variants = {"unfused", "fused"};
+  /// Fusions switched off, in addition to the document's own: "RULE" or "RULE@OP".
+  std::vector<std::string> without;
+  /// Tensors from a file; what is missing here is drawn from the seed.
+  NamedTensors tensors;
+};
+
+/// Errors (Usage): an unknown pass, rule book, recipe or timing, with the names that exist.
+Result<AnalysisOptions> analysisOptions(const RunSettings& settings, const std::vector<std::string>& without,
+                                        Capabilities capabilities);
+
+/// Every error of a document as one text, one line a problem. Empty when there is none.
+std::string errorText(const std::vector<Diagnostic>& diagnostics, std::string_view file);
+
+class PipelineRun {
+ public:
+  /// Errors: problems of the document, a device that cannot run, a tensor that does not fit, no memory.
+  static Result<std::unique_ptr<PipelineRun>> prepare(const LoadedDocument& loaded, const std::string& pipelineName,
+                                                      PipelineRunOptions options, const BackendRegistry& registry);
+
+  /// A cancelled measurement gives a partial record.
+  Result<RunRecord> measure(const ProgressCallback& progress = {}, std::stop_token cancel = {});
+
+  /// Runs every variant once more with memory of its own for every tensor, and returns them all. Where both
+  /// variants run, names begin with "unfused/" and "fused/".
+  Result<NamedTensors> dump() const;
+
+  const Analysis& analysis() const { return m_analysis; }
+
+ private:
+  struct Variant {
+    std::string name;
+    const Plan* plan = nullptr;
+    std::unique_ptr<Executor> executor;
+  };
+
+  PipelineRun() = default;
+  Result<void> analyzeDocument(const LoadedDocument& loaded);
+  Result<void> addVariants();
+  RunRecord emptyRecord() const;
+  VariantRecord variantRecord(const Variant& variant, const PlanSamples& samples) const;
+  Result<void> dumpVariant(const Variant& variant, NamedTensors& tensors) const;
+
+  std::string m_pipelineName;
+  Json m_pipeline;
+  PipelineRunOptions m_options;
+  std::shared_ptr<Backend> m_backend;
+  Analysis m_analysis;
+  NamedTensors m_bindings;
+  std::vector<Variant> m_variants;
+};
+
+}  // namespace fuseline

@@ -1,0 +1,195 @@
+// One thread reads, one runs, a lock keeps lines whole.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/worker/server.h"
+
+#include "core/runtime/pipeline_run.h"
+#include "core/support/version.h"
+#include "core/worker/protocol.h"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <istream>
+#include <mutex>
+#include <optional>
+#include <ostream>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+/// Writes whole lines from any thread.
+class EventWriter {
+ public:
+  explicit EventWriter(std::ostream& output) : m_output(output) {}
+
+  void send(const WorkerEvent& event) {
+    const std::string text = encode(event);
+    const std::lock_guard lock(m_mutex);
+    m_output << text << '\n' << std::flush;
+  }
+
+ private:
+  std::mutex m_mutex;
+  std::ostream& m_output;
+};
+
+/// Runs requests one after the other on its own thread.
+class RunQueue {
+ public:
+  RunQueue(EventWriter& writer, const BackendRegistry& registry)
+      : m_writer(writer), m_registry(registry), m_thread([this] { serve(); }) {}
+
+  ~RunQueue() { m_thread.join(); }
+
+  void add(RunRequest request) {
+    const std::lock_guard lock(m_mutex);
+    m_waiting.push_back({std::move(request), std::stop_source()});
+    m_changed.notify_one();
+  }
+
+  /// Stops the run of this id between iterations, or before its first one.
+  void cancel(int id) {
+    const std::lock_guard lock(m_mutex);
+    for (Job& job : m_waiting)
+      if (job.request.id == id) job.stop.request_stop();
+    if (m_runningId == id) m_runningStop.request_stop();
+  }
+
+  void cancelAll() {
+    const std::lock_guard lock(m_mutex);
+    for (Job& job : m_waiting) job.stop.request_stop();
+    m_runningStop.request_stop();
+  }
+
+  /// No more requests will come.
+  void close() {
+    const std::lock_guard lock(m_mutex);
+    m_isClosed = true;
+    m_changed.notify_one();
+  }
+
+ private:
+  struct Job {
+    RunRequest request;
+    std::stop_source stop;
+  };
+
+  void serve() {
+    while (std::optional<Job> job = next()) run(*job);
+  }
+
+  std::optional<Job> next() {
+    std::unique_lock lock(m_mutex);
+    m_runningId.reset();
+    m_changed.wait(lock, [this] { return m_isClosed || !m_waiting.empty(); });
+    if (m_waiting.empty()) return std::nullopt;
+    Job job = std::move(m_waiting.front());
+    m_waiting.pop_front();
+    m_runningId = job.request.id;
+    m_runningStop = job.stop;
+    return job;
+  }
+
+  void run(const Job& job) {
+    try {
+      Result<RunRecord> record = measure(job);
+      if (record)
+        m_writer.send(ResultEvent{job.request.id, std::move(*record)});
+      else
+        m_writer.send(ErrorEvent{job.request.id, record.error()});
+    } catch (const std::exception& problem) {
+      m_writer.send(
+          ErrorEvent{job.request.id, {fmt::format("The run failed: {}", problem.what()), ErrorKind::RunFailed}});
+    }
+  }
+
+  Result<RunRecord> measure(const Job& job) {
+    const int id = job.request.id;
+    const auto progress = [this, id](std::string_view stage, int done, int total) {
+      m_writer.send(ProgressEvent{id, std::string(stage), done, total});
+    };
+    progress("preparing", 0, 1);
+    PipelineRunOptions options{
+        .settings = job.request.settings, .variants = job.request.variants, .without = job.request.without};
+    Result<std::unique_ptr<PipelineRun>> prepared = PipelineRun::prepare(
+        parseDocument(job.request.pipelineText), job.request.pipelineName, std::move(options), m_registry);
+    if (!prepared) return prepared.error();
+    return (*prepared)->measure(progress, job.stop.get_token());
+  }
+
+  EventWriter& m_writer;
+  const BackendRegistry& m_registry;
+  std::mutex m_mutex;
+  std::condition_variable m_changed;
+  std::deque<Job> m_waiting;
+  std::optional<int> m_runningId;
+  std::stop_source m_runningStop;
+  bool m_isClosed = false;
+  std::thread m_thread;  // last: it uses the members above
+};
+
+class Server {
+ public:
+  Server(std::ostream& output, const BackendRegistry& registry)
+      : m_writer(output), m_registry(registry), m_queue(m_writer, registry) {}
+
+  void serve(std::istream& input) {
+    m_writer.send(HelloEvent{.version = std::string(version())});
+    for (std::string text; !m_isDone && std::getline(input, text);)
+      if (!text.empty()) answer(text);
+    m_queue.close();
+  }
+
+ private:
+  void answer(const std::string& text) {
+    Result<WorkerRequest> request = decodeRequest(text);
+    if (!request) return m_writer.send(ErrorEvent{0, request.error()});
+    std::visit([this](auto& message) { handle(message); }, *request);
+  }
+
+  void handle(RunRequest& request) { m_queue.add(std::move(request)); }
+  void handle(const CancelRequest& request) { m_queue.cancel(request.id); }
+  void handle(const DevicesRequest& request) {
+    m_writer.send(DevicesEvent{request.id, devicesToJson(m_registry.devices())});
+  }
+  void handle(const QuitRequest&) {
+    m_queue.cancelAll();
+    m_isDone = true;
+  }
+
+  EventWriter m_writer;
+  const BackendRegistry& m_registry;
+  bool m_isDone = false;
+  RunQueue m_queue;
+};
+
+}  // namespace
+
+Json devicesToJson(const std::vector<DeviceStatus>& devices) {
+  Json list = Json::array();
+  for (const DeviceStatus& device : devices) {
+    Json details = Json::object();
+    for (const auto& [name, value] : device.info.details) details[name] = value;
+    list.push_back({{"id", device.info.id},
+                    {"name", device.info.name},
+                    {"architecture", device.info.architecture},
+                    {"memoryBytes", device.info.memoryBytes},
+                    {"canRun", static_cast<bool>(device.canRun)},
+                    {"reason", device.canRun.reason()},
+                    {"details", std::move(details)}});
+  }
+  return list;
+}
+
+int serveWorker(std::istream& input, std::ostream& output, const BackendRegistry& registry) {
+  Server(output, registry).serve(input);
+  return 0;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,20 @@
+// The runner's side of the worker protocol: reads requests, runs pipelines, answers with events.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/backend.h"
+
+#include <iosfwd>
+
+namespace fuseline {
+
+/// Serves until "quit" or the end of the input. Runs happen on a thread of their own, one after the other, so that a
+/// cancel is seen while one is under way. A line that is no request is answered with an error event of id 0.
+/// "quit" cancels what is still running; the end of the input lets it finish.
+/// Returns the exit code, 0.
+int serveWorker(std::istream& input, std::ostream& output, const BackendRegistry& registry);
+
+/// The registry's devices as the "devices" event and `fuseline devices --json` show them.
+Json devicesToJson(const std::vector<DeviceStatus>& devices);
+
+}  // namespace fuseline
