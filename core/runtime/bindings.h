@@ -3,25 +3,16 @@
 #pragma once
 
 #include "core/graph/graph.h"
+#include "core/support/result.h"
 #include "core/tensor/tensor.h"
 
 #include <cstdint>
 
 namespace fuseline {
 
-/// A tensor that a run of a graph needs from outside.
-struct BindingSpec {
-  std::string name;  // "x", "fc1.weight", "grad.y"
-  TensorSpec spec;
-  Initialisation initialisation;
-  bool isData = false;  // drawn from N(0, 1) instead of its initialisation
-};
-
-/// Inputs, parameters and, in training, the gradients of the outputs: in graph order.
-std::vector<BindingSpec> bindingSpecs(const Graph& graph);
-
-/// A tensor for every entry of bindingSpecs(). What `given` holds is taken from there; the rest is drawn from the
-/// seed and the tensor's name, so that it depends on nothing else: same seed, same bits, on every device.
+/// A tensor for every input ("x"), parameter ("fc1.weight") and, in training, output gradient ("grad.y"), in graph
+/// order. What `given` holds is taken from there. The rest is drawn from the seed and the tensor's name and depends
+/// on nothing else: data from N(0, 1), parameters as their op initialises them.
 /// Errors: a given tensor that the graph does not need (with the nearest name), or one with another spec.
 Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given = {});
 

@@ -1,0 +1,80 @@
+// Collects what a graph needs from outside, and draws what was not given.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/bindings.h"
+
+#include "core/ops/initialise.h"
+#include "core/support/text.h"
+#include "core/tensor/random_tensor.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+/// A tensor that is needed, and how to draw it.
+struct Need {
+  std::string name;
+  TensorSpec spec;
+  std::function<Tensor()> draw;
+};
+
+Need dataNeed(std::string name, const TensorSpec& spec, std::uint64_t seed) {
+  return {.name = name, .spec = spec, .draw = [=] { return randomNormal(spec, seed, name); }};
+}
+
+Need parameterNeed(const Node& node, int slot, std::uint64_t seed) {
+  const std::string name = node.parameterName(slot);
+  const TensorSpec& spec = node.parameters[static_cast<std::size_t>(slot)];
+  return {.name = name, .spec = spec, .draw = [&node, slot, seed, name, spec] {
+            return initialParameter(*node.operation, node.attributes, slot, spec, seed, name);
+          }};
+}
+
+std::vector<Need> needsOf(const Graph& graph, std::uint64_t seed) {
+  std::vector<Need> needs;
+  for (const ValueId id : graph.inputs()) needs.push_back(dataNeed(graph.value(id).name, graph.value(id).spec, seed));
+  for (const Node& node : graph.nodes())
+    for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
+      needs.push_back(parameterNeed(node, slot, seed));
+  if (graph.pass() == PassKind::Forward) return needs;
+  for (const GraphOutput& output : graph.outputs())
+    if (graph.value(output.value).needsGradient)
+      needs.push_back(dataNeed("grad." + output.name, graph.value(output.value).spec, seed));
+  return needs;
+}
+
+Error unknownTensor(const std::string& name, const std::vector<Need>& needs) {
+  std::vector<std::string> names;
+  for (const Need& need : needs) names.push_back(need.name);
+  const std::string near = nearest(name, names);
+  return {fmt::format("{}: the pipeline takes no tensor of this name{}", name,
+                      near.empty() ? "." : fmt::format("; did you mean {}?", near))};
+}
+
+Result<void> checkGiven(const std::string& name, const Tensor& tensor, const std::vector<Need>& needs) {
+  const auto need = std::ranges::find(needs, name, &Need::name);
+  if (need == needs.end()) return unknownTensor(name, needs);
+  if (need->spec == tensor.spec) return {};
+  return Error{fmt::format("{}: the tensor given is {}, but the pipeline needs {}.", name, toString(tensor.spec),
+                           toString(need->spec))};
+}
+
+}  // namespace
+
+Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given) {
+  const std::vector<Need> needs = needsOf(graph, seed);
+  for (const auto& [name, tensor] : given)
+    if (Result<void> fits = checkGiven(name, tensor, needs); !fits) return fits.error();
+  NamedTensors bindings;
+  for (const Need& need : needs) {
+    const auto found = std::ranges::find(given, need.name, &NamedTensors::value_type::first);
+    bindings.emplace_back(need.name, found == given.end() ? need.draw() : found->second);
+  }
+  return bindings;
+}
+
+}  // namespace fuseline
