@@ -8,7 +8,9 @@ function(fuseline_target target)
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow>
     # Aggregates are initialised by the fields that differ from their defaults.
-    $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>
+    # g++ 12 finds a std::variant that is inlined into a Result<T> uninitialized where it is not.
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
   if(FUSELINE_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${FUSELINE_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${FUSELINE_SANITIZE})
