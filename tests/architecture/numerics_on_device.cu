@@ -1,5 +1,5 @@
-// Uses the number formats of core/numerics in device code: they must compile there, for every architecture of the
-// module. SPDX-License-Identifier: Apache-2.0
+// Uses the number formats of core/numerics in device code: they must compile for every architecture of the module.
+// SPDX-License-Identifier: Apache-2.0
 #include "core/numerics/bf16.h"
 #include "core/numerics/f16.h"
 
