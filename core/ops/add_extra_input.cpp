@@ -38,7 +38,11 @@ ReferenceBackward backward(const Attributes&, const SavedValues&, std::span<cons
   return {.inputs = {gradOutputs[0], gradOutputs[0]}};
 }
 
-void defineForward(ElementwiseBuilder& e, const Attributes&) { e.output(0, e.add(e.input(0), e.input(1))); }
+void defineForward(ElementwiseBuilder& e, const Attributes&) {
+  const ValueIndex x = e.input(0);
+  const ValueIndex extra = e.input(1);
+  e.output(0, e.add(x, extra));
+}
 
 void defineBackward(ElementwiseBuilder& e, const Attributes&) {
   e.gradInput(0, e.gradOutput());

@@ -35,7 +35,11 @@ ReferenceBackward backward(const Attributes&, const SavedValues&, std::span<cons
   return {.inputs = {gradOutputs[0]}, .parameters = {columnSums(gradOutputs[0])}};
 }
 
-void defineForward(ElementwiseBuilder& e, const Attributes&) { e.output(0, e.add(e.input(), e.parameterRow())); }
+void defineForward(ElementwiseBuilder& e, const Attributes&) {
+  const ValueIndex x = e.input();
+  const ValueIndex b = e.parameterRow();
+  e.output(0, e.add(x, b));
+}
 
 void defineBackward(ElementwiseBuilder& e, const Attributes&) {
   e.gradInput(0, e.gradOutput());

@@ -31,12 +31,17 @@ ReferenceBackward backward(const Attributes& attributes, const SavedValues&,
   return {.inputs = {scaled(gradOutputs[0], attributes)}};
 }
 
+ValueIndex scaled(ElementwiseBuilder& e, ValueIndex value, const Attributes& attributes) {
+  const ValueIndex scale = e.constant(attributes.real("scale"));
+  return e.mul(value, scale);
+}
+
 void defineForward(ElementwiseBuilder& e, const Attributes& attributes) {
-  e.output(0, e.mul(e.input(), e.constant(attributes.real("scale"))));
+  e.output(0, scaled(e, e.input(), attributes));
 }
 
 void defineBackward(ElementwiseBuilder& e, const Attributes& attributes) {
-  e.gradInput(0, e.mul(e.gradOutput(), e.constant(attributes.real("scale"))));
+  e.gradInput(0, scaled(e, e.gradOutput(), attributes));
 }
 
 }  // namespace

@@ -33,7 +33,9 @@ ReferenceBackward backward(const Attributes&, const SavedValues& saved, std::spa
 void defineForward(ElementwiseBuilder& e, const Attributes&) { e.output(0, e.unary(Opcode::Gelu, e.input())); }
 
 void defineBackward(ElementwiseBuilder& e, const Attributes&) {
-  e.gradInput(0, e.mul(e.gradOutput(), e.unary(Opcode::GeluGrad, e.savedInput())));
+  const ValueIndex dy = e.gradOutput();
+  const ValueIndex slope = e.unary(Opcode::GeluGrad, e.savedInput());
+  e.gradInput(0, e.mul(dy, slope));
 }
 
 }  // namespace

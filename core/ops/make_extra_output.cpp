@@ -32,7 +32,9 @@ void defineForward(ElementwiseBuilder& e, const Attributes&) {
 }
 
 void defineBackward(ElementwiseBuilder& e, const Attributes&) {
-  e.gradInput(0, e.add(e.gradOutput(0), e.gradOutput(1)));
+  const ValueIndex dy = e.gradOutput(0);
+  const ValueIndex dextra = e.gradOutput(1);
+  e.gradInput(0, e.add(dy, dextra));
 }
 
 }  // namespace

@@ -67,7 +67,9 @@ ReferenceBackward backward(const Attributes&, const SavedValues& saved, std::spa
 }
 
 void defineForward(ElementwiseBuilder& e, const Attributes&) {
-  e.output(0, e.mul(e.unary(Opcode::Silu, e.input(0, kActivated)), e.input(0, kLinear)));
+  const ValueIndex a = e.input(0, kActivated);
+  const ValueIndex b = e.input(0, kLinear);
+  e.output(0, e.mul(e.unary(Opcode::Silu, a), b));
 }
 
 void defineBackward(ElementwiseBuilder& e, const Attributes&) {
