@@ -1,0 +1,138 @@
+// Golden values: numbers that were computed elsewhere, from the published formulas, to seven decimals.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/catalog.h"
+#include "tests/support/compare.h"
+#include "tests/support/op_samples.h"
+
+#include <array>
+
+#include <gtest/gtest.h>
+
+namespace fuseline::testing {
+namespace {
+
+constexpr Tolerance kSevenDecimals = {.relative = 0.0, .absolute = 5.1e-8};
+
+using Values = std::vector<double>;
+
+/// One op with its data; the attributes are the defaults.
+struct Call {
+  explicit Call(const char* name, const Shape& shape)
+      : operation(*builtinOperations().find(name)), attributes(fittingAttributes(operation, shape)) {}
+
+  ReferenceForward forward() const { return operation.forwardCompute(attributes, inputs, parameters); }
+
+  ReferenceBackward backward(const ReferenceTensor& dy) const {
+    const ReferenceForward result = forward();
+    SavedValues saved;
+    for (int slot = 0; slot < static_cast<int>(inputs.size()); ++slot)
+      saved.add({OperandKind::Input, slot}, inputs[static_cast<std::size_t>(slot)]);
+    for (int slot = 0; slot < static_cast<int>(parameters.size()); ++slot)
+      saved.add({OperandKind::Parameter, slot}, parameters[static_cast<std::size_t>(slot)]);
+    for (int slot = 0; slot < static_cast<int>(result.residuals.size()); ++slot)
+      saved.add({OperandKind::Residual, slot}, result.residuals[static_cast<std::size_t>(slot)]);
+    return operation.backwardCompute(attributes, saved, std::array{dy});
+  }
+
+  const FusibleOperation& operation;
+  Attributes attributes;
+  std::vector<ReferenceTensor> inputs;
+  std::vector<ReferenceTensor> parameters;
+};
+
+const Values kX = {-3, -1, -0.5, 0, 0.5, 1, 2, 3};
+const Values kGelu = {-0.0036374, -0.1588080, -0.1542860, 0, 0.3457140, 0.8411920, 1.9545977, 2.9963626};
+const Values kGeluGrad = {-0.0115842, -0.0829641, 0.1326301, 0.5, 0.8673699, 1.0829641, 1.0860993, 1.0115842};
+const Values kSilu = {-0.1422776, -0.2689414, -0.1887703, 0, 0.3112297, 0.7310586, 1.7615942, 2.8577224};
+const Values kSiluGrad = {-0.0881041, 0.0723295, 0.2600388, 0.5, 0.7399612, 0.9276705, 1.0907842, 1.0881041};
+
+TEST(GoldenValues, Gelu) {
+  Call call("GELU", {8});
+  call.inputs = {{{8}, kX}};
+  EXPECT_TRUE(allClose(call.forward().outputs[0].values, kGelu, kSevenDecimals));
+  EXPECT_TRUE(allClose(call.backward({{8}, Values(8, 1.0)}).inputs[0].values, kGeluGrad, kSevenDecimals));
+}
+
+// With a linear half of 1 and dy = 1 the gated op is SiLU, and the gradient of the linear half too.
+TEST(GoldenValues, SwigluActivatesTheFirstHalf) {
+  Call call("SwiGLU", {16});
+  Values halves = kX;
+  halves.insert(halves.end(), 8, 1.0);
+  Values gradients = kSiluGrad;
+  gradients.insert(gradients.end(), kSilu.begin(), kSilu.end());
+  call.inputs = {{{16}, halves}};
+  EXPECT_TRUE(allClose(call.forward().outputs[0].values, kSilu, kSevenDecimals));
+  EXPECT_TRUE(allClose(call.backward({{8}, Values(8, 1.0)}).inputs[0].values, gradients, kSevenDecimals));
+}
+
+const ReferenceTensor kNormInput = {{4}, {1, 2, 3, 4}};
+const ReferenceTensor kNormGradient = {{4}, {0.1, -0.2, 0.3, 0.4}};
+const ReferenceTensor kNormWeight = {{4}, {0.5, 1, 1.5, 2}};
+
+TEST(GoldenValues, LayerNorm) {
+  Call call("LayerNorm", {4});
+  call.inputs = {kNormInput};
+  call.parameters = {kNormWeight, {{4}, Values(4, 0.0)}};
+  const ReferenceForward forward = call.forward();
+  EXPECT_TRUE(
+      allClose(forward.outputs[0].values, Values{-0.6708177, -0.4472118, 0.6708177, 2.6832708}, kSevenDecimals));
+  EXPECT_TRUE(allClose(forward.residuals[0].values, Values{2.5}, kSevenDecimals));
+  EXPECT_TRUE(allClose(forward.residuals[1].values, Values{0.8944236133}, kSevenDecimals));
+  const ReferenceBackward backward = call.backward(kNormGradient);
+  EXPECT_TRUE(allClose(backward.inputs[0].values, Values{0.1878258, -0.2951608, 0.0268337, 0.0805012}, kSevenDecimals));
+  EXPECT_TRUE(
+      allClose(backward.parameters[0].values, Values{-0.1341635, 0.0894424, 0.1341635, 0.5366542}, kSevenDecimals));
+  EXPECT_TRUE(allClose(backward.parameters[1].values, kNormGradient.values, kSevenDecimals));
+}
+
+TEST(GoldenValues, RmsNorm) {
+  Call call("RMSNorm", {4});
+  call.inputs = {kNormInput};
+  call.parameters = {kNormWeight};
+  const ReferenceForward forward = call.forward();
+  EXPECT_TRUE(allClose(forward.outputs[0].values, Values{0.1825741, 0.7302963, 1.6431666, 2.9211850}, kSevenDecimals));
+  EXPECT_TRUE(allClose(forward.residuals[0].values, Values{0.3651481282}, kSevenDecimals));
+  const ReferenceBackward backward = call.backward(kNormGradient);
+  EXPECT_TRUE(
+      allClose(backward.inputs[0].values, Values{-0.0328633, -0.1752710, 0.0109546, 0.0876358}, kSevenDecimals));
+  EXPECT_TRUE(
+      allClose(backward.parameters[0].values, Values{0.0365148, -0.1460593, 0.3286333, 0.5842370}, kSevenDecimals));
+}
+
+// A zero-centred weight w is the weight w + 1.
+TEST(GoldenValues, ZeroCenteredGammaIsTheWeightLessOne) {
+  for (const char* name : {"LayerNorm", "RMSNorm"}) {
+    Call plain(name, {4});
+    plain.inputs = {kNormInput};
+    plain.parameters = {kNormWeight, {{4}, {1, 2, 3, 4}}};
+    Call centered = plain;
+    centered.attributes.set("zero_centered_gamma", true);
+    for (double& value : centered.parameters[0].values) value -= 1.0;
+    EXPECT_TRUE(allClose(centered.forward().outputs[0].values, plain.forward().outputs[0].values, kSevenDecimals));
+    EXPECT_TRUE(allClose(centered.backward(kNormGradient).inputs[0].values,
+                         plain.backward(kNormGradient).inputs[0].values, kSevenDecimals));
+  }
+}
+
+// W = [[1, 2, 3], [4, 5, 6]]: y, dx and dW by hand.
+TEST(GoldenValues, BasicLinearMultipliesByTheTransposedWeight) {
+  Call call("BasicLinear", {2, 3});
+  call.inputs = {{{2, 3}, {1, 0, -1, 2, 1, 0}}};
+  call.parameters = {{{2, 3}, {1, 2, 3, 4, 5, 6}}};
+  EXPECT_EQ(call.forward().outputs[0].values, (Values{-2, -2, 4, 13}));
+  const ReferenceBackward backward = call.backward({{2, 2}, {1, 0, 10, 1}});
+  EXPECT_EQ(backward.inputs[0].values, (Values{1, 2, 3, 14, 25, 36}));
+  EXPECT_EQ(backward.parameters[0].values, (Values{21, 10, -1, 2, 1, 0}));
+}
+
+TEST(GoldenValues, BiasSumsItsGradientOverAllRows) {
+  Call call("Bias", {2, 3});
+  call.inputs = {{{2, 3}, {1, 2, 3, 4, 5, 6}}};
+  call.parameters = {{{3}, {10, 20, 30}}};
+  EXPECT_EQ(call.forward().outputs[0].values, (Values{11, 22, 33, 14, 25, 36}));
+  const ReferenceBackward backward = call.backward({{2, 3}, {1, 2, 3, 4, 5, 6}});
+  EXPECT_EQ(backward.parameters[0].values, (Values{5, 7, 9}));
+}
+
+}  // namespace
+}  // namespace fuseline::testing

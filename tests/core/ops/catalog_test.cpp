@@ -1,0 +1,102 @@
+// The catalog refuses ops that are only half defined, each with its sentence.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/catalog.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+/// A complete op that does nothing.
+FusibleOperation complete() {
+  return {.name = "Probe",
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .infer = [](const Attributes&, std::span<const TensorSpec>) -> Result<OperationSpecs> {
+            return OperationSpecs{};
+          },
+          .forwardCompute = [](const Attributes&, auto, auto) { return ReferenceForward{}; },
+          .saveContext = [](const SaveArguments&) { return OperationContext{}; },
+          .backwardCompute = [](const Attributes&, const SavedValues&, auto) { return ReferenceBackward{}; }};
+}
+
+/// The sentence for `complete()` after a change; empty when it is accepted.
+std::string refusalAfter(const std::function<void(FusibleOperation&)>& change) {
+  FusibleOperation operation = complete();
+  change(operation);
+  const Result<OperationCatalog> catalog = OperationCatalog::create({operation});
+  return catalog ? std::string() : catalog.error().message;
+}
+
+TEST(OperationCatalog, AcceptsACompleteOp) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation&) {}), "");
+}
+
+TEST(OperationCatalog, RefusesHalfOfTheComputeAndContextPair) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.saveContext = nullptr; }),
+            "Probe: forwardCompute is defined without saveContext; define both.");
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.forwardCompute = nullptr; }),
+            "Probe: saveContext is defined without forwardCompute; define both.");
+}
+
+TEST(OperationCatalog, RefusesAnOpWithoutBackward) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.backwardCompute = nullptr; }),
+            "Probe: forwardCompute and backwardCompute are both needed.");
+}
+
+TEST(OperationCatalog, RefusesAnOpWithoutComputations) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
+              op.forwardCompute = nullptr;
+              op.saveContext = nullptr;
+            }),
+            "Probe: forwardCompute and backwardCompute are both needed.");
+}
+
+TEST(OperationCatalog, RefusesAnOpWithoutInference) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.infer = nullptr; }), "Probe: there is no infer function.");
+}
+
+TEST(OperationCatalog, RefusesAnOpWithoutMainPorts) {
+  const std::string sentence = "Probe: an op needs a main input and a main output.";
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.inputs.clear(); }), sentence);
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.outputs.clear(); }), sentence);
+}
+
+TEST(OperationCatalog, RefusesHalfAnElementwiseDefinition) {
+  const std::string sentence = "Probe: the elementwise definition has only one direction.";
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.elementwise.forward = [](auto&, auto&) {}; }), sentence);
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.elementwise.backward = [](auto&, auto&) {}; }), sentence);
+}
+
+TEST(OperationCatalog, RefusesACompositeThatComputes) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
+              op.expand = [](const Attributes&) { return std::vector<ExpandedOperation>{}; };
+            }),
+            "Probe: a composite is only its expansion, but it also defines computations of its own.");
+}
+
+TEST(OperationCatalog, RefusesTwoOpsOfOneName) {
+  const Result<OperationCatalog> catalog = OperationCatalog::create({complete(), complete()});
+  ASSERT_FALSE(catalog);
+  EXPECT_EQ(catalog.error().message, "Probe: two ops have this name.");
+}
+
+TEST(BuiltinOperations, AreFoundByTheNamesOfTransformerEngine) {
+  for (const char* name : {"Linear", "BasicLinear", "Bias", "GELU", "SwiGLU", "RMSNorm", "LayerNorm", "ConstantScale",
+                           "AddExtraInput", "MakeExtraOutput", "Identity"}) {
+    ASSERT_NE(builtinOperations().find(name), nullptr) << name;
+    EXPECT_EQ(builtinOperations().find(name)->name, name);
+  }
+  EXPECT_EQ(builtinOperations().find("gelu"), nullptr);
+}
+
+TEST(BuiltinOperations, SuggestTheNearestName) {
+  EXPECT_EQ(builtinOperations().nearestName("RMSnrom"), "RMSNorm");
+  EXPECT_EQ(builtinOperations().nearestName("gelu"), "GELU");
+  EXPECT_EQ(builtinOperations().nearestName("FlashAttention"), "");
+}
+
+}  // namespace
+}  // namespace fuseline

@@ -1,0 +1,133 @@
+// What the ops infer, and the sentences with which they refuse.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/catalog.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using Specs = std::vector<TensorSpec>;
+
+/// The defaults of an op with some attributes set.
+Attributes attributesOf(const char* name, const std::vector<std::pair<std::string, AttributeValue>>& given) {
+  Attributes attributes;
+  for (const AttributeSpec& spec : builtinOperations().find(name)->attributes)
+    attributes.set(spec.name, spec.defaultValue);
+  for (const auto& [attribute, value] : given) attributes.set(attribute, value);
+  return attributes;
+}
+
+Result<OperationSpecs> infer(const char* name, const Specs& inputs,
+                             const std::vector<std::pair<std::string, AttributeValue>>& given = {}) {
+  return builtinOperations().find(name)->infer(attributesOf(name, given), inputs);
+}
+
+std::string refusal(const char* name, const Specs& inputs,
+                    const std::vector<std::pair<std::string, AttributeValue>>& given = {}) {
+  const Result<OperationSpecs> specs = infer(name, inputs, given);
+  return specs ? "no refusal" : specs.error().message;
+}
+
+using List = std::vector<std::int64_t>;
+
+TEST(BasicLinearInference, RefusesAnotherWidth) {
+  EXPECT_EQ(refusal("BasicLinear", {{DType::F32, {4, 512}}},
+                    {{"in_features", std::int64_t{1024}}, {"out_features", std::int64_t{8}}}),
+            "BasicLinear: in_features is 1024, but the last axis of x has 512 elements.");
+  EXPECT_EQ(refusal("BasicLinear", {{DType::F32, {}}},
+                    {{"in_features", std::int64_t{1024}}, {"out_features", std::int64_t{8}}}),
+            "BasicLinear: in_features is 1024, but x is a scalar; it needs at least one axis.");
+}
+
+TEST(BasicLinearInference, ComputesInTheDtypeOfTheWeight) {
+  const Result<OperationSpecs> specs =
+      infer("BasicLinear", {{DType::BF16, {2, 3, 4}}},
+            {{"in_features", std::int64_t{4}}, {"out_features", std::int64_t{5}}, {"dtype", std::string("f16")}});
+  ASSERT_TRUE(specs);
+  EXPECT_EQ(specs->outputs, (Specs{{DType::F16, {2, 3, 5}}}));
+  EXPECT_EQ(specs->parameters, (Specs{{DType::F16, {5, 4}}}));
+}
+
+TEST(BasicLinearInference, CountsTwoOperationsAProduct) {
+  const FusibleOperation& op = *builtinOperations().find("BasicLinear");
+  const Attributes attributes =
+      attributesOf("BasicLinear", {{"in_features", std::int64_t{16}}, {"out_features", std::int64_t{32}}});
+  const FlopCount flops = op.flops(attributes, Specs{{DType::F32, {8, 16}}});
+  EXPECT_EQ(flops.forward, 2 * 8 * 16 * 32);
+  EXPECT_EQ(flops.backward, 4 * 8 * 16 * 32);
+}
+
+TEST(BiasInference, RefusesAnotherWidth) {
+  EXPECT_EQ(refusal("Bias", {{DType::F32, {4, 7}}}, {{"size", std::int64_t{8}}}),
+            "Bias: size is 8, but the last axis of x has 7 elements.");
+}
+
+// PyTorch's promotion: bf16 + f32 and bf16 + f16 are f32.
+TEST(BiasInference, PromotesUnequalDtypesToF32) {
+  for (const char* dtype : {"f32", "f16"}) {
+    const auto specs =
+        infer("Bias", {{DType::BF16, {4, 8}}}, {{"size", std::int64_t{8}}, {"dtype", std::string(dtype)}});
+    ASSERT_TRUE(specs);
+    EXPECT_EQ(specs->outputs, (Specs{{DType::F32, {4, 8}}}));
+  }
+}
+
+TEST(SwigluInference, HalvesTheLastAxis) {
+  const auto specs = infer("SwiGLU", {{DType::BF16, {3, 8}}});
+  ASSERT_TRUE(specs);
+  EXPECT_EQ(specs->outputs, (Specs{{DType::BF16, {3, 4}}}));
+}
+
+TEST(SwigluInference, RefusesAnOddWidth) {
+  EXPECT_EQ(refusal("SwiGLU", {{DType::F32, {4, 7}}}),
+            "SwiGLU: the last axis of x has 7 elements, but it is split in two halves and must be even.");
+  EXPECT_EQ(refusal("SwiGLU", {{DType::F32, {}}}),
+            "SwiGLU: x is a scalar, but its last axis is to be split in two halves.");
+}
+
+TEST(NormInference, RefusesAnotherShape) {
+  EXPECT_EQ(refusal("RMSNorm", {{DType::F32, {4, 8}}}, {{"normalized_shape", List{7}}}),
+            "RMSNorm: normalized_shape is [7], but x has the shape [4, 8]; its last axes must be the same.");
+  EXPECT_EQ(refusal("LayerNorm", {{DType::F32, {8}}}, {{"normalized_shape", List{4, 8}}}),
+            "LayerNorm: normalized_shape is [4, 8], but x has the shape [8]; its last axes must be the same.");
+  EXPECT_EQ(refusal("LayerNorm", {{DType::F32, {4, 8}}}, {{"normalized_shape", List{}}}),
+            "LayerNorm: normalized_shape is empty; it needs at least one axis, such as [8].");
+}
+
+TEST(NormInference, HasOneF32StatisticForEachRow) {
+  const auto specs = infer("LayerNorm", {{DType::BF16, {2, 3, 8}}}, {{"normalized_shape", List{8}}});
+  ASSERT_TRUE(specs);
+  EXPECT_EQ(specs->residuals, (Specs{{DType::F32, {2, 3}}, {DType::F32, {2, 3}}}));
+  EXPECT_EQ(specs->parameters, (Specs{{DType::BF16, {8}}, {DType::BF16, {8}}}));
+}
+
+TEST(NormInference, ComputesInTheDtypeOfTheWeight) {
+  const auto specs =
+      infer("RMSNorm", {{DType::F32, {3, 8}}}, {{"normalized_shape", List{3, 8}}, {"dtype", std::string("bf16")}});
+  ASSERT_TRUE(specs);
+  EXPECT_EQ(specs->outputs, (Specs{{DType::BF16, {3, 8}}}));
+  EXPECT_EQ(specs->parameters, (Specs{{DType::BF16, {3, 8}}}));
+  EXPECT_EQ(specs->residuals, (Specs{{DType::F32, {}}}));
+}
+
+TEST(AddExtraInputInference, RefusesUnequalShapes) {
+  EXPECT_EQ(refusal("AddExtraInput", {{DType::F32, {4, 8}}, {DType::F32, {8}}}),
+            "AddExtraInput: extra has the shape [8], but x has the shape [4, 8]; both must be the same.");
+}
+
+TEST(AddExtraInputInference, HasTheDtypeOfTheSumOrInPlaceOfTheExtraTensor) {
+  const Specs inputs = {{DType::F32, {4}}, {DType::BF16, {4}}};
+  EXPECT_EQ(infer("AddExtraInput", inputs)->outputs, (Specs{{DType::F32, {4}}}));
+  EXPECT_EQ(infer("AddExtraInput", inputs, {{"in_place", true}})->outputs, (Specs{{DType::BF16, {4}}}));
+}
+
+TEST(StructureInference, AcceptsScalars) {
+  for (const char* name : {"Identity", "MakeExtraOutput", "GELU"}) EXPECT_TRUE(infer(name, {{DType::F32, {}}})) << name;
+  EXPECT_TRUE(infer("ConstantScale", {{DType::F32, {}}}, {{"scale", 2.0}}));
+}
+
+}  // namespace
+}  // namespace fuseline
