@@ -85,7 +85,7 @@ installPackages() {
   stage "Update the package lists" $sudo $apt update || say "Going on with the lists that are there."
   resolvePackages "$@"
   [ ${#unknown[@]} = 0 ] || refuseUnknown
-  stage "Install ${resolved[*]}" $sudo env DEBIAN_FRONTEND=noninteractive $apt install -y --no-install-recommends \
+  stage "Install ${#resolved[@]} packages" $sudo env DEBIAN_FRONTEND=noninteractive $apt install -y --no-install-recommends \
     "${resolved[@]}"
 }
 
