@@ -314,22 +314,23 @@ class PassFuser {
     return {.bytes = trafficBytes(m_graph, entry, operands), .launches = operands.isView() ? 0 : 1};
   }
 
-  /// What a joint fusion keeps replaces what its members would have kept.
+  SavedSet keptBy(const FusedOperation& entry) const { return savedTensors(m_graph, {&entry, 1}); }
+
+  /// What is kept of the members' own tensors, once a joint fusion's choice has replaced the members' contexts.
   SavedSet savedWith(const FusedOperation& fusion) const {
-    if (!fusion.rule->saves) return m_unfusedSaved;
-    SavedSet saved = m_unfusedSaved;
-    for (const NodeId id : fusion.nodes) {
-      const std::vector<FusedOperation> single{{.nodes = {id}}};
-      for (const ValueId value : savedTensors(m_graph, single).values) saved.values.erase(value);
-    }
-    const SavedSet kept = savedTensors(m_graph, std::vector<FusedOperation>{fusion});
-    saved.values.insert(kept.values.begin(), kept.values.end());
+    SavedSet replaced;
+    for (const NodeId id : fusion.nodes) replaced.values.merge(keptBy({.nodes = {id}}).values);
+    SavedSet saved = keptBy(fusion);
+    for (const NodeId id : fusion.nodes)
+      for (const ValueId output : m_graph.node(id).outputs)
+        if (m_unfusedSaved.values.contains(output) && !replaced.values.contains(output)) saved.values.insert(output);
     return saved;
   }
 
   Saving savingOf(const Match& match) const {
     const FusedOperation fusion{.rule = &match.rule, .nodes = match.nodes};
-    const SavedSet fusedSaved = savedWith(fusion);
+    const SavedSet ownSaved = fusion.rule->saves ? savedWith(fusion) : SavedSet{};
+    const SavedSet& fusedSaved = fusion.rule->saves ? ownSaved : m_unfusedSaved;
     Saving saving;
     for (const Phase phase : phasesOf(match.rule.pass)) {
       for (const NodeId id : match.nodes) {

@@ -30,7 +30,11 @@ std::string joinedIds(const Graph& graph, const std::vector<NodeId>& nodes) {
 class Planner {
  public:
   Planner(const Graph& graph, const FusionReport& report, const PlanOptions& options)
-      : m_graph(graph), m_report(report), m_options(options), m_saved(savedTensors(graph, report.backward)) {}
+      : m_graph(graph),
+        m_report(report),
+        m_options(options),
+        m_saved(savedTensors(graph, report.backward)),
+        m_expected(countContributions(graph)) {}
 
   Plan make() {
     addInputsAndParameters();
@@ -105,9 +109,9 @@ class Planner {
 
   /// The gradient of a value has the value's name; where several readers contribute, each part also names its reader.
   std::string partialName(const Node& node, int slot) const {
-    const Value& value = m_graph.value(node.inputs[at(slot)]);
-    const std::string name = "grad." + valueName(value);
-    return numContributions(value) == 1 ? name : fmt::format("{}@{}", name, node.id);
+    const ValueId id = node.inputs[at(slot)];
+    const std::string name = "grad." + valueName(m_graph.value(id));
+    return m_expected[at(id)] == 1 ? name : fmt::format("{}@{}", name, node.id);
   }
 
   std::string valueName(const Value& value) const {
@@ -119,8 +123,8 @@ class Planner {
   TensorRole roleOf(const std::vector<NodeId>& nodes, const OperandKey& key) const {
     if (key.kind == OperandKind::GradParameter) return TensorRole::ParameterGradient;
     if (key.kind != OperandKind::GradInput) return TensorRole::Intermediate;
-    const Value& value = m_graph.value(m_graph.node(nodes[at(key.member)]).inputs[at(key.slot)]);
-    return value.producer < 0 && numContributions(value) == 1 ? TensorRole::InputGradient : TensorRole::Gradient;
+    const ValueId id = m_graph.node(nodes[at(key.member)]).inputs[at(key.slot)];
+    return m_graph.value(id).producer < 0 && m_expected[at(id)] == 1 ? TensorRole::InputGradient : TensorRole::Gradient;
   }
 
   int tensorFor(const std::vector<NodeId>& nodes, const OperandKey& key) {
@@ -201,18 +205,18 @@ class Planner {
 
   // Gradients ----------------------------------------------------------------------------------------------------
 
-  int numContributions(const Value& value) const {
-    const auto fromOutputs = std::ranges::count_if(
-        m_graph.outputs(), [&](const GraphOutput& output) { return &m_graph.value(output.value) == &value; });
-    const auto fromUses = std::ranges::count_if(
-        value.uses, [&](const Use& use) { return m_graph.node(use.node).needs.inputs[at(use.slot)]; });
-    return static_cast<int>(fromOutputs + fromUses);
+  /// How many gradients arrive at each value: one from every reader that gives one, and one from each pipeline output.
+  static std::vector<int> countContributions(const Graph& graph) {
+    std::vector<int> counts;
+    for (const Value& value : graph.values())
+      counts.push_back(static_cast<int>(std::ranges::count_if(
+          value.uses, [&](const Use& use) { return graph.node(use.node).needs.inputs[at(use.slot)]; })));
+    for (const GraphOutput& output : graph.outputs()) ++counts[at(output.value)];
+    return counts;
   }
 
   void addBackward() {
     m_contributions.resize(m_graph.values().size());
-    m_expected.resize(m_graph.values().size());
-    for (std::size_t id = 0; id < m_expected.size(); ++id) m_expected[id] = numContributions(m_graph.values()[id]);
     for (const GraphOutput& output : m_graph.outputs()) addOutputGradient(output);
     for (auto entry = m_report.backward.rbegin(); entry != m_report.backward.rend(); ++entry)
       addStep(*entry, Phase::Backward, backwardOperands(m_graph, *entry));
@@ -285,7 +289,7 @@ class Planner {
 
   /// Saved are forward tensors that a backward step reads.
   void markSaved() {
-    std::vector<bool> isCounted(m_plan.storages.size(), false);
+    std::vector<bool> isCounted = inputStorages();
     for (const Step& step : m_plan.steps) {
       if (step.phase != Phase::Backward) continue;
       for (const StepOperand& operand : step.operands) {
@@ -294,17 +298,18 @@ class Planner {
         if (!isForward || operand.access == OperandAccess::Write) continue;
         tensor.isSaved = true;
         const Storage& storage = m_plan.storages[at(tensor.storage)];
-        if (!isCounted[at(tensor.storage)] && !isInputStorage(tensor.storage))
-          m_plan.savedForBackwardBytes += storage.bytes;
+        if (!isCounted[at(tensor.storage)]) m_plan.savedForBackwardBytes += storage.bytes;
         isCounted[at(tensor.storage)] = true;
       }
     }
   }
 
-  bool isInputStorage(int storage) const {
-    return std::ranges::any_of(m_graph.inputs(), [&](ValueId id) {
-      return m_plan.tensors[at(find({Subject::Value, id, 0}))].storage == storage;
-    });
+  /// Inputs are the caller's: keeping them for backward costs nothing.
+  std::vector<bool> inputStorages() const {
+    std::vector<bool> isInput(m_plan.storages.size(), false);
+    for (const PlanTensor& tensor : m_plan.tensors)
+      if (tensor.role == TensorRole::Input) isInput[at(tensor.storage)] = true;
+    return isInput;
   }
 
   void placeStorages() {
@@ -351,11 +356,11 @@ class Planner {
   const FusionReport& m_report;
   const PlanOptions& m_options;
   SavedSet m_saved;
+  std::vector<int> m_expected;  // contributions by value
   Plan m_plan;
   std::map<TensorKey, int> m_index;
   std::vector<int> m_viewOf;
   std::vector<std::vector<int>> m_contributions;  // by value
-  std::vector<int> m_expected;                    // by value
 };
 
 }  // namespace

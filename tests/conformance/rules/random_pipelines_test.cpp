@@ -1,0 +1,96 @@
+// Properties of whole pipelines: whatever is generated fuses to a plan that expands to itself and computes the same.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/run_plan.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+/// What a random pipeline is made of: kinds of ops, branches that later adds may read, frozen inputs, switched-off
+/// rules.
+struct RandomPipeline {
+  std::vector<Link> links;
+  ChainOptions options;
+  std::vector<std::string> without;
+};
+
+std::string extraSource(const std::vector<std::string>& branches) {
+  const auto choice = *rc::gen::inRange<std::size_t>(0, branches.size() + 1);
+  return choice < branches.size() ? branches[choice] : "";
+}
+
+Link randomLink(int position, std::vector<std::string>& branches) {
+  static const std::vector<std::string> kKinds = {
+      "GELU",   "Bias",     "RMSNorm",       "LayerNorm",       "BasicLinear",
+      "SwiGLU", "Identity", "AddExtraInput", "MakeExtraOutput", "ConstantScale"};
+  const std::string kind = *rc::gen::elementOf(kKinds);
+  const std::string id = "op" + std::to_string(position);
+  if (kind == "BasicLinear") return linear(16, id);
+  if (kind == "AddExtraInput") return inPlace(link(kind, id, extraSource(branches)), *rc::gen::arbitrary<bool>());
+  if (kind == "MakeExtraOutput") {
+    branches.push_back(id + ".extra");
+    return inPlace(link(kind, id), *rc::gen::arbitrary<bool>());
+  }
+  if (*rc::gen::inRange(0, 4) == 0) branches.push_back(id + ".y");  // a plain fan-out
+  return link(kind, id);
+}
+
+/// SwiGLU halves the width; a linear in front keeps every tensor 16 wide, so that branches always fit.
+std::vector<Link> withWidths(std::vector<Link> links) {
+  std::vector<Link> result;
+  for (Link& item : links) {
+    if (item.operation == "SwiGLU") result.push_back(linear(32, item.id + "_wide"));
+    result.push_back(std::move(item));
+  }
+  return result;
+}
+
+RandomPipeline randomPipeline() {
+  RandomPipeline pipeline;
+  std::vector<std::string> branches;
+  const int numOps = *rc::gen::inRange(1, 12);
+  for (int i = 0; i < numOps; ++i) pipeline.links.push_back(randomLink(i, branches));
+  pipeline.links = withWidths(std::move(pipeline.links));
+  pipeline.options.inputRequiresGradient = *rc::gen::arbitrary<bool>();
+  for (const std::string& branch : branches)
+    if (*rc::gen::inRange(0, 3) == 0) pipeline.options.extraOutputs.push_back(branch);
+  for (const FusionRule* rule : builtinRules().all())
+    if (*rc::gen::inRange(0, 4) == 0) pipeline.without.push_back(rule->name);
+  return pipeline;
+}
+
+void checkPipeline(DType dtype, double rtol) {
+  const RandomPipeline pipeline = randomPipeline();
+  const Graph graph = chain(dtype, {5, 16}, pipeline.links, pipeline.options);
+  RC_LOG() << toString(graph);
+  const FusionReport report = std::move(*fuse(graph, {.without = pipeline.without}));
+  RC_LOG() << toTree(graph, report);
+  const Verdict expands = verifyExpansion(graph, report);
+  RC_ASSERT(expands.reason() == "");
+  const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
+  const RunResults actual = runPlan(graph, report, makeReferenceBackend());
+  RC_ASSERT(firstDifference(actual, expected, rtol) == "");
+}
+
+TEST(RandomPipelines, FuseToAPlanThatComputesTheSameInFloat32) {
+  // Twelve ops deep, roundings of 6e-8 grow; a wrong gradient differs by its own size.
+  EXPECT_TRUE(rc::check("fused equals unfused", [] { checkPipeline(DType::F32, 1e-4); }));
+}
+
+TEST(RandomPipelines, FuseToTheSameReportTwice) {
+  EXPECT_TRUE(rc::check("fusing is deterministic", [] {
+    const RandomPipeline pipeline = randomPipeline();
+    const Graph graph = chain(DType::BF16, {5, 16}, pipeline.links, pipeline.options);
+    const FusionOptions options{.without = pipeline.without};
+    RC_ASSERT(toJson(graph, *fuse(graph, options)) == toJson(graph, *fuse(graph, options)));
+  }));
+}
+
+}  // namespace
+}  // namespace fuseline

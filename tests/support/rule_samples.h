@@ -1,0 +1,30 @@
+// Minimal pipelines for every rule of the rule book. A new rule needs an entry here, or the conformance suite fails.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tests/support/pipelines.h"
+
+#include <string>
+#include <vector>
+
+namespace fuseline::testing {
+
+struct RuleSample {
+  std::string label;  // "with bias"
+  std::vector<Link> links;
+  ChainOptions options;
+};
+
+/// Pipelines in which the rule fires, one for every optional step and branch of its chain. Empty for unknown rules.
+std::vector<RuleSample> ruleSamples(const std::string& rule);
+
+/// A pipeline that fits the rule's chain but fails its condition number `index`.
+struct RefusalSample {
+  std::size_t condition;
+  DType dtype = DType::BF16;
+  std::vector<Link> links;
+  ChainOptions options;
+};
+std::vector<RefusalSample> refusalSamples(const std::string& rule);
+
+}  // namespace fuseline::testing

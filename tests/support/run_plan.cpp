@@ -1,0 +1,76 @@
+// Runs a graph under a report and compares two results by name.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/run_plan.h"
+
+#include "core/plan/plan.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace fuseline::testing {
+
+namespace {
+
+template <class T>
+T valueOf(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return std::move(*result);
+}
+
+bool isResult(TensorRole role) {
+  return role == TensorRole::Output || role == TensorRole::InputGradient || role == TensorRole::ParameterGradient;
+}
+
+double rms(const std::vector<double>& values) {
+  double sum = 0.0;
+  for (const double value : values) sum += value * value;
+  return values.empty() ? 0.0 : std::sqrt(sum / static_cast<double>(values.size()));
+}
+
+std::string worstElement(const std::string& name, const std::vector<double>& actual,
+                         const std::vector<double>& expected, double rtol, double atol) {
+  if (actual.size() != expected.size())
+    return fmt::format("{}: {} elements instead of {}", name, actual.size(), expected.size());
+  const double scale = rms(expected);
+  double worst = 1.0;
+  std::string text;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const double share = std::abs(actual[i] - expected[i]) / (rtol * (std::abs(expected[i]) + scale) + atol);
+    if (share <= worst) continue;  // NaN compares false and is reported below
+    worst = share;
+    text = fmt::format("{}[{}]: {} instead of {} ({:.1f} times the tolerance)", name, i, actual[i], expected[i], share);
+  }
+  for (std::size_t i = 0; i < actual.size(); ++i)
+    if (std::isnan(actual[i]) != std::isnan(expected[i]))
+      return fmt::format("{}[{}]: {} instead of {}", name, i, actual[i], expected[i]);
+  return text;
+}
+
+}  // namespace
+
+RunResults runPlan(const Graph& graph, const FusionReport& report, std::shared_ptr<Backend> backend,
+                   std::uint64_t seed) {
+  const Plan plan = makePlan(graph, report);
+  const NamedTensors bindings = valueOf(makeBindings(graph, seed));
+  const auto executor = valueOf(Executor::create(std::move(backend), graph, plan, bindings));
+  valueOf(executor->run());
+  RunResults results;
+  for (const PlanTensor& tensor : plan.tensors)
+    if (isResult(tensor.role)) results[tensor.name] = valueOf(executor->read(tensor.name)).toDoubles();
+  return results;
+}
+
+std::string firstDifference(const RunResults& actual, const RunResults& expected, double rtol, double atol) {
+  for (const auto& [name, values] : expected) {
+    const auto found = actual.find(name);
+    if (found == actual.end()) return name + " is missing";
+    if (std::string text = worstElement(name, found->second, values, rtol, atol); !text.empty()) return text;
+  }
+  return actual.size() == expected.size() ? "" : "there are results that nobody expects";
+}
+
+}  // namespace fuseline::testing

@@ -1,0 +1,26 @@
+// Runs a graph under a report and compares two results by name.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/fusion/fuser.h"
+#include "core/runtime/backend.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fuseline::testing {
+
+/// Outputs and gradients by name, in double.
+using RunResults = std::map<std::string, std::vector<double>>;
+
+/// Draws all bindings from the seed; throws std::runtime_error with the sentence where the run fails.
+RunResults runPlan(const Graph& graph, const FusionReport& report, std::shared_ptr<Backend> backend,
+                   std::uint64_t seed = 1);
+
+/// Empty if both have the same names and |a - b| <= rtol * (|b| + rms(b)) + atol everywhere; else the worst element.
+/// The rms term covers elements that are small because large parts cancelled.
+std::string firstDifference(const RunResults& actual, const RunResults& expected, double rtol, double atol = 1e-5);
+
+}  // namespace fuseline::testing
