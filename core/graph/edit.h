@@ -61,14 +61,17 @@ struct DocumentOutput {
 
 struct EditGroup;
 
-/// `index` is the position in the document's list; -1 appends. Inverses carry exact indices, so that undo gives
-/// back the same bytes.
+/// `index` is the position in the document's list. -1 is the user's form: additions append and are checked (free id,
+/// existing nodes), removals take the first match and are checked (no wires left). An explicit index is the exact form
+/// that inverses and repairs use: it does precisely that, also in a document that is wrong, such as one with two equal
+/// wires or ids, so that undo gives back the same bytes.
 struct AddOp {
   DocumentOp op;
   int index = -1;
 };
 struct RemoveOp {
   std::string id;
+  int index = -1;
 };  // its wires must be gone; removeOpWithWires() builds the group
 struct RenameOp {
   std::string id;
@@ -86,6 +89,7 @@ struct AddWire {
 };
 struct RemoveWire {
   Wire wire;
+  int index = -1;
 };
 struct AddInput {
   DocumentInput input;
@@ -93,6 +97,7 @@ struct AddInput {
 };
 struct RemoveInput {
   std::string id;
+  int index = -1;
 };
 struct ReplaceInput {
   std::string id;
@@ -104,6 +109,7 @@ struct AddOutput {
 };
 struct RemoveOutput {
   std::string id;
+  int index = -1;
 };
 struct ReplaceOutput {
   std::string id;
