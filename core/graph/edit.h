@@ -61,10 +61,10 @@ struct DocumentOutput {
 
 struct EditGroup;
 
-/// `index` is the position in the document's list. -1 is the user's form: additions append and are checked (free id,
-/// existing nodes), removals take the first match and are checked (no wires left). An explicit index is the exact form
-/// that inverses and repairs use: it does precisely that, also in a document that is wrong, such as one with two equal
-/// wires or ids, so that undo gives back the same bytes.
+/// `index` is the position in the document's list. -1 is the user's form: additions append and need a free id, removals
+/// take the first match and need its wires gone. An explicit index is the exact form that inverses and repairs use: it
+/// does precisely that, also in a document that is wrong, such as one with two equal wires or ids, so that undo gives
+/// back the same bytes.
 struct AddOp {
   DocumentOp op;
   int index = -1;
