@@ -1,0 +1,64 @@
+// Applies one edit to a document and builds its exact inverse.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/document.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace fuseline {
+
+/// Lives for one PipelineDocument::apply(). Every overload changes the document and returns the inverse, or returns an
+/// error and changes nothing.
+class EditApplier {
+ public:
+  explicit EditApplier(PipelineDocument& document) : m_document(document) {}
+
+  Result<Edit> apply(const Edit& edit);
+
+  Result<Edit> operator()(const AddOp& edit);
+  Result<Edit> operator()(const RemoveOp& edit);
+  Result<Edit> operator()(const RenameOp& edit);
+  Result<Edit> operator()(const SetAttribute& edit);
+  Result<Edit> operator()(const AddWire& edit);
+  Result<Edit> operator()(const RemoveWire& edit);
+  Result<Edit> operator()(const AddInput& edit);
+  Result<Edit> operator()(const RemoveInput& edit);
+  Result<Edit> operator()(const ReplaceInput& edit);
+  Result<Edit> operator()(const AddOutput& edit);
+  Result<Edit> operator()(const RemoveOutput& edit);
+  Result<Edit> operator()(const ReplaceOutput& edit);
+  Result<Edit> operator()(const MoveNode& edit);
+  Result<Edit> operator()(const SetSymbol& edit);
+  Result<Edit> operator()(const SetRecipe& edit);
+  Result<Edit> operator()(const SetFusion& edit);
+  Result<Edit> operator()(const EditGroup& edit);
+
+ private:
+  template <class Item>
+  Result<std::size_t> insertNode(std::vector<Item>& list, const Item& item, int index);
+  template <class Item>
+  std::optional<std::size_t> locate(const std::vector<Item>& list, std::string_view id, int index) const;
+
+  Verdict canTakeId(const std::string& id);
+  bool hasWires(std::string_view id) const;
+  bool isNamed(std::string_view id) const;
+  int countId(const std::string& id);
+  void noteId(const std::string& id, int change);
+  void follow(const std::string& id, const std::string& newId);
+  void followPosition(const std::string& id, const std::string& newId);
+  Error noSuch(std::string_view kind, std::string_view id) const;
+
+  PipelineDocument& m_document;
+  // How many nodes bear an id; filled on first use, so that a group of many additions stays linear.
+  std::optional<std::unordered_map<std::string, int>> m_idCounts;
+};
+
+/// Can this text be the id of a node? Not empty, and free of the characters that separate names in endpoints and
+/// tensor names.
+Verdict checkId(std::string_view id);
+
+}  // namespace fuseline
