@@ -1,0 +1,419 @@
+// Reads the pipeline file. This file finds what is wrong with the text and its structure; what is wrong with the
+// pipeline itself is found by lowering, which also sees edited documents.
+// A value of the wrong type stays in the extra bag of its object under its own name, so that saving loses nothing.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/document/file_format.h"
+#include "core/document/format_version.h"
+#include "core/document/json_text.h"
+#include "core/document/json_tree.h"
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+std::string_view kindOf(const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::null: return "null";
+    case Json::value_t::object: return "an object";
+    case Json::value_t::array: return "a list";
+    case Json::value_t::string: return "text";
+    case Json::value_t::boolean: return "true or false";
+    case Json::value_t::number_float: return "a real number";
+    default: return "an integer";
+  }
+}
+
+}  // namespace
+
+class DocumentReader {
+ public:
+  explicit DocumentReader(std::string_view text) : m_text(text), m_lines(text) {}
+
+  LoadedDocument read() {
+    if (m_text.size() > kMaxFileBytes) {
+      report(Severity::Error, "too-large", 0, "", fileTooLarge(m_text.size()));
+      return std::move(m_loaded);
+    }
+    stripByteOrderMark();
+    JsonTree::SyntaxError error;
+    m_tree = JsonTree::parse(m_text.substr(m_start), error);
+    if (m_tree.isEmpty())
+      report(Severity::Error, error.code, error.offset, "", error.message);
+    else
+      readFile();
+    return std::move(m_loaded);
+  }
+
+ private:
+  using Index = JsonTree::Index;
+  using Fields = std::unordered_map<std::string_view, Index>;
+
+  PipelineDocument& document() { return m_loaded.document; }
+
+  Json& bag(const std::string& name) { return document().m_extra.try_emplace(name, Json::object()).first->second; }
+
+  void stripByteOrderMark() {
+    if (!m_text.starts_with(kByteOrderMark)) return;
+    m_start = kByteOrderMark.size();
+    report(Severity::Note, "byte-order-mark", 0, "",
+           "The file begins with a byte-order mark; it is not written back, because JSON has none.");
+  }
+
+  void readFile() {
+    if (!m_tree.isObject(0)) {
+      report(Severity::Error, "wrong-type", 0, "", fmt::format("A pipeline file is an object, not {}.", kind(0)));
+      return;
+    }
+    locate(0, "");
+    Json& extra = bag("");
+    const Fields fields = openObject(
+        0, "", extra, {"$schema", "format", "formatVersion", "symbols", "pipeline", "recipe", "fusion", "view"});
+    readHeader(fields, extra);
+    if (const auto symbols = object(fields, "symbols", "", extra)) readSymbols(*symbols);
+    if (const auto pipeline = object(fields, "pipeline", "", extra))
+      readPipeline(*pipeline);
+    else if (!fields.contains("pipeline"))
+      report(Severity::Error, "missing-field", m_tree[0].offset, "", "The file has no \"pipeline\".");
+    document().m_recipe = readAnything(fields, "recipe");
+    document().m_fusion = readAnything(fields, "fusion");
+    if (const auto view = object(fields, "view", "", extra)) readView(*view);
+    std::erase_if(document().m_extra, [](const auto& bag) { return bag.second.empty(); });
+  }
+
+  void readHeader(const Fields& fields, Json& extra) {
+    if (const auto schema = find(fields, "$schema"); schema && m_tree[*schema].scalar != Json(kSchemaName))
+      extra["$schema"] = m_tree.json(*schema);
+    const auto format = find(fields, "format");
+    if (!format)
+      report(Severity::Error, "wrong-format", m_tree[0].offset, "",
+             fmt::format("The file has no \"format\"; expected \"format\": \"{}\".", kFormatName));
+    else if (m_tree[*format].scalar != Json(kFormatName))
+      report(Severity::Error, "wrong-format", m_tree[*format].offset, "/format",
+             fmt::format("The format is {}; expected \"{}\".", excerpt(*format), kFormatName));
+    if (const auto version = object(fields, "formatVersion", "", extra))
+      readVersion(*version);
+    else if (!fields.contains("formatVersion"))
+      report(Severity::Warning, "missing-field", m_tree[0].offset, "",
+             fmt::format("The file has no \"formatVersion\"; it is read as {}.{}.", kFormatMajor, kFormatMinor));
+  }
+
+  void readVersion(Index i) {
+    Json& extra = bag("formatVersion");
+    const Fields fields = openObject(i, "/formatVersion", extra, {"major", "minor"});
+    const int major = versionNumber(fields, "major", extra).value_or(kFormatMajor);
+    const int minor = versionNumber(fields, "minor", extra).value_or(kFormatMinor);
+    document().m_formatMinor = minor;
+    if (major > kFormatMajor) {
+      document().m_isReadOnly = true;
+      extra["major"] = major;
+      report(
+          Severity::Error, "newer-major", m_tree[i].offset, "/formatVersion",
+          fmt::format("The file has format version {}.{}; this program knows {}.{} and opens it read-only. Use a newer "
+                      "Fuseline to edit or run it.",
+                      major, minor, kFormatMajor, kFormatMinor));
+    } else if (minor > kFormatMinor) {
+      report(Severity::Warning, "newer-minor", m_tree[i].offset, "/formatVersion",
+             fmt::format("The file has format version {}.{}; this program knows {}.{}. What it does not know is kept "
+                         "and written back.",
+                         major, minor, kFormatMajor, kFormatMinor));
+    }
+  }
+
+  std::optional<int> versionNumber(const Fields& fields, std::string_view name, Json& extra) {
+    const auto i = find(fields, name);
+    if (!i) return std::nullopt;
+    const Json& value = m_tree[*i].scalar;
+    const bool isVersion = value.is_number_integer() && value >= 0 && value <= std::numeric_limits<int>::max();
+    if (isVersion) return value.get<int>();
+    wrongType(*i, fmt::format("/formatVersion/{}", name), "a version number", extra, name);
+    return std::nullopt;
+  }
+
+  void readSymbols(Index i) {
+    locate(i, "/symbols");
+    Json::object_t symbols;
+    forEachMember(i, "/symbols", [&](std::string_view name, Index value, const std::string& pointer) {
+      const Json& scalar = m_tree[value].scalar;
+      locate(value, pointer);
+      if (scalar.is_null())
+        wrongType(value, pointer, "an integer or an expression", bag("symbols"), name);
+      else
+        symbols.push_back({std::string(name), m_tree.json(value)});
+    });
+    document().m_symbols = Json(std::move(symbols));
+  }
+
+  void readPipeline(Index i) {
+    Json& extra = bag("pipeline");
+    locate(i, "/pipeline");
+    const Fields fields = openObject(i, "/pipeline", extra, {"inputs", "ops", "wires", "outputs"});
+    forEachElement(fields, "inputs", extra, [&](Index item, const std::string& pointer) { readInput(item, pointer); });
+    forEachElement(fields, "ops", extra, [&](Index item, const std::string& pointer) { readOp(item, pointer); });
+    forEachElement(fields, "wires", extra, [&](Index item, const std::string& pointer) { readWire(item, pointer); });
+    forEachElement(fields, "outputs", extra,
+                   [&](Index item, const std::string& pointer) { readOutput(item, pointer); });
+  }
+
+  void readInput(Index i, const std::string& pointer) {
+    DocumentInput input{.dtype = {}, .shape = nullptr};
+    if (isItem(i, pointer, "an input", input.extra)) {
+      const Fields fields = openObject(i, pointer, input.extra, {"id", "dtype", "shape", "requires_grad"});
+      input.id = string(fields, "id", pointer, input.extra);
+      input.dtype = string(fields, "dtype", pointer, input.extra);
+      if (const auto shape = find(fields, "shape")) {
+        locateAll(*shape, pointer + "/shape");
+        input.shape = m_tree.json(*shape);
+      }
+      input.requiresGradient = boolean(fields, "requires_grad", pointer, input.extra);
+    }
+    document().m_inputs.push_back(std::move(input));
+  }
+
+  void readOp(Index i, const std::string& pointer) {
+    DocumentOp op;
+    if (isItem(i, pointer, "an op", op.extra)) {
+      const Fields fields = openObject(i, pointer, op.extra, {"id", "op", "attributes"});
+      op.id = string(fields, "id", pointer, op.extra);
+      op.operation = string(fields, "op", pointer, op.extra);
+      if (const auto attributes = object(fields, "attributes", pointer, op.extra)) {
+        locateAll(*attributes, pointer + "/attributes");
+        op.attributes = m_tree.json(*attributes);
+        noteDuplicates(*attributes, pointer + "/attributes");
+      }
+    }
+    document().m_ops.push_back(std::move(op));
+  }
+
+  void readWire(Index i, const std::string& pointer) {
+    const auto ends = m_tree.isArray(i) ? m_tree.children(i) : std::vector<JsonTree::Child>{};
+    const bool isWire = ends.size() == 2 && m_tree.isString(ends[0].value) && m_tree.isString(ends[1].value);
+    if (!isWire) {
+      report(Severity::Error, "wrong-type", m_tree[i].offset, pointer,
+             fmt::format("A wire is a pair of texts such as [\"norm.y\", \"fc1.x\"], not {}; it is left out.",
+                         excerpt(i)));
+      return;
+    }
+    // The place is kept under the wire's number in the document, which is what lowering knows.
+    const std::string place = fmt::format("/pipeline/wires/{}", document().m_wires.size());
+    locate(i, place);
+    locate(ends[0].value, place + "/0");
+    locate(ends[1].value, place + "/1");
+    document().m_wires.push_back(
+        {parseEndpoint(m_tree.text(ends[0].value)), parseEndpoint(m_tree.text(ends[1].value))});
+  }
+
+  void readOutput(Index i, const std::string& pointer) {
+    DocumentOutput output;
+    if (isItem(i, pointer, "an output", output.extra)) {
+      const Fields fields = openObject(i, pointer, output.extra, {"id", "from"});
+      output.id = string(fields, "id", pointer, output.extra);
+      output.from = parseEndpoint(string(fields, "from", pointer, output.extra));
+    }
+    document().m_outputs.push_back(std::move(output));
+  }
+
+  Json readAnything(const Fields& fields, const std::string& name) {
+    const auto i = find(fields, name);
+    if (!i) return nullptr;
+    noteDuplicatesBelow(*i, "/" + name);
+    return m_tree.json(*i);
+  }
+
+  void readView(Index i) {
+    Json& extra = bag("view");
+    const Fields fields = openObject(i, "/view", extra, {"positions"});
+    const auto positions = object(fields, "positions", "/view", extra);
+    if (!positions) return;
+    forEachMember(*positions, "/view/positions", [&](std::string_view id, Index value, const std::string& pointer) {
+      if (const auto position = readPosition(value))
+        document().m_positions.emplace_back(id, *position);
+      else
+        wrongType(value, pointer, "two integers", bag("positions"), id, Severity::Warning);
+    });
+  }
+
+  std::optional<Position> readPosition(Index i) const {
+    const auto parts = m_tree.isArray(i) ? m_tree.children(i) : std::vector<JsonTree::Child>{};
+    if (parts.size() != 2) return std::nullopt;
+    const auto isCoordinate = [&](const JsonTree::Child& part) {
+      const Json& value = m_tree[part.value].scalar;
+      return value.is_number_integer() && value >= std::numeric_limits<int>::min() &&
+             value <= std::numeric_limits<int>::max();
+    };
+    if (!isCoordinate(parts[0]) || !isCoordinate(parts[1])) return std::nullopt;
+    return Position{m_tree[parts[0].value].scalar.get<int>(), m_tree[parts[1].value].scalar.get<int>()};
+  }
+
+  // The fields of an object by name; unknown ones go to the extra bag, repeated ones are reported.
+  Fields openObject(Index i, const std::string& pointer, Json& extra, std::initializer_list<std::string_view> known) {
+    Fields fields;
+    std::vector<std::pair<std::string, Json>> unknown;
+    forEachMember(i, pointer, [&](std::string_view name, Index value, const std::string& memberPointer) {
+      const bool isKnown = std::ranges::find(known, name) != known.end();
+      if (isKnown) {
+        fields.emplace(name, value);
+        locate(value, memberPointer);
+      } else {
+        unknown.emplace_back(name, m_tree.json(value));
+        noteDuplicatesBelow(value, memberPointer);
+      }
+    });
+    auto& bag = extra.get_ref<Json::object_t&>();
+    for (auto& [name, value] : unknown) bag.push_back({std::move(name), std::move(value)});
+    return fields;
+  }
+
+  // use(name, value, pointer) for every member whose key is the first of its name.
+  template <class Use>
+  void forEachMember(Index i, const std::string& pointer, const Use& use) {
+    Fields first;
+    for (const JsonTree::Child& child : m_tree.children(i)) {
+      const std::string& name = m_tree.text(child.key);
+      const std::string memberPointer = pointer + "/" + escapedPointer(name);
+      if (const auto [known, isNew] = first.emplace(name, child.key); isNew)
+        use(name, child.value, memberPointer);
+      else
+        reportDuplicate(name, memberPointer, known->second, child.key);
+    }
+  }
+
+  void reportDuplicate(const std::string& name, const std::string& pointer, Index first, Index second) {
+    const auto [line, column] = place(m_tree[first].offset);
+    report(
+        Severity::Error, "duplicate-key", m_tree[second].offset, pointer,
+        fmt::format("The key \"{}\" is given twice in one object, first in line {}, column {}; the second value {} is "
+                    "left out.",
+                    name, line, column, excerpt(second + 1)));
+  }
+
+  void noteDuplicates(Index i, const std::string& pointer) {
+    forEachMember(i, pointer, [&](std::string_view, Index value, const std::string& memberPointer) {
+      noteDuplicatesBelow(value, memberPointer);
+    });
+  }
+
+  void noteDuplicatesBelow(Index i, const std::string& pointer) {
+    if (m_tree.isObject(i)) return noteDuplicates(i, pointer);
+    if (!m_tree.isArray(i)) return;
+    std::size_t index = 0;
+    for (const JsonTree::Child& child : m_tree.children(i))
+      noteDuplicatesBelow(child.value, fmt::format("{}/{}", pointer, index++));
+  }
+
+  template <class Use>
+  void forEachElement(const Fields& fields, std::string_view name, Json& extra, const Use& use) {
+    const auto i = find(fields, name);
+    if (!i) return;
+    const std::string pointer = fmt::format("/pipeline/{}", name);
+    if (!m_tree.isArray(*i)) return wrongType(*i, pointer, "a list", extra, name);
+    std::size_t index = 0;
+    for (const JsonTree::Child& child : m_tree.children(*i)) use(child.value, fmt::format("{}/{}", pointer, index++));
+  }
+
+  // An item that is not even an object is kept whole in place of its extra bag.
+  bool isItem(Index i, const std::string& pointer, std::string_view what, Json& extra) {
+    locate(i, pointer);
+    if (m_tree.isObject(i)) return true;
+    report(Severity::Error, "wrong-type", m_tree[i].offset, pointer,
+           fmt::format("Expected {} (an object), found {}.", what, excerpt(i)));
+    extra = m_tree.json(i);
+    return false;
+  }
+
+  static std::optional<Index> find(const Fields& fields, std::string_view name) {
+    const auto found = fields.find(name);
+    return found == fields.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  std::optional<Index> object(const Fields& fields, std::string_view name, const std::string& pointer, Json& extra) {
+    const auto i = find(fields, name);
+    if (!i || m_tree.isObject(*i)) return i;
+    wrongType(*i, fmt::format("{}/{}", pointer, name), "an object", extra, name);
+    return std::nullopt;
+  }
+
+  std::string string(const Fields& fields, std::string_view name, const std::string& pointer, Json& extra) {
+    const auto i = find(fields, name);
+    if (!i) return {};
+    if (m_tree.isString(*i)) return m_tree.text(*i);
+    wrongType(*i, fmt::format("{}/{}", pointer, name), "text", extra, name);
+    return {};
+  }
+
+  std::optional<bool> boolean(const Fields& fields, std::string_view name, const std::string& pointer, Json& extra) {
+    const auto i = find(fields, name);
+    if (!i) return std::nullopt;
+    if (m_tree[*i].scalar.is_boolean()) return m_tree[*i].scalar.get<bool>();
+    wrongType(*i, fmt::format("{}/{}", pointer, name), "true or false", extra, name);
+    return std::nullopt;
+  }
+
+  void wrongType(Index i, const std::string& pointer, std::string_view expected, Json& extra, std::string_view name,
+                 Severity severity = Severity::Error) {
+    if (!extra.is_object()) extra = Json::object();
+    extra.get_ref<Json::object_t&>().push_back({std::string(name), m_tree.json(i)});
+    report(severity, "wrong-type", m_tree[i].offset, pointer,
+           fmt::format("\"{}\" is {} ({}); expected {}.", name, excerpt(i), kind(i), expected));
+  }
+
+  std::string_view kind(Index i) const { return kindOf(m_tree[i].scalar); }
+
+  std::string excerpt(Index i) const {
+    if (m_tree.isObject(i)) return "{...}";
+    if (m_tree.isArray(i)) return m_tree[i].end == i + 1 ? "[]" : "[...]";
+    return shortened(inlineText(m_tree[i].scalar));
+  }
+
+  std::pair<int, int> place(std::size_t offset) const { return m_lines.place(m_start + offset); }
+
+  void locate(Index i, const std::string& pointer) {
+    const auto [line, column] = place(m_tree[i].offset);
+    m_loaded.sourceMap.places.insert_or_assign(pointer, SourceMap::Place{line, column});
+  }
+
+  void locateAll(Index i, const std::string& pointer) {
+    locate(i, pointer);
+    std::size_t index = 0;
+    for (const JsonTree::Child& child : m_tree.children(i)) {
+      const std::string name = m_tree.isObject(i) ? escapedPointer(m_tree.text(child.key)) : std::to_string(index++);
+      locateAll(child.value, pointer + "/" + name);
+    }
+  }
+
+  void report(Severity severity, std::string code, std::size_t offset, std::string pointer, std::string message) {
+    const auto [line, column] = place(offset);
+    m_loaded.diagnostics.push_back({.severity = severity,
+                                    .code = std::move(code),
+                                    .pointer = std::move(pointer),
+                                    .line = line,
+                                    .column = column,
+                                    .message = std::move(message)});
+  }
+
+  std::string_view m_text;
+  std::size_t m_start = 0;  // behind a byte-order mark
+  LineTable m_lines;
+  JsonTree m_tree;
+  LoadedDocument m_loaded;
+};
+
+LoadedDocument parseDocument(std::string_view text) { return DocumentReader(text).read(); }
+
+SourceMap::Place SourceMap::find(std::string_view pointer) const {
+  while (true) {
+    if (const auto found = places.find(pointer); found != places.end()) return found->second;
+    if (pointer.empty()) return {};
+    pointer = pointer.substr(0, pointer.rfind('/'));
+  }
+}
+
+}  // namespace fuseline

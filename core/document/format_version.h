@@ -1,0 +1,19 @@
+// Names and limits of the pipeline file that reader, writer and schema share.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace fuseline {
+
+inline constexpr const char* kFormatName = "fuseline-pipeline";
+inline constexpr const char* kSchemaName = "fuseline-pipeline-1.json";
+inline constexpr int kFormatMajor = 1;
+inline constexpr int kFormatMinor = 0;
+inline constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20U;
+
+std::string fileTooLarge(std::size_t bytes);
+
+}  // namespace fuseline
