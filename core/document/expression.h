@@ -1,0 +1,33 @@
+// Integer expressions over symbols, with problems that say what kind they are and where.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace fuseline {
+
+struct ExpressionProblem {
+  enum class Kind { Syntax, UnknownSymbol, Overflow, Division };
+  Kind kind = Kind::Syntax;
+  int column = 1;      // 1-based, in the expression
+  std::string symbol;  // UnknownSymbol
+  std::string message;
+};
+
+using ExpressionValue = std::variant<std::int64_t, ExpressionProblem>;
+using SymbolLookup = std::function<std::optional<std::int64_t>(const std::string&)>;
+
+ExpressionValue evaluate(std::string_view text, const SymbolLookup& lookup);
+
+/// The names in an expression, in order, also when it is malformed.
+std::vector<std::string> symbolNames(std::string_view text);
+/// The expression with one name replaced.
+std::string replaceSymbol(std::string_view text, std::string_view name, std::string_view newName);
+
+}  // namespace fuseline
