@@ -1,0 +1,186 @@
+// The JSON Schema of the pipeline file. Unknown fields are allowed everywhere, because they are kept.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/document/file_format.h"
+#include "core/document/format_version.h"
+#include "core/ops/catalog.h"
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+Json reference(std::string_view definition) { return {{"$ref", fmt::format("#/$defs/{}", definition)}}; }
+
+Json object(Json properties, Json required) {
+  return {{"type", "object"}, {"properties", std::move(properties)}, {"required", std::move(required)}};
+}
+
+Json listOf(Json items, std::string description) {
+  return {{"type", "array"}, {"description", std::move(description)}, {"items", std::move(items)}};
+}
+
+struct DefaultValue {
+  Json operator()(std::monostate) const { return nullptr; }
+  template <class Value>
+  Json operator()(const Value& value) const {
+    return value;
+  }
+};
+
+// The limits hold for numbers; an expression's value is only known to the program.
+void addLimits(const AttributeSpec& spec, Json& number) {
+  const auto limit = [&](double value) {
+    return spec.type == AttributeType::Real ? Json(value) : Json(static_cast<std::int64_t>(value));
+  };
+  if (spec.minimum) number["minimum"] = limit(*spec.minimum);
+  if (spec.maximum) number["maximum"] = limit(*spec.maximum);
+}
+
+Json numberOrExpression(const AttributeSpec& spec, const char* type) {
+  Json number = {{"type", type}};
+  addLimits(spec, number);
+  return Json::array({number, reference("expression")});
+}
+
+Json typeSchema(const AttributeSpec& spec) {
+  switch (spec.type) {
+    case AttributeType::Boolean: return {{"type", "boolean"}};
+    case AttributeType::Integer: return {{"anyOf", numberOrExpression(spec, "integer")}};
+    case AttributeType::Real: return {{"anyOf", numberOrExpression(spec, "number")}};
+    case AttributeType::Text:
+      if (spec.choices.empty()) return {{"type", "string"}};
+      return {{"enum", spec.choices}};
+    case AttributeType::IntegerList: {
+      Json choices = numberOrExpression(spec, "integer");
+      choices.push_back({{"type", "array"}, {"items", {{"anyOf", numberOrExpression(spec, "integer")}}}});
+      return {{"anyOf", std::move(choices)}};
+    }
+  }
+  return Json::object();
+}
+
+Json attributeSchema(const AttributeSpec& spec) {
+  Json schema =
+      spec.isRequired() ? typeSchema(spec) : Json{{"anyOf", Json::array({typeSchema(spec), {{"type", "null"}}})}};
+  const std::string unit = spec.unit.empty() ? "" : fmt::format(" Unit: {}.", spec.unit);
+  schema["description"] = spec.help + unit;
+  if (Json value = std::visit(DefaultValue{}, spec.defaultValue); !value.is_null())
+    schema["default"] = std::move(value);
+  return schema;
+}
+
+Json attributesSchema(const FusibleOperation& operation) {
+  Json properties = Json::object();
+  Json required = Json::array();
+  for (const AttributeSpec& spec : operation.attributes) {
+    properties[spec.name] = attributeSchema(spec);
+    if (spec.isRequired()) required.push_back(spec.name);
+  }
+  return object(std::move(properties), std::move(required));
+}
+
+// "If this op is a Linear, its attributes are these."
+Json opCondition(const FusibleOperation& operation) {
+  return {{"if", {{"properties", {{"op", {{"const", operation.name}}}}}, {"required", {"op"}}}},
+          {"then", {{"properties", {{"attributes", attributesSchema(operation)}}}}}};
+}
+
+Json opSchema() {
+  Json names = Json::array();
+  Json conditions = Json::array();
+  for (const auto& operation : builtinOperations().operations()) {
+    names.push_back({{"const", operation->name}, {"description", operation->summary}});
+    conditions.push_back(opCondition(*operation));
+  }
+  // Ops this version does not know are kept, so any other name is text.
+  names.push_back({{"type", "string"}});
+  Json schema = object({{"id", reference("id")},
+                        {"op", {{"description", "The kind of op, an entry of `fuseline ops`."}, {"anyOf", names}}},
+                        {"attributes", {{"type", "object"}}}},
+                       {"id", "op"});
+  schema["allOf"] = std::move(conditions);
+  return schema;
+}
+
+Json inputSchema() {
+  return object({{"id", reference("id")},
+                 {"dtype", {{"enum", {"f32", "f16", "bf16", "float32", "float16", "bfloat16"}}}},
+                 {"shape", listOf(reference("extent"), "Extents, outermost first.")},
+                 {"requires_grad",
+                  {{"type", "boolean"},
+                   {"default", true},
+                   {"description", "Whether training computes the gradient of this input."}}}},
+                {"id", "dtype", "shape"});
+}
+
+Json outputSchema() { return object({{"id", reference("id")}, {"from", reference("endpoint")}}, {"id", "from"}); }
+
+Json definitions() {
+  const Json integer = {{"type", "integer"}};
+  return {
+      {"id",
+       {{"type", "string"}, {"pattern", "^[^./:@\\s\"]+$"}, {"description", "Unique among all ids of the file."}}},
+      {"expression",
+       {{"type", "string"}, {"description", "An integer expression over symbols: names, numbers, + - * / and ( )."}}},
+      {"extent", {{"anyOf", {{{"type", "integer"}, {"minimum", 0}}, reference("expression")}}}},
+      {"endpoint", {{"type", "string"}, {"description", "\"op.port\", or the id of a pipeline input."}}},
+      {"wire",
+       {{"type", "array"},
+        {"prefixItems", {reference("endpoint"), reference("endpoint")}},
+        {"minItems", 2},
+        {"maxItems", 2},
+        {"description", "From an output port or a pipeline input to an input port."}}},
+      {"position",
+       {{"type", "array"}, {"items", integer}, {"minItems", 2}, {"maxItems", 2}, {"description", "x and y."}}},
+      {"input", inputSchema()},
+      {"op", opSchema()},
+      {"output", outputSchema()},
+  };
+}
+
+Json pipelineSection() {
+  return object({{"inputs", listOf(reference("input"), "Tensors that come from outside.")},
+                 {"ops", listOf(reference("op"), "The ops, in any order.")},
+                 {"wires", listOf(reference("wire"), "Who reads what.")},
+                 {"outputs", listOf(reference("output"), "Tensors that are read from outside.")}},
+                {"inputs", "ops", "wires", "outputs"});
+}
+
+Json fusionSection() {
+  return {{"type", {"object", "null"}},
+          {"properties",
+           {{"rules", {{"enum", {"te", "all"}}, {"description", "Which chapters of the rule book apply."}}},
+            {"without", listOf({{"type", "string"}}, "Rules that are switched off: RULE or RULE@OP.")}}}};
+}
+
+Json viewSection() {
+  return {{"type", "object"},
+          {"properties", {{"positions", {{"type", "object"}, {"additionalProperties", reference("position")}}}}}};
+}
+
+}  // namespace
+
+Json pipelineSchema() {
+  const Json number = {{"type", "integer"}, {"minimum", 0}};
+  Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                 {"$id", kSchemaName},
+                 {"title", "Fuseline pipeline"}};
+  schema.update(
+      object({{"$schema", {{"type", "string"}}},
+              {"format", {{"const", kFormatName}}},
+              {"formatVersion", object({{"major", {{"const", kFormatMajor}}}, {"minor", number}}, {"major", "minor"})},
+              {"symbols",
+               {{"type", "object"},
+                {"description", "Names for integers, for shapes and attributes."},
+                {"additionalProperties", {{"anyOf", {{{"type", "integer"}}, reference("expression")}}}}}},
+              {"pipeline", pipelineSection()},
+              {"recipe", {{"type", {"object", "null"}}}},
+              {"fusion", fusionSection()},
+              {"view", viewSection()}},
+             {"format", "formatVersion", "pipeline"}));
+  schema["$defs"] = definitions();
+  return schema;
+}
+
+}  // namespace fuseline
