@@ -1,0 +1,32 @@
+// The templates of `fuseline new`: example files, compiled in by CMakeLists.txt.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/document/file_format.h"
+
+namespace fuseline {
+
+namespace {
+
+struct ExampleTexts {
+#define FUSELINE_TEMPLATE(name, text) const char* name = text;
+#include "core/document/templates.inc"
+#undef FUSELINE_TEMPLATE
+};
+
+}  // namespace
+
+const std::vector<DocumentTemplate>& documentTemplates() {
+  static const ExampleTexts texts;
+  static const std::vector<DocumentTemplate> templates = {
+      {"linear-bias", "One linear transformation with a bias.", texts.linear_bias},
+      {"gpt-mlp", "The feed-forward block of GPT: LayerNorm, Linear, GELU, Linear, and a residual.", texts.gpt_mlp},
+      {"llama-mlp", "The feed-forward block of Llama: RMSNorm, Linear, SwiGLU, Linear, and a residual.",
+       texts.llama_mlp},
+      {"layernorm-mlp", "LayerNorm, Linear, GELU, Linear, without a residual.", texts.layernorm_mlp},
+      {"residual-norm", "A residual is added, handed on, and normalized for a Linear.", texts.residual_norm},
+      {"elementwise-chain", "Scales, a bias and GELU in a row: bound by memory, so fusion counts most.",
+       texts.elementwise_chain},
+  };
+  return templates;
+}
+
+}  // namespace fuseline
