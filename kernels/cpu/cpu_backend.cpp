@@ -1,0 +1,111 @@
+// Answers from the kernel catalog; gives memory; sets the number of threads around every kernel.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/cpu_backend.h"
+
+#include "kernels/cpu/catalog.h"
+#include "kernels/cpu/cpu_info.h"
+#include "kernels/cpu/cpu_memory.h"
+
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include <fmt/format.h>
+#include <omp.h>
+
+namespace fuseline::cpu {
+
+namespace {
+
+/// A step whose outputs are views of its inputs.
+class ViewKernel final : public Kernel {
+ public:
+  void run(std::span<std::byte* const>, std::byte*) override {}
+};
+
+/// OpenMP keeps the number of threads per calling thread, and the caller may be any thread.
+class ThreadedKernel final : public Kernel {
+ public:
+  ThreadedKernel(std::unique_ptr<Kernel> kernel, int threads) : m_kernel(std::move(kernel)), m_threads(threads) {}
+  std::size_t workspaceBytes() const override { return m_kernel->workspaceBytes(); }
+  void run(std::span<std::byte* const> operands, std::byte* workspace) override {
+    if (omp_get_max_threads() != m_threads) omp_set_num_threads(m_threads);
+    m_kernel->run(operands, workspace);
+  }
+
+ private:
+  std::unique_ptr<Kernel> m_kernel;
+  int m_threads;
+};
+
+Verdict unknownKernel(std::string_view name) {
+  std::vector<std::string> names;
+  for (const KernelDef& kernel : kernelCatalog()) names.push_back(kernel.name);
+  const std::string near = nearest(name, names);
+  return Verdict::no(fmt::format("The CPU backend has no kernel \"{}\"{}.", name,
+                                 near.empty() ? "" : fmt::format("; the nearest is \"{}\"", near)));
+}
+
+CpuSettings settingsFrom(const CpuOptions& options) {
+  return {.threads = options.threads > 0 ? options.threads : defaultThreads(),
+          .isBf16GemmNative = options.bf16Gemm == CpuOptions::Bf16Gemm::Auto && hasNativeBf16Gemm()};
+}
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(const CpuOptions& options)
+      : m_settings(settingsFrom(options)), m_device(describeCpu(m_settings.threads)) {}
+
+  const DeviceInfo& device() const override { return m_device; }
+
+  Verdict supports(const KernelQuery& query) const override {
+    const KernelDef* kernel = findKernel(query.kernel);
+    if (!kernel) return unknownKernel(query.kernel);
+    if (std::ranges::find(kernel->phases, query.phase) == kernel->phases.end())
+      return Verdict::no(fmt::format("The CPU kernel \"{}\" has no {} pass.", query.kernel, phaseName(query.phase)));
+    return kernel->supports(query);
+  }
+
+  Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
+                                          const CompileOptions& options) override {
+    if (step.isView) return std::unique_ptr<Kernel>(std::make_unique<ViewKernel>());
+    const KernelQuery query{.graph = graph, .kernel = step.kernel, .phase = step.phase, .members = step.nodes};
+    if (const Verdict verdict = supports(query); !verdict) return Error{verdict.reason(), ErrorKind::RunFailed};
+    return compileSupported({graph, plan, step, options, m_settings});
+  }
+
+  Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) override { return allocateCpuMemory(sizeBytes); }
+
+  void upload(std::byte* device, std::span<const std::byte> host) override {
+    if (!host.empty()) std::memcpy(device, host.data(), host.size());
+  }
+
+  void download(std::span<std::byte> host, const std::byte* device) override {
+    if (!host.empty()) std::memcpy(host.data(), device, host.size());
+  }
+
+  void synchronize() override {}  // run() returns when the work is done
+
+ private:
+  Result<std::unique_ptr<Kernel>> compileSupported(const CompileRequest& request) const {
+    try {
+      Result<std::unique_ptr<Kernel>> kernel = findKernel(request.step.kernel)->compile(request);
+      if (!kernel) return kernel.error();
+      return std::unique_ptr<Kernel>(std::make_unique<ThreadedKernel>(std::move(*kernel), m_settings.threads));
+    } catch (const std::exception& failure) {  // oneDNN reports by exceptions
+      return Error{fmt::format("cpu: step \"{}\" could not be prepared: {}.", request.step.name, failure.what()),
+                   ErrorKind::RunFailed};
+    }
+  }
+
+  CpuSettings m_settings;
+  DeviceInfo m_device;
+};
+
+}  // namespace
+
+std::shared_ptr<Backend> makeCpuBackend(const CpuOptions& options) { return std::make_shared<CpuBackend>(options); }
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,17 @@
+// 16-bit elements as they stand in memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace fuseline::cpu {
+
+struct Bf16 {
+  std::uint16_t bits;
+};
+
+struct F16 {
+  std::uint16_t bits;
+};
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,185 @@
+// oneDNN matmul primitives, packing and dtype conversions.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/gemm.h"
+
+#include "kernels/cpu/strip_functions.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace fuseline::cpu {
+
+namespace {
+
+/// Elements that one thread converts at a time.
+constexpr std::int64_t kConversionChunk = 16384;
+
+dnnl::memory::data_type dnnlType(DType dtype) {
+  return dtype == DType::BF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
+/// Descriptor of a [rows, cols] operand.
+dnnl::memory::desc describe(std::int64_t rows, std::int64_t cols, DType dtype, Storage2d storage) {
+  const dnnl::memory::dims strides =
+      storage == Storage2d::AsRead ? dnnl::memory::dims{cols, 1} : dnnl::memory::dims{1, rows};
+  return {{rows, cols}, dnnlType(dtype), strides};
+}
+
+std::int64_t roundUp64(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// One of the dtypes is float32.
+void convertElements(const std::byte* from, DType fromType, std::byte* to, DType toType, std::int64_t count) {
+  const StripFunction function = fromType == DType::F32 ? encodeFunction(toType) : decodeFunction(fromType);
+  const std::int64_t numChunks = (count + kConversionChunk - 1) / kConversionChunk;
+#pragma omp parallel for schedule(static) if (numChunks > 1)
+  for (std::int64_t chunk = 0; chunk < numChunks; ++chunk) {
+    const std::int64_t first = chunk * kConversionChunk;
+    const auto length = static_cast<std::size_t>(std::min(kConversionChunk, count - first));
+    function(to + first * sizeBytes(toType), from + first * sizeBytes(fromType), nullptr, length);
+  }
+}
+
+}  // namespace
+
+struct Gemm::State {
+  explicit State(const GemmProblem& given) : problem(given) {
+    const bool isBf16 = problem.aType == DType::BF16 && problem.bType == DType::BF16 && problem.isBf16Native;
+    inputType = isBf16 ? DType::BF16 : DType::F32;
+    outputType = isBf16 && problem.cType == DType::BF16 ? DType::BF16 : DType::F32;
+    if (problem.maxPanelRows <= 0) problem.maxPanelRows = problem.m;
+    problem.maxPanelRows = std::min(problem.maxPanelRows, problem.m);
+    if (isEmpty()) return;
+    plainB = describe(problem.k, problem.n, inputType, problem.b);
+    const auto descriptor = makeDescriptor(problem.maxPanelRows, {{problem.k, problem.n}, dnnlType(inputType), anyTag});
+    packedB = descriptor.weights_desc();
+    matmuls[problem.maxPanelRows] = dnnl::matmul(descriptor);
+    if (packedB != plainB) {
+      packer = dnnl::reorder(dnnl::reorder::primitive_desc(engine, plainB, engine, packedB));
+      if (problem.packing == Packing::OnceForever) keptB = dnnl::memory(packedB, engine);
+    }
+    if (const std::int64_t tail = problem.m % problem.maxPanelRows) matmulFor(tail);
+    layOut();
+  }
+
+  bool isEmpty() const { return problem.m == 0 || problem.n == 0 || problem.k == 0; }
+
+  dnnl::matmul::primitive_desc makeDescriptor(std::int64_t rows, const dnnl::memory::desc& b) const {
+    return {dnnl::matmul::desc(aDescriptor(rows), b, cDescriptor(rows)), engine};
+  }
+  dnnl::memory::desc aDescriptor(std::int64_t rows) const { return describe(rows, problem.k, inputType, problem.a); }
+  dnnl::memory::desc cDescriptor(std::int64_t rows) const {
+    return describe(rows, problem.n, outputType, Storage2d::AsRead);
+  }
+
+  /// The packed layout does not depend on the number of rows, so that all panels share it.
+  dnnl::matmul& matmulFor(std::int64_t rows) {
+    auto found = matmuls.find(rows);
+    if (found == matmuls.end()) found = matmuls.emplace(rows, dnnl::matmul(makeDescriptor(rows, packedB))).first;
+    return found->second;
+  }
+
+  bool convertsA() const { return problem.aType != inputType; }
+  bool convertsB() const { return problem.bType != inputType; }
+  bool convertsC() const { return problem.cType != outputType; }
+
+  void layOut() {
+    const auto take = [this](std::int64_t bytes) {
+      const std::int64_t start = totalBytes;
+      totalBytes += roundUp64(bytes);
+      return start;
+    };
+    const std::int64_t rows = problem.maxPanelRows;
+    if (packer && !keptB) packedOffset = take(static_cast<std::int64_t>(packedB.get_size()));
+    if (convertsB()) bOffset = take(problem.k * problem.n * sizeBytes(inputType));
+    if (convertsA()) aOffset = take(rows * problem.k * sizeBytes(inputType));
+    if (convertsC()) cOffset = take(rows * problem.n * sizeBytes(outputType));
+  }
+
+  void prepareB(const std::byte* b, std::byte* workspace) {
+    if (isKeptBReady) return;
+    const std::byte* plain = b;
+    if (convertsB()) {
+      convertElements(b, problem.bType, workspace + bOffset, inputType, problem.k * problem.n);
+      plain = workspace + bOffset;
+    }
+    currentB = const_cast<std::byte*>(plain);
+    if (!packer) return;
+    currentB = keptB ? static_cast<std::byte*>(keptB.get_data_handle()) : workspace + packedOffset;
+    dnnl::memory from(plainB, engine, const_cast<std::byte*>(plain));
+    dnnl::memory to(packedB, engine, currentB);
+    packer.execute(stream, from, to);
+    isKeptBReady = static_cast<bool>(keptB);
+  }
+
+  void multiplyRows(const std::byte* a, std::byte* c, std::int64_t rows, std::byte* workspace) {
+    const std::byte* input = a;
+    if (convertsA()) {
+      convertElements(a, problem.aType, workspace + aOffset, inputType, rows * problem.k);
+      input = workspace + aOffset;
+    }
+    std::byte* const output = convertsC() ? workspace + cOffset : c;
+    matmulFor(rows).execute(
+        stream, {{DNNL_ARG_SRC, dnnl::memory(aDescriptor(rows), engine, const_cast<std::byte*>(input))},
+                 {DNNL_ARG_WEIGHTS, dnnl::memory(packedB, engine, currentB)},
+                 {DNNL_ARG_DST, dnnl::memory(cDescriptor(rows), engine, output)}});
+    if (convertsC()) convertElements(output, outputType, c, problem.cType, rows * problem.n);
+  }
+
+  static constexpr auto anyTag = dnnl::memory::format_tag::any;
+
+  GemmProblem problem;
+  DType inputType = DType::F32;
+  DType outputType = DType::F32;
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  dnnl::memory::desc plainB;
+  dnnl::memory::desc packedB;
+  std::map<std::int64_t, dnnl::matmul> matmuls;  // by number of rows
+  dnnl::reorder packer;                          // empty when B is used as it stands
+  dnnl::memory keptB;                            // empty unless B is packed once
+  bool isKeptBReady = false;
+  std::byte* currentB = nullptr;
+  std::int64_t packedOffset = 0;
+  std::int64_t aOffset = 0;
+  std::int64_t bOffset = 0;
+  std::int64_t cOffset = 0;
+  std::int64_t totalBytes = 0;
+};
+
+Gemm::Gemm(const GemmProblem& problem) : m_state(std::make_unique<State>(problem)) {}
+Gemm::~Gemm() = default;
+Gemm::Gemm(Gemm&&) noexcept = default;
+Gemm& Gemm::operator=(Gemm&&) noexcept = default;
+
+const GemmProblem& Gemm::problem() const { return m_state->problem; }
+
+std::size_t Gemm::workspaceBytes() const { return static_cast<std::size_t>(m_state->totalBytes); }
+
+void Gemm::prepareB(const std::byte* b, std::byte* workspace) {
+  if (!m_state->isEmpty()) m_state->prepareB(b, workspace);
+}
+
+void Gemm::multiplyRows(const std::byte* a, std::byte* c, std::int64_t rows, std::byte* workspace) {
+  const GemmProblem& problem = m_state->problem;
+  if (rows == 0 || problem.n == 0) return;
+  if (problem.k == 0) {
+    std::memset(c, 0, static_cast<std::size_t>(rows * problem.n * sizeBytes(problem.cType)));
+    return;
+  }
+  m_state->multiplyRows(a, c, rows, workspace);
+}
+
+void Gemm::multiply(const std::byte* a, const std::byte* b, std::byte* c, std::byte* workspace) {
+  const GemmProblem& problem = m_state->problem;
+  prepareB(b, workspace);
+  for (std::int64_t row = 0; row < problem.m; row += problem.maxPanelRows) {
+    const std::int64_t rows = std::min(problem.maxPanelRows, problem.m - row);
+    const std::byte* const panelA = a ? a + row * problem.k * sizeBytes(problem.aType) : nullptr;
+    multiplyRows(panelA, c + row * problem.n * sizeBytes(problem.cType), rows, workspace);
+  }
+}
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,63 @@
+// Matrix products by oneDNN: C = A B with packed B, any mix of dtypes, whole or in panels of rows.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/tensor/dtype.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace fuseline::cpu {
+
+/// How an operand stands in memory, row-major: as the product reads it, or transposed.
+enum class Storage2d { AsRead, Transposed };
+
+/// When B is brought into the layout that the library computes on.
+enum class Packing {
+  OnceForever,  // B has the same values in every run: inference
+  EveryRun,     // B changes from run to run: training
+};
+
+/// C[M,N] = A[M,K] B[K,N], summed in float32 and rounded once to cType.
+struct GemmProblem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  Storage2d a = Storage2d::AsRead;
+  Storage2d b = Storage2d::AsRead;
+  DType aType = DType::F32;
+  DType bType = DType::F32;
+  DType cType = DType::F32;
+  Packing packing = Packing::EveryRun;
+  /// Rows that one call of multiplyRows computes at most; 0: m.
+  std::int64_t maxPanelRows = 0;
+  /// bf16 times bf16 on the CPU's own instructions; otherwise bf16 (and always f16) goes through float32 copies.
+  bool isBf16Native = true;
+};
+
+/// Throws dnnl::error when the library refuses; CpuBackend turns that into a sentence.
+class Gemm {
+ public:
+  explicit Gemm(const GemmProblem& problem);
+  ~Gemm();
+  Gemm(Gemm&&) noexcept;
+  Gemm& operator=(Gemm&&) noexcept;
+
+  const GemmProblem& problem() const;
+  std::size_t workspaceBytes() const;
+
+  /// The whole product. Empty extents are legal: k == 0 gives zeros. c must not overlap a or b.
+  void multiply(const std::byte* a, const std::byte* b, std::byte* c, std::byte* workspace);
+
+  /// In two halves, for callers that work panel by panel: B first, then any number of panels of A's rows.
+  void prepareB(const std::byte* b, std::byte* workspace);
+  /// a: first row of the panel (A must be stored as read unless the panel is all of it); c: [rows, N].
+  void multiplyRows(const std::byte* a, std::byte* c, std::int64_t rows, std::byte* workspace);
+
+ private:
+  struct State;
+  std::unique_ptr<State> m_state;
+};
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,41 @@
+// KernelDef: one CPU kernel as data: its name, what it supports, and how a step becomes a Kernel.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/backend.h"
+#include "core/support/result.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fuseline::cpu {
+
+/// What every kernel of one backend shares.
+struct CpuSettings {
+  int threads = 1;
+  bool isBf16GemmNative = false;
+};
+
+/// Everything that compile may look at. Only valid during the call.
+struct CompileRequest {
+  const Graph& graph;
+  const Plan& plan;
+  const Step& step;
+  const CompileOptions& options;
+  const CpuSettings& settings;
+
+  const Node& member(std::size_t index) const { return graph.node(step.nodes[index]); }
+};
+
+struct KernelDef {
+  std::string name;
+  std::vector<Phase> phases;
+  /// Asked with members in forward order. Names in the sentence what is missing.
+  std::function<Verdict(const KernelQuery&)> supports;
+  /// May assume that supports() said yes. Errors: operands that the plan does not give.
+  std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)> compile;
+};
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,44 @@
+// The three products of a linear layer, as the kernels of linear ops share them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/kernel_def.h"
+#include "kernels/cpu/step_operand.h"
+
+namespace fuseline::cpu {
+
+/// x: [M, K], weight: [N, K], y: [M, N].
+struct LinearSize {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+
+LinearSize linearSize(const Node& node, const TensorSpec& x);
+
+/// y = x W^T. W is packed once when parameters are constant.
+GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size, DType x, DType weight, DType y);
+/// dx = dy W
+GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& size, DType dy, DType weight, DType dx);
+/// dW = dy^T x
+GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& size, DType dy, DType x, DType dw);
+
+/// dW = dy^T x of one member, when somebody wants it.
+class WeightGrad {
+ public:
+  /// Absent when the step has no gradient for the parameter.
+  static Result<WeightGrad> make(const CompileRequest& request, int member);
+
+  explicit operator bool() const { return static_cast<bool>(m_gradient); }
+  std::size_t workspaceBytes() const { return m_gemm ? m_gemm->workspaceBytes() : 0; }
+  void run(Pointers pointers, std::byte* workspace);
+
+ private:
+  Binding m_gradOutput;
+  Binding m_input;
+  Binding m_gradient;
+  std::shared_ptr<Gemm> m_gemm;
+};
+
+}  // namespace fuseline::cpu

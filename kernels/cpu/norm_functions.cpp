@@ -1,0 +1,218 @@
+// The norms' row loops, compiled for every instruction set and chosen at run time.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/norm_functions.h"
+
+#include <array>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/norm_functions.cpp"
+#include <hwy/foreach_target.h>  // includes this file once per instruction set
+
+#include "kernels/cpu/vector_math-inl.h"
+
+#ifndef FUSELINE_NORM_FUNCTION_TABLE
+#define FUSELINE_NORM_FUNCTION_TABLE
+namespace fuseline::cpu {
+
+struct NormFunctionTable {
+  std::array<std::array<NormForwardFunction, 3>, 2> forward;  // [kind][dtype]
+  std::array<std::array<NormBackwardFunction, 3>, 2> backward;
+  std::array<AddFunction, 3> add;
+};
+
+}  // namespace fuseline::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace fuseline::cpu {
+namespace HWY_NAMESPACE {
+
+/// Four accumulators hide the latency of the adds.
+struct RowSum {
+  V parts[4];
+
+  // Written out: an implicit constructor would not be compiled for this instruction set.
+  HWY_INLINE RowSum() {
+    for (V& part : parts) part = hn::Zero(D());
+  }
+
+  HWY_INLINE float total() const {
+    const V sum = hn::Add(hn::Add(parts[0], parts[1]), hn::Add(parts[2], parts[3]));
+    return hn::GetLane(hn::SumOfLanes(D(), sum));
+  }
+};
+
+/// Calls body(vector index modulo 4, loader) for whole vectors and once for the tail. The loader reads at the same
+/// position of any row; behind the end it gives zeros, so that body may add to sums.
+template <class Body>
+HWY_INLINE void forRow(std::size_t cols, Body body) {
+  const std::size_t lanes = hn::Lanes(D());
+  std::size_t i = 0;
+  for (; i + 4 * lanes <= cols; i += 4 * lanes) {
+    body(0, [i](const auto* row) HWY_ATTR { return load(row + i); });
+    body(1, [i, lanes](const auto* row) HWY_ATTR { return load(row + i + lanes); });
+    body(2, [i, lanes](const auto* row) HWY_ATTR { return load(row + i + 2 * lanes); });
+    body(3, [i, lanes](const auto* row) HWY_ATTR { return load(row + i + 3 * lanes); });
+  }
+  for (; i + lanes <= cols; i += lanes) body(0, [i](const auto* row) HWY_ATTR { return load(row + i); });
+  if (i < cols) body(0, [i, cols](const auto* row) HWY_ATTR { return loadTail(row + i, cols - i); });
+}
+
+/// Calls body(loader, storer) for whole vectors and once for the tail.
+template <class Body>
+HWY_INLINE void mapRow(std::size_t cols, Body body) {
+  const std::size_t lanes = hn::Lanes(D());
+  std::size_t i = 0;
+  for (; i + lanes <= cols; i += lanes)
+    body([i](const auto* row) HWY_ATTR { return load(row + i); }, [i](V v, auto* row) HWY_ATTR { store(v, row + i); });
+  if (i == cols) return;
+  body([i, cols](const auto* row) HWY_ATTR { return loadTail(row + i, cols - i); },
+       [i, cols](V v, auto* row) HWY_ATTR { storeTail(v, row + i, cols - i); });
+}
+
+template <class T>
+HWY_INLINE float meanOfRow(const T* x, std::size_t cols) {
+  RowSum sum;
+  forRow(cols, [&](int part, auto get) HWY_ATTR { sum.parts[part] = hn::Add(sum.parts[part], get(x)); });
+  return sum.total() / static_cast<float>(cols);
+}
+
+/// mean((x - mean)^2)
+template <class T>
+HWY_INLINE float meanSquare(const T* x, float mean, std::size_t cols) {
+  const V shift = hn::Set(D(), mean);
+  const std::size_t tail = cols % hn::Lanes(D());
+  RowSum sum;
+  forRow(cols - tail, [&](int part, auto get) HWY_ATTR {
+    const V centred = hn::Sub(get(x), shift);
+    sum.parts[part] = hn::MulAdd(centred, centred, sum.parts[part]);
+  });
+  if (tail != 0) {  // the padding must not count as (0 - mean)^2
+    const V centred = hn::Sub(loadTail(x + cols - tail, tail), shift);
+    const V counted = hn::IfThenElseZero(hn::FirstN(D(), tail), centred);
+    sum.parts[0] = hn::MulAdd(counted, counted, sum.parts[0]);
+  }
+  return sum.total() / static_cast<float>(cols);
+}
+
+template <class T, NormKind kKind>
+void normForward(const NormForwardRows& task, std::int64_t firstRow, std::int64_t lastRow) {
+  constexpr bool kIsLayer = kKind == NormKind::Layer;
+  const auto cols = static_cast<std::size_t>(task.cols);
+  for (std::int64_t row = firstRow; row < lastRow; ++row) {
+    const T* const x = static_cast<const T*>(task.x) + row * task.cols;
+    T* const y = static_cast<T*>(task.y) + row * task.cols;
+    const float mean = kIsLayer ? meanOfRow(x, cols) : 0.0F;
+    const float rstd = 1.0F / __builtin_sqrtf(meanSquare(x, mean, cols) + task.eps);
+    if (task.mean) task.mean[row] = mean;
+    if (task.rstd) task.rstd[row] = rstd;
+    const V shift = hn::Set(D(), mean);
+    const V scale = hn::Set(D(), rstd);
+    mapRow(cols, [&](auto get, auto put) HWY_ATTR {
+      const V centred = kIsLayer ? hn::Sub(get(x), shift) : get(x);
+      const V normal = hn::Mul(centred, scale);
+      put(kIsLayer ? hn::MulAdd(normal, get(task.gamma), get(task.beta)) : hn::Mul(normal, get(task.gamma)), y);
+    });
+  }
+}
+
+/// Means over a row of q xh and of q.
+struct RowMeans {
+  float qxh = 0.0F;
+  float q = 0.0F;
+};
+
+template <class T, NormKind kKind>
+HWY_INLINE RowMeans meansOf(const T* x, const T* dy, const float* gamma, float mean, float rstd, std::size_t cols) {
+  const V shift = hn::Set(D(), mean);
+  const V scale = hn::Set(D(), rstd);
+  RowSum sumQxh;
+  RowSum sumQ;
+  forRow(cols, [&](int part, auto get) HWY_ATTR {
+    const V q = hn::Mul(get(gamma), get(dy));  // zero in the padding
+    const V centred = kKind == NormKind::Layer ? hn::Sub(get(x), shift) : get(x);
+    sumQxh.parts[part] = hn::MulAdd(q, hn::Mul(centred, scale), sumQxh.parts[part]);
+    if (kKind == NormKind::Layer) sumQ.parts[part] = hn::Add(sumQ.parts[part], q);
+  });
+  const auto count = static_cast<float>(cols);
+  return {.qxh = sumQxh.total() / count, .q = kKind == NormKind::Layer ? sumQ.total() / count : 0.0F};
+}
+
+template <class T, NormKind kKind>
+void normBackward(const NormBackwardRows& task, std::int64_t firstRow, std::int64_t lastRow) {
+  constexpr bool kIsLayer = kKind == NormKind::Layer;
+  const auto cols = static_cast<std::size_t>(task.cols);
+  for (std::int64_t row = firstRow; row < lastRow; ++row) {
+    const T* const x = static_cast<const T*>(task.x) + row * task.cols;
+    const T* const dy = static_cast<const T*>(task.dy) + row * task.cols;
+    const T* const extra = task.extra ? static_cast<const T*>(task.extra) + row * task.cols : nullptr;
+    T* const dx = task.dx ? static_cast<T*>(task.dx) + row * task.cols : nullptr;
+    const float mean = kIsLayer ? task.mean[row] : 0.0F;
+    const float rstd = task.rstd[row];
+    const RowMeans means = dx ? meansOf<T, kKind>(x, dy, task.gamma, mean, rstd, cols) : RowMeans{};
+    const V shift = hn::Set(D(), mean);
+    const V scale = hn::Set(D(), rstd);
+    const V meanQxh = hn::Set(D(), means.qxh);
+    const V meanQ = hn::Set(D(), means.q);
+    mapRow(cols, [&](auto get, auto put) HWY_ATTR {
+      const V grad = get(dy);
+      const V normal = hn::Mul(kIsLayer ? hn::Sub(get(x), shift) : get(x), scale);
+      if (task.dgamma) put(hn::MulAdd(grad, normal, get(task.dgamma)), task.dgamma);
+      if (task.dbeta) put(hn::Add(grad, get(task.dbeta)), task.dbeta);
+      if (!dx) return;
+      V centred = hn::NegMulAdd(meanQxh, normal, hn::Mul(get(task.gamma), grad));
+      if (kIsLayer) centred = hn::Sub(centred, meanQ);
+      put(extra ? hn::MulAdd(scale, centred, get(extra)) : hn::Mul(scale, centred), dx);
+    });
+  }
+}
+
+template <class T>
+void addElements(const void* a, const void* b, void* sum, std::size_t count) {
+  mapRow(count, [&](auto get, auto put) HWY_ATTR {
+    put(hn::Add(get(static_cast<const T*>(a)), get(static_cast<const T*>(b))), static_cast<T*>(sum));
+  });
+}
+
+NormFunctionTable makeNormTable() {
+  return {.forward = {{{normForward<float, NormKind::Rms>, normForward<F16, NormKind::Rms>,
+                        normForward<Bf16, NormKind::Rms>},
+                       {normForward<float, NormKind::Layer>, normForward<F16, NormKind::Layer>,
+                        normForward<Bf16, NormKind::Layer>}}},
+          .backward = {{{normBackward<float, NormKind::Rms>, normBackward<F16, NormKind::Rms>,
+                         normBackward<Bf16, NormKind::Rms>},
+                        {normBackward<float, NormKind::Layer>, normBackward<F16, NormKind::Layer>,
+                         normBackward<Bf16, NormKind::Layer>}}},
+          .add = {addElements<float>, addElements<F16>, addElements<Bf16>}};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fuseline::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fuseline::cpu {
+
+HWY_EXPORT(makeNormTable);
+
+namespace {
+
+const NormFunctionTable& normTable() {
+  static const NormFunctionTable table = HWY_DYNAMIC_DISPATCH(makeNormTable)();
+  return table;
+}
+
+}  // namespace
+
+AddFunction addFunction(DType dtype) { return normTable().add[static_cast<std::size_t>(dtype)]; }
+
+NormForwardFunction normForwardFunction(NormKind kind, DType dtype) {
+  return normTable().forward[static_cast<std::size_t>(kind)][static_cast<std::size_t>(dtype)];
+}
+
+NormBackwardFunction normBackwardFunction(NormKind kind, DType dtype) {
+  return normTable().backward[static_cast<std::size_t>(kind)][static_cast<std::size_t>(dtype)];
+}
+
+}  // namespace fuseline::cpu
+#endif

@@ -1,0 +1,193 @@
+// Binds norms to step operands.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/norm_steps.h"
+
+#include "kernels/cpu/step_operand.h"
+
+namespace fuseline::cpu {
+
+namespace {
+
+NormKind kindOf(const Node& node) {
+  return node.operation->name == "LayerNorm" ? NormKind::Layer : NormKind::Rms;
+}
+
+/// x: what is normalized. Its trailing axes are the weight's.
+NormProblem problemOf(const CompileRequest& request, const Node& node, const TensorSpec& x, const TensorSpec& y) {
+  const TensorSpec& weight = node.parameters.front();
+  const std::int64_t cols = weight.numElements();
+  return {.kind = kindOf(node),
+          .rows = cols == 0 ? 0 : x.numElements() / cols,
+          .cols = cols,
+          .xDType = x.dtype,
+          .yDType = y.dtype,
+          .parameterDType = weight.dtype,
+          .eps = static_cast<float>(node.attributes.real("eps")),
+          .isGammaZeroCentred = node.attributes.boolean("zero_centered_gamma"),
+          .threads = request.settings.threads};
+}
+
+/// The operands of a norm's forward besides what it normalizes.
+struct ForwardBindings {
+  Binding gamma, beta, y, mean, rstd;
+
+  NormForwardPointers at(Pointers operands) const {
+    return {.gamma = gamma.at(operands),
+            .beta = beta.at(operands),
+            .y = y.at(operands),
+            .mean = reinterpret_cast<float*>(mean.at(operands)),
+            .rstd = reinterpret_cast<float*>(rstd.at(operands))};
+  }
+};
+
+Binding findResidual(const CompileRequest& request, int norm, std::string_view port) {
+  const Node& node = request.member(static_cast<std::size_t>(norm));
+  return findOperand(request, {norm, OperandKind::Residual, residualSlot(*node.operation, port)});
+}
+
+Result<ForwardBindings> bindForward(const CompileRequest& request, int norm) {
+  const Result<Binding> gamma = requireOperand(request, {norm, OperandKind::Parameter, 0});
+  if (!gamma) return gamma.error();
+  const Result<Binding> y = requireOperand(request, {norm, OperandKind::Output, 0});
+  if (!y) return y.error();
+  return ForwardBindings{.gamma = *gamma,
+                         .beta = findOperand(request, {norm, OperandKind::Parameter, 1}),
+                         .y = *y,
+                         .mean = findResidual(request, norm, "mean"),
+                         .rstd = findResidual(request, norm, "rstd")};
+}
+
+class NormForwardKernel final : public Kernel {
+ public:
+  NormForwardKernel(NormProblem problem, Binding x, ForwardBindings others)
+      : m_problem(problem), m_x(std::move(x)), m_others(std::move(others)) {}
+  std::size_t workspaceBytes() const override { return normForwardWorkspaceBytes(m_problem); }
+  void run(Pointers operands, std::byte* workspace) override {
+    NormForwardPointers pointers = m_others.at(operands);
+    pointers.x = m_x.at(operands);
+    normForward(m_problem, pointers, workspace);
+  }
+
+ private:
+  NormProblem m_problem;
+  Binding m_x;
+  ForwardBindings m_others;
+};
+
+class AddNormForwardKernel final : public Kernel {
+ public:
+  AddNormForwardKernel(NormProblem problem, Binding a, Binding b, Binding sum, ForwardBindings others)
+      : m_problem(problem), m_a(std::move(a)), m_b(std::move(b)), m_sum(std::move(sum)), m_others(std::move(others)) {}
+  std::size_t workspaceBytes() const override { return normForwardWorkspaceBytes(m_problem); }
+  void run(Pointers operands, std::byte* workspace) override {
+    const NormAddend addend{.a = m_a.at(operands),
+                            .b = m_b.at(operands),
+                            .aDType = m_a.spec.dtype,
+                            .bDType = m_b.spec.dtype,
+                            .sum = m_sum.at(operands)};
+    addNormForward(m_problem, addend, m_others.at(operands), workspace);
+  }
+
+ private:
+  NormProblem m_problem;
+  Binding m_a, m_b, m_sum;
+  ForwardBindings m_others;
+};
+
+/// The sum is an output of any op before the norm, if anybody wants it; the planner makes further ones views of it.
+Binding findSum(const CompileRequest& request, int norm) {
+  for (int member = 0; member < norm; ++member)
+    for (int slot = 0; slot < 2; ++slot)
+      if (const Binding sum = findOperand(request, {member, OperandKind::Output, slot})) return sum;
+  return {};
+}
+
+struct BackwardBindings {
+  Binding x, gradOutput, extra, gamma, mean, rstd, gradInput, gradGamma, gradBeta;
+
+  NormBackwardPointers at(Pointers operands) const {
+    return {.x = x.at(operands),
+            .dy = gradOutput.at(operands),
+            .extra = extra.at(operands),
+            .gamma = gamma.at(operands),
+            .mean = reinterpret_cast<const float*>(mean.at(operands)),
+            .rstd = reinterpret_cast<const float*>(rstd.at(operands)),
+            .dx = gradInput.at(operands),
+            .dgamma = gradGamma.at(operands),
+            .dbeta = gradBeta.at(operands)};
+  }
+};
+
+class NormBackwardKernel final : public Kernel {
+ public:
+  NormBackwardKernel(NormProblem problem, BackwardBindings bindings)
+      : m_problem(problem), m_bindings(std::move(bindings)) {}
+  std::size_t workspaceBytes() const override { return normBackwardWorkspaceBytes(m_problem); }
+  void run(Pointers operands, std::byte* workspace) override {
+    normBackward(m_problem, m_bindings.at(operands), workspace);
+  }
+
+ private:
+  NormProblem m_problem;
+  BackwardBindings m_bindings;
+};
+
+Result<BackwardBindings> bindBackward(const CompileRequest& request, int norm, const NormGradientKeys& keys) {
+  const Result<Binding> x = requireOperand(request, {norm, OperandKind::Input, 0});
+  if (!x) return x.error();
+  const Result<Binding> gamma = requireOperand(request, {norm, OperandKind::Parameter, 0});
+  if (!gamma) return gamma.error();
+  const Result<Binding> gradOutput = requireOperand(request, {norm, OperandKind::GradOutput, 0});
+  if (!gradOutput) return gradOutput.error();
+  const Node& node = request.member(static_cast<std::size_t>(norm));
+  const Result<Binding> rstd =
+      requireOperand(request, {norm, OperandKind::Residual, residualSlot(*node.operation, "rstd")});
+  if (!rstd) return rstd.error();
+  return BackwardBindings{.x = *x,
+                          .gradOutput = *gradOutput,
+                          .extra = findOperand(request, keys.extraGradient),
+                          .gamma = *gamma,
+                          .mean = findResidual(request, norm, "mean"),
+                          .rstd = *rstd,
+                          .gradInput = findOperand(request, keys.gradInput),
+                          .gradGamma = findOperand(request, {norm, OperandKind::GradParameter, 0}),
+                          .gradBeta = findOperand(request, {norm, OperandKind::GradParameter, 1})};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> makeNormForward(const CompileRequest& request, int norm) {
+  const Result<Binding> x = requireOperand(request, {norm, OperandKind::Input, 0});
+  if (!x) return x.error();
+  Result<ForwardBindings> others = bindForward(request, norm);
+  if (!others) return others.error();
+  const Node& node = request.member(static_cast<std::size_t>(norm));
+  const NormProblem problem = problemOf(request, node, x->spec, others->y.spec);
+  return std::unique_ptr<Kernel>(std::make_unique<NormForwardKernel>(problem, *x, std::move(*others)));
+}
+
+Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request) {
+  const int norm = static_cast<int>(request.step.nodes.size()) - 1;
+  const Result<Binding> a = requireOperand(request, {0, OperandKind::Input, 0});
+  if (!a) return a.error();
+  const Result<Binding> b = requireOperand(request, {0, OperandKind::Input, 1});
+  if (!b) return b.error();
+  Result<ForwardBindings> others = bindForward(request, norm);
+  if (!others) return others.error();
+  const TensorSpec& sum = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
+  const Node& node = request.member(static_cast<std::size_t>(norm));
+  const NormProblem problem = problemOf(request, node, sum, others->y.spec);
+  return std::unique_ptr<Kernel>(
+      std::make_unique<AddNormForwardKernel>(problem, *a, *b, findSum(request, norm), std::move(*others)));
+}
+
+Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm,
+                                                 const NormGradientKeys& keys) {
+  Result<BackwardBindings> bindings = bindBackward(request, norm, keys);
+  if (!bindings) return bindings.error();
+  const Node& node = request.member(static_cast<std::size_t>(norm));
+  const NormProblem problem = problemOf(request, node, bindings->x.spec, bindings->gradOutput.spec);
+  return std::unique_ptr<Kernel>(std::make_unique<NormBackwardKernel>(problem, std::move(*bindings)));
+}
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,82 @@
+// Alternates panels of a matrix product with the strip engine.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/panel_gemm.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace fuseline::cpu {
+
+namespace {
+
+/// Rows of a panel: enough for the product to run at full speed, few enough for the sums to stay in cache
+/// (measured 2026-11 on a 2-core Zen 5 server, 1 MiB L2 per core).
+constexpr std::int64_t kPanelRows = 256;
+
+/// Panels of nearly equal height, so that the last one is not thin.
+std::int64_t evenPanelRows(std::int64_t rows) {
+  if (rows == 0) return 0;
+  const std::int64_t numPanels = (rows + kPanelRows - 1) / kPanelRows;
+  return (rows + numPanels - 1) / numPanels;
+}
+
+GemmProblem inPanels(GemmProblem problem) {
+  problem.cType = DType::F32;
+  problem.maxPanelRows = evenPanelRows(problem.m);
+  return problem;
+}
+
+std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+std::size_t sumsBytes(const GemmProblem& problem) {
+  return roundUp64(static_cast<std::size_t>(problem.maxPanelRows * problem.n) * sizeof(float));
+}
+
+}  // namespace
+
+PanelGemm::PanelGemm(GemmProblem problem, const OperandKey& sums, const ElementwiseProgram& program,
+                     std::vector<PanelOperand> operands, int threads)
+    : m_sums(sums),
+      m_operands(std::move(operands)),
+      m_gemm(inPanels(problem)),
+      m_engine(program, problem.n, threads, [this](const OperandKey& key) { return operandOf(key); }) {}
+
+/// Slot 0 is the panel of sums; the others follow in order.
+StripOperand PanelGemm::operandOf(const OperandKey& key) const {
+  if (key == m_sums) return {DType::F32, 0};
+  for (std::size_t i = 0; i < m_operands.size(); ++i)
+    if (m_operands[i].key == key) return {m_operands[i].binding.spec.dtype, static_cast<int>(i) + 1};
+  throw std::logic_error("the epilogue names operand " + toString(key) + ", which the step does not have");
+}
+
+std::size_t PanelGemm::workspaceBytes() const {
+  const GemmProblem& problem = m_gemm.problem();
+  return sumsBytes(problem) + roundUp64(m_gemm.workspaceBytes()) + m_engine.workspaceBytes(problem.maxPanelRows);
+}
+
+void PanelGemm::run(const std::byte* a, const std::byte* b, Pointers pointers, std::byte* workspace) {
+  const std::int64_t rowBytes = m_gemm.problem().k * sizeBytes(m_gemm.problem().aType);
+  run([=](std::int64_t first, std::int64_t) { return a + first * rowBytes; }, b, pointers, workspace);
+}
+
+void PanelGemm::run(const PanelSource& a, const std::byte* b, Pointers pointers, std::byte* workspace) {
+  const GemmProblem& problem = m_gemm.problem();
+  std::byte* const sums = workspace;
+  std::byte* const gemmWorkspace = sums + sumsBytes(problem);
+  std::byte* const stripWorkspace = gemmWorkspace + roundUp64(m_gemm.workspaceBytes());
+  std::vector<std::byte*> slots(m_operands.size() + 1);
+  slots[0] = sums;
+  m_gemm.prepareB(b, gemmWorkspace);
+  for (std::int64_t row = 0; row < problem.m; row += problem.maxPanelRows) {
+    const std::int64_t rows = std::min(problem.maxPanelRows, problem.m - row);
+    m_gemm.multiplyRows(a(row, rows), sums, rows, gemmWorkspace);
+    for (std::size_t i = 0; i < m_operands.size(); ++i) {
+      const PanelOperand& operand = m_operands[i];
+      slots[i + 1] = operand.binding.at(pointers);
+      if (operand.isFull) slots[i + 1] += row * operand.binding.spec.cols() * sizeBytes(operand.binding.spec.dtype);
+    }
+    m_engine.run(slots, rows, stripWorkspace);
+  }
+}
+
+}  // namespace fuseline::cpu

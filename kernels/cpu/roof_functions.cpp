@@ -1,0 +1,94 @@
+// Peak loops: independent accumulators, nothing else.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/roof_functions.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/roof_functions.cpp"
+#include <hwy/foreach_target.h>  // includes this file once per instruction set
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace fuseline::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Twelve chains hide a latency of four cycles at up to three multiply-adds a cycle.
+double multiplyAdds(std::int64_t iterations, float& sink) {
+  const hn::ScalableTag<float> d;
+  const auto factor = hn::Set(d, 0.999F);
+  const auto addend = hn::Set(d, 0.001F);
+  auto a0 = hn::Set(d, 1.0F), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0;
+  auto b0 = a0, b1 = a0, b2 = a0, b3 = a0, b4 = a0, b5 = a0;
+  for (std::int64_t i = 0; i < iterations; ++i) {
+    a0 = hn::MulAdd(a0, factor, addend);
+    a1 = hn::MulAdd(a1, factor, addend);
+    a2 = hn::MulAdd(a2, factor, addend);
+    a3 = hn::MulAdd(a3, factor, addend);
+    a4 = hn::MulAdd(a4, factor, addend);
+    a5 = hn::MulAdd(a5, factor, addend);
+    b0 = hn::MulAdd(b0, factor, addend);
+    b1 = hn::MulAdd(b1, factor, addend);
+    b2 = hn::MulAdd(b2, factor, addend);
+    b3 = hn::MulAdd(b3, factor, addend);
+    b4 = hn::MulAdd(b4, factor, addend);
+    b5 = hn::MulAdd(b5, factor, addend);
+  }
+  const auto a = hn::Add(hn::Add(hn::Add(a0, a1), hn::Add(a2, a3)), hn::Add(a4, a5));
+  const auto b = hn::Add(hn::Add(hn::Add(b0, b1), hn::Add(b2, b3)), hn::Add(b4, b5));
+  sink += hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
+  return 2.0 * 12.0 * static_cast<double>(hn::Lanes(d)) * static_cast<double>(iterations);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fuseline::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace fuseline::cpu {
+
+HWY_EXPORT(multiplyAdds);
+
+double multiplyAddInRegisters(std::int64_t iterations, float& sink) {
+  return HWY_DYNAMIC_DISPATCH(multiplyAdds)(iterations, sink);
+}
+
+#if defined(__x86_64__)
+
+namespace {
+
+constexpr int kChains = 12;
+constexpr int kFlopsPerDot = 16 * 4;  // 16 lanes, two products and two sums each
+
+// Highway 1.0 has no bf16 dot product, so this one loop is written with intrinsics.
+__attribute__((target("avx512f,avx512bf16"))) double bf16Dots(std::int64_t iterations, float& sink) {
+  const __m512bh ones = (__m512bh)_mm512_set1_epi16(0x3f80);
+  __m512 sums[kChains];
+  for (__m512& sum : sums) sum = _mm512_setzero_ps();
+  for (std::int64_t i = 0; i < iterations; ++i)
+#pragma GCC unroll 12
+    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, ones, ones);
+  for (const __m512& sum : sums) sink += _mm512_reduce_add_ps(sum);
+  return static_cast<double>(kChains * kFlopsPerDot) * static_cast<double>(iterations);
+}
+
+}  // namespace
+
+double bf16DotInRegisters(std::int64_t iterations, float& sink) {
+  return __builtin_cpu_supports("avx512bf16") ? bf16Dots(iterations, sink) : 0.0;
+}
+
+#else
+
+double bf16DotInRegisters(std::int64_t, float&) { return 0.0; }
+
+#endif
+
+}  // namespace fuseline::cpu
+#endif

@@ -1,0 +1,17 @@
+// Loops that do nothing but reach a limit of the CPU.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fuseline::cpu {
+
+/// float32 fused multiply-adds in registers. Returns the number of floating-point operations done by the calling
+/// thread; `sink` keeps the compiler from dropping them.
+double multiplyAddInRegisters(std::int64_t iterations, float& sink);
+
+/// bf16 dot products in registers, two products and two sums a lane; 0 when the CPU has no such instruction.
+double bf16DotInRegisters(std::int64_t iterations, float& sink);
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,88 @@
+// Best of several short rounds for every roof.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/roofs.h"
+
+#include "kernels/cpu/cpu_info.h"
+#include "kernels/cpu/cpu_memory.h"
+#include "kernels/cpu/roof_functions.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+#include <omp.h>
+#include <unistd.h>
+
+namespace fuseline::cpu {
+
+namespace {
+
+constexpr int kRounds = 7;
+constexpr std::int64_t kRegisterIterations = 1 << 20;
+constexpr std::int64_t kDefaultCacheBytes = std::int64_t{32} << 20;
+
+double secondsOf(const auto& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The largest rate of several rounds, in units of 1e9 per second.
+double bestRate(double amount, const auto& work) {
+  double best = 0.0;
+  for (int round = 0; round < kRounds; ++round) best = std::max(best, amount / secondsOf(work) * 1e-9);
+  return best;
+}
+
+std::int64_t lastLevelCacheBytes() {
+  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes > 0 ? bytes : kDefaultCacheBytes;
+}
+
+double copyRate(int threads) {
+  const std::int64_t bytes = std::clamp(2 * lastLevelCacheBytes(), std::int64_t{64} << 20, std::int64_t{256} << 20);
+  auto from = allocateCpuMemory(static_cast<std::size_t>(bytes));
+  auto to = allocateCpuMemory(static_cast<std::size_t>(bytes));
+  if (!from || !to) return 0.0;
+  const auto copy = [&] {
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int thread = 0; thread < threads; ++thread) {
+      const std::int64_t first = bytes * thread / threads;
+      const std::int64_t last = bytes * (thread + 1) / threads;
+      std::memcpy((*to)->data() + first, (*from)->data() + first, static_cast<std::size_t>(last - first));
+    }
+  };
+  copy();
+  return bestRate(2.0 * static_cast<double>(bytes), copy);
+}
+
+/// loop(iterations, sink) returns the operations that one thread did.
+double registerRate(int threads, double (*loop)(std::int64_t, float&)) {
+  std::vector<double> operations(static_cast<std::size_t>(threads), 0.0);
+  volatile float keep = 0.0F;
+  const auto work = [&] {
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int thread = 0; thread < threads; ++thread) {
+      float sink = 0.0F;
+      operations[static_cast<std::size_t>(thread)] = loop(kRegisterIterations, sink);
+      keep = sink;
+    }
+  };
+  work();
+  double total = 0.0;
+  for (const double count : operations) total += count;
+  return total == 0.0 ? 0.0 : bestRate(total, work);
+}
+
+}  // namespace
+
+CpuRoofs measureRoofs(int threads) {
+  const int used = threads > 0 ? threads : defaultThreads();
+  return {.copyGBps = copyRate(used),
+          .fmaF32Gflops = registerRate(used, multiplyAddInRegisters),
+          .bf16Gflops = registerRate(used, bf16DotInRegisters),
+          .threads = used};
+}
+
+}  // namespace fuseline::cpu

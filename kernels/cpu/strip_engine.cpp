@@ -1,0 +1,404 @@
+// Compiles elementwise programs to lists of strip operations, and walks grids with them.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/strip_engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace fuseline::cpu {
+
+namespace {
+
+/// Distance between strips in scratch memory; the extra lines keep loads and stores of neighbours from meeting at the
+/// same offset in a 4 KiB page.
+constexpr std::int64_t kStripStride = kStripLength + 32;
+/// Rows of narrow grids are handled several at a time so that strips stay long.
+constexpr std::int64_t kNarrowCols = kStripLength / 2;
+/// Float32 partial sums are moved to the thread's total after so many rows, which bounds their rounding error.
+constexpr std::int64_t kSumBlockRows = 64;
+/// A thread is worth waking for so many operations on elements.
+constexpr std::int64_t kWorkPerThread = 16384;
+
+std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// The last instruction that reads each value; stores and sums read after all of them.
+std::vector<int> lastUses(const ElementwiseProgram& program) {
+  const int end = static_cast<int>(program.code.size());
+  std::vector<int> last(program.code.size(), -1);
+  for (int i = 0; i < end; ++i)
+    for (const ValueIndex operand : {program.code[static_cast<std::size_t>(i)].a, program.code[static_cast<std::size_t>(i)].b})
+      if (operand >= 0) last[static_cast<std::size_t>(operand)] = i;
+  for (const Store& store : program.stores) last[static_cast<std::size_t>(store.value)] = end;
+  for (const ColumnSum& sum : program.columnSums) last[static_cast<std::size_t>(sum.value)] = end;
+  return last;
+}
+
+/// A value needs full precision if anything finer than bf16 is stored of it or made from it.
+std::vector<Precision> precisions(const ElementwiseProgram& program, const StripOperandOf& operandOf) {
+  std::vector<Precision> needed(program.code.size(), Precision::Bf16);
+  const auto require = [&](ValueIndex value, const Place& place) {
+    if (operandOf(place.operand).dtype != DType::BF16) needed[static_cast<std::size_t>(value)] = Precision::Full;
+  };
+  for (const Store& store : program.stores) require(store.value, store.place);
+  for (const ColumnSum& sum : program.columnSums) require(sum.value, sum.place);
+  for (std::size_t i = program.code.size(); i-- > 0;) {
+    if (needed[i] != Precision::Full) continue;
+    for (const ValueIndex operand : {program.code[i].a, program.code[i].b})
+      if (operand >= 0) needed[static_cast<std::size_t>(operand)] = Precision::Full;
+  }
+  return needed;
+}
+
+}  // namespace
+
+/// Fills an engine's tables from a program.
+class StripCompiler {
+ public:
+  StripCompiler(StripEngine& engine, const ElementwiseProgram& program, const StripOperandOf& operandOf)
+      : m_engine(engine),
+        m_program(program),
+        m_operandOf(operandOf),
+        m_lastUses(lastUses(program)),
+        m_precisions(precisions(program, operandOf)) {}
+
+  void compile() {
+    m_values.assign(m_program.code.size(), -1);
+    for (std::size_t i = 0; i < m_program.code.size(); ++i) addInstruction(i);
+    for (const ColumnSum& sum : m_program.columnSums)
+      m_engine.m_sums.push_back({valueLocation(sum.value), sum.place, m_operandOf(sum.place.operand)});
+    m_engine.m_firstStore = m_engine.m_operations.size();
+    // A value that still stands in an operand's memory is stored first: the operand may be overwritten in place.
+    for (const Store& store : m_program.stores)
+      if (isInMemory(store.value)) addStore(store);
+    for (const Store& store : m_program.stores)
+      if (!isInMemory(store.value)) addStore(store);
+  }
+
+ private:
+  using Location = StripEngine::Location;
+
+  int addLocation(Location location) {
+    m_engine.m_locations.push_back(location);
+    return static_cast<int>(m_engine.m_locations.size()) - 1;
+  }
+
+  int valueLocation(ValueIndex value) const { return value < 0 ? -1 : m_values[static_cast<std::size_t>(value)]; }
+
+  bool isInMemory(ValueIndex value) const {
+    return m_engine.m_locations[static_cast<std::size_t>(valueLocation(value))].kind == Location::Kind::Full;
+  }
+
+  int fullLocation(const Place& place) {
+    if (place.lanes > 1) m_engine.m_isContiguous = false;
+    const StripOperand operand = m_operandOf(place.operand);
+    return addLocation({.kind = Location::Kind::Full,
+                        .index = operand.slot,
+                        .elementBytes = sizeBytes(operand.dtype),
+                        .lane = place.lane,
+                        .lanes = place.lanes});
+  }
+
+  void addInstruction(std::size_t i) {
+    const Instruction& instruction = m_program.code[i];
+    if (instruction.opcode == Opcode::Load)
+      m_values[i] = addLoad(instruction.place);
+    else if (instruction.opcode == Opcode::Constant)
+      m_values[i] = addConstant(instruction.constant);
+    else
+      addCompute(i);
+    releaseOperands(i);
+  }
+
+  int addLoad(const Place& place) {
+    const StripOperand operand = m_operandOf(place.operand);
+    if (place.access == Access::Row) {
+      m_engine.m_rowOperands.push_back({place, operand});
+      return addLocation({.kind = Location::Kind::Row,
+                          .index = static_cast<int>(m_engine.m_rowOperands.size()) - 1,
+                          .elementBytes = sizeBytes(DType::F32)});
+    }
+    const int memory = fullLocation(place);
+    if (operand.dtype == DType::F32) return memory;  // computed on where it stands
+    const int strip = takeRegister();
+    m_engine.m_operations.push_back({.function = decodeFunction(operand.dtype), .out = strip, .a = memory});
+    return strip;
+  }
+
+  int addConstant(double value) {
+    m_engine.m_constants.push_back(value);
+    return addLocation({.kind = Location::Kind::Constant, .index = static_cast<int>(m_engine.m_constants.size()) - 1});
+  }
+
+  void addCompute(std::size_t i) {
+    const Instruction& instruction = m_program.code[i];
+    const int a = valueLocation(instruction.a);
+    const int b = valueLocation(instruction.b);
+    m_values[i] = storesDirectly(i) ? fullLocation(m_program.stores.front().place) : takeRegister();
+    m_engine.m_operations.push_back(
+        {.function = computeFunction(instruction.opcode, m_precisions[i]), .out = m_values[i], .a = a, .b = b});
+  }
+
+  /// The last value may be computed into its operand, if that is the only effect of the program.
+  bool storesDirectly(std::size_t i) const {
+    if (i + 1 != m_program.code.size() || m_program.stores.size() != 1 || !m_program.columnSums.empty()) return false;
+    const Store& store = m_program.stores.front();
+    return store.value == static_cast<ValueIndex>(i) && m_operandOf(store.place.operand).dtype == DType::F32;
+  }
+
+  void addStore(const Store& store) {
+    const int value = valueLocation(store.value);
+    if (isComputed(store.value) && storesDirectly(static_cast<std::size_t>(store.value))) return;
+    const int memory = fullLocation(store.place);
+    const DType dtype = m_operandOf(store.place.operand).dtype;
+    m_engine.m_operations.push_back({.function = encodeFunction(dtype), .out = memory, .a = value});
+  }
+
+  bool isComputed(ValueIndex value) const {
+    const Opcode opcode = m_program.code[static_cast<std::size_t>(value)].opcode;
+    return opcode != Opcode::Load && opcode != Opcode::Constant;
+  }
+
+  int takeRegister() {
+    if (m_freeRegisters.empty()) {
+      const int index = m_engine.m_numRegisters++;
+      return addLocation({.kind = Location::Kind::Register, .index = index});
+    }
+    const int location = m_freeRegisters.back();
+    m_freeRegisters.pop_back();
+    return location;
+  }
+
+  /// Registers whose value was read for the last time serve again.
+  void releaseOperands(std::size_t i) {
+    const Instruction& instruction = m_program.code[i];
+    release(instruction.a, i);
+    if (instruction.b != instruction.a) release(instruction.b, i);
+  }
+
+  void release(ValueIndex value, std::size_t i) {
+    if (value < 0 || m_lastUses[static_cast<std::size_t>(value)] != static_cast<int>(i)) return;
+    const int location = valueLocation(value);
+    if (m_engine.m_locations[static_cast<std::size_t>(location)].kind == Location::Kind::Register)
+      m_freeRegisters.push_back(location);
+  }
+
+  StripEngine& m_engine;
+  const ElementwiseProgram& m_program;
+  const StripOperandOf& m_operandOf;
+  std::vector<int> m_lastUses;
+  std::vector<Precision> m_precisions;
+  std::vector<int> m_values;  // location of each value
+  std::vector<int> m_freeRegisters;
+};
+
+/// How a number of rows is walked. One grid row is `fold` rows of the operands.
+struct StripEngine::Grid {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;      // of a grid row
+  std::int64_t lastCols = 0;  // of the last grid row
+  std::int64_t fold = 1;
+  std::int64_t stripCols = 0;
+  std::int64_t stripsPerRow = 0;
+  int threads = 1;
+
+  std::int64_t numStrips() const { return rows * stripsPerRow; }
+};
+
+/// Parts of the workspace.
+struct StripEngine::Scratch {
+  float* constants = nullptr;  // [constants][kStripStride]
+  float* rows = nullptr;       // [row operands][grid.cols]
+  float* registers = nullptr;  // [threads][registers][kStripStride]
+  float* sums = nullptr;       // [threads][block, total][sums][grid.cols]
+  std::size_t bytes = 0;
+};
+
+struct StripEngine::Address {
+  std::byte* base = nullptr;
+  std::int64_t rowBytes = 0;
+  std::int64_t elementBytes = 0;
+
+  std::byte* at(std::int64_t row, std::int64_t col) const {
+    return base ? base + row * rowBytes + col * elementBytes : nullptr;
+  }
+};
+
+/// What one thread works with.
+struct StripEngine::Share {
+  const Grid& grid;
+  std::vector<Address> addresses;
+  std::span<float> blockSums;  // [sums][grid.cols]
+  std::span<float> totalSums;
+};
+
+StripEngine::StripEngine(const ElementwiseProgram& program, std::int64_t cols, int threads,
+                         const StripOperandOf& operandOf)
+    : m_cols(cols), m_threads(threads) {
+  StripCompiler(*this, program, operandOf).compile();
+}
+
+StripEngine::Grid StripEngine::gridFor(std::int64_t rows) const {
+  Grid grid{.rows = rows, .cols = m_cols, .lastCols = m_cols};
+  const bool isFlat = m_isContiguous && m_rowOperands.empty() && m_sums.empty();
+  if (isFlat) grid = {.rows = 1, .cols = rows * m_cols, .lastCols = rows * m_cols};
+  if (!isFlat && m_isContiguous && m_cols > 0 && m_cols < kNarrowCols && rows > 1) {
+    grid.fold = std::min(rows, kStripLength / m_cols);
+    grid.rows = ceilDiv(rows, grid.fold);
+    grid.cols = grid.fold * m_cols;
+    grid.lastCols = (rows - (grid.rows - 1) * grid.fold) * m_cols;
+  }
+  if (grid.rows == 0 || grid.cols == 0) return {};
+  const std::int64_t evenStrips = ceilDiv(grid.cols, kStripLength);
+  grid.stripCols = isFlat ? kStripLength : ceilDiv(ceilDiv(grid.cols, evenStrips), 32) * 32;
+  grid.stripsPerRow = ceilDiv(grid.cols, grid.stripCols);
+  const std::int64_t work = rows * m_cols * static_cast<std::int64_t>(m_operations.size() + m_sums.size());
+  grid.threads = static_cast<int>(std::clamp<std::int64_t>(
+      std::min(work / kWorkPerThread, grid.numStrips()), 1, static_cast<std::int64_t>(m_threads)));
+  return grid;
+}
+
+StripEngine::Scratch StripEngine::layOut(std::byte* workspace, const Grid& grid) const {
+  Scratch scratch;
+  const auto take = [&](std::int64_t numFloats) {
+    auto* const start = reinterpret_cast<float*>(workspace ? workspace + scratch.bytes : nullptr);
+    scratch.bytes += roundUp64(static_cast<std::size_t>(numFloats) * sizeof(float));
+    return start;
+  };
+  scratch.constants = take(static_cast<std::int64_t>(m_constants.size()) * kStripStride);
+  scratch.rows = take(static_cast<std::int64_t>(m_rowOperands.size()) * grid.cols);
+  scratch.registers = take(std::int64_t{grid.threads} * m_numRegisters * kStripStride);
+  scratch.sums = take(2 * std::int64_t{grid.threads} * static_cast<std::int64_t>(m_sums.size()) * grid.cols);
+  return scratch;
+}
+
+std::size_t StripEngine::workspaceBytes(std::int64_t maxRows) const {
+  Grid widest = gridFor(maxRows);  // fewer rows never need more
+  widest.threads = m_threads;
+  if (!m_rowOperands.empty() || !m_sums.empty()) widest.cols = std::max({widest.cols, m_cols, kStripLength});
+  return layOut(nullptr, widest).bytes;
+}
+
+void StripEngine::prepare(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch) const {
+  for (std::size_t i = 0; i < m_constants.size(); ++i)
+    std::fill_n(scratch.constants + static_cast<std::int64_t>(i) * kStripStride, kStripLength,
+                static_cast<float>(m_constants[i]));
+  for (std::size_t i = 0; i < m_rowOperands.size(); ++i) {
+    const auto& [place, operand] = m_rowOperands[i];
+    const std::byte* from = pointers[static_cast<std::size_t>(operand.slot)] + place.lane * m_cols * sizeBytes(operand.dtype);
+    float* const to = scratch.rows + static_cast<std::int64_t>(i) * grid.cols;
+    for (std::int64_t copy = 0; copy < grid.fold; ++copy)
+      decodeFunction(operand.dtype)(to + copy * m_cols, from, nullptr, static_cast<std::size_t>(m_cols));
+  }
+}
+
+StripEngine::Address StripEngine::addressOf(const Location& location, std::span<std::byte* const> pointers,
+                                            const Grid& grid, const Scratch& scratch, int thread) const {
+  const auto strip = [](float* base, std::int64_t index) {
+    return Address{.base = reinterpret_cast<std::byte*>(base + index * kStripStride)};
+  };
+  switch (location.kind) {
+    case Location::Kind::Register:
+      return strip(scratch.registers, std::int64_t{thread} * m_numRegisters + location.index);
+    case Location::Kind::Constant: return strip(scratch.constants, location.index);
+    case Location::Kind::Row:
+      return {.base = reinterpret_cast<std::byte*>(scratch.rows + location.index * grid.cols),
+              .elementBytes = location.elementBytes};
+    case Location::Kind::Full: break;
+  }
+  return {.base = pointers[static_cast<std::size_t>(location.index)] + location.lane * m_cols * location.elementBytes,
+          .rowBytes = location.lanes * grid.cols * location.elementBytes,
+          .elementBytes = location.elementBytes};
+}
+
+void StripEngine::runStrip(const Share& share, std::int64_t row, std::int64_t col, std::size_t length) const {
+  const auto at = [&](int location) -> std::byte* {
+    return location < 0 ? nullptr : share.addresses[static_cast<std::size_t>(location)].at(row, col);
+  };
+  const std::size_t numOperations = m_operations.size();
+  const std::size_t firstStore = m_firstStore;
+  for (std::size_t i = 0; i < firstStore; ++i) {
+    const Operation& operation = m_operations[i];
+    operation.function(at(operation.out), at(operation.a), at(operation.b), length);
+  }
+  static const StripFunction add = computeFunction(Opcode::Add, Precision::Full);
+  for (std::size_t i = 0; i < m_sums.size(); ++i) {
+    float* const sum = share.blockSums.data() + static_cast<std::int64_t>(i) * share.grid.cols + col;
+    add(sum, sum, at(m_sums[i].value), length);
+  }
+  for (std::size_t i = firstStore; i < numOperations; ++i) {
+    const Operation& operation = m_operations[i];
+    operation.function(at(operation.out), at(operation.a), at(operation.b), length);
+  }
+}
+
+void StripEngine::flushSums(const Share& share) const {
+  for (std::size_t i = 0; i < share.blockSums.size(); ++i) share.totalSums[i] += share.blockSums[i];
+  std::ranges::fill(share.blockSums, 0.0F);
+}
+
+void StripEngine::runShare(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch,
+                           int thread) const {
+  const auto numSums = static_cast<std::size_t>(grid.cols) * m_sums.size();
+  Share share{.grid = grid,
+              .addresses = {},
+              .blockSums = {scratch.sums + 2 * numSums * static_cast<std::size_t>(thread), numSums},
+              .totalSums = {scratch.sums + (2 * static_cast<std::size_t>(thread) + 1) * numSums, numSums}};
+  for (const Location& location : m_locations)
+    share.addresses.push_back(addressOf(location, pointers, grid, scratch, thread));
+  std::ranges::fill(share.blockSums, 0.0F);
+  std::ranges::fill(share.totalSums, 0.0F);
+
+  const std::int64_t first = grid.numStrips() * thread / grid.threads;
+  const std::int64_t last = grid.numStrips() * (thread + 1) / grid.threads;
+  std::int64_t row = first / grid.stripsPerRow;
+  std::int64_t col = first % grid.stripsPerRow * grid.stripCols;
+  std::int64_t rowsInBlock = 0;
+  for (std::int64_t strip = first; strip < last; ++strip) {
+    const std::int64_t rowCols = row + 1 == grid.rows ? grid.lastCols : grid.cols;
+    if (col < rowCols) runStrip(share, row, col, static_cast<std::size_t>(std::min(grid.stripCols, rowCols - col)));
+    col += grid.stripCols;
+    if (col < grid.cols) continue;
+    col = 0;
+    ++row;
+    if (++rowsInBlock % kSumBlockRows == 0) flushSums(share);
+  }
+  flushSums(share);
+}
+
+void StripEngine::storeSums(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch) const {
+  const std::int64_t numSums = grid.cols * static_cast<std::int64_t>(m_sums.size());
+  const std::int64_t numThreads = grid.rows == 0 ? 0 : grid.threads;
+  std::vector<float> column(static_cast<std::size_t>(m_cols));
+  for (std::size_t i = 0; i < m_sums.size(); ++i) {
+    std::ranges::fill(column, 0.0F);
+    for (std::int64_t part = 0; part < numThreads * grid.fold; ++part) {
+      const std::int64_t thread = part / grid.fold;
+      const float* const total = scratch.sums + (2 * thread + 1) * numSums + static_cast<std::int64_t>(i) * grid.cols +
+                                 part % grid.fold * m_cols;
+      for (std::size_t col = 0; col < column.size(); ++col) column[col] += total[col];
+    }
+    const auto& [value, place, operand] = m_sums[i];
+    std::byte* const to = pointers[static_cast<std::size_t>(operand.slot)] + place.lane * m_cols * sizeBytes(operand.dtype);
+    encodeFunction(operand.dtype)(to, column.data(), nullptr, column.size());
+  }
+}
+
+void StripEngine::run(std::span<std::byte* const> pointers, std::int64_t rows, std::byte* workspace) const {
+  if (m_cols == 0) return;
+  const Grid grid = gridFor(rows);
+  const Scratch scratch = layOut(workspace, grid);
+  if (grid.rows > 0) {
+    prepare(pointers, grid, scratch);
+    if (grid.threads == 1) {
+      runShare(pointers, grid, scratch, 0);
+    } else {
+#pragma omp parallel for num_threads(grid.threads) schedule(static, 1)
+      for (int thread = 0; thread < grid.threads; ++thread) runShare(pointers, grid, scratch, thread);
+    }
+  }
+  if (!m_sums.empty()) storeSums(pointers, grid, scratch);
+}
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,97 @@
+// The strip engine: runs an ElementwiseProgram over a grid in strips that stay in the first-level cache.
+//
+// Every instruction is one vector loop over a strip of at most kStripLength float32 values. Values between
+// instructions never leave the cache, so a chain of ops costs the memory traffic of its operands and nothing more.
+// Column sums are made of float32 partial sums per thread and per block of rows, added in the order of the threads:
+// the result is the same for the same number of threads.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/elementwise.h"
+#include "core/tensor/dtype.h"
+#include "kernels/cpu/strip_functions.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace fuseline::cpu {
+
+/// Strips of 256 to 512 elements are best on an L1 of 48 KiB: shorter ones pay for dispatch, longer ones fall out of
+/// the cache (measured 2026-11 on a 2-core Zen 5 server).
+constexpr std::int64_t kStripLength = 512;
+
+/// What an operand of a program is in memory: row-major and contiguous, [rows, lanes * cols] or [lanes * cols].
+struct StripOperand {
+  DType dtype = DType::F32;
+  int slot = -1;  // index into the pointers of run()
+};
+using StripOperandOf = std::function<StripOperand(const OperandKey&)>;
+
+class StripEngine {
+ public:
+  /// The engine is compiled for a number of columns and threads; the number of rows comes with each run.
+  StripEngine(const ElementwiseProgram& program, std::int64_t cols, int threads, const StripOperandOf& operandOf);
+
+  /// Scratch memory for runs of up to maxRows rows.
+  std::size_t workspaceBytes(std::int64_t maxRows) const;
+
+  /// Pointers by slot, at row 0. Operands may alias if they are the same elements in the same dtype (in place).
+  /// workspace: workspaceBytes(rows), aligned to 64 bytes. rows == 0 is legal: column sums become zero.
+  void run(std::span<std::byte* const> pointers, std::int64_t rows, std::byte* workspace) const;
+
+ private:
+  /// Where a strip of values is. An address is base + row * rowBytes + col * elementBytes.
+  struct Location {
+    enum class Kind { Register, Constant, Row, Full } kind = Kind::Register;
+    int index = 0;  // register number, constant number, row operand number, or slot
+    std::int64_t elementBytes = 0;
+    int lane = 0;
+    int lanes = 1;
+  };
+  struct Operation {
+    StripFunction function = nullptr;
+    int out = -1;  // indices into m_locations; -1: none
+    int a = -1;
+    int b = -1;
+  };
+  struct RowOperand {
+    Place place;
+    StripOperand operand;
+  };
+  struct Sum {
+    int value = -1;  // index into m_locations
+    Place place;
+    StripOperand operand;
+  };
+  struct Grid;
+  struct Scratch;
+  struct Address;
+  struct Share;
+  friend class StripCompiler;
+
+  Grid gridFor(std::int64_t rows) const;
+  Scratch layOut(std::byte* workspace, const Grid& grid) const;
+  void prepare(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch) const;
+  Address addressOf(const Location& location, std::span<std::byte* const> pointers, const Grid& grid,
+                    const Scratch& scratch, int thread) const;
+  void runShare(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch, int thread) const;
+  void runStrip(const Share& share, std::int64_t row, std::int64_t col, std::size_t length) const;
+  void flushSums(const Share& share) const;
+  void storeSums(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch) const;
+
+  std::int64_t m_cols = 0;
+  int m_threads = 1;
+  bool m_isContiguous = true;  // every Full operand has one lane: rows follow each other without gaps
+  int m_numRegisters = 0;
+  std::vector<double> m_constants;
+  std::vector<RowOperand> m_rowOperands;
+  std::vector<Location> m_locations;
+  std::vector<Operation> m_operations;
+  std::size_t m_firstStore = 0;  // operations from here on write operands; column sums are taken before
+  std::vector<Sum> m_sums;
+};
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,184 @@
+// The strip loops, compiled for every instruction set and chosen at run time.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/strip_functions.h"
+
+#include <array>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/strip_functions.cpp"
+#include <hwy/foreach_target.h>  // includes this file once per instruction set
+
+#include "kernels/cpu/vector_math-inl.h"
+
+#ifndef FUSELINE_STRIP_FUNCTION_TABLE
+#define FUSELINE_STRIP_FUNCTION_TABLE
+namespace fuseline::cpu {
+
+constexpr std::size_t kNumOpcodes = static_cast<std::size_t>(Opcode::SiluGrad) + 1;
+constexpr std::size_t kNumDTypes = 3;
+
+struct StripFunctionTable {
+  std::array<std::array<StripFunction, 2>, kNumOpcodes> compute;  // [opcode][precision]
+  std::array<StripFunction, kNumDTypes> decode;
+  std::array<StripFunction, kNumDTypes> encode;
+};
+
+}  // namespace fuseline::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace fuseline::cpu {
+namespace HWY_NAMESPACE {
+
+template <class F>
+void mapUnary(void* out, const void* a, const void*, std::size_t n) {
+  const auto* const x = static_cast<const float*>(a);
+  auto* const to = static_cast<float*>(out);
+  const std::size_t lanes = hn::Lanes(D());
+  std::size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {  // two at a time: the chains of exp overlap
+    const V first = F::apply(load(x + i));
+    const V second = F::apply(load(x + i + lanes));
+    store(first, to + i);
+    store(second, to + i + lanes);
+  }
+  for (; i + lanes <= n; i += lanes) store(F::apply(load(x + i)), to + i);
+  if (i < n) storeTail(F::apply(loadTail(x + i, n - i)), to + i, n - i);
+}
+
+template <class F>
+void mapBinary(void* out, const void* a, const void* b, std::size_t n) {
+  const auto* const x = static_cast<const float*>(a);
+  const auto* const y = static_cast<const float*>(b);
+  auto* const to = static_cast<float*>(out);
+  const std::size_t lanes = hn::Lanes(D());
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) store(F::apply(load(x + i), load(y + i)), to + i);
+  if (i < n) storeTail(F::apply(loadTail(x + i, n - i), loadTail(y + i, n - i)), to + i, n - i);
+}
+
+template <class From, class To>
+void convert(void* out, const void* a, const void*, std::size_t n) {
+  const auto* const x = static_cast<const From*>(a);
+  auto* const to = static_cast<To*>(out);
+  const std::size_t lanes = hn::Lanes(D());
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) store(load(x + i), to + i);
+  if (i < n) storeTail(loadTail(x + i, n - i), to + i, n - i);
+}
+
+#define FUSELINE_UNARY(Name, expression) \
+  struct Name {                          \
+    static HWY_INLINE V apply(V x) { return expression; } \
+  };
+#define FUSELINE_BINARY(Name, expression) \
+  struct Name {                           \
+    static HWY_INLINE V apply(V x, V y) { return expression; } \
+  };
+
+FUSELINE_BINARY(Add, hn::Add(x, y))
+FUSELINE_BINARY(Sub, hn::Sub(x, y))
+FUSELINE_BINARY(Mul, hn::Mul(x, y))
+FUSELINE_BINARY(Div, hn::Div(x, y))
+// NaN in either operand gives NaN, unlike the x86 instructions.
+FUSELINE_BINARY(Max, hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::IsNaN(y), y, hn::Max(x, y))))
+FUSELINE_BINARY(Min, hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::IsNaN(y), y, hn::Min(x, y))))
+FUSELINE_BINARY(Less, hn::IfThenElseZero(hn::Lt(x, y), splat(1.0)))
+FUSELINE_UNARY(Neg, hn::Neg(x))
+FUSELINE_UNARY(Exp, expWide(x))
+FUSELINE_UNARY(Log, logFull(x))
+FUSELINE_UNARY(Sqrt, hn::Sqrt(x))
+FUSELINE_UNARY(Rsqrt, hn::Div(splat(1.0), hn::Sqrt(x)))
+FUSELINE_UNARY(Tanh, tanhFull(x))
+
+#undef FUSELINE_UNARY
+#undef FUSELINE_BINARY
+
+template <Accuracy kAccuracy>
+struct Sigmoid {
+  static HWY_INLINE V apply(V x) { return sigmoid<kAccuracy>(x); }
+};
+template <Accuracy kAccuracy>
+struct Gelu {
+  static HWY_INLINE V apply(V x) { return gelu<kAccuracy>(x); }
+};
+template <Accuracy kAccuracy>
+struct GeluGrad {
+  static HWY_INLINE V apply(V x) { return geluGrad<kAccuracy>(x); }
+};
+template <Accuracy kAccuracy>
+struct Silu {
+  static HWY_INLINE V apply(V x) { return silu<kAccuracy>(x); }
+};
+template <Accuracy kAccuracy>
+struct SiluGrad {
+  static HWY_INLINE V apply(V x) { return siluGrad<kAccuracy>(x); }
+};
+
+template <template <Accuracy> class F>
+std::array<StripFunction, 2> bothAccuracies() {
+  return {mapUnary<F<Accuracy::Full>>, mapUnary<F<Accuracy::Bf16>>};
+}
+
+StripFunctionTable makeTable() {
+  StripFunctionTable table{};
+  const auto same = [&](Opcode opcode, StripFunction function) {
+    table.compute[static_cast<std::size_t>(opcode)] = {function, function};
+  };
+  const auto both = [&](Opcode opcode, std::array<StripFunction, 2> functions) {
+    table.compute[static_cast<std::size_t>(opcode)] = functions;
+  };
+  same(Opcode::Add, mapBinary<Add>);
+  same(Opcode::Sub, mapBinary<Sub>);
+  same(Opcode::Mul, mapBinary<Mul>);
+  same(Opcode::Div, mapBinary<Div>);
+  same(Opcode::Max, mapBinary<Max>);
+  same(Opcode::Min, mapBinary<Min>);
+  same(Opcode::Less, mapBinary<Less>);
+  same(Opcode::Neg, mapUnary<Neg>);
+  same(Opcode::Exp, mapUnary<Exp>);
+  same(Opcode::Log, mapUnary<Log>);
+  same(Opcode::Sqrt, mapUnary<Sqrt>);
+  same(Opcode::Rsqrt, mapUnary<Rsqrt>);
+  same(Opcode::Tanh, mapUnary<Tanh>);
+  both(Opcode::Sigmoid, bothAccuracies<Sigmoid>());
+  both(Opcode::Gelu, bothAccuracies<Gelu>());
+  both(Opcode::GeluGrad, bothAccuracies<GeluGrad>());
+  both(Opcode::Silu, bothAccuracies<Silu>());
+  both(Opcode::SiluGrad, bothAccuracies<SiluGrad>());
+  table.decode = {convert<float, float>, convert<F16, float>, convert<Bf16, float>};
+  table.encode = {convert<float, float>, convert<float, F16>, convert<float, Bf16>};
+  return table;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fuseline::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fuseline::cpu {
+
+static_assert(static_cast<std::size_t>(DType::F32) == 0 && static_cast<std::size_t>(DType::F16) == 1 &&
+              static_cast<std::size_t>(DType::BF16) == 2);
+
+HWY_EXPORT(makeTable);
+
+namespace {
+
+const StripFunctionTable& functionTable() {
+  static const StripFunctionTable table = HWY_DYNAMIC_DISPATCH(makeTable)();
+  return table;
+}
+
+}  // namespace
+
+StripFunction computeFunction(Opcode opcode, Precision precision) {
+  return functionTable().compute[static_cast<std::size_t>(opcode)][precision == Precision::Bf16 ? 1 : 0];
+}
+
+StripFunction decodeFunction(DType dtype) { return functionTable().decode[static_cast<std::size_t>(dtype)]; }
+
+StripFunction encodeFunction(DType dtype) { return functionTable().encode[static_cast<std::size_t>(dtype)]; }
+
+}  // namespace fuseline::cpu
+#endif

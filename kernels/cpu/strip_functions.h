@@ -1,0 +1,26 @@
+// The vector loops that the strip engine calls: one function an opcode, one codec a dtype.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/elementwise.h"
+#include "core/tensor/dtype.h"
+
+#include <cstddef>
+
+namespace fuseline::cpu {
+
+/// out[i] = f(a[i], b[i]) for i < n. Which of the pointers are float32 and which are encoded depends on the function.
+/// out may be a or b.
+using StripFunction = void (*)(void* out, const void* a, const void* b, std::size_t n);
+
+/// How exact a value must be: to float32, or only to bf16 because nothing finer is stored of it.
+enum class Precision { Full, Bf16 };
+
+/// Computes an opcode on float32 strips; not for Load and Constant.
+StripFunction computeFunction(Opcode opcode, Precision precision);
+/// out: float32; a: elements of dtype.
+StripFunction decodeFunction(DType dtype);
+/// out: elements of dtype; a: float32. Rounds to nearest even.
+StripFunction encodeFunction(DType dtype);
+
+}  // namespace fuseline::cpu

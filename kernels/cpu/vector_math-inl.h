@@ -1,0 +1,232 @@
+// Vectorised codecs and functions, once for every instruction set that Highway compiles this header for.
+// Codecs equal core/numerics bit for bit, subnormals and NaN included; that is why the AVX-512 instruction
+// vcvtneps2bf16, which flushes subnormals, is not used.
+// SPDX-License-Identifier: Apache-2.0
+
+// No #pragma once: Highway includes this file once per instruction set and flips the toggle in between.
+#if defined(FUSELINE_VECTOR_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef FUSELINE_VECTOR_MATH_INL_H
+#undef FUSELINE_VECTOR_MATH_INL_H
+#else
+#define FUSELINE_VECTOR_MATH_INL_H
+#endif
+
+#include "kernels/cpu/elements.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace fuseline::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+using DInt = hn::Rebind<std::int32_t, D>;
+using DBits = hn::Rebind<std::uint32_t, D>;
+using DHalfBits = hn::Rebind<std::uint16_t, D>;
+using DHalf = hn::Rebind<hwy::float16_t, D>;
+
+HWY_INLINE V splat(double value) { return hn::Set(D(), static_cast<float>(value)); }
+
+// ---- codecs: float32 vectors from and to memory
+
+HWY_INLINE V load(const float* from) { return hn::LoadU(D(), from); }
+
+HWY_INLINE V load(const Bf16* from) {
+  const auto bits = hn::LoadU(DHalfBits(), &from->bits);
+  return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(DBits(), bits)));
+}
+
+HWY_INLINE V load(const F16* from) {
+  const auto bits = hn::LoadU(DHalfBits(), &from->bits);
+  return hn::PromoteTo(D(), hn::BitCast(DHalf(), bits));
+}
+
+HWY_INLINE void store(V value, float* to) { hn::StoreU(value, D(), to); }
+
+/// Rounds to nearest even by integer arithmetic; NaN keeps its upper payload and becomes quiet.
+HWY_INLINE void store(V value, Bf16* to) {
+  const DBits d;
+  const auto bits = hn::BitCast(d, value);
+  const auto tieToEven = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1u));
+  const auto rounded = hn::Add(bits, hn::Add(tieToEven, hn::Set(d, 0x7fffu)));
+  const auto quiet = hn::Or(bits, hn::Set(d, 0x00400000u));
+  const auto isNan = hn::RebindMask(d, hn::IsNaN(value));
+  const auto upper = hn::ShiftRight<16>(hn::IfThenElse(isNan, quiet, rounded));
+  hn::StoreU(hn::TruncateTo(DHalfBits(), upper), DHalfBits(), &to->bits);
+}
+
+/// Rounds to nearest even; every NaN becomes the quiet NaN of its sign, as core/numerics/f16.h does it.
+HWY_INLINE void store(V value, F16* to) {
+  const V quietNan = hn::BitCast(D(), hn::Set(DBits(), 0x7fc00000u));
+  const V plain = hn::IfThenElse(hn::IsNaN(value), hn::CopySign(quietNan, value), value);
+  hn::StoreU(hn::BitCast(DHalfBits(), hn::DemoteTo(DHalf(), plain)), DHalfBits(), &to->bits);
+}
+
+/// The first `count` elements; zeros behind them. Reads nothing beyond.
+template <class T>
+HWY_INLINE V loadTail(const T* from, std::size_t count) {
+  HWY_ALIGN T padded[HWY_MAX_BYTES / sizeof(float)] = {};
+  std::memcpy(padded, from, count * sizeof(T));
+  return load(padded);
+}
+
+/// Writes the first `count` elements and nothing beyond.
+template <class T>
+HWY_INLINE void storeTail(V value, T* to, std::size_t count) {
+  HWY_ALIGN T padded[HWY_MAX_BYTES / sizeof(float)];
+  store(value, padded);
+  std::memcpy(to, padded, count * sizeof(T));
+}
+
+// ---- functions
+
+/// Rounding mode of a function: about 1e-7 relative, or about 1e-4 for values that end in bf16 (half an ulp: 2e-3).
+enum class Accuracy { Full, Bf16 };
+
+/// Propagates NaN: on x86, max and min return their second operand when either is NaN.
+HWY_INLINE V clamp(V x, double low, double high) { return hn::Min(splat(high), hn::Max(splat(low), x)); }
+
+/// 2^n for whole n in [-126, 127].
+HWY_INLINE V powerOfTwo(hn::Vec<DInt> n) {
+  return hn::BitCast(D(), hn::ShiftLeft<23>(hn::Add(n, hn::Set(DInt(), 127))));
+}
+
+/// exp(r) for |r| <= ln(2)/2: minimax polynomial of degree 6, relative error 2e-9 before rounding.
+HWY_INLINE V expReduced(V r) {
+  V p = splat(0.0013836846129884322);
+  p = hn::MulAdd(p, r, splat(0.00837481579816941));
+  p = hn::MulAdd(p, r, splat(0.0416682255670137));
+  p = hn::MulAdd(p, r, splat(0.16666420169947724));
+  p = hn::MulAdd(p, r, splat(0.49999992079827493));
+  p = hn::MulAdd(p, r, splat(1.0));
+  return hn::MulAdd(p, r, splat(1.0));
+}
+
+/// exp(x) for x in [-87, 88]; other x are clamped. NaN stays NaN.
+template <Accuracy kAccuracy>
+HWY_INLINE V expClamped(V x) {
+  constexpr double kLog2e = 1.4426950408889634;
+  const V clamped = clamp(x, -87.0, 88.0);
+  if constexpr (kAccuracy == Accuracy::Bf16) {
+    const V t = hn::Mul(clamped, splat(kLog2e));
+    const auto n = hn::NearestInt(t);
+    const V f = hn::Sub(t, hn::ConvertTo(D(), n));
+    // 2^f for |f| <= 1/2: minimax polynomial of degree 3, relative error 7.5e-5.
+    V p = hn::MulAdd(splat(0.05517166909261008), f, splat(0.24261112222375328));
+    p = hn::MulAdd(p, f, splat(0.6932609854542462));
+    p = hn::MulAdd(p, f, splat(0.9999280735351597));
+    return hn::Mul(p, powerOfTwo(n));
+  } else {
+    const auto n = hn::NearestInt(hn::Mul(clamped, splat(kLog2e)));
+    const V whole = hn::ConvertTo(D(), n);
+    // ln(2) in two parts (Cody and Waite), so that the reduction is exact.
+    V r = hn::NegMulAdd(whole, splat(0.693359375), clamped);
+    r = hn::NegMulAdd(whole, splat(-2.12194440e-4), r);
+    return hn::Mul(expReduced(r), powerOfTwo(n));
+  }
+}
+
+/// exp over the whole range: infinities, subnormal results and zero.
+HWY_INLINE V expWide(V x) {
+  const V clamped = clamp(x, -104.0, 89.0);
+  const auto n = hn::NearestInt(hn::Mul(clamped, splat(1.4426950408889634)));
+  const V whole = hn::ConvertTo(D(), n);
+  V r = hn::NegMulAdd(whole, splat(0.693359375), clamped);
+  r = hn::NegMulAdd(whole, splat(-2.12194440e-4), r);
+  const auto half = hn::ShiftRight<1>(n);
+  return hn::Mul(hn::Mul(expReduced(r), powerOfTwo(half)), powerOfTwo(hn::Sub(n, half)));
+}
+
+template <Accuracy kAccuracy>
+HWY_INLINE V reciprocal(V x) {
+  return kAccuracy == Accuracy::Bf16 ? hn::ApproximateReciprocal(x) : hn::Div(splat(1.0), x);
+}
+
+/// 1 / (1 + exp(-x))
+template <Accuracy kAccuracy>
+HWY_INLINE V sigmoid(V x) {
+  return reciprocal<kAccuracy>(hn::Add(splat(1.0), expClamped<kAccuracy>(hn::Neg(x))));
+}
+
+/// tanh by an odd polynomial near zero and by exp elsewhere (Cephes tanhf).
+HWY_INLINE V tanhFull(V x) {
+  const V square = hn::Mul(x, x);
+  V p = splat(-5.70498872745e-3);
+  p = hn::MulAdd(p, square, splat(2.06390887954e-2));
+  p = hn::MulAdd(p, square, splat(-5.37397155531e-2));
+  p = hn::MulAdd(p, square, splat(1.33314422036e-1));
+  p = hn::MulAdd(p, square, splat(-3.33332819422e-1));
+  const V nearZero = hn::MulAdd(hn::Mul(p, square), x, x);
+  const V e = expClamped<Accuracy::Full>(hn::Mul(splat(2.0), hn::Abs(x)));
+  const V far = hn::Sub(splat(1.0), hn::Div(splat(2.0), hn::Add(e, splat(1.0))));
+  return hn::IfThenElse(hn::Lt(hn::Abs(x), splat(0.625)), nearZero, hn::CopySign(far, x));
+}
+
+/// log with the IEEE special cases: log(0) = -inf, negative gives NaN, inf and NaN stay.
+HWY_INLINE V logFull(V x) {
+  const V infinity = hn::BitCast(D(), hn::Set(DBits(), 0x7f800000u));
+  const V nan = hn::BitCast(D(), hn::Set(DBits(), 0x7fc00000u));
+  V y = hn::Log(D(), x);
+  y = hn::IfThenElse(hn::Lt(x, splat(0.0)), nan, y);
+  y = hn::IfThenElse(hn::Eq(x, splat(0.0)), hn::Neg(infinity), y);
+  return hn::IfThenElse(hn::Or(hn::Eq(x, infinity), hn::IsNaN(x)), x, y);
+}
+
+/// Everything below `low` behaves as `low`; NaN stays.
+HWY_INLINE V atLeast(V x, double low) { return hn::Max(splat(low), x); }
+
+// Below, arguments are clamped where the function has reached its limit, so that huge values of x cannot meet the
+// clamped exp: silu(-88) and gelu(-10) are smaller than 1e-36.
+
+template <Accuracy kAccuracy>
+HWY_INLINE V silu(V anyX) {
+  const V x = atLeast(anyX, -88.0);
+  if constexpr (kAccuracy == Accuracy::Full)
+    return hn::Div(x, hn::Add(splat(1.0), expClamped<kAccuracy>(hn::Neg(x))));
+  return hn::Mul(x, sigmoid<kAccuracy>(x));
+}
+
+/// s + x s (1 - s)
+template <Accuracy kAccuracy>
+HWY_INLINE V siluGrad(V anyX) {
+  const V x = clamp(anyX, -88.0, 88.0);
+  const V s = sigmoid<kAccuracy>(x);
+  return hn::MulAdd(hn::Mul(x, s), hn::Sub(splat(1.0), s), s);
+}
+
+/// 2 u(x) with u = sqrt(2/pi) (x + 0.044715 x^3); gelu(x) = x sigmoid(2u), because (1 + tanh u) / 2 = sigmoid(2u).
+HWY_INLINE V geluArgument(V x) {
+  return hn::Mul(x, hn::MulAdd(hn::Mul(x, x), splat(2 * 0.035677408136300125), splat(2 * 0.7978845608028654)));
+}
+
+template <Accuracy kAccuracy>
+HWY_INLINE V gelu(V anyX) {
+  const V x = atLeast(anyX, -10.0);
+  const V argument = geluArgument(x);
+  if constexpr (kAccuracy == Accuracy::Full)
+    return hn::Div(x, hn::Add(splat(1.0), expClamped<kAccuracy>(hn::Neg(argument))));
+  return hn::Mul(x, sigmoid<kAccuracy>(argument));
+}
+
+/// s + x s (1 - s) 2u', with 2u' = 2 sqrt(2/pi) (1 + 3 * 0.044715 x^2).
+template <Accuracy kAccuracy>
+HWY_INLINE V geluGrad(V anyX) {
+  const V x = clamp(anyX, -10.0, 10.0);
+  const V s = sigmoid<kAccuracy>(geluArgument(x));
+  const V slope = hn::MulAdd(hn::Mul(x, x), splat(2 * 0.10703222440890037), splat(2 * 0.7978845608028654));
+  return hn::MulAdd(hn::Mul(hn::Mul(x, s), hn::Sub(splat(1.0), s)), slope, s);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fuseline::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
