@@ -33,8 +33,7 @@ KernelDef accumulate() {
       .name = "accumulate",
       .phases = {Phase::Forward, Phase::Backward},
       .supports = [](const KernelQuery&) { return Verdict::yes(); },
-      .compile =
-          [](const CompileRequest& request) { return makeStripKernel(request, sumProgram(request.step)); },
+      .compile = [](const CompileRequest& request) { return makeStripKernel(request, sumProgram(request.step)); },
   };
 }
 

@@ -76,7 +76,9 @@ class CpuBackend final : public Backend {
     return compileSupported({graph, plan, step, options, m_settings});
   }
 
-  Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) override { return allocateCpuMemory(sizeBytes); }
+  Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) override {
+    return allocateCpuMemory(sizeBytes);
+  }
 
   void upload(std::byte* device, std::span<const std::byte> host) override {
     if (!host.empty()) std::memcpy(device, host.data(), host.size());

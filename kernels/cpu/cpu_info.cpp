@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 #include <hwy/targets.h>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <sched.h>
 #include <unistd.h>
+#include <oneapi/dnnl/dnnl.hpp>
 
 namespace fuseline::cpu {
 

@@ -121,10 +121,10 @@ struct Gemm::State {
       input = workspace + aOffset;
     }
     std::byte* const output = convertsC() ? workspace + cOffset : c;
-    matmulFor(rows).execute(
-        stream, {{DNNL_ARG_SRC, dnnl::memory(aDescriptor(rows), engine, const_cast<std::byte*>(input))},
-                 {DNNL_ARG_WEIGHTS, dnnl::memory(packedB, engine, currentB)},
-                 {DNNL_ARG_DST, dnnl::memory(cDescriptor(rows), engine, output)}});
+    matmulFor(rows).execute(stream,
+                            {{DNNL_ARG_SRC, dnnl::memory(aDescriptor(rows), engine, const_cast<std::byte*>(input))},
+                             {DNNL_ARG_WEIGHTS, dnnl::memory(packedB, engine, currentB)},
+                             {DNNL_ARG_DST, dnnl::memory(cDescriptor(rows), engine, output)}});
     if (convertsC()) convertElements(output, outputType, c, problem.cType, rows * problem.n);
   }
 

@@ -66,16 +66,16 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   if (!weightGrad) return weightGrad.error();
   const Binding gradInput = findOperand(request, {0, OperandKind::GradInput, 0});
   if (!gradInput)
-    return std::unique_ptr<Kernel>(std::make_unique<LinearBackward>(std::nullopt, std::move(*weightGrad), Binding{},
-                                                                    Binding{}, Binding{}));
+    return std::unique_ptr<Kernel>(
+        std::make_unique<LinearBackward>(std::nullopt, std::move(*weightGrad), Binding{}, Binding{}, Binding{}));
   const Result<Binding> gradOutput = requireOperand(request, {0, OperandKind::GradOutput, 0});
   if (!gradOutput) return gradOutput.error();
   const Result<Binding> weight = requireOperand(request, {0, OperandKind::Parameter, 0});
   if (!weight) return weight.error();
   const LinearSize size = linearSize(request.member(0), gradInput.spec);
   Gemm gemm(inputGradProblem(request, size, gradOutput->spec.dtype, weight->spec.dtype, gradInput.spec.dtype));
-  return std::unique_ptr<Kernel>(std::make_unique<LinearBackward>(std::move(gemm), std::move(*weightGrad), *gradOutput,
-                                                                  *weight, gradInput));
+  return std::unique_ptr<Kernel>(
+      std::make_unique<LinearBackward>(std::move(gemm), std::move(*weightGrad), *gradOutput, *weight, gradInput));
 }
 
 }  // namespace

@@ -49,8 +49,7 @@ ElementwiseProgram addProgram(bool hasExtra) {
     program.code.push_back({.opcode = Opcode::Load, .place = {.operand = kExtraGradient}});
     program.code.push_back({.opcode = Opcode::Add, .a = 0, .b = 1});
   }
-  program.stores = {
-      {.value = static_cast<ValueIndex>(program.code.size()) - 1, .place = {.operand = kGradInput}}};
+  program.stores = {{.value = static_cast<ValueIndex>(program.code.size()) - 1, .place = {.operand = kGradInput}}};
   return program;
 }
 
@@ -69,8 +68,8 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   Result<std::vector<PanelOperand>> operands = panelOperands(request, program, {kSums});
   if (!operands) return operands.error();
   const LinearSize size = linearSize(request.member(kLinear), gradInput.spec);
-  PanelGemm gemm(inputGradProblem(request, size, gradOutput->spec.dtype, weight->spec.dtype, DType::F32), kSums, program,
-                 std::move(*operands), request.settings.threads);
+  PanelGemm gemm(inputGradProblem(request, size, gradOutput->spec.dtype, weight->spec.dtype, DType::F32), kSums,
+                 program, std::move(*operands), request.settings.threads);
   return std::unique_ptr<Kernel>(
       std::make_unique<LinearBackwardAdd>(std::move(gemm), std::move(*weightGrad), *gradOutput, *weight));
 }

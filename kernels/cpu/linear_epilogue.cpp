@@ -62,8 +62,7 @@ KernelDef linear_epilogue() {
   return {
       .name = "linear_epilogue",
       .phases = {Phase::Forward},
-      .supports =
-          [](const KernelQuery& query) { return areElementwise(query.graph, query.members.subspan(1)); },
+      .supports = [](const KernelQuery& query) { return areElementwise(query.graph, query.members.subspan(1)); },
       .compile = compile,
   };
 }

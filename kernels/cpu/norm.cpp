@@ -61,10 +61,12 @@ template <class Share>
 void runThreads(int threads, std::int64_t rows, Share share) {
   if (threads == 1) return share(0, std::int64_t{0}, rows);
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) share(thread, rows * thread / threads, rows * (thread + 1) / threads);
+  for (int thread = 0; thread < threads; ++thread)
+    share(thread, rows * thread / threads, rows * (thread + 1) / threads);
 }
 
-void decodeParameters(const NormProblem& problem, const std::byte* gamma, const std::byte* beta, const Vectors& vectors) {
+void decodeParameters(const NormProblem& problem, const std::byte* gamma, const std::byte* beta,
+                      const Vectors& vectors) {
   const auto cols = static_cast<std::size_t>(problem.cols);
   decodeFunction(problem.parameterDType)(vectors.at(kGamma), gamma, nullptr, cols);
   if (problem.isGammaZeroCentred)

@@ -8,9 +8,7 @@ namespace fuseline::cpu {
 
 namespace {
 
-NormKind kindOf(const Node& node) {
-  return node.operation->name == "LayerNorm" ? NormKind::Layer : NormKind::Rms;
-}
+NormKind kindOf(const Node& node) { return node.operation->name == "LayerNorm" ? NormKind::Layer : NormKind::Rms; }
 
 /// x: what is normalized. Its trailing axes are the weight's.
 NormProblem problemOf(const CompileRequest& request, const Node& node, const TensorSpec& x, const TensorSpec& y) {

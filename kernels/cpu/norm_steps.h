@@ -21,7 +21,6 @@ struct NormGradientKeys {
   OperandKey extraGradient;
 };
 
-Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm,
-                                                 const NormGradientKeys& keys);
+Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm, const NormGradientKeys& keys);
 
 }  // namespace fuseline::cpu

@@ -28,7 +28,8 @@ std::vector<int> lastUses(const ElementwiseProgram& program) {
   const int end = static_cast<int>(program.code.size());
   std::vector<int> last(program.code.size(), -1);
   for (int i = 0; i < end; ++i)
-    for (const ValueIndex operand : {program.code[static_cast<std::size_t>(i)].a, program.code[static_cast<std::size_t>(i)].b})
+    for (const ValueIndex operand :
+         {program.code[static_cast<std::size_t>(i)].a, program.code[static_cast<std::size_t>(i)].b})
       if (operand >= 0) last[static_cast<std::size_t>(operand)] = i;
   for (const Store& store : program.stores) last[static_cast<std::size_t>(store.value)] = end;
   for (const ColumnSum& sum : program.columnSums) last[static_cast<std::size_t>(sum.value)] = end;
@@ -254,8 +255,8 @@ StripEngine::Grid StripEngine::gridFor(std::int64_t rows) const {
   grid.stripCols = isFlat ? kStripLength : ceilDiv(ceilDiv(grid.cols, evenStrips), 32) * 32;
   grid.stripsPerRow = ceilDiv(grid.cols, grid.stripCols);
   const std::int64_t work = rows * m_cols * static_cast<std::int64_t>(m_operations.size() + m_sums.size());
-  grid.threads = static_cast<int>(std::clamp<std::int64_t>(
-      std::min(work / kWorkPerThread, grid.numStrips()), 1, static_cast<std::int64_t>(m_threads)));
+  grid.threads = static_cast<int>(std::clamp<std::int64_t>(std::min(work / kWorkPerThread, grid.numStrips()), 1,
+                                                           static_cast<std::int64_t>(m_threads)));
   return grid;
 }
 
@@ -286,7 +287,8 @@ void StripEngine::prepare(std::span<std::byte* const> pointers, const Grid& grid
                 static_cast<float>(m_constants[i]));
   for (std::size_t i = 0; i < m_rowOperands.size(); ++i) {
     const auto& [place, operand] = m_rowOperands[i];
-    const std::byte* from = pointers[static_cast<std::size_t>(operand.slot)] + place.lane * m_cols * sizeBytes(operand.dtype);
+    const std::byte* from =
+        pointers[static_cast<std::size_t>(operand.slot)] + place.lane * m_cols * sizeBytes(operand.dtype);
     float* const to = scratch.rows + static_cast<std::int64_t>(i) * grid.cols;
     for (std::int64_t copy = 0; copy < grid.fold; ++copy)
       decodeFunction(operand.dtype)(to + copy * m_cols, from, nullptr, static_cast<std::size_t>(m_cols));
@@ -380,7 +382,8 @@ void StripEngine::storeSums(std::span<std::byte* const> pointers, const Grid& gr
       for (std::size_t col = 0; col < column.size(); ++col) column[col] += total[col];
     }
     const auto& [value, place, operand] = m_sums[i];
-    std::byte* const to = pointers[static_cast<std::size_t>(operand.slot)] + place.lane * m_cols * sizeBytes(operand.dtype);
+    std::byte* const to =
+        pointers[static_cast<std::size_t>(operand.slot)] + place.lane * m_cols * sizeBytes(operand.dtype);
     encodeFunction(operand.dtype)(to, column.data(), nullptr, column.size());
   }
 }

@@ -67,12 +67,12 @@ void convert(void* out, const void* a, const void*, std::size_t n) {
   if (i < n) storeTail(loadTail(x + i, n - i), to + i, n - i);
 }
 
-#define FUSELINE_UNARY(Name, expression) \
-  struct Name {                          \
+#define FUSELINE_UNARY(Name, expression)                  \
+  struct Name {                                           \
     static HWY_INLINE V apply(V x) { return expression; } \
   };
-#define FUSELINE_BINARY(Name, expression) \
-  struct Name {                           \
+#define FUSELINE_BINARY(Name, expression)                      \
+  struct Name {                                                \
     static HWY_INLINE V apply(V x, V y) { return expression; } \
   };
 

@@ -70,7 +70,9 @@ class Activation {
         }) {}
 
   std::size_t workspaceBytes(std::int64_t rows) const { return m_engine.workspaceBytes(rows); }
-  std::size_t outputBytes(std::int64_t rows) const { return roundUp64(rows * m_output.cols() * sizeBytes(m_output.dtype)); }
+  std::size_t outputBytes(std::int64_t rows) const {
+    return roundUp64(rows * m_output.cols() * sizeBytes(m_output.dtype));
+  }
 
   void run(Pointers operands, std::int64_t firstRow, std::int64_t rows, std::byte* output, std::byte* workspace) const {
     std::byte* const x = m_x.at(operands) + firstRow * m_x.spec.cols() * sizeBytes(m_x.spec.dtype);
@@ -124,8 +126,8 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   const LinearSize size = linearSize(request.member(kLinear), activated);
   PanelGemm gemm(forwardProblem(request, size, activated.dtype, weight->spec.dtype, DType::F32), kSums, program,
                  std::move(*operands), request.settings.threads);
-  return std::unique_ptr<Kernel>(std::make_unique<SwiGluLinearForward>(std::make_unique<Activation>(request, *x),
-                                                                       std::move(gemm), *weight));
+  return std::unique_ptr<Kernel>(
+      std::make_unique<SwiGluLinearForward>(std::make_unique<Activation>(request, *x), std::move(gemm), *weight));
 }
 
 /// The backward of SwiGLU from the product's sums, and its forward again. Left out is what nobody wants.
@@ -171,8 +173,7 @@ class SwiGluLinearBackward final : public Kernel {
     std::byte* const rest = workspace + m_parts.activatedBytes;
     m_pointers.assign(operands.begin(), operands.end());
     m_pointers.push_back(activated);  // the binding behind the step's own operands
-    if (m_parts.inputGrad)
-      m_parts.inputGrad->run(m_gradOutput.at(operands), m_weight.at(operands), m_pointers, rest);
+    if (m_parts.inputGrad) m_parts.inputGrad->run(m_gradOutput.at(operands), m_weight.at(operands), m_pointers, rest);
     if (m_parts.activation) m_parts.activation->run(operands, 0, m_parts.rows, activated, rest);
     if (m_parts.weightGrad)
       m_parts.weightGrad->multiply(m_gradOutput.at(operands), activated, m_gradWeight.at(operands), rest);
@@ -235,8 +236,8 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
     if (!copy) return copy.error();
     parts.extraGradient = std::move(*copy);
   }
-  return std::unique_ptr<Kernel>(std::make_unique<SwiGluLinearBackward>(std::move(parts), *gradOutput,
-                                                                        findOperand(request, kWeight), gradWeight));
+  return std::unique_ptr<Kernel>(
+      std::make_unique<SwiGluLinearBackward>(std::move(parts), *gradOutput, findOperand(request, kWeight), gradWeight));
 }
 
 }  // namespace

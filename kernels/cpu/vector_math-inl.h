@@ -189,8 +189,7 @@ HWY_INLINE V atLeast(V x, double low) { return hn::Max(splat(low), x); }
 template <Accuracy kAccuracy>
 HWY_INLINE V silu(V anyX) {
   const V x = atLeast(anyX, -88.0);
-  if constexpr (kAccuracy == Accuracy::Full)
-    return hn::Div(x, hn::Add(splat(1.0), expClamped<kAccuracy>(hn::Neg(x))));
+  if constexpr (kAccuracy == Accuracy::Full) return hn::Div(x, hn::Add(splat(1.0), expClamped<kAccuracy>(hn::Neg(x))));
   return hn::Mul(x, sigmoid<kAccuracy>(x));
 }
 

@@ -1,0 +1,170 @@
+// Whole plans on the CPU backend against the double-precision reference: every basic op and every rule's pipelines,
+// every dtype, odd sizes, one row and none.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/ops/catalog.h"
+#include "kernels/cpu/catalog.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "tests/support/compare.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/rule_samples.h"
+#include "tests/support/run_plan.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+constexpr DType kDTypes[] = {DType::F32, DType::BF16, DType::F16};
+
+std::shared_ptr<Backend> nativeBackend() { return cpu::makeCpuBackend(); }
+std::shared_ptr<Backend> throughF32Backend() {
+  return cpu::makeCpuBackend({.bf16Gemm = cpu::CpuOptions::Bf16Gemm::ThroughF32});
+}
+
+/// The tolerance of bf16 is eight roundings wide, that of f16 only two, which a chain of several ops exceeds: fused
+/// plans round less often than the unfused reference. So f16 gets eight roundings here as well.
+double relativeTolerance(DType dtype) { return dtype == DType::F16 ? 8 * 0x1p-11 : toleranceOf(dtype).relative; }
+
+/// Expected is what the reference computes for the unfused plan, rounding between steps.
+void expectLikeReference(const Graph& graph, const FusionReport& report, DType dtype,
+                         const std::shared_ptr<Backend>& backend, const std::string& label) {
+  const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
+  const RunResults actual = runPlan(graph, report, backend);
+  EXPECT_EQ(firstDifference(actual, expected, relativeTolerance(dtype)), "")
+      << label << " in " << dtypeName(dtype) << "\n"
+      << toString(graph);
+}
+
+/// Extents whose last axis is even, so that gated ops accept them.
+const std::vector<Shape> kShapes = {{0, 16}, {1, 2}, {1, 514}, {6, 16}, {7, 62}, {3, 2, 34}, {130, 1026}, {600}};
+
+class BasicOps : public ::testing::TestWithParam<const FusibleOperation*> {
+ protected:
+  void expectLikeReferenceEverywhere(const std::shared_ptr<Backend>& backend, PassKind pass) {
+    const std::string& name = GetParam()->name;
+    for (const DType dtype : kDTypes)
+      for (const Shape& shape : kShapes) {
+        const Link op = name == "BasicLinear" ? linear(21) : link(name);
+        const Graph graph = chain(dtype, shape, {op}, {.pass = pass});
+        expectLikeReference(graph, unfused(graph), dtype, backend, name + " of " + toString(shape));
+      }
+  }
+};
+
+TEST_P(BasicOps, TrainLikeTheReference) { expectLikeReferenceEverywhere(nativeBackend(), PassKind::Training); }
+
+TEST_P(BasicOps, RunForwardLikeTheReference) { expectLikeReferenceEverywhere(nativeBackend(), PassKind::Forward); }
+
+TEST_P(BasicOps, TrainLikeTheReferenceWithoutBf16Instructions) {
+  expectLikeReferenceEverywhere(throughF32Backend(), PassKind::Training);
+}
+
+std::vector<const FusibleOperation*> basicOperations() {
+  std::vector<const FusibleOperation*> basic;
+  for (const auto& op : builtinOperations().operations())
+    if (!op->isComposite()) basic.push_back(op.get());
+  return basic;
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalog, BasicOps, ::testing::ValuesIn(basicOperations()),
+                         [](const auto& test) { return test.param->name; });
+
+/// The kernels that the steps of a report run on.
+std::set<std::string> kernelsOf(const Graph& graph, const FusionReport& report) {
+  std::set<std::string> kernels;
+  for (const Step& step : makePlan(graph, report).steps) kernels.insert(step.kernel);
+  return kernels;
+}
+
+RuleCatalog only(const FusionRule& rule) {
+  RuleCatalog catalog;
+  if (rule.pass == FusionPass::Joint) catalog.registerForwardBackwardFusion(rule);
+  if (rule.pass == FusionPass::Forward) catalog.registerForwardFusion(rule);
+  if (rule.pass == FusionPass::Backward) catalog.registerBackwardFusion(rule);
+  return catalog;
+}
+
+class Rules : public ::testing::TestWithParam<const FusionRule*> {
+ protected:
+  void expectLikeReferenceEverywhere(const std::shared_ptr<Backend>& backend, const std::vector<Shape>& shapes) {
+    for (const RuleSample& sample : ruleSamples(GetParam()->name))
+      for (const DType dtype : kDTypes)
+        for (const Shape& shape : shapes) {
+          const Graph graph = chain(dtype, shape, sample.links, sample.options);
+          const RuleCatalog catalog = only(*GetParam());
+          const FusionReport report =
+              std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend), .rules = &catalog}));
+          expectLikeReference(graph, report, dtype, backend, sample.label + " of " + toString(shape));
+        }
+  }
+};
+
+TEST_P(Rules, RunFusedLikeTheReference) {
+  expectLikeReferenceEverywhere(nativeBackend(), {{6, 16}, {1, 16}, {0, 16}, {700, 16}});
+}
+
+TEST_P(Rules, RunFusedLikeTheReferenceWithoutBf16Instructions) {
+  expectLikeReferenceEverywhere(throughF32Backend(), {{6, 16}, {700, 16}});
+}
+
+TEST_P(Rules, AreSupported) {
+  for (const RuleSample& sample : ruleSamples(GetParam()->name)) {
+    const Graph graph = chain(DType::BF16, {6, 16}, sample.links, sample.options);
+    const RuleCatalog catalog = only(*GetParam());
+    const FusionReport report =
+        std::move(*fuse(graph, {.capabilities = capabilitiesOf(nativeBackend()), .rules = &catalog}));
+    EXPECT_TRUE(kernelsOf(graph, report).contains(GetParam()->becomes)) << sample.label;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(RuleBook, Rules, ::testing::ValuesIn(builtinRules().all()),
+                         [](const auto& test) { return test.param->name; });
+
+TEST(CpuKernels, AreAllReachedByAnOpOrARule) {
+  std::set<std::string> reached = {"accumulate"};  // the plan's own, at branches
+  for (const FusibleOperation* op : basicOperations()) reached.insert(op->isElementwise() ? "elementwise" : op->name);
+  for (const FusionRule* rule : builtinRules().all()) reached.insert(rule->becomes);
+  for (const cpu::KernelDef& kernel : cpu::kernelCatalog())
+    EXPECT_TRUE(reached.contains(kernel.name)) << "no sample runs kernel " << kernel.name;
+}
+
+TEST(CpuKernels, AddTheGradientsOfABranch) {
+  for (const DType dtype : kDTypes) {
+    const Graph graph =
+        chain(dtype, {5, 16}, {link("GELU", "a"), link("GELU", "b"), link("AddExtraInput", "c", "a.y")});
+    ASSERT_TRUE(kernelsOf(graph, unfused(graph)).contains("accumulate"));
+    expectLikeReference(graph, unfused(graph), dtype, nativeBackend(), "a branch");
+  }
+}
+
+TEST(CpuBackend, RefusesAnUnknownKernelWithTheNearestName) {
+  const Graph graph = chain(DType::F32, {2, 4}, {link("GELU")});
+  const NodeId members[] = {0};
+  const Verdict verdict = nativeBackend()->supports({.graph = graph, .kernel = "elementwize", .members = members});
+  EXPECT_FALSE(verdict);
+  EXPECT_NE(verdict.reason().find("elementwise"), std::string::npos) << verdict.reason();
+}
+
+TEST(CpuBackend, RefusesAPassThatAKernelDoesNotHave) {
+  const Graph graph = chain(DType::F32, {2, 4}, {linear(3)});
+  const NodeId members[] = {0};
+  const Verdict verdict = nativeBackend()->supports(
+      {.graph = graph, .kernel = "linear_epilogue", .phase = Phase::Backward, .members = members});
+  EXPECT_NE(verdict.reason().find("backward"), std::string::npos) << verdict.reason();
+}
+
+TEST(CpuBackend, KnowsItsDevice) {
+  const auto backend = nativeBackend();
+  const DeviceInfo& device = backend->device();
+  EXPECT_EQ(device.id, "cpu");
+  EXPECT_FALSE(device.name.empty());
+  EXPECT_GT(device.memoryBytes, 0);
+}
+
+}  // namespace
+}  // namespace fuseline
