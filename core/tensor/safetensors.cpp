@@ -60,10 +60,10 @@ Verdict checkWritable(const NamedTensors& tensors) {
   std::set<std::string_view> seen;
   for (const auto& [name, tensor] : tensors) {
     if (name == kMetadata) return Verdict::no("a tensor is named __metadata__, which the format keeps for itself.");
-    if (!seen.insert(name).second) return Verdict::no(fmt::format("two tensors are named '{}'.", name));
+    if (!seen.insert(name).second) return Verdict::no(fmt::format("two tensors are named '{:.80}'.", name));
     if (static_cast<std::int64_t>(tensor.data.size()) != tensor.spec.bytes())
-      return Verdict::no(fmt::format("tensor '{}' is {} and needs {} bytes, but has {}.", name, toString(tensor.spec),
-                                     tensor.spec.bytes(), tensor.data.size()));
+      return Verdict::no(fmt::format("tensor '{:.80}' is {} and needs {} bytes, but has {}.", name,
+                                     toString(tensor.spec), tensor.spec.bytes(), tensor.data.size()));
   }
   return Verdict::yes();
 }
@@ -119,7 +119,7 @@ class HeaderWatcher {
 
   Verdict verdict() const {
     if (m_names.size() > kMaxTensors) return Verdict::no(fmt::format("there are more than {} tensors.", kMaxTensors));
-    if (!m_duplicate.empty()) return Verdict::no(fmt::format("two tensors are named '{}'.", m_duplicate));
+    if (!m_duplicate.empty()) return Verdict::no(fmt::format("two tensors are named '{:.80}'.", m_duplicate));
     return Verdict::yes();
   }
 
@@ -208,22 +208,23 @@ std::string describe(const Json& value) { return value.is_string() ? value.get<s
 
 /// One entry of the header, every field checked against the size of the data.
 Result<Entry> parseEntry(const std::string& name, const Json& value, std::uint64_t dataBytes) {
-  if (!value.is_object()) return Error{fmt::format("tensor '{}' is described by {}.", name, value.type_name())};
+  if (!value.is_object()) return Error{fmt::format("tensor '{:.80}' is described by {}.", name, value.type_name())};
   const auto dtype = parseFormatName(member(value, "dtype"));
   if (!dtype)
-    return Error{fmt::format("tensor '{}' has the dtype {}; F32, F16 and BF16 can be read.", name,
+    return Error{fmt::format("tensor '{:.80}' has the dtype {:.80}; F32, F16 and BF16 can be read.", name,
                              describe(member(value, "dtype")))};
   auto shape = parseShape(member(value, "shape"));
-  if (!shape) return Error{fmt::format("tensor '{}': shape is not a list of sizes.", name)};
+  if (!shape) return Error{fmt::format("tensor '{:.80}': shape is not a list of sizes.", name)};
   const auto offsets = parseOffsets(member(value, "data_offsets"));
-  if (!offsets) return Error{fmt::format("tensor '{}': data_offsets is not a pair of positions.", name)};
+  if (!offsets) return Error{fmt::format("tensor '{:.80}': data_offsets is not a pair of positions.", name)};
   if (offsets->begin > offsets->end || offsets->end > dataBytes)
-    return Error{fmt::format("tensor '{}' is at bytes {} to {}, but the data has {} bytes.", name, offsets->begin,
+    return Error{fmt::format("tensor '{:.80}' is at bytes {} to {}, but the data has {} bytes.", name, offsets->begin,
                              offsets->end, dataBytes)};
   Entry entry{.name = name, .spec = {*dtype, std::move(*shape)}, .begin = offsets->begin, .end = offsets->end};
   const std::uint64_t available = entry.end - entry.begin;
   if (checkedBytes(entry.spec) != available)
-    return Error{fmt::format("tensor '{}' is {}, but has {} bytes of data.", name, toString(entry.spec), available)};
+    return Error{
+        fmt::format("tensor '{:.80}' is {}, but has {} bytes of data.", name, toString(entry.spec), available)};
   return entry;
 }
 
@@ -245,7 +246,7 @@ Verdict checkCoverage(const std::vector<Entry>& entries, std::uint64_t dataBytes
   std::uint64_t expected = 0;
   for (const Entry* entry : byPosition) {
     if (entry->begin != expected)
-      return Verdict::no(fmt::format("tensor '{}' begins at byte {}, but the one before it ends at byte {}.",
+      return Verdict::no(fmt::format("tensor '{:.80}' begins at byte {}, but the one before it ends at byte {}.",
                                      entry->name, entry->begin, expected));
     expected = entry->end;
   }
@@ -283,7 +284,7 @@ Result<NamedTensors> readData(const fs::path& path, std::istream& in, const std:
     Tensor tensor = Tensor::zeros(entry.spec);
     in.seekg(dataStart + static_cast<std::streamoff>(entry.begin));
     if (!readBytes(in, reinterpret_cast<char*>(tensor.data.data()), entry.end - entry.begin))
-      return fileError(path, fmt::format("the data of tensor '{}' could not be read.", entry.name));
+      return fileError(path, fmt::format("the data of tensor '{:.80}' could not be read.", entry.name));
     tensors.emplace_back(entry.name, std::move(tensor));
   }
   return tensors;

@@ -186,6 +186,11 @@ TEST(Safetensors, SurvivesDeeplyNestedHeaders) {
             "tensor 'w' has the dtype array; F32, F16 and BF16 can be read.");
 }
 
+TEST(Safetensors, ShortensAbsurdNamesInItsErrors) {
+  const std::string name(1'000'000, 'n');
+  EXPECT_EQ(errorOf(fileOf("{\"" + name + "\":3}", "")), "tensor '" + name.substr(0, 80) + "' is described by number.");
+}
+
 TEST(Safetensors, SaysThatAFileIsMissing) {
   const Result<NamedTensors> read = readSafetensors("/nonexistent/t.safetensors");
   ASSERT_FALSE(read);
