@@ -144,7 +144,7 @@ Result<void> PipelineRun::addVariants() {
 Result<RunRecord> PipelineRun::measure(const ProgressCallback& progress, std::stop_token cancel) {
   std::vector<Executor*> executors;
   for (const Variant& variant : m_variants) executors.push_back(variant.executor.get());
-  MeasurementPolicy policy;
+  MeasurementPolicy policy = m_options.policy;
   policy.warmup = m_options.settings.warmup;
   policy.iterations = m_options.settings.iterations;
   Result<Measurement> measured = fuseline::measure(executors, policy, progress, std::move(cancel));

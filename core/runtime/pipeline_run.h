@@ -16,8 +16,10 @@
 namespace fuseline {
 
 struct PipelineRunOptions {
-  /// An empty `rules` leaves the rule book to the document. `warmup` and `iterations` as in MeasurementPolicy.
+  /// An empty `rules` leaves the rule book to the document.
   RunSettings settings;
+  /// How to measure; `warmup` and `iterations` are taken from the settings.
+  MeasurementPolicy policy;
   /// "unfused", "fused" or both.
   std::vector<std::string> variants = {"unfused", "fused"};
   /// Fusions switched off, in addition to the document's own: "RULE" or "RULE@OP".
