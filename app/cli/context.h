@@ -1,0 +1,45 @@
+// What every verb gets: the devices, the streams, and where the exit code goes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/backend.h"
+#include "core/support/json.h"
+#include "core/support/result.h"
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+
+namespace fuseline::cli {
+
+/// Data goes to `out`, everything else to `err`.
+struct Context {
+  const BackendRegistry& registry;
+  std::ostream& out;
+  std::ostream& err;
+  bool hasColour = false;
+  int exitCode = 0;
+};
+
+/// Declares a verb whose options live in an Options, and what it does. `run` returns the exit code.
+template <class Options>
+CLI::App* addVerb(CLI::App& app, Context& context, const std::string& name, const std::string& help,
+                  const std::shared_ptr<Options>& options, Result<int> (*run)(const Options&, Context&)) {
+  CLI::App* verb = app.add_subcommand(name, help);
+  verb->callback([&context, options, run] {
+    const Result<int> code = run(*options, context);
+    context.exitCode = code ? *code : static_cast<int>(code.error().kind);
+    if (!code) context.err << "fuseline: " << code.error().message << std::endl;
+  });
+  return verb;
+}
+
+/// Two-space indent and a newline. Bytes that are not UTF-8 are replaced.
+inline void printJson(Context& context, const Json& json) {
+  context.out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+}  // namespace fuseline::cli

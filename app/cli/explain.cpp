@@ -1,0 +1,162 @@
+// fuseline explain: for each op why each fusion did or did not apply, with the fix and the predicted saving.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/pipeline_options.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verbs.h"
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+struct ExplainOptions : PipelineOptions {
+  std::string op;
+};
+
+using Attempts = std::vector<const Attempt*>;
+
+/// Larger savings first; attempts that did not match in full predict none and come last.
+bool isMoreUseful(const Attempt* a, const Attempt* b) {
+  const Saving left = a->saving.value_or(Saving{-1, -1});
+  const Saving right = b->saving.value_or(Saving{-1, -1});
+  return std::tie(left.bytes, left.launches) > std::tie(right.bytes, right.launches);
+}
+
+bool isAt(const Graph& graph, const Attempt& attempt, std::string_view op) {
+  return std::ranges::any_of(attempt.nodes,
+                             [&](NodeId id) { return graph.node(id).id == op || graph.node(id).owner == op; });
+}
+
+/// Attempts that start at an op, or, if it was asked for by name, that touch it.
+Attempts attemptsAt(const OpenedPipeline& pipeline, NodeId start) {
+  Attempts attempts;
+  for (const Attempt& attempt : pipeline.analysis.report.attempts)
+    if (attempt.nodes.front() == start) attempts.push_back(&attempt);
+  std::ranges::stable_sort(attempts, isMoreUseful);
+  return attempts;
+}
+
+Attempts attemptsTouching(const OpenedPipeline& pipeline, std::string_view op) {
+  Attempts attempts;
+  for (const Attempt& attempt : pipeline.analysis.report.attempts)
+    if (isAt(pipeline.graph(), attempt, op)) attempts.push_back(&attempt);
+  std::ranges::stable_sort(attempts, isMoreUseful);
+  return attempts;
+}
+
+std::vector<std::string> idsOf(const Graph& graph, const Attempt& attempt) {
+  std::vector<std::string> ids;
+  for (const NodeId id : attempt.nodes) ids.push_back(graph.node(id).id);
+  return ids;
+}
+
+std::string savingText(const Attempt& attempt) {
+  if (!attempt.saving) return {};
+  const Saving& saving = *attempt.saving;
+  return fmt::format("{} {}, {} launch{} (model)", attempt.outcome == Outcome::Fused ? "saves" : "would save",
+                     formatBytes(saving.bytes), saving.launches, saving.launches == 1 ? "" : "es");
+}
+
+void print(const Graph& graph, const Attempt& attempt, Context& context) {
+  const bool isFused = attempt.outcome == Outcome::Fused;
+  context.out << fmt::format("  {} {} ({}), {}",
+                             styled(isFused ? "✓" : "·", isFused ? Style::Good : Style::Dim, context.hasColour),
+                             styled(attempt.rule->name, Style::Bold, context.hasColour), passName(attempt.rule->pass),
+                             outcomeName(attempt.outcome));
+  if (isFused) context.out << fmt::format(": {}", fmt::join(idsOf(graph, attempt), " + "));
+  context.out << '\n';
+  if (!isFused) context.out << "      " << attempt.explanation << '\n';
+  for (const Repair& repair : attempt.repairs) context.out << "      fix: " << repair.label << '\n';
+  if (attempt.saving) context.out << "      " << styled(savingText(attempt), Style::Dim, context.hasColour) << '\n';
+}
+
+void printSection(const Graph& graph, const std::string& title, const Attempts& attempts, Context& context) {
+  context.out << styled(title, Style::Bold, context.hasColour) << '\n';
+  if (attempts.empty()) context.out << "  No rule begins with this op.\n";
+  for (const Attempt* attempt : attempts) print(graph, *attempt, context);
+}
+
+Json toJson(const Graph& graph, const Attempt& attempt) {
+  Json repairs = Json::array();
+  for (const Repair& repair : attempt.repairs) repairs.push_back(repair.label);
+  const Json saving =
+      attempt.saving ? Json{{"bytes", attempt.saving->bytes}, {"launches", attempt.saving->launches}} : Json(nullptr);
+  return {{"rule", attempt.rule->name},
+          {"pass", passName(attempt.rule->pass)},
+          {"ops", idsOf(graph, attempt)},
+          {"outcome", outcomeName(attempt.outcome)},
+          {"explanation", attempt.explanation},
+          {"repairs", repairs},
+          {"saving", saving}};
+}
+
+/// What is explained: one op, or every op in order of what its best attempt saves or would save.
+struct Section {
+  std::string op;
+  std::string title;
+  Attempts attempts;
+};
+
+std::vector<Section> allSections(const OpenedPipeline& pipeline) {
+  std::vector<Section> sections;
+  const Graph& graph = pipeline.graph();
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
+    sections.push_back({.op = graph.node(id).id,
+                        .title = fmt::format("{} ({})", graph.node(id).id, graph.node(id).operation->name),
+                        .attempts = attemptsAt(pipeline, id)});
+  std::ranges::stable_sort(sections, [](const Section& a, const Section& b) {
+    if (a.attempts.empty() || b.attempts.empty()) return !a.attempts.empty() && b.attempts.empty();
+    return isMoreUseful(a.attempts.front(), b.attempts.front());
+  });
+  return sections;
+}
+
+Error unknownOp(const Graph& graph, const std::string& op) {
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes()) names.push_back(node.id);
+  return {fmt::format("explain {}: the pipeline has no op of this name. It has: {}.", op, fmt::join(names, ", ")),
+          ErrorKind::Usage};
+}
+
+Result<std::vector<Section>> sectionsFor(const OpenedPipeline& pipeline, const std::string& op) {
+  if (op.empty()) return allSections(pipeline);
+  const auto& nodes = pipeline.graph().nodes();
+  const bool isKnown = std::ranges::any_of(nodes, [&](const Node& node) { return node.id == op || node.owner == op; });
+  if (!isKnown) return unknownOp(pipeline.graph(), op);
+  return std::vector<Section>{{.op = op, .title = op, .attempts = attemptsTouching(pipeline, op)}};
+}
+
+Result<int> explain(const ExplainOptions& options, Context& context) {
+  Result<OpenedPipeline> pipeline = openPipeline(options, context);
+  if (!pipeline) return pipeline.error();
+  Result<std::vector<Section>> sections = sectionsFor(*pipeline, options.op);
+  if (!sections) return sections.error();
+  Json list = Json::array();
+  for (const Section& section : *sections) {
+    Json attempts = Json::array();
+    for (const Attempt* attempt : section.attempts) attempts.push_back(toJson(pipeline->graph(), *attempt));
+    list.push_back({{"op", section.op}, {"attempts", attempts}});
+    if (!options.asJson) printSection(pipeline->graph(), section.title, section.attempts, context);
+  }
+  if (options.asJson) printJson(context, {{"ops", list}});
+  return 0;
+}
+
+}  // namespace
+
+void addExplainVerb(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<ExplainOptions>();
+  CLI::App* verb =
+      addVerb(app, context, "explain", "Why each fusion did or did not apply, and what it saves", options, explain);
+  addFileOptions(*verb, *options);
+  addFusionOptions(*verb, *options);
+  verb->add_option("OP", options->op, "Only the fusions that touch this op");
+}
+
+}  // namespace fuseline::cli

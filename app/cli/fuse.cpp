@@ -1,0 +1,81 @@
+// fuseline fuse: the forward and the backward plan, and every attempt with its reason.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/pipeline_options.h"
+#include "app/cli/plan_difference.h"
+#include "app/cli/verbs.h"
+#include "core/support/json_fields.h"
+
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+struct FuseOptions : PipelineOptions {
+  std::string format = "tree";
+  std::string expectedFile;
+};
+
+void print(const OpenedPipeline& pipeline, const FuseOptions& options, Context& context) {
+  const Graph& graph = pipeline.graph();
+  const FusionReport& report = pipeline.analysis.report;
+  if (options.asJson || options.format == "json")
+    printJson(context, toJson(graph, report));
+  else if (options.format == "dot")
+    context.out << toDot(graph, report);
+  else
+    context.out << toTree(graph, report);
+}
+
+Result<Json> readExpected(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error{fmt::format("--expect {}: the file cannot be read.", path)};
+  std::ostringstream text;
+  text << file.rdbuf();
+  Result<Json> json = parseJson(text.str());
+  if (!json) return Error{fmt::format("--expect {}: {}", path, json.error().message)};
+  return json;
+}
+
+Result<int> checkExpected(const OpenedPipeline& pipeline, const FuseOptions& options, Context& context) {
+  Result<Json> expected = readExpected(options.expectedFile);
+  if (!expected) return expected.error();
+  Result<std::string> difference = planDifference(*expected, toJson(pipeline.graph(), pipeline.analysis.report));
+  if (!difference) return Error{fmt::format("--expect {}: {}", options.expectedFile, difference.error().message)};
+  if (difference->empty()) return 0;
+  context.err << *difference;
+  return Error{fmt::format("The plan of {} is not the one in {} (- expected, + now). If the change is wanted, write "
+                           "the file again with --format json.",
+                           options.file, options.expectedFile),
+               ErrorKind::ExpectationNotMet};
+}
+
+Result<int> showPlan(const FuseOptions& options, Context& context) {
+  Result<OpenedPipeline> pipeline = openPipeline(options, context);
+  if (!pipeline) return pipeline.error();
+  if (Verdict expands = verifyExpansion(pipeline->graph(), pipeline->analysis.report); !expands)
+    return Error{fmt::format("The fused plan does not expand to the pipeline: {}", expands.reason()),
+                 ErrorKind::RunFailed};
+  print(*pipeline, options, context);
+  return options.expectedFile.empty() ? Result<int>(0) : checkExpected(*pipeline, options, context);
+}
+
+}  // namespace
+
+void addFuseVerb(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<FuseOptions>();
+  CLI::App* verb = addVerb(app, context, "fuse", "The forward and the backward plan, and every attempt with its reason",
+                           options, showPlan);
+  addFileOptions(*verb, *options);
+  addFusionOptions(*verb, *options);
+  verb->add_option("--format", options->format, "tree, json or dot")
+      ->check(CLI::IsMember({"tree", "json", "dot"}))
+      ->capture_default_str();
+  verb->add_option("--expect", options->expectedFile, "Exits 5 when the plan is not the one in this file")
+      ->type_name("PLAN.json");
+}
+
+}  // namespace fuseline::cli

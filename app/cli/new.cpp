@@ -1,0 +1,75 @@
+// fuseline new: writes a pipeline from a template.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/table.h"
+#include "app/cli/verbs.h"
+#include "core/document/file_format.h"
+#include "core/support/atomic_file.h"
+#include "core/support/text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+struct NewOptions {
+  std::string name;
+  std::string file;
+  bool asJson = false;
+};
+
+Result<int> listTemplates(const NewOptions& options, Context& context) {
+  Json list = Json::array();
+  Table table({{"template", Align::Left}, {"", Align::Left}});
+  for (const DocumentTemplate& entry : documentTemplates()) {
+    list.push_back({{"name", entry.name}, {"summary", entry.summary}});
+    table.addRow({entry.name, entry.summary});
+  }
+  if (options.asJson)
+    printJson(context, {{"templates", list}});
+  else
+    context.out << table.toString(context.hasColour);
+  return 0;
+}
+
+Error unknownTemplate(const std::string& name) {
+  std::vector<std::string> names;
+  for (const DocumentTemplate& entry : documentTemplates()) names.push_back(entry.name);
+  const std::string near = nearest(name, names);
+  return {fmt::format("new {}: there is no such template{} `fuseline new` lists them.", name,
+                      near.empty() ? "." : fmt::format("; did you mean {}?", near)),
+          ErrorKind::Usage};
+}
+
+Result<int> writeTemplate(const NewOptions& options, Context& context) {
+  if (options.name.empty()) return listTemplates(options, context);
+  const auto& templates = documentTemplates();
+  const auto found = std::ranges::find(templates, options.name, &DocumentTemplate::name);
+  if (found == templates.end()) return unknownTemplate(options.name);
+  if (!options.file.empty()) {
+    Result<void> written = writeFileAtomically(options.file, [&](std::ostream& file) { file << found->text; });
+    if (!written) return written.error();
+  }
+  if (options.asJson)
+    printJson(context, {{"template", found->name}, {"file", options.file}, {"text", found->text}});
+  else if (options.file.empty())
+    context.out << found->text;
+  else
+    context.err << fmt::format("Wrote {}. Next: fuseline run {}\n", options.file, options.file);
+  return 0;
+}
+
+}  // namespace
+
+void addNewVerb(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<NewOptions>();
+  CLI::App* verb = addVerb(app, context, "new", "Writes a pipeline from a template; without a name lists the templates",
+                           options, writeTemplate);
+  verb->add_option("TEMPLATE", options->name, "The template");
+  verb->add_option("-o,--output", options->file, "The file to write; without it standard output")->type_name("FILE");
+  verb->add_flag("--json", options->asJson, "Machine-readable output");
+}
+
+}  // namespace fuseline::cli

@@ -1,0 +1,167 @@
+// fuseline ops: the op library, derived from the catalog.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/rule_text.h"
+#include "app/cli/table.h"
+#include "app/cli/verbs.h"
+#include "core/ops/catalog.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+struct OpsOptions {
+  std::string name;
+  bool asJson = false;
+};
+
+std::string rangeText(const AttributeSpec& attribute) {
+  std::vector<std::string> parts;
+  if (attribute.minimum) parts.push_back(fmt::format("at least {}", *attribute.minimum));
+  if (attribute.maximum) parts.push_back(fmt::format("at most {}", *attribute.maximum));
+  if (!attribute.choices.empty()) parts.push_back(fmt::format("one of {}", fmt::join(attribute.choices, ", ")));
+  if (!attribute.unit.empty()) parts.push_back("in " + attribute.unit);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string defaultText(const AttributeSpec& attribute) {
+  if (attribute.isRequired()) return "required";
+  const std::string value = toString(attribute.defaultValue);
+  return value.empty() ? "not set" : value;
+}
+
+Json portsJson(const std::vector<Port>& ports) {
+  Json list = Json::array();
+  for (const Port& port : ports) list.push_back({{"name", port.name}, {"shape", port.shape}, {"help", port.help}});
+  return list;
+}
+
+Json attributesJson(const FusibleOperation& op) {
+  Json list = Json::array();
+  for (const AttributeSpec& attribute : op.attributes)
+    list.push_back({{"name", attribute.name},
+                    {"type", typeName(attribute.type)},
+                    {"isRequired", attribute.isRequired()},
+                    {"default", toString(attribute.defaultValue)},
+                    {"range", rangeText(attribute)},
+                    {"help", attribute.help}});
+  return list;
+}
+
+Json parametersJson(const FusibleOperation& op) {
+  Json list = Json::array();
+  for (const ParameterSpec& parameter : op.parameters)
+    list.push_back({{"name", parameter.name}, {"shape", parameter.shape}, {"help", parameter.help}});
+  return list;
+}
+
+Json toJson(const FusibleOperation& op) {
+  Json fusions = Json::array();
+  for (const FusionRule* rule : rulesFor(op)) fusions.push_back(rule->name);
+  return {{"name", op.name},
+          {"category", op.category},
+          {"summary", op.summary},
+          {"formula", op.formula},
+          {"derivative", op.derivative},
+          {"source", op.source},
+          {"isComposite", op.isComposite()},
+          {"inputs", portsJson(op.inputs)},
+          {"parameters", parametersJson(op)},
+          {"outputs", portsJson(op.outputs)},
+          {"residuals", portsJson(op.residuals)},
+          {"attributes", attributesJson(op)},
+          {"fusions", fusions}};
+}
+
+void printList(Context& context) {
+  Table table({{"op", Align::Left}, {"", Align::Left}});
+  std::string category;
+  for (const auto& op : builtinOperations().operations()) {
+    if (op->category != category) table.addHeading(op->category);
+    category = op->category;
+    table.addRow({"  " + op->name, op->summary});
+  }
+  context.out << table.toString(context.hasColour);
+}
+
+void addTensorRows(Table& table, const FusibleOperation& op) {
+  for (const Port& port : op.inputs) table.addRow({"  " + port.name, "input", port.shape, port.help});
+  for (const ParameterSpec& parameter : op.parameters)
+    table.addRow({"  " + parameter.name, "parameter", parameter.shape, parameter.help});
+  for (const Port& port : op.outputs) table.addRow({"  " + port.name, "output", port.shape, port.help});
+  for (const Port& port : op.residuals) table.addRow({"  " + port.name, "residual", port.shape, port.help});
+}
+
+void printAttributes(const FusibleOperation& op, Context& context) {
+  if (op.attributes.empty()) return;
+  Table table({{"attribute", Align::Left}, {"type", Align::Left}, {"default", Align::Left}, {"", Align::Left}});
+  for (const AttributeSpec& attribute : op.attributes) {
+    const std::string range = rangeText(attribute);
+    table.addRow({"  " + attribute.name, std::string(typeName(attribute.type)), defaultText(attribute),
+                  range.empty() ? attribute.help : fmt::format("{} ({})", attribute.help, range)});
+  }
+  context.out << '\n' << table.toString(context.hasColour);
+}
+
+void printFusions(const FusibleOperation& op, Context& context) {
+  context.out << "\nfusions it may join\n";
+  const std::vector<const FusionRule*> rules = rulesFor(op);
+  if (rules.empty()) context.out << "  none\n";
+  for (const FusionRule* rule : rules) context.out << fmt::format("  {}: {}\n", rule->name, patternText(*rule));
+}
+
+void printDetails(const FusibleOperation& op, Context& context) {
+  context.out << styled(op.name, Style::Bold, context.hasColour) << "  (" << op.category << ")\n" << op.summary << '\n';
+  for (const auto& [label, text] :
+       {std::pair{"formula", &op.formula}, {"derivative", &op.derivative}, {"source", &op.source}})
+    if (!text->empty()) context.out << fmt::format("{:<10} {}\n", label, *text);
+  context.out << '\n';
+  Table tensors({{"tensor", Align::Left}, {"", Align::Left}, {"shape", Align::Left}, {"", Align::Left}});
+  addTensorRows(tensors, op);
+  context.out << tensors.toString(context.hasColour);
+  printAttributes(op, context);
+  printFusions(op, context);
+}
+
+Error unknownOp(const std::string& name) {
+  const std::string near = builtinOperations().nearestName(name);
+  return {fmt::format("ops {}: there is no such op{} `fuseline ops` lists them.", name,
+                      near.empty() ? "." : fmt::format("; did you mean {}?", near)),
+          ErrorKind::Usage};
+}
+
+Result<int> showAll(const OpsOptions& options, Context& context) {
+  if (!options.asJson) {
+    printList(context);
+    return 0;
+  }
+  Json list = Json::array();
+  for (const auto& op : builtinOperations().operations()) list.push_back(toJson(*op));
+  printJson(context, {{"ops", list}});
+  return 0;
+}
+
+Result<int> showOps(const OpsOptions& options, Context& context) {
+  if (options.name.empty()) return showAll(options, context);
+  const FusibleOperation* op = builtinOperations().find(options.name);
+  if (!op) return unknownOp(options.name);
+  if (options.asJson)
+    printJson(context, {{"ops", Json::array({toJson(*op)})}});
+  else
+    printDetails(*op, context);
+  return 0;
+}
+
+}  // namespace
+
+void addOpsVerb(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<OpsOptions>();
+  CLI::App* verb =
+      addVerb(app, context, "ops", "The op library; with a name everything about one op", options, showOps);
+  verb->add_option("NAME", options->name, "An op");
+  verb->add_flag("--json", options->asJson, "Machine-readable output");
+}
+
+}  // namespace fuseline::cli

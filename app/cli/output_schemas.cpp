@@ -1,0 +1,327 @@
+// The fields of every verb's JSON output. Tests hold the real output against them.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/output_schemas.h"
+
+#include <string_view>
+
+namespace fuseline::cli {
+
+namespace {
+
+using Fields = std::vector<std::pair<std::string, Json>>;
+
+Json text(std::string_view description) { return {{"type", "string"}, {"description", description}}; }
+Json integer(std::string_view description) { return {{"type", "integer"}, {"description", description}}; }
+Json number(std::string_view description) { return {{"type", "number"}, {"description", description}}; }
+Json flag(std::string_view description) { return {{"type", "boolean"}, {"description", description}}; }
+Json choice(const std::vector<std::string>& values) { return {{"type", "string"}, {"enum", values}}; }
+Json any(std::string_view description) { return {{"description", description}}; }
+
+Json list(Json items) { return {{"type", "array"}, {"items", std::move(items)}}; }
+Json texts() { return list({{"type", "string"}}); }
+Json numbers() { return list({{"type", "number"}}); }
+
+Json orNull(Json schema) {
+  schema["type"] = Json::array({schema["type"], "null"});
+  return schema;
+}
+
+/// Every field is always present, and there are no others.
+Json object(const Fields& fields) {
+  Json properties = Json::object();
+  Json required = Json::array();
+  for (const auto& [name, schema] : fields) {
+    properties[name] = schema;
+    required.push_back(name);
+  }
+  return {{"type", "object"}, {"properties", properties}, {"required", required}, {"additionalProperties", false}};
+}
+
+Json mapOf(Json values) { return {{"type", "object"}, {"additionalProperties", std::move(values)}}; }
+
+Json phase() { return choice({"forward", "backward"}); }
+Json saving() {
+  return orNull(object({{"bytes", integer("Memory traffic saved at least, by the model.")},
+                        {"launches", integer("Kernel launches saved.")}}));
+}
+
+Json newSchema() {
+  Json both = object({{"template", text("Its name.")},
+                      {"file", text("Where it was written; empty: nowhere.")},
+                      {"text", text("The pipeline.")}});
+  Json names =
+      object({{"templates", list(object({{"name", text("For `new`.")}, {"summary", text("One sentence.")}}))}});
+  return {{"oneOf", Json::array({names, both})}};
+}
+
+Json portSchema() {
+  return object({{"name", text("Of the port.")}, {"shape", text("Symbolic.")}, {"help", text("What it is.")}});
+}
+
+Json attributeSchema() {
+  return object({{"name", text("In the file.")},
+                 {"type", text("Of the value.")},
+                 {"isRequired", flag("It has no default.")},
+                 {"default", text("Empty: none.")},
+                 {"range", text("Allowed values.")},
+                 {"help", text("What it does.")}});
+}
+
+Json opsSchema() {
+  return object({{"ops", list(object({{"name", text("In the file.")},
+                                      {"category", text("In the palette.")},
+                                      {"summary", text("One sentence.")},
+                                      {"formula", text("Forward.")},
+                                      {"derivative", text("Backward.")},
+                                      {"source", text("Where the mathematics is from.")},
+                                      {"isComposite", flag("It becomes several basic ops.")},
+                                      {"inputs", list(portSchema())},
+                                      {"parameters", list(portSchema())},
+                                      {"outputs", list(portSchema())},
+                                      {"residuals", list(portSchema())},
+                                      {"attributes", list(attributeSchema())},
+                                      {"fusions", texts()}}))}});
+}
+
+Json rulesSchema() {
+  const Json step = object({{"role", text("Of the step.")},
+                            {"accepts", text("In words.")},
+                            {"operations", texts()},
+                            {"repeat", choice({"once", "optional", "oneOrMore"})}});
+  return object({{"rules", list(object({{"name", text("For --without.")},
+                                        {"pass", choice({"joint", "forward", "backward"})},
+                                        {"origin", choice({"te", "fuseline"})},
+                                        {"summary", text("What is saved, and why it is legal.")},
+                                        {"chain", list(step)},
+                                        {"conditions", texts()},
+                                        {"becomes", text("The kernel.")}}))}});
+}
+
+Json validateSchema() {
+  const Json diagnostic = object({{"severity", choice({"error", "warning", "note"})},
+                                  {"code", text("Stable.")},
+                                  {"node", text("Op, input or output; empty: the file.")},
+                                  {"port", text("Empty: the whole node.")},
+                                  {"pointer", text("JSON pointer.")},
+                                  {"line", integer("1-based; 0: unknown.")},
+                                  {"column", integer("1-based; 0: unknown.")},
+                                  {"message", text("One sentence with both values.")},
+                                  {"repairs", texts()}});
+  return object(
+      {{"file", text("As given.")}, {"isValid", flag("There is no error.")}, {"diagnostics", list(diagnostic)}});
+}
+
+Fields tensorFields() {
+  return {{"name", text("Of the tensor.")},
+          {"dtype", choice({"f32", "f16", "bf16"})},
+          {"shape", list({{"type", "integer"}})},
+          {"bytes", integer("Of its data.")}};
+}
+
+Json edgeSchema() {
+  Fields fields = tensorFields();
+  fields.emplace_back("producer", orNull(text("An op; null: a pipeline input.")));
+  fields.emplace_back("readers", texts());
+  fields.emplace_back("needsGradient", flag("In training."));
+  return object(fields);
+}
+
+Json inferSchema() {
+  const Json op = object({{"id", text("Of the basic op.")},
+                          {"owner", text("The op of the file that it came from.")},
+                          {"op", text("Its name in the library.")},
+                          {"inputs", texts()},
+                          {"outputs", texts()},
+                          {"parameters", list(object(tensorFields()))},
+                          {"flopsForward", integer("Of one call.")},
+                          {"flopsBackward", integer("Of one call; 0: takes no part.")}});
+  return object({{"pass", choice({"forward", "train"})},
+                 {"edges", list(edgeSchema())},
+                 {"ops", list(op)},
+                 {"outputs", list(object({{"name", text("Of the output.")}, {"from", text("An edge.")}}))}});
+}
+
+Json attemptSchema(bool hasSteps) {
+  Fields fields = {
+      {"rule", text("That was tried.")}, {"pass", choice({"joint", "forward", "backward"})}, {"ops", texts()}};
+  if (hasSteps) fields.emplace_back("stepsMatched", integer("Of the rule's chain."));
+  fields.emplace_back("outcome", choice({"fused", "broken chain", "outside use", "condition failed",
+                                         "taken by another fusion", "no kernel on this device", "switched off"}));
+  fields.emplace_back("explanation", text("One sentence with actual values."));
+  fields.emplace_back("repairs", texts());
+  fields.emplace_back("saving", saving());
+  return object(fields);
+}
+
+Json fuseSchema() {
+  const Json entry =
+      object({{"name", text("The rule, or the op.")}, {"rule", orNull(text("null: a basic op."))}, {"ops", texts()}});
+  return object({{"rules", choice({"te", "all"})},
+                 {"forward", list(entry)},
+                 {"backward", list(entry)},
+                 {"attempts", list(attemptSchema(true))}});
+}
+
+Json explainSchema() {
+  return object(
+      {{"ops", list(object({{"op", text("Where the attempts begin.")}, {"attempts", list(attemptSchema(false))}}))}});
+}
+
+Json stepSchema() {
+  return object({{"name", text("Of the step.")},
+                 {"rule", text("Empty: a basic op.")},
+                 {"phase", phase()},
+                 {"kernel", text("That ran.")},
+                 {"ops", texts()},
+                 {"owners", texts()},
+                 {"isView", flag("Nothing to do.")},
+                 {"flops", integer("Of one call.")},
+                 {"bytes", integer("Least traffic.")},
+                 {"samplesNs", numbers()}});
+}
+
+Json variantSchema() {
+  return object({{"name", choice({"unfused", "fused"})},
+                 {"peakBytes", integer("Of the plan's memory.")},
+                 {"arenaBytes", integer("Of it shared by lifetime.")},
+                 {"savedForBackwardBytes", integer("Kept from forward for backward.")},
+                 {"launches", integer("Steps that are no views.")},
+                 {"endToEndNs", numbers()},
+                 {"instrumentedNs", numbers()},
+                 {"steps", list(stepSchema())}});
+}
+
+Json settingsSchema() {
+  return object({{"device", text("Its id.")},
+                 {"pass", choice({"forward", "train"})},
+                 {"rules", choice({"te", "all"})},
+                 {"recipe", text("Its name.")},
+                 {"timing", text("The clock.")},
+                 {"warmup", integer("Runs before the first round.")},
+                 {"iterations", integer("Rounds asked for; 0: automatic.")},
+                 {"seed", integer("Of what was drawn.")},
+                 {"symbols", mapOf({{"type", "integer"}})}});
+}
+
+Json recordSchema() {
+  const Json formatVersion =
+      object({{"major", integer("Readers refuse a newer one.")}, {"minor", integer("Additions.")}});
+  return object({{"format", choice({"fuseline-run"})},
+                 {"formatVersion", formatVersion},
+                 {"createdWith", text("Program and version.")},
+                 {"isPartial", flag("It was cancelled.")},
+                 {"pipelineName", text("Of the file.")},
+                 {"pipelineHash", text("Of the pipeline without its view.")},
+                 {"settings", settingsSchema()},
+                 {"environment", mapOf({{"type", "string"}})},
+                 {"variants", list(variantSchema())},
+                 {"pipeline", any("A copy of the pipeline file.")}});
+}
+
+Json statsSchema() {
+  return orNull(object({{"medianNs", number("Per round.")},
+                        {"lowerQuartileNs", number("Per round.")},
+                        {"upperQuartileNs", number("Per round.")},
+                        {"minimumNs", number("Per round.")},
+                        {"count", integer("Rounds.")}}));
+}
+
+Json rowSchema() {
+  const Json speedup = orNull(object({{"median", number("Unfused over fused, within a round.")},
+                                      {"low", number("Of the 95 % interval.")},
+                                      {"high", number("Of the 95 % interval.")},
+                                      {"isSignificant", flag("The interval excludes 1.")}}));
+  return object({{"label", text("The step.")},
+                 {"phase", text("forward, backward, or empty for a sum.")},
+                 {"depth", integer("1: a basic op beneath a fused one.")},
+                 {"owners", texts()},
+                 {"isFused", flag("Several ops run as one.")},
+                 {"isView", flag("Nothing to do.")},
+                 {"unfused", statsSchema()},
+                 {"fused", statsSchema()},
+                 {"speedup", speedup},
+                 {"bytesSaved", integer("Least traffic.")},
+                 {"launchesSaved", integer("Kernel launches.")}});
+}
+
+Json runSchema() {
+  const Json comparison = object({{"rows", list(rowSchema())}, {"sum", rowSchema()}, {"endToEnd", rowSchema()}});
+  return object({{"record", recordSchema()}, {"comparison", comparison}});
+}
+
+Json deviceSchema() {
+  return object({{"id", text("For --device.")},
+                 {"name", text("Of the product.")},
+                 {"architecture", text("Instruction set or compute capability.")},
+                 {"memoryBytes", integer("0: unknown.")},
+                 {"canRun", flag("Here and now.")},
+                 {"reason", text("Why not; empty when it can.")},
+                 {"details", mapOf({{"type", "string"}})}});
+}
+
+Json devicesSchema() { return object({{"devices", list(deviceSchema())}}); }
+
+Json benchSchema() {
+  const Json roofs = object({{"copyGBps", number("Read and written.")},
+                             {"fmaF32Gflops", number("In registers.")},
+                             {"bf16Gflops", number("The fastest product.")}});
+  Fields row = {{"pipeline", text("The template.")},
+                {"size", choice({"small", "medium", "large"})},
+                {"M", integer("Rows.")},
+                {"H", integer("Hidden size.")},
+                {"F", integer("Inner size.")},
+                {"dtype", choice({"f32", "bf16"})},
+                {"pass", choice({"forward", "train"})},
+                {"rounds", integer("Measured.")}};
+  for (const char* name : {"unfusedMedianNs", "unfusedSpreadPercent", "fusedMedianNs", "fusedSpreadPercent", "speedup",
+                           "speedupLow", "speedupHigh", "fusedGflops", "roofShare", "gemmShare"})
+    row.emplace_back(name, number("End to end."));
+  return object({{"suite", choice({"cpu"})},
+                 {"device", orNull(text("Its name."))},
+                 {"roofs", roofs},
+                 {"rows", list(object(row))}});
+}
+
+/// One line of `fuseline worker`.
+Json workerSchema() {
+  const auto event = [](const char* type, Fields fields) {
+    fields.insert(fields.begin(), {"type", choice({type})});
+    return object(fields);
+  };
+  const std::pair<std::string, Json> id{"id", integer("Of the request; 0: a line that was none.")};
+  return {{"oneOf",
+           Json::array({event("hello", {{"version", text("Of the program.")}, {"protocol", integer("1.")}}),
+                        event("progress", {id,
+                                           {"stage", text("preparing, warming up or measuring.")},
+                                           {"done", integer("Of total.")},
+                                           {"total", integer("Expected.")}}),
+                        event("result", {id, {"record", recordSchema()}}),
+                        event("error", {id, {"message", text("A sentence.")}, {"kind", integer("The exit code.")}}),
+                        event("devices", {id, {"devices", list(deviceSchema())}})})}};
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, Json>> outputSchemas() {
+  std::vector<std::pair<std::string, Json>> schemas = {{"new", newSchema()},
+                                                       {"ops", opsSchema()},
+                                                       {"rules", rulesSchema()},
+                                                       {"validate", validateSchema()},
+                                                       {"infer", inferSchema()},
+                                                       {"fuse", fuseSchema()},
+                                                       {"explain", explainSchema()},
+                                                       {"run", runSchema()},
+                                                       {"devices", devicesSchema()},
+                                                       {"bench", benchSchema()},
+                                                       {"schema", any("A JSON Schema.")},
+                                                       {"worker", workerSchema()}};
+  for (auto& [verb, schema] : schemas) {
+    Json headed = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                   {"title", "fuseline " + verb + " --json"}};
+    headed.update(schema);
+    schema = std::move(headed);
+  }
+  return schemas;
+}
+
+}  // namespace fuseline::cli

@@ -1,0 +1,134 @@
+// Options to settings, settings to an analysed pipeline.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/pipeline_options.h"
+
+#include "core/runtime/pipeline_run.h"
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+constexpr std::array<std::string_view, 2> kArchitectures = {"sm_90", "sm_100"};
+
+Error usageError(std::string message) { return {std::move(message), ErrorKind::Usage}; }
+
+Result<std::pair<std::string, std::int64_t>> parseSymbol(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  if (equals != std::string::npos && equals > 0) {
+    const auto [stop, problem] = std::from_chars(text.data() + equals + 1, end, value);
+    if (problem == std::errc() && stop == end) return std::pair(text.substr(0, equals), value);
+  }
+  return usageError(fmt::format("--set {}: expected SYMBOL=INTEGER, as in --set M=1024.", text));
+}
+
+Result<void> checkRecipe(const PipelineOptions& options) {
+  if (options.recipe != "none")
+    return usageError(fmt::format("--recipe {}: there is no such recipe. There is: none.", options.recipe));
+  if (!options.recipeSettings.empty())
+    return usageError(fmt::format("--recipe-set {}: the recipe none has no settings.", options.recipeSettings.front()));
+  return {};
+}
+
+Result<void> checkSymbols(const PipelineDocument& document, const RunSettings& settings) {
+  std::vector<std::string> known;
+  for (const auto& [name, value] : document.symbols().items()) known.push_back(name);
+  for (const auto& [name, value] : settings.symbols)
+    if (std::ranges::count(known, name) == 0)
+      return usageError(fmt::format("--set {}={}: the pipeline has no symbol {}. It has: {}.", name, value, name,
+                                    known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+  return {};
+}
+
+/// A named architecture is planned for as if it had every kernel.
+Result<Capabilities> capabilitiesFor(const std::string& device, const BackendRegistry& registry) {
+  if (isPlannedArchitecture(device)) return Capabilities{};
+  Result<std::shared_ptr<Backend>> backend = registry.open(device);
+  if (!backend) return backend.error();
+  return capabilitiesOf(*backend);
+}
+
+}  // namespace
+
+bool isPlannedArchitecture(std::string_view device) { return std::ranges::count(kArchitectures, device) > 0; }
+
+void addFileOptions(CLI::App& verb, PipelineOptions& options) {
+  verb.add_option("FILE", options.file, "The pipeline, *.fuseline")->required();
+  verb.add_option("--set", options.symbols, "Replaces the value of a symbol")
+      ->type_name("SYMBOL=VALUE")
+      ->allow_extra_args(false);
+  verb.add_option("--pass", options.pass, "forward, or train: forward and backward")
+      ->check(CLI::IsMember({"forward", "train"}))
+      ->capture_default_str();
+  verb.add_flag("--json", options.asJson, "Machine-readable output");
+}
+
+void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
+  verb.add_option("--device", options.device, "cpu, reference, cuda[:N], or an architecture to plan for: sm_90, sm_100")
+      ->capture_default_str();
+  verb.add_option("--recipe", options.recipe, "The quantization recipe: none")->capture_default_str();
+  verb.add_option("--recipe-set", options.recipeSettings, "A setting of the recipe")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  verb.add_option("--rules", options.rules, "The rule book: te or all; without it the pipeline file decides")
+      ->check(CLI::IsMember({"te", "all"}));
+  verb.add_option("--without", options.without, "Switches a fusion off, everywhere or at one op")
+      ->type_name("RULE[@OP]")
+      ->allow_extra_args(false);
+}
+
+Result<RunSettings> settingsOf(const PipelineOptions& options) {
+  if (Result<void> recipe = checkRecipe(options); !recipe) return recipe.error();
+  RunSettings settings{
+      .device = options.device, .pass = options.pass, .rules = options.rules, .recipe = options.recipe};
+  for (const std::string& text : options.symbols) {
+    Result<std::pair<std::string, std::int64_t>> symbol = parseSymbol(text);
+    if (!symbol) return symbol.error();
+    settings.symbols.push_back(std::move(*symbol));
+  }
+  return settings;
+}
+
+Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const BackendRegistry& registry) {
+  Result<RunSettings> settings = settingsOf(options);
+  if (!settings) return settings.error();
+  Result<Capabilities> capabilities = capabilitiesFor(options.device, registry);
+  if (!capabilities) return capabilities.error();
+  Result<LoadedDocument> loaded = loadDocument(options.file);
+  if (!loaded) return loaded.error();
+  if (Result<void> symbols = checkSymbols(loaded->document, *settings); !symbols) return symbols.error();
+  Result<AnalysisOptions> analysis = analysisOptions(*settings, options.without, std::move(*capabilities));
+  if (!analysis) return analysis.error();
+  OpenedPipeline pipeline{.loaded = std::move(*loaded)};
+  pipeline.analysis = analyze(pipeline.loaded.document, *analysis, &pipeline.loaded.sourceMap);
+  return pipeline;
+}
+
+std::vector<Diagnostic> allDiagnostics(const OpenedPipeline& pipeline) {
+  std::vector<Diagnostic> diagnostics = pipeline.loaded.diagnostics;
+  const std::vector<Diagnostic>& lowered = pipeline.analysis.lowered.diagnostics;
+  diagnostics.insert(diagnostics.end(), lowered.begin(), lowered.end());
+  return diagnostics;
+}
+
+Result<OpenedPipeline> openPipeline(const PipelineOptions& options, Context& context) {
+  Result<OpenedPipeline> pipeline = inspectPipeline(options, context.registry);
+  if (!pipeline) return pipeline.error();
+  const std::vector<Diagnostic> diagnostics = allDiagnostics(*pipeline);
+  if (hasErrors(diagnostics))
+    return Error{fmt::format("{} cannot be used:\n{}", options.file, errorText(diagnostics, options.file))};
+  for (const Diagnostic& diagnostic : diagnostics)
+    if (diagnostic.severity == Severity::Warning) context.err << toString(diagnostic, options.file) << '\n';
+  return pipeline;
+}
+
+}  // namespace fuseline::cli

@@ -1,0 +1,54 @@
+// The options that fuse, explain and run share, and how they open a pipeline.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "app/cli/context.h"
+#include "core/plan/analysis.h"
+#include "core/profile/run_record.h"
+
+#include <string>
+#include <vector>
+
+namespace fuseline::cli {
+
+struct PipelineOptions {
+  std::string file;
+  std::string device = "cpu";
+  std::string recipe = "none";
+  std::vector<std::string> recipeSettings;  // key=value
+  std::string rules;                        // empty: the document decides
+  std::vector<std::string> without;
+  std::vector<std::string> symbols;  // SYMBOL=VALUE
+  std::string pass = "train";
+  bool asJson = false;
+};
+
+/// FILE, --set, --pass, --json.
+void addFileOptions(CLI::App& verb, PipelineOptions& options);
+/// --device, --recipe, --recipe-set, --rules, --without.
+void addFusionOptions(CLI::App& verb, PipelineOptions& options);
+
+/// The options as a run's settings. Errors (Usage): a --set that is no SYMBOL=INTEGER, a recipe that does not exist.
+Result<RunSettings> settingsOf(const PipelineOptions& options);
+
+struct OpenedPipeline {
+  LoadedDocument loaded;
+  Analysis analysis;
+
+  const Graph& graph() const { return analysis.graph(); }
+};
+
+/// Loads and analyses, whatever is wrong with the document: for `validate`.
+/// Errors: the file cannot be read, an option does not fit, the device cannot be planned for.
+Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const BackendRegistry& registry);
+
+/// The same, for verbs that need a sound pipeline. Prints warnings. Errors: also every problem of the document.
+Result<OpenedPipeline> openPipeline(const PipelineOptions& options, Context& context);
+
+/// Problems of the text, then of the pipeline.
+std::vector<Diagnostic> allDiagnostics(const OpenedPipeline& pipeline);
+
+/// Names an architecture to plan for, without a device: "sm_90".
+bool isPlannedArchitecture(std::string_view device);
+
+}  // namespace fuseline::cli

@@ -1,0 +1,75 @@
+// A line difference of two lists, by their longest common subsequence.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/plan_difference.h"
+
+#include "core/support/json_fields.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+Lines entriesOf(JsonFields& plan, const char* list) {
+  Lines lines;
+  plan.readObjects(list, [&](JsonFields& entry) {
+    std::string name;
+    std::vector<std::string> ops;
+    entry.read("name", name);
+    entry.read("ops", ops);
+    lines.push_back(fmt::format("{} ({})", name, fmt::join(ops, ", ")));
+  });
+  return lines;
+}
+
+/// lengths[i][j]: of the longest common subsequence of expected[i..] and actual[j..].
+std::vector<std::vector<int>> commonLengths(const Lines& expected, const Lines& actual) {
+  std::vector<std::vector<int>> lengths(expected.size() + 1, std::vector<int>(actual.size() + 1, 0));
+  for (std::size_t i = expected.size(); i-- > 0;)
+    for (std::size_t j = actual.size(); j-- > 0;)
+      lengths[i][j] =
+          expected[i] == actual[j] ? lengths[i + 1][j + 1] + 1 : std::max(lengths[i + 1][j], lengths[i][j + 1]);
+  return lengths;
+}
+
+std::string lineDifference(const Lines& expected, const Lines& actual) {
+  const auto lengths = commonLengths(expected, actual);
+  std::string text;
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < expected.size() || j < actual.size()) {
+    const bool isBoth = i < expected.size() && j < actual.size() && expected[i] == actual[j];
+    const bool isGone =
+        !isBoth && i < expected.size() && (j == actual.size() || lengths[i + 1][j] >= lengths[i][j + 1]);
+    if (isBoth)
+      text += fmt::format("    {}\n", expected[i]);
+    else
+      text += isGone ? fmt::format("  - {}\n", expected[i]) : fmt::format("  + {}\n", actual[j]);
+    i += isBoth || isGone;
+    j += isBoth || !isGone;
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> planDifference(const Json& expected, const Json& actual) {
+  JsonFields expectedPlan(expected, "");
+  JsonFields actualPlan(actual, "");
+  std::string text;
+  for (const char* list : {"forward", "backward"}) {
+    const Lines before = entriesOf(expectedPlan, list);
+    const Lines now = entriesOf(actualPlan, list);
+    if (before != now) text += fmt::format("{}\n{}", list, lineDifference(before, now));
+  }
+  if (expectedPlan.error()) return *expectedPlan.error();
+  return text;
+}
+
+}  // namespace fuseline::cli

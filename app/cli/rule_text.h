@@ -1,0 +1,18 @@
+// Fusion rules as text, and which of them an op may join.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/fusion/rule.h"
+
+#include <string>
+#include <vector>
+
+namespace fuseline::cli {
+
+/// "BasicLinear → [Bias] → GELU": optional steps in brackets, repeated ones with a plus sign.
+std::string patternText(const FusionRule& rule);
+
+/// Rules with a step that accepts the op or, for a composite, one of its parts.
+std::vector<const FusionRule*> rulesFor(const FusibleOperation& operation);
+
+}  // namespace fuseline::cli

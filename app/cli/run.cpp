@@ -1,0 +1,149 @@
+// fuseline run: runs a pipeline unfused and fused, interleaved, and prints one table.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/interrupt.h"
+#include "app/cli/pipeline_options.h"
+#include "app/cli/run_table.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verbs.h"
+#include "core/runtime/pipeline_run.h"
+#include "core/support/atomic_file.h"
+#include "core/tensor/safetensors.h"
+
+#include <charconv>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+struct RunOptions : PipelineOptions {
+  std::string recordFile;
+  std::vector<std::string> variants = {"unfused", "fused"};
+  std::string iterations = "auto";
+  int warmup = 3;
+  std::uint64_t seed = 0;
+  std::string timing = "host";
+  std::string tensorsFile;
+  std::string dumpFile;
+  bool isQuiet = false;
+};
+
+Result<int> parseIterations(const std::string& text) {
+  if (text == "auto") return 0;
+  int rounds = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, rounds);
+  if (problem == std::errc() && stop == end && rounds > 0) return rounds;
+  return Error{fmt::format("--iterations {}: expected a positive number, or auto.", text), ErrorKind::Usage};
+}
+
+Result<PipelineRunOptions> pipelineRunOptions(const RunOptions& options) {
+  Result<RunSettings> settings = settingsOf(options);
+  if (!settings) return settings.error();
+  Result<int> iterations = parseIterations(options.iterations);
+  if (!iterations) return iterations.error();
+  settings->timing = options.timing;
+  settings->warmup = options.warmup;
+  settings->iterations = *iterations;
+  settings->seed = options.seed;
+  PipelineRunOptions run{.settings = std::move(*settings), .variants = options.variants, .without = options.without};
+  if (options.tensorsFile.empty()) return run;
+  Result<NamedTensors> tensors = readSafetensors(options.tensorsFile);
+  if (!tensors) return tensors.error();
+  run.tensors = std::move(*tensors);
+  return run;
+}
+
+Result<void> checkDevice(const std::string& device) {
+  if (!isPlannedArchitecture(device)) return {};
+  return Error{fmt::format("{} is an architecture to plan for, not a device to run on. Use it with fuse, explain and "
+                           "infer; `fuseline devices` lists what can run here.",
+                           device),
+               ErrorKind::NoDevice};
+}
+
+Result<std::unique_ptr<PipelineRun>> prepare(const RunOptions& options, Context& context) {
+  if (Result<void> device = checkDevice(options.device); !device) return device.error();
+  Result<PipelineRunOptions> runOptions = pipelineRunOptions(options);
+  if (!runOptions) return runOptions.error();
+  Result<OpenedPipeline> pipeline = openPipeline(options, context);
+  if (!pipeline) return pipeline.error();
+  const std::string name = std::filesystem::path(options.file).stem().string();
+  return PipelineRun::prepare(pipeline->loaded, name, std::move(*runOptions), context.registry);
+}
+
+Result<RunRecord> measure(PipelineRun& run, bool isQuiet, const std::stop_token& cancel) {
+  ProgressBar bar(!isQuiet);
+  return run.measure([&](std::string_view stage, int done, int total) { bar.show(stage, done, total); }, cancel);
+}
+
+void print(const RunRecord& record, const RunOptions& options, Context& context) {
+  if (options.asJson)
+    printJson(context, {{"record", toJson(record)}, {"comparison", toJson(compareVariants(record))}});
+  else if (!options.isQuiet)
+    context.out << runTable(record, context.hasColour);
+}
+
+Result<void> writeRecord(const RunRecord& record, const std::string& path) {
+  const std::string text = toJson(record).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return writeFileAtomically(path, [&](std::ostream& file) { file << text; });
+}
+
+Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const RunOptions& options) {
+  if (!options.recordFile.empty())
+    if (Result<void> written = writeRecord(record, options.recordFile); !written) return written;
+  if (options.dumpFile.empty()) return {};
+  Result<NamedTensors> tensors = run.dump();
+  if (!tensors) return tensors.error();
+  return writeSafetensors(options.dumpFile, *tensors);
+}
+
+Result<int> runPipeline(const RunOptions& options, Context& context) {
+  const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
+  Result<std::unique_ptr<PipelineRun>> run = prepare(options, context);
+  if (!run) return run.error();
+  Result<RunRecord> record = measure(**run, options.isQuiet, interrupt.token());
+  if (!record) return record.error();
+  print(*record, options, context);
+  if (Result<void> written = writeFiles(**run, *record, options); !written) return written.error();
+  if (record->isPartial) return Error{"The run was cancelled.", ErrorKind::RunFailed};
+  return 0;
+}
+
+void addMeasuringOptions(CLI::App& verb, RunOptions& options) {
+  verb.add_option("--variants", options.variants, "unfused, fused or both")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"unfused", "fused"}));
+  verb.add_option("--iterations", options.iterations, "Rounds, or auto: until the ratio is known well")
+      ->type_name("N|auto")
+      ->capture_default_str();
+  verb.add_option("--warmup", options.warmup, "Runs before the first round")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb.add_option("--seed", options.seed, "Seed of what --tensors does not give")->capture_default_str();
+  verb.add_option("--timing", options.timing, "The clock: host")->capture_default_str();
+}
+
+void addRunFiles(CLI::App& verb, RunOptions& options) {
+  verb.add_option("-o,--output", options.recordFile, "Writes the run record")->type_name("RUN.json");
+  verb.add_option("--tensors", options.tensorsFile, "Inputs, parameters and output gradients")
+      ->type_name("IN.safetensors");
+  verb.add_option("--dump", options.dumpFile, "Runs once more and writes every tensor")->type_name("OUT.safetensors");
+  verb.add_flag("--quiet", options.isQuiet, "No table and no progress");
+}
+
+}  // namespace
+
+void addRunVerb(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<RunOptions>();
+  CLI::App* verb =
+      addVerb(app, context, "run", "Runs a pipeline unfused and fused, and prints one table", options, runPipeline);
+  addFileOptions(*verb, *options);
+  addFusionOptions(*verb, *options);
+  addMeasuringOptions(*verb, *options);
+  addRunFiles(*verb, *options);
+}
+
+}  // namespace fuseline::cli

@@ -1,0 +1,239 @@
+// Lays out a comparison for the terminal.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/run_table.h"
+
+#include "app/cli/table.h"
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+/// One unit for a whole column, so that numbers can be compared by eye.
+struct ColumnUnit {
+  const char* name;
+  double size;
+};
+
+ColumnUnit timeUnitFor(double longestNs) {
+  if (longestNs >= 1e9) return {"s", 1e9};
+  return longestNs >= 1e6 ? ColumnUnit{"ms", 1e6} : ColumnUnit{"us", 1e3};
+}
+
+ColumnUnit byteUnitFor(double largest) {
+  if (largest >= 1024.0 * 1024.0) return {"MiB", 1024.0 * 1024.0};
+  return largest >= 1024.0 ? ColumnUnit{"KiB", 1024.0} : ColumnUnit{"B", 1.0};
+}
+
+double largestSaving(const Comparison& comparison) {
+  double largest = std::abs(static_cast<double>(comparison.sum.bytesSaved));
+  for (const ComparisonRow& row : comparison.rows)
+    largest = std::max(largest, std::abs(static_cast<double>(row.bytesSaved)));
+  return largest;
+}
+
+class RunTable {
+ public:
+  RunTable(const RunRecord& record, bool hasColour)
+      : m_record(record),
+        m_comparison(compareVariants(record)),
+        m_hasColour(hasColour),
+        m_time(timeUnitFor(std::max(m_comparison.endToEnd.unfused.median, m_comparison.endToEnd.fused.median))),
+        m_bytes(byteUnitFor(largestSaving(m_comparison))) {}
+
+  std::string text() const { return heading() + "\n" + timings() + "\n" + memory() + notes(); }
+
+ private:
+  std::string heading() const {
+    const RunSettings& settings = m_record.settings;
+    return styled(m_record.pipelineName, Style::Bold, m_hasColour) +
+           fmt::format("  on {}\npass {} · rules {} · recipe {} · seed {} · {} rounds after {} warm-up runs{}\n",
+                       deviceText(), settings.pass, settings.rules, settings.recipe, settings.seed, numRounds(),
+                       settings.warmup, symbolText());
+  }
+
+  int numRounds() const { return std::max(m_comparison.endToEnd.unfused.count, m_comparison.endToEnd.fused.count); }
+
+  std::string deviceText() const {
+    for (const auto& [name, value] : m_record.environment)
+      if (name == "device") return fmt::format("{} ({})", m_record.settings.device, value);
+    return m_record.settings.device;
+  }
+
+  std::string symbolText() const {
+    std::string text;
+    for (const auto& [name, value] : m_record.settings.symbols) text += fmt::format(" · {}={}", name, value);
+    return text;
+  }
+
+  std::string timings() const {
+    Table table({{"", Align::Left},
+                 {fmt::format("unfused {}", m_time.name)},
+                 {"± %"},
+                 {"n"},
+                 {fmt::format("fused {}", m_time.name)},
+                 {"± %"},
+                 {"n"},
+                 {"speed-up"},
+                 {fmt::format("saved {}", m_bytes.name)},
+                 {"launches"}});
+    std::string phase;
+    for (std::size_t i = 0; i < m_comparison.rows.size(); ++i) {
+      const ComparisonRow& row = m_comparison.rows[i];
+      if (row.phase != phase) table.addHeading(row.phase);
+      phase = row.phase;
+      table.addRow(cellsOf(row, labelOf(i)));
+    }
+    table.addRule();
+    table.addRow(cellsOf(m_comparison.sum, "sum of the steps"));
+    addInstrumentedRow(table);
+    table.addRow(boldLabel(cellsOf(m_comparison.endToEnd, "end to end")));
+    return table.toString(m_hasColour);
+  }
+
+  /// A fused entry has its rule's name, because its ops stand beneath it.
+  std::string labelOf(std::size_t index) const {
+    const ComparisonRow& row = m_comparison.rows[index];
+    if (row.depth == 0) return row.isFused ? row.label.substr(0, row.label.find('(')) : row.label;
+    const bool isLast = index + 1 == m_comparison.rows.size() || m_comparison.rows[index + 1].depth == 0;
+    return fmt::format("  {} {}", isLast ? "└" : "├", row.label);
+  }
+
+  std::vector<Cell> cellsOf(const ComparisonRow& row, std::string label) const {
+    std::vector<Cell> cells = {{std::move(label), row.depth == 0 ? Style::Plain : Style::Dim}};
+    for (const SampleStats* stats : {&row.unfused, &row.fused}) appendStats(cells, *stats, row);
+    const bool hasBoth = row.unfused.count > 0 && row.fused.count > 0 && !row.isView;
+    cells.push_back(hasBoth && row.unfused.median > 0.0 ? speedupCell(row.speedup) : Cell());
+    cells.push_back(
+        row.bytesSaved != 0 ? Cell(fmt::format("{:.2f}", static_cast<double>(row.bytesSaved) / m_bytes.size)) : Cell());
+    cells.push_back(row.launchesSaved != 0 ? Cell(fmt::format("{}", row.launchesSaved)) : Cell());
+    return cells;
+  }
+
+  void appendStats(std::vector<Cell>& cells, const SampleStats& stats, const ComparisonRow& row) const {
+    if (stats.count == 0 || row.isView) {
+      cells.emplace_back(stats.count == 0 ? "" : "view", Style::Dim);
+      cells.insert(cells.end(), 2, Cell());
+      return;
+    }
+    const Style style = row.depth == 0 ? Style::Plain : Style::Dim;
+    cells.emplace_back(fmt::format("{:.3f}", stats.median / m_time.size), style);
+    cells.emplace_back(fmt::format("{:.1f}", stats.spreadPercent()), Style::Dim);
+    cells.emplace_back(fmt::format("{}", stats.count), Style::Dim);
+  }
+
+  static Cell speedupCell(const RatioStats& speedup) {
+    if (!speedup.isSignificant()) return {fmt::format("~{:.2f}x", speedup.median), Style::Dim};
+    return {fmt::format("{:.2f}x", speedup.median), speedup.median > 1.0 ? Style::Good : Style::Bad};
+  }
+
+  static std::vector<Cell> boldLabel(std::vector<Cell> cells) {
+    cells.front().style = Style::Bold;
+    return cells;
+  }
+
+  void addInstrumentedRow(Table& table) const {
+    ComparisonRow row;
+    const VariantRecord* unfused = m_record.variant("unfused");
+    const VariantRecord* fused = m_record.variant("fused");
+    if (unfused) row.unfused = summarize(unfused->instrumentedNs);
+    if (fused) row.fused = summarize(fused->instrumentedNs);
+    if (unfused && fused) row.speedup = compareRounds(unfused->instrumentedNs, fused->instrumentedNs);
+    table.addRow(cellsOf(row, "with clocks inside"));
+    table.addRow({"cost of the clocks",
+                  overheadCell(row.unfused, m_comparison.endToEnd.unfused),
+                  {},
+                  {},
+                  overheadCell(row.fused, m_comparison.endToEnd.fused)});
+  }
+
+  static Cell overheadCell(const SampleStats& instrumented, const SampleStats& plain) {
+    if (plain.count == 0 || plain.median <= 0.0) return {};
+    return {fmt::format("{:+.1f} %", 100.0 * (instrumented.median / plain.median - 1.0)), Style::Dim};
+  }
+
+  std::string memory() const {
+    Table table({{"", Align::Left}, {"unfused"}, {"fused"}, {"saved"}});
+    addMemoryRow(table, "peak memory", &VariantRecord::peakBytes);
+    addMemoryRow(table, "  of it shared by lifetime", &VariantRecord::arenaBytes);
+    addMemoryRow(table, "saved for backward", &VariantRecord::savedForBackwardBytes);
+    addLaunchRow(table);
+    return table.toString(m_hasColour);
+  }
+
+  void addMemoryRow(Table& table, const char* label, std::int64_t VariantRecord::*field) const {
+    const VariantRecord* unfused = m_record.variant("unfused");
+    const VariantRecord* fused = m_record.variant("fused");
+    table.addRow({label, unfused ? formatBytes(unfused->*field) : "", fused ? formatBytes(fused->*field) : "",
+                  unfused && fused ? formatBytes(unfused->*field - fused->*field) : ""});
+  }
+
+  void addLaunchRow(Table& table) const {
+    const VariantRecord* unfused = m_record.variant("unfused");
+    const VariantRecord* fused = m_record.variant("fused");
+    table.addRow({"launches", unfused ? fmt::format("{}", unfused->launches) : "",
+                  fused ? fmt::format("{}", fused->launches) : "",
+                  unfused && fused ? fmt::format("{}", unfused->launches - fused->launches) : ""});
+  }
+
+  std::string notes() const {
+    std::string text =
+        "\nMedians; ± is half the interquartile range. ~ marks a speed-up that could be chance (95 % interval of the "
+        "\nper-round ratios includes 1). Bytes are the least traffic the step needs.\n";
+    if (m_record.isPartial) text += "Partial: the run was cancelled. Only complete rounds are shown.\n";
+    return styled(text, Style::Dim, m_hasColour);
+  }
+
+  const RunRecord& m_record;
+  Comparison m_comparison;
+  bool m_hasColour;
+  ColumnUnit m_time;
+  ColumnUnit m_bytes;
+};
+
+Json statsJson(const SampleStats& stats) {
+  if (stats.count == 0) return nullptr;
+  return {{"medianNs", stats.median},
+          {"lowerQuartileNs", stats.lowerQuartile},
+          {"upperQuartileNs", stats.upperQuartile},
+          {"minimumNs", stats.minimum},
+          {"count", stats.count}};
+}
+
+Json rowJson(const ComparisonRow& row) {
+  const bool hasBoth = row.unfused.count > 0 && row.fused.count > 0;
+  const Json speedup = hasBoth ? Json{{"median", row.speedup.median},
+                                      {"low", row.speedup.low},
+                                      {"high", row.speedup.high},
+                                      {"isSignificant", row.speedup.isSignificant()}}
+                               : Json(nullptr);
+  return {{"label", row.label},
+          {"phase", row.phase},
+          {"depth", row.depth},
+          {"owners", row.owners},
+          {"isFused", row.isFused},
+          {"isView", row.isView},
+          {"unfused", statsJson(row.unfused)},
+          {"fused", statsJson(row.fused)},
+          {"speedup", speedup},
+          {"bytesSaved", row.bytesSaved},
+          {"launchesSaved", row.launchesSaved}};
+}
+
+}  // namespace
+
+std::string runTable(const RunRecord& record, bool hasColour) { return RunTable(record, hasColour).text(); }
+
+Json toJson(const Comparison& comparison) {
+  Json rows = Json::array();
+  for (const ComparisonRow& row : comparison.rows) rows.push_back(rowJson(row));
+  return {{"rows", rows}, {"sum", rowJson(comparison.sum)}, {"endToEnd", rowJson(comparison.endToEnd)}};
+}
+
+}  // namespace fuseline::cli

@@ -1,0 +1,17 @@
+// The table of `fuseline run`: each fused op with its basic ops beneath it, and the totals.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+
+#include <string>
+
+namespace fuseline::cli {
+
+/// Fits 120 columns. A speed-up that could be chance is marked with "~".
+std::string runTable(const RunRecord& record, bool hasColour);
+
+/// The rows, the sum and the end-to-end row, with medians, quartiles and confidence intervals.
+Json toJson(const Comparison& comparison);
+
+}  // namespace fuseline::cli

@@ -1,0 +1,104 @@
+// ANSI colours and the progress line.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/terminal.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+constexpr std::string_view kClearLine = "\r\033[K";
+constexpr auto kQuietTime = std::chrono::seconds(1);
+constexpr auto kBetweenFrames = std::chrono::milliseconds(50);
+
+std::string_view codeOf(Style style) {
+  switch (style) {
+    case Style::Plain: return "";
+    case Style::Bold: return "\033[1m";
+    case Style::Dim: return "\033[2m";
+    case Style::Good: return "\033[32m";
+    case Style::Bad: return "\033[33m";
+  }
+  return "";
+}
+
+bool startsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0u) != 0x80u; }
+
+std::string bar(int done, int total) {
+  constexpr int kWidth = 24;
+  const int filled = std::clamp(total > 0 ? kWidth * done / total : 0, 0, kWidth);
+  std::string text;
+  for (int i = 0; i < kWidth; ++i) text += i < filled ? "█" : "░";
+  return text;
+}
+
+}  // namespace
+
+bool outputHasColour() {
+  const char* noColour = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) && !(noColour && *noColour);
+}
+
+std::string styled(std::string_view text, Style style, bool hasColour) {
+  if (!hasColour || style == Style::Plain || text.empty()) return std::string(text);
+  return fmt::format("{}{}\033[0m", codeOf(style), text);
+}
+
+std::size_t displayWidth(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, startsCharacter));
+}
+
+std::string fitted(std::string_view text, std::size_t width) {
+  if (displayWidth(text) <= width) return std::string(text);
+  std::size_t end = 0;
+  for (std::size_t columns = 0; end < text.size(); ++end)
+    if (startsCharacter(text[end]) && ++columns == width) break;
+  return std::string(text.substr(0, end)) + "…";
+}
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines(1);
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    std::string& line = lines.back();
+    const bool fits = displayWidth(line) + 1 + displayWidth(word) <= width;
+    if (line.empty())
+      line = word;
+    else if (fits)
+      line.append(" ").append(word);
+    else
+      lines.emplace_back(word);
+  }
+  return lines;
+}
+
+ProgressBar::ProgressBar(bool isWanted) : m_isWanted(isWanted && isatty(STDERR_FILENO)) {}
+
+ProgressBar::~ProgressBar() { clear(); }
+
+void ProgressBar::show(std::string_view stage, int done, int total) {
+  const Clock::time_point now = Clock::now();
+  if (!m_isWanted || now - m_start < kQuietTime || now - m_lastDrawn < kBetweenFrames) return;
+  m_lastDrawn = now;
+  m_isShown = true;
+  const std::string text = fmt::format("{}{} {} {}/{}", kClearLine, stage, bar(done, total), done, total);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+void ProgressBar::clear() {
+  if (!m_isShown) return;
+  std::fwrite(kClearLine.data(), 1, kClearLine.size(), stderr);
+  std::fflush(stderr);
+  m_isShown = false;
+}
+
+}  // namespace fuseline::cli

@@ -1,0 +1,49 @@
+// What the terminal can do: colour, width of text, a progress bar.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline::cli {
+
+enum class Style { Plain, Bold, Dim, Good, Bad };
+
+/// May standard output be coloured? Only a terminal, and only without NO_COLOR (https://no-color.org).
+bool outputHasColour();
+
+/// The text in ANSI colours, or as it is.
+std::string styled(std::string_view text, Style style, bool hasColour);
+
+/// Columns that a UTF-8 text takes; every character of ours is one column wide.
+std::size_t displayWidth(std::string_view text);
+
+/// Cuts a text to `width` columns, with an ellipsis at its end.
+std::string fitted(std::string_view text, std::size_t width);
+
+/// The text in lines of at most `width` columns, broken at spaces. At least one line.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width);
+
+/// One line on standard error that is drawn again and again: on a terminal only, and after a second.
+class ProgressBar {
+ public:
+  explicit ProgressBar(bool isWanted);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void show(std::string_view stage, int done, int total);
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool m_isWanted;
+  bool m_isShown = false;
+  Clock::time_point m_start = Clock::now();
+  Clock::time_point m_lastDrawn;
+};
+
+}  // namespace fuseline::cli
