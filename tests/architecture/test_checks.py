@@ -111,6 +111,7 @@ class Files(unittest.TestCase):
             ("core/plan/a.h", HEAD),
             ("tests/run", "#!/usr/bin/env bash\n" + script),
             ("resources/cmake/A.cmake", script),
+            ("core/plan/a-inl.h", HEAD.replace("#pragma once", "#if defined(A) == defined(HWY_TARGET_TOGGLE)")),
         ):
             with self.subTest(name=name):
                 self.assertEqual([], self.offences(name, text))
@@ -137,7 +138,8 @@ class Files(unittest.TestCase):
 
     def test_refuses_a_readme_of_another_form(self):
         for text, words in (
-            (README + "More.\n", "6 lines"),
+            (README + "- More.\n" * 4, "9 lines"),
+            (README.replace("\n\n", "\n\n\n"), "- Must not know: "),
             (README.replace("- Purpose: ", "- Purpose:"), "- Purpose: "),
             (README.replace("Must not know", "Knows"), "- Must not know: "),
         ):
