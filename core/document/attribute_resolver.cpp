@@ -102,7 +102,7 @@ std::optional<AttributeValue> AttributeResolver::readInteger(const Field& field,
   };
   const auto number =
       m_symbols.integer(value, fmt::format("{}: {}", field.op.id, field.spec.name), field.spot, replace);
-  if (!number || !isInRange(field, static_cast<double>(*number))) return std::nullopt;
+  if (!number || !isInRange(field, static_cast<double>(*number), fmt::format("{}", *number))) return std::nullopt;
   return AttributeValue(*number);
 }
 
@@ -113,7 +113,7 @@ std::optional<AttributeValue> AttributeResolver::readReal(const Field& field, co
     return AttributeValue(static_cast<double>(std::get<std::int64_t>(*number)));
   }
   const double number = value.get<double>();
-  if (!isInRange(field, number)) return std::nullopt;
+  if (!isInRange(field, number, limitText(number))) return std::nullopt;
   return AttributeValue(number);
 }
 
@@ -133,7 +133,7 @@ std::optional<AttributeValue> AttributeResolver::readList(const Field& field, co
     if (value.is_array()) spot.pointer += fmt::format("/{}", i);
     const std::string what = fmt::format("{}: {}[{}]", field.op.id, field.spec.name, i);
     const auto number = m_symbols.integer(list[i], what, spot, replace);
-    if (number && isInRange(field, static_cast<double>(*number)))
+    if (number && isInRange(field, static_cast<double>(*number), fmt::format("{}", *number)))
       numbers.push_back(*number);
     else
       isWhole = false;
@@ -151,8 +151,9 @@ std::optional<AttributeValue> AttributeResolver::readText(const Field& field, co
   Diagnostic& diagnostic = m_sink.error("bad-choice", field.spot,
                                         fmt::format("{}: {} is \"{}\"; expected {}{}", field.op.id, field.spec.name,
                                                     shortened(text), expectedText(field.spec), didYouMean(near)));
+  if (!near.empty()) diagnostic.repairs.push_back(setAttribute(field.op.id, field.spec.name, near));
   for (const std::string& choice : choices)
-    diagnostic.repairs.push_back(setAttribute(field.op.id, field.spec.name, choice));
+    if (choice != near) diagnostic.repairs.push_back(setAttribute(field.op.id, field.spec.name, choice));
   return std::nullopt;
 }
 
@@ -171,14 +172,14 @@ std::optional<AttributeValue> AttributeResolver::wrongType(const Field& field, c
   return std::nullopt;
 }
 
-bool AttributeResolver::isInRange(const Field& field, double value) {
+bool AttributeResolver::isInRange(const Field& field, double value, const std::string& text) {
   const AttributeSpec& spec = field.spec;
   const bool isLow = spec.minimum && value < *spec.minimum;
   const bool isHigh = spec.maximum && value > *spec.maximum;
   if (!isLow && !isHigh) return true;
-  Diagnostic& diagnostic = m_sink.error(
-      "out-of-range", field.spot,
-      fmt::format("{}: {} is {}; expected {}.", field.op.id, spec.name, limitText(value), rangeText(spec)));
+  Diagnostic& diagnostic =
+      m_sink.error("out-of-range", field.spot,
+                   fmt::format("{}: {} is {}; expected {}.", field.op.id, spec.name, text, rangeText(spec)));
   if (spec.type == AttributeType::IntegerList) return false;
   const double limit = isLow ? *spec.minimum : *spec.maximum;
   const Json nearestAllowed =

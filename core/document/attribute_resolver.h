@@ -41,7 +41,7 @@ class AttributeResolver {
   std::optional<AttributeValue> readList(const Field& field, const Json& value);
   std::optional<AttributeValue> readText(const Field& field, const Json& value);
   std::optional<AttributeValue> wrongType(const Field& field, const Json& value);
-  bool isInRange(const Field& field, double value);
+  bool isInRange(const Field& field, double value, const std::string& text);
 
   const SymbolTable& m_symbols;
   DiagnosticSink& m_sink;

@@ -35,6 +35,7 @@ Connectivity::Connectivity(const PipelineDocument& document, std::vector<const F
     : m_document(document), m_operations(std::move(operations)), m_sink(sink) {
   const std::size_t numOps = document.ops().size();
   m_isNamed.resize(numOps);
+  m_isInputNamed.resize(document.inputs().size());
   m_sources.resize(numOps);
   m_wireOfPort.resize(numOps);
   m_producers.resize(numOps);
@@ -44,10 +45,12 @@ Connectivity::Connectivity(const PipelineDocument& document, std::vector<const F
     m_sources[i].resize(m_operations[i] ? m_operations[i]->inputs.size() : 0);
     m_wireOfPort[i].resize(m_sources[i].size(), -1);
   }
+  const std::size_t numReported = sink.numReported();
   collectIds();
   resolveWires();
   resolveOutputs();
   sortOps();
+  m_hasProblems = sink.numReported() > numReported;
 }
 
 void Connectivity::collectIds() {
@@ -79,6 +82,7 @@ void Connectivity::takeId(const std::string& id, NodeRef node, const std::string
     return;
   }
   if (node.kind == Source::Kind::Op) m_isNamed[node.index] = true;
+  if (node.kind == Source::Kind::Input) m_isInputNamed[node.index] = true;
   if (!node.isOutput) m_readableIds.push_back(id);
   if (const Verdict verdict = checkId(id); !verdict)
     m_sink.error("bad-id", {pointer + "/id", id, {}}, verdict.reason()).repairs = idRepairs(id, node);

@@ -29,6 +29,8 @@ class Connectivity {
   /// cycles.
   Connectivity(const PipelineDocument& document, std::vector<const FusibleOperation*> operations, DiagnosticSink& sink);
 
+  /// A wire, an output or an id is wrong, or there is a cycle.
+  bool hasProblems() const { return m_hasProblems; }
   /// What feeds the ports of an op, by port. Broken: a wire is there, but wrong, and has been reported.
   const std::vector<Source>& sources(std::size_t op) const { return m_sources[op]; }
   const Source& outputSource(std::size_t output) const { return m_outputSources[output]; }
@@ -36,6 +38,7 @@ class Connectivity {
   bool isMainOutputUsed(std::size_t op) const { return m_isMainOutputUsed[op]; }
   /// An op whose id is missing or another op's takes no part.
   bool isNamed(std::size_t op) const { return m_isNamed[op]; }
+  bool isInputNamed(std::size_t input) const { return m_isInputNamed[input]; }
   /// Ops in topological order, by document order where that leaves a choice. Without those on or behind a cycle.
   const std::vector<std::size_t>& order() const { return m_order; }
 
@@ -75,10 +78,12 @@ class Connectivity {
   std::unordered_map<std::string_view, NodeRef> m_nodes;
   std::vector<std::string> m_readableIds;
   std::vector<bool> m_isNamed;
+  std::vector<bool> m_isInputNamed;
   std::vector<std::vector<Source>> m_sources;
   std::vector<std::vector<int>> m_wireOfPort;
   std::vector<std::vector<Producer>> m_producers;
   int m_numIdRepairs = 0;
+  bool m_hasProblems = false;
   std::vector<Source> m_outputSources;
   std::vector<bool> m_isInputUsed;
   std::vector<bool> m_isMainOutputUsed;

@@ -28,6 +28,10 @@ Diagnostic& DiagnosticSink::report(Severity severity, std::string code, Spot spo
   return m_diagnostics.back();
 }
 
+void DiagnosticSink::withdrawRepairs(std::size_t first) {
+  for (std::size_t i = first; i < m_diagnostics.size(); ++i) m_diagnostics[i].repairs.clear();
+}
+
 std::string DiagnosticSink::suggest(std::string_view name, const std::vector<std::string>& candidates) {
   constexpr std::size_t kLongestName = 100;
   if (name.size() > kLongestName || m_numCompared + candidates.size() > kMaxComparisons) return {};

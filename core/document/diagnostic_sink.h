@@ -29,6 +29,9 @@ class DiagnosticSink {
   Diagnostic& error(std::string code, Spot spot, std::string message) {
     return report(Severity::Error, std::move(code), std::move(spot), std::move(message));
   }
+  std::size_t numReported() const { return m_diagnostics.size(); }
+  /// From the diagnostic with this number on.
+  void withdrawRepairs(std::size_t first);
   /// nearest(), but a file with very many wrong names gets suggestions only for the first of them: comparing every
   /// wrong name with every known one is quadratic.
   std::string suggest(std::string_view name, const std::vector<std::string>& candidates);

@@ -163,7 +163,7 @@ Result<Edit> EditApplier::operator()(const RenameOp& edit) {
   if (!found) return noSuch("op", edit.id);
   if (edit.id == edit.newId) return Edit(edit);
   if (const Verdict verdict = canTakeId(edit.newId); !verdict) return Error{verdict.reason()};
-  const bool isPlain = countId(edit.id) == 1 && !isNamed(edit.newId);
+  const bool isPlain = isUndoneByRenaming(edit.id, edit.newId);
   const auto before = isPlain ? std::nullopt : std::optional(m_document);
 
   DocumentOp& op = m_document.m_ops[*found];
@@ -243,7 +243,7 @@ Result<Edit> EditApplier::operator()(const ReplaceInput& edit) {
   const std::string& newId = edit.input.id;
   const bool isRenamed = newId != edit.id;
   if (const Verdict verdict = isRenamed ? canTakeId(newId) : Verdict::yes(); !verdict) return Error{verdict.reason()};
-  const bool isPlain = !isRenamed || (countId(edit.id) == 1 && !isNamed(newId));
+  const bool isPlain = !isRenamed || isUndoneByRenaming(edit.id, newId);
   const auto before = isPlain ? std::nullopt : std::optional(m_document);
 
   DocumentInput old = std::exchange(m_document.m_inputs[*found], edit.input);
@@ -281,7 +281,7 @@ Result<Edit> EditApplier::operator()(const ReplaceOutput& edit) {
   const std::string& newId = edit.output.id;
   const bool isRenamed = newId != edit.id;
   if (const Verdict verdict = isRenamed ? canTakeId(newId) : Verdict::yes(); !verdict) return Error{verdict.reason()};
-  const bool isPlain = !isRenamed || (countId(edit.id) == 1 && !isNamed(newId));
+  const bool isPlain = !isRenamed || isUndoneByRenaming(edit.id, newId);
   const auto before = isPlain ? std::nullopt : std::optional(m_document);
 
   DocumentOutput old = std::exchange(m_document.m_outputs[*found], edit.output);
@@ -354,6 +354,11 @@ Verdict EditApplier::canTakeId(const std::string& id) {
   return Verdict::no(fmt::format("The id {} is already taken; {} is free.", id, m_document.freeId(id)));
 }
 
+// Only if nothing else bears either name, and the old name is one that may be taken.
+bool EditApplier::isUndoneByRenaming(const std::string& id, const std::string& newId) {
+  return countId(id) == 1 && !isNamed(newId) && checkId(id);
+}
+
 bool EditApplier::hasWires(std::string_view id) const {
   const auto touches = [&](const Wire& wire) { return wire.from.node == id || wire.to.node == id; };
   const auto reads = [&](const DocumentOutput& output) { return output.from.node == id; };
@@ -405,7 +410,7 @@ Error EditApplier::noSuch(std::string_view kind, std::string_view id) const {
   for (const DocumentOp& op : m_document.m_ops) ids.push_back(op.id);
   for (const DocumentOutput& output : m_document.m_outputs) ids.push_back(output.id);
   const std::string near = nearest(id, ids);
-  return Error{fmt::format("There is no {} {}{}.", kind, id, near.empty() ? "" : "; did you mean " + near + "?")};
+  return Error{fmt::format("There is no {} {}{}", kind, id, near.empty() ? "." : "; did you mean " + near + "?")};
 }
 
 }  // namespace fuseline

@@ -44,6 +44,7 @@ class EditApplier {
   std::optional<std::size_t> locate(const std::vector<Item>& list, std::string_view id, int index) const;
 
   Verdict canTakeId(const std::string& id);
+  bool isUndoneByRenaming(const std::string& id, const std::string& newId);
   bool hasWires(std::string_view id) const;
   bool isNamed(std::string_view id) const;
   int countId(const std::string& id);

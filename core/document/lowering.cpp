@@ -74,18 +74,39 @@ Result<std::vector<Tensor>> runChain(const std::vector<Part>& parts, std::vector
   return results;
 }
 
-Result<std::vector<TensorSpec>> inferPart(const Part& part, const std::vector<TensorSpec>& inputs) {
+struct InferenceProblem {
+  std::string code = "shape-mismatch";
+  std::string message;
+};
+
+// What an op's infer refuses begins with the op's name; here the sentence begins with the id.
+std::string withoutName(const std::string& message, const std::string& name) {
+  const std::string prefix = name + ": ";
+  return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
+}
+
+Result<std::vector<TensorSpec>> inferPart(const Part& part, const std::vector<TensorSpec>& inputs,
+                                          InferenceProblem& problem) {
   Result<OperationSpecs> specs = part.operation->infer(part.attributes, inputs);
-  if (!specs) return specs.error();
+  if (!specs) {
+    problem.message = withoutName(specs.error().message, part.operation->name);
+    return specs.error();
+  }
   for (const auto* list : {&specs->outputs, &specs->parameters, &specs->residuals})
-    for (const TensorSpec& spec : *list)
-      if (!isCountable(spec))
-        return Error{fmt::format("a tensor {} would have more bytes than 64 bits can count.", toString(spec))};
+    for (const TensorSpec& spec : *list) {
+      if (isCountable(spec)) continue;
+      problem = {"integer-overflow",
+                 fmt::format("a tensor {} would have more bytes than 64 bits can count.", toString(spec))};
+      return Error{problem.message};
+    }
   return std::move(specs->outputs);
 }
 
-Result<std::vector<TensorSpec>> inferChain(const std::vector<Part>& parts, std::vector<TensorSpec> inputs) {
-  return runChain(parts, std::move(inputs), inferPart);
+Result<std::vector<TensorSpec>> inferChain(const std::vector<Part>& parts, std::vector<TensorSpec> inputs,
+                                           InferenceProblem& problem) {
+  return runChain(parts, std::move(inputs), [&](const Part& part, const std::vector<TensorSpec>& partInputs) {
+    return inferPart(part, partInputs, problem);
+  });
 }
 
 class Lowering {
@@ -149,8 +170,10 @@ class Lowering {
       const DocumentInput& input = m_document.inputs()[i];
       m_inputValues.emplace_back();
       if (!input.extra.is_object()) continue;
+      const std::size_t numReported = m_sink.numReported();
       const auto dtype = readDType(input, i);
       const auto shape = readShape(input, i);
+      if (!m_wiring.isInputNamed(i)) m_sink.withdrawRepairs(numReported);
       if (!dtype || !shape) continue;
       const TensorSpec spec = {.dtype = *dtype, .shape = *shape};
       if (isCountable(spec))
@@ -207,8 +230,12 @@ class Lowering {
   }
 
   void resolveAttributes() {
-    for (std::size_t i = 0; i < m_document.ops().size(); ++i)
+    for (std::size_t i = 0; i < m_document.ops().size(); ++i) {
+      const std::size_t numReported = m_sink.numReported();
       m_resolved.push_back(m_types[i] ? m_attributes.resolve(op(i), i, *m_types[i]) : ResolvedAttributes{});
+      // Edits go by id, so they would change the op that bears it first.
+      if (!m_wiring.isNamed(i)) m_sink.withdrawRepairs(numReported);
+    }
   }
 
   void reportUnconnected() {
@@ -217,9 +244,10 @@ class Lowering {
       for (std::size_t port = 0; port < m_wiring.sources(i).size(); ++port) {
         if (m_wiring.sources(i)[port].kind != Source::Kind::None) continue;
         const std::string& name = m_types[i]->inputs[port].name;
-        m_sink.error("unconnected-input", {opPointer(i), op(i).id, name},
-                     fmt::format("{}.{} is not connected; {} reads {} there.", op(i).id, name, op(i).operation,
-                                 m_types[i]->inputs[port].shape.empty() ? "a tensor" : m_types[i]->inputs[port].shape));
+        m_sink.error(
+            "unconnected-input", {opPointer(i), op(i).id, name},
+            fmt::format("{}.{} is not connected; connect the result of an op or a pipeline input.", op(i).id, name));
+        m_isWired = false;
       }
     }
   }
@@ -249,9 +277,10 @@ class Lowering {
     for (const AttributeSpec* spec : resolved.missing) reportMissing(index, *spec, inputs);
     if (!inputs || resolved.hasFailed || !resolved.missing.empty()) return;
     const std::vector<Part> parts = expand(index, resolved.values);
-    const auto outputs = inferChain(parts, *inputs);
-    if (!outputs) return reportMismatch(index, *inputs, outputs.error().message);
+    InferenceProblem problem;
+    if (!inferChain(parts, *inputs, problem)) return reportMismatch(index, *inputs, problem);
     addNodes(index, parts, *values);
+    warnOfMixedDTypes(index, *inputs);
   }
 
   std::vector<TensorSpec> specsOf(const std::vector<ValueId>& values) const {
@@ -281,7 +310,7 @@ class Lowering {
     if (outputs)
       m_opValues[index] = *outputs;
     else
-      reportMismatch(index, specsOf(values), outputs.error().message);
+      reportMismatch(index, specsOf(values), {.message = outputs.error().message});
   }
 
   // Values an integer attribute could take from the op's inputs: their widths.
@@ -290,7 +319,9 @@ class Lowering {
     for (const TensorSpec& input : inputs) {
       Json value = input.cols();
       if (spec.type == AttributeType::IntegerList) value = Json::array({value});
-      const bool isFit = spec.type == AttributeType::Integer || spec.type == AttributeType::IntegerList;
+      const auto width = static_cast<double>(input.cols());
+      const bool isFit = (spec.type == AttributeType::Integer || spec.type == AttributeType::IntegerList) &&
+                         width >= spec.minimum.value_or(width) && width <= spec.maximum.value_or(width);
       if (isFit && std::ranges::find(found, value) == found.end()) found.push_back(value);
     }
     return found;
@@ -303,7 +334,8 @@ class Lowering {
       attributes.set(spec.name, value.get<std::vector<std::int64_t>>());
     else
       attributes.set(spec.name, value.get<std::int64_t>());
-    return inferChain(expand(index, attributes), inputs).hasValue();
+    InferenceProblem ignored;
+    return inferChain(expand(index, attributes), inputs, ignored).hasValue();
   }
 
   void reportMissing(std::size_t index, const AttributeSpec& spec,
@@ -321,7 +353,7 @@ class Lowering {
   }
 
   // The op's own inference refuses. Trying the widths of the inputs in its attributes finds repairs for any op.
-  void reportMismatch(std::size_t index, const std::vector<TensorSpec>& inputs, const std::string& message) {
+  void reportMismatch(std::size_t index, const std::vector<TensorSpec>& inputs, const InferenceProblem& problem) {
     const DocumentOp& written = op(index);
     std::vector<Repair> repairs;
     std::string pointer = opPointer(index);
@@ -334,15 +366,22 @@ class Lowering {
     }
     const bool isOneInput = inputs.size() == 1;
     m_sink
-        .error(isDTypeMismatch(index, inputs) ? "dtype-mismatch" : "shape-mismatch",
-               {std::move(pointer), written.id, isOneInput ? m_types[index]->inputs.front().name : ""},
-               fmt::format("{}: {}", written.id, message))
+        .error(problem.code, {std::move(pointer), written.id, isOneInput ? m_types[index]->inputs.front().name : ""},
+               fmt::format("{}: {}", written.id, problem.message))
         .repairs = std::move(repairs);
   }
 
-  bool isDTypeMismatch(std::size_t index, std::vector<TensorSpec> inputs) const {
-    for (TensorSpec& input : inputs) input.dtype = inputs.front().dtype;
-    return inferChain(expand(index, m_resolved[index].values), std::move(inputs)).hasValue();
+  // Allowed, but rarely meant: a residual in f32 turns a bf16 branch into f32.
+  void warnOfMixedDTypes(std::size_t index, const std::vector<TensorSpec>& inputs) {
+    const auto other = std::ranges::find_if(inputs, [&](const auto& spec) { return spec.dtype != inputs[0].dtype; });
+    if (other == inputs.end()) return;
+    const auto slot = static_cast<std::size_t>(other - inputs.begin());
+    const auto& ports = m_types[index]->inputs;
+    const TensorSpec& result = m_builder.partial().value(m_opValues[index].front()).spec;
+    m_sink.report(
+        Severity::Warning, "mixed-dtypes", {opPointer(index), op(index).id, ports[slot].name},
+        fmt::format("{}: {} is {}, but {} is {}; the result is {}.", op(index).id, ports[0].name,
+                    dtypeName(inputs[0].dtype), ports[slot].name, dtypeName(other->dtype), dtypeName(result.dtype)));
   }
 
   void lowerOutputs() {
@@ -372,7 +411,9 @@ class Lowering {
             AddOutput{{.id = m_document.freeId("y"), .from = from}}};
   }
 
+  // Behind a wrong or missing wire everything looks unused; only the cause is worth a line.
   void reportUnused() {
+    if (!m_isWired || m_wiring.hasProblems()) return;
     for (std::size_t i = 0; i < m_document.inputs().size(); ++i) {
       const DocumentInput& input = m_document.inputs()[i];
       if (!m_inputValues[i] || m_wiring.isInputUsed(i)) continue;
@@ -410,6 +451,7 @@ class Lowering {
   std::vector<std::optional<ValueId>> m_inputValues;
   std::vector<ResolvedAttributes> m_resolved;
   std::vector<std::vector<ValueId>> m_opValues;
+  bool m_isWired = true;  // no wire is wrong, no input unconnected
   int m_numUnused = 0;
 };
 
