@@ -1,0 +1,341 @@
+// Edits on documents: exact inverses for any edits, on right and wrong documents; refusals change nothing.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/document/history.h"
+#include "tests/core/document/example_texts.h"
+
+#include <rapidcheck.h>
+
+#include <cmath>
+#include <limits>
+
+namespace fuseline::testing {
+namespace {
+
+PipelineDocument example(const std::string& name) {
+  return parseDocument(readFile(examplesFolder() / (name + ".fuseline"))).document;
+}
+
+/// Much is wrong here: equal ids, equal wires, dangling names, nulls, unknown and malformed parts.
+PipelineDocument wrongDocument() {
+  return parseDocument(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0, "x": 1},
+    "symbols": {"M": 8, "H": "M", "N": null},
+    "pipeline": {
+      "inputs": [{"id": "a", "dtype": "bf16", "shape": ["M"]}, {"id": "x", "dtype": 5, "z": 1}, {"id": "x", "dtype": "f32", "shape": []}],
+      "ops": [{"id": "a", "op": "GELU", "attributes": {"n": null, "m": 1}}, {"id": "a", "op": "Bias", "attributes": {"size": 8}},
+              7, {"op": "Linear"}, {"id": "b", "op": "Nope", "attributes": {"k": [1, {"l": 2.0}]}, "note": "kept"}],
+      "wires": [["x", "a.x"], ["a.y", "b.x"], ["x", "a.x"], ["c.y", "d.x"], ["a.y", "b.x"], ["b.y", "a.x"]],
+      "outputs": [{"id": "y", "from": "c.y"}, {"id": "b", "from": "a.y"}, {"id": "y"}]},
+    "recipe": {"name": "r"},
+    "view": {"positions": {"a": [1, 2], "c": [3, 4], "ghost": [5, 6], "odd": "?"}}})")
+      .document;
+}
+
+std::vector<PipelineDocument> startingPoints() {
+  return {example("llama_mlp"), example("residual_norm"), wrongDocument(), PipelineDocument()};
+}
+
+// ---- Random edits, over a small alphabet of names, so that they meet.
+
+rc::Gen<std::string> name() {
+  return rc::gen::element<std::string>("a", "b", "c", "d", "x", "y", "fc1", "norm", "save", "add", "ghost", "bad id",
+                                       "");
+}
+rc::Gen<int> index() { return rc::gen::element(-1, -1, -1, 0, 1, 2, 5, 99); }
+rc::Gen<Json> value() {
+  return rc::gen::element<Json>(nullptr, 1, 2.5, "H", true, Json::array({1, "H"}), Json::object({{"k", 1}}),
+                                std::numeric_limits<double>::infinity(), "\xFF");
+}
+rc::Gen<Endpoint> endpoint() {
+  return rc::gen::construct<Endpoint>(name(), rc::gen::element<std::string>("", "x", "y", "extra"));
+}
+rc::Gen<Wire> wire() { return rc::gen::construct<Wire>(endpoint(), endpoint()); }
+
+Edit randomEdit(const PipelineDocument& document) {
+  const auto id = *name();
+  const auto at = *index();
+  switch (*rc::gen::inRange(0, 17)) {
+    case 0: return AddOp{{.id = id, .operation = "GELU", .attributes = Json{{"k", *value()}}}, at};
+    case 1: return RemoveOp{id, at};
+    case 2: return RenameOp{id, *name()};
+    case 3: return SetAttribute{id, *rc::gen::element<std::string>("m", "n", "k"), *value(), at};
+    case 4: return AddWire{*wire(), at};
+    case 5: return RemoveWire{*wire(), at};
+    case 6: return AddInput{{.id = id, .shape = Json::array({1})}, at};
+    case 7: return RemoveInput{id, at};
+    case 8: return ReplaceInput{id, {.id = *name(), .dtype = "f32"}};
+    case 9: return AddOutput{{.id = id, .from = *endpoint()}, at};
+    case 10: return RemoveOutput{id, at};
+    case 11: return ReplaceOutput{id, {.id = *name(), .from = *endpoint()}};
+    case 12: return MoveNode{id, *rc::gen::element<std::optional<Position>>(std::nullopt, Position{7, -7}), at};
+    case 13: return SetSymbol{*rc::gen::element<std::string>("M", "H", "Q"), *value(), at};
+    case 14: return *rc::gen::element<Edit>(SetRecipe{*value()}, SetFusion{*value()});
+    case 15: return removeOpWithWires(document, id, *rc::gen::arbitrary<bool>());
+    default: {
+      if (document.wires().empty()) return AddWire{*wire()};
+      const auto which = *rc::gen::inRange<std::size_t>(0, document.wires().size());
+      return RemoveWire{document.wires()[which], *rc::gen::element(-1, static_cast<int>(which))};
+    }
+  }
+}
+
+Edit randomEditOrGroup(const PipelineDocument& document) {
+  if (*rc::gen::inRange(0, 4) != 0) return randomEdit(document);
+  EditGroup group{.label = "group", .edits = {}};
+  const int size = *rc::gen::inRange(0, 5);
+  for (int i = 0; i < size; ++i) group.edits.push_back(randomEdit(document));
+  return group;
+}
+
+PipelineDocument randomStart() {
+  const std::vector<PipelineDocument> starts = startingPoints();
+  return starts[*rc::gen::inRange<std::size_t>(0, starts.size())];
+}
+
+TEST(EditProperty, AnyEditsUndoneGiveBackTheSameBytes) {
+  EXPECT_TRUE(rc::check([] {
+    PipelineDocument document = randomStart();
+    const PipelineDocument original = document;
+    const std::string before = serialize(document);
+    std::vector<Edit> inverses;
+    const int numEdits = *rc::gen::inRange(0, 30);
+    for (int i = 0; i < numEdits; ++i)
+      if (Result<Edit> inverse = document.apply(randomEditOrGroup(document))) inverses.push_back(*inverse);
+    const std::string after = serialize(document);
+    const PipelineDocument edited = document;
+
+    std::vector<Edit> redos;
+    for (auto inverse = inverses.rbegin(); inverse != inverses.rend(); ++inverse) {
+      Result<Edit> redo = document.apply(*inverse);
+      RC_ASSERT(redo.hasValue());
+      redos.push_back(*redo);
+    }
+    RC_ASSERT(document == original);
+    RC_ASSERT(serialize(document) == before);
+    for (auto redo = redos.rbegin(); redo != redos.rend(); ++redo) RC_ASSERT(document.apply(*redo).hasValue());
+    RC_ASSERT(document == edited);
+    RC_ASSERT(serialize(document) == after);
+  }));
+}
+
+TEST(EditProperty, ARefusedEditChangesNothing) {
+  EXPECT_TRUE(rc::check([] {
+    PipelineDocument document = randomStart();
+    const PipelineDocument before = document;
+    const Edit edit = randomEditOrGroup(document);
+    const Result<Edit> inverse = document.apply(edit);
+    if (inverse) return;
+    RC_ASSERT(!inverse.error().message.empty());
+    RC_ASSERT(document == before);
+  }));
+}
+
+TEST(EditProperty, WhatIsWrittenIsReadBackEqual) {
+  EXPECT_TRUE(rc::check([] {
+    PipelineDocument document = randomStart();
+    const int numEdits = *rc::gen::inRange(0, 20);
+    for (int i = 0; i < numEdits; ++i) (void)document.apply(randomEditOrGroup(document));
+    const std::string text = serialize(document);
+    RC_ASSERT(serialize(parseDocument(text).document) == text);
+  }));
+}
+
+TEST(EditProperty, HistoryUndoesAndRedoesMergedEdits) {
+  EXPECT_TRUE(rc::check([] {
+    History history(randomStart());
+    const std::string before = serialize(history.document());
+    const int numEdits = *rc::gen::inRange(0, 20);
+    for (int i = 0; i < numEdits; ++i)
+      (void)history.apply(randomEditOrGroup(history.document()), *rc::gen::element<std::string>("", "drag", "type"));
+    const std::string after = serialize(history.document());
+    while (history.canUndo()) history.undo();
+    RC_ASSERT(serialize(history.document()) == before);
+    RC_ASSERT(!history.isModified());
+    while (history.canRedo()) history.redo();
+    RC_ASSERT(serialize(history.document()) == after);
+  }));
+}
+
+// ---- Examples.
+
+std::string refusal(PipelineDocument document, const Edit& edit) {
+  const Result<Edit> result = document.apply(edit);
+  return result ? "accepted" : result.error().message;
+}
+
+TEST(Edit, RefusalsSayWhyAndWhatIsNear) {
+  const PipelineDocument llama = example("llama_mlp");
+  EXPECT_EQ(refusal(llama, AddOp{{.id = "norm", .operation = "GELU"}}), "The id norm is already taken; norm2 is free.");
+  EXPECT_EQ(refusal(llama, AddOp{{.id = "x", .operation = "GELU"}}), "The id x is already taken; x2 is free.");
+  EXPECT_EQ(refusal(llama, AddOp{{.id = "a.b", .operation = "GELU"}}),
+            "The id \"a.b\" contains \".\"; ids are made of letters, digits, '_' and '-'.");
+  EXPECT_EQ(refusal(llama, AddOp{{.id = "", .operation = "GELU"}}), "An id must not be empty.");
+  EXPECT_EQ(refusal(llama, RemoveOp{"nrm"}), "There is no op nrm; did you mean norm?");
+  EXPECT_EQ(refusal(llama, RemoveOp{"norm"}), "norm still has wires or is read by an output; remove them with it.");
+  EXPECT_EQ(refusal(llama, RemoveInput{"x"}), "Input x still has wires; remove them with it.");
+  EXPECT_EQ(refusal(llama, RenameOp{"norm", "fc1"}), "The id fc1 is already taken; fc3 is free.");
+  EXPECT_EQ(refusal(llama, RemoveWire{{{"x", ""}, {"norm", "x"}}}), "There is no wire from x to norm.x.");
+  EXPECT_EQ(refusal(llama, AddWire{{{"x", ""}, {"norm", "x"}}, 70}), "Position 70 is outside the list of 7.");
+  EXPECT_EQ(refusal(llama, SetAttribute{"norm", "eps", std::nan("")}),
+            "eps holds text that is not UTF-8 or a number that is not finite; a pipeline file cannot store it.");
+}
+
+TEST(Edit, AGroupIsAllOrNothing) {
+  PipelineDocument document = example("llama_mlp");
+  const PipelineDocument before = document;
+  EXPECT_FALSE(document.apply(EditGroup{"", {SetAttribute{"norm", "eps", 1.0}, RemoveOp{"absent"}}}));
+  EXPECT_EQ(document, before);
+}
+
+TEST(Edit, RenamingAnOpTakesItsWiresOutputsAndPositionAlong) {
+  PipelineDocument document = example("llama_mlp");
+  std::string text = serialize(document);
+  ASSERT_TRUE(document.apply(RenameOp{"add", "sum"}));
+  for (std::size_t at = 0; (at = text.find("\"add", at)) != std::string::npos;) text.replace(at, 4, "\"sum");
+  EXPECT_EQ(serialize(document), text);
+}
+
+TEST(Edit, RenamingAnInputTakesItsWiresAlong) {
+  PipelineDocument document = example("linear_bias");
+  DocumentInput input = document.inputs().front();
+  input.id = "data";
+  ASSERT_TRUE(document.apply(ReplaceInput{"x", input}));
+  EXPECT_EQ(toString(document.wires().front().from), "data");
+  EXPECT_EQ(document.positions().front().first, "data");
+}
+
+TEST(Edit, RemovingAnOpReconnectsItsNeighbours) {
+  PipelineDocument document = example("llama_mlp");
+  ASSERT_TRUE(document.apply(removeOpWithWires(document, "norm", true)));
+  EXPECT_FALSE(document.findOp("norm"));
+  EXPECT_NE(std::ranges::find(document.wires(), Wire{{"save", "y"}, {"fc1", "x"}}), document.wires().end());
+  EXPECT_EQ(document.wires().size(), 6U);
+  ASSERT_TRUE(document.apply(removeOpWithWires(document, "add", true)));
+  EXPECT_EQ(toString(document.findOutput("y")->from), "fc2.y");
+}
+
+TEST(Edit, RemovingAnOpTakesItsWiresOutputsAndPositionAlong) {
+  PipelineDocument document = example("llama_mlp");
+  ASSERT_TRUE(document.apply(removeOpWithWires(document, "add")));
+  EXPECT_TRUE(document.outputs().empty());
+  EXPECT_EQ(document.wires().size(), 5U);
+  EXPECT_EQ(document.positions().size(), 6U);
+}
+
+TEST(Edit, GivingAnInputAProperIdCanBeUndone) {
+  PipelineDocument document;
+  ASSERT_TRUE(document.apply(AddInput{{.id = "bad id"}, 0}));
+  const PipelineDocument before = document;
+  const Result<Edit> inverse = document.apply(ReplaceInput{"bad id", {.id = "good"}});
+  ASSERT_TRUE(inverse);
+  ASSERT_TRUE(document.apply(*inverse));
+  EXPECT_EQ(document, before);
+}
+
+TEST(Edit, FreeIdsCountUp) {
+  PipelineDocument document = example("llama_mlp");
+  EXPECT_EQ(document.freeId("gelu"), "gelu");
+  EXPECT_EQ(document.freeId("norm"), "norm2");
+  EXPECT_EQ(document.freeId("fc1"), "fc3");
+  EXPECT_EQ(document.freeId("x"), "x2");
+}
+
+TEST(Edit, TenThousandOpsArePastedInOneGroup) {
+  EditGroup group{.label = "Paste", .edits = {}};
+  for (int i = 0; i < 10000; ++i) group.edits.push_back(AddOp{{.id = "op" + std::to_string(i), .operation = "GELU"}});
+  PipelineDocument document;
+  const Result<Edit> inverse = document.apply(group);
+  ASSERT_TRUE(inverse);
+  EXPECT_EQ(document.ops().size(), 10000U);
+  ASSERT_TRUE(document.apply(*inverse));
+  EXPECT_EQ(document, PipelineDocument());
+}
+
+// ---- Connections.
+
+std::string connection(const PipelineDocument& document, const char* from, const char* to) {
+  return canConnect(document, {parseEndpoint(from), parseEndpoint(to)}).reason();
+}
+
+TEST(Connect, SaysWhyAWireIsIllegal) {
+  const PipelineDocument llama = example("llama_mlp");
+  EXPECT_EQ(connection(llama, "x", "norm.x"), "norm.x already reads save.y; remove that wire first.");
+  EXPECT_EQ(connection(llama, "x", "norm.z"), "norm (RMSNorm) has no input \"z\"; it has x.");
+  EXPECT_EQ(connection(llama, "norm", "fc1.x"), "norm (RMSNorm) has no output without a name; it has y.");
+  EXPECT_EQ(connection(llama, "norm.y", "norm.x"), "norm cannot read its own result.");
+  EXPECT_EQ(connection(llama, "x.y", "norm.x"), "Pipeline input x is a single tensor; it has no port y.");
+  EXPECT_EQ(connection(llama, "nope.y", "norm.x"), "There is no op or pipeline input nope to read from.");
+  EXPECT_EQ(connection(llama, "norm.y", "y"), "y is not an op; wires end at the inputs of ops.");
+  EXPECT_EQ(connection(llama, "norm.y", "nope.x"), "There is no op nope.");
+}
+
+TEST(Connect, NamesTheCycleItWouldClose) {
+  PipelineDocument document = example("llama_mlp");
+  ASSERT_TRUE(document.apply(RemoveWire{{{"save", "y"}, {"norm", "x"}}}));
+  EXPECT_EQ(connection(document, "act.y", "norm.x"), "This wire would close a cycle: norm -> fc1 -> act -> norm.");
+}
+
+TEST(Connect, LetsOneResultFeedSeveralInputs) {
+  PipelineDocument document = example("llama_mlp");
+  ASSERT_TRUE(document.apply(AddOp{{.id = "gelu", .operation = "GELU"}}));
+  EXPECT_EQ(connection(document, "norm.y", "gelu.x"), "");
+  EXPECT_EQ(connection(document, "x", "gelu.x"), "");
+}
+
+// ---- History.
+
+TEST(History, KnowsWhetherTheFileIsUpToDate) {
+  History history(example("linear_bias"));
+  EXPECT_FALSE(history.isModified());
+  ASSERT_TRUE(history.apply(SetSymbol{"M", 1}));
+  EXPECT_TRUE(history.isModified());
+  history.markSaved();
+  EXPECT_FALSE(history.isModified());
+  history.undo();
+  EXPECT_TRUE(history.isModified());
+  history.redo();
+  EXPECT_FALSE(history.isModified());
+  history.undo();
+  ASSERT_TRUE(history.apply(SetSymbol{"M", 2}));
+  EXPECT_TRUE(history.isModified());
+  history.undo();
+  EXPECT_TRUE(history.isModified());
+}
+
+TEST(History, MergesADragIntoOneEntry) {
+  History history(example("linear_bias"));
+  const std::string before = serialize(history.document());
+  for (int x = 0; x < 100; ++x) ASSERT_TRUE(history.apply(MoveNode{"fc", Position{x, 5}}, "drag"));
+  history.undo();
+  EXPECT_FALSE(history.canUndo());
+  EXPECT_EQ(serialize(history.document()), before);
+  history.redo();
+  EXPECT_EQ(history.document().positions()[1].second, (Position{99, 5}));
+}
+
+TEST(History, DoesNotMergeAcrossASave) {
+  History history(example("linear_bias"));
+  ASSERT_TRUE(history.apply(SetSymbol{"M", 1}, "type"));
+  history.markSaved();
+  ASSERT_TRUE(history.apply(SetSymbol{"M", 12}, "type"));
+  EXPECT_TRUE(history.isModified());
+  history.undo();
+  EXPECT_EQ(history.document().symbols()["M"], Json(1));
+}
+
+TEST(History, NamesWhatItUndoes) {
+  History history(example("linear_bias"));
+  EXPECT_EQ(history.undoLabel(), "");
+  ASSERT_TRUE(history.apply(SetAttribute{"fc", "bias", false}));
+  EXPECT_EQ(history.undoLabel(), "Set fc.bias");
+  history.undo();
+  EXPECT_EQ(history.redoLabel(), "Set fc.bias");
+}
+
+TEST(History, ARefusedEditLeavesNoEntry) {
+  History history(example("linear_bias"));
+  EXPECT_FALSE(history.apply(RemoveOp{"absent"}));
+  EXPECT_FALSE(history.canUndo());
+}
+
+}  // namespace
+}  // namespace fuseline::testing
