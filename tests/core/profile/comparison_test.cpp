@@ -1,0 +1,129 @@
+// The rows that set the fused plan beside the unfused one.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/run_record.h"
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+StepRecord step(std::string name, std::vector<std::string> ops, std::int64_t bytes, std::vector<double> samples,
+                std::string phase = "forward") {
+  return {.name = std::move(name),
+          .phase = std::move(phase),
+          .ops = std::move(ops),
+          .bytes = bytes,
+          .samplesNs = std::move(samples)};
+}
+
+StepRecord fusedStep(std::vector<std::string> ops, std::int64_t bytes, std::vector<double> samples) {
+  StepRecord record = step("R(...)", std::move(ops), bytes, std::move(samples));
+  record.rule = "R";
+  return record;
+}
+
+/// a and b are fused, c is not; seven rounds.
+RunRecord sampleRecord() {
+  RunRecord record;
+  record.variants.push_back(
+      {.name = "unfused",
+       .steps = {step("a", {"a"}, 100, {4, 1, 4, 4, 4, 4, 4}), step("b", {"b"}, 50, {2, 5, 2, 2, 2, 2, 2}),
+                 step("c", {"c"}, 10, {1, 1, 1, 1, 1, 1, 1})},
+       .endToEndNs = {7, 7, 7, 7, 7, 7, 7}});
+  record.variants.push_back(
+      {.name = "fused",
+       .steps = {fusedStep({"a", "b"}, 90, {3, 3, 3, 3, 3, 3, 3}), step("c", {"c"}, 10, {1, 1, 1, 1, 1, 1, 1})},
+       .endToEndNs = {4, 4, 4, 4, 4, 4, 4}});
+  return record;
+}
+
+TEST(CompareVariants, PutsTheBasicOpsBeneathTheirFusion) {
+  const Comparison comparison = compareVariants(sampleRecord());
+  ASSERT_EQ(comparison.rows.size(), 4u);
+  EXPECT_TRUE(comparison.rows[0].isFused);
+  EXPECT_EQ(comparison.rows[1].label, "a");
+  EXPECT_EQ(comparison.rows[1].depth, 1);
+  EXPECT_EQ(comparison.rows[2].label, "b");
+  EXPECT_EQ(comparison.rows[3].label, "c");
+  EXPECT_EQ(comparison.rows[3].depth, 0);
+}
+
+TEST(CompareVariants, AddsTheOpsOfARoundBeforeTakingTheMedian) {
+  // Every round's sum is 6; the sum of the medians would be 6 too, but the spread would not be 0.
+  const ComparisonRow row = compareVariants(sampleRecord()).rows[0];
+  EXPECT_DOUBLE_EQ(row.unfused.median, 6);
+  EXPECT_DOUBLE_EQ(row.unfused.lowerQuartile, 6);
+  EXPECT_DOUBLE_EQ(row.unfused.minimum, 6);
+  EXPECT_DOUBLE_EQ(row.speedup.median, 2);
+  EXPECT_TRUE(row.speedup.isSignificant());
+}
+
+TEST(CompareVariants, CountsSavedBytesAndLaunches) {
+  const Comparison comparison = compareVariants(sampleRecord());
+  EXPECT_EQ(comparison.rows[0].bytesSaved, 60);
+  EXPECT_EQ(comparison.rows[0].launchesSaved, 1);
+  EXPECT_EQ(comparison.rows[3].bytesSaved, 0);
+  EXPECT_EQ(comparison.sum.bytesSaved, 60);
+  EXPECT_EQ(comparison.sum.launchesSaved, 1);
+}
+
+TEST(CompareVariants, DoesNotCountViewsAsLaunches) {
+  RunRecord record = sampleRecord();
+  record.variants[0].steps[1].isView = true;
+  EXPECT_EQ(compareVariants(record).rows[0].launchesSaved, 0);
+}
+
+TEST(CompareVariants, GivesAPartNoFusedTime) {
+  const Comparison comparison = compareVariants(sampleRecord());
+  EXPECT_EQ(comparison.rows[1].fused.count, 0);
+  EXPECT_EQ(comparison.rows[1].unfused.count, 7);
+}
+
+TEST(CompareVariants, SumsAllSteps) {
+  const Comparison comparison = compareVariants(sampleRecord());
+  EXPECT_DOUBLE_EQ(comparison.sum.unfused.median, 7);
+  EXPECT_DOUBLE_EQ(comparison.sum.fused.median, 4);
+  EXPECT_DOUBLE_EQ(comparison.endToEnd.speedup.median, 1.75);
+}
+
+TEST(CompareVariants, KeepsForwardAndBackwardOfAnOpApart) {
+  RunRecord record = sampleRecord();
+  record.variants[0].steps.push_back(step("a", {"a"}, 1, {9, 9, 9, 9, 9, 9, 9}, "backward"));
+  record.variants[1].steps.push_back(step("a", {"a"}, 1, {9, 9, 9, 9, 9, 9, 9}, "backward"));
+  const Comparison comparison = compareVariants(record);
+  EXPECT_DOUBLE_EQ(comparison.rows[0].unfused.median, 6);
+  EXPECT_EQ(comparison.rows.back().phase, "backward");
+  EXPECT_DOUBLE_EQ(comparison.rows.back().unfused.median, 9);
+}
+
+TEST(CompareVariants, ShowsUnfusedStepsThatNoFusedEntryStandsFor) {
+  RunRecord record = sampleRecord();
+  record.variants[0].steps.push_back(step("grad.h", {}, 5, {1, 1, 1, 1, 1, 1, 1}, "backward"));
+  const Comparison comparison = compareVariants(record);
+  EXPECT_EQ(comparison.rows.back().label, "grad.h");
+  EXPECT_EQ(comparison.rows.back().launchesSaved, 1);
+  EXPECT_EQ(comparison.sum.launchesSaved, 2);
+}
+
+TEST(CompareVariants, MatchesGradientSumsByName) {
+  RunRecord record = sampleRecord();
+  for (VariantRecord& variant : record.variants)
+    variant.steps.push_back(step("grad.h", {}, 5, {1, 1, 1, 1, 1, 1, 1}, "backward"));
+  const Comparison comparison = compareVariants(record);
+  ASSERT_EQ(comparison.rows.size(), 5u);
+  EXPECT_EQ(comparison.rows.back().unfused.count, 7);
+  EXPECT_EQ(comparison.rows.back().fused.count, 7);
+}
+
+TEST(CompareVariants, LeavesTheOtherColumnEmptyForOneVariant) {
+  RunRecord record = sampleRecord();
+  record.variants.erase(record.variants.begin());
+  const Comparison comparison = compareVariants(record);
+  ASSERT_EQ(comparison.rows.size(), 2u);
+  EXPECT_EQ(comparison.rows[0].unfused.count, 0);
+  EXPECT_EQ(comparison.rows[0].fused.count, 7);
+  EXPECT_FALSE(comparison.endToEnd.speedup.isSignificant());
+}
+
+}  // namespace
+}  // namespace fuseline

@@ -1,0 +1,105 @@
+// Run records survive a file, and files that are no records are refused with a place.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/run_record.h"
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+RunRecord sampleRecord() {
+  RunRecord record{.createdWith = "fuseline 0.1.0",
+                   .pipelineName = "mlp",
+                   .pipelineHash = "fnv1a64:0123456789abcdef",
+                   .pipeline = Json::parse(R"({"format":"fuseline-pipeline"})"),
+                   .settings = {.device = "reference", .warmup = 2, .iterations = 7, .seed = 18446744073709551615u},
+                   .environment = {{"device", "a \"quoted\" name"}, {"threads", "2"}},
+                   .isPartial = true};
+  record.settings.symbols = {{"M", 512}, {"H", -1}};
+  record.variants.push_back({.name = "fused",
+                             .steps = {{.name = "R(a, b)",
+                                        .rule = "R",
+                                        .phase = "forward",
+                                        .kernel = "k",
+                                        .ops = {"a", "b"},
+                                        .owners = {"a"},
+                                        .flops = 12,
+                                        .bytes = 34,
+                                        .samplesNs = {1.5, 2.25}}},
+                             .endToEndNs = {3, 4},
+                             .instrumentedNs = {5, 6},
+                             .peakBytes = 7,
+                             .arenaBytes = 8,
+                             .savedForBackwardBytes = 9,
+                             .launches = 1});
+  return record;
+}
+
+TEST(RunRecord, IsTheSameAfterJson) {
+  const Json json = toJson(sampleRecord());
+  const Result<RunRecord> read = runRecordFromJson(Json::parse(json.dump()));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(toJson(*read).dump(), json.dump());
+  EXPECT_EQ(read->settings.seed, 18446744073709551615u);
+  EXPECT_EQ(read->environment, sampleRecord().environment);
+  EXPECT_EQ(read->variants[0].steps[0].samplesNs, (std::vector<double>{1.5, 2.25}));
+  EXPECT_TRUE(read->isPartial);
+}
+
+TEST(RunRecord, NamesItsFormatAndVersion) {
+  const Json json = toJson(RunRecord{});
+  EXPECT_EQ(json["format"], "fuseline-run");
+  EXPECT_EQ(json["formatVersion"]["major"], 1);
+}
+
+std::string refusal(const Json& json) {
+  const Result<RunRecord> read = runRecordFromJson(json);
+  return read ? "" : read.error().message;
+}
+
+TEST(RunRecord, RefusesAnotherFormat) {
+  Json json = toJson(sampleRecord());
+  json["format"] = "fuseline-pipeline";
+  EXPECT_EQ(refusal(json), "/format: expected \"fuseline-run\", found \"fuseline-pipeline\".");
+}
+
+TEST(RunRecord, RefusesANewerMajorVersion) {
+  Json json = toJson(sampleRecord());
+  json["formatVersion"]["major"] = 2;
+  EXPECT_NE(refusal(json).find("newer program"), std::string::npos);
+}
+
+TEST(RunRecord, IgnoresFieldsOfANewerMinorVersion) {
+  Json json = toJson(sampleRecord());
+  json["formatVersion"]["minor"] = 9;
+  json["variants"][0]["somethingNew"] = 1;
+  EXPECT_EQ(refusal(json), "");
+}
+
+TEST(RunRecord, SaysWhichFieldIsWrong) {
+  Json json = toJson(sampleRecord());
+  json["variants"][0]["steps"][0]["flops"] = "many";
+  EXPECT_EQ(refusal(json), "/variants/0/steps/0/flops: expected an integer, found \"many\".");
+}
+
+TEST(RunRecord, SaysWhichFieldIsMissing) {
+  Json json = toJson(sampleRecord());
+  json["variants"][0].erase("peakBytes");
+  EXPECT_EQ(refusal(json), "/variants/0/peakBytes: this field is missing.");
+}
+
+TEST(RunRecord, RefusesWhatIsNoObject) {
+  EXPECT_NE(refusal(Json::array()), "");
+  EXPECT_NE(refusal(Json(3)), "");
+}
+
+TEST(VariantRecord, FindsAStepByNameAndPhase) {
+  VariantRecord variant;
+  variant.steps = {{.name = "fc", .phase = "forward", .flops = 1}, {.name = "fc", .phase = "backward", .flops = 2}};
+  ASSERT_NE(variant.find("fc", "backward"), nullptr);
+  EXPECT_EQ(variant.find("fc", "backward")->flops, 2);
+  EXPECT_EQ(variant.find("fc", "sideways"), nullptr);
+}
+
+}  // namespace
+}  // namespace fuseline

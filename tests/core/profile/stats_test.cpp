@@ -1,0 +1,115 @@
+// Order statistics and the bootstrap interval.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/stats.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace fuseline {
+namespace {
+
+TEST(Summarize, GivesQuartilesAsNumpyDoes) {
+  // numpy.percentile([7, 1, 3, 2, 10], [0, 25, 50, 75]) = [1, 2, 3, 7]
+  const std::vector<double> samples = {7, 1, 3, 2, 10};
+  const SampleStats stats = summarize(samples);
+  EXPECT_DOUBLE_EQ(stats.minimum, 1);
+  EXPECT_DOUBLE_EQ(stats.lowerQuartile, 2);
+  EXPECT_DOUBLE_EQ(stats.median, 3);
+  EXPECT_DOUBLE_EQ(stats.upperQuartile, 7);
+  EXPECT_EQ(stats.count, 5);
+}
+
+TEST(Summarize, InterpolatesBetweenSamples) {
+  // numpy.percentile([1, 2, 3, 4], [25, 50, 75]) = [1.75, 2.5, 3.25]
+  const SampleStats stats = summarize(std::vector<double>{4, 3, 2, 1});
+  EXPECT_DOUBLE_EQ(stats.lowerQuartile, 1.75);
+  EXPECT_DOUBLE_EQ(stats.median, 2.5);
+  EXPECT_DOUBLE_EQ(stats.upperQuartile, 3.25);
+}
+
+TEST(Summarize, OfNothingCountsNothing) {
+  EXPECT_EQ(summarize({}).count, 0);
+  EXPECT_DOUBLE_EQ(summarize({}).spreadPercent(), 0);
+}
+
+TEST(SampleStats, SpreadIsHalfTheInterquartileRangeOverTheMedian) {
+  const SampleStats stats{.median = 10, .lowerQuartile = 9, .upperQuartile = 11};
+  EXPECT_DOUBLE_EQ(stats.spreadPercent(), 10);
+}
+
+TEST(Summarize, OrdersItsStatistics) {
+  EXPECT_TRUE(rc::check([](const std::vector<double>& samples) {
+    const SampleStats stats = summarize(samples);
+    RC_ASSERT(stats.count == static_cast<int>(samples.size()));
+    RC_ASSERT(stats.minimum <= stats.lowerQuartile);
+    RC_ASSERT(stats.lowerQuartile <= stats.median);
+    RC_ASSERT(stats.median <= stats.upperQuartile);
+  }));
+}
+
+TEST(CompareRounds, TakesRatiosWithinARound) {
+  // The machine doubles its speed half way: ratios do not see it.
+  const std::vector<double> a = {20, 22, 24, 26, 10, 11, 12, 13};
+  const std::vector<double> b = {10, 11, 12, 13, 5, 5.5, 6, 6.5};
+  const RatioStats ratio = compareRounds(a, b);
+  EXPECT_DOUBLE_EQ(ratio.median, 2);
+  EXPECT_DOUBLE_EQ(ratio.low, 2);
+  EXPECT_DOUBLE_EQ(ratio.high, 2);
+  EXPECT_TRUE(ratio.isSignificant());
+}
+
+/// The ratios of 200 experiments of 40 rounds; a and b have these means and the same noise.
+std::vector<RatioStats> experiments(double meanOfA, double meanOfB) {
+  std::normal_distribution<double> noise(0.0, 2.0);
+  std::vector<RatioStats> ratios;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<double> a(40);
+    std::vector<double> b(40);
+    for (double& value : a) value = meanOfA + noise(random);
+    for (double& value : b) value = meanOfB + noise(random);
+    ratios.push_back(compareRounds(a, b));
+  }
+  return ratios;
+}
+
+// Of 200 intervals 10 miss the true ratio on average; three standard deviations of that count are 9.
+constexpr std::ptrdiff_t kMostMisses = 10 + 9;
+
+TEST(CompareRounds, RarelyClaimsADifferenceOfEqualNoise) {
+  EXPECT_LE(std::ranges::count_if(experiments(100, 100), &RatioStats::isSignificant), kMostMisses);
+}
+
+TEST(CompareRounds, FindsADifferenceLargerThanTheNoise) {
+  const std::vector<RatioStats> ratios = experiments(110, 100);
+  EXPECT_TRUE(std::ranges::all_of(ratios, &RatioStats::isSignificant));
+  const auto misses = [](const RatioStats& ratio) { return ratio.low > 1.1 || ratio.high < 1.1; };
+  EXPECT_LE(std::ranges::count_if(ratios, misses), kMostMisses);
+}
+
+TEST(CompareRounds, ClaimsNothingFromFiveRounds) {
+  const std::vector<double> a = {2, 2, 2, 2, 2};
+  const std::vector<double> b = {1, 1, 1, 1, 1};
+  EXPECT_FALSE(compareRounds(a, b).isSignificant());
+}
+
+TEST(CompareRounds, OfNothingIsOne) {
+  EXPECT_DOUBLE_EQ(compareRounds({}, {}).median, 1);
+  EXPECT_FALSE(compareRounds({}, {}).isSignificant());
+}
+
+TEST(CompareRounds, GivesTheSameIntervalEveryTime) {
+  const std::vector<double> a = {1.1, 1.3, 0.9, 1.2, 1.0, 1.15, 1.05};
+  const std::vector<double> b = {1.0, 1.1, 1.0, 1.0, 0.9, 1.1, 1.0};
+  EXPECT_DOUBLE_EQ(compareRounds(a, b).low, compareRounds(a, b).low);
+  EXPECT_LE(compareRounds(a, b).low, compareRounds(a, b).median);
+  EXPECT_GE(compareRounds(a, b).high, compareRounds(a, b).median);
+}
+
+}  // namespace
+}  // namespace fuseline

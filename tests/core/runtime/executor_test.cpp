@@ -1,0 +1,215 @@
+// Executing plans: results, bindings, failures with the step's name, cancelling.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/executor.h"
+
+#include "core/runtime/bindings.h"
+#include "tests/support/compare.h"
+#include "tests/support/pipelines.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+/// The reference, with a kernel that does what a test wants for one op.
+class WrappedBackend : public Backend {
+ public:
+  explicit WrappedBackend(std::function<void(const Step&)> beforeRun) : m_beforeRun(std::move(beforeRun)) {}
+
+  const DeviceInfo& device() const override { return m_inner->device(); }
+  Verdict supports(const KernelQuery& query) const override { return m_inner->supports(query); }
+  Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
+                                          const CompileOptions& options) override {
+    Result<std::unique_ptr<Kernel>> kernel = m_inner->compile(graph, plan, step, options);
+    return std::unique_ptr<Kernel>(std::make_unique<WrappedKernel>(std::move(*kernel), step, m_beforeRun));
+  }
+  Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) override {
+    return m_inner->allocate(sizeBytes);
+  }
+  void upload(std::byte* device, std::span<const std::byte> host) override { m_inner->upload(device, host); }
+  void download(std::span<std::byte> host, const std::byte* device) override { m_inner->download(host, device); }
+  void synchronize() override {}
+
+ private:
+  class WrappedKernel : public Kernel {
+   public:
+    WrappedKernel(std::unique_ptr<Kernel> inner, const Step& step, const std::function<void(const Step&)>& beforeRun)
+        : m_inner(std::move(inner)), m_step(step), m_beforeRun(beforeRun) {}
+    void run(std::span<std::byte* const> operands, std::byte* workspace) override {
+      m_beforeRun(m_step);
+      m_inner->run(operands, workspace);
+    }
+
+   private:
+    std::unique_ptr<Kernel> m_inner;
+    const Step& m_step;
+    const std::function<void(const Step&)>& m_beforeRun;
+  };
+
+  std::shared_ptr<Backend> m_inner = makeReferenceBackend();
+  std::function<void(const Step&)> m_beforeRun;
+};
+
+/// A graph with its unfused plan and bindings.
+struct Scene {
+  Graph graph;
+  Plan plan = makePlan(graph, unfused(graph));
+  NamedTensors bindings = *makeBindings(graph, 1);
+
+  Result<std::unique_ptr<Executor>> on(std::shared_ptr<Backend> backend) const {
+    return Executor::create(std::move(backend), graph, plan, bindings);
+  }
+};
+
+Scene mlp() { return {.graph = chain(DType::F32, {3, 4}, {linear(5, "fc1"), link("GELU", "act"), linear(2, "fc2")})}; }
+
+const Tensor& named(const NamedTensors& tensors, const std::string& name) {
+  return std::ranges::find(tensors, name, &NamedTensors::value_type::first)->second;
+}
+
+TEST(Executor, MultipliesByTheTransposedWeight) {
+  Scene scene{.graph = chain(DType::F32, {2, 2}, {linear(1, "fc")}, {.pass = PassKind::Forward})};
+  scene.bindings = {
+      {"x", Tensor::fromDoubles({DType::F32, {2, 2}}, std::vector<double>{1, 2, 3, 4})},
+      {scene.graph.node(0).parameterName(0), Tensor::fromDoubles({DType::F32, {1, 2}}, std::vector<double>{10, 100})}};
+  const auto executor = scene.on(makeReferenceBackend());
+  ASSERT_TRUE(executor) << executor.error().message;
+  ASSERT_TRUE((*executor)->run());
+  const Result<Tensor> y = (*executor)->read(scene.graph.outputs().front().name);
+  ASSERT_TRUE(y) << y.error().message;
+  EXPECT_EQ(y->toDoubles(), (std::vector<double>{210, 430}));
+}
+
+TEST(Executor, GivesTheSameResultInEveryRun) {
+  const Scene scene = mlp();
+  const auto executor = scene.on(makeReferenceBackend());
+  ASSERT_TRUE(executor) << executor.error().message;
+  ASSERT_TRUE((*executor)->run());
+  const std::vector<std::byte> first = (*executor)->read("grad.x")->data;
+  ASSERT_TRUE((*executor)->run());
+  EXPECT_EQ((*executor)->read("grad.x")->data, first);
+}
+
+TEST(Executor, LeavesItsBindingsAsTheyWere) {
+  const Scene scene = mlp();
+  const auto executor = scene.on(makeReferenceBackend());
+  ASSERT_TRUE((*executor)->run());
+  for (const auto& [name, tensor] : scene.bindings) EXPECT_EQ((*executor)->read(name)->data, tensor.data) << name;
+}
+
+TEST(Executor, NamesTheBindingThatIsMissing) {
+  Scene scene = mlp();
+  std::erase_if(scene.bindings, [](const auto& entry) { return entry.first == "fc1.weight"; });
+  const auto executor = scene.on(makeReferenceBackend());
+  ASSERT_FALSE(executor);
+  EXPECT_EQ(executor.error().message, "fc1.weight: no tensor was given for it; [5, 4] f32 is expected.");
+}
+
+TEST(Executor, NamesBothSpecsOfABindingThatDoesNotFit) {
+  Scene scene = mlp();
+  for (auto& [name, tensor] : scene.bindings)
+    if (name == "x") tensor = Tensor::zeros({DType::BF16, {3, 4}});
+  const auto executor = scene.on(makeReferenceBackend());
+  ASSERT_FALSE(executor);
+  EXPECT_EQ(executor.error().message, "x: the tensor given is [3, 4] bf16, but the pipeline needs [3, 4] f32.");
+}
+
+TEST(Executor, NamesTheStepWhoseKernelThrows) {
+  const Scene scene = mlp();
+  const auto executor = scene.on(std::make_shared<WrappedBackend>([](const Step& step) {
+    if (step.name == "fc2" && step.phase == Phase::Backward) throw std::runtime_error("the device is on fire");
+  }));
+  ASSERT_TRUE(executor);
+  const Result<RunOutcome> outcome = (*executor)->run();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().message, "fc2 (BasicLinear, backward): the device is on fire");
+  EXPECT_EQ(outcome.error().kind, ErrorKind::RunFailed);
+}
+
+TEST(Executor, StopsBetweenSteps) {
+  const Scene scene = mlp();
+  std::stop_source stop;
+  int numRun = 0;
+  const auto executor = scene.on(std::make_shared<WrappedBackend>([&](const Step&) {
+    if (++numRun == 2) stop.request_stop();
+  }));
+  const Result<RunOutcome> outcome = (*executor)->run(stop.get_token());
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(*outcome, RunOutcome::Cancelled);
+  EXPECT_EQ(numRun, 2);
+}
+
+TEST(Executor, ObservesEveryLaunchOnceAndInOrder) {
+  const Scene scene = mlp();
+  const auto executor = scene.on(makeReferenceBackend());
+  std::vector<std::size_t> observed;
+  ASSERT_TRUE((*executor)->runObserved([&](std::size_t step, double) { observed.push_back(step); }));
+  EXPECT_EQ(static_cast<std::int64_t>(observed.size()), scene.plan.numLaunches());
+  EXPECT_TRUE(std::ranges::is_sorted(observed));
+}
+
+TEST(Executor, KnowsTheNearestNameOfATensor) {
+  const Scene scene = mlp();
+  const auto executor = scene.on(makeReferenceBackend());
+  const Result<Tensor> tensor = (*executor)->read("fc1.wieght");
+  ASSERT_FALSE(tensor);
+  EXPECT_NE(tensor.error().message.find("fc1.weight"), std::string::npos);
+}
+
+TEST(Executor, RunsATensorWithoutElements) {
+  const Scene scene{.graph = chain(DType::F32, {0, 4}, {linear(5, "fc1"), link("GELU", "act")})};
+  const auto executor = scene.on(makeReferenceBackend());
+  ASSERT_TRUE(executor) << executor.error().message;
+  ASSERT_TRUE((*executor)->run());
+  const std::vector<double> gradient = (*executor)->read("grad.fc1.weight")->toDoubles();
+  EXPECT_EQ(gradient, std::vector<double>(20, 0.0));
+}
+
+TEST(CapabilitiesOf, AsksTheBackend) {
+  const Graph graph = chain(DType::F32, {2, 2}, {linear(2, "fc")});
+  const Capabilities capabilities = capabilitiesOf(makeReferenceBackend());
+  const std::vector<NodeId> members = {0};
+  EXPECT_TRUE(capabilities({graph, "anything", Phase::Forward, members}));
+}
+
+TEST(Bindings, CoverInputsParametersAndOutputGradients) {
+  const Scene scene = mlp();
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : scene.bindings) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"x", "fc1.weight", "fc2.weight", "grad.y"}));
+}
+
+TEST(Bindings, DependOnSeedAndNameOnly) {
+  const NamedTensors small = *makeBindings(mlp().graph, 7);
+  const Graph longer = chain(DType::F32, {3, 4}, {link("Identity", "first"), linear(5, "fc1")});
+  const NamedTensors other = *makeBindings(longer, 7);
+  EXPECT_EQ(named(small, "fc1.weight").data, named(other, "fc1.weight").data);
+  EXPECT_NE(named(small, "fc1.weight").data, named(*makeBindings(longer, 8), "fc1.weight").data);
+}
+
+TEST(Bindings, TakeWhatIsGiven) {
+  const Tensor x = Tensor::fromDoubles({DType::F32, {3, 4}}, std::vector<double>(12, 0.5));
+  const NamedTensors bindings = *makeBindings(mlp().graph, 1, {{"x", x}});
+  EXPECT_EQ(named(bindings, "x").data, x.data);
+}
+
+TEST(Bindings, RefuseANameThatThePipelineDoesNotTake) {
+  const auto bindings = makeBindings(mlp().graph, 1, {{"fc1.weigth", Tensor::zeros({DType::F32, {1}})}});
+  ASSERT_FALSE(bindings);
+  EXPECT_EQ(bindings.error().message,
+            "fc1.weigth: the pipeline takes no tensor of this name; did you mean fc1.weight?");
+}
+
+TEST(Bindings, RefuseAnotherShape) {
+  const auto bindings = makeBindings(mlp().graph, 1, {{"x", Tensor::zeros({DType::F32, {4, 3}})}});
+  ASSERT_FALSE(bindings);
+  EXPECT_EQ(bindings.error().message, "x: the tensor given is [4, 3] f32, but the pipeline needs [3, 4] f32.");
+}
+
+}  // namespace
+}  // namespace fuseline

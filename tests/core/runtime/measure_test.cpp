@@ -1,0 +1,104 @@
+// Rounds: how many, of what, and what a cancel leaves. No test looks at a time.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/measure.h"
+
+#include "core/runtime/bindings.h"
+#include "tests/support/pipelines.h"
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+/// Two plans of one small graph.
+struct Scene {
+  Graph graph = chain(DType::F32, {2, 4}, {link("MakeExtraOutput", "save"), linear(4, "fc"), link("GELU", "act")});
+  Plan unfusedPlan = makePlan(graph, unfused(graph));
+  Plan fusedPlan = makePlan(graph, *fuse(graph));
+  NamedTensors bindings = *makeBindings(graph, 1);
+  std::unique_ptr<Executor> first = *Executor::create(makeReferenceBackend(), graph, unfusedPlan, bindings);
+  std::unique_ptr<Executor> second = *Executor::create(makeReferenceBackend(), graph, fusedPlan, bindings);
+  std::vector<Executor*> executors = {first.get(), second.get()};
+};
+
+TEST(Measure, RunsAsManyRoundsAsAskedFor) {
+  Scene scene;
+  const Result<Measurement> measured = measure(scene.executors, {.iterations = 4});
+  ASSERT_TRUE(measured);
+  ASSERT_EQ(measured->plans.size(), 2u);
+  for (const PlanSamples& plan : measured->plans) {
+    EXPECT_EQ(plan.endToEndNs.size(), 4u);
+    EXPECT_EQ(plan.instrumentedNs.size(), 4u);
+    for (const auto& samples : plan.stepNs) EXPECT_EQ(samples.size(), 4u);
+  }
+  EXPECT_FALSE(measured->isPartial);
+}
+
+TEST(Measure, TimesLaunchesAndLeavesViewsAtZero) {
+  Scene scene;
+  const Result<Measurement> measured = measure(scene.executors, {.iterations = 1});
+  ASSERT_TRUE(measured);
+  int numViews = 0;
+  for (std::size_t step = 0; step < scene.unfusedPlan.steps.size(); ++step) {
+    const bool isView = scene.unfusedPlan.steps[step].isView;
+    numViews += isView;
+    EXPECT_EQ(measured->plans[0].stepNs[step][0] == 0.0, isView) << scene.unfusedPlan.steps[step].name;
+  }
+  EXPECT_GT(numViews, 0);
+}
+
+TEST(Measure, StopsByItselfWithinItsBounds) {
+  Scene scene;
+  const MeasurementPolicy policy{.minimumRounds = 6, .maximumRounds = 9, .tightInterval = 0.0};
+  const Result<Measurement> measured = measure(scene.executors, policy);
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->plans[0].endToEndNs.size(), 9u);
+}
+
+TEST(Measure, StopsAsSoonAsTheIntervalIsTight) {
+  Scene scene;
+  const MeasurementPolicy policy{.minimumRounds = 10, .maximumRounds = 500, .tightInterval = 1e9};
+  const Result<Measurement> measured = measure(scene.executors, policy);
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->plans[0].endToEndNs.size(), 10u);
+}
+
+TEST(Measure, GivesUpOnSlowPipelinesBeforeTheMinimum) {
+  Scene scene;
+  const MeasurementPolicy policy{.minimumRounds = 1000000, .budget = std::chrono::duration<double>(1e-9)};
+  const Result<Measurement> measured = measure(scene.executors, policy);
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->plans[0].endToEndNs.size(), 3u);
+}
+
+TEST(Measure, ReportsWarmUpThenRounds) {
+  Scene scene;
+  std::vector<std::string> stages;
+  const auto progress = [&](std::string_view stage, int done, int total) {
+    EXPECT_LT(done, total);
+    if (stages.empty() || stages.back() != stage) stages.emplace_back(stage);
+  };
+  ASSERT_TRUE(measure(scene.executors, {.warmup = 2, .iterations = 3}, progress));
+  EXPECT_EQ(stages, (std::vector<std::string>{"warming up", "measuring"}));
+}
+
+TEST(Measure, KeepsOnlyCompleteRoundsWhenCancelled) {
+  Scene scene;
+  std::stop_source stop;
+  const auto progress = [&](std::string_view stage, int done, int) {
+    if (stage == "measuring" && done == 2) stop.request_stop();
+  };
+  const Result<Measurement> measured = measure(scene.executors, {.iterations = 100}, progress, stop.get_token());
+  ASSERT_TRUE(measured);
+  EXPECT_TRUE(measured->isPartial);
+  for (const PlanSamples& plan : measured->plans) {
+    EXPECT_EQ(plan.endToEndNs.size(), 2u);
+    EXPECT_EQ(plan.instrumentedNs.size(), 2u);
+    for (const auto& samples : plan.stepNs) EXPECT_EQ(samples.size(), 2u);
+  }
+}
+
+}  // namespace
+}  // namespace fuseline

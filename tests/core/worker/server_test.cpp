@@ -1,0 +1,210 @@
+// The worker as its caller sees it: lines in, lines out.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/worker/server.h"
+
+#include "core/worker/protocol.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <sstream>
+#include <streambuf>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+class ReferenceRegistry : public BackendRegistry {
+ public:
+  std::vector<DeviceStatus> devices() const override { return {{.info = makeReferenceBackend()->device()}}; }
+  Result<std::shared_ptr<Backend>> open(std::string_view deviceId) const override {
+    if (deviceId == "reference") return makeReferenceBackend();
+    return Error{"There is no device \"" + std::string(deviceId) + "\".", ErrorKind::NoDevice};
+  }
+};
+
+constexpr const char* kPipeline = R"({
+  "format": "fuseline-pipeline",
+  "formatVersion": {"major": 1, "minor": 0},
+  "symbols": {"M": 4},
+  "pipeline": {
+    "inputs": [{"id": "x", "dtype": "f32", "shape": ["M", 8]}],
+    "ops": [
+      {"id": "fc", "op": "Linear", "attributes": {"in_features": 8, "out_features": 8, "bias": true}},
+      {"id": "act", "op": "GELU", "attributes": {}}
+    ],
+    "wires": [["x", "fc.x"], ["fc.y", "act.x"]],
+    "outputs": [{"id": "y", "from": "act.y"}]
+  }
+})";
+
+std::string runLine(int id, int iterations, const std::string& device = "reference",
+                    const std::string& pipeline = kPipeline) {
+  RunRequest request{.id = id, .pipelineText = pipeline, .pipelineName = "mlp"};
+  request.settings.device = device;
+  request.settings.iterations = iterations;
+  return encode(WorkerRequest(request)) + "\n";
+}
+
+/// Serves a whole conversation and returns the events.
+std::vector<WorkerEvent> serve(const std::string& lines) {
+  std::istringstream input(lines);
+  std::ostringstream output;
+  EXPECT_EQ(serveWorker(input, output, ReferenceRegistry()), 0);
+  std::vector<WorkerEvent> events;
+  std::istringstream answers(output.str());
+  for (std::string line; std::getline(answers, line);) {
+    Result<WorkerEvent> event = decodeEvent(line);
+    if (event)
+      events.push_back(std::move(*event));
+    else
+      ADD_FAILURE() << line << ": " << event.error().message;
+  }
+  return events;
+}
+
+template <class Event>
+std::vector<Event> only(const std::vector<WorkerEvent>& events) {
+  std::vector<Event> found;
+  for (const WorkerEvent& event : events)
+    if (const Event* match = std::get_if<Event>(&event)) found.push_back(*match);
+  return found;
+}
+
+TEST(Worker, SaysHelloFirst) {
+  const std::vector<WorkerEvent> events = serve("");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(std::get<HelloEvent>(events[0]).protocol, 1);
+}
+
+TEST(Worker, RunsAPipelineBothWays) {
+  const std::vector<WorkerEvent> events = serve(runLine(5, 3));
+  const auto results = only<ResultEvent>(events);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].id, 5);
+  EXPECT_FALSE(results[0].record.isPartial);
+  ASSERT_EQ(results[0].record.variants.size(), 2u);
+  for (const VariantRecord& variant : results[0].record.variants) EXPECT_EQ(variant.endToEndNs.size(), 3u);
+  EXPECT_LT(results[0].record.variants[1].launches, results[0].record.variants[0].launches);
+  EXPECT_EQ(only<ProgressEvent>(events).front().stage, "preparing");
+}
+
+TEST(Worker, RunsSeveralRequestsInOrder) {
+  const auto results = only<ResultEvent>(serve(runLine(1, 1) + runLine(2, 1) + runLine(3, 1)));
+  ASSERT_EQ(results.size(), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(results[static_cast<std::size_t>(i)].id, i + 1);
+}
+
+TEST(Worker, AnswersALineThatIsNoRequestAndGoesOn) {
+  const std::vector<WorkerEvent> events = serve("nonsense\n\n{\"type\":\"dance\"}\n" + runLine(2, 1));
+  const auto errors = only<ErrorEvent>(events);
+  ASSERT_EQ(errors.size(), 2u);
+  EXPECT_EQ(errors[0].id, 0);
+  EXPECT_EQ(only<ResultEvent>(events).size(), 1u);
+}
+
+TEST(Worker, ReportsProblemsOfThePipelineAsAnError) {
+  std::string broken = kPipeline;
+  broken.replace(broken.find("GELU"), 4, "GEEU");
+  const std::vector<WorkerEvent> events = serve(runLine(3, 1, "reference", broken));
+  const auto errors = only<ErrorEvent>(events);
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].id, 3);
+  EXPECT_EQ(errors[0].error.kind, ErrorKind::InvalidInput);
+  EXPECT_NE(errors[0].error.message.find("GELU"), std::string::npos) << errors[0].error.message;
+}
+
+TEST(Worker, ReportsADeviceThatIsNotThere) {
+  const auto errors = only<ErrorEvent>(serve(runLine(4, 1, "cuda:9")));
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].error.kind, ErrorKind::NoDevice);
+}
+
+TEST(Worker, ListsDevices) {
+  const auto devices = only<DevicesEvent>(serve("{\"type\":\"devices\",\"id\":8}\n"));
+  ASSERT_EQ(devices.size(), 1u);
+  EXPECT_EQ(devices[0].id, 8);
+  EXPECT_EQ(devices[0].devices[0]["id"], "reference");
+  EXPECT_EQ(devices[0].devices[0]["canRun"], true);
+}
+
+TEST(Worker, ReadsNothingAfterQuit) {
+  EXPECT_TRUE(only<DevicesEvent>(serve("{\"type\":\"quit\"}\n{\"type\":\"devices\",\"id\":1}\n")).empty());
+}
+
+/// An input whose lines arrive when the test says so.
+class GatedInput : public std::streambuf {
+ public:
+  void send(const std::string& text) {
+    const std::lock_guard lock(m_mutex);
+    m_pending += text;
+    m_changed.notify_one();
+  }
+  void close() {
+    const std::lock_guard lock(m_mutex);
+    m_isClosed = true;
+    m_changed.notify_one();
+  }
+
+ protected:
+  int_type underflow() override {
+    std::unique_lock lock(m_mutex);
+    m_changed.wait(lock, [this] { return m_isClosed || !m_pending.empty(); });
+    if (m_pending.empty()) return traits_type::eof();
+    m_current = std::exchange(m_pending, {});
+    setg(m_current.data(), m_current.data(), m_current.data() + m_current.size());
+    return traits_type::to_int_type(m_current.front());
+  }
+
+ private:
+  std::mutex m_mutex;
+  std::condition_variable m_changed;
+  std::string m_pending;
+  std::string m_current;
+  bool m_isClosed = false;
+};
+
+/// Calls back with every line that is written.
+class LineOutput : public std::streambuf {
+ public:
+  explicit LineOutput(std::function<void(const std::string&)> onLine) : m_onLine(std::move(onLine)) {}
+
+ protected:
+  int_type overflow(int_type letter) override {
+    if (letter == '\n')
+      m_onLine(std::exchange(m_line, {}));
+    else
+      m_line += traits_type::to_char_type(letter);
+    return letter;
+  }
+
+ private:
+  std::function<void(const std::string&)> m_onLine;
+  std::string m_line;
+};
+
+TEST(Worker, StopsARunThatIsUnderWayAndReportsWhatItHas) {
+  GatedInput inputBuffer;
+  std::vector<WorkerEvent> events;
+  LineOutput outputBuffer([&](const std::string& line) {
+    events.push_back(*decodeEvent(line));
+    const ProgressEvent* progress = std::get_if<ProgressEvent>(&events.back());
+    if (progress && progress->stage == "measuring" && progress->done == 2) {
+      inputBuffer.send("{\"type\":\"cancel\",\"id\":6}\n");
+      inputBuffer.close();
+    }
+  });
+  std::istream input(&inputBuffer);
+  std::ostream output(&outputBuffer);
+  inputBuffer.send(runLine(6, 100000000));
+  EXPECT_EQ(serveWorker(input, output, ReferenceRegistry()), 0);
+  const auto results = only<ResultEvent>(events);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_TRUE(results[0].record.isPartial);
+  EXPECT_GE(results[0].record.variants[0].endToEndNs.size(), 2u);
+  EXPECT_EQ(results[0].record.variants[0].endToEndNs.size(), results[0].record.variants[1].instrumentedNs.size());
+}
+
+}  // namespace
+}  // namespace fuseline
