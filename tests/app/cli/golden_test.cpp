@@ -1,0 +1,50 @@
+// What verbs print for people, word by word. FUSELINE_UPDATE_GOLDEN=1 writes the files anew: read the difference.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/app/cli/program.h"
+
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+namespace fuseline::testing {
+namespace {
+
+void expectGolden(const std::string& text, const std::string& name) {
+  if (std::getenv("FUSELINE_UPDATE_GOLDEN")) writeText(goldenPath(name), text);
+  EXPECT_EQ(text, readText(goldenPath(name))) << "tests/golden/cli/" << name;
+}
+
+TEST(Golden, OpsByCategory) { expectGolden(fuseline("ops").out, "ops.txt"); }
+TEST(Golden, OneOp) { expectGolden(fuseline("ops RMSNorm").out, "ops_rmsnorm.txt"); }
+TEST(Golden, RulesByPass) { expectGolden(fuseline("rules").out, "rules.txt"); }
+TEST(Golden, OneRule) { expectGolden(fuseline("rules ForwardLinearBiasAdd").out, "rules_forward_linear_bias_add.txt"); }
+
+TEST(Golden, Infer) { expectGolden(fuseline("infer --device reference " + samplePipeline()).out, "infer.txt"); }
+
+TEST(Golden, InferForward) {
+  expectGolden(fuseline("infer --device reference --pass forward --set M=6 " + samplePipeline()).out,
+               "infer_forward.txt");
+}
+
+TEST(Golden, FuseAsTree) { expectGolden(fuseline("fuse --device reference " + samplePipeline()).out, "fuse.txt"); }
+
+TEST(Golden, FuseAsDot) {
+  expectGolden(fuseline("fuse --device reference --format dot " + samplePipeline()).out, "fuse.dot");
+}
+
+TEST(Golden, Explain) { expectGolden(fuseline("explain --device reference " + samplePipeline()).out, "explain.txt"); }
+
+TEST(Golden, ExplainOneOp) {
+  expectGolden(fuseline("explain --device reference " + samplePipeline() + " fc2").out, "explain_fc2.txt");
+}
+
+TEST(Golden, Validate) {
+  // From the file's folder, so that the path in the messages is the same everywhere.
+  const std::filesystem::path folder = goldenPath("broken.fuseline").parent_path();
+  const ProgramResult result = fuseline("validate broken.fuseline", {}, folder);
+  EXPECT_EQ(result.exitCode, 1);
+  expectGolden(result.out, "validate.txt");
+}
+
+}  // namespace
+}  // namespace fuseline::testing

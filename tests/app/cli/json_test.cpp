@@ -1,0 +1,82 @@
+// Every verb speaks JSON, with the fields that `fuseline schema --of VERB` documents.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/app/cli/json_schema.h"
+#include "tests/app/cli/program.h"
+
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+namespace fuseline::testing {
+namespace {
+
+Json schemaOf(const std::string& verb) { return fuseline("schema --of " + verb).json(); }
+
+void expectFits(const std::string& verb, const std::string& arguments, int exitCode = 0) {
+  const ProgramResult result = fuseline(verb + " --json " + arguments);
+  EXPECT_EQ(result.exitCode, exitCode) << result.err;
+  ASSERT_TRUE(Json::accept(result.out)) << result.out;
+  EXPECT_EQ(schemaProblem(schemaOf(verb), result.json()), "");
+}
+
+TEST(JsonOutput, FitsItsSchema) {
+  expectFits("new", "");
+  expectFits("new", "llama-mlp");
+  expectFits("ops", "");
+  expectFits("ops", "BasicLinear");
+  expectFits("rules", "");
+  expectFits("devices", "");
+  expectFits("validate", samplePipeline());
+  expectFits("validate", "'" + goldenPath("broken.fuseline").string() + "'", 1);
+  expectFits("infer", "--device sm_90 " + samplePipeline());
+  expectFits("fuse", "--device reference " + samplePipeline());
+  expectFits("explain", "--device reference " + samplePipeline());
+  expectFits("run", "--device reference --iterations 2 --warmup 0 " + samplePipeline());
+  expectFits("run", "--device reference --iterations 2 --variants fused " + samplePipeline());
+}
+
+TEST(JsonOutput, OfTheWorkerFitsItsSchemaLineByLine) {
+  const ProgramResult result = fuseline("worker", "{\"type\":\"devices\",\"id\":1}\nnonsense\n");
+  const Json schema = schemaOf("worker");
+  std::istringstream lines(result.out);
+  int numLines = 0;
+  for (std::string line; std::getline(lines, line); ++numLines)
+    EXPECT_EQ(schemaProblem(schema, Json::parse(line)), "") << line;
+  EXPECT_EQ(numLines, 3);
+}
+
+TEST(JsonOutput, SchemaCheckerFindsProblems) {
+  const Json schema = schemaOf("devices");
+  EXPECT_EQ(schemaProblem(schema, Json::parse(R"({"devices":[]})")), "");
+  EXPECT_EQ(schemaProblem(schema, Json::parse(R"({})")), "/devices: missing");
+  EXPECT_EQ(schemaProblem(schema, Json::parse(R"({"devices":[],"more":1})")), "/more: not in the schema");
+  EXPECT_NE(schemaProblem(schema, Json::parse(R"({"devices":[3]})")), "");
+}
+
+TEST(JsonOutput, SchemaOfTheFileIsJson) {
+  const Json schema = fuseline("schema").json();
+  EXPECT_EQ(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+  EXPECT_EQ(schemaProblem(schema, Json::parse(readText(goldenPath("sample.fuseline")))), "");
+}
+
+TEST(JsonOutput, EveryVerbOfTheHelpHasASchema) {
+  for (const char* verb :
+       {"new", "ops", "rules", "validate", "infer", "fuse", "explain", "run", "devices", "bench", "schema", "worker"}) {
+    EXPECT_EQ(fuseline(std::string(verb) + " --help").exitCode, 0) << verb;
+    EXPECT_EQ(schemaOf(verb)["title"], "fuseline " + std::string(verb) + " --json");
+  }
+}
+
+TEST(JsonOutput, OfInferHasTheKnownNumbers) {
+  const Json json = fuseline("infer --json --device reference " + samplePipeline()).json();
+  // x: 4 * 8 bf16 = 64 bytes. fc1.linear: 2 * M * H * 2H = 1024 FLOP forward, twice that backward.
+  EXPECT_EQ(json["edges"][0]["bytes"], 64);
+  for (const Json& op : json["ops"])
+    if (op["id"] == "fc1.linear") {
+      EXPECT_EQ(op["flopsForward"], 1024);
+      EXPECT_EQ(op["flopsBackward"], 2048);
+    }
+}
+
+}  // namespace
+}  // namespace fuseline::testing

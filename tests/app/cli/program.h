@@ -1,0 +1,35 @@
+// Runs the built program and gives what it said.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/support/json.h"
+
+#include <filesystem>
+#include <string>
+
+namespace fuseline::testing {
+
+struct ProgramResult {
+  int exitCode = -1;
+  std::string out;
+  std::string err;
+
+  /// Throws when `out` is no JSON.
+  Json json() const { return Json::parse(out); }
+};
+
+/// Runs `fuseline <arguments>` in a shell, with its standard input from `input`, in `folder`.
+ProgramResult fuseline(const std::string& arguments, const std::string& input = {},
+                       const std::filesystem::path& folder = ".");
+
+/// The text of a file; empty when it is not there.
+std::string readText(const std::filesystem::path& path);
+void writeText(const std::filesystem::path& path, const std::string& text);
+
+/// tests/golden/cli/<name>.
+std::filesystem::path goldenPath(const std::string& name);
+
+/// The pipeline of these tests: small, f32, with a branch and a bias.
+std::string samplePipeline();
+
+}  // namespace fuseline::testing

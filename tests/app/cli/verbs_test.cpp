@@ -1,0 +1,204 @@
+// Exit codes, messages and files of the verbs.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tensor/safetensors.h"
+#include "tests/app/cli/program.h"
+#include "tests/support/temporary_folder.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+namespace fuseline::testing {
+namespace {
+
+std::string quoted(const std::filesystem::path& path) { return "'" + path.string() + "'"; }
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+const Tensor* find(const NamedTensors& tensors, const std::string& name) {
+  const auto found = std::ranges::find(tensors, name, &NamedTensors::value_type::first);
+  return found == tensors.end() ? nullptr : &found->second;
+}
+
+TEST(ExitCode, IsZeroForAValidPipeline) {
+  const ProgramResult result = fuseline("validate " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 0);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(has(result.err, "0 errors"));
+}
+
+TEST(ExitCode, IsOneForInvalidInput) {
+  const std::string broken = quoted(goldenPath("broken.fuseline"));
+  for (const char* verb :
+       {"validate", "infer", "fuse --device reference", "explain --device reference", "run --device reference"})
+    EXPECT_EQ(fuseline(std::string(verb) + " " + broken).exitCode, 1) << verb;
+}
+
+TEST(ExitCode, IsOneForAFileThatIsNotThere) {
+  const ProgramResult result = fuseline("validate /no/such/file.fuseline");
+  EXPECT_EQ(result.exitCode, 1);
+  EXPECT_TRUE(has(result.err, "/no/such/file.fuseline")) << result.err;
+}
+
+TEST(ExitCode, IsTwoForUsage) {
+  for (const std::string& arguments :
+       {std::string(""), std::string("dance"), std::string("run"), "run --no-such-option " + samplePipeline(),
+        "fuse --format xml " + samplePipeline(), "run --iterations many " + samplePipeline(),
+        "run --variants sideways " + samplePipeline(), "fuse --device reference --recipe MXFP8 " + samplePipeline(),
+        "fuse --device reference --recipe-set a=1 " + samplePipeline(), "infer --set M " + samplePipeline(),
+        "infer --set NOPE=3 " + samplePipeline(), "run --timing cupti --device reference " + samplePipeline(),
+        std::string("ops NoSuchOp"), std::string("rules NoSuchRule"), std::string("new no_such_template"),
+        std::string("schema --of dance"), std::string("bench gpu"),
+        "explain --device reference " + samplePipeline() + " nope"})
+    EXPECT_EQ(fuseline(arguments).exitCode, 2) << arguments;
+}
+
+TEST(ExitCode, IsThreeForADeviceThatCannotRun) {
+  const ProgramResult architecture = fuseline("run --device sm_90 " + samplePipeline());
+  EXPECT_EQ(architecture.exitCode, 3);
+  EXPECT_TRUE(has(architecture.err, "architecture to plan for")) << architecture.err;
+  EXPECT_EQ(fuseline("run --device cuda:99 " + samplePipeline()).exitCode, 3);
+  EXPECT_EQ(fuseline("run --device toaster " + samplePipeline()).exitCode, 3);
+}
+
+TEST(ExitCode, IsFourWhenAFileCannotBeWrittenAndOneSentenceSaysSo) {
+  const ProgramResult result =
+      fuseline("run --device reference --iterations 1 -o /no/such/folder/run.json " + samplePipeline());
+  EXPECT_NE(result.exitCode, 0);
+  EXPECT_TRUE(has(result.err, "/no/such/folder")) << result.err;
+}
+
+TEST(Messages, OfAWrongRecipeNameTheOnesThatExist) {
+  EXPECT_TRUE(has(fuseline("fuse --device reference --recipe MXFP8 " + samplePipeline()).err, "There is: none."));
+}
+
+TEST(Messages, SuggestTheNearestName) {
+  EXPECT_TRUE(has(fuseline("ops RMSNrom").err, "did you mean RMSNorm?"));
+  EXPECT_TRUE(has(fuseline("rules ForwardLinearBiasAd").err, "did you mean ForwardLinearBiasAdd?"));
+}
+
+TEST(Fuse, MeetsItsOwnExpectation) {
+  const TemporaryFolder folder;
+  writeText(folder / "plan.json", fuseline("fuse --device reference --format json " + samplePipeline()).out);
+  const ProgramResult result =
+      fuseline("fuse --device reference --expect " + quoted(folder / "plan.json") + " " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+}
+
+TEST(Fuse, ShowsTheDifferenceToAnotherPlan) {
+  const TemporaryFolder folder;
+  writeText(folder / "plan.json", fuseline("fuse --device reference --format json " + samplePipeline()).out);
+  const ProgramResult result = fuseline("fuse --device reference --without ForwardLinearBiasGelu --expect " +
+                                        quoted(folder / "plan.json") + " " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 5);
+  EXPECT_TRUE(has(result.err, "  - ForwardLinearBiasGelu (fc1.linear, fc1.bias, act)")) << result.err;
+  EXPECT_TRUE(has(result.err, "  + ")) << result.err;
+}
+
+TEST(Fuse, RefusesAnExpectationThatIsNoPlan) {
+  const ProgramResult result =
+      fuseline("fuse --device reference --expect " + samplePipeline() + " " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 1);
+}
+
+TEST(Fuse, SwitchesAFusionOff) {
+  const std::string arguments = "fuse --device reference --format json " + samplePipeline();
+  const auto isFused = [](const Json& plan) {
+    return std::ranges::any_of(plan["forward"], [](const Json& e) { return e["rule"] == "ForwardLinearBiasGelu"; });
+  };
+  EXPECT_TRUE(isFused(fuseline(arguments).json()));
+  EXPECT_FALSE(isFused(fuseline(arguments + " --without ForwardLinearBiasGelu").json()));
+  EXPECT_FALSE(isFused(fuseline(arguments + " --without ForwardLinearBiasGelu@fc1").json()));
+  EXPECT_TRUE(isFused(fuseline(arguments + " --without ForwardLinearBiasGelu@fc2").json()));
+  EXPECT_FALSE(isFused(fuseline(arguments + " --rules te").json()));
+}
+
+TEST(Fuse, RefusesToSwitchOffARuleThatDoesNotExist) {
+  const ProgramResult result = fuseline("fuse --device reference --without Nope " + samplePipeline());
+  EXPECT_NE(result.exitCode, 0);
+  EXPECT_TRUE(has(result.err, "Nope")) << result.err;
+}
+
+TEST(Run, WritesARecordThatNamesThePipeline) {
+  const TemporaryFolder folder;
+  const ProgramResult result = fuseline("run --device reference --iterations 2 --quiet --set M=3 -o " +
+                                        quoted(folder / "run.json") + " " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  const Json record = Json::parse(readText(folder / "run.json"));
+  EXPECT_EQ(record["format"], "fuseline-run");
+  EXPECT_EQ(record["pipelineName"], "sample");
+  EXPECT_EQ(record["settings"]["symbols"]["M"], 3);
+  EXPECT_EQ(record["pipeline"]["format"], "fuseline-pipeline");
+  EXPECT_EQ(record["variants"][0]["endToEndNs"].size(), 2u);
+}
+
+TEST(Run, PrintsEveryFusedOpWithItsBasicOpsInAHundredTwentyColumns) {
+  const ProgramResult result = fuseline("run --device reference --iterations 2 " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  for (const char* part : {"ForwardLinearBiasGelu", "├ fc1.linear", "├ fc1.bias", "└ act", "sum of the steps",
+                           "end to end", "cost of the clocks", "peak memory", "saved for backward"})
+    EXPECT_TRUE(has(result.out, part)) << part << "\n" << result.out;
+  EXPECT_FALSE(has(result.out, "\033[")) << "colour belongs on a terminal only";
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(std::ranges::count_if(line, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }), 120)
+        << line;
+}
+
+TEST(Run, DumpsBothVariantsUnderTheirNames) {
+  const TemporaryFolder folder;
+  const ProgramResult result = fuseline("run --device reference --iterations 1 --quiet --dump " +
+                                        quoted(folder / "dump.safetensors") + " " + samplePipeline());
+  ASSERT_EQ(result.exitCode, 0) << result.err;
+  const Result<NamedTensors> dump = readSafetensors(folder / "dump.safetensors");
+  ASSERT_TRUE(dump) << dump.error().message;
+  for (const char* name : {"unfused/x", "unfused/fc1.weight", "unfused/norm:y", "unfused/y", "unfused/grad.x",
+                           "unfused/grad.fc1.weight", "fused/y", "fused/grad.x"})
+    EXPECT_NE(find(*dump, name), nullptr) << name;
+}
+
+TEST(Run, TakesTensorsFromAFile) {
+  const TemporaryFolder folder;
+  const Tensor x = Tensor::fromDoubles({DType::BF16, {4, 8}}, std::vector<double>(32, 0.25));
+  ASSERT_TRUE(writeSafetensors(folder / "in.safetensors", {{"x", x}}));
+  const ProgramResult result = fuseline("run --device reference --iterations 1 --quiet --variants unfused --tensors " +
+                                        quoted(folder / "in.safetensors") + " --dump " +
+                                        quoted(folder / "out.safetensors") + " " + samplePipeline());
+  ASSERT_EQ(result.exitCode, 0) << result.err;
+  const Result<NamedTensors> dump = readSafetensors(folder / "out.safetensors");
+  ASSERT_TRUE(dump) << dump.error().message;
+  ASSERT_NE(find(*dump, "x"), nullptr);
+  EXPECT_EQ(find(*dump, "x")->data, x.data);
+  // RMSNorm of a constant row is 1 for the initial weight of 1, up to eps: 0.25 / sqrt(0.0625 + 1e-5).
+  ASSERT_NE(find(*dump, "norm:y"), nullptr);
+  for (const double value : find(*dump, "norm:y")->toDoubles()) EXPECT_NEAR(value, 1.0, 0.01);
+}
+
+TEST(Run, RefusesATensorThatThePipelineDoesNotTake) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(writeSafetensors(folder / "in.safetensors", {{"z", Tensor::zeros({DType::BF16, {4, 8}})}}));
+  const ProgramResult result =
+      fuseline("run --device reference --tensors " + quoted(folder / "in.safetensors") + " " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 1);
+  EXPECT_TRUE(has(result.err, "z: the pipeline takes no tensor of this name")) << result.err;
+}
+
+TEST(New, WritesWhatValidates) {
+  const TemporaryFolder folder;
+  for (const Json& entry : fuseline("new --json").json()["templates"]) {
+    const std::string name = entry["name"];
+    ASSERT_EQ(fuseline("new " + name + " -o " + quoted(folder / "p.fuseline")).exitCode, 0) << name;
+    EXPECT_EQ(fuseline("validate " + quoted(folder / "p.fuseline")).exitCode, 0) << name;
+  }
+}
+
+TEST(Devices, SaysWhyOneCannotRun) {
+  const Json devices = fuseline("devices --json").json()["devices"];
+  EXPECT_GE(devices.size(), 3u);
+  for (const Json& device : devices) EXPECT_EQ(device["canRun"] == true, device["reason"] == "") << device.dump();
+}
+
+}  // namespace
+}  // namespace fuseline::testing
