@@ -16,7 +16,7 @@ enum class Storage2d { AsRead, Transposed };
 /// When B is brought into the layout that the library computes on.
 enum class Packing {
   OnceForever,  // B has the same values in every run: inference
-  EveryRun,     // B changes from run to run: training
+  EveryRun,     // B changes from run to run: packed each time, or left to the library where that is faster
 };
 
 /// C[M,N] = A[M,K] B[K,N], summed in float32 and rounded once to cType.

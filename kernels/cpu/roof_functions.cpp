@@ -19,8 +19,10 @@ double multiplyAdds(std::int64_t iterations, float& sink) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999F);
   const auto addend = hn::Set(d, 0.001F);
-  auto a0 = hn::Set(d, 1.0F), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0;
-  auto b0 = a0, b1 = a0, b2 = a0, b3 = a0, b4 = a0, b5 = a0;
+  // All chains start differently, or the compiler would find out that they are one.
+  const auto start = [d](double value) HWY_ATTR { return hn::Set(d, static_cast<float>(value)); };
+  auto a0 = start(1.00), a1 = start(1.01), a2 = start(1.02), a3 = start(1.03), a4 = start(1.04), a5 = start(1.05);
+  auto b0 = start(1.06), b1 = start(1.07), b2 = start(1.08), b3 = start(1.09), b4 = start(1.10), b5 = start(1.11);
   for (std::int64_t i = 0; i < iterations; ++i) {
     a0 = hn::MulAdd(a0, factor, addend);
     a1 = hn::MulAdd(a1, factor, addend);

@@ -23,19 +23,6 @@ constexpr std::int64_t kWorkPerThread = 16384;
 std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// The last instruction that reads each value; stores and sums read after all of them.
-std::vector<int> lastUses(const ElementwiseProgram& program) {
-  const int end = static_cast<int>(program.code.size());
-  std::vector<int> last(program.code.size(), -1);
-  for (int i = 0; i < end; ++i)
-    for (const ValueIndex operand :
-         {program.code[static_cast<std::size_t>(i)].a, program.code[static_cast<std::size_t>(i)].b})
-      if (operand >= 0) last[static_cast<std::size_t>(operand)] = i;
-  for (const Store& store : program.stores) last[static_cast<std::size_t>(store.value)] = end;
-  for (const ColumnSum& sum : program.columnSums) last[static_cast<std::size_t>(sum.value)] = end;
-  return last;
-}
-
 /// A value needs full precision if anything finer than bf16 is stored of it or made from it.
 std::vector<Precision> precisions(const ElementwiseProgram& program, const StripOperandOf& operandOf) {
   std::vector<Precision> needed(program.code.size(), Precision::Bf16);
@@ -54,144 +41,211 @@ std::vector<Precision> precisions(const ElementwiseProgram& program, const Strip
 
 }  // namespace
 
-/// Fills an engine's tables from a program.
+/// Fills an engine's tables from a program: drafts an operation for every instruction, sum and store, merges codecs
+/// into their neighbours, and assigns registers.
 class StripCompiler {
  public:
   StripCompiler(StripEngine& engine, const ElementwiseProgram& program, const StripOperandOf& operandOf)
-      : m_engine(engine),
-        m_program(program),
-        m_operandOf(operandOf),
-        m_lastUses(lastUses(program)),
-        m_precisions(precisions(program, operandOf)) {}
+      : m_engine(engine), m_program(program), m_operandOf(operandOf), m_precisions(precisions(program, operandOf)) {}
 
   void compile() {
-    m_values.assign(m_program.code.size(), -1);
-    for (std::size_t i = 0; i < m_program.code.size(); ++i) addInstruction(i);
-    for (const ColumnSum& sum : m_program.columnSums)
-      m_engine.m_sums.push_back({valueLocation(sum.value), sum.place, m_operandOf(sum.place.operand)});
-    m_engine.m_firstStore = m_engine.m_operations.size();
-    // A value that still stands in an operand's memory is stored first: the operand may be overwritten in place.
-    for (const Store& store : m_program.stores)
-      if (isInMemory(store.value)) addStore(store);
-    for (const Store& store : m_program.stores)
-      if (!isInMemory(store.value)) addStore(store);
+    draftAll();
+    mergeDecoding();
+    mergeEncoding();
+    std::erase_if(m_drafts, [](const Draft& draft) { return draft.isMerged; });
+    assignRegisters();
+    for (const Draft& draft : m_drafts)
+      m_engine.m_operations.push_back({functionOf(draft), draft.out, draft.a, draft.b});
   }
 
  private:
   using Location = StripEngine::Location;
+  using Kind = Location::Kind;
+
+  struct Draft {
+    enum class What { Decode, Compute, Encode } what = What::Compute;
+    Opcode opcode = Opcode::Add;
+    Precision precision = Precision::Full;
+    DType dtype = DType::F32;  // of the codec
+    StripForms forms;
+    int out = -1;
+    int a = -1;
+    int b = -1;
+    bool isMerged = false;
+  };
+
+  // Drafting: every value has a register of its own ----------------------------------------------------------------
+
+  void draftAll() {
+    m_values.assign(m_program.code.size(), -1);
+    for (std::size_t i = 0; i < m_program.code.size(); ++i) m_values[i] = draftInstruction(i);
+    for (const ColumnSum& sum : m_program.columnSums) draftSum(sum);
+    // A value that still stands in an operand's memory is stored first: the operand may be overwritten in place.
+    for (const Store& store : m_program.stores)
+      if (isInMemory(valueOf(store.value))) draftStore(store);
+    for (const Store& store : m_program.stores)
+      if (!isInMemory(valueOf(store.value))) draftStore(store);
+  }
+
+  int draftInstruction(std::size_t i) {
+    const Instruction& instruction = m_program.code[i];
+    if (instruction.opcode == Opcode::Load) return draftLoad(instruction.place);
+    if (instruction.opcode == Opcode::Constant) return addConstant(instruction.constant);
+    m_drafts.push_back({.opcode = instruction.opcode,
+                        .precision = m_precisions[i],
+                        .out = addRegister(),
+                        .a = valueOf(instruction.a),
+                        .b = valueOf(instruction.b)});
+    return m_drafts.back().out;
+  }
+
+  int draftLoad(const Place& place) {
+    const StripOperand operand = m_operandOf(place.operand);
+    if (place.access == Access::Row) return addColumnOperand(m_engine.m_rowOperands, Kind::Row, place, operand);
+    const int memory = addMemory(place);
+    if (operand.dtype == DType::F32) return memory;  // computed on where it stands
+    m_drafts.push_back({.what = Draft::What::Decode, .dtype = operand.dtype, .out = addRegister(), .a = memory});
+    return m_drafts.back().out;
+  }
+
+  void draftSum(const ColumnSum& sum) {
+    const int partial = addColumnOperand(m_engine.m_sums, Kind::Sum, sum.place, m_operandOf(sum.place.operand));
+    m_drafts.push_back({.opcode = Opcode::Add, .out = partial, .a = partial, .b = valueOf(sum.value)});
+  }
+
+  void draftStore(const Store& store) {
+    m_drafts.push_back({.what = Draft::What::Encode,
+                        .dtype = m_operandOf(store.place.operand).dtype,
+                        .out = addMemory(store.place),
+                        .a = valueOf(store.value)});
+  }
 
   int addLocation(Location location) {
     m_engine.m_locations.push_back(location);
     return static_cast<int>(m_engine.m_locations.size()) - 1;
   }
 
-  int valueLocation(ValueIndex value) const { return value < 0 ? -1 : m_values[static_cast<std::size_t>(value)]; }
+  int addRegister() { return addLocation({.kind = Kind::Register}); }
 
-  bool isInMemory(ValueIndex value) const {
-    return m_engine.m_locations[static_cast<std::size_t>(valueLocation(value))].kind == Location::Kind::Full;
+  int addConstant(double value) {
+    m_engine.m_constants.push_back(value);
+    return addLocation({.kind = Kind::Constant, .index = static_cast<int>(m_engine.m_constants.size()) - 1});
   }
 
-  int fullLocation(const Place& place) {
+  int addColumnOperand(std::vector<StripEngine::ColumnOperand>& operands, Kind kind, const Place& place,
+                       const StripOperand& operand) {
+    operands.push_back({place, operand});
+    return addLocation({.kind = kind,
+                        .index = static_cast<int>(operands.size()) - 1,
+                        .elementBytes = sizeBytes(DType::F32)});
+  }
+
+  int addMemory(const Place& place) {
     if (place.lanes > 1) m_engine.m_isContiguous = false;
     const StripOperand operand = m_operandOf(place.operand);
-    return addLocation({.kind = Location::Kind::Full,
+    return addLocation({.kind = Kind::Full,
                         .index = operand.slot,
                         .elementBytes = sizeBytes(operand.dtype),
                         .lane = place.lane,
                         .lanes = place.lanes});
   }
 
-  void addInstruction(std::size_t i) {
-    const Instruction& instruction = m_program.code[i];
-    if (instruction.opcode == Opcode::Load)
-      m_values[i] = addLoad(instruction.place);
-    else if (instruction.opcode == Opcode::Constant)
-      m_values[i] = addConstant(instruction.constant);
-    else
-      addCompute(i);
-    releaseOperands(i);
+  int valueOf(ValueIndex value) const { return value < 0 ? -1 : m_values[static_cast<std::size_t>(value)]; }
+  Kind kindOf(int location) const { return m_engine.m_locations[static_cast<std::size_t>(location)].kind; }
+  bool isInMemory(int location) const { return location >= 0 && kindOf(location) == Kind::Full; }
+  bool isRegister(int location) const { return location >= 0 && kindOf(location) == Kind::Register; }
+
+  // Merging codecs ---------------------------------------------------------------------------------------------------
+
+  static bool reads(const Draft& draft, int location) { return draft.a == location || draft.b == location; }
+
+  std::vector<Draft*> readersOf(int location) {
+    std::vector<Draft*> readers;
+    for (Draft& draft : m_drafts)
+      if (!draft.isMerged && reads(draft, location)) readers.push_back(&draft);
+    return readers;
   }
 
-  int addLoad(const Place& place) {
-    const StripOperand operand = m_operandOf(place.operand);
-    if (place.access == Access::Row) {
-      m_engine.m_rowOperands.push_back({place, operand});
-      return addLocation({.kind = Location::Kind::Row,
-                          .index = static_cast<int>(m_engine.m_rowOperands.size()) - 1,
-                          .elementBytes = sizeBytes(DType::F32)});
+  /// A bf16 operand that one computation reads is converted by it.
+  void mergeDecoding() {
+    for (Draft& decode : m_drafts) {
+      if (decode.what != Draft::What::Decode || decode.dtype != DType::BF16) continue;
+      const std::vector<Draft*> readers = readersOf(decode.out);
+      if (readers.size() != 1 || readers.front()->what != Draft::What::Compute) continue;
+      Draft& reader = *readers.front();
+      if (reader.a == reader.b) continue;
+      (reader.a == decode.out ? reader.forms.a : reader.forms.b) = StripForm::Bf16;
+      (reader.a == decode.out ? reader.a : reader.b) = decode.a;
+      decode.isMerged = true;
     }
-    const int memory = fullLocation(place);
-    if (operand.dtype == DType::F32) return memory;  // computed on where it stands
-    const int strip = takeRegister();
-    m_engine.m_operations.push_back({.function = decodeFunction(operand.dtype), .out = strip, .a = memory});
-    return strip;
   }
 
-  int addConstant(double value) {
-    m_engine.m_constants.push_back(value);
-    return addLocation({.kind = Location::Kind::Constant, .index = static_cast<int>(m_engine.m_constants.size()) - 1});
-  }
-
-  void addCompute(std::size_t i) {
-    const Instruction& instruction = m_program.code[i];
-    const int a = valueLocation(instruction.a);
-    const int b = valueLocation(instruction.b);
-    m_values[i] = storesDirectly(i) ? fullLocation(m_program.stores.front().place) : takeRegister();
-    m_engine.m_operations.push_back(
-        {.function = computeFunction(instruction.opcode, m_precisions[i]), .out = m_values[i], .a = a, .b = b});
-  }
-
-  /// The last value may be computed into its operand, if that is the only effect of the program.
-  bool storesDirectly(std::size_t i) const {
-    if (i + 1 != m_program.code.size() || m_program.stores.size() != 1 || !m_program.columnSums.empty()) return false;
-    const Store& store = m_program.stores.front();
-    return store.value == static_cast<ValueIndex>(i) && m_operandOf(store.place.operand).dtype == DType::F32;
-  }
-
-  void addStore(const Store& store) {
-    const int value = valueLocation(store.value);
-    if (isComputed(store.value) && storesDirectly(static_cast<std::size_t>(store.value))) return;
-    const int memory = fullLocation(store.place);
-    const DType dtype = m_operandOf(store.place.operand).dtype;
-    m_engine.m_operations.push_back({.function = encodeFunction(dtype), .out = memory, .a = value});
-  }
-
-  bool isComputed(ValueIndex value) const {
-    const Opcode opcode = m_program.code[static_cast<std::size_t>(value)].opcode;
-    return opcode != Opcode::Load && opcode != Opcode::Constant;
-  }
-
-  int takeRegister() {
-    if (m_freeRegisters.empty()) {
-      const int index = m_engine.m_numRegisters++;
-      return addLocation({.kind = Location::Kind::Register, .index = index});
+  /// A value that is only stored is computed into its operand. Not if memory is read later: the operand may take the
+  /// place of one that is still to be read.
+  void mergeEncoding() {
+    for (Draft& encode : m_drafts) {
+      const bool isMergeable = encode.dtype == DType::F32 || encode.dtype == DType::BF16;
+      if (encode.what != Draft::What::Encode || !isMergeable || !isRegister(encode.a)) continue;
+      Draft* const maker = makerOf(encode.a);
+      if (!maker || maker->what != Draft::What::Compute || readersOf(encode.a).size() != 1) continue;
+      if (readsMemoryAfter(*maker)) continue;
+      maker->out = encode.out;
+      maker->forms.out = encode.dtype == DType::BF16 ? StripForm::Bf16 : StripForm::F32;
+      encode.isMerged = true;
     }
-    const int location = m_freeRegisters.back();
-    m_freeRegisters.pop_back();
-    return location;
   }
 
-  /// Registers whose value was read for the last time serve again.
-  void releaseOperands(std::size_t i) {
-    const Instruction& instruction = m_program.code[i];
-    release(instruction.a, i);
-    if (instruction.b != instruction.a) release(instruction.b, i);
+  Draft* makerOf(int location) {
+    const auto found = std::ranges::find_if(
+        m_drafts, [&](const Draft& draft) { return !draft.isMerged && draft.out == location; });
+    return found == m_drafts.end() ? nullptr : &*found;
   }
 
-  void release(ValueIndex value, std::size_t i) {
-    if (value < 0 || m_lastUses[static_cast<std::size_t>(value)] != static_cast<int>(i)) return;
-    const int location = valueLocation(value);
-    if (m_engine.m_locations[static_cast<std::size_t>(location)].kind == Location::Kind::Register)
-      m_freeRegisters.push_back(location);
+  bool readsMemoryAfter(const Draft& maker) const {
+    for (const Draft* later = &maker + 1; later != m_drafts.data() + m_drafts.size(); ++later)
+      if (!later->isMerged && (isInMemory(later->a) || isInMemory(later->b))) return true;
+    return false;
+  }
+
+  // Registers --------------------------------------------------------------------------------------------------------
+
+  /// Gives each register a number; one whose value was read for the last time serves again at once.
+  void assignRegisters() {
+    std::vector<int> free;
+    for (std::size_t i = 0; i < m_drafts.size(); ++i) {
+      const Draft& draft = m_drafts[i];
+      if (isLastRead(draft.a, i)) free.push_back(numberOf(draft.a));
+      if (draft.b != draft.a && isLastRead(draft.b, i)) free.push_back(numberOf(draft.b));
+      if (!isRegister(draft.out)) continue;
+      if (free.empty()) free.push_back(m_engine.m_numRegisters++);
+      numberOf(draft.out) = free.back();
+      free.pop_back();
+    }
+  }
+
+  int& numberOf(int location) { return m_engine.m_locations[static_cast<std::size_t>(location)].index; }
+
+  bool isLastRead(int location, std::size_t position) const {
+    if (!isRegister(location)) return false;
+    return std::none_of(m_drafts.begin() + static_cast<std::ptrdiff_t>(position) + 1, m_drafts.end(),
+                        [&](const Draft& later) { return reads(later, location); });
+  }
+
+  static StripFunction functionOf(const Draft& draft) {
+    switch (draft.what) {
+      case Draft::What::Decode: return decodeFunction(draft.dtype);
+      case Draft::What::Encode: return encodeFunction(draft.dtype);
+      case Draft::What::Compute: break;
+    }
+    return computeFunction(draft.opcode, draft.precision, draft.forms);
   }
 
   StripEngine& m_engine;
   const ElementwiseProgram& m_program;
   const StripOperandOf& m_operandOf;
-  std::vector<int> m_lastUses;
   std::vector<Precision> m_precisions;
   std::vector<int> m_values;  // location of each value
-  std::vector<int> m_freeRegisters;
+  std::vector<Draft> m_drafts;
 };
 
 /// How a number of rows is walked. One grid row is `fold` rows of the operands.
@@ -228,7 +282,6 @@ struct StripEngine::Address {
 
 /// What one thread works with.
 struct StripEngine::Share {
-  const Grid& grid;
   std::vector<Address> addresses;
   std::span<float> blockSums;  // [sums][grid.cols]
   std::span<float> totalSums;
@@ -254,10 +307,14 @@ StripEngine::Grid StripEngine::gridFor(std::int64_t rows) const {
   const std::int64_t evenStrips = ceilDiv(grid.cols, kStripLength);
   grid.stripCols = isFlat ? kStripLength : ceilDiv(ceilDiv(grid.cols, evenStrips), 32) * 32;
   grid.stripsPerRow = ceilDiv(grid.cols, grid.stripCols);
-  const std::int64_t work = rows * m_cols * static_cast<std::int64_t>(m_operations.size() + m_sums.size());
+  const std::int64_t work = rows * m_cols * static_cast<std::int64_t>(m_operations.size());
   grid.threads = static_cast<int>(std::clamp<std::int64_t>(std::min(work / kWorkPerThread, grid.numStrips()), 1,
                                                            static_cast<std::int64_t>(m_threads)));
   return grid;
+}
+
+std::int64_t StripEngine::numSums(const Grid& grid) const {
+  return grid.cols * static_cast<std::int64_t>(m_sums.size());
 }
 
 StripEngine::Scratch StripEngine::layOut(std::byte* workspace, const Grid& grid) const {
@@ -270,7 +327,7 @@ StripEngine::Scratch StripEngine::layOut(std::byte* workspace, const Grid& grid)
   scratch.constants = take(static_cast<std::int64_t>(m_constants.size()) * kStripStride);
   scratch.rows = take(static_cast<std::int64_t>(m_rowOperands.size()) * grid.cols);
   scratch.registers = take(std::int64_t{grid.threads} * m_numRegisters * kStripStride);
-  scratch.sums = take(2 * std::int64_t{grid.threads} * static_cast<std::int64_t>(m_sums.size()) * grid.cols);
+  scratch.sums = take(2 * std::int64_t{grid.threads} * numSums(grid));
   return scratch;
 }
 
@@ -307,6 +364,11 @@ StripEngine::Address StripEngine::addressOf(const Location& location, std::span<
     case Location::Kind::Row:
       return {.base = reinterpret_cast<std::byte*>(scratch.rows + location.index * grid.cols),
               .elementBytes = location.elementBytes};
+    case Location::Kind::Sum: {
+      float* const block = scratch.sums + 2 * std::int64_t{thread} * numSums(grid);
+      return {.base = reinterpret_cast<std::byte*>(block + location.index * grid.cols),
+              .elementBytes = location.elementBytes};
+    }
     case Location::Kind::Full: break;
   }
   return {.base = pointers[static_cast<std::size_t>(location.index)] + location.lane * m_cols * location.elementBytes,
@@ -318,21 +380,8 @@ void StripEngine::runStrip(const Share& share, std::int64_t row, std::int64_t co
   const auto at = [&](int location) -> std::byte* {
     return location < 0 ? nullptr : share.addresses[static_cast<std::size_t>(location)].at(row, col);
   };
-  const std::size_t numOperations = m_operations.size();
-  const std::size_t firstStore = m_firstStore;
-  for (std::size_t i = 0; i < firstStore; ++i) {
-    const Operation& operation = m_operations[i];
+  for (const Operation& operation : m_operations)
     operation.function(at(operation.out), at(operation.a), at(operation.b), length);
-  }
-  static const StripFunction add = computeFunction(Opcode::Add, Precision::Full);
-  for (std::size_t i = 0; i < m_sums.size(); ++i) {
-    float* const sum = share.blockSums.data() + static_cast<std::int64_t>(i) * share.grid.cols + col;
-    add(sum, sum, at(m_sums[i].value), length);
-  }
-  for (std::size_t i = firstStore; i < numOperations; ++i) {
-    const Operation& operation = m_operations[i];
-    operation.function(at(operation.out), at(operation.a), at(operation.b), length);
-  }
 }
 
 void StripEngine::flushSums(const Share& share) const {
@@ -342,11 +391,11 @@ void StripEngine::flushSums(const Share& share) const {
 
 void StripEngine::runShare(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch,
                            int thread) const {
-  const auto numSums = static_cast<std::size_t>(grid.cols) * m_sums.size();
-  Share share{.grid = grid,
-              .addresses = {},
-              .blockSums = {scratch.sums + 2 * numSums * static_cast<std::size_t>(thread), numSums},
-              .totalSums = {scratch.sums + (2 * static_cast<std::size_t>(thread) + 1) * numSums, numSums}};
+  const std::int64_t sums = numSums(grid);
+  float* const block = scratch.sums + 2 * std::int64_t{thread} * sums;
+  Share share{.addresses = {},
+              .blockSums = {block, static_cast<std::size_t>(sums)},
+              .totalSums = {block + sums, static_cast<std::size_t>(sums)}};
   for (const Location& location : m_locations)
     share.addresses.push_back(addressOf(location, pointers, grid, scratch, thread));
   std::ranges::fill(share.blockSums, 0.0F);
@@ -370,18 +419,17 @@ void StripEngine::runShare(std::span<std::byte* const> pointers, const Grid& gri
 }
 
 void StripEngine::storeSums(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch) const {
-  const std::int64_t numSums = grid.cols * static_cast<std::int64_t>(m_sums.size());
   const std::int64_t numThreads = grid.rows == 0 ? 0 : grid.threads;
   std::vector<float> column(static_cast<std::size_t>(m_cols));
   for (std::size_t i = 0; i < m_sums.size(); ++i) {
     std::ranges::fill(column, 0.0F);
     for (std::int64_t part = 0; part < numThreads * grid.fold; ++part) {
       const std::int64_t thread = part / grid.fold;
-      const float* const total = scratch.sums + (2 * thread + 1) * numSums + static_cast<std::int64_t>(i) * grid.cols +
+      const float* const total = scratch.sums + (2 * thread + 1) * numSums(grid) + static_cast<std::int64_t>(i) * grid.cols +
                                  part % grid.fold * m_cols;
       for (std::size_t col = 0; col < column.size(); ++col) column[col] += total[col];
     }
-    const auto& [value, place, operand] = m_sums[i];
+    const auto& [place, operand] = m_sums[i];
     std::byte* const to =
         pointers[static_cast<std::size_t>(operand.slot)] + place.lane * m_cols * sizeBytes(operand.dtype);
     encodeFunction(operand.dtype)(to, column.data(), nullptr, column.size());

@@ -45,8 +45,8 @@ class StripEngine {
  private:
   /// Where a strip of values is. An address is base + row * rowBytes + col * elementBytes.
   struct Location {
-    enum class Kind { Register, Constant, Row, Full } kind = Kind::Register;
-    int index = 0;  // register number, constant number, row operand number, or slot
+    enum class Kind { Register, Constant, Row, Sum, Full } kind = Kind::Register;
+    int index = 0;  // number of the register, constant, row operand or sum; slot of a full operand
     std::int64_t elementBytes = 0;
     int lane = 0;
     int lanes = 1;
@@ -57,12 +57,8 @@ class StripEngine {
     int a = -1;
     int b = -1;
   };
-  struct RowOperand {
-    Place place;
-    StripOperand operand;
-  };
-  struct Sum {
-    int value = -1;  // index into m_locations
+  /// An operand of one value a column.
+  struct ColumnOperand {
     Place place;
     StripOperand operand;
   };
@@ -73,6 +69,8 @@ class StripEngine {
   friend class StripCompiler;
 
   Grid gridFor(std::int64_t rows) const;
+  /// Floats of one set of partial sums.
+  std::int64_t numSums(const Grid& grid) const;
   Scratch layOut(std::byte* workspace, const Grid& grid) const;
   void prepare(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch) const;
   Address addressOf(const Location& location, std::span<std::byte* const> pointers, const Grid& grid,
@@ -87,11 +85,10 @@ class StripEngine {
   bool m_isContiguous = true;  // every Full operand has one lane: rows follow each other without gaps
   int m_numRegisters = 0;
   std::vector<double> m_constants;
-  std::vector<RowOperand> m_rowOperands;
+  std::vector<ColumnOperand> m_rowOperands;
+  std::vector<ColumnOperand> m_sums;
   std::vector<Location> m_locations;
   std::vector<Operation> m_operations;
-  std::size_t m_firstStore = 0;  // operations from here on write operands; column sums are taken before
-  std::vector<Sum> m_sums;
 };
 
 }  // namespace fuseline::cpu

@@ -17,8 +17,16 @@ namespace fuseline::cpu {
 constexpr std::size_t kNumOpcodes = static_cast<std::size_t>(Opcode::SiluGrad) + 1;
 constexpr std::size_t kNumDTypes = 3;
 
+/// Functions for every form of a, b and out.
+using StripVariants = std::array<StripFunction, 8>;
+
+constexpr std::size_t variantIndex(StripForms forms) {
+  return static_cast<std::size_t>(forms.a) * 4 + static_cast<std::size_t>(forms.b) * 2 +
+         static_cast<std::size_t>(forms.out);
+}
+
 struct StripFunctionTable {
-  std::array<std::array<StripFunction, 2>, kNumOpcodes> compute;  // [opcode][precision]
+  std::array<std::array<StripVariants, 2>, kNumOpcodes> compute;  // [opcode][precision]
   std::array<StripFunction, kNumDTypes> decode;
   std::array<StripFunction, kNumDTypes> encode;
 };
@@ -30,10 +38,10 @@ HWY_BEFORE_NAMESPACE();
 namespace fuseline::cpu {
 namespace HWY_NAMESPACE {
 
-template <class F>
+template <class F, class A, class Out>
 void mapUnary(void* out, const void* a, const void*, std::size_t n) {
-  const auto* const x = static_cast<const float*>(a);
-  auto* const to = static_cast<float*>(out);
+  const auto* const x = static_cast<const A*>(a);
+  auto* const to = static_cast<Out*>(out);
   const std::size_t lanes = hn::Lanes(D());
   std::size_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {  // two at a time: the chains of exp overlap
@@ -46,13 +54,19 @@ void mapUnary(void* out, const void* a, const void*, std::size_t n) {
   if (i < n) storeTail(F::apply(loadTail(x + i, n - i)), to + i, n - i);
 }
 
-template <class F>
+template <class F, class A, class B, class Out>
 void mapBinary(void* out, const void* a, const void* b, std::size_t n) {
-  const auto* const x = static_cast<const float*>(a);
-  const auto* const y = static_cast<const float*>(b);
-  auto* const to = static_cast<float*>(out);
+  const auto* const x = static_cast<const A*>(a);
+  const auto* const y = static_cast<const B*>(b);
+  auto* const to = static_cast<Out*>(out);
   const std::size_t lanes = hn::Lanes(D());
   std::size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const V first = F::apply(load(x + i), load(y + i));
+    const V second = F::apply(load(x + i + lanes), load(y + i + lanes));
+    store(first, to + i);
+    store(second, to + i + lanes);
+  }
   for (; i + lanes <= n; i += lanes) store(F::apply(load(x + i), load(y + i)), to + i);
   if (i < n) storeTail(F::apply(loadTail(x + i, n - i), loadTail(y + i, n - i)), to + i, n - i);
 }
@@ -115,37 +129,44 @@ struct SiluGrad {
   static HWY_INLINE V apply(V x) { return siluGrad<kAccuracy>(x); }
 };
 
-template <template <Accuracy> class F>
-std::array<StripFunction, 2> bothAccuracies() {
-  return {mapUnary<F<Accuracy::Full>>, mapUnary<F<Accuracy::Bf16>>};
+/// The form of b does not matter to a unary function.
+template <class F>
+StripVariants unaryVariants() {
+  return {mapUnary<F, float, float>, mapUnary<F, float, Bf16>, mapUnary<F, float, float>, mapUnary<F, float, Bf16>,
+          mapUnary<F, Bf16, float>,  mapUnary<F, Bf16, Bf16>,  mapUnary<F, Bf16, float>,  mapUnary<F, Bf16, Bf16>};
+}
+
+template <class F>
+StripVariants binaryVariants() {
+  return {mapBinary<F, float, float, float>, mapBinary<F, float, float, Bf16>, mapBinary<F, float, Bf16, float>,
+          mapBinary<F, float, Bf16, Bf16>,   mapBinary<F, Bf16, float, float>, mapBinary<F, Bf16, float, Bf16>,
+          mapBinary<F, Bf16, Bf16, float>,   mapBinary<F, Bf16, Bf16, Bf16>};
 }
 
 StripFunctionTable makeTable() {
   StripFunctionTable table{};
-  const auto same = [&](Opcode opcode, StripFunction function) {
-    table.compute[static_cast<std::size_t>(opcode)] = {function, function};
+  const auto set = [&](Opcode opcode, const StripVariants& full, const StripVariants& reduced) {
+    table.compute[static_cast<std::size_t>(opcode)] = {full, reduced};
   };
-  const auto both = [&](Opcode opcode, std::array<StripFunction, 2> functions) {
-    table.compute[static_cast<std::size_t>(opcode)] = functions;
-  };
-  same(Opcode::Add, mapBinary<Add>);
-  same(Opcode::Sub, mapBinary<Sub>);
-  same(Opcode::Mul, mapBinary<Mul>);
-  same(Opcode::Div, mapBinary<Div>);
-  same(Opcode::Max, mapBinary<Max>);
-  same(Opcode::Min, mapBinary<Min>);
-  same(Opcode::Less, mapBinary<Less>);
-  same(Opcode::Neg, mapUnary<Neg>);
-  same(Opcode::Exp, mapUnary<Exp>);
-  same(Opcode::Log, mapUnary<Log>);
-  same(Opcode::Sqrt, mapUnary<Sqrt>);
-  same(Opcode::Rsqrt, mapUnary<Rsqrt>);
-  same(Opcode::Tanh, mapUnary<Tanh>);
-  both(Opcode::Sigmoid, bothAccuracies<Sigmoid>());
-  both(Opcode::Gelu, bothAccuracies<Gelu>());
-  both(Opcode::GeluGrad, bothAccuracies<GeluGrad>());
-  both(Opcode::Silu, bothAccuracies<Silu>());
-  both(Opcode::SiluGrad, bothAccuracies<SiluGrad>());
+  const auto same = [&](Opcode opcode, const StripVariants& variants) { set(opcode, variants, variants); };
+  same(Opcode::Add, binaryVariants<Add>());
+  same(Opcode::Sub, binaryVariants<Sub>());
+  same(Opcode::Mul, binaryVariants<Mul>());
+  same(Opcode::Div, binaryVariants<Div>());
+  same(Opcode::Max, binaryVariants<Max>());
+  same(Opcode::Min, binaryVariants<Min>());
+  same(Opcode::Less, binaryVariants<Less>());
+  same(Opcode::Neg, unaryVariants<Neg>());
+  same(Opcode::Exp, unaryVariants<Exp>());
+  same(Opcode::Log, unaryVariants<Log>());
+  same(Opcode::Sqrt, unaryVariants<Sqrt>());
+  same(Opcode::Rsqrt, unaryVariants<Rsqrt>());
+  same(Opcode::Tanh, unaryVariants<Tanh>());
+  set(Opcode::Sigmoid, unaryVariants<Sigmoid<Accuracy::Full>>(), unaryVariants<Sigmoid<Accuracy::Bf16>>());
+  set(Opcode::Gelu, unaryVariants<Gelu<Accuracy::Full>>(), unaryVariants<Gelu<Accuracy::Bf16>>());
+  set(Opcode::GeluGrad, unaryVariants<GeluGrad<Accuracy::Full>>(), unaryVariants<GeluGrad<Accuracy::Bf16>>());
+  set(Opcode::Silu, unaryVariants<Silu<Accuracy::Full>>(), unaryVariants<Silu<Accuracy::Bf16>>());
+  set(Opcode::SiluGrad, unaryVariants<SiluGrad<Accuracy::Full>>(), unaryVariants<SiluGrad<Accuracy::Bf16>>());
   table.decode = {convert<float, float>, convert<F16, float>, convert<Bf16, float>};
   table.encode = {convert<float, float>, convert<float, F16>, convert<float, Bf16>};
   return table;
@@ -172,8 +193,9 @@ const StripFunctionTable& functionTable() {
 
 }  // namespace
 
-StripFunction computeFunction(Opcode opcode, Precision precision) {
-  return functionTable().compute[static_cast<std::size_t>(opcode)][precision == Precision::Bf16 ? 1 : 0];
+StripFunction computeFunction(Opcode opcode, Precision precision, StripForms forms) {
+  const auto& variants = functionTable().compute[static_cast<std::size_t>(opcode)];
+  return variants[precision == Precision::Bf16 ? 1 : 0][variantIndex(forms)];
 }
 
 StripFunction decodeFunction(DType dtype) { return functionTable().decode[static_cast<std::size_t>(dtype)]; }

@@ -16,8 +16,17 @@ using StripFunction = void (*)(void* out, const void* a, const void* b, std::siz
 /// How exact a value must be: to float32, or only to bf16 because nothing finer is stored of it.
 enum class Precision { Full, Bf16 };
 
-/// Computes an opcode on float32 strips; not for Load and Constant.
-StripFunction computeFunction(Opcode opcode, Precision precision);
+/// How the elements of a strip stand in memory. Other dtypes are decoded to float32 and encoded from it on their own.
+enum class StripForm { F32, Bf16 };
+
+struct StripForms {
+  StripForm a = StripForm::F32;
+  StripForm b = StripForm::F32;
+  StripForm out = StripForm::F32;
+};
+
+/// Computes an opcode in float32; bf16 operands are converted on the way. Not for Load and Constant.
+StripFunction computeFunction(Opcode opcode, Precision precision, StripForms forms = {});
 /// out: float32; a: elements of dtype.
 StripFunction decodeFunction(DType dtype);
 /// out: elements of dtype; a: float32. Rounds to nearest even.

@@ -88,16 +88,35 @@ HWY_INLINE void storeTail(V value, T* to, std::size_t count) {
 
 // ---- functions
 
-/// Rounding mode of a function: about 1e-7 relative, or about 1e-4 for values that end in bf16 (half an ulp: 2e-3).
+/// About 1e-7 relative, or about 1e-4 for values of which only bf16 is stored (half an ulp there: 2e-3).
 enum class Accuracy { Full, Bf16 };
 
 /// Propagates NaN: on x86, max and min return their second operand when either is NaN.
 HWY_INLINE V clamp(V x, double low, double high) { return hn::Min(splat(high), hn::Max(splat(low), x)); }
+HWY_INLINE V atLeast(V x, double low) { return hn::Max(splat(low), x); }
 
-/// 2^n for whole n in [-126, 127].
-HWY_INLINE V powerOfTwo(hn::Vec<DInt> n) {
-  return hn::BitCast(D(), hn::ShiftLeft<23>(hn::Add(n, hn::Set(DInt(), 127))));
+/// A number split into a whole number n and a rest. `bits` has n in its lowest bits.
+struct Reduced {
+  V whole;
+  hn::Vec<DInt> bits;
+};
+
+/// Rounds x * factor to the nearest whole number, |x * factor| < 2^21: adding 1.5 * 2^23 moves the fraction out.
+HWY_INLINE Reduced roundProduct(V x, double factor) {
+  const V magic = splat(12582912.0);
+  const V shifted = hn::MulAdd(x, splat(factor), magic);
+  return {hn::Sub(shifted, magic), hn::BitCast(DInt(), shifted)};
 }
+
+/// p * 2^n by adding n to the exponent; p and the result must be normal.
+HWY_INLINE V scaleByPowerOfTwo(V p, hn::Vec<DInt> n) {
+  return hn::BitCast(D(), hn::Add(hn::BitCast(DInt(), p), hn::ShiftLeft<23>(n)));
+}
+
+constexpr double kLog2e = 1.4426950408889634;
+// ln(2) in two parts (Cody and Waite), so that the reduction is exact.
+constexpr double kLn2High = 0.693359375;
+constexpr double kLn2Low = -2.12194440e-4;
 
 /// exp(r) for |r| <= ln(2)/2: minimax polynomial of degree 6, relative error 2e-9 before rounding.
 HWY_INLINE V expReduced(V r) {
@@ -110,50 +129,61 @@ HWY_INLINE V expReduced(V r) {
   return hn::MulAdd(p, r, splat(1.0));
 }
 
-/// exp(x) for x in [-87, 88]; other x are clamped. NaN stays NaN.
-template <Accuracy kAccuracy>
-HWY_INLINE V expClamped(V x) {
-  constexpr double kLog2e = 1.4426950408889634;
-  const V clamped = clamp(x, -87.0, 88.0);
-  if constexpr (kAccuracy == Accuracy::Bf16) {
-    const V t = hn::Mul(clamped, splat(kLog2e));
-    const auto n = hn::NearestInt(t);
-    const V f = hn::Sub(t, hn::ConvertTo(D(), n));
-    // 2^f for |f| <= 1/2: minimax polynomial of degree 3, relative error 7.5e-5.
-    V p = hn::MulAdd(splat(0.05517166909261008), f, splat(0.24261112222375328));
-    p = hn::MulAdd(p, f, splat(0.6932609854542462));
-    p = hn::MulAdd(p, f, splat(0.9999280735351597));
-    return hn::Mul(p, powerOfTwo(n));
-  } else {
-    const auto n = hn::NearestInt(hn::Mul(clamped, splat(kLog2e)));
-    const V whole = hn::ConvertTo(D(), n);
-    // ln(2) in two parts (Cody and Waite), so that the reduction is exact.
-    V r = hn::NegMulAdd(whole, splat(0.693359375), clamped);
-    r = hn::NegMulAdd(whole, splat(-2.12194440e-4), r);
-    return hn::Mul(expReduced(r), powerOfTwo(n));
-  }
+HWY_INLINE V reduceByLn2(V x, V whole) {
+  return hn::NegMulAdd(whole, splat(kLn2Low), hn::NegMulAdd(whole, splat(kLn2High), x));
 }
 
-/// exp over the whole range: infinities, subnormal results and zero.
+/// exp(x) for x in [-87, 88]; the caller clamps. NaN gives anything: adding to its exponent may make it a number.
+template <Accuracy kAccuracy>
+HWY_INLINE V expNormal(V x) {
+  const Reduced n = roundProduct(x, kLog2e);
+  if constexpr (kAccuracy == Accuracy::Full) return scaleByPowerOfTwo(expReduced(reduceByLn2(x, n.whole)), n.bits);
+  const V f = hn::MulSub(x, splat(kLog2e), n.whole);
+  // 2^f for |f| <= 1/2: minimax polynomial of degree 3, relative error 7.5e-5.
+  V p = hn::MulAdd(splat(0.05517166909261008), f, splat(0.24261112222375328));
+  p = hn::MulAdd(p, f, splat(0.6932609854542462));
+  p = hn::MulAdd(p, f, splat(0.9999280735351597));
+  return scaleByPowerOfTwo(p, n.bits);
+}
+
+/// 2^n for whole n in [-126, 127].
+HWY_INLINE V powerOfTwo(hn::Vec<DInt> n) {
+  return hn::BitCast(D(), hn::ShiftLeft<23>(hn::Add(n, hn::Set(DInt(), 127))));
+}
+
+/// exp over the whole range: infinities, subnormal results and zero. The power of two is applied in two halves.
 HWY_INLINE V expWide(V x) {
   const V clamped = clamp(x, -104.0, 89.0);
-  const auto n = hn::NearestInt(hn::Mul(clamped, splat(1.4426950408889634)));
-  const V whole = hn::ConvertTo(D(), n);
-  V r = hn::NegMulAdd(whole, splat(0.693359375), clamped);
-  r = hn::NegMulAdd(whole, splat(-2.12194440e-4), r);
+  const V whole = roundProduct(clamped, kLog2e).whole;
+  const auto n = hn::ConvertTo(DInt(), whole);
   const auto half = hn::ShiftRight<1>(n);
-  return hn::Mul(hn::Mul(expReduced(r), powerOfTwo(half)), powerOfTwo(hn::Sub(n, half)));
+  const V p = expReduced(reduceByLn2(clamped, whole));
+  return hn::Mul(hn::Mul(p, powerOfTwo(half)), powerOfTwo(hn::Sub(n, half)));
 }
 
+/// 1 / x for x in [1, 1e35]: the CPU's estimate, and one Newton step where full accuracy is wanted (1e-7).
 template <Accuracy kAccuracy>
 HWY_INLINE V reciprocal(V x) {
-  return kAccuracy == Accuracy::Bf16 ? hn::ApproximateReciprocal(x) : hn::Div(splat(1.0), x);
+  const V estimate = hn::ApproximateReciprocal(x);
+  if constexpr (kAccuracy == Accuracy::Bf16) return estimate;
+  return hn::MulAdd(estimate, hn::NegMulAdd(x, estimate, splat(1.0)), estimate);
 }
+
+/// Where sigmoid has reached its limit: sigmoid(-80) = 2e-35.
+constexpr double kSigmoidLimit = 80.0;
+
+/// 1 / (1 + exp(minusX)) for minusX in [-80, 80]
+template <Accuracy kAccuracy>
+HWY_INLINE V sigmoidOfNegated(V minusX) {
+  return reciprocal<kAccuracy>(hn::Add(splat(1.0), expNormal<kAccuracy>(minusX)));
+}
+
+HWY_INLINE V keepNan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
 /// 1 / (1 + exp(-x))
 template <Accuracy kAccuracy>
 HWY_INLINE V sigmoid(V x) {
-  return reciprocal<kAccuracy>(hn::Add(splat(1.0), expClamped<kAccuracy>(hn::Neg(x))));
+  return keepNan(x, sigmoidOfNegated<kAccuracy>(hn::Neg(clamp(x, -kSigmoidLimit, kSigmoidLimit))));
 }
 
 /// tanh by an odd polynomial near zero and by exp elsewhere (Cephes tanhf).
@@ -165,9 +195,9 @@ HWY_INLINE V tanhFull(V x) {
   p = hn::MulAdd(p, square, splat(1.33314422036e-1));
   p = hn::MulAdd(p, square, splat(-3.33332819422e-1));
   const V nearZero = hn::MulAdd(hn::Mul(p, square), x, x);
-  const V e = expClamped<Accuracy::Full>(hn::Mul(splat(2.0), hn::Abs(x)));
-  const V far = hn::Sub(splat(1.0), hn::Div(splat(2.0), hn::Add(e, splat(1.0))));
-  return hn::IfThenElse(hn::Lt(hn::Abs(x), splat(0.625)), nearZero, hn::CopySign(far, x));
+  const V e = expNormal<Accuracy::Full>(hn::Min(splat(kSigmoidLimit), hn::Mul(splat(2.0), hn::Abs(x))));
+  const V far = hn::NegMulAdd(splat(2.0), reciprocal<Accuracy::Full>(hn::Add(e, splat(1.0))), splat(1.0));
+  return keepNan(x, hn::IfThenElse(hn::Lt(hn::Abs(x), splat(0.625)), nearZero, hn::CopySign(far, x)));
 }
 
 /// log with the IEEE special cases: log(0) = -inf, negative gives NaN, inf and NaN stay.
@@ -180,47 +210,44 @@ HWY_INLINE V logFull(V x) {
   return hn::IfThenElse(hn::Or(hn::Eq(x, infinity), hn::IsNaN(x)), x, y);
 }
 
-/// Everything below `low` behaves as `low`; NaN stays.
-HWY_INLINE V atLeast(V x, double low) { return hn::Max(splat(low), x); }
-
 // Below, arguments are clamped where the function has reached its limit, so that huge values of x cannot meet the
-// clamped exp: silu(-88) and gelu(-10) are smaller than 1e-36.
+// clamped exp: silu(-80) and gelu(-10) are smaller than 1e-32.
 
 template <Accuracy kAccuracy>
 HWY_INLINE V silu(V anyX) {
-  const V x = atLeast(anyX, -88.0);
-  if constexpr (kAccuracy == Accuracy::Full) return hn::Div(x, hn::Add(splat(1.0), expClamped<kAccuracy>(hn::Neg(x))));
-  return hn::Mul(x, sigmoid<kAccuracy>(x));
+  const V x = atLeast(anyX, -kSigmoidLimit);
+  return hn::Mul(x, sigmoidOfNegated<kAccuracy>(hn::Neg(hn::Min(splat(kSigmoidLimit), x))));
 }
 
 /// s + x s (1 - s)
 template <Accuracy kAccuracy>
 HWY_INLINE V siluGrad(V anyX) {
-  const V x = clamp(anyX, -88.0, 88.0);
-  const V s = sigmoid<kAccuracy>(x);
+  const V x = clamp(anyX, -kSigmoidLimit, kSigmoidLimit);
+  const V s = sigmoidOfNegated<kAccuracy>(hn::Neg(x));
   return hn::MulAdd(hn::Mul(x, s), hn::Sub(splat(1.0), s), s);
 }
 
-/// 2 u(x) with u = sqrt(2/pi) (x + 0.044715 x^3); gelu(x) = x sigmoid(2u), because (1 + tanh u) / 2 = sigmoid(2u).
-HWY_INLINE V geluArgument(V x) {
-  return hn::Mul(x, hn::MulAdd(hn::Mul(x, x), splat(2 * 0.035677408136300125), splat(2 * 0.7978845608028654)));
+constexpr double kGeluLimit = 9.5;  // 2u(9.5) = 76
+
+/// -2 u(x) with u = sqrt(2/pi) (x + 0.044715 x^3); gelu(x) = x sigmoid(2u), because (1 + tanh u) / 2 = sigmoid(2u).
+HWY_INLINE V geluArgument(V x, V square) {
+  return hn::Mul(x, hn::MulAdd(square, splat(-2 * 0.035677408136300125), splat(-2 * 0.7978845608028654)));
 }
 
 template <Accuracy kAccuracy>
 HWY_INLINE V gelu(V anyX) {
-  const V x = atLeast(anyX, -10.0);
-  const V argument = geluArgument(x);
-  if constexpr (kAccuracy == Accuracy::Full)
-    return hn::Div(x, hn::Add(splat(1.0), expClamped<kAccuracy>(hn::Neg(argument))));
-  return hn::Mul(x, sigmoid<kAccuracy>(argument));
+  const V x = atLeast(anyX, -kGeluLimit);
+  const V inner = hn::Min(splat(kGeluLimit), x);
+  return hn::Mul(x, sigmoidOfNegated<kAccuracy>(geluArgument(inner, hn::Mul(inner, inner))));
 }
 
 /// s + x s (1 - s) 2u', with 2u' = 2 sqrt(2/pi) (1 + 3 * 0.044715 x^2).
 template <Accuracy kAccuracy>
 HWY_INLINE V geluGrad(V anyX) {
-  const V x = clamp(anyX, -10.0, 10.0);
-  const V s = sigmoid<kAccuracy>(geluArgument(x));
-  const V slope = hn::MulAdd(hn::Mul(x, x), splat(2 * 0.10703222440890037), splat(2 * 0.7978845608028654));
+  const V x = clamp(anyX, -kGeluLimit, kGeluLimit);
+  const V square = hn::Mul(x, x);
+  const V s = sigmoidOfNegated<kAccuracy>(geluArgument(x, square));
+  const V slope = hn::MulAdd(square, splat(2 * 0.10703222440890037), splat(2 * 0.7978845608028654));
   return hn::MulAdd(hn::Mul(hn::Mul(x, s), hn::Sub(splat(1.0), s)), slope, s);
 }
 
