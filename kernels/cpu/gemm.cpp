@@ -75,8 +75,7 @@ struct Gemm::State {
 
   /// A^T B over all rows at once.
   bool isWeightGradient() const {
-    return problem.a == Storage2d::Transposed && problem.b == Storage2d::AsRead &&
-           problem.maxPanelRows == problem.m &&
+    return problem.a == Storage2d::Transposed && problem.b == Storage2d::AsRead && problem.maxPanelRows == problem.m &&
            (inputType == DType::F32 || problem.k >= kMinRowsForInnerProduct);
   }
 
@@ -102,8 +101,8 @@ struct Gemm::State {
     const auto dw = cDescriptor(problem.m);
     const dnnl::memory::desc weight{{problem.m, problem.n}, dnnlType(inputType), dnnl::memory::format_tag::any};
     const dnnl::inner_product_forward::primitive_desc hint({dnnl::prop_kind::forward_training, x, weight, dy}, engine);
-    innerProduct = inner_product_backward_weights(
-        inner_product_backward_weights::primitive_desc({x, dw, dy}, engine, hint));
+    innerProduct =
+        inner_product_backward_weights(inner_product_backward_weights::primitive_desc({x, dw, dy}, engine, hint));
     plainB = packedB = x;
   }
 
@@ -190,10 +189,10 @@ struct Gemm::State {
   dnnl::stream stream{engine};
   dnnl::memory::desc plainB;
   dnnl::memory::desc packedB;
-  std::map<std::int64_t, dnnl::matmul> matmuls;  // by number of rows
+  std::map<std::int64_t, dnnl::matmul> matmuls;       // by number of rows
   dnnl::inner_product_backward_weights innerProduct;  // empty unless this is A^T B
-  dnnl::reorder packer;                          // empty when B is used as it stands
-  dnnl::memory keptB;                            // empty unless B is packed once
+  dnnl::reorder packer;                               // empty when B is used as it stands
+  dnnl::memory keptB;                                 // empty unless B is packed once
   bool isKeptBReady = false;
   std::byte* currentB = nullptr;
   std::int64_t packedOffset = 0;

@@ -58,16 +58,29 @@ HWY_INLINE void forRow(std::size_t cols, Body body) {
   if (i < cols) body(0, [i, cols](const auto* row) HWY_ATTR { return loadTail(row + i, cols - i); });
 }
 
-/// Calls body(loader, storer) for whole vectors and once for the tail.
-template <class Body>
-HWY_INLINE void mapRow(std::size_t cols, Body body) {
+/// out = body(loader, storer) for whole vectors and once for the tail; the storer writes other rows at the same place.
+/// out may be null.
+template <class T, class Body>
+HWY_INLINE void mapRow(T* out, std::size_t cols, Body body) {
   const std::size_t lanes = hn::Lanes(D());
+  const auto at = [&](std::size_t i) HWY_ATTR {
+    return body([i](const auto* row) HWY_ATTR { return load(row + i); },
+                [i](V v, auto* row) HWY_ATTR { store(v, row + i); });
+  };
   std::size_t i = 0;
-  for (; i + lanes <= cols; i += lanes)
-    body([i](const auto* row) HWY_ATTR { return load(row + i); }, [i](V v, auto* row) HWY_ATTR { store(v, row + i); });
+  for (; i + 2 * lanes <= cols; i += 2 * lanes) {
+    const V first = at(i);
+    const V second = at(i + lanes);
+    if (out) storePair(first, second, out + i);
+  }
+  for (; i + lanes <= cols; i += lanes) {
+    const V value = at(i);
+    if (out) store(value, out + i);
+  }
   if (i == cols) return;
-  body([i, cols](const auto* row) HWY_ATTR { return loadTail(row + i, cols - i); },
-       [i, cols](V v, auto* row) HWY_ATTR { storeTail(v, row + i, cols - i); });
+  const V value = body([i, cols](const auto* row) HWY_ATTR { return loadTail(row + i, cols - i); },
+                       [i, cols](V v, auto* row) HWY_ATTR { storeTail(v, row + i, cols - i); });
+  if (out) storeTail(value, out + i, cols - i);
 }
 
 template <class T>
@@ -108,10 +121,9 @@ void normForward(const NormForwardRows& task, std::int64_t firstRow, std::int64_
     if (task.rstd) task.rstd[row] = rstd;
     const V shift = hn::Set(D(), mean);
     const V scale = hn::Set(D(), rstd);
-    mapRow(cols, [&](auto get, auto put) HWY_ATTR {
-      const V centred = kIsLayer ? hn::Sub(get(x), shift) : get(x);
-      const V normal = hn::Mul(centred, scale);
-      put(kIsLayer ? hn::MulAdd(normal, get(task.gamma), get(task.beta)) : hn::Mul(normal, get(task.gamma)), y);
+    mapRow(y, cols, [&](auto get, auto) HWY_ATTR {
+      const V normal = hn::Mul(kIsLayer ? hn::Sub(get(x), shift) : get(x), scale);
+      return kIsLayer ? hn::MulAdd(normal, get(task.gamma), get(task.beta)) : hn::Mul(normal, get(task.gamma));
     });
   }
 }
@@ -154,23 +166,22 @@ void normBackward(const NormBackwardRows& task, std::int64_t firstRow, std::int6
     const V scale = hn::Set(D(), rstd);
     const V meanQxh = hn::Set(D(), means.qxh);
     const V meanQ = hn::Set(D(), means.q);
-    mapRow(cols, [&](auto get, auto put) HWY_ATTR {
+    mapRow(dx, cols, [&](auto get, auto put) HWY_ATTR {
       const V grad = get(dy);
       const V normal = hn::Mul(kIsLayer ? hn::Sub(get(x), shift) : get(x), scale);
       if (task.dgamma) put(hn::MulAdd(grad, normal, get(task.dgamma)), task.dgamma);
       if (task.dbeta) put(hn::Add(grad, get(task.dbeta)), task.dbeta);
-      if (!dx) return;
       V centred = hn::NegMulAdd(meanQxh, normal, hn::Mul(get(task.gamma), grad));
       if (kIsLayer) centred = hn::Sub(centred, meanQ);
-      put(extra ? hn::MulAdd(scale, centred, get(extra)) : hn::Mul(scale, centred), dx);
+      return extra ? hn::MulAdd(scale, centred, get(extra)) : hn::Mul(scale, centred);
     });
   }
 }
 
 template <class T>
 void addElements(const void* a, const void* b, void* sum, std::size_t count) {
-  mapRow(count, [&](auto get, auto put) HWY_ATTR {
-    put(hn::Add(get(static_cast<const T*>(a)), get(static_cast<const T*>(b))), static_cast<T*>(sum));
+  mapRow(static_cast<T*>(sum), count, [&](auto get, auto) HWY_ATTR {
+    return hn::Add(get(static_cast<const T*>(a)), get(static_cast<const T*>(b)));
   });
 }
 

@@ -47,8 +47,7 @@ void mapUnary(void* out, const void* a, const void*, std::size_t n) {
   for (; i + 2 * lanes <= n; i += 2 * lanes) {  // two at a time: the chains of exp overlap
     const V first = F::apply(load(x + i));
     const V second = F::apply(load(x + i + lanes));
-    store(first, to + i);
-    store(second, to + i + lanes);
+    storePair(first, second, to + i);
   }
   for (; i + lanes <= n; i += lanes) store(F::apply(load(x + i)), to + i);
   if (i < n) storeTail(F::apply(loadTail(x + i, n - i)), to + i, n - i);
@@ -64,8 +63,7 @@ void mapBinary(void* out, const void* a, const void* b, std::size_t n) {
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
     const V first = F::apply(load(x + i), load(y + i));
     const V second = F::apply(load(x + i + lanes), load(y + i + lanes));
-    store(first, to + i);
-    store(second, to + i + lanes);
+    storePair(first, second, to + i);
   }
   for (; i + lanes <= n; i += lanes) store(F::apply(load(x + i), load(y + i)), to + i);
   if (i < n) storeTail(F::apply(loadTail(x + i, n - i), loadTail(y + i, n - i)), to + i, n - i);
@@ -77,6 +75,7 @@ void convert(void* out, const void* a, const void*, std::size_t n) {
   auto* const to = static_cast<To*>(out);
   const std::size_t lanes = hn::Lanes(D());
   std::size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) storePair(load(x + i), load(x + i + lanes), to + i);
   for (; i + lanes <= n; i += lanes) store(load(x + i), to + i);
   if (i < n) storeTail(loadTail(x + i, n - i), to + i, n - i);
 }

@@ -51,15 +51,19 @@ HWY_INLINE V load(const F16* from) {
 
 HWY_INLINE void store(V value, float* to) { hn::StoreU(value, D(), to); }
 
-/// Rounds to nearest even by integer arithmetic; NaN keeps its upper payload and becomes quiet.
-HWY_INLINE void store(V value, Bf16* to) {
+/// The bf16 of a float32 in the upper half of its bits: rounded to nearest even; NaN keeps its upper payload and
+/// becomes quiet.
+HWY_INLINE hn::Vec<DBits> roundToBf16(V value) {
   const DBits d;
   const auto bits = hn::BitCast(d, value);
   const auto tieToEven = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1u));
   const auto rounded = hn::Add(bits, hn::Add(tieToEven, hn::Set(d, 0x7fffu)));
   const auto quiet = hn::Or(bits, hn::Set(d, 0x00400000u));
-  const auto isNan = hn::RebindMask(d, hn::IsNaN(value));
-  const auto upper = hn::ShiftRight<16>(hn::IfThenElse(isNan, quiet, rounded));
+  return hn::IfThenElse(hn::RebindMask(d, hn::IsNaN(value)), quiet, rounded);
+}
+
+HWY_INLINE void store(V value, Bf16* to) {
+  const auto upper = hn::ShiftRight<16>(roundToBf16(value));
   hn::StoreU(hn::TruncateTo(DHalfBits(), upper), DHalfBits(), &to->bits);
 }
 
@@ -69,6 +73,23 @@ HWY_INLINE void store(V value, F16* to) {
   const V plain = hn::IfThenElse(hn::IsNaN(value), hn::CopySign(quietNan, value), value);
   hn::StoreU(hn::BitCast(DHalfBits(), hn::DemoteTo(DHalf(), plain)), DHalfBits(), &to->bits);
 }
+
+/// Two vectors that follow each other.
+template <class T>
+HWY_INLINE void storePair(V first, V second, T* to) {
+  store(first, to);
+  store(second, to + hn::Lanes(D()));
+}
+
+#if HWY_TARGET != HWY_SCALAR
+/// The upper halves of both vectors are picked by one permutation and stored at once.
+HWY_INLINE void storePair(V first, V second, Bf16* to) {
+  const hn::Repartition<std::uint16_t, D> d;
+  const auto low = hn::BitCast(d, roundToBf16(first));
+  const auto high = hn::BitCast(d, roundToBf16(second));
+  hn::StoreU(hn::ConcatOdd(d, high, low), d, &to->bits);
+}
+#endif
 
 /// The first `count` elements; zeros behind them. Reads nothing beyond.
 template <class T>
