@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/backends.h"
 #include "app/cli/interrupt.h"
+#include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
@@ -43,6 +44,11 @@ struct BenchCase {
   BenchSize size;
   std::string dtype;
   std::string pass;
+};
+
+struct BenchResult {
+  BenchCase what;
+  RunRecord record;
 };
 
 struct BenchRow {
@@ -90,18 +96,10 @@ double peakGflops(const MachineRoofs& roofs, const std::string& dtype) {
   return dtype == "bf16" && roofs.bf16Gflops > 0.0 ? roofs.bf16Gflops : roofs.fmaF32Gflops;
 }
 
-struct Work {
+double flopsOf(const VariantRecord& variant) {
   double flops = 0.0;
-  double bytes = 0.0;
-};
-
-Work workOf(const VariantRecord& variant) {
-  Work work;
-  for (const StepRecord& step : variant.steps) {
-    work.flops += static_cast<double>(step.flops);
-    work.bytes += static_cast<double>(step.bytes);
-  }
-  return work;
+  for (const StepRecord& step : variant.steps) flops += static_cast<double>(step.flops);
+  return flops;
 }
 
 /// Nanoseconds that the steps need at least: each at the nearer of its two roofs.
@@ -124,16 +122,16 @@ double gemmShareOf(const VariantRecord& unfused, double peak) {
   return timeNs > 0.0 ? flops / timeNs / peak : 0.0;
 }
 
-BenchRow rowOf(const BenchCase& what, const RunRecord& record, const MachineRoofs& roofs) {
-  const VariantRecord& unfused = *record.variant("unfused");
-  const VariantRecord& fused = *record.variant("fused");
-  BenchRow row{.what = what,
+BenchRow rowOf(const BenchResult& result, const MachineRoofs& roofs) {
+  const VariantRecord& unfused = *result.record.variant("unfused");
+  const VariantRecord& fused = *result.record.variant("fused");
+  BenchRow row{.what = result.what,
                .unfused = summarize(unfused.endToEndNs),
                .fused = summarize(fused.endToEndNs),
                .speedup = compareRounds(unfused.endToEndNs, fused.endToEndNs)};
-  row.fusedGflops = workOf(fused).flops / row.fused.median;
-  row.roofShare = leastTimeNs(fused, roofs, what.dtype) / row.fused.median;
-  row.gemmShare = gemmShareOf(unfused, peakGflops(roofs, what.dtype));
+  row.fusedGflops = flopsOf(fused) / row.fused.median;
+  row.roofShare = leastTimeNs(fused, roofs, result.what.dtype) / row.fused.median;
+  row.gemmShare = gemmShareOf(unfused, peakGflops(roofs, result.what.dtype));
   return row;
 }
 
@@ -146,19 +144,43 @@ Result<RunRecord> measureCase(const BenchCase& what, const Context& context, con
   return (*run)->measure({}, cancel);
 }
 
-Result<std::vector<BenchRow>> measureCases(const std::vector<BenchCase>& cases, const MachineRoofs& roofs,
-                                           const Context& context, const std::stop_token& cancel) {
-  std::vector<BenchRow> rows;
+Result<std::vector<BenchResult>> measureCases(const std::vector<BenchCase>& cases, const Context& context,
+                                              const std::stop_token& cancel) {
+  std::vector<BenchResult> results;
   ProgressBar bar(true);
   for (const BenchCase& what : cases) {
     bar.show(fmt::format("{} {} {} {}", what.pipeline, what.size.name, what.dtype, what.pass),
-             static_cast<int>(rows.size()), static_cast<int>(cases.size()));
+             static_cast<int>(results.size()), static_cast<int>(cases.size()));
     Result<RunRecord> record = measureCase(what, context, cancel);
     if (!record) return record.error();
     if (record->isPartial) return Error{"The benchmark was cancelled.", ErrorKind::RunFailed};
-    rows.push_back(rowOf(what, *record, roofs));
+    results.push_back({what, std::move(*record)});
   }
-  return rows;
+  return results;
+}
+
+struct BenchReport {
+  MachineRoofs roofs;
+  std::vector<BenchRow> rows;
+};
+
+MachineRoofs higher(const MachineRoofs& a, const MachineRoofs& b) {
+  return {.copyGBps = std::max(a.copyGBps, b.copyGBps),
+          .fmaF32Gflops = std::max(a.fmaF32Gflops, b.fmaF32Gflops),
+          .bf16Gflops = std::max(a.bf16Gflops, b.bf16Gflops)};
+}
+
+/// Roofs are measured before and after the cases: on a shared machine one of the two may be disturbed.
+Result<BenchReport> runSuite(bool isQuick, const Context& context, const std::stop_token& cancel) {
+  const Result<MachineRoofs> before = measureMachineRoofs();
+  if (!before) return before.error();
+  const Result<std::vector<BenchResult>> results = measureCases(casesOf(isQuick), context, cancel);
+  if (!results) return results.error();
+  const Result<MachineRoofs> after = measureMachineRoofs();
+  if (!after) return after.error();
+  BenchReport report{.roofs = higher(*before, *after)};
+  for (const BenchResult& result : *results) report.rows.push_back(rowOf(result, report.roofs));
+  return report;
 }
 
 Json toJson(const BenchRow& row) {
@@ -182,23 +204,18 @@ Json toJson(const BenchRow& row) {
           {"gemmShare", row.gemmShare}};
 }
 
-Cell speedupCell(const RatioStats& speedup) {
-  if (!speedup.isSignificant()) return {fmt::format("~{:.2f}x", speedup.median), Style::Dim};
-  return {fmt::format("{:.2f}x", speedup.median), speedup.median > 1.0 ? Style::Good : Style::Bad};
-}
-
 void addRow(Table& table, const BenchRow& row) {
   table.addRow({row.what.size.name, row.what.dtype, row.what.pass, fmt::format("{:.3f}", row.unfused.median / 1e6),
-                fmt::format("{:.1f}", row.unfused.spreadPercent()), fmt::format("{:.3f}", row.fused.median / 1e6),
-                fmt::format("{:.1f}", row.fused.spreadPercent()), fmt::format("{}", row.fused.count),
-                speedupCell(row.speedup), fmt::format("{:.0f}", row.fusedGflops),
+                spreadText(row.unfused), fmt::format("{:.3f}", row.fused.median / 1e6), spreadText(row.fused),
+                fmt::format("{}", row.fused.count), speedupCell(row.speedup), fmt::format("{:.0f}", row.fusedGflops),
                 fmt::format("{:.0f} %", 100.0 * row.roofShare), fmt::format("{:.0f} %", 100.0 * row.gemmShare)});
 }
 
-void printTable(const std::vector<BenchRow>& rows, const MachineRoofs& roofs, Context& context) {
+void printTable(const BenchReport& report, Context& context) {
+  const MachineRoofs& roofs = report.roofs;
   context.out << fmt::format(
-      "roofs, measured now: copy {:.1f} GB/s, f32 FMA {:.0f} GFLOP/s, bf16 dot {:.0f} GFLOP/s\n\n", roofs.copyGBps,
-      roofs.fmaF32Gflops, roofs.bf16Gflops);
+      "roofs, measured in this run: copy {:.1f} GB/s, f32 FMA {:.0f} GFLOP/s, bf16 dot {:.0f} GFLOP/s\n\n",
+      roofs.copyGBps, roofs.fmaF32Gflops, roofs.bf16Gflops);
   Table table({{"size", Align::Left},
                {"dtype", Align::Left},
                {"pass", Align::Left},
@@ -212,7 +229,7 @@ void printTable(const std::vector<BenchRow>& rows, const MachineRoofs& roofs, Co
                {"of roof"},
                {"GEMM of peak"}});
   std::string pipeline;
-  for (const BenchRow& row : rows) {
+  for (const BenchRow& row : report.rows) {
     if (row.what.pipeline != pipeline) table.addHeading(row.what.pipeline);
     pipeline = row.what.pipeline;
     addRow(table, row);
@@ -235,18 +252,17 @@ Result<int> bench(const BenchOptions& options, Context& context) {
   if (options.suite != "cpu")
     return Error{fmt::format("bench {}: there is no such suite. There is: cpu.", options.suite), ErrorKind::Usage};
   const InterruptWatch interrupt;
-  Result<MachineRoofs> roofs = measureMachineRoofs();
-  if (!roofs) return roofs.error();
-  Result<std::vector<BenchRow>> rows = measureCases(casesOf(options.isQuick), *roofs, context, interrupt.token());
-  if (!rows) return rows.error();
+  const Result<BenchReport> report = runSuite(options.isQuick, context, interrupt.token());
+  if (!report) return report.error();
   if (!options.asJson) {
-    printTable(*rows, *roofs, context);
+    printTable(*report, context);
     return 0;
   }
   Json list = Json::array();
-  for (const BenchRow& row : *rows) list.push_back(toJson(row));
-  printJson(context,
-            {{"suite", options.suite}, {"device", deviceJson(context)}, {"roofs", roofsJson(*roofs)}, {"rows", list}});
+  for (const BenchRow& row : report->rows) list.push_back(toJson(row));
+  printJson(
+      context,
+      {{"suite", options.suite}, {"device", deviceJson(context)}, {"roofs", roofsJson(report->roofs)}, {"rows", list}});
   return 0;
 }
 

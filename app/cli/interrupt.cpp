@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <ctime>
 
 namespace fuseline::cli {
@@ -23,13 +24,16 @@ InterruptWatch::~InterruptWatch() {
 }
 
 void InterruptWatch::watch(const std::stop_token& ended) {
+  using Clock = std::chrono::steady_clock;
   constexpr timespec kPoll{.tv_sec = 0, .tv_nsec = 20'000'000};
+  constexpr auto kSameRequest = std::chrono::milliseconds(500);  // `timeout` sends its signal twice
+  constexpr int kSignalExit = 128;
+  Clock::time_point first;
   while (!ended.stop_requested()) {
     const int signal = sigtimedwait(&m_signals, nullptr, &kPoll);
     if (signal < 0) continue;  // the poll's time is over
-    constexpr int kSignalExit = 128;
-    if (m_interrupted.stop_requested()) _exit(kSignalExit + signal);
-    m_interrupted.request_stop();
+    if (m_interrupted.stop_requested() && Clock::now() - first > kSameRequest) _exit(kSignalExit + signal);
+    if (m_interrupted.request_stop()) first = Clock::now();
   }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/run_table.h"
 
+#include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "core/support/text.h"
 
@@ -124,13 +125,8 @@ class RunTable {
     }
     const Style style = row.depth == 0 ? Style::Plain : Style::Dim;
     cells.emplace_back(fmt::format("{:.3f}", stats.median / m_time.size), style);
-    cells.emplace_back(fmt::format("{:.1f}", stats.spreadPercent()), Style::Dim);
+    cells.emplace_back(spreadText(stats), Style::Dim);
     cells.emplace_back(fmt::format("{}", stats.count), Style::Dim);
-  }
-
-  static Cell speedupCell(const RatioStats& speedup) {
-    if (!speedup.isSignificant()) return {fmt::format("~{:.2f}x", speedup.median), Style::Dim};
-    return {fmt::format("{:.2f}x", speedup.median), speedup.median > 1.0 ? Style::Good : Style::Bad};
   }
 
   static std::vector<Cell> boldLabel(std::vector<Cell> cells) {

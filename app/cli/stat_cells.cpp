@@ -1,0 +1,19 @@
+// One way to write a spread and a speed-up.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/stat_cells.h"
+
+#include <fmt/format.h>
+
+namespace fuseline::cli {
+
+std::string spreadText(const SampleStats& stats) {
+  constexpr double kLargest = 999.0;
+  return stats.spreadPercent() > kLargest ? ">999" : fmt::format("{:.1f}", stats.spreadPercent());
+}
+
+Cell speedupCell(const RatioStats& speedup) {
+  if (!speedup.isSignificant()) return {fmt::format("~{:.2f}x", speedup.median), Style::Dim};
+  return {fmt::format("{:.2f}x", speedup.median), speedup.median > 1.0 ? Style::Good : Style::Bad};
+}
+
+}  // namespace fuseline::cli

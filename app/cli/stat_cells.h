@@ -1,0 +1,18 @@
+// Statistics as table cells.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "app/cli/table.h"
+#include "core/profile/stats.h"
+
+#include <string>
+
+namespace fuseline::cli {
+
+/// "1.2", the "± %" of tables; ">999" when the machine was busy with something else.
+std::string spreadText(const SampleStats& stats);
+
+/// "1.25x" in the colour of its sign; "~1.02x" when it could be chance.
+Cell speedupCell(const RatioStats& speedup);
+
+}  // namespace fuseline::cli
