@@ -113,12 +113,22 @@ class ChainWalker {
 
   bool fail(std::size_t step) {
     m_walk.stepsMatched = step;
+    if (const NodeId taken = linkedReader(step); taken >= 0) return failAtTaken(taken);
     const Value& value = mainOutput();
     const bool fitsButIsShared = std::ranges::any_of(
         value.uses, [&](const Use& use) { return m_rule.chain[step].matches(m_graph.node(use.node)); });
     const bool isShared = value.isOutput || value.uses.size() > 1;
     m_walk.outcome = fitsButIsShared && isShared ? Outcome::OutsideUse : Outcome::BrokenChain;
     m_walk.explanation = m_walk.outcome == Outcome::OutsideUse ? sharedText(value) : brokenText(step, value);
+    return false;
+  }
+
+  /// The next op fits, but an earlier fusion has it.
+  bool failAtTaken(NodeId id) {
+    const FusedOperation& entry = *m_entries.entryOf(id);
+    m_walk.outcome = Outcome::TakenByAnother;
+    m_walk.explanation = fmt::format("{} is already part of {} ({}), which comes earlier in the rule book.",
+                                     nameOf(m_graph, id), entry.rule->name, idsOf(m_graph, entry.nodes));
     return false;
   }
 
