@@ -4,6 +4,7 @@
 
 #include "core/runtime/bindings.h"
 #include "core/support/json_fields.h"
+#include "core/support/text.h"
 #include "core/support/version.h"
 
 #include <algorithm>
@@ -123,16 +124,37 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
   m_options.settings.rules = m_analysis.report.book == RuleBook::Te ? "te" : "all";
   Result<Json> pipeline = parseJson(serialize(loaded.document));
   if (pipeline) m_pipeline = std::move(*pipeline);
+  if (Result<void> fits = checkMemory(); !fits) return fits;
   Result<NamedTensors> bindings = makeBindings(m_analysis.graph(), m_options.settings.seed, m_options.tensors);
   if (!bindings) return bindings.error();
   m_bindings = std::move(*bindings);
   return {};
 }
 
-Result<void> PipelineRun::addVariants() {
+Result<const Plan*> PipelineRun::planOf(const std::string& variant) const {
   const Choices<const Plan*> plans = {{"unfused", &*m_analysis.unfusedPlan}, {"fused", &*m_analysis.fusedPlan}};
+  return choose("variants", variant, plans);
+}
+
+Result<void> PipelineRun::checkMemory() const {
+  const std::int64_t available = m_backend->device().memoryBytes;
+  std::int64_t needed = 0;
   for (const std::string& name : m_options.variants) {
-    Result<const Plan*> plan = choose("variants", name, plans);
+    Result<const Plan*> plan = planOf(name);
+    if (!plan) return plan.error();
+    needed += (*plan)->peakBytes();
+  }
+  if (available == 0 || needed <= available) return {};
+  return Error{
+      fmt::format("{}: the plans need {} of memory, but {} has {}. Make the pipeline smaller with --set, or run "
+                  "one variant at a time with --variants.",
+                  m_pipelineName, formatBytes(needed), m_backend->device().id, formatBytes(available)),
+      ErrorKind::RunFailed};
+}
+
+Result<void> PipelineRun::addVariants() {
+  for (const std::string& name : m_options.variants) {
+    Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();
     Result<std::unique_ptr<Executor>> executor = Executor::create(m_backend, m_analysis.graph(), **plan, m_bindings);
     if (!executor) return executor.error();

@@ -59,6 +59,9 @@ class PipelineRun {
 
   PipelineRun() = default;
   Result<void> analyzeDocument(const LoadedDocument& loaded);
+  Result<const Plan*> planOf(const std::string& variant) const;
+  /// Before anything large is allocated: a system that overcommits would end the process instead.
+  Result<void> checkMemory() const;
   Result<void> addVariants();
   RunRecord emptyRecord() const;
   VariantRecord variantRecord(const Variant& variant, const PlanSamples& samples) const;

@@ -62,11 +62,17 @@ TEST(ExitCode, IsThreeForADeviceThatCannotRun) {
   EXPECT_EQ(fuseline("run --device toaster " + samplePipeline()).exitCode, 3);
 }
 
-TEST(ExitCode, IsFourWhenAFileCannotBeWrittenAndOneSentenceSaysSo) {
+TEST(Messages, NameAFileThatCannotBeWritten) {
   const ProgramResult result =
       fuseline("run --device reference --iterations 1 -o /no/such/folder/run.json " + samplePipeline());
   EXPECT_NE(result.exitCode, 0);
   EXPECT_TRUE(has(result.err, "/no/such/folder")) << result.err;
+}
+
+TEST(ExitCode, IsFourForAPipelineLargerThanTheMemory) {
+  const ProgramResult result = fuseline("run --device reference --set M=16000000 --set H=1000000 " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 4);
+  EXPECT_TRUE(has(result.err, "Make the pipeline smaller with --set")) << result.err;
 }
 
 TEST(Messages, OfAWrongRecipeNameTheOnesThatExist) {
