@@ -74,9 +74,8 @@ double secondsOf(Executor& executor) {
 void run(benchmark::State& state, const Case& test) {
   const auto backend = cpu::makeCpuBackend();
   const Graph graph = chain(test.dtype, test.shape, test.links, {.pass = test.pass});
-  const FusionReport report = test.fusion == Fusion::On
-                                  ? valueOf(fuse(graph, {.capabilities = capabilitiesOf(backend)}))
-                                  : unfused(graph);
+  const FusionReport report =
+      test.fusion == Fusion::On ? valueOf(fuse(graph, {.capabilities = capabilitiesOf(backend)})) : unfused(graph);
   const Plan plan = makePlan(graph, report);
   const auto executor = valueOf(Executor::create(backend, graph, plan, valueOf(makeBindings(graph, 1))));
   double bestSeconds = 1e9;
@@ -110,10 +109,8 @@ void addAll() {
       for (const char* op : {"RMSNorm", "LayerNorm", "GELU", "SwiGLU", "Bias"})
         for (const PassKind pass : {PassKind::Forward, PassKind::Training})
           add({.name = op, .dtype = dtype, .shape = shape, .links = {link(op)}, .pass = pass});
-      addBothWays({.name = "add_norm",
-                   .dtype = dtype,
-                   .shape = shape,
-                   .links = {link("AddExtraInput"), link("RMSNorm")}});
+      addBothWays(
+          {.name = "add_norm", .dtype = dtype, .shape = shape, .links = {link("AddExtraInput"), link("RMSNorm")}});
       addBothWays({.name = "chain",
                    .dtype = dtype,
                    .shape = shape,
