@@ -1,0 +1,93 @@
+// Automatic layout with Graphviz's dot.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/auto_layout.h"
+
+#include "ui/canvas/metrics.h"
+#include "ui/session/edits.h"
+
+#include <graphviz/cgraph.h>
+#include <graphviz/gvc.h>
+
+#include <cmath>
+#include <memory>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr double kPointsPerInch = 72.0;
+
+struct CloseGraph {
+  void operator()(Agraph_t* graph) const { agclose(graph); }
+};
+struct FreeContext {
+  void operator()(GVC_t* context) const { gvFreeContext(context); }
+};
+using GraphHandle = std::unique_ptr<Agraph_t, CloseGraph>;
+using ContextHandle = std::unique_ptr<GVC_t, FreeContext>;
+
+// cgraph's functions take char* for text they do not change.
+char* mutableText(const char* text) { return const_cast<char*>(text); }
+char* mutableText(const std::string& text) { return mutableText(text.c_str()); }
+
+void setText(void* object, const char* name, const std::string& value) {
+  agsafeset(object, mutableText(name), mutableText(value), mutableText(""));
+}
+
+std::string inches(double sizePx) { return std::to_string(sizePx / kPointsPerInch); }
+
+std::map<std::string, Agnode_t*> addNodes(Agraph_t* graph, const std::vector<NodeLook>& looks) {
+  std::map<std::string, Agnode_t*> nodes;
+  for (const NodeLook& look : looks) {
+    Agnode_t* node = agnode(graph, mutableText(look.id), 1);
+    setText(node, "shape", "box");
+    setText(node, "fixedsize", "true");
+    setText(node, "width", inches(look.size().width()));
+    setText(node, "height", inches(look.size().height()));
+    nodes[look.id] = node;
+  }
+  return nodes;
+}
+
+bool isMain(const Endpoint& to) { return to.port.empty() || to.port == "x"; }
+
+void addEdges(Agraph_t* graph, const PipelineDocument& document, const std::map<std::string, Agnode_t*>& nodes) {
+  for (const Link& link : linksOf(document)) {
+    const auto from = nodes.find(link.from.node);
+    const auto to = nodes.find(link.to.node);
+    if (from == nodes.end() || to == nodes.end()) continue;
+    Agedge_t* edge = agedge(graph, from->second, to->second, nullptr, 1);
+    // A hundred times the pull of an extra wire: the main path becomes one straight line.
+    setText(edge, "weight", isMain(link.to) ? "100" : "1");
+  }
+}
+
+int snapped(double valuePx) { return static_cast<int>(std::lround(valuePx / kGridPx)) * kGridPx; }
+
+/// The main ports of all node kinds lie on one height, so that main wires are straight.
+double mainPortOffset(const NodeLook& look) { return (look.kind == NodeKind::Op ? kNodeHeightPx : kEndHeightPx) / 2.0; }
+
+}  // namespace
+
+NodePositions autoLayout(const PipelineDocument& document, const std::vector<NodeLook>& looks) {
+  NodePositions positions;
+  const ContextHandle context(gvContext());
+  const GraphHandle graph(agopen(mutableText("pipeline"), Agdirected, nullptr));
+  setText(graph.get(), "rankdir", "LR");
+  setText(graph.get(), "ranksep", inches(kWireGapPx));
+  setText(graph.get(), "nodesep", inches(kRowPitchPx - kNodeHeightPx));
+  const auto nodes = addNodes(graph.get(), looks);
+  addEdges(graph.get(), document, nodes);
+  if (gvLayout(context.get(), graph.get(), "dot") != 0) return positions;
+  for (const NodeLook& look : looks) {
+    const pointf centre = ND_coord(nodes.at(look.id));
+    // Graphviz's y grows upwards.
+    const double mainPortY = kGridPx * std::round(-centre.y / kGridPx);
+    positions[look.id] = {snapped(centre.x - look.size().width() / 2),
+                          static_cast<int>(mainPortY - mainPortOffset(look))};
+  }
+  gvFreeLayout(context.get(), graph.get());
+  return positions;
+}
+
+}  // namespace fuseline::ui

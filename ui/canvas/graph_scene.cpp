@@ -1,0 +1,511 @@
+// The canvas: items follow the session; gestures become edits.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/graph_scene.h"
+
+#include "ui/canvas/metrics.h"
+#include "ui/theme/format.h"
+
+#include <QClipboard>
+#include <QGraphicsSceneHelpEvent>
+#include <QGraphicsSceneMouseEvent>
+#include <QGuiApplication>
+#include <QScopedValueRollback>
+#include <QToolTip>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr double kClickTolerancePx = 4.0;
+constexpr QPoint kPasteOffset(32, 40);
+
+Position snappedPosition(QPointF position) {
+  const auto snap = [](double value) { return static_cast<int>(std::lround(value / kGridPx)) * kGridPx; };
+  return {snap(position.x()), snap(position.y())};
+}
+
+/// Everything that the automatic layout depends on.
+std::string structureOf(const PipelineDocument& document, const std::vector<NodeLook>& looks) {
+  std::string text;
+  for (const NodeLook& look : looks) text += look.id + "/" + std::to_string(look.size().height()) + ";";
+  for (const Link& link : linksOf(document)) text += toString(link.from) + ">" + toString(link.to) + ";";
+  return text;
+}
+
+std::vector<std::string> ownersOf(const Graph& graph, const FusedOperation& entry) {
+  std::vector<std::string> owners;
+  for (const NodeId id : entry.nodes) {
+    const std::string& owner = graph.node(id).owner;
+    if (std::ranges::find(owners, owner) == owners.end()) owners.push_back(owner);
+  }
+  return owners;
+}
+
+std::string moveLabel(const std::vector<Edit>& moves) {
+  if (moves.size() == 1) return "Move " + std::get<MoveNode>(moves.front()).id;
+  return "Move " + std::to_string(moves.size()) + " nodes";
+}
+
+}  // namespace
+
+GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
+    : QGraphicsScene(parent), m_session(session), m_theme(theme) {
+  setItemIndexMethod(NoIndex);  // items come and go with every edit; the index would cost more than it finds
+  connect(&session, &Session::documentChanged, this, &GraphScene::sync);
+  connect(&session, &Session::analysisChanged, this, &GraphScene::sync);
+  connect(&session, &Session::runFinished, this, &GraphScene::syncHulls);
+  connect(&session, &Session::selectionChanged, this, &GraphScene::showSelection);
+  connect(&theme, &Theme::changed, this, [this] { update(); });
+  connect(this, &QGraphicsScene::selectionChanged, this, &GraphScene::takeSelection);
+  sync();
+}
+
+NodeItem* GraphScene::node(const std::string& id) const {
+  const auto found = m_nodes.find(id);
+  return found == m_nodes.end() ? nullptr : found->second;
+}
+
+LinkItem* GraphScene::linkAt(QPointF position) const {
+  for (LinkItem* link : m_links) {
+    if (link->shape().contains(position)) return link;
+  }
+  return nullptr;
+}
+
+QRectF GraphScene::contentRect() const {
+  QRectF rect;
+  for (const auto& [id, item] : m_nodes) rect = rect.united(item->sceneBoundingRect());
+  for (const HullItem* hull : m_hulls) rect = rect.united(hull->sceneBoundingRect());
+  return rect;
+}
+
+// ---------------------------------------------------------------------------------------------------------- syncing
+
+void GraphScene::sync() {
+  const QScopedValueRollback guard(m_isSyncing, true);
+  cancelWire();
+  const auto looks = nodeLooks(m_session.document(), *m_session.analysis(), m_session.fileProblems());
+  syncNodes(looks);
+  syncPositions(looks);
+  syncLinks();
+  syncHulls();
+  showSelection();
+  setSceneRect(contentRect().adjusted(-2000, -2000, 2000, 2000));
+}
+
+void GraphScene::syncNodes(const std::vector<NodeLook>& looks) {
+  std::map<std::string, NodeItem*> kept;
+  for (const NodeLook& look : looks) {
+    NodeItem* item = node(look.id);
+    if (item) {
+      item->setLook(look);
+    } else {
+      item = new NodeItem(look, m_theme);
+      addItem(item);
+    }
+    kept[look.id] = item;
+  }
+  for (const auto& [id, item] : m_nodes) {
+    if (!kept.contains(id)) delete item;
+  }
+  m_nodes = std::move(kept);
+}
+
+void GraphScene::syncPositions(const std::vector<NodeLook>& looks) {
+  const PipelineDocument& document = m_session.document();
+  m_positions.clear();
+  for (const auto& [id, position] : document.positions()) m_positions[id] = position;
+  if (!std::ranges::all_of(looks, [&](const NodeLook& look) { return m_positions.contains(look.id); })) {
+    const std::string structure = structureOf(document, looks);
+    if (structure != m_automaticFor) m_automatic = autoLayout(document, looks);
+    m_automaticFor = structure;
+    m_positions.insert(m_automatic.begin(), m_automatic.end());
+  }
+  for (const auto& [id, item] : m_nodes) item->setPos(m_positions[id].x, m_positions[id].y);
+}
+
+void GraphScene::syncLinks() {
+  m_dropTarget = nullptr;
+  qDeleteAll(m_links);
+  m_links.clear();
+  for (const Link& link : linksOf(m_session.document())) {
+    auto* item = new LinkItem(link, m_theme);
+    const Value* value = valueAt(m_session.analysis()->graph(), link.from);
+    item->setSpec(value ? std::optional(value->spec) : std::nullopt);
+    addItem(item);
+    m_links.push_back(item);
+  }
+  placeLinks();
+}
+
+void GraphScene::placeLinks() {
+  for (LinkItem* item : m_links) {
+    const Link& link = item->link();
+    const NodeItem* from = node(link.from.node);
+    const NodeItem* to = node(link.to.node);
+    const auto start = from ? from->portPosition({link.from.node, link.from.port, true}) : std::nullopt;
+    const auto end = to ? to->portPosition({link.to.node, link.to.port, false}) : std::nullopt;
+    item->setVisible(start && end);
+    if (start && end) item->setEnds(*start, *end);
+  }
+}
+
+void GraphScene::syncHulls() {
+  qDeleteAll(m_hulls);
+  m_hulls.clear();
+  const FusionReport& report = m_session.analysis()->report;
+  if (m_hullFilter == HullFilter::Forward || m_hullFilter == HullFilter::Both) {
+    addHulls(report.forward, HullKind::Forward);
+  }
+  if (m_hullFilter == HullFilter::Backward || m_hullFilter == HullFilter::Both) {
+    addHulls(report.backward, HullKind::Backward);
+  }
+  placeHulls();
+}
+
+void GraphScene::addHulls(const std::vector<FusedOperation>& entries, HullKind kind) {
+  for (const FusedOperation& entry : entries) {
+    if (!entry.isFused()) continue;
+    const bool isJoint = entry.rule->pass == FusionPass::Joint;
+    // A joint fusion stands in both lists and is drawn once.
+    if (isJoint && kind == HullKind::Backward && m_hullFilter == HullFilter::Both) continue;
+    auto* hull = new HullItem(hullLook(entry, isJoint ? HullKind::Joint : kind), m_theme);
+    addItem(hull);
+    m_hulls.push_back(hull);
+  }
+}
+
+HullLook GraphScene::hullLook(const FusedOperation& entry, HullKind kind) const {
+  const QString pass = kind == HullKind::Forward    ? tr("forward")
+                       : kind == HullKind::Backward ? tr("backward")
+                                                    : tr("forward + backward");
+  HullLook look{.kind = kind};
+  look.label = QStringLiteral("%1 · %2").arg(pass, toQt(entry.rule->name));
+  look.tip = QStringLiteral("<b>%1</b><br>%2").arg(toQt(entry.rule->name), toQt(entry.rule->summary).toHtmlEscaped());
+  for (const std::string& owner : ownersOf(m_session.analysis()->graph(), entry)) look.owners.append(toQt(owner));
+  return look;
+}
+
+void GraphScene::placeHulls() {
+  for (HullItem* hull : m_hulls) {
+    std::vector<QRectF> boxes;
+    std::vector<QRectF> others;
+    for (const QString& owner : hull->look().owners) {
+      if (const NodeItem* item = node(owner.toStdString())) boxes.push_back(item->sceneBox());
+    }
+    for (const auto& [id, item] : m_nodes) {
+      if (!hull->look().owners.contains(toQt(id))) others.push_back(item->sceneBox());
+    }
+    hull->setVisible(!boxes.empty());
+    hull->setBoxes(boxes, others);
+  }
+}
+
+void GraphScene::nodeMoved(const std::string&) {
+  if (m_isSyncing) return;
+  placeLinks();
+  placeHulls();
+}
+
+void GraphScene::setHullFilter(HullFilter filter) {
+  m_hullFilter = filter;
+  syncHulls();
+}
+
+// -------------------------------------------------------------------------------------------------------- selection
+
+void GraphScene::showSelection() {
+  const QScopedValueRollback guard(m_isSyncing, true);
+  for (const auto& [id, item] : m_nodes) item->setSelected(m_session.selection().contains(toQt(id)));
+}
+
+void GraphScene::takeSelection() {
+  if (m_isSyncing) return;
+  QSet<QString> ids;
+  for (const auto& [id, item] : m_nodes) {
+    if (item->isSelected()) ids.insert(toQt(id));
+  }
+  m_session.select(ids);
+}
+
+void GraphScene::selectNeighbour(QPointF direction) {
+  const NodeItem* current = node(m_session.singleSelection().toStdString());
+  const NodeItem* best = nullptr;
+  double bestCost = 0;
+  for (const auto& [id, item] : m_nodes) {
+    if (item == current) continue;
+    const QPointF way = current ? item->sceneBox().center() - current->sceneBox().center() : item->pos();
+    const double along = current ? QPointF::dotProduct(way, direction) : 1.0;
+    if (along <= 0) continue;
+    // Sideways distance counts twice: an arrow key should follow the row it points along.
+    const double cost = current ? along + 2 * std::abs(way.x() * direction.y() - way.y() * direction.x()) : way.x();
+    if (!best || cost < bestCost) {
+      best = item;
+      bestCost = cost;
+    }
+  }
+  if (best) m_session.select({toQt(best->look().id)});
+}
+
+// ------------------------------------------------------------------------------------------------------------ edits
+
+void GraphScene::previewDrop(std::optional<QPointF> position) {
+  LinkItem* target = position ? linkAt(*position) : nullptr;
+  if (target == m_dropTarget) return;
+  if (m_dropTarget) m_dropTarget->setDropTarget(false);
+  m_dropTarget = target;
+  if (target) target->setDropTarget(true);
+  Q_EMIT hint(target ? tr("Drop to put the op into the wire to %1.").arg(toQt(target->link().to.node)) : QString());
+}
+
+void GraphScene::dropEntry(const std::string& entry, QPointF position) {
+  previewDrop(std::nullopt);
+  const Position place = snappedPosition(position - QPointF(kNodeWidthPx / 2.0, kNodeHeightPx / 2.0));
+  const LinkItem* target = linkAt(position);
+  const bool isOp = entry != kInputEntry && entry != kOutputEntry;
+  const NodeEdit added = target && isOp ? splice(m_session.document(), m_session.analysis()->graph(), entry,
+                                                 target->link(), place)
+                                        : addNode(m_session.document(), entry, place);
+  if (m_session.apply(added.edit)) m_session.select({toQt(added.id)});
+}
+
+void GraphScene::insertAfterSelection(const std::string& entry) {
+  const NodeEdit added = insertAfter(m_session.document(), m_session.analysis()->graph(), entry,
+                                     m_session.singleSelection().toStdString());
+  if (m_session.apply(added.edit)) m_session.select({toQt(added.id)});
+}
+
+void GraphScene::removeSelected(Reconnect reconnect) {
+  std::vector<Link> links;
+  for (const LinkItem* link : m_links) {
+    if (link->isSelected()) links.push_back(link->link());
+  }
+  if (links.empty() && m_session.selection().isEmpty()) return;
+  m_session.apply(removeNodes(m_session.document(), m_session.selection(), links, reconnect));
+}
+
+void GraphScene::copySelected() const {
+  const QString text = copyFragment(m_session.document(), m_session.selection());
+  if (!text.isEmpty()) QGuiApplication::clipboard()->setText(text);
+}
+
+void GraphScene::paste() {
+  const auto pasted = pasteFragment(m_session.document(), QGuiApplication::clipboard()->text(), kPasteOffset);
+  if (!pasted) {
+    Q_EMIT hint(toQt(pasted.error().message));
+    return;
+  }
+  if (m_session.apply(pasted->edit)) m_session.select(pasted->ids);
+}
+
+void GraphScene::duplicateSelected() {
+  const QString text = copyFragment(m_session.document(), m_session.selection());
+  const auto pasted = pasteFragment(m_session.document(), text, kPasteOffset);
+  if (pasted && m_session.apply(pasted->edit)) m_session.select(pasted->ids);
+}
+
+void GraphScene::layOut() {
+  std::vector<NodeLook> looks;
+  for (const auto& [id, item] : m_nodes) looks.push_back(item->look());
+  std::vector<Edit> moves;
+  for (const auto& [id, position] : autoLayout(m_session.document(), looks)) {
+    if (m_positions[id] != position) moves.push_back(MoveNode{.id = id, .position = position});
+  }
+  if (!moves.empty()) m_session.apply(EditGroup{.label = "Lay out", .edits = std::move(moves)});
+}
+
+void GraphScene::commitMoves() {
+  std::vector<Edit> moves;
+  for (const auto& [id, item] : m_nodes) {
+    const Position place = snappedPosition(item->pos());
+    const bool hasMoved = item->pos() != QPointF(m_positions[id].x, m_positions[id].y);
+    if (hasMoved) moves.push_back(MoveNode{.id = id, .position = place});
+  }
+  if (moves.empty()) return;
+  const std::string label = moveLabel(moves);
+  if (!m_session.apply(EditGroup{.label = label, .edits = std::move(moves)})) sync();
+}
+
+// ------------------------------------------------------------------------------------------------------------ wires
+
+std::optional<PortRef> GraphScene::portNear(QPointF position) const {
+  for (const auto& [id, item] : m_nodes) {
+    if (const auto port = item->portNear(position)) return port;
+  }
+  return std::nullopt;
+}
+
+void GraphScene::beginWire(const PortRef& port, QPointF position) {
+  m_draft = std::make_unique<Draft>(Draft{.origin = port, .pressedAt = position});
+  if (!port.isOutput) {
+    if (const auto link = linkInto(m_session.document(), port.endpoint())) {
+      m_draft->pickedUp = link;
+      m_draft->origin = {link->from.node, link->from.port, true};
+      for (LinkItem* item : m_links) {
+        if (item->link() == *link) item->hide();
+      }
+    }
+  }
+  m_draft->line = addPath(QPainterPath(), QPen(m_theme.colors().accent, 2.4, Qt::SolidLine, Qt::RoundCap));
+  m_draft->line->setZValue(20);
+  markPorts();
+}
+
+Link GraphScene::draftLink(const PortRef& target) const {
+  const PortRef& origin = m_draft->origin;
+  const PortRef& from = origin.isOutput ? origin : target;
+  const PortRef& to = origin.isOutput ? target : origin;
+  return {.from = from.endpoint(), .to = to.endpoint()};
+}
+
+Verdict GraphScene::draftVerdict(const PortRef& target) const {
+  if (target.isOutput == m_draft->origin.isOutput) {
+    return Verdict::no(target.isOutput ? tr("An output can only be joined to an input.").toStdString()
+                                       : tr("An input can only be joined to an output.").toStdString());
+  }
+  const Link link = draftLink(target);
+  return linkVerdict(m_session.document(), link.from, link.to);
+}
+
+void GraphScene::markPorts() {
+  for (const auto& [id, item] : m_nodes) {
+    for (const PortRef& port : item->ports()) {
+      if (port == m_draft->origin) continue;
+      item->setMark(port, draftVerdict(port) ? PortMark::Legal : PortMark::Illegal);
+    }
+  }
+}
+
+void GraphScene::updateWire(QPointF position, QPoint screenPosition) {
+  const auto origin = node(m_draft->origin.node)->portPosition(m_draft->origin);
+  const std::optional<PortRef> target = portNear(position);
+  const bool isNew = target != m_draft->target;
+  const bool isTarget = target && *target != m_draft->origin;
+  const QPointF end = isTarget ? *node(target->node)->portPosition(*target) : position;
+  m_draft->line->setPath(m_draft->origin.isOutput ? wirePath(*origin, end) : wirePath(end, *origin));
+  if (!isNew) return;
+  m_draft->target = target;
+  markPorts();
+  QString sentence;
+  if (isTarget) {
+    const Verdict verdict = draftVerdict(*target);
+    const Link link = draftLink(*target);
+    sentence = toQt(verdict ? linkWarning(m_session.document(), link.from, link.to) : verdict.reason());
+    if (verdict) node(target->node)->setMark(*target, PortMark::Target);
+    if (verdict && !sentence.isEmpty()) sentence = tr("Can be connected, but: %1").arg(sentence);
+    QPen pen = m_draft->line->pen();
+    pen.setStyle(verdict ? Qt::SolidLine : Qt::DotLine);
+    pen.setColor(verdict ? m_theme.colors().accent : m_theme.colors().error);
+    m_draft->line->setPen(pen);
+  }
+  Q_EMIT hint(sentence);
+  sentence.isEmpty() ? QToolTip::hideText() : QToolTip::showText(screenPosition + QPoint(14, 14), sentence);
+}
+
+void GraphScene::finishWire() {
+  const std::unique_ptr<Draft> keep = std::make_unique<Draft>(*m_draft);
+  const std::optional<PortRef> target = keep->target;
+  const bool isPort = target && *target != keep->origin;
+  const Verdict verdict = isPort ? draftVerdict(*target) : Verdict::yes();
+  const Link link = isPort ? draftLink(*target) : Link{};
+  cancelWire();
+  if (!verdict) Q_EMIT hint(toQt(verdict.reason()));
+  const PipelineDocument& document = m_session.document();
+  if (isPort && verdict) {
+    const bool isSame = keep->pickedUp && keep->pickedUp->to == link.to;
+    if (isSame) return;
+    Edit connectEdit = linkEdit(document, link.from, link.to);
+    if (!keep->pickedUp) {
+      m_session.apply(connectEdit);
+    } else {
+      EditGroup group{.label = "Reconnect to " + toString(link.to), .edits = {unlinkEdit(document, *keep->pickedUp)}};
+      group.edits.push_back(std::move(connectEdit));
+      m_session.apply(group);
+    }
+  } else if (!isPort && keep->pickedUp) {
+    m_session.apply(unlinkEdit(document, *keep->pickedUp));
+  }
+}
+
+void GraphScene::cancelWire() {
+  if (!m_draft) return;
+  delete m_draft->line;
+  m_draft.reset();
+  for (const auto& [id, item] : m_nodes) item->clearMarks();
+  for (LinkItem* item : m_links) item->show();
+  QToolTip::hideText();
+}
+
+// ------------------------------------------------------------------------------------------------------------ mouse
+
+void GraphScene::mousePressEvent(QGraphicsSceneMouseEvent* event) {
+  if (m_draft) {
+    if (event->button() == Qt::LeftButton) {
+      updateWire(event->scenePos(), event->screenPos());
+      finishWire();
+    } else {
+      cancelWire();
+    }
+    return;
+  }
+  const auto port = event->button() == Qt::LeftButton ? portNear(event->scenePos()) : std::nullopt;
+  if (port) {
+    beginWire(*port, event->scenePos());
+    return;
+  }
+  for (const HullItem* hull : m_hulls) {
+    if (event->button() != Qt::LeftButton || !hull->labelArea().contains(event->scenePos())) continue;
+    m_session.select(QSet<QString>(hull->look().owners.begin(), hull->look().owners.end()));
+    return;
+  }
+  QGraphicsScene::mousePressEvent(event);
+}
+
+void GraphScene::mouseMoveEvent(QGraphicsSceneMouseEvent* event) {
+  if (m_draft) {
+    updateWire(event->scenePos(), event->screenPos());
+    return;
+  }
+  QGraphicsScene::mouseMoveEvent(event);
+}
+
+void GraphScene::mouseReleaseEvent(QGraphicsSceneMouseEvent* event) {
+  if (m_draft) {
+    const bool isClick = QLineF(m_draft->pressedAt, event->scenePos()).length() < kClickTolerancePx;
+    if (isClick && !m_draft->isSticky) {
+      m_draft->isSticky = true;
+      Q_EMIT hint(tr("Click a port to connect it, or press Esc."));
+      return;
+    }
+    updateWire(event->scenePos(), event->screenPos());
+    finishWire();
+    return;
+  }
+  QGraphicsScene::mouseReleaseEvent(event);
+  commitMoves();
+}
+
+void GraphScene::mouseDoubleClickEvent(QGraphicsSceneMouseEvent* event) {
+  for (const auto& [id, item] : m_nodes) {
+    if (!item->sceneBox().contains(event->scenePos())) continue;
+    Q_EMIT nodeActivated(toQt(id));
+    return;
+  }
+  Q_EMIT emptyDoubleClicked(event->scenePos(), event->screenPos());
+}
+
+void GraphScene::helpEvent(QGraphicsSceneHelpEvent* event) {
+  QString tip;
+  for (const HullItem* hull : m_hulls) {
+    if (hull->labelArea().contains(event->scenePos())) tip = hull->look().tip;
+  }
+  for (const auto& [id, item] : m_nodes) {
+    if (item->sceneBoundingRect().contains(event->scenePos())) tip = item->tipAt(event->scenePos());
+  }
+  tip.isEmpty() ? QToolTip::hideText() : QToolTip::showText(event->screenPos(), tip);
+}
+
+}  // namespace fuseline::ui

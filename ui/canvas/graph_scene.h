@@ -1,0 +1,115 @@
+// GraphScene: keeps the items of the canvas in step with the session, and turns gestures into edits.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/canvas/auto_layout.h"
+#include "ui/canvas/hull_item.h"
+#include "ui/canvas/link_item.h"
+#include "ui/canvas/node_item.h"
+#include "ui/session/session.h"
+
+#include <QGraphicsScene>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace fuseline::ui {
+
+enum class HullFilter { None, Forward, Backward, Both };
+
+class GraphScene : public QGraphicsScene {
+  Q_OBJECT
+
+ public:
+  GraphScene(Session& session, const Theme& theme, QObject* parent = nullptr);
+
+  NodeItem* node(const std::string& id) const;
+  LinkItem* linkAt(QPointF position) const;
+  const std::vector<HullItem*>& hulls() const { return m_hulls; }
+  /// What the user should see when everything is fitted: nodes, hulls and labels.
+  QRectF contentRect() const;
+
+  HullFilter hullFilter() const { return m_hullFilter; }
+  void setHullFilter(HullFilter filter);
+
+  /// Puts a palette entry at a place; onto a wire, it goes into the wire.
+  void dropEntry(const std::string& entry, QPointF position);
+  /// Shows where a drop at this place would go; nullopt ends it.
+  void previewDrop(std::optional<QPointF> position);
+  /// Adds an entry behind the selected node, or the last one.
+  void insertAfterSelection(const std::string& entry);
+  void removeSelected(Reconnect reconnect);
+  void duplicateSelected();
+  void copySelected() const;
+  void paste();
+  void layOut();
+  /// Selects the nearest node in a direction, or any when there is no selection.
+  void selectNeighbour(QPointF direction);
+
+  bool isDrawingWire() const { return m_draft != nullptr; }
+  void cancelWire();
+
+  /// Called by nodes as they move.
+  void nodeMoved(const std::string& id);
+
+ Q_SIGNALS:
+  /// A sentence for the status line; empty clears it.
+  void hint(const QString& sentence);
+  void emptyDoubleClicked(QPointF position, QPoint screenPosition);
+  void nodeActivated(const QString& id);
+
+ protected:
+  void mousePressEvent(QGraphicsSceneMouseEvent* event) override;
+  void mouseMoveEvent(QGraphicsSceneMouseEvent* event) override;
+  void mouseReleaseEvent(QGraphicsSceneMouseEvent* event) override;
+  void mouseDoubleClickEvent(QGraphicsSceneMouseEvent* event) override;
+  void helpEvent(QGraphicsSceneHelpEvent* event) override;
+
+ private:
+  struct Draft {
+    PortRef origin;
+    QGraphicsPathItem* line = nullptr;
+    std::optional<Link> pickedUp;  // an existing wire that was taken off its input
+    QPointF pressedAt;
+    bool isSticky = false;  // click, move, click instead of a drag
+    std::optional<PortRef> target;
+  };
+
+  void sync();
+  void syncNodes(const std::vector<NodeLook>& looks);
+  void syncPositions(const std::vector<NodeLook>& looks);
+  void syncLinks();
+  void syncHulls();
+  void addHulls(const std::vector<FusedOperation>& entries, HullKind kind);
+  HullLook hullLook(const FusedOperation& entry, HullKind kind) const;
+  void placeLinks();
+  void placeHulls();
+  void showSelection();
+  void takeSelection();
+  void commitMoves();
+
+  std::optional<PortRef> portNear(QPointF position) const;
+  void beginWire(const PortRef& port, QPointF position);
+  void markPorts();
+  void updateWire(QPointF position, QPoint screenPosition);
+  void finishWire();
+  Link draftLink(const PortRef& target) const;
+  Verdict draftVerdict(const PortRef& target) const;
+
+  Session& m_session;
+  const Theme& m_theme;
+  std::map<std::string, NodeItem*> m_nodes;
+  std::vector<LinkItem*> m_links;
+  std::vector<HullItem*> m_hulls;
+  std::map<std::string, Position> m_positions;  // as in the document, or automatic
+  NodePositions m_automatic;
+  std::string m_automaticFor;  // the structure that m_automatic was made for
+  std::unique_ptr<Draft> m_draft;
+  HullFilter m_hullFilter = HullFilter::Both;
+  LinkItem* m_dropTarget = nullptr;
+  bool m_isSyncing = false;
+};
+
+}  // namespace fuseline::ui

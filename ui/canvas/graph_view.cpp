@@ -1,0 +1,241 @@
+// Pan, zoom, keyboard and drops. Key bindings follow Blender, Gaffer and Perfetto where they agree.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/graph_view.h"
+
+#include "ui/canvas/metrics.h"
+#include "ui/canvas/search_popup.h"
+#include "ui/models/palette_model.h"
+#include "ui/theme/format.h"
+
+#include <QDragEnterEvent>
+#include <QKeyEvent>
+#include <QMimeData>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QScrollBar>
+#include <QWheelEvent>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr double kMinZoom = 0.05;
+constexpr double kMaxZoom = 4.0;
+constexpr double kFitMarginPx = 28.0;
+constexpr int kGridStepPx = 24;
+
+}  // namespace
+
+GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QWidget* parent)
+    : QGraphicsView(&scene, parent), m_scene(scene), m_session(session), m_theme(theme) {
+  setAccessibleName(tr("Pipeline canvas"));
+  setRenderHint(QPainter::Antialiasing);
+  setDragMode(RubberBandDrag);
+  setTransformationAnchor(NoAnchor);
+  setResizeAnchor(NoAnchor);
+  setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  setViewportUpdateMode(FullViewportUpdate);
+  setFrameShape(NoFrame);
+  setAcceptDrops(true);
+  setMouseTracking(true);
+  setFocusPolicy(Qt::StrongFocus);
+  connect(&scene, &GraphScene::emptyDoubleClicked, this, &GraphView::searchAt);
+  connect(&scene, &GraphScene::nodeActivated, this, &GraphView::propertiesRequested);
+  connect(&session, &Session::selectionChanged, this, &GraphView::describeSelection);
+  connect(&session, &Session::analysisChanged, this, [this] { if (m_isFitted) fit(); });
+  connect(&theme, &Theme::changed, this, [this] { viewport()->update(); });
+}
+
+void GraphView::fit() {
+  const QRectF content = m_scene.contentRect();
+  if (content.isEmpty() || viewport()->width() < 2 * kFitMarginPx) return;
+  const QSizeF room(viewport()->width() - 2 * kFitMarginPx, viewport()->height() - 2 * kFitMarginPx);
+  const double factor = std::min({room.width() / content.width(), room.height() / content.height(), 1.0});
+  setTransform(QTransform::fromScale(factor, factor));
+  centerOn(content.center());
+  m_isFitted = true;
+  Q_EMIT zoomChanged(factor);
+}
+
+void GraphView::zoomTo(double factor) { zoomAt(viewport()->rect().center(), factor / zoom()); }
+
+void GraphView::zoomAt(QPointF viewPosition, double factor) {
+  const double wanted = std::clamp(zoom() * factor, kMinZoom, kMaxZoom);
+  const QPointF before = mapToScene(viewPosition.toPoint());
+  setTransform(QTransform::fromScale(wanted, wanted));
+  const QPointF after = mapToScene(viewPosition.toPoint());
+  const QPointF centre = mapToScene(viewport()->rect().center());
+  centerOn(centre + before - after);
+  m_isFitted = false;
+  Q_EMIT zoomChanged(wanted);
+}
+
+bool GraphView::event(QEvent* event) {
+  if (event->type() == QEvent::KeyPress) {
+    const auto* key = static_cast<QKeyEvent*>(event);
+    if (key->key() == Qt::Key_Tab && key->modifiers() == Qt::NoModifier) {
+      openSearch();
+      return true;
+    }
+  }
+  return QGraphicsView::event(event);
+}
+
+bool GraphView::moveSelection(int key) {
+  switch (key) {
+    case Qt::Key_Left: m_scene.selectNeighbour({-1, 0}); return true;
+    case Qt::Key_Right: m_scene.selectNeighbour({1, 0}); return true;
+    case Qt::Key_Up: m_scene.selectNeighbour({0, -1}); return true;
+    case Qt::Key_Down: m_scene.selectNeighbour({0, 1}); return true;
+    default: return false;
+  }
+}
+
+void GraphView::keyPressEvent(QKeyEvent* event) {
+  const bool isPlain = !(event->modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::ShiftModifier));
+  const bool isShift = event->modifiers() == Qt::ShiftModifier;
+  if (isPlain && moveSelection(event->key())) return;
+  if (isShift && event->key() == Qt::Key_A) return openSearch();
+  if ((isPlain && (event->key() == Qt::Key_F || event->key() == Qt::Key_Home)) ||
+      (isShift && (event->key() == Qt::Key_1 || event->key() == Qt::Key_Exclam))) {
+    return fit();
+  }
+  if (isPlain && (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter || event->key() == Qt::Key_F2)) {
+    Q_EMIT propertiesRequested();
+    return;
+  }
+  if (event->key() == Qt::Key_Space && !event->isAutoRepeat()) {
+    m_isSpaceHeld = true;
+    viewport()->setCursor(Qt::OpenHandCursor);
+    return;
+  }
+  QGraphicsView::keyPressEvent(event);
+}
+
+void GraphView::keyReleaseEvent(QKeyEvent* event) {
+  if (event->key() == Qt::Key_Space && !event->isAutoRepeat()) {
+    m_isSpaceHeld = false;
+    viewport()->unsetCursor();
+  }
+  QGraphicsView::keyReleaseEvent(event);
+}
+
+void GraphView::wheelEvent(QWheelEvent* event) {
+  // A touchpad reports pixels: two fingers pan, as everywhere else. With Ctrl (also a pinch) it zooms.
+  const bool isTouchpad = !event->pixelDelta().isNull() && !(event->modifiers() & Qt::ControlModifier);
+  if (isTouchpad) {
+    horizontalScrollBar()->setValue(horizontalScrollBar()->value() - event->pixelDelta().x());
+    verticalScrollBar()->setValue(verticalScrollBar()->value() - event->pixelDelta().y());
+    m_isFitted = false;
+  } else {
+    zoomAt(event->position(), std::pow(1.0015, event->angleDelta().y()));
+  }
+  event->accept();
+}
+
+void GraphView::mousePressEvent(QMouseEvent* event) {
+  const bool isPan = event->button() == Qt::MiddleButton || (event->button() == Qt::LeftButton && m_isSpaceHeld);
+  if (!isPan) return QGraphicsView::mousePressEvent(event);
+  m_isPanning = true;
+  m_panFrom = event->pos();
+  viewport()->setCursor(Qt::ClosedHandCursor);
+}
+
+void GraphView::mouseMoveEvent(QMouseEvent* event) {
+  if (!m_isPanning) return QGraphicsView::mouseMoveEvent(event);
+  const QPoint moved = event->pos() - m_panFrom;
+  m_panFrom = event->pos();
+  horizontalScrollBar()->setValue(horizontalScrollBar()->value() - moved.x());
+  verticalScrollBar()->setValue(verticalScrollBar()->value() - moved.y());
+  m_isFitted = false;
+}
+
+void GraphView::mouseReleaseEvent(QMouseEvent* event) {
+  if (!m_isPanning) return QGraphicsView::mouseReleaseEvent(event);
+  m_isPanning = false;
+  m_isSpaceHeld ? viewport()->setCursor(Qt::OpenHandCursor) : viewport()->unsetCursor();
+}
+
+void GraphView::resizeEvent(QResizeEvent* event) {
+  QGraphicsView::resizeEvent(event);
+  if (m_isFitted) fit();
+}
+
+void GraphView::dragEnterEvent(QDragEnterEvent* event) {
+  if (event->mimeData()->hasFormat(QString::fromLatin1(kOpMimeType))) event->acceptProposedAction();
+}
+
+void GraphView::dragMoveEvent(QDragMoveEvent* event) {
+  if (!event->mimeData()->hasFormat(QString::fromLatin1(kOpMimeType))) return;
+  m_scene.previewDrop(mapToScene(event->position().toPoint()));
+  event->acceptProposedAction();
+}
+
+void GraphView::dragLeaveEvent(QDragLeaveEvent*) { m_scene.previewDrop(std::nullopt); }
+
+void GraphView::dropEvent(QDropEvent* event) {
+  const QByteArray entry = event->mimeData()->data(QString::fromLatin1(kOpMimeType));
+  if (entry.isEmpty()) return;
+  m_isFitted = false;  // what was just placed should not move away
+  m_scene.dropEntry(entry.toStdString(), mapToScene(event->position().toPoint()));
+  event->acceptProposedAction();
+  setFocus();
+}
+
+void GraphView::openSearch() {
+  const QPoint pointer = viewport()->mapFromGlobal(QCursor::pos());
+  const QPoint at = viewport()->rect().contains(pointer) ? pointer : viewport()->rect().center();
+  searchAt(mapToScene(at), viewport()->mapToGlobal(at));
+}
+
+void GraphView::searchAt(QPointF scenePosition, QPoint screenPosition) {
+  auto* popup = new SearchPopup(this);
+  connect(popup, &SearchPopup::chosen, this, [this, scenePosition](const QString& entry) {
+    // With a node selected the new op goes behind it; otherwise it goes where the search was opened.
+    if (m_session.singleSelection().isEmpty()) {
+      m_scene.dropEntry(entry.toStdString(), scenePosition);
+    } else {
+      m_scene.insertAfterSelection(entry.toStdString());
+    }
+    setFocus();
+  });
+  popup->openAt(screenPosition);
+}
+
+void GraphView::describeSelection() {
+  QStringList ids(m_session.selection().begin(), m_session.selection().end());
+  ids.sort();
+  setAccessibleDescription(ids.isEmpty() ? tr("Nothing selected") : tr("Selected: %1").arg(ids.join(u", ")));
+}
+
+void GraphView::drawBackground(QPainter* painter, const QRectF& rect) {
+  painter->fillRect(rect, m_theme.colors().canvas);
+  if (zoom() < 0.4) return;
+  painter->setPen(QPen(m_theme.colors().grid, 1.6 / zoom(), Qt::SolidLine, Qt::RoundCap));
+  QList<QPointF> dots;
+  for (double x = std::floor(rect.left() / kGridStepPx) * kGridStepPx; x < rect.right(); x += kGridStepPx) {
+    for (double y = std::floor(rect.top() / kGridStepPx) * kGridStepPx; y < rect.bottom(); y += kGridStepPx) {
+      dots.append(QPointF(x, y));
+    }
+  }
+  painter->drawPoints(dots.constData(), static_cast<int>(dots.size()));
+}
+
+void GraphView::drawForeground(QPainter* painter, const QRectF&) {
+  const PipelineDocument& document = m_session.document();
+  if (!document.ops().empty() || !document.inputs().empty()) return;
+  painter->save();
+  painter->resetTransform();
+  painter->setFont(scaledFont(1.1));
+  painter->setPen(m_theme.colors().dimText);
+  painter->drawText(viewport()->rect(), Qt::AlignCenter,
+                    tr("Drag an op here from the palette, press Tab to search,\n"
+                       "or choose a template from File > New from template."));
+  painter->restore();
+}
+
+}  // namespace fuseline::ui

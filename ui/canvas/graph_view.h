@@ -1,0 +1,59 @@
+// GraphView: the window onto the canvas: pan, zoom, fit, keyboard, and drops from the palette.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/canvas/graph_scene.h"
+
+#include <QGraphicsView>
+
+namespace fuseline::ui {
+
+class GraphView : public QGraphicsView {
+  Q_OBJECT
+
+ public:
+  GraphView(GraphScene& scene, Session& session, const Theme& theme, QWidget* parent = nullptr);
+
+  /// Shows everything, never larger than life. The view stays fitted until the user pans or zooms.
+  void fit();
+  void zoomTo(double factor);
+  double zoom() const { return transform().m11(); }
+  /// Opens the search to insert an op at the middle of the view, or under the pointer when it is over the view.
+  void openSearch();
+
+ Q_SIGNALS:
+  void zoomChanged(double factor);
+  void propertiesRequested();
+
+ protected:
+  bool event(QEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void keyReleaseEvent(QKeyEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dragMoveEvent(QDragMoveEvent* event) override;
+  void dragLeaveEvent(QDragLeaveEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+  void drawBackground(QPainter* painter, const QRectF& rect) override;
+  void drawForeground(QPainter* painter, const QRectF& rect) override;
+
+ private:
+  void searchAt(QPointF scenePosition, QPoint screenPosition);
+  void zoomAt(QPointF viewPosition, double factor);
+  bool moveSelection(int key);
+  void describeSelection();
+
+  GraphScene& m_scene;
+  Session& m_session;
+  const Theme& m_theme;
+  bool m_isFitted = true;
+  bool m_isSpaceHeld = false;
+  bool m_isPanning = false;
+  QPoint m_panFrom;
+};
+
+}  // namespace fuseline::ui

@@ -1,0 +1,102 @@
+// Draws fusion hulls below the nodes.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/hull_item.h"
+
+#include <QFontMetricsF>
+#include <QPainter>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr double kCornerPx = 12.0;
+constexpr double kLabelHeightPx = 18.0;
+constexpr double kLabelPaddingPx = 8.0;
+
+/// Backward hulls are a little larger, so that both outlines of the same ops stay visible.
+double marginOf(HullKind kind) { return kind == HullKind::Forward ? 13.0 : kind == HullKind::Backward ? 20.0 : 17.0; }
+
+QPainterPath rounded(const QRectF& rect) {
+  QPainterPath path;
+  path.addRoundedRect(rect, kCornerPx, kCornerPx);
+  return path;
+}
+
+/// The ops' boxes one by one, joined by bands: for ops that stand apart from each other.
+QPainterPath joinedBoxes(const std::vector<QRectF>& boxes, double marginPx) {
+  QPainterPath outline;
+  QPainterPath spine;
+  for (const QRectF& box : boxes) {
+    outline = outline.united(rounded(box.adjusted(-marginPx, -marginPx, marginPx, marginPx)));
+    spine.isEmpty() ? spine.moveTo(box.center()) : spine.lineTo(box.center());
+  }
+  QPainterPathStroker band;
+  band.setWidth(2 * marginPx);
+  return outline.united(band.createStroke(spine)).simplified();
+}
+
+}  // namespace
+
+HullItem::HullItem(HullLook look, const Theme& theme) : m_look(std::move(look)), m_theme(theme) {
+  setZValue(m_look.kind == HullKind::Backward ? 1 : 2);
+}
+
+void HullItem::setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRectF>& others) {
+  prepareGeometryChange();
+  const double margin = marginOf(m_look.kind);
+  QRectF around;
+  for (const QRectF& box : boxes) around = around.united(box);
+  const bool isCrowded = std::ranges::any_of(others, [&](const QRectF& other) { return around.intersects(other); });
+  m_outline = isCrowded ? joinedBoxes(boxes, margin) : rounded(around.adjusted(-margin, -margin, margin, margin));
+  update();
+}
+
+QRectF HullItem::labelArea() const {
+  const QRectF bounds = m_outline.boundingRect();
+  const double width = QFontMetricsF(scaledFont(0.8, QFont::DemiBold)).horizontalAdvance(m_look.label);
+  const double top = m_look.kind == HullKind::Backward ? bounds.bottom() - 4 : bounds.top() - kLabelHeightPx + 4;
+  return {bounds.left() + kCornerPx, top, width + 2 * kLabelPaddingPx, kLabelHeightPx};
+}
+
+QRectF HullItem::boundingRect() const { return m_outline.boundingRect().united(labelArea()).adjusted(-2, -2, 2, 2); }
+
+QPainterPath HullItem::shape() const {
+  QPainterPath path;
+  path.addRect(labelArea());
+  return path;
+}
+
+QColor HullItem::color() const {
+  const ThemeColors& colors = m_theme.colors();
+  switch (m_look.kind) {
+    case HullKind::Forward: return colors.forward;
+    case HullKind::Backward: return colors.backward;
+    case HullKind::Joint: return colors.joint;
+  }
+  return colors.forward;
+}
+
+void HullItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidget*) {
+  painter->setRenderHint(QPainter::Antialiasing);
+  QColor fill = color();
+  fill.setAlpha(m_look.kind == HullKind::Forward ? 34 : 60);
+  const Qt::BrushStyle pattern = m_look.kind == HullKind::Forward    ? Qt::SolidPattern
+                                 : m_look.kind == HullKind::Backward ? Qt::BDiagPattern
+                                                                     : Qt::DiagCrossPattern;
+  painter->fillPath(m_outline, QBrush(fill, pattern));
+  QPen pen(color(), 1.6);
+  pen.setStyle(m_look.kind == HullKind::Forward    ? Qt::SolidLine
+               : m_look.kind == HullKind::Backward ? Qt::DashLine
+                                                   : Qt::DashDotLine);
+  painter->strokePath(m_outline, pen);
+  painter->setPen(Qt::NoPen);
+  painter->setBrush(color());
+  painter->drawRoundedRect(labelArea(), 5, 5);
+  painter->setFont(scaledFont(0.8, QFont::DemiBold));
+  painter->setPen(m_theme.isDark() ? m_theme.colors().canvas : QColor(Qt::white));
+  painter->drawText(labelArea(), Qt::AlignCenter, m_look.label);
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,48 @@
+// HullItem: the outline around the ops of one fused entry of the forward or backward plan.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/theme/theme.h"
+
+#include <QGraphicsItem>
+#include <QPainterPath>
+#include <QStringList>
+
+#include <vector>
+
+namespace fuseline::ui {
+
+/// Forward hulls are solid with their label above, backward ones dashed and hatched with it below, joint ones
+/// dash-dotted and cross-hatched: the kinds can be told apart without colour.
+enum class HullKind { Forward, Backward, Joint };
+
+struct HullLook {
+  HullKind kind = HullKind::Forward;
+  QString label;
+  QString tip;
+  QStringList owners;  // document ops, in forward order
+};
+
+class HullItem : public QGraphicsItem {
+ public:
+  enum { Type = UserType + 3 };
+  HullItem(HullLook look, const Theme& theme);
+
+  int type() const override { return Type; }
+  const HullLook& look() const { return m_look; }
+  /// boxes: the hull's nodes. others: nodes that it should not seem to contain.
+  void setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRectF>& others);
+  QRectF boundingRect() const override;
+  QPainterPath shape() const override;
+  /// Where the label stands: clicking it selects the ops.
+  QRectF labelArea() const;
+  void paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget* widget) override;
+
+ private:
+  QColor color() const;
+  HullLook m_look;
+  const Theme& m_theme;
+  QPainterPath m_outline;
+};
+
+}  // namespace fuseline::ui

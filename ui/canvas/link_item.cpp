@@ -1,0 +1,92 @@
+// Draws wires. A wire whose tensor could not be inferred is dashed.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/link_item.h"
+
+#include "ui/theme/format.h"
+
+#include <QPainter>
+#include <QStyleOptionGraphicsItem>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr double kLabelHeightPx = 13.0;
+constexpr double kMinLabelZoom = 0.45;
+
+}  // namespace
+
+QPainterPath wirePath(QPointF from, QPointF to) {
+  const double span = std::abs(to.x() - from.x());
+  const double reach = std::clamp(span * 0.5, 24.0, 90.0);
+  QPainterPath path(from);
+  path.cubicTo(from + QPointF(reach, 0), to - QPointF(reach, 0), to);
+  return path;
+}
+
+LinkItem::LinkItem(Link link, const Theme& theme) : m_link(std::move(link)), m_theme(theme) {
+  setFlag(ItemIsSelectable);
+  setZValue(5);
+}
+
+void LinkItem::setEnds(QPointF from, QPointF to) { setPath(wirePath(from, to)); }
+
+void LinkItem::setSpec(const std::optional<TensorSpec>& spec) {
+  prepareGeometryChange();
+  m_spec = spec;
+  update();
+}
+
+void LinkItem::setDropTarget(bool isTarget) {
+  m_isDropTarget = isTarget;
+  update();
+}
+
+QRectF LinkItem::boundingRect() const {
+  const QPointF middle = path().pointAtPercent(0.5);
+  return path().boundingRect().adjusted(-6, -6, 6, 6).united(QRectF(middle.x() - 60, middle.y() - 20, 120, 40));
+}
+
+QPainterPath LinkItem::shape() const {
+  QPainterPathStroker stroker;
+  stroker.setWidth(12);
+  return stroker.createStroke(path());
+}
+
+QColor LinkItem::color() const {
+  const ThemeColors& colors = m_theme.colors();
+  if (isSelected() || m_isDropTarget) return colors.accent;
+  return m_spec ? m_theme.dtypeColor(dtypeName(m_spec->dtype)) : colors.dimText;
+}
+
+void LinkItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget*) {
+  painter->setRenderHint(QPainter::Antialiasing);
+  QPen pen(color(), isSelected() || m_isDropTarget ? 3.2 : 2.0);
+  pen.setCapStyle(Qt::RoundCap);
+  if (!m_spec) pen.setStyle(Qt::DashLine);
+  painter->strokePath(path(), pen);
+  if (option->levelOfDetailFromTransform(painter->worldTransform()) > kMinLabelZoom) paintLabel(*painter);
+}
+
+void LinkItem::paintLabel(QPainter& painter) const {
+  if (!m_spec) return;
+  const QPointF middle = path().pointAtPercent(0.5);
+  const auto drawLine = [&](const QString& text, double top) {
+    const QFontMetricsF metrics(painter.font());
+    const double width = metrics.horizontalAdvance(text) + 6;
+    const QRectF area(middle.x() - width / 2, top, width, kLabelHeightPx);
+    QColor ground = m_theme.colors().canvas;
+    ground.setAlpha(200);
+    painter.fillRect(area, ground);
+    painter.drawText(area, Qt::AlignCenter, text);
+  };
+  painter.setFont(scaledFont(0.78));
+  painter.setPen(m_theme.colors().dimText);
+  drawLine(formatShape(m_spec->shape), middle.y() - kLabelHeightPx - 2.5);
+  drawLine(toQt(dtypeName(m_spec->dtype)), middle.y() + 2.5);
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,42 @@
+// LinkItem: a wire between two ports, with the shape and dtype of its tensor.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/tensor/tensor_spec.h"
+#include "ui/session/edits.h"
+#include "ui/theme/theme.h"
+
+#include <QGraphicsPathItem>
+
+#include <optional>
+
+namespace fuseline::ui {
+
+/// A smooth line that leaves `from` to the right and enters `to` from the left.
+QPainterPath wirePath(QPointF from, QPointF to);
+
+class LinkItem : public QGraphicsPathItem {
+ public:
+  enum { Type = UserType + 2 };
+  LinkItem(Link link, const Theme& theme);
+
+  int type() const override { return Type; }
+  const Link& link() const { return m_link; }
+  void setEnds(QPointF from, QPointF to);
+  void setSpec(const std::optional<TensorSpec>& spec);
+  /// Drop here and the new op goes into this wire.
+  void setDropTarget(bool isTarget);
+  QRectF boundingRect() const override;
+  QPainterPath shape() const override;
+  void paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget* widget) override;
+
+ private:
+  void paintLabel(QPainter& painter) const;
+  QColor color() const;
+  Link m_link;
+  const Theme& m_theme;
+  std::optional<TensorSpec> m_spec;
+  bool m_isDropTarget = false;
+};
+
+}  // namespace fuseline::ui

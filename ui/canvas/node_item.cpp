@@ -1,0 +1,204 @@
+// Draws a node: a quiet box, the category as a stripe, ports on its sides, a badge for problems.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/node_item.h"
+
+#include "ui/canvas/graph_scene.h"
+#include "ui/canvas/metrics.h"
+#include "ui/theme/format.h"
+
+#include <QPainter>
+#include <QPainterPath>
+#include <QStyleOptionGraphicsItem>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr double kCornerPx = 6.0;
+constexpr double kStripePx = 5.0;
+constexpr double kMarginPx = 16.0;  // ports, badge and focus ring stick out
+constexpr double kBadgePx = 17.0;
+
+QPainterPath roundedBox(const QRectF& box, double radius) {
+  QPainterPath path;
+  path.addRoundedRect(box, radius, radius);
+  return path;
+}
+
+}  // namespace
+
+NodeItem::NodeItem(NodeLook look, const Theme& theme) : m_look(std::move(look)), m_theme(theme) {
+  setFlags(ItemIsMovable | ItemIsSelectable | ItemSendsGeometryChanges);
+  setZValue(10);
+}
+
+QRectF NodeItem::boundingRect() const { return box().adjusted(-kMarginPx, -kMarginPx, kMarginPx, kMarginPx); }
+
+void NodeItem::setLook(NodeLook look) {
+  if (look == m_look) return;
+  prepareGeometryChange();
+  m_look = std::move(look);
+  update();
+}
+
+QPointF NodeItem::portPosition(bool isOutput, std::size_t index) const {
+  const double firstY = (m_look.kind == NodeKind::Op ? kNodeHeightPx : kEndHeightPx) / 2.0;
+  const double lastY = box().height() - kPortPitchPx * 0.6;
+  const double y = index == 0 ? firstY : std::min(firstY + kPortPitchPx * (static_cast<double>(index) + 0.5), lastY);
+  return {isOutput ? box().right() : box().left(), y};
+}
+
+std::optional<QPointF> NodeItem::portPosition(const PortRef& port) const {
+  const auto& ports = port.isOutput ? m_look.outputs : m_look.inputs;
+  const auto found = std::ranges::find(ports, port.port, &PortLook::name);
+  if (found == ports.end()) return std::nullopt;
+  return mapToScene(portPosition(port.isOutput, static_cast<std::size_t>(found - ports.begin())));
+}
+
+std::vector<PortRef> NodeItem::ports() const {
+  std::vector<PortRef> refs;
+  for (const PortLook& port : m_look.inputs) refs.push_back({m_look.id, port.name, false});
+  for (const PortLook& port : m_look.outputs) refs.push_back({m_look.id, port.name, true});
+  return refs;
+}
+
+std::optional<PortRef> NodeItem::portNear(QPointF scenePosition) const {
+  std::optional<PortRef> nearest;
+  double best = kPortSnapPx;
+  for (const PortRef& port : ports()) {
+    const double distance = QLineF(*portPosition(port), scenePosition).length();
+    if (distance < best) {
+      best = distance;
+      nearest = port;
+    }
+  }
+  return nearest;
+}
+
+QString NodeItem::tipAt(QPointF scenePosition) const {
+  const auto port = portNear(scenePosition);
+  if (!port) return m_look.tip;
+  const auto& ports = port->isOutput ? m_look.outputs : m_look.inputs;
+  return std::ranges::find(ports, port->port, &PortLook::name)->tip;
+}
+
+void NodeItem::setMark(const PortRef& port, PortMark mark) {
+  std::erase_if(m_marks, [&](const auto& entry) { return entry.first == port; });
+  m_marks.emplace_back(port, mark);
+  update();
+}
+
+void NodeItem::clearMarks() {
+  m_marks.clear();
+  update();
+}
+
+PortMark NodeItem::markOf(const PortRef& port) const {
+  for (const auto& [ref, mark] : m_marks) {
+    if (ref == port) return mark;
+  }
+  return PortMark::Plain;
+}
+
+QVariant NodeItem::itemChange(GraphicsItemChange change, const QVariant& value) {
+  if (change == ItemPositionChange) {
+    const QPointF position = value.toPointF();
+    return QPointF(std::round(position.x()), std::round(position.y()));
+  }
+  if (change == ItemPositionHasChanged) {
+    if (auto* graphScene = qobject_cast<GraphScene*>(scene())) graphScene->nodeMoved(m_look.id);
+  }
+  return QGraphicsItem::itemChange(change, value);
+}
+
+void NodeItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidget*) {
+  painter->setRenderHint(QPainter::Antialiasing);
+  paintBox(*painter);
+  paintTexts(*painter);
+  paintPorts(*painter);
+  if (m_look.worst) paintBadge(*painter);
+}
+
+void NodeItem::paintBox(QPainter& painter) const {
+  const ThemeColors& colors = m_theme.colors();
+  const bool isEnd = m_look.kind != NodeKind::Op;
+  const double radius = isEnd ? box().height() / 2 : kCornerPx;
+  const QPainterPath shape = roundedBox(box(), radius);
+  if (isSelected()) {
+    QColor halo = colors.accent;
+    halo.setAlpha(70);
+    painter.fillPath(roundedBox(box().adjusted(-4, -4, 4, 4), radius + 4), halo);
+  }
+  painter.fillPath(shape, colors.node);
+  if (m_look.isUnknown) painter.fillPath(shape, QBrush(colors.warning, Qt::BDiagPattern));
+  if (!isEnd) {
+    painter.save();
+    painter.setClipPath(shape);
+    painter.fillRect(QRectF(0, 0, kStripePx, box().height()), m_theme.categoryColor(m_look.category));
+    painter.restore();
+  }
+  QPen pen(isSelected() ? colors.accent : m_look.isUnknown ? colors.warning : colors.nodeBorder, isSelected() ? 2 : 1);
+  if (m_look.isUnknown) pen.setStyle(Qt::DashLine);
+  painter.strokePath(shape, pen);
+}
+
+void NodeItem::paintTexts(QPainter& painter) const {
+  const bool isEnd = m_look.kind != NodeKind::Op;
+  const double left = isEnd ? 8 : kStripePx + 11;
+  const QRectF area = box().adjusted(left, 0, isEnd ? -8 : -11, 0);
+  const double height = isEnd ? kEndHeightPx : kNodeHeightPx;
+  const auto drawLine = [&](const QFont& font, const QColor& color, const QString& text, double top, double bottom) {
+    painter.setFont(font);
+    painter.setPen(color);
+    const QString fitted = QFontMetricsF(font).elidedText(text, Qt::ElideRight, area.width());
+    const auto alignment = (isEnd ? Qt::AlignHCenter : Qt::AlignLeft) | Qt::AlignVCenter;
+    painter.drawText(QRectF(area.left(), top, area.width(), bottom - top), static_cast<int>(alignment), fitted);
+  };
+  if (m_look.isUnknown) painter.fillRect(area.adjusted(-3, 5, 3, 5 + height - 10 - box().height()), m_theme.colors().node);
+  drawLine(scaledFont(1.0, QFont::DemiBold), m_theme.colors().text, m_look.title, height * 0.08, height * 0.56);
+  drawLine(scaledFont(0.84), m_theme.colors().dimText, m_look.subtitle, height * 0.5, height * 0.92);
+}
+
+void NodeItem::paintPorts(QPainter& painter) const {
+  for (std::size_t i = 0; i < m_look.inputs.size(); ++i) paintPort(painter, m_look.inputs[i], false, i);
+  for (std::size_t i = 0; i < m_look.outputs.size(); ++i) paintPort(painter, m_look.outputs[i], true, i);
+}
+
+void NodeItem::paintPort(QPainter& painter, const PortLook& port, bool isOutput, std::size_t index) const {
+  const ThemeColors& colors = m_theme.colors();
+  const QPointF centre = portPosition(isOutput, index);
+  const PortMark mark = markOf({m_look.id, port.name, isOutput});
+  const double radius = mark == PortMark::Target ? kPortRadiusPx + 3 : mark == PortMark::Legal ? kPortRadiusPx + 1.5
+                                                                                              : kPortRadiusPx;
+  painter.setOpacity(mark == PortMark::Illegal ? 0.3 : 1.0);
+  painter.setPen(QPen(mark == PortMark::Plain ? colors.dimText : colors.accent, 1.4));
+  painter.setBrush(mark == PortMark::Legal || mark == PortMark::Target ? colors.accent : colors.node);
+  painter.drawEllipse(centre, radius, radius);
+  if (port.isNamed) {
+    painter.setFont(scaledFont(0.78));
+    painter.setPen(colors.dimText);
+    const QRectF area(10, centre.y() - 9, box().width() - 20, 18);
+    painter.drawText(area, static_cast<int>((isOutput ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter),
+                     toQt(port.name));
+  }
+  painter.setOpacity(1.0);
+}
+
+void NodeItem::paintBadge(QPainter& painter) const {
+  const ThemeColors& colors = m_theme.colors();
+  const bool isError = *m_look.worst == Severity::Error;
+  const QColor color = isError ? colors.error : *m_look.worst == Severity::Warning ? colors.warning : colors.note;
+  const QRectF area(box().right() - kBadgePx * 0.7, -kBadgePx * 0.5, kBadgePx, kBadgePx);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(colors.canvas);
+  painter.drawEllipse(area.adjusted(-1.5, -1.5, 1.5, 1.5));
+  m_theme.icon(isError ? QStringLiteral("error") : *m_look.worst == Severity::Warning ? QStringLiteral("warning")
+                                                                                      : QStringLiteral("note"),
+               color)
+      .paint(&painter, area.toAlignedRect());
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,66 @@
+// NodeItem: one op, input or output on the canvas, with its ports.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/canvas/node_look.h"
+#include "ui/theme/theme.h"
+
+#include <QGraphicsItem>
+
+#include <optional>
+
+namespace fuseline::ui {
+
+/// A port of a node on the canvas.
+struct PortRef {
+  std::string node;
+  std::string port;
+  bool isOutput = false;
+  bool operator==(const PortRef&) const = default;
+  Endpoint endpoint() const { return {node, port}; }
+};
+
+/// How a port looks while a wire is being drawn.
+enum class PortMark { Plain, Legal, Illegal, Target };
+
+class NodeItem : public QGraphicsItem {
+ public:
+  enum { Type = UserType + 1 };
+  NodeItem(NodeLook look, const Theme& theme);
+
+  int type() const override { return Type; }
+  QRectF boundingRect() const override;
+  /// The box itself, without ports, in scene coordinates.
+  QRectF sceneBox() const { return mapRectToScene(box()); }
+  void paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget* widget) override;
+
+  const NodeLook& look() const { return m_look; }
+  void setLook(NodeLook look);
+  /// In scene coordinates; nullopt when the node has no such port.
+  std::optional<QPointF> portPosition(const PortRef& port) const;
+  std::optional<PortRef> portNear(QPointF scenePosition) const;
+  std::vector<PortRef> ports() const;
+  QString tipAt(QPointF scenePosition) const;
+
+  void setMark(const PortRef& port, PortMark mark);
+  void clearMarks();
+
+ protected:
+  QVariant itemChange(GraphicsItemChange change, const QVariant& value) override;
+
+ private:
+  QRectF box() const { return {QPointF(0, 0), m_look.size()}; }
+  QPointF portPosition(bool isOutput, std::size_t index) const;
+  PortMark markOf(const PortRef& port) const;
+  void paintBox(QPainter& painter) const;
+  void paintTexts(QPainter& painter) const;
+  void paintPorts(QPainter& painter) const;
+  void paintPort(QPainter& painter, const PortLook& port, bool isOutput, std::size_t index) const;
+  void paintBadge(QPainter& painter) const;
+
+  NodeLook m_look;
+  const Theme& m_theme;
+  std::vector<std::pair<PortRef, PortMark>> m_marks;
+};
+
+}  // namespace fuseline::ui

@@ -1,0 +1,127 @@
+// What the canvas shows of each node.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/node_look.h"
+
+#include "ui/canvas/metrics.h"
+#include "ui/session/edits.h"
+#include "ui/theme/format.h"
+
+#include <QCoreApplication>
+
+#include <algorithm>
+#include <set>
+
+namespace fuseline::ui {
+
+namespace {
+
+QString translated(const char* text) { return QCoreApplication::translate("NodeLook", text); }
+
+QString specText(const Graph& graph, const Endpoint& endpoint) {
+  const Value* value = valueAt(graph, endpoint);
+  return value ? formatSpec(value->spec) : translated("shape not known yet");
+}
+
+QString portTip(const QString& name, const QString& declared, const QString& actual) {
+  const QString shape = declared.isEmpty() ? QString() : QStringLiteral(" %1").arg(declared);
+  return QStringLiteral("<b>%1</b>%2<br>%3").arg(name.toHtmlEscaped(), shape.toHtmlEscaped(), actual.toHtmlEscaped());
+}
+
+PortLook portLook(const Port& port, std::size_t index, const QString& actual) {
+  return {.name = port.name, .tip = portTip(toQt(port.name), toQt(port.shape), actual), .isNamed = index > 0};
+}
+
+QString incomingSpec(const PipelineDocument& document, const Graph& graph, const Endpoint& to) {
+  const auto link = linkInto(document, to);
+  return link ? specText(graph, link->from) : translated("not connected");
+}
+
+/// An op that this version does not know has the ports its wires name.
+void addWiredPorts(NodeLook& look, const PipelineDocument& document) {
+  std::set<std::string> seen;
+  const auto add = [&](std::vector<PortLook>& ports, const std::string& name, char side) {
+    if (seen.insert(side + name).second) ports.push_back({.name = name, .tip = toQt(name), .isNamed = !ports.empty()});
+  };
+  for (const Link& link : linksOf(document)) {
+    if (link.to.node == look.id) add(look.inputs, link.to.port, '<');
+    if (link.from.node == look.id) add(look.outputs, link.from.port, '>');
+  }
+}
+
+void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const PipelineDocument& document,
+                      const Graph& graph) {
+  for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
+    const Endpoint to{look.id, operation.inputs[i].name};
+    look.inputs.push_back(portLook(operation.inputs[i], i, incomingSpec(document, graph, to)));
+  }
+  for (std::size_t i = 0; i < operation.outputs.size(); ++i) {
+    const Endpoint from{look.id, operation.outputs[i].name};
+    look.outputs.push_back(portLook(operation.outputs[i], i, specText(graph, from)));
+  }
+}
+
+NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Graph& graph) {
+  NodeLook look{.id = op.id, .kind = NodeKind::Op, .title = toQt(op.operation), .subtitle = toQt(op.id)};
+  const FusibleOperation* operation = builtinOperations().find(op.operation);
+  look.isUnknown = operation == nullptr;
+  if (operation) {
+    look.category = operation->category;
+    look.tip = QStringLiteral("<b>%1</b> %2<br>%3")
+                   .arg(toQt(op.operation).toHtmlEscaped(), toQt(op.id).toHtmlEscaped(),
+                        toQt(operation->summary).toHtmlEscaped());
+    addDeclaredPorts(look, *operation, document, graph);
+  } else {
+    look.tip = translated("This version does not know the op %1. It is kept as it is and written back unchanged, but "
+                          "the pipeline cannot run.")
+                   .arg(toQt(op.operation).toHtmlEscaped());
+    addWiredPorts(look, document);
+  }
+  return look;
+}
+
+NodeLook inputLook(const DocumentInput& input, const Graph& graph) {
+  const QString spec = specText(graph, {.node = input.id});
+  NodeLook look{.id = input.id, .kind = NodeKind::Input, .title = toQt(input.id), .subtitle = translated("input")};
+  look.tip = portTip(translated("Input %1").arg(toQt(input.id)), QString(), spec);
+  look.outputs.push_back({.name = "", .tip = look.tip});
+  return look;
+}
+
+NodeLook outputLook(const DocumentOutput& output, const Graph& graph) {
+  const QString spec = output.from.node.empty() ? translated("not connected") : specText(graph, output.from);
+  NodeLook look{.id = output.id, .kind = NodeKind::Output, .title = toQt(output.id), .subtitle = translated("output")};
+  look.tip = portTip(translated("Output %1").arg(toQt(output.id)), QString(), spec);
+  look.inputs.push_back({.name = "", .tip = look.tip});
+  return look;
+}
+
+void mark(std::vector<NodeLook>& looks, const Diagnostic& diagnostic) {
+  const auto look = std::ranges::find(looks, diagnostic.node, &NodeLook::id);
+  if (look == looks.end()) return;
+  if (!look->worst || diagnostic.severity < *look->worst) look->worst = diagnostic.severity;
+  const QString line = QStringLiteral("<br><br><b>%1:</b> %2")
+                           .arg(toQt(severityName(diagnostic.severity)), toQt(diagnostic.message).toHtmlEscaped());
+  if (!look->tip.contains(line)) look->tip += line;
+}
+
+}  // namespace
+
+QSizeF NodeLook::size() const {
+  if (kind != NodeKind::Op) return {kEndWidthPx, kEndHeightPx};
+  const auto numRows = std::max({inputs.size(), outputs.size(), std::size_t{1}}) - 1;
+  return {kNodeWidthPx, kNodeHeightPx + static_cast<double>(numRows) * kPortPitchPx};
+}
+
+std::vector<NodeLook> nodeLooks(const PipelineDocument& document, const Analysis& analysis,
+                                const std::vector<Diagnostic>& fileProblems) {
+  std::vector<NodeLook> looks;
+  const Graph& graph = analysis.graph();
+  for (const DocumentInput& input : document.inputs()) looks.push_back(inputLook(input, graph));
+  for (const DocumentOp& op : document.ops()) looks.push_back(opLook(op, document, graph));
+  for (const DocumentOutput& output : document.outputs()) looks.push_back(outputLook(output, graph));
+  for (const Diagnostic& problem : fileProblems) mark(looks, problem);
+  for (const Diagnostic& problem : analysis.lowered.diagnostics) mark(looks, problem);
+  return looks;
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,46 @@
+// NodeLook: what the canvas shows of one node, computed from the document and its last analysis.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/document.h"
+#include "core/plan/analysis.h"
+
+#include <QSizeF>
+#include <QString>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fuseline::ui {
+
+enum class NodeKind { Op, Input, Output };
+
+struct PortLook {
+  std::string name;
+  QString tip;
+  /// Extra ports show their name; the main one is where everybody expects it.
+  bool isNamed = false;
+  bool operator==(const PortLook&) const = default;
+};
+
+struct NodeLook {
+  std::string id;
+  NodeKind kind = NodeKind::Op;
+  QString title;
+  QString subtitle;
+  std::string category;
+  QString tip;
+  std::vector<PortLook> inputs;
+  std::vector<PortLook> outputs;
+  bool isUnknown = false;
+  std::optional<Severity> worst;
+  bool operator==(const NodeLook&) const = default;
+
+  QSizeF size() const;
+};
+
+std::vector<NodeLook> nodeLooks(const PipelineDocument& document, const Analysis& analysis,
+                                const std::vector<Diagnostic>& fileProblems);
+
+}  // namespace fuseline::ui

@@ -1,0 +1,33 @@
+// Finding ops by what people type: names, parts of names, and the words they know them by.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/catalog.h"
+
+#include <QString>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fuseline::ui {
+
+/// One thing that can be put on the canvas.
+struct PaletteEntry {
+  std::string name;
+  std::string category;
+  std::string summary;
+  std::vector<std::string> keywords;
+};
+
+/// Every op of the catalog in its order, then pipeline inputs and outputs.
+const std::vector<PaletteEntry>& paletteEntries();
+
+/// 0 is best; nullopt when the entry does not match. Case does not matter; an empty query matches everything.
+/// Order: start of the name, part of the name, a keyword, letters of the name in order ("rn" for RMSNorm), summary.
+std::optional<int> matchRank(const PaletteEntry& entry, const QString& query);
+
+/// The matching entries, best first.
+std::vector<PaletteEntry> searchEntries(const QString& query);
+
+}  // namespace fuseline::ui

@@ -1,0 +1,378 @@
+// Composed edits. Each is tried out on a scratch copy, so that the parts of a group always fit together.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/session/edits.h"
+
+#include "ui/canvas/metrics.h"
+#include "ui/theme/format.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+
+/// Collects edits that are valid one after the other.
+class EditScript {
+ public:
+  explicit EditScript(PipelineDocument document) : m_scratch(std::move(document)) {}
+  const PipelineDocument& document() const { return m_scratch; }
+
+  /// Applies to the scratch copy first; an edit that is refused stays in the group, so that the user sees why.
+  void add(Edit edit) {
+    (void)m_scratch.apply(edit);
+    m_edits.push_back(std::move(edit));
+  }
+  Edit finish(std::string label) && {
+    if (m_edits.size() == 1) return std::move(m_edits.front());
+    return EditGroup{.label = std::move(label), .edits = std::move(m_edits)};
+  }
+
+ private:
+  PipelineDocument m_scratch;
+  std::vector<Edit> m_edits;
+};
+
+std::optional<Position> positionOf(const PipelineDocument& document, const std::string& id) {
+  const auto found = std::ranges::find(document.positions(), id, [](const auto& entry) { return entry.first; });
+  return found == document.positions().end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string stemOf(std::string_view entry) {
+  std::string stem(entry);
+  std::ranges::transform(stem, stem.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return stem;
+}
+
+/// The name of the only symbol with this value; otherwise the number.
+Json symbolOrNumber(const PipelineDocument& document, std::int64_t value) {
+  std::string name;
+  for (const auto& [symbol, definition] : document.symbols().items()) {
+    if (!definition.is_number_integer() || definition.get<std::int64_t>() != value) continue;
+    if (!name.empty()) return value;
+    name = symbol;
+  }
+  return name.empty() ? Json(value) : Json(name);
+}
+
+/// Required attributes start with the width of the tensor the op is put behind; the inspector shows them.
+Json guessAttributes(const PipelineDocument& document, const FusibleOperation& operation, const Value* source) {
+  Json attributes = Json::object();
+  if (!source) return attributes;
+  const Json width = symbolOrNumber(document, source->spec.cols());
+  for (const AttributeSpec& spec : operation.attributes) {
+    if (!spec.isRequired()) continue;
+    if (spec.type == AttributeType::Integer) attributes[spec.name] = width;
+    if (spec.type == AttributeType::IntegerList) attributes[spec.name] = Json::array({width});
+    if (spec.type == AttributeType::Real) attributes[spec.name] = 1.0;
+  }
+  return attributes;
+}
+
+DocumentInput freshInput(const PipelineDocument& document) {
+  if (!document.inputs().empty()) {
+    DocumentInput input = document.inputs().front();
+    input.id = document.freeId("x");
+    input.extra = Json::object();
+    return input;
+  }
+  return {.id = document.freeId("x"), .dtype = "bf16", .shape = Json::array({512, 1024})};
+}
+
+/// Adds the node itself. Returns its id.
+std::string addTo(EditScript& script, std::string_view entry, const Value* source, std::optional<Position> position) {
+  const PipelineDocument& document = script.document();
+  std::string id;
+  if (entry == kInputEntry) {
+    const DocumentInput input = freshInput(document);
+    id = input.id;
+    script.add(AddInput{.input = input});
+  } else if (entry == kOutputEntry) {
+    id = document.freeId("y");
+    script.add(AddOutput{.output = {.id = id}});
+  } else {
+    const FusibleOperation* operation = builtinOperations().find(entry);
+    id = document.freeId(stemOf(entry));
+    DocumentOp op{.id = id, .operation = std::string(entry)};
+    if (operation) op.attributes = guessAttributes(document, *operation, source);
+    script.add(AddOp{.op = std::move(op)});
+  }
+  if (position) script.add(MoveNode{.id = id, .position = *position});
+  return id;
+}
+
+void addLink(EditScript& script, const Endpoint& from, const Endpoint& to) {
+  if (const DocumentOutput* output = script.document().findOutput(to.node)) {
+    DocumentOutput changed = *output;
+    changed.from = from;
+    script.add(ReplaceOutput{.id = to.node, .output = changed});
+    return;
+  }
+  if (const auto taken = linkInto(script.document(), to)) script.add(RemoveWire{.wire = {taken->from, taken->to}});
+  script.add(AddWire{.wire = {from, to}});
+}
+
+void removeLink(EditScript& script, const Link& link) {
+  if (!link.isOutput) {
+    script.add(RemoveWire{.wire = {link.from, link.to}});
+  } else if (const DocumentOutput* output = script.document().findOutput(link.to.node)) {
+    DocumentOutput changed = *output;
+    changed.from = {};
+    script.add(ReplaceOutput{.id = link.to.node, .output = changed});
+  }
+}
+
+/// Where the main output of a node can be read; nullopt for outputs and unknown ops.
+std::optional<Endpoint> mainOutput(const PipelineDocument& document, const std::string& id) {
+  if (document.findInput(id)) return Endpoint{.node = id};
+  const DocumentOp* op = document.findOp(id);
+  const FusibleOperation* operation = op ? builtinOperations().find(op->operation) : nullptr;
+  if (!operation || operation->outputs.empty()) return std::nullopt;
+  return Endpoint{.node = id, .port = operation->outputs.front().name};
+}
+
+/// The end of the pipeline: what the first output reads, else the last op, else the first input.
+std::string lastNode(const PipelineDocument& document) {
+  for (const DocumentOutput& output : document.outputs()) {
+    if (document.idExists(output.from.node)) return output.from.node;
+  }
+  if (!document.ops().empty()) return document.ops().back().id;
+  return document.inputs().empty() ? std::string() : document.inputs().front().id;
+}
+
+/// Makes room right of a node: everything that stands there moves on by one place.
+std::optional<Position> makeRoom(EditScript& script, const std::string& after) {
+  const auto anchor = positionOf(script.document(), after);
+  if (!anchor) return std::nullopt;
+  const Position place{anchor->x + kNodePitchPx, anchor->y};
+  const auto positions = script.document().positions();
+  const bool isTaken = std::ranges::any_of(positions, [&](const auto& entry) {
+    const Position& p = entry.second;
+    return p.x > anchor->x && p.x < place.x + kNodePitchPx && std::abs(p.y - place.y) < kRowPitchPx;
+  });
+  for (const auto& [id, p] : positions) {
+    if (isTaken && p.x > anchor->x) script.add(MoveNode{.id = id, .position = Position{p.x + kNodePitchPx, p.y}});
+  }
+  return place;
+}
+
+/// Joins a new node between `source` and those who read from it. A node without a main input or output stays apart.
+void wireBetween(EditScript& script, const std::string& id, const Endpoint& source, const std::vector<Link>& readers) {
+  const DocumentOp* op = script.document().findOp(id);
+  const FusibleOperation* operation = op ? builtinOperations().find(op->operation) : nullptr;
+  if (!operation) return;
+  if (!operation->outputs.empty()) {
+    const Endpoint result{id, operation->outputs.front().name};
+    for (const Link& reader : readers) addLink(script, result, reader.to);
+  }
+  if (!operation->inputs.empty()) addLink(script, source, {id, operation->inputs.front().name});
+}
+
+std::vector<Link> readersOf(const PipelineDocument& document, const Endpoint& from) {
+  std::vector<Link> readers;
+  for (const Link& link : linksOf(document)) {
+    if (link.from == from) readers.push_back(link);
+  }
+  return readers;
+}
+
+std::string countLabel(const char* verb, std::size_t count) {
+  return std::string(verb) + " " + std::to_string(count) + (count == 1 ? " node" : " nodes");
+}
+
+void removeNode(EditScript& script, const std::string& id, Reconnect reconnect) {
+  const PipelineDocument& document = script.document();
+  if (document.findOp(id)) {
+    script.add(removeOpWithWires(document, id, reconnect == Reconnect::Yes));
+    return;
+  }
+  for (const Link& link : readersOf(document, {.node = id})) removeLink(script, link);
+  if (positionOf(document, id)) script.add(MoveNode{.id = id, .position = std::nullopt});
+  if (document.findInput(id)) script.add(RemoveInput{.id = id});
+  if (document.findOutput(id)) script.add(RemoveOutput{.id = id});
+}
+
+std::vector<std::string> errorsAt(const PipelineDocument& document, const std::string& node) {
+  std::vector<std::string> messages;
+  for (const Diagnostic& diagnostic : lower(document).diagnostics) {
+    if (diagnostic.severity == Severity::Error && diagnostic.node == node) messages.push_back(diagnostic.message);
+  }
+  return messages;
+}
+
+}  // namespace
+
+std::vector<Link> linksOf(const PipelineDocument& document) {
+  std::vector<Link> links;
+  for (const Wire& wire : document.wires()) links.push_back({.from = wire.from, .to = wire.to});
+  for (const DocumentOutput& output : document.outputs()) {
+    if (!output.from.node.empty()) links.push_back({.from = output.from, .to = {.node = output.id}, .isOutput = true});
+  }
+  return links;
+}
+
+std::optional<Link> linkInto(const PipelineDocument& document, const Endpoint& to) {
+  for (const Link& link : linksOf(document)) {
+    if (link.to == to) return link;
+  }
+  return std::nullopt;
+}
+
+Verdict linkVerdict(const PipelineDocument& document, const Endpoint& from, const Endpoint& to) {
+  if (document.findOutput(to.node)) return Verdict::yes();
+  PipelineDocument scratch = document;
+  if (const auto taken = linkInto(document, to)) (void)scratch.apply(RemoveWire{.wire = {taken->from, taken->to}});
+  return canConnect(scratch, {from, to});
+}
+
+std::string linkWarning(const PipelineDocument& document, const Endpoint& from, const Endpoint& to) {
+  PipelineDocument scratch = document;
+  if (!scratch.apply(linkEdit(document, from, to))) return {};
+  const std::vector<std::string> before = errorsAt(document, to.node);
+  for (const std::string& message : errorsAt(scratch, to.node)) {
+    if (std::ranges::find(before, message) == before.end()) return message;
+  }
+  return {};
+}
+
+Edit linkEdit(const PipelineDocument& document, const Endpoint& from, const Endpoint& to) {
+  EditScript script(document);
+  addLink(script, from, to);
+  return std::move(script).finish("Connect " + toString(from) + " to " + toString(to));
+}
+
+Edit unlinkEdit(const PipelineDocument& document, const Link& link) {
+  EditScript script(document);
+  removeLink(script, link);
+  return std::move(script).finish("Disconnect " + toString(link.to));
+}
+
+NodeEdit addNode(const PipelineDocument& document, std::string_view entry, std::optional<Position> position) {
+  EditScript script(document);
+  const std::string id = addTo(script, entry, nullptr, position);
+  return {.edit = std::move(script).finish("Add " + std::string(entry)), .id = id};
+}
+
+NodeEdit insertAfter(const PipelineDocument& document, const Graph& graph, std::string_view entry,
+                     const std::string& after) {
+  std::string anchor = after.empty() ? lastNode(document) : after;
+  if (const DocumentOutput* output = document.findOutput(anchor)) anchor = output->from.node;
+  const std::optional<Endpoint> source = mainOutput(document, anchor);
+  if (!source || entry == kInputEntry) return addNode(document, entry, std::nullopt);
+  EditScript script(document);
+  const std::optional<Position> place = makeRoom(script, anchor);
+  const std::string id = addTo(script, entry, valueAt(graph, *source), place);
+  if (entry == kOutputEntry) {
+    addLink(script, *source, {.node = id});
+  } else {
+    wireBetween(script, id, *source, readersOf(document, *source));
+  }
+  return {.edit = std::move(script).finish("Insert " + std::string(entry) + " after " + anchor), .id = id};
+}
+
+NodeEdit splice(const PipelineDocument& document, const Graph& graph, std::string_view entry, const Link& link,
+                std::optional<Position> position) {
+  EditScript script(document);
+  const std::string id = addTo(script, entry, valueAt(graph, link.from), position);
+  wireBetween(script, id, link.from, {link});
+  return {.edit = std::move(script).finish("Insert " + std::string(entry) + " before " + link.to.node), .id = id};
+}
+
+Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, const std::vector<Link>& links,
+                 Reconnect reconnect) {
+  EditScript script(document);
+  for (const Link& link : links) removeLink(script, link);
+  // In the document's order, so that the same selection always gives the same edit.
+  const auto removeListed = [&](const auto& nodes) {
+    for (const auto& node : nodes) {
+      if (ids.contains(toQt(node.id))) removeNode(script, node.id, reconnect);
+    }
+  };
+  removeListed(document.ops());
+  removeListed(document.inputs());
+  removeListed(document.outputs());
+  const auto count = static_cast<std::size_t>(ids.size());
+  const std::string single = count == 1 ? "Remove " + ids.begin()->toStdString() : std::string();
+  return std::move(script).finish(!single.empty() ? single : count == 0 ? "Disconnect" : countLabel("Remove", count));
+}
+
+QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids) {
+  PipelineDocument fragment;
+  const auto isChosen = [&](const std::string& id) { return ids.contains(toQt(id)); };
+  for (const DocumentOp& op : document.ops()) {
+    if (!isChosen(op.id)) continue;
+    (void)fragment.apply(AddOp{.op = op});
+    if (const auto position = positionOf(document, op.id)) {
+      (void)fragment.apply(MoveNode{.id = op.id, .position = position});
+    }
+  }
+  for (const Wire& wire : document.wires()) {
+    if (fragment.findOp(wire.from.node) && fragment.findOp(wire.to.node)) (void)fragment.apply(AddWire{.wire = wire});
+  }
+  if (fragment.ops().empty()) return QString();
+  Json json = Json::parse(serialize(fragment));
+  json["fragment"] = true;
+  return toQt(json.dump(2));
+}
+
+Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QString& text, QPoint offset) {
+  const Json json = Json::parse(text.toStdString(), nullptr, false);
+  if (!json.is_object() || !json.value("fragment", false)) {
+    return Error{.message = "The clipboard holds no ops. Copy some in Fuseline first."};
+  }
+  const PipelineDocument fragment = parseDocument(text.toStdString()).document;
+  EditScript script(document);
+  std::map<std::string, std::string> renamed;
+  FragmentEdit result;
+  for (DocumentOp op : fragment.ops()) {
+    const std::string original = std::exchange(op.id, script.document().freeId(op.id));
+    renamed[original] = op.id;
+    result.ids.insert(toQt(op.id));
+    script.add(AddOp{.op = op});
+    if (const auto p = positionOf(fragment, original)) {
+      script.add(MoveNode{.id = op.id, .position = Position{p->x + offset.x(), p->y + offset.y()}});
+    }
+  }
+  for (Wire wire : fragment.wires()) {
+    wire.from.node = renamed[wire.from.node];
+    wire.to.node = renamed[wire.to.node];
+    script.add(AddWire{.wire = wire});
+  }
+  result.edit = std::move(script).finish(countLabel("Paste", fragment.ops().size()));
+  return result;
+}
+
+Edit setRuleEnabled(const PipelineDocument& document, const std::string& rule, bool isEnabled) {
+  Json fusion = document.fusion().is_object() ? document.fusion() : Json{{"rules", "all"}};
+  Json without = Json::array();
+  for (const Json& entry : fusion.value("without", Json::array())) {
+    if (entry != rule) without.push_back(entry);
+  }
+  if (!isEnabled) without.push_back(rule);
+  fusion["without"] = std::move(without);
+  return EditGroup{.label = (isEnabled ? "Switch on " : "Switch off ") + rule,
+                   .edits = {SetFusion{.fusion = std::move(fusion)}}};
+}
+
+bool isRuleEnabled(const PipelineDocument& document, const std::string& rule) {
+  if (!document.fusion().is_object()) return true;
+  const Json without = document.fusion().value("without", Json::array());
+  return std::ranges::find(without, Json(rule)) == without.end();
+}
+
+const Value* valueAt(const Graph& graph, const Endpoint& endpoint) {
+  if (endpoint.node.empty()) return nullptr;
+  const ValueId direct = graph.findValue(toString(endpoint));
+  if (direct >= 0) return &graph.value(direct);
+  // A composite's outputs are those of the last op it expanded to.
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    if (node->owner != endpoint.node) continue;
+    const int port = node->operation->outputIndex(endpoint.port);
+    return port < 0 ? nullptr : &graph.value(node->outputs[static_cast<std::size_t>(port)]);
+  }
+  return nullptr;
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,76 @@
+// Edits that the window composes from smaller ones: connect, insert, splice, remove, duplicate, copy and paste.
+// All are pure functions from a document to one undoable edit.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/document.h"
+#include "core/plan/analysis.h"
+
+#include <QPoint>
+#include <QSet>
+#include <QString>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fuseline::ui {
+
+/// Palette names of the two entries that are no ops.
+inline constexpr std::string_view kInputEntry = "Input";
+inline constexpr std::string_view kOutputEntry = "Output";
+
+/// A connection as the canvas shows it: a wire, or the link from an op to a pipeline output (`to` is its id).
+struct Link {
+  Endpoint from;
+  Endpoint to;
+  bool isOutput = false;
+  bool operator==(const Link&) const = default;
+};
+std::vector<Link> linksOf(const PipelineDocument& document);
+/// The link that ends at this port; nullopt when nothing does.
+std::optional<Link> linkInto(const PipelineDocument& document, const Endpoint& to);
+
+/// An edit and the id of the node it adds.
+struct NodeEdit {
+  Edit edit;
+  std::string id;
+};
+
+/// May these two ports be joined? A wire that is already at `to` would be replaced. Refuses with a sentence.
+Verdict linkVerdict(const PipelineDocument& document, const Endpoint& from, const Endpoint& to);
+/// What would be wrong with shapes or dtypes if they were joined; empty when all is well. Runs a trial lowering.
+std::string linkWarning(const PipelineDocument& document, const Endpoint& from, const Endpoint& to);
+Edit linkEdit(const PipelineDocument& document, const Endpoint& from, const Endpoint& to);
+Edit unlinkEdit(const PipelineDocument& document, const Link& link);
+
+/// Adds an unconnected node at a place. Required attributes are guessed from `source`, the tensor it is meant for.
+NodeEdit addNode(const PipelineDocument& document, std::string_view entry, std::optional<Position> position);
+/// Adds an op behind `after` and moves what read from `after` to the new op. Empty `after`: behind the last op.
+NodeEdit insertAfter(const PipelineDocument& document, const Graph& graph, std::string_view entry,
+                     const std::string& after);
+/// Puts a new op into a wire.
+NodeEdit splice(const PipelineDocument& document, const Graph& graph, std::string_view entry, const Link& link,
+                std::optional<Position> position);
+
+enum class Reconnect { No, Yes };
+Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, const std::vector<Link>& links,
+                 Reconnect reconnect);
+
+/// The chosen ops and the wires among them as text: a piece of the file format with "fragment": true.
+QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids);
+struct FragmentEdit {
+  Edit edit;
+  QSet<QString> ids;
+};
+/// Pastes with fresh ids, moved by `offset`. Errors: the text is no fragment.
+Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QString& text, QPoint offset);
+
+/// Switches a rule off or on: "RULE" in the document's fusion section.
+Edit setRuleEnabled(const PipelineDocument& document, const std::string& rule, bool isEnabled);
+bool isRuleEnabled(const PipelineDocument& document, const std::string& rule);
+
+/// The tensor at an output port of the document; nullptr when it could not be inferred.
+const Value* valueAt(const Graph& graph, const Endpoint& endpoint);
+
+}  // namespace fuseline::ui

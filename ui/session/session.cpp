@@ -1,0 +1,160 @@
+// Session: edits in; snapshots, results and signals out.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/session/session.h"
+
+#include "ui/theme/format.h"
+
+#include <QFileInfo>
+
+#include <algorithm>
+#include <utility>
+
+namespace fuseline::ui {
+
+Session::Session(SessionSettings settings, QObject* parent)
+    : QObject(parent), m_capabilities(std::move(settings.capabilities)), m_worker(settings.workerCommand) {
+  // One thread: analyses of one document are only ever superseded, never needed at the same time.
+  m_pool.setMaxThreadCount(1);
+  connect(&m_worker, &WorkerClient::progress, this, &Session::runProgress);
+  connect(&m_worker, &WorkerClient::finished, this, &Session::finishRun);
+  connect(&m_worker, &WorkerClient::failed, this, &Session::runFailed);
+}
+
+Session::~Session() {
+  m_pool.clear();
+  m_pool.waitForDone();
+}
+
+bool Session::apply(const Edit& edit, const QString& mergeKey) {
+  if (document().isReadOnly()) {
+    Q_EMIT editRefused(tr("This file was written by a newer version and is open read-only. Save it under another "
+                          "format version to edit it."));
+    return false;
+  }
+  const Result<void> applied = m_history.apply(edit, mergeKey.toStdString());
+  if (!applied) {
+    Q_EMIT editRefused(toQt(applied.error().message));
+    return false;
+  }
+  noteChange();
+  return true;
+}
+
+void Session::undo() {
+  if (!m_history.canUndo()) return;
+  m_history.undo();
+  noteChange();
+}
+
+void Session::redo() {
+  if (!m_history.canRedo()) return;
+  m_history.redo();
+  noteChange();
+}
+
+void Session::openText(const std::string& text, const QString& name) {
+  replaceDocument(parseDocument(text), QString(), name);
+}
+
+Result<void> Session::open(const QString& path) {
+  Result<LoadedDocument> loaded = loadDocument(path.toStdString());
+  if (!loaded) return loaded.error();
+  replaceDocument(std::move(*loaded), QFileInfo(path).absoluteFilePath(), QString());
+  return {};
+}
+
+Result<void> Session::save(const QString& path) {
+  Result<void> saved = saveDocument(document(), path.toStdString());
+  if (!saved) return saved;
+  m_path = QFileInfo(path).absoluteFilePath();
+  m_history.markSaved();
+  Q_EMIT documentChanged();
+  return saved;
+}
+
+QString Session::displayName() const {
+  if (!m_path.isEmpty()) return QFileInfo(m_path).fileName();
+  return m_name.isEmpty() ? tr("Untitled") : m_name;
+}
+
+void Session::replaceDocument(LoadedDocument loaded, const QString& path, const QString& name) {
+  m_history = History(std::move(loaded.document));
+  m_history.markSaved();
+  m_fileProblems = std::move(loaded.diagnostics);
+  m_path = path;
+  m_name = name;
+  m_lastRun.reset();
+  m_analysis = std::make_shared<const Analysis>();
+  m_selection.clear();
+  noteChange();
+  Q_EMIT documentReplaced();
+  Q_EMIT selectionChanged();
+}
+
+void Session::noteChange() {
+  ++m_generation;
+  if (m_lastRun) m_lastRun->isStale = true;
+  dropVanishedSelection();
+  Q_EMIT documentChanged();
+  startAnalysis();
+}
+
+void Session::startAnalysis() {
+  m_pool.clear();  // a waiting analysis of an older document is of no use any more
+  AnalysisOptions options{.lowering = {.pass = m_pass}, .capabilities = m_capabilities};
+  m_pool.start([this, document = document(), options = std::move(options), generation = m_generation] {
+    auto analysis = std::make_shared<const Analysis>(analyze(document, options));
+    QMetaObject::invokeMethod(
+        this, [this, generation, analysis] { acceptAnalysis(generation, analysis); }, Qt::QueuedConnection);
+  });
+}
+
+void Session::acceptAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis) {
+  if (generation != m_generation) return;
+  m_analysis = std::move(analysis);
+  m_analysedGeneration = generation;
+  Q_EMIT analysisChanged(m_analysis);
+}
+
+void Session::select(const QSet<QString>& ids) {
+  if (ids == m_selection) return;
+  m_selection = ids;
+  Q_EMIT selectionChanged();
+}
+
+QString Session::singleSelection() const { return m_selection.size() == 1 ? *m_selection.begin() : QString(); }
+
+void Session::dropVanishedSelection() {
+  QSet<QString> left;
+  for (const QString& id : std::as_const(m_selection)) {
+    if (document().idExists(id.toStdString())) left.insert(id);
+  }
+  select(left);
+}
+
+void Session::setPass(PassKind pass) {
+  if (pass == m_pass) return;
+  m_pass = pass;
+  ++m_generation;
+  if (m_lastRun) m_lastRun->isStale = true;
+  Q_EMIT passChanged();
+  startAnalysis();
+}
+
+void Session::run() {
+  if (isRunning()) return;
+  RunRequest request;
+  request.pipelineText = serialize(document());
+  request.pipelineName = displayName().toStdString();
+  request.settings.pass = m_pass == PassKind::Training ? "train" : "forward";
+  m_runGeneration = m_generation;
+  m_worker.run(std::move(request));
+  Q_EMIT runStarted();
+}
+
+void Session::finishRun(const RunRecord& record) {
+  m_lastRun = LastRun{.record = record, .isStale = m_runGeneration != m_generation};
+  Q_EMIT runFinished();
+}
+
+}  // namespace fuseline::ui

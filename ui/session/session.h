@@ -1,0 +1,114 @@
+// Session: owns the document, its history and the worker; the only bridge to threads and processes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/history.h"
+#include "core/plan/analysis.h"
+#include "core/profile/run_record.h"
+#include "ui/session/worker_client.h"
+
+#include <QObject>
+#include <QSet>
+#include <QString>
+#include <QThreadPool>
+
+#include <memory>
+#include <optional>
+
+namespace fuseline::ui {
+
+/// What the program that hosts the window knows and the window does not.
+struct SessionSettings {
+  QStringList workerCommand;
+  /// Empty: every kernel is assumed to exist.
+  Capabilities capabilities;
+};
+
+/// A run and whether the document has changed since.
+struct LastRun {
+  RunRecord record;
+  bool isStale = false;
+};
+
+class Session : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit Session(SessionSettings settings, QObject* parent = nullptr);
+  ~Session() override;
+
+  const PipelineDocument& document() const { return m_history.document(); }
+  /// Applies an edit; a refusal is emitted as a sentence. Edits with the same non-empty mergeKey become one entry.
+  bool apply(const Edit& edit, const QString& mergeKey = {});
+  void undo();
+  void redo();
+  const History& history() const { return m_history; }
+
+  /// A document from text that is in no file: a template. Problems become fileProblems().
+  void openText(const std::string& text, const QString& name);
+  Result<void> open(const QString& path);
+  Result<void> save(const QString& path);
+  /// Empty for a document that was never saved.
+  const QString& path() const { return m_path; }
+  QString displayName() const;
+  bool isModified() const { return m_history.isModified(); }
+
+  /// Problems that were found while reading the file.
+  const std::vector<Diagnostic>& fileProblems() const { return m_fileProblems; }
+  /// The last finished analysis; never null. It may be one edit behind the document.
+  const std::shared_ptr<const Analysis>& analysis() const { return m_analysis; }
+  bool isAnalysing() const { return m_analysedGeneration != m_generation; }
+
+  /// Ids of document ops, inputs and outputs: the one selection of all panels.
+  const QSet<QString>& selection() const { return m_selection; }
+  void select(const QSet<QString>& ids);
+  /// The only selected id; empty when there is none or more than one.
+  QString singleSelection() const;
+
+  PassKind pass() const { return m_pass; }
+  void setPass(PassKind pass);
+  void run();
+  void cancelRun() { m_worker.cancel(); }
+  bool isRunning() const { return m_worker.isRunning(); }
+  const std::optional<LastRun>& lastRun() const { return m_lastRun; }
+  WorkerClient& worker() { return m_worker; }
+
+ Q_SIGNALS:
+  void documentChanged();
+  /// Another document was opened.
+  void documentReplaced();
+  void analysisChanged(const std::shared_ptr<const Analysis>& analysis);
+  void selectionChanged();
+  void editRefused(const QString& sentence);
+  void passChanged();
+  void runStarted();
+  void runProgress(const QString& stage, int done, int total);
+  void runFinished();
+  void runFailed(const QString& sentence);
+
+ private:
+  void replaceDocument(LoadedDocument loaded, const QString& path, const QString& name);
+  void noteChange();
+  void startAnalysis();
+  void acceptAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis);
+  void dropVanishedSelection();
+  void finishRun(const RunRecord& record);
+
+  History m_history;
+  QString m_path;
+  QString m_name;
+  std::vector<Diagnostic> m_fileProblems;
+  Capabilities m_capabilities;
+  std::shared_ptr<const Analysis> m_analysis = std::make_shared<const Analysis>();
+  // Counts changes of the document; a result with an older number is dropped.
+  quint64 m_generation = 0;
+  quint64 m_analysedGeneration = 0;
+  quint64 m_runGeneration = 0;
+  QSet<QString> m_selection;
+  PassKind m_pass = PassKind::Training;
+  std::optional<LastRun> m_lastRun;
+  WorkerClient m_worker;
+  QThreadPool m_pool;
+};
+
+}  // namespace fuseline::ui

@@ -1,0 +1,158 @@
+// WorkerClient: starts, talks to and outlives the worker process.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/session/worker_client.h"
+
+#include "ui/theme/format.h"
+
+#include <chrono>
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr std::chrono::seconds kCancelPatience{2};
+constexpr int kQuitPatienceMs = 300;
+// Enough for the last sentence of a dying worker, never a whole log.
+constexpr qsizetype kErrorOutputBytes = 2000;
+
+}  // namespace
+
+WorkerClient::WorkerClient(QStringList command, QObject* parent) : QObject(parent), m_command(std::move(command)) {
+  m_cancelDeadline.setSingleShot(true);
+  m_cancelDeadline.setInterval(kCancelPatience);
+  connect(&m_cancelDeadline, &QTimer::timeout, this, [this] {
+    endWorker();
+    fail(tr("The run was stopped: the worker did not answer within two seconds and was ended. "
+            "The next run starts a new one."));
+  });
+}
+
+WorkerClient::~WorkerClient() { endWorker(); }
+
+void WorkerClient::setCommand(QStringList command) {
+  endWorker();
+  m_command = std::move(command);
+}
+
+void WorkerClient::run(RunRequest request) {
+  if (isRunning()) return;
+  request.id = m_activeId = ++m_lastId;
+  m_isCancelling = false;
+  ensureStarted();
+  send(request);
+}
+
+void WorkerClient::requestDevices() {
+  ensureStarted();
+  send(DevicesRequest{.id = ++m_lastId});
+}
+
+void WorkerClient::cancel() {
+  if (!isRunning() || m_isCancelling) return;
+  m_isCancelling = true;
+  send(CancelRequest{.id = m_activeId});
+  m_cancelDeadline.start();
+}
+
+void WorkerClient::ensureStarted() {
+  if (m_process || m_command.isEmpty()) return;
+  m_buffer.clear();
+  m_errorOutput.clear();
+  m_process = new QProcess(this);
+  connect(m_process, &QProcess::readyReadStandardOutput, this, &WorkerClient::readEvents);
+  connect(m_process, &QProcess::readyReadStandardError, this, [this] {
+    m_errorOutput = (m_errorOutput + m_process->readAllStandardError()).right(kErrorOutputBytes);
+  });
+  connect(m_process, &QProcess::finished, this, &WorkerClient::handleEnd);
+  connect(m_process, &QProcess::errorOccurred, this, &WorkerClient::handleStartError);
+  m_process->start(m_command.front(), m_command.mid(1));
+}
+
+void WorkerClient::send(const WorkerRequest& request) {
+  if (m_process) m_process->write(QByteArray::fromStdString(encode(request)) + '\n');
+}
+
+void WorkerClient::readEvents() {
+  m_buffer += m_process->readAllStandardOutput();
+  for (qsizetype end = m_buffer.indexOf('\n'); end >= 0; end = m_buffer.indexOf('\n')) {
+    const QByteArray line = m_buffer.left(end);
+    m_buffer.remove(0, end + 1);
+    if (!line.trimmed().isEmpty()) handleLine(line);
+  }
+}
+
+void WorkerClient::handleLine(const QByteArray& line) {
+  const Result<WorkerEvent> event = decodeEvent(line.toStdString());
+  if (event) {
+    handleEvent(*event);
+  } else {
+    fail(tr("The worker sent something that is not part of its protocol: %1").arg(toQt(event.error().message)));
+  }
+}
+
+void WorkerClient::handleEvent(const WorkerEvent& event) {
+  if (const auto* devices = std::get_if<DevicesEvent>(&event)) Q_EMIT devicesReceived(devices->devices);
+  if (const auto* step = std::get_if<ProgressEvent>(&event); step && step->id == m_activeId) {
+    Q_EMIT progress(toQt(step->stage), step->done, step->total);
+  }
+  if (const auto* result = std::get_if<ResultEvent>(&event); result && result->id == m_activeId) {
+    m_cancelDeadline.stop();
+    m_activeId = 0;
+    Q_EMIT finished(result->record);
+  }
+  if (const auto* error = std::get_if<ErrorEvent>(&event); error && error->id == m_activeId) {
+    fail(toQt(error->error.message));
+  }
+}
+
+void WorkerClient::handleEnd(int exitCode, QProcess::ExitStatus status) {
+  readEvents();
+  const QString words = lastWords();
+  m_process->deleteLater();
+  m_process = nullptr;
+  const QString how = status == QProcess::CrashExit ? tr("was ended by a signal")
+                                                    : tr("ended with exit code %1").arg(exitCode);
+  fail(tr("The worker %1 during the run. The document is untouched and the next run starts a new worker.%2")
+           .arg(how, words.isEmpty() ? QString() : tr(" Its last words: %1").arg(words)));
+}
+
+void WorkerClient::handleStartError(QProcess::ProcessError error) {
+  if (error != QProcess::FailedToStart) return;
+  const QString reason = m_process->errorString();
+  m_process->deleteLater();
+  m_process = nullptr;
+  fail(tr("The worker \"%1\" could not be started: %2. Build or install the program fuseline beside the designer, or "
+          "pass --worker with the command to use.")
+           .arg(m_command.join(u' '), reason));
+}
+
+void WorkerClient::endWorker() {
+  if (!m_process) return;
+  m_process->disconnect(this);
+  if (!isRunning()) {
+    send(QuitRequest{});
+    m_process->closeWriteChannel();
+  }
+  if (isRunning() || !m_process->waitForFinished(kQuitPatienceMs)) {
+    m_process->kill();
+    m_process->waitForFinished(kQuitPatienceMs);
+  }
+  m_process->deleteLater();
+  m_process = nullptr;
+}
+
+void WorkerClient::fail(const QString& sentence) {
+  m_cancelDeadline.stop();
+  if (!isRunning()) return;
+  m_activeId = 0;
+  Q_EMIT failed(sentence);
+}
+
+QString WorkerClient::lastWords() {
+  m_errorOutput += m_process->readAllStandardError();
+  const QList<QByteArray> lines = m_errorOutput.trimmed().split('\n');
+  return QString::fromUtf8(lines.last()).trimmed();
+}
+
+}  // namespace fuseline::ui

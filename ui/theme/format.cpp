@@ -1,0 +1,102 @@
+// Formatting of values by unit.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/theme/format.h"
+
+#include "core/support/text.h"
+
+#include <QCoreApplication>
+#include <QLocale>
+#include <QStringList>
+
+namespace fuseline::ui {
+
+namespace {
+
+Json scalarFromEditor(const QString& text, AttributeType type) {
+  bool isNumber = false;
+  const qlonglong integer = text.toLongLong(&isNumber);
+  if (isNumber) return static_cast<std::int64_t>(integer);
+  const double real = QLocale::c().toDouble(text, &isNumber);
+  if (isNumber && type == AttributeType::Real) return real;
+  return text.toStdString();
+}
+
+QStringList splitAtCommas(const QString& text) {
+  QStringList parts = {QString()};
+  int depth = 0;
+  for (const QChar c : text) {
+    if (c == u'(') ++depth;
+    if (c == u')') --depth;
+    if (c == u',' && depth <= 0) {
+      parts.append(QString());
+    } else {
+      parts.last().append(c);
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+QString toQt(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
+
+QString formatShape(const Shape& shape) {
+  if (shape.empty()) return QCoreApplication::translate("Format", "scalar");
+  QStringList extents;
+  for (const std::int64_t extent : shape) extents.append(QString::number(extent));
+  return extents.join(QStringLiteral(" × "));
+}
+
+QString formatSpec(const TensorSpec& spec) {
+  return QStringLiteral("%1 %2").arg(formatShape(spec.shape), toQt(dtypeName(spec.dtype)));
+}
+
+QString formatDurationNs(double durationNs) { return toQt(formatDuration(durationNs)).replace(u"us", u"µs"); }
+
+QString formatTiming(const SampleStats& stats) {
+  if (stats.count == 0) return QString();
+  const QString spread = QString::number(stats.spreadPercent(), 'f', stats.spreadPercent() < 9.95 ? 1 : 0);
+  return QStringLiteral("%1 ± %2 %").arg(formatDurationNs(stats.median), spread);
+}
+
+QString formatSpeedup(const RatioStats& speedup) {
+  return QStringLiteral("%1%2×").arg(speedup.isSignificant() ? QString() : QStringLiteral("~ "),
+                                     QString::number(speedup.median, 'f', 2));
+}
+
+QString formatByteCount(std::int64_t bytes) { return bytes == 0 ? QStringLiteral("–") : toQt(formatBytes(bytes)); }
+
+QString formatCount(std::int64_t count) { return count == 0 ? QStringLiteral("–") : QString::number(count); }
+
+QString editorText(const Json& value) {
+  if (value.is_null()) return QString();
+  if (value.is_string()) return toQt(value.get<std::string>());
+  if (!value.is_array()) return toQt(value.dump());
+  QStringList parts;
+  for (const Json& item : value) parts.append(editorText(item));
+  return parts.join(QStringLiteral(", "));
+}
+
+Json jsonFromEditor(const QString& text, AttributeType type) {
+  const QString trimmed = text.trimmed();
+  if (trimmed.isEmpty()) return nullptr;
+  switch (type) {
+    case AttributeType::IntegerList: return listFromEditor(trimmed);
+    case AttributeType::Text: return trimmed.toStdString();
+    case AttributeType::Boolean: return trimmed == QStringLiteral("true");
+    default: return scalarFromEditor(trimmed, type);
+  }
+}
+
+Json listFromEditor(const QString& text) {
+  QString inner = text.trimmed();
+  if (inner.startsWith(u'[') && inner.endsWith(u']')) inner = inner.mid(1, inner.size() - 2);
+  Json list = Json::array();
+  if (inner.trimmed().isEmpty()) return list;
+  for (const QString& part : splitAtCommas(inner)) {
+    list.push_back(scalarFromEditor(part.trimmed(), AttributeType::Integer));
+  }
+  return list;
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,41 @@
+// Formatting of values by unit, in one place, so that every view writes the same number the same way.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/attributes.h"
+#include "core/profile/stats.h"
+#include "core/support/json.h"
+#include "core/tensor/tensor_spec.h"
+
+#include <QString>
+
+#include <string>
+#include <string_view>
+
+namespace fuseline::ui {
+
+QString toQt(std::string_view text);
+
+/// "4096 × 1024"; "scalar" for an empty shape.
+QString formatShape(const Shape& shape);
+/// "4096 × 1024 bf16".
+QString formatSpec(const TensorSpec& spec);
+/// "12.3 ms". Nothing for no samples.
+QString formatDurationNs(double durationNs);
+/// "12.3 ms ± 1 %": the median and half the interquartile range.
+QString formatTiming(const SampleStats& stats);
+/// "1.43×", with "~" before it when the difference is within the noise.
+QString formatSpeedup(const RatioStats& speedup);
+/// "8.00 MiB"; an en dash for zero.
+QString formatByteCount(std::int64_t bytes);
+/// "3"; an en dash for zero.
+QString formatCount(std::int64_t count);
+
+/// A JSON value of the document as the text of an editor: strings without quotes, lists as "H, 4*H".
+QString editorText(const Json& value);
+/// The inverse: numbers become numbers, everything else stays an expression. Empty text is null.
+Json jsonFromEditor(const QString& text, AttributeType type);
+/// "H, 4*H" or "[H, 4*H]" as a JSON list. Commas inside parentheses do not separate.
+Json listFromEditor(const QString& text);
+
+}  // namespace fuseline::ui

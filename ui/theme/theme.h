@@ -1,0 +1,64 @@
+// Theme: every colour of the window, for light and dark. Text colours reach a contrast of 4.5:1 on their ground.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <QColor>
+#include <QFont>
+#include <QIcon>
+#include <QObject>
+#include <QPalette>
+
+#include <string_view>
+
+namespace fuseline::ui {
+
+enum class ThemeChoice { System, Light, Dark };
+
+/// Colours by meaning. A fact told by one of these is always told by a word, a pattern or a shape as well.
+struct ThemeColors {
+  QColor canvas, grid, panel, base, alternate, border;
+  QColor text, dimText, disabledText;
+  QColor node, nodeBorder;
+  QColor accent, onAccent;
+  QColor error, warning, note, good;
+  QColor forward, backward, joint;
+  QColor gemm, norm, activation, elementwise, branch, neutral;
+};
+
+/// The theme in force. One object for the process, owned by the application and handed to whoever draws.
+class Theme : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit Theme(QObject* parent = nullptr);
+
+  /// Sets style and palette of the application. System follows the brightness of the desktop's own palette.
+  void apply(ThemeChoice choice);
+  ThemeChoice choice() const { return m_choice; }
+  bool isDark() const { return m_isDark; }
+  const ThemeColors& colors() const { return m_colors; }
+
+  /// The colour of an op's category, the same on the canvas, in the palette and in the tables.
+  QColor categoryColor(std::string_view category) const;
+  QColor dtypeColor(std::string_view dtype) const;
+  /// A symbolic icon from resources/icons in the text colour, or in the given one.
+  QIcon icon(const QString& name) const;
+  QIcon icon(const QString& name, const QColor& color) const;
+
+ Q_SIGNALS:
+  void changed();
+
+ private:
+  QPalette makePalette() const;
+  QPalette m_systemPalette;
+  ThemeChoice m_choice = ThemeChoice::System;
+  bool m_isDark = false;
+  ThemeColors m_colors;
+};
+
+/// The application's font, `factor` times its size.
+QFont scaledFont(double factor, QFont::Weight weight = QFont::Normal);
+/// WCAG 2.1 contrast of two opaque colours, 1 to 21.
+double contrastRatio(const QColor& a, const QColor& b);
+
+}  // namespace fuseline::ui
