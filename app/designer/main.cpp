@@ -1,0 +1,100 @@
+// fuseline-designer: design, fuse, run and measure pipelines in a window.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/designer/screenshot.h"
+#include "ui/main_window.h"
+
+#include <QApplication>
+#include <QCommandLineParser>
+#include <QDir>
+#include <QSettings>
+#include <QTextStream>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+namespace {
+
+using namespace fuseline;
+
+void addOptions(QCommandLineParser& parser) {
+  parser.setApplicationDescription(QApplication::translate(
+      "main", "Design pipelines of TransformerEngine-style ops, see how they fuse and why, and measure it."));
+  parser.addHelpOption();
+  parser.addVersionOption();
+  parser.addPositionalArgument("file", QApplication::translate("main", "A pipeline (*.fuseline)."), "[file]");
+  const auto add = [&](const QString& name, const char* help, const QString& value = {}) {
+    parser.addOption({name, QApplication::translate("main", help), value});
+  };
+  add("worker", "Command that runs pipelines, such as \"ssh gpu-box fuseline worker\".", "command");
+  add("theme", "system, light or dark.", "theme");
+  add("screenshot", "Save a picture of the window and exit.", "file.png");
+  add("size", "Size of the window for a picture, such as 1500x940.", "WxH");
+  add("scale", "Device pixels per pixel of a picture, such as 2.", "factor");
+  add("select", "Select this op.", "op");
+  add("run", "Run the pipeline once it is open.");
+}
+
+QStringList workerCommand(const QCommandLineParser& parser) {
+  if (parser.isSet("worker")) return QProcess::splitCommand(parser.value("worker"));
+  return {QDir(QApplication::applicationDirPath()).filePath("fuseline"), "worker"};
+}
+
+ui::ThemeChoice themeChoice(const QCommandLineParser& parser) {
+  const QString name = parser.value("theme");
+  if (name == "light") return ui::ThemeChoice::Light;
+  if (name == "dark") return ui::ThemeChoice::Dark;
+  if (name == "system" || parser.isSet("screenshot")) return ui::ThemeChoice::System;
+  return static_cast<ui::ThemeChoice>(QSettings().value("view/theme", 0).toInt());
+}
+
+/// The scale must be known before the first window system call, so before the parser can run.
+void applyScale(int argc, char** argv) {
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::string_view(argv[i]) == "--scale") qputenv("QT_SCALE_FACTOR", argv[i + 1]);
+  }
+}
+
+void openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& files) {
+  if (!files.isEmpty()) {
+    window.openFile(files.front());
+  } else if (!documentTemplates().empty()) {
+    const DocumentTemplate& first = documentTemplates().front();
+    session.openText(first.text, QString::fromStdString(first.name));
+  }
+}
+
+void resizeTo(ui::MainWindow& window, const QString& text) {
+  const QStringList parts = text.split(u'x');
+  if (parts.size() == 2) window.resize(parts[0].toInt(), parts[1].toInt());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  applyScale(argc, argv);
+  QApplication app(argc, argv);
+  QApplication::setOrganizationName("fuseline");
+  QApplication::setApplicationName("fuseline-designer");
+  QApplication::setApplicationDisplayName("Fuseline");
+  QApplication::setApplicationVersion(FUSELINE_VERSION);
+  QCommandLineParser parser;
+  addOptions(parser);
+  parser.process(app);
+
+  ui::Theme theme;
+  theme.apply(themeChoice(parser));
+  ui::Session session({.workerCommand = workerCommand(parser)});
+  const bool isPicture = parser.isSet("screenshot");
+  ui::MainWindow window(session, theme, isPicture ? ui::Persistence::None : ui::Persistence::Settings);
+  resizeTo(window, parser.value("size"));
+  std::optional<Screenshot> screenshot;
+  if (isPicture) {
+    screenshot.emplace(ScreenshotRequest{parser.value("screenshot"), parser.value("select"), parser.isSet("run")},
+                       window, session);
+  }
+  window.show();
+  openFirst(window, session, parser.positionalArguments());
+  session.worker().requestDevices();
+  return QApplication::exec();
+}

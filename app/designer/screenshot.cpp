@@ -1,0 +1,52 @@
+// Screenshots for documentation and tests.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/designer/screenshot.h"
+
+#include <QCoreApplication>
+#include <QPixmap>
+#include <QTextStream>
+#include <QTimer>
+
+namespace fuseline {
+
+namespace {
+
+// Docks and labels settle over a few turns of the event loop.
+constexpr int kSettleMs = 250;
+constexpr int kExitRunFailed = 4;
+
+}  // namespace
+
+Screenshot::Screenshot(ScreenshotRequest request, ui::MainWindow& window, ui::Session& session)
+    : m_request(std::move(request)), m_window(window), m_session(session) {
+  connect(&session, &ui::Session::analysisChanged, this, &Screenshot::handleAnalysis);
+  connect(&session, &ui::Session::runFinished, this, &Screenshot::takeSoon);
+  connect(&session, &ui::Session::runFailed, this, &Screenshot::fail);
+}
+
+void Screenshot::handleAnalysis() {
+  if (!m_request.selection.isEmpty()) m_session.select({m_request.selection});
+  if (!m_request.isAfterRun) return takeSoon();
+  if (!m_session.analysis()->isRunnable()) return fail(tr("The pipeline has errors and cannot run."));
+  if (m_isRunStarted) return;
+  m_isRunStarted = true;
+  m_session.run();
+}
+
+void Screenshot::takeSoon() { QTimer::singleShot(kSettleMs, this, &Screenshot::take); }
+
+void Screenshot::take() {
+  m_window.canvas().fit();
+  if (m_window.grab().save(m_request.outPath)) {
+    QCoreApplication::exit(0);
+  } else {
+    fail(tr("The picture could not be written to %1.").arg(m_request.outPath));
+  }
+}
+
+void Screenshot::fail(const QString& sentence) {
+  QTextStream(stderr) << sentence << '\n';
+  QCoreApplication::exit(kExitRunFailed);
+}
+
+}  // namespace fuseline

@@ -1,0 +1,36 @@
+// Screenshot: opens a file, waits for what was asked for, saves a picture of the window and ends the program.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/main_window.h"
+
+#include <QObject>
+#include <QString>
+
+namespace fuseline {
+
+struct ScreenshotRequest {
+  QString outPath;
+  QString selection;  // an op to select first
+  bool isAfterRun = false;
+};
+
+class Screenshot : public QObject {
+  Q_OBJECT
+
+ public:
+  Screenshot(ScreenshotRequest request, ui::MainWindow& window, ui::Session& session);
+
+ private:
+  void handleAnalysis();
+  void takeSoon();
+  void take();
+  void fail(const QString& sentence);
+
+  ScreenshotRequest m_request;
+  ui::MainWindow& m_window;
+  ui::Session& m_session;
+  bool m_isRunStarted = false;
+};
+
+}  // namespace fuseline

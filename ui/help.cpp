@@ -1,0 +1,83 @@
+// The help dialogs.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/help.h"
+
+#include "ui/theme/theme.h"
+
+#include <QAction>
+#include <QCoreApplication>
+#include <QDialog>
+#include <QDialogButtonBox>
+#include <QMenu>
+#include <QMenuBar>
+#include <QMessageBox>
+#include <QTextBrowser>
+#include <QVBoxLayout>
+
+namespace fuseline::ui {
+
+namespace {
+
+QString translated(const char* text) { return QCoreApplication::translate("Help", text); }
+
+QString shortcutRow(const QString& keys, const QString& text) {
+  return QStringLiteral("<tr><td style='padding-right:24px'><b>%1</b></td><td>%2</td></tr>")
+      .arg(keys.toHtmlEscaped(), text.toHtmlEscaped());
+}
+
+QString commandRows(const QMenu& menu) {
+  QString rows;
+  for (const QAction* action : menu.actions()) {
+    if (action->menu()) rows += commandRows(*action->menu());
+    if (action->shortcut().isEmpty()) continue;
+    rows += shortcutRow(action->shortcut().toString(QKeySequence::NativeText), action->text().remove(u'&'));
+  }
+  return rows;
+}
+
+QString canvasRows() {
+  return shortcutRow(translated("Tab, Shift+A, double click"), translated("Search an op and insert it")) +
+         shortcutRow(translated("Arrow keys"), translated("Select the next op in this direction")) +
+         shortcutRow(translated("Enter, F2"), translated("Edit the selected op")) +
+         shortcutRow(translated("F, Home, Shift+1"), translated("Show everything")) +
+         shortcutRow(translated("Wheel, pinch"), translated("Zoom at the pointer")) +
+         shortcutRow(translated("Middle button, Space + drag"), translated("Move the view")) +
+         shortcutRow(translated("Drag from port to port, or click both"), translated("Draw a wire")) +
+         shortcutRow(translated("Esc"), translated("Give up the wire, stop the run, or clear the selection"));
+}
+
+QString section(const QString& title, const QString& rows) {
+  return QStringLiteral("<h3>%1</h3><table cellspacing='0' cellpadding='3'>%2</table>").arg(title, rows);
+}
+
+}  // namespace
+
+void showShortcuts(const QMenuBar& menus, QWidget* parent) {
+  QString text;
+  for (const QAction* action : menus.actions()) {
+    if (!action->menu()) continue;
+    const QString rows = commandRows(*action->menu());
+    if (!rows.isEmpty()) text += section(action->text().remove(u'&'), rows);
+  }
+  QDialog dialog(parent);
+  dialog.setWindowTitle(translated("Keyboard shortcuts"));
+  dialog.resize(560, 640);
+  auto* browser = new QTextBrowser(&dialog);
+  browser->setHtml(section(translated("Canvas"), canvasRows()) + text);
+  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, &dialog);
+  QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
+  auto* layout = new QVBoxLayout(&dialog);
+  layout->addWidget(browser);
+  layout->addWidget(buttons);
+  dialog.exec();
+}
+
+void showAbout(QWidget* parent) {
+  QMessageBox::about(parent, translated("About Fuseline"),
+                     translated("<h3>Fuseline %1</h3><p>Design pipelines of TransformerEngine-style ops, see how they "
+                                "fuse and why, and measure it.</p><p>Qt %2. Apache License 2.0. No network, no "
+                                "telemetry.</p>")
+                         .arg(QStringLiteral(FUSELINE_VERSION), QString::fromLatin1(qVersion())));
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,475 @@
+// The main window: construction in named steps, then commands.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/main_window.h"
+
+#include "ui/canvas/metrics.h"
+#include "ui/help.h"
+#include "ui/theme/format.h"
+
+#include <QActionGroup>
+#include <QApplication>
+#include <QCloseEvent>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QHBoxLayout>
+#include <QMenuBar>
+#include <QMessageBox>
+#include <QMimeData>
+#include <QStatusBar>
+#include <QToolBar>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+namespace fuseline::ui {
+
+namespace {
+
+// Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
+constexpr int kLayoutVersion = 1;
+constexpr int kMaxRecentFiles = 10;
+constexpr int kHintDurationMs = 8000;
+
+QString filePatterns() { return MainWindow::tr("Fuseline pipelines (*.fuseline);;All files (*)"); }
+
+}  // namespace
+
+MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, QWidget* parent)
+    : QMainWindow(parent), m_session(session), m_theme(theme), m_persistence(persistence) {
+  setAcceptDrops(true);
+  setDockOptions(AnimatedDocks | AllowNestedDocks | AllowTabbedDocks);
+  resize(1500, 940);
+  createCentre();
+  createDocks();
+  createToolBars();
+  createFileMenu();
+  createEditMenu();
+  createViewMenu();
+  createRunMenu();
+  createHelpMenu();
+  createStatusBar();
+  connectSession();
+  applyDefaultLayout();
+  m_defaultState = saveState(kLayoutVersion);
+  restoreLayout();
+  refreshIcons();
+  refreshTitle();
+  refreshUndo();
+}
+
+// ------------------------------------------------------------------------------------------------------ construction
+
+void MainWindow::createCentre() {
+  auto* centre = new QWidget(this);
+  m_scene = new GraphScene(m_session, m_theme, this);
+  m_view = new GraphView(*m_scene, m_session, m_theme, centre);
+  m_message = new QWidget(centre);
+  m_messageLabel = new QLabel(m_message);
+  m_messageLabel->setWordWrap(true);
+  m_messageLabel->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  auto* close = new QToolButton(m_message);
+  close->setText(tr("Close"));
+  close->setAutoRaise(true);
+  connect(close, &QToolButton::clicked, m_message, &QWidget::hide);
+  auto* row = new QHBoxLayout(m_message);
+  row->setContentsMargins(12, 6, 8, 6);
+  row->addWidget(m_messageLabel, 1);
+  row->addWidget(close, 0, Qt::AlignTop);
+  m_message->hide();
+  m_message->setAutoFillBackground(true);
+  auto* layout = new QVBoxLayout(centre);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_message);
+  layout->addWidget(m_view, 1);
+  setCentralWidget(centre);
+}
+
+QDockWidget* MainWindow::addDock(const QString& name, const QString& title, QWidget* content,
+                                 Qt::DockWidgetArea area) {
+  auto* dock = new QDockWidget(title, this);
+  dock->setObjectName(name);
+  dock->setAccessibleName(title);
+  dock->setWidget(content);
+  addDockWidget(area, dock);
+  m_docks.append(dock);
+  return dock;
+}
+
+void MainWindow::createDocks() {
+  m_palette = new PalettePanel(m_theme);
+  m_inspector = new InspectorPanel(m_session, m_theme);
+  m_problems = new ProblemsPanel(m_session, m_theme);
+  m_whyNot = new WhyNotPanel(m_session, m_theme);
+  m_plan = new PlanPanel(m_session, m_theme);
+  m_timings = new TimingsPanel(m_session, m_theme);
+  addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
+  addDock(QStringLiteral("inspector"), tr("Inspector"), m_inspector, Qt::RightDockWidgetArea);
+  addDock(QStringLiteral("whyNot"), tr("Why not?"), m_whyNot, Qt::RightDockWidgetArea);
+  addDock(QStringLiteral("plan"), tr("Plan"), m_plan, Qt::BottomDockWidgetArea);
+  m_timingsDock = addDock(QStringLiteral("timings"), tr("Timings"), m_timings, Qt::BottomDockWidgetArea);
+  m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
+  connect(m_palette, &PalettePanel::activated, this,
+          [this](const QString& entry) { m_scene->insertAfterSelection(entry.toStdString()); });
+}
+
+void MainWindow::applyDefaultLayout() {
+  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
+  QDockWidget* plan = m_docks[3];
+  tabifyDockWidget(m_timingsDock, m_problemsDock);
+  splitDockWidget(plan, m_timingsDock, Qt::Vertical);
+  m_timingsDock->raise();
+  resizeDocks({m_docks[0], m_docks[1]}, {190, 340}, Qt::Horizontal);
+  resizeDocks({m_docks[1], m_docks[2]}, {430, 470}, Qt::Vertical);
+  resizeDocks({plan, m_timingsDock}, {165, 250}, Qt::Vertical);
+}
+
+QAction* MainWindow::addCommand(QMenu* menu, const QString& text, const QKeySequence& shortcut,
+                                std::function<void()> run, const QString& icon) {
+  auto* action = menu->addAction(text);
+  if (!shortcut.isEmpty()) action->setShortcut(shortcut);
+  if (!icon.isEmpty()) m_iconActions.append({action, icon});
+  connect(action, &QAction::triggered, this, std::move(run));
+  return action;
+}
+
+void MainWindow::createFileMenu() {
+  QMenu* menu = menuBar()->addMenu(tr("&File"));
+  auto* toolBar = findChild<QToolBar*>(QStringLiteral("fileBar"));
+  toolBar->addAction(addCommand(menu, tr("&New"), QKeySequence::New, [this] { newDocument(); }, QStringLiteral("new")));
+  QMenu* templates = menu->addMenu(tr("New from &template"));
+  for (const DocumentTemplate& entry : documentTemplates()) {
+    QAction* action = templates->addAction(QStringLiteral("%1: %2").arg(toQt(entry.name), toQt(entry.summary)));
+    connect(action, &QAction::triggered, this,
+            [this, text = entry.text, name = toQt(entry.name)] { newFromTemplate(text, name); });
+  }
+  toolBar->addAction(
+      addCommand(menu, tr("&Open..."), QKeySequence::Open, [this] { chooseAndOpen(); }, QStringLiteral("open")));
+  m_recentMenu = menu->addMenu(tr("Open &recent"));
+  connect(m_recentMenu, &QMenu::aboutToShow, this, &MainWindow::fillRecentMenu);
+  menu->addSeparator();
+  m_save = addCommand(menu, tr("&Save"), QKeySequence::Save, [this] { save(); }, QStringLiteral("save"));
+  toolBar->addAction(m_save);
+  addCommand(menu, tr("Save &as..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), [this] { saveAs(); });
+  menu->addSeparator();
+  addCommand(menu, tr("&Quit"), QKeySequence::Quit, [this] { close(); });
+}
+
+void MainWindow::createEditMenu() {
+  QMenu* menu = menuBar()->addMenu(tr("&Edit"));
+  auto* toolBar = findChild<QToolBar*>(QStringLiteral("fileBar"));
+  m_undo = addCommand(menu, tr("&Undo"), QKeySequence::Undo, [this] { m_session.undo(); }, QStringLiteral("undo"));
+  m_redo = addCommand(menu, tr("&Redo"), QKeySequence::Redo, [this] { m_session.redo(); }, QStringLiteral("redo"));
+  toolBar->addSeparator();
+  toolBar->addAction(m_undo);
+  toolBar->addAction(m_redo);
+  menu->addSeparator();
+  addCommand(menu, tr("&Copy"), QKeySequence::Copy, [this] { m_scene->copySelected(); });
+  addCommand(menu, tr("&Paste"), QKeySequence::Paste, [this] { m_scene->paste(); });
+  addCommand(menu, tr("D&uplicate"), QKeySequence(Qt::CTRL | Qt::Key_D), [this] { m_scene->duplicateSelected(); });
+  addCommand(menu, tr("&Delete"), QKeySequence::Delete, [this] { m_scene->removeSelected(Reconnect::No); });
+  addCommand(menu, tr("Delete and re&connect"), QKeySequence(Qt::CTRL | Qt::Key_Delete),
+             [this] { m_scene->removeSelected(Reconnect::Yes); });
+  menu->addSeparator();
+  addCommand(menu, tr("Select &all"), QKeySequence::SelectAll, [this] {
+    QSet<QString> ids;
+    for (const DocumentOp& op : m_session.document().ops()) ids.insert(toQt(op.id));
+    m_session.select(ids);
+  });
+  addCommand(menu, tr("&Insert op..."), QKeySequence(Qt::CTRL | Qt::Key_Space), [this] { m_view->openSearch(); });
+  addCommand(menu, tr("&Lay out"), QKeySequence(Qt::CTRL | Qt::Key_L), [this] {
+    m_scene->layOut();
+    m_view->fit();
+  }, QStringLiteral("layout"));
+  menu->addSeparator();
+  addCommand(menu, tr("&Next problem"), QKeySequence(Qt::Key_F8), [this] { m_problems->selectNext(1); });
+  addCommand(menu, tr("Previous pro&blem"), QKeySequence(Qt::SHIFT | Qt::Key_F8), [this] { m_problems->selectNext(-1); });
+}
+
+void MainWindow::createViewMenu() {
+  QMenu* menu = menuBar()->addMenu(tr("&View"));
+  addCommand(menu, tr("&Fit"), QKeySequence(Qt::CTRL | Qt::Key_9), [this] { m_view->fit(); }, QStringLiteral("fit"));
+  addCommand(menu, tr("&100 %"), QKeySequence(Qt::CTRL | Qt::Key_0), [this] { m_view->zoomTo(1.0); });
+  menu->addSeparator();
+  for (QAction* action : std::as_const(m_hullActions)) menu->addAction(action);
+  menu->addSeparator();
+  for (QDockWidget* dock : std::as_const(m_docks)) menu->addAction(dock->toggleViewAction());
+  addCommand(menu, tr("&Restore default layout"), {}, [this] { restoreState(m_defaultState, kLayoutVersion); });
+  menu->addSeparator();
+  createThemeMenu(*menu);
+}
+
+void MainWindow::createThemeMenu(QMenu& viewMenu) {
+  QMenu* menu = viewMenu.addMenu(tr("&Theme"));
+  auto* group = new QActionGroup(this);
+  const auto add = [&](const QString& text, ThemeChoice choice) {
+    QAction* action = group->addAction(menu->addAction(text));
+    action->setCheckable(true);
+    action->setChecked(m_theme.choice() == choice);
+    connect(action, &QAction::triggered, this, [this, choice] { setTheme(choice); });
+  };
+  add(tr("&System"), ThemeChoice::System);
+  add(tr("&Light"), ThemeChoice::Light);
+  add(tr("&Dark"), ThemeChoice::Dark);
+}
+
+void MainWindow::createRunMenu() {
+  QMenu* menu = menuBar()->addMenu(tr("&Run"));
+  menu->addAction(m_runBar->runAction());
+  menu->addAction(m_runBar->stopAction());
+  auto* escapeAction = new QAction(this);
+  escapeAction->setShortcut(QKeySequence(Qt::Key_Escape));
+  connect(escapeAction, &QAction::triggered, this, &MainWindow::escape);
+  addAction(escapeAction);
+}
+
+void MainWindow::createHelpMenu() {
+  QMenu* menu = menuBar()->addMenu(tr("&Help"));
+  addCommand(menu, tr("&Keyboard shortcuts"), QKeySequence(Qt::Key_F1), [this] { showShortcuts(*menuBar(), this); });
+  addCommand(menu, tr("&About Fuseline"), {}, [this] { showAbout(this); });
+}
+
+void MainWindow::createToolBars() {
+  auto* fileBar = addToolBar(tr("File"));
+  fileBar->setObjectName(QStringLiteral("fileBar"));
+  fileBar->setIconSize({18, 18});
+  m_runBar = new RunBar(m_session, m_theme, this);
+  addToolBar(m_runBar);
+  auto* hullBar = addToolBar(tr("Fusion hulls"));
+  hullBar->setObjectName(QStringLiteral("hullBar"));
+  hullBar->addWidget(new QLabel(tr("Hulls: "), hullBar));
+  auto* group = new QActionGroup(this);
+  const auto add = [&](const QString& text, const QString& key, HullFilter filter) {
+    QAction* action = group->addAction(text);
+    action->setCheckable(true);
+    action->setChecked(filter == HullFilter::Both);
+    action->setShortcut(QKeySequence(key));
+    action->setToolTip(tr("Outline the fused ops of this plan: %1 (%2)").arg(text, key));
+    connect(action, &QAction::triggered, this, [this, filter] { setHullFilter(filter); });
+    hullBar->addAction(action);
+    m_hullActions.append(action);
+  };
+  add(tr("Forward"), QStringLiteral("Alt+1"), HullFilter::Forward);
+  add(tr("Backward"), QStringLiteral("Alt+2"), HullFilter::Backward);
+  add(tr("Both"), QStringLiteral("Alt+3"), HullFilter::Both);
+  add(tr("None"), QStringLiteral("Alt+4"), HullFilter::None);
+}
+
+void MainWindow::createStatusBar() {
+  m_hint = new QLabel(this);
+  m_counts = new QLabel(this);
+  m_zoom = new QLabel(this);
+  statusBar()->addWidget(m_hint, 1);
+  statusBar()->addPermanentWidget(m_counts);
+  statusBar()->addPermanentWidget(m_zoom);
+  m_counts->setText(tr("No problems"));
+  connect(m_scene, &GraphScene::hint, m_hint, &QLabel::setText);
+  connect(m_view, &GraphView::zoomChanged, this,
+          [this](double factor) { m_zoom->setText(tr("%1 %").arg(qRound(factor * 100))); });
+  connect(m_problems, &ProblemsPanel::countsChanged, this, [this](int numErrors, int numWarnings) {
+    const QString text = tr("%n error(s)", nullptr, numErrors) + QStringLiteral(", ") +
+                         tr("%n warning(s)", nullptr, numWarnings);
+    m_counts->setText(numErrors + numWarnings == 0 ? tr("No problems") : text);
+    m_problemsDock->setWindowTitle(numErrors + numWarnings == 0 ? tr("Problems")
+                                                                : tr("Problems (%1)").arg(numErrors + numWarnings));
+  });
+}
+
+void MainWindow::connectSession() {
+  connect(&m_session, &Session::documentChanged, this, &MainWindow::refreshTitle);
+  connect(&m_session, &Session::documentChanged, this, &MainWindow::refreshUndo);
+  connect(&m_session, &Session::documentReplaced, this, [this] {
+    m_message->hide();
+    showReadOnly();
+    m_view->fit();
+  });
+  connect(&m_session, &Session::editRefused, this, [this](const QString& sentence) {
+    statusBar()->showMessage(sentence, kHintDurationMs);
+  });
+  connect(&m_session, &Session::runStarted, m_message, &QWidget::hide);
+  connect(&m_session, &Session::runFailed, this, &MainWindow::showMessage);
+  connect(&m_session, &Session::runFinished, this, &MainWindow::showTimings);
+  connect(&m_session.worker(), &WorkerClient::devicesReceived, this, &MainWindow::showDevices);
+  connect(m_view, &GraphView::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
+  connect(&m_theme, &Theme::changed, this, &MainWindow::refreshIcons);
+}
+
+void MainWindow::restoreLayout() {
+  if (m_persistence == Persistence::None) return;
+  const QSettings settings;
+  restoreGeometry(settings.value(QStringLiteral("window/geometry")).toByteArray());
+  restoreState(settings.value(QStringLiteral("window/state")).toByteArray(), kLayoutVersion);
+}
+
+// ------------------------------------------------------------------------------------------------------------ showing
+
+void MainWindow::refreshIcons() {
+  for (const auto& [action, name] : std::as_const(m_iconActions)) action->setIcon(m_theme.icon(name));
+  QPalette palette = m_message->palette();
+  palette.setColor(QPalette::Window, m_theme.isDark() ? QColor("#4a3a12") : QColor("#fdf0cf"));
+  m_message->setPalette(palette);
+}
+
+void MainWindow::refreshTitle() {
+  setWindowTitle(tr("%1[*] – Fuseline").arg(m_session.displayName()));
+  setWindowFilePath(m_session.path());
+  setWindowModified(m_session.isModified());
+}
+
+void MainWindow::refreshUndo() {
+  const History& history = m_session.history();
+  m_undo->setEnabled(history.canUndo());
+  m_redo->setEnabled(history.canRedo());
+  m_undo->setText(history.canUndo() ? tr("&Undo: %1").arg(toQt(history.undoLabel())) : tr("&Undo"));
+  m_redo->setText(history.canRedo() ? tr("&Redo: %1").arg(toQt(history.redoLabel())) : tr("&Redo"));
+}
+
+void MainWindow::showMessage(const QString& sentence) {
+  m_messageLabel->setText(sentence);
+  m_message->show();
+}
+
+void MainWindow::showReadOnly() {
+  if (!m_session.document().isReadOnly()) return;
+  showMessage(tr("This file was written by a newer major version of Fuseline. It is open read-only: what is known is "
+                 "shown, nothing can be changed."));
+}
+
+void MainWindow::showTimings() { m_timingsDock->raise(); }
+
+void MainWindow::showDevices(const Json& devices) {
+  QStringList usable;
+  QStringList refused;
+  QStringList tips;
+  for (const Json& device : devices.is_array() ? devices : devices.value("devices", Json::array())) {
+    const QString id = toQt(device.value("id", ""));
+    const QString name = toQt(device.value("name", ""));
+    const QString reason = toQt(device.value("reason", ""));
+    if (id == QStringLiteral("reference")) continue;
+    (reason.isEmpty() ? usable : refused).append(reason.isEmpty() ? QStringLiteral("%1: %2").arg(id, name) : reason);
+    tips.append(QStringLiteral("%1: %2").arg(id, reason.isEmpty() ? name : reason));
+  }
+  m_runBar->setDeviceText(usable.join(QStringLiteral(" · ")), tips.join(u'\n'));
+  if (!refused.isEmpty()) statusBar()->showMessage(tr("No GPU: %1").arg(refused.front()), kHintDurationMs);
+}
+
+void MainWindow::setTheme(ThemeChoice choice) {
+  m_theme.apply(choice);
+  if (m_persistence == Persistence::Settings) {
+    QSettings().setValue(QStringLiteral("view/theme"), static_cast<int>(choice));
+  }
+}
+
+void MainWindow::setHullFilter(HullFilter filter) { m_scene->setHullFilter(filter); }
+
+void MainWindow::escape() {
+  if (m_scene->isDrawingWire()) return m_scene->cancelWire();
+  if (m_session.isRunning()) return m_session.cancelRun();
+  m_session.select({});
+}
+
+// -------------------------------------------------------------------------------------------------------------- files
+
+bool MainWindow::mayDiscard() {
+  if (!m_session.isModified()) return true;
+  const auto answer = QMessageBox::question(
+      this, tr("Unsaved changes"), tr("Save the changes of %1?").arg(m_session.displayName()),
+      QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
+  if (answer == QMessageBox::Save) return save();
+  return answer == QMessageBox::Discard;
+}
+
+void MainWindow::newDocument() { newFromTemplate(serialize(PipelineDocument()), QString()); }
+
+void MainWindow::newFromTemplate(const std::string& text, const QString& name) {
+  if (mayDiscard()) m_session.openText(text, name);
+}
+
+void MainWindow::chooseAndOpen() {
+  if (!mayDiscard()) return;
+  const QString folder = QFileInfo(m_session.path()).path();
+  const QString path = QFileDialog::getOpenFileName(this, tr("Open pipeline"), folder, filePatterns());
+  if (!path.isEmpty()) openFile(path);
+}
+
+bool MainWindow::openFile(const QString& path) {
+  const Result<void> opened = m_session.open(path);
+  if (!opened) {
+    showMessage(toQt(opened.error().message));
+    return false;
+  }
+  rememberRecent(m_session.path());
+  return true;
+}
+
+bool MainWindow::save() { return m_session.path().isEmpty() ? saveAs() : saveTo(m_session.path()); }
+
+bool MainWindow::saveAs() {
+  QFileDialog dialog(this, tr("Save pipeline"), QFileInfo(m_session.path()).path(), filePatterns());
+  dialog.setAcceptMode(QFileDialog::AcceptSave);
+  dialog.setDefaultSuffix(QStringLiteral("fuseline"));
+  dialog.selectFile(m_session.displayName());
+  return dialog.exec() == QDialog::Accepted && saveTo(dialog.selectedFiles().constFirst());
+}
+
+bool MainWindow::saveTo(const QString& path) {
+  const Result<void> saved = m_session.save(path);
+  if (!saved) {
+    showMessage(toQt(saved.error().message));
+    return false;
+  }
+  rememberRecent(m_session.path());
+  return true;
+}
+
+void MainWindow::rememberRecent(const QString& path) {
+  if (m_persistence == Persistence::None) return;
+  QSettings settings;
+  QStringList recent = settings.value(QStringLiteral("recentFiles")).toStringList();
+  recent.removeAll(path);
+  recent.prepend(path);
+  settings.setValue(QStringLiteral("recentFiles"), recent.mid(0, kMaxRecentFiles));
+}
+
+void MainWindow::fillRecentMenu() {
+  m_recentMenu->clear();
+  m_recentMenu->setToolTipsVisible(true);
+  const QStringList recent =
+      m_persistence == Persistence::None ? QStringList() : QSettings().value(QStringLiteral("recentFiles")).toStringList();
+  for (const QString& path : recent) {
+    QAction* action = m_recentMenu->addAction(QFileInfo(path).fileName());
+    action->setToolTip(path);
+    action->setEnabled(QFileInfo::exists(path));
+    connect(action, &QAction::triggered, this, [this, path] {
+      if (mayDiscard()) openFile(path);
+    });
+  }
+  m_recentMenu->addSeparator();
+  QAction* clear = m_recentMenu->addAction(tr("Clear"));
+  clear->setEnabled(!recent.isEmpty());
+  connect(clear, &QAction::triggered, this, [] { QSettings().remove(QStringLiteral("recentFiles")); });
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  if (!mayDiscard()) {
+    event->ignore();
+    return;
+  }
+  if (m_persistence == Persistence::Settings) {
+    QSettings settings;
+    settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
+    settings.setValue(QStringLiteral("window/state"), saveState(kLayoutVersion));
+  }
+  event->accept();
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  const QList<QUrl> urls = event->mimeData()->urls();
+  if (urls.size() == 1 && urls.front().isLocalFile()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+  const QString path = event->mimeData()->urls().constFirst().toLocalFile();
+  if (mayDiscard()) openFile(path);
+}
+
+}  // namespace fuseline::ui

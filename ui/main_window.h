@@ -1,0 +1,123 @@
+// MainWindow: canvas in the middle, panels around it, and the commands that join them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/canvas/graph_view.h"
+#include "ui/panels/inspector_panel.h"
+#include "ui/panels/palette_panel.h"
+#include "ui/panels/plan_panel.h"
+#include "ui/panels/problems_panel.h"
+#include "ui/panels/run_bar.h"
+#include "ui/panels/timings_panel.h"
+#include "ui/panels/why_not_panel.h"
+#include "ui/session/session.h"
+#include "ui/theme/theme.h"
+
+#include <QDockWidget>
+#include <QLabel>
+#include <QMainWindow>
+#include <QMenu>
+#include <QSettings>
+
+#include <functional>
+
+namespace fuseline::ui {
+
+/// Whether the window reads and writes the user's settings. Tests and screenshots do not.
+enum class Persistence { Settings, None };
+
+class MainWindow : public QMainWindow {
+  Q_OBJECT
+
+ public:
+  MainWindow(Session& session, Theme& theme, Persistence persistence, QWidget* parent = nullptr);
+
+  /// False when the file could not be read; the sentence is shown in the window.
+  bool openFile(const QString& path);
+  /// A sentence across the top of the canvas, until it is closed or replaced.
+  void showMessage(const QString& sentence);
+  QString message() const { return m_messageLabel->text(); }
+
+  GraphView& canvas() { return *m_view; }
+  GraphScene& scene() { return *m_scene; }
+  PalettePanel& palettePanel() { return *m_palette; }
+  InspectorPanel& inspector() { return *m_inspector; }
+  ProblemsPanel& problems() { return *m_problems; }
+  PlanPanel& plan() { return *m_plan; }
+  TimingsPanel& timings() { return *m_timings; }
+  WhyNotPanel& whyNot() { return *m_whyNot; }
+  void showTimings();
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+
+ private:
+  // Construction, in this order.
+  void createCentre();
+  void createDocks();
+  void createFileMenu();
+  void createEditMenu();
+  void createViewMenu();
+  void createThemeMenu(QMenu& viewMenu);
+  void createRunMenu();
+  void createHelpMenu();
+  void createToolBars();
+  void createStatusBar();
+  void connectSession();
+  void restoreLayout();
+
+  QDockWidget* addDock(const QString& name, const QString& title, QWidget* content, Qt::DockWidgetArea area);
+  QAction* addCommand(QMenu* menu, const QString& text, const QKeySequence& shortcut, std::function<void()> run,
+                      const QString& icon = {});
+  void applyDefaultLayout();
+  void refreshIcons();
+  void refreshTitle();
+  void refreshUndo();
+  void fillRecentMenu();
+  void rememberRecent(const QString& path);
+  void setTheme(ThemeChoice choice);
+  void setHullFilter(HullFilter filter);
+  void escape();
+  void showReadOnly();
+  void showDevices(const Json& devices);
+
+  bool mayDiscard();
+  void newDocument();
+  void newFromTemplate(const std::string& text, const QString& name);
+  void chooseAndOpen();
+  bool save();
+  bool saveAs();
+  bool saveTo(const QString& path);
+
+  Session& m_session;
+  Theme& m_theme;
+  Persistence m_persistence;
+  GraphScene* m_scene = nullptr;
+  GraphView* m_view = nullptr;
+  QWidget* m_message = nullptr;
+  QLabel* m_messageLabel = nullptr;
+  PalettePanel* m_palette = nullptr;
+  InspectorPanel* m_inspector = nullptr;
+  ProblemsPanel* m_problems = nullptr;
+  WhyNotPanel* m_whyNot = nullptr;
+  PlanPanel* m_plan = nullptr;
+  TimingsPanel* m_timings = nullptr;
+  RunBar* m_runBar = nullptr;
+  QList<QDockWidget*> m_docks;
+  QDockWidget* m_timingsDock = nullptr;
+  QDockWidget* m_problemsDock = nullptr;
+  QMenu* m_recentMenu = nullptr;
+  QAction* m_undo = nullptr;
+  QAction* m_redo = nullptr;
+  QAction* m_save = nullptr;
+  QList<QAction*> m_hullActions;
+  QLabel* m_hint = nullptr;
+  QLabel* m_counts = nullptr;
+  QLabel* m_zoom = nullptr;
+  QByteArray m_defaultState;
+  QList<QPair<QAction*, QString>> m_iconActions;
+};
+
+}  // namespace fuseline::ui

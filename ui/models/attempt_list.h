@@ -1,0 +1,25 @@
+// Which attempts "why not?" shows for a selection, and in which order. Pure, so that it is easily tested.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/analysis.h"
+
+#include <QSet>
+#include <QString>
+
+#include <vector>
+
+namespace fuseline::ui {
+
+struct AttemptList {
+  /// Fusions that apply first, then misses by what they would save, most first.
+  std::vector<const Attempt*> shown;
+  /// Rules that only matched the first op of their chain: too far from a fusion to be listed first.
+  std::vector<const Attempt*> distant;
+};
+
+/// The attempts that touch one of the selected document ops; all of them for an empty selection. The pointers live
+/// as long as the analysis.
+AttemptList attemptsFor(const Analysis& analysis, const QSet<QString>& selection);
+
+}  // namespace fuseline::ui

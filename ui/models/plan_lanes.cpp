@@ -1,0 +1,78 @@
+// From an analysis to the boxes of the plan panel.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/models/plan_lanes.h"
+
+#include "ui/theme/format.h"
+
+#include <QCoreApplication>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+QString translated(const char* text) { return QCoreApplication::translate("PlanLanes", text); }
+
+QString tipOf(const Graph& graph, const FusedOperation& entry, Phase phase) {
+  QStringList members;
+  for (const NodeId id : entry.nodes) members.append(toQt(graph.node(id).id));
+  QString tip = QStringLiteral("<b>%1</b> (%2)<br>%3")
+                    .arg(toQt(entry.name(graph)).toHtmlEscaped(), toQt(phaseName(phase)),
+                         members.join(QStringLiteral(" → ")).toHtmlEscaped());
+  if (entry.rule) tip += QStringLiteral("<br>%1").arg(toQt(entry.rule->summary).toHtmlEscaped());
+  return tip;
+}
+
+LaneBox laneBox(const Graph& graph, const FusedOperation& entry, Phase phase) {
+  const auto [first, last] = std::ranges::minmax(entry.nodes);
+  LaneBox box{.firstColumn = first, .lastColumn = last, .label = toQt(entry.name(graph))};
+  box.tip = tipOf(graph, entry, phase);
+  box.isFused = entry.isFused();
+  box.isJoint = entry.rule && entry.rule->pass == FusionPass::Joint;
+  for (const NodeId id : entry.nodes) {
+    const QString owner = toQt(graph.node(id).owner);
+    if (!box.owners.contains(owner)) box.owners.append(owner);
+  }
+  return box;
+}
+
+std::int64_t launchesOf(const Plan& plan, Phase phase) {
+  return std::ranges::count_if(plan.steps, [&](const Step& step) { return step.phase == phase && !step.isView; });
+}
+
+QString launchText(const Analysis& analysis, Phase phase, const QString& pass) {
+  return translated("%1: %2 launches instead of %3")
+      .arg(pass)
+      .arg(launchesOf(*analysis.fusedPlan, phase))
+      .arg(launchesOf(*analysis.unfusedPlan, phase));
+}
+
+}  // namespace
+
+PlanLanes planLanes(const Analysis& analysis) {
+  PlanLanes lanes;
+  const Graph& graph = analysis.graph();
+  for (const Node& node : graph.nodes()) lanes.columns.append(toQt(node.id));
+  for (const FusedOperation& entry : analysis.report.forward) {
+    if (!entry.nodes.empty()) lanes.forward.push_back(laneBox(graph, entry, Phase::Forward));
+  }
+  for (const FusedOperation& entry : analysis.report.backward) {
+    if (!entry.nodes.empty()) lanes.backward.push_back(laneBox(graph, entry, Phase::Backward));
+  }
+  return lanes;
+}
+
+QString planSummary(const Analysis& analysis) {
+  if (!analysis.isRunnable()) return QString();
+  QStringList parts = {launchText(analysis, Phase::Forward, translated("Forward"))};
+  if (analysis.graph().pass() == PassKind::Training) {
+    parts.append(launchText(analysis, Phase::Backward, translated("backward")));
+  }
+  parts.append(translated("peak memory %1 instead of %2")
+                   .arg(formatByteCount(analysis.fusedPlan->peakBytes()),
+                        formatByteCount(analysis.unfusedPlan->peakBytes())));
+  return parts.join(QStringLiteral("  ·  "));
+}
+
+}  // namespace fuseline::ui

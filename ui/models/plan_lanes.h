@@ -1,0 +1,38 @@
+// PlanLanes: the forward and the backward plan as two rows of boxes over the pipeline's basic ops.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/analysis.h"
+
+#include <QString>
+#include <QStringList>
+
+#include <vector>
+
+namespace fuseline::ui {
+
+struct LaneBox {
+  int firstColumn = 0;
+  int lastColumn = 0;
+  QString label;
+  QString tip;
+  QStringList owners;
+  bool isFused = false;
+  bool isJoint = false;
+  bool operator==(const LaneBox&) const = default;
+};
+
+struct PlanLanes {
+  /// Ids of the basic ops in topological order: one column each.
+  QStringList columns;
+  /// In execution order of the forward pass. Backward runs from right to left.
+  std::vector<LaneBox> forward;
+  std::vector<LaneBox> backward;
+  bool operator==(const PlanLanes&) const = default;
+};
+
+PlanLanes planLanes(const Analysis& analysis);
+/// "forward: 5 launches instead of 8 · backward: 9 instead of 12 · peak memory ..."; empty without a plan.
+QString planSummary(const Analysis& analysis);
+
+}  // namespace fuseline::ui

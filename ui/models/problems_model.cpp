@@ -1,0 +1,83 @@
+// The problems as a table.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/models/problems_model.h"
+
+#include "ui/theme/format.h"
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+bool saysTheSame(const Diagnostic& a, const Diagnostic& b) {
+  return a.code == b.code && a.node == b.node && a.port == b.port && a.message == b.message;
+}
+
+QString iconName(Severity severity) {
+  switch (severity) {
+    case Severity::Error: return QStringLiteral("error");
+    case Severity::Warning: return QStringLiteral("warning");
+    case Severity::Note: return QStringLiteral("note");
+  }
+  return QString();
+}
+
+QColor colorOf(const ThemeColors& colors, Severity severity) {
+  return severity == Severity::Error ? colors.error : severity == Severity::Warning ? colors.warning : colors.note;
+}
+
+QString placeText(const Diagnostic& problem) {
+  const QString node = toQt(problem.node.empty() ? problem.pointer : problem.node);
+  const QString place = problem.port.empty() ? node : QStringLiteral("%1.%2").arg(node, toQt(problem.port));
+  return problem.line > 0 ? QStringLiteral("%1 (%2:%3)").arg(place).arg(problem.line).arg(problem.column) : place;
+}
+
+}  // namespace
+
+ProblemsModel::ProblemsModel(const Theme& theme, QObject* parent) : QAbstractTableModel(parent), m_theme(theme) {}
+
+void ProblemsModel::setProblems(const std::vector<Diagnostic>& fromFile, const std::vector<Diagnostic>& fromAnalysis) {
+  beginResetModel();
+  m_problems = fromFile;
+  for (const Diagnostic& problem : fromAnalysis) {
+    const auto same = [&](const Diagnostic& other) { return saysTheSame(problem, other); };
+    if (std::ranges::none_of(m_problems, same)) m_problems.push_back(problem);
+  }
+  std::ranges::stable_sort(m_problems, {}, &Diagnostic::severity);
+  endResetModel();
+}
+
+int ProblemsModel::count(Severity severity) const {
+  return static_cast<int>(std::ranges::count(m_problems, severity, &Diagnostic::severity));
+}
+
+int ProblemsModel::rowCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : static_cast<int>(m_problems.size());
+}
+
+int ProblemsModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
+
+QVariant ProblemsModel::data(const QModelIndex& index, int role) const {
+  if (!index.isValid()) return {};
+  const Diagnostic& problem = m_problems[static_cast<std::size_t>(index.row())];
+  const bool isPlace = index.column() == PlaceColumn;
+  switch (role) {
+    case Qt::DisplayRole: return isPlace ? placeText(problem) : toQt(problem.message);
+    case Qt::ToolTipRole: return QStringLiteral("%1 [%2]").arg(toQt(problem.message), toQt(problem.code));
+    case Qt::DecorationRole:
+      return isPlace ? m_theme.icon(iconName(problem.severity), colorOf(m_theme.colors(), problem.severity))
+                     : QVariant();
+    case Qt::AccessibleTextRole:
+      return QStringLiteral("%1: %2").arg(toQt(severityName(problem.severity)),
+                                          isPlace ? placeText(problem) : toQt(problem.message));
+    default: return {};
+  }
+}
+
+QVariant ProblemsModel::headerData(int section, Qt::Orientation orientation, int role) const {
+  if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
+  return section == PlaceColumn ? tr("Where") : tr("Problem");
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,194 @@
+// The tree of timings. The part of a fused op has no time of its own in the fused plan: its cell stays empty.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/models/timings_model.h"
+
+#include "ui/theme/format.h"
+#include "ui/theme/theme.h"
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+// Internal id of a top-level index; a part carries its group's row.
+constexpr quintptr kTopLevel = ~quintptr{0};
+
+QString samplesText(const SampleStats& stats) {
+  return TimingsModel::tr("median %1, quartiles %2 to %3, fastest %4, %5 samples")
+      .arg(formatDurationNs(stats.median), formatDurationNs(stats.lowerQuartile), formatDurationNs(stats.upperQuartile),
+           formatDurationNs(stats.minimum))
+      .arg(stats.count);
+}
+
+}  // namespace
+
+TimingsModel::TimingsModel(const Theme& theme, QObject* parent) : QAbstractItemModel(parent), m_theme(theme) {}
+
+void TimingsModel::setRecord(const RunRecord& record) {
+  beginResetModel();
+  m_groups.clear();
+  const Comparison comparison = compareVariants(record);
+  m_longestNs = 0;
+  for (const ComparisonRow& row : comparison.rows) {
+    if (row.depth == 0 || m_groups.empty()) {
+      m_groups.push_back({.row = row});
+    } else {
+      m_groups.back().parts.push_back(row);
+    }
+    m_longestNs = std::max({m_longestNs, row.unfused.median, row.fused.median});
+  }
+  m_groups.push_back({.row = comparison.sum, .isFooter = true});
+  m_groups.push_back({.row = comparison.endToEnd, .isFooter = true});
+  addMemory(record);
+  endResetModel();
+}
+
+void TimingsModel::addMemory(const RunRecord& record) {
+  const VariantRecord* unfused = record.variant("unfused");
+  const VariantRecord* fused = record.variant("fused");
+  const auto add = [&](const char* label, std::int64_t VariantRecord::*member) {
+    Group group{.isFooter = true};
+    group.row.label = label;
+    if (unfused) group.unfusedText = formatByteCount(unfused->*member);
+    if (fused) group.fusedText = formatByteCount(fused->*member);
+    if (unfused && fused) group.row.bytesSaved = unfused->*member - fused->*member;
+    m_groups.push_back(std::move(group));
+  };
+  add("Peak memory", &VariantRecord::peakBytes);
+  add("Saved for backward", &VariantRecord::savedForBackwardBytes);
+}
+
+void TimingsModel::clear() {
+  beginResetModel();
+  m_groups.clear();
+  endResetModel();
+}
+
+QModelIndex TimingsModel::index(int row, int column, const QModelIndex& parent) const {
+  if (!hasIndex(row, column, parent)) return {};
+  return createIndex(row, column, parent.isValid() ? static_cast<quintptr>(parent.row()) : kTopLevel);
+}
+
+QModelIndex TimingsModel::parent(const QModelIndex& index) const {
+  if (!index.isValid() || index.internalId() == kTopLevel) return {};
+  return createIndex(static_cast<int>(index.internalId()), 0, kTopLevel);
+}
+
+int TimingsModel::rowCount(const QModelIndex& parent) const {
+  if (!parent.isValid()) return static_cast<int>(m_groups.size());
+  if (parent.column() > 0 || parent.internalId() != kTopLevel) return 0;
+  return static_cast<int>(groupAt(parent).parts.size());
+}
+
+int TimingsModel::columnCount(const QModelIndex&) const { return ColumnCount; }
+
+const TimingsModel::Group& TimingsModel::groupAt(const QModelIndex& index) const {
+  const bool isTop = index.internalId() == kTopLevel;
+  return m_groups[isTop ? static_cast<std::size_t>(index.row()) : static_cast<std::size_t>(index.internalId())];
+}
+
+const ComparisonRow& TimingsModel::rowAt(const QModelIndex& index) const {
+  const Group& group = groupAt(index);
+  return index.internalId() == kTopLevel ? group.row : group.parts[static_cast<std::size_t>(index.row())];
+}
+
+QString TimingsModel::memoryText(const Group& group, int column) const {
+  switch (column) {
+    case OpColumn: return toQt(group.row.label);
+    case UnfusedColumn: return group.unfusedText;
+    case FusedColumn: return group.fusedText;
+    case BytesColumn: return formatByteCount(group.row.bytesSaved);
+    default: return QString();
+  }
+}
+
+QString TimingsModel::cellText(const QModelIndex& index) const {
+  const Group& group = groupAt(index);
+  if (!group.unfusedText.isEmpty() || !group.fusedText.isEmpty()) return memoryText(group, index.column());
+  const ComparisonRow& row = rowAt(index);
+  const bool hasBoth = row.unfused.count > 0 && row.fused.count > 0;
+  switch (index.column()) {
+    case OpColumn: return toQt(row.label);
+    case PassColumn: return toQt(row.phase);
+    case UnfusedColumn: return row.isView ? tr("view") : formatTiming(row.unfused);
+    case FusedColumn: return row.isView ? QString() : formatTiming(row.fused);
+    case SpeedupColumn: return hasBoth && !row.isView ? formatSpeedup(row.speedup) : QString();
+    case BytesColumn: return row.depth == 0 ? formatByteCount(row.bytesSaved) : QString();
+    case LaunchesColumn: return row.depth == 0 ? formatCount(row.launchesSaved) : QString();
+    default: return QString();
+  }
+}
+
+QVariant TimingsModel::share(const QModelIndex& index) const {
+  const ComparisonRow& row = rowAt(index);
+  const bool isTime = index.column() == UnfusedColumn || index.column() == FusedColumn;
+  if (!isTime || groupAt(index).isFooter || m_longestNs <= 0 || row.isView) return -1.0;
+  const SampleStats& stats = index.column() == UnfusedColumn ? row.unfused : row.fused;
+  return stats.count > 0 ? stats.median / m_longestNs : -1.0;
+}
+
+QVariant TimingsModel::foreground(const QModelIndex& index) const {
+  const ComparisonRow& row = rowAt(index);
+  const ThemeColors& colors = m_theme.colors();
+  if (index.internalId() != kTopLevel || row.isView) return colors.dimText;
+  if (index.column() != SpeedupColumn) return {};
+  if (!row.speedup.isSignificant()) return colors.dimText;
+  return row.speedup.median > 1.0 ? colors.good : colors.warning;
+}
+
+QString TimingsModel::tip(const QModelIndex& index) const {
+  const ComparisonRow& row = rowAt(index);
+  if (index.column() == UnfusedColumn && row.unfused.count > 0) return samplesText(row.unfused);
+  if (index.column() == FusedColumn && row.fused.count > 0) return samplesText(row.fused);
+  if (index.column() == SpeedupColumn && row.fused.count > 0 && row.unfused.count > 0) {
+    const QString interval = tr("95 % interval %1 to %2")
+                                 .arg(row.speedup.low, 0, 'f', 3)
+                                 .arg(row.speedup.high, 0, 'f', 3);
+    return row.speedup.isSignificant() ? interval : tr("%1: within the noise").arg(interval);
+  }
+  return cellText(index);
+}
+
+QVariant TimingsModel::data(const QModelIndex& index, int role) const {
+  if (!index.isValid()) return {};
+  switch (role) {
+    case Qt::DisplayRole: return cellText(index);
+    case Qt::ToolTipRole: return tip(index);
+    case Qt::TextAlignmentRole:
+      return static_cast<int>((index.column() <= PassColumn ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
+    case Qt::FontRole:
+      return index.internalId() == kTopLevel && (groupAt(index).isFooter || rowAt(index).isFused)
+                 ? scaledFont(1.0, QFont::DemiBold)
+                 : QVariant();
+    case Qt::ForegroundRole: return foreground(index);
+    case ShareRole: return share(index);
+    case FooterRole: return groupAt(index).isFooter;
+    case OwnersRole: {
+      QStringList owners;
+      for (const std::string& owner : rowAt(index).owners) owners.append(toQt(owner));
+      return owners;
+    }
+    default: return {};
+  }
+}
+
+QVariant TimingsModel::headerData(int section, Qt::Orientation orientation, int role) const {
+  if (orientation != Qt::Horizontal) return {};
+  if (role == Qt::TextAlignmentRole) {
+    return static_cast<int>((section <= PassColumn ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
+  }
+  if (role != Qt::DisplayRole) return {};
+  switch (section) {
+    case OpColumn: return tr("Op");
+    case PassColumn: return tr("Pass");
+    case UnfusedColumn: return tr("Unfused");
+    case FusedColumn: return tr("Fused");
+    case SpeedupColumn: return tr("Speed-up");
+    case BytesColumn: return tr("Bytes saved");
+    case LaunchesColumn: return tr("Launches saved");
+    default: return {};
+  }
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,67 @@
+// TimingsModel: a run as a tree: fused ops, their basic ops beneath them, then the totals.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+#include "ui/theme/theme.h"
+
+#include <QAbstractItemModel>
+
+#include <vector>
+
+namespace fuseline::ui {
+
+class TimingsModel : public QAbstractItemModel {
+  Q_OBJECT
+
+ public:
+  enum Column {
+    OpColumn,
+    PassColumn,
+    UnfusedColumn,
+    FusedColumn,
+    SpeedupColumn,
+    BytesColumn,
+    LaunchesColumn,
+    ColumnCount
+  };
+  enum Role {
+    OwnersRole = Qt::UserRole + 1,  // QStringList of document ops
+    ShareRole,                      // a time over the longest unfused one, for the bar in the cell; negative: no bar
+    FooterRole                      // true for totals
+  };
+  explicit TimingsModel(const Theme& theme, QObject* parent = nullptr);
+
+  void setRecord(const RunRecord& record);
+  void clear();
+
+  QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override;
+  QModelIndex parent(const QModelIndex& index) const override;
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
+  QVariant headerData(int section, Qt::Orientation orientation, int role = Qt::DisplayRole) const override;
+
+ private:
+  struct Group {
+    ComparisonRow row;
+    std::vector<ComparisonRow> parts;
+    bool isFooter = false;
+    /// Totals that are no times: memory.
+    QString unfusedText, fusedText;
+  };
+  const ComparisonRow& rowAt(const QModelIndex& index) const;
+  const Group& groupAt(const QModelIndex& index) const;
+  QString cellText(const QModelIndex& index) const;
+  QString memoryText(const Group& group, int column) const;
+  QVariant share(const QModelIndex& index) const;
+  QVariant foreground(const QModelIndex& index) const;
+  QString tip(const QModelIndex& index) const;
+  void addMemory(const RunRecord& record);
+
+  const Theme& m_theme;
+  std::vector<Group> m_groups;
+  double m_longestNs = 0;
+};
+
+}  // namespace fuseline::ui

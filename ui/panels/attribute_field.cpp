@@ -1,0 +1,168 @@
+// One row of the inspector.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/panels/attribute_field.h"
+
+#include "ui/theme/format.h"
+
+#include <QGridLayout>
+#include <QSignalBlocker>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr int kLabelWidthPx = 124;
+
+}  // namespace
+
+std::map<std::string, std::int64_t> integerSymbols(const PipelineDocument& document) {
+  std::map<std::string, std::int64_t> symbols;
+  for (const auto& [name, value] : document.symbols().items()) {
+    if (value.is_number_integer()) symbols[name] = value.get<std::int64_t>();
+  }
+  return symbols;
+}
+
+AttributeField::AttributeField(Session& session, const Theme& theme, QString opId, const AttributeSpec& spec,
+                               QWidget* parent)
+    : QWidget(parent),
+      m_session(session),
+      m_theme(theme),
+      m_opId(std::move(opId)),
+      m_spec(spec),
+      m_label(new QLabel(this)),
+      m_resolved(new QLabel(this)),
+      m_reset(new QToolButton(this)),
+      m_problem(new QLabel(this)) {
+  createEditor();
+  m_label->setText(toQt(spec.name));
+  m_label->setBuddy(editor());
+  m_label->setFixedWidth(kLabelWidthPx);
+  const QString unit = spec.unit.empty() ? QString() : tr(" Unit: %1.").arg(toQt(spec.unit));
+  for (QWidget* widget : std::initializer_list<QWidget*>{m_label, editor()}) widget->setToolTip(toQt(spec.help) + unit);
+  editor()->setAccessibleName(toQt(spec.name));
+  editor()->setAccessibleDescription(toQt(spec.help));
+  m_reset->setAutoRaise(true);
+  m_reset->setToolTip(tr("Back to the default"));
+  m_reset->setAccessibleName(tr("Reset %1").arg(toQt(spec.name)));
+  QSizePolicy keepsRoom = m_reset->sizePolicy();
+  keepsRoom.setRetainSizeWhenHidden(true);
+  m_reset->setSizePolicy(keepsRoom);
+  m_problem->setWordWrap(true);
+  auto* layout = new QGridLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setVerticalSpacing(2);
+  layout->addWidget(m_label, 0, 0);
+  layout->addWidget(editor(), 0, 1);
+  layout->addWidget(m_resolved, 0, 2);
+  layout->addWidget(m_reset, 0, 3);
+  layout->addWidget(m_problem, 1, 1, 1, 3);
+  layout->setColumnStretch(1, 1);
+  connect(m_reset, &QToolButton::clicked, this, [this] { set(nullptr); });
+}
+
+QWidget* AttributeField::editor() const {
+  if (m_check) return m_check;
+  return m_combo ? static_cast<QWidget*>(m_combo) : m_edit;
+}
+
+void AttributeField::createEditor() {
+  if (m_spec.type == AttributeType::Boolean) {
+    m_check = new QCheckBox(this);
+    connect(m_check, &QCheckBox::clicked, this, [this](bool isChecked) { set(isChecked); });
+  } else if (!m_spec.choices.empty()) {
+    createCombo();
+  } else {
+    m_edit = new ExpressionEdit(this);
+    const QString fallback = toQt(toString(m_spec.defaultValue));
+    m_edit->setPlaceholderText(m_spec.isRequired() ? tr("required") : fallback.isEmpty() ? tr("not set") : fallback);
+    connect(m_edit, &ExpressionEdit::committedText, this,
+            [this](const QString& text) { set(jsonFromEditor(text, m_spec.type)); });
+  }
+}
+
+void AttributeField::createCombo() {
+  m_combo = new QComboBox(this);
+  m_combo->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  if (std::holds_alternative<std::monostate>(m_spec.defaultValue)) m_combo->addItem(tr("not set"), QString());
+  for (const std::string& choice : m_spec.choices) m_combo->addItem(toQt(choice), toQt(choice));
+  connect(m_combo, &QComboBox::activated, this,
+          [this] { set(jsonFromEditor(m_combo->currentData().toString(), AttributeType::Text)); });
+}
+
+void AttributeField::set(const Json& value) {
+  m_session.apply(SetAttribute{.id = m_opId.toStdString(), .name = m_spec.name, .value = value});
+  refresh();
+}
+
+const Json* AttributeField::written() const {
+  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
+  if (!op || !op->attributes.is_object()) return nullptr;
+  const auto found = op->attributes.find(m_spec.name);
+  return found == op->attributes.end() ? nullptr : &*found;
+}
+
+void AttributeField::refresh() {
+  refreshEditor();
+  const bool isWritten = written() != nullptr;
+  QFont font = m_label->font();
+  font.setBold(isWritten && !m_spec.isRequired());
+  m_label->setFont(font);
+  m_reset->setVisible(isWritten && !m_spec.isRequired());
+  m_reset->setIcon(m_theme.icon(QStringLiteral("reset")));
+  m_resolved->setText(resolvedText());
+  m_resolved->setStyleSheet(QStringLiteral("color: %1").arg(m_theme.colors().dimText.name()));
+  m_resolved->setVisible(!m_resolved->text().isEmpty());
+  m_problem->setText(problemText());
+  m_problem->setStyleSheet(QStringLiteral("color: %1").arg(m_theme.colors().error.name()));
+  m_problem->setVisible(!m_problem->text().isEmpty());
+  setEnabled(!m_session.document().isReadOnly());
+}
+
+void AttributeField::refreshEditor() {
+  const Json* value = written();
+  if (m_check) {
+    const auto* fallback = std::get_if<bool>(&m_spec.defaultValue);
+    m_check->setChecked(value && value->is_boolean() ? value->get<bool>() : fallback && *fallback);
+  } else if (m_combo) {
+    const QString text = value ? editorText(*value) : toQt(toString(m_spec.defaultValue));
+    int index = m_combo->findData(text);
+    if (index < 0) {
+      m_combo->addItem(text, text);  // not a legal choice: shown as it is, the problem below says so
+      index = m_combo->count() - 1;
+    }
+    m_combo->setCurrentIndex(index);
+  } else {
+    m_edit->setCommitted(value ? editorText(*value) : QString());
+  }
+}
+
+QString AttributeField::resolvedText() const {
+  const Json* value = written();
+  const bool isNumber = m_spec.type == AttributeType::Integer || m_spec.type == AttributeType::IntegerList;
+  if (!value || !isNumber || value->is_number()) return QString();
+  const auto symbols = integerSymbols(m_session.document());
+  QStringList parts;
+  bool hasExpression = false;
+  for (const Json& item : value->is_array() ? *value : Json::array({*value})) {
+    hasExpression = hasExpression || item.is_string();
+    const auto result = evaluateExpression(editorText(item).toStdString(), symbols);
+    if (!result) return QString();
+    parts.append(QString::number(*result));
+  }
+  return hasExpression ? QStringLiteral("= %1").arg(parts.join(QStringLiteral(", "))) : QString();
+}
+
+QString AttributeField::problemText() const {
+  QStringList lines;
+  const QString ending = QStringLiteral("/attributes/%1").arg(toQt(m_spec.name));
+  for (const Diagnostic& problem : m_session.analysis()->lowered.diagnostics) {
+    const bool isHere = toQt(problem.node) == m_opId && toQt(problem.pointer).endsWith(ending);
+    if (isHere && problem.severity != Severity::Note) lines.append(toQt(problem.message));
+  }
+  return lines.join(u'\n');
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,31 @@
+// ExpressionEdit: a line for a number or an expression. Enter commits, Esc reverts, arrow keys step a number.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <QLineEdit>
+
+namespace fuseline::ui {
+
+class ExpressionEdit : public QLineEdit {
+  Q_OBJECT
+
+ public:
+  explicit ExpressionEdit(QWidget* parent = nullptr);
+  /// What the document says. Does not disturb what is being typed.
+  void setCommitted(const QString& text);
+  const QString& committed() const { return m_committed; }
+
+ Q_SIGNALS:
+  /// The user has finished and the text differs from what the document says.
+  void committedText(const QString& text);
+
+ protected:
+  void keyPressEvent(QKeyEvent* event) override;
+
+ private:
+  void commit();
+  bool step(int by);
+  QString m_committed;
+};
+
+}  // namespace fuseline::ui

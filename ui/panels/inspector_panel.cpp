@@ -1,0 +1,198 @@
+// The inspector dock: which page it shows, and the page of an op.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/panels/inspector_panel.h"
+
+#include "core/support/text.h"
+#include "ui/session/edits.h"
+#include "ui/theme/format.h"
+
+#include <QHBoxLayout>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+QLabel* wrappedLabel(const QString& text, QWidget* parent) {
+  auto* label = new QLabel(text, parent);
+  label->setWordWrap(true);
+  label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  return label;
+}
+
+QString dim(const Theme& theme, const QString& text) {
+  return QStringLiteral("<span style='color:%1'>%2</span>").arg(theme.colors().dimText.name(), text);
+}
+
+QString factRow(const Theme& theme, const QString& name, const QString& value) {
+  return QStringLiteral("<tr><td style='padding-right:12px'>%1</td><td>%2</td></tr>").arg(dim(theme, name), value);
+}
+
+}  // namespace
+
+InspectorPanel::InspectorPanel(Session& session, const Theme& theme, QWidget* parent)
+    : QScrollArea(parent), m_session(session), m_theme(theme) {
+  setWidgetResizable(true);
+  setFrameShape(NoFrame);
+  setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  setAccessibleName(tr("Inspector"));
+  connect(&session, &Session::documentChanged, this, &InspectorPanel::refresh);
+  connect(&session, &Session::analysisChanged, this, &InspectorPanel::refresh);
+  connect(&session, &Session::selectionChanged, this, &InspectorPanel::refresh);
+  connect(&theme, &Theme::changed, this, &InspectorPanel::rebuild);
+  rebuild();
+}
+
+QString InspectorPanel::wantedStructure() const {
+  const QString id = m_session.singleSelection();
+  return m_session.document().findOp(id.toStdString()) ? OpPage::structureOf(m_session, id)
+                                                       : PipelinePage::structureOf(m_session);
+}
+
+void InspectorPanel::refresh() {
+  if (m_page && m_page->structure() == wantedStructure()) {
+    m_page->refresh();
+  } else {
+    // Later: the edit may have come from a field of the page that is about to go.
+    QMetaObject::invokeMethod(this, &InspectorPanel::rebuild, Qt::QueuedConnection);
+  }
+}
+
+void InspectorPanel::rebuild() {
+  const QString id = m_session.singleSelection();
+  if (m_session.document().findOp(id.toStdString())) {
+    m_page = new OpPage(m_session, m_theme, id);
+  } else {
+    m_page = new PipelinePage(m_session, m_theme);
+  }
+  setWidget(m_page);
+  m_page->refresh();
+}
+
+void InspectorPanel::focusFirstField() {
+  rebuild();
+  if (QWidget* first = m_page->findChild<ExpressionEdit*>()) first->setFocus(Qt::OtherFocusReason);
+}
+
+OpPage::OpPage(Session& session, const Theme& theme, QString opId, QWidget* parent)
+    : InspectorPage(parent),
+      m_session(session),
+      m_theme(theme),
+      m_opId(std::move(opId)),
+      m_structure(structureOf(session, m_opId)),
+      m_layout(new QVBoxLayout(this)) {
+  m_layout->setContentsMargins(12, 10, 12, 12);
+  m_layout->setSpacing(8);
+  createHead();
+  createFields();
+  createFacts();
+  m_layout->addStretch(1);
+}
+
+QString OpPage::structureOf(const Session& session, const QString& opId) {
+  const DocumentOp* op = session.document().findOp(opId.toStdString());
+  return QStringLiteral("op/%1/%2").arg(opId, op ? toQt(op->operation) : QString());
+}
+
+void OpPage::createHead() {
+  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
+  const FusibleOperation* operation = builtinOperations().find(op->operation);
+  auto* title = new QLabel(toQt(op->operation), this);
+  title->setFont(scaledFont(1.25, QFont::DemiBold));
+  m_layout->addWidget(title);
+  const QString unknown = tr("This version does not know the op %1. Its attributes are kept and written back unchanged.");
+  const QString summary = operation ? toQt(operation->summary) : unknown.arg(toQt(op->operation));
+  m_layout->addWidget(wrappedLabel(summary, this));
+  if (operation && !operation->formula.empty()) {
+    QLabel* formula = wrappedLabel(toQt(operation->formula), this);
+    formula->setFont(QFont(QStringLiteral("monospace"), scaledFont(0.95).pointSize()));
+    formula->setToolTip(operation->source.empty() ? QString() : tr("Source: %1").arg(toQt(operation->source)));
+    m_layout->addWidget(formula);
+  }
+  m_id = new ExpressionEdit(this);
+  m_id->setAccessibleName(tr("Name of the op"));
+  connect(m_id, &ExpressionEdit::committedText, this, [this](const QString& text) {
+    const bool isRenamed = m_session.apply(RenameOp{.id = m_opId.toStdString(), .newId = text.toStdString()});
+    if (isRenamed) m_session.select({text});
+    else m_id->setCommitted(m_opId);
+  });
+  auto* label = new QLabel(tr("name"), this);
+  label->setFixedWidth(124);
+  label->setBuddy(m_id);
+  auto* row = new QHBoxLayout;
+  row->addWidget(label);
+  row->addWidget(m_id, 1);
+  m_layout->addSpacing(2);
+  m_layout->addLayout(row);
+}
+
+void OpPage::createFields() {
+  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
+  const FusibleOperation* operation = builtinOperations().find(op->operation);
+  if (!operation) {
+    m_layout->addWidget(wrappedLabel(toQt(op->attributes.dump(2)), this));
+    return;
+  }
+  for (const AttributeSpec& spec : operation->attributes) {
+    auto* field = new AttributeField(m_session, m_theme, m_opId, spec, this);
+    m_fields.push_back(field);
+    m_layout->addWidget(field);
+  }
+}
+
+void OpPage::createFacts() {
+  m_facts = wrappedLabel(QString(), this);
+  m_layout->addSpacing(6);
+  m_layout->addWidget(m_facts);
+}
+
+void OpPage::refresh() {
+  if (!m_session.document().findOp(m_opId.toStdString())) return;
+  m_id->setCommitted(m_opId);
+  m_id->setReadOnly(m_session.document().isReadOnly());
+  for (AttributeField* field : m_fields) field->refresh();
+  m_facts->setText(factsText());
+}
+
+QString OpPage::specLines(const FusibleOperation& operation) const {
+  const Graph& graph = m_session.analysis()->graph();
+  const PipelineDocument& document = m_session.document();
+  const auto specOf = [&](const Endpoint& endpoint) {
+    const Value* value = valueAt(graph, endpoint);
+    return value ? formatSpec(value->spec) : QStringLiteral("?");
+  };
+  QString rows;
+  for (const Port& port : operation.inputs) {
+    const auto link = linkInto(document, {m_opId.toStdString(), port.name});
+    const QString source = link ? dim(m_theme, tr(" from %1").arg(toQt(toString(link->from)))) : QString();
+    const QString value = link ? specOf(link->from) + source : tr("not connected");
+    rows += factRow(m_theme, tr("input %1").arg(toQt(port.name)), value);
+  }
+  for (const Port& port : operation.outputs) {
+    rows += factRow(m_theme, tr("output %1").arg(toQt(port.name)), specOf({m_opId.toStdString(), port.name}));
+  }
+  return rows;
+}
+
+QString OpPage::factsText() const {
+  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
+  const FusibleOperation* operation = builtinOperations().find(op->operation);
+  if (!operation) return QString();
+  QString rows = specLines(*operation);
+  double numFlops = 0;
+  for (const Node& node : m_session.analysis()->graph().nodes()) {
+    if (toQt(node.owner) != m_opId) continue;
+    for (std::size_t slot = 0; slot < node.parameters.size(); ++slot) {
+      rows += factRow(m_theme, toQt(node.operation->parameters[slot].name), formatSpec(node.parameters[slot]));
+    }
+    if (!node.operation->flops) continue;
+    std::vector<TensorSpec> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(m_session.analysis()->graph().value(input).spec);
+    numFlops += static_cast<double>(node.operation->flops(node.attributes, inputs).forward);
+  }
+  if (numFlops > 0) rows += factRow(m_theme, tr("forward work"), toQt(formatFlops(numFlops)));
+  return QStringLiteral("<table cellspacing='0' cellpadding='2'>%1</table>").arg(rows);
+}
+
+}  // namespace fuseline::ui

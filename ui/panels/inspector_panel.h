@@ -1,0 +1,107 @@
+// InspectorPanel: the properties of the selected op, or of the whole pipeline.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/panels/attribute_field.h"
+#include "ui/session/session.h"
+#include "ui/theme/theme.h"
+
+#include <QFormLayout>
+#include <QScrollArea>
+#include <QVBoxLayout>
+#include <QWidget>
+
+#include <functional>
+#include <vector>
+
+namespace fuseline::ui {
+
+/// One page of the inspector. It is built anew when its structure changes and refreshed when only values do.
+class InspectorPage : public QWidget {
+  Q_OBJECT
+
+ public:
+  using QWidget::QWidget;
+  /// Changes exactly when refresh() is not enough.
+  virtual QString structure() const = 0;
+  virtual void refresh() = 0;
+};
+
+/// The properties of one op.
+class OpPage : public InspectorPage {
+  Q_OBJECT
+
+ public:
+  OpPage(Session& session, const Theme& theme, QString opId, QWidget* parent = nullptr);
+  static QString structureOf(const Session& session, const QString& opId);
+  QString structure() const override { return m_structure; }
+  void refresh() override;
+
+ private:
+  void createHead();
+  void createFields();
+  void createFacts();
+  QString factsText() const;
+  QString specLines(const FusibleOperation& operation) const;
+
+  Session& m_session;
+  const Theme& m_theme;
+  QString m_opId;
+  QString m_structure;
+  QVBoxLayout* m_layout;
+  ExpressionEdit* m_id = nullptr;
+  std::vector<AttributeField*> m_fields;
+  QLabel* m_facts = nullptr;
+};
+
+/// Symbols, inputs, outputs and the rule book.
+class PipelinePage : public InspectorPage {
+  Q_OBJECT
+
+ public:
+  PipelinePage(Session& session, const Theme& theme, QWidget* parent = nullptr);
+  static QString structureOf(const Session& session);
+  QString structure() const override { return m_structure; }
+  void refresh() override;
+
+ private:
+  using Refresher = std::function<void()>;
+  QFormLayout* addSection(const QString& title);
+  void createSymbols();
+  void createInputs();
+  void createOutputs();
+  void createRules();
+  QWidget* symbolRow(const std::string& name);
+  QWidget* inputRow(const std::string& id);
+  QWidget* outputRow(const std::string& id);
+  ExpressionEdit* addEdit(QLayout* layout, const QString& name, std::function<QString()> read,
+                          std::function<void(const QString&)> write);
+  void addRemoveButton(QLayout* layout, const QString& name, std::function<void()> remove);
+  void addAddButton(QFormLayout* form, const QString& text, std::function<void()> add);
+
+  Session& m_session;
+  const Theme& m_theme;
+  QString m_structure;
+  QVBoxLayout* m_layout;
+  std::vector<Refresher> m_refreshers;
+};
+
+class InspectorPanel : public QScrollArea {
+  Q_OBJECT
+
+ public:
+  InspectorPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
+  InspectorPage* page() const { return m_page; }
+  /// Puts the keyboard into the first field.
+  void focusFirstField();
+
+ private:
+  void refresh();
+  void rebuild();
+  QString wantedStructure() const;
+  Session& m_session;
+  const Theme& m_theme;
+  InspectorPage* m_page = nullptr;
+};
+
+}  // namespace fuseline::ui

@@ -1,0 +1,37 @@
+// PalettePanel: the op library, with a filter. Drag an op, or press Enter to append it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/models/palette_model.h"
+
+#include <QLineEdit>
+#include <QTreeView>
+#include <QWidget>
+
+namespace fuseline::ui {
+
+class PalettePanel : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit PalettePanel(const Theme& theme, QWidget* parent = nullptr);
+  QTreeView* view() const { return m_view; }
+  QLineEdit* filterEdit() const { return m_filterEdit; }
+
+ Q_SIGNALS:
+  void activated(const QString& entry);
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  void applyFilter(const QString& query);
+  void selectFirstOp();
+  void activateCurrent();
+  PaletteModel* m_model;
+  PaletteFilter* m_filter;
+  QLineEdit* m_filterEdit;
+  QTreeView* m_view;
+};
+
+}  // namespace fuseline::ui

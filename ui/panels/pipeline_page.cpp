@@ -1,0 +1,253 @@
+// The inspector's page of the whole pipeline: symbols, inputs, outputs, rule book.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/panels/inspector_panel.h"
+#include "ui/session/edits.h"
+#include "ui/theme/format.h"
+
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QPushButton>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+QStringList namesOf(const PipelineDocument& document) {
+  QStringList names;
+  for (const auto& [name, value] : document.symbols().items()) names.append(QStringLiteral("symbol ") + toQt(name));
+  for (const DocumentInput& input : document.inputs()) names.append(QStringLiteral("input ") + toQt(input.id));
+  for (const DocumentOutput& output : document.outputs()) names.append(QStringLiteral("output ") + toQt(output.id));
+  if (document.fusion().is_object()) names.append(toQt(document.fusion().dump()));
+  return names;
+}
+
+std::string freeSymbol(const PipelineDocument& document) {
+  for (const char* name : {"M", "H", "F", "K", "N", "S", "B"}) {
+    if (!document.symbols().contains(name)) return name;
+  }
+  int number = 1;
+  while (document.symbols().contains("N" + std::to_string(number))) ++number;
+  return "N" + std::to_string(number);
+}
+
+Endpoint endpointOf(const QString& text) { return parseEndpoint(text.trimmed().toStdString()); }
+
+}  // namespace
+
+PipelinePage::PipelinePage(Session& session, const Theme& theme, QWidget* parent)
+    : InspectorPage(parent),
+      m_session(session),
+      m_theme(theme),
+      m_structure(structureOf(session)),
+      m_layout(new QVBoxLayout(this)) {
+  m_layout->setContentsMargins(12, 10, 12, 12);
+  m_layout->setSpacing(6);
+  auto* title = new QLabel(tr("Pipeline"), this);
+  title->setFont(scaledFont(1.25, QFont::DemiBold));
+  m_layout->addWidget(title);
+  createSymbols();
+  createInputs();
+  createOutputs();
+  createRules();
+  m_layout->addStretch(1);
+}
+
+QString PipelinePage::structureOf(const Session& session) {
+  return QStringLiteral("pipeline/") + namesOf(session.document()).join(u'/');
+}
+
+void PipelinePage::refresh() {
+  for (const Refresher& refresher : m_refreshers) refresher();
+  setEnabled(!m_session.document().isReadOnly());
+}
+
+QFormLayout* PipelinePage::addSection(const QString& title) {
+  auto* label = new QLabel(title, this);
+  label->setFont(scaledFont(1.0, QFont::DemiBold));
+  label->setContentsMargins(0, 8, 0, 0);
+  m_layout->addWidget(label);
+  auto* form = new QFormLayout;
+  form->setHorizontalSpacing(10);
+  form->setVerticalSpacing(5);
+  form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+  m_layout->addLayout(form);
+  return form;
+}
+
+ExpressionEdit* PipelinePage::addEdit(QLayout* layout, const QString& name, std::function<QString()> read,
+                                      std::function<void(const QString&)> write) {
+  auto* edit = new ExpressionEdit(this);
+  edit->setAccessibleName(name);
+  edit->setToolTip(name);
+  layout->addWidget(edit);
+  const auto refresher = [edit, read] { edit->setCommitted(read()); };
+  connect(edit, &ExpressionEdit::committedText, this, [write, refresher](const QString& text) {
+    write(text);
+    refresher();
+  });
+  m_refreshers.push_back(refresher);
+  return edit;
+}
+
+void PipelinePage::addRemoveButton(QLayout* layout, const QString& name, std::function<void()> remove) {
+  auto* button = new QToolButton(this);
+  button->setAutoRaise(true);
+  button->setIcon(m_theme.icon(QStringLiteral("remove")));
+  button->setToolTip(tr("Remove %1").arg(name));
+  button->setAccessibleName(button->toolTip());
+  connect(button, &QToolButton::clicked, this, remove);
+  layout->addWidget(button);
+}
+
+void PipelinePage::addAddButton(QFormLayout* form, const QString& text, std::function<void()> add) {
+  auto* button = new QPushButton(m_theme.icon(QStringLiteral("add")), text, this);
+  button->setFlat(true);
+  connect(button, &QPushButton::clicked, this, add);
+  auto* row = new QHBoxLayout;
+  row->addWidget(button);
+  row->addStretch(1);
+  form->addRow(row);
+}
+
+void PipelinePage::createSymbols() {
+  QFormLayout* form = addSection(tr("Symbols"));
+  for (const auto& [name, value] : m_session.document().symbols().items()) form->addRow(toQt(name), symbolRow(name));
+  addAddButton(form, tr("Add a symbol"), [this] {
+    m_session.apply(SetSymbol{.name = freeSymbol(m_session.document()), .value = 1024});
+  });
+}
+
+QWidget* PipelinePage::symbolRow(const std::string& name) {
+  auto* row = new QWidget(this);
+  auto* layout = new QHBoxLayout(row);
+  layout->setContentsMargins(0, 0, 0, 0);
+  addEdit(
+      layout, tr("Value of %1").arg(toQt(name)),
+      [this, name] {
+        const Json& symbols = m_session.document().symbols();
+        return symbols.contains(name) ? editorText(symbols[name]) : QString();
+      },
+      [this, name](const QString& text) {
+        if (text.isEmpty()) return;
+        m_session.apply(SetSymbol{.name = name, .value = jsonFromEditor(text, AttributeType::Integer)});
+      });
+  addRemoveButton(layout, toQt(name), [this, name] { m_session.apply(SetSymbol{.name = name, .value = nullptr}); });
+  return row;
+}
+
+void PipelinePage::createInputs() {
+  QFormLayout* form = addSection(tr("Inputs"));
+  for (const DocumentInput& input : m_session.document().inputs()) form->addRow(inputRow(input.id));
+  addAddButton(form, tr("Add an input"),
+               [this] { m_session.apply(addNode(m_session.document(), kInputEntry, std::nullopt).edit); });
+}
+
+QWidget* PipelinePage::inputRow(const std::string& id) {
+  auto* row = new QWidget(this);
+  auto* layout = new QHBoxLayout(row);
+  layout->setContentsMargins(0, 0, 0, 0);
+  const auto change = [this, id](auto setter) {
+    const DocumentInput* input = m_session.document().findInput(id);
+    if (!input) return;
+    DocumentInput changed = *input;
+    setter(changed);
+    m_session.apply(ReplaceInput{.id = id, .input = changed});
+  };
+  ExpressionEdit* name = addEdit(
+      layout, tr("Name of the input"), [id] { return toQt(id); },
+      [change](const QString& text) { change([&](DocumentInput& input) { input.id = text.toStdString(); }); });
+  name->setMaximumWidth(64);
+  addEdit(
+      layout, tr("Shape: integers, symbols or expressions, outermost first"),
+      [this, id] {
+        const DocumentInput* input = m_session.document().findInput(id);
+        return input ? editorText(input->shape) : QString();
+      },
+      [change](const QString& text) { change([&](DocumentInput& input) { input.shape = listFromEditor(text); }); });
+  auto* dtype = new QComboBox(row);
+  dtype->addItems({QStringLiteral("bf16"), QStringLiteral("f16"), QStringLiteral("f32")});
+  dtype->setAccessibleName(tr("dtype of %1").arg(toQt(id)));
+  dtype->setToolTip(dtype->accessibleName());
+  connect(dtype, &QComboBox::textActivated, this,
+          [change](const QString& text) { change([&](DocumentInput& input) { input.dtype = text.toStdString(); }); });
+  m_refreshers.push_back([this, id, dtype] {
+    const DocumentInput* input = m_session.document().findInput(id);
+    const auto known = input ? parseDType(input->dtype) : std::nullopt;
+    if (known) dtype->setCurrentText(toQt(dtypeName(*known)));
+  });
+  layout->addWidget(dtype);
+  addRemoveButton(layout, toQt(id), [this, id] {
+    m_session.apply(removeNodes(m_session.document(), {toQt(id)}, {}, Reconnect::No));
+  });
+  return row;
+}
+
+void PipelinePage::createOutputs() {
+  QFormLayout* form = addSection(tr("Outputs"));
+  for (const DocumentOutput& output : m_session.document().outputs()) form->addRow(outputRow(output.id));
+  addAddButton(form, tr("Add an output"), [this] {
+    m_session.apply(insertAfter(m_session.document(), m_session.analysis()->graph(), kOutputEntry, {}).edit);
+  });
+}
+
+QWidget* PipelinePage::outputRow(const std::string& id) {
+  auto* row = new QWidget(this);
+  auto* layout = new QHBoxLayout(row);
+  layout->setContentsMargins(0, 0, 0, 0);
+  const auto change = [this, id](auto setter) {
+    const DocumentOutput* output = m_session.document().findOutput(id);
+    if (!output) return;
+    DocumentOutput changed = *output;
+    setter(changed);
+    m_session.apply(ReplaceOutput{.id = id, .output = changed});
+  };
+  ExpressionEdit* name = addEdit(
+      layout, tr("Name of the output"), [id] { return toQt(id); },
+      [change](const QString& text) { change([&](DocumentOutput& output) { output.id = text.toStdString(); }); });
+  name->setMaximumWidth(64);
+  addEdit(
+      layout, tr("The port it reads, such as fc2.y"),
+      [this, id] {
+        const DocumentOutput* output = m_session.document().findOutput(id);
+        return output ? toQt(toString(output->from)) : QString();
+      },
+      [change](const QString& text) { change([&](DocumentOutput& output) { output.from = endpointOf(text); }); });
+  addRemoveButton(layout, toQt(id), [this, id] {
+    m_session.apply(removeNodes(m_session.document(), {toQt(id)}, {}, Reconnect::No));
+  });
+  return row;
+}
+
+void PipelinePage::createRules() {
+  QFormLayout* form = addSection(tr("Fusion"));
+  auto* book = new QComboBox(this);
+  book->addItem(tr("All rules"), QStringLiteral("all"));
+  book->addItem(tr("Only what TransformerEngine does"), QStringLiteral("te"));
+  book->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  book->setAccessibleName(tr("Rule book"));
+  connect(book, &QComboBox::activated, this, [this, book] {
+    Json fusion = m_session.document().fusion().is_object() ? m_session.document().fusion() : Json::object();
+    fusion["rules"] = book->currentData().toString().toStdString();
+    m_session.apply(SetFusion{.fusion = fusion});
+  });
+  m_refreshers.push_back([this, book] {
+    const Json& fusion = m_session.document().fusion();
+    const std::string rules = fusion.is_object() ? fusion.value("rules", "all") : "all";
+    book->setCurrentIndex(std::max(0, book->findData(toQt(rules))));
+  });
+  form->addRow(tr("Rule book"), book);
+  if (!m_session.document().fusion().is_object()) return;
+  for (const Json& entry : m_session.document().fusion().value("without", Json::array())) {
+    if (!entry.is_string()) continue;
+    const std::string rule = entry.get<std::string>();
+    auto* row = new QHBoxLayout;
+    row->addWidget(new QLabel(tr("off: %1").arg(toQt(rule)), this), 1);
+    addRemoveButton(row, tr("%1 from the rules that are switched off").arg(toQt(rule)),
+                    [this, rule] { m_session.apply(setRuleEnabled(m_session.document(), rule, true)); });
+    form->addRow(row);
+  }
+}
+
+}  // namespace fuseline::ui

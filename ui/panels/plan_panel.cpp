@@ -1,0 +1,221 @@
+// The plan dock.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/panels/plan_panel.h"
+
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QPainterPath>
+#include <QToolTip>
+#include <QVBoxLayout>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr double kLabelWidthPx = 92.0;
+constexpr double kHeadHeightPx = 24.0;
+constexpr double kLaneHeightPx = 46.0;
+constexpr double kBoxInsetPx = 4.0;
+constexpr double kColumnPaddingPx = 22.0;
+constexpr double kMinColumnPx = 70.0;
+
+}  // namespace
+
+LanesView::LanesView(Session& session, const Theme& theme, QWidget* parent)
+    : QWidget(parent), m_session(session), m_theme(theme) {
+  setFocusPolicy(Qt::StrongFocus);
+  setAccessibleName(tr("Forward and backward plan"));
+  connect(&session, &Session::selectionChanged, this, qOverload<>(&QWidget::update));
+  connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
+}
+
+void LanesView::setLanes(PlanLanes lanes) {
+  m_lanes = std::move(lanes);
+  measureColumns();
+  setMinimumWidth(sizeHint().width());
+  setAccessibleDescription(tr("%n forward launch(es)", nullptr, static_cast<int>(m_lanes.forward.size())) +
+                           QStringLiteral(", ") +
+                           tr("%n backward launch(es)", nullptr, static_cast<int>(m_lanes.backward.size())));
+  updateGeometry();
+  update();
+}
+
+/// Columns are as wide as their heads and boxes need; what room is left is shared.
+void LanesView::measureColumns() {
+  const QFontMetricsF metrics(scaledFont(0.9));
+  std::vector<double> widths;
+  for (const QString& id : m_lanes.columns) {
+    widths.push_back(std::max(kMinColumnPx, metrics.horizontalAdvance(id) + kColumnPaddingPx));
+  }
+  for (const auto* lane : {&m_lanes.forward, &m_lanes.backward}) {
+    for (const LaneBox& box : *lane) {
+      const double wanted = metrics.horizontalAdvance(box.label) + kColumnPaddingPx;
+      const auto first = widths.begin() + box.firstColumn;
+      const auto last = widths.begin() + box.lastColumn + 1;
+      double sum = 0;
+      for (auto width = first; width != last; ++width) sum += *width;
+      const double missing = std::max(0.0, wanted - sum) / static_cast<double>(last - first);
+      for (auto width = first; width != last; ++width) *width += missing;
+    }
+  }
+  m_columnEdges = {kLabelWidthPx};
+  for (const double columnWidth : widths) m_columnEdges.push_back(m_columnEdges.back() + columnWidth);
+}
+
+double LanesView::columnLeft(int column) const {
+  const double edge = m_columnEdges[static_cast<std::size_t>(column)];
+  const double used = m_columnEdges.back() - kLabelWidthPx;
+  const double room = width() - kLabelWidthPx - 8;
+  return used <= 0 || room <= used ? edge : kLabelWidthPx + (edge - kLabelWidthPx) * std::min(room / used, 1.6);
+}
+
+QSize LanesView::sizeHint() const {
+  const double width = m_columnEdges.empty() ? kLabelWidthPx : m_columnEdges.back();
+  return {static_cast<int>(std::ceil(width)) + 8, static_cast<int>(kHeadHeightPx + 2 * kLaneHeightPx) + 8};
+}
+
+QRectF LanesView::boxArea(const LaneBox& box, bool isBackward) const {
+  const double left = columnLeft(box.firstColumn);
+  const double top = kHeadHeightPx + (isBackward ? kLaneHeightPx : 0);
+  return QRectF(left, top, columnLeft(box.lastColumn + 1) - left, kLaneHeightPx)
+      .adjusted(kBoxInsetPx, kBoxInsetPx, -kBoxInsetPx, -kBoxInsetPx);
+}
+
+const LaneBox* LanesView::boxAt(QPointF position) const {
+  for (const LaneBox& box : m_lanes.forward) {
+    if (boxArea(box, false).contains(position)) return &box;
+  }
+  for (const LaneBox& box : m_lanes.backward) {
+    if (boxArea(box, true).contains(position)) return &box;
+  }
+  return nullptr;
+}
+
+bool LanesView::isSelected(const LaneBox& box) const {
+  return std::ranges::any_of(box.owners, [&](const QString& id) { return m_session.selection().contains(id); });
+}
+
+void LanesView::select(const LaneBox& box) { m_session.select(QSet<QString>(box.owners.begin(), box.owners.end())); }
+
+void LanesView::mousePressEvent(QMouseEvent* event) {
+  if (const LaneBox* box = boxAt(event->position())) select(*box);
+}
+
+void LanesView::keyPressEvent(QKeyEvent* event) {
+  const int step = event->key() == Qt::Key_Right ? 1 : event->key() == Qt::Key_Left ? -1 : 0;
+  if (step == 0 || m_lanes.forward.empty()) return QWidget::keyPressEvent(event);
+  const auto& boxes = m_lanes.forward;
+  const auto current = std::ranges::find_if(boxes, [&](const LaneBox& box) { return isSelected(box); });
+  const auto size = static_cast<long>(boxes.size());
+  const long index = current == boxes.end() ? 0 : (current - boxes.begin() + step + size) % size;
+  select(boxes[static_cast<std::size_t>(index)]);
+}
+
+bool LanesView::event(QEvent* event) {
+  if (event->type() == QEvent::ToolTip) {
+    const auto* help = static_cast<QHelpEvent*>(event);
+    const LaneBox* box = boxAt(help->pos());
+    box ? QToolTip::showText(help->globalPos(), box->tip, this) : QToolTip::hideText();
+    return true;
+  }
+  return QWidget::event(event);
+}
+
+void LanesView::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  update();
+}
+
+void LanesView::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.fillRect(rect(), m_theme.colors().base);
+  if (m_lanes.columns.isEmpty()) return;
+  paintHeads(painter);
+  paintLane(painter, false);
+  paintLane(painter, true);
+}
+
+void LanesView::paintHeads(QPainter& painter) const {
+  painter.setFont(scaledFont(0.85));
+  for (int column = 0; column < m_lanes.columns.size(); ++column) {
+    const double left = columnLeft(column);
+    const double right = columnLeft(column + 1);
+    painter.setPen(m_theme.colors().dimText);
+    painter.drawText(QRectF(left, 0, right - left, kHeadHeightPx), Qt::AlignCenter, m_lanes.columns[column]);
+    painter.setPen(QPen(m_theme.colors().grid, 1, Qt::DotLine));
+    painter.drawLine(QPointF(right, 4), QPointF(right, kHeadHeightPx + 2 * kLaneHeightPx));
+  }
+}
+
+void LanesView::paintLane(QPainter& painter, bool isBackward) const {
+  const double top = kHeadHeightPx + (isBackward ? kLaneHeightPx : 0);
+  painter.setFont(scaledFont(0.9, QFont::DemiBold));
+  painter.setPen(isBackward ? m_theme.colors().backward : m_theme.colors().forward);
+  painter.drawText(QRectF(10, top, kLabelWidthPx - 12, kLaneHeightPx), Qt::AlignVCenter | Qt::AlignLeft,
+                   isBackward ? tr("← Backward") : tr("Forward →"));
+  const auto& boxes = isBackward ? m_lanes.backward : m_lanes.forward;
+  for (const LaneBox& box : boxes) paintBox(painter, box, isBackward);
+  if (!boxes.empty() || !isBackward) return;
+  painter.setPen(m_theme.colors().dimText);
+  painter.drawText(QRectF(kLabelWidthPx, top, width() - kLabelWidthPx, kLaneHeightPx), Qt::AlignVCenter,
+                   m_session.pass() == PassKind::Forward ? tr("not part of a forward-only run") : QString());
+}
+
+void LanesView::paintBox(QPainter& painter, const LaneBox& box, bool isBackward) const {
+  const ThemeColors& colors = m_theme.colors();
+  const QColor line = box.isJoint ? colors.joint : isBackward ? colors.backward : colors.forward;
+  QPainterPath shape;
+  shape.addRoundedRect(boxArea(box, isBackward), 5, 5);
+  painter.fillPath(shape, colors.node);
+  if (box.isFused) {
+    QColor fill = line;
+    fill.setAlpha(isBackward || box.isJoint ? 70 : 44);
+    painter.fillPath(shape, QBrush(fill, box.isJoint ? Qt::DiagCrossPattern
+                                         : isBackward ? Qt::BDiagPattern
+                                                      : Qt::SolidPattern));
+  }
+  QPen pen(isSelected(box) ? colors.accent : box.isFused ? line : colors.border, isSelected(box) ? 2.4 : 1.2);
+  if (box.isFused && isBackward && !isSelected(box)) pen.setStyle(Qt::DashLine);
+  painter.strokePath(shape, pen);
+  painter.setFont(scaledFont(0.9, box.isFused ? QFont::DemiBold : QFont::Normal));
+  const QRectF text = boxArea(box, isBackward).adjusted(6, 0, -6, 0);
+  const QString fitted = QFontMetricsF(painter.font()).elidedText(box.label, Qt::ElideRight, text.width());
+  if (box.isFused) {
+    const double textWidth = QFontMetricsF(painter.font()).horizontalAdvance(fitted) + 8;
+    QPainterPath ground;
+    ground.addRoundedRect(QRectF(text.center().x() - textWidth / 2, text.center().y() - 10, textWidth, 20), 4, 4);
+    painter.fillPath(ground, colors.node);
+  }
+  painter.setPen(colors.text);
+  painter.drawText(text, Qt::AlignCenter, fitted);
+}
+
+PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
+    : QWidget(parent), m_session(session), m_summary(new QLabel(this)), m_lanesView(new LanesView(session, theme)) {
+  m_summary->setContentsMargins(10, 6, 10, 6);
+  auto* area = new QScrollArea(this);
+  area->setWidgetResizable(true);
+  area->setFrameShape(QFrame::NoFrame);
+  area->setWidget(m_lanesView);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_summary);
+  layout->addWidget(area, 1);
+  connect(&session, &Session::analysisChanged, this, &PlanPanel::refresh);
+  refresh();
+}
+
+void PlanPanel::refresh() {
+  m_lanesView->setLanes(planLanes(*m_session.analysis()));
+  const QString summary = planSummary(*m_session.analysis());
+  m_summary->setText(summary.isEmpty() ? tr("There is no plan while the pipeline has errors.") : summary);
+}
+
+}  // namespace fuseline::ui

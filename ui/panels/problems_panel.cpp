@@ -1,0 +1,93 @@
+// The problems dock.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/panels/problems_panel.h"
+
+#include "ui/theme/format.h"
+
+#include <QHeaderView>
+#include <QPushButton>
+#include <QVBoxLayout>
+
+namespace fuseline::ui {
+
+ProblemsPanel::ProblemsPanel(Session& session, const Theme& theme, QWidget* parent)
+    : QWidget(parent),
+      m_session(session),
+      m_model(new ProblemsModel(theme, this)),
+      m_view(new QTreeView(this)),
+      m_empty(new QLabel(tr("No problems."), this)),
+      m_details(new QWidget(this)),
+      m_sentence(new QLabel(m_details)),
+      m_buttons(new QHBoxLayout) {
+  m_view->setModel(m_model);
+  m_view->setRootIsDecorated(false);
+  m_view->setAlternatingRowColors(true);
+  m_view->setFrameShape(QFrame::NoFrame);
+  m_view->setAccessibleName(tr("Problems"));
+  m_view->header()->setStretchLastSection(true);
+  m_view->setColumnWidth(ProblemsModel::PlaceColumn, 170);
+  m_empty->setAlignment(Qt::AlignCenter);
+  m_sentence->setWordWrap(true);
+  m_sentence->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  auto* details = new QVBoxLayout(m_details);
+  details->setContentsMargins(8, 4, 8, 6);
+  details->addWidget(m_sentence);
+  details->addLayout(m_buttons);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_empty, 1);
+  layout->addWidget(m_view, 1);
+  layout->addWidget(m_details);
+  connect(&session, &Session::analysisChanged, this, &ProblemsPanel::refresh);
+  connect(&session, &Session::documentReplaced, this, &ProblemsPanel::refresh);
+  connect(&theme, &Theme::changed, m_view->viewport(), qOverload<>(&QWidget::update));
+  connect(m_view->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &ProblemsPanel::showCurrent);
+  refresh();
+}
+
+void ProblemsPanel::refresh() {
+  m_model->setProblems(m_session.fileProblems(), m_session.analysis()->lowered.diagnostics);
+  const bool isEmpty = m_model->rowCount() == 0;
+  m_empty->setVisible(isEmpty);
+  m_view->setVisible(!isEmpty);
+  clearDetails();
+  Q_EMIT countsChanged(m_model->count(Severity::Error), m_model->count(Severity::Warning));
+}
+
+void ProblemsPanel::selectNext(int step) {
+  const int numRows = m_model->rowCount();
+  if (numRows == 0) return;
+  const int row = m_view->currentIndex().isValid() ? m_view->currentIndex().row() + step : 0;
+  m_view->setCurrentIndex(m_model->index((row + numRows) % numRows, 0));
+}
+
+void ProblemsPanel::clearDetails() {
+  m_details->hide();
+  while (QLayoutItem* item = m_buttons->takeAt(0)) {
+    if (item->widget()) item->widget()->deleteLater();
+    delete item;
+  }
+}
+
+void ProblemsPanel::showCurrent() {
+  clearDetails();
+  const QModelIndex current = m_view->currentIndex();
+  if (!current.isValid()) return;
+  const Diagnostic problem = m_model->problems()[static_cast<std::size_t>(current.row())];
+  if (m_session.document().idExists(problem.node)) m_session.select({toQt(problem.node)});
+  m_sentence->setText(toQt(problem.message));
+  showRepairs(problem);
+  m_details->show();
+}
+
+void ProblemsPanel::showRepairs(const Diagnostic& problem) {
+  for (const Repair& repair : problem.repairs) {
+    auto* button = new QPushButton(toQt(repair.label), m_details);
+    connect(button, &QPushButton::clicked, this, [this, edit = repair.edit] { m_session.apply(edit); });
+    m_buttons->addWidget(button);
+  }
+  m_buttons->addStretch(1);
+}
+
+}  // namespace fuseline::ui

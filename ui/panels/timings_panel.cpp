@@ -1,0 +1,183 @@
+// The timings dock.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/panels/timings_panel.h"
+
+#include "ui/theme/format.h"
+
+#include <QAction>
+#include <QClipboard>
+#include <QGuiApplication>
+#include <QHeaderView>
+#include <QPainter>
+#include <QScopedValueRollback>
+#include <QStyledItemDelegate>
+#include <QVBoxLayout>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+/// Draws a faint bar behind a time and a line above the totals.
+class TimingDelegate : public QStyledItemDelegate {
+ public:
+  TimingDelegate(const Theme& theme, QObject* parent) : QStyledItemDelegate(parent), m_theme(theme) {}
+
+  void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override {
+    const double share = index.data(TimingsModel::ShareRole).toDouble();
+    if (share > 0) {
+      QColor color = index.column() == TimingsModel::FusedColumn ? m_theme.colors().good : m_theme.colors().neutral;
+      color.setAlpha(m_theme.isDark() ? 80 : 60);
+      QRectF bar = QRectF(option.rect).adjusted(4, 3, -4, -3);
+      bar.setLeft(bar.right() - bar.width() * share);
+      painter->fillRect(bar, color);
+    }
+    QStyledItemDelegate::paint(painter, option, index);
+    const bool isFirstFooter = index.data(TimingsModel::FooterRole).toBool() &&
+                               !index.siblingAtRow(index.row() - 1).data(TimingsModel::FooterRole).toBool();
+    if (!isFirstFooter) return;
+    painter->setPen(m_theme.colors().border);
+    painter->drawLine(option.rect.topLeft(), option.rect.topRight());
+  }
+
+  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
+    return QStyledItemDelegate::sizeHint(option, index) + QSize(16, 5);
+  }
+
+ private:
+  const Theme& m_theme;
+};
+
+QString environmentText(const RunRecord& record) {
+  QStringList parts;
+  for (const auto& [name, value] : record.environment) {
+    parts.append(QStringLiteral("%1: %2").arg(toQt(name), toQt(value)));
+  }
+  return parts.join(u'\n');
+}
+
+QString rowText(const QAbstractItemModel& model, int row, const QModelIndex& parent) {
+  QStringList cells;
+  for (int column = 0; column < model.columnCount(); ++column) {
+    cells.append(model.index(row, column, parent).data().toString());
+  }
+  return (parent.isValid() ? QStringLiteral("  ") : QString()) + cells.join(u'\t') + u'\n';
+}
+
+}  // namespace
+
+TimingsPanel::TimingsPanel(Session& session, const Theme& theme, QWidget* parent)
+    : QWidget(parent),
+      m_session(session),
+      m_theme(theme),
+      m_model(new TimingsModel(theme, this)),
+      m_view(new QTreeView(this)),
+      m_caption(new QLabel(this)),
+      m_empty(new QLabel(this)) {
+  createView();
+  m_caption->setContentsMargins(10, 6, 10, 6);
+  m_caption->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  m_empty->setAlignment(Qt::AlignCenter);
+  m_empty->setWordWrap(true);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_caption);
+  layout->addWidget(m_view, 1);
+  layout->addWidget(m_empty, 1);
+  connect(&session, &Session::runFinished, this, &TimingsPanel::refresh);
+  connect(&session, &Session::documentReplaced, this, &TimingsPanel::refresh);
+  connect(&session, &Session::documentChanged, this, &TimingsPanel::refreshCaption);
+  connect(&session, &Session::passChanged, this, &TimingsPanel::refreshCaption);
+  connect(&session, &Session::selectionChanged, this, &TimingsPanel::showSelection);
+  connect(&theme, &Theme::changed, this, &TimingsPanel::refreshCaption);
+  refresh();
+}
+
+void TimingsPanel::createView() {
+  m_view->setModel(m_model);
+  m_view->setItemDelegate(new TimingDelegate(m_theme, m_view));
+  m_view->setAlternatingRowColors(true);
+  m_view->setUniformRowHeights(true);
+  m_view->setSelectionMode(QAbstractItemView::ExtendedSelection);
+  m_view->setFrameShape(QFrame::NoFrame);
+  m_view->setAccessibleName(tr("Timings"));
+  m_view->header()->setStretchLastSection(false);
+  connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &TimingsPanel::takeSelection);
+  auto* copy = new QAction(tr("Copy table"), m_view);
+  copy->setShortcut(QKeySequence::Copy);
+  copy->setShortcutContext(Qt::WidgetShortcut);
+  connect(copy, &QAction::triggered, this, [this] { QGuiApplication::clipboard()->setText(asText()); });
+  m_view->addAction(copy);
+  m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
+}
+
+void TimingsPanel::refresh() {
+  const auto& run = m_session.lastRun();
+  run ? m_model->setRecord(run->record) : m_model->clear();
+  m_view->setVisible(run.has_value());
+  m_caption->setVisible(run.has_value());
+  m_empty->setVisible(!run);
+  m_empty->setText(tr("Nothing measured yet. Press Run (Ctrl+Enter) to time the unfused and the fused plan."));
+  m_view->expandAll();
+  for (int column = 0; column < TimingsModel::ColumnCount; ++column) m_view->resizeColumnToContents(column);
+  refreshCaption();
+  showSelection();
+}
+
+void TimingsPanel::refreshCaption() {
+  const auto& run = m_session.lastRun();
+  if (!run) return;
+  const VariantRecord* fused = run->record.variant("fused");
+  const auto numRounds = fused ? fused->endToEndNs.size() : 0;
+  QString text = tr("%1 · %2 · %n round(s), interleaved · median ± half the interquartile range", nullptr,
+                    static_cast<int>(numRounds))
+                     .arg(toQt(run->record.settings.device), toQt(run->record.settings.pass));
+  if (run->record.isPartial) text += QStringLiteral(" · <b>%1</b>").arg(tr("stopped early: partial result"));
+  if (run->isStale) {
+    text += QStringLiteral(" · <b style='color:%1'>%2</b>")
+                .arg(m_theme.colors().warning.name(), tr("the pipeline has changed since: run again"));
+  }
+  m_caption->setText(text);
+  m_caption->setToolTip(environmentText(run->record));
+}
+
+void TimingsPanel::showSelection() {
+  const QScopedValueRollback guard(m_isSyncing, true);
+  QItemSelection chosen;
+  const auto choose = [&](const QModelIndex& index) {
+    const QStringList owners = index.data(TimingsModel::OwnersRole).toStringList();
+    const bool isChosen = std::ranges::any_of(owners, [&](const QString& id) { return m_session.selection().contains(id); });
+    if (isChosen) chosen.select(index, index.siblingAtColumn(TimingsModel::ColumnCount - 1));
+  };
+  for (int row = 0; row < m_model->rowCount(); ++row) choose(m_model->index(row, 0));
+  m_view->selectionModel()->select(chosen, QItemSelectionModel::ClearAndSelect);
+  if (!chosen.isEmpty()) m_view->scrollTo(chosen.indexes().front());
+}
+
+void TimingsPanel::takeSelection() {
+  if (m_isSyncing) return;
+  const QScopedValueRollback guard(m_isSyncing, true);
+  QSet<QString> ids;
+  for (const QModelIndex& index : m_view->selectionModel()->selectedRows()) {
+    for (const QString& owner : index.data(TimingsModel::OwnersRole).toStringList()) ids.insert(owner);
+  }
+  if (!ids.isEmpty()) m_session.select(ids);
+}
+
+QString TimingsPanel::asText() const {
+  QStringList heads;
+  for (int column = 0; column < m_model->columnCount(); ++column) {
+    heads.append(m_model->headerData(column, Qt::Horizontal).toString());
+  }
+  QString text = heads.join(u'\t') + u'\n';
+  for (int row = 0; row < m_model->rowCount(); ++row) {
+    text += rowText(*m_model, row, {});
+    const QModelIndex parent = m_model->index(row, 0);
+    for (int part = 0; part < m_model->rowCount(parent); ++part) text += rowText(*m_model, part, parent);
+  }
+  return text;
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,172 @@
+// The "why not?" dock: one card an attempt.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/panels/why_not_panel.h"
+
+#include "ui/session/edits.h"
+#include "ui/theme/format.h"
+
+#include <QHBoxLayout>
+#include <QPushButton>
+#include <QScrollBar>
+
+#include <cstdlib>
+
+namespace fuseline::ui {
+
+namespace {
+
+// More cards than this are no answer any more.
+constexpr std::size_t kMaxCards = 40;
+
+QString passText(const FusionRule& rule) {
+  return QStringLiteral("%1 · %2").arg(toQt(passName(rule.pass)), toQt(originName(rule.origin)));
+}
+
+QString savingText(const Saving& saving) {
+  QStringList parts;
+  if (saving.bytes != 0) parts.append(WhyNotPanel::tr("%1 of memory traffic").arg(formatByteCount(saving.bytes)));
+  if (saving.launches != 0) parts.append(WhyNotPanel::tr("%n launch(es)", nullptr, static_cast<int>(saving.launches)));
+  return parts.join(WhyNotPanel::tr(" and "));
+}
+
+QString iconFor(Outcome outcome) {
+  if (outcome == Outcome::Fused) return QStringLiteral("fused");
+  return outcome == Outcome::SwitchedOff ? QStringLiteral("off") : QStringLiteral("missed");
+}
+
+}  // namespace
+
+WhyNotPanel::WhyNotPanel(Session& session, const Theme& theme, QWidget* parent)
+    : QWidget(parent), m_session(session), m_theme(theme), m_title(new QLabel(this)), m_area(new QScrollArea(this)) {
+  m_title->setContentsMargins(10, 8, 10, 4);
+  m_title->setWordWrap(true);
+  m_area->setWidgetResizable(true);
+  m_area->setFrameShape(QFrame::NoFrame);
+  m_area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  m_area->setAccessibleName(tr("Fusion attempts of the selected op"));
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_title);
+  layout->addWidget(m_area, 1);
+  connect(&session, &Session::analysisChanged, this, &WhyNotPanel::refresh);
+  connect(&session, &Session::selectionChanged, this, [this] {
+    m_showsDistant = false;
+    refresh();
+    m_area->verticalScrollBar()->setValue(0);
+  });
+  connect(&theme, &Theme::changed, this, &WhyNotPanel::refresh);
+  refresh();
+}
+
+QString WhyNotPanel::titleText() const {
+  if (m_session.selection().isEmpty()) return tr("All fusions of this pipeline. Select an op to see its own.");
+  QStringList ids(m_session.selection().begin(), m_session.selection().end());
+  ids.sort();
+  return tr("Fusions that involve <b>%1</b>").arg(ids.join(QStringLiteral(", ")).toHtmlEscaped());
+}
+
+void WhyNotPanel::refresh() {
+  m_title->setText(titleText());
+  m_list = new QWidget;
+  m_cards = new QVBoxLayout(m_list);
+  m_cards->setContentsMargins(8, 4, 8, 8);
+  m_cards->setSpacing(8);
+  const AttemptList list = attemptsFor(*m_session.analysis(), m_session.selection());
+  addCards(list.shown);
+  if (m_showsDistant) addCards(list.distant);
+  addDistantNote(list);
+  m_cards->addStretch(1);
+  const int scrolled = m_area->verticalScrollBar()->value();
+  m_area->setWidget(m_list);
+  m_area->verticalScrollBar()->setValue(scrolled);
+}
+
+void WhyNotPanel::addCards(const std::vector<const Attempt*>& attempts) {
+  for (std::size_t i = 0; i < attempts.size() && i < kMaxCards; ++i) m_cards->addWidget(makeCard(*attempts[i]));
+}
+
+void WhyNotPanel::addDistantNote(const AttemptList& list) {
+  if (list.shown.empty() && list.distant.empty()) {
+    auto* label = new QLabel(tr("No fusion of the rule book begins or continues here."), m_list);
+    label->setWordWrap(true);
+    m_cards->addWidget(label);
+  }
+  if (list.distant.empty() || m_showsDistant) return;
+  auto* more = new QPushButton(
+      tr("Show %n rule(s) that only match one op", nullptr, static_cast<int>(list.distant.size())), m_list);
+  more->setFlat(true);
+  connect(more, &QPushButton::clicked, this, [this] {
+    m_showsDistant = true;
+    refresh();
+  });
+  m_cards->addWidget(more);
+}
+
+QWidget* WhyNotPanel::makeCard(const Attempt& attempt) {
+  auto* card = new QFrame(m_list);
+  card->setObjectName(QStringLiteral("card"));
+  card->setStyleSheet(QStringLiteral("QFrame#card { background: %1; border: 1px solid %2; border-radius: 6px; }")
+                          .arg(m_theme.colors().base.name(), m_theme.colors().border.name()));
+  auto* layout = new QVBoxLayout(card);
+  layout->setContentsMargins(10, 8, 10, 8);
+  layout->setSpacing(5);
+  layout->addLayout(makeCardHead(attempt, card));
+  auto* sentence = new QLabel(toQt(attempt.explanation), card);
+  sentence->setWordWrap(true);
+  sentence->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  layout->addWidget(sentence);
+  if (attempt.saving) {
+    auto* saving = new QLabel((attempt.outcome == Outcome::Fused ? tr("Saves %1 (model).") : tr("Would save %1 (model)."))
+                                  .arg(savingText(*attempt.saving)),
+                              card);
+    saving->setWordWrap(true);
+    saving->setFont(scaledFont(0.92));
+    saving->setToolTip(tr("Predicted from the least memory traffic each plan can have; not measured."));
+    layout->addWidget(saving);
+  }
+  layout->addLayout(makeCardButtons(attempt, card));
+  return card;
+}
+
+QLayout* WhyNotPanel::makeCardHead(const Attempt& attempt, QWidget* card) {
+  const ThemeColors& colors = m_theme.colors();
+  const QColor color = attempt.outcome == Outcome::Fused ? colors.good
+                       : attempt.outcome == Outcome::SwitchedOff ? colors.dimText
+                                                                 : colors.warning;
+  auto* icon = new QLabel(card);
+  icon->setPixmap(m_theme.icon(iconFor(attempt.outcome), color).pixmap(18, 18));
+  auto* name = new QLabel(QStringLiteral("<b>%1</b><br><span style='color:%2'>%3</span>")
+                              .arg(toQt(attempt.rule->name).toHtmlEscaped(), colors.dimText.name(),
+                                   passText(*attempt.rule)),
+                          card);
+  name->setToolTip(toQt(attempt.rule->summary));
+  auto* outcome = new QLabel(toQt(outcomeName(attempt.outcome)), card);
+  outcome->setStyleSheet(QStringLiteral("color: %1; font-weight: 600;").arg(color.name()));
+  auto* head = new QHBoxLayout;
+  head->setSpacing(8);
+  head->addWidget(icon, 0, Qt::AlignTop);
+  head->addWidget(name, 1);
+  head->addWidget(outcome, 0, Qt::AlignTop);
+  return head;
+}
+
+QLayout* WhyNotPanel::makeCardButtons(const Attempt& attempt, QWidget* card) {
+  auto* buttons = new QVBoxLayout;
+  buttons->setSpacing(4);
+  const auto addButton = [&](const QString& text, const Edit& edit) {
+    auto* button = new QPushButton(text, card);
+    connect(button, &QPushButton::clicked, this, [this, edit] { m_session.apply(edit); });
+    buttons->addWidget(button, 0, Qt::AlignLeft);
+  };
+  for (const Repair& repair : attempt.repairs) addButton(toQt(repair.label), repair.edit);
+  const std::string rule = attempt.rule->name;
+  const bool isOff = !isRuleEnabled(m_session.document(), rule);
+  if (isOff) addButton(tr("Switch this rule on"), setRuleEnabled(m_session.document(), rule, true));
+  if (attempt.outcome == Outcome::Fused) {
+    addButton(tr("Switch this rule off"), setRuleEnabled(m_session.document(), rule, false));
+  }
+  return buttons;
+}
+
+}  // namespace fuseline::ui
