@@ -310,7 +310,7 @@ void MainWindow::refreshIcons() {
 }
 
 void MainWindow::refreshTitle() {
-  setWindowTitle(tr("%1[*] – Fuseline").arg(m_session.displayName()));
+  setWindowTitle(tr("%1[*]").arg(m_session.displayName()));
   setWindowFilePath(m_session.path());
   setWindowModified(m_session.isModified());
 }

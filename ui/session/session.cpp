@@ -11,6 +11,16 @@
 
 namespace fuseline::ui {
 
+namespace {
+
+/// Equal but for where the nodes stand.
+bool meansTheSame(const PipelineDocument& a, const PipelineDocument& b) {
+  return a.inputs() == b.inputs() && a.ops() == b.ops() && a.wires() == b.wires() && a.outputs() == b.outputs() &&
+         a.symbols() == b.symbols() && a.recipe() == b.recipe() && a.fusion() == b.fusion();
+}
+
+}  // namespace
+
 Session::Session(SessionSettings settings, QObject* parent)
     : QObject(parent), m_capabilities(std::move(settings.capabilities)), m_worker(settings.workerCommand) {
   // One thread: analyses of one document are only ever superseded, never needed at the same time.
@@ -84,6 +94,8 @@ void Session::replaceDocument(LoadedDocument loaded, const QString& path, const 
   m_path = path;
   m_name = name;
   m_lastRun.reset();
+  m_isRunOrphaned = isRunning();
+  m_worker.cancel();
   m_analysis = std::make_shared<const Analysis>();
   m_selection.clear();
   noteChange();
@@ -93,7 +105,7 @@ void Session::replaceDocument(LoadedDocument loaded, const QString& path, const 
 
 void Session::noteChange() {
   ++m_generation;
-  if (m_lastRun) m_lastRun->isStale = true;
+  refreshStaleness();
   dropVanishedSelection();
   Q_EMIT documentChanged();
   startAnalysis();
@@ -136,7 +148,7 @@ void Session::setPass(PassKind pass) {
   if (pass == m_pass) return;
   m_pass = pass;
   ++m_generation;
-  if (m_lastRun) m_lastRun->isStale = true;
+  refreshStaleness();
   Q_EMIT passChanged();
   startAnalysis();
 }
@@ -147,14 +159,21 @@ void Session::run() {
   request.pipelineText = serialize(document());
   request.pipelineName = displayName().toStdString();
   request.settings.pass = m_pass == PassKind::Training ? "train" : "forward";
-  m_runGeneration = m_generation;
+  m_pendingRun = {.document = document(), .pass = m_pass};
+  m_isRunOrphaned = false;
   m_worker.run(std::move(request));
   Q_EMIT runStarted();
 }
 
 void Session::finishRun(const RunRecord& record) {
-  m_lastRun = LastRun{.record = record, .isStale = m_runGeneration != m_generation};
+  m_pendingRun.record = record;
+  if (!m_isRunOrphaned) m_lastRun = m_pendingRun;
+  refreshStaleness();
   Q_EMIT runFinished();
+}
+
+void Session::refreshStaleness() {
+  if (m_lastRun) m_lastRun->isStale = m_lastRun->pass != m_pass || !meansTheSame(m_lastRun->document, document());
 }
 
 }  // namespace fuseline::ui

@@ -24,9 +24,11 @@ struct SessionSettings {
   Capabilities capabilities;
 };
 
-/// A run and whether the document has changed since.
+/// A run, what it ran, and whether the pipeline now means something else. Moving nodes does not make it stale.
 struct LastRun {
   RunRecord record;
+  PipelineDocument document;
+  PassKind pass = PassKind::Training;
   bool isStale = false;
 };
 
@@ -93,6 +95,7 @@ class Session : public QObject {
   void acceptAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis);
   void dropVanishedSelection();
   void finishRun(const RunRecord& record);
+  void refreshStaleness();
 
   History m_history;
   QString m_path;
@@ -103,10 +106,11 @@ class Session : public QObject {
   // Counts changes of the document; a result with an older number is dropped.
   quint64 m_generation = 0;
   quint64 m_analysedGeneration = 0;
-  quint64 m_runGeneration = 0;
   QSet<QString> m_selection;
   PassKind m_pass = PassKind::Training;
   std::optional<LastRun> m_lastRun;
+  LastRun m_pendingRun;  // what the worker is running
+  bool m_isRunOrphaned = false;  // another document was opened since it began
   WorkerClient m_worker;
   QThreadPool m_pool;
 };

@@ -1,0 +1,218 @@
+// Gestures on the canvas become edits; refusals say why.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+#include "ui/canvas/search_popup.h"
+#include "ui/models/palette_model.h"
+
+#include <QApplication>
+#include <QDropEvent>
+#include <QMimeData>
+#include <QSignalSpy>
+#include <QTest>
+
+namespace fuseline::ui {
+
+class CanvasTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void dropsAnOpFromThePalette();
+  void dropsAnOpOntoAWire();
+  void drawsAWireByDragging();
+  void drawsAWireByClickingBothPorts();
+  void refusesAnIllegalWireWithItsReason();
+  void dropOnEmptyCanvasCancelsANewWire();
+  void takesAWireOffItsInput();
+  void movesANodeAsOneUndoStep();
+  void undoGivesBackTheSameBytes();
+  void arrowKeysWalkAlongThePipeline();
+  void tabSearchesAndInserts();
+  void deleteReconnectsWithCtrl();
+  void layoutIsOneUndoStepWithoutOverlaps();
+  void hullsFollowThePlan();
+  void drawsUnknownOpsAndKeepsThem();
+};
+
+namespace {
+
+void drop(GraphView& view, const char* entry, QPoint position) {
+  QMimeData data;
+  data.setData(QString::fromLatin1(kOpMimeType), entry);
+  QDropEvent event(position, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(view.viewport(), &event);
+}
+
+bool isWired(const Session& session, const char* from, const char* to) {
+  for (const Link& link : linksOf(session.document())) {
+    if (toString(link.from) == from && toString(link.to) == to) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void CanvasTest::dropsAnOpFromThePalette() {
+  Fixture f(smallPipeline());
+  drop(f.window.canvas(), "GELU", {60, 60});
+  QVERIFY(f.session.document().findOp("gelu"));
+  QVERIFY(f.window.scene().node("gelu"));
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("gelu"));
+}
+
+void CanvasTest::dropsAnOpOntoAWire() {
+  Fixture f(smallPipeline());
+  const QPoint from = f.portOnView({"norm", "y", true});
+  const QPoint to = f.portOnView({"fc", "x", false});
+  drop(f.window.canvas(), "Identity", (from + to) / 2);
+  QVERIFY(isWired(f.session, "norm.y", "identity.x"));
+  QVERIFY(isWired(f.session, "identity.y", "fc.x"));
+}
+
+void CanvasTest::drawsAWireByDragging() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
+  dragMouse(f.window.canvas().viewport(), f.portOnView({"fc", "y", true}), f.portOnView({"act", "x", false}));
+  QVERIFY(isWired(f.session, "fc.y", "act.x"));
+}
+
+void CanvasTest::drawsAWireByClickingBothPorts() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
+  QWidget* viewport = f.window.canvas().viewport();
+  QTest::mouseClick(viewport, Qt::LeftButton, {}, f.portOnView({"fc", "y", true}));
+  QVERIFY(f.window.scene().isDrawingWire());
+  QTest::mouseClick(viewport, Qt::LeftButton, {}, f.portOnView({"act", "x", false}));
+  QVERIFY(isWired(f.session, "fc.y", "act.x"));
+}
+
+void CanvasTest::refusesAnIllegalWireWithItsReason() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
+  dragMouse(f.window.canvas().viewport(), f.portOnView({"act", "y", true}), f.portOnView({"norm", "x", false}));
+  QCOMPARE(serialize(f.session.document()), before);
+  QStringList sentences;
+  for (const QList<QVariant>& arguments : hints) sentences.append(arguments.front().toString());
+  QVERIFY2(sentences.join(u' ').contains(QStringLiteral("cycle")), qPrintable(sentences.join(u'|')));
+}
+
+void CanvasTest::dropOnEmptyCanvasCancelsANewWire() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  dragMouse(f.window.canvas().viewport(), f.portOnView({"fc", "y", true}), {30, 30});
+  QVERIFY(!f.window.scene().isDrawingWire());
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void CanvasTest::takesAWireOffItsInput() {
+  Fixture f(smallPipeline());
+  dragMouse(f.window.canvas().viewport(), f.portOnView({"act", "x", false}), {30, 30});
+  QVERIFY(!isWired(f.session, "fc.y", "act.x"));
+  f.session.undo();
+  QVERIFY(isWired(f.session, "fc.y", "act.x"));
+}
+
+void CanvasTest::movesANodeAsOneUndoStep() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  GraphView& view = f.window.canvas();
+  const QPoint centre = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center());
+  dragMouse(view.viewport(), centre, centre + QPoint(0, 80));
+  QCOMPARE(f.session.document().positions().size(), std::size_t{1});
+  QVERIFY(f.session.history().canUndo());
+  f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+  QVERIFY(!f.session.history().canUndo());
+}
+
+void CanvasTest::undoGivesBackTheSameBytes() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  drop(f.window.canvas(), "RMSNorm", {80, 80});
+  f.window.scene().insertAfterSelection("Bias");
+  f.session.select({QStringLiteral("fc")});
+  f.window.scene().duplicateSelected();
+  f.window.scene().removeSelected(Reconnect::No);
+  while (f.session.history().canUndo()) f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void CanvasTest::arrowKeysWalkAlongThePipeline() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("norm")});
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Right);
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Left);
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Left);
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("x"));
+}
+
+void CanvasTest::tabSearchesAndInserts() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("fc")});
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Tab);
+  auto* popup = f.window.canvas().findChild<SearchPopup*>();
+  QVERIFY(popup);
+  auto* query = popup->findChild<QLineEdit*>();
+  QTest::keyClicks(query, QStringLiteral("bias"));
+  QTest::keyClick(query, Qt::Key_Return);
+  QVERIFY(isWired(f.session, "fc.y", "bias.x"));
+  QVERIFY(isWired(f.session, "bias.y", "act.x"));
+}
+
+void CanvasTest::deleteReconnectsWithCtrl() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("fc")});
+  f.window.scene().removeSelected(Reconnect::Yes);
+  QVERIFY(isWired(f.session, "norm.y", "act.x"));
+}
+
+void CanvasTest::layoutIsOneUndoStepWithoutOverlaps() {
+  Fixture f(residualPipeline(true));
+  const std::string before = serialize(f.session.document());
+  for (const DocumentOp& op : f.session.document().ops()) {
+    QVERIFY(f.session.apply(MoveNode{.id = op.id, .position = Position{0, 0}}));
+  }
+  f.window.scene().layOut();
+  for (const DocumentOp& a : f.session.document().ops()) {
+    for (const DocumentOp& b : f.session.document().ops()) {
+      if (a.id == b.id) continue;
+      QVERIFY(!f.window.scene().node(a.id)->sceneBox().intersects(f.window.scene().node(b.id)->sceneBox()));
+    }
+  }
+  f.session.undo();
+  QCOMPARE(f.window.scene().node("fc")->pos(), QPointF(0, 0));
+}
+
+void CanvasTest::hullsFollowThePlan() {
+  Fixture f(residualPipeline(true));
+  const auto numForward = [&] {
+    f.window.scene().setHullFilter(HullFilter::Forward);
+    return f.window.scene().hulls().size();
+  };
+  const auto numInPlace = numForward();
+  QVERIFY(numInPlace >= 1);
+  QVERIFY(f.session.apply(SetAttribute{.id = "add", .name = "in_place", .value = false}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(numForward() < numInPlace);
+  f.window.scene().setHullFilter(HullFilter::None);
+  QVERIFY(f.window.scene().hulls().empty());
+}
+
+void CanvasTest::drawsUnknownOpsAndKeepsThem() {
+  std::string text = smallPipeline();
+  text.replace(text.find("\"GELU\""), 6, "\"FutureOp\"");
+  Fixture f(text);
+  const NodeItem* item = f.window.scene().node("act");
+  QVERIFY(item);
+  QVERIFY(item->look().isUnknown);
+  QCOMPARE(item->look().title, QStringLiteral("FutureOp"));
+  QVERIFY(item->portPosition({"act", "x", false}).has_value());
+  QVERIFY(!f.session.analysis()->isRunnable());
+  QVERIFY(serialize(f.session.document()).find("FutureOp") != std::string::npos);
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::CanvasTest)
+#include "test_ui_canvas.moc"

@@ -1,0 +1,151 @@
+// Composed edits: what they do to a document, and that undo gives the document back.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+#include "ui/session/edits.h"
+
+#include <QTest>
+
+namespace fuseline::ui {
+
+class EditsTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void insertsBehindAnOpAndTakesOverItsReaders();
+  void guessesRequiredAttributesFromTheIncomingWidth();
+  void splicesIntoAWire();
+  void replacesAWireIntoATakenInput();
+  void refusesACycleWithASentence();
+  void warnsOfAShapeThatDoesNotFit();
+  void removesAndReconnects();
+  void removesAnInputWithItsWires();
+  void pastesWithFreshIdsAndInnerWires();
+  void refusesToPasteForeignText();
+  void switchesARuleOffAndOn();
+};
+
+namespace {
+
+struct Scene {
+  History history{parseDocument(smallPipeline()).document};
+  Analysis analysis = analyze(history.document());
+  const PipelineDocument& document() const { return history.document(); }
+};
+
+bool hasLink(const PipelineDocument& document, const char* from, const char* to) {
+  for (const Link& link : linksOf(document)) {
+    if (toString(link.from) == from && toString(link.to) == to) return true;
+  }
+  return false;
+}
+
+/// Applies, and checks that undo gives back the same bytes.
+bool appliesAndUndoes(History& history, const Edit& edit) {
+  const std::string before = serialize(history.document());
+  if (!history.apply(edit)) return false;
+  history.undo();
+  const bool isBack = serialize(history.document()) == before;
+  history.redo();
+  return isBack;
+}
+
+}  // namespace
+
+void EditsTest::insertsBehindAnOpAndTakesOverItsReaders() {
+  Scene s;
+  const NodeEdit added = insertAfter(s.document(), s.analysis.graph(), "Identity", "norm");
+  QVERIFY(appliesAndUndoes(s.history, added.edit));
+  QVERIFY(hasLink(s.document(), "norm.y", "identity.x"));
+  QVERIFY(hasLink(s.document(), "identity.y", "fc.x"));
+  QVERIFY(!hasLink(s.document(), "norm.y", "fc.x"));
+}
+
+void EditsTest::guessesRequiredAttributesFromTheIncomingWidth() {
+  Scene s;
+  const NodeEdit added = insertAfter(s.document(), s.analysis.graph(), "LayerNorm", "norm");
+  QVERIFY(s.history.apply(added.edit).hasValue());
+  const DocumentOp* op = s.document().findOp(added.id);
+  QVERIFY(op);
+  QCOMPARE(op->attributes.at("normalized_shape").dump(), std::string(R"(["H"])"));
+}
+
+void EditsTest::splicesIntoAWire() {
+  Scene s;
+  const auto wire = linkInto(s.document(), {"act", "x"});
+  QVERIFY(wire.has_value());
+  const NodeEdit added = splice(s.document(), s.analysis.graph(), "Identity", *wire, Position{8, 8});
+  QVERIFY(appliesAndUndoes(s.history, added.edit));
+  QVERIFY(hasLink(s.document(), "fc.y", "identity.x"));
+  QVERIFY(hasLink(s.document(), "identity.y", "act.x"));
+}
+
+void EditsTest::replacesAWireIntoATakenInput() {
+  Scene s;
+  const Endpoint from{"x", ""};
+  const Endpoint to{"fc", "x"};
+  QVERIFY(linkVerdict(s.document(), from, to));
+  QVERIFY(appliesAndUndoes(s.history, linkEdit(s.document(), from, to)));
+  QVERIFY(hasLink(s.document(), "x", "fc.x"));
+  QVERIFY(!hasLink(s.document(), "norm.y", "fc.x"));
+}
+
+void EditsTest::refusesACycleWithASentence() {
+  Scene s;
+  const Verdict verdict = linkVerdict(s.document(), {"act", "y"}, {"norm", "x"});
+  QVERIFY(!verdict);
+  QVERIFY(QString::fromStdString(verdict.reason()).contains(QStringLiteral("cycle"), Qt::CaseInsensitive));
+}
+
+void EditsTest::warnsOfAShapeThatDoesNotFit() {
+  Scene s;
+  QVERIFY(linkWarning(s.document(), {"x", ""}, {"fc", "x"}).empty());
+  QVERIFY(s.history.apply(SetAttribute{.id = "norm", .name = "normalized_shape", .value = Json::array({7})}).hasValue());
+  QVERIFY(s.history.apply(RemoveWire{.wire = {{"x", ""}, {"norm", "x"}}}).hasValue());
+  const std::string warning = linkWarning(s.document(), {"x", ""}, {"norm", "x"});
+  QVERIFY2(QString::fromStdString(warning).contains(QStringLiteral("32")), warning.c_str());
+}
+
+void EditsTest::removesAndReconnects() {
+  Scene s;
+  QVERIFY(appliesAndUndoes(s.history, removeNodes(s.document(), {QStringLiteral("fc")}, {}, Reconnect::Yes)));
+  QVERIFY(!s.document().findOp("fc"));
+  QVERIFY(hasLink(s.document(), "norm.y", "act.x"));
+}
+
+void EditsTest::removesAnInputWithItsWires() {
+  Scene s;
+  QVERIFY(appliesAndUndoes(s.history, removeNodes(s.document(), {QStringLiteral("x")}, {}, Reconnect::No)));
+  QVERIFY(s.document().inputs().empty());
+  QVERIFY(!linkInto(s.document(), {"norm", "x"}));
+}
+
+void EditsTest::pastesWithFreshIdsAndInnerWires() {
+  Scene s;
+  const QString text = copyFragment(s.document(), {QStringLiteral("norm"), QStringLiteral("fc")});
+  const auto pasted = pasteFragment(s.document(), text, {10, 10});
+  QVERIFY(pasted.hasValue());
+  QVERIFY(appliesAndUndoes(s.history, pasted->edit));
+  QCOMPARE(pasted->ids.size(), 2);
+  QVERIFY(hasLink(s.document(), "norm2.y", "fc2.x"));
+  QCOMPARE(s.document().findOp("fc2")->attributes, s.document().findOp("fc")->attributes);
+}
+
+void EditsTest::refusesToPasteForeignText() {
+  Scene s;
+  const auto pasted = pasteFragment(s.document(), QStringLiteral("hello"), {});
+  QVERIFY(!pasted.hasValue());
+}
+
+void EditsTest::switchesARuleOffAndOn() {
+  Scene s;
+  QVERIFY(isRuleEnabled(s.document(), "SomeRule"));
+  QVERIFY(s.history.apply(setRuleEnabled(s.document(), "SomeRule", false)).hasValue());
+  QVERIFY(!isRuleEnabled(s.document(), "SomeRule"));
+  QVERIFY(s.history.apply(setRuleEnabled(s.document(), "SomeRule", true)).hasValue());
+  QVERIFY(isRuleEnabled(s.document(), "SomeRule"));
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::EditsTest)
+#include "test_ui_edits.moc"

@@ -1,0 +1,176 @@
+// Every item model against Qt's own checker, and what the models show.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+#include "ui/models/attempt_list.h"
+#include "ui/models/op_search.h"
+#include "ui/models/palette_model.h"
+#include "ui/models/plan_lanes.h"
+#include "ui/models/problems_model.h"
+#include "ui/models/timings_model.h"
+#include "ui/theme/format.h"
+
+#include <QAbstractItemModelTester>
+#include <QMimeData>
+#include <QTest>
+
+namespace fuseline::ui {
+
+class ModelsTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void paletteIsAWellFormedTreeWithDragData();
+  void paletteFilterFindsKeywordsAndInitials();
+  void problemsAreSortedAndNotRepeated();
+  void timingsShowFusedOpsWithTheirParts();
+  void timingsWithinTheNoiseAreMarked();
+  void lanesCoverEveryOpOnce();
+  void lanesChangeWhenInPlaceIsToggled();
+  void fusedAttemptsComeFirst();
+  void editorTextRoundTrips();
+  void textColoursReachTheirContrast();
+};
+
+namespace {
+
+constexpr auto kStrict = QAbstractItemModelTester::FailureReportingMode::QtTest;
+
+VariantRecord variant(const char* name, std::vector<StepRecord> steps, double totalNs) {
+  VariantRecord record{.name = name, .steps = std::move(steps)};
+  record.endToEndNs.assign(8, totalNs);
+  record.instrumentedNs.assign(8, totalNs);
+  record.peakBytes = 4096;
+  return record;
+}
+
+StepRecord step(const char* name, const char* rule, std::vector<std::string> ops, double durationNs) {
+  StepRecord record{.name = name, .rule = rule, .phase = "forward", .ops = ops, .owners = ops};
+  for (int i = 0; i < 8; ++i) record.samplesNs.push_back(durationNs + i);
+  return record;
+}
+
+/// Two ops of 3 ms and 2 ms that run as one in 4 ms.
+RunRecord fusedRun() {
+  RunRecord record;
+  record.variants = {variant("unfused", {step("a", "", {"a"}, 3e6), step("b", "", {"b"}, 2e6)}, 5e6),
+                     variant("fused", {step("Rule(a, b)", "Rule", {"a", "b"}, 4e6)}, 4e6)};
+  return record;
+}
+
+Analysis analysisOf(const std::string& text) { return analyze(parseDocument(text).document); }
+
+}  // namespace
+
+void ModelsTest::paletteIsAWellFormedTreeWithDragData() {
+  Theme theme;
+  PaletteModel model(theme);
+  const QAbstractItemModelTester tester(&model, kStrict);
+  QVERIFY(model.rowCount() >= 4);
+  const QModelIndex op = model.index(0, 0, model.index(0, 0));
+  const std::unique_ptr<QMimeData> data(model.mimeData({op}));
+  QCOMPARE(QString::fromUtf8(data->data(QString::fromLatin1(kOpMimeType))), op.data().toString());
+}
+
+void ModelsTest::paletteFilterFindsKeywordsAndInitials() {
+  const auto firstHit = [](const char* query) {
+    const auto found = searchEntries(QString::fromLatin1(query));
+    return found.empty() ? std::string() : found.front().name;
+  };
+  QCOMPARE(firstHit("rms"), std::string("RMSNorm"));
+  QCOMPARE(firstHit("lyn"), std::string("LayerNorm"));
+  QCOMPARE(firstHit("residual"), std::string("AddExtraInput"));
+  QVERIFY(searchEntries(QStringLiteral("zzzz")).empty());
+}
+
+void ModelsTest::problemsAreSortedAndNotRepeated() {
+  Theme theme;
+  ProblemsModel model(theme);
+  const QAbstractItemModelTester tester(&model, kStrict);
+  const Diagnostic warning{.severity = Severity::Warning, .code = "w", .node = "a", .message = "first"};
+  const Diagnostic error{.severity = Severity::Error, .code = "e", .node = "b", .message = "second"};
+  model.setProblems({warning}, {warning, error});
+  QCOMPARE(model.rowCount(), 2);
+  QCOMPARE(model.index(0, ProblemsModel::MessageColumn).data().toString(), QStringLiteral("second"));
+  QCOMPARE(model.count(Severity::Error), 1);
+}
+
+void ModelsTest::timingsShowFusedOpsWithTheirParts() {
+  Theme theme;
+  TimingsModel model(theme);
+  const QAbstractItemModelTester tester(&model, kStrict);
+  model.setRecord(fusedRun());
+  const QModelIndex fused = model.index(0, TimingsModel::OpColumn);
+  QCOMPARE(model.rowCount(fused), 2);
+  QVERIFY(model.index(0, TimingsModel::UnfusedColumn).data().toString().startsWith(QStringLiteral("5.0")));
+  QVERIFY(model.index(0, TimingsModel::FusedColumn).data().toString().startsWith(QStringLiteral("4.0")));
+  QCOMPARE(model.index(0, TimingsModel::SpeedupColumn).data().toString(), QStringLiteral("1.25×"));
+  QCOMPARE(fused.data(TimingsModel::OwnersRole).toStringList(), QStringList({"a", "b"}));
+  const QModelIndex part = model.index(0, TimingsModel::FusedColumn, fused);
+  QVERIFY(part.data().toString().isEmpty());  // a part has no time of its own in the fused plan
+  model.clear();
+  QCOMPARE(model.rowCount(), 0);
+}
+
+void ModelsTest::timingsWithinTheNoiseAreMarked() {
+  RatioStats noise{.median = 1.01, .low = 0.98, .high = 1.04};
+  QCOMPARE(formatSpeedup(noise), QStringLiteral("~ 1.01×"));
+  RatioStats clear{.median = 1.25, .low = 1.2, .high = 1.3};
+  QCOMPARE(formatSpeedup(clear), QStringLiteral("1.25×"));
+}
+
+void ModelsTest::lanesCoverEveryOpOnce() {
+  const Analysis analysis = analysisOf(smallPipeline());
+  const PlanLanes lanes = planLanes(analysis);
+  int numCovered = 0;
+  for (const LaneBox& box : lanes.forward) numCovered += box.lastColumn - box.firstColumn + 1;
+  QCOMPARE(numCovered, static_cast<int>(lanes.columns.size()));
+  QVERIFY(!lanes.backward.empty());
+  QVERIFY(!planSummary(analysis).isEmpty());
+}
+
+void ModelsTest::lanesChangeWhenInPlaceIsToggled() {
+  // TransformerEngine fuses the addition into the GEMM exactly when it may overwrite the extra input.
+  const PlanLanes inPlace = planLanes(analysisOf(residualPipeline(true)));
+  const PlanLanes outOfPlace = planLanes(analysisOf(residualPipeline(false)));
+  QVERIFY(inPlace.forward.size() < outOfPlace.forward.size());
+}
+
+void ModelsTest::fusedAttemptsComeFirst() {
+  const Analysis analysis = analysisOf(residualPipeline(true));
+  const AttemptList list = attemptsFor(analysis, {QStringLiteral("add")});
+  QVERIFY(!list.shown.empty());
+  QCOMPARE(list.shown.front()->outcome, Outcome::Fused);
+  for (const Attempt* attempt : list.shown) QVERIFY(!attempt->explanation.empty());
+  QVERIFY(attemptsFor(analysis, {QStringLiteral("nothing")}).shown.empty());
+}
+
+void ModelsTest::editorTextRoundTrips() {
+  const auto roundTrip = [](const char* json, AttributeType type) {
+    const Json value = Json::parse(json);
+    return jsonFromEditor(editorText(value), type) == value;
+  };
+  QVERIFY(roundTrip("1024", AttributeType::Integer));
+  QVERIFY(roundTrip("\"2*F\"", AttributeType::Integer));
+  QVERIFY(roundTrip("1e-05", AttributeType::Real));
+  QVERIFY(roundTrip(R"(["M", "4*(H, 2)", 8])", AttributeType::IntegerList));
+  QCOMPARE(listFromEditor(QStringLiteral("[H, 4]")), Json::parse(R"(["H", 4])"));
+  QVERIFY(jsonFromEditor(QStringLiteral("  "), AttributeType::Integer).is_null());
+}
+
+void ModelsTest::textColoursReachTheirContrast() {
+  Theme theme;
+  for (const ThemeChoice choice : {ThemeChoice::Light, ThemeChoice::Dark}) {
+    theme.apply(choice);
+    const ThemeColors& c = theme.colors();
+    for (const QColor& text : {c.text, c.dimText, c.error, c.warning, c.note, c.good, c.forward, c.backward, c.joint}) {
+      for (const QColor& ground : {c.base, c.panel, c.canvas, c.node}) {
+        QVERIFY2(contrastRatio(text, ground) >= 4.5, qPrintable(text.name() + " on " + ground.name()));
+      }
+    }
+  }
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::ModelsTest)
+#include "test_ui_models.moc"

@@ -1,0 +1,225 @@
+// Panels: the inspector edits, the selection is one, files round-trip, problems are repaired.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+class PanelsTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void inspectorEditsUndoAndRedo();
+  void inspectorShowsWhatAnExpressionMeans();
+  void inspectorRenamesAndKeepsTheSelection();
+  void inspectorEscapeGivesTheFieldBack();
+  void symbolsAreEditable();
+  void planPanelFollowsInPlace();
+  void whyNotSwitchesARuleOff();
+  void selectionIsTheSameEverywhere();
+  void problemsOfferRepairs();
+  void problemIsShownAtItsField();
+  void savesAndOpensTheSameBytes();
+  void modifiedMarkFollowsTheSavedState();
+  void brokenFileIsASentenceInTheWindow();
+  void lateAnalysesAreDropped();
+  void paletteEnterAppendsAndWires();
+};
+
+namespace {
+
+ExpressionEdit* edit(Fixture& f, const char* accessibleName) {
+  for (auto* candidate : f.window.inspector().page()->findChildren<ExpressionEdit*>()) {
+    if (candidate->accessibleName() == QString::fromLatin1(accessibleName)) return candidate;
+  }
+  return nullptr;
+}
+
+void type(ExpressionEdit* field, const QString& text) {
+  field->selectAll();
+  QTest::keyClicks(field, text);
+  QTest::keyClick(field, Qt::Key_Return);
+}
+
+/// Selects an op and waits for its page.
+void inspect(Fixture& f, const char* id) {
+  f.session.select({QString::fromLatin1(id)});
+  QCoreApplication::processEvents();
+}
+
+}  // namespace
+
+void PanelsTest::inspectorEditsUndoAndRedo() {
+  Fixture f(smallPipeline());
+  inspect(f, "fc");
+  QVERIFY(edit(f, "out_features"));
+  type(edit(f, "out_features"), QStringLiteral("4*H"));
+  QCOMPARE(f.op("fc").attributes.at("out_features"), Json("4*H"));
+  f.session.undo();
+  QCOMPARE(f.op("fc").attributes.at("out_features"), Json("2*H"));
+  QCOMPARE(edit(f, "out_features")->text(), QStringLiteral("2*H"));
+  f.session.redo();
+  QCOMPARE(edit(f, "out_features")->text(), QStringLiteral("4*H"));
+}
+
+void PanelsTest::inspectorShowsWhatAnExpressionMeans() {
+  Fixture f(smallPipeline());
+  inspect(f, "fc");
+  const auto labels = f.window.inspector().page()->findChildren<QLabel*>();
+  QVERIFY(std::ranges::any_of(labels, [](const QLabel* label) { return label->text() == QStringLiteral("= 64"); }));
+}
+
+void PanelsTest::inspectorRenamesAndKeepsTheSelection() {
+  Fixture f(smallPipeline());
+  inspect(f, "fc");
+  type(edit(f, "Name of the op"), QStringLiteral("project"));
+  QVERIFY(f.session.document().findOp("project"));
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("project"));
+}
+
+void PanelsTest::inspectorEscapeGivesTheFieldBack() {
+  Fixture f(smallPipeline());
+  inspect(f, "fc");
+  ExpressionEdit* field = edit(f, "out_features");
+  QTest::keyClicks(field, QStringLiteral("99"));
+  QTest::keyClick(field, Qt::Key_Escape);
+  QCOMPARE(field->text(), QStringLiteral("2*H"));
+  QVERIFY(!f.session.history().canUndo());
+}
+
+void PanelsTest::symbolsAreEditable() {
+  Fixture f(smallPipeline());
+  inspect(f, "nothing");
+  type(edit(f, "Value of H"), QStringLiteral("48"));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(f.session.document().symbols()["H"], Json(48));
+  const Value* value = valueAt(f.session.analysis()->graph(), {"norm", "y"});
+  QVERIFY(value);
+  QCOMPARE(value->spec.shape, (Shape{16, 48}));
+}
+
+void PanelsTest::planPanelFollowsInPlace() {
+  Fixture f(residualPipeline(true));
+  const PlanLanes before = f.window.plan().lanesView()->lanes();
+  QVERIFY(f.session.apply(SetAttribute{.id = "add", .name = "in_place", .value = false}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.window.plan().lanesView()->lanes() != before);
+  f.session.undo();
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.window.plan().lanesView()->lanes() == before);
+}
+
+void PanelsTest::whyNotSwitchesARuleOff() {
+  Fixture f(residualPipeline(true));
+  inspect(f, "add");
+  const auto buttons = f.window.whyNot().findChildren<QPushButton*>();
+  const auto off = std::ranges::find_if(
+      buttons, [](const QPushButton* button) { return button->text() == QStringLiteral("Switch this rule off"); });
+  QVERIFY(off != buttons.end());
+  const auto before = f.session.analysis()->report.forward.size();
+  (*off)->click();
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.session.analysis()->report.forward.size() > before);
+}
+
+void PanelsTest::selectionIsTheSameEverywhere() {
+  Fixture f(smallPipeline());
+  LanesView* lanes = f.window.plan().lanesView();
+  lanes->setFocus();
+  QTest::keyClick(lanes, Qt::Key_Right);
+  QVERIFY(!f.session.selection().isEmpty());
+  const QString id = *f.session.selection().begin();
+  QVERIFY(f.window.scene().node(id.toStdString())->isSelected());
+  f.window.scene().clearSelection();
+  QVERIFY(f.session.selection().isEmpty());
+}
+
+void PanelsTest::problemsOfferRepairs() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!f.session.analysis()->isRunnable());
+  QVERIFY(f.window.problems().model().count(Severity::Error) >= 1);
+  f.window.problems().selectNext(1);
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  const auto buttons = f.window.problems().findChildren<QPushButton*>();
+  QVERIFY(!buttons.isEmpty());
+  buttons.front()->click();
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.session.analysis()->isRunnable());
+}
+
+void PanelsTest::problemIsShownAtItsField() {
+  Fixture f(smallPipeline());
+  inspect(f, "fc");
+  type(edit(f, "out_features"), QStringLiteral("2*Q"));
+  QVERIFY(waitForAnalysis(f.session));
+  const auto labels = f.window.inspector().page()->findChildren<QLabel*>();
+  QVERIFY(std::ranges::any_of(labels, [](const QLabel* label) {
+    return label->isVisibleTo(label->window()) && label->text().contains(QStringLiteral("Q")) &&
+           label->text().size() > 10;
+  }));
+}
+
+void PanelsTest::savesAndOpensTheSameBytes() {
+  QTemporaryDir folder;
+  const QString path = folder.filePath(QStringLiteral("p.fuseline"));
+  Fixture f(smallPipeline());
+  f.window.scene().insertAfterSelection("Identity");
+  QVERIFY(f.session.save(path).hasValue());
+  const std::string saved = serialize(f.session.document());
+  Fixture other(smallPipeline());
+  QVERIFY(other.window.openFile(path));
+  QCOMPARE(serialize(other.session.document()), saved);
+  QVERIFY(!other.session.isModified());
+}
+
+void PanelsTest::modifiedMarkFollowsTheSavedState() {
+  Fixture f(smallPipeline());
+  QVERIFY(!f.window.isWindowModified());
+  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
+  QVERIFY(f.window.isWindowModified());
+  f.session.undo();
+  QVERIFY(!f.window.isWindowModified());
+}
+
+void PanelsTest::brokenFileIsASentenceInTheWindow() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  QVERIFY(!f.window.openFile(QStringLiteral("no/such/file.fuseline")));
+  QVERIFY(f.window.message().contains(QStringLiteral("no/such/file.fuseline")));
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void PanelsTest::lateAnalysesAreDropped() {
+  Fixture f(smallPipeline());
+  QSignalSpy changes(&f.session, &Session::analysisChanged);
+  for (int width = 1; width <= 20; ++width) {
+    QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = width}));
+  }
+  QVERIFY(waitForAnalysis(f.session));
+  QTest::qWait(50);
+  QCOMPARE(changes.count(), 1);  // only the last one was still of interest
+  QCOMPARE(valueAt(f.session.analysis()->graph(), {"norm", "y"})->spec.cols(), std::int64_t{20});
+}
+
+void PanelsTest::paletteEnterAppendsAndWires() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("norm")});
+  QLineEdit* filter = f.window.palettePanel().filterEdit();
+  QTest::keyClicks(filter, QStringLiteral("identity"));
+  QTest::keyClick(filter, Qt::Key_Return);
+  QVERIFY(linkInto(f.session.document(), {"fc", "x"})->from == (Endpoint{"identity", "y"}));
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::PanelsTest)
+#include "test_ui_panels.moc"

@@ -1,0 +1,112 @@
+// Runs through a real worker process: results, cancelling, and workers that die.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+
+#include <QSignalSpy>
+#include <QTest>
+
+#include <csignal>
+
+namespace fuseline::ui {
+
+class RunTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void initTestCase();
+  void showsTheTableOfBothVariants();
+  void cancelKeepsWhatWasMeasured();
+  void killedWorkerIsASentenceAndTheNextRunStartsAnother();
+  void editingWhileRunningMarksTheResultStale();
+  void missingWorkerIsASentence();
+  void speechlessWorkerIsASentence();
+};
+
+namespace {
+
+constexpr int kPatienceMs = 60'000;
+
+QStringList worker() { return {QStringLiteral(FUSELINE_PROGRAM), QStringLiteral("worker")}; }
+
+bool waitFor(QSignalSpy& spy) { return QTest::qWaitFor([&] { return spy.count() > 0; }, kPatienceMs); }
+
+}  // namespace
+
+void RunTest::initTestCase() {
+  if (QStringLiteral(FUSELINE_PROGRAM).isEmpty()) QSKIP("The program fuseline is not part of this build.");
+}
+
+void RunTest::showsTheTableOfBothVariants() {
+  Fixture f(smallPipeline(), worker());
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  f.session.run();
+  QVERIFY(f.session.isRunning());
+  QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
+  QVERIFY(f.session.lastRun().has_value());
+  QVERIFY(!f.session.lastRun()->isStale);
+  const TimingsModel& model = f.window.timings().model();
+  QVERIFY(model.rowCount() > 4);
+  QVERIFY(!model.index(0, TimingsModel::UnfusedColumn).data().toString().isEmpty());
+  QVERIFY(f.window.timings().asText().contains(QStringLiteral("Peak memory")));
+}
+
+void RunTest::cancelKeepsWhatWasMeasured() {
+  Fixture f(smallPipeline(), worker());
+  QSignalSpy progress(&f.session, &Session::runProgress);
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  f.session.run();
+  QVERIFY(waitFor(progress));
+  f.session.cancelRun();
+  QVERIFY(QTest::qWaitFor([&] { return finished.count() + failed.count() > 0; }, kPatienceMs));
+  QVERIFY(!f.session.isRunning());
+}
+
+void RunTest::killedWorkerIsASentenceAndTheNextRunStartsAnother() {
+  Fixture f(smallPipeline(), worker());
+  const std::string before = serialize(f.session.document());
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  f.session.run();
+  QVERIFY(QTest::qWaitFor([&] { return f.session.worker().processId() != 0; }, kPatienceMs));
+  ::kill(static_cast<pid_t>(f.session.worker().processId()), SIGKILL);
+  QVERIFY(waitFor(failed));
+  QVERIFY(f.window.message().contains(QStringLiteral("document is untouched")));
+  QCOMPARE(serialize(f.session.document()), before);
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  f.session.run();
+  QVERIFY(waitFor(finished));
+}
+
+void RunTest::editingWhileRunningMarksTheResultStale() {
+  Fixture f(smallPipeline(), worker());
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  f.session.run();
+  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 48}));
+  QVERIFY(waitFor(finished));
+  QVERIFY(f.session.lastRun()->isStale);
+  f.session.undo();
+  QVERIFY(!f.session.lastRun()->isStale);
+  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
+  QVERIFY(!f.session.lastRun()->isStale);
+}
+
+void RunTest::missingWorkerIsASentence() {
+  Fixture f(smallPipeline(), {QStringLiteral("no-such-program")});
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  f.session.run();
+  QVERIFY(waitFor(failed));
+  QVERIFY(f.window.message().contains(QStringLiteral("no-such-program")));
+}
+
+void RunTest::speechlessWorkerIsASentence() {
+  Fixture f(smallPipeline(), {QStringLiteral("cat")});  // answers requests with requests
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  f.session.run();
+  QVERIFY(waitFor(failed));
+  QVERIFY(!f.session.isRunning());
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::RunTest)
+#include "test_ui_run.moc"

@@ -1,0 +1,60 @@
+// Fixtures of the tests of the window.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr const char* kHead = R"("$schema": "fuseline-pipeline-1.json", "format": "fuseline-pipeline",
+  "formatVersion": {"major": 1, "minor": 0}, "symbols": {"M": 16, "H": 32}, )";
+
+std::string document(const std::string& pipeline) { return "{" + std::string(kHead) + "\"pipeline\": {" + pipeline + "}}"; }
+
+}  // namespace
+
+std::string smallPipeline() {
+  return document(R"("inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]}],
+    "ops": [{"id": "norm", "op": "RMSNorm", "attributes": {"normalized_shape": ["H"]}},
+            {"id": "fc", "op": "Linear", "attributes": {"in_features": "H", "out_features": "2*H", "bias": false}},
+            {"id": "act", "op": "GELU", "attributes": {}}],
+    "wires": [["x", "norm.x"], ["norm.y", "fc.x"], ["fc.y", "act.x"]],
+    "outputs": [{"id": "y", "from": "act.y"}])");
+}
+
+std::string residualPipeline(bool isInPlace) {
+  const std::string inPlace = isInPlace ? "true" : "false";
+  return document(R"("inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]}],
+    "ops": [{"id": "save", "op": "MakeExtraOutput", "attributes": {}},
+            {"id": "fc", "op": "Linear", "attributes": {"in_features": "H", "out_features": "H", "bias": false}},
+            {"id": "add", "op": "AddExtraInput", "attributes": {"in_place": )" + inPlace + R"(}}],
+    "wires": [["x", "save.x"], ["save.y", "fc.x"], ["fc.y", "add.x"], ["save.extra", "add.extra"]],
+    "outputs": [{"id": "y", "from": "add.y"}])");
+}
+
+bool waitForAnalysis(Session& session) {
+  return QTest::qWaitFor([&] { return !session.isAnalysing(); });
+}
+
+Fixture::Fixture(const std::string& text, const QStringList& workerCommand)
+    : session(SessionSettings{.workerCommand = workerCommand}), window(session, theme, Persistence::None) {
+  theme.apply(ThemeChoice::Light);
+  window.resize(1400, 900);
+  window.show();
+  session.openText(text, QStringLiteral("test"));
+  waitForAnalysis(session);
+  window.canvas().fit();
+}
+
+QPoint Fixture::portOnView(const PortRef& port) {
+  return window.canvas().mapFromScene(*window.scene().node(port.node)->portPosition(port));
+}
+
+void dragMouse(QWidget* viewport, QPoint from, QPoint to) {
+  QTest::mouseMove(viewport, from);
+  QTest::mousePress(viewport, Qt::LeftButton, {}, from);
+  for (int step = 1; step <= 4; ++step) QTest::mouseMove(viewport, from + (to - from) * step / 4);
+  QTest::mouseRelease(viewport, Qt::LeftButton, {}, to);
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,38 @@
+// What the tests of the window share: a small pipeline, a session with it, and waiting for the analysis.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/main_window.h"
+
+#include <QString>
+#include <QTest>
+
+#include <memory>
+#include <string>
+
+namespace fuseline::ui {
+
+/// x [16, 32] bf16 -> norm (RMSNorm) -> fc (Linear 32 to 64, no bias) -> act (GELU) -> y.
+std::string smallPipeline();
+/// x -> save (MakeExtraOutput) -> norm (RMSNorm) -> add (AddExtraInput, in_place as given), save.extra -> add.extra.
+std::string residualPipeline(bool isInPlace);
+
+/// Waits until the analysis has caught up with the document.
+bool waitForAnalysis(Session& session);
+
+/// A window over a session, without the user's settings, with a pipeline that is analysed.
+struct Fixture {
+  explicit Fixture(const std::string& text, const QStringList& workerCommand = {});
+  Theme theme;
+  Session session;
+  MainWindow window;
+
+  const DocumentOp& op(const char* id) const { return *session.document().findOp(id); }
+  /// Where a port is on the canvas' viewport.
+  QPoint portOnView(const PortRef& port);
+};
+
+/// Presses, moves and releases the left button over a viewport, as a hand would.
+void dragMouse(QWidget* viewport, QPoint from, QPoint to);
+
+}  // namespace fuseline::ui
