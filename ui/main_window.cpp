@@ -8,6 +8,7 @@
 
 #include <QActionGroup>
 #include <QApplication>
+#include <QClipboard>
 #include <QCloseEvent>
 #include <QFileDialog>
 #include <QFileInfo>
@@ -37,7 +38,7 @@ MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, 
     : QMainWindow(parent), m_session(session), m_theme(theme), m_persistence(persistence) {
   setAcceptDrops(true);
   setDockOptions(AnimatedDocks | AllowNestedDocks | AllowTabbedDocks);
-  resize(1500, 940);
+  resize(1600, 1000);
   createCentre();
   createDocks();
   createToolBars();
@@ -115,10 +116,10 @@ void MainWindow::createDocks() {
 void MainWindow::applyDefaultLayout() {
   setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
   QDockWidget* plan = m_docks[3];
-  tabifyDockWidget(m_timingsDock, m_problemsDock);
   splitDockWidget(plan, m_timingsDock, Qt::Vertical);
+  tabifyDockWidget(m_timingsDock, m_problemsDock);
   m_timingsDock->raise();
-  resizeDocks({m_docks[0], m_docks[1]}, {190, 340}, Qt::Horizontal);
+  resizeDocks({m_docks[0], m_docks[1]}, {172, 350}, Qt::Horizontal);
   resizeDocks({m_docks[1], m_docks[2]}, {430, 470}, Qt::Vertical);
   resizeDocks({plan, m_timingsDock}, {165, 250}, Qt::Vertical);
 }
@@ -163,7 +164,7 @@ void MainWindow::createEditMenu() {
   toolBar->addAction(m_undo);
   toolBar->addAction(m_redo);
   menu->addSeparator();
-  addCommand(menu, tr("&Copy"), QKeySequence::Copy, [this] { m_scene->copySelected(); });
+  addCommand(menu, tr("&Copy"), QKeySequence::Copy, [this] { copy(); });
   addCommand(menu, tr("&Paste"), QKeySequence::Paste, [this] { m_scene->paste(); });
   addCommand(menu, tr("D&uplicate"), QKeySequence(Qt::CTRL | Qt::Key_D), [this] { m_scene->duplicateSelected(); });
   addCommand(menu, tr("&Delete"), QKeySequence::Delete, [this] { m_scene->removeSelected(Reconnect::No); });
@@ -193,6 +194,8 @@ void MainWindow::createViewMenu() {
   for (QAction* action : std::as_const(m_hullActions)) menu->addAction(action);
   menu->addSeparator();
   for (QDockWidget* dock : std::as_const(m_docks)) menu->addAction(dock->toggleViewAction());
+  addCommand(menu, tr("&Next pane"), QKeySequence(Qt::Key_F6), [this] { focusPane(1); });
+  addCommand(menu, tr("Pre&vious pane"), QKeySequence(Qt::SHIFT | Qt::Key_F6), [this] { focusPane(-1); });
   addCommand(menu, tr("&Restore default layout"), {}, [this] { restoreState(m_defaultState, kLayoutVersion); });
   menu->addSeparator();
   createThemeMenu(*menu);
@@ -266,8 +269,8 @@ void MainWindow::createStatusBar() {
   connect(m_view, &GraphView::zoomChanged, this,
           [this](double factor) { m_zoom->setText(tr("%1 %").arg(qRound(factor * 100))); });
   connect(m_problems, &ProblemsPanel::countsChanged, this, [this](int numErrors, int numWarnings) {
-    const QString text = tr("%n error(s)", nullptr, numErrors) + QStringLiteral(", ") +
-                         tr("%n warning(s)", nullptr, numWarnings);
+    const QString text = counted(numErrors, tr("error"), tr("errors")) + QStringLiteral(", ") +
+                         counted(numWarnings, tr("warning"), tr("warnings"));
     m_counts->setText(numErrors + numWarnings == 0 ? tr("No problems") : text);
     m_problemsDock->setWindowTitle(numErrors + numWarnings == 0 ? tr("Problems")
                                                                 : tr("Problems (%1)").arg(numErrors + numWarnings));
@@ -365,6 +368,31 @@ void MainWindow::escape() {
   if (m_scene->isDrawingWire()) return m_scene->cancelWire();
   if (m_session.isRunning()) return m_session.cancelRun();
   m_session.select({});
+}
+
+void MainWindow::copy() {
+  if (m_timings->view()->hasFocus()) {
+    QGuiApplication::clipboard()->setText(m_timings->asText());
+  } else {
+    m_scene->copySelected();
+  }
+}
+
+/// Tab belongs to the canvas, so that panes have a key of their own, as in other editors.
+void MainWindow::focusPane(int step) {
+  const QList<QWidget*> panes = {m_view, m_palette->filterEdit(), m_inspector, m_whyNot, m_plan->lanesView(),
+                                 m_timings->view(), m_problems->view()};
+  const QWidget* focus = QApplication::focusWidget();
+  qsizetype current = 0;
+  for (qsizetype i = 0; i < panes.size(); ++i) {
+    if (focus && (panes[i] == focus || panes[i]->isAncestorOf(focus))) current = i;
+  }
+  for (qsizetype i = 1; i < panes.size(); ++i) {
+    QWidget* next = panes[(current + step * i + panes.size() * i) % panes.size()];
+    if (next->visibleRegion().isEmpty()) continue;
+    QWidget* target = next->focusPolicy() == Qt::NoFocus ? next->nextInFocusChain() : next;
+    return target->setFocus(Qt::ShortcutFocusReason);
+  }
 }
 
 // -------------------------------------------------------------------------------------------------------------- files

@@ -80,6 +80,8 @@ class MainWindow : public QMainWindow {
   void setTheme(ThemeChoice choice);
   void setHullFilter(HullFilter filter);
   void escape();
+  void copy();
+  void focusPane(int step);
   void showReadOnly();
   void showDevices(const Json& devices);
 

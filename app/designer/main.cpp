@@ -58,9 +58,10 @@ void applyScale(int argc, char** argv) {
 void openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& files) {
   if (!files.isEmpty()) {
     window.openFile(files.front());
-  } else if (!documentTemplates().empty()) {
-    const DocumentTemplate& first = documentTemplates().front();
-    session.openText(first.text, QString::fromStdString(first.name));
+    return;
+  }
+  for (const DocumentTemplate& entry : documentTemplates()) {
+    if (entry.name == "llama-mlp") session.openText(entry.text, QString::fromStdString(entry.name));
   }
 }
 

@@ -36,6 +36,7 @@ void Screenshot::handleAnalysis() {
 void Screenshot::takeSoon() { QTimer::singleShot(kSettleMs, this, &Screenshot::take); }
 
 void Screenshot::take() {
+  QCoreApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
   m_window.canvas().fit();
   if (m_window.grab().save(m_request.outPath)) {
     QCoreApplication::exit(0);

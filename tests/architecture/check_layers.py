@@ -80,7 +80,8 @@ def order_offence(source, included):
 
 def path_offence(bracket, included):
     """Quoted includes are written from the root of the project, so that the layer can be read off them."""
-    if bracket == '"' and not included.startswith(tuple(f"{layer}/" for layer in LAYERS)):
+    # Qt's generator writes "<source>.moc" beside the object file.
+    if bracket == '"' and not included.endswith(".moc") and not included.startswith(tuple(f"{layer}/" for layer in LAYERS)):
         return "a quoted include is written from the root of the project"
     return None
 

@@ -5,7 +5,7 @@
 #include "ui/models/palette_model.h"
 
 #include <QApplication>
-#include <QDropEvent>
+#include <QDragEnterEvent>
 #include <QMimeData>
 #include <QSignalSpy>
 #include <QTest>
@@ -38,6 +38,10 @@ namespace {
 void drop(GraphView& view, const char* entry, QPoint position) {
   QMimeData data;
   data.setData(QString::fromLatin1(kOpMimeType), entry);
+  QDragEnterEvent enter(position, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(view.viewport(), &enter);
+  QDragMoveEvent move(position, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(view.viewport(), &move);
   QDropEvent event(position, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
   QApplication::sendEvent(view.viewport(), &event);
 }

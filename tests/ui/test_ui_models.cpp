@@ -101,8 +101,8 @@ void ModelsTest::timingsShowFusedOpsWithTheirParts() {
   model.setRecord(fusedRun());
   const QModelIndex fused = model.index(0, TimingsModel::OpColumn);
   QCOMPARE(model.rowCount(fused), 2);
-  QVERIFY(model.index(0, TimingsModel::UnfusedColumn).data().toString().startsWith(QStringLiteral("5.0")));
-  QVERIFY(model.index(0, TimingsModel::FusedColumn).data().toString().startsWith(QStringLiteral("4.0")));
+  QVERIFY(model.index(0, TimingsModel::UnfusedColumn).data().toString().startsWith(QStringLiteral("5 ms")));
+  QVERIFY(model.index(0, TimingsModel::FusedColumn).data().toString().startsWith(QStringLiteral("4 ms")));
   QCOMPARE(model.index(0, TimingsModel::SpeedupColumn).data().toString(), QStringLiteral("1.25×"));
   QCOMPARE(fused.data(TimingsModel::OwnersRole).toStringList(), QStringList({"a", "b"}));
   const QModelIndex part = model.index(0, TimingsModel::FusedColumn, fused);
@@ -152,8 +152,8 @@ void ModelsTest::editorTextRoundTrips() {
   QVERIFY(roundTrip("1024", AttributeType::Integer));
   QVERIFY(roundTrip("\"2*F\"", AttributeType::Integer));
   QVERIFY(roundTrip("1e-05", AttributeType::Real));
-  QVERIFY(roundTrip(R"(["M", "4*(H, 2)", 8])", AttributeType::IntegerList));
-  QCOMPARE(listFromEditor(QStringLiteral("[H, 4]")), Json::parse(R"(["H", 4])"));
+  QVERIFY(roundTrip(R"json(["M", "4*(H, 2)", 8])json", AttributeType::IntegerList));
+  QVERIFY(listFromEditor(QStringLiteral("[H, 4]")) == Json::parse(R"(["H", 4])"));
   QVERIFY(jsonFromEditor(QStringLiteral("  "), AttributeType::Integer).is_null());
 }
 

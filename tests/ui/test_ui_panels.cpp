@@ -61,9 +61,9 @@ void PanelsTest::inspectorEditsUndoAndRedo() {
   inspect(f, "fc");
   QVERIFY(edit(f, "out_features"));
   type(edit(f, "out_features"), QStringLiteral("4*H"));
-  QCOMPARE(f.op("fc").attributes.at("out_features"), Json("4*H"));
+  QVERIFY(f.op("fc").attributes.at("out_features") == Json("4*H"));
   f.session.undo();
-  QCOMPARE(f.op("fc").attributes.at("out_features"), Json("2*H"));
+  QVERIFY(f.op("fc").attributes.at("out_features") == Json("2*H"));
   QCOMPARE(edit(f, "out_features")->text(), QStringLiteral("2*H"));
   f.session.redo();
   QCOMPARE(edit(f, "out_features")->text(), QStringLiteral("4*H"));
@@ -99,7 +99,7 @@ void PanelsTest::symbolsAreEditable() {
   inspect(f, "nothing");
   type(edit(f, "Value of H"), QStringLiteral("48"));
   QVERIFY(waitForAnalysis(f.session));
-  QCOMPARE(f.session.document().symbols()["H"], Json(48));
+  QVERIFY(f.session.document().symbols()["H"] == Json(48));
   const Value* value = valueAt(f.session.analysis()->graph(), {"norm", "y"});
   QVERIFY(value);
   QCOMPARE(value->spec.shape, (Shape{16, 48}));

@@ -64,9 +64,6 @@ void addEdges(Agraph_t* graph, const PipelineDocument& document, const std::map<
 
 int snapped(double valuePx) { return static_cast<int>(std::lround(valuePx / kGridPx)) * kGridPx; }
 
-/// The main ports of all node kinds lie on one height, so that main wires are straight.
-double mainPortOffset(const NodeLook& look) { return (look.kind == NodeKind::Op ? kNodeHeightPx : kEndHeightPx) / 2.0; }
-
 }  // namespace
 
 NodePositions autoLayout(const PipelineDocument& document, const std::vector<NodeLook>& looks) {
@@ -84,7 +81,7 @@ NodePositions autoLayout(const PipelineDocument& document, const std::vector<Nod
     // Graphviz's y grows upwards.
     const double mainPortY = kGridPx * std::round(-centre.y / kGridPx);
     positions[look.id] = {snapped(centre.x - look.size().width() / 2),
-                          static_cast<int>(mainPortY - mainPortOffset(look))};
+                          static_cast<int>(mainPortY) - kNodeHeightPx / 2};
   }
   gvFreeLayout(context.get(), graph.get());
   return positions;

@@ -63,6 +63,12 @@ GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
   sync();
 }
 
+GraphScene::~GraphScene() {
+  // The base class deletes the items and reports a changed selection, when this part of the object is gone.
+  disconnect();
+  clear();
+}
+
 NodeItem* GraphScene::node(const std::string& id) const {
   const auto found = m_nodes.find(id);
   return found == m_nodes.end() ? nullptr : found->second;
@@ -86,13 +92,13 @@ QRectF GraphScene::contentRect() const {
 
 void GraphScene::sync() {
   const QScopedValueRollback guard(m_isSyncing, true);
-  cancelWire();
   const auto looks = nodeLooks(m_session.document(), *m_session.analysis(), m_session.fileProblems());
   syncNodes(looks);
   syncPositions(looks);
   syncLinks();
   syncHulls();
   showSelection();
+  resumeWire();
   setSceneRect(contentRect().adjusted(-2000, -2000, 2000, 2000));
 }
 
@@ -344,13 +350,21 @@ void GraphScene::beginWire(const PortRef& port, QPointF position) {
     if (const auto link = linkInto(m_session.document(), port.endpoint())) {
       m_draft->pickedUp = link;
       m_draft->origin = {link->from.node, link->from.port, true};
-      for (LinkItem* item : m_links) {
-        if (item->link() == *link) item->hide();
-      }
     }
   }
   m_draft->line = addPath(QPainterPath(), QPen(m_theme.colors().accent, 2.4, Qt::SolidLine, Qt::RoundCap));
   m_draft->line->setZValue(20);
+  resumeWire();
+}
+
+/// An analysis that arrives while a wire is being drawn must not take it out of the user's hand.
+void GraphScene::resumeWire() {
+  if (!m_draft) return;
+  const NodeItem* origin = node(m_draft->origin.node);
+  if (!origin || !origin->portPosition(m_draft->origin)) return cancelWire();
+  for (LinkItem* item : m_links) {
+    if (m_draft->pickedUp == item->link()) item->hide();
+  }
   markPorts();
 }
 

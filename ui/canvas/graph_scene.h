@@ -24,6 +24,7 @@ class GraphScene : public QGraphicsScene {
 
  public:
   GraphScene(Session& session, const Theme& theme, QObject* parent = nullptr);
+  ~GraphScene() override;
 
   NodeItem* node(const std::string& id) const;
   LinkItem* linkAt(QPointF position) const;
@@ -93,6 +94,7 @@ class GraphScene : public QGraphicsScene {
   std::optional<PortRef> portNear(QPointF position) const;
   void beginWire(const PortRef& port, QPointF position);
   void markPorts();
+  void resumeWire();
   void updateWire(QPointF position, QPoint screenPosition);
   void finishWire();
   Link draftLink(const PortRef& target) const;

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -46,7 +47,11 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
   connect(&scene, &GraphScene::emptyDoubleClicked, this, &GraphView::searchAt);
   connect(&scene, &GraphScene::nodeActivated, this, &GraphView::propertiesRequested);
   connect(&session, &Session::selectionChanged, this, &GraphView::describeSelection);
-  connect(&session, &Session::analysisChanged, this, [this] { if (m_isFitted) fit(); });
+  // Only a new document is fitted by itself: a view that moves with every edit moves under the user's hand.
+  connect(&session, &Session::documentReplaced, this, [this] { m_isFitPending = true; });
+  connect(&session, &Session::analysisChanged, this, [this] {
+    if (std::exchange(m_isFitPending, false)) fit();
+  });
   connect(&theme, &Theme::changed, this, [this] { viewport()->update(); });
 }
 

@@ -51,6 +51,7 @@ class GraphView : public QGraphicsView {
   Session& m_session;
   const Theme& m_theme;
   bool m_isFitted = true;
+  bool m_isFitPending = false;  // a new document is shown; its hulls are still to come
   bool m_isSpaceHeld = false;
   bool m_isPanning = false;
   QPoint m_panFrom;

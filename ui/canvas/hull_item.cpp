@@ -12,7 +12,7 @@ namespace fuseline::ui {
 namespace {
 
 constexpr double kCornerPx = 12.0;
-constexpr double kLabelHeightPx = 18.0;
+constexpr double kLabelHeightPx = 22.0;
 constexpr double kLabelPaddingPx = 8.0;
 
 /// Backward hulls are a little larger, so that both outlines of the same ops stay visible.
@@ -55,7 +55,7 @@ void HullItem::setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRec
 
 QRectF HullItem::labelArea() const {
   const QRectF bounds = m_outline.boundingRect();
-  const double width = QFontMetricsF(scaledFont(0.8, QFont::DemiBold)).horizontalAdvance(m_look.label);
+  const double width = QFontMetricsF(scaledFont(1.0, QFont::DemiBold)).horizontalAdvance(m_look.label);
   const double top = m_look.kind == HullKind::Backward ? bounds.bottom() - 4 : bounds.top() - kLabelHeightPx + 4;
   return {bounds.left() + kCornerPx, top, width + 2 * kLabelPaddingPx, kLabelHeightPx};
 }
@@ -81,7 +81,7 @@ QColor HullItem::color() const {
 void HullItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidget*) {
   painter->setRenderHint(QPainter::Antialiasing);
   QColor fill = color();
-  fill.setAlpha(m_look.kind == HullKind::Forward ? 34 : 60);
+  fill.setAlpha(m_look.kind == HullKind::Forward ? 30 : 42);
   const Qt::BrushStyle pattern = m_look.kind == HullKind::Forward    ? Qt::SolidPattern
                                  : m_look.kind == HullKind::Backward ? Qt::BDiagPattern
                                                                      : Qt::DiagCrossPattern;
@@ -94,7 +94,7 @@ void HullItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidget
   painter->setPen(Qt::NoPen);
   painter->setBrush(color());
   painter->drawRoundedRect(labelArea(), 5, 5);
-  painter->setFont(scaledFont(0.8, QFont::DemiBold));
+  painter->setFont(scaledFont(1.0, QFont::DemiBold));
   painter->setPen(m_theme.isDark() ? m_theme.colors().canvas : QColor(Qt::white));
   painter->drawText(labelArea(), Qt::AlignCenter, m_look.label);
 }

@@ -14,7 +14,7 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kLabelHeightPx = 13.0;
+constexpr double kLabelHeightPx = 16.0;
 constexpr double kMinLabelZoom = 0.45;
 
 }  // namespace
@@ -76,16 +76,16 @@ void LinkItem::paintLabel(QPainter& painter) const {
   const QPointF middle = path().pointAtPercent(0.5);
   const auto drawLine = [&](const QString& text, double top) {
     const QFontMetricsF metrics(painter.font());
-    const double width = metrics.horizontalAdvance(text) + 6;
+    const double width = metrics.horizontalAdvance(text) + 4;
     const QRectF area(middle.x() - width / 2, top, width, kLabelHeightPx);
     QColor ground = m_theme.colors().canvas;
-    ground.setAlpha(200);
+    ground.setAlpha(150);
     painter.fillRect(area, ground);
     painter.drawText(area, Qt::AlignCenter, text);
   };
-  painter.setFont(scaledFont(0.78));
+  painter.setFont(scaledFont(0.88));
   painter.setPen(m_theme.colors().dimText);
-  drawLine(formatShape(m_spec->shape), middle.y() - kLabelHeightPx - 2.5);
+  drawLine(formatShape(m_spec->shape).remove(u' '), middle.y() - kLabelHeightPx - 2.5);
   drawLine(toQt(dtypeName(m_spec->dtype)), middle.y() + 2.5);
 }
 

@@ -20,7 +20,7 @@ namespace {
 constexpr double kCornerPx = 6.0;
 constexpr double kStripePx = 5.0;
 constexpr double kMarginPx = 16.0;  // ports, badge and focus ring stick out
-constexpr double kBadgePx = 17.0;
+constexpr double kBadgePx = 20.0;
 
 QPainterPath roundedBox(const QRectF& box, double radius) {
   QPainterPath path;
@@ -35,6 +35,12 @@ NodeItem::NodeItem(NodeLook look, const Theme& theme) : m_look(std::move(look)),
   setZValue(10);
 }
 
+/// Inputs and outputs are lower than ops and hang half the difference down: equal positions put main ports on one line.
+QRectF NodeItem::box() const {
+  const double drop = m_look.kind == NodeKind::Op ? 0 : (kNodeHeightPx - kEndHeightPx) / 2.0;
+  return {QPointF(0, drop), m_look.size()};
+}
+
 QRectF NodeItem::boundingRect() const { return box().adjusted(-kMarginPx, -kMarginPx, kMarginPx, kMarginPx); }
 
 void NodeItem::setLook(NodeLook look) {
@@ -45,7 +51,7 @@ void NodeItem::setLook(NodeLook look) {
 }
 
 QPointF NodeItem::portPosition(bool isOutput, std::size_t index) const {
-  const double firstY = (m_look.kind == NodeKind::Op ? kNodeHeightPx : kEndHeightPx) / 2.0;
+  const double firstY = kNodeHeightPx / 2.0;
   const double lastY = box().height() - kPortPitchPx * 0.6;
   const double y = index == 0 ? firstY : std::min(firstY + kPortPitchPx * (static_cast<double>(index) + 0.5), lastY);
   return {isOutput ? box().right() : box().left(), y};
@@ -155,11 +161,11 @@ void NodeItem::paintTexts(QPainter& painter) const {
     painter.setPen(color);
     const QString fitted = QFontMetricsF(font).elidedText(text, Qt::ElideRight, area.width());
     const auto alignment = (isEnd ? Qt::AlignHCenter : Qt::AlignLeft) | Qt::AlignVCenter;
-    painter.drawText(QRectF(area.left(), top, area.width(), bottom - top), static_cast<int>(alignment), fitted);
+    painter.drawText(QRectF(area.left(), area.top() + top, area.width(), bottom - top), static_cast<int>(alignment), fitted);
   };
   if (m_look.isUnknown) painter.fillRect(area.adjusted(-3, 5, 3, 5 + height - 10 - box().height()), m_theme.colors().node);
-  drawLine(scaledFont(1.0, QFont::DemiBold), m_theme.colors().text, m_look.title, height * 0.08, height * 0.56);
-  drawLine(scaledFont(0.84), m_theme.colors().dimText, m_look.subtitle, height * 0.5, height * 0.92);
+  drawLine(scaledFont(1.14, QFont::DemiBold), m_theme.colors().text, m_look.title, height * 0.08, height * 0.56);
+  drawLine(scaledFont(1.0), m_theme.colors().dimText, m_look.subtitle, height * 0.5, height * 0.92);
 }
 
 void NodeItem::paintPorts(QPainter& painter) const {
@@ -178,7 +184,7 @@ void NodeItem::paintPort(QPainter& painter, const PortLook& port, bool isOutput,
   painter.setBrush(mark == PortMark::Legal || mark == PortMark::Target ? colors.accent : colors.node);
   painter.drawEllipse(centre, radius, radius);
   if (port.isNamed) {
-    painter.setFont(scaledFont(0.78));
+    painter.setFont(scaledFont(0.92));
     painter.setPen(colors.dimText);
     const QRectF area(10, centre.y() - 9, box().width() - 20, 18);
     painter.drawText(area, static_cast<int>((isOutput ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter),
@@ -191,7 +197,7 @@ void NodeItem::paintBadge(QPainter& painter) const {
   const ThemeColors& colors = m_theme.colors();
   const bool isError = *m_look.worst == Severity::Error;
   const QColor color = isError ? colors.error : *m_look.worst == Severity::Warning ? colors.warning : colors.note;
-  const QRectF area(box().right() - kBadgePx * 0.7, -kBadgePx * 0.5, kBadgePx, kBadgePx);
+  const QRectF area(box().right() - kBadgePx * 0.7, box().top() - kBadgePx * 0.5, kBadgePx, kBadgePx);
   painter.setPen(Qt::NoPen);
   painter.setBrush(colors.canvas);
   painter.drawEllipse(area.adjusted(-1.5, -1.5, 1.5, 1.5));

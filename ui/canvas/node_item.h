@@ -49,7 +49,7 @@ class NodeItem : public QGraphicsItem {
   QVariant itemChange(GraphicsItemChange change, const QVariant& value) override;
 
  private:
-  QRectF box() const { return {QPointF(0, 0), m_look.size()}; }
+  QRectF box() const;
   QPointF portPosition(bool isOutput, std::size_t index) const;
   PortMark markOf(const PortRef& port) const;
   void paintBox(QPainter& painter) const;

@@ -11,12 +11,6 @@
 
 namespace fuseline::ui {
 
-namespace {
-
-constexpr int kLabelWidthPx = 124;
-
-}  // namespace
-
 std::map<std::string, std::int64_t> integerSymbols(const PipelineDocument& document) {
   std::map<std::string, std::int64_t> symbols;
   for (const auto& [name, value] : document.symbols().items()) {

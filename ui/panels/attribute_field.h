@@ -15,6 +15,9 @@
 
 namespace fuseline::ui {
 
+/// Labels are this wide in the whole inspector, so that its fields stand in one column.
+inline constexpr int kLabelWidthPx = 118;
+
 class AttributeField : public QWidget {
   Q_OBJECT
 

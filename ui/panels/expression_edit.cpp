@@ -34,6 +34,14 @@ bool ExpressionEdit::step(int by) {
   return true;
 }
 
+bool ExpressionEdit::event(QEvent* event) {
+  // While something is being typed Esc belongs to the field and not to the window.
+  const bool isEscape = event->type() == QEvent::ShortcutOverride &&
+                        static_cast<QKeyEvent*>(event)->key() == Qt::Key_Escape && text() != m_committed;
+  if (isEscape) event->accept();
+  return isEscape || QLineEdit::event(event);
+}
+
 void ExpressionEdit::keyPressEvent(QKeyEvent* event) {
   const int by = event->modifiers() & Qt::ControlModifier ? 10 : 1;
   if (event->key() == Qt::Key_Up && step(by)) return;

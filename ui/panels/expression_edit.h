@@ -20,6 +20,7 @@ class ExpressionEdit : public QLineEdit {
   void committedText(const QString& text);
 
  protected:
+  bool event(QEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
 
  private:

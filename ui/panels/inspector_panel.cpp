@@ -17,6 +17,8 @@ namespace {
 QLabel* wrappedLabel(const QString& text, QWidget* parent) {
   auto* label = new QLabel(text, parent);
   label->setWordWrap(true);
+  // As wide as the panel, never wider: long words are cut off rather than the fields beside them.
+  label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Minimum);
   label->setTextInteractionFlags(Qt::TextSelectableByMouse);
   return label;
 }
@@ -118,7 +120,7 @@ void OpPage::createHead() {
     else m_id->setCommitted(m_opId);
   });
   auto* label = new QLabel(tr("name"), this);
-  label->setFixedWidth(124);
+  label->setFixedWidth(kLabelWidthPx);
   label->setBuddy(m_id);
   auto* row = new QHBoxLayout;
   row->addWidget(label);

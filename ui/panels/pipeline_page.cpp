@@ -81,6 +81,7 @@ ExpressionEdit* PipelinePage::addEdit(QLayout* layout, const QString& name, std:
   auto* edit = new ExpressionEdit(this);
   edit->setAccessibleName(name);
   edit->setToolTip(name);
+  edit->setMinimumWidth(44);
   layout->addWidget(edit);
   const auto refresher = [edit, read] { edit->setCommitted(read()); };
   connect(edit, &ExpressionEdit::committedText, this, [write, refresher](const QString& text) {
@@ -167,6 +168,8 @@ QWidget* PipelinePage::inputRow(const std::string& id) {
       },
       [change](const QString& text) { change([&](DocumentInput& input) { input.shape = listFromEditor(text); }); });
   auto* dtype = new QComboBox(row);
+  dtype->setMinimumContentsLength(4);
+  dtype->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   dtype->addItems({QStringLiteral("bf16"), QStringLiteral("f16"), QStringLiteral("f32")});
   dtype->setAccessibleName(tr("dtype of %1").arg(toQt(id)));
   dtype->setToolTip(dtype->accessibleName());

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/plan_panel.h"
 
+#include "ui/theme/format.h"
+
 #include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
@@ -23,6 +25,7 @@ constexpr double kLaneHeightPx = 46.0;
 constexpr double kBoxInsetPx = 4.0;
 constexpr double kColumnPaddingPx = 22.0;
 constexpr double kMinColumnPx = 70.0;
+constexpr double kMaxStretch = 2.4;
 
 }  // namespace
 
@@ -38,9 +41,10 @@ void LanesView::setLanes(PlanLanes lanes) {
   m_lanes = std::move(lanes);
   measureColumns();
   setMinimumWidth(sizeHint().width());
-  setAccessibleDescription(tr("%n forward launch(es)", nullptr, static_cast<int>(m_lanes.forward.size())) +
-                           QStringLiteral(", ") +
-                           tr("%n backward launch(es)", nullptr, static_cast<int>(m_lanes.backward.size())));
+  setAccessibleDescription(
+      tr("Forward: %1, backward: %2")
+          .arg(counted(static_cast<qsizetype>(m_lanes.forward.size()), tr("entry"), tr("entries")),
+               counted(static_cast<qsizetype>(m_lanes.backward.size()), tr("entry"), tr("entries"))));
   updateGeometry();
   update();
 }
@@ -71,7 +75,7 @@ double LanesView::columnLeft(int column) const {
   const double edge = m_columnEdges[static_cast<std::size_t>(column)];
   const double used = m_columnEdges.back() - kLabelWidthPx;
   const double room = width() - kLabelWidthPx - 8;
-  return used <= 0 || room <= used ? edge : kLabelWidthPx + (edge - kLabelWidthPx) * std::min(room / used, 1.6);
+  return used <= 0 || room <= used ? edge : kLabelWidthPx + (edge - kLabelWidthPx) * std::min(room / used, kMaxStretch);
 }
 
 QSize LanesView::sizeHint() const {

@@ -106,8 +106,6 @@ void TimingsPanel::createView() {
   m_view->header()->setStretchLastSection(false);
   connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &TimingsPanel::takeSelection);
   auto* copy = new QAction(tr("Copy table"), m_view);
-  copy->setShortcut(QKeySequence::Copy);
-  copy->setShortcutContext(Qt::WidgetShortcut);
   connect(copy, &QAction::triggered, this, [this] { QGuiApplication::clipboard()->setText(asText()); });
   m_view->addAction(copy);
   m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
@@ -131,9 +129,9 @@ void TimingsPanel::refreshCaption() {
   if (!run) return;
   const VariantRecord* fused = run->record.variant("fused");
   const auto numRounds = fused ? fused->endToEndNs.size() : 0;
-  QString text = tr("%1 · %2 · %n round(s), interleaved · median ± half the interquartile range", nullptr,
-                    static_cast<int>(numRounds))
-                     .arg(toQt(run->record.settings.device), toQt(run->record.settings.pass));
+  QString text = tr("%1 · %2 · %3, interleaved · median ± half the interquartile range")
+                     .arg(toQt(run->record.settings.device), toQt(run->record.settings.pass),
+                          counted(static_cast<qsizetype>(numRounds), tr("round"), tr("rounds")));
   if (run->record.isPartial) text += QStringLiteral(" · <b>%1</b>").arg(tr("stopped early: partial result"));
   if (run->isStale) {
     text += QStringLiteral(" · <b style='color:%1'>%2</b>")

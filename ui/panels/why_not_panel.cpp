@@ -25,7 +25,9 @@ QString passText(const FusionRule& rule) {
 QString savingText(const Saving& saving) {
   QStringList parts;
   if (saving.bytes != 0) parts.append(WhyNotPanel::tr("%1 of memory traffic").arg(formatByteCount(saving.bytes)));
-  if (saving.launches != 0) parts.append(WhyNotPanel::tr("%n launch(es)", nullptr, static_cast<int>(saving.launches)));
+  if (saving.launches != 0) {
+    parts.append(counted(saving.launches, WhyNotPanel::tr("launch"), WhyNotPanel::tr("launches")));
+  }
   return parts.join(WhyNotPanel::tr(" and "));
 }
 
@@ -93,8 +95,9 @@ void WhyNotPanel::addDistantNote(const AttemptList& list) {
     m_cards->addWidget(label);
   }
   if (list.distant.empty() || m_showsDistant) return;
+  const auto numDistant = static_cast<qsizetype>(list.distant.size());
   auto* more = new QPushButton(
-      tr("Show %n rule(s) that only match one op", nullptr, static_cast<int>(list.distant.size())), m_list);
+      tr("Show %1 that match only one op").arg(counted(numDistant, tr("attempt"), tr("attempts"))), m_list);
   more->setFlat(true);
   connect(more, &QPushButton::clicked, this, [this] {
     m_showsDistant = true;
@@ -136,18 +139,16 @@ QLayout* WhyNotPanel::makeCardHead(const Attempt& attempt, QWidget* card) {
                                                                  : colors.warning;
   auto* icon = new QLabel(card);
   icon->setPixmap(m_theme.icon(iconFor(attempt.outcome), color).pixmap(18, 18));
-  auto* name = new QLabel(QStringLiteral("<b>%1</b><br><span style='color:%2'>%3</span>")
-                              .arg(toQt(attempt.rule->name).toHtmlEscaped(), colors.dimText.name(),
-                                   passText(*attempt.rule)),
-                          card);
+  auto* name = new QLabel(
+      QStringLiteral("<b>%1</b><br><span style='color:%2'><b>%3</b></span><span style='color:%4'> · %5</span>")
+          .arg(toQt(attempt.rule->name).toHtmlEscaped(), color.name(), toQt(outcomeName(attempt.outcome)),
+               colors.dimText.name(), passText(*attempt.rule)),
+      card);
   name->setToolTip(toQt(attempt.rule->summary));
-  auto* outcome = new QLabel(toQt(outcomeName(attempt.outcome)), card);
-  outcome->setStyleSheet(QStringLiteral("color: %1; font-weight: 600;").arg(color.name()));
   auto* head = new QHBoxLayout;
   head->setSpacing(8);
   head->addWidget(icon, 0, Qt::AlignTop);
   head->addWidget(name, 1);
-  head->addWidget(outcome, 0, Qt::AlignTop);
   return head;
 }
 

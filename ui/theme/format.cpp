@@ -68,6 +68,10 @@ QString formatByteCount(std::int64_t bytes) { return bytes == 0 ? QStringLiteral
 
 QString formatCount(std::int64_t count) { return count == 0 ? QStringLiteral("–") : QString::number(count); }
 
+QString counted(qsizetype count, const QString& one, const QString& many) {
+  return QStringLiteral("%1 %2").arg(count).arg(count == 1 ? one : many);
+}
+
 QString editorText(const Json& value) {
   if (value.is_null()) return QString();
   if (value.is_string()) return toQt(value.get<std::string>());

@@ -31,6 +31,9 @@ QString formatByteCount(std::int64_t bytes);
 /// "3"; an en dash for zero.
 QString formatCount(std::int64_t count);
 
+/// "1 launch", "3 launches": the number with the word that fits it.
+QString counted(qsizetype count, const QString& one, const QString& many);
+
 /// A JSON value of the document as the text of an editor: strings without quotes, lists as "H, 4*H".
 QString editorText(const Json& value);
 /// The inverse: numbers become numbers, everything else stays an expression. Empty text is null.

@@ -11,6 +11,9 @@
 #include <algorithm>
 #include <cmath>
 
+// A static library's resources are linked in by naming them; the macro must stand outside any namespace.
+static void linkIcons() { Q_INIT_RESOURCE(icons); }
+
 namespace fuseline::ui {
 
 namespace {
@@ -102,7 +105,9 @@ QPixmap renderIcon(QByteArray svg, const QColor& color, int sizePx) {
 
 }  // namespace
 
-Theme::Theme(QObject* parent) : QObject(parent), m_systemPalette(QApplication::palette()), m_colors(lightColors()) {}
+Theme::Theme(QObject* parent) : QObject(parent), m_systemPalette(QApplication::palette()), m_colors(lightColors()) {
+  linkIcons();
+}
 
 void Theme::apply(ThemeChoice choice) {
   m_choice = choice;
