@@ -1,5 +1,6 @@
 // fuseline-designer: design, fuse, run and measure pipelines in a window.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/backends.h"
 #include "app/designer/screenshot.h"
 #include "ui/main_window.h"
 
@@ -55,6 +56,12 @@ void applyScale(int argc, char** argv) {
   }
 }
 
+/// What the CPU of this program can run, so that plans are those of the device. Empty where there is none.
+Capabilities localCapabilities(const BackendRegistry& registry) {
+  const auto backend = registry.open("cpu");
+  return backend ? capabilitiesOf(*backend) : Capabilities();
+}
+
 void openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& files) {
   if (!files.isEmpty()) {
     window.openFile(files.front());
@@ -85,7 +92,8 @@ int main(int argc, char** argv) {
 
   ui::Theme theme;
   theme.apply(themeChoice(parser));
-  ui::Session session({.workerCommand = workerCommand(parser)});
+  const std::unique_ptr<BackendRegistry> registry = makeBackendRegistry();
+  ui::Session session({.workerCommand = workerCommand(parser), .capabilities = localCapabilities(*registry)});
   const bool isPicture = parser.isSet("screenshot");
   ui::MainWindow window(session, theme, isPicture ? ui::Persistence::None : ui::Persistence::Settings);
   resizeTo(window, parser.value("size"));

@@ -159,6 +159,7 @@ void Session::run() {
   request.pipelineText = serialize(document());
   request.pipelineName = displayName().toStdString();
   request.settings.pass = m_pass == PassKind::Training ? "train" : "forward";
+  request.settings.rules.clear();  // the document decides
   m_pendingRun = {.document = document(), .pass = m_pass};
   m_isRunOrphaned = false;
   m_worker.run(std::move(request));
