@@ -5,6 +5,7 @@
 #include "core/runtime/backend.h"
 #include "core/support/json.h"
 #include "core/support/result.h"
+#include "core/support/text.h"
 
 #include <CLI/CLI.hpp>
 
@@ -12,6 +13,9 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <vector>
+
+#include <fmt/format.h>
 
 namespace fuseline::cli {
 
@@ -40,6 +44,15 @@ CLI::App* addVerb(CLI::App& app, Context& context, const std::string& name, cons
 /// Two-space indent and a newline. Bytes that are not UTF-8 are replaced.
 inline void printJson(Context& context, const Json& json) {
   context.out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+/// `ops RMSNrom`: "there is no such op; did you mean RMSNorm?" (Usage).
+inline Error unknownName(const std::string& verb, const std::string& noun, const std::string& name,
+                         const std::vector<std::string>& known) {
+  const std::string near = nearest(name, known);
+  const std::string hint = near.empty() ? "." : fmt::format("; did you mean {}?", near);
+  return {fmt::format("{} {}: there is no such {}{} `fuseline {}` lists them.", verb, name, noun, hint, verb),
+          ErrorKind::Usage};
 }
 
 }  // namespace fuseline::cli

@@ -82,20 +82,6 @@ void printSection(const Graph& graph, const std::string& title, const Attempts& 
   for (const Attempt* attempt : attempts) print(graph, *attempt, context);
 }
 
-Json toJson(const Graph& graph, const Attempt& attempt) {
-  Json repairs = Json::array();
-  for (const Repair& repair : attempt.repairs) repairs.push_back(repair.label);
-  const Json saving =
-      attempt.saving ? Json{{"bytes", attempt.saving->bytes}, {"launches", attempt.saving->launches}} : Json(nullptr);
-  return {{"rule", attempt.rule->name},
-          {"pass", passName(attempt.rule->pass)},
-          {"ops", idsOf(graph, attempt)},
-          {"outcome", outcomeName(attempt.outcome)},
-          {"explanation", attempt.explanation},
-          {"repairs", repairs},
-          {"saving", saving}};
-}
-
 /// What is explained: one op, or every op in order of what its best attempt saves or would save.
 struct Section {
   std::string op;
@@ -132,19 +118,29 @@ Result<std::vector<Section>> sectionsFor(const OpenedPipeline& pipeline, const s
   return std::vector<Section>{{.op = op, .title = op, .attempts = attemptsTouching(pipeline, op)}};
 }
 
+/// The attempts as `fuseline fuse` writes them.
+Json toJson(const OpenedPipeline& pipeline, const std::vector<Section>& sections) {
+  const FusionReport& report = pipeline.analysis.report;
+  const Json written = toJson(pipeline.graph(), report)["attempts"];
+  Json ops = Json::array();
+  for (const Section& section : sections) {
+    Json attempts = Json::array();
+    for (const Attempt* attempt : section.attempts)
+      attempts.push_back(written[static_cast<std::size_t>(attempt - report.attempts.data())]);
+    ops.push_back({{"op", section.op}, {"attempts", attempts}});
+  }
+  return {{"ops", ops}};
+}
+
 Result<int> explain(const ExplainOptions& options, Context& context) {
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
   Result<std::vector<Section>> sections = sectionsFor(*pipeline, options.op);
   if (!sections) return sections.error();
-  Json list = Json::array();
-  for (const Section& section : *sections) {
-    Json attempts = Json::array();
-    for (const Attempt* attempt : section.attempts) attempts.push_back(toJson(pipeline->graph(), *attempt));
-    list.push_back({{"op", section.op}, {"attempts", attempts}});
-    if (!options.asJson) printSection(pipeline->graph(), section.title, section.attempts, context);
-  }
-  if (options.asJson) printJson(context, {{"ops", list}});
+  if (options.asJson)
+    printJson(context, toJson(*pipeline, *sections));
+  else
+    for (const Section& section : *sections) printSection(pipeline->graph(), section.title, section.attempts, context);
   return 0;
 }
 

@@ -37,10 +37,7 @@ Result<int> listTemplates(const NewOptions& options, Context& context) {
 Error unknownTemplate(const std::string& name) {
   std::vector<std::string> names;
   for (const DocumentTemplate& entry : documentTemplates()) names.push_back(entry.name);
-  const std::string near = nearest(name, names);
-  return {fmt::format("new {}: there is no such template{} `fuseline new` lists them.", name,
-                      near.empty() ? "." : fmt::format("; did you mean {}?", near)),
-          ErrorKind::Usage};
+  return unknownName("new", "template", name, names);
 }
 
 Result<int> writeTemplate(const NewOptions& options, Context& context) {

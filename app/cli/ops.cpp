@@ -126,10 +126,9 @@ void printDetails(const FusibleOperation& op, Context& context) {
 }
 
 Error unknownOp(const std::string& name) {
-  const std::string near = builtinOperations().nearestName(name);
-  return {fmt::format("ops {}: there is no such op{} `fuseline ops` lists them.", name,
-                      near.empty() ? "." : fmt::format("; did you mean {}?", near)),
-          ErrorKind::Usage};
+  std::vector<std::string> names;
+  for (const auto& op : builtinOperations().operations()) names.push_back(op->name);
+  return unknownName("ops", "op", name, names);
 }
 
 Result<int> showAll(const OpsOptions& options, Context& context) {

@@ -141,10 +141,10 @@ Json inferSchema() {
                  {"outputs", list(object({{"name", text("Of the output.")}, {"from", text("An edge.")}}))}});
 }
 
-Json attemptSchema(bool hasSteps) {
+Json attemptSchema() {
   Fields fields = {
       {"rule", text("That was tried.")}, {"pass", choice({"joint", "forward", "backward"})}, {"ops", texts()}};
-  if (hasSteps) fields.emplace_back("stepsMatched", integer("Of the rule's chain."));
+  fields.emplace_back("stepsMatched", integer("Of the rule's chain."));
   fields.emplace_back("outcome", choice({"fused", "broken chain", "outside use", "condition failed",
                                          "taken by another fusion", "no kernel on this device", "switched off"}));
   fields.emplace_back("explanation", text("One sentence with actual values."));
@@ -159,12 +159,12 @@ Json fuseSchema() {
   return object({{"rules", choice({"te", "all"})},
                  {"forward", list(entry)},
                  {"backward", list(entry)},
-                 {"attempts", list(attemptSchema(true))}});
+                 {"attempts", list(attemptSchema())}});
 }
 
 Json explainSchema() {
   return object(
-      {{"ops", list(object({{"op", text("Where the attempts begin.")}, {"attempts", list(attemptSchema(false))}}))}});
+      {{"ops", list(object({{"op", text("Where the attempts begin.")}, {"attempts", list(attemptSchema())}}))}});
 }
 
 Json stepSchema() {

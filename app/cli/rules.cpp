@@ -66,10 +66,7 @@ void printDetails(const FusionRule& rule, Context& context) {
 Error unknownRule(const std::string& name) {
   std::vector<std::string> names;
   for (const FusionRule* rule : builtinRules().all()) names.push_back(rule->name);
-  const std::string near = nearest(name, names);
-  return {fmt::format("rules {}: there is no such rule{} `fuseline rules` lists them.", name,
-                      near.empty() ? "." : fmt::format("; did you mean {}?", near)),
-          ErrorKind::Usage};
+  return unknownName("rules", "rule", name, names);
 }
 
 Result<int> showAll(const RulesOptions& options, Context& context) {
