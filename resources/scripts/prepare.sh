@@ -7,6 +7,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # Debian and Ubuntu packages; a|b: the first one that the system knows. A stage asks for the lists that it needs.
 packages_build=(cmake ninja-build g++ pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libdnnl-dev
   ocl-icd-opencl-dev libhwy-dev libgraphviz-dev "qt6-svg-dev|libqt6svg6-dev" qt6-base-dev libgl1-mesa-dev libopengl-dev)
+# package:version: the oldest that the sources compile with. Debian 12 and Ubuntu 24.04 have them.
+oldest_versions=(cmake:3.22 libhwy-dev:1.0 qt6-base-dev:6.4)
 packages_tests=(libgtest-dev librapidcheck-dev libbenchmark-dev python3)
 packages_checks=("clang-format-14|clang-format")
 
@@ -69,7 +71,19 @@ refuseUnknown() {
   sudo apt-get install -y software-properties-common && sudo add-apt-repository -y universe"
   fi
   fail 2 "Not found: ${unknown[*]}. Expected in $where
-Fuseline needs Debian 12, Ubuntu 22.04, or something newer; then start this again."
+Fuseline needs Debian 12, Ubuntu 24.04, or something newer."
+}
+
+# refuseOldPackages: one sentence instead of a page of compiler messages.
+refuseOldPackages() {
+  local entry name needed found
+  for entry in "${oldest_versions[@]}"; do
+    name=${entry%%:*} needed=${entry##*:}
+    found=$(dpkg-query -W -f '${Version}' "$name")
+    if dpkg --compare-versions "$found" lt "$needed"; then
+      fail 2 "$name: found version $found, expected $needed or newer. Fuseline needs Debian 12, Ubuntu 24.04, or something newer."
+    fi
+  done
 }
 
 installPackages() {
@@ -100,6 +114,7 @@ ensurePackages() {
   fi
   mapfile -t missing < <(missingPackages "$@")
   if [ ${#missing[@]} != 0 ]; then installPackages "${missing[@]}"; fi
+  refuseOldPackages
   mkdir -p "$root/build"
   touch "$stamp"
 }
@@ -149,22 +164,10 @@ numJobs() {
   echo $((cores > 0 ? cores : 1))
 }
 
-# requireCMake: Debian 12 and Ubuntu 22.04 bring one that is new enough.
-requireCMake() {
-  local needed found
-  needed=$(sed -n 's/^cmake_minimum_required(VERSION \([0-9.]*\)).*/\1/p' "$root/CMakeLists.txt")
-  found=$(cmake --version | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p')
-  if [ "$(printf '%s\n' "$needed" "$found" | sort -V | head -1)" != "$needed" ]; then
-    fail 2 "cmake: found version $found, but Fuseline needs $needed. Take a newer one from
-https://cmake.org/download (on Ubuntu: sudo snap install cmake --classic), then start this again."
-  fi
-}
-
 # configurePreset PRESET: only when there is no build tree yet, or the presets or the packages changed; ninja sees the rest.
 configurePreset() {
   local preset=$1 tree=$root/build/$1
   if [ "$tree/build.ninja" -nt "$root/CMakePresets.json" ]; then return; fi
-  requireCMake
   (cd "$root" && stage "Configure $preset" cmake --preset "$preset") || return 1
   touch "$tree/build.ninja"
 }
