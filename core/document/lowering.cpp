@@ -114,6 +114,7 @@ class Lowering {
   Lowering(const PipelineDocument& document, const LoweringOptions& options, const SourceMap* sourceMap)
       : m_document(document),
         m_options(options),
+        m_isUnreadable(sourceMap && sourceMap->places.empty()),
         m_sink(sourceMap),
         m_operations(options.catalog ? *options.catalog : builtinOperations()),
         m_symbols(document, options, m_sink),
@@ -390,8 +391,11 @@ class Lowering {
       const auto value = source.kind == Source::Kind::Op ? valueOf(source) : std::nullopt;
       if (value) m_builder.addOutput(m_document.outputs()[i].id, *value);
     }
-    if (m_document.outputs().empty()) reportNoOutputs();
+    if (m_document.outputs().empty() && !isBlank()) reportNoOutputs();
   }
+
+  // The empty document of a file that is no JSON at all: its syntax error says it all.
+  bool isBlank() const { return m_isUnreadable && m_document.ops().empty() && m_document.inputs().empty(); }
 
   void reportNoOutputs() {
     Diagnostic& diagnostic =
@@ -441,6 +445,7 @@ class Lowering {
 
   const PipelineDocument& m_document;
   const LoweringOptions& m_options;
+  const bool m_isUnreadable;
   DiagnosticSink m_sink;
   OperationTable m_operations;
   SymbolTable m_symbols;
