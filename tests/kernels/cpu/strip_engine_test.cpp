@@ -1,0 +1,305 @@
+// The strip engine against the double-precision interpreter of programs.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/strip_engine.h"
+#include "core/tensor/tensor.h"
+#include "tests/support/elementwise_interpreter.h"
+
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace fuseline::cpu {
+namespace {
+
+using testing::OperandValues;
+
+constexpr std::byte kGuard{0x5a};
+constexpr std::size_t kGuardBytes = 64;
+
+/// A program's operand in memory, with guard bytes behind it.
+struct Buffer {
+  DType dtype = DType::F32;
+  std::vector<double> values;  // as stored: rounded to dtype
+  std::vector<std::byte> bytes;
+};
+
+std::size_t dataBytes(const Buffer& buffer) {
+  return buffer.values.size() * static_cast<std::size_t>(sizeBytes(buffer.dtype));
+}
+
+Buffer makeBuffer(DType dtype, std::size_t count, std::mt19937& random) {
+  Buffer buffer{.dtype = dtype, .values = std::vector<double>(count)};
+  std::uniform_real_distribution<double> magnitude(0.25, 2.0);
+  for (double& value : buffer.values) value = random() % 2 == 0 ? magnitude(random) : -magnitude(random);
+  buffer.bytes.assign(dataBytes(buffer) + kGuardBytes, kGuard);
+  encode(buffer.values, dtype, buffer.bytes.data());
+  decode(buffer.bytes.data(), dtype, buffer.values);
+  return buffer;
+}
+
+/// A program on a grid, with a dtype for every operand.
+struct Scene {
+  ElementwiseProgram program;
+  std::int64_t rows = 1;
+  std::int64_t cols = 1;
+  std::map<OperandKey, DType> dtypes;
+  int threads = 2;
+};
+
+std::map<OperandKey, Place> placesIn(const ElementwiseProgram& program) {
+  std::map<OperandKey, Place> places;
+  for (const Instruction& instruction : program.code)
+    if (instruction.opcode == Opcode::Load) places[instruction.place.operand] = instruction.place;
+  for (const Store& store : program.stores) places[store.place.operand] = store.place;
+  for (const ColumnSum& sum : program.columnSums) places[sum.place.operand] = sum.place;
+  return places;
+}
+
+std::set<OperandKey> outputsOf(const ElementwiseProgram& program) {
+  std::set<OperandKey> outputs;
+  for (const Store& store : program.stores) outputs.insert(store.place.operand);
+  for (const ColumnSum& sum : program.columnSums) outputs.insert(sum.place.operand);
+  return outputs;
+}
+
+std::map<OperandKey, Buffer> makeBuffers(const Scene& scene) {
+  std::mt19937 random(17);
+  std::map<OperandKey, Buffer> buffers;
+  for (const auto& [key, place] : placesIn(scene.program)) {
+    const std::int64_t rows = place.access == Access::Full ? scene.rows : 1;
+    const auto count = static_cast<std::size_t>(rows * scene.cols * place.lanes);
+    buffers[key] = makeBuffer(scene.dtypes.at(key), count, random);
+  }
+  return buffers;
+}
+
+/// Where the operands share memory: operand -> the operand whose buffer it uses.
+using Aliases = std::map<OperandKey, OperandKey>;
+
+std::map<OperandKey, Buffer> runEngine(const Scene& scene, const Aliases& aliases = {}) {
+  std::map<OperandKey, Buffer> buffers = makeBuffers(scene);
+  std::vector<std::byte*> pointers;
+  std::map<OperandKey, int> slots;
+  for (auto& [key, buffer] : buffers) {
+    slots[key] = static_cast<int>(pointers.size());
+    const auto alias = aliases.find(key);
+    pointers.push_back(alias == aliases.end() ? buffer.bytes.data() : buffers[alias->second].bytes.data());
+  }
+  const StripEngine engine(scene.program, scene.cols, scene.threads, [&](const OperandKey& key) {
+    return StripOperand{scene.dtypes.at(key), slots.at(key)};
+  });
+  std::vector<std::byte> workspace(engine.workspaceBytes(scene.rows) + 64, kGuard);
+  auto* aligned = workspace.data() + (64 - reinterpret_cast<std::size_t>(workspace.data()) % 64) % 64;
+  engine.run(pointers, scene.rows, aligned);
+  for (auto& [key, buffer] : buffers) {
+    const auto alias = aliases.find(key);
+    const Buffer& memory = alias == aliases.end() ? buffer : buffers[alias->second];
+    decode(memory.bytes.data(), buffer.dtype, buffer.values);
+  }
+  return buffers;
+}
+
+/// Half an ulp of the format (bf16: and half of it for its reduced functions), and for column sums the rounding of
+/// float32 sums.
+double allowed(const Scene& scene, const OperandKey& key, double expected, double scale) {
+  const DType dtype = scene.dtypes.at(key);
+  const double relative = dtype == DType::BF16 ? 1.5 * 0x1p-8 : dtype == DType::F16 ? 0x1p-10 : 0.0;
+  return (relative + 2e-6) * std::abs(expected) + 2e-6 * scale + 1e-6;
+}
+
+std::string firstError(const Scene& scene, const Aliases& aliases = {}) {
+  OperandValues inputs;
+  for (const auto& [key, buffer] : makeBuffers(scene)) inputs[key] = buffer.values;
+  const OperandValues expected = testing::interpret(scene.program, scene.rows, scene.cols, inputs);
+  const auto actual = runEngine(scene, aliases);
+  for (const OperandKey& key : outputsOf(scene.program)) {
+    const std::vector<double>& values = actual.at(key).values;
+    const bool isSum = placesIn(scene.program).at(key).access == Access::Row;
+    const double scale = isSum ? 4.0 * static_cast<double>(scene.rows) : 1.0;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (!(std::abs(values[i] - expected.at(key)[i]) <= allowed(scene, key, expected.at(key)[i], scale)))
+        return toString(key) + "[" + std::to_string(i) + "]: " + std::to_string(values[i]) + " instead of " +
+               std::to_string(expected.at(key)[i]) + "\n" + toString(scene.program);
+    const std::vector<std::byte>& bytes = actual.at(key).bytes;
+    for (std::size_t i = dataBytes(actual.at(key)); i < bytes.size(); ++i)
+      if (bytes[i] != kGuard) return toString(key) + " was written beyond its end";
+  }
+  return "";
+}
+
+OperandKey input(int slot) { return {.kind = OperandKind::Input, .slot = slot}; }
+OperandKey output(int slot) { return {.kind = OperandKind::Output, .slot = slot}; }
+
+Instruction load(int slot, Access access = Access::Full, int lane = 0, int lanes = 1) {
+  return {.opcode = Opcode::Load, .place = {.operand = input(slot), .access = access, .lane = lane, .lanes = lanes}};
+}
+
+std::map<OperandKey, DType> allOf(const ElementwiseProgram& program, DType dtype) {
+  std::map<OperandKey, DType> dtypes;
+  for (const auto& [key, place] : placesIn(program)) dtypes[key] = dtype;
+  return dtypes;
+}
+
+constexpr std::pair<std::int64_t, std::int64_t> kGrids[] = {{1, 1},   {1, 15},   {3, 1},    {2, 16},   {5, 17},
+                                                            {7, 129}, {300, 33}, {3, 513},  {2, 1027}, {70, 700},
+                                                            {0, 5},   {4, 4099}, {1000, 3}, {257, 256}};
+constexpr DType kDTypes[] = {DType::F32, DType::BF16, DType::F16};
+
+void expectRight(const ElementwiseProgram& program) {
+  for (const DType dtype : kDTypes)
+    for (const auto& [rows, cols] : kGrids) {
+      const Scene scene{.program = program, .rows = rows, .cols = cols, .dtypes = allOf(program, dtype)};
+      ASSERT_EQ(firstError(scene), "") << rows << " x " << cols << " " << dtypeName(dtype);
+    }
+}
+
+TEST(StripEngine, RunsEveryOpcode) {
+  for (int code = static_cast<int>(Opcode::Add); code <= static_cast<int>(Opcode::SiluGrad); ++code) {
+    const auto opcode = static_cast<Opcode>(code);
+    ElementwiseProgram program{.code = {load(0), load(1)}, .stores = {{3, {.operand = output(0)}}}};
+    // Squares are positive, for logarithms and roots.
+    program.code.push_back({.opcode = Opcode::Mul, .a = 0, .b = 0});
+    const bool isPositiveOnly = opcode == Opcode::Log || opcode == Opcode::Sqrt || opcode == Opcode::Rsqrt;
+    const bool isBinary = opcode <= Opcode::Less;
+    program.code.push_back({.opcode = opcode, .a = isPositiveOnly ? 2 : 0, .b = isBinary ? 1 : -1});
+    ASSERT_NO_FATAL_FAILURE(expectRight(program)) << opcodeName(opcode);
+  }
+}
+
+TEST(StripEngine, ReadsRowOperandsAndConstants) {
+  expectRight({.code = {load(0),
+                        load(1, Access::Row),
+                        {.opcode = Opcode::Constant, .constant = 1.5},
+                        {.opcode = Opcode::Mul, .a = 0, .b = 2},
+                        {.opcode = Opcode::Add, .a = 3, .b = 1}},
+               .stores = {{4, {.operand = output(0)}}}});
+}
+
+TEST(StripEngine, ReadsAndWritesLanes) {
+  expectRight({.code = {load(0, Access::Full, 0, 2),
+                        load(0, Access::Full, 1, 2),
+                        load(1),
+                        {.opcode = Opcode::Silu, .a = 0},
+                        {.opcode = Opcode::Mul, .a = 3, .b = 2},
+                        {.opcode = Opcode::Mul, .a = 1, .b = 2}},
+               .stores = {{4, {.operand = output(0), .lane = 1, .lanes = 2}},
+                          {5, {.operand = output(0), .lane = 0, .lanes = 2}}}});
+}
+
+TEST(StripEngine, SumsColumnsInLanes) {
+  const Place sum{.operand = output(1), .access = Access::Row};
+  expectRight({.code = {load(0), load(1), {.opcode = Opcode::Mul, .a = 0, .b = 1}},
+               .stores = {{2, {.operand = output(0)}}},
+               .columnSums = {{2, sum}, {0, {.operand = output(2), .access = Access::Row}}}});
+  expectRight({.code = {load(0, Access::Full, 0, 2), load(0, Access::Full, 1, 2)},
+               .columnSums = {{1, {.operand = output(0), .access = Access::Row, .lane = 0, .lanes = 2}},
+                              {0, {.operand = output(0), .access = Access::Row, .lane = 1, .lanes = 2}}}});
+}
+
+TEST(StripEngine, StoresALoadedValueAndTheSameValueTwice) {
+  expectRight({.code = {load(0), {.opcode = Opcode::Neg, .a = 0}},
+               .stores = {{0, {.operand = output(0)}}, {1, {.operand = output(1)}}, {1, {.operand = output(2)}}}});
+}
+
+TEST(StripEngine, ConvertsBetweenDTypes) {
+  const ElementwiseProgram program{.code = {load(0), load(1), {.opcode = Opcode::Add, .a = 0, .b = 1}},
+                                   .stores = {{2, {.operand = output(0)}}, {0, {.operand = output(1)}}}};
+  for (const DType a : kDTypes)
+    for (const DType b : kDTypes)
+      for (const DType c : kDTypes) {
+        const std::map<OperandKey, DType> dtypes = {{input(0), a}, {input(1), b}, {output(0), c}, {output(1), b}};
+        EXPECT_EQ(firstError({.program = program, .rows = 5, .cols = 530, .dtypes = dtypes}), "");
+      }
+}
+
+TEST(StripEngine, WorksInPlaceOnAnyOfItsInputs) {
+  // Both inputs are read again after the first store's value is known.
+  const ElementwiseProgram program{
+      .code = {load(0),
+               load(1),
+               {.opcode = Opcode::Add, .a = 0, .b = 1},
+               {.opcode = Opcode::Mul, .a = 2, .b = 0},
+               {.opcode = Opcode::Sub, .a = 3, .b = 1}},
+      .stores = {{2, {.operand = output(0)}}, {4, {.operand = output(1)}}, {0, {.operand = output(2)}}}};
+  for (const DType dtype : kDTypes)
+    for (int first = 0; first < 2; ++first) {
+      const Scene scene{.program = program, .rows = 9, .cols = 600, .dtypes = allOf(program, dtype)};
+      EXPECT_EQ(firstError(scene, {{output(0), input(first)}, {output(1), input(1 - first)}}), "");
+    }
+}
+
+TEST(StripEngine, ColumnSumsAreTheSameInEveryRun) {
+  const ElementwiseProgram program{.code = {load(0)},
+                                   .columnSums = {{0, {.operand = output(0), .access = Access::Row}}}};
+  const Scene scene{.program = program, .rows = 1000, .cols = 700, .dtypes = allOf(program, DType::F32)};
+  EXPECT_EQ(runEngine(scene)[output(0)].bytes, runEngine(scene)[output(0)].bytes);
+}
+
+TEST(StripEngine, KeepsLongColumnSumsExact) {
+  // A single float32 sum over so many rows would be off by more than 1e-5.
+  const ElementwiseProgram program{.code = {load(0), {.opcode = Opcode::Mul, .a = 0, .b = 0}},
+                                   .columnSums = {{1, {.operand = output(0), .access = Access::Row}}}};
+  const Scene scene{.program = program, .rows = 20000, .cols = 300, .dtypes = allOf(program, DType::F32)};
+  OperandValues inputs;
+  for (const auto& [key, buffer] : makeBuffers(scene)) inputs[key] = buffer.values;
+  const OperandValues expected = testing::interpret(program, scene.rows, scene.cols, inputs);
+  const Buffer actual = runEngine(scene).at(output(0));
+  for (std::size_t i = 0; i < actual.values.size(); ++i)
+    ASSERT_NEAR(actual.values[i], expected.at(output(0))[i], 3e-6 * expected.at(output(0))[i]);
+}
+
+// Random programs: any opcodes that keep values tame, any operands, dtypes and grids.
+
+Place randomPlace(int slot, OperandKind kind, int lanes) {
+  return {.operand = {.kind = kind, .slot = slot}, .lane = *rc::gen::inRange(0, lanes), .lanes = lanes};
+}
+
+ElementwiseProgram randomProgram() {
+  ElementwiseProgram program;
+  const int numInputs = *rc::gen::inRange(1, 4);
+  for (int slot = 0; slot < numInputs; ++slot) {
+    Place place = randomPlace(slot, OperandKind::Input, *rc::gen::inRange(1, 3));
+    if (slot > 0 && *rc::gen::inRange(0, 3) == 0) place.access = Access::Row;
+    program.code.push_back({.opcode = Opcode::Load, .place = place});
+  }
+  program.code.push_back({.opcode = Opcode::Constant, .constant = 0.75});
+  static const std::vector<Opcode> kTame = {Opcode::Add,  Opcode::Sub,      Opcode::Max,    Opcode::Min,
+                                            Opcode::Neg,  Opcode::Tanh,     Opcode::Gelu,   Opcode::GeluGrad,
+                                            Opcode::Silu, Opcode::SiluGrad, Opcode::Sigmoid};
+  const int numOperations = *rc::gen::inRange(0, 8);
+  for (int i = 0; i < numOperations; ++i) {
+    const auto numValues = static_cast<int>(program.code.size());
+    const Opcode opcode = *rc::gen::elementOf(kTame);
+    const int b = opcode <= Opcode::Less ? *rc::gen::inRange(0, numValues) : -1;
+    program.code.push_back({.opcode = opcode, .a = *rc::gen::inRange(0, numValues), .b = b});
+  }
+  const auto numValues = static_cast<int>(program.code.size());
+  for (int slot = 0; slot < *rc::gen::inRange(1, 4); ++slot)
+    program.stores.push_back({*rc::gen::inRange(0, numValues), randomPlace(slot, OperandKind::Output, 1)});
+  if (*rc::gen::arbitrary<bool>()) {
+    Place place = randomPlace(7, OperandKind::GradParameter, 1);
+    place.access = Access::Row;
+    program.columnSums.push_back({*rc::gen::inRange(0, numValues), place});
+  }
+  return program;
+}
+
+TEST(StripEngine, RunsRandomProgramsLikeTheInterpreter) {
+  EXPECT_TRUE(rc::check("engine equals interpreter", [] {
+    Scene scene{.program = randomProgram(),
+                .rows = *rc::gen::inRange<std::int64_t>(0, 90),
+                .cols = *rc::gen::inRange<std::int64_t>(1, 700),
+                .threads = *rc::gen::inRange(1, 4)};
+    for (const auto& [key, place] : placesIn(scene.program))
+      scene.dtypes[key] = *rc::gen::element(DType::F32, DType::BF16, DType::F16);
+    RC_ASSERT(firstError(scene) == "");
+  }));
+}
+
+}  // namespace
+}  // namespace fuseline::cpu
