@@ -43,7 +43,7 @@ enum class Opcode : std::uint8_t {
   Div,
   Max,
   Min,
-  Less,  // Less: a < b ? 1 : 0
+  Less,  // a < b ? 1 : 0; like Max and Min NaN where either operand is NaN
   Neg,
   Exp,
   Log,

@@ -80,6 +80,11 @@ void convert(void* out, const void* a, const void*, std::size_t n) {
   if (i < n) storeTail(loadTail(x + i, n - i), to + i, n - i);
 }
 
+/// NaN where x or y is NaN, else `result`.
+HWY_INLINE V nanOr(V x, V y, V result) {
+  return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), hn::Add(x, y), result);
+}
+
 #define FUSELINE_UNARY(Name, expression)                  \
   struct Name {                                           \
     static HWY_INLINE V apply(V x) { return expression; } \
@@ -94,9 +99,9 @@ FUSELINE_BINARY(Sub, hn::Sub(x, y))
 FUSELINE_BINARY(Mul, hn::Mul(x, y))
 FUSELINE_BINARY(Div, hn::Div(x, y))
 // NaN in either operand gives NaN, unlike the x86 instructions.
-FUSELINE_BINARY(Max, hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::IsNaN(y), y, hn::Max(x, y))))
-FUSELINE_BINARY(Min, hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::IsNaN(y), y, hn::Min(x, y))))
-FUSELINE_BINARY(Less, hn::IfThenElseZero(hn::Lt(x, y), splat(1.0)))
+FUSELINE_BINARY(Max, nanOr(x, y, hn::Max(x, y)))
+FUSELINE_BINARY(Min, nanOr(x, y, hn::Min(x, y)))
+FUSELINE_BINARY(Less, nanOr(x, y, hn::IfThenElseZero(hn::Lt(x, y), splat(1.0))))
 FUSELINE_UNARY(Neg, hn::Neg(x))
 FUSELINE_UNARY(Exp, expWide(x))
 FUSELINE_UNARY(Log, logFull(x))

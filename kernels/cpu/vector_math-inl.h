@@ -201,10 +201,11 @@ HWY_INLINE V sigmoidOfNegated(V minusX) {
 
 HWY_INLINE V keepNan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
-/// 1 / (1 + exp(-x))
+/// 1 / (1 + exp(-x)); 0 below its limit, so that no factor, however large, makes a number of it.
 template <Accuracy kAccuracy>
 HWY_INLINE V sigmoid(V x) {
-  return keepNan(x, sigmoidOfNegated<kAccuracy>(hn::Neg(clamp(x, -kSigmoidLimit, kSigmoidLimit))));
+  const V s = sigmoidOfNegated<kAccuracy>(hn::Neg(clamp(x, -kSigmoidLimit, kSigmoidLimit)));
+  return keepNan(x, hn::IfThenElseZero(hn::Ge(x, splat(-kSigmoidLimit)), s));
 }
 
 /// tanh by an odd polynomial near zero and by exp elsewhere (Cephes tanhf).

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/elementwise_interpreter.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace fuseline::testing {
@@ -20,15 +19,22 @@ double geluGrad(double x) {
 
 double siluGrad(double x) { return sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))); }
 
+/// Max, Min and Less, which NaN passes through.
+double compare(Opcode opcode, double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return std::nan("");
+  if (opcode == Opcode::Less) return a < b ? 1.0 : 0.0;
+  return (a < b) == (opcode == Opcode::Max) ? b : a;
+}
+
 double evaluate(Opcode opcode, double a, double b) {
   switch (opcode) {
     case Opcode::Add: return a + b;
     case Opcode::Sub: return a - b;
     case Opcode::Mul: return a * b;
     case Opcode::Div: return a / b;
-    case Opcode::Max: return std::max(a, b);
-    case Opcode::Min: return std::min(a, b);
-    case Opcode::Less: return a < b ? 1.0 : 0.0;
+    case Opcode::Max:
+    case Opcode::Min:
+    case Opcode::Less: return compare(opcode, a, b);
     case Opcode::Neg: return -a;
     case Opcode::Exp: return std::exp(a);
     case Opcode::Log: return std::log(a);
