@@ -88,6 +88,12 @@ ReferenceTensor outerProductSum(const ReferenceTensor& dy, const ReferenceTensor
 
 namespace reference {
 
+double maximum(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
+double minimum(double a, double b) { return std::isnan(a) || a < b ? a : b; }
+
+double less(double a, double b) { return std::isunordered(a, b) ? a + b : (a < b ? 1.0 : 0.0); }
+
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 double gelu(double x) { return 0.5 * x * (1.0 + std::tanh(kSqrtTwoOverPi * x * (1.0 + kGeluCubic * x * x))); }

@@ -43,6 +43,11 @@ ReferenceTensor outerProductSum(const ReferenceTensor& dy, const ReferenceTensor
 
 namespace reference {
 
+/// As Opcode::Max, Min and Less: NaN where either operand is NaN.
+double maximum(double a, double b);
+double minimum(double a, double b);
+double less(double a, double b);
+
 double sigmoid(double x);
 /// The tanh form: x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2, and its derivative.
 double gelu(double x);

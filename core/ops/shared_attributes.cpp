@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/shared_attributes.h"
 
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -45,6 +46,32 @@ AttributeSpec tensorParallelModeAttribute() {
 
 AttributeSpec inPlaceAttribute(std::string help) {
   return {.name = "in_place", .type = AttributeType::Boolean, .defaultValue = false, .help = std::move(help)};
+}
+
+namespace {
+
+Error mustBe(std::string_view operation, std::string_view attribute, double value, std::string_view expected) {
+  return Error{fmt::format("{}: {} is {}, but it must be {}.", operation, attribute, value, expected)};
+}
+
+}  // namespace
+
+std::optional<Error> checkNotNegative(std::string_view operation, std::string_view attribute, const Attributes& given) {
+  const double value = given.real(attribute);
+  if (std::isfinite(value) && value >= 0.0) return std::nullopt;
+  return mustBe(operation, attribute, value, "finite and at least 0");
+}
+
+std::optional<Error> checkPositive(std::string_view operation, std::string_view attribute, const Attributes& given) {
+  const double value = given.real(attribute);
+  if (std::isfinite(value) && value > 0.0) return std::nullopt;
+  return mustBe(operation, attribute, value, "finite and more than 0");
+}
+
+std::optional<Error> checkFinite(std::string_view operation, std::string_view attribute, const Attributes& given) {
+  const double value = given.real(attribute);
+  if (std::isfinite(value)) return std::nullopt;
+  return mustBe(operation, attribute, value, "finite");
 }
 
 DType parameterDType(const Attributes& attributes, const TensorSpec& input) {

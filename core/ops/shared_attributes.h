@@ -18,6 +18,13 @@ AttributeSpec dtypeAttribute();
 AttributeSpec tensorParallelModeAttribute();
 AttributeSpec inPlaceAttribute(std::string help);
 
+/// An error unless the attribute is finite and at least 0 (checkNotNegative), or more than 0 (checkPositive):
+/// "SiTUGLU: beta1 is 0, but it must be finite and more than 0."
+std::optional<Error> checkNotNegative(std::string_view operation, std::string_view attribute, const Attributes& given);
+std::optional<Error> checkPositive(std::string_view operation, std::string_view attribute, const Attributes& given);
+/// An error unless the attribute is finite.
+std::optional<Error> checkFinite(std::string_view operation, std::string_view attribute, const Attributes& given);
+
 /// The attribute `dtype` where it is set, else the input's.
 DType parameterDType(const Attributes& attributes, const TensorSpec& input);
 /// The dtype of a sum: the common one, else f32, as PyTorch promotes f16, bf16 and f32.
