@@ -4,6 +4,7 @@
 
 #include "core/numerics/random.h"
 
+#include <cmath>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@ namespace {
 constexpr std::int64_t kOutFeatures = 5;
 constexpr double kReal = -2.5;
 constexpr double kOtherReal = 0.3;
+constexpr double kKinkDistance = 0.01;
 
 /// A value for an attribute that has no default. An op whose attribute means something else adds a line here.
 AttributeValue fittingValue(const AttributeSpec& spec, const Shape& shape) {
@@ -77,6 +79,15 @@ ReferenceTensor randomTensor(const Shape& shape, const std::string& name) {
   return tensor;
 }
 
+/// Clamps bend where an element equals a limit among the attributes: elements near one move away from it.
+void keepOffLimits(ReferenceTensor& tensor, const Attributes& attributes) {
+  for (const auto& [name, limit] : attributes) {
+    if (!std::holds_alternative<double>(limit)) continue;
+    for (double& value : tensor.values)
+      if (std::abs(std::abs(value) - std::abs(std::get<double>(limit))) < kKinkDistance) value *= 1.0 + kKinkDistance;
+  }
+}
+
 std::vector<ReferenceTensor> randomTensors(const std::vector<TensorSpec>& specs, const std::string& name) {
   std::vector<ReferenceTensor> tensors;
   for (const TensorSpec& spec : specs)
@@ -103,8 +114,10 @@ std::vector<OpSample> samplesOf(const FusibleOperation& operation) {
 OpData dataOf(const FusibleOperation& operation, const OpSample& sample) {
   Result<OperationSpecs> specs = operation.infer(sample.attributes, sample.inputs);
   if (!specs) throw std::invalid_argument(sample.label + ": " + specs.error().message);
+  std::vector<ReferenceTensor> inputs = randomTensors(sample.inputs, "input");
+  for (ReferenceTensor& input : inputs) keepOffLimits(input, sample.attributes);
   return {.specs = *specs,
-          .inputs = randomTensors(sample.inputs, "input"),
+          .inputs = std::move(inputs),
           .parameters = randomTensors(specs->parameters, "parameter"),
           .gradOutputs = randomTensors(specs->outputs, "gradient")};
 }

@@ -31,7 +31,8 @@ struct OpData {
   std::vector<ReferenceTensor> gradOutputs;
 };
 
-/// Random values between 0.25 and 2 in magnitude: far from where square roots and quotients bend.
+/// Random values between 0.25 and 2 in magnitude, far from where square roots, quotients and rectifiers bend, and off
+/// the limits among the attributes, where clamps bend.
 /// Throws when the op's infer refuses the sample.
 OpData dataOf(const FusibleOperation& operation, const OpSample& sample);
 

@@ -6,6 +6,8 @@
 #include "tests/support/op_samples.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -298,6 +300,44 @@ TEST_P(ElementwiseOperations, ProgramsReadNoMoreThanIsSaved) {
                  expected.inputs);
 }
 
+/// The sample's data with NaN as the element `index` of the main input.
+OpData withNan(OpData data, std::size_t index) {
+  data.inputs[0].values[index] = std::numeric_limits<double>::quiet_NaN();
+  return data;
+}
+
+/// The elements of the main input that the first output element is made of: of a gated op one of each half.
+std::vector<std::size_t> elementsOfTheFirstOutput(const FusibleOperation& operation, const OpData& data) {
+  if (!operation.elementwise.isGated) return {0};
+  return {0, static_cast<std::size_t>(data.specs.outputs[0].cols())};
+}
+
+// A departure from TransformerEngine, whose rectifiers and clamps turn NaN into a number.
+TEST_P(ElementwiseOperations, PropagateNanToTheOutput) {
+  const OpSample sample = samplesOf(operation()).back();
+  const OpData plain = dataOf(operation(), sample);
+  for (const std::size_t element : elementsOfTheFirstOutput(operation(), plain)) {
+    const OpData data = withNan(plain, element);
+    const OperandValues program = interpretOp(operation(), sample, data, Direction::Forward);
+    EXPECT_TRUE(std::isnan(forwardOf(operation(), sample, data).outputs[0].values.front()));
+    EXPECT_TRUE(std::isnan(program.at({0, OperandKind::Output, 0}).front()));
+  }
+}
+
+class Activations : public BasicOperations {};
+
+// The first gradient element belongs to the first half, so it depends on both halves.
+TEST_P(Activations, PropagateNanToTheGradient) {
+  const OpSample sample = samplesOf(operation()).back();
+  const OpData plain = dataOf(operation(), sample);
+  for (const std::size_t element : elementsOfTheFirstOutput(operation(), plain)) {
+    const OpData data = withNan(plain, element);
+    const OperandValues program = interpretOp(operation(), sample, data, Direction::Backward);
+    EXPECT_TRUE(std::isnan(backwardOf(operation(), sample, data).inputs[0].values.front()));
+    EXPECT_TRUE(std::isnan(program.at({0, OperandKind::GradInput, 0}).front()));
+  }
+}
+
 TEST_P(BasicOperations, KeepsTheDtypeOfTheInputUnlessToldOtherwise) {
   for (const DType dtype : {DType::F32, DType::F16, DType::BF16}) {
     OpSample sample = samplesOf(operation()).back();
@@ -329,8 +369,15 @@ std::vector<const FusibleOperation*> elementwiseOperations() {
   return operations;
 }
 
+std::vector<const FusibleOperation*> activations() {
+  std::vector<const FusibleOperation*> operations = basicOperations();
+  std::erase_if(operations, [](const FusibleOperation* operation) { return operation->category != "Activation"; });
+  return operations;
+}
+
 INSTANTIATE_TEST_SUITE_P(Catalog, BasicOperations, ::testing::ValuesIn(basicOperations()), nameOf);
 INSTANTIATE_TEST_SUITE_P(Catalog, ElementwiseOperations, ::testing::ValuesIn(elementwiseOperations()), nameOf);
+INSTANTIATE_TEST_SUITE_P(Catalog, Activations, ::testing::ValuesIn(activations()), nameOf);
 
 }  // namespace
 }  // namespace fuseline::testing

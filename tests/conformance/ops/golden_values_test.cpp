@@ -46,23 +46,82 @@ const Values kGeluGrad = {-0.0115842, -0.0829641, 0.1326301, 0.5, 0.8673699, 1.0
 const Values kSilu = {-0.1422776, -0.2689414, -0.1887703, 0, 0.3112297, 0.7310586, 1.7615942, 2.8577224};
 const Values kSiluGrad = {-0.0881041, 0.0723295, 0.2600388, 0.5, 0.7399612, 0.9276705, 1.0907842, 1.0881041};
 
-TEST(GoldenValues, Gelu) {
-  Call call("GELU", {8});
+const Values kQuickGelu = {-0.0180713, -0.1542042, -0.1496116, 0, 0.3503884, 0.8457958, 1.9356586, 2.9819287};
+const Values kQuickGeluGrad = {-0.0245483, -0.0677796, 0.1207781, 0.5, 0.8792219, 1.0677796, 1.0738154, 1.0245483};
+const Values kRelu = {0, 0, 0, 0, 0.5, 1, 2, 3};
+const Values kReluGrad = {0, 0, 0, 0, 1, 1, 1, 1};
+const Values kSquaredRelu = {0, 0, 0, 0, 0.25, 1, 4, 9};
+const Values kSquaredReluGrad = {0, 0, 0, 0, 1, 2, 4, 6};
+// 1 / (1 + exp(-x)), and s (1 - s) of it: by hand.
+const Values kSigmoid = {0.0474259, 0.2689414, 0.3775407, 0.5, 0.6224593, 0.7310586, 0.8807971, 0.9525741};
+const Values kSigmoidGrad = {0.0451767, 0.1966119, 0.2350037, 0.25, 0.2350037, 0.1966119, 0.1049936, 0.0451767};
+
+void expectUnary(const char* name, const Values& y, const Values& dx) {
+  SCOPED_TRACE(name);
+  Call call(name, {8});
   call.inputs = {{{8}, kX}};
-  EXPECT_TRUE(allClose(call.forward().outputs[0].values, kGelu, kSevenDecimals));
-  EXPECT_TRUE(allClose(call.backward({{8}, Values(8, 1.0)}).inputs[0].values, kGeluGrad, kSevenDecimals));
+  EXPECT_TRUE(allClose(call.forward().outputs[0].values, y, kSevenDecimals));
+  EXPECT_TRUE(allClose(call.backward({{8}, Values(8, 1.0)}).inputs[0].values, dx, kSevenDecimals));
 }
 
-// With a linear half of 1 and dy = 1 the gated op is SiLU, and the gradient of the linear half too.
-TEST(GoldenValues, SwigluActivatesTheFirstHalf) {
-  Call call("SwiGLU", {16});
+// With a linear half of 1 and dy = 1 the gated op is its activation, and so is the gradient of the linear half.
+void expectGated(const char* name, const Values& activated, const Values& slope) {
+  SCOPED_TRACE(name);
+  Call call(name, {16});
   Values halves = kX;
   halves.insert(halves.end(), 8, 1.0);
-  Values gradients = kSiluGrad;
-  gradients.insert(gradients.end(), kSilu.begin(), kSilu.end());
+  Values gradients = slope;
+  gradients.insert(gradients.end(), activated.begin(), activated.end());
   call.inputs = {{{16}, halves}};
-  EXPECT_TRUE(allClose(call.forward().outputs[0].values, kSilu, kSevenDecimals));
+  EXPECT_TRUE(allClose(call.forward().outputs[0].values, activated, kSevenDecimals));
   EXPECT_TRUE(allClose(call.backward({{8}, Values(8, 1.0)}).inputs[0].values, gradients, kSevenDecimals));
+}
+
+TEST(GoldenValues, UnaryActivations) {
+  expectUnary("GELU", kGelu, kGeluGrad);
+  expectUnary("QGELU", kQuickGelu, kQuickGeluGrad);
+  expectUnary("ReLU", kRelu, kReluGrad);
+  expectUnary("SReLU", kSquaredRelu, kSquaredReluGrad);
+  expectUnary("SiLU", kSilu, kSiluGrad);
+}
+
+TEST(GoldenValues, GatedActivationsActivateTheFirstHalf) {
+  expectGated("GLU", kSigmoid, kSigmoidGrad);
+  expectGated("GEGLU", kGelu, kGeluGrad);
+  expectGated("QGEGLU", kQuickGelu, kQuickGeluGrad);
+  expectGated("ReGLU", kRelu, kReluGrad);
+  expectGated("SReGLU", kSquaredRelu, kSquaredReluGrad);
+  expectGated("SwiGLU", kSilu, kSiluGrad);
+}
+
+/// a, b -> out, da, db, with dy = 1.
+struct GatePoint {
+  double a, b, out, da, db;
+};
+
+void expectGatePoints(const char* name, const std::vector<GatePoint>& points) {
+  Call call(name, {2});
+  for (const GatePoint& point : points) {
+    SCOPED_TRACE(::testing::Message() << name << " of " << point.a << ", " << point.b);
+    call.inputs = {{{2}, {point.a, point.b}}};
+    EXPECT_TRUE(allClose(call.forward().outputs[0].values, Values{point.out}, kSevenDecimals));
+    EXPECT_TRUE(allClose(call.backward({{1}, {1.0}}).inputs[0].values, Values{point.da, point.db}, kSevenDecimals));
+  }
+}
+
+TEST(GoldenValues, ClampedSwiglu) {
+  expectGatePoints("ClampedSwiGLU", {{1, 2, 2.5373873, 3.2033388, 0.8457958},
+                                     {7, 7, 55.9996250, 8.0005846, 6.9999531},
+                                     {7.5, 1, 13.9999063, 0, 6.9999531},
+                                     {-8, 3, -0.0000391, -0.0000616, -0.0000098},
+                                     {2, -7.5, -11.6139517, -6.4428921, 0},
+                                     {0.5, -1, 0, 0, 0.3503884}});
+}
+
+TEST(GoldenValues, Situglu) {
+  expectGatePoints("SiTUGLU", {{1, 2, 1.4293511, 1.7558990, 0.7116354},
+                               {8, 30, 80.3396524, 1.4989078, 1.1757963},
+                               {-2, 5, -1.0872561, -0.4950690, -0.2117590}});
 }
 
 const ReferenceTensor kNormInput = {{4}, {1, 2, 3, 4}};

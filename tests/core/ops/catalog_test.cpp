@@ -84,8 +84,11 @@ TEST(OperationCatalog, RefusesTwoOpsOfOneName) {
 }
 
 TEST(BuiltinOperations, AreFoundByTheNamesOfTransformerEngine) {
-  for (const char* name : {"Linear", "BasicLinear", "Bias", "GELU", "SwiGLU", "RMSNorm", "LayerNorm", "ConstantScale",
-                           "AddExtraInput", "MakeExtraOutput", "Identity"}) {
+  for (const char* name :
+       {"Linear",        "BasicLinear", "Bias",    "GELU",      "QGELU",         "ReLU",          "SReLU",
+        "SiLU",          "GLU",         "GEGLU",   "QGEGLU",    "ReGLU",         "SReGLU",        "SwiGLU",
+        "ClampedSwiGLU", "SiTUGLU",     "RMSNorm", "LayerNorm", "ConstantScale", "AddExtraInput", "MakeExtraOutput",
+        "Identity"}) {
     ASSERT_NE(builtinOperations().find(name), nullptr) << name;
     EXPECT_EQ(builtinOperations().find(name)->name, name);
   }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/catalog.h"
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -86,6 +88,37 @@ TEST(SwigluInference, RefusesAnOddWidth) {
             "SwiGLU: the last axis of x has 7 elements, but it is split in two halves and must be even.");
   EXPECT_EQ(refusal("SwiGLU", {{DType::F32, {}}}),
             "SwiGLU: x is a scalar, but its last axis is to be split in two halves.");
+}
+
+TEST(GatedInference, HalvesTheLastAxisAndRefusesAnOddOne) {
+  for (const char* name : {"GLU", "GEGLU", "QGEGLU", "ReGLU", "SReGLU", "SwiGLU", "ClampedSwiGLU", "SiTUGLU"}) {
+    const auto specs = infer(name, {{DType::F16, {2, 3, 10}}});
+    ASSERT_TRUE(specs) << name;
+    EXPECT_EQ(specs->outputs, (Specs{{DType::F16, {2, 3, 5}}})) << name;
+    EXPECT_EQ(
+        refusal(name, {{DType::F32, {4, 7}}}),
+        std::string(name) + ": the last axis of x has 7 elements, but it is split in two halves and must be even.");
+  }
+}
+
+TEST(SituGluInference, RefusesALimitThatIsNotFiniteAndPositive) {
+  const Specs x = {{DType::F32, {4, 8}}};
+  EXPECT_EQ(refusal("SiTUGLU", x, {{"beta1", 0.0}}), "SiTUGLU: beta1 is 0, but it must be finite and more than 0.");
+  EXPECT_EQ(refusal("SiTUGLU", x, {{"beta2", -2.5}}), "SiTUGLU: beta2 is -2.5, but it must be finite and more than 0.");
+  EXPECT_EQ(refusal("SiTUGLU", x, {{"beta2", std::numeric_limits<double>::infinity()}}),
+            "SiTUGLU: beta2 is inf, but it must be finite and more than 0.");
+  EXPECT_EQ(refusal("SiTUGLU", x, {{"beta1", std::nan("")}}),
+            "SiTUGLU: beta1 is nan, but it must be finite and more than 0.");
+}
+
+TEST(ClampedSwiGluInference, RefusesAttributesThatAreNoLimits) {
+  const Specs x = {{DType::F32, {4, 8}}};
+  EXPECT_EQ(refusal("ClampedSwiGLU", x, {{"limit", -1.0}}),
+            "ClampedSwiGLU: limit is -1, but it must be finite and at least 0.");
+  EXPECT_EQ(refusal("ClampedSwiGLU", x, {{"alpha", std::nan("")}}),
+            "ClampedSwiGLU: alpha is nan, but it must be finite.");
+  EXPECT_EQ(refusal("ClampedSwiGLU", x, {{"glu_linear_offset", std::numeric_limits<double>::infinity()}}),
+            "ClampedSwiGLU: glu_linear_offset is inf, but it must be finite.");
 }
 
 TEST(NormInference, RefusesAnotherShape) {
