@@ -21,6 +21,8 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include <utility>
+
 namespace fuseline::ui {
 
 namespace {
@@ -28,6 +30,7 @@ namespace {
 // Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
 constexpr int kLayoutVersion = 1;
 constexpr int kMaxRecentFiles = 10;
+constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
 
 QString filePatterns() { return MainWindow::tr("Fuseline pipelines (*.fuseline);;All files (*)"); }
@@ -85,8 +88,7 @@ void MainWindow::createCentre() {
   setCentralWidget(centre);
 }
 
-QDockWidget* MainWindow::addDock(const QString& name, const QString& title, QWidget* content,
-                                 Qt::DockWidgetArea area) {
+QDockWidget* MainWindow::addDock(const QString& name, const QString& title, QWidget* content, Qt::DockWidgetArea area) {
   auto* dock = new QDockWidget(title, this);
   dock->setObjectName(name);
   dock->setAccessibleName(title);
@@ -119,9 +121,14 @@ void MainWindow::applyDefaultLayout() {
   splitDockWidget(plan, m_timingsDock, Qt::Vertical);
   tabifyDockWidget(m_timingsDock, m_problemsDock);
   m_timingsDock->raise();
-  resizeDocks({m_docks[0], m_docks[1]}, {172, 350}, Qt::Horizontal);
+  resizeDocks({m_docks[0], m_docks[1]}, {194, 356}, Qt::Horizontal);
   resizeDocks({m_docks[1], m_docks[2]}, {430, 470}, Qt::Vertical);
-  resizeDocks({plan, m_timingsDock}, {165, 250}, Qt::Vertical);
+  resizeDocks({plan, m_timingsDock}, {150, qRound(height() * kTimingsShare)}, Qt::Vertical);
+}
+
+void MainWindow::restoreDefaultLayout() {
+  restoreState(m_defaultState, kLayoutVersion);
+  applyDefaultLayout();
 }
 
 QAction* MainWindow::addCommand(QMenu* menu, const QString& text, const QKeySequence& shortcut,
@@ -136,19 +143,21 @@ QAction* MainWindow::addCommand(QMenu* menu, const QString& text, const QKeySequ
 void MainWindow::createFileMenu() {
   QMenu* menu = menuBar()->addMenu(tr("&File"));
   auto* toolBar = findChild<QToolBar*>(QStringLiteral("fileBar"));
-  toolBar->addAction(addCommand(menu, tr("&New"), QKeySequence::New, [this] { newDocument(); }, QStringLiteral("new")));
+  toolBar->addAction(addCommand(
+      menu, tr("&New"), QKeySequence::New, [this] { newDocument(); }, QStringLiteral("new")));
   QMenu* templates = menu->addMenu(tr("New from &template"));
   for (const DocumentTemplate& entry : documentTemplates()) {
     QAction* action = templates->addAction(QStringLiteral("%1: %2").arg(toQt(entry.name), toQt(entry.summary)));
     connect(action, &QAction::triggered, this,
             [this, text = entry.text, name = toQt(entry.name)] { newFromTemplate(text, name); });
   }
-  toolBar->addAction(
-      addCommand(menu, tr("&Open..."), QKeySequence::Open, [this] { chooseAndOpen(); }, QStringLiteral("open")));
+  toolBar->addAction(addCommand(
+      menu, tr("&Open..."), QKeySequence::Open, [this] { chooseAndOpen(); }, QStringLiteral("open")));
   m_recentMenu = menu->addMenu(tr("Open &recent"));
   connect(m_recentMenu, &QMenu::aboutToShow, this, &MainWindow::fillRecentMenu);
   menu->addSeparator();
-  m_save = addCommand(menu, tr("&Save"), QKeySequence::Save, [this] { save(); }, QStringLiteral("save"));
+  m_save = addCommand(
+      menu, tr("&Save"), QKeySequence::Save, [this] { save(); }, QStringLiteral("save"));
   toolBar->addAction(m_save);
   addCommand(menu, tr("Save &as..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), [this] { saveAs(); });
   menu->addSeparator();
@@ -158,8 +167,10 @@ void MainWindow::createFileMenu() {
 void MainWindow::createEditMenu() {
   QMenu* menu = menuBar()->addMenu(tr("&Edit"));
   auto* toolBar = findChild<QToolBar*>(QStringLiteral("fileBar"));
-  m_undo = addCommand(menu, tr("&Undo"), QKeySequence::Undo, [this] { m_session.undo(); }, QStringLiteral("undo"));
-  m_redo = addCommand(menu, tr("&Redo"), QKeySequence::Redo, [this] { m_session.redo(); }, QStringLiteral("redo"));
+  m_undo = addCommand(
+      menu, tr("&Undo"), QKeySequence::Undo, [this] { m_session.undo(); }, QStringLiteral("undo"));
+  m_redo = addCommand(
+      menu, tr("&Redo"), QKeySequence::Redo, [this] { m_session.redo(); }, QStringLiteral("redo"));
   toolBar->addSeparator();
   toolBar->addAction(m_undo);
   toolBar->addAction(m_redo);
@@ -177,18 +188,23 @@ void MainWindow::createEditMenu() {
     m_session.select(ids);
   });
   addCommand(menu, tr("&Insert op..."), QKeySequence(Qt::CTRL | Qt::Key_Space), [this] { m_view->openSearch(); });
-  addCommand(menu, tr("&Lay out"), QKeySequence(Qt::CTRL | Qt::Key_L), [this] {
-    m_scene->layOut();
-    m_view->fit();
-  }, QStringLiteral("layout"));
+  addCommand(
+      menu, tr("&Lay out"), QKeySequence(Qt::CTRL | Qt::Key_L),
+      [this] {
+        m_scene->layOut();
+        m_view->fit();
+      },
+      QStringLiteral("layout"));
   menu->addSeparator();
   addCommand(menu, tr("&Next problem"), QKeySequence(Qt::Key_F8), [this] { m_problems->selectNext(1); });
-  addCommand(menu, tr("Previous pro&blem"), QKeySequence(Qt::SHIFT | Qt::Key_F8), [this] { m_problems->selectNext(-1); });
+  addCommand(menu, tr("Previous pro&blem"), QKeySequence(Qt::SHIFT | Qt::Key_F8),
+             [this] { m_problems->selectNext(-1); });
 }
 
 void MainWindow::createViewMenu() {
   QMenu* menu = menuBar()->addMenu(tr("&View"));
-  addCommand(menu, tr("&Fit"), QKeySequence(Qt::CTRL | Qt::Key_9), [this] { m_view->fit(); }, QStringLiteral("fit"));
+  addCommand(
+      menu, tr("&Fit"), QKeySequence(Qt::CTRL | Qt::Key_9), [this] { m_view->fit(); }, QStringLiteral("fit"));
   addCommand(menu, tr("&100 %"), QKeySequence(Qt::CTRL | Qt::Key_0), [this] { m_view->zoomTo(1.0); });
   menu->addSeparator();
   for (QAction* action : std::as_const(m_hullActions)) menu->addAction(action);
@@ -196,7 +212,7 @@ void MainWindow::createViewMenu() {
   for (QDockWidget* dock : std::as_const(m_docks)) menu->addAction(dock->toggleViewAction());
   addCommand(menu, tr("&Next pane"), QKeySequence(Qt::Key_F6), [this] { focusPane(1); });
   addCommand(menu, tr("Pre&vious pane"), QKeySequence(Qt::SHIFT | Qt::Key_F6), [this] { focusPane(-1); });
-  addCommand(menu, tr("&Restore default layout"), {}, [this] { restoreState(m_defaultState, kLayoutVersion); });
+  addCommand(menu, tr("&Restore default layout"), {}, [this] { restoreDefaultLayout(); });
   menu->addSeparator();
   createThemeMenu(*menu);
 }
@@ -218,6 +234,10 @@ void MainWindow::createThemeMenu(QMenu& viewMenu) {
 void MainWindow::createRunMenu() {
   QMenu* menu = menuBar()->addMenu(tr("&Run"));
   menu->addAction(m_runBar->runAction());
+  connect(m_runBar->runAction(), &QAction::triggered, this, [this] {
+    commitTypedField();
+    m_session.run();
+  });
   menu->addAction(m_runBar->stopAction());
   auto* escapeAction = new QAction(this);
   escapeAction->setShortcut(QKeySequence(Qt::Key_Escape));
@@ -282,12 +302,16 @@ void MainWindow::connectSession() {
   connect(&m_session, &Session::documentChanged, this, &MainWindow::refreshUndo);
   connect(&m_session, &Session::documentReplaced, this, [this] {
     m_message->hide();
+    m_isFreshlyOpened = true;
     showReadOnly();
     m_view->fit();
   });
-  connect(&m_session, &Session::editRefused, this, [this](const QString& sentence) {
-    statusBar()->showMessage(sentence, kHintDurationMs);
+  connect(&m_session, &Session::analysisChanged, this, [this] {
+    // A file that cannot run shows why at once; later problems only count, so that no tab jumps while one types.
+    if (std::exchange(m_isFreshlyOpened, false) && !m_session.analysis()->isRunnable()) m_problemsDock->raise();
   });
+  connect(&m_session, &Session::editRefused, this,
+          [this](const QString& sentence) { statusBar()->showMessage(sentence, kHintDurationMs); });
   connect(&m_session, &Session::runStarted, m_message, &QWidget::hide);
   connect(&m_session, &Session::runFailed, this, &MainWindow::showMessage);
   connect(&m_session, &Session::runFinished, this, &MainWindow::showTimings);
@@ -333,8 +357,9 @@ void MainWindow::showMessage(const QString& sentence) {
 
 void MainWindow::showReadOnly() {
   if (!m_session.document().isReadOnly()) return;
-  showMessage(tr("This file was written by a newer major version of Fuseline. It is open read-only: what is known is "
-                 "shown, nothing can be changed."));
+  showMessage(
+      tr("This file was written by a newer major version of Fuseline. It is open read-only: what is known is "
+         "shown, nothing can be changed."));
 }
 
 void MainWindow::showTimings() { m_timingsDock->raise(); }
@@ -380,8 +405,13 @@ void MainWindow::copy() {
 
 /// Tab belongs to the canvas, so that panes have a key of their own, as in other editors.
 void MainWindow::focusPane(int step) {
-  const QList<QWidget*> panes = {m_view, m_palette->filterEdit(), m_inspector, m_whyNot, m_plan->lanesView(),
-                                 m_timings->view(), m_problems->view()};
+  const QList<QWidget*> panes = {m_view,
+                                 m_palette->filterEdit(),
+                                 m_inspector,
+                                 m_whyNot,
+                                 m_plan->lanesView(),
+                                 m_timings->view(),
+                                 m_problems->view()};
   const QWidget* focus = QApplication::focusWidget();
   qsizetype current = 0;
   for (qsizetype i = 0; i < panes.size(); ++i) {
@@ -399,9 +429,9 @@ void MainWindow::focusPane(int step) {
 
 bool MainWindow::mayDiscard() {
   if (!m_session.isModified()) return true;
-  const auto answer = QMessageBox::question(
-      this, tr("Unsaved changes"), tr("Save the changes of %1?").arg(m_session.displayName()),
-      QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
+  const auto answer =
+      QMessageBox::question(this, tr("Unsaved changes"), tr("Save the changes of %1?").arg(m_session.displayName()),
+                            QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
   if (answer == QMessageBox::Save) return save();
   return answer == QMessageBox::Discard;
 }
@@ -429,7 +459,18 @@ bool MainWindow::openFile(const QString& path) {
   return true;
 }
 
-bool MainWindow::save() { return m_session.path().isEmpty() ? saveAs() : saveTo(m_session.path()); }
+bool MainWindow::save() {
+  commitTypedField();
+  return m_session.path().isEmpty() ? saveAs() : saveTo(m_session.path());
+}
+
+/// What stands in a field and was not confirmed yet counts when the pipeline is saved or run.
+void MainWindow::commitTypedField() {
+  auto* field = qobject_cast<ExpressionEdit*>(QApplication::focusWidget());
+  if (!field) return;
+  field->clearFocus();
+  field->setFocus();
+}
 
 bool MainWindow::saveAs() {
   QFileDialog dialog(this, tr("Save pipeline"), QFileInfo(m_session.path()).path(), filePatterns());
@@ -461,8 +502,9 @@ void MainWindow::rememberRecent(const QString& path) {
 void MainWindow::fillRecentMenu() {
   m_recentMenu->clear();
   m_recentMenu->setToolTipsVisible(true);
-  const QStringList recent =
-      m_persistence == Persistence::None ? QStringList() : QSettings().value(QStringLiteral("recentFiles")).toStringList();
+  const QStringList recent = m_persistence == Persistence::None
+                                 ? QStringList()
+                                 : QSettings().value(QStringLiteral("recentFiles")).toStringList();
   for (const QString& path : recent) {
     QAction* action = m_recentMenu->addAction(QFileInfo(path).fileName());
     action->setToolTip(path);

@@ -47,6 +47,8 @@ class MainWindow : public QMainWindow {
   TimingsPanel& timings() { return *m_timings; }
   WhyNotPanel& whyNot() { return *m_whyNot; }
   void showTimings();
+  /// Docks at their places, in sizes that fit the window as it is now.
+  void restoreDefaultLayout();
 
  protected:
   void closeEvent(QCloseEvent* event) override;
@@ -81,6 +83,7 @@ class MainWindow : public QMainWindow {
   void setHullFilter(HullFilter filter);
   void escape();
   void copy();
+  void commitTypedField();
   void focusPane(int step);
   void showReadOnly();
   void showDevices(const Json& devices);
@@ -115,6 +118,7 @@ class MainWindow : public QMainWindow {
   QAction* m_redo = nullptr;
   QAction* m_save = nullptr;
   QList<QAction*> m_hullActions;
+  bool m_isFreshlyOpened = false;
   QLabel* m_hint = nullptr;
   QLabel* m_counts = nullptr;
   QLabel* m_zoom = nullptr;

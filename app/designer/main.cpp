@@ -74,7 +74,9 @@ void openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& 
 
 void resizeTo(ui::MainWindow& window, const QString& text) {
   const QStringList parts = text.split(u'x');
-  if (parts.size() == 2) window.resize(parts[0].toInt(), parts[1].toInt());
+  if (parts.size() != 2) return;
+  window.resize(parts[0].toInt(), parts[1].toInt());
+  window.restoreDefaultLayout();
 }
 
 }  // namespace

@@ -99,7 +99,8 @@ void EditsTest::refusesACycleWithASentence() {
 void EditsTest::warnsOfAShapeThatDoesNotFit() {
   Scene s;
   QVERIFY(linkWarning(s.document(), {"x", ""}, {"fc", "x"}).empty());
-  QVERIFY(s.history.apply(SetAttribute{.id = "norm", .name = "normalized_shape", .value = Json::array({7})}).hasValue());
+  QVERIFY(
+      s.history.apply(SetAttribute{.id = "norm", .name = "normalized_shape", .value = Json::array({7})}).hasValue());
   QVERIFY(s.history.apply(RemoveWire{.wire = {{"x", ""}, {"norm", "x"}}}).hasValue());
   const std::string warning = linkWarning(s.document(), {"x", ""}, {"norm", "x"});
   QVERIFY2(QString::fromStdString(warning).contains(QStringLiteral("32")), warning.c_str());

@@ -28,7 +28,9 @@ constexpr int kPatienceMs = 60'000;
 
 QStringList worker() { return {QStringLiteral(FUSELINE_PROGRAM), QStringLiteral("worker")}; }
 
-bool waitFor(QSignalSpy& spy) { return QTest::qWaitFor([&] { return spy.count() > 0; }, kPatienceMs); }
+bool waitFor(QSignalSpy& spy) {
+  return QTest::qWaitFor([&] { return spy.count() > 0; }, kPatienceMs);
+}
 
 }  // namespace
 

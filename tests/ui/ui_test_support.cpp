@@ -9,7 +9,9 @@ namespace {
 constexpr const char* kHead = R"("$schema": "fuseline-pipeline-1.json", "format": "fuseline-pipeline",
   "formatVersion": {"major": 1, "minor": 0}, "symbols": {"M": 16, "H": 32}, )";
 
-std::string document(const std::string& pipeline) { return "{" + std::string(kHead) + "\"pipeline\": {" + pipeline + "}}"; }
+std::string document(const std::string& pipeline) {
+  return "{" + std::string(kHead) + "\"pipeline\": {" + pipeline + "}}";
+}
 
 }  // namespace
 
@@ -27,7 +29,8 @@ std::string residualPipeline(bool isInPlace) {
   return document(R"("inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]}],
     "ops": [{"id": "save", "op": "MakeExtraOutput", "attributes": {}},
             {"id": "fc", "op": "Linear", "attributes": {"in_features": "H", "out_features": "H", "bias": false}},
-            {"id": "add", "op": "AddExtraInput", "attributes": {"in_place": )" + inPlace + R"(}}],
+            {"id": "add", "op": "AddExtraInput", "attributes": {"in_place": )" +
+                  inPlace + R"(}}],
     "wires": [["x", "save.x"], ["save.y", "fc.x"], ["fc.y", "add.x"], ["save.extra", "add.extra"]],
     "outputs": [{"id": "y", "from": "add.y"}])");
 }

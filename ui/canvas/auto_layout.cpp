@@ -80,8 +80,7 @@ NodePositions autoLayout(const PipelineDocument& document, const std::vector<Nod
     const pointf centre = ND_coord(nodes.at(look.id));
     // Graphviz's y grows upwards.
     const double mainPortY = kGridPx * std::round(-centre.y / kGridPx);
-    positions[look.id] = {snapped(centre.x - look.size().width() / 2),
-                          static_cast<int>(mainPortY) - kNodeHeightPx / 2};
+    positions[look.id] = {snapped(centre.x - look.size().width() / 2), static_cast<int>(mainPortY) - kNodeHeightPx / 2};
   }
   gvFreeLayout(context.get(), graph.get());
   return positions;

@@ -162,6 +162,8 @@ void GraphScene::placeLinks() {
 void GraphScene::syncHulls() {
   qDeleteAll(m_hulls);
   m_hulls.clear();
+  const auto& run = m_session.lastRun();
+  m_measured = run && !run->isStale ? std::optional(compareVariants(run->record)) : std::nullopt;
   const FusionReport& report = m_session.analysis()->report;
   if (m_hullFilter == HullFilter::Forward || m_hullFilter == HullFilter::Both) {
     addHulls(report.forward, HullKind::Forward);
@@ -192,7 +194,21 @@ HullLook GraphScene::hullLook(const FusedOperation& entry, HullKind kind) const 
   look.label = QStringLiteral("%1 · %2").arg(pass, toQt(entry.rule->name));
   look.tip = QStringLiteral("<b>%1</b><br>%2").arg(toQt(entry.rule->name), toQt(entry.rule->summary).toHtmlEscaped());
   for (const std::string& owner : ownersOf(m_session.analysis()->graph(), entry)) look.owners.append(toQt(owner));
+  look.label += measuredText(look);
   return look;
+}
+
+/// " · 1.43×": what the last run measured for this fusion, "~" before it within the noise. Joint: forward, backward.
+QString GraphScene::measuredText(const HullLook& look) const {
+  QStringList speedups;
+  for (const ComparisonRow& row : m_measured ? m_measured->rows : std::vector<ComparisonRow>()) {
+    QStringList owners;
+    for (const std::string& owner : row.owners) owners.append(toQt(owner));
+    const bool isPass = look.kind == HullKind::Joint || (row.phase == "forward") == (look.kind == HullKind::Forward);
+    const bool isMeasured = row.unfused.count > 0 && row.fused.count > 0;
+    if (row.isFused && isPass && isMeasured && owners == look.owners) speedups.append(formatSpeedup(row.speedup));
+  }
+  return speedups.isEmpty() ? QString() : QStringLiteral(" · %1").arg(speedups.join(QStringLiteral(", ")));
 }
 
 void GraphScene::placeHulls() {
@@ -272,9 +288,9 @@ void GraphScene::dropEntry(const std::string& entry, QPointF position) {
   const Position place = snappedPosition(position - QPointF(kNodeWidthPx / 2.0, kNodeHeightPx / 2.0));
   const LinkItem* target = linkAt(position);
   const bool isOp = entry != kInputEntry && entry != kOutputEntry;
-  const NodeEdit added = target && isOp ? splice(m_session.document(), m_session.analysis()->graph(), entry,
-                                                 target->link(), place)
-                                        : addNode(m_session.document(), entry, place);
+  const NodeEdit added = target && isOp
+                             ? splice(m_session.document(), m_session.analysis()->graph(), entry, target->link(), place)
+                             : addNode(m_session.document(), entry, place);
   if (m_session.apply(added.edit)) m_session.select({toQt(added.id)});
 }
 

@@ -85,6 +85,7 @@ class GraphScene : public QGraphicsScene {
   void syncHulls();
   void addHulls(const std::vector<FusedOperation>& entries, HullKind kind);
   HullLook hullLook(const FusedOperation& entry, HullKind kind) const;
+  QString measuredText(const HullLook& look) const;
   void placeLinks();
   void placeHulls();
   void showSelection();
@@ -105,6 +106,7 @@ class GraphScene : public QGraphicsScene {
   std::map<std::string, NodeItem*> m_nodes;
   std::vector<LinkItem*> m_links;
   std::vector<HullItem*> m_hulls;
+  std::optional<Comparison> m_measured;         // of the last run, while it is about this pipeline
   std::map<std::string, Position> m_positions;  // as in the document, or automatic
   NodePositions m_automatic;
   std::string m_automaticFor;  // the structure that m_automatic was made for

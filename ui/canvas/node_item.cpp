@@ -22,6 +22,14 @@ constexpr double kStripePx = 5.0;
 constexpr double kMarginPx = 16.0;  // ports, badge and focus ring stick out
 constexpr double kBadgePx = 20.0;
 
+/// The largest size down to `least` of the wanted one at which the text fits.
+QFont fittedFont(QFont font, const QString& text, double widthPx, double least) {
+  const double wanted = font.pointSizeF();
+  const double textWidth = QFontMetricsF(font).horizontalAdvance(text);
+  if (textWidth > widthPx) font.setPointSizeF(std::max(wanted * least, wanted * widthPx / textWidth * 0.99));
+  return font;
+}
+
 QPainterPath roundedBox(const QRectF& box, double radius) {
   QPainterPath path;
   path.addRoundedRect(box, radius, radius);
@@ -153,17 +161,20 @@ void NodeItem::paintBox(QPainter& painter) const {
 
 void NodeItem::paintTexts(QPainter& painter) const {
   const bool isEnd = m_look.kind != NodeKind::Op;
-  const double left = isEnd ? 8 : kStripePx + 11;
-  const QRectF area = box().adjusted(left, 0, isEnd ? -8 : -11, 0);
+  const double left = isEnd ? 8 : kStripePx + 8;
+  const QRectF area = box().adjusted(left, 0, -8, 0);
   const double height = isEnd ? kEndHeightPx : kNodeHeightPx;
-  const auto drawLine = [&](const QFont& font, const QColor& color, const QString& text, double top, double bottom) {
+  const auto drawLine = [&](QFont font, const QColor& color, const QString& text, double top, double bottom) {
+    font = fittedFont(font, text, area.width(), 0.8);
     painter.setFont(font);
     painter.setPen(color);
     const QString fitted = QFontMetricsF(font).elidedText(text, Qt::ElideRight, area.width());
     const auto alignment = (isEnd ? Qt::AlignHCenter : Qt::AlignLeft) | Qt::AlignVCenter;
-    painter.drawText(QRectF(area.left(), area.top() + top, area.width(), bottom - top), static_cast<int>(alignment), fitted);
+    painter.drawText(QRectF(area.left(), area.top() + top, area.width(), bottom - top), static_cast<int>(alignment),
+                     fitted);
   };
-  if (m_look.isUnknown) painter.fillRect(area.adjusted(-3, 5, 3, 5 + height - 10 - box().height()), m_theme.colors().node);
+  if (m_look.isUnknown)
+    painter.fillRect(area.adjusted(-3, 5, 3, 5 + height - 10 - box().height()), m_theme.colors().node);
   drawLine(scaledFont(1.14, QFont::DemiBold), m_theme.colors().text, m_look.title, height * 0.08, height * 0.56);
   drawLine(scaledFont(1.0), m_theme.colors().dimText, m_look.subtitle, height * 0.5, height * 0.92);
 }
@@ -177,8 +188,9 @@ void NodeItem::paintPort(QPainter& painter, const PortLook& port, bool isOutput,
   const ThemeColors& colors = m_theme.colors();
   const QPointF centre = portPosition(isOutput, index);
   const PortMark mark = markOf({m_look.id, port.name, isOutput});
-  const double radius = mark == PortMark::Target ? kPortRadiusPx + 3 : mark == PortMark::Legal ? kPortRadiusPx + 1.5
-                                                                                              : kPortRadiusPx;
+  const double radius = mark == PortMark::Target  ? kPortRadiusPx + 3
+                        : mark == PortMark::Legal ? kPortRadiusPx + 1.5
+                                                  : kPortRadiusPx;
   painter.setOpacity(mark == PortMark::Illegal ? 0.3 : 1.0);
   painter.setPen(QPen(mark == PortMark::Plain ? colors.dimText : colors.accent, 1.4));
   painter.setBrush(mark == PortMark::Legal || mark == PortMark::Target ? colors.accent : colors.node);
@@ -201,9 +213,11 @@ void NodeItem::paintBadge(QPainter& painter) const {
   painter.setPen(Qt::NoPen);
   painter.setBrush(colors.canvas);
   painter.drawEllipse(area.adjusted(-1.5, -1.5, 1.5, 1.5));
-  m_theme.icon(isError ? QStringLiteral("error") : *m_look.worst == Severity::Warning ? QStringLiteral("warning")
-                                                                                      : QStringLiteral("note"),
-               color)
+  m_theme
+      .icon(isError                              ? QStringLiteral("error")
+            : *m_look.worst == Severity::Warning ? QStringLiteral("warning")
+                                                 : QStringLiteral("note"),
+            color)
       .paint(&painter, area.toAlignedRect());
 }
 

@@ -71,8 +71,9 @@ NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Gr
                         toQt(operation->summary).toHtmlEscaped());
     addDeclaredPorts(look, *operation, document, graph);
   } else {
-    look.tip = translated("This version does not know the op %1. It is kept as it is and written back unchanged, but "
-                          "the pipeline cannot run.")
+    look.tip = translated(
+                   "This version does not know the op %1. It is kept as it is and written back unchanged, but "
+                   "the pipeline cannot run.")
                    .arg(toQt(op.operation).toHtmlEscaped());
     addWiredPorts(look, document);
   }

@@ -13,8 +13,7 @@ namespace {
 
 bool touches(const Graph& graph, const Attempt& attempt, const QSet<QString>& selection) {
   if (selection.isEmpty()) return true;
-  return std::ranges::any_of(attempt.nodes,
-                             [&](NodeId id) { return selection.contains(toQt(graph.node(id).owner)); });
+  return std::ranges::any_of(attempt.nodes, [&](NodeId id) { return selection.contains(toQt(graph.node(id).owner)); });
 }
 
 bool isDistant(const Attempt& attempt) { return attempt.outcome == Outcome::BrokenChain && attempt.stepsMatched <= 1; }

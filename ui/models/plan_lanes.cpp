@@ -69,9 +69,9 @@ QString planSummary(const Analysis& analysis) {
   if (analysis.graph().pass() == PassKind::Training) {
     parts.append(launchText(analysis, Phase::Backward, translated("backward")));
   }
-  parts.append(translated("peak memory %1 instead of %2")
-                   .arg(formatByteCount(analysis.fusedPlan->peakBytes()),
-                        formatByteCount(analysis.unfusedPlan->peakBytes())));
+  parts.append(
+      translated("peak memory %1 instead of %2")
+          .arg(formatByteCount(analysis.fusedPlan->peakBytes()), formatByteCount(analysis.unfusedPlan->peakBytes())));
   return parts.join(QStringLiteral("  ·  "));
 }
 

@@ -142,9 +142,8 @@ QString TimingsModel::tip(const QModelIndex& index) const {
   if (index.column() == UnfusedColumn && row.unfused.count > 0) return samplesText(row.unfused);
   if (index.column() == FusedColumn && row.fused.count > 0) return samplesText(row.fused);
   if (index.column() == SpeedupColumn && row.fused.count > 0 && row.unfused.count > 0) {
-    const QString interval = tr("95 % interval %1 to %2")
-                                 .arg(row.speedup.low, 0, 'f', 3)
-                                 .arg(row.speedup.high, 0, 'f', 3);
+    const QString interval =
+        tr("95 % interval %1 to %2").arg(row.speedup.low, 0, 'f', 3).arg(row.speedup.high, 0, 'f', 3);
     return row.speedup.isSignificant() ? interval : tr("%1: within the noise").arg(interval);
   }
   return cellText(index);

@@ -16,7 +16,7 @@
 namespace fuseline::ui {
 
 /// Labels are this wide in the whole inspector, so that its fields stand in one column.
-inline constexpr int kLabelWidthPx = 118;
+inline constexpr int kLabelWidthPx = 138;
 
 class AttributeField : public QWidget {
   Q_OBJECT

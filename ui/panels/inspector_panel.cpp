@@ -18,7 +18,7 @@ QLabel* wrappedLabel(const QString& text, QWidget* parent) {
   auto* label = new QLabel(text, parent);
   label->setWordWrap(true);
   // As wide as the panel, never wider: long words are cut off rather than the fields beside them.
-  label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Minimum);
+  label->setMinimumWidth(1);
   label->setTextInteractionFlags(Qt::TextSelectableByMouse);
   return label;
 }
@@ -103,7 +103,8 @@ void OpPage::createHead() {
   auto* title = new QLabel(toQt(op->operation), this);
   title->setFont(scaledFont(1.25, QFont::DemiBold));
   m_layout->addWidget(title);
-  const QString unknown = tr("This version does not know the op %1. Its attributes are kept and written back unchanged.");
+  const QString unknown =
+      tr("This version does not know the op %1. Its attributes are kept and written back unchanged.");
   const QString summary = operation ? toQt(operation->summary) : unknown.arg(toQt(op->operation));
   m_layout->addWidget(wrappedLabel(summary, this));
   if (operation && !operation->formula.empty()) {
@@ -116,8 +117,10 @@ void OpPage::createHead() {
   m_id->setAccessibleName(tr("Name of the op"));
   connect(m_id, &ExpressionEdit::committedText, this, [this](const QString& text) {
     const bool isRenamed = m_session.apply(RenameOp{.id = m_opId.toStdString(), .newId = text.toStdString()});
-    if (isRenamed) m_session.select({text});
-    else m_id->setCommitted(m_opId);
+    if (isRenamed)
+      m_session.select({text});
+    else
+      m_id->setCommitted(m_opId);
   });
   auto* label = new QLabel(tr("name"), this);
   label->setFixedWidth(kLabelWidthPx);

@@ -115,9 +115,8 @@ void PipelinePage::addAddButton(QFormLayout* form, const QString& text, std::fun
 void PipelinePage::createSymbols() {
   QFormLayout* form = addSection(tr("Symbols"));
   for (const auto& [name, value] : m_session.document().symbols().items()) form->addRow(toQt(name), symbolRow(name));
-  addAddButton(form, tr("Add a symbol"), [this] {
-    m_session.apply(SetSymbol{.name = freeSymbol(m_session.document()), .value = 1024});
-  });
+  addAddButton(form, tr("Add a symbol"),
+               [this] { m_session.apply(SetSymbol{.name = freeSymbol(m_session.document()), .value = 1024}); });
 }
 
 QWidget* PipelinePage::symbolRow(const std::string& name) {
@@ -181,9 +180,8 @@ QWidget* PipelinePage::inputRow(const std::string& id) {
     if (known) dtype->setCurrentText(toQt(dtypeName(*known)));
   });
   layout->addWidget(dtype);
-  addRemoveButton(layout, toQt(id), [this, id] {
-    m_session.apply(removeNodes(m_session.document(), {toQt(id)}, {}, Reconnect::No));
-  });
+  addRemoveButton(layout, toQt(id),
+                  [this, id] { m_session.apply(removeNodes(m_session.document(), {toQt(id)}, {}, Reconnect::No)); });
   return row;
 }
 
@@ -217,9 +215,8 @@ QWidget* PipelinePage::outputRow(const std::string& id) {
         return output ? toQt(toString(output->from)) : QString();
       },
       [change](const QString& text) { change([&](DocumentOutput& output) { output.from = endpointOf(text); }); });
-  addRemoveButton(layout, toQt(id), [this, id] {
-    m_session.apply(removeNodes(m_session.document(), {toQt(id)}, {}, Reconnect::No));
-  });
+  addRemoveButton(layout, toQt(id),
+                  [this, id] { m_session.apply(removeNodes(m_session.document(), {toQt(id)}, {}, Reconnect::No)); });
   return row;
 }
 

@@ -180,7 +180,7 @@ void LanesView::paintBox(QPainter& painter, const LaneBox& box, bool isBackward)
   if (box.isFused) {
     QColor fill = line;
     fill.setAlpha(isBackward || box.isJoint ? 70 : 44);
-    painter.fillPath(shape, QBrush(fill, box.isJoint ? Qt::DiagCrossPattern
+    painter.fillPath(shape, QBrush(fill, box.isJoint  ? Qt::DiagCrossPattern
                                          : isBackward ? Qt::BDiagPattern
                                                       : Qt::SolidPattern));
   }
@@ -207,6 +207,7 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
   area->setWidgetResizable(true);
   area->setFrameShape(QFrame::NoFrame);
   area->setWidget(m_lanesView);
+  area->setMinimumHeight(m_lanesView->sizeHint().height() + 2);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
@@ -217,8 +218,9 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
 }
 
 void PlanPanel::refresh() {
-  m_lanesView->setLanes(planLanes(*m_session.analysis()));
-  const QString summary = planSummary(*m_session.analysis());
+  const Analysis& analysis = *m_session.analysis();
+  m_lanesView->setLanes(analysis.isRunnable() ? planLanes(analysis) : PlanLanes());
+  const QString summary = planSummary(analysis);
   m_summary->setText(summary.isEmpty() ? tr("There is no plan while the pipeline has errors.") : summary);
 }
 

@@ -31,7 +31,6 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
   addWidget(m_pass);
   m_progressAction = addWidget(m_progress);
   addWidget(m_device);
-  connect(m_run, &QAction::triggered, &session, &Session::run);
   connect(m_stop, &QAction::triggered, &session, &Session::cancelRun);
   connect(m_pass, &QComboBox::activated, this,
           [this] { m_session.setPass(static_cast<PassKind>(m_pass->currentData().toInt())); });

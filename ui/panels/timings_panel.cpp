@@ -29,8 +29,8 @@ class TimingDelegate : public QStyledItemDelegate {
     if (share > 0) {
       QColor color = index.column() == TimingsModel::FusedColumn ? m_theme.colors().good : m_theme.colors().neutral;
       color.setAlpha(m_theme.isDark() ? 80 : 60);
-      QRectF bar = QRectF(option.rect).adjusted(4, 3, -4, -3);
-      bar.setLeft(bar.right() - bar.width() * share);
+      QRectF bar = QRectF(option.rect).adjusted(6, 3, -6, -3);
+      bar.setWidth(bar.width() * share);
       painter->fillRect(bar, color);
     }
     QStyledItemDelegate::paint(painter, option, index);
@@ -42,7 +42,9 @@ class TimingDelegate : public QStyledItemDelegate {
   }
 
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
-    return QStyledItemDelegate::sizeHint(option, index) + QSize(16, 5);
+    // A time's bar needs a length of its own, besides the text on it.
+    const bool isTime = index.column() == TimingsModel::UnfusedColumn || index.column() == TimingsModel::FusedColumn;
+    return QStyledItemDelegate::sizeHint(option, index) + QSize(isTime ? 60 : 16, 5);
   }
 
  private:
@@ -104,6 +106,9 @@ void TimingsPanel::createView() {
   m_view->setFrameShape(QFrame::NoFrame);
   m_view->setAccessibleName(tr("Timings"));
   m_view->header()->setStretchLastSection(false);
+  m_view->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  m_view->header()->setSectionResizeMode(TimingsModel::OpColumn, QHeaderView::Stretch);
+  m_view->header()->setSectionsMovable(false);
   connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &TimingsPanel::takeSelection);
   auto* copy = new QAction(tr("Copy table"), m_view);
   connect(copy, &QAction::triggered, this, [this] { QGuiApplication::clipboard()->setText(asText()); });
@@ -119,7 +124,6 @@ void TimingsPanel::refresh() {
   m_empty->setVisible(!run);
   m_empty->setText(tr("Nothing measured yet. Press Run (Ctrl+Enter) to time the unfused and the fused plan."));
   m_view->expandAll();
-  for (int column = 0; column < TimingsModel::ColumnCount; ++column) m_view->resizeColumnToContents(column);
   refreshCaption();
   showSelection();
 }
@@ -146,7 +150,8 @@ void TimingsPanel::showSelection() {
   QItemSelection chosen;
   const auto choose = [&](const QModelIndex& index) {
     const QStringList owners = index.data(TimingsModel::OwnersRole).toStringList();
-    const bool isChosen = std::ranges::any_of(owners, [&](const QString& id) { return m_session.selection().contains(id); });
+    const bool isChosen =
+        std::ranges::any_of(owners, [&](const QString& id) { return m_session.selection().contains(id); });
     if (isChosen) chosen.select(index, index.siblingAtColumn(TimingsModel::ColumnCount - 1));
   };
   for (int row = 0; row < m_model->rowCount(); ++row) choose(m_model->index(row, 0));

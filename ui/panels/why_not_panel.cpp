@@ -120,9 +120,10 @@ QWidget* WhyNotPanel::makeCard(const Attempt& attempt) {
   sentence->setTextInteractionFlags(Qt::TextSelectableByMouse);
   layout->addWidget(sentence);
   if (attempt.saving) {
-    auto* saving = new QLabel((attempt.outcome == Outcome::Fused ? tr("Saves %1 (model).") : tr("Would save %1 (model)."))
-                                  .arg(savingText(*attempt.saving)),
-                              card);
+    auto* saving =
+        new QLabel((attempt.outcome == Outcome::Fused ? tr("Saves %1 (model).") : tr("Would save %1 (model)."))
+                       .arg(savingText(*attempt.saving)),
+                   card);
     saving->setWordWrap(true);
     saving->setFont(scaledFont(0.92));
     saving->setToolTip(tr("Predicted from the least memory traffic each plan can have; not measured."));
@@ -134,7 +135,7 @@ QWidget* WhyNotPanel::makeCard(const Attempt& attempt) {
 
 QLayout* WhyNotPanel::makeCardHead(const Attempt& attempt, QWidget* card) {
   const ThemeColors& colors = m_theme.colors();
-  const QColor color = attempt.outcome == Outcome::Fused ? colors.good
+  const QColor color = attempt.outcome == Outcome::Fused         ? colors.good
                        : attempt.outcome == Outcome::SwitchedOff ? colors.dimText
                                                                  : colors.warning;
   auto* icon = new QLabel(card);

@@ -37,8 +37,9 @@ Session::~Session() {
 
 bool Session::apply(const Edit& edit, const QString& mergeKey) {
   if (document().isReadOnly()) {
-    Q_EMIT editRefused(tr("This file was written by a newer version and is open read-only. Save it under another "
-                          "format version to edit it."));
+    Q_EMIT editRefused(
+        tr("This file was written by a newer version and is open read-only. Save it under another "
+           "format version to edit it."));
     return false;
   }
   const Result<void> applied = m_history.apply(edit, mergeKey.toStdString());

@@ -109,7 +109,7 @@ class Session : public QObject {
   QSet<QString> m_selection;
   PassKind m_pass = PassKind::Training;
   std::optional<LastRun> m_lastRun;
-  LastRun m_pendingRun;  // what the worker is running
+  LastRun m_pendingRun;          // what the worker is running
   bool m_isRunOrphaned = false;  // another document was opened since it began
   WorkerClient m_worker;
   QThreadPool m_pool;

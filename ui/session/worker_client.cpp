@@ -23,8 +23,9 @@ WorkerClient::WorkerClient(QStringList command, QObject* parent) : QObject(paren
   m_cancelDeadline.setInterval(kCancelPatience);
   connect(&m_cancelDeadline, &QTimer::timeout, this, [this] {
     endWorker();
-    fail(tr("The run was stopped: the worker did not answer within two seconds and was ended. "
-            "The next run starts a new one."));
+    fail(
+        tr("The run was stopped: the worker did not answer within two seconds and was ended. "
+           "The next run starts a new one."));
   });
 }
 
@@ -61,9 +62,8 @@ void WorkerClient::ensureStarted() {
   m_errorOutput.clear();
   m_process = new QProcess(this);
   connect(m_process, &QProcess::readyReadStandardOutput, this, &WorkerClient::readEvents);
-  connect(m_process, &QProcess::readyReadStandardError, this, [this] {
-    m_errorOutput = (m_errorOutput + m_process->readAllStandardError()).right(kErrorOutputBytes);
-  });
+  connect(m_process, &QProcess::readyReadStandardError, this,
+          [this] { m_errorOutput = (m_errorOutput + m_process->readAllStandardError()).right(kErrorOutputBytes); });
   connect(m_process, &QProcess::finished, this, &WorkerClient::handleEnd);
   connect(m_process, &QProcess::errorOccurred, this, &WorkerClient::handleStartError);
   m_process->start(m_command.front(), m_command.mid(1));
@@ -111,8 +111,8 @@ void WorkerClient::handleEnd(int exitCode, QProcess::ExitStatus status) {
   const QString words = lastWords();
   m_process->deleteLater();
   m_process = nullptr;
-  const QString how = status == QProcess::CrashExit ? tr("was ended by a signal")
-                                                    : tr("ended with exit code %1").arg(exitCode);
+  const QString how =
+      status == QProcess::CrashExit ? tr("was ended by a signal") : tr("ended with exit code %1").arg(exitCode);
   fail(tr("The worker %1 during the run. The document is untouched and the next run starts a new worker.%2")
            .arg(how, words.isEmpty() ? QString() : tr(" Its last words: %1").arg(words)));
 }

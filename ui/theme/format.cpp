@@ -51,7 +51,9 @@ QString formatSpec(const TensorSpec& spec) {
   return QStringLiteral("%1 %2").arg(formatShape(spec.shape), toQt(dtypeName(spec.dtype)));
 }
 
-QString formatDurationNs(double durationNs) { return toQt(formatDuration(durationNs)).replace(QStringLiteral("us"), QStringLiteral("µs")); }
+QString formatDurationNs(double durationNs) {
+  return toQt(formatDuration(durationNs)).replace(QStringLiteral("us"), QStringLiteral("µs"));
+}
 
 QString formatTiming(const SampleStats& stats) {
   if (stats.count == 0) return QString();

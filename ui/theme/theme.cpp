@@ -116,6 +116,10 @@ void Theme::apply(ThemeChoice choice) {
   m_colors = m_isDark ? darkColors() : lightColors();
   QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
   QApplication::setPalette(makePalette());
+  // Fusion outlines fields with a darker tone, which a dark window swallows: there they are lighter instead.
+  QPalette fields = makePalette();
+  if (m_isDark) fields.setColor(QPalette::Base, QColor("#333842"));
+  for (const char* widget : {"QCheckBox", "QLineEdit"}) QApplication::setPalette(fields, widget);
   Q_EMIT changed();
 }
 
