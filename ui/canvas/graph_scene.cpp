@@ -400,11 +400,16 @@ Verdict GraphScene::draftVerdict(const PortRef& target) const {
   return linkVerdict(m_session.document(), link.from, link.to);
 }
 
+/// Quick for large pipelines: a wire is illegal within one side and where it would close a cycle.
 void GraphScene::markPorts() {
+  const PortRef& origin = m_draft->origin;
+  const auto forbidden =
+      reachable(m_session.document(), origin.node, origin.isOutput ? Direction::Upstream : Direction::Downstream);
   for (const auto& [id, item] : m_nodes) {
     for (const PortRef& port : item->ports()) {
-      if (port == m_draft->origin) continue;
-      item->setMark(port, draftVerdict(port) ? PortMark::Legal : PortMark::Illegal);
+      if (port == origin) continue;
+      const bool isIllegal = port.isOutput == origin.isOutput || forbidden.contains(id);
+      item->setMark(port, isIllegal ? PortMark::Illegal : PortMark::Legal);
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <QCoreApplication>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace fuseline::ui {
@@ -31,9 +32,18 @@ PortLook portLook(const Port& port, std::size_t index, const QString& actual) {
   return {.name = port.name, .tip = portTip(toQt(port.name), toQt(port.shape), actual), .isNamed = index > 0};
 }
 
-QString incomingSpec(const PipelineDocument& document, const Graph& graph, const Endpoint& to) {
-  const auto link = linkInto(document, to);
-  return link ? specText(graph, link->from) : translated("not connected");
+/// Which output each input reads: found once for all nodes.
+using Sources = std::map<Endpoint, Endpoint>;
+
+Sources sourcesOf(const PipelineDocument& document) {
+  Sources sources;
+  for (const Wire& wire : document.wires()) sources.emplace(wire.to, wire.from);
+  return sources;
+}
+
+QString incomingSpec(const Sources& sources, const Graph& graph, const Endpoint& to) {
+  const auto source = sources.find(to);
+  return source == sources.end() ? translated("not connected") : specText(graph, source->second);
 }
 
 /// An op that this version does not know has the ports its wires name.
@@ -48,11 +58,10 @@ void addWiredPorts(NodeLook& look, const PipelineDocument& document) {
   }
 }
 
-void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const PipelineDocument& document,
-                      const Graph& graph) {
+void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const Sources& sources, const Graph& graph) {
   for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
     const Endpoint to{look.id, operation.inputs[i].name};
-    look.inputs.push_back(portLook(operation.inputs[i], i, incomingSpec(document, graph, to)));
+    look.inputs.push_back(portLook(operation.inputs[i], i, incomingSpec(sources, graph, to)));
   }
   for (std::size_t i = 0; i < operation.outputs.size(); ++i) {
     const Endpoint from{look.id, operation.outputs[i].name};
@@ -60,7 +69,7 @@ void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const P
   }
 }
 
-NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Graph& graph) {
+NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Sources& sources, const Graph& graph) {
   NodeLook look{.id = op.id, .kind = NodeKind::Op, .title = toQt(op.operation), .subtitle = toQt(op.id)};
   const FusibleOperation* operation = builtinOperations().find(op.operation);
   look.isUnknown = operation == nullptr;
@@ -69,7 +78,7 @@ NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Gr
     look.tip = QStringLiteral("<b>%1</b> %2<br>%3")
                    .arg(toQt(op.operation).toHtmlEscaped(), toQt(op.id).toHtmlEscaped(),
                         toQt(operation->summary).toHtmlEscaped());
-    addDeclaredPorts(look, *operation, document, graph);
+    addDeclaredPorts(look, *operation, sources, graph);
   } else {
     look.tip = translated(
                    "This version does not know the op %1. It is kept as it is and written back unchanged, but "
@@ -117,8 +126,9 @@ std::vector<NodeLook> nodeLooks(const PipelineDocument& document, const Analysis
                                 const std::vector<Diagnostic>& fileProblems) {
   std::vector<NodeLook> looks;
   const Graph& graph = analysis.graph();
+  const Sources sources = sourcesOf(document);
   for (const DocumentInput& input : document.inputs()) looks.push_back(inputLook(input, graph));
-  for (const DocumentOp& op : document.ops()) looks.push_back(opLook(op, document, graph));
+  for (const DocumentOp& op : document.ops()) looks.push_back(opLook(op, document, sources, graph));
   for (const DocumentOutput& output : document.outputs()) looks.push_back(outputLook(output, graph));
   for (const Diagnostic& problem : fileProblems) mark(looks, problem);
   for (const Diagnostic& problem : analysis.lowered.diagnostics) mark(looks, problem);

@@ -4,6 +4,7 @@
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
+#include <QCheckBox>
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QPushButton>
@@ -158,7 +159,7 @@ QWidget* PipelinePage::inputRow(const std::string& id) {
   ExpressionEdit* name = addEdit(
       layout, tr("Name of the input"), [id] { return toQt(id); },
       [change](const QString& text) { change([&](DocumentInput& input) { input.id = text.toStdString(); }); });
-  name->setMaximumWidth(64);
+  name->setMaximumWidth(56);
   addEdit(
       layout, tr("Shape: integers, symbols or expressions, outermost first"),
       [this, id] {
@@ -180,6 +181,16 @@ QWidget* PipelinePage::inputRow(const std::string& id) {
     if (known) dtype->setCurrentText(toQt(dtypeName(*known)));
   });
   layout->addWidget(dtype);
+  auto* gradient = new QCheckBox(tr("grad"), row);
+  gradient->setToolTip(tr("Backward computes the gradient of this input."));
+  gradient->setAccessibleName(tr("Gradient of %1").arg(toQt(id)));
+  connect(gradient, &QCheckBox::clicked, this,
+          [change](bool isWanted) { change([&](DocumentInput& input) { input.requiresGradient = isWanted; }); });
+  m_refreshers.push_back([this, id, gradient] {
+    const DocumentInput* input = m_session.document().findInput(id);
+    gradient->setChecked(!input || input->requiresGradient.value_or(true));
+  });
+  layout->addWidget(gradient);
   addRemoveButton(layout, toQt(id),
                   [this, id] { m_session.apply(removeNodes(m_session.document(), {toQt(id)}, {}, Reconnect::No)); });
   return row;
@@ -207,7 +218,7 @@ QWidget* PipelinePage::outputRow(const std::string& id) {
   ExpressionEdit* name = addEdit(
       layout, tr("Name of the output"), [id] { return toQt(id); },
       [change](const QString& text) { change([&](DocumentOutput& output) { output.id = text.toStdString(); }); });
-  name->setMaximumWidth(64);
+  name->setMaximumWidth(56);
   addEdit(
       layout, tr("The port it reads, such as fc2.y"),
       [this, id] {

@@ -227,6 +227,24 @@ Verdict linkVerdict(const PipelineDocument& document, const Endpoint& from, cons
   return canConnect(scratch, {from, to});
 }
 
+std::set<std::string> reachable(const PipelineDocument& document, const std::string& node, Direction direction) {
+  std::multimap<std::string, std::string> next;
+  for (const Wire& wire : document.wires()) {
+    direction == Direction::Upstream ? next.emplace(wire.to.node, wire.from.node)
+                                     : next.emplace(wire.from.node, wire.to.node);
+  }
+  std::set<std::string> found = {node};
+  std::vector<std::string> open = {node};
+  while (!open.empty()) {
+    const auto [begin, end] = next.equal_range(std::exchange(open.back(), {}));
+    open.pop_back();
+    for (auto step = begin; step != end; ++step) {
+      if (found.insert(step->second).second) open.push_back(step->second);
+    }
+  }
+  return found;
+}
+
 std::string linkWarning(const PipelineDocument& document, const Endpoint& from, const Endpoint& to) {
   PipelineDocument scratch = document;
   if (!scratch.apply(linkEdit(document, from, to))) return {};

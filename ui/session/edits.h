@@ -11,6 +11,7 @@
 #include <QString>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ struct NodeEdit {
 
 /// May these two ports be joined? A wire that is already at `to` would be replaced. Refuses with a sentence.
 Verdict linkVerdict(const PipelineDocument& document, const Endpoint& from, const Endpoint& to);
+/// The nodes that `node` reads from, however far, and itself; or with Downstream, those that read from it.
+enum class Direction { Upstream, Downstream };
+std::set<std::string> reachable(const PipelineDocument& document, const std::string& node, Direction direction);
 /// What would be wrong with shapes or dtypes if they were joined; empty when all is well. Runs a trial lowering.
 std::string linkWarning(const PipelineDocument& document, const Endpoint& from, const Endpoint& to);
 Edit linkEdit(const PipelineDocument& document, const Endpoint& from, const Endpoint& to);
