@@ -42,6 +42,15 @@ Attempts attemptsAt(const OpenedPipeline& pipeline, NodeId start) {
   return attempts;
 }
 
+Attempts fusionsInto(const OpenedPipeline& pipeline, NodeId id) {
+  Attempts attempts;
+  for (const Attempt& attempt : pipeline.analysis.report.attempts)
+    if (attempt.outcome == Outcome::Fused && attempt.nodes.front() != id &&
+        std::ranges::find(attempt.nodes, id) != attempt.nodes.end())
+      attempts.push_back(&attempt);
+  return attempts;
+}
+
 Attempts attemptsTouching(const OpenedPipeline& pipeline, std::string_view op) {
   Attempts attempts;
   for (const Attempt& attempt : pipeline.analysis.report.attempts)
@@ -57,7 +66,6 @@ std::vector<std::string> idsOf(const Graph& graph, const Attempt& attempt) {
 }
 
 std::string savingText(const Attempt& attempt) {
-  if (!attempt.saving) return {};
   const Saving& saving = *attempt.saving;
   return fmt::format("{} {}, {} launch{} (model)", attempt.outcome == Outcome::Fused ? "saves" : "would save",
                      formatBytes(saving.bytes), saving.launches, saving.launches == 1 ? "" : "es");
@@ -73,13 +81,8 @@ void print(const Graph& graph, const Attempt& attempt, Context& context) {
   context.out << '\n';
   if (!isFused) context.out << "      " << attempt.explanation << '\n';
   for (const Repair& repair : attempt.repairs) context.out << "      fix: " << repair.label << '\n';
-  if (attempt.saving) context.out << "      " << styled(savingText(attempt), Style::Dim, context.hasColour) << '\n';
-}
-
-void printSection(const Graph& graph, const std::string& title, const Attempts& attempts, Context& context) {
-  context.out << styled(title, Style::Bold, context.hasColour) << '\n';
-  if (attempts.empty()) context.out << "  No rule begins with this op.\n";
-  for (const Attempt* attempt : attempts) print(graph, *attempt, context);
+  if (attempt.saving && *attempt.saving != Saving{})
+    context.out << "      " << styled(savingText(attempt), Style::Dim, context.hasColour) << '\n';
 }
 
 /// What is explained: one op, or every op in order of what its best attempt saves or would save.
@@ -87,7 +90,22 @@ struct Section {
   std::string op;
   std::string title;
   Attempts attempts;
+  /// Fusions that begin at an earlier op and include this one.
+  Attempts partOf;
 };
+
+void printPartOf(const Graph& graph, const Attempt& attempt, Context& context) {
+  context.out << fmt::format("  {} {} ({}), fused: {}; see {}\n", styled("✓", Style::Good, context.hasColour),
+                             attempt.rule->name, passName(attempt.rule->pass), fmt::join(idsOf(graph, attempt), " + "),
+                             graph.node(attempt.nodes.front()).id);
+}
+
+void printSection(const Graph& graph, const Section& section, Context& context) {
+  context.out << styled(section.title, Style::Bold, context.hasColour) << '\n';
+  for (const Attempt* attempt : section.partOf) printPartOf(graph, *attempt, context);
+  if (section.attempts.empty() && section.partOf.empty()) context.out << "  No rule begins with this op.\n";
+  for (const Attempt* attempt : section.attempts) print(graph, *attempt, context);
+}
 
 std::vector<Section> allSections(const OpenedPipeline& pipeline) {
   std::vector<Section> sections;
@@ -95,7 +113,8 @@ std::vector<Section> allSections(const OpenedPipeline& pipeline) {
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
     sections.push_back({.op = graph.node(id).id,
                         .title = fmt::format("{} ({})", graph.node(id).id, graph.node(id).operation->name),
-                        .attempts = attemptsAt(pipeline, id)});
+                        .attempts = attemptsAt(pipeline, id),
+                        .partOf = fusionsInto(pipeline, id)});
   std::ranges::stable_sort(sections, [](const Section& a, const Section& b) {
     if (a.attempts.empty() || b.attempts.empty()) return !a.attempts.empty() && b.attempts.empty();
     return isMoreUseful(a.attempts.front(), b.attempts.front());
@@ -140,7 +159,7 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   if (options.asJson)
     printJson(context, toJson(*pipeline, *sections));
   else
-    for (const Section& section : *sections) printSection(pipeline->graph(), section.title, section.attempts, context);
+    for (const Section& section : *sections) printSection(pipeline->graph(), section, context);
   return 0;
 }
 

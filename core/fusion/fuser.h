@@ -43,6 +43,7 @@ std::string_view outcomeName(Outcome outcome);
 struct Saving {
   std::int64_t bytes = 0;
   std::int64_t launches = 0;
+  bool operator==(const Saving&) const = default;
 };
 
 /// One rule tried at one place.
