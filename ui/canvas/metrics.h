@@ -6,7 +6,7 @@ namespace fuseline::ui {
 
 inline constexpr int kNodeWidthPx = 152;
 inline constexpr int kNodeHeightPx = 56;
-inline constexpr int kEndWidthPx = 84;
+inline constexpr int kEndWidthPx = 96;
 inline constexpr int kEndHeightPx = 44;
 /// One more port below the main one.
 inline constexpr int kPortPitchPx = 24;

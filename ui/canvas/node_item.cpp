@@ -21,6 +21,9 @@ constexpr double kCornerPx = 6.0;
 constexpr double kStripePx = 5.0;
 constexpr double kMarginPx = 16.0;  // ports, badge and focus ring stick out
 constexpr double kBadgePx = 20.0;
+// Below this zoom two lines of text in a node are too small to read.
+constexpr double kFarZoom = 0.56;
+constexpr double kFarFontFactor = 1.6;
 
 /// The largest size down to `least` of the wanted one at which the text fits.
 QFont fittedFont(QFont font, const QString& text, double widthPx, double least) {
@@ -128,10 +131,11 @@ QVariant NodeItem::itemChange(GraphicsItemChange change, const QVariant& value) 
   return QGraphicsItem::itemChange(change, value);
 }
 
-void NodeItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidget*) {
+void NodeItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget*) {
+  const bool isFar = option->levelOfDetailFromTransform(painter->worldTransform()) < kFarZoom;
   painter->setRenderHint(QPainter::Antialiasing);
   paintBox(*painter);
-  paintTexts(*painter);
+  isFar ? paintFarTitle(*painter) : paintTexts(*painter);
   paintPorts(*painter);
   if (m_look.worst) paintBadge(*painter);
 }
@@ -159,10 +163,24 @@ void NodeItem::paintBox(QPainter& painter) const {
   painter.strokePath(shape, pen);
 }
 
+QRectF NodeItem::textArea() const { return box().adjusted(m_look.kind == NodeKind::Op ? kStripePx + 8 : 8, 0, -8, 0); }
+
+/// From far away there is only the title, large, broken between its words: "MakeExtra" "Output".
+void NodeItem::paintFarTitle(QPainter& painter) const {
+  QString title = m_look.title;
+  for (qsizetype i = title.size() - 1; i > 0; --i) {
+    if (title[i].isUpper() && title[i - 1].isLower()) title.insert(i, QChar(0x200B));
+  }
+  const QRectF area = textArea();
+  if (m_look.isUnknown) painter.fillRect(area.adjusted(-3, 5, 3, -5), m_theme.colors().node);
+  painter.setFont(scaledFont(kFarFontFactor, QFont::DemiBold));
+  painter.setPen(m_theme.colors().text);
+  painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), title);
+}
+
 void NodeItem::paintTexts(QPainter& painter) const {
   const bool isEnd = m_look.kind != NodeKind::Op;
-  const double left = isEnd ? 8 : kStripePx + 8;
-  const QRectF area = box().adjusted(left, 0, -8, 0);
+  const QRectF area = textArea();
   const double height = isEnd ? kEndHeightPx : kNodeHeightPx;
   const auto drawLine = [&](QFont font, const QColor& color, const QString& text, double top, double bottom) {
     font = fittedFont(font, text, area.width(), 0.8);
@@ -195,7 +213,7 @@ void NodeItem::paintPort(QPainter& painter, const PortLook& port, bool isOutput,
   painter.setPen(QPen(mark == PortMark::Plain ? colors.dimText : colors.accent, 1.4));
   painter.setBrush(mark == PortMark::Legal || mark == PortMark::Target ? colors.accent : colors.node);
   painter.drawEllipse(centre, radius, radius);
-  if (port.isNamed) {
+  if (port.isNamed && painter.worldTransform().m11() >= kFarZoom) {
     painter.setFont(scaledFont(0.92));
     painter.setPen(colors.dimText);
     const QRectF area(10, centre.y() - 9, box().width() - 20, 18);

@@ -50,10 +50,12 @@ class NodeItem : public QGraphicsItem {
 
  private:
   QRectF box() const;
+  QRectF textArea() const;
   QPointF portPosition(bool isOutput, std::size_t index) const;
   PortMark markOf(const PortRef& port) const;
   void paintBox(QPainter& painter) const;
   void paintTexts(QPainter& painter) const;
+  void paintFarTitle(QPainter& painter) const;
   void paintPorts(QPainter& painter) const;
   void paintPort(QPainter& painter, const PortLook& port, bool isOutput, std::size_t index) const;
   void paintBadge(QPainter& painter) const;
