@@ -16,6 +16,9 @@ namespace fuseline::cpu {
 namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+/// From here on a block begins on a huge page and fills whole ones: address translation of small pages costs a
+/// product several per cent.
+constexpr std::size_t kMinHugeBytes = kHugePageBytes / 8;
 
 std::size_t roundUp(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -51,7 +54,7 @@ void touchPages(std::byte* data, std::size_t sizeBytes) {
 }  // namespace
 
 Result<std::unique_ptr<DeviceMemory>> allocateCpuMemory(std::size_t sizeBytes) {
-  const bool isHuge = sizeBytes >= kHugePageBytes;
+  const bool isHuge = sizeBytes >= kMinHugeBytes;
   const std::size_t mappedBytes = roundUp(sizeBytes + 1, kHugePageBytes / 512) + (isHuge ? 2 * kHugePageBytes : 0);
   void* mapping = mmap(nullptr, mappedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED)

@@ -1,7 +1,7 @@
 // A matrix product whose result goes through an elementwise program, panel of rows by panel of rows.
 //
-// The panel's float32 sums stay in the second-level cache: the program reads them there, and only what it stores
-// reaches memory, rounded once.
+// The panel's sums stay in the cache: the program reads them there, and only what it stores reaches memory. The sums
+// are float32, so that everything is rounded once, unless the caller wants them as the separate ops would have them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,8 +23,8 @@ struct PanelOperand {
 
 class PanelGemm {
  public:
-  /// problem.cType is ignored: the sums are float32. The program reads them as `sums`, in one lane of
-  /// problem.n columns; it must not contain column sums.
+  /// problem.cType is the dtype of the sums. The program reads them as `sums`, in one lane of problem.n columns; it
+  /// must not contain column sums.
   PanelGemm(GemmProblem problem, const OperandKey& sums, const ElementwiseProgram& program,
             std::vector<PanelOperand> operands, int threads);
 

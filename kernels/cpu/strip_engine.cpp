@@ -95,12 +95,21 @@ class StripCompiler {
     const Instruction& instruction = m_program.code[i];
     if (instruction.opcode == Opcode::Load) return draftLoad(instruction.place);
     if (instruction.opcode == Opcode::Constant) return addConstant(instruction.constant);
+    if (const int known = equalValue(i); known >= 0) return known;
     m_drafts.push_back({.opcode = instruction.opcode,
                         .precision = m_precisions[i],
                         .out = addRegister(),
                         .a = valueOf(instruction.a),
                         .b = valueOf(instruction.b)});
     return m_drafts.back().out;
+  }
+
+  /// A value computed before in the same way: forward and backward of one op share functions.
+  int equalValue(std::size_t i) const {
+    for (std::size_t earlier = 0; earlier < i; ++earlier)
+      if (m_program.code[earlier] == m_program.code[i] && m_precisions[earlier] == m_precisions[i])
+        return m_values[earlier];
+    return -1;
   }
 
   int draftLoad(const Place& place) {
