@@ -4,6 +4,7 @@
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
+#include <fmt/format.h>
 #include <QCheckBox>
 #include <QComboBox>
 #include <QHBoxLayout>
@@ -29,8 +30,8 @@ std::string freeSymbol(const PipelineDocument& document) {
     if (!document.symbols().contains(name)) return name;
   }
   int number = 1;
-  while (document.symbols().contains("N" + std::to_string(number))) ++number;
-  return "N" + std::to_string(number);
+  while (document.symbols().contains(fmt::format("N{}", number))) ++number;
+  return fmt::format("N{}", number);
 }
 
 Endpoint endpointOf(const QString& text) { return parseEndpoint(text.trimmed().toStdString()); }
