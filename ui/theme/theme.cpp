@@ -180,8 +180,9 @@ QFont scaledFont(double factor, QFont::Weight weight) {
 }
 
 double contrastRatio(const QColor& a, const QColor& b) {
-  const auto [low, high] = std::minmax(relativeLuminance(a), relativeLuminance(b));
-  return (high + 0.05) / (low + 0.05);
+  const double first = relativeLuminance(a);
+  const double second = relativeLuminance(b);
+  return (std::max(first, second) + 0.05) / (std::min(first, second) + 0.05);
 }
 
 }  // namespace fuseline::ui
