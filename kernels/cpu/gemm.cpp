@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm.h"
 
+#include "kernels/cpu/cpu_memory.h"
 #include "kernels/cpu/strip_functions.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <stdexcept>
 
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -85,12 +87,18 @@ struct Gemm::State {
       const dnnl::memory::desc any{{problem.k, problem.n}, dnnlType(inputType), dnnl::memory::format_tag::any};
       packedB = makeDescriptor(problem.maxPanelRows, any).weights_desc();
     }
-    if (packedB != plainB) {
-      packer = dnnl::reorder(dnnl::reorder::primitive_desc(engine, plainB, engine, packedB));
-      if (problem.packing == Packing::OnceForever) keptB = dnnl::memory(packedB, engine);
-    }
+    if (packedB != plainB) packer = dnnl::reorder(dnnl::reorder::primitive_desc(engine, plainB, engine, packedB));
+    const bool isPrepared = packer || convertsB();
+    if (problem.packing == Packing::OnceForever && isPrepared) keptB = allocateKeptB();
     matmulFor(problem.maxPanelRows);
     if (const std::int64_t tail = problem.m % problem.maxPanelRows) matmulFor(tail);
+  }
+
+  /// On huge pages, unlike memory that the library would allocate.
+  std::unique_ptr<DeviceMemory> allocateKeptB() const {
+    auto memory = allocateCpuMemory(packedB.get_size());
+    if (!memory) throw std::runtime_error(memory.error().message);
+    return std::move(*memory);
   }
 
   /// In the library's terms: x = B [K, N], dy = A as stored [K, M], dW = C [M, N].
@@ -142,18 +150,21 @@ struct Gemm::State {
 
   void prepareB(const std::byte* b, std::byte* workspace) {
     if (isKeptBReady) return;
-    const std::byte* plain = b;
+    std::byte* const kept = keptB ? keptB->data() : nullptr;
+    currentB = const_cast<std::byte*>(b);
     if (convertsB()) {
-      convertElements(b, problem.bType, workspace + bOffset, inputType, problem.k * problem.n);
-      plain = workspace + bOffset;
+      currentB = kept && !packer ? kept : workspace + bOffset;
+      convertElements(b, problem.bType, currentB, inputType, problem.k * problem.n);
     }
-    currentB = const_cast<std::byte*>(plain);
-    if (!packer) return;
-    currentB = keptB ? static_cast<std::byte*>(keptB.get_data_handle()) : workspace + packedOffset;
-    dnnl::memory from(plainB, engine, const_cast<std::byte*>(plain));
-    dnnl::memory to(packedB, engine, currentB);
+    if (packer) pack(kept ? kept : workspace + packedOffset);
+    isKeptBReady = kept != nullptr;
+  }
+
+  void pack(std::byte* packed) {
+    dnnl::memory from(plainB, engine, currentB);
+    dnnl::memory to(packedB, engine, packed);
     packer.execute(stream, from, to);
-    isKeptBReady = static_cast<bool>(keptB);
+    currentB = packed;
   }
 
   void multiplyRows(const std::byte* a, std::byte* c, std::int64_t rows, std::byte* workspace) {
@@ -192,7 +203,7 @@ struct Gemm::State {
   std::map<std::int64_t, dnnl::matmul> matmuls;       // by number of rows
   dnnl::inner_product_backward_weights innerProduct;  // empty unless this is A^T B
   dnnl::reorder packer;                               // empty when B is used as it stands
-  dnnl::memory keptB;                                 // empty unless B is packed once
+  std::unique_ptr<DeviceMemory> keptB;                // null unless B is prepared once
   bool isKeptBReady = false;
   std::byte* currentB = nullptr;
   std::int64_t packedOffset = 0;

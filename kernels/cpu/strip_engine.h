@@ -77,6 +77,7 @@ class StripEngine {
                     const Scratch& scratch, int thread) const;
   void runShare(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch, int thread) const;
   void runStrip(const Share& share, std::int64_t row, std::int64_t col, std::size_t length) const;
+  void prefetchStrip(const Share& share, std::int64_t row, std::int64_t col, std::int64_t length) const;
   void flushSums(const Share& share) const;
   void storeSums(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch) const;
 
@@ -88,6 +89,7 @@ class StripEngine {
   std::vector<ColumnOperand> m_rowOperands;
   std::vector<ColumnOperand> m_sums;
   std::vector<Location> m_locations;
+  std::vector<int> m_memory;  // the distinct full operands among the locations
   std::vector<Operation> m_operations;
 };
 
