@@ -182,12 +182,21 @@ HWY_INLINE V expWide(V x) {
   return hn::Mul(hn::Mul(p, powerOfTwo(half)), powerOfTwo(hn::Sub(n, half)));
 }
 
-/// 1 / x for x in [1, 1e35]: the CPU's estimate, and one Newton step where full accuracy is wanted (1e-7).
+/// AVX2 estimates reciprocals to 12 bits, AVX-512 to 14.
+constexpr bool kHasCoarseEstimate = HWY_TARGET >= HWY_AVX2;
+
+HWY_INLINE V newtonStep(V x, V estimate) {
+  return hn::MulAdd(estimate, hn::NegMulAdd(x, estimate, splat(1.0)), estimate);
+}
+
+/// 1 / x for x in [1, 1e35]: the CPU's estimate, with a Newton step where full accuracy is wanted, and one more where
+/// the estimate is coarse: x (1 - sigmoid(x)) multiplies the error by x.
 template <Accuracy kAccuracy>
 HWY_INLINE V reciprocal(V x) {
-  const V estimate = hn::ApproximateReciprocal(x);
-  if constexpr (kAccuracy == Accuracy::Bf16) return estimate;
-  return hn::MulAdd(estimate, hn::NegMulAdd(x, estimate, splat(1.0)), estimate);
+  V y = hn::ApproximateReciprocal(x);
+  if constexpr (kAccuracy == Accuracy::Full) y = newtonStep(x, y);
+  if constexpr (kHasCoarseEstimate) y = newtonStep(x, y);
+  return y;
 }
 
 /// Where sigmoid has reached its limit: sigmoid(-80) = 2e-35.
