@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <stdexcept>
+#include <unordered_map>
 
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -117,8 +118,20 @@ struct Gemm::State {
   bool isEmpty() const { return problem.m == 0 || problem.n == 0 || problem.k == 0; }
 
   dnnl::matmul::primitive_desc makeDescriptor(std::int64_t rows, const dnnl::memory::desc& b) const {
-    return {dnnl::matmul::desc(aDescriptor(rows), b, cDescriptor(rows)), engine};
+    dnnl::primitive_attr attributes;
+    if (problem.addendType) attributes.set_post_ops(additionOf(rows));
+    if (!problem.biasType) return {dnnl::matmul::desc(aDescriptor(rows), b, cDescriptor(rows)), attributes, engine};
+    return {dnnl::matmul::desc(aDescriptor(rows), b, biasDescriptor(), cDescriptor(rows)), attributes, engine};
   }
+  dnnl::post_ops additionOf(std::int64_t rows) const {
+    dnnl::post_ops addition;
+    addition.append_binary(dnnl::algorithm::binary_add, addendDescriptor(rows));
+    return addition;
+  }
+  dnnl::memory::desc addendDescriptor(std::int64_t rows) const {
+    return describe(rows, problem.n, *problem.addendType, Storage2d::AsRead);
+  }
+  dnnl::memory::desc biasDescriptor() const { return describe(1, problem.n, *problem.biasType, Storage2d::AsRead); }
   dnnl::memory::desc aDescriptor(std::int64_t rows) const { return describe(rows, problem.k, inputType, problem.a); }
   dnnl::memory::desc cDescriptor(std::int64_t rows) const {
     return describe(rows, problem.n, outputType, Storage2d::AsRead);
@@ -176,14 +189,21 @@ struct Gemm::State {
     std::byte* const output = convertsC() ? workspace + cOffset : c;
     execute(input, output, rows);
     if (convertsC()) convertElements(output, outputType, c, problem.cType, rows * problem.n);
+    if (problem.addendType) addend += rows * problem.n * sizeBytes(*problem.addendType);
   }
 
   void execute(const std::byte* input, std::byte* output, std::int64_t rows) {
     if (innerProduct) return executeInnerProduct(input, output);
-    matmulFor(rows).execute(stream,
-                            {{DNNL_ARG_SRC, dnnl::memory(aDescriptor(rows), engine, const_cast<std::byte*>(input))},
-                             {DNNL_ARG_WEIGHTS, dnnl::memory(packedB, engine, currentB)},
-                             {DNNL_ARG_DST, dnnl::memory(cDescriptor(rows), engine, output)}});
+    std::unordered_map<int, dnnl::memory> arguments = {
+        {DNNL_ARG_SRC, dnnl::memory(aDescriptor(rows), engine, const_cast<std::byte*>(input))},
+        {DNNL_ARG_WEIGHTS, dnnl::memory(packedB, engine, currentB)},
+        {DNNL_ARG_DST, dnnl::memory(cDescriptor(rows), engine, output)}};
+    if (problem.biasType)
+      arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(biasDescriptor(), engine, const_cast<std::byte*>(bias)));
+    if (problem.addendType)
+      arguments.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
+                        dnnl::memory(addendDescriptor(rows), engine, const_cast<std::byte*>(addend)));
+    matmulFor(rows).execute(stream, arguments);
   }
 
   void executeInnerProduct(const std::byte* input, std::byte* output) {
@@ -206,6 +226,8 @@ struct Gemm::State {
   std::unique_ptr<DeviceMemory> keptB;                // null unless B is prepared once
   bool isKeptBReady = false;
   std::byte* currentB = nullptr;
+  const std::byte* bias = nullptr;
+  const std::byte* addend = nullptr;  // of the next panel
   std::int64_t packedOffset = 0;
   std::int64_t aOffset = 0;
   std::int64_t bOffset = 0;
@@ -221,6 +243,11 @@ Gemm& Gemm::operator=(Gemm&&) noexcept = default;
 const GemmProblem& Gemm::problem() const { return m_state->problem; }
 
 std::size_t Gemm::workspaceBytes() const { return static_cast<std::size_t>(m_state->totalBytes); }
+
+void Gemm::setTerms(const std::byte* bias, const std::byte* addend) {
+  m_state->bias = bias;
+  m_state->addend = addend;
+}
 
 void Gemm::prepareB(const std::byte* b, std::byte* workspace) {
   if (!m_state->isEmpty()) m_state->prepareB(b, workspace);

@@ -1,5 +1,5 @@
-// Kernel "linear_backward_add": backward of MakeExtraOutput and a linear layer. dx = dy W + extra gradient, added to
-// the product's float32 sums and rounded once; dW = dy^T x.
+// Kernel "linear_backward_add": backward of MakeExtraOutput and a linear layer. dx = dy W + extra gradient and
+// dW = dy^T x.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/linear_parts.h"
 #include "kernels/cpu/panel_gemm.h"
@@ -41,7 +41,7 @@ class LinearBackwardAdd final : public Kernel {
   Binding m_gradOutput, m_weight;
 };
 
-/// sums + extra gradient, or the sums alone.
+/// The sums, stored; with an extra gradient that the product does not add itself they are added to it.
 ElementwiseProgram addProgram(bool hasExtra) {
   ElementwiseProgram program;
   program.code = {{.opcode = Opcode::Load, .place = {.operand = kSums}}};
@@ -64,12 +64,16 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
         std::make_unique<LinearBackwardAdd>(std::nullopt, std::move(*weightGrad), *gradOutput, Binding{}));
   const Result<Binding> weight = requireOperand(request, {kLinear, OperandKind::Parameter, 0});
   if (!weight) return weight.error();
-  const ElementwiseProgram program = addProgram(static_cast<bool>(findOperand(request, kExtraGradient)));
+  const LinearSize size = linearSize(request.member(kLinear), gradInput.spec);
+  GemmProblem problem =
+      inputGradProblem(request, size, gradOutput->spec.dtype, weight->spec.dtype, gradInput.spec.dtype);
+  const Binding extra = findOperand(request, kExtraGradient);
+  const bool isTerm = extra && canAdd(problem, extra.spec.dtype);
+  const ElementwiseProgram program = addProgram(extra && !isTerm);
   Result<std::vector<PanelOperand>> operands = panelOperands(request, program, {kSums});
   if (!operands) return operands.error();
-  const LinearSize size = linearSize(request.member(kLinear), gradInput.spec);
-  PanelGemm gemm(inputGradProblem(request, size, gradOutput->spec.dtype, weight->spec.dtype, DType::F32), kSums,
-                 program, std::move(*operands), request.settings.threads);
+  if (isTerm) problem.addendType = extra.spec.dtype;
+  PanelGemm gemm(problem, kSums, program, std::move(*operands), request.settings.threads, {.addend = extra});
   return std::unique_ptr<Kernel>(
       std::make_unique<LinearBackwardAdd>(std::move(gemm), std::move(*weightGrad), *gradOutput, *weight));
 }

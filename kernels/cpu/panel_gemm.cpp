@@ -22,26 +22,57 @@ std::int64_t evenPanelRows(std::int64_t rows, std::int64_t maxRows) {
   return (rows + numPanels - 1) / numPanels;
 }
 
-GemmProblem inPanels(GemmProblem problem) {
-  problem.maxPanelRows =
-      evenPanelRows(problem.m, problem.packing == Packing::OnceForever ? kPackedPanelRows : kPlainPanelRows);
+GemmProblem inPanels(GemmProblem problem, bool isInPlace) {
+  const std::int64_t maxRows = problem.packing == Packing::OnceForever ? kPackedPanelRows : kPlainPanelRows;
+  problem.maxPanelRows = isInPlace ? problem.m : evenPanelRows(problem.m, maxRows);
   return problem;
 }
 
 std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-std::size_t sumsBytes(const GemmProblem& problem) {
-  return roundUp64(static_cast<std::size_t>(problem.maxPanelRows * problem.n * sizeBytes(problem.cType)));
+bool storesSums(const ElementwiseProgram& program, const Store& store, const OperandKey& sums) {
+  const Instruction& value = program.code[static_cast<std::size_t>(store.value)];
+  return value.opcode == Opcode::Load && value.place.operand == sums;
+}
+
+/// A result of the sums' own size and dtype, best one that is the sums.
+int targetOf(const GemmProblem& problem, const OperandKey& sums, const ElementwiseProgram& program,
+             const std::vector<PanelOperand>& operands) {
+  int target = -1;
+  for (const Store& store : program.stores) {
+    const auto operand = std::ranges::find(operands, store.place.operand, &PanelOperand::key);
+    if (operand == operands.end() || !operand->isFull) continue;
+    const TensorSpec& spec = operand->binding.spec;
+    if (spec.dtype != problem.cType || spec.cols() != problem.n) continue;
+    target = static_cast<int>(operand - operands.begin());
+    if (storesSums(program, store, sums)) break;
+  }
+  return target;
+}
+
+/// Without the store of the sums in their own memory.
+ElementwiseProgram withoutSelfStore(ElementwiseProgram program, const OperandKey& sums, const PanelOperand* target) {
+  std::erase_if(program.stores, [&](const Store& store) {
+    return target && store.place.operand == target->key && storesSums(program, store, sums);
+  });
+  return program;
 }
 
 }  // namespace
 
-PanelGemm::PanelGemm(GemmProblem problem, const OperandKey& sums, const ElementwiseProgram& program,
-                     std::vector<PanelOperand> operands, int threads)
+PanelGemm::PanelGemm(GemmProblem problem, const OperandKey& sums, ElementwiseProgram program,
+                     std::vector<PanelOperand> operands, int threads, ProductTerms terms)
     : m_sums(sums),
       m_operands(std::move(operands)),
-      m_gemm(inPanels(problem)),
-      m_engine(program, problem.n, threads, [this](const OperandKey& key) { return operandOf(key); }) {}
+      m_target(targetOf(problem, sums, program, m_operands)),
+      m_terms(std::move(terms)),
+      m_program(withoutSelfStore(std::move(program), sums, target())),
+      m_gemm(inPanels(problem, m_target >= 0)),
+      m_engine(m_program, problem.n, threads, [this](const OperandKey& key) { return operandOf(key); }) {}
+
+const PanelOperand* PanelGemm::target() const {
+  return m_target < 0 ? nullptr : &m_operands[static_cast<std::size_t>(m_target)];
+}
 
 /// Slot 0 is the panel of sums; the others follow in order.
 StripOperand PanelGemm::operandOf(const OperandKey& key) const {
@@ -51,9 +82,14 @@ StripOperand PanelGemm::operandOf(const OperandKey& key) const {
   throw std::logic_error("the epilogue names operand " + toString(key) + ", which the step does not have");
 }
 
-std::size_t PanelGemm::workspaceBytes() const {
+std::size_t PanelGemm::sumsBytes() const {
   const GemmProblem& problem = m_gemm.problem();
-  return sumsBytes(problem) + roundUp64(m_gemm.workspaceBytes()) + m_engine.workspaceBytes(problem.maxPanelRows);
+  if (target()) return 0;
+  return roundUp64(static_cast<std::size_t>(problem.maxPanelRows * problem.n * sizeBytes(problem.cType)));
+}
+
+std::size_t PanelGemm::workspaceBytes() const {
+  return sumsBytes() + roundUp64(m_gemm.workspaceBytes()) + m_engine.workspaceBytes(panelRows());
 }
 
 void PanelGemm::run(const std::byte* a, const std::byte* b, Pointers pointers, std::byte* workspace) {
@@ -63,15 +99,17 @@ void PanelGemm::run(const std::byte* a, const std::byte* b, Pointers pointers, s
 
 void PanelGemm::run(const PanelSource& a, const std::byte* b, Pointers pointers, std::byte* workspace) {
   const GemmProblem& problem = m_gemm.problem();
-  std::byte* const sums = workspace;
-  std::byte* const gemmWorkspace = sums + sumsBytes(problem);
+  std::byte* const sums = target() ? target()->binding.at(pointers) : workspace;
+  std::byte* const gemmWorkspace = workspace + sumsBytes();
   std::byte* const stripWorkspace = gemmWorkspace + roundUp64(m_gemm.workspaceBytes());
   std::vector<std::byte*> slots(m_operands.size() + 1);
   slots[0] = sums;
+  m_gemm.setTerms(m_terms.bias.at(pointers), m_terms.addend.at(pointers));
   m_gemm.prepareB(b, gemmWorkspace);
   for (std::int64_t row = 0; row < problem.m; row += problem.maxPanelRows) {
     const std::int64_t rows = std::min(problem.maxPanelRows, problem.m - row);
     m_gemm.multiplyRows(a(row, rows), sums, rows, gemmWorkspace);
+    if (m_program.stores.empty()) continue;
     for (std::size_t i = 0; i < m_operands.size(); ++i) {
       const PanelOperand& operand = m_operands[i];
       slots[i + 1] = operand.binding.at(pointers);

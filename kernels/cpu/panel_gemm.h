@@ -1,7 +1,8 @@
 // A matrix product whose result goes through an elementwise program, panel of rows by panel of rows.
 //
-// The panel's sums stay in the cache: the program reads them there, and only what it stores reaches memory. The sums
-// are float32, so that everything is rounded once, unless the caller wants them as the separate ops would have them.
+// Where a result has the size and dtype of the sums, the product is computed whole, rounded as the separate op would
+// round it, into that result's memory, and the program works there in place: never more work than the separate ops.
+// Otherwise the sums of a panel stay in the cache, where the program reads them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,12 +22,18 @@ struct PanelOperand {
   bool isFull = true;
 };
 
+/// The operands that the product itself adds, where the problem has them.
+struct ProductTerms {
+  Binding bias;
+  Binding addend;
+};
+
 class PanelGemm {
  public:
   /// problem.cType is the dtype of the sums. The program reads them as `sums`, in one lane of problem.n columns; it
   /// must not contain column sums.
-  PanelGemm(GemmProblem problem, const OperandKey& sums, const ElementwiseProgram& program,
-            std::vector<PanelOperand> operands, int threads);
+  PanelGemm(GemmProblem problem, const OperandKey& sums, ElementwiseProgram program, std::vector<PanelOperand> operands,
+            int threads, ProductTerms terms = {});
 
   std::size_t workspaceBytes() const;
   void run(const std::byte* a, const std::byte* b, Pointers pointers, std::byte* workspace);
@@ -38,9 +45,15 @@ class PanelGemm {
 
  private:
   StripOperand operandOf(const OperandKey& key) const;
+  std::size_t sumsBytes() const;
+  const PanelOperand* target() const;
 
   OperandKey m_sums;
   std::vector<PanelOperand> m_operands;
+  /// Index into m_operands: the result whose memory takes the sums first; -1: they have memory of their own.
+  int m_target = -1;
+  ProductTerms m_terms;
+  ElementwiseProgram m_program;  // what is left to do on the sums; without stores: nothing
   Gemm m_gemm;
   StripEngine m_engine;
 };
