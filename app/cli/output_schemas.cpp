@@ -94,7 +94,8 @@ Json rulesSchema() {
                                         {"summary", text("What is saved, and why it is legal.")},
                                         {"chain", list(step)},
                                         {"conditions", texts()},
-                                        {"becomes", text("The kernel.")}}))}});
+                                        {"becomes", text("The kernel.")},
+                                        {"price", text("Why it is used on request only; empty: it has none.")}}))}});
 }
 
 Json validateSchema() {

@@ -81,7 +81,10 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
       ->allow_extra_args(false);
   verb.add_option("--rules", options.rules, "The rule book: te or all; without it the pipeline file decides")
       ->check(CLI::IsMember({"te", "all"}));
-  verb.add_option("--without", options.without, "Switches a fusion off, everywhere or at one op")
+  verb.add_option("--without", options.switches.without, "Switches a fusion off, everywhere or at one op")
+      ->type_name("RULE[@OP]")
+      ->allow_extra_args(false);
+  verb.add_option("--with", options.switches.with, "Asks for a fusion that saves memory but takes time")
       ->type_name("RULE[@OP]")
       ->allow_extra_args(false);
 }
@@ -106,7 +109,7 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   Result<LoadedDocument> loaded = loadDocument(options.file);
   if (!loaded) return loaded.error();
   if (Result<void> symbols = checkSymbols(loaded->document, *settings); !symbols) return symbols.error();
-  Result<AnalysisOptions> analysis = analysisOptions(*settings, options.without, std::move(*capabilities));
+  Result<AnalysisOptions> analysis = analysisOptions(*settings, options.switches, std::move(*capabilities));
   if (!analysis) return analysis.error();
   OpenedPipeline pipeline{.loaded = std::move(*loaded)};
   pipeline.analysis = analyze(pipeline.loaded.document, *analysis, &pipeline.loaded.sourceMap);

@@ -17,7 +17,7 @@ struct PipelineOptions {
   std::string recipe = "none";
   std::vector<std::string> recipeSettings;  // key=value
   std::string rules;                        // empty: the document decides
-  std::vector<std::string> without;
+  RuleSwitches switches;
   std::vector<std::string> symbols;  // SYMBOL=VALUE
   std::string pass = "train";
   bool asJson = false;

@@ -40,7 +40,8 @@ Json toJson(const FusionRule& rule) {
           {"summary", rule.summary},
           {"chain", chain},
           {"conditions", conditions},
-          {"becomes", rule.becomes}};
+          {"becomes", rule.becomes},
+          {"price", rule.price}};
 }
 
 void printList(Context& context) {
@@ -59,6 +60,8 @@ void printDetails(const FusionRule& rule, Context& context) {
   context.out << styled(rule.name, Style::Bold, context.hasColour)
               << fmt::format("  ({} pass, chapter {})\n", passName(rule.pass), originName(rule.origin)) << rule.summary
               << fmt::format("\n\npattern    {}\nbecomes    {}\n", patternText(rule), rule.becomes);
+  if (!rule.price.empty())
+    context.out << fmt::format("price      {} Used on request only: --with {}.\n", rule.price, rule.name);
   if (rule.conditions.empty()) context.out << "conditions none\n";
   for (const Condition& condition : rule.conditions) context.out << "condition  " << condition.sentence << '\n';
 }

@@ -48,7 +48,7 @@ Result<PipelineRunOptions> pipelineRunOptions(const RunOptions& options) {
   settings->warmup = options.warmup;
   settings->iterations = *iterations;
   settings->seed = options.seed;
-  PipelineRunOptions run{.settings = std::move(*settings), .variants = options.variants, .without = options.without};
+  PipelineRunOptions run{.settings = std::move(*settings), .variants = options.variants, .switches = options.switches};
   if (options.tensorsFile.empty()) return run;
   Result<NamedTensors> tensors = readSafetensors(options.tensorsFile);
   if (!tensors) return tensors.error();

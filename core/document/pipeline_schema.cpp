@@ -148,10 +148,12 @@ Json pipelineSection() {
 }
 
 Json fusionSection() {
-  return {{"type", {"object", "null"}},
-          {"properties",
-           {{"rules", {{"enum", {"te", "all"}}, {"description", "Which chapters of the rule book apply."}}},
-            {"without", listOf({{"type", "string"}}, "Rules that are switched off: RULE or RULE@OP.")}}}};
+  return {
+      {"type", {"object", "null"}},
+      {"properties",
+       {{"rules", {{"enum", {"te", "all"}}, {"description", "Which chapters of the rule book apply."}}},
+        {"without", listOf({{"type", "string"}}, "Rules that are switched off: RULE or RULE@OP.")},
+        {"with", listOf({{"type", "string"}}, "Rules that are asked for although they take time: RULE or RULE@OP.")}}}};
 }
 
 Json viewSection() {

@@ -204,7 +204,7 @@ class PassFuser {
     attempt.saving = savingOf(match);
     if (refuseSwitchedOff(match, attempt) || refuseCondition(match, attempt) || refuseIdle(match, attempt) ||
         refuseTaken(match, attempt) || refuseSchedule(match, attempt) || refuseKernel(match, attempt) ||
-        refuseUseless(match, attempt))
+        refuseUseless(match, attempt) || refuseUnasked(match, attempt))
       return;
     attempt.explanation = fmt::format("{} run as one.", idsOf(m_graph, match.nodes));
   }
@@ -216,18 +216,33 @@ class PassFuser {
   }
 
   bool refuseSwitchedOff(const Match& match, Attempt& attempt) const {
-    for (const std::string& entry : m_options.without) {
+    const std::string entry = switchFor(match, m_options.switches.without);
+    if (entry.empty()) return false;
+    return refuse(attempt, Outcome::SwitchedOff, fmt::format("{} is switched off by \"{}\".", match.rule.name, entry));
+  }
+
+  /// The last question: what else is wrong with a rule is worth more to know than that nobody asked for it.
+  bool refuseUnasked(const Match& match, Attempt& attempt) const {
+    if (match.rule.price.empty() || !switchFor(match, m_options.switches.with).empty()) return false;
+    return refuse(attempt, Outcome::OnRequest,
+                  fmt::format("It would keep {} less for backward. {} It is used on request: --with {}@{}.",
+                              formatBytes(keptLess(match)), match.rule.price, match.rule.name, match.node(0).id));
+  }
+
+  /// The entry that names the rule, everywhere or at one of these ops; empty when there is none.
+  static std::string switchFor(const Match& match, const std::vector<std::string>& entries) {
+    for (const std::string& entry : entries) {
       const auto at = entry.find('@');
       if (entry.substr(0, at) != match.rule.name) continue;
-      const std::string place = at == std::string::npos ? "" : entry.substr(at + 1);
-      const bool isHere = place.empty() || std::ranges::any_of(match.nodes, [&](NodeId id) {
-                            return m_graph.node(id).id == place || m_graph.node(id).owner == place;
-                          });
-      if (isHere)
-        return refuse(attempt, Outcome::SwitchedOff,
-                      fmt::format("{} is switched off by \"{}\".", match.rule.name, entry));
+      if (at == std::string::npos || isAt(match, entry.substr(at + 1))) return entry;
     }
-    return false;
+    return {};
+  }
+
+  static bool isAt(const Match& match, const std::string& place) {
+    return std::ranges::any_of(match.nodes, [&](NodeId id) {
+      return match.graph.node(id).id == place || match.graph.node(id).owner == place;
+    });
   }
 
   static bool refuseCondition(const Match& match, Attempt& attempt) {
@@ -326,10 +341,25 @@ class PassFuser {
 
   SavedSet keptBy(const FusedOperation& entry) const { return savedTensors(m_graph, {&entry, 1}); }
 
+  SavedSet keptByMembers(const FusedOperation& fusion) const {
+    SavedSet kept;
+    for (const NodeId id : fusion.nodes) kept.values.merge(keptBy({.nodes = {id}}).values);
+    return kept;
+  }
+
+  /// Bytes that a joint fusion does not keep for backward, but its ops would.
+  std::int64_t keptLess(const Match& match) const {
+    const FusedOperation fusion{.rule = &match.rule, .nodes = match.nodes};
+    const SavedSet kept = savedWith(fusion);
+    std::int64_t bytes = 0;
+    for (const ValueId value : keptByMembers(fusion).values)
+      if (!kept.values.contains(value)) bytes += m_graph.value(value).spec.bytes();
+    return bytes;
+  }
+
   /// What is kept of the members' own tensors, once a joint fusion's choice has replaced the members' contexts.
   SavedSet savedWith(const FusedOperation& fusion) const {
-    SavedSet replaced;
-    for (const NodeId id : fusion.nodes) replaced.values.merge(keptBy({.nodes = {id}}).values);
+    const SavedSet replaced = keptByMembers(fusion);
     SavedSet saved = keptBy(fusion);
     for (const NodeId id : fusion.nodes)
       for (const ValueId output : m_graph.node(id).outputs)
@@ -373,15 +403,15 @@ std::vector<FusedOperation> toList(const Graph& graph, const EntryList& entries,
   return list;
 }
 
-Result<void> checkSwitches(const RuleCatalog& rules, const std::vector<std::string>& without) {
-  for (const std::string& entry : without) {
+Result<void> checkSwitches(const RuleCatalog& rules, const std::vector<std::string>& entries, std::string_view verb) {
+  for (const std::string& entry : entries) {
     const std::string name = entry.substr(0, entry.find('@'));
     if (rules.find(name)) continue;
     std::vector<std::string> names;
     for (const FusionRule* rule : rules.all()) names.push_back(rule->name);
     const std::string near = nearest(name, names);
-    return Error{.message = fmt::format("\"{}\" switches off a rule that does not exist{} `fuseline rules` lists them.",
-                                        entry, near.empty() ? "." : fmt::format("; did you mean {}?", near)),
+    return Error{.message = fmt::format("\"{}\" {} a rule that does not exist{} `fuseline rules` lists them.", entry,
+                                        verb, near.empty() ? "." : fmt::format("; did you mean {}?", near)),
                  .kind = ErrorKind::Usage};
   }
   return {};
@@ -400,6 +430,7 @@ std::string_view outcomeName(Outcome outcome) {
     case Outcome::TakenByAnother: return "taken by another fusion";
     case Outcome::NoKernel: return "no kernel on this device";
     case Outcome::SwitchedOff: return "switched off";
+    case Outcome::OnRequest: return "on request";
   }
   return "?";
 }
@@ -417,7 +448,9 @@ FusionReport unfused(const Graph& graph) {
 
 Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options) {
   const RuleCatalog& rules = options.rules ? *options.rules : builtinRules();
-  if (Result<void> checked = checkSwitches(rules, options.without); !checked) return checked.error();
+  const RuleSwitches& switches = options.switches;
+  if (Result<void> off = checkSwitches(rules, switches.without, "switches off"); !off) return off.error();
+  if (Result<void> on = checkSwitches(rules, switches.with, "asks for"); !on) return on.error();
 
   FusionReport report = unfused(graph);
   report.book = options.book;

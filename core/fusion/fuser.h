@@ -36,7 +36,16 @@ struct FusedOperation {
   std::string name(const Graph& graph) const;
 };
 
-enum class Outcome { Fused, BrokenChain, OutsideUse, ConditionFailed, TakenByAnother, NoKernel, SwitchedOff };
+enum class Outcome {
+  Fused,
+  BrokenChain,
+  OutsideUse,
+  ConditionFailed,
+  TakenByAnother,
+  NoKernel,
+  SwitchedOff,
+  OnRequest,  // legal here, but it has a price and nobody asked for it
+};
 std::string_view outcomeName(Outcome outcome);
 
 /// What a fusion saves at least: bytes of memory traffic by the minimum-traffic model, and kernel launches.
@@ -59,8 +68,7 @@ struct Attempt {
 
 struct FusionOptions {
   RuleBook book = RuleBook::All;
-  /// "RULE" or "RULE@OP": switched off by the user.
-  std::vector<std::string> without;
+  RuleSwitches switches;
   Capabilities capabilities;           // empty: every kernel exists
   const RuleCatalog* rules = nullptr;  // nullptr: builtinRules()
 };
@@ -74,7 +82,7 @@ struct FusionReport {
   RuleBook book = RuleBook::All;
 };
 
-/// Errors: a `without` that names no rule (with the nearest one).
+/// Errors: a switch that names no rule (with the nearest one).
 Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options = {});
 
 /// Every op for itself: the baseline that fused plans are measured against.

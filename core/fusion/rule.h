@@ -84,6 +84,16 @@ struct FusionRule {
   std::string becomes;
   /// Joint rules only: what is kept for backward in place of the members' own contexts.
   std::function<std::vector<MemberTensor>(const Match&)> saves;
+  /// What the fusion costs, as a sentence. A rule that has one is legal but applies on request only
+  /// (`RuleSwitches::with`): it trades time for memory.
+  std::string price;
+};
+
+/// What a user asks of the rule book. Every entry is "RULE", everywhere, or "RULE@OP", at one op.
+struct RuleSwitches {
+  std::vector<std::string> without;  // never apply
+  std::vector<std::string> with;     // apply although it has a price
+  bool operator==(const RuleSwitches&) const = default;
 };
 
 /// The rule book: three ordered lists; order is priority.

@@ -11,17 +11,18 @@ RuleBook documentBook(const Json& fusion) {
   return isTe ? RuleBook::Te : RuleBook::All;
 }
 
-void appendDocumentSwitches(const Json& fusion, std::vector<std::string>& without) {
-  if (!fusion.is_object() || !fusion.contains("without") || !fusion["without"].is_array()) return;
-  for (const Json& entry : fusion["without"])
-    if (entry.is_string()) without.push_back(entry.get<std::string>());
+void appendStrings(const Json& fusion, const char* key, std::vector<std::string>& entries) {
+  if (!fusion.is_object() || !fusion.contains(key) || !fusion[key].is_array()) return;
+  for (const Json& entry : fusion[key])
+    if (entry.is_string()) entries.push_back(entry.get<std::string>());
 }
 
 FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOptions& options) {
   FusionOptions fusion{.book = options.book.value_or(documentBook(document.fusion())),
-                       .without = options.without,
+                       .switches = options.switches,
                        .capabilities = options.capabilities};
-  appendDocumentSwitches(document.fusion(), fusion.without);
+  appendStrings(document.fusion(), "without", fusion.switches.without);
+  appendStrings(document.fusion(), "with", fusion.switches.with);
   return fusion;
 }
 
@@ -34,8 +35,8 @@ Analysis analyze(const PipelineDocument& document, const AnalysisOptions& option
   Result<FusionReport> report = fuse(graph, fusion);
   if (!report) {
     analysis.lowered.diagnostics.push_back(
-        {.code = "unknown-rule", .pointer = "/fusion/without", .message = report.error().message});
-    fusion.without.clear();
+        {.code = "unknown-rule", .pointer = "/fusion", .message = report.error().message});
+    fusion.switches = {};
     report = fuse(graph, fusion);
   }
   analysis.report = std::move(*report);

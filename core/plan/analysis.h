@@ -14,10 +14,10 @@ namespace fuseline {
 
 struct AnalysisOptions {
   LoweringOptions lowering;
-  /// book and without are combined with the document's own "fusion" section: an option given here wins for the
-  /// book, the switched-off rules add up.
+  /// book and switches are combined with the document's own "fusion" section: an option given here wins for the
+  /// book, the switches add up.
   std::optional<RuleBook> book;
-  std::vector<std::string> without;
+  RuleSwitches switches;
   Capabilities capabilities;
 };
 
@@ -32,7 +32,7 @@ struct Analysis {
   bool isRunnable() const { return fusedPlan.has_value(); }
 };
 
-/// A bad `without` becomes a diagnostic.
+/// A switch that names no rule becomes a diagnostic.
 Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options = {},
                  const SourceMap* sourceMap = nullptr);
 

@@ -87,7 +87,7 @@ std::string errorText(const std::vector<Diagnostic>& diagnostics, std::string_vi
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
-Result<AnalysisOptions> analysisOptions(const RunSettings& settings, const std::vector<std::string>& without,
+Result<AnalysisOptions> analysisOptions(const RunSettings& settings, const RuleSwitches& switches,
                                         Capabilities capabilities) {
   const Result<PassKind> pass = choose("pass", settings.pass, kPasses);
   if (!pass) return pass.error();
@@ -96,7 +96,7 @@ Result<AnalysisOptions> analysisOptions(const RunSettings& settings, const std::
   if (const Result<bool> recipe = choose("recipe", settings.recipe, kRecipes); !recipe) return recipe.error();
   if (const Result<bool> timing = choose("timing", settings.timing, kTimings); !timing) return timing.error();
   AnalysisOptions options{
-      .lowering = {.pass = *pass}, .book = *book, .without = without, .capabilities = std::move(capabilities)};
+      .lowering = {.pass = *pass}, .book = *book, .switches = switches, .capabilities = std::move(capabilities)};
   options.lowering.symbols.insert(settings.symbols.begin(), settings.symbols.end());
   return options;
 }
@@ -116,7 +116,7 @@ Result<std::unique_ptr<PipelineRun>> PipelineRun::prepare(const LoadedDocument& 
 }
 
 Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
-  Result<AnalysisOptions> options = analysisOptions(m_options.settings, m_options.without, capabilitiesOf(m_backend));
+  Result<AnalysisOptions> options = analysisOptions(m_options.settings, m_options.switches, capabilitiesOf(m_backend));
   if (!options) return options.error();
   m_analysis = analyze(loaded.document, *options, &loaded.sourceMap);
   if (std::string problems = errorText(m_analysis.lowered.diagnostics, m_pipelineName); !problems.empty())

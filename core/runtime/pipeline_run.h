@@ -22,14 +22,14 @@ struct PipelineRunOptions {
   MeasurementPolicy policy;
   /// "unfused", "fused" or both.
   std::vector<std::string> variants = {"unfused", "fused"};
-  /// Fusions switched off, in addition to the document's own: "RULE" or "RULE@OP".
-  std::vector<std::string> without;
+  /// In addition to the document's own.
+  RuleSwitches switches;
   /// Tensors from a file; what is missing here is drawn from the seed.
   NamedTensors tensors;
 };
 
 /// Errors (Usage): an unknown pass, rule book, recipe or timing, with the names that exist.
-Result<AnalysisOptions> analysisOptions(const RunSettings& settings, const std::vector<std::string>& without,
+Result<AnalysisOptions> analysisOptions(const RunSettings& settings, const RuleSwitches& switches,
                                         Capabilities capabilities);
 
 /// Every error of a document as one text, one line a problem. Empty when there is none.

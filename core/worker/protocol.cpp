@@ -20,7 +20,8 @@ Json toJson(const RunRequest& request) {
           {"pipeline", request.pipelineText},
           {"settings", toJson(request.settings)},
           {"variants", request.variants},
-          {"without", request.without}};
+          {"without", request.switches.without},
+          {"with", request.switches.with}};
 }
 Json toJson(const CancelRequest& request) { return {{"type", "cancel"}, {"id", request.id}}; }
 Json toJson(const DevicesRequest& request) { return {{"type", "devices"}, {"id", request.id}}; }
@@ -61,7 +62,8 @@ Result<RunRequest> readRun(const Json& json, JsonFields& fields) {
   fields.read("pipeline", request.pipelineText);
   fields.read("name", request.pipelineName, Presence::Optional);
   fields.read("variants", request.variants, Presence::Optional);
-  fields.read("without", request.without, Presence::Optional);
+  fields.read("without", request.switches.without, Presence::Optional);
+  fields.read("with", request.switches.with, Presence::Optional);
   if (json.contains("settings")) {
     Result<RunSettings> settings = runSettingsFromJson(json["settings"]);
     if (!settings) return settings.error();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/fusion/rule.h"
 #include "core/profile/run_record.h"
 #include "core/support/result.h"
 
@@ -12,14 +13,14 @@
 
 namespace fuseline {
 
-/// {"type":"run","id":1,"pipeline":"...","settings":{...},"variants":[...],"without":[...]}
+/// {"type":"run","id":1,"pipeline":"...","settings":{...},"variants":[...],"without":[...],"with":[...]}
 struct RunRequest {
   int id = 0;
   std::string pipelineText;
   std::string pipelineName;
   RunSettings settings;
   std::vector<std::string> variants = {"unfused", "fused"};
-  std::vector<std::string> without;
+  RuleSwitches switches;
 };
 /// {"type":"cancel","id":1}: the run stops between iterations and reports what it has.
 struct CancelRequest {

@@ -116,7 +116,7 @@ class RunQueue {
     };
     progress("preparing", 0, 1);
     PipelineRunOptions options{
-        .settings = job.request.settings, .variants = job.request.variants, .without = job.request.without};
+        .settings = job.request.settings, .variants = job.request.variants, .switches = job.request.switches};
     Result<std::unique_ptr<PipelineRun>> prepared = PipelineRun::prepare(
         parseDocument(job.request.pipelineText), job.request.pipelineName, std::move(options), m_registry);
     if (!prepared) return prepared.error();

@@ -92,6 +92,13 @@ std::vector<RuleSample> ruleSamples(const std::string& rule) {
   return lookUp(samples, rule);
 }
 
+RuleSwitches everythingAsked(const RuleCatalog& catalog) {
+  RuleSwitches switches;
+  for (const FusionRule* rule : catalog.all())
+    if (!rule->price.empty()) switches.with.push_back(rule->name);
+  return switches;
+}
+
 std::vector<RefusalSample> refusalSamples(const std::string& rule) {
   static const auto samples = makeRefusals();
   return lookUp(samples, rule);

@@ -139,11 +139,20 @@ void EditsTest::refusesToPasteForeignText() {
 
 void EditsTest::switchesARuleOffAndOn() {
   Scene s;
-  QVERIFY(isRuleEnabled(s.document(), "SomeRule"));
-  QVERIFY(s.history.apply(setRuleEnabled(s.document(), "SomeRule", false)).hasValue());
-  QVERIFY(!isRuleEnabled(s.document(), "SomeRule"));
-  QVERIFY(s.history.apply(setRuleEnabled(s.document(), "SomeRule", true)).hasValue());
-  QVERIFY(isRuleEnabled(s.document(), "SomeRule"));
+  const FusionRule plain{.name = "Plain"};
+  QVERIFY(isRuleEnabled(s.document(), plain));
+  QVERIFY(s.history.apply(setRuleEnabled(s.document(), plain, false)).hasValue());
+  QVERIFY(!isRuleEnabled(s.document(), plain));
+  QVERIFY(s.history.apply(setRuleEnabled(s.document(), plain, true)).hasValue());
+  QVERIFY(isRuleEnabled(s.document(), plain));
+
+  const FusionRule priced{.name = "Priced", .price = "It takes time."};
+  QVERIFY(!isRuleEnabled(s.document(), priced));
+  QVERIFY(s.history.apply(setRuleEnabled(s.document(), priced, true)).hasValue());
+  QVERIFY(isRuleEnabled(s.document(), priced));
+  QVERIFY(s.document().fusion()["with"] == Json({"Priced"}));
+  QVERIFY(s.history.apply(removeRuleSwitch(s.document(), "with", "Priced")).hasValue());
+  QVERIFY(!isRuleEnabled(s.document(), priced));
 }
 
 }  // namespace fuseline::ui

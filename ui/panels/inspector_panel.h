@@ -71,6 +71,7 @@ class PipelinePage : public InspectorPage {
   void createInputs();
   void createOutputs();
   void createRules();
+  void addRuleSwitches(QFormLayout* form, const std::string& key, const QString& label);
   QWidget* symbolRow(const std::string& name);
   QWidget* inputRow(const std::string& id);
   QWidget* outputRow(const std::string& id);

@@ -250,14 +250,21 @@ void PipelinePage::createRules() {
     book->setCurrentIndex(std::max(0, book->findData(toQt(rules))));
   });
   form->addRow(tr("Rule book"), book);
-  if (!m_session.document().fusion().is_object()) return;
-  for (const Json& entry : m_session.document().fusion().value("without", Json::array())) {
+  addRuleSwitches(form, "without", tr("off: %1"));
+  addRuleSwitches(form, "with", tr("on: %1"));
+}
+
+/// One row for every entry of the document's fusion[key], with a button that takes it out.
+void PipelinePage::addRuleSwitches(QFormLayout* form, const std::string& key, const QString& label) {
+  const Json& fusion = m_session.document().fusion();
+  if (!fusion.is_object()) return;
+  for (const Json& entry : fusion.value(key, Json::array())) {
     if (!entry.is_string()) continue;
-    const std::string rule = entry.get<std::string>();
+    const QString text = label.arg(toQt(entry.get<std::string>()));
     auto* row = new QHBoxLayout;
-    row->addWidget(new QLabel(tr("off: %1").arg(toQt(rule)), this), 1);
-    addRemoveButton(row, tr("%1 from the rules that are switched off").arg(toQt(rule)),
-                    [this, rule] { m_session.apply(setRuleEnabled(m_session.document(), rule, true)); });
+    row->addWidget(new QLabel(text, this), 1);
+    addRemoveButton(row, tr("the switch \"%1\"").arg(text),
+                    [this, key, entry] { m_session.apply(removeRuleSwitch(m_session.document(), key, entry)); });
     form->addRow(row);
   }
 }

@@ -33,7 +33,8 @@ QString savingText(const Saving& saving) {
 
 QString iconFor(Outcome outcome) {
   if (outcome == Outcome::Fused) return QStringLiteral("fused");
-  return outcome == Outcome::SwitchedOff ? QStringLiteral("off") : QStringLiteral("missed");
+  const bool isChoice = outcome == Outcome::SwitchedOff || outcome == Outcome::OnRequest;
+  return isChoice ? QStringLiteral("off") : QStringLiteral("missed");
 }
 
 }  // namespace
@@ -135,9 +136,8 @@ QWidget* WhyNotPanel::makeCard(const Attempt& attempt) {
 
 QLayout* WhyNotPanel::makeCardHead(const Attempt& attempt, QWidget* card) {
   const ThemeColors& colors = m_theme.colors();
-  const QColor color = attempt.outcome == Outcome::Fused         ? colors.good
-                       : attempt.outcome == Outcome::SwitchedOff ? colors.dimText
-                                                                 : colors.warning;
+  const bool isChoice = attempt.outcome == Outcome::SwitchedOff || attempt.outcome == Outcome::OnRequest;
+  const QColor color = attempt.outcome == Outcome::Fused ? colors.good : isChoice ? colors.dimText : colors.warning;
   auto* icon = new QLabel(card);
   icon->setPixmap(m_theme.icon(iconFor(attempt.outcome), color).pixmap(18, 18));
   auto* name = new QLabel(
@@ -162,7 +162,7 @@ QLayout* WhyNotPanel::makeCardButtons(const Attempt& attempt, QWidget* card) {
     buttons->addWidget(button, 0, Qt::AlignLeft);
   };
   for (const Repair& repair : attempt.repairs) addButton(toQt(repair.label), repair.edit);
-  const std::string rule = attempt.rule->name;
+  const FusionRule& rule = *attempt.rule;
   const bool isOff = !isRuleEnabled(m_session.document(), rule);
   if (isOff) addButton(tr("Switch this rule on"), setRuleEnabled(m_session.document(), rule, true));
   if (attempt.outcome == Outcome::Fused) {

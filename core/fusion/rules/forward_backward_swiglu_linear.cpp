@@ -20,6 +20,7 @@ FusionRule forward_backward_swiglu_linear() {
       .saves = [](const Match&) -> std::vector<MemberTensor> {
         return {{0, {OperandKind::Input, 0}}, {1, {OperandKind::Parameter, 0}}};
       },
+      .price = "Backward then makes SwiGLU's output again, one more pass over it.",
   };
 }
 

@@ -89,6 +89,11 @@ RuleCatalog only(const FusionRule& rule) {
   return catalog;
 }
 
+FusionReport fuseWith(const RuleCatalog& catalog, const Graph& graph, const std::shared_ptr<Backend>& backend) {
+  return std::move(
+      *fuse(graph, {.switches = everythingAsked(catalog), .capabilities = capabilitiesOf(backend), .rules = &catalog}));
+}
+
 class Rules : public ::testing::TestWithParam<const FusionRule*> {
  protected:
   void expectLikeReferenceEverywhere(const std::shared_ptr<Backend>& backend, const std::vector<Shape>& shapes) {
@@ -97,8 +102,7 @@ class Rules : public ::testing::TestWithParam<const FusionRule*> {
         for (const Shape& shape : shapes) {
           const Graph graph = chain(dtype, shape, sample.links, sample.options);
           const RuleCatalog catalog = only(*GetParam());
-          const FusionReport report =
-              std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend), .rules = &catalog}));
+          const FusionReport report = fuseWith(catalog, graph, backend);
           expectLikeReference(graph, report, dtype, backend, sample.label + " of " + toString(shape));
         }
   }
@@ -116,8 +120,7 @@ TEST_P(Rules, AreSupported) {
   for (const RuleSample& sample : ruleSamples(GetParam()->name)) {
     const Graph graph = chain(DType::BF16, {6, 16}, sample.links, sample.options);
     const RuleCatalog catalog = only(*GetParam());
-    const FusionReport report =
-        std::move(*fuse(graph, {.capabilities = capabilitiesOf(nativeBackend()), .rules = &catalog}));
+    const FusionReport report = fuseWith(catalog, graph, nativeBackend());
     EXPECT_TRUE(kernelsOf(graph, report).contains(GetParam()->becomes)) << sample.label;
   }
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "tests/support/pipelines.h"
+#include "tests/support/rule_samples.h"
 #include "tests/support/run_plan.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ using namespace fuseline::testing;
 struct RandomPipeline {
   std::vector<Link> links;
   ChainOptions options;
-  std::vector<std::string> without;
+  RuleSwitches switches = everythingAsked(builtinRules());
 };
 
 std::string extraSource(const std::vector<std::string>& branches) {
@@ -61,7 +62,7 @@ RandomPipeline randomPipeline() {
   for (const std::string& branch : branches)
     if (*rc::gen::inRange(0, 3) == 0) pipeline.options.extraOutputs.push_back(branch);
   for (const FusionRule* rule : builtinRules().all())
-    if (*rc::gen::inRange(0, 4) == 0) pipeline.without.push_back(rule->name);
+    if (*rc::gen::inRange(0, 4) == 0) pipeline.switches.without.push_back(rule->name);
   return pipeline;
 }
 
@@ -69,7 +70,7 @@ void checkPipeline(DType dtype, double rtol) {
   const RandomPipeline pipeline = randomPipeline();
   const Graph graph = chain(dtype, {5, 16}, pipeline.links, pipeline.options);
   RC_LOG() << toString(graph);
-  const FusionReport report = std::move(*fuse(graph, {.without = pipeline.without}));
+  const FusionReport report = std::move(*fuse(graph, {.switches = pipeline.switches}));
   RC_LOG() << toTree(graph, report);
   const Verdict expands = verifyExpansion(graph, report);
   RC_ASSERT(expands.reason() == "");
@@ -87,7 +88,7 @@ TEST(RandomPipelines, FuseToTheSameReportTwice) {
   EXPECT_TRUE(rc::check("fusing is deterministic", [] {
     const RandomPipeline pipeline = randomPipeline();
     const Graph graph = chain(DType::BF16, {5, 16}, pipeline.links, pipeline.options);
-    const FusionOptions options{.without = pipeline.without};
+    const FusionOptions options{.switches = pipeline.switches};
     RC_ASSERT(toJson(graph, *fuse(graph, options)) == toJson(graph, *fuse(graph, options)));
   }));
 }

@@ -26,7 +26,7 @@ RuleCatalog only(const FusionRule& rule) {
 
 FusionReport fuseWith(const Graph& graph, const FusionRule& rule) {
   const RuleCatalog catalog = only(rule);
-  FusionReport report = std::move(*fuse(graph, {.rules = &catalog}));
+  FusionReport report = std::move(*fuse(graph, {.switches = everythingAsked(catalog), .rules = &catalog}));
   // The report outlives the catalog above: point at the caller's rule instead.
   for (auto* list : {&report.forward, &report.backward})
     for (FusedOperation& entry : *list)

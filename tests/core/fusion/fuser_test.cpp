@@ -4,6 +4,7 @@
 
 #include "tests/support/pipelines.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace fuseline {
@@ -102,9 +103,34 @@ TEST(Fuser, LinearBiasGeluIsOneEntryForward) {
 
 TEST(Fuser, JointFusionStandsInBothLists) {
   const Graph graph = chain(DType::BF16, {8, 32}, {link("SwiGLU"), linear(16)});
-  const FusionReport report = fused(graph);
+  const FusionReport report = fused(graph, {.switches = {.with = {"ForwardBackwardSwiGLULinear"}}});
   EXPECT_EQ(names(graph, report.forward), Names{"ForwardBackwardSwiGLULinear"});
   EXPECT_EQ(names(graph, report.backward), Names{"ForwardBackwardSwiGLULinear"});
+}
+
+TEST(Fuser, ARuleWithAPriceAppliesOnRequestOnly) {
+  const Graph graph = chain(DType::BF16, {8, 32}, {link("SwiGLU", "act"), linear(16)});
+  const FusionReport report = fused(graph);
+  EXPECT_EQ(names(graph, report.forward), (Names{"SwiGLU", "BasicLinear"}));
+  const Attempt& attempt = report.attempts.front();
+  EXPECT_EQ(attempt.outcome, Outcome::OnRequest);
+  EXPECT_EQ(attempt.explanation,
+            "It would keep 256 B less for backward. Backward then makes SwiGLU's output again, one more pass over it. "
+            "It is used on request: --with ForwardBackwardSwiGLULinear@act.");
+}
+
+TEST(Fuser, ARequestCanNameOnePlace) {
+  const Graph graph =
+      chain(DType::BF16, {8, 32}, {link("SwiGLU", "a"), linear(32), link("SwiGLU", "b"), linear(16, "fc2")});
+  const FusionReport report = fused(graph, {.switches = {.with = {"ForwardBackwardSwiGLULinear@b"}}});
+  EXPECT_EQ(names(graph, report.forward), (Names{"SwiGLU", "BasicLinear", "ForwardBackwardSwiGLULinear"}));
+}
+
+TEST(Fuser, ARequestForAnUnknownRuleIsAnError) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {link("GELU")});
+  const Result<FusionReport> report = fuse(graph, {.switches = {.with = {"Nope"}}});
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error().message, ::testing::HasSubstr("\"Nope\" asks for a rule that does not exist"));
 }
 
 TEST(Fuser, AddAndNormAreOneEntryWithTheBranchBetween) {
@@ -185,15 +211,15 @@ TEST(Fuser, SaysWhichFusionTookTheOp) {
 TEST(Fuser, ARuleCanBeSwitchedOffEverywhereOrAtOnePlace) {
   const Graph graph = chain(DType::BF16, {8, 16},
                             {linear(16, "fc1"), link("Bias"), link("LayerNorm"), linear(16, "fc2"), link("Bias")});
-  EXPECT_EQ(names(graph, fused(graph, {.without = {"ForwardLinearBiasActivation"}}).forward),
+  EXPECT_EQ(names(graph, fused(graph, {.switches = {.without = {"ForwardLinearBiasActivation"}}}).forward),
             (Names{"BasicLinear", "Bias", "LayerNorm", "BasicLinear", "Bias"}));
-  EXPECT_EQ(names(graph, fused(graph, {.without = {"ForwardLinearBiasActivation@fc2"}}).forward),
+  EXPECT_EQ(names(graph, fused(graph, {.switches = {.without = {"ForwardLinearBiasActivation@fc2"}}}).forward),
             (Names{"ForwardLinearBiasActivation", "LayerNorm", "BasicLinear", "Bias"}));
 }
 
 TEST(Fuser, AnUnknownSwitchNamesTheNearestRule) {
   const Graph graph = chain(DType::BF16, {8, 16}, {linear(16)});
-  const Result<FusionReport> report = fuse(graph, {.without = {"ForwardLinearBiasGleu"}});
+  const Result<FusionReport> report = fuse(graph, {.switches = {.without = {"ForwardLinearBiasGleu"}}});
   ASSERT_FALSE(report);
   EXPECT_NE(report.error().message.find("did you mean ForwardLinearBiasGelu"), std::string::npos)
       << report.error().message;

@@ -15,8 +15,8 @@ namespace {
 
 using namespace fuseline::testing;
 
-Plan fusedPlan(const Graph& graph) {
-  Result<FusionReport> report = fuse(graph);
+Plan fusedPlan(const Graph& graph, const RuleSwitches& switches = {}) {
+  Result<FusionReport> report = fuse(graph, {.switches = switches});
   EXPECT_TRUE(report);
   return makePlan(graph, *report);
 }
@@ -83,7 +83,7 @@ TEST(Plan, TrainingCountsWhatBackwardReads) {
 TEST(Plan, JointSwiGLULinearDoesNotKeepTheActivation) {
   const Graph graph = chain(DType::BF16, {4, 8}, {linear(64, "fc1"), link("SwiGLU", "act"), linear(8, "fc2")});
   const Plan basic = makePlan(graph, unfused(graph));
-  const Plan joint = fusedPlan(graph);
+  const Plan joint = fusedPlan(graph, {.with = {"ForwardBackwardSwiGLULinear"}});
   EXPECT_EQ(basic.savedForBackwardBytes, 4 * 64 * 2 + 4 * 32 * 2);
   EXPECT_EQ(joint.savedForBackwardBytes, 4 * 64 * 2);
   EXPECT_EQ(joint.findTensor("act:y"), -1);

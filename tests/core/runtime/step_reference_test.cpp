@@ -17,7 +17,7 @@ using namespace fuseline::testing;
 
 TEST(StepReference, MakesAgainWhatAJointFusionDidNotKeep) {
   const Graph graph = chain(DType::F32, {2, 8}, {link("SwiGLU", "act"), linear(3, "fc")});
-  const Result<FusionReport> report = fuse(graph);
+  const Result<FusionReport> report = fuse(graph, {.switches = {.with = {"ForwardBackwardSwiGLULinear"}}});
   ASSERT_TRUE(report);
   const Plan plan = makePlan(graph, *report);
   const auto step = std::ranges::find_if(

@@ -36,12 +36,13 @@ std::string again(const WorkerEvent& event) {
 
 TEST(Protocol, KeepsEveryFieldOfARunRequest) {
   EXPECT_TRUE(rc::check([](int id, const std::string& text, const std::string& name, std::uint64_t seed,
-                           std::int64_t value, const std::vector<std::string>& without) {
+                           std::int64_t value, const std::vector<std::string>& rules) {
     RunRequest request{.id = id, .pipelineText = utf8(text), .pipelineName = utf8(name)};
     request.settings.seed = seed;
     request.settings.symbols = {{utf8("s" + name), value}};
     request.variants = {"fused"};
-    for (const std::string& rule : without) request.without.push_back(utf8(rule));
+    for (const std::string& rule : rules) request.switches.without.push_back(utf8(rule));
+    for (const std::string& rule : rules) request.switches.with.push_back(utf8(rule + "@a"));
     const Result<WorkerRequest> decoded = decodeRequest(encode(WorkerRequest(request)));
     RC_ASSERT(static_cast<bool>(decoded));
     const auto& read = std::get<RunRequest>(*decoded);
@@ -51,7 +52,7 @@ TEST(Protocol, KeepsEveryFieldOfARunRequest) {
     RC_ASSERT(read.settings.seed == seed);
     RC_ASSERT(read.settings.symbols == request.settings.symbols);
     RC_ASSERT(read.variants == request.variants);
-    RC_ASSERT(read.without == request.without);
+    RC_ASSERT(read.switches == request.switches);
   }));
 }
 
