@@ -262,10 +262,7 @@ Json deviceSchema() {
 
 Json devicesSchema() { return object({{"devices", list(deviceSchema())}}); }
 
-Json benchSchema() {
-  const Json roofs = object({{"copyGBps", number("Read and written.")},
-                             {"fmaF32Gflops", number("In registers.")},
-                             {"bf16Gflops", number("The fastest product.")}});
+Json pipelineBenchRow() {
   Fields row = {{"pipeline", text("The template.")},
                 {"size", choice({"small", "medium", "large"})},
                 {"M", integer("Rows.")},
@@ -277,10 +274,31 @@ Json benchSchema() {
   for (const char* name : {"unfusedMedianNs", "unfusedSpreadPercent", "fusedMedianNs", "fusedSpreadPercent", "speedup",
                            "speedupLow", "speedupHigh", "fusedGflops", "roofShare", "gemmShare"})
     row.emplace_back(name, number("End to end."));
-  return object({{"suite", choice({"cpu"})},
-                 {"device", orNull(text("Its name."))},
-                 {"roofs", roofs},
-                 {"rows", list(object(row))}});
+  return object(row);
+}
+
+Json operationBenchRow() {
+  return object({{"op", text("The basic op.")},
+                 {"dtype", choice({"f32", "bf16"})},
+                 {"phase", choice({"forward", "backward"})},
+                 {"isView", flag("Nothing runs.")},
+                 {"rounds", integer("Measured.")},
+                 {"medianNs", number("Of the step.")},
+                 {"spreadPercent", number("Half the interquartile range over the median.")},
+                 {"bytes", integer("The least traffic.")},
+                 {"flops", integer("Of the step.")},
+                 {"roofShare", number("The least time that the roofs allow, over the time.")}});
+}
+
+Json benchSchema() {
+  const Json roofs = object({{"copyGBps", number("Read and written.")},
+                             {"fmaF32Gflops", number("In registers.")},
+                             {"bf16Gflops", number("The fastest product.")}});
+  const auto suite = [&](const char* name, const Json& row) {
+    return object(
+        {{"suite", choice({name})}, {"device", orNull(text("Its name."))}, {"roofs", roofs}, {"rows", list(row)}});
+  };
+  return {{"oneOf", Json::array({suite("cpu", pipelineBenchRow()), suite("ops", operationBenchRow())})}};
 }
 
 /// One line of `fuseline worker`.

@@ -33,6 +33,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("explain", "--device reference " + samplePipeline());
   expectFits("run", "--device reference --iterations 2 --warmup 0 " + samplePipeline());
   expectFits("run", "--device reference --iterations 2 --variants fused " + samplePipeline());
+  expectFits("bench", "ops --quick --only AddExtraInput");
 }
 
 TEST(JsonOutput, OfTheWorkerFitsItsSchemaLineByLine) {

@@ -49,7 +49,7 @@ TEST(ExitCode, IsTwoForUsage) {
         "fuse --device reference --recipe-set a=1 " + samplePipeline(), "infer --set M " + samplePipeline(),
         "infer --set NOPE=3 " + samplePipeline(), "run --timing cupti --device reference " + samplePipeline(),
         std::string("ops NoSuchOp"), std::string("rules NoSuchRule"), std::string("new no_such_template"),
-        std::string("schema --of dance"), std::string("bench gpu"),
+        std::string("schema --of dance"), std::string("bench gpu"), std::string("bench ops --only Nope"),
         "explain --device reference " + samplePipeline() + " nope"})
     EXPECT_EQ(fuseline(arguments).exitCode, 2) << arguments;
 }

@@ -1,0 +1,212 @@
+// Suite "ops" of fuseline bench: every basic op alone, forward and backward, as a share of the roofs measured in the
+// same run. Tensors are beyond the last-level cache, so that the roof of an op that moves data is memory.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/bench_suites.h"
+#include "app/cli/interrupt.h"
+#include "app/cli/stat_cells.h"
+#include "app/cli/table.h"
+#include "app/cli/terminal.h"
+#include "core/document/file_format.h"
+#include "core/ops/catalog.h"
+#include "core/runtime/pipeline_run.h"
+
+#include <fmt/format.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+constexpr std::int64_t kCols = 4096;
+constexpr std::int64_t kInputBytes = std::int64_t{128} << 20;
+constexpr std::int64_t kQuickInputBytes = std::int64_t{4} << 20;
+/// A product is measured on fewer rows: it is far from the memory's roof then too.
+constexpr std::int64_t kProductRows = 1024;
+constexpr std::array<const char*, 2> kDTypes = {"f32", "bf16"};
+constexpr double kPoorShare = 0.5;
+
+struct OperationCase {
+  const FusibleOperation* operation = nullptr;
+  std::string dtype;
+};
+
+struct OperationRow {
+  OperationCase what;
+  StepRecord step;
+  SampleStats time;
+  double share = 0.0;
+};
+
+struct OperationResult {
+  OperationCase what;
+  std::vector<StepRecord> steps;
+  std::string problem;  // why it could not be measured
+};
+
+std::vector<OperationCase> casesOf(const BenchOptions& options) {
+  std::vector<OperationCase> cases;
+  for (const auto& operation : builtinOperations().operations())
+    for (const char* dtype : kDTypes)
+      if (!operation->isComposite() && (options.only.empty() || options.only == operation->name))
+        cases.push_back({operation.get(), dtype});
+  return cases;
+}
+
+/// Attributes without a default are sizes of the last axis.
+Json attributesFor(const FusibleOperation& operation) {
+  Json attributes = Json::object();
+  for (const AttributeSpec& spec : operation.attributes) {
+    if (!spec.isRequired()) continue;
+    if (spec.type == AttributeType::Integer) attributes[spec.name] = "N";
+    if (spec.type == AttributeType::IntegerList) attributes[spec.name] = Json::array({"N"});
+    if (spec.type == AttributeType::Real) attributes[spec.name] = 0.5;
+  }
+  return attributes;
+}
+
+/// Extra inputs look like the main one, or have one value a row.
+Json inputsFor(const FusibleOperation& operation, const std::string& dtype) {
+  Json inputs = Json::array();
+  for (const Port& port : operation.inputs) {
+    const bool isLikeMain = &port == &operation.inputs.front() || port.shape == operation.inputs.front().shape;
+    inputs.push_back({{"id", "in_" + port.name},
+                      {"dtype", dtype},
+                      {"shape", isLikeMain ? Json::array({"M", "N"}) : Json::array({"M"})}});
+  }
+  return inputs;
+}
+
+/// A pipeline of one op.
+LoadedDocument documentFor(const OperationCase& what) {
+  const FusibleOperation& operation = *what.operation;
+  Json wires = Json::array();
+  for (const Port& port : operation.inputs) wires.push_back({"in_" + port.name, "op." + port.name});
+  Json outputs = Json::array();
+  for (const Port& port : operation.outputs)
+    outputs.push_back({{"id", "out_" + port.name}, {"from", "op." + port.name}});
+  const Json op = {{"id", "op"}, {"op", operation.name}, {"attributes", attributesFor(operation)}};
+  const Json document = {{"format", "fuseline-pipeline"},
+                         {"formatVersion", {{"major", 1}, {"minor", 0}}},
+                         {"symbols", {{"M", kProductRows}, {"N", kCols}}},
+                         {"pipeline",
+                          {{"inputs", inputsFor(operation, what.dtype)},
+                           {"ops", Json::array({op})},
+                           {"wires", wires},
+                           {"outputs", outputs}}}};
+  return parseDocument(document.dump());
+}
+
+bool isProduct(const FusibleOperation& operation) {
+  return std::ranges::any_of(operation.parameters, [](const ParameterSpec& parameter) {
+    return parameter.shape.find(',') != std::string::npos;
+  });
+}
+
+PipelineRunOptions optionsFor(const OperationCase& what, bool isQuick) {
+  const std::int64_t elementBytes = what.dtype == "f32" ? 4 : 2;
+  const std::int64_t rows = (isQuick ? kQuickInputBytes : kInputBytes) / (kCols * elementBytes);
+  PipelineRunOptions options{.variants = {"unfused"}};
+  options.settings.symbols = {{"M", isProduct(*what.operation) ? std::min(rows, kProductRows) : rows}, {"N", kCols}};
+  options.policy.budget = std::chrono::duration<double>(0.6);
+  return options;
+}
+
+Result<RunRecord> measureCase(const OperationCase& what, bool isQuick, const Context& context,
+                              const std::stop_token& cancel) {
+  Result<std::unique_ptr<PipelineRun>> run =
+      PipelineRun::prepare(documentFor(what), what.operation->name, optionsFor(what, isQuick), context.registry);
+  if (!run) return run.error();
+  return (*run)->measure({}, cancel);
+}
+
+Result<std::vector<OperationResult>> measureCases(const BenchOptions& options, const Context& context,
+                                                  const std::stop_token& cancel) {
+  const std::vector<OperationCase> cases = casesOf(options);
+  std::vector<OperationResult> results;
+  ProgressBar bar(true);
+  for (const OperationCase& what : cases) {
+    bar.show(fmt::format("{} {}", what.operation->name, what.dtype), static_cast<int>(results.size()),
+             static_cast<int>(cases.size()));
+    Result<RunRecord> record = measureCase(what, options.isQuick, context, cancel);
+    if (record && record->isPartial) return Error{"The benchmark was cancelled.", ErrorKind::RunFailed};
+    if (record)
+      results.push_back({.what = what, .steps = std::move(record->variants.front().steps)});
+    else
+      results.push_back({.what = what, .problem = record.error().message});
+  }
+  return results;
+}
+
+std::vector<OperationRow> rowsOf(const std::vector<OperationResult>& results, const MachineRoofs& roofs) {
+  std::vector<OperationRow> rows;
+  for (const OperationResult& result : results)
+    for (const StepRecord& step : result.steps) {
+      OperationRow row{.what = result.what, .step = step, .time = summarize(step.samplesNs)};
+      if (!step.isView) row.share = leastTimeNs(step, roofs, result.what.dtype) / row.time.median;
+      rows.push_back(std::move(row));
+    }
+  return rows;
+}
+
+void addRow(Table& table, const OperationRow& row) {
+  if (row.step.isView) {
+    table.addRow({"  " + row.step.phase, row.what.dtype, "view", "", "", "", "", ""});
+    return;
+  }
+  table.addRow({"  " + row.step.phase, row.what.dtype, fmt::format("{:.3f}", row.time.median / 1e6),
+                spreadText(row.time), fmt::format("{}", row.time.count),
+                fmt::format("{:.1f}", static_cast<double>(row.step.bytes) / row.time.median),
+                fmt::format("{:.0f}", static_cast<double>(row.step.flops) / row.time.median),
+                fmt::format("{:.0f} %{}", 100.0 * row.share, row.share < kPoorShare ? " !" : "")});
+}
+
+void printTable(const std::vector<OperationRow>& rows, const MachineRoofs& roofs, Context& context) {
+  context.out << roofsText(roofs) << "\n\n";
+  Table table(
+      {{"op", Align::Left}, {"dtype", Align::Left}, {"ms"}, {"± %"}, {"n"}, {"GB/s"}, {"GFLOP/s"}, {"of roof"}});
+  const FusibleOperation* operation = nullptr;
+  for (const OperationRow& row : rows) {
+    if (row.what.operation != operation) table.addHeading(row.what.operation->name);
+    operation = row.what.operation;
+    addRow(table, row);
+  }
+  context.out << table.toString(context.hasColour);
+  context.out
+      << "\nof roof: the least time that the roofs allow, over the time. Bytes are the least traffic; ! is below "
+         "half.\n";
+}
+
+Json toJson(const OperationRow& row) {
+  return {{"op", row.what.operation->name}, {"dtype", row.what.dtype},
+          {"phase", row.step.phase},        {"isView", row.step.isView},
+          {"rounds", row.time.count},       {"medianNs", row.time.median},
+          {"bytes", row.step.bytes},        {"flops", row.step.flops},
+          {"roofShare", row.share},         {"spreadPercent", row.time.spreadPercent()}};
+}
+
+}  // namespace
+
+Result<int> benchOperations(const BenchOptions& options, Context& context) {
+  if (!options.only.empty() && !builtinOperations().find(options.only)) {
+    const std::string near = builtinOperations().nearestName(options.only);
+    return Error{fmt::format("bench ops: there is no op {}{}", options.only,
+                             near.empty() ? "; `fuseline ops` lists them." : fmt::format("; did you mean {}?", near)),
+                 ErrorKind::Usage};
+  }
+  const InterruptWatch interrupt;
+  const auto measured =
+      measureWithRoofs<std::vector<OperationResult>>([&] { return measureCases(options, context, interrupt.token()); });
+  if (!measured) return measured.error();
+  const std::vector<OperationRow> rows = rowsOf(measured->result, measured->roofs);
+  if (!options.asJson) {
+    printTable(rows, measured->roofs, context);
+    for (const OperationResult& result : measured->result)
+      if (!result.problem.empty()) context.out << "not measured: " << result.problem << '\n';
+    return 0;
+  }
+  Json list = Json::array();
+  for (const OperationRow& row : rows) list.push_back(toJson(row));
+  printSuite(options, measured->roofs, std::move(list), context);
+  return 0;
+}
+
+}  // namespace fuseline::cli

@@ -1,0 +1,232 @@
+// Suite "cpu" of fuseline bench: both examples at three sizes, fused against unfused, with the machine's roofs measured
+// in the same run.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/bench_suites.h"
+#include "app/cli/interrupt.h"
+#include "app/cli/stat_cells.h"
+#include "app/cli/table.h"
+#include "app/cli/terminal.h"
+#include "core/document/file_format.h"
+#include "core/runtime/pipeline_run.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+struct BenchSize {
+  const char* name;
+  std::int64_t M;  // rows
+  std::int64_t H;  // hidden size
+  std::int64_t F;  // inner size
+};
+
+constexpr std::array<BenchSize, 3> kSizes = {BenchSize{"small", 64, 256, 768}, BenchSize{"medium", 256, 512, 1536},
+                                             BenchSize{"large", 512, 1024, 2816}};
+constexpr std::array<const char*, 2> kPipelines = {"llama-mlp", "gpt-mlp"};
+constexpr std::array<const char*, 2> kDTypes = {"f32", "bf16"};
+constexpr std::array<const char*, 2> kPasses = {"forward", "train"};
+
+/// One line of the suite before it ran.
+struct BenchCase {
+  std::string pipeline;
+  BenchSize size;
+  std::string dtype;
+  std::string pass;
+};
+
+struct BenchResult {
+  BenchCase what;
+  RunRecord record;
+};
+
+struct BenchRow {
+  BenchCase what;
+  SampleStats unfused;
+  SampleStats fused;
+  RatioStats speedup;
+  double fusedGflops = 0.0;
+  double roofShare = 0.0;  // the least time that the roofs allow, over the fused plan's time
+  double gemmShare = 0.0;  // the products of the unfused plan, over the peak of their dtype
+};
+
+std::vector<BenchCase> casesOf(bool isQuick) {
+  std::vector<BenchCase> cases;
+  for (const char* pipeline : kPipelines)
+    for (const BenchSize& size : kSizes)
+      for (const char* dtype : kDTypes)
+        for (const char* pass : kPasses)
+          if (!isQuick || &size == &kSizes.front()) cases.push_back({pipeline, size, dtype, pass});
+  return cases;
+}
+
+Result<LoadedDocument> documentFor(const BenchCase& what) {
+  const auto& templates = documentTemplates();
+  const auto found = std::ranges::find(templates, what.pipeline, &DocumentTemplate::name);
+  if (found == templates.end()) return Error{fmt::format("The template {} is missing.", what.pipeline)};
+  LoadedDocument loaded = parseDocument(found->text);
+  const std::vector<DocumentInput> inputs = loaded.document.inputs();
+  for (DocumentInput input : inputs) {
+    input.dtype = what.dtype;
+    if (Result<Edit> applied = loaded.document.apply(ReplaceInput{input.id, input}); !applied) return applied.error();
+  }
+  return loaded;
+}
+
+PipelineRunOptions optionsFor(const BenchCase& what) {
+  PipelineRunOptions options;
+  options.settings.pass = what.pass;
+  options.settings.symbols = {{"M", what.size.M}, {"H", what.size.H}, {"F", what.size.F}};
+  options.policy.budget = std::chrono::duration<double>(1.5);
+  return options;
+}
+
+double flopsOf(const VariantRecord& variant) {
+  double flops = 0.0;
+  for (const StepRecord& step : variant.steps) flops += static_cast<double>(step.flops);
+  return flops;
+}
+
+double leastTimeNs(const VariantRecord& variant, const MachineRoofs& roofs, const std::string& dtype) {
+  double timeNs = 0.0;
+  for (const StepRecord& step : variant.steps) timeNs += cli::leastTimeNs(step, roofs, dtype);
+  return timeNs;
+}
+
+double gemmShareOf(const VariantRecord& unfused, double peak) {
+  double flops = 0.0;
+  double timeNs = 0.0;
+  for (const StepRecord& step : unfused.steps) {
+    if (step.kernel != "BasicLinear") continue;
+    flops += static_cast<double>(step.flops);
+    timeNs += summarize(step.samplesNs).median;
+  }
+  return timeNs > 0.0 ? flops / timeNs / peak : 0.0;
+}
+
+BenchRow rowOf(const BenchResult& result, const MachineRoofs& roofs) {
+  const VariantRecord& unfused = *result.record.variant("unfused");
+  const VariantRecord& fused = *result.record.variant("fused");
+  BenchRow row{.what = result.what,
+               .unfused = summarize(unfused.endToEndNs),
+               .fused = summarize(fused.endToEndNs),
+               .speedup = compareRounds(unfused.endToEndNs, fused.endToEndNs)};
+  row.fusedGflops = flopsOf(fused) / row.fused.median;
+  row.roofShare = leastTimeNs(fused, roofs, result.what.dtype) / row.fused.median;
+  row.gemmShare = gemmShareOf(unfused, peakGflops(roofs, result.what.dtype));
+  return row;
+}
+
+Result<RunRecord> measureCase(const BenchCase& what, const Context& context, const std::stop_token& cancel) {
+  Result<LoadedDocument> document = documentFor(what);
+  if (!document) return document.error();
+  Result<std::unique_ptr<PipelineRun>> run =
+      PipelineRun::prepare(*document, what.pipeline, optionsFor(what), context.registry);
+  if (!run) return run.error();
+  return (*run)->measure({}, cancel);
+}
+
+Result<std::vector<BenchResult>> measureCases(const std::vector<BenchCase>& cases, const Context& context,
+                                              const std::stop_token& cancel) {
+  std::vector<BenchResult> results;
+  ProgressBar bar(true);
+  for (const BenchCase& what : cases) {
+    bar.show(fmt::format("{} {} {} {}", what.pipeline, what.size.name, what.dtype, what.pass),
+             static_cast<int>(results.size()), static_cast<int>(cases.size()));
+    Result<RunRecord> record = measureCase(what, context, cancel);
+    if (!record) return record.error();
+    if (record->isPartial) return Error{"The benchmark was cancelled.", ErrorKind::RunFailed};
+    results.push_back({what, std::move(*record)});
+  }
+  return results;
+}
+
+struct BenchReport {
+  MachineRoofs roofs;
+  std::vector<BenchRow> rows;
+};
+
+Result<BenchReport> runSuite(bool isQuick, const Context& context, const std::stop_token& cancel) {
+  Result<WithRoofs<std::vector<BenchResult>>> measured =
+      measureWithRoofs<std::vector<BenchResult>>([&] { return measureCases(casesOf(isQuick), context, cancel); });
+  if (!measured) return measured.error();
+  BenchReport report{.roofs = measured->roofs};
+  for (const BenchResult& result : measured->result) report.rows.push_back(rowOf(result, report.roofs));
+  return report;
+}
+
+Json toJson(const BenchRow& row) {
+  return {{"pipeline", row.what.pipeline},
+          {"size", row.what.size.name},
+          {"M", row.what.size.M},
+          {"H", row.what.size.H},
+          {"F", row.what.size.F},
+          {"dtype", row.what.dtype},
+          {"pass", row.what.pass},
+          {"rounds", row.fused.count},
+          {"unfusedMedianNs", row.unfused.median},
+          {"unfusedSpreadPercent", row.unfused.spreadPercent()},
+          {"fusedMedianNs", row.fused.median},
+          {"fusedSpreadPercent", row.fused.spreadPercent()},
+          {"speedup", row.speedup.median},
+          {"speedupLow", row.speedup.low},
+          {"speedupHigh", row.speedup.high},
+          {"fusedGflops", row.fusedGflops},
+          {"roofShare", row.roofShare},
+          {"gemmShare", row.gemmShare}};
+}
+
+void addRow(Table& table, const BenchRow& row) {
+  table.addRow({row.what.size.name, row.what.dtype, row.what.pass, fmt::format("{:.3f}", row.unfused.median / 1e6),
+                spreadText(row.unfused), fmt::format("{:.3f}", row.fused.median / 1e6), spreadText(row.fused),
+                fmt::format("{}", row.fused.count), speedupCell(row.speedup), fmt::format("{:.0f}", row.fusedGflops),
+                fmt::format("{:.0f} %", 100.0 * row.roofShare), fmt::format("{:.0f} %", 100.0 * row.gemmShare)});
+}
+
+void printTable(const BenchReport& report, Context& context) {
+  context.out << roofsText(report.roofs) << "\n\n";
+  Table table({{"size", Align::Left},
+               {"dtype", Align::Left},
+               {"pass", Align::Left},
+               {"unfused ms"},
+               {"± %"},
+               {"fused ms"},
+               {"± %"},
+               {"n"},
+               {"speed-up"},
+               {"GFLOP/s"},
+               {"of roof"},
+               {"GEMM of peak"}});
+  std::string pipeline;
+  for (const BenchRow& row : report.rows) {
+    if (row.what.pipeline != pipeline) table.addHeading(row.what.pipeline);
+    pipeline = row.what.pipeline;
+    addRow(table, row);
+  }
+  context.out << table.toString(context.hasColour);
+  context.out << "\nof roof: the least time that the roofs allow the fused steps, over their time. GEMM of peak: the "
+                 "\nunfused plan's products over the peak of their dtype. ~ marks a speed-up that could be chance.\n";
+}
+
+}  // namespace
+
+Result<int> benchPipelines(const BenchOptions& options, Context& context) {
+  const InterruptWatch interrupt;
+  const Result<BenchReport> report = runSuite(options.isQuick, context, interrupt.token());
+  if (!report) return report.error();
+  if (!options.asJson) {
+    printTable(*report, context);
+    return 0;
+  }
+  Json list = Json::array();
+  for (const BenchRow& row : report->rows) list.push_back(toJson(row));
+  printSuite(options, report->roofs, std::move(list), context);
+  return 0;
+}
+
+}  // namespace fuseline::cli

@@ -1,0 +1,54 @@
+// The suites of `fuseline bench`, and what they share.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "app/backends.h"
+#include "app/cli/context.h"
+#include "core/profile/run_record.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace fuseline::cli {
+
+struct BenchOptions {
+  std::string suite = "cpu";
+  bool isQuick = false;
+  std::string only;  // suite ops: this op; empty: all
+  bool asJson = false;
+};
+
+Result<int> benchPipelines(const BenchOptions& options, Context& context);
+Result<int> benchOperations(const BenchOptions& options, Context& context);
+
+/// The arithmetic peak for products of this dtype.
+double peakGflops(const MachineRoofs& roofs, const std::string& dtype);
+/// Nanoseconds that a step needs at least: at the nearer of its two roofs.
+double leastTimeNs(const StepRecord& step, const MachineRoofs& roofs, const std::string& dtype);
+/// "roofs, measured in this run: ...".
+std::string roofsText(const MachineRoofs& roofs);
+/// The JSON of a suite.
+void printSuite(const BenchOptions& options, const MachineRoofs& roofs, Json rows, Context& context);
+
+MachineRoofs higher(const MachineRoofs& a, const MachineRoofs& b);
+
+template <class T>
+struct WithRoofs {
+  MachineRoofs roofs;
+  T result;
+};
+
+/// Roofs are measured before and after: on a shared machine one of the two may be disturbed.
+template <class T, class Measure>
+Result<WithRoofs<T>> measureWithRoofs(const Measure& measure) {
+  const Result<MachineRoofs> before = measureMachineRoofs();
+  if (!before) return before.error();
+  Result<T> result = measure();
+  if (!result) return result.error();
+  const Result<MachineRoofs> after = measureMachineRoofs();
+  if (!after) return after.error();
+  return WithRoofs<T>{higher(*before, *after), std::move(*result)};
+}
+
+}  // namespace fuseline::cli
