@@ -118,18 +118,8 @@ struct Gemm::State {
   bool isEmpty() const { return problem.m == 0 || problem.n == 0 || problem.k == 0; }
 
   dnnl::matmul::primitive_desc makeDescriptor(std::int64_t rows, const dnnl::memory::desc& b) const {
-    dnnl::primitive_attr attributes;
-    if (problem.addendType) attributes.set_post_ops(additionOf(rows));
-    if (!problem.biasType) return {dnnl::matmul::desc(aDescriptor(rows), b, cDescriptor(rows)), attributes, engine};
-    return {dnnl::matmul::desc(aDescriptor(rows), b, biasDescriptor(), cDescriptor(rows)), attributes, engine};
-  }
-  dnnl::post_ops additionOf(std::int64_t rows) const {
-    dnnl::post_ops addition;
-    addition.append_binary(dnnl::algorithm::binary_add, addendDescriptor(rows));
-    return addition;
-  }
-  dnnl::memory::desc addendDescriptor(std::int64_t rows) const {
-    return describe(rows, problem.n, *problem.addendType, Storage2d::AsRead);
+    if (!problem.biasType) return {dnnl::matmul::desc(aDescriptor(rows), b, cDescriptor(rows)), engine};
+    return {dnnl::matmul::desc(aDescriptor(rows), b, biasDescriptor(), cDescriptor(rows)), engine};
   }
   dnnl::memory::desc biasDescriptor() const { return describe(1, problem.n, *problem.biasType, Storage2d::AsRead); }
   dnnl::memory::desc aDescriptor(std::int64_t rows) const { return describe(rows, problem.k, inputType, problem.a); }
@@ -189,7 +179,6 @@ struct Gemm::State {
     std::byte* const output = convertsC() ? workspace + cOffset : c;
     execute(input, output, rows);
     if (convertsC()) convertElements(output, outputType, c, problem.cType, rows * problem.n);
-    if (problem.addendType) addend += rows * problem.n * sizeBytes(*problem.addendType);
   }
 
   void execute(const std::byte* input, std::byte* output, std::int64_t rows) {
@@ -200,9 +189,6 @@ struct Gemm::State {
         {DNNL_ARG_DST, dnnl::memory(cDescriptor(rows), engine, output)}};
     if (problem.biasType)
       arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(biasDescriptor(), engine, const_cast<std::byte*>(bias)));
-    if (problem.addendType)
-      arguments.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
-                        dnnl::memory(addendDescriptor(rows), engine, const_cast<std::byte*>(addend)));
     matmulFor(rows).execute(stream, arguments);
   }
 
@@ -227,7 +213,6 @@ struct Gemm::State {
   bool isKeptBReady = false;
   std::byte* currentB = nullptr;
   const std::byte* bias = nullptr;
-  const std::byte* addend = nullptr;  // of the next panel
   std::int64_t packedOffset = 0;
   std::int64_t aOffset = 0;
   std::int64_t bOffset = 0;
@@ -244,10 +229,7 @@ const GemmProblem& Gemm::problem() const { return m_state->problem; }
 
 std::size_t Gemm::workspaceBytes() const { return static_cast<std::size_t>(m_state->totalBytes); }
 
-void Gemm::setTerms(const std::byte* bias, const std::byte* addend) {
-  m_state->bias = bias;
-  m_state->addend = addend;
-}
+void Gemm::setBias(const std::byte* bias) { m_state->bias = bias; }
 
 void Gemm::prepareB(const std::byte* b, std::byte* workspace) {
   if (!m_state->isEmpty()) m_state->prepareB(b, workspace);

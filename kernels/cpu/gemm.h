@@ -20,7 +20,7 @@ enum class Packing {
   EveryRun,     // B changes from run to run: packed each time, or left to the library where that is faster
 };
 
-/// C[M,N] = A[M,K] B[K,N] (+ bias[N]) (+ addend[M,N]), summed in float32 and rounded once to cType.
+/// C[M,N] = A[M,K] B[K,N] (+ bias[N]), summed in float32 and rounded once to cType.
 struct GemmProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -30,9 +30,8 @@ struct GemmProblem {
   DType aType = DType::F32;
   DType bType = DType::F32;
   DType cType = DType::F32;
-  /// Both must be float32, or bf16 in a native bf16 product. Not for A stored transposed.
+  /// Added to every row. Float32, or bf16 in a native bf16 product; not for A stored transposed.
   std::optional<DType> biasType;
-  std::optional<DType> addendType;
   Packing packing = Packing::EveryRun;
   /// Rows that one call of multiplyRows computes at most; 0: m.
   std::int64_t maxPanelRows = 0;
@@ -51,9 +50,9 @@ class Gemm {
   const GemmProblem& problem() const;
   std::size_t workspaceBytes() const;
 
-  /// What the calls that follow add, where the problem says so; the addend moves on with the panels.
-  void setTerms(const std::byte* bias, const std::byte* addend);
-  /// The whole product. Empty extents are legal: k == 0 gives zeros, without any terms. c must not overlap a or b.
+  /// The bias of the calls that follow, where the problem has one.
+  void setBias(const std::byte* bias);
+  /// The whole product. Empty extents are legal: k == 0 gives zeros, without the bias. c must not overlap a or b.
   void multiply(const std::byte* a, const std::byte* b, std::byte* c, std::byte* workspace);
 
   /// In two halves, for callers that work panel by panel: B first, then any number of panels of A's rows.

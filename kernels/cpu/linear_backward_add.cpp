@@ -41,7 +41,7 @@ class LinearBackwardAdd final : public Kernel {
   Binding m_gradOutput, m_weight;
 };
 
-/// The sums, stored; with an extra gradient that the product does not add itself they are added to it.
+/// sums + extra gradient, or the sums alone.
 ElementwiseProgram addProgram(bool hasExtra) {
   ElementwiseProgram program;
   program.code = {{.opcode = Opcode::Load, .place = {.operand = kSums}}};
@@ -65,15 +65,11 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   const Result<Binding> weight = requireOperand(request, {kLinear, OperandKind::Parameter, 0});
   if (!weight) return weight.error();
   const LinearSize size = linearSize(request.member(kLinear), gradInput.spec);
-  GemmProblem problem =
-      inputGradProblem(request, size, gradOutput->spec.dtype, weight->spec.dtype, gradInput.spec.dtype);
-  const Binding extra = findOperand(request, kExtraGradient);
-  const bool isTerm = extra && canAdd(problem, extra.spec.dtype);
-  const ElementwiseProgram program = addProgram(extra && !isTerm);
+  const ElementwiseProgram program = addProgram(static_cast<bool>(findOperand(request, kExtraGradient)));
   Result<std::vector<PanelOperand>> operands = panelOperands(request, program, {kSums});
   if (!operands) return operands.error();
-  if (isTerm) problem.addendType = extra.spec.dtype;
-  PanelGemm gemm(problem, kSums, program, std::move(*operands), request.settings.threads, {.addend = extra});
+  PanelGemm gemm(inputGradProblem(request, size, gradOutput->spec.dtype, weight->spec.dtype, gradInput.spec.dtype),
+                 kSums, program, std::move(*operands), request.settings.threads);
   return std::unique_ptr<Kernel>(
       std::make_unique<LinearBackwardAdd>(std::move(gemm), std::move(*weightGrad), *gradOutput, *weight));
 }

@@ -11,6 +11,7 @@ namespace {
 /// Names the product's result in the program; the linear's own output may be an operand too, when it is saved.
 constexpr OperandKey kSums{.member = -1, .kind = OperandKind::Output, .slot = 0};
 constexpr OperandKey kLinearOutput{.member = 0, .kind = OperandKind::Output, .slot = 0};
+constexpr OperandKey kBiasOutput{.member = 1, .kind = OperandKind::Output, .slot = 0};
 
 class LinearEpilogue final : public Kernel {
  public:
@@ -26,36 +27,12 @@ class LinearEpilogue final : public Kernel {
   Binding m_x, m_weight;
 };
 
-bool isMember(const CompileRequest& request, int member, std::string_view operation) {
-  return member < static_cast<int>(request.step.nodes.size()) &&
-         request.member(static_cast<std::size_t>(member)).operation->name == operation;
-}
-
-/// What the product does itself: its terms, and the tensor that it gives.
-struct Product {
-  ProductTerms terms;
-  OperandKey result = kLinearOutput;
-};
-
-/// The operand as a term of the product, if the library can add it and nobody wants the sum without it.
-Binding termOf(const CompileRequest& request, const GemmProblem& problem, const OperandKey& without,
-               const OperandKey& key) {
-  const Binding term = findOperand(request, key);
-  const bool isAddable = term && canAdd(problem, term.spec.dtype) && !findOperand(request, without);
-  return isAddable ? term : Binding{};
-}
-
-/// A Bias and an AddExtraInput behind the linear layer are terms of its product.
-Product productOf(const CompileRequest& request, const GemmProblem& problem) {
-  Product product;
-  if (isMember(request, 1, "Bias"))
-    product.terms.bias = termOf(request, problem, product.result, {1, OperandKind::Parameter, 0});
-  if (product.terms.bias) product.result.member = 1;
-  const int next = product.result.member + 1;
-  if (isMember(request, next, "AddExtraInput"))
-    product.terms.addend = termOf(request, problem, product.result, {next, OperandKind::Input, 1});
-  if (product.terms.addend) product.result.member = next;
-  return product;
+/// The bias that the product itself can add; absent where it must be an instruction of the program.
+Binding productBias(const CompileRequest& request, const GemmProblem& problem) {
+  const bool isBias = request.step.nodes.size() > 1 && request.member(1).operation->name == "Bias";
+  if (!isBias || findOperand(request, kLinearOutput)) return {};
+  const Binding bias = findOperand(request, {1, OperandKind::Parameter, 0});
+  return bias && canAdd(problem, bias.spec.dtype) ? bias : Binding{};
 }
 
 /// What is left after the product, which gives `product`; stored too if the step wants it.
@@ -77,13 +54,12 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   const LinearSize size = linearSize(request.member(0), x->spec);
   const DType separate = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0).dtype;
   GemmProblem problem = forwardProblem(request, size, x->spec.dtype, weight->spec.dtype, separate);
-  const Product product = productOf(request, problem);
-  if (product.terms.bias) problem.biasType = separate;
-  if (product.terms.addend) problem.addendType = separate;
-  const ElementwiseProgram program = epilogueProgram(request, product.result);
+  const Binding bias = productBias(request, problem);
+  if (bias) problem.biasType = bias.spec.dtype;
+  const ElementwiseProgram program = epilogueProgram(request, bias ? kBiasOutput : kLinearOutput);
   Result<std::vector<PanelOperand>> operands = panelOperands(request, program, {kSums});
   if (!operands) return operands.error();
-  PanelGemm gemm(problem, kSums, program, std::move(*operands), request.settings.threads, product.terms);
+  PanelGemm gemm(problem, kSums, program, std::move(*operands), request.settings.threads, bias);
   return std::unique_ptr<Kernel>(std::make_unique<LinearEpilogue>(std::move(gemm), *x, *weight));
 }
 

@@ -9,9 +9,9 @@ LinearSize linearSize(const Node& node, const TensorSpec& x) {
   return {.m = x.rows(), .n = weight[0], .k = weight[1]};
 }
 
-bool canAdd(const GemmProblem& problem, DType term) {
+bool canAdd(const GemmProblem& problem, DType bias) {
   const bool isNative = problem.cType == DType::F32 || (problem.cType == DType::BF16 && problem.isBf16Native);
-  return isNative && term == problem.cType && problem.k > 0;
+  return isNative && bias == problem.cType && problem.k > 0;
 }
 
 GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size, DType x, DType weight, DType y) {

@@ -17,8 +17,8 @@ struct LinearSize {
 
 LinearSize linearSize(const Node& node, const TensorSpec& x);
 
-/// Can the product add a term of this dtype by itself?
-bool canAdd(const GemmProblem& problem, DType term);
+/// Can the product add a bias of this dtype by itself?
+bool canAdd(const GemmProblem& problem, DType bias);
 
 /// y = x W^T. W is packed once when parameters are constant.
 GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size, DType x, DType weight, DType y);

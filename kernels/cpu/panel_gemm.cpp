@@ -9,22 +9,19 @@ namespace fuseline::cpu {
 
 namespace {
 
-/// Rows of a panel: enough for the product to run at full speed, few enough for the sums to stay in cache. A product
-/// whose B is not packed copies it once a panel, so its panels are higher (measured 2026-11 on a 2-core Zen 5 server:
-/// unpacked, 256 rows cost 2 % more than 512; packed, 64 to 512 rows differ by less than the spread).
-constexpr std::int64_t kPackedPanelRows = 256;
-constexpr std::int64_t kPlainPanelRows = 512;
+/// Rows of a panel. The library is fastest on many rows, and copies a B that is not packed once a panel (measured
+/// 2026-11 on a 2-core Zen 5 server: against one product over 512 rows, panels of 256 cost 2 %, packed or not).
+constexpr std::int64_t kPanelRows = 1024;
 
 /// Panels of nearly equal height, so that the last one is not thin.
-std::int64_t evenPanelRows(std::int64_t rows, std::int64_t maxRows) {
+std::int64_t evenPanelRows(std::int64_t rows) {
   if (rows == 0) return 0;
-  const std::int64_t numPanels = (rows + maxRows - 1) / maxRows;
+  const std::int64_t numPanels = (rows + kPanelRows - 1) / kPanelRows;
   return (rows + numPanels - 1) / numPanels;
 }
 
-GemmProblem inPanels(GemmProblem problem, bool isInPlace) {
-  const std::int64_t maxRows = problem.packing == Packing::OnceForever ? kPackedPanelRows : kPlainPanelRows;
-  problem.maxPanelRows = isInPlace ? problem.m : evenPanelRows(problem.m, maxRows);
+GemmProblem inPanels(GemmProblem problem, bool isWhole) {
+  problem.maxPanelRows = isWhole ? problem.m : evenPanelRows(problem.m);
   return problem;
 }
 
@@ -35,19 +32,16 @@ bool storesSums(const ElementwiseProgram& program, const Store& store, const Ope
   return value.opcode == Opcode::Load && value.place.operand == sums;
 }
 
-/// A result of the sums' own size and dtype, best one that is the sums.
+/// The result that is the sums, in their dtype.
 int targetOf(const GemmProblem& problem, const OperandKey& sums, const ElementwiseProgram& program,
              const std::vector<PanelOperand>& operands) {
-  int target = -1;
   for (const Store& store : program.stores) {
+    if (!storesSums(program, store, sums)) continue;
     const auto operand = std::ranges::find(operands, store.place.operand, &PanelOperand::key);
-    if (operand == operands.end() || !operand->isFull) continue;
-    const TensorSpec& spec = operand->binding.spec;
-    if (spec.dtype != problem.cType || spec.cols() != problem.n) continue;
-    target = static_cast<int>(operand - operands.begin());
-    if (storesSums(program, store, sums)) break;
+    if (operand != operands.end() && operand->binding.spec.dtype == problem.cType)
+      return static_cast<int>(operand - operands.begin());
   }
-  return target;
+  return -1;
 }
 
 /// Without the store of the sums in their own memory.
@@ -61,11 +55,11 @@ ElementwiseProgram withoutSelfStore(ElementwiseProgram program, const OperandKey
 }  // namespace
 
 PanelGemm::PanelGemm(GemmProblem problem, const OperandKey& sums, ElementwiseProgram program,
-                     std::vector<PanelOperand> operands, int threads, ProductTerms terms)
+                     std::vector<PanelOperand> operands, int threads, Binding bias)
     : m_sums(sums),
       m_operands(std::move(operands)),
       m_target(targetOf(problem, sums, program, m_operands)),
-      m_terms(std::move(terms)),
+      m_bias(std::move(bias)),
       m_program(withoutSelfStore(std::move(program), sums, target())),
       m_gemm(inPanels(problem, m_target >= 0)),
       m_engine(m_program, problem.n, threads, [this](const OperandKey& key) { return operandOf(key); }) {}
@@ -104,7 +98,7 @@ void PanelGemm::run(const PanelSource& a, const std::byte* b, Pointers pointers,
   std::byte* const stripWorkspace = gemmWorkspace + roundUp64(m_gemm.workspaceBytes());
   std::vector<std::byte*> slots(m_operands.size() + 1);
   slots[0] = sums;
-  m_gemm.setTerms(m_terms.bias.at(pointers), m_terms.addend.at(pointers));
+  m_gemm.setBias(m_bias.at(pointers));
   m_gemm.prepareB(b, gemmWorkspace);
   for (std::int64_t row = 0; row < problem.m; row += problem.maxPanelRows) {
     const std::int64_t rows = std::min(problem.maxPanelRows, problem.m - row);

@@ -1,8 +1,7 @@
 // A matrix product whose result goes through an elementwise program, panel of rows by panel of rows.
 //
-// Where a result has the size and dtype of the sums, the product is computed whole, rounded as the separate op would
-// round it, into that result's memory, and the program works there in place: never more work than the separate ops.
-// Otherwise the sums of a panel stay in the cache, where the program reads them.
+// The product is rounded as the separate op would round it. Where a result is that product itself, as the input of an
+// activation that is kept for backward, it is computed there; otherwise in scratch memory that stays warm.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,18 +21,12 @@ struct PanelOperand {
   bool isFull = true;
 };
 
-/// The operands that the product itself adds, where the problem has them.
-struct ProductTerms {
-  Binding bias;
-  Binding addend;
-};
-
 class PanelGemm {
  public:
   /// problem.cType is the dtype of the sums. The program reads them as `sums`, in one lane of problem.n columns; it
-  /// must not contain column sums.
+  /// must not contain column sums. `bias` is what the product adds where problem.biasType is set.
   PanelGemm(GemmProblem problem, const OperandKey& sums, ElementwiseProgram program, std::vector<PanelOperand> operands,
-            int threads, ProductTerms terms = {});
+            int threads, Binding bias = {});
 
   std::size_t workspaceBytes() const;
   void run(const std::byte* a, const std::byte* b, Pointers pointers, std::byte* workspace);
@@ -50,9 +43,9 @@ class PanelGemm {
 
   OperandKey m_sums;
   std::vector<PanelOperand> m_operands;
-  /// Index into m_operands: the result whose memory takes the sums first; -1: they have memory of their own.
+  /// Index into m_operands: the result that is the sums; -1: there is none.
   int m_target = -1;
-  ProductTerms m_terms;
+  Binding m_bias;
   ElementwiseProgram m_program;  // what is left to do on the sums; without stores: nothing
   Gemm m_gemm;
   StripEngine m_engine;
