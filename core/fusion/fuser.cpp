@@ -224,6 +224,7 @@ class PassFuser {
   /// The last question: what else is wrong with a rule is worth more to know than that nobody asked for it.
   bool refuseUnasked(const Match& match, Attempt& attempt) const {
     if (match.rule.price.empty() || !switchFor(match, m_options.switches.with).empty()) return false;
+    attempt.saving.reset();  // the traffic model does not know the price
     return refuse(attempt, Outcome::OnRequest,
                   fmt::format("It would keep {} less for backward. {} It is used on request: --with {}@{}.",
                               formatBytes(keptLess(match)), match.rule.price, match.rule.name, match.node(0).id));

@@ -23,7 +23,8 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
   m_pass->addItem(tr("Forward only"), static_cast<int>(PassKind::Forward));
   m_pass->setAccessibleName(tr("Pass"));
   m_pass->setToolTip(tr("What is planned and run"));
-  m_progress->setMaximumWidth(220);
+  // Wide enough for the longest text, which the style would break otherwise.
+  m_progress->setFixedWidth(m_progress->fontMetrics().horizontalAdvance(tr("warming up 10000/10000")) + 24);
   m_progress->setAccessibleName(tr("Progress of the run"));
   m_device->setContentsMargins(10, 0, 10, 0);
   addAction(m_run);

@@ -117,6 +117,7 @@ TEST(Fuser, ARuleWithAPriceAppliesOnRequestOnly) {
   EXPECT_EQ(attempt.explanation,
             "It would keep 256 B less for backward. Backward then makes SwiGLU's output again, one more pass over it. "
             "It is used on request: --with ForwardBackwardSwiGLULinear@act.");
+  EXPECT_FALSE(attempt.saving.has_value());
 }
 
 TEST(Fuser, ARequestCanNameOnePlace) {
