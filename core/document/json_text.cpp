@@ -121,13 +121,16 @@ void writePretty(std::string& out, const Json& value, std::size_t indent, std::s
   out += brackets[0];
   bool isFirst = true;
   for (const auto& [key, member] : value.items()) {
-    out += (isFirst ? "\n" : ",\n") + inner;
+    out += isFirst ? "\n" : ",\n";
+    out += inner;
     isFirst = false;
     const std::string name = value.is_object() ? Json(key).dump() + ": " : "";
     out += name;
     writePretty(out, member, indent + 2, indent + 2 + name.size() + 1);
   }
-  out += "\n" + std::string(indent, ' ') + brackets[1];
+  out += '\n';
+  out.append(indent, ' ');
+  out += brackets[1];
 }
 
 }  // namespace fuseline

@@ -74,6 +74,9 @@ class PipelinePage : public InspectorPage {
   void addRuleSwitches(QFormLayout* form, const std::string& key, const QString& label);
   QWidget* symbolRow(const std::string& name);
   QWidget* inputRow(const std::string& id);
+  void addDTypeBox(QLayout* layout, const std::string& id);
+  void addGradientBox(QLayout* layout, const std::string& id);
+  void changeInput(const std::string& id, const std::function<void(DocumentInput&)>& change);
   QWidget* outputRow(const std::string& id);
   ExpressionEdit* addEdit(QLayout* layout, const QString& name, std::function<QString()> read,
                           std::function<void(const QString&)> write);

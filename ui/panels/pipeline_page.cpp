@@ -146,20 +146,23 @@ void PipelinePage::createInputs() {
                [this] { m_session.apply(addNode(m_session.document(), kInputEntry, std::nullopt).edit); });
 }
 
+void PipelinePage::changeInput(const std::string& id, const std::function<void(DocumentInput&)>& change) {
+  const DocumentInput* input = m_session.document().findInput(id);
+  if (!input) return;
+  DocumentInput changed = *input;
+  change(changed);
+  m_session.apply(ReplaceInput{.id = id, .input = changed});
+}
+
 QWidget* PipelinePage::inputRow(const std::string& id) {
   auto* row = new QWidget(this);
   auto* layout = new QHBoxLayout(row);
   layout->setContentsMargins(0, 0, 0, 0);
-  const auto change = [this, id](auto setter) {
-    const DocumentInput* input = m_session.document().findInput(id);
-    if (!input) return;
-    DocumentInput changed = *input;
-    setter(changed);
-    m_session.apply(ReplaceInput{.id = id, .input = changed});
-  };
   ExpressionEdit* name = addEdit(
       layout, tr("Name of the input"), [id] { return toQt(id); },
-      [change](const QString& text) { change([&](DocumentInput& input) { input.id = text.toStdString(); }); });
+      [this, id](const QString& text) {
+        changeInput(id, [&](DocumentInput& input) { input.id = text.toStdString(); });
+      });
   name->setMaximumWidth(56);
   addEdit(
       layout, tr("Shape: integers, symbols or expressions, outermost first"),
@@ -167,34 +170,46 @@ QWidget* PipelinePage::inputRow(const std::string& id) {
         const DocumentInput* input = m_session.document().findInput(id);
         return input ? editorText(input->shape) : QString();
       },
-      [change](const QString& text) { change([&](DocumentInput& input) { input.shape = listFromEditor(text); }); });
-  auto* dtype = new QComboBox(row);
+      [this, id](const QString& text) {
+        changeInput(id, [&](DocumentInput& input) { input.shape = listFromEditor(text); });
+      });
+  addDTypeBox(layout, id);
+  addGradientBox(layout, id);
+  addRemoveButton(layout, toQt(id),
+                  [this, id] { m_session.apply(removeNodes(m_session.document(), {toQt(id)}, {}, Reconnect::No)); });
+  return row;
+}
+
+void PipelinePage::addDTypeBox(QLayout* layout, const std::string& id) {
+  auto* dtype = new QComboBox(this);
   dtype->setMinimumContentsLength(4);
   dtype->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   dtype->addItems({QStringLiteral("bf16"), QStringLiteral("f16"), QStringLiteral("f32")});
   dtype->setAccessibleName(tr("dtype of %1").arg(toQt(id)));
   dtype->setToolTip(dtype->accessibleName());
-  connect(dtype, &QComboBox::textActivated, this,
-          [change](const QString& text) { change([&](DocumentInput& input) { input.dtype = text.toStdString(); }); });
+  connect(dtype, &QComboBox::textActivated, this, [this, id](const QString& text) {
+    changeInput(id, [&](DocumentInput& input) { input.dtype = text.toStdString(); });
+  });
   m_refreshers.push_back([this, id, dtype] {
     const DocumentInput* input = m_session.document().findInput(id);
     const auto known = input ? parseDType(input->dtype) : std::nullopt;
     if (known) dtype->setCurrentText(toQt(dtypeName(*known)));
   });
   layout->addWidget(dtype);
-  auto* gradient = new QCheckBox(tr("grad"), row);
+}
+
+void PipelinePage::addGradientBox(QLayout* layout, const std::string& id) {
+  auto* gradient = new QCheckBox(tr("grad"), this);
   gradient->setToolTip(tr("Backward computes the gradient of this input."));
   gradient->setAccessibleName(tr("Gradient of %1").arg(toQt(id)));
-  connect(gradient, &QCheckBox::clicked, this,
-          [change](bool isWanted) { change([&](DocumentInput& input) { input.requiresGradient = isWanted; }); });
+  connect(gradient, &QCheckBox::clicked, this, [this, id](bool isWanted) {
+    changeInput(id, [&](DocumentInput& input) { input.requiresGradient = isWanted; });
+  });
   m_refreshers.push_back([this, id, gradient] {
     const DocumentInput* input = m_session.document().findInput(id);
     gradient->setChecked(!input || input->requiresGradient.value_or(true));
   });
   layout->addWidget(gradient);
-  addRemoveButton(layout, toQt(id),
-                  [this, id] { m_session.apply(removeNodes(m_session.document(), {toQt(id)}, {}, Reconnect::No)); });
-  return row;
 }
 
 void PipelinePage::createOutputs() {

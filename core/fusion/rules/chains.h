@@ -1,0 +1,14 @@
+// Chains that several rules share.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/fusion/rule.h"
+
+#include <vector>
+
+namespace fuseline::rules {
+
+/// An elementwise op, perhaps gated, and one or more that are not: a gated op changes the grid of what follows.
+std::vector<ChainStep> elementwiseChain();
+
+}  // namespace fuseline::rules
