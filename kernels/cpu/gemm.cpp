@@ -76,10 +76,10 @@ struct Gemm::State {
     layOut();
   }
 
-  /// A^T B over all rows at once.
+  /// A^T B over all rows at once. The library's inner product cannot scale.
   bool isWeightGradient() const {
-    return problem.a == Storage2d::Transposed && problem.b == Storage2d::AsRead && problem.maxPanelRows == problem.m &&
-           (inputType == DType::F32 || problem.k >= kMinRowsForInnerProduct);
+    return problem.alpha == 1.0F && problem.a == Storage2d::Transposed && problem.b == Storage2d::AsRead &&
+           problem.maxPanelRows == problem.m && (inputType == DType::F32 || problem.k >= kMinRowsForInnerProduct);
   }
 
   void createMatmuls() {
@@ -118,8 +118,16 @@ struct Gemm::State {
   bool isEmpty() const { return problem.m == 0 || problem.n == 0 || problem.k == 0; }
 
   dnnl::matmul::primitive_desc makeDescriptor(std::int64_t rows, const dnnl::memory::desc& b) const {
-    if (!problem.biasType) return {dnnl::matmul::desc(aDescriptor(rows), b, cDescriptor(rows)), engine};
-    return {dnnl::matmul::desc(aDescriptor(rows), b, biasDescriptor(), cDescriptor(rows)), engine};
+    if (problem.biasType)
+      return {dnnl::matmul::desc(aDescriptor(rows), b, biasDescriptor(), cDescriptor(rows)), engine};
+    dnnl::primitive_attr attributes;
+    if (problem.alpha != 1.0F) attributes.set_post_ops(scaling());
+    return {dnnl::matmul::desc(aDescriptor(rows), b, cDescriptor(rows)), attributes, engine};
+  }
+  dnnl::post_ops scaling() const {
+    dnnl::post_ops scaling;
+    scaling.append_eltwise(1.0F, dnnl::algorithm::eltwise_linear, problem.alpha, 0.0F);
+    return scaling;
   }
   dnnl::memory::desc biasDescriptor() const { return describe(1, problem.n, *problem.biasType, Storage2d::AsRead); }
   dnnl::memory::desc aDescriptor(std::int64_t rows) const { return describe(rows, problem.k, inputType, problem.a); }

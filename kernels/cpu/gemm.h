@@ -20,7 +20,7 @@ enum class Packing {
   EveryRun,     // B changes from run to run: packed each time, or left to the library where that is faster
 };
 
-/// C[M,N] = A[M,K] B[K,N] (+ bias[N]), summed in float32 and rounded once to cType.
+/// C[M,N] = alpha A[M,K] B[K,N] (+ bias[N], with alpha 1), summed in float32 and rounded once to cType.
 struct GemmProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -32,6 +32,8 @@ struct GemmProblem {
   DType cType = DType::F32;
   /// Added to every row. Float32, or bf16 in a native bf16 product; not for A stored transposed.
   std::optional<DType> biasType;
+  /// Multiplies the float32 sums.
+  float alpha = 1.0F;
   Packing packing = Packing::EveryRun;
   /// Rows that one call of multiplyRows computes at most; 0: m.
   std::int64_t maxPanelRows = 0;

@@ -30,8 +30,10 @@ GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& s
 /// dW = dy^T x of one member, when somebody wants it.
 class WeightGrad {
  public:
-  /// Absent when the step has no gradient for the parameter.
-  static Result<WeightGrad> make(const CompileRequest& request, int member);
+  /// Absent when the step has no gradient for the parameter. dW = alpha dy^T x, with dy the gradient of member
+  /// `gradOutput`'s output.
+  static Result<WeightGrad> make(const CompileRequest& request, int member, int gradOutput, float alpha = 1.0F);
+  static Result<WeightGrad> make(const CompileRequest& request, int member) { return make(request, member, member); }
 
   explicit operator bool() const { return static_cast<bool>(m_gradient); }
   std::size_t workspaceBytes() const { return m_gemm ? m_gemm->workspaceBytes() : 0; }
@@ -43,5 +45,9 @@ class WeightGrad {
   Binding m_gradient;
   std::shared_ptr<Gemm> m_gemm;
 };
+
+/// dx = alpha dy W and dW = alpha dy^T x of member 0, as far as they are wanted; dy is the gradient of the last
+/// member's output.
+Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request, float alpha = 1.0F);
 
 }  // namespace fuseline::cpu

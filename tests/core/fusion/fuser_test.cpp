@@ -74,6 +74,15 @@ TEST(FuserTe, LinearAddInPlaceWithoutBiasIsTheSameFusion) {
   EXPECT_EQ(names(graph, fused(graph, kTe).forward), Names{"ForwardLinearBiasAdd"});
 }
 
+TEST(FuserTe, LinearScaleAddInPlaceIsOneEntryEachWay) {
+  for (const DType dtype : {DType::BF16, DType::F32}) {
+    const Graph graph = chain(dtype, {8, 16}, {linear(16), link("ConstantScale"), inPlace(link("AddExtraInput"))});
+    const FusionReport report = fused(graph, kTe);
+    EXPECT_EQ(names(graph, report.forward), Names{"ForwardLinearScaleAdd"});
+    EXPECT_EQ(names(graph, report.backward), (Names{"BackwardLinearScale", "AddExtraInput"}));
+  }
+}
+
 TEST(FuserTe, Float32WeightsKeepTheBiasSeparate) {
   const Graph graph = chain(DType::F32, {8, 16}, {linear(16, "fc"), link("Bias")});
   const FusionReport report = fused(graph, kTe);

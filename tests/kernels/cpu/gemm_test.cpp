@@ -65,6 +65,7 @@ void expectRight(const GemmProblem& problem) {
       double sum = problem.biasType ? bias.values[static_cast<std::size_t>(col)] : 0.0;
       for (std::int64_t i = 0; i < problem.k; ++i)
         sum += at(a, problem.a, row, i, problem.m, problem.k) * at(b, problem.b, i, col, problem.k, problem.n);
+      sum *= problem.alpha;
       const double value = actual[static_cast<std::size_t>(row * problem.n + col)];
       ASSERT_NEAR(value, sum, allowed(problem, sum)) << describe(problem) << " at " << row << ", " << col;
     }
@@ -128,6 +129,23 @@ TEST_P(Products, WorkInPanelsOfRows) {
                                              .packing = packing,
                                              .maxPanelRows = panel,
                                              .isBf16Native = isNative()}));
+}
+
+TEST_P(Products, ScaleTheirSums) {
+  for (const DType dtype : {DType::F32, DType::BF16})
+    for (const auto& [m, n, k] : kSizes)
+      for (const auto& [a, b] : kStorages)
+        for (const float alpha : {0.0F, -2.5F})
+          expectRight({.m = m,
+                       .n = n,
+                       .k = k,
+                       .a = a,
+                       .b = b,
+                       .aType = dtype,
+                       .bType = dtype,
+                       .cType = dtype,
+                       .alpha = alpha,
+                       .isBf16Native = isNative()});
 }
 
 TEST_P(Products, AddABias) {
