@@ -176,6 +176,7 @@ Json stepSchema() {
                  {"ops", texts()},
                  {"owners", texts()},
                  {"isView", flag("Nothing to do.")},
+                 {"note", text("What there is to know about it; mostly empty.")},
                  {"flops", integer("Of one call.")},
                  {"bytes", integer("Least traffic.")},
                  {"samplesNs", numbers()}});
@@ -238,6 +239,7 @@ Json rowSchema() {
                  {"owners", texts()},
                  {"isFused", flag("Several ops run as one.")},
                  {"isView", flag("Nothing to do.")},
+                 {"note", text("What there is to know about it; mostly empty.")},
                  {"unfused", statsSchema()},
                  {"fused", statsSchema()},
                  {"speedup", speedup},

@@ -101,7 +101,8 @@ class RunTable {
   /// A fused entry has its rule's name, because its ops stand beneath it.
   std::string labelOf(std::size_t index) const {
     const ComparisonRow& row = m_comparison.rows[index];
-    if (row.depth == 0) return row.isFused ? row.label.substr(0, row.label.find('(')) : row.label;
+    if (row.depth == 0 && row.isFused) return row.label.substr(0, row.label.find('('));
+    if (row.depth == 0) return row.label + inParentheses(row.note);
     const bool isLast = index + 1 == m_comparison.rows.size() || m_comparison.rows[index + 1].depth == 0;
     return fmt::format("  {} {}", isLast ? "└" : "├", row.label);
   }
@@ -215,6 +216,7 @@ Json rowJson(const ComparisonRow& row) {
           {"owners", row.owners},
           {"isFused", row.isFused},
           {"isView", row.isView},
+          {"note", row.note},
           {"unfused", statsJson(row.unfused)},
           {"fused", statsJson(row.fused)},
           {"speedup", speedup},

@@ -89,8 +89,15 @@ void dropUnreadOperands(const ElementwiseProgram& program, std::vector<OperandUs
                 [&](const OperandUse& use) { return use.access == OperandAccess::Read && !loaded.contains(use.key); });
 }
 
+/// An op that is a view by its definition: it reads and writes nothing.
+EntryOperands viewOf(Phase phase) {
+  if (phase == Phase::Forward) return {.views = {{{0, OperandKind::Output, 0}, {0, OperandKind::Input, 0}}}};
+  return {.views = {{{0, OperandKind::GradInput, 0}, {0, OperandKind::GradOutput, 0}}}};
+}
+
 EntryOperands withViews(const Graph& graph, const FusedOperation& entry, Phase phase,
                         std::vector<OperandUse> operands) {
+  if (!entry.isFused() && graph.node(entry.nodes.front()).operation->isView) return viewOf(phase);
   const auto numMembers = static_cast<int>(entry.nodes.size());
   const std::set<OperandKey> present = keysOf(operands);
   const ElementwiseProgram program = composeMembers(graph, entry.nodes, phase, present, 0, numMembers);

@@ -19,7 +19,8 @@ struct OperandUse {
   OperandAccess access = OperandAccess::Read;
 };
 
-/// An output that needs no memory of its own: it is the same tensor as `source`.
+/// An output that needs no memory of its own: it is the same tensor as `source`, or the same elements in the same
+/// order under another shape.
 struct ViewOperand {
   OperandKey view;
   OperandKey source;

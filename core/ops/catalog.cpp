@@ -37,6 +37,8 @@ Verdict checkBasic(const FusibleOperation& op) {
     return Verdict::no(fmt::format("{}: forwardCompute and backwardCompute are both needed.", op.name));
   if (static_cast<bool>(op.elementwise.forward) != static_cast<bool>(op.elementwise.backward))
     return Verdict::no(fmt::format("{}: the elementwise definition has only one direction.", op.name));
+  if (op.isView && (op.elementwise || !op.parameters.empty() || op.inputs.size() + op.outputs.size() != 2))
+    return Verdict::no(fmt::format("{}: a view has one input and one output, and computes nothing.", op.name));
   return Verdict::yes();
 }
 

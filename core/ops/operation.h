@@ -106,10 +106,13 @@ class SavedValues {
   const ReferenceTensor& output(int slot = 0) const { return find({OperandKind::Output, slot}); }
   const ReferenceTensor& residual(int slot = 0) const { return find({OperandKind::Residual, slot}); }
   bool has(SavedTensor key) const;
+  void setState(Attributes state) { m_state = std::move(state); }
+  const Attributes& state() const { return m_state; }
 
  private:
   const ReferenceTensor& find(SavedTensor key) const;
   std::vector<std::pair<SavedTensor, const ReferenceTensor*>> m_tensors;
+  Attributes m_state;
 };
 
 /// One basic op of a composite's expansion, in chain order.
@@ -130,6 +133,8 @@ struct FusibleOperation {
   std::string source;  // where the mathematics is from
   /// Other words people search for ("relu", "fc", "residual").
   std::vector<std::string> keywords;
+  /// What there is to know where the op stands in a plan, such as "one rank: nothing to measure"; mostly empty.
+  std::string note;
 
   std::vector<Port> inputs;
   std::vector<ParameterSpec> parameters;
@@ -139,6 +144,10 @@ struct FusibleOperation {
 
   /// Shapes and dtypes of everything the op makes, or a sentence with both actual values.
   std::function<Result<OperationSpecs>(const Attributes&, std::span<const TensorSpec> inputs)> infer;
+  /// Set where shapes depend on the size of the tensor-parallel group: the specs on each of `ranks` ranks. `infer` is
+  /// this with one rank.
+  std::function<Result<OperationSpecs>(const Attributes&, std::span<const TensorSpec> inputs, std::int64_t ranks)>
+      inferOnRanks;
   std::function<FlopCount(const Attributes&, std::span<const TensorSpec> inputs)> flops;
 
   /// Pure: inputs and parameters in, outputs and residuals out. Double precision, no rounding.
@@ -153,6 +162,9 @@ struct FusibleOperation {
 
   /// Set for ops that work element by element; backends then need no kernel of their own for them.
   ElementwiseDefinition elementwise;
+
+  /// y is x itself, perhaps under another shape of as many elements, and dx is dy: plans launch nothing for it.
+  bool isView = false;
 
   /// Set for composites.
   std::function<std::vector<ExpandedOperation>(const Attributes&)> expand;

@@ -142,6 +142,7 @@ class Planner {
     step.name = entry.isFused() ? fmt::format("{}({})", entry.rule->name, joinedIds(m_graph, entry.nodes))
                                 : m_graph.node(entry.nodes.front()).id;
     step.rule = entry.isFused() ? entry.rule->name : "";
+    step.note = entry.isFused() ? "" : m_graph.node(entry.nodes.front()).operation->note;
     step.kernel = kernelOf(entry);
     step.isView = operands.isView();
     for (const OperandUse& use : operands.operands)
@@ -398,8 +399,8 @@ std::string toString(const Plan& plan, const Step& step) {
   for (const StepOperand& operand : step.operands)
     (operand.access == OperandAccess::Read ? reads : writes)
         .push_back(plan.tensors[static_cast<std::size_t>(operand.tensor)].name);
-  return fmt::format("{:<8} {:<20} {} : {} -> {}", phaseName(step.phase), step.isView ? "view" : step.kernel, step.name,
-                     fmt::join(reads, ", "), fmt::join(writes, ", "));
+  return fmt::format("{:<8} {:<20} {} : {} -> {}{}", phaseName(step.phase), step.isView ? "view" : step.kernel,
+                     step.name, fmt::join(reads, ", "), fmt::join(writes, ", "), inParentheses(step.note));
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ struct Step {
   std::vector<StepOperand> operands;
   /// Nothing to do: its outputs are views of its inputs.
   bool isView = false;
+  std::string note;  // of a basic op: what there is to know about the step
   std::int64_t flops = 0;
   std::int64_t bytesRead = 0;
   std::int64_t bytesWritten = 0;

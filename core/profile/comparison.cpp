@@ -51,7 +51,8 @@ ComparisonRow rowFor(const StepRecord& step, int depth) {
           .depth = depth,
           .owners = step.owners,
           .isFused = !step.rule.empty(),
-          .isView = step.isView};
+          .isView = step.isView,
+          .note = step.note};
 }
 
 /// Fills times, speed-up and savings from the steps of either side.

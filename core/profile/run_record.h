@@ -22,6 +22,7 @@ struct StepRecord {
   std::vector<std::string> ops;     // node ids, forward order
   std::vector<std::string> owners;  // the document's op ids, without repeats
   bool isView = false;
+  std::string note;  // such as "one rank: nothing to measure"; mostly empty
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
   std::vector<double> samplesNs;
@@ -84,6 +85,7 @@ struct ComparisonRow {
   std::vector<std::string> owners;  // document ops, for synchronised selection
   bool isFused = false;
   bool isView = false;
+  std::string note;
   SampleStats unfused;  // sum over the basic ops for depth 0
   SampleStats fused;    // count 0 for depth 1: a part has no time of its own
   RatioStats speedup;   // unfused / fused, depth 0 only

@@ -64,6 +64,7 @@ StepRecord stepRecord(const Graph& graph, const Step& step) {
                     .kernel = step.kernel,
                     .owners = ownersOf(graph, step),
                     .isView = step.isView,
+                    .note = step.note,
                     .flops = step.flops,
                     .bytes = step.bytesRead + step.bytesWritten};
   for (const NodeId id : step.nodes) record.ops.push_back(graph.node(id).id);

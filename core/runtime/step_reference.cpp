@@ -70,6 +70,7 @@ void StepReference::runForward(int member) {
 void StepReference::runBackward(int member) {
   const Node& op = node(member);
   SavedValues saved;
+  saved.setState(op.context.state);
   for (const SavedTensor& key : op.context.tensors) saved.add(key, value({member, key.kind, key.slot}));
   std::vector<ReferenceTensor> gradients;
   for (int slot = 0; slot < static_cast<int>(op.outputs.size()); ++slot)

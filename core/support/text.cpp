@@ -72,4 +72,6 @@ std::string formatFlops(double flops) {
   return scaled(flops, 1000.0, kUnits.data(), kUnits.size());
 }
 
+std::string inParentheses(std::string_view note) { return note.empty() ? "" : fmt::format("  ({})", note); }
+
 }  // namespace fuseline

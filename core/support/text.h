@@ -22,4 +22,7 @@ std::string formatDuration(double nanoseconds);
 /// "12.3 GFLOP".
 std::string formatFlops(double flops);
 
+/// "  (note)", or nothing for an empty text.
+std::string inParentheses(std::string_view note);
+
 }  // namespace fuseline

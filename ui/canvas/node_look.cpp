@@ -78,6 +78,7 @@ NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const So
     look.tip = QStringLiteral("<b>%1</b> %2<br>%3")
                    .arg(toQt(op.operation).toHtmlEscaped(), toQt(op.id).toHtmlEscaped(),
                         toQt(operation->summary).toHtmlEscaped());
+    if (!operation->note.empty()) look.tip += QStringLiteral("<br><i>%1</i>").arg(toQt(operation->note));
     addDeclaredPorts(look, *operation, sources, graph);
   } else {
     look.tip = translated(

@@ -65,7 +65,8 @@ Json guessAttributes(const PipelineDocument& document, const FusibleOperation& o
   for (const AttributeSpec& spec : operation.attributes) {
     if (!spec.isRequired()) continue;
     if (spec.type == AttributeType::Integer) attributes[spec.name] = width;
-    if (spec.type == AttributeType::IntegerList) attributes[spec.name] = Json::array({width});
+    if (spec.type == AttributeType::IntegerList)  // -1 where an extent may follow from the others
+      attributes[spec.name] = spec.minimum.value_or(0.0) < 0.0 ? Json::array({-1, width}) : Json::array({width});
     if (spec.type == AttributeType::Real) attributes[spec.name] = 1.0;
   }
   return attributes;
