@@ -68,7 +68,7 @@ void runThreads(int threads, std::int64_t rows, Share share) {
 void decodeParameters(const NormProblem& problem, const std::byte* gamma, const std::byte* beta,
                       const Vectors& vectors) {
   const auto cols = static_cast<std::size_t>(problem.cols);
-  decodeFunction(problem.parameterDType)(vectors.at(kGamma), gamma, nullptr, cols);
+  if (gamma) decodeFunction(problem.parameterDType)(vectors.at(kGamma), gamma, nullptr, cols);
   if (problem.isGammaZeroCentred)
     for (std::size_t col = 0; col < cols; ++col) vectors.at(kGamma)[col] += 1.0F;
   if (beta) decodeFunction(problem.parameterDType)(vectors.at(kBeta), beta, nullptr, cols);

@@ -1,4 +1,4 @@
-// RMSNorm and LayerNorm over whole tensors: threads, dtypes that differ, parameter gradients.
+// RMSNorm, LayerNorm and L2Normalization over whole tensors: threads, dtypes that differ, parameter gradients.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -35,7 +35,7 @@ struct NormAddend {
 
 struct NormForwardPointers {
   const std::byte* x = nullptr;
-  const std::byte* gamma = nullptr;
+  const std::byte* gamma = nullptr;  // null for L2
   const std::byte* beta = nullptr;
   std::byte* y = nullptr;
   float* mean = nullptr;  // null: not wanted

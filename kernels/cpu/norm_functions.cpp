@@ -15,8 +15,8 @@
 namespace fuseline::cpu {
 
 struct NormFunctionTable {
-  std::array<std::array<NormForwardFunction, 3>, 2> forward;  // [kind][dtype]
-  std::array<std::array<NormBackwardFunction, 3>, 2> backward;
+  std::array<std::array<NormForwardFunction, 3>, 3> forward;  // [kind][dtype]
+  std::array<std::array<NormBackwardFunction, 3>, 3> backward;
   std::array<AddFunction, 3> add;
 };
 
@@ -90,9 +90,9 @@ HWY_INLINE float meanOfRow(const T* x, std::size_t cols) {
   return sum.total() / static_cast<float>(cols);
 }
 
-/// mean((x - mean)^2)
+/// sum((x - mean)^2)
 template <class T>
-HWY_INLINE float meanSquare(const T* x, float mean, std::size_t cols) {
+HWY_INLINE float sumOfSquares(const T* x, float mean, std::size_t cols) {
   const V shift = hn::Set(D(), mean);
   const std::size_t tail = cols % hn::Lanes(D());
   RowSum sum;
@@ -105,7 +105,19 @@ HWY_INLINE float meanSquare(const T* x, float mean, std::size_t cols) {
     const V counted = hn::IfThenElseZero(hn::FirstN(D(), tail), centred);
     sum.parts[0] = hn::MulAdd(counted, counted, sum.parts[0]);
   }
-  return sum.total() / static_cast<float>(cols);
+  return sum.total();
+}
+
+/// What sums over a row are divided by.
+template <NormKind kKind>
+HWY_INLINE float divisor(std::size_t cols) {
+  return kKind == NormKind::L2 ? 1.0F : static_cast<float>(cols);
+}
+
+/// gamma * x, or x where the norm has no gamma.
+template <NormKind kKind, class Get>
+HWY_INLINE V timesGamma(Get get, const float* gamma, V x) {
+  return kKind == NormKind::L2 ? x : hn::Mul(get(gamma), x);
 }
 
 template <class T, NormKind kKind>
@@ -116,19 +128,20 @@ void normForward(const NormForwardRows& task, std::int64_t firstRow, std::int64_
     const T* const x = static_cast<const T*>(task.x) + row * task.cols;
     T* const y = static_cast<T*>(task.y) + row * task.cols;
     const float mean = kIsLayer ? meanOfRow(x, cols) : 0.0F;
-    const float rstd = 1.0F / __builtin_sqrtf(meanSquare(x, mean, cols) + task.eps);
+    const float rstd = 1.0F / __builtin_sqrtf(sumOfSquares(x, mean, cols) / divisor<kKind>(cols) + task.eps);
     if (task.mean) task.mean[row] = mean;
     if (task.rstd) task.rstd[row] = rstd;
     const V shift = hn::Set(D(), mean);
     const V scale = hn::Set(D(), rstd);
     mapRow(y, cols, [&](auto get, auto) HWY_ATTR {
       const V normal = hn::Mul(kIsLayer ? hn::Sub(get(x), shift) : get(x), scale);
-      return kIsLayer ? hn::MulAdd(normal, get(task.gamma), get(task.beta)) : hn::Mul(normal, get(task.gamma));
+      if (kIsLayer) return hn::MulAdd(normal, get(task.gamma), get(task.beta));
+      return timesGamma<kKind>(get, task.gamma, normal);
     });
   }
 }
 
-/// Means over a row of q xh and of q.
+/// Means over a row, or sums, of q xh and of q.
 struct RowMeans {
   float qxh = 0.0F;
   float q = 0.0F;
@@ -141,12 +154,12 @@ HWY_INLINE RowMeans meansOf(const T* x, const T* dy, const float* gamma, float m
   RowSum sumQxh;
   RowSum sumQ;
   forRow(cols, [&](int part, auto get) HWY_ATTR {
-    const V q = hn::Mul(get(gamma), get(dy));  // zero in the padding
+    const V q = timesGamma<kKind>(get, gamma, get(dy));  // zero in the padding
     const V centred = kKind == NormKind::Layer ? hn::Sub(get(x), shift) : get(x);
     sumQxh.parts[part] = hn::MulAdd(q, hn::Mul(centred, scale), sumQxh.parts[part]);
     if (kKind == NormKind::Layer) sumQ.parts[part] = hn::Add(sumQ.parts[part], q);
   });
-  const auto count = static_cast<float>(cols);
+  const float count = divisor<kKind>(cols);
   return {.qxh = sumQxh.total() / count, .q = kKind == NormKind::Layer ? sumQ.total() / count : 0.0F};
 }
 
@@ -171,7 +184,7 @@ void normBackward(const NormBackwardRows& task, std::int64_t firstRow, std::int6
       const V normal = hn::Mul(kIsLayer ? hn::Sub(get(x), shift) : get(x), scale);
       if (task.dgamma) put(hn::MulAdd(grad, normal, get(task.dgamma)), task.dgamma);
       if (task.dbeta) put(hn::Add(grad, get(task.dbeta)), task.dbeta);
-      V centred = hn::NegMulAdd(meanQxh, normal, hn::Mul(get(task.gamma), grad));
+      V centred = hn::NegMulAdd(meanQxh, normal, timesGamma<kKind>(get, task.gamma, grad));
       if (kIsLayer) centred = hn::Sub(centred, meanQ);
       return extra ? hn::MulAdd(scale, centred, get(extra)) : hn::Mul(scale, centred);
     });
@@ -185,15 +198,21 @@ void addElements(const void* a, const void* b, void* sum, std::size_t count) {
   });
 }
 
+template <NormKind kKind>
+std::array<NormForwardFunction, 3> forwardFunctions() {
+  return {normForward<float, kKind>, normForward<F16, kKind>, normForward<Bf16, kKind>};
+}
+
+template <NormKind kKind>
+std::array<NormBackwardFunction, 3> backwardFunctions() {
+  return {normBackward<float, kKind>, normBackward<F16, kKind>, normBackward<Bf16, kKind>};
+}
+
 NormFunctionTable makeNormTable() {
-  return {.forward = {{{normForward<float, NormKind::Rms>, normForward<F16, NormKind::Rms>,
-                        normForward<Bf16, NormKind::Rms>},
-                       {normForward<float, NormKind::Layer>, normForward<F16, NormKind::Layer>,
-                        normForward<Bf16, NormKind::Layer>}}},
-          .backward = {{{normBackward<float, NormKind::Rms>, normBackward<F16, NormKind::Rms>,
-                         normBackward<Bf16, NormKind::Rms>},
-                        {normBackward<float, NormKind::Layer>, normBackward<F16, NormKind::Layer>,
-                         normBackward<Bf16, NormKind::Layer>}}},
+  return {.forward = {forwardFunctions<NormKind::Rms>(), forwardFunctions<NormKind::Layer>(),
+                      forwardFunctions<NormKind::L2>()},
+          .backward = {backwardFunctions<NormKind::Rms>(), backwardFunctions<NormKind::Layer>(),
+                       backwardFunctions<NormKind::L2>()},
           .add = {addElements<float>, addElements<F16>, addElements<Bf16>}};
 }
 

@@ -1,4 +1,4 @@
-// Row loops of RMSNorm and LayerNorm, forward and backward, vectorised for every instruction set.
+// Row loops of RMSNorm, LayerNorm and L2Normalization, forward and backward, vectorised for every instruction set.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,11 +9,13 @@
 
 namespace fuseline::cpu {
 
-enum class NormKind { Rms, Layer };
+enum class NormKind { Rms, Layer, L2 };
 
-/// y = gamma * (x - mean) * rstd + beta per row; RMSNorm has no mean and no beta.
-/// x, y: [rows, cols] of one dtype. gamma, beta: [cols] float32, with the 1 of a zero-centred gamma already added.
-/// mean, rstd: [rows] float32, may be null. All sums in float32, two passes over a row in the cache.
+/// y = gamma * (x - mean) * rstd + beta per row; RMSNorm has no mean and no beta, L2Normalization no gamma either, and
+/// sums where the others take means.
+/// x, y: [rows, cols] of one dtype. gamma, beta: [cols] float32, with the 1 of a zero-centred gamma already added; not
+/// read where a norm has none. mean, rstd: [rows] float32, may be null. All sums in float32, two passes over a row in
+/// the cache.
 struct NormForwardRows {
   const void* x = nullptr;
   void* y = nullptr;
@@ -26,7 +28,8 @@ struct NormForwardRows {
 };
 
 /// With xh = (x - mean) rstd and q = gamma dy: dx = rstd (q - mean(q xh) xh - mean(q)) + extra; RMSNorm lacks
-/// mean(q). dgamma += dy xh; dbeta += dy. dx, extra, dgamma, dbeta may be null. x, dy, dx, extra: one dtype.
+/// mean(q); L2Normalization too, and has the sum of q xh in place of the mean, and q = dy. dgamma += dy xh; dbeta +=
+/// dy. dx, extra, dgamma, dbeta may be null. x, dy, dx, extra: one dtype.
 struct NormBackwardRows {
   const void* x = nullptr;
   const void* dy = nullptr;

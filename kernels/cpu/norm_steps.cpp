@@ -8,20 +8,23 @@ namespace fuseline::cpu {
 
 namespace {
 
-NormKind kindOf(const Node& node) { return node.operation->name == "LayerNorm" ? NormKind::Layer : NormKind::Rms; }
+NormKind kindOf(const Node& node) {
+  if (node.operation->name == "LayerNorm") return NormKind::Layer;
+  return node.operation->name == "RMSNorm" ? NormKind::Rms : NormKind::L2;
+}
 
-/// x: what is normalized. Its trailing axes are the weight's.
+/// x: what is normalized. Its trailing axes are the weight's; without a weight it is the last one.
 NormProblem problemOf(const CompileRequest& request, const Node& node, const TensorSpec& x, const TensorSpec& y) {
-  const TensorSpec& weight = node.parameters.front();
-  const std::int64_t cols = weight.numElements();
+  const bool hasWeight = !node.parameters.empty();
+  const std::int64_t cols = hasWeight ? node.parameters.front().numElements() : x.cols();
   return {.kind = kindOf(node),
           .rows = cols == 0 ? 0 : x.numElements() / cols,
           .cols = cols,
           .xDType = x.dtype,
           .yDType = y.dtype,
-          .parameterDType = weight.dtype,
+          .parameterDType = hasWeight ? node.parameters.front().dtype : DType::F32,
           .eps = static_cast<float>(node.attributes.real("eps")),
-          .isGammaZeroCentred = node.attributes.boolean("zero_centered_gamma"),
+          .isGammaZeroCentred = hasWeight && node.attributes.boolean("zero_centered_gamma"),
           .threads = request.settings.threads};
 }
 
@@ -38,21 +41,34 @@ struct ForwardBindings {
   }
 };
 
-Binding findResidual(const CompileRequest& request, int norm, std::string_view port) {
+/// LayerNorm's mean; the others have none.
+Binding findMean(const CompileRequest& request, int norm) {
   const Node& node = request.member(static_cast<std::size_t>(norm));
-  return findOperand(request, {norm, OperandKind::Residual, residualSlot(*node.operation, port)});
+  return findOperand(request, {norm, OperandKind::Residual, residualSlot(*node.operation, "mean")});
+}
+
+/// The factor of every row is the last residual: rstd, or rnorm.
+OperandKey factorKey(const CompileRequest& request, int norm) {
+  const Node& node = request.member(static_cast<std::size_t>(norm));
+  return {norm, OperandKind::Residual, static_cast<int>(node.residuals.size()) - 1};
+}
+
+/// Absent where the norm has no weight.
+Result<Binding> bindGamma(const CompileRequest& request, int norm) {
+  if (request.member(static_cast<std::size_t>(norm)).parameters.empty()) return Binding{};
+  return requireOperand(request, {norm, OperandKind::Parameter, 0});
 }
 
 Result<ForwardBindings> bindForward(const CompileRequest& request, int norm) {
-  const Result<Binding> gamma = requireOperand(request, {norm, OperandKind::Parameter, 0});
+  const Result<Binding> gamma = bindGamma(request, norm);
   if (!gamma) return gamma.error();
   const Result<Binding> y = requireOperand(request, {norm, OperandKind::Output, 0});
   if (!y) return y.error();
   return ForwardBindings{.gamma = *gamma,
                          .beta = findOperand(request, {norm, OperandKind::Parameter, 1}),
                          .y = *y,
-                         .mean = findResidual(request, norm, "mean"),
-                         .rstd = findResidual(request, norm, "rstd")};
+                         .mean = findMean(request, norm),
+                         .rstd = findOperand(request, factorKey(request, norm))};
 }
 
 class NormForwardKernel final : public Kernel {
@@ -133,19 +149,17 @@ class NormBackwardKernel final : public Kernel {
 Result<BackwardBindings> bindBackward(const CompileRequest& request, int norm, const NormGradientKeys& keys) {
   const Result<Binding> x = requireOperand(request, {norm, OperandKind::Input, 0});
   if (!x) return x.error();
-  const Result<Binding> gamma = requireOperand(request, {norm, OperandKind::Parameter, 0});
+  const Result<Binding> gamma = bindGamma(request, norm);
   if (!gamma) return gamma.error();
   const Result<Binding> gradOutput = requireOperand(request, {norm, OperandKind::GradOutput, 0});
   if (!gradOutput) return gradOutput.error();
-  const Node& node = request.member(static_cast<std::size_t>(norm));
-  const Result<Binding> rstd =
-      requireOperand(request, {norm, OperandKind::Residual, residualSlot(*node.operation, "rstd")});
+  const Result<Binding> rstd = requireOperand(request, factorKey(request, norm));
   if (!rstd) return rstd.error();
   return BackwardBindings{.x = *x,
                           .gradOutput = *gradOutput,
                           .extra = findOperand(request, keys.extraGradient),
                           .gamma = *gamma,
-                          .mean = findResidual(request, norm, "mean"),
+                          .mean = findMean(request, norm),
                           .rstd = *rstd,
                           .gradInput = findOperand(request, keys.gradInput),
                           .gradGamma = findOperand(request, {norm, OperandKind::GradParameter, 0}),
@@ -186,6 +200,19 @@ Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, 
   const Node& node = request.member(static_cast<std::size_t>(norm));
   const NormProblem problem = problemOf(request, node, bindings->x.spec, bindings->gradOutput.spec);
   return std::unique_ptr<Kernel>(std::make_unique<NormBackwardKernel>(problem, std::move(*bindings)));
+}
+
+KernelDef normKernel(std::string operation) {
+  return {
+      .name = std::move(operation),
+      .phases = {Phase::Forward, Phase::Backward},
+      .supports = [](const KernelQuery&) { return Verdict::yes(); },
+      .compile =
+          [](const CompileRequest& request) {
+            if (request.step.phase == Phase::Forward) return makeNormForward(request, 0);
+            return makeNormBackward(request, 0, {.gradInput = {0, OperandKind::GradInput, 0}, .extraGradient = {-1}});
+          },
+  };
 }
 
 }  // namespace fuseline::cpu

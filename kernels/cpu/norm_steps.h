@@ -1,4 +1,4 @@
-// Norms as steps: what the kernels of RMSNorm, LayerNorm and their fusions share.
+// Norms as steps: what the kernels of RMSNorm, LayerNorm, L2Normalization and their fusions share.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,8 +6,12 @@
 #include "kernels/cpu/norm.h"
 
 #include <memory>
+#include <string>
 
 namespace fuseline::cpu {
+
+/// The kernel of the norm op of this name, forward and backward.
+KernelDef normKernel(std::string operation);
 
 /// Forward of the norm that is member `norm` of the step.
 Result<std::unique_ptr<Kernel>> makeNormForward(const CompileRequest& request, int norm);

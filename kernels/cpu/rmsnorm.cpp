@@ -6,17 +6,6 @@ namespace fuseline::cpu::kernels {
 
 KernelDef rmsnorm();
 
-KernelDef rmsnorm() {
-  return {
-      .name = "RMSNorm",
-      .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
-      .compile =
-          [](const CompileRequest& request) {
-            if (request.step.phase == Phase::Forward) return makeNormForward(request, 0);
-            return makeNormBackward(request, 0, {.gradInput = {0, OperandKind::GradInput, 0}, .extraGradient = {-1}});
-          },
-  };
-}
+KernelDef rmsnorm() { return normKernel("RMSNorm"); }
 
 }  // namespace fuseline::cpu::kernels

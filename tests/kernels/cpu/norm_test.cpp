@@ -58,7 +58,7 @@ struct Statistics {
 
 Statistics statisticsOf(const NormProblem& problem, const double* x) {
   Statistics result;
-  const auto n = static_cast<double>(problem.cols);
+  const double n = problem.kind == NormKind::L2 ? 1.0 : static_cast<double>(problem.cols);
   if (problem.kind == NormKind::Layer)
     for (std::int64_t col = 0; col < problem.cols; ++col) result.mean += x[col] / n;
   double variance = 0.0;
@@ -68,12 +68,19 @@ Statistics statisticsOf(const NormProblem& problem, const double* x) {
 }
 
 double gammaAt(const NormProblem& problem, const Data& gamma, std::int64_t col) {
+  if (problem.kind == NormKind::L2) return 1.0;
   return gamma.values[static_cast<std::size_t>(col)] + (problem.isGammaZeroCentred ? 1.0 : 0.0);
 }
 
 std::string describe(const NormProblem& p) {
-  return fmt::format("{} {} x {}, {} -> {}", p.kind == NormKind::Rms ? "RMSNorm" : "LayerNorm", p.rows, p.cols,
-                     dtypeName(p.xDType), dtypeName(p.yDType));
+  constexpr const char* kNames[] = {"RMSNorm", "LayerNorm", "L2Normalization"};
+  return fmt::format("{} {} x {}, {} -> {}", kNames[static_cast<int>(p.kind)], p.rows, p.cols, dtypeName(p.xDType),
+                     dtypeName(p.yDType));
+}
+
+/// L2Normalization has no weight: nothing of it may be read.
+const std::byte* gammaOf(const NormProblem& problem, const Data& gamma) {
+  return problem.kind == NormKind::L2 ? nullptr : gamma.bytes.data();
 }
 
 void expectForwardRight(const NormProblem& problem) {
@@ -98,7 +105,7 @@ void expectForwardRight(const NormProblem& problem) {
   std::vector<std::byte> workspace(normForwardWorkspaceBytes(problem));
   normForward(problem,
               {.x = x.bytes.data(),
-               .gamma = gamma.bytes.data(),
+               .gamma = gammaOf(problem, gamma),
                .beta = isLayer ? beta.bytes.data() : nullptr,
                .y = y.data(),
                .rstd = rstd.data()},
@@ -112,7 +119,7 @@ constexpr std::pair<std::int64_t, std::int64_t> kGrids[] = {{1, 1},   {0, 8},   
 constexpr DType kDTypes[] = {DType::F32, DType::BF16, DType::F16};
 
 TEST(Norms, ForwardEqualsTheFormula) {
-  for (const NormKind kind : {NormKind::Rms, NormKind::Layer})
+  for (const NormKind kind : {NormKind::Rms, NormKind::Layer, NormKind::L2})
     for (const auto& [rows, cols] : kGrids)
       for (const DType x : kDTypes)
         for (const DType y : kDTypes)
@@ -123,7 +130,7 @@ TEST(Norms, ForwardEqualsTheFormula) {
                                                       .yDType = y,
                                                       .parameterDType = y,
                                                       .eps = 0.3F,
-                                                      .isGammaZeroCentred = rows == 3,
+                                                      .isGammaZeroCentred = rows == 3 && kind != NormKind::L2,
                                                       .threads = 2}));
 }
 
@@ -154,6 +161,7 @@ void expectBackwardRight(const NormProblem& problem, bool hasExtra) {
   const Data extra = random(count, problem.xDType, "extra");
   const Data gamma = random(cols, problem.parameterDType, "gamma");
   const bool isLayer = problem.kind == NormKind::Layer;
+  const bool hasWeight = problem.kind != NormKind::L2;
   std::vector<double> dx(count), dgamma(cols), dbeta(cols);
   std::vector<float> means, rstds;
   for (std::int64_t row = 0; row < problem.rows; ++row) {
@@ -165,7 +173,7 @@ void expectBackwardRight(const NormProblem& problem, bool hasExtra) {
     const auto xh = [&](std::int64_t col) { return (x.values[at(col)] - s.mean) * s.rstd; };
     const auto q = [&](std::int64_t col) { return gammaAt(problem, gamma, col) * dy.values[at(col)]; };
     for (std::int64_t col = 0; col < problem.cols; ++col) {
-      meanQxh += q(col) * xh(col) / static_cast<double>(problem.cols);
+      meanQxh += q(col) * xh(col) / (hasWeight ? static_cast<double>(problem.cols) : 1.0);
       meanQ += isLayer ? q(col) / static_cast<double>(problem.cols) : 0.0;
       dgamma[static_cast<std::size_t>(col)] += dy.values[at(col)] * xh(col);
       dbeta[static_cast<std::size_t>(col)] += dy.values[at(col)];
@@ -181,23 +189,24 @@ void expectBackwardRight(const NormProblem& problem, bool hasExtra) {
                {.x = x.bytes.data(),
                 .dy = dy.bytes.data(),
                 .extra = hasExtra ? extra.bytes.data() : nullptr,
-                .gamma = gamma.bytes.data(),
+                .gamma = gammaOf(problem, gamma),
                 .mean = means.data(),
                 .rstd = rstds.data(),
                 .dx = dxOut.data(),
-                .dgamma = dgammaOut.data(),
+                .dgamma = hasWeight ? dgammaOut.data() : nullptr,
                 .dbeta = isLayer ? dbetaOut.data() : nullptr},
                workspace.data());
   const std::string label = describe(problem);
   const double sumScale = 1.0 + static_cast<double>(problem.rows);
   expectNear(decoded(dxOut, problem.xDType), dx, problem.xDType, 8.0, label + " dx");
-  expectNear(decoded(dgammaOut, problem.parameterDType), dgamma, problem.parameterDType, sumScale, label + " dgamma");
+  if (hasWeight)
+    expectNear(decoded(dgammaOut, problem.parameterDType), dgamma, problem.parameterDType, sumScale, label + " dgamma");
   if (isLayer)
     expectNear(decoded(dbetaOut, problem.parameterDType), dbeta, problem.parameterDType, sumScale, label + " dbeta");
 }
 
 TEST(Norms, BackwardEqualsTheFormula) {
-  for (const NormKind kind : {NormKind::Rms, NormKind::Layer})
+  for (const NormKind kind : {NormKind::Rms, NormKind::Layer, NormKind::L2})
     for (const auto& [rows, cols] : kGrids)
       for (const DType x : kDTypes)
         for (const DType y : kDTypes)
@@ -209,7 +218,7 @@ TEST(Norms, BackwardEqualsTheFormula) {
                                                          .yDType = y,
                                                          .parameterDType = y,
                                                          .eps = 0.3F,
-                                                         .isGammaZeroCentred = rows == 3,
+                                                         .isGammaZeroCentred = rows == 3 && kind != NormKind::L2,
                                                          .threads = 2},
                                                         hasExtra));
 }
@@ -250,6 +259,21 @@ TEST(Norms, RmsNormGoldenValues) {
   expectNear(decoded(y, DType::F32), {0.1825741, 0.7302963, 1.6431666, 2.9211850}, DType::F32, 0.1, "y");
   expectNear(decoded(dx, DType::F32), {-0.0328633, -0.1752710, 0.0109546, 0.0876358}, DType::F32, 0.1, "dx");
   expectNear(decoded(dgamma, DType::F32), {0.0365148, -0.1460593, 0.3286333, 0.5842370}, DType::F32, 0.1, "dgamma");
+}
+
+// te_ops, appendix C: x and dy as above, no weight, eps 1e-6.
+TEST(Norms, L2NormalizationGoldenValues) {
+  const NormProblem problem{.kind = NormKind::L2, .rows = 1, .cols = 4, .eps = 1e-6F};
+  const Data x = dataOf({1, 2, 3, 4}, DType::F32);
+  const Data dy = dataOf({0.1, -0.2, 0.3, 0.4}, DType::F32);
+  std::vector<std::byte> y(16), dx(16), workspace(normBackwardWorkspaceBytes(problem));
+  float rnorm = 0.0F;
+  normForward(problem, {.x = x.bytes.data(), .y = y.data(), .rstd = &rnorm}, workspace.data());
+  normBackward(problem, {.x = x.bytes.data(), .dy = dy.bytes.data(), .rstd = &rnorm, .dx = dx.data()},
+               workspace.data());
+  EXPECT_NEAR(static_cast<double>(rnorm), 1.0 / std::sqrt(30.0), 1e-7);
+  expectNear(decoded(y, DType::F32), {0.1825742, 0.3651484, 0.5477225, 0.7302967}, DType::F32, 0.1, "y");
+  expectNear(decoded(dx, DType::F32), {0.0048686, -0.0632924, 0.0146059, 0.0194746}, DType::F32, 0.1, "dx");
 }
 
 TEST(Norms, AddedRowsAreNormalizedAsIfStoredFirst) {
