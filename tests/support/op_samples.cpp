@@ -21,6 +21,7 @@ constexpr double kKinkDistance = 0.01;
 /// A value for an attribute that has no default. An op whose attribute means something else adds a line here.
 AttributeValue fittingValue(const AttributeSpec& spec, const Shape& shape) {
   if (spec.name == "out_features") return kOutFeatures;
+  if (spec.name == "shape") return Shape{-1, shape.back()};
   switch (spec.type) {
     case AttributeType::Integer: return shape.back();
     case AttributeType::IntegerList: return std::vector{shape.back()};
@@ -39,6 +40,7 @@ std::vector<AttributeValue> otherLists(const Shape& shape) {
 
 /// Other values that are worth a try.
 std::vector<AttributeValue> otherValues(const AttributeSpec& spec, const Shape& shape) {
+  if (spec.name == "shape") return {Shape{-1}, Shape{numElements(shape)}, Shape(shape.rbegin(), shape.rend())};
   switch (spec.type) {
     case AttributeType::Boolean: return {spec.defaultValue != AttributeValue(true)};
     case AttributeType::Text: return {spec.choices.begin(), spec.choices.end()};

@@ -19,6 +19,7 @@ Attributes completed(const FusibleOperation& operation, const Attributes& given,
   if (operation.attribute("scale")) attributes.set("scale", 1.5);
   if (operation.attribute("normalized_shape"))
     attributes.set("normalized_shape", std::vector<std::int64_t>{input.cols()});
+  if (operation.attribute("shape")) attributes.set("shape", std::vector<std::int64_t>{-1, 1, input.cols()});
   for (const auto& [name, value] : given) attributes.set(name, value);
   return attributes;
 }

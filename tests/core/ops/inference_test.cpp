@@ -146,6 +146,51 @@ TEST(NormInference, ComputesInTheDtypeOfTheWeight) {
   EXPECT_EQ(specs->residuals, (Specs{{DType::F32, {}}}));
 }
 
+TEST(L2NormalizationInference, HasNoWeightAndOneF32FactorForEachRow) {
+  const auto specs = infer("L2Normalization", {{DType::BF16, {2, 3, 8}}});
+  ASSERT_TRUE(specs);
+  EXPECT_EQ(specs->outputs, (Specs{{DType::BF16, {2, 3, 8}}}));
+  EXPECT_EQ(specs->residuals, (Specs{{DType::F32, {2, 3}}}));
+  EXPECT_TRUE(specs->parameters.empty());
+  EXPECT_EQ(refusal("L2Normalization", {{DType::F32, {}}}),
+            "L2Normalization: x is a scalar, but its last axis is to be normalized; it needs at least one axis.");
+}
+
+std::string reshapeRefusal(const List& x, const List& shape) {
+  return refusal("Reshape", {{DType::F32, x}}, {{"shape", shape}});
+}
+
+TEST(ReshapeInference, RefusesAnotherNumberOfElements) {
+  EXPECT_EQ(reshapeRefusal({5, 7}, {2, 12}),
+            "Reshape: shape is [2, 12], but x has the shape [5, 7]: 24 elements are not 35. Let one extent be -1.");
+  EXPECT_EQ(
+      reshapeRefusal({6, 7}, {-1, 4, -1}),
+      "Reshape: shape is [-1, 4, -1], but x has the shape [6, 7]: only one extent may be -1, the one that follows "
+      "from the others.");
+  EXPECT_EQ(reshapeRefusal({5, 7}, {-1, 6}),
+            "Reshape: shape is [-1, 6], but x has the shape [5, 7]: its 35 elements are no multiple of the extents "
+            "beside -1. Change these.");
+  EXPECT_EQ(
+      reshapeRefusal({0, 7}, {-1, 0}),
+      "Reshape: shape is [-1, 0], but x has the shape [0, 7]: beside an extent of 0 that of -1 could be anything; "
+      "write it out.");
+}
+
+TEST(ReshapeInference, SurvivesShapesThat64BitsCannotCount) {
+  const std::int64_t large = std::int64_t{1} << 40;
+  EXPECT_NE(reshapeRefusal({5, 7}, {large, large}).find("it has more than 35 elements"), std::string::npos);
+  EXPECT_NE(reshapeRefusal({5, 7}, {-1, large, large}).find("no multiple"), std::string::npos);
+}
+
+TEST(ReshapeInference, AcceptsEmptyTensorsAndScalars) {
+  const auto shapeOf = [](const List& x, const List& shape) {
+    return infer("Reshape", {{DType::F32, x}}, {{"shape", shape}})->outputs[0].shape;
+  };
+  EXPECT_EQ(shapeOf({0, 6}, {-1, 3}), (Shape{0, 3}));
+  EXPECT_EQ(shapeOf({}, {1, -1}), (Shape{1, 1}));
+  EXPECT_EQ(shapeOf({1, 1}, {}), (Shape{}));
+}
+
 TEST(AddExtraInputInference, RefusesUnequalShapes) {
   EXPECT_EQ(refusal("AddExtraInput", {{DType::F32, {4, 8}}, {DType::F32, {8}}}),
             "AddExtraInput: extra has the shape [8], but x has the shape [4, 8]; both must be the same.");

@@ -1,0 +1,39 @@
+// Marks where tensors change to a recipe's number format.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/view.h"
+
+namespace fuseline::ops {
+
+namespace {
+
+Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inputs) {
+  return OperationSpecs{.outputs = {inputs[0]}};
+}
+
+AttributeSpec flag(const char* name, bool value, const char* help) {
+  return {.name = name, .type = AttributeType::Boolean, .defaultValue = value, .help = help};
+}
+
+}  // namespace
+
+BasicOperation quantize() {
+  return viewOperation({
+      .name = "Quantize",
+      .category = "Structure",
+      .summary =
+          "Quantizes its input as the recipe says. Outside a quantization recipe, as here, it passes its input on "
+          "unchanged.",
+      .formula = "y = x",
+      .derivative = "dx = dy",
+      .source = "TransformerEngine te.ops.Quantize",
+      .keywords = {"cast", "fp8", "mxfp8", "nvfp4", "recipe"},
+      .note = "no recipe: the identity",
+      .inputs = {{"x", "[...]", "Any shape."}},
+      .outputs = {{"y", "[...]", "x itself."}},
+      .attributes = {flag("forward", true, "Quantizes x. Without a recipe it changes nothing."),
+                     flag("backward", false, "Quantizes the gradient dy. Without a recipe it changes nothing.")},
+      .infer = infer,
+  });
+}
+
+}  // namespace fuseline::ops
