@@ -3,22 +3,54 @@
 #include "core/ops/operation.h"
 #include "core/ops/reference_math.h"
 #include "core/ops/shared_attributes.h"
+#include "core/ops/tensor_parallel.h"
 
 #include <cmath>
+
+#include <fmt/format.h>
 
 namespace fuseline::ops {
 
 namespace {
 
-Result<OperationSpecs> infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+using Mode = TensorParallelism::Mode;
+
+/// Sequence parallelism splits the first axis, which must not be that of the features.
+Result<Shape> outputRows(const TensorParallelism& parallel, const TensorSpec& x, std::int64_t ranks) {
+  if (!parallel.isSequenceParallel) return x.shape;
+  if (x.shape.size() < 2)
+    return Error{
+        fmt::format("BasicLinear: sequence_parallel splits the first axis of x, but x has the shape {}, "
+                    "features only; it needs at least two axes.",
+                    toString(x.shape))};
+  return parallel.mode == Mode::Column ? gathered("BasicLinear", x.shape, ranks)
+                                       : scattered("BasicLinear", x.shape, ranks);
+}
+
+/// The weight's shape on one rank: column splits its rows, row its columns.
+Result<Shape> weightShape(const Attributes& attributes, const TensorParallelism& parallel, std::int64_t ranks) {
+  const std::int64_t rowRanks = parallel.mode == Mode::Row ? ranks : 1;
+  const std::int64_t columnRanks = parallel.mode == Mode::Column ? ranks : 1;
+  const auto N = shareOf("BasicLinear", "out_features", attributes.integer("out_features"), columnRanks);
+  if (!N) return N.error();
+  const auto K = shareOf("BasicLinear", "in_features", attributes.integer("in_features"), rowRanks);
+  if (!K) return K.error();
+  return Shape{*N, *K};
+}
+
+Result<OperationSpecs> infer(const Attributes& attributes, std::span<const TensorSpec> inputs, std::int64_t ranks) {
   const TensorSpec& x = inputs[0];
-  const std::int64_t K = attributes.integer("in_features");
-  const std::int64_t N = attributes.integer("out_features");
-  if (auto error = checkLastAxis("BasicLinear", "in_features", K, x)) return *error;
+  const TensorParallelism parallel = tensorParallelism(attributes, ranks);
+  const Result<Shape> weight = weightShape(attributes, parallel, ranks);
+  if (!weight) return weight.error();
+  const char* const features = parallel.mode == Mode::Row ? "in_features of one rank" : "in_features";
+  if (auto error = checkLastAxis("BasicLinear", features, weight->back(), x)) return *error;
+  Result<Shape> shape = outputRows(parallel, x, ranks);
+  if (!shape) return shape.error();
+  shape->back() = weight->front();
   const DType dtype = parameterDType(attributes, x);
-  TensorSpec y{.dtype = dtype, .shape = x.shape};
-  y.shape.back() = N;
-  return OperationSpecs{.outputs = {y}, .parameters = {{.dtype = dtype, .shape = {N, K}}}};
+  return OperationSpecs{.outputs = {{.dtype = dtype, .shape = std::move(*shape)}},
+                        .parameters = {{.dtype = dtype, .shape = *weight}}};
 }
 
 FlopCount flops(const Attributes& attributes, std::span<const TensorSpec> inputs) {
@@ -27,9 +59,9 @@ FlopCount flops(const Attributes& attributes, std::span<const TensorSpec> inputs
   return {.forward = onePass, .backward = 2 * onePass};
 }
 
-/// U(-1/sqrt(K), 1/sqrt(K)): Kaiming uniform with a = sqrt(5).
-Initialisation initialiseWeight(const Attributes& attributes, const TensorSpec&) {
-  const auto K = static_cast<double>(attributes.integer("in_features"));
+/// U(-1/sqrt(K), 1/sqrt(K)) with the K of this rank: Kaiming uniform with a = sqrt(5).
+Initialisation initialiseWeight(const Attributes&, const TensorSpec& weight) {
+  const auto K = static_cast<double>(weight.cols());
   return {.kind = Initialisation::Kind::Uniform, .value = 1.0 / std::sqrt(K)};
 }
 
@@ -58,7 +90,7 @@ ReferenceBackward backward(const Attributes&, const SavedValues& saved, std::spa
 }  // namespace
 
 BasicOperation basic_linear() {
-  return {
+  return inferredOnRanks({
       .name = "BasicLinear",
       .category = "Linear",
       .summary = "Multiplies every row by a weight matrix, without a bias.",
@@ -71,13 +103,13 @@ BasicOperation basic_linear() {
       .outputs = {{"y", "[..., N]", "N is out_features; the dtype is the weight's."}},
       .attributes = {featuresAttribute("in_features", "Elements of each input row, K."),
                      featuresAttribute("out_features", "Elements of each output row, N."), dtypeAttribute(),
-                     tensorParallelModeAttribute()},
-      .infer = infer,
+                     tensorParallelModeAttribute(), sequenceParallelAttribute()},
+      .inferOnRanks = infer,
       .flops = flops,
       .forwardCompute = forward,
       .saveContext = saveContext,
       .backwardCompute = backward,
-  };
+  });
 }
 
 }  // namespace fuseline::ops

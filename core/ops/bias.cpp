@@ -3,18 +3,21 @@
 #include "core/ops/operation.h"
 #include "core/ops/reference_math.h"
 #include "core/ops/shared_attributes.h"
+#include "core/ops/tensor_parallel.h"
 
 namespace fuseline::ops {
 
 namespace {
 
-Result<OperationSpecs> infer(const Attributes& attributes, std::span<const TensorSpec> inputs) {
+Result<OperationSpecs> infer(const Attributes& attributes, std::span<const TensorSpec> inputs, std::int64_t ranks) {
   const TensorSpec& x = inputs[0];
-  const std::int64_t size = attributes.integer("size");
-  if (auto error = checkLastAxis("Bias", "size", size, x)) return *error;
+  const bool isSplit = ranks > 1 && attributes.boolean("tensor_parallel");
+  const Result<std::int64_t> size = shareOf("Bias", "size", attributes.integer("size"), isSplit ? ranks : 1);
+  if (!size) return size.error();
+  if (auto error = checkLastAxis("Bias", isSplit ? "size of one rank" : "size", *size, x)) return *error;
   const DType dtype = parameterDType(attributes, x);
   return OperationSpecs{.outputs = {{.dtype = promoted(x.dtype, dtype), .shape = x.shape}},
-                        .parameters = {{.dtype = dtype, .shape = {size}}}};
+                        .parameters = {{.dtype = dtype, .shape = {*size}}}};
 }
 
 FlopCount flops(const Attributes&, std::span<const TensorSpec> inputs) {
@@ -49,7 +52,7 @@ void defineBackward(ElementwiseBuilder& e, const Attributes&) {
 }  // namespace
 
 BasicOperation bias() {
-  return {
+  return inferredOnRanks({
       .name = "Bias",
       .category = "Linear",
       .summary = "Adds a learned vector to every row.",
@@ -60,14 +63,20 @@ BasicOperation bias() {
       .inputs = {{"x", "[..., H]", "H is size."}},
       .parameters = {{"bias", "[H]", "Added to every row.", initialiseBias}},
       .outputs = {{"y", "[..., H]", "The dtype of x; f32 where the bias has another dtype than x."}},
-      .attributes = {featuresAttribute("size", "Elements of the bias, H."), dtypeAttribute()},
-      .infer = infer,
+      .attributes = {featuresAttribute("size", "Elements of the bias, H."),
+                     dtypeAttribute(),
+                     {.name = "tensor_parallel",
+                      .type = AttributeType::Boolean,
+                      .defaultValue = false,
+                      .help = "Each rank has its share of the bias, as behind a column-parallel linear layer. With one "
+                              "rank, as here, it changes nothing."}},
+      .inferOnRanks = infer,
       .flops = flops,
       .forwardCompute = forward,
       .saveContext = saveNothing,
       .backwardCompute = backward,
       .elementwise = {.forward = defineForward, .backward = defineBackward},
-  };
+  });
 }
 
 }  // namespace fuseline::ops

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/operation.h"
 #include "core/ops/shared_attributes.h"
+#include "core/ops/tensor_parallel.h"
+
+#include <utility>
 
 namespace fuseline::ops {
 
@@ -11,27 +14,51 @@ void copyIfSet(const Attributes& from, std::string_view name, Attributes& to) {
   if (from.has(name)) to.set(std::string(name), from.get(name));
 }
 
-ExpandedOperation linearPart(const Attributes& attributes) {
+/// A row-parallel layer multiplies its shares of x and weight like any other; what follows sums over the ranks.
+Result<ExpandedOperation> linearPart(const Attributes& attributes, bool isRow, std::int64_t ranks) {
   ExpandedOperation part{.suffix = "linear", .operation = "BasicLinear"};
-  for (const char* name : {"in_features", "out_features", "dtype", "tensor_parallel_mode"})
-    copyIfSet(attributes, name, part.attributes);
+  for (const char* name : {"in_features", "out_features", "dtype"}) copyIfSet(attributes, name, part.attributes);
+  if (!isRow) {
+    for (const char* name : {"tensor_parallel_mode", "sequence_parallel"}) copyIfSet(attributes, name, part.attributes);
+    return part;
+  }
+  const auto K = shareOf("Linear", "in_features", attributes.integer("in_features"), ranks);
+  if (!K) return K.error();
+  part.attributes.set("in_features", *K);
+  part.attributes.set("tensor_parallel_mode", std::string("none"));
   return part;
 }
 
-ExpandedOperation biasPart(const Attributes& attributes) {
+/// Column: every rank has its share. Row: every rank has a bias of full width, as a share of all of them; their sum is
+/// what is added.
+ExpandedOperation biasPart(const Attributes& attributes, bool isRow, std::int64_t ranks) {
   ExpandedOperation part{.suffix = "bias", .operation = "Bias"};
   part.attributes.set("size", attributes.get("out_features"));
+  if (isRow) part.attributes.set("size", attributes.integer("out_features") * ranks);
   copyIfSet(attributes, "dtype", part.attributes);
+  part.attributes.set("tensor_parallel", attributes.text("tensor_parallel_mode") != "none");
   return part;
 }
 
-std::vector<ExpandedOperation> expand(const Attributes& attributes) {
-  std::vector<ExpandedOperation> parts = {linearPart(attributes)};
-  if (attributes.boolean("bias")) parts.push_back(biasPart(attributes));
-  return parts;
+ExpandedOperation sumPart(const Attributes& attributes) {
+  return {.suffix = "sum",
+          .operation = attributes.boolean("sequence_parallel") ? "ReduceScatter" : "AllReduce",
+          .attributes = {}};
 }
 
+std::vector<ExpandedOperation> expand(const Attributes& attributes) { return *linearParts(attributes, kRanks); }
+
 }  // namespace
+
+Result<std::vector<ExpandedOperation>> linearParts(const Attributes& attributes, std::int64_t ranks) {
+  const bool isRow = attributes.text("tensor_parallel_mode") == "row";
+  Result<ExpandedOperation> linear = linearPart(attributes, isRow, ranks);
+  if (!linear) return linear.error();
+  std::vector<ExpandedOperation> parts = {std::move(*linear)};
+  if (attributes.boolean("bias")) parts.push_back(biasPart(attributes, isRow, ranks));
+  if (isRow) parts.push_back(sumPart(attributes));
+  return parts;
+}
 
 CompositeOperation linear() {
   return {
@@ -44,7 +71,8 @@ CompositeOperation linear() {
       .keywords = {"matmul", "gemm", "fc", "dense", "projection", "fully connected"},
       .inputs = {{"x", "[..., K]", "K is in_features."}},
       .parameters = {{"weight", "[N, K]", "One row for each output feature."},
-                     {"bias", "[N]", "Only with bias = true."}},
+                     {"bias", "[N]",
+                      "Only with bias = true. Row-parallel, every rank adds its own: load it on one rank only."}},
       .outputs = {{"y", "[..., N]", "N is out_features; the dtype is the weight's."}},
       .attributes = {featuresAttribute("in_features", "Elements of each input row, K."),
                      featuresAttribute("out_features", "Elements of each output row, N."),
@@ -53,7 +81,8 @@ CompositeOperation linear() {
                       .defaultValue = true,
                       .help = "Adds a learned vector to every row."},
                      dtypeAttribute(),
-                     tensorParallelModeAttribute()},
+                     tensorParallelModeAttribute(),
+                     sequenceParallelAttribute()},
       .expand = expand,
   };
 }

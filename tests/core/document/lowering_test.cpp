@@ -32,8 +32,8 @@ std::vector<Case> attributeCases() {
        {"Change it to Linear"}},
       {"UnknownAttribute",
        oneOp(R"({"id": "fc", "op": "Bias", "attributes": {"sise": 16, "size": "H"}})"),
-       "file:5:51: error: fc: Bias has no attribute sise (it has size, dtype); did you mean size? [unknown-attribute "
-       "at "
+       "file:5:51: error: fc: Bias has no attribute sise (it has size, dtype, tensor_parallel); did you mean size? "
+       "[unknown-attribute at "
        "/pipeline/ops/0/attributes/sise]\n",
        {"Remove sise"}},
       {"RenamedAttribute",
@@ -327,6 +327,21 @@ TEST(Lowering, ReportsEveryCycle) {
       R"({"id": "a", "op": "GELU"}, {"id": "b", "op": "GELU"}, {"id": "c", "op": "GELU"}, {"id": "d", "op": "GELU"})",
       R"(["a.y", "b.x"], ["b.y", "a.x"], ["c.y", "d.x"], ["d.y", "c.x"])", "d.y");
   EXPECT_EQ(codes(problems(text)), (std::vector<std::string>{"cycle", "cycle"}));
+}
+
+TEST(Lowering, ReshapesToShapesOfSymbols) {
+  const LoadedDocument loaded =
+      parseDocument(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
+    "symbols": {"M": 6, "D": 4, "heads": 3},
+    "pipeline": {"inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "D*heads"]}],
+      "ops": [{"id": "split", "op": "Reshape", "attributes": {"shape": ["M", "heads", "D"]}},
+              {"id": "flat", "op": "Reshape", "attributes": {"shape": [-1, "heads*D"]}}],
+      "wires": [["x", "split.x"], ["split.y", "flat.x"]], "outputs": [{"id": "y", "from": "flat.y"}]}})");
+  const LoweredGraph lowered = lower(loaded.document);
+  ASSERT_EQ(listed(lowered.diagnostics), "");
+  const Graph& graph = lowered.graph;
+  EXPECT_EQ(graph.value(graph.findValue("split.y")).spec.shape, (Shape{6, 3, 4}));
+  EXPECT_EQ(graph.value(graph.findValue("flat.y")).spec.shape, (Shape{6, 12}));
 }
 
 TEST(Lowering, ResolvesExpressionsListsAndDefaults) {

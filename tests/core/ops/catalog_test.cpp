@@ -70,6 +70,21 @@ TEST(OperationCatalog, RefusesHalfAnElementwiseDefinition) {
   EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.elementwise.backward = [](auto&, auto&) {}; }), sentence);
 }
 
+TEST(OperationCatalog, RefusesAViewThatComputes) {
+  const std::string sentence = "Probe: a view has one input and one output, and computes nothing.";
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.isView = true; }), "");
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
+              op.isView = true;
+              op.outputs.push_back({"extra"});
+            }),
+            sentence);
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
+              op.isView = true;
+              op.parameters.push_back({"weight"});
+            }),
+            sentence);
+}
+
 TEST(OperationCatalog, RefusesACompositeThatComputes) {
   EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
               op.expand = [](const Attributes&) { return std::vector<ExpandedOperation>{}; };
@@ -84,11 +99,34 @@ TEST(OperationCatalog, RefusesTwoOpsOfOneName) {
 }
 
 TEST(BuiltinOperations, AreFoundByTheNamesOfTransformerEngine) {
-  for (const char* name :
-       {"Linear",        "BasicLinear", "Bias",    "GELU",      "QGELU",         "ReLU",          "SReLU",
-        "SiLU",          "GLU",         "GEGLU",   "QGEGLU",    "ReGLU",         "SReGLU",        "SwiGLU",
-        "ClampedSwiGLU", "SiTUGLU",     "RMSNorm", "LayerNorm", "ConstantScale", "AddExtraInput", "MakeExtraOutput",
-        "Identity"}) {
+  for (const char* name : {"Linear",
+                           "BasicLinear",
+                           "Bias",
+                           "GELU",
+                           "QGELU",
+                           "ReLU",
+                           "SReLU",
+                           "SiLU",
+                           "GLU",
+                           "GEGLU",
+                           "QGEGLU",
+                           "ReGLU",
+                           "SReGLU",
+                           "SwiGLU",
+                           "ClampedSwiGLU",
+                           "SiTUGLU",
+                           "RMSNorm",
+                           "LayerNorm",
+                           "ConstantScale",
+                           "AddExtraInput",
+                           "MakeExtraOutput",
+                           "Identity",
+                           "L2Normalization",
+                           "Reshape",
+                           "Quantize",
+                           "AllGather",
+                           "ReduceScatter",
+                           "AllReduce"}) {
     ASSERT_NE(builtinOperations().find(name), nullptr) << name;
     EXPECT_EQ(builtinOperations().find(name)->name, name);
   }

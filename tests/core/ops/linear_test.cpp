@@ -17,7 +17,8 @@ Attributes linearAttributes(bool hasBias) {
   attributes.set("out_features", std::int64_t{32});
   attributes.set("bias", hasBias);
   attributes.set("dtype", std::string("bf16"));
-  attributes.set("tensor_parallel_mode", std::string("row"));
+  attributes.set("tensor_parallel_mode", std::string("column"));
+  attributes.set("sequence_parallel", true);
   return attributes;
 }
 
@@ -45,9 +46,19 @@ TEST(Linear, PassesItsAttributesOn) {
   EXPECT_EQ(parts[0].attributes.integer("in_features"), 64);
   EXPECT_EQ(parts[0].attributes.integer("out_features"), 32);
   EXPECT_EQ(parts[0].attributes.text("dtype"), "bf16");
-  EXPECT_EQ(parts[0].attributes.text("tensor_parallel_mode"), "row");
+  EXPECT_EQ(parts[0].attributes.text("tensor_parallel_mode"), "column");
+  EXPECT_TRUE(parts[0].attributes.boolean("sequence_parallel"));
   EXPECT_EQ(parts[1].attributes.integer("size"), 32);
   EXPECT_EQ(parts[1].attributes.text("dtype"), "bf16");
+  EXPECT_TRUE(parts[1].attributes.boolean("tensor_parallel"));
+}
+
+// The programs that list which ops a Linear has know no sizes.
+TEST(Linear, ExpandsWithoutSizes) {
+  Attributes attributes;
+  for (const AttributeSpec& spec : builtinOperations().find("Linear")->attributes)
+    attributes.set(spec.name, spec.defaultValue);
+  EXPECT_EQ(builtinOperations().find("Linear")->expand(attributes).size(), 2u);
 }
 
 TEST(Linear, LeavesAnUnsetDtypeUnset) {

@@ -41,6 +41,51 @@ TEST(Plan, IdentityIsAViewInBothDirections) {
   EXPECT_EQ(plan.numLaunches(), 4);
 }
 
+TEST(Plan, AReshapeIsAViewOfAnotherShapeInBothDirections) {
+  const Link heads = with(link("Reshape", "heads"), "shape", std::vector<std::int64_t>{4, 2, -1});
+  const Graph graph = chain(DType::F32, {4, 8}, {link("GELU"), heads, link("L2Normalization")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  EXPECT_TRUE(stepOf(plan, "heads", Phase::Forward)->isView);
+  EXPECT_TRUE(stepOf(plan, "heads", Phase::Backward)->isView);
+  EXPECT_EQ(tensor(plan, "heads:y").spec.shape, (Shape{4, 2, 4}));
+  EXPECT_EQ(tensor(plan, "heads:y").storage, tensor(plan, "gelu0:y").storage);
+  EXPECT_EQ(tensor(plan, "grad.gelu0:y").spec.shape, (Shape{4, 8}));
+  EXPECT_EQ(tensor(plan, "grad.gelu0:y").storage, tensor(plan, "grad.heads:y").storage);
+  EXPECT_EQ(plan.numLaunches(), 4);
+}
+
+TEST(Plan, AViewKeepsItsSourceAliveUntilItsLastReader) {
+  // y of the first GELU lives on in the reshaped branch, past the ops on the main branch.
+  const Graph graph = chain(DType::F32, {4, 8},
+                            {link("GELU", "act"), with(link("Reshape", "flat"), "shape", std::vector<std::int64_t>{-1}),
+                             link("GELU"), link("GELU"), link("AddExtraInput", "add", "flat.y"), link("GELU")},
+                            {.pass = PassKind::Forward});
+  const Plan plan = makePlan(graph, unfused(graph));
+  const int addStep = static_cast<int>(stepOf(plan, "add", Phase::Forward) - plan.steps.data());
+  const Storage& storage = plan.storages.at(static_cast<std::size_t>(tensor(plan, "act:y").storage));
+  EXPECT_EQ(storage.firstStep, 0);
+  EXPECT_EQ(storage.lastStep, addStep);
+}
+
+TEST(Plan, CollectivesOfOneRankAreViewsThatSaySo) {
+  for (const char* name : {"AllGather", "ReduceScatter", "AllReduce"}) {
+    const Graph graph = chain(DType::F32, {4, 8}, {link("GELU"), link(name, "collective")});
+    const Plan plan = makePlan(graph, unfused(graph));
+    const Step* step = stepOf(plan, "collective", Phase::Forward);
+    EXPECT_TRUE(step->isView) << name;
+    EXPECT_EQ(step->note, "one rank: nothing to measure") << name;
+    EXPECT_NE(toString(plan).find("(one rank: nothing to measure)"), std::string::npos) << name;
+    EXPECT_TRUE(stepOf(plan, "collective", Phase::Backward)->isView) << name;
+  }
+}
+
+TEST(Plan, QuantizeWithoutARecipeIsAView) {
+  const Graph graph = chain(DType::BF16, {4, 8}, {link("GELU"), link("Quantize", "q"), linear(8)});
+  const Plan plan = makePlan(graph, unfused(graph));
+  EXPECT_TRUE(stepOf(plan, "q", Phase::Forward)->isView);
+  EXPECT_TRUE(stepOf(plan, "q", Phase::Backward)->isView);
+}
+
 TEST(Plan, BothOutputsOfMakeExtraOutputShareTheInputsMemory) {
   const Graph graph =
       chain(DType::F32, {4, 8},

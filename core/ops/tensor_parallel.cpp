@@ -1,0 +1,67 @@
+// Shares of extents.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/tensor_parallel.h"
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+Error isScalar(std::string_view operation, std::int64_t ranks) {
+  return Error{fmt::format("{}: x is a scalar, but {} ranks split its first axis; it needs at least one axis.",
+                           operation, ranks)};
+}
+
+}  // namespace
+
+BasicOperation inferredOnRanks(BasicOperation op) {
+  op.infer = [infer = op.inferOnRanks](const Attributes& attributes, std::span<const TensorSpec> inputs) {
+    return infer(attributes, inputs, kRanks);
+  };
+  return op;
+}
+
+TensorParallelism tensorParallelism(const Attributes& attributes, std::int64_t ranks) {
+  const std::string& mode = attributes.text("tensor_parallel_mode");
+  if (ranks == 1 || mode == "none") return {};
+  return {.mode = mode == "column" ? TensorParallelism::Mode::Column : TensorParallelism::Mode::Row,
+          .isSequenceParallel = attributes.boolean("sequence_parallel")};
+}
+
+Result<std::int64_t> shareOf(std::string_view operation, std::string_view attribute, std::int64_t count,
+                             std::int64_t ranks) {
+  if (count % ranks == 0) return count / ranks;
+  return Error{fmt::format("{}: {} is {}, which {} ranks cannot share equally; it must be a multiple of {}.", operation,
+                           attribute, count, ranks, ranks)};
+}
+
+Result<Shape> gathered(std::string_view operation, Shape shape, std::int64_t ranks) {
+  if (ranks == 1) return shape;
+  if (shape.empty()) return isScalar(operation, ranks);
+  shape.front() *= ranks;
+  return shape;
+}
+
+Result<Shape> scattered(std::string_view operation, Shape shape, std::int64_t ranks) {
+  if (ranks == 1) return shape;
+  if (shape.empty()) return isScalar(operation, ranks);
+  if (shape.front() % ranks != 0)
+    return Error{
+        fmt::format("{}: the first axis of {} has {} elements, which {} ranks cannot share equally; it must "
+                    "be a multiple of {}.",
+                    operation, toString(shape), shape.front(), ranks, ranks)};
+  shape.front() /= ranks;
+  return shape;
+}
+
+AttributeSpec sequenceParallelAttribute() {
+  return {.name = "sequence_parallel",
+          .type = AttributeType::Boolean,
+          .defaultValue = false,
+          .help =
+              "Also splits the first axis over ranks, where the last is not split: column gathers x, row scatters y. "
+              "Without a tensor_parallel_mode, and with one rank, as here, it changes nothing."};
+}
+
+}  // namespace fuseline
