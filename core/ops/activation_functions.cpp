@@ -32,6 +32,21 @@ double isAtMost(double x, double limit) { return 1.0 - reference::less(limit, x)
 
 double isAtLeast(double x, double limit) { return 1.0 - reference::less(x, limit); }
 
+/// Below this factor silu(factor x) / factor would leave the range of float32.
+constexpr double kLeastFactor = 1e-6;
+
+/// x sigmoid(factor x) as silu(factor x) / factor, which has the limit 0 at -inf where the product is infinity times
+/// zero. Of factors near zero or negative, whose limit is another, the product itself.
+double timesSigmoid(double x, double factor) {
+  if (factor < kLeastFactor) return x * reference::sigmoid(factor * x);
+  return reference::silu(factor * x) / factor;
+}
+
+ValueIndex timesSigmoid(Builder& e, ValueIndex x, double factor) {
+  if (factor < kLeastFactor) return e.mul(x, e.unary(Opcode::Sigmoid, scaled(e, x, factor)));
+  return scaled(e, e.unary(Opcode::Silu, scaled(e, x, factor)), 1.0 / factor);
+}
+
 /// An expression that is one opcode.
 auto only(Opcode opcode) {
   return [opcode](Builder& e, ValueIndex x) { return e.unary(opcode, x); };
@@ -81,10 +96,9 @@ ScalarFunction gelu() {
 }
 
 ScalarFunction quickGelu() {
-  return {.value = [](double x) { return x * reference::sigmoid(kQuick * x); },
+  return {.value = [](double x) { return timesSigmoid(x, kQuick); },
           .slope = [](double x) { return reference::siluGrad(kQuick * x); },
-          .valueExpression = [](Builder& e,
-                                ValueIndex x) { return e.mul(x, e.unary(Opcode::Sigmoid, scaled(e, x, kQuick))); },
+          .valueExpression = [](Builder& e, ValueIndex x) { return timesSigmoid(e, x, kQuick); },
           .slopeExpression = [](Builder& e, ValueIndex x) { return e.unary(Opcode::SiluGrad, scaled(e, x, kQuick)); },
           .valueFlops = 6,
           .slopeFlops = 9};
@@ -124,17 +138,9 @@ ScalarFunction silu() {
 ScalarFunction clampedSilu(double limit, double alpha) {
   const auto clamped = [limit](Builder& e, ValueIndex x) { return e.binary(Opcode::Min, x, e.constant(limit)); };
   return {
-      .value =
-          [=](double x) {
-            const double c = reference::minimum(x, limit);
-            return c * reference::sigmoid(alpha * c);
-          },
+      .value = [=](double x) { return timesSigmoid(reference::minimum(x, limit), alpha); },
       .slope = [=](double x) { return isAtMost(x, limit) * reference::siluGrad(alpha * reference::minimum(x, limit)); },
-      .valueExpression =
-          [=](Builder& e, ValueIndex x) {
-            const ValueIndex c = clamped(e, x);
-            return e.mul(c, e.unary(Opcode::Sigmoid, scaled(e, c, alpha)));
-          },
+      .valueExpression = [=](Builder& e, ValueIndex x) { return timesSigmoid(e, clamped(e, x), alpha); },
       .slopeExpression =
           [=](Builder& e, ValueIndex x) {
             const ValueIndex slope = e.unary(Opcode::SiluGrad, scaled(e, clamped(e, x), alpha));

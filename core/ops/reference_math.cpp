@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/reference_math.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -23,6 +24,10 @@ double dot(std::span<const double> a, std::span<const double> b) {
   for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
   return sum;
 }
+
+/// The limits of gelu and silu and of their slopes, where the formulas multiply infinity by zero.
+double valueAtInfinity(double x) { return std::max(x, 0.0); }
+double slopeAtInfinity(double x) { return x > 0.0 ? 1.0 : 0.0; }
 
 Shape withLastExtent(Shape shape, std::int64_t extent) {
   shape.back() = extent;
@@ -96,16 +101,21 @@ double less(double a, double b) { return std::isunordered(a, b) ? a + b : (a < b
 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
-double gelu(double x) { return 0.5 * x * (1.0 + std::tanh(kSqrtTwoOverPi * x * (1.0 + kGeluCubic * x * x))); }
+double gelu(double x) {
+  if (std::isinf(x)) return valueAtInfinity(x);
+  return 0.5 * x * (1.0 + std::tanh(kSqrtTwoOverPi * x * (1.0 + kGeluCubic * x * x)));
+}
 
 double geluGrad(double x) {
+  if (std::isinf(x)) return slopeAtInfinity(x);
   const double t = std::tanh(kSqrtTwoOverPi * x * (1.0 + kGeluCubic * x * x));
   return 0.5 * x * (1.0 - t * t) * kSqrtTwoOverPi * (1.0 + 3.0 * kGeluCubic * x * x) + 0.5 * (1.0 + t);
 }
 
-double silu(double x) { return x * sigmoid(x); }
+double silu(double x) { return std::isinf(x) ? valueAtInfinity(x) : x * sigmoid(x); }
 
 double siluGrad(double x) {
+  if (std::isinf(x)) return slopeAtInfinity(x);
   const double s = sigmoid(x);
   return x * s * (1.0 - s) + s;
 }

@@ -49,6 +49,8 @@ double minimum(double a, double b);
 double less(double a, double b);
 
 double sigmoid(double x);
+// At infinity these are their limits: f(-inf) = 0 with slope 0, f(inf) = inf with slope 1.
+
 /// The tanh form: x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2, and its derivative.
 double gelu(double x);
 double geluGrad(double x);

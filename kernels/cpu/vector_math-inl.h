@@ -242,12 +242,16 @@ HWY_INLINE V logFull(V x) {
 }
 
 // Below, arguments are clamped where the function has reached its limit, so that huge values of x cannot meet the
-// clamped exp: silu(-80) and gelu(-10) are smaller than 1e-32.
+// clamped exp: silu(-80) and gelu(-9.5) are smaller than 1e-32. What lies below is 0, also at -inf.
+
+/// y, or 0 where x is less than `low`; NaN stays.
+HWY_INLINE V zeroBelow(V x, double low, V y) { return hn::IfThenZeroElse(hn::Lt(x, splat(low)), y); }
 
 template <Accuracy kAccuracy>
 HWY_INLINE V silu(V anyX) {
   const V x = atLeast(anyX, -kSigmoidLimit);
-  return hn::Mul(x, sigmoidOfNegated<kAccuracy>(hn::Neg(hn::Min(splat(kSigmoidLimit), x))));
+  const V y = hn::Mul(x, sigmoidOfNegated<kAccuracy>(hn::Neg(hn::Min(splat(kSigmoidLimit), x))));
+  return zeroBelow(anyX, -kSigmoidLimit, y);
 }
 
 /// s + x s (1 - s)
@@ -255,7 +259,7 @@ template <Accuracy kAccuracy>
 HWY_INLINE V siluGrad(V anyX) {
   const V x = clamp(anyX, -kSigmoidLimit, kSigmoidLimit);
   const V s = sigmoidOfNegated<kAccuracy>(hn::Neg(x));
-  return hn::MulAdd(hn::Mul(x, s), hn::Sub(splat(1.0), s), s);
+  return zeroBelow(anyX, -kSigmoidLimit, hn::MulAdd(hn::Mul(x, s), hn::Sub(splat(1.0), s), s));
 }
 
 constexpr double kGeluLimit = 9.5;  // 2u(9.5) = 76
@@ -269,7 +273,8 @@ template <Accuracy kAccuracy>
 HWY_INLINE V gelu(V anyX) {
   const V x = atLeast(anyX, -kGeluLimit);
   const V inner = hn::Min(splat(kGeluLimit), x);
-  return hn::Mul(x, sigmoidOfNegated<kAccuracy>(geluArgument(inner, hn::Mul(inner, inner))));
+  const V y = hn::Mul(x, sigmoidOfNegated<kAccuracy>(geluArgument(inner, hn::Mul(inner, inner))));
+  return zeroBelow(anyX, -kGeluLimit, y);
 }
 
 /// s + x s (1 - s) 2u', with 2u' = 2 sqrt(2/pi) (1 + 3 * 0.044715 x^2).
@@ -279,7 +284,8 @@ HWY_INLINE V geluGrad(V anyX) {
   const V square = hn::Mul(x, x);
   const V s = sigmoidOfNegated<kAccuracy>(geluArgument(x, square));
   const V slope = hn::MulAdd(square, splat(2 * 0.10703222440890037), splat(2 * 0.7978845608028654));
-  return hn::MulAdd(hn::Mul(hn::Mul(x, s), hn::Sub(splat(1.0), s)), slope, s);
+  const V y = hn::MulAdd(hn::Mul(hn::Mul(x, s), hn::Sub(splat(1.0), s)), slope, s);
+  return zeroBelow(anyX, -kGeluLimit, y);
 }
 
 }  // namespace HWY_NAMESPACE

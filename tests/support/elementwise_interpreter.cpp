@@ -12,12 +12,17 @@ double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 double geluTanh(double x) { return std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)); }
 
+/// Silu and Gelu are 0 at -inf, with slope 0; infinite at inf, with slope 1.
+double limitAtInfinity(double x) { return x < 0 ? 0.0 : x; }
+double slopeAtInfinity(double x) { return x < 0 ? 0.0 : 1.0; }
+
 double geluGrad(double x) {
+  if (std::isinf(x)) return slopeAtInfinity(x);
   const double t = geluTanh(x);
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * 0.7978845608028654 * (1.0 + 0.134145 * x * x);
 }
 
-double siluGrad(double x) { return sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))); }
+double siluGrad(double x) { return std::isinf(x) ? slopeAtInfinity(x) : sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))); }
 
 /// Max, Min and Less, which NaN passes through.
 double compare(Opcode opcode, double a, double b) {
@@ -42,9 +47,9 @@ double evaluate(Opcode opcode, double a, double b) {
     case Opcode::Rsqrt: return 1.0 / std::sqrt(a);
     case Opcode::Tanh: return std::tanh(a);
     case Opcode::Sigmoid: return sigmoid(a);
-    case Opcode::Gelu: return 0.5 * a * (1.0 + geluTanh(a));
+    case Opcode::Gelu: return std::isinf(a) ? limitAtInfinity(a) : 0.5 * a * (1.0 + geluTanh(a));
     case Opcode::GeluGrad: return geluGrad(a);
-    case Opcode::Silu: return a * sigmoid(a);
+    case Opcode::Silu: return std::isinf(a) ? limitAtInfinity(a) : a * sigmoid(a);
     case Opcode::SiluGrad: return siluGrad(a);
     case Opcode::Load:
     case Opcode::Constant: break;

@@ -49,9 +49,10 @@ const ReferenceTensor& tensorOf(const OpData& data, const ReferenceForward& forw
   }
 }
 
-SavedValues savedValues(const OpData& data, const ReferenceForward& forward, const std::vector<SavedTensor>& keys) {
+SavedValues savedValues(const OpData& data, const ReferenceForward& forward, const OperationContext& context) {
   SavedValues saved;
-  for (const SavedTensor& key : keys) saved.add(key, tensorOf(data, forward, key));
+  saved.setState(context.state);
+  for (const SavedTensor& key : context.tensors) saved.add(key, tensorOf(data, forward, key));
   return saved;
 }
 
@@ -69,14 +70,13 @@ GradientNeeds needsFromBits(const OpData& data, unsigned bits) {
   return needs;
 }
 
-std::vector<SavedTensor> savedKeys(const FusibleOperation& operation, const OpSample& sample,
-                                   const GradientNeeds& needs) {
-  return operation.saveContext({sample.attributes, sample.inputs, needs}).tensors;
+OperationContext contextOf(const FusibleOperation& operation, const OpSample& sample, const GradientNeeds& needs) {
+  return operation.saveContext({sample.attributes, sample.inputs, needs});
 }
 
 ReferenceBackward backwardOf(const FusibleOperation& operation, const OpSample& sample, const OpData& data) {
   const ReferenceForward forward = forwardOf(operation, sample, data);
-  const SavedValues saved = savedValues(data, forward, savedKeys(operation, sample, needsAll(data)));
+  const SavedValues saved = savedValues(data, forward, contextOf(operation, sample, needsAll(data)));
   return operation.backwardCompute(sample.attributes, saved, data.gradOutputs);
 }
 
@@ -173,7 +173,7 @@ TEST_P(BasicOperations, BackwardNeedsOnlyWhatWasSavedForTheNeededGradients) {
     for (unsigned bits = 0; bits < 1u << (data.inputs.size() + data.parameters.size()); ++bits) {
       SCOPED_TRACE(fmt::format("{}, needs {:b}", sample.label, bits));
       const GradientNeeds needs = needsFromBits(data, bits);
-      const SavedValues saved = savedValues(data, forward, savedKeys(operation(), sample, needs));
+      const SavedValues saved = savedValues(data, forward, contextOf(operation(), sample, needs));
       if (bits == 0) continue;  // takes no part in backward
       EXPECT_TRUE(
           hasNeededGradients(operation().backwardCompute(sample.attributes, saved, data.gradOutputs), full, needs));
@@ -184,18 +184,18 @@ TEST_P(BasicOperations, BackwardNeedsOnlyWhatWasSavedForTheNeededGradients) {
 TEST_P(BasicOperations, SavesNothingWhenNoGradientIsNeeded) {
   for (const OpSample& sample : samplesOf(operation())) {
     const OpData data = dataOf(operation(), sample);
-    EXPECT_TRUE(savedKeys(operation(), sample, needsFromBits(data, 0)).empty()) << sample.label;
+    EXPECT_TRUE(contextOf(operation(), sample, needsFromBits(data, 0)).tensors.empty()) << sample.label;
   }
 }
 
 /// Does backward work without the tensor `left`?
 bool canDoWithout(const FusibleOperation& operation, const OpSample& sample, const OpData& data,
-                  std::vector<SavedTensor> keys, std::size_t left) {
-  keys.erase(keys.begin() + static_cast<std::ptrdiff_t>(left));
+                  OperationContext context, std::size_t left) {
+  context.tensors.erase(context.tensors.begin() + static_cast<std::ptrdiff_t>(left));
   const ReferenceForward forward = forwardOf(operation, sample, data);
   try {
     const ReferenceBackward backward =
-        operation.backwardCompute(sample.attributes, savedValues(data, forward, keys), data.gradOutputs);
+        operation.backwardCompute(sample.attributes, savedValues(data, forward, context), data.gradOutputs);
     return bool(hasNeededGradients(backward, backwardOf(operation, sample, data), needsAll(data)));
   } catch (const std::logic_error&) {
     return false;
@@ -205,9 +205,9 @@ bool canDoWithout(const FusibleOperation& operation, const OpSample& sample, con
 TEST_P(BasicOperations, BackwardReadsEverythingThatIsSaved) {
   const OpSample sample = samplesOf(operation()).back();
   const OpData data = dataOf(operation(), sample);
-  const std::vector<SavedTensor> keys = savedKeys(operation(), sample, needsAll(data));
-  for (std::size_t i = 0; i < keys.size(); ++i)
-    EXPECT_FALSE(canDoWithout(operation(), sample, data, keys, i)) << "saved tensor " << i;
+  const OperationContext context = contextOf(operation(), sample, needsAll(data));
+  for (std::size_t i = 0; i < context.tensors.size(); ++i)
+    EXPECT_FALSE(canDoWithout(operation(), sample, data, context, i)) << "saved tensor " << i;
 }
 
 /// All operands of a call, as a program reads them.
@@ -291,7 +291,7 @@ TEST_P(ElementwiseOperations, ProgramsReadNoMoreThanIsSaved) {
   const OpSample sample = samplesOf(operation()).back();
   const OpData data = dataOf(operation(), sample);
   std::vector<OperandKey> unsaved;
-  const std::vector<SavedTensor> saved = savedKeys(operation(), sample, needsAll(data));
+  const std::vector<SavedTensor> saved = contextOf(operation(), sample, needsAll(data)).tensors;
   for (int slot = 0; slot < static_cast<int>(data.inputs.size()); ++slot)
     if (std::ranges::find(saved, SavedTensor{OperandKind::Input, slot}) == saved.end())
       unsaved.push_back({0, OperandKind::Input, slot});
@@ -321,6 +321,18 @@ TEST_P(ElementwiseOperations, PropagateNanToTheOutput) {
     const OperandValues program = interpretOp(operation(), sample, data, Direction::Forward);
     EXPECT_TRUE(std::isnan(forwardOf(operation(), sample, data).outputs[0].values.front()));
     EXPECT_TRUE(std::isnan(program.at({0, OperandKind::Output, 0}).front()));
+  }
+}
+
+// Norms and products have no program; every op, of the shapes it has programs for or not, must not lose a NaN.
+TEST_P(BasicOperations, LoseNoNan) {
+  for (const OpSample& sample : samplesOf(operation())) {
+    SCOPED_TRACE(sample.label);
+    const OpData plain = dataOf(operation(), sample);
+    if (plain.inputs[0].values.empty()) continue;
+    const OpData data = withNan(plain, 0);
+    const ReferenceForward forward = forwardOf(operation(), sample, data);
+    for (const ReferenceTensor& output : forward.outputs) EXPECT_TRUE(std::isnan(output.values.front()));
   }
 }
 

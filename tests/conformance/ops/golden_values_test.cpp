@@ -5,6 +5,9 @@
 #include "tests/support/op_samples.h"
 
 #include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -24,7 +27,12 @@ struct Call {
 
   ReferenceBackward backward(const ReferenceTensor& dy) const {
     const ReferenceForward result = forward();
+    std::vector<TensorSpec> specs;
+    for (const ReferenceTensor& input : inputs) specs.push_back({.shape = input.shape});
+    const GradientNeeds needs{.inputs = std::vector<bool>(inputs.size(), true),
+                              .parameters = std::vector<bool>(parameters.size(), true)};
     SavedValues saved;
+    saved.setState(operation.saveContext({attributes, specs, needs}).state);
     for (int slot = 0; slot < static_cast<int>(inputs.size()); ++slot)
       saved.add({OperandKind::Input, slot}, inputs[static_cast<std::size_t>(slot)]);
     for (int slot = 0; slot < static_cast<int>(parameters.size()); ++slot)
@@ -158,6 +166,16 @@ TEST(GoldenValues, RmsNorm) {
       allClose(backward.parameters[0].values, Values{0.0365148, -0.1460593, 0.3286333, 0.5842370}, kSevenDecimals));
 }
 
+// The third gradient is r (0.3 - 3 * 2.2 / 30.000001) = 0.01460594.
+TEST(GoldenValues, L2Normalization) {
+  Call call("L2Normalization", {4});
+  call.inputs = {kNormInput};
+  const ReferenceForward forward = call.forward();
+  EXPECT_TRUE(allClose(forward.outputs[0].values, Values{0.1825742, 0.3651484, 0.5477225, 0.7302967}, kSevenDecimals));
+  const ReferenceBackward backward = call.backward(kNormGradient);
+  EXPECT_TRUE(allClose(backward.inputs[0].values, Values{0.0048686, -0.0632924, 0.0146059, 0.0194746}, kSevenDecimals));
+}
+
 // A zero-centred weight w is the weight w + 1.
 TEST(GoldenValues, ZeroCenteredGammaIsTheWeightLessOne) {
   for (const char* name : {"LayerNorm", "RMSNorm"}) {
@@ -191,6 +209,63 @@ TEST(GoldenValues, BiasSumsItsGradientOverAllRows) {
   EXPECT_EQ(call.forward().outputs[0].values, (Values{11, 22, 33, 14, 25, 36}));
   const ReferenceBackward backward = call.backward({{2, 3}, {1, 2, 3, 4, 5, 6}});
   EXPECT_EQ(backward.parameters[0].values, (Values{5, 7, 9}));
+}
+
+// The examples of te_ops, section 6.5.
+TEST(GoldenValues, ReshapeKeepsTheOrderBothWays) {
+  const std::vector<std::array<Shape, 3>> cases = {{{{1, 2, 3, 4}, {2, 12}, {2, 12}}},
+                                                   {{{5, 4, 3, 2}, {-1, 6}, {20, 6}}},
+                                                   {{{30}, {2, 3, -1}, {2, 3, 5}}},
+                                                   {{{6, 7}, {3, -1, 7}, {3, 2, 7}}}};
+  for (const auto& [from, wanted, to] : cases) {
+    Call call("Reshape", from);
+    call.attributes.set("shape", wanted);
+    Values values(static_cast<std::size_t>(numElements(from)));
+    std::iota(values.begin(), values.end(), 0.5);
+    call.inputs = {{from, values}};
+    EXPECT_EQ(call.forward().outputs[0].shape, to);
+    EXPECT_EQ(call.forward().outputs[0].values, values);
+    const ReferenceBackward backward = call.backward({to, values});
+    EXPECT_EQ(backward.inputs[0].shape, from);
+    EXPECT_EQ(backward.inputs[0].values, values);
+  }
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// The limits of x sigmoid(k x) and of its kin, where the formulas multiply infinity by zero.
+TEST(GoldenValues, ActivationsReachTheirLimitsAtInfinity) {
+  for (const char* name : {"SiLU", "GELU", "QGELU", "ReLU"}) {
+    SCOPED_TRACE(name);
+    Call call(name, {3});
+    call.inputs = {{{3}, {-kInfinity, kInfinity, std::nan("")}}};
+    const Values y = call.forward().outputs[0].values;
+    EXPECT_EQ((Values{y[0], y[1]}), (Values{0.0, kInfinity}));
+    EXPECT_TRUE(std::isnan(y[2]));
+    const Values dx = call.backward({{3}, {2.0, 2.0, 2.0}}).inputs[0].values;
+    EXPECT_EQ((Values{dx[0], dx[1]}), (Values{0.0, 2.0}));
+    EXPECT_TRUE(std::isnan(dx[2]));
+  }
+}
+
+TEST(GoldenValues, GatesReachTheirLimitsAtInfinity) {
+  for (const char* name : {"SwiGLU", "GEGLU", "QGEGLU", "ReGLU"}) {
+    SCOPED_TRACE(name);
+    Call call(name, {4});
+    call.inputs = {{{4}, {-kInfinity, kInfinity, 3.0, 3.0}}};
+    EXPECT_EQ(call.forward().outputs[0].values, (Values{0.0, kInfinity}));
+    EXPECT_EQ(call.backward({{2}, {2.0, 2.0}}).inputs[0].values, (Values{0.0, 6.0, 0.0, kInfinity}));
+  }
+}
+
+TEST(GoldenValues, ClampedSwigluIsFlatAtBothEnds) {
+  Call call("ClampedSwiGLU", {4});
+  call.inputs = {{{4}, {-kInfinity, kInfinity, 3.0, 3.0}}};
+  const Values y = call.forward().outputs[0].values;
+  EXPECT_EQ(y[0], 0.0);
+  EXPECT_NEAR(y[1], 27.9998125, 5.1e-7);  // 7 sigmoid(1.702 * 7) (3 + 1); appendix C has 13.9999063 for half of it
+  const Values dx = call.backward({{2}, {1.0, 1.0}}).inputs[0].values;
+  EXPECT_EQ((Values{dx[0], dx[1]}), (Values{0.0, 0.0}));
 }
 
 }  // namespace

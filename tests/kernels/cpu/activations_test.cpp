@@ -113,45 +113,54 @@ OperandValues runEngine(DType dtype, const ElementwiseProgram& program, std::int
 const std::vector<double> kWide = {-9984, -300, -88.5, -81, -20, -7.5, -3, -0.5,         0, 0.0009765625, 0.5, 3,
                                    7.25,  20,   89,    104, 300, 9984, 1,  std::nan(""), 2};
 
+/// Infinities among numbers where activations are neither huge nor so small that they underflow.
+const std::vector<double> kInfinite = {-HUGE_VAL, HUGE_VAL, -3, -0.5, 0.5, 3, 7.25, 20};
+
 class Activations : public ::testing::TestWithParam<const FusibleOperation*> {
  protected:
-  /// Every pair of wide values in the halves of a gated op; else the wide values in one row.
-  void expectLikeTheLanguage(bool isBackward, DType dtype, double relative) const {
+  /// Every pair of the values in the halves of a gated op; else the values in one row.
+  void expectLikeTheLanguage(const std::vector<double>& values, bool isBackward, DType dtype, double relative) const {
     const FusibleOperation& operation = *GetParam();
-    const auto cols = static_cast<std::int64_t>(kWide.size());
+    const auto cols = static_cast<std::int64_t>(values.size());
     const std::int64_t rows = operation.elementwise.isGated ? cols : 1;
     ElementwiseComposer composer;
     composer.append(0, operation.elementwise, testing::fittingAttributes(operation, {2}), isBackward, 1);
     const ElementwiseProgram program = composer.finish();
     const OperandValues operands = {
-        {{0, OperandKind::Input, 0}, inputs(rows, cols)},
+        {{0, OperandKind::Input, 0}, inputs(values, rows)},
         {{0, OperandKind::GradOutput, 0}, std::vector<double>(static_cast<std::size_t>(rows * cols), 0.75)}};
     const OperandValues expected = testing::interpret(program, rows, cols, operands);
     const OperandValues actual = runEngine(dtype, program, rows, cols, operands, expected);
-    for (const auto& [key, values] : expected)
-      EXPECT_TRUE(allClose(actual.at(key), values, {.relative = relative, .absolute = 1e-5})) << toString(key);
+    for (const auto& [key, exact] : expected)
+      EXPECT_TRUE(allClose(actual.at(key), exact, {.relative = relative, .absolute = 1e-5})) << toString(key);
   }
 
  private:
-  static std::vector<double> inputs(std::int64_t rows, std::int64_t cols) {
-    if (rows == 1) return kWide;
-    std::vector<double> values;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      values.insert(values.end(), kWide.begin(), kWide.end());
-      values.insert(values.end(), static_cast<std::size_t>(cols), kWide[static_cast<std::size_t>(row)]);
+  static std::vector<double> inputs(const std::vector<double>& values, std::int64_t rows) {
+    if (rows == 1) return values;
+    std::vector<double> pairs;
+    for (const double gate : values) {
+      pairs.insert(pairs.end(), values.begin(), values.end());
+      pairs.insert(pairs.end(), values.size(), gate);
     }
-    return values;
+    return pairs;
   }
 };
 
 TEST_P(Activations, RunForwardLikeTheLanguageFarOutAndWithNan) {
-  expectLikeTheLanguage(false, DType::F32, 3e-6);
-  expectLikeTheLanguage(false, DType::BF16, 0x1p-7);
+  for (const std::vector<double>& values : {kWide, kInfinite}) {
+    expectLikeTheLanguage(values, false, DType::F32, 3e-6);
+    expectLikeTheLanguage(values, false, DType::BF16, 0x1p-7);
+  }
+  expectLikeTheLanguage(kInfinite, false, DType::F16, 0x1p-10);  // squares of the wide values leave f16
 }
 
 TEST_P(Activations, RunBackwardLikeTheLanguageFarOutAndWithNan) {
-  expectLikeTheLanguage(true, DType::F32, 3e-6);
-  expectLikeTheLanguage(true, DType::BF16, 0x1p-7);
+  for (const std::vector<double>& values : {kWide, kInfinite}) {
+    expectLikeTheLanguage(values, true, DType::F32, 3e-6);
+    expectLikeTheLanguage(values, true, DType::BF16, 0x1p-7);
+  }
+  expectLikeTheLanguage(kInfinite, true, DType::F16, 0x1p-10);  // squares of the wide values leave f16
 }
 
 std::vector<const FusibleOperation*> activations() {

@@ -109,6 +109,21 @@ TEST(FunctionLimits, ActivationsOfHugeValuesAreTheirLimits) {
   }
 }
 
+// Exactly: 1e-33 times an infinite gate would be infinite.
+TEST(FunctionLimits, ActivationsOfInfinityAreTheirLimits) {
+  for (const Precision precision : {Precision::Full, Precision::Bf16}) {
+    for (const Opcode value : {Opcode::Silu, Opcode::Gelu}) {
+      const std::vector<float> y = apply(value, precision, {-INFINITY, INFINITY});
+      EXPECT_EQ(y, (std::vector<float>{0.0F, INFINITY})) << opcodeName(value);
+    }
+    for (const Opcode slope : {Opcode::SiluGrad, Opcode::GeluGrad}) {
+      const std::vector<float> y = apply(slope, precision, {-INFINITY, INFINITY});
+      EXPECT_EQ(y[0], 0.0F) << opcodeName(slope);
+      EXPECT_NEAR(y[1], 1.0F, precision == Precision::Full ? 1e-6F : 1e-3F) << opcodeName(slope);
+    }
+  }
+}
+
 TEST(FunctionLimits, ExpAndLogReachTheirEnds) {
   EXPECT_EQ(valueAt(Opcode::Exp, 1000.0), static_cast<float>(kInfinity));
   EXPECT_EQ(valueAt(Opcode::Exp, kInfinity), static_cast<float>(kInfinity));
