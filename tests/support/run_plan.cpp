@@ -52,10 +52,10 @@ std::string worstElement(const std::string& name, const std::vector<double>& act
 
 }  // namespace
 
-RunResults runPlan(const Graph& graph, const FusionReport& report, std::shared_ptr<Backend> backend,
-                   std::uint64_t seed) {
+RunResults runPlan(const Graph& graph, const FusionReport& report, std::shared_ptr<Backend> backend, std::uint64_t seed,
+                   const NamedTensors& given) {
   const Plan plan = makePlan(graph, report);
-  const NamedTensors bindings = valueOf(makeBindings(graph, seed));
+  const NamedTensors bindings = valueOf(makeBindings(graph, seed, given));
   const auto executor = valueOf(Executor::create(std::move(backend), graph, plan, bindings));
   valueOf(executor->run());
   RunResults results;
@@ -71,6 +71,18 @@ std::string firstDifference(const RunResults& actual, const RunResults& expected
     if (std::string text = worstElement(name, found->second, values, rtol, atol); !text.empty()) return text;
   }
   return actual.size() == expected.size() ? "" : "there are results that nobody expects";
+}
+
+std::string firstNonFiniteDifference(const RunResults& actual, const RunResults& expected) {
+  for (const auto& [name, values] : expected) {
+    const std::vector<double>& others = actual.at(name);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::isfinite(values[i]) && std::isfinite(others[i])) continue;
+      if (std::isnan(values[i]) && std::isnan(others[i])) continue;
+      if (values[i] != others[i]) return fmt::format("{}[{}]: {} instead of {}", name, i, others[i], values[i]);
+    }
+  }
+  return "";
 }
 
 }  // namespace fuseline::testing

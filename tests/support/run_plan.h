@@ -4,6 +4,7 @@
 
 #include "core/fusion/fuser.h"
 #include "core/runtime/backend.h"
+#include "core/tensor/tensor.h"
 
 #include <map>
 #include <memory>
@@ -15,12 +16,16 @@ namespace fuseline::testing {
 /// Outputs and gradients by name, in double.
 using RunResults = std::map<std::string, std::vector<double>>;
 
-/// Draws all bindings from the seed; throws std::runtime_error with the sentence where the run fails.
+/// Draws all bindings but the given ones from the seed; throws std::runtime_error with the sentence where the run
+/// fails.
 RunResults runPlan(const Graph& graph, const FusionReport& report, std::shared_ptr<Backend> backend,
-                   std::uint64_t seed = 1);
+                   std::uint64_t seed = 1, const NamedTensors& given = {});
 
 /// Empty if both have the same names and |a - b| <= rtol * (|b| + rms(b)) + atol everywhere; else the worst element.
 /// The rms term covers elements that are small because large parts cancelled.
 std::string firstDifference(const RunResults& actual, const RunResults& expected, double rtol, double atol = 1e-5);
+
+/// Empty if NaN, infinity and minus infinity stand at the same places; else the first element that differs.
+std::string firstNonFiniteDifference(const RunResults& actual, const RunResults& expected);
 
 }  // namespace fuseline::testing
