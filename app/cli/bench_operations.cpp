@@ -57,7 +57,8 @@ Json attributesFor(const FusibleOperation& operation) {
   for (const AttributeSpec& spec : operation.attributes) {
     if (!spec.isRequired()) continue;
     if (spec.type == AttributeType::Integer) attributes[spec.name] = "N";
-    if (spec.type == AttributeType::IntegerList) attributes[spec.name] = Json::array({"N"});
+    if (spec.type == AttributeType::IntegerList)  // -1 where an extent may follow from the others
+      attributes[spec.name] = spec.minimum.value_or(0.0) < 0.0 ? Json::array({-1, "N"}) : Json::array({"N"});
     if (spec.type == AttributeType::Real) attributes[spec.name] = 0.5;
   }
   return attributes;
