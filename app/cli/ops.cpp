@@ -66,6 +66,7 @@ Json toJson(const FusibleOperation& op) {
           {"formula", op.formula},
           {"derivative", op.derivative},
           {"source", op.source},
+          {"details", op.details},
           {"isComposite", op.isComposite()},
           {"inputs", portsJson(op.inputs)},
           {"parameters", parametersJson(op)},
@@ -117,6 +118,7 @@ void printDetails(const FusibleOperation& op, Context& context) {
   for (const auto& [label, text] :
        {std::pair{"formula", &op.formula}, {"derivative", &op.derivative}, {"source", &op.source}})
     if (!text->empty()) context.out << fmt::format("{:<10} {}\n", label, *text);
+  if (!op.details.empty()) context.out << '\n' << op.details << '\n';
   context.out << '\n';
   Table tensors({{"tensor", Align::Left}, {"", Align::Left}, {"shape", Align::Left}, {"", Align::Left}});
   addTensorRows(tensors, op);

@@ -74,6 +74,7 @@ Json opsSchema() {
                                       {"formula", text("Forward.")},
                                       {"derivative", text("Backward.")},
                                       {"source", text("Where the mathematics is from.")},
+                                      {"details", text("Lines; mostly empty.")},
                                       {"isComposite", flag("It becomes several basic ops.")},
                                       {"inputs", list(portSchema())},
                                       {"parameters", list(portSchema())},

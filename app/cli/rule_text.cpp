@@ -23,12 +23,6 @@ std::string stepText(const ChainStep& step) {
   return accepted;
 }
 
-Attributes defaultAttributes(const FusibleOperation& operation) {
-  Attributes attributes;
-  for (const AttributeSpec& spec : operation.attributes) attributes.set(spec.name, spec.defaultValue);
-  return attributes;
-}
-
 /// The op itself, or the basic ops that a composite becomes.
 std::vector<const FusibleOperation*> basicParts(const FusibleOperation& operation) {
   if (!operation.isComposite()) return {&operation};
@@ -39,7 +33,7 @@ std::vector<const FusibleOperation*> basicParts(const FusibleOperation& operatio
 }
 
 bool accepts(const FusionRule& rule, const FusibleOperation& operation) {
-  const Node node{.id = operation.name, .operation = &operation, .attributes = defaultAttributes(operation)};
+  const Node node{.id = operation.name, .operation = unowned(operation), .attributes = defaultAttributes(operation)};
   return std::ranges::any_of(rule.chain, [&](const ChainStep& step) { return step.matches(node); });
 }
 

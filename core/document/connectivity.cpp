@@ -30,7 +30,7 @@ std::string quoted(const std::string& text) { return inlineText(Json(shortened(t
 
 }  // namespace
 
-Connectivity::Connectivity(const PipelineDocument& document, std::vector<const FusibleOperation*> operations,
+Connectivity::Connectivity(const PipelineDocument& document, std::vector<OperationPointer> operations,
                            DiagnosticSink& sink)
     : m_document(document), m_operations(std::move(operations)), m_sink(sink) {
   const std::size_t numOps = document.ops().size();
@@ -180,7 +180,7 @@ Source Connectivity::resolveSource(const Endpoint& from, const Spot& spot, const
           .repairs.push_back({"Read " + from.node, replace({from.node, {}})});
       isBroken = true;
     }
-  } else if (const FusibleOperation* operation = m_operations[source.index]) {
+  } else if (const OperationPointer& operation = m_operations[source.index]) {
     const auto port =
         resolvePort(m_document.ops()[source.index], from.port, operation->outputs, "output", spot, removal, replace);
     isBroken = !port;

@@ -25,9 +25,9 @@ struct Source {
 
 class Connectivity {
  public:
-  /// `operations`: the type of every op of the document, nullptr if unknown. Reports wrong ids, wires and outputs, and
-  /// cycles.
-  Connectivity(const PipelineDocument& document, std::vector<const FusibleOperation*> operations, DiagnosticSink& sink);
+  /// `operations`: the type of every op of the document, nullptr if its ports are not known. Reports wrong ids, wires
+  /// and outputs, and cycles.
+  Connectivity(const PipelineDocument& document, std::vector<OperationPointer> operations, DiagnosticSink& sink);
 
   /// A wire, an output or an id is wrong, or there is a cycle.
   bool hasProblems() const { return m_hasProblems; }
@@ -73,7 +73,7 @@ class Connectivity {
   std::vector<Repair> idRepairs(const std::string& id, const NodeRef& node);
 
   const PipelineDocument& m_document;
-  std::vector<const FusibleOperation*> m_operations;
+  std::vector<OperationPointer> m_operations;
   DiagnosticSink& m_sink;
   std::unordered_map<std::string_view, NodeRef> m_nodes;
   std::vector<std::string> m_readableIds;

@@ -28,8 +28,8 @@ Diagnostic& DiagnosticSink::report(Severity severity, std::string code, Spot spo
   return m_diagnostics.back();
 }
 
-void DiagnosticSink::withdrawRepairs(std::size_t first) {
-  for (std::size_t i = first; i < m_diagnostics.size(); ++i) m_diagnostics[i].repairs.clear();
+void DiagnosticSink::withdrawRepairs(std::size_t first, std::size_t last) {
+  for (std::size_t i = first; i < last; ++i) m_diagnostics[i].repairs.clear();
 }
 
 std::string DiagnosticSink::suggest(std::string_view name, const std::vector<std::string>& candidates) {

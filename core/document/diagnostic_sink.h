@@ -30,8 +30,9 @@ class DiagnosticSink {
     return report(Severity::Error, std::move(code), std::move(spot), std::move(message));
   }
   std::size_t numReported() const { return m_diagnostics.size(); }
-  /// From the diagnostic with this number on.
-  void withdrawRepairs(std::size_t first);
+  /// Of the diagnostics with the numbers [first, last).
+  void withdrawRepairs(std::size_t first, std::size_t last);
+  void withdrawRepairs(std::size_t first) { withdrawRepairs(first, numReported()); }
   /// nearest(), but a file with very many wrong names gets suggestions only for the first of them: comparing every
   /// wrong name with every known one is quadratic.
   std::string suggest(std::string_view name, const std::vector<std::string>& candidates);

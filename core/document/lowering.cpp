@@ -50,7 +50,7 @@ class OperationTable {
 // One basic op of a document's op.
 struct Part {
   std::string id;
-  const FusibleOperation* operation = nullptr;
+  OperationPointer operation;
   Attributes attributes;
 };
 
@@ -136,12 +136,39 @@ class Lowering {
   const DocumentOp& op(std::size_t index) const { return m_document.ops()[index]; }
   static std::string opPointer(std::size_t index) { return fmt::format("/pipeline/ops/{}", index); }
 
-  std::vector<const FusibleOperation*> findOperations() {
+  std::vector<OperationPointer> findOperations() {
+    m_resolved.resize(m_document.ops().size());
     for (std::size_t i = 0; i < m_document.ops().size(); ++i) {
-      m_types.push_back(m_operations.find(op(i).operation));
-      if (!m_types.back() && op(i).extra.is_object()) reportUnknownOp(i);
+      const FusibleOperation* found = m_operations.find(op(i).operation);
+      if (!found && op(i).extra.is_object()) reportUnknownOp(i);
+      m_types.push_back(found ? typeOf(i, *found) : nullptr);
     }
     return m_types;
+  }
+
+  // Ports may depend on attributes, so these are resolved before the wires are. Where that fails the ports are not
+  // known, and only the cause is reported.
+  OperationPointer typeOf(std::size_t index, const FusibleOperation& operation) {
+    if (!operation.specialise) return unowned(operation);
+    const std::size_t first = m_sink.numReported();
+    ResolvedAttributes& resolved = m_resolved[index] = m_attributes.resolve(op(index), index, operation);
+    OperationPointer type;
+    if (!resolved.hasFailed) {
+      Result<OperationPointer> own = specialised(operation, resolved.values);
+      if (own)
+        type = std::move(*own);
+      else
+        reportBadAttribute(index, operation, own.error());
+    }
+    m_early.push_back({index, first, m_sink.numReported()});
+    return type;
+  }
+
+  void reportBadAttribute(std::size_t index, const FusibleOperation& operation, const Error& error) {
+    const std::string pointer =
+        error.subject.empty() ? opPointer(index) + "/attributes" : attributePointer(index, error.subject);
+    m_sink.error("bad-attribute", {pointer, op(index).id, {}},
+                 fmt::format("{}: {}", op(index).id, withoutName(error.message, operation.name)));
   }
 
   void reportUnknownOp(std::size_t index) {
@@ -231,9 +258,16 @@ class Lowering {
   }
 
   void resolveAttributes() {
+    for (const EarlyReport& report : m_early)
+      if (!m_wiring.isNamed(report.op)) m_sink.withdrawRepairs(report.first, report.last);
+    auto early = m_early.begin();
     for (std::size_t i = 0; i < m_document.ops().size(); ++i) {
+      if (early != m_early.end() && early->op == i) {
+        ++early;
+        continue;
+      }
       const std::size_t numReported = m_sink.numReported();
-      m_resolved.push_back(m_types[i] ? m_attributes.resolve(op(i), i, *m_types[i]) : ResolvedAttributes{});
+      if (m_types[i]) m_resolved[i] = m_attributes.resolve(op(i), i, *m_types[i]);
       // Edits go by id, so they would change the op that bears it first.
       if (!m_wiring.isNamed(i)) m_sink.withdrawRepairs(numReported);
     }
@@ -277,10 +311,11 @@ class Lowering {
     const auto inputs = values ? std::optional(specsOf(*values)) : std::nullopt;
     for (const AttributeSpec* spec : resolved.missing) reportMissing(index, *spec, inputs);
     if (!inputs || resolved.hasFailed || !resolved.missing.empty()) return;
-    const std::vector<Part> parts = expand(index, resolved.values);
+    const Result<std::vector<Part>> parts = expand(index, resolved.values);
+    if (!parts) return reportBadAttribute(index, *m_types[index], parts.error());
     InferenceProblem problem;
-    if (!inferChain(parts, *inputs, problem)) return reportMismatch(index, *inputs, problem);
-    addNodes(index, parts, *values);
+    if (!inferChain(*parts, *inputs, problem)) return reportMismatch(index, *inputs, problem);
+    addNodes(index, *parts, *values);
     warnOfMixedDTypes(index, *inputs);
   }
 
@@ -290,12 +325,15 @@ class Lowering {
     return specs;
   }
 
-  std::vector<Part> expand(std::size_t index, const Attributes& attributes) const {
+  Result<std::vector<Part>> expand(std::size_t index, const Attributes& attributes) const {
     const std::string& id = op(index).id;
-    if (!m_types[index]->isComposite()) return {{id, m_types[index], attributes}};
+    if (!m_types[index]->isComposite()) return std::vector<Part>{{id, m_types[index], attributes}};
     std::vector<Part> parts;
-    for (ExpandedOperation& part : m_types[index]->expand(attributes))
-      parts.push_back({id + "." + part.suffix, m_operations.find(part.operation), std::move(part.attributes)});
+    for (ExpandedOperation& part : m_types[index]->expand(attributes)) {
+      Result<OperationPointer> own = specialised(*m_operations.find(part.operation), part.attributes);
+      if (!own) return Error{own.error().message};  // its subject is no attribute of the document's op
+      parts.push_back({id + "." + part.suffix, std::move(*own), std::move(part.attributes)});
+    }
     if (parts.size() == 1) parts.front().id = id;
     return parts;
   }
@@ -303,7 +341,7 @@ class Lowering {
   void addNodes(std::size_t index, const std::vector<Part>& parts, const std::vector<ValueId>& values) {
     const auto add = [&](const Part& part, std::vector<ValueId> inputs) -> Result<std::vector<ValueId>> {
       const Result<NodeId> node =
-          m_builder.addNode(part.id, op(index).id, *part.operation, part.attributes, std::move(inputs));
+          m_builder.addNode(part.id, op(index).id, part.operation, part.attributes, std::move(inputs));
       if (!node) return node.error();
       return m_builder.partial().node(*node).outputs;
     };
@@ -336,7 +374,8 @@ class Lowering {
     else
       attributes.set(spec.name, value.get<std::int64_t>());
     InferenceProblem ignored;
-    return inferChain(expand(index, attributes), inputs, ignored).hasValue();
+    const Result<std::vector<Part>> parts = expand(index, attributes);
+    return parts && inferChain(*parts, inputs, ignored).hasValue();
   }
 
   void reportMissing(std::size_t index, const AttributeSpec& spec,
@@ -443,6 +482,13 @@ class Lowering {
     diagnostic.repairs = {outputRepair(index), {"Remove " + op(index).id, removeOpWithWires(m_document, op(index).id)}};
   }
 
+  // What was reported of an op while its ports were looked for: the diagnostics [first, last).
+  struct EarlyReport {
+    std::size_t op = 0;
+    std::size_t first = 0;
+    std::size_t last = 0;
+  };
+
   const PipelineDocument& m_document;
   const LoweringOptions& m_options;
   const bool m_isUnreadable;
@@ -450,11 +496,12 @@ class Lowering {
   OperationTable m_operations;
   SymbolTable m_symbols;
   AttributeResolver m_attributes;
-  std::vector<const FusibleOperation*> m_types;
+  std::vector<OperationPointer> m_types;
+  std::vector<ResolvedAttributes> m_resolved;
+  std::vector<EarlyReport> m_early;
   Connectivity m_wiring;
   GraphBuilder m_builder;
   std::vector<std::optional<ValueId>> m_inputValues;
-  std::vector<ResolvedAttributes> m_resolved;
   std::vector<std::vector<ValueId>> m_opValues;
   bool m_isWired = true;  // no wire is wrong, no input unconnected
   int m_numUnused = 0;

@@ -74,16 +74,23 @@ ValueId GraphBuilder::addInput(std::string name, TensorSpec spec, bool requiresG
 
 Result<NodeId> GraphBuilder::addNode(std::string id, std::string owner, const FusibleOperation& operation,
                                      Attributes attributes, std::vector<ValueId> inputs) {
+  Result<OperationPointer> own = specialised(operation, attributes);
+  if (!own) return own.error();
+  return addNode(std::move(id), std::move(owner), std::move(*own), std::move(attributes), std::move(inputs));
+}
+
+Result<NodeId> GraphBuilder::addNode(std::string id, std::string owner, OperationPointer operation,
+                                     Attributes attributes, std::vector<ValueId> inputs) {
   std::vector<TensorSpec> inputSpecs;
   for (const ValueId input : inputs) inputSpecs.push_back(m_graph.value(input).spec);
-  Result<OperationSpecs> specs = operation.infer(attributes, inputSpecs);
+  Result<OperationSpecs> specs = operation->infer(attributes, inputSpecs);
   if (!specs) return specs.error();
 
   const auto nodeId = static_cast<NodeId>(m_graph.m_nodes.size());
   for (std::size_t slot = 0; slot < inputs.size(); ++slot)
     m_graph.m_values[static_cast<std::size_t>(inputs[slot])].uses.push_back({nodeId, static_cast<int>(slot)});
 
-  Node node{.id = std::move(id), .owner = std::move(owner), .operation = &operation};
+  Node node{.id = std::move(id), .owner = std::move(owner), .operation = std::move(operation)};
   node.attributes = std::move(attributes);
   node.inputs = std::move(inputs);
   node.parameters = std::move(specs->parameters);
@@ -92,7 +99,7 @@ Result<NodeId> GraphBuilder::addNode(std::string id, std::string owner, const Fu
                 .parameters = std::vector<bool>(node.parameters.size())};
   for (std::size_t port = 0; port < specs->outputs.size(); ++port) {
     node.outputs.push_back(static_cast<ValueId>(m_graph.m_values.size()));
-    m_graph.m_values.push_back({.name = node.id + "." + operation.outputs[port].name,
+    m_graph.m_values.push_back({.name = node.id + "." + node.operation->outputs[port].name,
                                 .spec = std::move(specs->outputs[port]),
                                 .producer = nodeId,
                                 .port = static_cast<int>(port)});

@@ -34,9 +34,9 @@ struct Value {
 };
 
 struct Node {
-  std::string id;     // "fc1", or "fc1.linear" for a part of composite fc1
-  std::string owner;  // the document's op it came from: "fc1"
-  const FusibleOperation* operation = nullptr;
+  std::string id;              // "fc1", or "fc1.linear" for a part of composite fc1
+  std::string owner;           // the document's op it came from: "fc1"
+  OperationPointer operation;  // for these attributes
   Attributes attributes;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
@@ -88,7 +88,11 @@ class Graph {
 class GraphBuilder {
  public:
   ValueId addInput(std::string name, TensorSpec spec, bool requiresGradient = true);
+  /// Adds a node of an op that is already the one for these attributes.
   /// Errors: what the op's infer refuses. Nothing is added then.
+  Result<NodeId> addNode(std::string id, std::string owner, OperationPointer operation, Attributes attributes,
+                         std::vector<ValueId> inputs);
+  /// Specialises the op, which must outlive the graph where it is the same for all attributes.
   Result<NodeId> addNode(std::string id, std::string owner, const FusibleOperation& operation, Attributes attributes,
                          std::vector<ValueId> inputs);
   void addOutput(std::string name, ValueId value);

@@ -5,6 +5,7 @@
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -25,14 +26,15 @@ Verdict checkComposite(const FusibleOperation& op) {
       fmt::format("{}: a composite is only its expansion, but it also defines computations of its own.", op.name));
 }
 
-Verdict checkBasic(const FusibleOperation& op) {
-  if (!op.infer) return Verdict::no(fmt::format("{}: there is no infer function.", op.name));
-  if (op.inputs.empty() || op.outputs.empty())
-    return Verdict::no(fmt::format("{}: an op needs a main input and a main output.", op.name));
+/// Forward computes, saveContext names what backward reads, backward computes: all or none of it makes sense.
+Verdict checkComputations(const FusibleOperation& op) {
   if (op.forwardCompute && !op.saveContext)
     return Verdict::no(fmt::format("{}: forwardCompute is defined without saveContext; define both.", op.name));
   if (op.saveContext && !op.forwardCompute)
     return Verdict::no(fmt::format("{}: saveContext is defined without forwardCompute; define both.", op.name));
+  if (op.backwardCompute && !op.forwardCompute)
+    return Verdict::no(fmt::format(
+        "{}: backwardCompute is defined without forwardCompute and saveContext; define all three.", op.name));
   if (!op.forwardCompute || !op.backwardCompute)
     return Verdict::no(fmt::format("{}: forwardCompute and backwardCompute are both needed.", op.name));
   if (static_cast<bool>(op.elementwise.forward) != static_cast<bool>(op.elementwise.backward))
@@ -40,6 +42,36 @@ Verdict checkBasic(const FusibleOperation& op) {
   if (op.isView && (op.elementwise || !op.parameters.empty() || op.inputs.size() + op.outputs.size() != 2))
     return Verdict::no(fmt::format("{}: a view has one input and one output, and computes nothing.", op.name));
   return Verdict::yes();
+}
+
+Verdict checkBasic(const FusibleOperation& op) {
+  if (!op.infer) return Verdict::no(fmt::format("{}: there is no infer function.", op.name));
+  if (!op.flops) return Verdict::no(fmt::format("{}: there is no flops function.", op.name));
+  if (op.inputs.empty() || op.outputs.empty())
+    return Verdict::no(fmt::format("{}: an op needs a main input and a main output.", op.name));
+  return checkComputations(op);
+}
+
+Verdict checkKind(const FusibleOperation& op) { return op.isComposite() ? checkComposite(op) : checkBasic(op); }
+
+/// What the palette shows and what a new node is: the op for its default attributes.
+Verdict checkDefaultForm(const FusibleOperation& op) {
+  for (const AttributeSpec& spec : op.attributes)
+    if (spec.isRequired())
+      return Verdict::no(fmt::format("{}: an op with specialise needs a default for every attribute, but {} has none.",
+                                     op.name, spec.name));
+  const Result<FusibleOperation> form = op.specialise(defaultAttributes(op));
+  if (!form)
+    return Verdict::no(fmt::format("{}: specialise refuses the default attributes: {}", op.name, form.error().message));
+  if (form->name != op.name)
+    return Verdict::no(fmt::format("{}: specialise makes the op {}; the name must stay.", op.name, form->name));
+  return checkKind(*form);
+}
+
+Verdict check(const FusibleOperation& op) {
+  if (op.name.empty()) return Verdict::no("An op has no name.");
+  if (const Verdict verdict = checkKind(op); !verdict) return verdict;
+  return op.specialise ? checkDefaultForm(op) : Verdict::yes();
 }
 
 std::vector<FusibleOperation> listedOperations() {
@@ -62,11 +94,16 @@ Result<OperationCatalog> OperationCatalog::create(std::vector<FusibleOperation> 
   OperationCatalog catalog;
   for (FusibleOperation& op : operations) {
     if (catalog.find(op.name)) return Error{fmt::format("{}: two ops have this name.", op.name)};
-    const Verdict verdict = op.isComposite() ? checkComposite(op) : checkBasic(op);
-    if (!verdict) return Error{verdict.reason()};
+    if (const Verdict verdict = check(op); !verdict) return Error{verdict.reason()};
     catalog.m_operations.push_back(std::make_unique<const FusibleOperation>(std::move(op)));
   }
   return catalog;
+}
+
+Result<OperationCatalog> OperationCatalog::withBuiltins(std::vector<FusibleOperation> own) {
+  std::vector<FusibleOperation> operations = listedOperations();
+  std::ranges::move(own, std::back_inserter(operations));
+  return create(std::move(operations));
 }
 
 const FusibleOperation* OperationCatalog::find(std::string_view name) const {

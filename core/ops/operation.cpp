@@ -41,4 +41,19 @@ const AttributeSpec* FusibleOperation::attribute(std::string_view attributeName)
   return index < 0 ? nullptr : &attributes[static_cast<std::size_t>(index)];
 }
 
+OperationPointer unowned(const FusibleOperation& operation) { return {std::shared_ptr<const void>(), &operation}; }
+
+Result<OperationPointer> specialised(const FusibleOperation& operation, const Attributes& attributes) {
+  if (!operation.specialise) return unowned(operation);
+  Result<FusibleOperation> own = operation.specialise(attributes);
+  if (!own) return own.error();
+  return OperationPointer(std::make_shared<const FusibleOperation>(std::move(*own)));
+}
+
+Attributes defaultAttributes(const FusibleOperation& operation) {
+  Attributes attributes;
+  for (const AttributeSpec& spec : operation.attributes) attributes.set(spec.name, spec.defaultValue);
+  return attributes;
+}
+
 }  // namespace fuseline

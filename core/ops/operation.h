@@ -8,6 +8,7 @@
 #include "core/tensor/tensor_spec.h"
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -131,6 +132,8 @@ struct FusibleOperation {
   std::string formula;
   std::string derivative;
   std::string source;  // where the mathematics is from
+  /// What `fuseline ops` explains besides, in lines; may be empty.
+  std::string details;
   /// Other words people search for ("relu", "fc", "residual").
   std::vector<std::string> keywords;
   /// What there is to know where the op stands in a plan, such as "one rank: nothing to measure"; mostly empty.
@@ -169,6 +172,11 @@ struct FusibleOperation {
   /// Set for composites.
   std::function<std::vector<ExpandedOperation>(const Attributes&)> expand;
 
+  /// Set for ops whose ports, parameters or mathematics depend on their attributes: the op for these. What stands
+  /// beside it is the op for the default attributes, which all must have. Name and attributes stay the same.
+  /// Errors: a sentence, with the attribute that is wrong as the subject.
+  std::function<Result<FusibleOperation>(const Attributes&)> specialise;
+
   bool isComposite() const { return static_cast<bool>(expand); }
   bool isElementwise() const { return static_cast<bool>(elementwise); }
   int inputIndex(std::string_view port) const;   // -1 when there is none
@@ -179,5 +187,17 @@ struct FusibleOperation {
 /// The return types of op files say which kind they define.
 using BasicOperation = FusibleOperation;
 using CompositeOperation = FusibleOperation;
+
+/// An op that lives as long as somebody uses it, or one of a catalog, which must then outlive its users.
+using OperationPointer = std::shared_ptr<const FusibleOperation>;
+
+/// Points to an op without owning it.
+OperationPointer unowned(const FusibleOperation& operation);
+
+/// The op for these attributes: the one that `specialise` makes, else the op itself, unowned.
+Result<OperationPointer> specialised(const FusibleOperation& operation, const Attributes& attributes);
+
+/// Every attribute's default; those without one are not set.
+Attributes defaultAttributes(const FusibleOperation& operation);
 
 }  // namespace fuseline

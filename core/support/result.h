@@ -16,6 +16,8 @@ enum class ErrorKind { InvalidInput = 1, Usage = 2, NoDevice = 3, RunFailed = 4,
 struct Error {
   std::string message;
   ErrorKind kind = ErrorKind::InvalidInput;
+  /// What the sentence is about where the caller can point at it, such as the name of an attribute; may be empty.
+  std::string subject = {};
 };
 
 /// A value, or the Error that explains why there is none.

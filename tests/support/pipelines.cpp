@@ -30,8 +30,10 @@ std::string defaultId(const Link& link, std::size_t position) {
   return id;
 }
 
-ValueId extraValue(GraphBuilder& builder, const Link& link, const std::string& id, const TensorSpec& spec) {
-  if (link.extraFrom.empty()) return builder.addInput(id + "_extra", spec);
+/// The value of the extra input `port`: what the link names is for the first.
+ValueId extraValue(GraphBuilder& builder, const Link& link, const FusibleOperation& operation, std::size_t port,
+                   const std::string& id, const TensorSpec& spec) {
+  if (link.extraFrom.empty() || port > 1) return builder.addInput(id + "_" + operation.inputs[port].name, spec);
   const ValueId found = builder.partial().findValue(link.extraFrom);
   if (found < 0) throw std::invalid_argument("no value named " + link.extraFrom);
   return found;
@@ -42,9 +44,13 @@ ValueId append(GraphBuilder& builder, const Link& link, std::size_t position, Va
   if (!operation) throw std::invalid_argument("no op named " + link.operation);
   const TensorSpec spec = builder.partial().value(main).spec;
   const std::string id = link.id.empty() ? defaultId(link, position) : link.id;
+  Attributes attributes = completed(*operation, link.attributes, spec);
+  const Result<OperationPointer> own = specialised(*operation, attributes);
+  if (!own) throw std::invalid_argument(own.error().message);
   std::vector<ValueId> inputs{main};
-  if (operation->inputs.size() > 1) inputs.push_back(extraValue(builder, link, id, spec));
-  Result<NodeId> node = builder.addNode(id, id, *operation, completed(*operation, link.attributes, spec), inputs);
+  for (std::size_t port = 1; port < (*own)->inputs.size(); ++port)
+    inputs.push_back(extraValue(builder, link, **own, port, id, spec));
+  Result<NodeId> node = builder.addNode(id, id, *own, std::move(attributes), inputs);
   if (!node) throw std::invalid_argument(node.error().message);
   return builder.partial().node(*node).outputs.front();
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/node_look.h"
 
+#include "core/document/operation_of.h"
 #include "ui/canvas/metrics.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
@@ -32,36 +33,44 @@ PortLook portLook(const Port& port, std::size_t index, const QString& actual) {
   return {.name = port.name, .tip = portTip(toQt(port.name), toQt(port.shape), actual), .isNamed = index > 0};
 }
 
-/// Which output each input reads: found once for all nodes.
-using Sources = std::map<Endpoint, Endpoint>;
+/// Which output each input reads, and which outputs are read: found once for all nodes.
+struct Wiring {
+  std::map<Endpoint, Endpoint> sources;
+  std::set<Endpoint> read;
+};
 
-Sources sourcesOf(const PipelineDocument& document) {
-  Sources sources;
-  for (const Wire& wire : document.wires()) sources.emplace(wire.to, wire.from);
-  return sources;
-}
-
-QString incomingSpec(const Sources& sources, const Graph& graph, const Endpoint& to) {
-  const auto source = sources.find(to);
-  return source == sources.end() ? translated("not connected") : specText(graph, source->second);
-}
-
-/// An op that this version does not know has the ports its wires name.
-void addWiredPorts(NodeLook& look, const PipelineDocument& document) {
-  std::set<std::string> seen;
-  const auto add = [&](std::vector<PortLook>& ports, const std::string& name, char side) {
-    if (seen.insert(side + name).second) ports.push_back({.name = name, .tip = toQt(name), .isNamed = !ports.empty()});
-  };
+Wiring wiringOf(const PipelineDocument& document) {
+  Wiring wiring;
   for (const Link& link : linksOf(document)) {
-    if (link.to.node == look.id) add(look.inputs, link.to.port, '<');
-    if (link.from.node == look.id) add(look.outputs, link.from.port, '>');
+    if (!link.isOutput) wiring.sources.emplace(link.to, link.from);
+    wiring.read.insert(link.from);
   }
+  return wiring;
 }
 
-void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const Sources& sources, const Graph& graph) {
+QString incomingSpec(const Wiring& wiring, const Graph& graph, const Endpoint& to) {
+  const auto source = wiring.sources.find(to);
+  return source == wiring.sources.end() ? translated("not connected") : specText(graph, source->second);
+}
+
+/// Ports that only wires name: all of an op that this version does not know, and those that an op has no longer. So the
+/// wires can be seen and removed.
+void addWiredPorts(NodeLook& look, const Wiring& wiring, const QString& tip) {
+  const auto add = [&](std::vector<PortLook>& ports, const std::string& name) {
+    if (std::ranges::find(ports, name, &PortLook::name) != ports.end()) return;
+    ports.push_back({.name = name, .tip = tip.arg(toQt(name).toHtmlEscaped()), .isNamed = !ports.empty()});
+  };
+  const Endpoint first{look.id, {}};
+  for (auto i = wiring.sources.lower_bound(first); i != wiring.sources.end() && i->first.node == look.id; ++i)
+    add(look.inputs, i->first.port);
+  for (auto i = wiring.read.lower_bound(first); i != wiring.read.end() && i->node == look.id; ++i)
+    add(look.outputs, i->port);
+}
+
+void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const Wiring& wiring, const Graph& graph) {
   for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
     const Endpoint to{look.id, operation.inputs[i].name};
-    look.inputs.push_back(portLook(operation.inputs[i], i, incomingSpec(sources, graph, to)));
+    look.inputs.push_back(portLook(operation.inputs[i], i, incomingSpec(wiring, graph, to)));
   }
   for (std::size_t i = 0; i < operation.outputs.size(); ++i) {
     const Endpoint from{look.id, operation.outputs[i].name};
@@ -69,23 +78,24 @@ void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const S
   }
 }
 
-NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Sources& sources, const Graph& graph) {
+NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wiring& wiring, const Graph& graph) {
   NodeLook look{.id = op.id, .kind = NodeKind::Op, .title = toQt(op.operation), .subtitle = toQt(op.id)};
-  const FusibleOperation* operation = builtinOperations().find(op.operation);
+  const OperationPointer operation = operationOf(document, op);
   look.isUnknown = operation == nullptr;
   if (operation) {
     look.category = operation->category;
-    look.tip = QStringLiteral("<b>%1</b> %2<br>%3")
+    look.tip = QStringLiteral("<b>%1</b> %2<br>%3<br><i>%4</i>")
                    .arg(toQt(op.operation).toHtmlEscaped(), toQt(op.id).toHtmlEscaped(),
-                        toQt(operation->summary).toHtmlEscaped());
+                        toQt(operation->summary).toHtmlEscaped(), toQt(operation->formula).toHtmlEscaped());
     if (!operation->note.empty()) look.tip += QStringLiteral("<br><i>%1</i>").arg(toQt(operation->note));
-    addDeclaredPorts(look, *operation, sources, graph);
+    addDeclaredPorts(look, *operation, wiring, graph);
+    addWiredPorts(look, wiring, translated("<b>%1</b><br>The op has no such port; move the wire or remove it."));
   } else {
     look.tip = translated(
                    "This version does not know the op %1. It is kept as it is and written back unchanged, but "
                    "the pipeline cannot run.")
                    .arg(toQt(op.operation).toHtmlEscaped());
-    addWiredPorts(look, document);
+    addWiredPorts(look, wiring, QStringLiteral("%1"));
   }
   return look;
 }
@@ -127,9 +137,9 @@ std::vector<NodeLook> nodeLooks(const PipelineDocument& document, const Analysis
                                 const std::vector<Diagnostic>& fileProblems) {
   std::vector<NodeLook> looks;
   const Graph& graph = analysis.graph();
-  const Sources sources = sourcesOf(document);
+  const Wiring wiring = wiringOf(document);
   for (const DocumentInput& input : document.inputs()) looks.push_back(inputLook(input, graph));
-  for (const DocumentOp& op : document.ops()) looks.push_back(opLook(op, document, sources, graph));
+  for (const DocumentOp& op : document.ops()) looks.push_back(opLook(op, document, wiring, graph));
   for (const DocumentOutput& output : document.outputs()) looks.push_back(outputLook(output, graph));
   for (const Diagnostic& problem : fileProblems) mark(looks, problem);
   for (const Diagnostic& problem : analysis.lowered.diagnostics) mark(looks, problem);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/inspector_panel.h"
 
+#include "core/document/operation_of.h"
 #include "core/support/text.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
@@ -99,7 +100,7 @@ QString OpPage::structureOf(const Session& session, const QString& opId) {
 
 void OpPage::createHead() {
   const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
-  const FusibleOperation* operation = builtinOperations().find(op->operation);
+  const OperationPointer operation = operationOf(m_session.document(), *op);
   auto* title = new QLabel(toQt(op->operation), this);
   title->setFont(scaledFont(1.25, QFont::DemiBold));
   m_layout->addWidget(title);
@@ -108,10 +109,11 @@ void OpPage::createHead() {
   const QString summary = operation ? toQt(operation->summary) : unknown.arg(toQt(op->operation));
   m_layout->addWidget(wrappedLabel(summary, this));
   if (operation && !operation->formula.empty()) {
-    QLabel* formula = wrappedLabel(toQt(operation->formula), this);
-    formula->setFont(QFont(QStringLiteral("monospace"), scaledFont(0.95).pointSize()));
-    formula->setToolTip(operation->source.empty() ? QString() : tr("Source: %1").arg(toQt(operation->source)));
-    m_layout->addWidget(formula);
+    m_formula = wrappedLabel(QString(), this);
+    m_formula->setTextFormat(Qt::PlainText);  // "a < b" is no tag
+    m_formula->setFont(QFont(QStringLiteral("monospace"), scaledFont(0.95).pointSize()));
+    m_formula->setToolTip(operation->source.empty() ? QString() : tr("Source: %1").arg(toQt(operation->source)));
+    m_layout->addWidget(m_formula);
   }
   m_id = new ExpressionEdit(this);
   m_id->setAccessibleName(tr("Name of the op"));
@@ -134,7 +136,7 @@ void OpPage::createHead() {
 
 void OpPage::createFields() {
   const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
-  const FusibleOperation* operation = builtinOperations().find(op->operation);
+  const OperationPointer operation = operationOf(m_session.document(), *op);
   if (!operation) {
     m_layout->addWidget(wrappedLabel(toQt(op->attributes.dump(2)), this));
     return;
@@ -153,7 +155,10 @@ void OpPage::createFacts() {
 }
 
 void OpPage::refresh() {
-  if (!m_session.document().findOp(m_opId.toStdString())) return;
+  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
+  if (!op) return;
+  const OperationPointer operation = operationOf(m_session.document(), *op);
+  if (m_formula && operation) m_formula->setText(toQt(operation->formula));
   m_id->setCommitted(m_opId);
   m_id->setReadOnly(m_session.document().isReadOnly());
   for (AttributeField* field : m_fields) field->refresh();
@@ -182,7 +187,7 @@ QString OpPage::specLines(const FusibleOperation& operation) const {
 
 QString OpPage::factsText() const {
   const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
-  const FusibleOperation* operation = builtinOperations().find(op->operation);
+  const OperationPointer operation = operationOf(m_session.document(), *op);
   if (!operation) return QString();
   QString rows = specLines(*operation);
   double numFlops = 0;

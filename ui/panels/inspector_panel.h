@@ -51,6 +51,7 @@ class OpPage : public InspectorPage {
   QVBoxLayout* m_layout;
   ExpressionEdit* m_id = nullptr;
   std::vector<AttributeField*> m_fields;
+  QLabel* m_formula = nullptr;
   QLabel* m_facts = nullptr;
 };
 

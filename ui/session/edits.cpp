@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/edits.h"
 
+#include "core/document/operation_of.h"
 #include "ui/canvas/metrics.h"
 #include "ui/theme/format.h"
 
@@ -129,7 +130,7 @@ void removeLink(EditScript& script, const Link& link) {
 std::optional<Endpoint> mainOutput(const PipelineDocument& document, const std::string& id) {
   if (document.findInput(id)) return Endpoint{.node = id};
   const DocumentOp* op = document.findOp(id);
-  const FusibleOperation* operation = op ? builtinOperations().find(op->operation) : nullptr;
+  const OperationPointer operation = op ? operationOf(document, *op) : nullptr;
   if (!operation || operation->outputs.empty()) return std::nullopt;
   return Endpoint{.node = id, .port = operation->outputs.front().name};
 }
@@ -162,7 +163,7 @@ std::optional<Position> makeRoom(EditScript& script, const std::string& after) {
 /// Joins a new node between `source` and those who read from it. A node without a main input or output stays apart.
 void wireBetween(EditScript& script, const std::string& id, const Endpoint& source, const std::vector<Link>& readers) {
   const DocumentOp* op = script.document().findOp(id);
-  const FusibleOperation* operation = op ? builtinOperations().find(op->operation) : nullptr;
+  const OperationPointer operation = op ? operationOf(script.document(), *op) : nullptr;
   if (!operation) return;
   if (!operation->outputs.empty()) {
     const Endpoint result{id, operation->outputs.front().name};

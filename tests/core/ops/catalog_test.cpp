@@ -17,6 +17,7 @@ FusibleOperation complete() {
           .infer = [](const Attributes&, std::span<const TensorSpec>) -> Result<OperationSpecs> {
             return OperationSpecs{};
           },
+          .flops = [](const Attributes&, auto) { return FlopCount{}; },
           .forwardCompute = [](const Attributes&, auto, auto) { return ReferenceForward{}; },
           .saveContext = [](const SaveArguments&) { return OperationContext{}; },
           .backwardCompute = [](const Attributes&, const SavedValues&, auto) { return ReferenceBackward{}; }};
@@ -41,6 +42,14 @@ TEST(OperationCatalog, RefusesHalfOfTheComputeAndContextPair) {
             "Probe: saveContext is defined without forwardCompute; define both.");
 }
 
+TEST(OperationCatalog, RefusesBackwardAlone) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
+              op.forwardCompute = nullptr;
+              op.saveContext = nullptr;
+            }),
+            "Probe: backwardCompute is defined without forwardCompute and saveContext; define all three.");
+}
+
 TEST(OperationCatalog, RefusesAnOpWithoutBackward) {
   EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.backwardCompute = nullptr; }),
             "Probe: forwardCompute and backwardCompute are both needed.");
@@ -50,12 +59,59 @@ TEST(OperationCatalog, RefusesAnOpWithoutComputations) {
   EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
               op.forwardCompute = nullptr;
               op.saveContext = nullptr;
+              op.backwardCompute = nullptr;
             }),
             "Probe: forwardCompute and backwardCompute are both needed.");
 }
 
 TEST(OperationCatalog, RefusesAnOpWithoutInference) {
   EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.infer = nullptr; }), "Probe: there is no infer function.");
+}
+
+TEST(OperationCatalog, RefusesAnOpWithoutAFlopCount) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.flops = nullptr; }), "Probe: there is no flops function.");
+}
+
+TEST(OperationCatalog, RefusesAnOpWithoutAName) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) { op.name.clear(); }), "An op has no name.");
+}
+
+TEST(OperationCatalog, AcceptsAnOpThatDependsOnItsAttributes) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
+              op.specialise = [](const Attributes&) -> Result<FusibleOperation> { return complete(); };
+            }),
+            "");
+}
+
+TEST(OperationCatalog, RefusesSpecialiseWithoutADefaultForm) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
+              op.specialise = [](const Attributes&) -> Result<FusibleOperation> { return Error{"Probe: not so."}; };
+            }),
+            "Probe: specialise refuses the default attributes: Probe: not so.");
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
+              op.attributes = {{.name = "width"}};
+              op.specialise = [](const Attributes&) -> Result<FusibleOperation> { return complete(); };
+            }),
+            "Probe: an op with specialise needs a default for every attribute, but width has none.");
+}
+
+TEST(OperationCatalog, RefusesSpecialiseThatMakesAnotherOrHalfAnOp) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
+              op.specialise = [](const Attributes&) -> Result<FusibleOperation> {
+                FusibleOperation other = complete();
+                other.name = "Other";
+                return other;
+              };
+            }),
+            "Probe: specialise makes the op Other; the name must stay.");
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
+              op.specialise = [](const Attributes&) -> Result<FusibleOperation> {
+                FusibleOperation half = complete();
+                half.saveContext = nullptr;
+                return half;
+              };
+            }),
+            "Probe: forwardCompute is defined without saveContext; define both.");
 }
 
 TEST(OperationCatalog, RefusesAnOpWithoutMainPorts) {

@@ -1,0 +1,32 @@
+// Specialises ops by what the document says about them.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/document/operation_of.h"
+
+#include "core/document/attribute_resolver.h"
+#include "core/document/symbol_table.h"
+
+namespace fuseline {
+
+namespace {
+
+OperationPointer forAttributesOf(const PipelineDocument& document, const DocumentOp& op,
+                                 const FusibleOperation& operation) {
+  DiagnosticSink ignored(nullptr);
+  const LoweringOptions options;
+  const SymbolTable symbols(document, options, ignored);
+  const ResolvedAttributes resolved = AttributeResolver(symbols, ignored).resolve(op, 0, operation);
+  if (resolved.hasFailed) return nullptr;
+  Result<OperationPointer> own = specialised(operation, resolved.values);
+  return own ? std::move(*own) : nullptr;
+}
+
+}  // namespace
+
+OperationPointer operationOf(const PipelineDocument& document, const DocumentOp& op, const OperationCatalog& catalog) {
+  const FusibleOperation* found = catalog.find(op.operation);
+  if (!found) return nullptr;
+  OperationPointer own = found->specialise ? forAttributesOf(document, op, *found) : nullptr;
+  return own ? own : unowned(*found);
+}
+
+}  // namespace fuseline
