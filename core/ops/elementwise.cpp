@@ -21,9 +21,11 @@ static_assert(kOpcodeNames.size() == static_cast<std::size_t>(Opcode::SiluGrad) 
 constexpr std::array kKindNames = {"input",      "parameter", "output",       "residual",
                                    "gradOutput", "gradInput", "gradParameter"};
 
+constexpr std::array kAccessNames = {"", ":row", ":scalar"};
+
 std::string toString(const Place& place) {
   const std::string lane = place.lanes > 1 ? fmt::format("[{}/{}]", place.lane, place.lanes) : "";
-  return toString(place.operand) + (place.access == Access::Row ? ":row" : "") + lane;
+  return toString(place.operand) + kAccessNames[static_cast<std::size_t>(place.access)] + lane;
 }
 
 std::string toString(const Instruction& instruction) {
@@ -54,6 +56,7 @@ ElementwiseBuilder::ElementwiseBuilder(ElementwiseComposer& composer, int member
     : m_composer(composer), m_member(member), m_lane(lane), m_lanes(lanes) {}
 
 Place ElementwiseBuilder::place(OperandKind kind, int slot, Access access, int lane) const {
+  if (access == Access::Scalar) return {.operand = {.member = m_member, .kind = kind, .slot = slot}, .access = access};
   const bool isGatedHalf = lane >= 0;
   return {.operand = {.member = m_member, .kind = kind, .slot = slot},
           .access = access,
@@ -67,6 +70,10 @@ ValueIndex ElementwiseBuilder::input(int slot, int lane) {
 
 ValueIndex ElementwiseBuilder::parameterRow(int slot) {
   return m_composer.load(place(OperandKind::Parameter, slot, Access::Row, -1));
+}
+
+ValueIndex ElementwiseBuilder::parameterScalar(int slot) {
+  return m_composer.load(place(OperandKind::Parameter, slot, Access::Scalar, -1));
 }
 
 ValueIndex ElementwiseBuilder::gradOutput(int slot) {
@@ -83,6 +90,10 @@ void ElementwiseBuilder::gradInput(int slot, ValueIndex value, int lane) {
 
 void ElementwiseBuilder::gradParameterColumnSum(int slot, ValueIndex value) {
   m_composer.columnSum(place(OperandKind::GradParameter, slot, Access::Row, -1), value);
+}
+
+void ElementwiseBuilder::gradParameterSum(int slot, ValueIndex value) {
+  m_composer.columnSum(place(OperandKind::GradParameter, slot, Access::Scalar, -1), value);
 }
 
 ValueIndex ElementwiseBuilder::constant(double value) {
@@ -143,6 +154,12 @@ void ElementwiseComposer::store(const Place& place, ValueIndex value) {
 
 void ElementwiseComposer::columnSum(const Place& place, ValueIndex value) {
   if (m_absent.contains(place.operand) || m_internal.contains(place.operand)) return;
+  // Before a gated op a scalar gets a sum of each lane.
+  const auto known = std::ranges::find(m_program.columnSums, place, &ColumnSum::place);
+  if (known != m_program.columnSums.end()) {
+    known->value = emit({.opcode = Opcode::Add, .a = known->value, .b = value});
+    return;
+  }
   m_program.columnSums.push_back({.value = value, .place = place});
 }
 

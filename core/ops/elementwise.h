@@ -1,9 +1,9 @@
 // The elementwise language: one small program says what an op does to each element, forward or backward.
 // Kernels (the CPU's strip engine, later device code) run programs; fusion concatenates them.
 //
-// A program runs on a grid of `rows x cols`. An operand is read or written per element (Access::Full), or as one
-// value a column, the same for every row (Access::Row). A gated op works on the grid of its output: its input is
-// twice as wide, and its left and right halves are the operand's lanes 0 and 1.
+// A program runs on a grid of `rows x cols`. An operand is read or written per element (Access::Full), as one value a
+// column, the same for every row (Access::Row), or as one value for all elements (Access::Scalar). A gated op works on
+// the grid of its output: its input is twice as wide, and its left and right halves are the operand's lanes 0 and 1.
 // All arithmetic is float32; every store rounds once to the operand's dtype.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -59,9 +59,10 @@ enum class Opcode : std::uint8_t {
 
 std::string_view opcodeName(Opcode opcode);
 
-enum class Access : std::uint8_t { Full, Row };
+enum class Access : std::uint8_t { Full, Row, Scalar };
 
-/// Where a value comes from or goes to. A two-lane operand is [rows, 2 * cols]; lane 1 starts at column `cols`.
+/// Where a value comes from or goes to. A two-lane operand is [rows, 2 * cols]; lane 1 starts at column `cols`. A
+/// scalar has one lane.
 struct Place {
   OperandKey operand;
   Access access = Access::Full;
@@ -91,7 +92,8 @@ struct Store {
   bool operator==(const Store&) const = default;
 };
 
-/// Sums a value over all rows, in float32, into a [lanes * cols] operand.
+/// Sums a value over all rows, in float32, into a [lanes * cols] operand; with Access::Scalar over all elements, too,
+/// into an operand [1], which no two sums share.
 struct ColumnSum {
   ValueIndex value;
   Place place;
@@ -119,6 +121,8 @@ class ElementwiseBuilder {
   // Operands of the op. `lane` selects a half of a gated op's wide tensor: 0 or 1; -1 means not gated.
   ValueIndex input(int slot = 0, int lane = -1);
   ValueIndex parameterRow(int slot = 0);
+  /// A parameter of one element.
+  ValueIndex parameterScalar(int slot = 0);
   /// A forward input, read again by backward.
   ValueIndex savedInput(int slot = 0, int lane = -1) { return input(slot, lane); }
   /// A constant 0 when nothing downstream needs this output.
@@ -127,6 +131,8 @@ class ElementwiseBuilder {
   void output(int slot, ValueIndex value);
   void gradInput(int slot, ValueIndex value, int lane = -1);
   void gradParameterColumnSum(int slot, ValueIndex value);
+  /// Of a parameter of one element.
+  void gradParameterSum(int slot, ValueIndex value);
 
   ValueIndex constant(double value);
   ValueIndex add(ValueIndex a, ValueIndex b);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 
 namespace fuseline::cpu {
 
@@ -121,6 +122,7 @@ class StripCompiler {
 
   int draftLoad(const Place& place) {
     const StripOperand operand = m_operandOf(place.operand);
+    if (place.access == Access::Scalar) return addScalar(operand);
     if (place.access == Access::Row) return addColumnOperand(m_engine.m_rowOperands, Kind::Row, place, operand);
     const int memory = addMemory(place);
     if (operand.dtype == DType::F32) return memory;  // computed on where it stands
@@ -150,6 +152,12 @@ class StripCompiler {
   int addConstant(double value) {
     m_engine.m_constants.push_back(value);
     return addLocation({.kind = Kind::Constant, .index = static_cast<int>(m_engine.m_constants.size()) - 1});
+  }
+
+  int addScalar(const StripOperand& operand) {
+    const int location = addConstant(0.0);
+    m_engine.m_scalarOperands.push_back({m_engine.m_locations.back().index, operand});
+    return location;
   }
 
   int addColumnOperand(std::vector<StripEngine::ColumnOperand>& operands, Kind kind, const Place& place,
@@ -376,6 +384,11 @@ void StripEngine::prepare(std::span<std::byte* const> pointers, const Grid& grid
   for (std::size_t i = 0; i < m_constants.size(); ++i)
     std::fill_n(scratch.constants + static_cast<std::int64_t>(i) * kStripStride, kStripLength,
                 static_cast<float>(m_constants[i]));
+  for (const auto& [constant, operand] : m_scalarOperands) {
+    float* const strip = scratch.constants + std::int64_t{constant} * kStripStride;
+    decodeFunction(operand.dtype)(strip, pointers[static_cast<std::size_t>(operand.slot)], nullptr, 1);
+    std::fill_n(strip + 1, kStripLength - 1, *strip);
+  }
   for (std::size_t i = 0; i < m_rowOperands.size(); ++i) {
     const auto& [place, operand] = m_rowOperands[i];
     const std::byte* from =
@@ -469,9 +482,9 @@ void StripEngine::runShare(std::span<std::byte* const> pointers, const Grid& gri
 
 void StripEngine::storeSums(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch) const {
   const std::int64_t numThreads = grid.rows == 0 ? 0 : grid.threads;
-  std::vector<float> column(static_cast<std::size_t>(m_cols));
+  std::vector<float> column;
   for (std::size_t i = 0; i < m_sums.size(); ++i) {
-    std::ranges::fill(column, 0.0F);
+    column.assign(static_cast<std::size_t>(m_cols), 0.0F);
     for (std::int64_t part = 0; part < numThreads * grid.fold; ++part) {
       const std::int64_t thread = part / grid.fold;
       const float* const total = scratch.sums + (2 * thread + 1) * numSums(grid) +
@@ -479,6 +492,8 @@ void StripEngine::storeSums(std::span<std::byte* const> pointers, const Grid& gr
       for (std::size_t col = 0; col < column.size(); ++col) column[col] += total[col];
     }
     const auto& [place, operand] = m_sums[i];
+    if (place.access == Access::Scalar)
+      column = {static_cast<float>(std::accumulate(column.begin(), column.end(), 0.0))};
     std::byte* const to =
         pointers[static_cast<std::size_t>(operand.slot)] + place.lane * m_cols * sizeBytes(operand.dtype);
     encodeFunction(operand.dtype)(to, column.data(), nullptr, column.size());
@@ -486,7 +501,6 @@ void StripEngine::storeSums(std::span<std::byte* const> pointers, const Grid& gr
 }
 
 void StripEngine::run(std::span<std::byte* const> pointers, std::int64_t rows, std::byte* workspace) const {
-  if (m_cols == 0) return;
   const Grid grid = gridFor(rows);
   const Scratch scratch = layOut(workspace, grid);
   if (grid.rows > 0) {

@@ -23,7 +23,8 @@ namespace fuseline::cpu {
 /// the cache (measured 2026-11 on a 2-core Zen 5 server).
 constexpr std::int64_t kStripLength = 512;
 
-/// What an operand of a program is in memory: row-major and contiguous, [rows, lanes * cols] or [lanes * cols].
+/// What an operand of a program is in memory: row-major and contiguous, [rows, lanes * cols], [lanes * cols] or, for a
+/// scalar, [1].
 struct StripOperand {
   DType dtype = DType::F32;
   int slot = -1;  // index into the pointers of run()
@@ -62,6 +63,11 @@ class StripEngine {
     Place place;
     StripOperand operand;
   };
+  /// An operand of one value, which is a constant for the length of a run.
+  struct ScalarOperand {
+    int constant = 0;  // index into m_constants
+    StripOperand operand;
+  };
   struct Grid;
   struct Scratch;
   struct Address;
@@ -86,6 +92,7 @@ class StripEngine {
   bool m_isContiguous = true;  // every Full operand has one lane: rows follow each other without gaps
   int m_numRegisters = 0;
   std::vector<double> m_constants;
+  std::vector<ScalarOperand> m_scalarOperands;
   std::vector<ColumnOperand> m_rowOperands;
   std::vector<ColumnOperand> m_sums;
   std::vector<Location> m_locations;

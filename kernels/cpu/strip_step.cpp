@@ -37,7 +37,7 @@ Result<GridSize> findGrid(const CompileRequest& request, const std::vector<Place
     const Result<Binding> binding = requireOperand(request, place.operand);
     if (!binding) return binding.error();
     if (place.access == Access::Full) return gridOf(binding->spec, place);
-    grid.cols = binding->spec.numElements() / place.lanes;
+    if (place.access == Access::Row) grid.cols = binding->spec.numElements() / place.lanes;
   }
   return grid;
 }

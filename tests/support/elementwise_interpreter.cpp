@@ -65,10 +65,12 @@ struct Cursor {
   std::int64_t col = 0;
 
   std::size_t index(const Place& place) const {
+    if (place.access == Access::Scalar) return 0;
     const std::int64_t inRow = place.lane * cols + col;
     return static_cast<std::size_t>(place.access == Access::Row ? inRow : row * place.lanes * cols + inRow);
   }
   std::size_t size(const Place& place) const {
+    if (place.access == Access::Scalar) return 1;
     return static_cast<std::size_t>((place.access == Access::Row ? 1 : rows) * place.lanes * cols);
   }
 };

@@ -122,5 +122,30 @@ TEST(ElementwisePrograms, OfIdentitiesStoreWhatTheyLoad) {
   EXPECT_TRUE(testing::allClose(results.at(key(0, OperandKind::Output)), values, {}));
 }
 
+TEST(ElementwiseComposer, SumsAScalarOverBothLanes) {
+  ElementwiseDefinition definition;
+  definition.forward = [](ElementwiseBuilder& e, const Attributes&) {
+    const ValueIndex x = e.input();
+    const ValueIndex scale = e.parameterScalar();
+    e.output(0, e.mul(x, scale));
+  };
+  definition.backward = [](ElementwiseBuilder& e, const Attributes&) {
+    e.gradParameterSum(0, e.mul(e.gradOutput(), e.input()));
+  };
+  ElementwiseComposer forward;
+  forward.append(0, definition, {}, false, 2);
+  EXPECT_EQ(toString(forward.finish()),
+            "%0 = load m0.input0[0/2]\n%1 = load m0.parameter0:scalar\n%2 = mul %0 %1\n"
+            "%3 = load m0.input0[1/2]\n%4 = mul %3 %1\n"
+            "store m0.output0[0/2] %2\nstore m0.output0[1/2] %4\n");
+  ElementwiseComposer backward;
+  backward.append(0, definition, {}, true, 2);
+  const ElementwiseProgram program = backward.finish();
+  ASSERT_EQ(program.columnSums.size(), 1U);
+  EXPECT_EQ(program.columnSums[0].place.access, Access::Scalar);
+  EXPECT_EQ(program.columnSums[0].place.lanes, 1);
+  EXPECT_EQ(program.code[static_cast<std::size_t>(program.columnSums[0].value)].opcode, Opcode::Add);
+}
+
 }  // namespace
 }  // namespace fuseline

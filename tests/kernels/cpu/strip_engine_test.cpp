@@ -72,7 +72,8 @@ std::map<OperandKey, Buffer> makeBuffers(const Scene& scene) {
   std::map<OperandKey, Buffer> buffers;
   for (const auto& [key, place] : placesIn(scene.program)) {
     const std::int64_t rows = place.access == Access::Full ? scene.rows : 1;
-    const auto count = static_cast<std::size_t>(rows * scene.cols * place.lanes);
+    const std::int64_t elements = place.access == Access::Scalar ? 1 : rows * scene.cols * place.lanes;
+    const auto count = static_cast<std::size_t>(elements);
     buffers[key] = makeBuffer(scene.dtypes.at(key), count, random);
   }
   return buffers;
@@ -113,6 +114,12 @@ double allowed(const Scene& scene, const OperandKey& key, double expected, doubl
   return (relative + 2e-6) * std::abs(expected) + 2e-6 * scale + absolute;
 }
 
+/// A bound of the sum of magnitudes behind one element; 1 where nothing is summed.
+double numAdded(const Scene& scene, const Place& place) {
+  if (place.access == Access::Full) return 1.0;
+  return 4.0 * static_cast<double>(place.access == Access::Row ? scene.rows : scene.rows * scene.cols);
+}
+
 std::string firstError(const Scene& scene, const Aliases& aliases = {}) {
   OperandValues inputs;
   for (const auto& [key, buffer] : makeBuffers(scene)) inputs[key] = buffer.values;
@@ -120,8 +127,7 @@ std::string firstError(const Scene& scene, const Aliases& aliases = {}) {
   const auto actual = runEngine(scene, aliases);
   for (const OperandKey& key : outputsOf(scene.program)) {
     const std::vector<double>& values = actual.at(key).values;
-    const bool isSum = placesIn(scene.program).at(key).access == Access::Row;
-    const double scale = isSum ? 4.0 * static_cast<double>(scene.rows) : 1.0;
+    const double scale = numAdded(scene, placesIn(scene.program).at(key));
     for (std::size_t i = 0; i < values.size(); ++i)
       if (!(std::abs(values[i] - expected.at(key)[i]) <= allowed(scene, key, expected.at(key)[i], scale)))
         return toString(key) + "[" + std::to_string(i) + "]: " + std::to_string(values[i]) + " instead of " +
@@ -179,6 +185,19 @@ TEST(StripEngine, ReadsRowOperandsAndConstants) {
                         {.opcode = Opcode::Mul, .a = 0, .b = 2},
                         {.opcode = Opcode::Add, .a = 3, .b = 1}},
                .stores = {{4, {.operand = output(0)}}}});
+}
+
+TEST(StripEngine, ReadsScalarsAndSumsOverAllElements) {
+  expectRight({.code = {load(0), load(1, Access::Scalar), {.opcode = Opcode::Mul, .a = 0, .b = 1}},
+               .stores = {{2, {.operand = output(0)}}},
+               .columnSums = {{0, {.operand = output(1), .access = Access::Scalar}},
+                              {2, {.operand = output(2), .access = Access::Row}}}});
+}
+
+TEST(StripEngine, SumsOverNoColumnsToZero) {
+  const ElementwiseProgram program{.code = {load(0)},
+                                   .columnSums = {{0, {.operand = output(0), .access = Access::Scalar}}}};
+  EXPECT_EQ(firstError({.program = program, .rows = 5, .cols = 0, .dtypes = allOf(program, DType::F32)}), "");
 }
 
 TEST(StripEngine, ReadsAndWritesLanes) {
@@ -265,7 +284,8 @@ ElementwiseProgram randomProgram() {
   const int numInputs = *rc::gen::inRange(1, 4);
   for (int slot = 0; slot < numInputs; ++slot) {
     Place place = randomPlace(slot, OperandKind::Input, *rc::gen::inRange(1, 3));
-    if (slot > 0 && *rc::gen::inRange(0, 3) == 0) place.access = Access::Row;
+    if (slot > 0) place.access = *rc::gen::element(Access::Full, Access::Full, Access::Row, Access::Scalar);
+    if (place.access == Access::Scalar) place = {.operand = place.operand, .access = place.access};
     program.code.push_back({.opcode = Opcode::Load, .place = place});
   }
   program.code.push_back({.opcode = Opcode::Constant, .constant = 0.75});
@@ -284,7 +304,7 @@ ElementwiseProgram randomProgram() {
     program.stores.push_back({*rc::gen::inRange(0, numValues), randomPlace(slot, OperandKind::Output, 1)});
   if (*rc::gen::arbitrary<bool>()) {
     Place place = randomPlace(7, OperandKind::GradParameter, 1);
-    place.access = Access::Row;
+    place.access = *rc::gen::element(Access::Row, Access::Scalar);
     program.columnSums.push_back({*rc::gen::inRange(0, numValues), place});
   }
   return program;
