@@ -31,6 +31,7 @@ class CanvasTest : public QObject {
   void layoutIsOneUndoStepWithoutOverlaps();
   void hullsFollowThePlan();
   void drawsUnknownOpsAndKeepsThem();
+  void drawsThePortsThatAttributesDefine();
 };
 
 namespace {
@@ -214,6 +215,38 @@ void CanvasTest::drawsUnknownOpsAndKeepsThem() {
   QVERIFY(item->portPosition({"act", "x", false}).has_value());
   QVERIFY(!f.session.analysis()->isRunnable());
   QVERIFY(serialize(f.session.document()).find("FutureOp") != std::string::npos);
+}
+
+void CanvasTest::drawsThePortsThatAttributesDefine() {
+  std::string text = smallPipeline();
+  text.replace(text.find("\"GELU\""), 6, "\"Formula\"");
+  Fixture f(text);
+  const auto hasPort = [&](const char* port) {
+    return f.window.scene().node("act")->portPosition({"act", port, false}).has_value();
+  };
+  const auto set = [&](const char* name, const char* value) {
+    return f.session.apply(SetAttribute{.id = "act", .name = name, .value = value}) && waitForAnalysis(f.session);
+  };
+  QVERIFY(!hasPort("b"));
+  QVERIFY(set("inputs", "b"));
+  QVERIFY(set("y", "x * b"));
+  QVERIFY(hasPort("b"));
+  QVERIFY(f.session.apply(AddWire{.wire = {f.session.document().wires().front().from, {"act", "b"}}}));
+  QVERIFY(waitForAnalysis(f.session));
+
+  // The formula is wrong for a while: wire and port stay.
+  QVERIFY(set("y", "x * b +"));
+  QVERIFY(hasPort("b"));
+  QVERIFY(!f.session.analysis()->isRunnable());
+  QVERIFY(set("inputs", ""));
+  QVERIFY(set("y", "2 * x"));
+  QVERIFY(hasPort("b"));
+  const auto& problems = f.session.analysis()->lowered.diagnostics;
+  QVERIFY(std::ranges::any_of(problems, [](const Diagnostic& d) { return d.code == "unknown-port"; }));
+  const Endpoint from = f.session.document().wires().back().from;
+  QVERIFY(f.session.apply(RemoveWire{.wire = {from, {"act", "b"}}}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!hasPort("b"));
 }
 
 }  // namespace fuseline::ui

@@ -16,6 +16,7 @@ void expectGolden(const std::string& text, const std::string& name) {
 
 TEST(Golden, OpsByCategory) { expectGolden(fuseline("ops").out, "ops.txt"); }
 TEST(Golden, OneOp) { expectGolden(fuseline("ops RMSNorm").out, "ops_rmsnorm.txt"); }
+TEST(Golden, OneOpThatAttributesDefine) { expectGolden(fuseline("ops Formula").out, "ops_formula.txt"); }
 TEST(Golden, RulesByPass) { expectGolden(fuseline("rules").out, "rules.txt"); }
 TEST(Golden, OneRule) { expectGolden(fuseline("rules ForwardLinearBiasAdd").out, "rules_forward_linear_bias_add.txt"); }
 
@@ -38,12 +39,18 @@ TEST(Golden, ExplainOneOp) {
   expectGolden(fuseline("explain --device reference " + samplePipeline() + " fc2").out, "explain_fc2.txt");
 }
 
-TEST(Golden, Validate) {
-  // From the file's folder, so that the path in the messages is the same everywhere.
-  const std::filesystem::path folder = goldenPath("broken.fuseline").parent_path();
-  const ProgramResult result = fuseline("validate broken.fuseline", {}, folder);
+// From the files' folder, so that the path in the messages is the same everywhere.
+void expectProblems(const std::string& file, const std::string& name) {
+  const ProgramResult result = fuseline("validate " + file, {}, goldenPath(file).parent_path());
   EXPECT_EQ(result.exitCode, 1);
-  expectGolden(result.out, "validate.txt");
+  expectGolden(result.out, name);
+}
+
+TEST(Golden, Validate) { expectProblems("broken.fuseline", "validate.txt"); }
+TEST(Golden, ValidateFormulas) { expectProblems("formula_broken.fuseline", "validate_formula.txt"); }
+
+TEST(Golden, FuseAFormula) {
+  expectGolden(fuseline("fuse --device reference " + goldenPath("formula.fuseline").string()).out, "fuse_formula.txt");
 }
 
 }  // namespace

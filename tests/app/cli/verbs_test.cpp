@@ -191,6 +191,11 @@ TEST(Run, RefusesATensorThatThePipelineDoesNotTake) {
   EXPECT_TRUE(has(result.err, "z: the pipeline takes no tensor of this name")) << result.err;
 }
 
+TEST(Run, RunsAFormula) {
+  const ProgramResult result = fuseline("run --iterations 1 --json " + goldenPath("formula.fuseline").string());
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+}
+
 TEST(New, WritesWhatValidates) {
   const TemporaryFolder folder;
   for (const Json& entry : fuseline("new --json").json()["templates"]) {
