@@ -1,7 +1,7 @@
 // Edits and questions about how ops are wired together.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/document.h"
-#include "core/ops/catalog.h"
+#include "core/document/document_operation.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string unknownPort(const DocumentOp& op, const std::string& port, std::stri
 
 Verdict checkSource(const PipelineDocument& document, const Endpoint& from) {
   if (const DocumentOp* op = document.findOp(from.node)) {
-    const FusibleOperation* operation = builtinOperations().find(op->operation);
+    const auto operation = operationOf(document, *op);
     if (!operation || operation->outputIndex(from.port) >= 0) return Verdict::yes();
     return Verdict::no(unknownPort(*op, from.port, "output", operation->outputs));
   }
@@ -48,7 +48,7 @@ Verdict checkTarget(const PipelineDocument& document, const Endpoint& to) {
     return Verdict::no(isOther ? fmt::format("{} is not an op; wires end at the inputs of ops.", to.node)
                                : fmt::format("There is no op {}.", to.node));
   }
-  const FusibleOperation* operation = builtinOperations().find(op->operation);
+  const auto operation = operationOf(document, *op);
   if (!operation || operation->inputIndex(to.port) >= 0) return Verdict::yes();
   return Verdict::no(unknownPort(*op, to.port, "input", operation->inputs));
 }
@@ -77,9 +77,9 @@ std::vector<std::string> findPath(const PipelineDocument& document, const std::s
 
 Edit removeOpWithWires(const PipelineDocument& document, std::string_view id, bool reconnect) {
   const DocumentOp* op = document.findOp(id);
-  const FusibleOperation* operation = op ? builtinOperations().find(op->operation) : nullptr;
-  const Endpoint input = {std::string(id), mainInput(operation)};
-  const Endpoint output = {std::string(id), mainOutput(operation)};
+  const auto operation = op ? operationOf(document, *op) : nullptr;
+  const Endpoint input = {std::string(id), mainInput(operation.get())};
+  const Endpoint output = {std::string(id), mainOutput(operation.get())};
   const auto& wires = document.wires();
   const auto feed = std::ranges::find(wires, input, &Wire::to);
   const Endpoint* source = reconnect && feed != wires.end() && feed->from.node != id ? &feed->from : nullptr;
