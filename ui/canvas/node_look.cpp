@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/node_look.h"
 
+#include "core/document/document_operation.h"
 #include "ui/canvas/metrics.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
@@ -70,8 +71,10 @@ void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const S
 }
 
 NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Sources& sources, const Graph& graph) {
-  NodeLook look{.id = op.id, .kind = NodeKind::Op, .title = toQt(op.operation), .subtitle = toQt(op.id)};
-  const FusibleOperation* operation = builtinOperations().find(op.operation);
+  const std::string_view block = blockNameOf(op);
+  NodeLook look{.id = op.id, .kind = NodeKind::Op, .subtitle = toQt(op.id)};
+  look.title = toQt(block.empty() ? std::string_view(op.operation) : block);
+  const auto operation = operationOf(document, op);
   look.isUnknown = operation == nullptr;
   if (operation) {
     look.category = operation->category;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/inspector_panel.h"
 
+#include "core/document/document_operation.h"
 #include "core/support/text.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
@@ -99,7 +100,7 @@ QString OpPage::structureOf(const Session& session, const QString& opId) {
 
 void OpPage::createHead() {
   const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
-  const FusibleOperation* operation = builtinOperations().find(op->operation);
+  const auto operation = operationOf(m_session.document(), *op);
   auto* title = new QLabel(toQt(op->operation), this);
   title->setFont(scaledFont(1.25, QFont::DemiBold));
   m_layout->addWidget(title);
@@ -134,7 +135,7 @@ void OpPage::createHead() {
 
 void OpPage::createFields() {
   const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
-  const FusibleOperation* operation = builtinOperations().find(op->operation);
+  const auto operation = operationOf(m_session.document(), *op);
   if (!operation) {
     m_layout->addWidget(wrappedLabel(toQt(op->attributes.dump(2)), this));
     return;
@@ -182,14 +183,16 @@ QString OpPage::specLines(const FusibleOperation& operation) const {
 
 QString OpPage::factsText() const {
   const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
-  const FusibleOperation* operation = builtinOperations().find(op->operation);
+  const auto operation = operationOf(m_session.document(), *op);
   if (!operation) return QString();
   QString rows = specLines(*operation);
   double numFlops = 0;
   for (const Node& node : m_session.analysis()->graph().nodes()) {
     if (toQt(node.owner) != m_opId) continue;
     for (std::size_t slot = 0; slot < node.parameters.size(); ++slot) {
-      rows += factRow(m_theme, toQt(node.operation->parameters[slot].name), formatSpec(node.parameters[slot]));
+      // Inside an instance of a block, with the op it belongs to: "fc1.weight".
+      const QString name = toQt(node.parameterName(static_cast<int>(slot))).mid(m_opId.size() + 1);
+      rows += factRow(m_theme, name, formatSpec(node.parameters[slot]));
     }
     if (!node.operation->flops) continue;
     std::vector<TensorSpec> inputs;
