@@ -13,6 +13,7 @@
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QHBoxLayout>
+#include <QInputDialog>
 #include <QMenuBar>
 #include <QMessageBox>
 #include <QMimeData>
@@ -111,6 +112,9 @@ void MainWindow::createDocks() {
   addDock(QStringLiteral("plan"), tr("Plan"), m_plan, Qt::BottomDockWidgetArea);
   m_timingsDock = addDock(QStringLiteral("timings"), tr("Timings"), m_timings, Qt::BottomDockWidgetArea);
   m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
+  const auto showBlocks = [this] { m_palette->showBlocks(m_session.document()); };
+  connect(&m_session, &Session::documentChanged, m_palette, showBlocks);
+  showBlocks();
   connect(m_palette, &PalettePanel::activated, this,
           [this](const QString& entry) { m_scene->insertAfterSelection(entry.toStdString()); });
 }
@@ -175,12 +179,20 @@ void MainWindow::createEditMenu() {
   toolBar->addAction(m_undo);
   toolBar->addAction(m_redo);
   menu->addSeparator();
-  addCommand(menu, tr("&Copy"), QKeySequence::Copy, [this] { copy(); });
-  addCommand(menu, tr("&Paste"), QKeySequence::Paste, [this] { m_scene->paste(); });
-  addCommand(menu, tr("D&uplicate"), QKeySequence(Qt::CTRL | Qt::Key_D), [this] { m_scene->duplicateSelected(); });
-  addCommand(menu, tr("&Delete"), QKeySequence::Delete, [this] { m_scene->removeSelected(Reconnect::No); });
-  addCommand(menu, tr("Delete and re&connect"), QKeySequence(Qt::CTRL | Qt::Key_Delete),
-             [this] { m_scene->removeSelected(Reconnect::Yes); });
+  // The commands on the selection are the context menu of the canvas, too.
+  const auto addBoth = [&](const QString& text, const QKeySequence& shortcut, std::function<void()> run) {
+    m_view->addAction(addCommand(menu, text, shortcut, std::move(run)));
+  };
+  m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
+  addBoth(tr("&Copy"), QKeySequence::Copy, [this] { copy(); });
+  addBoth(tr("&Paste"), QKeySequence::Paste, [this] { m_scene->paste(); });
+  addBoth(tr("D&uplicate"), QKeySequence(Qt::CTRL | Qt::Key_D), [this] { m_scene->duplicateSelected(); });
+  addBoth(tr("&Delete"), QKeySequence::Delete, [this] { m_scene->removeSelected(Reconnect::No); });
+  addBoth(tr("Delete and re&connect"), QKeySequence(Qt::CTRL | Qt::Key_Delete),
+          [this] { m_scene->removeSelected(Reconnect::Yes); });
+  menu->addSeparator();
+  addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_G), [this] { makeBlock(); });
+  addBoth(tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_G), [this] { m_scene->expandSelected(); });
   menu->addSeparator();
   addCommand(menu, tr("Select &all"), QKeySequence::SelectAll, [this] {
     QSet<QString> ids;
@@ -401,6 +413,17 @@ void MainWindow::copy() {
   } else {
     m_scene->copySelected();
   }
+}
+
+void MainWindow::makeBlock() {
+  if (m_session.selection().isEmpty()) return m_hint->setText(tr("Select the ops that shall become a block."));
+  const PipelineDocument& document = m_session.document();
+  std::string free = "Block";
+  for (int number = 2; document.findBlock(free); ++number) free = "Block" + std::to_string(number);
+  bool isAccepted = false;
+  const QString name = QInputDialog::getText(this, tr("Make block"), tr("Name of the block"), QLineEdit::Normal,
+                                             toQt(free), &isAccepted);
+  if (isAccepted) m_scene->makeBlockOfSelected(name.trimmed().toStdString());
 }
 
 /// Tab belongs to the canvas, so that panes have a key of their own, as in other editors.

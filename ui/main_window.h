@@ -83,6 +83,8 @@ class MainWindow : public QMainWindow {
   void setHullFilter(HullFilter filter);
   void escape();
   void copy();
+  /// Asks for a name.
+  void makeBlock();
   void commitTypedField();
   void focusPane(int step);
   void showReadOnly();

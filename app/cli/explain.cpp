@@ -29,8 +29,7 @@ bool isMoreUseful(const Attempt* a, const Attempt* b) {
 }
 
 bool isAt(const Graph& graph, const Attempt& attempt, std::string_view op) {
-  return std::ranges::any_of(attempt.nodes,
-                             [&](NodeId id) { return graph.node(id).id == op || graph.node(id).owner == op; });
+  return std::ranges::any_of(attempt.nodes, [&](NodeId id) { return graph.node(id).isAt(op); });
 }
 
 /// Attempts that start at an op, or, if it was asked for by name, that touch it.
@@ -132,7 +131,7 @@ Error unknownOp(const Graph& graph, const std::string& op) {
 Result<std::vector<Section>> sectionsFor(const OpenedPipeline& pipeline, const std::string& op) {
   if (op.empty()) return allSections(pipeline);
   const auto& nodes = pipeline.graph().nodes();
-  const bool isKnown = std::ranges::any_of(nodes, [&](const Node& node) { return node.id == op || node.owner == op; });
+  const bool isKnown = std::ranges::any_of(nodes, [&](const Node& node) { return node.isAt(op); });
   if (!isKnown) return unknownOp(pipeline.graph(), op);
   return std::vector<Section>{{.op = op, .title = op, .attempts = attemptsTouching(pipeline, op)}};
 }

@@ -188,4 +188,17 @@ bool AttributeResolver::isInRange(const Field& field, double value, const std::s
   return false;
 }
 
+std::string withoutName(const std::string& message, const std::string& name) {
+  const std::string prefix = name + ": ";
+  return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
+}
+
+void reportBadAttribute(DiagnosticSink& sink, const DocumentOp& op, std::size_t index,
+                        const FusibleOperation& operation, const Error& error) {
+  const std::string pointer = error.subject.empty() ? fmt::format("/pipeline/ops/{}/attributes", index)
+                                                    : attributePointer(index, error.subject);
+  sink.error("bad-attribute", {pointer, op.id, {}},
+             fmt::format("{}: {}", op.id, withoutName(error.message, operation.name)));
+}
+
 }  // namespace fuseline

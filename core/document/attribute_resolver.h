@@ -47,6 +47,11 @@ class AttributeResolver {
   DiagnosticSink& m_sink;
 };
 
+/// What an op refuses begins with its name; in a diagnostic the sentence begins with the id instead.
+std::string withoutName(const std::string& message, const std::string& name);
+/// An op refuses its attributes: an error at the attribute that it names, or at all of them.
+void reportBadAttribute(DiagnosticSink& sink, const DocumentOp& op, std::size_t index,
+                        const FusibleOperation& operation, const Error& error);
 /// "/pipeline/ops/3/attributes/eps".
 std::string attributePointer(std::size_t index, const std::string& name);
 /// "Set in_features to 1024".

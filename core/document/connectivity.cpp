@@ -30,16 +30,16 @@ std::string quoted(const std::string& text) { return inlineText(Json(shortened(t
 
 }  // namespace
 
-Connectivity::Connectivity(const PipelineDocument& document, std::vector<OperationPointer> operations,
+Connectivity::Connectivity(const DocumentBlock& block, std::string_view what, std::vector<OperationPointer> operations,
                            DiagnosticSink& sink)
-    : m_document(document), m_operations(std::move(operations)), m_sink(sink) {
-  const std::size_t numOps = document.ops().size();
+    : m_block(block), m_what(what), m_operations(std::move(operations)), m_sink(sink) {
+  const std::size_t numOps = block.ops.size();
   m_isNamed.resize(numOps);
-  m_isInputNamed.resize(document.inputs().size());
+  m_isInputNamed.resize(block.inputs.size());
   m_sources.resize(numOps);
   m_wireOfPort.resize(numOps);
   m_producers.resize(numOps);
-  m_isInputUsed.resize(document.inputs().size());
+  m_isInputUsed.resize(block.inputs.size());
   m_isMainOutputUsed.resize(numOps);
   for (std::size_t i = 0; i < numOps; ++i) {
     m_sources[i].resize(m_operations[i] ? m_operations[i]->inputs.size() : 0);
@@ -54,15 +54,15 @@ Connectivity::Connectivity(const PipelineDocument& document, std::vector<Operati
 }
 
 void Connectivity::collectIds() {
-  for (std::size_t i = 0; i < m_document.inputs().size(); ++i)
-    takeId(m_document.inputs()[i].id, {Source::Kind::Input, i}, fmt::format("/pipeline/inputs/{}", i),
-           isRawItem(m_document.inputs()[i]) || m_document.inputs()[i].extra.contains("id"));
-  for (std::size_t i = 0; i < m_document.ops().size(); ++i)
-    takeId(m_document.ops()[i].id, {Source::Kind::Op, i}, fmt::format("/pipeline/ops/{}", i),
-           isRawItem(m_document.ops()[i]) || m_document.ops()[i].extra.contains("id"));
-  for (std::size_t i = 0; i < m_document.outputs().size(); ++i)
-    takeId(m_document.outputs()[i].id, {Source::Kind::None, i, true}, fmt::format("/pipeline/outputs/{}", i),
-           isRawItem(m_document.outputs()[i]) || m_document.outputs()[i].extra.contains("id"));
+  for (std::size_t i = 0; i < m_block.inputs.size(); ++i)
+    takeId(m_block.inputs[i].id, {Source::Kind::Input, i}, fmt::format("/pipeline/inputs/{}", i),
+           isRawItem(m_block.inputs[i]) || m_block.inputs[i].extra.contains("id"));
+  for (std::size_t i = 0; i < m_block.ops.size(); ++i)
+    takeId(m_block.ops[i].id, {Source::Kind::Op, i}, fmt::format("/pipeline/ops/{}", i),
+           isRawItem(m_block.ops[i]) || m_block.ops[i].extra.contains("id"));
+  for (std::size_t i = 0; i < m_block.outputs.size(); ++i)
+    takeId(m_block.outputs[i].id, {Source::Kind::None, i, true}, fmt::format("/pipeline/outputs/{}", i),
+           isRawItem(m_block.outputs[i]) || m_block.outputs[i].extra.contains("id"));
 }
 
 // isReported: the reader already said that the id is no text.
@@ -97,18 +97,18 @@ std::vector<Repair> Connectivity::idRepairs(const std::string& id, const NodeRef
   for (const char c : id) stem += checkId(std::string(1, c)) ? c : '_';
   const auto index = static_cast<int>(node.index);
   const auto renamed = [&](auto item, const char* fallback) {
-    item.id = m_document.freeId(!stem.empty() && isUtf8(stem) ? stem : fallback);
+    item.id = freeId(m_block, !stem.empty() && isUtf8(stem) ? stem : fallback);
     return item;
   };
   EditGroup group;
   if (node.kind == Source::Kind::Input) {
-    const DocumentInput input = renamed(m_document.inputs()[node.index], "x");
+    const DocumentInput input = renamed(m_block.inputs[node.index], "x");
     group = {"Name it " + input.id, {RemoveInput{id, index}, AddInput{input, index}}};
   } else if (node.kind == Source::Kind::Op) {
-    const DocumentOp op = renamed(m_document.ops()[node.index], "op");
+    const DocumentOp op = renamed(m_block.ops[node.index], "op");
     group = {"Name it " + op.id, {RemoveOp{id, index}, AddOp{op, index}}};
   } else {
-    const DocumentOutput output = renamed(m_document.outputs()[node.index], "y");
+    const DocumentOutput output = renamed(m_block.outputs[node.index], "y");
     group = {"Name it " + output.id, {RemoveOutput{id, index}, AddOutput{output, index}}};
   }
   const std::string label = group.label;
@@ -116,11 +116,11 @@ std::vector<Repair> Connectivity::idRepairs(const std::string& id, const NodeRef
 }
 
 void Connectivity::resolveWires() {
-  for (std::size_t i = 0; i < m_document.wires().size(); ++i) resolveWire(i);
+  for (std::size_t i = 0; i < m_block.wires.size(); ++i) resolveWire(i);
 }
 
 void Connectivity::resolveWire(std::size_t wire) {
-  const Wire& written = m_document.wires()[wire];
+  const Wire& written = m_block.wires[wire];
   const auto index = static_cast<int>(wire);
   const std::string pointer = fmt::format("/pipeline/wires/{}", wire);
   const std::vector<Repair> removal = {{"Remove the wire", RemoveWire{written, index}}};
@@ -140,8 +140,8 @@ void Connectivity::resolveWire(std::size_t wire) {
   const std::size_t op = node->second.index;
   if (source.kind == Source::Kind::Op) m_producers[op].push_back({source.index, wire});
   if (!m_operations[op]) return;
-  const auto port = resolvePort(m_document.ops()[op], written.to.port, m_operations[op]->inputs, "input", spot, removal,
-                                replaceTarget);
+  const auto port =
+      resolvePort(m_block.ops[op], written.to.port, m_operations[op]->inputs, "input", spot, removal, replaceTarget);
   if (!port) {
     // What this wire was meant for is not reported as unconnected, too.
     for (Source& unfed : m_sources[op])
@@ -153,7 +153,7 @@ void Connectivity::resolveWire(std::size_t wire) {
     m_sink
         .error("input-taken", spot,
                fmt::format("{} already reads {}; an input reads one tensor, so {} cannot feed it, too.",
-                           toString(written.to), toString(m_document.wires()[static_cast<std::size_t>(first)].from),
+                           toString(written.to), toString(m_block.wires[static_cast<std::size_t>(first)].from),
                            toString(written.from)))
         .repairs = removal;
     return;
@@ -166,7 +166,7 @@ Source Connectivity::resolveSource(const Endpoint& from, const Spot& spot, const
                                    const std::function<Edit(Endpoint)>& replace) {
   const auto node = m_nodes.find(from.node);
   if (node == m_nodes.end() || node->second.isOutput) {
-    reportUnknownNode(from, "an op or a pipeline input to read from", spot, removal, replace);
+    reportUnknownNode(from, fmt::format("an op or a {} input to read from", m_what), spot, removal, replace);
     return {Source::Kind::Broken};
   }
   Source source = {node->second.kind, node->second.index, 0};
@@ -174,15 +174,15 @@ Source Connectivity::resolveSource(const Endpoint& from, const Spot& spot, const
   if (source.kind == Source::Kind::Input) {
     if (!from.port.empty()) {
       m_sink
-          .error(
-              "unknown-port", spot,
-              fmt::format("{} is a pipeline input, a single tensor; it has no port {}.", from.node, quoted(from.port)))
+          .error("unknown-port", spot,
+                 fmt::format("{} is a {} input, a single tensor; it has no port {}.", from.node, m_what,
+                             quoted(from.port)))
           .repairs.push_back({"Read " + from.node, replace({from.node, {}})});
       isBroken = true;
     }
   } else if (const OperationPointer& operation = m_operations[source.index]) {
     const auto port =
-        resolvePort(m_document.ops()[source.index], from.port, operation->outputs, "output", spot, removal, replace);
+        resolvePort(m_block.ops[source.index], from.port, operation->outputs, "output", spot, removal, replace);
     isBroken = !port;
     source.port = port.value_or(0);
   } else {
@@ -217,7 +217,7 @@ void Connectivity::reportUnknownNode(const Endpoint& endpoint, std::string_view 
   if (known != m_nodes.end()) {
     m_sink
         .error("unknown-node", spot,
-               fmt::format("{} is a pipeline {}; expected {}.", quoted(endpoint.node),
+               fmt::format("{} is a {} {}; expected {}.", quoted(endpoint.node), m_what,
                            known->second.isOutput ? "output" : "input", expected))
         .repairs = removal;
     return;
@@ -231,8 +231,8 @@ void Connectivity::reportUnknownNode(const Endpoint& endpoint, std::string_view 
 }
 
 void Connectivity::resolveOutputs() {
-  for (std::size_t i = 0; i < m_document.outputs().size(); ++i) {
-    const DocumentOutput& output = m_document.outputs()[i];
+  for (std::size_t i = 0; i < m_block.outputs.size(); ++i) {
+    const DocumentOutput& output = m_block.outputs[i];
     m_outputSources.emplace_back();
     Source& source = m_outputSources.back();
     if (isRawItem(output)) continue;
@@ -256,7 +256,7 @@ void Connectivity::resolveOutputs() {
     if (source.kind == Source::Kind::Input)
       m_sink
           .error("output-is-input", {pointer + "/from", output.id, {}},
-                 fmt::format("Output {} is pipeline input {} itself; expected the result of an op.", output.id,
+                 fmt::format("Output {} is {} input {} itself; expected the result of an op.", output.id, m_what,
                              output.from.node))
           .repairs = removal;
   }
@@ -315,16 +315,16 @@ void Connectivity::reportCycle(const std::vector<std::size_t>& cycle) {
   std::vector<std::string> ids;
   std::size_t last = 0;  // the wire written last is the one that closed the cycle
   for (std::size_t i = 0; i < cycle.size(); ++i) {
-    ids.push_back(m_document.ops()[cycle[i]].id);
+    ids.push_back(m_block.ops[cycle[i]].id);
     const std::size_t reader = cycle[(i + 1) % cycle.size()];
     for (const Producer& producer : m_producers[reader])
       if (producer.op == cycle[i]) last = std::max(last, producer.wire);
   }
-  const Wire& wire = m_document.wires()[last];
+  const Wire& wire = m_block.wires[last];
   m_sink
       .error("cycle", {fmt::format("/pipeline/wires/{}", last), ids.front(), {}},
-             fmt::format("These ops wait for each other: {} -> {}. A pipeline has no cycles; remove one of the wires.",
-                         fmt::join(ids, " -> "), ids.front()))
+             fmt::format("These ops wait for each other: {} -> {}. A {} has no cycles; remove one of the wires.",
+                         fmt::join(ids, " -> "), ids.front(), m_what))
       .repairs.push_back({fmt::format("Remove the wire from {} to {}", toString(wire.from), toString(wire.to)),
                           RemoveWire{wire, static_cast<int>(last)}});
 }

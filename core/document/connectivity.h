@@ -1,4 +1,4 @@
-// Who reads what: the wires of a document resolved to ops and ports, and a topological order.
+// Who reads what: the wires of a pipeline or block resolved to ops and ports, and a topological order.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,9 +25,10 @@ struct Source {
 
 class Connectivity {
  public:
-  /// `operations`: the type of every op of the document, nullptr if its ports are not known. Reports wrong ids, wires
-  /// and outputs, and cycles.
-  Connectivity(const PipelineDocument& document, std::vector<OperationPointer> operations, DiagnosticSink& sink);
+  /// `what`: "pipeline" or "block". `operations`: the type of every op, nullptr if its ports are not known. Reports
+  /// wrong ids, wires and outputs, and cycles.
+  Connectivity(const DocumentBlock& block, std::string_view what, std::vector<OperationPointer> operations,
+               DiagnosticSink& sink);
 
   /// A wire, an output or an id is wrong, or there is a cycle.
   bool hasProblems() const { return m_hasProblems; }
@@ -72,7 +73,8 @@ class Connectivity {
   void reportCycle(const std::vector<std::size_t>& cycle);
   std::vector<Repair> idRepairs(const std::string& id, const NodeRef& node);
 
-  const PipelineDocument& m_document;
+  const DocumentBlock& m_block;
+  std::string_view m_what;
   std::vector<OperationPointer> m_operations;
   DiagnosticSink& m_sink;
   std::unordered_map<std::string_view, NodeRef> m_nodes;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <unordered_set>
 
 namespace fuseline {
 
@@ -20,20 +19,37 @@ const Item* findById(const std::vector<Item>& items, std::string_view id) {
 
 }  // namespace
 
-const DocumentOp* PipelineDocument::findOp(std::string_view id) const { return findById(m_ops, id); }
+const DocumentOp* PipelineDocument::findOp(std::string_view id) const { return findById(m_pipeline.ops, id); }
 
-const DocumentInput* PipelineDocument::findInput(std::string_view id) const { return findById(m_inputs, id); }
+const DocumentInput* PipelineDocument::findInput(std::string_view id) const { return findById(m_pipeline.inputs, id); }
 
-const DocumentOutput* PipelineDocument::findOutput(std::string_view id) const { return findById(m_outputs, id); }
+const DocumentOutput* PipelineDocument::findOutput(std::string_view id) const {
+  return findById(m_pipeline.outputs, id);
+}
+
+const DocumentBlock* PipelineDocument::findBlock(std::string_view name) const {
+  const auto found = std::ranges::find_if(m_blocks, [&](const auto& entry) { return entry.first == name; });
+  return found == m_blocks.end() ? nullptr : &found->second;
+}
+
+DocumentBlock* PipelineDocument::mutableBlock(std::string_view name) {
+  return const_cast<DocumentBlock*>(findBlock(name));
+}
 
 bool PipelineDocument::idExists(std::string_view id) const { return findOp(id) || findInput(id) || findOutput(id); }
 
-std::string PipelineDocument::freeId(std::string_view stem) const {
-  std::unordered_set<std::string_view> taken;
-  for (const DocumentInput& input : m_inputs) taken.insert(input.id);
-  for (const DocumentOp& op : m_ops) taken.insert(op.id);
-  for (const DocumentOutput& output : m_outputs) taken.insert(output.id);
-  if (!stem.empty() && !taken.contains(stem)) return std::string(stem);
+std::string PipelineDocument::freeId(std::string_view stem) const { return fuseline::freeId(m_pipeline, stem); }
+
+std::string freeId(const DocumentBlock& block, std::string_view stem) {
+  std::unordered_set<std::string> taken;
+  for (const DocumentInput& input : block.inputs) taken.insert(input.id);
+  for (const DocumentOp& op : block.ops) taken.insert(op.id);
+  for (const DocumentOutput& output : block.outputs) taken.insert(output.id);
+  return freeId(taken, stem);
+}
+
+std::string freeId(const std::unordered_set<std::string>& taken, std::string_view stem) {
+  if (!stem.empty() && !taken.contains(std::string(stem))) return std::string(stem);
   while (!stem.empty() && std::isdigit(static_cast<unsigned char>(stem.back()))) stem.remove_suffix(1);
   const std::string base(stem.empty() ? "op" : stem);
   for (int number = 2;; ++number) {
@@ -45,7 +61,7 @@ std::string PipelineDocument::freeId(std::string_view stem) const {
 Result<Edit> PipelineDocument::apply(const Edit& edit) {
   if (m_isReadOnly)
     return Error{"This pipeline was written in a newer major version of the format; it can be looked at, not edited."};
-  return EditApplier(*this).apply(edit);
+  return EditApplier(*this, m_pipeline).apply(edit);
 }
 
 }  // namespace fuseline

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -15,20 +16,24 @@ namespace fuseline {
 
 class PipelineDocument {
  public:
-  const std::vector<DocumentInput>& inputs() const { return m_inputs; }
-  const std::vector<DocumentOp>& ops() const { return m_ops; }
-  const std::vector<Wire>& wires() const { return m_wires; }
-  const std::vector<DocumentOutput>& outputs() const { return m_outputs; }
+  const DocumentBlock& pipeline() const { return m_pipeline; }
+  const std::vector<DocumentInput>& inputs() const { return m_pipeline.inputs; }
+  const std::vector<DocumentOp>& ops() const { return m_pipeline.ops; }
+  const std::vector<Wire>& wires() const { return m_pipeline.wires; }
+  const std::vector<DocumentOutput>& outputs() const { return m_pipeline.outputs; }
+  /// Selections of ops that were saved under a name, in file order.
+  const std::vector<std::pair<std::string, DocumentBlock>>& blocks() const { return m_blocks; }
   /// Name to integer or expression, in file order.
   const Json& symbols() const { return m_symbols; }
   const Json& recipe() const { return m_recipe; }
   /// {"rules": "all", "without": [...]}, or null.
   const Json& fusion() const { return m_fusion; }
-  const std::vector<std::pair<std::string, Position>>& positions() const { return m_positions; }
+  const std::vector<std::pair<std::string, Position>>& positions() const { return m_pipeline.positions; }
 
   const DocumentOp* findOp(std::string_view id) const;
   const DocumentInput* findInput(std::string_view id) const;
   const DocumentOutput* findOutput(std::string_view id) const;
+  const DocumentBlock* findBlock(std::string_view name) const;
   bool idExists(std::string_view id) const;
   /// "fc", "fc2", "fc3" ...: the first that is free.
   std::string freeId(std::string_view stem) const;
@@ -45,19 +50,23 @@ class PipelineDocument {
   friend class DocumentWriter;
   friend class EditApplier;
 
-  std::vector<DocumentInput> m_inputs;
-  std::vector<DocumentOp> m_ops;
-  std::vector<Wire> m_wires;
-  std::vector<DocumentOutput> m_outputs;
+  DocumentBlock* mutableBlock(std::string_view name);
+
+  DocumentBlock m_pipeline;
+  std::vector<std::pair<std::string, DocumentBlock>> m_blocks;
   Json m_symbols = Json::object();
   Json m_recipe;
   Json m_fusion;
-  std::vector<std::pair<std::string, Position>> m_positions;
-  // Unknown fields, by the object they stand in: "" (top), "pipeline", "view".
+  // Unknown fields, by the object they stand in: "" (top), "formatVersion", "symbols", "blocks".
   std::map<std::string, Json> m_extra;
   int m_formatMinor = 0;
   bool m_isReadOnly = false;
 };
+
+/// "fc", "fc2", "fc3" ...: the first that no input, op or output of the block bears.
+std::string freeId(const DocumentBlock& block, std::string_view stem);
+/// The first that is not in `taken`.
+std::string freeId(const std::unordered_set<std::string>& taken, std::string_view stem);
 
 /// Removes an op together with its wires, outputs and position; `reconnect` joins its main input to its consumers.
 Edit removeOpWithWires(const PipelineDocument& document, std::string_view id, bool reconnect = false);

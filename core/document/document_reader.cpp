@@ -61,6 +61,12 @@ class DocumentReader {
 
   Json& bag(const std::string& name) { return document().m_extra.try_emplace(name, Json::object()).first->second; }
 
+  static Json& bagOf(DocumentBlock& block, const std::string& name) {
+    return block.extra.try_emplace(name, Json::object()).first->second;
+  }
+
+  static bool isEmptyBag(const std::pair<const std::string, Json>& bag) { return bag.second.empty(); }
+
   void stripByteOrderMark() {
     if (!m_text.starts_with(kByteOrderMark)) return;
     m_start = kByteOrderMark.size();
@@ -75,18 +81,21 @@ class DocumentReader {
     }
     locate(0, "");
     Json& extra = bag("");
-    const Fields fields = openObject(
-        0, "", extra, {"$schema", "format", "formatVersion", "symbols", "pipeline", "recipe", "fusion", "view"});
+    const Fields fields =
+        openObject(0, "", extra,
+                   {"$schema", "format", "formatVersion", "symbols", "blocks", "pipeline", "recipe", "fusion", "view"});
     readHeader(fields, extra);
     if (const auto symbols = object(fields, "symbols", "", extra)) readSymbols(*symbols);
+    if (const auto blocks = object(fields, "blocks", "", extra)) readBlocks(*blocks);
     if (const auto pipeline = object(fields, "pipeline", "", extra))
-      readPipeline(*pipeline);
+      readBlock(*pipeline, "/pipeline", document().m_pipeline, {"inputs", "ops", "wires", "outputs"});
     else if (!fields.contains("pipeline"))
       report(Severity::Error, "missing-field", m_tree[0].offset, "", "The file has no \"pipeline\".");
     document().m_recipe = readAnything(fields, "recipe");
     document().m_fusion = readAnything(fields, "fusion");
-    if (const auto view = object(fields, "view", "", extra)) readView(*view);
-    std::erase_if(document().m_extra, [](const auto& bag) { return bag.second.empty(); });
+    if (const auto view = object(fields, "view", "", extra)) readView(*view, "/view", document().m_pipeline);
+    std::erase_if(document().m_extra, isEmptyBag);
+    std::erase_if(document().m_pipeline.extra, isEmptyBag);
   }
 
   void readHeader(const Fields& fields, Json& extra) {
@@ -152,18 +161,37 @@ class DocumentReader {
     document().m_symbols = Json(std::move(symbols));
   }
 
-  void readPipeline(Index i) {
-    Json& extra = bag("pipeline");
-    locate(i, "/pipeline");
-    const Fields fields = openObject(i, "/pipeline", extra, {"inputs", "ops", "wires", "outputs"});
-    forEachElement(fields, "inputs", extra, [&](Index item, const std::string& pointer) { readInput(item, pointer); });
-    forEachElement(fields, "ops", extra, [&](Index item, const std::string& pointer) { readOp(item, pointer); });
-    forEachElement(fields, "wires", extra, [&](Index item, const std::string& pointer) { readWire(item, pointer); });
-    forEachElement(fields, "outputs", extra,
-                   [&](Index item, const std::string& pointer) { readOutput(item, pointer); });
+  void readBlocks(Index i) {
+    locate(i, "/blocks");
+    forEachMember(i, "/blocks", [&](std::string_view name, Index value, const std::string& pointer) {
+      if (!m_tree.isObject(value)) return wrongType(value, pointer, "a block (an object)", bag("blocks"), name);
+      DocumentBlock block;
+      const Fields fields = readBlock(value, pointer, block, {"inputs", "ops", "wires", "outputs", "view"});
+      if (const auto view = object(fields, "view", pointer, bagOf(block, "")))
+        readView(*view, pointer + "/view", block);
+      std::erase_if(block.extra, isEmptyBag);
+      document().m_blocks.emplace_back(name, std::move(block));
+    });
   }
 
-  void readInput(Index i, const std::string& pointer) {
+  // The pipeline itself, or a block. Returns its fields.
+  Fields readBlock(Index i, const std::string& pointer, DocumentBlock& block,
+                   std::initializer_list<std::string_view> known) {
+    Json& extra = bagOf(block, "");
+    locate(i, pointer);
+    Fields fields = openObject(i, pointer, extra, known);
+    const auto forEach = [&](std::string_view list, auto readItem) {
+      forEachElement(fields, list, pointer, extra,
+                     [&](Index item, const std::string& place) { (this->*readItem)(item, place, block); });
+    };
+    forEach("inputs", &DocumentReader::readInput);
+    forEach("ops", &DocumentReader::readOp);
+    forEach("wires", &DocumentReader::readWire);
+    forEach("outputs", &DocumentReader::readOutput);
+    return fields;
+  }
+
+  void readInput(Index i, const std::string& pointer, DocumentBlock& block) {
     DocumentInput input{.dtype = {}, .shape = nullptr};
     if (isItem(i, pointer, "an input", input.extra)) {
       const Fields fields = openObject(i, pointer, input.extra, {"id", "dtype", "shape", "requires_grad"});
@@ -175,10 +203,10 @@ class DocumentReader {
       }
       input.requiresGradient = boolean(fields, "requires_grad", pointer, input.extra);
     }
-    document().m_inputs.push_back(std::move(input));
+    block.inputs.push_back(std::move(input));
   }
 
-  void readOp(Index i, const std::string& pointer) {
+  void readOp(Index i, const std::string& pointer, DocumentBlock& block) {
     DocumentOp op;
     if (isItem(i, pointer, "an op", op.extra)) {
       const Fields fields = openObject(i, pointer, op.extra, {"id", "op", "attributes"});
@@ -190,10 +218,10 @@ class DocumentReader {
         noteDuplicates(*attributes, pointer + "/attributes");
       }
     }
-    document().m_ops.push_back(std::move(op));
+    block.ops.push_back(std::move(op));
   }
 
-  void readWire(Index i, const std::string& pointer) {
+  void readWire(Index i, const std::string& pointer, DocumentBlock& block) {
     const auto ends = m_tree.isArray(i) ? m_tree.children(i) : std::vector<JsonTree::Child>{};
     const bool isWire = ends.size() == 2 && m_tree.isString(ends[0].value) && m_tree.isString(ends[1].value);
     if (!isWire) {
@@ -203,22 +231,22 @@ class DocumentReader {
       return;
     }
     // The place is kept under the wire's number in the document, which is what lowering knows.
-    const std::string place = fmt::format("/pipeline/wires/{}", document().m_wires.size());
+    const std::string list = pointer.substr(0, pointer.rfind('/'));
+    const std::string place = fmt::format("{}/{}", list, block.wires.size());
     locate(i, place);
     locate(ends[0].value, place + "/0");
     locate(ends[1].value, place + "/1");
-    document().m_wires.push_back(
-        {parseEndpoint(m_tree.text(ends[0].value)), parseEndpoint(m_tree.text(ends[1].value))});
+    block.wires.push_back({parseEndpoint(m_tree.text(ends[0].value)), parseEndpoint(m_tree.text(ends[1].value))});
   }
 
-  void readOutput(Index i, const std::string& pointer) {
+  void readOutput(Index i, const std::string& pointer, DocumentBlock& block) {
     DocumentOutput output;
     if (isItem(i, pointer, "an output", output.extra)) {
       const Fields fields = openObject(i, pointer, output.extra, {"id", "from"});
       output.id = string(fields, "id", pointer, output.extra);
       output.from = parseEndpoint(string(fields, "from", pointer, output.extra));
     }
-    document().m_outputs.push_back(std::move(output));
+    block.outputs.push_back(std::move(output));
   }
 
   Json readAnything(const Fields& fields, const std::string& name) {
@@ -228,16 +256,16 @@ class DocumentReader {
     return m_tree.json(*i);
   }
 
-  void readView(Index i) {
-    Json& extra = bag("view");
-    const Fields fields = openObject(i, "/view", extra, {"positions"});
-    const auto positions = object(fields, "positions", "/view", extra);
+  void readView(Index i, const std::string& pointer, DocumentBlock& block) {
+    Json& extra = bagOf(block, "view");
+    const Fields fields = openObject(i, pointer, extra, {"positions"});
+    const auto positions = object(fields, "positions", pointer, extra);
     if (!positions) return;
-    forEachMember(*positions, "/view/positions", [&](std::string_view id, Index value, const std::string& pointer) {
+    forEachMember(*positions, pointer + "/positions", [&](std::string_view id, Index value, const std::string& place) {
       if (const auto position = readPosition(value))
-        document().m_positions.emplace_back(id, *position);
+        block.positions.emplace_back(id, *position);
       else
-        wrongType(value, pointer, "two integers", bag("positions"), id, Severity::Warning);
+        wrongType(value, place, "two integers", bagOf(block, "positions"), id, Severity::Warning);
     });
   }
 
@@ -310,10 +338,11 @@ class DocumentReader {
   }
 
   template <class Use>
-  void forEachElement(const Fields& fields, std::string_view name, Json& extra, const Use& use) {
+  void forEachElement(const Fields& fields, std::string_view name, const std::string& owner, Json& extra,
+                      const Use& use) {
     const auto i = find(fields, name);
     if (!i) return;
-    const std::string pointer = fmt::format("/pipeline/{}", name);
+    const std::string pointer = fmt::format("{}/{}", owner, name);
     if (!m_tree.isArray(*i)) return wrongType(*i, pointer, "a list", extra, name);
     std::size_t index = 0;
     for (const JsonTree::Child& child : m_tree.children(*i)) use(child.value, fmt::format("{}/{}", pointer, index++));

@@ -5,6 +5,7 @@
 #include "core/document/json_text.h"
 #include "core/support/atomic_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <system_error>
@@ -107,7 +108,9 @@ class DocumentWriter {
     for (const auto& [name, value] : file.items()) {
       startField(name, 2);
       if (name == "pipeline" && value.is_object())
-        writePipeline(value);
+        writeBlock(value, 2);
+      else if (name == "blocks" && value.is_object())
+        writeBlocks(value);
       else
         writePretty(m_out, value, 2, 2 + name.size() + 5);
     }
@@ -117,24 +120,27 @@ class DocumentWriter {
  private:
   Json fileObject() const {
     const PipelineDocument& document = m_document;
+    const bool hasBlocks = !document.blocks().empty() || !bag("blocks").empty();
     Fields fields(bag(""));
     fields.addIf(!bag("").contains("$schema"), "$schema", kSchemaName);
     fields.add("format", kFormatName);
     fields.addIf(!bag("").contains("formatVersion"), "formatVersion", versionObject());
     fields.addIf(!document.symbols().empty() || !bag("symbols").empty(), "symbols", symbolsObject());
-    fields.addIf(hasPipeline(), "pipeline", pipelineObject());
+    fields.addIf(hasBlocks, "blocks", blocksObject());
+    fields.addIf(hasPipeline(), "pipeline", listsObject(document.pipeline()));
     fields.addIf(!document.recipe().is_null(), "recipe", document.recipe());
     fields.addIf(!document.fusion().is_null(), "fusion", document.fusion());
-    const Json view = viewObject();
+    const Json view = viewObject(document.pipeline());
     fields.addIf(!view.empty(), "view", view);
     return std::move(fields).finish();
   }
 
   Json versionObject() const {
     const Json& extra = bag("formatVersion");
+    const int minor = m_document.blocks().empty() ? 0 : kFormatMinorOfBlocks;
     Fields fields(extra);
     fields.addIf(!extra.contains("major"), "major", kFormatMajor);
-    fields.addIf(!extra.contains("minor"), "minor", m_document.m_formatMinor);
+    fields.addIf(!extra.contains("minor"), "minor", std::max(minor, m_document.m_formatMinor));
     return std::move(fields).finish();
   }
 
@@ -145,50 +151,89 @@ class DocumentWriter {
     return Json(std::move(members));
   }
 
+  Json blocksObject() const {
+    Json::object_t members;
+    for (const auto& [name, block] : m_document.blocks()) members.push_back({name, blockObject(block)});
+    for (const auto& [name, value] : bag("blocks").items())
+      if (!m_document.findBlock(name)) members.push_back({name, value});
+    return Json(std::move(members));
+  }
+
   bool hasPipeline() const {
     const PipelineDocument& document = m_document;
     return !document.ops().empty() || !document.inputs().empty() || !document.outputs().empty() ||
            !document.wires().empty() || !bag("").contains("pipeline");
   }
 
-  Json pipelineObject() const {
-    const Json& extra = bag("pipeline");
+  // The lists of the pipeline or of a block, and the unknown fields beside them.
+  static Json listsObject(const DocumentBlock& block) {
+    const Json& extra = bagOf(block, "");
     Fields fields(extra);
-    const auto add = [&](const char* name, const Json& list) {
-      fields.addIf(!list.empty() || !extra.contains(name), name, list);
-    };
-    add("inputs", toJson(m_document.inputs()));
-    add("ops", toJson(m_document.ops()));
-    add("wires", toJson(m_document.wires()));
-    add("outputs", toJson(m_document.outputs()));
+    addLists(fields, extra, block);
     return std::move(fields).finish();
   }
 
-  Json viewObject() const {
+  static Json blockObject(const DocumentBlock& block) {
+    const Json& extra = bagOf(block, "");
+    Fields fields(extra);
+    addLists(fields, extra, block);
+    const Json view = viewObject(block);
+    fields.addIf(!view.empty(), "view", view);
+    return std::move(fields).finish();
+  }
+
+  static void addLists(Fields& fields, const Json& extra, const DocumentBlock& block) {
+    const auto add = [&](const char* name, const Json& list) {
+      fields.addIf(!list.empty() || !extra.contains(name), name, list);
+    };
+    add("inputs", toJson(block.inputs));
+    add("ops", toJson(block.ops));
+    add("wires", toJson(block.wires));
+    add("outputs", toJson(block.outputs));
+  }
+
+  static Json viewObject(const DocumentBlock& block) {
     Json::object_t positions;
     std::unordered_set<std::string_view> placed;
-    for (const auto& [id, position] : m_document.positions()) {
+    for (const auto& [id, position] : block.positions) {
       placed.insert(id);
       positions.push_back({id, Json::array({position.x, position.y})});
     }
-    for (const auto& [id, value] : bag("positions").items())
+    for (const auto& [id, value] : bagOf(block, "positions").items())
       if (!placed.contains(id)) positions.push_back({id, value});
-    Fields fields(bag("view"));
+    Fields fields(bagOf(block, "view"));
     const bool hasPositions = !positions.empty();
     fields.addIf(hasPositions, "positions", Json(std::move(positions)));
     return std::move(fields).finish();
   }
 
-  void writePipeline(const Json& pipeline) {
+  void writeBlocks(const Json& blocks) {
+    if (blocks.empty()) {
+      m_out += "{}";
+      return;
+    }
     m_out += '{';
-    for (const auto& [name, value] : pipeline.items()) {
+    for (const auto& [name, value] : blocks.items()) {
       startField(name, 4);
-      if (name == "ops" && value.is_array())
-        writeBroken(m_out, value, 4);
+      if (value.is_object())
+        writeBlock(value, 4);
       else
         writePretty(m_out, value, 4, 4 + name.size() + 5);
     }
     m_out += "\n  }";
+  }
+
+  // `indent` is that of the line on which the block begins.
+  void writeBlock(const Json& block, std::size_t indent) {
+    m_out += '{';
+    for (const auto& [name, value] : block.items()) {
+      startField(name, indent + 2);
+      if (name == "ops" && value.is_array())
+        writeBroken(m_out, value, indent + 2);
+      else
+        writePretty(m_out, value, indent + 2, indent + 2 + name.size() + 5);
+    }
+    m_out += "\n" + std::string(indent, ' ') + '}';
   }
 
   void startField(const std::string& name, std::size_t indent) {
@@ -196,11 +241,13 @@ class DocumentWriter {
     m_out += "\n" + std::string(indent, ' ') + Json(name).dump() + ": ";
   }
 
-  const Json& bag(const std::string& name) const {
+  static const Json& find(const std::map<std::string, Json>& bags, const std::string& name) {
     static const Json empty = Json::object();
-    const auto found = m_document.m_extra.find(name);
-    return found == m_document.m_extra.end() ? empty : found->second;
+    const auto found = bags.find(name);
+    return found == bags.end() ? empty : found->second;
   }
+  const Json& bag(const std::string& name) const { return find(m_document.m_extra, name); }
+  static const Json& bagOf(const DocumentBlock& block, const std::string& name) { return find(block.extra, name); }
 
   const PipelineDocument& m_document;
   std::string m_out;

@@ -15,7 +15,8 @@ namespace fuseline {
 /// error and changes nothing.
 class EditApplier {
  public:
-  explicit EditApplier(PipelineDocument& document) : m_document(document) {}
+  /// Ops, wires and so on are those of `block`: the document's pipeline, or a block of it.
+  EditApplier(PipelineDocument& document, DocumentBlock& block) : m_document(document), m_block(block) {}
 
   Result<Edit> apply(const Edit& edit);
 
@@ -35,6 +36,10 @@ class EditApplier {
   Result<Edit> operator()(const SetSymbol& edit);
   Result<Edit> operator()(const SetRecipe& edit);
   Result<Edit> operator()(const SetFusion& edit);
+  Result<Edit> operator()(const AddBlock& edit);
+  Result<Edit> operator()(const RemoveBlock& edit);
+  Result<Edit> operator()(const ReplaceBlock& edit);
+  Result<Edit> operator()(const EditInBlock& edit);
   Result<Edit> operator()(const EditGroup& edit);
 
  private:
@@ -43,6 +48,9 @@ class EditApplier {
   template <class Item>
   std::optional<std::size_t> locate(const std::vector<Item>& list, std::string_view id, int index) const;
 
+  bool isInBlock() const;
+  std::string userOf(std::string_view name) const;
+  Error noSuchBlock(std::string_view name) const;
   Verdict canTakeId(const std::string& id);
   bool isUndoneByRenaming(const std::string& id, const std::string& newId);
   bool hasWires(std::string_view id) const;
@@ -54,6 +62,7 @@ class EditApplier {
   Error noSuch(std::string_view kind, std::string_view id) const;
 
   PipelineDocument& m_document;
+  DocumentBlock& m_block;
   // How many nodes bear an id; filled on first use, so that a group of many additions stays linear.
   std::optional<std::unordered_map<std::string, int>> m_idCounts;
 };

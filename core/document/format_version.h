@@ -11,7 +11,9 @@ namespace fuseline {
 inline constexpr const char* kFormatName = "fuseline-pipeline";
 inline constexpr const char* kSchemaName = "fuseline-pipeline-1.json";
 inline constexpr int kFormatMajor = 1;
-inline constexpr int kFormatMinor = 0;
+inline constexpr int kFormatMinor = 1;
+/// The minor version that brought "blocks"; a file with blocks says at least this.
+inline constexpr int kFormatMinorOfBlocks = 1;
 inline constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20U;
 
 std::string fileTooLarge(std::size_t bytes);

@@ -1,17 +1,18 @@
 // Lowers ops in topological order. A problem of one op is reported where it arises; ops behind it are skipped silently,
-// so that only root causes are listed.
+// so that only root causes are listed. An instance of a block is lowered in its place, op by op.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/lowering.h"
 
 #include "core/document/attribute_resolver.h"
-#include "core/document/connectivity.h"
+#include "core/document/block_table.h"
 #include "core/document/diagnostic_sink.h"
 #include "core/document/json_text.h"
-#include "core/document/symbol_table.h"
+#include "core/document/section.h"
 
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -26,26 +27,6 @@ bool isCountable(const TensorSpec& spec) {
     return __builtin_mul_overflow(size, std::max<std::int64_t>(extent, 1), &size);
   });
 }
-
-class OperationTable {
- public:
-  explicit OperationTable(const OperationCatalog& catalog) : m_catalog(catalog) {
-    for (const auto& operation : catalog.operations()) m_byName.emplace(operation->name, operation.get());
-  }
-  const FusibleOperation* find(const std::string& name) const {
-    const auto found = m_byName.find(name);
-    return found == m_byName.end() ? nullptr : found->second;
-  }
-  std::vector<std::string> names() const {
-    std::vector<std::string> names;
-    for (const auto& operation : m_catalog.operations()) names.push_back(operation->name);
-    return names;
-  }
-
- private:
-  const OperationCatalog& m_catalog;
-  std::unordered_map<std::string_view, const FusibleOperation*> m_byName;
-};
 
 // One basic op of a document's op.
 struct Part {
@@ -79,12 +60,6 @@ struct InferenceProblem {
   std::string message;
 };
 
-// What an op's infer refuses begins with the op's name; here the sentence begins with the id.
-std::string withoutName(const std::string& message, const std::string& name) {
-  const std::string prefix = name + ": ";
-  return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
-}
-
 Result<std::vector<TensorSpec>> inferPart(const Part& part, const std::vector<TensorSpec>& inputs,
                                           InferenceProblem& problem) {
   Result<OperationSpecs> specs = part.operation->infer(part.attributes, inputs);
@@ -109,182 +84,74 @@ Result<std::vector<TensorSpec>> inferChain(const std::vector<Part>& parts, std::
   });
 }
 
-class Lowering {
- public:
-  Lowering(const PipelineDocument& document, const LoweringOptions& options, const SourceMap* sourceMap)
-      : m_document(document),
-        m_options(options),
-        m_isUnreadable(sourceMap && sourceMap->places.empty()),
-        m_sink(sourceMap),
-        m_operations(options.catalog ? *options.catalog : builtinOperations()),
-        m_symbols(document, options, m_sink),
-        m_attributes(m_symbols, m_sink),
-        m_wiring(document, findOperations(), m_sink) {}
+// What the lowering of a file shares between its pipeline and the instances of its blocks.
+struct LoweringContext {
+  LoweringContext(const PipelineDocument& written, const LoweringOptions& options, const SourceMap* sourceMap)
+      : document(written),
+        isUnreadable(sourceMap && sourceMap->places.empty()),
+        sink(sourceMap),
+        operations(options.catalog ? *options.catalog : builtinOperations()),
+        symbols(document, options, sink),
+        attributes(symbols, sink),
+        blocks(document, sink),
+        pipeline(document.pipeline(), "", {sink, symbols, attributes, operations, blocks}) {
+    for (const BlockTable::Block& block : blocks.blocks()) {
+      const InsideBlock scope(sink, block.firstUse);
+      sections.emplace(block.name, Section(*block.block, block.name, {sink, symbols, attributes, operations, blocks}));
+    }
+  }
+  LoweringContext(const LoweringContext&) = delete;
+  LoweringContext& operator=(const LoweringContext&) = delete;
 
-  LoweredGraph run() {
-    lowerInputs();
-    resolveAttributes();
-    m_opValues.resize(m_document.ops().size());
-    reportUnconnected();
+  const PipelineDocument& document;
+  const bool isUnreadable;
+  DiagnosticSink sink;
+  OperationTable operations;
+  SymbolTable symbols;
+  AttributeResolver attributes;
+  BlockTable blocks;
+  Section pipeline;
+  std::unordered_map<std::string, Section> sections;  // by name of the block
+  std::unordered_set<const Section*> lowered;         // what is wrong with a section itself is said only once
+  GraphBuilder builder;
+  std::size_t numExpandedOps = 0;
+};
+
+using OptionalValues = std::vector<std::optional<ValueId>>;
+
+// Where a section is lowered: the pipeline, an instance of a block, or, dry, a block by itself.
+struct Place {
+  std::string path;   // "layer1.attention"; empty: the pipeline
+  std::string owner;  // the instance in the pipeline: "layer1"
+  bool isDry = false;
+};
+
+class SectionLowering {
+ public:
+  /// `inputs`: the values of the section's inputs, as far as they are known.
+  SectionLowering(LoweringContext& context, const Section& section, Place place, OptionalValues inputs)
+      : m_context(context),
+        m_section(section),
+        m_wiring(section.wiring()),
+        m_place(std::move(place)),
+        m_isFirstTime(context.lowered.insert(&section).second),
+        m_sink(context.sink),
+        m_builder(context.builder),
+        m_inputValues(std::move(inputs)) {}
+
+  /// The values of the section's outputs, as far as they are known.
+  OptionalValues run() {
+    m_opValues.resize(m_section.block().ops.size());
     for (const std::size_t op : m_wiring.order()) lowerOp(op);
-    lowerOutputs();
-    reportUnused();
-    return {std::move(m_builder).finish(m_options.pass), std::move(m_sink).finish()};
+    if (m_isFirstTime) reportOddities();
+    return outputValues();
   }
 
  private:
-  const DocumentOp& op(std::size_t index) const { return m_document.ops()[index]; }
-  static std::string opPointer(std::size_t index) { return fmt::format("/pipeline/ops/{}", index); }
-
-  std::vector<OperationPointer> findOperations() {
-    m_resolved.resize(m_document.ops().size());
-    for (std::size_t i = 0; i < m_document.ops().size(); ++i) {
-      const FusibleOperation* found = m_operations.find(op(i).operation);
-      if (!found && op(i).extra.is_object()) reportUnknownOp(i);
-      m_types.push_back(found ? typeOf(i, *found) : nullptr);
-    }
-    return m_types;
-  }
-
-  // Ports may depend on attributes, so these are resolved before the wires are. Where that fails the ports are not
-  // known, and only the cause is reported.
-  OperationPointer typeOf(std::size_t index, const FusibleOperation& operation) {
-    if (!operation.specialise) return unowned(operation);
-    const std::size_t first = m_sink.numReported();
-    ResolvedAttributes& resolved = m_resolved[index] = m_attributes.resolve(op(index), index, operation);
-    OperationPointer type;
-    if (!resolved.hasFailed) {
-      Result<OperationPointer> own = specialised(operation, resolved.values);
-      if (own)
-        type = std::move(*own);
-      else
-        reportBadAttribute(index, operation, own.error());
-    }
-    m_early.push_back({index, first, m_sink.numReported()});
-    return type;
-  }
-
-  void reportBadAttribute(std::size_t index, const FusibleOperation& operation, const Error& error) {
-    const std::string pointer =
-        error.subject.empty() ? opPointer(index) + "/attributes" : attributePointer(index, error.subject);
-    m_sink.error("bad-attribute", {pointer, op(index).id, {}},
-                 fmt::format("{}: {}", op(index).id, withoutName(error.message, operation.name)));
-  }
-
-  void reportUnknownOp(std::size_t index) {
-    const DocumentOp& written = op(index);
-    if (written.operation.empty()) {
-      if (!written.extra.contains("op"))
-        m_sink.error("missing-field", {opPointer(index), written.id, {}},
-                     fmt::format("{} has no \"op\"; expected the name of an op such as \"Linear\".", written.id));
-      return;
-    }
-    const std::string near = m_sink.suggest(written.operation, m_operations.names());
-    Diagnostic& diagnostic = m_sink.error(
-        "unknown-op", {opPointer(index) + "/op", written.id, {}},
-        fmt::format("{}: there is no op {}{}{}", written.id, inlineText(Json(shortened(written.operation))),
-                    didYouMean(near), " The op is kept, but cannot run."));
-    if (near.empty()) return;
-    DocumentOp changed = written;
-    changed.operation = near;
-    const auto at = static_cast<int>(index);
-    diagnostic.repairs.push_back(
-        {fmt::format("Change it to {}", near),
-         EditGroup{fmt::format("Change {} to {}", written.id, near), {RemoveOp{written.id, at}, AddOp{changed, at}}}});
-  }
-
-  void lowerInputs() {
-    for (std::size_t i = 0; i < m_document.inputs().size(); ++i) {
-      const DocumentInput& input = m_document.inputs()[i];
-      m_inputValues.emplace_back();
-      if (!input.extra.is_object()) continue;
-      const std::size_t numReported = m_sink.numReported();
-      const auto dtype = readDType(input, i);
-      const auto shape = readShape(input, i);
-      if (!m_wiring.isInputNamed(i)) m_sink.withdrawRepairs(numReported);
-      if (!dtype || !shape) continue;
-      const TensorSpec spec = {.dtype = *dtype, .shape = *shape};
-      if (isCountable(spec))
-        m_inputValues.back() = m_builder.addInput(input.id, spec, input.requiresGradient.value_or(true));
-      else
-        m_sink.error("integer-overflow", {fmt::format("/pipeline/inputs/{}/shape", i), input.id, {}},
-                     fmt::format("{}: a tensor {} has more bytes than 64 bits can count.", input.id, toString(spec)));
-    }
-  }
-
-  std::optional<DType> readDType(const DocumentInput& input, std::size_t index) {
-    if (const auto dtype = parseDType(input.dtype)) return dtype;
-    if (input.dtype.empty() && input.extra.contains("dtype")) return std::nullopt;  // reported by the reader
-    const std::string pointer = fmt::format("/pipeline/inputs/{}", index);
-    const std::string found = input.dtype.empty()
-                                  ? fmt::format("{} has no \"dtype\"", input.id)
-                                  : fmt::format("{}: the dtype is \"{}\"", input.id, shortened(input.dtype));
-    Diagnostic& diagnostic = m_sink.error(input.dtype.empty() ? "missing-field" : "unknown-dtype",
-                                          {input.dtype.empty() ? pointer : pointer + "/dtype", input.id, {}},
-                                          found + "; expected f32, f16 or bf16.");
-    for (const char* name : {"bf16", "f32", "f16"}) {
-      DocumentInput changed = input;
-      changed.dtype = name;
-      diagnostic.repairs.push_back({fmt::format("Set the dtype to {}", name), ReplaceInput{input.id, changed}});
-    }
-    return std::nullopt;
-  }
-
-  std::optional<Shape> readShape(const DocumentInput& input, std::size_t index) {
-    const std::string pointer = fmt::format("/pipeline/inputs/{}", index);
-    if (!input.shape.is_array()) {
-      m_sink.error(input.shape.is_null() ? "missing-field" : "wrong-type",
-                   {input.shape.is_null() ? pointer : pointer + "/shape", input.id, {}},
-                   fmt::format("{}: the shape is {}; expected a list such as [\"M\", 1024].", input.id,
-                               input.shape.is_null() ? "missing" : shortened(inlineText(input.shape))));
-      return std::nullopt;
-    }
-    Shape shape;
-    for (std::size_t i = 0; i < input.shape.size(); ++i) {
-      const auto replace = [&](Json value) -> Edit {
-        DocumentInput changed = input;
-        changed.shape[i] = std::move(value);
-        return ReplaceInput{input.id, changed};
-      };
-      const Spot spot = {fmt::format("{}/shape/{}", pointer, i), input.id, {}};
-      const auto extent =
-          m_symbols.integer(input.shape[i], fmt::format("{}: extent {} of the shape", input.id, i), spot, replace);
-      if (extent && *extent >= 0) shape.push_back(*extent);
-      if (extent && *extent < 0)
-        m_sink.error("out-of-range", spot,
-                     fmt::format("{}: extent {} of the shape is {}; expected 0 or more.", input.id, i, *extent));
-    }
-    return shape.size() == input.shape.size() ? std::optional(shape) : std::nullopt;
-  }
-
-  void resolveAttributes() {
-    for (const EarlyReport& report : m_early)
-      if (!m_wiring.isNamed(report.op)) m_sink.withdrawRepairs(report.first, report.last);
-    auto early = m_early.begin();
-    for (std::size_t i = 0; i < m_document.ops().size(); ++i) {
-      if (early != m_early.end() && early->op == i) {
-        ++early;
-        continue;
-      }
-      const std::size_t numReported = m_sink.numReported();
-      if (m_types[i]) m_resolved[i] = m_attributes.resolve(op(i), i, *m_types[i]);
-      // Edits go by id, so they would change the op that bears it first.
-      if (!m_wiring.isNamed(i)) m_sink.withdrawRepairs(numReported);
-    }
-  }
-
-  void reportUnconnected() {
-    for (std::size_t i = 0; i < m_document.ops().size(); ++i) {
-      if (!m_types[i] || !m_wiring.isNamed(i)) continue;
-      for (std::size_t port = 0; port < m_wiring.sources(i).size(); ++port) {
-        if (m_wiring.sources(i)[port].kind != Source::Kind::None) continue;
-        const std::string& name = m_types[i]->inputs[port].name;
-        m_sink.error(
-            "unconnected-input", {opPointer(i), op(i).id, name},
-            fmt::format("{}.{} is not connected; connect the result of an op or a pipeline input.", op(i).id, name));
-        m_isWired = false;
-      }
-    }
+  const DocumentOp& op(std::size_t index) const { return m_section.op(index); }
+  const FusibleOperation& type(std::size_t index) const { return *m_section.type(index); }
+  std::string pathOf(std::size_t index) const {
+    return m_place.path.empty() ? op(index).id : m_place.path + "." + op(index).id;
   }
 
   // The values that feed an op; nullopt if one of them is not known.
@@ -305,18 +172,65 @@ class Lowering {
   }
 
   void lowerOp(std::size_t index) {
-    if (!m_types[index]) return;
-    const ResolvedAttributes& resolved = m_resolved[index];
+    if (!m_section.type(index)) return;
+    const ResolvedAttributes& resolved = m_section.attributes(index);
+    if (const BlockTable::Block* block = m_context.blocks.blockOf(op(index))) return lowerInstance(index, *block);
     const auto values = m_wiring.isNamed(index) ? sourceValues(index) : std::nullopt;
     const auto inputs = values ? std::optional(specsOf(*values)) : std::nullopt;
-    for (const AttributeSpec* spec : resolved.missing) reportMissing(index, *spec, inputs);
+    if (m_isFirstTime)
+      for (const AttributeSpec* spec : resolved.missing) reportMissing(index, *spec, inputs);
     if (!inputs || resolved.hasFailed || !resolved.missing.empty()) return;
     const Result<std::vector<Part>> parts = expand(index, resolved.values);
-    if (!parts) return reportBadAttribute(index, *m_types[index], parts.error());
+    if (!parts) return reportBadAttribute(m_sink, op(index), index, type(index), parts.error());
     InferenceProblem problem;
     if (!inferChain(*parts, *inputs, problem)) return reportMismatch(index, *inputs, problem);
     addNodes(index, *parts, *values);
     warnOfMixedDTypes(index, *inputs);
+  }
+
+  void lowerInstance(std::size_t index, const BlockTable::Block& block) {
+    if (m_place.isDry || !block.isExpandable || !m_wiring.isNamed(index) || !countOps(index, block)) return;
+    const Section& inner = m_context.sections.at(block.name);
+    OptionalValues inputs;
+    for (std::size_t port = 0; port < block.operation.inputs.size(); ++port)
+      inputs.push_back(acceptedValue(index, inner, port));
+    const Place place = {pathOf(index), m_place.owner.empty() ? op(index).id : m_place.owner};
+    const InsideBlock scope(m_sink, {block.name, place.path, place.owner});
+    m_opValues[index] = SectionLowering(m_context, inner, place, std::move(inputs)).run();
+    for (std::size_t port = 0; port < m_opValues[index].size(); ++port)
+      if (const auto value = m_opValues[index][port])
+        m_builder.addAlias(place.path + "." + block.operation.outputs[port].name, *value);
+  }
+
+  // Each block stays below the limit; here it is the sum over the instances of the pipeline.
+  bool countOps(std::size_t index, const BlockTable::Block& block) {
+    if (!m_section.isPipeline()) return true;
+    const bool wasFull = m_context.numExpandedOps > BlockTable::kMaxOps;
+    m_context.numExpandedOps += block.numOps + 1;
+    if (m_context.numExpandedOps <= BlockTable::kMaxOps) return true;
+    if (!wasFull)
+      m_sink.error("too-many-ops", {opPointer(index), op(index).id, {}},
+                   fmt::format("{}: with the {} ops of this instance of block {} there are more than {} ops; that is "
+                               "the most a pipeline can have. Use fewer instances.",
+                               op(index).id, block.numOps, block.name, BlockTable::kMaxOps));
+    return false;
+  }
+
+  // What an instance reads at a port, if it is known and is what the block's input declares.
+  std::optional<ValueId> acceptedValue(std::size_t index, const Section& inner, std::size_t port) {
+    const auto value = valueOf(m_wiring.sources(index)[port]);
+    if (!value) return std::nullopt;
+    const TensorSpec& spec = m_builder.partial().value(*value).spec;
+    const Section::DeclaredInput& declared = inner.input(port);
+    const TensorSpec wanted = {.dtype = declared.dtype.value_or(spec.dtype),
+                               .shape = declared.shape.value_or(spec.shape)};
+    if (wanted.dtype == spec.dtype && wanted.shape == spec.shape) return value;
+    const std::string& name = type(index).inputs[port].name;
+    m_sink.error("shape-mismatch", {opPointer(index), op(index).id, name},
+                 fmt::format("{}: {} reads {}, but block {} declares it as {}; change what feeds it or the "
+                             "declaration.",
+                             op(index).id, name, toString(spec), inner.name(), toString(wanted)));
+    return std::nullopt;
   }
 
   std::vector<TensorSpec> specsOf(const std::vector<ValueId>& values) const {
@@ -326,11 +240,11 @@ class Lowering {
   }
 
   Result<std::vector<Part>> expand(std::size_t index, const Attributes& attributes) const {
-    const std::string& id = op(index).id;
-    if (!m_types[index]->isComposite()) return std::vector<Part>{{id, m_types[index], attributes}};
+    const std::string id = pathOf(index);
+    if (!type(index).isComposite()) return std::vector<Part>{{id, m_section.type(index), attributes}};
     std::vector<Part> parts;
-    for (ExpandedOperation& part : m_types[index]->expand(attributes)) {
-      Result<OperationPointer> own = specialised(*m_operations.find(part.operation), part.attributes);
+    for (ExpandedOperation& part : type(index).expand(attributes)) {
+      Result<OperationPointer> own = specialised(*m_context.operations.find(part.operation), part.attributes);
       if (!own) return Error{own.error().message};  // its subject is no attribute of the document's op
       parts.push_back({id + "." + part.suffix, std::move(*own), std::move(part.attributes)});
     }
@@ -340,14 +254,15 @@ class Lowering {
 
   void addNodes(std::size_t index, const std::vector<Part>& parts, const std::vector<ValueId>& values) {
     const auto add = [&](const Part& part, std::vector<ValueId> inputs) -> Result<std::vector<ValueId>> {
-      const Result<NodeId> node =
-          m_builder.addNode(part.id, op(index).id, part.operation, part.attributes, std::move(inputs));
+      const std::string& owner = m_place.owner.empty() ? op(index).id : m_place.owner;
+      const Result<NodeId> node = m_builder.addNode(part.id, owner, part.operation, part.attributes, std::move(inputs));
       if (!node) return node.error();
+      if (!m_section.isPipeline()) m_builder.setOrigin(*node, pathOf(index), m_section.name());
       return m_builder.partial().node(*node).outputs;
     };
     const auto outputs = runChain(parts, values, add);
     if (outputs)
-      m_opValues[index] = *outputs;
+      m_opValues[index].assign(outputs->begin(), outputs->end());
     else
       reportMismatch(index, specsOf(values), {.message = outputs.error().message});
   }
@@ -368,7 +283,7 @@ class Lowering {
 
   bool wouldFit(std::size_t index, const AttributeSpec& spec, const Json& value,
                 const std::vector<TensorSpec>& inputs) const {
-    Attributes attributes = m_resolved[index].values;
+    Attributes attributes = m_section.attributes(index).values;
     if (value.is_array())
       attributes.set(spec.name, value.get<std::vector<std::int64_t>>());
     else
@@ -385,7 +300,7 @@ class Lowering {
     Diagnostic& diagnostic = m_sink.error("missing-attribute", {opPointer(index) + "/attributes", written.id, {}},
                                           fmt::format("{}: {} needs the attribute {} ({}).{}", written.id,
                                                       written.operation, spec.name, typeName(spec.type), actual));
-    const bool isOnlyGap = m_resolved[index].missing.size() == 1 && !m_resolved[index].hasFailed;
+    const bool isOnlyGap = m_section.attributes(index).missing.size() == 1 && !m_section.attributes(index).hasFailed;
     if (!inputs || !isOnlyGap) return;
     for (const Json& value : candidates(spec, *inputs))
       if (wouldFit(index, spec, value, *inputs))
@@ -397,7 +312,7 @@ class Lowering {
     const DocumentOp& written = op(index);
     std::vector<Repair> repairs;
     std::string pointer = opPointer(index);
-    for (const AttributeSpec& spec : m_types[index]->attributes) {
+    for (const AttributeSpec& spec : type(index).attributes) {
       for (const Json& value : candidates(spec, inputs)) {
         if (!wouldFit(index, spec, value, inputs)) continue;
         repairs.push_back(setAttribute(written.id, spec.name, value));
@@ -406,7 +321,7 @@ class Lowering {
     }
     const bool isOneInput = inputs.size() == 1;
     m_sink
-        .error(problem.code, {std::move(pointer), written.id, isOneInput ? m_types[index]->inputs.front().name : ""},
+        .error(problem.code, {std::move(pointer), written.id, isOneInput ? type(index).inputs.front().name : ""},
                fmt::format("{}: {}", written.id, problem.message))
         .repairs = std::move(repairs);
   }
@@ -416,62 +331,76 @@ class Lowering {
     const auto other = std::ranges::find_if(inputs, [&](const auto& spec) { return spec.dtype != inputs[0].dtype; });
     if (other == inputs.end()) return;
     const auto slot = static_cast<std::size_t>(other - inputs.begin());
-    const auto& ports = m_types[index]->inputs;
-    const TensorSpec& result = m_builder.partial().value(m_opValues[index].front()).spec;
+    const auto& ports = type(index).inputs;
+    const TensorSpec& result = m_builder.partial().value(*m_opValues[index].front()).spec;
     m_sink.report(
         Severity::Warning, "mixed-dtypes", {opPointer(index), op(index).id, ports[slot].name},
         fmt::format("{}: {} is {}, but {} is {}; the result is {}.", op(index).id, ports[0].name,
                     dtypeName(inputs[0].dtype), ports[slot].name, dtypeName(other->dtype), dtypeName(result.dtype)));
   }
 
-  void lowerOutputs() {
-    for (std::size_t i = 0; i < m_document.outputs().size(); ++i) {
+  OptionalValues outputValues() const {
+    OptionalValues values;
+    for (std::size_t i = 0; i < m_section.block().outputs.size(); ++i) {
       const Source& source = m_wiring.outputSource(i);
-      const auto value = source.kind == Source::Kind::Op ? valueOf(source) : std::nullopt;
-      if (value) m_builder.addOutput(m_document.outputs()[i].id, *value);
+      values.push_back(source.kind == Source::Kind::Op ? valueOf(source) : std::nullopt);
     }
-    if (m_document.outputs().empty() && !isBlank()) reportNoOutputs();
+    return values;
+  }
+
+  void reportOddities() {
+    if (!m_section.isPipeline() && m_section.block().inputs.empty())
+      m_sink.error("no-inputs", {.pointer = "/pipeline"},
+                   "The block has no inputs; its instances could read nothing. Add one.");
+    if (m_section.block().outputs.empty() && !isBlank()) reportNoOutputs();
+    reportUnused();
   }
 
   // The empty document of a file that is no JSON at all: its syntax error says it all.
-  bool isBlank() const { return m_isUnreadable && m_document.ops().empty() && m_document.inputs().empty(); }
+  bool isBlank() const {
+    return m_context.isUnreadable && m_section.block().ops.empty() && m_section.block().inputs.empty();
+  }
 
   void reportNoOutputs() {
-    Diagnostic& diagnostic =
-        m_sink.error("no-outputs", {.pointer = "/pipeline"},
-                     "The pipeline has no outputs; nothing it computes can be read. Add one that reads the last op.");
-    for (std::size_t i = 0; i < m_document.ops().size(); ++i)
+    Diagnostic& diagnostic = m_sink.error(
+        "no-outputs", {.pointer = "/pipeline"},
+        fmt::format("The {} has no outputs; nothing it computes can be read. Add one that reads the last op.",
+                    m_section.isPipeline() ? "pipeline" : "block"));
+    for (std::size_t i = 0; i < m_section.block().ops.size(); ++i)
       if (isUnread(i)) return void(diagnostic.repairs.push_back(outputRepair(i)));
   }
 
   bool isUnread(std::size_t index) const {
-    return m_types[index] && m_wiring.isNamed(index) && !m_wiring.isMainOutputUsed(index);
+    return m_section.type(index) && m_wiring.isNamed(index) && !m_wiring.isMainOutputUsed(index);
   }
 
   Repair outputRepair(std::size_t index) const {
-    const Endpoint from = {op(index).id, m_types[index]->outputs.front().name};
+    const Endpoint from = {op(index).id, type(index).outputs.front().name};
     return {fmt::format("Add an output that reads {}", toString(from)),
-            AddOutput{{.id = m_document.freeId("y"), .from = from}}};
+            AddOutput{{.id = freeId(m_section.block(), "y"), .from = from}}};
   }
 
   // Behind a wrong or missing wire everything looks unused; only the cause is worth a line.
   void reportUnused() {
-    if (!m_isWired || m_wiring.hasProblems()) return;
-    for (std::size_t i = 0; i < m_document.inputs().size(); ++i) {
-      const DocumentInput& input = m_document.inputs()[i];
-      if (!m_inputValues[i] || m_wiring.isInputUsed(i)) continue;
-      m_sink
-          .report(Severity::Warning, "unused-input", {fmt::format("/pipeline/inputs/{}", i), input.id, {}},
-                  fmt::format("Pipeline input {} is read by nothing.", input.id))
-          .repairs.push_back({"Remove input " + input.id, RemoveInput{input.id, static_cast<int>(i)}});
+    if (!m_section.isWired()) return;
+    for (std::size_t i = 0; i < m_section.block().inputs.size(); ++i) {
+      const DocumentInput& input = m_section.block().inputs[i];
+      const bool isKnown = !m_section.isPipeline() || m_inputValues[i];
+      if (!isKnown || m_wiring.isInputUsed(i)) continue;
+      Diagnostic& diagnostic = m_sink.report(
+          Severity::Warning, "unused-input", {fmt::format("/pipeline/inputs/{}", i), input.id, {}},
+          fmt::format("{} input {} is read by nothing.", m_section.isPipeline() ? "Pipeline" : "Block", input.id));
+      // The inputs of a block are ports that its instances are wired by.
+      if (m_section.isPipeline())
+        diagnostic.repairs.push_back({"Remove input " + input.id, RemoveInput{input.id, static_cast<int>(i)}});
     }
-    if (!m_document.outputs().empty())
-      for (std::size_t i = 0; i < m_document.ops().size(); ++i)
+    if (!m_section.block().outputs.empty())
+      for (std::size_t i = 0; i < m_section.block().ops.size(); ++i)
         if (isUnread(i)) reportUnusedResult(i);
   }
 
   void reportUnusedResult(std::size_t index) {
-    const std::string& port = m_types[index]->outputs.front().name;
+    const std::string& port = type(index).outputs.front().name;
     Diagnostic& diagnostic =
         m_sink.report(Severity::Warning, "unused-result", {opPointer(index), op(index).id, port},
                       fmt::format("{}.{} is read by no op and no output; what {} computes is lost.", op(index).id, port,
@@ -479,38 +408,66 @@ class Lowering {
     // Both repairs read the whole document.
     constexpr int kMostRepaired = 100;
     if (m_numUnused++ >= kMostRepaired) return;
-    diagnostic.repairs = {outputRepair(index), {"Remove " + op(index).id, removeOpWithWires(m_document, op(index).id)}};
+    diagnostic.repairs = {outputRepair(index)};
+    if (m_section.isPipeline())
+      diagnostic.repairs.push_back({"Remove " + op(index).id, removeOpWithWires(m_context.document, op(index).id)});
   }
 
-  // What was reported of an op while its ports were looked for: the diagnostics [first, last).
-  struct EarlyReport {
-    std::size_t op = 0;
-    std::size_t first = 0;
-    std::size_t last = 0;
-  };
-
-  const PipelineDocument& m_document;
-  const LoweringOptions& m_options;
-  const bool m_isUnreadable;
-  DiagnosticSink m_sink;
-  OperationTable m_operations;
-  SymbolTable m_symbols;
-  AttributeResolver m_attributes;
-  std::vector<OperationPointer> m_types;
-  std::vector<ResolvedAttributes> m_resolved;
-  std::vector<EarlyReport> m_early;
-  Connectivity m_wiring;
-  GraphBuilder m_builder;
-  std::vector<std::optional<ValueId>> m_inputValues;
-  std::vector<std::vector<ValueId>> m_opValues;
-  bool m_isWired = true;  // no wire is wrong, no input unconnected
+  LoweringContext& m_context;
+  const Section& m_section;
+  const Connectivity& m_wiring;
+  const Place m_place;
+  const bool m_isFirstTime;
+  DiagnosticSink& m_sink;
+  GraphBuilder& m_builder;
+  OptionalValues m_inputValues;
+  std::vector<OptionalValues> m_opValues;
   int m_numUnused = 0;
 };
+
+OptionalValues addInputs(LoweringContext& context) {
+  OptionalValues values;
+  for (std::size_t i = 0; i < context.document.inputs().size(); ++i) {
+    const DocumentInput& input = context.document.inputs()[i];
+    const auto& [dtype, shape] = context.pipeline.input(i);
+    values.emplace_back();
+    if (!dtype || !shape) continue;
+    const TensorSpec spec = {.dtype = *dtype, .shape = *shape};
+    if (isCountable(spec))
+      values.back() = context.builder.addInput(input.id, spec, input.requiresGradient.value_or(true));
+    else
+      context.sink.error(
+          "integer-overflow", {fmt::format("/pipeline/inputs/{}/shape", i), input.id, {}},
+          fmt::format("{}: a tensor {} has more bytes than 64 bits can count.", input.id, toString(spec)));
+  }
+  return values;
+}
+
+void addOutputs(LoweringContext& context, const OptionalValues& values) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i]) context.builder.addOutput(context.document.outputs()[i].id, *values[i]);
+}
+
+// A block that no instance has reached is checked by itself, as far as that goes without tensors.
+void checkUnreached(LoweringContext& context) {
+  for (const BlockTable::Block& block : context.blocks.blocks()) {
+    const Section& section = context.sections.at(block.name);
+    if (context.lowered.contains(&section)) continue;
+    const InsideBlock scope(context.sink, block.firstUse);
+    SectionLowering(context, section, {.path = block.name, .owner = {}, .isDry = true},
+                    OptionalValues(block.block->inputs.size()))
+        .run();
+  }
+}
 
 }  // namespace
 
 LoweredGraph lower(const PipelineDocument& document, const LoweringOptions& options, const SourceMap* sourceMap) {
-  return Lowering(document, options, sourceMap).run();
+  LoweringContext context(document, options, sourceMap);
+  OptionalValues inputs = addInputs(context);
+  addOutputs(context, SectionLowering(context, context.pipeline, {}, std::move(inputs)).run());
+  checkUnreached(context);
+  return {std::move(context.builder).finish(options.pass), std::move(context.sink).finish()};
 }
 
 }  // namespace fuseline

@@ -93,6 +93,9 @@ Json opSchema() {
     names.push_back({{"const", operation->name}, {"description", operation->summary}});
     conditions.push_back(opCondition(*operation));
   }
+  names.push_back({{"type", "string"},
+                   {"pattern", "^block:[^./:@\\s\"]+$"},
+                   {"description", "An instance of a block of this file: its inputs and outputs are the ports."}});
   // Ops this version does not know are kept, so any other name is text.
   names.push_back({{"type", "string"}});
   Json schema = object({{"id", reference("id")},
@@ -103,7 +106,7 @@ Json opSchema() {
   return schema;
 }
 
-Json inputSchema() {
+Json inputSchema(Json required) {
   return object({{"id", reference("id")},
                  {"dtype", {{"enum", {"f32", "f16", "bf16", "float32", "float16", "bfloat16"}}}},
                  {"shape", listOf(reference("extent"), "Extents, outermost first.")},
@@ -111,7 +114,7 @@ Json inputSchema() {
                   {{"type", "boolean"},
                    {"default", true},
                    {"description", "Whether training computes the gradient of this input."}}}},
-                {"id", "dtype", "shape"});
+                std::move(required));
 }
 
 Json outputSchema() { return object({{"id", reference("id")}, {"from", reference("endpoint")}}, {"id", "from"}); }
@@ -133,14 +136,15 @@ Json definitions() {
         {"description", "From an output port or a pipeline input to an input port."}}},
       {"position",
        {{"type", "array"}, {"items", integer}, {"minItems", 2}, {"maxItems", 2}, {"description", "x and y."}}},
-      {"input", inputSchema()},
+      {"input", inputSchema(Json::array({"id", "dtype", "shape"}))},
+      {"block_input", inputSchema(Json::array({"id"}))},
       {"op", opSchema()},
       {"output", outputSchema()},
   };
 }
 
-Json pipelineSection() {
-  return object({{"inputs", listOf(reference("input"), "Tensors that come from outside.")},
+Json listsSection(std::string_view input) {
+  return object({{"inputs", listOf(reference(input), "Tensors that come from outside.")},
                  {"ops", listOf(reference("op"), "The ops, in any order.")},
                  {"wires", listOf(reference("wire"), "Who reads what.")},
                  {"outputs", listOf(reference("output"), "Tensors that are read from outside.")}},
@@ -161,6 +165,15 @@ Json viewSection() {
           {"properties", {{"positions", {{"type", "object"}, {"additionalProperties", reference("position")}}}}}};
 }
 
+// An input may say which dtype and shape it wants; without them it takes what its instance reads.
+Json blocksSection() {
+  Json block = listsSection("block_input");
+  block["properties"]["view"] = viewSection();
+  return {{"type", "object"},
+          {"description", "Selections of ops by name, for ops with \"op\": \"block:NAME\". Since format 1.1."},
+          {"additionalProperties", std::move(block)}};
+}
+
 }  // namespace
 
 Json pipelineSchema() {
@@ -176,7 +189,8 @@ Json pipelineSchema() {
                {{"type", "object"},
                 {"description", "Names for integers, for shapes and attributes."},
                 {"additionalProperties", {{"anyOf", {{{"type", "integer"}}, reference("expression")}}}}}},
-              {"pipeline", pipelineSection()},
+              {"blocks", blocksSection()},
+              {"pipeline", listsSection("input")},
               {"recipe", {{"type", {"object", "null"}}}},
               {"fusion", fusionSection()},
               {"view", viewSection()}},

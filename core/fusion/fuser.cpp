@@ -241,9 +241,7 @@ class PassFuser {
   }
 
   static bool isAt(const Match& match, const std::string& place) {
-    return std::ranges::any_of(match.nodes, [&](NodeId id) {
-      return match.graph.node(id).id == place || match.graph.node(id).owner == place;
-    });
+    return std::ranges::any_of(match.nodes, [&](NodeId id) { return match.graph.node(id).isAt(place); });
   }
 
   static bool refuseCondition(const Match& match, Attempt& attempt) {

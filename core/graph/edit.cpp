@@ -48,6 +48,13 @@ struct Describe {
   std::string operator()(const SetFusion& edit) const {
     return edit.fusion.is_null() ? "Reset fusion choices" : "Set fusion choices";
   }
+  std::string operator()(const AddBlock& edit) const { return "Add block " + edit.name; }
+  std::string operator()(const RemoveBlock& edit) const { return "Remove block " + edit.name; }
+  std::string operator()(const ReplaceBlock& edit) const { return "Change block " + edit.name; }
+  std::string operator()(const EditInBlock& edit) const {
+    const std::string what = edit.edits.empty() ? "Nothing" : describe(edit.edits.front());
+    return fmt::format("{} in block {}", what, edit.name);
+  }
   std::string operator()(const EditGroup& group) const {
     if (!group.label.empty()) return group.label;
     return group.edits.empty() ? "Nothing" : describe(group.edits.front());

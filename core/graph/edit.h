@@ -4,9 +4,11 @@
 
 #include "core/support/json.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -59,7 +61,21 @@ struct DocumentOutput {
   bool operator==(const DocumentOutput&) const = default;
 };
 
+/// Ops and how they are wired: the pipeline, or a block, which ops with "op": "block:NAME" are instances of. The inputs
+/// and outputs of a block are the ports of its instances; the first of each is the main one.
+struct DocumentBlock {
+  std::vector<DocumentInput> inputs;
+  std::vector<DocumentOp> ops;
+  std::vector<Wire> wires;
+  std::vector<DocumentOutput> outputs;
+  std::vector<std::pair<std::string, Position>> positions;
+  // Unknown fields, by the object they stand in: "" (the block itself), "view", "positions".
+  std::map<std::string, Json> extra;
+  bool operator==(const DocumentBlock&) const = default;
+};
+
 struct EditGroup;
+struct EditInBlock;
 
 /// `index` is the position in the document's list. -1 is the user's form: additions append and need a free id, removals
 /// take the first match and need its wires gone. An explicit index is the exact form that inverses and repairs use: it
@@ -132,13 +148,33 @@ struct SetFusion {
   Json fusion;
 };  // null removes it
 
-using Edit =
-    std::variant<AddOp, RemoveOp, RenameOp, SetAttribute, AddWire, RemoveWire, AddInput, RemoveInput, ReplaceInput,
-                 AddOutput, RemoveOutput, ReplaceOutput, MoveNode, SetSymbol, SetRecipe, SetFusion, EditGroup>;
+struct AddBlock {
+  std::string name;
+  DocumentBlock block;
+  int index = -1;
+};
+struct RemoveBlock {
+  std::string name;
+  int index = -1;
+};  // its instances must be gone
+struct ReplaceBlock {
+  std::string name;
+  DocumentBlock block;
+};
+
+using Edit = std::variant<AddOp, RemoveOp, RenameOp, SetAttribute, AddWire, RemoveWire, AddInput, RemoveInput,
+                          ReplaceInput, AddOutput, RemoveOutput, ReplaceOutput, MoveNode, SetSymbol, SetRecipe,
+                          SetFusion, AddBlock, RemoveBlock, ReplaceBlock, EditInBlock, EditGroup>;
 
 /// Several edits that are one entry of the history. Applied in order, all or nothing.
 struct EditGroup {
   std::string label;
+  std::vector<Edit> edits;
+};
+
+/// Edits of the inside of a block, as if it were the pipeline. Applied in order, all or nothing.
+struct EditInBlock {
+  std::string name;
   std::vector<Edit> edits;
 };
 

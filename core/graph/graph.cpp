@@ -30,8 +30,13 @@ std::string toString(const Graph& graph, const Node& node) {
 
 }  // namespace
 
+bool Node::isAt(std::string_view place) const {
+  const bool isInside = id.size() > place.size() && id.starts_with(place) && id[place.size()] == '.';
+  return id == place || owner == place || isInside;
+}
+
 std::string Node::parameterName(int slot) const {
-  return owner + "." + operation->parameters[static_cast<std::size_t>(slot)].name;
+  return path + "." + operation->parameters[static_cast<std::size_t>(slot)].name;
 }
 
 NodeId Graph::findNode(std::string_view id) const {
@@ -39,6 +44,7 @@ NodeId Graph::findNode(std::string_view id) const {
 }
 
 ValueId Graph::findValue(std::string_view name) const {
+  if (const auto alias = m_aliases.find(name); alias != m_aliases.end()) return alias->second;
   return indexWhere(m_values, [&](const Value& value) { return value.name == name; });
 }
 
@@ -90,7 +96,7 @@ Result<NodeId> GraphBuilder::addNode(std::string id, std::string owner, Operatio
   for (std::size_t slot = 0; slot < inputs.size(); ++slot)
     m_graph.m_values[static_cast<std::size_t>(inputs[slot])].uses.push_back({nodeId, static_cast<int>(slot)});
 
-  Node node{.id = std::move(id), .owner = std::move(owner), .operation = std::move(operation)};
+  Node node{.id = std::move(id), .owner = owner, .path = std::move(owner), .operation = std::move(operation)};
   node.attributes = std::move(attributes);
   node.inputs = std::move(inputs);
   node.parameters = std::move(specs->parameters);
@@ -107,6 +113,13 @@ Result<NodeId> GraphBuilder::addNode(std::string id, std::string owner, Operatio
   m_graph.m_nodes.push_back(std::move(node));
   return nodeId;
 }
+
+void GraphBuilder::setOrigin(NodeId node, std::string path, std::string block) {
+  m_graph.m_nodes[static_cast<std::size_t>(node)].path = std::move(path);
+  m_graph.m_nodes[static_cast<std::size_t>(node)].block = std::move(block);
+}
+
+void GraphBuilder::addAlias(std::string name, ValueId value) { m_graph.m_aliases.emplace(std::move(name), value); }
 
 void GraphBuilder::addOutput(std::string name, ValueId value) {
   m_graph.m_outputs.push_back({.name = std::move(name), .value = value});

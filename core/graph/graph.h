@@ -6,6 +6,7 @@
 #include "core/support/result.h"
 #include "core/tensor/tensor_spec.h"
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,8 +35,10 @@ struct Value {
 };
 
 struct Node {
-  std::string id;              // "fc1", or "fc1.linear" for a part of composite fc1
-  std::string owner;           // the document's op it came from: "fc1"
+  std::string id;     // "fc1", or "fc1.linear" for a part of composite fc1
+  std::string owner;  // the op of the pipeline it came from: "fc1", or "layer1" for all that is inside that instance
+  std::string path;   // what its parameters are named after: "fc1", or "layer1.fc1" inside an instance of a block
+  std::string block;  // the block in which it is written; empty: the pipeline
   OperationPointer operation;  // for these attributes
   Attributes attributes;
   std::vector<ValueId> inputs;
@@ -48,6 +51,8 @@ struct Node {
   OperationContext context;
 
   bool takesPartInBackward() const { return needs.anyInput() || needs.anyParameter(); }
+  /// Is this the node, or a part of the op or instance, with this id?
+  bool isAt(std::string_view place) const;
   /// "fc1.weight": the name of a parameter in safetensors files.
   std::string parameterName(int slot) const;
 };
@@ -71,6 +76,7 @@ class Graph {
   const Value& value(ValueId id) const { return m_values[static_cast<std::size_t>(id)]; }
   /// -1 when there is none.
   NodeId findNode(std::string_view id) const;
+  /// By the value's own name, or by that of a port of an instance which it leaves through: "layer1.y".
   ValueId findValue(std::string_view name) const;
   std::vector<TensorSpec> inputSpecs(NodeId id) const;
   const TensorSpec& spec(NodeId id, OperandKind kind, int slot) const;
@@ -81,6 +87,7 @@ class Graph {
   std::vector<Value> m_values;
   std::vector<ValueId> m_inputs;
   std::vector<GraphOutput> m_outputs;
+  std::map<std::string, ValueId, std::less<>> m_aliases;
   PassKind m_pass = PassKind::Forward;
 };
 
@@ -95,6 +102,10 @@ class GraphBuilder {
   /// Specialises the op, which must outlive the graph where it is the same for all attributes.
   Result<NodeId> addNode(std::string id, std::string owner, const FusibleOperation& operation, Attributes attributes,
                          std::vector<ValueId> inputs);
+  /// The path of a node is its owner, and its block none, unless set.
+  void setOrigin(NodeId node, std::string path, std::string block);
+  /// Another name under which findValue() finds a value.
+  void addAlias(std::string name, ValueId value);
   void addOutput(std::string name, ValueId value);
   const Graph& partial() const { return m_graph; }
 

@@ -3,12 +3,16 @@
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/search_popup.h"
 #include "ui/models/palette_model.h"
+#include "ui/session/edits.h"
 
+#include <QAction>
 #include <QApplication>
 #include <QDragEnterEvent>
+#include <QInputDialog>
 #include <QMimeData>
 #include <QSignalSpy>
 #include <QTest>
+#include <QTimer>
 
 namespace fuseline::ui {
 
@@ -32,6 +36,10 @@ class CanvasTest : public QObject {
   void hullsFollowThePlan();
   void drawsUnknownOpsAndKeepsThem();
   void drawsThePortsThatAttributesDefine();
+  void makesABlockAndExpandsIt();
+  void asksForTheNameOfABlock();
+  void dropsABlockFromThePalette();
+  void rightClickSelectsWhatTheMenuIsAbout();
 };
 
 namespace {
@@ -140,6 +148,67 @@ void CanvasTest::undoGivesBackTheSameBytes() {
   f.window.scene().removeSelected(Reconnect::No);
   while (f.session.history().canUndo()) f.session.undo();
   QCOMPARE(serialize(f.session.document()), before);
+}
+
+void CanvasTest::makesABlockAndExpandsIt() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  f.window.scene().makeBlockOfSelected("Mlp");
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("mlp"));
+  QVERIFY(isWired(f.session, "norm.y", "mlp.x"));
+  QVERIFY(isWired(f.session, "mlp.y", "y"));
+  QVERIFY(waitForAnalysis(f.session));
+  const NodeLook& look = f.window.scene().node("mlp")->look();
+  QCOMPARE(look.title, QStringLiteral("Mlp"));
+  QCOMPARE(look.inputs.size(), std::size_t{1});
+  QCOMPARE(look.outputs.size(), std::size_t{1});
+  QVERIFY(!look.isUnknown);
+  QVERIFY(valueAt(f.session.analysis()->graph(), {"mlp", "y"}));
+  f.window.scene().expandSelected();
+  QCOMPARE(f.session.selection(), QSet<QString>({QStringLiteral("fc"), QStringLiteral("act")}));
+  QVERIFY(isWired(f.session, "fc.y", "act.x"));
+  while (f.session.history().canUndo()) f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void CanvasTest::asksForTheNameOfABlock() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("fc")});
+  QAction* command = nullptr;
+  for (QAction* action : f.window.canvas().actions()) {
+    if (action->text() == QStringLiteral("&Make block...")) command = action;
+  }
+  QVERIFY(command);
+  QTimer::singleShot(0, &f.window, [] {
+    auto* dialog = qobject_cast<QInputDialog*>(QApplication::activeModalWidget());
+    if (!dialog) return;
+    dialog->setTextValue(QStringLiteral("Project"));
+    dialog->accept();
+  });
+  command->trigger();
+  QVERIFY(f.session.document().findBlock("Project"));
+}
+
+void CanvasTest::dropsABlockFromThePalette() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("act")});
+  f.window.scene().makeBlockOfSelected("Act");
+  drop(f.window.canvas(), "block:Act", {60, 60});
+  const DocumentOp* op = f.session.document().findOp("act2");
+  QVERIFY(op);
+  QCOMPARE(op->operation, std::string("block:Act"));
+}
+
+void CanvasTest::rightClickSelectsWhatTheMenuIsAbout() {
+  Fixture f(smallPipeline());
+  const NodeItem* item = f.window.scene().node("fc");
+  const QPoint place = f.window.canvas().mapFromScene(item->sceneBox().center());
+  QTest::mouseClick(f.window.canvas().viewport(), Qt::RightButton, {}, place);
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  QTest::mouseClick(f.window.canvas().viewport(), Qt::RightButton, {}, place);
+  QCOMPARE(f.session.selection().size(), 2);
 }
 
 void CanvasTest::arrowKeysWalkAlongThePipeline() {

@@ -1,5 +1,6 @@
 // Composed edits: what they do to a document, and that undo gives the document back.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/block_edits.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/session/edits.h"
 
@@ -20,6 +21,8 @@ class EditsTest : public QObject {
   void removesAndReconnects();
   void removesAnInputWithItsWires();
   void pastesWithFreshIdsAndInnerWires();
+  void pastesInstancesWithTheirBlocks();
+  void insertsAnInstanceOfABlock();
   void refusesToPasteForeignText();
   void switchesARuleOffAndOn();
 };
@@ -129,6 +132,31 @@ void EditsTest::pastesWithFreshIdsAndInnerWires() {
   QCOMPARE(pasted->ids.size(), 2);
   QVERIFY(hasLink(s.document(), "norm2.y", "fc2.x"));
   QVERIFY(s.document().findOp("fc2")->attributes == s.document().findOp("fc")->attributes);
+}
+
+void EditsTest::pastesInstancesWithTheirBlocks() {
+  Scene s;
+  QVERIFY(s.history.apply(makeBlock(s.document(), std::vector<std::string>{"fc", "act"}, "Mlp")->edit).hasValue());
+  const QString text = copyFragment(s.document(), {QStringLiteral("mlp")});
+  Scene other;
+  const auto pasted = pasteFragment(other.document(), text, {});
+  QVERIFY(pasted.hasValue());
+  QVERIFY(appliesAndUndoes(other.history, pasted->edit));
+  QVERIFY(*other.document().findBlock("Mlp") == *s.document().findBlock("Mlp"));
+  QVERIFY(other.document().findOp("mlp"));
+  const auto again = pasteFragment(other.document(), text, {});
+  QVERIFY(appliesAndUndoes(other.history, again->edit));
+  QCOMPARE(other.document().blocks().size(), std::size_t{1});
+}
+
+void EditsTest::insertsAnInstanceOfABlock() {
+  Scene s;
+  QVERIFY(s.history.apply(makeBlock(s.document(), std::vector<std::string>{"act"}, "Act")->edit).hasValue());
+  const NodeEdit added = insertAfter(s.document(), analyze(s.document()).graph(), "block:Act", "act");
+  QCOMPARE(added.id, std::string("act2"));
+  QVERIFY(appliesAndUndoes(s.history, added.edit));
+  QVERIFY(hasLink(s.document(), "act.y", "act2.x"));
+  QVERIFY(hasLink(s.document(), "act2.y", "y"));
 }
 
 void EditsTest::refusesToPasteForeignText() {

@@ -21,6 +21,7 @@ class ModelsTest : public QObject {
  private Q_SLOTS:
   void paletteIsAWellFormedTreeWithDragData();
   void paletteFilterFindsKeywordsAndInitials();
+  void paletteListsTheBlocksOfTheDocument();
   void problemsAreSortedAndNotRepeated();
   void timingsShowFusedOpsWithTheirParts();
   void timingsWithinTheNoiseAreMarked();
@@ -80,6 +81,29 @@ void ModelsTest::paletteFilterFindsKeywordsAndInitials() {
   QCOMPARE(firstHit("lyn"), std::string("LayerNorm"));
   QCOMPARE(firstHit("residual"), std::string("AddExtraInput"));
   QVERIFY(searchEntries(QStringLiteral("zzzz")).empty());
+}
+
+void ModelsTest::paletteListsTheBlocksOfTheDocument() {
+  Theme theme;
+  PaletteModel model(theme);
+  const QAbstractItemModelTester tester(&model, kStrict);
+  PaletteFilter filter(model);
+  const int numCategories = model.rowCount();
+  PipelineDocument document;
+  QVERIFY(document.apply(AddBlock{.name = "Layer", .block = {}}).hasValue());
+  model.setBlocks(blockEntries(document));
+  QCOMPARE(model.rowCount(), numCategories + 1);
+  const QModelIndex category = model.index(numCategories, 0);
+  QCOMPARE(category.data().toString(), QStringLiteral("Blocks"));
+  const QModelIndex block = model.index(0, 0, category);
+  QCOMPARE(block.data().toString(), QStringLiteral("Layer"));
+  const std::unique_ptr<QMimeData> data(model.mimeData({block}));
+  QCOMPARE(data->data(QString::fromLatin1(kOpMimeType)), QByteArray("block:Layer"));
+  filter.setQuery(QStringLiteral("layer"));
+  QVERIFY(filter.mapFromSource(block).isValid());
+  QCOMPARE(searchEntries(QStringLiteral("layer"), blockEntries(document)).size(), std::size_t{2});  // and LayerNorm
+  model.setBlocks({});
+  QCOMPARE(model.rowCount(), numCategories);
 }
 
 void ModelsTest::problemsAreSortedAndNotRepeated() {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/graph_scene.h"
 
+#include "core/document/block_edits.h"
+#include "core/document/document_operation.h"
 #include "ui/canvas/metrics.h"
 #include "ui/theme/format.h"
 
@@ -329,6 +331,37 @@ void GraphScene::duplicateSelected() {
   if (pasted && m_session.apply(pasted->edit)) m_session.select(pasted->ids);
 }
 
+void GraphScene::makeBlockOfSelected(const std::string& name) {
+  std::vector<std::string> ids;
+  for (const DocumentOp& op : m_session.document().ops()) {
+    if (m_session.selection().contains(toQt(op.id))) ids.push_back(op.id);
+  }
+  const Result<NewBlock> made = makeBlock(m_session.document(), ids, name);
+  if (!made) {
+    Q_EMIT hint(toQt(made.error().message));
+    return;
+  }
+  if (m_session.apply(made->edit)) m_session.select({toQt(made->instance)});
+}
+
+void GraphScene::expandSelected() {
+  PipelineDocument scratch = m_session.document();
+  EditGroup group{.label = "Expand block", .edits = {}};
+  QSet<QString> ids;
+  for (const DocumentOp& op : m_session.document().ops()) {
+    if (!m_session.selection().contains(toQt(op.id)) || blockNameOf(op).empty()) continue;
+    const Result<ExpandedBlock> expanded = expandBlock(scratch, op.id);
+    if (!expanded || !scratch.apply(expanded->edit)) continue;
+    group.edits.push_back(expanded->edit);
+    for (const std::string& inner : expanded->ids) ids.insert(toQt(inner));
+  }
+  if (group.edits.empty()) {
+    Q_EMIT hint(tr("Select an instance of a block; then it can be expanded."));
+  } else if (m_session.apply(group)) {
+    m_session.select(ids);
+  }
+}
+
 void GraphScene::layOut() {
   std::vector<NodeLook> looks;
   for (const auto& [id, item] : m_nodes) looks.push_back(item->look());
@@ -496,7 +529,21 @@ void GraphScene::mousePressEvent(QGraphicsSceneMouseEvent* event) {
     m_session.select(QSet<QString>(hull->look().owners.begin(), hull->look().owners.end()));
     return;
   }
+  if (event->button() == Qt::RightButton) {
+    event->accept();  // else the view would begin a rubber band, which clears the selection
+    selectForMenu(event->scenePos());
+    return;
+  }
   QGraphicsScene::mousePressEvent(event);
+}
+
+// The context menu is about what is under the pointer, or about the selection if that is a part of it.
+void GraphScene::selectForMenu(QPointF position) {
+  for (const auto& [id, item] : m_nodes) {
+    if (!item->sceneBox().contains(position)) continue;
+    if (!m_session.selection().contains(toQt(id))) m_session.select({toQt(id)});
+    return;
+  }
 }
 
 void GraphScene::mouseMoveEvent(QGraphicsSceneMouseEvent* event) {

@@ -45,6 +45,10 @@ class GraphScene : public QGraphicsScene {
   void duplicateSelected();
   void copySelected() const;
   void paste();
+  /// Moves the selected ops into a block of this name; an instance takes their place and the selection.
+  void makeBlockOfSelected(const std::string& name);
+  /// Puts the ops of their blocks in place of the selected instances.
+  void expandSelected();
   void layOut();
   /// Selects the nearest node in a direction, or any when there is no selection.
   void selectNeighbour(QPointF direction);
@@ -92,6 +96,7 @@ class GraphScene : public QGraphicsScene {
   void takeSelection();
   void commitMoves();
 
+  void selectForMenu(QPointF position);
   std::optional<PortRef> portNear(QPointF position) const;
   void beginWire(const PortRef& port, QPointF position);
   void markPorts();

@@ -198,7 +198,7 @@ void GraphView::openSearch() {
 }
 
 void GraphView::searchAt(QPointF scenePosition, QPoint screenPosition) {
-  auto* popup = new SearchPopup(this);
+  auto* popup = new SearchPopup(blockEntries(m_session.document()), this);
   connect(popup, &SearchPopup::chosen, this, [this, scenePosition](const QString& entry) {
     // With a node selected the new op goes behind it; otherwise it goes where the search was opened.
     if (m_session.singleSelection().isEmpty()) {

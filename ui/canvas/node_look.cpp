@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/node_look.h"
 
-#include "core/document/operation_of.h"
+#include "core/document/document_operation.h"
 #include "ui/canvas/metrics.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
@@ -79,7 +79,9 @@ void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const W
 }
 
 NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wiring& wiring, const Graph& graph) {
-  NodeLook look{.id = op.id, .kind = NodeKind::Op, .title = toQt(op.operation), .subtitle = toQt(op.id)};
+  const std::string_view block = blockNameOf(op);
+  NodeLook look{.id = op.id, .kind = NodeKind::Op, .subtitle = toQt(op.id)};
+  look.title = toQt(block.empty() ? std::string_view(op.operation) : block);
   const OperationPointer operation = operationOf(document, op);
   look.isUnknown = operation == nullptr;
   if (operation) {

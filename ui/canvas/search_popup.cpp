@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/search_popup.h"
 
-#include "ui/models/op_search.h"
 #include "ui/theme/format.h"
 
 #include <QKeyEvent>
@@ -19,8 +18,11 @@ constexpr QSize kPopupSize(320, 300);
 
 }  // namespace
 
-SearchPopup::SearchPopup(QWidget* parent)
-    : QFrame(parent, Qt::Popup), m_query(new QLineEdit(this)), m_list(new QListWidget(this)) {
+SearchPopup::SearchPopup(std::vector<PaletteEntry> blocks, QWidget* parent)
+    : QFrame(parent, Qt::Popup),
+      m_blocks(std::move(blocks)),
+      m_query(new QLineEdit(this)),
+      m_list(new QListWidget(this)) {
   setAttribute(Qt::WA_DeleteOnClose);
   setFrameShape(StyledPanel);
   m_query->setPlaceholderText(tr("Search an op by name or keyword"));
@@ -49,8 +51,8 @@ void SearchPopup::openAt(QPoint screenPosition) {
 
 void SearchPopup::fill() {
   m_list->clear();
-  for (const PaletteEntry& entry : searchEntries(m_query->text())) {
-    auto* item = new QListWidgetItem(QStringLiteral("%1   %2").arg(toQt(entry.name), toQt(entry.category)), m_list);
+  for (const PaletteEntry& entry : searchEntries(m_query->text(), m_blocks)) {
+    auto* item = new QListWidgetItem(QStringLiteral("%1   %2").arg(entryTitle(entry), toQt(entry.category)), m_list);
     item->setData(Qt::UserRole, toQt(entry.name));
     item->setToolTip(toQt(entry.summary));
   }

@@ -2,9 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/models/op_search.h"
+
 #include <QFrame>
 #include <QLineEdit>
 #include <QListWidget>
+
+#include <vector>
 
 namespace fuseline::ui {
 
@@ -13,7 +17,8 @@ class SearchPopup : public QFrame {
   Q_OBJECT
 
  public:
-  explicit SearchPopup(QWidget* parent);
+  /// Offers every op of the library, and these blocks.
+  SearchPopup(std::vector<PaletteEntry> blocks, QWidget* parent);
   void openAt(QPoint screenPosition);
 
  Q_SIGNALS:
@@ -25,6 +30,7 @@ class SearchPopup : public QFrame {
  private:
   void fill();
   void accept();
+  std::vector<PaletteEntry> m_blocks;
   QLineEdit* m_query;
   QListWidget* m_list;
 };

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/op_search.h"
 
+#include "core/document/document_operation.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
@@ -38,9 +39,23 @@ const std::vector<PaletteEntry>& paletteEntries() {
   return entries;
 }
 
+std::vector<PaletteEntry> blockEntries(const PipelineDocument& document) {
+  std::vector<PaletteEntry> entries;
+  for (const auto& [name, block] : document.blocks()) {
+    const FusibleOperation operation = blockOperation(name, block);
+    entries.push_back({operation.name, operation.category, operation.summary, {}});
+  }
+  return entries;
+}
+
+QString entryTitle(const PaletteEntry& entry) {
+  const QString name = toQt(entry.name);
+  return name.startsWith(toQt(kBlockPrefix)) ? name.mid(static_cast<qsizetype>(kBlockPrefix.size())) : name;
+}
+
 std::optional<int> matchRank(const PaletteEntry& entry, const QString& query) {
   const QString wanted = query.trimmed();
-  const QString name = toQt(entry.name);
+  const QString name = entryTitle(entry);
   if (wanted.isEmpty() || name.startsWith(wanted, Qt::CaseInsensitive)) return 0;
   if (name.contains(wanted, Qt::CaseInsensitive)) return 1;
   const auto isKeyword = [&](const std::string& word) { return toQt(word).contains(wanted, Qt::CaseInsensitive); };
@@ -50,10 +65,12 @@ std::optional<int> matchRank(const PaletteEntry& entry, const QString& query) {
   return std::nullopt;
 }
 
-std::vector<PaletteEntry> searchEntries(const QString& query) {
+std::vector<PaletteEntry> searchEntries(const QString& query, const std::vector<PaletteEntry>& blocks) {
   std::vector<std::pair<int, const PaletteEntry*>> ranked;
-  for (const PaletteEntry& entry : paletteEntries()) {
-    if (const auto rank = matchRank(entry, query)) ranked.emplace_back(*rank, &entry);
+  for (const auto* entries : {&paletteEntries(), &blocks}) {
+    for (const PaletteEntry& entry : *entries) {
+      if (const auto rank = matchRank(entry, query)) ranked.emplace_back(*rank, &entry);
+    }
   }
   std::ranges::stable_sort(ranked, {}, [](const auto& pair) { return pair.first; });
   std::vector<PaletteEntry> found;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/document/document.h"
 #include "core/ops/catalog.h"
 
 #include <QString>
@@ -18,16 +19,21 @@ struct PaletteEntry {
   std::string category;
   std::string summary;
   std::vector<std::string> keywords;
+  bool operator==(const PaletteEntry&) const = default;
 };
 
 /// Every op of the catalog in its order, then pipeline inputs and outputs.
 const std::vector<PaletteEntry>& paletteEntries();
+/// The blocks of a document, in its order, in the category "Blocks".
+std::vector<PaletteEntry> blockEntries(const PipelineDocument& document);
+/// What people read: the name, for a block without "block:".
+QString entryTitle(const PaletteEntry& entry);
 
 /// 0 is best; nullopt when the entry does not match. Case does not matter; an empty query matches everything.
 /// Order: start of the name, part of the name, a keyword, letters of the name in order ("rn" for RMSNorm), summary.
 std::optional<int> matchRank(const PaletteEntry& entry, const QString& query);
 
-/// The matching entries, best first.
-std::vector<PaletteEntry> searchEntries(const QString& query);
+/// The matching entries, best first: of all ops and of these blocks.
+std::vector<PaletteEntry> searchEntries(const QString& query, const std::vector<PaletteEntry>& blocks = {});
 
 }  // namespace fuseline::ui

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/palette_model.h"
 
-#include "ui/models/op_search.h"
 #include "ui/theme/format.h"
 
 #include <QMimeData>
@@ -28,14 +27,33 @@ QIcon swatch(const QColor& color) {
 }  // namespace
 
 PaletteModel::PaletteModel(const Theme& theme, QObject* parent) : QStandardItemModel(parent), m_theme(theme) {
-  for (const PaletteEntry& entry : paletteEntries()) {
-    auto* item = new QStandardItem(toQt(entry.name));
-    item->setData(toQt(entry.name), EntryRole);
-    item->setToolTip(toQt(entry.summary));
-    item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable | Qt::ItemIsDragEnabled);
-    categoryItem(toQt(entry.category))->appendRow(item);
-  }
+  for (const PaletteEntry& entry : paletteEntries()) append(entry);
   updateSwatches();
+}
+
+void PaletteModel::append(const PaletteEntry& entry) {
+  auto* item = new QStandardItem(entryTitle(entry));
+  item->setData(toQt(entry.name), EntryRole);
+  item->setToolTip(toQt(entry.summary));
+  item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable | Qt::ItemIsDragEnabled);
+  categoryItem(toQt(entry.category))->appendRow(item);
+}
+
+void PaletteModel::setBlocks(std::vector<PaletteEntry> blocks) {
+  if (blocks == m_blocks) return;
+  if (!m_blocks.empty()) removeRow(categoryItem(toQt(m_blocks.front().category))->row());
+  m_blocks = std::move(blocks);
+  for (const PaletteEntry& entry : m_blocks) append(entry);
+  updateSwatches();
+}
+
+const PaletteEntry* PaletteModel::entry(const QModelIndex& index) const {
+  const std::string name = index.data(EntryRole).toString().toStdString();
+  for (const auto* entries : {&paletteEntries(), &m_blocks}) {
+    const auto found = std::ranges::find(*entries, name, &PaletteEntry::name);
+    if (found != entries->end()) return &*found;
+  }
+  return nullptr;
 }
 
 QStandardItem* PaletteModel::categoryItem(const QString& category) {
@@ -67,7 +85,10 @@ QMimeData* PaletteModel::mimeData(const QModelIndexList& indexes) const {
   return data;
 }
 
-PaletteFilter::PaletteFilter(QObject* parent) : QSortFilterProxyModel(parent) { setRecursiveFilteringEnabled(true); }
+PaletteFilter::PaletteFilter(PaletteModel& model, QObject* parent) : QSortFilterProxyModel(parent), m_model(model) {
+  setRecursiveFilteringEnabled(true);
+  setSourceModel(&model);
+}
 
 void PaletteFilter::setQuery(const QString& query) {
   m_query = query;
@@ -76,10 +97,8 @@ void PaletteFilter::setQuery(const QString& query) {
 
 bool PaletteFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
   if (!parent.isValid()) return false;  // a category stays when one of its ops does
-  const QString name = sourceModel()->index(row, 0, parent).data(PaletteModel::EntryRole).toString();
-  const auto& entries = paletteEntries();
-  const auto entry = std::ranges::find(entries, name.toStdString(), &PaletteEntry::name);
-  return entry != entries.end() && matchRank(*entry, m_query).has_value();
+  const PaletteEntry* entry = m_model.entry(m_model.index(row, 0, parent));
+  return entry && matchRank(*entry, m_query).has_value();
 }
 
 }  // namespace fuseline::ui

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/inspector_panel.h"
 
-#include "core/document/operation_of.h"
+#include "core/document/document_operation.h"
 #include "core/support/text.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
@@ -194,7 +194,9 @@ QString OpPage::factsText() const {
   for (const Node& node : m_session.analysis()->graph().nodes()) {
     if (toQt(node.owner) != m_opId) continue;
     for (std::size_t slot = 0; slot < node.parameters.size(); ++slot) {
-      rows += factRow(m_theme, toQt(node.operation->parameters[slot].name), formatSpec(node.parameters[slot]));
+      // Inside an instance of a block, with the op it belongs to: "fc1.weight".
+      const QString name = toQt(node.parameterName(static_cast<int>(slot))).mid(m_opId.size() + 1);
+      rows += factRow(m_theme, name, formatSpec(node.parameters[slot]));
     }
     if (!node.operation->flops) continue;
     std::vector<TensorSpec> inputs;

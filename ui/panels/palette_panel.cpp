@@ -10,10 +10,9 @@ namespace fuseline::ui {
 PalettePanel::PalettePanel(const Theme& theme, QWidget* parent)
     : QWidget(parent),
       m_model(new PaletteModel(theme, this)),
-      m_filter(new PaletteFilter(this)),
+      m_filter(new PaletteFilter(*m_model, this)),
       m_filterEdit(new QLineEdit(this)),
       m_view(new QTreeView(this)) {
-  m_filter->setSourceModel(m_model);
   m_filterEdit->setPlaceholderText(tr("Filter ops"));
   m_filterEdit->setClearButtonEnabled(true);
   m_filterEdit->setAccessibleName(tr("Filter ops"));
@@ -34,6 +33,11 @@ PalettePanel::PalettePanel(const Theme& theme, QWidget* parent)
   connect(m_filterEdit, &QLineEdit::returnPressed, this, &PalettePanel::activateCurrent);
   connect(m_view, &QTreeView::activated, this, &PalettePanel::activateCurrent);
   connect(&theme, &Theme::changed, this, [this] { m_model->updateSwatches(); });
+}
+
+void PalettePanel::showBlocks(const PipelineDocument& document) {
+  m_model->setBlocks(blockEntries(document));
+  m_view->expandAll();
 }
 
 void PalettePanel::applyFilter(const QString& query) {

@@ -15,6 +15,8 @@ class PalettePanel : public QWidget {
 
  public:
   explicit PalettePanel(const Theme& theme, QWidget* parent = nullptr);
+  /// Lists the blocks of the document, too.
+  void showBlocks(const PipelineDocument& document);
   QTreeView* view() const { return m_view; }
   QLineEdit* filterEdit() const { return m_filterEdit; }
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/edits.h"
 
-#include "core/document/operation_of.h"
+#include "core/document/block_edits.h"
+#include "core/document/document_operation.h"
 #include "ui/canvas/metrics.h"
 #include "ui/theme/format.h"
 
@@ -42,7 +43,7 @@ std::optional<Position> positionOf(const PipelineDocument& document, const std::
 }
 
 std::string stemOf(std::string_view entry) {
-  std::string stem(entry);
+  std::string stem(entry.starts_with(kBlockPrefix) ? entry.substr(kBlockPrefix.size()) : entry);
   std::ranges::transform(stem, stem.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return stem;
 }
@@ -95,10 +96,9 @@ std::string addTo(EditScript& script, std::string_view entry, const Value* sourc
     id = document.freeId("y");
     script.add(AddOutput{.output = {.id = id}});
   } else {
-    const FusibleOperation* operation = builtinOperations().find(entry);
     id = document.freeId(stemOf(entry));
     DocumentOp op{.id = id, .operation = std::string(entry)};
-    if (operation) op.attributes = guessAttributes(document, *operation, source);
+    if (const auto operation = operationOf(document, op)) op.attributes = guessAttributes(document, *operation, source);
     script.add(AddOp{.op = std::move(op)});
   }
   if (position) script.add(MoveNode{.id = id, .position = *position});
@@ -332,6 +332,9 @@ QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids)
     if (fragment.findOp(wire.from.node) && fragment.findOp(wire.to.node)) (void)fragment.apply(AddWire{.wire = wire});
   }
   if (fragment.ops().empty()) return QString();
+  for (const std::string& name : blocksUsedBy(document, fragment.ops())) {
+    (void)fragment.apply(AddBlock{.name = name, .block = *document.findBlock(name)});
+  }
   Json json = Json::parse(serialize(fragment));
   json["fragment"] = true;
   return toQt(json.dump(2));
@@ -346,6 +349,10 @@ Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QStri
   EditScript script(document);
   std::map<std::string, std::string> renamed;
   FragmentEdit result;
+  // A block that is already there stays as it is, and serves the new instances, too.
+  for (const auto& [name, block] : fragment.blocks()) {
+    if (!document.findBlock(name)) script.add(AddBlock{.name = name, .block = block});
+  }
   for (DocumentOp op : fragment.ops()) {
     const std::string original = std::exchange(op.id, script.document().freeId(op.id));
     renamed[original] = op.id;
@@ -409,7 +416,7 @@ const Value* valueAt(const Graph& graph, const Endpoint& endpoint) {
   if (direct >= 0) return &graph.value(direct);
   // A composite's outputs are those of the last op it expanded to.
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
-    if (node->owner != endpoint.node) continue;
+    if (node->path != endpoint.node) continue;
     const int port = node->operation->outputIndex(endpoint.port);
     return port < 0 ? nullptr : &graph.value(node->outputs[static_cast<std::size_t>(port)]);
   }

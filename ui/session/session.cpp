@@ -16,7 +16,7 @@ namespace {
 /// Equal but for where the nodes stand.
 bool meansTheSame(const PipelineDocument& a, const PipelineDocument& b) {
   return a.inputs() == b.inputs() && a.ops() == b.ops() && a.wires() == b.wires() && a.outputs() == b.outputs() &&
-         a.symbols() == b.symbols() && a.recipe() == b.recipe() && a.fusion() == b.fusion();
+         a.blocks() == b.blocks() && a.symbols() == b.symbols() && a.recipe() == b.recipe() && a.fusion() == b.fusion();
 }
 
 }  // namespace

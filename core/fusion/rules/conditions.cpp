@@ -8,9 +8,13 @@ namespace fuseline::rules {
 
 namespace {
 
+// Inside a block the edit goes to the block, and so to all of its instances.
 Repair setAttribute(const Node& node, const std::string& name, Json value) {
-  return {.label = fmt::format("Set {}.{} to {}", node.owner, name, value.dump()),
-          .edit = SetAttribute{.id = node.owner, .name = name, .value = std::move(value)}};
+  std::string label = fmt::format("Set {}.{} to {}", node.path, name, value.dump());
+  const std::string id = node.path.substr(node.path.rfind('.') + 1);
+  Edit edit = SetAttribute{.id = id, .name = name, .value = std::move(value)};
+  if (!node.block.empty()) edit = EditInBlock{node.block, {std::move(edit)}};
+  return {.label = std::move(label), .edit = std::move(edit)};
 }
 
 const TensorSpec& outputSpec(const Match& match, const Node& node) {

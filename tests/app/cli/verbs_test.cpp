@@ -205,6 +205,30 @@ TEST(New, WritesWhatValidates) {
   }
 }
 
+TEST(Blocks, AreExplainedByTheOpsInTheirInstances) {
+  const TemporaryFolder folder;
+  const std::string file = quoted(folder / "stack.fuseline");
+  ASSERT_EQ(fuseline("new transformer-stack -o " + file).exitCode, 0);
+  const ProgramResult inferred = fuseline("infer --device reference " + file);
+  EXPECT_TRUE(has(inferred.out, "layer1.mlp.fc1")) << inferred.out;
+  EXPECT_TRUE(has(inferred.out, "layer2.mlp.fc1")) << inferred.out;
+  for (const char* op : {"layer2", "layer2.mlp", "layer2.mlp.fc1"}) {
+    const ProgramResult explained = fuseline("explain --device reference " + file + " " + op);
+    EXPECT_EQ(explained.exitCode, 0) << explained.err;
+    EXPECT_TRUE(has(explained.out, "layer2.mlp.fc1")) << explained.out;
+    EXPECT_FALSE(has(explained.out, "layer1.mlp.fc1")) << explained.out;
+  }
+}
+
+TEST(Blocks, Run) {
+  const TemporaryFolder folder;
+  const std::string file = quoted(folder / "stack.fuseline");
+  ASSERT_EQ(fuseline("new transformer-stack -o " + file).exitCode, 0);
+  const ProgramResult result =
+      fuseline("run --device reference --iterations 2 --warmup 0 --set M=4 --set H=8 --set F=8 " + file);
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+}
+
 TEST(Devices, SaysWhyOneCannotRun) {
   const Json devices = fuseline("devices --json").json()["devices"];
   EXPECT_GE(devices.size(), 3u);

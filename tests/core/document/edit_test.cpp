@@ -1,5 +1,6 @@
 // Edits on documents: exact inverses for any edits, on right and wrong documents; refusals change nothing.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/block_edits.h"
 #include "core/document/history.h"
 #include "tests/core/document/example_texts.h"
 
@@ -19,6 +20,9 @@ PipelineDocument example(const std::string& name) {
 PipelineDocument wrongDocument() {
   return parseDocument(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0, "x": 1},
     "symbols": {"M": 8, "H": "M", "N": null},
+    "blocks": {"A": {"inputs": [{"id": "x", "z": 1}, 3], "ops": [{"id": "a", "op": "GELU"}, {"id": "a", "op": "block:A"}],
+      "wires": [["x", "a.x"], ["a.y", "a.x"]], "outputs": [{"id": "y"}], "view": {"positions": {"a": [1, 2], "b": 3}}},
+      "B": 7, "bad id": {"note": 1}},
     "pipeline": {
       "inputs": [{"id": "a", "dtype": "bf16", "shape": ["M"]}, {"id": "x", "dtype": 5, "z": 1}, {"id": "x", "dtype": "f32", "shape": []}],
       "ops": [{"id": "a", "op": "GELU", "attributes": {"n": null, "m": 1}}, {"id": "a", "op": "Bias", "attributes": {"size": 8}},
@@ -31,7 +35,8 @@ PipelineDocument wrongDocument() {
 }
 
 std::vector<PipelineDocument> startingPoints() {
-  return {example("llama_mlp"), example("residual_norm"), wrongDocument(), PipelineDocument()};
+  return {example("llama_mlp"), example("residual_norm"), example("transformer_stack"), wrongDocument(),
+          PipelineDocument()};
 }
 
 // ---- Random edits, over a small alphabet of names, so that they meet.
@@ -50,26 +55,56 @@ rc::Gen<Endpoint> endpoint() {
 }
 rc::Gen<Wire> wire() { return rc::gen::construct<Wire>(endpoint(), endpoint()); }
 
-Edit randomEdit(const PipelineDocument& document) {
+std::string blockName() { return *rc::gen::element<std::string>("A", "B", "Layer", "FeedForward", "bad id", "\xFF"); }
+
+DocumentBlock randomBlock(const PipelineDocument& document) {
+  if (const DocumentBlock* known = document.findBlock(blockName())) return *known;
+  return *rc::gen::element(document.pipeline(), DocumentBlock());
+}
+
+/// Ops of the document, and sometimes others.
+Edit makeRandomBlock(const PipelineDocument& document) {
+  std::vector<std::string> ids = {*name()};
+  for (const DocumentOp& op : document.ops())
+    if (*rc::gen::arbitrary<bool>()) ids.push_back(op.id);
+  const Result<NewBlock> made = makeBlock(document, ids, blockName());
+  return made ? made->edit : Edit(EditGroup{.label = "refused", .edits = {}});
+}
+
+Edit expandRandomBlock(const PipelineDocument& document) {
+  if (document.ops().empty()) return EditGroup{.label = "nothing", .edits = {}};
+  const auto which = *rc::gen::inRange<std::size_t>(0, document.ops().size());
+  const Result<ExpandedBlock> expanded = expandBlock(document, document.ops()[which].id);
+  return expanded ? expanded->edit : Edit(EditGroup{.label = "refused", .edits = {}});
+}
+
+Edit randomEdit(const PipelineDocument& document, bool isInBlock = false) {
   const auto id = *name();
   const auto at = *index();
-  switch (*rc::gen::inRange(0, 17)) {
-    case 0: return AddOp{{.id = id, .operation = "GELU", .attributes = Json{{"k", *value()}}}, at};
-    case 1: return RemoveOp{id, at};
-    case 2: return RenameOp{id, *name()};
-    case 3: return SetAttribute{id, *rc::gen::element<std::string>("m", "n", "k"), *value(), at};
-    case 4: return AddWire{*wire(), at};
-    case 5: return RemoveWire{*wire(), at};
-    case 6: return AddInput{{.id = id, .shape = Json::array({1})}, at};
-    case 7: return RemoveInput{id, at};
-    case 8: return ReplaceInput{id, {.id = *name(), .dtype = "f32"}};
-    case 9: return AddOutput{{.id = id, .from = *endpoint()}, at};
-    case 10: return RemoveOutput{id, at};
-    case 11: return ReplaceOutput{id, {.id = *name(), .from = *endpoint()}};
-    case 12: return MoveNode{id, *rc::gen::element<std::optional<Position>>(std::nullopt, Position{7, -7}), at};
-    case 13: return SetSymbol{*rc::gen::element<std::string>("M", "H", "Q"), *value(), at};
-    case 14: return *rc::gen::element<Edit>(SetRecipe{*value()}, SetFusion{*value()});
-    case 15: return removeOpWithWires(document, id, *rc::gen::arbitrary<bool>());
+  switch (*rc::gen::inRange(isInBlock ? 6 : 0, 24)) {
+    case 0: return AddBlock{blockName(), randomBlock(document), at};
+    case 1: return RemoveBlock{blockName(), at};
+    case 2: return ReplaceBlock{blockName(), randomBlock(document)};
+    case 3: return EditInBlock{blockName(), {randomEdit(document, true), randomEdit(document, true)}};
+    case 4: return makeRandomBlock(document);
+    case 5: return expandRandomBlock(document);
+    case 6: return AddOp{{.id = id, .operation = "GELU", .attributes = Json{{"k", *value()}}}, at};
+    case 7: return RemoveOp{id, at};
+    case 8: return RenameOp{id, *name()};
+    case 9: return SetAttribute{id, *rc::gen::element<std::string>("m", "n", "k"), *value(), at};
+    case 10: return AddWire{*wire(), at};
+    case 11: return RemoveWire{*wire(), at};
+    case 12: return AddInput{{.id = id, .shape = Json::array({1})}, at};
+    case 13: return RemoveInput{id, at};
+    case 14: return ReplaceInput{id, {.id = *name(), .dtype = "f32"}};
+    case 15: return AddOutput{{.id = id, .from = *endpoint()}, at};
+    case 16: return RemoveOutput{id, at};
+    case 17: return ReplaceOutput{id, {.id = *name(), .from = *endpoint()}};
+    case 18: return MoveNode{id, *rc::gen::element<std::optional<Position>>(std::nullopt, Position{7, -7}), at};
+    case 19: return SetSymbol{*rc::gen::element<std::string>("M", "H", "Q"), *value(), at};
+    case 20: return *rc::gen::element<Edit>(SetRecipe{*value()}, SetFusion{*value()});
+    case 21: return removeOpWithWires(document, id, *rc::gen::arbitrary<bool>());
+    case 22: return AddOp{{.id = id, .operation = "block:" + blockName()}, at};
     default: {
       if (document.wires().empty()) return AddWire{*wire()};
       const auto which = *rc::gen::inRange<std::size_t>(0, document.wires().size());

@@ -28,6 +28,8 @@ TEST(Describe, SaysWhatTheUndoMenuShows) {
   EXPECT_EQ(describe(RemoveWire{{{"x", ""}, {"fc1", "x"}}}), "Disconnect x from fc1.x");
   EXPECT_EQ(describe(MoveNode{"fc1", Position{1, 2}}), "Move fc1");
   EXPECT_EQ(describe(SetSymbol{"H", 8}), "Set symbol H");
+  EXPECT_EQ(describe(AddBlock{"Layer", {}}), "Add block Layer");
+  EXPECT_EQ(describe(EditInBlock{"Layer", {SetAttribute{"fc1", "bias", true}}}), "Set fc1.bias in block Layer");
   EXPECT_EQ(describe(EditGroup{"Paste", {RemoveOp{"a"}}}), "Paste");
   EXPECT_EQ(describe(EditGroup{"", {RemoveOp{"a"}}}), "Remove a");
 }

@@ -1,6 +1,6 @@
 // Ops whose ports depend on their attributes, in documents: Formula, and one whose ports depend on a number.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/operation_of.h"
+#include "core/document/document_operation.h"
 
 #include "tests/core/document/example_texts.h"
 
