@@ -100,13 +100,18 @@ class ChainWalker {
 
   const Value& mainOutput() const { return m_graph.value(m_graph.node(m_walk.nodes.back()).outputs.front()); }
 
-  /// TransformerEngine's windows follow the main tensor only; ours also accept it as an extra operand.
-  bool acceptsSlot(int slot) const { return slot == 0 || m_rule.origin == RuleOrigin::Fuseline; }
+  /// TransformerEngine's windows follow the main tensor only; ours also accept it as an extra operand of the same
+  /// shape, but not as one value a row.
+  bool accepts(const Use& use) const {
+    if (use.slot == 0) return true;
+    const auto shapeOf = [&](int slot) { return m_graph.spec(use.node, OperandKind::Input, slot).shape; };
+    return m_rule.origin == RuleOrigin::Fuseline && shapeOf(use.slot) == shapeOf(0);
+  }
 
   /// The one op that reads the main output, if it fits the step and nobody else reads it; else -1.
   NodeId linkedReader(std::size_t step) const {
     const Value& value = mainOutput();
-    if (value.isOutput || value.uses.size() != 1 || !acceptsSlot(value.uses.front().slot)) return -1;
+    if (value.isOutput || value.uses.size() != 1 || !accepts(value.uses.front())) return -1;
     const NodeId reader = value.uses.front().node;
     return m_rule.chain[step].matches(m_graph.node(reader)) ? reader : -1;
   }

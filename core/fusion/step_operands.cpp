@@ -246,11 +246,13 @@ void markInternal(const Node& node, int member, Phase phase, const std::set<Oper
   mark(OperandKind::GradParameter, node.parameters.size());
 }
 
-/// Ops before a gated op work on tensors twice as wide as the grid.
-int lanesOf(const Graph& graph, std::span<const NodeId> nodes, int member, int last) {
-  for (int later = member + 1; later < last; ++later)
-    if (graph.node(nodes[static_cast<std::size_t>(later)]).operation->elementwise.isGated) return 2;
-  return 1;
+/// The first gated op from `member` on; nullptr when there is none.
+const Node* gatedFrom(const Graph& graph, std::span<const NodeId> nodes, int member, int last) {
+  for (int later = member; later < last; ++later) {
+    const Node& node = graph.node(nodes[static_cast<std::size_t>(later)]);
+    if (node.operation->elementwise.isGated) return &node;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -270,8 +272,10 @@ ElementwiseProgram composeMembers(const Graph& graph, std::span<const NodeId> no
     const int member = isBackward ? last - 1 - (i - first) : i;
     const Node& node = graph.node(nodes[static_cast<std::size_t>(member)]);
     if (!node.operation->isElementwise()) continue;
-    composer.append(member, node.operation->elementwise, node.attributes, isBackward,
-                    lanesOf(graph, nodes, member, last));
+    // Ops before a gated op work on tensors twice as wide as the grid.
+    const Node* const gated = gatedFrom(graph, nodes, member + 1, last);
+    composer.append(member, node.operation->elementwise, node.attributes, isBackward, gated ? 2 : 1,
+                    gated ? gated->operation->elementwise.interleaveFor(gated->attributes) : 0);
   }
   return composer.finish();
 }

@@ -157,6 +157,9 @@ void decideNeeds(Node& node, const std::vector<Value>& values) {
 
 Graph GraphBuilder::finish(PassKind pass) && {
   m_graph.m_pass = pass;
+  for (Node& node : m_graph.m_nodes)
+    if (node.operation->settle)
+      node.operation->settle(node.attributes, {.id = node.id, .isTraining = pass == PassKind::Training});
   if (pass == PassKind::Forward) return std::move(m_graph);
 
   for (std::size_t i = 0; i < m_graph.m_inputs.size(); ++i)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/numerics/random.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -62,6 +63,16 @@ void RandomStream::uniforms(std::uint64_t first, std::span<double> out) const {
 
 void RandomStream::normals(std::uint64_t first, std::span<double> out) const {
   fillFromPairs(first, out, [this](std::uint64_t pair) { return normalPair(pair); });
+}
+
+DropoutMask::DropoutMask(double p, std::uint64_t seed, std::string_view name)
+    : m_key{low(seed), high(seed)},
+      m_stream{low(hashOf(name)), high(hashOf(name))},
+      m_threshold(static_cast<std::uint32_t>(std::min(std::round(p * 0x1p32), 0x1p32 - 1.0))) {}
+
+bool DropoutMask::keeps(std::uint64_t index) const {
+  const std::uint64_t block = index / 4;
+  return philox4x32({low(block), high(block), m_stream[0], m_stream[1]}, m_key)[index % 4] >= m_threshold;
 }
 
 }  // namespace fuseline

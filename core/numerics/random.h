@@ -52,4 +52,28 @@ class RandomStream {
   std::uint64_t m_stream;
 };
 
+/// Which elements a dropout drops: by seed, name and index of the element, hence the same whoever asks, when, or in
+/// which order. Cheap to copy.
+class DropoutMask {
+ public:
+  /// Drops nothing.
+  DropoutMask() = default;
+  /// Drops with the probability p, in [0, 1), to the nearest multiple of 2^-32.
+  DropoutMask(double p, std::uint64_t seed, std::string_view name);
+
+  /// Element i has word i % 4 of block i / 4, and is kept if that is not below the threshold.
+  bool keeps(std::uint64_t index) const;
+
+  PhiloxKey key() const { return m_key; }
+  /// The upper two words of every counter.
+  std::array<std::uint32_t, 2> stream() const { return m_stream; }
+  std::uint32_t threshold() const { return m_threshold; }
+  bool operator==(const DropoutMask&) const = default;
+
+ private:
+  PhiloxKey m_key = {};
+  std::array<std::uint32_t, 2> m_stream = {};
+  std::uint32_t m_threshold = 0;
+};
+
 }  // namespace fuseline

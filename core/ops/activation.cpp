@@ -5,6 +5,8 @@
 #include "core/ops/reference_math.h"
 #include "core/ops/shared_attributes.h"
 
+#include <array>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -40,16 +42,46 @@ void setMathematics(BasicOperation& op, const ScalarFunction& f) {
   };
 }
 
-ElementwiseDefinition unaryDefinition(const ScalarFunction& f) {
-  return {.forward = [f](ElementwiseBuilder& e, const Attributes&) { e.output(0, f.valueExpression(e, e.input())); },
-          .backward =
-              [f](ElementwiseBuilder& e, const Attributes&) {
-                const ValueIndex dy = e.gradOutput();
-                e.gradInput(0, e.mul(dy, f.slopeExpression(e, e.savedInput())));
-              }};
+/// An activation in the elementwise language: its value, and its gradients from that of the value.
+struct Expressions {
+  std::function<ValueIndex(ElementwiseBuilder&, const Attributes&)> value;
+  std::function<void(ElementwiseBuilder&, const Attributes&, ValueIndex dy)> writeGradients;
+};
+
+Expressions unaryExpressions(const ScalarFunction& f) {
+  return {.value = [f](ElementwiseBuilder& e, const Attributes&) { return f.valueExpression(e, e.input()); },
+          .writeGradients = [f](ElementwiseBuilder& e, const Attributes&,
+                                ValueIndex dy) { e.gradInput(0, e.mul(dy, f.slopeExpression(e, e.savedInput()))); }};
+}
+
+ElementwiseDefinition definitionOf(const Expressions& activation) {
+  return {.forward = [activation](ElementwiseBuilder& e,
+                                  const Attributes& attributes) { e.output(0, activation.value(e, attributes)); },
+          .backward = [activation](
+                          ElementwiseBuilder& e,
+                          const Attributes& attributes) { activation.writeGradients(e, attributes, e.gradOutput()); }};
 }
 
 // ---- gated
+
+constexpr const char* kInterleave = "glu_interleave_size";
+constexpr const char* kRecompute = "activation_recompute_in_mlp";
+/// TransformerEngine's kernels for scaled gates copy blocks of so many elements.
+constexpr std::int64_t kScaledBlock = 32;
+
+/// 0: a and b are halves.
+std::int64_t interleaveOf(const Attributes& attributes) {
+  return attributes.has(kInterleave) ? attributes.integer(kInterleave) : 0;
+}
+
+std::optional<Error> checkInterleave(const std::string& name, const Attributes& attributes, const TensorSpec& x) {
+  const std::int64_t interleave = interleaveOf(attributes);
+  if (interleave == 0 || x.cols() % (2 * interleave) == 0) return std::nullopt;
+  return Error{
+      fmt::format("{}: the last axis of x has {} elements, but with {} {} it must be a multiple of {}, a block "
+                  "of each of the two.",
+                  name, x.cols(), kInterleave, interleave, 2 * interleave)};
+}
 
 Result<OperationSpecs> inferHalved(const std::string& name, const TensorSpec& x) {
   if (x.shape.empty())
@@ -72,29 +104,33 @@ FlopCount gatedFlops(const GateFunctions& gate, std::int64_t elements) {
   return {.forward = each.forward * elements, .backward = each.backward * elements};
 }
 
-/// Calls f(a, b, out) with the indices of every pair of halves and of its output element. x: [..., 2H].
+/// Calls f(a, b, out) with the indices of every pair and of its output element. x: [..., 2H], of halves or of blocks.
 template <class Function>
-void forEachPair(const ReferenceTensor& x, Function f) {
-  const auto H = static_cast<std::size_t>(x.cols() / 2);
-  const auto rows = static_cast<std::size_t>(x.rows());
-  for (std::size_t row = 0; row < rows; ++row)
-    for (std::size_t col = 0; col < H; ++col) f(row * 2 * H + col, row * 2 * H + H + col, row * H + col);
+void forEachPair(const ReferenceTensor& x, std::int64_t interleave, Function f) {
+  const std::int64_t H = x.cols() / 2;
+  const std::int64_t block = interleave == 0 ? H : interleave;
+  for (std::int64_t row = 0; row < x.rows(); ++row)
+    for (std::int64_t col = 0; col < H; ++col) {
+      const std::int64_t a = row * 2 * H + col / block * 2 * block + col % block;
+      f(static_cast<std::size_t>(a), static_cast<std::size_t>(a + block), static_cast<std::size_t>(row * H + col));
+    }
 }
 
-ReferenceForward gatedForward(const GateFunctions& gate, const ReferenceTensor& x) {
+ReferenceForward gatedForward(const GateFunctions& gate, const ReferenceTensor& x, std::int64_t interleave) {
   Shape shape = x.shape;
   shape.back() /= 2;
   ReferenceTensor y = referenceZeros(shape);
-  forEachPair(x, [&](std::size_t a, std::size_t b, std::size_t out) {
+  forEachPair(x, interleave, [&](std::size_t a, std::size_t b, std::size_t out) {
     const double linear = gate.linear ? gate.linear->value(x.values[b]) : x.values[b];
     y.values[out] = gate.activated.value(x.values[a]) * linear;
   });
   return {.outputs = {y}};
 }
 
-ReferenceBackward gatedBackward(const GateFunctions& gate, const ReferenceTensor& x, const std::vector<double>& dy) {
+ReferenceBackward gatedBackward(const GateFunctions& gate, const ReferenceTensor& x, const std::vector<double>& dy,
+                                std::int64_t interleave) {
   ReferenceTensor dx = referenceZeros(x.shape);
-  forEachPair(x, [&](std::size_t a, std::size_t b, std::size_t out) {
+  forEachPair(x, interleave, [&](std::size_t a, std::size_t b, std::size_t out) {
     const double linear = gate.linear ? gate.linear->value(x.values[b]) : x.values[b];
     const double linearSlope = gate.linear ? gate.linear->slope(x.values[b]) : 1.0;
     dx.values[a] = gate.activated.slope(x.values[a]) * dy[out] * linear;
@@ -103,17 +139,16 @@ ReferenceBackward gatedBackward(const GateFunctions& gate, const ReferenceTensor
   return {.inputs = {dx}};
 }
 
-void defineGatedForward(ElementwiseBuilder& e, const GateFunctions& gate) {
+ValueIndex gatedValue(ElementwiseBuilder& e, const GateFunctions& gate) {
   const ValueIndex a = e.input(0, kActivated);
   const ValueIndex b = e.input(0, kLinear);
   const ValueIndex activated = gate.activated.valueExpression(e, a);
-  e.output(0, e.mul(activated, gate.linear ? gate.linear->valueExpression(e, b) : b));
+  return e.mul(activated, gate.linear ? gate.linear->valueExpression(e, b) : b);
 }
 
-void defineGatedBackward(ElementwiseBuilder& e, const GateFunctions& gate) {
+void writeGatedGradients(ElementwiseBuilder& e, const GateFunctions& gate, ValueIndex dy) {
   const ValueIndex a = e.savedInput(0, kActivated);
   const ValueIndex b = e.savedInput(0, kLinear);
-  const ValueIndex dy = e.gradOutput();
   const ValueIndex linear = gate.linear ? gate.linear->valueExpression(e, b) : b;
   e.gradInput(0, e.mul(e.mul(gate.activated.slopeExpression(e, a), dy), linear), kActivated);
   const ValueIndex activated = e.mul(gate.activated.valueExpression(e, a), dy);
@@ -124,26 +159,133 @@ void setMathematics(BasicOperation& op, const GatedActivation& activation) {
   op.infer = [name = activation.name, check = activation.check](const Attributes& attributes,
                                                                 Specs inputs) -> Result<OperationSpecs> {
     if (std::optional<Error> error = check ? check(attributes) : std::nullopt) return *error;
+    if (auto error = checkInterleave(name, attributes, inputs[0])) return *error;
     return inferHalved(name, inputs[0]);
   };
   op.flops = [functions = activation.functions](const Attributes& attributes, Specs inputs) {
     return gatedFlops(functions(attributes), inputs[0].numElements() / 2);
   };
   op.forwardCompute = [functions = activation.functions](const Attributes& attributes, References inputs, References) {
-    return gatedForward(functions(attributes), inputs[0]);
+    return gatedForward(functions(attributes), inputs[0], interleaveOf(attributes));
   };
   op.backwardCompute = [functions = activation.functions](const Attributes& attributes, const SavedValues& saved,
                                                           References gradOutputs) {
-    return gatedBackward(functions(attributes), saved.input(), gradOutputs[0].values);
+    return gatedBackward(functions(attributes), saved.input(), gradOutputs[0].values, interleaveOf(attributes));
   };
 }
 
-ElementwiseDefinition gatedDefinition(const std::function<GateFunctions(const Attributes&)>& functions) {
-  return {.forward = [functions](ElementwiseBuilder& e,
-                                 const Attributes& attributes) { defineGatedForward(e, functions(attributes)); },
-          .backward = [functions](ElementwiseBuilder& e,
-                                  const Attributes& attributes) { defineGatedBackward(e, functions(attributes)); },
-          .isGated = true};
+Expressions gatedExpressions(const std::function<GateFunctions(const Attributes&)>& functions) {
+  return {.value = [functions](ElementwiseBuilder& e,
+                               const Attributes& attributes) { return gatedValue(e, functions(attributes)); },
+          .writeGradients = [functions](ElementwiseBuilder& e, const Attributes& attributes,
+                                        ValueIndex dy) { writeGatedGradients(e, functions(attributes), dy); }};
+}
+
+ElementwiseDefinition gatedDefinition(const Expressions& gate) {
+  ElementwiseDefinition definition = definitionOf(gate);
+  definition.isGated = true;
+  definition.interleave = interleaveOf;
+  return definition;
+}
+
+// ---- scaled: y = activation(x) scales, a scale for each row
+
+constexpr int kScales = 1;  // slot of the extra input
+
+Expressions scaledExpressions(const Expressions& activation) {
+  return {.value =
+              [activation](ElementwiseBuilder& e, const Attributes& attributes) {
+                return e.mul(activation.value(e, attributes), e.inputColumn(kScales));
+              },
+          .writeGradients =
+              [activation](ElementwiseBuilder& e, const Attributes& attributes, ValueIndex dy) {
+                activation.writeGradients(e, attributes, e.mul(dy, e.inputColumn(kScales)));
+                e.gradInputRowSum(kScales, e.mul(dy, activation.value(e, attributes)));
+              }};
+}
+
+std::optional<Error> checkScales(const std::string& name, const TensorSpec& x, const TensorSpec& scales) {
+  if (x.shape.empty())
+    return Error{fmt::format("{}: x is a scalar, but it needs a last axis for the rows that scales multiplies.", name)};
+  const Shape expected(x.shape.begin(), x.shape.end() - 1);
+  if (scales.shape == expected) return std::nullopt;
+  return Error{
+      fmt::format("{}: scales has the shape {}, but x has the shape {}; scales must have one value for each "
+                  "row, the shape {}.",
+                  name, toString(scales.shape), toString(x.shape), toString(expected))};
+}
+
+/// Each row of x, [..., H], times its scale, [...].
+ReferenceTensor rowsTimes(ReferenceTensor x, const ReferenceTensor& scales) {
+  const std::int64_t H = x.cols();
+  for (std::int64_t row = 0; row < x.rows(); ++row)
+    for (double& value : referenceRow(x, row, H)) value *= scales.values[static_cast<std::size_t>(row)];
+  return x;
+}
+
+/// Sums over the last axis. x: [..., H]; result: [...].
+ReferenceTensor rowSums(const ReferenceTensor& x) {
+  ReferenceTensor sums = referenceZeros(Shape(x.shape.begin(), x.shape.end() - 1));
+  for (std::int64_t row = 0; row < x.rows(); ++row)
+    for (const double value : referenceRow(x, row, x.cols())) sums.values[static_cast<std::size_t>(row)] += value;
+  return sums;
+}
+
+OperationContext saveInputAndScales(const SaveArguments& arguments) {
+  OperationContext context;
+  if (arguments.needs.anyInput()) context.tensors.push_back({OperandKind::Input, 0});
+  if (arguments.needs.inputs[0]) context.tensors.push_back({OperandKind::Input, kScales});
+  return context;
+}
+
+void setScaledCompute(BasicOperation& op, const BasicOperation& plain) {
+  op.forwardCompute = [plain](const Attributes& attributes, References inputs, References) -> ReferenceForward {
+    const ReferenceForward activated = plain.forwardCompute(attributes, inputs.first(1), {});
+    return {.outputs = {rowsTimes(activated.outputs[0], inputs[kScales])}};
+  };
+  op.backwardCompute = [plain](const Attributes& attributes, const SavedValues& saved,
+                               References gradOutputs) -> ReferenceBackward {
+    const ReferenceTensor& dy = gradOutputs[0];
+    const std::array x{saved.input()};
+    const ReferenceTensor activated = plain.forwardCompute(attributes, x, {}).outputs[0];
+    ReferenceBackward backward{.inputs = {{}, rowSums(combined(dy, activated, std::multiplies<>()))}};
+    if (!saved.has({OperandKind::Input, kScales})) return backward;  // then nobody needs dx
+    const std::array scaled{rowsTimes(dy, saved.input(kScales))};
+    backward.inputs[0] = plain.backwardCompute(attributes, saved, scaled).inputs[0];
+    return backward;
+  };
+}
+
+/// Multiplies the rows of an activation by scales.
+BasicOperation scaledByRow(const BasicOperation& plain, const Expressions& activation) {
+  BasicOperation op = plain;
+  op.inputs.push_back({"scales", "[...]", "One value for each row of x, such as a router's probability."});
+  op.infer = [plain](const Attributes& attributes, Specs inputs) -> Result<OperationSpecs> {
+    if (auto error = checkScales(plain.name, inputs[0], inputs[kScales])) return *error;
+    return plain.infer(attributes, inputs.first(1));
+  };
+  op.flops = [plain](const Attributes& attributes, Specs inputs) -> FlopCount {
+    const FlopCount each = plain.flops(attributes, inputs.first(1));
+    const std::int64_t elements = plain.infer(attributes, inputs.first(1))->outputs[0].numElements();
+    return {.forward = each.forward + elements, .backward = each.forward + each.backward + 3 * elements};
+  };
+  op.saveContext = saveInputAndScales;
+  setScaledCompute(op, plain);
+  op.elementwise = plain.elementwise.isGated ? gatedDefinition(scaledExpressions(activation))
+                                             : definitionOf(scaledExpressions(activation));
+  return op;
+}
+
+std::optional<Error> checkScaledGate(const std::string& name, const Attributes& attributes) {
+  if (attributes.boolean(kRecompute))
+    return Error{
+        fmt::format("{}: {} is true, but only an activation without a gate can be computed again; set it to "
+                    "false.",
+                    name, kRecompute)};
+  const std::int64_t interleave = interleaveOf(attributes);
+  if (interleave % kScaledBlock == 0) return std::nullopt;
+  return Error{
+      fmt::format("{}: {} is {}, but it must be a multiple of {} here.", name, kInterleave, interleave, kScaledBlock)};
 }
 
 }  // namespace
@@ -159,7 +301,7 @@ BasicOperation unaryActivation(UnaryActivation activation) {
                     .inputs = {{"x", "[...]", "Any shape."}},
                     .outputs = {{"y", "[...]", "The shape and dtype of x."}},
                     .saveContext = saveInput,
-                    .elementwise = unaryDefinition(activation.function)};
+                    .elementwise = definitionOf(unaryExpressions(activation.function))};
   setMathematics(op, activation.function);
   return op;
 }
@@ -178,9 +320,47 @@ BasicOperation gatedActivation(GatedActivation activation) {
                     .outputs = {{"y", "[..., H]", "Half as wide as x, in its dtype."}},
                     .attributes = std::move(activation.attributes),
                     .saveContext = saveInput,
-                    .elementwise = gatedDefinition(activation.functions)};
+                    .elementwise = gatedDefinition(gatedExpressions(activation.functions))};
   setMathematics(op, activation);
   return op;
+}
+
+BasicOperation scaledUnaryActivation(UnaryActivation activation) {
+  const Expressions expressions = unaryExpressions(activation.function);
+  BasicOperation plain = unaryActivation(std::move(activation));
+  plain.inputs = {{"x", "[..., H]", "Its rows are scaled."}};
+  plain.outputs = {{"y", "[..., H]", "The shape and dtype of x."}};
+  return scaledByRow(plain, expressions);
+}
+
+BasicOperation scaledGatedActivation(GatedActivation activation) {
+  const Expressions expressions = gatedExpressions(activation.functions);
+  activation.check = [name = activation.name,
+                      check = activation.check](const Attributes& attributes) -> std::optional<Error> {
+    if (auto error = checkScaledGate(name, attributes)) return error;
+    return check ? check(attributes) : std::nullopt;
+  };
+  return scaledByRow(gatedActivation(std::move(activation)), expressions);
+}
+
+AttributeSpec interleaveAttribute(std::string help) {
+  return {.name = kInterleave,
+          .type = AttributeType::Integer,
+          .optional = true,
+          .minimum = 1,
+          .maximum = 1 << 24,
+          .unit = "elements",
+          .help =
+              "The last axis of x is blocks of so many elements, a and b in turns: a0 b0 a1 b1 and so on. Not set: "
+              "a is the first half." +
+              (help.empty() ? "" : " " + help)};
+}
+
+AttributeSpec noRecomputeAttribute() {
+  return {.name = kRecompute,
+          .type = AttributeType::Boolean,
+          .defaultValue = false,
+          .help = "Must be false: TransformerEngine has it for ScaledSReLU only."};
 }
 
 std::function<GateFunctions(const Attributes&)> activatedBy(ScalarFunction function) {

@@ -1,5 +1,5 @@
 // Activations as data: an op is a function of one number applied to every element, or a gate that multiplies a function
-// of each row's first half by one of its second half.
+// of each row's first half by one of its second half. Both exist with a scale for each row, too.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -55,8 +55,19 @@ struct GatedActivation {
 
 /// y = f(x): the shape and dtype of x. Keeps x for backward.
 BasicOperation unaryActivation(UnaryActivation activation);
-/// y = f(a) g(b) with a and b the halves of the last axis of x, which must be even. Keeps x for backward.
+/// y = f(a) g(b) with a and b the halves of the last axis of x, which must be even. Keeps x for backward. With an
+/// attribute glu_interleave_size a and b take turns in blocks of so many elements.
 BasicOperation gatedActivation(GatedActivation activation);
+
+/// The same with an extra input `scales`, one value a row, by which the row of y is multiplied before it is rounded.
+/// Keeps x and scales for backward.
+BasicOperation scaledUnaryActivation(UnaryActivation activation);
+BasicOperation scaledGatedActivation(GatedActivation activation);
+
+/// glu_interleave_size: not set, a and b are halves.
+AttributeSpec interleaveAttribute(std::string help = "");
+/// activation_recompute_in_mlp of a scaled gate, which must be false.
+AttributeSpec noRecomputeAttribute();
 
 /// The functions of a gate without attributes: f(a) b.
 std::function<GateFunctions(const Attributes&)> activatedBy(ScalarFunction function);

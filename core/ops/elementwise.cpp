@@ -13,24 +13,35 @@ namespace fuseline {
 
 namespace {
 
-constexpr std::array kOpcodeNames = {"load", "const",   "add",  "sub",       "mul",  "div",      "max",
-                                     "min",  "less",    "neg",  "exp",       "log",  "sqrt",     "rsqrt",
-                                     "tanh", "sigmoid", "gelu", "gelu_grad", "silu", "silu_grad"};
+constexpr std::array kOpcodeNames = {"load",  "const", "dropout", "add",  "sub",       "mul",  "div",
+                                     "max",   "min",   "less",    "neg",  "exp",       "log",  "sqrt",
+                                     "rsqrt", "tanh",  "sigmoid", "gelu", "gelu_grad", "silu", "silu_grad"};
 static_assert(kOpcodeNames.size() == static_cast<std::size_t>(Opcode::SiluGrad) + 1);
 
 constexpr std::array kKindNames = {"input",      "parameter", "output",       "residual",
                                    "gradOutput", "gradInput", "gradParameter"};
 
-constexpr std::array kAccessNames = {"", ":row", ":scalar"};
+constexpr std::array kAccessNames = {"", ":row", ":column", ":scalar"};
+
+std::string laneText(const Place& place) {
+  if (place.lanes == 1) return "";
+  const std::string turns = place.interleave > 0 ? fmt::format(" by {}", place.interleave) : "";
+  return fmt::format("[{}/{}{}]", place.lane, place.lanes, turns);
+}
 
 std::string toString(const Place& place) {
-  const std::string lane = place.lanes > 1 ? fmt::format("[{}/{}]", place.lane, place.lanes) : "";
-  return toString(place.operand) + kAccessNames[static_cast<std::size_t>(place.access)] + lane;
+  return toString(place.operand) + kAccessNames[static_cast<std::size_t>(place.access)] + laneText(place);
+}
+
+std::string dropoutText(const Instruction& instruction) {
+  return fmt::format("dropout{} {} below {:#x}", laneText(instruction.place), instruction.constant,
+                     instruction.mask.threshold());
 }
 
 std::string toString(const Instruction& instruction) {
   if (instruction.opcode == Opcode::Load) return "load " + toString(instruction.place);
   if (instruction.opcode == Opcode::Constant) return fmt::format("const {}", instruction.constant);
+  if (instruction.opcode == Opcode::Dropout) return dropoutText(instruction);
   const std::string second = instruction.b >= 0 ? fmt::format(" %{}", instruction.b) : "";
   return fmt::format("{} %{}{}", opcodeName(instruction.opcode), instruction.a, second);
 }
@@ -49,19 +60,36 @@ std::string toString(const ElementwiseProgram& program) {
   for (const Store& store : program.stores) text += fmt::format("store {} %{}\n", toString(store.place), store.value);
   for (const ColumnSum& sum : program.columnSums)
     text += fmt::format("column_sum {} %{}\n", toString(sum.place), sum.value);
+  for (const RowSum& sum : program.rowSums) text += fmt::format("row_sum {} %{}\n", toString(sum.place), sum.value);
   return text;
 }
 
-ElementwiseBuilder::ElementwiseBuilder(ElementwiseComposer& composer, int member, int lane, int lanes)
-    : m_composer(composer), m_member(member), m_lane(lane), m_lanes(lanes) {}
+std::int64_t Place::columnOf(std::int64_t col, std::int64_t cols) const {
+  if (interleave == 0) return lane * cols + col;
+  return col / interleave * lanes * interleave + lane * interleave + col % interleave;
+}
+
+std::int64_t Place::runLength(std::int64_t col, std::int64_t count) const {
+  return interleave == 0 ? count : std::min(interleave - col % interleave, count);
+}
+
+ElementwiseBuilder::ElementwiseBuilder(ElementwiseComposer& composer, int member, int lane, int lanes,
+                                       std::int64_t interleave)
+    : m_composer(composer), m_member(member), m_lane(lane), m_lanes(lanes), m_interleave(interleave) {}
 
 Place ElementwiseBuilder::place(OperandKind kind, int slot, Access access, int lane) const {
   if (access == Access::Scalar) return {.operand = {.member = m_member, .kind = kind, .slot = slot}, .access = access};
   const bool isGatedHalf = lane >= 0;
+  const int lanes = isGatedHalf ? 2 : m_lanes;
   return {.operand = {.member = m_member, .kind = kind, .slot = slot},
           .access = access,
           .lane = isGatedHalf ? lane : m_lane,
-          .lanes = isGatedHalf ? 2 : m_lanes};
+          .lanes = lanes,
+          .interleave = lanes > 1 ? m_interleave : 0};
+}
+
+Place ElementwiseBuilder::columnPlace(OperandKind kind, int slot) const {
+  return {.operand = {.member = m_member, .kind = kind, .slot = slot}, .access = Access::Column};
 }
 
 ValueIndex ElementwiseBuilder::input(int slot, int lane) {
@@ -75,6 +103,7 @@ ValueIndex ElementwiseBuilder::parameterRow(int slot) {
 ValueIndex ElementwiseBuilder::parameterScalar(int slot) {
   return m_composer.load(place(OperandKind::Parameter, slot, Access::Scalar, -1));
 }
+ValueIndex ElementwiseBuilder::inputColumn(int slot) { return m_composer.load(columnPlace(OperandKind::Input, slot)); }
 
 ValueIndex ElementwiseBuilder::gradOutput(int slot) {
   return m_composer.load(place(OperandKind::GradOutput, slot, Access::Full, -1));
@@ -96,6 +125,15 @@ void ElementwiseBuilder::gradParameterSum(int slot, ValueIndex value) {
   m_composer.columnSum(place(OperandKind::GradParameter, slot, Access::Scalar, -1), value);
 }
 
+void ElementwiseBuilder::gradInputRowSum(int slot, ValueIndex value) {
+  m_composer.rowSum(columnPlace(OperandKind::GradInput, slot), value);
+}
+
+ValueIndex ElementwiseBuilder::dropout(const DropoutMask& mask, double kept) {
+  const Place place{.lane = m_lane, .lanes = m_lanes, .interleave = m_lanes > 1 ? m_interleave : 0};
+  return m_composer.emit({.opcode = Opcode::Dropout, .constant = kept, .place = place, .mask = mask});
+}
+
 ValueIndex ElementwiseBuilder::constant(double value) {
   return m_composer.emit({.opcode = Opcode::Constant, .constant = value});
 }
@@ -114,6 +152,10 @@ ValueIndex ElementwiseBuilder::unary(Opcode opcode, ValueIndex a) {
 
 ValueIndex ElementwiseBuilder::binary(Opcode opcode, ValueIndex a, ValueIndex b) {
   return m_composer.emit({.opcode = opcode, .a = a, .b = b});
+}
+
+std::int64_t ElementwiseDefinition::interleaveFor(const Attributes& attributes) const {
+  return interleave ? interleave(attributes) : 0;
 }
 
 void ElementwiseComposer::link(OperandKey reader, OperandKey source) { m_links[reader] = source; }
@@ -163,11 +205,22 @@ void ElementwiseComposer::columnSum(const Place& place, ValueIndex value) {
   m_program.columnSums.push_back({.value = value, .place = place});
 }
 
+void ElementwiseComposer::rowSum(const Place& place, ValueIndex value) {
+  if (m_absent.contains(place.operand) || m_internal.contains(place.operand)) return;
+  // Before a gated op a row has two lanes, which are summed together.
+  const auto known = std::ranges::find(m_program.rowSums, place, &RowSum::place);
+  if (known == m_program.rowSums.end())
+    m_program.rowSums.push_back({.value = value, .place = place});
+  else
+    known->value = emit({.opcode = Opcode::Add, .a = known->value, .b = value});
+}
+
 void ElementwiseComposer::append(int member, const ElementwiseDefinition& definition, const Attributes& attributes,
-                                 bool isBackward, int lanes) {
+                                 bool isBackward, int lanes, std::int64_t interleave) {
   const auto& define = isBackward ? definition.backward : definition.forward;
+  if (definition.isGated) interleave = definition.interleaveFor(attributes);
   for (int lane = 0; lane < lanes; ++lane) {
-    ElementwiseBuilder builder(*this, member, lane, lanes);
+    ElementwiseBuilder builder(*this, member, lane, lanes, interleave);
     define(builder, attributes);
   }
 }
@@ -178,6 +231,7 @@ std::vector<bool> liveInstructions(const ElementwiseProgram& program) {
   std::vector<bool> isLive(program.code.size(), false);
   for (const Store& store : program.stores) isLive[static_cast<std::size_t>(store.value)] = true;
   for (const ColumnSum& sum : program.columnSums) isLive[static_cast<std::size_t>(sum.value)] = true;
+  for (const RowSum& sum : program.rowSums) isLive[static_cast<std::size_t>(sum.value)] = true;
   for (std::size_t i = program.code.size(); i-- > 0;) {
     if (!isLive[i]) continue;
     for (const ValueIndex operand : {program.code[i].a, program.code[i].b})
@@ -204,6 +258,7 @@ ElementwiseProgram ElementwiseComposer::finish() {
   }
   for (const Store& store : m_program.stores) result.stores.push_back({moved(store.value), store.place});
   for (const ColumnSum& sum : m_program.columnSums) result.columnSums.push_back({moved(sum.value), sum.place});
+  for (const RowSum& sum : m_program.rowSums) result.rowSums.push_back({moved(sum.value), sum.place});
   return result;
 }
 

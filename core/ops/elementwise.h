@@ -1,12 +1,14 @@
 // The elementwise language: one small program says what an op does to each element, forward or backward.
 // Kernels (the CPU's strip engine, later device code) run programs; fusion concatenates them.
 //
-// A program runs on a grid of `rows x cols`. An operand is read or written per element (Access::Full), as one value a
-// column, the same for every row (Access::Row), or as one value for all elements (Access::Scalar). A gated op works on
-// the grid of its output: its input is twice as wide, and its left and right halves are the operand's lanes 0 and 1.
-// All arithmetic is float32; every store rounds once to the operand's dtype.
-// SPDX-License-Identifier: Apache-2.0
+// A program runs on a grid of `rows x cols`. An operand is read or written per element (Access::Full), as a row vector
+// [cols], the same for every row (Access::Row), as a column vector [rows], the same for every column (Access::Column),
+// or as one value for all elements (Access::Scalar). A gated op works on the grid of its output: its input is twice as
+// wide, and its left and right halves are the operand's lanes 0 and 1. All arithmetic is float32; every store rounds
+// once to the operand's dtype. SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include "core/numerics/random.h"
 
 #include <cstdint>
 #include <functional>
@@ -37,6 +39,7 @@ std::string toString(const OperandKey& key);
 enum class Opcode : std::uint8_t {
   Load,
   Constant,
+  Dropout,  // `constant` where the mask keeps the element, else 0
   Add,
   Sub,
   Mul,
@@ -59,15 +62,23 @@ enum class Opcode : std::uint8_t {
 
 std::string_view opcodeName(Opcode opcode);
 
-enum class Access : std::uint8_t { Full, Row, Scalar };
+/// Full: a value an element. Row: a row vector, one value a column. Column: a column vector, one value a row. Scalar:
+/// one value for all.
+enum class Access : std::uint8_t { Full, Row, Column, Scalar };
 
-/// Where a value comes from or goes to. A two-lane operand is [rows, 2 * cols]; lane 1 starts at column `cols`. A
-/// scalar has one lane.
+/// Where a value comes from or goes to. A two-lane operand is [rows, 2 * cols]; lane 1 starts at column `cols`, or the
+/// lanes take turns in blocks of `interleave` columns. A column vector and a scalar have one lane.
 struct Place {
   OperandKey operand;
   Access access = Access::Full;
   int lane = 0;
   int lanes = 1;
+  std::int64_t interleave = 0;  // divides cols; 0: each lane in one piece
+
+  /// The column of the operand where the grid's column `col` of `cols` stands.
+  std::int64_t columnOf(std::int64_t col, std::int64_t cols) const;
+  /// How many of the grid's next `count` columns from `col` on follow each other in the operand.
+  std::int64_t runLength(std::int64_t col, std::int64_t count) const;
 
   auto operator<=>(const Place&) const = default;
 };
@@ -79,8 +90,9 @@ struct Instruction {
   Opcode opcode = Opcode::Constant;
   ValueIndex a = -1;
   ValueIndex b = -1;
-  double constant = 0.0;  // Constant
-  Place place;            // Load
+  double constant = 0.0;  // Constant, Dropout
+  Place place;            // Load; of Dropout the lanes, which number the elements
+  DropoutMask mask;       // Dropout
 
   bool operator==(const Instruction&) const = default;
 };
@@ -100,10 +112,18 @@ struct ColumnSum {
   bool operator==(const ColumnSum&) const = default;
 };
 
+/// Sums a value over the columns of each row, in float32, into a column vector [rows]. No two sums share an operand.
+struct RowSum {
+  ValueIndex value;
+  Place place;
+  bool operator==(const RowSum&) const = default;
+};
+
 struct ElementwiseProgram {
   std::vector<Instruction> code;
   std::vector<Store> stores;
   std::vector<ColumnSum> columnSums;
+  std::vector<RowSum> rowSums;
 
   bool operator==(const ElementwiseProgram&) const = default;
 };
@@ -116,13 +136,16 @@ class ElementwiseComposer;
 /// What an op's definition writes its program with. Values are cheap handles; equal loads are shared.
 class ElementwiseBuilder {
  public:
-  ElementwiseBuilder(ElementwiseComposer& composer, int member, int lane, int lanes);
+  /// interleave: of a gated op's halves, or of the lanes.
+  ElementwiseBuilder(ElementwiseComposer& composer, int member, int lane, int lanes, std::int64_t interleave = 0);
 
   // Operands of the op. `lane` selects a half of a gated op's wide tensor: 0 or 1; -1 means not gated.
   ValueIndex input(int slot = 0, int lane = -1);
   ValueIndex parameterRow(int slot = 0);
   /// A parameter of one element.
   ValueIndex parameterScalar(int slot = 0);
+  /// An input of one value a row.
+  ValueIndex inputColumn(int slot);
   /// A forward input, read again by backward.
   ValueIndex savedInput(int slot = 0, int lane = -1) { return input(slot, lane); }
   /// A constant 0 when nothing downstream needs this output.
@@ -133,7 +156,11 @@ class ElementwiseBuilder {
   void gradParameterColumnSum(int slot, ValueIndex value);
   /// Of a parameter of one element.
   void gradParameterSum(int slot, ValueIndex value);
+  /// Of an input of one value a row.
+  void gradInputRowSum(int slot, ValueIndex value);
 
+  /// `kept` where the mask keeps the element of the op's tensor, else 0.
+  ValueIndex dropout(const DropoutMask& mask, double kept);
   ValueIndex constant(double value);
   ValueIndex add(ValueIndex a, ValueIndex b);
   ValueIndex mul(ValueIndex a, ValueIndex b);
@@ -142,20 +169,26 @@ class ElementwiseBuilder {
 
  private:
   Place place(OperandKind kind, int slot, Access access, int lane) const;
+  Place columnPlace(OperandKind kind, int slot) const;
 
   ElementwiseComposer& m_composer;
   int m_member;
   int m_lane;
   int m_lanes;
+  std::int64_t m_interleave;
 };
 
 class Attributes;
 
-/// The elementwise definition of an op. A gated op reads input 0 as two lanes and has cols = half its width.
+/// The elementwise definition of an op. A gated op reads input 0 as two lanes and has cols = half its width; they are
+/// halves, or take turns where `interleave` gives a number of columns other than 0.
 struct ElementwiseDefinition {
   std::function<void(ElementwiseBuilder&, const Attributes&)> forward;
   std::function<void(ElementwiseBuilder&, const Attributes&)> backward;
   bool isGated = false;
+  std::function<std::int64_t(const Attributes&)> interleave = {};
+
+  std::int64_t interleaveFor(const Attributes& attributes) const;
 
   explicit operator bool() const { return static_cast<bool>(forward); }
 };
@@ -171,9 +204,9 @@ class ElementwiseComposer {
   void setInternal(OperandKey key);
 
   /// Appends one op. `lanes` is 2 for an op whose tensors are twice as wide as the grid (it stands before a gated
-  /// op in forward order), else 1; its definition is then run once a lane.
+  /// op in forward order), else 1; its definition is then run once a lane. interleave: that of the gated op.
   void append(int member, const ElementwiseDefinition& definition, const Attributes& attributes, bool isBackward,
-              int lanes);
+              int lanes, std::int64_t interleave = 0);
 
   /// Removes what no store or sum needs, and returns the program.
   ElementwiseProgram finish();
@@ -184,6 +217,7 @@ class ElementwiseComposer {
   ValueIndex emit(Instruction instruction);
   void store(const Place& place, ValueIndex value);
   void columnSum(const Place& place, ValueIndex value);
+  void rowSum(const Place& place, ValueIndex value);
   OperandKey resolve(OperandKey key) const;
   bool isZero(ValueIndex value) const;
 

@@ -85,6 +85,12 @@ struct SavedTensor {
   auto operator<=>(const SavedTensor&) const = default;
 };
 
+/// How an op stands in a finished graph.
+struct GraphPlace {
+  std::string_view id;  // of its node
+  bool isTraining = false;
+};
+
 /// What backward may read: tensors by kind and slot, and small typed state. Written once, at planning time, from
 /// specs; compute code never writes it (TransformerEngine #2877, #3496).
 struct OperationContext {
@@ -144,6 +150,10 @@ struct FusibleOperation {
   std::vector<Port> outputs;
   std::vector<Port> residuals;
   std::vector<AttributeSpec> attributes;
+
+  /// Set for ops whose mathematics depend on their place: completes the attributes, once, when a graph is finished.
+  /// What inference reads of them stays as it is.
+  std::function<void(Attributes&, const GraphPlace&)> settle;
 
   /// Shapes and dtypes of everything the op makes, or a sentence with both actual values.
   std::function<Result<OperationSpecs>(const Attributes&, std::span<const TensorSpec> inputs)> infer;

@@ -12,6 +12,7 @@ BasicOperation swiglu() {
       .derivative = "da = silu'(a) dy b; db = silu(a) dy, silu'(a) = a s (1 - s) + s, s = sigmoid(a)",
       .source = "Shazeer 2020, arXiv:2002.05202",
       .keywords = {"activation", "glu", "gated", "swish", "silu", "llama"},
+      .attributes = {interleaveAttribute()},
       .functions = activatedBy(functions::silu()),
   });
 }

@@ -44,6 +44,13 @@ int targetOf(const GemmProblem& problem, const OperandKey& sums, const Elementwi
   return -1;
 }
 
+/// From one row to the next.
+std::int64_t rowBytes(const PanelOperand& operand) {
+  const TensorSpec& spec = operand.binding.spec;
+  if (operand.access == Access::Row) return 0;
+  return (operand.access == Access::Full ? spec.cols() : 1) * sizeBytes(spec.dtype);
+}
+
 /// Without the store of the sums in their own memory.
 ElementwiseProgram withoutSelfStore(ElementwiseProgram program, const OperandKey& sums, const PanelOperand* target) {
   std::erase_if(program.stores, [&](const Store& store) {
@@ -87,8 +94,8 @@ std::size_t PanelGemm::workspaceBytes() const {
 }
 
 void PanelGemm::run(const std::byte* a, const std::byte* b, Pointers pointers, std::byte* workspace) {
-  const std::int64_t rowBytes = m_gemm.problem().k * sizeBytes(m_gemm.problem().aType);
-  run([=](std::int64_t first, std::int64_t) { return a + first * rowBytes; }, b, pointers, workspace);
+  const std::int64_t bytes = m_gemm.problem().k * sizeBytes(m_gemm.problem().aType);
+  run([=](std::int64_t first, std::int64_t) { return a + first * bytes; }, b, pointers, workspace);
 }
 
 void PanelGemm::run(const PanelSource& a, const std::byte* b, Pointers pointers, std::byte* workspace) {
@@ -103,13 +110,12 @@ void PanelGemm::run(const PanelSource& a, const std::byte* b, Pointers pointers,
   for (std::int64_t row = 0; row < problem.m; row += problem.maxPanelRows) {
     const std::int64_t rows = std::min(problem.maxPanelRows, problem.m - row);
     m_gemm.multiplyRows(a(row, rows), sums, rows, gemmWorkspace);
-    if (m_program.stores.empty()) continue;
+    if (m_program.stores.empty() && m_program.rowSums.empty()) continue;
     for (std::size_t i = 0; i < m_operands.size(); ++i) {
       const PanelOperand& operand = m_operands[i];
-      slots[i + 1] = operand.binding.at(pointers);
-      if (operand.isFull) slots[i + 1] += row * operand.binding.spec.cols() * sizeBytes(operand.binding.spec.dtype);
+      slots[i + 1] = operand.binding.at(pointers) + row * rowBytes(operand);
     }
-    m_engine.run(slots, rows, stripWorkspace);
+    m_engine.run(slots, rows, stripWorkspace, row);
   }
 }
 

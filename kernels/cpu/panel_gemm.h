@@ -14,11 +14,11 @@
 
 namespace fuseline::cpu {
 
-/// An operand of the program besides the sums. Full ones advance with the panel.
+/// An operand of the program besides the sums. All but row vectors advance with the panel.
 struct PanelOperand {
   OperandKey key;
   Binding binding;
-  bool isFull = true;
+  Access access = Access::Full;
 };
 
 class PanelGemm {

@@ -3,8 +3,8 @@
 // Every instruction is one vector loop over a strip of at most kStripLength float32 values. Values between
 // instructions never leave the cache, so a chain of ops costs the memory traffic of its operands and nothing more.
 // Column sums are made of float32 partial sums per thread and per block of rows, added in the order of the threads:
-// the result is the same for the same number of threads.
-// SPDX-License-Identifier: Apache-2.0
+// the result is the same for the same number of threads. A row is summed by one thread, so row sums are always the
+// same. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/ops/elementwise.h"
@@ -23,8 +23,8 @@ namespace fuseline::cpu {
 /// the cache (measured 2026-11 on a 2-core Zen 5 server).
 constexpr std::int64_t kStripLength = 512;
 
-/// What an operand of a program is in memory: row-major and contiguous, [rows, lanes * cols], [lanes * cols] or, for a
-/// scalar, [1].
+/// What an operand of a program is in memory: row-major and contiguous, [rows, lanes * cols], [lanes * cols], [rows]
+/// or, for a scalar, [1].
 struct StripOperand {
   DType dtype = DType::F32;
   int slot = -1;  // index into the pointers of run()
@@ -41,25 +41,28 @@ class StripEngine {
 
   /// Pointers by slot, at row 0. Operands may alias if they are the same elements in the same dtype (in place).
   /// workspace: workspaceBytes(rows), aligned to 64 bytes. rows == 0 is legal: column sums become zero.
-  void run(std::span<std::byte* const> pointers, std::int64_t rows, std::byte* workspace) const;
+  /// firstRow: the place of row 0 in the whole tensors, by which dropouts number their elements.
+  void run(std::span<std::byte* const> pointers, std::int64_t rows, std::byte* workspace,
+           std::int64_t firstRow = 0) const;
 
  private:
   /// Where a strip of values is. An address is base + row * rowBytes + col * elementBytes.
   struct Location {
-    enum class Kind { Register, Constant, Row, Sum, Full } kind = Kind::Register;
-    int index = 0;  // number of the register, constant, row operand or sum; slot of a full operand
+    enum class Kind { Register, Constant, Row, Column, ColumnSum, RowSum, Full } kind = Kind::Register;
+    int index = 0;  // number of the register, constant, vector or sum; slot of a full operand
     std::int64_t elementBytes = 0;
-    int lane = 0;
-    int lanes = 1;
+    Place place = {};  // of a full operand
   };
   struct Operation {
-    StripFunction function = nullptr;
-    int out = -1;  // indices into m_locations; -1: none
+    enum class What { Function, Interleaved, Dropout, RowSum } what = What::Function;
+    StripFunction function = nullptr;  // Function, and Interleaved: from or to memory whose lanes take turns
+    int out = -1;                      // indices into m_locations; -1: none
     int a = -1;
     int b = -1;
+    int dropout = -1;  // index into m_dropouts
   };
-  /// An operand of one value a column.
-  struct ColumnOperand {
+  /// A row vector, a column vector, or a sum that becomes one.
+  struct VectorOperand {
     Place place;
     StripOperand operand;
   };
@@ -75,14 +78,24 @@ class StripEngine {
   friend class StripCompiler;
 
   Grid gridFor(std::int64_t rows) const;
-  /// Floats of one set of partial sums.
+  /// Floats of one set of partial column sums.
   std::int64_t numSums(const Grid& grid) const;
   Scratch layOut(std::byte* workspace, const Grid& grid) const;
   void prepare(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch) const;
   Address addressOf(const Location& location, std::span<std::byte* const> pointers, const Grid& grid,
                     const Scratch& scratch, int thread) const;
-  void runShare(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch, int thread) const;
+  Share shareOf(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch, int thread) const;
+  void runShare(const Share& share, int thread) const;
   void runStrip(const Share& share, std::int64_t row, std::int64_t col, std::size_t length) const;
+  void runInterleaved(const Share& share, const Operation& operation, std::int64_t row, std::int64_t col,
+                      std::int64_t length) const;
+  void runDropout(const Share& share, const Operation& operation, std::int64_t row, std::int64_t col,
+                  std::int64_t length) const;
+  void addRowSums(const Share& share, const Operation& operation, std::int64_t row, std::int64_t col,
+                  std::int64_t length) const;
+  void loadColumns(const Share& share, std::int64_t row) const;
+  void storeRowSums(const Share& share, std::int64_t row) const;
+  void clearSums(std::span<std::byte* const> pointers, std::int64_t rows) const;
   void prefetchStrip(const Share& share, std::int64_t row, std::int64_t col, std::int64_t length) const;
   void flushSums(const Share& share) const;
   void storeSums(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch) const;
@@ -92,9 +105,12 @@ class StripEngine {
   bool m_isContiguous = true;  // every Full operand has one lane: rows follow each other without gaps
   int m_numRegisters = 0;
   std::vector<double> m_constants;
-  std::vector<ScalarOperand> m_scalarOperands;
-  std::vector<ColumnOperand> m_rowOperands;
-  std::vector<ColumnOperand> m_sums;
+  std::vector<ScalarOperand> m_scalars;
+  std::vector<Instruction> m_dropouts;
+  std::vector<VectorOperand> m_rows;
+  std::vector<VectorOperand> m_columns;
+  std::vector<VectorOperand> m_columnSums;
+  std::vector<VectorOperand> m_rowSums;
   std::vector<Location> m_locations;
   std::vector<int> m_memory;  // the distinct full operands among the locations
   std::vector<Operation> m_operations;

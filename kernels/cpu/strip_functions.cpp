@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/strip_functions.h"
 
+#include <algorithm>
 #include <array>
 
 #undef HWY_TARGET_INCLUDE
@@ -29,6 +30,8 @@ struct StripFunctionTable {
   std::array<std::array<StripVariants, 2>, kNumOpcodes> compute;  // [opcode][precision]
   std::array<StripFunction, kNumDTypes> decode;
   std::array<StripFunction, kNumDTypes> encode;
+  DropoutFunction dropout = nullptr;
+  SumFunction sum = nullptr;
 };
 
 }  // namespace fuseline::cpu
@@ -79,6 +82,103 @@ void convert(void* out, const void* a, const void*, std::size_t n) {
   for (; i + lanes <= n; i += lanes) store(load(x + i), to + i);
   if (i < n) storeTail(loadTail(x + i, n - i), to + i, n - i);
 }
+
+float sum(const float* values, std::size_t n) {
+  const std::size_t lanes = hn::Lanes(D());
+  V first = hn::Zero(D());
+  V second = hn::Zero(D());
+  std::size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    first = hn::Add(first, load(values + i));
+    second = hn::Add(second, load(values + i + lanes));
+  }
+  for (; i + lanes <= n; i += lanes) first = hn::Add(first, load(values + i));
+  if (i < n) second = hn::Add(second, loadTail(values + i, n - i));
+  return hn::GetLane(hn::SumOfLanes(D(), hn::Add(first, second)));
+}
+
+#if HWY_TARGET == HWY_SCALAR
+
+void dropout(float* out, const DropoutMask& mask, float kept, std::uint64_t first, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = mask.keeps(first + i) ? kept : 0.0F;
+}
+
+#else
+
+using D64 = hn::Repartition<std::uint64_t, D>;
+using V64 = hn::Vec<D64>;
+
+/// The product of the lower halves of each element, which is all that MulEven reads.
+HWY_INLINE V64 multiplyLow(V64 x, std::uint32_t factor) {
+  const DBits d;
+  return hn::MulEven(hn::BitCast(d, x), hn::Set(d, factor));
+}
+
+/// Philox4x32-10, one counter an element: a word stands in the lower half of each, whatever the upper half holds. So
+/// a round needs no shuffles: the upper halves of products are shifted down, and nothing else is moved.
+struct PhiloxWords {
+  V64 w0, w1, w2, w3;
+};
+
+HWY_INLINE PhiloxWords philox(PhiloxWords c, PhiloxKey key) {
+  constexpr int kRounds = 10;
+  const D64 d;
+  for (int round = 0; round < kRounds; ++round) {
+    const V64 product0 = multiplyLow(c.w0, 0xD2511F53u);
+    const V64 product1 = multiplyLow(c.w2, 0xCD9E8D57u);
+    const V64 next0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(product1), c.w1), hn::Set(d, std::uint64_t{key[0]}));
+    const V64 next2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(product0), c.w3), hn::Set(d, std::uint64_t{key[1]}));
+    c = {next0, product1, next2, product0};
+    key = {key[0] + 0x9E3779B9u, key[1] + 0xBB67AE85u};
+  }
+  return c;
+}
+
+/// The words of the counters `block`, `block` + 1 ...
+HWY_INLINE PhiloxWords philoxBlocks(const DropoutMask& mask, std::uint64_t block) {
+  const D64 d;
+  const V64 counter = hn::Add(hn::Set(d, block), hn::Iota(d, 0));
+  return philox({counter, hn::ShiftRight<32>(counter), hn::Set(d, std::uint64_t{mask.stream()[0]}),
+                 hn::Set(d, std::uint64_t{mask.stream()[1]})},
+                mask.key());
+}
+
+/// `kept` or 0 for the pair of words in each element, the first in the lower half.
+HWY_INLINE V64 keptPair(V64 first, V64 second, std::uint32_t threshold, float kept) {
+  const D64 d;
+  const V64 pair = hn::Or(hn::And(first, hn::Set(d, 0xffffffffu)), hn::ShiftLeft<32>(second));
+  const auto isDropped = hn::Lt(hn::BitCast(DBits(), pair), hn::Set(DBits(), threshold));
+  return hn::BitCast(d, hn::IfThenZeroElse(hn::RebindMask(D(), isDropped), hn::Set(D(), kept)));
+}
+
+/// The four elements of each of Lanes(D64()) blocks, two to an element of out.
+HWY_INLINE void storeBlocks(const DropoutMask& mask, float kept, std::uint64_t block, std::uint64_t* out) {
+  const PhiloxWords words = philoxBlocks(mask, block);
+  const V64 first = keptPair(words.w0, words.w1, mask.threshold(), kept);
+  const V64 second = keptPair(words.w2, words.w3, mask.threshold(), kept);
+  hn::StoreInterleaved2(first, second, D64(), out);
+}
+
+void dropout(float* out, const DropoutMask& mask, float kept, std::uint64_t first, std::size_t n) {
+  const std::size_t perCall = 4 * hn::Lanes(D64());
+  HWY_ALIGN std::uint64_t part[2 * HWY_MAX_BYTES / sizeof(std::uint64_t)];
+  std::size_t i = 0;
+  if (const std::size_t skipped = first % 4; skipped != 0 && n > 0) {  // begins amid a block
+    storeBlocks(mask, kept, first / 4, part);
+    i = std::min(n, perCall - skipped);
+    std::memcpy(out, reinterpret_cast<const float*>(part) + skipped, i * sizeof(float));
+  }
+  for (; i + perCall <= n; i += perCall) {
+    storeBlocks(mask, kept, (first + i) / 4, part);
+    std::memcpy(out + i, part, perCall * sizeof(float));
+  }
+  if (i < n) {
+    storeBlocks(mask, kept, (first + i) / 4, part);
+    std::memcpy(out + i, part, (n - i) * sizeof(float));
+  }
+}
+
+#endif
 
 /// NaN where x or y is NaN, else `result`.
 HWY_INLINE V nanOr(V x, V y, V result) {
@@ -173,6 +273,8 @@ StripFunctionTable makeTable() {
   set(Opcode::SiluGrad, unaryVariants<SiluGrad<Accuracy::Full>>(), unaryVariants<SiluGrad<Accuracy::Bf16>>());
   table.decode = {convert<float, float>, convert<F16, float>, convert<Bf16, float>};
   table.encode = {convert<float, float>, convert<float, F16>, convert<float, Bf16>};
+  table.dropout = dropout;
+  table.sum = sum;
   return table;
 }
 
@@ -205,6 +307,10 @@ StripFunction computeFunction(Opcode opcode, Precision precision, StripForms for
 StripFunction decodeFunction(DType dtype) { return functionTable().decode[static_cast<std::size_t>(dtype)]; }
 
 StripFunction encodeFunction(DType dtype) { return functionTable().encode[static_cast<std::size_t>(dtype)]; }
+
+DropoutFunction dropoutFunction() { return functionTable().dropout; }
+
+SumFunction sumFunction() { return functionTable().sum; }
 
 }  // namespace fuseline::cpu
 #endif

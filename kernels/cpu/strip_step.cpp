@@ -38,6 +38,7 @@ Result<GridSize> findGrid(const CompileRequest& request, const std::vector<Place
     if (!binding) return binding.error();
     if (place.access == Access::Full) return gridOf(binding->spec, place);
     if (place.access == Access::Row) grid.cols = binding->spec.numElements() / place.lanes;
+    if (place.access == Access::Column) grid.rows = binding->spec.numElements();
   }
   return grid;
 }
@@ -54,6 +55,7 @@ std::vector<Place> placesOf(const ElementwiseProgram& program) {
     if (instruction.opcode == Opcode::Load) add(instruction.place);
   for (const Store& store : program.stores) add(store.place);
   for (const ColumnSum& sum : program.columnSums) add(sum.place);
+  for (const RowSum& sum : program.rowSums) add(sum.place);
   return places;
 }
 
@@ -64,7 +66,7 @@ Result<std::vector<PanelOperand>> panelOperands(const CompileRequest& request, c
     if (std::ranges::find(internal, place.operand) != internal.end()) continue;
     const Result<Binding> binding = requireOperand(request, place.operand);
     if (!binding) return binding.error();
-    operands.push_back({place.operand, *binding, place.access == Access::Full});
+    operands.push_back({place.operand, *binding, place.access});
   }
   return operands;
 }

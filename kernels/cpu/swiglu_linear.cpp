@@ -201,7 +201,7 @@ Result<std::optional<PanelGemm>> makeInputGrad(const CompileRequest& request, co
   Result<std::vector<PanelOperand>> operands = panelOperands(request, program, {kSums, kActivated});
   if (!operands) return operands.error();
   const Binding scratch{static_cast<int>(request.step.operands.size()), activatedSpec(request)};
-  if (wantsActivated) operands->push_back({kActivated, scratch, true});
+  if (wantsActivated) operands->push_back({kActivated, scratch});
   return std::optional<PanelGemm>(
       std::in_place,
       inputGradProblem(request, size, gradOutput.spec.dtype, weight->spec.dtype, activatedSpec(request).dtype), kSums,

@@ -52,7 +52,8 @@ double evaluate(Opcode opcode, double a, double b) {
     case Opcode::Silu: return std::isinf(a) ? limitAtInfinity(a) : a * sigmoid(a);
     case Opcode::SiluGrad: return siluGrad(a);
     case Opcode::Load:
-    case Opcode::Constant: break;
+    case Opcode::Constant:
+    case Opcode::Dropout: break;
   }
   return std::nan("");
 }
@@ -66,12 +67,21 @@ struct Cursor {
 
   std::size_t index(const Place& place) const {
     if (place.access == Access::Scalar) return 0;
-    const std::int64_t inRow = place.lane * cols + col;
+    if (place.access == Access::Column) return static_cast<std::size_t>(row);
+    const std::int64_t inRow = columnOf(place);
     return static_cast<std::size_t>(place.access == Access::Row ? inRow : row * place.lanes * cols + inRow);
   }
   std::size_t size(const Place& place) const {
     if (place.access == Access::Scalar) return 1;
+    if (place.access == Access::Column) return static_cast<std::size_t>(rows);
     return static_cast<std::size_t>((place.access == Access::Row ? 1 : rows) * place.lanes * cols);
+  }
+
+ private:
+  /// A row is [lanes][cols], or [blocks][lanes][interleave].
+  std::int64_t columnOf(const Place& place) const {
+    const std::int64_t width = place.interleave > 0 ? place.interleave : cols;
+    return (col / width * place.lanes + place.lane) * width + col % width;
   }
 };
 
@@ -84,6 +94,8 @@ std::vector<double> evaluateElement(const ElementwiseProgram& program, const Cur
       values.push_back(operands.at(instruction.place.operand).at(at.index(instruction.place)));
     else if (instruction.opcode == Opcode::Constant)
       values.push_back(instruction.constant);
+    else if (instruction.opcode == Opcode::Dropout)
+      values.push_back(instruction.mask.keeps(at.index(instruction.place)) ? instruction.constant : 0.0);
     else
       values.push_back(evaluate(instruction.opcode, valueAt(instruction.a), valueAt(instruction.b)));
   }
@@ -94,6 +106,7 @@ OperandValues zeroResults(const ElementwiseProgram& program, const Cursor& grid)
   OperandValues results;
   for (const Store& store : program.stores) results[store.place.operand].resize(grid.size(store.place));
   for (const ColumnSum& sum : program.columnSums) results[sum.place.operand].resize(grid.size(sum.place));
+  for (const RowSum& sum : program.rowSums) results[sum.place.operand].resize(grid.size(sum.place));
   return results;
 }
 
@@ -109,6 +122,8 @@ OperandValues interpret(const ElementwiseProgram& program, std::int64_t rows, st
       for (const Store& store : program.stores)
         results.at(store.place.operand).at(at.index(store.place)) = values[static_cast<std::size_t>(store.value)];
       for (const ColumnSum& sum : program.columnSums)
+        results.at(sum.place.operand).at(at.index(sum.place)) += values[static_cast<std::size_t>(sum.value)];
+      for (const RowSum& sum : program.rowSums)
         results.at(sum.place.operand).at(at.index(sum.place)) += values[static_cast<std::size_t>(sum.value)];
     }
   return results;

@@ -10,7 +10,8 @@
 
 namespace fuseline::testing {
 
-/// Values by operand, row-major. A Full operand is [rows, lanes * cols], a Row operand [lanes * cols].
+/// Values by operand, row-major. A Full operand is [rows, lanes * cols], a Row operand [lanes * cols], a
+/// Column operand [rows].
 using OperandValues = std::map<OperandKey, std::vector<double>>;
 
 /// Runs the program on a grid of rows x cols. Returns what it stores and sums.

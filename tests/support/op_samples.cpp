@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::int64_t kOutFeatures = 5;
 constexpr double kReal = -2.5;
+constexpr double kProbability = 0.4;
+constexpr std::int64_t kInterleave = 32;
 constexpr double kOtherReal = 0.3;
 constexpr double kKinkDistance = 0.01;
 
@@ -22,6 +24,7 @@ constexpr double kKinkDistance = 0.01;
 AttributeValue fittingValue(const AttributeSpec& spec, const Shape& shape) {
   if (spec.name == "out_features") return kOutFeatures;
   if (spec.name == "shape") return Shape{-1, shape.back()};
+  if (spec.name == "p") return kProbability;
   switch (spec.type) {
     case AttributeType::Integer: return shape.back();
     case AttributeType::IntegerList: return std::vector{shape.back()};
@@ -41,6 +44,8 @@ std::vector<AttributeValue> otherLists(const Shape& shape) {
 /// Other values that are worth a try.
 std::vector<AttributeValue> otherValues(const AttributeSpec& spec, const Shape& shape) {
   if (spec.name == "shape") return {Shape{-1}, Shape{numElements(shape)}, Shape(shape.rbegin(), shape.rend())};
+  if (spec.name == "activation_recompute_in_mlp") return {};  // true is refused
+  if (spec.name == "glu_interleave_size" && shape.back() % (2 * kInterleave) == 0) return {kInterleave};
   switch (spec.type) {
     case AttributeType::Boolean: return {spec.defaultValue != AttributeValue(true)};
     case AttributeType::Text: return {spec.choices.begin(), spec.choices.end()};
@@ -57,10 +62,23 @@ Shape widened(const FusibleOperation& operation, Shape shape) {
   return shape;
 }
 
+/// An extra input without the main input's last axis has one value a row.
+Shape shapeOf(const Port& port, const FusibleOperation& operation, Shape shape) {
+  if (port.shape == "[...]" && operation.inputs.front().shape != "[...]") shape.pop_back();
+  return shape;
+}
+
+std::vector<TensorSpec> inputsOf(const FusibleOperation& operation, const Shape& shape) {
+  std::vector<TensorSpec> inputs;
+  for (const Port& port : operation.inputs)
+    inputs.push_back({.dtype = DType::F32, .shape = shapeOf(port, operation, shape)});
+  return inputs;
+}
+
 OpSample sampleWith(const FusibleOperation& operation, const Shape& shape, Attributes attributes) {
   return {.label = fmt::format("{} of {}", operation.name, toString(shape)),
           .attributes = std::move(attributes),
-          .inputs = std::vector(operation.inputs.size(), TensorSpec{.dtype = DType::F32, .shape = shape})};
+          .inputs = inputsOf(operation, shape)};
 }
 
 void appendSamples(const FusibleOperation& operation, const Shape& shape, std::vector<OpSample>& samples) {

@@ -306,17 +306,20 @@ OpData withNan(OpData data, std::size_t index) {
   return data;
 }
 
-/// The elements of the main input that the first output element is made of: of a gated op one of each half.
-std::vector<std::size_t> elementsOfTheFirstOutput(const FusibleOperation& operation, const OpData& data) {
+/// The elements of the main input that the first output element is made of: of a gated op one of each half, or of each
+/// of the first two blocks.
+std::vector<std::size_t> elementsOfTheFirstOutput(const FusibleOperation& operation, const OpSample& sample,
+                                                  const OpData& data) {
   if (!operation.elementwise.isGated) return {0};
-  return {0, static_cast<std::size_t>(data.specs.outputs[0].cols())};
+  const std::int64_t block = operation.elementwise.interleaveFor(sample.attributes);
+  return {0, static_cast<std::size_t>(block > 0 ? block : data.specs.outputs[0].cols())};
 }
 
 // A departure from TransformerEngine, whose rectifiers and clamps turn NaN into a number.
 TEST_P(ElementwiseOperations, PropagateNanToTheOutput) {
   const OpSample sample = samplesOf(operation()).back();
   const OpData plain = dataOf(operation(), sample);
-  for (const std::size_t element : elementsOfTheFirstOutput(operation(), plain)) {
+  for (const std::size_t element : elementsOfTheFirstOutput(operation(), sample, plain)) {
     const OpData data = withNan(plain, element);
     const OperandValues program = interpretOp(operation(), sample, data, Direction::Forward);
     EXPECT_TRUE(std::isnan(forwardOf(operation(), sample, data).outputs[0].values.front()));
@@ -342,7 +345,7 @@ class Activations : public BasicOperations {};
 TEST_P(Activations, PropagateNanToTheGradient) {
   const OpSample sample = samplesOf(operation()).back();
   const OpData plain = dataOf(operation(), sample);
-  for (const std::size_t element : elementsOfTheFirstOutput(operation(), plain)) {
+  for (const std::size_t element : elementsOfTheFirstOutput(operation(), sample, plain)) {
     const OpData data = withNan(plain, element);
     const OperandValues program = interpretOp(operation(), sample, data, Direction::Backward);
     EXPECT_TRUE(std::isnan(backwardOf(operation(), sample, data).inputs[0].values.front()));

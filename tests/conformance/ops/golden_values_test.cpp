@@ -132,6 +132,49 @@ TEST(GoldenValues, Situglu) {
                                {-2, 5, -1.0872561, -0.4950690, -0.2117590}});
 }
 
+// Two rows of one pair each: the unscaled values are those of the ops without scales, with dy = 1.
+void expectScaledPoints(const char* name, const GatePoint& first, const GatePoint& second) {
+  SCOPED_TRACE(name);
+  constexpr Tolerance kTwoUnits = {.relative = 0.0, .absolute = 1.1e-7};  // seven decimals, times 2
+  Call call(name, {2, 2});
+  call.inputs = {{{2, 2}, {first.a, first.b, second.a, second.b}}, {{2}, {0.5, -2.0}}};
+  EXPECT_TRUE(allClose(call.forward().outputs[0].values, Values{0.5 * first.out, -2.0 * second.out}, kTwoUnits));
+  const ReferenceBackward backward = call.backward({{2, 1}, {1.0, 1.0}});
+  EXPECT_TRUE(allClose(backward.inputs[0].values,
+                       Values{0.5 * first.da, 0.5 * first.db, -2.0 * second.da, -2.0 * second.db}, kTwoUnits));
+  EXPECT_TRUE(allClose(backward.inputs[1].values, Values{first.out, second.out}, kSevenDecimals));
+}
+
+TEST(GoldenValues, ScaledGates) {
+  expectScaledPoints("ScaledClampedQGeGLU", {1, 2, 2.5373873, 3.2033388, 0.8457958}, {0.5, -1, 0, 0, 0.3503884});
+  expectScaledPoints("ScaledSiTUGLU", {1, 2, 1.4293511, 1.7558990, 0.7116354},
+                     {-2, 5, -1.0872561, -0.4950690, -0.2117590});
+  // silu(1) = 0.7310586, silu'(1) = 0.9276705, silu(2) = 1.7615942, silu'(2) = 1.0907842.
+  expectScaledPoints("ScaledSwiGLU", {1, 1, 0.7310586, 0.9276705, 0.7310586}, {2, 1, 1.7615942, 1.0907842, 1.7615942});
+}
+
+TEST(GoldenValues, ScaledSquaredReluSumsTheGradientOfAScaleOverItsRow) {
+  Call call("ScaledSReLU", {2, 4});
+  call.inputs = {{{2, 4}, kX}, {{2}, {0.5, 2.0}}};
+  EXPECT_EQ(call.forward().outputs[0].values, (Values{0, 0, 0, 0, 0.5, 2, 8, 18}));
+  const ReferenceBackward backward = call.backward({{2, 4}, {1, 2, 3, 4, 1, 2, 3, 4}});
+  EXPECT_EQ(backward.inputs[0].values, (Values{0, 0, 0, 0, 2, 8, 24, 48}));
+  EXPECT_EQ(backward.inputs[1].values, (Values{0, 0.25 + 2 + 12 + 36}));
+}
+
+// [a0 a1 b0 b1 | a2 a3 b2 b3] with blocks of two; activated are 1 and 2, the linear halves are 1 to 4.
+TEST(GoldenValues, InterleavedGatesTakeTheirHalvesInTurns) {
+  Call call("SwiGLU", {8});
+  call.attributes.set("glu_interleave_size", std::int64_t{2});
+  call.inputs = {{{8}, {1, 2, 1, 2, 1, 2, 3, 4}}};
+  EXPECT_TRUE(allClose(call.forward().outputs[0].values, Values{0.7310586, 2 * 1.7615942, 3 * 0.7310586, 4 * 1.7615942},
+                       {.relative = 0.0, .absolute = 2.1e-7}));
+  EXPECT_TRUE(allClose(
+      call.backward({{4}, Values(4, 1.0)}).inputs[0].values,
+      Values{0.9276705, 2 * 1.0907842, 0.7310586, 1.7615942, 3 * 0.9276705, 4 * 1.0907842, 0.7310586, 1.7615942},
+      {.relative = 0.0, .absolute = 2.1e-7}));
+}
+
 const ReferenceTensor kNormInput = {{4}, {1, 2, 3, 4}};
 const ReferenceTensor kNormGradient = {{4}, {0.1, -0.2, 0.3, 0.4}};
 const ReferenceTensor kNormWeight = {{4}, {0.5, 1, 1.5, 2}};

@@ -28,8 +28,8 @@ std::string extraSource(const std::vector<std::string>& branches) {
 
 Link randomLink(int position, std::vector<std::string>& branches) {
   static const std::vector<std::string> kKinds = {
-      "GELU",   "Bias",     "RMSNorm",       "LayerNorm",       "BasicLinear",
-      "SwiGLU", "Identity", "AddExtraInput", "MakeExtraOutput", "ConstantScale"};
+      "GELU",     "Bias",          "RMSNorm",         "LayerNorm",     "BasicLinear", "SwiGLU",
+      "Identity", "AddExtraInput", "MakeExtraOutput", "ConstantScale", "Dropout"};
   const std::string kind = *rc::gen::elementOf(kKinds);
   const std::string id = "op" + std::to_string(position);
   if (kind == "BasicLinear") return linear(16, id);

@@ -96,5 +96,46 @@ TEST(RandomStream, UniformsFillTheUnitIntervalEvenly) {
   EXPECT_LT(chiSquare, 44.3);  // 15 degrees of freedom, probability 1e-4
 }
 
+TEST(DropoutMask, ComparesTheWordsOfTheGeneratorWithTheThreshold) {
+  const DropoutMask mask(0.5, 42, "op");
+  EXPECT_EQ(mask.threshold(), 0x80000000u);
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    const PhiloxCounter words = philox4x32({i / 4, 0, mask.stream()[0], mask.stream()[1]}, {42, 0});
+    EXPECT_EQ(mask.keeps(i), words[i % 4] >= 0x80000000u) << i;
+  }
+}
+
+TEST(DropoutMask, DropsWithAProbabilityThatIsExactTo32Bits) {
+  EXPECT_EQ(DropoutMask(0.0, 1, "op").threshold(), 0u);
+  EXPECT_EQ(DropoutMask(0x1p-32, 1, "op").threshold(), 1u);
+  EXPECT_EQ(DropoutMask(0.1, 1, "op").threshold(), 429496730u);  // 2^32 / 10 = 429496729.6
+  EXPECT_EQ(DropoutMask(1.0 - 0x1p-40, 1, "op").threshold(), 0xffffffffu);
+}
+
+// Five standard deviations of the number of dropped elements.
+TEST(DropoutMask, DropsTheAskedShare) {
+  constexpr int kCount = 1 << 20;
+  for (const double p : {0.001, 0.1, 0.5, 0.9}) {
+    const DropoutMask mask(p, 7, "op");
+    double dropped = 0;
+    for (int i = 0; i < kCount; ++i) dropped += mask.keeps(static_cast<std::uint64_t>(i)) ? 0 : 1;
+    EXPECT_NEAR(dropped / kCount, p, 5.0 * std::sqrt(p * (1.0 - p) / kCount));
+  }
+}
+
+// Of two independent masks a half agrees.
+TEST(DropoutMask, DiffersBySeedAndByName) {
+  const auto agreement = [](const DropoutMask& a, const DropoutMask& b) {
+    constexpr int kCount = 1 << 16;
+    int same = 0;
+    for (std::uint64_t i = 0; i < kCount; ++i) same += a.keeps(i) == b.keeps(i) ? 1 : 0;
+    return static_cast<double>(same) / kCount;
+  };
+  const DropoutMask mask(0.5, 7, "op");
+  EXPECT_EQ(agreement(mask, DropoutMask(0.5, 7, "op")), 1.0);
+  EXPECT_NEAR(agreement(mask, DropoutMask(0.5, 8, "op")), 0.5, 0.02);
+  EXPECT_NEAR(agreement(mask, DropoutMask(0.5, 7, "other")), 0.5, 0.02);
+}
+
 }  // namespace
 }  // namespace fuseline

@@ -182,7 +182,12 @@ TEST(BuiltinOperations, AreFoundByTheNamesOfTransformerEngine) {
                            "Quantize",
                            "AllGather",
                            "ReduceScatter",
-                           "AllReduce"}) {
+                           "AllReduce",
+                           "ScaledSReLU",
+                           "ScaledSwiGLU",
+                           "ScaledSiTUGLU",
+                           "ScaledClampedQGeGLU",
+                           "Dropout"}) {
     ASSERT_NE(builtinOperations().find(name), nullptr) << name;
     EXPECT_EQ(builtinOperations().find(name)->name, name);
   }

@@ -104,6 +104,18 @@ TEST(ElementwiseComposer, SumsTheGradientOfABiasBeforeAGatedOpOverBothHalves) {
                                 std::vector{0.9276705 * 2 + 20.0, 0.7310586}, {.absolute = 1e-6}));
 }
 
+TEST(ElementwiseComposer, SumsTheRowsOfBothLanesOfAnOpBeforeAGatedOne) {
+  ElementwiseComposer composer;
+  composer.append(0, definitionOf("ScaledSReLU"), {}, true, 2);
+  const auto results = testing::interpret(composer.finish(), 2, 1,
+                                          {{key(0, OperandKind::Input), {1.0, 2.0, -1.0, 3.0}},
+                                           {{0, OperandKind::Input, 1}, {0.5, 2.0}},
+                                           {key(0, OperandKind::GradOutput), {1.0, 10.0, 5.0, 1.0}}});
+  // dy max(x, 0)^2: 1 + 10 * 4, and 0 + 9; dx = dy scale 2 max(x, 0).
+  EXPECT_EQ(results.at({0, OperandKind::GradInput, 1}), (std::vector{41.0, 9.0}));
+  EXPECT_EQ(results.at(key(0, OperandKind::GradInput)), (std::vector{1.0, 20.0, 0.0, 12.0}));
+}
+
 TEST(ElementwiseComposer, BroadcastsAParameterOverTheRows) {
   ElementwiseComposer composer;
   composer.append(0, definitionOf("Bias"), {}, false, 1);

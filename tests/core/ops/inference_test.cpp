@@ -121,6 +121,55 @@ TEST(ClampedSwiGluInference, RefusesAttributesThatAreNoLimits) {
             "ClampedSwiGLU: glu_linear_offset is inf, but it must be finite.");
 }
 
+TEST(InterleavedInference, RefusesAWidthThatIsNoMultipleOfTwoBlocks) {
+  for (const char* name : {"SwiGLU", "ClampedSwiGLU", "SiTUGLU"}) {
+    EXPECT_TRUE(infer(name, {{DType::F32, {2, 18}}}, {{"glu_interleave_size", std::int64_t{3}}})) << name;
+    EXPECT_EQ(refusal(name, {{DType::F32, {2, 20}}}, {{"glu_interleave_size", std::int64_t{3}}}),
+              std::string(name) +
+                  ": the last axis of x has 20 elements, but with glu_interleave_size 3 it must be a multiple of 6, a "
+                  "block of each of the two.");
+  }
+}
+
+TEST(ScaledInference, TakesOneScaleForEachRow) {
+  const auto unary = infer("ScaledSReLU", {{DType::BF16, {2, 3, 10}}, {DType::F32, {2, 3}}});
+  ASSERT_TRUE(unary);
+  EXPECT_EQ(unary->outputs, (Specs{{DType::BF16, {2, 3, 10}}}));
+  for (const char* name : {"ScaledSwiGLU", "ScaledSiTUGLU", "ScaledClampedQGeGLU"}) {
+    const auto specs = infer(name, {{DType::F16, {2, 3, 10}}, {DType::F16, {2, 3}}});
+    ASSERT_TRUE(specs) << name;
+    EXPECT_EQ(specs->outputs, (Specs{{DType::F16, {2, 3, 5}}})) << name;
+  }
+  EXPECT_EQ(
+      refusal("ScaledSwiGLU", {{DType::F32, {4, 8}}, {DType::F32, {4, 8}}}),
+      "ScaledSwiGLU: scales has the shape [4, 8], but x has the shape [4, 8]; scales must have one value for each "
+      "row, the shape [4].");
+  EXPECT_EQ(refusal("ScaledSReLU", {{DType::F32, {}}, {DType::F32, {}}}),
+            "ScaledSReLU: x is a scalar, but it needs a last axis for the rows that scales multiplies.");
+}
+
+TEST(ScaledInference, RefusesWhatTransformerEngineRefuses) {
+  const Specs specs = {{DType::F32, {4, 128}}, {DType::F32, {4}}};
+  EXPECT_TRUE(infer("ScaledSwiGLU", specs, {{"glu_interleave_size", std::int64_t{64}}}));
+  EXPECT_EQ(refusal("ScaledSwiGLU", specs, {{"glu_interleave_size", std::int64_t{16}}}),
+            "ScaledSwiGLU: glu_interleave_size is 16, but it must be a multiple of 32 here.");
+  EXPECT_EQ(refusal("ScaledClampedQGeGLU", specs, {{"activation_recompute_in_mlp", true}}),
+            "ScaledClampedQGeGLU: activation_recompute_in_mlp is true, but only an activation without a gate can be "
+            "computed again; set it to false.");
+  EXPECT_EQ(refusal("ScaledSiTUGLU", specs, {{"beta1", 0.0}}),
+            "ScaledSiTUGLU: beta1 is 0, but it must be finite and more than 0.");
+}
+
+TEST(DropoutInference, RefusesWhatIsNoProbabilityBelowOne) {
+  const Specs x = {{DType::BF16, {4, 8}}};
+  EXPECT_TRUE(infer("Dropout", x, {{"p", 0.0}}));
+  EXPECT_EQ(infer("Dropout", x, {{"p", 0.999}})->outputs, x);
+  EXPECT_EQ(refusal("Dropout", x, {{"p", 1.0}}), "Dropout: p is 1, but it must be at least 0 and less than 1.");
+  EXPECT_EQ(refusal("Dropout", x, {{"p", -0.5}}), "Dropout: p is -0.5, but it must be at least 0 and less than 1.");
+  EXPECT_EQ(refusal("Dropout", x, {{"p", std::nan("")}}),
+            "Dropout: p is nan, but it must be at least 0 and less than 1.");
+}
+
 TEST(NormInference, RefusesAnotherShape) {
   EXPECT_EQ(refusal("RMSNorm", {{DType::F32, {4, 8}}}, {{"normalized_shape", List{7}}}),
             "RMSNorm: normalized_shape is [7], but x has the shape [4, 8]; its last axes must be the same.");

@@ -126,9 +126,10 @@ class Activations : public ::testing::TestWithParam<const FusibleOperation*> {
     ElementwiseComposer composer;
     composer.append(0, operation.elementwise, testing::fittingAttributes(operation, {2}), isBackward, 1);
     const ElementwiseProgram program = composer.finish();
-    const OperandValues operands = {
+    OperandValues operands = {
         {{0, OperandKind::Input, 0}, inputs(values, rows)},
         {{0, OperandKind::GradOutput, 0}, std::vector<double>(static_cast<std::size_t>(rows * cols), 0.75)}};
+    if (operation.inputs.size() > 1) operands[{0, OperandKind::Input, 1}] = scales(rows);
     const OperandValues expected = testing::interpret(program, rows, cols, operands);
     const OperandValues actual = runEngine(dtype, program, rows, cols, operands, expected);
     for (const auto& [key, exact] : expected)
@@ -136,6 +137,13 @@ class Activations : public ::testing::TestWithParam<const FusibleOperation*> {
   }
 
  private:
+  /// One value a row, all bf16 numbers.
+  static std::vector<double> scales(std::int64_t rows) {
+    std::vector<double> values;
+    for (std::int64_t row = 0; row < rows; ++row) values.push_back(0.25 + 0.0625 * static_cast<double>(row));
+    return values;
+  }
+
   static std::vector<double> inputs(const std::vector<double>& values, std::int64_t rows) {
     if (rows == 1) return values;
     std::vector<double> pairs;

@@ -57,6 +57,7 @@ std::map<OperandKey, Place> placesIn(const ElementwiseProgram& program) {
     if (instruction.opcode == Opcode::Load) places[instruction.place.operand] = instruction.place;
   for (const Store& store : program.stores) places[store.place.operand] = store.place;
   for (const ColumnSum& sum : program.columnSums) places[sum.place.operand] = sum.place;
+  for (const RowSum& sum : program.rowSums) places[sum.place.operand] = sum.place;
   return places;
 }
 
@@ -64,6 +65,7 @@ std::set<OperandKey> outputsOf(const ElementwiseProgram& program) {
   std::set<OperandKey> outputs;
   for (const Store& store : program.stores) outputs.insert(store.place.operand);
   for (const ColumnSum& sum : program.columnSums) outputs.insert(sum.place.operand);
+  for (const RowSum& sum : program.rowSums) outputs.insert(sum.place.operand);
   return outputs;
 }
 
@@ -71,9 +73,11 @@ std::map<OperandKey, Buffer> makeBuffers(const Scene& scene) {
   std::mt19937 random(17);
   std::map<OperandKey, Buffer> buffers;
   for (const auto& [key, place] : placesIn(scene.program)) {
-    const std::int64_t rows = place.access == Access::Full ? scene.rows : 1;
-    const std::int64_t elements = place.access == Access::Scalar ? 1 : rows * scene.cols * place.lanes;
-    const auto count = static_cast<std::size_t>(elements);
+    const bool hasRows = place.access == Access::Full || place.access == Access::Column;
+    const bool hasCols = place.access == Access::Full || place.access == Access::Row;
+    const std::int64_t rows = hasRows ? scene.rows : 1;
+    const std::int64_t cols = hasCols ? scene.cols * place.lanes : 1;
+    const auto count = static_cast<std::size_t>(rows * cols);
     buffers[key] = makeBuffer(scene.dtypes.at(key), count, random);
   }
   return buffers;
@@ -117,7 +121,9 @@ double allowed(const Scene& scene, const OperandKey& key, double expected, doubl
 /// A bound of the sum of magnitudes behind one element; 1 where nothing is summed.
 double numAdded(const Scene& scene, const Place& place) {
   if (place.access == Access::Full) return 1.0;
-  return 4.0 * static_cast<double>(place.access == Access::Row ? scene.rows : scene.rows * scene.cols);
+  const std::int64_t rows = place.access == Access::Column ? 1 : scene.rows;
+  const std::int64_t cols = place.access == Access::Row ? 1 : scene.cols;
+  return 4.0 * static_cast<double>(rows * cols);
 }
 
 std::string firstError(const Scene& scene, const Aliases& aliases = {}) {
@@ -211,6 +217,27 @@ TEST(StripEngine, ReadsAndWritesLanes) {
                           {5, {.operand = output(0), .lane = 0, .lanes = 2}}}});
 }
 
+TEST(StripEngine, ReadsWritesAndSumsInterleavedLanes) {
+  const auto at = [](OperandKey operand, Access access, int lane) {
+    return Place{.operand = operand, .access = access, .lane = lane, .lanes = 2, .interleave = 8};
+  };
+  const ElementwiseProgram program{
+      .code = {{.opcode = Opcode::Load, .place = at(input(0), Access::Full, 0)},
+               {.opcode = Opcode::Load, .place = at(input(0), Access::Full, 1)},
+               {.opcode = Opcode::Load, .place = at(input(1), Access::Row, 0)},
+               {.opcode = Opcode::Load, .place = at(input(1), Access::Row, 1)},
+               {.opcode = Opcode::Mul, .a = 0, .b = 3},
+               {.opcode = Opcode::Add, .a = 1, .b = 2}},
+      .stores = {{5, at(output(0), Access::Full, 0)}, {4, at(output(0), Access::Full, 1)}},
+      .columnSums = {{4, at(output(1), Access::Row, 0)}, {5, at(output(1), Access::Row, 1)}}};
+  for (const DType dtype : kDTypes)
+    for (const auto& [rows, cols] : {std::pair{3, 8}, {70, 64}, {2, 1032}, {300, 520}}) {
+      const Scene scene{.program = program, .rows = rows, .cols = cols, .dtypes = allOf(program, dtype)};
+      EXPECT_EQ(firstError(scene), "") << rows << " x " << cols;
+      EXPECT_EQ(firstError(scene, {{output(0), input(0)}}), "") << rows << " x " << cols << " in place";
+    }
+}
+
 TEST(StripEngine, SumsColumnsInLanes) {
   const Place sum{.operand = output(1), .access = Access::Row};
   expectRight({.code = {load(0), load(1), {.opcode = Opcode::Mul, .a = 0, .b = 1}},
@@ -219,6 +246,92 @@ TEST(StripEngine, SumsColumnsInLanes) {
   expectRight({.code = {load(0, Access::Full, 0, 2), load(0, Access::Full, 1, 2)},
                .columnSums = {{1, {.operand = output(0), .access = Access::Row, .lane = 0, .lanes = 2}},
                               {0, {.operand = output(0), .access = Access::Row, .lane = 1, .lanes = 2}}}});
+}
+
+TEST(StripEngine, ReadsColumnOperandsAndSumsRows) {
+  const Place sum{.operand = output(1), .access = Access::Column};
+  const std::vector<Instruction> code = {load(0),
+                                         load(1, Access::Column),
+                                         load(2),
+                                         {.opcode = Opcode::Mul, .a = 0, .b = 1},
+                                         {.opcode = Opcode::Mul, .a = 0, .b = 2}};
+  expectRight({.code = code, .stores = {{3, {.operand = output(0)}}}, .rowSums = {{4, sum}}});
+  expectRight({.code = code,
+               .columnSums = {{3, {.operand = output(0), .access = Access::Row}}},
+               .rowSums = {{4, sum}, {1, {.operand = output(2), .access = Access::Column}}}});
+}
+
+TEST(StripEngine, SumsRowsOfLanes) {
+  expectRight({.code = {load(0, Access::Full, 0, 2),
+                        load(0, Access::Full, 1, 2),
+                        load(1, Access::Column),
+                        {.opcode = Opcode::Mul, .a = 0, .b = 2},
+                        {.opcode = Opcode::Mul, .a = 1, .b = 2}},
+               .stores = {{3, {.operand = output(0), .lane = 0, .lanes = 2}},
+                          {4, {.operand = output(0), .lane = 1, .lanes = 2}}},
+               .rowSums = {{0, {.operand = output(1), .access = Access::Column}}}});
+}
+
+TEST(StripEngine, SumsRowsBeforeTheirValuesAreOverwrittenInPlace) {
+  // dscales may take the memory of scales, and dx that of x.
+  const ElementwiseProgram program{.code = {load(0), load(1, Access::Column), {.opcode = Opcode::Mul, .a = 0, .b = 1}},
+                                   .stores = {{2, {.operand = output(0)}}},
+                                   .rowSums = {{0, {.operand = output(1), .access = Access::Column}}}};
+  for (const DType dtype : kDTypes)
+    for (const auto& [rows, cols] : kGrids) {
+      const Scene scene{.program = program, .rows = rows, .cols = cols, .dtypes = allOf(program, dtype)};
+      EXPECT_EQ(firstError(scene, {{output(0), input(0)}, {output(1), input(1)}}), "") << rows << " x " << cols;
+    }
+}
+
+TEST(StripEngine, SumsRowsToTheSameBitsOnAnyNumberOfThreads) {
+  const ElementwiseProgram program{.code = {load(0)},
+                                   .rowSums = {{0, {.operand = output(0), .access = Access::Column}}}};
+  Scene scene{.program = program, .rows = 61, .cols = 3000, .dtypes = allOf(program, DType::F32), .threads = 1};
+  const auto alone = runEngine(scene)[output(0)].bytes;
+  scene.threads = 3;
+  EXPECT_EQ(runEngine(scene)[output(0)].bytes, alone);
+}
+
+TEST(StripEngine, SumsOfRowsWithoutColumnsAreZero) {
+  const ElementwiseProgram program{.code = {load(0)},
+                                   .rowSums = {{0, {.operand = output(0), .access = Access::Column}}}};
+  const Scene scene{.program = program, .rows = 5, .cols = 0, .dtypes = allOf(program, DType::F32)};
+  EXPECT_EQ(runEngine(scene)[output(0)].values, std::vector<double>(5, 0.0));
+}
+
+Instruction dropout(double p, int lane = 0, int lanes = 1) {
+  return {.opcode = Opcode::Dropout,
+          .constant = 1.5,
+          .place = {.lane = lane, .lanes = lanes},
+          .mask = DropoutMask(p, 0x123456789abcdef, "op")};
+}
+
+TEST(StripEngine, DropsTheElementsThatTheMaskDrops) {
+  expectRight({.code = {load(0), dropout(0.3), {.opcode = Opcode::Mul, .a = 0, .b = 1}},
+               .stores = {{2, {.operand = output(0)}}, {1, {.operand = output(1)}}}});
+  expectRight({.code = {dropout(0.5, 1, 2), dropout(0.5, 0, 2)},
+               .stores = {{0, {.operand = output(0), .lane = 1, .lanes = 2}},
+                          {1, {.operand = output(0), .lane = 0, .lanes = 2}}}});
+  expectRight({.code = {dropout(0.25)},
+               .stores = {{0, {.operand = output(0)}}},
+               .columnSums = {{0, {.operand = output(1), .access = Access::Row}}}});
+}
+
+TEST(StripEngine, NumbersTheElementsOfPartsFromTheirFirstRow) {
+  constexpr std::int64_t kRows = 7;
+  constexpr std::int64_t kCols = 29;
+  const ElementwiseProgram program{.code = {dropout(0.5)}, .stores = {{0, {.operand = output(0)}}}};
+  const StripEngine engine(program, kCols, 1, [](const OperandKey&) { return StripOperand{DType::F32, 0}; });
+  std::vector<float> part(kRows * kCols);
+  std::vector<std::byte> workspace(engine.workspaceBytes(kRows) + 64);
+  auto* aligned = workspace.data() + (64 - reinterpret_cast<std::size_t>(workspace.data()) % 64) % 64;
+  std::byte* const pointers[] = {reinterpret_cast<std::byte*>(part.data())};
+  for (const std::int64_t firstRow : {0, 1, 1000}) {
+    engine.run(pointers, kRows, aligned, firstRow);
+    for (std::size_t i = 0; i < part.size(); ++i)
+      ASSERT_EQ(part[i] != 0.0F, program.code[0].mask.keeps(static_cast<std::size_t>(firstRow * kCols) + i)) << i;
+  }
 }
 
 TEST(StripEngine, StoresALoadedValueAndTheSameValueTwice) {
@@ -275,19 +388,37 @@ TEST(StripEngine, KeepsLongColumnSumsExact) {
 
 // Random programs: any opcodes that keep values tame, any operands, dtypes and grids.
 
-Place randomPlace(int slot, OperandKind kind, int lanes) {
-  return {.operand = {.kind = kind, .slot = slot}, .lane = *rc::gen::inRange(0, lanes), .lanes = lanes};
+Place randomPlace(int slot, OperandKind kind, int lanes, std::int64_t interleave) {
+  return {.operand = {.kind = kind, .slot = slot},
+          .lane = *rc::gen::inRange(0, lanes),
+          .lanes = lanes,
+          .interleave = lanes > 1 ? interleave : 0};
 }
 
-ElementwiseProgram randomProgram() {
+Access randomAccess() {
+  return *rc::gen::element(Access::Full, Access::Full, Access::Row, Access::Column, Access::Scalar);
+}
+
+Place randomInput(int slot, std::int64_t interleave) {
+  const Access access = slot > 0 ? randomAccess() : Access::Full;
+  const bool hasLanes = access == Access::Full || access == Access::Row;
+  const int lanes = hasLanes ? *rc::gen::inRange(1, 3) : 1;
+  Place place = randomPlace(slot, OperandKind::Input, lanes, interleave);
+  place.access = access;
+  return place;
+}
+
+/// interleave: of whatever has two lanes; 0 or a divisor of the columns.
+ElementwiseProgram randomProgram(std::int64_t interleave) {
   ElementwiseProgram program;
   const int numInputs = *rc::gen::inRange(1, 4);
-  for (int slot = 0; slot < numInputs; ++slot) {
-    Place place = randomPlace(slot, OperandKind::Input, *rc::gen::inRange(1, 3));
-    if (slot > 0) place.access = *rc::gen::element(Access::Full, Access::Full, Access::Row, Access::Scalar);
-    if (place.access == Access::Scalar) place = {.operand = place.operand, .access = place.access};
-    program.code.push_back({.opcode = Opcode::Load, .place = place});
-  }
+  for (int slot = 0; slot < numInputs; ++slot)
+    program.code.push_back({.opcode = Opcode::Load, .place = randomInput(slot, interleave)});
+  if (*rc::gen::arbitrary<bool>())
+    program.code.push_back({.opcode = Opcode::Dropout,
+                            .constant = 1.25,
+                            .place = randomPlace(0, OperandKind::Input, *rc::gen::inRange(1, 3), interleave),
+                            .mask = DropoutMask(0.25, *rc::gen::arbitrary<std::uint64_t>(), "op")});
   program.code.push_back({.opcode = Opcode::Constant, .constant = 0.75});
   static const std::vector<Opcode> kTame = {Opcode::Add,  Opcode::Sub,      Opcode::Max,    Opcode::Min,
                                             Opcode::Neg,  Opcode::Tanh,     Opcode::Gelu,   Opcode::GeluGrad,
@@ -301,20 +432,25 @@ ElementwiseProgram randomProgram() {
   }
   const auto numValues = static_cast<int>(program.code.size());
   for (int slot = 0; slot < *rc::gen::inRange(1, 4); ++slot)
-    program.stores.push_back({*rc::gen::inRange(0, numValues), randomPlace(slot, OperandKind::Output, 1)});
+    program.stores.push_back({*rc::gen::inRange(0, numValues), randomPlace(slot, OperandKind::Output, 1, 0)});
   if (*rc::gen::arbitrary<bool>()) {
-    Place place = randomPlace(7, OperandKind::GradParameter, 1);
+    Place place = randomPlace(7, OperandKind::GradParameter, 1, 0);
     place.access = *rc::gen::element(Access::Row, Access::Scalar);
     program.columnSums.push_back({*rc::gen::inRange(0, numValues), place});
   }
+  for (int slot = 8; slot < 8 + *rc::gen::inRange(0, 3); ++slot)
+    program.rowSums.push_back({*rc::gen::inRange(0, numValues),
+                               {.operand = {.kind = OperandKind::GradInput, .slot = slot}, .access = Access::Column}});
   return program;
 }
 
 TEST(StripEngine, RunsRandomProgramsLikeTheInterpreter) {
   EXPECT_TRUE(rc::check("engine equals interpreter", [] {
-    Scene scene{.program = randomProgram(),
+    const auto interleave = *rc::gen::element<std::int64_t>(0, 0, 1, 3, 32, 600);
+    const auto widths = *rc::gen::inRange<std::int64_t>(1, 700);
+    Scene scene{.program = randomProgram(interleave),
                 .rows = *rc::gen::inRange<std::int64_t>(0, 90),
-                .cols = *rc::gen::inRange<std::int64_t>(1, 700),
+                .cols = interleave == 0 ? widths : interleave * (1 + widths % (1 + 1200 / interleave)),
                 .threads = *rc::gen::inRange(1, 4)};
     for (const auto& [key, place] : placesIn(scene.program))
       scene.dtypes[key] = *rc::gen::element(DType::F32, DType::BF16, DType::F16);
