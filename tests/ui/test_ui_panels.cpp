@@ -18,6 +18,7 @@ class PanelsTest : public QObject {
  private Q_SLOTS:
   void inspectorEditsUndoAndRedo();
   void inspectorShowsWhatAnExpressionMeans();
+  void inspectorEditsAnOpWhosePortsDependOnItsAttributes();
   void inspectorRenamesAndKeepsTheSelection();
   void inspectorEscapeGivesTheFieldBack();
   void symbolsAreEditable();
@@ -74,6 +75,21 @@ void PanelsTest::inspectorShowsWhatAnExpressionMeans() {
   inspect(f, "fc");
   const auto labels = f.window.inspector().page()->findChildren<QLabel*>();
   QVERIFY(std::ranges::any_of(labels, [](const QLabel* label) { return label->text() == QStringLiteral("= 64"); }));
+}
+
+void PanelsTest::inspectorEditsAnOpWhosePortsDependOnItsAttributes() {
+  Fixture f(smallPipeline());
+  f.session.apply(addNode(f.session.document(), "Formula", std::nullopt).edit);
+  inspect(f, "formula");
+  QVERIFY(edit(f, "y"));
+  type(edit(f, "y"), QStringLiteral("x * sigmoid(q)"));
+  QVERIFY(waitForAnalysis(f.session));
+  const auto problems = [&] { return f.window.inspector().page()->findChildren<QLabel*>(); };
+  const auto saysWhere = [](const QLabel* label) { return label->text().contains(QStringLiteral("column 13")); };
+  QVERIFY(std::ranges::any_of(problems(), saysWhere));
+  type(edit(f, "y"), QStringLiteral("x * x"));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(std::ranges::none_of(problems(), saysWhere));
 }
 
 void PanelsTest::inspectorRenamesAndKeepsTheSelection() {

@@ -40,7 +40,7 @@ class AttributeField : public QWidget {
   Session& m_session;
   const Theme& m_theme;
   QString m_opId;
-  const AttributeSpec& m_spec;
+  const AttributeSpec m_spec;  // a copy: the op of a Formula lives no longer than the question for it
   QLabel* m_label;
   QCheckBox* m_check = nullptr;
   QComboBox* m_combo = nullptr;
