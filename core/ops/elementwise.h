@@ -4,8 +4,10 @@
 // A program runs on a grid of `rows x cols`. An operand is read or written per element (Access::Full), as a row vector
 // [cols], the same for every row (Access::Row), as a column vector [rows], the same for every column (Access::Column),
 // or as one value for all elements (Access::Scalar). A gated op works on the grid of its output: its input is twice as
-// wide, and its left and right halves are the operand's lanes 0 and 1. All arithmetic is float32; every store rounds
-// once to the operand's dtype. SPDX-License-Identifier: Apache-2.0
+// wide, and its left and right halves are the operand's lanes 0 and 1.
+//
+// All arithmetic is float32; every store rounds once to the operand's dtype.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/numerics/random.h"

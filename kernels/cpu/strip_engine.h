@@ -4,7 +4,8 @@
 // instructions never leave the cache, so a chain of ops costs the memory traffic of its operands and nothing more.
 // Column sums are made of float32 partial sums per thread and per block of rows, added in the order of the threads:
 // the result is the same for the same number of threads. A row is summed by one thread, so row sums are always the
-// same. SPDX-License-Identifier: Apache-2.0
+// same.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/ops/elementwise.h"

@@ -53,9 +53,15 @@ void HullItem::setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRec
   update();
 }
 
+/// As much of the label as the hull is wide, so that it never covers its neighbour's; the tip has all of it.
+QString HullItem::shownLabel() const {
+  const double room = m_outline.boundingRect().width() - kCornerPx - 2 * kLabelPaddingPx;
+  return QFontMetricsF(scaledFont(1.0, QFont::DemiBold)).elidedText(m_look.label, Qt::ElideRight, room);
+}
+
 QRectF HullItem::labelArea() const {
   const QRectF bounds = m_outline.boundingRect();
-  const double width = QFontMetricsF(scaledFont(1.0, QFont::DemiBold)).horizontalAdvance(m_look.label);
+  const double width = QFontMetricsF(scaledFont(1.0, QFont::DemiBold)).horizontalAdvance(shownLabel());
   const double top = m_look.kind == HullKind::Backward ? bounds.bottom() - 4 : bounds.top() - kLabelHeightPx + 4;
   return {bounds.left() + kCornerPx, top, width + 2 * kLabelPaddingPx, kLabelHeightPx};
 }
@@ -96,7 +102,7 @@ void HullItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidget
   painter->drawRoundedRect(labelArea(), 5, 5);
   painter->setFont(scaledFont(1.0, QFont::DemiBold));
   painter->setPen(m_theme.isDark() ? m_theme.colors().canvas : QColor(Qt::white));
-  painter->drawText(labelArea(), Qt::AlignCenter, m_look.label);
+  painter->drawText(labelArea(), Qt::AlignCenter, shownLabel());
 }
 
 }  // namespace fuseline::ui

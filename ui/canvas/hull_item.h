@@ -40,6 +40,7 @@ class HullItem : public QGraphicsItem {
 
  private:
   QColor color() const;
+  QString shownLabel() const;
   HullLook m_look;
   const Theme& m_theme;
   QPainterPath m_outline;

@@ -1,5 +1,5 @@
-// Linear, a constant factor and the residual added in place, in one GEMM (TransformerEngine
-// forward_linear_scale_add.py). SPDX-License-Identifier: Apache-2.0
+// Linear, a constant factor and the residual added in place, in one GEMM (TransformerEngine forward_linear_scale_add).
+// SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/conditions.h"
 
 namespace fuseline::rules {
