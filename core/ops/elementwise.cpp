@@ -103,6 +103,7 @@ ValueIndex ElementwiseBuilder::parameterRow(int slot) {
 ValueIndex ElementwiseBuilder::parameterScalar(int slot) {
   return m_composer.load(place(OperandKind::Parameter, slot, Access::Scalar, -1));
 }
+
 ValueIndex ElementwiseBuilder::inputColumn(int slot) { return m_composer.load(columnPlace(OperandKind::Input, slot)); }
 
 ValueIndex ElementwiseBuilder::gradOutput(int slot) {

@@ -47,7 +47,7 @@ int targetOf(const GemmProblem& problem, const OperandKey& sums, const Elementwi
 /// From one row to the next.
 std::int64_t rowBytes(const PanelOperand& operand) {
   const TensorSpec& spec = operand.binding.spec;
-  if (operand.access == Access::Row) return 0;
+  if (operand.access == Access::Row || operand.access == Access::Scalar) return 0;
   return (operand.access == Access::Full ? spec.cols() : 1) * sizeBytes(spec.dtype);
 }
 

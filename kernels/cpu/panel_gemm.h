@@ -14,7 +14,7 @@
 
 namespace fuseline::cpu {
 
-/// An operand of the program besides the sums. All but row vectors advance with the panel.
+/// An operand of the program besides the sums. All but row vectors and scalars advance with the panel.
 struct PanelOperand {
   OperandKey key;
   Binding binding;
