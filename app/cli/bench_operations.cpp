@@ -10,6 +10,9 @@
 #include "core/ops/catalog.h"
 #include "core/runtime/pipeline_run.h"
 
+#include <algorithm>
+#include <array>
+
 #include <fmt/format.h>
 
 namespace fuseline::cli {
@@ -184,24 +187,32 @@ Json toJson(const OperationRow& row) {
           {"roofShare", row.share},         {"spreadPercent", row.time.spreadPercent()}};
 }
 
+/// Empty: all ops.
+Result<void> checkOnly(const std::string& name) {
+  const FusibleOperation* const operation = builtinOperations().find(name);
+  if (name.empty() || (operation && !operation->isComposite())) return {};
+  if (operation)
+    return Error{fmt::format("bench ops: {} is a composite; only basic ops are measured alone.", name),
+                 ErrorKind::Usage};
+  const std::string near = builtinOperations().nearestName(name);
+  return Error{fmt::format("bench ops: there is no op {}{}", name,
+                           near.empty() ? "; `fuseline ops` lists them." : fmt::format("; did you mean {}?", near)),
+               ErrorKind::Usage};
+}
+
 }  // namespace
 
 Result<int> benchOperations(const BenchOptions& options, Context& context) {
-  if (!options.only.empty() && !builtinOperations().find(options.only)) {
-    const std::string near = builtinOperations().nearestName(options.only);
-    return Error{fmt::format("bench ops: there is no op {}{}", options.only,
-                             near.empty() ? "; `fuseline ops` lists them." : fmt::format("; did you mean {}?", near)),
-                 ErrorKind::Usage};
-  }
+  if (Result<void> known = checkOnly(options.only); !known) return known.error();
   const InterruptWatch interrupt;
   const auto measured =
       measureWithRoofs<std::vector<OperationResult>>([&] { return measureCases(options, context, interrupt.token()); });
   if (!measured) return measured.error();
   const std::vector<OperationRow> rows = rowsOf(measured->result, measured->roofs);
+  for (const OperationResult& result : measured->result)
+    if (!result.problem.empty()) context.err << "not measured: " << result.problem << '\n';
   if (!options.asJson) {
     printTable(rows, measured->roofs, context);
-    for (const OperationResult& result : measured->result)
-      if (!result.problem.empty()) context.out << "not measured: " << result.problem << '\n';
     return 0;
   }
   Json list = Json::array();

@@ -42,15 +42,26 @@ TEST(ExitCode, IsOneForAFileThatIsNotThere) {
 }
 
 TEST(ExitCode, IsTwoForUsage) {
-  for (const std::string& arguments :
-       {std::string(""), std::string("dance"), std::string("run"), "run --no-such-option " + samplePipeline(),
-        "fuse --format xml " + samplePipeline(), "run --iterations many " + samplePipeline(),
-        "run --variants sideways " + samplePipeline(), "fuse --device reference --recipe MXFP8 " + samplePipeline(),
-        "fuse --device reference --recipe-set a=1 " + samplePipeline(), "infer --set M " + samplePipeline(),
-        "infer --set NOPE=3 " + samplePipeline(), "run --timing cupti --device reference " + samplePipeline(),
-        std::string("ops NoSuchOp"), std::string("rules NoSuchRule"), std::string("new no_such_template"),
-        std::string("schema --of dance"), std::string("bench gpu"), std::string("bench ops --only Nope"),
-        "explain --device reference " + samplePipeline() + " nope"})
+  for (const std::string& arguments : {std::string(""),
+                                       std::string("dance"),
+                                       std::string("run"),
+                                       "run --no-such-option " + samplePipeline(),
+                                       "fuse --format xml " + samplePipeline(),
+                                       "run --iterations many " + samplePipeline(),
+                                       "run --variants sideways " + samplePipeline(),
+                                       "fuse --device reference --recipe MXFP8 " + samplePipeline(),
+                                       "fuse --device reference --recipe-set a=1 " + samplePipeline(),
+                                       "infer --set M " + samplePipeline(),
+                                       "infer --set NOPE=3 " + samplePipeline(),
+                                       "run --timing cupti --device reference " + samplePipeline(),
+                                       std::string("ops NoSuchOp"),
+                                       std::string("rules NoSuchRule"),
+                                       std::string("new no_such_template"),
+                                       std::string("schema --of dance"),
+                                       std::string("bench gpu"),
+                                       std::string("bench ops --only Nope"),
+                                       std::string("bench ops --only Linear"),
+                                       "explain --device reference " + samplePipeline() + " nope"})
     EXPECT_EQ(fuseline(arguments).exitCode, 2) << arguments;
 }
 
