@@ -36,6 +36,8 @@ constexpr int kHintDurationMs = 8000;
 
 QString filePatterns() { return MainWindow::tr("Fuseline pipelines (*.fuseline);;All files (*)"); }
 
+QString tensorPatterns() { return MainWindow::tr("Tensors (*.safetensors);;All files (*)"); }
+
 }  // namespace
 
 MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, QWidget* parent)
@@ -251,10 +253,42 @@ void MainWindow::createRunMenu() {
     m_session.run();
   });
   menu->addAction(m_runBar->stopAction());
+  menu->addSeparator();
+  addTensorCommands(*menu);
   auto* escapeAction = new QAction(this);
   escapeAction->setShortcut(QKeySequence(Qt::Key_Escape));
   connect(escapeAction, &QAction::triggered, this, &MainWindow::escape);
   addAction(escapeAction);
+}
+
+void MainWindow::addTensorCommands(QMenu& menu) {
+  addCommand(&menu, tr("&Take tensors from a file..."), {}, [this] { chooseTensors(); });
+  QAction* draw = addCommand(&menu, tr("&Draw tensors from the seed"), {}, [this] { m_session.setTensorsFile({}); });
+  addCommand(&menu, tr("Save &parameters..."), {}, [this] { saveParameters(); });
+  const auto refresh = [this, draw] {
+    const QString& path = m_session.tensorsFile();
+    draw->setEnabled(!path.isEmpty());
+    showMessage(path.isEmpty() ? tr("Runs draw their tensors from the seed.")
+                               : tr("Runs take the tensors that %1 has; the seed gives the others.").arg(path));
+  };
+  draw->setEnabled(false);
+  connect(&m_session, &Session::tensorsFileChanged, this, refresh);
+}
+
+void MainWindow::chooseTensors() {
+  const QString folder = QFileInfo(m_session.path()).path();
+  const QString path = QFileDialog::getOpenFileName(this, tr("Take tensors from"), folder, tensorPatterns());
+  if (!path.isEmpty()) m_session.setTensorsFile(path);
+}
+
+void MainWindow::saveParameters() {
+  QFileDialog dialog(this, tr("Save parameters"), QFileInfo(m_session.path()).path(), tensorPatterns());
+  dialog.setAcceptMode(QFileDialog::AcceptSave);
+  dialog.setDefaultSuffix(QStringLiteral("safetensors"));
+  if (dialog.exec() != QDialog::Accepted) return;
+  const QString path = dialog.selectedFiles().constFirst();
+  const Result<void> saved = m_session.saveParameters(path);
+  showMessage(saved ? tr("The parameters are in %1.").arg(path) : toQt(saved.error().message));
 }
 
 void MainWindow::createHelpMenu() {

@@ -64,6 +64,7 @@ class MainWindow : public QMainWindow {
   void createViewMenu();
   void createThemeMenu(QMenu& viewMenu);
   void createRunMenu();
+  void addTensorCommands(QMenu& menu);
   void createHelpMenu();
   void createToolBars();
   void createStatusBar();
@@ -94,6 +95,8 @@ class MainWindow : public QMainWindow {
   void newDocument();
   void newFromTemplate(const std::string& text, const QString& name);
   void chooseAndOpen();
+  void chooseTensors();
+  void saveParameters();
   bool save();
   bool saveAs();
   bool saveTo(const QString& path);

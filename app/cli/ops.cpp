@@ -1,8 +1,9 @@
 // fuseline ops: the op library, derived from the catalog.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/rule_text.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
+#include "core/fusion/operation_cost.h"
+#include "core/fusion/rule_text.h"
 #include "core/ops/catalog.h"
 
 #include <fmt/format.h>
@@ -57,9 +58,16 @@ Json parametersJson(const FusibleOperation& op) {
   return list;
 }
 
+Json costJson(const OperationCost& cost) {
+  const auto work = [](const Work& part) { return Json{{"flops", part.flops}, {"bytes", part.bytes}}; };
+  return {{"x", toString(sampleInput())}, {"forward", work(cost.forward)}, {"backward", work(cost.backward)}};
+}
+
 Json toJson(const FusibleOperation& op) {
   Json fusions = Json::array();
   for (const FusionRule* rule : rulesFor(op)) fusions.push_back(rule->name);
+  Json cost;
+  if (const auto sample = sampleCost(op)) cost = costJson(*sample);
   return {{"name", op.name},
           {"category", op.category},
           {"summary", op.summary},
@@ -67,6 +75,7 @@ Json toJson(const FusibleOperation& op) {
           {"derivative", op.derivative},
           {"source", op.source},
           {"details", op.details},
+          {"cost", cost},
           {"isComposite", op.isComposite()},
           {"inputs", portsJson(op.inputs)},
           {"parameters", parametersJson(op)},
@@ -118,6 +127,8 @@ void printDetails(const FusibleOperation& op, Context& context) {
   for (const auto& [label, text] :
        {std::pair{"formula", &op.formula}, {"derivative", &op.derivative}, {"source", &op.source}})
     if (!text->empty()) context.out << fmt::format("{:<10} {}\n", label, *text);
+  if (const auto cost = sampleCost(op))
+    context.out << fmt::format("{:<10} {}, with x {}\n", "cost", toString(*cost), toString(sampleInput()));
   if (!op.details.empty()) context.out << '\n' << op.details << '\n';
   context.out << '\n';
   Table tensors({{"tensor", Align::Left}, {"", Align::Left}, {"shape", Align::Left}, {"", Align::Left}});

@@ -67,6 +67,10 @@ Json attributeSchema() {
                  {"help", text("What it does.")}});
 }
 
+Json workSchema() {
+  return object({{"flops", integer("Floating-point operations.")}, {"bytes", integer("Least memory traffic.")}});
+}
+
 Json opsSchema() {
   return object({{"ops", list(object({{"name", text("In the file.")},
                                       {"category", text("In the palette.")},
@@ -75,6 +79,9 @@ Json opsSchema() {
                                       {"derivative", text("Backward.")},
                                       {"source", text("Where the mathematics is from.")},
                                       {"details", text("Lines; mostly empty.")},
+                                      {"cost", orNull(object({{"x", text("The input that was assumed.")},
+                                                              {"forward", workSchema()},
+                                                              {"backward", workSchema()}}))},
                                       {"isComposite", flag("It becomes several basic ops.")},
                                       {"inputs", list(portSchema())},
                                       {"parameters", list(portSchema())},

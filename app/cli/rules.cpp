@@ -1,8 +1,8 @@
 // fuseline rules: the rule book, in the order in which rules are tried.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/rule_text.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
+#include "core/fusion/rule_text.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>

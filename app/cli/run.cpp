@@ -27,6 +27,7 @@ struct RunOptions : PipelineOptions {
   std::string timing = "host";
   std::string tensorsFile;
   std::string dumpFile;
+  std::string stateFile;
   bool isQuiet = false;
 };
 
@@ -91,13 +92,17 @@ Result<void> writeRecord(const RunRecord& record, const std::string& path) {
   return writeFileAtomically(path, [&](std::ostream& file) { file << text; });
 }
 
+Result<void> writeTensors(const Result<NamedTensors>& tensors, const std::string& path) {
+  if (!tensors) return tensors.error();
+  return writeSafetensors(path, *tensors);
+}
+
 Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const RunOptions& options) {
   if (!options.recordFile.empty())
     if (Result<void> written = writeRecord(record, options.recordFile); !written) return written;
-  if (options.dumpFile.empty()) return {};
-  Result<NamedTensors> tensors = run.dump();
-  if (!tensors) return tensors.error();
-  return writeSafetensors(options.dumpFile, *tensors);
+  if (!options.dumpFile.empty())
+    if (Result<void> written = writeTensors(run.dump(), options.dumpFile); !written) return written;
+  return options.stateFile.empty() ? Result<void>() : writeTensors(run.state(), options.stateFile);
 }
 
 Result<int> runPipeline(const RunOptions& options, Context& context) {
@@ -128,9 +133,11 @@ void addMeasuringOptions(CLI::App& verb, RunOptions& options) {
 
 void addRunFiles(CLI::App& verb, RunOptions& options) {
   verb.add_option("-o,--output", options.recordFile, "Writes the run record")->type_name("RUN.json");
-  verb.add_option("--tensors", options.tensorsFile, "Inputs, parameters and output gradients")
+  verb.add_option("--tensors", options.tensorsFile, "Inputs, parameters, main_grad buffers and output gradients")
       ->type_name("IN.safetensors");
   verb.add_option("--dump", options.dumpFile, "Runs once more and writes every tensor")->type_name("OUT.safetensors");
+  verb.add_option("--save", options.stateFile, "Writes the parameters and main_grad buffers, for --tensors")
+      ->type_name("STATE.safetensors");
   verb.add_flag("--quiet", options.isQuiet, "No table and no progress");
 }
 

@@ -62,7 +62,7 @@ struct InferenceProblem {
 
 Result<std::vector<TensorSpec>> inferPart(const Part& part, const std::vector<TensorSpec>& inputs,
                                           InferenceProblem& problem) {
-  Result<OperationSpecs> specs = part.operation->infer(part.attributes, inputs);
+  Result<OperationSpecs> specs = inferred(*part.operation, part.attributes, inputs);
   if (!specs) {
     problem.message = withoutName(specs.error().message, part.operation->name);
     return specs.error();

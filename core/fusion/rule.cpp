@@ -3,6 +3,7 @@
 #include "core/fusion/rule.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -41,22 +42,58 @@ const Node* Match::role(std::string_view name) const {
   return nullptr;
 }
 
-void RuleCatalog::registerForwardFusion(FusionRule rule, bool prepend) {
-  add(FusionPass::Forward, std::move(rule), prepend);
+namespace {
+
+/// A joint fusion replaces both halves of its ops, so it says what stays between them; the others must leave that to
+/// the ops, because the opposite pass is fused independently.
+Verdict checkContext(const FusionRule& rule) {
+  if (rule.pass == FusionPass::Joint && !rule.saves)
+    return Verdict::no(fmt::format(
+        "{}: a joint rule replaces forward and backward, but there is no saves function that says what is kept.",
+        rule.name));
+  if (rule.pass != FusionPass::Joint && rule.saves)
+    return Verdict::no(fmt::format(
+        "{}: a {} rule keeps what its ops themselves keep for backward; a saves function makes sense in joint rules.",
+        rule.name, passName(rule.pass)));
+  return Verdict::yes();
 }
 
-void RuleCatalog::registerBackwardFusion(FusionRule rule, bool prepend) {
-  add(FusionPass::Backward, std::move(rule), prepend);
+Verdict check(const FusionRule& rule) {
+  if (rule.name.empty()) return Verdict::no("A fusion rule has no name.");
+  if (rule.chain.empty())
+    return Verdict::no(fmt::format("{}: a fusion needs at least one op in its chain.", rule.name));
+  if (rule.chain.front().repeat == Repeat::Optional)
+    return Verdict::no(fmt::format("{}: the first op of a chain cannot be optional.", rule.name));
+  if (rule.becomes.empty())
+    return Verdict::no(fmt::format("{}: there is no kernel that the fusion becomes.", rule.name));
+  return checkContext(rule);
 }
 
-void RuleCatalog::registerForwardBackwardFusion(FusionRule rule, bool prepend) {
-  add(FusionPass::Joint, std::move(rule), prepend);
-}
-
-void RuleCatalog::add(FusionPass pass, FusionRule rule, bool prepend) {
-  auto& list = m_rules[static_cast<std::size_t>(pass)];
+FusionRule inPass(FusionRule rule, FusionPass pass) {
   rule.pass = pass;
+  return rule;
+}
+
+}  // namespace
+
+Result<void> RuleCatalog::registerForwardFusion(FusionRule rule, bool prepend) {
+  return registerFusion(inPass(std::move(rule), FusionPass::Forward), prepend);
+}
+
+Result<void> RuleCatalog::registerBackwardFusion(FusionRule rule, bool prepend) {
+  return registerFusion(inPass(std::move(rule), FusionPass::Backward), prepend);
+}
+
+Result<void> RuleCatalog::registerForwardBackwardFusion(FusionRule rule, bool prepend) {
+  return registerFusion(inPass(std::move(rule), FusionPass::Joint), prepend);
+}
+
+Result<void> RuleCatalog::registerFusion(FusionRule rule, bool prepend) {
+  if (const Verdict verdict = check(rule); !verdict) return Error{verdict.reason()};
+  if (find(rule.name)) return Error{fmt::format("{}: two fusion rules have this name.", rule.name)};
+  auto& list = m_rules[static_cast<std::size_t>(rule.pass)];
   list.insert(prepend ? list.begin() : list.end(), std::make_shared<const FusionRule>(std::move(rule)));
+  return {};
 }
 
 const std::vector<std::shared_ptr<const FusionRule>>& RuleCatalog::rules(FusionPass pass) const {
@@ -78,17 +115,14 @@ const FusionRule* RuleCatalog::find(std::string_view name) const {
 
 namespace {
 
-void addByPass(RuleCatalog& catalog, FusionRule rule) {
-  switch (rule.pass) {
-    case FusionPass::Joint: return catalog.registerForwardBackwardFusion(std::move(rule));
-    case FusionPass::Forward: return catalog.registerForwardFusion(std::move(rule));
-    case FusionPass::Backward: return catalog.registerBackwardFusion(std::move(rule));
-  }
+void addOrThrow(RuleCatalog& catalog, FusionRule rule) {
+  if (const Result<void> added = catalog.registerFusion(std::move(rule)); !added)
+    throw std::logic_error(added.error().message);
 }
 
 RuleCatalog makeBuiltin() {
   RuleCatalog catalog;
-#define FUSELINE_CATALOG_ENTRY(name) addByPass(catalog, rules::name());
+#define FUSELINE_CATALOG_ENTRY(name) addOrThrow(catalog, rules::name());
 #include "core/fusion/rules/rules.inc"
 #undef FUSELINE_CATALOG_ENTRY
   return catalog;

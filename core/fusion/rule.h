@@ -99,16 +99,19 @@ struct RuleSwitches {
 /// The rule book: three ordered lists; order is priority.
 class RuleCatalog {
  public:
-  void registerForwardFusion(FusionRule rule, bool prepend = false);
-  void registerBackwardFusion(FusionRule rule, bool prepend = false);
-  void registerForwardBackwardFusion(FusionRule rule, bool prepend = false);
+  /// Errors: a rule without a name, a chain or a kernel, a name that is taken, a joint rule that does not say what it
+  /// keeps for backward, or another one that does. Nothing is registered then.
+  Result<void> registerForwardFusion(FusionRule rule, bool prepend = false);
+  Result<void> registerBackwardFusion(FusionRule rule, bool prepend = false);
+  Result<void> registerForwardBackwardFusion(FusionRule rule, bool prepend = false);
+  /// In the list of its own pass.
+  Result<void> registerFusion(FusionRule rule, bool prepend = false);
 
   const std::vector<std::shared_ptr<const FusionRule>>& rules(FusionPass pass) const;
   std::vector<const FusionRule*> all() const;  // joint, forward, backward
   const FusionRule* find(std::string_view name) const;
 
  private:
-  void add(FusionPass pass, FusionRule rule, bool prepend);
   std::vector<std::shared_ptr<const FusionRule>> m_rules[3];
 };
 

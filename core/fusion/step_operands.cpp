@@ -143,13 +143,16 @@ void appendBackward(const Graph& graph, const FusedOperation& entry, int member,
     if (node.needs.inputs[slot] && memberOf(entry.nodes, graph.value(node.inputs[slot]).producer) < 0)
       add(OperandKind::GradInput, slot, OperandAccess::Write);
   for (std::size_t slot = 0; slot < node.parameters.size(); ++slot)
-    if (node.needs.parameters[slot]) add(OperandKind::GradParameter, slot, OperandAccess::Write);
+    if (node.needs.parameters[slot])
+      add(OperandKind::GradParameter, slot,
+          node.gradientSink(static_cast<int>(slot)) == GradientSink::Accumulate ? OperandAccess::Accumulate
+                                                                                : OperandAccess::Write);
 }
 
 }  // namespace
 
 bool EntryOperands::isView() const {
-  return std::ranges::none_of(operands, [](const OperandUse& use) { return use.access == OperandAccess::Write; });
+  return std::ranges::none_of(operands, [](const OperandUse& use) { return use.access != OperandAccess::Read; });
 }
 
 std::vector<MemberTensor> savedReads(const Graph& graph, const FusedOperation& entry) {
@@ -202,7 +205,7 @@ std::int64_t trafficBytes(const Graph& graph, const FusedOperation& entry, const
     const Node& node = graph.node(entry.nodes[static_cast<std::size_t>(use.key.member)]);
     const bool isInput = use.key.kind == OperandKind::Input;
     if (isInput && !readValues.insert(node.inputs[static_cast<std::size_t>(use.key.slot)]).second) continue;
-    bytes += specOf(graph, entry.nodes, use.key).bytes();
+    bytes += specOf(graph, entry.nodes, use.key).bytes() * (use.access == OperandAccess::Accumulate ? 2 : 1);
   }
   return bytes;
 }

@@ -12,7 +12,8 @@
 
 namespace fuseline {
 
-enum class OperandAccess { Read, Write };
+/// Accumulate: the result is added to what is there.
+enum class OperandAccess { Read, Write, Accumulate };
 
 struct OperandUse {
   OperandKey key;
@@ -51,7 +52,7 @@ EntryOperands forwardOperands(const Graph& graph, const FusedOperation& entry, c
 /// Saved tensors and output gradients in; input and parameter gradients out.
 EntryOperands backwardOperands(const Graph& graph, const FusedOperation& entry);
 
-/// Minimum traffic in bytes: every outside tensor once.
+/// Minimum traffic in bytes: every outside tensor once; one that is accumulated to is read and written.
 std::int64_t trafficBytes(const Graph& graph, const FusedOperation& entry, const EntryOperands& operands);
 
 /// Composes the elementwise members in [first, last) of an entry. A backward program runs the members back to

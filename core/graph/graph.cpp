@@ -28,6 +28,14 @@ std::string toString(const Graph& graph, const Node& node) {
                      fmt::join(outputs, ", "));
 }
 
+/// A main_grad buffer is float32.
+std::vector<TensorSpec> gradientSpecs(const Node& node) {
+  std::vector<TensorSpec> specs = node.parameters;
+  for (int slot = 0; slot < static_cast<int>(specs.size()); ++slot)
+    if (node.gradientSink(slot) != GradientSink::Own) specs[static_cast<std::size_t>(slot)].dtype = DType::F32;
+  return specs;
+}
+
 }  // namespace
 
 bool Node::isAt(std::string_view place) const {
@@ -37,6 +45,12 @@ bool Node::isAt(std::string_view place) const {
 
 std::string Node::parameterName(int slot) const {
   return path + "." + operation->parameters[static_cast<std::size_t>(slot)].name;
+}
+
+GradientSink Node::gradientSink(int slot) const { return fuseline::gradientSink(*operation, attributes, slot); }
+
+std::string Node::parameterGradientName(int slot) const {
+  return (gradientSink(slot) == GradientSink::Own ? "grad." : "main_grad.") + parameterName(slot);
 }
 
 NodeId Graph::findNode(std::string_view id) const {
@@ -62,8 +76,8 @@ const TensorSpec& Graph::spec(NodeId id, OperandKind kind, int slot) const {
     case OperandKind::GradInput: return value(n.inputs[index]).spec;
     case OperandKind::Output:
     case OperandKind::GradOutput: return value(n.outputs[index]).spec;
-    case OperandKind::Parameter:
-    case OperandKind::GradParameter: return n.parameters[index];
+    case OperandKind::Parameter: return n.parameters[index];
+    case OperandKind::GradParameter: return n.parameterGradients[index];
     case OperandKind::Residual: return n.residuals[index];
   }
   assert(false);
@@ -89,7 +103,7 @@ Result<NodeId> GraphBuilder::addNode(std::string id, std::string owner, Operatio
                                      Attributes attributes, std::vector<ValueId> inputs) {
   std::vector<TensorSpec> inputSpecs;
   for (const ValueId input : inputs) inputSpecs.push_back(m_graph.value(input).spec);
-  Result<OperationSpecs> specs = operation->infer(attributes, inputSpecs);
+  Result<OperationSpecs> specs = inferred(*operation, attributes, inputSpecs);
   if (!specs) return specs.error();
 
   const auto nodeId = static_cast<NodeId>(m_graph.m_nodes.size());
@@ -100,6 +114,7 @@ Result<NodeId> GraphBuilder::addNode(std::string id, std::string owner, Operatio
   node.attributes = std::move(attributes);
   node.inputs = std::move(inputs);
   node.parameters = std::move(specs->parameters);
+  node.parameterGradients = gradientSpecs(node);
   node.residuals = std::move(specs->residuals);
   node.needs = {.inputs = std::vector<bool>(node.inputs.size()),
                 .parameters = std::vector<bool>(node.parameters.size())};
@@ -128,11 +143,18 @@ void GraphBuilder::addOutput(std::string name, ValueId value) {
 
 namespace {
 
-/// A gradient can exist where an input asks for one or a parameter lies upstream.
+std::vector<bool> trainedParameters(const Node& node) {
+  std::vector<bool> trained;
+  for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
+    trained.push_back(isTrained(*node.operation, node.attributes, slot));
+  return trained;
+}
+
+/// A gradient can exist where an input asks for one or a trained parameter lies upstream.
 void markDifferentiable(std::vector<Value>& values, const Node& node) {
   const bool anyInput =
       std::ranges::any_of(node.inputs, [&](ValueId id) { return values[static_cast<std::size_t>(id)].needsGradient; });
-  if (!anyInput && node.parameters.empty()) return;
+  if (!anyInput && std::ranges::count(trainedParameters(node), true) == 0) return;
   for (const ValueId id : node.outputs) values[static_cast<std::size_t>(id)].needsGradient = true;
 }
 
@@ -150,7 +172,7 @@ bool isReached(const std::vector<Node>& nodes, const std::vector<Value>& values,
 void decideNeeds(Node& node, const std::vector<Value>& values) {
   for (std::size_t slot = 0; slot < node.inputs.size(); ++slot)
     node.needs.inputs[slot] = values[static_cast<std::size_t>(node.inputs[slot])].needsGradient;
-  node.needs.parameters.assign(node.parameters.size(), true);
+  node.needs.parameters = trainedParameters(node);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/ops/operation.h"
+#include "core/ops/parameters.h"
 #include "core/support/result.h"
 #include "core/tensor/tensor_spec.h"
 
@@ -44,6 +45,7 @@ struct Node {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::vector<TensorSpec> parameters;
+  std::vector<TensorSpec> parameterGradients;
   std::vector<TensorSpec> residuals;
   /// What backward must produce. All false in a forward-only graph.
   GradientNeeds needs;
@@ -55,6 +57,9 @@ struct Node {
   bool isAt(std::string_view place) const;
   /// "fc1.weight": the name of a parameter in safetensors files.
   std::string parameterName(int slot) const;
+  GradientSink gradientSink(int slot) const;
+  /// "grad.fc1.weight", or "main_grad.fc1.weight" where the gradient goes to that buffer.
+  std::string parameterGradientName(int slot) const;
 };
 
 struct GraphOutput {

@@ -1,11 +1,15 @@
 // Linear transformation without bias: y = x W^T.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/operation.h"
+#include "core/ops/parameters.h"
 #include "core/ops/reference_math.h"
 #include "core/ops/shared_attributes.h"
 #include "core/ops/tensor_parallel.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -90,7 +94,7 @@ ReferenceBackward backward(const Attributes&, const SavedValues& saved, std::spa
 }  // namespace
 
 BasicOperation basic_linear() {
-  return inferredOnRanks({
+  BasicOperation op{
       .name = "BasicLinear",
       .category = "Linear",
       .summary = "Multiplies every row by a weight matrix, without a bias.",
@@ -99,7 +103,7 @@ BasicOperation basic_linear() {
       .source = "Initialisation: He et al. 2015, arXiv:1502.01852, with a = sqrt(5): U(-1/sqrt(K), 1/sqrt(K))",
       .keywords = {"matmul", "gemm", "fc", "dense", "projection", "fully connected"},
       .inputs = {{"x", "[..., K]", "K is in_features."}},
-      .parameters = {{"weight", "[N, K]", "One row for each output feature.", initialiseWeight}},
+      .parameters = {{"weight", "[N, K]", "One row for each output feature.", initialiseWeight, true}},
       .outputs = {{"y", "[..., N]", "N is out_features; the dtype is the weight's."}},
       .attributes = {featuresAttribute("in_features", "Elements of each input row, K."),
                      featuresAttribute("out_features", "Elements of each output row, N."), dtypeAttribute(),
@@ -109,7 +113,9 @@ BasicOperation basic_linear() {
       .forwardCompute = forward,
       .saveContext = saveContext,
       .backwardCompute = backward,
-  });
+  };
+  std::ranges::move(mainGradAttributes(), std::back_inserter(op.attributes));
+  return inferredOnRanks(std::move(op));
 }
 
 }  // namespace fuseline::ops

@@ -335,6 +335,10 @@ std::vector<AttributeSpec> attributes() {
            "the last axis of x, or with [1] a single number. Without a value they start at 0."),
       text("constants", "", "Names of numbers, such as \"limit = 7, slope = 1.702\"."),
       dtypeAttribute(),
+      {.name = "requires_grad",
+       .type = AttributeType::Boolean,
+       .defaultValue = true,
+       .help = "Off: its parameters are frozen; their gradients are not computed."},
   };
 }
 

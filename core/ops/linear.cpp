@@ -1,9 +1,12 @@
 // Linear transformation with an optional bias: the composite of BasicLinear and Bias.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/operation.h"
+#include "core/ops/parameters.h"
 #include "core/ops/shared_attributes.h"
 #include "core/ops/tensor_parallel.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace fuseline::ops {
@@ -17,7 +20,9 @@ void copyIfSet(const Attributes& from, std::string_view name, Attributes& to) {
 /// A row-parallel layer multiplies its shares of x and weight like any other; what follows sums over the ranks.
 Result<ExpandedOperation> linearPart(const Attributes& attributes, bool isRow, std::int64_t ranks) {
   ExpandedOperation part{.suffix = "linear", .operation = "BasicLinear"};
-  for (const char* name : {"in_features", "out_features", "dtype"}) copyIfSet(attributes, name, part.attributes);
+  for (const char* name : {"in_features", "out_features", "dtype", "weight_requires_grad", "accumulate_into_main_grad",
+                           "overwrite_main_grad"})
+    copyIfSet(attributes, name, part.attributes);
   if (!isRow) {
     for (const char* name : {"tensor_parallel_mode", "sequence_parallel"}) copyIfSet(attributes, name, part.attributes);
     return part;
@@ -35,7 +40,7 @@ ExpandedOperation biasPart(const Attributes& attributes, bool isRow, std::int64_
   ExpandedOperation part{.suffix = "bias", .operation = "Bias"};
   part.attributes.set("size", attributes.get("out_features"));
   if (isRow) part.attributes.set("size", attributes.integer("out_features") * ranks);
-  copyIfSet(attributes, "dtype", part.attributes);
+  for (const char* name : {"dtype", "bias_requires_grad"}) copyIfSet(attributes, name, part.attributes);
   part.attributes.set("tensor_parallel", attributes.text("tensor_parallel_mode") != "none");
   return part;
 }
@@ -61,7 +66,7 @@ Result<std::vector<ExpandedOperation>> linearParts(const Attributes& attributes,
 }
 
 CompositeOperation linear() {
-  return {
+  CompositeOperation op{
       .name = "Linear",
       .category = "Linear",
       .summary = "Multiplies every row by a weight matrix and adds a bias: BasicLinear, then Bias.",
@@ -85,6 +90,8 @@ CompositeOperation linear() {
                      sequenceParallelAttribute()},
       .expand = expand,
   };
+  std::ranges::move(mainGradAttributes(), std::back_inserter(op.attributes));
+  return op;
 }
 
 }  // namespace fuseline::ops

@@ -11,21 +11,29 @@
 namespace fuseline {
 
 std::vector<AttributeSpec> normalizationAttributes() {
-  return {{.name = "normalized_shape",
-           .type = AttributeType::IntegerList,
-           .minimum = 1,
-           .unit = "elements",
-           .help = "The trailing axes of x that are normalized together, and the shape of the parameters."},
-          {.name = "eps",
-           .type = AttributeType::Real,
-           .defaultValue = 1e-5,
-           .minimum = 0.0,
-           .help = "Added under the square root, for rows near zero."},
-          {.name = "zero_centered_gamma",
-           .type = AttributeType::Boolean,
-           .defaultValue = false,
-           .help = "The weight is stored as its difference from 1 and starts at 0. The 1 is added in f32."},
-          dtypeAttribute()};
+  return {
+      {.name = "normalized_shape",
+       .type = AttributeType::IntegerList,
+       .minimum = 1,
+       .unit = "elements",
+       .help = "The trailing axes of x that are normalized together, and the shape of the parameters."},
+      {.name = "eps",
+       .type = AttributeType::Real,
+       .defaultValue = 1e-5,
+       .minimum = 0.0,
+       .help = "Added under the square root, for rows near zero."},
+      {.name = "zero_centered_gamma",
+       .type = AttributeType::Boolean,
+       .defaultValue = false,
+       .help = "The weight is stored as its difference from 1 and starts at 0. The 1 is added in f32."},
+      dtypeAttribute(),
+      {.name = "sm_margin",
+       .type = AttributeType::Integer,
+       .defaultValue = std::int64_t{0},
+       .minimum = 0,
+       .unit = "SMs",
+       .help = "Streaming multiprocessors that the kernels leave free for others, on a GPU. A CPU has none: there it "
+               "changes nothing."}};
 }
 
 namespace {

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <tuple>
+
+#include <fmt/format.h>
 
 namespace fuseline {
 
@@ -48,6 +51,26 @@ Result<OperationPointer> specialised(const FusibleOperation& operation, const At
   Result<FusibleOperation> own = operation.specialise(attributes);
   if (!own) return own.error();
   return OperationPointer(std::make_shared<const FusibleOperation>(std::move(*own)));
+}
+
+Verdict checkCount(const FusibleOperation& operation, std::string_view function, std::string_view what,
+                   std::size_t given, std::size_t declared) {
+  if (given == declared) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("{}: {} gives {} {}, but the op declares {}.", operation.name, function, given, what, declared));
+}
+
+Result<OperationSpecs> inferred(const FusibleOperation& operation, const Attributes& attributes,
+                                std::span<const TensorSpec> inputs) {
+  Result<OperationSpecs> specs = operation.infer(attributes, inputs);
+  if (!specs) return specs;
+  for (const auto& [what, given, declared] :
+       {std::tuple{"outputs", specs->outputs.size(), operation.outputs.size()},
+        std::tuple{"parameters", specs->parameters.size(), operation.parameters.size()},
+        std::tuple{"residuals", specs->residuals.size(), operation.residuals.size()}})
+    if (const Verdict verdict = checkCount(operation, "infer", what, given, declared); !verdict)
+      return Error{verdict.reason()};
+  return specs;
 }
 
 Attributes defaultAttributes(const FusibleOperation& operation) {

@@ -34,6 +34,8 @@ struct ParameterSpec {
   std::string shape;
   std::string help;
   std::function<Initialisation(const Attributes&, const TensorSpec&)> initialise;
+  /// Can its gradient go to a main_grad buffer? The op then has the attributes for it (core/ops/parameters.h).
+  bool hasMainGrad = false;
 };
 
 /// What inference finds, in the order of the declared ports, parameters and residuals.
@@ -206,6 +208,15 @@ OperationPointer unowned(const FusibleOperation& operation);
 
 /// The op for these attributes: the one that `specialise` makes, else the op itself, unowned.
 Result<OperationPointer> specialised(const FusibleOperation& operation, const Attributes& attributes);
+
+/// What the op infers for these inputs.
+/// Errors: what its infer refuses; other numbers of tensors than the op declares, which is a fault of its file.
+Result<OperationSpecs> inferred(const FusibleOperation& operation, const Attributes& attributes,
+                                std::span<const TensorSpec> inputs);
+
+/// A sentence where a function of an op's file returns another number of tensors than the op declares.
+Verdict checkCount(const FusibleOperation& operation, std::string_view function, std::string_view what,
+                   std::size_t given, std::size_t declared);
 
 /// Every attribute's default; those without one are not set.
 Attributes defaultAttributes(const FusibleOperation& operation);

@@ -101,7 +101,7 @@ class Planner {
     switch (key.kind) {
       case OperandKind::Output: return node.id + ":" + node.operation->outputs[at(key.slot)].name;
       case OperandKind::Residual: return node.id + ":" + node.operation->residuals[at(key.slot)].name;
-      case OperandKind::GradParameter: return "grad." + node.parameterName(key.slot);
+      case OperandKind::GradParameter: return node.parameterGradientName(key.slot);
       case OperandKind::GradInput: return partialName(node, key.slot);
       default: assert(false); return {};
     }
@@ -121,7 +121,10 @@ class Planner {
   }
 
   TensorRole roleOf(const std::vector<NodeId>& nodes, const OperandKey& key) const {
-    if (key.kind == OperandKind::GradParameter) return TensorRole::ParameterGradient;
+    if (key.kind == OperandKind::GradParameter)
+      return m_graph.node(nodes[at(key.member)]).gradientSink(key.slot) == GradientSink::Accumulate
+                 ? TensorRole::MainGradient
+                 : TensorRole::ParameterGradient;
     if (key.kind != OperandKind::GradInput) return TensorRole::Intermediate;
     const ValueId id = m_graph.node(nodes[at(key.member)]).inputs[at(key.slot)];
     return m_graph.value(id).producer < 0 && m_expected[at(id)] == 1 ? TensorRole::InputGradient : TensorRole::Gradient;
@@ -182,7 +185,9 @@ class Planner {
     for (const StepOperand& operand : step.operands) {
       if (std::ranges::find(seen, operand.tensor) != seen.end()) continue;
       seen.push_back(operand.tensor);
-      (operand.access == OperandAccess::Read ? step.bytesRead : step.bytesWritten) += m_plan.spec(operand).bytes();
+      const std::int64_t bytes = m_plan.spec(operand).bytes();
+      if (operand.access != OperandAccess::Write) step.bytesRead += bytes;
+      if (operand.access != OperandAccess::Read) step.bytesWritten += bytes;
     }
   }
 
@@ -398,7 +403,8 @@ std::string toString(const Plan& plan, const Step& step) {
   std::vector<std::string> writes;
   for (const StepOperand& operand : step.operands)
     (operand.access == OperandAccess::Read ? reads : writes)
-        .push_back(plan.tensors[static_cast<std::size_t>(operand.tensor)].name);
+        .push_back(plan.tensors[static_cast<std::size_t>(operand.tensor)].name +
+                   (operand.access == OperandAccess::Accumulate ? " (added to)" : ""));
   return fmt::format("{:<8} {:<20} {} : {} -> {}{}", phaseName(step.phase), step.isView ? "view" : step.kernel,
                      step.name, fmt::join(reads, ", "), fmt::join(writes, ", "), inParentheses(step.note));
 }

@@ -22,12 +22,13 @@ enum class TensorRole {
   OutputGradient,
   Gradient,
   InputGradient,
-  ParameterGradient
+  ParameterGradient,
+  MainGradient  // a buffer of the caller's, to which a parameter's gradient is added
 };
 
 /// A tensor of the plan. Views share their storage with the tensor they show.
 struct PlanTensor {
-  std::string name;  // "x", "fc1.weight", "norm:y", "grad.fc1.weight", "grad.norm:y"
+  std::string name;  // "x", "fc1.weight", "norm:y", "grad.fc1.weight", "main_grad.fc1.weight", "grad.norm:y"
   TensorSpec spec;
   TensorRole role = TensorRole::Intermediate;
   int storage = -1;

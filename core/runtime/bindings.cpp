@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -34,6 +36,17 @@ Need parameterNeed(const Node& node, int slot, std::uint64_t seed) {
           }};
 }
 
+/// Main-grad buffers start at 0.
+void appendMainGradients(const Node& node, std::vector<Need>& needs) {
+  for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot) {
+    const auto index = static_cast<std::size_t>(slot);
+    if (!node.needs.parameters[index] || node.gradientSink(slot) != GradientSink::Accumulate) continue;
+    const TensorSpec& spec = node.parameterGradients[index];
+    needs.push_back(
+        {.name = node.parameterGradientName(slot), .spec = spec, .draw = [spec] { return Tensor::zeros(spec); }});
+  }
+}
+
 std::vector<Need> needsOf(const Graph& graph, std::uint64_t seed) {
   std::vector<Need> needs;
   for (const ValueId id : graph.inputs()) needs.push_back(dataNeed(graph.value(id).name, graph.value(id).spec, seed));
@@ -41,6 +54,7 @@ std::vector<Need> needsOf(const Graph& graph, std::uint64_t seed) {
     for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
       needs.push_back(parameterNeed(node, slot, seed));
   if (graph.pass() == PassKind::Forward) return needs;
+  for (const Node& node : graph.nodes()) appendMainGradients(node, needs);
   for (const GraphOutput& output : graph.outputs())
     if (graph.value(output.value).needsGradient)
       needs.push_back(dataNeed("grad." + output.name, graph.value(output.value).spec, seed));
@@ -75,6 +89,16 @@ Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const 
     bindings.emplace_back(need.name, found == given.end() ? need.draw() : found->second);
   }
   return bindings;
+}
+
+NamedTensors parametersOf(const Graph& graph, const NamedTensors& bindings) {
+  std::set<std::string> names;
+  for (const Node& node : graph.nodes())
+    for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot) names.insert(node.parameterName(slot));
+  NamedTensors parameters;
+  std::ranges::copy_if(bindings, std::back_inserter(parameters),
+                       [&](const auto& binding) { return names.contains(binding.first); });
+  return parameters;
 }
 
 }  // namespace fuseline

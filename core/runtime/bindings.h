@@ -16,4 +16,7 @@ namespace fuseline {
 /// Errors: a given tensor that the graph does not need (with the nearest name), or one with another spec.
 Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given = {});
 
+/// Those of the bindings that are the graph's parameters.
+NamedTensors parametersOf(const Graph& graph, const NamedTensors& bindings);
+
 }  // namespace fuseline

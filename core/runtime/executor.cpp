@@ -43,7 +43,8 @@ Result<void> checkBinding(const PlanTensor& wanted, const Tensor* given) {
 }  // namespace
 
 bool isBound(TensorRole role) {
-  return role == TensorRole::Input || role == TensorRole::Parameter || role == TensorRole::OutputGradient;
+  return role == TensorRole::Input || role == TensorRole::Parameter || role == TensorRole::OutputGradient ||
+         role == TensorRole::MainGradient;
 }
 
 std::string describe(const Step& step) {

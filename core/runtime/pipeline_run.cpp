@@ -203,20 +203,34 @@ VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSampl
 
 Result<NamedTensors> PipelineRun::dump() const {
   NamedTensors tensors;
-  for (const Variant& variant : m_variants)
-    if (Result<void> dumped = dumpVariant(variant, tensors); !dumped) return dumped.error();
+  for (const Variant& variant : m_variants) {
+    const FusionReport report = variant.name == "fused" ? m_analysis.report : unfused(m_analysis.graph());
+    const Plan plan = makePlan(m_analysis.graph(), report, {.keepIntermediates = true});
+    const std::string prefix = m_variants.size() > 1 ? variant.name + "/" : "";
+    if (Result<void> read = runAndRead(
+            plan, [](TensorRole) { return true; }, prefix, tensors);
+        !read)
+      return read.error();
+  }
   return tensors;
 }
 
-Result<void> PipelineRun::dumpVariant(const Variant& variant, NamedTensors& tensors) const {
-  const Graph& graph = m_analysis.graph();
-  const FusionReport report = variant.name == "fused" ? m_analysis.report : unfused(graph);
-  const Plan plan = makePlan(graph, report, {.keepIntermediates = true});
-  Result<std::unique_ptr<Executor>> executor = Executor::create(m_backend, graph, plan, m_bindings);
+Result<NamedTensors> PipelineRun::state() const {
+  const auto isState = [](TensorRole role) {
+    return role == TensorRole::Parameter || role == TensorRole::MainGradient;
+  };
+  NamedTensors tensors;
+  if (Result<void> read = runAndRead(*m_variants.back().plan, isState, "", tensors); !read) return read.error();
+  return tensors;
+}
+
+Result<void> PipelineRun::runAndRead(const Plan& plan, const std::function<bool(TensorRole)>& isWanted,
+                                     const std::string& prefix, NamedTensors& tensors) const {
+  Result<std::unique_ptr<Executor>> executor = Executor::create(m_backend, m_analysis.graph(), plan, m_bindings);
   if (!executor) return executor.error();
   if (Result<RunOutcome> outcome = (*executor)->run(); !outcome) return outcome.error();
-  const std::string prefix = m_variants.size() > 1 ? variant.name + "/" : "";
   for (const PlanTensor& planned : plan.tensors) {
+    if (!isWanted(planned.role)) continue;
     Result<Tensor> tensor = (*executor)->read(planned.name);
     if (!tensor) return tensor.error();
     tensors.emplace_back(prefix + planned.name, std::move(*tensor));

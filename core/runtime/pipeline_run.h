@@ -8,6 +8,7 @@
 #include "core/runtime/measure.h"
 #include "core/tensor/tensor.h"
 
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -47,6 +48,9 @@ class PipelineRun {
   /// Runs every variant once more with memory of its own for every tensor, and returns them all. Where both
   /// variants run, names begin with "unfused/" and "fused/".
   Result<NamedTensors> dump() const;
+  /// Runs the last variant once more and returns what outlives a step: the parameters, and the main_grad buffers as
+  /// that one run leaves them. `PipelineRunOptions::tensors` takes it back.
+  Result<NamedTensors> state() const;
 
   const Analysis& analysis() const { return m_analysis; }
 
@@ -65,7 +69,9 @@ class PipelineRun {
   Result<void> addVariants();
   RunRecord emptyRecord() const;
   VariantRecord variantRecord(const Variant& variant, const PlanSamples& samples) const;
-  Result<void> dumpVariant(const Variant& variant, NamedTensors& tensors) const;
+  /// Appends the tensors that are wanted, with the prefix before their names.
+  Result<void> runAndRead(const Plan& plan, const std::function<bool(TensorRole)>& isWanted, const std::string& prefix,
+                          NamedTensors& tensors) const;
 
   std::string m_pipelineName;
   Json m_pipeline;

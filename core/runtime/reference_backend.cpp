@@ -6,7 +6,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 namespace fuseline {
@@ -39,8 +41,12 @@ class ReferenceKernel final : public Kernel {
     StepReference reference(m_graph, m_step, readOperands(operands));
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const StepOperand& operand = m_step.operands[i];
-      if (operand.access == OperandAccess::Write && operands[i])
-        encode(reference.value(operand.key).values, m_plan.spec(operand).dtype, operands[i]);
+      if (operand.access == OperandAccess::Read || !operands[i]) continue;
+      std::vector<double> values = reference.value(operand.key).values;
+      if (operand.access == OperandAccess::Accumulate)
+        std::ranges::transform(values, decoded(m_plan.spec(operand), operands[i]).values, values.begin(),
+                               std::plus<>());
+      encode(values, m_plan.spec(operand).dtype, operands[i]);
     }
   }
 

@@ -22,6 +22,12 @@ void addTo(ReferenceTensor& sum, const ReferenceTensor& term) {
   std::ranges::transform(sum.values, term.values, sum.values.begin(), std::plus<>());
 }
 
+void expectCount(const Node& node, std::string_view function, std::string_view what, std::size_t given,
+                 std::size_t declared) {
+  const Verdict verdict = checkCount(*node.operation, function, what, given, declared);
+  if (!verdict) throw std::logic_error(verdict.reason());
+}
+
 }  // namespace
 
 StepReference::StepReference(const Graph& graph, const Step& step, StepTensors operands)
@@ -63,6 +69,8 @@ void StepReference::runForward(int member) {
   for (int slot = 0; slot < static_cast<int>(op.parameters.size()); ++slot)
     parameters.push_back(value({member, OperandKind::Parameter, slot}));
   ReferenceForward made = op.operation->forwardCompute(op.attributes, inputs, parameters);
+  expectCount(op, "forwardCompute", "outputs", made.outputs.size(), op.outputs.size());
+  expectCount(op, "forwardCompute", "residuals", made.residuals.size(), op.residuals.size());
   keep(member, OperandKind::Output, std::move(made.outputs));
   keep(member, OperandKind::Residual, std::move(made.residuals));
 }
@@ -76,6 +84,8 @@ void StepReference::runBackward(int member) {
   for (int slot = 0; slot < static_cast<int>(op.outputs.size()); ++slot)
     gradients.push_back(value({member, OperandKind::GradOutput, slot}));
   ReferenceBackward made = op.operation->backwardCompute(op.attributes, saved, gradients);
+  expectCount(op, "backwardCompute", "input gradients", made.inputs.size(), op.inputs.size());
+  expectCount(op, "backwardCompute", "parameter gradients", made.parameters.size(), op.parameters.size());
   keep(member, OperandKind::GradInput, std::move(made.inputs));
   keep(member, OperandKind::GradParameter, std::move(made.parameters));
 }

@@ -21,7 +21,8 @@ Json toJson(const RunRequest& request) {
           {"settings", toJson(request.settings)},
           {"variants", request.variants},
           {"without", request.switches.without},
-          {"with", request.switches.with}};
+          {"with", request.switches.with},
+          {"tensors", request.tensorsFile}};
 }
 Json toJson(const CancelRequest& request) { return {{"type", "cancel"}, {"id", request.id}}; }
 Json toJson(const DevicesRequest& request) { return {{"type", "devices"}, {"id", request.id}}; }
@@ -64,6 +65,7 @@ Result<RunRequest> readRun(const Json& json, JsonFields& fields) {
   fields.read("variants", request.variants, Presence::Optional);
   fields.read("without", request.switches.without, Presence::Optional);
   fields.read("with", request.switches.with, Presence::Optional);
+  fields.read("tensors", request.tensorsFile, Presence::Optional);
   if (json.contains("settings")) {
     Result<RunSettings> settings = runSettingsFromJson(json["settings"]);
     if (!settings) return settings.error();

@@ -13,7 +13,7 @@
 
 namespace fuseline {
 
-/// {"type":"run","id":1,"pipeline":"...","settings":{...},"variants":[...],"without":[...],"with":[...]}
+/// {"type":"run","id":1,"pipeline":"...","settings":{...},"variants":[...],"without":[...],"with":[...],"tensors":"..."}
 struct RunRequest {
   int id = 0;
   std::string pipelineText;
@@ -21,6 +21,8 @@ struct RunRequest {
   RunSettings settings;
   std::vector<std::string> variants = {"unfused", "fused"};
   RuleSwitches switches;
+  /// A safetensors file on the worker's machine with what the run starts from; empty: all is drawn from the seed.
+  std::string tensorsFile;
 };
 /// {"type":"cancel","id":1}: the run stops between iterations and reports what it has.
 struct CancelRequest {

@@ -4,6 +4,7 @@
 
 #include "core/runtime/pipeline_run.h"
 #include "core/support/version.h"
+#include "core/tensor/safetensors.h"
 #include "core/worker/protocol.h"
 
 #include <condition_variable>
@@ -117,6 +118,11 @@ class RunQueue {
     progress("preparing", 0, 1);
     PipelineRunOptions options{
         .settings = job.request.settings, .variants = job.request.variants, .switches = job.request.switches};
+    if (!job.request.tensorsFile.empty()) {
+      Result<NamedTensors> tensors = readSafetensors(job.request.tensorsFile);
+      if (!tensors) return tensors.error();
+      options.tensors = std::move(*tensors);
+    }
     Result<std::unique_ptr<PipelineRun>> prepared = PipelineRun::prepare(
         parseDocument(job.request.pipelineText), job.request.pipelineName, std::move(options), m_registry);
     if (!prepared) return prepared.error();

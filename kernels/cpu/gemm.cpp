@@ -76,10 +76,11 @@ struct Gemm::State {
     layOut();
   }
 
-  /// A^T B over all rows at once. The library's inner product cannot scale.
+  /// A^T B over all rows at once. The library's inner product can neither scale nor accumulate.
   bool isWeightGradient() const {
-    return problem.alpha == 1.0F && problem.a == Storage2d::Transposed && problem.b == Storage2d::AsRead &&
-           problem.maxPanelRows == problem.m && (inputType == DType::F32 || problem.k >= kMinRowsForInnerProduct);
+    return problem.alpha == 1.0F && !problem.accumulates && problem.a == Storage2d::Transposed &&
+           problem.b == Storage2d::AsRead && problem.maxPanelRows == problem.m &&
+           (inputType == DType::F32 || problem.k >= kMinRowsForInnerProduct);
   }
 
   void createMatmuls() {
@@ -121,13 +122,14 @@ struct Gemm::State {
     if (problem.biasType)
       return {dnnl::matmul::desc(aDescriptor(rows), b, biasDescriptor(), cDescriptor(rows)), engine};
     dnnl::primitive_attr attributes;
-    if (problem.alpha != 1.0F) attributes.set_post_ops(scaling());
+    attributes.set_post_ops(postOperations());
     return {dnnl::matmul::desc(aDescriptor(rows), b, cDescriptor(rows)), attributes, engine};
   }
-  dnnl::post_ops scaling() const {
-    dnnl::post_ops scaling;
-    scaling.append_eltwise(1.0F, dnnl::algorithm::eltwise_linear, problem.alpha, 0.0F);
-    return scaling;
+  dnnl::post_ops postOperations() const {
+    dnnl::post_ops operations;
+    if (problem.alpha != 1.0F) operations.append_eltwise(1.0F, dnnl::algorithm::eltwise_linear, problem.alpha, 0.0F);
+    if (problem.accumulates) operations.append_sum(1.0F);
+    return operations;
   }
   dnnl::memory::desc biasDescriptor() const { return describe(1, problem.n, *problem.biasType, Storage2d::AsRead); }
   dnnl::memory::desc aDescriptor(std::int64_t rows) const { return describe(rows, problem.k, inputType, problem.a); }
@@ -247,6 +249,7 @@ void Gemm::multiplyRows(const std::byte* a, std::byte* c, std::int64_t rows, std
   const GemmProblem& problem = m_state->problem;
   if (rows == 0 || problem.n == 0) return;
   if (problem.k == 0) {
+    if (problem.accumulates) return;
     std::memset(c, 0, static_cast<std::size_t>(rows * problem.n * sizeBytes(problem.cType)));
     return;
   }

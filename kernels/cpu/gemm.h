@@ -34,6 +34,8 @@ struct GemmProblem {
   std::optional<DType> biasType;
   /// Multiplies the float32 sums.
   float alpha = 1.0F;
+  /// C += instead of C =. For a float32 C, without a bias.
+  bool accumulates = false;
   Packing packing = Packing::EveryRun;
   /// Rows that one call of multiplyRows computes at most; 0: m.
   std::int64_t maxPanelRows = 0;
@@ -54,7 +56,8 @@ class Gemm {
 
   /// The bias of the calls that follow, where the problem has one.
   void setBias(const std::byte* bias);
-  /// The whole product. Empty extents are legal: k == 0 gives zeros, without the bias. c must not overlap a or b.
+  /// The whole product. Empty extents are legal: k == 0 gives zeros (or leaves C), without the bias. c must not overlap
+  /// a or b.
   void multiply(const std::byte* a, const std::byte* b, std::byte* c, std::byte* workspace);
 
   /// In two halves, for callers that work panel by panel: B first, then any number of panels of A's rows.

@@ -40,14 +40,16 @@ GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& si
           .isBf16Native = request.settings.isBf16GemmNative};
 }
 
-GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& size, DType dy, DType x, DType dw) {
+GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& size, DType dy, DType x,
+                              const Binding& dw) {
   return {.m = size.n,
           .n = size.k,
           .k = size.m,
           .a = Storage2d::Transposed,
           .aType = dy,
           .bType = x,
-          .cType = dw,
+          .cType = dw.spec.dtype,
+          .accumulates = dw.access == OperandAccess::Accumulate,
           .isBf16Native = request.settings.isBf16GemmNative};
 }
 
@@ -62,8 +64,7 @@ Result<WeightGrad> WeightGrad::make(const CompileRequest& request, int member, i
   grad.m_gradOutput = *gradOutput;
   grad.m_input = *input;
   const LinearSize size = linearSize(request.member(static_cast<std::size_t>(member)), input->spec);
-  GemmProblem problem =
-      weightGradProblem(request, size, gradOutput->spec.dtype, input->spec.dtype, grad.m_gradient.spec.dtype);
+  GemmProblem problem = weightGradProblem(request, size, gradOutput->spec.dtype, input->spec.dtype, grad.m_gradient);
   problem.alpha = alpha;
   grad.m_gemm = std::make_shared<Gemm>(problem);
   return grad;

@@ -24,8 +24,9 @@ bool canAdd(const GemmProblem& problem, DType bias);
 GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size, DType x, DType weight, DType y);
 /// dx = dy W
 GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& size, DType dy, DType weight, DType dx);
-/// dW = dy^T x
-GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& size, DType dy, DType x, DType dw);
+/// dW = dy^T x, or dW += dy^T x where the step wants it added.
+GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& size, DType dy, DType x,
+                              const Binding& dw);
 
 /// dW = dy^T x of one member, when somebody wants it.
 class WeightGrad {

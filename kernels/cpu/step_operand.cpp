@@ -12,7 +12,8 @@ Binding findOperand(const CompileRequest& request, const OperandKey& key) {
   const auto& operands = request.step.operands;
   const auto found = std::ranges::find_if(operands, [&](const StepOperand& operand) { return operand.key == key; });
   if (found == operands.end()) return {};
-  return {.index = static_cast<int>(found - operands.begin()), .spec = request.plan.spec(*found)};
+  return {
+      .index = static_cast<int>(found - operands.begin()), .spec = request.plan.spec(*found), .access = found->access};
 }
 
 Result<Binding> requireOperand(const CompileRequest& request, const OperandKey& key) {

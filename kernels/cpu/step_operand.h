@@ -17,6 +17,7 @@ using Pointers = std::span<std::byte* const>;
 struct Binding {
   int index = -1;
   TensorSpec spec;
+  OperandAccess access = OperandAccess::Read;
 
   explicit operator bool() const { return index >= 0; }
   /// nullptr when absent or empty.

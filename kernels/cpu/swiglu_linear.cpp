@@ -228,8 +228,7 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
     parts.activation = std::make_unique<Activation>(request, *x);
   }
   if (gradWeight) {
-    parts.weightGrad.emplace(
-        weightGradProblem(request, size, gradOutput->spec.dtype, activated.dtype, gradWeight.spec.dtype));
+    parts.weightGrad.emplace(weightGradProblem(request, size, gradOutput->spec.dtype, activated.dtype, gradWeight));
     parts.activatedBytes = roundUp64(activated.bytes());
   }
   const OperandKey extraKey{kAdd, OperandKind::GradInput, 1};

@@ -22,7 +22,8 @@ T valueOf(Result<T> result) {
 }
 
 bool isResult(TensorRole role) {
-  return role == TensorRole::Output || role == TensorRole::InputGradient || role == TensorRole::ParameterGradient;
+  return role == TensorRole::Output || role == TensorRole::InputGradient || role == TensorRole::ParameterGradient ||
+         role == TensorRole::MainGradient;
 }
 
 double rms(const std::vector<double>& values) {

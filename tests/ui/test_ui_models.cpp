@@ -1,8 +1,11 @@
 // Every item model against Qt's own checker, and what the models show.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/rule_text.h"
+#include "core/ops/catalog.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/models/attempt_list.h"
 #include "ui/models/op_search.h"
+#include "ui/models/operation_card.h"
 #include "ui/models/palette_model.h"
 #include "ui/models/plan_lanes.h"
 #include "ui/models/problems_model.h"
@@ -30,6 +33,7 @@ class ModelsTest : public QObject {
   void fusedAttemptsComeFirst();
   void editorTextRoundTrips();
   void textColoursReachTheirContrast();
+  void cardsTellWhatTheOpLibraryPrints();
 };
 
 namespace {
@@ -179,6 +183,23 @@ void ModelsTest::editorTextRoundTrips() {
   QVERIFY(roundTrip(R"json(["M", "4*(H, 2)", 8])json", AttributeType::IntegerList));
   QVERIFY(listFromEditor(QStringLiteral("[H, 4]")) == Json::parse(R"(["H", 4])"));
   QVERIFY(jsonFromEditor(QStringLiteral("  "), AttributeType::Integer).is_null());
+}
+
+void ModelsTest::cardsTellWhatTheOpLibraryPrints() {
+  for (const auto& op : builtinOperations().operations()) {
+    const QString card = operationCard(*op, QStringLiteral("here"));
+    std::vector<std::string> facts = {op->name, "here", op->summary, op->formula, op->derivative, op->source};
+    for (const Port& port : op->inputs) facts.push_back(port.name + " " + port.shape);
+    for (const ParameterSpec& parameter : op->parameters) facts.push_back(parameter.name + " " + parameter.shape);
+    for (const AttributeSpec& attribute : op->attributes) facts.push_back(attribute.name);
+    for (const FusionRule* rule : rulesFor(*op)) facts.push_back(rule->name + ": " + patternText(*rule));
+    for (const std::string& fact : facts)
+      QVERIFY2(card.contains(toQt(fact).toHtmlEscaped()), qPrintable(toQt(op->name + ": " + fact)));
+  }
+  const QString scale = operationCard(*builtinOperations().find("ConstantScale"), {});
+  // 1024 x 1024 products; two tensors of 2 MiB each way.
+  QVERIFY2(scale.contains(QStringLiteral("forward 1.05 MFLOP and 4.00 MiB, backward 1.05 MFLOP and 4.00 MiB")),
+           qPrintable(scale));
 }
 
 void ModelsTest::textColoursReachTheirContrast() {

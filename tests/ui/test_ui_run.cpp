@@ -1,6 +1,9 @@
 // Runs through a real worker process: results, cancelling, and workers that die.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/tensor/safetensors.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/theme/format.h"
 
 #include <QSignalSpy>
 #include <QTest>
@@ -20,6 +23,8 @@ class RunTest : public QObject {
   void editingWhileRunningMarksTheResultStale();
   void missingWorkerIsASentence();
   void speechlessWorkerIsASentence();
+  void parametersAreSavedAndTakenBack();
+  void tensorsThatDoNotFitAreASentence();
 };
 
 namespace {
@@ -50,6 +55,30 @@ void RunTest::showsTheTableOfBothVariants() {
   QVERIFY(model.rowCount() > 4);
   QVERIFY(!model.index(0, TimingsModel::UnfusedColumn).data().toString().isEmpty());
   QVERIFY(f.window.timings().asText().contains(QStringLiteral("Peak memory")));
+}
+
+void RunTest::parametersAreSavedAndTakenBack() {
+  const testing::TemporaryFolder folder;
+  const QString file = toQt((folder / "parameters.safetensors").string());
+  Fixture f(smallPipeline(), worker());
+  const Result<void> saved = f.session.saveParameters(file);
+  QVERIFY2(saved.hasValue(), saved ? "" : saved.error().message.c_str());
+  f.session.setTensorsFile(file);
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  f.session.run();
+  QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
+  QVERIFY(f.session.lastRun().has_value());
+}
+
+void RunTest::tensorsThatDoNotFitAreASentence() {
+  const testing::TemporaryFolder folder;
+  QVERIFY(writeSafetensors(folder / "other.safetensors", {{"nobody", Tensor::zeros({DType::F32, {1}})}}).hasValue());
+  Fixture f(smallPipeline(), worker());
+  f.session.setTensorsFile(toQt((folder / "other.safetensors").string()));
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  f.session.run();
+  QVERIFY(waitFor(failed));
+  QVERIFY2(f.window.message().contains(QStringLiteral("nobody")), qPrintable(f.window.message()));
 }
 
 void RunTest::cancelKeepsWhatWasMeasured() {

@@ -5,6 +5,7 @@
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "ui/canvas/metrics.h"
+#include "ui/models/operation_card.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>
@@ -579,13 +580,33 @@ void GraphScene::mouseDoubleClickEvent(QGraphicsSceneMouseEvent* event) {
   Q_EMIT emptyDoubleClicked(event->scenePos(), event->screenPos());
 }
 
+namespace {
+
+/// Of all basic ops that the op of the document became; none before the graph has them.
+std::optional<OperationCost> costAt(const Graph& graph, const std::string& id) {
+  std::vector<NodeId> nodes;
+  for (NodeId node = 0; node < static_cast<NodeId>(graph.nodes().size()); ++node)
+    if (graph.node(node).owner == id) nodes.push_back(node);
+  return nodes.empty() ? std::nullopt : std::optional(costOf(graph, nodes));
+}
+
+QString tipOf(const Session& session, const NodeItem& item, QPointF scenePosition) {
+  const NodeLook& look = item.look();
+  const DocumentOp* op = session.document().findOp(look.id);
+  const OperationPointer operation = op ? operationOf(session.document(), *op) : nullptr;
+  if (!operation || item.portNear(scenePosition)) return item.tipAt(scenePosition);
+  return operationCard(*operation, toQt(look.id), costAt(session.analysis()->graph(), look.id)) + look.tip;
+}
+
+}  // namespace
+
 void GraphScene::helpEvent(QGraphicsSceneHelpEvent* event) {
   QString tip;
   for (const HullItem* hull : m_hulls) {
     if (hull->labelArea().contains(event->scenePos())) tip = hull->look().tip;
   }
   for (const auto& [id, item] : m_nodes) {
-    if (item->sceneBoundingRect().contains(event->scenePos())) tip = item->tipAt(event->scenePos());
+    if (item->sceneBoundingRect().contains(event->scenePos())) tip = tipOf(m_session, *item, event->scenePos());
   }
   tip.isEmpty() ? QToolTip::hideText() : QToolTip::showText(event->screenPos(), tip);
 }

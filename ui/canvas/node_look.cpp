@@ -86,10 +86,6 @@ NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wi
   look.isUnknown = operation == nullptr;
   if (operation) {
     look.category = operation->category;
-    look.tip = QStringLiteral("<b>%1</b> %2<br>%3<br><i>%4</i>")
-                   .arg(toQt(op.operation).toHtmlEscaped(), toQt(op.id).toHtmlEscaped(),
-                        toQt(operation->summary).toHtmlEscaped(), toQt(operation->formula).toHtmlEscaped());
-    if (!operation->note.empty()) look.tip += QStringLiteral("<br><i>%1</i>").arg(toQt(operation->note));
     addDeclaredPorts(look, *operation, wiring, graph);
     addWiredPorts(look, wiring, translated("<b>%1</b><br>The op has no such port; move the wire or remove it."));
   } else {

@@ -30,6 +30,7 @@ struct NodeLook {
   QString title;
   QString subtitle;
   std::string category;
+  /// Of an op that is known only its problems: the scene writes them under the op's card.
   QString tip;
   std::vector<PortLook> inputs;
   std::vector<PortLook> outputs;

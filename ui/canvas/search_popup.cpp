@@ -54,7 +54,7 @@ void SearchPopup::fill() {
   for (const PaletteEntry& entry : searchEntries(m_query->text(), m_blocks)) {
     auto* item = new QListWidgetItem(QStringLiteral("%1   %2").arg(entryTitle(entry), toQt(entry.category)), m_list);
     item->setData(Qt::UserRole, toQt(entry.name));
-    item->setToolTip(toQt(entry.summary));
+    item->setToolTip(entryTip(entry));
   }
   m_list->setCurrentRow(0);
 }

@@ -3,10 +3,12 @@
 #include "ui/models/op_search.h"
 
 #include "core/document/document_operation.h"
+#include "ui/models/operation_card.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
 #include <algorithm>
+#include <map>
 
 namespace fuseline::ui {
 
@@ -37,6 +39,15 @@ bool hasLettersInOrder(const QString& text, const QString& letters) {
 const std::vector<PaletteEntry>& paletteEntries() {
   static const std::vector<PaletteEntry> entries = collectEntries();
   return entries;
+}
+
+QString entryTip(const PaletteEntry& entry) {
+  static std::map<std::string, QString> cards;  // the catalog does not change
+  const FusibleOperation* operation = builtinOperations().find(entry.name);
+  if (!operation) return toQt(entry.summary).toHtmlEscaped();
+  QString& card = cards[entry.name];
+  if (card.isEmpty()) card = operationCard(*operation, {});
+  return card;
 }
 
 std::vector<PaletteEntry> blockEntries(const PipelineDocument& document) {

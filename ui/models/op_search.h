@@ -29,6 +29,9 @@ std::vector<PaletteEntry> blockEntries(const PipelineDocument& document);
 /// What people read: the name, for a block without "block:".
 QString entryTitle(const PaletteEntry& entry);
 
+/// The card of an op, the summary of anything else. Rich text.
+QString entryTip(const PaletteEntry& entry);
+
 /// 0 is best; nullopt when the entry does not match. Case does not matter; an empty query matches everything.
 /// Order: start of the name, part of the name, a keyword, letters of the name in order ("rn" for RMSNorm), summary.
 std::optional<int> matchRank(const PaletteEntry& entry, const QString& query);

@@ -34,7 +34,7 @@ PaletteModel::PaletteModel(const Theme& theme, QObject* parent) : QStandardItemM
 void PaletteModel::append(const PaletteEntry& entry) {
   auto* item = new QStandardItem(entryTitle(entry));
   item->setData(toQt(entry.name), EntryRole);
-  item->setToolTip(toQt(entry.summary));
+  item->setToolTip(entryTip(entry));
   item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable | Qt::ItemIsDragEnabled);
   categoryItem(toQt(entry.category))->appendRow(item);
 }

@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/session.h"
 
+#include "core/document/lowering.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/pipeline_run.h"
+#include "core/tensor/safetensors.h"
 #include "ui/theme/format.h"
 
 #include <QFileInfo>
@@ -95,6 +99,7 @@ void Session::replaceDocument(LoadedDocument loaded, const QString& path, const 
   m_path = path;
   m_name = name;
   m_lastRun.reset();
+  setTensorsFile({});
   m_isRunOrphaned = isRunning();
   m_worker.cancel();
   m_analysis = std::make_shared<const Analysis>();
@@ -154,6 +159,24 @@ void Session::setPass(PassKind pass) {
   startAnalysis();
 }
 
+void Session::setTensorsFile(const QString& path) {
+  if (path == m_tensorsFile) return;
+  m_tensorsFile = path;
+  Q_EMIT tensorsFileChanged();
+}
+
+Result<void> Session::saveParameters(const QString& path) const {
+  const LoweredGraph lowered = lower(document());
+  if (const std::string problems = errorText(lowered.diagnostics, displayName().toStdString()); !problems.empty())
+    return Error{problems};
+  Result<NamedTensors> given = NamedTensors{};
+  if (!m_tensorsFile.isEmpty()) given = readSafetensors(m_tensorsFile.toStdString());
+  if (!given) return given.error();
+  const Result<NamedTensors> bindings = makeBindings(lowered.graph, RunSettings{}.seed, *given);
+  if (!bindings) return bindings.error();
+  return writeSafetensors(path.toStdString(), parametersOf(lowered.graph, *bindings));
+}
+
 void Session::run() {
   if (isRunning()) return;
   RunRequest request;
@@ -161,6 +184,7 @@ void Session::run() {
   request.pipelineName = displayName().toStdString();
   request.settings.pass = m_pass == PassKind::Training ? "train" : "forward";
   request.settings.rules.clear();  // the document decides
+  request.tensorsFile = m_tensorsFile.toStdString();
   m_pendingRun = {.document = document(), .pass = m_pass};
   m_isRunOrphaned = false;
   m_worker.run(std::move(request));

@@ -69,6 +69,12 @@ class Session : public QObject {
 
   PassKind pass() const { return m_pass; }
   void setPass(PassKind pass);
+  /// The safetensors file that runs take parameters and inputs from; empty: they are drawn from the seed.
+  const QString& tensorsFile() const { return m_tensorsFile; }
+  void setTensorsFile(const QString& path);
+  /// Writes the parameters that a run would start with.
+  /// Errors: the pipeline has errors, the tensors file does not fit it, the file cannot be written.
+  Result<void> saveParameters(const QString& path) const;
   void run();
   void cancelRun() { m_worker.cancel(); }
   bool isRunning() const { return m_worker.isRunning(); }
@@ -83,6 +89,7 @@ class Session : public QObject {
   void selectionChanged();
   void editRefused(const QString& sentence);
   void passChanged();
+  void tensorsFileChanged();
   void runStarted();
   void runProgress(const QString& stage, int done, int total);
   void runFinished();
@@ -108,6 +115,7 @@ class Session : public QObject {
   quint64 m_analysedGeneration = 0;
   QSet<QString> m_selection;
   PassKind m_pass = PassKind::Training;
+  QString m_tensorsFile;
   std::optional<LastRun> m_lastRun;
   LastRun m_pendingRun;          // what the worker is running
   bool m_isRunOrphaned = false;  // another document was opened since it began

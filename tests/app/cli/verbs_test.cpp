@@ -193,6 +193,43 @@ TEST(Run, TakesTensorsFromAFile) {
   for (const double value : find(*dump, "norm:y")->toDoubles()) EXPECT_NEAR(value, 1.0, 0.01);
 }
 
+/// The sample pipeline, its linear layers adding to main_grad buffers.
+std::string accumulatingPipeline(const TemporaryFolder& folder) {
+  std::string text = readText(goldenPath("sample.fuseline"));
+  const std::string feature = "\"in_features\"";
+  for (auto at = text.find(feature); at != std::string::npos; at = text.find(feature, at + 64))
+    text.insert(at, "\"accumulate_into_main_grad\": true, ");
+  const auto path = folder / "accumulating.fuseline";
+  writeText(path, text);
+  return quoted(path);
+}
+
+NamedTensors savedState(const std::string& arguments, const TemporaryFolder& folder, const char* name) {
+  const auto path = folder / name;
+  const ProgramResult result =
+      fuseline("run --device reference --iterations 1 --quiet --save " + quoted(path) + " " + arguments);
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  Result<NamedTensors> state = readSafetensors(path);
+  EXPECT_TRUE(state) << state.error().message;
+  return state ? *state : NamedTensors{};
+}
+
+TEST(Run, SavesParametersAndMainGradBuffersAndTakesThemBackBitForBit) {
+  const TemporaryFolder folder;
+  const std::string pipeline = accumulatingPipeline(folder);
+  const NamedTensors first = savedState("--seed 5 " + pipeline, folder, "first.safetensors");
+  for (const char* name : {"norm.weight", "fc1.weight", "fc1.bias", "main_grad.fc1.weight"})
+    EXPECT_NE(find(first, name), nullptr) << name;
+  EXPECT_EQ(find(first, "x"), nullptr) << "an input is no state";
+  const NamedTensors second = savedState("--seed 9 --tensors " + quoted(folder / "first.safetensors") + " " + pipeline,
+                                         folder, "second.safetensors");
+  for (const auto& [name, tensor] : first) {
+    ASSERT_NE(find(second, name), nullptr) << name;
+    const bool isBuffer = name.starts_with("main_grad.");  // the second run has added to it
+    EXPECT_EQ(find(second, name)->data == tensor.data, !isBuffer) << name;
+  }
+}
+
 TEST(Run, RefusesATensorThatThePipelineDoesNotTake) {
   const TemporaryFolder folder;
   ASSERT_TRUE(writeSafetensors(folder / "in.safetensors", {{"z", Tensor::zeros({DType::BF16, {4, 8}})}}));

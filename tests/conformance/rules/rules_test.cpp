@@ -18,9 +18,7 @@ using namespace fuseline::testing;
 /// A rule book with one rule only, so that no other fusion is in the way.
 RuleCatalog only(const FusionRule& rule) {
   RuleCatalog catalog;
-  if (rule.pass == FusionPass::Joint) catalog.registerForwardBackwardFusion(rule);
-  if (rule.pass == FusionPass::Forward) catalog.registerForwardFusion(rule);
-  if (rule.pass == FusionPass::Backward) catalog.registerBackwardFusion(rule);
+  EXPECT_TRUE(catalog.registerFusion(rule));
   return catalog;
 }
 

@@ -5,6 +5,8 @@
 #include "tests/support/pipelines.h"
 
 #include <gmock/gmock.h>
+#include <functional>
+
 #include <gtest/gtest.h>
 
 namespace fuseline {
@@ -296,12 +298,60 @@ TEST(FuserSaving, NormBackwardAddSavesOneRoundTripOfTheGradient) {
 
 TEST(FuserCatalog, PrependPutsARuleFirst) {
   RuleCatalog catalog;
-  catalog.registerForwardFusion({.name = "B"});
-  catalog.registerForwardFusion({.name = "A"}, true);
-  catalog.registerForwardBackwardFusion({.name = "J"});
+  const auto named = [](const char* name) {
+    return FusionRule{.name = name, .chain = {{.role = "op", .operations = {"GELU"}}}, .becomes = "elementwise"};
+  };
+  FusionRule joint = named("J");
+  joint.saves = [](const Match&) { return std::vector<MemberTensor>{}; };
+  EXPECT_TRUE(catalog.registerForwardFusion(named("B")));
+  EXPECT_TRUE(catalog.registerForwardFusion(named("A"), true));
+  EXPECT_TRUE(catalog.registerForwardBackwardFusion(joint));
   ASSERT_EQ(catalog.all().size(), 3U);
   EXPECT_EQ(catalog.all()[0]->name, "J");
   EXPECT_EQ(catalog.all()[1]->name, "A");
+}
+
+/// The sentence with which a joint rule is refused after a change; empty when it is accepted.
+std::string refusalAfter(const std::function<void(FusionRule&)>& change) {
+  FusionRule rule{.name = "Probe",
+                  .pass = FusionPass::Joint,
+                  .chain = {{.role = "op", .operations = {"GELU"}}},
+                  .becomes = "elementwise",
+                  .saves = [](const Match&) { return std::vector<MemberTensor>{}; }};
+  change(rule);
+  RuleCatalog catalog;
+  const Result<void> added = catalog.registerFusion(rule);
+  return added ? "" : added.error().message;
+}
+
+TEST(FuserCatalog, RefusesHalfARule) {
+  EXPECT_EQ(refusalAfter([](FusionRule&) {}), "");
+  EXPECT_EQ(refusalAfter([](FusionRule& rule) { rule.name.clear(); }), "A fusion rule has no name.");
+  EXPECT_EQ(refusalAfter([](FusionRule& rule) { rule.chain.clear(); }),
+            "Probe: a fusion needs at least one op in its chain.");
+  EXPECT_EQ(refusalAfter([](FusionRule& rule) { rule.chain.front().repeat = Repeat::Optional; }),
+            "Probe: the first op of a chain cannot be optional.");
+  EXPECT_EQ(refusalAfter([](FusionRule& rule) { rule.becomes.clear(); }),
+            "Probe: there is no kernel that the fusion becomes.");
+}
+
+TEST(FuserCatalog, RefusesHalfOfWhatIsKeptForBackward) {
+  EXPECT_EQ(
+      refusalAfter([](FusionRule& rule) { rule.saves = nullptr; }),
+      "Probe: a joint rule replaces forward and backward, but there is no saves function that says what is kept.");
+  for (const FusionPass pass : {FusionPass::Forward, FusionPass::Backward})
+    EXPECT_EQ(
+        refusalAfter([&](FusionRule& rule) { rule.pass = pass; }),
+        "Probe: a " + std::string(passName(pass)) +
+            " rule keeps what its ops themselves keep for backward; a saves function makes sense in joint rules.");
+}
+
+TEST(FuserCatalog, RefusesANameThatIsTaken) {
+  RuleCatalog catalog = builtinRules();
+  const FusionRule copy = *builtinRules().all().front();
+  const Result<void> added = catalog.registerFusion(copy);
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().message, copy.name + ": two fusion rules have this name.");
 }
 
 }  // namespace

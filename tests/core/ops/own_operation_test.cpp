@@ -92,6 +92,39 @@ TEST(OwnOperation, MustNotBeHalfAnOp) {
             "Softsign: forwardCompute is defined without saveContext; define both.");
 }
 
+/// The sentence with which a graph of this op, or its run on the reference, fails.
+std::string failureOf(const FusibleOperation& operation) {
+  GraphBuilder builder;
+  const ValueId x = builder.addInput("x", {.dtype = DType::F32, .shape = {2, 3}});
+  const Result<NodeId> node = builder.addNode("act", "act", operation, {}, {x});
+  if (!node) return node.error().message;
+  builder.addOutput("y", builder.partial().node(*node).outputs.front());
+  const Graph graph = std::move(builder).finish(PassKind::Training);
+  try {
+    testing::runPlan(graph, unfused(graph), makeReferenceBackend());
+  } catch (const std::runtime_error& problem) {
+    return problem.what();
+  }
+  return "";
+}
+
+TEST(OwnOperation, MustGiveAsManyTensorsAsItDeclares) {
+  EXPECT_EQ(failureOf(softsign()), "");
+  FusibleOperation inference = softsign();
+  inference.infer = [](const Attributes&, auto inputs) -> Result<OperationSpecs> {
+    return OperationSpecs{.outputs = {inputs[0], inputs[0]}};
+  };
+  EXPECT_EQ(failureOf(inference), "Softsign: infer gives 2 outputs, but the op declares 1.");
+  FusibleOperation forward = softsign();
+  forward.forwardCompute = [](const Attributes&, auto, auto) { return ReferenceForward{}; };
+  EXPECT_EQ(failureOf(forward),
+            "act (elementwise, forward): Softsign: forwardCompute gives 0 outputs, but the op declares 1.");
+  FusibleOperation backward = softsign();
+  backward.backwardCompute = [](const Attributes&, const SavedValues&, auto) { return ReferenceBackward{}; };
+  EXPECT_EQ(failureOf(backward),
+            "act (elementwise, backward): Softsign: backwardCompute gives 0 input gradients, but the op declares 1.");
+}
+
 TEST(OwnOperation, FusesAndRunsOnBothBackends) {
   const auto catalog = ownCatalog();
   ASSERT_TRUE(catalog);

@@ -1,6 +1,6 @@
 // Asks the chain steps of every rule which ops they accept.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/rule_text.h"
+#include "core/fusion/rule_text.h"
 
 #include "core/ops/catalog.h"
 
@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace fuseline::cli {
+namespace fuseline {
 
 namespace {
 
@@ -54,4 +54,4 @@ std::vector<const FusionRule*> rulesFor(const FusibleOperation& operation) {
   return rules;
 }
 
-}  // namespace fuseline::cli
+}  // namespace fuseline

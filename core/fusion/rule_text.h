@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace fuseline::cli {
+namespace fuseline {
 
 /// "BasicLinear → [Bias] → GELU": optional steps in brackets, repeated ones with a plus sign.
 std::string patternText(const FusionRule& rule);
@@ -15,4 +15,4 @@ std::string patternText(const FusionRule& rule);
 /// Rules with a step that accepts the op or, for a composite, one of its parts.
 std::vector<const FusionRule*> rulesFor(const FusibleOperation& operation);
 
-}  // namespace fuseline::cli
+}  // namespace fuseline

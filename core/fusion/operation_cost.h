@@ -1,0 +1,36 @@
+// The least work of an op by itself: operations, and bytes by the minimum-traffic model.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/graph.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace fuseline {
+
+struct Work {
+  std::int64_t flops = 0;
+  std::int64_t bytes = 0;
+};
+
+struct OperationCost {
+  Work forward;
+  Work backward;  // 0 in a forward-only graph
+};
+
+/// The ops one by one, unfused. Views cost nothing.
+OperationCost costOf(const Graph& graph, std::span<const NodeId> nodes);
+
+/// "forward 2.1 MFLOP and 4.00 MiB, backward 8.4 MFLOP and 6.00 MiB".
+std::string toString(const OperationCost& cost);
+
+/// What training an op costs on x [1024, 1024] bf16 where its attributes are the defaults, and required sizes fit x.
+/// None where such an x does not fit the op.
+std::optional<OperationCost> sampleCost(const FusibleOperation& operation);
+/// The x of sampleCost.
+const TensorSpec& sampleInput();
+
+}  // namespace fuseline

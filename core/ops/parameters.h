@@ -1,0 +1,34 @@
+// What attributes say about parameters: which of them are trained, and where their gradients go.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/operation.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+/// Where the gradient of a parameter goes.
+enum class GradientSink : std::uint8_t {
+  Own,         // a tensor of its own, in the parameter's dtype
+  Accumulate,  // added to a float32 buffer that outlives the step: the parameter's main_grad
+  Overwrite,   // written to that buffer
+};
+
+/// The attribute that says whether a parameter is trained: "weight_requires_grad". Numbered parameters, such as
+/// weight0 and weight1, share theirs.
+std::string requiresGradName(std::string_view parameter);
+AttributeSpec requiresGradAttribute(std::string_view parameter);
+/// Adds the attributes of all parameters, where the op does not have them.
+void declareRequiresGrad(FusibleOperation& operation);
+
+/// Is the parameter trained? It is unless its attribute, or the op's "requires_grad" for all of them, says no.
+bool isTrained(const FusibleOperation& operation, const Attributes& attributes, int parameter);
+
+/// accumulate_into_main_grad and overwrite_main_grad, of ops with a parameter that has `hasMainGrad`.
+std::vector<AttributeSpec> mainGradAttributes();
+GradientSink gradientSink(const FusibleOperation& operation, const Attributes& attributes, int parameter);
+
+}  // namespace fuseline

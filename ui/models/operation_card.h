@@ -1,0 +1,19 @@
+// What a hover card tells of an op: what `fuseline ops NAME` prints.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/fusion/operation_cost.h"
+#include "core/ops/operation.h"
+
+#include <QString>
+
+#include <optional>
+
+namespace fuseline::ui {
+
+/// Rich text. `title` stands beside the op's name. The cost is that of the op where it stands; without one, that of a
+/// sample input.
+QString operationCard(const FusibleOperation& operation, const QString& title,
+                      const std::optional<OperationCost>& cost = std::nullopt);
+
+}  // namespace fuseline::ui
