@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/activation.h"
 
+#include "core/ops/cached_input.h"
 #include "core/ops/reference_math.h"
 #include "core/ops/shared_attributes.h"
 
@@ -290,7 +291,9 @@ std::optional<Error> checkScaledGate(const std::string& name, const Attributes& 
 
 }  // namespace
 
-BasicOperation unaryActivation(UnaryActivation activation) {
+namespace {
+
+BasicOperation plainUnary(UnaryActivation activation) {
   BasicOperation op{.name = std::move(activation.name),
                     .category = kCategory,
                     .summary = std::move(activation.summary),
@@ -306,7 +309,7 @@ BasicOperation unaryActivation(UnaryActivation activation) {
   return op;
 }
 
-BasicOperation gatedActivation(GatedActivation activation) {
+BasicOperation plainGated(GatedActivation activation) {
   BasicOperation op{.name = activation.name,
                     .category = kCategory,
                     .summary = std::move(activation.summary),
@@ -325,9 +328,19 @@ BasicOperation gatedActivation(GatedActivation activation) {
   return op;
 }
 
+}  // namespace
+
+BasicOperation unaryActivation(UnaryActivation activation) {
+  return withCachedInput(plainUnary(std::move(activation)));
+}
+
+BasicOperation gatedActivation(GatedActivation activation) {
+  return withCachedInput(plainGated(std::move(activation)));
+}
+
 BasicOperation scaledUnaryActivation(UnaryActivation activation) {
   const Expressions expressions = unaryExpressions(activation.function);
-  BasicOperation plain = unaryActivation(std::move(activation));
+  BasicOperation plain = plainUnary(std::move(activation));
   plain.inputs = {{"x", "[..., H]", "Its rows are scaled."}};
   plain.outputs = {{"y", "[..., H]", "The shape and dtype of x."}};
   return scaledByRow(plain, expressions);
@@ -340,7 +353,7 @@ BasicOperation scaledGatedActivation(GatedActivation activation) {
     if (auto error = checkScaledGate(name, attributes)) return error;
     return check ? check(attributes) : std::nullopt;
   };
-  return scaledByRow(gatedActivation(std::move(activation)), expressions);
+  return scaledByRow(plainGated(std::move(activation)), expressions);
 }
 
 AttributeSpec interleaveAttribute(std::string help) {

@@ -53,9 +53,9 @@ struct GatedActivation {
   std::function<GateFunctions(const Attributes&)> functions;
 };
 
-/// y = f(x): the shape and dtype of x. Keeps x for backward.
+/// y = f(x): the shape and dtype of x. Keeps x for backward, in E4M3 with cache_quantized_input.
 BasicOperation unaryActivation(UnaryActivation activation);
-/// y = f(a) g(b) with a and b the halves of the last axis of x, which must be even. Keeps x for backward. With an
+/// y = f(a) g(b) with a and b the halves of the last axis of x, which must be even. Keeps x likewise. With an
 /// attribute glu_interleave_size a and b take turns in blocks of so many elements.
 BasicOperation gatedActivation(GatedActivation activation);
 

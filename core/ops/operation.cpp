@@ -39,6 +39,11 @@ int FusibleOperation::inputIndex(std::string_view port) const { return indexByNa
 
 int FusibleOperation::outputIndex(std::string_view port) const { return indexByName(outputs, port); }
 
+std::string FusibleOperation::kernelName() const {
+  if (!kernel.empty()) return kernel;
+  return isElementwise() ? "elementwise" : name;
+}
+
 const AttributeSpec* FusibleOperation::attribute(std::string_view attributeName) const {
   const int index = indexByName(attributes, attributeName);
   return index < 0 ? nullptr : &attributes[static_cast<std::size_t>(index)];
@@ -47,7 +52,7 @@ const AttributeSpec* FusibleOperation::attribute(std::string_view attributeName)
 OperationPointer unowned(const FusibleOperation& operation) { return {std::shared_ptr<const void>(), &operation}; }
 
 Result<OperationPointer> specialised(const FusibleOperation& operation, const Attributes& attributes) {
-  if (!operation.specialise) return unowned(operation);
+  if (!operation.specialise || attributes == defaultAttributes(operation)) return unowned(operation);
   Result<FusibleOperation> own = operation.specialise(attributes);
   if (!own) return own.error();
   return OperationPointer(std::make_shared<const FusibleOperation>(std::move(*own)));

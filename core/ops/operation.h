@@ -177,6 +177,10 @@ struct FusibleOperation {
 
   /// Set for ops that work element by element; backends then need no kernel of their own for them.
   ElementwiseDefinition elementwise;
+  /// Set where an op's kernel runs such a definition, too, but not it alone.
+  ElementwiseDefinition inner;
+  /// What the kernel is called that runs the op by itself. Empty: "elementwise" for an elementwise op, else its name.
+  std::string kernel;
 
   /// y is x itself, perhaps under another shape of as many elements, and dx is dy: plans launch nothing for it.
   bool isView = false;
@@ -191,6 +195,7 @@ struct FusibleOperation {
 
   bool isComposite() const { return static_cast<bool>(expand); }
   bool isElementwise() const { return static_cast<bool>(elementwise); }
+  std::string kernelName() const;
   int inputIndex(std::string_view port) const;   // -1 when there is none
   int outputIndex(std::string_view port) const;  // -1 when there is none
   const AttributeSpec* attribute(std::string_view name) const;

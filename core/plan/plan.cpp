@@ -164,8 +164,7 @@ class Planner {
 
   std::string kernelOf(const FusedOperation& entry) const {
     if (entry.isFused()) return entry.rule->becomes;
-    const FusibleOperation& operation = *m_graph.node(entry.nodes.front()).operation;
-    return operation.isElementwise() ? "elementwise" : operation.name;
+    return m_graph.node(entry.nodes.front()).operation->kernelName();
   }
 
   void countWork(Step& step, const FusedOperation& entry) const {

@@ -4,6 +4,7 @@
 
 #include "core/numerics/bf16.h"
 #include "core/numerics/f16.h"
+#include "core/numerics/minifloat.h"
 
 #include <array>
 #include <bit>
@@ -20,13 +21,14 @@ namespace {
 struct DTypeNames {
   DType dtype;
   std::string_view shortName;
-  std::string_view longName;
+  std::string_view longName;  // empty: not to compute in
 };
 
 constexpr std::array kDTypes = {
     DTypeNames{DType::F32, "f32", "float32"},
     DTypeNames{DType::F16, "f16", "float16"},
     DTypeNames{DType::BF16, "bf16", "bfloat16"},
+    DTypeNames{DType::E4M3, "e4m3", ""},
 };
 
 /// Rounds to odd: a value that is not representable gets an odd mantissa. Rounding that to 16 bits gives what rounding
@@ -66,7 +68,7 @@ std::string_view dtypeName(DType dtype) {
 
 std::optional<DType> parseDType(std::string_view name) {
   for (const DTypeNames& names : kDTypes)
-    if (name == names.shortName || name == names.longName) return names.dtype;
+    if (!names.longName.empty() && (name == names.shortName || name == names.longName)) return names.dtype;
   return std::nullopt;
 }
 
@@ -95,6 +97,8 @@ void encode(std::span<const double> values, DType dtype, std::byte* out) {
       return encodeWith<std::uint16_t>(values, out, [](double v) { return floatToF16(roundedToOdd(v)); });
     case DType::BF16:
       return encodeWith<std::uint16_t>(values, out, [](double v) { return floatToBf16(roundedToOdd(v)); });
+    case DType::E4M3:
+      return encodeWith<std::uint8_t>(values, out, [](double v) { return E4M3::fromFloat(roundedToOdd(v)); });
   }
 }
 
@@ -103,6 +107,7 @@ void decode(const std::byte* in, DType dtype, std::span<double> values) {
     case DType::F32: return decodeWith<float>(in, values, [](float v) { return v; });
     case DType::F16: return decodeWith<std::uint16_t>(in, values, f16ToFloat);
     case DType::BF16: return decodeWith<std::uint16_t>(in, values, bf16ToFloat);
+    case DType::E4M3: return decodeWith<std::uint8_t>(in, values, E4M3::toFloat);
   }
 }
 

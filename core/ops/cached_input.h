@@ -1,0 +1,22 @@
+// cache_quantized_input: an activation that keeps its input for backward in E4M3 instead of as it is.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/operation.h"
+
+namespace fuseline {
+
+/// The slots of its residuals.
+constexpr int kQuantizedInput = 0;  // [...] E4M3: x scale, rounded to nearest even and saturated
+constexpr int kInverseScale = 1;    // [1] f32: 1 / scale
+
+/// scale = fl(448 / amax); 1 where amax is 0 or not finite. 448 is the largest E4M3 (per-tensor current scaling,
+/// fp8_and_cublaslt.md 2.2).
+float currentScale(float amax);
+
+/// The activation with the attribute cache_quantized_input, and its form where that is on: forward is the same, but
+/// what is kept is x in E4M3 with one scale for the tensor, a byte an element, and backward computes from that.
+/// Precondition: the op has one input, which alone it keeps.
+BasicOperation withCachedInput(BasicOperation plain);
+
+}  // namespace fuseline
