@@ -11,7 +11,7 @@
 namespace fuseline {
 
 /// A code e is 2^(e - 127); 255 is NaN. There is neither zero nor sign.
-struct E8M0 {
+struct E8m0 {
   static constexpr std::uint8_t kMax = 0xfe;
   static constexpr std::uint8_t kNan = 0xff;
 

@@ -110,10 +110,10 @@ struct Minifloat {
 };
 
 /// 448 to 2^-9, no infinity ("fn").
-using E4M3 = Minifloat<4, 3, Specials::NanOnly>;
+using E4m3 = Minifloat<4, 3, Specials::NanOnly>;
 /// 57344 to 2^-16; the upper byte of a binary16.
-using E5M2 = Minifloat<5, 2, Specials::InfinityAndNan>;
+using E5m2 = Minifloat<5, 2, Specials::InfinityAndNan>;
 /// 0, 0.5, 1, 1.5, 2, 3, 4 and 6, with either sign.
-using E2M1 = Minifloat<2, 1, Specials::None>;
+using E2m1 = Minifloat<2, 1, Specials::None>;
 
 }  // namespace fuseline

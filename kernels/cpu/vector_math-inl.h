@@ -11,6 +11,7 @@
 #define FUSELINE_VECTOR_MATH_INL_H
 #endif
 
+#include "core/numerics/f16.h"
 #include "kernels/cpu/elements.h"
 
 #include <cstddef>
@@ -33,6 +34,15 @@ using DBits = hn::Rebind<std::uint32_t, D>;
 using DHalfBits = hn::Rebind<std::uint16_t, D>;
 using DHalf = hn::Rebind<hwy::float16_t, D>;
 
+#if HWY_TARGET == HWY_SCALAR
+// Highway's own conversions of a single element know no infinities and no subnormals.
+HWY_INLINE V promoteHalf(hn::Vec<DHalfBits> bits) { return hn::Set(D(), f16ToFloat(hn::GetLane(bits))); }
+HWY_INLINE hn::Vec<DHalfBits> demoteHalf(V value) { return hn::Set(DHalfBits(), floatToF16(hn::GetLane(value))); }
+#else
+HWY_INLINE V promoteHalf(hn::Vec<DHalfBits> bits) { return hn::PromoteTo(D(), hn::BitCast(DHalf(), bits)); }
+HWY_INLINE hn::Vec<DHalfBits> demoteHalf(V value) { return hn::BitCast(DHalfBits(), hn::DemoteTo(DHalf(), value)); }
+#endif
+
 HWY_INLINE V splat(double value) { return hn::Set(D(), static_cast<float>(value)); }
 
 // ---- codecs: float32 vectors from and to memory
@@ -44,10 +54,7 @@ HWY_INLINE V load(const Bf16* from) {
   return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(DBits(), bits)));
 }
 
-HWY_INLINE V load(const F16* from) {
-  const auto bits = hn::LoadU(DHalfBits(), &from->bits);
-  return hn::PromoteTo(D(), hn::BitCast(DHalf(), bits));
-}
+HWY_INLINE V load(const F16* from) { return promoteHalf(hn::LoadU(DHalfBits(), &from->bits)); }
 
 HWY_INLINE void store(V value, float* to) { hn::StoreU(value, D(), to); }
 
@@ -71,7 +78,7 @@ HWY_INLINE void store(V value, Bf16* to) {
 HWY_INLINE void store(V value, F16* to) {
   const V quietNan = hn::BitCast(D(), hn::Set(DBits(), 0x7fc00000u));
   const V plain = hn::IfThenElse(hn::IsNaN(value), hn::CopySign(quietNan, value), value);
-  hn::StoreU(hn::BitCast(DHalfBits(), hn::DemoteTo(DHalf(), plain)), DHalfBits(), &to->bits);
+  hn::StoreU(demoteHalf(plain), DHalfBits(), &to->bits);
 }
 
 /// Two vectors that follow each other.

@@ -10,9 +10,9 @@ __global__ void roundTrip(float* values, int count) {
   if (i >= count) return;
   values[i] = fuseline::bf16ToFloat(fuseline::floatToBf16(values[i]));
   values[i] = fuseline::f16ToFloat(fuseline::floatToF16(values[i]));
-  values[i] = fuseline::E4M3::toFloat(fuseline::E4M3::fromFloat(values[i]));
-  values[i] = fuseline::E5M2::toFloat(fuseline::E5M2::fromFloat(values[i], fuseline::Overflow::Propagate));
-  values[i] = fuseline::E2M1::toFloat(fuseline::E2M1::fromFloatStochastic(values[i], 128));
-  const std::uint8_t scale = fuseline::E8M0::fromFloat(values[i], fuseline::E8M0::Rounding::Up);
-  values[i] = fuseline::E8M0::toFloat(scale) * fuseline::E8M0::reciprocal(scale);
+  values[i] = fuseline::E4m3::toFloat(fuseline::E4m3::fromFloat(values[i]));
+  values[i] = fuseline::E5m2::toFloat(fuseline::E5m2::fromFloat(values[i], fuseline::Overflow::Propagate));
+  values[i] = fuseline::E2m1::toFloat(fuseline::E2m1::fromFloatStochastic(values[i], 128));
+  const std::uint8_t scale = fuseline::E8m0::fromFloat(values[i], fuseline::E8m0::Rounding::Up);
+  values[i] = fuseline::E8m0::toFloat(scale) * fuseline::E8m0::reciprocal(scale);
 }

@@ -7,9 +7,9 @@
 namespace fuseline::testing {
 namespace {
 
-TEST(EncodeAllFloats, E4M3) { sweepEncoder<E4M3>(kE4M3Definition, 1); }
-TEST(EncodeAllFloats, E5M2) { sweepEncoder<E5M2>(kE5M2Definition, 1); }
-TEST(EncodeAllFloats, E2M1) { sweepEncoder<E2M1>(kE2M1Definition, 1); }
+TEST(EncodeAllFloats, E4M3) { sweepEncoder<E4m3>(kE4M3Definition, 1); }
+TEST(EncodeAllFloats, E5M2) { sweepEncoder<E5m2>(kE5M2Definition, 1); }
+TEST(EncodeAllFloats, E2M1) { sweepEncoder<E2m1>(kE2M1Definition, 1); }
 TEST(EncodeAllFloats, E8M0) { sweepE8M0Encoder(1); }
 
 }  // namespace

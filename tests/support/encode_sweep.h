@@ -78,10 +78,10 @@ inline void sweepE8M0Encoder(std::uint32_t stride) {
     const auto limited = [&](int code) { return isNan ? code : std::min(code, 0xfe); };
     const int down = codeOf(false);
     const int up = codeOf(true);
-    ASSERT_EQ(E8M0::fromFloat(value, E8M0::Rounding::TowardsZero), limited(down)) << wide;
-    ASSERT_EQ(E8M0::fromFloat(value, E8M0::Rounding::Up), limited(up)) << wide;
-    ASSERT_EQ(E8M0::fromFloat(value, E8M0::Rounding::TowardsZero, Overflow::Propagate), down) << wide;
-    ASSERT_EQ(E8M0::fromFloat(value, E8M0::Rounding::Up, Overflow::Propagate), up) << wide;
+    ASSERT_EQ(E8m0::fromFloat(value, E8m0::Rounding::TowardsZero), limited(down)) << wide;
+    ASSERT_EQ(E8m0::fromFloat(value, E8m0::Rounding::Up), limited(up)) << wide;
+    ASSERT_EQ(E8m0::fromFloat(value, E8m0::Rounding::TowardsZero, Overflow::Propagate), down) << wide;
+    ASSERT_EQ(E8m0::fromFloat(value, E8m0::Rounding::Up, Overflow::Propagate), up) << wide;
   }
 }
 

@@ -23,9 +23,9 @@ constexpr std::uint32_t kPrimeStride = 211;
 
 template <class Format>
 const MinifloatDefinition& definitionOf() {
-  if constexpr (std::is_same_v<Format, E4M3>) return testing::kE4M3Definition;
-  if constexpr (std::is_same_v<Format, E5M2>) return testing::kE5M2Definition;
-  if constexpr (std::is_same_v<Format, E2M1>) return testing::kE2M1Definition;
+  if constexpr (std::is_same_v<Format, E4m3>) return testing::kE4M3Definition;
+  if constexpr (std::is_same_v<Format, E5m2>) return testing::kE5M2Definition;
+  if constexpr (std::is_same_v<Format, E2m1>) return testing::kE2M1Definition;
 }
 
 template <class T>
@@ -49,7 +49,7 @@ struct FormatNames {
     return definitionOf<T>().name;
   }
 };
-using Formats = ::testing::Types<E4M3, E5M2, E2M1>;
+using Formats = ::testing::Types<E4m3, E5m2, E2m1>;
 TYPED_TEST_SUITE(MinifloatTest, Formats, FormatNames);
 
 TYPED_TEST(MinifloatTest, DecodesEveryFiniteCodeToItsDefinition) {
@@ -133,31 +133,31 @@ TYPED_TEST(MinifloatTest, StochasticRoundingLeavesValuesAndSpecialsAlone) {
 
 // The table of CUDA's conversions: finite overflow and infinity, with and without saturation.
 TEST(E4M3, OverflowsAbove464) {
-  EXPECT_EQ(E4M3::fromFloat(464.0f, Overflow::Propagate), 0x7e);
-  EXPECT_EQ(E4M3::fromFloat(std::nextafter(464.0f, 500.0f), Overflow::Propagate), 0x7f);
-  EXPECT_EQ(E4M3::fromFloat(-1e30f), 0xfe);
-  EXPECT_EQ(E4M3::fromFloat(-1e30f, Overflow::Propagate), 0xff);
-  EXPECT_EQ(E4M3::fromFloat(kInfinity), 0x7e);
-  EXPECT_EQ(E4M3::fromFloat(-kInfinity, Overflow::Propagate), 0xff);
+  EXPECT_EQ(E4m3::fromFloat(464.0f, Overflow::Propagate), 0x7e);
+  EXPECT_EQ(E4m3::fromFloat(std::nextafter(464.0f, 500.0f), Overflow::Propagate), 0x7f);
+  EXPECT_EQ(E4m3::fromFloat(-1e30f), 0xfe);
+  EXPECT_EQ(E4m3::fromFloat(-1e30f, Overflow::Propagate), 0xff);
+  EXPECT_EQ(E4m3::fromFloat(kInfinity), 0x7e);
+  EXPECT_EQ(E4m3::fromFloat(-kInfinity, Overflow::Propagate), 0xff);
 }
 
 TEST(E5M2, OverflowsAt61440) {
-  EXPECT_EQ(E5M2::fromFloat(std::nextafter(61440.0f, 0.0f), Overflow::Propagate), 0x7b);
-  EXPECT_EQ(E5M2::fromFloat(61440.0f, Overflow::Propagate), 0x7c);
-  EXPECT_EQ(E5M2::fromFloat(61440.0f), 0x7b);
-  EXPECT_EQ(E5M2::fromFloat(-kInfinity), 0xfb);
-  EXPECT_EQ(E5M2::fromFloat(-kInfinity, Overflow::Propagate), 0xfc);
+  EXPECT_EQ(E5m2::fromFloat(std::nextafter(61440.0f, 0.0f), Overflow::Propagate), 0x7b);
+  EXPECT_EQ(E5m2::fromFloat(61440.0f, Overflow::Propagate), 0x7c);
+  EXPECT_EQ(E5m2::fromFloat(61440.0f), 0x7b);
+  EXPECT_EQ(E5m2::fromFloat(-kInfinity), 0xfb);
+  EXPECT_EQ(E5m2::fromFloat(-kInfinity, Overflow::Propagate), 0xfc);
 }
 
 TEST(E2M1, HasNeitherInfinityNorNan) {
-  EXPECT_EQ(E2M1::fromFloat(kInfinity, Overflow::Propagate), 0x7);
-  EXPECT_EQ(E2M1::fromFloat(-1e30f, Overflow::Propagate), 0xf);
-  EXPECT_EQ(E2M1::fromFloat(-kNan), 0x7);
+  EXPECT_EQ(E2m1::fromFloat(kInfinity, Overflow::Propagate), 0x7);
+  EXPECT_EQ(E2m1::fromFloat(-1e30f, Overflow::Propagate), 0xf);
+  EXPECT_EQ(E2m1::fromFloat(-kNan), 0x7);
 }
 
-static_assert(E4M3::toFloat(E4M3::fromFloat(448.0f)) == 448.0f, "usable in constant expressions");
-static_assert(E5M2::toFloat(E5M2::fromFloat(-57344.0f)) == -57344.0f);
-static_assert(E2M1::toFloat(E2M1::fromFloatStochastic(2.5f, 128)) == 3.0f);
+static_assert(E4m3::toFloat(E4m3::fromFloat(448.0f)) == 448.0f, "usable in constant expressions");
+static_assert(E5m2::toFloat(E5m2::fromFloat(-57344.0f)) == -57344.0f);
+static_assert(E2m1::toFloat(E2m1::fromFloatStochastic(2.5f, 128)) == 3.0f);
 
 }  // namespace
 }  // namespace fuseline

@@ -1,0 +1,196 @@
+// Casts to and from 8 and 4 bits, compiled for every instruction set and chosen at run time.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/quantized_codecs.h"
+
+#include "core/numerics/minifloat.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/quantized_codecs.cpp"
+#include <hwy/foreach_target.h>  // includes this file once per instruction set
+
+#include "kernels/cpu/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace fuseline::cpu {
+namespace HWY_NAMESPACE {
+
+using DBytes = hn::Rebind<std::uint8_t, D>;
+using VBytes = hn::Vec<DBytes>;
+
+/// Elements that are converted before their codes are packed in pairs; they stay in the cache meanwhile.
+constexpr std::size_t kStrip = 512;
+
+// ---- one vector
+
+/// The integer algorithm of core/numerics/minifloat.h; magnitudes fit a signed integer, which is faster to compare.
+template <class Format>
+HWY_INLINE VBytes codesOf(V value) {
+  const DInt d;
+  const auto set = [&](std::uint32_t bits) { return hn::Set(d, static_cast<std::int32_t>(bits)); };
+  constexpr int kDropped = Format::kDroppedBits;
+  const auto bits = hn::BitCast(d, value);
+  const auto magnitude = hn::And(bits, set(0x7fffffffu));
+  const auto tieToEven = hn::And(hn::ShiftRight<kDropped>(magnitude), set(1));
+  const auto rounded = hn::Add(hn::Add(magnitude, set((1u << (kDropped - 1)) - 1u)), tieToEven);
+  const auto normal = hn::Sub(hn::ShiftRight<kDropped>(rounded), set(Format::kRebias));
+  const V aligner = hn::Set(D(), Format::kSubnormalAligner);
+  const auto subnormal = hn::Sub(hn::BitCast(d, hn::Add(hn::Abs(value), aligner)), hn::BitCast(d, aligner));
+  const auto code = hn::IfThenElse(hn::Lt(magnitude, set(Format::kMinNormalBits)), subnormal, normal);
+  const auto sign =
+      hn::And(hn::BitCast(d, hn::ShiftRight<32 - Format::kBits>(hn::BitCast(DBits(), bits))), set(Format::kSign));
+  const auto number = hn::Or(hn::Min(code, set(Format::kMax)), sign);
+  const auto all = hn::IfThenElse(hn::Gt(magnitude, set(0x7f800000u)), set(Format::kNan), number);
+  return hn::TruncateTo(DBytes(), hn::BitCast(DBits(), all));
+}
+
+/// Exponent and mantissa of a code are those of a binary16 with another bias, subnormals included.
+template <class Format>
+HWY_INLINE V valuesOf(VBytes codes) {
+  const DHalfBits d;
+  const auto wide = hn::PromoteTo(d, codes);
+  const auto set = [&](std::uint32_t bits) { return hn::Set(d, static_cast<std::uint16_t>(bits)); };
+  const auto sign = hn::ShiftLeft<16 - Format::kBits>(hn::And(wide, set(Format::kSign)));
+  const auto magnitude = hn::ShiftLeft<10 - Format::kMantissaBits>(hn::And(wide, set(Format::kSign - 1u)));
+  const V half = promoteHalf(hn::Or(sign, magnitude));
+  const V value = hn::Mul(half, splat(static_cast<double>(1 << (15 - Format::kBias))));
+  if constexpr (Format::kSpecials != Specials::NanOnly) return value;
+  const V largest = hn::Set(D(), Format::toFloat(Format::kMax));
+  const V nan = hn::BitCast(D(), hn::Set(DBits(), 0x7fc00000u));
+  return hn::IfThenElse(hn::Gt(hn::Abs(value), largest), nan, value);
+}
+
+// ---- one code a byte
+
+template <class Format, class From>
+void encode(std::uint8_t* out, const From* in, float scale, std::size_t n) {
+  const V factor = hn::Set(D(), scale);
+  const std::size_t lanes = hn::Lanes(D());
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(codesOf<Format>(hn::Mul(load(in + i), factor)), DBytes(), out + i);
+  if (i == n) return;
+  HWY_ALIGN std::uint8_t rest[HWY_MAX_BYTES / sizeof(float)];
+  hn::StoreU(codesOf<Format>(hn::Mul(loadTail(in + i, n - i), factor)), DBytes(), rest);
+  std::copy_n(rest, n - i, out + i);
+}
+
+template <class Format, class To>
+void decode(To* out, const std::uint8_t* in, float scale, std::size_t n) {
+  const V factor = hn::Set(D(), scale);
+  const std::size_t lanes = hn::Lanes(D());
+  std::size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const V first = hn::Mul(valuesOf<Format>(hn::LoadU(DBytes(), in + i)), factor);
+    const V second = hn::Mul(valuesOf<Format>(hn::LoadU(DBytes(), in + i + lanes)), factor);
+    storePair(first, second, out + i);
+  }
+  for (; i + lanes <= n; i += lanes) store(hn::Mul(valuesOf<Format>(hn::LoadU(DBytes(), in + i)), factor), out + i);
+  if (i == n) return;
+  HWY_ALIGN std::uint8_t rest[HWY_MAX_BYTES / sizeof(float)] = {};
+  std::copy_n(in + i, n - i, rest);
+  storeTail(hn::Mul(valuesOf<Format>(hn::LoadU(DBytes(), rest)), factor), out + i, n - i);
+}
+
+// ---- two codes a byte
+
+/// One code a byte, seen in pairs.
+struct Strip {
+  HWY_ALIGN std::uint16_t pairs[kStrip / 2];
+  std::uint8_t* codes() { return reinterpret_cast<std::uint8_t*>(pairs); }
+};
+
+using DPairs = hn::ScalableTag<std::uint16_t>;
+using DPacked = hn::Rebind<std::uint8_t, DPairs>;
+
+/// Writes one byte for two codes, (n + 1) / 2 in all. What follows the n-th code becomes 0.
+void packPairs(std::uint8_t* out, Strip& strip, std::size_t n) {
+  std::fill(strip.codes() + n, strip.codes() + kStrip, std::uint8_t{0});
+  const DPairs d;
+  HWY_ALIGN std::uint8_t packed[kStrip / 2];
+  for (std::size_t i = 0; 2 * i < n; i += hn::Lanes(d)) {
+    const auto pair = hn::Load(d, strip.pairs + i);
+    const auto both = hn::And(hn::Or(pair, hn::ShiftRight<4>(pair)), hn::Set(d, std::uint16_t{0xff}));
+    hn::StoreU(hn::TruncateTo(DPacked(), both), DPacked(), packed + i);
+  }
+  std::copy_n(packed, (n + 1) / 2, out);
+}
+
+/// The inverse.
+void unpackPairs(Strip& strip, const std::uint8_t* in, std::size_t n) {
+  HWY_ALIGN std::uint8_t packed[kStrip / 2];
+  std::copy_n(in, (n + 1) / 2, packed);
+  std::fill(packed + (n + 1) / 2, packed + kStrip / 2, std::uint8_t{0});
+  const DPairs d;
+  for (std::size_t i = 0; 2 * i < n; i += hn::Lanes(d)) {
+    const auto both = hn::PromoteTo(d, hn::LoadU(DPacked(), packed + i));
+    hn::Store(hn::And(hn::Or(both, hn::ShiftLeft<4>(both)), hn::Set(d, std::uint16_t{0x0f0f})), d, strip.pairs + i);
+  }
+}
+
+// ---- functions by format and dtype
+
+template <class Format, class From>
+void quantize(std::uint8_t* out, const void* from, float scale, std::size_t n) {
+  const auto* const in = static_cast<const From*>(from);
+  if constexpr (Format::kBits == 8) return encode<Format>(out, in, scale, n);
+  Strip strip;
+  for (std::size_t i = 0; i < n; i += kStrip) {
+    const std::size_t count = std::min(kStrip, n - i);
+    encode<Format>(strip.codes(), in + i, scale, count);
+    packPairs(out + i / 2, strip, count);
+  }
+}
+
+template <class Format, class To>
+void dequantize(void* to, const std::uint8_t* in, float scale, std::size_t n) {
+  auto* const out = static_cast<To*>(to);
+  if constexpr (Format::kBits == 8) return decode<Format>(out, in, scale, n);
+  Strip strip;
+  for (std::size_t i = 0; i < n; i += kStrip) {
+    const std::size_t count = std::min(kStrip, n - i);
+    unpackPairs(strip, in + i / 2, count);
+    decode<Format>(out + i, strip.codes(), scale, count);
+  }
+}
+
+template <class Element>
+QuantizeFunction quantizeFrom(ElementFormat format) {
+  return visitFormat(format, [](auto codec) -> QuantizeFunction { return quantize<decltype(codec), Element>; });
+}
+
+template <class Element>
+DequantizeFunction dequantizeTo(ElementFormat format) {
+  return visitFormat(format, [](auto codec) -> DequantizeFunction { return dequantize<decltype(codec), Element>; });
+}
+
+QuantizeFunction findQuantize(ElementFormat format, DType from) {
+  if (from == DType::F32) return quantizeFrom<float>(format);
+  return from == DType::F16 ? quantizeFrom<F16>(format) : quantizeFrom<Bf16>(format);
+}
+
+DequantizeFunction findDequantize(ElementFormat format, DType to) {
+  if (to == DType::F32) return dequantizeTo<float>(format);
+  return to == DType::F16 ? dequantizeTo<F16>(format) : dequantizeTo<Bf16>(format);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fuseline::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fuseline::cpu {
+
+HWY_EXPORT(findQuantize);
+HWY_EXPORT(findDequantize);
+
+QuantizeFunction quantizeFunction(ElementFormat format, DType from) {
+  return HWY_DYNAMIC_DISPATCH(findQuantize)(format, from);
+}
+
+DequantizeFunction dequantizeFunction(ElementFormat format, DType to) {
+  return HWY_DYNAMIC_DISPATCH(findDequantize)(format, to);
+}
+
+}  // namespace fuseline::cpu
+#endif

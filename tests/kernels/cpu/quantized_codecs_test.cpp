@@ -1,0 +1,162 @@
+// The vectorised 8 and 4 bit codecs against core/numerics, bit for bit, for every instruction set of this machine.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/quantized_codecs.h"
+
+#include "core/numerics/bf16.h"
+#include "core/numerics/f16.h"
+#include "core/numerics/minifloat.h"
+#include "core/tensor/tensor.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+namespace fuseline::cpu {
+namespace {
+
+constexpr DType kDTypes[] = {DType::F32, DType::F16, DType::BF16};
+constexpr float kScales[] = {1.0F, 0.37F, 1000.0F};
+
+std::uint8_t encodeOne(ElementFormat format, float value) {
+  return visitFormat(format, [&](auto codec) { return decltype(codec)::fromFloat(value); });
+}
+
+float decodeOne(ElementFormat format, std::uint8_t code) {
+  return visitFormat(format, [&](auto codec) { return decltype(codec)::toFloat(code); });
+}
+
+/// Elements of a dtype as they stand in memory, and as float32.
+struct Elements {
+  std::vector<std::byte> bytes;
+  std::vector<float> values;
+};
+
+/// All patterns of a 16-bit dtype.
+Elements allHalves(DType dtype) {
+  std::vector<std::uint16_t> bits(0x10000);
+  std::iota(bits.begin(), bits.end(), std::uint16_t{0});
+  Elements elements{.bytes = std::vector<std::byte>(2 * bits.size()), .values = {}};
+  std::memcpy(elements.bytes.data(), bits.data(), elements.bytes.size());
+  for (const std::uint16_t half : bits)
+    elements.values.push_back(dtype == DType::BF16 ? bf16ToFloat(half) : f16ToFloat(half));
+  return elements;
+}
+
+/// Every 4093rd float32 (a prime).
+Elements stridedFloats() {
+  Elements elements;
+  for (std::uint64_t bits = 0; bits < 0x100000000u; bits += 4093)
+    elements.values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  elements.bytes.resize(sizeof(float) * elements.values.size());
+  std::memcpy(elements.bytes.data(), elements.values.data(), elements.bytes.size());
+  return elements;
+}
+
+Elements elementsOf(DType dtype) { return dtype == DType::F32 ? stridedFloats() : allHalves(dtype); }
+
+/// Code i of packed or unpacked codes.
+std::uint8_t codeAt(ElementFormat format, const std::vector<std::uint8_t>& codes, std::size_t i) {
+  if (format != ElementFormat::E2M1) return codes[i];
+  return static_cast<std::uint8_t>(i % 2 == 0 ? codes[i / 2] & 15 : codes[i / 2] >> 4);
+}
+
+std::size_t sizeOf(ElementFormat format, std::size_t n) {
+  return static_cast<std::size_t>(codeBytes(format, static_cast<std::int64_t>(n)));
+}
+
+/// A NaN has many patterns; which one does not matter.
+bool isSame(const std::byte* a, const std::byte* b, DType dtype) {
+  double x = 0;
+  double y = 0;
+  decode(a, dtype, {&x, 1});
+  decode(b, dtype, {&y, 1});
+  return std::isnan(x) ? std::isnan(y) : std::memcmp(a, b, static_cast<std::size_t>(sizeBytes(dtype))) == 0;
+}
+
+/// Every test once for each instruction set that is compiled and that this machine has.
+class QuantizedCodecs : public ::testing::TestWithParam<ElementFormat> {
+ protected:
+  template <class Check>
+  void forEachTarget(Check check) {
+    const std::int64_t supported = hwy::SupportedTargets();
+    for (std::int64_t rest = supported & HWY_TARGETS; rest != 0; rest &= rest - 1) {
+      useTargets(rest & -rest);
+      check(hwy::TargetName(rest & -rest));
+    }
+    useTargets(0);
+  }
+
+ private:
+  static void useTargets(std::int64_t targets) {
+    hwy::SetSupportedTargetsForTest(targets);
+    hwy::GetChosenTarget().DeInit();
+  }
+};
+
+TEST_P(QuantizedCodecs, QuantizeLikeTheScalarCodec) {
+  for (const DType dtype : kDTypes) {
+    const Elements elements = elementsOf(dtype);
+    std::vector<std::uint8_t> codes(sizeOf(GetParam(), elements.values.size()));
+    forEachTarget([&](const char* target) {
+      for (const float scale : kScales) {
+        quantizeFunction(GetParam(), dtype)(codes.data(), elements.bytes.data(), scale, elements.values.size());
+        for (std::size_t i = 0; i < elements.values.size(); ++i)
+          ASSERT_EQ(codeAt(GetParam(), codes, i), encodeOne(GetParam(), elements.values[i] * scale))
+              << target << ", " << dtypeName(dtype) << " " << std::hexfloat << elements.values[i] << " by " << scale;
+      }
+    });
+  }
+}
+
+TEST_P(QuantizedCodecs, DequantizeLikeTheScalarCodec) {
+  std::vector<std::uint8_t> codes(256);  // every code, or every pair of codes
+  std::iota(codes.begin(), codes.end(), std::uint8_t{0});
+  const std::size_t n = GetParam() == ElementFormat::E2M1 ? 512 : 256;
+  for (const DType dtype : kDTypes) {
+    const auto width = static_cast<std::size_t>(sizeBytes(dtype));
+    std::vector<std::byte> out(n * width);
+    forEachTarget([&](const char* target) {
+      for (const float scale : kScales) {
+        dequantizeFunction(GetParam(), dtype)(out.data(), codes.data(), scale, n);
+        for (std::size_t i = 0; i < n; ++i) {
+          const auto value = static_cast<double>(decodeOne(GetParam(), codeAt(GetParam(), codes, i)) * scale);
+          std::byte expected[4];
+          encode({&value, 1}, dtype, expected);
+          ASSERT_TRUE(isSame(out.data() + i * width, expected, dtype))
+              << target << ", " << dtypeName(dtype) << ", code " << i << " by " << scale;
+        }
+      }
+    });
+  }
+}
+
+TEST_P(QuantizedCodecs, TouchNothingBeyondAnyLength) {
+  const std::vector<float> values(80, 1.5F);
+  const std::uint8_t one = encodeOne(GetParam(), 1.5F);
+  forEachTarget([&](const char* target) {
+    for (std::size_t n = 0; n < values.size(); ++n) {
+      std::vector<std::uint8_t> codes(values.size() + 2, 0xab);
+      quantizeFunction(GetParam(), DType::F32)(codes.data(), values.data(), 1.0F, n);
+      for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(codeAt(GetParam(), codes, i), one) << target << ", " << n;
+      for (std::size_t i = sizeOf(GetParam(), n); i < codes.size(); ++i) ASSERT_EQ(codes[i], 0xab) << target << n;
+      if (GetParam() == ElementFormat::E2M1 && n % 2 == 1) {
+        ASSERT_EQ(codes[n / 2] >> 4, 0);
+      }
+      std::vector<float> decoded(values.size(), -7.0F);
+      dequantizeFunction(GetParam(), DType::F32)(decoded.data(), codes.data(), 1.0F, n);
+      for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_EQ(decoded[i], i < n ? 1.5F : -7.0F) << target << n;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, QuantizedCodecs,
+                         ::testing::Values(ElementFormat::E4M3, ElementFormat::E5M2, ElementFormat::E2M1),
+                         [](const auto& test) { return std::string(formatName(test.param)); });
+
+}  // namespace
+}  // namespace fuseline::cpu
