@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -37,6 +38,7 @@ struct OperationRow {
   StepRecord step;
   SampleStats time;
   double share = 0.0;
+  std::string reason;  // of a share below half
 };
 
 struct OperationResult {
@@ -151,6 +153,50 @@ std::vector<OperationRow> rowsOf(const std::vector<OperationResult>& results, co
   return rows;
 }
 
+// ---- why a share is low: the same step on tensors that stay in the cache
+
+/// From here on, what takes so much of the time in the cache is no question of memory.
+constexpr double kArithmeticShare = 0.75;
+
+bool isPoor(const OperationRow& row) { return !row.step.isView && row.share < kPoorShare; }
+
+double nsPerByte(const StepRecord& step) {
+  return summarize(step.samplesNs).median / static_cast<double>(std::max<std::int64_t>(step.bytes, 1));
+}
+
+/// In the cache a step takes `share` of its time.
+std::string reasonOf(double share) {
+  const char* const limit = share >= kArithmeticShare ? "its arithmetic is the limit, not memory"
+                                                      : "memory is the limit, and it moves more than the least bytes";
+  return fmt::format("in the cache it takes {:.0f} % of this time a byte: {}", 100.0 * share, limit);
+}
+
+/// Fills in the reasons of the poor rows. Rows of one case follow each other, a row a step.
+Result<void> explainPoorRows(std::vector<OperationRow>& rows, const Context& context, const std::stop_token& cancel) {
+  for (std::size_t first = 0; first < rows.size();) {
+    std::size_t last = first;
+    while (last < rows.size() && rows[last].what.operation == rows[first].what.operation &&
+           rows[last].what.dtype == rows[first].what.dtype)
+      ++last;
+    const std::span<OperationRow> group(&rows[first], last - first);
+    first = last;
+    if (std::ranges::none_of(group, isPoor)) continue;
+    const Result<RunRecord> record = measureCase(group.front().what, true, context, cancel);
+    if (!record) return record.error();
+    for (std::size_t i = 0; i < group.size(); ++i)
+      if (isPoor(group[i]))
+        group[i].reason = reasonOf(nsPerByte(record->variants.front().steps[i]) / nsPerByte(group[i].step));
+  }
+  return {};
+}
+
+void printReasons(const std::vector<OperationRow>& rows, Context& context) {
+  for (const OperationRow& row : rows)
+    if (!row.reason.empty())
+      context.out << fmt::format("! {} {} {}: {}.\n", row.what.operation->name, row.what.dtype, row.step.phase,
+                                 row.reason);
+}
+
 void addRow(Table& table, const OperationRow& row) {
   if (row.step.isView) {
     table.addRow({"  " + row.step.phase, row.what.dtype, "view", "", "", "", "", ""});
@@ -177,14 +223,21 @@ void printTable(const std::vector<OperationRow>& rows, const MachineRoofs& roofs
   context.out
       << "\nof roof: the least time that the roofs allow, over the time. Bytes are the least traffic; ! is below "
          "half.\n";
+  printReasons(rows, context);
 }
 
 Json toJson(const OperationRow& row) {
-  return {{"op", row.what.operation->name}, {"dtype", row.what.dtype},
-          {"phase", row.step.phase},        {"isView", row.step.isView},
-          {"rounds", row.time.count},       {"medianNs", row.time.median},
-          {"bytes", row.step.bytes},        {"flops", row.step.flops},
-          {"roofShare", row.share},         {"spreadPercent", row.time.spreadPercent()}};
+  return {{"op", row.what.operation->name},
+          {"dtype", row.what.dtype},
+          {"phase", row.step.phase},
+          {"isView", row.step.isView},
+          {"rounds", row.time.count},
+          {"medianNs", row.time.median},
+          {"bytes", row.step.bytes},
+          {"flops", row.step.flops},
+          {"roofShare", row.share},
+          {"spreadPercent", row.time.spreadPercent()},
+          {"reason", row.reason}};
 }
 
 /// Empty: all ops.
@@ -208,7 +261,10 @@ Result<int> benchOperations(const BenchOptions& options, Context& context) {
   const auto measured =
       measureWithRoofs<std::vector<OperationResult>>([&] { return measureCases(options, context, interrupt.token()); });
   if (!measured) return measured.error();
-  const std::vector<OperationRow> rows = rowsOf(measured->result, measured->roofs);
+  std::vector<OperationRow> rows = rowsOf(measured->result, measured->roofs);
+  if (!options.isQuick)
+    if (Result<void> explained = explainPoorRows(rows, context, interrupt.token()); !explained)
+      return explained.error();
   for (const OperationResult& result : measured->result)
     if (!result.problem.empty()) context.err << "not measured: " << result.problem << '\n';
   if (!options.asJson) {

@@ -297,7 +297,8 @@ Json operationBenchRow() {
                  {"spreadPercent", number("Half the interquartile range over the median.")},
                  {"bytes", integer("The least traffic.")},
                  {"flops", integer("Of the step.")},
-                 {"roofShare", number("The least time that the roofs allow, over the time.")}});
+                 {"roofShare", number("The least time that the roofs allow, over the time.")},
+                 {"reason", text("Of a share below half; else empty.")}});
 }
 
 Json benchSchema() {

@@ -98,7 +98,7 @@ void encode(std::span<const double> values, DType dtype, std::byte* out) {
     case DType::BF16:
       return encodeWith<std::uint16_t>(values, out, [](double v) { return floatToBf16(roundedToOdd(v)); });
     case DType::E4M3:
-      return encodeWith<std::uint8_t>(values, out, [](double v) { return E4M3::fromFloat(roundedToOdd(v)); });
+      return encodeWith<std::uint8_t>(values, out, [](double v) { return E4m3::fromFloat(roundedToOdd(v)); });
   }
 }
 
@@ -107,7 +107,7 @@ void decode(const std::byte* in, DType dtype, std::span<double> values) {
     case DType::F32: return decodeWith<float>(in, values, [](float v) { return v; });
     case DType::F16: return decodeWith<std::uint16_t>(in, values, f16ToFloat);
     case DType::BF16: return decodeWith<std::uint16_t>(in, values, bf16ToFloat);
-    case DType::E4M3: return decodeWith<std::uint8_t>(in, values, E4M3::toFloat);
+    case DType::E4M3: return decodeWith<std::uint8_t>(in, values, E4m3::toFloat);
   }
 }
 
