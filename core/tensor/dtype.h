@@ -8,14 +8,25 @@
 
 namespace fuseline {
 
-enum class DType : std::uint8_t { F32, F16, BF16 };
+/// I64 holds counts, such as the sizes of groups: ops that compute take the others, and no integer has a gradient.
+enum class DType : std::uint8_t { F32, F16, BF16, I64 };
 
-/// "f32", "f16", "bf16".
+/// "f32", "f16", "bf16", "i64".
 std::string_view dtypeName(DType dtype);
 
-/// Accepts the short names and "float32", "float16", "bfloat16".
+/// Accepts the short names and "float32", "float16", "bfloat16", "int64".
 std::optional<DType> parseDType(std::string_view name);
 
-constexpr std::int64_t sizeBytes(DType dtype) { return dtype == DType::F32 ? 4 : 2; }
+constexpr bool isFloat(DType dtype) { return dtype != DType::I64; }
+
+constexpr std::int64_t sizeBytes(DType dtype) {
+  switch (dtype) {
+    case DType::F16:
+    case DType::BF16: return 2;
+    case DType::F32: return 4;
+    case DType::I64: return 8;
+  }
+  return 0;
+}
 
 }  // namespace fuseline
