@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 namespace fuseline {
 
 namespace {
@@ -48,6 +50,29 @@ Result<OperationPointer> specialised(const FusibleOperation& operation, const At
   Result<FusibleOperation> own = operation.specialise(attributes);
   if (!own) return own.error();
   return OperationPointer(std::make_shared<const FusibleOperation>(std::move(*own)));
+}
+
+namespace {
+
+std::optional<Error> checkElements(const FusibleOperation& operation, const Port& port, const TensorSpec& spec) {
+  const bool takesCounts = port.elements == PortElements::Counts;
+  if (takesCounts != isFloat(spec.dtype)) return std::nullopt;
+  return Error{fmt::format("{}: {} is {}, but it must be {}.", operation.name, port.name, toString(spec),
+                           takesCounts ? "i64; it holds counts" : "f32, f16 or bf16; integers are counts only")};
+}
+
+}  // namespace
+
+std::optional<Error> checkElements(const FusibleOperation& operation, std::span<const TensorSpec> inputs) {
+  for (std::size_t slot = 0; slot < std::min(inputs.size(), operation.inputs.size()); ++slot)
+    if (auto error = checkElements(operation, operation.inputs[slot], inputs[slot])) return error;
+  return std::nullopt;
+}
+
+Result<OperationSpecs> inferSpecs(const FusibleOperation& operation, const Attributes& attributes,
+                                  std::span<const TensorSpec> inputs) {
+  if (auto error = checkElements(operation, inputs)) return *error;
+  return operation.infer(attributes, inputs);
 }
 
 Attributes defaultAttributes(const FusibleOperation& operation) {
