@@ -122,7 +122,7 @@ Json validateSchema() {
 
 Fields tensorFields() {
   return {{"name", text("Of the tensor.")},
-          {"dtype", choice({"f32", "f16", "bf16"})},
+          {"dtype", choice({"f32", "f16", "bf16", "i64"})},
           {"shape", list({{"type", "integer"}})},
           {"bytes", integer("Of its data.")}};
 }

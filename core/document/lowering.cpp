@@ -62,7 +62,11 @@ struct InferenceProblem {
 
 Result<std::vector<TensorSpec>> inferPart(const Part& part, const std::vector<TensorSpec>& inputs,
                                           InferenceProblem& problem) {
-  Result<OperationSpecs> specs = inferred(*part.operation, part.attributes, inputs);
+  if (auto error = checkElements(*part.operation, inputs)) {
+    problem = {"dtype-mismatch", withoutName(error->message, part.operation->name)};
+    return *error;
+  }
+  Result<OperationSpecs> specs = inferSpecs(*part.operation, part.attributes, inputs);
   if (!specs) {
     problem.message = withoutName(specs.error().message, part.operation->name);
     return specs.error();
@@ -328,7 +332,8 @@ class SectionLowering {
 
   // Allowed, but rarely meant: a residual in f32 turns a bf16 branch into f32.
   void warnOfMixedDTypes(std::size_t index, const std::vector<TensorSpec>& inputs) {
-    const auto other = std::ranges::find_if(inputs, [&](const auto& spec) { return spec.dtype != inputs[0].dtype; });
+    const auto other = std::ranges::find_if(
+        inputs, [&](const auto& spec) { return isFloat(spec.dtype) && spec.dtype != inputs[0].dtype; });
     if (other == inputs.end()) return;
     const auto slot = static_cast<std::size_t>(other - inputs.begin());
     const auto& ports = type(index).inputs;

@@ -108,12 +108,12 @@ Json opSchema() {
 
 Json inputSchema(Json required) {
   return object({{"id", reference("id")},
-                 {"dtype", {{"enum", {"f32", "f16", "bf16", "float32", "float16", "bfloat16"}}}},
+                 {"dtype", {{"enum", {"f32", "f16", "bf16", "i64", "float32", "float16", "bfloat16", "int64"}}}},
                  {"shape", listOf(reference("extent"), "Extents, outermost first.")},
                  {"requires_grad",
                   {{"type", "boolean"},
                    {"default", true},
-                   {"description", "Whether training computes the gradient of this input."}}}},
+                   {"description", "Whether training computes the gradient of this input; integers have none."}}}},
                 std::move(required));
 }
 

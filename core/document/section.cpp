@@ -105,6 +105,7 @@ void Section::readInputs() {
     const std::size_t numReported = m_sink.numReported();
     if (isPipeline() || !input.dtype.empty()) m_inputs.back().dtype = readDType(input, i);
     if (isPipeline() || !input.shape.is_null()) m_inputs.back().shape = readShape(input, i);
+    checkGradient(input, i);
     if (!m_wiring.isInputNamed(i)) m_sink.withdrawRepairs(numReported);
   }
 }
@@ -118,13 +119,26 @@ std::optional<DType> Section::readDType(const DocumentInput& input, std::size_t 
                                 : fmt::format("{}: the dtype is \"{}\"", input.id, shortened(input.dtype));
   Diagnostic& diagnostic = m_sink.error(input.dtype.empty() ? "missing-field" : "unknown-dtype",
                                         {input.dtype.empty() ? pointer : pointer + "/dtype", input.id, {}},
-                                        found + "; expected f32, f16 or bf16.");
-  for (const char* name : {"bf16", "f32", "f16"}) {
+                                        found + "; expected f32, f16, bf16 or i64.");
+  for (const char* name : {"bf16", "f32", "f16", "i64"}) {
     DocumentInput changed = input;
     changed.dtype = name;
     diagnostic.repairs.push_back({fmt::format("Set the dtype to {}", name), ReplaceInput{input.id, changed}});
   }
   return std::nullopt;
+}
+
+void Section::checkGradient(const DocumentInput& input, std::size_t index) {
+  const std::optional<DType> dtype = m_inputs.back().dtype;
+  if (!dtype || isFloat(*dtype) || !input.requiresGradient.value_or(false)) return;
+  DocumentInput changed = input;
+  changed.requiresGradient.reset();
+  m_sink
+      .error("integer-gradient", {fmt::format("/pipeline/inputs/{}/requires_grad", index), input.id, {}},
+             fmt::format("{}: requires_grad is true, but a tensor of {} has no gradient; set it to false or leave it "
+                         "out.",
+                         input.id, dtypeName(*dtype)))
+      .repairs = {{"Leave requires_grad out", ReplaceInput{input.id, changed}}};
 }
 
 std::optional<Shape> Section::readShape(const DocumentInput& input, std::size_t index) {

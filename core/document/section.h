@@ -67,6 +67,7 @@ class Section {
   void reportUnknownOp(std::size_t index);
   void readInputs();
   std::optional<DType> readDType(const DocumentInput& input, std::size_t index);
+  void checkGradient(const DocumentInput& input, std::size_t index);
   std::optional<Shape> readShape(const DocumentInput& input, std::size_t index);
   void resolveAttributes();
   void reportUnconnected();

@@ -88,7 +88,7 @@ ValueId GraphBuilder::addInput(std::string name, TensorSpec spec, bool requiresG
   const auto id = static_cast<ValueId>(m_graph.m_values.size());
   m_graph.m_values.push_back({.name = std::move(name), .spec = std::move(spec)});
   m_graph.m_inputs.push_back(id);
-  m_requiresGradient.push_back(requiresGradient);
+  m_requiresGradient.push_back(requiresGradient && isFloat(m_graph.value(id).spec.dtype));
   return id;
 }
 
@@ -103,7 +103,7 @@ Result<NodeId> GraphBuilder::addNode(std::string id, std::string owner, Operatio
                                      Attributes attributes, std::vector<ValueId> inputs) {
   std::vector<TensorSpec> inputSpecs;
   for (const ValueId input : inputs) inputSpecs.push_back(m_graph.value(input).spec);
-  Result<OperationSpecs> specs = inferred(*operation, attributes, inputSpecs);
+  Result<OperationSpecs> specs = inferSpecs(*operation, attributes, inputSpecs);
   if (!specs) return specs.error();
 
   const auto nodeId = static_cast<NodeId>(m_graph.m_nodes.size());
@@ -155,7 +155,10 @@ void markDifferentiable(std::vector<Value>& values, const Node& node) {
   const bool anyInput =
       std::ranges::any_of(node.inputs, [&](ValueId id) { return values[static_cast<std::size_t>(id)].needsGradient; });
   if (!anyInput && std::ranges::count(trainedParameters(node), true) == 0) return;
-  for (const ValueId id : node.outputs) values[static_cast<std::size_t>(id)].needsGradient = true;
+  for (const ValueId id : node.outputs) {
+    Value& value = values[static_cast<std::size_t>(id)];
+    value.needsGradient = isFloat(value.spec.dtype);
+  }
 }
 
 /// Does any gradient arrive at the node's outputs?

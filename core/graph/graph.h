@@ -99,6 +99,7 @@ class Graph {
 /// Builds a graph in topological order; infers specs as it goes.
 class GraphBuilder {
  public:
+  /// An integer input never has a gradient.
   ValueId addInput(std::string name, TensorSpec spec, bool requiresGradient = true);
   /// Adds a node of an op that is already the one for these attributes.
   /// Errors: what the op's infer refuses. Nothing is added then.

@@ -205,17 +205,6 @@ Expressions scaledExpressions(const Expressions& activation) {
               }};
 }
 
-std::optional<Error> checkScales(const std::string& name, const TensorSpec& x, const TensorSpec& scales) {
-  if (x.shape.empty())
-    return Error{fmt::format("{}: x is a scalar, but it needs a last axis for the rows that scales multiplies.", name)};
-  const Shape expected(x.shape.begin(), x.shape.end() - 1);
-  if (scales.shape == expected) return std::nullopt;
-  return Error{
-      fmt::format("{}: scales has the shape {}, but x has the shape {}; scales must have one value for each "
-                  "row, the shape {}.",
-                  name, toString(scales.shape), toString(x.shape), toString(expected))};
-}
-
 /// Each row of x, [..., H], times its scale, [...].
 ReferenceTensor rowsTimes(ReferenceTensor x, const ReferenceTensor& scales) {
   const std::int64_t H = x.cols();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -50,18 +51,25 @@ Verdict checkBasic(const FusibleOperation& op) {
   if (!op.flops) return Verdict::no(fmt::format("{}: there is no flops function.", op.name));
   if (op.inputs.empty() || op.outputs.empty())
     return Verdict::no(fmt::format("{}: an op needs a main input and a main output.", op.name));
+  for (const Port& port : op.inputs)
+    if (port.elements == PortElements::Counts && !port.draw)
+      return Verdict::no(fmt::format("{}: {} takes counts, but has no draw function.", op.name, port.name));
   return checkComputations(op);
 }
 
 Verdict checkKind(const FusibleOperation& op) { return op.isComposite() ? checkComposite(op) : checkBasic(op); }
 
+Result<FusibleOperation> specialiseWithDefaults(const FusibleOperation& op) {
+  try {
+    return op.specialise(defaultAttributes(op));
+  } catch (const std::bad_variant_access&) {
+    return Error{"it reads an attribute that has no default."};
+  }
+}
+
 /// What the palette shows and what a new node is: the op for its default attributes.
 Verdict checkDefaultForm(const FusibleOperation& op) {
-  for (const AttributeSpec& spec : op.attributes)
-    if (spec.isRequired())
-      return Verdict::no(fmt::format("{}: an op with specialise needs a default for every attribute, but {} has none.",
-                                     op.name, spec.name));
-  const Result<FusibleOperation> form = op.specialise(defaultAttributes(op));
+  const Result<FusibleOperation> form = specialiseWithDefaults(op);
   if (!form)
     return Verdict::no(fmt::format("{}: specialise refuses the default attributes: {}", op.name, form.error().message));
   if (form->name != op.name)

@@ -58,6 +58,23 @@ Result<OperationPointer> specialised(const FusibleOperation& operation, const At
   return OperationPointer(std::make_shared<const FusibleOperation>(std::move(*own)));
 }
 
+namespace {
+
+std::optional<Error> checkElements(const FusibleOperation& operation, const Port& port, const TensorSpec& spec) {
+  const bool takesCounts = port.elements == PortElements::Counts;
+  if (takesCounts != isFloat(spec.dtype)) return std::nullopt;
+  return Error{fmt::format("{}: {} is {}, but it must be {}.", operation.name, port.name, toString(spec),
+                           takesCounts ? "i64; it holds counts" : "f32, f16 or bf16; integers are counts only")};
+}
+
+}  // namespace
+
+std::optional<Error> checkElements(const FusibleOperation& operation, std::span<const TensorSpec> inputs) {
+  for (std::size_t slot = 0; slot < std::min(inputs.size(), operation.inputs.size()); ++slot)
+    if (auto error = checkElements(operation, operation.inputs[slot], inputs[slot])) return error;
+  return std::nullopt;
+}
+
 Verdict checkCount(const FusibleOperation& operation, std::string_view function, std::string_view what,
                    std::size_t given, std::size_t declared) {
   if (given == declared) return Verdict::yes();
@@ -65,8 +82,9 @@ Verdict checkCount(const FusibleOperation& operation, std::string_view function,
       fmt::format("{}: {} gives {} {}, but the op declares {}.", operation.name, function, given, what, declared));
 }
 
-Result<OperationSpecs> inferred(const FusibleOperation& operation, const Attributes& attributes,
-                                std::span<const TensorSpec> inputs) {
+Result<OperationSpecs> inferSpecs(const FusibleOperation& operation, const Attributes& attributes,
+                                  std::span<const TensorSpec> inputs) {
+  if (auto error = checkElements(operation, inputs)) return *error;
   Result<OperationSpecs> specs = operation.infer(attributes, inputs);
   if (!specs) return specs;
   for (const auto& [what, given, declared] :

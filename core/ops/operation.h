@@ -5,10 +5,11 @@
 #include "core/ops/attributes.h"
 #include "core/ops/elementwise.h"
 #include "core/support/result.h"
-#include "core/tensor/tensor_spec.h"
+#include "core/tensor/tensor.h"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,11 +17,26 @@
 
 namespace fuseline {
 
+/// What an op reads of a tensor. Numbers are floating-point and may have a gradient; counts are integers, such as the
+/// sizes of groups, and have none.
+enum class PortElements { Numbers, Counts };
+
+/// What an op may look at to draw one of its inputs.
+struct DrawArguments {
+  const Attributes& attributes;
+  std::span<const TensorSpec> inputs;
+  std::uint64_t seed = 0;
+  std::string_view name;  // of the tensor in the pipeline
+};
+
 /// An input or output. `shape` is the symbolic shape that help texts show, such as "[..., H]".
 struct Port {
   std::string name;
   std::string shape;
   std::string help;
+  PortElements elements = PortElements::Numbers;
+  /// A legal value for an input that a run was not given, by seed and name; counts need one. Not set: N(0, 1).
+  std::function<Tensor(const DrawArguments&)> draw;
 };
 
 /// How a parameter starts: a constant, or uniform in [-bound, bound].
@@ -189,7 +205,8 @@ struct FusibleOperation {
   std::function<std::vector<ExpandedOperation>(const Attributes&)> expand;
 
   /// Set for ops whose ports, parameters or mathematics depend on their attributes: the op for these. What stands
-  /// beside it is the op for the default attributes, which all must have. Name and attributes stay the same.
+  /// beside it is the op for the default attributes; it does not read those without one. Name and attributes stay the
+  /// same.
   /// Errors: a sentence, with the attribute that is wrong as the subject.
   std::function<Result<FusibleOperation>(const Attributes&)> specialise;
 
@@ -214,14 +231,18 @@ OperationPointer unowned(const FusibleOperation& operation);
 /// The op for these attributes: the one that `specialise` makes, else the op itself, unowned.
 Result<OperationPointer> specialised(const FusibleOperation& operation, const Attributes& attributes);
 
-/// What the op infers for these inputs.
-/// Errors: what its infer refuses; other numbers of tensors than the op declares, which is a fault of its file.
-Result<OperationSpecs> inferred(const FusibleOperation& operation, const Attributes& attributes,
-                                std::span<const TensorSpec> inputs);
+/// An error unless ports for numbers get floating-point tensors, and ports for counts integers:
+/// "GELU: x is [4] i64, but it must be f32, f16 or bf16; integers are counts only."
+std::optional<Error> checkElements(const FusibleOperation& operation, std::span<const TensorSpec> inputs);
 
 /// A sentence where a function of an op's file returns another number of tensors than the op declares.
 Verdict checkCount(const FusibleOperation& operation, std::string_view function, std::string_view what,
                    std::size_t given, std::size_t declared);
+
+/// What the op infers from inputs whose elements it can read.
+/// Errors: what its infer refuses; other numbers of tensors than the op declares, which is a fault of its file.
+Result<OperationSpecs> inferSpecs(const FusibleOperation& operation, const Attributes& attributes,
+                                  std::span<const TensorSpec> inputs);
 
 /// Every attribute's default; those without one are not set.
 Attributes defaultAttributes(const FusibleOperation& operation);

@@ -92,6 +92,18 @@ std::optional<Error> checkLastAxis(std::string_view operation, std::string_view 
       fmt::format("{}: {} is {}, but the last axis of x has {} elements.", operation, attribute, expected, x.cols())};
 }
 
+std::optional<Error> checkScales(std::string_view operation, const TensorSpec& x, const TensorSpec& scales) {
+  if (x.shape.empty())
+    return Error{
+        fmt::format("{}: x is a scalar, but it needs a last axis for the rows that scales multiplies.", operation)};
+  const Shape expected(x.shape.begin(), x.shape.end() - 1);
+  if (scales.shape == expected) return std::nullopt;
+  return Error{
+      fmt::format("{}: scales has the shape {}, but x has the shape {}; scales must have one value for each "
+                  "row, the shape {}.",
+                  operation, toString(scales.shape), toString(x.shape), toString(expected))};
+}
+
 OperationContext saveNothing(const SaveArguments&) { return {}; }
 
 OperationContext saveInput(const SaveArguments& arguments) {

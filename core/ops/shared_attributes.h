@@ -35,6 +35,9 @@ DType promoted(DType a, DType b);
 std::optional<Error> checkLastAxis(std::string_view operation, std::string_view attribute, std::int64_t expected,
                                    const TensorSpec& x);
 
+/// An error unless `scales` has one value for each row of `x`, its shape without the last axis.
+std::optional<Error> checkScales(std::string_view operation, const TensorSpec& x, const TensorSpec& scales);
+
 /// A context that keeps nothing: backward needs only the output gradient.
 OperationContext saveNothing(const SaveArguments& arguments);
 /// Keeps the main input, iff its gradient is needed.

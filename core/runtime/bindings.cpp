@@ -28,6 +28,32 @@ Need dataNeed(std::string name, const TensorSpec& spec, std::uint64_t seed) {
   return {.name = name, .spec = spec, .draw = [=] { return randomNormal(spec, seed, name); }};
 }
 
+/// The first reader whose port says how it is drawn; nullptr: none does.
+const Use* drawingUse(const Graph& graph, const Value& value) {
+  const auto draws = [&](const Use& use) {
+    return static_cast<bool>(graph.node(use.node).operation->inputs[static_cast<std::size_t>(use.slot)].draw);
+  };
+  const auto found = std::ranges::find_if(value.uses, draws);
+  return found == value.uses.end() ? nullptr : &*found;
+}
+
+Tensor drawnFor(const Graph& graph, const Use& use, std::uint64_t seed, const std::string& name) {
+  const Node& node = graph.node(use.node);
+  const std::vector<TensorSpec> inputs = graph.inputSpecs(use.node);
+  return node.operation->inputs[static_cast<std::size_t>(use.slot)].draw({node.attributes, inputs, seed, name});
+}
+
+Need inputNeed(const Graph& graph, const Value& value, std::uint64_t seed) {
+  const TensorSpec& spec = value.spec;
+  if (const Use* use = drawingUse(graph, value))
+    return {.name = value.name, .spec = spec, .draw = [&graph, use, seed, name = value.name] {
+              return drawnFor(graph, *use, seed, name);
+            }};
+  // Counts that no op reads.
+  if (!isFloat(spec.dtype)) return {.name = value.name, .spec = spec, .draw = [spec] { return Tensor::zeros(spec); }};
+  return dataNeed(value.name, spec, seed);
+}
+
 Need parameterNeed(const Node& node, int slot, std::uint64_t seed) {
   const std::string name = node.parameterName(slot);
   const TensorSpec& spec = node.parameters[static_cast<std::size_t>(slot)];
@@ -49,7 +75,7 @@ void appendMainGradients(const Node& node, std::vector<Need>& needs) {
 
 std::vector<Need> needsOf(const Graph& graph, std::uint64_t seed) {
   std::vector<Need> needs;
-  for (const ValueId id : graph.inputs()) needs.push_back(dataNeed(graph.value(id).name, graph.value(id).spec, seed));
+  for (const ValueId id : graph.inputs()) needs.push_back(inputNeed(graph, graph.value(id), seed));
   for (const Node& node : graph.nodes())
     for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
       needs.push_back(parameterNeed(node, slot, seed));

@@ -8,14 +8,17 @@
 
 namespace fuseline {
 
+/// I64 holds counts, such as the sizes of groups: ops that compute take the others, and no integer has a gradient.
 /// E4M3 is for what ops keep for backward; nothing computes in it.
-enum class DType : std::uint8_t { F32, F16, BF16, E4M3 };
+enum class DType : std::uint8_t { F32, F16, BF16, I64, E4M3 };
 
-/// "f32", "f16", "bf16", "e4m3".
+/// "f32", "f16", "bf16", "i64", "e4m3".
 std::string_view dtypeName(DType dtype);
 
-/// A dtype to compute in. Accepts the short names and "float32", "float16", "bfloat16".
+/// The dtype of a pipeline's tensor. Accepts the short names and "float32", "float16", "bfloat16", "int64".
 std::optional<DType> parseDType(std::string_view name);
+
+constexpr bool isFloat(DType dtype) { return dtype != DType::I64; }
 
 constexpr std::int64_t sizeBytes(DType dtype) {
   switch (dtype) {
@@ -23,6 +26,7 @@ constexpr std::int64_t sizeBytes(DType dtype) {
     case DType::F16:
     case DType::BF16: return 2;
     case DType::F32: return 4;
+    case DType::I64: return 8;
   }
   return 0;
 }

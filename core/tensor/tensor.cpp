@@ -10,6 +10,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,6 +29,7 @@ constexpr std::array kDTypes = {
     DTypeNames{DType::F32, "f32", "float32"},
     DTypeNames{DType::F16, "f16", "float16"},
     DTypeNames{DType::BF16, "bf16", "bfloat16"},
+    DTypeNames{DType::I64, "i64", "int64"},
     DTypeNames{DType::E4M3, "e4m3", ""},
 };
 
@@ -39,6 +41,14 @@ float roundedToOdd(double value) {
   const auto bits = std::bit_cast<std::uint32_t>(nearest);
   const bool isTooLarge = std::abs(static_cast<double>(nearest)) > std::abs(value);
   return std::bit_cast<float>((isTooLarge ? bits - 1 : bits) | 1u);
+}
+
+/// To nearest even; NaN gives 0, and what is beyond 64 bits their limit.
+std::int64_t roundedToInteger(double value) {
+  if (std::isnan(value)) return 0;
+  if (value >= 0x1p63) return std::numeric_limits<std::int64_t>::max();
+  if (value < -0x1p63) return std::numeric_limits<std::int64_t>::min();
+  return std::llrint(value);
 }
 
 template <class Bits, class Encode>
@@ -99,6 +109,7 @@ void encode(std::span<const double> values, DType dtype, std::byte* out) {
       return encodeWith<std::uint16_t>(values, out, [](double v) { return floatToBf16(roundedToOdd(v)); });
     case DType::E4M3:
       return encodeWith<std::uint8_t>(values, out, [](double v) { return E4m3::fromFloat(roundedToOdd(v)); });
+    case DType::I64: return encodeWith<std::int64_t>(values, out, roundedToInteger);
   }
 }
 
@@ -108,6 +119,7 @@ void decode(const std::byte* in, DType dtype, std::span<double> values) {
     case DType::F16: return decodeWith<std::uint16_t>(in, values, f16ToFloat);
     case DType::BF16: return decodeWith<std::uint16_t>(in, values, bf16ToFloat);
     case DType::E4M3: return decodeWith<std::uint8_t>(in, values, E4m3::toFloat);
+    case DType::I64: return decodeWith<std::int64_t>(in, values, [](std::int64_t v) { return v; });
   }
 }
 

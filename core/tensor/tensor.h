@@ -17,7 +17,7 @@ struct Tensor {
   std::vector<std::byte> data;  // spec.bytes() long
 
   static Tensor zeros(TensorSpec spec);
-  /// Rounds every value once, to nearest even. values: spec.numElements() long.
+  /// Rounds every value once, to nearest even. values: spec.numElements() long. Integers are exact up to 2^53.
   static Tensor fromDoubles(TensorSpec spec, std::span<const double> values);
   std::vector<double> toDoubles() const;
 };

@@ -14,14 +14,19 @@ namespace fuseline::testing {
 namespace {
 
 constexpr std::int64_t kOutFeatures = 5;
+constexpr std::int64_t kNumGroups = 3;
+constexpr std::uint64_t kSeed = 1234;
 constexpr double kReal = -2.5;
 constexpr double kProbability = 0.4;
 constexpr std::int64_t kInterleave = 32;
 constexpr double kOtherReal = 0.3;
 constexpr double kKinkDistance = 0.01;
 
-/// A value for an attribute that has no default. An op whose attribute means something else adds a line here.
+/// A value for an attribute that has no default, or one of which nothing is to be learned. An op whose attribute means
+/// something else adds a line here.
 AttributeValue fittingValue(const AttributeSpec& spec, const Shape& shape) {
+  if (spec.name == "num_groups") return kNumGroups;
+  if (!spec.isRequired()) return spec.defaultValue;
   if (spec.name == "out_features") return kOutFeatures;
   if (spec.name == "shape") return Shape{-1, shape.back()};
   if (spec.name == "p") return kProbability;
@@ -46,6 +51,7 @@ std::vector<AttributeValue> otherValues(const AttributeSpec& spec, const Shape& 
   if (spec.name == "shape") return {Shape{-1}, Shape{numElements(shape)}, Shape(shape.rbegin(), shape.rend())};
   if (spec.name == "activation_recompute_in_mlp") return {};  // true is refused
   if (spec.name == "cache_quantized_input") return {};        // another form of the op, with tests of its own
+  if (spec.name == "num_groups") return {std::int64_t{1}};
   if (spec.name == "glu_interleave_size" && shape.back() % (2 * kInterleave) == 0) return {kInterleave};
   switch (spec.type) {
     case AttributeType::Boolean: return {spec.defaultValue != AttributeValue(true)};
@@ -63,23 +69,21 @@ Shape widened(const FusibleOperation& operation, Shape shape) {
   return shape;
 }
 
-/// An extra input without the main input's last axis has one value a row.
-Shape shapeOf(const Port& port, const FusibleOperation& operation, Shape shape) {
+/// An extra input without the main input's last axis has one value a row; counts have one a group.
+TensorSpec specOf(const Port& port, const FusibleOperation& operation, const Attributes& attributes, Shape shape) {
+  if (port.elements == PortElements::Counts) return {.dtype = DType::I64, .shape = {attributes.integer("num_groups")}};
   if (port.shape == "[...]" && operation.inputs.front().shape != "[...]") shape.pop_back();
-  return shape;
-}
-
-std::vector<TensorSpec> inputsOf(const FusibleOperation& operation, const Shape& shape) {
-  std::vector<TensorSpec> inputs;
-  for (const Port& port : operation.inputs)
-    inputs.push_back({.dtype = DType::F32, .shape = shapeOf(port, operation, shape)});
-  return inputs;
+  return {.dtype = DType::F32, .shape = std::move(shape)};
 }
 
 OpSample sampleWith(const FusibleOperation& operation, const Shape& shape, Attributes attributes) {
-  return {.label = fmt::format("{} of {}", operation.name, toString(shape)),
-          .attributes = std::move(attributes),
-          .inputs = inputsOf(operation, shape)};
+  Result<OperationPointer> own = specialised(operation, attributes);
+  if (!own) throw std::invalid_argument(own.error().message);
+  OpSample sample{.label = fmt::format("{} of {}", operation.name, toString(shape)), .operation = std::move(*own)};
+  for (const Port& port : sample.operation->inputs)
+    sample.inputs.push_back(specOf(port, *sample.operation, attributes, shape));
+  sample.attributes = std::move(attributes);
+  return sample;
 }
 
 void appendSamples(const FusibleOperation& operation, const Shape& shape, std::vector<OpSample>& samples) {
@@ -87,15 +91,16 @@ void appendSamples(const FusibleOperation& operation, const Shape& shape, std::v
   samples.push_back(sampleWith(operation, shape, base));
   for (const AttributeSpec& spec : operation.attributes)
     for (const AttributeValue& value : otherValues(spec, shape)) {
-      samples.push_back(sampleWith(operation, shape, base));
-      samples.back().attributes.set(spec.name, value);
+      Attributes varied = base;
+      varied.set(spec.name, value);
+      samples.push_back(sampleWith(operation, shape, std::move(varied)));
       samples.back().label += fmt::format(", {} {}", spec.name, toString(value));
     }
 }
 
 ReferenceTensor randomTensor(const Shape& shape, const std::string& name) {
   ReferenceTensor tensor{.shape = shape, .values = std::vector<double>(static_cast<std::size_t>(numElements(shape)))};
-  RandomStream(1234, name).uniforms(0, tensor.values);
+  RandomStream(kSeed, name).uniforms(0, tensor.values);
   for (double& value : tensor.values) value = value < 0.5 ? -0.25 - 3.5 * value : 0.25 + 3.5 * (value - 0.5);
   return tensor;
 }
@@ -120,8 +125,7 @@ std::vector<ReferenceTensor> randomTensors(const std::vector<TensorSpec>& specs,
 
 Attributes fittingAttributes(const FusibleOperation& operation, const Shape& shape) {
   Attributes attributes;
-  for (const AttributeSpec& spec : operation.attributes)
-    attributes.set(spec.name, spec.isRequired() ? fittingValue(spec, shape) : spec.defaultValue);
+  for (const AttributeSpec& spec : operation.attributes) attributes.set(spec.name, fittingValue(spec, shape));
   return attributes;
 }
 
@@ -132,11 +136,14 @@ std::vector<OpSample> samplesOf(const FusibleOperation& operation) {
   return samples;
 }
 
-OpData dataOf(const FusibleOperation& operation, const OpSample& sample) {
-  Result<OperationSpecs> specs = operation.infer(sample.attributes, sample.inputs);
+OpData dataOf(const OpSample& sample) {
+  Result<OperationSpecs> specs = inferSpecs(*sample.operation, sample.attributes, sample.inputs);
   if (!specs) throw std::invalid_argument(sample.label + ": " + specs.error().message);
   std::vector<ReferenceTensor> inputs = randomTensors(sample.inputs, "input");
   for (ReferenceTensor& input : inputs) keepOffLimits(input, sample.attributes);
+  for (std::size_t slot = 0; slot < inputs.size(); ++slot)
+    if (const Port& port = sample.operation->inputs[slot]; port.draw)
+      inputs[slot].values = port.draw({sample.attributes, sample.inputs, kSeed, port.name}).toDoubles();
   return {.specs = *specs,
           .inputs = std::move(inputs),
           .parameters = randomTensors(specs->parameters, "parameter"),

@@ -11,13 +11,14 @@ namespace fuseline::testing {
 
 /// One way to call an op.
 struct OpSample {
-  std::string label;  // "RMSNorm of [5, 7], eps 0.3"
+  std::string label;           // "RMSNorm of [5, 7], eps 0.3"
+  OperationPointer operation;  // for these attributes
   Attributes attributes;
   std::vector<TensorSpec> inputs;
 };
 
 /// Calls on empty, single, odd and larger tensors; on each with the default attributes, and with every attribute
-/// varied by itself. All inputs are f32.
+/// varied by itself. All inputs are f32, but for counts.
 std::vector<OpSample> samplesOf(const FusibleOperation& operation);
 
 /// Attributes that fit an input of this shape: defaults, and for the others a value by their meaning.
@@ -32,8 +33,8 @@ struct OpData {
 };
 
 /// Random values between 0.25 and 2 in magnitude, far from where square roots, quotients and rectifiers bend, and off
-/// the limits among the attributes, where clamps bend.
+/// the limits among the attributes, where clamps bend. Counts are drawn as their op says.
 /// Throws when the op's infer refuses the sample.
-OpData dataOf(const FusibleOperation& operation, const OpSample& sample);
+OpData dataOf(const OpSample& sample);
 
 }  // namespace fuseline::testing

@@ -16,6 +16,7 @@ Attributes completed(const FusibleOperation& operation, const Attributes& given,
   for (const AttributeSpec& spec : operation.attributes) attributes.set(spec.name, spec.defaultValue);
   if (operation.attribute("in_features")) attributes.set("in_features", input.cols());
   if (operation.attribute("size")) attributes.set("size", input.cols());
+  if (operation.attribute("num_groups")) attributes.set("num_groups", std::int64_t{3});
   if (operation.attribute("p")) attributes.set("p", 0.4);
   if (operation.attribute("scale")) attributes.set("scale", 1.5);
   if (operation.attribute("normalized_shape"))
@@ -31,8 +32,11 @@ std::string defaultId(const Link& link, std::size_t position) {
   return id;
 }
 
-/// Like the main input, or without its last axis: one value a row.
-TensorSpec extraSpec(const FusibleOperation& operation, std::size_t port, TensorSpec main) {
+/// Like the main input, or without its last axis: one value a row. Counts have one a group.
+TensorSpec extraSpec(const FusibleOperation& operation, const Attributes& attributes, std::size_t port,
+                     TensorSpec main) {
+  if (operation.inputs[port].elements == PortElements::Counts)
+    return {.dtype = DType::I64, .shape = {attributes.integer("num_groups")}};
   if (operation.inputs[port].shape != operation.inputs[0].shape) main.shape.pop_back();
   return main;
 }
@@ -56,7 +60,7 @@ ValueId append(GraphBuilder& builder, const Link& link, std::size_t position, Va
   if (!own) throw std::invalid_argument(own.error().message);
   std::vector<ValueId> inputs{main};
   for (std::size_t port = 1; port < (*own)->inputs.size(); ++port)
-    inputs.push_back(extraValue(builder, link, **own, port, id, extraSpec(**own, port, spec)));
+    inputs.push_back(extraValue(builder, link, **own, port, id, extraSpec(**own, attributes, port, spec)));
   Result<NodeId> node = builder.addNode(id, id, *own, std::move(attributes), inputs);
   if (!node) throw std::invalid_argument(node.error().message);
   return builder.partial().node(*node).outputs.front();

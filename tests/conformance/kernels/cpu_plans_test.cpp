@@ -65,7 +65,10 @@ void expectNonFiniteLikeReference(const Graph& graph, const FusionReport& report
 /// Extents whose last axis is even, so that gated ops accept them.
 const std::vector<Shape> kShapes = {{0, 16}, {1, 2}, {1, 514}, {6, 16}, {7, 62}, {3, 2, 34}, {130, 1026}, {600}};
 
-Link sampleLink(const std::string& operation) { return operation == "BasicLinear" ? linear(21) : link(operation); }
+Link sampleLink(const std::string& operation) {
+  const bool isLinear = operation == "BasicLinear" || operation == "GroupedLinear";
+  return isLinear ? with(link(operation), "out_features", std::int64_t{21}) : link(operation);
+}
 
 class BasicOps : public ::testing::TestWithParam<const FusibleOperation*> {
  protected:

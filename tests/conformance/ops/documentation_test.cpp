@@ -39,13 +39,18 @@ TEST_P(AnyOperation, DescribesItsTensorsWithShapes) {
   }
 }
 
+std::string expectedName(const Port& port, const Port& main) {
+  if (port.elements == PortElements::Counts) return "split_sizes";
+  return port.shape == main.shape ? "extra" : "scales";
+}
+
 // A second tensor like the main one is called extra; one of another shape says what it is.
 TEST_P(AnyOperation, CallsItsMainPortsXAndY) {
   EXPECT_EQ(operation().inputs.front().name, "x");
   EXPECT_EQ(operation().outputs.front().name, "y");
   for (const auto* ports : {&operation().inputs, &operation().outputs})
     for (std::size_t i = 1; i < ports->size(); ++i)
-      EXPECT_EQ((*ports)[i].name, (*ports)[i].shape == ports->front().shape ? "extra" : "scales");
+      EXPECT_EQ((*ports)[i].name, expectedName((*ports)[i], ports->front()));
 }
 
 /// Does the value have the type that the attribute says?

@@ -135,11 +135,47 @@ std::vector<Case> shapeCases() {
       {"UnknownDtype",
        fileWith(R"({"inputs": [{"id": "x", "dtype": "fp16", "shape": ["H"]}], "ops": [], "wires": [], "outputs": []})"),
        "?unknown-dtype at /pipeline/inputs/0/dtype",
-       {"Set the dtype to bf16", "Set the dtype to f32", "Set the dtype to f16"}},
+       {"Set the dtype to bf16", "Set the dtype to f32", "Set the dtype to f16", "Set the dtype to i64"}},
       {"MissingShape",
        fileWith(R"({"inputs": [{"id": "x", "dtype": "f16"}], "ops": [], "wires": [], "outputs": []})"),
        "?missing-field at /pipeline/inputs/0",
        {}},
+  };
+}
+
+/// x: [M, H] bf16 and splits through a GroupedLinear of two groups, whose result goes through GELU.
+std::string groupedText(const std::string& splits, const std::string& geluSource = "experts.y") {
+  return fileWith(R"({"inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]},
+)" + splits + R"(],
+"ops": [{"id": "experts", "op": "GroupedLinear", "attributes": {"num_groups": 2, "in_features": "H", "out_features": 8}},
+{"id": "act", "op": "GELU", "attributes": {}}],
+"wires": [["x", "experts.x"], ["splits", "experts.split_sizes"], [")" +
+                  geluSource +
+                  R"(", "act.x"]], "outputs": [{"id": "y", "from": "act.y"}, {"id": "z", "from": "experts.y"}]})");
+}
+
+std::vector<Case> integerCases() {
+  return {
+      {"IntegerGradient",
+       groupedText(R"({"id": "splits", "dtype": "i64", "shape": [2], "requires_grad": true})"),
+       "file:4:65: error: splits: requires_grad is true, but a tensor of i64 has no gradient; set it to false or leave "
+       "it out. [integer-gradient at /pipeline/inputs/1/requires_grad]\n",
+       {"Leave requires_grad out"}},
+      {"IntegersForNumbers",
+       groupedText(R"({"id": "splits", "dtype": "int64", "shape": [2]})", "splits"),
+       "file:6:1: error: act: x is [2] i64, but it must be f32, f16 or bf16; integers are counts only. [dtype-mismatch "
+       "at /pipeline/ops/1]\n",
+       {}},
+      {"NumbersForIntegers",
+       groupedText(R"({"id": "splits", "dtype": "bf16", "shape": [2]})"),
+       "file:5:9: error: experts: split_sizes is [2] bf16, but it must be i64; it holds counts. [dtype-mismatch at "
+       "/pipeline/ops/0]\n",
+       {}},
+      {"NumberOfGroups",
+       groupedText(R"({"id": "splits", "dtype": "i64", "shape": [4]})"),
+       "file:5:79: error: experts: num_groups is 2, but split_sizes has the shape [4]; it must have one size for each "
+       "group, the shape [2]. [shape-mismatch at /pipeline/ops/0/attributes/num_groups]\n",
+       {"Set num_groups to 4"}},
   };
 }
 
@@ -248,7 +284,8 @@ std::vector<Case> namingCases() {
 
 std::vector<Case> allCases() {
   std::vector<Case> cases;
-  const std::vector<std::vector<Case>> groups = {attributeCases(), shapeCases(), wireCases(), namingCases()};
+  const std::vector<std::vector<Case>> groups = {attributeCases(), shapeCases(), integerCases(), wireCases(),
+                                                 namingCases()};
   for (const std::vector<Case>& group : groups) cases.insert(cases.end(), group.begin(), group.end());
   return cases;
 }
@@ -271,6 +308,15 @@ TEST_P(Problems, AreReportedWithPlaceAndValues) {
   } else {
     EXPECT_EQ(listed(found), c.expected);
   }
+}
+
+TEST(Lowering, GivesIntegersNoGradient) {
+  const std::string text = groupedText(R"({"id": "splits", "dtype": "i64", "shape": [2]})");
+  EXPECT_EQ(listed(problems(text)), "");
+  const Graph graph = lower(parseDocument(text).document).graph;
+  EXPECT_EQ(graph.value(graph.findValue("splits")).spec, (TensorSpec{DType::I64, {2}}));
+  EXPECT_FALSE(graph.value(graph.findValue("splits")).needsGradient);
+  EXPECT_EQ(graph.node(graph.findNode("experts")).needs.inputs, (std::vector<bool>{true, false}));
 }
 
 TEST_P(Problems, OfferTheRepairsThatExist) {

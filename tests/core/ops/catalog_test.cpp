@@ -90,9 +90,26 @@ TEST(OperationCatalog, RefusesSpecialiseWithoutADefaultForm) {
             "Probe: specialise refuses the default attributes: Probe: not so.");
   EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
               op.attributes = {{.name = "width"}};
+              op.specialise = [](const Attributes& attributes) -> Result<FusibleOperation> {
+                return attributes.integer("width") > 0 ? complete() : FusibleOperation{};
+              };
+            }),
+            "Probe: specialise refuses the default attributes: it reads an attribute that has no default.");
+}
+
+TEST(OperationCatalog, AcceptsSpecialiseThatDoesNotReadWhatHasNoDefault) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
+              op.attributes = {{.name = "width"}};
               op.specialise = [](const Attributes&) -> Result<FusibleOperation> { return complete(); };
             }),
-            "Probe: an op with specialise needs a default for every attribute, but width has none.");
+            "");
+}
+
+TEST(OperationCatalog, RefusesCountsThatCannotBeDrawn) {
+  EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
+              op.inputs.push_back({.name = "sizes", .shape = "[G]", .elements = PortElements::Counts});
+            }),
+            "Probe: sizes takes counts, but has no draw function.");
 }
 
 TEST(OperationCatalog, RefusesSpecialiseThatMakesAnotherOrHalfAnOp) {

@@ -170,6 +170,55 @@ TEST(Executor, RunsATensorWithoutElements) {
   EXPECT_EQ(gradient, std::vector<double>(20, 0.0));
 }
 
+/// Three groups of the six rows of x.
+Scene experts() {
+  return {.graph =
+              chain(DType::F32, {6, 4}, {with(link("GroupedLinear", "experts"), "out_features", std::int64_t{2})})};
+}
+
+Tensor integers(const std::vector<double>& values) {
+  return Tensor::fromDoubles({DType::I64, {static_cast<std::int64_t>(values.size())}}, values);
+}
+
+TEST(Bindings, DrawCountsAsTheirReaderSays) {
+  const Graph graph = experts().graph;
+  double numRows = 0.0;
+  for (const double size : named(*makeBindings(graph, 7), "experts_split_sizes").toDoubles()) {
+    EXPECT_GE(size, 0.0);
+    numRows += size;
+  }
+  EXPECT_EQ(numRows, 6.0);
+  EXPECT_EQ(named(*makeBindings(graph, 7), "experts_split_sizes").data,
+            named(*makeBindings(graph, 7), "experts_split_sizes").data);
+}
+
+TEST(Bindings, TakeCountsThatAreGiven) {
+  const NamedTensors bindings = *makeBindings(experts().graph, 1, {{"experts_split_sizes", integers({1, 2, 3})}});
+  EXPECT_EQ(named(bindings, "experts_split_sizes").toDoubles(), (std::vector<double>{1, 2, 3}));
+}
+
+TEST(Bindings, AreZeroForCountsThatNoOpReads) {
+  GraphBuilder builder;
+  builder.addOutput("n", builder.addInput("n", {DType::I64, {3}}));
+  const Graph graph = std::move(builder).finish(PassKind::Training);
+  const NamedTensors bindings = *makeBindings(graph, 1);
+  ASSERT_EQ(bindings.size(), 1U);  // and no gradient of the output
+  EXPECT_EQ(bindings.front().second.toDoubles(), (std::vector<double>{0, 0, 0}));
+}
+
+TEST(Executor, NamesTheStepWhoseCountsAreWrong) {
+  Scene scene = experts();
+  scene.bindings = *makeBindings(scene.graph, 1, {{"experts_split_sizes", integers({1, 2, 4})}});
+  const auto executor = scene.on(makeReferenceBackend());
+  ASSERT_TRUE(executor) << executor.error().message;
+  const Result<RunOutcome> outcome = (*executor)->run();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(
+      outcome.error().message,
+      "experts (GroupedLinear, forward): split_sizes is [1, 2, 4], but x has 6 rows; the sizes must add up to 6.");
+  EXPECT_EQ(outcome.error().kind, ErrorKind::RunFailed);
+}
+
 TEST(CapabilitiesOf, AsksTheBackend) {
   const Graph graph = chain(DType::F32, {2, 2}, {linear(2, "fc")});
   const Capabilities capabilities = capabilitiesOf(makeReferenceBackend());

@@ -50,7 +50,7 @@ std::string errorOf(const std::string& bytes) {
 
 Tensor arbitraryTensor() {
   Tensor tensor;
-  tensor.spec.dtype = *rc::gen::element(DType::F32, DType::F16, DType::BF16);
+  tensor.spec.dtype = *rc::gen::element(DType::F32, DType::F16, DType::BF16, DType::I64);
   tensor.spec.shape = *rc::gen::resize(4, rc::gen::container<Shape>(rc::gen::inRange<std::int64_t>(0, 5)));
   const auto size = static_cast<std::size_t>(tensor.spec.bytes());
   for (const char byte : *rc::gen::container<std::string>(size, rc::gen::arbitrary<char>()))
@@ -112,6 +112,16 @@ TEST(Safetensors, ReadsAFileWrittenByHand) {
   EXPECT_EQ((*read)[1].second.toDoubles(), (std::vector{2.5}));
 }
 
+// PyTorch's default for integers.
+TEST(Safetensors, ReadsIntegers) {
+  const std::string header = R"({"sizes":{"dtype":"I64","shape":[2],"data_offsets":[0,16]}}   )";
+  const std::string data("\x05\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff", 16);  // 5 and -1
+  const Result<NamedTensors> read = readFrom(fileOf(header, data));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->front().second.spec, (TensorSpec{.dtype = DType::I64, .shape = {2}}));
+  EXPECT_EQ(read->front().second.toDoubles(), (std::vector{5.0, -1.0}));
+}
+
 std::string headerWith(const std::string& entry) { return R"({"w":)" + entry + "}"; }
 
 TEST(Safetensors, RefusesWhatIsNoSafetensorsFile) {
@@ -130,9 +140,9 @@ TEST(Safetensors, RefusesDuplicateNames) {
 
 TEST(Safetensors, RefusesUnknownDtypes) {
   EXPECT_EQ(errorOf(fileOf(headerWith(R"({"dtype":"F64","shape":[1],"data_offsets":[0,8]})"), std::string(8, 'x'))),
-            "tensor 'w' has the dtype F64; F32, F16 and BF16 can be read.");
+            "tensor 'w' has the dtype F64; F32, F16, BF16 and I64 can be read.");
   EXPECT_EQ(errorOf(fileOf(headerWith(R"({"shape":[1],"data_offsets":[0,8]})"), std::string(8, 'x'))),
-            "tensor 'w' has the dtype null; F32, F16 and BF16 can be read.");
+            "tensor 'w' has the dtype null; F32, F16, BF16 and I64 can be read.");
 }
 
 TEST(Safetensors, RefusesSizesThatDoNotFit) {
@@ -183,7 +193,7 @@ TEST(Safetensors, SurvivesDeeplyNestedHeaders) {
   const std::string nest = std::string(1'000'000, '[') + std::string(1'000'000, ']');
   EXPECT_EQ(errorOf(fileOf(headerWith(nest), "")), "tensor 'w' is described by array.");
   EXPECT_EQ(errorOf(fileOf(headerWith(R"({"dtype":)" + nest + "}"), "")),
-            "tensor 'w' has the dtype array; F32, F16 and BF16 can be read.");
+            "tensor 'w' has the dtype array; F32, F16, BF16 and I64 can be read.");
 }
 
 TEST(Safetensors, ShortensAbsurdNamesInItsErrors) {

@@ -48,6 +48,18 @@ TEST(TensorEncoding, KeepsSpecialValues) {
   EXPECT_TRUE(std::isnan(f16ToFloat(encodedBits(std::nan(""), DType::F16))));
 }
 
+TEST(TensorEncoding, KeepsIntegersAndRoundsToThem) {
+  const TensorSpec spec{.dtype = DType::I64, .shape = {6}};
+  EXPECT_EQ(spec.bytes(), 48);
+  const std::vector<double> exact = {0, 1, -1, 0x1p53, -0x1p53, -0x1p63};
+  EXPECT_EQ(Tensor::fromDoubles(spec, exact).toDoubles(), exact);
+  EXPECT_EQ(Tensor::fromDoubles(spec, std::array{0.5, 1.5, -2.5, 2.6, std::nan(""), -1e300}).toDoubles(),
+            (std::vector<double>{0, 2, -2, 3, 0, -0x1p63}));
+  std::int64_t largest = 0;
+  encode(std::array{1e300}, DType::I64, reinterpret_cast<std::byte*>(&largest));
+  EXPECT_EQ(largest, std::numeric_limits<std::int64_t>::max());
+}
+
 TEST(TensorSpec, CountsRowsOfScalarsVectorsAndEmptyTensors) {
   EXPECT_EQ((TensorSpec{.shape = {}}.rows()), 1);
   EXPECT_EQ((TensorSpec{.shape = {}}.numElements()), 1);
@@ -62,6 +74,8 @@ TEST(DType, ParsesShortAndLongNames) {
   EXPECT_EQ(parseDType("bfloat16"), DType::BF16);
   EXPECT_EQ(parseDType("float32"), DType::F32);
   EXPECT_EQ(parseDType("f16"), DType::F16);
+  EXPECT_EQ(parseDType("i64"), DType::I64);
+  EXPECT_EQ(parseDType("int64"), DType::I64);
   EXPECT_EQ(parseDType("f64"), std::nullopt);
 }
 

@@ -1,0 +1,45 @@
+// GroupedLinear beside its definition: what its kernels, too, must know of its tensors.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/operation.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace fuseline {
+
+/// Parameters that belong together: one for each group, or one for all with the groups on its first axis.
+struct GroupedParameter {
+  int firstSlot = 0;
+  int numSlots = 0;
+  bool isSingle = false;
+};
+
+/// Which tensors a GroupedLinear has.
+struct GroupedForm {
+  static constexpr int kSplitSizes = 1;  // slots of its extra inputs
+  static constexpr int kScales = 2;
+
+  std::int64_t numGroups = 1;
+  GroupedParameter weights;
+  GroupedParameter biases;  // without slots: no bias
+  bool isBiasScaled = false;
+
+  bool hasBias() const { return biases.numSlots > 0; }
+};
+
+GroupedForm groupedForm(const Attributes& attributes);
+
+/// Rows [first, first + size).
+struct RowGroup {
+  std::int64_t first = 0;
+  std::int64_t size = 0;
+};
+
+/// Errors: a size is negative, or their sum is not the number of rows:
+/// "split_sizes is [3, 2], but x has 6 rows; the sizes must add up to 6."
+Result<std::vector<RowGroup>> divideRows(std::span<const std::int64_t> sizes, std::int64_t rows);
+
+}  // namespace fuseline
