@@ -8,14 +8,18 @@
 
 namespace fuseline {
 
-enum class DType : std::uint8_t { F32, F16, BF16 };
+/// U8 is for bytes in files, such as the codes of quantized tensors. No op computes with it.
+enum class DType : std::uint8_t { F32, F16, BF16, U8 };
 
-/// "f32", "f16", "bf16".
+/// "f32", "f16", "bf16", "u8".
 std::string_view dtypeName(DType dtype);
 
-/// Accepts the short names and "float32", "float16", "bfloat16".
+/// A dtype that ops compute with. Accepts the short names and "float32", "float16", "bfloat16".
 std::optional<DType> parseDType(std::string_view name);
 
-constexpr std::int64_t sizeBytes(DType dtype) { return dtype == DType::F32 ? 4 : 2; }
+constexpr std::int64_t sizeBytes(DType dtype) {
+  if (dtype == DType::U8) return 1;
+  return dtype == DType::F32 ? 4 : 2;
+}
 
 }  // namespace fuseline

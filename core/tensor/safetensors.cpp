@@ -38,7 +38,7 @@ struct FormatName {
   std::string_view name;
 };
 constexpr std::array kFormatNames = {FormatName{DType::F32, "F32"}, FormatName{DType::F16, "F16"},
-                                     FormatName{DType::BF16, "BF16"}};
+                                     FormatName{DType::BF16, "BF16"}, FormatName{DType::U8, "U8"}};
 
 /// A tensor as the header describes it. begin, end: bytes from the start of the data.
 struct Entry {
@@ -211,7 +211,7 @@ Result<Entry> parseEntry(const std::string& name, const Json& value, std::uint64
   if (!value.is_object()) return Error{fmt::format("tensor '{:.80}' is described by {}.", name, value.type_name())};
   const auto dtype = parseFormatName(member(value, "dtype"));
   if (!dtype)
-    return Error{fmt::format("tensor '{:.80}' has the dtype {:.80}; F32, F16 and BF16 can be read.", name,
+    return Error{fmt::format("tensor '{:.80}' has the dtype {:.80}; F32, F16, BF16 and U8 can be read.", name,
                              describe(member(value, "dtype")))};
   auto shape = parseShape(member(value, "shape"));
   if (!shape) return Error{fmt::format("tensor '{:.80}': shape is not a list of sizes.", name)};

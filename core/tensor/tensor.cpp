@@ -5,6 +5,7 @@
 #include "core/numerics/bf16.h"
 #include "core/numerics/f16.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -27,6 +28,7 @@ constexpr std::array kDTypes = {
     DTypeNames{DType::F32, "f32", "float32"},
     DTypeNames{DType::F16, "f16", "float16"},
     DTypeNames{DType::BF16, "bf16", "bfloat16"},
+    DTypeNames{DType::U8, "u8", "uint8"},
 };
 
 /// Rounds to odd: a value that is not representable gets an odd mantissa. Rounding that to 16 bits gives what rounding
@@ -37,6 +39,11 @@ float roundedToOdd(double value) {
   const auto bits = std::bit_cast<std::uint32_t>(nearest);
   const bool isTooLarge = std::abs(static_cast<double>(nearest)) > std::abs(value);
   return std::bit_cast<float>((isTooLarge ? bits - 1 : bits) | 1u);
+}
+
+/// Saturates; NaN becomes 0.
+std::uint8_t nearestByte(double value) {
+  return static_cast<std::uint8_t>(std::nearbyint(std::clamp(std::isnan(value) ? 0.0 : value, 0.0, 255.0)));
 }
 
 template <class Bits, class Encode>
@@ -66,7 +73,7 @@ std::string_view dtypeName(DType dtype) {
 
 std::optional<DType> parseDType(std::string_view name) {
   for (const DTypeNames& names : kDTypes)
-    if (name == names.shortName || name == names.longName) return names.dtype;
+    if (names.dtype != DType::U8 && (name == names.shortName || name == names.longName)) return names.dtype;
   return std::nullopt;
 }
 
@@ -95,6 +102,7 @@ void encode(std::span<const double> values, DType dtype, std::byte* out) {
       return encodeWith<std::uint16_t>(values, out, [](double v) { return floatToF16(roundedToOdd(v)); });
     case DType::BF16:
       return encodeWith<std::uint16_t>(values, out, [](double v) { return floatToBf16(roundedToOdd(v)); });
+    case DType::U8: return encodeWith<std::uint8_t>(values, out, nearestByte);
   }
 }
 
@@ -103,6 +111,7 @@ void decode(const std::byte* in, DType dtype, std::span<double> values) {
     case DType::F32: return decodeWith<float>(in, values, [](float v) { return v; });
     case DType::F16: return decodeWith<std::uint16_t>(in, values, f16ToFloat);
     case DType::BF16: return decodeWith<std::uint16_t>(in, values, bf16ToFloat);
+    case DType::U8: return decodeWith<std::uint8_t>(in, values, [](std::uint8_t v) { return v; });
   }
 }
 
