@@ -75,4 +75,13 @@ bool DropoutMask::keeps(std::uint64_t index) const {
   return philox4x32({low(block), high(block), m_stream[0], m_stream[1]}, m_key)[index % 4] >= m_threshold;
 }
 
+RandomBytes::RandomBytes(std::uint64_t seed, std::string_view name)
+    : m_key{low(seed), high(seed)}, m_stream{low(hashOf(name)), high(hashOf(name))} {}
+
+std::uint8_t RandomBytes::at(std::uint64_t index) const {
+  const std::uint64_t block = index / 16;
+  const PhiloxCounter words = philox4x32({low(block), high(block), m_stream[0], m_stream[1]}, m_key);
+  return static_cast<std::uint8_t>(words[index % 16 / 4] >> (8 * (index % 4)));
+}
+
 }  // namespace fuseline

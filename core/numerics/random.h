@@ -76,4 +76,17 @@ class DropoutMask {
   std::uint32_t m_threshold = 0;
 };
 
+/// Random bytes by seed, name and index, for stochastic rounding. Cheap to copy.
+class RandomBytes {
+ public:
+  RandomBytes(std::uint64_t seed, std::string_view name);
+
+  /// Byte i is byte i % 16 of block i / 16, counted from the lowest of the first word.
+  std::uint8_t at(std::uint64_t index) const;
+
+ private:
+  PhiloxKey m_key;
+  std::array<std::uint32_t, 2> m_stream;
+};
+
 }  // namespace fuseline

@@ -15,7 +15,7 @@ namespace fuseline {
 /// is aligned. Errors: a name is used twice, is not UTF-8 or is "__metadata__"; the file cannot be written.
 Result<void> writeSafetensors(const std::filesystem::path& path, const NamedTensors& tensors);
 
-/// Reads F32, F16, BF16, F8_E4M3 and I64 tensors, in the order of the header.
+/// Reads F32, F16, BF16, F8_E4M3, I64 and U8 tensors, in the order of the header.
 /// Errors: whatever is wrong with the file, in a sentence with the path and the tensor. Any bytes at all are safe.
 Result<NamedTensors> readSafetensors(const std::filesystem::path& path);
 

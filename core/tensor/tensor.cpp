@@ -6,6 +6,7 @@
 #include "core/numerics/f16.h"
 #include "core/numerics/minifloat.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -31,6 +32,7 @@ constexpr std::array kDTypes = {
     DTypeNames{DType::BF16, "bf16", "bfloat16"},
     DTypeNames{DType::I64, "i64", "int64"},
     DTypeNames{DType::E4M3, "e4m3", ""},
+    DTypeNames{DType::U8, "u8", ""},
 };
 
 /// Rounds to odd: a value that is not representable gets an odd mantissa. Rounding that to 16 bits gives what rounding
@@ -49,6 +51,11 @@ std::int64_t roundedToInteger(double value) {
   if (value >= 0x1p63) return std::numeric_limits<std::int64_t>::max();
   if (value < -0x1p63) return std::numeric_limits<std::int64_t>::min();
   return std::llrint(value);
+}
+
+/// Saturates; NaN becomes 0.
+std::uint8_t nearestByte(double value) {
+  return static_cast<std::uint8_t>(std::nearbyint(std::clamp(std::isnan(value) ? 0.0 : value, 0.0, 255.0)));
 }
 
 template <class Bits, class Encode>
@@ -110,6 +117,7 @@ void encode(std::span<const double> values, DType dtype, std::byte* out) {
     case DType::E4M3:
       return encodeWith<std::uint8_t>(values, out, [](double v) { return E4m3::fromFloat(roundedToOdd(v)); });
     case DType::I64: return encodeWith<std::int64_t>(values, out, roundedToInteger);
+    case DType::U8: return encodeWith<std::uint8_t>(values, out, nearestByte);
   }
 }
 
@@ -120,6 +128,7 @@ void decode(const std::byte* in, DType dtype, std::span<double> values) {
     case DType::BF16: return decodeWith<std::uint16_t>(in, values, bf16ToFloat);
     case DType::E4M3: return decodeWith<std::uint8_t>(in, values, E4m3::toFloat);
     case DType::I64: return decodeWith<std::int64_t>(in, values, [](std::int64_t v) { return v; });
+    case DType::U8: return decodeWith<std::uint8_t>(in, values, [](std::uint8_t v) { return v; });
   }
 }
 

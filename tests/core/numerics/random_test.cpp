@@ -137,5 +137,23 @@ TEST(DropoutMask, DiffersBySeedAndByName) {
   EXPECT_NEAR(agreement(mask, DropoutMask(0.5, 7, "other")), 0.5, 0.02);
 }
 
+// The words of the first block for a stream without a name, whose hash is FNV's offset basis.
+TEST(RandomBytes, AreTheBytesOfTheGeneratorsWords) {
+  const RandomBytes bytes(7, "");
+  for (std::uint32_t block = 0; block < 3; ++block) {
+    const PhiloxCounter words = philox4x32({block, 0, 0x84222325u, 0xcbf29ce4u}, {7, 0});
+    for (std::uint32_t i = 0; i < 16; ++i) EXPECT_EQ(bytes.at(block * 16 + i), (words[i / 4] >> (i % 4 * 8)) & 0xffu);
+  }
+}
+
+TEST(RandomBytes, FillTheirRangeEvenly) {
+  constexpr int kCount = 1 << 20;
+  std::vector<int> counts(256);
+  for (std::uint64_t i = 0; i < kCount; ++i) ++counts[RandomBytes(3, "x").at(i)];
+  double chiSquare = 0.0;
+  for (const int count : counts) chiSquare += (count - 4096.0) * (count - 4096.0) / 4096.0;
+  EXPECT_LT(chiSquare, 347.7);  // 255 degrees of freedom, probability 1e-4
+}
+
 }  // namespace
 }  // namespace fuseline

@@ -1,0 +1,26 @@
+// Blocks of 1x128 and 128x128 elements with float32 scales, as Hopper's GEMMs take them.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quant/scalers.h"
+
+#include <bit>
+
+namespace fuseline {
+
+namespace {
+
+BlockScaler makeScaler(const ScalerContext& context) {
+  const float formatMax = maxFinite(context.spec.format);
+  const float ifInfinite = largestFinite(context.dtype);
+  return [formatMax, ifInfinite, options = context.spec.scale](float blockAmax) {
+    const float scale = scaleFromAmax(blockAmax, formatMax, ifInfinite, options);
+    return BlockScale{scale, std::bit_cast<std::uint32_t>(1.0f / scale)};
+  };
+}
+
+float dequantFactor(std::uint32_t stored, float) { return std::bit_cast<float>(stored); }
+
+}  // namespace
+
+const ScalingFamily scaling_families::fp8Block = {makeScaler, dequantFactor};
+
+}  // namespace fuseline

@@ -1,0 +1,25 @@
+// NVFP4: blocks of 16 elements (or 16x16) with an E4M3 scale each, and a float32 scale of the tensor.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quant/scalers.h"
+
+namespace fuseline {
+
+namespace {
+
+BlockScaler makeScaler(const ScalerContext& context) {
+  const float tensorScale = nvTensorScale(context.amax);
+  return [tensorScale](float blockAmax) {
+    const std::uint8_t code = nvScaleCode(blockAmax, tensorScale);
+    return BlockScale{nvMultiplier(code, tensorScale), code};
+  };
+}
+
+float dequantFactor(std::uint32_t stored, float amax) {
+  return nvDequantFactor(static_cast<std::uint8_t>(stored), amax);
+}
+
+}  // namespace
+
+const ScalingFamily scaling_families::nvfp4 = {makeScaler, dequantFactor};
+
+}  // namespace fuseline

@@ -1,0 +1,230 @@
+// One loop over blocks for all scalings: the amax of a block, its scale, its codes.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quant/quantizer.h"
+
+#include "core/numerics/random.h"
+#include "core/quant/hadamard.h"
+#include "core/quant/matrix.h"
+#include "core/quant/scale_layout.h"
+#include "core/quant/scalers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+/// Rows and columns of a matrix: [beginRow, endRow) x [beginCol, endCol).
+struct Region {
+  std::int64_t beginRow, endRow, beginCol, endCol;
+
+  template <class Visit>
+  void forEach(Visit visit) const {
+    for (std::int64_t row = beginRow; row < endRow; ++row)
+      for (std::int64_t col = beginCol; col < endCol; ++col) visit(row, col);
+  }
+};
+
+/// The blocks of a matrix, the last of a row or column possibly smaller. A block of 0 x 0 is the whole matrix.
+class Blocks {
+ public:
+  Blocks(std::int64_t rows, std::int64_t cols, BlockShape block)
+      : m_rows(rows), m_cols(cols), m_block(block.rows == 0 ? BlockShape{rows, cols} : block) {
+    if (block.rows == 0)
+      m_grid = {1, 1};
+    else
+      m_grid = {ceilDiv(rows, block.rows), ceilDiv(cols, block.cols)};
+  }
+
+  /// visit(index of the block, its region), row by row.
+  template <class Visit>
+  void forEach(Visit visit) const {
+    for (std::int64_t row = 0; row < m_grid.rows; ++row)
+      for (std::int64_t col = 0; col < m_grid.cols; ++col)
+        visit(static_cast<std::size_t>(row * m_grid.cols + col), region(row, col));
+  }
+
+ private:
+  Region region(std::int64_t row, std::int64_t col) const {
+    return {row * m_block.rows, std::min((row + 1) * m_block.rows, m_rows), col * m_block.cols,
+            std::min((col + 1) * m_block.cols, m_cols)};
+  }
+
+  std::int64_t m_rows;
+  std::int64_t m_cols;
+  BlockShape m_block;
+  BlockShape m_grid;
+};
+
+/// Codes of a matrix in memory: a byte each, or two a byte.
+class Codes {
+ public:
+  Codes(ElementFormat format, std::int64_t cols, std::byte* bytes)
+      : m_isPacked(format == ElementFormat::E2M1), m_rowBytes(codeBytes(format, cols)), m_bytes(bytes) {}
+
+  void set(std::int64_t row, std::int64_t col, std::uint8_t code) {
+    std::byte& byte = at(row, col);
+    byte |= static_cast<std::byte>(isUpper(col) ? code << 4 : code);
+  }
+
+  std::uint8_t get(std::int64_t row, std::int64_t col) const {
+    const auto byte = static_cast<std::uint8_t>(at(row, col));
+    if (!m_isPacked) return byte;
+    return static_cast<std::uint8_t>(isUpper(col) ? byte >> 4 : byte & 15);
+  }
+
+ private:
+  bool isUpper(std::int64_t col) const { return m_isPacked && col % 2 == 1; }
+  std::byte& at(std::int64_t row, std::int64_t col) const {
+    return m_bytes[row * m_rowBytes + (m_isPacked ? col / 2 : col)];
+  }
+
+  bool m_isPacked;
+  std::int64_t m_rowBytes;
+  std::byte* m_bytes;
+};
+
+/// Casts elements by their place in a copy.
+class Rounder {
+ public:
+  Rounder(const QuantizerSpec& spec, const QuantizerInputs& inputs, Direction direction)
+      : m_format(spec.format),
+        m_isStochastic(spec.roundsStochastically),
+        m_random(inputs.seed, fmt::format("{}.{}", inputs.name, directionName(direction))) {}
+
+  std::uint8_t code(float value, std::int64_t index) const {
+    return visitFormat(m_format, [&](auto codec) {
+      using Format = decltype(codec);
+      return m_isStochastic ? Format::fromFloatStochastic(value, m_random.at(static_cast<std::uint64_t>(index)))
+                            : Format::fromFloat(value);
+    });
+  }
+
+ private:
+  ElementFormat m_format;
+  bool m_isStochastic;
+  RandomBytes m_random;
+};
+
+std::size_t storedBytes(Scaling scaling) { return traitsOf(scaling).scaleFormat == ScaleFormat::F32 ? 4 : 1; }
+
+float blockAmaxOf(const Matrix& matrix, const Region& region) {
+  float amax = 0.0f;
+  region.forEach([&](auto row, auto col) { amax = std::fmax(std::fabs(matrix.at(row, col)), amax); });
+  return amax;
+}
+
+/// x as a copy stands in memory, transformed if it is to be.
+Matrix sourceOf(const Matrix& x, const QuantizerSpec& spec, Direction direction) {
+  if (direction == Direction::Rowwise || !traitsOf(spec.scaling).isColumnwiseTransposed) return x;
+  return spec.transformsColumnwise ? randomHadamard(transposed(x)) : transposed(x);
+}
+
+QuantizedCopy quantizeCopy(const Matrix& x, const QuantizedSpec& quantized, const QuantizerSpec& spec,
+                           const QuantizerInputs& inputs, Direction direction) {
+  const Matrix source = sourceOf(x, spec, direction);
+  const bool isTransformed = quantized.isColumnwiseTransformed && direction == Direction::Columnwise;
+  const std::optional<float>& given = isTransformed ? inputs.transformedAmax : inputs.amax;
+  const float amax = given ? *given : amaxOf(source.values);
+  QuantizedCopy copy{.data = Tensor::zeros(codesSpec(quantized, direction)),
+                     .scaleInv = Tensor::zeros(scalesSpec(quantized, direction)),
+                     .amax = std::nullopt};
+  if (traitsOf(spec.scaling).scaleFormat == ScaleFormat::E4M3) copy.amax = amax;
+  const BlockScaler scaleOf = familyOf(spec.scaling).makeScaler({spec, inputs, quantized.nominal.dtype, amax});
+  const Rounder rounder(spec, inputs, direction);
+  Codes codes(spec.format, source.cols, copy.data.data.data());
+  const std::size_t width = storedBytes(spec.scaling);
+  Blocks(source.rows, source.cols, blockOf(spec.scaling, direction))
+      .forEach([&](std::size_t block, const Region& region) {
+        const BlockScale scale = scaleOf(blockAmaxOf(source, region));
+        std::memcpy(copy.scaleInv.data.data() + block * width, &scale.stored, width);
+        region.forEach([&](auto row, auto col) {
+          codes.set(row, col, rounder.code(source.at(row, col) * scale.multiplier, row * source.cols + col));
+        });
+      });
+  return copy;
+}
+
+Matrix dequantizedCopy(const QuantizedCopy& copy, const QuantizedSpec& spec, Direction direction) {
+  const BlockShape shape = storedMatrixOf(spec.nominal, spec.scaling, direction);
+  Matrix matrix{.rows = shape.rows, .cols = shape.cols, .values = {}};
+  matrix.values.resize(static_cast<std::size_t>(shape.rows * shape.cols));
+  std::vector<std::byte> data = copy.data.data;
+  const Codes codes(spec.format, shape.cols, data.data());
+  const std::size_t width = storedBytes(spec.scaling);
+  Blocks(shape.rows, shape.cols, blockOf(spec.scaling, direction))
+      .forEach([&](std::size_t block, const Region& region) {
+        std::uint32_t stored = 0;
+        std::memcpy(&stored, copy.scaleInv.data.data() + block * width, width);
+        const float factor = familyOf(spec.scaling).dequantFactor(stored, copy.amax.value_or(0.0f));
+        region.forEach([&](auto row, auto col) {
+          const std::uint8_t code = codes.get(row, col);
+          matrix.at(row, col) =
+              visitFormat(spec.format, [&](auto codec) { return decltype(codec)::toFloat(code); }) * factor;
+        });
+      });
+  return matrix;
+}
+
+Verdict check(const Tensor& x, const QuantizerSpec& spec, Copies copies) {
+  const ScalingTraits& traits = traitsOf(spec.scaling);
+  const bool isFp4 = spec.format == ElementFormat::E2M1;
+  if (x.spec.dtype == DType::U8) return Verdict::no("A tensor of bytes cannot be quantized; give f32, f16 or bf16.");
+  if (isFp4 != (traits.scaleFormat == ScaleFormat::E4M3))
+    return Verdict::no(fmt::format("Scaling {} is for {}, but the format is {}.", traits.name,
+                                   isFp4 ? "e4m3 and e5m2" : "e2m1", formatName(spec.format)));
+  if (!spec.transformsColumnwise || copies == Copies::Rowwise) return Verdict::yes();
+  if (!isFp4) return Verdict::no(fmt::format("Scaling {} has no random Hadamard transform.", traits.name));
+  if (x.spec.rows() % kHadamardSize != 0)
+    return Verdict::no(fmt::format("The random Hadamard transform takes rows by {}, but {} has {} of them.",
+                                   kHadamardSize, toString(x.spec), x.spec.rows()));
+  return Verdict::yes();
+}
+
+}  // namespace
+
+Result<QuantizedTensor> quantize(const Tensor& x, const QuantizerSpec& spec, Copies copies,
+                                 const QuantizerInputs& inputs) {
+  if (const Verdict verdict = check(x, spec, copies); !verdict) return Error{verdict.reason()};
+  const bool isTransformed = spec.transformsColumnwise && copies != Copies::Rowwise;
+  QuantizedTensor tensor{.spec = {.nominal = x.spec,
+                                  .format = spec.format,
+                                  .scaling = spec.scaling,
+                                  .isColumnwiseTransformed = isTransformed},
+                         .rowwise = std::nullopt,
+                         .columnwise = std::nullopt};
+  const Matrix matrix = matrixOf(x);
+  if (copies != Copies::Columnwise)
+    tensor.rowwise = quantizeCopy(matrix, tensor.spec, spec, inputs, Direction::Rowwise);
+  if (copies != Copies::Rowwise)
+    tensor.columnwise = quantizeCopy(matrix, tensor.spec, spec, inputs, Direction::Columnwise);
+  return tensor;
+}
+
+Result<Tensor> dequantize(const QuantizedTensor& tensor, Direction direction) {
+  if (!tensor.copy(direction))
+    return Error{fmt::format("The quantized tensor {} has no {} copy.", toString(tensor.spec.nominal),
+                             directionName(direction))};
+  const QuantizedTensor compact = withScaleLayout(tensor, ScaleLayout::Compact);
+  Matrix matrix = dequantizedCopy(*compact.copy(direction), tensor.spec, direction);
+  if (direction == Direction::Columnwise) {
+    if (tensor.spec.isColumnwiseTransformed) matrix = inverseRandomHadamard(matrix);
+    if (traitsOf(tensor.spec.scaling).isColumnwiseTransposed) matrix = transposed(matrix);
+  }
+  return tensorOf(matrix, tensor.spec.nominal);
+}
+
+Verdict fitsGemm(const TensorSpec& tensor, Scaling scaling) {
+  const std::int64_t alignment = traitsOf(scaling).gemmAlignment;
+  if (tensor.rows() % alignment == 0 && tensor.cols() % alignment == 0) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("A GEMM with scaling {} needs rows and columns that are multiples of {}, but {} has "
+                  "{} rows and {} columns. Pad it, or leave it unquantized.",
+                  traitsOf(scaling).name, alignment, toString(tensor), tensor.rows(), tensor.cols()));
+}
+
+}  // namespace fuseline

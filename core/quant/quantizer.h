@@ -1,0 +1,56 @@
+// Quantizer: turns host tensors into quantized ones and back. The reference for every kernel that quantizes.
+// All arithmetic is float32: q = cast(x * scale), with one rounding each, saturating.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/quant/quantized_tensor.h"
+#include "core/quant/scale_math.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace fuseline {
+
+/// Which tensor becomes what; what recipes give out.
+struct QuantizerSpec {
+  ElementFormat format = ElementFormat::E4M3;
+  Scaling scaling = Scaling::PerTensor;
+  /// Of float32 scales.
+  ScaleOptions scale;
+  /// The columnwise copy is taken of the random Hadamard transform of the tensor.
+  bool transformsColumnwise = false;
+  bool roundsStochastically = false;
+  bool operator==(const QuantizerSpec&) const = default;
+};
+
+enum class Copies : std::uint8_t { Rowwise, Columnwise, Both };
+
+/// What a quantizer does not find in the tensor itself.
+struct QuantizerInputs {
+  /// Delayed scaling: the scale of a whole tensor. Otherwise it follows from the amax.
+  std::optional<float> scale;
+  /// The amax of the whole tensor over all ranks; otherwise that of the tensor at hand.
+  std::optional<float> amax;
+  /// The same of the transformed tensor, for a columnwise copy of it.
+  std::optional<float> transformedAmax;
+  /// Where stochastic rounding takes its bits from: seed, name of the tensor and direction give a stream, the position
+  /// of the element in its copy gives the byte.
+  std::uint64_t seed = 0;
+  std::string name;
+};
+
+/// Scales are in compact layout. Both copies are quantized from x itself, as its dtype holds it: a kernel that computes
+/// x and quantizes it at once must round to that dtype in between to give the same bits.
+/// Errors: x has bytes, or its format does not fit its scaling; a transform needs rows that are a multiple of 16.
+Result<QuantizedTensor> quantize(const Tensor& x, const QuantizerSpec& spec, Copies copies,
+                                 const QuantizerInputs& inputs = {});
+
+/// The tensor that a copy stands for, rounded once to its nominal dtype; an inverse transform included.
+/// Errors: there is no such copy.
+Result<Tensor> dequantize(const QuantizedTensor& tensor, Direction direction);
+
+/// Whether a GEMM can take a tensor of this shape with this scaling, or the sentence why not.
+Verdict fitsGemm(const TensorSpec& tensor, Scaling scaling);
+
+}  // namespace fuseline

@@ -1,0 +1,25 @@
+// Scales as cuBLASLt reads them: padded, and for blocks of 16 and 32 swizzled into tiles.
+// Source: cuBLAS 13.1 documentation, "1D block scaling factors layout" and the sizes of NVIDIA's samples.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/quant/quantized_tensor.h"
+
+namespace fuseline {
+
+/// Where the scale of outer row `outer` and block `inner` along the contraction stands, in bytes. Tiles of 128 x 4
+/// scales take 512 bytes; they follow each other along the contraction first. paddedInner: a multiple of 4.
+std::int64_t swizzledOffset(std::int64_t outer, std::int64_t inner, std::int64_t paddedInner);
+
+/// The shape in which cuBLASLt reads the scales of a copy, its padding included:
+///   per_tensor     [1]
+///   block_1x128    [ceil(K/128), pad4(M)], outer rows contiguous
+///   block_128x128  [ceil(M/128), pad4(ceil(K/128))]
+///   mx_*, nv_*     [pad128(M), pad4(ceil(K/block))], swizzled; of blocks with several rows every row has its scale
+/// with M and K exchanged for columnwise copies.
+Shape gemmScalesShape(const TensorSpec& nominal, Scaling scaling, Direction direction);
+
+/// Rearranges the scales of both copies; padding is zero. Does nothing where the layout is the asked one already.
+QuantizedTensor withScaleLayout(QuantizedTensor tensor, ScaleLayout layout);
+
+}  // namespace fuseline

@@ -1,0 +1,78 @@
+// Every line is one or two float32 operations; their order is part of the result.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quant/scale_math.h"
+
+#include "core/numerics/bf16.h"
+#include "core/numerics/e8m0.h"
+#include "core/numerics/f16.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace fuseline {
+
+namespace {
+
+constexpr float kLargest = std::numeric_limits<float>::max();
+constexpr float kE2m1Max = E2m1::toFloat(E2m1::kMax);
+constexpr float kE4m3Max = E4m3::toFloat(E4m3::kMax);
+
+/// Drops the mantissa, hence rounds towards zero.
+float powerOfTwoBelow(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xff800000u); }
+
+bool isUsable(float amax) { return std::isfinite(amax) && amax > 0.0f; }
+
+}  // namespace
+
+float amaxOf(std::span<const float> values) {
+  float amax = 0.0f;
+  for (const float value : values) amax = std::fmax(std::fabs(value), amax);
+  return amax;
+}
+
+float largestFinite(DType dtype) {
+  if (dtype == DType::F16) return f16ToFloat(0x7bff);
+  return dtype == DType::BF16 ? bf16ToFloat(0x7f7f) : kLargest;
+}
+
+float scaleFromAmax(float amax, float maxFinite, float ifInfinite, ScaleOptions options) {
+  const float bounded = amax < options.epsilon ? options.epsilon : amax;
+  if (!isUsable(bounded)) return 1.0f;
+  const float quotient = maxFinite / bounded;
+  const float scale = std::isinf(quotient) ? ifInfinite : quotient;
+  return options.isPowerOfTwo ? powerOfTwoBelow(scale) : scale;
+}
+
+float delayedScale(float amax, float previous, float maxFinite, int margin) {
+  if (!isUsable(amax)) return previous;
+  const float scale = maxFinite * std::ldexp(1.0f, -margin) / amax;
+  return std::isinf(scale) ? kLargest : scale;
+}
+
+std::uint8_t mxScaleCode(float amax, ElementFormat format) {
+  const float inverseOfMax = 1.0f / maxFinite(format);
+  return E8m0::fromFloat(amax * inverseOfMax, E8m0::Rounding::Up);
+}
+
+float nvTensorScale(float tensorAmax) {
+  const float scale = std::min(kE4m3Max * kE2m1Max / tensorAmax, kLargest);
+  return tensorAmax == 0.0f || scale == 0.0f ? 1.0f : scale;
+}
+
+std::uint8_t nvScaleCode(float blockAmax, float tensorScale) {
+  const float perE2m1 = tensorScale * (1.0f / kE2m1Max);
+  return E4m3::fromFloat(std::min(blockAmax * perE2m1, kLargest));
+}
+
+float nvMultiplier(std::uint8_t scaleCode, float tensorScale) {
+  const float dequantFactor = E4m3::toFloat(scaleCode) * (1.0f / tensorScale);
+  return std::min(1.0f / dequantFactor, kLargest);
+}
+
+float nvDequantFactor(std::uint8_t scaleCode, float tensorAmax) {
+  return E4m3::toFloat(scaleCode) * tensorAmax * (1.0f / (kE4m3Max * kE2m1Max));
+}
+
+}  // namespace fuseline

@@ -1,0 +1,47 @@
+// Scales from amaxes, in float32 and in the order in which TransformerEngine's kernels compute them, so that the bits
+// agree. A scale multiplies before the cast; its inverse is what is stored.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/quant/element_format.h"
+#include "core/tensor/dtype.h"
+
+#include <cstdint>
+#include <span>
+
+namespace fuseline {
+
+/// The largest |value|; 0 without values. NaN is ignored, infinity is not.
+float amaxOf(std::span<const float> values);
+
+/// The largest finite value of a floating-point dtype.
+float largestFinite(DType dtype);
+
+struct ScaleOptions {
+  /// A smaller amax counts as this one.
+  float epsilon = 0.0f;
+  /// Rounds scales down to powers of two, so that no value is lost to the multiplication.
+  bool isPowerOfTwo = false;
+  bool operator==(const ScaleOptions&) const = default;
+};
+
+/// maxFinite / amax: one tensor with current scaling, or one FP8 block. `ifInfinite` stands in for an infinite
+/// quotient. 1 where amax is 0, infinite or NaN.
+float scaleFromAmax(float amax, float maxFinite, float ifInfinite, ScaleOptions options);
+
+/// The scale of delayed scaling: (maxFinite / 2^margin) / amax. Stays `previous` where amax is 0, infinite or NaN.
+float delayedScale(float amax, float previous, float maxFinite, int margin);
+
+/// MXFP8: the E8M0 code of amax / maxFinite, rounded up so that amax fits. Its multiplier is E8m0::reciprocal.
+std::uint8_t mxScaleCode(float amax, ElementFormat format);
+
+/// NVFP4: what a whole tensor is scaled by, 448 * 6 / amax, so that the scales of blocks fill E4M3. 1 where amax is 0.
+float nvTensorScale(float tensorAmax);
+/// The E4M3 code of a block's scale.
+std::uint8_t nvScaleCode(float blockAmax, float tensorScale);
+/// What the elements of a block with this scale are multiplied by.
+float nvMultiplier(std::uint8_t scaleCode, float tensorScale);
+/// What they are multiplied by when they are dequantized.
+float nvDequantFactor(std::uint8_t scaleCode, float tensorAmax);
+
+}  // namespace fuseline

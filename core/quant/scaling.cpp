@@ -1,0 +1,57 @@
+// The table of scalings, and the shapes that follow from it.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quant/scaling.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace fuseline {
+
+namespace {
+
+constexpr std::array kTraits = {
+    ScalingTraits{Scaling::PerTensor, "per_tensor", {0, 0}, ScaleFormat::F32, true, 16},
+    ScalingTraits{Scaling::Block1x128, "block_1x128", {1, 128}, ScaleFormat::F32, true, 128},
+    ScalingTraits{Scaling::Block128x128, "block_128x128", {128, 128}, ScaleFormat::F32, true, 128},
+    ScalingTraits{Scaling::Mx1x32, "mx_1x32", {1, 32}, ScaleFormat::E8M0, false, 32},
+    ScalingTraits{Scaling::Mx32x32, "mx_32x32", {32, 32}, ScaleFormat::E8M0, false, 32},
+    ScalingTraits{Scaling::Nv1x16, "nv_1x16", {1, 16}, ScaleFormat::E4M3, true, 16},
+    ScalingTraits{Scaling::Nv16x16, "nv_16x16", {16, 16}, ScaleFormat::E4M3, true, 16},
+};
+
+}  // namespace
+
+std::string_view directionName(Direction direction) {
+  return direction == Direction::Rowwise ? "rowwise" : "columnwise";
+}
+
+const ScalingTraits& traitsOf(Scaling scaling) { return *std::ranges::find(kTraits, scaling, &ScalingTraits::scaling); }
+
+std::optional<Scaling> parseScaling(std::string_view name) {
+  const auto found = std::ranges::find(kTraits, name, &ScalingTraits::name);
+  if (found == kTraits.end()) return std::nullopt;
+  return found->scaling;
+}
+
+BlockShape blockOf(Scaling scaling, Direction direction) {
+  const ScalingTraits& traits = traitsOf(scaling);
+  const bool isOnEnd = direction == Direction::Columnwise && !traits.isColumnwiseTransposed;
+  return isOnEnd ? BlockShape{traits.block.cols, traits.block.rows} : traits.block;
+}
+
+BlockShape storedMatrixOf(const TensorSpec& tensor, Scaling scaling, Direction direction) {
+  BlockShape matrix = {tensor.rows(), tensor.cols()};
+  if (direction == Direction::Columnwise && traitsOf(scaling).isColumnwiseTransposed)
+    std::swap(matrix.rows, matrix.cols);
+  return matrix;
+}
+
+BlockShape blockGridOf(const TensorSpec& tensor, Scaling scaling, Direction direction) {
+  const BlockShape block = blockOf(scaling, direction);
+  if (block.rows == 0) return {1, 1};
+  const BlockShape matrix = storedMatrixOf(tensor, scaling, direction);
+  return {ceilDiv(matrix.rows, block.rows), ceilDiv(matrix.cols, block.cols)};
+}
+
+}  // namespace fuseline
