@@ -3,12 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/numerics/random.h"
 #include "core/ops/grouped_form.h"
+#include "core/ops/parameters.h"
 #include "core/ops/reference_math.h"
 #include "core/ops/shared_attributes.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 
@@ -302,7 +304,7 @@ void appendParameters(const GroupedParameter& parameter, const ParameterSpec& gr
 
 std::vector<ParameterSpec> parametersOf(const GroupedForm& form) {
   std::vector<ParameterSpec> parameters;
-  appendParameters(form.weights, {"weight", "[N, K]", "One row for each output feature.", initialiseWeight},
+  appendParameters(form.weights, {"weight", "[N, K]", "One row for each output feature.", initialiseWeight, true},
                    parameters);
   if (form.hasBias())
     appendParameters(form.biases, {"bias", "[N]", "Added to every row of the group.", initialiseBias}, parameters);
@@ -324,7 +326,7 @@ AttributeSpec numGroupsAttribute() {
 }
 
 std::vector<AttributeSpec> attributes() {
-  return {
+  std::vector<AttributeSpec> all = {
       numGroupsAttribute(),
       featuresAttribute("in_features", "Elements of each input row, K."),
       featuresAttribute("out_features", "Elements of each output row, N."),
@@ -336,7 +338,11 @@ std::vector<AttributeSpec> attributes() {
       flag("single_grouped_bias", false, "One parameter bias, [G, N], instead of bias0, bias1 and so on."),
       flag("scale_bias", false,
            "Multiplies the bias by a scale for each row, a further input. Without a bias it changes nothing."),
+      requiresGradAttribute("weight"),
+      requiresGradAttribute("bias"),
   };
+  std::ranges::move(mainGradAttributes(), std::back_inserter(all));
+  return all;
 }
 
 constexpr const char* kDetails =

@@ -98,14 +98,14 @@ class GroupedOperand {
       m_bindings.push_back(findOperand(request, {0, kind, parameter.firstSlot + slot}));
   }
 
-  bool isPresent() const {
-    return std::ranges::any_of(m_bindings, [](const Binding& binding) { return static_cast<bool>(binding); });
+  bool isPresent() const { return static_cast<bool>(any()); }
+  /// The first that there is: they are all alike. Absent where there is none.
+  Binding any() const {
+    const auto found = std::ranges::find_if(m_bindings, [](const Binding& binding) { return bool(binding); });
+    return found == m_bindings.end() ? Binding{} : *found;
   }
   /// f32 where there is none.
-  DType dtype() const {
-    const auto found = std::ranges::find_if(m_bindings, [](const Binding& binding) { return bool(binding); });
-    return found == m_bindings.end() ? DType::F32 : found->spec.dtype;
-  }
+  DType dtype() const { return any().spec.dtype; }
   /// nullptr: absent.
   std::byte* at(Pointers pointers, std::size_t group) const {
     if (m_bindings.empty()) return nullptr;
@@ -299,7 +299,7 @@ class WeightGrads {
         m_x(findOperand(request, kX)),
         m_gradY(gradY) {
     if (!m_gradients.isPresent()) return;
-    m_problem = weightGradProblem(request, size.ofAllRows(), gradY.spec.dtype, m_x.spec.dtype, m_gradients.dtype());
+    m_problem = weightGradProblem(request, size.ofAllRows(), gradY.spec.dtype, m_x.spec.dtype, m_gradients.any());
     m_workspaceBytes = productOf(size.rows).workspaceBytes();  // fewer rows never need more
   }
 
