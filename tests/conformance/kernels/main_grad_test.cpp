@@ -23,7 +23,7 @@ constexpr double kPrefilled = 0.5;
 
 Link accumulating(Link link) { return with(std::move(link), "accumulate_into_main_grad", true); }
 
-bool isLinear(const Link& link) { return link.operation == "BasicLinear"; }
+bool isLinear(const Link& link) { return link.operation == "BasicLinear" || link.operation == "GroupedLinear"; }
 
 std::vector<Link> accumulating(std::vector<Link> links) {
   for (Link& link : links)
@@ -77,6 +77,18 @@ TEST(MainGrad, IsAddedToLikeTheReference) {
           Shape shape = leading;
           shape.push_back(K);
           expectAdded(dtype, shape, {linear(N)}, {}, backend, "BasicLinear of " + toString(shape));
+        }
+}
+
+TEST(MainGrad, IsAddedToByEveryGroup) {
+  for (const DType dtype : {DType::F32, DType::BF16})
+    for (const bool isSingle : {false, true})
+      for (const std::int64_t numGroups : {1, 5})
+        for (const auto& backend : {cpu::makeCpuBackend(), makeReferenceBackend()}) {
+          const Link groups = with(
+              with(with(link("GroupedLinear", "experts"), "out_features", std::int64_t{24}), "num_groups", numGroups),
+              "single_grouped_weight", isSingle);
+          expectAdded(dtype, {40, 16}, {groups}, {}, backend, "GroupedLinear");
         }
 }
 
