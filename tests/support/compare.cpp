@@ -26,7 +26,9 @@ Tolerance toleranceOf(DType dtype) {
     case DType::F32: return {.relative = 1.3e-6, .absolute = 1e-5};
     case DType::F16: return {.relative = 1e-3, .absolute = 1e-5};
     case DType::BF16: return {.relative = 1.6e-2, .absolute = 1e-5};
-    case DType::I64: return {};
+    case DType::E4M3: return {.relative = 0.125, .absolute = 0.0675};
+    case DType::I64:
+    case DType::U8: return {};
   }
   return {};
 }

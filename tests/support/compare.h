@@ -16,7 +16,8 @@ struct Tolerance {
   double absolute = 0.0;
 };
 
-/// The tolerances of TransformerEngine's tests (f32 1.3e-6, f16 1e-3, bf16 1.6e-2; absolute 1e-5); integers are exact.
+/// The tolerances of TransformerEngine's tests (f32 1.3e-6, f16 1e-3, bf16 1.6e-2; absolute 1e-5; E4M3 0.125, 0.0675);
+/// integers are exact.
 Tolerance toleranceOf(DType dtype);
 
 /// Fails with the number of offending elements and the worst one: its index, both values and the error. A NaN equals
