@@ -72,11 +72,11 @@ void setMathematics(BasicOperation& op, const PlainOperation& plain) {
   };
 }
 
-BasicOperation cachedForm(const PlainOperation& plain) {
-  BasicOperation op = *plain;
+BasicOperation cachedForm(const BasicOperation& plain) {
+  BasicOperation op = plain;
   op.residuals = {{"x_quantized", op.inputs.front().shape, "x / x_scale_inv in E4M3."},
                   {"x_scale_inv", "[1]", "The largest magnitude of x / 448."}};
-  setMathematics(op, plain);
+  setMathematics(op, std::make_shared<const BasicOperation>(plain));
   op.inner = std::exchange(op.elementwise, {});
   op.kernel = "cached_activation";
   return op;
@@ -101,10 +101,9 @@ float currentScale(float amax) {
 
 BasicOperation withCachedInput(BasicOperation plain) {
   plain.attributes.push_back(attribute());
-  plain.specialise = [plain = std::make_shared<const BasicOperation>(plain)](
-                         const Attributes& attributes) -> Result<FusibleOperation> {
+  plain.specialise = [](const FusibleOperation& self, const Attributes& attributes) -> Result<FusibleOperation> {
     const bool isCached = attributes.has(kAttribute) && attributes.boolean(kAttribute);
-    return isCached ? cachedForm(plain) : *plain;
+    return isCached ? cachedForm(self) : self;
   };
   return plain;
 }

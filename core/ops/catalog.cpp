@@ -61,7 +61,7 @@ Verdict checkKind(const FusibleOperation& op) { return op.isComposite() ? checkC
 
 Result<FusibleOperation> specialiseWithDefaults(const FusibleOperation& op) {
   try {
-    return op.specialise(defaultAttributes(op));
+    return op.specialise(op, defaultAttributes(op));
   } catch (const std::bad_variant_access&) {
     return Error{"it reads an attribute that has no default."};
   }

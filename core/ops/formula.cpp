@@ -384,7 +384,7 @@ Result<FusibleOperation> specialise(const Attributes& given) {
 
 BasicOperation formula() {
   Result<FusibleOperation> op = specialise(defaultAttributes({.attributes = attributes()}));
-  op->specialise = specialise;
+  op->specialise = [](const FusibleOperation&, const Attributes& given) { return specialise(given); };
   return std::move(*op);
 }
 

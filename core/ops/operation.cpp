@@ -53,7 +53,7 @@ OperationPointer unowned(const FusibleOperation& operation) { return {std::share
 
 Result<OperationPointer> specialised(const FusibleOperation& operation, const Attributes& attributes) {
   if (!operation.specialise || attributes == defaultAttributes(operation)) return unowned(operation);
-  Result<FusibleOperation> own = operation.specialise(attributes);
+  Result<FusibleOperation> own = operation.specialise(operation, attributes);
   if (!own) return own.error();
   return OperationPointer(std::make_shared<const FusibleOperation>(std::move(*own)));
 }

@@ -208,7 +208,7 @@ struct FusibleOperation {
   /// beside it is the op for the default attributes; it does not read those without one. Name and attributes stay the
   /// same.
   /// Errors: a sentence, with the attribute that is wrong as the subject.
-  std::function<Result<FusibleOperation>(const Attributes&)> specialise;
+  std::function<Result<FusibleOperation>(const FusibleOperation& self, const Attributes&)> specialise;
 
   bool isComposite() const { return static_cast<bool>(expand); }
   bool isElementwise() const { return static_cast<bool>(elementwise); }

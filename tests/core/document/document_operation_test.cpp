@@ -87,7 +87,7 @@ FusibleOperation sumOf(std::int64_t count) {
 
 OperationCatalog withSum() {
   FusibleOperation sum = sumOf(2);
-  sum.specialise = [](const Attributes& attributes) -> Result<FusibleOperation> {
+  sum.specialise = [](const FusibleOperation&, const Attributes& attributes) -> Result<FusibleOperation> {
     const std::int64_t count = attributes.integer("count");
     if (count > 8) return Error{.message = "Sum: count is more than 8.", .subject = "count"};
     return sumOf(count);

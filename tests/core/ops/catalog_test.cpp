@@ -78,19 +78,23 @@ TEST(OperationCatalog, RefusesAnOpWithoutAName) {
 
 TEST(OperationCatalog, AcceptsAnOpThatDependsOnItsAttributes) {
   EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
-              op.specialise = [](const Attributes&) -> Result<FusibleOperation> { return complete(); };
+              op.specialise = [](const FusibleOperation&, const Attributes&) -> Result<FusibleOperation> {
+                return complete();
+              };
             }),
             "");
 }
 
 TEST(OperationCatalog, RefusesSpecialiseWithoutADefaultForm) {
   EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
-              op.specialise = [](const Attributes&) -> Result<FusibleOperation> { return Error{"Probe: not so."}; };
+              op.specialise = [](const FusibleOperation&, const Attributes&) -> Result<FusibleOperation> {
+                return Error{"Probe: not so."};
+              };
             }),
             "Probe: specialise refuses the default attributes: Probe: not so.");
   EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
               op.attributes = {{.name = "width"}};
-              op.specialise = [](const Attributes& attributes) -> Result<FusibleOperation> {
+              op.specialise = [](const FusibleOperation&, const Attributes& attributes) -> Result<FusibleOperation> {
                 return attributes.integer("width") > 0 ? complete() : FusibleOperation{};
               };
             }),
@@ -100,7 +104,9 @@ TEST(OperationCatalog, RefusesSpecialiseWithoutADefaultForm) {
 TEST(OperationCatalog, AcceptsSpecialiseThatDoesNotReadWhatHasNoDefault) {
   EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
               op.attributes = {{.name = "width"}};
-              op.specialise = [](const Attributes&) -> Result<FusibleOperation> { return complete(); };
+              op.specialise = [](const FusibleOperation&, const Attributes&) -> Result<FusibleOperation> {
+                return complete();
+              };
             }),
             "");
 }
@@ -114,7 +120,7 @@ TEST(OperationCatalog, RefusesCountsThatCannotBeDrawn) {
 
 TEST(OperationCatalog, RefusesSpecialiseThatMakesAnotherOrHalfAnOp) {
   EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
-              op.specialise = [](const Attributes&) -> Result<FusibleOperation> {
+              op.specialise = [](const FusibleOperation&, const Attributes&) -> Result<FusibleOperation> {
                 FusibleOperation other = complete();
                 other.name = "Other";
                 return other;
@@ -122,7 +128,7 @@ TEST(OperationCatalog, RefusesSpecialiseThatMakesAnotherOrHalfAnOp) {
             }),
             "Probe: specialise makes the op Other; the name must stay.");
   EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
-              op.specialise = [](const Attributes&) -> Result<FusibleOperation> {
+              op.specialise = [](const FusibleOperation&, const Attributes&) -> Result<FusibleOperation> {
                 FusibleOperation half = complete();
                 half.saveContext = nullptr;
                 return half;
