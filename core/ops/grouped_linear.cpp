@@ -348,11 +348,9 @@ std::vector<AttributeSpec> attributes() {
 constexpr const char* kDetails =
     "Each group of rows has a weight, and a bias, of its own: with num_groups 3 the parameters are weight0, weight1,\n"
     "weight2, bias0, bias1 and bias2. The rows are those of x as a matrix [M, K], so that with more than two axes all\n"
-    "but the last are counted. With scale_bias y = x W^T + scales b, and the bias's gradients are db = dy scales "
-    "summed\n"
-    "over the rows of the group, and dscales = dy b summed over each row.\n"
-    "Not there: delay_wgrad_compute, which only defers work, and the buffers that a caller of TransformerEngine may "
-    "give.";
+    "but the last are counted. With scale_bias y = x W_g^T + scales b_g; then db_g = dy scales, summed over the rows\n"
+    "of the group, and dscales = dy b_g, summed over each row.\n"
+    "Not there: delay_wgrad_compute, which only defers work, and buffers that a caller of TransformerEngine may give.";
 
 Result<FusibleOperation> specialise(const Attributes& given) {
   const GroupedForm form = groupedForm(given);

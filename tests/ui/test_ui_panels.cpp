@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
 
+#include <QCheckBox>
+#include <QComboBox>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSignalSpy>
@@ -22,6 +24,7 @@ class PanelsTest : public QObject {
   void inspectorRenamesAndKeepsTheSelection();
   void inspectorEscapeGivesTheFieldBack();
   void symbolsAreEditable();
+  void inputsOfIntegersHaveNoGradient();
   void planPanelFollowsInPlace();
   void whyNotSwitchesARuleOff();
   void selectionIsTheSameEverywhere();
@@ -36,12 +39,15 @@ class PanelsTest : public QObject {
 
 namespace {
 
-ExpressionEdit* edit(Fixture& f, const char* accessibleName) {
-  for (auto* candidate : f.window.inspector().page()->findChildren<ExpressionEdit*>()) {
+template <class Widget>
+Widget* named(Fixture& f, const char* accessibleName) {
+  for (auto* candidate : f.window.inspector().page()->findChildren<Widget*>()) {
     if (candidate->accessibleName() == QString::fromLatin1(accessibleName)) return candidate;
   }
   return nullptr;
 }
+
+ExpressionEdit* edit(Fixture& f, const char* accessibleName) { return named<ExpressionEdit>(f, accessibleName); }
 
 void type(ExpressionEdit* field, const QString& text) {
   field->selectAll();
@@ -108,6 +114,22 @@ void PanelsTest::inspectorEscapeGivesTheFieldBack() {
   QTest::keyClick(field, Qt::Key_Escape);
   QCOMPARE(field->text(), QStringLiteral("2*H"));
   QVERIFY(!f.session.history().canUndo());
+}
+
+void PanelsTest::inputsOfIntegersHaveNoGradient() {
+  Fixture f(smallPipeline());
+  inspect(f, "nothing");
+  auto* dtype = named<QComboBox>(f, "dtype of x");
+  auto* gradient = named<QCheckBox>(f, "Gradient of x");
+  QVERIFY(dtype && gradient && gradient->isEnabled());
+  gradient->click();
+  QVERIFY(f.session.document().inputs().front().requiresGradient == false);
+  Q_EMIT dtype->textActivated(QStringLiteral("i64"));
+  QVERIFY(f.session.document().inputs().front().dtype == "i64");
+  QVERIFY(!f.session.document().inputs().front().requiresGradient.has_value());
+  QVERIFY(!gradient->isEnabled());
+  QVERIFY(!gradient->isChecked());
+  QCOMPARE(dtype->currentText(), QStringLiteral("i64"));
 }
 
 void PanelsTest::symbolsAreEditable() {

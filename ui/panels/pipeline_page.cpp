@@ -34,6 +34,12 @@ std::string freeSymbol(const PipelineDocument& document) {
   return fmt::format("N{}", number);
 }
 
+/// Integers have no gradient.
+bool isInteger(const DocumentInput& input) {
+  const auto dtype = parseDType(input.dtype);
+  return dtype && !isFloat(*dtype);
+}
+
 Endpoint endpointOf(const QString& text) { return parseEndpoint(text.trimmed().toStdString()); }
 
 }  // namespace
@@ -184,11 +190,14 @@ void PipelinePage::addDTypeBox(QLayout* layout, const std::string& id) {
   auto* dtype = new QComboBox(this);
   dtype->setMinimumContentsLength(4);
   dtype->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
-  dtype->addItems({QStringLiteral("bf16"), QStringLiteral("f16"), QStringLiteral("f32")});
+  dtype->addItems({QStringLiteral("bf16"), QStringLiteral("f16"), QStringLiteral("f32"), QStringLiteral("i64")});
   dtype->setAccessibleName(tr("dtype of %1").arg(toQt(id)));
   dtype->setToolTip(dtype->accessibleName());
   connect(dtype, &QComboBox::textActivated, this, [this, id](const QString& text) {
-    changeInput(id, [&](DocumentInput& input) { input.dtype = text.toStdString(); });
+    changeInput(id, [&](DocumentInput& input) {
+      input.dtype = text.toStdString();
+      if (isInteger(input)) input.requiresGradient.reset();
+    });
   });
   m_refreshers.push_back([this, id, dtype] {
     const DocumentInput* input = m_session.document().findInput(id);
@@ -207,7 +216,9 @@ void PipelinePage::addGradientBox(QLayout* layout, const std::string& id) {
   });
   m_refreshers.push_back([this, id, gradient] {
     const DocumentInput* input = m_session.document().findInput(id);
-    gradient->setChecked(!input || input->requiresGradient.value_or(true));
+    const bool canHave = !input || !isInteger(*input);
+    gradient->setEnabled(canHave);
+    gradient->setChecked(canHave && (!input || input->requiresGradient.value_or(true)));
   });
   layout->addWidget(gradient);
 }
