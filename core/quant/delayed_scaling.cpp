@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <optional>
 
@@ -23,13 +22,13 @@ constexpr std::string_view kHistory = ".amax_history";
 
 Tensor tensorOf(std::span<const float> values, Shape shape) {
   Tensor tensor = Tensor::zeros({DType::F32, std::move(shape)});
-  std::memcpy(tensor.data.data(), values.data(), values.size_bytes());
+  std::ranges::copy(std::as_bytes(values), tensor.data.begin());
   return tensor;
 }
 
 std::vector<float> valuesOf(const Tensor& tensor) {
   std::vector<float> values(static_cast<std::size_t>(tensor.spec.numElements()));
-  std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
+  std::ranges::copy(tensor.data, std::as_writable_bytes(std::span(values)).begin());
   return values;
 }
 

@@ -147,6 +147,8 @@ TEST_P(Quantizer, ErrsByHalfAStepOfTheFormatAtMost) {
     const std::vector<double> expected = x.toDoubles();
     const std::vector<double> actual = dequantized(tensor, Direction::Rowwise).toDoubles();
     const auto& format = definitionOf(spec().format);
+    // What became zero is below half the smallest value, in units of the largest of the tensor.
+    const double largestZero = amaxOfDoubles(expected) * format.valueOf(1) / format.valueOf(format.maxCode);
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const auto [row, col] = std::div(static_cast<std::int64_t>(i), x.spec.cols());
       const int code = codeAt(tensor, Direction::Rowwise, row, col);
@@ -154,11 +156,7 @@ TEST_P(Quantizer, ErrsByHalfAStepOfTheFormatAtMost) {
       const double factor = value == 0 ? 0 : std::abs(actual[i]) / value;
       const double bound = value == 0 ? std::abs(expected[i]) : stepAt(format, code) / 2 * factor;
       RC_ASSERT(std::abs(actual[i] - expected[i]) <= bound + std::abs(expected[i]) * 0x1p-22);
-      if (value == 0 && expected[i] != 0) {
-        // What became zero is below half the smallest value, in units of the largest of the tensor.
-        RC_ASSERT(std::abs(expected[i]) <=
-                  amaxOfDoubles(expected) * format.valueOf(1) / format.valueOf(format.maxCode));
-      }
+      RC_ASSERT(value != 0 || std::abs(expected[i]) <= largestZero);
     }
   }));
 }
