@@ -60,32 +60,19 @@ class Blocks {
   BlockShape m_grid;
 };
 
-/// Codes of a matrix in memory: a byte each, or two a byte.
-class Codes {
- public:
-  Codes(ElementFormat format, std::int64_t cols, std::byte* bytes)
-      : m_isPacked(format == ElementFormat::E2M1), m_rowBytes(codeBytes(format, cols)), m_bytes(bytes) {}
+/// Where the codes of a matrix stand: a byte each, or two a byte.
+struct CodePlaces {
+  bool isPacked;
+  std::int64_t rowBytes;
 
-  void set(std::int64_t row, std::int64_t col, std::uint8_t code) {
-    std::byte& byte = at(row, col);
-    byte |= static_cast<std::byte>(isUpper(col) ? code << 4 : code);
+  CodePlaces(ElementFormat format, std::int64_t cols)
+      : isPacked(format == ElementFormat::E2M1), rowBytes(codeBytes(format, cols)) {}
+
+  std::size_t byteOf(std::int64_t row, std::int64_t col) const {
+    return static_cast<std::size_t>(row * rowBytes + (isPacked ? col / 2 : col));
   }
-
-  std::uint8_t get(std::int64_t row, std::int64_t col) const {
-    const auto byte = static_cast<std::uint8_t>(at(row, col));
-    if (!m_isPacked) return byte;
-    return static_cast<std::uint8_t>(isUpper(col) ? byte >> 4 : byte & 15);
-  }
-
- private:
-  bool isUpper(std::int64_t col) const { return m_isPacked && col % 2 == 1; }
-  std::byte& at(std::int64_t row, std::int64_t col) const {
-    return m_bytes[row * m_rowBytes + (m_isPacked ? col / 2 : col)];
-  }
-
-  bool m_isPacked;
-  std::int64_t m_rowBytes;
-  std::byte* m_bytes;
+  int shiftOf(std::int64_t col) const { return isPacked && col % 2 == 1 ? 4 : 0; }
+  std::uint8_t mask() const { return isPacked ? 0x0f : 0xff; }
 };
 
 /// Casts elements by their place in a copy.
@@ -136,14 +123,15 @@ QuantizedCopy quantizeCopy(const Matrix& x, const QuantizedSpec& quantized, cons
   if (traitsOf(spec.scaling).scaleFormat == ScaleFormat::E4M3) copy.amax = amax;
   const BlockScaler scaleOf = familyOf(spec.scaling).makeScaler({spec, inputs, quantized.nominal.dtype, amax});
   const Rounder rounder(spec, inputs, direction);
-  Codes codes(spec.format, source.cols, copy.data.data.data());
+  const CodePlaces places(spec.format, source.cols);
   const std::size_t width = storedBytes(spec.scaling);
   Blocks(source.rows, source.cols, blockOf(spec.scaling, direction))
       .forEach([&](std::size_t block, const Region& region) {
         const BlockScale scale = scaleOf(blockAmaxOf(source, region));
         std::memcpy(copy.scaleInv.data.data() + block * width, &scale.stored, width);
         region.forEach([&](auto row, auto col) {
-          codes.set(row, col, rounder.code(source.at(row, col) * scale.multiplier, row * source.cols + col));
+          const std::uint8_t code = rounder.code(source.at(row, col) * scale.multiplier, row * source.cols + col);
+          copy.data.data[places.byteOf(row, col)] |= static_cast<std::byte>(code << places.shiftOf(col));
         });
       });
   return copy;
@@ -153,8 +141,7 @@ Matrix dequantizedCopy(const QuantizedCopy& copy, const QuantizedSpec& spec, Dir
   const BlockShape shape = storedMatrixOf(spec.nominal, spec.scaling, direction);
   Matrix matrix{.rows = shape.rows, .cols = shape.cols, .values = {}};
   matrix.values.resize(static_cast<std::size_t>(shape.rows * shape.cols));
-  std::vector<std::byte> data = copy.data.data;
-  const Codes codes(spec.format, shape.cols, data.data());
+  const CodePlaces places(spec.format, shape.cols);
   const std::size_t width = storedBytes(spec.scaling);
   Blocks(shape.rows, shape.cols, blockOf(spec.scaling, direction))
       .forEach([&](std::size_t block, const Region& region) {
@@ -162,7 +149,8 @@ Matrix dequantizedCopy(const QuantizedCopy& copy, const QuantizedSpec& spec, Dir
         std::memcpy(&stored, copy.scaleInv.data.data() + block * width, width);
         const float factor = familyOf(spec.scaling).dequantFactor(stored, copy.amax.value_or(0.0f));
         region.forEach([&](auto row, auto col) {
-          const std::uint8_t code = codes.get(row, col);
+          const auto byte = static_cast<std::uint8_t>(copy.data.data[places.byteOf(row, col)]);
+          const auto code = static_cast<std::uint8_t>((byte >> places.shiftOf(col)) & places.mask());
           matrix.at(row, col) =
               visitFormat(spec.format, [&](auto codec) { return decltype(codec)::toFloat(code); }) * factor;
         });

@@ -24,20 +24,26 @@ inline const MinifloatDefinition& definitionOf(ElementFormat format) {
   return format == ElementFormat::E5M2 ? kE5M2Definition : kE2M1Definition;
 }
 
-/// By search in the table of values; the even code of two that are as near.
-inline int nearestCode(const MinifloatDefinition& format, double value) {
-  if (std::isnan(value)) return format.nanCode;
-  static std::map<std::string, std::vector<double>> tables;
-  std::vector<double>& table = tables[format.name];
-  if (table.empty()) table = format.magnitudes();
-  const double magnitude = std::min(std::abs(value), table.back());
-  const auto above = static_cast<int>(std::ranges::lower_bound(table, magnitude) - table.begin());
-  const int below = std::max(above - 1, 0);
-  const double up = format.valueOf(above) - magnitude;
-  const double down = magnitude - format.valueOf(below);
-  const int nearest = up < down || (up == down && above % 2 == 0) ? above : below;
-  return nearest | (std::signbit(value) ? format.signBit() : 0);
-}
+/// Finds the nearest code by search in the table of values; the even one of two that are as near.
+class NearestByTable {
+ public:
+  explicit NearestByTable(const MinifloatDefinition& format) : m_format(format), m_values(format.magnitudes()) {}
+
+  int codeOf(double value) const {
+    if (std::isnan(value)) return m_format.nanCode;
+    const double magnitude = std::min(std::abs(value), m_values.back());
+    const auto above = static_cast<std::size_t>(std::ranges::lower_bound(m_values, magnitude) - m_values.begin());
+    const std::size_t below = above == 0 ? 0 : above - 1;
+    const double up = m_values[above] - magnitude;
+    const double down = magnitude - m_values[below];
+    const std::size_t nearest = up < down || (up == down && above % 2 == 0) ? above : below;
+    return static_cast<int>(nearest) | (std::signbit(value) ? m_format.signBit() : 0);
+  }
+
+ private:
+  const MinifloatDefinition& m_format;
+  std::vector<double> m_values;
+};
 
 /// The smallest power of two at or above value, as a code of E8M0.
 inline int e8m0Above(double value) {
@@ -78,7 +84,8 @@ inline NaiveScale nvScale(double blockAmax, double tensorAmax) {
   double tensorScale = std::min(f32(2688.0 / tensorAmax), kLargest);
   if (tensorAmax == 0 || tensorScale == 0) tensorScale = 1;
   const double wanted = std::min(f32(blockAmax * f32(tensorScale * f32(1.0 / 6.0))), kLargest);
-  const int code = nearestCode(kE4M3Definition, wanted);
+  static const NearestByTable table(kE4M3Definition);
+  const int code = table.codeOf(wanted);
   const double decoded = kE4M3Definition.valueOf(code);
   const double multiplier = std::min(f32(1.0 / f32(decoded * f32(1.0 / tensorScale))), kLargest);
   return {multiplier, static_cast<std::uint32_t>(code), f32(f32(decoded * tensorAmax) * f32(1.0 / 2688.0))};
@@ -135,10 +142,11 @@ inline NaiveCopy naiveCopy(const DoubleMatrix& x, std::int64_t blockRows, std::i
   NaiveCopy copy{.codes = {x.rows, x.cols, {}}, .scales = {}};
   const double amax = amaxOfDoubles(x.values);
   for (const auto& [place, values] : blocks) copy.scales[place] = naiveScale(amaxOfDoubles(values), amax, spec, dtype);
+  const NearestByTable table(definitionOf(spec.format));
   for (std::int64_t row = 0; row < x.rows; ++row)
     for (std::int64_t col = 0; col < x.cols; ++col) {
       const double scaled = f32(x.at(row, col) * copy.scales[{row / blockRows, col / blockCols}].multiplier);
-      copy.codes.values.push_back(nearestCode(definitionOf(spec.format), scaled));
+      copy.codes.values.push_back(table.codeOf(scaled));
     }
   return copy;
 }

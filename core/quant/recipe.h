@@ -1,0 +1,126 @@
+// Recipe: which tensors of a GEMM become which low-precision format. A definition is data, one file a recipe; a recipe
+// is a definition with the values of its fields.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/attributes.h"
+#include "core/quant/quantizer.h"
+#include "core/support/json.h"
+#include "core/support/result.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+/// What a tensor is to a linear op.
+enum class TensorRole : std::uint8_t { Input, Weight, GradOutput };
+std::string_view roleName(TensorRole role);  // "input", "weight", "grad_output"
+
+/// The three GEMMs of a linear op: y = x w^T, dx = dy w, dw = dy^T x.
+enum class GemmRole : std::uint8_t { Fprop, Dgrad, Wgrad };
+std::string_view roleName(GemmRole role);  // "fprop", "dgrad", "wgrad"
+
+/// An operand of a GEMM.
+struct OperandRole {
+  TensorRole tensor = TensorRole::Input;
+  GemmRole gemm = GemmRole::Fprop;
+  bool operator==(const OperandRole&) const = default;
+};
+
+/// The six operands there are, in the order of the GEMMs.
+const std::vector<OperandRole>& operandRoles();
+
+/// Which copy of the tensor the GEMM reads: the one whose columns, or whose rows, it contracts.
+Direction directionOf(OperandRole role);
+
+/// A compute capability, such as 9.0.
+struct ComputeCapability {
+  int major = 0;
+  int minor = 0;
+  auto operator<=>(const ComputeCapability&) const = default;
+};
+/// "9.0 (sm_90)".
+std::string toString(ComputeCapability capability);
+
+/// What a recipe's GEMMs need of a GPU.
+struct HardwareNeed {
+  ComputeCapability minimum;
+  /// The first one that is too new.
+  std::optional<ComputeCapability> below = std::nullopt;
+};
+
+struct RecipeDefinition {
+  std::string name;  // "MXFP8BlockScaling"
+  std::string summary;
+  std::string source;
+  std::vector<AttributeSpec> fields;
+  /// Nothing: any device.
+  std::optional<HardwareNeed> hardware = std::nullopt;
+  /// Scales follow from the amaxes of earlier steps, see delayed_scaling.h.
+  bool hasState = false;
+  /// What ranges and choices cannot say. May be empty.
+  std::function<Verdict(const Attributes& fields)> check;
+  /// How an operand is quantized; nothing when it is not. May be empty: then none is.
+  std::function<std::optional<QuantizerSpec>(const Attributes& fields, OperandRole role)> quantizer;
+
+  const AttributeSpec* field(std::string_view name) const;
+};
+
+/// What an operand becomes in place of what the recipe says. A later override goes before an earlier one.
+struct RoleOverride {
+  std::optional<TensorRole> tensor;  // nothing: any
+  std::optional<GemmRole> gemm;      // nothing: any
+  /// Nothing: it is left in high precision.
+  std::optional<ElementFormat> format;
+
+  bool matches(OperandRole role) const;
+  bool operator==(const RoleOverride&) const = default;
+};
+
+class Recipe {
+ public:
+  /// With defaults in place of what `fields` leaves out.
+  /// Errors: an unknown field, a wrong type, a value out of range, what the definition's check or an override refuses.
+  static Result<Recipe> create(const RecipeDefinition& definition, const Attributes& fields = {},
+                               std::vector<RoleOverride> overrides = {});
+
+  const RecipeDefinition& definition() const { return *m_definition; }
+  const std::string& name() const { return m_definition->name; }
+  const Attributes& fields() const { return m_fields; }
+  const std::vector<RoleOverride>& overrides() const { return m_overrides; }
+
+  /// Nothing: the operand stays in high precision.
+  std::optional<QuantizerSpec> quantizerFor(OperandRole role) const;
+
+  bool operator==(const Recipe& other) const;
+
+ private:
+  Recipe(const RecipeDefinition& definition, Attributes fields, std::vector<RoleOverride> overrides);
+  Verdict checkOverrides() const;
+  Verdict checkGemms() const;
+
+  const RecipeDefinition* m_definition;
+  Attributes m_fields;
+  std::vector<RoleOverride> m_overrides;
+};
+
+/// The recipes of this build, in the order of core/quant/recipes/CMakeLists.txt.
+const std::vector<RecipeDefinition>& builtinRecipes();
+/// nullptr when there is none.
+const RecipeDefinition* findRecipe(std::string_view name);
+
+/// "needs compute capability 8.9 (sm_89) or newer"; "runs on any device".
+std::string hardwareText(const RecipeDefinition& recipe);
+/// Whether a device of this capability can run the recipe's GEMMs; no names a recipe that it can run.
+Verdict supports(const RecipeDefinition& recipe, ComputeCapability device);
+
+/// {"name": ..., "fields": {...}, "overrides": [{"tensor": ..., "gemm": ..., "format": ...}]}; all fields are written.
+Json toJson(const Recipe& recipe);
+/// Errors are sentences with the JSON pointer.
+Result<Recipe> recipeFromJson(const Json& json);
+
+}  // namespace fuseline

@@ -1,0 +1,75 @@
+// FP8 with a float32 scale for every 128 elements, or every 128 x 128 of a weight.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quant/recipes/shared_fields.h"
+
+#include <fmt/format.h>
+
+namespace fuseline::recipes {
+
+namespace {
+
+AttributeSpec blockDim(const char* name, std::int64_t value, const char* help) {
+  return {
+      .name = name, .type = AttributeType::Integer, .defaultValue = value, .minimum = 1, .maximum = 2, .help = help};
+}
+
+const char* blockDimName(TensorRole role) {
+  if (role == TensorRole::Input) return "x_block_scaling_dim";
+  return role == TensorRole::Weight ? "w_block_scaling_dim" : "grad_block_scaling_dim";
+}
+
+bool isSquare(const Attributes& fields, TensorRole role) { return fields.integer(blockDimName(role)) == 2; }
+
+Verdict checkBlocks(const Attributes& fields) {
+  constexpr std::pair<TensorRole, TensorRole> kGemms[] = {{TensorRole::Input, TensorRole::Weight},
+                                                          {TensorRole::GradOutput, TensorRole::Weight},
+                                                          {TensorRole::Input, TensorRole::GradOutput}};
+  for (const auto& [a, b] : kGemms)
+    if (isSquare(fields, a) && isSquare(fields, b))
+      return Verdict::no(
+          fmt::format("{} and {} are both 2, but only one operand of a GEMM may have blocks of "
+                      "128 x 128; set one of them to 1.",
+                      blockDimName(a), blockDimName(b)));
+  return Verdict::yes();
+}
+
+Verdict check(const Attributes& fields) {
+  for (const AttributeSpec& accumulator : splitAccumulators(true))
+    if (!fields.boolean(accumulator.name))
+      return Verdict::no(
+          fmt::format("{} is false, but GEMMs with block scales always promote their sums.", accumulator.name));
+  for (const AttributeSpec& attention : attentionFlags())
+    if (fields.boolean(attention.name))
+      return Verdict::no(fmt::format("{} is true, but there is no attention with block scales.", attention.name));
+  return checkBlocks(fields);
+}
+
+std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole role) {
+  if (!isQuantized(fields, role)) return std::nullopt;
+  return QuantizerSpec{.format = formatOf(fields, role.tensor),
+                       .scaling = isSquare(fields, role.tensor) ? Scaling::Block128x128 : Scaling::Block1x128,
+                       .scale = scaleOptionsOf(fields, role.tensor)};
+}
+
+}  // namespace
+
+RecipeDefinition float8_block_scaling() {
+  return {
+      .name = "Float8BlockScaling",
+      .summary = "FP8 with a float32 scale for every 128 elements, or every 128 x 128 of a weight.",
+      .source = "DeepSeek-AI 2024, arXiv:2412.19437; TransformerEngine Float8BlockScaling",
+      .fields = joined({{formatField("E4M3"), flag("use_power_2_scales", true, "Rounds scales down to powers of two."),
+                         blockDim("x_block_scaling_dim", 1, "Blocks of inputs: 1 for 1 x 128, 2 for 128 x 128."),
+                         blockDim("w_block_scaling_dim", 2, "Blocks of weights: 1 for 1 x 128, 2 for 128 x 128."),
+                         blockDim("grad_block_scaling_dim", 1, "Blocks of gradients: 1 for 1 x 128, 2 for 128 x 128.")},
+                        amaxEpsilons(),
+                        attentionFlags(),
+                        splitAccumulators(true),
+                        {backwardOverride()}}),
+      .hardware = HardwareNeed{.minimum = {9, 0}},
+      .check = check,
+      .quantizer = quantizer,
+  };
+}
+
+}  // namespace fuseline::recipes

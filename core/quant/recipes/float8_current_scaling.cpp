@@ -1,0 +1,35 @@
+// FP8 with one scale a tensor, from its own amax.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quant/recipes/shared_fields.h"
+
+namespace fuseline::recipes {
+
+namespace {
+
+std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole role) {
+  if (!isQuantized(fields, role)) return std::nullopt;
+  return QuantizerSpec{.format = formatOf(fields, role.tensor),
+                       .scaling = Scaling::PerTensor,
+                       .scale = scaleOptionsOf(fields, role.tensor)};
+}
+
+}  // namespace
+
+RecipeDefinition float8_current_scaling() {
+  return {
+      .name = "Float8CurrentScaling",
+      .summary = "FP8 with one scale a tensor, from its largest value at this step: no state, but two passes.",
+      .source = "TransformerEngine Float8CurrentScaling",
+      .fields =
+          joined({{formatField("HYBRID"), flag("use_power_2_scales", false, "Rounds scales down to powers of two.")},
+                  amaxEpsilons(),
+                  attentionFlags(),
+                  splitAccumulators(false),
+                  {backwardOverride()}}),
+      .hardware = HardwareNeed{.minimum = {8, 9}},
+      .check = {},
+      .quantizer = quantizer,
+  };
+}
+
+}  // namespace fuseline::recipes

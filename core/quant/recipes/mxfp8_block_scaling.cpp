@@ -1,0 +1,36 @@
+// FP8 with a power of two for every 32 elements.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quant/recipes/shared_fields.h"
+
+namespace fuseline::recipes {
+
+namespace {
+
+std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole role) {
+  if (!isQuantized(fields, role)) return std::nullopt;
+  const bool isSquare = role.tensor == TensorRole::Weight && fields.boolean("enable_2d_quantization");
+  return QuantizerSpec{.format = formatOf(fields, role.tensor),
+                       .scaling = isSquare ? Scaling::Mx32x32 : Scaling::Mx1x32};
+}
+
+}  // namespace
+
+RecipeDefinition mxfp8_block_scaling() {
+  return {
+      .name = "MXFP8BlockScaling",
+      .summary = "FP8 with a power of two for every 32 elements.",
+      .source = "OCP Microscaling Formats v1.0; TransformerEngine MXFP8BlockScaling",
+      .fields =
+          joined({{formatField("E4M3"),
+                   flag("enable_2d_quantization", false,
+                        "Weights share a scale in blocks of 32 x 32, so that forward and backward see the same.")},
+                  attentionFlags(),
+                  {backwardOverride()}}),
+      // On 12.x cuBLASLt takes MXFP8 in one layout only.
+      .hardware = HardwareNeed{.minimum = {10, 0}, .below = ComputeCapability{12, 0}},
+      .check = {},
+      .quantizer = quantizer,
+  };
+}
+
+}  // namespace fuseline::recipes

@@ -1,0 +1,64 @@
+// FP4 with an E4M3 scale for every 16 elements and a float32 scale a tensor.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quant/recipes/shared_fields.h"
+
+#include <fmt/format.h>
+
+namespace fuseline::recipes {
+
+namespace {
+
+std::vector<AttributeSpec> refinements() {
+  return {flag("row_scaled_activation", false, "One float32 scale a row of an activation in place of one a tensor."),
+          choice("four_over_six", "none", {"none", "weights", "activations", "all"},
+                 "Where a block may choose whether its amax becomes 4 or 6."),
+          flag("four_over_six_e4m3_use_256", false, "Block scales then reach 256 in place of 448."),
+          choice("four_over_six_error", "MAE", {"MAE", "MSE"}, "By which error a block chooses.")};
+}
+
+/// Options of TransformerEngine that this quantizer does not have.
+Verdict check(const Attributes& fields) {
+  if (fields.boolean("row_scaled_activation"))
+    return Verdict::no(
+        "row_scaled_activation is true, but activations have one float32 scale a tensor here; set it to false.");
+  if (fields.text("four_over_six") != "none")
+    return Verdict::no(
+        fmt::format("four_over_six is '{}', but the amax of a block always becomes 6 here; set it to "
+                    "'none'.",
+                    fields.text("four_over_six")));
+  return Verdict::yes();
+}
+
+std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole role) {
+  if (!isQuantized(fields, role)) return std::nullopt;
+  const bool isWeight = role.tensor == TensorRole::Weight;
+  const bool isGrad = role.tensor == TensorRole::GradOutput;
+  return QuantizerSpec{
+      .format = ElementFormat::E2M1,
+      .scaling = isWeight && !fields.boolean("disable_2d_quantization") ? Scaling::Nv16x16 : Scaling::Nv1x16,
+      .transformsColumnwise = !isWeight && !fields.boolean("disable_rht"),
+      .roundsStochastically = isGrad && !fields.boolean("disable_stochastic_rounding")};
+}
+
+}  // namespace
+
+RecipeDefinition nvfp4_block_scaling() {
+  return {
+      .name = "NVFP4BlockScaling",
+      .summary = "FP4 with a scale for every 16 elements and one for the tensor.",
+      .source = "NVIDIA 2025, arXiv:2509.25149; TransformerEngine NVFP4BlockScaling",
+      .fields = joined({{choice("fp4_format", "E2M1", {"E2M1"}, "The format of elements."),
+                         choice("fp8_format", "E4M3", {"E4M3"}, "The format of the scales of blocks."),
+                         flag("disable_rht", false, "No random Hadamard transform of what wgrad reads."),
+                         flag("disable_stochastic_rounding", false, "Gradients are rounded to nearest, too."),
+                         flag("disable_2d_quantization", false, "Weights have blocks of 16, not of 16 x 16.")},
+                        refinements(),
+                        attentionFlags(),
+                        {backwardOverride()}}),
+      .hardware = HardwareNeed{.minimum = {10, 0}},
+      .check = check,
+      .quantizer = quantizer,
+  };
+}
+
+}  // namespace fuseline::recipes

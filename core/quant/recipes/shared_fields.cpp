@@ -1,0 +1,79 @@
+// Fields that several recipes have.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quant/recipes/shared_fields.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace fuseline::recipes {
+
+AttributeSpec flag(const char* name, bool value, const char* help) {
+  return {.name = name, .type = AttributeType::Boolean, .defaultValue = value, .help = help};
+}
+
+AttributeSpec choice(const char* name, const char* value, std::vector<std::string> choices, const char* help) {
+  return {.name = name,
+          .type = AttributeType::Text,
+          .defaultValue = std::string(value),
+          .choices = std::move(choices),
+          .help = help};
+}
+
+AttributeSpec formatField(const char* value) {
+  return choice("fp8_format", value, {"HYBRID", "E4M3"},
+                "HYBRID: E4M3 forward and E5M2 backward. E4M3: both. Range is what E5M2 gives gradients.");
+}
+
+ElementFormat formatOf(const Attributes& fields, TensorRole role) {
+  const bool isHybrid = fields.text("fp8_format") == "HYBRID";
+  return isHybrid && role == TensorRole::GradOutput ? ElementFormat::E5M2 : ElementFormat::E4M3;
+}
+
+AttributeSpec backwardOverride() {
+  return choice("backward_override", "none", {"none", "high_precision", "dequantized"},
+                "What backward computes with: what the recipe says, the operands before they were quantized, or "
+                "forward's operands dequantized. The latter two leave the GEMMs of backward in high precision.");
+}
+
+bool isQuantized(const Attributes& fields, OperandRole role) {
+  return role.gemm == GemmRole::Fprop || fields.text("backward_override") == "none";
+}
+
+std::vector<AttributeSpec> attentionFlags() {
+  return {flag("fp8_dpa", false, "FP8 in dot-product attention, of which there is none here."),
+          flag("fp8_mha", false, "FP8 between attention and its projections, of which there are none here.")};
+}
+
+std::vector<AttributeSpec> splitAccumulators(bool forward) {
+  return {flag("split_accumulator_fprop", forward, "Hopper adds partial sums of fprop in full float32."),
+          flag("split_accumulator_dgrad", true, "The same for dgrad."),
+          flag("split_accumulator_wgrad", true, "The same for wgrad.")};
+}
+
+namespace {
+
+AttributeSpec amaxEpsilon(const char* name, const char* help) {
+  return {
+      .name = name, .type = AttributeType::Real, .defaultValue = 0.0, .minimum = 0.0, .maximum = 1e30, .help = help};
+}
+
+}  // namespace
+
+std::vector<AttributeSpec> amaxEpsilons() {
+  return {amaxEpsilon("amax_epsilon_input", "A smaller amax of an input counts as this."),
+          amaxEpsilon("amax_epsilon_weight", "A smaller amax of a weight counts as this."),
+          amaxEpsilon("amax_epsilon_grad_output", "A smaller amax of a gradient counts as this.")};
+}
+
+ScaleOptions scaleOptionsOf(const Attributes& fields, TensorRole role) {
+  const std::string name = "amax_epsilon_" + std::string(roleName(role));
+  return {.epsilon = static_cast<float>(fields.real(name)), .isPowerOfTwo = fields.boolean("use_power_2_scales")};
+}
+
+std::vector<AttributeSpec> joined(std::vector<std::vector<AttributeSpec>> lists) {
+  std::vector<AttributeSpec> all;
+  for (std::vector<AttributeSpec>& list : lists) std::ranges::move(list, std::back_inserter(all));
+  return all;
+}
+
+}  // namespace fuseline::recipes
