@@ -21,7 +21,9 @@ Json deviceJson(const Context& context) {
 Result<int> bench(const BenchOptions& options, Context& context) {
   if (options.suite == "cpu") return benchPipelines(options, context);
   if (options.suite == "ops") return benchOperations(options, context);
-  return Error{fmt::format("bench {}: there is no such suite. There are: cpu, ops.", options.suite), ErrorKind::Usage};
+  if (options.suite == "scaling") return benchScaling(options, context);
+  return Error{fmt::format("bench {}: there is no such suite. There are: cpu, ops, scaling.", options.suite),
+               ErrorKind::Usage};
 }
 
 }  // namespace
@@ -55,10 +57,12 @@ void printSuite(const BenchOptions& options, const MachineRoofs& roofs, Json row
 
 void addBenchVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<BenchOptions>();
-  CLI::App* verb = addVerb(app, context, "bench", "Runs a benchmark suite: cpu (the examples) or ops (every op alone)",
-                           options, bench);
+  CLI::App* verb = addVerb(
+      app, context, "bench",
+      "Runs a benchmark suite: cpu (the examples), ops (every op alone) or scaling (planning, by number of ops)",
+      options, bench);
   verb->add_option("SUITE", options->suite, "The suite")->capture_default_str();
-  verb->add_flag("--quick", options->isQuick, "The smallest size only");
+  verb->add_flag("--quick", options->isQuick, "Small sizes only");
   verb->add_option("--only", options->only, "Suite ops: this op alone")->type_name("OP");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }

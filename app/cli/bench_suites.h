@@ -21,6 +21,7 @@ struct BenchOptions {
 
 Result<int> benchPipelines(const BenchOptions& options, Context& context);
 Result<int> benchOperations(const BenchOptions& options, Context& context);
+Result<int> benchScaling(const BenchOptions& options, Context& context);
 
 /// The arithmetic peak for products of this dtype.
 double peakGflops(const MachineRoofs& roofs, const std::string& dtype);

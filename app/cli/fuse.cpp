@@ -5,10 +5,13 @@
 #include "app/cli/verbs.h"
 #include "core/support/json_fields.h"
 
+#include <algorithm>
+#include <array>
 #include <fstream>
 #include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline::cli {
 
@@ -17,12 +20,63 @@ namespace {
 struct FuseOptions : PipelineOptions {
   std::string format = "tree";
   std::string expectedFile;
+  std::string stage;
 };
+
+// What each pass leaves: the graph, the lists of entries, the plan, the programs of its elementwise ops.
+
+/// The forward list before forward rules are applied.
+std::vector<FusedOperation> afterJointRules(const FusionReport& report) {
+  std::vector<FusedOperation> list;
+  for (const FusedOperation& entry : report.forward) {
+    const bool isLater = entry.isFused() && entry.rule->pass != FusionPass::Joint;
+    if (!isLater) list.push_back(entry);
+    for (std::size_t i = 0; isLater && i < entry.nodes.size(); ++i) list.push_back({.nodes = {entry.nodes[i]}});
+  }
+  std::ranges::sort(list, {}, [](const FusedOperation& entry) { return entry.nodes.back(); });
+  return list;
+}
+
+std::string programsText(const OpenedPipeline& pipeline) {
+  std::string text;
+  for (const Step& step : pipeline.analysis.fusedPlan->steps) {
+    if (step.isView) continue;
+    const ElementwiseProgram program = composeProgram(pipeline.graph(), step);
+    if (!program.code.empty()) text += fmt::format("{} {}\n{}", phaseName(step.phase), step.name, toString(program));
+  }
+  return text;
+}
+
+struct Stage {
+  const char* name;
+  std::string (*text)(const OpenedPipeline&);
+};
+
+constexpr std::array kStages = {
+    Stage{"lowered", [](const OpenedPipeline& p) { return toString(p.graph()); }},
+    Stage{"joint", [](const OpenedPipeline& p) { return toText(p.graph(), afterJointRules(p.analysis.report)); }},
+    Stage{"forward", [](const OpenedPipeline& p) { return toText(p.graph(), p.analysis.report.forward); }},
+    Stage{"backward", [](const OpenedPipeline& p) { return toText(p.graph(), p.analysis.report.backward); }},
+    Stage{"plan", [](const OpenedPipeline& p) { return toString(*p.analysis.fusedPlan); }},
+    Stage{"programs", programsText},
+};
+
+std::vector<std::string> stageNames() {
+  std::vector<std::string> names;
+  for (const Stage& stage : kStages) names.emplace_back(stage.name);
+  return names;
+}
+
+std::string stageText(const OpenedPipeline& pipeline, const std::string& name) {
+  return std::ranges::find(kStages, name, &Stage::name)->text(pipeline);
+}
 
 void print(const OpenedPipeline& pipeline, const FuseOptions& options, Context& context) {
   const Graph& graph = pipeline.graph();
   const FusionReport& report = pipeline.analysis.report;
-  if (options.asJson || options.format == "json")
+  if (!options.stage.empty())
+    context.out << stageText(pipeline, options.stage);
+  else if (options.asJson || options.format == "json")
     printJson(context, toJson(graph, report));
   else if (options.format == "dot")
     context.out << toDot(graph, report);
@@ -71,9 +125,14 @@ void addFuseVerb(CLI::App& app, Context& context) {
                            options, showPlan);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
-  verb->add_option("--format", options->format, "tree, json or dot")
-      ->check(CLI::IsMember({"tree", "json", "dot"}))
-      ->capture_default_str();
+  CLI::Option* format = verb->add_option("--format", options->format, "tree, json or dot")
+                            ->check(CLI::IsMember({"tree", "json", "dot"}))
+                            ->capture_default_str();
+  verb->add_option("--stage", options->stage,
+                   "Prints what one pass leaves: " + fmt::format("{}", fmt::join(stageNames(), ", ")))
+      ->check(CLI::IsMember(stageNames()))
+      ->excludes(format)
+      ->excludes(verb->get_option("--json"));
   verb->add_option("--expect", options->expectedFile, "Exits 5 when the plan is not the one in this file")
       ->type_name("PLAN.json");
 }

@@ -95,7 +95,7 @@ Json rulesSchema() {
   const Json step = object({{"role", text("Of the step.")},
                             {"accepts", text("In words.")},
                             {"operations", texts()},
-                            {"repeat", choice({"once", "optional", "oneOrMore"})}});
+                            {"repeat", choice({"once", "optional", "oneOrMore", "zeroOrMore"})}});
   return object({{"rules", list(object({{"name", text("For --without.")},
                                         {"pass", choice({"joint", "forward", "backward"})},
                                         {"origin", choice({"te", "fuseline"})},
@@ -301,6 +301,16 @@ Json operationBenchRow() {
                  {"reason", text("Of a share below half; else empty.")}});
 }
 
+Json scalingBenchRow() {
+  return object({{"ops", integer("Of the pipeline.")},
+                 {"stage", choice({"load", "infer", "fuse", "plan", "edit and re-plan"})},
+                 {"rounds", integer("Measured.")},
+                 {"medianNs", number("On the processor.")},
+                 {"spreadPercent", number("Half the interquartile range over the median.")},
+                 {"share", number("Of the time of all stages.")},
+                 {"growth", orNull(number("The time over that of the size before; null: there is none."))}});
+}
+
 Json benchSchema() {
   const Json roofs = object({{"copyGBps", number("Read and written.")},
                              {"fmaF32Gflops", number("In registers.")},
@@ -309,7 +319,9 @@ Json benchSchema() {
     return object(
         {{"suite", choice({name})}, {"device", orNull(text("Its name."))}, {"roofs", roofs}, {"rows", list(row)}});
   };
-  return {{"oneOf", Json::array({suite("cpu", pipelineBenchRow()), suite("ops", operationBenchRow())})}};
+  const Json scaling =
+      object({{"suite", choice({"scaling"})}, {"device", text("Its name.")}, {"rows", list(scalingBenchRow())}});
+  return {{"oneOf", Json::array({suite("cpu", pipelineBenchRow()), suite("ops", operationBenchRow()), scaling})}};
 }
 
 /// One line of `fuseline worker`.

@@ -21,6 +21,7 @@ std::string_view repeatName(Repeat repeat) {
     case Repeat::Once: return "once";
     case Repeat::Optional: return "optional";
     case Repeat::OneOrMore: return "oneOrMore";
+    case Repeat::ZeroOrMore: return "zeroOrMore";
   }
   return "";
 }

@@ -83,16 +83,15 @@ class ChainWalker {
     const ChainStep& wanted = m_rule.chain[step];
     const bool isFirst = step == 0;
     const bool isMet = isFirst || takeNext(step);
-    if (!isMet && wanted.repeat == Repeat::Optional) return true;
-    if (!isMet) return fail(step);
-    while (wanted.repeat == Repeat::OneOrMore && takeNext(step)) {
+    if (!isMet) return wanted.isOptional() || fail(step);
+    while (wanted.isRepeated() && takeNext(step)) {
     }
     return true;
   }
 
   bool takeNext(std::size_t step) {
     const NodeId next = linkedReader(step);
-    const bool isFree = m_rule.chain[step].repeat != Repeat::OneOrMore || (next >= 0 && !m_entries.entryOf(next));
+    const bool isFree = !m_rule.chain[step].isRepeated() || (next >= 0 && !m_entries.entryOf(next));
     if (next < 0 || !isFree) return false;
     take(next, step);
     return true;

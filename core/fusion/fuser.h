@@ -91,6 +91,9 @@ FusionReport unfused(const Graph& graph);
 /// Do both lists expand to exactly the graph's ops, each once, in an order that respects the wires?
 Verdict verifyExpansion(const Graph& graph, const FusionReport& report);
 
+/// One line an entry: "[fc1 + act]  ForwardLinearEpilogue (forward, fuseline)".
+std::string toText(const Graph& graph, const std::vector<FusedOperation>& list);
+
 /// "forward" and "backward" lists with their attempts, as a tree; as JSON; as Graphviz DOT.
 std::string toTree(const Graph& graph, const FusionReport& report);
 Json toJson(const Graph& graph, const FusionReport& report);

@@ -105,6 +105,12 @@ std::string dotEdges(const Graph& graph, const Value& value) {
 
 }  // namespace
 
+std::string toText(const Graph& graph, const std::vector<FusedOperation>& list) {
+  std::string text;
+  for (const FusedOperation& entry : list) text += entryText(graph, entry) + "\n";
+  return text;
+}
+
 std::string toTree(const Graph& graph, const FusionReport& report) {
   std::string text = listText(graph, "forward", report.forward);
   if (graph.pass() == PassKind::Training)

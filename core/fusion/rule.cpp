@@ -62,7 +62,7 @@ Verdict check(const FusionRule& rule) {
   if (rule.name.empty()) return Verdict::no("A fusion rule has no name.");
   if (rule.chain.empty())
     return Verdict::no(fmt::format("{}: a fusion needs at least one op in its chain.", rule.name));
-  if (rule.chain.front().repeat == Repeat::Optional)
+  if (rule.chain.front().isOptional())
     return Verdict::no(fmt::format("{}: the first op of a chain cannot be optional.", rule.name));
   if (rule.becomes.empty())
     return Verdict::no(fmt::format("{}: there is no kernel that the fusion becomes.", rule.name));

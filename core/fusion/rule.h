@@ -26,7 +26,7 @@ std::string_view originName(RuleOrigin origin);
 /// Which chapters apply: `--rules te|all`.
 enum class RuleBook { Te, All };
 
-enum class Repeat { Once, Optional, OneOrMore };
+enum class Repeat { Once, Optional, OneOrMore, ZeroOrMore };
 
 /// One step of a chain. It accepts an op that is named in `operations`, or for which `accepts` says yes.
 struct ChainStep {
@@ -38,6 +38,8 @@ struct ChainStep {
   std::string acceptsText;
 
   bool matches(const Node& node) const;
+  bool isOptional() const { return repeat == Repeat::Optional || repeat == Repeat::ZeroOrMore; }
+  bool isRepeated() const { return repeat == Repeat::OneOrMore || repeat == Repeat::ZeroOrMore; }
   std::string description() const;
 };
 

@@ -19,6 +19,7 @@ std::string stepText(const ChainStep& step) {
     case Repeat::Once: return accepted;
     case Repeat::Optional: return "[" + accepted + "]";
     case Repeat::OneOrMore: return accepted + " +";
+    case Repeat::ZeroOrMore: return "[" + accepted + " +]";
   }
   return accepted;
 }

@@ -55,7 +55,7 @@ struct StepOperand {
 /// output of the same spec: kernels must load an element before they store it. `nodes` are the graph's ops it came
 /// from, in forward order; empty for a gradient sum at a branch.
 struct Step {
-  std::string name;    // "fc1.linear", "ForwardLinearBiasGelu(fc1.linear, fc1.bias, act)"
+  std::string name;    // "fc1.linear", "ForwardLinearEpilogue(fc1.linear, fc1.bias, act)"
   std::string kernel;  // "BasicLinear", "elementwise", a rule's `becomes`, "accumulate"
   std::string rule;    // empty for a basic op
   Phase phase = Phase::Forward;

@@ -35,14 +35,25 @@ Binding productBias(const CompileRequest& request, const GemmProblem& problem) {
   return bias && canAdd(problem, bias.spec.dtype) ? bias : Binding{};
 }
 
+/// The places where the program reads the product, or would: two where a gated op does.
+std::vector<Place> readPlaces(const ElementwiseProgram& program, const OperandKey& product) {
+  std::vector<Place> places;
+  for (const Instruction& instruction : program.code)
+    if (instruction.opcode == Opcode::Load && instruction.place.operand == product) places.push_back(instruction.place);
+  return places.empty() ? std::vector{Place{.operand = product}} : places;
+}
+
 /// What is left after the product, which gives `product`; stored too if the step wants it.
 ElementwiseProgram epilogueProgram(const CompileRequest& request, const OperandKey& product) {
   ElementwiseProgram program = composeProgram(request.graph, request.step, product.member + 1);
+  if (findOperand(request, product)) {
+    for (const Place& place : readPlaces(program, product)) {
+      program.code.push_back({.opcode = Opcode::Load, .place = place});
+      program.stores.push_back({.value = static_cast<ValueIndex>(program.code.size()) - 1, .place = place});
+    }
+  }
   for (Instruction& instruction : program.code)
     if (instruction.opcode == Opcode::Load && instruction.place.operand == product) instruction.place.operand = kSums;
-  if (!findOperand(request, product)) return program;
-  program.code.push_back({.opcode = Opcode::Load, .place = {.operand = kSums}});
-  program.stores.push_back({.value = static_cast<ValueIndex>(program.code.size()) - 1, .place = {.operand = product}});
   return program;
 }
 

@@ -45,6 +45,14 @@ int targetOf(const GemmProblem& problem, const OperandKey& sums, const Elementwi
   return -1;
 }
 
+/// Lanes in which the program reads the sums.
+std::int64_t lanesOf(const ElementwiseProgram& program, const OperandKey& sums) {
+  const auto load = std::ranges::find_if(program.code, [&](const Instruction& instruction) {
+    return instruction.opcode == Opcode::Load && instruction.place.operand == sums;
+  });
+  return load == program.code.end() ? 1 : load->place.lanes;
+}
+
 /// From one row to the next.
 std::int64_t rowBytes(const PanelOperand& operand) {
   const TensorSpec& spec = operand.binding.spec;
@@ -70,7 +78,8 @@ PanelGemm::PanelGemm(GemmProblem problem, const OperandKey& sums, ElementwisePro
       m_bias(std::move(bias)),
       m_program(withoutSelfStore(std::move(program), sums, target())),
       m_gemm(inPanels(problem, m_target >= 0)),
-      m_engine(m_program, problem.n, threads, [this](const OperandKey& key) { return operandOf(key); }) {}
+      m_engine(m_program, problem.n / lanesOf(m_program, sums), threads,
+               [this](const OperandKey& key) { return operandOf(key); }) {}
 
 const PanelOperand* PanelGemm::target() const {
   return m_target < 0 ? nullptr : &m_operands[static_cast<std::size_t>(m_target)];

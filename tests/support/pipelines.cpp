@@ -61,6 +61,7 @@ ValueId append(GraphBuilder& builder, const Link& link, std::size_t position, Va
   std::vector<ValueId> inputs{main};
   for (std::size_t port = 1; port < (*own)->inputs.size(); ++port)
     inputs.push_back(extraValue(builder, link, **own, port, id, extraSpec(**own, attributes, port, spec)));
+  if (link.isSwapped) std::swap(inputs[0], inputs[1]);
   Result<NodeId> node = builder.addNode(id, id, *own, std::move(attributes), inputs);
   if (!node) throw std::invalid_argument(node.error().message);
   return builder.partial().node(*node).outputs.front();
@@ -82,6 +83,11 @@ Link linear(std::int64_t outFeatures, std::string id) {
 }
 
 Link inPlace(Link link, bool value) { return with(std::move(link), "in_place", value); }
+
+Link swapped(Link link) {
+  link.isSwapped = true;
+  return link;
+}
 
 Graph chain(DType dtype, Shape shape, const std::vector<Link>& links, const ChainOptions& options) {
   GraphBuilder builder;

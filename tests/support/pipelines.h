@@ -13,13 +13,16 @@ namespace fuseline::testing {
 struct Link {
   std::string operation;
   Attributes attributes;
-  std::string id;         // empty: "<operation><position>", in lower case
-  std::string extraFrom;  // the value of the extra input: a name such as "save.extra"; empty: a new pipeline input
+  std::string id;          // empty: "<operation><position>", in lower case
+  std::string extraFrom;   // the value of the extra input: a name such as "save.extra"; empty: a new pipeline input
+  bool isSwapped = false;  // the chain goes on through the extra input, and `extraFrom` is the main one
 };
 
 Link link(std::string operation, std::string id = {}, std::string extraFrom = {});
 Link linear(std::int64_t outFeatures, std::string id = {});
 Link inPlace(Link link, bool value = true);
+/// Of an op with two inputs of one shape.
+Link swapped(Link link);
 Link with(Link link, std::string attribute, AttributeValue value);
 
 /// A pipeline of the main tensor x: [.., shape.back()]. Extra outputs nobody reads stay unread; `extraOutputs` makes

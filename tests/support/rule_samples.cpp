@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/rule_samples.h"
 
+#include "core/ops/catalog.h"
+
 #include <map>
 
 namespace fuseline::testing {
@@ -13,6 +15,50 @@ Link mode(Link link, std::string value) { return with(std::move(link), "tensor_p
 Link save() { return link("MakeExtraOutput", "save"); }
 
 const ChainOptions kReadBranch{.extraOutputs = {"save.extra"}};
+
+Link formula(std::string y, std::string inputs = {}, std::string parameters = {}) {
+  Link link = with(testing::link("Formula", "f"), "y", std::move(y));
+  return with(with(std::move(link), "inputs", std::move(inputs)), "parameters", std::move(parameters));
+}
+
+/// A linear and one op, with and without bias, for every elementwise op with one output; and longer runs.
+std::vector<RuleSample> linearEpilogueSamples() {
+  std::vector<RuleSample> samples;
+  for (const auto& op : builtinOperations().operations()) {
+    if (!op->isElementwise() || op->outputs.size() != 1) continue;
+    samples.push_back({op->name, {linear(16), link(op->name)}, {}});
+    samples.push_back({"bias and " + op->name, {linear(16), link("Bias"), link(op->name)}, {}});
+  }
+  // Nothing moves in an Identity, and a bias alone is not an epilogue but the bias.
+  std::erase_if(samples, [](const RuleSample& sample) { return sample.links.back().operation == "Identity"; });
+  std::erase_if(samples, [](const RuleSample& sample) { return sample.label == "Bias"; });
+  const Link bias = link("Bias", "bias");
+  const Link add = link("AddExtraInput", "add");
+  const Link dropout = link("Dropout", "drop");
+  const Link skip = link("AddExtraInput", "add", "save.extra");
+  const std::vector<RuleSample> longer = {
+      {"bias, dropout, residual", {linear(16), bias, dropout, add}, {}},
+      {"bias, dropout, residual in place", {save(), linear(16), bias, dropout, inPlace(skip)}, {}},
+      {"the residual first", {save(), linear(16), bias, dropout, swapped(skip)}, {}},
+      {"the same channel twice", {save(), linear(16), skip, link("GELU"), link("AddExtraInput", "", "save.extra")}, {}},
+      {"more behind the residual in place", {linear(16), bias, inPlace(add), link("GELU")}, {}},
+      {"the residual in place, by the other input", {save(), linear(16), bias, swapped(inPlace(skip))}, {}},
+      {"scaled, residual, more", {linear(16), link("ConstantScale"), inPlace(add), link("SiLU")}, {}},
+      {"two biases", {linear(16), bias, link("Bias"), link("ReLU")}, {}},
+      {"a bias behind", {linear(16), link("SReLU"), bias}, {}},
+      {"two activations", {linear(16), link("GELU"), bias, link("SReLU")}, {}},
+      {"gated and more", {linear(32), bias, link("SwiGLU"), dropout, add}, {}},
+      {"gated by turns",
+       {linear(32), bias, with(link("SwiGLU"), "glu_interleave_size", std::int64_t{4}), link("ConstantScale")},
+       {}},
+      {"gated by turns, no bias", {linear(24), with(link("SwiGLU"), "glu_interleave_size", std::int64_t{4})}, {}},
+      {"gated and scaled rows", {linear(32), link("ScaledSwiGLU"), link("ScaledSReLU")}, {}},
+      {"formula", {linear(16), bias, formula("x * sigmoid(1.702 * x)"), add}, {}},
+      {"formula of a second tensor", {linear(16), bias, formula("x * g + a * x", "g", "a = 0.5")}, {}},
+  };
+  samples.insert(samples.end(), longer.begin(), longer.end());
+  return samples;
+}
 
 std::map<std::string, std::vector<RuleSample>> makeSamples() {
   const Link add = link("AddExtraInput", "add");
@@ -28,7 +74,7 @@ std::map<std::string, std::vector<RuleSample>> makeSamples() {
        {{"plain", {linear(16), link("ConstantScale"), inPlace(add)}, {}},
         {"to nothing", {linear(16), with(link("ConstantScale"), "scale", 0.0), inPlace(add)}, {}}}},
       {"ForwardLinearBiasActivation", {{"plain", {linear(16), bias}, {}}}},
-      {"ForwardLinearBiasGelu", {{"plain", {linear(16), bias, link("GELU")}, {}}}},
+      {"ForwardLinearEpilogue", linearEpilogueSamples()},
       {"ForwardAddNorm",
        {{"RMSNorm", {add, link("RMSNorm")}, {}},
         {"LayerNorm", {add, link("LayerNorm")}, {}},
@@ -47,6 +93,11 @@ std::map<std::string, std::vector<RuleSample>> makeSamples() {
        {{"plain", {linear(16), link("ConstantScale")}, {}},
         {"negative", {linear(24), with(link("ConstantScale"), "scale", -2.5)}, {}},
         {"many rows", {linear(16), with(link("ConstantScale"), "scale", 3.5), link("GELU")}, {}}}},
+      {"BackwardLinearBias",
+       {{"at the end", {linear(16), bias}, {}},
+        {"before a norm", {linear(24), bias, link("LayerNorm")}, {}},
+        {"with an upstream op", {link("GELU"), linear(16), bias}, {}},
+        {"input without gradient", {linear(16), bias}, {.inputRequiresGradient = false}}}},
       {"BackwardAddRMSNorm",
        {{"branch read", {save(), link("RMSNorm")}, kReadBranch},
         {"branch unread", {save(), link("RMSNorm")}, {}},
@@ -89,7 +140,13 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
           inPlace(link("AddExtraInput", "add", "save.extra"))},
          {}}}},
       {"BackwardLinearScale", {{0, DType::BF16, {mode(linear(16), "column"), link("ConstantScale")}, {}}}},
-      {"ForwardLinearBiasGelu", {{0, DType::BF16, {mode(linear(16), "row"), bias, link("GELU")}, {}}}},
+      {"BackwardLinearBias",
+       {{0, DType::BF16, {mode(linear(16), "row"), bias}, {}},
+        {1, DType::BF16, {mode(linear(16), "column"), bias}, {}}}},
+      {"ForwardLinearEpilogue",
+       {{0, DType::BF16, {mode(linear(16), "row"), bias, link("GELU")}, {}},
+        {1, DType::BF16, {linear(16), bias, inPlace(add)}, {}},
+        {2, DType::BF16, {linear(16), link("ConstantScale"), inPlace(add)}, {}}}},
       {"ForwardAddNorm", {{0, DType::BF16, {add, f32Norm}, {}}}},
       {"BackwardLinearAdd",
        {{0, DType::BF16, {save(), linear(16)}, kReadBranch},

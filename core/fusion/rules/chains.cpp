@@ -4,16 +4,33 @@
 
 namespace fuseline::rules {
 
+namespace {
+
+bool isElementwise(const Node& node) { return node.operation->isElementwise(); }
+bool isPlain(const Node& node) { return isElementwise(node) && !node.operation->elementwise.isGated; }
+bool hasOneOutput(const Node& node) { return node.operation->outputs.size() == 1; }
+
+}  // namespace
+
 std::vector<ChainStep> elementwiseChain() {
-  const auto isElementwise = [](const Node& node) { return node.operation->isElementwise(); };
-  const auto isPlain = [](const Node& node) {
-    return node.operation->isElementwise() && !node.operation->elementwise.isGated;
-  };
   return {{.role = "first", .accepts = isElementwise, .acceptsText = "an elementwise op"},
           {.role = "rest",
            .repeat = Repeat::OneOrMore,
            .accepts = isPlain,
            .acceptsText = "an elementwise op that is not gated"}};
+}
+
+// A branch would tie the product to the place of the last op, behind which all readers of the branch have to wait.
+std::vector<ChainStep> linearEpilogueChain() {
+  return {{.role = "linear", .operations = {"BasicLinear"}},
+          {.role = "bias", .operations = {"Bias"}, .repeat = Repeat::Optional},
+          {.role = "first",
+           .accepts = [](const Node& node) { return isElementwise(node) && hasOneOutput(node); },
+           .acceptsText = "an elementwise op"},
+          {.role = "rest",
+           .repeat = Repeat::ZeroOrMore,
+           .accepts = [](const Node& node) { return isPlain(node) && hasOneOutput(node); },
+           .acceptsText = "an ungated one"}};
 }
 
 }  // namespace fuseline::rules

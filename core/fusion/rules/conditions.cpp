@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/conditions.h"
 
+#include <algorithm>
+#include <optional>
+
 #include <fmt/format.h>
 
 namespace fuseline::rules {
@@ -15,6 +18,31 @@ Repair setAttribute(const Node& node, const std::string& name, Json value) {
   Edit edit = SetAttribute{.id = id, .name = name, .value = std::move(value)};
   if (!node.block.empty()) edit = EditInBlock{node.block, {std::move(edit)}};
   return {.label = std::move(label), .edit = std::move(edit)};
+}
+
+/// The step of each node, where the chain has as many steps as there are nodes, but for optional ones.
+std::optional<std::vector<int>> stepsOf(const std::vector<ChainStep>& chain, const Match& match) {
+  std::vector<int> steps;
+  for (std::size_t step = 0; step < chain.size(); ++step) {
+    const bool isMet = steps.size() < match.nodes.size() && chain[step].matches(match.node(steps.size()));
+    if (isMet) steps.push_back(static_cast<int>(step));
+    if (!isMet && !chain[step].isOptional()) return std::nullopt;
+  }
+  return steps.size() == match.nodes.size() ? std::optional(steps) : std::nullopt;
+}
+
+/// Does every op read the one before it as its main input? TransformerEngine knows no other chains.
+bool followsMainInputs(const Match& match) {
+  for (std::size_t i = 1; i < match.nodes.size(); ++i)
+    if (match.node(i).inputs.front() != match.node(i - 1).outputs.front()) return false;
+  return true;
+}
+
+bool takes(const FusionRule& rule, const Match& match) {
+  const auto steps = stepsOf(rule.chain, match);
+  if (!steps || !followsMainInputs(match)) return false;
+  const Match own{match.graph, rule, match.nodes, *steps};
+  return std::ranges::none_of(rule.conditions, [&](const Condition& condition) { return !condition.holds(own); });
 }
 
 const TensorSpec& outputSpec(const Match& match, const Node& node) {
@@ -69,6 +97,14 @@ Condition weightIs16Bit(std::string role) {
                             node.id));
           },
       .repairs = [role](const Match& match) { return std::vector{setAttribute(*match.role(role), "dtype", "bf16")}; }};
+}
+
+Condition isNotTakenBy(FusionRule other) {
+  std::string sentence = fmt::format("{} does not take the same ops.", other.name);
+  return {.sentence = std::move(sentence), .holds = [other = std::move(other)](const Match& match) {
+            if (!takes(other, match)) return Verdict::yes();
+            return Verdict::no(fmt::format("{} takes the same ops, as TransformerEngine does.", other.name));
+          }};
 }
 
 Condition sameDType(std::string roleA, std::string roleB) {

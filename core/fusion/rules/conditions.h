@@ -12,6 +12,8 @@ Condition linearModeIsNot(std::string role, std::string mode);
 Condition inPlaceIs(std::string role, bool expected);
 /// The role's weight is f16 or bf16.
 Condition weightIs16Bit(std::string role);
+/// The other rule does not take all of these ops. It has no repeated steps.
+Condition isNotTakenBy(FusionRule other);
 /// Both roles work in the same dtype.
 Condition sameDType(std::string roleA, std::string roleB);
 

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace fuseline::testing {
@@ -31,6 +32,14 @@ TEST(Golden, FuseAsTree) { expectGolden(fuseline("fuse --device reference " + sa
 
 TEST(Golden, FuseAsDot) {
   expectGolden(fuseline("fuse --device reference --format dot " + samplePipeline()).out, "fuse.dot");
+}
+
+TEST(Golden, FuseStageByStage) {
+  std::string text;
+  for (const char* stage : {"lowered", "joint", "forward", "backward", "plan", "programs"})
+    text += fmt::format("== {}\n{}", stage,
+                        fuseline(fmt::format("fuse --device reference --stage {} ", stage) + samplePipeline()).out);
+  expectGolden(text, "fuse_stages.txt");
 }
 
 TEST(Golden, Explain) { expectGolden(fuseline("explain --device reference " + samplePipeline()).out, "explain.txt"); }

@@ -34,6 +34,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("run", "--device reference --iterations 2 --warmup 0 " + samplePipeline());
   expectFits("run", "--device reference --iterations 2 --variants fused " + samplePipeline());
   expectFits("bench", "ops --quick --only AddExtraInput");
+  expectFits("bench", "scaling --quick");
 }
 
 TEST(JsonOutput, OfTheWorkerFitsItsSchemaLineByLine) {

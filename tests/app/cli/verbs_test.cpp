@@ -51,6 +51,8 @@ TEST(ExitCode, IsTwoForUsage) {
                                        "run --variants sideways " + samplePipeline(),
                                        "fuse --device reference --recipe MXFP8 " + samplePipeline(),
                                        "fuse --device reference --recipe-set a=1 " + samplePipeline(),
+                                       "fuse --device reference --stage nowhere " + samplePipeline(),
+                                       "fuse --device reference --stage plan --json " + samplePipeline(),
                                        "infer --set M " + samplePipeline(),
                                        "infer --set NOPE=3 " + samplePipeline(),
                                        "run --timing cupti --device reference " + samplePipeline(),
@@ -106,10 +108,10 @@ TEST(Fuse, MeetsItsOwnExpectation) {
 TEST(Fuse, ShowsTheDifferenceToAnotherPlan) {
   const TemporaryFolder folder;
   writeText(folder / "plan.json", fuseline("fuse --device reference --format json " + samplePipeline()).out);
-  const ProgramResult result = fuseline("fuse --device reference --without ForwardLinearBiasGelu --expect " +
+  const ProgramResult result = fuseline("fuse --device reference --without ForwardLinearEpilogue --expect " +
                                         quoted(folder / "plan.json") + " " + samplePipeline());
   EXPECT_EQ(result.exitCode, 5);
-  EXPECT_TRUE(has(result.err, "  - ForwardLinearBiasGelu (fc1.linear, fc1.bias, act)")) << result.err;
+  EXPECT_TRUE(has(result.err, "  - ForwardLinearEpilogue (fc1.linear, fc1.bias, act)")) << result.err;
   EXPECT_TRUE(has(result.err, "  + ")) << result.err;
 }
 
@@ -122,12 +124,14 @@ TEST(Fuse, RefusesAnExpectationThatIsNoPlan) {
 TEST(Fuse, SwitchesAFusionOff) {
   const std::string arguments = "fuse --device reference --format json " + samplePipeline();
   const auto isFused = [](const Json& plan) {
-    return std::ranges::any_of(plan["forward"], [](const Json& e) { return e["rule"] == "ForwardLinearBiasGelu"; });
+    return std::ranges::any_of(plan["forward"], [](const Json& entry) {
+      return entry["rule"] == "ForwardLinearEpilogue" && entry["ops"].front() == "fc1.linear";
+    });
   };
   EXPECT_TRUE(isFused(fuseline(arguments).json()));
-  EXPECT_FALSE(isFused(fuseline(arguments + " --without ForwardLinearBiasGelu").json()));
-  EXPECT_FALSE(isFused(fuseline(arguments + " --without ForwardLinearBiasGelu@fc1").json()));
-  EXPECT_TRUE(isFused(fuseline(arguments + " --without ForwardLinearBiasGelu@fc2").json()));
+  EXPECT_FALSE(isFused(fuseline(arguments + " --without ForwardLinearEpilogue").json()));
+  EXPECT_FALSE(isFused(fuseline(arguments + " --without ForwardLinearEpilogue@fc1").json()));
+  EXPECT_TRUE(isFused(fuseline(arguments + " --without ForwardLinearEpilogue@fc2").json()));
   EXPECT_FALSE(isFused(fuseline(arguments + " --rules te").json()));
 }
 
@@ -154,7 +158,7 @@ TEST(Run, WritesARecordThatNamesThePipeline) {
 TEST(Run, PrintsEveryFusedOpWithItsBasicOpsInAHundredTwentyColumns) {
   const ProgramResult result = fuseline("run --device reference --iterations 2 " + samplePipeline());
   EXPECT_EQ(result.exitCode, 0) << result.err;
-  for (const char* part : {"ForwardLinearBiasGelu", "├ fc1.linear", "├ fc1.bias", "└ act", "sum of the steps",
+  for (const char* part : {"ForwardLinearEpilogue", "├ fc1.linear", "├ fc1.bias", "└ act", "sum of the steps",
                            "end to end", "cost of the clocks", "peak memory", "saved for backward"})
     EXPECT_TRUE(has(result.out, part)) << part << "\n" << result.out;
   EXPECT_FALSE(has(result.out, "\033[")) << "colour belongs on a terminal only";

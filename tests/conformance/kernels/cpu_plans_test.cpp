@@ -146,6 +146,10 @@ TEST_P(Rules, RunFusedLikeTheReference) {
   expectLikeReferenceEverywhere(nativeBackend(), {{6, 16}, {1, 16}, {0, 16}, {700, 16}});
 }
 
+TEST_P(Rules, RunFusedLikeTheReferenceOverSeveralPanelsOfRows) {
+  expectLikeReferenceEverywhere(nativeBackend(), {{2050, 16}});
+}
+
 TEST_P(Rules, RunFusedLikeTheReferenceWithoutBf16Instructions) {
   expectLikeReferenceEverywhere(throughF32Backend(), {{6, 16}, {700, 16}});
 }

@@ -101,6 +101,7 @@ TEST_P(RuleConformance, ARefusalHasASentenceAndItsRepairMakesTheRuleFire) {
     const Attempt* refusal = refusalIn(report);
     ASSERT_NE(refusal, nullptr) << rule().conditions[sample.condition].sentence;
     EXPECT_TRUE(refusal->explanation.ends_with('.')) << refusal->explanation;
+    if (!rule().conditions[sample.condition].repairs) continue;
     ASSERT_FALSE(refusal->repairs.empty()) << refusal->explanation;
     const auto& edit = std::get<SetAttribute>(refusal->repairs.front().edit);
     const Graph mended = chain(sample.dtype, {6, 16}, repaired(sample.links, edit), sample.options);
@@ -117,6 +118,12 @@ struct Tolerance {
 };
 constexpr Tolerance kTolerances[] = {{DType::F32, 1.3e-6}, {DType::F16, 1e-3}, {DType::BF16, 1.6e-2}};
 
+/// Two roundings are what f16's tolerance allows, bf16's eight. A fused run of several ops rounds less often than the
+/// unfused one and may differ by more than two, so that f16 gets eight as well.
+double toleranceFor(const RuleSample& sample, const Tolerance& tolerance) {
+  return sample.links.size() > 2 && tolerance.dtype == DType::F16 ? 8 * 0x1p-11 : tolerance.rtol;
+}
+
 void expectSame(const Graph& graph, const FusionReport& report, const RunResults& expected, double rtol,
                 const std::string& label) {
   const RunResults actual = runPlan(graph, report, makeReferenceBackend());
@@ -131,12 +138,13 @@ TEST_P(RuleConformance, FusedAndUnfusedPassesStandInForEachOther) {
       const FusionReport both = fuseWith(graph, rule());
       if (!fires(both)) continue;  // a condition on the dtype
       const RunResults expected = runPlan(graph, basic, makeReferenceBackend());
+      const double rtol = toleranceFor(sample, tolerance);
       const std::string label = sample.label + " in " + std::string(dtypeName(tolerance.dtype));
-      expectSame(graph, both, expected, tolerance.rtol, label);
+      expectSame(graph, both, expected, rtol, label);
       if (rule().pass == FusionPass::Joint) continue;
-      expectSame(graph, {.forward = both.forward, .backward = basic.backward}, expected, tolerance.rtol,
+      expectSame(graph, {.forward = both.forward, .backward = basic.backward}, expected, rtol,
                  label + ", fused forward");
-      expectSame(graph, {.forward = basic.forward, .backward = both.backward}, expected, tolerance.rtol,
+      expectSame(graph, {.forward = basic.forward, .backward = both.backward}, expected, rtol,
                  label + ", fused backward");
     }
   }

@@ -108,8 +108,59 @@ TEST(FuserTe, OwnRulesStayOut) {
 TEST(Fuser, LinearBiasGeluIsOneEntryForward) {
   const Graph graph = chain(DType::BF16, {8, 16}, {linear(16), link("Bias"), link("GELU")});
   const FusionReport report = fused(graph);
-  EXPECT_EQ(names(graph, report.forward), Names{"ForwardLinearBiasGelu"});
+  EXPECT_EQ(names(graph, report.forward), Names{"ForwardLinearEpilogue"});
   EXPECT_EQ(names(graph, report.backward), (Names{"BasicLinear", "BackwardElementwiseChain"}));
+}
+
+TEST(Fuser, LinearBiasDropoutAndResidualAreOneEntryForward) {
+  for (const DType dtype : {DType::BF16, DType::F32}) {
+    const Graph graph = chain(dtype, {8, 16}, {linear(16), link("Bias"), link("Dropout"), link("AddExtraInput")});
+    EXPECT_EQ(names(graph, fused(graph).forward), Names{"ForwardLinearEpilogue"});
+  }
+}
+
+TEST(Fuser, WhatTransformerEngineTakesAsAWholeIsLeftToItsRules) {
+  const Link add = inPlace(link("AddExtraInput"));
+  const auto forwardOf = [](const std::vector<Link>& links) {
+    const Graph graph = chain(DType::BF16, {8, 16}, links);
+    return names(graph, fused(graph).forward);
+  };
+  EXPECT_EQ(forwardOf({linear(16), add}), Names{"ForwardLinearBiasAdd"});
+  EXPECT_EQ(forwardOf({linear(16), link("Bias"), add}), Names{"ForwardLinearBiasAdd"});
+  EXPECT_EQ(forwardOf({linear(16), link("ConstantScale"), add}), Names{"ForwardLinearScaleAdd"});
+  EXPECT_EQ(forwardOf({linear(16), link("Bias")}), Names{"ForwardLinearBiasActivation"});
+}
+
+TEST(Fuser, WhatTransformerEngineRefusesOrLeavesOverGoesToTheLongerRule) {
+  const Link add = link("AddExtraInput", "add");
+  for (const std::vector<Link>& tail : std::vector<std::vector<Link>>{
+           {add}, {swapped(inPlace(add))}, {link("Bias"), link("SReLU")}, {link("Bias"), inPlace(add), link("GELU")}}) {
+    std::vector<Link> links{linear(16)};
+    links.insert(links.end(), tail.begin(), tail.end());
+    const Graph graph = chain(DType::BF16, {8, 16}, links);
+    EXPECT_EQ(names(graph, fused(graph).forward), Names{"ForwardLinearEpilogue"}) << toString(graph);
+  }
+}
+
+TEST(Fuser, AnEpilogueEndsBeforeALaterGatedOpAndBeforeABranch) {
+  const Graph gated = chain(DType::BF16, {8, 16}, {linear(32), link("Bias"), link("GELU"), link("SwiGLU")});
+  EXPECT_EQ(names(gated, fused(gated).forward), (Names{"ForwardLinearEpilogue", "SwiGLU"}));
+  const Graph branch =
+      chain(DType::BF16, {8, 16}, {linear(16), link("GELU"), link("MakeExtraOutput"), link("RMSNorm")});
+  EXPECT_EQ(names(branch, fused(branch).forward), (Names{"ForwardLinearEpilogue", "MakeExtraOutput", "RMSNorm"}));
+}
+
+TEST(Fuser, ABiasWithNothingElementwiseBehindItsLinearJoinsTheLinearBackward) {
+  const Graph graph = chain(DType::F32, {8, 16}, {linear(16), link("Bias"), link("LayerNorm")});
+  EXPECT_EQ(names(graph, fused(graph).backward), (Names{"BackwardLinearBias", "LayerNorm"}));
+  EXPECT_EQ(names(graph, fused(graph, kTe).backward), (Names{"BasicLinear", "Bias", "LayerNorm"}));
+}
+
+TEST(Fuser, ABiasStaysWithWhatFollowsItWhereThatSavesMore) {
+  const Graph gated = chain(DType::BF16, {8, 16}, {linear(32), link("Bias"), link("SwiGLU")});
+  EXPECT_EQ(names(gated, fused(gated).backward), (Names{"BasicLinear", "BackwardBiasSwiGLU"}));
+  const Graph plain = chain(DType::BF16, {8, 16}, {linear(16), link("Bias"), link("Dropout")});
+  EXPECT_EQ(names(plain, fused(plain).backward), (Names{"BasicLinear", "BackwardElementwiseChain"}));
 }
 
 TEST(Fuser, JointFusionStandsInBothLists) {
@@ -231,9 +282,9 @@ TEST(Fuser, ARuleCanBeSwitchedOffEverywhereOrAtOnePlace) {
 
 TEST(Fuser, AnUnknownSwitchNamesTheNearestRule) {
   const Graph graph = chain(DType::BF16, {8, 16}, {linear(16)});
-  const Result<FusionReport> report = fuse(graph, {.switches = {.without = {"ForwardLinearBiasGleu"}}});
+  const Result<FusionReport> report = fuse(graph, {.switches = {.without = {"ForwardLinearEpilouge"}}});
   ASSERT_FALSE(report);
-  EXPECT_NE(report.error().message.find("did you mean ForwardLinearBiasGelu"), std::string::npos)
+  EXPECT_NE(report.error().message.find("did you mean ForwardLinearEpilogue"), std::string::npos)
       << report.error().message;
 }
 
@@ -244,7 +295,7 @@ TEST(Fuser, AMissingKernelIsAReason) {
   };
   const FusionReport report = fused(graph, {.capabilities = none});
   EXPECT_EQ(names(graph, report.forward), (Names{"BasicLinear", "Bias", "GELU"}));
-  EXPECT_EQ(attemptOf(report, "ForwardLinearBiasGelu")->outcome, Outcome::NoKernel);
+  EXPECT_EQ(attemptOf(report, "ForwardLinearEpilogue")->outcome, Outcome::NoKernel);
 }
 
 TEST(Fuser, AFrozenOpTakesNoPartInABackwardFusion) {

@@ -1,0 +1,24 @@
+// The gradients of a linear and of its bias in one step.
+//
+// It stands behind the rules that take the bias together with what follows it: those save a pass over memory that
+// writes, this one a pass that only reads.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/rules/conditions.h"
+
+namespace fuseline::rules {
+
+FusionRule backward_linear_bias() {
+  return {
+      .name = "BackwardLinearBias",
+      .pass = FusionPass::Backward,
+      .origin = RuleOrigin::Fuseline,
+      .summary =
+          "The bias gradient (the column sums of the output gradient) is summed panel by panel, right before the "
+          "input-gradient GEMM reads the same rows.",
+      .chain = {{.role = "linear", .operations = {"BasicLinear"}}, {.role = "bias", .operations = {"Bias"}}},
+      .conditions = {linearModeIsNot("linear", "row"), linearModeIsNot("linear", "column")},
+      .becomes = "linear_backward_bias",
+  };
+}
+
+}  // namespace fuseline::rules
