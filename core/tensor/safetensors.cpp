@@ -37,9 +37,9 @@ struct FormatName {
   DType dtype;
   std::string_view name;
 };
-constexpr std::array kFormatNames = {FormatName{DType::F32, "F32"}, FormatName{DType::F16, "F16"},
+constexpr std::array kFormatNames = {FormatName{DType::F32, "F32"},   FormatName{DType::F16, "F16"},
                                      FormatName{DType::BF16, "BF16"}, FormatName{DType::I64, "I64"},
-                                     FormatName{DType::U8, "U8"}, FormatName{DType::E4M3, "F8_E4M3"}};
+                                     FormatName{DType::U8, "U8"},     FormatName{DType::E4M3, "F8_E4M3"}};
 
 /// A tensor as the header describes it. begin, end: bytes from the start of the data.
 struct Entry {
@@ -212,8 +212,8 @@ Result<Entry> parseEntry(const std::string& name, const Json& value, std::uint64
   if (!value.is_object()) return Error{fmt::format("tensor '{:.80}' is described by {}.", name, value.type_name())};
   const auto dtype = parseFormatName(member(value, "dtype"));
   if (!dtype)
-    return Error{fmt::format("tensor '{:.80}' has the dtype {:.80}; F32, F16, BF16, F8_E4M3, I64 and U8 can be read.", name,
-                             describe(member(value, "dtype")))};
+    return Error{fmt::format("tensor '{:.80}' has the dtype {:.80}; F32, F16, BF16, F8_E4M3, I64 and U8 can be read.",
+                             name, describe(member(value, "dtype")))};
   auto shape = parseShape(member(value, "shape"));
   if (!shape) return Error{fmt::format("tensor '{:.80}': shape is not a list of sizes.", name)};
   const auto offsets = parseOffsets(member(value, "data_offsets"));

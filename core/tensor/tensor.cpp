@@ -27,12 +27,9 @@ struct DTypeNames {
 };
 
 constexpr std::array kDTypes = {
-    DTypeNames{DType::F32, "f32", "float32"},
-    DTypeNames{DType::F16, "f16", "float16"},
-    DTypeNames{DType::BF16, "bf16", "bfloat16"},
-    DTypeNames{DType::I64, "i64", "int64"},
-    DTypeNames{DType::E4M3, "e4m3", ""},
-    DTypeNames{DType::U8, "u8", ""},
+    DTypeNames{DType::F32, "f32", "float32"},    DTypeNames{DType::F16, "f16", "float16"},
+    DTypeNames{DType::BF16, "bf16", "bfloat16"}, DTypeNames{DType::I64, "i64", "int64"},
+    DTypeNames{DType::E4M3, "e4m3", ""},         DTypeNames{DType::U8, "u8", ""},
 };
 
 /// Rounds to odd: a value that is not representable gets an odd mantissa. Rounding that to 16 bits gives what rounding
