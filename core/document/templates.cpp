@@ -25,7 +25,8 @@ const std::vector<DocumentTemplate>& documentTemplates() {
       {"residual-norm", "A residual is added, handed on, and normalized for a Linear.", texts.residual_norm},
       {"elementwise-chain", "Scales, a bias and GELU in a row: bound by memory, so fusion counts most.",
        texts.elementwise_chain},
-      {"grouped-mlp", "The experts of a mixture of experts: GroupedLinear, ScaledSwiGLU, GroupedLinear, by split sizes.",
+      {"grouped-mlp",
+       "The experts of a mixture of experts: GroupedLinear, ScaledSwiGLU, GroupedLinear, by split sizes.",
        texts.grouped_mlp},
       {"transformer-stack", "Two feed-forward layers with residuals: one block, used twice.", texts.transformer_stack},
   };
