@@ -69,15 +69,17 @@ Json attributesFor(const FusibleOperation& operation) {
   return attributes;
 }
 
-/// Extra inputs look like the main one, or have one value a row.
+/// Extra inputs look like the main one, or have one value a row; counts are those of one group.
+Json inputFor(const FusibleOperation& operation, const Port& port, const std::string& dtype) {
+  const std::string id = "in_" + port.name;
+  if (port.elements == PortElements::Counts) return {{"id", id}, {"dtype", "i64"}, {"shape", Json::array({1})}};
+  const bool isLikeMain = &port == &operation.inputs.front() || port.shape == operation.inputs.front().shape;
+  return {{"id", id}, {"dtype", dtype}, {"shape", isLikeMain ? Json::array({"M", "N"}) : Json::array({"M"})}};
+}
+
 Json inputsFor(const FusibleOperation& operation, const std::string& dtype) {
   Json inputs = Json::array();
-  for (const Port& port : operation.inputs) {
-    const bool isLikeMain = &port == &operation.inputs.front() || port.shape == operation.inputs.front().shape;
-    inputs.push_back({{"id", "in_" + port.name},
-                      {"dtype", dtype},
-                      {"shape", isLikeMain ? Json::array({"M", "N"}) : Json::array({"M"})}});
-  }
+  for (const Port& port : operation.inputs) inputs.push_back(inputFor(operation, port, dtype));
   return inputs;
 }
 

@@ -18,6 +18,7 @@ void expectGolden(const std::string& text, const std::string& name) {
 TEST(Golden, OpsByCategory) { expectGolden(fuseline("ops").out, "ops.txt"); }
 TEST(Golden, OneOp) { expectGolden(fuseline("ops RMSNorm").out, "ops_rmsnorm.txt"); }
 TEST(Golden, OneOpThatAttributesDefine) { expectGolden(fuseline("ops Formula").out, "ops_formula.txt"); }
+TEST(Golden, OneOpOfManyParameters) { expectGolden(fuseline("ops GroupedLinear").out, "ops_grouped_linear.txt"); }
 TEST(Golden, RulesByPass) { expectGolden(fuseline("rules").out, "rules.txt"); }
 TEST(Golden, OneRule) { expectGolden(fuseline("rules ForwardLinearBiasAdd").out, "rules_forward_linear_bias_add.txt"); }
 

@@ -281,6 +281,46 @@ TEST(Blocks, Run) {
   EXPECT_EQ(result.exitCode, 0) << result.err;
 }
 
+/// Runs the template with small sizes; splits: of its two groups over six rows.
+ProgramResult runGroupedMlp(const std::string& options, const TemporaryFolder& folder,
+                            const std::vector<double>& splits) {
+  const std::string file = quoted(folder / "experts.fuseline");
+  const std::string tensors = quoted(folder / "in.safetensors");
+  EXPECT_EQ(fuseline("new grouped-mlp -o " + file).exitCode, 0);
+  EXPECT_TRUE(
+      writeSafetensors(folder / "in.safetensors", {{"splits", Tensor::fromDoubles({DType::I64, {2}}, splits)}}));
+  return fuseline("run --iterations 1 --warmup 0 --set M=6 --set H=8 --set F=32 --set G=2 --tensors " + tensors + " " +
+                  options + " " + file);
+}
+
+TEST(GroupedMlp, RunsOnEveryDeviceAndInBothPasses) {
+  const TemporaryFolder folder;
+  for (const char* options : {"--device cpu", "--device reference", "--device cpu --pass forward"})
+    EXPECT_EQ(runGroupedMlp(options, folder, {6, 0}).exitCode, 0) << options;
+}
+
+TEST(GroupedMlp, FailsWithASentenceWhereSplitsDoNotFit) {
+  const TemporaryFolder folder;
+  for (const char* device : {"cpu", "reference"}) {
+    const ProgramResult result = runGroupedMlp(std::string("--device ") + device, folder, {4, 3});
+    EXPECT_EQ(result.exitCode, 4);
+    EXPECT_TRUE(has(result.err, "fc1 (GroupedLinear, forward): split_sizes is [4, 3], but x has 6 rows")) << result.err;
+  }
+}
+
+TEST(GroupedMlp, DrawsSplitsThatFit) {
+  const TemporaryFolder folder;
+  const std::string file = quoted(folder / "experts.fuseline");
+  ASSERT_EQ(fuseline("new grouped-mlp -o " + file).exitCode, 0);
+  for (const char* seed : {"1", "2", "3"}) {
+    const ProgramResult result = fuseline(
+        "run --device reference --iterations 1 --warmup 0 --set M=6 --set H=8 "
+        "--set F=32 --seed " +
+        std::string(seed) + " " + file);
+    EXPECT_EQ(result.exitCode, 0) << result.err;
+  }
+}
+
 TEST(Devices, SaysWhyOneCannotRun) {
   const Json devices = fuseline("devices --json").json()["devices"];
   EXPECT_GE(devices.size(), 3u);
