@@ -115,8 +115,7 @@ QuantizedCopy quantizeCopy(const Matrix& x, const QuantizedSpec& quantized, cons
                            const QuantizerInputs& inputs, Direction direction) {
   const Matrix source = sourceOf(x, spec, direction);
   const bool isTransformed = quantized.isColumnwiseTransformed && direction == Direction::Columnwise;
-  const std::optional<float>& given = isTransformed ? inputs.transformedAmax : inputs.amax;
-  const float amax = given ? *given : amaxOf(source.values);
+  const float amax = (isTransformed ? inputs.transformedAmax : inputs.amax).value_or(amaxOf(source.values));
   QuantizedCopy copy{.data = Tensor::zeros(codesSpec(quantized, direction)),
                      .scaleInv = Tensor::zeros(scalesSpec(quantized, direction)),
                      .amax = std::nullopt};

@@ -83,7 +83,7 @@ struct RoleOverride {
 
 class Recipe {
  public:
-  /// With defaults in place of what `fields` leaves out.
+  /// With defaults in place of what `fields` leaves out. The definition must outlive the recipe.
   /// Errors: an unknown field, a wrong type, a value out of range, what the definition's check or an override refuses.
   static Result<Recipe> create(const RecipeDefinition& definition, const Attributes& fields = {},
                                std::vector<RoleOverride> overrides = {});

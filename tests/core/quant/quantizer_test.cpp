@@ -303,6 +303,13 @@ TEST(Nv, ByHand) {
   EXPECT_EQ(dequantized(tensor, Direction::Rowwise).toDoubles(), values);
 }
 
+// The scale of the tensor is fl(2688 / 9) = 298.666656. Times fl(1/6), which is above 1/6, the block gives 5.2500005
+// and rounds up to 5.5 (4b). A division by 6 would give 5.25 and round to the even 5 (4a).
+TEST(Nv, MultipliesByASixthAsTheKernelsDo) {
+  EXPECT_EQ(nvTensorScale(9.0f), 0x1.2aaaaap+8f);
+  EXPECT_EQ(nvScaleCode(0x1.b00002p-4f, nvTensorScale(9.0f)), 0x4b);
+}
+
 // One block of amax 6 in a tensor of amax 2688: all scales are 1, and 1.125 stands a quarter above 1 on the way to 1.5.
 TEST(Nv, StochasticRoundingRoundsUpAsOftenAsItShould) {
   constexpr int kCount = 1 << 16;

@@ -50,7 +50,7 @@ std::string errorOf(const std::string& bytes) {
 
 Tensor arbitraryTensor() {
   Tensor tensor;
-  tensor.spec.dtype = *rc::gen::element(DType::F32, DType::F16, DType::BF16, DType::I64);
+  tensor.spec.dtype = *rc::gen::element(DType::F32, DType::F16, DType::BF16, DType::I64, DType::E4M3, DType::U8);
   tensor.spec.shape = *rc::gen::resize(4, rc::gen::container<Shape>(rc::gen::inRange<std::int64_t>(0, 5)));
   const auto size = static_cast<std::size_t>(tensor.spec.bytes());
   for (const char byte : *rc::gen::container<std::string>(size, rc::gen::arbitrary<char>()))

@@ -77,6 +77,14 @@ TEST(DType, ParsesShortAndLongNames) {
   EXPECT_EQ(parseDType("i64"), DType::I64);
   EXPECT_EQ(parseDType("int64"), DType::I64);
   EXPECT_EQ(parseDType("f64"), std::nullopt);
+  EXPECT_EQ(parseDType("u8"), std::nullopt);  // no op computes with bytes
+}
+
+TEST(Tensor, BytesAreRoundedAndSaturated) {
+  const std::vector<double> values = {0, 254.4, 255, -3, 1e9, std::nan("")};
+  const Tensor tensor = Tensor::fromDoubles({DType::U8, {6}}, values);
+  EXPECT_EQ(tensor.data.size(), 6u);
+  EXPECT_EQ(tensor.toDoubles(), (std::vector<double>{0, 254, 255, 0, 255, 0}));
 }
 
 }  // namespace
