@@ -23,8 +23,9 @@ struct PanelOperand {
 
 class PanelGemm {
  public:
-  /// problem.cType is the dtype of the sums. The program reads them as `sums`, in one lane of problem.n columns or, with
-  /// a gated op, in two of half as many; it must not contain column sums. `bias` is what the product adds where problem.biasType is set.
+  /// problem.cType is the dtype of the sums. The program reads them as `sums`, in one lane of problem.n columns or,
+  /// with a gated op, in two of half as many; it must not contain column sums. `bias` is what the product adds where
+  /// problem.biasType is set.
   PanelGemm(GemmProblem problem, const OperandKey& sums, ElementwiseProgram program, std::vector<PanelOperand> operands,
             int threads, Binding bias = {});
 
