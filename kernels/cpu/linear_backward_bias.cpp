@@ -19,8 +19,8 @@ constexpr int kBias = 1;
 constexpr OperandKey kGradOutput{.member = kBias, .kind = OperandKind::GradOutput, .slot = 0};
 constexpr OperandKey kGradBias{.member = kBias, .kind = OperandKind::GradParameter, .slot = 0};
 constexpr OperandKey kGradInput{.member = kLinear, .kind = OperandKind::GradInput, .slot = 0};
-/// As high as those of PanelGemm, for the same reason: a B that is not packed is copied once a panel.
-constexpr std::int64_t kPanelRows = 1024;
+/// As high as those of PanelGemm, for the same reasons.
+constexpr std::int64_t kPanelRows = 2048;
 
 std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
