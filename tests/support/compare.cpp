@@ -26,6 +26,7 @@ Tolerance toleranceOf(DType dtype) {
     case DType::F32: return {.relative = 1.3e-6, .absolute = 1e-5};
     case DType::F16: return {.relative = 1e-3, .absolute = 1e-5};
     case DType::BF16: return {.relative = 1.6e-2, .absolute = 1e-5};
+    case DType::U8: return {};  // bytes are compared bit for bit
   }
   return {};
 }
