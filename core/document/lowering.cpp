@@ -256,6 +256,17 @@ class SectionLowering {
     return parts;
   }
 
+  /// The parts for other attributes than the written ones, on which the op's form may depend.
+  Result<std::vector<Part>> expandWith(std::size_t index, const Attributes& attributes) const {
+    Result<std::vector<Part>> parts = expand(index, attributes);
+    const FusibleOperation* written = m_context.operations.find(op(index).operation);
+    if (!parts || !written || !written->specialise) return parts;
+    Result<OperationPointer> form = specialised(*written, attributes);
+    if (!form) return form.error();
+    parts->front().operation = std::move(*form);
+    return parts;
+  }
+
   void addNodes(std::size_t index, const std::vector<Part>& parts, const std::vector<ValueId>& values) {
     const auto add = [&](const Part& part, std::vector<ValueId> inputs) -> Result<std::vector<ValueId>> {
       const std::string& owner = m_place.owner.empty() ? op(index).id : m_place.owner;
@@ -293,7 +304,7 @@ class SectionLowering {
     else
       attributes.set(spec.name, value.get<std::int64_t>());
     InferenceProblem ignored;
-    const Result<std::vector<Part>> parts = expand(index, attributes);
+    const Result<std::vector<Part>> parts = expandWith(index, attributes);
     return parts && inferChain(*parts, inputs, ignored).hasValue();
   }
 

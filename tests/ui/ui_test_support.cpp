@@ -9,8 +9,8 @@ namespace {
 constexpr const char* kHead = R"("$schema": "fuseline-pipeline-1.json", "format": "fuseline-pipeline",
   "formatVersion": {"major": 1, "minor": 0}, "symbols": {"M": 16, "H": 32}, )";
 
-std::string document(const std::string& pipeline) {
-  return "{" + std::string(kHead) + "\"pipeline\": {" + pipeline + "}}";
+std::string document(const std::string& pipeline, const std::string& rules = "all") {
+  return "{" + std::string(kHead) + "\"fusion\": {\"rules\": \"" + rules + "\"}, \"pipeline\": {" + pipeline + "}}";
 }
 
 }  // namespace
@@ -30,9 +30,10 @@ std::string residualPipeline(bool isInPlace) {
     "ops": [{"id": "save", "op": "MakeExtraOutput", "attributes": {}},
             {"id": "fc", "op": "Linear", "attributes": {"in_features": "H", "out_features": "H", "bias": false}},
             {"id": "add", "op": "AddExtraInput", "attributes": {"in_place": )" +
-                  inPlace + R"(}}],
+                      inPlace + R"(}}],
     "wires": [["x", "save.x"], ["save.y", "fc.x"], ["fc.y", "add.x"], ["save.extra", "add.extra"]],
-    "outputs": [{"id": "y", "from": "add.y"}])");
+    "outputs": [{"id": "y", "from": "add.y"}])",
+                  "te");
 }
 
 bool waitForAnalysis(Session& session) {

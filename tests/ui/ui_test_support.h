@@ -14,7 +14,8 @@ namespace fuseline::ui {
 
 /// x [16, 32] bf16 -> norm (RMSNorm) -> fc (Linear 32 to 64, no bias) -> act (GELU) -> y.
 std::string smallPipeline();
-/// x -> save (MakeExtraOutput) -> norm (RMSNorm) -> add (AddExtraInput, in_place as given), save.extra -> add.extra.
+/// x -> save (MakeExtraOutput) -> fc (Linear, no bias) -> add (AddExtraInput, in_place as given), save.extra ->
+/// add.extra, fused as TransformerEngine does.
 std::string residualPipeline(bool isInPlace);
 
 /// Waits until the analysis has caught up with the document.

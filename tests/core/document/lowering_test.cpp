@@ -32,7 +32,8 @@ std::vector<Case> attributeCases() {
        {"Change it to Linear"}},
       {"UnknownAttribute",
        oneOp(R"({"id": "fc", "op": "Bias", "attributes": {"sise": 16, "size": "H"}})"),
-       "file:5:51: error: fc: Bias has no attribute sise (it has size, dtype, tensor_parallel); did you mean size? "
+       "file:5:51: error: fc: Bias has no attribute sise (it has size, dtype, tensor_parallel, bias_requires_grad); "
+       "did you mean size? "
        "[unknown-attribute at "
        "/pipeline/ops/0/attributes/sise]\n",
        {"Remove sise"}},
