@@ -157,9 +157,6 @@ std::vector<OperationRow> rowsOf(const std::vector<OperationResult>& results, co
 
 // ---- why a share is low: the same step on tensors that stay in the cache
 
-/// From here on, what takes so much of the time in the cache is no question of memory.
-constexpr double kArithmeticShare = 0.75;
-
 bool isPoor(const OperationRow& row) { return !row.step.isView && row.share < kPoorShare; }
 
 double nsPerByte(const StepRecord& step) {
@@ -168,9 +165,9 @@ double nsPerByte(const StepRecord& step) {
 
 /// In the cache a step takes `share` of its time.
 std::string reasonOf(double share) {
-  const char* const limit = share >= kArithmeticShare ? "its arithmetic is the limit, not memory"
-                                                      : "memory is the limit, and it moves more than the least bytes";
-  return fmt::format("in the cache it takes {:.0f} % of this time a byte: {}", 100.0 * share, limit);
+  if (share >= 1.0) return "in the cache a byte takes no less: all of it is arithmetic";
+  return fmt::format("in the cache a byte takes {:.0f} % of this time: so much is arithmetic, the rest is memory",
+                     100.0 * share);
 }
 
 /// Fills in the reasons of the poor rows. Rows of one case follow each other, a row a step.

@@ -51,6 +51,12 @@ HWY_AFTER_NAMESPACE();
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
 #endif
 
 namespace fuseline::cpu {
@@ -80,7 +86,62 @@ __attribute__((target("avx512f,avx512bf16"))) double bf16Dots(std::int64_t itera
   return static_cast<double>(kChains * kFlopsPerDot) * static_cast<double>(iterations);
 }
 
+// AMX: a tile is 16 rows of 64 bytes; one instruction multiplies 16 x 32 by 32 x 16 elements.
+constexpr int kTileRows = 16;
+constexpr int kTileRowBytes = 64;
+constexpr int kSumTiles = 4;
+constexpr double kFlopsPerTile = 2.0 * 16 * 16 * 32;
+
+struct alignas(64) TileConfiguration {
+  std::uint8_t palette = 1;
+  std::uint8_t startRow = 0;
+  std::uint8_t reserved[14] = {};
+  std::uint16_t rowBytes[16] = {};
+  std::uint8_t rows[16] = {};
+};
+
+/// Linux lends the tiles' registers on request, once for all threads of a process.
+bool mayUseTiles() {
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+  return __builtin_cpu_supports("amx-bf16") && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+/// Four tiles of sums from two tiles of each operand: what a product can do at most.
+__attribute__((target("amx-tile,amx-bf16"))) double bf16Tiles(std::int64_t iterations, float& sink) {
+  TileConfiguration configuration;
+  std::fill_n(configuration.rowBytes, 8, std::uint16_t{kTileRowBytes});
+  std::fill_n(configuration.rows, 8, std::uint8_t{kTileRows});
+  alignas(64) std::uint16_t ones[kTileRows * kTileRowBytes / 2];
+  std::fill(std::begin(ones), std::end(ones), std::uint16_t{0x3f80});
+  _tile_loadconfig(&configuration);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_loadd(4, ones, kTileRowBytes);
+  _tile_loadd(5, ones, kTileRowBytes);
+  _tile_loadd(6, ones, kTileRowBytes);
+  _tile_loadd(7, ones, kTileRowBytes);
+  for (std::int64_t i = 0; i < iterations; ++i) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  alignas(64) float sums[kTileRows * kTileRowBytes / 4];
+  _tile_stored(0, sums, kTileRowBytes);
+  _tile_release();
+  sink += sums[0];
+  return kSumTiles * kFlopsPerTile * static_cast<double>(iterations);
+}
+
 }  // namespace
+
+double bf16TilesInRegisters(std::int64_t iterations, float& sink) {
+  static const bool canRun = mayUseTiles();
+  return canRun ? bf16Tiles(iterations, sink) : 0.0;
+}
 
 double bf16DotInRegisters(std::int64_t iterations, float& sink) {
   return __builtin_cpu_supports("avx512bf16") ? bf16Dots(iterations, sink) : 0.0;
@@ -89,6 +150,7 @@ double bf16DotInRegisters(std::int64_t iterations, float& sink) {
 #else
 
 double bf16DotInRegisters(std::int64_t, float&) { return 0.0; }
+double bf16TilesInRegisters(std::int64_t, float&) { return 0.0; }
 
 #endif
 

@@ -81,7 +81,7 @@ CpuRoofs measureRoofs(int threads) {
   const int used = threads > 0 ? threads : defaultThreads();
   return {.copyGBps = copyRate(used),
           .fmaF32Gflops = registerRate(used, multiplyAddInRegisters),
-          .bf16Gflops = registerRate(used, bf16DotInRegisters),
+          .bf16Gflops = std::max(registerRate(used, bf16DotInRegisters), registerRate(used, bf16TilesInRegisters)),
           .threads = used};
 }
 

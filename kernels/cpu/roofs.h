@@ -7,7 +7,7 @@ namespace fuseline::cpu {
 struct CpuRoofs {
   double copyGBps = 0.0;      // bytes read plus bytes written, arrays beyond the last-level cache
   double fmaF32Gflops = 0.0;  // float32 multiply-adds in registers
-  double bf16Gflops = 0.0;    // bf16 dot products in registers; 0 when the CPU has none
+  double bf16Gflops = 0.0;    // bf16 dot products in registers, of vectors or tiles; 0: the CPU has none
   int threads = 1;
 };
 
