@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/run_plan.h"
 
+#include "core/numerics/random.h"
 #include "core/plan/plan.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
@@ -63,6 +64,17 @@ RunResults runPlan(const Graph& graph, const FusionReport& report, std::shared_p
   for (const PlanTensor& tensor : plan.tensors)
     if (isResult(tensor.role)) results[tensor.name] = valueOf(executor->read(tensor.name)).toDoubles();
   return results;
+}
+
+NamedTensors uniformData(const Graph& graph, double offset) {
+  NamedTensors tensors = valueOf(makeBindings(graph, 1234));
+  for (auto& [name, tensor] : tensors) {
+    std::vector<double> values(static_cast<std::size_t>(tensor.spec.numElements()));
+    RandomStream(1234, name).uniforms(0, values);
+    for (double& value : values) value += offset;
+    tensor = Tensor::fromDoubles(tensor.spec, values);
+  }
+  return tensors;
 }
 
 std::string firstDifference(const RunResults& actual, const RunResults& expected, double rtol, double atol) {

@@ -21,6 +21,9 @@ using RunResults = std::map<std::string, std::vector<double>>;
 RunResults runPlan(const Graph& graph, const FusionReport& report, std::shared_ptr<Backend> backend,
                    std::uint64_t seed = 1, const NamedTensors& given = {});
 
+/// For all that the graph needs, values in [offset, offset + 1), as TransformerEngine's tests draw them.
+NamedTensors uniformData(const Graph& graph, double offset = 0.0);
+
 /// Empty if both have the same names and |a - b| <= rtol * (|b| + rms(b)) + atol everywhere; else the worst element.
 /// The rms term covers elements that are small because large parts cancelled.
 std::string firstDifference(const RunResults& actual, const RunResults& expected, double rtol, double atol = 1e-5);

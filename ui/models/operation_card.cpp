@@ -69,7 +69,7 @@ QString operationCard(const FusibleOperation& operation, const QString& title,
   card += row("formula", escaped(operation.formula)) + row("derivative", escaped(operation.derivative));
   card += row("inputs", tensorList(operation.inputs)) + row("parameters", tensorList(operation.parameters));
   card += row("outputs", tensorList(operation.outputs)) + row("keeps", tensorList(operation.residuals));
-  card += row("attributes", attributeList(operation)) + row("cost", costText(operation, cost));
+  card += row("attributes<br>(defaults)", attributeList(operation)) + row("cost", costText(operation, cost));
   card += row("fusions", fusionList(operation)) + row("source", escaped(operation.source));
   return card + QStringLiteral("</table>");
 }

@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/cached_input.h"
 #include "core/fusion/fuser.h"
-#include "core/numerics/random.h"
 #include "core/ops/catalog.h"
 #include "core/plan/plan.h"
-#include "core/runtime/bindings.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/compare.h"
 #include "tests/support/pipelines.h"
@@ -32,17 +30,6 @@ Graph one(DType dtype, const Shape& shape, const Link& link, PassKind pass = Pas
 
 RunResults run(const Graph& graph, const std::shared_ptr<Backend>& backend, const NamedTensors& given = {}) {
   return runPlan(graph, unfused(graph), backend, 1, given);
-}
-
-/// TransformerEngine's tests draw from [0, 1).
-NamedTensors uniformData(const Graph& graph) {
-  NamedTensors tensors = *makeBindings(graph, 1234);
-  for (auto& [name, tensor] : tensors) {
-    std::vector<double> values(static_cast<std::size_t>(tensor.spec.numElements()));
-    RandomStream(1234, name).uniforms(0, values);
-    tensor = Tensor::fromDoubles(tensor.spec, values);
-  }
-  return tensors;
 }
 
 class CachedInput : public ::testing::TestWithParam<const FusibleOperation*> {};

@@ -2,13 +2,12 @@
 // tolerances: the CPU's kernels against the float64 formulas.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
-#include "core/numerics/random.h"
-#include "core/runtime/bindings.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/compare.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/run_plan.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -29,18 +28,6 @@ struct Grid {
 };
 
 void PrintTo(const Grid& grid, std::ostream* out) { *out << grid.name; }
-
-/// Values in [0, 1), a little above for dropout, whose zeros must be its own.
-NamedTensors uniformData(const Graph& graph, double offset = 0.0) {
-  NamedTensors tensors = *makeBindings(graph, 1234);
-  for (auto& [name, tensor] : tensors) {
-    std::vector<double> values(static_cast<std::size_t>(tensor.spec.numElements()));
-    RandomStream(1234, name).uniforms(0, values);
-    for (double& value : values) value += offset;
-    tensor = Tensor::fromDoubles(tensor.spec, values);
-  }
-  return tensors;
-}
 
 RunResults run(const Graph& graph, const std::shared_ptr<Backend>& backend, const NamedTensors& data) {
   return runPlan(graph, unfused(graph), backend, 1234, data);
@@ -197,7 +184,7 @@ TEST(TeGridsOfDropout, HoldInTraining) {
     for (const Shape& shape : {Shape{101}, {2, 4, 16}, {128, 128}})
       for (const DType dtype : kDTypes) {
         const Graph graph = chain(dtype, shape, {with(link("Dropout", "drop"), "p", p)});
-        const NamedTensors data = uniformData(graph, 1.0);
+        const NamedTensors data = uniformData(graph, 1.0);  // zeros must be those of the dropout
         expectDropped(run(graph, cpu::makeCpuBackend(), data), data, p, dtype);
       }
 }
