@@ -24,6 +24,8 @@ struct Case {
   std::int64_t blockCols;
 };
 
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
 constexpr std::int64_t kWhole = 1 << 20;
 
 const std::vector<Case> kCases = {

@@ -1,0 +1,24 @@
+// Pipelines that RapidCheck draws.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/fusion/rule.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/rule_samples.h"
+
+#include <vector>
+
+namespace fuseline::testing {
+
+/// What a random pipeline is made of: kinds of ops, branches that later adds may read, frozen inputs and parameters,
+/// main_grad buffers, switched-off rules.
+struct RandomPipeline {
+  std::vector<Link> links;
+  ChainOptions options;
+  RuleSwitches switches = everythingAsked(builtinRules());
+};
+
+/// Draws one, for an input whose rows have 16 elements. Only within a RapidCheck property.
+RandomPipeline randomPipeline();
+
+}  // namespace fuseline::testing
