@@ -11,8 +11,8 @@ namespace {
 
 /// Rows of a panel, high because the library copies a B that is not packed once a panel (measured 2026-11 on a 2-core
 /// Zen 5 server: unpacked, panels of 256 rows cost 2 % more than 512; packed, 64 to 512 differed by less than the
-/// spread), and because threads meet after every panel, which costs most where other programs keep the cores busy:
-/// 2048 rows in two panels then took 1.25 times as long as unfused, in one panel as long (load 11 on 2 cores).
+/// spread). On a loaded 2-core Xeon 2048 rows in two panels took 1.25 times as long as unfused, in one panel as long
+/// (once each; perhaps because threads meet after every panel); on the idle machine one took 2 to 9 % less.
 constexpr std::int64_t kPanelRows = 2048;
 
 /// Panels of nearly equal height, so that the last one is not thin.
