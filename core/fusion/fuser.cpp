@@ -6,6 +6,7 @@
 #include "core/fusion/fuser.h"
 
 #include "core/fusion/step_operands.h"
+#include "core/quant/apply_recipe.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -207,6 +208,7 @@ class PassFuser {
   void judge(const Match& match, Attempt& attempt) {
     attempt.saving = savingOf(match);
     if (refuseSwitchedOff(match, attempt) || refuseCondition(match, attempt) || refuseIdle(match, attempt) ||
+        refuseQuantizer(match, attempt) ||
         refuseTaken(match, attempt) || refuseSchedule(match, attempt) || refuseKernel(match, attempt) ||
         refuseUseless(match, attempt) || refuseUnasked(match, attempt))
       return;
@@ -266,6 +268,32 @@ class PassFuser {
         return refuse(attempt, Outcome::ConditionFailed,
                       fmt::format("{} needs no gradient, so it takes no part in backward.", nameOf(m_graph, id)));
     return false;
+  }
+
+  /// A recipe quantizes what a GEMM reads; inside a fusion there would be no such tensor.
+  bool refuseQuantizer(const Match& match, Attempt& attempt) const {
+    for (const NodeId id : match.nodes)
+      for (const TensorType type : {TensorType::Input, TensorType::GradOutput})
+        if (quantizersOf(m_graph.node(id), type).any() && isMadeInside(match, id, type))
+          return refuse(attempt, Outcome::ConditionFailed,
+                        fmt::format("The recipe quantizes the {} of {} to {}, so it must stand in memory before the "
+                                    "product; inside the fusion it would not exist.",
+                                    roleName(type), nameOf(m_graph, id), formatText(id, type)));
+    return false;
+  }
+
+  bool isMadeInside(const Match& match, NodeId id, TensorType type) const {
+    const Node& node = m_graph.node(id);
+    if (type == TensorType::Input)
+      return match.rule.pass != FusionPass::Backward && contains(match, m_graph.value(node.inputs.front()).producer);
+    const auto& uses = m_graph.value(node.outputs.front()).uses;
+    return match.rule.pass != FusionPass::Forward && !match.rule.readsLastGradientInGemms &&
+           std::ranges::any_of(uses, [&](const Use& use) { return contains(match, use.node); });
+  }
+
+  std::string_view formatText(NodeId id, TensorType type) const {
+    const TensorQuantizers& quantizers = quantizersOf(m_graph.node(id), type);
+    return formatName((quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->format);
   }
 
   bool refuseTaken(const Match& match, Attempt& attempt) const {

@@ -89,6 +89,9 @@ struct FusionRule {
   /// What the fusion costs, as a sentence. A rule that has one is legal but applies on request only
   /// (`RuleSwitches::with`): it trades time for memory.
   std::string price;
+  /// Backward rules only: the GEMMs of the first op read the gradient of the last op's output, as their own quantizers
+  /// make it. Otherwise a quantized gradient must reach its op from outside.
+  bool readsLastGradientInGemms = false;
 };
 
 /// What a user asks of the rule book. Every entry is "RULE", everywhere, or "RULE@OP", at one op.

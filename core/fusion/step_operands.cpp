@@ -155,6 +155,20 @@ bool EntryOperands::isView() const {
   return std::ranges::none_of(operands, [](const OperandUse& use) { return use.access != OperandAccess::Read; });
 }
 
+std::optional<GemmOperand> gemmOperand(const Graph& graph, const FusedOperation& entry, const OperandKey& key) {
+  const bool isLastGradient = key.kind == OperandKind::GradOutput && entry.isFused() &&
+                              entry.rule->readsLastGradientInGemms &&
+                              key.member + 1 == static_cast<int>(entry.nodes.size());
+  const NodeId id = entry.nodes[static_cast<std::size_t>(isLastGradient ? 0 : key.member)];
+  if (key.slot != 0 || !graph.node(id).operation->isQuantizable) return std::nullopt;
+  switch (key.kind) {
+    case OperandKind::Input: return GemmOperand{id, TensorType::Input};
+    case OperandKind::Parameter: return GemmOperand{id, TensorType::Weight};
+    case OperandKind::GradOutput: return GemmOperand{id, TensorType::GradOutput};
+    default: return std::nullopt;
+  }
+}
+
 std::vector<MemberTensor> savedReads(const Graph& graph, const FusedOperation& entry) {
   if (entry.isFused() && entry.rule->saves) {
     Match match{graph, *entry.rule, entry.nodes, {}};

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "core/fusion/fuser.h"
+#include "core/quant/recipe.h"
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -41,6 +43,14 @@ struct SavedSet {
   std::set<ValueId> values;
   std::set<std::pair<NodeId, int>> residuals;
 };
+
+/// An operand of the GEMMs of a quantizable op, or what stands for it.
+struct GemmOperand {
+  NodeId node = -1;  // the linear op
+  TensorType type = TensorType::Input;
+};
+/// Nothing for other operands.
+std::optional<GemmOperand> gemmOperand(const Graph& graph, const FusedOperation& entry, const OperandKey& key);
 
 /// What one backward entry reads from the forward pass.
 std::vector<MemberTensor> savedReads(const Graph& graph, const FusedOperation& entry);

@@ -84,6 +84,13 @@ const TensorSpec& Graph::spec(NodeId id, OperandKind kind, int slot) const {
   return n.parameters[index];
 }
 
+Graph Graph::withQuantizers(std::vector<LinearQuantizers> quantizers,
+                            std::optional<DelayedScaling> delayedScaling) && {
+  for (std::size_t id = 0; id < m_nodes.size(); ++id) m_nodes[id].quantizers = quantizers[id];
+  m_delayedScaling = std::move(delayedScaling);
+  return std::move(*this);
+}
+
 ValueId GraphBuilder::addInput(std::string name, TensorSpec spec, bool requiresGradient) {
   const auto id = static_cast<ValueId>(m_graph.m_values.size());
   m_graph.m_values.push_back({.name = std::move(name), .spec = std::move(spec)});

@@ -5,9 +5,11 @@
 #include "core/ops/operation.h"
 #include "core/ops/parameters.h"
 #include "core/support/result.h"
+#include "core/tensor/quantizer_spec.h"
 #include "core/tensor/tensor_spec.h"
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,6 +53,8 @@ struct Node {
   GradientNeeds needs;
   /// What backward will read; empty when the node takes no part in backward.
   OperationContext context;
+  /// What a recipe makes of the operands of a linear op (core/quant/apply_recipe.h).
+  LinearQuantizers quantizers;
 
   bool takesPartInBackward() const { return needs.anyInput() || needs.anyParameter(); }
   /// Is this the node, or a part of the op or instance, with this id?
@@ -76,6 +80,8 @@ class Graph {
   const std::vector<ValueId>& inputs() const { return m_inputs; }
   const std::vector<GraphOutput>& outputs() const { return m_outputs; }
   PassKind pass() const { return m_pass; }
+  /// Set if scales follow from the amaxes of earlier steps.
+  const std::optional<DelayedScaling>& delayedScaling() const { return m_delayedScaling; }
 
   const Node& node(NodeId id) const { return m_nodes[static_cast<std::size_t>(id)]; }
   const Value& value(ValueId id) const { return m_values[static_cast<std::size_t>(id)]; }
@@ -86,6 +92,9 @@ class Graph {
   std::vector<TensorSpec> inputSpecs(NodeId id) const;
   const TensorSpec& spec(NodeId id, OperandKind kind, int slot) const;
 
+  /// The same graph, each node with its quantizers.
+  Graph withQuantizers(std::vector<LinearQuantizers> quantizers, std::optional<DelayedScaling> delayedScaling) &&;
+
  private:
   friend class GraphBuilder;
   std::vector<Node> m_nodes;
@@ -94,6 +103,7 @@ class Graph {
   std::vector<GraphOutput> m_outputs;
   std::map<std::string, ValueId, std::less<>> m_aliases;
   PassKind m_pass = PassKind::Forward;
+  std::optional<DelayedScaling> m_delayedScaling;
 };
 
 /// Builds a graph in topological order; infers specs as it goes.

@@ -113,6 +113,7 @@ BasicOperation basic_linear() {
       .forwardCompute = forward,
       .saveContext = saveContext,
       .backwardCompute = backward,
+      .isQuantizable = true,
   };
   std::ranges::move(mainGradAttributes(), std::back_inserter(op.attributes));
   return inferredOnRanks(std::move(op));

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/analysis.h"
 
+#include "core/quant/apply_recipe.h"
+
 namespace fuseline {
 
 namespace {
@@ -26,10 +28,25 @@ FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOpti
   return fusion;
 }
 
+void addRecipe(const PipelineDocument& document, const AnalysisOptions& options, Analysis& analysis) {
+  std::vector<Diagnostic>& diagnostics = analysis.lowered.diagnostics;
+  analysis.recipe = options.recipe;
+  if (!analysis.recipe && !document.recipe().is_null()) {
+    Result<Recipe> own = recipeFromJson(document.recipe());
+    if (!own)
+      diagnostics.push_back({.code = "recipe", .pointer = "/recipe", .message = own.error().message});
+    else
+      analysis.recipe = std::move(*own);
+  }
+  if (analysis.recipe)
+    analysis.lowered.graph = applyRecipe(std::move(analysis.lowered.graph), *analysis.recipe, diagnostics);
+}
+
 }  // namespace
 
 Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options, const SourceMap* sourceMap) {
   Analysis analysis{.lowered = lower(document, options.lowering, sourceMap)};
+  addRecipe(document, options, analysis);
   const Graph& graph = analysis.graph();
   FusionOptions fusion = fusionOptions(document, options);
   Result<FusionReport> report = fuse(graph, fusion);

@@ -19,10 +19,14 @@ struct AnalysisOptions {
   std::optional<RuleBook> book;
   RuleSwitches switches;
   Capabilities capabilities;
+  /// In place of the document's own.
+  std::optional<Recipe> recipe = std::nullopt;
 };
 
 struct Analysis {
   LoweredGraph lowered;
+  /// The recipe that the graph was given; none: high precision.
+  std::optional<Recipe> recipe = std::nullopt;
   FusionReport report;
   /// Present exactly if the graph has no error.
   std::optional<Plan> unfusedPlan;

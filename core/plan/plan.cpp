@@ -21,7 +21,18 @@ namespace fuseline {
 namespace {
 
 /// Where a tensor of the plan comes from: a value, a node's parameter or residual, or a gradient of one of these.
-enum class Subject { Value, Parameter, Residual, ValueGradient, PartialGradient, ParameterGradient };
+enum class Subject {
+  Value,
+  Parameter,
+  Residual,
+  ValueGradient,
+  PartialGradient,
+  ParameterGradient,
+  RowwiseCopy,
+  ColumnwiseCopy,
+  QuantizerScale,
+  AmaxHistory
+};
 using TensorKey = std::tuple<Subject, int, int>;  // subject, value or node, slot
 
 /// A tree took a third to a half more time for plans of 100 to 1,000 ops, and none more for 100,000 (processor time,
@@ -29,11 +40,15 @@ using TensorKey = std::tuple<Subject, int, int>;  // subject, value or node, slo
 struct TensorKeyHash {
   std::size_t operator()(const TensorKey& key) const {
     const auto& [subject, owner, slot] = key;
-    constexpr std::uint64_t kNumSubjects = 6;
+    constexpr std::uint64_t kNumSubjects = 10;
     const std::uint64_t place = (static_cast<std::uint64_t>(owner) << 32) + static_cast<std::uint64_t>(slot);
     return std::hash<std::uint64_t>()(place * kNumSubjects + static_cast<std::uint64_t>(subject));
   }
 };
+
+Subject copySubject(Direction direction) {
+  return direction == Direction::Rowwise ? Subject::RowwiseCopy : Subject::ColumnwiseCopy;
+}
 
 std::string joinedIds(const Graph& graph, const std::vector<NodeId>& nodes) {
   std::vector<std::string> ids;
@@ -48,13 +63,18 @@ class Planner {
         m_report(report),
         m_options(options),
         m_saved(savedTensors(graph, report.backward)),
-        m_expected(countContributions(graph)) {}
+        m_expected(countContributions(graph)),
+        m_states(quantizerStates(graph)) {}
 
   Plan make() {
     addInputsAndParameters();
+    addQuantizerStates();
     for (const FusedOperation& entry : m_report.forward) addForwardStep(entry);
     nameOutputs();
-    if (m_graph.pass() == PassKind::Training) addBackward();
+    if (m_graph.pass() == PassKind::Training) {
+      addScaleUpdate(Phase::Forward);
+      addBackward();
+    }
     assignStorages();
     placeStorages();
     return std::move(m_plan);
@@ -162,13 +182,143 @@ class Planner {
     step.note = entry.isFused() ? "" : m_graph.node(entry.nodes.front()).operation->note;
     step.kernel = kernelOf(entry);
     step.isView = operands.isView();
-    for (const OperandUse& use : operands.operands)
-      step.operands.push_back({.key = use.key, .tensor = tensorFor(entry.nodes, use.key), .access = use.access});
+    for (const OperandUse& use : operands.operands) addOperand(step, entry, use);
     for (const ViewOperand& view : operands.views) addView(entry.nodes, view);
     countWork(step, entry);
     m_plan.steps.push_back(std::move(step));
     if (phase == Phase::Backward)
       for (const NodeId id : entry.nodes) addContributions(id);
+  }
+
+  void addOperand(Step& step, const FusedOperation& entry, const OperandUse& use) {
+    const std::optional<GemmOperand> operand = gemmOperand(m_graph, entry, use.key);
+    if (use.access == OperandAccess::Read && operand && quantizersOf(m_graph.node(operand->node), operand->type).any())
+      return addGemmOperands(step, entry, use.key, *operand);
+    step.operands.push_back({.key = use.key, .tensor = tensorFor(entry.nodes, use.key), .access = use.access});
+  }
+
+  // Quantized operands -------------------------------------------------------------------------------------------
+
+  /// What each GEMM of the step reads: its copy, or the tensor itself.
+  void addGemmOperands(Step& step, const FusedOperation& entry, const OperandKey& key, const GemmOperand& operand) {
+    const int plain = tensorFor(entry.nodes, key);
+    if (step.phase == Phase::Forward || operand.type == TensorType::GradOutput) addCopies(step.phase, operand, plain);
+    for (const Direction direction : readDirections(step.phase, operand))
+      step.operands.push_back({.key = key, .tensor = readCopy(operand, direction, plain), .direction = direction});
+  }
+
+  std::vector<Direction> readDirections(Phase phase, const GemmOperand& operand) const {
+    if (phase == Phase::Forward) return {Direction::Rowwise};
+    if (operand.type != TensorType::GradOutput) return {Direction::Columnwise};
+    const GradientNeeds& needs = m_graph.node(operand.node).needs;
+    std::vector<Direction> directions;
+    if (needs.inputs.front()) directions.push_back(Direction::Rowwise);
+    if (needs.parameters.front()) directions.push_back(Direction::Columnwise);
+    return directions;
+  }
+
+  int readCopy(const GemmOperand& operand, Direction direction, int plain) const {
+    const TensorQuantizers& quantizers = quantizersOf(m_graph.node(operand.node), operand.type);
+    const bool isDequantized = quantizers.isDequantizedInBackward && !quantizers.of(direction);
+    const Direction read = isDequantized ? Direction::Rowwise : direction;
+    const int copy = find(copyKey(operand, read));
+    return copy < 0 ? plain : copy;
+  }
+
+  static TensorKey copyKey(const GemmOperand& operand, Direction direction) {
+    return {copySubject(direction), operand.node, static_cast<int>(operand.type)};
+  }
+
+  /// The directions that the GEMMs of forward and backward contract this tensor in.
+  bool isCopyNeeded(const GemmOperand& operand, Direction direction) const {
+    const GradientNeeds& needs = m_graph.node(operand.node).needs;
+    if (operand.type == TensorType::GradOutput) {
+      const std::vector<Direction> read = readDirections(Phase::Backward, operand);
+      return std::ranges::find(read, direction) != read.end();
+    }
+    if (direction == Direction::Rowwise) return true;
+    return operand.type == TensorType::Input ? needs.parameters.front() : needs.inputs.front();
+  }
+
+  /// A step that makes all copies at once, before the first GEMM that reads one.
+  void addCopies(Phase phase, const GemmOperand& operand, int source) {
+    const Node& node = m_graph.node(operand.node);
+    const std::string name = fmt::format("{}.quantize_{}", node.id, roleName(operand.type));
+    Step step{.name = name, .kernel = "quantize", .phase = phase};
+    step.quantize = QuantizeWork{.reader = operand.node, .type = operand.type, .quantizers = {}};
+    step.operands.push_back({.key = {0, OperandKind::Input, 0}, .tensor = source});
+    for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) addCopy(step, operand, direction);
+    if (step.operands.size() == 1) return;
+    addStateOperands(step, operand);
+    step.runsOnce = operand.type == TensorType::Weight && m_graph.pass() == PassKind::Forward;
+    if (step.runsOnce) keepResults(step);
+    countBytes(step);
+    m_plan.steps.push_back(std::move(step));
+  }
+
+  void addCopy(Step& step, const GemmOperand& operand, Direction direction) {
+    const Node& node = m_graph.node(operand.node);
+    const std::optional<QuantizerSpec>& quantizer = quantizersOf(node, operand.type).of(direction);
+    if (!quantizer || !isCopyNeeded(operand, direction)) return;
+    const bool isRowwise = direction == Direction::Rowwise;
+    TensorQuantizers& made = step.quantize->quantizers;
+    (isRowwise ? made.rowwise : made.columnwise) = quantizer;
+    TensorSpec spec = m_plan.tensors[at(step.operands.front().tensor)].spec;
+    spec.quantized = formOf(*quantizer, direction);
+    const std::string name = fmt::format("{}@{}", quantizedName(node, operand.type), directionName(direction));
+    const int copy = addTensor(copyKey(operand, direction), name, std::move(spec), TensorRole::Intermediate);
+    step.operands.push_back(
+        {.key = {0, OperandKind::Output, isRowwise ? 0 : 1}, .tensor = copy, .access = OperandAccess::Write});
+  }
+
+  void addStateOperands(Step& step, const GemmOperand& operand) {
+    const int type = static_cast<int>(operand.type);
+    const int scale = find({Subject::QuantizerScale, operand.node, type});
+    if (scale < 0) return;
+    step.operands.push_back({.key = {0, OperandKind::Parameter, 0}, .tensor = scale});
+    step.operands.push_back({.key = {0, OperandKind::Residual, 0},
+                             .tensor = find({Subject::AmaxHistory, operand.node, type}),
+                             .access = OperandAccess::Accumulate});
+  }
+
+  void keepResults(Step& step) {
+    step.note = "once: the weight stays the same";
+    for (const StepOperand& operand : step.operands)
+      if (operand.access == OperandAccess::Write) m_plan.tensors[at(operand.tensor)].isKept = true;
+  }
+
+  void addQuantizerStates() {
+    for (const QuantizerState& state : m_states) {
+      const int type = static_cast<int>(state.type);
+      addTensor({Subject::QuantizerScale, state.node, type}, state.scaleName, scaleSpec(), TensorRole::QuantizerState);
+      addTensor({Subject::AmaxHistory, state.node, type}, state.historyName, historySpec(*m_graph.delayedScaling()),
+                TensorRole::QuantizerState);
+    }
+  }
+
+  /// Forward states change when the forward pass ends, backward states when backward does.
+  void addScaleUpdate(Phase phase) {
+    Step step{.name = fmt::format("delayed_scaling.{}", phaseName(phase)),
+              .kernel = "delayed_scaling_update",
+              .phase = phase};
+    step.scaleUpdate = ScaleUpdateWork{.options = m_graph.delayedScaling().value_or(DelayedScaling()), .maxFinites = {}};
+    for (const QuantizerState& state : m_states)
+      if ((state.pass() == StatePass::Forward) == (phase == Phase::Forward)) addState(step, state);
+    if (step.operands.empty()) return;
+    countBytes(step);
+    m_plan.steps.push_back(std::move(step));
+  }
+
+  void addState(Step& step, const QuantizerState& state) {
+    const int index = static_cast<int>(step.scaleUpdate->maxFinites.size());
+    const int type = static_cast<int>(state.type);
+    step.scaleUpdate->maxFinites.push_back(state.maxFinite);
+    step.operands.push_back({.key = {0, OperandKind::Parameter, index},
+                             .tensor = find({Subject::QuantizerScale, state.node, type}),
+                             .access = OperandAccess::Accumulate});
+    step.operands.push_back({.key = {0, OperandKind::Residual, index},
+                             .tensor = find({Subject::AmaxHistory, state.node, type}),
+                             .access = OperandAccess::Accumulate});
   }
 
   void addView(const std::vector<NodeId>& nodes, const ViewOperand& view) {
@@ -239,6 +389,7 @@ class Planner {
     for (const GraphOutput& output : m_graph.outputs()) addOutputGradient(output);
     for (auto entry = m_report.backward.rbegin(); entry != m_report.backward.rend(); ++entry)
       addStep(*entry, Phase::Backward, backwardOperands(m_graph, *entry));
+    addScaleUpdate(Phase::Backward);
   }
 
   void addOutputGradient(const GraphOutput& output) {
@@ -279,8 +430,9 @@ class Planner {
 
   // Memory -------------------------------------------------------------------------------------------------------
 
-  bool isPersistent(TensorRole role) const {
-    return m_options.keepIntermediates || (role != TensorRole::Intermediate && role != TensorRole::Gradient);
+  bool isPersistent(const PlanTensor& tensor) const {
+    return m_options.keepIntermediates || tensor.isKept ||
+           (tensor.role != TensorRole::Intermediate && tensor.role != TensorRole::Gradient);
   }
 
   void assignStorages() {
@@ -292,7 +444,7 @@ class Planner {
         m_plan.storages.push_back({.bytes = m_plan.tensors[at(tensor)].spec.bytes(), .firstStep = -1, .lastStep = -1});
       }
       m_plan.tensors[at(tensor)].storage = storage;
-      m_plan.storages[at(storage)].isPersistent |= isPersistent(m_plan.tensors[at(tensor)].role);
+      m_plan.storages[at(storage)].isPersistent |= isPersistent(m_plan.tensors[at(tensor)]);
     }
     for (int step = 0; step < static_cast<int>(m_plan.steps.size()); ++step) extendLifetimes(step);
     markSaved();
@@ -376,6 +528,7 @@ class Planner {
   const PlanOptions& m_options;
   SavedSet m_saved;
   std::vector<int> m_expected;  // contributions by value
+  std::vector<QuantizerState> m_states;
   Plan m_plan;
   std::unordered_map<TensorKey, int, TensorKeyHash> m_index;
   std::vector<int> m_viewOf;
@@ -390,7 +543,7 @@ const StepOperand* Step::find(OperandKey key) const {
 }
 
 std::int64_t Plan::numLaunches() const {
-  return std::ranges::count_if(steps, [](const Step& step) { return !step.isView; });
+  return std::ranges::count_if(steps, [](const Step& step) { return step.isLaunched(); });
 }
 
 int Plan::findTensor(std::string_view name) const {

@@ -5,6 +5,7 @@
 #include "core/fusion/fuser.h"
 #include "core/fusion/step_operands.h"
 #include "core/graph/graph.h"
+#include "core/quant/apply_recipe.h"
 
 #include <cstdint>
 #include <optional>
@@ -23,7 +24,8 @@ enum class TensorRole {
   Gradient,
   InputGradient,
   ParameterGradient,
-  MainGradient  // a buffer of the caller's, to which a parameter's gradient is added
+  MainGradient,   // a buffer of the caller's, to which a parameter's gradient is added
+  QuantizerState  // a scale or a history of amaxes, which outlives the step
 };
 
 /// A tensor of the plan. Views share their storage with the tensor they show.
@@ -33,6 +35,7 @@ struct PlanTensor {
   TensorRole role = TensorRole::Intermediate;
   int storage = -1;
   bool isSaved = false;  // kept from forward for backward
+  bool isKept = false;   // made once, by a step that `runsOnce`
 };
 
 /// A piece of memory. Persistent ones (inputs, parameters, their gradients, outputs) never share; the others share
@@ -49,11 +52,27 @@ struct StepOperand {
   OperandKey key;
   int tensor = -1;  // index into Plan::tensors
   OperandAccess access = OperandAccess::Read;
+  /// Set for what the GEMMs of a quantized linear op read: which of them does. Two may read one operand, each its copy.
+  std::optional<Direction> direction = std::nullopt;
+};
+
+/// What a step with kernel "quantize" makes. Operands: {Input, 0} is the tensor, {Output, 0} its rowwise and {Output, 1}
+/// its columnwise copy; with delayed scaling, {Parameter, 0} is the scale and {Residual, 0} the history of amaxes.
+struct QuantizeWork {
+  NodeId reader = -1;  // the op that reads the copies
+  TensorType type = TensorType::Input;
+  TensorQuantizers quantizers;
+};
+
+/// What a step with kernel "delayed_scaling_update" does: operands {Parameter, i} are scales, {Residual, i} histories.
+struct ScaleUpdateWork {
+  DelayedScaling options;
+  std::vector<float> maxFinites;  // by state
 };
 
 /// One launch. An elementwise step may be given the same memory for an input that nobody needs afterwards and an
 /// output of the same spec: kernels must load an element before they store it. `nodes` are the graph's ops it came
-/// from, in forward order; empty for a gradient sum at a branch.
+/// from, in forward order; empty for a gradient sum at a branch and for what a recipe adds.
 struct Step {
   std::string name;    // "fc1.linear", "ForwardLinearEpilogue(fc1.linear, fc1.bias, act)"
   std::string kernel;  // "BasicLinear", "elementwise", a rule's `becomes`, "accumulate"
@@ -64,11 +83,17 @@ struct Step {
   /// Nothing to do: its outputs are views of its inputs.
   bool isView = false;
   std::string note;  // of a basic op: what there is to know about the step
+  std::optional<QuantizeWork> quantize;
+  std::optional<ScaleUpdateWork> scaleUpdate;
+  /// What it reads never changes from run to run: run before the first one only.
+  bool runsOnce = false;
   std::int64_t flops = 0;
   std::int64_t bytesRead = 0;
   std::int64_t bytesWritten = 0;
 
   const StepOperand* find(OperandKey key) const;
+  /// Is it launched in every run?
+  bool isLaunched() const { return !isView && !runsOnce; }
 };
 
 struct Plan {

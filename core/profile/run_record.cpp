@@ -103,9 +103,11 @@ const VariantRecord* RunRecord::variant(const std::string& name) const {
 }
 
 Json toJson(const RunSettings& settings) {
-  return {{"device", settings.device},         {"pass", settings.pass},     {"rules", settings.rules},
-          {"recipe", settings.recipe},         {"timing", settings.timing}, {"warmup", settings.warmup},
-          {"iterations", settings.iterations}, {"seed", settings.seed},     {"symbols", pairsToJson(settings.symbols)}};
+  Json json = {{"device", settings.device},         {"pass", settings.pass},     {"rules", settings.rules},
+               {"recipe", settings.recipe},         {"timing", settings.timing}, {"warmup", settings.warmup},
+               {"iterations", settings.iterations}, {"seed", settings.seed},     {"symbols", pairsToJson(settings.symbols)}};
+  if (!settings.recipeFields.empty()) json["recipeFields"] = pairsToJson(settings.recipeFields);
+  return json;
 }
 
 Result<RunSettings> runSettingsFromJson(const Json& json) {
@@ -121,6 +123,7 @@ Result<RunSettings> runSettingsFromJson(const Json& json) {
   fields.read("iterations", settings.iterations, Presence::Optional);
   fields.read("seed", settings.seed, Presence::Optional);
   if (json.is_object() && json.contains("symbols")) readPairs(fields, "symbols", settings.symbols);
+  if (json.is_object() && json.contains("recipeFields")) readPairs(fields, "recipeFields", settings.recipeFields);
   if (fields.error()) return *fields.error();
   return settings;
 }

@@ -47,7 +47,8 @@ struct RunSettings {
   std::string device = "cpu";
   std::string pass = "train";  // or "forward"
   std::string rules = "all";   // or "te"
-  std::string recipe = "none";
+  std::string recipe;          // empty: the document decides
+  std::vector<std::pair<std::string, std::string>> recipeFields;  // in place of its defaults, as texts
   std::string timing = "host";
   int warmup = 3;
   int iterations = 0;  // rounds that were asked for; 0 means automatic

@@ -42,23 +42,23 @@ Error stateError(std::string_view name, std::string_view sentence) {
 }
 
 /// The format of a tensor under a recipe: that of the first GEMM that reads it.
-float maxFiniteOf(const Recipe& recipe, TensorRole role) {
+float maxFiniteOf(const Recipe& recipe, TensorType role) {
   for (const OperandRole operand : operandRoles())
     if (operand.tensor == role)
       if (const auto spec = recipe.quantizerFor(operand)) return maxFinite(spec->format);
   return maxFinite(ElementFormat::E4M3);
 }
 
-DelayedUpdate updateOf(const Recipe& recipe, const std::vector<TensorRole>& roles) {
+DelayedUpdate updateOf(const Recipe& recipe, const std::vector<TensorType>& roles) {
   DelayedUpdate update{.margin = static_cast<int>(recipe.fields().integer("margin")),
                        .takesMostRecent = recipe.fields().text("amax_compute_algo") == "most_recent",
                        .maxFinites = {}};
-  for (const TensorRole role : roles) update.maxFinites.push_back(maxFiniteOf(recipe, role));
+  for (const TensorType role : roles) update.maxFinites.push_back(maxFiniteOf(recipe, role));
   return update;
 }
 
-std::optional<TensorRole> parseRole(std::string_view name) {
-  for (const TensorRole role : {TensorRole::Input, TensorRole::Weight, TensorRole::GradOutput})
+std::optional<TensorType> parseRole(std::string_view name) {
+  for (const TensorType role : {TensorType::Input, TensorType::Weight, TensorType::GradOutput})
     if (roleName(role) == name) return role;
   return std::nullopt;
 }
@@ -78,11 +78,11 @@ struct StateName {
   std::string recipe;
   std::string op;
   StatePass pass = StatePass::Forward;
-  std::vector<TensorRole> roles;
+  std::vector<TensorType> roles;
 };
 
-Result<std::vector<TensorRole>> parseRoles(const std::string& text) {
-  std::vector<TensorRole> roles;
+Result<std::vector<TensorType>> parseRoles(const std::string& text) {
+  std::vector<TensorType> roles;
   for (const std::string& name : split(text, ',')) {
     const auto role = parseRole(name);
     if (!role) return Error{fmt::format("'{:.40}' is no role of a tensor.", name)};
@@ -96,7 +96,7 @@ Result<StateName> parseStateName(const std::string& name) {
   if (parts.size() < 4) return Error{"expected a name of the form recipe/op/pass/roles."};
   const std::string& pass = parts[parts.size() - 2];
   if (pass != "forward" && pass != "backward") return Error{fmt::format("'{:.40}' is no pass.", pass)};
-  Result<std::vector<TensorRole>> roles = parseRoles(parts.back());
+  Result<std::vector<TensorType>> roles = parseRoles(parts.back());
   if (!roles) return roles.error();
   return StateName{.recipe = parts.front(),
                    .op = fmt::format("{}", fmt::join(parts.begin() + 1, parts.end() - 2, "/")),
@@ -111,28 +111,54 @@ DelayedScalingState::DelayedScalingState(std::size_t numTensors, std::size_t his
 
 void DelayedScalingState::recordAmax(std::size_t tensor, float amax) { at(0, tensor) = std::fmax(at(0, tensor), amax); }
 
-float DelayedScalingState::largest(std::size_t tensor, float last) const {
-  float result = last;
-  for (std::size_t row = 1; row < historyLength(); ++row) result = std::fmax(result, amax(row, tensor));
-  return result;
-}
+namespace {
 
-/// Drops the oldest amax, in row 1, and makes row 0 free for the next step.
-void DelayedScalingState::roll(std::size_t tensor, float last) {
-  for (std::size_t row = 1; row + 1 < historyLength(); ++row) at(row, tensor) = amax(row + 1, tensor);
-  at(historyLength() - 1, tensor) = last;
-  at(0, tensor) = 0.0f;
+/// One tensor's column of a history.
+class AmaxColumn {
+ public:
+  AmaxColumn(std::span<float> history, std::size_t numTensors, std::size_t tensor)
+      : m_history(history), m_numTensors(numTensors), m_tensor(tensor) {}
+
+  std::size_t length() const { return m_history.size() / m_numTensors; }
+  float& operator[](std::size_t row) { return m_history[row * m_numTensors + m_tensor]; }
+
+  /// Of the history and the amax of the step.
+  float largest(float last) {
+    float result = last;
+    for (std::size_t row = 1; row < length(); ++row) result = std::fmax(result, (*this)[row]);
+    return result;
+  }
+
+  /// Drops the oldest amax, in row 1, and makes row 0 free for the next step.
+  void roll(float last) {
+    for (std::size_t row = 1; row + 1 < length(); ++row) (*this)[row] = (*this)[row + 1];
+    (*this)[length() - 1] = last;
+    (*this)[0] = 0.0f;
+  }
+
+ private:
+  std::span<float> m_history;
+  std::size_t m_numTensors;
+  std::size_t m_tensor;
+};
+
+}  // namespace
+
+void updateDelayedScaling(std::span<float> scales, std::span<float> history, const DelayedUpdate& options,
+                          std::span<const float> reduced) {
+  for (std::size_t tensor = 0; tensor < scales.size(); ++tensor) {
+    AmaxColumn amaxes(history, scales.size(), tensor);
+    const bool isReduced = !reduced.empty() && reduced[tensor] != 0.0f;
+    const float last = isReduced ? reduced[tensor] : amaxes[0];
+    if (last == 0.0f) continue;
+    const float used = options.takesMostRecent ? last : amaxes.largest(last);
+    scales[tensor] = delayedScale(used, scales[tensor], options.maxFinites[tensor], options.margin);
+    amaxes.roll(last);
+  }
 }
 
 void DelayedScalingState::update(const DelayedUpdate& options, std::span<const float> reduced) {
-  for (std::size_t tensor = 0; tensor < numTensors(); ++tensor) {
-    const bool isReduced = !reduced.empty() && reduced[tensor] != 0.0f;
-    const float last = isReduced ? reduced[tensor] : amax(0, tensor);
-    if (last == 0.0f) continue;
-    const float used = options.takesMostRecent ? last : largest(tensor, last);
-    m_scales[tensor] = delayedScale(used, m_scales[tensor], options.maxFinites[tensor], options.margin);
-    roll(tensor, last);
-  }
+  updateDelayedScaling(m_scales, m_history, options, reduced);
 }
 
 void DelayedScalingState::resizeHistory(std::size_t historyLength) {
@@ -165,19 +191,19 @@ Result<DelayedScalingState> DelayedScalingState::fromTensors(std::string_view na
 std::string_view passName(StatePass pass) { return pass == StatePass::Forward ? "forward" : "backward"; }
 
 /// Scales belong to a format; margin, algorithm and length only shape the next update.
-std::string DelayedScalingStore::identityOf(const Recipe& recipe) {
+std::string stateIdentity(const Recipe& recipe) {
   std::string identity = fmt::format("{}-{}", recipe.name(), recipe.fields().text("fp8_format"));
   for (const RoleOverride& special : recipe.overrides())
     if (special.format)
-      identity += fmt::format("-{}-{}-{}", special.tensor ? roleName(*special.tensor) : "any",
+      identity += fmt::format("{}{}-{}-{}-{}", special.op.empty() ? "" : "-", special.op, special.tensor ? roleName(*special.tensor) : "any",
                               special.gemm ? roleName(*special.gemm) : "any", formatName(*special.format));
   return identity;
 }
 
 DelayedScalingState& DelayedScalingStore::state(const Recipe& recipe, const std::string& op, StatePass pass,
-                                                const std::vector<TensorRole>& roles) {
+                                                const std::vector<TensorType>& roles) {
   const auto length = static_cast<std::size_t>(recipe.fields().integer("amax_history_len"));
-  const Key key(identityOf(recipe), op, pass);
+  const Key key(stateIdentity(recipe), op, pass);
   const auto found = m_entries.find(key);
   if (found == m_entries.end() || found->second.roles != roles)
     return m_entries.insert_or_assign(key, Entry{roles, DelayedScalingState(roles.size(), length)}).first->second.state;
@@ -188,7 +214,7 @@ DelayedScalingState& DelayedScalingStore::state(const Recipe& recipe, const std:
 std::vector<DelayedScalingStore::Entry*> DelayedScalingStore::entriesOf(const Recipe& recipe, StatePass pass) {
   std::vector<Entry*> entries;
   for (auto& [key, entry] : m_entries)
-    if (std::get<0>(key) == identityOf(recipe) && std::get<2>(key) == pass) entries.push_back(&entry);
+    if (std::get<0>(key) == stateIdentity(recipe) && std::get<2>(key) == pass) entries.push_back(&entry);
   return entries;
 }
 
@@ -208,7 +234,7 @@ NamedTensors DelayedScalingStore::toTensors() const {
   NamedTensors tensors;
   for (const auto& [key, entry] : m_entries) {
     std::vector<std::string_view> roles;
-    for (const TensorRole role : entry.roles) roles.push_back(roleName(role));
+    for (const TensorType role : entry.roles) roles.push_back(roleName(role));
     const auto& [recipe, op, pass] = key;
     const std::string name = fmt::format("{}/{}/{}/{}", recipe, op, passName(pass), fmt::join(roles, ","));
     std::ranges::move(entry.state.toTensors(name), std::back_inserter(tensors));

@@ -24,6 +24,12 @@ struct DelayedUpdate {
   std::vector<float> maxFinites;
 };
 
+/// Ends a step: the history moves on and the scales follow. A tensor with the amax 0, one that was not used, keeps
+/// both. history: rows of one amax a tensor, row 0 the step at hand. reduced: the amaxes over all ranks, where they are
+/// not 0; may be empty.
+void updateDelayedScaling(std::span<float> scales, std::span<float> history, const DelayedUpdate& options,
+                          std::span<const float> reduced = {});
+
 /// The state of the tensors that one op quantizes in one pass. Scales begin at 1, amaxes at 0.
 class DelayedScalingState {
  public:
@@ -40,8 +46,7 @@ class DelayedScalingState {
   /// Raises the amax of the step at hand. NaN is ignored.
   void recordAmax(std::size_t tensor, float amax);
 
-  /// Ends a step: the history moves on and the scales follow. A tensor with the amax 0, one that was not used, keeps
-  /// both. reduced: the amaxes over all ranks, where they are not 0; may be empty.
+  /// updateDelayedScaling() of this state.
   void update(const DelayedUpdate& options, std::span<const float> reduced = {});
 
   /// Keeps the first rows, or adds rows of zeros at the end, as TransformerEngine does.
@@ -56,9 +61,6 @@ class DelayedScalingState {
 
  private:
   float& at(std::size_t row, std::size_t tensor) { return m_history[row * numTensors() + tensor]; }
-  /// The largest of the history and the amax of the step.
-  float largest(std::size_t tensor, float last) const;
-  void roll(std::size_t tensor, float last);
 
   std::vector<float> m_scales;
   std::vector<float> m_history;
@@ -71,6 +73,9 @@ std::string_view passName(StatePass pass);  // "forward", "backward"
 /// Maximum over all ranks, in place; one call for all amaxes of an update.
 using AmaxReduction = std::function<void(std::span<float> amaxes)>;
 
+/// The part of a recipe with `hasState` that its states depend on: recipes with the same one share them.
+std::string stateIdentity(const Recipe& recipe);
+
 /// The states of all ops under recipes with `hasState`, kept apart by recipe: a step with another recipe, or with none,
 /// loses nothing.
 class DelayedScalingStore {
@@ -78,7 +83,7 @@ class DelayedScalingStore {
   /// The state of an op's tensors in one pass, made at the first call. Recipes share it if their formats are the same;
   /// the history takes the length that the recipe asks for now.
   DelayedScalingState& state(const Recipe& recipe, const std::string& op, StatePass pass,
-                             const std::vector<TensorRole>& roles);
+                             const std::vector<TensorType>& roles);
 
   /// Updates every state of the recipe in one pass. For when, see quantization_scope.h.
   void update(const Recipe& recipe, StatePass pass, const AmaxReduction& reduce = {});
@@ -92,14 +97,13 @@ class DelayedScalingStore {
 
  private:
   struct Entry {
-    std::vector<TensorRole> roles;
+    std::vector<TensorType> roles;
     DelayedScalingState state;
     bool operator==(const Entry&) const = default;
   };
   /// Identity of the recipe, op, pass.
   using Key = std::tuple<std::string, std::string, StatePass>;
 
-  static std::string identityOf(const Recipe& recipe);
   std::vector<Entry*> entriesOf(const Recipe& recipe, StatePass pass);
 
   std::map<Key, Entry> m_entries;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/quant/element_format.h"
-#include "core/quant/scaling.h"
+#include "core/tensor/element_format.h"
+#include "core/tensor/scaling.h"
 #include "core/support/result.h"
 #include "core/tensor/tensor.h"
 

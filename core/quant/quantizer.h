@@ -5,24 +5,13 @@
 
 #include "core/quant/quantized_tensor.h"
 #include "core/quant/scale_math.h"
+#include "core/tensor/quantizer_spec.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
 namespace fuseline {
-
-/// Which tensor becomes what; what recipes give out.
-struct QuantizerSpec {
-  ElementFormat format = ElementFormat::E4M3;
-  Scaling scaling = Scaling::PerTensor;
-  /// Of float32 scales.
-  ScaleOptions scale;
-  /// The columnwise copy is taken of the random Hadamard transform of the tensor.
-  bool transformsColumnwise = false;
-  bool roundsStochastically = false;
-  bool operator==(const QuantizerSpec&) const = default;
-};
 
 enum class Copies : std::uint8_t { Rowwise, Columnwise, Both };
 

@@ -84,11 +84,11 @@ std::string names(const RoleOverride& special) {
 
 }  // namespace
 
-std::string_view roleName(TensorRole role) {
+std::string_view roleName(TensorType role) {
   switch (role) {
-    case TensorRole::Input: return "input";
-    case TensorRole::Weight: return "weight";
-    case TensorRole::GradOutput: return "grad_output";
+    case TensorType::Input: return "input";
+    case TensorType::Weight: return "weight";
+    case TensorType::GradOutput: return "grad_output";
   }
   return "?";
 }
@@ -104,15 +104,15 @@ std::string_view roleName(GemmRole role) {
 
 const std::vector<OperandRole>& operandRoles() {
   static const std::vector<OperandRole> roles = {
-      {TensorRole::Input, GemmRole::Fprop},      {TensorRole::Weight, GemmRole::Fprop},
-      {TensorRole::GradOutput, GemmRole::Dgrad}, {TensorRole::Weight, GemmRole::Dgrad},
-      {TensorRole::GradOutput, GemmRole::Wgrad}, {TensorRole::Input, GemmRole::Wgrad}};
+      {TensorType::Input, GemmRole::Fprop},      {TensorType::Weight, GemmRole::Fprop},
+      {TensorType::GradOutput, GemmRole::Dgrad}, {TensorType::Weight, GemmRole::Dgrad},
+      {TensorType::GradOutput, GemmRole::Wgrad}, {TensorType::Input, GemmRole::Wgrad}};
   return roles;
 }
 
 Direction directionOf(OperandRole role) {
   const bool contractsRows =
-      role.gemm == GemmRole::Wgrad || (role.gemm == GemmRole::Dgrad && role.tensor == TensorRole::Weight);
+      role.gemm == GemmRole::Wgrad || (role.gemm == GemmRole::Dgrad && role.tensor == TensorType::Weight);
   return contractsRows ? Direction::Columnwise : Direction::Rowwise;
 }
 
@@ -179,11 +179,13 @@ Verdict Recipe::checkGemms() const {
   return Verdict::yes();
 }
 
-std::optional<QuantizerSpec> Recipe::quantizerFor(OperandRole role) const {
+std::optional<QuantizerSpec> Recipe::quantizerFor(OperandRole role,
+                                                  const std::function<bool(const std::string& op)>& isAt) const {
   if (!m_definition->quantizer) return std::nullopt;
   std::optional<QuantizerSpec> spec = m_definition->quantizer(m_fields, role);
   for (const RoleOverride& special : m_overrides) {
-    if (!spec || !special.matches(role)) continue;
+    const bool isHere = special.op.empty() || (isAt && isAt(special.op));
+    if (!spec || !isHere || !special.matches(role)) continue;
     if (!special.format) return std::nullopt;
     spec->format = *special.format;
   }

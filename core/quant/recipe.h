@@ -17,8 +17,8 @@
 namespace fuseline {
 
 /// What a tensor is to a linear op.
-enum class TensorRole : std::uint8_t { Input, Weight, GradOutput };
-std::string_view roleName(TensorRole role);  // "input", "weight", "grad_output"
+enum class TensorType : std::uint8_t { Input, Weight, GradOutput };
+std::string_view roleName(TensorType role);  // "input", "weight", "grad_output"
 
 /// The three GEMMs of a linear op: y = x w^T, dx = dy w, dw = dy^T x.
 enum class GemmRole : std::uint8_t { Fprop, Dgrad, Wgrad };
@@ -26,7 +26,7 @@ std::string_view roleName(GemmRole role);  // "fprop", "dgrad", "wgrad"
 
 /// An operand of a GEMM.
 struct OperandRole {
-  TensorRole tensor = TensorRole::Input;
+  TensorType tensor = TensorType::Input;
   GemmRole gemm = GemmRole::Fprop;
   bool operator==(const OperandRole&) const = default;
 };
@@ -72,10 +72,12 @@ struct RecipeDefinition {
 
 /// What an operand becomes in place of what the recipe says. A later override goes before an earlier one.
 struct RoleOverride {
-  std::optional<TensorRole> tensor;  // nothing: any
+  std::optional<TensorType> tensor;  // nothing: any
   std::optional<GemmRole> gemm;      // nothing: any
   /// Nothing: it is left in high precision.
   std::optional<ElementFormat> format;
+  /// Empty: at every op.
+  std::string op = {};
 
   bool matches(OperandRole role) const;
   bool operator==(const RoleOverride&) const = default;
@@ -93,8 +95,10 @@ class Recipe {
   const Attributes& fields() const { return m_fields; }
   const std::vector<RoleOverride>& overrides() const { return m_overrides; }
 
-  /// Nothing: the operand stays in high precision.
-  std::optional<QuantizerSpec> quantizerFor(OperandRole role) const;
+  /// Nothing: the operand stays in high precision. isAt: whether the operand's op is the one that an override names;
+  /// without it only overrides for every op count.
+  std::optional<QuantizerSpec> quantizerFor(OperandRole role,
+                                            const std::function<bool(const std::string& op)>& isAt = {}) const;
 
   bool operator==(const Recipe& other) const;
 
@@ -118,8 +122,18 @@ std::string hardwareText(const RecipeDefinition& recipe);
 /// Whether a device of this capability can run the recipe's GEMMs; no names a recipe that it can run.
 Verdict supports(const RecipeDefinition& recipe, ComputeCapability device);
 
+/// Values written as text, each in the type of its field: "margin=2", "fp8_format=E4M3", "use_power_2_scales=true".
+/// Errors: an unknown field, a text that is no value of its type.
+Result<Attributes> parseFields(const RecipeDefinition& definition,
+                               const std::vector<std::pair<std::string, std::string>>& texts);
+
+/// Of a name, or of what only one name begins with, in any case: "mxfp8". Errors (Usage): there is no such recipe, with
+/// the nearest name.
+Result<const RecipeDefinition*> recipeNamed(std::string_view name);
+
 /// {"name": ..., "fields": {...}, "overrides": [{"tensor": ..., "gemm": ..., "format": ...}]}; all fields are written.
 Json toJson(const Recipe& recipe);
+/// Fields may also stand beside the name: {"name": "DelayedScaling", "margin": 0}.
 /// Errors are sentences with the JSON pointer.
 Result<Recipe> recipeFromJson(const Json& json);
 

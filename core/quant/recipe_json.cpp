@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <charconv>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,6 +33,7 @@ Json toJson(const RoleOverride& special) {
   Json json = Json::object();
   if (special.tensor) json["tensor"] = roleName(*special.tensor);
   if (special.gemm) json["gemm"] = roleName(*special.gemm);
+  if (!special.op.empty()) json["op"] = special.op;
   json["format"] = special.format ? formatName(*special.format) : kHighPrecision;
   return json;
 }
@@ -44,17 +47,24 @@ std::optional<AttributeValue> valueOf(const Json& json) {
   return std::nullopt;
 }
 
-Attributes readFields(JsonFields& recipe) {
+void readField(JsonFields& recipe, const std::string& pointer, const std::string& name, const Json& json,
+               Attributes& fields) {
+  if (const auto value = valueOf(json))
+    fields.set(name, *value);
+  else
+    recipe.refuse(pointer, "expected true, false, a number or a text.");
+}
+
+/// Those of "fields", and those beside the name.
+Attributes readFields(JsonFields& recipe, const Json& json) {
   Json object = Json::object();
   recipe.read("fields", object, Presence::Optional);
   Attributes fields;
   if (!object.is_object()) recipe.refuse("fields", "expected an object.");
-  for (const auto& [name, json] : object.items()) {
-    if (const auto value = valueOf(json))
-      fields.set(name, *value);
-    else
-      recipe.refuse(fmt::format("fields/{}", name), "expected true, false, a number or a text.");
-  }
+  for (const auto& [name, value] : object.items()) readField(recipe, "fields/" + name, name, value, fields);
+  if (!json.is_object()) return fields;
+  for (const auto& [name, value] : json.items())
+    if (name != "name" && name != "fields" && name != "overrides") readField(recipe, name, name, value, fields);
   return fields;
 }
 
@@ -76,8 +86,9 @@ std::optional<Role> readRole(JsonFields& fields, const char* key, const std::arr
 RoleOverride readOverride(JsonFields& fields) {
   RoleOverride special;
   special.tensor =
-      readRole(fields, "tensor", std::array{TensorRole::Input, TensorRole::Weight, TensorRole::GradOutput});
+      readRole(fields, "tensor", std::array{TensorType::Input, TensorType::Weight, TensorType::GradOutput});
   special.gemm = readRole(fields, "gemm", std::array{GemmRole::Fprop, GemmRole::Dgrad, GemmRole::Wgrad});
+  fields.read("op", special.op, Presence::Optional);
   std::string format;
   fields.read("format", format);
   special.format = parseElementFormat(format);
@@ -106,13 +117,73 @@ Json toJson(const Recipe& recipe) {
   return {{"name", recipe.name()}, {"fields", std::move(fields)}, {"overrides", std::move(overrides)}};
 }
 
+namespace {
+
+template <class Number>
+std::optional<Number> parseNumber(const std::string& text) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, value);
+  return problem == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+
+std::optional<AttributeValue> parseValue(AttributeType type, const std::string& text) {
+  switch (type) {
+    case AttributeType::Boolean:
+      if (text == "true" || text == "false") return text == "true";
+      return std::nullopt;
+    case AttributeType::Integer:
+      if (const auto value = parseNumber<std::int64_t>(text)) return *value;
+      return std::nullopt;
+    case AttributeType::Real:
+      if (const auto value = parseNumber<double>(text)) return *value;
+      return std::nullopt;
+    case AttributeType::Text: return text;
+    case AttributeType::IntegerList: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::string lowered(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  return result;
+}
+
+}  // namespace
+
+Result<Attributes> parseFields(const RecipeDefinition& definition,
+                               const std::vector<std::pair<std::string, std::string>>& texts) {
+  Attributes fields;
+  for (const auto& [name, text] : texts) {
+    const AttributeSpec* const field = definition.field(name);
+    const auto value = field ? parseValue(field->type, text) : std::optional<AttributeValue>(text);
+    if (!value)
+      return Error{fmt::format("{}: {} is '{:.40}', but must be of type {}.", definition.name, name, text,
+                               typeName(field->type)),
+                   ErrorKind::Usage};
+    fields.set(name, *value);
+  }
+  return fields;
+}
+
+Result<const RecipeDefinition*> recipeNamed(std::string_view name) {
+  std::vector<const RecipeDefinition*> candidates;
+  for (const RecipeDefinition& definition : builtinRecipes()) {
+    if (lowered(definition.name) == lowered(name)) return &definition;
+    if (!name.empty() && lowered(definition.name).starts_with(lowered(name))) candidates.push_back(&definition);
+  }
+  if (candidates.size() == 1) return candidates.front();
+  return Error{unknownRecipe(std::string(name)), ErrorKind::Usage};
+}
+
 Result<Recipe> recipeFromJson(const Json& json) {
   JsonFields reader(json, "/recipe");
   std::string name;
   reader.read("name", name);
   const RecipeDefinition* definition = findRecipe(name);
   if (!definition) reader.refuse("name", unknownRecipe(name));
-  const Attributes fields = readFields(reader);
+  const Attributes fields = readFields(reader, json);
   std::vector<RoleOverride> overrides;
   reader.readObjects(
       "overrides", [&](JsonFields& object) { overrides.push_back(readOverride(object)); }, Presence::Optional);

@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/quant/element_format.h"
 #include "core/tensor/dtype.h"
+#include "core/tensor/element_format.h"
+#include "core/tensor/quantizer_spec.h"
 
 #include <cstdint>
 #include <span>
@@ -16,14 +17,6 @@ float amaxOf(std::span<const float> values);
 
 /// The largest finite value of a floating-point dtype.
 float largestFinite(DType dtype);
-
-struct ScaleOptions {
-  /// A smaller amax counts as this one.
-  float epsilon = 0.0f;
-  /// Rounds scales down to powers of two, so that no value is lost to the multiplication.
-  bool isPowerOfTwo = false;
-  bool operator==(const ScaleOptions&) const = default;
-};
 
 /// maxFinite / amax: one tensor with current scaling, or one FP8 block. `ifInfinite` stands in for an infinite
 /// quotient. 1 where amax is 0, infinite or NaN.

@@ -44,7 +44,7 @@ Result<void> checkBinding(const PlanTensor& wanted, const Tensor* given) {
 
 bool isBound(TensorRole role) {
   return role == TensorRole::Input || role == TensorRole::Parameter || role == TensorRole::OutputGradient ||
-         role == TensorRole::MainGradient;
+         role == TensorRole::MainGradient || role == TensorRole::QuantizerState;
 }
 
 std::string describe(const Step& step) {
@@ -65,6 +65,7 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<Backend> back
   if (Result<void> allocated = executor->allocate(); !allocated) return allocated.error();
   if (Result<void> uploaded = executor->upload(bindings); !uploaded) return uploaded.error();
   executor->resolveOperands();
+  if (Result<void> prepared = executor->runOnce(); !prepared) return prepared.error();
   return executor;
 }
 
@@ -124,6 +125,16 @@ Result<void> Executor::launch(Launch& launch) {
   } catch (const std::exception& problem) {
     return stepError(m_plan.steps[launch.step], problem.what());
   }
+  return {};
+}
+
+Result<void> Executor::runOnce() {
+  const auto runsOnce = [this](const Launch& item) { return m_plan.steps[item.step].runsOnce; };
+  for (Launch& item : m_launches)
+    if (runsOnce(item))
+      if (Result<void> launched = launch(item); !launched) return launched;
+  m_backend->synchronize();
+  std::erase_if(m_launches, runsOnce);
   return {};
 }
 

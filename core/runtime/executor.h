@@ -54,6 +54,8 @@ class Executor {
   Result<void> allocate();
   Result<void> upload(const NamedTensors& bindings);
   void resolveOperands();
+  /// What `runsOnce`.
+  Result<void> runOnce();
   /// nullptr for an empty tensor.
   std::byte* address(int tensor) const;
   Result<void> launch(Launch& launch);

@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/pipeline_run.h"
 
+#include "core/quant/copy_memory.h"
 #include "core/runtime/bindings.h"
+#include "core/runtime/numerics_run.h"
 #include "core/support/json_fields.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include <fmt/format.h>
@@ -35,7 +38,6 @@ Result<T> choose(std::string_view option, const std::string& given, const Choice
 
 const Choices<PassKind> kPasses = {{"train", PassKind::Training}, {"forward", PassKind::Forward}};
 const Choices<std::optional<RuleBook>> kBooks = {{"all", RuleBook::All}, {"te", RuleBook::Te}, {"", std::nullopt}};
-const Choices<bool> kRecipes = {{"none", true}};
 const Choices<bool> kTimings = {{"host", true}};
 
 /// FNV-1a, 64 bits: tells versions of a pipeline apart; it guards against nothing.
@@ -52,6 +54,7 @@ std::string hashWithoutView(Json pipeline) {
 
 std::vector<std::string> ownersOf(const Graph& graph, const Step& step) {
   std::vector<std::string> owners;
+  if (step.quantize) owners.push_back(graph.node(step.quantize->reader).owner);
   for (const NodeId id : step.nodes)
     if (std::ranges::count(owners, graph.node(id).owner) == 0) owners.push_back(graph.node(id).owner);
   return owners;
@@ -63,7 +66,7 @@ StepRecord stepRecord(const Graph& graph, const Step& step) {
                     .phase = std::string(phaseName(step.phase)),
                     .kernel = step.kernel,
                     .owners = ownersOf(graph, step),
-                    .isView = step.isView,
+                    .isView = !step.isLaunched(),
                     .note = step.note,
                     .flops = step.flops,
                     .bytes = step.bytesRead + step.bytesWritten};
@@ -88,16 +91,33 @@ std::string errorText(const std::vector<Diagnostic>& diagnostics, std::string_vi
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
+namespace {
+
+Result<std::optional<Recipe>> chosenRecipe(const RunSettings& settings) {
+  if (settings.recipe.empty()) return std::optional<Recipe>();
+  const Result<const RecipeDefinition*> definition = recipeNamed(settings.recipe);
+  if (!definition) return Error{fmt::format("recipe: {}", definition.error().message), ErrorKind::Usage};
+  const Result<Attributes> fields = parseFields(**definition, settings.recipeFields);
+  if (!fields) return fields.error();
+  Result<Recipe> recipe = Recipe::create(**definition, *fields);
+  if (!recipe) return Error{recipe.error().message, ErrorKind::Usage};
+  return std::optional<Recipe>(std::move(*recipe));
+}
+
+}  // namespace
+
 Result<AnalysisOptions> analysisOptions(const RunSettings& settings, const RuleSwitches& switches,
                                         Capabilities capabilities) {
   const Result<PassKind> pass = choose("pass", settings.pass, kPasses);
   if (!pass) return pass.error();
   const Result<std::optional<RuleBook>> book = choose("rules", settings.rules, kBooks);
   if (!book) return book.error();
-  if (const Result<bool> recipe = choose("recipe", settings.recipe, kRecipes); !recipe) return recipe.error();
+  Result<std::optional<Recipe>> recipe = chosenRecipe(settings);
+  if (!recipe) return recipe.error();
   if (const Result<bool> timing = choose("timing", settings.timing, kTimings); !timing) return timing.error();
   AnalysisOptions options{
       .lowering = {.pass = *pass}, .book = *book, .switches = switches, .capabilities = std::move(capabilities)};
+  options.recipe = std::move(*recipe);
   options.lowering.symbols.insert(settings.symbols.begin(), settings.symbols.end());
   return options;
 }
@@ -122,6 +142,7 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
   m_analysis = analyze(loaded.document, *options, &loaded.sourceMap);
   if (std::string problems = errorText(m_analysis.lowered.diagnostics, m_pipelineName); !problems.empty())
     return Error{problems};
+  m_options.settings.recipe = m_analysis.recipe ? m_analysis.recipe->name() : "none";
   m_options.settings.rules = m_analysis.report.book == RuleBook::Te ? "te" : "all";
   Result<Json> pipeline = parseJson(serialize(loaded.document));
   if (pipeline) m_pipeline = std::move(*pipeline);
@@ -165,18 +186,40 @@ Result<void> PipelineRun::addVariants() {
 }
 
 Result<RunRecord> PipelineRun::measure(const ProgressCallback& progress, std::stop_token cancel) {
+  Result<std::vector<RunRecord>> records = measureTogether(std::array{this}, progress, std::move(cancel));
+  if (!records) return records.error();
+  return std::move(records->front());
+}
+
+Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRun* const> runs,
+                                                            const ProgressCallback& progress, std::stop_token cancel) {
   std::vector<Executor*> executors;
-  for (const Variant& variant : m_variants) executors.push_back(variant.executor.get());
-  MeasurementPolicy policy = m_options.policy;
-  policy.warmup = m_options.settings.warmup;
-  policy.iterations = m_options.settings.iterations;
+  for (const PipelineRun* run : runs)
+    for (const Variant& variant : run->m_variants) executors.push_back(variant.executor.get());
+  const PipelineRunOptions& options = runs.front()->m_options;
+  MeasurementPolicy policy = options.policy;
+  policy.warmup = options.settings.warmup;
+  policy.iterations = options.settings.iterations;
   Result<Measurement> measured = fuseline::measure(executors, policy, progress, std::move(cancel));
   if (!measured) return measured.error();
-  RunRecord record = emptyRecord();
-  record.isPartial = measured->isPartial;
-  for (std::size_t i = 0; i < m_variants.size(); ++i)
-    record.variants.push_back(variantRecord(m_variants[i], measured->plans[i]));
-  return record;
+  std::vector<RunRecord> records;
+  auto samples = measured->plans.begin();
+  for (const PipelineRun* run : runs) {
+    records.push_back(run->emptyRecord());
+    records.back().isPartial = measured->isPartial;
+    for (const Variant& variant : run->m_variants)
+      records.back().variants.push_back(run->variantRecord(variant, *samples++));
+  }
+  return records;
+}
+
+Result<NumericsReport> PipelineRun::numerics() const {
+  return measureNumerics({.backend = m_backend,
+                          .graph = m_analysis.graph(),
+                          .fused = m_analysis.report,
+                          .bindings = m_bindings,
+                          .recipe = m_options.settings.recipe,
+                          .warmup = m_options.settings.warmup});
 }
 
 RunRecord PipelineRun::emptyRecord() const {
@@ -217,12 +260,34 @@ Result<NamedTensors> PipelineRun::dump() const {
 
 Result<NamedTensors> PipelineRun::state() const {
   const auto isState = [](TensorRole role) {
-    return role == TensorRole::Parameter || role == TensorRole::MainGradient;
+    return role == TensorRole::Parameter || role == TensorRole::MainGradient || role == TensorRole::QuantizerState;
   };
   NamedTensors tensors;
   if (Result<void> read = runAndRead(*m_variants.back().plan, isState, "", tensors); !read) return read.error();
   return tensors;
 }
+
+namespace {
+
+/// "fc1.input@rowwise" becomes "fc1.input@data", "@scale_inv", "@dequantized"; a columnwise copy, "@columnwise_data" ...
+void appendCopy(const std::string& name, const Tensor& memory, NamedTensors& tensors) {
+  const Direction direction = memory.spec.quantized->direction;
+  const QuantizedTensor tensor = fromMemory(memory.spec, memory.data.data());
+  const QuantizedCopy& copy = *tensor.copy(direction);
+  const std::string prefix =
+      name.substr(0, name.rfind('@') + 1) + (direction == Direction::Columnwise ? "columnwise_" : "");
+  tensors.emplace_back(prefix + "data", copy.data);
+  tensors.emplace_back(prefix + "scale_inv", copy.scaleInv);
+  if (copy.amax) tensors.emplace_back(prefix + "amax", Tensor::fromDoubles({DType::F32, {1}}, std::array{double{*copy.amax}}));
+  tensors.emplace_back(prefix + "dequantized", *dequantize(tensor, direction));
+}
+
+void append(const std::string& name, Tensor tensor, NamedTensors& tensors) {
+  if (tensor.spec.quantized) return appendCopy(name, tensor, tensors);
+  tensors.emplace_back(name, std::move(tensor));
+}
+
+}  // namespace
 
 Result<void> PipelineRun::runAndRead(const Plan& plan, const std::function<bool(TensorRole)>& isWanted,
                                      const std::string& prefix, NamedTensors& tensors) const {
@@ -233,7 +298,7 @@ Result<void> PipelineRun::runAndRead(const Plan& plan, const std::function<bool(
     if (!isWanted(planned.role)) continue;
     Result<Tensor> tensor = (*executor)->read(planned.name);
     if (!tensor) return tensor.error();
-    tensors.emplace_back(prefix + planned.name, std::move(*tensor));
+    append(prefix + planned.name, std::move(*tensor), tensors);
   }
   return {};
 }

@@ -4,12 +4,14 @@
 #pragma once
 
 #include "core/plan/analysis.h"
+#include "core/profile/numerics.h"
 #include "core/profile/run_record.h"
 #include "core/runtime/measure.h"
 #include "core/tensor/tensor.h"
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -45,11 +47,20 @@ class PipelineRun {
   /// A cancelled measurement gives a partial record.
   Result<RunRecord> measure(const ProgressCallback& progress = {}, std::stop_token cancel = {});
 
+  /// Measures several runs together, interleaved, so that their times can be compared: one record each. The policy is
+  /// that of the first.
+  static Result<std::vector<RunRecord>> measureTogether(std::span<PipelineRun* const> runs,
+                                                        const ProgressCallback& progress = {},
+                                                        std::stop_token cancel = {});
+
+  /// What the number formats of the recipe do to every tensor.
+  Result<NumericsReport> numerics() const;
+
   /// Runs every variant once more with memory of its own for every tensor, and returns them all. Where both
   /// variants run, names begin with "unfused/" and "fused/".
   Result<NamedTensors> dump() const;
-  /// Runs the last variant once more and returns what outlives a step: the parameters, and the main_grad buffers as
-  /// that one run leaves them. `PipelineRunOptions::tensors` takes it back.
+  /// Runs the last variant once more and returns what outlives a step: the parameters, the main_grad buffers and the
+  /// states of quantizers, as that one run leaves them. `PipelineRunOptions::tensors` takes it back.
   Result<NamedTensors> state() const;
 
   const Analysis& analysis() const { return m_analysis; }

@@ -1,6 +1,8 @@
 // The reference device: every step through the ops' own double-precision mathematics. Slow and exact.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/quant/copy_memory.h"
 #include "core/runtime/backend.h"
+#include "core/runtime/quantize_steps.h"
 #include "core/runtime/step_reference.h"
 #include "core/tensor/tensor.h"
 
@@ -26,6 +28,7 @@ class HostMemory final : public DeviceMemory {
 };
 
 ReferenceTensor decoded(const TensorSpec& spec, const std::byte* data) {
+  if (spec.quantized) return {.shape = spec.shape, .values = dequantizedValues(spec, data)};
   ReferenceTensor tensor{.shape = spec.shape,
                          .values = std::vector<double>(static_cast<std::size_t>(spec.numElements()))};
   decode(data, spec.dtype, tensor.values);
@@ -38,10 +41,27 @@ class ReferenceKernel final : public Kernel {
       : m_graph(graph), m_plan(plan), m_step(step) {}
 
   void run(std::span<std::byte* const> operands, std::byte*) override {
-    StepReference reference(m_graph, m_step, readOperands(operands));
+    for (const Direction gemm : {Direction::Rowwise, Direction::Columnwise})
+      if (isAsked(gemm)) run(operands, gemm);
+  }
+
+ private:
+  /// Where GEMMs read different copies of one gradient, dgrad, which reads rows, and wgrad run apart.
+  static Direction directionOf(const StepOperand& result) {
+    return result.key.kind == OperandKind::GradParameter ? Direction::Columnwise : Direction::Rowwise;
+  }
+
+  bool isAsked(Direction gemm) const {
+    return std::ranges::any_of(m_step.operands, [&](const StepOperand& operand) {
+      return operand.access != OperandAccess::Read && directionOf(operand) == gemm;
+    });
+  }
+
+  void run(std::span<std::byte* const> operands, Direction gemm) {
+    StepReference reference(m_graph, m_step, readOperands(operands, gemm));
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const StepOperand& operand = m_step.operands[i];
-      if (operand.access == OperandAccess::Read || !operands[i]) continue;
+      if (operand.access == OperandAccess::Read || !operands[i] || directionOf(operand) != gemm) continue;
       std::vector<double> values = reference.value(operand.key).values;
       if (operand.access == OperandAccess::Accumulate)
         std::ranges::transform(values, decoded(m_plan.spec(operand), operands[i]).values, values.begin(),
@@ -50,12 +70,17 @@ class ReferenceKernel final : public Kernel {
     }
   }
 
- private:
-  StepTensors readOperands(std::span<std::byte* const> operands) const {
+  /// A gradient that only the other GEMM reads.
+  bool isForOther(const StepOperand& operand, Direction gemm) const {
+    return operand.key.kind == OperandKind::GradOutput && operand.direction && *operand.direction != gemm &&
+           std::ranges::count(m_step.operands, operand.key, &StepOperand::key) > 1;
+  }
+
+  StepTensors readOperands(std::span<std::byte* const> operands, Direction gemm) const {
     StepTensors tensors;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const StepOperand& operand = m_step.operands[i];
-      if (operand.access == OperandAccess::Read)
+      if (operand.access == OperandAccess::Read && !isForOther(operand, gemm))
         tensors.emplace(operand.key, decoded(m_plan.spec(operand), operands[i]));
     }
     return tensors;
@@ -77,6 +102,8 @@ class ReferenceBackend final : public Backend {
 
   Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
                                           const CompileOptions&) override {
+    if (step.quantize) return makeQuantizeReference(graph, plan, step);
+    if (step.scaleUpdate) return makeScaleUpdate(plan, step);
     return std::unique_ptr<Kernel>(std::make_unique<ReferenceKernel>(graph, plan, step));
   }
 

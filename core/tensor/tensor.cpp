@@ -5,6 +5,7 @@
 #include "core/numerics/bf16.h"
 #include "core/numerics/f16.h"
 #include "core/numerics/minifloat.h"
+#include "core/tensor/scaling.h"
 
 #include <algorithm>
 #include <array>
@@ -92,6 +93,10 @@ std::int64_t numElements(const Shape& shape) {
   return product;
 }
 
+std::int64_t TensorSpec::bytes() const {
+  return quantized ? partsOf(*this).totalBytes : numElements() * sizeBytes(dtype);
+}
+
 std::int64_t TensorSpec::rows() const {
   std::int64_t product = 1;
   for (std::size_t i = 0; i + 1 < shape.size(); ++i) product *= shape[i];
@@ -101,7 +106,10 @@ std::int64_t TensorSpec::rows() const {
 std::string toString(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 std::string toString(const TensorSpec& spec) {
-  return fmt::format("{} {}", toString(spec.shape), dtypeName(spec.dtype));
+  const std::string plain = fmt::format("{} {}", toString(spec.shape), dtypeName(spec.dtype));
+  if (!spec.quantized) return plain;
+  return fmt::format("{} as {} ({}, {})", plain, formatName(spec.quantized->format),
+                     traitsOf(spec.quantized->scaling).name, directionName(spec.quantized->direction));
 }
 
 void encode(std::span<const double> values, DType dtype, std::byte* out) {

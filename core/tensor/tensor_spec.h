@@ -3,8 +3,10 @@
 #pragma once
 
 #include "core/tensor/dtype.h"
+#include "core/tensor/quantized_form.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,9 +24,11 @@ std::string toString(const Shape& shape);
 struct TensorSpec {
   DType dtype = DType::F32;
   Shape shape;
+  /// Set: the memory holds this copy of a tensor of that dtype and shape, its codes and scales (core/tensor/scaling.h).
+  std::optional<QuantizedForm> quantized = std::nullopt;
 
   std::int64_t numElements() const { return fuseline::numElements(shape); }
-  std::int64_t bytes() const { return numElements() * sizeBytes(dtype); }
+  std::int64_t bytes() const;
   /// The last extent; 1 for a scalar.
   std::int64_t cols() const { return shape.empty() ? 1 : shape.back(); }
   /// The product of all leading extents; 1 for scalars and vectors. Well defined for empty tensors.
@@ -33,7 +37,7 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
-/// "[512, 1024] bf16".
+/// "[512, 1024] bf16", "[512, 1024] bf16 as e4m3 (mx_1x32, rowwise)".
 std::string toString(const TensorSpec& spec);
 
 }  // namespace fuseline

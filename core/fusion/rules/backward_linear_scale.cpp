@@ -13,6 +13,7 @@ FusionRule backward_linear_scale() {
       .chain = {{.role = "linear", .operations = {"BasicLinear"}}, {.role = "scale", .operations = {"ConstantScale"}}},
       .conditions = {linearModeIsNot("linear", "column")},
       .becomes = "linear_backward_scale",
+      .readsLastGradientInGemms = true,
   };
 }
 

@@ -13,17 +13,17 @@ AttributeSpec blockDim(const char* name, std::int64_t value, const char* help) {
       .name = name, .type = AttributeType::Integer, .defaultValue = value, .minimum = 1, .maximum = 2, .help = help};
 }
 
-const char* blockDimName(TensorRole role) {
-  if (role == TensorRole::Input) return "x_block_scaling_dim";
-  return role == TensorRole::Weight ? "w_block_scaling_dim" : "grad_block_scaling_dim";
+const char* blockDimName(TensorType role) {
+  if (role == TensorType::Input) return "x_block_scaling_dim";
+  return role == TensorType::Weight ? "w_block_scaling_dim" : "grad_block_scaling_dim";
 }
 
-bool isSquare(const Attributes& fields, TensorRole role) { return fields.integer(blockDimName(role)) == 2; }
+bool isSquare(const Attributes& fields, TensorType role) { return fields.integer(blockDimName(role)) == 2; }
 
 Verdict checkBlocks(const Attributes& fields) {
-  constexpr std::pair<TensorRole, TensorRole> kGemms[] = {{TensorRole::Input, TensorRole::Weight},
-                                                          {TensorRole::GradOutput, TensorRole::Weight},
-                                                          {TensorRole::Input, TensorRole::GradOutput}};
+  constexpr std::pair<TensorType, TensorType> kGemms[] = {{TensorType::Input, TensorType::Weight},
+                                                          {TensorType::GradOutput, TensorType::Weight},
+                                                          {TensorType::Input, TensorType::GradOutput}};
   for (const auto& [a, b] : kGemms)
     if (isSquare(fields, a) && isSquare(fields, b))
       return Verdict::no(

@@ -8,7 +8,7 @@ namespace {
 
 std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole role) {
   if (!isQuantized(fields, role)) return std::nullopt;
-  const bool isSquare = role.tensor == TensorRole::Weight && fields.boolean("enable_2d_quantization");
+  const bool isSquare = role.tensor == TensorType::Weight && fields.boolean("enable_2d_quantization");
   return QuantizerSpec{.format = formatOf(fields, role.tensor),
                        .scaling = isSquare ? Scaling::Mx32x32 : Scaling::Mx1x32};
 }

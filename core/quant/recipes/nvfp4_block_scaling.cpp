@@ -31,8 +31,8 @@ Verdict check(const Attributes& fields) {
 
 std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole role) {
   if (!isQuantized(fields, role)) return std::nullopt;
-  const bool isWeight = role.tensor == TensorRole::Weight;
-  const bool isGrad = role.tensor == TensorRole::GradOutput;
+  const bool isWeight = role.tensor == TensorType::Weight;
+  const bool isGrad = role.tensor == TensorType::GradOutput;
   return QuantizerSpec{
       .format = ElementFormat::E2M1,
       .scaling = isWeight && !fields.boolean("disable_2d_quantization") ? Scaling::Nv16x16 : Scaling::Nv1x16,

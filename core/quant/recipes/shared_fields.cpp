@@ -24,9 +24,9 @@ AttributeSpec formatField(const char* value) {
                 "HYBRID: E4M3 forward and E5M2 backward. E4M3: both. Range is what E5M2 gives gradients.");
 }
 
-ElementFormat formatOf(const Attributes& fields, TensorRole role) {
+ElementFormat formatOf(const Attributes& fields, TensorType role) {
   const bool isHybrid = fields.text("fp8_format") == "HYBRID";
-  return isHybrid && role == TensorRole::GradOutput ? ElementFormat::E5M2 : ElementFormat::E4M3;
+  return isHybrid && role == TensorType::GradOutput ? ElementFormat::E5M2 : ElementFormat::E4M3;
 }
 
 AttributeSpec backwardOverride() {
@@ -65,7 +65,7 @@ std::vector<AttributeSpec> amaxEpsilons() {
           amaxEpsilon("amax_epsilon_grad_output", "A smaller amax of a gradient counts as this.")};
 }
 
-ScaleOptions scaleOptionsOf(const Attributes& fields, TensorRole role) {
+ScaleOptions scaleOptionsOf(const Attributes& fields, TensorType role) {
   const std::string name = "amax_epsilon_" + std::string(roleName(role));
   return {.epsilon = static_cast<float>(fields.real(name)), .isPowerOfTwo = fields.boolean("use_power_2_scales")};
 }

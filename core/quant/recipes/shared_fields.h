@@ -12,7 +12,7 @@ AttributeSpec choice(const char* name, const char* value, std::vector<std::strin
 /// "HYBRID": E4M3 forward and E5M2 backward; "E4M3": both. E5M2 in both is refused, as TransformerEngine does.
 AttributeSpec formatField(const char* value);
 /// By the pass that makes the tensor.
-ElementFormat formatOf(const Attributes& fields, TensorRole role);
+ElementFormat formatOf(const Attributes& fields, TensorType role);
 
 /// What backward reads: what the recipe says, or high precision, or forward's operands dequantized.
 AttributeSpec backwardOverride();
@@ -28,7 +28,7 @@ std::vector<AttributeSpec> splitAccumulators(bool forward);
 /// One epsilon a tensor role.
 std::vector<AttributeSpec> amaxEpsilons();
 /// From them and use_power_2_scales.
-ScaleOptions scaleOptionsOf(const Attributes& fields, TensorRole role);
+ScaleOptions scaleOptionsOf(const Attributes& fields, TensorType role);
 
 std::vector<AttributeSpec> joined(std::vector<std::vector<AttributeSpec>> lists);
 

@@ -82,14 +82,14 @@ TEST(DelayedScaling, HasTheScalesOfTransformerEnginesTest) {
   double xMax = 0;
   double dyMax = 0;
   for (const float value : {1.5f, 0.25f, 3.0f, 2.0f}) {
-    store.state(recipe, "fc1", StatePass::Forward, {TensorRole::Input, TensorRole::Weight}).recordAmax(0, value);
-    store.state(recipe, "fc1", StatePass::Backward, {TensorRole::GradOutput}).recordAmax(0, 2 * value);
+    store.state(recipe, "fc1", StatePass::Forward, {TensorType::Input, TensorType::Weight}).recordAmax(0, value);
+    store.state(recipe, "fc1", StatePass::Backward, {TensorType::GradOutput}).recordAmax(0, 2 * value);
     store.update(recipe, StatePass::Forward);
     store.update(recipe, StatePass::Backward);
     xMax = std::max(xMax, static_cast<double>(value));
     dyMax = std::max(dyMax, 2.0 * static_cast<double>(value));
-    const auto& forward = store.state(recipe, "fc1", StatePass::Forward, {TensorRole::Input, TensorRole::Weight});
-    const auto& backward = store.state(recipe, "fc1", StatePass::Backward, {TensorRole::GradOutput});
+    const auto& forward = store.state(recipe, "fc1", StatePass::Forward, {TensorType::Input, TensorType::Weight});
+    const auto& backward = store.state(recipe, "fc1", StatePass::Backward, {TensorType::GradOutput});
     EXPECT_EQ(forward.scale(0), static_cast<float>(kE4m3Max / xMax / 4));
     EXPECT_EQ(forward.scale(1), 1.0f);  // no amax was recorded
     EXPECT_EQ(backward.scale(0), static_cast<float>(kE5m2Max / dyMax / 4));
@@ -131,8 +131,8 @@ TEST(DelayedScaling, IgnoresNan) {
 TEST(DelayedScaling, TakesTheAmaxesOfAllRanks) {
   const Recipe recipe = delayed(4);
   DelayedScalingStore store;
-  store.state(recipe, "a", StatePass::Forward, {TensorRole::Input}).recordAmax(0, 1.0f);
-  store.state(recipe, "b", StatePass::Forward, {TensorRole::Input}).recordAmax(0, 2.0f);
+  store.state(recipe, "a", StatePass::Forward, {TensorType::Input}).recordAmax(0, 1.0f);
+  store.state(recipe, "b", StatePass::Forward, {TensorType::Input}).recordAmax(0, 2.0f);
   int numCalls = 0;
   store.update(recipe, StatePass::Forward, [&](std::span<float> amaxes) {
     ++numCalls;
@@ -140,8 +140,8 @@ TEST(DelayedScaling, TakesTheAmaxesOfAllRanks) {
     amaxes[0] = 7.0f;
   });
   EXPECT_EQ(numCalls, 1);
-  EXPECT_EQ(store.state(recipe, "a", StatePass::Forward, {TensorRole::Input}).scale(0), 64.0f);
-  EXPECT_EQ(store.state(recipe, "b", StatePass::Forward, {TensorRole::Input}).scale(0), 224.0f);
+  EXPECT_EQ(store.state(recipe, "a", StatePass::Forward, {TensorType::Input}).scale(0), 64.0f);
+  EXPECT_EQ(store.state(recipe, "b", StatePass::Forward, {TensorType::Input}).scale(0), 224.0f);
 }
 
 TEST(DelayedScaling, ShrinksAndGrowsItsHistoryAtTheEnd) {
@@ -158,7 +158,7 @@ TEST(DelayedScaling, ShrinksAndGrowsItsHistoryAtTheEnd) {
 }
 
 DelayedScalingState& inputOf(DelayedScalingStore& store, const Recipe& recipe) {
-  return store.state(recipe, "fc1", StatePass::Forward, {TensorRole::Input});
+  return store.state(recipe, "fc1", StatePass::Forward, {TensorType::Input});
 }
 
 // A step with another recipe in between, and a change of length, margin or algorithm, lose nothing.
@@ -180,9 +180,9 @@ TEST(DelayedScalingStore, ComesBackFromAFileBitForBit) {
     const int numSteps = *rc::gen::inRange(1, 6);
     for (int step = 0; step < numSteps; ++step) {
       for (const char* op : {"fc1", "block/fc2"}) {
-        store.state(recipe, op, StatePass::Forward, {TensorRole::Input, TensorRole::Weight})
+        store.state(recipe, op, StatePass::Forward, {TensorType::Input, TensorType::Weight})
             .recordAmax(1, arbitraryAmax());
-        store.state(recipe, op, StatePass::Backward, {TensorRole::GradOutput}).recordAmax(0, arbitraryAmax());
+        store.state(recipe, op, StatePass::Backward, {TensorType::GradOutput}).recordAmax(0, arbitraryAmax());
       }
       store.update(recipe, StatePass::Forward);
     }

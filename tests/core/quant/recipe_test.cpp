@@ -49,9 +49,9 @@ TEST(Recipes, HaveTheDefaultsOfTransformerEngine) {
             R"("backward_override":"none"})");
 }
 
-constexpr OperandRole kInput = {TensorRole::Input, GemmRole::Fprop};
-constexpr OperandRole kWeight = {TensorRole::Weight, GemmRole::Dgrad};
-constexpr OperandRole kGrad = {TensorRole::GradOutput, GemmRole::Wgrad};
+constexpr OperandRole kInput = {TensorType::Input, GemmRole::Fprop};
+constexpr OperandRole kWeight = {TensorType::Weight, GemmRole::Dgrad};
+constexpr OperandRole kGrad = {TensorType::GradOutput, GemmRole::Wgrad};
 
 TEST(Recipes, SayHowEachOperandIsQuantized) {
   EXPECT_EQ(recipeOf("None").quantizerFor(kInput), std::nullopt);
@@ -178,7 +178,7 @@ TEST(RecipeOverrides, ChangeWhatTheyMatch) {
       R"({"name": "Float8CurrentScaling", "overrides": [{"gemm": "wgrad", "format": "high_precision"},
           {"tensor": "grad_output", "gemm": "dgrad", "format": "e4m3"}]})");
   EXPECT_EQ(recipe.quantizerFor(kGrad), std::nullopt);
-  EXPECT_EQ(recipe.quantizerFor({TensorRole::GradOutput, GemmRole::Dgrad})->format, ElementFormat::E4M3);
+  EXPECT_EQ(recipe.quantizerFor({TensorType::GradOutput, GemmRole::Dgrad})->format, ElementFormat::E4M3);
   EXPECT_EQ(recipe.quantizerFor(kInput)->format, ElementFormat::E4M3);
 }
 
@@ -211,7 +211,7 @@ TEST(RecipeJson, ReadsWhatItWrote) {
     for (const AttributeSpec& spec : definition.fields)
       if (*rc::gen::arbitrary<bool>()) fields.set(spec.name, arbitraryValue(spec));
     std::vector<RoleOverride> overrides;
-    if (*rc::gen::arbitrary<bool>()) overrides.push_back({.tensor = TensorRole::Weight, .gemm = GemmRole::Dgrad});
+    if (*rc::gen::arbitrary<bool>()) overrides.push_back({.tensor = TensorType::Weight, .gemm = GemmRole::Dgrad});
     const Result<Recipe> recipe = Recipe::create(definition, fields, overrides);
     if (!recipe) RC_DISCARD("refused");
     const Result<Recipe> back = parsed(toJson(*recipe).dump());

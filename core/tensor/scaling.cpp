@@ -1,6 +1,8 @@
 // The table of scalings, and the shapes that follow from it.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/quant/scaling.h"
+#include "core/tensor/scaling.h"
+
+#include "core/tensor/quantizer_spec.h"
 
 #include <algorithm>
 #include <array>
@@ -19,6 +21,11 @@ constexpr std::array kTraits = {
     ScalingTraits{Scaling::Nv1x16, "nv_1x16", {1, 16}, ScaleFormat::E4M3, true, 16},
     ScalingTraits{Scaling::Nv16x16, "nv_16x16", {16, 16}, ScaleFormat::E4M3, true, 16},
 };
+
+/// Parts begin at cache lines.
+constexpr std::int64_t kPartAlignment = 64;
+
+std::int64_t scaleBytes(ScaleFormat format) { return format == ScaleFormat::F32 ? 4 : 1; }
 
 }  // namespace
 
@@ -52,6 +59,28 @@ BlockShape blockGridOf(const TensorSpec& tensor, Scaling scaling, Direction dire
   if (block.rows == 0) return {1, 1};
   const BlockShape matrix = storedMatrixOf(tensor, scaling, direction);
   return {ceilDiv(matrix.rows, block.rows), ceilDiv(matrix.cols, block.cols)};
+}
+
+QuantizedForm formOf(const QuantizerSpec& quantizer, Direction direction) {
+  return {.format = quantizer.format,
+          .scaling = quantizer.scaling,
+          .direction = direction,
+          .isTransformed = quantizer.transformsColumnwise && direction == Direction::Columnwise};
+}
+
+CopyParts partsOf(const TensorSpec& copy) {
+  const QuantizedForm& form = *copy.quantized;
+  const ScalingTraits& traits = traitsOf(form.scaling);
+  const BlockShape matrix = storedMatrixOf(copy, form.scaling, form.direction);
+  const BlockShape grid = blockGridOf(copy, form.scaling, form.direction);
+  CopyParts parts;
+  parts.codesBytes = matrix.rows * codeBytes(form.format, matrix.cols);
+  parts.scalesOffset = roundedUp(parts.codesBytes, kPartAlignment);
+  parts.scalesBytes = grid.rows * grid.cols * scaleBytes(traits.scaleFormat);
+  parts.amaxOffset = roundedUp(parts.scalesOffset + parts.scalesBytes, kPartAlignment);
+  const bool hasAmax = traits.scaleFormat == ScaleFormat::E4M3;
+  parts.totalBytes = hasAmax ? parts.amaxOffset + 4 : parts.scalesOffset + parts.scalesBytes;
+  return parts;
 }
 
 }  // namespace fuseline

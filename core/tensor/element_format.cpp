@@ -1,6 +1,6 @@
 // Names and limits of element formats.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/quant/element_format.h"
+#include "core/tensor/element_format.h"
 
 #include <array>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/quant/element_format.h"
+#include "core/tensor/quantized_form.h"
 #include "core/tensor/tensor_spec.h"
 
 #include <cstdint>
@@ -10,16 +10,6 @@
 #include <string_view>
 
 namespace fuseline {
-
-/// Blocks as rows x columns of the matrix [M, K] whose columns are contracted. Nv scalings have a float32 scale a
-/// tensor besides.
-enum class Scaling : std::uint8_t { PerTensor, Block1x128, Block128x128, Mx1x32, Mx32x32, Nv1x16, Nv16x16 };
-
-/// What is stored of a scale: the factor that dequantizes.
-enum class ScaleFormat : std::uint8_t { F32, E8M0, E4M3 };
-
-/// What a GEMM contracts: the columns of the tensor as it is, or its rows.
-enum class Direction : std::uint8_t { Rowwise, Columnwise };
 
 /// "rowwise", "columnwise".
 std::string_view directionName(Direction direction);
@@ -53,6 +43,17 @@ BlockShape storedMatrixOf(const TensorSpec& tensor, Scaling scaling, Direction d
 
 /// The number of blocks of such a matrix, rows and columns.
 BlockShape blockGridOf(const TensorSpec& tensor, Scaling scaling, Direction direction);
+
+/// Where the parts of one copy stand in its memory, in bytes: codes, then scales, then (Nv scalings) the amax as f32.
+struct CopyParts {
+  std::int64_t codesBytes = 0;
+  std::int64_t scalesOffset = 0;
+  std::int64_t scalesBytes = 0;
+  std::int64_t amaxOffset = 0;
+  std::int64_t totalBytes = 0;
+};
+/// Of a spec that is quantized. Scales are in compact layout.
+CopyParts partsOf(const TensorSpec& copy);
 
 constexpr std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t roundedUp(std::int64_t a, std::int64_t multiple) { return ceilDiv(a, multiple) * multiple; }

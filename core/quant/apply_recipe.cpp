@@ -1,0 +1,184 @@
+// Annotates linear ops with quantizers.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quant/apply_recipe.h"
+
+#include "core/quant/quantizer.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+constexpr std::array kTypes = {TensorType::Input, TensorType::Weight, TensorType::GradOutput};
+
+TensorQuantizers& quantizersOf(LinearQuantizers& quantizers, TensorType type) {
+  if (type == TensorType::Input) return quantizers.input;
+  return type == TensorType::Weight ? quantizers.weight : quantizers.gradOutput;
+}
+
+/// A transform cancels in wgrad only if both of its operands have it.
+void clearLoneTransform(LinearQuantizers& quantizers) {
+  const auto isTransformed = [](const TensorQuantizers& tensor) {
+    return tensor.columnwise && tensor.columnwise->transformsColumnwise;
+  };
+  if (isTransformed(quantizers.input) && isTransformed(quantizers.gradOutput)) return;
+  for (TensorQuantizers* tensor : {&quantizers.input, &quantizers.gradOutput})
+    if (tensor->columnwise) tensor->columnwise->transformsColumnwise = false;
+}
+
+LinearQuantizers fromRecipe(const Recipe& recipe, const Node& node) {
+  LinearQuantizers quantizers;
+  for (const OperandRole role : operandRoles()) {
+    TensorQuantizers& tensor = quantizersOf(quantizers, role.tensor);
+    const auto spec = recipe.quantizerFor(role, [&](const std::string& place) { return node.isAt(place); });
+    (directionOf(role) == Direction::Rowwise ? tensor.rowwise : tensor.columnwise) = spec;
+  }
+  const bool isDequantized = recipe.definition().field("backward_override") &&
+                             recipe.fields().text("backward_override") == "dequantized";
+  quantizers.input.isDequantizedInBackward = quantizers.weight.isDequantizedInBackward = isDequantized;
+  clearLoneTransform(quantizers);
+  return quantizers;
+}
+
+TensorSpec specOf(const Graph& graph, NodeId id, TensorType type) {
+  if (type == TensorType::Input) return graph.spec(id, OperandKind::Input, 0);
+  return type == TensorType::Weight ? graph.spec(id, OperandKind::Parameter, 0)
+                                    : graph.spec(id, OperandKind::Output, 0);
+}
+
+/// The first tensor of the op that does not fit its scaling.
+struct Misfit {
+  TensorType type;
+  TensorSpec spec;
+  Scaling scaling;
+};
+
+std::optional<Misfit> misfitOf(const Graph& graph, NodeId id, const LinearQuantizers& quantizers) {
+  LinearQuantizers wanted = quantizers;
+  for (const TensorType type : kTypes)
+    for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) {
+      const std::optional<QuantizerSpec>& spec = quantizersOf(wanted, type).of(direction);
+      if (spec && !fitsGemm(specOf(graph, id, type), spec->scaling))
+        return Misfit{type, specOf(graph, id, type), spec->scaling};
+    }
+  return std::nullopt;
+}
+
+std::string paddedText(const Misfit& misfit) {
+  const std::int64_t alignment = traitsOf(misfit.scaling).gemmAlignment;
+  return fmt::format("[{}, {}]", roundedUp(misfit.spec.rows(), alignment), roundedUp(misfit.spec.cols(), alignment));
+}
+
+Diagnostic misfitWarning(const Node& node, const Misfit& misfit, const Recipe& recipe) {
+  return {.severity = Severity::Warning,
+          .code = "recipe-shape",
+          .node = node.owner,
+          .message = fmt::format(
+              "{} stays in {}: its {} is {} x {}, but {} needs multiples of {}; padded to {} it would be quantized.",
+              node.id, dtypeName(misfit.spec.dtype), roleName(misfit.type), misfit.spec.rows(), misfit.spec.cols(),
+              recipe.name(), traitsOf(misfit.scaling).gemmAlignment, paddedText(misfit))};
+}
+
+/// TransformerEngine would quantize it.
+bool isLeftOut(const Node& node, const Recipe& recipe) {
+  return recipe.definition().quantizer && node.operation->name == "GroupedLinear";
+}
+
+Diagnostic leftOutWarning(const Node& node, const Recipe& recipe) {
+  return {.severity = Severity::Warning,
+          .code = "recipe-op",
+          .node = node.owner,
+          .message = fmt::format("{} stays in {}: {} does not quantize a {} here.", node.id,
+                                 dtypeName(node.parameters.empty() ? DType::F32 : node.parameters.front().dtype),
+                                 recipe.name(), node.operation->name)};
+}
+
+std::optional<DelayedScaling> delayedScalingOf(const Recipe& recipe) {
+  if (!recipe.definition().hasState) return std::nullopt;
+  return DelayedScaling{.identity = stateIdentity(recipe),
+                        .historyLength = recipe.fields().integer("amax_history_len"),
+                        .margin = static_cast<int>(recipe.fields().integer("margin")),
+                        .takesMostRecent = recipe.fields().text("amax_compute_algo") == "most_recent"};
+}
+
+void warnOfUnknownPlaces(const Graph& graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
+  for (const RoleOverride& special : recipe.overrides()) {
+    const auto isThere = [&](const Node& node) { return node.operation->isQuantizable && node.isAt(special.op); };
+    if (special.op.empty() || std::ranges::any_of(graph.nodes(), isThere)) continue;
+    diagnostics.push_back({.severity = Severity::Warning,
+                           .code = "recipe-override",
+                           .pointer = "/recipe/overrides",
+                           .message = fmt::format("The recipe has an override for \"{}\", but there is no linear op of "
+                                                  "this name in the pipeline.",
+                                                  special.op)});
+  }
+}
+
+/// Only the tensors that somebody quantizes: without a backward pass there is no gradient.
+bool isUsed(const Graph& graph, const Node& node, TensorType type) {
+  const bool hasBackward = graph.pass() == PassKind::Training && node.takesPartInBackward();
+  return quantizersOf(node, type).any() && (type != TensorType::GradOutput || hasBackward);
+}
+
+QuantizerState stateOf(const Graph& graph, NodeId id, TensorType type) {
+  const Node& node = graph.node(id);
+  const TensorQuantizers& quantizers = quantizersOf(node, type);
+  QuantizerState state{.node = id, .type = type};
+  const std::string name = fmt::format("{}/{}/{}/{}", graph.delayedScaling()->identity, node.id,
+                                       passName(state.pass()), roleName(type));
+  state.scaleName = name + ".scale";
+  state.historyName = name + ".amax_history";
+  state.maxFinite = maxFinite((quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->format);
+  return state;
+}
+
+}  // namespace
+
+const TensorQuantizers& quantizersOf(const Node& node, TensorType type) {
+  if (type == TensorType::Input) return node.quantizers.input;
+  return type == TensorType::Weight ? node.quantizers.weight : node.quantizers.gradOutput;
+}
+
+std::string quantizedName(const Node& node, TensorType type) { return fmt::format("{}.{}", node.id, roleName(type)); }
+
+Graph applyRecipe(Graph graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
+  warnOfUnknownPlaces(graph, recipe, diagnostics);
+  std::vector<LinearQuantizers> quantizers(graph.nodes().size());
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const Node& node = graph.node(id);
+    if (isLeftOut(node, recipe)) diagnostics.push_back(leftOutWarning(node, recipe));
+    if (!node.operation->isQuantizable) continue;
+    const LinearQuantizers wanted = fromRecipe(recipe, node);
+    if (const std::optional<Misfit> misfit = misfitOf(graph, id, wanted))
+      diagnostics.push_back(misfitWarning(node, *misfit, recipe));
+    else
+      quantizers[static_cast<std::size_t>(id)] = wanted;
+  }
+  return std::move(graph).withQuantizers(std::move(quantizers), delayedScalingOf(recipe));
+}
+
+StatePass QuantizerState::pass() const {
+  return type == TensorType::GradOutput ? StatePass::Backward : StatePass::Forward;
+}
+
+std::vector<QuantizerState> quantizerStates(const Graph& graph) {
+  std::vector<QuantizerState> states;
+  if (!graph.delayedScaling()) return states;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
+    for (const TensorType type : kTypes)
+      if (isUsed(graph, graph.node(id), type)) states.push_back(stateOf(graph, id, type));
+  return states;
+}
+
+TensorSpec scaleSpec() { return {DType::F32, {1}}; }
+
+TensorSpec historySpec(const DelayedScaling& delayed) { return {DType::F32, {delayed.historyLength, 1}}; }
+
+}  // namespace fuseline

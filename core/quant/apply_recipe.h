@@ -1,0 +1,42 @@
+// From a graph and a recipe to a graph whose linear ops have quantizers, and the states that these keep.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/diagnostic.h"
+#include "core/graph/graph.h"
+#include "core/quant/delayed_scaling.h"
+#include "core/quant/recipe.h"
+
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+/// Gives every op that multiplies by a weight the quantizers of the recipe. One whose matrices do not fit the scalings
+/// stays in high precision, with a warning that names the size that would fit.
+Graph applyRecipe(Graph graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics);
+
+/// The quantizers of one tensor of a linear op.
+const TensorQuantizers& quantizersOf(const Node& node, TensorType type);
+
+/// "fc1.input": what the copies of the tensor are named after.
+std::string quantizedName(const Node& node, TensorType type);
+
+/// What delayed scaling remembers of one tensor from step to step.
+struct QuantizerState {
+  NodeId node = -1;
+  TensorType type = TensorType::Input;
+  std::string scaleName;    // of an f32 [1]
+  std::string historyName;  // of an f32 [history length, 1]
+  float maxFinite = 0.0F;   // of the tensor's format
+
+  StatePass pass() const;
+};
+
+/// In the order of the nodes; none without delayed scaling.
+std::vector<QuantizerState> quantizerStates(const Graph& graph);
+
+TensorSpec scaleSpec();
+TensorSpec historySpec(const DelayedScaling& delayed);
+
+}  // namespace fuseline

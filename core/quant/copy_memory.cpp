@@ -1,0 +1,71 @@
+// Between quantized tensors and their memory.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quant/copy_memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fuseline {
+
+namespace {
+
+QuantizedSpec quantizedSpec(const TensorSpec& spec) {
+  const QuantizedForm& form = *spec.quantized;
+  return {.nominal = {spec.dtype, spec.shape},
+          .format = form.format,
+          .scaling = form.scaling,
+          .isColumnwiseTransformed = form.isTransformed};
+}
+
+Copies copiesOf(Direction direction) {
+  return direction == Direction::Rowwise ? Copies::Rowwise : Copies::Columnwise;
+}
+
+Tensor filled(TensorSpec spec, const std::byte* from) {
+  Tensor tensor = Tensor::zeros(std::move(spec));
+  std::copy_n(from, tensor.data.size(), tensor.data.begin());
+  return tensor;
+}
+
+}  // namespace
+
+QuantizedTensor fromMemory(const TensorSpec& spec, const std::byte* memory) {
+  const Direction direction = spec.quantized->direction;
+  const CopyParts parts = partsOf(spec);
+  QuantizedTensor tensor{.spec = quantizedSpec(spec), .rowwise = std::nullopt, .columnwise = std::nullopt};
+  QuantizedCopy copy{.data = filled(codesSpec(tensor.spec, direction), memory),
+                     .scaleInv = filled(scalesSpec(tensor.spec, direction), memory + parts.scalesOffset),
+                     .amax = std::nullopt};
+  if (parts.totalBytes > parts.amaxOffset) {
+    float amax = 0.0F;
+    std::memcpy(&amax, memory + parts.amaxOffset, sizeof(amax));
+    copy.amax = amax;
+  }
+  tensor.copy(direction) = std::move(copy);
+  return tensor;
+}
+
+void toMemory(const QuantizedTensor& tensor, const TensorSpec& spec, std::byte* memory) {
+  const QuantizedCopy& copy = *tensor.copy(spec.quantized->direction);
+  const CopyParts parts = partsOf(spec);
+  std::fill_n(memory, parts.totalBytes, std::byte{0});
+  std::ranges::copy(copy.data.data, memory);
+  std::ranges::copy(copy.scaleInv.data, memory + parts.scalesOffset);
+  if (copy.amax) std::memcpy(memory + parts.amaxOffset, &*copy.amax, sizeof(float));
+}
+
+Result<void> quantizeToMemory(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs,
+                              const TensorSpec& spec, std::byte* memory) {
+  const Result<QuantizedTensor> tensor = quantize(x, quantizer, copiesOf(spec.quantized->direction), inputs);
+  if (!tensor) return tensor.error();
+  toMemory(*tensor, spec, memory);
+  return {};
+}
+
+std::vector<double> dequantizedValues(const TensorSpec& spec, const std::byte* memory) {
+  QuantizedTensor tensor = fromMemory(spec, memory);
+  tensor.spec.nominal.dtype = DType::F32;
+  return dequantize(tensor, spec.quantized->direction)->toDoubles();
+}
+
+}  // namespace fuseline

@@ -1,0 +1,26 @@
+// Quantized copies as plans keep them: codes, scales and amax in one piece of memory (core/tensor/scaling.h).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/quant/quantizer.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace fuseline {
+
+/// What stands in the memory of a copy, with that copy alone. spec.quantized must be set.
+QuantizedTensor fromMemory(const TensorSpec& spec, const std::byte* memory);
+
+/// The inverse: spec.bytes() bytes, padding zero.
+void toMemory(const QuantizedTensor& tensor, const TensorSpec& spec, std::byte* memory);
+
+/// Quantizes x as `spec` says.
+/// Errors: those of quantize().
+Result<void> quantizeToMemory(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs,
+                              const TensorSpec& spec, std::byte* memory);
+
+/// The numbers that the codes stand for, before any rounding to the dtype; an inverse transform included.
+std::vector<double> dequantizedValues(const TensorSpec& spec, const std::byte* memory);
+
+}  // namespace fuseline

@@ -1,0 +1,152 @@
+// Three runs of one pipeline, compared tensor by tensor.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/numerics_run.h"
+
+#include "core/graph/retype.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+/// A run that keeps every tensor.
+struct KeptRun {
+  std::unique_ptr<Plan> plan;  // the executor refers to it
+  std::unique_ptr<Executor> executor;
+
+  std::optional<std::vector<double>> values(const std::string& tensor) const {
+    if (plan->findTensor(tensor) < 0) return std::nullopt;
+    return executor->read(tensor)->toDoubles();
+  }
+};
+
+Result<KeptRun> runKeeping(const std::shared_ptr<Backend>& backend, const Graph& graph, const FusionReport& report,
+                           const NamedTensors& bindings, int warmup) {
+  KeptRun run{.plan = std::make_unique<Plan>(makePlan(graph, report, {.keepIntermediates = true})), .executor = {}};
+  Result<std::unique_ptr<Executor>> executor = Executor::create(backend, graph, *run.plan, bindings);
+  if (!executor) return executor.error();
+  run.executor = std::move(*executor);
+  for (int done = 0; done <= warmup; ++done)
+    if (Result<RunOutcome> outcome = run.executor->run(); !outcome) return outcome.error();
+  return run;
+}
+
+/// The same numbers for a graph whose dtypes are others.
+Result<NamedTensors> converted(const Graph& graph, const NamedTensors& bindings) {
+  Result<NamedTensors> wanted = makeBindings(graph, 0);
+  if (!wanted) return wanted.error();
+  for (auto& [name, tensor] : *wanted) {
+    const auto given = std::ranges::find(bindings, name, &NamedTensors::value_type::first);
+    if (given != bindings.end()) tensor = Tensor::fromDoubles(tensor.spec, given->second.toDoubles());
+  }
+  return wanted;
+}
+
+Result<KeptRun> runInFloat32(const NumericsRequest& request, const Graph& graph) {
+  const Result<NamedTensors> bindings = converted(graph, request.bindings);
+  if (!bindings) return bindings.error();
+  return runKeeping(request.backend, graph, unfused(graph), *bindings, request.warmup);
+}
+
+/// What a step makes of numbers, with the step that makes it.
+struct Made {
+  const Step* step;
+  const PlanTensor* tensor;
+};
+
+std::vector<Made> madeBy(const Plan& plan) {
+  std::vector<Made> made;
+  for (const Step& step : plan.steps)
+    for (const StepOperand& operand : step.operands) {
+      const PlanTensor& tensor = plan.tensors[static_cast<std::size_t>(operand.tensor)];
+      const bool isNumbers = isFloat(tensor.spec.dtype) && !tensor.spec.quantized;
+      if (operand.access != OperandAccess::Read && isNumbers && tensor.role != TensorRole::QuantizerState)
+        made.push_back({&step, &tensor});
+    }
+  return made;
+}
+
+std::string ownerOf(const Graph& graph, const Step& step) {
+  return step.nodes.empty() ? "" : graph.node(step.nodes.front()).owner;
+}
+
+std::vector<ErrorNumerics> errorsBetween(const Graph& graph, const KeptRun& actual, const KeptRun& expected) {
+  std::vector<ErrorNumerics> errors;
+  for (const auto& [step, tensor] : madeBy(*actual.plan)) {
+    const auto reference = expected.values(tensor->name);
+    if (!reference) continue;
+    errors.push_back(errorOf(tensor->name, *actual.values(tensor->name), *reference, tensor->spec.dtype));
+    errors.back().owner = ownerOf(graph, *step);
+  }
+  return errors;
+}
+
+std::string formatText(const QuantizedForm& form) {
+  return fmt::format("{} ({})", formatName(form.format), traitsOf(form.scaling).name);
+}
+
+std::vector<CopyNumerics> copiesOf(const Graph& graph, const KeptRun& run) {
+  std::vector<CopyNumerics> copies;
+  for (const Step& step : run.plan->steps) {
+    if (!step.quantize) continue;
+    const auto tensorOf = [&](const StepOperand& operand) -> const PlanTensor& {
+      return run.plan->tensors[static_cast<std::size_t>(operand.tensor)];
+    };
+    const Tensor source = *run.executor->read(tensorOf(step.operands.front()).name);
+    for (const StepOperand& operand : step.operands) {
+      const PlanTensor& copy = tensorOf(operand);
+      if (!copy.spec.quantized) continue;
+      const Tensor memory = *run.executor->read(copy.name);
+      copies.push_back({.name = copy.name,
+                        .owner = graph.node(step.quantize->reader).owner,
+                        .format = formatText(*copy.spec.quantized),
+                        .losses = lossesOf(source, copy.spec, memory.data.data())});
+    }
+  }
+  return copies;
+}
+
+bool hasNonFinite(const std::vector<double>& values) {
+  return std::ranges::any_of(values, [](double value) { return !std::isfinite(value); });
+}
+
+std::optional<NonFiniteOrigin> firstNonFinite(const NumericsRequest& request, const KeptRun& run) {
+  for (const auto& [name, tensor] : request.bindings)
+    if (isFloat(tensor.spec.dtype) && hasNonFinite(tensor.toDoubles()))
+      return NonFiniteOrigin{.step = "what the run was given", .tensor = name, .phase = "input"};
+  for (const auto& [step, tensor] : madeBy(*run.plan))
+    if (hasNonFinite(*run.values(tensor->name)))
+      return NonFiniteOrigin{
+          .step = step->name, .tensor = tensor->name, .phase = std::string(phaseName(step->phase))};
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<NumericsReport> measureNumerics(const NumericsRequest& request) {
+  const Result<Graph> exact = inDType(request.graph, DType::F32);
+  if (!exact) return exact.error();
+  const Result<KeptRun> reference = runInFloat32(request, *exact);
+  if (!reference) return reference.error();
+  const auto run = [&](const FusionReport& report) {
+    return runKeeping(request.backend, request.graph, report, request.bindings, request.warmup);
+  };
+  const Result<KeptRun> plain = run(unfused(request.graph));
+  if (!plain) return plain.error();
+  const Result<KeptRun> fused = run(request.fused);
+  if (!fused) return fused.error();
+  return NumericsReport{.recipe = request.recipe,
+                        .copies = copiesOf(request.graph, *plain),
+                        .errors = errorsBetween(request.graph, *plain, *reference),
+                        .fusionErrors = errorsBetween(request.graph, *fused, *plain),
+                        .firstNonFinite = firstNonFinite(request, *plain)};
+}
+
+}  // namespace fuseline

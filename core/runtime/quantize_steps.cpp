@@ -1,0 +1,129 @@
+// Quantizing and updating scales, as core/quant does it.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/quantize_steps.h"
+
+#include "core/quant/copy_memory.h"
+#include "core/quant/delayed_scaling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+namespace fuseline {
+
+namespace {
+
+int indexOf(const Step& step, const OperandKey& key) {
+  const auto found = std::ranges::find(step.operands, key, &StepOperand::key);
+  return found == step.operands.end() ? -1 : static_cast<int>(found - step.operands.begin());
+}
+
+std::byte* at(std::span<std::byte* const> pointers, int index) {
+  return index < 0 ? nullptr : pointers[static_cast<std::size_t>(index)];
+}
+
+class QuantizeReference final : public Kernel {
+ public:
+  QuantizeReference(const Graph& graph, const Plan& plan, const Step& step)
+      : m_graph(graph), m_plan(plan), m_step(step), m_operands(step) {}
+
+  void run(std::span<std::byte* const> pointers, std::byte*) override {
+    const Tensor x = source(pointers);
+    const QuantizerInputs inputs = quantizerInputs(m_graph, m_step, m_operands, pointers);
+    const TensorQuantizers& quantizers = m_step.quantize->quantizers;
+    if (quantizers.rowwise) make(x, *quantizers.rowwise, inputs, m_operands.rowwise, pointers);
+    if (quantizers.columnwise) make(x, *quantizers.columnwise, inputs, m_operands.columnwise, pointers);
+    if (std::byte* const history = at(pointers, m_operands.history)) recordAmax(history, amaxOf(x));
+  }
+
+ private:
+  const TensorSpec& spec(int index) const { return m_plan.spec(m_step.operands[static_cast<std::size_t>(index)]); }
+
+  Tensor source(std::span<std::byte* const> pointers) const {
+    Tensor x = Tensor::zeros(spec(m_operands.source));
+    std::copy_n(at(pointers, m_operands.source), x.data.size(), x.data.begin());
+    return x;
+  }
+
+  static float amaxOf(const Tensor& x) {
+    const std::vector<double> values = x.toDoubles();
+    return fuseline::amaxOf(std::vector<float>(values.begin(), values.end()));
+  }
+
+  void make(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs, int copy,
+            std::span<std::byte* const> pointers) const {
+    const Result<void> made = quantizeToMemory(x, quantizer, inputs, spec(copy), at(pointers, copy));
+    if (!made) throw std::runtime_error(made.error().message);
+  }
+
+  const Graph& m_graph;
+  const Plan& m_plan;
+  const Step& m_step;
+  QuantizeOperands m_operands;
+};
+
+class ScaleUpdate final : public Kernel {
+ public:
+  ScaleUpdate(const Plan& plan, const Step& step) : m_work(*step.scaleUpdate) {
+    for (int i = 0; i < static_cast<int>(m_work.maxFinites.size()); ++i) {
+      m_scales.push_back(indexOf(step, {0, OperandKind::Parameter, i}));
+      m_histories.push_back(indexOf(step, {0, OperandKind::Residual, i}));
+    }
+    m_historyLength = static_cast<std::size_t>(plan.spec(step.operands[1]).numElements());
+  }
+
+  void run(std::span<std::byte* const> pointers, std::byte*) override {
+    for (std::size_t i = 0; i < m_scales.size(); ++i) {
+      const DelayedUpdate update{.margin = m_work.options.margin,
+                                 .takesMostRecent = m_work.options.takesMostRecent,
+                                 .maxFinites = {m_work.maxFinites[i]}};
+      updateDelayedScaling({reinterpret_cast<float*>(at(pointers, m_scales[i])), 1},
+                           {reinterpret_cast<float*>(at(pointers, m_histories[i])), m_historyLength}, update);
+    }
+  }
+
+ private:
+  ScaleUpdateWork m_work;
+  std::vector<int> m_scales;
+  std::vector<int> m_histories;
+  std::size_t m_historyLength = 0;
+};
+
+}  // namespace
+
+QuantizeOperands::QuantizeOperands(const Step& step)
+    : source(indexOf(step, {0, OperandKind::Input, 0})),
+      rowwise(indexOf(step, {0, OperandKind::Output, 0})),
+      columnwise(indexOf(step, {0, OperandKind::Output, 1})),
+      scale(indexOf(step, {0, OperandKind::Parameter, 0})),
+      history(indexOf(step, {0, OperandKind::Residual, 0})) {}
+
+QuantizerInputs quantizerInputs(const Graph& graph, const Step& step, const QuantizeOperands& operands,
+                                std::span<std::byte* const> pointers) {
+  QuantizerInputs inputs{.scale = std::nullopt, .amax = std::nullopt, .transformedAmax = std::nullopt, .name = {}};
+  inputs.name = quantizedName(graph.node(step.quantize->reader), step.quantize->type);
+  if (const std::byte* const scale = at(pointers, operands.scale)) {
+    float value = 1.0F;
+    std::memcpy(&value, scale, sizeof(value));
+    inputs.scale = value;
+  }
+  return inputs;
+}
+
+void recordAmax(std::byte* history, float amax) {
+  float current = 0.0F;
+  std::memcpy(&current, history, sizeof(current));
+  current = std::fmax(current, amax);
+  std::memcpy(history, &current, sizeof(current));
+}
+
+std::unique_ptr<Kernel> makeQuantizeReference(const Graph& graph, const Plan& plan, const Step& step) {
+  return std::make_unique<QuantizeReference>(graph, plan, step);
+}
+
+std::unique_ptr<Kernel> makeScaleUpdate(const Plan& plan, const Step& step) {
+  return std::make_unique<ScaleUpdate>(plan, step);
+}
+
+}  // namespace fuseline
