@@ -5,6 +5,7 @@
 #include "kernels/cpu/catalog.h"
 #include "kernels/cpu/cpu_info.h"
 #include "kernels/cpu/cpu_memory.h"
+#include "kernels/cpu/decoded_operands.h"
 
 #include "core/support/text.h"
 
@@ -93,13 +94,23 @@ class CpuBackend final : public Backend {
  private:
   Result<std::unique_ptr<Kernel>> compileSupported(const CompileRequest& request) const {
     try {
-      Result<std::unique_ptr<Kernel>> kernel = findKernel(request.step.kernel)->compile(request);
+      Result<std::unique_ptr<Kernel>> kernel = compileDecoding(request);
       if (!kernel) return kernel.error();
       return std::unique_ptr<Kernel>(std::make_unique<ThreadedKernel>(std::move(*kernel), m_settings.threads));
     } catch (const std::exception& failure) {  // oneDNN reports by exceptions
       return Error{fmt::format("cpu: step \"{}\" could not be prepared: {}.", request.step.name, failure.what()),
                    ErrorKind::RunFailed};
     }
+  }
+
+  /// Only linear ops have quantized operands.
+  static Result<std::unique_ptr<Kernel>> compileDecoding(const CompileRequest& request) {
+    const std::shared_ptr<DecodedOperands> decoded = decodedOperands(request);
+    const CompileRequest inner{request.graph,   request.plan,     request.step,
+                               request.options, request.settings, decoded.get()};
+    Result<std::unique_ptr<Kernel>> kernel = findKernel(request.step.kernel)->compile(inner);
+    if (!kernel || !decoded) return kernel;
+    return decodingKernel(std::move(*kernel), decoded, request);
   }
 
   CpuSettings m_settings;

@@ -78,7 +78,7 @@ struct Gemm::State {
 
   /// A^T B over all rows at once. The library's inner product can neither scale nor accumulate.
   bool isWeightGradient() const {
-    return problem.alpha == 1.0F && !problem.accumulates && problem.a == Storage2d::Transposed &&
+    return problem.alpha == 1.0F && !isScaled() && !problem.accumulates && problem.a == Storage2d::Transposed &&
            problem.b == Storage2d::AsRead && problem.maxPanelRows == problem.m &&
            (inputType == DType::F32 || problem.k >= kMinRowsForInnerProduct);
   }
@@ -116,6 +116,12 @@ struct Gemm::State {
     plainB = packedB = x;
   }
 
+  bool isScaled() const { return problem.aFactor || problem.bFactor; }
+  float scale() const { return (problem.aFactor ? *problem.aFactor : 1.0F) * (problem.bFactor ? *problem.bFactor : 1.0F); }
+  static dnnl::memory::desc scaleDescriptor() {
+    return {{1, 1}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ab};
+  }
+
   bool isEmpty() const { return problem.m == 0 || problem.n == 0 || problem.k == 0; }
 
   dnnl::matmul::primitive_desc makeDescriptor(std::int64_t rows, const dnnl::memory::desc& b) const {
@@ -127,6 +133,7 @@ struct Gemm::State {
   }
   dnnl::post_ops postOperations() const {
     dnnl::post_ops operations;
+    if (isScaled()) operations.append_binary(dnnl::algorithm::binary_mul, scaleDescriptor());
     if (problem.alpha != 1.0F) operations.append_eltwise(1.0F, dnnl::algorithm::eltwise_linear, problem.alpha, 0.0F);
     if (problem.accumulates) operations.append_sum(1.0F);
     return operations;
@@ -197,6 +204,10 @@ struct Gemm::State {
         {DNNL_ARG_SRC, dnnl::memory(aDescriptor(rows), engine, const_cast<std::byte*>(input))},
         {DNNL_ARG_WEIGHTS, dnnl::memory(packedB, engine, currentB)},
         {DNNL_ARG_DST, dnnl::memory(cDescriptor(rows), engine, output)}};
+    float factor = scale();
+    if (isScaled())
+      arguments.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
+                        dnnl::memory(scaleDescriptor(), engine, &factor));
     if (problem.biasType)
       arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(biasDescriptor(), engine, const_cast<std::byte*>(bias)));
     matmulFor(rows).execute(stream, arguments);

@@ -34,6 +34,9 @@ struct GemmProblem {
   std::optional<DType> biasType;
   /// Multiplies the float32 sums.
   float alpha = 1.0F;
+  /// What A and B are multiplied by besides, read at every call; not with a bias. Null: 1.
+  const float* aFactor = nullptr;
+  const float* bFactor = nullptr;
   /// C += instead of C =. For a float32 C, without a bias.
   bool accumulates = false;
   Packing packing = Packing::EveryRun;

@@ -18,6 +18,8 @@ struct CpuSettings {
   bool isBf16GemmNative = false;
 };
 
+struct DecodedOperands;
+
 /// Everything that compile may look at. Only valid during the call.
 struct CompileRequest {
   const Graph& graph;
@@ -25,6 +27,8 @@ struct CompileRequest {
   const Step& step;
   const CompileOptions& options;
   const CpuSettings& settings;
+  /// Null where no operand of the step is quantized.
+  const DecodedOperands* decoded = nullptr;
 
   const Node& member(std::size_t index) const { return graph.node(step.nodes[index]); }
 };

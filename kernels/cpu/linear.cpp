@@ -28,7 +28,7 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   const Result<Binding> y = requireOperand(request, {0, OperandKind::Output, 0});
   if (!y) return y.error();
   const LinearSize size = linearSize(request.member(0), x->spec);
-  Gemm gemm(forwardProblem(request, size, x->spec.dtype, weight->spec.dtype, y->spec.dtype));
+  Gemm gemm(forwardProblem(request, size, *x, *weight, y->spec.dtype));
   return std::unique_ptr<Kernel>(std::make_unique<LinearForward>(std::move(gemm), *x, *weight, *y));
 }
 

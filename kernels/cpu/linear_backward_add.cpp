@@ -56,7 +56,7 @@ ElementwiseProgram addProgram(bool hasExtra) {
 Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   Result<WeightGrad> weightGrad = WeightGrad::make(request, kLinear);
   if (!weightGrad) return weightGrad.error();
-  const Result<Binding> gradOutput = requireOperand(request, {kLinear, OperandKind::GradOutput, 0});
+  const Result<Binding> gradOutput = requireOperand(request, {kLinear, OperandKind::GradOutput, 0}, Direction::Rowwise);
   if (!gradOutput) return gradOutput.error();
   const Binding gradInput = findOperand(request, kGradInput);
   if (!gradInput)
@@ -68,7 +68,7 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   const ElementwiseProgram program = addProgram(static_cast<bool>(findOperand(request, kExtraGradient)));
   Result<std::vector<PanelOperand>> operands = panelOperands(request, program, {kSums});
   if (!operands) return operands.error();
-  PanelGemm gemm(inputGradProblem(request, size, gradOutput->spec.dtype, weight->spec.dtype, gradInput.spec.dtype),
+  PanelGemm gemm(inputGradProblem(request, size, *gradOutput, *weight, gradInput.spec.dtype),
                  kSums, program, std::move(*operands), request.settings.threads);
   return std::unique_ptr<Kernel>(
       std::make_unique<LinearBackwardAdd>(std::move(gemm), std::move(*weightGrad), *gradOutput, *weight));

@@ -64,7 +64,7 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   if (!weight) return weight.error();
   const LinearSize size = linearSize(request.member(0), x->spec);
   const DType separate = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0).dtype;
-  GemmProblem problem = forwardProblem(request, size, x->spec.dtype, weight->spec.dtype, separate);
+  GemmProblem problem = forwardProblem(request, size, *x, *weight, separate);
   const Binding bias = productBias(request, problem);
   if (bias) problem.biasType = bias.spec.dtype;
   const ElementwiseProgram program = epilogueProgram(request, bias ? kBiasOutput : kLinearOutput);

@@ -14,41 +14,64 @@ LinearSize linearSize(const Node& node, const TensorSpec& x) {
 
 bool canAdd(const GemmProblem& problem, DType bias) {
   const bool isNative = problem.cType == DType::F32 || (problem.cType == DType::BF16 && problem.isBf16Native);
-  return isNative && bias == problem.cType && problem.k > 0;
+  const bool isScaled = problem.aFactor || problem.bFactor;
+  return isNative && bias == problem.cType && problem.k > 0 && !isScaled;
 }
 
-GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size, DType x, DType weight, DType y) {
+namespace {
+
+Packing packingOf(const CompileRequest& request) {
+  return request.options.parametersAreConstant ? Packing::OnceForever : Packing::EveryRun;
+}
+
+Storage2d storage(bool isTransposed) { return isTransposed ? Storage2d::Transposed : Storage2d::AsRead; }
+
+}  // namespace
+
+GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size, const Factor& x, const Factor& weight,
+                           DType y) {
   return {.m = size.m,
           .n = size.n,
           .k = size.k,
-          .b = Storage2d::Transposed,
-          .aType = x,
-          .bType = weight,
+          .a = storage(x.isTransposed),
+          .b = storage(!weight.isTransposed),
+          .aType = x.dtype,
+          .bType = weight.dtype,
           .cType = y,
-          .packing = request.options.parametersAreConstant ? Packing::OnceForever : Packing::EveryRun,
+          .aFactor = x.scale,
+          .bFactor = weight.scale,
+          .packing = packingOf(request),
           .isBf16Native = request.settings.isBf16GemmNative};
 }
 
-GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& size, DType dy, DType weight, DType dx) {
+GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& size, const Factor& dy,
+                             const Factor& weight, DType dx) {
   return {.m = size.m,
           .n = size.k,
           .k = size.n,
-          .aType = dy,
-          .bType = weight,
+          .a = storage(dy.isTransposed),
+          .b = storage(weight.isTransposed),
+          .aType = dy.dtype,
+          .bType = weight.dtype,
           .cType = dx,
-          .packing = request.options.parametersAreConstant ? Packing::OnceForever : Packing::EveryRun,
+          .aFactor = dy.scale,
+          .bFactor = weight.scale,
+          .packing = packingOf(request),
           .isBf16Native = request.settings.isBf16GemmNative};
 }
 
-GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& size, DType dy, DType x,
+GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& size, const Factor& dy, const Factor& x,
                               const Binding& dw) {
   return {.m = size.n,
           .n = size.k,
           .k = size.m,
-          .a = Storage2d::Transposed,
-          .aType = dy,
-          .bType = x,
+          .a = storage(!dy.isTransposed),
+          .b = storage(x.isTransposed),
+          .aType = dy.dtype,
+          .bType = x.dtype,
           .cType = dw.spec.dtype,
+          .aFactor = dy.scale,
+          .bFactor = x.scale,
           .accumulates = dw.access == OperandAccess::Accumulate,
           .isBf16Native = request.settings.isBf16GemmNative};
 }
@@ -57,14 +80,14 @@ Result<WeightGrad> WeightGrad::make(const CompileRequest& request, int member, i
   WeightGrad grad;
   grad.m_gradient = findOperand(request, {member, OperandKind::GradParameter, 0});
   if (!grad.m_gradient) return grad;
-  const Result<Binding> gradOutput = requireOperand(request, {gradientOf, OperandKind::GradOutput, 0});
+  const Result<Binding> gradOutput = requireOperand(request, {gradientOf, OperandKind::GradOutput, 0}, Direction::Columnwise);
   if (!gradOutput) return gradOutput.error();
   const Result<Binding> input = requireOperand(request, {member, OperandKind::Input, 0});
   if (!input) return input.error();
   grad.m_gradOutput = *gradOutput;
   grad.m_input = *input;
   const LinearSize size = linearSize(request.member(static_cast<std::size_t>(member)), input->spec);
-  GemmProblem problem = weightGradProblem(request, size, gradOutput->spec.dtype, input->spec.dtype, grad.m_gradient);
+  GemmProblem problem = weightGradProblem(request, size, *gradOutput, *input, grad.m_gradient);
   problem.alpha = alpha;
   grad.m_gemm = std::make_shared<Gemm>(problem);
   return grad;
@@ -113,13 +136,12 @@ Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& requ
   if (!gradInput)
     return std::unique_ptr<Kernel>(
         std::make_unique<LinearBackward>(std::nullopt, std::move(*weightGrad), Binding{}, Binding{}, Binding{}));
-  const Result<Binding> gradOutput = requireOperand(request, {last, OperandKind::GradOutput, 0});
+  const Result<Binding> gradOutput = requireOperand(request, {last, OperandKind::GradOutput, 0}, Direction::Rowwise);
   if (!gradOutput) return gradOutput.error();
   const Result<Binding> weight = requireOperand(request, {0, OperandKind::Parameter, 0});
   if (!weight) return weight.error();
   const LinearSize size = linearSize(request.member(0), gradInput.spec);
-  GemmProblem problem =
-      inputGradProblem(request, size, gradOutput->spec.dtype, weight->spec.dtype, gradInput.spec.dtype);
+  GemmProblem problem = inputGradProblem(request, size, *gradOutput, *weight, gradInput.spec.dtype);
   problem.alpha = alpha;
   return std::unique_ptr<Kernel>(
       std::make_unique<LinearBackward>(Gemm(problem), std::move(*weightGrad), *gradOutput, *weight, gradInput));

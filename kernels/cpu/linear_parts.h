@@ -20,12 +20,26 @@ LinearSize linearSize(const Node& node, const TensorSpec& x);
 /// Can the product add a bias of this dtype by itself?
 bool canAdd(const GemmProblem& problem, DType bias);
 
+/// What a product must know of an operand.
+struct Factor {
+  // Implicit, because a binding or a dtype is all that callers have.
+  Factor(DType plain) : dtype(plain) {}
+  Factor(const Binding& binding)
+      : dtype(binding.spec.dtype), isTransposed(binding.isTransposed), scale(binding.factor) {}
+
+  DType dtype;
+  bool isTransposed = false;
+  const float* scale = nullptr;
+};
+
 /// y = x W^T. W is packed once when parameters are constant.
-GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size, DType x, DType weight, DType y);
+GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size, const Factor& x, const Factor& weight,
+                           DType y);
 /// dx = dy W
-GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& size, DType dy, DType weight, DType dx);
+GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& size, const Factor& dy,
+                             const Factor& weight, DType dx);
 /// dW = dy^T x, or dW += dy^T x where the step wants it added.
-GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& size, DType dy, DType x,
+GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& size, const Factor& dy, const Factor& x,
                               const Binding& dw);
 
 /// dW = dy^T x of one member, when somebody wants it.

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/quant/element_format.h"
+#include "core/tensor/element_format.h"
 #include "core/tensor/dtype.h"
 
 #include <cstddef>

@@ -5,6 +5,7 @@
 #include "kernels/cpu/kernel_def.h"
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -18,17 +19,23 @@ struct Binding {
   int index = -1;
   TensorSpec spec;
   OperandAccess access = OperandAccess::Read;
+  /// Of a quantized operand, of which the kernel gets the decoded numbers: the matrix stands as its transpose, and all
+  /// its numbers are to be multiplied by this.
+  bool isTransposed = false;
+  const float* factor = nullptr;
 
   explicit operator bool() const { return index >= 0; }
   /// nullptr when absent or empty.
   std::byte* at(Pointers pointers) const { return index < 0 ? nullptr : pointers[static_cast<std::size_t>(index)]; }
 };
 
-/// Absent when the step has no such operand.
-Binding findOperand(const CompileRequest& request, const OperandKey& key);
+/// Absent when the step has no such operand. gemm: which of two copies, where the step has two.
+Binding findOperand(const CompileRequest& request, const OperandKey& key,
+                    std::optional<Direction> gemm = std::nullopt);
 
 /// Errors: the step has no such operand. That is a fault of the plan, so the sentence names step and operand.
-Result<Binding> requireOperand(const CompileRequest& request, const OperandKey& key);
+Result<Binding> requireOperand(const CompileRequest& request, const OperandKey& key,
+                               std::optional<Direction> gemm = std::nullopt);
 
 /// The index of the residual port of this name; -1 when the op has none.
 int residualSlot(const FusibleOperation& operation, std::string_view port);

@@ -1,0 +1,111 @@
+// Decodes quantized operands into scratch memory in front of a kernel.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/decoded_operands.h"
+
+#include "core/fusion/step_operands.h"
+#include "kernels/cpu/cpu_memory.h"
+#include "kernels/cpu/quantized_copy.h"
+
+#include <algorithm>
+
+namespace fuseline::cpu {
+
+namespace {
+
+constexpr std::int64_t kAlignment = 64;
+
+bool isReadQuantized(const Plan& plan, const StepOperand& operand) {
+  return operand.access == OperandAccess::Read && plan.spec(operand).quantized;
+}
+
+/// Did the quantizer of this operand round its scales to powers of two?
+bool hasPowerOfTwoScales(const CompileRequest& request, const StepOperand& operand) {
+  const auto member = static_cast<std::size_t>(operand.key.member);
+  const FusedOperation entry{.rule = nullptr, .nodes = {request.step.nodes[member]}};
+  const auto gemm = gemmOperand(request.graph, entry, {0, operand.key.kind, operand.key.slot});
+  if (!gemm) return false;
+  const TensorQuantizers& quantizers = quantizersOf(request.graph.node(gemm->node), gemm->type);
+  const std::optional<QuantizerSpec>& spec = quantizers.of(request.plan.spec(operand).quantized->direction);
+  return spec && spec->scale.isPowerOfTwo;
+}
+
+/// Null for an operand that is decoded in every run.
+using KeptMemory = std::unique_ptr<DeviceMemory>;
+
+class DecodingKernel final : public Kernel {
+ public:
+  DecodingKernel(std::unique_ptr<Kernel> inner, std::shared_ptr<DecodedOperands> decoded, std::vector<KeptMemory> kept)
+      : m_inner(std::move(inner)), m_decoded(std::move(decoded)), m_kept(std::move(kept)) {}
+
+  std::size_t workspaceBytes() const override {
+    return static_cast<std::size_t>(m_decoded->bytes) + m_inner->workspaceBytes();
+  }
+
+  void run(std::span<std::byte* const> pointers, std::byte* workspace) override {
+    m_pointers.assign(pointers.begin(), pointers.end());
+    for (std::size_t i = 0; i < m_decoded->operands.size(); ++i) decode(i, workspace);
+    m_inner->run(m_pointers, workspace + m_decoded->bytes);
+    m_hasRun = true;
+  }
+
+ private:
+  void decode(std::size_t i, std::byte* workspace) {
+    DecodedOperands::Operand& operand = m_decoded->operands[i];
+    std::byte*& pointer = m_pointers[static_cast<std::size_t>(operand.index)];
+    if (!pointer) return;
+    std::byte* const out = m_kept[i] ? m_kept[i]->data() : workspace + operand.offset;
+    if (!m_kept[i] || !m_hasRun) operand.factor = decodeCopy(pointer, operand.copy, operand.dtype, out);
+    pointer = out;
+  }
+
+  std::unique_ptr<Kernel> m_inner;
+  std::shared_ptr<DecodedOperands> m_decoded;
+  std::vector<KeptMemory> m_kept;  // by operand
+  std::vector<std::byte*> m_pointers;
+  bool m_hasRun = false;
+};
+
+}  // namespace
+
+const DecodedOperands::Operand* DecodedOperands::find(int index) const {
+  const auto found = std::ranges::find(operands, index, &Operand::index);
+  return found == operands.end() ? nullptr : &*found;
+}
+
+std::shared_ptr<DecodedOperands> decodedOperands(const CompileRequest& request) {
+  auto decoded = std::make_shared<DecodedOperands>();
+  for (std::size_t index = 0; index < request.step.operands.size(); ++index) {
+    const StepOperand& operand = request.step.operands[index];
+    if (!isReadQuantized(request.plan, operand)) continue;
+    const TensorSpec& copy = request.plan.spec(operand);
+    const QuantizedForm& form = *copy.quantized;
+    const DType dtype = decodedDType(form, hasPowerOfTwoScales(request, operand));
+    const bool isTransposed =
+        form.direction == Direction::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed;
+    decoded->operands.push_back({.index = static_cast<int>(index),
+                                 .copy = copy,
+                                 .dtype = dtype,
+                                 .isTransposed = isTransposed,
+                                 .offset = decoded->bytes});
+    decoded->bytes += roundedUp(copy.numElements() * sizeBytes(dtype), kAlignment);
+  }
+  return decoded->operands.empty() ? nullptr : decoded;
+}
+
+Result<std::unique_ptr<Kernel>> decodingKernel(std::unique_ptr<Kernel> inner, std::shared_ptr<DecodedOperands> decoded,
+                                               const CompileRequest& request) {
+  std::vector<KeptMemory> kept;
+  for (const DecodedOperands::Operand& operand : decoded->operands) {
+    kept.emplace_back();
+    const StepOperand& read = request.step.operands[static_cast<std::size_t>(operand.index)];
+    if (!request.options.parametersAreConstant || read.key.kind != OperandKind::Parameter) continue;
+    const std::int64_t bytes = operand.copy.numElements() * sizeBytes(operand.dtype);
+    Result<KeptMemory> memory = allocateCpuMemory(static_cast<std::size_t>(bytes));
+    if (!memory) return memory.error();
+    kept.back() = std::move(*memory);
+  }
+  return std::unique_ptr<Kernel>(
+      std::make_unique<DecodingKernel>(std::move(inner), std::move(decoded), std::move(kept)));
+}
+
+}  // namespace fuseline::cpu

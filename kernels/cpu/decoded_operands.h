@@ -1,0 +1,41 @@
+// Lets any kernel of a linear op read quantized copies: it multiplies their numbers, decoded, and the product is
+// scaled by what all numbers of a copy have in common.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cpu/kernel_def.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace fuseline::cpu {
+
+/// What a kernel sees of the quantized operands of a step.
+struct DecodedOperands {
+  struct Operand {
+    int index = -1;  // among the operands of the step
+    TensorSpec copy;
+    DType dtype = DType::BF16;
+    /// The matrix stands as its transpose.
+    bool isTransposed = false;
+    std::int64_t offset = 0;  // of the decoded matrix in the workspace
+    /// Of the call at hand.
+    float factor = 1.0F;
+  };
+  std::vector<Operand> operands;
+  std::int64_t bytes = 0;
+
+  /// nullptr for an operand that is not quantized.
+  const Operand* find(int index) const;
+};
+
+/// nullptr when no operand is quantized. The addresses of factors stay the same.
+std::shared_ptr<DecodedOperands> decodedOperands(const CompileRequest& request);
+
+/// A kernel that decodes before the inner one runs. With constant parameters, weights are decoded once.
+/// Errors: no memory for these.
+Result<std::unique_ptr<Kernel>> decodingKernel(std::unique_ptr<Kernel> inner, std::shared_ptr<DecodedOperands> decoded,
+                                               const CompileRequest& request);
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,372 @@
+// Strips of stored rows: brought to float32, their blocks scaled, cast. A strip is one thread's work.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/quantized_copy.h"
+
+#include "core/numerics/e8m0.h"
+#include "core/numerics/random.h"
+#include "core/quant/hadamard.h"
+#include "core/quant/scalers.h"
+#include "kernels/cpu/quantized_codecs.h"
+#include "kernels/cpu/strip_functions.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace fuseline::cpu {
+
+namespace {
+
+/// Elements of a chunk of a whole tensor.
+constexpr std::int64_t kChunk = 4096;
+/// Stored rows of a strip whose blocks have one row.
+constexpr std::int64_t kStripRows = 32;
+
+float amaxOf(const float* values, std::int64_t count) {
+  float amax = 0.0F;
+#pragma omp simd reduction(max : amax)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float magnitude = std::abs(values[i]);
+    amax = magnitude > amax ? magnitude : amax;
+  }
+  return amax;
+}
+
+float amaxOfChunk(const std::byte* values, DType dtype, std::int64_t count) {
+  if (dtype == DType::F32) return amaxOf(reinterpret_cast<const float*>(values), count);
+  alignas(64) float decoded[kChunk];
+  decodeFunction(dtype)(decoded, values, nullptr, static_cast<std::size_t>(count));
+  return amaxOf(decoded, count);
+}
+
+void decodeRow(const std::byte* from, DType dtype, float* to, std::int64_t count) {
+  if (dtype == DType::F32)
+    std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+  else
+    decodeFunction(dtype)(to, from, nullptr, static_cast<std::size_t>(count));
+}
+
+/// Rows [first, first + count) of a copy's matrix before it is cast, in float32.
+class SourceStrips {
+ public:
+  SourceStrips(const std::byte* x, const TensorSpec& source, const QuantizedForm& form)
+      : m_x(x),
+        m_source(source),
+        m_isTransposed(form.direction == Direction::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed),
+        m_isTransformed(form.isTransformed),
+        m_matrix(storedMatrixOf(source, form.scaling, form.direction)) {}
+
+  BlockShape matrix() const { return m_matrix; }
+
+  std::vector<float> load(std::int64_t first, std::int64_t count) const {
+    std::vector<float> strip(static_cast<std::size_t>(count * m_matrix.cols));
+    if (m_isTransposed)
+      loadTransposed(first, count, strip.data());
+    else
+      for (std::int64_t row = 0; row < count; ++row) loadRow(first + row, strip.data() + row * m_matrix.cols);
+    return m_isTransformed ? transformed(std::move(strip), count) : strip;
+  }
+
+ private:
+  const std::byte* address(std::int64_t row, std::int64_t col) const {
+    return m_x + (row * m_source.cols() + col) * sizeBytes(m_source.dtype);
+  }
+
+  void loadRow(std::int64_t row, float* out) const { decodeRow(address(row, 0), m_source.dtype, out, m_matrix.cols); }
+
+  /// Columns [first, first + count) of x as rows.
+  void loadTransposed(std::int64_t first, std::int64_t count, float* out) const {
+    std::vector<float> piece(static_cast<std::size_t>(count));
+    for (std::int64_t row = 0; row < m_matrix.cols; ++row) {
+      decodeRow(address(row, first), m_source.dtype, piece.data(), count);
+      for (std::int64_t col = 0; col < count; ++col) out[col * m_matrix.cols + row] = piece[static_cast<std::size_t>(col)];
+    }
+  }
+
+  std::vector<float> transformed(std::vector<float> strip, std::int64_t count) const {
+    return randomHadamard({.rows = count, .cols = m_matrix.cols, .values = std::move(strip)}).values;
+  }
+
+  const std::byte* m_x;
+  const TensorSpec& m_source;
+  bool m_isTransposed;
+  bool m_isTransformed;
+  BlockShape m_matrix;
+};
+
+/// Calls work(first, count) for strips of rows, on all threads.
+template <class Work>
+void forStrips(std::int64_t rows, std::int64_t height, Work work) {
+  const std::int64_t numStrips = ceilDiv(rows, height);
+#pragma omp parallel for schedule(dynamic) if (numStrips > 1)
+  for (std::int64_t strip = 0; strip < numStrips; ++strip) {
+    const std::int64_t first = strip * height;
+    work(first, std::min(height, rows - first));
+  }
+}
+
+float transformedAmax(const SourceStrips& source) {
+  const BlockShape matrix = source.matrix();
+  std::vector<float> parts(static_cast<std::size_t>(ceilDiv(matrix.rows, kStripRows)));
+  forStrips(matrix.rows, kStripRows, [&](std::int64_t first, std::int64_t count) {
+    parts[static_cast<std::size_t>(first / kStripRows)] = amaxOf(source.load(first, count).data(), count * matrix.cols);
+  });
+  return parts.empty() ? 0.0F : *std::ranges::max_element(parts);
+}
+
+/// Casts runs of a stored row that share a multiplier.
+class Caster {
+ public:
+  Caster(const QuantizerSpec& spec, const QuantizerInputs& inputs, Direction direction)
+      : m_format(spec.format),
+        m_isStochastic(spec.roundsStochastically),
+        m_random(inputs.seed, fmt::format("{}.{}", inputs.name, directionName(direction))),
+        m_quantize(quantizeFunction(spec.format, DType::F32)) {}
+
+  /// index: of the first element in its copy, even where codes share a byte.
+  void cast(const float* values, float multiplier, std::int64_t count, std::int64_t index, std::uint8_t* codes) const {
+    if (m_isStochastic)
+      visitFormat(m_format, [&](auto codec) { castStochastically(codec, values, multiplier, count, index, codes); });
+    else
+      m_quantize(codes, values, multiplier, static_cast<std::size_t>(count));
+  }
+
+ private:
+  template <class Format>
+  void castStochastically(Format, const float* values, float multiplier, std::int64_t count, std::int64_t index,
+                          std::uint8_t* codes) const {
+    constexpr bool kIsPacked = Format::kBits == 4;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::uint8_t random = m_random.at(static_cast<std::uint64_t>(index + i));
+      const std::uint8_t code = Format::fromFloatStochastic(values[i] * multiplier, random);
+      if (!kIsPacked)
+        codes[i] = code;
+      else
+        codes[i / 2] = static_cast<std::uint8_t>(i % 2 == 0 ? code : codes[i / 2] | (code << 4));
+    }
+  }
+
+  ElementFormat m_format;
+  bool m_isStochastic;
+  RandomBytes m_random;
+  QuantizeFunction m_quantize;
+};
+
+class CopyWriter {
+ public:
+  CopyWriter(const SourceStrips& source, const QuantizerSpec& spec, const QuantizerInputs& inputs, float amax,
+             const TensorSpec& copy, std::byte* memory)
+      : m_source(source),
+        m_form(*copy.quantized),
+        m_parts(partsOf(copy)),
+        m_matrix(source.matrix()),
+        m_block(blockOf(m_form.scaling, m_form.direction)),
+        m_grid(blockGridOf(copy, m_form.scaling, m_form.direction)),
+        m_scaleOf(familyOf(m_form.scaling).makeScaler({spec, inputs, copy.dtype, amax})),
+        m_caster(spec, inputs, m_form.direction),
+        m_memory(memory) {
+    if (m_block.rows == 0) m_block.cols = m_matrix.cols;
+  }
+
+  void write() {
+    if (m_block.rows == 0) storeScale(0, m_scaleOf(0.0F));
+    const std::int64_t height = m_block.rows > 1 ? m_block.rows : kStripRows;
+    forStrips(m_matrix.rows, height, [&](std::int64_t first, std::int64_t count) { writeStrip(first, count); });
+  }
+
+ private:
+  void writeStrip(std::int64_t first, std::int64_t count) {
+    const std::vector<float> strip = m_source.load(first, count);
+    if (m_block.rows == 0) return castRows(strip.data(), first, count, {m_scaleOf(0.0F).multiplier});
+    const std::int64_t height = m_block.rows;
+    for (std::int64_t row = 0; row < count; row += height) {
+      const std::int64_t rows = std::min(height, count - row);
+      const float* const values = strip.data() + row * m_matrix.cols;
+      castRows(values, first + row, rows, scales(values, (first + row) / height, rows));
+    }
+  }
+
+  /// Finds and stores the scales of one row of blocks; returns the multipliers.
+  std::vector<float> scales(const float* values, std::int64_t blockRow, std::int64_t rows) {
+    std::vector<float> multipliers(static_cast<std::size_t>(m_grid.cols));
+    for (std::int64_t block = 0; block < m_grid.cols; ++block) {
+      const BlockScale scale = m_scaleOf(blockAmax(values, block, rows));
+      storeScale(blockRow * m_grid.cols + block, scale);
+      multipliers[static_cast<std::size_t>(block)] = scale.multiplier;
+    }
+    return multipliers;
+  }
+
+  std::int64_t width(std::int64_t block) const {
+    return std::min(m_block.cols, m_matrix.cols - block * m_block.cols);
+  }
+
+  float blockAmax(const float* values, std::int64_t block, std::int64_t rows) const {
+    float amax = 0.0F;
+    for (std::int64_t row = 0; row < rows; ++row)
+      amax = std::max(amax, amaxOf(values + row * m_matrix.cols + block * m_block.cols, width(block)));
+    return amax;
+  }
+
+  void storeScale(std::int64_t index, const BlockScale& scale) {
+    const std::size_t bytes = traitsOf(m_form.scaling).scaleFormat == ScaleFormat::F32 ? 4 : 1;
+    std::memcpy(m_memory + m_parts.scalesOffset + index * static_cast<std::int64_t>(bytes), &scale.stored, bytes);
+  }
+
+  void castRows(const float* values, std::int64_t first, std::int64_t rows, const std::vector<float>& multipliers) {
+    for (std::int64_t row = 0; row < rows; ++row) castRow(values + row * m_matrix.cols, first + row, multipliers);
+  }
+
+  void castRow(const float* values, std::int64_t row, const std::vector<float>& multipliers) {
+    auto* const codes =
+        reinterpret_cast<std::uint8_t*>(m_memory) + row * codeBytes(m_form.format, m_matrix.cols);
+    const std::int64_t start = row * m_matrix.cols;
+    if (m_block.cols == 1) return castScaled(values, start, multipliers, codes);
+    for (std::int64_t block = 0; block < static_cast<std::int64_t>(multipliers.size()); ++block) {
+      const std::int64_t col = block * m_block.cols;
+      m_caster.cast(values + col, multipliers[static_cast<std::size_t>(block)], width(block), start + col,
+                    codes + codeBytes(m_form.format, col));
+    }
+  }
+
+  /// Every element has a multiplier of its own.
+  void castScaled(const float* values, std::int64_t start, const std::vector<float>& multipliers, std::uint8_t* codes) {
+    std::vector<float> scaled(multipliers.size());
+    std::transform(multipliers.begin(), multipliers.end(), values, scaled.begin(), std::multiplies<>());
+    m_caster.cast(scaled.data(), 1.0F, m_matrix.cols, start, codes);
+  }
+
+  const SourceStrips& m_source;
+  QuantizedForm m_form;
+  CopyParts m_parts;
+  BlockShape m_matrix;
+  BlockShape m_block;
+  BlockShape m_grid;
+  BlockScaler m_scaleOf;
+  Caster m_caster;
+  std::byte* m_memory;
+};
+
+}  // namespace
+
+float amaxOf(const std::byte* values, const TensorSpec& spec) {
+  const std::int64_t elements = spec.numElements();
+  std::vector<float> parts(static_cast<std::size_t>(ceilDiv(elements, kChunk)));
+  forStrips(elements, kChunk, [&](std::int64_t first, std::int64_t count) {
+    parts[static_cast<std::size_t>(first / kChunk)] =
+        amaxOfChunk(values + first * sizeBytes(spec.dtype), spec.dtype, count);
+  });
+  return parts.empty() ? 0.0F : *std::ranges::max_element(parts);
+}
+
+void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
+                  const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory) {
+  const SourceStrips strips(x, source, *copy.quantized);
+  const float used = copy.quantized->isTransformed ? transformedAmax(strips) : amax;
+  CopyWriter(strips, quantizer, inputs, used, copy, memory).write();
+  const CopyParts parts = partsOf(copy);
+  if (parts.totalBytes > parts.amaxOffset) std::memcpy(memory + parts.amaxOffset, &used, sizeof(used));
+}
+
+DType decodedDType(const QuantizedForm& form, bool hasPowerOfTwoScales) {
+  const bool isBlocked = form.scaling == Scaling::Block1x128 || form.scaling == Scaling::Block128x128;
+  return isBlocked && !hasPowerOfTwoScales ? DType::F32 : DType::BF16;
+}
+
+namespace {
+
+/// Decodes the stored rows of a copy.
+class CopyReader {
+ public:
+  CopyReader(const std::byte* memory, const TensorSpec& copy, DType dtype)
+      : m_memory(memory),
+        m_form(*copy.quantized),
+        m_parts(partsOf(copy)),
+        m_matrix(storedMatrixOf(copy, m_form.scaling, m_form.direction)),
+        m_block(blockOf(m_form.scaling, m_form.direction)),
+        m_grid(blockGridOf(copy, m_form.scaling, m_form.direction)),
+        m_dtype(dtype),
+        m_dequantize(dequantizeFunction(m_form.format, dtype)) {}
+
+  void read(std::byte* out) const {
+    forStrips(m_matrix.rows, kStripRows, [&](std::int64_t first, std::int64_t count) {
+      for (std::int64_t row = first; row < first + count; ++row)
+        readRow(row, out + row * m_matrix.cols * sizeBytes(m_dtype));
+    });
+  }
+
+  /// What all numbers of the copy are multiplied by besides.
+  float factor() const {
+    float value = 1.0F;
+    const bool isPerTensor = m_block.rows == 0;
+    const bool hasAmax = m_parts.totalBytes > m_parts.amaxOffset;
+    if (isPerTensor) std::memcpy(&value, m_memory + m_parts.scalesOffset, sizeof(value));
+    if (!hasAmax) return value;
+    std::memcpy(&value, m_memory + m_parts.amaxOffset, sizeof(value));
+    return nvDequantFactor(E4m3::fromFloat(1.0F), value);
+  }
+
+ private:
+  const std::uint8_t* codes(std::int64_t row) const {
+    return reinterpret_cast<const std::uint8_t*>(m_memory) + row * codeBytes(m_form.format, m_matrix.cols);
+  }
+
+  float scale(std::int64_t blockRow, std::int64_t block) const {
+    const std::int64_t index = blockRow * m_grid.cols + block;
+    const std::byte* const scales = m_memory + m_parts.scalesOffset;
+    float value = 1.0F;
+    switch (traitsOf(m_form.scaling).scaleFormat) {
+      case ScaleFormat::F32: std::memcpy(&value, scales + index * 4, sizeof(value)); return value;
+      case ScaleFormat::E8M0: return E8m0::toFloat(static_cast<std::uint8_t>(scales[index]));
+      case ScaleFormat::E4M3: return E4m3::toFloat(static_cast<std::uint8_t>(scales[index]));
+    }
+    return value;
+  }
+
+  void readRow(std::int64_t row, std::byte* out) const {
+    if (m_block.rows == 0) return m_dequantize(out, codes(row), 1.0F, static_cast<std::size_t>(m_matrix.cols));
+    const std::int64_t blockRow = row / m_block.rows;
+    if (m_block.cols == 1) return readScaled(row, blockRow, out);
+    for (std::int64_t block = 0; block < m_grid.cols; ++block) {
+      const std::int64_t col = block * m_block.cols;
+      const std::int64_t width = std::min(m_block.cols, m_matrix.cols - col);
+      m_dequantize(out + col * sizeBytes(m_dtype), codes(row) + codeBytes(m_form.format, col), scale(blockRow, block),
+                   static_cast<std::size_t>(width));
+    }
+  }
+
+  /// Every element has a scale of its own.
+  void readScaled(std::int64_t row, std::int64_t blockRow, std::byte* out) const {
+    const auto count = static_cast<std::size_t>(m_matrix.cols);
+    std::vector<float> values(count);
+    dequantizeFunction(m_form.format, DType::F32)(values.data(), codes(row), 1.0F, count);
+    for (std::size_t col = 0; col < count; ++col) values[col] *= scale(blockRow, static_cast<std::int64_t>(col));
+    if (m_dtype == DType::F32)
+      std::memcpy(out, values.data(), count * sizeof(float));
+    else
+      encodeFunction(m_dtype)(out, values.data(), nullptr, count);
+  }
+
+  const std::byte* m_memory;
+  QuantizedForm m_form;
+  CopyParts m_parts;
+  BlockShape m_matrix;
+  BlockShape m_block;
+  BlockShape m_grid;
+  DType m_dtype;
+  DequantizeFunction m_dequantize;
+};
+
+}  // namespace
+
+float decodeCopy(const std::byte* memory, const TensorSpec& copy, DType dtype, std::byte* out) {
+  const CopyReader reader(memory, copy, dtype);
+  reader.read(out);
+  return reader.factor();
+}
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,28 @@
+// Quantized copies of tensors on all threads: made as core/quant makes them, bit for bit, and decoded for GEMMs.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/quant/quantizer.h"
+#include "core/tensor/tensor_spec.h"
+
+#include <cstddef>
+
+namespace fuseline::cpu {
+
+/// The largest |value| of a tensor; 0 without values. NaN is ignored.
+float amaxOf(const std::byte* values, const TensorSpec& spec);
+
+/// Writes the copy that `copy` describes (its quantized is set). amax: that of x, where the scaling or the transform
+/// needs one. Equal to fuseline::quantizeToMemory().
+void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
+                  const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory);
+
+/// bf16 holds the numbers of a copy exactly, but for one factor of the whole tensor; float32 scales that are no powers
+/// of two need float32.
+DType decodedDType(const QuantizedForm& form, bool hasPowerOfTwoScales);
+
+/// Writes the codes' numbers, without the factor of the whole tensor, in the rows and columns of the copy as it stands
+/// (of a transform, if it is one). out: elements of dtype. Returns that factor.
+float decodeCopy(const std::byte* memory, const TensorSpec& copy, DType dtype, std::byte* out);
+
+}  // namespace fuseline::cpu

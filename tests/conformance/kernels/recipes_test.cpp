@@ -1,0 +1,289 @@
+// Pipelines under quantization recipes: what their GEMMs multiply, on the reference and on the CPU.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/plan/plan.h"
+#include "core/quant/apply_recipe.h"
+#include "core/quant/copy_memory.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "tests/support/compare.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/run_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+Recipe recipe(const char* name, const Attributes& fields = {}, std::vector<RoleOverride> overrides = {}) {
+  Result<Recipe> made = Recipe::create(*findRecipe(name), fields, std::move(overrides));
+  if (!made) throw std::runtime_error(made.error().message);
+  return *made;
+}
+
+Graph under(const Recipe& recipe, Graph graph) {
+  std::vector<Diagnostic> diagnostics;
+  Graph quantized = applyRecipe(std::move(graph), recipe, diagnostics);
+  EXPECT_TRUE(diagnostics.empty()) << diagnostics.front().message;
+  return quantized;
+}
+
+Graph oneLinear(DType dtype, const ChainOptions& options = {}) {
+  return chain(dtype, {128, 256}, {linear(128, "fc")}, options);
+}
+
+const Tensor& find(const NamedTensors& tensors, const std::string& name) {
+  return std::ranges::find(tensors, name, &NamedTensors::value_type::first)->second;
+}
+
+/// A matrix in double.
+struct Doubles {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::vector<double> values;
+  double at(std::int64_t row, std::int64_t col) const { return values[static_cast<std::size_t>(row * cols + col)]; }
+};
+
+/// What a GEMM reads of x: the numbers of the copy that core/quant makes, or x itself.
+Doubles operand(const Recipe& recipe, const Tensor& x, OperandRole role, const std::string& name) {
+  Doubles result{x.spec.rows(), x.spec.cols(), x.toDoubles()};
+  const std::optional<QuantizerSpec> quantizer = recipe.quantizerFor(role);
+  if (!quantizer) return result;
+  TensorSpec copy = x.spec;
+  copy.quantized = formOf(*quantizer, directionOf(role));
+  std::vector<std::byte> memory(static_cast<std::size_t>(copy.bytes()));
+  QuantizerInputs inputs;
+  inputs.name = name;
+  if (recipe.definition().hasState) inputs.scale = 1.0F;
+  EXPECT_TRUE(quantizeToMemory(x, *quantizer, inputs, copy, memory.data()).hasValue());
+  result.values = dequantizedValues(copy, memory.data());
+  return result;
+}
+
+enum class Form { Plain, Transposed };
+
+double at(const Doubles& matrix, Form form, std::int64_t row, std::int64_t col) {
+  return form == Form::Plain ? matrix.at(row, col) : matrix.at(col, row);
+}
+
+std::vector<double> product(const Doubles& a, Form formOfA, const Doubles& b, Form formOfB) {
+  const std::int64_t rows = formOfA == Form::Plain ? a.rows : a.cols;
+  const std::int64_t depth = formOfA == Form::Plain ? a.cols : a.rows;
+  const std::int64_t cols = formOfB == Form::Plain ? b.cols : b.rows;
+  std::vector<double> sums;
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t col = 0; col < cols; ++col) {
+      double sum = 0.0;
+      for (std::int64_t k = 0; k < depth; ++k) sum += at(a, formOfA, row, k) * at(b, formOfB, k, col);
+      sums.push_back(sum);
+    }
+  return sums;
+}
+
+/// y = x W^T, dx = dy W, dW = dy^T x of what the recipe makes of x, W and dy.
+RunResults expectedOf(const Recipe& recipe, const NamedTensors& bindings) {
+  const auto read = [&](const char* tensor, TensorType type, GemmRole gemm, const char* name) {
+    return operand(recipe, find(bindings, tensor), {type, gemm}, name);
+  };
+  const auto x = [&](GemmRole gemm) { return read("x", TensorType::Input, gemm, "fc.input"); };
+  const auto weight = [&](GemmRole gemm) { return read("fc.weight", TensorType::Weight, gemm, "fc.weight"); };
+  const auto dy = [&](GemmRole gemm) { return read("grad.y", TensorType::GradOutput, gemm, "fc.grad_output"); };
+  return {
+      {"y", product(x(GemmRole::Fprop), Form::Plain, weight(GemmRole::Fprop), Form::Transposed)},
+      {"grad.x", product(dy(GemmRole::Dgrad), Form::Plain, weight(GemmRole::Dgrad), Form::Plain)},
+      {"grad.fc.weight", product(dy(GemmRole::Wgrad), Form::Transposed, x(GemmRole::Wgrad), Form::Plain)}};
+}
+
+class EveryRecipe : public ::testing::TestWithParam<const RecipeDefinition*> {};
+
+TEST_P(EveryRecipe, MultipliesWhatItsQuantizersMake) {
+  const Recipe tested = recipe(GetParam()->name.c_str());
+  for (const DType dtype : {DType::F32, DType::BF16, DType::F16}) {
+    const Graph graph = under(tested, oneLinear(dtype));
+    const RunResults expected = expectedOf(tested, *makeBindings(graph, 1));
+    for (const auto& backend : {makeReferenceBackend(), cpu::makeCpuBackend()})
+      EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), backend), expected, toleranceOf(dtype).relative), "")
+          << dtypeName(dtype) << " on " << backend->device().id;
+  }
+}
+
+TEST_P(EveryRecipe, WorksWithoutNativeBf16Products) {
+  const Graph graph = under(recipe(GetParam()->name.c_str()), oneLinear(DType::BF16));
+  const auto slow = cpu::makeCpuBackend({.bf16Gemm = cpu::CpuOptions::Bf16Gemm::ThroughF32});
+  EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), slow), runPlan(graph, unfused(graph), makeReferenceBackend()),
+                            toleranceOf(DType::BF16).relative),
+            "");
+}
+
+TEST_P(EveryRecipe, GivesInferenceTheSameOutputs) {
+  const Recipe tested = recipe(GetParam()->name.c_str());
+  const Graph training = under(tested, oneLinear(DType::BF16));
+  const Graph inference = under(tested, oneLinear(DType::BF16, {.pass = PassKind::Forward}));
+  for (const auto& backend : {makeReferenceBackend(), cpu::makeCpuBackend()})
+    EXPECT_EQ(runPlan(inference, unfused(inference), backend).at("y"),
+              runPlan(training, unfused(training), backend).at("y"))
+        << backend->device().id;
+}
+
+/// The chains of chapter te that have a linear, and our epilogue; all operands fit every scaling.
+std::vector<std::vector<Link>> fusedChains() {
+  return {{linear(128, "fc"), link("Bias")},
+          {linear(128, "fc"), link("Bias"), inPlace(link("AddExtraInput"))},
+          {linear(128, "fc"), with(link("ConstantScale"), "scale", 0.5), inPlace(link("AddExtraInput"))},
+          {inPlace(link("MakeExtraOutput", "save")), linear(128, "fc")},
+          {linear(128, "fc"), link("Bias"), link("GELU")},
+          {linear(256, "fc"), link("SwiGLU")}};
+}
+
+TEST_P(EveryRecipe, IsTheSameFusedAndUnfused) {
+  const Recipe tested = recipe(GetParam()->name.c_str());
+  const auto backend = cpu::makeCpuBackend();
+  for (const std::vector<Link>& links : fusedChains()) {
+    const Graph graph = under(tested, chain(DType::BF16, {128, 256}, links));
+    const auto report = fuse(graph, {.capabilities = capabilitiesOf(backend)});
+    ASSERT_TRUE(report.hasValue());
+    EXPECT_EQ(firstDifference(runPlan(graph, *report, backend), runPlan(graph, unfused(graph), backend),
+                              4 * toleranceOf(DType::BF16).relative),
+              "")
+        << toText(graph, report->forward);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Builtin, EveryRecipe, ::testing::ValuesIn([] {
+                           std::vector<const RecipeDefinition*> all;
+                           for (const RecipeDefinition& definition : builtinRecipes()) all.push_back(&definition);
+                           return all;
+                         }()),
+                         [](const auto& test) { return test.param->name; });
+
+TEST(Recipes, LeaveWhatAnOverrideNamesInHighPrecision) {
+  const RoleOverride wgrad{.gemm = GemmRole::Wgrad, .op = "fc"};
+  const Graph graph = under(recipe("MXFP8BlockScaling", {}, {wgrad}), oneLinear(DType::BF16));
+  const RunResults plain = runPlan(oneLinear(DType::BF16), unfused(oneLinear(DType::BF16)), makeReferenceBackend());
+  const RunResults results = runPlan(graph, unfused(graph), makeReferenceBackend());
+  EXPECT_EQ(results.at("grad.fc.weight"), plain.at("grad.fc.weight"));
+  EXPECT_NE(results.at("grad.x"), plain.at("grad.x"));
+}
+
+TEST(Recipes, ReadDequantizedOperandsInBackwardIfAsked) {
+  Attributes fields;
+  fields.set("backward_override", std::string("dequantized"));
+  const Recipe tested = recipe("Float8CurrentScaling", fields);
+  const Graph graph = under(tested, oneLinear(DType::BF16));
+  const NamedTensors bindings = *makeBindings(graph, 1);
+  const Doubles weight = operand(tested, find(bindings, "fc.weight"), {TensorType::Weight, GemmRole::Fprop}, "");
+  const Tensor& dy = find(bindings, "grad.y");
+  const RunResults expected = {
+      {"grad.x", product({dy.spec.rows(), dy.spec.cols(), dy.toDoubles()}, Form::Plain, weight, Form::Plain)}};
+  for (const auto& backend : {makeReferenceBackend(), cpu::makeCpuBackend()}) {
+    RunResults results = runPlan(graph, unfused(graph), backend);
+    EXPECT_EQ(firstDifference({{"grad.x", results.at("grad.x")}}, expected, toleranceOf(DType::BF16).relative), "");
+  }
+}
+
+TEST(Recipes, QuantizeAWeightOnceInInference) {
+  const Graph graph = under(recipe("Float8CurrentScaling"), oneLinear(DType::BF16, {.pass = PassKind::Forward}));
+  const Plan plan = makePlan(graph, unfused(graph));
+  const auto step = std::ranges::find(plan.steps, "fc.quantize_weight", &Step::name);
+  ASSERT_NE(step, plan.steps.end());
+  EXPECT_TRUE(step->runsOnce);
+  EXPECT_EQ(plan.numLaunches(), 2);  // the input's quantization and the product
+}
+
+TEST(Recipes, KeepOneByteAnElementForBackward) {
+  const auto saved = [](const Graph& graph) { return makePlan(graph, unfused(graph)).savedForBackwardBytes; };
+  const std::vector<Link> links = {link("GELU"), linear(128, "fc")};
+  const std::int64_t plain = saved(chain(DType::BF16, {128, 256}, links));
+  const std::int64_t quantized = saved(under(recipe("MXFP8BlockScaling"), chain(DType::BF16, {128, 256}, links)));
+  EXPECT_EQ(plain, 128 * 256 * 2);
+  // A byte for each element of x and of W, and a scale for every 32 of them.
+  EXPECT_EQ(quantized, (128 * 256 + 128 * 256 / 32) * 2);
+}
+
+TEST(Recipes, SayWhichSizeDoesNotFit) {
+  std::vector<Diagnostic> diagnostics;
+  const Graph graph =
+      applyRecipe(chain(DType::BF16, {100, 64}, {linear(48, "fc")}), recipe("MXFP8BlockScaling"), diagnostics);
+  ASSERT_EQ(diagnostics.size(), 1U);
+  EXPECT_EQ(diagnostics.front().message,
+            "fc stays in bf16: its input is 100 x 64, but MXFP8BlockScaling needs multiples of 32; padded to "
+            "[128, 64] it would be quantized.");
+  EXPECT_FALSE(graph.nodes().front().quantizers.any());
+}
+
+TEST(Recipes, ForbidFusionsAroundAQuantizedTensor) {
+  const std::vector<Link> links = {link("SwiGLU", "act"), linear(128, "fc")};
+  const Graph graph = under(recipe("DelayedScaling"), chain(DType::BF16, {128, 512}, links));
+  const auto report = fuse(graph, {.switches = {.with = {"ForwardBackwardSwiGLULinear"}}});
+  ASSERT_TRUE(report.hasValue());
+  const auto attempt = std::ranges::find_if(
+      report->attempts, [](const Attempt& tried) { return tried.rule->name == "ForwardBackwardSwiGLULinear"; });
+  ASSERT_NE(attempt, report->attempts.end());
+  EXPECT_EQ(attempt->explanation,
+            "The recipe quantizes the input of fc (BasicLinear) to e4m3, so it must stand in memory before the product; "
+            "inside the fusion it would not exist.");
+}
+
+float scaleAfter(Executor& executor, const std::string& name) {
+  return static_cast<float>(executor.read(name)->toDoubles().front());
+}
+
+double amaxOf(const Tensor& tensor) {
+  double amax = 0.0;
+  for (const double value : tensor.toDoubles()) amax = std::max(amax, std::abs(value));
+  return amax;
+}
+
+/// te_ops.md 5.3: scale = (format max / amax) / 2^margin after every step, for input, weight and gradient.
+TEST(Recipes, UpdateDelayedScalesAfterEveryStep) {
+  Attributes fields;
+  fields.set("margin", std::int64_t{2});
+  fields.set("amax_history_len", std::int64_t{8});
+  const Graph graph = under(recipe("DelayedScaling", fields), oneLinear(DType::BF16));
+  const Plan plan = makePlan(graph, unfused(graph));
+  const NamedTensors bindings = *makeBindings(graph, 1);
+  for (const auto& backend : {makeReferenceBackend(), cpu::makeCpuBackend()}) {
+    const auto executor = *Executor::create(backend, graph, plan, bindings);
+    const std::string states = "DelayedScaling-HYBRID/fc/";
+    EXPECT_EQ(scaleAfter(*executor, states + "forward/input.scale"), 1.0F);
+    ASSERT_TRUE(executor->run().hasValue());
+    for (const auto& [state, tensor, largest] : {std::tuple{"forward/input", "x", 448.0},
+                                                 std::tuple{"forward/weight", "fc.weight", 448.0},
+                                                 std::tuple{"backward/grad_output", "grad.y", 57344.0}}) {
+      const double expected = largest / amaxOf(find(bindings, tensor)) / 4.0;
+      EXPECT_NEAR(scaleAfter(*executor, states + state + ".scale"), expected, 1e-6 * expected) << state;
+      const std::vector<double> history = executor->read(states + state + ".amax_history")->toDoubles();
+      EXPECT_EQ(history.size(), 8U);
+      EXPECT_EQ(history.back(), amaxOf(find(bindings, tensor)));
+      EXPECT_EQ(history.front(), 0.0);
+    }
+  }
+}
+
+/// Steps, then a state that is taken up again: the same bits as without the break.
+TEST(Recipes, GoOnFromASavedState) {
+  const Graph graph = under(recipe("DelayedScaling"), oneLinear(DType::BF16));
+  const Plan plan = makePlan(graph, unfused(graph));
+  const auto backend = cpu::makeCpuBackend();
+  const NamedTensors bindings = *makeBindings(graph, 1);
+  const auto first = *Executor::create(backend, graph, plan, bindings);
+  ASSERT_TRUE(first->run().hasValue());
+  NamedTensors state;
+  for (const PlanTensor& tensor : plan.tensors)
+    if (tensor.role == TensorRole::QuantizerState) state.emplace_back(tensor.name, *first->read(tensor.name));
+  EXPECT_EQ(state.size(), 6U);
+  const auto second = *Executor::create(backend, graph, plan, *makeBindings(graph, 1, state));
+  ASSERT_TRUE(first->run().hasValue());
+  ASSERT_TRUE(second->run().hasValue());
+  for (const char* name : {"y", "grad.x", "grad.fc.weight", "DelayedScaling-HYBRID/fc/forward/input.amax_history"})
+    EXPECT_EQ(first->read(name)->data, second->read(name)->data) << name;
+}
+
+}  // namespace
+}  // namespace fuseline
