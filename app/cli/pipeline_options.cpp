@@ -31,12 +31,27 @@ Result<std::pair<std::string, std::int64_t>> parseSymbol(const std::string& text
   return usageError(fmt::format("--set {}: expected SYMBOL=INTEGER, as in --set M=1024.", text));
 }
 
-Result<void> checkRecipe(const PipelineOptions& options) {
-  if (options.recipe != "none")
-    return usageError(fmt::format("--recipe {}: there is no such recipe. There is: none.", options.recipe));
-  if (!options.recipeSettings.empty())
-    return usageError(fmt::format("--recipe-set {}: the recipe none has no settings.", options.recipeSettings.front()));
-  return {};
+Result<std::pair<std::string, std::string>> parseRecipeField(const PipelineOptions& options, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return usageError(fmt::format("--recipe-set {}: expected KEY=VALUE, as in --recipe-set margin=2.", text));
+  if (options.recipe.empty())
+    return usageError(fmt::format("--recipe-set {}: name the recipe, too, with --recipe NAME.", text));
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
+/// What tensor cores of an architecture can do; a device that runs the pipeline emulates.
+Result<void> checkArchitecture(const std::string& device, const std::optional<Recipe>& recipe) {
+  if (!recipe || !isPlannedArchitecture(device)) return {};
+  const ComputeCapability capability = device == "sm_90" ? ComputeCapability{9, 0} : ComputeCapability{10, 0};
+  const Verdict verdict = supports(recipe->definition(), capability);
+  return verdict ? Result<void>() : Error{fmt::format("--device {}: {}", device, verdict.reason()), ErrorKind::NoDevice};
+}
+
+std::string recipeNames() {
+  std::vector<std::string> names;
+  for (const RecipeDefinition& recipe : builtinRecipes()) names.push_back(recipe.name);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 Result<void> checkSymbols(const PipelineDocument& document, const RunSettings& settings) {
@@ -75,7 +90,8 @@ void addFileOptions(CLI::App& verb, PipelineOptions& options) {
 void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
   verb.add_option("--device", options.device, "cpu, reference, cuda[:N], or an architecture to plan for: sm_90, sm_100")
       ->capture_default_str();
-  verb.add_option("--recipe", options.recipe, "The quantization recipe: none")->capture_default_str();
+  verb.add_option("--recipe", options.recipe,
+                  fmt::format("The quantization recipe: {}; without it the pipeline file decides", recipeNames()));
   verb.add_option("--recipe-set", options.recipeSettings, "A setting of the recipe")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
@@ -90,9 +106,13 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
 }
 
 Result<RunSettings> settingsOf(const PipelineOptions& options) {
-  if (Result<void> recipe = checkRecipe(options); !recipe) return recipe.error();
   RunSettings settings{
       .device = options.device, .pass = options.pass, .rules = options.rules, .recipe = options.recipe};
+  for (const std::string& text : options.recipeSettings) {
+    Result<std::pair<std::string, std::string>> field = parseRecipeField(options, text);
+    if (!field) return field.error();
+    settings.recipeFields.push_back(std::move(*field));
+  }
   for (const std::string& text : options.symbols) {
     Result<std::pair<std::string, std::int64_t>> symbol = parseSymbol(text);
     if (!symbol) return symbol.error();
@@ -113,6 +133,7 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   if (!analysis) return analysis.error();
   OpenedPipeline pipeline{.loaded = std::move(*loaded)};
   pipeline.analysis = analyze(pipeline.loaded.document, *analysis, &pipeline.loaded.sourceMap);
+  if (Result<void> fits = checkArchitecture(options.device, pipeline.analysis.recipe); !fits) return fits.error();
   return pipeline;
 }
 

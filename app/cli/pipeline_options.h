@@ -14,7 +14,7 @@ namespace fuseline::cli {
 struct PipelineOptions {
   std::string file;
   std::string device = "cpu";
-  std::string recipe = "none";
+  std::string recipe;                       // empty: the document decides
   std::vector<std::string> recipeSettings;  // key=value
   std::string rules;                        // empty: the document decides
   RuleSwitches switches;

@@ -1,7 +1,9 @@
 // fuseline run: runs a pipeline unfused and fused, interleaved, and prints one table.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/interrupt.h"
+#include "app/cli/numerics_table.h"
 #include "app/cli/pipeline_options.h"
+#include "app/cli/recipe_matrix.h"
 #include "app/cli/run_table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
@@ -29,7 +31,10 @@ struct RunOptions : PipelineOptions {
   std::string dumpFile;
   std::string stateFile;
   bool isQuiet = false;
+  bool wantsNumerics = false;
 };
+
+constexpr const char* kEveryRecipe = "all";
 
 Result<int> parseIterations(const std::string& text) {
   if (text == "auto") return 0;
@@ -80,11 +85,23 @@ Result<RunRecord> measure(PipelineRun& run, bool isQuiet, const std::stop_token&
   return run.measure([&](std::string_view stage, int done, int total) { bar.show(stage, done, total); }, cancel);
 }
 
-void print(const RunRecord& record, const RunOptions& options, Context& context) {
-  if (options.asJson)
-    printJson(context, {{"record", toJson(record)}, {"comparison", toJson(compareVariants(record))}});
-  else if (!options.isQuiet)
-    context.out << runTable(record, context.hasColour);
+void print(const RunRecord& record, const std::optional<NumericsReport>& numerics, const RunOptions& options,
+           Context& context) {
+  if (options.asJson) {
+    Json json = {{"record", toJson(record)}, {"comparison", toJson(compareVariants(record))}};
+    if (numerics) json["numerics"] = toJson(*numerics);
+    return printJson(context, json);
+  }
+  if (options.isQuiet) return;
+  context.out << runTable(record, context.hasColour);
+  if (numerics) context.out << "\n" << numericsTable(*numerics, context.hasColour);
+}
+
+Result<std::optional<NumericsReport>> numericsOf(const PipelineRun& run, const RunOptions& options) {
+  if (!options.wantsNumerics) return std::optional<NumericsReport>();
+  Result<NumericsReport> report = run.numerics();
+  if (!report) return report.error();
+  return std::optional(std::move(*report));
 }
 
 Result<void> writeRecord(const RunRecord& record, const std::string& path) {
@@ -105,13 +122,32 @@ Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const R
   return options.stateFile.empty() ? Result<void>() : writeTensors(run.state(), options.stateFile);
 }
 
+Result<int> runMatrix(const RunOptions& options, Context& context, const std::stop_token& cancel) {
+  if (Result<void> device = checkDevice(options.device); !device) return device.error();
+  RunOptions plain = options;
+  plain.recipe.clear();
+  Result<PipelineRunOptions> runOptions = pipelineRunOptions(plain);
+  if (!runOptions) return runOptions.error();
+  const Result<OpenedPipeline> pipeline = openPipeline(plain, context);
+  if (!pipeline) return pipeline.error();
+  return runRecipes({.loaded = pipeline->loaded,
+                     .pipelineName = std::filesystem::path(options.file).stem().string(),
+                     .options = std::move(*runOptions),
+                     .asJson = options.asJson,
+                     .isQuiet = options.isQuiet},
+                    context, cancel);
+}
+
 Result<int> runPipeline(const RunOptions& options, Context& context) {
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
+  if (options.recipe == kEveryRecipe) return runMatrix(options, context, interrupt.token());
   Result<std::unique_ptr<PipelineRun>> run = prepare(options, context);
   if (!run) return run.error();
   Result<RunRecord> record = measure(**run, options.isQuiet, interrupt.token());
   if (!record) return record.error();
-  print(*record, options, context);
+  const Result<std::optional<NumericsReport>> numerics = numericsOf(**run, options);
+  if (!numerics) return numerics.error();
+  print(*record, *numerics, options, context);
   if (Result<void> written = writeFiles(**run, *record, options); !written) return written.error();
   if (record->isPartial) return Error{"The run was cancelled.", ErrorKind::RunFailed};
   return 0;
@@ -136,9 +172,10 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
   verb.add_option("--tensors", options.tensorsFile, "Inputs, parameters, main_grad buffers and output gradients")
       ->type_name("IN.safetensors");
   verb.add_option("--dump", options.dumpFile, "Runs once more and writes every tensor")->type_name("OUT.safetensors");
-  verb.add_option("--save", options.stateFile, "Writes the parameters and main_grad buffers, for --tensors")
+  verb.add_option("--save", options.stateFile, "Writes parameters, main_grad buffers and quantizer states, for --tensors")
       ->type_name("STATE.safetensors");
   verb.add_flag("--quiet", options.isQuiet, "No table and no progress");
+  verb.add_flag("--numerics", options.wantsNumerics, "Also: what the number formats do to every tensor");
 }
 
 }  // namespace
@@ -146,7 +183,7 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
 void addRunVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<RunOptions>();
   CLI::App* verb =
-      addVerb(app, context, "run", "Runs a pipeline unfused and fused, and prints one table", options, runPipeline);
+      addVerb(app, context, "run", "Runs a pipeline unfused and fused, and prints one table; --recipe all compares recipes", options, runPipeline);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addMeasuringOptions(*verb, *options);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/graph_scene.h"
 
+#include "ui/models/quantizer_chip.h"
+
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "ui/canvas/metrics.h"
@@ -144,6 +146,8 @@ void GraphScene::syncLinks() {
     auto* item = new LinkItem(link, m_theme);
     const Value* value = valueAt(m_session.analysis()->graph(), link.from);
     item->setSpec(value ? std::optional(value->spec) : std::nullopt);
+    const QuantizerChip chip = value ? quantizerChip(m_session.analysis()->graph(), *value, link) : QuantizerChip();
+    item->setQuantizer(chip.text, chip.tip);
     addItem(item);
     m_links.push_back(item);
   }

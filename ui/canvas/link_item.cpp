@@ -40,6 +40,13 @@ void LinkItem::setSpec(const std::optional<TensorSpec>& spec) {
   update();
 }
 
+void LinkItem::setQuantizer(const QString& chip, const QString& tip) {
+  prepareGeometryChange();
+  m_chip = chip;
+  setToolTip(tip);
+  update();
+}
+
 void LinkItem::setDropTarget(bool isTarget) {
   m_isDropTarget = isTarget;
   update();
@@ -47,7 +54,7 @@ void LinkItem::setDropTarget(bool isTarget) {
 
 QRectF LinkItem::boundingRect() const {
   const QPointF middle = path().pointAtPercent(0.5);
-  return path().boundingRect().adjusted(-6, -6, 6, 6).united(QRectF(middle.x() - 60, middle.y() - 20, 120, 40));
+  return path().boundingRect().adjusted(-6, -6, 6, 6).united(QRectF(middle.x() - 80, middle.y() - 20, 160, 62));
 }
 
 QPainterPath LinkItem::shape() const {
@@ -68,7 +75,22 @@ void LinkItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
   pen.setCapStyle(Qt::RoundCap);
   if (!m_spec) pen.setStyle(Qt::DashLine);
   painter->strokePath(path(), pen);
-  if (option->levelOfDetailFromTransform(painter->worldTransform()) > kMinLabelZoom) paintLabel(*painter);
+  if (option->levelOfDetailFromTransform(painter->worldTransform()) <= kMinLabelZoom) return;
+  paintLabel(*painter);
+  if (!m_chip.isEmpty()) paintChip(*painter);
+}
+
+/// Below the dtype, as a filled pill: the tensor changes its format here.
+void LinkItem::paintChip(QPainter& painter) const {
+  const QFontMetricsF metrics(painter.font());
+  const QPointF middle = path().pointAtPercent(0.5);
+  const double width = metrics.horizontalAdvance(m_chip) + 14;
+  const QRectF area(middle.x() - width / 2, middle.y() + kLabelHeightPx + 5.5, width, kLabelHeightPx + 2);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(m_theme.colors().accent);
+  painter.drawRoundedRect(area, area.height() / 2, area.height() / 2);
+  painter.setPen(m_theme.colors().canvas);
+  painter.drawText(area, Qt::AlignCenter, m_chip);
 }
 
 void LinkItem::paintLabel(QPainter& painter) const {

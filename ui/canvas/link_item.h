@@ -24,6 +24,8 @@ class LinkItem : public QGraphicsPathItem {
   const Link& link() const { return m_link; }
   void setEnds(QPointF from, QPointF to);
   void setSpec(const std::optional<TensorSpec>& spec);
+  /// What a recipe makes of the tensor before it is multiplied; empty: nothing. tip: the same in sentences.
+  void setQuantizer(const QString& chip, const QString& tip);
   /// Drop here and the new op goes into this wire.
   void setDropTarget(bool isTarget);
   QRectF boundingRect() const override;
@@ -32,10 +34,12 @@ class LinkItem : public QGraphicsPathItem {
 
  private:
   void paintLabel(QPainter& painter) const;
+  void paintChip(QPainter& painter) const;
   QColor color() const;
   Link m_link;
   const Theme& m_theme;
   std::optional<TensorSpec> m_spec;
+  QString m_chip;
   bool m_isDropTarget = false;
 };
 

@@ -55,7 +55,7 @@ class OpPage : public InspectorPage {
   QLabel* m_facts = nullptr;
 };
 
-/// Symbols, inputs, outputs and the rule book.
+/// Symbols, inputs, outputs, the recipe and the rule book.
 class PipelinePage : public InspectorPage {
   Q_OBJECT
 
@@ -71,6 +71,7 @@ class PipelinePage : public InspectorPage {
   void createSymbols();
   void createInputs();
   void createOutputs();
+  void createRecipe();
   void createRules();
   void addRuleSwitches(QFormLayout* form, const std::string& key, const QString& label);
   QWidget* symbolRow(const std::string& name);

@@ -1,6 +1,7 @@
-// The inspector's page of the whole pipeline: symbols, inputs, outputs, rule book.
+// The inspector's page of the whole pipeline: symbols, inputs, outputs, recipe, rule book.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/inspector_panel.h"
+#include "ui/panels/recipe_section.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
@@ -21,6 +22,7 @@ QStringList namesOf(const PipelineDocument& document) {
   for (const auto& [name, value] : document.symbols().items()) names.append(QStringLiteral("symbol ") + toQt(name));
   for (const DocumentInput& input : document.inputs()) names.append(QStringLiteral("input ") + toQt(input.id));
   for (const DocumentOutput& output : document.outputs()) names.append(QStringLiteral("output ") + toQt(output.id));
+  names.append(QStringLiteral("recipe ") + toQt(recipeOf(document).name));
   if (document.fusion().is_object()) names.append(toQt(document.fusion().dump()));
   return names;
 }
@@ -58,6 +60,7 @@ PipelinePage::PipelinePage(Session& session, const Theme& theme, QWidget* parent
   createSymbols();
   createInputs();
   createOutputs();
+  createRecipe();
   createRules();
   m_layout->addStretch(1);
 }
@@ -256,6 +259,12 @@ QWidget* PipelinePage::outputRow(const std::string& id) {
   addRemoveButton(layout, toQt(id),
                   [this, id] { m_session.apply(removeNodes(m_session.document(), {toQt(id)}, {}, Reconnect::No)); });
   return row;
+}
+
+void PipelinePage::createRecipe() {
+  auto* section = new RecipeSection(m_session, this);
+  addSection(tr("Quantization"))->addRow(section);
+  m_refreshers.push_back([section] { section->refresh(); });
 }
 
 void PipelinePage::createRules() {

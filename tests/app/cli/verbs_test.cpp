@@ -49,7 +49,9 @@ TEST(ExitCode, IsTwoForUsage) {
                                        "fuse --format xml " + samplePipeline(),
                                        "run --iterations many " + samplePipeline(),
                                        "run --variants sideways " + samplePipeline(),
-                                       "fuse --device reference --recipe MXFP8 " + samplePipeline(),
+                                       "fuse --device reference --recipe FP9 " + samplePipeline(),
+                                       "fuse --device reference --recipe mxfp8 --recipe-set margin=1 " + samplePipeline(),
+                                       "fuse --device reference --recipe delayed --recipe-set margin=x " + samplePipeline(),
                                        "fuse --device reference --recipe-set a=1 " + samplePipeline(),
                                        "fuse --device reference --stage nowhere " + samplePipeline(),
                                        "fuse --device reference --stage plan --json " + samplePipeline(),
@@ -89,7 +91,115 @@ TEST(ExitCode, IsFourForAPipelineLargerThanTheMemory) {
 }
 
 TEST(Messages, OfAWrongRecipeNameTheOnesThatExist) {
-  EXPECT_TRUE(has(fuseline("fuse --device reference --recipe MXFP8 " + samplePipeline()).err, "There is: none."));
+  EXPECT_TRUE(has(fuseline("fuse --device reference --recipe FP9 " + samplePipeline()).err,
+                  "there is no recipe 'FP9'; there are None, DelayedScaling,"));
+}
+
+TEST(Messages, SayWhichArchitectureARecipeNeeds) {
+  const ProgramResult result = fuseline("fuse --device sm_90 --recipe mxfp8 " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 3);
+  EXPECT_TRUE(has(result.err, "MXFP8BlockScaling needs compute capability 10.0 (sm_100) or newer")) << result.err;
+  EXPECT_EQ(fuseline("fuse --device sm_100 --recipe mxfp8 " + samplePipeline()).exitCode, 0);
+}
+
+/// A linear whose matrices fit every scaling.
+std::string quantizablePipeline(const TemporaryFolder& folder, const std::string& recipe = "null") {
+  const std::filesystem::path path = folder / "linear.fuseline";
+  writeText(path, R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
+    "pipeline": {"inputs": [{"id": "x", "dtype": "bf16", "shape": [128, 256]}],
+      "ops": [{"id": "norm", "op": "RMSNorm", "attributes": {"normalized_shape": [256]}},
+              {"id": "fc", "op": "Linear", "attributes": {"in_features": 256, "out_features": 128}}],
+      "wires": [["x", "norm.x"], ["norm.y", "fc.x"]], "outputs": [{"id": "y", "from": "fc.y"}]},
+    "recipe": )" + recipe + "}");
+  return quoted(path);
+}
+
+TEST(Recipe, OfTheFileIsUsedUnlessAnotherIsNamed) {
+  const TemporaryFolder folder;
+  const std::string file = quantizablePipeline(folder, R"({"name": "DelayedScaling", "margin": 2})");
+  const auto recipeOf = [&](const std::string& options) {
+    return fuseline("run --device reference --iterations 1 --warmup 0 --json " + options + " " + file)
+        .json()["record"]["settings"]["recipe"];
+  };
+  EXPECT_EQ(recipeOf(""), "DelayedScaling");
+  EXPECT_EQ(recipeOf("--recipe nvfp4"), "NVFP4BlockScaling");
+  EXPECT_EQ(recipeOf("--recipe none"), "None");
+}
+
+TEST(Recipe, OfTheFileIsCheckedWithItsPlace) {
+  const TemporaryFolder folder;
+  const ProgramResult result = fuseline("validate " + quantizablePipeline(folder, R"({"name": "FP9"})"));
+  EXPECT_EQ(result.exitCode, 1);
+  EXPECT_TRUE(has(result.out + result.err, "there is no recipe 'FP9'")) << result.out;
+  EXPECT_TRUE(has(result.out + result.err, "/recipe")) << result.out;
+}
+
+TEST(Recipe, ShowsItsStepsInThePlan) {
+  const TemporaryFolder folder;
+  const std::string plan =
+      fuseline("fuse --device reference --stage plan --recipe delayed " + quantizablePipeline(folder)).out;
+  for (const char* step : {"fc.linear.quantize_input", "fc.linear.quantize_weight", "fc.linear.quantize_grad_output",
+                           "delayed_scaling.forward", "delayed_scaling.backward"})
+    EXPECT_TRUE(has(plan, step)) << step << "\n" << plan;
+}
+
+TEST(Recipe, SavesAndTakesUpItsState) {
+  const TemporaryFolder folder;
+  const std::string file = quantizablePipeline(folder);
+  const std::string state = quoted(folder / "state.safetensors");
+  const std::string run = "run --device reference --iterations 1 --warmup 0 --quiet --recipe delayed ";
+  ASSERT_EQ(fuseline(run + "--save " + state + " " + file).exitCode, 0);
+  const auto saved = readSafetensors(folder / "state.safetensors");
+  ASSERT_TRUE(saved.hasValue());
+  const Tensor* const scale = find(*saved, "DelayedScaling-HYBRID/fc.linear/forward/input.scale");
+  ASSERT_NE(scale, nullptr);
+  EXPECT_NE(scale->toDoubles().front(), 1.0);
+  EXPECT_EQ(fuseline(run + "--tensors " + state + " " + file).exitCode, 0);
+  // With another recipe the state is not used, and no error.
+  EXPECT_EQ(fuseline("run --device reference --iterations 1 --warmup 0 --quiet --recipe mxfp8 --tensors " + state +
+                     " " + file)
+                .exitCode,
+            0);
+}
+
+TEST(Recipe, DumpsItsCopies) {
+  const TemporaryFolder folder;
+  const std::string dump = quoted(folder / "dump.safetensors");
+  ASSERT_EQ(fuseline("run --device reference --iterations 1 --warmup 0 --quiet --variants unfused --recipe nvfp4 "
+                     "--dump " + dump + " " + quantizablePipeline(folder))
+                .exitCode,
+            0);
+  const auto tensors = readSafetensors(folder / "dump.safetensors");
+  ASSERT_TRUE(tensors.hasValue());
+  for (const char* name : {"fc.linear.input@data", "fc.linear.input@scale_inv", "fc.linear.input@dequantized",
+                           "fc.linear.input@columnwise_data", "fc.linear.weight@amax"})
+    EXPECT_NE(find(*tensors, name), nullptr) << name;
+}
+
+TEST(Numerics, AreReportedForEveryTensor) {
+  const TemporaryFolder folder;
+  const Json numerics = fuseline("run --device reference --iterations 1 --warmup 0 --numerics --json --recipe "
+                                 "Float8Current " + quantizablePipeline(folder))
+                            .json()["numerics"];
+  EXPECT_EQ(numerics["recipe"], "Float8CurrentScaling");
+  EXPECT_EQ(numerics["copies"].size(), 6U);
+  EXPECT_TRUE(numerics["firstNonFinite"].is_null());
+  for (const Json& copy : numerics["copies"]) EXPECT_GT(copy["meanSquaredError"].get<double>(), 0.0) << copy;
+  for (const Json& error : numerics["errors"]) EXPECT_GT(error["cosine"].get<double>(), 0.99) << error;
+}
+
+TEST(Numerics, CompareAllRecipes) {
+  const TemporaryFolder folder;
+  const Json recipes = fuseline("run --device reference --iterations 1 --warmup 0 --json --recipe all " +
+                                quantizablePipeline(folder))
+                           .json()["recipes"];
+  ASSERT_EQ(recipes.size(), 6U);
+  for (const Json& recipe : recipes) EXPECT_TRUE(recipe["fits"]) << recipe["reason"];
+  const Json sample =
+      fuseline("run --device reference --iterations 1 --warmup 0 --json --recipe all " + samplePipeline()).json();
+  EXPECT_TRUE(sample["recipes"][0]["fits"]);
+  EXPECT_FALSE(sample["recipes"][3]["fits"]);
+  EXPECT_TRUE(has(sample["recipes"][3]["reason"].get<std::string>(), "needs multiples of")) << sample["recipes"][3];
 }
 
 TEST(Messages, SuggestTheNearestName) {

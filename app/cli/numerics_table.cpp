@@ -1,0 +1,90 @@
+// Lays out a numerics report for the terminal.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/numerics_table.h"
+
+#include "app/cli/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+/// From which on a share is worth a second look.
+constexpr double kNotableShare = 0.01;
+
+std::string percent(double share) { return share == 0.0 ? "0" : fmt::format("{:.2g} %", 100.0 * share); }
+
+Cell shareCell(double share) { return {percent(share), share >= kNotableShare ? Style::Bold : Style::Plain}; }
+
+std::string scaleText(const QuantizationLosses& losses) {
+  if (losses.scaleInvMin == losses.scaleInvMax) return fmt::format("{:.3g}", losses.scaleInvMin);
+  return fmt::format("{:.2g} .. {:.2g}", losses.scaleInvMin, losses.scaleInvMax);
+}
+
+std::string decibels(double ratio) { return std::isfinite(ratio) ? fmt::format("{:.1f}", ratio) : "exact"; }
+
+std::string copiesTable(const NumericsReport& report, bool hasColour) {
+  if (report.copies.empty()) return fmt::format("The recipe {} quantizes nothing here.\n", report.recipe);
+  Table table({{"quantized", Align::Left},
+               {"format"},
+               {"amax"},
+               {"range 2^"},
+               {"scale_inv"},
+               {"underflow"},
+               {"saturated"},
+               {"mse"},
+               {"SNR dB"}});
+  for (const CopyNumerics& copy : report.copies) {
+    const QuantizationLosses& losses = copy.losses;
+    table.addRow({copy.name, copy.format, fmt::format("{:.3g}", losses.amax),
+                  fmt::format("{:.1f}", losses.dynamicRange()), scaleText(losses), shareCell(losses.underflowShare),
+                  shareCell(losses.saturationShare), fmt::format("{:.2g}", losses.meanSquaredError),
+                  decibels(losses.signalToNoise)});
+  }
+  return table.toString(hasColour);
+}
+
+/// The number of units in the last place that 99 % of the elements are within.
+std::string ulpText(const ErrorNumerics& error) {
+  std::int64_t total = 0;
+  for (const std::int64_t count : error.ulpHistogram) total += count;
+  std::int64_t within = 0;
+  for (std::size_t bucket = 0; bucket + 1 < error.ulpHistogram.size(); ++bucket) {
+    within += error.ulpHistogram[bucket];
+    if (static_cast<double>(within) >= 0.99 * static_cast<double>(total))
+      return bucket == 0 ? "0.5" : fmt::format("{}", 1 << (bucket - 1));
+  }
+  return fmt::format("> {}", 1 << (ErrorNumerics::kUlpBuckets - 3));
+}
+
+std::string errorsTable(const char* heading, const std::vector<ErrorNumerics>& errors, bool hasColour) {
+  Table table({{heading, Align::Left}, {"rms error"}, {"max error"}, {"1 - cosine"}, {"99 % within ulp"}});
+  for (const ErrorNumerics& error : errors)
+    table.addRow({error.name, fmt::format("{:.2e}", error.rmsRelative), fmt::format("{:.2e}", error.maxAbsolute),
+                  fmt::format("{:.1e}", std::max(0.0, 1.0 - error.cosine)),
+                  error.isFinite ? Cell(ulpText(error)) : Cell("NaN or inf", Style::Bold)});
+  return table.toString(hasColour);
+}
+
+std::string originText(const NumericsReport& report) {
+  if (!report.firstNonFinite) return "No NaN and no infinity anywhere.\n";
+  const NonFiniteOrigin& origin = *report.firstNonFinite;
+  return fmt::format("The first NaN or infinity is in {}, made by {} ({}).\n", origin.tensor, origin.step, origin.phase);
+}
+
+}  // namespace
+
+std::string numericsTable(const NumericsReport& report, bool hasColour) {
+  return copiesTable(report, hasColour) + "\n" + errorsTable("against float32", report.errors, hasColour) + "\n" +
+         errorsTable("fused against unfused", report.fusionErrors, hasColour) + "\n" + originText(report) +
+         styled("rms and max error: of the differences; rms relative to the rms of the values expected. ulp: units in "
+                "the last\nplace of the tensor's own dtype.\n",
+                Style::Dim, hasColour);
+}
+
+}  // namespace fuseline::cli

@@ -1,0 +1,169 @@
+// Prepares a run for each recipe, measures them together, and lays out the table.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/recipe_matrix.h"
+
+#include "app/cli/stat_cells.h"
+#include "app/cli/table.h"
+#include "app/cli/terminal.h"
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+struct MatrixRow {
+  const RecipeDefinition* recipe = nullptr;
+  std::unique_ptr<PipelineRun> run;  // null: it does not fit
+  std::string reason;                // why it does not, or not everywhere
+  std::int64_t numQuantized = 0;
+  std::int64_t numLinears = 0;
+  RunRecord record;
+  NumericsReport numerics;
+};
+
+void countLinears(MatrixRow& row) {
+  for (const Node& node : row.run->analysis().graph().nodes()) {
+    if (!node.operation->isQuantizable) continue;
+    ++row.numLinears;
+    if (node.quantizers.any()) ++row.numQuantized;
+  }
+}
+
+std::string firstWarning(const Analysis& analysis) {
+  for (const Diagnostic& diagnostic : analysis.lowered.diagnostics)
+    if (diagnostic.code == "recipe-shape") return diagnostic.message;
+  return "";
+}
+
+/// A recipe that would quantize nothing is no row of its own.
+MatrixRow prepared(const MatrixRequest& request, const RecipeDefinition& recipe, Context& context) {
+  MatrixRow row{.recipe = &recipe, .run = nullptr, .reason = {}, .record = {}, .numerics = {}};
+  PipelineRunOptions options = request.options;
+  options.settings.recipe = recipe.name;
+  Result<std::unique_ptr<PipelineRun>> run =
+      PipelineRun::prepare(request.loaded, request.pipelineName, std::move(options), context.registry);
+  if (!run) {
+    row.reason = run.error().message;
+    return row;
+  }
+  row.run = std::move(*run);
+  row.reason = firstWarning(row.run->analysis());
+  countLinears(row);
+  if (recipe.quantizer && row.numQuantized == 0) row.run.reset();
+  if (!row.run && row.reason.empty()) row.reason = "The pipeline has no op that it quantizes.";
+  return row;
+}
+
+Result<void> measure(std::vector<MatrixRow>& rows, const MatrixRequest& request, const std::stop_token& cancel) {
+  std::vector<PipelineRun*> runs;
+  for (const MatrixRow& row : rows)
+    if (row.run) runs.push_back(row.run.get());
+  if (runs.empty()) return Error{rows.front().reason, ErrorKind::RunFailed};
+  ProgressBar bar(!request.isQuiet);
+  const auto show = [&](std::string_view stage, int done, int total) { bar.show(stage, done, total); };
+  Result<std::vector<RunRecord>> records = PipelineRun::measureTogether(runs, show, cancel);
+  if (!records) return records.error();
+  auto record = records->begin();
+  for (MatrixRow& row : rows) {
+    if (!row.run) continue;
+    row.record = std::move(*record++);
+    Result<NumericsReport> numerics = row.run->numerics();
+    if (!numerics) return numerics.error();
+    row.numerics = std::move(*numerics);
+  }
+  return {};
+}
+
+/// "12.3 ms ±4 %" of a variant that ran.
+std::string timeText(const MatrixRow& row, const char* variant) {
+  const VariantRecord* const record = row.record.variant(variant);
+  if (!record || record->endToEndNs.empty()) return "";
+  const SampleStats stats = summarize(record->endToEndNs);
+  return fmt::format("{:.3f} ±{}", stats.median * 1e-6, spreadText(stats));
+}
+
+const VariantRecord& lastVariant(const MatrixRow& row) { return row.record.variants.back(); }
+
+std::int64_t numFusions(const MatrixRow& row) {
+  const FusionReport& report = row.run->analysis().report;
+  return std::ranges::count_if(report.forward, &FusedOperation::isFused) +
+         std::ranges::count_if(report.backward, &FusedOperation::isFused);
+}
+
+std::vector<Cell> cellsOf(const MatrixRow& row) {
+  if (!row.run) return {{row.recipe->name, Style::Dim}, {"does not fit", Style::Dim}};
+  const ErrorNumerics* const worst = row.numerics.worst();
+  return {row.recipe->name,
+          timeText(row, "unfused"),
+          timeText(row, "fused"),
+          formatBytes(lastVariant(row).peakBytes),
+          formatBytes(lastVariant(row).savedForBackwardBytes),
+          worst ? fmt::format("{:.1e} {}", worst->rmsRelative, worst->name) : "",
+          fmt::format("{:.2g} %", 100.0 * row.numerics.worstUnderflow()),
+          fmt::format("{}", numFusions(row)),
+          fmt::format("{}/{}", row.numQuantized, row.numLinears)};
+}
+
+std::string matrixTable(const std::vector<MatrixRow>& rows, bool hasColour) {
+  Table table({{"recipe", Align::Left},
+               {"unfused ms %"},
+               {"fused ms %"},
+               {"peak"},
+               {"kept"},
+               {"worst rms error"},
+               {"underflow"},
+               {"fusions"},
+               {"linears"}});
+  for (const MatrixRow& row : rows) table.addRow(cellsOf(row));
+  return table.toString(hasColour);
+}
+
+std::string notes(const std::vector<MatrixRow>& rows) {
+  std::string text;
+  for (const MatrixRow& row : rows)
+    if (!row.reason.empty()) text += fmt::format("{}: {}\n", row.recipe->name, row.reason);
+  for (const MatrixRow& row : rows)
+    if (row.recipe->hardware) text += fmt::format("{} {} for its own GEMMs.\n", row.recipe->name, hardwareText(*row.recipe));
+  return text +
+         "Medians of interleaved rounds; ± is half the interquartile range. On a CPU formats are emulated: the bits are "
+         "those\nof the recipe, the times are not those of tensor cores. Errors are against the same pipeline in "
+         "float32. linears:\nhow many of them the recipe quantizes.\n";
+}
+
+Json toJson(const MatrixRow& row) {
+  Json json = {{"recipe", row.recipe->name}, {"fits", row.run != nullptr}, {"reason", row.reason}};
+  if (!row.run) return json;
+  json["record"] = fuseline::toJson(row.record);
+  json["numerics"] = fuseline::toJson(row.numerics);
+  json["fusions"] = numFusions(row);
+  json["linears"] = row.numLinears;
+  json["quantizedLinears"] = row.numQuantized;
+  return json;
+}
+
+void print(const std::vector<MatrixRow>& rows, const MatrixRequest& request, Context& context) {
+  if (request.asJson) {
+    Json list = Json::array();
+    for (const MatrixRow& row : rows) list.push_back(toJson(row));
+    return printJson(context, {{"recipes", std::move(list)}});
+  }
+  context.out << matrixTable(rows, context.hasColour) << "\n" << styled(notes(rows), Style::Dim, context.hasColour);
+}
+
+}  // namespace
+
+Result<int> runRecipes(const MatrixRequest& request, Context& context, const std::stop_token& cancel) {
+  std::vector<MatrixRow> rows;
+  for (const RecipeDefinition& recipe : builtinRecipes()) rows.push_back(prepared(request, recipe, context));
+  if (Result<void> measured = measure(rows, request, cancel); !measured) return measured.error();
+  print(rows, request, context);
+  return 0;
+}
+
+}  // namespace fuseline::cli

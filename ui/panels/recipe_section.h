@@ -1,0 +1,44 @@
+// RecipeSection: the quantization recipe of the pipeline and its fields, made from the recipe's definition.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/quant/recipe.h"
+#include "ui/session/session.h"
+
+#include <QFormLayout>
+
+#include <functional>
+#include <vector>
+
+namespace fuseline::ui {
+
+/// What to write into a document for a recipe with its defaults; null for the one that quantizes nothing.
+Json recipeJson(const RecipeDefinition& definition);
+
+/// The recipe of the document with one field changed. A default is not written.
+Json withRecipeField(const Json& recipe, const AttributeSpec& field, const Json& value);
+
+/// The definition that the document names; that of None where it names no recipe, or one that does not exist.
+const RecipeDefinition& recipeOf(const PipelineDocument& document);
+
+class RecipeSection : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit RecipeSection(Session& session, QWidget* parent = nullptr);
+  void refresh();
+
+ private:
+  void createChoice(QFormLayout* form);
+  void createFields(QFormLayout* form);
+  QWidget* createEditor(const AttributeSpec& field);
+  QWidget* createCheck(const AttributeSpec& field);
+  QWidget* createCombo(const AttributeSpec& field);
+  QWidget* createEdit(const AttributeSpec& field);
+  void set(const AttributeSpec& field, const Json& value);
+
+  Session& m_session;
+  std::vector<std::function<void()>> m_refreshers;
+};
+
+}  // namespace fuseline::ui
