@@ -49,6 +49,7 @@ Json typeSchema(const AttributeSpec& spec) {
     case AttributeType::Integer: return {{"anyOf", numberOrExpression(spec, "integer")}};
     case AttributeType::Real: return {{"anyOf", numberOrExpression(spec, "number")}};
     case AttributeType::Text:
+      if (spec.isName) return {{"type", "string"}, {"pattern", "^[A-Za-z_][A-Za-z0-9_]*$"}};
       if (spec.choices.empty()) return {{"type", "string"}};
       return {{"enum", spec.choices}};
     case AttributeType::IntegerList: {

@@ -442,6 +442,13 @@ std::string FusedOperation::name(const Graph& graph) const {
   return isFused() ? rule->name : graph.node(nodes.front()).operation->name;
 }
 
+std::string FusedOperation::note(const Graph& graph) const {
+  std::vector<std::string> notes;
+  for (const NodeId id : nodes)
+    if (std::string own = graph.node(id).note(); !own.empty()) notes.push_back(std::move(own));
+  return fmt::format("{}", fmt::join(notes, "; "));
+}
+
 FusionReport unfused(const Graph& graph) {
   const EntryList none(graph);
   FusionReport report{.forward = toList(graph, none, false)};

@@ -60,6 +60,7 @@ struct Node {
   GradientSink gradientSink(int slot) const;
   /// "grad.fc1.weight", or "main_grad.fc1.weight" where the gradient goes to that buffer.
   std::string parameterGradientName(int slot) const;
+  std::string note() const { return operation->noteFor(attributes); }
 };
 
 struct GraphOutput {

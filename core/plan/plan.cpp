@@ -159,7 +159,7 @@ class Planner {
     step.name = entry.isFused() ? fmt::format("{}({})", entry.rule->name, joinedIds(m_graph, entry.nodes))
                                 : m_graph.node(entry.nodes.front()).id;
     step.rule = entry.isFused() ? entry.rule->name : "";
-    step.note = entry.isFused() ? "" : m_graph.node(entry.nodes.front()).operation->note;
+    step.note = entry.note(m_graph);
     step.kernel = kernelOf(entry);
     step.isView = operands.isView();
     for (const OperandUse& use : operands.operands)
