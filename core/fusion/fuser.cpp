@@ -207,8 +207,8 @@ class PassFuser {
   void judge(const Match& match, Attempt& attempt) {
     attempt.saving = savingOf(match);
     if (refuseSwitchedOff(match, attempt) || refuseCondition(match, attempt) || refuseIdle(match, attempt) ||
-        refuseTaken(match, attempt) || refuseSchedule(match, attempt) || refuseKernel(match, attempt) ||
-        refuseUseless(match, attempt) || refuseUnasked(match, attempt))
+        refuseDelayed(match, attempt) || refuseTaken(match, attempt) || refuseSchedule(match, attempt) ||
+        refuseKernel(match, attempt) || refuseUseless(match, attempt) || refuseUnasked(match, attempt))
       return;
     attempt.explanation = fmt::format("{} run as one.", idsOf(m_graph, match.nodes));
   }
@@ -265,6 +265,19 @@ class PassFuser {
       if (!m_graph.node(id).takesPartInBackward())
         return refuse(attempt, Outcome::ConditionFailed,
                       fmt::format("{} needs no gradient, so it takes no part in backward.", nameOf(m_graph, id)));
+    return false;
+  }
+
+  /// A gradient that waits is a step of its own; a kernel of several ops computes all of theirs at once.
+  bool refuseDelayed(const Match& match, Attempt& attempt) const {
+    if (match.rule.pass == FusionPass::Forward) return false;
+    for (const NodeId id : match.nodes)
+      if (m_graph.node(id).delayedNeeds().anyParameter())
+        return refuse(
+            attempt, Outcome::ConditionFailed,
+            fmt::format("{} has delay_wgrad_compute on: its weight gradient comes after the rest of backward, "
+                        "but the fusion would compute it in its place. Switch delay_wgrad_compute off for it.",
+                        nameOf(m_graph, id)));
     return false;
   }
 

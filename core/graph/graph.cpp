@@ -53,6 +53,21 @@ std::string Node::parameterGradientName(int slot) const {
   return (gradientSink(slot) == GradientSink::Own ? "grad." : "main_grad.") + parameterName(slot);
 }
 
+GradientNeeds Node::delayedNeeds() const {
+  GradientNeeds delayed{.inputs = std::vector<bool>(needs.inputs.size()), .parameters = needs.parameters};
+  for (std::size_t slot = 0; slot < delayed.parameters.size(); ++slot)
+    if (!isGradientDelayed(*operation, attributes, static_cast<int>(slot))) delayed.parameters[slot] = false;
+  return delayed;
+}
+
+GradientNeeds Node::promptNeeds() const {
+  GradientNeeds prompt = needs;
+  const GradientNeeds delayed = delayedNeeds();
+  for (std::size_t slot = 0; slot < prompt.parameters.size(); ++slot)
+    if (delayed.parameters[slot]) prompt.parameters[slot] = false;
+  return prompt;
+}
+
 NodeId Graph::findNode(std::string_view id) const {
   return indexWhere(m_nodes, [&](const Node& node) { return node.id == id; });
 }

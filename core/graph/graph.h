@@ -60,6 +60,9 @@ struct Node {
   GradientSink gradientSink(int slot) const;
   /// "grad.fc1.weight", or "main_grad.fc1.weight" where the gradient goes to that buffer.
   std::string parameterGradientName(int slot) const;
+  /// Which gradients wait for the end of backward, and which do not. All of `needs` is in one of the two.
+  GradientNeeds delayedNeeds() const;
+  GradientNeeds promptNeeds() const;
   std::string note() const { return operation->noteFor(attributes); }
 };
 

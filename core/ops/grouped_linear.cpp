@@ -66,7 +66,7 @@ FlopCount flops(const Attributes& attributes, Specs inputs) {
   const GroupedForm form = groupedForm(attributes);
   const std::int64_t elements = inputs[0].rows() * attributes.integer("out_features");
   const std::int64_t product = 2 * elements * attributes.integer("in_features");
-  FlopCount count{.forward = product, .backward = 2 * product};
+  FlopCount count{.forward = product, .backward = 2 * product, .delayable = product};
   if (!form.hasBias()) return count;
   count.forward += form.isBiasScaled ? 2 * elements : elements;
   count.backward += form.isBiasScaled ? 4 * elements : elements;  // a product and a sum for each of the two gradients
@@ -342,6 +342,7 @@ std::vector<AttributeSpec> attributes() {
       requiresGradAttribute("bias"),
   };
   std::ranges::move(mainGradAttributes(), std::back_inserter(all));
+  all.push_back(delayedGradientAttribute());
   return all;
 }
 

@@ -65,6 +65,8 @@ struct OperationSpecs {
 struct FlopCount {
   std::int64_t forward = 0;
   std::int64_t backward = 0;
+  /// Of the backward ones those for gradients that can be delayed.
+  std::int64_t delayable = 0;
 };
 
 /// A tensor in double precision, for the reference implementations only.
