@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 
+#include "core/fusion/sequential_border.h"
 #include "core/fusion/step_operands.h"
 #include "core/support/text.h"
 
@@ -56,6 +57,7 @@ struct Walk {
   std::size_t stepsMatched = 0;
   Outcome outcome = Outcome::Fused;  // Fused: the whole chain matched
   std::string explanation;
+  std::vector<Repair> repairs;
 };
 
 class ChainWalker {
@@ -70,6 +72,7 @@ class ChainWalker {
       if (!walkStep(step)) return std::move(m_walk);
       m_walk.stepsMatched = step + 1;
     }
+    explainEnd();
     return std::move(m_walk);
   }
 
@@ -107,17 +110,52 @@ class ChainWalker {
     return m_rule.origin == RuleOrigin::Fuseline && shapeOf(use.slot) == shapeOf(0);
   }
 
-  /// The one op that reads the main output, if it fits the step and nobody else reads it; else -1.
-  NodeId linkedReader(std::size_t step) const {
+  /// The one op that reads the main output, if nobody else reads it; else -1.
+  NodeId onlyReader() const {
     const Value& value = mainOutput();
-    if (value.isOutput || value.uses.size() != 1 || !accepts(value.uses.front())) return -1;
-    const NodeId reader = value.uses.front().node;
-    return m_rule.chain[step].matches(m_graph.node(reader)) ? reader : -1;
+    const bool isOnly = !value.isOutput && value.uses.size() == 1 && accepts(value.uses.front());
+    return isOnly ? value.uses.front().node : -1;
+  }
+
+  bool isBeyondBorder(NodeId reader) const { return hasBorderBetween(m_graph, m_walk.nodes.back(), reader); }
+
+  /// The only reader, if it fits the step; else -1.
+  NodeId linkedReader(std::size_t step) const {
+    const NodeId reader = onlyReader();
+    const bool isLinked = reader >= 0 && !isBeyondBorder(reader) && m_rule.chain[step].matches(m_graph.node(reader));
+    return isLinked ? reader : -1;
+  }
+
+  /// Does the op fit the step, or one before it that may be left out?
+  bool fits(NodeId id, std::size_t step) const {
+    while (!m_rule.chain[step].matches(m_graph.node(id))) {
+      if (step == 0 || !m_rule.chain[step - 1].isOptional()) return false;
+      --step;
+    }
+    return true;
+  }
+
+  /// The chain would go on, if the border of a nested Sequential were not in between.
+  bool endAtBorder(std::size_t step) {
+    const NodeId reader = onlyReader();
+    if (reader < 0 || !isBeyondBorder(reader) || !fits(reader, step)) return false;
+    m_walk.explanation = borderText(m_graph, m_walk.nodes.back(), reader);
+    m_walk.repairs = {withoutBorders(m_graph, m_walk.nodes.back(), reader)};
+    return true;
+  }
+
+  /// A whole chain that could have been longer says why it is not.
+  void explainEnd() {
+    const std::size_t last = m_rule.chain.size() - 1;
+    const bool isFilled = m_walk.steps.back() == static_cast<int>(last);
+    if (m_rule.chain[last].isRepeated() || !isFilled) endAtBorder(last);
   }
 
   bool fail(std::size_t step) {
     m_walk.stepsMatched = step;
     if (const NodeId taken = linkedReader(step); taken >= 0) return failAtTaken(taken);
+    m_walk.outcome = Outcome::BrokenChain;
+    if (endAtBorder(step)) return false;
     const Value& value = mainOutput();
     const bool fitsButIsShared = std::ranges::any_of(
         value.uses, [&](const Use& use) { return m_rule.chain[step].matches(m_graph.node(use.node)); });
@@ -192,10 +230,17 @@ class PassFuser {
     Walk walk = ChainWalker(m_graph, rule, m_entries).walk(start);
     Attempt attempt{.rule = &rule, .nodes = walk.nodes, .stepsMatched = walk.stepsMatched};
     attempt.outcome = walk.outcome;
-    attempt.explanation = std::move(walk.explanation);
     if (walk.outcome == Outcome::Fused) judge(Match{m_graph, rule, walk.nodes, walk.steps}, attempt);
-    if (attempt.outcome == Outcome::Fused) m_entries.add({.rule = &rule, .nodes = walk.nodes});
+    if (attempt.outcome == walk.outcome) addReason(std::move(walk), attempt);
+    if (attempt.outcome == Outcome::Fused) m_entries.add({.rule = &rule, .nodes = attempt.nodes});
     m_attempts.push_back(std::move(attempt));
+  }
+
+  /// Why the chain ends where it does.
+  static void addReason(Walk walk, Attempt& attempt) {
+    const bool isSecond = !attempt.explanation.empty() && !walk.explanation.empty();
+    attempt.explanation += (isSecond ? " " : "") + walk.explanation;
+    attempt.repairs = std::move(walk.repairs);
   }
 
   /// A long chain was matched from its head; its tails are no attempts of their own.
