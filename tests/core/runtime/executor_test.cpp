@@ -111,6 +111,14 @@ TEST(Executor, NamesTheBindingThatIsMissing) {
   EXPECT_EQ(executor.error().message, "fc1.weight: no tensor was given for it; [5, 4] f32 is expected.");
 }
 
+TEST(Executor, NamesTheMainGradBufferThatIsMissing) {
+  Scene scene{.graph = chain(DType::BF16, {3, 4}, {with(linear(5, "fc"), "accumulate_into_main_grad", true)})};
+  std::erase_if(scene.bindings, [](const auto& entry) { return entry.first == "main_grad.fc.weight"; });
+  const auto executor = scene.on(makeReferenceBackend());
+  ASSERT_FALSE(executor);
+  EXPECT_EQ(executor.error().message, "main_grad.fc.weight: no tensor was given for it; [5, 4] f32 is expected.");
+}
+
 TEST(Executor, NamesBothSpecsOfABindingThatDoesNotFit) {
   Scene scene = mlp();
   for (auto& [name, tensor] : scene.bindings)
