@@ -79,8 +79,7 @@ AttributeSpec userbuffersAttribute() {
 }
 
 std::string userbuffersNote(const Attributes& attributes) {
-  if (!attributes.has(kUserbuffers)) return {};
-  return fmt::format("userbuffers {}: one rank, nothing to overlap", attributes.text(kUserbuffers));
+  return attributes.has(kUserbuffers) ? "one rank: nothing to overlap" : "";
 }
 
 }  // namespace fuseline

@@ -43,7 +43,7 @@ AttributeSpec sequenceParallelAttribute();
 
 /// userbuffers_comm_name.
 AttributeSpec userbuffersAttribute();
-/// What a step of such a linear is noted as: "userbuffers qkv: one rank, nothing to overlap"; empty without.
+/// "one rank: nothing to overlap", for a linear that has it; else empty.
 std::string userbuffersNote(const Attributes& attributes);
 
 namespace ops {

@@ -70,7 +70,7 @@ TEST(Linear, NotesThatOneRankHasNothingToOverlap) {
   Attributes attributes = defaultAttributes(linear);
   EXPECT_EQ(linear.noteFor(attributes), "");
   attributes.set("userbuffers_comm_name", std::string("fc1"));
-  EXPECT_EQ(linear.noteFor(attributes), "userbuffers fc1: one rank, nothing to overlap");
+  EXPECT_EQ(linear.noteFor(attributes), "one rank: nothing to overlap");
 }
 
 // The programs that list which ops a Linear has know no sizes.
