@@ -448,6 +448,21 @@ TEST(Sequentials, AreTwoGroupsWhereTheSamePipelineWithoutThemIsOne) {
   }
 }
 
+// TransformerEngine's test module_groups: ops O and foreign modules F, in the order O O F F O F O O O.
+TEST(Sequentials, MakeTheGroupsThatTransformerEngineMakes) {
+  std::vector<Link> links;
+  for (const std::string path : {"", "", "f1", "f2", "", "f3", "", "", ""}) links.push_back(inside(path, link("GELU")));
+  const Graph graph = chain(DType::BF16, {8, 16}, links);
+  const FusionReport report = fused(graph);
+  const auto sizes = [](const std::vector<FusedOperation>& list) {
+    std::vector<std::size_t> found;
+    for (const FusedOperation& entry : list) found.push_back(entry.nodes.size());
+    return found;
+  };
+  EXPECT_EQ(sizes(report.forward), (std::vector<std::size_t>{2, 1, 1, 1, 1, 3}));
+  EXPECT_EQ(sizes(report.backward), (std::vector<std::size_t>{2, 1, 1, 1, 1, 3}));
+}
+
 TEST(Sequentials, OneAroundEverythingChangesNothing) {
   const Graph graph = chain(DType::BF16, {8, 16}, twoHalves("all", "all"));
   EXPECT_EQ(names(graph, fused(graph).forward), Names{"ForwardLinearEpilogue"});
