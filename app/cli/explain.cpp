@@ -78,7 +78,8 @@ void print(const Graph& graph, const Attempt& attempt, Context& context) {
                              outcomeName(attempt.outcome));
   if (isFused) context.out << fmt::format(": {}", fmt::join(idsOf(graph, attempt), " + "));
   context.out << '\n';
-  if (!isFused) context.out << "      " << attempt.explanation << '\n';
+  const bool couldBeLonger = isFused && !attempt.repairs.empty();
+  if (!isFused || couldBeLonger) context.out << "      " << attempt.explanation << '\n';
   for (const Repair& repair : attempt.repairs) context.out << "      fix: " << repair.label << '\n';
   if (attempt.saving && *attempt.saving != Saving{})
     context.out << "      " << styled(savingText(attempt), Style::Dim, context.hasColour) << '\n';

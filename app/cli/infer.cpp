@@ -81,7 +81,7 @@ FlopCount addOpRows(Table& table, const Graph& graph, NodeId id) {
   const FlopCount flops = flopsOf(graph, id);
   table.addRow({Cell(node.id, Style::Bold),
                 node.operation->name,
-                Cell(node.operation->note, Style::Dim),
+                Cell(node.note(), Style::Dim),
                 {},
                 {},
                 flopsText(flops.forward),

@@ -5,6 +5,7 @@
 #include "core/document/json_text.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include <fmt/format.h>
 
@@ -20,12 +21,18 @@ std::string rangeText(const AttributeSpec& spec) {
   return spec.minimum ? "at least " + limitText(*spec.minimum) : "at most " + limitText(*spec.maximum);
 }
 
+bool isName(const std::string& text) {
+  const auto isPart = [](unsigned char letter) { return letter < 0x80 && (std::isalnum(letter) || letter == '_'); };
+  return !text.empty() && !std::isdigit(static_cast<unsigned char>(text.front())) && std::ranges::all_of(text, isPart);
+}
+
 bool isNumeric(AttributeType type) { return type != AttributeType::Boolean && type != AttributeType::Text; }
 
 std::string expectedText(const AttributeSpec& spec) {
   switch (spec.type) {
     case AttributeType::Boolean: return "true or false";
     case AttributeType::Text:
+      if (spec.isName) return "a name of letters, digits and _ that does not begin with a digit";
       return spec.choices.empty() ? "text" : fmt::format("one of {}", fmt::join(spec.choices, ", "));
     default: return std::string(typeName(spec.type));
   }
@@ -145,6 +152,7 @@ std::optional<AttributeValue> AttributeResolver::readList(const Field& field, co
 std::optional<AttributeValue> AttributeResolver::readText(const Field& field, const Json& value) {
   if (!value.is_string()) return wrongType(field, value);
   const std::string& text = value.get_ref<const std::string&>();
+  if (field.spec.isName && !isName(text)) return badName(field, text);
   const auto& choices = field.spec.choices;
   if (choices.empty() || std::ranges::find(choices, text) != choices.end()) return AttributeValue(text);
   const std::string near = m_sink.suggest(text, choices);
@@ -154,6 +162,16 @@ std::optional<AttributeValue> AttributeResolver::readText(const Field& field, co
   if (!near.empty()) diagnostic.repairs.push_back(setAttribute(field.op.id, field.spec.name, near));
   for (const std::string& choice : choices)
     if (choice != near) diagnostic.repairs.push_back(setAttribute(field.op.id, field.spec.name, choice));
+  return std::nullopt;
+}
+
+std::optional<AttributeValue> AttributeResolver::badName(const Field& field, const std::string& text) {
+  Diagnostic& diagnostic = m_sink.error("bad-name", field.spot,
+                                        fmt::format("{}: {} is \"{}\"; expected {}.", field.op.id, field.spec.name,
+                                                    shortened(text), expectedText(field.spec)));
+  if (!field.spec.isRequired())
+    diagnostic.repairs.push_back(
+        {fmt::format("Reset {} to its default", field.spec.name), SetAttribute{field.op.id, field.spec.name, nullptr}});
   return std::nullopt;
 }
 

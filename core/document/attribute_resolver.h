@@ -40,6 +40,7 @@ class AttributeResolver {
   std::optional<AttributeValue> readReal(const Field& field, const Json& value);
   std::optional<AttributeValue> readList(const Field& field, const Json& value);
   std::optional<AttributeValue> readText(const Field& field, const Json& value);
+  std::optional<AttributeValue> badName(const Field& field, const std::string& text);
   std::optional<AttributeValue> wrongType(const Field& field, const Json& value);
   bool isInRange(const Field& field, double value, const std::string& text);
 

@@ -16,7 +16,10 @@ std::string instanceOf(std::string_view block);
 /// The block that an op is an instance of; empty for every other op. It refers to the op's text.
 std::string_view blockNameOf(const DocumentOp& op);
 
-/// A block as an op: name and ports, no attributes and no mathematics.
+/// The one attribute of an instance: "sequential".
+AttributeSpec sequentialAttribute();
+
+/// A block as an op: name, ports and the attribute of instances, no mathematics.
 FusibleOperation blockOperation(std::string_view name, const DocumentBlock& block);
 
 /// The ports, attributes and help of an op. nullptr if neither the catalog nor the document knows it. Attributes are

@@ -6,6 +6,7 @@
 #include "core/document/attribute_resolver.h"
 #include "core/document/block_table.h"
 #include "core/document/diagnostic_sink.h"
+#include "core/document/document_operation.h"
 #include "core/document/json_text.h"
 #include "core/document/section.h"
 
@@ -26,6 +27,11 @@ bool isCountable(const TensorSpec& spec) {
   return std::ranges::none_of(spec.shape, [&](std::int64_t extent) {
     return __builtin_mul_overflow(size, std::max<std::int64_t>(extent, 1), &size);
   });
+}
+
+// "1 input", "2 inputs".
+std::string counted(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 // One basic op of a document's op.
@@ -199,11 +205,36 @@ class SectionLowering {
     for (std::size_t port = 0; port < block.operation.inputs.size(); ++port)
       inputs.push_back(acceptedValue(index, inner, port));
     const Place place = {pathOf(index), m_place.owner.empty() ? op(index).id : m_place.owner};
-    const InsideBlock scope(m_sink, {block.name, place.path, place.owner});
-    m_opValues[index] = SectionLowering(m_context, inner, place, std::move(inputs)).run();
+    m_opValues[index] = lowerInside(index, inner, place, std::move(inputs));
     for (std::size_t port = 0; port < m_opValues[index].size(); ++port)
       if (const auto value = m_opValues[index][port])
         m_builder.addAlias(place.path + "." + block.operation.outputs[port].name, *value);
+  }
+
+  OptionalValues lowerInside(std::size_t index, const Section& inner, const Place& place, OptionalValues inputs) {
+    const Attributes& given = m_section.attributes(index).values;
+    const bool isSequential = given.has(kSequentialAttribute) && given.boolean(kSequentialAttribute);
+    if (isSequential) warnOfExtraPorts(index);
+    const InsideBlock scope(m_sink, {inner.name(), place.path, place.owner});
+    if (isSequential) m_builder.enterSequential(place.path, m_section.name());
+    OptionalValues outputs = SectionLowering(m_context, inner, place, std::move(inputs)).run();
+    if (isSequential) m_builder.leaveSequential();
+    return outputs;
+  }
+
+  // In TransformerEngine a nested Sequential is called with one tensor and gives one; extra tensors end at its border.
+  void warnOfExtraPorts(std::size_t index) {
+    const FusibleOperation& block = type(index);
+    if (!m_isFirstTime || (block.inputs.size() == 1 && block.outputs.size() == 1)) return;
+    const DocumentOp& written = op(index);
+    m_sink
+        .report(Severity::Warning, "sequential-ports", {attributePointer(index, kSequentialAttribute), written.id, {}},
+                fmt::format("{}: {} is on, but block {} has {} and {}; a nested Sequential of "
+                            "TransformerEngine takes one tensor and gives one, so that this runs here only.",
+                            written.id, kSequentialAttribute, blockNameOf(written),
+                            counted(block.inputs.size(), "input"), counted(block.outputs.size(), "output")))
+        .repairs = {
+        {fmt::format("Switch {} off", kSequentialAttribute), SetAttribute{written.id, kSequentialAttribute, nullptr}}};
   }
 
   // Each block stays below the limit; here it is the sum over the instances of the pipeline.

@@ -1,5 +1,6 @@
 // The JSON Schema of the pipeline file. Unknown fields are allowed everywhere, because they are kept.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/document_operation.h"
 #include "core/document/file_format.h"
 #include "core/document/format_version.h"
 #include "core/ops/catalog.h"
@@ -49,6 +50,7 @@ Json typeSchema(const AttributeSpec& spec) {
     case AttributeType::Integer: return {{"anyOf", numberOrExpression(spec, "integer")}};
     case AttributeType::Real: return {{"anyOf", numberOrExpression(spec, "number")}};
     case AttributeType::Text:
+      if (spec.isName) return {{"type", "string"}, {"pattern", "^[A-Za-z_][A-Za-z0-9_]*$"}};
       if (spec.choices.empty()) return {{"type", "string"}};
       return {{"enum", spec.choices}};
     case AttributeType::IntegerList: {
@@ -86,6 +88,15 @@ Json opCondition(const FusibleOperation& operation) {
           {"then", {{"properties", {{"attributes", attributesSchema(operation)}}}}}};
 }
 
+constexpr const char* kInstancePattern = "^block:[^./:@\\s\"]+$";
+
+Json instanceCondition() {
+  const AttributeSpec spec = sequentialAttribute();
+  Json attributes = object({{spec.name, attributeSchema(spec)}}, Json::array());
+  return {{"if", {{"properties", {{"op", {{"pattern", kInstancePattern}}}}}, {"required", {"op"}}}},
+          {"then", {{"properties", {{"attributes", std::move(attributes)}}}}}};
+}
+
 Json opSchema() {
   Json names = Json::array();
   Json conditions = Json::array();
@@ -93,8 +104,9 @@ Json opSchema() {
     names.push_back({{"const", operation->name}, {"description", operation->summary}});
     conditions.push_back(opCondition(*operation));
   }
+  conditions.push_back(instanceCondition());
   names.push_back({{"type", "string"},
-                   {"pattern", "^block:[^./:@\\s\"]+$"},
+                   {"pattern", kInstancePattern},
                    {"description", "An instance of a block of this file: its inputs and outputs are the ports."}});
   // Ops this version does not know are kept, so any other name is text.
   names.push_back({{"type", "string"}});

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 
+#include "core/fusion/sequential_border.h"
 #include "core/fusion/step_operands.h"
 #include "core/quant/apply_recipe.h"
 #include "core/support/text.h"
@@ -57,6 +58,7 @@ struct Walk {
   std::size_t stepsMatched = 0;
   Outcome outcome = Outcome::Fused;  // Fused: the whole chain matched
   std::string explanation;
+  std::vector<Repair> repairs;
 };
 
 class ChainWalker {
@@ -71,6 +73,7 @@ class ChainWalker {
       if (!walkStep(step)) return std::move(m_walk);
       m_walk.stepsMatched = step + 1;
     }
+    explainEnd();
     return std::move(m_walk);
   }
 
@@ -108,17 +111,52 @@ class ChainWalker {
     return m_rule.origin == RuleOrigin::Fuseline && shapeOf(use.slot) == shapeOf(0);
   }
 
-  /// The one op that reads the main output, if it fits the step and nobody else reads it; else -1.
-  NodeId linkedReader(std::size_t step) const {
+  /// The one op that reads the main output, if nobody else reads it; else -1.
+  NodeId onlyReader() const {
     const Value& value = mainOutput();
-    if (value.isOutput || value.uses.size() != 1 || !accepts(value.uses.front())) return -1;
-    const NodeId reader = value.uses.front().node;
-    return m_rule.chain[step].matches(m_graph.node(reader)) ? reader : -1;
+    const bool isOnly = !value.isOutput && value.uses.size() == 1 && accepts(value.uses.front());
+    return isOnly ? value.uses.front().node : -1;
+  }
+
+  bool isBeyondBorder(NodeId reader) const { return hasBorderBetween(m_graph, m_walk.nodes.back(), reader); }
+
+  /// The only reader, if it fits the step; else -1.
+  NodeId linkedReader(std::size_t step) const {
+    const NodeId reader = onlyReader();
+    const bool isLinked = reader >= 0 && !isBeyondBorder(reader) && m_rule.chain[step].matches(m_graph.node(reader));
+    return isLinked ? reader : -1;
+  }
+
+  /// Does the op fit the step, or one before it that may be left out?
+  bool fits(NodeId id, std::size_t step) const {
+    while (!m_rule.chain[step].matches(m_graph.node(id))) {
+      if (step == 0 || !m_rule.chain[step - 1].isOptional()) return false;
+      --step;
+    }
+    return true;
+  }
+
+  /// The chain would go on, if the border of a nested Sequential were not in between.
+  bool endAtBorder(std::size_t step) {
+    const NodeId reader = onlyReader();
+    if (reader < 0 || !isBeyondBorder(reader) || !fits(reader, step)) return false;
+    m_walk.explanation = borderText(m_graph, m_walk.nodes.back(), reader);
+    m_walk.repairs = {withoutBorders(m_graph, m_walk.nodes.back(), reader)};
+    return true;
+  }
+
+  /// A whole chain that could have been longer says why it is not.
+  void explainEnd() {
+    const std::size_t last = m_rule.chain.size() - 1;
+    const bool isFilled = m_walk.steps.back() == static_cast<int>(last);
+    if (m_rule.chain[last].isRepeated() || !isFilled) endAtBorder(last);
   }
 
   bool fail(std::size_t step) {
     m_walk.stepsMatched = step;
     if (const NodeId taken = linkedReader(step); taken >= 0) return failAtTaken(taken);
+    m_walk.outcome = Outcome::BrokenChain;
+    if (endAtBorder(step)) return false;
     const Value& value = mainOutput();
     const bool fitsButIsShared = std::ranges::any_of(
         value.uses, [&](const Use& use) { return m_rule.chain[step].matches(m_graph.node(use.node)); });
@@ -193,10 +231,17 @@ class PassFuser {
     Walk walk = ChainWalker(m_graph, rule, m_entries).walk(start);
     Attempt attempt{.rule = &rule, .nodes = walk.nodes, .stepsMatched = walk.stepsMatched};
     attempt.outcome = walk.outcome;
-    attempt.explanation = std::move(walk.explanation);
     if (walk.outcome == Outcome::Fused) judge(Match{m_graph, rule, walk.nodes, walk.steps}, attempt);
-    if (attempt.outcome == Outcome::Fused) m_entries.add({.rule = &rule, .nodes = walk.nodes});
+    if (attempt.outcome == walk.outcome) addReason(std::move(walk), attempt);
+    if (attempt.outcome == Outcome::Fused) m_entries.add({.rule = &rule, .nodes = attempt.nodes});
     m_attempts.push_back(std::move(attempt));
+  }
+
+  /// Why the chain ends where it does.
+  static void addReason(Walk walk, Attempt& attempt) {
+    const bool isSecond = !attempt.explanation.empty() && !walk.explanation.empty();
+    attempt.explanation += (isSecond ? " " : "") + walk.explanation;
+    attempt.repairs = std::move(walk.repairs);
   }
 
   /// A long chain was matched from its head; its tails are no attempts of their own.
@@ -208,9 +253,9 @@ class PassFuser {
   void judge(const Match& match, Attempt& attempt) {
     attempt.saving = savingOf(match);
     if (refuseSwitchedOff(match, attempt) || refuseCondition(match, attempt) || refuseIdle(match, attempt) ||
-        refuseQuantizer(match, attempt) ||
-        refuseTaken(match, attempt) || refuseSchedule(match, attempt) || refuseKernel(match, attempt) ||
-        refuseUseless(match, attempt) || refuseUnasked(match, attempt))
+        refuseQuantizer(match, attempt) || refuseDelayed(match, attempt) || refuseTaken(match, attempt) ||
+        refuseSchedule(match, attempt) || refuseKernel(match, attempt) || refuseUseless(match, attempt) ||
+        refuseUnasked(match, attempt))
       return;
     attempt.explanation = fmt::format("{} run as one.", idsOf(m_graph, match.nodes));
   }
@@ -294,6 +339,19 @@ class PassFuser {
   std::string_view formatText(NodeId id, TensorType type) const {
     const TensorQuantizers& quantizers = quantizersOf(m_graph.node(id), type);
     return formatName((quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->format);
+  }
+
+  /// A gradient that waits is a step of its own; a kernel of several ops computes all of theirs at once.
+  bool refuseDelayed(const Match& match, Attempt& attempt) const {
+    if (match.rule.pass == FusionPass::Forward) return false;
+    for (const NodeId id : match.nodes)
+      if (m_graph.node(id).delayedNeeds().anyParameter())
+        return refuse(
+            attempt, Outcome::ConditionFailed,
+            fmt::format("{} has delay_wgrad_compute on: its weight gradient comes after the rest of backward, "
+                        "but the fusion would compute it in its place. Switch delay_wgrad_compute off for it.",
+                        nameOf(m_graph, id)));
+    return false;
   }
 
   bool refuseTaken(const Match& match, Attempt& attempt) const {
@@ -468,6 +526,13 @@ std::string_view outcomeName(Outcome outcome) {
 
 std::string FusedOperation::name(const Graph& graph) const {
   return isFused() ? rule->name : graph.node(nodes.front()).operation->name;
+}
+
+std::string FusedOperation::note(const Graph& graph) const {
+  std::vector<std::string> notes;
+  for (const NodeId id : nodes)
+    if (std::string own = graph.node(id).note(); !own.empty()) notes.push_back(std::move(own));
+  return fmt::format("{}", fmt::join(notes, "; "));
 }
 
 FusionReport unfused(const Graph& graph) {

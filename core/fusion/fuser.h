@@ -34,6 +34,8 @@ struct FusedOperation {
   bool isFused() const { return rule != nullptr; }
   /// The rule's name, or the op's own.
   std::string name(const Graph& graph) const;
+  /// What there is to know about its ops, such as "one rank: nothing to measure"; mostly empty.
+  std::string note(const Graph& graph) const;
 };
 
 enum class Outcome {

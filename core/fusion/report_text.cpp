@@ -20,11 +20,10 @@ std::vector<std::string> idsOf(const Graph& graph, const std::vector<NodeId>& no
 
 std::string entryText(const Graph& graph, const FusedOperation& entry) {
   const std::string ids = fmt::format("{}", fmt::join(idsOf(graph, entry.nodes), " + "));
-  if (!entry.isFused())
-    return fmt::format("{} ({}){}", ids, entry.name(graph),
-                       inParentheses(graph.node(entry.nodes.front()).operation->note));
-  return fmt::format("[{}]  {} ({}, {})", ids, entry.rule->name, passName(entry.rule->pass),
-                     originName(entry.rule->origin));
+  const std::string note = inParentheses(entry.note(graph));
+  if (!entry.isFused()) return fmt::format("{} ({}){}", ids, entry.name(graph), note);
+  return fmt::format("[{}]  {} ({}, {}){}", ids, entry.rule->name, passName(entry.rule->pass),
+                     originName(entry.rule->origin), note);
 }
 
 std::string listText(const Graph& graph, std::string_view title, const std::vector<FusedOperation>& list) {

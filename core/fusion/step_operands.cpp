@@ -131,7 +131,8 @@ void appendForward(const Graph& graph, const FusedOperation& entry, int member, 
     if (saved.residuals.contains({id, static_cast<int>(slot)})) add(OperandKind::Residual, slot, OperandAccess::Write);
 }
 
-void appendBackward(const Graph& graph, const FusedOperation& entry, int member, std::vector<OperandUse>& operands) {
+void appendBackward(const Graph& graph, const FusedOperation& entry, int member, const GradientNeeds& needs,
+                    std::vector<OperandUse>& operands) {
   const Node& node = graph.node(entry.nodes[static_cast<std::size_t>(member)]);
   const auto add = [&](OperandKind kind, std::size_t slot, OperandAccess access) {
     operands.push_back({.key = {member, kind, static_cast<int>(slot)}, .access = access});
@@ -140,10 +141,10 @@ void appendBackward(const Graph& graph, const FusedOperation& entry, int member,
     if (hasOutsideGradient(graph, graph.value(node.outputs[slot]), entry.nodes))
       add(OperandKind::GradOutput, slot, OperandAccess::Read);
   for (std::size_t slot = 0; slot < node.inputs.size(); ++slot)
-    if (node.needs.inputs[slot] && memberOf(entry.nodes, graph.value(node.inputs[slot]).producer) < 0)
+    if (needs.inputs[slot] && memberOf(entry.nodes, graph.value(node.inputs[slot]).producer) < 0)
       add(OperandKind::GradInput, slot, OperandAccess::Write);
   for (std::size_t slot = 0; slot < node.parameters.size(); ++slot)
-    if (node.needs.parameters[slot])
+    if (needs.parameters[slot])
       add(OperandKind::GradParameter, slot,
           node.gradientSink(static_cast<int>(slot)) == GradientSink::Accumulate ? OperandAccess::Accumulate
                                                                                 : OperandAccess::Write);
@@ -207,7 +208,22 @@ EntryOperands backwardOperands(const Graph& graph, const FusedOperation& entry) 
   for (const MemberTensor& read : savedReads(graph, entry))
     operands.push_back({.key = {read.member, read.tensor.kind, read.tensor.slot}});
   for (std::size_t member = 0; member < entry.nodes.size(); ++member)
-    appendBackward(graph, entry, static_cast<int>(member), operands);
+    appendBackward(graph, entry, static_cast<int>(member), graph.node(entry.nodes[member]).needs, operands);
+  return withViews(graph, entry, Phase::Backward, std::move(operands));
+}
+
+BackwardShare shareOf(const Graph& graph, NodeId id, GradientNeeds needs) {
+  const Node& node = graph.node(id);
+  const std::vector<TensorSpec> inputs = graph.inputSpecs(id);
+  OperationContext context = node.operation->saveContext({node.attributes, inputs, needs});
+  return {.needs = std::move(needs), .context = std::move(context)};
+}
+
+EntryOperands backwardOperands(const Graph& graph, NodeId id, const BackwardShare& share) {
+  const FusedOperation entry{.nodes = {id}};
+  std::vector<OperandUse> operands;
+  for (const SavedTensor& tensor : share.context.tensors) operands.push_back({.key = {0, tensor.kind, tensor.slot}});
+  appendBackward(graph, entry, 0, share.needs, operands);
   return withViews(graph, entry, Phase::Backward, std::move(operands));
 }
 

@@ -62,6 +62,15 @@ EntryOperands forwardOperands(const Graph& graph, const FusedOperation& entry, c
 /// Saved tensors and output gradients in; input and parameter gradients out.
 EntryOperands backwardOperands(const Graph& graph, const FusedOperation& entry);
 
+/// Some of the gradients of an op, and what backward reads for these.
+struct BackwardShare {
+  GradientNeeds needs;
+  OperationContext context;
+};
+BackwardShare shareOf(const Graph& graph, NodeId id, GradientNeeds needs);
+/// The same for a share of an op that stands by itself.
+EntryOperands backwardOperands(const Graph& graph, NodeId id, const BackwardShare& share);
+
 /// Minimum traffic in bytes: every outside tensor once; one that is accumulated to is read and written.
 std::int64_t trafficBytes(const Graph& graph, const FusedOperation& entry, const EntryOperands& operands);
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/graph.h"
 
+#include "core/support/text.h"
+
 #include <algorithm>
 #include <cassert>
 
@@ -18,14 +20,19 @@ int indexWhere(const Range& items, auto predicate) {
   return found == items.end() ? -1 : static_cast<int>(found - items.begin());
 }
 
+const std::string& pathOf(const Graph& graph, int sequential) {
+  return graph.sequentials()[static_cast<std::size_t>(sequential)].path;
+}
+
 std::string toString(const Graph& graph, const Node& node) {
   std::vector<std::string> inputs;
   for (const ValueId id : node.inputs) inputs.push_back(graph.value(id).name);
   std::vector<std::string> outputs;
   for (const ValueId id : node.outputs)
     outputs.push_back(fmt::format("{} {}", graph.value(id).name, fuseline::toString(graph.value(id).spec)));
-  return fmt::format("{} = {}({}) -> {}", node.id, node.operation->name, fmt::join(inputs, ", "),
-                     fmt::join(outputs, ", "));
+  const std::string place = node.sequential < 0 ? "" : "in Sequential " + pathOf(graph, node.sequential);
+  return fmt::format("{} = {}({}) -> {}{}", node.id, node.operation->name, fmt::join(inputs, ", "),
+                     fmt::join(outputs, ", "), inParentheses(place));
 }
 
 /// A main_grad buffer is float32.
@@ -51,6 +58,21 @@ GradientSink Node::gradientSink(int slot) const { return fuseline::gradientSink(
 
 std::string Node::parameterGradientName(int slot) const {
   return (gradientSink(slot) == GradientSink::Own ? "grad." : "main_grad.") + parameterName(slot);
+}
+
+GradientNeeds Node::delayedNeeds() const {
+  GradientNeeds delayed{.inputs = std::vector<bool>(needs.inputs.size()), .parameters = needs.parameters};
+  for (std::size_t slot = 0; slot < delayed.parameters.size(); ++slot)
+    if (!isGradientDelayed(*operation, attributes, static_cast<int>(slot))) delayed.parameters[slot] = false;
+  return delayed;
+}
+
+GradientNeeds Node::promptNeeds() const {
+  GradientNeeds prompt = needs;
+  const GradientNeeds delayed = delayedNeeds();
+  for (std::size_t slot = 0; slot < prompt.parameters.size(); ++slot)
+    if (delayed.parameters[slot]) prompt.parameters[slot] = false;
+  return prompt;
 }
 
 NodeId Graph::findNode(std::string_view id) const {
@@ -117,7 +139,9 @@ Result<NodeId> GraphBuilder::addNode(std::string id, std::string owner, Operatio
   for (std::size_t slot = 0; slot < inputs.size(); ++slot)
     m_graph.m_values[static_cast<std::size_t>(inputs[slot])].uses.push_back({nodeId, static_cast<int>(slot)});
 
-  Node node{.id = std::move(id), .owner = owner, .path = std::move(owner), .operation = std::move(operation)};
+  Node node{.id = std::move(id), .owner = owner, .path = std::move(owner)};
+  node.sequential = m_sequential;
+  node.operation = std::move(operation);
   node.attributes = std::move(attributes);
   node.inputs = std::move(inputs);
   node.parameters = std::move(specs->parameters);
@@ -139,6 +163,15 @@ Result<NodeId> GraphBuilder::addNode(std::string id, std::string owner, Operatio
 void GraphBuilder::setOrigin(NodeId node, std::string path, std::string block) {
   m_graph.m_nodes[static_cast<std::size_t>(node)].path = std::move(path);
   m_graph.m_nodes[static_cast<std::size_t>(node)].block = std::move(block);
+}
+
+void GraphBuilder::enterSequential(std::string path, std::string block) {
+  m_graph.m_sequentials.push_back({std::move(path), std::move(block), m_sequential});
+  m_sequential = static_cast<int>(m_graph.m_sequentials.size()) - 1;
+}
+
+void GraphBuilder::leaveSequential() {
+  m_sequential = m_graph.m_sequentials[static_cast<std::size_t>(m_sequential)].parent;
 }
 
 void GraphBuilder::addAlias(std::string name, ValueId value) { m_graph.m_aliases.emplace(std::move(name), value); }

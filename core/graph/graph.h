@@ -37,11 +37,23 @@ struct Value {
   bool needsGradient = false;
 };
 
+/// The attribute that makes an instance of a block a nested Sequential.
+inline constexpr const char* kSequentialAttribute = "sequential";
+
+/// A nested Sequential of TransformerEngine: an instance of a block that fusions see as one op among others, as no
+/// fusion crosses its border.
+struct Sequential {
+  std::string path;   // "layer1", or "layer1.mlp" inside another instance
+  std::string block;  // the block in which the instance is written; empty: the pipeline
+  int parent = -1;    // the Sequential around it, an index into Graph::sequentials(); -1: the pipeline
+};
+
 struct Node {
-  std::string id;     // "fc1", or "fc1.linear" for a part of composite fc1
-  std::string owner;  // the op of the pipeline it came from: "fc1", or "layer1" for all that is inside that instance
-  std::string path;   // what its parameters are named after: "fc1", or "layer1.fc1" inside an instance of a block
-  std::string block;  // the block in which it is written; empty: the pipeline
+  std::string id;       // "fc1", or "fc1.linear" for a part of composite fc1
+  std::string owner;    // the op of the pipeline it came from: "fc1", or "layer1" for all that is inside that instance
+  std::string path;     // what its parameters are named after: "fc1", or "layer1.fc1" inside an instance of a block
+  std::string block;    // the block in which it is written; empty: the pipeline
+  int sequential = -1;  // the innermost it is in, an index into Graph::sequentials(); -1: the pipeline
   OperationPointer operation;  // for these attributes
   Attributes attributes;
   std::vector<ValueId> inputs;
@@ -64,6 +76,10 @@ struct Node {
   GradientSink gradientSink(int slot) const;
   /// "grad.fc1.weight", or "main_grad.fc1.weight" where the gradient goes to that buffer.
   std::string parameterGradientName(int slot) const;
+  /// Which gradients wait for the end of backward, and which do not. All of `needs` is in one of the two.
+  GradientNeeds delayedNeeds() const;
+  GradientNeeds promptNeeds() const;
+  std::string note() const { return operation->noteFor(attributes); }
 };
 
 struct GraphOutput {
@@ -79,6 +95,7 @@ class Graph {
   const std::vector<Value>& values() const { return m_values; }
   const std::vector<ValueId>& inputs() const { return m_inputs; }
   const std::vector<GraphOutput>& outputs() const { return m_outputs; }
+  const std::vector<Sequential>& sequentials() const { return m_sequentials; }
   PassKind pass() const { return m_pass; }
   /// Set if scales follow from the amaxes of earlier steps.
   const std::optional<DelayedScaling>& delayedScaling() const { return m_delayedScaling; }
@@ -101,6 +118,7 @@ class Graph {
   std::vector<Value> m_values;
   std::vector<ValueId> m_inputs;
   std::vector<GraphOutput> m_outputs;
+  std::vector<Sequential> m_sequentials;
   std::map<std::string, ValueId, std::less<>> m_aliases;
   PassKind m_pass = PassKind::Forward;
   std::optional<DelayedScaling> m_delayedScaling;
@@ -120,6 +138,9 @@ class GraphBuilder {
                          std::vector<ValueId> inputs);
   /// The path of a node is its owner, and its block none, unless set.
   void setOrigin(NodeId node, std::string path, std::string block);
+  /// Nodes that are added from now on are in a new Sequential inside the current one, until it is left.
+  void enterSequential(std::string path, std::string block);
+  void leaveSequential();
   /// Another name under which findValue() finds a value.
   void addAlias(std::string name, ValueId value);
   void addOutput(std::string name, ValueId value);
@@ -130,6 +151,7 @@ class GraphBuilder {
 
  private:
   Graph m_graph;
+  int m_sequential = -1;
   std::vector<bool> m_requiresGradient;  // by position in m_graph.inputs()
 };
 

@@ -28,6 +28,8 @@ struct AttributeSpec {
   std::optional<double> maximum;
   /// Allowed values of a Text attribute; empty means any.
   std::vector<std::string> choices;
+  /// A Text attribute that must be a name: a letter or _, then letters, digits and _.
+  bool isName = false;
   std::string unit;
   std::string help;
 

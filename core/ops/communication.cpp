@@ -11,7 +11,7 @@ namespace fuseline {
 
 BasicOperation communication(BasicOperation op) {
   op.category = "Communication";
-  op.note = "one rank: nothing to measure";
+  op.note = [](const Attributes&) { return "one rank: nothing to measure"; };
   return viewOperation(inferredOnRanks(std::move(op)));
 }
 

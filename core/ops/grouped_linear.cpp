@@ -66,7 +66,7 @@ FlopCount flops(const Attributes& attributes, Specs inputs) {
   const GroupedForm form = groupedForm(attributes);
   const std::int64_t elements = inputs[0].rows() * attributes.integer("out_features");
   const std::int64_t product = 2 * elements * attributes.integer("in_features");
-  FlopCount count{.forward = product, .backward = 2 * product};
+  FlopCount count{.forward = product, .backward = 2 * product, .delayable = product};
   if (!form.hasBias()) return count;
   count.forward += form.isBiasScaled ? 2 * elements : elements;
   count.backward += form.isBiasScaled ? 4 * elements : elements;  // a product and a sum for each of the two gradients
@@ -342,6 +342,7 @@ std::vector<AttributeSpec> attributes() {
       requiresGradAttribute("bias"),
   };
   std::ranges::move(mainGradAttributes(), std::back_inserter(all));
+  all.push_back(delayedGradientAttribute());
   return all;
 }
 
@@ -350,7 +351,9 @@ constexpr const char* kDetails =
     "weight2, bias0, bias1 and bias2. The rows are those of x as a matrix [M, K], so that with more than two axes all\n"
     "but the last are counted. With scale_bias y = x W_g^T + scales b_g; then db_g = dy scales, summed over the rows\n"
     "of the group, and dscales = dy b_g, summed over each row.\n"
-    "Not there: delay_wgrad_compute, which only defers work, and buffers that a caller of TransformerEngine may give.";
+    "The buffers output and grad_input of TransformerEngine belong to a call, not to the op: a program that runs a "
+    "plan\n"
+    "gives its executor memory for y, for the gradient of x, and for every other result of a pipeline.";
 
 Result<FusibleOperation> specialise(const Attributes& given) {
   const GroupedForm form = groupedForm(given);

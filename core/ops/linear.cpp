@@ -21,7 +21,7 @@ void copyIfSet(const Attributes& from, std::string_view name, Attributes& to) {
 Result<ExpandedOperation> linearPart(const Attributes& attributes, bool isRow, std::int64_t ranks) {
   ExpandedOperation part{.suffix = "linear", .operation = "BasicLinear"};
   for (const char* name : {"in_features", "out_features", "dtype", "weight_requires_grad", "accumulate_into_main_grad",
-                           "overwrite_main_grad"})
+                           "overwrite_main_grad", "userbuffers_comm_name"})
     copyIfSet(attributes, name, part.attributes);
   if (!isRow) {
     for (const char* name : {"tensor_parallel_mode", "sequence_parallel"}) copyIfSet(attributes, name, part.attributes);
@@ -87,7 +87,8 @@ CompositeOperation linear() {
                       .help = "Adds a learned vector to every row."},
                      dtypeAttribute(),
                      tensorParallelModeAttribute(),
-                     sequenceParallelAttribute()},
+                     sequenceParallelAttribute(),
+                     userbuffersAttribute()},
       .expand = expand,
   };
   std::ranges::move(mainGradAttributes(), std::back_inserter(op.attributes));

@@ -44,6 +44,8 @@ std::string FusibleOperation::kernelName() const {
   return isElementwise() ? "elementwise" : name;
 }
 
+std::string FusibleOperation::noteFor(const Attributes& given) const { return note ? note(given) : std::string(); }
+
 const AttributeSpec* FusibleOperation::attribute(std::string_view attributeName) const {
   const int index = indexByName(attributes, attributeName);
   return index < 0 ? nullptr : &attributes[static_cast<std::size_t>(index)];

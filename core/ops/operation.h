@@ -65,6 +65,8 @@ struct OperationSpecs {
 struct FlopCount {
   std::int64_t forward = 0;
   std::int64_t backward = 0;
+  /// Of the backward ones those for gradients that can be delayed.
+  std::int64_t delayable = 0;
 };
 
 /// A tensor in double precision, for the reference implementations only.
@@ -160,8 +162,9 @@ struct FusibleOperation {
   std::string details;
   /// Other words people search for ("relu", "fc", "residual").
   std::vector<std::string> keywords;
-  /// What there is to know where the op stands in a plan, such as "one rank: nothing to measure"; mostly empty.
-  std::string note;
+  /// What there is to know where the op stands in a plan with these attributes, such as "one rank: nothing to
+  /// measure"; not set or empty: nothing.
+  std::function<std::string(const Attributes&)> note;
 
   std::vector<Port> inputs;
   std::vector<ParameterSpec> parameters;
@@ -216,6 +219,7 @@ struct FusibleOperation {
   bool isComposite() const { return static_cast<bool>(expand); }
   bool isElementwise() const { return static_cast<bool>(elementwise); }
   std::string kernelName() const;
+  std::string noteFor(const Attributes& given) const;
   int inputIndex(std::string_view port) const;   // -1 when there is none
   int outputIndex(std::string_view port) const;  // -1 when there is none
   const AttributeSpec* attribute(std::string_view name) const;

@@ -11,6 +11,7 @@ namespace {
 constexpr const char* kAll = "requires_grad";
 constexpr const char* kAccumulate = "accumulate_into_main_grad";
 constexpr const char* kOverwrite = "overwrite_main_grad";
+constexpr const char* kDelay = "delay_wgrad_compute";
 
 bool isOn(const Attributes& attributes, std::string_view name, bool otherwise) {
   return attributes.has(name) ? attributes.boolean(name) : otherwise;
@@ -62,6 +63,19 @@ std::vector<AttributeSpec> mainGradAttributes() {
        .defaultValue = false,
        .help = "With accumulate_into_main_grad: the gradient is written to the buffer, not added. (TransformerEngine "
                "reads this from the parameter.)"}};
+}
+
+AttributeSpec delayedGradientAttribute() {
+  return {.name = kDelay,
+          .type = AttributeType::Boolean,
+          .defaultValue = false,
+          .help =
+              "The weight's gradient is a step of its own, behind all the rest of backward, as if backward_dw() of "
+              "TransformerEngine were called there; x and dy are kept until then. Biases do not wait."};
+}
+
+bool isGradientDelayed(const FusibleOperation& operation, const Attributes& attributes, int parameter) {
+  return specOf(operation, parameter).hasMainGrad && isOn(attributes, kDelay, false);
 }
 
 GradientSink gradientSink(const FusibleOperation& operation, const Attributes& attributes, int parameter) {

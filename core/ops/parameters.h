@@ -29,6 +29,10 @@ bool isTrained(const FusibleOperation& operation, const Attributes& attributes, 
 
 /// accumulate_into_main_grad and overwrite_main_grad, of ops with a parameter that has `hasMainGrad`.
 std::vector<AttributeSpec> mainGradAttributes();
+/// delay_wgrad_compute. Said of the parameters that can have a main_grad: weights, not biases.
+AttributeSpec delayedGradientAttribute();
+/// Is the parameter's gradient computed after all the rest of backward?
+bool isGradientDelayed(const FusibleOperation& operation, const Attributes& attributes, int parameter);
 GradientSink gradientSink(const FusibleOperation& operation, const Attributes& attributes, int parameter);
 
 }  // namespace fuseline

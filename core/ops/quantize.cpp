@@ -27,7 +27,7 @@ BasicOperation quantize() {
       .derivative = "dx = dy",
       .source = "TransformerEngine te.ops.Quantize",
       .keywords = {"cast", "fp8", "mxfp8", "nvfp4", "recipe"},
-      .note = "no recipe: the identity",
+      .note = [](const Attributes&) { return "no recipe: the identity"; },
       .inputs = {{"x", "[...]", "Any shape."}},
       .outputs = {{"y", "[...]", "x itself."}},
       .attributes = {flag("forward", true, "Quantizes x. Without a recipe it changes nothing."),

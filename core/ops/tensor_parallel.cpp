@@ -8,6 +8,8 @@ namespace fuseline {
 
 namespace {
 
+constexpr const char* kUserbuffers = "userbuffers_comm_name";
+
 Error isScalar(std::string_view operation, std::int64_t ranks) {
   return Error{fmt::format("{}: x is a scalar, but {} ranks split its first axis; it needs at least one axis.",
                            operation, ranks)};
@@ -62,6 +64,22 @@ AttributeSpec sequenceParallelAttribute() {
           .help =
               "Also splits the first axis over ranks, where the last is not split: column gathers x, row scatters y. "
               "Without a tensor_parallel_mode, and with one rank, as here, it changes nothing."};
+}
+
+AttributeSpec userbuffersAttribute() {
+  return {.name = kUserbuffers,
+          .type = AttributeType::Text,
+          .optional = true,
+          .isName = true,
+          .help =
+              "comm_name of TransformerEngine's userbuffers_options, its only key: the communicators NAME_fprop, "
+              "NAME_dgrad and NAME_wgrad, such as those of qkv, proj, fc1 and fc2, overlap communication with the "
+              "products of a tensor-parallel layer. It is kept for the pipeline's code. With one rank, as here, there "
+              "is nothing to overlap."};
+}
+
+std::string userbuffersNote(const Attributes& attributes) {
+  return attributes.has(kUserbuffers) ? "one rank: nothing to overlap" : "";
 }
 
 }  // namespace fuseline

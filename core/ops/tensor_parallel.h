@@ -41,6 +41,11 @@ Result<Shape> scattered(std::string_view operation, Shape shape, std::int64_t ra
 /// sequence_parallel.
 AttributeSpec sequenceParallelAttribute();
 
+/// userbuffers_comm_name.
+AttributeSpec userbuffersAttribute();
+/// "one rank: nothing to overlap", for a linear that has it; else empty.
+std::string userbuffersNote(const Attributes& attributes);
+
 namespace ops {
 
 /// The basic ops of the composite Linear on each of `ranks` ranks: BasicLinear, Bias, and behind a row-parallel layer

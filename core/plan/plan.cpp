@@ -175,19 +175,24 @@ class Planner {
   // Steps --------------------------------------------------------------------------------------------------------
 
   void addStep(const FusedOperation& entry, Phase phase, const EntryOperands& operands) {
-    Step step{.phase = phase, .nodes = entry.nodes};
-    step.name = entry.isFused() ? fmt::format("{}({})", entry.rule->name, joinedIds(m_graph, entry.nodes))
-                                : m_graph.node(entry.nodes.front()).id;
-    step.rule = entry.isFused() ? entry.rule->name : "";
-    step.note = entry.isFused() ? "" : m_graph.node(entry.nodes.front()).operation->note;
-    step.kernel = kernelOf(entry);
-    step.isView = operands.isView();
-    for (const OperandUse& use : operands.operands) addOperand(step, entry, use);
-    for (const ViewOperand& view : operands.views) addView(entry.nodes, view);
+    Step step = makeStep(entry, phase, operands);
     countWork(step, entry);
     m_plan.steps.push_back(std::move(step));
     if (phase == Phase::Backward)
       for (const NodeId id : entry.nodes) addContributions(id);
+  }
+
+  Step makeStep(const FusedOperation& entry, Phase phase, const EntryOperands& operands) {
+    Step step{.phase = phase, .nodes = entry.nodes};
+    step.name = entry.isFused() ? fmt::format("{}({})", entry.rule->name, joinedIds(m_graph, entry.nodes))
+                                : m_graph.node(entry.nodes.front()).id;
+    step.rule = entry.isFused() ? entry.rule->name : "";
+    step.note = entry.note(m_graph);
+    step.kernel = kernelOf(entry);
+    step.isView = operands.isView();
+    for (const OperandUse& use : operands.operands) addOperand(step, entry, use);
+    for (const ViewOperand& view : operands.views) addView(entry.nodes, view);
+    return step;
   }
 
   void addOperand(Step& step, const FusedOperation& entry, const OperandUse& use) {
@@ -387,9 +392,35 @@ class Planner {
   void addBackward() {
     m_contributions.resize(m_graph.values().size());
     for (const GraphOutput& output : m_graph.outputs()) addOutputGradient(output);
-    for (auto entry = m_report.backward.rbegin(); entry != m_report.backward.rend(); ++entry)
-      addStep(*entry, Phase::Backward, backwardOperands(m_graph, *entry));
+    for (auto entry = m_report.backward.rbegin(); entry != m_report.backward.rend(); ++entry) addBackwardEntry(*entry);
+    for (const NodeId id : m_delayed) addShare(id, Share::Delayed);
     addScaleUpdate(Phase::Backward);
+  }
+
+  /// Gradients that wait are queued, and computed in the order of the queue when all others are there.
+  void addBackwardEntry(const FusedOperation& entry) {
+    const NodeId id = entry.nodes.front();
+    if (entry.isFused() || !m_graph.node(id).delayedNeeds().anyParameter())
+      return addStep(entry, Phase::Backward, backwardOperands(m_graph, entry));
+    m_delayed.push_back(id);
+    const GradientNeeds prompt = m_graph.node(id).promptNeeds();
+    if (prompt.anyInput() || prompt.anyParameter()) addShare(id, Share::Prompt);
+    addContributions(id);
+  }
+
+  enum class Share { Prompt, Delayed };
+
+  void addShare(NodeId id, Share which) {
+    const Node& node = m_graph.node(id);
+    const bool isDelayed = which == Share::Delayed;
+    BackwardShare share = shareOf(m_graph, id, isDelayed ? node.delayedNeeds() : node.promptNeeds());
+    Step step = makeStep({.nodes = {id}}, Phase::Backward, backwardOperands(m_graph, id, share));
+    if (isDelayed) step.name += " (wgrad)";
+    step.context = std::move(share.context);
+    const FlopCount flops = node.operation->flops(node.attributes, m_graph.inputSpecs(id));
+    step.flops = isDelayed ? flops.delayable : flops.backward - flops.delayable;
+    countBytes(step);
+    m_plan.steps.push_back(std::move(step));
   }
 
   void addOutputGradient(const GraphOutput& output) {
@@ -533,6 +564,7 @@ class Planner {
   std::unordered_map<TensorKey, int, TensorKeyHash> m_index;
   std::vector<int> m_viewOf;
   std::vector<std::vector<int>> m_contributions;  // by value
+  std::vector<NodeId> m_delayed;                  // ops whose weight gradients wait, in the order of backward
 };
 
 }  // namespace

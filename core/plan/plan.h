@@ -74,7 +74,7 @@ struct ScaleUpdateWork {
 /// output of the same spec: kernels must load an element before they store it. `nodes` are the graph's ops it came
 /// from, in forward order; empty for a gradient sum at a branch and for what a recipe adds.
 struct Step {
-  std::string name;    // "fc1.linear", "ForwardLinearEpilogue(fc1.linear, fc1.bias, act)"
+  std::string name;    // "fc1.linear", "experts (wgrad)", "ForwardLinearEpilogue(fc1.linear, fc1.bias, act)"
   std::string kernel;  // "BasicLinear", "elementwise", a rule's `becomes`, "accumulate"
   std::string rule;    // empty for a basic op
   Phase phase = Phase::Forward;
@@ -82,11 +82,13 @@ struct Step {
   std::vector<StepOperand> operands;
   /// Nothing to do: its outputs are views of its inputs.
   bool isView = false;
-  std::string note;  // of a basic op: what there is to know about the step
+  std::string note;  // what there is to know about its ops; mostly empty
   std::optional<QuantizeWork> quantize;
   std::optional<ScaleUpdateWork> scaleUpdate;
   /// What it reads never changes from run to run: run before the first one only.
   bool runsOnce = false;
+  /// What backward reads, where the step computes only some of its op's gradients; else the op's own context holds.
+  std::optional<OperationContext> context;
   std::int64_t flops = 0;
   std::int64_t bytesRead = 0;
   std::int64_t bytesWritten = 0;

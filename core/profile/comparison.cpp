@@ -32,9 +32,10 @@ std::int64_t numLaunches(const Steps& steps) {
   return std::ranges::count_if(steps, [](const StepRecord* step) { return !step->isView; });
 }
 
+/// A step that is not fused is the same in both plans; a fused one has parts. One op may have several steps.
 bool isPartOf(const StepRecord& part, const StepRecord& whole) {
   if (part.phase != whole.phase) return false;
-  if (part.ops.empty() || whole.ops.empty()) return part.ops.empty() && whole.ops.empty() && part.name == whole.name;
+  if (whole.rule.empty() || part.ops.empty()) return part.name == whole.name;
   return std::ranges::all_of(part.ops, [&](const std::string& op) { return std::ranges::count(whole.ops, op) > 0; });
 }
 

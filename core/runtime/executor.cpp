@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <unordered_map>
 
@@ -31,6 +32,32 @@ std::vector<std::string> tensorNames(const Plan& plan) {
   return names;
 }
 
+Error unknownTensor(std::string_view name, const Plan& plan) {
+  return {fmt::format("{}: the plan has no tensor of this name; the nearest is \"{}\".", name,
+                      nearest(name, tensorNames(plan)))};
+}
+
+/// Kernels may rely on the alignment that a plan gives all of its tensors.
+bool isAligned(const std::byte* data) {
+  constexpr std::uintptr_t kAlignment = 64;
+  return reinterpret_cast<std::uintptr_t>(data) % kAlignment == 0;
+}
+
+Result<void> checkBuffer(const PlanTensor& wanted, const ResultBuffer& buffer) {
+  if (!isResult(wanted.role))
+    return Error{
+        fmt::format("{}: a buffer was given for it, but it is no result of the pipeline; buffers are for "
+                    "outputs and for gradients of inputs and parameters.",
+                    wanted.name)};
+  if (buffer.spec != wanted.spec)
+    return Error{fmt::format("{}: the buffer given is {}, but the result is {}.", wanted.name, toString(buffer.spec),
+                             toString(wanted.spec))};
+  if (wanted.spec.bytes() > 0 && (!buffer.data || !isAligned(buffer.data)))
+    return Error{fmt::format("{}: the buffer given must begin at a multiple of 64 bytes, but begins at address {}.",
+                             wanted.name, fmt::ptr(buffer.data))};
+  return {};
+}
+
 Result<void> checkBinding(const PlanTensor& wanted, const Tensor* given) {
   if (!given)
     return Error{fmt::format("{}: no tensor was given for it; {} is expected.", wanted.name, toString(wanted.spec))};
@@ -41,6 +68,11 @@ Result<void> checkBinding(const PlanTensor& wanted, const Tensor* given) {
 }
 
 }  // namespace
+
+bool isResult(TensorRole role) {
+  return role == TensorRole::Output || role == TensorRole::InputGradient || role == TensorRole::ParameterGradient ||
+         role == TensorRole::MainGradient;
+}
 
 bool isBound(TensorRole role) {
   return role == TensorRole::Input || role == TensorRole::Parameter || role == TensorRole::OutputGradient ||
@@ -59,8 +91,10 @@ Executor::Executor(std::shared_ptr<Backend> backend, const Graph& graph, const P
     : m_backend(std::move(backend)), m_graph(graph), m_plan(plan) {}
 
 Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<Backend> backend, const Graph& graph,
-                                                   const Plan& plan, const NamedTensors& bindings) {
+                                                   const Plan& plan, const NamedTensors& bindings,
+                                                   std::span<const ResultBuffer> buffers) {
   std::unique_ptr<Executor> executor(new Executor(std::move(backend), graph, plan));
+  if (Result<void> placed = executor->place(buffers); !placed) return placed.error();
   if (Result<void> compiled = executor->compile(); !compiled) return compiled.error();
   if (Result<void> allocated = executor->allocate(); !allocated) return allocated.error();
   if (Result<void> uploaded = executor->upload(bindings); !uploaded) return uploaded.error();
@@ -77,6 +111,19 @@ Result<void> Executor::compile() {
     Result<std::unique_ptr<Kernel>> kernel = m_backend->compile(m_graph, m_plan, step, options);
     if (!kernel) return stepError(step, kernel.error().message);
     m_launches.push_back({.step = index, .kernel = std::move(*kernel)});
+  }
+  return {};
+}
+
+Result<void> Executor::place(std::span<const ResultBuffer> buffers) {
+  for (const ResultBuffer& buffer : buffers) {
+    const int tensor = m_plan.findTensor(buffer.tensor);
+    if (tensor < 0) return unknownTensor(buffer.tensor, m_plan);
+    const PlanTensor& wanted = m_plan.tensors[static_cast<std::size_t>(tensor)];
+    if (Result<void> fits = checkBuffer(wanted, buffer); !fits) return fits;
+    if (!m_given.emplace(wanted.storage, buffer.data).second)
+      return Error{fmt::format("{}: a buffer was given for it or for a tensor that is the same memory; give one.",
+                               buffer.tensor)};
   }
   return {};
 }
@@ -116,6 +163,7 @@ void Executor::resolveOperands() {
 std::byte* Executor::address(int tensor) const {
   const PlanTensor& planned = m_plan.tensors[static_cast<std::size_t>(tensor)];
   if (planned.spec.bytes() == 0 || planned.storage < 0) return nullptr;
+  if (const auto given = m_given.find(planned.storage); given != m_given.end()) return given->second;
   return m_memory->data() + m_plan.storages[static_cast<std::size_t>(planned.storage)].offset;
 }
 
@@ -160,9 +208,7 @@ Result<RunOutcome> Executor::runObserved(const StepObserver& observer, std::stop
 
 Result<Tensor> Executor::read(std::string_view tensorName) const {
   const int index = m_plan.findTensor(tensorName);
-  if (index < 0)
-    return Error{fmt::format("{}: the plan has no tensor of this name; the nearest is \"{}\".", tensorName,
-                             nearest(tensorName, tensorNames(m_plan)))};
+  if (index < 0) return unknownTensor(tensorName, m_plan);
   Tensor tensor = Tensor::zeros(m_plan.tensors[static_cast<std::size_t>(index)].spec);
   if (const std::byte* source = address(index)) m_backend->download(tensor.data, source);
   return tensor;

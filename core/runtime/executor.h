@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -19,15 +21,26 @@ namespace fuseline {
 /// step, its synchronization included.
 using StepObserver = std::function<void(std::size_t step, double durationNs)>;
 
+/// Memory of the caller's, on the device, that a result is written to as it is computed; nothing is copied.
+struct ResultBuffer {
+  std::string tensor;  // an output or a gradient: "y", "grad.x", "grad.fc1.weight"
+  TensorSpec spec;
+  std::byte* data = nullptr;
+};
+
 enum class RunOutcome { Completed, Cancelled };
 
 class Executor {
  public:
   /// Compiles every step, allocates the plan's memory and uploads the bindings: a tensor for every input, parameter
   /// and output gradient of the plan, by name. `graph` and `plan` must outlive the executor.
-  /// Errors: a step without a kernel, a missing or misshapen binding, no memory; each with the name.
+  /// Results live in `buffers` where there is one for them, which must outlive the executor; such a tensor shares it
+  /// with all that is a view of it, as it would share the plan's own memory.
+  /// Errors: a step without a kernel, a missing or misshapen binding, no memory, a buffer that no result fits; each
+  /// with the name.
   static Result<std::unique_ptr<Executor>> create(std::shared_ptr<Backend> backend, const Graph& graph,
-                                                  const Plan& plan, const NamedTensors& bindings);
+                                                  const Plan& plan, const NamedTensors& bindings,
+                                                  std::span<const ResultBuffer> buffers = {});
 
   /// Runs all steps in order and waits for the device. Stops between steps when `cancel` asks for it.
   /// Errors (RunFailed): what a kernel threw, with the step's name.
@@ -50,6 +63,7 @@ class Executor {
   };
 
   Executor(std::shared_ptr<Backend> backend, const Graph& graph, const Plan& plan);
+  Result<void> place(std::span<const ResultBuffer> buffers);
   Result<void> compile();
   Result<void> allocate();
   Result<void> upload(const NamedTensors& bindings);
@@ -64,12 +78,15 @@ class Executor {
   const Graph& m_graph;
   const Plan& m_plan;
   std::vector<Launch> m_launches;
+  std::map<int, std::byte*> m_given;  // by storage: memory of the caller's
   std::unique_ptr<DeviceMemory> m_memory;
   std::unique_ptr<DeviceMemory> m_workspace;
 };
 
 /// Does the caller bind this tensor before a run?
 bool isBound(TensorRole role);
+/// Is this tensor what a run is for? The caller may give memory for it.
+bool isResult(TensorRole role);
 
 /// "fc1.linear (BasicLinear, forward)": how messages name a step.
 std::string describe(const Step& step);

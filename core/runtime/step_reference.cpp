@@ -78,8 +78,9 @@ void StepReference::runForward(int member) {
 void StepReference::runBackward(int member) {
   const Node& op = node(member);
   SavedValues saved;
-  saved.setState(op.context.state);
-  for (const SavedTensor& key : op.context.tensors) saved.add(key, value({member, key.kind, key.slot}));
+  const OperationContext& context = m_step.context ? *m_step.context : op.context;
+  saved.setState(context.state);
+  for (const SavedTensor& key : context.tensors) saved.add(key, value({member, key.kind, key.slot}));
   std::vector<ReferenceTensor> gradients;
   for (int slot = 0; slot < static_cast<int>(op.outputs.size()); ++slot)
     gradients.push_back(value({member, OperandKind::GradOutput, slot}));

@@ -67,6 +67,18 @@ ValueId append(GraphBuilder& builder, const Link& link, std::size_t position, Va
   return builder.partial().node(*node).outputs.front();
 }
 
+bool isInside(const std::string& path, const std::string& outer) {
+  return path == outer || path.starts_with(outer + ".");
+}
+
+/// Leaves and enters Sequentials until `path` is the innermost. open: those around the last op, outermost first.
+void moveTo(const std::string& path, GraphBuilder& builder, std::vector<std::string>& open) {
+  for (; !open.empty() && !isInside(path, open.back()); open.pop_back()) builder.leaveSequential();
+  if (path.empty() || (!open.empty() && open.back() == path)) return;
+  builder.enterSequential(path, "");
+  open.push_back(path);
+}
+
 }  // namespace
 
 Link link(std::string operation, std::string id, std::string extraFrom) {
@@ -84,6 +96,11 @@ Link linear(std::int64_t outFeatures, std::string id) {
 
 Link inPlace(Link link, bool value) { return with(std::move(link), "in_place", value); }
 
+Link inside(std::string path, Link link) {
+  link.sequential = std::move(path);
+  return link;
+}
+
 Link swapped(Link link) {
   link.isSwapped = true;
   return link;
@@ -92,7 +109,11 @@ Link swapped(Link link) {
 Graph chain(DType dtype, Shape shape, const std::vector<Link>& links, const ChainOptions& options) {
   GraphBuilder builder;
   ValueId main = builder.addInput("x", {.dtype = dtype, .shape = std::move(shape)}, options.inputRequiresGradient);
-  for (std::size_t i = 0; i < links.size(); ++i) main = append(builder, links[i], i, main);
+  std::vector<std::string> open;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    moveTo(links[i].sequential, builder, open);
+    main = append(builder, links[i], i, main);
+  }
   builder.addOutput("y", main);
   for (const std::string& name : options.extraOutputs) builder.addOutput(name, builder.partial().findValue(name));
   return std::move(builder).finish(options.pass);

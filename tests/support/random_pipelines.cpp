@@ -80,6 +80,20 @@ std::vector<Link> withWidths(std::vector<Link> links) {
   return result;
 }
 
+/// Every few ops a nested Sequential begins or ends, inside the one before or behind it.
+void cutIntoSequentials(std::vector<Link>& links) {
+  if (*rc::gen::arbitrary<bool>()) return;
+  std::string path;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const std::string own = "s" + std::to_string(i);
+    const int choice = *rc::gen::inRange(0, 9);
+    if (choice == 0) path.clear();
+    if (choice == 1) path = own;
+    if (choice == 2 && !path.empty()) path += "." + own;
+    links[i].sequential = path;
+  }
+}
+
 }  // namespace
 
 RandomPipeline randomPipeline() {
@@ -90,6 +104,7 @@ RandomPipeline randomPipeline() {
     for (Link& item : randomLinks(i, branches)) pipeline.links.push_back(std::move(item));
   pipeline.links = withWidths(std::move(pipeline.links));
   for (Link& item : pipeline.links) item = randomlyTrained(std::move(item));
+  cutIntoSequentials(pipeline.links);
   pipeline.options.inputRequiresGradient = *rc::gen::arbitrary<bool>();
   for (const std::string& branch : branches)
     if (*rc::gen::inRange(0, 3) == 0) pipeline.options.extraOutputs.push_back(branch);

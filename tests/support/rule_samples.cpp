@@ -60,7 +60,9 @@ std::vector<RuleSample> linearEpilogueSamples() {
   return samples;
 }
 
-std::map<std::string, std::vector<RuleSample>> makeSamples() {
+using Samples = std::map<std::string, std::vector<RuleSample>>;
+
+Samples forwardLinearSamples() {
   const Link add = link("AddExtraInput", "add");
   const Link bias = link("Bias", "bias");
   return {
@@ -75,17 +77,12 @@ std::map<std::string, std::vector<RuleSample>> makeSamples() {
         {"to nothing", {linear(16), with(link("ConstantScale"), "scale", 0.0), inPlace(add)}, {}}}},
       {"ForwardLinearBiasActivation", {{"plain", {linear(16), bias}, {}}}},
       {"ForwardLinearEpilogue", linearEpilogueSamples()},
-      {"ForwardAddNorm",
-       {{"RMSNorm", {add, link("RMSNorm")}, {}},
-        {"LayerNorm", {add, link("LayerNorm")}, {}},
-        {"with a branch between", {add, save(), link("RMSNorm")}, kReadBranch}}},
-      {"ForwardElementwiseChain",
-       {{"two ops", {bias, link("GELU")}, {}},
-        {"five ops", {link("ConstantScale"), bias, link("GELU"), add, link("Identity"), link("ConstantScale")}, {}},
-        {"gated first", {link("SwiGLU"), bias, link("ConstantScale")}, {}},
-        {"scaled rows first", {link("ScaledSwiGLU"), bias, link("ScaledSReLU")}, {}},
-        {"dropouts", {link("Dropout"), bias, link("Dropout"), add}, {}},
-        {"with a branch inside", {bias, save(), link("GELU")}, kReadBranch}}},
+  };
+}
+
+Samples backwardLinearSamples() {
+  const Link bias = link("Bias", "bias");
+  return {
       {"BackwardLinearAdd",
        {{"branch read", {inPlace(save()), linear(16)}, kReadBranch},
         {"branch unread", {inPlace(save()), linear(16)}, {}}}},
@@ -98,11 +95,35 @@ std::map<std::string, std::vector<RuleSample>> makeSamples() {
         {"before a norm", {linear(24), bias, link("LayerNorm")}, {}},
         {"with an upstream op", {link("GELU"), linear(16), bias}, {}},
         {"input without gradient", {linear(16), bias}, {.inputRequiresGradient = false}}}},
+  };
+}
+
+Samples normSamples() {
+  const Link add = link("AddExtraInput", "add");
+  return {
+      {"ForwardAddNorm",
+       {{"RMSNorm", {add, link("RMSNorm")}, {}},
+        {"LayerNorm", {add, link("LayerNorm")}, {}},
+        {"with a branch between", {add, save(), link("RMSNorm")}, kReadBranch}}},
       {"BackwardAddRMSNorm",
        {{"branch read", {save(), link("RMSNorm")}, kReadBranch},
         {"branch unread", {save(), link("RMSNorm")}, {}},
         {"zero-centred", {save(), with(link("RMSNorm"), "zero_centered_gamma", true)}, kReadBranch}}},
       {"BackwardAddLayerNorm", {{"branch read", {save(), link("LayerNorm")}, kReadBranch}}},
+  };
+}
+
+Samples chainSamples() {
+  const Link add = link("AddExtraInput", "add");
+  const Link bias = link("Bias", "bias");
+  return {
+      {"ForwardElementwiseChain",
+       {{"two ops", {bias, link("GELU")}, {}},
+        {"five ops", {link("ConstantScale"), bias, link("GELU"), add, link("Identity"), link("ConstantScale")}, {}},
+        {"gated first", {link("SwiGLU"), bias, link("ConstantScale")}, {}},
+        {"scaled rows first", {link("ScaledSwiGLU"), bias, link("ScaledSReLU")}, {}},
+        {"dropouts", {link("Dropout"), bias, link("Dropout"), add}, {}},
+        {"with a branch inside", {bias, save(), link("GELU")}, kReadBranch}}},
       {"BackwardBiasSwiGLU",
        {{"plain", {bias, link("SwiGLU")}, {}},
         {"interleaved", {bias, with(link("SwiGLU"), "glu_interleave_size", std::int64_t{4})}, {}}}},
@@ -113,12 +134,25 @@ std::map<std::string, std::vector<RuleSample>> makeSamples() {
         {"scaled rows first", {link("ScaledSwiGLU"), bias, link("ScaledSReLU")}, {}},
         {"dropouts", {link("Dropout"), bias, link("Dropout"), add}, {}},
         {"with a branch inside", {bias, save(), link("GELU")}, kReadBranch}}},
+  };
+}
+
+Samples jointSamples() {
+  const Link add = link("AddExtraInput", "add");
+  return {
       {"ForwardBackwardSwiGLULinear",
        {{"plain", {link("SwiGLU"), linear(24)}, {}},
         {"interleaved", {with(link("SwiGLU"), "glu_interleave_size", std::int64_t{4}), linear(24)}, {}},
         {"with a residual", {link("SwiGLU"), linear(24), add}, {}},
         {"with an upstream op", {link("RMSNorm"), link("SwiGLU"), linear(24)}, {}}}},
   };
+}
+
+Samples makeSamples() {
+  Samples all;
+  for (Samples part : {forwardLinearSamples(), backwardLinearSamples(), normSamples(), chainSamples(), jointSamples()})
+    all.merge(part);
+  return all;
 }
 
 std::map<std::string, std::vector<RefusalSample>> makeRefusals() {

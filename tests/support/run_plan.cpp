@@ -22,11 +22,6 @@ T valueOf(Result<T> result) {
   return std::move(*result);
 }
 
-bool isResult(TensorRole role) {
-  return role == TensorRole::Output || role == TensorRole::InputGradient || role == TensorRole::ParameterGradient ||
-         role == TensorRole::MainGradient;
-}
-
 double rms(const std::vector<double>& values) {
   double sum = 0.0;
   for (const double value : values) sum += value * value;

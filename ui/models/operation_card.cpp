@@ -64,7 +64,8 @@ QString operationCard(const FusibleOperation& operation, const QString& title,
                       const std::optional<OperationCost>& cost) {
   QString card = QStringLiteral("<b>%1</b> %2<br>%3")
                      .arg(escaped(operation.name), title.toHtmlEscaped(), escaped(operation.summary));
-  if (!operation.note.empty()) card += QStringLiteral("<br><i>%1</i>").arg(escaped(operation.note));
+  const std::string note = operation.noteFor(defaultAttributes(operation));
+  if (!note.empty()) card += QStringLiteral("<br><i>%1</i>").arg(escaped(note));
   card += QStringLiteral("<table>");
   card += row("formula", escaped(operation.formula)) + row("derivative", escaped(operation.derivative));
   card += row("inputs", tensorList(operation.inputs)) + row("parameters", tensorList(operation.parameters));

@@ -49,6 +49,17 @@ TEST(Golden, ExplainOneOp) {
   expectGolden(fuseline("explain --device reference " + samplePipeline() + " fc2").out, "explain_fc2.txt");
 }
 
+// A nested Sequential, named communicators, weight gradients that wait.
+TEST(Golden, ExplainTheBorderOfANestedSequential) {
+  expectGolden(fuseline("explain --device reference " + goldenPath("nested.fuseline").string() + " first").out,
+               "explain_nested.txt");
+}
+
+TEST(Golden, PlanWithDelayedWeightGradients) {
+  expectGolden(fuseline("fuse --device reference --stage plan " + goldenPath("nested.fuseline").string()).out,
+               "plan_nested.txt");
+}
+
 // From the files' folder, so that the path in the messages is the same everywhere.
 void expectProblems(const std::string& file, const std::string& name) {
   const ProgramResult result = fuseline("validate " + file, {}, goldenPath(file).parent_path());

@@ -42,6 +42,7 @@ struct Case {
   bool hasBias = true;
   bool isScaled = false;
   bool isSingle = false;
+  bool isDelayed = false;
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
@@ -107,6 +108,7 @@ Graph graphOf(const Case& c, const ChainOptions& options) {
   link.attributes.set("scale_bias", c.isScaled);
   link.attributes.set("single_grouped_weight", c.isSingle);
   link.attributes.set("single_grouped_bias", c.isSingle);
+  link.attributes.set("delay_wgrad_compute", c.isDelayed);
   std::int64_t rows = 0;
   for (const std::int64_t size : c.sizes) rows += size;
   return chain(c.dtype, {rows, c.K}, {link}, options);
@@ -170,6 +172,14 @@ TEST_P(Grid, TrainsLikeTheFormulasWithoutBf16Instructions) {
   expectLikeTheFormulas(GetParam(), {}, cpu::makeCpuBackend({.bf16Gemm = cpu::CpuOptions::Bf16Gemm::ThroughF32}));
 }
 
+TEST_P(Grid, TrainsLikeTheFormulasWhenWeightGradientsWait) {
+  Case c = GetParam();
+  c.isDelayed = true;
+  for (const bool isInputTrained : {true, false})
+    for (const auto& backend : {cpu::makeCpuBackend(), makeReferenceBackend()})
+      expectLikeTheFormulas(c, {.inputRequiresGradient = isInputTrained}, backend);
+}
+
 INSTANTIATE_TEST_SUITE_P(GroupedLinear, Grid, ::testing::ValuesIn(grid()));
 
 // ---- groups of all sizes
@@ -208,6 +218,38 @@ RC_GTEST_PROP(GroupedLinearKernel, EqualsTheFormulasForAnySizes, ()) {
       runPlan(graph, unfused(graph), cpu::makeCpuBackend(), 1, bindingsOf(c, values, PassKind::Training));
   for (const auto& [name, numbers] : expectedOf(c, values, {}))
     RC_ASSERT(bool(allClose(actual.at(name), numbers, productTolerance(c.dtype))));
+}
+
+// ---- weight gradients that wait
+
+/// fc1, ScaledSwiGLU, fc2, with the given attributes of both layers.
+RunResults trained(const std::vector<std::pair<std::string, AttributeValue>>& attributes) {
+  std::vector<Link> links = {with(link("GroupedLinear", "fc1"), "out_features", std::int64_t{48}),
+                             link("ScaledSwiGLU", "act"),
+                             with(link("GroupedLinear", "fc2"), "out_features", std::int64_t{16})};
+  for (Link& item : links)
+    for (const auto& [name, value] : attributes)
+      if (item.operation == "GroupedLinear") item.attributes.set(name, value);
+  const Graph graph = chain(DType::BF16, {40, 16}, links);
+  return runPlan(graph, unfused(graph), cpu::makeCpuBackend());
+}
+
+TEST(DelayedWeightGradients, AreTheSameBits) {
+  const std::vector<std::vector<std::pair<std::string, AttributeValue>>> forms = {
+      {},
+      {{"scale_bias", true}},
+      {{"bias", false}},
+      {{"accumulate_into_main_grad", true}},
+      {{"accumulate_into_main_grad", true}, {"overwrite_main_grad", true}},
+      {{"bias_requires_grad", false}},
+      {{"weight_requires_grad", false}}};
+  for (auto form : forms) {
+    const RunResults expected = trained(form);
+    form.emplace_back("delay_wgrad_compute", true);
+    const RunResults actual = trained(form);
+    EXPECT_EQ(actual.size(), expected.size());
+    for (const auto& [name, values] : expected) EXPECT_EQ(actual.at(name), values) << name << " " << form.front().first;
+  }
 }
 
 // ---- what a step asks for

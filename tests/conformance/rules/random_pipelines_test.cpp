@@ -4,6 +4,8 @@
 #include "core/fusion/fuser.h"
 #include "tests/support/run_plan.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -11,6 +13,15 @@ namespace fuseline {
 namespace {
 
 using namespace fuseline::testing;
+
+/// Are all ops of every entry in one Sequential?
+bool staysInside(const Graph& graph, const std::vector<FusedOperation>& list) {
+  return std::ranges::all_of(list, [&](const FusedOperation& entry) {
+    return std::ranges::all_of(entry.nodes, [&](NodeId id) {
+      return graph.node(id).sequential == graph.node(entry.nodes.front()).sequential;
+    });
+  });
+}
 
 void checkPipeline(DType dtype, double rtol) {
   const RandomPipeline pipeline = randomPipeline();
@@ -20,6 +31,7 @@ void checkPipeline(DType dtype, double rtol) {
   RC_LOG() << toTree(graph, report);
   const Verdict expands = verifyExpansion(graph, report);
   RC_ASSERT(expands.reason() == "");
+  RC_ASSERT(staysInside(graph, report.forward) && staysInside(graph, report.backward));
   const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
   const RunResults actual = runPlan(graph, report, makeReferenceBackend());
   RC_ASSERT(firstDifference(actual, expected, rtol) == "");

@@ -152,6 +152,137 @@ TEST(Blocks, AreFusedAcrossTheirBorders) {
   EXPECT_TRUE(isFused);
 }
 
+// ---- Nested Sequentials.
+
+std::string sequentialInstance(const std::string& id, const std::string& name) {
+  return fmt::format(R"({{"id": "{}", "op": "block:{}", "attributes": {{"sequential": true}}}})", id, name);
+}
+
+const std::string kProject =
+    block("Project", R"({"id": "fc", "op": "BasicLinear", "attributes": {"in_features": 16, "out_features": 16}})",
+          R"(["x", "fc.x"])", "fc.y");
+
+/// The instance a of a block with one linear, and a bias behind it.
+std::string linearThenBias(const std::string& instanceText) {
+  return fileWithBlocks(kProject, instanceText + R"(, {"id": "bias", "op": "Bias", "attributes": {"size": 16}})",
+                        R"(["x", "a.x"], ["a.y", "bias.x"])", "bias.y");
+}
+
+/// What `fuse` lists, one entry a line.
+std::string forwardOf(const PipelineDocument& document) {
+  const Analysis analysis = analyze(document);
+  return toText(analysis.graph(), analysis.report.forward);
+}
+
+const Attempt* brokenAt(const Analysis& analysis, const std::string& id) {
+  for (const Attempt& attempt : analysis.report.attempts)
+    if (attempt.outcome == Outcome::BrokenChain && !attempt.repairs.empty() &&
+        analysis.graph().node(attempt.nodes.back()).id == id)
+      return &attempt;
+  return nullptr;
+}
+
+TEST(SequentialInstances, LetNoFusionCrossTheirBorder) {
+  EXPECT_EQ(forwardOf(parseDocument(linearThenBias(instance("a", "Project"))).document),
+            "[a.fc + bias]  ForwardLinearBiasActivation (forward, te)\n");
+  EXPECT_EQ(forwardOf(parseDocument(linearThenBias(sequentialInstance("a", "Project"))).document),
+            "a.fc (BasicLinear)\nbias (Bias)\n");
+}
+
+TEST(SequentialInstances, NameTheBorderAndOfferToTakeItAway) {
+  PipelineDocument document = parseDocument(linearThenBias(sequentialInstance("a", "Project"))).document;
+  const Analysis analysis = analyze(document);
+  const Attempt* attempt = brokenAt(analysis, "a.fc");
+  ASSERT_TRUE(attempt);
+  EXPECT_EQ(attempt->explanation,
+            "Between a.fc (BasicLinear) and bias (Bias) is the border of a, which is a nested Sequential; no fusion "
+            "crosses it.");
+  ASSERT_EQ(attempt->repairs.size(), 1U);
+  EXPECT_EQ(attempt->repairs[0].label, "Switch sequential off for a");
+  const std::string before = serialize(document);
+  const Result<Edit> inverse = document.apply(attempt->repairs[0].edit);
+  ASSERT_TRUE(inverse) << inverse.error().message;
+  EXPECT_EQ(forwardOf(document), "[a.fc + bias]  ForwardLinearBiasActivation (forward, te)\n");
+  ASSERT_TRUE(document.apply(*inverse));
+  EXPECT_EQ(serialize(document), before);
+}
+
+TEST(SequentialInstances, InsideABlockAreRepairedThere) {
+  const std::string outer =
+      block("Outer", sequentialInstance("p", "Project") + R"(, {"id": "b", "op": "Bias", "attributes": {"size": 16}})",
+            R"(["x", "p.x"], ["p.y", "b.x"])", "b.y");
+  PipelineDocument document =
+      parseDocument(fileWithBlocks(kProject + "," + outer, instance("o", "Outer"), R"(["x", "o.x"])", "o.y")).document;
+  const Analysis analysis = analyze(document);
+  ASSERT_EQ(analysis.graph().sequentials().size(), 1U);
+  EXPECT_EQ(analysis.graph().sequentials()[0].path, "o.p");
+  EXPECT_EQ(analysis.graph().sequentials()[0].block, "Outer");
+  const Attempt* attempt = brokenAt(analysis, "o.p.fc");
+  ASSERT_TRUE(attempt);
+  ASSERT_TRUE(document.apply(attempt->repairs.at(0).edit));
+  EXPECT_EQ(document.findBlock("Outer")->ops[0].attributes, Json::object());
+  EXPECT_EQ(forwardOf(document), "[o.p.fc + o.b]  ForwardLinearBiasActivation (forward, te)\n");
+}
+
+TEST(SequentialInstances, MayBeNestedAndFuseWhatIsInside) {
+  const std::string two = block("Two", R"({"id": "act", "op": "GELU"}, {"id": "again", "op": "SiLU"})",
+                                R"(["x", "act.x"], ["act.y", "again.x"])", "again.y");
+  const std::string outer = block("Outer", sequentialInstance("i", "Two") + R"(, {"id": "after", "op": "ReLU"})",
+                                  R"(["x", "i.x"], ["i.y", "after.x"])", "after.y");
+  const PipelineDocument document =
+      parseDocument(fileWithBlocks(two + "," + outer,
+                                   sequentialInstance("o", "Outer") + R"(, {"id": "end", "op": "GELU"})",
+                                   R"(["x", "o.x"], ["o.y", "end.x"])", "end.y"))
+          .document;
+  const Graph graph = lower(document).graph;
+  ASSERT_EQ(graph.sequentials().size(), 2U);
+  EXPECT_EQ(graph.sequentials()[1].path, "o.i");
+  EXPECT_EQ(graph.sequentials()[1].parent, 0);
+  std::vector<int> places;
+  for (const Node& node : graph.nodes()) places.push_back(node.sequential);
+  EXPECT_EQ(places, (std::vector<int>{1, 1, 0, -1}));
+  EXPECT_EQ(forwardOf(document),
+            "[o.i.act + o.i.again]  ForwardElementwiseChain (forward, fuseline)\no.after (ReLU)\nend (GELU)\n");
+}
+
+TEST(SequentialInstances, AreReadAndWrittenBack) {
+  const LoadedDocument loaded = parseDocument(linearThenBias(sequentialInstance("a", "Project")));
+  const std::string written = serialize(loaded.document);
+  EXPECT_NE(written.find(R"("op": "block:Project", "attributes": {"sequential": true})"), std::string::npos) << written;
+  EXPECT_NE(written.find(R"("minor": 1)"), std::string::npos);
+  EXPECT_EQ(parseDocument(written).document, loaded.document);
+}
+
+TEST(SequentialInstances, KnowNoOtherAttribute) {
+  const std::string wrong = R"({"id": "a", "op": "block:Project", "attributes": {"sequental": true}})";
+  EXPECT_NE(problemsOf(linearThenBias(wrong))
+                .find("a: block:Project has no attribute sequental (it has sequential); did you mean sequential?"),
+            std::string::npos);
+  const std::string text = R"({"id": "a", "op": "block:Project", "attributes": {"sequential": "yes"}})";
+  EXPECT_NE(problemsOf(linearThenBias(text)).find("a: sequential is \"yes\"; expected true or false."),
+            std::string::npos);
+}
+
+TEST(SequentialInstances, WithExtraPortsSayThatTransformerEngineHasNone) {
+  const std::string sum =
+      R"("Sum": {"inputs": [{"id": "x"}, {"id": "z"}], "ops": [{"id": "add", "op": "AddExtraInput"}],
+"wires": [["x", "add.x"], ["z", "add.extra"]], "outputs": [{"id": "y", "from": "add.y"}]})";
+  const std::vector<Diagnostic> found =
+      problems(fileWithBlocks(sum, sequentialInstance("s", "Sum"), R"(["x", "s.x"], ["x", "s.z"])", "s.y"));
+  ASSERT_EQ(listed(found),
+            "file:6:69: warning: s: sequential is on, but block Sum has 2 inputs and 1 output; a nested Sequential of "
+            "TransformerEngine takes one tensor and gives one, so that this runs here only. [sequential-ports at "
+            "/pipeline/ops/0/attributes/sequential]\n");
+  ASSERT_EQ(found[0].repairs.size(), 1U);
+  EXPECT_EQ(found[0].repairs[0].label, "Switch sequential off");
+}
+
+TEST(SequentialInstances, LoseTheirBorderWhenTheyAreExpanded) {
+  PipelineDocument document = parseDocument(linearThenBias(sequentialInstance("a", "Project"))).document;
+  ASSERT_TRUE(document.apply(expandBlock(document, "a")->edit));
+  EXPECT_EQ(forwardOf(document), "[fc + bias]  ForwardLinearBiasActivation (forward, te)\n");
+}
+
 // ---- What can be wrong.
 
 TEST(BlockProblems, NameTheInstanceAndPointToTheBlock) {

@@ -22,7 +22,21 @@ std::string oneOp(const std::string& op, const std::string& id = "fc") {
   return pipelineText("\n" + op, "[\"x\", \"" + id + ".x\"]", id + ".y");
 }
 
-std::vector<Case> attributeCases() {
+/// x: [M, H] bf16 and splits through a GroupedLinear of two groups, whose result goes through GELU.
+std::string groupedText(const std::string& splits, const std::string& geluSource = "experts.y", int numGroups = 2) {
+  return fileWith(R"({"inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]},
+)" + splits + R"(],
+"ops": [{"id": "experts", "op": "GroupedLinear", "attributes": {"num_groups": )" +
+                  std::to_string(numGroups) +
+                  R"(, "in_features": "H", "out_features": 8}},
+{"id": "act", "op": "GELU", "attributes": {}}],
+"wires": [["x", "experts.x"], ["splits", "experts.split_sizes"], [")" +
+                  geluSource +
+                  R"(", "act.x"]], "outputs": [{"id": "y", "from": "act.y"}, {"id": "z", "from": "experts.y"}]})");
+}
+
+/// Names and gaps.
+std::vector<Case> attributeNameCases() {
   return {
       {"UnknownOp",
        oneOp(R"({"id": "fc", "op": "Liner", "attributes": {}})"),
@@ -49,6 +63,11 @@ std::vector<Case> attributeCases() {
        "file:5:42: error: fc: Bias needs the attribute size (integer). It reads [8, 16] bf16. [missing-attribute at "
        "/pipeline/ops/0/attributes]\n",
        {"Set size to 16"}},
+  };
+}
+
+std::vector<Case> attributeTypeCases() {
+  return {
       {"WrongType",
        oneOp(R"({"id": "fc", "op": "Linear", "attributes": {"in_features": 16, "out_features": 8, "bias": "true"}})"),
        "file:5:91: error: fc: bias is \"true\"; expected true or false. [wrong-type at "
@@ -63,6 +82,30 @@ std::vector<Case> attributeCases() {
        "file:5:64: error: fc: dtype is \"bf61\"; expected one of f32, f16, bf16; did you mean bf16? [bad-choice at "
        "/pipeline/ops/0/attributes/dtype]\n",
        {"Set dtype to \"bf16\"", "Set dtype to \"f32\"", "Set dtype to \"f16\""}},
+      {"BadName",
+       oneOp(R"({"id": "fc", "op": "Linear", "attributes": {"in_features": 16, "out_features": 8,
+"userbuffers_comm_name": "fc 1"}})"),
+       "file:6:26: error: fc: userbuffers_comm_name is \"fc 1\"; expected a name of letters, digits and _ that does "
+       "not "
+       "begin with a digit. [bad-name at /pipeline/ops/0/attributes/userbuffers_comm_name]\n",
+       {"Reset userbuffers_comm_name to its default"}},
+      {"BadMode",
+       oneOp(R"({"id": "fc", "op": "BasicLinear", "attributes": {"in_features": 16, "out_features": 8,
+"tensor_parallel_mode": "rows"}})"),
+       "file:6:25: error: fc: tensor_parallel_mode is \"rows\"; expected one of none, column, row; did you mean row? "
+       "[bad-choice at /pipeline/ops/0/attributes/tensor_parallel_mode]\n",
+       {"Set tensor_parallel_mode to \"row\"", "Set tensor_parallel_mode to \"none\"",
+        "Set tensor_parallel_mode to \"column\""}},
+  };
+}
+
+std::vector<Case> attributeValueCases() {
+  return {
+      {"NoGroups",
+       groupedText(R"({"id": "splits", "dtype": "i64", "shape": [2]})", "experts.y", 0),
+       "file:5:79: error: experts: num_groups is 0; expected between 1 and 4096. [out-of-range at "
+       "/pipeline/ops/0/attributes/num_groups]\n",
+       {"Set num_groups to 1"}},
       {"OutOfRange",
        oneOp(R"({"id": "fc", "op": "Bias", "attributes": {"size": 0}})"),
        "file:5:51: error: fc: size is 0; expected between 1 and 16777216. [out-of-range at "
@@ -79,6 +122,11 @@ std::vector<Case> attributeCases() {
        "fit "
        "into 64 bits. [integer-overflow at /pipeline/ops/0/attributes/size]\n",
        {}},
+  };
+}
+
+std::vector<Case> expressionCases() {
+  return {
       {"UnknownSymbol",
        oneOp(R"({"id": "fc", "op": "Bias", "attributes": {"size": "1*h"}})"),
        "file:5:51: error: fc: size is \"1*h\"; at character 3: there is no symbol h; did you mean H? [unknown-symbol "
@@ -142,17 +190,6 @@ std::vector<Case> shapeCases() {
        "?missing-field at /pipeline/inputs/0",
        {}},
   };
-}
-
-/// x: [M, H] bf16 and splits through a GroupedLinear of two groups, whose result goes through GELU.
-std::string groupedText(const std::string& splits, const std::string& geluSource = "experts.y") {
-  return fileWith(R"({"inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]},
-)" + splits + R"(],
-"ops": [{"id": "experts", "op": "GroupedLinear", "attributes": {"num_groups": 2, "in_features": "H", "out_features": 8}},
-{"id": "act", "op": "GELU", "attributes": {}}],
-"wires": [["x", "experts.x"], ["splits", "experts.split_sizes"], [")" +
-                  geluSource +
-                  R"(", "act.x"]], "outputs": [{"id": "y", "from": "act.y"}, {"id": "z", "from": "experts.y"}]})");
 }
 
 std::vector<Case> integerCases() {
@@ -285,8 +322,9 @@ std::vector<Case> namingCases() {
 
 std::vector<Case> allCases() {
   std::vector<Case> cases;
-  const std::vector<std::vector<Case>> groups = {attributeCases(), shapeCases(), integerCases(), wireCases(),
-                                                 namingCases()};
+  const std::vector<std::vector<Case>> groups = {attributeNameCases(), attributeTypeCases(), attributeValueCases(),
+                                                 expressionCases(),    shapeCases(),         integerCases(),
+                                                 wireCases(),          namingCases()};
   for (const std::vector<Case>& group : groups) cases.insert(cases.end(), group.begin(), group.end());
   return cases;
 }

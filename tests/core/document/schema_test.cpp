@@ -45,6 +45,22 @@ TEST(Schema, HasDefaultsRangesAndHelp) {
   EXPECT_EQ(inFeatures["anyOf"][0]["minimum"], 1);
 }
 
+TEST(Schema, SaysWhatANameIs) {
+  EXPECT_EQ(attributeOf("Linear", "userbuffers_comm_name")["anyOf"][0]["pattern"], "^[A-Za-z_][A-Za-z0-9_]*$");
+}
+
+TEST(Schema, DescribesTheAttributeOfInstances) {
+  const Json schema = pipelineSchema();
+  for (const Json& condition : schema["$defs"]["op"]["allOf"]) {
+    if (!condition["if"]["properties"]["op"].contains("pattern")) continue;
+    const Json& sequential = condition["then"]["properties"]["attributes"]["properties"]["sequential"];
+    EXPECT_EQ(sequential["default"], Json(false));
+    EXPECT_FALSE(sequential["description"].get<std::string>().empty());
+    return;
+  }
+  FAIL() << "there is no condition for instances of blocks";
+}
+
 TEST(Schema, AllowsUnknownFields) {
   EXPECT_EQ(pipelineSchema().dump().find("\"additionalProperties\":false"), std::string::npos);
 }

@@ -405,5 +405,143 @@ TEST(FuserCatalog, RefusesANameThatIsTaken) {
   EXPECT_EQ(added.error().message, copy.name + ": two fusion rules have this name.");
 }
 
+// What a report must not be.
+
+std::string brokenExpansion(const Graph& graph, const std::function<void(std::vector<FusedOperation>&)>& breakList) {
+  FusionReport report = unfused(graph);
+  breakList(report.backward);
+  return verifyExpansion(graph, report).reason();
+}
+
+TEST(VerifyExpansion, NamesTheOpThatIsNotThereOnceAndInOrder) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {link("GELU", "a"), link("SiLU", "b")});
+  const auto broken = [&](auto breakList) { return brokenExpansion(graph, breakList); };
+  EXPECT_EQ(broken([](auto&) {}), "");
+  EXPECT_EQ(broken([](auto& list) { list.push_back(list.front()); }), "a (GELU) stands in two entries.");
+  EXPECT_EQ(broken([](auto& list) { list.pop_back(); }), "b (SiLU) is missing from the backward list.");
+  EXPECT_EQ(broken([](auto& list) { std::swap(list[0], list[1]); }),
+            "b (SiLU) runs before a (GELU), whose result it reads.");
+}
+
+// Nested Sequentials.
+
+const Attempt* attemptAt(const Graph& graph, const FusionReport& report, std::string_view rule, std::string_view op) {
+  for (const Attempt& attempt : report.attempts)
+    if (attempt.rule->name == rule && graph.node(attempt.nodes.front()).id == op) return &attempt;
+  return nullptr;
+}
+
+/// linear, Bias | GELU, ConstantScale
+std::vector<Link> twoHalves(const std::string& first, const std::string& second) {
+  return {inside(first, linear(16, "fc")), inside(first, link("Bias", "bias")), inside(second, link("GELU", "act")),
+          inside(second, link("ConstantScale", "scale"))};
+}
+
+TEST(Sequentials, AreTwoGroupsWhereTheSamePipelineWithoutThemIsOne) {
+  const Graph flat = chain(DType::BF16, {8, 16}, twoHalves("", ""));
+  EXPECT_EQ(names(flat, fused(flat).forward), Names{"ForwardLinearEpilogue"});
+  for (const auto& [first, second] : {std::pair{"", "inner"}, {"inner", ""}, {"a", "b"}, {"a", "a.b"}, {"a.b", "a"}}) {
+    const Graph graph = chain(DType::BF16, {8, 16}, twoHalves(first, second));
+    const FusionReport report = fused(graph);
+    EXPECT_EQ(names(graph, report.forward), (Names{"ForwardLinearBiasActivation", "ForwardElementwiseChain"})) << first;
+    EXPECT_EQ(names(graph, report.backward), (Names{"BackwardLinearBias", "BackwardElementwiseChain"})) << first;
+  }
+}
+
+// TransformerEngine's test module_groups: ops O and foreign modules F, in the order O O F F O F O O O.
+TEST(Sequentials, MakeTheGroupsThatTransformerEngineMakes) {
+  std::vector<Link> links;
+  for (const std::string path : {"", "", "f1", "f2", "", "f3", "", "", ""}) links.push_back(inside(path, link("GELU")));
+  const Graph graph = chain(DType::BF16, {8, 16}, links);
+  const FusionReport report = fused(graph);
+  const auto sizes = [](const std::vector<FusedOperation>& list) {
+    std::vector<std::size_t> found;
+    for (const FusedOperation& entry : list) found.push_back(entry.nodes.size());
+    return found;
+  };
+  EXPECT_EQ(sizes(report.forward), (std::vector<std::size_t>{2, 1, 1, 1, 1, 3}));
+  EXPECT_EQ(sizes(report.backward), (std::vector<std::size_t>{2, 1, 1, 1, 1, 3}));
+}
+
+TEST(Sequentials, OneAroundEverythingChangesNothing) {
+  const Graph graph = chain(DType::BF16, {8, 16}, twoHalves("all", "all"));
+  EXPECT_EQ(names(graph, fused(graph).forward), Names{"ForwardLinearEpilogue"});
+}
+
+TEST(Sequentials, StopTheRulesOfTransformerEngine) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {linear(16, "fc"), inside("inner", link("Bias", "bias"))});
+  const FusionReport report = fused(graph, kTe);
+  EXPECT_EQ(names(graph, report.forward), (Names{"BasicLinear", "Bias"}));
+  const Attempt* attempt = attemptAt(graph, report, "ForwardLinearBiasActivation", "fc");
+  ASSERT_NE(attempt, nullptr);
+  EXPECT_EQ(attempt->outcome, Outcome::BrokenChain);
+  EXPECT_EQ(attempt->explanation,
+            "Between fc (BasicLinear) and bias (Bias) is the border of inner, which is a nested Sequential; no fusion "
+            "crosses it.");
+  ASSERT_EQ(attempt->repairs.size(), 1U);
+  EXPECT_EQ(attempt->repairs.front().label, "Switch sequential off for inner");
+}
+
+TEST(Sequentials, StopAJointRuleThatWasAskedFor) {
+  const std::vector<Link> links = {link("SwiGLU", "act"), linear(16, "fc")};
+  const FusionOptions asked{.switches = {.with = {"ForwardBackwardSwiGLULinear"}}};
+  const Graph flat = chain(DType::BF16, {8, 32}, links);
+  EXPECT_EQ(names(flat, fused(flat, asked).backward), Names{"ForwardBackwardSwiGLULinear"});
+  const Graph nested = chain(DType::BF16, {8, 32}, {links[0], inside("inner", links[1])});
+  EXPECT_EQ(names(nested, fused(nested, asked).backward), (Names{"SwiGLU", "BasicLinear"}));
+}
+
+TEST(Sequentials, EndAnElementwiseChainThatSaysWhyItIsNoLonger) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {link("GELU", "a"), link("SiLU", "b"), inside("s.t", link("ReLU", "c"))});
+  const FusionReport report = fused(graph);
+  const Attempt* attempt = attemptAt(graph, report, "ForwardElementwiseChain", "a");
+  ASSERT_NE(attempt, nullptr);
+  EXPECT_EQ(attempt->outcome, Outcome::Fused);
+  EXPECT_EQ(attempt->explanation,
+            "a, b run as one. Between b (SiLU) and c (ReLU) is the border of s.t, which is a nested Sequential; no "
+            "fusion crosses it.");
+  EXPECT_EQ(attempt->repairs.size(), 1U);
+}
+
+TEST(Sequentials, NameEveryBorderThatLiesInBetween) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {inside("a", link("GELU", "f")), inside("b", link("SiLU", "g"))});
+  const FusionReport report = fused(graph);
+  const Attempt* attempt = attemptAt(graph, report, "ForwardElementwiseChain", "f");
+  ASSERT_NE(attempt, nullptr);
+  EXPECT_EQ(attempt->explanation,
+            "Between f (GELU) and g (SiLU) is the border of a and b, which are each a nested Sequential; no fusion "
+            "crosses it.");
+  ASSERT_EQ(attempt->repairs.size(), 1U);
+  EXPECT_EQ(attempt->repairs.front().label, "Switch sequential off for a and b");
+}
+
+TEST(Sequentials, AreNotTheReasonWhereTheNextOpWouldNotFitAnyway) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {linear(16, "fc"), inside("inner", link("RMSNorm", "norm"))});
+  for (const Attempt& attempt : fused(graph).attempts)
+    EXPECT_EQ(attempt.explanation.find("border"), std::string::npos) << attempt.explanation;
+}
+
+// Delayed weight gradients.
+
+TEST(Fuser, RefusesABackwardFusionOfAnOpWhoseWeightGradientWaits) {
+  RuleCatalog rules;
+  ASSERT_TRUE(rules.registerBackwardFusion(
+      {.name = "BackwardExperts",
+       .chain = {{.role = "experts", .operations = {"GroupedLinear"}}, {.role = "act", .operations = {"GELU"}}},
+       .becomes = "experts_gelu"}));
+  const Link experts = with(link("GroupedLinear", "experts"), "out_features", std::int64_t{8});
+  for (const bool isDelayed : {false, true}) {
+    const Graph graph = chain(DType::F32, {6, 4}, {with(experts, "delay_wgrad_compute", isDelayed), link("GELU")});
+    const FusionReport report = fused(graph, {.rules = &rules});
+    ASSERT_EQ(report.attempts.size(), 1U);
+    EXPECT_EQ(report.attempts[0].outcome, isDelayed ? Outcome::ConditionFailed : Outcome::Fused);
+    const char* const refusal =
+        "experts (GroupedLinear) has delay_wgrad_compute on: its weight gradient comes after the rest of "
+        "backward, but the fusion would compute it in its place. Switch delay_wgrad_compute off for it.";
+    EXPECT_EQ(report.attempts[0].explanation, isDelayed ? refusal : "experts, gelu1 run as one.");
+  }
+}
+
 }  // namespace
 }  // namespace fuseline

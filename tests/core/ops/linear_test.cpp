@@ -53,6 +53,26 @@ TEST(Linear, PassesItsAttributesOn) {
   EXPECT_TRUE(parts[1].attributes.boolean("tensor_parallel"));
 }
 
+TEST(Linear, PassesTheNameOfItsCommunicatorsOn) {
+  for (const char* mode : {"none", "column", "row"}) {
+    Attributes attributes = linearAttributes(true);
+    attributes.set("tensor_parallel_mode", std::string(mode));
+    EXPECT_FALSE(builtinOperations().find("Linear")->expand(attributes)[0].attributes.has("userbuffers_comm_name"));
+    attributes.set("userbuffers_comm_name", std::string("qkv"));
+    const auto parts = builtinOperations().find("Linear")->expand(attributes);
+    EXPECT_EQ(parts[0].attributes.text("userbuffers_comm_name"), "qkv") << mode;
+    EXPECT_FALSE(parts[1].attributes.has("userbuffers_comm_name")) << mode;
+  }
+}
+
+TEST(Linear, NotesThatOneRankHasNothingToOverlap) {
+  const FusibleOperation& linear = *builtinOperations().find("BasicLinear");
+  Attributes attributes = defaultAttributes(linear);
+  EXPECT_EQ(linear.noteFor(attributes), "");
+  attributes.set("userbuffers_comm_name", std::string("fc1"));
+  EXPECT_EQ(linear.noteFor(attributes), "one rank: nothing to overlap");
+}
+
 // The programs that list which ops a Linear has know no sizes.
 TEST(Linear, ExpandsWithoutSizes) {
   Attributes attributes;

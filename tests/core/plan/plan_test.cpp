@@ -79,6 +79,16 @@ TEST(Plan, CollectivesOfOneRankAreViewsThatSaySo) {
   }
 }
 
+TEST(Plan, NotesTheCommunicatorsOfALinear) {
+  const Link qkv = with(linear(8, "qkv"), "userbuffers_comm_name", std::string("qkv"));
+  const Graph graph = chain(DType::F32, {4, 8}, {qkv, linear(8, "proj")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  EXPECT_EQ(stepOf(plan, "qkv", Phase::Forward)->note, "one rank: nothing to overlap");
+  EXPECT_EQ(stepOf(plan, "proj", Phase::Forward)->note, "");
+  const Graph fused = chain(DType::BF16, {4, 8}, {qkv, link("Bias")});
+  EXPECT_EQ(fusedPlan(fused).steps.front().note, "one rank: nothing to overlap");
+}
+
 TEST(Plan, QuantizeWithoutARecipeIsAView) {
   const Graph graph = chain(DType::BF16, {4, 8}, {link("GELU"), link("Quantize", "q"), linear(8)});
   const Plan plan = makePlan(graph, unfused(graph));
@@ -154,6 +164,88 @@ TEST(Plan, APipelineOutputThatIsAnInputIsStillNamed) {
   EXPECT_EQ(tensor(plan, "y").storage, tensor(plan, "x").storage);
 }
 
+// Delayed weight gradients.
+
+Link experts(const std::string& id, bool isDelayed = true) {
+  return with(with(link("GroupedLinear", id), "out_features", std::int64_t{8}), "delay_wgrad_compute", isDelayed);
+}
+
+std::vector<std::string> backwardSteps(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const Step& step : plan.steps)
+    if (step.phase == Phase::Backward) names.push_back(step.name);
+  return names;
+}
+
+std::vector<std::string> namesOf(const Plan& plan, const Step& step, OperandAccess access) {
+  std::vector<std::string> names;
+  for (const StepOperand& operand : step.operands)
+    if (operand.access == access) names.push_back(plan.tensors[static_cast<std::size_t>(operand.tensor)].name);
+  return names;
+}
+
+TEST(DelayedWeightGradients, AreStepsBehindAllOthersInTheOrderOfBackward) {
+  const Graph graph = chain(DType::F32, {6, 8},
+                            {link("GELU", "first"), experts("a"), link("GELU", "act"), experts("b"), linear(8, "c")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  EXPECT_EQ(backwardSteps(plan), (std::vector<std::string>{"c", "b", "act", "a", "first", "b (wgrad)", "a (wgrad)"}));
+}
+
+TEST(DelayedWeightGradients, ReadOnlyWhatTheyNeed) {
+  const Graph graph = chain(DType::F32, {6, 8}, {experts("a")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  using Names = std::vector<std::string>;
+  const Step& prompt = *stepOf(plan, "a", Phase::Backward);
+  EXPECT_EQ(namesOf(plan, prompt, OperandAccess::Read),
+            (Names{"a_split_sizes", "a.weight0", "a.weight1", "a.weight2", "grad.y"}));
+  EXPECT_EQ(namesOf(plan, prompt, OperandAccess::Write),
+            (Names{"grad.x", "grad.a.bias0", "grad.a.bias1", "grad.a.bias2"}));
+  const Step& delayed = *stepOf(plan, "a (wgrad)", Phase::Backward);
+  EXPECT_EQ(namesOf(plan, delayed, OperandAccess::Read), (Names{"a_split_sizes", "x", "grad.y"}));
+  EXPECT_EQ(namesOf(plan, delayed, OperandAccess::Write),
+            (Names{"grad.a.weight0", "grad.a.weight1", "grad.a.weight2"}));
+}
+
+TEST(DelayedWeightGradients, ShareTheWorkOfTheWholeBackward) {
+  // dW: 2 * 6 * 8 * 8 operations, as dx has; db: one for each of the 6 * 8 elements of dy.
+  const Graph graph = chain(DType::F32, {6, 8}, {experts("a")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  EXPECT_EQ(stepOf(plan, "a (wgrad)", Phase::Backward)->flops, 768);
+  EXPECT_EQ(stepOf(plan, "a", Phase::Backward)->flops, 768 + 48);
+}
+
+TEST(DelayedWeightGradients, KeepWhatTheyReadUntilThen) {
+  const auto lifetimes = [&](bool isDelayed) {
+    const Graph own = chain(DType::F32, {6, 8}, {link("GELU", "first"), experts("a", isDelayed), link("GELU", "last")});
+    const Plan plan = makePlan(own, unfused(own));
+    std::vector<int> ends;
+    for (const char* name : {"first:y", "grad.a:y"})
+      ends.push_back(static_cast<int>(plan.steps.size()) - 1 -
+                     plan.storages.at(static_cast<std::size_t>(tensor(plan, name).storage)).lastStep);
+    return ends;
+  };
+  EXPECT_EQ(lifetimes(true), (std::vector<int>{0, 0}));
+  EXPECT_EQ(lifetimes(false), (std::vector<int>{1, 1}));  // the first GELU comes later
+}
+
+TEST(DelayedWeightGradients, DoNotWaitWhereTheWeightsAreFrozen) {
+  const Graph graph = chain(DType::F32, {6, 8}, {with(experts("a"), "weight_requires_grad", false)});
+  EXPECT_EQ(backwardSteps(makePlan(graph, unfused(graph))), std::vector<std::string>{"a"});
+}
+
+TEST(DelayedWeightGradients, AreTheOnlyStepWhereNothingElseIsNeeded) {
+  const Graph graph = chain(DType::F32, {6, 8}, {with(experts("a"), "bias", false)}, {.inputRequiresGradient = false});
+  EXPECT_EQ(backwardSteps(makePlan(graph, unfused(graph))), std::vector<std::string>{"a (wgrad)"});
+}
+
+TEST(DelayedWeightGradients, ChangeNothingInInference) {
+  const auto text = [](bool isDelayed) {
+    const Graph graph = chain(DType::F32, {6, 8}, {experts("a", isDelayed)}, {.pass = PassKind::Forward});
+    return toString(makePlan(graph, unfused(graph)));
+  };
+  EXPECT_EQ(text(true), text(false));
+}
+
 // Programs.
 
 TEST(Program, AChainKeepsItsIntermediatesInRegisters) {
@@ -208,8 +300,16 @@ bool isHandOver(const Plan& plan, const Storage& a, const Storage& b) {
 
 std::vector<Link> anyLinks() {
   const std::vector<Link> kinds = {
-      link("GELU"),     link("Bias"),          link("RMSNorm"),         linear(16),
-      link("Identity"), link("AddExtraInput"), link("MakeExtraOutput"), link("ConstantScale")};
+      link("GELU"),
+      link("Bias"),
+      link("RMSNorm"),
+      linear(16),
+      link("Identity"),
+      link("AddExtraInput"),
+      link("MakeExtraOutput"),
+      link("ConstantScale"),
+      with(link("GroupedLinear"), "out_features", std::int64_t{16}),
+      with(with(link("GroupedLinear"), "out_features", std::int64_t{16}), "delay_wgrad_compute", true)};
   std::vector<Link> links;
   for (const auto index : *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(0, kinds.size())))
     links.push_back(kinds[index]);

@@ -48,6 +48,20 @@ TEST(CompareVariants, PutsTheBasicOpsBeneathTheirFusion) {
   EXPECT_EQ(comparison.rows[3].depth, 0);
 }
 
+TEST(CompareVariants, KeepsTheStepsOfOneOpApart) {
+  RunRecord record;
+  for (const char* variant : {"unfused", "fused"})
+    record.variants.push_back({.name = variant,
+                               .steps = {step("experts", {"experts"}, 100, {4, 4, 4}, "backward"),
+                                         step("experts (wgrad)", {"experts"}, 50, {2, 2, 2}, "backward")}});
+  const Comparison comparison = compareVariants(record);
+  ASSERT_EQ(comparison.rows.size(), 2u);
+  EXPECT_EQ(comparison.rows[1].label, "experts (wgrad)");
+  EXPECT_DOUBLE_EQ(comparison.rows[0].unfused.median, 4);
+  EXPECT_DOUBLE_EQ(comparison.rows[1].unfused.median, 2);
+  EXPECT_EQ(comparison.rows[0].bytesSaved + comparison.rows[1].bytesSaved, 0);
+}
+
 TEST(CompareVariants, AddsTheOpsOfARoundBeforeTakingTheMedian) {
   // Every round's sum is 6; the sum of the medians would be 6 too, but the spread would not be 0.
   const ComparisonRow row = compareVariants(sampleRecord()).rows[0];

@@ -7,6 +7,7 @@
 #include "tests/support/pipelines.h"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
@@ -108,6 +109,14 @@ TEST(Executor, NamesTheBindingThatIsMissing) {
   const auto executor = scene.on(makeReferenceBackend());
   ASSERT_FALSE(executor);
   EXPECT_EQ(executor.error().message, "fc1.weight: no tensor was given for it; [5, 4] f32 is expected.");
+}
+
+TEST(Executor, NamesTheMainGradBufferThatIsMissing) {
+  Scene scene{.graph = chain(DType::BF16, {3, 4}, {with(linear(5, "fc"), "accumulate_into_main_grad", true)})};
+  std::erase_if(scene.bindings, [](const auto& entry) { return entry.first == "main_grad.fc.weight"; });
+  const auto executor = scene.on(makeReferenceBackend());
+  ASSERT_FALSE(executor);
+  EXPECT_EQ(executor.error().message, "main_grad.fc.weight: no tensor was given for it; [5, 4] f32 is expected.");
 }
 
 TEST(Executor, NamesBothSpecsOfABindingThatDoesNotFit) {
@@ -258,6 +267,125 @@ TEST(Bindings, RefuseAnotherShape) {
   const auto bindings = makeBindings(mlp().graph, 1, {{"x", Tensor::zeros({DType::F32, {4, 3}})}});
   ASSERT_FALSE(bindings);
   EXPECT_EQ(bindings.error().message, "x: the tensor given is [4, 3] f32, but the pipeline needs [3, 4] f32.");
+}
+
+// Results in memory of the caller's.
+
+/// Host memory as a plan's own is aligned, filled with a value that no result has.
+struct Buffer {
+  explicit Buffer(TensorSpec tensorSpec)
+      : spec(std::move(tensorSpec)), lines(1 + static_cast<std::size_t>(spec.bytes()) / 64) {
+    std::ranges::fill(std::span(data(), lines.size() * sizeof(Line)), std::byte{0x5a});
+  }
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::byte* data() { return lines.front().bytes; }
+  ResultBuffer forTensor(std::string name) { return {std::move(name), spec, data()}; }
+  std::vector<double> values() {
+    Tensor tensor = Tensor::zeros(spec);
+    std::copy_n(data(), tensor.data.size(), tensor.data.begin());
+    return tensor.toDoubles();
+  }
+
+  TensorSpec spec;
+  std::vector<Line> lines;
+};
+
+Result<std::unique_ptr<Executor>> withBuffers(const Scene& scene, const std::vector<ResultBuffer>& buffers) {
+  return Executor::create(makeReferenceBackend(), scene.graph, scene.plan, scene.bindings, buffers);
+}
+
+std::string refusalOf(const Scene& scene, const std::vector<ResultBuffer>& buffers) {
+  const auto executor = withBuffers(scene, buffers);
+  return executor ? "" : executor.error().message;
+}
+
+TEST(ResultBuffers, ReceiveWhatThePlanWouldKeepItself) {
+  const Scene scene = mlp();
+  const auto plain = scene.on(makeReferenceBackend());
+  ASSERT_TRUE((*plain)->run());
+  for (const char* name : {"y", "grad.x", "grad.fc1.weight"}) {
+    const Tensor expected = *(*plain)->read(name);
+    Buffer buffer(expected.spec);
+    const auto executor = withBuffers(scene, {buffer.forTensor(name)});
+    ASSERT_TRUE(executor) << executor.error().message;
+    ASSERT_TRUE((*executor)->run());
+    EXPECT_EQ(buffer.values(), expected.toDoubles()) << name;
+    EXPECT_EQ((*executor)->read(name)->data, expected.data) << name;
+  }
+}
+
+TEST(ResultBuffers, AreTheResultItselfAndNoCopy) {
+  // 2 * 3, then 2 * 5: the second run writes where the first one did, without anybody reading it out.
+  Scene scene{.graph = chain(DType::F32, {1, 1}, {linear(1, "fc")}, {.pass = PassKind::Forward})};
+  scene.bindings = {{"x", Tensor::fromDoubles({DType::F32, {1, 1}}, std::vector<double>{2})},
+                    {"fc.weight", Tensor::fromDoubles({DType::F32, {1, 1}}, std::vector<double>{3})}};
+  Buffer y({DType::F32, {1, 1}});
+  const auto executor = withBuffers(scene, {y.forTensor("y")});
+  ASSERT_TRUE(executor) << executor.error().message;
+  ASSERT_TRUE((*executor)->run());
+  EXPECT_EQ(y.values(), std::vector<double>{6});
+  const float seven = 7.0F;
+  std::memcpy(y.data(), &seven, sizeof(seven));
+  EXPECT_EQ((*executor)->read("y")->toDoubles(), std::vector<double>{7});
+}
+
+TEST(ResultBuffers, MayHoldAnOutputThatIsTheInputItself) {
+  Scene scene{.graph = chain(DType::F32, {2}, {link("Identity")}, {.pass = PassKind::Forward})};
+  scene.bindings = {{"x", Tensor::fromDoubles({DType::F32, {2}}, std::vector<double>{4, 9})}};
+  Buffer y({DType::F32, {2}});
+  const auto executor = withBuffers(scene, {y.forTensor("y")});
+  ASSERT_TRUE(executor) << executor.error().message;
+  ASSERT_TRUE((*executor)->run());
+  EXPECT_EQ(y.values(), (std::vector<double>{4, 9}));
+}
+
+TEST(ResultBuffers, AreAddedToWhereTheGradientAccumulates) {
+  Scene scene{.graph = chain(DType::F32, {1, 1}, {with(linear(1, "fc"), "accumulate_into_main_grad", true)})};
+  const auto one = [](double value) { return Tensor::fromDoubles({DType::F32, {1, 1}}, std::vector<double>{value}); };
+  scene.bindings = {{"x", one(2)}, {"fc.weight", one(3)}, {"main_grad.fc.weight", one(100)}, {"grad.y", one(5)}};
+  Buffer gradient({DType::F32, {1, 1}});
+  const auto executor = withBuffers(scene, {gradient.forTensor("main_grad.fc.weight")});
+  ASSERT_TRUE(executor) << executor.error().message;
+  ASSERT_TRUE((*executor)->run());
+  EXPECT_EQ(gradient.values(), std::vector<double>{100 + 2 * 5});
+}
+
+TEST(ResultBuffers, MustFitTheResult) {
+  const Scene scene = mlp();
+  Buffer narrow({DType::F32, {3, 1}});
+  EXPECT_EQ(refusalOf(scene, {narrow.forTensor("y")}),
+            "y: the buffer given is [3, 1] f32, but the result is [3, 2] f32.");
+  Buffer half({DType::BF16, {3, 4}});
+  EXPECT_EQ(refusalOf(scene, {half.forTensor("grad.x")}),
+            "grad.x: the buffer given is [3, 4] bf16, but the result is [3, 4] f32.");
+}
+
+TEST(ResultBuffers, AreForResultsOnly) {
+  const Scene scene = mlp();
+  Buffer x({DType::F32, {3, 4}});
+  EXPECT_EQ(refusalOf(scene, {x.forTensor("x")}),
+            "x: a buffer was given for it, but it is no result of the pipeline; buffers are for outputs and for "
+            "gradients of inputs and parameters.");
+  EXPECT_EQ(refusalOf(scene, {x.forTensor("grad.xx")}),
+            "grad.xx: the plan has no tensor of this name; the nearest is \"grad.x\".");
+}
+
+TEST(ResultBuffers, AreOneForEachMemory) {
+  const Scene scene = mlp();
+  Buffer y({DType::F32, {3, 2}});
+  EXPECT_EQ(refusalOf(scene, {y.forTensor("y"), y.forTensor("y")}),
+            "y: a buffer was given for it or for a tensor that is the same memory; give one.");
+}
+
+TEST(ResultBuffers, BeginWhereATensorOfThePlanCould) {
+  const Scene scene = mlp();
+  Buffer y({DType::F32, {3, 2}});
+  const std::string moved = refusalOf(scene, {{"y", y.spec, y.data() + 4}});
+  EXPECT_TRUE(moved.starts_with("y: the buffer given must begin at a multiple of 64 bytes, but begins at address "))
+      << moved;
+  EXPECT_NE(refusalOf(scene, {{"y", y.spec, nullptr}}), "");
 }
 
 }  // namespace
