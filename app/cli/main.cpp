@@ -17,6 +17,7 @@ void addVerbs(CLI::App& app, cli::Context& context) {
   cli::addNewVerb(app, context);
   cli::addOpsVerb(app, context);
   cli::addRulesVerb(app, context);
+  cli::addRecipesVerb(app, context);
   cli::addValidateVerb(app, context);
   cli::addInferVerb(app, context);
   cli::addFuseVerb(app, context);

@@ -91,6 +91,20 @@ Json opsSchema() {
                                       {"fusions", texts()}}))}});
 }
 
+Json recipesSchema() {
+  const Json field = object({{"name", text("For --recipe-set.")},
+                             {"type", text("Of its values.")},
+                             {"default", text("As text.")},
+                             {"choices", texts()},
+                             {"help", text("What it does.")}});
+  return object({{"recipes", list(object({{"name", text("For --recipe.")},
+                                          {"summary", text("One sentence.")},
+                                          {"source", text("Of the mathematics.")},
+                                          {"hardware", text("What its GEMMs need of a GPU.")},
+                                          {"hasState", flag("Scales follow from earlier steps.")},
+                                          {"fields", list(field)}}))}});
+}
+
 Json rulesSchema() {
   const Json step = object({{"role", text("Of the step.")},
                             {"accepts", text("In words.")},
@@ -206,6 +220,7 @@ Json settingsSchema() {
                  {"pass", choice({"forward", "train"})},
                  {"rules", choice({"te", "all"})},
                  {"recipe", text("Its name.")},
+                 {"recipeFields", mapOf({{"type", "string"}})},
                  {"timing", text("The clock.")},
                  {"warmup", integer("Runs before the first round.")},
                  {"iterations", integer("Rounds asked for; 0: automatic.")},
@@ -255,9 +270,60 @@ Json rowSchema() {
                  {"launchesSaved", integer("Kernel launches.")}});
 }
 
+Json copyNumericsSchema() {
+  return object(
+      {{"name", text("Of the copy.")},
+       {"owner", text("The document's op that reads it.")},
+       {"format", text("Of its elements and scales.")},
+       {"amax", orNull(number("The largest magnitude of the tensor."))},
+       {"smallest", orNull(number("The smallest magnitude besides 0."))},
+       {"dynamicRange", orNull(number("log2 of their ratio."))},
+       {"scaleInv", list(orNull(number("What codes are multiplied by: of all blocks the smallest, the largest.")))},
+       {"underflowShare", number("Of the elements that are not 0: those that became 0.")},
+       {"saturationShare", number("Of all elements: those beyond the largest number.")},
+       {"meanSquaredError", orNull(number("Of the numbers against the tensor."))},
+       {"signalToNoise", orNull(number("In dB; null: there is no noise."))}});
+}
+
+Json errorNumericsSchema() {
+  return object({{"name", text("Of the tensor.")},
+                 {"owner", text("The document's op that makes it; empty: none.")},
+                 {"maxAbsolute", orNull(number("The largest difference."))},
+                 {"rmsRelative", orNull(number("Rms of the differences over rms of the values expected."))},
+                 {"cosine", orNull(number("Of the angle between both."))},
+                 {"ulpHistogram", list(integer("Elements by distance: at most 0.5, 1, 2, 4 ... 512 ulp, and more."))},
+                 {"isFinite", flag("NaN and infinity stand at the same places.")}});
+}
+
+Json numericsSchema() {
+  const Json origin = orNull(object({{"step", text("That made it.")},
+                                     {"tensor", text("Where it is.")},
+                                     {"phase", text("forward, backward or input.")}}));
+  return object({{"recipe", text("Its name.")},
+                 {"copies", list(copyNumericsSchema())},
+                 {"errors", list(errorNumericsSchema())},
+                 {"fusionErrors", list(errorNumericsSchema())},
+                 {"firstNonFinite", origin}});
+}
+
+/// `--recipe all`.
+Json matrixSchema() {
+  const Json row = object({{"recipe", text("Its name.")},
+                           {"fits", flag("It ran.")},
+                           {"reason", text("Why it does not fit, or not everywhere; mostly empty.")},
+                           {"record", orNull(recordSchema())},
+                           {"numerics", orNull(numericsSchema())},
+                           {"fusions", integer("Fused entries of both passes.")},
+                           {"linears", integer("Linear ops.")},
+                           {"quantizedLinears", integer("Of them those that the recipe quantizes.")}});
+  return object({{"recipes", list(row)}});
+}
+
 Json runSchema() {
   const Json comparison = object({{"rows", list(rowSchema())}, {"sum", rowSchema()}, {"endToEnd", rowSchema()}});
-  return object({{"record", recordSchema()}, {"comparison", comparison}});
+  const Json one =
+      object({{"record", recordSchema()}, {"comparison", comparison}, {"numerics", orNull(numericsSchema())}});
+  return {{"oneOf", Json::array({one, matrixSchema()})}};
 }
 
 Json deviceSchema() {
@@ -345,18 +411,12 @@ Json workerSchema() {
 }  // namespace
 
 std::vector<std::pair<std::string, Json>> outputSchemas() {
-  std::vector<std::pair<std::string, Json>> schemas = {{"new", newSchema()},
-                                                       {"ops", opsSchema()},
-                                                       {"rules", rulesSchema()},
-                                                       {"validate", validateSchema()},
-                                                       {"infer", inferSchema()},
-                                                       {"fuse", fuseSchema()},
-                                                       {"explain", explainSchema()},
-                                                       {"run", runSchema()},
-                                                       {"devices", devicesSchema()},
-                                                       {"bench", benchSchema()},
-                                                       {"schema", any("A JSON Schema.")},
-                                                       {"worker", workerSchema()}};
+  std::vector<std::pair<std::string, Json>> schemas = {
+      {"new", newSchema()},         {"ops", opsSchema()},           {"rules", rulesSchema()},
+      {"recipes", recipesSchema()}, {"validate", validateSchema()}, {"infer", inferSchema()},
+      {"fuse", fuseSchema()},       {"explain", explainSchema()},   {"run", runSchema()},
+      {"devices", devicesSchema()}, {"bench", benchSchema()},       {"schema", any("A JSON Schema.")},
+      {"worker", workerSchema()}};
   for (auto& [verb, schema] : schemas) {
     Json headed = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                    {"title", "fuseline " + verb + " --json"}};

@@ -137,14 +137,14 @@ std::string notes(const std::vector<MatrixRow>& rows) {
 }
 
 Json toJson(const MatrixRow& row) {
-  Json json = {{"recipe", row.recipe->name}, {"fits", row.run != nullptr}, {"reason", row.reason}};
-  if (!row.run) return json;
-  json["record"] = fuseline::toJson(row.record);
-  json["numerics"] = fuseline::toJson(row.numerics);
-  json["fusions"] = numFusions(row);
-  json["linears"] = row.numLinears;
-  json["quantizedLinears"] = row.numQuantized;
-  return json;
+  return {{"recipe", row.recipe->name},
+          {"fits", row.run != nullptr},
+          {"reason", row.reason},
+          {"record", row.run ? fuseline::toJson(row.record) : Json()},
+          {"numerics", row.run ? fuseline::toJson(row.numerics) : Json()},
+          {"fusions", row.run ? numFusions(row) : 0},
+          {"linears", row.numLinears},
+          {"quantizedLinears", row.numQuantized}};
 }
 
 void print(const std::vector<MatrixRow>& rows, const MatrixRequest& request, Context& context) {

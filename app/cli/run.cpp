@@ -88,9 +88,9 @@ Result<RunRecord> measure(PipelineRun& run, bool isQuiet, const std::stop_token&
 void print(const RunRecord& record, const std::optional<NumericsReport>& numerics, const RunOptions& options,
            Context& context) {
   if (options.asJson) {
-    Json json = {{"record", toJson(record)}, {"comparison", toJson(compareVariants(record))}};
-    if (numerics) json["numerics"] = toJson(*numerics);
-    return printJson(context, json);
+    return printJson(context, {{"record", toJson(record)},
+                               {"comparison", toJson(compareVariants(record))},
+                               {"numerics", numerics ? toJson(*numerics) : Json()}});
   }
   if (options.isQuiet) return;
   context.out << runTable(record, context.hasColour);

@@ -9,6 +9,7 @@ namespace fuseline::cli {
 void addNewVerb(CLI::App& app, Context& context);
 void addOpsVerb(CLI::App& app, Context& context);
 void addRulesVerb(CLI::App& app, Context& context);
+void addRecipesVerb(CLI::App& app, Context& context);
 void addValidateVerb(CLI::App& app, Context& context);
 void addInferVerb(CLI::App& app, Context& context);
 void addFuseVerb(CLI::App& app, Context& context);

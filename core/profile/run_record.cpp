@@ -103,11 +103,16 @@ const VariantRecord* RunRecord::variant(const std::string& name) const {
 }
 
 Json toJson(const RunSettings& settings) {
-  Json json = {{"device", settings.device},         {"pass", settings.pass},     {"rules", settings.rules},
-               {"recipe", settings.recipe},         {"timing", settings.timing}, {"warmup", settings.warmup},
-               {"iterations", settings.iterations}, {"seed", settings.seed},     {"symbols", pairsToJson(settings.symbols)}};
-  if (!settings.recipeFields.empty()) json["recipeFields"] = pairsToJson(settings.recipeFields);
-  return json;
+  return {{"device", settings.device},
+          {"pass", settings.pass},
+          {"rules", settings.rules},
+          {"recipe", settings.recipe},
+          {"timing", settings.timing},
+          {"warmup", settings.warmup},
+          {"iterations", settings.iterations},
+          {"seed", settings.seed},
+          {"symbols", pairsToJson(settings.symbols)},
+          {"recipeFields", pairsToJson(settings.recipeFields)}};
 }
 
 Result<RunSettings> runSettingsFromJson(const Json& json) {

@@ -25,6 +25,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("ops", "");
   expectFits("ops", "BasicLinear");
   expectFits("rules", "");
+  expectFits("recipes", "");
   expectFits("devices", "");
   expectFits("validate", samplePipeline());
   expectFits("validate", "'" + goldenPath("broken.fuseline").string() + "'", 1);
@@ -33,6 +34,8 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("explain", "--device reference " + samplePipeline());
   expectFits("run", "--device reference --iterations 2 --warmup 0 " + samplePipeline());
   expectFits("run", "--device reference --iterations 2 --variants fused " + samplePipeline());
+  expectFits("run", "--device reference --iterations 1 --warmup 0 --recipe delayed --numerics " + samplePipeline());
+  expectFits("run", "--device reference --iterations 1 --warmup 0 --recipe all " + samplePipeline());
   expectFits("bench", "ops --quick --only AddExtraInput");
   expectFits("bench", "scaling --quick");
 }
@@ -63,7 +66,7 @@ TEST(JsonOutput, SchemaOfTheFileIsJson) {
 
 TEST(JsonOutput, EveryVerbOfTheHelpHasASchema) {
   for (const char* verb :
-       {"new", "ops", "rules", "validate", "infer", "fuse", "explain", "run", "devices", "bench", "schema", "worker"}) {
+       {"new", "ops", "rules", "recipes", "validate", "infer", "fuse", "explain", "run", "devices", "bench", "schema", "worker"}) {
     EXPECT_EQ(fuseline(std::string(verb) + " --help").exitCode, 0) << verb;
     EXPECT_EQ(schemaOf(verb)["title"], "fuseline " + std::string(verb) + " --json");
   }

@@ -1,0 +1,96 @@
+// fuseline recipes: the quantization recipes, what they need and what can be set.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/table.h"
+#include "app/cli/verbs.h"
+#include "core/quant/recipe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+struct RecipesOptions {
+  std::string name;
+  bool asJson = false;
+};
+
+Json toJson(const AttributeSpec& field) {
+  return {{"name", field.name},
+          {"type", typeName(field.type)},
+          {"default", toString(field.defaultValue)},
+          {"choices", field.choices},
+          {"help", field.help}};
+}
+
+Json toJson(const RecipeDefinition& recipe) {
+  Json fields = Json::array();
+  for (const AttributeSpec& field : recipe.fields) fields.push_back(toJson(field));
+  return {{"name", recipe.name},
+          {"summary", recipe.summary},
+          {"source", recipe.source},
+          {"hardware", hardwareText(recipe)},
+          {"hasState", recipe.hasState},
+          {"fields", std::move(fields)}};
+}
+
+void printList(Context& context) {
+  Table table({{"recipe", Align::Left}, {"", Align::Left}});
+  for (const RecipeDefinition& recipe : builtinRecipes())
+    table.addRow({recipe.name, fmt::format("{} On a GPU it {}.", recipe.summary, hardwareText(recipe))});
+  context.out << table.toString(context.hasColour)
+              << "\nOn a CPU every recipe is emulated: the bits are its own, the times are not those of tensor cores.\n";
+}
+
+std::string fieldText(const AttributeSpec& field) {
+  if (field.choices.empty()) return field.help;
+  return fmt::format("{} One of {}.", field.help, fmt::join(field.choices, ", "));
+}
+
+void printDetails(const RecipeDefinition& recipe, Context& context) {
+  context.out << styled(recipe.name, Style::Bold, context.hasColour)
+              << fmt::format("\n{}\n\nsource    {}\nhardware  {}\nstate     {}\n\n", recipe.summary, recipe.source,
+                             hardwareText(recipe),
+                             recipe.hasState ? "scales and histories of amaxes, written by run --save" : "none");
+  if (recipe.fields.empty()) return;
+  Table table({{"field (--recipe-set)", Align::Left}, {"default"}, {"", Align::Left}});
+  for (const AttributeSpec& field : recipe.fields)
+    table.addRow({field.name, toString(field.defaultValue), fieldText(field)});
+  context.out << table.toString(context.hasColour);
+}
+
+void print(const std::vector<const RecipeDefinition*>& recipes, Context& context) {
+  Json list = Json::array();
+  for (const RecipeDefinition* recipe : recipes) list.push_back(toJson(*recipe));
+  printJson(context, {{"recipes", std::move(list)}});
+}
+
+Result<int> showRecipes(const RecipesOptions& options, Context& context) {
+  std::vector<const RecipeDefinition*> shown;
+  for (const RecipeDefinition& recipe : builtinRecipes()) shown.push_back(&recipe);
+  if (!options.name.empty()) {
+    const Result<const RecipeDefinition*> named = recipeNamed(options.name);
+    if (!named) return named.error();
+    shown = {*named};
+  }
+  if (options.asJson)
+    print(shown, context);
+  else if (options.name.empty())
+    printList(context);
+  else
+    printDetails(*shown.front(), context);
+  return 0;
+}
+
+}  // namespace
+
+void addRecipesVerb(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<RecipesOptions>();
+  CLI::App* verb = addVerb(app, context, "recipes", "The quantization recipes; with a name everything about one",
+                           options, showRecipes);
+  verb->add_option("NAME", options->name, "A recipe, or how its name begins");
+  verb->add_flag("--json", options->asJson, "Machine-readable output");
+}
+
+}  // namespace fuseline::cli
