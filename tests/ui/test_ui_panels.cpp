@@ -182,6 +182,7 @@ void PanelsTest::whyNotTakesTheBorderOfASequentialAway() {
   QVERIFY(f.op("project").attributes.at("sequential") == Json(true));
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(numEntries(), fused + 1);
+  QCOMPARE(f.window.scene().node("project")->look().subtitle, QStringLiteral("project · Sequential"));
   const auto buttons = f.window.whyNot().findChildren<QPushButton*>();
   const auto off = std::ranges::find_if(buttons, [](const QPushButton* button) {
     return button->text() == QStringLiteral("Switch sequential off for project");
@@ -190,6 +191,7 @@ void PanelsTest::whyNotTakesTheBorderOfASequentialAway() {
   (*off)->click();
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(numEntries(), fused);
+  QCOMPARE(f.window.scene().node("project")->look().subtitle, QStringLiteral("project"));
 }
 
 void PanelsTest::selectionIsTheSameEverywhere() {
