@@ -27,6 +27,7 @@ class PanelsTest : public QObject {
   void inputsOfIntegersHaveNoGradient();
   void planPanelFollowsInPlace();
   void whyNotSwitchesARuleOff();
+  void whyNotTakesTheBorderOfASequentialAway();
   void selectionIsTheSameEverywhere();
   void problemsOfferRepairs();
   void problemIsShownAtItsField();
@@ -165,6 +166,32 @@ void PanelsTest::whyNotSwitchesARuleOff() {
   (*off)->click();
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.session.analysis()->report.forward.size() > before);
+}
+
+void PanelsTest::whyNotTakesTheBorderOfASequentialAway() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("fc")});
+  f.window.scene().makeBlockOfSelected("Project");
+  QVERIFY(waitForAnalysis(f.session));
+  const auto numEntries = [&] { return f.session.analysis()->report.forward.size(); };
+  const std::size_t fused = numEntries();
+  inspect(f, "project");
+  auto* sequential = named<QCheckBox>(f, "sequential");
+  QVERIFY(sequential && !sequential->isChecked());
+  sequential->click();
+  QVERIFY(f.op("project").attributes.at("sequential") == Json(true));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(numEntries(), fused + 1);
+  QCOMPARE(f.window.scene().node("project")->look().subtitle, QStringLiteral("project · Sequential"));
+  const auto buttons = f.window.whyNot().findChildren<QPushButton*>();
+  const auto off = std::ranges::find_if(buttons, [](const QPushButton* button) {
+    return button->text() == QStringLiteral("Switch sequential off for project");
+  });
+  QVERIFY(off != buttons.end());
+  (*off)->click();
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(numEntries(), fused);
+  QCOMPARE(f.window.scene().node("project")->look().subtitle, QStringLiteral("project"));
 }
 
 void PanelsTest::selectionIsTheSameEverywhere() {

@@ -12,6 +12,7 @@
 #include "tests/support/compare.h"
 #include "tests/support/grouped_values.h"
 #include "tests/support/pipelines.h"
+#include "tests/support/result_memory.h"
 #include "tests/support/run_plan.h"
 
 #include <cmath>
@@ -249,6 +250,27 @@ TEST(DelayedWeightGradients, AreTheSameBits) {
     const RunResults actual = trained(form);
     EXPECT_EQ(actual.size(), expected.size());
     for (const auto& [name, values] : expected) EXPECT_EQ(actual.at(name), values) << name << " " << form.front().first;
+  }
+}
+
+// ---- the buffers output and grad_input of TransformerEngine
+
+TEST(GroupedLinearKernel, WritesItsResultsIntoMemoryOfTheCallers) {
+  for (const DType dtype : kDTypes) {
+    const Case c{.sizes = {5, 0, 33}, .K = 24, .N = 40, .dtype = dtype};
+    const GroupedValues values = valuesOf(c);
+    const Graph graph = graphOf(c, {});
+    const Plan plan = makePlan(graph, unfused(graph));
+    ResultMemory y({dtype, {38, c.N}});
+    ResultMemory gradX({dtype, {38, c.K}});
+    const std::vector<ResultBuffer> buffers = {y.forTensor("y"), gradX.forTensor("grad.x")};
+    const auto executor = Executor::create(cpu::makeCpuBackend(), graph, plan,
+                                           *makeBindings(graph, 1, bindingsOf(c, values, PassKind::Training)), buffers);
+    ASSERT_TRUE(executor) << executor.error().message;
+    ASSERT_TRUE((*executor)->run());
+    const GroupedResults expected = groupedResults(values);
+    EXPECT_TRUE(allClose(y.values(), expected.y, productTolerance(dtype)));
+    EXPECT_TRUE(allClose(gradX.values(), expected.gradX, productTolerance(dtype)));
   }
 }
 

@@ -5,6 +5,7 @@
 #include "core/runtime/bindings.h"
 #include "tests/support/compare.h"
 #include "tests/support/pipelines.h"
+#include "tests/support/result_memory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -271,27 +272,6 @@ TEST(Bindings, RefuseAnotherShape) {
 
 // Results in memory of the caller's.
 
-/// Host memory as a plan's own is aligned, filled with a value that no result has.
-struct Buffer {
-  explicit Buffer(TensorSpec tensorSpec)
-      : spec(std::move(tensorSpec)), lines(1 + static_cast<std::size_t>(spec.bytes()) / 64) {
-    std::ranges::fill(std::span(data(), lines.size() * sizeof(Line)), std::byte{0x5a});
-  }
-  struct alignas(64) Line {
-    std::byte bytes[64];
-  };
-  std::byte* data() { return lines.front().bytes; }
-  ResultBuffer forTensor(std::string name) { return {std::move(name), spec, data()}; }
-  std::vector<double> values() {
-    Tensor tensor = Tensor::zeros(spec);
-    std::copy_n(data(), tensor.data.size(), tensor.data.begin());
-    return tensor.toDoubles();
-  }
-
-  TensorSpec spec;
-  std::vector<Line> lines;
-};
-
 Result<std::unique_ptr<Executor>> withBuffers(const Scene& scene, const std::vector<ResultBuffer>& buffers) {
   return Executor::create(makeReferenceBackend(), scene.graph, scene.plan, scene.bindings, buffers);
 }
@@ -307,7 +287,7 @@ TEST(ResultBuffers, ReceiveWhatThePlanWouldKeepItself) {
   ASSERT_TRUE((*plain)->run());
   for (const char* name : {"y", "grad.x", "grad.fc1.weight"}) {
     const Tensor expected = *(*plain)->read(name);
-    Buffer buffer(expected.spec);
+    ResultMemory buffer(expected.spec);
     const auto executor = withBuffers(scene, {buffer.forTensor(name)});
     ASSERT_TRUE(executor) << executor.error().message;
     ASSERT_TRUE((*executor)->run());
@@ -317,11 +297,11 @@ TEST(ResultBuffers, ReceiveWhatThePlanWouldKeepItself) {
 }
 
 TEST(ResultBuffers, AreTheResultItselfAndNoCopy) {
-  // 2 * 3, then 2 * 5: the second run writes where the first one did, without anybody reading it out.
+  // 2 * 3 is in the buffer without being read out; what is then written to the buffer is what the plan holds.
   Scene scene{.graph = chain(DType::F32, {1, 1}, {linear(1, "fc")}, {.pass = PassKind::Forward})};
   scene.bindings = {{"x", Tensor::fromDoubles({DType::F32, {1, 1}}, std::vector<double>{2})},
                     {"fc.weight", Tensor::fromDoubles({DType::F32, {1, 1}}, std::vector<double>{3})}};
-  Buffer y({DType::F32, {1, 1}});
+  ResultMemory y({DType::F32, {1, 1}});
   const auto executor = withBuffers(scene, {y.forTensor("y")});
   ASSERT_TRUE(executor) << executor.error().message;
   ASSERT_TRUE((*executor)->run());
@@ -334,7 +314,7 @@ TEST(ResultBuffers, AreTheResultItselfAndNoCopy) {
 TEST(ResultBuffers, MayHoldAnOutputThatIsTheInputItself) {
   Scene scene{.graph = chain(DType::F32, {2}, {link("Identity")}, {.pass = PassKind::Forward})};
   scene.bindings = {{"x", Tensor::fromDoubles({DType::F32, {2}}, std::vector<double>{4, 9})}};
-  Buffer y({DType::F32, {2}});
+  ResultMemory y({DType::F32, {2}});
   const auto executor = withBuffers(scene, {y.forTensor("y")});
   ASSERT_TRUE(executor) << executor.error().message;
   ASSERT_TRUE((*executor)->run());
@@ -345,7 +325,7 @@ TEST(ResultBuffers, AreAddedToWhereTheGradientAccumulates) {
   Scene scene{.graph = chain(DType::F32, {1, 1}, {with(linear(1, "fc"), "accumulate_into_main_grad", true)})};
   const auto one = [](double value) { return Tensor::fromDoubles({DType::F32, {1, 1}}, std::vector<double>{value}); };
   scene.bindings = {{"x", one(2)}, {"fc.weight", one(3)}, {"main_grad.fc.weight", one(100)}, {"grad.y", one(5)}};
-  Buffer gradient({DType::F32, {1, 1}});
+  ResultMemory gradient({DType::F32, {1, 1}});
   const auto executor = withBuffers(scene, {gradient.forTensor("main_grad.fc.weight")});
   ASSERT_TRUE(executor) << executor.error().message;
   ASSERT_TRUE((*executor)->run());
@@ -354,17 +334,17 @@ TEST(ResultBuffers, AreAddedToWhereTheGradientAccumulates) {
 
 TEST(ResultBuffers, MustFitTheResult) {
   const Scene scene = mlp();
-  Buffer narrow({DType::F32, {3, 1}});
+  ResultMemory narrow({DType::F32, {3, 1}});
   EXPECT_EQ(refusalOf(scene, {narrow.forTensor("y")}),
             "y: the buffer given is [3, 1] f32, but the result is [3, 2] f32.");
-  Buffer half({DType::BF16, {3, 4}});
+  ResultMemory half({DType::BF16, {3, 4}});
   EXPECT_EQ(refusalOf(scene, {half.forTensor("grad.x")}),
             "grad.x: the buffer given is [3, 4] bf16, but the result is [3, 4] f32.");
 }
 
 TEST(ResultBuffers, AreForResultsOnly) {
   const Scene scene = mlp();
-  Buffer x({DType::F32, {3, 4}});
+  ResultMemory x({DType::F32, {3, 4}});
   EXPECT_EQ(refusalOf(scene, {x.forTensor("x")}),
             "x: a buffer was given for it, but it is no result of the pipeline; buffers are for outputs and for "
             "gradients of inputs and parameters.");
@@ -374,18 +354,18 @@ TEST(ResultBuffers, AreForResultsOnly) {
 
 TEST(ResultBuffers, AreOneForEachMemory) {
   const Scene scene = mlp();
-  Buffer y({DType::F32, {3, 2}});
+  ResultMemory y({DType::F32, {3, 2}});
   EXPECT_EQ(refusalOf(scene, {y.forTensor("y"), y.forTensor("y")}),
             "y: a buffer was given for it or for a tensor that is the same memory; give one.");
 }
 
 TEST(ResultBuffers, BeginWhereATensorOfThePlanCould) {
   const Scene scene = mlp();
-  Buffer y({DType::F32, {3, 2}});
-  const std::string moved = refusalOf(scene, {{"y", y.spec, y.data() + 4}});
+  ResultMemory y({DType::F32, {3, 2}});
+  const std::string moved = refusalOf(scene, {{"y", y.spec(), y.data() + 4}});
   EXPECT_TRUE(moved.starts_with("y: the buffer given must begin at a multiple of 64 bytes, but begins at address "))
       << moved;
-  EXPECT_NE(refusalOf(scene, {{"y", y.spec, nullptr}}), "");
+  EXPECT_NE(refusalOf(scene, {{"y", y.spec(), nullptr}}), "");
 }
 
 }  // namespace
