@@ -13,6 +13,7 @@
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <tuple>
@@ -222,6 +223,13 @@ struct Proposal {
   Gain gain;
   std::int64_t priority = 0;
   bool isPart = false;  // of a longer run that is proposed, too
+  bool isTaken = false;
+};
+
+/// What is said of a chosen fusion to those that lose their ops to it.
+struct Winner {
+  std::string worth;
+  Gain gain;
 };
 
 /// One pass over the graph with one rule list.
@@ -309,7 +317,7 @@ class PassFuser {
 
   void add(Proposal proposal) {
     const Attempt& attempt = proposal.attempt;
-    proposal.gain = gainOf(*attempt.saving, attempt.measured);
+    proposal.gain = gainOf(*attempt.saving, attempt.measured.get());
     proposal.gain.priority = proposal.priority;
     if (isAsked(attempt)) proposal.gain.askedOps = static_cast<std::int64_t>(attempt.nodes.size());
     m_proposals.push_back(std::move(proposal));
@@ -364,20 +372,16 @@ class PassFuser {
     const std::vector<std::size_t> chosen = bestSet(candidates, m_graph.nodes().size(), m_options.gains.device);
     for (const std::size_t index : chosen) take(m_proposals[index]);
     for (Proposal& proposal : m_proposals)
-      if (!proposal.isPart && !isTaken(proposal.attempt)) reportLost(proposal);
+      if (!proposal.isPart && !proposal.isTaken) reportLost(proposal);
     m_proposals.clear();
   }
 
   void take(Proposal& proposal) {
     m_entries.add({.rule = proposal.attempt.rule, .nodes = proposal.attempt.nodes});
     m_winners.resize(m_entries.fusions.size());
-    m_winners.back() = {.attempt = proposal.attempt, .gain = proposal.gain};
-    m_attempts.push_back(proposal.attempt);
-  }
-
-  bool isTaken(const Attempt& attempt) const {
-    const FusedOperation* entry = m_entries.entryOf(attempt.nodes.front());
-    return entry && entry->rule == attempt.rule && entry->nodes == attempt.nodes;
+    m_winners.back() = {.worth = worthOf(proposal.attempt), .gain = proposal.gain};
+    m_attempts.push_back(std::move(proposal.attempt));
+    proposal.isTaken = true;
   }
 
   void reportLost(Proposal& proposal) {
@@ -402,9 +406,9 @@ class PassFuser {
   std::string lostText(const Proposal& proposal, const std::vector<int>& winners) const {
     std::vector<std::string> texts;
     for (const int winner : winners) {
-      const Attempt& attempt = m_winners[static_cast<std::size_t>(winner)].attempt;
-      texts.push_back(
-          fmt::format("{} ({}), which is {}", attempt.rule->name, idsOf(m_graph, attempt.nodes), worthOf(attempt)));
+      const FusedOperation& entry = m_entries.fusions[static_cast<std::size_t>(winner)];
+      texts.push_back(fmt::format("{} ({}), which is {}", entry.rule->name, idsOf(m_graph, entry.nodes),
+                                  m_winners[static_cast<std::size_t>(winner)].worth));
     }
     return fmt::format("{} part of {}; this fusion is {}{}.", takenOps(proposal.attempt), fmt::join(texts, ", and of "),
                        worthOf(proposal.attempt), tieText(proposal, winners));
@@ -428,7 +432,7 @@ class PassFuser {
   }
 
   std::string worthOf(const Attempt& attempt) const {
-    return gainText(*attempt.saving, attempt.measured, m_options.gains.device);
+    return gainText(*attempt.saving, attempt.measured.get(), m_options.gains.device);
   }
 
   /// Moves what fits now to the proposals.
@@ -485,11 +489,11 @@ class PassFuser {
     return refuse(attempt, Outcome::SwitchedOff, fmt::format("{} is switched off by \"{}\".", match.rule.name, entry));
   }
 
-  std::optional<MeasuredGain> measuredAt(const Match& match) const {
-    const std::map<std::string, MeasuredGain>& measured = m_options.gains.measured;
-    if (measured.empty()) return std::nullopt;
+  std::shared_ptr<const MeasuredGain> measuredAt(const Match& match) const {
+    const auto& measured = m_options.gains.measured;
+    if (measured.empty()) return nullptr;
     const auto found = measured.find(fmt::format("{}({})", match.rule.name, idsOf(m_graph, match.nodes)));
-    return found == measured.end() ? std::nullopt : std::optional(found->second);
+    return found == measured.end() ? nullptr : found->second;
   }
 
   /// TransformerEngine measures nothing, and what a user asks for by name is done.
@@ -620,11 +624,21 @@ class PassFuser {
     return {.bytes = trafficBytes(m_graph, entry, operands), .launches = operands.isView() ? 0 : 1};
   }
 
+  /// Of an op by itself. It is part of many attempts.
+  const Saving& basicCost(NodeId id, Phase phase) const {
+    std::vector<std::optional<Saving>>& costs = m_basicCosts[phase == Phase::Forward ? 0 : 1];
+    if (costs.empty()) costs.resize(m_graph.nodes().size());
+    std::optional<Saving>& cost = costs[static_cast<std::size_t>(id)];
+    if (!cost) cost = costOf({.nodes = {id}}, phase, m_unfusedSaved);
+    return *cost;
+  }
+
   SavedSet keptBy(const FusedOperation& entry) const { return savedTensors(m_graph, {&entry, 1}); }
 
   SavedSet keptByMembers(const FusedOperation& fusion) const {
     SavedSet kept;
-    for (const NodeId id : fusion.nodes) kept.values.merge(keptBy({.nodes = {id}}).values);
+    for (const NodeId id : fusion.nodes)
+      for (const ValueId value : keptBy({.nodes = {id}}).values) kept.values.insert(value);
     return kept;
   }
 
@@ -655,7 +669,7 @@ class PassFuser {
     Saving saving;
     for (const Phase phase : phasesOf(match.rule.pass)) {
       for (const NodeId id : match.nodes) {
-        const Saving basic = costOf({.nodes = {id}}, phase, m_unfusedSaved);
+        const Saving& basic = basicCost(id, phase);
         saving.bytes += basic.bytes;
         saving.launches += basic.launches;
       }
@@ -669,11 +683,12 @@ class PassFuser {
   const Graph& m_graph;
   const FusionOptions& m_options;
   const SavedSet& m_unfusedSaved;
+  mutable std::array<std::vector<std::optional<Saving>>, 2> m_basicCosts;  // by phase and op
   EntryList m_entries;
   Claims m_claims;
   std::vector<Proposal> m_proposals;
-  std::vector<Proposal> m_late;     // other fusions are in the way of their place
-  std::vector<Proposal> m_winners;  // by entry; empty where an earlier pass made it
+  std::vector<Proposal> m_late;   // other fusions are in the way of their place
+  std::vector<Winner> m_winners;  // by entry; empty where an earlier pass made it
   std::vector<Attempt>& m_attempts;
 };
 
@@ -723,7 +738,7 @@ std::string_view outcomeName(Outcome outcome) {
 
 bool gainsMore(const Attempt& a, const Attempt& b, const DeviceModel& device) {
   if (!a.saving || !b.saving) return a.saving && !b.saving;
-  return exceeds(gainOf(*a.saving, a.measured), gainOf(*b.saving, b.measured), device);
+  return exceeds(gainOf(*a.saving, a.measured.get()), gainOf(*b.saving, b.measured.get()), device);
 }
 
 std::string FusedOperation::name(const Graph& graph) const {
@@ -739,15 +754,48 @@ FusionReport unfused(const Graph& graph) {
 
 namespace {
 
+/// Where an attempt stands in the report. Sorting these instead of the attempts moves each attempt only once.
+struct Standing {
+  bool isMiss = false;
+  bool isPredicted = false;
+  Gain gain;
+  std::size_t rank = 0;  // of the rule
+  NodeId start = -1;
+  std::size_t index = 0;
+};
+
 /// What was fused along the rule book and the pipeline, then misses by gain.
-void sortAttempts(FusionReport& report, const RuleCatalog& rules) {
+bool standsBefore(const Standing& a, const Standing& b, const DeviceModel& device) {
+  const auto along = [](const Standing& standing) { return std::tuple(standing.rank, standing.start, standing.index); };
+  if (a.isMiss != b.isMiss) return b.isMiss;
+  if (!a.isMiss) return along(a) < along(b);
+  if (a.isPredicted != b.isPredicted) return a.isPredicted;
+  if (exceeds(a.gain, b.gain, device)) return true;
+  return !exceeds(b.gain, a.gain, device) && along(a) < along(b);
+}
+
+std::vector<Standing> standingsOf(const std::vector<Attempt>& attempts, const RuleCatalog& rules) {
   std::map<const FusionRule*, std::size_t> ranks;
   for (const FusionRule* rule : rules.all()) ranks.emplace(rule, ranks.size());
-  const auto along = [&](const Attempt& attempt) { return std::tuple(ranks.at(attempt.rule), attempt.nodes.front()); };
-  const auto isMiss = [](const Attempt& attempt) { return attempt.outcome != Outcome::Fused; };
-  std::ranges::stable_sort(report.attempts, {}, along);
-  const auto misses = std::ranges::stable_partition(report.attempts, std::not_fn(isMiss));
-  std::ranges::stable_sort(misses, [&](const Attempt& a, const Attempt& b) { return gainsMore(a, b, report.device); });
+  std::vector<Standing> standings;
+  standings.reserve(attempts.size());
+  for (const Attempt& attempt : attempts)
+    standings.push_back({.isMiss = attempt.outcome != Outcome::Fused,
+                         .isPredicted = attempt.saving.has_value(),
+                         .gain = attempt.saving ? gainOf(*attempt.saving, attempt.measured.get()) : Gain{},
+                         .rank = ranks.at(attempt.rule),
+                         .start = attempt.nodes.front(),
+                         .index = standings.size()});
+  return standings;
+}
+
+void sortAttempts(FusionReport& report, const RuleCatalog& rules) {
+  std::vector<Standing> standings = standingsOf(report.attempts, rules);
+  std::ranges::sort(standings, [&](const Standing& a, const Standing& b) { return standsBefore(a, b, report.device); });
+  std::vector<Attempt> sorted;
+  sorted.reserve(standings.size());
+  for (const Standing& standing : standings) sorted.push_back(std::move(report.attempts[standing.index]));
+  report.attempts = std::move(sorted);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ struct Attempt {
   std::string explanation;  // a sentence with actual values
   std::vector<Repair> repairs;
   std::optional<Saving> saving;  // for full matches: what it is predicted to save
-  std::optional<MeasuredGain> measured;
+  std::shared_ptr<const MeasuredGain> measured;
 };
 
 /// Is what `a` gains or would gain worth more? Attempts that no saving is predicted for are worth least.

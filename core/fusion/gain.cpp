@@ -65,10 +65,9 @@ Gain& Gain::operator-=(const Gain& other) {
   return *this;
 }
 
-Gain gainOf(const Saving& saving, const std::optional<MeasuredGain>& measured) {
-  if (!measured) return {.bytes = saving.bytes, .launches = saving.launches};
-  const bool isNoise = !measured->isFaster() && !measured->isSlower();
-  return {.measuredPs = isNoise ? 0 : std::llround(measured->gainNs * kPsPerNs)};
+Gain gainOf(const Saving& saving, const MeasuredGain* measured) {
+  if (!measured || !measured->isClear()) return {.bytes = saving.bytes, .launches = saving.launches};
+  return {.measuredPs = std::llround(measured->gainNs * kPsPerNs)};
 }
 
 bool exceeds(const Gain& a, const Gain& b, const DeviceModel& device) {
@@ -84,14 +83,16 @@ std::string toString(const Saving& saving, const DeviceModel& device) {
 }
 
 std::string toString(const MeasuredGain& gain) {
-  return fmt::format("{} ({:.2f}x, 95 % interval {:.2f} to {:.2f}) on {}", formatDuration(std::abs(gain.gainNs)),
-                     gain.speedup, gain.speedupLow, gain.speedupHigh, gain.device);
+  const std::string ratio = fmt::format("({:.2f}x, 95 % interval {:.2f} to {:.2f}) on {}", gain.speedup,
+                                        gain.speedupLow, gain.speedupHigh, gain.device);
+  if (!gain.isClear()) return "and measured without a clear difference " + ratio;
+  return fmt::format("{} {} {}", gain.isFaster() ? "and measured to save" : "but measured to lose",
+                     formatDuration(std::abs(gain.gainNs)), ratio);
 }
 
-std::string gainText(const Saving& saving, const std::optional<MeasuredGain>& measured, const DeviceModel& device) {
-  if (!measured) return "predicted to save " + toString(saving, device);
-  if (measured->gainNs < 0.0) return fmt::format("measured to lose {}", toString(*measured));
-  return fmt::format("measured to save {}", toString(*measured));
+std::string gainText(const Saving& saving, const MeasuredGain* measured, const DeviceModel& device) {
+  const std::string predicted = "predicted to save " + toString(saving, device);
+  return measured ? fmt::format("{} {}", predicted, toString(*measured)) : predicted;
 }
 
 }  // namespace fuseline

@@ -19,6 +19,7 @@ struct AnalysisOptions {
   std::optional<RuleBook> book;
   RuleSwitches switches;
   Capabilities capabilities;
+  GainModel gains;
 };
 
 struct Analysis {

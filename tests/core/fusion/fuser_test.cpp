@@ -387,18 +387,19 @@ TEST(FuserGain, WhatIsAskedForByNameGoesBeforeWhatGainsMore) {
 TEST(FuserGain, TransformerEnginesOrderKnowsNoGain) {
   const Graph graph = chain(DType::BF16, {8, 16}, {linear(16), link("Bias"), inPlace(link("AddExtraInput"))});
   GainModel gains;
-  gains.measured["ForwardLinearBiasAdd(basiclinear0, bias1, addextrainput2)"] = {
-      .gainNs = -1e6, .speedup = 0.5, .speedupLow = 0.4, .speedupHigh = 0.6, .device = "a test device"};
+  gains.measured["ForwardLinearBiasAdd(basiclinear0, bias1, addextrainput2)"] = std::make_shared<MeasuredGain>(
+      MeasuredGain{.gainNs = -1e6, .speedup = 0.5, .speedupLow = 0.4, .speedupHigh = 0.6, .device = "a test device"});
   EXPECT_EQ(names(graph, fused(graph, {.book = RuleBook::Te, .gains = gains}).forward), Names{"ForwardLinearBiasAdd"});
 }
 
 GainModel measuredGelu(double gainNs, double speedup) {
   GainModel gains;
-  gains.measured["ForwardElementwiseChain(act, scale)"] = {.gainNs = gainNs,
-                                                           .speedup = speedup,
-                                                           .speedupLow = speedup - 0.01,
-                                                           .speedupHigh = speedup + 0.01,
-                                                           .device = "a test device"};
+  gains.measured["ForwardElementwiseChain(act, scale)"] =
+      std::make_shared<MeasuredGain>(MeasuredGain{.gainNs = gainNs,
+                                                  .speedup = speedup,
+                                                  .speedupLow = speedup - 0.01,
+                                                  .speedupHigh = speedup + 0.01,
+                                                  .device = "a test device"});
   return gains;
 }
 
@@ -412,7 +413,8 @@ TEST(FuserGain, WhatWasMeasuredAsSlowerIsNotChosen) {
   ASSERT_NE(attempt, nullptr);
   EXPECT_EQ(attempt->outcome, Outcome::MeasuredSlower);
   EXPECT_EQ(attempt->explanation,
-            "It was measured to lose 1.5 us (0.90x, 95 % interval 0.89 to 0.91) on a test device. To use it "
+            "It was predicted to save 512 B and 1 launch but measured to lose 1.5 us (0.90x, 95 % interval 0.89 to "
+            "0.91) on a test device. To use it "
             "nevertheless: --with ForwardElementwiseChain@act.");
 }
 
