@@ -3,9 +3,9 @@
 #pragma once
 
 #include "core/fusion/fuser.h"
+#include "core/support/sorted_set.h"
 
 #include <cstdint>
-#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -38,8 +38,8 @@ struct EntryOperands {
 
 /// Forward tensors that backward reads. Parameters are not listed: they are there anyway.
 struct SavedSet {
-  std::set<ValueId> values;
-  std::set<std::pair<NodeId, int>> residuals;
+  SortedSet<ValueId> values;
+  SortedSet<std::pair<NodeId, int>> residuals;
 };
 
 /// What one backward entry reads from the forward pass.
@@ -59,6 +59,6 @@ std::int64_t trafficBytes(const Graph& graph, const FusedOperation& entry, const
 /// front. Outputs that are not among `present` are not stored; gradients that are not among them are absent. What a
 /// member outside the range makes is loaded from that member's own key.
 ElementwiseProgram composeMembers(const Graph& graph, std::span<const NodeId> nodes, Phase phase,
-                                  const std::set<OperandKey>& present, int first, int last);
+                                  const SortedSet<OperandKey>& present, int first, int last);
 
 }  // namespace fuseline
