@@ -3,10 +3,8 @@
 #include "app/cli/pipeline_options.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
-#include "core/support/text.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,11 +19,11 @@ struct ExplainOptions : PipelineOptions {
 
 using Attempts = std::vector<const Attempt*>;
 
-/// Larger savings first; attempts that did not match in full predict none and come last.
-bool isMoreUseful(const Attempt* a, const Attempt* b) {
-  const Saving left = a->saving.value_or(Saving{-1, -1});
-  const Saving right = b->saving.value_or(Saving{-1, -1});
-  return std::tie(left.bytes, left.launches) > std::tie(right.bytes, right.launches);
+/// Larger gains first; attempts that did not match in full predict none and come last.
+auto isMoreUseful(const OpenedPipeline& pipeline) {
+  return [&device = pipeline.analysis.report.device](const Attempt* a, const Attempt* b) {
+    return gainsMore(*a, *b, device);
+  };
 }
 
 bool isAt(const Graph& graph, const Attempt& attempt, std::string_view op) {
@@ -37,7 +35,7 @@ Attempts attemptsAt(const OpenedPipeline& pipeline, NodeId start) {
   Attempts attempts;
   for (const Attempt& attempt : pipeline.analysis.report.attempts)
     if (attempt.nodes.front() == start) attempts.push_back(&attempt);
-  std::ranges::stable_sort(attempts, isMoreUseful);
+  std::ranges::stable_sort(attempts, isMoreUseful(pipeline));
   return attempts;
 }
 
@@ -54,7 +52,7 @@ Attempts attemptsTouching(const OpenedPipeline& pipeline, std::string_view op) {
   Attempts attempts;
   for (const Attempt& attempt : pipeline.analysis.report.attempts)
     if (isAt(pipeline.graph(), attempt, op)) attempts.push_back(&attempt);
-  std::ranges::stable_sort(attempts, isMoreUseful);
+  std::ranges::stable_sort(attempts, isMoreUseful(pipeline));
   return attempts;
 }
 
@@ -64,13 +62,8 @@ std::vector<std::string> idsOf(const Graph& graph, const Attempt& attempt) {
   return ids;
 }
 
-std::string savingText(const Attempt& attempt) {
-  const Saving& saving = *attempt.saving;
-  return fmt::format("{} {}, {} launch{} (model)", attempt.outcome == Outcome::Fused ? "saves" : "would save",
-                     formatBytes(saving.bytes), saving.launches, saving.launches == 1 ? "" : "es");
-}
-
-void print(const Graph& graph, const Attempt& attempt, Context& context) {
+void print(const OpenedPipeline& pipeline, const Attempt& attempt, Context& context) {
+  const Graph& graph = pipeline.graph();
   const bool isFused = attempt.outcome == Outcome::Fused;
   context.out << fmt::format("  {} {} ({}), {}",
                              styled(isFused ? "✓" : "·", isFused ? Style::Good : Style::Dim, context.hasColour),
@@ -81,8 +74,9 @@ void print(const Graph& graph, const Attempt& attempt, Context& context) {
   const bool couldBeLonger = isFused && !attempt.repairs.empty();
   if (!isFused || couldBeLonger) context.out << "      " << attempt.explanation << '\n';
   for (const Repair& repair : attempt.repairs) context.out << "      fix: " << repair.label << '\n';
-  if (attempt.saving && *attempt.saving != Saving{})
-    context.out << "      " << styled(savingText(attempt), Style::Dim, context.hasColour) << '\n';
+  if (!attempt.saving || *attempt.saving == Saving{}) return;
+  const std::string gain = gainText(*attempt.saving, attempt.measured.get(), pipeline.analysis.report.device);
+  context.out << "      " << styled(gain, Style::Dim, context.hasColour) << '\n';
 }
 
 /// What is explained: one op, or every op in order of what its best attempt saves or would save.
@@ -100,11 +94,11 @@ void printPartOf(const Graph& graph, const Attempt& attempt, Context& context) {
                              graph.node(attempt.nodes.front()).id);
 }
 
-void printSection(const Graph& graph, const Section& section, Context& context) {
+void printSection(const OpenedPipeline& pipeline, const Section& section, Context& context) {
   context.out << styled(section.title, Style::Bold, context.hasColour) << '\n';
-  for (const Attempt* attempt : section.partOf) printPartOf(graph, *attempt, context);
+  for (const Attempt* attempt : section.partOf) printPartOf(pipeline.graph(), *attempt, context);
   if (section.attempts.empty() && section.partOf.empty()) context.out << "  No rule begins with this op.\n";
-  for (const Attempt* attempt : section.attempts) print(graph, *attempt, context);
+  for (const Attempt* attempt : section.attempts) print(pipeline, *attempt, context);
 }
 
 std::vector<Section> allSections(const OpenedPipeline& pipeline) {
@@ -115,9 +109,9 @@ std::vector<Section> allSections(const OpenedPipeline& pipeline) {
                         .title = fmt::format("{} ({})", graph.node(id).id, graph.node(id).operation->name),
                         .attempts = attemptsAt(pipeline, id),
                         .partOf = fusionsInto(pipeline, id)});
-  std::ranges::stable_sort(sections, [](const Section& a, const Section& b) {
+  std::ranges::stable_sort(sections, [&](const Section& a, const Section& b) {
     if (a.attempts.empty() || b.attempts.empty()) return !a.attempts.empty() && b.attempts.empty();
-    return isMoreUseful(a.attempts.front(), b.attempts.front());
+    return isMoreUseful(pipeline)(a.attempts.front(), b.attempts.front());
   });
   return sections;
 }
@@ -159,7 +153,7 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   if (options.asJson)
     printJson(context, toJson(*pipeline, *sections));
   else
-    for (const Section& section : *sections) printSection(pipeline->graph(), section, context);
+    for (const Section& section : *sections) printSection(*pipeline, section, context);
   return 0;
 }
 

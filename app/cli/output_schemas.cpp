@@ -42,7 +42,22 @@ Json mapOf(Json values) { return {{"type", "object"}, {"additionalProperties", s
 Json phase() { return choice({"forward", "backward"}); }
 Json saving() {
   return orNull(object({{"bytes", integer("Memory traffic saved at least, by the model.")},
-                        {"launches", integer("Kernel launches saved.")}}));
+                        {"launches", integer("Kernel launches saved.")},
+                        {"predictedNs", orNull(number("What they are worth; null: no device was measured."))}}));
+}
+
+Json measuredGain() {
+  return orNull(object({{"gainNs", number("Median of unfused minus fused; negative: slower.")},
+                        {"speedup", number("Unfused over fused, within a round.")},
+                        {"speedupLow", number("Of the 95 % interval.")},
+                        {"speedupHigh", number("Of the 95 % interval.")},
+                        {"device", text("Where it was measured.")}}));
+}
+
+Json deviceModel() {
+  return orNull(object({{"bandwidthBytesPerSecond", number("Of memory.")},
+                        {"launchSeconds", number("Of one launch.")},
+                        {"source", text("Who measured it.")}}));
 }
 
 Json newSchema() {
@@ -168,11 +183,13 @@ Json attemptSchema() {
   Fields fields = {
       {"rule", text("That was tried.")}, {"pass", choice({"joint", "forward", "backward"})}, {"ops", texts()}};
   fields.emplace_back("stepsMatched", integer("Of the rule's chain."));
-  fields.emplace_back("outcome", choice({"fused", "broken chain", "outside use", "condition failed",
-                                         "taken by another fusion", "no kernel on this device", "switched off"}));
+  fields.emplace_back("outcome",
+                      choice({"fused", "broken chain", "outside use", "condition failed", "taken by another fusion",
+                              "no kernel on this device", "switched off", "on request", "measured slower"}));
   fields.emplace_back("explanation", text("One sentence with actual values."));
   fields.emplace_back("repairs", texts());
   fields.emplace_back("saving", saving());
+  fields.emplace_back("measured", measuredGain());
   return object(fields);
 }
 
@@ -182,7 +199,8 @@ Json fuseSchema() {
   return object({{"rules", choice({"te", "all"})},
                  {"forward", list(entry)},
                  {"backward", list(entry)},
-                 {"attempts", list(attemptSchema())}});
+                 {"attempts", list(attemptSchema())},
+                 {"device", deviceModel()}});
 }
 
 Json explainSchema() {

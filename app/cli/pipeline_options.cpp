@@ -2,12 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/pipeline_options.h"
 
+#include "core/profile/measured_gains.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/support/json_fields.h"
 #include "core/support/text.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -72,6 +77,52 @@ Result<Capabilities> capabilitiesFor(const std::string& device, const BackendReg
   return capabilitiesOf(*backend);
 }
 
+Result<RunRecord> readRun(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error{fmt::format("--measured {}: the file cannot be read.", path)};
+  std::ostringstream text;
+  text << file.rdbuf();
+  const Result<Json> json = parseJson(text.str());
+  if (!json) return Error{fmt::format("--measured {}: {}", path, json.error().message)};
+  Result<RunRecord> run = runRecordFromJson(*json);
+  if (!run) return Error{fmt::format("--measured {}: {}", path, run.error().message)};
+  return run;
+}
+
+/// A figure holds for what was measured: the same ops with the same sizes on the same device.
+Result<GainModel> readGains(const std::string& path, const Json& pipeline, const RunSettings& settings) {
+  const Result<RunRecord> run = readRun(path);
+  if (!run) return run.error();
+  if (const Verdict same = measuredSame(*run, pipeline, settings); !same)
+    return Error{fmt::format("--measured {}: {} Measure again: fuseline run FILE -o RUN.json.", path, same.reason())};
+  return gainsOf(*run, std::filesystem::path(path).filename().string());
+}
+
+Result<GainModel> measuredGains(const PipelineOptions& options, const PipelineDocument& document,
+                                const RunSettings& settings) {
+  GainModel gains;
+  if (options.measuredFiles.empty()) return gains;
+  const Result<Json> pipeline = parseJson(serialize(document));
+  if (!pipeline) return pipeline.error();
+  for (const std::string& path : options.measuredFiles) {
+    Result<GainModel> more = readGains(path, *pipeline, settings);
+    if (!more) return more.error();
+    merge(gains, std::move(*more));
+  }
+  return gains;
+}
+
+/// What is given on the command line goes before what runs say about the device.
+Result<GainModel> gainModel(const PipelineOptions& options, const PipelineDocument& document,
+                            const RunSettings& settings) {
+  Result<GainModel> gains = measuredGains(options, document, settings);
+  if (gains && options.bandwidthGBps > 0.0)
+    gains->device = {.bandwidthBytesPerSecond = options.bandwidthGBps * 1e9,
+                     .launchSeconds = options.launchUs * 1e-6,
+                     .source = "given with --bandwidth and --launch"};
+  return gains;
+}
+
 }  // namespace
 
 bool isPlannedArchitecture(std::string_view device) { return std::ranges::count(kArchitectures, device) > 0; }
@@ -100,9 +151,22 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
   verb.add_option("--without", options.switches.without, "Switches a fusion off, everywhere or at one op")
       ->type_name("RULE[@OP]")
       ->allow_extra_args(false);
-  verb.add_option("--with", options.switches.with, "Asks for a fusion that saves memory but takes time")
+  verb.add_option("--with", options.switches.with,
+                  "Asks for a fusion that has a price, or that others would take the ops from")
       ->type_name("RULE[@OP]")
       ->allow_extra_args(false);
+  verb.add_option("--measured", options.measuredFiles,
+                  "A run of this pipeline: its figures decide between fusions before any prediction")
+      ->type_name("RUN.json")
+      ->allow_extra_args(false);
+  CLI::Option* bandwidth =
+      verb.add_option("--bandwidth", options.bandwidthGBps, "The device's memory bandwidth, measured: predicts times")
+          ->type_name("GB/s")
+          ->check(CLI::PositiveNumber);
+  verb.add_option("--launch", options.launchUs, "What one launch costs on the device, measured")
+      ->type_name("US")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(bandwidth);
 }
 
 Result<RunSettings> settingsOf(const PipelineOptions& options) {
@@ -131,7 +195,10 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   if (Result<void> symbols = checkSymbols(loaded->document, *settings); !symbols) return symbols.error();
   Result<AnalysisOptions> analysis = analysisOptions(*settings, options.switches, std::move(*capabilities));
   if (!analysis) return analysis.error();
-  OpenedPipeline pipeline{.loaded = std::move(*loaded)};
+  Result<GainModel> gains = gainModel(options, loaded->document, *settings);
+  if (!gains) return gains.error();
+  analysis->gains = *gains;
+  OpenedPipeline pipeline{.loaded = std::move(*loaded), .gains = std::move(*gains)};
   pipeline.analysis = analyze(pipeline.loaded.document, *analysis, &pipeline.loaded.sourceMap);
   if (Result<void> fits = checkArchitecture(options.device, pipeline.analysis.recipe); !fits) return fits.error();
   return pipeline;

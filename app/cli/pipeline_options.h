@@ -18,6 +18,9 @@ struct PipelineOptions {
   std::vector<std::string> recipeSettings;  // key=value
   std::string rules;                        // empty: the document decides
   RuleSwitches switches;
+  std::vector<std::string> measuredFiles;  // runs of this pipeline
+  double bandwidthGBps = 0.0;              // 0: unknown
+  double launchUs = 0.0;
   std::vector<std::string> symbols;  // SYMBOL=VALUE
   std::string pass = "train";
   bool asJson = false;
@@ -25,7 +28,7 @@ struct PipelineOptions {
 
 /// FILE, --set, --pass, --json.
 void addFileOptions(CLI::App& verb, PipelineOptions& options);
-/// --device, --recipe, --recipe-set, --rules, --without.
+/// --device, --recipe, --recipe-set, --rules, --without, --with, --measured, --bandwidth, --launch.
 void addFusionOptions(CLI::App& verb, PipelineOptions& options);
 
 /// The options as a run's settings. Errors (Usage): a --set that is no SYMBOL=INTEGER, a recipe that does not exist.
@@ -33,6 +36,7 @@ Result<RunSettings> settingsOf(const PipelineOptions& options);
 
 struct OpenedPipeline {
   LoadedDocument loaded;
+  GainModel gains;
   Analysis analysis;
 
   const Graph& graph() const { return analysis.graph(); }

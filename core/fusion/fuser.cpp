@@ -1,16 +1,24 @@
-// OperationFuser: joint, then forward and backward rules, each list in order, each rule along the graph.
+// OperationFuser: joint, then forward and backward rules.
+//
+// TransformerEngine's book is applied in order, each rule along the graph, and the first taker wins. From the whole
+// book all legal fusions of a pass are collected, and the set of them that gains most is chosen (selection.h).
 //
 // An entry runs at the place of its last op. A fusion is legal if every outside producer runs before that place and
 // every outside reader after it; as list order then respects all wires, no cycle can arise.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 
+#include "core/fusion/selection.h"
 #include "core/fusion/sequential_border.h"
 #include "core/fusion/step_operands.h"
 #include "core/quant/apply_recipe.h"
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -35,6 +43,8 @@ struct EntryList {
   explicit EntryList(const Graph& graph) : owner(graph.nodes().size(), -1) {}
   std::vector<FusedOperation> fusions;
   std::vector<int> owner;  // index into fusions, or -1
+
+  bool isFree(NodeId id) const { return owner[static_cast<std::size_t>(id)] < 0; }
 
   const FusedOperation* entryOf(NodeId id) const {
     const int index = owner[static_cast<std::size_t>(id)];
@@ -61,10 +71,13 @@ struct Walk {
   std::vector<Repair> repairs;
 };
 
+/// For each op the rule of whose runs it is part, so that no two runs of one rule share a long tail.
+using Claims = std::vector<const FusionRule*>;
+
 class ChainWalker {
  public:
-  ChainWalker(const Graph& graph, const FusionRule& rule, const EntryList& entries)
-      : m_graph(graph), m_rule(rule), m_entries(entries) {}
+  ChainWalker(const Graph& graph, const FusionRule& rule, const EntryList& entries, const Claims& claims)
+      : m_graph(graph), m_rule(rule), m_entries(entries), m_claims(claims) {}
 
   /// Precondition: the first step matches `start`.
   Walk walk(NodeId start) {
@@ -88,9 +101,14 @@ class ChainWalker {
     const bool isFirst = step == 0;
     const bool isMet = isFirst || takeNext(step);
     if (!isMet) return wanted.isOptional() || fail(step);
-    while (wanted.isRepeated() && takeNext(step)) {
+    while (wanted.isRepeated() && !isNextClaimed(step) && takeNext(step)) {
     }
     return true;
+  }
+
+  bool isNextClaimed(std::size_t step) const {
+    const NodeId next = linkedReader(step);
+    return next >= 0 && m_claims[static_cast<std::size_t>(next)] == &m_rule;
   }
 
   bool takeNext(std::size_t step) {
@@ -202,7 +220,55 @@ class ChainWalker {
   const Graph& m_graph;
   const FusionRule& m_rule;
   const EntryList& m_entries;
+  const Claims& m_claims;
   Walk m_walk;
+};
+
+/// Where fusions that want the same ops part: the places at which a long run may be cut.
+class Crossings {
+ public:
+  explicit Crossings(std::size_t numNodes) : m_before(numNodes, kUnseen), m_after(numNodes, kUnseen) {}
+
+  void add(const std::vector<NodeId>& nodes) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      meet(m_before[static_cast<std::size_t>(nodes[i])], i > 0 ? nodes[i - 1] : kOutside);
+      meet(m_after[static_cast<std::size_t>(nodes[i])], i + 1 < nodes.size() ? nodes[i + 1] : kOutside);
+    }
+  }
+  /// Does one fusion come from another op to this one, or begin here, than others?
+  bool isBefore(NodeId id) const { return m_before[static_cast<std::size_t>(id)] == kSeveral; }
+  bool isAfter(NodeId id) const { return m_after[static_cast<std::size_t>(id)] == kSeveral; }
+
+ private:
+  static constexpr NodeId kOutside = -1;
+  static constexpr NodeId kUnseen = -2;
+  static constexpr NodeId kSeveral = -3;
+
+  static void meet(NodeId& seen, NodeId neighbour) {
+    if (seen == kUnseen) seen = neighbour;
+    if (seen != neighbour) seen = kSeveral;
+  }
+
+  std::vector<NodeId> m_before;
+  std::vector<NodeId> m_after;
+};
+
+/// At so many places a run is cut at most, from the front and from the back.
+constexpr std::size_t kMostCuts = 4;
+
+/// A fusion that the pass may choose.
+struct Proposal {
+  Attempt attempt;
+  Gain gain;
+  std::int64_t priority = 0;
+  bool isPart = false;  // of a longer run that is proposed, too
+  bool isTaken = false;
+};
+
+/// What is said of a chosen fusion to those that lose their ops to it.
+struct Winner {
+  std::string worth;
+  Gain gain;
 };
 
 /// One pass over the graph with one rule list.
@@ -214,27 +280,43 @@ class PassFuser {
         m_options(options),
         m_unfusedSaved(unfusedSaved),
         m_entries(std::move(entries)),
+        m_claims(graph.nodes().size(), nullptr),
         m_attempts(attempts) {}
 
-  EntryList apply(const std::vector<std::shared_ptr<const FusionRule>>& rules) && {
-    for (const auto& rule : rules) {
-      if (m_options.book == RuleBook::Te && rule->origin != RuleOrigin::Te) continue;
-      for (NodeId start = 0; start < static_cast<NodeId>(m_graph.nodes().size()); ++start)
-        if (rule->chain.front().matches(m_graph.node(start))) attempt(*rule, start);
-    }
+  using Rules = std::vector<std::shared_ptr<const FusionRule>>;
+
+  EntryList apply(const Rules& rules) && {
+    if (m_options.book == RuleBook::Te)
+      applyInOrder(rules);
+    else
+      applyBest(rules);
     return std::move(m_entries);
   }
 
  private:
-  void attempt(const FusionRule& rule, NodeId start) {
-    if (isInside(rule, start)) return;
-    Walk walk = ChainWalker(m_graph, rule, m_entries).walk(start);
+  // In order: as TransformerEngine does it ------------------------------------------------------------------------
+
+  void applyInOrder(const Rules& rules) {
+    for (const auto& rule : rules) {
+      if (rule->origin != RuleOrigin::Te) continue;
+      for (NodeId start = 0; start < static_cast<NodeId>(m_graph.nodes().size()); ++start)
+        if (rule->chain.front().matches(m_graph.node(start)) && !isInside(*rule, start)) applyAt(*rule, start);
+    }
+  }
+
+  void applyAt(const FusionRule& rule, NodeId start) {
+    Attempt attempt = attemptAt(rule, start);
+    if (attempt.outcome == Outcome::Fused) m_entries.add({.rule = &rule, .nodes = attempt.nodes});
+    m_attempts.push_back(std::move(attempt));
+  }
+
+  Attempt attemptAt(const FusionRule& rule, NodeId start) const {
+    Walk walk = ChainWalker(m_graph, rule, m_entries, m_claims).walk(start);
     Attempt attempt{.rule = &rule, .nodes = walk.nodes, .stepsMatched = walk.stepsMatched};
     attempt.outcome = walk.outcome;
     if (walk.outcome == Outcome::Fused) judge(Match{m_graph, rule, walk.nodes, walk.steps}, attempt);
     if (attempt.outcome == walk.outcome) addReason(std::move(walk), attempt);
-    if (attempt.outcome == Outcome::Fused) m_entries.add({.rule = &rule, .nodes = attempt.nodes});
-    m_attempts.push_back(std::move(attempt));
+    return attempt;
   }
 
   /// Why the chain ends where it does.
@@ -244,18 +326,200 @@ class PassFuser {
     attempt.repairs = std::move(walk.repairs);
   }
 
+  // By gain: what is legal is not always faster -------------------------------------------------------------------
+
+  /// A fusion moves its first ops to the place of its last, out of the way of others: what was refused for its place
+  /// is asked again.
+  void applyBest(const Rules& rules) {
+    propose(rules);
+    do choose();
+    while (proposeLate());
+    for (Proposal& late : m_late) m_attempts.push_back(std::move(late.attempt));
+  }
+
+  void propose(const Rules& rules) {
+    for (std::size_t rank = 0; rank < rules.size(); ++rank)
+      for (NodeId start = 0; start < static_cast<NodeId>(m_graph.nodes().size()); ++start)
+        if (rules[rank]->chain.front().matches(m_graph.node(start)) && !isClaimed(*rules[rank], start))
+          proposeAt(*rules[rank], start, priorityOf(rank));
+    proposeParts();
+  }
+
+  /// A rule outweighs a few of those behind it: each has a quarter of the weight of the one before.
+  static std::int64_t priorityOf(std::size_t rank) {
+    constexpr std::size_t kRanks = 20;
+    return std::int64_t{1} << 2 * (kRanks - std::min(rank, kRanks));
+  }
+
+  bool isClaimed(const FusionRule& rule, NodeId id) const { return m_claims[static_cast<std::size_t>(id)] == &rule; }
+
+  void proposeAt(const FusionRule& rule, NodeId start, std::int64_t priority) {
+    Proposal proposal{.attempt = attemptAt(rule, start), .priority = priority};
+    if (proposal.attempt.outcome != Outcome::Fused) return setAside(std::move(proposal));
+    if (rule.hasRepeatedStep())
+      for (const NodeId id : proposal.attempt.nodes) m_claims[static_cast<std::size_t>(id)] = &rule;
+    add(std::move(proposal));
+  }
+
+  void add(Proposal proposal) {
+    const Attempt& attempt = proposal.attempt;
+    proposal.gain = gainOf(*attempt.saving, attempt.measured.get());
+    proposal.gain.priority = proposal.priority;
+    if (isAsked(attempt)) proposal.gain.askedOps = static_cast<std::int64_t>(attempt.nodes.size());
+    m_proposals.push_back(std::move(proposal));
+  }
+
+  void setAside(Proposal proposal) {
+    const Attempt& attempt = proposal.attempt;
+    const bool mayFitLater =
+        attempt.outcome == Outcome::OutsideUse && attempt.stepsMatched == attempt.rule->chain.size();
+    if (mayFitLater)
+      m_late.push_back(std::move(proposal));
+    else
+      m_attempts.push_back(std::move(proposal.attempt));
+  }
+
+  /// Where fusions cross, a part of a run may leave the rest to another fusion and gain more together with it.
+  void proposeParts() {
+    Crossings crossings(m_graph.nodes().size());
+    for (const Proposal& proposal : m_proposals) crossings.add(proposal.attempt.nodes);
+    const std::size_t numWhole = m_proposals.size();
+    for (std::size_t i = 0; i < numWhole; ++i)
+      if (m_proposals[i].attempt.rule->hasRepeatedStep()) proposePartsOf(i, crossings);
+  }
+
+  void proposePartsOf(std::size_t index, const Crossings& crossings) {
+    const std::vector<NodeId> nodes = m_proposals[index].attempt.nodes;
+    std::vector<std::size_t> begins{0};
+    std::vector<std::size_t> ends{nodes.size()};
+    for (std::size_t i = 1; i < nodes.size(); ++i) {
+      if (crossings.isAfter(nodes[i - 1]) && begins.size() < kMostCuts) begins.push_back(i);
+      if (crossings.isBefore(nodes[i]) && ends.size() < kMostCuts) ends.push_back(i);
+    }
+    for (const std::size_t begin : begins)
+      for (const std::size_t end : ends)
+        if (begin < end && end - begin < nodes.size()) proposePart(index, std::span(nodes).subspan(begin, end - begin));
+  }
+
+  void proposePart(std::size_t index, std::span<const NodeId> nodes) {
+    const FusionRule& rule = *m_proposals[index].attempt.rule;
+    std::optional<std::vector<int>> steps = chainSteps(rule, m_graph, nodes);
+    if (!steps) return;
+    Proposal part{.attempt = {.rule = &rule, .nodes = {nodes.begin(), nodes.end()}, .stepsMatched = rule.chain.size()},
+                  .priority = m_proposals[index].priority,
+                  .isPart = true};
+    judge(Match{m_graph, rule, part.attempt.nodes, std::move(*steps)}, part.attempt);
+    if (part.attempt.outcome == Outcome::Fused) add(std::move(part));
+  }
+
+  void choose() {
+    std::vector<Candidate> candidates;
+    for (const Proposal& proposal : m_proposals) candidates.push_back({proposal.attempt.nodes, proposal.gain});
+    const std::vector<std::size_t> chosen = bestSet(candidates, m_graph.nodes().size(), m_options.gains.device);
+    for (const std::size_t index : chosen) take(m_proposals[index]);
+    for (Proposal& proposal : m_proposals)
+      if (!proposal.isPart && !proposal.isTaken) reportLost(proposal);
+    m_proposals.clear();
+  }
+
+  void take(Proposal& proposal) {
+    m_entries.add({.rule = proposal.attempt.rule, .nodes = proposal.attempt.nodes});
+    m_winners.resize(m_entries.fusions.size());
+    m_winners.back() = {.worth = worthOf(proposal.attempt), .gain = proposal.gain};
+    m_attempts.push_back(std::move(proposal.attempt));
+    proposal.isTaken = true;
+  }
+
+  void reportLost(Proposal& proposal) {
+    Attempt& attempt = proposal.attempt;
+    const std::vector<int> winners = entriesIn(attempt.nodes);
+    if (winners.empty())
+      refuse(attempt, Outcome::ConditionFailed, "It gains nothing: it is " + worthOf(attempt) + ".");
+    else
+      refuse(attempt, Outcome::TakenByAnother, lostText(proposal, winners));
+    m_attempts.push_back(std::move(attempt));
+  }
+
+  std::vector<int> entriesIn(const std::vector<NodeId>& nodes) const {
+    std::vector<int> entries;
+    for (const NodeId id : nodes) {
+      const int entry = m_entries.owner[static_cast<std::size_t>(id)];
+      if (entry >= 0 && std::ranges::find(entries, entry) == entries.end()) entries.push_back(entry);
+    }
+    return entries;
+  }
+
+  std::string lostText(const Proposal& proposal, const std::vector<int>& winners) const {
+    std::vector<std::string> texts;
+    for (const int winner : winners) {
+      const FusedOperation& entry = m_entries.fusions[static_cast<std::size_t>(winner)];
+      texts.push_back(fmt::format("{} ({}), which is {}", entry.rule->name, idsOf(m_graph, entry.nodes),
+                                  m_winners[static_cast<std::size_t>(winner)].worth));
+    }
+    return fmt::format("{} part of {}; this fusion is {}{}.", takenOps(proposal.attempt), fmt::join(texts, ", and of "),
+                       worthOf(proposal.attempt), tieText(proposal, winners));
+  }
+
+  /// "fc1 is", "fc1 and act are": the ops that others have.
+  std::string takenOps(const Attempt& attempt) const {
+    std::vector<std::string> ids;
+    for (const NodeId id : attempt.nodes)
+      if (!m_entries.isFree(id)) ids.push_back(m_graph.node(id).id);
+    return fmt::format("{} {}", fmt::join(ids, ", "), ids.size() == 1 ? "is" : "are");
+  }
+
+  /// Why one of two that gain the same was chosen.
+  std::string tieText(const Proposal& proposal, const std::vector<int>& winners) const {
+    Gain winning;
+    for (const int winner : winners) winning += m_winners[static_cast<std::size_t>(winner)].gain;
+    if (winning.askedOps > proposal.gain.askedOps) return ", but nobody asked for it by name";
+    winning.priority = proposal.gain.priority;
+    return winning == proposal.gain ? ", the same, but comes later in the rule book or the pipeline" : "";
+  }
+
+  std::string worthOf(const Attempt& attempt) const {
+    return gainText(*attempt.saving, attempt.measured.get(), m_options.gains.device);
+  }
+
+  /// Moves what fits now to the proposals.
+  bool proposeLate() {
+    std::vector<Proposal> late = std::move(m_late);
+    m_late.clear();
+    for (Proposal& proposal : late) {
+      Attempt again{.rule = proposal.attempt.rule,
+                    .nodes = proposal.attempt.nodes,
+                    .stepsMatched = proposal.attempt.stepsMatched};
+      if (isFree(again))
+        judge(Match{m_graph, *again.rule, again.nodes, *chainSteps(*again.rule, m_graph, again.nodes)}, again);
+      const bool fits = isFree(again) && again.outcome == Outcome::Fused;
+      if (fits)
+        add({.attempt = std::move(again), .priority = proposal.priority});
+      else
+        m_late.push_back(std::move(proposal));
+    }
+    return !m_proposals.empty();
+  }
+
+  bool isFree(const Attempt& attempt) const {
+    return std::ranges::all_of(attempt.nodes, [&](NodeId id) { return m_entries.isFree(id); });
+  }
+
+  // Is a whole match legal? -----------------------------------------------------------------------------------------
+
   /// A long chain was matched from its head; its tails are no attempts of their own.
   bool isInside(const FusionRule& rule, NodeId start) const {
     const FusedOperation* entry = m_entries.entryOf(start);
     return entry && entry->rule == &rule && entry->nodes.front() != start;
   }
 
-  void judge(const Match& match, Attempt& attempt) {
+  void judge(const Match& match, Attempt& attempt) const {
+    attempt.outcome = Outcome::Fused;
     attempt.saving = savingOf(match);
+    attempt.measured = measuredAt(match);
     if (refuseSwitchedOff(match, attempt) || refuseCondition(match, attempt) || refuseIdle(match, attempt) ||
         refuseQuantizer(match, attempt) || refuseDelayed(match, attempt) || refuseTaken(match, attempt) ||
         refuseSchedule(match, attempt) || refuseKernel(match, attempt) || refuseUseless(match, attempt) ||
-        refuseUnasked(match, attempt))
+        refuseSlower(match, attempt) || refuseUnasked(match, attempt))
       return;
     attempt.explanation = fmt::format("{} run as one.", idsOf(m_graph, match.nodes));
   }
@@ -267,14 +531,32 @@ class PassFuser {
   }
 
   bool refuseSwitchedOff(const Match& match, Attempt& attempt) const {
-    const std::string entry = switchFor(match, m_options.switches.without);
+    const std::string entry = switchFor(attempt, m_options.switches.without);
     if (entry.empty()) return false;
     return refuse(attempt, Outcome::SwitchedOff, fmt::format("{} is switched off by \"{}\".", match.rule.name, entry));
   }
 
+  std::shared_ptr<const MeasuredGain> measuredAt(const Match& match) const {
+    const auto& measured = m_options.gains.measured;
+    if (measured.empty()) return nullptr;
+    const auto found = measured.find(fmt::format("{}({})", match.rule.name, idsOf(m_graph, match.nodes)));
+    return found == measured.end() ? nullptr : found->second;
+  }
+
+  /// TransformerEngine measures nothing, and what a user asks for by name is done.
+  bool refuseSlower(const Match& match, Attempt& attempt) const {
+    if (m_options.book == RuleBook::Te || !attempt.measured || !attempt.measured->isSlower() || isAsked(attempt))
+      return false;
+    return refuse(attempt, Outcome::MeasuredSlower,
+                  fmt::format("It was {}. To use it nevertheless: --with {}@{}.", worthOf(attempt), match.rule.name,
+                              match.node(0).id));
+  }
+
+  bool isAsked(const Attempt& attempt) const { return !switchFor(attempt, m_options.switches.with).empty(); }
+
   /// The last question: what else is wrong with a rule is worth more to know than that nobody asked for it.
   bool refuseUnasked(const Match& match, Attempt& attempt) const {
-    if (match.rule.price.empty() || !switchFor(match, m_options.switches.with).empty()) return false;
+    if (match.rule.price.empty() || isAsked(attempt)) return false;
     attempt.saving.reset();  // the traffic model does not know the price
     return refuse(attempt, Outcome::OnRequest,
                   fmt::format("It would keep {} less for backward. {} It is used on request: --with {}@{}.",
@@ -282,17 +564,17 @@ class PassFuser {
   }
 
   /// The entry that names the rule, everywhere or at one of these ops; empty when there is none.
-  static std::string switchFor(const Match& match, const std::vector<std::string>& entries) {
+  std::string switchFor(const Attempt& attempt, const std::vector<std::string>& entries) const {
     for (const std::string& entry : entries) {
       const auto at = entry.find('@');
-      if (entry.substr(0, at) != match.rule.name) continue;
-      if (at == std::string::npos || isAt(match, entry.substr(at + 1))) return entry;
+      if (entry.substr(0, at) != attempt.rule->name) continue;
+      if (at == std::string::npos || isAt(attempt, entry.substr(at + 1))) return entry;
     }
     return {};
   }
 
-  static bool isAt(const Match& match, const std::string& place) {
-    return std::ranges::any_of(match.nodes, [&](NodeId id) { return match.graph.node(id).isAt(place); });
+  bool isAt(const Attempt& attempt, const std::string& place) const {
+    return std::ranges::any_of(attempt.nodes, [&](NodeId id) { return m_graph.node(id).isAt(place); });
   }
 
   static bool refuseCondition(const Match& match, Attempt& attempt) {
@@ -428,11 +710,21 @@ class PassFuser {
     return {.bytes = trafficBytes(m_graph, entry, operands), .launches = operands.isView() ? 0 : 1};
   }
 
+  /// Of an op by itself. It is part of many attempts.
+  const Saving& basicCost(NodeId id, Phase phase) const {
+    std::vector<std::optional<Saving>>& costs = m_basicCosts[phase == Phase::Forward ? 0 : 1];
+    if (costs.empty()) costs.resize(m_graph.nodes().size());
+    std::optional<Saving>& cost = costs[static_cast<std::size_t>(id)];
+    if (!cost) cost = costOf({.nodes = {id}}, phase, m_unfusedSaved);
+    return *cost;
+  }
+
   SavedSet keptBy(const FusedOperation& entry) const { return savedTensors(m_graph, {&entry, 1}); }
 
   SavedSet keptByMembers(const FusedOperation& fusion) const {
     SavedSet kept;
-    for (const NodeId id : fusion.nodes) kept.values.merge(keptBy({.nodes = {id}}).values);
+    for (const NodeId id : fusion.nodes)
+      for (const ValueId value : keptBy({.nodes = {id}}).values) kept.values.insert(value);
     return kept;
   }
 
@@ -463,7 +755,7 @@ class PassFuser {
     Saving saving;
     for (const Phase phase : phasesOf(match.rule.pass)) {
       for (const NodeId id : match.nodes) {
-        const Saving basic = costOf({.nodes = {id}}, phase, m_unfusedSaved);
+        const Saving& basic = basicCost(id, phase);
         saving.bytes += basic.bytes;
         saving.launches += basic.launches;
       }
@@ -477,7 +769,12 @@ class PassFuser {
   const Graph& m_graph;
   const FusionOptions& m_options;
   const SavedSet& m_unfusedSaved;
+  mutable std::array<std::vector<std::optional<Saving>>, 2> m_basicCosts;  // by phase and op
   EntryList m_entries;
+  Claims m_claims;
+  std::vector<Proposal> m_proposals;
+  std::vector<Proposal> m_late;   // other fusions are in the way of their place
+  std::vector<Winner> m_winners;  // by entry; empty where an earlier pass made it
   std::vector<Attempt>& m_attempts;
 };
 
@@ -520,8 +817,14 @@ std::string_view outcomeName(Outcome outcome) {
     case Outcome::NoKernel: return "no kernel on this device";
     case Outcome::SwitchedOff: return "switched off";
     case Outcome::OnRequest: return "on request";
+    case Outcome::MeasuredSlower: return "measured slower";
   }
   return "?";
+}
+
+bool gainsMore(const Attempt& a, const Attempt& b, const DeviceModel& device) {
+  if (!a.saving || !b.saving) return a.saving && !b.saving;
+  return exceeds(gainOf(*a.saving, a.measured.get()), gainOf(*b.saving, b.measured.get()), device);
 }
 
 std::string FusedOperation::name(const Graph& graph) const {
@@ -542,6 +845,54 @@ FusionReport unfused(const Graph& graph) {
   return report;
 }
 
+namespace {
+
+/// Where an attempt stands in the report. Sorting these instead of the attempts moves each attempt only once.
+struct Standing {
+  bool isMiss = false;
+  bool isPredicted = false;
+  Gain gain;
+  std::size_t rank = 0;  // of the rule
+  NodeId start = -1;
+  std::size_t index = 0;
+};
+
+/// What was fused along the rule book and the pipeline, then misses by gain.
+bool standsBefore(const Standing& a, const Standing& b, const DeviceModel& device) {
+  const auto along = [](const Standing& standing) { return std::tuple(standing.rank, standing.start, standing.index); };
+  if (a.isMiss != b.isMiss) return b.isMiss;
+  if (!a.isMiss) return along(a) < along(b);
+  if (a.isPredicted != b.isPredicted) return a.isPredicted;
+  if (exceeds(a.gain, b.gain, device)) return true;
+  return !exceeds(b.gain, a.gain, device) && along(a) < along(b);
+}
+
+std::vector<Standing> standingsOf(const std::vector<Attempt>& attempts, const RuleCatalog& rules) {
+  std::map<const FusionRule*, std::size_t> ranks;
+  for (const FusionRule* rule : rules.all()) ranks.emplace(rule, ranks.size());
+  std::vector<Standing> standings;
+  standings.reserve(attempts.size());
+  for (const Attempt& attempt : attempts)
+    standings.push_back({.isMiss = attempt.outcome != Outcome::Fused,
+                         .isPredicted = attempt.saving.has_value(),
+                         .gain = attempt.saving ? gainOf(*attempt.saving, attempt.measured.get()) : Gain{},
+                         .rank = ranks.at(attempt.rule),
+                         .start = attempt.nodes.front(),
+                         .index = standings.size()});
+  return standings;
+}
+
+void sortAttempts(FusionReport& report, const RuleCatalog& rules) {
+  std::vector<Standing> standings = standingsOf(report.attempts, rules);
+  std::ranges::sort(standings, [&](const Standing& a, const Standing& b) { return standsBefore(a, b, report.device); });
+  std::vector<Attempt> sorted;
+  sorted.reserve(standings.size());
+  for (const Standing& standing : standings) sorted.push_back(std::move(report.attempts[standing.index]));
+  report.attempts = std::move(sorted);
+}
+
+}  // namespace
+
 Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options) {
   const RuleCatalog& rules = options.rules ? *options.rules : builtinRules();
   const RuleSwitches& switches = options.switches;
@@ -550,6 +901,7 @@ Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options) {
 
   FusionReport report = unfused(graph);
   report.book = options.book;
+  report.device = options.gains.device;
   const SavedSet saved = savedTensors(graph, report.backward);
   const bool isTraining = graph.pass() == PassKind::Training;
   const auto run = [&](FusionPass pass, EntryList entries) {
@@ -560,6 +912,7 @@ Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options) {
   if (isTraining) joint = run(FusionPass::Joint, std::move(joint));
   report.forward = toList(graph, run(FusionPass::Forward, joint), false);
   if (isTraining) report.backward = toList(graph, run(FusionPass::Backward, joint), true);
+  sortAttempts(report, rules);
   return report;
 }
 

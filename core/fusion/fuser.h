@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/fusion/gain.h"
 #include "core/fusion/rule.h"
 #include "core/graph/graph.h"
 
@@ -47,15 +48,9 @@ enum class Outcome {
   NoKernel,
   SwitchedOff,
   OnRequest,  // legal here, but it has a price and nobody asked for it
+  MeasuredSlower,
 };
 std::string_view outcomeName(Outcome outcome);
-
-/// What a fusion saves at least: bytes of memory traffic by the minimum-traffic model, and kernel launches.
-struct Saving {
-  std::int64_t bytes = 0;
-  std::int64_t launches = 0;
-  bool operator==(const Saving&) const = default;
-};
 
 /// One rule tried at one place.
 struct Attempt {
@@ -65,14 +60,20 @@ struct Attempt {
   Outcome outcome = Outcome::BrokenChain;
   std::string explanation;  // a sentence with actual values
   std::vector<Repair> repairs;
-  std::optional<Saving> saving;  // for full matches: what it saves or would save
+  std::optional<Saving> saving;  // for full matches: what it is predicted to save
+  std::shared_ptr<const MeasuredGain> measured;
 };
+
+/// Is what `a` gains or would gain worth more? Attempts that no saving is predicted for are worth least.
+bool gainsMore(const Attempt& a, const Attempt& b, const DeviceModel& device);
 
 struct FusionOptions {
   RuleBook book = RuleBook::All;
   RuleSwitches switches;
   Capabilities capabilities;           // empty: every kernel exists
   const RuleCatalog* rules = nullptr;  // nullptr: builtinRules()
+  /// Decides between overlapping fusions. Not used with RuleBook::Te, where the order of the rules decides.
+  GainModel gains;
 };
 
 struct FusionReport {
@@ -80,8 +81,10 @@ struct FusionReport {
   std::vector<FusedOperation> forward;
   /// In forward order; executed back to front. Only ops that take part in backward.
   std::vector<FusedOperation> backward;
+  /// First what was fused, along the rule book; then misses, the one that would gain most first.
   std::vector<Attempt> attempts;
   RuleBook book = RuleBook::All;
+  DeviceModel device;  // what the predictions are made with
 };
 
 /// Errors: a switch that names no rule (with the nearest one).

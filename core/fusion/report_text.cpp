@@ -35,25 +35,46 @@ std::string listText(const Graph& graph, std::string_view title, const std::vect
   return text;
 }
 
-std::string savingText(const std::optional<Saving>& saving) {
-  if (!saving) return "";
-  const std::string launches =
-      saving->launches == 0 ? "" : fmt::format(" and {} launch{}", saving->launches, saving->launches == 1 ? "" : "es");
-  return fmt::format("  saves {}{} (model)", formatBytes(saving->bytes), launches);
+std::string worthText(const Attempt& attempt, const DeviceModel& device) {
+  return attempt.saving ? "  " + gainText(*attempt.saving, attempt.measured.get(), device) : "";
 }
 
-std::string attemptText(const Graph& graph, const Attempt& attempt) {
+std::string attemptText(const Graph& graph, const Attempt& attempt, const DeviceModel& device) {
   const std::string head = fmt::format("{:<28} {:<9} {}", attempt.rule->name, passName(attempt.rule->pass),
                                        fmt::join(idsOf(graph, attempt.nodes), " + "));
   const bool isFused = attempt.outcome == Outcome::Fused;
   const std::string body =
-      isFused ? savingText(attempt.saving) : fmt::format("  {}: {}", outcomeName(attempt.outcome), attempt.explanation);
+      isFused ? worthText(attempt, device) : fmt::format("  {}: {}", outcomeName(attempt.outcome), attempt.explanation);
   return fmt::format("  {} {}{}\n", isFused ? "✓" : "·", head, body);
 }
 
-Json toJson(const std::optional<Saving>& saving) {
+Json toJson(const std::optional<Saving>& saving, const DeviceModel& device) {
   if (!saving) return nullptr;
-  return {{"bytes", saving->bytes}, {"launches", saving->launches}};
+  const std::optional<double> ns = predictedNs(*saving, device);
+  return {{"bytes", saving->bytes}, {"launches", saving->launches}, {"predictedNs", ns ? Json(*ns) : Json(nullptr)}};
+}
+
+Json toJson(const MeasuredGain* gain) {
+  if (!gain) return nullptr;
+  return {{"gainNs", gain->gainNs},
+          {"speedup", gain->speedup},
+          {"speedupLow", gain->speedupLow},
+          {"speedupHigh", gain->speedupHigh},
+          {"device", gain->device}};
+}
+
+Json toJson(const DeviceModel& device) {
+  if (!device.isKnown()) return nullptr;
+  return {{"bandwidthBytesPerSecond", device.bandwidthBytesPerSecond},
+          {"launchSeconds", device.launchSeconds},
+          {"source", device.source}};
+}
+
+/// What the predicted times rest on; nothing where no time is predicted.
+std::string deviceText(const DeviceModel& device) {
+  if (!device.isKnown()) return "";
+  return fmt::format("predictions: {:.1f} GB/s and {} a launch: {}\n", device.bandwidthBytesPerSecond / 1e9,
+                     formatDuration(device.launchSeconds * 1e9), device.source);
 }
 
 Json listJson(const Graph& graph, const std::vector<FusedOperation>& list) {
@@ -65,7 +86,7 @@ Json listJson(const Graph& graph, const std::vector<FusedOperation>& list) {
   return json;
 }
 
-Json attemptJson(const Graph& graph, const Attempt& attempt) {
+Json attemptJson(const Graph& graph, const Attempt& attempt, const DeviceModel& device) {
   Json repairs = Json::array();
   for (const Repair& repair : attempt.repairs) repairs.push_back(repair.label);
   return {{"rule", attempt.rule->name},
@@ -75,7 +96,8 @@ Json attemptJson(const Graph& graph, const Attempt& attempt) {
           {"outcome", outcomeName(attempt.outcome)},
           {"explanation", attempt.explanation},
           {"repairs", repairs},
-          {"saving", toJson(attempt.saving)}};
+          {"saving", toJson(attempt.saving, device)},
+          {"measured", toJson(attempt.measured.get())}};
 }
 
 /// A label inside double quotes.
@@ -115,17 +137,18 @@ std::string toTree(const Graph& graph, const FusionReport& report) {
   if (graph.pass() == PassKind::Training)
     text += listText(graph, "backward, executed from last to first", report.backward);
   text += "attempts\n";
-  for (const Attempt& attempt : report.attempts) text += attemptText(graph, attempt);
-  return text;
+  for (const Attempt& attempt : report.attempts) text += attemptText(graph, attempt, report.device);
+  return text + deviceText(report.device);
 }
 
 Json toJson(const Graph& graph, const FusionReport& report) {
   Json attempts = Json::array();
-  for (const Attempt& attempt : report.attempts) attempts.push_back(attemptJson(graph, attempt));
+  for (const Attempt& attempt : report.attempts) attempts.push_back(attemptJson(graph, attempt, report.device));
   return {{"rules", report.book == RuleBook::Te ? "te" : "all"},
           {"forward", listJson(graph, report.forward)},
           {"backward", listJson(graph, report.backward)},
-          {"attempts", attempts}};
+          {"attempts", attempts},
+          {"device", toJson(report.device)}};
 }
 
 std::string toDot(const Graph& graph, const FusionReport& report) {

@@ -42,6 +42,24 @@ const Node* Match::role(std::string_view name) const {
   return nullptr;
 }
 
+bool FusionRule::hasRepeatedStep() const {
+  return std::ranges::any_of(chain, [](const ChainStep& step) { return step.isRepeated(); });
+}
+
+std::optional<std::vector<int>> chainSteps(const FusionRule& rule, const Graph& graph, std::span<const NodeId> nodes) {
+  std::vector<int> steps;
+  const auto fitsNext = [&](const ChainStep& step) {
+    return steps.size() < nodes.size() && step.matches(graph.node(nodes[steps.size()]));
+  };
+  for (int index = 0; index < static_cast<int>(rule.chain.size()); ++index) {
+    const ChainStep& step = rule.chain[static_cast<std::size_t>(index)];
+    if (!fitsNext(step) && !step.isOptional()) return std::nullopt;
+    if (fitsNext(step)) steps.push_back(index);
+    while (step.isRepeated() && fitsNext(step)) steps.push_back(index);
+  }
+  return steps.size() == nodes.size() ? std::optional(steps) : std::nullopt;
+}
+
 namespace {
 
 /// A joint fusion replaces both halves of its ops, so it says what stays between them; the others must leave that to

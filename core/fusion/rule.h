@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,9 @@ struct Condition {
   std::function<std::vector<Repair>(const Match&)> repairs;
 };
 
+/// The chain step of each node where the nodes, one after the other, are a whole run of the rule's chain.
+std::optional<std::vector<int>> chainSteps(const FusionRule& rule, const Graph& graph, std::span<const NodeId> nodes);
+
 /// A tensor of one member of a match.
 struct MemberTensor {
   int member = 0;
@@ -92,12 +96,15 @@ struct FusionRule {
   /// Backward rules only: the GEMMs of the first op read the gradient of the last op's output, as their own quantizers
   /// make it. Otherwise a quantized gradient must reach its op from outside.
   bool readsLastGradientInGemms = false;
+
+  /// Does the chain take runs of any length?
+  bool hasRepeatedStep() const;
 };
 
 /// What a user asks of the rule book. Every entry is "RULE", everywhere, or "RULE@OP", at one op.
 struct RuleSwitches {
   std::vector<std::string> without;  // never apply
-  std::vector<std::string> with;     // apply although it has a price
+  std::vector<std::string> with;     // apply although it has a price, or although others gain more
   bool operator==(const RuleSwitches&) const = default;
 };
 

@@ -29,8 +29,8 @@ bool hasOutsideGradient(const Graph& graph, const Value& value, std::span<const 
          });
 }
 
-std::set<OperandKey> keysOf(const std::vector<OperandUse>& operands) {
-  std::set<OperandKey> keys;
+SortedSet<OperandKey> keysOf(const std::vector<OperandUse>& operands) {
+  SortedSet<OperandKey> keys;
   for (const OperandUse& use : operands) keys.insert(use.key);
   return keys;
 }
@@ -44,7 +44,7 @@ const TensorSpec& specOf(const Graph& graph, std::span<const NodeId> nodes, cons
 /// Finds stores that only repeat a tensor which exists anyway: a loaded one, or one stored before.
 class ViewFinder {
  public:
-  ViewFinder(const Graph& graph, std::span<const NodeId> nodes, const std::set<OperandKey>& present)
+  ViewFinder(const Graph& graph, std::span<const NodeId> nodes, const SortedSet<OperandKey>& present)
       : m_graph(graph), m_nodes(nodes), m_present(present) {}
 
   std::vector<ViewOperand> find(const ElementwiseProgram& program) {
@@ -76,13 +76,13 @@ class ViewFinder {
 
   const Graph& m_graph;
   std::span<const NodeId> m_nodes;
-  const std::set<OperandKey>& m_present;
+  const SortedSet<OperandKey>& m_present;
   std::map<ValueIndex, OperandKey> m_firstStore;
 };
 
 /// Reads that the program of an all-elementwise entry does not load are dropped.
 void dropUnreadOperands(const ElementwiseProgram& program, std::vector<OperandUse>& operands) {
-  std::set<OperandKey> loaded;
+  SortedSet<OperandKey> loaded;
   for (const Instruction& instruction : program.code)
     if (instruction.opcode == Opcode::Load) loaded.insert(instruction.place.operand);
   std::erase_if(operands,
@@ -98,15 +98,20 @@ EntryOperands viewOf(Phase phase) {
 EntryOperands withViews(const Graph& graph, const FusedOperation& entry, Phase phase,
                         std::vector<OperandUse> operands) {
   if (!entry.isFused() && graph.node(entry.nodes.front()).operation->isView) return viewOf(phase);
+  const auto isOne = [&](NodeId id) { return isElementwise(graph, id); };
+  if (std::ranges::none_of(entry.nodes, isOne)) return {.operands = std::move(operands)};
   const auto numMembers = static_cast<int>(entry.nodes.size());
-  const std::set<OperandKey> present = keysOf(operands);
+  const SortedSet<OperandKey> present = keysOf(operands);
   const ElementwiseProgram program = composeMembers(graph, entry.nodes, phase, present, 0, numMembers);
   EntryOperands result{.operands = std::move(operands)};
   result.views = ViewFinder(graph, entry.nodes, present).find(program);
   std::erase_if(result.operands, [&](const OperandUse& use) {
     return std::ranges::any_of(result.views, [&](const ViewOperand& view) { return view.view == use.key; });
   });
-  if (std::ranges::all_of(entry.nodes, [&](NodeId id) { return isElementwise(graph, id); }))
+  if (!std::ranges::all_of(entry.nodes, isOne)) return result;
+  if (result.views.empty())
+    dropUnreadOperands(program, result.operands);
+  else
     dropUnreadOperands(composeMembers(graph, entry.nodes, phase, keysOf(result.operands), 0, numMembers),
                        result.operands);
   return result;
@@ -230,11 +235,15 @@ EntryOperands backwardOperands(const Graph& graph, NodeId id, const BackwardShar
 std::int64_t trafficBytes(const Graph& graph, const FusedOperation& entry, const EntryOperands& operands) {
   if (operands.isView()) return 0;
   std::int64_t bytes = 0;
-  std::set<ValueId> readValues;
+  SortedSet<ValueId> readValues;
   for (const OperandUse& use : operands.operands) {
     const Node& node = graph.node(entry.nodes[static_cast<std::size_t>(use.key.member)]);
     const bool isInput = use.key.kind == OperandKind::Input;
-    if (isInput && !readValues.insert(node.inputs[static_cast<std::size_t>(use.key.slot)]).second) continue;
+    if (isInput) {
+      const ValueId value = node.inputs[static_cast<std::size_t>(use.key.slot)];
+      if (readValues.contains(value)) continue;
+      readValues.insert(value);
+    }
     bytes += specOf(graph, entry.nodes, use.key).bytes() * (use.access == OperandAccess::Accumulate ? 2 : 1);
   }
   return bytes;
@@ -253,7 +262,7 @@ void linkForward(const Graph& graph, std::span<const NodeId> nodes, int member, 
 }
 
 /// The gradient of an output that one member alone reads is that member's input gradient.
-void linkBackward(const Graph& graph, std::span<const NodeId> nodes, int member, const std::set<OperandKey>& present,
+void linkBackward(const Graph& graph, std::span<const NodeId> nodes, int member, const SortedSet<OperandKey>& present,
                   ElementwiseComposer& composer) {
   const Node& node = graph.node(nodes[static_cast<std::size_t>(member)]);
   for (std::size_t slot = 0; slot < node.outputs.size(); ++slot) {
@@ -268,7 +277,7 @@ void linkBackward(const Graph& graph, std::span<const NodeId> nodes, int member,
   }
 }
 
-void markInternal(const Node& node, int member, Phase phase, const std::set<OperandKey>& present,
+void markInternal(const Node& node, int member, Phase phase, const SortedSet<OperandKey>& present,
                   ElementwiseComposer& composer) {
   const auto mark = [&](OperandKind kind, std::size_t count) {
     for (int slot = 0; slot < static_cast<int>(count); ++slot)
@@ -291,7 +300,7 @@ const Node* gatedFrom(const Graph& graph, std::span<const NodeId> nodes, int mem
 }  // namespace
 
 ElementwiseProgram composeMembers(const Graph& graph, std::span<const NodeId> nodes, Phase phase,
-                                  const std::set<OperandKey>& present, int first, int last) {
+                                  const SortedSet<OperandKey>& present, int first, int last) {
   ElementwiseComposer composer;
   const bool isBackward = phase == Phase::Backward;
   for (int member = 0; member < static_cast<int>(nodes.size()); ++member) {

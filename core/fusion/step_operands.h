@@ -4,6 +4,7 @@
 
 #include "core/fusion/fuser.h"
 #include "core/quant/recipe.h"
+#include "core/support/sorted_set.h"
 
 #include <cstdint>
 #include <optional>
@@ -40,8 +41,8 @@ struct EntryOperands {
 
 /// Forward tensors that backward reads. Parameters are not listed: they are there anyway.
 struct SavedSet {
-  std::set<ValueId> values;
-  std::set<std::pair<NodeId, int>> residuals;
+  SortedSet<ValueId> values;
+  SortedSet<std::pair<NodeId, int>> residuals;
 };
 
 /// An operand of the GEMMs of a quantizable op, or what stands for it.
@@ -78,6 +79,6 @@ std::int64_t trafficBytes(const Graph& graph, const FusedOperation& entry, const
 /// front. Outputs that are not among `present` are not stored; gradients that are not among them are absent. What a
 /// member outside the range makes is loaded from that member's own key.
 ElementwiseProgram composeMembers(const Graph& graph, std::span<const NodeId> nodes, Phase phase,
-                                  const std::set<OperandKey>& present, int first, int last);
+                                  const SortedSet<OperandKey>& present, int first, int last);
 
 }  // namespace fuseline

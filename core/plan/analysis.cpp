@@ -22,7 +22,8 @@ void appendStrings(const Json& fusion, const char* key, std::vector<std::string>
 FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOptions& options) {
   FusionOptions fusion{.book = options.book.value_or(documentBook(document.fusion())),
                        .switches = options.switches,
-                       .capabilities = options.capabilities};
+                       .capabilities = options.capabilities,
+                       .gains = options.gains};
   appendStrings(document.fusion(), "without", fusion.switches.without);
   appendStrings(document.fusion(), "with", fusion.switches.with);
   return fusion;

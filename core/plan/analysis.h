@@ -21,6 +21,7 @@ struct AnalysisOptions {
   Capabilities capabilities;
   /// In place of the document's own.
   std::optional<Recipe> recipe = std::nullopt;
+  GainModel gains;
 };
 
 struct Analysis {

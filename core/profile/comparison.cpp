@@ -1,6 +1,7 @@
 // Sets the fused plan beside the unfused one: each fused op with its basic ops beneath it.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_record.h"
+#include "core/profile/step_sums.h"
 
 #include <algorithm>
 #include <set>
@@ -8,19 +9,6 @@
 namespace fuseline {
 
 namespace {
-
-using Steps = std::vector<const StepRecord*>;
-
-/// The sum of several steps, round by round: the median of sums is not the sum of medians.
-std::vector<double> sumPerRound(const Steps& steps) {
-  std::vector<double> sums;
-  for (const StepRecord* step : steps) {
-    if (sums.empty()) sums.resize(step->samplesNs.size(), 0.0);
-    sums.resize(std::min(sums.size(), step->samplesNs.size()));
-    for (std::size_t round = 0; round < sums.size(); ++round) sums[round] += step->samplesNs[round];
-  }
-  return sums;
-}
 
 std::int64_t totalBytes(const Steps& steps) {
   std::int64_t bytes = 0;
@@ -30,20 +18,6 @@ std::int64_t totalBytes(const Steps& steps) {
 
 std::int64_t numLaunches(const Steps& steps) {
   return std::ranges::count_if(steps, [](const StepRecord* step) { return !step->isView; });
-}
-
-/// A step that is not fused is the same in both plans; a fused one has parts. One op may have several steps.
-bool isPartOf(const StepRecord& part, const StepRecord& whole) {
-  if (part.phase != whole.phase) return false;
-  if (whole.rule.empty() || part.ops.empty()) return part.name == whole.name;
-  return std::ranges::all_of(part.ops, [&](const std::string& op) { return std::ranges::count(whole.ops, op) > 0; });
-}
-
-Steps partsOf(const StepRecord& whole, const VariantRecord& unfused) {
-  Steps parts;
-  for (const StepRecord& step : unfused.steps)
-    if (isPartOf(step, whole)) parts.push_back(&step);
-  return parts;
 }
 
 ComparisonRow rowFor(const StepRecord& step, int depth) {

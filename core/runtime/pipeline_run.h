@@ -27,6 +27,8 @@ struct PipelineRunOptions {
   std::vector<std::string> variants = {"unfused", "fused"};
   /// In addition to the document's own.
   RuleSwitches switches;
+  /// What decides between overlapping fusions.
+  GainModel gains;
   /// Tensors from a file; what is missing here is drawn from the seed.
   NamedTensors tensors;
 };

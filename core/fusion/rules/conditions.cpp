@@ -3,7 +3,6 @@
 #include "core/fusion/rules/conditions.h"
 
 #include <algorithm>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -20,17 +19,6 @@ Repair setAttribute(const Node& node, const std::string& name, Json value) {
   return {.label = std::move(label), .edit = std::move(edit)};
 }
 
-/// The step of each node, where the chain has as many steps as there are nodes, but for optional ones.
-std::optional<std::vector<int>> stepsOf(const std::vector<ChainStep>& chain, const Match& match) {
-  std::vector<int> steps;
-  for (std::size_t step = 0; step < chain.size(); ++step) {
-    const bool isMet = steps.size() < match.nodes.size() && chain[step].matches(match.node(steps.size()));
-    if (isMet) steps.push_back(static_cast<int>(step));
-    if (!isMet && !chain[step].isOptional()) return std::nullopt;
-  }
-  return steps.size() == match.nodes.size() ? std::optional(steps) : std::nullopt;
-}
-
 /// Does every op read the one before it as its main input? TransformerEngine knows no other chains.
 bool followsMainInputs(const Match& match) {
   for (std::size_t i = 1; i < match.nodes.size(); ++i)
@@ -39,7 +27,7 @@ bool followsMainInputs(const Match& match) {
 }
 
 bool takes(const FusionRule& rule, const Match& match) {
-  const auto steps = stepsOf(rule.chain, match);
+  const auto steps = chainSteps(rule, match.graph, match.nodes);
   if (!steps || !followsMainInputs(match)) return false;
   const Match own{match.graph, rule, match.nodes, *steps};
   return std::ranges::none_of(rule.conditions, [&](const Condition& condition) { return !condition.holds(own); });

@@ -1,8 +1,7 @@
 // A linear, its bias and the elementwise ops behind it in one step; in training what backward needs is written too.
 //
-// It stands before TransformerEngine's own forward fusions of a linear, because those end at the bias or the residual
-// and would take the linear away from the longer run. Where one of them takes the whole run, it is left to them. It may
-// take a residual away from ForwardAddNorm: that one saves reading the sum, this one writing and reading the product.
+// Where one of TransformerEngine's own forward fusions of a linear takes the whole run, it is left to them. It often
+// takes a residual away from ForwardAddNorm: that one saves reading the sum, this one writing and reading the product.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/chains.h"
 #include "core/fusion/rules/conditions.h"

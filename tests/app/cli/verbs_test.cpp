@@ -437,5 +437,62 @@ TEST(Devices, SaysWhyOneCannotRun) {
   for (const Json& device : devices) EXPECT_EQ(device["canRun"] == true, device["reason"] == "") << device.dump();
 }
 
+/// A run of the sample in which one fusion took `fusedNs` in every round, and every other step 50 ns.
+std::string measuredRun(const TemporaryFolder& folder, double fusedNs) {
+  const std::filesystem::path path = folder / "run.json";
+  fuseline("run --device reference --quiet --iterations 1 --warmup 0 -o " + quoted(path) + " " + samplePipeline());
+  Json run = Json::parse(readText(path));
+  for (Json& variant : run["variants"])
+    for (Json& step : variant["steps"]) {
+      const bool isFused = step["name"] == "ForwardLinearEpilogue(fc2, add)";
+      const double ns = isFused ? fusedNs : 50.0;
+      step["samplesNs"] = std::vector<double>(10, ns);
+    }
+  writeText(path, run.dump());
+  return quoted(path);
+}
+
+TEST(Measured, ASlowerFusionIsNotChosenAndTheReportHasTheFigure) {
+  const TemporaryFolder folder;
+  const std::string measured = " --measured " + measuredRun(folder, 150.0) + " " + samplePipeline();
+  const ProgramResult fused = fuseline("fuse --device reference" + measured);
+  EXPECT_EQ(fused.exitCode, 0) << fused.err;
+  EXPECT_TRUE(has(fused.out, "measured slower")) << fused.out;
+  EXPECT_TRUE(has(fused.out, "but measured to lose 50 ns (0.67x")) << fused.out;
+  EXPECT_FALSE(has(fused.out, "[fc2 + add]")) << fused.out;
+  const std::string asked = "fuse --device reference --with ForwardLinearEpilogue@fc2" + measured;
+  EXPECT_TRUE(has(fuseline(asked).out, "[fc2 + add]"));
+}
+
+TEST(Measured, TheFigureOfAFasterFusionStandsInTheJson) {
+  const TemporaryFolder folder;
+  const std::string measured = " --measured " + measuredRun(folder, 80.0) + " " + samplePipeline();
+  const Json plan = Json::parse(fuseline("fuse --device reference --format json" + measured).out);
+  const auto isIt = [](const Json& attempt) {
+    return attempt["rule"] == "ForwardLinearEpilogue" && attempt["ops"] == Json({"fc2", "add"});
+  };
+  const auto found = std::ranges::find_if(plan["attempts"], isIt);
+  ASSERT_NE(found, plan["attempts"].end());
+  EXPECT_DOUBLE_EQ((*found)["measured"]["gainNs"].get<double>(), 20.0);
+  EXPECT_FALSE((*found)["saving"]["predictedNs"].is_null());
+}
+
+TEST(Measured, ARunOfOtherSizesIsRefused) {
+  const TemporaryFolder folder;
+  const ProgramResult result = fuseline("fuse --device reference --pass forward --measured " +
+                                        measuredRun(folder, 80.0) + " " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 1);
+  EXPECT_TRUE(has(result.err, "it was measured with pass train, and here it is forward.")) << result.err;
+}
+
+TEST(Measured, PredictionsAreTimesOnlyWithABandwidth) {
+  const std::string explain = "explain --device reference " + samplePipeline() + " fc2";
+  EXPECT_TRUE(has(fuseline(explain).out, "predicted to save 128 B and 1 launch"));
+  // 128 B at 64 GB/s are 2 ns.
+  const ProgramResult timed = fuseline(explain + " --bandwidth 64 --launch 3");
+  EXPECT_TRUE(has(timed.out, "predicted to save 3 us (128 B and 1 launch)")) << timed.out;
+  EXPECT_EQ(fuseline(explain + " --launch 3").exitCode, 2);
+}
+
 }  // namespace
 }  // namespace fuseline::testing

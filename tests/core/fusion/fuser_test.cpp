@@ -5,6 +5,7 @@
 #include "tests/support/pipelines.h"
 
 #include <gmock/gmock.h>
+#include <algorithm>
 #include <functional>
 
 #include <gtest/gtest.h>
@@ -345,6 +346,99 @@ TEST(FuserSaving, NormBackwardAddSavesOneRoundTripOfTheGradient) {
   ASSERT_TRUE(attempt && attempt->saving);
   EXPECT_EQ(attempt->saving->bytes, 2 * 8 * 16 * 2);
   EXPECT_EQ(attempt->saving->launches, 1);
+}
+
+// The choice among overlapping fusions. A tensor has 8 * 16 * 2 = 256 bytes.
+
+TEST(FuserGain, AnEarlierRuleThatSavesLessLeavesTheOpToALaterOne) {
+  // Training keeps the sum for the norm, so that ForwardAddNorm only saves reading it; the chain saves GELU's output.
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {link("GELU", "act"), link("AddExtraInput", "add"), link("RMSNorm", "norm")});
+  const FusionReport report = fused(graph);
+  EXPECT_EQ(names(graph, report.forward), (Names{"ForwardElementwiseChain", "RMSNorm"}));
+  const Attempt* attempt = attemptOf(report, "ForwardAddNorm");
+  ASSERT_NE(attempt, nullptr);
+  EXPECT_EQ(attempt->outcome, Outcome::TakenByAnother);
+  EXPECT_EQ(attempt->explanation,
+            "add is part of ForwardElementwiseChain (act, add), which is predicted to save 512 B and 1 launch; this "
+            "fusion is predicted to save 256 B and 1 launch.");
+}
+
+TEST(FuserGain, EqualGainsGoToTheEarlierRule) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {link("GELU"), link("AddExtraInput"), link("RMSNorm")}, {.pass = PassKind::Forward});
+  EXPECT_EQ(names(graph, fused(graph).forward), (Names{"GELU", "ForwardAddNorm"}));
+}
+
+TEST(FuserGain, APartOfALongRunMayLeaveTheRestToAnotherFusion) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {link("GELU"), link("ConstantScale"), link("AddExtraInput"), link("RMSNorm")},
+            {.pass = PassKind::Forward});
+  EXPECT_EQ(names(graph, fused(graph).forward), (Names{"ForwardElementwiseChain", "ForwardAddNorm"}));
+}
+
+TEST(FuserGain, WhatIsAskedForByNameGoesBeforeWhatGainsMore) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {link("GELU", "act"), link("AddExtraInput", "add"), link("RMSNorm", "norm")});
+  const FusionReport report = fused(graph, {.switches = {.with = {"ForwardAddNorm@norm"}}});
+  EXPECT_EQ(names(graph, report.forward), (Names{"GELU", "ForwardAddNorm"}));
+}
+
+TEST(FuserGain, TransformerEnginesOrderKnowsNoGain) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {linear(16), link("Bias"), inPlace(link("AddExtraInput"))});
+  GainModel gains;
+  gains.measured["ForwardLinearBiasAdd(basiclinear0, bias1, addextrainput2)"] = std::make_shared<MeasuredGain>(
+      MeasuredGain{.gainNs = -1e6, .speedup = 0.5, .speedupLow = 0.4, .speedupHigh = 0.6, .device = "a test device"});
+  EXPECT_EQ(names(graph, fused(graph, {.book = RuleBook::Te, .gains = gains}).forward), Names{"ForwardLinearBiasAdd"});
+}
+
+GainModel measuredGelu(double gainNs, double speedup) {
+  GainModel gains;
+  gains.measured["ForwardElementwiseChain(act, scale)"] =
+      std::make_shared<MeasuredGain>(MeasuredGain{.gainNs = gainNs,
+                                                  .speedup = speedup,
+                                                  .speedupLow = speedup - 0.01,
+                                                  .speedupHigh = speedup + 0.01,
+                                                  .device = "a test device"});
+  return gains;
+}
+
+Graph geluAndScale() { return chain(DType::BF16, {8, 16}, {link("GELU", "act"), link("ConstantScale", "scale")}); }
+
+TEST(FuserGain, WhatWasMeasuredAsSlowerIsNotChosen) {
+  const Graph graph = geluAndScale();
+  const FusionReport report = fused(graph, {.gains = measuredGelu(-1500, 0.9)});
+  EXPECT_EQ(names(graph, report.forward), (Names{"GELU", "ConstantScale"}));
+  const Attempt* attempt = attemptOf(report, "ForwardElementwiseChain");
+  ASSERT_NE(attempt, nullptr);
+  EXPECT_EQ(attempt->outcome, Outcome::MeasuredSlower);
+  EXPECT_EQ(attempt->explanation,
+            "It was predicted to save 512 B and 1 launch but measured to lose 1.5 us (0.90x, 95 % interval 0.89 to "
+            "0.91) on a test device. To use it "
+            "nevertheless: --with ForwardElementwiseChain@act.");
+}
+
+TEST(FuserGain, WhatWasMeasuredAsSlowerIsUsedWhenAskedFor) {
+  const Graph graph = geluAndScale();
+  const FusionReport report =
+      fused(graph, {.switches = {.with = {"ForwardElementwiseChain@act"}}, .gains = measuredGelu(-1500, 0.9)});
+  EXPECT_EQ(names(graph, report.forward), Names{"ForwardElementwiseChain"});
+}
+
+TEST(FuserGain, AFigureWithinItsSpreadForbidsNothing) {
+  const Graph graph = geluAndScale();
+  const FusionReport report = fused(graph, {.gains = measuredGelu(-10, 0.995)});
+  EXPECT_EQ(names(graph, report.forward), Names{"ForwardElementwiseChain"});
+  EXPECT_TRUE(attemptOf(report, "ForwardElementwiseChain")->measured);
+}
+
+TEST(FuserGain, MissesAreOrderedByWhatTheyWouldGain) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {linear(16, "fc"), link("Bias", "b"), link("GELU", "act")});
+  std::vector<std::int64_t> missed;
+  for (const Attempt& attempt : fused(graph).attempts)
+    if (attempt.outcome != Outcome::Fused) missed.push_back(attempt.saving ? attempt.saving->bytes : -1);
+  EXPECT_GT(missed.size(), 3U);
+  EXPECT_TRUE(std::ranges::is_sorted(missed, std::greater())) << ::testing::PrintToString(missed);
 }
 
 TEST(FuserCatalog, PrependPutsARuleFirst) {

@@ -1,0 +1,83 @@
+// What a fusion gains: predicted from the bytes and launches it saves, or measured in a run.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace fuseline {
+
+/// What a fusion saves at least: bytes of memory traffic by the minimum-traffic model, and kernel launches.
+struct Saving {
+  std::int64_t bytes = 0;
+  std::int64_t launches = 0;
+  bool operator==(const Saving&) const = default;
+};
+
+/// What a device was measured to do. Neutral while nothing was measured: gains are then compared by bytes and, where
+/// these are equal, by launches, and no prediction is a time.
+struct DeviceModel {
+  double bandwidthBytesPerSecond = 0.0;
+  double launchSeconds = 0.0;
+  std::string source;  // "the fastest step of llama.json, on AMD EPYC 9755, 2 threads"
+
+  bool isKnown() const { return bandwidthBytesPerSecond > 0.0; }
+};
+
+/// The time that a saving is predicted to be worth; none on a neutral device.
+std::optional<double> predictedNs(const Saving& saving, const DeviceModel& device);
+
+/// What a run measured of one fusion at one place: its ops by themselves against the fusion, round by round.
+struct MeasuredGain {
+  double gainNs = 0.0;  // median; negative: the fusion is slower
+  double speedup = 1.0;
+  double speedupLow = 1.0;  // of the 95 % interval
+  double speedupHigh = 1.0;
+  std::string device;  // where it was measured
+
+  /// The interval excludes 1.
+  bool isFaster() const { return speedupLow > 1.0; }
+  bool isSlower() const { return speedupHigh < 1.0; }
+  bool isClear() const { return isFaster() || isSlower(); }
+};
+
+/// By what overlapping fusions are compared.
+struct GainModel {
+  DeviceModel device;
+  /// By the name of the fused step: "ForwardLinearEpilogue(fc1.linear, fc1.bias, act)". A figure goes before an
+  /// estimate.
+  std::map<std::string, std::shared_ptr<const MeasuredGain>> measured;
+};
+
+/// Gains that can be added up without rounding, so that equal sums are equal.
+struct Gain {
+  std::int64_t askedOps = 0;  // ops of fusions that the user asked for by name
+  std::int64_t measuredPs = 0;
+  std::int64_t bytes = 0;
+  std::int64_t launches = 0;
+  std::int64_t priority = 0;  // decides between equals: the earlier rule of the book
+
+  Gain& operator+=(const Gain& other);
+  Gain& operator-=(const Gain& other);
+  bool operator==(const Gain&) const = default;
+};
+
+/// The gain of one fusion, without what the user asked for and the rule's priority. A figure goes before an estimate,
+/// unless it is within the spread of its measurement: that says nothing, and the estimate stands.
+Gain gainOf(const Saving& saving, const MeasuredGain* measured = nullptr);
+
+/// Is a worth more than b? What was asked for comes first, then time. On a neutral device measured time comes before
+/// bytes, and bytes before launches. Then the priority.
+bool exceeds(const Gain& a, const Gain& b, const DeviceModel& device);
+
+/// "384 B and 2 launches", "12.3 us (384 B and 2 launches)".
+std::string toString(const Saving& saving, const DeviceModel& device);
+/// "and measured to save 12.3 us (1.04x, 95 % interval 1.02 to 1.06) on AMD EPYC 9755, 2 threads".
+std::string toString(const MeasuredGain& gain);
+/// "predicted to save 384 B and 2 launches", with a figure behind it where there is one.
+std::string gainText(const Saving& saving, const MeasuredGain* measured, const DeviceModel& device);
+
+}  // namespace fuseline

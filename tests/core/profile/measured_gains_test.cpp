@@ -1,0 +1,108 @@
+// What a run says about its fusions, and for which pipelines it holds.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/measured_gains.h"
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+const std::string kPlace = "R(a, b)";
+
+StepRecord step(std::string name, std::vector<std::string> ops, std::vector<double> samples, std::int64_t bytes = 0) {
+  return {.name = std::move(name),
+          .phase = "forward",
+          .ops = std::move(ops),
+          .bytes = bytes,
+          .samplesNs = std::move(samples)};
+}
+
+/// a and b take 4 + 2 ns; fused they take what is given. Eight rounds.
+RunRecord run(std::vector<double> fusedNs) {
+  RunRecord record{.environment = {{"device", "a test device"}}};
+  StepRecord fused = step(kPlace, {"a", "b"}, std::move(fusedNs), 90);
+  fused.rule = "R";
+  record.variants.push_back(
+      {.name = "unfused",
+       .steps = {step("a", {"a"}, {4, 4, 4, 4, 4, 4, 4, 4}, 100), step("b", {"b"}, {2, 2, 2, 2, 2, 2, 2, 2}, 20)}});
+  record.variants.push_back({.name = "fused", .steps = {std::move(fused)}});
+  record.pipeline = {{"symbols", {{"M", 8}}}, {"pipeline", {{"ops", {"a", "b"}}}}, {"view", {{"zoom", 1}}}};
+  return record;
+}
+
+MeasuredGain gainAt(const RunRecord& record) { return *gainsOf(record, "run.json")->measured.at(kPlace); }
+
+TEST(MeasuredGains, AreTheOpsMinusTheirFusion) {
+  const MeasuredGain gain = gainAt(run({5, 5, 5, 5, 5, 5, 5, 5}));
+  EXPECT_DOUBLE_EQ(gain.gainNs, 1.0);
+  EXPECT_DOUBLE_EQ(gain.speedup, 1.2);
+  EXPECT_TRUE(gain.isFaster());
+  EXPECT_EQ(gain.device, "a test device");
+}
+
+TEST(MeasuredGains, ASlowerFusionIsNegativeAndBeyondItsSpread) {
+  const MeasuredGain gain = gainAt(run({8, 8, 8, 8, 8, 8, 8, 8}));
+  EXPECT_DOUBLE_EQ(gain.gainNs, -2.0);
+  EXPECT_TRUE(gain.isSlower());
+}
+
+TEST(MeasuredGains, NoiseIsNeitherFasterNorSlower) {
+  const MeasuredGain gain = gainAt(run({5, 7, 5, 7, 5, 7, 5, 7}));
+  EXPECT_FALSE(gain.isFaster());
+  EXPECT_FALSE(gain.isSlower());
+}
+
+TEST(MeasuredGains, TooFewRoundsClaimNothing) {
+  const MeasuredGain gain = gainAt(run({8, 8}));
+  EXPECT_FALSE(gain.isSlower());
+}
+
+TEST(MeasuredGains, TheDeviceMovesWhatItsFastestStepMoved) {
+  // a: 100 bytes in 4 ns are 25 GB/s; b: 20 bytes in 2 ns are 10.
+  const Result<GainModel> gains = gainsOf(run({5, 5}), "run.json");
+  EXPECT_DOUBLE_EQ(gains->device.bandwidthBytesPerSecond, 25e9);
+  EXPECT_EQ(gains->device.launchSeconds, 0.0);
+  EXPECT_EQ(gains->device.source, "the fastest step of run.json, a (forward), on a test device");
+}
+
+TEST(MeasuredGains, NeedBothVariants) {
+  RunRecord record = run({5, 5});
+  record.variants.pop_back();
+  const Result<GainModel> gains = gainsOf(record, "run.json");
+  ASSERT_FALSE(gains);
+  EXPECT_EQ(gains.error().message,
+            "run.json: a gain needs the unfused and the fused variant; the run has only the unfused one. Run it "
+            "without --variants.");
+}
+
+TEST(MeasuredGains, ALaterRunReplacesAnEarlierOneAtItsPlaces) {
+  GainModel gains = std::move(*gainsOf(run({8, 8, 8, 8, 8, 8, 8, 8}), "old.json"));
+  merge(gains, std::move(*gainsOf(run({5, 5, 5, 5, 5, 5, 5, 5}), "new.json")));
+  EXPECT_DOUBLE_EQ(gains.measured.at(kPlace)->gainNs, 1.0);
+}
+
+/// The sentence for what differs; empty when nothing does.
+std::string difference(const Json& pipeline, const RunSettings& settings = {}) {
+  const Verdict verdict = measuredSame(run({5, 5}), pipeline, settings);
+  return verdict ? "" : verdict.reason();
+}
+
+TEST(MeasuredSame, NeitherTheViewNorTheChoiceOfFusionsMatters) {
+  Json pipeline = run({5, 5}).pipeline;
+  pipeline["view"] = nullptr;
+  pipeline["fusion"] = {{"without", {"R"}}};
+  EXPECT_EQ(difference(pipeline), "");
+}
+
+TEST(MeasuredSame, NamesWhatDiffers) {
+  const Json pipeline = run({5, 5}).pipeline;
+  Json other = pipeline;
+  other["pipeline"]["ops"].push_back("c");
+  EXPECT_EQ(difference(other), "it measured another pipeline, or this one before it was changed.");
+  EXPECT_EQ(difference(pipeline, {.symbols = {{"M", 16}}}), "it was measured with M = 8, and here M is 16.");
+  EXPECT_EQ(difference(pipeline, {.device = "sm_90"}), "it was measured with device cpu, and here it is sm_90.");
+  EXPECT_EQ(difference(pipeline, {.pass = "forward"}), "it was measured with pass train, and here it is forward.");
+}
+
+}  // namespace
+}  // namespace fuseline
