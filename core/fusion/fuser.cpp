@@ -267,7 +267,8 @@ struct Proposal {
 
 /// What is said of a chosen fusion to those that lose their ops to it.
 struct Winner {
-  std::string worth;
+  Saving saving;
+  std::shared_ptr<const MeasuredGain> measured;
   Gain gain;
 };
 
@@ -425,7 +426,7 @@ class PassFuser {
   void take(Proposal& proposal) {
     m_entries.add({.rule = proposal.attempt.rule, .nodes = proposal.attempt.nodes});
     m_winners.resize(m_entries.fusions.size());
-    m_winners.back() = {.worth = worthOf(proposal.attempt), .gain = proposal.gain};
+    m_winners.back() = {*proposal.attempt.saving, proposal.attempt.measured, proposal.gain};
     m_attempts.push_back(std::move(proposal.attempt));
     proposal.isTaken = true;
   }
@@ -454,7 +455,7 @@ class PassFuser {
     for (const int winner : winners) {
       const FusedOperation& entry = m_entries.fusions[static_cast<std::size_t>(winner)];
       texts.push_back(fmt::format("{} ({}), which is {}", entry.rule->name, idsOf(m_graph, entry.nodes),
-                                  m_winners[static_cast<std::size_t>(winner)].worth));
+                                  worthOf(m_winners[static_cast<std::size_t>(winner)])));
     }
     return fmt::format("{} part of {}; this fusion is {}{}.", takenOps(proposal.attempt), fmt::join(texts, ", and of "),
                        worthOf(proposal.attempt), tieText(proposal, winners));
@@ -479,6 +480,9 @@ class PassFuser {
 
   std::string worthOf(const Attempt& attempt) const {
     return gainText(*attempt.saving, attempt.measured.get(), m_options.gains.device);
+  }
+  std::string worthOf(const Winner& winner) const {
+    return gainText(winner.saving, winner.measured.get(), m_options.gains.device);
   }
 
   /// Moves what fits now to the proposals.
