@@ -74,7 +74,8 @@ std::string errorsTable(const char* heading, const std::vector<ErrorNumerics>& e
 std::string originText(const NumericsReport& report) {
   if (!report.firstNonFinite) return "No NaN and no infinity anywhere.\n";
   const NonFiniteOrigin& origin = *report.firstNonFinite;
-  return fmt::format("The first NaN or infinity is in {}, made by {} ({}).\n", origin.tensor, origin.step, origin.phase);
+  return fmt::format("The first NaN or infinity is in {}, made by {} ({}).\n", origin.tensor, origin.step,
+                     origin.phase);
 }
 
 }  // namespace
@@ -82,9 +83,10 @@ std::string originText(const NumericsReport& report) {
 std::string numericsTable(const NumericsReport& report, bool hasColour) {
   return copiesTable(report, hasColour) + "\n" + errorsTable("against float32", report.errors, hasColour) + "\n" +
          errorsTable("fused against unfused", report.fusionErrors, hasColour) + "\n" + originText(report) +
-         styled("rms and max error: of the differences; rms relative to the rms of the values expected. ulp: units in "
-                "the last\nplace of the tensor's own dtype.\n",
-                Style::Dim, hasColour);
+         styled(
+             "rms and max error: of the differences; rms relative to the rms of the values expected. ulp: units in "
+             "the last\nplace of the tensor's own dtype.\n",
+             Style::Dim, hasColour);
 }
 
 }  // namespace fuseline::cli

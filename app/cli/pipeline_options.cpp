@@ -50,7 +50,8 @@ Result<void> checkArchitecture(const std::string& device, const std::optional<Re
   if (!recipe || !isPlannedArchitecture(device)) return {};
   const ComputeCapability capability = device == "sm_90" ? ComputeCapability{9, 0} : ComputeCapability{10, 0};
   const Verdict verdict = supports(recipe->definition(), capability);
-  return verdict ? Result<void>() : Error{fmt::format("--device {}: {}", device, verdict.reason()), ErrorKind::NoDevice};
+  return verdict ? Result<void>()
+                 : Error{fmt::format("--device {}: {}", device, verdict.reason()), ErrorKind::NoDevice};
 }
 
 std::string recipeNames() {
@@ -195,6 +196,7 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   if (Result<void> symbols = checkSymbols(loaded->document, *settings); !symbols) return symbols.error();
   Result<AnalysisOptions> analysis = analysisOptions(*settings, options.switches, std::move(*capabilities));
   if (!analysis) return analysis.error();
+  settings->recipe = recipeName(loaded->document, analysis->recipe);
   Result<GainModel> gains = gainModel(options, loaded->document, *settings);
   if (!gains) return gains.error();
   analysis->gains = *gains;

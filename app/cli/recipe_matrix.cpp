@@ -104,10 +104,11 @@ std::vector<Cell> cellsOf(const MatrixRow& row) {
           timeText(row, "fused"),
           formatBytes(lastVariant(row).peakBytes),
           formatBytes(lastVariant(row).savedForBackwardBytes),
-          worst ? fmt::format("{:.1e} {}", worst->rmsRelative, worst->name) : "",
           fmt::format("{:.2g} %", 100.0 * row.numerics.worstUnderflow()),
           fmt::format("{}", numFusions(row)),
-          fmt::format("{}/{}", row.numQuantized, row.numLinears)};
+          fmt::format("{}/{}", row.numQuantized, row.numLinears),
+          worst ? fmt::format("{:.1e}", worst->rmsRelative) : "",
+          worst ? worst->name : ""};
 }
 
 std::string matrixTable(const std::vector<MatrixRow>& rows, bool hasColour) {
@@ -116,10 +117,11 @@ std::string matrixTable(const std::vector<MatrixRow>& rows, bool hasColour) {
                {"fused ms %"},
                {"peak"},
                {"kept"},
-               {"worst rms error"},
                {"underflow"},
                {"fusions"},
-               {"linears"}});
+               {"linears"},
+               {"rms error"},
+               {"worst in", Align::Left}});
   for (const MatrixRow& row : rows) table.addRow(cellsOf(row));
   return table.toString(hasColour);
 }
@@ -129,9 +131,11 @@ std::string notes(const std::vector<MatrixRow>& rows) {
   for (const MatrixRow& row : rows)
     if (!row.reason.empty()) text += fmt::format("{}: {}\n", row.recipe->name, row.reason);
   for (const MatrixRow& row : rows)
-    if (row.recipe->hardware) text += fmt::format("{} {} for its own GEMMs.\n", row.recipe->name, hardwareText(*row.recipe));
+    if (row.recipe->hardware)
+      text += fmt::format("{} {} for its own GEMMs.\n", row.recipe->name, hardwareText(*row.recipe));
   return text +
-         "Medians of interleaved rounds; ± is half the interquartile range. On a CPU formats are emulated: the bits are "
+         "Medians of interleaved rounds; ± is half the interquartile range. On a CPU formats are emulated: the bits "
+         "are "
          "those\nof the recipe, the times are not those of tensor cores. Errors are against the same pipeline in "
          "float32. linears:\nhow many of them the recipe quantizes.\n";
 }

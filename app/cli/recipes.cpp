@@ -27,20 +27,18 @@ Json toJson(const AttributeSpec& field) {
 Json toJson(const RecipeDefinition& recipe) {
   Json fields = Json::array();
   for (const AttributeSpec& field : recipe.fields) fields.push_back(toJson(field));
-  return {{"name", recipe.name},
-          {"summary", recipe.summary},
-          {"source", recipe.source},
-          {"hardware", hardwareText(recipe)},
-          {"hasState", recipe.hasState},
-          {"fields", std::move(fields)}};
+  return {{"name", recipe.name},         {"summary", recipe.summary},
+          {"source", recipe.source},     {"hardware", hardwareText(recipe)},
+          {"hasState", recipe.hasState}, {"fields", std::move(fields)}};
 }
 
 void printList(Context& context) {
   Table table({{"recipe", Align::Left}, {"", Align::Left}});
   for (const RecipeDefinition& recipe : builtinRecipes())
     table.addRow({recipe.name, fmt::format("{} On a GPU it {}.", recipe.summary, hardwareText(recipe))});
-  context.out << table.toString(context.hasColour)
-              << "\nOn a CPU every recipe is emulated: the bits are its own, the times are not those of tensor cores.\n";
+  context.out
+      << table.toString(context.hasColour)
+      << "\nOn a CPU every recipe is emulated: the bits are its own, the times are not those of tensor cores.\n";
 }
 
 std::string fieldText(const AttributeSpec& field) {

@@ -173,7 +173,8 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
   verb.add_option("--tensors", options.tensorsFile, "Inputs, parameters, main_grad buffers and output gradients")
       ->type_name("IN.safetensors");
   verb.add_option("--dump", options.dumpFile, "Runs once more and writes every tensor")->type_name("OUT.safetensors");
-  verb.add_option("--save", options.stateFile, "Writes parameters, main_grad buffers and quantizer states, for --tensors")
+  verb.add_option("--save", options.stateFile,
+                  "Writes parameters, main_grad buffers and quantizer states, for --tensors")
       ->type_name("STATE.safetensors");
   verb.add_flag("--quiet", options.isQuiet, "No table and no progress");
   verb.add_flag("--numerics", options.wantsNumerics, "Also: what the number formats do to every tensor");
@@ -183,8 +184,9 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
 
 void addRunVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<RunOptions>();
-  CLI::App* verb =
-      addVerb(app, context, "run", "Runs a pipeline unfused and fused, and prints one table; --recipe all compares recipes", options, runPipeline);
+  CLI::App* verb = addVerb(app, context, "run",
+                           "Runs a pipeline unfused and fused, and prints one table; --recipe all compares recipes",
+                           options, runPipeline);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addMeasuringOptions(*verb, *options);

@@ -106,8 +106,7 @@ const TensorSpec& Graph::spec(NodeId id, OperandKind kind, int slot) const {
   return n.parameters[index];
 }
 
-Graph Graph::withQuantizers(std::vector<LinearQuantizers> quantizers,
-                            std::optional<DelayedScaling> delayedScaling) && {
+Graph Graph::withQuantizers(std::vector<LinearQuantizers> quantizers, std::optional<DelayedScaling> delayedScaling) && {
   for (std::size_t id = 0; id < m_nodes.size(); ++id) m_nodes[id].quantizers = quantizers[id];
   m_delayedScaling = std::move(delayedScaling);
   return std::move(*this);

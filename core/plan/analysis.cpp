@@ -45,6 +45,13 @@ void addRecipe(const PipelineDocument& document, const AnalysisOptions& options,
 
 }  // namespace
 
+std::string recipeName(const PipelineDocument& document, const std::optional<Recipe>& chosen) {
+  if (chosen) return chosen->name();
+  const Json& own = document.recipe();
+  const bool isNamed = own.is_object() && own.contains("name") && own["name"].is_string();
+  return isNamed ? own["name"].get<std::string>() : builtinRecipes().front().name;
+}
+
 Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options, const SourceMap* sourceMap) {
   Analysis analysis{.lowered = lower(document, options.lowering, sourceMap)};
   addRecipe(document, options, analysis);

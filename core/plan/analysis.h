@@ -37,6 +37,9 @@ struct Analysis {
   bool isRunnable() const { return fusedPlan.has_value(); }
 };
 
+/// The recipe that a document is analysed with: the chosen one, else its own, else "None".
+std::string recipeName(const PipelineDocument& document, const std::optional<Recipe>& chosen);
+
 /// A switch that names no rule becomes a diagnostic.
 Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options = {},
                  const SourceMap* sourceMap = nullptr);

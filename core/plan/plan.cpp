@@ -317,7 +317,8 @@ class Planner {
     TensorSpec spec = m_plan.tensors[at(step.operands.front().tensor)].spec;
     spec.quantized = formOf(*quantizer, direction);
     const std::string name = fmt::format("{}@{}", quantizedName(node, operand.type), directionName(direction));
-    const int copy = addTensor(copyKey(operand, direction), name, std::move(spec), TensorRole::Intermediate);
+    const TensorRole role = operand.type == TensorType::GradOutput ? TensorRole::Gradient : TensorRole::Intermediate;
+    const int copy = addTensor(copyKey(operand, direction), name, std::move(spec), role);
     step.operands.push_back(
         {.key = {0, OperandKind::Output, isRowwise ? 0 : 1}, .tensor = copy, .access = OperandAccess::Write});
   }

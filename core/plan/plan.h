@@ -56,8 +56,8 @@ struct StepOperand {
   std::optional<Direction> direction = std::nullopt;
 };
 
-/// What a step with kernel "quantize" makes. Operands: {Input, 0} is the tensor, {Output, 0} its rowwise and {Output, 1}
-/// its columnwise copy; with delayed scaling, {Parameter, 0} is the scale and {Residual, 0} the history of amaxes.
+/// What a step with kernel "quantize" makes. Operands: {Input, 0} is the tensor, {Output, 0} its rowwise and {Output,
+/// 1} its columnwise copy; with delayed scaling, {Parameter, 0} is the scale and {Residual, 0} the history of amaxes.
 struct QuantizeWork {
   NodeId reader = -1;  // the op that reads the copies
   TensorType type = TensorType::Input;

@@ -45,9 +45,9 @@ struct VariantRecord {
 
 struct RunSettings {
   std::string device = "cpu";
-  std::string pass = "train";  // or "forward"
-  std::string rules = "all";   // or "te"
-  std::string recipe;          // empty: the document decides
+  std::string pass = "train";                                     // or "forward"
+  std::string rules = "all";                                      // or "te"
+  std::string recipe;                                             // empty: the document decides
   std::vector<std::pair<std::string, std::string>> recipeFields;  // in place of its defaults, as texts
   std::string timing = "host";
   int warmup = 3;

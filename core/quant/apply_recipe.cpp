@@ -40,8 +40,8 @@ LinearQuantizers fromRecipe(const Recipe& recipe, const Node& node) {
     const auto spec = recipe.quantizerFor(role, [&](const std::string& place) { return node.isAt(place); });
     (directionOf(role) == Direction::Rowwise ? tensor.rowwise : tensor.columnwise) = spec;
   }
-  const bool isDequantized = recipe.definition().field("backward_override") &&
-                             recipe.fields().text("backward_override") == "dequantized";
+  const bool isDequantized =
+      recipe.definition().field("backward_override") && recipe.fields().text("backward_override") == "dequantized";
   quantizers.input.isDequantizedInBackward = quantizers.weight.isDequantizedInBackward = isDequantized;
   clearLoneTransform(quantizers);
   return quantizers;
@@ -131,8 +131,8 @@ QuantizerState stateOf(const Graph& graph, NodeId id, TensorType type) {
   const Node& node = graph.node(id);
   const TensorQuantizers& quantizers = quantizersOf(node, type);
   QuantizerState state{.node = id, .type = type};
-  const std::string name = fmt::format("{}/{}/{}/{}", graph.delayedScaling()->identity, node.id,
-                                       passName(state.pass()), roleName(type));
+  const std::string name =
+      fmt::format("{}/{}/{}/{}", graph.delayedScaling()->identity, node.id, passName(state.pass()), roleName(type));
   state.scaleName = name + ".scale";
   state.historyName = name + ".amax_history";
   state.maxFinite = maxFinite((quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->format);

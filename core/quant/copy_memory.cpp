@@ -17,9 +17,7 @@ QuantizedSpec quantizedSpec(const TensorSpec& spec) {
           .isColumnwiseTransformed = form.isTransformed};
 }
 
-Copies copiesOf(Direction direction) {
-  return direction == Direction::Rowwise ? Copies::Rowwise : Copies::Columnwise;
-}
+Copies copiesOf(Direction direction) { return direction == Direction::Rowwise ? Copies::Rowwise : Copies::Columnwise; }
 
 Tensor filled(TensorSpec spec, const std::byte* from) {
   Tensor tensor = Tensor::zeros(std::move(spec));

@@ -195,7 +195,8 @@ std::string stateIdentity(const Recipe& recipe) {
   std::string identity = fmt::format("{}-{}", recipe.name(), recipe.fields().text("fp8_format"));
   for (const RoleOverride& special : recipe.overrides())
     if (special.format)
-      identity += fmt::format("{}{}-{}-{}-{}", special.op.empty() ? "" : "-", special.op, special.tensor ? roleName(*special.tensor) : "any",
+      identity += fmt::format("{}{}-{}-{}-{}", special.op.empty() ? "" : "-", special.op,
+                              special.tensor ? roleName(*special.tensor) : "any",
                               special.gemm ? roleName(*special.gemm) : "any", formatName(*special.format));
   return identity;
 }

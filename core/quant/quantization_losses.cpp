@@ -72,8 +72,7 @@ void measureErrors(const std::vector<double>& x, const std::vector<double>& numb
   }
   if (count == 0) return;
   losses.meanSquaredError = noise / static_cast<double>(count);
-  losses.signalToNoise =
-      noise == 0.0 ? std::numeric_limits<double>::infinity() : 10.0 * std::log10(signal / noise);
+  losses.signalToNoise = noise == 0.0 ? std::numeric_limits<double>::infinity() : 10.0 * std::log10(signal / noise);
 }
 
 void measureShares(const std::vector<double>& x, const std::vector<double>& numbers, const std::vector<double>& codes,

@@ -9,14 +9,14 @@
 namespace fuseline {
 
 struct QuantizationLosses {
-  double amax = 0.0;           // of the tensor; NaN and infinity do not count
-  double smallest = 0.0;       // the smallest magnitude besides 0
-  double scaleInvMin = 0.0;    // of all blocks: what a code is multiplied by
+  double amax = 0.0;         // of the tensor; NaN and infinity do not count
+  double smallest = 0.0;     // the smallest magnitude besides 0
+  double scaleInvMin = 0.0;  // of all blocks: what a code is multiplied by
   double scaleInvMax = 0.0;
   double underflowShare = 0.0;   // of the elements that are not 0: those whose number is 0
   double saturationShare = 0.0;  // of all: those beyond the largest number of the format
   double meanSquaredError = 0.0;
-  double signalToNoise = 0.0;    // in dB: the mean square of the tensor over the mean squared error; infinite without one
+  double signalToNoise = 0.0;  // in dB: the mean square of the tensor over the mean squared error; infinite without one
 
   /// log2(amax / smallest): the binary orders of magnitude that the tensor spans.
   double dynamicRange() const;

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/support/result.h"
 #include "core/tensor/element_format.h"
 #include "core/tensor/scaling.h"
-#include "core/support/result.h"
 #include "core/tensor/tensor.h"
 
 #include <optional>

@@ -123,8 +123,7 @@ std::optional<NonFiniteOrigin> firstNonFinite(const NumericsRequest& request, co
       return NonFiniteOrigin{.step = "what the run was given", .tensor = name, .phase = "input"};
   for (const auto& [step, tensor] : madeBy(*run.plan))
     if (hasNonFinite(*run.values(tensor->name)))
-      return NonFiniteOrigin{
-          .step = step->name, .tensor = tensor->name, .phase = std::string(phaseName(step->phase))};
+      return NonFiniteOrigin{.step = step->name, .tensor = tensor->name, .phase = std::string(phaseName(step->phase))};
   return std::nullopt;
 }
 

@@ -143,7 +143,7 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
   m_analysis = analyze(loaded.document, *options, &loaded.sourceMap);
   if (std::string problems = errorText(m_analysis.lowered.diagnostics, m_pipelineName); !problems.empty())
     return Error{problems};
-  m_options.settings.recipe = m_analysis.recipe ? m_analysis.recipe->name() : "none";
+  m_options.settings.recipe = recipeName(loaded.document, m_analysis.recipe);
   m_options.settings.rules = m_analysis.report.book == RuleBook::Te ? "te" : "all";
   Result<Json> pipeline = parseJson(serialize(loaded.document));
   if (pipeline) m_pipeline = std::move(*pipeline);
@@ -270,7 +270,8 @@ Result<NamedTensors> PipelineRun::state() const {
 
 namespace {
 
-/// "fc1.input@rowwise" becomes "fc1.input@data", "@scale_inv", "@dequantized"; a columnwise copy, "@columnwise_data" ...
+/// "fc1.input@rowwise" becomes "fc1.input@data", "@scale_inv", "@dequantized"; a columnwise copy, "@columnwise_data"
+/// ...
 void appendCopy(const std::string& name, const Tensor& memory, NamedTensors& tensors) {
   const Direction direction = memory.spec.quantized->direction;
   const QuantizedTensor tensor = fromMemory(memory.spec, memory.data.data());
@@ -279,7 +280,8 @@ void appendCopy(const std::string& name, const Tensor& memory, NamedTensors& ten
       name.substr(0, name.rfind('@') + 1) + (direction == Direction::Columnwise ? "columnwise_" : "");
   tensors.emplace_back(prefix + "data", copy.data);
   tensors.emplace_back(prefix + "scale_inv", copy.scaleInv);
-  if (copy.amax) tensors.emplace_back(prefix + "amax", Tensor::fromDoubles({DType::F32, {1}}, std::array{double{*copy.amax}}));
+  if (copy.amax)
+    tensors.emplace_back(prefix + "amax", Tensor::fromDoubles({DType::F32, {1}}, std::array{double{*copy.amax}}));
   tensors.emplace_back(prefix + "dequantized", *dequantize(tensor, direction));
 }
 

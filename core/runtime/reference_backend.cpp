@@ -41,8 +41,12 @@ class ReferenceKernel final : public Kernel {
       : m_graph(graph), m_plan(plan), m_step(step) {}
 
   void run(std::span<std::byte* const> operands, std::byte*) override {
+    std::vector<std::vector<double>> results(operands.size());
     for (const Direction gemm : {Direction::Rowwise, Direction::Columnwise})
-      if (isAsked(gemm)) run(operands, gemm);
+      if (isAsked(gemm)) compute(operands, gemm, results);
+    // Only now: a result may stand where an operand was.
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (isResult(i) && operands[i]) encode(results[i], spec(i).dtype, operands[i]);
   }
 
  private:
@@ -51,22 +55,23 @@ class ReferenceKernel final : public Kernel {
     return result.key.kind == OperandKind::GradParameter ? Direction::Columnwise : Direction::Rowwise;
   }
 
+  const TensorSpec& spec(std::size_t operand) const { return m_plan.spec(m_step.operands[operand]); }
+  bool isResult(std::size_t operand) const { return m_step.operands[operand].access != OperandAccess::Read; }
+
   bool isAsked(Direction gemm) const {
     return std::ranges::any_of(m_step.operands, [&](const StepOperand& operand) {
       return operand.access != OperandAccess::Read && directionOf(operand) == gemm;
     });
   }
 
-  void run(std::span<std::byte* const> operands, Direction gemm) {
+  void compute(std::span<std::byte* const> operands, Direction gemm, std::vector<std::vector<double>>& results) {
     StepReference reference(m_graph, m_step, readOperands(operands, gemm));
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const StepOperand& operand = m_step.operands[i];
-      if (operand.access == OperandAccess::Read || !operands[i] || directionOf(operand) != gemm) continue;
-      std::vector<double> values = reference.value(operand.key).values;
+      if (!isResult(i) || !operands[i] || directionOf(operand) != gemm) continue;
+      results[i] = reference.value(operand.key).values;
       if (operand.access == OperandAccess::Accumulate)
-        std::ranges::transform(values, decoded(m_plan.spec(operand), operands[i]).values, values.begin(),
-                               std::plus<>());
-      encode(values, m_plan.spec(operand).dtype, operands[i]);
+        std::ranges::transform(results[i], decoded(spec(i), operands[i]).values, results[i].begin(), std::plus<>());
     }
   }
 

@@ -80,8 +80,7 @@ std::shared_ptr<DecodedOperands> decodedOperands(const CompileRequest& request) 
     const TensorSpec& copy = request.plan.spec(operand);
     const QuantizedForm& form = *copy.quantized;
     const DType dtype = decodedDType(form, hasPowerOfTwoScales(request, operand));
-    const bool isTransposed =
-        form.direction == Direction::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed;
+    const bool isTransposed = form.direction == Direction::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed;
     decoded->operands.push_back({.index = static_cast<int>(index),
                                  .copy = copy,
                                  .dtype = dtype,

@@ -117,7 +117,9 @@ struct Gemm::State {
   }
 
   bool isScaled() const { return problem.aFactor || problem.bFactor; }
-  float scale() const { return (problem.aFactor ? *problem.aFactor : 1.0F) * (problem.bFactor ? *problem.bFactor : 1.0F); }
+  float scale() const {
+    return (problem.aFactor ? *problem.aFactor : 1.0F) * (problem.bFactor ? *problem.bFactor : 1.0F);
+  }
   static dnnl::memory::desc scaleDescriptor() {
     return {{1, 1}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ab};
   }

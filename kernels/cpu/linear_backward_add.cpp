@@ -68,8 +68,8 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   const ElementwiseProgram program = addProgram(static_cast<bool>(findOperand(request, kExtraGradient)));
   Result<std::vector<PanelOperand>> operands = panelOperands(request, program, {kSums});
   if (!operands) return operands.error();
-  PanelGemm gemm(inputGradProblem(request, size, *gradOutput, *weight, gradInput.spec.dtype),
-                 kSums, program, std::move(*operands), request.settings.threads);
+  PanelGemm gemm(inputGradProblem(request, size, *gradOutput, *weight, gradInput.spec.dtype), kSums, program,
+                 std::move(*operands), request.settings.threads);
   return std::unique_ptr<Kernel>(
       std::make_unique<LinearBackwardAdd>(std::move(gemm), std::move(*weightGrad), *gradOutput, *weight));
 }

@@ -80,7 +80,8 @@ Result<WeightGrad> WeightGrad::make(const CompileRequest& request, int member, i
   WeightGrad grad;
   grad.m_gradient = findOperand(request, {member, OperandKind::GradParameter, 0});
   if (!grad.m_gradient) return grad;
-  const Result<Binding> gradOutput = requireOperand(request, {gradientOf, OperandKind::GradOutput, 0}, Direction::Columnwise);
+  const Result<Binding> gradOutput =
+      requireOperand(request, {gradientOf, OperandKind::GradOutput, 0}, Direction::Columnwise);
   if (!gradOutput) return gradOutput.error();
   const Result<Binding> input = requireOperand(request, {member, OperandKind::Input, 0});
   if (!input) return input.error();

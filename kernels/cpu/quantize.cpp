@@ -18,13 +18,24 @@ class Quantize final : public Kernel {
     const float amax = needsAmax(inputs) ? amaxOf(pointer(pointers, m_operands.source), spec(m_operands.source)) : 0.0F;
     const TensorQuantizers& quantizers = m_step.quantize->quantizers;
     if (quantizers.rowwise) make(*quantizers.rowwise, inputs, amax, m_operands.rowwise, pointers);
-    if (quantizers.columnwise) make(*quantizers.columnwise, inputs, amax, m_operands.columnwise, pointers);
+    if (quantizers.columnwise && isTransposed())
+      transposeCopy(pointer(pointers, m_operands.rowwise), spec(m_operands.rowwise),
+                    pointer(pointers, m_operands.columnwise));
+    else if (quantizers.columnwise)
+      make(*quantizers.columnwise, inputs, amax, m_operands.columnwise, pointers);
     if (m_operands.history >= 0) recordAmax(pointer(pointers, m_operands.history), amax);
   }
 
  private:
   static std::byte* pointer(Pointers pointers, int index) { return pointers[static_cast<std::size_t>(index)]; }
   const TensorSpec& spec(int index) const { return m_plan.spec(m_step.operands[static_cast<std::size_t>(index)]); }
+
+  /// Both copies hold the same codes.
+  bool isTransposed() const {
+    const TensorQuantizers& quantizers = m_step.quantize->quantizers;
+    return quantizers.rowwise == quantizers.columnwise && isTransposeOfRowwise(*quantizers.columnwise) &&
+           spec(m_operands.source).numElements() > 0;
+  }
 
   /// Blocks find their own.
   bool needsAmax(const QuantizerInputs& inputs) const {

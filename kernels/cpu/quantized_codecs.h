@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/tensor/element_format.h"
 #include "core/tensor/dtype.h"
+#include "core/tensor/element_format.h"
 
 #include <cstddef>
 #include <cstdint>

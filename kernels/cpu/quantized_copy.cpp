@@ -25,6 +25,8 @@ namespace {
 constexpr std::int64_t kChunk = 4096;
 /// Stored rows of a strip whose blocks have one row.
 constexpr std::int64_t kStripRows = 32;
+/// Rows that are transposed at once.
+constexpr std::int64_t kTileRows = 64;
 
 float amaxOf(const float* values, std::int64_t count) {
   float amax = 0.0F;
@@ -48,6 +50,13 @@ void decodeRow(const std::byte* from, DType dtype, float* to, std::int64_t count
     std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
   else
     decodeFunction(dtype)(to, from, nullptr, static_cast<std::size_t>(count));
+}
+
+/// out[col * stride + row] = in[row * cols + col].
+template <class Element>
+void transpose(const Element* in, std::int64_t rows, std::int64_t cols, Element* out, std::int64_t stride) {
+  for (std::int64_t col = 0; col < cols; ++col)
+    for (std::int64_t row = 0; row < rows; ++row) out[col * stride + row] = in[row * cols + col];
 }
 
 /// Rows [first, first + count) of a copy's matrix before it is cast, in float32.
@@ -78,12 +87,14 @@ class SourceStrips {
 
   void loadRow(std::int64_t row, float* out) const { decodeRow(address(row, 0), m_source.dtype, out, m_matrix.cols); }
 
-  /// Columns [first, first + count) of x as rows.
+  /// Columns [first, first + count) of x as rows, in tiles that stay in the cache.
   void loadTransposed(std::int64_t first, std::int64_t count, float* out) const {
-    std::vector<float> piece(static_cast<std::size_t>(count));
-    for (std::int64_t row = 0; row < m_matrix.cols; ++row) {
-      decodeRow(address(row, first), m_source.dtype, piece.data(), count);
-      for (std::int64_t col = 0; col < count; ++col) out[col * m_matrix.cols + row] = piece[static_cast<std::size_t>(col)];
+    std::vector<float> tile(static_cast<std::size_t>(kTileRows * count));
+    for (std::int64_t begin = 0; begin < m_matrix.cols; begin += kTileRows) {
+      const std::int64_t rows = std::min(kTileRows, m_matrix.cols - begin);
+      for (std::int64_t row = 0; row < rows; ++row)
+        decodeRow(address(begin + row, first), m_source.dtype, tile.data() + row * count, count);
+      transpose(tile.data(), rows, count, out + begin, m_matrix.cols);
     }
   }
 
@@ -201,9 +212,7 @@ class CopyWriter {
     return multipliers;
   }
 
-  std::int64_t width(std::int64_t block) const {
-    return std::min(m_block.cols, m_matrix.cols - block * m_block.cols);
-  }
+  std::int64_t width(std::int64_t block) const { return std::min(m_block.cols, m_matrix.cols - block * m_block.cols); }
 
   float blockAmax(const float* values, std::int64_t block, std::int64_t rows) const {
     float amax = 0.0F;
@@ -222,8 +231,7 @@ class CopyWriter {
   }
 
   void castRow(const float* values, std::int64_t row, const std::vector<float>& multipliers) {
-    auto* const codes =
-        reinterpret_cast<std::uint8_t*>(m_memory) + row * codeBytes(m_form.format, m_matrix.cols);
+    auto* const codes = reinterpret_cast<std::uint8_t*>(m_memory) + row * codeBytes(m_form.format, m_matrix.cols);
     const std::int64_t start = row * m_matrix.cols;
     if (m_block.cols == 1) return castScaled(values, start, multipliers, codes);
     for (std::int64_t block = 0; block < static_cast<std::int64_t>(multipliers.size()); ++block) {
@@ -270,6 +278,39 @@ void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerS
   CopyWriter(strips, quantizer, inputs, used, copy, memory).write();
   const CopyParts parts = partsOf(copy);
   if (parts.totalBytes > parts.amaxOffset) std::memcpy(memory + parts.amaxOffset, &used, sizeof(used));
+}
+
+bool isTransposeOfRowwise(const QuantizerSpec& quantizer) {
+  const ScalingTraits& traits = traitsOf(quantizer.scaling);
+  const bool hasBytes = quantizer.format != ElementFormat::E2M1;
+  return hasBytes && traits.isColumnwiseTransposed && traits.block.rows == traits.block.cols &&
+         !quantizer.transformsColumnwise && !quantizer.roundsStochastically;
+}
+
+namespace {
+
+/// A matrix of bytes, tile by tile, on all threads.
+void transposeBytes(const std::byte* in, std::int64_t rows, std::int64_t cols, std::byte* out) {
+  forStrips(rows, kTileRows, [&](std::int64_t first, std::int64_t count) {
+    std::byte tile[kTileRows * kTileRows];
+    for (std::int64_t col = 0; col < cols; col += kTileRows) {
+      const std::int64_t width = std::min(kTileRows, cols - col);
+      for (std::int64_t row = 0; row < count; ++row)
+        std::memcpy(tile + row * width, in + (first + row) * cols + col, static_cast<std::size_t>(width));
+      transpose(tile, count, width, out + col * rows + first, rows);
+    }
+  });
+}
+
+}  // namespace
+
+void transposeCopy(const std::byte* rowwise, const TensorSpec& rowwiseSpec, std::byte* columnwise) {
+  const CopyParts parts = partsOf(rowwiseSpec);
+  transposeBytes(rowwise, rowwiseSpec.rows(), rowwiseSpec.cols(), columnwise);
+  std::fill(columnwise + parts.codesBytes, columnwise + parts.scalesOffset, std::byte{0});
+  const BlockShape grid = blockGridOf(rowwiseSpec, rowwiseSpec.quantized->scaling, Direction::Rowwise);
+  transpose(reinterpret_cast<const float*>(rowwise + parts.scalesOffset), grid.rows, grid.cols,
+            reinterpret_cast<float*>(columnwise + parts.scalesOffset), grid.rows);
 }
 
 DType decodedDType(const QuantizedForm& form, bool hasPowerOfTwoScales) {

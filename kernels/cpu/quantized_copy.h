@@ -17,6 +17,12 @@ float amaxOf(const std::byte* values, const TensorSpec& spec);
 void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
                   const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory);
 
+/// Is the columnwise copy that this quantizer makes the transpose of its rowwise one, codes and scales?
+bool isTransposeOfRowwise(const QuantizerSpec& quantizer);
+
+/// Writes the columnwise copy from the rowwise one, where it is its transpose.
+void transposeCopy(const std::byte* rowwise, const TensorSpec& rowwiseSpec, std::byte* columnwise);
+
 /// bf16 holds the numbers of a copy exactly, but for one factor of the whole tensor; float32 scales that are no powers
 /// of two need float32.
 DType decodedDType(const QuantizedForm& form, bool hasPowerOfTwoScales);

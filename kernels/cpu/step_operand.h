@@ -30,8 +30,7 @@ struct Binding {
 };
 
 /// Absent when the step has no such operand. gemm: which of two copies, where the step has two.
-Binding findOperand(const CompileRequest& request, const OperandKey& key,
-                    std::optional<Direction> gemm = std::nullopt);
+Binding findOperand(const CompileRequest& request, const OperandKey& key, std::optional<Direction> gemm = std::nullopt);
 
 /// Errors: the step has no such operand. That is a fault of the plan, so the sentence names step and operand.
 Result<Binding> requireOperand(const CompileRequest& request, const OperandKey& key,

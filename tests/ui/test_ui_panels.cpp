@@ -24,6 +24,7 @@ class PanelsTest : public QObject {
   void inspectorRenamesAndKeepsTheSelection();
   void inspectorEscapeGivesTheFieldBack();
   void symbolsAreEditable();
+  void recipesAreChosenAndSet();
   void inputsOfIntegersHaveNoGradient();
   void planPanelFollowsInPlace();
   void whyNotSwitchesARuleOff();
@@ -142,6 +143,27 @@ void PanelsTest::symbolsAreEditable() {
   const Value* value = valueAt(f.session.analysis()->graph(), {"norm", "y"});
   QVERIFY(value);
   QCOMPARE(value->spec.shape, (Shape{16, 48}));
+}
+
+void PanelsTest::recipesAreChosenAndSet() {
+  Fixture f(smallPipeline());
+  inspect(f, "nothing");
+  const auto combo = [&](const char* name) {
+    return f.window.inspector().page()->findChild<QComboBox*>(QString::fromUtf8(name));
+  };
+  QVERIFY(combo("recipe"));
+  QCOMPARE(combo("recipe")->currentText(), QStringLiteral("None"));
+  Q_EMIT combo("recipe")->textActivated(QStringLiteral("DelayedScaling"));
+  QVERIFY(waitForAnalysis(f.session));
+  QCoreApplication::processEvents();
+  QVERIFY(f.session.document().recipe() == (Json{{"name", "DelayedScaling"}}));
+  QVERIFY(f.session.analysis()->graph().node(1).quantizers.any());
+  Q_EMIT combo("fp8_format")->textActivated(QStringLiteral("E4M3"));
+  QVERIFY(f.session.document().recipe() == (Json{{"name", "DelayedScaling"}, {"fp8_format", "E4M3"}}));
+  Q_EMIT combo("fp8_format")->textActivated(QStringLiteral("HYBRID"));  // the default is not written
+  QVERIFY(f.session.document().recipe() == (Json{{"name", "DelayedScaling"}}));
+  Q_EMIT combo("recipe")->textActivated(QStringLiteral("None"));
+  QVERIFY(f.session.document().recipe().is_null());
 }
 
 void PanelsTest::planPanelFollowsInPlace() {

@@ -45,7 +45,7 @@ QuantizerChip quantizerChip(const Graph& graph, const Value& value, const Link& 
   if (use == value.uses.end()) return {};
   const Node& node = graph.node(use->node);
   const TensorQuantizers& input = node.quantizers.input;
-  return {formatText(input.rowwise ? *input.rowwise : *input.columnwise), tipFor(node)};
+  return {toQt(formatName((input.rowwise ? input.rowwise : input.columnwise)->format)), tipFor(node)};
 }
 
 }  // namespace fuseline::ui

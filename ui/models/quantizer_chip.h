@@ -11,7 +11,7 @@ namespace fuseline::ui {
 
 /// Empty where nothing is quantized.
 struct QuantizerChip {
-  QString text;  // "e4m3 · mx_1x32"
+  QString text;  // "e4m3"
   QString tip;   // what becomes of input, weight and gradient of the op at the end of the wire
 };
 

@@ -38,8 +38,8 @@ Json fieldValue(const Json& recipe, const AttributeSpec& field) {
 QString summaryText(const RecipeDefinition& recipe) {
   QString text = toQt(recipe.summary);
   if (recipe.hardware)
-    text += QStringLiteral(" ") + RecipeSection::tr("On a GPU it %1; on a CPU it is emulated, bit for bit.")
-                                      .arg(toQt(hardwareText(recipe)));
+    text += QStringLiteral(" ") +
+            RecipeSection::tr("On a GPU it %1; on a CPU it is emulated, bit for bit.").arg(toQt(hardwareText(recipe)));
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include "ui/session/session.h"
 
 #include <QFormLayout>
+#include <QWidget>
 
 #include <functional>
 #include <vector>

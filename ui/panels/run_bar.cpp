@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/run_bar.h"
 
+#include "ui/panels/recipe_section.h"
+#include "ui/theme/format.h"
+
 namespace fuseline::ui {
 
 RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
@@ -11,6 +14,7 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
       m_run(new QAction(tr("Run"), this)),
       m_stop(new QAction(tr("Stop"), this)),
       m_pass(new QComboBox(this)),
+      m_recipe(new QComboBox(this)),
       m_progress(new QProgressBar(this)),
       m_device(new QLabel(this)) {
   setObjectName(QStringLiteral("runBar"));
@@ -23,6 +27,10 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
   m_pass->addItem(tr("Forward only"), static_cast<int>(PassKind::Forward));
   m_pass->setAccessibleName(tr("Pass"));
   m_pass->setToolTip(tr("What is planned and run"));
+  for (const RecipeDefinition& recipe : builtinRecipes())
+    m_recipe->addItem(recipe.quantizer ? toQt(recipe.name) : tr("No quantization"), toQt(recipe.name));
+  m_recipe->setAccessibleName(tr("Quantization recipe"));
+  m_recipe->setToolTip(tr("What the products of linear layers read; the inspector shows the recipe's fields"));
   // Wide enough for the longest text, which the style would break otherwise.
   m_progress->setFixedWidth(m_progress->fontMetrics().horizontalAdvance(tr("warming up 10000/10000")) + 24);
   m_progress->setAccessibleName(tr("Progress of the run"));
@@ -30,11 +38,16 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
   addAction(m_run);
   addAction(m_stop);
   addWidget(m_pass);
+  addWidget(m_recipe);
   m_progressAction = addWidget(m_progress);
   addWidget(m_device);
   connect(m_stop, &QAction::triggered, &session, &Session::cancelRun);
   connect(m_pass, &QComboBox::activated, this,
           [this] { m_session.setPass(static_cast<PassKind>(m_pass->currentData().toInt())); });
+  connect(m_recipe, &QComboBox::activated, this, [this] {
+    const std::string name = m_recipe->currentData().toString().toStdString();
+    m_session.apply(SetRecipe{.recipe = recipeJson(*findRecipe(name))});
+  });
   connect(&session, &Session::analysisChanged, this, &RunBar::refresh);
   connect(&session, &Session::passChanged, this, &RunBar::refresh);
   connect(&session, &Session::runStarted, this, [this] {
@@ -61,6 +74,8 @@ void RunBar::refresh() {
                                : tr("The pipeline cannot run yet: see the Problems panel."));
   m_stop->setEnabled(m_session.isRunning());
   m_pass->setCurrentIndex(m_pass->findData(static_cast<int>(m_session.pass())));
+  m_recipe->setCurrentIndex(m_recipe->findData(toQt(recipeOf(m_session.document()).name)));
+  m_recipe->setEnabled(!m_session.document().isReadOnly());
   m_progressAction->setVisible(m_session.isRunning());
 }
 

@@ -32,6 +32,7 @@ class RunBar : public QToolBar {
   QAction* m_run;
   QAction* m_stop;
   QComboBox* m_pass;
+  QComboBox* m_recipe;
   QProgressBar* m_progress;
   QAction* m_progressAction;
   QLabel* m_device;

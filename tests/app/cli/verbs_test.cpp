@@ -42,30 +42,31 @@ TEST(ExitCode, IsOneForAFileThatIsNotThere) {
 }
 
 TEST(ExitCode, IsTwoForUsage) {
-  for (const std::string& arguments : {std::string(""),
-                                       std::string("dance"),
-                                       std::string("run"),
-                                       "run --no-such-option " + samplePipeline(),
-                                       "fuse --format xml " + samplePipeline(),
-                                       "run --iterations many " + samplePipeline(),
-                                       "run --variants sideways " + samplePipeline(),
-                                       "fuse --device reference --recipe FP9 " + samplePipeline(),
-                                       "fuse --device reference --recipe mxfp8 --recipe-set margin=1 " + samplePipeline(),
-                                       "fuse --device reference --recipe delayed --recipe-set margin=x " + samplePipeline(),
-                                       "fuse --device reference --recipe-set a=1 " + samplePipeline(),
-                                       "fuse --device reference --stage nowhere " + samplePipeline(),
-                                       "fuse --device reference --stage plan --json " + samplePipeline(),
-                                       "infer --set M " + samplePipeline(),
-                                       "infer --set NOPE=3 " + samplePipeline(),
-                                       "run --timing cupti --device reference " + samplePipeline(),
-                                       std::string("ops NoSuchOp"),
-                                       std::string("rules NoSuchRule"),
-                                       std::string("new no_such_template"),
-                                       std::string("schema --of dance"),
-                                       std::string("bench gpu"),
-                                       std::string("bench ops --only Nope"),
-                                       std::string("bench ops --only Linear"),
-                                       "explain --device reference " + samplePipeline() + " nope"})
+  for (const std::string& arguments :
+       {std::string(""),
+        std::string("dance"),
+        std::string("run"),
+        "run --no-such-option " + samplePipeline(),
+        "fuse --format xml " + samplePipeline(),
+        "run --iterations many " + samplePipeline(),
+        "run --variants sideways " + samplePipeline(),
+        "fuse --device reference --recipe FP9 " + samplePipeline(),
+        "fuse --device reference --recipe mxfp8 --recipe-set margin=1 " + samplePipeline(),
+        "fuse --device reference --recipe delayed --recipe-set margin=x " + samplePipeline(),
+        "fuse --device reference --recipe-set a=1 " + samplePipeline(),
+        "fuse --device reference --stage nowhere " + samplePipeline(),
+        "fuse --device reference --stage plan --json " + samplePipeline(),
+        "infer --set M " + samplePipeline(),
+        "infer --set NOPE=3 " + samplePipeline(),
+        "run --timing cupti --device reference " + samplePipeline(),
+        std::string("ops NoSuchOp"),
+        std::string("rules NoSuchRule"),
+        std::string("new no_such_template"),
+        std::string("schema --of dance"),
+        std::string("bench gpu"),
+        std::string("bench ops --only Nope"),
+        std::string("bench ops --only Linear"),
+        "explain --device reference " + samplePipeline() + " nope"})
     EXPECT_EQ(fuseline(arguments).exitCode, 2) << arguments;
 }
 
@@ -110,7 +111,8 @@ std::string quantizablePipeline(const TemporaryFolder& folder, const std::string
       "ops": [{"id": "norm", "op": "RMSNorm", "attributes": {"normalized_shape": [256]}},
               {"id": "fc", "op": "Linear", "attributes": {"in_features": 256, "out_features": 128}}],
       "wires": [["x", "norm.x"], ["norm.y", "fc.x"]], "outputs": [{"id": "y", "from": "fc.y"}]},
-    "recipe": )" + recipe + "}");
+    "recipe": )" + recipe +
+                      "}");
   return quoted(path);
 }
 
@@ -166,7 +168,8 @@ TEST(Recipe, DumpsItsCopies) {
   const TemporaryFolder folder;
   const std::string dump = quoted(folder / "dump.safetensors");
   ASSERT_EQ(fuseline("run --device reference --iterations 1 --warmup 0 --quiet --variants unfused --recipe nvfp4 "
-                     "--dump " + dump + " " + quantizablePipeline(folder))
+                     "--dump " +
+                     dump + " " + quantizablePipeline(folder))
                 .exitCode,
             0);
   const auto tensors = readSafetensors(folder / "dump.safetensors");
@@ -178,8 +181,10 @@ TEST(Recipe, DumpsItsCopies) {
 
 TEST(Numerics, AreReportedForEveryTensor) {
   const TemporaryFolder folder;
-  const Json numerics = fuseline("run --device reference --iterations 1 --warmup 0 --numerics --json --recipe "
-                                 "Float8Current " + quantizablePipeline(folder))
+  const Json numerics = fuseline(
+                            "run --device reference --iterations 1 --warmup 0 --numerics --json --recipe "
+                            "Float8Current " +
+                            quantizablePipeline(folder))
                             .json()["numerics"];
   EXPECT_EQ(numerics["recipe"], "Float8CurrentScaling");
   EXPECT_EQ(numerics["copies"].size(), 6U);
@@ -190,9 +195,9 @@ TEST(Numerics, AreReportedForEveryTensor) {
 
 TEST(Numerics, CompareAllRecipes) {
   const TemporaryFolder folder;
-  const Json recipes = fuseline("run --device reference --iterations 1 --warmup 0 --json --recipe all " +
-                                quantizablePipeline(folder))
-                           .json()["recipes"];
+  const Json recipes =
+      fuseline("run --device reference --iterations 1 --warmup 0 --json --recipe all " + quantizablePipeline(folder))
+          .json()["recipes"];
   ASSERT_EQ(recipes.size(), 6U);
   for (const Json& recipe : recipes) EXPECT_TRUE(recipe["fits"]) << recipe["reason"];
   const Json sample =

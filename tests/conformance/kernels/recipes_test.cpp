@@ -94,10 +94,9 @@ RunResults expectedOf(const Recipe& recipe, const NamedTensors& bindings) {
   const auto x = [&](GemmRole gemm) { return read("x", TensorType::Input, gemm, "fc.input"); };
   const auto weight = [&](GemmRole gemm) { return read("fc.weight", TensorType::Weight, gemm, "fc.weight"); };
   const auto dy = [&](GemmRole gemm) { return read("grad.y", TensorType::GradOutput, gemm, "fc.grad_output"); };
-  return {
-      {"y", product(x(GemmRole::Fprop), Form::Plain, weight(GemmRole::Fprop), Form::Transposed)},
-      {"grad.x", product(dy(GemmRole::Dgrad), Form::Plain, weight(GemmRole::Dgrad), Form::Plain)},
-      {"grad.fc.weight", product(dy(GemmRole::Wgrad), Form::Transposed, x(GemmRole::Wgrad), Form::Plain)}};
+  return {{"y", product(x(GemmRole::Fprop), Form::Plain, weight(GemmRole::Fprop), Form::Transposed)},
+          {"grad.x", product(dy(GemmRole::Dgrad), Form::Plain, weight(GemmRole::Dgrad), Form::Plain)},
+          {"grad.fc.weight", product(dy(GemmRole::Wgrad), Form::Transposed, x(GemmRole::Wgrad), Form::Plain)}};
 }
 
 class EveryRecipe : public ::testing::TestWithParam<const RecipeDefinition*> {};
@@ -116,8 +115,8 @@ TEST_P(EveryRecipe, MultipliesWhatItsQuantizersMake) {
 TEST_P(EveryRecipe, WorksWithoutNativeBf16Products) {
   const Graph graph = under(recipe(GetParam()->name.c_str()), oneLinear(DType::BF16));
   const auto slow = cpu::makeCpuBackend({.bf16Gemm = cpu::CpuOptions::Bf16Gemm::ThroughF32});
-  EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), slow), runPlan(graph, unfused(graph), makeReferenceBackend()),
-                            toleranceOf(DType::BF16).relative),
+  EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), slow),
+                            runPlan(graph, unfused(graph), makeReferenceBackend()), toleranceOf(DType::BF16).relative),
             "");
 }
 
@@ -225,9 +224,10 @@ TEST(Recipes, ForbidFusionsAroundAQuantizedTensor) {
   const auto attempt = std::ranges::find_if(
       report->attempts, [](const Attempt& tried) { return tried.rule->name == "ForwardBackwardSwiGLULinear"; });
   ASSERT_NE(attempt, report->attempts.end());
-  EXPECT_EQ(attempt->explanation,
-            "The recipe quantizes the input of fc (BasicLinear) to e4m3, so it must stand in memory before the product; "
-            "inside the fusion it would not exist.");
+  EXPECT_EQ(
+      attempt->explanation,
+      "The recipe quantizes the input of fc (BasicLinear) to e4m3, so it must stand in memory before the product; "
+      "inside the fusion it would not exist.");
 }
 
 float scaleAfter(Executor& executor, const std::string& name) {
@@ -253,9 +253,9 @@ TEST(Recipes, UpdateDelayedScalesAfterEveryStep) {
     const std::string states = "DelayedScaling-HYBRID/fc/";
     EXPECT_EQ(scaleAfter(*executor, states + "forward/input.scale"), 1.0F);
     ASSERT_TRUE(executor->run().hasValue());
-    for (const auto& [state, tensor, largest] : {std::tuple{"forward/input", "x", 448.0},
-                                                 std::tuple{"forward/weight", "fc.weight", 448.0},
-                                                 std::tuple{"backward/grad_output", "grad.y", 57344.0}}) {
+    for (const auto& [state, tensor, largest] :
+         {std::tuple{"forward/input", "x", 448.0}, std::tuple{"forward/weight", "fc.weight", 448.0},
+          std::tuple{"backward/grad_output", "grad.y", 57344.0}}) {
       const double expected = largest / amaxOf(find(bindings, tensor)) / 4.0;
       EXPECT_NEAR(scaleAfter(*executor, states + state + ".scale"), expected, 1e-6 * expected) << state;
       const std::vector<double> history = executor->read(states + state + ".amax_history")->toDoubles();

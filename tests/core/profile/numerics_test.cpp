@@ -21,8 +21,8 @@ TEST(ErrorOf, CountsUnitsInTheLastPlaceOfTheDtype) {
   // A bf16 unit at 1 is 2^-7: equal, half a unit, one, 1.5, 3, and 1000 of them.
   constexpr double kUnit = 0x1p-7;
   const std::vector<double> expected(6, 1.0);
-  const std::vector<double> actual = {1.0, 1.0 + kUnit / 2, 1.0 + kUnit, 1.0 + 1.5 * kUnit, 1.0 - 3 * kUnit,
-                                      1.0 + 1000 * kUnit};
+  const std::vector<double> actual = {
+      1.0, 1.0 + kUnit / 2, 1.0 + kUnit, 1.0 + 1.5 * kUnit, 1.0 - 3 * kUnit, 1.0 + 1000 * kUnit};
   const ErrorNumerics error = errorOf("y", actual, expected, DType::BF16);
   EXPECT_EQ(error.ulpHistogram[0], 2);
   EXPECT_EQ(error.ulpHistogram[1], 1);

@@ -31,9 +31,7 @@ NumericsReport numericsOf(Graph plain, const char* recipe, const NamedTensors& g
   return std::move(*report);
 }
 
-Graph normAndLinear(DType dtype) {
-  return chain(dtype, {128, 256}, {link("RMSNorm", "norm"), linear(128, "fc")});
-}
+Graph normAndLinear(DType dtype) { return chain(dtype, {128, 256}, {link("RMSNorm", "norm"), linear(128, "fc")}); }
 
 const ErrorNumerics& errorIn(const NumericsReport& report, const std::string& tensor) {
   return *std::ranges::find(report.errors, tensor, &ErrorNumerics::name);

@@ -83,19 +83,33 @@ RC_GTEST_PROP(QuantizedCopy, HasTheBytesOfTheReference, ()) {
   RC_ASSERT(actual == expectedBytes(drawn, x));
 }
 
+RC_GTEST_PROP(QuantizedCopy, IsTransposedWhereBothCopiesHoldTheSameCodes, ()) {
+  Case drawn = anyCase();
+  drawn.direction = Direction::Columnwise;
+  RC_PRE(isTransposeOfRowwise(drawn.quantizer));
+  const Tensor x = dataFor(drawn);
+  const std::vector<std::byte> expected = expectedBytes(drawn, x);
+  drawn.direction = Direction::Rowwise;
+  const std::vector<std::byte> rowwise = expectedBytes(drawn, x);
+  std::vector<std::byte> actual(expected.size());
+  transposeCopy(rowwise.data(), copySpec(drawn), actual.data());
+  RC_ASSERT(actual == expected);
+}
+
 /// The matrix as the copy stands, times its factor; the reference transposes back.
 std::vector<double> decoded(const TensorSpec& copy, const std::vector<std::byte>& bytes) {
   Tensor matrix = Tensor::zeros({DType::F32, copy.shape});
   const float factor = decodeCopy(bytes.data(), copy, DType::F32, matrix.data.data());
   std::vector<double> stored = matrix.toDoubles();
   std::vector<double> values(stored.size());
-  const bool isTransposed = copy.quantized->direction == Direction::Columnwise &&
-                            traitsOf(copy.quantized->scaling).isColumnwiseTransposed;
+  const bool isTransposed =
+      copy.quantized->direction == Direction::Columnwise && traitsOf(copy.quantized->scaling).isColumnwiseTransposed;
   const auto rows = static_cast<std::size_t>(copy.rows());
   const auto cols = static_cast<std::size_t>(copy.cols());
   for (std::size_t row = 0; row < rows; ++row)
     for (std::size_t col = 0; col < cols; ++col)
-      values[row * cols + col] = static_cast<double>(factor) * stored[isTransposed ? col * rows + row : row * cols + col];
+      values[row * cols + col] =
+          static_cast<double>(factor) * stored[isTransposed ? col * rows + row : row * cols + col];
   return values;
 }
 
