@@ -134,10 +134,10 @@ std::string notes(const std::vector<MatrixRow>& rows) {
     if (row.recipe->hardware)
       text += fmt::format("{} {} for its own GEMMs.\n", row.recipe->name, hardwareText(*row.recipe));
   return text +
-         "Medians of interleaved rounds; ± is half the interquartile range. On a CPU formats are emulated: the bits "
-         "are "
-         "those\nof the recipe, the times are not those of tensor cores. Errors are against the same pipeline in "
-         "float32. linears:\nhow many of them the recipe quantizes.\n";
+         "Medians of interleaved rounds; ± is half the interquartile range. On a CPU formats are emulated: the times "
+         "are not\nthose of tensor cores. Errors are against the same pipeline in float32. linears: how many the "
+         "recipe "
+         "quantizes.\n";
 }
 
 Json toJson(const MatrixRow& row) {

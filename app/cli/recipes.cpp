@@ -36,9 +36,8 @@ void printList(Context& context) {
   Table table({{"recipe", Align::Left}, {"", Align::Left}});
   for (const RecipeDefinition& recipe : builtinRecipes())
     table.addRow({recipe.name, fmt::format("{} On a GPU it {}.", recipe.summary, hardwareText(recipe))});
-  context.out
-      << table.toString(context.hasColour)
-      << "\nOn a CPU every recipe is emulated: the bits are its own, the times are not those of tensor cores.\n";
+  context.out << table.toString(context.hasColour)
+              << "\nOn a CPU every recipe is emulated; the times are not those of tensor cores.\n";
 }
 
 std::string fieldText(const AttributeSpec& field) {

@@ -21,17 +21,18 @@ BasicOperation quantize() {
       .name = "Quantize",
       .category = "Structure",
       .summary =
-          "Quantizes its input as the recipe says. Outside a quantization recipe, as here, it passes its input on "
-          "unchanged.",
+          "Marks where a tensor is to be quantized. It passes its input on unchanged, also under a recipe: linear ops "
+          "quantize what they read themselves.",
       .formula = "y = x",
       .derivative = "dx = dy",
       .source = "TransformerEngine te.ops.Quantize",
       .keywords = {"cast", "fp8", "mxfp8", "nvfp4", "recipe"},
-      .note = [](const Attributes&) { return "no recipe: the identity"; },
+      .note = [](const Attributes&) { return "the identity here"; },
       .inputs = {{"x", "[...]", "Any shape."}},
       .outputs = {{"y", "[...]", "x itself."}},
-      .attributes = {flag("forward", true, "Quantizes x. Without a recipe it changes nothing."),
-                     flag("backward", false, "Quantizes the gradient dy. Without a recipe it changes nothing.")},
+      .attributes = {flag("forward", true, "In TransformerEngine: quantizes x. Here it changes nothing."),
+                     flag("backward", false,
+                          "In TransformerEngine: quantizes the gradient dy. Here it changes nothing.")},
       .infer = infer,
   });
 }

@@ -3,11 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/cached_input.h"
 #include "kernels/cpu/quantized_codecs.h"
-#include "kernels/cpu/strip_functions.h"
+#include "kernels/cpu/quantized_copy.h"
 #include "kernels/cpu/strip_step.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 namespace fuseline::cpu::kernels {
@@ -36,32 +35,6 @@ void forChunks(std::int64_t elements, Work work) {
     const std::int64_t first = chunk * kChunk;
     work(first, std::min(kChunk, elements - first));
   }
-}
-
-/// NaN does not count.
-float amaxOf(const float* values, std::int64_t count) {
-  float amax = 0.0F;
-#pragma omp simd reduction(max : amax)
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float magnitude = std::abs(values[i]);
-    amax = magnitude > amax ? magnitude : amax;
-  }
-  return amax;
-}
-
-float amaxOf(const std::byte* values, DType dtype, std::int64_t count) {
-  alignas(64) float decoded[kChunk];
-  decodeFunction(dtype)(decoded, values, nullptr, static_cast<std::size_t>(count));
-  return amaxOf(decoded, count);
-}
-
-float amaxOf(const std::byte* values, const TensorSpec& spec) {
-  const std::int64_t elements = spec.numElements();
-  std::vector<float> parts(static_cast<std::size_t>((elements + kChunk - 1) / kChunk));
-  forChunks(elements, [&](std::int64_t first, std::int64_t count) {
-    parts[static_cast<std::size_t>(first / kChunk)] = amaxOf(values + first * sizeBytes(spec.dtype), spec.dtype, count);
-  });
-  return parts.empty() ? 0.0F : *std::ranges::max_element(parts);
 }
 
 /// Codes and scale, where the step keeps them.

@@ -15,31 +15,25 @@ namespace fuseline::ui {
 
 namespace {
 
-Json jsonOf(const AttributeValue& value) {
-  return std::visit(
-      [](const auto& held) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::monostate>)
-          return Json();
-        else
-          return Json(held);
-      },
-      value);
+Json defaultOf(const PipelineDocument& document, const std::string& field) {
+  return toJson(*Recipe::create(recipeOf(document)))["fields"][field];
 }
 
-/// What the document says of a field, or its default.
-Json fieldValue(const Json& recipe, const AttributeSpec& field) {
-  if (recipe.is_object() && recipe.contains(field.name)) return recipe[field.name];
-  if (recipe.is_object() && recipe.contains("fields") && recipe["fields"].is_object() &&
-      recipe["fields"].contains(field.name))
-    return recipe["fields"][field.name];
-  return jsonOf(field.defaultValue);
+/// What the document says of a field, right or wrong, or its default.
+Json fieldValue(const PipelineDocument& document, const std::string& field) {
+  const Json& recipe = document.recipe();
+  for (const char* place : {"", "/fields"}) {
+    const Json::json_pointer pointer(place + ("/" + field));
+    if (recipe.contains(pointer)) return recipe[pointer];
+  }
+  return defaultOf(document, field);
 }
 
 QString summaryText(const RecipeDefinition& recipe) {
   QString text = toQt(recipe.summary);
   if (recipe.hardware)
     text += QStringLiteral(" ") +
-            RecipeSection::tr("On a GPU it %1; on a CPU it is emulated, bit for bit.").arg(toQt(hardwareText(recipe)));
+            RecipeSection::tr("On a GPU it %1; on a CPU it is emulated.").arg(toQt(hardwareText(recipe)));
   return text;
 }
 
@@ -49,13 +43,13 @@ Json recipeJson(const RecipeDefinition& definition) {
   return definition.quantizer ? Json{{"name", definition.name}} : Json();
 }
 
-Json withRecipeField(const Json& recipe, const AttributeSpec& field, const Json& value) {
-  Json changed = recipe.is_object() ? recipe : Json::object();
-  if (changed.contains("fields") && changed["fields"].is_object()) changed["fields"].erase(field.name);
-  if (value == jsonOf(field.defaultValue))
-    changed.erase(field.name);
+Json withRecipeField(const PipelineDocument& document, const std::string& field, const Json& value) {
+  Json changed = document.recipe().is_object() ? document.recipe() : Json::object();
+  if (changed.contains("fields") && changed["fields"].is_object()) changed["fields"].erase(field);
+  if (value == defaultOf(document, field))
+    changed.erase(field);
   else
-    changed[field.name] = value;
+    changed[field] = value;
   return changed;
 }
 
@@ -121,7 +115,7 @@ QWidget* RecipeSection::createCheck(const AttributeSpec& field) {
   auto* check = new QCheckBox(this);
   connect(check, &QCheckBox::clicked, this, [this, &field](bool isChecked) { set(field, isChecked); });
   m_refreshers.push_back([this, &field, check] {
-    const Json value = fieldValue(m_session.document().recipe(), field);
+    const Json value = fieldValue(m_session.document(), field.name);
     check->setChecked(value.is_boolean() && value.get<bool>());
   });
   return check;
@@ -133,7 +127,7 @@ QWidget* RecipeSection::createCombo(const AttributeSpec& field) {
   connect(combo, &QComboBox::textActivated, this,
           [this, &field](const QString& text) { set(field, text.toStdString()); });
   m_refreshers.push_back([this, &field, combo] {
-    const Json value = fieldValue(m_session.document().recipe(), field);
+    const Json value = fieldValue(m_session.document(), field.name);
     if (value.is_string()) combo->setCurrentText(toQt(value.get<std::string>()));
   });
   return combo;
@@ -149,12 +143,12 @@ QWidget* RecipeSection::createEdit(const AttributeSpec& field) {
     set(field, isInteger ? Json(static_cast<std::int64_t>(integer)) : isNumber ? Json(real) : Json(text.toStdString()));
   });
   m_refreshers.push_back(
-      [this, &field, edit] { edit->setCommitted(editorText(fieldValue(m_session.document().recipe(), field))); });
+      [this, &field, edit] { edit->setCommitted(editorText(fieldValue(m_session.document(), field.name))); });
   return edit;
 }
 
 void RecipeSection::set(const AttributeSpec& field, const Json& value) {
-  m_session.apply(SetRecipe{.recipe = withRecipeField(m_session.document().recipe(), field, value)});
+  m_session.apply(SetRecipe{.recipe = withRecipeField(m_session.document(), field.name, value)});
   refresh();
 }
 

@@ -16,8 +16,8 @@ namespace fuseline::ui {
 /// What to write into a document for a recipe with its defaults; null for the one that quantizes nothing.
 Json recipeJson(const RecipeDefinition& definition);
 
-/// The recipe of the document with one field changed. A default is not written.
-Json withRecipeField(const Json& recipe, const AttributeSpec& field, const Json& value);
+/// What the document says of the recipe with one field changed. A default is not written.
+Json withRecipeField(const PipelineDocument& document, const std::string& field, const Json& value);
 
 /// The definition that the document names; that of None where it names no recipe, or one that does not exist.
 const RecipeDefinition& recipeOf(const PipelineDocument& document);

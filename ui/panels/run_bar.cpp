@@ -23,14 +23,7 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
   m_run->setShortcuts({QKeySequence(Qt::CTRL | Qt::Key_Return), QKeySequence(Qt::CTRL | Qt::Key_Enter)});
   m_stop->setShortcut(QKeySequence(Qt::CTRL | Qt::Key_Period));
   m_stop->setToolTip(tr("Stop the run (Ctrl+. or Esc)"));
-  m_pass->addItem(tr("Forward + backward"), static_cast<int>(PassKind::Training));
-  m_pass->addItem(tr("Forward only"), static_cast<int>(PassKind::Forward));
-  m_pass->setAccessibleName(tr("Pass"));
-  m_pass->setToolTip(tr("What is planned and run"));
-  for (const RecipeDefinition& recipe : builtinRecipes())
-    m_recipe->addItem(recipe.quantizer ? toQt(recipe.name) : tr("No quantization"), toQt(recipe.name));
-  m_recipe->setAccessibleName(tr("Quantization recipe"));
-  m_recipe->setToolTip(tr("What the products of linear layers read; the inspector shows the recipe's fields"));
+  createChoices();
   // Wide enough for the longest text, which the style would break otherwise.
   m_progress->setFixedWidth(m_progress->fontMetrics().horizontalAdvance(tr("warming up 10000/10000")) + 24);
   m_progress->setAccessibleName(tr("Progress of the run"));
@@ -41,25 +34,40 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
   addWidget(m_recipe);
   m_progressAction = addWidget(m_progress);
   addWidget(m_device);
-  connect(m_stop, &QAction::triggered, &session, &Session::cancelRun);
+  follow();
+  connect(&theme, &Theme::changed, this, &RunBar::refreshIcons);
+  refreshIcons();
+  refresh();
+}
+
+void RunBar::createChoices() {
+  m_pass->addItem(tr("Forward + backward"), static_cast<int>(PassKind::Training));
+  m_pass->addItem(tr("Forward only"), static_cast<int>(PassKind::Forward));
+  m_pass->setAccessibleName(tr("Pass"));
+  m_pass->setToolTip(tr("What is planned and run"));
+  for (const RecipeDefinition& recipe : builtinRecipes())
+    m_recipe->addItem(recipe.quantizer ? toQt(recipe.name) : tr("No quantization"), toQt(recipe.name));
+  m_recipe->setAccessibleName(tr("Quantization recipe"));
+  m_recipe->setToolTip(tr("What the products of linear layers read; the inspector shows the recipe's fields"));
   connect(m_pass, &QComboBox::activated, this,
           [this] { m_session.setPass(static_cast<PassKind>(m_pass->currentData().toInt())); });
   connect(m_recipe, &QComboBox::activated, this, [this] {
     const std::string name = m_recipe->currentData().toString().toStdString();
     m_session.apply(SetRecipe{.recipe = recipeJson(*findRecipe(name))});
   });
-  connect(&session, &Session::analysisChanged, this, &RunBar::refresh);
-  connect(&session, &Session::passChanged, this, &RunBar::refresh);
-  connect(&session, &Session::runStarted, this, [this] {
+}
+
+void RunBar::follow() {
+  connect(m_stop, &QAction::triggered, &m_session, &Session::cancelRun);
+  connect(&m_session, &Session::analysisChanged, this, &RunBar::refresh);
+  connect(&m_session, &Session::passChanged, this, &RunBar::refresh);
+  connect(&m_session, &Session::runStarted, this, [this] {
     showProgress(tr("starting"), 0, 0);
     refresh();
   });
-  connect(&session, &Session::runProgress, this, &RunBar::showProgress);
-  connect(&session, &Session::runFinished, this, &RunBar::refresh);
-  connect(&session, &Session::runFailed, this, &RunBar::refresh);
-  connect(&theme, &Theme::changed, this, &RunBar::refreshIcons);
-  refreshIcons();
-  refresh();
+  connect(&m_session, &Session::runProgress, this, &RunBar::showProgress);
+  connect(&m_session, &Session::runFinished, this, &RunBar::refresh);
+  connect(&m_session, &Session::runFailed, this, &RunBar::refresh);
 }
 
 void RunBar::refreshIcons() {

@@ -23,6 +23,9 @@ class RunBar : public QToolBar {
   void setDeviceText(const QString& text, const QString& tip);
 
  private:
+  void createChoices();
+  /// Keeps up with the session.
+  void follow();
   void refresh();
   void refreshIcons();
   void showProgress(const QString& stage, int done, int total);
