@@ -11,6 +11,10 @@ function(fuseline_target target)
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>
     # g++ 12 finds a std::variant that is inlined into a Result<T> uninitialized where it is not.
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
+  if(CMAKE_COMPILE_WARNING_AS_ERROR)
+    # In CI nobody steps through the code: the lines of a backtrace are enough, and compile a fifth faster.
+    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-g1>)
+  endif()
   if(FUSELINE_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${FUSELINE_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${FUSELINE_SANITIZE})
