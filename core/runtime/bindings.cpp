@@ -100,9 +100,24 @@ std::vector<Need> needsOf(const Graph& graph, std::uint64_t seed) {
   return needs;
 }
 
+bool isHistory(std::string_view name) { return name.ends_with(".amax_history"); }
+
+/// A history of another length keeps its first rows or gets rows of zeros behind them, as in TransformerEngine.
+bool isResizable(const Need& need, const Tensor& given) {
+  const auto isColumn = [](const TensorSpec& spec) { return spec.shape.size() == 2 && spec.shape.back() == 1; };
+  return isHistory(need.name) && given.spec.dtype == need.spec.dtype && isColumn(given.spec);
+}
+
+/// What was given, in the spec that is needed.
+Tensor fitted(const Need& need, Tensor given) {
+  given.data.resize(static_cast<std::size_t>(need.spec.bytes()), std::byte{0});
+  given.spec = need.spec;
+  return given;
+}
+
 /// States of recipes that the pipeline does not run with now; they are kept apart by recipe and lose nothing.
 bool isOtherState(const std::string& name, const std::vector<Need>& needs) {
-  const bool isState = name.ends_with(".scale") || name.ends_with(".amax_history");
+  const bool isState = name.ends_with(".scale") || isHistory(name);
   return isState && name.find('/') != std::string::npos && std::ranges::count(needs, name, &Need::name) == 0;
 }
 
@@ -117,7 +132,7 @@ Error unknownTensor(const std::string& name, const std::vector<Need>& needs) {
 Result<void> checkGiven(const std::string& name, const Tensor& tensor, const std::vector<Need>& needs) {
   const auto need = std::ranges::find(needs, name, &Need::name);
   if (need == needs.end()) return unknownTensor(name, needs);
-  if (need->spec == tensor.spec) return {};
+  if (need->spec == tensor.spec || isResizable(*need, tensor)) return {};
   return Error{fmt::format("{}: the tensor given is {}, but the pipeline needs {}.", name, toString(tensor.spec),
                            toString(need->spec))};
 }
@@ -132,7 +147,7 @@ Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const 
   NamedTensors bindings;
   for (const Need& need : needs) {
     const auto found = std::ranges::find(given, need.name, &NamedTensors::value_type::first);
-    bindings.emplace_back(need.name, found == given.end() ? need.draw() : found->second);
+    bindings.emplace_back(need.name, found == given.end() ? need.draw() : fitted(need, found->second));
   }
   return bindings;
 }

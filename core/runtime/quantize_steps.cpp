@@ -75,11 +75,12 @@ class ScaleUpdate final : public Kernel {
 
   void run(std::span<std::byte* const> pointers, std::byte*) override {
     for (std::size_t i = 0; i < m_scales.size(); ++i) {
-      const DelayedUpdate update{.margin = m_work.options.margin,
-                                 .takesMostRecent = m_work.options.takesMostRecent,
-                                 .maxFinites = {m_work.maxFinites[i]}};
-      updateDelayedScaling({reinterpret_cast<float*>(at(pointers, m_scales[i])), 1},
-                           {reinterpret_cast<float*>(at(pointers, m_histories[i])), m_historyLength}, update);
+      auto& scale = *reinterpret_cast<float*>(at(pointers, m_scales[i]));
+      auto* const history = reinterpret_cast<float*>(at(pointers, m_histories[i]));
+      updateDelayedScaling(scale, {history, m_historyLength},
+                           {.margin = m_work.options.margin,
+                            .takesMostRecent = m_work.options.takesMostRecent,
+                            .maxFinite = m_work.maxFinites[i]});
     }
   }
 

@@ -1,0 +1,48 @@
+// What a run starts with.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/bindings.h"
+
+#include "core/quant/apply_recipe.h"
+#include "tests/support/pipelines.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+Graph delayed(std::int64_t historyLength) {
+  Attributes fields;
+  fields.set("amax_history_len", historyLength);
+  std::vector<Diagnostic> diagnostics;
+  return applyRecipe(chain(DType::BF16, {16, 16}, {linear(16, "fc")}),
+                     *Recipe::create(*findRecipe("DelayedScaling"), fields), diagnostics);
+}
+
+std::vector<double> historyIn(const Graph& graph, const NamedTensors& given) {
+  const std::string name = quantizerStates(graph).front().historyName;
+  const NamedTensors bindings = *makeBindings(graph, 1, given);
+  return std::ranges::find(bindings, name, &NamedTensors::value_type::first)->second.toDoubles();
+}
+
+TEST(Bindings, GiveAHistoryTheLengthThatTheRecipeAsksFor) {
+  const std::string name = quantizerStates(delayed(3)).front().historyName;
+  const NamedTensors given = {{name, Tensor::fromDoubles({DType::F32, {3, 1}}, std::vector<double>{0, 5, 7})}};
+  EXPECT_EQ(historyIn(delayed(3), given), (std::vector<double>{0, 5, 7}));
+  EXPECT_EQ(historyIn(delayed(2), given), (std::vector<double>{0, 5}));
+  EXPECT_EQ(historyIn(delayed(5), given), (std::vector<double>{0, 5, 7, 0, 0}));
+}
+
+TEST(Bindings, RefuseAHistoryOfAnotherKind) {
+  const Graph graph = delayed(3);
+  const std::string name = quantizerStates(graph).front().historyName;
+  const Result<NamedTensors> bindings = makeBindings(graph, 1, {{name, Tensor::zeros({DType::F32, {3, 2}})}});
+  ASSERT_FALSE(bindings);
+  EXPECT_EQ(bindings.error().message, name + ": the tensor given is [3, 2] f32, but the pipeline needs [3, 1] f32.");
+}
+
+}  // namespace
+}  // namespace fuseline
