@@ -3,6 +3,7 @@
 #include "tests/support/pipelines.h"
 
 #include "core/ops/catalog.h"
+#include "core/quant/apply_recipe.h"
 
 #include <cctype>
 #include <stdexcept>
@@ -79,6 +80,12 @@ void moveTo(const std::string& path, GraphBuilder& builder, std::vector<std::str
   open.push_back(path);
 }
 
+/// A layer that does not fit the recipe stays as it is.
+Graph quantized(Graph graph, const std::string& recipe) {
+  std::vector<Diagnostic> diagnostics;
+  return applyRecipe(std::move(graph), *Recipe::create(*findRecipe(recipe)), diagnostics);
+}
+
 }  // namespace
 
 Link link(std::string operation, std::string id, std::string extraFrom) {
@@ -116,7 +123,8 @@ Graph chain(DType dtype, Shape shape, const std::vector<Link>& links, const Chai
   }
   builder.addOutput("y", main);
   for (const std::string& name : options.extraOutputs) builder.addOutput(name, builder.partial().findValue(name));
-  return std::move(builder).finish(options.pass);
+  Graph graph = std::move(builder).finish(options.pass);
+  return options.recipe.empty() ? graph : quantized(std::move(graph), options.recipe);
 }
 
 }  // namespace fuseline::testing

@@ -34,6 +34,7 @@ struct ChainOptions {
   PassKind pass = PassKind::Training;
   bool inputRequiresGradient = true;
   std::vector<std::string> extraOutputs;
+  std::string recipe;  // with its default fields; empty: none
 };
 Graph chain(DType dtype, Shape shape, const std::vector<Link>& links, const ChainOptions& options = {});
 

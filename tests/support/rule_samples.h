@@ -14,6 +14,7 @@ struct RuleSample {
   std::string label;  // "with bias"
   std::vector<Link> links;
   ChainOptions options;
+  Shape shape = {6, 16};
 };
 
 /// Pipelines in which the rule fires, one for every optional step and branch of its chain. Empty for unknown rules.

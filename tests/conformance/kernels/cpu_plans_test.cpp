@@ -166,7 +166,7 @@ TEST_P(Rules, PropagateNanAndInfinityLikeTheReference) {
 TEST_P(Rules, AreSupported) {
   for (const RuleSample& sample : ruleSamples(GetParam()->name))
     for (const DType dtype : {DType::BF16, DType::F16}) {
-      const Graph graph = chain(dtype, {6, 16}, sample.links, sample.options);
+      const Graph graph = chain(dtype, sample.shape, sample.links, sample.options);
       const RuleCatalog catalog = only(*GetParam());
       const FusionReport report = fuseWith(catalog, graph, nativeBackend());
       EXPECT_TRUE(kernelsOf(graph, report).contains(GetParam()->becomes)) << sample.label << " " << dtypeName(dtype);

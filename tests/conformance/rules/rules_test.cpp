@@ -39,8 +39,8 @@ bool fires(const FusionReport& report) {
 class RuleConformance : public ::testing::TestWithParam<const FusionRule*> {
  protected:
   const FusionRule& rule() const { return *GetParam(); }
-  Graph graphOf(const RuleSample& sample, DType dtype, Shape shape = {6, 16}) const {
-    return chain(dtype, std::move(shape), sample.links, sample.options);
+  Graph graphOf(const RuleSample& sample, DType dtype) const {
+    return chain(dtype, sample.shape, sample.links, sample.options);
   }
 };
 

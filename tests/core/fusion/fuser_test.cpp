@@ -99,6 +99,29 @@ TEST(FuserTe, Float32WeightsKeepTheBiasSeparate) {
   EXPECT_EQ(attempt->repairs.front().label, "Set fc.dtype to \"bf16\"");
 }
 
+TEST(FuserTe, ARecipeThatQuantizesGradientsFusesBiasAndActivationBackward) {
+  const std::vector<Link> links = {linear(32, "fc1"), link("Bias", "bias"), link("GELU", "act"), linear(16, "fc2")};
+  const Graph graph = chain(DType::BF16, {16, 16}, links, {.recipe = "Float8CurrentScaling"});
+  const FusionReport report = fused(graph, kTe);
+  EXPECT_EQ(names(graph, report.forward), (Names{"ForwardLinearBiasActivation", "GELU", "BasicLinear"}));
+  EXPECT_EQ(names(graph, report.backward), (Names{"BasicLinear", "BackwardActivationBias", "BasicLinear"}));
+  const Graph plain = chain(DType::BF16, {16, 16}, links);
+  const FusionReport without = fused(plain, kTe);
+  EXPECT_EQ(names(plain, without.backward), (Names{"BasicLinear", "Bias", "GELU", "BasicLinear"}));
+  EXPECT_EQ(attemptOf(without, "BackwardActivationBias")->explanation,
+            "fc1 (BasicLinear), which comes before bias, does not quantize its output gradient; TransformerEngine "
+            "fuses the two only under a recipe that quantizes gradients.");
+}
+
+/// SwiGLU is not among the activations that TransformerEngine fuses.
+TEST(FuserTe, UnderMxfp8LayerNormMlpHasSixBackwardEntries) {
+  const Graph graph = chain(DType::BF16, {32, 32},
+                            {link("LayerNorm"), linear(64), link("Bias"), link("SwiGLU"), linear(32), link("Bias")},
+                            {.recipe = "MXFP8BlockScaling"});
+  EXPECT_EQ(names(graph, fused(graph, kTe).backward),
+            (Names{"LayerNorm", "BasicLinear", "Bias", "SwiGLU", "BasicLinear", "Bias"}));
+}
+
 TEST(FuserTe, OwnRulesStayOut) {
   const Graph graph = chain(DType::BF16, {8, 16}, {linear(16), link("Bias"), link("GELU"), link("ConstantScale")});
   for (const Attempt& attempt : fused(graph, kTe).attempts) EXPECT_EQ(attempt.rule->origin, RuleOrigin::Te);

@@ -1,0 +1,47 @@
+// An activation's gradient and the bias gradient before it, in one pass.
+// Source: TransformerEngine's backward_activation_bias.py.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/rules/conditions.h"
+#include "core/quant/apply_recipe.h"
+
+#include <fmt/format.h>
+
+namespace fuseline::rules {
+
+namespace {
+
+/// The op before the bias, which the rule only looks at; nullptr: a pipeline input.
+const Node* before(const Match& match) {
+  const NodeId producer = match.graph.value(match.node(0).inputs.front()).producer;
+  return producer < 0 ? nullptr : &match.graph.node(producer);
+}
+
+Verdict readsQuantizedGradient(const Match& match) {
+  const std::string& bias = match.node(0).id;
+  const Node* reader = before(match);
+  if (!reader) return Verdict::no(fmt::format("Before {} the pipeline begins: nobody quantizes its gradient.", bias));
+  if (quantizersOf(*reader, TensorType::GradOutput).any()) return Verdict::yes();
+  return Verdict::no(fmt::format(
+      "{} ({}), which comes before {}, does not quantize its output gradient; TransformerEngine fuses the two only "
+      "under a recipe that quantizes gradients.",
+      reader->id, reader->operation->name, bias));
+}
+
+}  // namespace
+
+FusionRule backward_activation_bias() {
+  return {
+      .name = "BackwardActivationBias",
+      .pass = FusionPass::Backward,
+      .origin = RuleOrigin::Te,
+      .summary =
+          "Under a recipe that quantizes gradients, the activation's gradient and the bias gradient (its column sums) "
+          "come from one pass.",
+      .chain = {{.role = "bias", .operations = {"Bias"}}, {.role = "act", .operations = {"GELU", "ReLU"}}},
+      .conditions = {{.sentence = "The op before the bias quantizes its output gradient.",
+                      .holds = readsQuantizedGradient}},
+      .becomes = "elementwise",
+  };
+}
+
+}  // namespace fuseline::rules
