@@ -3,6 +3,7 @@
 #include "app/cli/output_schemas.h"
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
+#include "core/quant/recipe.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,7 +26,7 @@ Error unknownVerb(const std::string& verb) {
 
 Result<int> showSchema(const SchemaOptions& options, Context& context) {
   if (options.verb.empty()) {
-    printJson(context, pipelineSchema());
+    printJson(context, pipelineSchema(recipeSchema()));
     return 0;
   }
   for (const auto& [verb, schema] : outputSchemas())

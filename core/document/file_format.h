@@ -41,8 +41,8 @@ std::string serialize(const PipelineDocument& document);
 /// Writes atomically: a temporary file beside it, then a rename.
 Result<void> saveDocument(const PipelineDocument& document, const std::filesystem::path& path);
 
-/// The JSON Schema (2020-12) of the pipeline file, built from the op catalog.
-Json pipelineSchema();
+/// The JSON Schema (2020-12) of the pipeline file, built from the op catalog. recipe: that of its section "recipe".
+Json pipelineSchema(Json recipe);
 
 /// The templates of `fuseline new`: name, sentence, document text.
 struct DocumentTemplate {

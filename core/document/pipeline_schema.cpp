@@ -188,7 +188,7 @@ Json blocksSection() {
 
 }  // namespace
 
-Json pipelineSchema() {
+Json pipelineSchema(Json recipe) {
   const Json number = {{"type", "integer"}, {"minimum", 0}};
   Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                  {"$id", kSchemaName},
@@ -203,7 +203,7 @@ Json pipelineSchema() {
                 {"additionalProperties", {{"anyOf", {{{"type", "integer"}}, reference("expression")}}}}}},
               {"blocks", blocksSection()},
               {"pipeline", listsSection("input")},
-              {"recipe", {{"type", {"object", "null"}}}},
+              {"recipe", std::move(recipe)},
               {"fusion", fusionSection()},
               {"view", viewSection()}},
              {"format", "formatVersion", "pipeline"}));

@@ -137,4 +137,7 @@ Json toJson(const Recipe& recipe);
 /// Errors are sentences with the JSON pointer.
 Result<Recipe> recipeFromJson(const Json& json);
 
+/// The JSON Schema of what recipeFromJson() reads, built from the definitions; null is allowed, too.
+Json recipeSchema();
+
 }  // namespace fuseline

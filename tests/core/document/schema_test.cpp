@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
 #include "core/ops/catalog.h"
+#include "core/quant/recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -17,12 +18,12 @@ const Json* conditionOf(const Json& schema, const std::string& operation) {
 }
 
 Json attributeOf(const std::string& operation, const std::string& name) {
-  const Json schema = pipelineSchema();
+  const Json schema = pipelineSchema(recipeSchema());
   return (*conditionOf(schema, operation))["then"]["properties"]["attributes"]["properties"][name];
 }
 
 TEST(Schema, DescribesEveryAttributeOfEveryOp) {
-  const Json schema = pipelineSchema();
+  const Json schema = pipelineSchema(recipeSchema());
   for (const auto& operation : builtinOperations().operations()) {
     const Json* condition = conditionOf(schema, operation->name);
     ASSERT_TRUE(condition) << operation->name;
@@ -50,7 +51,7 @@ TEST(Schema, SaysWhatANameIs) {
 }
 
 TEST(Schema, DescribesTheAttributeOfInstances) {
-  const Json schema = pipelineSchema();
+  const Json schema = pipelineSchema(recipeSchema());
   for (const Json& condition : schema["$defs"]["op"]["allOf"]) {
     if (!condition["if"]["properties"]["op"].contains("pattern")) continue;
     const Json& sequential = condition["then"]["properties"]["attributes"]["properties"]["sequential"];
@@ -61,8 +62,26 @@ TEST(Schema, DescribesTheAttributeOfInstances) {
   FAIL() << "there is no condition for instances of blocks";
 }
 
+TEST(Schema, DescribesEveryFieldOfEveryRecipe) {
+  const Json recipe = pipelineSchema(recipeSchema())["properties"]["recipe"];
+  ASSERT_EQ(recipe["allOf"].size(), builtinRecipes().size());
+  for (std::size_t i = 0; i < builtinRecipes().size(); ++i) {
+    const RecipeDefinition& definition = builtinRecipes()[i];
+    const Json& condition = recipe["allOf"][i];
+    EXPECT_EQ(condition["if"]["properties"]["name"]["const"], definition.name);
+    for (const AttributeSpec& field : definition.fields) {
+      EXPECT_TRUE(condition["then"]["properties"].contains(field.name)) << field.name;
+      const Json& nested = condition["then"]["properties"]["fields"]["properties"][field.name];
+      EXPECT_EQ(nested["description"], field.help);
+      if (!field.choices.empty()) {
+        EXPECT_EQ(nested["enum"], Json(field.choices));
+      }
+    }
+  }
+}
+
 TEST(Schema, AllowsUnknownFields) {
-  EXPECT_EQ(pipelineSchema().dump().find("\"additionalProperties\":false"), std::string::npos);
+  EXPECT_EQ(pipelineSchema(recipeSchema()).dump().find("\"additionalProperties\":false"), std::string::npos);
 }
 
 }  // namespace
