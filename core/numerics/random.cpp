@@ -78,10 +78,27 @@ bool DropoutMask::keeps(std::uint64_t index) const {
 RandomBytes::RandomBytes(std::uint64_t seed, std::string_view name)
     : m_key{low(seed), high(seed)}, m_stream{low(hashOf(name)), high(hashOf(name))} {}
 
-std::uint8_t RandomBytes::at(std::uint64_t index) const {
-  const std::uint64_t block = index / 16;
-  const PhiloxCounter words = philox4x32({low(block), high(block), m_stream[0], m_stream[1]}, m_key);
+namespace {
+
+std::uint8_t byteOf(const PhiloxCounter& words, std::uint64_t index) {
   return static_cast<std::uint8_t>(words[index % 16 / 4] >> (8 * (index % 4)));
+}
+
+}  // namespace
+
+PhiloxCounter RandomBytes::block(std::uint64_t index) const {
+  return philox4x32({low(index), high(index), m_stream[0], m_stream[1]}, m_key);
+}
+
+std::uint8_t RandomBytes::at(std::uint64_t index) const { return byteOf(block(index / 16), index); }
+
+void RandomBytes::fill(std::uint64_t first, std::span<std::uint8_t> out) const {
+  PhiloxCounter words = block(first / 16);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::uint64_t index = first + i;
+    if (i > 0 && index % 16 == 0) words = block(index / 16);
+    out[i] = byteOf(words, index);
+  }
 }
 
 }  // namespace fuseline

@@ -83,8 +83,12 @@ class RandomBytes {
 
   /// Byte i is byte i % 16 of block i / 16, counted from the lowest of the first word.
   std::uint8_t at(std::uint64_t index) const;
+  /// The bytes at first, first + 1 ...; the same as asking one by one, in a sixteenth of the time.
+  void fill(std::uint64_t first, std::span<std::uint8_t> out) const;
 
  private:
+  PhiloxCounter block(std::uint64_t index) const;
+
   PhiloxKey m_key;
   std::array<std::uint32_t, 2> m_stream;
 };

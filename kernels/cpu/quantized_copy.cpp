@@ -59,6 +59,19 @@ void transpose(const Element* in, std::int64_t rows, std::int64_t cols, Element*
     for (std::int64_t row = 0; row < rows; ++row) out[col * stride + row] = in[row * cols + col];
 }
 
+/// Multiplies the elements of a row, each by the factor of its block.
+void multiplyBlocks(float* values, std::int64_t count, std::int64_t width, const float* factors) {
+  if (width == 1) {
+    for (std::int64_t i = 0; i < count; ++i) values[i] *= factors[i];
+    return;
+  }
+  for (std::int64_t begin = 0; begin < count; begin += width) {
+    const float factor = factors[begin / width];
+    const std::int64_t end = std::min(begin + width, count);
+    for (std::int64_t i = begin; i < end; ++i) values[i] *= factor;
+  }
+}
+
 /// Rows [first, first + count) of a copy's matrix before it is cast, in float32.
 class SourceStrips {
  public:
@@ -151,9 +164,11 @@ class Caster {
   void castStochastically(Format, const float* values, float multiplier, std::int64_t count, std::int64_t index,
                           std::uint8_t* codes) const {
     constexpr bool kIsPacked = Format::kBits == 4;
+    std::vector<std::uint8_t> random(static_cast<std::size_t>(count));
+    m_random.fill(static_cast<std::uint64_t>(index), random);
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::uint8_t random = m_random.at(static_cast<std::uint64_t>(index + i));
-      const std::uint8_t code = Format::fromFloatStochastic(values[i] * multiplier, random);
+      const std::uint8_t code =
+          Format::fromFloatStochastic(values[i] * multiplier, random[static_cast<std::size_t>(i)]);
       if (!kIsPacked)
         codes[i] = code;
       else
@@ -191,34 +206,43 @@ class CopyWriter {
 
  private:
   void writeStrip(std::int64_t first, std::int64_t count) {
-    const std::vector<float> strip = m_source.load(first, count);
-    if (m_block.rows == 0) return castRows(strip.data(), first, count, {m_scaleOf(0.0F).multiplier});
+    std::vector<float> strip = m_source.load(first, count);
+    if (m_block.rows == 0) return castRows(strip.data(), first, count, m_scaleOf(0.0F).multiplier);
     const std::int64_t height = m_block.rows;
     for (std::int64_t row = 0; row < count; row += height) {
       const std::int64_t rows = std::min(height, count - row);
-      const float* const values = strip.data() + row * m_matrix.cols;
-      castRows(values, first + row, rows, scales(values, (first + row) / height, rows));
+      float* const values = strip.data() + row * m_matrix.cols;
+      const std::vector<float> multipliers = scales(values, (first + row) / height, rows);
+      for (std::int64_t inner = 0; inner < rows; ++inner)
+        multiplyBlocks(values + inner * m_matrix.cols, m_matrix.cols, m_block.cols, multipliers.data());
+      castRows(values, first + row, rows, 1.0F);
     }
   }
 
   /// Finds and stores the scales of one row of blocks; returns the multipliers.
   std::vector<float> scales(const float* values, std::int64_t blockRow, std::int64_t rows) {
+    const std::vector<float> amaxes = rows > 1 ? columnAmaxes(values, rows) : std::vector<float>();
+    const float* const from = rows > 1 ? amaxes.data() : values;
     std::vector<float> multipliers(static_cast<std::size_t>(m_grid.cols));
     for (std::int64_t block = 0; block < m_grid.cols; ++block) {
-      const BlockScale scale = m_scaleOf(blockAmax(values, block, rows));
+      const std::int64_t col = block * m_block.cols;
+      const BlockScale scale = m_scaleOf(amaxOf(from + col, std::min(m_block.cols, m_matrix.cols - col)));
       storeScale(blockRow * m_grid.cols + block, scale);
       multipliers[static_cast<std::size_t>(block)] = scale.multiplier;
     }
     return multipliers;
   }
 
-  std::int64_t width(std::int64_t block) const { return std::min(m_block.cols, m_matrix.cols - block * m_block.cols); }
-
-  float blockAmax(const float* values, std::int64_t block, std::int64_t rows) const {
-    float amax = 0.0F;
+  /// The largest magnitude in each column of some rows. NaN is ignored.
+  std::vector<float> columnAmaxes(const float* values, std::int64_t rows) const {
+    std::vector<float> amaxes(static_cast<std::size_t>(m_matrix.cols));
     for (std::int64_t row = 0; row < rows; ++row)
-      amax = std::max(amax, amaxOf(values + row * m_matrix.cols + block * m_block.cols, width(block)));
-    return amax;
+      for (std::int64_t col = 0; col < m_matrix.cols; ++col) {
+        float& amax = amaxes[static_cast<std::size_t>(col)];
+        const float magnitude = std::abs(values[row * m_matrix.cols + col]);
+        amax = magnitude > amax ? magnitude : amax;
+      }
+    return amaxes;
   }
 
   void storeScale(std::int64_t index, const BlockScale& scale) {
@@ -226,26 +250,12 @@ class CopyWriter {
     std::memcpy(m_memory + m_parts.scalesOffset + index * static_cast<std::int64_t>(bytes), &scale.stored, bytes);
   }
 
-  void castRows(const float* values, std::int64_t first, std::int64_t rows, const std::vector<float>& multipliers) {
-    for (std::int64_t row = 0; row < rows; ++row) castRow(values + row * m_matrix.cols, first + row, multipliers);
-  }
-
-  void castRow(const float* values, std::int64_t row, const std::vector<float>& multipliers) {
-    auto* const codes = reinterpret_cast<std::uint8_t*>(m_memory) + row * codeBytes(m_form.format, m_matrix.cols);
-    const std::int64_t start = row * m_matrix.cols;
-    if (m_block.cols == 1) return castScaled(values, start, multipliers, codes);
-    for (std::int64_t block = 0; block < static_cast<std::int64_t>(multipliers.size()); ++block) {
-      const std::int64_t col = block * m_block.cols;
-      m_caster.cast(values + col, multipliers[static_cast<std::size_t>(block)], width(block), start + col,
-                    codes + codeBytes(m_form.format, col));
+  void castRows(const float* values, std::int64_t first, std::int64_t rows, float multiplier) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      auto* const codes =
+          reinterpret_cast<std::uint8_t*>(m_memory) + (first + row) * codeBytes(m_form.format, m_matrix.cols);
+      m_caster.cast(values + row * m_matrix.cols, multiplier, m_matrix.cols, (first + row) * m_matrix.cols, codes);
     }
-  }
-
-  /// Every element has a multiplier of its own.
-  void castScaled(const float* values, std::int64_t start, const std::vector<float>& multipliers, std::uint8_t* codes) {
-    std::vector<float> scaled(multipliers.size());
-    std::transform(multipliers.begin(), multipliers.end(), values, scaled.begin(), std::multiplies<>());
-    m_caster.cast(scaled.data(), 1.0F, m_matrix.cols, start, codes);
   }
 
   const SourceStrips& m_source;
@@ -331,12 +341,14 @@ class CopyReader {
         m_block(blockOf(m_form.scaling, m_form.direction)),
         m_grid(blockGridOf(copy, m_form.scaling, m_form.direction)),
         m_dtype(dtype),
-        m_dequantize(dequantizeFunction(m_form.format, dtype)) {}
+        m_decode(dequantizeFunction(m_form.format, DType::F32)) {}
 
   void read(std::byte* out) const {
-    forStrips(m_matrix.rows, kStripRows, [&](std::int64_t first, std::int64_t count) {
-      for (std::int64_t row = first; row < first + count; ++row)
-        readRow(row, out + row * m_matrix.cols * sizeBytes(m_dtype));
+    const bool isPerTensor = m_block.rows == 0;
+    const std::int64_t height = m_block.rows > 1 ? m_block.rows : kStripRows;
+    forStrips(m_matrix.rows, height, [&](std::int64_t first, std::int64_t count) {
+      std::byte* const rows = out + first * m_matrix.cols * sizeBytes(m_dtype);
+      isPerTensor ? readRows(first, count, rows) : readBlocks(first, count, rows);
     });
   }
 
@@ -356,40 +368,46 @@ class CopyReader {
     return reinterpret_cast<const std::uint8_t*>(m_memory) + row * codeBytes(m_form.format, m_matrix.cols);
   }
 
-  float scale(std::int64_t blockRow, std::int64_t block) const {
-    const std::int64_t index = blockRow * m_grid.cols + block;
-    const std::byte* const scales = m_memory + m_parts.scalesOffset;
-    float value = 1.0F;
+  /// The scales of one row of blocks.
+  std::vector<float> scales(std::int64_t blockRow) const {
+    std::vector<float> values(static_cast<std::size_t>(m_grid.cols));
+    const std::byte* const from = m_memory + m_parts.scalesOffset;
+    const auto first = blockRow * m_grid.cols;
+    const auto decodeWith = [&](auto toFloat) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = toFloat(static_cast<std::uint8_t>(from[first + static_cast<std::int64_t>(i)]));
+    };
     switch (traitsOf(m_form.scaling).scaleFormat) {
-      case ScaleFormat::F32: std::memcpy(&value, scales + index * 4, sizeof(value)); return value;
-      case ScaleFormat::E8M0: return E8m0::toFloat(static_cast<std::uint8_t>(scales[index]));
-      case ScaleFormat::E4M3: return E4m3::toFloat(static_cast<std::uint8_t>(scales[index]));
+      case ScaleFormat::F32: std::memcpy(values.data(), from + first * 4, values.size() * sizeof(float)); break;
+      case ScaleFormat::E8M0: decodeWith([](std::uint8_t code) { return E8m0::toFloat(code); }); break;
+      case ScaleFormat::E4M3: decodeWith([](std::uint8_t code) { return E4m3::toFloat(code); }); break;
     }
-    return value;
+    return values;
   }
 
-  void readRow(std::int64_t row, std::byte* out) const {
-    if (m_block.rows == 0) return m_dequantize(out, codes(row), 1.0F, static_cast<std::size_t>(m_matrix.cols));
-    const std::int64_t blockRow = row / m_block.rows;
-    if (m_block.cols == 1) return readScaled(row, blockRow, out);
-    for (std::int64_t block = 0; block < m_grid.cols; ++block) {
-      const std::int64_t col = block * m_block.cols;
-      const std::int64_t width = std::min(m_block.cols, m_matrix.cols - col);
-      m_dequantize(out + col * sizeBytes(m_dtype), codes(row) + codeBytes(m_form.format, col), scale(blockRow, block),
-                   static_cast<std::size_t>(width));
+  void readRows(std::int64_t first, std::int64_t count, std::byte* out) const {
+    for (std::int64_t row = 0; row < count; ++row)
+      dequantizeFunction(m_form.format, m_dtype)(out + row * m_matrix.cols * sizeBytes(m_dtype), codes(first + row),
+                                                 1.0F, static_cast<std::size_t>(m_matrix.cols));
+  }
+
+  void readBlocks(std::int64_t first, std::int64_t count, std::byte* out) const {
+    const auto cols = static_cast<std::size_t>(m_matrix.cols);
+    std::vector<float> values(cols);
+    std::vector<float> factors;
+    for (std::int64_t row = first; row < first + count; ++row) {
+      if (row == first || row % m_block.rows == 0) factors = scales(row / m_block.rows);
+      m_decode(values.data(), codes(row), 1.0F, cols);
+      multiplyBlocks(values.data(), m_matrix.cols, m_block.cols, factors.data());
+      writeRow(values, out + (row - first) * m_matrix.cols * sizeBytes(m_dtype));
     }
   }
 
-  /// Every element has a scale of its own.
-  void readScaled(std::int64_t row, std::int64_t blockRow, std::byte* out) const {
-    const auto count = static_cast<std::size_t>(m_matrix.cols);
-    std::vector<float> values(count);
-    dequantizeFunction(m_form.format, DType::F32)(values.data(), codes(row), 1.0F, count);
-    for (std::size_t col = 0; col < count; ++col) values[col] *= scale(blockRow, static_cast<std::int64_t>(col));
+  void writeRow(const std::vector<float>& values, std::byte* out) const {
     if (m_dtype == DType::F32)
-      std::memcpy(out, values.data(), count * sizeof(float));
+      std::memcpy(out, values.data(), values.size() * sizeof(float));
     else
-      encodeFunction(m_dtype)(out, values.data(), nullptr, count);
+      encodeFunction(m_dtype)(out, values.data(), nullptr, values.size());
   }
 
   const std::byte* m_memory;
@@ -399,7 +417,7 @@ class CopyReader {
   BlockShape m_block;
   BlockShape m_grid;
   DType m_dtype;
-  DequantizeFunction m_dequantize;
+  DequantizeFunction m_decode;
 };
 
 }  // namespace
