@@ -3,6 +3,7 @@
 #include "core/plan/analysis.h"
 
 #include "core/quant/apply_recipe.h"
+#include "core/quant/small_layers.h"
 
 namespace fuseline {
 
@@ -39,8 +40,10 @@ void addRecipe(const PipelineDocument& document, const AnalysisOptions& options,
     else
       analysis.recipe = std::move(*own);
   }
-  if (analysis.recipe)
-    analysis.lowered.graph = applyRecipe(std::move(analysis.lowered.graph), *analysis.recipe, diagnostics);
+  if (!analysis.recipe) return;
+  analysis.lowered.graph = applyRecipe(std::move(analysis.lowered.graph), *analysis.recipe, diagnostics);
+  if (std::optional<Diagnostic> note = noteSmallLayers(analysis.graph(), *analysis.recipe))
+    diagnostics.push_back(std::move(*note));
 }
 
 }  // namespace

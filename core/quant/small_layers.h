@@ -1,0 +1,27 @@
+// Layers that FP8 is not predicted to make faster.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/diagnostic.h"
+#include "core/graph/graph.h"
+#include "core/quant/recipe.h"
+
+#include <optional>
+
+namespace fuseline {
+
+/// What FP8 is worth to one linear layer in one step, by the data sheet of an H200 and 3 us for the smallest launch: an
+/// estimate, not a measurement.
+struct Fp8Estimate {
+  double savedUs = 0.0;     // by products at twice the rate
+  double quantizeUs = 0.0;  // for reading the tensors in 2 bytes an element and writing their copies
+};
+
+/// Of y[M, N] = x[M, K] w[N, K]^T in 16 bits. In training there are three products, and every tensor gets two copies.
+Fp8Estimate estimateFp8(std::int64_t m, std::int64_t n, std::int64_t k, bool isTraining);
+
+/// A note that names the quantized layers for which quantizing takes longer than the products save; nothing where
+/// there are none, or where the formats need another GPU than the one of the estimate.
+std::optional<Diagnostic> noteSmallLayers(const Graph& graph, const Recipe& recipe);
+
+}  // namespace fuseline
