@@ -71,6 +71,16 @@ std::string errorsTable(const char* heading, const std::vector<ErrorNumerics>& e
   return table.toString(hasColour);
 }
 
+std::string frozenText(const NumericsReport& report, bool hasColour) {
+  std::string text;
+  for (const FrozenScale& frozen : report.frozenScales)
+    text += styled(fmt::format("The scale of {} stays {:.3g} for {} more step{}: its history of amaxes has an infinite "
+                               "one.\n",
+                               frozen.name, frozen.scale, frozen.steps, frozen.steps == 1 ? "" : "s"),
+                   Style::Bold, hasColour);
+  return text;
+}
+
 std::string originText(const NumericsReport& report) {
   if (!report.firstNonFinite) return "No NaN and no infinity anywhere.\n";
   const NonFiniteOrigin& origin = *report.firstNonFinite;
@@ -82,7 +92,8 @@ std::string originText(const NumericsReport& report) {
 
 std::string numericsTable(const NumericsReport& report, bool hasColour) {
   return copiesTable(report, hasColour) + "\n" + errorsTable("against float32", report.errors, hasColour) + "\n" +
-         errorsTable("fused against unfused", report.fusionErrors, hasColour) + "\n" + originText(report) +
+         errorsTable("fused against unfused", report.fusionErrors, hasColour) + "\n" + frozenText(report, hasColour) +
+         originText(report) +
          styled(
              "rms and max error: of the differences; rms relative to the rms of the values expected. ulp: units in "
              "the last\nplace of the tensor's own dtype.\n",

@@ -288,12 +288,10 @@ Json rowSchema() {
                  {"launchesSaved", integer("Kernel launches.")}});
 }
 
-Json copyNumericsSchema() {
-  return object(
-      {{"name", text("Of the copy.")},
-       {"owner", text("The document's op that reads it.")},
-       {"format", text("Of its elements and scales.")},
-       {"amax", orNull(number("The largest magnitude of the tensor."))},
+Fields lossesAnd(Fields fields) {
+  fields.insert(
+      fields.end(),
+      {{"amax", orNull(number("The largest magnitude of the tensor."))},
        {"smallest", orNull(number("The smallest magnitude besides 0."))},
        {"dynamicRange", orNull(number("log2 of their ratio."))},
        {"scaleInv", list(orNull(number("What codes are multiplied by: of all blocks the smallest, the largest.")))},
@@ -301,6 +299,22 @@ Json copyNumericsSchema() {
        {"saturationShare", number("Of all elements: those beyond the largest number.")},
        {"meanSquaredError", orNull(number("Of the numbers against the tensor."))},
        {"signalToNoise", orNull(number("In dB; null: there is no noise."))}});
+  return fields;
+}
+
+Json copyNumericsSchema() {
+  const Json magnitudes = object({{"firstExponent", integer("Of the first count: 2^e <= |x| < 2^(e + 1).")},
+                                  {"counts", list(integer("Elements by binary order of magnitude."))},
+                                  {"zeros", integer("Elements that are 0.")}});
+  const Json requantized = object(lossesAnd({{"recipe", text("Its name.")},
+                                             {"format", text("Of its elements and scales.")},
+                                             {"element", text("e4m3, e5m2 or e2m1.")},
+                                             {"elements", integer("So many, of the first rows, were quantized.")}}));
+  return object(lossesAnd({{"name", text("Of the copy.")},
+                           {"owner", text("The document's op that reads it.")},
+                           {"format", text("Of its elements and scales.")},
+                           {"magnitudes", magnitudes},
+                           {"requantized", list(requantized)}}));
 }
 
 Json errorNumericsSchema() {
@@ -317,8 +331,13 @@ Json numericsSchema() {
   const Json origin = orNull(object({{"step", text("That made it.")},
                                      {"tensor", text("Where it is.")},
                                      {"phase", text("forward, backward or input.")}}));
+  const Json frozen = object({{"name", text("Of the tensor.")},
+                              {"owner", text("The document's op that reads it.")},
+                              {"scale", number("What it stays.")},
+                              {"steps", integer("Until the infinite amax leaves the history.")}});
   return object({{"recipe", text("Its name.")},
                  {"copies", list(copyNumericsSchema())},
+                 {"frozenScales", list(frozen)},
                  {"errors", list(errorNumericsSchema())},
                  {"fusionErrors", list(errorNumericsSchema())},
                  {"firstNonFinite", origin}});

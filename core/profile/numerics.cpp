@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/numerics.h"
 
+#include "core/support/json_fields.h"
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <utility>
 
 namespace fuseline {
@@ -56,12 +60,8 @@ struct Sums {
 /// JSON has neither infinity nor NaN.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-Json toJson(const CopyNumerics& copy) {
-  const QuantizationLosses& losses = copy.losses;
-  return {{"name", copy.name},
-          {"owner", copy.owner},
-          {"format", copy.format},
-          {"amax", number(losses.amax)},
+Json toJson(const QuantizationLosses& losses) {
+  return {{"amax", number(losses.amax)},
           {"smallest", number(losses.smallest)},
           {"dynamicRange", number(losses.dynamicRange())},
           {"scaleInv", {number(losses.scaleInvMin), number(losses.scaleInvMax)}},
@@ -69,6 +69,40 @@ Json toJson(const CopyNumerics& copy) {
           {"saturationShare", losses.saturationShare},
           {"meanSquaredError", number(losses.meanSquaredError)},
           {"signalToNoise", number(losses.signalToNoise)}};
+}
+
+Json toJson(const MagnitudeHistogram& magnitudes) {
+  return {{"firstExponent", magnitudes.firstExponent}, {"counts", magnitudes.counts}, {"zeros", magnitudes.zeros}};
+}
+
+Json toJson(const Requantized& other) {
+  Json json = toJson(other.losses);
+  json.update({{"recipe", other.recipe},
+               {"format", other.format},
+               {"element", formatName(other.element)},
+               {"elements", other.elements}});
+  return json;
+}
+
+Json toJson(const CopyNumerics& copy);
+Json toJson(const ErrorNumerics& error);
+Json toJson(const FrozenScale& frozen);
+
+template <class Item>
+Json listOf(const std::vector<Item>& items) {
+  Json list = Json::array();
+  for (const Item& item : items) list.push_back(toJson(item));
+  return list;
+}
+
+Json toJson(const CopyNumerics& copy) {
+  Json json = toJson(copy.losses);
+  json.update({{"name", copy.name},
+               {"owner", copy.owner},
+               {"format", copy.format},
+               {"magnitudes", toJson(copy.magnitudes)},
+               {"requantized", listOf(copy.requantized)}});
+  return json;
 }
 
 Json toJson(const ErrorNumerics& error) {
@@ -81,14 +115,121 @@ Json toJson(const ErrorNumerics& error) {
           {"isFinite", error.isFinite}};
 }
 
-template <class Item>
-Json listOf(const std::vector<Item>& items) {
-  Json list = Json::array();
-  for (const Item& item : items) list.push_back(toJson(item));
-  return list;
+Json toJson(const FrozenScale& frozen) {
+  return {{"name", frozen.name}, {"owner", frozen.owner}, {"scale", frozen.scale}, {"steps", frozen.steps}};
+}
+
+double numberIn(JsonFields& fields, const char* key) {
+  Json value;
+  fields.read(key, value);
+  if (value.is_null()) return std::numeric_limits<double>::infinity();
+  double number = 0.0;
+  fields.read(key, number);
+  return number;
+}
+
+QuantizationLosses lossesIn(JsonFields& fields) {
+  QuantizationLosses losses{.amax = numberIn(fields, "amax"), .smallest = numberIn(fields, "smallest")};
+  std::vector<double> scales;
+  fields.read("scaleInv", scales);
+  if (scales.size() != 2) fields.refuse("scaleInv", "expected two numbers.");
+  if (scales.size() == 2) losses.scaleInvMin = scales[0];
+  if (scales.size() == 2) losses.scaleInvMax = scales[1];
+  fields.read("underflowShare", losses.underflowShare);
+  fields.read("saturationShare", losses.saturationShare);
+  losses.meanSquaredError = numberIn(fields, "meanSquaredError");
+  losses.signalToNoise = numberIn(fields, "signalToNoise");
+  return losses;
+}
+
+std::vector<std::int64_t> countsIn(JsonFields& fields, const char* key) {
+  std::vector<double> numbers;
+  fields.read(key, numbers);
+  return {numbers.begin(), numbers.end()};
+}
+
+MagnitudeHistogram magnitudesIn(JsonFields& fields) {
+  MagnitudeHistogram magnitudes;
+  fields.read("firstExponent", magnitudes.firstExponent);
+  fields.read("zeros", magnitudes.zeros);
+  magnitudes.counts = countsIn(fields, "counts");
+  return magnitudes;
+}
+
+Requantized requantizedIn(JsonFields& fields) {
+  Requantized other{.losses = lossesIn(fields)};
+  fields.read("recipe", other.recipe);
+  fields.read("format", other.format);
+  fields.read("elements", other.elements);
+  std::string element;
+  fields.read("element", element);
+  if (const auto format = parseElementFormat(element))
+    other.element = *format;
+  else
+    fields.refuse("element", "there is no such format.");
+  return other;
+}
+
+CopyNumerics copyIn(JsonFields& fields) {
+  CopyNumerics copy{.losses = lossesIn(fields)};
+  fields.read("name", copy.name);
+  fields.read("owner", copy.owner);
+  fields.read("format", copy.format);
+  fields.readObject("magnitudes", [&](JsonFields& nested) { copy.magnitudes = magnitudesIn(nested); });
+  fields.readObjects("requantized", [&](JsonFields& nested) { copy.requantized.push_back(requantizedIn(nested)); });
+  return copy;
+}
+
+ErrorNumerics errorIn(JsonFields& fields) {
+  ErrorNumerics error{.maxAbsolute = numberIn(fields, "maxAbsolute"),
+                      .rmsRelative = numberIn(fields, "rmsRelative"),
+                      .cosine = numberIn(fields, "cosine")};
+  fields.read("name", error.name);
+  fields.read("owner", error.owner);
+  fields.read("isFinite", error.isFinite);
+  const std::vector<std::int64_t> counts = countsIn(fields, "ulpHistogram");
+  if (counts.size() == error.ulpHistogram.size())
+    std::ranges::copy(counts, error.ulpHistogram.begin());
+  else
+    fields.refuse("ulpHistogram", "another number of counts is expected.");
+  return error;
+}
+
+FrozenScale frozenIn(JsonFields& fields) {
+  FrozenScale frozen;
+  double scale = 0.0;
+  fields.read("name", frozen.name);
+  fields.read("owner", frozen.owner);
+  fields.read("scale", scale);
+  fields.read("steps", frozen.steps);
+  frozen.scale = static_cast<float>(scale);
+  return frozen;
+}
+
+NonFiniteOrigin originIn(JsonFields& fields) {
+  NonFiniteOrigin origin;
+  fields.read("step", origin.step);
+  fields.read("tensor", origin.tensor);
+  fields.read("phase", origin.phase);
+  return origin;
 }
 
 }  // namespace
+
+MagnitudeHistogram magnitudesOf(const std::vector<double>& values) {
+  std::map<int, std::int64_t> counts;
+  MagnitudeHistogram magnitudes;
+  for (const double value : values) {
+    if (value == 0.0) ++magnitudes.zeros;
+    if (value != 0.0 && std::isfinite(value)) ++counts[std::ilogb(value)];
+  }
+  if (counts.empty()) return magnitudes;
+  magnitudes.firstExponent = counts.begin()->first;
+  magnitudes.counts.resize(static_cast<std::size_t>(counts.rbegin()->first - magnitudes.firstExponent + 1));
+  for (const auto& [exponent, count] : counts)
+    magnitudes.counts[static_cast<std::size_t>(exponent - magnitudes.firstExponent)] = count;
+  return magnitudes;
+}
 
 ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const std::vector<double>& expected,
                       DType dtype) {
@@ -123,12 +264,29 @@ double NumericsReport::worstUnderflow() const {
 Json toJson(const NumericsReport& report) {
   Json json = {{"recipe", report.recipe},
                {"copies", listOf(report.copies)},
+               {"frozenScales", listOf(report.frozenScales)},
                {"errors", listOf(report.errors)},
                {"fusionErrors", listOf(report.fusionErrors)},
                {"firstNonFinite", nullptr}};
   if (const auto& origin = report.firstNonFinite)
     json["firstNonFinite"] = {{"step", origin->step}, {"tensor", origin->tensor}, {"phase", origin->phase}};
   return json;
+}
+
+Result<NumericsReport> numericsFromJson(const Json& json) {
+  NumericsReport report;
+  JsonFields fields(json, "");
+  fields.read("recipe", report.recipe);
+  fields.readObjects("copies", [&](JsonFields& nested) { report.copies.push_back(copyIn(nested)); });
+  fields.readObjects("frozenScales", [&](JsonFields& nested) { report.frozenScales.push_back(frozenIn(nested)); });
+  fields.readObjects("errors", [&](JsonFields& nested) { report.errors.push_back(errorIn(nested)); });
+  fields.readObjects("fusionErrors", [&](JsonFields& nested) { report.fusionErrors.push_back(errorIn(nested)); });
+  Json origin;
+  fields.read("firstNonFinite", origin);
+  if (!origin.is_null())
+    fields.readObject("firstNonFinite", [&](JsonFields& nested) { report.firstNonFinite = originIn(nested); });
+  if (fields.error()) return *fields.error();
+  return report;
 }
 
 }  // namespace fuseline

@@ -4,6 +4,7 @@
 
 #include "core/quant/quantization_losses.h"
 #include "core/support/json.h"
+#include "core/support/result.h"
 
 #include <array>
 #include <cstdint>
@@ -13,12 +14,34 @@
 
 namespace fuseline {
 
+/// How many elements of a tensor have which magnitude.
+struct MagnitudeHistogram {
+  int firstExponent = 0;             // counts[i]: 2^(firstExponent + i) <= |x| < 2^(firstExponent + i + 1)
+  std::vector<std::int64_t> counts;  // empty: there is no number besides 0
+  std::int64_t zeros = 0;
+  bool operator==(const MagnitudeHistogram&) const = default;
+};
+
+/// NaN and infinity are not counted.
+MagnitudeHistogram magnitudesOf(const std::vector<double>& values);
+
+/// What a recipe's own quantizer would make of a tensor.
+struct Requantized {
+  std::string recipe;
+  std::string format;  // "e4m3 (mx_1x32)"
+  ElementFormat element = ElementFormat::E4M3;
+  std::int64_t elements = 0;  // of the tensor's first rows: so many were quantized
+  QuantizationLosses losses;
+};
+
 /// A quantized copy beside its tensor.
 struct CopyNumerics {
   std::string name;    // "fc1.input@rowwise"
   std::string owner;   // the document's op
   std::string format;  // "e4m3 (mx_1x32)"
   QuantizationLosses losses;
+  MagnitudeHistogram magnitudes = {};         // of the tensor
+  std::vector<Requantized> requantized = {};  // of rowwise copies: under every recipe that fits the tensor
 };
 
 /// How far a tensor is from another that should be the same.
@@ -46,9 +69,18 @@ struct NonFiniteOrigin {
   std::string phase;
 };
 
+/// A scale of delayed scaling that an infinite amax keeps from following its tensor.
+struct FrozenScale {
+  std::string name;   // "fc1.input"
+  std::string owner;  // the document's op
+  float scale = 1.0F;
+  int steps = 0;  // for how many more
+};
+
 struct NumericsReport {
   std::string recipe;
   std::vector<CopyNumerics> copies;
+  std::vector<FrozenScale> frozenScales;
   /// Every op's outputs and gradients in the unfused run against the same pipeline in float32.
   std::vector<ErrorNumerics> errors;
   /// The fused run against the unfused one.
@@ -62,5 +94,7 @@ struct NumericsReport {
 };
 
 Json toJson(const NumericsReport& report);
+/// The inverse; numbers that JSON cannot hold come back as infinity. Errors: sentences with the JSON pointer.
+Result<NumericsReport> numericsFromJson(const Json& json);
 
 }  // namespace fuseline

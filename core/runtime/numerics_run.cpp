@@ -3,6 +3,7 @@
 #include "core/runtime/numerics_run.h"
 
 #include "core/graph/retype.h"
+#include "core/quant/copy_memory.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
 
@@ -92,6 +93,46 @@ std::string formatText(const QuantizedForm& form) {
   return fmt::format("{} ({})", formatName(form.format), traitsOf(form.scaling).name);
 }
 
+/// So many elements say what a recipe does to a tensor.
+constexpr std::int64_t kSampledElements = 1 << 15;
+/// The largest block of a scaling is as high.
+constexpr std::int64_t kSampledRows = 128;
+
+/// The first rows, in whole blocks.
+Tensor sampleOf(const Tensor& x) {
+  const std::int64_t rows = x.spec.rows();
+  const std::int64_t cols = std::max<std::int64_t>(x.spec.cols(), 1);
+  const std::int64_t wanted = std::max(kSampledElements / cols / kSampledRows, std::int64_t{1}) * kSampledRows;
+  if (wanted >= rows) return x;
+  TensorSpec spec{.dtype = x.spec.dtype, .shape = {wanted, cols}};
+  const auto end = x.data.begin() + static_cast<std::ptrdiff_t>(spec.bytes());
+  return {.spec = std::move(spec), .data = {x.data.begin(), end}};
+}
+
+/// Nothing where the recipe leaves the operand as it is, or its blocks do not fit.
+std::optional<Requantized> requantized(const Tensor& x, const RecipeDefinition& definition, OperandRole role) {
+  const auto quantizer = Recipe::create(definition)->quantizerFor(role);
+  if (!quantizer || !fitsGemm(x.spec, quantizer->scaling)) return std::nullopt;
+  TensorSpec copy = x.spec;
+  copy.quantized = formOf(*quantizer, directionOf(role));
+  std::vector<std::byte> memory(static_cast<std::size_t>(copy.bytes()));
+  if (!quantizeToMemory(x, *quantizer, {}, copy, memory.data())) return std::nullopt;
+  return Requantized{.recipe = definition.name,
+                     .format = formatText(*copy.quantized),
+                     .element = quantizer->format,
+                     .elements = x.spec.numElements(),
+                     .losses = lossesOf(x, copy, memory.data())};
+}
+
+std::vector<Requantized> underEveryRecipe(const Tensor& x, TensorType type) {
+  const OperandRole role{type, type == TensorType::GradOutput ? GemmRole::Dgrad : GemmRole::Fprop};
+  const Tensor sample = sampleOf(x);
+  std::vector<Requantized> list;
+  for (const RecipeDefinition& definition : builtinRecipes())
+    if (std::optional<Requantized> other = requantized(sample, definition, role)) list.push_back(std::move(*other));
+  return list;
+}
+
 std::vector<CopyNumerics> copiesOf(const Graph& graph, const KeptRun& run) {
   std::vector<CopyNumerics> copies;
   for (const Step& step : run.plan->steps) {
@@ -107,10 +148,30 @@ std::vector<CopyNumerics> copiesOf(const Graph& graph, const KeptRun& run) {
       copies.push_back({.name = copy.name,
                         .owner = graph.node(step.quantize->reader).owner,
                         .format = formatText(*copy.spec.quantized),
-                        .losses = lossesOf(source, copy.spec, memory.data.data())});
+                        .losses = lossesOf(source, copy.spec, memory.data.data()),
+                        .magnitudes = magnitudesOf(source.toDoubles())});
+      if (copy.spec.quantized->direction == Direction::Rowwise)
+        copies.back().requantized = underEveryRecipe(source, step.quantize->type);
     }
   }
   return copies;
+}
+
+std::vector<float> floatsOf(const KeptRun& run, const std::string& tensor) {
+  const std::vector<double> values = *run.values(tensor);
+  return {values.begin(), values.end()};
+}
+
+std::vector<FrozenScale> frozenScales(const Graph& graph, const KeptRun& run) {
+  std::vector<FrozenScale> frozen;
+  if (!graph.delayedScaling() || graph.delayedScaling()->takesMostRecent) return frozen;
+  for (const QuantizerState& state : quantizerStates(graph)) {
+    const Node& node = graph.node(state.node);
+    const int steps = frozenSteps(floatsOf(run, state.historyName));
+    const float scale = floatsOf(run, state.scaleName).front();
+    if (steps > 0) frozen.push_back({quantizedName(node, state.type), node.owner, scale, steps});
+  }
+  return frozen;
 }
 
 bool hasNonFinite(const std::vector<double>& values) {
@@ -143,6 +204,7 @@ Result<NumericsReport> measureNumerics(const NumericsRequest& request) {
   if (!fused) return fused.error();
   return NumericsReport{.recipe = request.recipe,
                         .copies = copiesOf(request.graph, *plain),
+                        .frozenScales = frozenScales(request.graph, *plain),
                         .errors = errorsBetween(request.graph, *plain, *reference),
                         .fusionErrors = errorsBetween(request.graph, *fused, *plain),
                         .firstNonFinite = firstNonFinite(request, *plain)};

@@ -14,7 +14,7 @@ namespace {
 std::string line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json toJson(const RunRequest& request) {
-  return {{"type", "run"},
+  return {{"type", request.purpose == RunPurpose::Times ? "run" : "numerics"},
           {"id", request.id},
           {"name", request.pipelineName},
           {"pipeline", request.pipelineText},
@@ -37,6 +37,9 @@ Json toJson(const ProgressEvent& event) {
 Json toJson(const ResultEvent& event) {
   return {{"type", "result"}, {"id", event.id}, {"record", toJson(event.record)}};
 }
+Json toJson(const NumericsEvent& event) {
+  return {{"type", "numerics"}, {"id", event.id}, {"report", toJson(event.report)}};
+}
 Json toJson(const ErrorEvent& event) {
   return {{"type", "error"},
           {"id", event.id},
@@ -57,8 +60,8 @@ Result<Variant> widen(Result<Message> message) {
   return Variant(std::move(*message));
 }
 
-Result<RunRequest> readRun(const Json& json, JsonFields& fields) {
-  RunRequest request;
+Result<RunRequest> readRun(const Json& json, JsonFields& fields, RunPurpose purpose) {
+  RunRequest request{.purpose = purpose};
   fields.read("id", request.id);
   fields.read("pipeline", request.pipelineText);
   fields.read("name", request.pipelineName, Presence::Optional);
@@ -105,6 +108,17 @@ Result<ResultEvent> readResult(const Json& json, JsonFields& fields) {
   Result<RunRecord> record = runRecordFromJson(json["record"]);
   if (!record) return record.error();
   event.record = std::move(*record);
+  return event;
+}
+
+Result<NumericsEvent> readNumerics(const Json& json, JsonFields& fields) {
+  NumericsEvent event;
+  fields.read("id", event.id);
+  if (!json.contains("report")) fields.refuse("report", "this field is missing.");
+  if (fields.error()) return *fields.error();
+  Result<NumericsReport> report = numericsFromJson(json["report"]);
+  if (!report) return report.error();
+  event.report = std::move(*report);
   return event;
 }
 
@@ -161,11 +175,12 @@ Result<WorkerRequest> decodeRequest(std::string_view text) {
   Result<TypedLine> typed = parseLine(text);
   if (!typed) return typed.error();
   JsonFields fields(typed->json, "");
-  if (typed->type == "run") return widen<WorkerRequest>(readRun(typed->json, fields));
+  if (typed->type == "run") return widen<WorkerRequest>(readRun(typed->json, fields, RunPurpose::Times));
+  if (typed->type == "numerics") return widen<WorkerRequest>(readRun(typed->json, fields, RunPurpose::Numerics));
   if (typed->type == "cancel") return widen<WorkerRequest>(readId<CancelRequest>(fields));
   if (typed->type == "devices") return widen<WorkerRequest>(readId<DevicesRequest>(fields));
   if (typed->type == "quit") return WorkerRequest(QuitRequest{});
-  return unknownType(typed->type, "run, cancel, devices, quit");
+  return unknownType(typed->type, "run, numerics, cancel, devices, quit");
 }
 
 Result<WorkerEvent> decodeEvent(std::string_view text) {
@@ -175,9 +190,10 @@ Result<WorkerEvent> decodeEvent(std::string_view text) {
   if (typed->type == "hello") return widen<WorkerEvent>(readHello(fields));
   if (typed->type == "progress") return widen<WorkerEvent>(readProgress(fields));
   if (typed->type == "result") return widen<WorkerEvent>(readResult(typed->json, fields));
+  if (typed->type == "numerics") return widen<WorkerEvent>(readNumerics(typed->json, fields));
   if (typed->type == "error") return widen<WorkerEvent>(readError(fields));
   if (typed->type == "devices") return widen<WorkerEvent>(readDevices(fields));
-  return unknownType(typed->type, "hello, progress, result, error, devices");
+  return unknownType(typed->type, "hello, progress, result, numerics, error, devices");
 }
 
 }  // namespace fuseline

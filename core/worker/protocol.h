@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/fusion/rule.h"
+#include "core/profile/numerics.h"
 #include "core/profile/run_record.h"
 #include "core/support/result.h"
 
@@ -13,7 +14,11 @@
 
 namespace fuseline {
 
-/// {"type":"run","id":1,"pipeline":"...","settings":{...},"variants":[...],"without":[...],"with":[...],"tensors":"..."}
+/// What a run is for. Numerics: what number formats do to its values; nothing is timed.
+enum class RunPurpose { Times, Numerics };
+
+/// {"type":"run" or
+/// "numerics","id":1,"pipeline":"...","settings":{...},"variants":[...],"without":[...],"with":[...],"tensors":"..."}
 struct RunRequest {
   int id = 0;
   std::string pipelineText;
@@ -23,6 +28,7 @@ struct RunRequest {
   RuleSwitches switches;
   /// A safetensors file on the worker's machine with what the run starts from; empty: all is drawn from the seed.
   std::string tensorsFile;
+  RunPurpose purpose = RunPurpose::Times;
 };
 /// {"type":"cancel","id":1}: the run stops between iterations and reports what it has.
 struct CancelRequest {
@@ -50,6 +56,11 @@ struct ResultEvent {
   int id = 0;
   RunRecord record;
 };
+/// {"type":"numerics","id":1,"report":{...}}
+struct NumericsEvent {
+  int id = 0;
+  NumericsReport report;
+};
 struct ErrorEvent {
   int id = 0;
   Error error;
@@ -58,7 +69,7 @@ struct DevicesEvent {
   int id = 0;
   Json devices;
 };
-using WorkerEvent = std::variant<HelloEvent, ProgressEvent, ResultEvent, ErrorEvent, DevicesEvent>;
+using WorkerEvent = std::variant<HelloEvent, ProgressEvent, ResultEvent, NumericsEvent, ErrorEvent, DevicesEvent>;
 
 /// One line without its newline.
 std::string encode(const WorkerRequest& request);

@@ -99,23 +99,43 @@ class RunQueue {
 
   void run(const Job& job) {
     try {
-      Result<RunRecord> record = measure(job);
-      if (record)
-        m_writer.send(ResultEvent{job.request.id, std::move(*record)});
+      const Result<WorkerEvent> event = job.request.purpose == RunPurpose::Times ? measure(job) : numerics(job);
+      if (event)
+        m_writer.send(*event);
       else
-        m_writer.send(ErrorEvent{job.request.id, record.error()});
+        m_writer.send(ErrorEvent{job.request.id, event.error()});
     } catch (const std::exception& problem) {
       m_writer.send(
           ErrorEvent{job.request.id, {fmt::format("The run failed: {}", problem.what()), ErrorKind::RunFailed}});
     }
   }
 
-  Result<RunRecord> measure(const Job& job) {
+  void report(int id, std::string_view stage, int done, int total) {
+    m_writer.send(ProgressEvent{id, std::string(stage), done, total});
+  }
+
+  Result<WorkerEvent> measure(const Job& job) {
     const int id = job.request.id;
-    const auto progress = [this, id](std::string_view stage, int done, int total) {
-      m_writer.send(ProgressEvent{id, std::string(stage), done, total});
-    };
-    progress("preparing", 0, 1);
+    const Result<std::unique_ptr<PipelineRun>> run = prepare(job);
+    if (!run) return run.error();
+    Result<RunRecord> record =
+        (*run)->measure([this, id](std::string_view stage, int done, int total) { report(id, stage, done, total); },
+                        job.stop.get_token());
+    if (!record) return record.error();
+    return WorkerEvent(ResultEvent{id, std::move(*record)});
+  }
+
+  Result<WorkerEvent> numerics(const Job& job) {
+    const Result<std::unique_ptr<PipelineRun>> run = prepare(job);
+    if (!run) return run.error();
+    report(job.request.id, "comparing", 0, 0);
+    Result<NumericsReport> numerics = (*run)->numerics();
+    if (!numerics) return numerics.error();
+    return WorkerEvent(NumericsEvent{job.request.id, std::move(*numerics)});
+  }
+
+  Result<std::unique_ptr<PipelineRun>> prepare(const Job& job) {
+    report(job.request.id, "preparing", 0, 1);
     PipelineRunOptions options{
         .settings = job.request.settings, .variants = job.request.variants, .switches = job.request.switches};
     if (!job.request.tensorsFile.empty()) {
@@ -123,10 +143,8 @@ class RunQueue {
       if (!tensors) return tensors.error();
       options.tensors = std::move(*tensors);
     }
-    Result<std::unique_ptr<PipelineRun>> prepared = PipelineRun::prepare(
-        parseDocument(job.request.pipelineText), job.request.pipelineName, std::move(options), m_registry);
-    if (!prepared) return prepared.error();
-    return (*prepared)->measure(progress, job.stop.get_token());
+    return PipelineRun::prepare(parseDocument(job.request.pipelineText), job.request.pipelineName, std::move(options),
+                                m_registry);
   }
 
   EventWriter& m_writer;

@@ -39,5 +39,66 @@ TEST(ErrorOf, SeesNonFiniteElementsThatDiffer) {
   EXPECT_FALSE(errorOf("y", {-kInfinity}, {kInfinity}, DType::F32).isFinite);
 }
 
+TEST(MagnitudesOf, CountsByBinaryOrder) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const MagnitudeHistogram magnitudes = magnitudesOf({0.0, -0.0, 1.0, -1.5, 2.0, 0.25, nan, 3.99});
+  EXPECT_EQ(magnitudes.firstExponent, -2);
+  EXPECT_EQ(magnitudes.counts, (std::vector<std::int64_t>{1, 0, 2, 2}));
+  EXPECT_EQ(magnitudes.zeros, 2);
+  EXPECT_TRUE(magnitudesOf({0.0}).counts.empty());
+}
+
+NumericsReport fullReport() {
+  const QuantizationLosses losses{.amax = 3.5,
+                                  .smallest = 0.25,
+                                  .scaleInvMin = 0.5,
+                                  .scaleInvMax = 2.0,
+                                  .underflowShare = 0.125,
+                                  .saturationShare = 0.0625,
+                                  .meanSquaredError = 1e-3,
+                                  .signalToNoise = std::numeric_limits<double>::infinity()};
+  return {.recipe = "DelayedScaling",
+          .copies = {{.name = "fc.input@rowwise",
+                      .owner = "fc",
+                      .format = "e4m3 (per_tensor)",
+                      .losses = losses,
+                      .magnitudes = magnitudesOf({0.0, 0.25, 3.5}),
+                      .requantized = {{.recipe = "NVFP4BlockScaling",
+                                       .format = "e2m1 (nv_1x16)",
+                                       .element = ElementFormat::E2M1,
+                                       .elements = 3,
+                                       .losses = losses}}}},
+          .frozenScales = {{.name = "fc.input", .owner = "fc", .scale = 448.0F, .steps = 12}},
+          .errors = {errorOf("y", {1.0, 2.0}, {1.0, 2.5}, DType::BF16)},
+          .fusionErrors = {errorOf("y", {1.0}, {1.0}, DType::BF16)},
+          .firstNonFinite = NonFiniteOrigin{.step = "fc", .tensor = "y", .phase = "forward"}};
+}
+
+TEST(NumericsReport, ComesBackFromJson) {
+  const Json json = toJson(fullReport());
+  const Result<NumericsReport> back = numericsFromJson(json);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(toJson(*back), json);
+  EXPECT_EQ(back->copies.front().magnitudes, fullReport().copies.front().magnitudes);
+  EXPECT_EQ(back->copies.front().requantized.front().element, ElementFormat::E2M1);
+  EXPECT_EQ(back->frozenScales.front().scale, 448.0F);
+}
+
+/// Each field, taken out or made an object, is named.
+TEST(NumericsReport, RefusesWhatIsBroken) {
+  const Json whole = toJson(fullReport());
+  for (const auto& [key, value] : whole.items()) {
+    Json without = whole;
+    without.erase(key);
+    Json wrong = whole;
+    wrong[key] = {{"not", "this"}};
+    for (const Json& broken : {without, wrong}) {
+      const Result<NumericsReport> report = numericsFromJson(broken);
+      ASSERT_FALSE(report) << key;
+      EXPECT_TRUE(report.error().message.starts_with("/" + key)) << report.error().message;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fuseline

@@ -63,6 +63,40 @@ TEST(NumericsRun, OrdersRecipesByTheirBits) {
   EXPECT_LT(2 * fp8, fp4);
 }
 
+TEST(NumericsRun, QuantizesEveryTensorUnderEveryRecipeThatFits) {
+  const NumericsReport report = numericsOf(normAndLinear(DType::BF16), "MXFP8BlockScaling");
+  const auto input = std::ranges::find(report.copies, "fc.input@rowwise", &CopyNumerics::name);
+  ASSERT_NE(input, report.copies.end());
+  std::int64_t counted = input->magnitudes.zeros;
+  for (const std::int64_t count : input->magnitudes.counts) counted += count;
+  EXPECT_EQ(counted, 128 * 256);
+  ASSERT_EQ(input->requantized.size(), 5U);
+  for (const Requantized& other : input->requantized) {
+    EXPECT_EQ(other.elements, 128 * 256);
+    if (other.recipe != "MXFP8BlockScaling") continue;
+    EXPECT_EQ(other.losses.meanSquaredError, input->losses.meanSquaredError);
+    EXPECT_EQ(other.format, input->format);
+  }
+  const auto noise = [&](const char* recipe) {
+    return std::ranges::find(input->requantized, recipe, &Requantized::recipe)->losses.signalToNoise;
+  };
+  EXPECT_GT(noise("Float8CurrentScaling"), 2.0 + noise("NVFP4BlockScaling"));
+}
+
+/// 2 runs with a history of 1024: the second infinity leaves it 1023 steps later.
+TEST(NumericsRun, NamesScalesThatAnInfiniteAmaxFreezes) {
+  const Graph graph = normAndLinear(DType::F32);
+  EXPECT_TRUE(numericsOf(graph, "DelayedScaling").frozenScales.empty());
+  Tensor broken = Tensor::zeros({DType::F32, {128, 256}});
+  encode(std::vector{std::numeric_limits<double>::infinity()}, DType::F32, broken.data.data());
+  const Graph linearOnly = chain(DType::F32, {128, 256}, {linear(128, "fc")});
+  const NumericsReport report = numericsOf(linearOnly, "DelayedScaling", {{"x", broken}});
+  ASSERT_EQ(report.frozenScales.size(), 1U);
+  EXPECT_EQ(report.frozenScales.front().name, "fc.input");
+  EXPECT_EQ(report.frozenScales.front().scale, 1.0F);
+  EXPECT_EQ(report.frozenScales.front().steps, 1023);
+}
+
 TEST(NumericsRun, FindsWhereANanComesFrom) {
   const Graph graph = chain(DType::F32, {2, 4}, {link("ConstantScale", "scale"), link("GELU", "act")});
   EXPECT_FALSE(numericsOf(graph, "None").firstNonFinite);

@@ -41,6 +41,7 @@ TEST(Protocol, KeepsEveryFieldOfARunRequest) {
     request.settings.seed = seed;
     request.settings.symbols = {{utf8("s" + name), value}};
     request.variants = {"fused"};
+    request.purpose = id % 2 == 0 ? RunPurpose::Times : RunPurpose::Numerics;
     for (const std::string& rule : rules) request.switches.without.push_back(utf8(rule));
     for (const std::string& rule : rules) request.switches.with.push_back(utf8(rule + "@a"));
     const Result<WorkerRequest> decoded = decodeRequest(encode(WorkerRequest(request)));
@@ -52,6 +53,7 @@ TEST(Protocol, KeepsEveryFieldOfARunRequest) {
     RC_ASSERT(read.settings.seed == seed);
     RC_ASSERT(read.settings.symbols == request.settings.symbols);
     RC_ASSERT(read.variants == request.variants);
+    RC_ASSERT(read.purpose == request.purpose);
     RC_ASSERT(read.switches == request.switches);
   }));
 }
@@ -68,9 +70,11 @@ TEST(Protocol, KeepsEvents) {
   EXPECT_TRUE(rc::check([](int id, int done, int total, const std::string& text, const std::vector<double>& samples) {
     RunRecord record{.pipelineName = utf8(text)};
     record.variants.push_back({.name = "fused", .steps = {{.name = utf8(text), .samplesNs = samples}}});
+    const NumericsReport numerics{.recipe = utf8(text), .errors = {errorOf(utf8(text), samples, samples, DType::F32)}};
     for (const WorkerEvent& event :
-         {WorkerEvent(HelloEvent{utf8(text), 1}), WorkerEvent(ProgressEvent{id, utf8(text), done, total}),
-          WorkerEvent(ResultEvent{id, record}), WorkerEvent(ErrorEvent{id, {utf8(text), ErrorKind::NoDevice}}),
+         {WorkerEvent(NumericsEvent{id, numerics}), WorkerEvent(HelloEvent{utf8(text), 1}),
+          WorkerEvent(ProgressEvent{id, utf8(text), done, total}), WorkerEvent(ResultEvent{id, record}),
+          WorkerEvent(ErrorEvent{id, {utf8(text), ErrorKind::NoDevice}}),
           WorkerEvent(DevicesEvent{id, Json::array({utf8(text)})})})
       RC_ASSERT(again(event) == encode(event));
   }));
@@ -98,7 +102,8 @@ std::string refusal(std::string_view line) {
 
 TEST(Protocol, SaysWhatIsWrongWithALine) {
   EXPECT_EQ(refusal(R"({"id":1})"), "/type: this field is missing.");
-  EXPECT_EQ(refusal(R"({"type":"dance"})"), "/type: \"dance\" is not known. There is: run, cancel, devices, quit.");
+  EXPECT_EQ(refusal(R"({"type":"dance"})"),
+            "/type: \"dance\" is not known. There is: run, numerics, cancel, devices, quit.");
   EXPECT_EQ(refusal(R"({"type":"cancel"})"), "/id: this field is missing.");
   EXPECT_EQ(refusal(R"({"type":"cancel","id":1.5})"), "/id: expected an integer, found 1.5.");
   EXPECT_EQ(refusal(R"({"type":"cancel","id":99999999999})"),

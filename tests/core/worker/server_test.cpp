@@ -72,6 +72,17 @@ std::vector<Event> only(const std::vector<WorkerEvent>& events) {
   return found;
 }
 
+TEST(Worker, ComparesThePipelineWithFloat32) {
+  RunRequest request{.id = 7, .pipelineText = kPipeline, .pipelineName = "mlp", .purpose = RunPurpose::Numerics};
+  request.settings.device = "reference";
+  const auto numerics = only<NumericsEvent>(serve(encode(WorkerRequest(request)) + "\n"));
+  ASSERT_EQ(numerics.size(), 1u);
+  EXPECT_EQ(numerics.front().id, 7);
+  EXPECT_EQ(numerics.front().report.recipe, "None");
+  ASSERT_NE(numerics.front().report.worst(), nullptr);
+  EXPECT_EQ(numerics.front().report.worst()->rmsRelative, 0.0);  // the pipeline is in float32 already
+}
+
 TEST(Worker, SaysHelloFirst) {
   const std::vector<WorkerEvent> events = serve("");
   ASSERT_EQ(events.size(), 1u);
