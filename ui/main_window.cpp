@@ -29,7 +29,7 @@ namespace fuseline::ui {
 namespace {
 
 // Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
-constexpr int kLayoutVersion = 1;
+constexpr int kLayoutVersion = 2;
 constexpr int kMaxRecentFiles = 10;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
@@ -108,11 +108,13 @@ void MainWindow::createDocks() {
   m_whyNot = new WhyNotPanel(m_session, m_theme);
   m_plan = new PlanPanel(m_session, m_theme);
   m_timings = new TimingsPanel(m_session, m_theme);
+  m_numerics = new NumericsPanel(m_session, m_theme);
   addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
   addDock(QStringLiteral("inspector"), tr("Inspector"), m_inspector, Qt::RightDockWidgetArea);
   addDock(QStringLiteral("whyNot"), tr("Why not?"), m_whyNot, Qt::RightDockWidgetArea);
   addDock(QStringLiteral("plan"), tr("Plan"), m_plan, Qt::BottomDockWidgetArea);
   m_timingsDock = addDock(QStringLiteral("timings"), tr("Timings"), m_timings, Qt::BottomDockWidgetArea);
+  m_numericsDock = addDock(QStringLiteral("numerics"), tr("Numerics"), m_numerics, Qt::BottomDockWidgetArea);
   m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
   const auto showBlocks = [this] { m_palette->showBlocks(m_session.document()); };
   connect(&m_session, &Session::documentChanged, m_palette, showBlocks);
@@ -125,7 +127,8 @@ void MainWindow::applyDefaultLayout() {
   setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
   QDockWidget* plan = m_docks[3];
   splitDockWidget(plan, m_timingsDock, Qt::Vertical);
-  tabifyDockWidget(m_timingsDock, m_problemsDock);
+  tabifyDockWidget(m_timingsDock, m_numericsDock);
+  tabifyDockWidget(m_numericsDock, m_problemsDock);
   m_timingsDock->raise();
   resizeDocks({m_docks[0], m_docks[1]}, {194, 356}, Qt::Horizontal);
   resizeDocks({m_docks[1], m_docks[2]}, {430, 470}, Qt::Vertical);
@@ -222,6 +225,11 @@ void MainWindow::createViewMenu() {
   addCommand(menu, tr("&100 %"), QKeySequence(Qt::CTRL | Qt::Key_0), [this] { m_view->zoomTo(1.0); });
   menu->addSeparator();
   for (QAction* action : std::as_const(m_hullActions)) menu->addAction(action);
+  QAction* errors = menu->addAction(tr("&Errors on nodes"));
+  errors->setCheckable(true);
+  errors->setChecked(true);
+  errors->setShortcut(QKeySequence(QStringLiteral("Alt+5")));
+  connect(errors, &QAction::toggled, m_scene, &GraphScene::setErrorsVisible);
   menu->addSeparator();
   for (QDockWidget* dock : std::as_const(m_docks)) menu->addAction(dock->toggleViewAction());
   addCommand(menu, tr("&Next pane"), QKeySequence(Qt::Key_F6), [this] { focusPane(1); });
@@ -251,6 +259,10 @@ void MainWindow::createRunMenu() {
   connect(m_runBar->runAction(), &QAction::triggered, this, [this] {
     commitTypedField();
     m_session.run();
+  });
+  addCommand(menu, tr("Measure &numerics"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Return), [this] {
+    commitTypedField();
+    m_session.measureNumerics();
   });
   menu->addAction(m_runBar->stopAction());
   menu->addSeparator();
@@ -361,6 +373,7 @@ void MainWindow::connectSession() {
   connect(&m_session, &Session::runStarted, m_message, &QWidget::hide);
   connect(&m_session, &Session::runFailed, this, &MainWindow::showMessage);
   connect(&m_session, &Session::runFinished, this, &MainWindow::showTimings);
+  connect(&m_session, &Session::numericsFinished, m_numericsDock, &QDockWidget::raise);
   connect(&m_session.worker(), &WorkerClient::devicesReceived, this, &MainWindow::showDevices);
   connect(m_view, &GraphView::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
   connect(&m_theme, &Theme::changed, this, &MainWindow::refreshIcons);

@@ -4,6 +4,7 @@
 
 #include "ui/canvas/graph_view.h"
 #include "ui/panels/inspector_panel.h"
+#include "ui/panels/numerics_panel.h"
 #include "ui/panels/palette_panel.h"
 #include "ui/panels/plan_panel.h"
 #include "ui/panels/problems_panel.h"
@@ -45,6 +46,7 @@ class MainWindow : public QMainWindow {
   ProblemsPanel& problems() { return *m_problems; }
   PlanPanel& plan() { return *m_plan; }
   TimingsPanel& timings() { return *m_timings; }
+  NumericsPanel& numerics() { return *m_numerics; }
   WhyNotPanel& whyNot() { return *m_whyNot; }
   void showTimings();
   /// Docks at their places, in sizes that fit the window as it is now.
@@ -114,9 +116,11 @@ class MainWindow : public QMainWindow {
   WhyNotPanel* m_whyNot = nullptr;
   PlanPanel* m_plan = nullptr;
   TimingsPanel* m_timings = nullptr;
+  NumericsPanel* m_numerics = nullptr;
   RunBar* m_runBar = nullptr;
   QList<QDockWidget*> m_docks;
   QDockWidget* m_timingsDock = nullptr;
+  QDockWidget* m_numericsDock = nullptr;
   QDockWidget* m_problemsDock = nullptr;
   QMenu* m_recentMenu = nullptr;
   QAction* m_undo = nullptr;

@@ -33,12 +33,18 @@ void addOptions(QCommandLineParser& parser) {
   add("size", "Size of the window for a picture, such as 1500x940.", "WxH");
   add("scale", "Device pixels per pixel of a picture, such as 2.", "factor");
   add("select", "Select this op.", "op");
-  add("run", "Run the pipeline once it is open.");
+  add("run", "Run the pipeline before the picture is taken.");
+  add("numerics", "Measure the numerics before the picture is taken.");
 }
 
 QStringList workerCommand(const QCommandLineParser& parser) {
   if (parser.isSet("worker")) return QProcess::splitCommand(parser.value("worker"));
   return {QDir(QApplication::applicationDirPath()).filePath("fuseline"), "worker"};
+}
+
+std::optional<RunPurpose> runBefore(const QCommandLineParser& parser) {
+  if (parser.isSet("numerics")) return RunPurpose::Numerics;
+  return parser.isSet("run") ? std::optional(RunPurpose::Times) : std::nullopt;
 }
 
 ui::ThemeChoice themeChoice(const QCommandLineParser& parser) {
@@ -101,8 +107,8 @@ int main(int argc, char** argv) {
   resizeTo(window, parser.value("size"));
   std::optional<Screenshot> screenshot;
   if (isPicture) {
-    screenshot.emplace(ScreenshotRequest{parser.value("screenshot"), parser.value("select"), parser.isSet("run")},
-                       window, session);
+    screenshot.emplace(ScreenshotRequest{parser.value("screenshot"), parser.value("select"), runBefore(parser)}, window,
+                       session);
   }
   window.show();
   openFirst(window, session, parser.positionalArguments());

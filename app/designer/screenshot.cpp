@@ -21,16 +21,17 @@ Screenshot::Screenshot(ScreenshotRequest request, ui::MainWindow& window, ui::Se
     : m_request(std::move(request)), m_window(window), m_session(session) {
   connect(&session, &ui::Session::analysisChanged, this, &Screenshot::handleAnalysis);
   connect(&session, &ui::Session::runFinished, this, &Screenshot::takeSoon);
+  connect(&session, &ui::Session::numericsFinished, this, &Screenshot::takeSoon);
   connect(&session, &ui::Session::runFailed, this, &Screenshot::fail);
 }
 
 void Screenshot::handleAnalysis() {
   if (!m_request.selection.isEmpty()) m_session.select({m_request.selection});
-  if (!m_request.isAfterRun) return takeSoon();
+  if (!m_request.run) return takeSoon();
   if (!m_session.analysis()->isRunnable()) return fail(tr("The pipeline has errors and cannot run."));
   if (m_isRunStarted) return;
   m_isRunStarted = true;
-  m_session.run();
+  *m_request.run == RunPurpose::Times ? m_session.run() : m_session.measureNumerics();
 }
 
 void Screenshot::takeSoon() { QTimer::singleShot(kSettleMs, this, &Screenshot::take); }

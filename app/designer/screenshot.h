@@ -7,12 +7,14 @@
 #include <QObject>
 #include <QString>
 
+#include <optional>
+
 namespace fuseline {
 
 struct ScreenshotRequest {
   QString outPath;
-  QString selection;  // an op to select first
-  bool isAfterRun = false;
+  QString selection;              // an op to select first
+  std::optional<RunPurpose> run;  // what to wait for
 };
 
 class Screenshot : public QObject {

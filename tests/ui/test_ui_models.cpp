@@ -4,6 +4,7 @@
 #include "core/ops/catalog.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/models/attempt_list.h"
+#include "ui/models/numerics_model.h"
 #include "ui/models/op_search.h"
 #include "ui/models/operation_card.h"
 #include "ui/models/palette_model.h"
@@ -33,6 +34,8 @@ class ModelsTest : public QObject {
   void fusedAttemptsComeFirst();
   void editorTextRoundTrips();
   void textColoursReachTheirContrast();
+  void heatGrowsWithTheErrorAndIsReadInGrey();
+  void numericsShowErrorsAndTheirOwners();
   void cardsTellWhatTheOpLibraryPrints();
 };
 
@@ -200,6 +203,39 @@ void ModelsTest::cardsTellWhatTheOpLibraryPrints() {
   // 1024 x 1024 products; two tensors of 2 MiB each way.
   QVERIFY2(scale.contains(QStringLiteral("forward 1.05 MFLOP and 4 MiB, backward 1.05 MFLOP and 4 MiB")),
            qPrintable(scale));
+}
+
+void ModelsTest::heatGrowsWithTheErrorAndIsReadInGrey() {
+  QCOMPARE(heatShare(0.0), 0.0);
+  QCOMPARE(heatShare(1e-2), 0.5);
+  QCOMPARE(heatShare(3.0), 1.0);
+  QCOMPARE(heatColor(0.0), QColor(0x44, 0x01, 0x54));
+  QCOMPARE(heatColor(1.0), QColor(0xfd, 0xe7, 0x25));
+  double before = 0.0;
+  for (double share = 0.0; share <= 1.0; share += 0.05) {
+    const QColor color = heatColor(share);
+    const double onBlack = contrastRatio(color, Qt::black);
+    QVERIFY2(onBlack > before, qPrintable(color.name()));
+    QVERIFY2(contrastRatio(color, textOn(color)) >= 4.5, qPrintable(color.name()));
+    before = onBlack;
+  }
+}
+
+void ModelsTest::numericsShowErrorsAndTheirOwners() {
+  ErrorNumerics first = errorOf("fc:y", {1.0, 2.5}, {1.0, 2.0}, DType::BF16);
+  first.owner = "fc";
+  ErrorNumerics second = errorOf("grad.fc.weight", {1.0}, {1.0}, DType::BF16);
+  second.owner = "fc";
+  const NumericsReport report{.errors = {first, second}, .fusionErrors = {second}};
+  NumericsModel model;
+  model.setReport(report);
+  const QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
+  QCOMPARE(model.rowCount(), 2);
+  QCOMPARE(model.index(0, NumericsModel::TensorColumn).data().toString(), QStringLiteral("fc:y"));
+  QCOMPARE(model.index(0, NumericsModel::RmsColumn).data().toString(), QStringLiteral("22 %"));
+  QCOMPARE(model.index(0, NumericsModel::FusedColumn).data().toString(), QStringLiteral("–"));
+  QCOMPARE(model.index(1, NumericsModel::FusedColumn).data().toString(), QStringLiteral("exact"));
+  QCOMPARE(errorsByOwner(report).at("fc"), first.rmsRelative);
 }
 
 void ModelsTest::textColoursReachTheirContrast() {

@@ -18,6 +18,7 @@ class RunTest : public QObject {
  private Q_SLOTS:
   void initTestCase();
   void showsTheTableOfBothVariants();
+  void numericsShowErrorsOnNodesAndOtherRecipes();
   void cancelKeepsWhatWasMeasured();
   void killedWorkerIsASentenceAndTheNextRunStartsAnother();
   void editingWhileRunningMarksTheResultStale();
@@ -55,6 +56,35 @@ void RunTest::showsTheTableOfBothVariants() {
   QVERIFY(model.rowCount() > 4);
   QVERIFY(!model.index(0, TimingsModel::UnfusedColumn).data().toString().isEmpty());
   QVERIFY(f.window.timings().asText().contains(QStringLiteral("Peak memory")));
+}
+
+void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
+  Fixture f(smallPipeline(), worker());
+  QVERIFY(f.session.apply(SetRecipe{.recipe = {{"name", "Float8CurrentScaling"}}}));
+  QVERIFY(waitForAnalysis(f.session));
+  QSignalSpy finished(&f.session, &Session::numericsFinished);
+  f.session.measureNumerics();
+  QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
+  NumericsPanel& panel = f.window.numerics();
+  QVERIFY(panel.model().rowCount() > 4);
+  const NodeItem& fc = *f.window.scene().node("fc");
+  QVERIFY(fc.look().rmsError.has_value());
+  QVERIFY(*fc.look().rmsError > 0.005);  // E4M3 has 3 bits behind the point
+
+  panel.copies()->setCurrentText(QStringLiteral("fc.input@rowwise"));
+  const QString asRun = panel.lossText();
+  QVERIFY2(asRun.contains(QStringLiteral("e4m3")), qPrintable(asRun));
+  panel.recipes()->setCurrentText(QStringLiteral("NVFP4BlockScaling"));
+  QVERIFY2(panel.lossText().contains(QStringLiteral("e2m1")), qPrintable(panel.lossText()));
+
+  f.window.scene().setErrorsVisible(false);
+  QVERIFY(!f.window.scene().node("fc")->look().rmsError.has_value());
+  f.window.scene().setErrorsVisible(true);
+  QVERIFY(f.window.scene().node("fc")->look().rmsError.has_value());
+  f.session.setPass(PassKind::Forward);  // another pipeline than the one that was measured
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.session.lastNumerics()->isStale);
+  QVERIFY(!f.window.scene().node("fc")->look().rmsError.has_value());
 }
 
 void RunTest::parametersAreSavedAndTakenBack() {

@@ -7,6 +7,7 @@
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "ui/canvas/metrics.h"
+#include "ui/models/numerics_model.h"
 #include "ui/models/operation_card.h"
 #include "ui/theme/format.h"
 
@@ -62,6 +63,7 @@ GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
   connect(&session, &Session::documentChanged, this, &GraphScene::sync);
   connect(&session, &Session::analysisChanged, this, &GraphScene::sync);
   connect(&session, &Session::runFinished, this, &GraphScene::syncHulls);
+  connect(&session, &Session::numericsFinished, this, &GraphScene::sync);
   connect(&session, &Session::selectionChanged, this, &GraphScene::showSelection);
   connect(&theme, &Theme::changed, this, [this] { update(); });
   connect(this, &QGraphicsScene::selectionChanged, this, &GraphScene::takeSelection);
@@ -97,7 +99,8 @@ QRectF GraphScene::contentRect() const {
 
 void GraphScene::sync() {
   const QScopedValueRollback guard(m_isSyncing, true);
-  const auto looks = nodeLooks(m_session.document(), *m_session.analysis(), m_session.fileProblems());
+  auto looks = nodeLooks(m_session.document(), *m_session.analysis(), m_session.fileProblems());
+  addErrors(looks);
   syncNodes(looks);
   syncPositions(looks);
   syncLinks();
@@ -105,6 +108,20 @@ void GraphScene::sync() {
   showSelection();
   resumeWire();
   setSceneRect(contentRect().adjusted(-2000, -2000, 2000, 2000));
+}
+
+/// Errors of a pipeline that has changed since would be taken for those of this one.
+void GraphScene::addErrors(std::vector<NodeLook>& looks) const {
+  const auto& numerics = m_session.lastNumerics();
+  if (!m_areErrorsVisible || !numerics || numerics->isStale) return;
+  const std::map<std::string, double> errors = errorsByOwner(numerics->report);
+  for (NodeLook& look : looks)
+    if (const auto found = errors.find(look.id); found != errors.end()) look.rmsError = found->second;
+}
+
+void GraphScene::setErrorsVisible(bool visible) {
+  m_areErrorsVisible = visible;
+  sync();
 }
 
 void GraphScene::syncNodes(const std::vector<NodeLook>& looks) {

@@ -34,6 +34,8 @@ class GraphScene : public QGraphicsScene {
 
   HullFilter hullFilter() const { return m_hullFilter; }
   void setHullFilter(HullFilter filter);
+  /// Whether nodes show the error that was measured of them.
+  void setErrorsVisible(bool visible);
 
   /// Puts a palette entry at a place; onto a wire, it goes into the wire.
   void dropEntry(const std::string& entry, QPointF position);
@@ -83,6 +85,7 @@ class GraphScene : public QGraphicsScene {
   };
 
   void sync();
+  void addErrors(std::vector<NodeLook>& looks) const;
   void syncNodes(const std::vector<NodeLook>& looks);
   void syncPositions(const std::vector<NodeLook>& looks);
   void syncLinks();
@@ -117,6 +120,7 @@ class GraphScene : public QGraphicsScene {
   std::string m_automaticFor;  // the structure that m_automatic was made for
   std::unique_ptr<Draft> m_draft;
   HullFilter m_hullFilter = HullFilter::Both;
+  bool m_areErrorsVisible = true;
   LinkItem* m_dropTarget = nullptr;
   bool m_isSyncing = false;
 };

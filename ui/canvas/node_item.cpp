@@ -4,6 +4,7 @@
 
 #include "ui/canvas/graph_scene.h"
 #include "ui/canvas/metrics.h"
+#include "ui/models/numerics_model.h"
 #include "ui/theme/format.h"
 
 #include <QPainter>
@@ -21,6 +22,8 @@ constexpr double kCornerPx = 6.0;
 constexpr double kStripePx = 5.0;
 constexpr double kMarginPx = 16.0;  // ports, badge and focus ring stick out
 constexpr double kBadgePx = 20.0;
+constexpr double kErrorWidthPx = 62.0;
+constexpr double kErrorHeightPx = 17.0;
 // Below this zoom two lines of text in a node are too small to read.
 constexpr double kFarZoom = 0.56;
 constexpr double kFarFontFactor = 1.6;
@@ -138,6 +141,7 @@ void NodeItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
   isFar ? paintFarTitle(*painter) : paintTexts(*painter);
   paintPorts(*painter);
   if (m_look.worst) paintBadge(*painter);
+  if (m_look.rmsError) paintError(*painter, isFar);
 }
 
 void NodeItem::paintBox(QPainter& painter) const {
@@ -221,6 +225,21 @@ void NodeItem::paintPort(QPainter& painter, const PortLook& port, bool isOutput,
                      toQt(port.name));
   }
   painter.setOpacity(1.0);
+}
+
+/// A pill across the lower edge: its colour is the heat, its text the error. From far away it is larger, as the title.
+void NodeItem::paintError(QPainter& painter, bool isFar) const {
+  const double factor = isFar ? kFarFontFactor : 1.0;
+  const double width = kErrorWidthPx * factor;
+  const double height = kErrorHeightPx * factor;
+  const QColor ground = heatColor(heatShare(*m_look.rmsError));
+  const QRectF area(box().right() - width - 10, box().bottom() - height / 2, width, height);
+  painter.setPen(QPen(m_theme.colors().canvas, 1.5));
+  painter.setBrush(ground);
+  painter.drawRoundedRect(area, height / 2, height / 2);
+  painter.setFont(scaledFont(0.85 * factor));
+  painter.setPen(textOn(ground));
+  painter.drawText(area, Qt::AlignCenter, formatError(*m_look.rmsError));
 }
 
 void NodeItem::paintBadge(QPainter& painter) const {

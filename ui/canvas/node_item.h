@@ -59,6 +59,7 @@ class NodeItem : public QGraphicsItem {
   void paintPorts(QPainter& painter) const;
   void paintPort(QPainter& painter, const PortLook& port, bool isOutput, std::size_t index) const;
   void paintBadge(QPainter& painter) const;
+  void paintError(QPainter& painter, bool isFar) const;
 
   NodeLook m_look;
   const Theme& m_theme;

@@ -36,6 +36,8 @@ struct NodeLook {
   std::vector<PortLook> outputs;
   bool isUnknown = false;
   std::optional<Severity> worst;
+  /// The worst rms error of what the op makes, where it is shown.
+  std::optional<double> rmsError;
   bool operator==(const NodeLook&) const = default;
 
   QSizeF size() const;

@@ -31,6 +31,7 @@ Session::Session(SessionSettings settings, QObject* parent)
   m_pool.setMaxThreadCount(1);
   connect(&m_worker, &WorkerClient::progress, this, &Session::runProgress);
   connect(&m_worker, &WorkerClient::finished, this, &Session::finishRun);
+  connect(&m_worker, &WorkerClient::numericsMeasured, this, &Session::finishNumerics);
   connect(&m_worker, &WorkerClient::failed, this, &Session::runFailed);
 }
 
@@ -99,6 +100,7 @@ void Session::replaceDocument(LoadedDocument loaded, const QString& path, const 
   m_path = path;
   m_name = name;
   m_lastRun.reset();
+  m_lastNumerics.reset();
   setTensorsFile({});
   m_isRunOrphaned = isRunning();
   m_worker.cancel();
@@ -177,9 +179,13 @@ Result<void> Session::saveParameters(const QString& path) const {
   return writeSafetensors(path.toStdString(), parametersOf(lowered.graph, *bindings));
 }
 
-void Session::run() {
+void Session::run() { start(RunPurpose::Times); }
+
+void Session::measureNumerics() { start(RunPurpose::Numerics); }
+
+void Session::start(RunPurpose purpose) {
   if (isRunning()) return;
-  RunRequest request;
+  RunRequest request{.purpose = purpose};
   request.pipelineText = serialize(document());
   request.pipelineName = displayName().toStdString();
   request.settings.pass = m_pass == PassKind::Training ? "train" : "forward";
@@ -198,8 +204,19 @@ void Session::finishRun(const RunRecord& record) {
   Q_EMIT runFinished();
 }
 
+void Session::finishNumerics(const NumericsReport& report) {
+  if (!m_isRunOrphaned)
+    m_lastNumerics = LastNumerics{.report = report, .document = m_pendingRun.document, .pass = m_pendingRun.pass};
+  refreshStaleness();
+  Q_EMIT numericsFinished();
+}
+
 void Session::refreshStaleness() {
-  if (m_lastRun) m_lastRun->isStale = m_lastRun->pass != m_pass || !meansTheSame(m_lastRun->document, document());
+  const auto isStale = [this](const auto& last) {
+    return last.pass != m_pass || !meansTheSame(last.document, document());
+  };
+  if (m_lastRun) m_lastRun->isStale = isStale(*m_lastRun);
+  if (m_lastNumerics) m_lastNumerics->isStale = isStale(*m_lastNumerics);
 }
 
 }  // namespace fuseline::ui

@@ -32,6 +32,14 @@ struct LastRun {
   bool isStale = false;
 };
 
+/// What number formats did to the values of a run, and what ran.
+struct LastNumerics {
+  NumericsReport report;
+  PipelineDocument document;
+  PassKind pass = PassKind::Training;
+  bool isStale = false;
+};
+
 class Session : public QObject {
   Q_OBJECT
 
@@ -75,10 +83,14 @@ class Session : public QObject {
   /// Writes the parameters that a run would start with.
   /// Errors: the pipeline has errors, the tensors file does not fit it, the file cannot be written.
   Result<void> saveParameters(const QString& path) const;
+  /// Times both plans.
   void run();
+  /// Compares both plans with float32, tensor by tensor.
+  void measureNumerics();
   void cancelRun() { m_worker.cancel(); }
   bool isRunning() const { return m_worker.isRunning(); }
   const std::optional<LastRun>& lastRun() const { return m_lastRun; }
+  const std::optional<LastNumerics>& lastNumerics() const { return m_lastNumerics; }
   WorkerClient& worker() { return m_worker; }
 
  Q_SIGNALS:
@@ -93,6 +105,7 @@ class Session : public QObject {
   void runStarted();
   void runProgress(const QString& stage, int done, int total);
   void runFinished();
+  void numericsFinished();
   void runFailed(const QString& sentence);
 
  private:
@@ -101,7 +114,9 @@ class Session : public QObject {
   void startAnalysis();
   void acceptAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis);
   void dropVanishedSelection();
+  void start(RunPurpose purpose);
   void finishRun(const RunRecord& record);
+  void finishNumerics(const NumericsReport& report);
   void refreshStaleness();
 
   History m_history;
@@ -117,6 +132,7 @@ class Session : public QObject {
   PassKind m_pass = PassKind::Training;
   QString m_tensorsFile;
   std::optional<LastRun> m_lastRun;
+  std::optional<LastNumerics> m_lastNumerics;
   LastRun m_pendingRun;          // what the worker is running
   bool m_isRunOrphaned = false;  // another document was opened since it began
   WorkerClient m_worker;

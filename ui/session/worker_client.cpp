@@ -101,6 +101,11 @@ void WorkerClient::handleEvent(const WorkerEvent& event) {
     m_activeId = 0;
     Q_EMIT finished(result->record);
   }
+  if (const auto* numerics = std::get_if<NumericsEvent>(&event); numerics && numerics->id == m_activeId) {
+    m_cancelDeadline.stop();
+    m_activeId = 0;
+    Q_EMIT numericsMeasured(numerics->report);
+  }
   if (const auto* error = std::get_if<ErrorEvent>(&event); error && error->id == m_activeId) {
     fail(toQt(error->error.message));
   }

@@ -36,6 +36,7 @@ class WorkerClient : public QObject {
  Q_SIGNALS:
   void progress(const QString& stage, int done, int total);
   void finished(const RunRecord& record);
+  void numericsMeasured(const NumericsReport& report);
   /// A sentence for the user.
   void failed(const QString& sentence);
   void devicesReceived(const Json& devices);

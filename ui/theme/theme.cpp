@@ -9,6 +9,7 @@
 #include <QSvgRenderer>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 // A static library's resources are linked in by naming them; the macro must stand outside any namespace.
@@ -170,6 +171,21 @@ QIcon Theme::icon(const QString& name, const QColor& color) const {
   QIcon icon;
   for (const int sizePx : {16, 24, 32, 48}) icon.addPixmap(renderIcon(svgSource(name), color, sizePx));
   return icon;
+}
+
+QColor heatColor(double share) {
+  static constexpr std::array<QRgb, 6> kStops = {0x440154, 0x414487, 0x2a788e, 0x22a884, 0x7ad151, 0xfde725};
+  const double place = std::clamp(share, 0.0, 1.0) * (kStops.size() - 1);
+  const auto first = std::min(static_cast<std::size_t>(place), kStops.size() - 2);
+  const double rest = place - static_cast<double>(first);
+  const QColor a(kStops[first]);
+  const QColor b(kStops[first + 1]);
+  const auto mixed = [rest](int from, int to) { return qRound(from + rest * (to - from)); };
+  return {mixed(a.red(), b.red()), mixed(a.green(), b.green()), mixed(a.blue(), b.blue())};
+}
+
+QColor textOn(const QColor& ground) {
+  return contrastRatio(Qt::black, ground) > contrastRatio(Qt::white, ground) ? Qt::black : Qt::white;
 }
 
 QFont scaledFont(double factor, QFont::Weight weight) {

@@ -56,6 +56,12 @@ class Theme : public QObject {
   ThemeColors m_colors;
 };
 
+/// From dark blue, 0, through green to yellow, 1: even steps to the eye, and in grey, too. Source: matplotlib's
+/// viridis.
+QColor heatColor(double share);
+/// Black or white, whichever is read better on the ground.
+QColor textOn(const QColor& ground);
+
 /// The application's font, `factor` times its size.
 QFont scaledFont(double factor, QFont::Weight weight = QFont::Normal);
 /// WCAG 2.1 contrast of two opaque colours, 1 to 21.

@@ -1,0 +1,51 @@
+// HistogramView: the magnitudes of a tensor, and which of them a format can hold.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/numerics.h"
+#include "ui/theme/theme.h"
+
+#include <QWidget>
+
+#include <optional>
+
+namespace fuseline::ui {
+
+/// The magnitudes that a quantized copy can hold besides 0.
+struct HoldableRange {
+  double smallest = 0.0;
+  double largest = 0.0;
+};
+/// Of codes times the scales of the copy; of several blocks, what one of them holds.
+HoldableRange holdableRange(ElementFormat format, const QuantizationLosses& losses);
+
+/// One bar a binary order of magnitude, as high as the logarithm of its count, over a band for what the format holds.
+class HistogramView : public QWidget {
+  Q_OBJECT
+
+ public:
+  HistogramView(const Theme& theme, QWidget* parent = nullptr);
+  void show(const MagnitudeHistogram& magnitudes, const std::optional<HoldableRange>& range);
+
+  QSize minimumSizeHint() const override;
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  QRectF plotArea() const;
+  int firstExponent() const;
+  int lastExponent() const;
+  double xOf(double exponent) const;
+  void paintBand(QPainter& painter) const;
+  void paintBars(QPainter& painter) const;
+  void paintAxis(QPainter& painter) const;
+  QString tipAt(double x) const;
+
+  const Theme& m_theme;
+  MagnitudeHistogram m_magnitudes;
+  std::optional<HoldableRange> m_range;
+};
+
+}  // namespace fuseline::ui
