@@ -1,0 +1,69 @@
+// Plain loops over matrices in float32.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/simt/host_gemm.h"
+
+#include "core/tensor/tensor.h"
+
+#include <vector>
+
+namespace fuseline::testing {
+
+namespace {
+
+std::vector<double> decodedMatrix(const std::byte* data, DType dtype, std::int64_t elements) {
+  std::vector<double> values(static_cast<std::size_t>(elements));
+  decode(data, dtype, values);
+  return values;
+}
+
+class HostGemm final : public cuda::Gemm {
+ public:
+  explicit HostGemm(const cuda::GemmProblem& problem) : m_problem(problem) {}
+  std::size_t workspaceBytes() const override { return 0; }
+
+  void multiply(const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* c, std::byte*) override {
+    const auto& [m, n, k] = std::tie(m_problem.m, m_problem.n, m_problem.k);
+    if (m * n == 0) return;
+    const std::vector<double> left = decodedMatrix(a, m_problem.aType, m * k);
+    const std::vector<double> right = decodedMatrix(b, m_problem.bType, k * n);
+    std::vector<double> sums(static_cast<std::size_t>(m * n));
+    if (m_problem.accumulates) sums = decodedMatrix(c, m_problem.cType, m * n);
+    for (std::int64_t row = 0; row < m; ++row) addRow(row, left, right, sums);
+    if (m_problem.hasBias) addBias(decodedMatrix(bias, m_problem.cType, n), sums);
+    encode(sums, m_problem.cType, c);
+  }
+
+ private:
+  void addRow(std::int64_t row, const std::vector<double>& a, const std::vector<double>& b,
+              std::vector<double>& sums) const {
+    const auto at = [](const std::vector<double>& x, std::int64_t i) { return x[static_cast<std::size_t>(i)]; };
+    const bool isATransposed = m_problem.a == cuda::Storage2d::Transposed;
+    const bool isBTransposed = m_problem.b == cuda::Storage2d::Transposed;
+    for (std::int64_t col = 0; col < m_problem.n; ++col) {
+      double sum = 0.0;
+      for (std::int64_t i = 0; i < m_problem.k; ++i)
+        sum += at(a, isATransposed ? i * m_problem.m + row : row * m_problem.k + i) *
+               at(b, isBTransposed ? col * m_problem.k + i : i * m_problem.n + col);
+      sums[static_cast<std::size_t>(row * m_problem.n + col)] += static_cast<double>(m_problem.alpha) * sum;
+    }
+  }
+
+  static void addBias(const std::vector<double>& bias, std::vector<double>& sums) {
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += bias[i % bias.size()];
+  }
+
+  cuda::GemmProblem m_problem;
+};
+
+class HostGemms final : public cuda::GemmLibrary {
+ public:
+  Result<std::unique_ptr<cuda::Gemm>> prepare(const cuda::GemmProblem& problem) override {
+    return std::unique_ptr<cuda::Gemm>(std::make_unique<HostGemm>(problem));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<cuda::GemmLibrary> makeHostGemms() { return std::make_unique<HostGemms>(); }
+
+}  // namespace fuseline::testing
