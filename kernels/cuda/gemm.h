@@ -14,22 +14,31 @@ namespace fuseline::cuda {
 /// How a factor stands in memory: as the product reads it, or as its transpose.
 enum class Storage2d : std::uint8_t { AsRead, Transposed };
 
-/// c = a b + bias, or c += a b. a: [m, k], b: [k, n], c: [m, n], all row-major; bias: [n] of c's dtype.
-/// Products are added in float32 (float32 factors are not rounded first) and rounded once.
+/// c = alpha a b + bias + addend. a: [m, k], b: [k, n], c: [m, n], all row-major. bias: [n], addend: [m, n], which may
+/// be c itself; both of c's dtype. Products are added in float32 (float32 factors are not rounded first), and the sum
+/// is rounded once.
 struct GemmProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
   Storage2d a = Storage2d::AsRead;
   Storage2d b = Storage2d::AsRead;
-  DType aType = DType::F32;
-  DType bType = DType::F32;
+  DType factorType = DType::F32;  // of a and b
   DType cType = DType::F32;
   float alpha = 1.0F;
-  bool accumulates = false;
   bool hasBias = false;
+  bool hasAddend = false;
 
   bool operator==(const GemmProblem&) const = default;
+};
+
+/// The memory of one product. bias and addend: nullptr where the problem has none.
+struct GemmPointers {
+  const std::byte* a = nullptr;
+  const std::byte* b = nullptr;
+  const std::byte* bias = nullptr;
+  const std::byte* addend = nullptr;
+  std::byte* c = nullptr;
 };
 
 /// One problem, prepared.
@@ -37,10 +46,8 @@ class Gemm {
  public:
   virtual ~Gemm() = default;
   virtual std::size_t workspaceBytes() const = 0;
-  /// Asynchronous on the stream of the library. bias: nullptr where the problem has none. Throws when the library
-  /// refuses.
-  virtual void multiply(const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* c,
-                        std::byte* workspace) = 0;
+  /// Asynchronous on the stream of the library. Throws when the library refuses.
+  virtual void multiply(const GemmPointers& pointers, std::byte* workspace) = 0;
 };
 
 class GemmLibrary {

@@ -1,17 +1,23 @@
-// Whole plans on the CUDA kernels under the SIMT harness against the double-precision reference.
+// Whole plans on the CUDA kernels under the SIMT harness against the double-precision reference: every basic op, every
+// rule's pipelines and random ones, every dtype, odd sizes, one row and none.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/ops/catalog.h"
+#include "kernels/cuda/catalog.h"
 #include "tests/support/compare.h"
 #include "tests/support/pipelines.h"
+#include "tests/support/random_pipelines.h"
 #include "tests/support/rule_samples.h"
 #include "tests/support/run_plan.h"
 #include "tests/support/simt/simt_backend.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 namespace fuseline {
 namespace {
@@ -20,26 +26,42 @@ using namespace fuseline::testing;
 
 constexpr DType kDTypes[] = {DType::F32, DType::BF16, DType::F16};
 
-/// Last axes are even, so that gated ops accept them. Odd halves, whole packets, several blocks.
-const std::vector<Shape> kShapes = {{0, 16}, {1, 2}, {6, 16}, {7, 62}, {3, 2, 34}, {70, 528}, {600}};
+/// Last axes are even, so that gated ops accept them: odd halves, whole packets, several blocks, rows of a block.
+const std::vector<Shape> kShapes = {{0, 16},   {1, 2}, {6, 16},   {7, 62},  {3, 2, 34},
+                                    {70, 272}, {600},  {2, 1040}, {3, 1026}};
+
+/// As on the CPU: a chain in f16 rounds more often than its tolerance allows for.
+double chainTolerance(DType dtype) { return dtype == DType::F16 ? 8 * 0x1p-11 : toleranceOf(dtype).relative; }
 
 Link sampleLink(const std::string& operation) {
   const bool isLinear = operation == "BasicLinear" || operation == "GroupedLinear";
   return isLinear ? with(link(operation), "out_features", std::int64_t{21}) : link(operation);
 }
 
-bool canRun(const Graph& graph, const FusionReport& report) {
+/// Empty, or why the CUDA backend does not run a step of the plan.
+std::string refusal(const Graph& graph, const FusionReport& report) {
   const auto backend = makeSimtBackend();
-  const Plan plan = makePlan(graph, report);
-  return std::ranges::all_of(plan.steps, [&](const Step& step) {
-    return step.isView || backend->supports({graph, step.kernel, step.phase, step.nodes});
-  });
+  for (const Step& step : makePlan(graph, report).steps) {
+    if (step.isView) continue;
+    if (const Verdict verdict = backend->supports({graph, step.kernel, step.phase, step.nodes}); !verdict)
+      return verdict.reason();
+  }
+  return "";
 }
 
 void expectLikeReference(const Graph& graph, const FusionReport& report, double relative, const std::string& label) {
   const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
   const RunResults actual = runPlan(graph, report, makeSimtBackend());
   EXPECT_EQ(firstDifference(actual, expected, relative), "") << label << "\n" << toString(graph);
+}
+
+/// x of a chain's graph: finite but for one element in the middle.
+NamedTensors mainInputWith(double value, const Graph& graph) {
+  const Value& x = graph.value(graph.inputs().front());
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < x.spec.numElements(); ++i) values.push_back(0.125 * static_cast<double>(i % 13) - 0.75);
+  values[values.size() / 2] = value;
+  return {{x.name, Tensor::fromDoubles(x.spec, values)}};
 }
 
 class CudaOps : public ::testing::TestWithParam<const FusibleOperation*> {};
@@ -49,9 +71,22 @@ TEST_P(CudaOps, TrainLikeTheReference) {
   for (const DType dtype : kDTypes)
     for (const Shape& shape : kShapes) {
       const Graph graph = chain(dtype, shape, {sampleLink(name)});
-      if (!canRun(graph, unfused(graph))) GTEST_SKIP() << "The CUDA backend has no kernel for " << name << ".";
+      if (const std::string reason = refusal(graph, unfused(graph)); !reason.empty()) GTEST_SKIP() << reason;
       expectLikeReference(graph, unfused(graph), toleranceOf(dtype).relative,
                           name + " in " + std::string(dtypeName(dtype)));
+    }
+}
+
+TEST_P(CudaOps, PropagateNanAndInfinityLikeTheReference) {
+  for (const double value : {std::nan(""), HUGE_VAL, -HUGE_VAL})
+    for (const Shape& shape : {Shape{1, 2}, Shape{7, 62}}) {
+      const Graph graph = chain(DType::BF16, shape, {sampleLink(GetParam()->name)});
+      if (const std::string reason = refusal(graph, unfused(graph)); !reason.empty()) GTEST_SKIP() << reason;
+      const NamedTensors x = mainInputWith(value, graph);
+      const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend(), 1, x);
+      EXPECT_EQ(firstNonFiniteDifference(runPlan(graph, unfused(graph), makeSimtBackend(), 1, x), expected), "")
+          << value << "\n"
+          << toString(graph);
     }
 }
 
@@ -64,6 +99,79 @@ std::vector<const FusibleOperation*> basicOperations() {
 
 INSTANTIATE_TEST_SUITE_P(Catalog, CudaOps, ::testing::ValuesIn(basicOperations()),
                          [](const auto& test) { return test.param->name; });
+
+FusionReport fuseWith(const FusionRule& rule, const Graph& graph) {
+  static RuleCatalog catalog;
+  catalog = {};
+  EXPECT_TRUE(catalog.registerFusion(rule));
+  return std::move(*fuse(
+      graph,
+      {.switches = everythingAsked(catalog), .capabilities = capabilitiesOf(makeSimtBackend()), .rules = &catalog}));
+}
+
+std::set<std::string> kernelsOf(const Graph& graph, const FusionReport& report) {
+  std::set<std::string> kernels;
+  for (const Step& step : makePlan(graph, report).steps) kernels.insert(step.kernel);
+  return kernels;
+}
+
+class CudaRules : public ::testing::TestWithParam<const FusionRule*> {};
+
+TEST_P(CudaRules, RunFusedLikeTheReference) {
+  bool isReached = false;
+  for (const RuleSample& sample : ruleSamples(GetParam()->name))
+    for (const DType dtype : kDTypes)
+      for (const Shape& shape : {Shape{6, 16}, {1, 16}, {0, 16}, {70, 16}}) {
+        const Graph graph = chain(dtype, shape, sample.links, sample.options);
+        const FusionReport report = fuseWith(*GetParam(), graph);
+        isReached = isReached || kernelsOf(graph, report).contains(GetParam()->becomes);
+        if (refusal(graph, report).empty())
+          expectLikeReference(graph, report, chainTolerance(dtype), sample.label + " of " + toString(shape));
+      }
+  if (!isReached) GTEST_SKIP() << "The CUDA backend refuses every sample of this rule.";
+}
+
+INSTANTIATE_TEST_SUITE_P(RuleBook, CudaRules, ::testing::ValuesIn(builtinRules().all()),
+                         [](const auto& test) { return test.param->name; });
+
+TEST(CudaKernels, AddTheGradientsOfABranch) {
+  for (const DType dtype : kDTypes) {
+    const Graph graph =
+        chain(dtype, {5, 16}, {link("GELU", "a"), link("GELU", "b"), link("AddExtraInput", "c", "a.y")});
+    ASSERT_TRUE(kernelsOf(graph, unfused(graph)).contains("accumulate"));
+    expectLikeReference(graph, unfused(graph), chainTolerance(dtype), "a branch");
+  }
+}
+
+TEST(CudaKernels, RunRandomPipelinesLikeTheReferenceInFloat32) {
+  const auto backend = makeSimtBackend();
+  EXPECT_TRUE(rc::check("fused for the GPU equals the unfused reference", [&] {
+    const RandomPipeline pipeline = randomPipeline();
+    const auto rows = *rc::gen::inRange<std::int64_t>(0, 40);
+    const Graph graph = chain(DType::F32, {rows, 16}, pipeline.links, pipeline.options);
+    RC_LOG() << toString(graph);
+    const FusionReport report =
+        std::move(*fuse(graph, {.switches = pipeline.switches, .capabilities = capabilitiesOf(backend)}));
+    RC_PRE(refusal(graph, report).empty());
+    const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
+    RC_ASSERT(firstDifference(runPlan(graph, report, backend), expected, 1e-3) == "");
+  }));
+}
+
+TEST(CudaKernels, RefuseAnUnknownNameWithTheNearest) {
+  const Graph graph = chain(DType::F32, {2, 4}, {link("GELU")});
+  const NodeId members[] = {0};
+  const Verdict verdict = cuda::supportsStep({.graph = graph, .kernel = "elementwize", .members = members});
+  EXPECT_FALSE(verdict);
+  EXPECT_NE(verdict.reason().find("\"elementwise\""), std::string::npos) << verdict.reason();
+}
+
+TEST(CudaKernels, RefuseActivationsBehindAProduct) {
+  const Graph graph = chain(DType::BF16, {4, 16}, {linear(8), link("GELU", "act")});
+  const NodeId members[] = {0, 1};
+  const Verdict verdict = cuda::supportsStep({.graph = graph, .kernel = "linear_epilogue", .members = members});
+  EXPECT_NE(verdict.reason().find("\"act\""), std::string::npos) << verdict.reason();
+}
 
 }  // namespace
 }  // namespace fuseline

@@ -1,9 +1,10 @@
-// Plain loops over matrices in float32.
+// Plain loops over matrices, in double.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/simt/host_gemm.h"
 
 #include "core/tensor/tensor.h"
 
+#include <tuple>
 #include <vector>
 
 namespace fuseline::testing {
@@ -21,16 +22,16 @@ class HostGemm final : public cuda::Gemm {
   explicit HostGemm(const cuda::GemmProblem& problem) : m_problem(problem) {}
   std::size_t workspaceBytes() const override { return 0; }
 
-  void multiply(const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* c, std::byte*) override {
+  void multiply(const cuda::GemmPointers& pointers, std::byte*) override {
     const auto& [m, n, k] = std::tie(m_problem.m, m_problem.n, m_problem.k);
     if (m * n == 0) return;
-    const std::vector<double> left = decodedMatrix(a, m_problem.aType, m * k);
-    const std::vector<double> right = decodedMatrix(b, m_problem.bType, k * n);
+    const std::vector<double> left = decodedMatrix(pointers.a, m_problem.factorType, m * k);
+    const std::vector<double> right = decodedMatrix(pointers.b, m_problem.factorType, k * n);
     std::vector<double> sums(static_cast<std::size_t>(m * n));
-    if (m_problem.accumulates) sums = decodedMatrix(c, m_problem.cType, m * n);
+    if (m_problem.hasAddend) sums = decodedMatrix(pointers.addend, m_problem.cType, m * n);
     for (std::int64_t row = 0; row < m; ++row) addRow(row, left, right, sums);
-    if (m_problem.hasBias) addBias(decodedMatrix(bias, m_problem.cType, n), sums);
-    encode(sums, m_problem.cType, c);
+    if (m_problem.hasBias) addBias(decodedMatrix(pointers.bias, m_problem.cType, n), sums);
+    encode(sums, m_problem.cType, pointers.c);
   }
 
  private:
