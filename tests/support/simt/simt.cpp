@@ -6,9 +6,12 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <setjmp.h>
 #include <ucontext.h>
 
 namespace fuseline::simt {
@@ -34,12 +37,15 @@ struct Thread {
 struct Warp {
   std::array<std::array<std::uint64_t, kWarpSize>, 2> slots = {};
   unsigned numExchanges = 0;
+  unsigned numWaiting = 0;
 };
 
+/// Starts by its context; from then on it is left and entered by jumps, which need no system call.
 struct Fiber {
   ucontext_t context = {};
-  std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStackBytes);
-  unsigned thread = 0;
+  jmp_buf jump = {};
+  bool isStarted = false;
+  std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
 };
 
 std::string describe(const std::source_location& where) {
@@ -48,14 +54,16 @@ std::string describe(const std::source_location& where) {
 }
 
 bool isSamePlace(const std::source_location& a, const std::source_location& b) {
-  return a.line() == b.line() && a.column() == b.column() && describe(a) == describe(b);
+  return a.line() == b.line() && a.column() == b.column() && std::string_view(a.file_name()) == b.file_name();
 }
 
 /// One fiber suffices for threads that never wait; every thread that waits keeps its own.
 class Block {
  public:
-  Block(Dim3 grid, Dim3 block, const std::function<void()>& body)
-      : m_body(body), m_place{.threadIdx = {}, .blockIdx = {}, .blockDim = block, .gridDim = grid} {}
+  Block(Dim3 grid, Dim3 block, const std::function<void()>& body, std::vector<std::unique_ptr<Fiber>> fibers)
+      : m_body(body),
+        m_place{.threadIdx = {}, .blockIdx = {}, .blockDim = block, .gridDim = grid},
+        m_fibers(std::move(fibers)) {}
 
   void run(Dim3 blockIdx) {
     m_place.blockIdx = blockIdx;
@@ -66,6 +74,8 @@ class Block {
     m_free.clear();
     for (const auto& fiber : m_fibers) m_free.push_back(fiber.get());
     m_numFinished = 0;
+    m_numAtBarrier = 0;
+    m_current = 0;
     while (m_numFinished < count) resume(nextThread());
   }
 
@@ -78,26 +88,29 @@ class Block {
     suspend();
   }
 
-  Warp& warp() { return m_warps[m_current / kWarpSize]; }
+  Warp& currentWarp() { return m_warps[m_current / kWarpSize]; }
 
-  /// Threads one after the other, on this fiber, as long as none of them waits.
-  void runThreads() {
-    for (;;) {
-      m_body();
-      m_threads[m_current].state = State::Finished;
-      ++m_numFinished;
-      m_free.push_back(m_running);
-      suspend();
-    }
+  /// The running thread, from its beginning to its end. The fiber may next run a thread of another block.
+  void runCurrent() {
+    m_body();
+    m_threads[m_current].state = State::Finished;
+    ++m_numFinished;
+    m_free.push_back(m_running);
+    suspend();
   }
 
+  /// Fibers of a block whose threads have all returned serve the next one.
+  std::vector<std::unique_ptr<Fiber>> takeFibers() && { return std::move(m_fibers); }
+
  private:
+  /// The next one that can go on, in turn.
   unsigned nextThread() {
-    const auto ready = std::ranges::find(m_threads, State::Ready, &Thread::state);
-    if (ready != m_threads.end()) return static_cast<unsigned>(ready - m_threads.begin());
-    const auto fresh = std::ranges::find(m_threads, State::NotStarted, &Thread::state);
-    if (fresh != m_threads.end()) return static_cast<unsigned>(fresh - m_threads.begin());
-    throw DivergenceError(explainStandstill());
+    const auto canRun = [](const Thread& t) { return t.state == State::Ready || t.state == State::NotStarted; };
+    const auto here = m_threads.begin() + m_current;
+    auto found = std::find_if(here, m_threads.end(), canRun);
+    if (found == m_threads.end()) found = std::find_if(m_threads.begin(), here, canRun);
+    if (found == m_threads.end() || !canRun(*found)) throw DivergenceError(explainStandstill());
+    return static_cast<unsigned>(found - m_threads.begin());
   }
 
   std::string explainStandstill() const {
@@ -125,30 +138,39 @@ class Block {
 
   void releaseBarrier() {
     const auto count = static_cast<unsigned>(m_threads.size());
-    if (m_current + 1 < count && m_threads.back().state == State::NotStarted) return;
-    if (areTogether(0, count, State::AtBarrier)) release(0, count);
+    if (++m_numAtBarrier < count || !areTogether(0, count, State::AtBarrier)) return;
+    m_numAtBarrier = 0;
+    release(0, count);
   }
 
   void releaseWarp(unsigned index) {
     const unsigned first = index * kWarpSize;
     const unsigned last = std::min(first + kWarpSize, static_cast<unsigned>(m_threads.size()));
-    if (!areTogether(first, last, State::AtShuffle)) return;
-    ++m_warps[index].numExchanges;
+    Warp& warp = m_warps[index];
+    if (++warp.numWaiting < last - first || !areTogether(first, last, State::AtShuffle)) return;
+    warp.numWaiting = 0;
+    ++warp.numExchanges;
     release(first, last);
   }
 
   void resume(unsigned thread) {
-    if (!m_fiberOf[thread]) m_fiberOf[thread] = takeFiber(thread);
+    if (!m_fiberOf[thread]) m_fiberOf[thread] = takeFiber();
     m_running = m_fiberOf[thread];
     m_current = thread;
     m_threads[thread].state = State::Ready;
     m_place.threadIdx = indexOf(thread);
-    swapcontext(&m_scheduler, &m_running->context);
+    if (_setjmp(m_scheduler) == 0) enter(*m_running);
+  }
+
+  [[noreturn]] static void enter(Fiber& fiber) {
+    if (fiber.isStarted) _longjmp(fiber.jump, 1);
+    fiber.isStarted = true;
+    setcontext(&fiber.context);
+    throw std::runtime_error("A fiber could not be started.");
   }
 
   void suspend() {
-    Fiber& self = *m_running;
-    swapcontext(&self.context, &m_scheduler);
+    if (_setjmp(m_running->jump) == 0) _longjmp(m_scheduler, 1);
   }
 
   Dim3 indexOf(unsigned thread) const {
@@ -156,12 +178,15 @@ class Block {
     return {thread % dim.x, thread / dim.x % dim.y, thread / dim.x / dim.y};
   }
 
-  Fiber* takeFiber(unsigned thread) {
+  Fiber* takeFiber() {
     if (m_free.empty()) addFiber();
     Fiber* const fiber = m_free.back();
     m_free.pop_back();
-    fiber->thread = thread;
     return fiber;
+  }
+
+  static void runThreads() {
+    for (;;) t_block->runCurrent();
   }
 
   void addFiber() {
@@ -177,7 +202,7 @@ class Block {
 
   const std::function<void()>& m_body;
   Place m_place;
-  ucontext_t m_scheduler = {};
+  jmp_buf m_scheduler = {};
   std::vector<std::unique_ptr<Fiber>> m_fibers;
   std::vector<Fiber*> m_free;
   std::vector<Fiber*> m_fiberOf;  // by thread
@@ -186,6 +211,7 @@ class Block {
   Fiber* m_running = nullptr;
   unsigned m_current = 0;
   unsigned m_numFinished = 0;
+  unsigned m_numAtBarrier = 0;
 };
 
 void checkSize(Dim3 grid, Dim3 block) {
@@ -214,9 +240,11 @@ class CurrentBlock {
 
 void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread) {
   checkSize(grid, block);
-  Block runner(grid, block, thread);
+  static thread_local std::vector<std::unique_ptr<Fiber>> idle;
+  Block runner(grid, block, thread, std::exchange(idle, {}));
   const CurrentBlock scope(runner);
   runBlocks(runner, grid);
+  idle = std::move(runner).takeFibers();
 }
 
 const Place& place() { return t_block->place(); }
@@ -226,7 +254,7 @@ void syncThreads(std::source_location where) { t_block->wait(State::AtBarrier, w
 unsigned lane() { return t_block->current() % kWarpSize; }
 
 std::uint64_t exchange(std::uint64_t bits, unsigned source, std::source_location where) {
-  Warp& warp = t_block->warp();
+  Warp& warp = t_block->currentWarp();
   auto& slots = warp.slots[warp.numExchanges % 2];
   slots[lane()] = bits;
   t_block->wait(State::AtShuffle, where);
