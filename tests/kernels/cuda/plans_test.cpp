@@ -1,15 +1,14 @@
-// Whole plans on the CUDA kernels under the SIMT harness against the double-precision reference: every basic op, every
-// rule's pipelines and random ones, every dtype, odd sizes, one row and none.
+// Whole plans on the CUDA kernels against the double-precision reference: every basic op, every rule's pipelines and
+// random ones, every dtype, odd sizes, one row and none. Compiled twice: for the SIMT harness and for a GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/ops/catalog.h"
-#include "kernels/cuda/catalog.h"
 #include "tests/support/compare.h"
+#include "tests/support/cuda_test_backend.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/random_pipelines.h"
 #include "tests/support/rule_samples.h"
 #include "tests/support/run_plan.h"
-#include "tests/support/simt/simt_backend.h"
 
 #include <algorithm>
 #include <cmath>
@@ -38,9 +37,19 @@ Link sampleLink(const std::string& operation) {
   return isLinear ? with(link(operation), "out_features", std::int64_t{21}) : link(operation);
 }
 
+std::shared_ptr<Backend> backendUnderTest() { return *cudaTestBackend(); }
+
+/// Skips where there is no GPU, and this is not the harness.
+class OnCuda : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto backend = cudaTestBackend(); !backend) GTEST_SKIP() << backend.error().message;
+  }
+};
+
 /// Empty, or why the CUDA backend does not run a step of the plan.
 std::string refusal(const Graph& graph, const FusionReport& report) {
-  const auto backend = makeSimtBackend();
+  const auto backend = backendUnderTest();
   for (const Step& step : makePlan(graph, report).steps) {
     if (step.isView) continue;
     if (const Verdict verdict = backend->supports({graph, step.kernel, step.phase, step.nodes}); !verdict)
@@ -51,7 +60,7 @@ std::string refusal(const Graph& graph, const FusionReport& report) {
 
 void expectLikeReference(const Graph& graph, const FusionReport& report, double relative, const std::string& label) {
   const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
-  const RunResults actual = runPlan(graph, report, makeSimtBackend());
+  const RunResults actual = runPlan(graph, report, backendUnderTest());
   EXPECT_EQ(firstDifference(actual, expected, relative), "") << label << "\n" << toString(graph);
 }
 
@@ -64,7 +73,7 @@ NamedTensors mainInputWith(double value, const Graph& graph) {
   return {{x.name, Tensor::fromDoubles(x.spec, values)}};
 }
 
-class CudaOps : public ::testing::TestWithParam<const FusibleOperation*> {};
+class CudaOps : public OnCuda, public ::testing::WithParamInterface<const FusibleOperation*> {};
 
 TEST_P(CudaOps, TrainLikeTheReference) {
   const std::string& name = GetParam()->name;
@@ -84,7 +93,7 @@ TEST_P(CudaOps, PropagateNanAndInfinityLikeTheReference) {
       if (const std::string reason = refusal(graph, unfused(graph)); !reason.empty()) GTEST_SKIP() << reason;
       const NamedTensors x = mainInputWith(value, graph);
       const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend(), 1, x);
-      EXPECT_EQ(firstNonFiniteDifference(runPlan(graph, unfused(graph), makeSimtBackend(), 1, x), expected), "")
+      EXPECT_EQ(firstNonFiniteDifference(runPlan(graph, unfused(graph), backendUnderTest(), 1, x), expected), "")
           << value << "\n"
           << toString(graph);
     }
@@ -106,7 +115,7 @@ FusionReport fuseWith(const FusionRule& rule, const Graph& graph) {
   EXPECT_TRUE(catalog.registerFusion(rule));
   return std::move(*fuse(
       graph,
-      {.switches = everythingAsked(catalog), .capabilities = capabilitiesOf(makeSimtBackend()), .rules = &catalog}));
+      {.switches = everythingAsked(catalog), .capabilities = capabilitiesOf(backendUnderTest()), .rules = &catalog}));
 }
 
 std::set<std::string> kernelsOf(const Graph& graph, const FusionReport& report) {
@@ -115,7 +124,7 @@ std::set<std::string> kernelsOf(const Graph& graph, const FusionReport& report) 
   return kernels;
 }
 
-class CudaRules : public ::testing::TestWithParam<const FusionRule*> {};
+class CudaRules : public OnCuda, public ::testing::WithParamInterface<const FusionRule*> {};
 
 TEST_P(CudaRules, RunFusedLikeTheReference) {
   bool isReached = false;
@@ -134,7 +143,9 @@ TEST_P(CudaRules, RunFusedLikeTheReference) {
 INSTANTIATE_TEST_SUITE_P(RuleBook, CudaRules, ::testing::ValuesIn(builtinRules().all()),
                          [](const auto& test) { return test.param->name; });
 
-TEST(CudaKernels, AddTheGradientsOfABranch) {
+class CudaKernels : public OnCuda {};
+
+TEST_F(CudaKernels, AddTheGradientsOfABranch) {
   for (const DType dtype : kDTypes) {
     const Graph graph =
         chain(dtype, {5, 16}, {link("GELU", "a"), link("GELU", "b"), link("AddExtraInput", "c", "a.y")});
@@ -143,8 +154,8 @@ TEST(CudaKernels, AddTheGradientsOfABranch) {
   }
 }
 
-TEST(CudaKernels, RunRandomPipelinesLikeTheReferenceInFloat32) {
-  const auto backend = makeSimtBackend();
+TEST_F(CudaKernels, RunRandomPipelinesLikeTheReferenceInFloat32) {
+  const auto backend = backendUnderTest();
   EXPECT_TRUE(rc::check("fused for the GPU equals the unfused reference", [&] {
     const RandomPipeline pipeline = randomPipeline();
     const auto rows = *rc::gen::inRange<std::int64_t>(0, 40);
@@ -158,18 +169,19 @@ TEST(CudaKernels, RunRandomPipelinesLikeTheReferenceInFloat32) {
   }));
 }
 
-TEST(CudaKernels, RefuseAnUnknownNameWithTheNearest) {
+TEST_F(CudaKernels, RefuseAnUnknownNameWithTheNearest) {
   const Graph graph = chain(DType::F32, {2, 4}, {link("GELU")});
   const NodeId members[] = {0};
-  const Verdict verdict = cuda::supportsStep({.graph = graph, .kernel = "elementwize", .members = members});
+  const Verdict verdict = backendUnderTest()->supports({.graph = graph, .kernel = "elementwize", .members = members});
   EXPECT_FALSE(verdict);
   EXPECT_NE(verdict.reason().find("\"elementwise\""), std::string::npos) << verdict.reason();
 }
 
-TEST(CudaKernels, RefuseActivationsBehindAProduct) {
+TEST_F(CudaKernels, RefuseActivationsBehindAProduct) {
   const Graph graph = chain(DType::BF16, {4, 16}, {linear(8), link("GELU", "act")});
   const NodeId members[] = {0, 1};
-  const Verdict verdict = cuda::supportsStep({.graph = graph, .kernel = "linear_epilogue", .members = members});
+  const Verdict verdict =
+      backendUnderTest()->supports({.graph = graph, .kernel = "linear_epilogue", .members = members});
   EXPECT_NE(verdict.reason().find("\"act\""), std::string::npos) << verdict.reason();
 }
 

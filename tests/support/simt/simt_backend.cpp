@@ -3,6 +3,7 @@
 #include "tests/support/simt/simt_backend.h"
 
 #include "kernels/cuda/catalog.h"
+#include "tests/support/cuda_test_backend.h"
 #include "tests/support/simt/host_gemm.h"
 
 #include <cstdlib>
@@ -65,6 +66,11 @@ class SimtBackend final : public Backend {
 };
 
 }  // namespace
+
+Result<std::shared_ptr<Backend>> cudaTestBackend() {
+  static const std::shared_ptr<Backend> backend = makeSimtBackend();
+  return backend;
+}
 
 std::shared_ptr<Backend> makeSimtBackend() { return std::make_shared<SimtBackend>(); }
 
