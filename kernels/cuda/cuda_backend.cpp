@@ -7,6 +7,7 @@
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cublaslt_gemm.h"
+#include "kernels/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/nvtx_range.h"
 
 #include <cuda_runtime_api.h>
@@ -90,8 +91,14 @@ int numMultiprocessors(int device) {
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, DeviceInfo info)
-      : m_device(device), m_info(std::move(info)), m_gemms(makeCublasLtGemms(m_stream.get())) {
-    m_context = {.stream = m_stream.get(), .numMultiprocessors = numMultiprocessors(device), .gemms = m_gemms.get()};
+      : m_device(device),
+        m_info(std::move(info)),
+        m_gemms(makeCublasLtGemms(m_stream.get())),
+        m_programs(makeNvrtcCompiler(m_info.architecture + "a")) {
+    m_context = {.stream = m_stream.get(),
+                 .numMultiprocessors = numMultiprocessors(device),
+                 .gemms = m_gemms.get(),
+                 .programs = m_programs.get()};
   }
 
   const DeviceInfo& device() const override { return m_info; }
@@ -157,6 +164,7 @@ class CudaBackend final : public Backend {
   DeviceInfo m_info;
   OwnedStream m_stream;
   std::unique_ptr<GemmLibrary> m_gemms;
+  std::unique_ptr<ProgramCompiler> m_programs;
   DeviceContext m_context;
   std::shared_ptr<LaunchLog> m_log = std::make_shared<LaunchLog>();
 };

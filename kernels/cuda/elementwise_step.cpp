@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/elementwise_launch.h"
 #include "kernels/cuda/elementwise_program.h"
+#include "kernels/cuda/elementwise_source.h"
 #include "kernels/cuda/step_operand.h"
 
 #include <algorithm>
@@ -73,6 +74,8 @@ class ElementwiseKernel final : public Kernel {
  public:
   ElementwiseKernel(DeviceProgram program, const ElementwiseShape& shape, const CompileRequest& request)
       : m_program(std::move(program)), m_shape(shape), m_stream(request.device.stream) {
+    m_compiled = compiledProgram(request);
+    std::ranges::copy(m_program.program.dropouts, m_arguments.dropouts);
     for (const Place& place : m_program.places) m_operands.push_back(findOperand(request, place.operand));
     for (const Place& place : m_program.columnSums) m_columnSums.push_back(sumOf(request, place));
     for (const Place& place : m_program.rowSums) m_rowSums.push_back(sumOf(request, place));
@@ -85,14 +88,28 @@ class ElementwiseKernel final : public Kernel {
 
   void run(Pointers pointers, std::byte* workspace) override {
     auto* const columnParts = reinterpret_cast<float*>(workspace);
-    for (std::size_t i = 0; i < m_operands.size(); ++i) m_program.program.operands[i].data = m_operands[i].at(pointers);
-    if (hasElements()) launchProgram(m_program.program, m_shape, columnParts, m_stream);
+    if (hasElements()) launch(pointers, columnParts);
     for (std::size_t s = 0; s < m_columnSums.size(); ++s) finishColumns(s, pointers, columnParts);
     float* const rowParts = columnParts + numColumnParts(m_program.program, m_shape);
     for (std::size_t s = 0; s < m_rowSums.size(); ++s) finishRows(s, pointers, rowParts);
   }
 
  private:
+  /// Null where the program is interpreted.
+  std::shared_ptr<const CompiledProgram> compiledProgram(const CompileRequest& request) const {
+    if (!request.device.programs || !hasElements()) return nullptr;
+    auto compiled = request.device.programs->compile(sourceOf(m_program.program, m_shape.vector));
+    return compiled ? *compiled : nullptr;
+  }
+
+  void launch(Pointers pointers, float* columnParts) {
+    for (std::size_t i = 0; i < m_operands.size(); ++i)
+      m_arguments.data[i] = m_program.program.operands[i].data = m_operands[i].at(pointers);
+    float* const rowParts = columnParts + numColumnParts(m_program.program, m_shape);
+    if (m_compiled) return m_compiled->launch(m_arguments, m_shape, columnParts, rowParts, m_stream);
+    launchProgram(m_program.program, m_shape, columnParts, m_stream);
+  }
+
   static Sum sumOf(const CompileRequest& request, const Place& place) {
     const Binding to = findOperand(request, place.operand);
     return {.to = to,
@@ -147,6 +164,8 @@ class ElementwiseKernel final : public Kernel {
   DeviceProgram m_program;
   ElementwiseShape m_shape;
   Stream m_stream;
+  device::Arguments m_arguments = {};
+  std::shared_ptr<const CompiledProgram> m_compiled;
   std::vector<Binding> m_operands;
   std::vector<Sum> m_columnSums;
   std::vector<Sum> m_rowSums;

@@ -5,6 +5,7 @@
 #include "core/runtime/backend.h"
 #include "core/support/result.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/program_compiler.h"
 #include "kernels/cuda/stream.h"
 
 #include <functional>
@@ -19,6 +20,7 @@ struct DeviceContext {
   Stream stream = nullptr;
   int numMultiprocessors = 1;
   GemmLibrary* gemms = nullptr;
+  ProgramCompiler* programs = nullptr;  // null: elementwise programs are interpreted
 };
 
 /// Everything that compile may look at. Only valid during the call, but for the device.

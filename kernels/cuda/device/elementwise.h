@@ -39,6 +39,23 @@ inline __device__ std::int64_t indexOf(const Operand& operand, const Grid& grid,
 /// One value for all elements of a thread?
 inline __device__ bool isShared(Access access) { return access == Access::Column || access == Access::Scalar; }
 
+template <int kVector>
+__device__ void fill(float value, float (&out)[kVector]) {
+  for (int v = 0; v < kVector; ++v) out[v] = value;
+}
+
+template <int kVector>
+__device__ void loadOperand(const Operand& from, const Grid& grid, const Position& at, float (&out)[kVector]) {
+  const std::int64_t index = indexOf(from, grid, at);
+  if (isShared(from.access)) return fill<kVector>(loadElement(from.element, from.data, index), out);
+  loadElements<kVector>(from.element, from.data, index, at.count, out);
+}
+
+template <int kVector>
+__device__ void storeOperand(const Operand& to, const Grid& grid, const Position& at, const float (&values)[kVector]) {
+  storeElements<kVector>(to.element, to.data, indexOf(to, grid, at), at.count, values);
+}
+
 /// Adds over the lanes whose numbers differ in the bits below `width`, a power of two up to a warp's. All lanes call
 /// it.
 inline __device__ float sumOverLanes(float value, int width) {

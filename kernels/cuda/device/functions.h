@@ -3,11 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-
 namespace fuseline::cuda::device {
 
-inline __device__ float positiveInfinity() { return __builtin_huge_valf(); }
 inline __device__ bool isNan(float x) { return x != x; }
 
 inline __device__ float maximum(float a, float b) { return isNan(a) || isNan(b) ? a + b : (a < b ? b : a); }

@@ -53,8 +53,8 @@ class Interpreter {
   __device__ void evaluate(const Grid& grid, const Position& at) {
     for (int i = 0; i < m_program.numInstructions; ++i) execute(m_program.code[i], grid, at);
     for (int i = 0; i < m_program.numStores; ++i) {
-      const Operand& to = m_program.operands[m_program.stores[i].operand];
-      storeElements<kVector>(to.element, to.data, indexOf(to, grid, at), at.count, m_values[m_program.stores[i].value]);
+      const Stored& stored = m_program.stores[i];
+      storeOperand<kVector>(m_program.operands[stored.operand], grid, at, m_values[stored.value]);
     }
   }
 
@@ -62,8 +62,8 @@ class Interpreter {
   __device__ void execute(const Instruction& instruction, const Grid& grid, const Position& at) {
     float(&out)[kVector] = m_values[instruction.out];
     switch (instruction.opcode) {
-      case Opcode::Load: return load(m_program.operands[instruction.operand], grid, at, out);
-      case Opcode::Constant: return fill(instruction.constant, out);
+      case Opcode::Load: return loadOperand<kVector>(m_program.operands[instruction.operand], grid, at, out);
+      case Opcode::Constant: return fill<kVector>(instruction.constant, out);
       case Opcode::Dropout: {
         const auto first = static_cast<std::uint64_t>(indexOf(m_program.operands[instruction.operand], grid, at));
         return drop<kVector>(m_program.dropouts[instruction.dropout], instruction.constant, first, out);
@@ -73,16 +73,6 @@ class Interpreter {
         for (int v = 0; v < kVector; ++v)
           out[v] = compute(instruction.opcode, m_values[instruction.a][v], m_values[instruction.b][v]);
     }
-  }
-
-  static __device__ void load(const Operand& from, const Grid& grid, const Position& at, float (&out)[kVector]) {
-    const std::int64_t index = indexOf(from, grid, at);
-    if (isShared(from.access)) return fill(loadElement(from.element, from.data, index), out);
-    loadElements<kVector>(from.element, from.data, index, at.count, out);
-  }
-
-  static __device__ void fill(float value, float (&out)[kVector]) {
-    for (int v = 0; v < kVector; ++v) out[v] = value;
   }
 
   const Program& m_program;

@@ -103,4 +103,10 @@ struct Program {
   int numRowSums = 0;
 };
 
+/// What generated code gets in place of a Program: the rest of it is in the code.
+struct Arguments {
+  void* data[Program::kMaxOperands];
+  Dropout dropouts[Program::kMaxDropouts];
+};
+
 }  // namespace fuseline::cuda::device

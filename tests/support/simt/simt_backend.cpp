@@ -37,7 +37,10 @@ class HostMemory final : public DeviceMemory {
 
 class SimtBackend final : public Backend {
  public:
-  SimtBackend() : m_gemms(makeHostGemms()) { m_context.gemms = m_gemms.get(); }
+  explicit SimtBackend(cuda::ProgramCompiler* programs) : m_gemms(makeHostGemms()) {
+    m_context.gemms = m_gemms.get();
+    m_context.programs = programs;
+  }
 
   const DeviceInfo& device() const override { return m_device; }
   Verdict supports(const KernelQuery& query) const override { return cuda::supportsStep(query); }
@@ -72,6 +75,8 @@ Result<std::shared_ptr<Backend>> cudaTestBackend() {
   return backend;
 }
 
-std::shared_ptr<Backend> makeSimtBackend() { return std::make_shared<SimtBackend>(); }
+std::shared_ptr<Backend> makeSimtBackend(cuda::ProgramCompiler* programs) {
+  return std::make_shared<SimtBackend>(programs);
+}
 
 }  // namespace fuseline::testing

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "core/runtime/backend.h"
+#include "kernels/cuda/program_compiler.h"
 
 #include <memory>
 
 namespace fuseline::testing {
 
-std::shared_ptr<Backend> makeSimtBackend();
+/// programs: compiles elementwise programs, and must outlive the backend; null: they are interpreted.
+std::shared_ptr<Backend> makeSimtBackend(cuda::ProgramCompiler* programs = nullptr);
 
 }  // namespace fuseline::testing
