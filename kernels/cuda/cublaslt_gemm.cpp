@@ -35,6 +35,11 @@ cudaDataType_t typeOf(DType dtype) {
   return dtype == DType::BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
+cudaDataType_t typeOf(const std::optional<ElementFormat>& code, DType dtype) {
+  if (!code) return typeOf(dtype);
+  return *code == ElementFormat::E5M2 ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3;
+}
+
 std::string describe(const GemmProblem& problem) {
   return fmt::format("{} x {} x {} in {}", problem.m, problem.n, problem.k, dtypeName(problem.factorType));
 }
@@ -46,10 +51,10 @@ using Operation = Owned<cublasLtMatmulDescOpaque_t>;
 using Layout = Owned<cublasLtMatrixLayoutOpaque_t>;
 using Preference = Owned<cublasLtMatmulPreferenceOpaque_t>;
 
-Layout makeLayout(const CublasLt& library, const ColumnMajor& matrix, DType dtype) {
+Layout makeLayout(const CublasLt& library, const ColumnMajor& matrix, cudaDataType_t type) {
   cublasLtMatrixLayout_t layout = nullptr;
   checkBlas(library,
-            library.createLayout(&layout, typeOf(dtype), static_cast<std::uint64_t>(matrix.rows),
+            library.createLayout(&layout, type, static_cast<std::uint64_t>(matrix.rows),
                                  static_cast<std::uint64_t>(matrix.cols), matrix.leadingDimension),
             "describe a matrix");
   return {layout, library.destroyLayout};
@@ -141,6 +146,10 @@ class CublasLtGemm final : public Gemm {
   void multiply(const GemmPointers& pointers, std::byte* workspace) override {
     const CublasLt& library = m_session->library();
     if (m_problem.hasBias) set(library, m_operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.bias);
+    if (m_problem.aCode) {  // the factors are swapped
+      set(library, m_operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers.bScale);
+      set(library, m_operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.aScale);
+    }
     const float beta = m_problem.hasAddend ? 1.0F : 0.0F;
     const std::byte* const addend = m_problem.hasAddend ? pointers.addend : pointers.c;
     checkBlas(library,
@@ -155,9 +164,9 @@ class CublasLtGemm final : public Gemm {
       : m_session(std::move(session)),
         m_problem(problem),
         m_operation(makeOperation(m_session->library(), problem, layout)),
-        m_a(makeLayout(m_session->library(), layout.a, problem.factorType)),
-        m_b(makeLayout(m_session->library(), layout.b, problem.factorType)),
-        m_d(makeLayout(m_session->library(), layout.d, problem.cType)) {}
+        m_a(makeLayout(m_session->library(), layout.a, typeOf(problem.bCode, problem.factorType))),
+        m_b(makeLayout(m_session->library(), layout.b, typeOf(problem.aCode, problem.factorType))),
+        m_d(makeLayout(m_session->library(), layout.d, typeOf(problem.cType))) {}
 
   std::shared_ptr<const Session> m_session;
   GemmProblem m_problem;

@@ -4,10 +4,12 @@
 
 #include "core/support/result.h"
 #include "core/tensor/dtype.h"
+#include "core/tensor/element_format.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace fuseline::cuda {
 
@@ -23,7 +25,9 @@ struct GemmProblem {
   std::int64_t k = 0;
   Storage2d a = Storage2d::AsRead;
   Storage2d b = Storage2d::AsRead;
-  DType factorType = DType::F32;  // of a and b
+  DType factorType = DType::F32;                      // of a and b, where they are not coded
+  std::optional<ElementFormat> aCode = std::nullopt;  // FP8 codes, with one scale: both factors, or none
+  std::optional<ElementFormat> bCode = std::nullopt;
   DType cType = DType::F32;
   float alpha = 1.0F;
   bool hasBias = false;
@@ -32,12 +36,14 @@ struct GemmProblem {
   bool operator==(const GemmProblem&) const = default;
 };
 
-/// The memory of one product. bias and addend: nullptr where the problem has none.
+/// The memory of one product; nullptr for what the problem does not have.
 struct GemmPointers {
   const std::byte* a = nullptr;
   const std::byte* b = nullptr;
   const std::byte* bias = nullptr;
   const std::byte* addend = nullptr;
+  const float* aScale = nullptr;  // of codes: the factor that dequantizes
+  const float* bScale = nullptr;
   std::byte* c = nullptr;
 };
 

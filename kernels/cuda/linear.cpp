@@ -13,7 +13,7 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   if (!weight) return weight.error();
   const Result<Binding> y = requireOperand(request, {0, OperandKind::Output, 0});
   if (!y) return y.error();
-  const GemmProblem problem = forwardProblem(linearSize(request.member(0), x->spec), x->spec, y->spec);
+  const GemmProblem problem = forwardProblem(linearSize(request.member(0), x->spec), *x, *weight, y->spec);
   return makeProducts(request, {{.problem = problem, .a = *x, .b = *weight, .c = *y}});
 }
 
@@ -25,7 +25,10 @@ KernelDef linear() {
   return {
       .name = "BasicLinear",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery& query) { return fitsLibrary(query.graph, query.graph.node(query.members[0])); },
+      .supports =
+          [](const KernelQuery& query) {
+            return fitsLibraryOrIsQuantized(query.graph, query.graph.node(query.members[0]));
+          },
       .compile =
           [](const CompileRequest& request) {
             return request.step.phase == Phase::Forward ? compileForward(request) : compileLinearBackward(request, {});

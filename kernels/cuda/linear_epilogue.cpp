@@ -80,7 +80,7 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   if (!weight) return weight.error();
   const Result<Binding> y = requireOperand(request, {last, OperandKind::Output, 0});
   if (!y) return y.error();
-  Product product{.problem = forwardProblem(linearSize(request.member(0), x->spec), x->spec, y->spec),
+  Product product{.problem = forwardProblem(linearSize(request.member(0), x->spec), *x, *weight, y->spec),
                   .a = *x,
                   .b = *weight,
                   .c = *y};

@@ -22,11 +22,11 @@ struct LinearSize {
 LinearSize linearSize(const Node& node, const TensorSpec& x);
 
 /// y = x W^T
-GemmProblem forwardProblem(const LinearSize& size, const TensorSpec& x, const TensorSpec& y);
+GemmProblem forwardProblem(const LinearSize& size, const Binding& x, const Binding& weight, const TensorSpec& y);
 /// dx = dy W
-GemmProblem inputGradProblem(const LinearSize& size, const TensorSpec& dy, const TensorSpec& dx);
+GemmProblem inputGradProblem(const LinearSize& size, const Binding& dy, const Binding& weight, const TensorSpec& dx);
 /// dW = dy^T x, or dW += dy^T x where the step wants it added.
-GemmProblem weightGradProblem(const LinearSize& size, const TensorSpec& dy, const Binding& dw);
+GemmProblem weightGradProblem(const LinearSize& size, const Binding& dy, const Binding& x, const Binding& dw);
 
 /// One product of a step and where its matrices are among the operands.
 struct Product {
@@ -55,7 +55,10 @@ struct LinearBackwardOptions {
 Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request,
                                                       const LinearBackwardOptions& options);
 
-/// Whether cuBLASLt can take the matrices of this linear op, or the sentence why not.
+/// Whether cuBLASLt can take the matrices of this linear op, or the sentence why not; as they are, or quantized too.
 Verdict fitsLibrary(const Graph& graph, const Node& linear);
+Verdict fitsLibraryOrIsQuantized(const Graph& graph, const Node& linear);
+/// The same for one quantized factor, if it is one.
+Verdict fitsLibrary(const std::optional<QuantizerSpec>& quantizer);
 
 }  // namespace fuseline::cuda

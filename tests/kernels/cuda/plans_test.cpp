@@ -3,6 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/ops/catalog.h"
+#include "core/plan/plan.h"
+#include "core/quant/apply_recipe.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
 #include "tests/support/compare.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/pipelines.h"
@@ -12,8 +16,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <map>
 #include <set>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -167,6 +172,55 @@ TEST_F(CudaKernels, RunRandomPipelinesLikeTheReferenceInFloat32) {
     const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
     RC_ASSERT(firstDifference(runPlan(graph, report, backend), expected, 1e-3) == "");
   }));
+}
+
+Graph under(const char* recipeName, Graph graph) {
+  const Result<Recipe> recipe = Recipe::create(*findRecipe(recipeName), {});
+  std::vector<Diagnostic> diagnostics;
+  Graph quantized = applyRecipe(std::move(graph), *recipe, diagnostics);
+  EXPECT_TRUE(diagnostics.empty()) << diagnostics.front().message;
+  return quantized;
+}
+
+class CudaRecipes : public OnCuda, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(CudaRecipes, MultiplyLikeTheReference) {
+  for (const DType dtype : kDTypes) {
+    const Graph graph = under(GetParam(), chain(dtype, {48, 80}, {linear(64, "fc"), link("GELU"), linear(32, "out")}));
+    ASSERT_EQ(refusal(graph, unfused(graph)), "");
+    EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), backendUnderTest()),
+                              runPlan(graph, unfused(graph), makeReferenceBackend()), 4 * chainTolerance(dtype)),
+              "")
+        << dtypeName(dtype);
+  }
+}
+
+/// Scales and histories after some runs.
+std::map<std::string, std::vector<double>> statesAfter(const Graph& graph, const std::shared_ptr<Backend>& backend) {
+  constexpr int kRuns = 3;
+  const Plan plan = makePlan(graph, unfused(graph));
+  const auto executor = Executor::create(backend, graph, plan, *makeBindings(graph, 1));
+  if (!executor) throw std::runtime_error(executor.error().message);
+  for (int run = 0; run < kRuns; ++run) EXPECT_TRUE((*executor)->run());
+  std::map<std::string, std::vector<double>> states;
+  for (const PlanTensor& tensor : plan.tensors)
+    if (tensor.role == TensorRole::QuantizerState) states[tensor.name] = (*executor)->read(tensor.name)->toDoubles();
+  return states;
+}
+
+TEST_P(CudaRecipes, KeepTheStatesOfTheReference) {
+  const Graph graph = under(GetParam(), chain(DType::BF16, {48, 80}, {linear(64, "fc")}));
+  EXPECT_EQ(statesAfter(graph, backendUnderTest()), statesAfter(graph, makeReferenceBackend()));
+}
+
+INSTANTIATE_TEST_SUITE_P(PerTensor, CudaRecipes, ::testing::Values("Float8CurrentScaling", "DelayedScaling"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_F(CudaKernels, RefuseScalingsThatTheyDoNotHave) {
+  for (const char* const name : {"MXFP8BlockScaling", "Float8BlockScaling", "NVFP4BlockScaling"}) {
+    const Graph graph = under(name, chain(DType::BF16, {128, 256}, {linear(128, "fc")}));
+    EXPECT_NE(refusal(graph, unfused(graph)).find("one scale a tensor"), std::string::npos) << name;
+  }
 }
 
 TEST_F(CudaKernels, RefuseAnUnknownNameWithTheNearest) {

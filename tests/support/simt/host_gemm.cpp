@@ -17,6 +17,17 @@ std::vector<double> decodedMatrix(const std::byte* data, DType dtype, std::int64
   return values;
 }
 
+std::vector<double> factor(const std::byte* data, DType dtype, const std::optional<ElementFormat>& code,
+                           const float* scale, std::int64_t elements) {
+  if (!code) return decodedMatrix(data, dtype, elements);
+  std::vector<double> values(static_cast<std::size_t>(elements));
+  visitFormat(*code, [&](auto format) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<double>(format.toFloat(static_cast<std::uint8_t>(data[i]))) * static_cast<double>(*scale);
+  });
+  return values;
+}
+
 class HostGemm final : public cuda::Gemm {
  public:
   explicit HostGemm(const cuda::GemmProblem& problem) : m_problem(problem) {}
@@ -25,8 +36,8 @@ class HostGemm final : public cuda::Gemm {
   void multiply(const cuda::GemmPointers& pointers, std::byte*) override {
     const auto& [m, n, k] = std::tie(m_problem.m, m_problem.n, m_problem.k);
     if (m * n == 0) return;
-    const std::vector<double> left = decodedMatrix(pointers.a, m_problem.factorType, m * k);
-    const std::vector<double> right = decodedMatrix(pointers.b, m_problem.factorType, k * n);
+    const std::vector<double> left = factor(pointers.a, m_problem.factorType, m_problem.aCode, pointers.aScale, m * k);
+    const std::vector<double> right = factor(pointers.b, m_problem.factorType, m_problem.bCode, pointers.bScale, k * n);
     std::vector<double> sums(static_cast<std::size_t>(m * n));
     if (m_problem.hasAddend) sums = decodedMatrix(pointers.addend, m_problem.cType, m * n);
     for (std::int64_t row = 0; row < m; ++row) addRow(row, left, right, sums);
