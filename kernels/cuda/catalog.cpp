@@ -24,7 +24,26 @@ class ViewKernel final : public Kernel {
   void run(std::span<std::byte* const>, std::byte*) override {}
 };
 
+/// Kernels of other backends that this one does not have, and why.
+struct Refusal {
+  std::string_view kernel;
+  const char* reason;
+};
+constexpr Refusal kRefusals[] = {
+    {"GroupedLinear", "The CUDA backend has no products of groups yet. Run on the device cpu."},
+    {"cached_activation",
+     "The CUDA backend does not keep inputs of activations in E4M3 yet. Set cache_quantized_input to false, or run on "
+     "the device cpu."},
+    {"linear_backward_bias",
+     "On the GPU the bias gradient would stay a pass of its own over the gradient, which saves nothing."},
+    {"swiglu_linear",
+     "The CUDA backend has no product that reads its factor through SwiGLU, so the activation would be written all the "
+     "same."},
+};
+
 Verdict unknownKernel(std::string_view name) {
+  const auto refusal = std::ranges::find(kRefusals, name, &Refusal::kernel);
+  if (refusal != std::end(kRefusals)) return Verdict::no(refusal->reason);
   std::vector<std::string> names;
   for (const KernelDef& kernel : kernelCatalog()) names.push_back(kernel.name);
   const std::string near = nearest(name, names);

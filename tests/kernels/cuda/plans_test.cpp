@@ -231,6 +231,11 @@ TEST_F(CudaKernels, RefuseAnUnknownNameWithTheNearest) {
   EXPECT_NE(verdict.reason().find("\"elementwise\""), std::string::npos) << verdict.reason();
 }
 
+TEST_F(CudaKernels, GiveReasonsForTheKernelsThatTheyLack) {
+  const Graph graph = chain(DType::BF16, {4, 16}, {with(link("GELU", "act"), "cache_quantized_input", true)});
+  EXPECT_NE(refusal(graph, unfused(graph)).find("cache_quantized_input to false"), std::string::npos);
+}
+
 TEST_F(CudaKernels, RefuseActivationsBehindAProduct) {
   const Graph graph = chain(DType::BF16, {4, 16}, {linear(8), link("GELU", "act")});
   const NodeId members[] = {0, 1};
