@@ -82,6 +82,12 @@ class LoggedKernel final : public Kernel {
   std::shared_ptr<LaunchLog> m_log;
 };
 
+/// For run files: it decides how fast activations and their chains are.
+std::string elementwiseCode() {
+  const Verdict nvrtc = hasNvrtc();
+  return nvrtc ? "compiled by NVRTC" : "interpreted, which is slower: " + nvrtc.reason();
+}
+
 int numMultiprocessors(int device) {
   int count = 1;
   check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "say how many multiprocessors it has");
@@ -95,6 +101,7 @@ class CudaBackend final : public Backend {
         m_info(std::move(info)),
         m_gemms(makeCublasLtGemms(m_stream.get())),
         m_programs(makeNvrtcCompiler(m_info.architecture + "a")) {
+    m_info.details.emplace_back("elementwise code", elementwiseCode());
     m_context = {.stream = m_stream.get(),
                  .numMultiprocessors = numMultiprocessors(device),
                  .gemms = m_gemms.get(),

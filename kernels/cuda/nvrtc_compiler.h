@@ -9,6 +9,9 @@
 
 namespace fuseline::cuda {
 
+/// Is NVRTC there? The sentence says what is missing.
+Verdict hasNvrtc();
+
 /// A cubin for an architecture such as "sm_90a". Needs no GPU. Errors: NVRTC is missing, or its report.
 Result<std::vector<char>> compileToCubin(const std::string& source, const std::string& architecture);
 

@@ -66,6 +66,12 @@ Result<Nvrtc> loadNvrtc() {
                ErrorKind::RunFailed};
 }
 
+/// Looked for once.
+const Result<Nvrtc>& nvrtcLibrary() {
+  static const Result<Nvrtc> nvrtc = loadNvrtc();
+  return nvrtc;
+}
+
 /// One compilation.
 class Compilation {
  public:
@@ -114,8 +120,13 @@ class Compilation {
 
 }  // namespace
 
+Verdict hasNvrtc() {
+  const Result<Nvrtc>& nvrtc = nvrtcLibrary();
+  return nvrtc ? Verdict::yes() : Verdict::no(nvrtc.error().message);
+}
+
 Result<std::vector<char>> compileToCubin(const std::string& source, const std::string& architecture) {
-  static const Result<Nvrtc> nvrtc = loadNvrtc();
+  const Result<Nvrtc>& nvrtc = nvrtcLibrary();
   if (!nvrtc) return nvrtc.error();
   Compilation compilation(*nvrtc);
   const nvrtcResult result = compilation.run(source, architecture);
