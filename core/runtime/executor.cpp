@@ -26,6 +26,21 @@ Error stepError(const Step& step, std::string_view problem) {
   return {fmt::format("{}: {}", describe(step), problem), ErrorKind::RunFailed};
 }
 
+/// Backends throw when a device fails while they wait for it or copy; their messages name the device and the step.
+template <class Action>
+Result<void> attempt(Action action) {
+  try {
+    action();
+  } catch (const std::exception& problem) {
+    return Error{problem.what(), ErrorKind::RunFailed};
+  }
+  return {};
+}
+
+Result<void> wait(Backend& backend) {
+  return attempt([&] { backend.synchronize(); });
+}
+
 std::vector<std::string> tensorNames(const Plan& plan) {
   std::vector<std::string> names;
   for (const PlanTensor& tensor : plan.tensors) names.push_back(tensor.name);
@@ -149,7 +164,9 @@ Result<void> Executor::upload(const NamedTensors& bindings) {
     const auto found = byName.find(wanted.name);
     const Tensor* given = found == byName.end() ? nullptr : found->second;
     if (Result<void> fits = checkBinding(wanted, given); !fits) return fits;
-    if (std::byte* target = address(static_cast<int>(index))) m_backend->upload(target, given->data);
+    std::byte* const target = address(static_cast<int>(index));
+    if (!target) continue;
+    if (Result<void> copied = attempt([&] { m_backend->upload(target, given->data); }); !copied) return copied;
   }
   return {};
 }
@@ -181,7 +198,7 @@ Result<void> Executor::runOnce() {
   for (Launch& item : m_launches)
     if (runsOnce(item))
       if (Result<void> launched = launch(item); !launched) return launched;
-  m_backend->synchronize();
+  if (Result<void> done = wait(*m_backend); !done) return done;
   std::erase_if(m_launches, runsOnce);
   return {};
 }
@@ -191,7 +208,7 @@ Result<RunOutcome> Executor::run(std::stop_token cancel) {
     if (cancel.stop_requested()) return RunOutcome::Cancelled;
     if (Result<void> launched = launch(item); !launched) return launched.error();
   }
-  m_backend->synchronize();
+  if (Result<void> done = wait(*m_backend); !done) return done.error();
   return RunOutcome::Completed;
 }
 
@@ -200,7 +217,7 @@ Result<RunOutcome> Executor::runObserved(const StepObserver& observer, std::stop
     if (cancel.stop_requested()) return RunOutcome::Cancelled;
     const Clock::time_point start = Clock::now();
     if (Result<void> launched = launch(item); !launched) return launched.error();
-    m_backend->synchronize();
+    if (Result<void> done = wait(*m_backend); !done) return stepError(m_plan.steps[item.step], done.error().message);
     observer(item.step, nanosecondsSince(start));
   }
   return RunOutcome::Completed;
@@ -210,7 +227,9 @@ Result<Tensor> Executor::read(std::string_view tensorName) const {
   const int index = m_plan.findTensor(tensorName);
   if (index < 0) return unknownTensor(tensorName, m_plan);
   Tensor tensor = Tensor::zeros(m_plan.tensors[static_cast<std::size_t>(index)].spec);
-  if (const std::byte* source = address(index)) m_backend->download(tensor.data, source);
+  const std::byte* const source = address(index);
+  if (!source) return tensor;
+  if (Result<void> copied = attempt([&] { m_backend->download(tensor.data, source); }); !copied) return copied.error();
   return tensor;
 }
 

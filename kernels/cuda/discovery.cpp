@@ -47,8 +47,7 @@ DeviceStatus inspect(int device, const DiscoveryFacts& facts) {
   cudaDeviceProp properties{};
   const cudaError_t error = cudaGetDeviceProperties(&properties, device);
   if (error == cudaSuccess)
-    return {.info = describe(device, properties, facts),
-            .canRun = Verdict::no("Kernels for CUDA are not in this version of Fuseline. Run on the device cpu.")};
+    return {.info = describe(device, properties, facts), .canRun = canRun(properties.major, properties.minor)};
   return {.info = {.id = fmt::format("cuda:{}", device), .name = "CUDA device", .details = versionDetails(facts)},
           .canRun = Verdict::no(fmt::format("The driver does not describe this GPU: {}.", cudaGetErrorString(error)))};
 }

@@ -33,6 +33,9 @@ std::string explainNoDevice(const DiscoveryFacts& facts);
 /// "13.0" from 13000.
 std::string formatCudaVersion(int version);
 
+/// Whether this build has kernels for a compute capability, or the sentence why not.
+Verdict canRun(int major, int minor);
+
 /// The devices in the order of the runtime; exactly one entry "cuda" with its reason when there is none. Creates no
 /// CUDA context, so it costs no device memory.
 std::vector<DeviceStatus> discoverDevices();

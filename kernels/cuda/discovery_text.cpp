@@ -32,6 +32,14 @@ constexpr const char* kBusy = "Every GPU is taken by another process in exclusiv
 
 std::string formatCudaVersion(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
+Verdict canRun(int major, int minor) {
+  if (minor == 0 && (major == 9 || major == 10)) return Verdict::yes();
+  return Verdict::no(fmt::format(
+      "Its compute capability is {}.{}, and this build has kernels for 9.0 and 10.0 only. Run on the device "
+      "cpu.",
+      major, minor));
+}
+
 std::string explainNoDevice(const DiscoveryFacts& facts) {
   switch (facts.errorCode) {
     case kInsufficientDriver: return facts.driverVersion == 0 ? kNoDriver : explainOldDriver(facts);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/module.h"
 
+#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/discovery.h"
 
 #include <fmt/format.h>
@@ -35,8 +36,10 @@ Result<std::shared_ptr<Backend>> CudaRegistry::open(std::string_view deviceId) c
   const std::string_view wanted = deviceId == "cuda" ? std::string_view(m_devices.front().info.id) : deviceId;
   const auto found = std::ranges::find_if(m_devices, [&](const DeviceStatus& d) { return d.info.id == wanted; });
   if (found == m_devices.end()) return noSuchDevice(deviceId, m_devices);
-  return Error{fmt::format("Device '{}' cannot run pipelines: {}", deviceId, found->canRun.reason()),
-               ErrorKind::NoDevice};
+  if (!found->canRun)
+    return Error{fmt::format("Device '{}' cannot run pipelines: {}", deviceId, found->canRun.reason()),
+                 ErrorKind::NoDevice};
+  return makeCudaBackend(static_cast<int>(found - m_devices.begin()), found->info);
 }
 
 }  // namespace

@@ -141,6 +141,37 @@ TEST(Executor, NamesTheStepWhoseKernelThrows) {
   EXPECT_EQ(outcome.error().kind, ErrorKind::RunFailed);
 }
 
+/// A device whose faults surface when it is waited for, as those of GPUs do.
+class FaultyBackend final : public WrappedBackend {
+ public:
+  FaultyBackend() : WrappedBackend([this](const Step&) { m_hasRun = true; }) {}
+  void synchronize() override {
+    if (m_hasRun) throw std::runtime_error("gpu:0 reported a fault");
+  }
+
+ private:
+  bool m_hasRun = false;
+};
+
+TEST(Executor, ReportsAFaultThatSurfacesWhileItWaits) {
+  const Scene scene = mlp();
+  const auto executor = scene.on(std::make_shared<FaultyBackend>());
+  ASSERT_TRUE(executor);
+  const Result<RunOutcome> outcome = (*executor)->run();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().message, "gpu:0 reported a fault");
+  EXPECT_EQ(outcome.error().kind, ErrorKind::RunFailed);
+}
+
+TEST(Executor, ReportsAFaultThatSurfacesBehindAnObservedStep) {
+  const Scene scene = mlp();
+  const auto executor = scene.on(std::make_shared<FaultyBackend>());
+  ASSERT_TRUE(executor);
+  const Result<RunOutcome> outcome = (*executor)->runObserved([](std::size_t, double) {});
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().message, "fc1 (BasicLinear, forward): gpu:0 reported a fault");
+}
+
 TEST(Executor, StopsBetweenSteps) {
   const Scene scene = mlp();
   std::stop_source stop;

@@ -44,5 +44,13 @@ TEST(CudaDiscovery, HasAnotherSentenceForEveryCause) {
   for (const std::string& words : sentences) EXPECT_EQ('.', words.back()) << words;
 }
 
+TEST(CudaDiscovery, RunsOnlyWhatThisBuildHasKernelsFor) {
+  EXPECT_TRUE(canRun(9, 0));
+  EXPECT_TRUE(canRun(10, 0));
+  const Verdict old = canRun(8, 6);
+  EXPECT_NE(std::string::npos, old.reason().find("8.6")) << old.reason();
+  EXPECT_FALSE(canRun(12, 0));
+}
+
 }  // namespace
 }  // namespace fuseline::cuda

@@ -46,21 +46,22 @@ TEST_F(CudaModule, ShakesHandsWithAProgramOfTheSameBuild) {
   EXPECT_STREQ(kModuleHandshake, find<Handshake>(kHandshakeSymbol)());
 }
 
-TEST_F(CudaModule, NamesAtLeastOneDeviceAndSaysWhyItCannotRun) {
+TEST_F(CudaModule, NamesAtLeastOneDeviceAndSaysWhyOneCannotRun) {
   for (const DeviceStatus& device : makeRegistry()->devices()) {
     EXPECT_EQ(0u, device.info.id.rfind("cuda", 0)) << device.info.id;
-    EXPECT_FALSE(device.canRun);
-    EXPECT_GT(device.canRun.reason().size(), 20u);
+    EXPECT_TRUE(device.canRun || device.canRun.reason().size() > 20u) << device.canRun.reason();
   }
   EXPECT_FALSE(makeRegistry()->devices().empty());
 }
 
-TEST_F(CudaModule, RefusesToOpenADeviceWithTheReasonOfItsStatus) {
+TEST_F(CudaModule, OpensADeviceOrRefusesWithTheReasonOfItsStatus) {
   const auto registry = makeRegistry();
+  const DeviceStatus device = registry->devices().front();
   const auto backend = registry->open("cuda");
-  ASSERT_FALSE(backend);
+  ASSERT_EQ(static_cast<bool>(device.canRun), static_cast<bool>(backend));
+  if (backend) return;
   EXPECT_EQ(ErrorKind::NoDevice, backend.error().kind);
-  const std::string reason = registry->devices().front().canRun.reason();
+  const std::string reason = device.canRun.reason();
   EXPECT_NE(std::string::npos, backend.error().message.find(reason)) << backend.error().message;
 }
 

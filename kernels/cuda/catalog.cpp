@@ -1,0 +1,87 @@
+// Collects the kernels that the manifest lists.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/catalog.h"
+
+#include "core/support/text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace fuseline::cuda {
+
+namespace kernels {
+#define FUSELINE_CATALOG_ENTRY(name) KernelDef name();
+#include "kernels/cuda/kernels.inc"
+#undef FUSELINE_CATALOG_ENTRY
+}  // namespace kernels
+
+namespace {
+
+/// A step whose outputs are views of its inputs.
+class ViewKernel final : public Kernel {
+ public:
+  void run(std::span<std::byte* const>, std::byte*) override {}
+};
+
+/// Kernels of other backends that this one does not have, and why.
+struct Refusal {
+  std::string_view kernel;
+  const char* reason;
+};
+constexpr Refusal kRefusals[] = {
+    {"GroupedLinear", "The CUDA backend has no products of groups yet. Run on the device cpu."},
+    {"cached_activation",
+     "The CUDA backend does not keep inputs of activations in E4M3 yet. Set cache_quantized_input to false, or run on "
+     "the device cpu."},
+    {"linear_backward_bias",
+     "On the GPU the bias gradient would stay a pass of its own over the gradient, which saves nothing."},
+    {"swiglu_linear",
+     "The CUDA backend has no product that reads its factor through SwiGLU, so the activation would be written all the "
+     "same."},
+};
+
+Verdict unknownKernel(std::string_view name) {
+  const auto refusal = std::ranges::find(kRefusals, name, &Refusal::kernel);
+  if (refusal != std::end(kRefusals)) return Verdict::no(refusal->reason);
+  std::vector<std::string> names;
+  for (const KernelDef& kernel : kernelCatalog()) names.push_back(kernel.name);
+  const std::string near = nearest(name, names);
+  return Verdict::no(fmt::format("The CUDA backend has no kernel \"{}\"{}.", name,
+                                 near.empty() ? "" : fmt::format("; the nearest is \"{}\"", near)));
+}
+
+}  // namespace
+
+const std::vector<KernelDef>& kernelCatalog() {
+  static const std::vector<KernelDef> catalog = {
+#define FUSELINE_CATALOG_ENTRY(name) kernels::name(),
+#include "kernels/cuda/kernels.inc"
+#undef FUSELINE_CATALOG_ENTRY
+  };
+  return catalog;
+}
+
+const KernelDef* findKernel(std::string_view name) {
+  const auto& catalog = kernelCatalog();
+  const auto found = std::ranges::find_if(catalog, [&](const KernelDef& kernel) { return kernel.name == name; });
+  return found == catalog.end() ? nullptr : &*found;
+}
+
+Verdict supportsStep(const KernelQuery& query) {
+  const KernelDef* kernel = findKernel(query.kernel);
+  if (!kernel) return unknownKernel(query.kernel);
+  if (std::ranges::find(kernel->phases, query.phase) == kernel->phases.end())
+    return Verdict::no(fmt::format("The CUDA kernel \"{}\" has no {} pass.", query.kernel, phaseName(query.phase)));
+  return kernel->supports(query);
+}
+
+Result<std::unique_ptr<Kernel>> compileStep(const CompileRequest& request) {
+  const Step& step = request.step;
+  if (step.isView) return std::unique_ptr<Kernel>(std::make_unique<ViewKernel>());
+  const KernelQuery query{.graph = request.graph, .kernel = step.kernel, .phase = step.phase, .members = step.nodes};
+  if (const Verdict verdict = supportsStep(query); !verdict) return Error{verdict.reason(), ErrorKind::RunFailed};
+  return findKernel(step.kernel)->compile(request);
+}
+
+}  // namespace fuseline::cuda

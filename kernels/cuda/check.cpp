@@ -1,0 +1,15 @@
+// The sentence of a failed CUDA call.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/check.h"
+
+#include <fmt/format.h>
+
+namespace fuseline::cuda {
+
+void check(cudaError_t error, const char* action) {
+  if (error == cudaSuccess) return;
+  throw DeviceFault(
+      fmt::format("The GPU could not {}: {} ({}).", action, cudaGetErrorString(error), cudaGetErrorName(error)));
+}
+
+}  // namespace fuseline::cuda

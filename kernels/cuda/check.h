@@ -1,0 +1,20 @@
+// Turns error codes of the CUDA runtime into exceptions.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+
+#include <cuda_runtime_api.h>
+
+namespace fuseline::cuda {
+
+/// A call of the CUDA runtime failed; the message is a sentence.
+class DeviceFault : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws DeviceFault: "The GPU could not <action>: <CUDA's words> (<name>)."
+void check(cudaError_t error, const char* action);
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,190 @@
+// One stream for everything; memory with owners; faults with the name of the step that was launched last.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/cuda_backend.h"
+
+#include "core/runtime/executor.h"
+#include "core/support/text.h"
+#include "kernels/cuda/catalog.h"
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/cublaslt_gemm.h"
+#include "kernels/cuda/nvrtc_compiler.h"
+#include "kernels/cuda/nvtx_range.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+/// The runtime keeps the device per thread, and the caller may be any thread.
+void useDevice(int device) { check(cudaSetDevice(device), "be selected"); }
+
+class OwnedStream {
+ public:
+  OwnedStream() { check(cudaStreamCreateWithFlags(&m_stream, cudaStreamNonBlocking), "make a stream"); }
+  ~OwnedStream() { cudaStreamDestroy(m_stream); }
+  OwnedStream(const OwnedStream&) = delete;
+  OwnedStream& operator=(const OwnedStream&) = delete;
+  Stream get() const { return m_stream; }
+
+ private:
+  cudaStream_t m_stream = nullptr;
+};
+
+class CudaMemory final : public DeviceMemory {
+ public:
+  CudaMemory(std::byte* data, std::size_t sizeBytes) : m_data(data), m_sizeBytes(sizeBytes) {}
+  ~CudaMemory() override { cudaFree(m_data); }
+  CudaMemory(const CudaMemory&) = delete;
+  CudaMemory& operator=(const CudaMemory&) = delete;
+
+  std::byte* data() override { return m_data; }
+  std::size_t sizeBytes() const override { return m_sizeBytes; }
+
+ private:
+  std::byte* m_data;
+  std::size_t m_sizeBytes;
+};
+
+Error outOfMemory(const std::string& deviceId, std::size_t wanted) {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) free = total = 0;
+  return {fmt::format("{}: the plan wants {} of GPU memory, and {} of {} are free. Make the pipeline smaller, or end "
+                      "what else runs on the GPU.",
+                      deviceId, formatBytes(static_cast<std::int64_t>(wanted)),
+                      formatBytes(static_cast<std::int64_t>(free)), formatBytes(static_cast<std::int64_t>(total))),
+          ErrorKind::RunFailed};
+}
+
+/// The step that was launched last: asynchronous faults surface long after their launch.
+struct LaunchLog {
+  std::string lastStep;
+};
+
+class LoggedKernel final : public Kernel {
+ public:
+  LoggedKernel(std::unique_ptr<Kernel> kernel, std::string step, int device, std::shared_ptr<LaunchLog> log)
+      : m_kernel(std::move(kernel)), m_step(std::move(step)), m_device(device), m_log(std::move(log)) {}
+  std::size_t workspaceBytes() const override { return m_kernel->workspaceBytes(); }
+  void run(std::span<std::byte* const> operands, std::byte* workspace) override {
+    const NvtxRange range(m_step);
+    useDevice(m_device);
+    m_log->lastStep = m_step;
+    m_kernel->run(operands, workspace);
+  }
+
+ private:
+  std::unique_ptr<Kernel> m_kernel;
+  std::string m_step;
+  int m_device;
+  std::shared_ptr<LaunchLog> m_log;
+};
+
+/// For run files: it decides how fast activations and their chains are.
+std::string elementwiseCode() {
+  const Verdict nvrtc = hasNvrtc();
+  return nvrtc ? "compiled by NVRTC" : "interpreted, which is slower: " + nvrtc.reason();
+}
+
+int numMultiprocessors(int device) {
+  int count = 1;
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "say how many multiprocessors it has");
+  return count;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(int device, DeviceInfo info)
+      : m_device(device),
+        m_info(std::move(info)),
+        m_gemms(makeCublasLtGemms(m_stream.get())),
+        m_programs(makeNvrtcCompiler(m_info.architecture + "a")) {
+    m_info.details.emplace_back("elementwise code", elementwiseCode());
+    m_context = {.stream = m_stream.get(),
+                 .numMultiprocessors = numMultiprocessors(device),
+                 .gemms = m_gemms.get(),
+                 .programs = m_programs.get()};
+  }
+
+  const DeviceInfo& device() const override { return m_info; }
+  Verdict supports(const KernelQuery& query) const override { return supportsStep(query); }
+
+  Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
+                                          const CompileOptions& options) override {
+    try {
+      useDevice(m_device);
+      Result<std::unique_ptr<Kernel>> kernel = compileStep({graph, plan, step, options, m_context});
+      if (!kernel) return kernel.error();
+      return std::unique_ptr<Kernel>(
+          std::make_unique<LoggedKernel>(std::move(*kernel), describe(step), m_device, m_log));
+    } catch (const std::exception& failure) {
+      return Error{fmt::format("{}: step \"{}\" could not be prepared. {}", m_info.id, step.name, failure.what()),
+                   ErrorKind::RunFailed};
+    }
+  }
+
+  Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) override {
+    try {
+      useDevice(m_device);
+    } catch (const DeviceFault& fault) {
+      return Error{fmt::format("{}: {}", m_info.id, fault.what()), ErrorKind::RunFailed};
+    }
+    void* data = nullptr;
+    const cudaError_t error = cudaMalloc(&data, sizeBytes);
+    if (error == cudaSuccess)
+      return std::unique_ptr<DeviceMemory>(std::make_unique<CudaMemory>(static_cast<std::byte*>(data), sizeBytes));
+    cudaGetLastError();  // a refused allocation breaks nothing: take its error off the record
+    if (error == cudaErrorMemoryAllocation) return outOfMemory(m_info.id, sizeBytes);
+    return Error{fmt::format("{}: no memory: {}.", m_info.id, cudaGetErrorString(error)), ErrorKind::RunFailed};
+  }
+
+  void upload(std::byte* device, std::span<const std::byte> host) override {
+    copy(device, host.data(), host.size(), cudaMemcpyHostToDevice);
+  }
+
+  void download(std::span<std::byte> host, const std::byte* device) override {
+    copy(host.data(), device, host.size(), cudaMemcpyDeviceToHost);
+  }
+
+  void synchronize() override {
+    useDevice(m_device);
+    const cudaError_t error = cudaStreamSynchronize(m_stream.get());
+    if (error == cudaSuccess) return;
+    throw DeviceFault(fmt::format(
+        "{} reported a fault: {} ({}). The step launched last was {}; the fault is in it or in one before it. The "
+        "device takes no more work from this process: start it again, and time the steps to find the one at fault.",
+        m_info.id, cudaGetErrorString(error), cudaGetErrorName(error),
+        m_log->lastStep.empty() ? "none" : m_log->lastStep));
+  }
+
+ private:
+  void copy(void* to, const void* from, std::size_t sizeBytes, cudaMemcpyKind kind) {
+    if (sizeBytes == 0) return;
+    useDevice(m_device);
+    check(cudaMemcpyAsync(to, from, sizeBytes, kind, m_stream.get()), "copy a tensor");
+    synchronize();
+  }
+
+  int m_device;
+  DeviceInfo m_info;
+  OwnedStream m_stream;
+  std::unique_ptr<GemmLibrary> m_gemms;
+  std::unique_ptr<ProgramCompiler> m_programs;
+  DeviceContext m_context;
+  std::shared_ptr<LaunchLog> m_log = std::make_shared<LaunchLog>();
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Backend>> makeCudaBackend(int device, const DeviceInfo& info) {
+  try {
+    useDevice(device);
+    return std::shared_ptr<Backend>(std::make_shared<CudaBackend>(device, info));
+  } catch (const DeviceFault& fault) {
+    return Error{fmt::format("Device '{}' cannot be opened: {}", info.id, fault.what()), ErrorKind::NoDevice};
+  }
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,47 @@
+// Which elements a dropout keeps: core/numerics' DropoutMask, element for element.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/device/program.h"
+
+#include <cstdint>
+
+namespace fuseline::cuda::device {
+
+struct PhiloxWords {
+  std::uint32_t words[4];
+};
+
+/// Philox4x32 with 10 rounds, as in core/numerics/random.h, whose arrays not every device compiler has.
+inline __device__ PhiloxWords philox(PhiloxWords c, std::uint32_t key0, std::uint32_t key1) {
+  constexpr int kRounds = 10;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::uint64_t product0 = 0xD2511F53ull * c.words[0];
+    const std::uint64_t product1 = 0xCD9E8D57ull * c.words[2];
+    c = {{static_cast<std::uint32_t>(product1 >> 32) ^ c.words[1] ^ key0, static_cast<std::uint32_t>(product1),
+          static_cast<std::uint32_t>(product0 >> 32) ^ c.words[3] ^ key1, static_cast<std::uint32_t>(product0)}};
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return c;
+}
+
+/// The words of elements 4 * block to 4 * block + 3.
+inline __device__ PhiloxWords dropoutBlock(const Dropout& mask, std::uint64_t block) {
+  return philox(
+      {{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), mask.stream[0], mask.stream[1]}},
+      mask.key[0], mask.key[1]);
+}
+
+/// out[i] = `kept` where element first + i is kept, else 0. A block of four elements is drawn once.
+template <int kVector>
+__device__ void drop(const Dropout& mask, float kept, std::uint64_t first, float (&out)[kVector]) {
+  PhiloxWords drawn = dropoutBlock(mask, first / 4);
+  for (int i = 0; i < kVector; ++i) {
+    const std::uint64_t index = first + static_cast<std::uint64_t>(i);
+    if (i > 0 && index % 4 == 0) drawn = dropoutBlock(mask, index / 4);
+    out[i] = drawn.words[index % 4] < mask.threshold ? 0.0f : kept;
+  }
+}
+
+}  // namespace fuseline::cuda::device

@@ -1,0 +1,107 @@
+// Elements of tensors in memory: how they are read as float32 and written back.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/numerics/bf16.h"
+#include "core/numerics/f16.h"
+#include "kernels/cuda/device/program.h"
+
+#include <bit>
+#include <cstdint>
+
+namespace fuseline::cuda::device {
+
+/// A memory transaction of one thread is at most this wide.
+constexpr int kAccessBytes = 16;
+
+template <Element kElement>
+struct Codec;
+
+template <>
+struct Codec<Element::F32> {
+  using Bits = std::uint32_t;
+  static __device__ float decode(Bits bits) { return std::bit_cast<float>(bits); }
+  static __device__ Bits encode(float value) { return std::bit_cast<Bits>(value); }
+};
+
+template <>
+struct Codec<Element::F16> {
+  using Bits = std::uint16_t;
+  static __device__ float decode(Bits bits) { return f16ToFloat(bits); }
+  static __device__ Bits encode(float value) { return floatToF16(value); }
+};
+
+template <>
+struct Codec<Element::BF16> {
+  using Bits = std::uint16_t;
+  static __device__ float decode(Bits bits) { return bf16ToFloat(bits); }
+  static __device__ Bits encode(float value) { return floatToBf16(value); }
+};
+
+/// kVector elements that are moved together, in as few accesses as there are.
+template <class Bits, int kVector>
+struct alignas(sizeof(Bits) * kVector < kAccessBytes ? sizeof(Bits) * kVector : kAccessBytes) Packet {
+  Bits elements[kVector];
+};
+
+/// The first `count` of kVector elements from `index` on; zeros behind them. A whole packet must be aligned.
+template <Element kElement, int kVector>
+__device__ void loadElements(const void* data, std::int64_t index, int count, float (&out)[kVector]) {
+  using Bits = typename Codec<kElement>::Bits;
+  const Bits* const from = static_cast<const Bits*>(data) + index;
+  if (count == kVector) {
+    const auto packet = *reinterpret_cast<const Packet<Bits, kVector>*>(from);
+    for (int i = 0; i < kVector; ++i) out[i] = Codec<kElement>::decode(packet.elements[i]);
+    return;
+  }
+  for (int i = 0; i < kVector; ++i) out[i] = i < count ? Codec<kElement>::decode(from[i]) : 0.0f;
+}
+
+/// Rounds to nearest even.
+template <Element kElement, int kVector>
+__device__ void storeElements(void* data, std::int64_t index, int count, const float (&values)[kVector]) {
+  using Bits = typename Codec<kElement>::Bits;
+  Bits* const to = static_cast<Bits*>(data) + index;
+  if (count == kVector) {
+    Packet<Bits, kVector> packet;
+    for (int i = 0; i < kVector; ++i) packet.elements[i] = Codec<kElement>::encode(values[i]);
+    *reinterpret_cast<Packet<Bits, kVector>*>(to) = packet;
+    return;
+  }
+  for (int i = 0; i < kVector; ++i)
+    if (i < count) to[i] = Codec<kElement>::encode(values[i]);
+}
+
+// The same for an element type that is known at run time only.
+
+template <int kVector>
+__device__ void loadElements(Element element, const void* data, std::int64_t index, int count, float (&out)[kVector]) {
+  switch (element) {
+    case Element::F32: return loadElements<Element::F32>(data, index, count, out);
+    case Element::F16: return loadElements<Element::F16>(data, index, count, out);
+    case Element::BF16: return loadElements<Element::BF16>(data, index, count, out);
+  }
+}
+
+template <int kVector>
+__device__ void storeElements(Element element, void* data, std::int64_t index, int count,
+                              const float (&values)[kVector]) {
+  switch (element) {
+    case Element::F32: return storeElements<Element::F32>(data, index, count, values);
+    case Element::F16: return storeElements<Element::F16>(data, index, count, values);
+    case Element::BF16: return storeElements<Element::BF16>(data, index, count, values);
+  }
+}
+
+inline __device__ float loadElement(Element element, const void* data, std::int64_t index) {
+  float value[1];
+  loadElements<1>(element, data, index, 1, value);
+  return value[0];
+}
+
+inline __device__ void storeElement(Element element, void* data, std::int64_t index, float value) {
+  const float values[1] = {value};
+  storeElements<1>(element, data, index, 1, values);
+}
+
+}  // namespace fuseline::cuda::device

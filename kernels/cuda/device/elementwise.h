@@ -1,0 +1,117 @@
+// The walk of an elementwise program over its grid, whatever evaluates it: an interpreter or generated code.
+//
+// A thread has kVector columns of a row; the threads of a block stand side by side (x) and below each other (y), and a
+// block walks down rowsPerBlock rows. Sums are made in float32 in a fixed order: a thread's own rows, then the threads
+// of the block, then, in a second kernel, the blocks.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/device/elements.h"
+
+#include <cstdint>
+
+namespace fuseline::cuda::device {
+
+/// The elements that a thread works on: `count` columns of a row.
+struct Position {
+  std::int64_t row = 0;
+  std::int64_t col = 0;
+  int count = 0;
+};
+
+/// Where a grid's column stands in an operand's row.
+inline __device__ std::int64_t columnOf(const Operand& operand, std::int64_t col, std::int64_t cols) {
+  if (operand.lanes == 1) return col;
+  const std::int64_t width = operand.interleave > 0 ? operand.interleave : cols;
+  return (col / width * operand.lanes + operand.lane) * width + col % width;
+}
+
+inline __device__ std::int64_t indexOf(const Operand& operand, const Grid& grid, const Position& at) {
+  switch (operand.access) {
+    case Access::Full: return at.row * operand.lanes * grid.cols + columnOf(operand, at.col, grid.cols);
+    case Access::Row: return columnOf(operand, at.col, grid.cols);
+    case Access::Column: return at.row;
+    case Access::Scalar: return 0;
+  }
+  return 0;
+}
+
+/// One value for all elements of a thread?
+inline __device__ bool isShared(Access access) { return access == Access::Column || access == Access::Scalar; }
+
+template <int kVector>
+__device__ void fill(float value, float (&out)[kVector]) {
+  for (int v = 0; v < kVector; ++v) out[v] = value;
+}
+
+template <int kVector>
+__device__ void loadOperand(const Operand& from, const Grid& grid, const Position& at, float (&out)[kVector]) {
+  const std::int64_t index = indexOf(from, grid, at);
+  if (isShared(from.access)) return fill<kVector>(loadElement(from.element, from.data, index), out);
+  loadElements<kVector>(from.element, from.data, index, at.count, out);
+}
+
+template <int kVector>
+__device__ void storeOperand(const Operand& to, const Grid& grid, const Position& at, const float (&values)[kVector]) {
+  storeElements<kVector>(to.element, to.data, indexOf(to, grid, at), at.count, values);
+}
+
+/// Adds over the lanes whose numbers differ in the bits below `width`, a power of two up to a warp's. All lanes call
+/// it.
+inline __device__ float sumOverLanes(float value, int width) {
+  for (int offset = width / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+  return value;
+}
+
+/// Adds one column sum over the threads below each other and writes the block's part, a row of grid.cols.
+template <int kVector>
+__device__ void writeColumnPart(const float (&sums)[kVector], const Grid& grid, std::int64_t col, float* part) {
+  __shared__ float shared[kBlockThreads * kVector];
+  const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+  for (int v = 0; v < kVector; ++v) shared[v * kBlockThreads + thread] = sums[v];
+  __syncthreads();
+  if (threadIdx.y == 0)
+    for (int v = 0; v < kVector; ++v) {
+      float sum = 0.0f;
+      for (unsigned y = 0; y < blockDim.y; ++y)
+        sum += shared[v * kBlockThreads + static_cast<int>(y * blockDim.x + threadIdx.x)];
+      if (col + v < grid.cols) part[blockIdx.y * grid.cols + col + v] = sum;
+    }
+  __syncthreads();
+}
+
+/// Evaluator: evaluate(grid, at), then columnSum(s) and rowSum(s), the values to be summed. `columnParts`:
+/// [numColumnSums][gridDim.y][cols]; `rowParts`: [numRowSums][rows][groups], a group being the threads of a row that
+/// share a warp.
+template <class Evaluator, int kVector>
+__device__ void walkGrid(Evaluator& evaluator, const Grid& grid, float* columnParts, float* rowParts) {
+  constexpr int kMaxColumnSums = Evaluator::kMaxColumnSums;
+  float sums[kMaxColumnSums > 0 ? kMaxColumnSums : 1][kVector] = {};
+  const std::int64_t col = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * kVector;
+  const std::int64_t left = grid.cols - col;
+  const int count = left >= kVector ? kVector : (left > 0 ? static_cast<int>(left) : 0);
+  const std::int64_t first = blockIdx.y * grid.rowsPerBlock;
+  const std::int64_t last = first + grid.rowsPerBlock < grid.rows ? first + grid.rowsPerBlock : grid.rows;
+  const int width = blockDim.x < kWarpLanes ? static_cast<int>(blockDim.x) : kWarpLanes;
+  const std::int64_t numGroups = static_cast<std::int64_t>(gridDim.x) * blockDim.x / width;
+  for (std::int64_t base = first; base < last; base += blockDim.y) {
+    const Position at{base + threadIdx.y, col, count};
+    const bool isActive = at.row < last && count > 0;
+    if (isActive) evaluator.evaluate(grid, at);
+    for (int s = 0; s < evaluator.numColumnSums(); ++s)
+      for (int v = 0; v < kVector; ++v)
+        if (isActive && v < count) sums[s][v] += evaluator.columnSum(s)[v];
+    for (int s = 0; s < evaluator.numRowSums(); ++s) {
+      float sum = 0.0f;
+      for (int v = 0; v < kVector; ++v)
+        if (isActive && v < count) sum += evaluator.rowSum(s)[v];
+      sum = sumOverLanes(sum, width);
+      const std::int64_t group = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / width;
+      if (at.row < last && threadIdx.x % width == 0) rowParts[(s * grid.rows + at.row) * numGroups + group] = sum;
+    }
+  }
+  for (int s = 0; s < evaluator.numColumnSums(); ++s)
+    writeColumnPart<kVector>(sums[s], grid, col, columnParts + s * gridDim.y * grid.cols);
+}
+
+}  // namespace fuseline::cuda::device

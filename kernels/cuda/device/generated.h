@@ -1,0 +1,7 @@
+// What generated elementwise code may use.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/device/dropout.h"
+#include "kernels/cuda/device/elementwise.h"
+#include "kernels/cuda/device/functions.h"

@@ -1,0 +1,41 @@
+// Scales and casts of tensors with one scale, in the order of float32 operations in which core/quant computes them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/numerics/minifloat.h"
+#include "kernels/cuda/device/quantize_data.h"
+
+#include <bit>
+#include <cstdint>
+
+namespace fuseline::cuda::device {
+
+inline __device__ float largestOf(FloatCode code) {
+  return code == FloatCode::E4M3 ? E4m3::toFloat(E4m3::kMax) : E5m2::toFloat(E5m2::kMax);
+}
+
+inline __device__ bool isFinite(float x) { return x - x == 0.0f; }
+
+constexpr float kLargestFloat = 0x1.fffffep127f;
+
+/// What a tensor with this amax is multiplied by; 1 where the amax is 0, infinite or NaN.
+inline __device__ float scaleFromAmax(float amax, FloatCode code, const ScaleRule& rule) {
+  const float bounded = amax < rule.epsilon ? rule.epsilon : amax;
+  if (!isFinite(bounded) || !(bounded > 0.0f)) return 1.0f;
+  const float quotient = largestOf(code) / bounded;
+  const float scale = isFinite(quotient) ? quotient : kLargestFloat;
+  return rule.isPowerOfTwo ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(scale) & 0xff800000u) : scale;
+}
+
+inline __device__ std::uint8_t encode(float value, FloatCode code) {
+  return code == FloatCode::E4M3 ? E4m3::fromFloat(value) : E5m2::fromFloat(value);
+}
+
+/// The scale of the next step, of a history's amax; stays where the amax is 0, infinite or NaN.
+inline __device__ float delayedScale(float amax, float previous, float scaledLargest) {
+  if (!isFinite(amax) || !(amax > 0.0f)) return previous;
+  const float scale = scaledLargest / amax;
+  return isFinite(scale) ? scale : kLargestFloat;
+}
+
+}  // namespace fuseline::cuda::device

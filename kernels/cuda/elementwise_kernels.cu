@@ -1,0 +1,71 @@
+// Elementwise programs on the device, interpreted; and the sums of their parts.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/elementwise_launch.h"
+#include "kernels/cuda/launch.h"
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/device/interpreter.h"
+
+namespace fuseline::cuda {
+
+namespace {
+
+using namespace device;
+
+/// One of the kernel's columns of threads adds the terms of one item; the threads below each other share them.
+constexpr unsigned kItemThreads = 32;
+constexpr unsigned kTermThreads = kBlockThreads / kItemThreads;
+
+template <int kVector>
+__global__ void __launch_bounds__(kBlockThreads)
+    interpretProgram(const __grid_constant__ Program program, Grid grid, float* columnParts, float* rowParts) {
+  Interpreter<kVector> interpreter(program);
+  walkGrid<Interpreter<kVector>, kVector>(interpreter, grid, columnParts, rowParts);
+}
+
+__global__ void __launch_bounds__(kBlockThreads) sumParts(const PartSums sums) {
+  __shared__ float shared[kTermThreads][kItemThreads];
+  const std::int64_t item = static_cast<std::int64_t>(blockIdx.x) * kItemThreads + threadIdx.x;
+  float sum = 0.0f;
+  for (std::int64_t term = threadIdx.y; term < sums.terms && item < sums.items; term += kTermThreads)
+    sum += sums.parts[item * sums.itemStride + term * sums.termStride];
+  shared[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || item >= sums.items) return;
+  for (unsigned y = 1; y < kTermThreads; ++y) sum += shared[y][threadIdx.x];
+  storeElement(sums.to.element, sums.to.data, columnOf(sums.to, item, sums.cols), sum);
+}
+
+/// One block for a single item.
+__global__ void __launch_bounds__(kBlockThreads) sumAllParts(const PartSums sums) {
+  __shared__ float shared[kBlockThreads / kWarpLanes];
+  float sum = 0.0f;
+  for (std::int64_t term = threadIdx.x; term < sums.terms; term += kBlockThreads)
+    sum += sums.parts[term * sums.termStride];
+  sum = sumOverLanes(sum, kWarpLanes);
+  if (threadIdx.x % kWarpLanes == 0) shared[threadIdx.x / kWarpLanes] = sum;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (int warp = 1; warp < kBlockThreads / kWarpLanes; ++warp) sum += shared[warp];
+  storeElement(sums.to.element, sums.to.data, 0, sum);
+}
+
+}  // namespace
+
+void launchProgram(const Program& program, const ElementwiseShape& shape, float* parts, Stream stream) {
+  const dim3 blocks(shape.blocksX, shape.blocksY);
+  const dim3 threads(shape.threadsX, shape.threadsY());
+  float* const rowParts = parts + numColumnParts(program, shape);
+  const auto kernel = shape.vector == 1 ? interpretProgram<1> : interpretProgram<kVectorWidth>;
+  launch(kernel, blocks, threads, 0, stream, program, shape.grid, parts, rowParts);
+}
+
+void launchPartSums(const PartSums& sums, Stream stream) {
+  if (sums.items == 0) return;
+  if (sums.items == 1) return launch(sumAllParts, dim3(1), dim3(kBlockThreads), 0, stream, sums);
+  const auto blocks = static_cast<unsigned>((sums.items + kItemThreads - 1) / kItemThreads);
+  launch(sumParts, dim3(blocks), dim3(kItemThreads, kTermThreads), 0, stream, sums);
+}
+
+}  // namespace fuseline::cuda

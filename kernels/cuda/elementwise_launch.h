@@ -1,0 +1,53 @@
+// Launches of elementwise programs. Plain C++: the kernels stand in elementwise_kernels.cu.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/device/program.h"
+#include "kernels/cuda/stream.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fuseline::cuda {
+
+/// How a program's grid is spread over the device.
+struct ElementwiseShape {
+  device::Grid grid;
+  int vector = 1;         // columns of a thread: 1 or kVectorWidth
+  unsigned threadsX = 1;  // side by side; the rest of a block stands below
+  unsigned blocksX = 1;
+  unsigned blocksY = 1;
+
+  unsigned threadsY() const { return device::kBlockThreads / threadsX; }
+  /// Threads of a row that share a warp make one part of a row sum.
+  std::int64_t rowGroups() const;
+};
+
+/// Elements that a thread moves at once: 16 bytes of a 16-bit format, twice 16 of float32.
+constexpr int kVectorWidth = 8;
+
+/// `isVectorized`: whole packets are aligned in every operand. `hasColumnSums` bounds the number of parts.
+ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, bool isVectorized, bool hasColumnSums,
+                                  int numMultiprocessors);
+
+/// Scratch memory for the parts of sums, in floats.
+std::int64_t numColumnParts(const device::Program& program, const ElementwiseShape& shape);
+std::int64_t numRowParts(const device::Program& program, const ElementwiseShape& shape);
+
+/// The program's operands hold their pointers. parts: numColumnParts + numRowParts floats.
+void launchProgram(const device::Program& program, const ElementwiseShape& shape, float* parts, Stream stream);
+
+/// Sums of parts: item i is the sum of parts[i * itemStride + t * termStride] for t < terms, rounded once.
+struct PartSums {
+  const float* parts = nullptr;
+  std::int64_t items = 0;
+  std::int64_t itemStride = 1;
+  std::int64_t terms = 0;
+  std::int64_t termStride = 1;
+  /// Item i goes where column i of `cols` stands.
+  device::Operand to;
+  std::int64_t cols = 0;
+};
+void launchPartSums(const PartSums& sums, Stream stream);
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,60 @@
+// Chooses blocks for elementwise programs.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/elementwise_launch.h"
+
+#include <algorithm>
+
+namespace fuseline::cuda {
+
+namespace {
+
+/// Parts of column sums are read once more: no more blocks below each other than keep every multiprocessor busy.
+constexpr std::int64_t kBlocksPerMultiprocessor = 8;
+/// Without sums a thread walks down so many rows, and its addresses are computed once.
+constexpr std::int64_t kRowsPerThread = 4;
+constexpr std::int64_t kMaxBlocksY = 65535;
+
+std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+unsigned threadsFor(std::int64_t columns) {
+  unsigned threads = 1;
+  while (threads < device::kBlockThreads && threads < columns) threads *= 2;
+  return threads;
+}
+
+std::int64_t rowsPerBlock(const ElementwiseShape& shape, bool hasColumnSums, int numMultiprocessors) {
+  const std::int64_t rows = shape.grid.rows;
+  const std::int64_t step = shape.threadsY();
+  const std::int64_t wanted = ceilDiv(kBlocksPerMultiprocessor * numMultiprocessors, shape.blocksX);
+  const std::int64_t walked = hasColumnSums ? ceilDiv(rows, wanted) : step * kRowsPerThread;
+  return ceilDiv(std::max(walked, ceilDiv(rows, kMaxBlocksY)), step) * step;
+}
+
+}  // namespace
+
+std::int64_t ElementwiseShape::rowGroups() const {
+  const std::int64_t width = std::min<unsigned>(threadsX, device::kWarpLanes);
+  return std::int64_t{blocksX} * threadsX / width;
+}
+
+ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, bool isVectorized, bool hasColumnSums,
+                                  int numMultiprocessors) {
+  ElementwiseShape shape{.grid = {.rows = rows, .cols = cols}, .vector = isVectorized ? kVectorWidth : 1};
+  if (rows == 0 || cols == 0) return shape;
+  const std::int64_t columns = ceilDiv(cols, shape.vector);
+  shape.threadsX = threadsFor(columns);
+  shape.blocksX = static_cast<unsigned>(ceilDiv(columns, shape.threadsX));
+  shape.grid.rowsPerBlock = rowsPerBlock(shape, hasColumnSums, numMultiprocessors);
+  shape.blocksY = static_cast<unsigned>(ceilDiv(rows, shape.grid.rowsPerBlock));
+  return shape;
+}
+
+std::int64_t numColumnParts(const device::Program& program, const ElementwiseShape& shape) {
+  return program.numColumnSums * std::int64_t{shape.blocksY} * shape.grid.cols;
+}
+
+std::int64_t numRowParts(const device::Program& program, const ElementwiseShape& shape) {
+  return program.numRowSums * shape.grid.rows * shape.rowGroups();
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,149 @@
+// Writes one statement an instruction.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/elementwise_source.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <span>
+
+#include <fmt/format.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+using device::Instruction;
+using device::Opcode;
+using device::Operand;
+using device::Program;
+
+const char* nameOf(device::Element element) {
+  if (element == device::Element::F16) return "F16";
+  return element == device::Element::BF16 ? "BF16" : "F32";
+}
+
+const char* nameOf(device::Access access) {
+  constexpr const char* kNames[] = {"Full", "Row", "Column", "Scalar"};
+  return kNames[static_cast<int>(access)];
+}
+
+/// The bits of a constant: decimal text would be rounded once more.
+std::string constantText(float value) {
+  return fmt::format("std::bit_cast<float>(0x{:08x}u)", std::bit_cast<std::uint32_t>(value));
+}
+
+/// The value of an instruction for lane v, of its operands a and b.
+std::string expression(Opcode opcode, const std::string& a, const std::string& b) {
+  switch (opcode) {
+    case Opcode::Add: return a + " + " + b;
+    case Opcode::Sub: return a + " - " + b;
+    case Opcode::Mul: return a + " * " + b;
+    case Opcode::Div: return a + " / " + b;
+    case Opcode::Max: return "maximum(" + a + ", " + b + ")";
+    case Opcode::Min: return "minimum(" + a + ", " + b + ")";
+    case Opcode::Less: return "less(" + a + ", " + b + ")";
+    case Opcode::Neg: return "-" + a;
+    case Opcode::Exp: return "expf(" + a + ")";
+    case Opcode::Log: return "logf(" + a + ")";
+    case Opcode::Sqrt: return "sqrtf(" + a + ")";
+    case Opcode::Rsqrt: return "1.0f / sqrtf(" + a + ")";
+    case Opcode::Tanh: return "tanhf(" + a + ")";
+    case Opcode::Sigmoid: return "sigmoid(" + a + ")";
+    case Opcode::Gelu: return "gelu(" + a + ")";
+    case Opcode::GeluGrad: return "geluGrad(" + a + ")";
+    case Opcode::Silu: return "silu(" + a + ")";
+    case Opcode::SiluGrad: return "siluGrad(" + a + ")";
+    case Opcode::Load:
+    case Opcode::Constant:
+    case Opcode::Dropout: break;
+  }
+  return "";
+}
+
+std::string statement(const Instruction& instruction) {
+  const int out = instruction.out;
+  switch (instruction.opcode) {
+    case Opcode::Load: return fmt::format("loadOperand<kVector>(o{}, grid, at, r{});", instruction.operand, out);
+    case Opcode::Constant: return fmt::format("fill<kVector>({}, r{});", constantText(instruction.constant), out);
+    case Opcode::Dropout:
+      return fmt::format("drop<kVector>(arguments.dropouts[{}], {}, indexOf(o{}, grid, at), r{});", instruction.dropout,
+                         constantText(instruction.constant), instruction.operand, out);
+    default: break;
+  }
+  const std::string a = fmt::format("r{}[v]", instruction.a);
+  const std::string b = fmt::format("r{}[v]", instruction.b);
+  return fmt::format("for (int v = 0; v < kVector; ++v) r{}[v] = {};", out, expression(instruction.opcode, a, b));
+}
+
+std::string declaration(const Operand& operand, int index) {
+  return fmt::format("const Operand o{0}{{arguments.data[{0}], {1}, Element::{2}, Access::{3}, {4}, {5}}};", index,
+                     operand.interleave, nameOf(operand.element), nameOf(operand.access), operand.lane, operand.lanes);
+}
+
+std::string sumText(int value, int slot) {
+  return fmt::format("for (int v = 0; v < kVector; ++v) sums[{}][v] = r{}[v];", slot, value);
+}
+
+int numRegisters(std::span<const Instruction> code) {
+  int registers = 0;
+  for (const Instruction& instruction : code) registers = std::max(registers, instruction.out + 1);
+  return registers;
+}
+
+/// The lines of evaluate(). Stores come last: an operand may be overwritten in place.
+std::string body(const Program& program) {
+  std::string text;
+  const auto line = [&](const std::string& words) { text += "    " + words + "\n"; };
+  const std::span<const Instruction> code(program.code, static_cast<std::size_t>(program.numInstructions));
+  for (int i = 0; i < program.numOperands; ++i) line(declaration(program.operands[i], i));
+  for (int i = 0; i < numRegisters(code); ++i) line(fmt::format("float r{}[kVector];", i));
+  for (const Instruction& instruction : code) line(statement(instruction));
+  for (int i = 0; i < program.numStores; ++i)
+    line(fmt::format("storeOperand<kVector>(o{}, grid, at, r{});", program.stores[i].operand, program.stores[i].value));
+  for (int s = 0; s < program.numColumnSums; ++s) line(sumText(program.columnSums[s].value, s));
+  for (int s = 0; s < program.numRowSums; ++s) line(sumText(program.rowSums[s].value, program.numColumnSums + s));
+  return text;
+}
+
+/// {0}: vector, {1}: column sums, {2}: row sums, {3}: all sums but at least one, {4}: body, {5}: name of the kernel.
+constexpr const char* kTemplate = R"(#include "kernels/cuda/device/generated.h"
+
+namespace {{
+
+using namespace fuseline::cuda::device;
+
+constexpr int kVector = {0};
+
+struct Evaluator {{
+  static constexpr int kMaxColumnSums = {1};
+  const Arguments& arguments;
+  float sums[{3}][kVector];
+
+  __device__ int numColumnSums() const {{ return {1}; }}
+  __device__ int numRowSums() const {{ return {2}; }}
+  __device__ const float (&columnSum(int s) const)[kVector] {{ return sums[s]; }}
+  __device__ const float (&rowSum(int s) const)[kVector] {{ return sums[{1} + s]; }}
+
+  __device__ void evaluate(const Grid& grid, const Position& at) {{
+{4}  }}
+}};
+
+}}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kBlockThreads)
+    {5}(const __grid_constant__ Arguments arguments, Grid grid, float* columnParts, float* rowParts) {{
+  Evaluator evaluator{{arguments, {{}}}};
+  walkGrid<Evaluator, kVector>(evaluator, grid, columnParts, rowParts);
+}}
+)";
+
+}  // namespace
+
+std::string sourceOf(const Program& program, int vector) {
+  const int sums = std::max(1, program.numColumnSums + program.numRowSums);
+  return fmt::format(kTemplate, vector, program.numColumnSums, program.numRowSums, sums, body(program),
+                     kGeneratedKernel);
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,66 @@
+// Matrix products as the CUDA backend needs them: the problem as data, and the library that solves it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/support/result.h"
+#include "core/tensor/dtype.h"
+#include "core/tensor/element_format.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace fuseline::cuda {
+
+/// How a factor stands in memory: as the product reads it, or as its transpose.
+enum class Storage2d : std::uint8_t { AsRead, Transposed };
+
+/// c = alpha a b + bias + addend. a: [m, k], b: [k, n], c: [m, n], all row-major. bias: [n], addend: [m, n], which may
+/// be c itself; both of c's dtype. Products are added in float32 (float32 factors are not rounded first), and the sum
+/// is rounded once.
+struct GemmProblem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  Storage2d a = Storage2d::AsRead;
+  Storage2d b = Storage2d::AsRead;
+  DType factorType = DType::F32;                      // of a and b, where they are not coded
+  std::optional<ElementFormat> aCode = std::nullopt;  // FP8 codes, with one scale: both factors, or none
+  std::optional<ElementFormat> bCode = std::nullopt;
+  DType cType = DType::F32;
+  float alpha = 1.0F;
+  bool hasBias = false;
+  bool hasAddend = false;
+
+  bool operator==(const GemmProblem&) const = default;
+};
+
+/// The memory of one product; nullptr for what the problem does not have.
+struct GemmPointers {
+  const std::byte* a = nullptr;
+  const std::byte* b = nullptr;
+  const std::byte* bias = nullptr;
+  const std::byte* addend = nullptr;
+  const float* aScale = nullptr;  // of codes: the factor that dequantizes
+  const float* bScale = nullptr;
+  std::byte* c = nullptr;
+};
+
+/// One problem, prepared.
+class Gemm {
+ public:
+  virtual ~Gemm() = default;
+  virtual std::size_t workspaceBytes() const = 0;
+  /// Asynchronous on the stream of the library. Throws when the library refuses.
+  virtual void multiply(const GemmPointers& pointers, std::byte* workspace) = 0;
+};
+
+class GemmLibrary {
+ public:
+  virtual ~GemmLibrary() = default;
+  /// Errors: the library cannot solve it, or is not there; a sentence.
+  virtual Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) = 0;
+};
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,46 @@
+// KernelDef: one CUDA kernel as data: its name, what it supports, and how a step becomes a Kernel.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/backend.h"
+#include "core/support/result.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/program_compiler.h"
+#include "kernels/cuda/stream.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fuseline::cuda {
+
+/// What every kernel of one backend shares. Must outlive them.
+struct DeviceContext {
+  Stream stream = nullptr;
+  int numMultiprocessors = 1;
+  GemmLibrary* gemms = nullptr;
+  ProgramCompiler* programs = nullptr;  // null: elementwise programs are interpreted
+};
+
+/// Everything that compile may look at. Only valid during the call, but for the device.
+struct CompileRequest {
+  const Graph& graph;
+  const Plan& plan;
+  const Step& step;
+  const CompileOptions& options;
+  const DeviceContext& device;
+
+  const Node& member(std::size_t index) const { return graph.node(step.nodes[index]); }
+};
+
+struct KernelDef {
+  std::string name;
+  std::vector<Phase> phases;
+  /// Asked with members in forward order. Names in the sentence what is missing.
+  std::function<Verdict(const KernelQuery&)> supports;
+  /// May assume that supports() said yes. Errors: operands that the plan does not give.
+  std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)> compile;
+};
+
+}  // namespace fuseline::cuda

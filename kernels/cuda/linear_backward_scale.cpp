@@ -1,0 +1,33 @@
+// Kernel "linear_backward_scale": backward of a linear layer and the ConstantScale behind it. dx = scale dy W and
+// dW = scale dy^T x.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/linear_parts.h"
+
+namespace fuseline::cuda::kernels {
+
+namespace {
+
+constexpr int kLinear = 0;
+constexpr int kScale = 1;
+
+Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
+  const auto scale = static_cast<float>(request.member(kScale).attributes.real("scale"));
+  return compileLinearBackward(request,
+                               {.linear = kLinear, .gradOutput = kScale, .gradInput = kLinear, .alpha = scale});
+}
+
+}  // namespace
+
+KernelDef linear_backward_scale();
+
+KernelDef linear_backward_scale() {
+  return {
+      .name = "linear_backward_scale",
+      .phases = {Phase::Backward},
+      .supports =
+          [](const KernelQuery& query) { return fitsLibrary(query.graph, query.graph.node(query.members[kLinear])); },
+      .compile = compile,
+  };
+}
+
+}  // namespace fuseline::cuda::kernels

@@ -1,0 +1,64 @@
+// The three products of a linear layer, as the kernels of linear ops share them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/kernel_def.h"
+#include "kernels/cuda/step_operand.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace fuseline::cuda {
+
+/// x: [M, K], weight: [N, K], y: [M, N].
+struct LinearSize {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+
+LinearSize linearSize(const Node& node, const TensorSpec& x);
+
+/// y = x W^T
+GemmProblem forwardProblem(const LinearSize& size, const Binding& x, const Binding& weight, const TensorSpec& y);
+/// dx = dy W
+GemmProblem inputGradProblem(const LinearSize& size, const Binding& dy, const Binding& weight, const TensorSpec& dx);
+/// dW = dy^T x, or dW += dy^T x where the step wants it added.
+GemmProblem weightGradProblem(const LinearSize& size, const Binding& dy, const Binding& x, const Binding& dw);
+
+/// One product of a step and where its matrices are among the operands.
+struct Product {
+  GemmProblem problem;
+  Binding a;
+  Binding b;
+  Binding c;
+  Binding bias = {};
+  Binding addend = {};  // c itself where the step accumulates
+};
+
+/// A kernel that runs the products one after the other.
+Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, const std::vector<Product>& products);
+
+/// What backward of a linear layer, and of ops fused with it, computes besides the plain products.
+struct LinearBackwardOptions {
+  int linear = 0;      // the member that is the linear layer
+  int gradOutput = 0;  // the member whose output gradient arrives
+  int gradInput = 0;   // the member whose input gradient leaves
+  float alpha = 1.0F;
+  /// Added to dx; may be absent.
+  std::optional<OperandKey> extraGradient = std::nullopt;
+};
+
+/// dx = alpha dy W + extra gradient and dW = alpha dy^T x, as far as they are wanted.
+Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request,
+                                                      const LinearBackwardOptions& options);
+
+/// Whether cuBLASLt can take the matrices of this linear op, or the sentence why not; as they are, or quantized too.
+Verdict fitsLibrary(const Graph& graph, const Node& linear);
+Verdict fitsLibraryOrIsQuantized(const Graph& graph, const Node& linear);
+/// The same for one quantized factor, if it is one.
+Verdict fitsLibrary(const std::optional<QuantizerSpec>& quantizer);
+
+}  // namespace fuseline::cuda

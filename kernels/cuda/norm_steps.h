@@ -1,0 +1,29 @@
+// Norms as steps: what the kernels of RMSNorm, LayerNorm, L2Normalization and their fusions share.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/kernel_def.h"
+
+#include <memory>
+#include <string>
+
+namespace fuseline::cuda {
+
+/// The kernel of the norm op of this name, forward and backward.
+KernelDef normKernel(std::string operation);
+
+/// Forward of the norm that is member `norm` of the step.
+Result<std::unique_ptr<Kernel>> makeNormForward(const CompileRequest& request, int norm);
+
+/// Forward of AddExtraInput (member 0), an optional MakeExtraOutput and a norm (the last member).
+Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request);
+
+/// Where a norm's input gradient goes and what is added to it. The extra gradient may be absent.
+struct NormGradientKeys {
+  OperandKey gradInput;
+  OperandKey extraGradient;
+};
+
+Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm, const NormGradientKeys& keys);
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,67 @@
+// Loads compiled programs onto the device.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/nvrtc_compiler.h"
+
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/elementwise_source.h"
+
+#include <map>
+#include <mutex>
+
+#include <cuda_runtime_api.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+class LoadedProgram final : public CompiledProgram {
+ public:
+  explicit LoadedProgram(const std::vector<char>& cubin) {
+    check(cudaLibraryLoadData(&m_library, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+          "load a compiled program");
+    check(cudaLibraryGetKernel(&m_kernel, m_library, kGeneratedKernel), "find a compiled program");
+  }
+  ~LoadedProgram() override { cudaLibraryUnload(m_library); }
+  LoadedProgram(const LoadedProgram&) = delete;
+  LoadedProgram& operator=(const LoadedProgram&) = delete;
+
+  void launch(const device::Arguments& arguments, const ElementwiseShape& shape, float* columnParts, float* rowParts,
+              Stream stream) const override {
+    device::Arguments given = arguments;
+    device::Grid grid = shape.grid;
+    void* pointers[] = {&given, &grid, &columnParts, &rowParts};
+    check(cudaLaunchKernel(reinterpret_cast<const void*>(m_kernel), dim3(shape.blocksX, shape.blocksY),
+                           dim3(shape.threadsX, shape.threadsY()), pointers, 0, stream),
+          "launch a compiled program");
+  }
+
+ private:
+  cudaLibrary_t m_library = nullptr;
+  cudaKernel_t m_kernel = nullptr;
+};
+
+class NvrtcCompiler final : public ProgramCompiler {
+ public:
+  explicit NvrtcCompiler(std::string architecture) : m_architecture(std::move(architecture)) {}
+
+  Result<std::shared_ptr<const CompiledProgram>> compile(const std::string& source) override {
+    const std::lock_guard lock(m_mutex);
+    if (const auto found = m_compiled.find(source); found != m_compiled.end()) return found->second;
+    const Result<std::vector<char>> cubin = compileToCubin(source, m_architecture);
+    if (!cubin) return cubin.error();
+    return m_compiled.emplace(source, std::make_shared<const LoadedProgram>(*cubin)).first->second;
+  }
+
+ private:
+  std::string m_architecture;
+  std::mutex m_mutex;
+  std::map<std::string, std::shared_ptr<const CompiledProgram>> m_compiled;  // by source
+};
+
+}  // namespace
+
+std::unique_ptr<ProgramCompiler> makeNvrtcCompiler(std::string architecture) {
+  return std::make_unique<NvrtcCompiler>(std::move(architecture));
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,140 @@
+// Hands NVRTC the generated code and the device headers, which are part of this module.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/nvrtc_compiler.h"
+#include "kernels/cuda/shared_library.h"
+
+#include <array>
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <nvrtc.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+struct Header {
+  const char* name;
+  const char* text;
+};
+
+/// The device headers as CMake found them, and the little that they use of the standard library, which NVRTC lacks.
+constexpr Header kHeaders[] = {
+#include "kernels/cuda/device_headers.inc"
+    {"cstdint",
+     "#pragma once\n"
+     "namespace std { using uint8_t = unsigned char; using uint16_t = unsigned short; using uint32_t = unsigned;\n"
+     "using int64_t = long; using uint64_t = unsigned long; }\n"},
+    {"bit",
+     "#pragma once\n"
+     "namespace std { template <class To, class From> constexpr To bit_cast(const From& from) {\n"
+     "return __builtin_bit_cast(To, from); } }\n"},
+};
+constexpr std::size_t kNumHeaders = std::size(kHeaders);
+
+/// Of the library: that of the toolkit.
+constexpr int kVersion = CUDART_VERSION / 1000;
+
+struct Nvrtc {
+  decltype(nvrtcCreateProgram)* create = nullptr;
+  decltype(nvrtcDestroyProgram)* destroy = nullptr;
+  decltype(nvrtcCompileProgram)* compile = nullptr;
+  decltype(nvrtcGetErrorString)* errorString = nullptr;
+  decltype(nvrtcGetProgramLogSize)* logSize = nullptr;
+  decltype(nvrtcGetProgramLog)* log = nullptr;
+  decltype(nvrtcGetCUBINSize)* cubinSize = nullptr;
+  decltype(nvrtcGetCUBIN)* cubin = nullptr;
+};
+
+Result<Nvrtc> loadNvrtc() {
+  const std::string fileName = fmt::format("libnvrtc.so.{}", kVersion);
+  const Result<void*> library = openLibrary(fileName);
+  if (!library) return library.error();
+  Symbols symbols(*library);
+  Nvrtc found;
+  symbols.find(found.create, "nvrtcCreateProgram");
+  symbols.find(found.destroy, "nvrtcDestroyProgram");
+  symbols.find(found.compile, "nvrtcCompileProgram");
+  symbols.find(found.errorString, "nvrtcGetErrorString");
+  symbols.find(found.logSize, "nvrtcGetProgramLogSize");
+  symbols.find(found.log, "nvrtcGetProgramLog");
+  symbols.find(found.cubinSize, "nvrtcGetCUBINSize");
+  symbols.find(found.cubin, "nvrtcGetCUBIN");
+  if (symbols.missing().empty()) return found;
+  return Error{fmt::format("{} has no function {}. Install NVIDIA's CUDA libraries of version {}.", fileName,
+                           symbols.missing(), kVersion),
+               ErrorKind::RunFailed};
+}
+
+/// Looked for once.
+const Result<Nvrtc>& nvrtcLibrary() {
+  static const Result<Nvrtc> nvrtc = loadNvrtc();
+  return nvrtc;
+}
+
+/// One compilation.
+class Compilation {
+ public:
+  explicit Compilation(const Nvrtc& nvrtc) : m_nvrtc(nvrtc) {}
+  ~Compilation() {
+    if (m_program) m_nvrtc.destroy(&m_program);
+  }
+  Compilation(const Compilation&) = delete;
+  Compilation& operator=(const Compilation&) = delete;
+
+  nvrtcResult run(const std::string& source, const std::string& architecture) {
+    std::array<const char*, kNumHeaders> names{};
+    std::array<const char*, kNumHeaders> texts{};
+    for (std::size_t i = 0; i < kNumHeaders; ++i) {
+      names[i] = kHeaders[i].name;
+      texts[i] = kHeaders[i].text;
+    }
+    const nvrtcResult created =
+        m_nvrtc.create(&m_program, source.c_str(), "elementwise.cu", kNumHeaders, texts.data(), names.data());
+    if (created != NVRTC_SUCCESS) return created;
+    const std::string target = "--gpu-architecture=" + architecture;
+    const char* const options[] = {target.c_str(), "--std=c++20", "--device-as-default-execution-space"};
+    return m_nvrtc.compile(m_program, static_cast<int>(std::size(options)), options);
+  }
+
+  std::string log() const {
+    std::size_t size = 0;
+    if (!m_program || m_nvrtc.logSize(m_program, &size) != NVRTC_SUCCESS || size < 2) return "no report";
+    std::string text(size - 1, ' ');
+    m_nvrtc.log(m_program, text.data());
+    return text;
+  }
+
+  std::vector<char> cubin() const {
+    std::size_t size = 0;
+    if (m_nvrtc.cubinSize(m_program, &size) != NVRTC_SUCCESS) return {};
+    std::vector<char> binary(size);
+    if (m_nvrtc.cubin(m_program, binary.data()) != NVRTC_SUCCESS) return {};
+    return binary;
+  }
+
+ private:
+  const Nvrtc& m_nvrtc;
+  nvrtcProgram m_program = nullptr;
+};
+
+}  // namespace
+
+Verdict hasNvrtc() {
+  const Result<Nvrtc>& nvrtc = nvrtcLibrary();
+  return nvrtc ? Verdict::yes() : Verdict::no(nvrtc.error().message);
+}
+
+Result<std::vector<char>> compileToCubin(const std::string& source, const std::string& architecture) {
+  const Result<Nvrtc>& nvrtc = nvrtcLibrary();
+  if (!nvrtc) return nvrtc.error();
+  Compilation compilation(*nvrtc);
+  const nvrtcResult result = compilation.run(source, architecture);
+  std::vector<char> binary = result == NVRTC_SUCCESS ? compilation.cubin() : std::vector<char>();
+  if (!binary.empty()) return binary;
+  return Error{fmt::format("NVRTC did not compile an elementwise program for {}: {}. Its report: {}", architecture,
+                           nvrtc->errorString(result), compilation.log()),
+               ErrorKind::RunFailed};
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,150 @@
+// Amax, cast and transpose of tensors with one scale, and the update of delayed scales.
+//
+// A block has a tile of x: it is read once, cast for both copies, and the columnwise codes leave through shared memory
+// so that they are written in whole rows, too.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/quantize_launch.h"
+
+#include "kernels/cuda/launch.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/device/elements.h"
+#include "kernels/cuda/device/quantize.h"
+
+namespace fuseline::cuda {
+
+namespace {
+
+using namespace device;
+
+constexpr int kTile = 32;
+constexpr int kTileThreadsY = 8;
+constexpr int kAmaxVector = 8;
+/// Blocks that search for an amax; each adds one atomic operation.
+constexpr std::int64_t kAmaxBlocksPerMultiprocessor = 8;
+
+__device__ float largerOf(float a, float b) { return a > b ? a : b; }
+
+/// The largest over the block; NaN loses. Every thread gets it, and all threads call it.
+__device__ float largestOfBlock(float value) {
+  __shared__ float shared[kBlockThreads / kWarpLanes];
+  for (int offset = kWarpLanes / 2; offset > 0; offset /= 2)
+    value = largerOf(__shfl_xor_sync(0xffffffffu, value, offset), value);
+  if (threadIdx.x % kWarpLanes == 0) shared[threadIdx.x / kWarpLanes] = value;
+  __syncthreads();
+  for (int warp = 0; warp < kBlockThreads / kWarpLanes; ++warp) value = largerOf(shared[warp], value);
+  __syncthreads();
+  return value;
+}
+
+/// Floats that are not negative are ordered as their bits are.
+__global__ void __launch_bounds__(kBlockThreads)
+    findAmax(const void* x, Element element, std::int64_t elements, float* amax) {
+  float largest = 0.0f;
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kBlockThreads * kAmaxVector;
+  for (std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x) * kAmaxVector;
+       first < elements; first += stride) {
+    float values[kAmaxVector];
+    const int count = elements - first < kAmaxVector ? static_cast<int>(elements - first) : kAmaxVector;
+    loadElements<kAmaxVector>(element, x, first, count, values);
+    for (int v = 0; v < kAmaxVector; ++v) largest = largerOf(fabsf(values[v]), largest);
+  }
+  largest = largestOfBlock(largest);
+  if (threadIdx.x == 0) atomicMax(reinterpret_cast<int*>(amax), std::bit_cast<int>(largest));
+}
+
+__global__ void clearValue(float* value) { *value = 0.0f; }
+
+__device__ float scaleOf(const TensorQuantization& task, const QuantizedCopy& copy) {
+  return task.scale ? *task.scale : scaleFromAmax(*task.amax, copy.code, copy.rule);
+}
+
+__device__ void writeInverse(const QuantizedCopy& copy, float scale) {
+  const bool isFirst = blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0 && threadIdx.y == 0;
+  if (copy.codes && isFirst) *copy.inverseScale = 1.0f / scale;
+}
+
+__global__ void __launch_bounds__(kTile* kTileThreadsY) quantizeTile(const __grid_constant__ TensorQuantization task) {
+  __shared__ std::uint8_t shared[kTile][kTile + 1];
+  const float rowwiseScale = scaleOf(task, task.rowwise);
+  const float columnwiseScale = scaleOf(task, task.columnwise);
+  writeInverse(task.rowwise, rowwiseScale);
+  writeInverse(task.columnwise, columnwiseScale);
+  const std::int64_t firstCol = static_cast<std::int64_t>(blockIdx.x) * kTile;
+  const std::int64_t tiles = (task.rows + kTile - 1) / kTile;
+  for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
+    const std::int64_t firstRow = tile * kTile;
+    for (unsigned y = threadIdx.y; y < kTile; y += kTileThreadsY) {
+      const std::int64_t row = firstRow + y;
+      const std::int64_t col = firstCol + threadIdx.x;
+      if (row >= task.rows || col >= task.cols) continue;
+      const float x = loadElement(task.element, task.x, row * task.cols + col);
+      if (task.rowwise.codes) task.rowwise.codes[row * task.cols + col] = encode(x * rowwiseScale, task.rowwise.code);
+      if (task.columnwise.codes) shared[y][threadIdx.x] = encode(x * columnwiseScale, task.columnwise.code);
+    }
+    __syncthreads();
+    for (unsigned y = threadIdx.y; y < kTile; y += kTileThreadsY) {
+      const std::int64_t row = firstRow + threadIdx.x;
+      const std::int64_t col = firstCol + y;
+      if (task.columnwise.codes && row < task.rows && col < task.cols)
+        task.columnwise.codes[col * task.rows + row] = shared[threadIdx.x][y];
+    }
+    __syncthreads();
+  }
+}
+
+/// One block a state. Rows move up in chunks: a chunk is read before it is written.
+__global__ void __launch_bounds__(kBlockThreads) updateScales(const __grid_constant__ ScaleUpdates updates) {
+  float* const history = updates.histories[blockIdx.x];
+  const float last = history[0];
+  if (last == 0.0f) return;  // the whole block: the tensor was not used
+  const int length = updates.historyLength;
+  float largest = last;
+  for (int row = static_cast<int>(threadIdx.x) + 1; row < length; row += kBlockThreads)
+    largest = largerOf(history[row], largest);
+  largest = largestOfBlock(largest);
+  if (threadIdx.x == 0) {
+    float& scale = *updates.scales[blockIdx.x];
+    scale = delayedScale(updates.takesMostRecent ? last : largest, scale, updates.scaledLargest[blockIdx.x]);
+  }
+  for (int first = 1; first < length; first += kBlockThreads) {
+    const int row = first + static_cast<int>(threadIdx.x);
+    const float next = row + 1 < length ? history[row + 1] : last;
+    __syncthreads();
+    if (row < length) history[row] = next;
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) history[0] = 0.0f;
+}
+
+}  // namespace
+
+void launchAmax(const void* x, Element element, std::int64_t elements, float* amax, int numMultiprocessors,
+                Stream stream) {
+  if (elements == 0) return;
+  const std::int64_t wanted = (elements + kBlockThreads * kAmaxVector - 1) / (kBlockThreads * kAmaxVector);
+  const auto blocks =
+      static_cast<unsigned>(std::min<std::int64_t>(wanted, numMultiprocessors * kAmaxBlocksPerMultiprocessor));
+  launch(findAmax, dim3(blocks), dim3(kBlockThreads), 0, stream, x, element, elements, amax);
+}
+
+void launchClear(float* value, Stream stream) { launch(clearValue, dim3(1), dim3(1), 0, stream, value); }
+
+void launchQuantize(const TensorQuantization& task, Stream stream) {
+  constexpr std::int64_t kMaxBlocksY = 65535;
+  const auto tilesOf = [](std::int64_t extent) { return std::max<std::int64_t>(1, (extent + kTile - 1) / kTile); };
+  const dim3 blocks(static_cast<unsigned>(tilesOf(task.cols)),
+                    static_cast<unsigned>(std::min(tilesOf(task.rows), kMaxBlocksY)));
+  launch(quantizeTile, blocks, dim3(kTile, kTileThreadsY), 0, stream, task);
+}
+
+void launchScaleUpdates(const ScaleUpdates& updates, Stream stream) {
+  if (updates.count == 0) return;
+  launch(updateScales, dim3(static_cast<unsigned>(updates.count)), dim3(kBlockThreads), 0, stream, updates);
+}
+
+}  // namespace fuseline::cuda

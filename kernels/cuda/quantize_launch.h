@@ -1,0 +1,52 @@
+// Launches that quantize tensors with one scale, and update the scales. Plain C++: the kernels stand in
+// quantize_kernels.cu.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/device/program.h"
+#include "kernels/cuda/device/quantize_data.h"
+#include "kernels/cuda/stream.h"
+
+#include <cstdint>
+
+namespace fuseline::cuda {
+
+/// One copy: codes, and the factor that dequantizes. codes null: this copy is not made.
+struct QuantizedCopy {
+  std::uint8_t* codes = nullptr;
+  float* inverseScale = nullptr;
+  device::FloatCode code = device::FloatCode::E4M3;
+  device::ScaleRule rule;
+};
+
+/// x: [rows, cols]. The rowwise copy stands as x does, the columnwise one as its transpose.
+struct TensorQuantization {
+  const void* x = nullptr;
+  device::Element element = device::Element::F32;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  QuantizedCopy rowwise;
+  QuantizedCopy columnwise;
+  const float* scale = nullptr;  // delayed scaling; null: of the amax
+  const float* amax = nullptr;   // of x, where there is no scale
+};
+void launchQuantize(const TensorQuantization& quantization, Stream stream);
+
+/// Raises *amax, which is not negative, to the largest magnitude of x. NaN does not count.
+void launchAmax(const void* x, device::Element element, std::int64_t elements, float* amax, int numMultiprocessors,
+                Stream stream);
+void launchClear(float* value, Stream stream);
+
+/// The states of several tensors. history: the amax of this step, then of earlier ones, the oldest first.
+struct ScaleUpdates {
+  static constexpr int kMaxStates = 64;
+  float* scales[kMaxStates] = {};
+  float* histories[kMaxStates] = {};
+  float scaledLargest[kMaxStates] = {};  // the largest finite code over 2^margin
+  int count = 0;
+  int historyLength = 0;
+  bool takesMostRecent = false;  // otherwise the largest of the history
+};
+void launchScaleUpdates(const ScaleUpdates& updates, Stream stream);
+
+}  // namespace fuseline::cuda

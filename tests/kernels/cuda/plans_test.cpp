@@ -1,0 +1,248 @@
+// Whole plans on the CUDA kernels against the double-precision reference: every basic op, every rule's pipelines and
+// random ones, every dtype, odd sizes, one row and none. Compiled twice: for the SIMT harness and for a GPU.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/ops/catalog.h"
+#include "core/plan/plan.h"
+#include "core/quant/apply_recipe.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
+#include "tests/support/compare.h"
+#include "tests/support/cuda_test_backend.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/random_pipelines.h"
+#include "tests/support/rule_samples.h"
+#include "tests/support/run_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+constexpr DType kDTypes[] = {DType::F32, DType::BF16, DType::F16};
+
+/// Last axes are even, so that gated ops accept them: odd halves, whole packets, several blocks, rows of a block.
+const std::vector<Shape> kShapes = {{0, 16},   {1, 2}, {6, 16},   {7, 62},  {3, 2, 34},
+                                    {70, 272}, {600},  {2, 1040}, {3, 1026}};
+
+/// As on the CPU: a chain in f16 rounds more often than its tolerance allows for.
+double chainTolerance(DType dtype) { return dtype == DType::F16 ? 8 * 0x1p-11 : toleranceOf(dtype).relative; }
+
+Link sampleLink(const std::string& operation) {
+  const bool isLinear = operation == "BasicLinear" || operation == "GroupedLinear";
+  return isLinear ? with(link(operation), "out_features", std::int64_t{21}) : link(operation);
+}
+
+std::shared_ptr<Backend> backendUnderTest() { return *cudaTestBackend(); }
+
+/// Skips where there is no GPU, and this is not the harness.
+class OnCuda : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto backend = cudaTestBackend(); !backend) GTEST_SKIP() << backend.error().message;
+  }
+};
+
+/// Empty, or why the CUDA backend does not run a step of the plan.
+std::string refusal(const Graph& graph, const FusionReport& report) {
+  const auto backend = backendUnderTest();
+  for (const Step& step : makePlan(graph, report).steps) {
+    if (step.isView) continue;
+    if (const Verdict verdict = backend->supports({graph, step.kernel, step.phase, step.nodes}); !verdict)
+      return verdict.reason();
+  }
+  return "";
+}
+
+void expectLikeReference(const Graph& graph, const FusionReport& report, double relative, const std::string& label) {
+  const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
+  const RunResults actual = runPlan(graph, report, backendUnderTest());
+  EXPECT_EQ(firstDifference(actual, expected, relative), "") << label << "\n" << toString(graph);
+}
+
+/// x of a chain's graph: finite but for one element in the middle.
+NamedTensors mainInputWith(double value, const Graph& graph) {
+  const Value& x = graph.value(graph.inputs().front());
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < x.spec.numElements(); ++i) values.push_back(0.125 * static_cast<double>(i % 13) - 0.75);
+  values[values.size() / 2] = value;
+  return {{x.name, Tensor::fromDoubles(x.spec, values)}};
+}
+
+class CudaOps : public OnCuda, public ::testing::WithParamInterface<const FusibleOperation*> {};
+
+TEST_P(CudaOps, TrainLikeTheReference) {
+  const std::string& name = GetParam()->name;
+  for (const DType dtype : kDTypes)
+    for (const Shape& shape : kShapes) {
+      const Graph graph = chain(dtype, shape, {sampleLink(name)});
+      if (const std::string reason = refusal(graph, unfused(graph)); !reason.empty()) GTEST_SKIP() << reason;
+      expectLikeReference(graph, unfused(graph), toleranceOf(dtype).relative,
+                          name + " in " + std::string(dtypeName(dtype)));
+    }
+}
+
+TEST_P(CudaOps, PropagateNanAndInfinityLikeTheReference) {
+  for (const double value : {std::nan(""), HUGE_VAL, -HUGE_VAL})
+    for (const Shape& shape : {Shape{1, 2}, Shape{7, 62}}) {
+      const Graph graph = chain(DType::BF16, shape, {sampleLink(GetParam()->name)});
+      if (const std::string reason = refusal(graph, unfused(graph)); !reason.empty()) GTEST_SKIP() << reason;
+      const NamedTensors x = mainInputWith(value, graph);
+      const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend(), 1, x);
+      EXPECT_EQ(firstNonFiniteDifference(runPlan(graph, unfused(graph), backendUnderTest(), 1, x), expected), "")
+          << value << "\n"
+          << toString(graph);
+    }
+}
+
+std::vector<const FusibleOperation*> basicOperations() {
+  std::vector<const FusibleOperation*> basic;
+  for (const auto& op : builtinOperations().operations())
+    if (!op->isComposite()) basic.push_back(op.get());
+  return basic;
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalog, CudaOps, ::testing::ValuesIn(basicOperations()),
+                         [](const auto& test) { return test.param->name; });
+
+FusionReport fuseWith(const FusionRule& rule, const Graph& graph) {
+  static RuleCatalog catalog;
+  catalog = {};
+  EXPECT_TRUE(catalog.registerFusion(rule));
+  return std::move(*fuse(
+      graph,
+      {.switches = everythingAsked(catalog), .capabilities = capabilitiesOf(backendUnderTest()), .rules = &catalog}));
+}
+
+std::set<std::string> kernelsOf(const Graph& graph, const FusionReport& report) {
+  std::set<std::string> kernels;
+  for (const Step& step : makePlan(graph, report).steps) kernels.insert(step.kernel);
+  return kernels;
+}
+
+class CudaRules : public OnCuda, public ::testing::WithParamInterface<const FusionRule*> {};
+
+TEST_P(CudaRules, RunFusedLikeTheReference) {
+  bool isReached = false;
+  for (const RuleSample& sample : ruleSamples(GetParam()->name))
+    for (const DType dtype : kDTypes)
+      for (const Shape& shape : {Shape{6, 16}, {1, 16}, {0, 16}, {70, 16}}) {
+        const Graph graph = chain(dtype, shape, sample.links, sample.options);
+        const FusionReport report = fuseWith(*GetParam(), graph);
+        isReached = isReached || kernelsOf(graph, report).contains(GetParam()->becomes);
+        if (refusal(graph, report).empty())
+          expectLikeReference(graph, report, chainTolerance(dtype), sample.label + " of " + toString(shape));
+      }
+  if (!isReached) GTEST_SKIP() << "The CUDA backend refuses every sample of this rule.";
+}
+
+INSTANTIATE_TEST_SUITE_P(RuleBook, CudaRules, ::testing::ValuesIn(builtinRules().all()),
+                         [](const auto& test) { return test.param->name; });
+
+class CudaKernels : public OnCuda {};
+
+TEST_F(CudaKernels, AddTheGradientsOfABranch) {
+  for (const DType dtype : kDTypes) {
+    const Graph graph =
+        chain(dtype, {5, 16}, {link("GELU", "a"), link("GELU", "b"), link("AddExtraInput", "c", "a.y")});
+    ASSERT_TRUE(kernelsOf(graph, unfused(graph)).contains("accumulate"));
+    expectLikeReference(graph, unfused(graph), chainTolerance(dtype), "a branch");
+  }
+}
+
+TEST_F(CudaKernels, RunRandomPipelinesLikeTheReferenceInFloat32) {
+  const auto backend = backendUnderTest();
+  EXPECT_TRUE(rc::check("fused for the GPU equals the unfused reference", [&] {
+    const RandomPipeline pipeline = randomPipeline();
+    const auto rows = *rc::gen::inRange<std::int64_t>(0, 40);
+    const Graph graph = chain(DType::F32, {rows, 16}, pipeline.links, pipeline.options);
+    RC_LOG() << toString(graph);
+    const FusionReport report =
+        std::move(*fuse(graph, {.switches = pipeline.switches, .capabilities = capabilitiesOf(backend)}));
+    RC_PRE(refusal(graph, report).empty());
+    const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
+    RC_ASSERT(firstDifference(runPlan(graph, report, backend), expected, 1e-3) == "");
+  }));
+}
+
+Graph under(const char* recipeName, Graph graph) {
+  const Result<Recipe> recipe = Recipe::create(*findRecipe(recipeName), {});
+  std::vector<Diagnostic> diagnostics;
+  Graph quantized = applyRecipe(std::move(graph), *recipe, diagnostics);
+  EXPECT_TRUE(diagnostics.empty()) << diagnostics.front().message;
+  return quantized;
+}
+
+class CudaRecipes : public OnCuda, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(CudaRecipes, MultiplyLikeTheReference) {
+  for (const DType dtype : kDTypes) {
+    const Graph graph = under(GetParam(), chain(dtype, {48, 80}, {linear(64, "fc"), link("GELU"), linear(32, "out")}));
+    ASSERT_EQ(refusal(graph, unfused(graph)), "");
+    EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), backendUnderTest()),
+                              runPlan(graph, unfused(graph), makeReferenceBackend()), 4 * chainTolerance(dtype)),
+              "")
+        << dtypeName(dtype);
+  }
+}
+
+/// Scales and histories after some runs.
+std::map<std::string, std::vector<double>> statesAfter(const Graph& graph, const std::shared_ptr<Backend>& backend) {
+  constexpr int kRuns = 3;
+  const Plan plan = makePlan(graph, unfused(graph));
+  const auto executor = Executor::create(backend, graph, plan, *makeBindings(graph, 1));
+  if (!executor) throw std::runtime_error(executor.error().message);
+  for (int run = 0; run < kRuns; ++run) EXPECT_TRUE((*executor)->run());
+  std::map<std::string, std::vector<double>> states;
+  for (const PlanTensor& tensor : plan.tensors)
+    if (tensor.role == TensorRole::QuantizerState) states[tensor.name] = (*executor)->read(tensor.name)->toDoubles();
+  return states;
+}
+
+TEST_P(CudaRecipes, KeepTheStatesOfTheReference) {
+  const Graph graph = under(GetParam(), chain(DType::BF16, {48, 80}, {linear(64, "fc")}));
+  EXPECT_EQ(statesAfter(graph, backendUnderTest()), statesAfter(graph, makeReferenceBackend()));
+}
+
+INSTANTIATE_TEST_SUITE_P(PerTensor, CudaRecipes, ::testing::Values("Float8CurrentScaling", "DelayedScaling"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_F(CudaKernels, RefuseScalingsThatTheyDoNotHave) {
+  for (const char* const name : {"MXFP8BlockScaling", "Float8BlockScaling", "NVFP4BlockScaling"}) {
+    const Graph graph = under(name, chain(DType::BF16, {128, 256}, {linear(128, "fc")}));
+    EXPECT_NE(refusal(graph, unfused(graph)).find("one scale a tensor"), std::string::npos) << name;
+  }
+}
+
+TEST_F(CudaKernels, RefuseAnUnknownNameWithTheNearest) {
+  const Graph graph = chain(DType::F32, {2, 4}, {link("GELU")});
+  const NodeId members[] = {0};
+  const Verdict verdict = backendUnderTest()->supports({.graph = graph, .kernel = "elementwize", .members = members});
+  EXPECT_FALSE(verdict);
+  EXPECT_NE(verdict.reason().find("\"elementwise\""), std::string::npos) << verdict.reason();
+}
+
+TEST_F(CudaKernels, GiveReasonsForTheKernelsThatTheyLack) {
+  const Graph graph = chain(DType::BF16, {4, 16}, {with(link("GELU", "act"), "cache_quantized_input", true)});
+  EXPECT_NE(refusal(graph, unfused(graph)).find("cache_quantized_input to false"), std::string::npos);
+}
+
+TEST_F(CudaKernels, RefuseActivationsBehindAProduct) {
+  const Graph graph = chain(DType::BF16, {4, 16}, {linear(8), link("GELU", "act")});
+  const NodeId members[] = {0, 1};
+  const Verdict verdict =
+      backendUnderTest()->supports({.graph = graph, .kernel = "linear_epilogue", .members = members});
+  EXPECT_NE(verdict.reason().find("\"act\""), std::string::npos) << verdict.reason();
+}
+
+}  // namespace
+}  // namespace fuseline

@@ -1,0 +1,112 @@
+// The SIMT harness itself: indices, barriers, shuffles, and what it refuses.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/simt/include/cuda_runtime.h"
+#include "tests/support/simt/include/kernels/cuda/launch.h"
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using cuda::launch;
+
+void countThreads(int* counts) {
+  const unsigned x = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned y = blockIdx.y * blockDim.y + threadIdx.y;
+  ++counts[y * gridDim.x * blockDim.x + x];
+}
+
+TEST(Simt, RunsEveryThreadOnce) {
+  std::vector<int> counts(2 * 8 * 3 * 4);
+  launch(countThreads, dim3(2, 3), dim3(8, 4), 0, nullptr, counts.data());
+  EXPECT_EQ(counts, std::vector<int>(counts.size(), 1));
+}
+
+/// Every thread hands its value to the opposite one, several times.
+void reverseTwice(int* values, int rounds) {
+  __shared__ int shared[64];
+  for (int round = 0; round < rounds; ++round) {
+    shared[threadIdx.x] = values[threadIdx.x];
+    __syncthreads();
+    values[threadIdx.x] = shared[blockDim.x - 1 - threadIdx.x];
+    __syncthreads();
+  }
+}
+
+TEST(Simt, BarriersOrderSharedMemory) {
+  std::vector<int> values(64);
+  std::iota(values.begin(), values.end(), 0);
+  const std::vector<int> before = values;
+  launch(reverseTwice, dim3(1), dim3(64), 0, nullptr, values.data(), 3);
+  EXPECT_EQ(values, std::vector<int>(before.rbegin(), before.rend()));
+}
+
+void sumOfWarps(float* out) {
+  float value = static_cast<float>(threadIdx.x);
+  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+  out[threadIdx.x] = value;
+}
+
+TEST(Simt, ShufflesStayInTheirWarp) {
+  std::vector<float> sums(96);
+  launch(sumOfWarps, dim3(1), dim3(96), 0, nullptr, sums.data());
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    EXPECT_EQ(sums[i], static_cast<float>(496 + 1024 * (i / 32))) << "thread " << i;
+}
+
+void returnEarly() {
+  if (threadIdx.x == 5) return;
+  __syncthreads();
+}
+
+void waitElsewhere() {
+  if (threadIdx.x % 2 == 0)
+    __syncthreads();
+  else
+    __syncthreads();
+}
+
+void shuffleAlone(float* out) {
+  if (threadIdx.x < 7) out[threadIdx.x] = __shfl_xor_sync(0xffffffffu, 1.0F, 1);
+}
+
+template <class Run>
+std::string divergenceOf(Run run) {
+  try {
+    run();
+  } catch (const simt::DivergenceError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Simt, NamesTheThreadThatSkipsABarrier) {
+  const std::string words = divergenceOf([] { launch(returnEarly, dim3(1), dim3(8), 0, nullptr); });
+  EXPECT_NE(words.find("thread 5 has returned"), std::string::npos) << words;
+  EXPECT_NE(words.find("simt_test.cpp"), std::string::npos) << words;
+}
+
+TEST(Simt, TellsBarriersApart) {
+  const std::string words = divergenceOf([] { launch(waitElsewhere, dim3(1), dim3(8), 0, nullptr); });
+  EXPECT_NE(words.find("thread 0 waits at"), std::string::npos) << words;
+  EXPECT_NE(words.find("thread 1 waits at"), std::string::npos) << words;
+}
+
+TEST(Simt, RefusesShufflesOfPartOfAWarp) {
+  std::vector<float> out(8);
+  EXPECT_NE(divergenceOf([&] { launch(shuffleAlone, dim3(1), dim3(8), 0, nullptr, out.data()); }), "");
+}
+
+TEST(Simt, RefusesGridsThatNoDeviceTakes) {
+  std::vector<int> counts(1);
+  EXPECT_THROW(launch(countThreads, dim3(1, 65536), dim3(1), 0, nullptr, counts.data()), std::invalid_argument);
+  EXPECT_THROW(launch(countThreads, dim3(1), dim3(2048), 0, nullptr, counts.data()), std::invalid_argument);
+  EXPECT_THROW(launch(countThreads, dim3(0), dim3(32), 0, nullptr, counts.data()), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace fuseline

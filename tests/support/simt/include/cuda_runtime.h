@@ -1,0 +1,52 @@
+// Stands in for the CUDA runtime's header where device code is compiled for the SIMT harness.
+// SPDX-License-Identifier: Apache-2.0
+// It knows the words that the project's kernels use, and no others: a kernel with a new one does not compile here.
+#pragma once
+
+#include "tests/support/simt/simt.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __grid_constant__
+// Blocks run one after the other, so one instance is enough.
+#define __shared__ static
+
+using dim3 = fuseline::simt::Dim3;
+
+#define threadIdx (fuseline::simt::place().threadIdx)
+#define blockIdx (fuseline::simt::place().blockIdx)
+#define blockDim (fuseline::simt::place().blockDim)
+#define gridDim (fuseline::simt::place().gridDim)
+
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+
+inline void __syncthreads(std::source_location where = std::source_location::current()) {
+  fuseline::simt::syncThreads(where);
+}
+
+/// Only whole warps shuffle in this project.
+inline float __shfl_xor_sync(unsigned, float value, int laneMask,
+                             std::source_location where = std::source_location::current()) {
+  const unsigned source = fuseline::simt::lane() ^ static_cast<unsigned>(laneMask);
+  return std::bit_cast<float>(
+      static_cast<std::uint32_t>(fuseline::simt::exchange(std::bit_cast<std::uint32_t>(value), source, where)));
+}
+
+inline int atomicMax(int* address, int value) {
+  const int old = *address;
+  *address = std::max(old, value);
+  return old;
+}
+
+// The device's own spelling of std::fma for float32, in one rounding.
+using std::fmaf;

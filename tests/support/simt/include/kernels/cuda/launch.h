@@ -1,0 +1,19 @@
+// Stands in for the launch of a kernel where device code is compiled for the SIMT harness.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/stream.h"
+#include "tests/support/simt/include/cuda_runtime.h"
+
+#include <cstddef>
+#include <tuple>
+
+namespace fuseline::cuda {
+
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t, Stream, const Arguments&... arguments) {
+  const std::tuple<Parameters...> values(arguments...);
+  simt::runGrid(grid, block, [&] { std::apply(kernel, values); });
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,264 @@
+// Fibers for the threads of a block, and the rules of barriers and warps.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/simt/simt.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <setjmp.h>
+#include <ucontext.h>
+
+namespace fuseline::simt {
+
+namespace {
+
+constexpr std::size_t kStackBytes = 128 * 1024;
+constexpr unsigned kMaxBlockThreads = 1024;
+constexpr unsigned kMaxGridHeight = 65535;
+
+class Block;
+/// The block whose thread runs; grids do not nest.
+thread_local Block* t_block = nullptr;
+
+enum class State { NotStarted, Ready, AtBarrier, AtShuffle, Finished };
+
+struct Thread {
+  State state = State::NotStarted;
+  std::source_location where;  // of the wait
+};
+
+/// The slots of one warp. Two sets take turns: a lane that is ahead by one exchange cannot overwrite what is read.
+struct Warp {
+  std::array<std::array<std::uint64_t, kWarpSize>, 2> slots = {};
+  unsigned numExchanges = 0;
+  unsigned numWaiting = 0;
+};
+
+/// Starts by its context; from then on it is left and entered by jumps, which need no system call.
+struct Fiber {
+  ucontext_t context = {};
+  jmp_buf jump = {};
+  bool isStarted = false;
+  std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
+};
+
+std::string describe(const std::source_location& where) {
+  const std::string path = where.file_name();
+  return fmt::format("{}:{}", path.substr(path.rfind('/') + 1), where.line());
+}
+
+bool isSamePlace(const std::source_location& a, const std::source_location& b) {
+  return a.line() == b.line() && a.column() == b.column() && std::string_view(a.file_name()) == b.file_name();
+}
+
+/// One fiber suffices for threads that never wait; every thread that waits keeps its own.
+class Block {
+ public:
+  Block(Dim3 grid, Dim3 block, const std::function<void()>& body, std::vector<std::unique_ptr<Fiber>> fibers)
+      : m_body(body),
+        m_place{.threadIdx = {}, .blockIdx = {}, .blockDim = block, .gridDim = grid},
+        m_fibers(std::move(fibers)) {}
+
+  void run(Dim3 blockIdx) {
+    m_place.blockIdx = blockIdx;
+    const auto count = static_cast<unsigned>(m_place.blockDim.count());
+    m_threads.assign(count, Thread{});
+    m_warps.assign((count + kWarpSize - 1) / kWarpSize, Warp{});
+    m_fiberOf.assign(count, nullptr);
+    m_free.clear();
+    for (const auto& fiber : m_fibers) m_free.push_back(fiber.get());
+    m_numFinished = 0;
+    m_numAtBarrier = 0;
+    m_current = 0;
+    while (m_numFinished < count) resume(nextThread());
+  }
+
+  const Place& place() const { return m_place; }
+  unsigned current() const { return m_current; }
+
+  void wait(State state, std::source_location where) {
+    m_threads[m_current] = {state, where};
+    state == State::AtBarrier ? releaseBarrier() : releaseWarp(m_current / kWarpSize);
+    suspend();
+  }
+
+  Warp& currentWarp() { return m_warps[m_current / kWarpSize]; }
+
+  /// The running thread, from its beginning to its end. The fiber may next run a thread of another block.
+  void runCurrent() {
+    m_body();
+    m_threads[m_current].state = State::Finished;
+    ++m_numFinished;
+    m_free.push_back(m_running);
+    suspend();
+  }
+
+  /// Fibers of a block whose threads have all returned serve the next one.
+  std::vector<std::unique_ptr<Fiber>> takeFibers() && { return std::move(m_fibers); }
+
+ private:
+  /// The next one that can go on, in turn.
+  unsigned nextThread() {
+    const auto canRun = [](const Thread& t) { return t.state == State::Ready || t.state == State::NotStarted; };
+    const auto here = m_threads.begin() + m_current;
+    auto found = std::find_if(here, m_threads.end(), canRun);
+    if (found == m_threads.end()) found = std::find_if(m_threads.begin(), here, canRun);
+    if (found == m_threads.end() || !canRun(*found)) throw DivergenceError(explainStandstill());
+    return static_cast<unsigned>(found - m_threads.begin());
+  }
+
+  std::string explainStandstill() const {
+    const auto isWaiting = [](const Thread& t) { return t.state == State::AtBarrier || t.state == State::AtShuffle; };
+    const auto waiting = std::ranges::find_if(m_threads, isWaiting);
+    const auto other = std::ranges::find_if(
+        m_threads, [&](const Thread& t) { return t.state != waiting->state || !isSamePlace(t.where, waiting->where); });
+    return fmt::format("Block ({}, {}, {}): thread {} waits at {}, but thread {} {}.", m_place.blockIdx.x,
+                       m_place.blockIdx.y, m_place.blockIdx.z, waiting - m_threads.begin(), describe(waiting->where),
+                       other - m_threads.begin(),
+                       other->state == State::Finished ? "has returned" : "waits at " + describe(other->where));
+  }
+
+  /// All of `threads` wait for the same thing at the same line.
+  bool areTogether(unsigned first, unsigned last, State state) const {
+    const Thread& leader = m_threads[first];
+    return std::all_of(m_threads.begin() + first, m_threads.begin() + last, [&](const Thread& thread) {
+      return thread.state == state && isSamePlace(thread.where, leader.where);
+    });
+  }
+
+  void release(unsigned first, unsigned last) {
+    for (unsigned thread = first; thread < last; ++thread) m_threads[thread].state = State::Ready;
+  }
+
+  void releaseBarrier() {
+    const auto count = static_cast<unsigned>(m_threads.size());
+    if (++m_numAtBarrier < count || !areTogether(0, count, State::AtBarrier)) return;
+    m_numAtBarrier = 0;
+    release(0, count);
+  }
+
+  void releaseWarp(unsigned index) {
+    const unsigned first = index * kWarpSize;
+    const unsigned last = std::min(first + kWarpSize, static_cast<unsigned>(m_threads.size()));
+    Warp& warp = m_warps[index];
+    if (++warp.numWaiting < last - first || !areTogether(first, last, State::AtShuffle)) return;
+    warp.numWaiting = 0;
+    ++warp.numExchanges;
+    release(first, last);
+  }
+
+  void resume(unsigned thread) {
+    if (!m_fiberOf[thread]) m_fiberOf[thread] = takeFiber();
+    m_running = m_fiberOf[thread];
+    m_current = thread;
+    m_threads[thread].state = State::Ready;
+    m_place.threadIdx = indexOf(thread);
+    if (_setjmp(m_scheduler) == 0) enter(*m_running);
+  }
+
+  [[noreturn]] static void enter(Fiber& fiber) {
+    if (fiber.isStarted) _longjmp(fiber.jump, 1);
+    fiber.isStarted = true;
+    setcontext(&fiber.context);
+    throw std::runtime_error("A fiber could not be started.");
+  }
+
+  void suspend() {
+    if (_setjmp(m_running->jump) == 0) _longjmp(m_scheduler, 1);
+  }
+
+  Dim3 indexOf(unsigned thread) const {
+    const Dim3& dim = m_place.blockDim;
+    return {thread % dim.x, thread / dim.x % dim.y, thread / dim.x / dim.y};
+  }
+
+  Fiber* takeFiber() {
+    if (m_free.empty()) addFiber();
+    Fiber* const fiber = m_free.back();
+    m_free.pop_back();
+    return fiber;
+  }
+
+  static void runThreads() {
+    for (;;) t_block->runCurrent();
+  }
+
+  void addFiber() {
+    m_fibers.push_back(std::make_unique<Fiber>());
+    Fiber& fiber = *m_fibers.back();
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = kStackBytes;
+    makecontext(
+        &fiber.context, [] { t_block->runThreads(); }, 0);
+    m_free.push_back(&fiber);
+  }
+
+  const std::function<void()>& m_body;
+  Place m_place;
+  jmp_buf m_scheduler = {};
+  std::vector<std::unique_ptr<Fiber>> m_fibers;
+  std::vector<Fiber*> m_free;
+  std::vector<Fiber*> m_fiberOf;  // by thread
+  std::vector<Thread> m_threads;
+  std::vector<Warp> m_warps;
+  Fiber* m_running = nullptr;
+  unsigned m_current = 0;
+  unsigned m_numFinished = 0;
+  unsigned m_numAtBarrier = 0;
+};
+
+void checkSize(Dim3 grid, Dim3 block) {
+  const bool fits = block.count() <= kMaxBlockThreads && grid.y <= kMaxGridHeight && grid.z <= kMaxGridHeight;
+  if (fits && grid.count() > 0 && block.count() > 0) return;
+  throw std::invalid_argument(fmt::format("No device takes a grid of ({}, {}, {}) blocks of ({}, {}, {}) threads.",
+                                          grid.x, grid.y, grid.z, block.x, block.y, block.z));
+}
+
+void runBlocks(Block& runner, Dim3 grid) {
+  for (unsigned z = 0; z < grid.z; ++z)
+    for (unsigned y = 0; y < grid.y; ++y)
+      for (unsigned x = 0; x < grid.x; ++x) runner.run({x, y, z});
+}
+
+/// Ends with the scope, also by an exception.
+class CurrentBlock {
+ public:
+  explicit CurrentBlock(Block& block) { t_block = &block; }
+  ~CurrentBlock() { t_block = nullptr; }
+  CurrentBlock(const CurrentBlock&) = delete;
+  CurrentBlock& operator=(const CurrentBlock&) = delete;
+};
+
+}  // namespace
+
+void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread) {
+  checkSize(grid, block);
+  static thread_local std::vector<std::unique_ptr<Fiber>> idle;
+  Block runner(grid, block, thread, std::exchange(idle, {}));
+  const CurrentBlock scope(runner);
+  runBlocks(runner, grid);
+  idle = std::move(runner).takeFibers();
+}
+
+const Place& place() { return t_block->place(); }
+
+void syncThreads(std::source_location where) { t_block->wait(State::AtBarrier, where); }
+
+unsigned lane() { return t_block->current() % kWarpSize; }
+
+std::uint64_t exchange(std::uint64_t bits, unsigned source, std::source_location where) {
+  Warp& warp = t_block->currentWarp();
+  auto& slots = warp.slots[warp.numExchanges % 2];
+  slots[lane()] = bits;
+  t_block->wait(State::AtShuffle, where);
+  return slots[source % kWarpSize];
+}
+
+}  // namespace fuseline::simt

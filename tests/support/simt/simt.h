@@ -1,0 +1,54 @@
+// Runs device code on the CPU: the threads of a block are fibers, barriers and shuffles are where they take turns.
+// SPDX-License-Identifier: Apache-2.0
+// Blocks run one after the other, and a thread runs until it waits: results are the same in every run. What a device
+// would hang on or leave undefined (a barrier that not all threads of the block reach) is an exception.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <source_location>
+#include <stdexcept>
+
+namespace fuseline::simt {
+
+/// As CUDA's dim3.
+struct Dim3 {
+  unsigned x = 1;
+  unsigned y = 1;
+  unsigned z = 1;
+  // Implicit, because CUDA's own is.
+  constexpr Dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+  std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+};
+
+/// Where the running thread stands.
+struct Place {
+  Dim3 threadIdx;
+  Dim3 blockIdx;
+  Dim3 blockDim;
+  Dim3 gridDim;
+};
+
+constexpr unsigned kWarpSize = 32;
+
+/// The sentence names the threads and the lines at which they wait.
+class DivergenceError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+/// Runs `thread` once for every thread of the grid. Throws DivergenceError; std::invalid_argument for a grid that no
+/// device would take.
+void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread);
+
+/// Of the running thread.
+const Place& place();
+/// __syncthreads()
+void syncThreads(std::source_location where);
+/// Hands `bits` to the other lanes of the warp and returns those of the lane `source`; all lanes of the warp that the
+/// block has must call it.
+std::uint64_t exchange(std::uint64_t bits, unsigned source, std::source_location where);
+/// The lane of the running thread in its warp.
+unsigned lane();
+
+}  // namespace fuseline::simt

@@ -1,0 +1,82 @@
+// Host memory, the CUDA kernel catalog, and products in plain loops.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/simt/simt_backend.h"
+
+#include "kernels/cuda/catalog.h"
+#include "tests/support/cuda_test_backend.h"
+#include "tests/support/simt/host_gemm.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace fuseline::testing {
+
+namespace {
+
+/// Fresh memory of a GPU holds anything: NaN in every format finds kernels that read what nobody wrote.
+constexpr int kPoison = 0xff;
+constexpr std::size_t kAlignment = 256;
+
+class HostMemory final : public DeviceMemory {
+ public:
+  explicit HostMemory(std::size_t sizeBytes)
+      : m_sizeBytes(sizeBytes),
+        m_data(static_cast<std::byte*>(std::aligned_alloc(kAlignment, (sizeBytes / kAlignment + 1) * kAlignment))) {
+    std::memset(m_data.get(), kPoison, sizeBytes);
+  }
+  std::byte* data() override { return m_data.get(); }
+  std::size_t sizeBytes() const override { return m_sizeBytes; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const { std::free(data); }
+  };
+  std::size_t m_sizeBytes;
+  std::unique_ptr<std::byte, Free> m_data;
+};
+
+class SimtBackend final : public Backend {
+ public:
+  explicit SimtBackend(cuda::ProgramCompiler* programs) : m_gemms(makeHostGemms()) {
+    m_context.gemms = m_gemms.get();
+    m_context.programs = programs;
+  }
+
+  const DeviceInfo& device() const override { return m_device; }
+  Verdict supports(const KernelQuery& query) const override { return cuda::supportsStep(query); }
+
+  Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
+                                          const CompileOptions& options) override {
+    return cuda::compileStep({graph, plan, step, options, m_context});
+  }
+
+  Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) override {
+    return std::unique_ptr<DeviceMemory>(std::make_unique<HostMemory>(sizeBytes));
+  }
+
+  void upload(std::byte* device, std::span<const std::byte> host) override {
+    if (!host.empty()) std::memcpy(device, host.data(), host.size());
+  }
+  void download(std::span<std::byte> host, const std::byte* device) override {
+    if (!host.empty()) std::memcpy(host.data(), device, host.size());
+  }
+  void synchronize() override {}
+
+ private:
+  DeviceInfo m_device{.id = "simt", .name = "SIMT harness on the host", .architecture = "simt"};
+  std::unique_ptr<cuda::GemmLibrary> m_gemms;
+  cuda::DeviceContext m_context{.numMultiprocessors = 2};
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Backend>> cudaTestBackend() {
+  static const std::shared_ptr<Backend> backend = makeSimtBackend();
+  return backend;
+}
+
+std::shared_ptr<Backend> makeSimtBackend(cuda::ProgramCompiler* programs) {
+  return std::make_shared<SimtBackend>(programs);
+}
+
+}  // namespace fuseline::testing

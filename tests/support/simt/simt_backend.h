@@ -1,0 +1,15 @@
+// A backend that runs the CUDA kernels on the SIMT harness: their own sources, on the CPU.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/backend.h"
+#include "kernels/cuda/program_compiler.h"
+
+#include <memory>
+
+namespace fuseline::testing {
+
+/// programs: compiles elementwise programs, and must outlive the backend; null: they are interpreted.
+std::shared_ptr<Backend> makeSimtBackend(cuda::ProgramCompiler* programs = nullptr);
+
+}  // namespace fuseline::testing
