@@ -27,6 +27,8 @@ constexpr std::int64_t kChunk = 4096;
 constexpr std::int64_t kStripRows = 32;
 /// Rows that are transposed at once.
 constexpr std::int64_t kTileRows = 64;
+/// Blocks of so many columns are cast one by one; the factors of smaller ones are multiplied into a whole row before.
+constexpr std::int64_t kWideBlock = 64;
 
 float amaxOf(const float* values, std::int64_t count) {
   float amax = 0.0F;
@@ -213,10 +215,25 @@ class CopyWriter {
       const std::int64_t rows = std::min(height, count - row);
       float* const values = strip.data() + row * m_matrix.cols;
       const std::vector<float> multipliers = scales(values, (first + row) / height, rows);
+      if (m_block.cols >= kWideBlock) {
+        castBlocks(values, first + row, rows, multipliers);
+        continue;
+      }
       for (std::int64_t inner = 0; inner < rows; ++inner)
         multiplyBlocks(values + inner * m_matrix.cols, m_matrix.cols, m_block.cols, multipliers.data());
       castRows(values, first + row, rows, 1.0F);
     }
+  }
+
+  void castBlocks(const float* values, std::int64_t first, std::int64_t rows,
+                  const std::vector<float>& multipliers) const {
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t block = 0; block < m_grid.cols; ++block) {
+        const std::int64_t col = block * m_block.cols;
+        m_caster.cast(values + row * m_matrix.cols + col, multipliers[static_cast<std::size_t>(block)],
+                      std::min(m_block.cols, m_matrix.cols - col), (first + row) * m_matrix.cols + col,
+                      codesOf(first + row) + codeBytes(m_form.format, col));
+      }
   }
 
   /// Finds and stores the scales of one row of blocks; returns the multipliers.
@@ -251,11 +268,13 @@ class CopyWriter {
   }
 
   void castRows(const float* values, std::int64_t first, std::int64_t rows, float multiplier) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      auto* const codes =
-          reinterpret_cast<std::uint8_t*>(m_memory) + (first + row) * codeBytes(m_form.format, m_matrix.cols);
-      m_caster.cast(values + row * m_matrix.cols, multiplier, m_matrix.cols, (first + row) * m_matrix.cols, codes);
-    }
+    for (std::int64_t row = 0; row < rows; ++row)
+      m_caster.cast(values + row * m_matrix.cols, multiplier, m_matrix.cols, (first + row) * m_matrix.cols,
+                    codesOf(first + row));
+  }
+
+  std::uint8_t* codesOf(std::int64_t row) const {
+    return reinterpret_cast<std::uint8_t*>(m_memory) + row * codeBytes(m_form.format, m_matrix.cols);
   }
 
   const SourceStrips& m_source;
@@ -341,6 +360,7 @@ class CopyReader {
         m_block(blockOf(m_form.scaling, m_form.direction)),
         m_grid(blockGridOf(copy, m_form.scaling, m_form.direction)),
         m_dtype(dtype),
+        m_dequantize(dequantizeFunction(m_form.format, dtype)),
         m_decode(dequantizeFunction(m_form.format, DType::F32)) {}
 
   void read(std::byte* out) const {
@@ -387,8 +407,8 @@ class CopyReader {
 
   void readRows(std::int64_t first, std::int64_t count, std::byte* out) const {
     for (std::int64_t row = 0; row < count; ++row)
-      dequantizeFunction(m_form.format, m_dtype)(out + row * m_matrix.cols * sizeBytes(m_dtype), codes(first + row),
-                                                 1.0F, static_cast<std::size_t>(m_matrix.cols));
+      m_dequantize(out + row * m_matrix.cols * sizeBytes(m_dtype), codes(first + row), 1.0F,
+                   static_cast<std::size_t>(m_matrix.cols));
   }
 
   void readBlocks(std::int64_t first, std::int64_t count, std::byte* out) const {
@@ -396,10 +416,24 @@ class CopyReader {
     std::vector<float> values(cols);
     std::vector<float> factors;
     for (std::int64_t row = first; row < first + count; ++row) {
+      std::byte* const rowOut = out + (row - first) * m_matrix.cols * sizeBytes(m_dtype);
       if (row == first || row % m_block.rows == 0) factors = scales(row / m_block.rows);
+      if (m_block.cols >= kWideBlock) {
+        readWideBlocks(row, factors, rowOut);
+        continue;
+      }
       m_decode(values.data(), codes(row), 1.0F, cols);
       multiplyBlocks(values.data(), m_matrix.cols, m_block.cols, factors.data());
-      writeRow(values, out + (row - first) * m_matrix.cols * sizeBytes(m_dtype));
+      writeRow(values, rowOut);
+    }
+  }
+
+  void readWideBlocks(std::int64_t row, const std::vector<float>& factors, std::byte* out) const {
+    for (std::int64_t block = 0; block < m_grid.cols; ++block) {
+      const std::int64_t col = block * m_block.cols;
+      m_dequantize(out + col * sizeBytes(m_dtype), codes(row) + codeBytes(m_form.format, col),
+                   factors[static_cast<std::size_t>(block)],
+                   static_cast<std::size_t>(std::min(m_block.cols, m_matrix.cols - col)));
     }
   }
 
@@ -417,7 +451,8 @@ class CopyReader {
   BlockShape m_block;
   BlockShape m_grid;
   DType m_dtype;
-  DequantizeFunction m_decode;
+  DequantizeFunction m_dequantize;  // to m_dtype
+  DequantizeFunction m_decode;      // to float32
 };
 
 }  // namespace

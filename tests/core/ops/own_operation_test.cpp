@@ -68,7 +68,7 @@ TEST(OwnOperation, IsWhatReadmeShows) {
   const std::string begin = "// README: begin\n";
   const std::size_t first = source.find(begin) + begin.size();
   const std::string snippet = source.substr(first, source.find("// README: end") - first);
-  EXPECT_NE(readFile(std::string(FUSELINE_SOURCE_DIR) + "/README.md").find(snippet), std::string::npos);
+  EXPECT_NE(readFile(FUSELINE_SOURCE_DIR "/README.md").find(snippet), std::string::npos);
 }
 
 TEST(OwnOperation, StandsBesideTheBuiltinOps) {
