@@ -64,7 +64,7 @@ LoweredGraph lowered(const OperationCatalog& catalog) {
 }
 
 TEST(OwnOperation, IsWhatReadmeShows) {
-  const std::string source = readFile(std::string(FUSELINE_SOURCE_DIR) + "/tests/core/ops/own_operation_test.cpp");
+  const std::string source = readFile(FUSELINE_SOURCE_DIR "/tests/core/ops/own_operation_test.cpp");
   const std::string begin = "// README: begin\n";
   const std::size_t first = source.find(begin) + begin.size();
   const std::string snippet = source.substr(first, source.find("// README: end") - first);
