@@ -203,9 +203,15 @@ Result<void> Executor::runOnce() {
   return {};
 }
 
+/// What was launched may still be writing to memory of the caller.
+Result<RunOutcome> Executor::cancelled() {
+  if (Result<void> done = wait(*m_backend); !done) return done.error();
+  return RunOutcome::Cancelled;
+}
+
 Result<RunOutcome> Executor::run(std::stop_token cancel) {
   for (Launch& item : m_launches) {
-    if (cancel.stop_requested()) return RunOutcome::Cancelled;
+    if (cancel.stop_requested()) return cancelled();
     if (Result<void> launched = launch(item); !launched) return launched.error();
   }
   if (Result<void> done = wait(*m_backend); !done) return done.error();
@@ -214,7 +220,7 @@ Result<RunOutcome> Executor::run(std::stop_token cancel) {
 
 Result<RunOutcome> Executor::runObserved(const StepObserver& observer, std::stop_token cancel) {
   for (Launch& item : m_launches) {
-    if (cancel.stop_requested()) return RunOutcome::Cancelled;
+    if (cancel.stop_requested()) return cancelled();
     const Clock::time_point start = Clock::now();
     if (Result<void> launched = launch(item); !launched) return launched.error();
     if (Result<void> done = wait(*m_backend); !done) return stepError(m_plan.steps[item.step], done.error().message);

@@ -73,6 +73,7 @@ class Executor {
   /// nullptr for an empty tensor.
   std::byte* address(int tensor) const;
   Result<void> launch(Launch& launch);
+  Result<RunOutcome> cancelled();
 
   std::shared_ptr<Backend> m_backend;
   const Graph& m_graph;
