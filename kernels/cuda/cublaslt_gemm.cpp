@@ -7,6 +7,7 @@
 #include "kernels/cuda/gemm_layout.h"
 
 #include <array>
+#include <mutex>
 #include <optional>
 #include <span>
 
@@ -22,6 +23,8 @@ constexpr std::uint64_t kMaxWorkspaceBytes = std::uint64_t{32} << 20;
 /// A plan's tensors begin at multiples of this.
 constexpr std::uint32_t kAlignment = 64;
 constexpr int kMaxCandidates = 8;
+/// An epilogue may write a little beyond what its algorithm asks for (nvmath-python allots as much).
+constexpr std::size_t kEpilogueBytes = 16;
 
 using Candidate = cublasLtMatmulHeuristicResult_t;
 
@@ -65,6 +68,15 @@ void set(const CublasLt& library, const Operation& operation, cublasLtMatmulDesc
   checkBlas(library, library.setOperation(operation.get(), attribute, &value, sizeof(value)), "describe a product");
 }
 
+/// The search reads the pointers' alignment, not what they point to, and takes null for absent.
+void setStandIns(const CublasLt& library, const Operation& operation, const GemmProblem& problem) {
+  const void* const aligned = reinterpret_cast<const void*>(std::uintptr_t{kAlignment});
+  if (problem.hasBias) set(library, operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+  if (!problem.aCode) return;
+  set(library, operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, aligned);
+  set(library, operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, aligned);
+}
+
 Operation makeOperation(const CublasLt& library, const GemmProblem& problem, const CublasLayout& layout) {
   cublasLtMatmulDesc_t made = nullptr;
   checkBlas(library, library.createOperation(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describe a product");
@@ -75,6 +87,7 @@ Operation makeOperation(const CublasLt& library, const GemmProblem& problem, con
     set(library, operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     set(library, operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, typeOf(problem.cType));
   }
+  setStandIns(library, operation, problem);
   return operation;
 }
 
@@ -134,14 +147,16 @@ class CublasLtGemm final : public Gemm {
     const cublasStatus_t status =
         library.heuristic(m_session->handle(), m_operation.get(), m_a.get(), m_b.get(), m_d.get(), m_d.get(),
                           preference.get(), kMaxCandidates, candidates.data(), &found);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return false;
     checkBlas(library, status, "look for an algorithm");
     const Candidate* chosen = chooseByEstimate({candidates.data(), static_cast<std::size_t>(found)});
     if (chosen) m_algorithm = *chosen;
     return chosen != nullptr;
   }
 
-  std::size_t workspaceBytes() const override { return m_algorithm.workspaceSize; }
+  std::size_t workspaceBytes() const override {
+    return m_algorithm.workspaceSize + (m_problem.hasBias ? kEpilogueBytes : 0);
+  }
 
   void multiply(const GemmPointers& pointers, std::byte* workspace) override {
     const CublasLt& library = m_session->library();
@@ -203,18 +218,23 @@ class CublasLtGemms final : public GemmLibrary {
   explicit CublasLtGemms(Stream stream) : m_stream(stream) {}
 
   Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) override {
-    const bool isEmpty = problem.m == 0 || problem.n == 0 || (problem.k == 0 && !problem.hasBias);
-    if (isEmpty) return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem, m_stream));
+    const bool hasResult = problem.m > 0 && problem.n > 0;
+    if (hasResult && problem.k == 0 && problem.hasBias)
+      return Error{fmt::format("The product {} adds nothing up but its bias, which is not supported on a GPU.",
+                               describe(problem)),
+                   ErrorKind::RunFailed};
+    if (!hasResult || problem.k == 0) return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem, m_stream));
     if (Result<void> started = start(); !started) return started.error();
     auto gemm = std::make_unique<CublasLtGemm>(m_session, problem);
     if (gemm->choose()) return std::unique_ptr<Gemm>(std::move(gemm));
-    return Error{fmt::format("cuBLASLt has no algorithm for the product {}. Make its extents multiples of 8.",
-                             describe(problem)),
+    return Error{fmt::format("cuBLASLt has no algorithm for the product {}. Make its extents multiples of {}.",
+                             describe(problem), problem.aCode ? 16 : 8),
                  ErrorKind::RunFailed};
   }
 
  private:
   Result<void> start() {
+    const std::lock_guard lock(m_mutex);
     if (m_session) return {};
     const Result<CublasLt> library = loadCublasLt();
     if (!library) return library.error();
@@ -223,6 +243,7 @@ class CublasLtGemms final : public GemmLibrary {
   }
 
   Stream m_stream;
+  std::mutex m_mutex;
   std::shared_ptr<const Session> m_session;
 };
 

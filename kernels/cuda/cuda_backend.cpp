@@ -10,6 +10,8 @@
 #include "kernels/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/nvtx_range.h"
 
+#include <mutex>
+
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -34,8 +36,12 @@ class OwnedStream {
 
 class CudaMemory final : public DeviceMemory {
  public:
-  CudaMemory(std::byte* data, std::size_t sizeBytes) : m_data(data), m_sizeBytes(sizeBytes) {}
-  ~CudaMemory() override { cudaFree(m_data); }
+  CudaMemory(int device, std::byte* data, std::size_t sizeBytes)
+      : m_device(device), m_data(data), m_sizeBytes(sizeBytes) {}
+  ~CudaMemory() override {
+    cudaSetDevice(m_device);
+    cudaFree(m_data);
+  }
   CudaMemory(const CudaMemory&) = delete;
   CudaMemory& operator=(const CudaMemory&) = delete;
 
@@ -43,6 +49,7 @@ class CudaMemory final : public DeviceMemory {
   std::size_t sizeBytes() const override { return m_sizeBytes; }
 
  private:
+  int m_device;
   std::byte* m_data;
   std::size_t m_sizeBytes;
 };
@@ -59,8 +66,20 @@ Error outOfMemory(const std::string& deviceId, std::size_t wanted) {
 }
 
 /// The step that was launched last: asynchronous faults surface long after their launch.
-struct LaunchLog {
-  std::string lastStep;
+class LaunchLog {
+ public:
+  void add(const std::string& step) {
+    const std::lock_guard lock(m_mutex);
+    m_lastStep = step;
+  }
+  std::string lastStep() const {
+    const std::lock_guard lock(m_mutex);
+    return m_lastStep.empty() ? "none" : m_lastStep;
+  }
+
+ private:
+  mutable std::mutex m_mutex;
+  std::string m_lastStep;
 };
 
 class LoggedKernel final : public Kernel {
@@ -71,7 +90,7 @@ class LoggedKernel final : public Kernel {
   void run(std::span<std::byte* const> operands, std::byte* workspace) override {
     const NvtxRange range(m_step);
     useDevice(m_device);
-    m_log->lastStep = m_step;
+    m_log->add(m_step);
     m_kernel->run(operands, workspace);
   }
 
@@ -108,6 +127,11 @@ class CudaBackend final : public Backend {
                  .programs = m_programs.get()};
   }
 
+  /// Members give back what they own on the device that is selected.
+  ~CudaBackend() override { cudaSetDevice(m_device); }
+  CudaBackend(const CudaBackend&) = delete;
+  CudaBackend& operator=(const CudaBackend&) = delete;
+
   const DeviceInfo& device() const override { return m_info; }
   Verdict supports(const KernelQuery& query) const override { return supportsStep(query); }
 
@@ -134,7 +158,8 @@ class CudaBackend final : public Backend {
     void* data = nullptr;
     const cudaError_t error = cudaMalloc(&data, sizeBytes);
     if (error == cudaSuccess)
-      return std::unique_ptr<DeviceMemory>(std::make_unique<CudaMemory>(static_cast<std::byte*>(data), sizeBytes));
+      return std::unique_ptr<DeviceMemory>(
+          std::make_unique<CudaMemory>(m_device, static_cast<std::byte*>(data), sizeBytes));
     cudaGetLastError();  // a refused allocation breaks nothing: take its error off the record
     if (error == cudaErrorMemoryAllocation) return outOfMemory(m_info.id, sizeBytes);
     return Error{fmt::format("{}: no memory: {}.", m_info.id, cudaGetErrorString(error)), ErrorKind::RunFailed};
@@ -155,8 +180,7 @@ class CudaBackend final : public Backend {
     throw DeviceFault(fmt::format(
         "{} reported a fault: {} ({}). The step launched last was {}; the fault is in it or in one before it. The "
         "device takes no more work from this process: start it again, and time the steps to find the one at fault.",
-        m_info.id, cudaGetErrorString(error), cudaGetErrorName(error),
-        m_log->lastStep.empty() ? "none" : m_log->lastStep));
+        m_info.id, cudaGetErrorString(error), cudaGetErrorName(error), m_log->lastStep()));
   }
 
  private:

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kBlockThreads) sumParts(const PartSums sums) {
   storeElement(sums.to.element, sums.to.data, columnOf(sums.to, item, sums.cols), sum);
 }
 
-/// One block for a single item.
+/// One block for a single item: a scalar, or the only column of a row.
 __global__ void __launch_bounds__(kBlockThreads) sumAllParts(const PartSums sums) {
   __shared__ float shared[kBlockThreads / kWarpLanes];
   float sum = 0.0f;
@@ -48,7 +48,8 @@ __global__ void __launch_bounds__(kBlockThreads) sumAllParts(const PartSums sums
   __syncthreads();
   if (threadIdx.x != 0) return;
   for (int warp = 1; warp < kBlockThreads / kWarpLanes; ++warp) sum += shared[warp];
-  storeElement(sums.to.element, sums.to.data, 0, sum);
+  const std::int64_t index = sums.to.access == Access::Scalar ? 0 : columnOf(sums.to, 0, sums.cols);
+  storeElement(sums.to.element, sums.to.data, index, sum);
 }
 
 }  // namespace

@@ -19,7 +19,9 @@ class LoadedProgram final : public CompiledProgram {
   explicit LoadedProgram(const std::vector<char>& cubin) {
     check(cudaLibraryLoadData(&m_library, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
           "load a compiled program");
-    check(cudaLibraryGetKernel(&m_kernel, m_library, kGeneratedKernel), "find a compiled program");
+    const cudaError_t found = cudaLibraryGetKernel(&m_kernel, m_library, kGeneratedKernel);
+    if (found != cudaSuccess) cudaLibraryUnload(m_library);
+    check(found, "find a compiled program");
   }
   ~LoadedProgram() override { cudaLibraryUnload(m_library); }
   LoadedProgram(const LoadedProgram&) = delete;
@@ -49,10 +51,19 @@ class NvrtcCompiler final : public ProgramCompiler {
     if (const auto found = m_compiled.find(source); found != m_compiled.end()) return found->second;
     const Result<std::vector<char>> cubin = compileToCubin(source, m_architecture);
     if (!cubin) return cubin.error();
-    return m_compiled.emplace(source, std::make_shared<const LoadedProgram>(*cubin)).first->second;
+    return load(source, *cubin);
   }
 
  private:
+  Result<std::shared_ptr<const CompiledProgram>> load(const std::string& source, const std::vector<char>& cubin) {
+    try {
+      return m_compiled.emplace(source, std::make_shared<const LoadedProgram>(cubin)).first->second;
+    } catch (const DeviceFault& refusal) {
+      cudaGetLastError();  // a refused program breaks nothing: take its error off the record
+      return Error{refusal.what(), ErrorKind::RunFailed};
+    }
+  }
+
   std::string m_architecture;
   std::mutex m_mutex;
   std::map<std::string, std::shared_ptr<const CompiledProgram>> m_compiled;  // by source

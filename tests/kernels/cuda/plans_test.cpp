@@ -123,6 +123,15 @@ FusionReport fuseWith(const FusionRule& rule, const Graph& graph) {
       {.switches = everythingAsked(catalog), .capabilities = capabilitiesOf(backendUnderTest()), .rules = &catalog}));
 }
 
+/// The sums of both halves have one item each, and must not share its place.
+TEST_F(OnCuda, GatesOfOneColumnSumBothHalves) {
+  const FusionRule& rule = *builtinRules().find("BackwardBiasSwiGLU");
+  for (const DType dtype : kDTypes) {
+    const Graph graph = chain(dtype, {70, 2}, {link("Bias"), link("SwiGLU")});
+    expectLikeReference(graph, fuseWith(rule, graph), chainTolerance(dtype), std::string(dtypeName(dtype)));
+  }
+}
+
 std::set<std::string> kernelsOf(const Graph& graph, const FusionReport& report) {
   std::set<std::string> kernels;
   for (const Step& step : makePlan(graph, report).steps) kernels.insert(step.kernel);
