@@ -71,6 +71,8 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   QVERIFY(fc.look().rmsError.has_value());
   QVERIFY(*fc.look().rmsError > 0.005);  // E4M3 has 3 bits behind the point
 
+  f.session.select({QStringLiteral("fc")});
+  QVERIFY(panel.copies()->currentText().startsWith(QStringLiteral("fc.")));
   panel.copies()->setCurrentText(QStringLiteral("fc.input@rowwise"));
   const QString asRun = panel.lossText();
   QVERIFY2(asRun.contains(QStringLiteral("e4m3")), qPrintable(asRun));

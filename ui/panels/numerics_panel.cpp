@@ -235,6 +235,16 @@ void NumericsPanel::showSelection() {
   }
   m_view->selectionModel()->select(chosen, QItemSelectionModel::ClearAndSelect);
   if (!chosen.isEmpty()) m_view->scrollTo(chosen.indexes().front());
+  chooseCopyOf(m_session.singleSelection().toStdString());
+}
+
+/// The first tensor that the op reads quantized, unless one of its own is shown already.
+void NumericsPanel::chooseCopyOf(const std::string& op) {
+  const CopyNumerics* shown = chosenCopy();
+  if (!shown || shown->owner == op) return;
+  const auto& copies = m_session.lastNumerics()->report.copies;
+  const auto found = std::ranges::find(copies, op, &CopyNumerics::owner);
+  if (found != copies.end()) m_copies->setCurrentIndex(static_cast<int>(found - copies.begin()));
 }
 
 void NumericsPanel::takeSelection() {

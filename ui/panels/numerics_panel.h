@@ -39,6 +39,7 @@ class NumericsPanel : public QWidget {
   void fillRecipes();
   void showCopy();
   void showSelection();
+  void chooseCopyOf(const std::string& op);
   void takeSelection();
   const CopyNumerics* chosenCopy() const;
   /// nullptr: what the run itself made.
