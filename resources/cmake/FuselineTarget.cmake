@@ -20,3 +20,9 @@ function(fuseline_target target)
     target_link_options(${target} PUBLIC -fsanitize=${FUSELINE_SANITIZE})
   endif()
 endfunction()
+
+# fuseline_quick_to_compile(<target>): for code that waits for people or runs once. In development its optimisation takes
+# longer than it will ever save.
+function(fuseline_quick_to_compile target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-Og>)
+endfunction()
