@@ -49,7 +49,7 @@ float amaxOfChunk(const std::byte* values, DType dtype, std::int64_t count) {
 
 void decodeRow(const std::byte* from, DType dtype, float* to, std::int64_t count) {
   if (dtype == DType::F32)
-    std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+    std::copy_n(reinterpret_cast<const float*>(from), count, to);
   else
     decodeFunction(dtype)(to, from, nullptr, static_cast<std::size_t>(count));
 }
@@ -398,7 +398,9 @@ class CopyReader {
         values[i] = toFloat(static_cast<std::uint8_t>(from[first + static_cast<std::int64_t>(i)]));
     };
     switch (traitsOf(m_form.scaling).scaleFormat) {
-      case ScaleFormat::F32: std::memcpy(values.data(), from + first * 4, values.size() * sizeof(float)); break;
+      case ScaleFormat::F32:
+        std::copy_n(reinterpret_cast<const float*>(from) + first, values.size(), values.begin());
+        break;
       case ScaleFormat::E8M0: decodeWith([](std::uint8_t code) { return E8m0::toFloat(code); }); break;
       case ScaleFormat::E4M3: decodeWith([](std::uint8_t code) { return E4m3::toFloat(code); }); break;
     }
@@ -439,7 +441,7 @@ class CopyReader {
 
   void writeRow(const std::vector<float>& values, std::byte* out) const {
     if (m_dtype == DType::F32)
-      std::memcpy(out, values.data(), values.size() * sizeof(float));
+      std::ranges::copy(values, reinterpret_cast<float*>(out));
     else
       encodeFunction(m_dtype)(out, values.data(), nullptr, values.size());
   }
