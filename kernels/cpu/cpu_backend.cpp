@@ -74,7 +74,7 @@ class CpuBackend final : public Backend {
     if (step.isView) return std::unique_ptr<Kernel>(std::make_unique<ViewKernel>());
     const KernelQuery query{.graph = graph, .kernel = step.kernel, .phase = step.phase, .members = step.nodes};
     if (const Verdict verdict = supports(query); !verdict) return Error{verdict.reason(), ErrorKind::RunFailed};
-    return compileSupported({graph, plan, step, options, m_settings});
+    return compileSupported({{graph, plan, step, options}, m_settings});
   }
 
   Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) override {
@@ -106,8 +106,8 @@ class CpuBackend final : public Backend {
   /// Only linear ops have quantized operands.
   static Result<std::unique_ptr<Kernel>> compileDecoding(const CompileRequest& request) {
     const std::shared_ptr<DecodedOperands> decoded = decodedOperands(request);
-    const CompileRequest inner{request.graph,   request.plan,     request.step,
-                               request.options, request.settings, decoded.get()};
+    CompileRequest inner = request;
+    inner.decoded = decoded.get();
     Result<std::unique_ptr<Kernel>> kernel = findKernel(request.step.kernel)->compile(inner);
     if (!kernel || !decoded) return kernel;
     return decodingKernel(std::move(*kernel), decoded, request);

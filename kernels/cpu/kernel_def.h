@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/runtime/backend.h"
+#include "core/runtime/step_operand.h"
 #include "core/support/result.h"
 
 #include <functional>
@@ -21,16 +22,10 @@ struct CpuSettings {
 struct DecodedOperands;
 
 /// Everything that compile may look at. Only valid during the call.
-struct CompileRequest {
-  const Graph& graph;
-  const Plan& plan;
-  const Step& step;
-  const CompileOptions& options;
+struct CompileRequest : StepRequest {
   const CpuSettings& settings;
   /// Null where no operand of the step is quantized.
   const DecodedOperands* decoded = nullptr;
-
-  const Node& member(std::size_t index) const { return graph.node(step.nodes[index]); }
 };
 
 struct KernelDef {

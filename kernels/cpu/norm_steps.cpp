@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/norm_steps.h"
 
-#include "kernels/cpu/step_operand.h"
-
 namespace fuseline::cpu {
 
 namespace {
@@ -28,56 +26,21 @@ NormProblem problemOf(const CompileRequest& request, const Node& node, const Ten
           .threads = request.settings.threads};
 }
 
-/// The operands of a norm's forward besides what it normalizes.
-struct ForwardBindings {
-  Binding gamma, beta, y, mean, rstd;
-
-  NormForwardPointers at(Pointers operands) const {
-    return {.gamma = gamma.at(operands),
-            .beta = beta.at(operands),
-            .y = y.at(operands),
-            .mean = reinterpret_cast<float*>(mean.at(operands)),
-            .rstd = reinterpret_cast<float*>(rstd.at(operands))};
-  }
-};
-
-/// LayerNorm's mean; the others have none.
-Binding findMean(const CompileRequest& request, int norm) {
-  const Node& node = request.member(static_cast<std::size_t>(norm));
-  return findOperand(request, {norm, OperandKind::Residual, residualSlot(*node.operation, "mean")});
-}
-
-/// The factor of every row is the last residual: rstd, or rnorm.
-OperandKey factorKey(const CompileRequest& request, int norm) {
-  const Node& node = request.member(static_cast<std::size_t>(norm));
-  return {norm, OperandKind::Residual, static_cast<int>(node.residuals.size()) - 1};
-}
-
-/// Absent where the norm has no weight.
-Result<Binding> bindGamma(const CompileRequest& request, int norm) {
-  if (request.member(static_cast<std::size_t>(norm)).parameters.empty()) return Binding{};
-  return requireOperand(request, {norm, OperandKind::Parameter, 0});
-}
-
-Result<ForwardBindings> bindForward(const CompileRequest& request, int norm) {
-  const Result<Binding> gamma = bindGamma(request, norm);
-  if (!gamma) return gamma.error();
-  const Result<Binding> y = requireOperand(request, {norm, OperandKind::Output, 0});
-  if (!y) return y.error();
-  return ForwardBindings{.gamma = *gamma,
-                         .beta = findOperand(request, {norm, OperandKind::Parameter, 1}),
-                         .y = *y,
-                         .mean = findMean(request, norm),
-                         .rstd = findOperand(request, factorKey(request, norm))};
+NormForwardPointers pointersOf(const NormForwardOperands& norm, Pointers operands) {
+  return {.gamma = norm.gamma.at(operands),
+          .beta = norm.beta.at(operands),
+          .y = norm.y.at(operands),
+          .mean = reinterpret_cast<float*>(norm.mean.at(operands)),
+          .rstd = reinterpret_cast<float*>(norm.rstd.at(operands))};
 }
 
 class NormForwardKernel final : public Kernel {
  public:
-  NormForwardKernel(NormProblem problem, Binding x, ForwardBindings others)
+  NormForwardKernel(NormProblem problem, Binding x, NormForwardOperands others)
       : m_problem(problem), m_x(std::move(x)), m_others(std::move(others)) {}
   std::size_t workspaceBytes() const override { return normForwardWorkspaceBytes(m_problem); }
   void run(Pointers operands, std::byte* workspace) override {
-    NormForwardPointers pointers = m_others.at(operands);
+    NormForwardPointers pointers = pointersOf(m_others, operands);
     pointers.x = m_x.at(operands);
     normForward(m_problem, pointers, workspace);
   }
@@ -85,12 +48,12 @@ class NormForwardKernel final : public Kernel {
  private:
   NormProblem m_problem;
   Binding m_x;
-  ForwardBindings m_others;
+  NormForwardOperands m_others;
 };
 
 class AddNormForwardKernel final : public Kernel {
  public:
-  AddNormForwardKernel(NormProblem problem, Binding a, Binding b, Binding sum, ForwardBindings others)
+  AddNormForwardKernel(NormProblem problem, Binding a, Binding b, Binding sum, NormForwardOperands others)
       : m_problem(problem), m_a(std::move(a)), m_b(std::move(b)), m_sum(std::move(sum)), m_others(std::move(others)) {}
   std::size_t workspaceBytes() const override { return normForwardWorkspaceBytes(m_problem); }
   void run(Pointers operands, std::byte* workspace) override {
@@ -99,79 +62,47 @@ class AddNormForwardKernel final : public Kernel {
                             .aDType = m_a.spec.dtype,
                             .bDType = m_b.spec.dtype,
                             .sum = m_sum.at(operands)};
-    addNormForward(m_problem, addend, m_others.at(operands), workspace);
+    addNormForward(m_problem, addend, pointersOf(m_others, operands), workspace);
   }
 
  private:
   NormProblem m_problem;
   Binding m_a, m_b, m_sum;
-  ForwardBindings m_others;
+  NormForwardOperands m_others;
 };
 
-/// The sum is an output of any op before the norm, if anybody wants it; the planner makes further ones views of it.
-Binding findSum(const CompileRequest& request, int norm) {
-  for (int member = 0; member < norm; ++member)
-    for (int slot = 0; slot < 2; ++slot)
-      if (const Binding sum = findOperand(request, {member, OperandKind::Output, slot})) return sum;
-  return {};
+NormBackwardPointers pointersOf(const NormBackwardOperands& norm, Pointers operands) {
+  return {.x = norm.x.at(operands),
+          .dy = norm.gradOutput.at(operands),
+          .extra = norm.extra.at(operands),
+          .gamma = norm.gamma.at(operands),
+          .mean = reinterpret_cast<const float*>(norm.mean.at(operands)),
+          .rstd = reinterpret_cast<const float*>(norm.rstd.at(operands)),
+          .dx = norm.gradInput.at(operands),
+          .dgamma = norm.gradGamma.at(operands),
+          .dbeta = norm.gradBeta.at(operands)};
 }
-
-struct BackwardBindings {
-  Binding x, gradOutput, extra, gamma, mean, rstd, gradInput, gradGamma, gradBeta;
-
-  NormBackwardPointers at(Pointers operands) const {
-    return {.x = x.at(operands),
-            .dy = gradOutput.at(operands),
-            .extra = extra.at(operands),
-            .gamma = gamma.at(operands),
-            .mean = reinterpret_cast<const float*>(mean.at(operands)),
-            .rstd = reinterpret_cast<const float*>(rstd.at(operands)),
-            .dx = gradInput.at(operands),
-            .dgamma = gradGamma.at(operands),
-            .dbeta = gradBeta.at(operands)};
-  }
-};
 
 class NormBackwardKernel final : public Kernel {
  public:
-  NormBackwardKernel(NormProblem problem, BackwardBindings bindings)
+  NormBackwardKernel(NormProblem problem, NormBackwardOperands bindings)
       : m_problem(problem), m_bindings(std::move(bindings)) {}
   std::size_t workspaceBytes() const override { return normBackwardWorkspaceBytes(m_problem); }
   void run(Pointers operands, std::byte* workspace) override {
-    normBackward(m_problem, m_bindings.at(operands), workspace);
+    normBackward(m_problem, pointersOf(m_bindings, operands), workspace);
   }
 
  private:
   NormProblem m_problem;
-  BackwardBindings m_bindings;
+  NormBackwardOperands m_bindings;
 };
-
-Result<BackwardBindings> bindBackward(const CompileRequest& request, int norm, const NormGradientKeys& keys) {
-  const Result<Binding> x = requireOperand(request, {norm, OperandKind::Input, 0});
-  if (!x) return x.error();
-  const Result<Binding> gamma = bindGamma(request, norm);
-  if (!gamma) return gamma.error();
-  const Result<Binding> gradOutput = requireOperand(request, {norm, OperandKind::GradOutput, 0});
-  if (!gradOutput) return gradOutput.error();
-  const Result<Binding> rstd = requireOperand(request, factorKey(request, norm));
-  if (!rstd) return rstd.error();
-  return BackwardBindings{.x = *x,
-                          .gradOutput = *gradOutput,
-                          .extra = findOperand(request, keys.extraGradient),
-                          .gamma = *gamma,
-                          .mean = findMean(request, norm),
-                          .rstd = *rstd,
-                          .gradInput = findOperand(request, keys.gradInput),
-                          .gradGamma = findOperand(request, {norm, OperandKind::GradParameter, 0}),
-                          .gradBeta = findOperand(request, {norm, OperandKind::GradParameter, 1})};
-}
 
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> makeNormForward(const CompileRequest& request, int norm) {
   const Result<Binding> x = requireOperand(request, {norm, OperandKind::Input, 0});
   if (!x) return x.error();
-  Result<ForwardBindings> others = bindForward(request, norm);
+  Result<NormForwardOperands> others = bindNormForward(request, norm);
   if (!others) return others.error();
   const Node& node = request.member(static_cast<std::size_t>(norm));
   const NormProblem problem = problemOf(request, node, x->spec, others->y.spec);
@@ -184,18 +115,18 @@ Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request
   if (!a) return a.error();
   const Result<Binding> b = requireOperand(request, {0, OperandKind::Input, 1});
   if (!b) return b.error();
-  Result<ForwardBindings> others = bindForward(request, norm);
+  Result<NormForwardOperands> others = bindNormForward(request, norm);
   if (!others) return others.error();
   const TensorSpec& sum = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
   const Node& node = request.member(static_cast<std::size_t>(norm));
   const NormProblem problem = problemOf(request, node, sum, others->y.spec);
   return std::unique_ptr<Kernel>(
-      std::make_unique<AddNormForwardKernel>(problem, *a, *b, findSum(request, norm), std::move(*others)));
+      std::make_unique<AddNormForwardKernel>(problem, *a, *b, findNormSum(request, norm), std::move(*others)));
 }
 
 Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm,
                                                  const NormGradientKeys& keys) {
-  Result<BackwardBindings> bindings = bindBackward(request, norm, keys);
+  Result<NormBackwardOperands> bindings = bindNormBackward(request, norm, keys);
   if (!bindings) return bindings.error();
   const Node& node = request.member(static_cast<std::size_t>(norm));
   const NormProblem problem = problemOf(request, node, bindings->x.spec, bindings->gradOutput.spec);
@@ -210,7 +141,7 @@ KernelDef normKernel(std::string operation) {
       .compile =
           [](const CompileRequest& request) {
             if (request.step.phase == Phase::Forward) return makeNormForward(request, 0);
-            return makeNormBackward(request, 0, {.gradInput = {0, OperandKind::GradInput, 0}, .extraGradient = {-1}});
+            return makeNormBackward(request, 0, ownNormGradients());
           },
   };
 }

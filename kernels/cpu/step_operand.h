@@ -1,42 +1,24 @@
-// Finds a kernel's tensors among the operands of a step.
+// Finds a kernel's tensors among the operands of a step, quantized ones as the decoded numbers that the kernel gets.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/runtime/step_operand.h"
 #include "kernels/cpu/kernel_def.h"
 
-#include <cstddef>
 #include <optional>
-#include <span>
-#include <string>
 
 namespace fuseline::cpu {
 
-/// The pointers of one call, in the order of Step::operands.
-using Pointers = std::span<std::byte* const>;
-
-/// One operand of a step: where its pointer stands in a call, and what it looks like. May be absent.
-struct Binding {
-  int index = -1;
-  TensorSpec spec;
-  OperandAccess access = OperandAccess::Read;
+struct Binding : fuseline::Binding {
   /// Of a quantized operand, of which the kernel gets the decoded numbers: the matrix stands as its transpose, and all
   /// its numbers are to be multiplied by this.
   bool isTransposed = false;
   const float* factor = nullptr;
-
-  explicit operator bool() const { return index >= 0; }
-  /// nullptr when absent or empty.
-  std::byte* at(Pointers pointers) const { return index < 0 ? nullptr : pointers[static_cast<std::size_t>(index)]; }
 };
 
-/// Absent when the step has no such operand. gemm: which of two copies, where the step has two.
+/// As the functions of core/runtime/step_operand.h.
 Binding findOperand(const CompileRequest& request, const OperandKey& key, std::optional<Direction> gemm = std::nullopt);
-
-/// Errors: the step has no such operand. That is a fault of the plan, so the sentence names step and operand.
 Result<Binding> requireOperand(const CompileRequest& request, const OperandKey& key,
                                std::optional<Direction> gemm = std::nullopt);
-
-/// The index of the residual port of this name; -1 when the op has none.
-int residualSlot(const FusibleOperation& operation, std::string_view port);
 
 }  // namespace fuseline::cpu

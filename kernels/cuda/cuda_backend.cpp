@@ -139,7 +139,7 @@ class CudaBackend final : public Backend {
                                           const CompileOptions& options) override {
     try {
       useDevice(m_device);
-      Result<std::unique_ptr<Kernel>> kernel = compileStep({graph, plan, step, options, m_context});
+      Result<std::unique_ptr<Kernel>> kernel = compileStep({{graph, plan, step, options}, m_context});
       if (!kernel) return kernel.error();
       return std::unique_ptr<Kernel>(
           std::make_unique<LoggedKernel>(std::move(*kernel), describe(step), m_device, m_log));

@@ -1,7 +1,8 @@
 // Kernel "delayed_scaling_update": the scales of the next step, of many tensors in one launch.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/step_operand.h"
+#include "kernels/cuda/kernel_def.h"
 #include "kernels/cuda/quantize_launch.h"
-#include "kernels/cuda/step_operand.h"
 
 #include <algorithm>
 #include <cmath>

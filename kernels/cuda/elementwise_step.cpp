@@ -1,11 +1,11 @@
 // Binds programs to step operands, and chooses how they run.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/elementwise_step.h"
+#include "core/runtime/step_operand.h"
 
 #include "kernels/cuda/elementwise_launch.h"
 #include "kernels/cuda/elementwise_program.h"
 #include "kernels/cuda/elementwise_source.h"
-#include "kernels/cuda/step_operand.h"
 
 #include <algorithm>
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/runtime/backend.h"
+#include "core/runtime/step_operand.h"
 #include "core/support/result.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/program_compiler.h"
@@ -24,14 +25,8 @@ struct DeviceContext {
 };
 
 /// Everything that compile may look at. Only valid during the call, but for the device.
-struct CompileRequest {
-  const Graph& graph;
-  const Plan& plan;
-  const Step& step;
-  const CompileOptions& options;
+struct CompileRequest : StepRequest {
   const DeviceContext& device;
-
-  const Node& member(std::size_t index) const { return graph.node(step.nodes[index]); }
 };
 
 struct KernelDef {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/runtime/step_operand.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/kernel_def.h"
-#include "kernels/cuda/step_operand.h"
 
 #include <memory>
 #include <optional>

@@ -5,13 +5,6 @@
 
 namespace fuseline::cuda::kernels {
 
-namespace {
-
-constexpr int kBranch = 0;  // MakeExtraOutput
-constexpr int kNorm = 1;
-
-}  // namespace
-
 KernelDef norm_backward_add();
 
 KernelDef norm_backward_add() {
@@ -19,12 +12,7 @@ KernelDef norm_backward_add() {
       .name = "norm_backward_add",
       .phases = {Phase::Backward},
       .supports = [](const KernelQuery&) { return Verdict::yes(); },
-      .compile =
-          [](const CompileRequest& request) {
-            return makeNormBackward(request, kNorm,
-                                    {.gradInput = {kBranch, OperandKind::GradInput, 0},
-                                     .extraGradient = {kBranch, OperandKind::GradOutput, 1}});
-          },
+      .compile = [](const CompileRequest& request) { return makeNormBackward(request, 1, branchedNormGradients()); },
   };
 }
 

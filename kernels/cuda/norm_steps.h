@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/runtime/norm_operands.h"
 #include "kernels/cuda/kernel_def.h"
 
 #include <memory>
@@ -18,12 +19,7 @@ Result<std::unique_ptr<Kernel>> makeNormForward(const CompileRequest& request, i
 /// Forward of AddExtraInput (member 0), an optional MakeExtraOutput and a norm (the last member).
 Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request);
 
-/// Where a norm's input gradient goes and what is added to it. The extra gradient may be absent.
-struct NormGradientKeys {
-  OperandKey gradInput;
-  OperandKey extraGradient;
-};
-
+/// Backward of the norm that is member `norm` of the step.
 Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm, const NormGradientKeys& keys);
 
 }  // namespace fuseline::cuda

@@ -2,14 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cuda/kernel_def.h"
+#include "core/runtime/backend.h"
 
 #include <cstddef>
 #include <optional>
 #include <span>
 #include <string_view>
 
-namespace fuseline::cuda {
+namespace fuseline {
+
+/// The step that a kernel is made for. Backends add what they look at besides. Only valid while the kernel is made.
+struct StepRequest {
+  const Graph& graph;
+  const Plan& plan;
+  const Step& step;
+  const CompileOptions& options;
+
+  const Node& member(std::size_t index) const { return graph.node(step.nodes[index]); }
+};
 
 /// The pointers of one call, in the order of Step::operands.
 using Pointers = std::span<std::byte* const>;
@@ -26,13 +36,14 @@ struct Binding {
 };
 
 /// Absent when the step has no such operand. gemm: which of two copies, where the step has two.
-Binding findOperand(const CompileRequest& request, const OperandKey& key, std::optional<Direction> gemm = std::nullopt);
+Binding findOperand(const StepRequest& request, const OperandKey& key, std::optional<Direction> gemm = std::nullopt);
 
 /// Errors: the step has no such operand. That is a fault of the plan, so the sentence names step and operand.
-Result<Binding> requireOperand(const CompileRequest& request, const OperandKey& key,
+Result<Binding> requireOperand(const StepRequest& request, const OperandKey& key,
                                std::optional<Direction> gemm = std::nullopt);
+Error missingOperand(const StepRequest& request, const OperandKey& key);
 
 /// The index of the residual port of this name; -1 when the op has none.
 int residualSlot(const FusibleOperation& operation, std::string_view port);
 
-}  // namespace fuseline::cuda
+}  // namespace fuseline

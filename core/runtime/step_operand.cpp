@@ -1,14 +1,14 @@
 // Lookups among a step's operands.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/step_operand.h"
+#include "core/runtime/step_operand.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-namespace fuseline::cuda {
+namespace fuseline {
 
-Binding findOperand(const CompileRequest& request, const OperandKey& key, std::optional<Direction> gemm) {
+Binding findOperand(const StepRequest& request, const OperandKey& key, std::optional<Direction> gemm) {
   const auto& operands = request.step.operands;
   const auto found = std::ranges::find_if(operands, [&](const StepOperand& operand) {
     return operand.key == key && (!gemm || !operand.direction || *operand.direction == *gemm);
@@ -18,12 +18,16 @@ Binding findOperand(const CompileRequest& request, const OperandKey& key, std::o
       .index = static_cast<int>(found - operands.begin()), .spec = request.plan.spec(*found), .access = found->access};
 }
 
-Result<Binding> requireOperand(const CompileRequest& request, const OperandKey& key, std::optional<Direction> gemm) {
+Result<Binding> requireOperand(const StepRequest& request, const OperandKey& key, std::optional<Direction> gemm) {
   if (const Binding binding = findOperand(request, key, gemm)) return binding;
-  return Error{fmt::format("cuda: step \"{}\" gives kernel {} no operand {}, which it needs. This is a fault of the "
-                           "plan; please report it with the pipeline file.",
-                           request.step.name, request.step.kernel, toString(key)),
-               ErrorKind::RunFailed};
+  return missingOperand(request, key);
+}
+
+Error missingOperand(const StepRequest& request, const OperandKey& key) {
+  return {fmt::format("Step \"{}\" gives kernel {} no operand {}, which it needs. This is a fault of the plan; please "
+                      "report it with the pipeline file.",
+                      request.step.name, request.step.kernel, toString(key)),
+          ErrorKind::RunFailed};
 }
 
 int residualSlot(const FusibleOperation& operation, std::string_view port) {
@@ -32,4 +36,4 @@ int residualSlot(const FusibleOperation& operation, std::string_view port) {
   return found == residuals.end() ? -1 : static_cast<int>(found - residuals.begin());
 }
 
-}  // namespace fuseline::cuda
+}  // namespace fuseline

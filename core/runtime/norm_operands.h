@@ -1,0 +1,40 @@
+// The operands of norm steps, the same for every backend.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/step_operand.h"
+
+namespace fuseline {
+
+/// The operands of a norm's forward besides what it normalizes. gamma and beta are absent without a weight, mean for
+/// all but LayerNorm; rstd is the factor of every row.
+struct NormForwardOperands {
+  Binding gamma, beta, y, mean, rstd;
+};
+
+/// norm: a member of the step. Errors: those of requireOperand().
+Result<NormForwardOperands> bindNormForward(const StepRequest& request, int norm);
+
+/// What a residual and x add up to, if anybody wants it: an output of any op before the norm. The planner makes further
+/// ones views of it.
+Binding findNormSum(const StepRequest& request, int norm);
+
+/// Where a norm's input gradient goes and what is added to it. The extra gradient may be absent.
+struct NormGradientKeys {
+  OperandKey gradInput;
+  OperandKey extraGradient;
+};
+
+/// Of a norm that is the only member.
+NormGradientKeys ownNormGradients();
+/// Of MakeExtraOutput (member 0) and a norm: the gradient of the extra output is added.
+NormGradientKeys branchedNormGradients();
+
+struct NormBackwardOperands {
+  Binding x, gradOutput, extra, gamma, mean, rstd, gradInput, gradGamma, gradBeta;
+};
+
+/// Errors: those of requireOperand().
+Result<NormBackwardOperands> bindNormBackward(const StepRequest& request, int norm, const NormGradientKeys& keys);
+
+}  // namespace fuseline
