@@ -8,6 +8,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 
+#include "core/fusion/hand_over.h"
 #include "core/fusion/selection.h"
 #include "core/fusion/sequential_border.h"
 #include "core/fusion/step_operands.h"
@@ -567,18 +568,8 @@ class PassFuser {
                               formatBytes(keptLess(match)), match.rule.price, match.rule.name, match.node(0).id));
   }
 
-  /// The entry that names the rule, everywhere or at one of these ops; empty when there is none.
   std::string switchFor(const Attempt& attempt, const std::vector<std::string>& entries) const {
-    for (const std::string& entry : entries) {
-      const auto at = entry.find('@');
-      if (entry.substr(0, at) != attempt.rule->name) continue;
-      if (at == std::string::npos || isAt(attempt, entry.substr(at + 1))) return entry;
-    }
-    return {};
-  }
-
-  bool isAt(const Attempt& attempt, const std::string& place) const {
-    return std::ranges::any_of(attempt.nodes, [&](NodeId id) { return m_graph.node(id).isAt(place); });
+    return fuseline::switchFor(m_graph, *attempt.rule, attempt.nodes, entries);
   }
 
   static bool refuseCondition(const Match& match, Attempt& attempt) {
@@ -701,8 +692,10 @@ class PassFuser {
 
   static std::vector<Phase> phasesOf(FusionPass pass) {
     switch (pass) {
-      case FusionPass::Forward: return {Phase::Forward};
-      case FusionPass::Backward: return {Phase::Backward};
+      case FusionPass::Forward:
+      case FusionPass::ForwardHandOver: return {Phase::Forward};
+      case FusionPass::Backward:
+      case FusionPass::BackwardHandOver: return {Phase::Backward};
       case FusionPass::Joint: return {Phase::Forward, Phase::Backward};
     }
     return {};
@@ -809,6 +802,17 @@ Result<void> checkSwitches(const RuleCatalog& rules, const std::vector<std::stri
 
 }  // namespace
 
+std::string switchFor(const Graph& graph, const FusionRule& rule, std::span<const NodeId> nodes,
+                      const std::vector<std::string>& entries) {
+  for (const std::string& entry : entries) {
+    const auto at = entry.find('@');
+    if (entry.substr(0, at) != rule.name) continue;
+    const auto isNamed = [&](NodeId id) { return graph.node(id).isAt(entry.substr(at + 1)); };
+    if (at == std::string::npos || std::ranges::any_of(nodes, isNamed)) return entry;
+  }
+  return {};
+}
+
 std::string_view phaseName(Phase phase) { return phase == Phase::Forward ? "forward" : "backward"; }
 
 std::string_view outcomeName(Outcome outcome) {
@@ -833,6 +837,10 @@ bool gainsMore(const Attempt& a, const Attempt& b, const DeviceModel& device) {
 
 std::string FusedOperation::name(const Graph& graph) const {
   return isFused() ? rule->name : graph.node(nodes.front()).operation->name;
+}
+
+std::string FusedOperation::kernelName(const Graph& graph) const {
+  return isFused() ? rule->becomes : graph.node(nodes.front()).operation->kernelName();
 }
 
 std::string FusedOperation::note(const Graph& graph) const {
@@ -916,6 +924,7 @@ Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options) {
   if (isTraining) joint = run(FusionPass::Joint, std::move(joint));
   report.forward = toList(graph, run(FusionPass::Forward, joint), false);
   if (isTraining) report.backward = toList(graph, run(FusionPass::Backward, joint), true);
+  addHandOvers(graph, options, rules, report);
   sortAttempts(report, rules);
   return report;
 }

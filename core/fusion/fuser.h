@@ -5,7 +5,9 @@
 #include "core/fusion/gain.h"
 #include "core/fusion/rule.h"
 #include "core/graph/graph.h"
+#include "core/quant/recipe.h"
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -18,12 +20,20 @@ namespace fuseline {
 enum class Phase { Forward, Backward };
 std::string_view phaseName(Phase phase);
 
+/// Quantized copies that a kernel should write of its result.
+struct CopiesQuery {
+  const TensorQuantizers& quantizers;
+  const TensorSpec& spec;  // of the result
+};
+
 /// Asks a device: is there a kernel of this name for these ops? Keeps fusion free of backends.
 struct KernelQuery {
   const Graph& graph;
   std::string_view kernel;
   Phase phase = Phase::Forward;
   std::span<const NodeId> members;
+  /// Set: the kernel must also write these copies of its result.
+  const CopiesQuery* copies = nullptr;
 };
 using Capabilities = std::function<Verdict(const KernelQuery&)>;
 
@@ -35,8 +45,17 @@ struct FusedOperation {
   bool isFused() const { return rule != nullptr; }
   /// The rule's name, or the op's own.
   std::string name(const Graph& graph) const;
+  /// The kernel that runs it.
+  std::string kernelName(const Graph& graph) const;
   /// What there is to know about its ops, such as "one rank: nothing to measure"; mostly empty.
   std::string note(const Graph& graph) const;
+};
+
+/// The entry that makes a tensor also writes the quantized copies that a linear op reads of it.
+struct HandOver {
+  NodeId reader = -1;  // the linear op
+  TensorType type = TensorType::Input;
+  auto operator<=>(const HandOver&) const = default;
 };
 
 enum class Outcome {
@@ -81,6 +100,7 @@ struct FusionReport {
   std::vector<FusedOperation> forward;
   /// In forward order; executed back to front. Only ops that take part in backward.
   std::vector<FusedOperation> backward;
+  std::vector<HandOver> handOvers;
   /// First what was fused, along the rule book; then misses, the one that would gain most first.
   std::vector<Attempt> attempts;
   RuleBook book = RuleBook::All;
@@ -89,6 +109,10 @@ struct FusionReport {
 
 /// Errors: a switch that names no rule (with the nearest one).
 Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options = {});
+
+/// The entry that names the rule, everywhere or at one of these ops; empty when there is none.
+std::string switchFor(const Graph& graph, const FusionRule& rule, std::span<const NodeId> nodes,
+                      const std::vector<std::string>& entries);
 
 /// Every op for itself: the baseline that fused plans are measured against.
 FusionReport unfused(const Graph& graph);

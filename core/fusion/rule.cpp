@@ -19,8 +19,10 @@ namespace rules {
 std::string_view passName(FusionPass pass) {
   switch (pass) {
     case FusionPass::Joint: return "joint";
-    case FusionPass::Forward: return "forward";
-    case FusionPass::Backward: return "backward";
+    case FusionPass::Forward:
+    case FusionPass::ForwardHandOver: return "forward";
+    case FusionPass::Backward:
+    case FusionPass::BackwardHandOver: return "backward";
   }
   return "?";
 }

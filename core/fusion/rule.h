@@ -16,8 +16,10 @@
 
 namespace fuseline {
 
-/// Joint rules replace forward and backward together and come first; the other two act on what they leave.
-enum class FusionPass { Joint, Forward, Backward };
+/// Joint rules replace forward and backward together and come first; the next two act on what they leave. Hand-overs
+/// come last: they leave every op in its entry, but the entry that makes a tensor also quantizes it for its reader.
+enum class FusionPass { Joint, Forward, Backward, ForwardHandOver, BackwardHandOver };
+/// "joint", "forward" or "backward".
 std::string_view passName(FusionPass pass);
 
 /// Te: what TransformerEngine itself does, decision for decision. Fuseline: what goes beyond it.
@@ -78,7 +80,8 @@ struct MemberTensor {
 ///   forward:  same outputs within the format's tolerance; every tensor the ops save is produced, because the
 ///             backward pass is fused independently;
 ///   backward: reads only those saved tensors; same gradients;
-///   joint:    the forward and backward pair equals the unfused pair; it may keep less (see `saves`).
+///   joint:    the forward and backward pair equals the unfused pair; it may keep less (see `saves`);
+///   hand-over: the same bits; the chain is the op that makes the tensor and the one that reads its copies.
 struct FusionRule {
   std::string name;
   FusionPass pass = FusionPass::Forward;
@@ -108,7 +111,7 @@ struct RuleSwitches {
   bool operator==(const RuleSwitches&) const = default;
 };
 
-/// The rule book: three ordered lists; order is priority.
+/// The rule book: an ordered list for each pass; order is priority.
 class RuleCatalog {
  public:
   /// Errors: a rule without a name, a chain or a kernel, a name that is taken, a joint rule that does not say what it
@@ -120,11 +123,11 @@ class RuleCatalog {
   Result<void> registerFusion(FusionRule rule, bool prepend = false);
 
   const std::vector<std::shared_ptr<const FusionRule>>& rules(FusionPass pass) const;
-  std::vector<const FusionRule*> all() const;  // joint, forward, backward
+  std::vector<const FusionRule*> all() const;  // joint, forward, backward, hand-overs
   const FusionRule* find(std::string_view name) const;
 
  private:
-  std::vector<std::shared_ptr<const FusionRule>> m_rules[3];
+  std::vector<std::shared_ptr<const FusionRule>> m_rules[5];
 };
 
 const RuleCatalog& builtinRules();

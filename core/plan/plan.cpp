@@ -9,6 +9,8 @@
 #include <cassert>
 #include <cstdint>
 #include <numeric>
+#include <ranges>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -110,6 +112,7 @@ class Planner {
         m_saved(savedTensors(graph, report.backward)),
         m_expected(countContributions(graph)),
         m_states(quantizerStates(graph)),
+        m_handOvers(report.handOvers.begin(), report.handOvers.end()),
         m_index(graph) {}
 
   Plan make() {
@@ -121,6 +124,7 @@ class Planner {
       addScaleUpdate(Phase::Forward);
       addBackward();
     }
+    if (!m_report.handOvers.empty()) dropUnreadSources();
     assignStorages();
     placeStorages();
     return std::move(m_plan);
@@ -234,7 +238,7 @@ class Planner {
                                 : m_graph.node(entry.nodes.front()).id;
     step.rule = entry.isFused() ? entry.rule->name : "";
     step.note = entry.note(m_graph);
-    step.kernel = kernelOf(entry);
+    step.kernel = entry.kernelName(m_graph);
     step.isView = operands.isView();
     for (const OperandUse& use : operands.operands) addOperand(step, entry, use);
     for (const ViewOperand& view : operands.views) addView(entry.nodes, view);
@@ -293,18 +297,74 @@ class Planner {
 
   /// A step that makes all copies at once, before the first GEMM that reads one.
   void addCopies(Phase phase, const GemmOperand& operand, int source) {
-    const Node& node = m_graph.node(operand.node);
-    const std::string name = fmt::format("{}.quantize_{}", node.id, roleName(operand.type));
-    Step step{.name = name, .kernel = "quantize", .phase = phase};
-    step.quantize = QuantizeWork{.reader = operand.node, .type = operand.type, .quantizers = {}};
+    if (hasCopies(operand)) return;  // made for the gradient that does not wait
+    if (m_handOvers.contains({operand.node, operand.type})) return addCopiesToMaker(operand, source);
+    Step step{.kernel = "quantize", .phase = phase};
     step.operands.push_back({.key = {0, OperandKind::Input, 0}, .tensor = source});
-    for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) addCopy(step, operand, direction);
-    if (step.operands.size() == 1) return;
-    addStateOperands(step, operand);
+    if (!addWork(step, operand, source, 0, {0, OperandKind::Input, 0})) return;
+    step.name = step.copies.front().name;
     step.runsOnce = operand.type == TensorType::Weight && m_graph.pass() == PassKind::Forward;
     if (step.runsOnce) keepResults(step);
     countBytes(step);
     m_plan.steps.push_back(std::move(step));
+  }
+
+  /// Is there anything to quantize?
+  bool addWork(Step& step, const GemmOperand& operand, int source, int member, const OperandKey& key) {
+    const std::size_t before = step.operands.size();
+    step.copies.push_back({.name = fmt::format("{}.quantize_{}", m_graph.node(operand.node).id, roleName(operand.type)),
+                           .reader = operand.node,
+                           .type = operand.type,
+                           .quantizers = {},
+                           .member = member,
+                           .source = key,
+                           .spec = m_plan.tensors[at(source)].spec});
+    for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) addCopy(step, operand, direction);
+    if (step.operands.size() > before) addStateOperands(step, operand);
+    if (step.operands.size() == before) step.copies.pop_back();
+    return step.operands.size() > before;
+  }
+
+  bool hasCopies(const GemmOperand& operand) const {
+    return find(copyKey(operand, Direction::Rowwise)) >= 0 || find(copyKey(operand, Direction::Columnwise)) >= 0;
+  }
+
+  /// The step that makes the tensor also makes its copies.
+  void addCopiesToMaker(const GemmOperand& operand, int source) {
+    const int made = root(source);
+    const auto maker = std::ranges::find_if(std::views::reverse(m_plan.steps),
+                                            [&](const Step& step) { return findWrite(step, made) != nullptr; });
+    assert(maker != m_plan.steps.rend());
+    const auto member = static_cast<int>(maker->nodes.size() + maker->copies.size());
+    if (!addWork(*maker, operand, source, member, findWrite(*maker, made)->key)) return;
+    const std::string note = fmt::format("quantizes {}", quantizedName(m_graph.node(operand.node), operand.type));
+    maker->note += (maker->note.empty() ? "" : "; ") + note;
+  }
+
+  static const StepOperand* findWrite(const Step& step, int tensor) {
+    const auto found = std::ranges::find_if(step.operands, [&](const StepOperand& operand) {
+      return operand.tensor == tensor && operand.access == OperandAccess::Write;
+    });
+    return found == step.operands.end() ? nullptr : &*found;
+  }
+
+  /// What is only quantized by the step that makes it need not be written.
+  void dropUnreadSources() {
+    std::vector<bool> isRead(m_plan.tensors.size(), false);
+    for (const Step& step : m_plan.steps)
+      for (const StepOperand& operand : step.operands)
+        if (operand.access == OperandAccess::Read) isRead[at(root(operand.tensor))] = true;
+    for (int tensor = 0; tensor < static_cast<int>(m_plan.tensors.size()); ++tensor)
+      if (isPersistent(m_plan.tensors[at(tensor)])) isRead[at(root(tensor))] = true;
+    for (Step& step : m_plan.steps) {
+      if (step.copies.empty() || step.isQuantize()) continue;
+      for (const QuantizeWork& work : step.copies)
+        std::erase_if(step.operands, [&](const StepOperand& operand) {
+          return operand.key == work.source && !isRead[at(root(operand.tensor))];
+        });
+      step.bytesRead = step.bytesWritten = 0;
+      countBytes(step);
+    }
   }
 
   void addCopy(Step& step, const GemmOperand& operand, Direction direction) {
@@ -312,23 +372,24 @@ class Planner {
     const std::optional<QuantizerSpec>& quantizer = quantizersOf(node, operand.type).of(direction);
     if (!quantizer || !isCopyNeeded(operand, direction)) return;
     const bool isRowwise = direction == Direction::Rowwise;
-    TensorQuantizers& made = step.quantize->quantizers;
-    (isRowwise ? made.rowwise : made.columnwise) = quantizer;
-    TensorSpec spec = m_plan.tensors[at(step.operands.front().tensor)].spec;
+    QuantizeWork& work = step.copies.back();
+    (isRowwise ? work.quantizers.rowwise : work.quantizers.columnwise) = quantizer;
+    TensorSpec spec = work.spec;
     spec.quantized = formOf(*quantizer, direction);
     const std::string name = fmt::format("{}@{}", quantizedName(node, operand.type), directionName(direction));
     const TensorRole role = operand.type == TensorType::GradOutput ? TensorRole::Gradient : TensorRole::Intermediate;
     const int copy = addTensor(copyKey(operand, direction), name, std::move(spec), role);
     step.operands.push_back(
-        {.key = {0, OperandKind::Output, isRowwise ? 0 : 1}, .tensor = copy, .access = OperandAccess::Write});
+        {.key = {work.member, OperandKind::Output, isRowwise ? 0 : 1}, .tensor = copy, .access = OperandAccess::Write});
   }
 
   void addStateOperands(Step& step, const GemmOperand& operand) {
     const int type = static_cast<int>(operand.type);
     const int scale = find({Subject::QuantizerScale, operand.node, type});
     if (scale < 0) return;
-    step.operands.push_back({.key = {0, OperandKind::Parameter, 0}, .tensor = scale});
-    step.operands.push_back({.key = {0, OperandKind::Residual, 0},
+    const int member = step.copies.back().member;
+    step.operands.push_back({.key = {member, OperandKind::Parameter, 0}, .tensor = scale});
+    step.operands.push_back({.key = {member, OperandKind::Residual, 0},
                              .tensor = find({Subject::AmaxHistory, operand.node, type}),
                              .access = OperandAccess::Accumulate});
   }
@@ -377,11 +438,6 @@ class Planner {
   void addView(const std::vector<NodeId>& nodes, const ViewOperand& view) {
     const int source = tensorFor(nodes, view.source);
     m_viewOf[at(tensorFor(nodes, view.view))] = source;
-  }
-
-  std::string kernelOf(const FusedOperation& entry) const {
-    if (entry.isFused()) return entry.rule->becomes;
-    return m_graph.node(entry.nodes.front()).operation->kernelName();
   }
 
   void countWork(Step& step, const FusedOperation& entry) const {
@@ -606,6 +662,7 @@ class Planner {
   SavedSet m_saved;
   std::vector<int> m_expected;  // contributions by value
   std::vector<QuantizerState> m_states;
+  std::set<HandOver> m_handOvers;
   Plan m_plan;
   TensorIndex m_index;
   std::vector<int> m_viewOf;
@@ -618,6 +675,11 @@ class Planner {
 const StepOperand* Step::find(OperandKey key) const {
   const auto found = std::ranges::find(operands, key, &StepOperand::key);
   return found == operands.end() ? nullptr : &*found;
+}
+
+const QuantizeWork* Step::workOn(OperandKey key) const {
+  const auto found = std::ranges::find(copies, key, &QuantizeWork::source);
+  return found == copies.end() ? nullptr : &*found;
 }
 
 std::int64_t Plan::numLaunches() const {
@@ -636,6 +698,7 @@ Plan makePlan(const Graph& graph, const FusionReport& report, const PlanOptions&
 ElementwiseProgram composeProgram(const Graph& graph, const Step& step, int first, int last) {
   SortedSet<OperandKey> present;
   for (const StepOperand& operand : step.operands) present.insert(operand.key);
+  for (const QuantizeWork& work : step.copies) present.insert(work.source);
   const int end = last < 0 ? static_cast<int>(step.nodes.size()) : last;
   return composeMembers(graph, step.nodes, step.phase, present, first, end);
 }

@@ -56,12 +56,18 @@ struct StepOperand {
   std::optional<Direction> direction = std::nullopt;
 };
 
-/// What a step with kernel "quantize" makes. Operands: {Input, 0} is the tensor, {Output, 0} its rowwise and {Output,
-/// 1} its columnwise copy; with delayed scaling, {Parameter, 0} is the scale and {Residual, 0} the history of amaxes.
+/// Copies that a step makes of one tensor: all that a step with kernel "quantize" does, and what others do besides.
+/// Operands of this member: {Output, 0} is the rowwise and {Output, 1} the columnwise copy; with delayed scaling,
+/// {Parameter, 0} is the scale and {Residual, 0} the history of amaxes.
 struct QuantizeWork {
+  std::string name;    // of the step that would do it by itself: "fc1.quantize_input"
   NodeId reader = -1;  // the op that reads the copies
   TensorType type = TensorType::Input;
   TensorQuantizers quantizers;
+  int member = 0;  // behind the ops of the step
+  /// The tensor: an input of step "quantize", a result of others, which is an operand only if somebody else reads it.
+  OperandKey source = {0, OperandKind::Input, 0};
+  TensorSpec spec;  // of the tensor
 };
 
 /// What a step with kernel "delayed_scaling_update" does: operands {Parameter, i} are scales, {Residual, i} histories.
@@ -83,7 +89,7 @@ struct Step {
   /// Nothing to do: its outputs are views of its inputs.
   bool isView = false;
   std::string note;  // what there is to know about its ops; mostly empty
-  std::optional<QuantizeWork> quantize;
+  std::vector<QuantizeWork> copies;
   std::optional<ScaleUpdateWork> scaleUpdate;
   /// What it reads never changes from run to run: run before the first one only.
   bool runsOnce = false;
@@ -94,6 +100,9 @@ struct Step {
   std::int64_t bytesWritten = 0;
 
   const StepOperand* find(OperandKey key) const;
+  /// What is quantized of this tensor; nullptr: nothing.
+  const QuantizeWork* workOn(OperandKey key) const;
+  bool isQuantize() const { return nodes.empty() && !copies.empty(); }
   /// Is it launched in every run?
   bool isLaunched() const { return !isView && !runsOnce; }
 };

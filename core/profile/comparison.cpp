@@ -20,12 +20,14 @@ std::int64_t numLaunches(const Steps& steps) {
   return std::ranges::count_if(steps, [](const StepRecord* step) { return !step->isView; });
 }
 
+bool isFused(const StepRecord& step) { return !step.rule.empty() || !step.absorbs.empty(); }
+
 ComparisonRow rowFor(const StepRecord& step, int depth) {
   return {.label = step.name,
           .phase = step.phase,
           .depth = depth,
           .owners = step.owners,
-          .isFused = !step.rule.empty(),
+          .isFused = isFused(step),
           .isView = step.isView,
           .note = step.note};
 }
@@ -45,7 +47,7 @@ void measure(ComparisonRow& row, const Steps& unfused, const Steps& fused) {
 void appendEntry(std::vector<ComparisonRow>& rows, const StepRecord& step, const Steps& parts) {
   ComparisonRow& row = rows.emplace_back(rowFor(step, 0));
   measure(row, parts, {&step});
-  if (step.rule.empty()) return;
+  if (!isFused(step)) return;
   for (const StepRecord* part : parts) rows.emplace_back(rowFor(*part, 1)).unfused = summarize(part->samplesNs);
 }
 

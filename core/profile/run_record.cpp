@@ -17,9 +17,9 @@ constexpr int kMajor = 1;
 constexpr int kMinor = 0;
 
 Json toJson(const StepRecord& step) {
-  return {{"name", step.name},   {"rule", step.rule},     {"phase", step.phase},        {"kernel", step.kernel},
-          {"ops", step.ops},     {"owners", step.owners}, {"isView", step.isView},      {"note", step.note},
-          {"flops", step.flops}, {"bytes", step.bytes},   {"samplesNs", step.samplesNs}};
+  return {{"name", step.name}, {"rule", step.rule},       {"phase", step.phase},   {"kernel", step.kernel},
+          {"ops", step.ops},   {"absorbs", step.absorbs}, {"owners", step.owners}, {"isView", step.isView},
+          {"note", step.note}, {"flops", step.flops},     {"bytes", step.bytes},   {"samplesNs", step.samplesNs}};
 }
 
 Json toJson(const VariantRecord& variant) {
@@ -48,6 +48,7 @@ void read(JsonFields& fields, StepRecord& step) {
   fields.read("phase", step.phase);
   fields.read("kernel", step.kernel);
   fields.read("ops", step.ops);
+  fields.read("absorbs", step.absorbs, Presence::Optional);
   fields.read("owners", step.owners);
   fields.read("isView", step.isView);
   fields.read("note", step.note);

@@ -19,8 +19,9 @@ struct StepRecord {
   std::string rule;   // empty for a basic op
   std::string phase;  // "forward" or "backward"
   std::string kernel;
-  std::vector<std::string> ops;     // node ids, forward order
-  std::vector<std::string> owners;  // the document's op ids, without repeats
+  std::vector<std::string> ops;      // node ids, forward order
+  std::vector<std::string> absorbs;  // names of other steps whose work it does besides: "fc1.quantize_input"
+  std::vector<std::string> owners;   // the document's op ids, without repeats
   bool isView = false;
   std::string note;  // such as "one rank: nothing to measure"; mostly empty
   std::int64_t flops = 0;

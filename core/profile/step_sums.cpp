@@ -11,6 +11,7 @@ namespace {
 /// A step that is not fused is the same in both plans; a fused one has parts. One op may have several steps.
 bool isPartOf(const StepRecord& part, const StepRecord& whole) {
   if (part.phase != whole.phase) return false;
+  if (std::ranges::count(whole.absorbs, part.name) > 0) return true;
   if (whole.rule.empty() || part.ops.empty()) return part.name == whole.name;
   return std::ranges::all_of(part.ops, [&](const std::string& op) { return std::ranges::count(whole.ops, op) > 0; });
 }

@@ -28,7 +28,7 @@ Result<Binding> bindGamma(const StepRequest& request, int norm) {
 Result<NormForwardOperands> bindNormForward(const StepRequest& request, int norm) {
   const Result<Binding> gamma = bindGamma(request, norm);
   if (!gamma) return gamma.error();
-  const Result<Binding> y = requireOperand(request, {norm, OperandKind::Output, 0});
+  const Result<Binding> y = requireResult(request, {norm, OperandKind::Output, 0});
   if (!y) return y.error();
   return NormForwardOperands{.gamma = *gamma,
                              .beta = findOperand(request, {norm, OperandKind::Parameter, 1}),

@@ -1,6 +1,7 @@
 // Three runs of one pipeline, compared tensor by tensor.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/numerics_run.h"
+#include "core/runtime/quantize_steps.h"
 
 #include "core/graph/retype.h"
 #include "core/quant/copy_memory.h"
@@ -133,27 +134,33 @@ std::vector<Requantized> underEveryRecipe(const Tensor& x, TensorType type) {
   return list;
 }
 
-std::vector<CopyNumerics> copiesOf(const Graph& graph, const KeptRun& run) {
-  std::vector<CopyNumerics> copies;
-  for (const Step& step : run.plan->steps) {
-    if (!step.quantize) continue;
-    const auto tensorOf = [&](const StepOperand& operand) -> const PlanTensor& {
-      return run.plan->tensors[static_cast<std::size_t>(operand.tensor)];
-    };
-    const Tensor source = *run.executor->read(tensorOf(step.operands.front()).name);
-    for (const StepOperand& operand : step.operands) {
-      const PlanTensor& copy = tensorOf(operand);
-      if (!copy.spec.quantized) continue;
-      const Tensor memory = *run.executor->read(copy.name);
-      copies.push_back({.name = copy.name,
-                        .owner = graph.node(step.quantize->reader).owner,
+const PlanTensor& tensorAt(const KeptRun& run, const Step& step, int operand) {
+  const int tensor = step.operands[static_cast<std::size_t>(operand)].tensor;
+  return run.plan->tensors[static_cast<std::size_t>(tensor)];
+}
+
+CopyNumerics copyNumerics(const Graph& graph, const KeptRun& run, const QuantizeWork& work, const Tensor& source,
+                          const PlanTensor& copy) {
+  const Tensor memory = *run.executor->read(copy.name);
+  CopyNumerics numerics{.name = copy.name,
+                        .owner = graph.node(work.reader).owner,
                         .format = formatText(*copy.spec.quantized),
                         .losses = lossesOf(source, copy.spec, memory.data.data()),
-                        .magnitudes = magnitudesOf(source.toDoubles())});
-      if (copy.spec.quantized->direction == Direction::Rowwise)
-        copies.back().requantized = underEveryRecipe(source, step.quantize->type);
+                        .magnitudes = magnitudesOf(source.toDoubles())};
+  if (copy.spec.quantized->direction == Direction::Rowwise) numerics.requantized = underEveryRecipe(source, work.type);
+  return numerics;
+}
+
+/// Precondition: the run kept every tensor, so that no step left out what it quantizes.
+std::vector<CopyNumerics> copiesOf(const Graph& graph, const KeptRun& run) {
+  std::vector<CopyNumerics> copies;
+  for (const Step& step : run.plan->steps)
+    for (const QuantizeWork& work : step.copies) {
+      const QuantizeOperands operands(step, work);
+      const Tensor source = *run.executor->read(tensorAt(run, step, operands.source).name);
+      for (const int copy : {operands.rowwise, operands.columnwise})
+        if (copy >= 0) copies.push_back(copyNumerics(graph, run, work, source, tensorAt(run, step, copy)));
     }
-  }
   return copies;
 }
 

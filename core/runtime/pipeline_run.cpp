@@ -54,7 +54,7 @@ std::string hashWithoutView(Json pipeline) {
 
 std::vector<std::string> ownersOf(const Graph& graph, const Step& step) {
   std::vector<std::string> owners;
-  if (step.quantize) owners.push_back(graph.node(step.quantize->reader).owner);
+  if (step.isQuantize()) owners.push_back(graph.node(step.copies.front().reader).owner);
   for (const NodeId id : step.nodes)
     if (std::ranges::count(owners, graph.node(id).owner) == 0) owners.push_back(graph.node(id).owner);
   return owners;
@@ -71,6 +71,8 @@ StepRecord stepRecord(const Graph& graph, const Step& step) {
                     .flops = step.flops,
                     .bytes = step.bytesRead + step.bytesWritten};
   for (const NodeId id : step.nodes) record.ops.push_back(graph.node(id).id);
+  if (!step.isQuantize())
+    for (const QuantizeWork& work : step.copies) record.absorbs.push_back(work.name);
   return record;
 }
 

@@ -23,44 +23,28 @@ std::byte* at(std::span<std::byte* const> pointers, int index) {
   return index < 0 ? nullptr : pointers[static_cast<std::size_t>(index)];
 }
 
-class QuantizeReference final : public Kernel {
+float amaxOf(const Tensor& x) {
+  const std::vector<double> values = x.toDoubles();
+  return fuseline::amaxOf(std::vector<float>(values.begin(), values.end()));
+}
+
+class QuantizeKernel final : public Kernel {
  public:
-  QuantizeReference(const Graph& graph, const Plan& plan, const Step& step)
-      : m_graph(graph), m_plan(plan), m_step(step), m_operands(step) {}
+  QuantizeKernel(const Graph& graph, const Plan& plan, const Step& step)
+      : m_source(QuantizeOperands(step, step.copies.front()).source),
+        m_spec(step.copies.front().spec),
+        m_reference(graph, plan, step, step.copies.front()) {}
 
   void run(std::span<std::byte* const> pointers, std::byte*) override {
-    const Tensor x = source(pointers);
-    const QuantizerInputs inputs = quantizerInputs(m_graph, m_step, m_operands, pointers);
-    const TensorQuantizers& quantizers = m_step.quantize->quantizers;
-    if (quantizers.rowwise) make(x, *quantizers.rowwise, inputs, m_operands.rowwise, pointers);
-    if (quantizers.columnwise) make(x, *quantizers.columnwise, inputs, m_operands.columnwise, pointers);
-    if (std::byte* const history = at(pointers, m_operands.history)) recordAmax(history, amaxOf(x));
+    Tensor x = Tensor::zeros(m_spec);
+    std::copy_n(at(pointers, m_source), x.data.size(), x.data.begin());
+    m_reference.run(x, pointers);
   }
 
  private:
-  const TensorSpec& spec(int index) const { return m_plan.spec(m_step.operands[static_cast<std::size_t>(index)]); }
-
-  Tensor source(std::span<std::byte* const> pointers) const {
-    Tensor x = Tensor::zeros(spec(m_operands.source));
-    std::copy_n(at(pointers, m_operands.source), x.data.size(), x.data.begin());
-    return x;
-  }
-
-  static float amaxOf(const Tensor& x) {
-    const std::vector<double> values = x.toDoubles();
-    return fuseline::amaxOf(std::vector<float>(values.begin(), values.end()));
-  }
-
-  void make(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs, int copy,
-            std::span<std::byte* const> pointers) const {
-    const Result<void> made = quantizeToMemory(x, quantizer, inputs, spec(copy), at(pointers, copy));
-    if (!made) throw std::runtime_error(made.error().message);
-  }
-
-  const Graph& m_graph;
-  const Plan& m_plan;
-  const Step& m_step;
-  QuantizeOperands m_operands;
+  int m_source;
+  TensorSpec m_spec;
+  QuantizeReference m_reference;
 };
 
 class ScaleUpdate final : public Kernel {
@@ -93,17 +77,17 @@ class ScaleUpdate final : public Kernel {
 
 }  // namespace
 
-QuantizeOperands::QuantizeOperands(const Step& step)
-    : source(indexOf(step, {0, OperandKind::Input, 0})),
-      rowwise(indexOf(step, {0, OperandKind::Output, 0})),
-      columnwise(indexOf(step, {0, OperandKind::Output, 1})),
-      scale(indexOf(step, {0, OperandKind::Parameter, 0})),
-      history(indexOf(step, {0, OperandKind::Residual, 0})) {}
+QuantizeOperands::QuantizeOperands(const Step& step, const QuantizeWork& work)
+    : source(indexOf(step, work.source)),
+      rowwise(indexOf(step, {work.member, OperandKind::Output, 0})),
+      columnwise(indexOf(step, {work.member, OperandKind::Output, 1})),
+      scale(indexOf(step, {work.member, OperandKind::Parameter, 0})),
+      history(indexOf(step, {work.member, OperandKind::Residual, 0})) {}
 
-QuantizerInputs quantizerInputs(const Graph& graph, const Step& step, const QuantizeOperands& operands,
+QuantizerInputs quantizerInputs(const Graph& graph, const QuantizeWork& work, const QuantizeOperands& operands,
                                 std::span<std::byte* const> pointers) {
   QuantizerInputs inputs{.scale = std::nullopt, .amax = std::nullopt, .transformedAmax = std::nullopt, .name = {}};
-  inputs.name = quantizedName(graph.node(step.quantize->reader), step.quantize->type);
+  inputs.name = quantizedName(graph.node(work.reader), work.type);
   if (const std::byte* const scale = at(pointers, operands.scale)) {
     float value = 1.0F;
     std::memcpy(&value, scale, sizeof(value));
@@ -119,8 +103,26 @@ void recordAmax(std::byte* history, float amax) {
   std::memcpy(history, &current, sizeof(current));
 }
 
+QuantizeReference::QuantizeReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work)
+    : m_graph(graph), m_plan(plan), m_step(step), m_work(work), m_operands(step, work) {}
+
+void QuantizeReference::run(const Tensor& x, std::span<std::byte* const> pointers) const {
+  const QuantizerInputs inputs = quantizerInputs(m_graph, m_work, m_operands, pointers);
+  const TensorQuantizers& quantizers = m_work.quantizers;
+  if (quantizers.rowwise) make(x, *quantizers.rowwise, inputs, m_operands.rowwise, pointers);
+  if (quantizers.columnwise) make(x, *quantizers.columnwise, inputs, m_operands.columnwise, pointers);
+  if (std::byte* const history = at(pointers, m_operands.history)) recordAmax(history, amaxOf(x));
+}
+
+void QuantizeReference::make(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs, int copy,
+                             std::span<std::byte* const> pointers) const {
+  const TensorSpec& spec = m_plan.spec(m_step.operands[static_cast<std::size_t>(copy)]);
+  const Result<void> made = quantizeToMemory(x, quantizer, inputs, spec, at(pointers, copy));
+  if (!made) throw std::runtime_error(made.error().message);
+}
+
 std::unique_ptr<Kernel> makeQuantizeReference(const Graph& graph, const Plan& plan, const Step& step) {
-  return std::make_unique<QuantizeReference>(graph, plan, step);
+  return std::make_unique<QuantizeKernel>(graph, plan, step);
 }
 
 std::unique_ptr<Kernel> makeScaleUpdate(const Plan& plan, const Step& step) {

@@ -42,11 +42,13 @@ class ReferenceKernel final : public Kernel {
 
   void run(std::span<std::byte* const> operands, std::byte*) override {
     std::vector<std::vector<double>> results(operands.size());
+    const std::vector<std::pair<const QuantizeWork*, Tensor>> quantized = handedOver(operands);
     for (const Direction gemm : {Direction::Rowwise, Direction::Columnwise})
       if (isAsked(gemm)) compute(operands, gemm, results);
     // Only now: a result may stand where an operand was.
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (isResult(i) && operands[i]) encode(results[i], spec(i).dtype, operands[i]);
+    for (const auto& [work, x] : quantized) QuantizeReference(m_graph, m_plan, m_step, *work).run(x, operands);
   }
 
  private:
@@ -56,11 +58,30 @@ class ReferenceKernel final : public Kernel {
   }
 
   const TensorSpec& spec(std::size_t operand) const { return m_plan.spec(m_step.operands[operand]); }
-  bool isResult(std::size_t operand) const { return m_step.operands[operand].access != OperandAccess::Read; }
+  /// A result of the step's ops, not a copy of one.
+  bool isResult(std::size_t operand) const {
+    const StepOperand& result = m_step.operands[operand];
+    return result.access != OperandAccess::Read && !isOfCopies(result);
+  }
+  bool isOfCopies(const StepOperand& operand) const {
+    return !m_step.copies.empty() && operand.key.member >= static_cast<int>(m_step.nodes.size());
+  }
+
+  /// What the step makes and quantizes at once.
+  std::vector<std::pair<const QuantizeWork*, Tensor>> handedOver(std::span<std::byte* const> operands) const {
+    std::vector<std::pair<const QuantizeWork*, Tensor>> tensors;
+    if (m_step.copies.empty()) return tensors;
+    StepReference reference(m_graph, m_step, readOperands(operands, Direction::Rowwise));
+    for (const QuantizeWork& work : m_step.copies) {
+      Tensor& x = tensors.emplace_back(&work, Tensor::zeros(work.spec)).second;
+      encode(reference.value(work.source).values, work.spec.dtype, x.data.data());
+    }
+    return tensors;
+  }
 
   bool isAsked(Direction gemm) const {
     return std::ranges::any_of(m_step.operands, [&](const StepOperand& operand) {
-      return operand.access != OperandAccess::Read && directionOf(operand) == gemm;
+      return operand.access != OperandAccess::Read && !isOfCopies(operand) && directionOf(operand) == gemm;
     });
   }
 
@@ -85,7 +106,7 @@ class ReferenceKernel final : public Kernel {
     StepTensors tensors;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const StepOperand& operand = m_step.operands[i];
-      if (operand.access == OperandAccess::Read && !isForOther(operand, gemm))
+      if (operand.access == OperandAccess::Read && !isOfCopies(operand) && !isForOther(operand, gemm))
         tensors.emplace(operand.key, decoded(m_plan.spec(operand), operands[i]));
     }
     return tensors;
@@ -107,7 +128,7 @@ class ReferenceBackend final : public Backend {
 
   Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
                                           const CompileOptions&) override {
-    if (step.quantize) return makeQuantizeReference(graph, plan, step);
+    if (step.isQuantize()) return makeQuantizeReference(graph, plan, step);
     if (step.scaleUpdate) return makeScaleUpdate(plan, step);
     return std::unique_ptr<Kernel>(std::make_unique<ReferenceKernel>(graph, plan, step));
   }

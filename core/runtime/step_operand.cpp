@@ -23,6 +23,12 @@ Result<Binding> requireOperand(const StepRequest& request, const OperandKey& key
   return missingOperand(request, key);
 }
 
+Result<Binding> requireResult(const StepRequest& request, const OperandKey& key) {
+  if (Binding stored = findOperand(request, key)) return stored;
+  if (const QuantizeWork* const work = request.step.workOn(key)) return Binding{.index = -1, .spec = work->spec};
+  return missingOperand(request, key);
+}
+
 Error missingOperand(const StepRequest& request, const OperandKey& key) {
   return {fmt::format("Step \"{}\" gives kernel {} no operand {}, which it needs. This is a fault of the plan; please "
                       "report it with the pipeline file.",

@@ -41,6 +41,8 @@ Binding findOperand(const StepRequest& request, const OperandKey& key, std::opti
 /// Errors: the step has no such operand. That is a fault of the plan, so the sentence names step and operand.
 Result<Binding> requireOperand(const StepRequest& request, const OperandKey& key,
                                std::optional<Direction> gemm = std::nullopt);
+/// A result of the step. One that is only quantized has a spec, but no pointer. Errors: the same.
+Result<Binding> requireResult(const StepRequest& request, const OperandKey& key);
 Error missingOperand(const StepRequest& request, const OperandKey& key);
 
 /// The index of the residual port of this name; -1 when the op has none.

@@ -6,6 +6,7 @@
 #include "kernels/cpu/cpu_info.h"
 #include "kernels/cpu/cpu_memory.h"
 #include "kernels/cpu/decoded_operands.h"
+#include "kernels/cpu/row_copies.h"
 
 #include "core/support/text.h"
 
@@ -66,7 +67,8 @@ class CpuBackend final : public Backend {
     if (!kernel) return unknownKernel(query.kernel);
     if (std::ranges::find(kernel->phases, query.phase) == kernel->phases.end())
       return Verdict::no(fmt::format("The CPU kernel \"{}\" has no {} pass.", query.kernel, phaseName(query.phase)));
-    return kernel->supports(query);
+    const Verdict verdict = kernel->supports(query);
+    return verdict && query.copies ? supportsCopies(*kernel, *query.copies) : verdict;
   }
 
   Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
@@ -92,6 +94,11 @@ class CpuBackend final : public Backend {
   void synchronize() override {}  // run() returns when the work is done
 
  private:
+  Verdict supportsCopies(const KernelDef& kernel, const CopiesQuery& copies) const {
+    if (kernel.writesCopies) return canMakeRowCopies(copies, m_settings.threads);
+    return Verdict::no(fmt::format("The CPU kernel \"{}\" does not write quantized copies.", kernel.name));
+  }
+
   Result<std::unique_ptr<Kernel>> compileSupported(const CompileRequest& request) const {
     try {
       Result<std::unique_ptr<Kernel>> kernel = compileDecoding(request);

@@ -15,6 +15,7 @@ KernelDef elementwise() {
           [](const CompileRequest& request) {
             return makeStripKernel(request, composeProgram(request.graph, request.step));
           },
+      .writesCopies = true,
   };
 }
 

@@ -35,6 +35,8 @@ struct KernelDef {
   std::function<Verdict(const KernelQuery&)> supports;
   /// May assume that supports() said yes. Errors: operands that the plan does not give.
   std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)> compile;
+  /// Can it also write quantized copies of its result?
+  bool writesCopies = false;
 };
 
 }  // namespace fuseline::cpu

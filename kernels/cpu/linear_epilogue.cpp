@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/linear_parts.h"
 #include "kernels/cpu/panel_gemm.h"
+#include "kernels/cpu/row_copies.h"
 #include "kernels/cpu/strip_step.h"
 
 namespace fuseline::cpu::kernels {
@@ -15,16 +16,21 @@ constexpr OperandKey kBiasOutput{.member = 1, .kind = OperandKind::Output, .slot
 
 class LinearEpilogue final : public Kernel {
  public:
-  LinearEpilogue(PanelGemm gemm, Binding x, Binding weight)
-      : m_gemm(std::move(gemm)), m_x(std::move(x)), m_weight(std::move(weight)) {}
-  std::size_t workspaceBytes() const override { return m_gemm.workspaceBytes(); }
+  LinearEpilogue(PanelGemm gemm, Binding x, Binding weight, std::optional<RowCopies> copies)
+      : m_gemm(std::move(gemm)), m_x(std::move(x)), m_weight(std::move(weight)), m_copies(std::move(copies)) {}
+  std::size_t workspaceBytes() const override { return gemmBytes() + (m_copies ? m_copies->scratchBytes() : 0); }
   void run(Pointers operands, std::byte* workspace) override {
-    m_gemm.run(m_x.at(operands), m_weight.at(operands), operands, workspace);
+    const RowSink* const sink = m_copies ? &m_copies->begin(operands, workspace + gemmBytes()) : nullptr;
+    m_gemm.run(m_x.at(operands), m_weight.at(operands), operands, workspace, sink);
+    if (m_copies) m_copies->finish(operands);
   }
 
  private:
+  std::size_t gemmBytes() const { return (m_gemm.workspaceBytes() + 63) / 64 * 64; }
+
   PanelGemm m_gemm;
   Binding m_x, m_weight;
+  std::optional<RowCopies> m_copies;
 };
 
 /// The bias that the product itself can add; absent where it must be an instruction of the program.
@@ -70,8 +76,10 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   const ElementwiseProgram program = epilogueProgram(request, bias ? kBiasOutput : kLinearOutput);
   Result<std::vector<PanelOperand>> operands = panelOperands(request, program, {kSums});
   if (!operands) return operands.error();
-  PanelGemm gemm(problem, kSums, program, std::move(*operands), request.settings.threads, bias);
-  return std::unique_ptr<Kernel>(std::make_unique<LinearEpilogue>(std::move(gemm), *x, *weight));
+  std::optional<RowCopies> copies = rowCopiesOf(request);
+  const auto drained = copies ? std::optional(copies->source()) : std::nullopt;
+  PanelGemm gemm(problem, kSums, program, std::move(*operands), request.settings.threads, bias, drained);
+  return std::unique_ptr<Kernel>(std::make_unique<LinearEpilogue>(std::move(gemm), *x, *weight, std::move(copies)));
 }
 
 }  // namespace
@@ -84,6 +92,7 @@ KernelDef linear_epilogue() {
       .phases = {Phase::Forward},
       .supports = [](const KernelQuery& query) { return areElementwise(query.graph, query.members.subspan(1)); },
       .compile = compile,
+      .writesCopies = true,
   };
 }
 

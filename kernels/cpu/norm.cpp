@@ -65,6 +65,14 @@ void runThreads(int threads, std::int64_t rows, Share share) {
     share(thread, rows * thread / threads, rows * (thread + 1) / threads);
 }
 
+/// The same, but a thread's rows are whole blocks.
+template <class Share>
+void runThreads(int threads, std::int64_t rows, std::int64_t blockRows, Share share) {
+  runThreads(threads, (rows + blockRows - 1) / blockRows, [&](int thread, std::int64_t first, std::int64_t last) {
+    share(thread, first * blockRows, std::min(last * blockRows, rows));
+  });
+}
+
 void decodeParameters(const NormProblem& problem, const std::byte* gamma, const std::byte* beta,
                       const Vectors& vectors) {
   const auto cols = static_cast<std::size_t>(problem.cols);
@@ -164,22 +172,27 @@ void backwardShare(const NormProblem& problem, const NormBackwardPointers& point
     std::fill_n(vectors.at(vectorOf(thread, sum)), problem.cols, 0.0F);
   float* const dgamma = pointers.dgamma ? vectors.at(vectorOf(thread, BlockGamma)) : nullptr;
   float* const dbeta = pointers.dbeta ? vectors.at(vectorOf(thread, BlockBeta)) : nullptr;
-  const NormBackwardRows rows{.x = pointers.x,
-                              .dy = pointers.dy,
-                              .extra = pointers.extra,
-                              .dx = pointers.dx,
-                              .gamma = vectors.at(kGamma),
-                              .mean = pointers.mean,
-                              .rstd = pointers.rstd,
-                              .dgamma = dgamma,
-                              .dbeta = dbeta,
-                              .cols = problem.cols};
-  for (std::int64_t block = first; block < last; block += kSumBlockRows) {
-    const std::int64_t end = std::min(block + kSumBlockRows, last);
+  NormBackwardRows rows{.x = pointers.x,
+                        .dy = pointers.dy,
+                        .extra = pointers.extra,
+                        .dx = pointers.dx,
+                        .gamma = vectors.at(kGamma),
+                        .mean = pointers.mean,
+                        .rstd = pointers.rstd,
+                        .dgamma = dgamma,
+                        .dbeta = dbeta,
+                        .cols = problem.cols};
+  const RowSink* const sink = pointers.sink;
+  const std::int64_t height = sink ? sink->blockRows : kSumBlockRows;
+  NormBackwardPointers at = pointers;
+  for (std::int64_t block = first; block < last; block += height) {
+    const std::int64_t end = std::min(block + height, last);
+    if (sink) rows.dx = at.dx = sink->rowZero(thread, block);
     if (problem.xDType == problem.yDType)
       normBackwardFunction(problem.kind, problem.xDType)(rows, block, end);
     else
-      for (std::int64_t row = block; row < end; ++row) backwardMixedRow(problem, pointers, rows, vectors, thread, row);
+      for (std::int64_t row = block; row < end; ++row) backwardMixedRow(problem, at, rows, vectors, thread, row);
+    if (sink) sink->finish(thread, block, end - block);
     if (dgamma) moveToTotal(dgamma, vectors.at(vectorOf(thread, TotalGamma)), problem.cols);
     if (dbeta) moveToTotal(dbeta, vectors.at(vectorOf(thread, TotalBeta)), problem.cols);
   }
@@ -204,16 +217,41 @@ std::size_t normForwardWorkspaceBytes(const NormProblem& problem) {
 
 std::size_t normBackwardWorkspaceBytes(const NormProblem& problem) { return normForwardWorkspaceBytes(problem); }
 
+namespace {
+
+/// rowsOf(thread, first, last, pointers) makes the rows; y stands in the pointers.
+template <class Rows>
+void forwardRows(const NormProblem& problem, const NormForwardPointers& pointers, Rows rowsOf) {
+  const RowSink* const sink = pointers.sink;
+  if (!sink)
+    return runThreads(threadsFor(problem), problem.rows, [&](int thread, std::int64_t first, std::int64_t last) {
+      rowsOf(thread, first, last, pointers);
+    });
+  const auto drained = [&](int thread, std::int64_t first, std::int64_t last) {
+    NormForwardPointers block = pointers;
+    for (std::int64_t row = first; row < last; row += sink->blockRows) {
+      const std::int64_t end = std::min(row + sink->blockRows, last);
+      block.y = sink->rowZero(thread, row);
+      rowsOf(thread, row, end, block);
+      sink->finish(thread, row, end - row);
+    }
+  };
+  runThreads(threadsFor(problem), problem.rows, sink->blockRows, drained);
+}
+
+}  // namespace
+
 void normForward(const NormProblem& problem, const NormForwardPointers& pointers, std::byte* workspace) {
   if (problem.rows == 0 || problem.cols == 0) return;
   const Vectors vectors(workspace, problem.cols);
   decodeParameters(problem, pointers.gamma, pointers.beta, vectors);
-  const NormForwardRows task = rowsTask(problem, pointers, vectors);
-  runThreads(threadsFor(problem), problem.rows, [&](int thread, std::int64_t first, std::int64_t last) {
-    if (problem.xDType == problem.yDType) return normForwardFunction(problem.kind, problem.xDType)(task, first, last);
-    for (std::int64_t row = first; row < last; ++row)
-      forwardRow(problem, pointers, vectors, thread, row, rowOf(pointers.x, row, problem.cols, problem.xDType));
-  });
+  forwardRows(
+      problem, pointers, [&](int thread, std::int64_t first, std::int64_t last, const NormForwardPointers& block) {
+        if (problem.xDType == problem.yDType)
+          return normForwardFunction(problem.kind, problem.xDType)(rowsTask(problem, block, vectors), first, last);
+        for (std::int64_t row = first; row < last; ++row)
+          forwardRow(problem, block, vectors, thread, row, rowOf(block.x, row, problem.cols, problem.xDType));
+      });
 }
 
 void addNormForward(const NormProblem& problem, const NormAddend& addend, const NormForwardPointers& pointers,
@@ -221,10 +259,11 @@ void addNormForward(const NormProblem& problem, const NormAddend& addend, const 
   if (problem.rows == 0 || problem.cols == 0) return;
   const Vectors vectors(workspace, problem.cols);
   decodeParameters(problem, pointers.gamma, pointers.beta, vectors);
-  runThreads(threadsFor(problem), problem.rows, [&](int thread, std::int64_t first, std::int64_t last) {
-    for (std::int64_t row = first; row < last; ++row)
-      forwardRow(problem, pointers, vectors, thread, row, addRow(problem, addend, vectors, thread, row));
-  });
+  forwardRows(problem, pointers,
+              [&](int thread, std::int64_t first, std::int64_t last, const NormForwardPointers& block) {
+                for (std::int64_t row = first; row < last; ++row)
+                  forwardRow(problem, block, vectors, thread, row, addRow(problem, addend, vectors, thread, row));
+              });
 }
 
 void normBackward(const NormProblem& problem, const NormBackwardPointers& pointers, std::byte* workspace) {
@@ -232,7 +271,8 @@ void normBackward(const NormProblem& problem, const NormBackwardPointers& pointe
   const Vectors vectors(workspace, problem.cols);
   decodeParameters(problem, pointers.gamma, nullptr, vectors);
   const int threads = threadsFor(problem);
-  runThreads(threads, problem.rows, [&](int thread, std::int64_t first, std::int64_t last) {
+  const std::int64_t blockRows = pointers.sink ? pointers.sink->blockRows : 1;
+  runThreads(threads, problem.rows, blockRows, [&](int thread, std::int64_t first, std::int64_t last) {
     backwardShare(problem, pointers, vectors, thread, first, last);
   });
   storeParameterGradient(problem, pointers.dgamma, vectors, threads, TotalGamma);

@@ -4,6 +4,7 @@
 
 #include "core/tensor/dtype.h"
 #include "kernels/cpu/norm_functions.h"
+#include "kernels/cpu/row_sink.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,7 @@ struct NormForwardPointers {
   std::byte* y = nullptr;
   float* mean = nullptr;  // null: not wanted
   float* rstd = nullptr;
+  const RowSink* sink = nullptr;  // takes the rows of y, in place of y
 };
 
 struct NormBackwardPointers {
@@ -52,6 +54,7 @@ struct NormBackwardPointers {
   std::byte* dx = nullptr;      // null: not wanted
   std::byte* dgamma = nullptr;  // null: not wanted
   std::byte* dbeta = nullptr;
+  const RowSink* sink = nullptr;  // takes the rows of dx, in place of dx
 };
 
 std::size_t normForwardWorkspaceBytes(const NormProblem& problem);

@@ -13,6 +13,7 @@ KernelDef norm_backward_add() {
       .phases = {Phase::Backward},
       .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = [](const CompileRequest& request) { return makeNormBackward(request, 1, branchedNormGradients()); },
+      .writesCopies = true,
   };
 }
 

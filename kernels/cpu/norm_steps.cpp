@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/norm_steps.h"
 
+#include "kernels/cpu/row_copies.h"
+
+#include <optional>
+
 namespace fuseline::cpu {
 
 namespace {
@@ -34,41 +38,69 @@ NormForwardPointers pointersOf(const NormForwardOperands& norm, Pointers operand
           .rstd = reinterpret_cast<float*>(norm.rstd.at(operands))};
 }
 
+/// The workspace of a norm, and behind it the scratch rows of what is quantized.
+std::size_t copyingWorkspaceBytes(std::size_t normBytes, const std::optional<RowCopies>& copies) {
+  return normBytes + (copies ? copies->scratchBytes() : 0);
+}
+
+/// Runs a norm with the sink of the copies that its step makes, if it makes any.
+template <class NormPointers, class Run>
+void runWithCopies(std::optional<RowCopies>& copies, Pointers operands, std::byte* scratch, NormPointers pointers,
+                   Run run) {
+  if (copies) pointers.sink = &copies->begin(operands, scratch);
+  run(pointers);
+  if (copies) copies->finish(operands);
+}
+
 class NormForwardKernel final : public Kernel {
  public:
-  NormForwardKernel(NormProblem problem, Binding x, NormForwardOperands others)
-      : m_problem(problem), m_x(std::move(x)), m_others(std::move(others)) {}
-  std::size_t workspaceBytes() const override { return normForwardWorkspaceBytes(m_problem); }
+  NormForwardKernel(NormProblem problem, Binding x, NormForwardOperands others, std::optional<RowCopies> copies)
+      : m_problem(problem), m_x(std::move(x)), m_others(std::move(others)), m_copies(std::move(copies)) {}
+  std::size_t workspaceBytes() const override {
+    return copyingWorkspaceBytes(normForwardWorkspaceBytes(m_problem), m_copies);
+  }
   void run(Pointers operands, std::byte* workspace) override {
     NormForwardPointers pointers = pointersOf(m_others, operands);
     pointers.x = m_x.at(operands);
-    normForward(m_problem, pointers, workspace);
+    runWithCopies(m_copies, operands, workspace + normForwardWorkspaceBytes(m_problem), pointers,
+                  [&](const NormForwardPointers& all) { normForward(m_problem, all, workspace); });
   }
 
  private:
   NormProblem m_problem;
   Binding m_x;
   NormForwardOperands m_others;
+  std::optional<RowCopies> m_copies;
 };
 
 class AddNormForwardKernel final : public Kernel {
  public:
-  AddNormForwardKernel(NormProblem problem, Binding a, Binding b, Binding sum, NormForwardOperands others)
-      : m_problem(problem), m_a(std::move(a)), m_b(std::move(b)), m_sum(std::move(sum)), m_others(std::move(others)) {}
-  std::size_t workspaceBytes() const override { return normForwardWorkspaceBytes(m_problem); }
+  AddNormForwardKernel(NormProblem problem, Binding a, Binding b, Binding sum, NormForwardOperands others,
+                       std::optional<RowCopies> copies)
+      : m_problem(problem),
+        m_a(std::move(a)),
+        m_b(std::move(b)),
+        m_sum(std::move(sum)),
+        m_others(std::move(others)),
+        m_copies(std::move(copies)) {}
+  std::size_t workspaceBytes() const override {
+    return copyingWorkspaceBytes(normForwardWorkspaceBytes(m_problem), m_copies);
+  }
   void run(Pointers operands, std::byte* workspace) override {
     const NormAddend addend{.a = m_a.at(operands),
                             .b = m_b.at(operands),
                             .aDType = m_a.spec.dtype,
                             .bDType = m_b.spec.dtype,
                             .sum = m_sum.at(operands)};
-    addNormForward(m_problem, addend, pointersOf(m_others, operands), workspace);
+    runWithCopies(m_copies, operands, workspace + normForwardWorkspaceBytes(m_problem), pointersOf(m_others, operands),
+                  [&](const NormForwardPointers& all) { addNormForward(m_problem, addend, all, workspace); });
   }
 
  private:
   NormProblem m_problem;
   Binding m_a, m_b, m_sum;
   NormForwardOperands m_others;
+  std::optional<RowCopies> m_copies;
 };
 
 NormBackwardPointers pointersOf(const NormBackwardOperands& norm, Pointers operands) {
@@ -85,16 +117,21 @@ NormBackwardPointers pointersOf(const NormBackwardOperands& norm, Pointers opera
 
 class NormBackwardKernel final : public Kernel {
  public:
-  NormBackwardKernel(NormProblem problem, NormBackwardOperands bindings)
-      : m_problem(problem), m_bindings(std::move(bindings)) {}
-  std::size_t workspaceBytes() const override { return normBackwardWorkspaceBytes(m_problem); }
+  NormBackwardKernel(NormProblem problem, NormBackwardOperands bindings, std::optional<RowCopies> copies)
+      : m_problem(problem), m_bindings(std::move(bindings)), m_copies(std::move(copies)) {}
+  std::size_t workspaceBytes() const override {
+    return copyingWorkspaceBytes(normBackwardWorkspaceBytes(m_problem), m_copies);
+  }
   void run(Pointers operands, std::byte* workspace) override {
-    normBackward(m_problem, pointersOf(m_bindings, operands), workspace);
+    runWithCopies(m_copies, operands, workspace + normBackwardWorkspaceBytes(m_problem),
+                  pointersOf(m_bindings, operands),
+                  [&](const NormBackwardPointers& all) { normBackward(m_problem, all, workspace); });
   }
 
  private:
   NormProblem m_problem;
   NormBackwardOperands m_bindings;
+  std::optional<RowCopies> m_copies;
 };
 
 }  // namespace
@@ -106,7 +143,8 @@ Result<std::unique_ptr<Kernel>> makeNormForward(const CompileRequest& request, i
   if (!others) return others.error();
   const Node& node = request.member(static_cast<std::size_t>(norm));
   const NormProblem problem = problemOf(request, node, x->spec, others->y.spec);
-  return std::unique_ptr<Kernel>(std::make_unique<NormForwardKernel>(problem, *x, std::move(*others)));
+  return std::unique_ptr<Kernel>(
+      std::make_unique<NormForwardKernel>(problem, *x, std::move(*others), rowCopiesOf(request)));
 }
 
 Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request) {
@@ -120,8 +158,8 @@ Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request
   const TensorSpec& sum = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
   const Node& node = request.member(static_cast<std::size_t>(norm));
   const NormProblem problem = problemOf(request, node, sum, others->y.spec);
-  return std::unique_ptr<Kernel>(
-      std::make_unique<AddNormForwardKernel>(problem, *a, *b, findNormSum(request, norm), std::move(*others)));
+  return std::unique_ptr<Kernel>(std::make_unique<AddNormForwardKernel>(problem, *a, *b, findNormSum(request, norm),
+                                                                        std::move(*others), rowCopiesOf(request)));
 }
 
 Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm,
@@ -130,7 +168,8 @@ Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, 
   if (!bindings) return bindings.error();
   const Node& node = request.member(static_cast<std::size_t>(norm));
   const NormProblem problem = problemOf(request, node, bindings->x.spec, bindings->gradOutput.spec);
-  return std::unique_ptr<Kernel>(std::make_unique<NormBackwardKernel>(problem, std::move(*bindings)));
+  return std::unique_ptr<Kernel>(
+      std::make_unique<NormBackwardKernel>(problem, std::move(*bindings), rowCopiesOf(request)));
 }
 
 KernelDef normKernel(std::string operation) {
@@ -143,6 +182,7 @@ KernelDef normKernel(std::string operation) {
             if (request.step.phase == Phase::Forward) return makeNormForward(request, 0);
             return makeNormBackward(request, 0, ownNormGradients());
           },
+      .writesCopies = true,
   };
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/cpu/strip_engine.h"
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace fuseline::cpu {
@@ -25,25 +26,30 @@ class PanelGemm {
  public:
   /// problem.cType is the dtype of the sums. The program reads them as `sums`, in one lane of problem.n columns or,
   /// with a gated op, in two of half as many; it must not contain column sums. `bias` is what the product adds where
-  /// problem.biasType is set.
+  /// problem.biasType is set. `drained`: the result whose rows go to a sink.
   PanelGemm(GemmProblem problem, const OperandKey& sums, ElementwiseProgram program, std::vector<PanelOperand> operands,
-            int threads, Binding bias = {});
+            int threads, Binding bias = {}, std::optional<OperandKey> drained = std::nullopt);
 
   std::size_t workspaceBytes() const;
-  void run(const std::byte* a, const std::byte* b, Pointers pointers, std::byte* workspace);
+  /// sink: takes the rows of the drained result.
+  void run(const std::byte* a, const std::byte* b, Pointers pointers, std::byte* workspace,
+           const RowSink* sink = nullptr);
 
   /// Gives rows [first, first + count) of A, [count, K]; called once a panel, in order.
   using PanelSource = std::function<const std::byte*(std::int64_t first, std::int64_t count)>;
-  void run(const PanelSource& a, const std::byte* b, Pointers pointers, std::byte* workspace);
+  void run(const PanelSource& a, const std::byte* b, Pointers pointers, std::byte* workspace,
+           const RowSink* sink = nullptr);
   std::int64_t panelRows() const { return m_gemm.problem().maxPanelRows; }
 
  private:
   StripOperand operandOf(const OperandKey& key) const;
+  int slotOf(const OperandKey& key) const;
   std::size_t sumsBytes() const;
   const PanelOperand* target() const;
 
   OperandKey m_sums;
   std::vector<PanelOperand> m_operands;
+  std::optional<OperandKey> m_drained;
   /// Index into m_operands: the result that is the sums; -1: there is none.
   int m_target = -1;
   Binding m_bias;

@@ -11,12 +11,15 @@ namespace {
 class Quantize final : public Kernel {
  public:
   explicit Quantize(const CompileRequest& request)
-      : m_graph(request.graph), m_plan(request.plan), m_step(request.step), m_operands(request.step) {}
+      : m_graph(request.graph),
+        m_plan(request.plan),
+        m_step(request.step),
+        m_operands(request.step, request.step.copies.front()) {}
 
   void run(Pointers pointers, std::byte*) override {
-    const QuantizerInputs inputs = quantizerInputs(m_graph, m_step, m_operands, pointers);
+    const QuantizerInputs inputs = quantizerInputs(m_graph, m_step.copies.front(), m_operands, pointers);
     const float amax = needsAmax(inputs) ? amaxOf(pointer(pointers, m_operands.source), spec(m_operands.source)) : 0.0F;
-    const TensorQuantizers& quantizers = m_step.quantize->quantizers;
+    const TensorQuantizers& quantizers = m_step.copies.front().quantizers;
     if (quantizers.rowwise) make(*quantizers.rowwise, inputs, amax, m_operands.rowwise, pointers);
     if (quantizers.columnwise && isTransposed())
       transposeCopy(pointer(pointers, m_operands.rowwise), spec(m_operands.rowwise),
@@ -32,7 +35,7 @@ class Quantize final : public Kernel {
 
   /// Both copies hold the same codes.
   bool isTransposed() const {
-    const TensorQuantizers& quantizers = m_step.quantize->quantizers;
+    const TensorQuantizers& quantizers = m_step.copies.front().quantizers;
     return quantizers.rowwise == quantizers.columnwise && isTransposeOfRowwise(*quantizers.columnwise) &&
            spec(m_operands.source).numElements() > 0;
   }
@@ -40,7 +43,7 @@ class Quantize final : public Kernel {
   /// Blocks find their own.
   bool needsAmax(const QuantizerInputs& inputs) const {
     if (m_operands.history >= 0) return true;
-    const TensorQuantizers& quantizers = m_step.quantize->quantizers;
+    const TensorQuantizers& quantizers = m_step.copies.front().quantizers;
     const Scaling scaling = (quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->scaling;
     const bool isPerTensor = scaling == Scaling::PerTensor && !inputs.scale;
     return isPerTensor || traitsOf(scaling).scaleFormat == ScaleFormat::E4M3;

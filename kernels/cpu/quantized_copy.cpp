@@ -13,6 +13,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -61,6 +62,21 @@ void transpose(const Element* in, std::int64_t rows, std::int64_t cols, Element*
     for (std::int64_t row = 0; row < rows; ++row) out[col * stride + row] = in[row * cols + col];
 }
 
+/// Some rows of bytes, tile by tile: they become columns of an output whose rows are `stride` apart.
+template <class Byte>
+void transposeRows(const Byte* in, std::int64_t rows, std::int64_t cols, Byte* out, std::int64_t stride) {
+  for (std::int64_t first = 0; first < rows; first += kTileRows) {
+    Byte tile[kTileRows * kTileRows];
+    const std::int64_t count = std::min(kTileRows, rows - first);
+    for (std::int64_t col = 0; col < cols; col += kTileRows) {
+      const std::int64_t width = std::min(kTileRows, cols - col);
+      for (std::int64_t row = 0; row < count; ++row)
+        std::memcpy(tile + row * width, in + (first + row) * cols + col, static_cast<std::size_t>(width));
+      transpose(tile, count, width, out + col * stride + first, stride);
+    }
+  }
+}
+
 /// Multiplies the elements of a row, each by the factor of its block.
 void multiplyBlocks(float* values, std::int64_t count, std::int64_t width, const float* factors) {
   if (width == 1) {
@@ -77,9 +93,11 @@ void multiplyBlocks(float* values, std::int64_t count, std::int64_t width, const
 /// Rows [first, first + count) of a copy's matrix before it is cast, in float32.
 class SourceStrips {
  public:
-  SourceStrips(const std::byte* x, const TensorSpec& source, const QuantizedForm& form)
+  /// firstRow: of the tensor, where x points to.
+  SourceStrips(const std::byte* x, const TensorSpec& source, const QuantizedForm& form, std::int64_t firstRow = 0)
       : m_x(x),
         m_source(source),
+        m_firstRow(firstRow),
         m_isTransposed(form.direction == Direction::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed),
         m_isTransformed(form.isTransformed),
         m_matrix(storedMatrixOf(source, form.scaling, form.direction)) {}
@@ -97,7 +115,7 @@ class SourceStrips {
 
  private:
   const std::byte* address(std::int64_t row, std::int64_t col) const {
-    return m_x + (row * m_source.cols() + col) * sizeBytes(m_source.dtype);
+    return m_x + ((row - m_firstRow) * m_source.cols() + col) * sizeBytes(m_source.dtype);
   }
 
   void loadRow(std::int64_t row, float* out) const { decodeRow(address(row, 0), m_source.dtype, out, m_matrix.cols); }
@@ -119,6 +137,7 @@ class SourceStrips {
 
   const std::byte* m_x;
   const TensorSpec& m_source;
+  std::int64_t m_firstRow;
   bool m_isTransposed;
   bool m_isTransformed;
   BlockShape m_matrix;
@@ -186,12 +205,11 @@ class Caster {
 
 class CopyWriter {
  public:
-  CopyWriter(const SourceStrips& source, const QuantizerSpec& spec, const QuantizerInputs& inputs, float amax,
-             const TensorSpec& copy, std::byte* memory)
-      : m_source(source),
-        m_form(*copy.quantized),
+  CopyWriter(const QuantizerSpec& spec, const QuantizerInputs& inputs, float amax, const TensorSpec& copy,
+             std::byte* memory)
+      : m_form(*copy.quantized),
         m_parts(partsOf(copy)),
-        m_matrix(source.matrix()),
+        m_matrix(storedMatrixOf(copy, m_form.scaling, m_form.direction)),
         m_block(blockOf(m_form.scaling, m_form.direction)),
         m_grid(blockGridOf(copy, m_form.scaling, m_form.direction)),
         m_scaleOf(familyOf(m_form.scaling).makeScaler({spec, inputs, copy.dtype, amax})),
@@ -200,15 +218,20 @@ class CopyWriter {
     if (m_block.rows == 0) m_block.cols = m_matrix.cols;
   }
 
-  void write() {
-    if (m_block.rows == 0) storeScale(0, m_scaleOf(0.0F));
+  void write(const SourceStrips& source) {
+    begin();
     const std::int64_t height = m_block.rows > 1 ? m_block.rows : kStripRows;
-    forStrips(m_matrix.rows, height, [&](std::int64_t first, std::int64_t count) { writeStrip(first, count); });
+    forStrips(m_matrix.rows, height, [&](std::int64_t first, std::int64_t count) { writeStrip(source, first, count); });
   }
 
- private:
-  void writeStrip(std::int64_t first, std::int64_t count) {
-    std::vector<float> strip = m_source.load(first, count);
+  /// Stores what does not depend on the values: the scale of a whole tensor.
+  void begin() {
+    if (m_block.rows == 0) storeScale(0, m_scaleOf(0.0F));
+  }
+
+  /// Whole blocks of stored rows.
+  void writeStrip(const SourceStrips& source, std::int64_t first, std::int64_t count) {
+    std::vector<float> strip = source.load(first, count);
     if (m_block.rows == 0) return castRows(strip.data(), first, count, m_scaleOf(0.0F).multiplier);
     const std::int64_t height = m_block.rows;
     for (std::int64_t row = 0; row < count; row += height) {
@@ -225,6 +248,42 @@ class CopyWriter {
     }
   }
 
+  /// Rows [first, first + count) of the tensor, whose columns are the stored rows; whole blocks.
+  void writeColumns(std::vector<float> values, std::int64_t first, std::int64_t count) {
+    const std::int64_t width = m_matrix.rows;
+    float multiplier = 1.0F;
+    if (m_block.rows == 0)
+      multiplier = m_scaleOf(0.0F).multiplier;
+    else
+      multiplyColumns(values, first / m_block.cols, count);
+    std::vector<std::uint8_t> codes(values.size());
+    m_caster.cast(values.data(), multiplier, count * width, 0, codes.data());
+    writeColumns(codes.data(), first, count);
+  }
+  /// The same of codes, a byte each.
+  void writeColumns(const std::uint8_t* codes, std::int64_t first, std::int64_t count) {
+    transposeRows(codes, count, m_matrix.rows, codesOf(0) + first, m_matrix.cols);
+  }
+
+  std::uint8_t* codesOf(std::int64_t row) const {
+    return reinterpret_cast<std::uint8_t*>(m_memory) + row * codeBytes(m_form.format, m_matrix.cols);
+  }
+
+ private:
+  /// Finds and stores the scales of one column of blocks, and multiplies the values by them.
+  void multiplyColumns(std::vector<float>& values, std::int64_t blockColumn, std::int64_t count) {
+    const std::vector<float> amaxes = columnAmaxes(values.data(), count, m_matrix.rows);
+    std::vector<float> multipliers(static_cast<std::size_t>(m_grid.rows));
+    for (std::int64_t block = 0; block < m_grid.rows; ++block) {
+      const std::int64_t from = block * m_block.rows;
+      const BlockScale scale = m_scaleOf(amaxOf(amaxes.data() + from, std::min(m_block.rows, m_matrix.rows - from)));
+      storeScale(block * m_grid.cols + blockColumn, scale);
+      multipliers[static_cast<std::size_t>(block)] = scale.multiplier;
+    }
+    for (std::int64_t row = 0; row < count; ++row)
+      multiplyBlocks(values.data() + row * m_matrix.rows, m_matrix.rows, m_block.rows, multipliers.data());
+  }
+
   void castBlocks(const float* values, std::int64_t first, std::int64_t rows,
                   const std::vector<float>& multipliers) const {
     for (std::int64_t row = 0; row < rows; ++row)
@@ -238,7 +297,7 @@ class CopyWriter {
 
   /// Finds and stores the scales of one row of blocks; returns the multipliers.
   std::vector<float> scales(const float* values, std::int64_t blockRow, std::int64_t rows) {
-    const std::vector<float> amaxes = rows > 1 ? columnAmaxes(values, rows) : std::vector<float>();
+    const std::vector<float> amaxes = rows > 1 ? columnAmaxes(values, rows, m_matrix.cols) : std::vector<float>();
     const float* const from = rows > 1 ? amaxes.data() : values;
     std::vector<float> multipliers(static_cast<std::size_t>(m_grid.cols));
     for (std::int64_t block = 0; block < m_grid.cols; ++block) {
@@ -251,12 +310,12 @@ class CopyWriter {
   }
 
   /// The largest magnitude in each column of some rows. NaN is ignored.
-  std::vector<float> columnAmaxes(const float* values, std::int64_t rows) const {
-    std::vector<float> amaxes(static_cast<std::size_t>(m_matrix.cols));
+  static std::vector<float> columnAmaxes(const float* values, std::int64_t rows, std::int64_t cols) {
+    std::vector<float> amaxes(static_cast<std::size_t>(cols));
     for (std::int64_t row = 0; row < rows; ++row)
-      for (std::int64_t col = 0; col < m_matrix.cols; ++col) {
+      for (std::int64_t col = 0; col < cols; ++col) {
         float& amax = amaxes[static_cast<std::size_t>(col)];
-        const float magnitude = std::abs(values[row * m_matrix.cols + col]);
+        const float magnitude = std::abs(values[row * cols + col]);
         amax = magnitude > amax ? magnitude : amax;
       }
     return amaxes;
@@ -273,11 +332,6 @@ class CopyWriter {
                     codesOf(first + row));
   }
 
-  std::uint8_t* codesOf(std::int64_t row) const {
-    return reinterpret_cast<std::uint8_t*>(m_memory) + row * codeBytes(m_form.format, m_matrix.cols);
-  }
-
-  const SourceStrips& m_source;
   QuantizedForm m_form;
   CopyParts m_parts;
   BlockShape m_matrix;
@@ -300,11 +354,20 @@ float amaxOf(const std::byte* values, const TensorSpec& spec) {
   return parts.empty() ? 0.0F : *std::ranges::max_element(parts);
 }
 
+float amaxOfRows(const std::byte* rows, const TensorSpec& spec, std::int64_t count) {
+  float amax = 0.0F;
+  const std::int64_t elements = count * spec.cols();
+  for (std::int64_t first = 0; first < elements; first += kChunk)
+    amax = std::max(amax,
+                    amaxOfChunk(rows + first * sizeBytes(spec.dtype), spec.dtype, std::min(kChunk, elements - first)));
+  return amax;
+}
+
 void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
                   const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory) {
   const SourceStrips strips(x, source, *copy.quantized);
   const float used = copy.quantized->isTransformed ? transformedAmax(strips) : amax;
-  CopyWriter(strips, quantizer, inputs, used, copy, memory).write();
+  CopyWriter(quantizer, inputs, used, copy, memory).write(strips);
   const CopyParts parts = partsOf(copy);
   if (parts.totalBytes > parts.amaxOffset) std::memcpy(memory + parts.amaxOffset, &used, sizeof(used));
 }
@@ -318,16 +381,10 @@ bool isTransposeOfRowwise(const QuantizerSpec& quantizer) {
 
 namespace {
 
-/// A matrix of bytes, tile by tile, on all threads.
+/// A matrix of bytes, on all threads.
 void transposeBytes(const std::byte* in, std::int64_t rows, std::int64_t cols, std::byte* out) {
   forStrips(rows, kTileRows, [&](std::int64_t first, std::int64_t count) {
-    std::byte tile[kTileRows * kTileRows];
-    for (std::int64_t col = 0; col < cols; col += kTileRows) {
-      const std::int64_t width = std::min(kTileRows, cols - col);
-      for (std::int64_t row = 0; row < count; ++row)
-        std::memcpy(tile + row * width, in + (first + row) * cols + col, static_cast<std::size_t>(width));
-      transpose(tile, count, width, out + col * rows + first, rows);
-    }
+    transposeRows(in + first * cols, count, cols, out + first, rows);
   });
 }
 
@@ -340,6 +397,69 @@ void transposeCopy(const std::byte* rowwise, const TensorSpec& rowwiseSpec, std:
   const BlockShape grid = blockGridOf(rowwiseSpec, rowwiseSpec.quantized->scaling, Direction::Rowwise);
   transpose(reinterpret_cast<const float*>(rowwise + parts.scalesOffset), grid.rows, grid.cols,
             reinterpret_cast<float*>(columnwise + parts.scalesOffset), grid.rows);
+}
+
+struct CopyRows::Writers {
+  TensorSpec source;
+  std::optional<QuantizedForm> rowwiseForm;
+  std::optional<QuantizedForm> columnwiseForm;
+  std::optional<CopyWriter> rowwise;
+  std::optional<CopyWriter> columnwise;
+  /// Of the whole tensor: the columnwise codes are the rowwise ones.
+  bool sharesCodes = false;
+  std::int64_t blockRows = 1;
+
+  void write(const std::byte* rows, std::int64_t first, std::int64_t count) {
+    if (rowwise) rowwise->writeStrip(SourceStrips(rows, source, *rowwiseForm, first), first, count);
+    if (columnwise) writeColumnwise(rows, first, count);
+  }
+
+  void writeColumnwise(const std::byte* rows, std::int64_t first, std::int64_t count) {
+    if (sharesCodes) return columnwise->writeColumns(rowwise->codesOf(first), first, count);
+    if (!traitsOf(columnwiseForm->scaling).isColumnwiseTransposed)
+      return columnwise->writeStrip(SourceStrips(rows, source, *columnwiseForm, first), first, count);
+    QuantizedForm standing = *columnwiseForm;
+    standing.direction = Direction::Rowwise;
+    columnwise->writeColumns(SourceStrips(rows, source, standing, first).load(first, count), first, count);
+  }
+};
+
+CopyRows::CopyRows(const TensorSpec& source, const TensorQuantizers& quantizers, const QuantizerInputs& inputs,
+                   const Copy& rowwise, const Copy& columnwise)
+    : m_writers(std::make_unique<Writers>()) {
+  m_writers->source = source;
+  m_writers->blockRows = blockRows(quantizers);
+  const auto open = [&](const std::optional<QuantizerSpec>& quantizer, const Copy& copy,
+                        std::optional<QuantizedForm>& form, std::optional<CopyWriter>& writer) {
+    if (!quantizer || !copy.memory) return;
+    form = copy.spec.quantized;
+    writer.emplace(*quantizer, inputs, 0.0F, copy.spec, copy.memory).begin();
+  };
+  open(quantizers.rowwise, rowwise, m_writers->rowwiseForm, m_writers->rowwise);
+  open(quantizers.columnwise, columnwise, m_writers->columnwiseForm, m_writers->columnwise);
+  m_writers->sharesCodes = m_writers->rowwise && m_writers->columnwise && quantizers.rowwise == quantizers.columnwise &&
+                           quantizers.rowwise->scaling == Scaling::PerTensor;
+}
+
+CopyRows::CopyRows(CopyRows&&) noexcept = default;
+CopyRows::~CopyRows() = default;
+
+std::int64_t CopyRows::blockRows(const TensorQuantizers& quantizers) {
+  std::int64_t rows = kStripRows;
+  for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) {
+    const std::optional<QuantizerSpec>& quantizer = quantizers.of(direction);
+    if (!quantizer) continue;
+    const BlockShape block = blockOf(quantizer->scaling, direction);
+    const bool isTransposed = direction == Direction::Columnwise && traitsOf(quantizer->scaling).isColumnwiseTransposed;
+    rows = std::max(rows, isTransposed ? block.cols : block.rows);
+  }
+  return rows;
+}
+
+void CopyRows::write(const std::byte* rows, std::int64_t first, std::int64_t count) {
+  const std::int64_t rowBytes = m_writers->source.cols() * sizeBytes(m_writers->source.dtype);
+  for (std::int64_t row = 0; row < count; row += m_writers->blockRows)
+    m_writers->write(rows + row * rowBytes, first + row, std::min(m_writers->blockRows, count - row));
 }
 
 DType decodedDType(const QuantizedForm& form, bool hasPowerOfTwoScales) {

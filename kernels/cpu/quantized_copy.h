@@ -3,14 +3,19 @@
 #pragma once
 
 #include "core/quant/quantizer.h"
+#include "core/tensor/quantizer_spec.h"
 #include "core/tensor/tensor_spec.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 
 namespace fuseline::cpu {
 
 /// The largest |value| of a tensor; 0 without values. NaN is ignored.
 float amaxOf(const std::byte* values, const TensorSpec& spec);
+/// The same of some rows of the tensor, on the calling thread.
+float amaxOfRows(const std::byte* rows, const TensorSpec& spec, std::int64_t count);
 
 /// Writes the copy that `copy` describes (its quantized is set). amax: that of x, where the scaling or the transform
 /// needs one. Equal to fuseline::quantizeToMemory().
@@ -22,6 +27,32 @@ bool isTransposeOfRowwise(const QuantizerSpec& quantizer);
 
 /// Writes the columnwise copy from the rowwise one, where it is its transpose.
 void transposeCopy(const std::byte* rowwise, const TensorSpec& rowwiseSpec, std::byte* columnwise);
+
+/// Writes the copies of one tensor while its rows are made: block by block, in any order, from any thread. The same
+/// bits as quantizeCopy() and transposeCopy() write.
+class CopyRows {
+ public:
+  struct Copy {
+    TensorSpec spec;
+    std::byte* memory = nullptr;
+  };
+
+  /// A quantizer's scales need no more than `blockRows()` rows at a time, or come with the inputs.
+  CopyRows(const TensorSpec& source, const TensorQuantizers& quantizers, const QuantizerInputs& inputs,
+           const Copy& rowwise, const Copy& columnwise);
+  CopyRows(CopyRows&&) noexcept;
+  ~CopyRows();
+
+  /// Rows come in blocks of a multiple of so many; only the last of all may be shorter.
+  static std::int64_t blockRows(const TensorQuantizers& quantizers);
+
+  /// rows: count rows of the tensor, from row `first` on.
+  void write(const std::byte* rows, std::int64_t first, std::int64_t count);
+
+ private:
+  struct Writers;
+  std::unique_ptr<Writers> m_writers;
+};
 
 /// bf16 holds the numbers of a copy exactly, but for one factor of the whole tensor; float32 scales that are no powers
 /// of two need float32.

@@ -345,9 +345,11 @@ struct StripEngine::Grid {
   bool isPrefetched = false;
 
   std::int64_t numStrips() const { return rows * stripsPerRow; }
-  std::int64_t numShares() const { return numStrips() / stripsPerShare; }
+  std::int64_t numShares() const { return ceilDiv(numStrips(), stripsPerShare); }
   /// Where a thread's strips begin.
-  std::int64_t firstStrip(int thread) const { return numShares() * thread / threads * stripsPerShare; }
+  std::int64_t firstStrip(int thread) const {
+    return std::min(numShares() * thread / threads * stripsPerShare, numStrips());
+  }
   std::int64_t colsOf(std::int64_t row) const { return row + 1 == rows ? lastCols : cols; }
 };
 
@@ -360,6 +362,7 @@ struct StripEngine::Scratch {
   float* sums = nullptr;       // [threads][block, total][column sums][grid.cols]
   float* rowSums = nullptr;    // [threads][row sums][kStripStride]: of the rows of one grid row
   std::int64_t firstRow = 0;
+  Drain drain;
   std::size_t bytes = 0;
 };
 
@@ -391,12 +394,13 @@ StripEngine::StripEngine(const ElementwiseProgram& program, std::int64_t cols, i
   StripCompiler(*this, program, operandOf).compile();
 }
 
-StripEngine::Grid StripEngine::gridFor(std::int64_t rows) const {
+StripEngine::Grid StripEngine::gridFor(std::int64_t rows, std::int64_t blockRows) const {
   Grid grid{.rows = rows, .cols = m_cols, .lastCols = m_cols};
   const bool hasVectors = !(m_rows.empty() && m_columns.empty() && m_columnSums.empty() && m_rowSums.empty());
-  const bool isFlat = m_isContiguous && !hasVectors;
+  const bool keepsRows = blockRows > 0 || !m_isContiguous;
+  const bool isFlat = !keepsRows && !hasVectors;
   if (isFlat) grid = {.rows = 1, .cols = rows * m_cols, .lastCols = rows * m_cols};
-  if (!isFlat && m_isContiguous && m_cols > 0 && m_cols < kNarrowCols && rows > 1) {
+  if (!isFlat && !keepsRows && m_cols > 0 && m_cols < kNarrowCols && rows > 1) {
     grid.fold = std::min(rows, kStripLength / m_cols);
     grid.rows = ceilDiv(rows, grid.fold);
     grid.cols = grid.fold * m_cols;
@@ -407,7 +411,8 @@ StripEngine::Grid StripEngine::gridFor(std::int64_t rows) const {
   grid.stripCols = isFlat ? kStripLength : ceilDiv(ceilDiv(grid.cols, evenStrips), 32) * 32;
   grid.stripsPerRow = ceilDiv(grid.cols, grid.stripCols);
   const std::int64_t work = rows * m_cols * static_cast<std::int64_t>(m_operations.size());
-  grid.stripsPerShare = m_rowSums.empty() ? 1 : grid.stripsPerRow;
+  grid.stripsPerShare =
+      m_rowSums.empty() && blockRows == 0 ? 1 : grid.stripsPerRow * std::max<std::int64_t>(1, blockRows);
   grid.threads = static_cast<int>(std::clamp<std::int64_t>(std::min(work / kWorkPerThread, grid.numShares()), 1,
                                                            static_cast<std::int64_t>(m_threads)));
   std::int64_t bytesPerElement = 0;
@@ -626,13 +631,34 @@ StripEngine::Share StripEngine::shareOf(std::span<std::byte* const> pointers, co
   return share;
 }
 
-void StripEngine::runShare(const Share& share, int thread) const {
+void StripEngine::moveScratchRows(Share& share, int thread, std::int64_t first) const {
+  const auto& [slot, sink] = share.scratch.drain;
+  if (!sink || sink->memory) return;
+  std::byte* const rowZero = sink->rowZero(thread, first);
+  for (std::size_t i = 0; i < m_locations.size(); ++i) {
+    const Location& location = m_locations[i];
+    if (location.kind != Location::Kind::Full || location.index != slot) continue;
+    const std::int64_t laneStart = location.place.interleave > 0 ? 0 : location.place.lane * m_cols;
+    share.addresses[i].base = rowZero + laneStart * location.elementBytes;
+  }
+}
+
+void StripEngine::drainRows(Share& share, int thread, std::int64_t row) const {
+  const RowSink* const sink = share.scratch.drain.sink;
+  if (!sink || (row % sink->blockRows != 0 && row != share.grid.rows)) return;
+  const std::int64_t first = (row - 1) / sink->blockRows * sink->blockRows;
+  sink->finish(thread, share.scratch.firstRow + first, row - first);
+  moveScratchRows(share, thread, row);
+}
+
+void StripEngine::runShare(Share share, int thread) const {
   const Grid& grid = share.grid;
   const std::int64_t first = grid.firstStrip(thread);
   const std::int64_t last = grid.firstStrip(thread + 1);
   std::int64_t row = first / grid.stripsPerRow;
   std::int64_t col = first % grid.stripsPerRow * grid.stripCols;
   std::int64_t rowsInBlock = 0;
+  moveScratchRows(share, thread, row);
   for (std::int64_t strip = first; strip < last; ++strip) {
     const std::int64_t length = std::min(grid.stripCols, grid.colsOf(row) - col);
     if (strip == first || col == 0) loadColumns(share, row);
@@ -646,6 +672,7 @@ void StripEngine::runShare(const Share& share, int thread) const {
     col = 0;
     ++row;
     if (++rowsInBlock % kSumBlockRows == 0) flushSums(share);
+    drainRows(share, thread, row);
   }
   flushSums(share);
 }
@@ -677,11 +704,12 @@ void StripEngine::storeSums(std::span<std::byte* const> pointers, const Grid& gr
 }
 
 void StripEngine::run(std::span<std::byte* const> pointers, std::int64_t rows, std::byte* workspace,
-                      std::int64_t firstRow) const {
+                      std::int64_t firstRow, const Drain& drain) const {
   if (m_cols == 0) return clearSums(pointers, rows);
-  const Grid grid = gridFor(rows);
+  const Grid grid = gridFor(rows, drain.sink ? drain.sink->blockRows : 0);
   Scratch scratch = layOut(workspace, grid);
   scratch.firstRow = firstRow;
+  scratch.drain = drain;
   if (grid.rows > 0) {
     prepare(pointers, grid, scratch);
     if (grid.threads == 1) {

@@ -10,6 +10,7 @@
 
 #include "core/ops/elementwise.h"
 #include "core/tensor/dtype.h"
+#include "kernels/cpu/row_sink.h"
 #include "kernels/cpu/strip_functions.h"
 
 #include <cstddef>
@@ -40,11 +41,22 @@ class StripEngine {
   /// Scratch memory for runs of up to maxRows rows.
   std::size_t workspaceBytes(std::int64_t maxRows) const;
 
+  /// The finished rows of the full operand in this slot go to a sink.
+  struct Drain {
+    int slot = -1;
+    const RowSink* sink = nullptr;
+  };
+
   /// Pointers by slot, at row 0. Operands may alias if they are the same elements in the same dtype (in place).
   /// workspace: workspaceBytes(rows), aligned to 64 bytes. rows == 0 is legal: column sums become zero.
-  /// firstRow: the place of row 0 in the whole tensors, by which dropouts number their elements.
+  /// firstRow: the place of row 0 in the whole tensors, by which dropouts number their elements; with a sink a multiple
+  /// of its blocks.
+  void run(std::span<std::byte* const> pointers, std::int64_t rows, std::byte* workspace, std::int64_t firstRow,
+           const Drain& drain) const;
   void run(std::span<std::byte* const> pointers, std::int64_t rows, std::byte* workspace,
-           std::int64_t firstRow = 0) const;
+           std::int64_t firstRow = 0) const {
+    run(pointers, rows, workspace, firstRow, {});
+  }
 
  private:
   /// Where a strip of values is. An address is base + row * rowBytes + col * elementBytes.
@@ -78,7 +90,8 @@ class StripEngine {
   struct Share;
   friend class StripCompiler;
 
-  Grid gridFor(std::int64_t rows) const;
+  /// blockRows: of a sink; 0: there is none.
+  Grid gridFor(std::int64_t rows, std::int64_t blockRows = 0) const;
   /// Floats of one set of partial column sums.
   std::int64_t numSums(const Grid& grid) const;
   Scratch layOut(std::byte* workspace, const Grid& grid) const;
@@ -86,7 +99,10 @@ class StripEngine {
   Address addressOf(const Location& location, std::span<std::byte* const> pointers, const Grid& grid,
                     const Scratch& scratch, int thread) const;
   Share shareOf(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch, int thread) const;
-  void runShare(const Share& share, int thread) const;
+  void runShare(Share share, int thread) const;
+  /// After the row before `row`: hands on the block that ends there, and moves to the next.
+  void drainRows(Share& share, int thread, std::int64_t row) const;
+  void moveScratchRows(Share& share, int thread, std::int64_t first) const;
   void runStrip(const Share& share, std::int64_t row, std::int64_t col, std::size_t length) const;
   void runInterleaved(const Share& share, const Operation& operation, std::int64_t row, std::int64_t col,
                       std::int64_t length) const;

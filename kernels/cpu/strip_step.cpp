@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/strip_step.h"
 
+#include "kernels/cpu/row_copies.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -21,6 +23,29 @@ class StripKernel final : public Kernel {
   std::int64_t m_rows;
 };
 
+/// Hands the rows of one result to its copies. A result that is not stored has the slot behind the operands.
+class CopyingStripKernel final : public Kernel {
+ public:
+  CopyingStripKernel(StripEngine engine, std::int64_t rows, RowCopies copies, int slot)
+      : m_engine(std::move(engine)), m_rows(rows), m_copies(std::move(copies)), m_slot(slot) {}
+  std::size_t workspaceBytes() const override { return engineBytes() + m_copies.scratchBytes(); }
+  void run(Pointers operands, std::byte* workspace) override {
+    m_pointers.assign(operands.begin(), operands.end());
+    m_pointers.push_back(nullptr);
+    m_engine.run(m_pointers, m_rows, workspace, 0, {m_slot, &m_copies.begin(operands, workspace + engineBytes())});
+    m_copies.finish(operands);
+  }
+
+ private:
+  std::size_t engineBytes() const { return (m_engine.workspaceBytes(m_rows) + 63) / 64 * 64; }
+
+  StripEngine m_engine;
+  std::int64_t m_rows;
+  RowCopies m_copies;
+  int m_slot;
+  std::vector<std::byte*> m_pointers;
+};
+
 struct GridSize {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -30,11 +55,19 @@ GridSize gridOf(const TensorSpec& spec, const Place& place) {
   return {.rows = spec.rows(), .cols = spec.cols() / place.lanes};
 }
 
+Verdict isMadeByRows(const ElementwiseProgram& program, const Step& step) {
+  const auto isFull = [&](const Store& store) {
+    return store.place.operand == step.copies.front().source && store.place.access == Access::Full;
+  };
+  if (std::ranges::any_of(program.stores, isFull)) return Verdict::yes();
+  return Verdict::no(fmt::format("Step \"{}\" quantizes a result that it does not make row by row.", step.name));
+}
+
 /// The grid is that of any full operand. A program without one only sums constants; no rows give the same zeros.
 Result<GridSize> findGrid(const CompileRequest& request, const std::vector<Place>& places) {
   GridSize grid;
   for (const Place& place : places) {
-    const Result<Binding> binding = requireOperand(request, place.operand);
+    const Result<fuseline::Binding> binding = requireResult(request, place.operand);
     if (!binding) return binding.error();
     if (place.access == Access::Full) return gridOf(binding->spec, place);
     if (place.access == Access::Row) grid.cols = binding->spec.numElements() / place.lanes;
@@ -59,12 +92,24 @@ std::vector<Place> placesOf(const ElementwiseProgram& program) {
   return places;
 }
 
+namespace {
+
+/// An operand, or a result that is only quantized.
+Result<Binding> bindResult(const CompileRequest& request, const OperandKey& key) {
+  if (!request.step.workOn(key)) return requireOperand(request, key);
+  const Result<fuseline::Binding> result = requireResult(request, key);
+  if (!result) return result.error();
+  return Binding{*result};
+}
+
+}  // namespace
+
 Result<std::vector<PanelOperand>> panelOperands(const CompileRequest& request, const ElementwiseProgram& program,
                                                 const std::vector<OperandKey>& internal) {
   std::vector<PanelOperand> operands;
   for (const Place& place : placesOf(program)) {
     if (std::ranges::find(internal, place.operand) != internal.end()) continue;
-    const Result<Binding> binding = requireOperand(request, place.operand);
+    const Result<Binding> binding = bindResult(request, place.operand);
     if (!binding) return binding.error();
     operands.push_back({place.operand, *binding, place.access});
   }
@@ -75,10 +120,18 @@ Result<std::unique_ptr<Kernel>> makeStripKernel(const CompileRequest& request, c
   const Result<GridSize> grid = findGrid(request, placesOf(program));
   if (!grid) return grid.error();
   const auto operandOf = [&](const OperandKey& key) {
-    const Binding binding = findOperand(request, key);
-    return StripOperand{binding.spec.dtype, binding.index};
+    const fuseline::Binding binding = *requireResult(request, key);
+    return StripOperand{binding.spec.dtype, binding ? binding.index : static_cast<int>(request.step.operands.size())};
   };
   StripEngine engine(program, grid->cols, request.settings.threads, operandOf);
+  if (!request.step.copies.empty()) {
+    if (const Verdict verdict = isMadeByRows(program, request.step); !verdict)
+      return Error{verdict.reason(), ErrorKind::RunFailed};
+    RowCopies copies(request);
+    const int slot = operandOf(copies.source()).slot;
+    return std::unique_ptr<Kernel>(
+        std::make_unique<CopyingStripKernel>(std::move(engine), grid->rows, std::move(copies), slot));
+  }
   return std::unique_ptr<Kernel>(std::make_unique<StripKernel>(std::move(engine), grid->rows));
 }
 

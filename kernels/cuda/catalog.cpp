@@ -73,6 +73,8 @@ Verdict supportsStep(const KernelQuery& query) {
   if (!kernel) return unknownKernel(query.kernel);
   if (std::ranges::find(kernel->phases, query.phase) == kernel->phases.end())
     return Verdict::no(fmt::format("The CUDA kernel \"{}\" has no {} pass.", query.kernel, phaseName(query.phase)));
+  if (query.copies)
+    return Verdict::no(fmt::format("The CUDA kernel \"{}\" does not write quantized copies.", query.kernel));
   return kernel->supports(query);
 }
 

@@ -16,7 +16,10 @@ namespace {
 class Quantize final : public Kernel {
  public:
   explicit Quantize(const CompileRequest& request)
-      : m_plan(request.plan), m_step(request.step), m_operands(request.step), m_device(request.device) {}
+      : m_plan(request.plan),
+        m_step(request.step),
+        m_operands(request.step, request.step.copies.front()),
+        m_device(request.device) {}
 
   /// The amax, where no history keeps it.
   std::size_t workspaceBytes() const override { return sizeof(float); }
@@ -24,7 +27,7 @@ class Quantize final : public Kernel {
   void run(Pointers pointers, std::byte* workspace) override {
     const TensorSpec& x = spec(m_operands.source);
     float* const amax = findAmax(pointers, workspace);
-    const TensorQuantizers& quantizers = m_step.quantize->quantizers;
+    const TensorQuantizers& quantizers = m_step.copies.front().quantizers;
     launchQuantize({.x = at(pointers, m_operands.source),
                     .element = elementOf(x.dtype),
                     .rows = x.rows(),
@@ -70,7 +73,7 @@ class Quantize final : public Kernel {
 };
 
 Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
-  const TensorQuantizers& quantizers = request.step.quantize->quantizers;
+  const TensorQuantizers& quantizers = request.step.copies.front().quantizers;
   for (const auto& quantizer : {quantizers.rowwise, quantizers.columnwise})
     if (const Verdict fits = fitsLibrary(quantizer); !fits) return Error{fits.reason(), ErrorKind::RunFailed};
   return std::unique_ptr<Kernel>(std::make_unique<Quantize>(request));

@@ -152,9 +152,31 @@ Samples jointSamples() {
   };
 }
 
+/// Sizes that each recipe quantizes, with enough rows for several blocks.
+Samples handOverSamples() {
+  const ChainOptions delayed{.recipe = "DelayedScaling"};
+  const ChainOptions delayedWithOutput{.extraOutputs = {"a.y"}, .recipe = "DelayedScaling"};
+  const ChainOptions blocks{.recipe = "Float8BlockScaling"};
+  const ChainOptions mxfp8{.recipe = "MXFP8BlockScaling"};
+  return {
+      {"ForwardQuantize",
+       {{"norm", {link("RMSNorm"), linear(32)}, delayed, {64, 32}},
+        {"norm, blocks of 128 rows", {link("LayerNorm"), linear(128)}, blocks, {256, 128}},
+        {"activation", {link("GELU"), linear(32)}, mxfp8, {64, 32}},
+        {"gated", {link("SwiGLU"), linear(32)}, mxfp8, {64, 64}},
+        {"a result that is an output, too", {link("GELU", "a"), linear(32)}, delayedWithOutput, {64, 32}}}},
+      {"BackwardQuantize",
+       {{"activation", {linear(32), link("GELU")}, delayed, {64, 32}},
+        {"gated", {linear(64), link("SwiGLU")}, mxfp8, {64, 32}},
+        {"norm", {linear(128), link("LayerNorm")}, blocks, {256, 128}},
+        {"L2", {linear(32), link("L2Normalization")}, delayed, {64, 32}}}},
+  };
+}
+
 Samples makeSamples() {
   Samples all;
-  for (Samples part : {forwardLinearSamples(), backwardLinearSamples(), normSamples(), chainSamples(), jointSamples()})
+  for (Samples part : {forwardLinearSamples(), backwardLinearSamples(), normSamples(), chainSamples(), jointSamples(),
+                       handOverSamples()})
     all.merge(part);
   return all;
 }
@@ -164,7 +186,15 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
   const Link bias = link("Bias", "bias");
   const Link f32Norm = with(link("RMSNorm"), "dtype", std::string("f32"));
   const Link f32LayerNorm = with(link("LayerNorm"), "dtype", std::string("f32"));
+  const ChainOptions current{.recipe = "Float8CurrentScaling"};
+  const ChainOptions nvfp4{.recipe = "NVFP4BlockScaling"};
   return {
+      {"ForwardQuantize",
+       {{0, DType::BF16, {link("GELU"), linear(32)}, current, {64, 32}},
+        {0, DType::BF16, {link("RMSNorm"), linear(32)}, nvfp4, {64, 32}}}},
+      {"BackwardQuantize",
+       {{0, DType::BF16, {linear(32), link("GELU")}, current, {64, 32}},
+        {0, DType::BF16, {linear(32), link("RMSNorm")}, nvfp4, {64, 32}}}},
       {"ForwardLinearBiasAdd",
        {{0, DType::BF16, {mode(linear(16), "row"), inPlace(add)}, {}}, {1, DType::BF16, {linear(16), add}, {}}}},
       {"ForwardLinearBiasActivation",

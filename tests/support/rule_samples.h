@@ -29,6 +29,7 @@ struct RefusalSample {
   DType dtype = DType::BF16;
   std::vector<Link> links;
   ChainOptions options;
+  Shape shape = {6, 16};
 };
 std::vector<RefusalSample> refusalSamples(const std::string& rule);
 

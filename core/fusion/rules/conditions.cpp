@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/conditions.h"
 
+#include "core/quant/apply_recipe.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -112,6 +114,50 @@ Condition sameDType(std::string roleA, std::string roleB) {
                 const std::string dtype(dtypeName(outputSpec(match, *match.role(roleA)).dtype));
                 return std::vector{setAttribute(*match.role(roleB), "dtype", dtype)};
               }};
+}
+
+namespace {
+
+/// What is wrong with writing this copy row by row; empty: nothing.
+std::string wholeTensorText(const Graph& graph, const QuantizerSpec& quantizer) {
+  if (quantizer.transformsColumnwise) return "its columnwise copy is taken of a transform along the columns";
+  if (traitsOf(quantizer.scaling).scaleFormat == ScaleFormat::E4M3)
+    return "its block scales are themselves scaled by the largest value of the whole tensor";
+  if (quantizer.scaling == Scaling::PerTensor && !graph.delayedScaling())
+    return "its scale follows from the largest value of the whole tensor; with DelayedScaling it is known beforehand";
+  return {};
+}
+
+}  // namespace
+
+Condition scalesNeedOnlyRows(std::string role, TensorType type) {
+  const auto holds = [role, type](const Match& match) {
+    const Node& linear = *match.role(role);
+    const TensorQuantizers& quantizers = quantizersOf(linear, type);
+    for (const std::optional<QuantizerSpec>& quantizer : {quantizers.rowwise, quantizers.columnwise}) {
+      const std::string text = quantizer ? wholeTensorText(match.graph, *quantizer) : "";
+      if (!text.empty())
+        return Verdict::no(
+            fmt::format("The {} of {} cannot be quantized as it is made: {}.", roleName(type), linear.id, text));
+    }
+    return Verdict::yes();
+  };
+  return {.sentence = "The scales follow from blocks of rows, or are known beforehand.", .holds = holds};
+}
+
+ChainStep rowByRow(std::string role) {
+  return {.role = std::move(role),
+          .accepts =
+              [](const Node& node) {
+                return node.operation->isElementwise() || node.operation->category == "Normalization";
+              },
+          .acceptsText = "an elementwise op or a norm"};
+}
+
+ChainStep quantizing(std::string role, TensorType type) {
+  return {.role = std::move(role),
+          .accepts = [type](const Node& node) { return quantizersOf(node, type).any(); },
+          .acceptsText = fmt::format("an op that quantizes its {}", roleName(type))};
 }
 
 }  // namespace fuseline::rules

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/fusion/rule.h"
+#include "core/quant/recipe.h"
 
 namespace fuseline::rules {
 
@@ -16,5 +17,12 @@ Condition weightIs16Bit(std::string role);
 Condition isNotTakenBy(FusionRule other);
 /// Both roles work in the same dtype.
 Condition sameDType(std::string roleA, std::string roleB);
+/// The scales of what the role's linear op reads of this tensor follow from blocks of rows, or are known beforehand.
+Condition scalesNeedOnlyRows(std::string role, TensorType type);
+
+/// An op whose result comes row by row: elementwise, or a norm.
+ChainStep rowByRow(std::string role);
+/// A linear op that reads this tensor quantized.
+ChainStep quantizing(std::string role, TensorType type);
 
 }  // namespace fuseline::rules

@@ -96,7 +96,7 @@ std::vector<Link> repaired(std::vector<Link> links, const SetAttribute& edit) {
 
 TEST_P(RuleConformance, ARefusalHasASentenceAndItsRepairMakesTheRuleFire) {
   for (const RefusalSample& sample : refusalSamples(rule().name)) {
-    const Graph graph = chain(sample.dtype, {6, 16}, sample.links, sample.options);
+    const Graph graph = chain(sample.dtype, sample.shape, sample.links, sample.options);
     const FusionReport report = fuseWith(graph, rule());
     const Attempt* refusal = refusalIn(report);
     ASSERT_NE(refusal, nullptr) << rule().conditions[sample.condition].sentence;
@@ -104,7 +104,7 @@ TEST_P(RuleConformance, ARefusalHasASentenceAndItsRepairMakesTheRuleFire) {
     if (!rule().conditions[sample.condition].repairs) continue;
     ASSERT_FALSE(refusal->repairs.empty()) << refusal->explanation;
     const auto& edit = std::get<SetAttribute>(refusal->repairs.front().edit);
-    const Graph mended = chain(sample.dtype, {6, 16}, repaired(sample.links, edit), sample.options);
+    const Graph mended = chain(sample.dtype, sample.shape, repaired(sample.links, edit), sample.options);
     EXPECT_TRUE(fires(fuseWith(mended, rule()))) << refusal->repairs.front().label;
   }
 }

@@ -5,6 +5,7 @@
 #include "core/quant/copy_memory.h"
 #include "core/tensor/random_tensor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -94,6 +95,36 @@ RC_GTEST_PROP(QuantizedCopy, IsTransposedWhereBothCopiesHoldTheSameCodes, ()) {
   std::vector<std::byte> actual(expected.size());
   transposeCopy(rowwise.data(), copySpec(drawn), actual.data());
   RC_ASSERT(actual == expected);
+}
+
+RC_GTEST_PROP(CopyRows, HasTheBytesOfTheReferenceInAnyOrderOfBlocks, ()) {
+  Case drawn = anyCase();
+  drawn.quantizer.scaling = *rc::gen::element(Scaling::PerTensor, Scaling::Block1x128, Scaling::Block128x128,
+                                              Scaling::Mx1x32, Scaling::Mx32x32);
+  drawn.quantizer.format = *rc::gen::element(ElementFormat::E4M3, ElementFormat::E5M2);
+  drawn.quantizer.transformsColumnwise = drawn.quantizer.roundsStochastically = false;
+  if (drawn.quantizer.scaling == Scaling::PerTensor) drawn.scale = 0.3F;
+  const Tensor x = dataFor(drawn);
+  TensorQuantizers quantizers{.rowwise = drawn.quantizer, .columnwise = drawn.quantizer};
+  if (*rc::gen::arbitrary<bool>()) quantizers.rowwise.reset();
+  Case columnwise = drawn;
+  drawn.direction = Direction::Rowwise;
+  columnwise.direction = Direction::Columnwise;
+  std::vector<std::byte> rowBytes(static_cast<std::size_t>(copySpec(drawn).bytes()));
+  std::vector<std::byte> columnBytes(static_cast<std::size_t>(copySpec(columnwise).bytes()));
+
+  CopyRows copies(drawn.source, quantizers, inputsOf(drawn), {copySpec(drawn), rowBytes.data()},
+                  {copySpec(columnwise), columnBytes.data()});
+  const std::int64_t height = CopyRows::blockRows(quantizers) * *rc::gen::element(1, 2);
+  const std::int64_t rows = drawn.source.rows();
+  const bool isBackwards = *rc::gen::arbitrary<bool>();
+  for (std::int64_t block = 0; block < ceilDiv(rows, height); ++block) {
+    const std::int64_t first = (isBackwards ? ceilDiv(rows, height) - 1 - block : block) * height;
+    const std::int64_t offset = first * drawn.source.cols() * sizeBytes(drawn.source.dtype);
+    copies.write(x.data.data() + offset, first, std::min(height, rows - first));
+  }
+  if (quantizers.rowwise) RC_ASSERT(rowBytes == expectedBytes(drawn, x));
+  RC_ASSERT(columnBytes == expectedBytes(columnwise, x));
 }
 
 /// The matrix as the copy stands, times its factor; the reference transposes back.

@@ -1,0 +1,290 @@
+// Finds, for every quantized operand of a GEMM, the entry that makes it, and judges the pair.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/hand_over.h"
+
+#include "core/fusion/sequential_border.h"
+#include "core/fusion/step_operands.h"
+#include "core/quant/apply_recipe.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+/// A value, or its gradient, that a linear op reads quantized.
+struct Reading {
+  GemmOperand operand;
+  ValueId value = -1;
+  bool isShared = false;  // other ops read it, too, or what it is a view of
+};
+
+class HandOverPass {
+ public:
+  HandOverPass(const Graph& graph, const FusionOptions& options, Phase phase, FusionReport& report)
+      : m_graph(graph),
+        m_options(options),
+        m_phase(phase),
+        m_report(report),
+        m_list(phase == Phase::Forward ? report.forward : report.backward),
+        m_entryOf(graph.nodes().size(), nullptr) {
+    for (const FusedOperation& entry : m_list)
+      for (const NodeId id : entry.nodes) m_entryOf[static_cast<std::size_t>(id)] = &entry;
+    if (phase == Phase::Forward) m_plainlySaved = plainlySaved();
+  }
+
+  void apply(const FusionRule& rule) {
+    for (const FusedOperation& entry : m_list)
+      for (const Reading& reading : quantizedReadings(entry)) tryAt(rule, reading);
+  }
+
+ private:
+  // Who reads and who makes ------------------------------------------------------------------------------------------
+
+  EntryOperands operandsOf(const FusedOperation& entry) const {
+    return m_phase == Phase::Forward ? forwardOperands(m_graph, entry, {}) : backwardOperands(m_graph, entry);
+  }
+
+  std::vector<Reading> quantizedReadings(const FusedOperation& entry) const {
+    std::vector<Reading> readings;
+    if (std::ranges::none_of(entry.nodes, [&](NodeId id) { return m_graph.node(id).quantizers.any(); }))
+      return readings;
+    for (const OperandUse& use : operandsOf(entry).operands) {
+      const std::optional<GemmOperand> operand = gemmOperand(m_graph, entry, use.key);
+      const bool isWanted = operand && use.access == OperandAccess::Read && operand->type == wantedType() &&
+                            quantizersOf(m_graph.node(operand->node), operand->type).any();
+      if (isWanted) readings.push_back(rootOf({*operand, valueOf(entry, use.key)}));
+    }
+    return readings;
+  }
+
+  TensorType wantedType() const { return m_phase == Phase::Forward ? TensorType::Input : TensorType::GradOutput; }
+
+  ValueId valueOf(const FusedOperation& entry, const OperandKey& key) const {
+    const Node& node = m_graph.node(entry.nodes[static_cast<std::size_t>(key.member)]);
+    const auto slot = static_cast<std::size_t>(key.slot);
+    return key.kind == OperandKind::Input ? node.inputs[slot] : node.outputs[slot];
+  }
+
+  /// The op that makes the value, or the first that makes a part of its gradient; -1: it comes from outside.
+  NodeId makerOf(ValueId id) const {
+    const Value& value = m_graph.value(id);
+    if (m_phase == Phase::Forward) return value.producer;
+    const std::vector<NodeId> makers = gradientMakers(value);
+    return makers.empty() ? -1 : makers.front();
+  }
+
+  std::vector<NodeId> gradientMakers(const Value& value) const {
+    std::vector<NodeId> makers;
+    for (const Use& use : value.uses)
+      if (m_graph.node(use.node).needs.inputs[static_cast<std::size_t>(use.slot)]) makers.push_back(use.node);
+    return makers;
+  }
+
+  // Views ------------------------------------------------------------------------------------------------------------
+
+  /// What the tensor that is read is a view of. TransformerEngine does not look through transparent ops.
+  Reading rootOf(const Reading& reading) const {
+    Reading root = reading;
+    root.isShared = hasOtherReaders(root.value);
+    if (m_options.book == RuleBook::Te) return root;
+    for (ValueId next = sourceOf(root.value); next >= 0; next = sourceOf(root.value)) {
+      root.value = next;
+      root.isShared |= hasOtherReaders(next);
+    }
+    const bool isMadeHere = makerOf(root.value) >= 0;
+    return isMadeHere ? root : Reading{reading.operand, reading.value, hasOtherReaders(reading.value)};
+  }
+
+  bool hasOtherReaders(ValueId id) const {
+    const Value& value = m_graph.value(id);
+    return m_phase == Phase::Forward && (value.uses.size() > 1 || value.isOutput || m_plainlySaved.contains(id));
+  }
+
+  /// The value that this one is a view of, or the one whose gradient is this one's; -1: there is none.
+  ValueId sourceOf(ValueId id) const {
+    const NodeId maker = makerOf(id);
+    if (maker < 0 || isSum(id)) return -1;
+    const FusedOperation& entry = *entryOf(maker);
+    const OperandKind kind = m_phase == Phase::Forward ? OperandKind::Input : OperandKind::GradOutput;
+    for (const ViewOperand& view : operandsOf(entry).views) {
+      if (!isOf(id, entry, view.view) || view.source.kind != kind) continue;
+      const ValueId source = valueOf(entry, view.source);
+      return m_graph.value(source).spec == m_graph.value(id).spec ? source : -1;
+    }
+    return -1;
+  }
+
+  bool isSum(ValueId id) const { return m_phase == Phase::Backward && numParts(id) > 1; }
+
+  std::size_t numParts(ValueId id) const {
+    const Value& value = m_graph.value(id);
+    return gradientMakers(value).size() + (value.isOutput ? 1 : 0);
+  }
+
+  // Judging ----------------------------------------------------------------------------------------------------------
+
+  void tryAt(const FusionRule& rule, const Reading& reading) {
+    const NodeId maker = makerOf(reading.value);
+    if (maker < 0) return;
+    const NodeId linear = reading.operand.node;
+    Match match{m_graph, rule, {maker, linear}, {0, 1}};
+    if (m_phase == Phase::Backward) std::ranges::reverse(match.nodes);
+    if (!rule.chain[0].matches(match.node(0)) || !rule.chain[1].matches(match.node(1))) return;
+    Attempt attempt{.rule = &rule, .nodes = match.nodes, .stepsMatched = 2, .outcome = Outcome::Fused};
+    attempt.saving = savingOf(reading);
+    if (!refuse(match, reading, maker, attempt)) take(reading, maker, attempt);
+    m_report.attempts.push_back(std::move(attempt));
+  }
+
+  void take(const Reading& reading, NodeId maker, Attempt& attempt) {
+    m_report.handOvers.push_back({reading.operand.node, reading.operand.type});
+    m_taken.emplace(entryOf(maker), reading.value);
+    attempt.explanation = fmt::format("{} writes what the products of {} read.", m_graph.node(maker).id,
+                                      m_graph.node(reading.operand.node).id);
+  }
+
+  const FusedOperation* entryOf(NodeId id) const { return m_entryOf[static_cast<std::size_t>(id)]; }
+
+  bool refuse(const Match& match, const Reading& reading, NodeId maker, Attempt& attempt) const {
+    return refuseSwitchedOff(match, attempt) || refuseBorder(match, attempt) || refuseCondition(match, attempt) ||
+           refuseSum(reading, attempt) || refuseOutsideBook(maker, attempt) || refuseView(reading, maker, attempt) ||
+           refuseSecond(reading, maker, attempt) || refuseKernel(reading, maker, attempt);
+  }
+
+  static bool refuse(Attempt& attempt, Outcome outcome, std::string explanation) {
+    attempt.outcome = outcome;
+    attempt.explanation = std::move(explanation);
+    return true;
+  }
+
+  bool refuseSwitchedOff(const Match& match, Attempt& attempt) const {
+    const std::string entry = switchFor(m_graph, match.rule, match.nodes, m_options.switches.without);
+    if (entry.empty()) return false;
+    return refuse(attempt, Outcome::SwitchedOff, fmt::format("{} is switched off by \"{}\".", match.rule.name, entry));
+  }
+
+  bool refuseBorder(const Match& match, Attempt& attempt) const {
+    if (!hasBorderBetween(m_graph, match.nodes[0], match.nodes[1])) return false;
+    attempt.repairs = {withoutBorders(m_graph, match.nodes[0], match.nodes[1])};
+    return refuse(attempt, Outcome::BrokenChain, borderText(m_graph, match.nodes[0], match.nodes[1]));
+  }
+
+  static bool refuseCondition(const Match& match, Attempt& attempt) {
+    for (const Condition& condition : match.rule.conditions)
+      if (const Verdict verdict = condition.holds(match); !verdict)
+        return refuse(attempt, Outcome::ConditionFailed, verdict.reason());
+    return false;
+  }
+
+  bool refuseSum(const Reading& reading, Attempt& attempt) const {
+    if (!isSum(reading.value)) return false;
+    return refuse(attempt, Outcome::OutsideUse,
+                  fmt::format("The gradient of {} is the sum of {} gradients, which a step of its own adds up.",
+                              m_graph.value(reading.value).name, numParts(reading.value)));
+  }
+
+  /// TransformerEngine's norms and activations take the quantizer of their neighbour; other ops ignore it.
+  bool refuseOutsideBook(NodeId maker, Attempt& attempt) const {
+    if (m_options.book == RuleBook::All) return false;
+    const FusedOperation& entry = *entryOf(maker);
+    const std::string& category = m_graph.node(maker).operation->category;
+    const bool isNorm = category == "Normalization" && m_phase == Phase::Forward;
+    const bool isTaken =
+        entry.isFused() ? entry.rule->name == "BackwardActivationBias" : isNorm || category == "Activation";
+    if (isTaken) return false;
+    return refuse(
+        attempt, Outcome::ConditionFailed,
+        fmt::format("In TransformerEngine {} does not take the quantizer of its neighbour.", entry.name(m_graph)));
+  }
+
+  bool refuseView(const Reading& reading, NodeId maker, Attempt& attempt) const {
+    for (const ViewOperand& view : operandsOf(*entryOf(maker)).views)
+      if (isOf(reading.value, *entryOf(maker), view.view))
+        return refuse(attempt, Outcome::ConditionFailed,
+                      fmt::format("{} hands on what it gets: it writes no tensor that could be quantized.",
+                                  m_graph.node(maker).id));
+    return false;
+  }
+
+  /// Is this result of the entry the value, or its gradient?
+  bool isOf(ValueId id, const FusedOperation& entry, const OperandKey& key) const {
+    const Node& node = m_graph.node(entry.nodes[static_cast<std::size_t>(key.member)]);
+    const auto slot = static_cast<std::size_t>(key.slot);
+    if (m_phase == Phase::Forward) return key.kind == OperandKind::Output && node.outputs[slot] == id;
+    return key.kind == OperandKind::GradInput && node.inputs[slot] == id;
+  }
+
+  bool refuseSecond(const Reading& reading, NodeId maker, Attempt& attempt) const {
+    const auto taken = m_taken.find(entryOf(maker));
+    if (taken == m_taken.end() || taken->second == reading.value) return false;
+    return refuse(attempt, Outcome::TakenByAnother,
+                  fmt::format("{} quantizes another of its results already.", entryOf(maker)->name(m_graph)));
+  }
+
+  bool refuseKernel(const Reading& reading, NodeId maker, Attempt& attempt) const {
+    if (!m_options.capabilities) return false;
+    const FusedOperation& entry = *entryOf(maker);
+    const CopiesQuery copies{quantizersOf(m_graph.node(reading.operand.node), reading.operand.type),
+                             m_graph.value(reading.value).spec};
+    const std::string kernel = entry.kernelName(m_graph);
+    const Verdict verdict = m_options.capabilities({m_graph, kernel, m_phase, entry.nodes, &copies});
+    return !verdict && refuse(attempt, Outcome::NoKernel, verdict.reason());
+  }
+
+  // What it saves ----------------------------------------------------------------------------------------------------
+
+  /// The quantizing step's launch and its reading; and the tensor itself, where nobody else reads it.
+  Saving savingOf(const Reading& reading) const {
+    const Value& value = m_graph.value(reading.value);
+    const bool isStored = reading.isShared || readsPlainly(reading.operand);
+    return {.bytes = value.spec.bytes() * (isStored ? 1 : 2), .launches = 1};
+  }
+
+  /// Does a GEMM read the tensor itself besides?
+  bool readsPlainly(const GemmOperand& operand) const {
+    const TensorQuantizers& quantizers = quantizersOf(m_graph.node(operand.node), operand.type);
+    return !quantizers.rowwise || (!quantizers.columnwise && !quantizers.isDequantizedInBackward);
+  }
+
+  /// Values that backward reads other than as a quantized operand of a GEMM.
+  SortedSet<ValueId> plainlySaved() const {
+    SortedSet<ValueId> saved;
+    for (const FusedOperation& entry : m_report.backward)
+      for (const MemberTensor& read : savedReads(m_graph, entry)) {
+        const OperandKey key{read.member, read.tensor.kind, read.tensor.slot};
+        const std::optional<GemmOperand> operand = gemmOperand(m_graph, entry, key);
+        const bool isCopy = operand && !readsPlainly(*operand);
+        if (!isCopy && (key.kind == OperandKind::Input || key.kind == OperandKind::Output))
+          saved.insert(valueOf(entry, key));
+      }
+    return saved;
+  }
+
+  const Graph& m_graph;
+  const FusionOptions& m_options;
+  Phase m_phase;
+  FusionReport& m_report;
+  const std::vector<FusedOperation>& m_list;
+  std::vector<const FusedOperation*> m_entryOf;
+  SortedSet<ValueId> m_plainlySaved;
+  std::map<const FusedOperation*, ValueId> m_taken;
+};
+
+}  // namespace
+
+void addHandOvers(const Graph& graph, const FusionOptions& options, const RuleCatalog& rules, FusionReport& report) {
+  const auto run = [&](FusionPass pass, Phase phase) {
+    HandOverPass handOvers(graph, options, phase, report);
+    for (const auto& rule : rules.rules(pass))
+      if (options.book == RuleBook::All || rule->origin == RuleOrigin::Te) handOvers.apply(*rule);
+  };
+  if (std::ranges::none_of(graph.nodes(), [](const Node& node) { return node.quantizers.any(); })) return;
+  run(FusionPass::ForwardHandOver, Phase::Forward);
+  if (graph.pass() == PassKind::Training) run(FusionPass::BackwardHandOver, Phase::Backward);
+}
+
+}  // namespace fuseline

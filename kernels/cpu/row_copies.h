@@ -1,0 +1,52 @@
+// RowCopies: the quantized copies that a step writes of its own result, block by block of rows as these are made.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/quantize_steps.h"
+#include "kernels/cpu/kernel_def.h"
+#include "kernels/cpu/quantized_copy.h"
+#include "kernels/cpu/row_sink.h"
+
+#include <optional>
+#include <vector>
+
+namespace fuseline::cpu {
+
+/// Yes where the copies are made of blocks of rows, and there are enough blocks for all threads.
+Verdict canMakeRowCopies(const CopiesQuery& copies, int threads);
+
+class RowCopies {
+ public:
+  /// request.step.copies is not empty; all of them are of one result.
+  explicit RowCopies(const CompileRequest& request);
+
+  const OperandKey& source() const { return m_works.front().source; }
+  const TensorSpec& spec() const { return m_works.front().spec; }
+  /// Of the result; -1: it is not stored.
+  int sourceIndex() const { return m_operands.front().source; }
+  std::size_t scratchBytes() const;
+
+  /// The sink of one run. scratch: scratchBytes().
+  const RowSink& begin(Pointers pointers, std::byte* scratch);
+  void finish(Pointers pointers);
+
+ private:
+  void take(int thread, std::int64_t first, std::int64_t count, const std::byte* rows);
+  CopyRows open(std::size_t index, Pointers pointers) const;
+
+  const Graph& m_graph;
+  const Plan& m_plan;
+  const Step& m_step;
+  std::vector<QuantizeWork> m_works;
+  std::vector<QuantizeOperands> m_operands;  // by work
+  int m_threads;
+  bool m_needsAmax = false;
+  RowSink m_sink;
+  std::vector<CopyRows> m_copies;  // by work, of the run at hand
+  std::vector<float> m_amaxes;     // by thread
+};
+
+/// Nothing for a step that makes no copies.
+std::optional<RowCopies> rowCopiesOf(const CompileRequest& request);
+
+}  // namespace fuseline::cpu

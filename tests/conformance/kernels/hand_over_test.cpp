@@ -1,0 +1,145 @@
+// Steps that quantize what they make: the same bits as with a step of its own for it.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/plan/plan.h"
+#include "core/quant/apply_recipe.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "tests/support/compare.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/run_plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+FusionReport fusedFor(const Graph& graph, const std::shared_ptr<Backend>& backend) {
+  return std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
+}
+
+FusionReport withoutHandOvers(FusionReport report) {
+  report.handOvers.clear();
+  return report;
+}
+
+struct Pipeline {
+  const char* label;
+  std::vector<Link> links;
+  std::size_t numHandOvers;
+};
+
+/// What is quantized: the result of a norm, of a residual sum's norm, of an activation that is an epilogue of another
+/// product, of a gated op, and the gradients of all of these.
+std::vector<Pipeline> pipelines() {
+  return {
+      {"norm", {link("RMSNorm"), linear(256)}, 1},
+      {"sum and norm", {link("AddExtraInput"), link("LayerNorm"), linear(128)}, 1},
+      {"mlp", {linear(256), link("SwiGLU"), linear(128)}, 2},
+      {"mlp with biases", {linear(128), link("Bias"), link("GELU"), linear(128), link("Bias"), link("ReLU")}, 3},
+      {"branch and norm",
+       {link("MakeExtraOutput", "save"), link("LayerNorm", "a"), linear(128, "b"),
+        link("AddExtraInput", "c", "save.extra"), link("RMSNorm", "d"), linear(128, "e")},
+       3},
+      {"two readers",
+       {link("GELU", "a"), linear(128, "q"), reading("a.y", linear(128, "k")), link("AddExtraInput", "add", "q.y")},
+       2},
+      {"chain", {link("GELU"), link("ConstantScale"), linear(128), link("Dropout"), link("SiLU")}, 2},
+      {"wide rows", {linear(1280), link("GELU"), linear(128)}, 2},
+  };
+}
+
+class HandOvers : public ::testing::TestWithParam<const char*> {
+ protected:
+  Graph graphOf(const Pipeline& pipeline, DType dtype) const {
+    return chain(dtype, {384, 128}, pipeline.links, {.recipe = GetParam()});
+  }
+};
+
+/// Sums over rows may be added in other parts, because blocks of rows belong to one thread.
+RunResults withoutRowSums(const Graph& graph, RunResults results) {
+  for (const Node& node : graph.nodes())
+    if (node.operation->name != "BasicLinear")
+      for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
+        results.erase(node.parameterGradientName(slot));
+  return results;
+}
+
+/// Per-tensor amaxes are of the same bits as the tensors.
+void expectSame(const Graph& graph, const RunResults& actual, const RunResults& expected, double rtol,
+                const std::string& label) {
+  EXPECT_TRUE(withoutRowSums(graph, actual) == withoutRowSums(graph, expected)) << label;
+  EXPECT_EQ(firstDifference(actual, expected, rtol), "") << label;
+}
+
+TEST_P(HandOvers, GiveTheSameBits) {
+  for (const Pipeline& pipeline : pipelines())
+    for (const DType dtype : {DType::F32, DType::BF16, DType::F16}) {
+      const Graph graph = graphOf(pipeline, dtype);
+      for (const int threads : {1, 2, 3}) {
+        const auto cpu = cpu::makeCpuBackend({.threads = threads});
+        const FusionReport report = fusedFor(graph, cpu);
+        ASSERT_EQ(report.handOvers.size(), pipeline.numHandOvers) << pipeline.label << "\n" << toTree(graph, report);
+        const std::string label = fmt::format("{} in {} on {} threads", pipeline.label, dtypeName(dtype), threads);
+        expectSame(graph, runPlan(graph, report, cpu), runPlan(graph, withoutHandOvers(report), cpu),
+                   toleranceOf(dtype).relative, label);
+      }
+    }
+}
+
+TEST_P(HandOvers, AreTheSameOnTheReference) {
+  const auto reference = makeReferenceBackend();
+  for (const Pipeline& pipeline : pipelines()) {
+    const Graph graph = graphOf(pipeline, DType::BF16);
+    const FusionReport report = fusedFor(graph, cpu::makeCpuBackend({.threads = 2}));
+    EXPECT_TRUE(runPlan(graph, report, reference) == runPlan(graph, withoutHandOvers(report), reference))
+        << pipeline.label;
+  }
+}
+
+TEST_P(HandOvers, LeaveOutWhatNobodyElseReads) {
+  const Graph graph =
+      chain(DType::BF16, {384, 128}, {link("RMSNorm", "norm"), linear(256, "fc")}, {.recipe = GetParam()});
+  const FusionReport report = fusedFor(graph, cpu::makeCpuBackend({.threads = 2}));
+  const Plan plan = makePlan(graph, report);
+  const Plan apart = makePlan(graph, withoutHandOvers(report));
+  EXPECT_EQ(plan.numLaunches() + 1, apart.numLaunches());
+  const auto norm = std::ranges::find(plan.steps, "norm", &Step::name);
+  ASSERT_NE(norm, plan.steps.end());
+  EXPECT_EQ(norm->find({0, OperandKind::Output, 0}), nullptr);
+  const std::int64_t copies =
+      norm->bytesWritten - std::ranges::find(apart.steps, "norm", &Step::name)->bytesWritten + 384 * 128 * 2;
+  EXPECT_EQ(copies, std::ranges::find(apart.steps, "fc.quantize_input", &Step::name)->bytesWritten);
+}
+
+TEST(HandOver, KeepsTheStateOfDelayedScaling) {
+  const Graph graph = chain(DType::BF16, {384, 128}, {link("RMSNorm", "norm"), linear(256, "fc"), link("GELU", "act")},
+                            {.recipe = "DelayedScaling"});
+  const auto cpu = cpu::makeCpuBackend({.threads = 2});
+  const FusionReport report = fusedFor(graph, cpu);
+  ASSERT_EQ(report.handOvers.size(), 2u);
+  const auto statesOf = [&](const FusionReport& of) {
+    const Plan plan = makePlan(graph, of);
+    const auto executor = std::move(*Executor::create(cpu, graph, plan, *makeBindings(graph, 3)));
+    for (int step = 0; step < 3; ++step) EXPECT_TRUE(executor->run());
+    std::vector<std::vector<double>> states;
+    for (const QuantizerState& state : quantizerStates(graph))
+      for (const std::string& name : {state.scaleName, state.historyName})
+        states.push_back(executor->read(name)->toDoubles());
+    return states;
+  };
+  EXPECT_EQ(statesOf(report), statesOf(withoutHandOvers(report)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, HandOvers,
+                         ::testing::Values("DelayedScaling", "Float8BlockScaling", "MXFP8BlockScaling"),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace fuseline

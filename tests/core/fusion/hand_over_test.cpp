@@ -1,0 +1,137 @@
+// Where a step also quantizes what it makes, and the sentences where it does not.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/plan/plan.h"
+#include "tests/support/pipelines.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+Graph delayed(const std::vector<Link>& links, Shape shape = {64, 32}) {
+  return chain(DType::BF16, std::move(shape), links, {.recipe = "DelayedScaling"});
+}
+
+/// The first attempt of the rule.
+Attempt attemptOf(const Graph& graph, const std::string& rule, const FusionOptions& options = {}) {
+  const FusionReport report = std::move(*fuse(graph, options));
+  const auto found =
+      std::ranges::find_if(report.attempts, [&](const Attempt& attempt) { return attempt.rule->name == rule; });
+  if (found == report.attempts.end()) throw std::runtime_error("no attempt of " + rule + "\n" + toTree(graph, report));
+  return *found;
+}
+
+TEST(HandOver, LeavesTheListsAlone) {
+  const Graph graph = delayed({link("RMSNorm"), linear(32), link("GELU")});
+  const FusionReport report = std::move(*fuse(graph, {.book = RuleBook::Te}));
+  const FusionReport without =
+      std::move(*fuse(graph, {.book = RuleBook::Te, .switches = {.without = {"ForwardQuantize", "BackwardQuantize"}}}));
+  EXPECT_EQ(report.handOvers.size(), 2u);
+  EXPECT_TRUE(without.handOvers.empty());
+  EXPECT_EQ(toText(graph, report.forward), toText(graph, without.forward));
+  EXPECT_EQ(toText(graph, report.backward), toText(graph, without.backward));
+}
+
+TEST(HandOver, SavesTheTensorAndTheReadingOfIt) {
+  const Attempt alone = attemptOf(delayed({link("RMSNorm"), linear(32)}), "ForwardQuantize");
+  EXPECT_EQ(alone.outcome, Outcome::Fused);
+  EXPECT_EQ(alone.saving, (Saving{.bytes = 2 * 64 * 32 * 2, .launches = 1}));
+  const Graph readTwice = delayed({link("RMSNorm", "n"), linear(32), link("AddExtraInput", "add", "n.y")});
+  EXPECT_EQ(attemptOf(readTwice, "ForwardQuantize").saving, (Saving{.bytes = 64 * 32 * 2, .launches = 1}));
+}
+
+TEST(HandOver, NeedsARecipe) {
+  const Graph graph = chain(DType::BF16, {64, 32}, {link("RMSNorm"), linear(32)});
+  const FusionReport report = std::move(*fuse(graph));
+  EXPECT_TRUE(std::ranges::none_of(report.attempts,
+                                   [](const Attempt& attempt) { return attempt.rule->name == "ForwardQuantize"; }));
+}
+
+TEST(HandOver, IsSwitchedOffAtOneOp) {
+  const Graph graph = delayed({link("RMSNorm", "a"), linear(32, "b"), link("GELU", "c"), linear(32, "d")});
+  const FusionOptions options{.switches = {.without = {"ForwardQuantize@a"}}};
+  const Attempt attempt = attemptOf(delayed({link("RMSNorm", "a"), linear(32, "b")}), "ForwardQuantize", options);
+  EXPECT_EQ(attempt.outcome, Outcome::SwitchedOff);
+  EXPECT_EQ(attempt.explanation, "ForwardQuantize is switched off by \"ForwardQuantize@a\".");
+  const FusionReport report = std::move(*fuse(graph, options));
+  EXPECT_EQ(std::ranges::count(report.handOvers, TensorType::Input, &HandOver::type), 1);
+}
+
+TEST(HandOver, DoesNotCrossTheBorderOfASequential) {
+  const Attempt attempt =
+      attemptOf(delayed({inside("inner", link("RMSNorm", "norm")), linear(32, "fc")}), "ForwardQuantize");
+  EXPECT_EQ(attempt.outcome, Outcome::BrokenChain);
+  EXPECT_NE(attempt.explanation.find("border of inner"), std::string::npos) << attempt.explanation;
+  EXPECT_FALSE(attempt.repairs.empty());
+}
+
+TEST(HandOver, IsRefusedWhereTheGradientIsASum) {
+  const Attempt attempt = attemptOf(
+      delayed({linear(32, "fc"), link("GELU", "a"), link("AddExtraInput", "add", "fc.y")}), "BackwardQuantize");
+  EXPECT_EQ(attempt.outcome, Outcome::OutsideUse);
+  EXPECT_EQ(attempt.explanation, "The gradient of fc.y is the sum of 2 gradients, which a step of its own adds up.");
+}
+
+TEST(HandOver, IsRefusedWhereTheResultIsAView) {
+  const Attempt attempt = attemptOf(delayed({linear(32, "fc"), link("AddExtraInput", "add")}), "BackwardQuantize");
+  EXPECT_EQ(attempt.outcome, Outcome::ConditionFailed);
+  EXPECT_EQ(attempt.explanation, "add hands on what it gets: it writes no tensor that could be quantized.");
+}
+
+TEST(HandOver, LooksThroughViews) {
+  // The gradient of fc.y is that of add.y, which the norm's backward makes.
+  const Graph graph = delayed({linear(32, "fc"), link("AddExtraInput", "add"), link("RMSNorm", "norm")});
+  const Attempt attempt = attemptOf(graph, "BackwardQuantize");
+  EXPECT_EQ(attempt.outcome, Outcome::Fused) << attempt.explanation;
+  EXPECT_EQ(attempt.nodes, (std::vector<NodeId>{0, 2}));
+  const Plan plan = makePlan(graph, std::move(*fuse(graph)));
+  const auto quantizing = std::ranges::find_if(plan.steps, [](const Step& step) {
+    return step.phase == Phase::Backward && !step.isQuantize() && !step.copies.empty();
+  });
+  ASSERT_NE(quantizing, plan.steps.end());
+  EXPECT_EQ(quantizing->name, "norm");
+  EXPECT_EQ(attemptOf(graph, "BackwardQuantize", {.book = RuleBook::Te}).outcome, Outcome::ConditionFailed);
+}
+
+TEST(HandOver, FollowsTransformerEngineInItsBook) {
+  // fuser.py hands quantizers to norms and activations; an AddExtraInput knows none.
+  const auto outcomeIn = [](RuleBook book) {
+    return attemptOf(delayed({link("AddExtraInput", "add"), linear(32)}), "ForwardQuantize", {.book = book}).outcome;
+  };
+  EXPECT_EQ(outcomeIn(RuleBook::All), Outcome::Fused);
+  EXPECT_EQ(outcomeIn(RuleBook::Te), Outcome::ConditionFailed);
+}
+
+TEST(HandOver, AsksTheDeviceForTheCopies) {
+  std::vector<std::string> asked;
+  const Capabilities capabilities = [&](const KernelQuery& query) {
+    if (!query.copies) return Verdict::yes();
+    asked.push_back(fmt::format("{} {}", query.kernel, toString(query.copies->spec)));
+    return Verdict::no("No copies here.");
+  };
+  const Attempt attempt =
+      attemptOf(delayed({link("RMSNorm"), linear(32)}), "ForwardQuantize", {.capabilities = capabilities});
+  EXPECT_EQ(attempt.outcome, Outcome::NoKernel);
+  EXPECT_EQ(attempt.explanation, "No copies here.");
+  EXPECT_EQ(asked, std::vector<std::string>{"RMSNorm [64, 32] bf16"});
+}
+
+TEST(HandOver, MakesTheCopiesOfSeveralReadersInOneStep) {
+  const Graph graph = delayed(
+      {link("GELU", "act"), linear(32, "q"), reading("act.y", linear(32, "k")), link("AddExtraInput", "add", "q.y")});
+  const Plan plan = makePlan(graph, std::move(*fuse(graph)));
+  const auto act = std::ranges::find(plan.steps, "act", &Step::name);
+  ASSERT_NE(act, plan.steps.end());
+  EXPECT_EQ(act->copies.size(), 2u);
+  EXPECT_EQ(act->note, "quantizes k.input; quantizes q.input");
+  EXPECT_EQ(act->find({0, OperandKind::Output, 0}), nullptr);
+}
+
+}  // namespace
+}  // namespace fuseline
