@@ -165,6 +165,7 @@ void addExplainVerb(CLI::App& app, Context& context) {
       addVerb(app, context, "explain", "Why each fusion did or did not apply, and what it saves", options, explain);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
+  addRanksOption(*verb, *options);
   verb->add_option("OP", options->op, "Only the fusions that touch this op");
 }
 

@@ -125,6 +125,7 @@ void addFuseVerb(CLI::App& app, Context& context) {
                            options, showPlan);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
+  addRanksOption(*verb, *options);
   CLI::Option* format = verb->add_option("--format", options->format, "tree, json or dot")
                             ->check(CLI::IsMember({"tree", "json", "dot"}))
                             ->capture_default_str();

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -48,8 +49,7 @@ Result<std::pair<std::string, std::string>> parseRecipeField(const PipelineOptio
 /// What tensor cores of an architecture can do; a device that runs the pipeline emulates.
 Result<void> checkArchitecture(const std::string& device, const std::optional<Recipe>& recipe) {
   if (!recipe || !isPlannedArchitecture(device)) return {};
-  const ComputeCapability capability = device == "sm_90" ? ComputeCapability{9, 0} : ComputeCapability{10, 0};
-  const Verdict verdict = supports(recipe->definition(), capability);
+  const Verdict verdict = supports(recipe->definition(), *parseCapability(device));
   return verdict ? Result<void>()
                  : Error{fmt::format("--device {}: {}", device, verdict.reason()), ErrorKind::NoDevice};
 }
@@ -70,12 +70,17 @@ Result<void> checkSymbols(const PipelineDocument& document, const RunSettings& s
   return {};
 }
 
+struct Device {
+  Capabilities capabilities;
+  std::optional<ComputeCapability> capability;
+};
+
 /// A named architecture is planned for as if it had every kernel.
-Result<Capabilities> capabilitiesFor(const std::string& device, const BackendRegistry& registry) {
-  if (isPlannedArchitecture(device)) return Capabilities{};
-  Result<std::shared_ptr<Backend>> backend = registry.open(device);
+Result<Device> deviceFor(const std::string& name, const BackendRegistry& registry) {
+  if (isPlannedArchitecture(name)) return Device{.capability = parseCapability(name)};
+  Result<std::shared_ptr<Backend>> backend = registry.open(name);
   if (!backend) return backend.error();
-  return capabilitiesOf(*backend);
+  return Device{capabilitiesOf(*backend), parseCapability((*backend)->device().architecture)};
 }
 
 Result<RunRecord> readRun(const std::string& path) {
@@ -170,6 +175,14 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
       ->needs(bandwidth);
 }
 
+void addRanksOption(CLI::App& verb, PipelineOptions& options) {
+  verb.add_option("--ranks", options.ranks,
+                  "Plans fusions for so many tensor-parallel ranks; sizes stay those of the whole layers")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+}
+
 Result<RunSettings> settingsOf(const PipelineOptions& options) {
   RunSettings settings{
       .device = options.device, .pass = options.pass, .rules = options.rules, .recipe = options.recipe};
@@ -189,13 +202,15 @@ Result<RunSettings> settingsOf(const PipelineOptions& options) {
 Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const BackendRegistry& registry) {
   Result<RunSettings> settings = settingsOf(options);
   if (!settings) return settings.error();
-  Result<Capabilities> capabilities = capabilitiesFor(options.device, registry);
-  if (!capabilities) return capabilities.error();
+  Result<Device> device = deviceFor(options.device, registry);
+  if (!device) return device.error();
   Result<LoadedDocument> loaded = loadDocument(options.file);
   if (!loaded) return loaded.error();
   if (Result<void> symbols = checkSymbols(loaded->document, *settings); !symbols) return symbols.error();
-  Result<AnalysisOptions> analysis = analysisOptions(*settings, options.switches, std::move(*capabilities));
+  Result<AnalysisOptions> analysis = analysisOptions(*settings, options.switches, std::move(device->capabilities));
   if (!analysis) return analysis.error();
+  analysis->capability = device->capability;
+  analysis->ranks = options.ranks;
   settings->recipe = recipeName(loaded->document, analysis->recipe);
   Result<GainModel> gains = gainModel(options, loaded->document, *settings);
   if (!gains) return gains.error();

@@ -6,6 +6,7 @@
 #include "core/plan/analysis.h"
 #include "core/profile/run_record.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct PipelineOptions {
   std::vector<std::string> measuredFiles;  // runs of this pipeline
   double bandwidthGBps = 0.0;              // 0: unknown
   double launchUs = 0.0;
+  std::int64_t ranks = 1;
   std::vector<std::string> symbols;  // SYMBOL=VALUE
   std::string pass = "train";
   bool asJson = false;
@@ -30,6 +32,8 @@ struct PipelineOptions {
 void addFileOptions(CLI::App& verb, PipelineOptions& options);
 /// --device, --recipe, --recipe-set, --rules, --without, --with, --measured, --bandwidth, --launch.
 void addFusionOptions(CLI::App& verb, PipelineOptions& options);
+/// --ranks: for verbs that run nothing.
+void addRanksOption(CLI::App& verb, PipelineOptions& options);
 
 /// The options as a run's settings. Errors (Usage): a --set that is no SYMBOL=INTEGER, a recipe that does not exist.
 Result<RunSettings> settingsOf(const PipelineOptions& options);

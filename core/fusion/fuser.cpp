@@ -142,13 +142,14 @@ class ChainWalker {
   /// The only reader, if it fits the step; else -1.
   NodeId linkedReader(std::size_t step) const {
     const NodeId reader = onlyReader();
-    const bool isLinked = reader >= 0 && !isBeyondBorder(reader) && m_rule.chain[step].matches(m_graph.node(reader));
+    const bool isLinked = reader >= 0 && !isBeyondBorder(reader) &&
+                          m_rule.chain[step].matches(m_graph.node(reader), m_graph.node(m_walk.nodes.front()));
     return isLinked ? reader : -1;
   }
 
   /// Does the op fit the step, or one before it that may be left out?
   bool fits(NodeId id, std::size_t step) const {
-    while (!m_rule.chain[step].matches(m_graph.node(id))) {
+    while (!m_rule.chain[step].matches(m_graph.node(id), m_graph.node(m_walk.nodes.front()))) {
       if (step == 0 || !m_rule.chain[step - 1].isOptional()) return false;
       --step;
     }
@@ -177,8 +178,9 @@ class ChainWalker {
     m_walk.outcome = Outcome::BrokenChain;
     if (endAtBorder(step)) return false;
     const Value& value = mainOutput();
-    const bool fitsButIsShared = std::ranges::any_of(
-        value.uses, [&](const Use& use) { return m_rule.chain[step].matches(m_graph.node(use.node)); });
+    const bool fitsButIsShared = std::ranges::any_of(value.uses, [&](const Use& use) {
+      return m_rule.chain[step].matches(m_graph.node(use.node), m_graph.node(m_walk.nodes.front()));
+    });
     const bool isShared = value.isOutput || value.uses.size() > 1;
     m_walk.outcome = fitsButIsShared && isShared ? Outcome::OutsideUse : Outcome::BrokenChain;
     m_walk.explanation = m_walk.outcome == Outcome::OutsideUse ? sharedText(value) : brokenText(step, value);
@@ -316,7 +318,7 @@ class PassFuser {
     Walk walk = ChainWalker(m_graph, rule, m_entries, m_claims).walk(start);
     Attempt attempt{.rule = &rule, .nodes = walk.nodes, .stepsMatched = walk.stepsMatched};
     attempt.outcome = walk.outcome;
-    if (walk.outcome == Outcome::Fused) judge(Match{m_graph, rule, walk.nodes, walk.steps}, attempt);
+    if (walk.outcome == Outcome::Fused) judge(matchOf(rule, walk.nodes, walk.steps), attempt);
     if (attempt.outcome == walk.outcome) addReason(std::move(walk), attempt);
     return attempt;
   }
@@ -410,7 +412,7 @@ class PassFuser {
     Proposal part{.attempt = {.rule = &rule, .nodes = {nodes.begin(), nodes.end()}, .stepsMatched = rule.chain.size()},
                   .priority = m_proposals[index].priority,
                   .isPart = true};
-    judge(Match{m_graph, rule, part.attempt.nodes, std::move(*steps)}, part.attempt);
+    judge(matchOf(rule, part.attempt.nodes, std::move(*steps)), part.attempt);
     if (part.attempt.outcome == Outcome::Fused) add(std::move(part));
   }
 
@@ -495,7 +497,7 @@ class PassFuser {
                     .nodes = proposal.attempt.nodes,
                     .stepsMatched = proposal.attempt.stepsMatched};
       if (isFree(again))
-        judge(Match{m_graph, *again.rule, again.nodes, *chainSteps(*again.rule, m_graph, again.nodes)}, again);
+        judge(matchOf(*again.rule, again.nodes, *chainSteps(*again.rule, m_graph, again.nodes)), again);
       const bool fits = isFree(again) && again.outcome == Outcome::Fused;
       if (fits)
         add({.attempt = std::move(again), .priority = proposal.priority});
@@ -517,14 +519,18 @@ class PassFuser {
     return entry && entry->rule == &rule && entry->nodes.front() != start;
   }
 
+  Match matchOf(const FusionRule& rule, std::vector<NodeId> nodes, std::vector<int> steps) const {
+    return {m_graph, rule, std::move(nodes), std::move(steps), m_options.target};
+  }
+
   void judge(const Match& match, Attempt& attempt) const {
     attempt.outcome = Outcome::Fused;
     attempt.saving = savingOf(match);
     attempt.measured = measuredAt(match);
     if (refuseSwitchedOff(match, attempt) || refuseCondition(match, attempt) || refuseIdle(match, attempt) ||
         refuseQuantizer(match, attempt) || refuseDelayed(match, attempt) || refuseTaken(match, attempt) ||
-        refuseSchedule(match, attempt) || refuseKernel(match, attempt) || refuseUseless(match, attempt) ||
-        refuseSlower(match, attempt) || refuseUnasked(match, attempt))
+        refuseSchedule(match, attempt) || refuseHardware(match, attempt) || refuseKernel(match, attempt) ||
+        refuseUseless(match, attempt) || refuseSlower(match, attempt) || refuseUnasked(match, attempt))
       return;
     attempt.explanation = fmt::format("{} run as one.", idsOf(m_graph, match.nodes));
   }
@@ -557,7 +563,11 @@ class PassFuser {
                               match.node(0).id));
   }
 
-  bool isAsked(const Attempt& attempt) const { return !switchFor(attempt, m_options.switches.with).empty(); }
+  bool isAsked(const Attempt& attempt) const {
+    const std::string& askedBy = attempt.rule->askedBy;
+    const bool isAskedByOp = !askedBy.empty() && m_graph.node(attempt.nodes.front()).attributes.has(askedBy);
+    return isAskedByOp || !switchFor(attempt, m_options.switches.with).empty();
+  }
 
   /// The last question: what else is wrong with a rule is worth more to know than that nobody asked for it.
   bool refuseUnasked(const Match& match, Attempt& attempt) const {
@@ -594,6 +604,7 @@ class PassFuser {
 
   /// A recipe quantizes what a GEMM reads; inside a fusion there would be no such tensor.
   bool refuseQuantizer(const Match& match, Attempt& attempt) const {
+    if (match.rule.quantizesInside) return false;
     for (const NodeId id : match.nodes)
       for (const TensorType type : {TensorType::Input, TensorType::GradOutput})
         if (quantizersOf(m_graph.node(id), type).any() && isMadeInside(match, id, type))
@@ -672,6 +683,15 @@ class PassFuser {
                       fmt::format("{} reads {} before {} has run.", nameOf(m_graph, use.node), value.name,
                                   m_graph.node(match.nodes.back()).id));
     return false;
+  }
+
+  bool refuseHardware(const Match& match, Attempt& attempt) const {
+    const std::optional<HardwareNeed>& need = match.rule.hardware;
+    const std::optional<ComputeCapability>& device = match.target.capability;
+    if (!need || (device && need->isMetBy(*device))) return false;
+    return refuse(attempt, Outcome::NoKernel,
+                  fmt::format("{} needs a GPU of {}, but the device {}.", match.rule.name, toString(*need),
+                              device ? "has " + toString(*device) : "is no GPU"));
   }
 
   bool refuseKernel(const Match& match, Attempt& attempt) const {
@@ -844,6 +864,7 @@ std::string FusedOperation::kernelName(const Graph& graph) const {
 }
 
 std::string FusedOperation::note(const Graph& graph) const {
+  if (ranks > 1) return {};
   std::vector<std::string> notes;
   for (const NodeId id : nodes)
     if (std::string own = graph.node(id).note(); !own.empty()) notes.push_back(std::move(own));
@@ -925,6 +946,8 @@ Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options) {
   report.forward = toList(graph, run(FusionPass::Forward, joint), false);
   if (isTraining) report.backward = toList(graph, run(FusionPass::Backward, joint), true);
   addHandOvers(graph, options, rules, report);
+  for (auto* list : {&report.forward, &report.backward})
+    for (FusedOperation& entry : *list) entry.ranks = options.target.ranks;
   sortAttempts(report, rules);
   return report;
 }

@@ -41,13 +41,14 @@ using Capabilities = std::function<Verdict(const KernelQuery&)>;
 struct FusedOperation {
   const FusionRule* rule = nullptr;
   std::vector<NodeId> nodes;  // forward order
+  std::int64_t ranks = 1;     // that it is planned for
 
   bool isFused() const { return rule != nullptr; }
   /// The rule's name, or the op's own.
   std::string name(const Graph& graph) const;
   /// The kernel that runs it.
   std::string kernelName(const Graph& graph) const;
-  /// What there is to know about its ops, such as "one rank: nothing to measure"; mostly empty.
+  /// What there is to know about its ops on one rank, such as "one rank: nothing to measure"; mostly empty.
   std::string note(const Graph& graph) const;
 };
 
@@ -91,6 +92,7 @@ struct FusionOptions {
   RuleSwitches switches;
   Capabilities capabilities;           // empty: every kernel exists
   const RuleCatalog* rules = nullptr;  // nullptr: builtinRules()
+  FusionTarget target;
   /// Decides between overlapping fusions. Not used with RuleBook::Te, where the order of the rules decides.
   GainModel gains;
 };

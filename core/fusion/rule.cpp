@@ -30,12 +30,16 @@ std::string_view passName(FusionPass pass) {
 std::string_view originName(RuleOrigin origin) { return origin == RuleOrigin::Te ? "te" : "fuseline"; }
 
 bool ChainStep::matches(const Node& node) const {
-  if (accepts) return accepts(node);
-  return std::ranges::find(operations, node.operation->name) != operations.end();
+  const bool isNamed = operations.empty() || std::ranges::count(operations, node.operation->name) > 0;
+  return isNamed && (!accepts || accepts(node));
+}
+
+bool ChainStep::matches(const Node& node, const Node& first) const {
+  return matches(node) && (!behind || behind(first));
 }
 
 std::string ChainStep::description() const {
-  return operations.empty() ? acceptsText : fmt::format("{}", fmt::join(operations, " or "));
+  return acceptsText.empty() ? fmt::format("{}", fmt::join(operations, " or ")) : acceptsText;
 }
 
 const Node* Match::role(std::string_view name) const {
@@ -51,7 +55,7 @@ bool FusionRule::hasRepeatedStep() const {
 std::optional<std::vector<int>> chainSteps(const FusionRule& rule, const Graph& graph, std::span<const NodeId> nodes) {
   std::vector<int> steps;
   const auto fitsNext = [&](const ChainStep& step) {
-    return steps.size() < nodes.size() && step.matches(graph.node(nodes[steps.size()]));
+    return steps.size() < nodes.size() && step.matches(graph.node(nodes[steps.size()]), graph.node(nodes.front()));
   };
   for (int index = 0; index < static_cast<int>(rule.chain.size()); ++index) {
     const ChainStep& step = rule.chain[static_cast<std::size_t>(index)];

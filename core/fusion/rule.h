@@ -4,8 +4,10 @@
 
 #include "core/graph/diagnostic.h"
 #include "core/graph/graph.h"
+#include "core/quant/recipe.h"
 #include "core/support/result.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,16 +33,21 @@ enum class RuleBook { Te, All };
 
 enum class Repeat { Once, Optional, OneOrMore, ZeroOrMore };
 
-/// One step of a chain. It accepts an op that is named in `operations`, or for which `accepts` says yes.
+/// One step of a chain. It accepts an op that is named in `operations`, if there are names, and for which `accepts`
+/// says yes, if it is set.
 struct ChainStep {
   std::string role;
   std::vector<std::string> operations;
   Repeat repeat = Repeat::Once;
   std::function<bool(const Node&)> accepts;
-  /// How messages call the accepted ops when there is no list: "an elementwise op".
+  /// How messages call the accepted ops where names do not say it: "an elementwise op".
   std::string acceptsText;
+  /// Set: the step exists only behind such a first op of the chain.
+  std::function<bool(const Node& first)> behind;
 
   bool matches(const Node& node) const;
+  /// Also asks the first op of the chain.
+  bool matches(const Node& node, const Node& first) const;
   bool isOptional() const { return repeat == Repeat::Optional || repeat == Repeat::ZeroOrMore; }
   bool isRepeated() const { return repeat == Repeat::OneOrMore || repeat == Repeat::ZeroOrMore; }
   std::string description() const;
@@ -48,12 +55,23 @@ struct ChainStep {
 
 struct FusionRule;
 
+/// What is fused for, besides the graph.
+struct FusionTarget {
+  std::optional<Recipe> recipe;                 // none: high precision
+  std::optional<ComputeCapability> capability;  // of the GPU; none: the device is no GPU
+  std::int64_t ranks = 1;                       // of the tensor-parallel group
+};
+
+/// One rank without a GPU, in high precision.
+inline const FusionTarget kPlainTarget;
+
 /// A run of ops that fits a rule's chain, in forward order.
 struct Match {
   const Graph& graph;
   const FusionRule& rule;
   std::vector<NodeId> nodes;
   std::vector<int> steps;  // for each node the index of its chain step
+  const FusionTarget& target = kPlainTarget;
 
   /// The first node in this role; nullptr when an optional step is empty.
   const Node* role(std::string_view name) const;
@@ -91,6 +109,8 @@ struct FusionRule {
   std::vector<Condition> conditions;
   /// Name of the kernel that a backend must have.
   std::string becomes;
+  /// Nothing: any device may have it.
+  std::optional<HardwareNeed> hardware = std::nullopt;
   /// Joint rules only: what is kept for backward in place of the members' own contexts.
   std::function<std::vector<MemberTensor>(const Match&)> saves;
   /// What the fusion costs, as a sentence. A rule that has one is legal but applies on request only
@@ -99,6 +119,12 @@ struct FusionRule {
   /// Backward rules only: the GEMMs of the first op read the gradient of the last op's output, as their own quantizers
   /// make it. Otherwise a quantized gradient must reach its op from outside.
   bool readsLastGradientInGemms = false;
+  /// The kernel itself quantizes what its products read. Otherwise a quantized tensor must stand in memory.
+  bool quantizesInside = false;
+  /// Forward rules only: ops outside may read what one op hands to the next, too; the kernel then writes it.
+  bool writesBranches = false;
+  /// An attribute of the first op that, where it is set, asks for the rule, like RuleSwitches::with.
+  std::string askedBy = {};
 
   /// Does the chain take runs of any length?
   bool hasRepeatedStep() const;

@@ -33,9 +33,12 @@ std::vector<const FusibleOperation*> basicParts(const FusibleOperation& operatio
   return parts;
 }
 
+/// An op that is named may need attributes to be accepted.
 bool accepts(const FusionRule& rule, const FusibleOperation& operation) {
   const Node node{.id = operation.name, .operation = unowned(operation), .attributes = defaultAttributes(operation)};
-  return std::ranges::any_of(rule.chain, [&](const ChainStep& step) { return step.matches(node); });
+  return std::ranges::any_of(rule.chain, [&](const ChainStep& step) {
+    return step.operations.empty() ? step.matches(node) : std::ranges::count(step.operations, operation.name) > 0;
+  });
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOpti
   FusionOptions fusion{.book = options.book.value_or(documentBook(document.fusion())),
                        .switches = options.switches,
                        .capabilities = options.capabilities,
+                       .target = {.capability = options.capability, .ranks = options.ranks},
                        .gains = options.gains};
   appendStrings(document.fusion(), "without", fusion.switches.without);
   appendStrings(document.fusion(), "with", fusion.switches.with);
@@ -60,6 +61,7 @@ Analysis analyze(const PipelineDocument& document, const AnalysisOptions& option
   addRecipe(document, options, analysis);
   const Graph& graph = analysis.graph();
   FusionOptions fusion = fusionOptions(document, options);
+  fusion.target.recipe = analysis.recipe;
   Result<FusionReport> report = fuse(graph, fusion);
   if (!report) {
     analysis.lowered.diagnostics.push_back(

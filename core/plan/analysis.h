@@ -6,6 +6,7 @@
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct AnalysisOptions {
   /// In place of the document's own.
   std::optional<Recipe> recipe = std::nullopt;
   GainModel gains;
+  /// See FusionTarget.
+  std::optional<ComputeCapability> capability = std::nullopt;
+  std::int64_t ranks = 1;
 };
 
 struct Analysis {

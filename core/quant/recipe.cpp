@@ -5,6 +5,7 @@
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -120,6 +121,23 @@ std::string toString(ComputeCapability capability) {
   return fmt::format("{}.{} (sm_{}{})", capability.major, capability.minor, capability.major, capability.minor);
 }
 
+std::optional<ComputeCapability> parseCapability(std::string_view architecture) {
+  constexpr std::string_view kPrefix = "sm_";
+  if (!architecture.starts_with(kPrefix)) return std::nullopt;
+  int digits = 0;
+  const char* const end = architecture.data() + architecture.size();
+  const auto [stop, problem] = std::from_chars(architecture.data() + kPrefix.size(), end, digits);
+  if (problem != std::errc() || stop != end) return std::nullopt;
+  return ComputeCapability{digits / 10, digits % 10};
+}
+
+bool HardwareNeed::isMetBy(ComputeCapability device) const { return device >= minimum && (!below || device < *below); }
+
+std::string toString(const HardwareNeed& need) {
+  const std::string minimum = fmt::format("compute capability {} or newer", toString(need.minimum));
+  return need.below ? fmt::format("{}, below {}", minimum, toString(*need.below)) : minimum;
+}
+
 const AttributeSpec* RecipeDefinition::field(std::string_view fieldName) const {
   const auto found = std::ranges::find(fields, fieldName, &AttributeSpec::name);
   return found == fields.end() ? nullptr : &*found;
@@ -211,17 +229,11 @@ const RecipeDefinition* findRecipe(std::string_view name) {
 }
 
 std::string hardwareText(const RecipeDefinition& recipe) {
-  if (!recipe.hardware) return "runs on any device";
-  const std::string minimum = toString(recipe.hardware->minimum);
-  if (!recipe.hardware->below) return fmt::format("needs compute capability {} or newer", minimum);
-  return fmt::format("needs compute capability {} or newer, below {}", minimum, toString(*recipe.hardware->below));
+  return recipe.hardware ? "needs " + toString(*recipe.hardware) : "runs on any device";
 }
 
 Verdict supports(const RecipeDefinition& recipe, ComputeCapability device) {
-  const auto canRun = [&](const RecipeDefinition& other) {
-    return !other.hardware ||
-           (device >= other.hardware->minimum && (!other.hardware->below || device < *other.hardware->below));
-  };
+  const auto canRun = [&](const RecipeDefinition& other) { return !other.hardware || other.hardware->isMetBy(device); };
   if (canRun(recipe)) return Verdict::yes();
   std::vector<std::string> possible;
   for (const RecipeDefinition& other : builtinRecipes())

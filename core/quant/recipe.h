@@ -45,13 +45,19 @@ struct ComputeCapability {
 };
 /// "9.0 (sm_90)".
 std::string toString(ComputeCapability capability);
+/// "sm_90" is 9.0; nothing for what is no GPU.
+std::optional<ComputeCapability> parseCapability(std::string_view architecture);
 
-/// What a recipe's GEMMs need of a GPU.
+/// What a kernel needs of a GPU.
 struct HardwareNeed {
   ComputeCapability minimum;
   /// The first one that is too new.
   std::optional<ComputeCapability> below = std::nullopt;
+
+  bool isMetBy(ComputeCapability device) const;
 };
+/// "compute capability 10.0 (sm_100) or newer, below 12.0 (sm_120)".
+std::string toString(const HardwareNeed& need);
 
 struct RecipeDefinition {
   std::string name;  // "MXFP8BlockScaling"

@@ -142,6 +142,7 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
   Result<AnalysisOptions> options = analysisOptions(m_options.settings, m_options.switches, capabilitiesOf(m_backend));
   if (!options) return options.error();
   options->gains = m_options.gains;
+  options->capability = parseCapability(m_backend->device().architecture);
   m_analysis = analyze(loaded.document, *options, &loaded.sourceMap);
   if (std::string problems = errorText(m_analysis.lowered.diagnostics, m_pipelineName); !problems.empty())
     return Error{problems};

@@ -86,9 +86,9 @@ void moveTo(const std::string& path, GraphBuilder& builder, std::vector<std::str
 }
 
 /// A layer that does not fit the recipe stays as it is.
-Graph quantized(Graph graph, const std::string& recipe) {
+Graph quantized(Graph graph, const std::optional<Recipe>& recipe) {
   std::vector<Diagnostic> diagnostics;
-  return applyRecipe(std::move(graph), *Recipe::create(*findRecipe(recipe)), diagnostics);
+  return recipe ? applyRecipe(std::move(graph), *recipe, diagnostics) : std::move(graph);
 }
 
 }  // namespace
@@ -133,8 +133,12 @@ Graph chain(DType dtype, Shape shape, const std::vector<Link>& links, const Chai
   }
   builder.addOutput("y", main);
   for (const std::string& name : options.extraOutputs) builder.addOutput(name, builder.partial().findValue(name));
-  Graph graph = std::move(builder).finish(options.pass);
-  return options.recipe.empty() ? graph : quantized(std::move(graph), options.recipe);
+  return quantized(std::move(builder).finish(options.pass), recipeOf(options));
+}
+
+std::optional<Recipe> recipeOf(const ChainOptions& options) {
+  if (options.recipe.empty()) return std::nullopt;
+  return *Recipe::create(*findRecipe(options.recipe), options.recipeFields);
 }
 
 }  // namespace fuseline::testing

@@ -3,7 +3,9 @@
 #pragma once
 
 #include "core/graph/graph.h"
+#include "core/quant/recipe.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,8 +39,11 @@ struct ChainOptions {
   PassKind pass = PassKind::Training;
   bool inputRequiresGradient = true;
   std::vector<std::string> extraOutputs;
-  std::string recipe;  // with its default fields; empty: none
+  std::string recipe;       // empty: none
+  Attributes recipeFields;  // in place of its defaults
 };
+/// The recipe of the options.
+std::optional<Recipe> recipeOf(const ChainOptions& options);
 Graph chain(DType dtype, Shape shape, const std::vector<Link>& links, const ChainOptions& options = {});
 
 }  // namespace fuseline::testing

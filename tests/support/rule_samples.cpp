@@ -12,6 +12,12 @@ namespace {
 
 Link mode(Link link, std::string value) { return with(std::move(link), "tensor_parallel_mode", std::move(value)); }
 
+Attributes fields(std::vector<std::pair<std::string, AttributeValue>> values) {
+  Attributes fields;
+  for (auto& [name, value] : values) fields.set(name, std::move(value));
+  return fields;
+}
+
 Link save() { return link("MakeExtraOutput", "save"); }
 
 const ChainOptions kReadBranch{.extraOutputs = {"save.extra"}};
@@ -173,12 +179,127 @@ Samples handOverSamples() {
   };
 }
 
+const FusionTarget kTwoRanks{.capability = ComputeCapability{9, 0}, .ranks = 2};
+
+Link userbuffers(Link link) { return with(std::move(link), "userbuffers_comm_name", std::string("fc1")); }
+
+/// Both passes of Userbuffers have the same pipelines.
+Link parallel(std::string value) {
+  return with(mode(userbuffers(linear(16)), std::move(value)), "sequence_parallel", true);
+}
+
+std::vector<RuleSample> userbuffersSamples() {
+  const Link bias = link("Bias", "bias");
+  const Link scatter = link("ReduceScatter");
+  std::vector<RuleSample> samples = {
+      {"column", {parallel("column")}, {}},
+      {"column with bias", {parallel("column"), bias}, {}},
+      {"row", {parallel("row")}, {}},
+      {"row, its bias outside", {parallel("row"), bias}, {}},
+      {"before a sum", {userbuffers(linear(16)), scatter}, {}},
+      {"with bias before a sum", {userbuffers(linear(16)), bias, scatter}, {}},
+      {"in FP8", {parallel("column"), bias, link("GELU")}, {.recipe = "Float8CurrentScaling"}, {16, 16}},
+  };
+  for (RuleSample& sample : samples) sample.target = kTwoRanks;
+  return samples;
+}
+
+Samples userbuffersSamplesOfBothPasses() {
+  return {{"UserbuffersForwardLinear", userbuffersSamples()}, {"UserbuffersBackwardLinear", userbuffersSamples()}};
+}
+
+const FusionTarget kBlackwell{.capability = ComputeCapability{10, 0}};
+
+Link grouped(std::int64_t outFeatures, std::string id) {
+  return with(link("GroupedLinear", std::move(id), "fc1_split_sizes"), "out_features", outFeatures);
+}
+
+/// 128 rows of 64 in 3 groups.
+std::vector<Link> groupedMlp(Link activation, std::int64_t hidden = 128) {
+  Link fc1 = grouped(hidden, "fc1");
+  fc1.extraFrom.clear();
+  return {fc1, std::move(activation), grouped(64, "fc2")};
+}
+
+Link interleaved(const std::string& activation) {
+  return with(link(activation, "act"), "glu_interleave_size", std::int64_t{32});
+}
+
+Samples groupedMlpSamples() {
+  const auto sample = [](std::string label, std::vector<Link> links, std::string recipe = "MXFP8BlockScaling") {
+    return RuleSample{std::move(label), std::move(links), {.recipe = std::move(recipe)}, {128, 64}, kBlackwell};
+  };
+  std::vector<Link> scaledBias = groupedMlp(interleaved("ScaledSwiGLU"));
+  scaledBias[2] = with(scaledBias[2], "scale_bias", true);
+  std::vector<Link> single = groupedMlp(interleaved("ScaledSwiGLU"));
+  for (const std::size_t i : {0U, 2U}) single[i] = with(with(single[i], "single_grouped_weight", true), "bias", false);
+  return {{"GroupedMLP_CuTeGEMMGLU",
+           {sample("SwiGLU", groupedMlp(interleaved("ScaledSwiGLU"))),
+            sample("SwiGLU in FP4", groupedMlp(interleaved("ScaledSwiGLU")), "NVFP4BlockScaling"),
+            sample("clamped", groupedMlp(interleaved("ScaledClampedQGeGLU"))),
+            sample("SiTU", groupedMlp(interleaved("ScaledSiTUGLU"))), sample("one weight for all groups", single),
+            sample("scaled bias", scaledBias)}},
+          {"GroupedMLP_CuTeGEMMUnary", {sample("SReLU", groupedMlp(link("ScaledSReLU", "act"), 64))}}};
+}
+
 Samples makeSamples() {
   Samples all;
   for (Samples part : {forwardLinearSamples(), backwardLinearSamples(), normSamples(), chainSamples(), jointSamples(),
-                       handOverSamples()})
+                       userbuffersSamplesOfBothPasses(), groupedMlpSamples(), handOverSamples()})
     all.merge(part);
   return all;
+}
+
+std::vector<RefusalSample> userbuffersRefusals() {
+  const ChainOptions overridden{.recipe = "Float8CurrentScaling",
+                                .recipeFields = fields({{"backward_override", std::string("dequantized")}})};
+  const Link unsplit = with(userbuffers(linear(16)), "sequence_parallel", true);
+  return {{0, DType::BF16, {parallel("row")}, {}, {6, 16}, {.capability = ComputeCapability{9, 0}}},
+          {1, DType::BF16, {parallel("column")}, overridden, {16, 16}, kTwoRanks},
+          {2, DType::BF16, {unsplit}, {}, {6, 16}, kTwoRanks},
+          {3, DType::BF16, {mode(userbuffers(linear(16)), "row")}, {}, {6, 16}, kTwoRanks},
+          {4, DType::BF16, {parallel("row")}, {.recipe = "NVFP4BlockScaling"}, {16, 16}, kTwoRanks}};
+}
+
+/// Of the conditions that both fusions of a grouped MLP have.
+std::vector<RefusalSample> groupedMlpRefusals(const std::vector<Link>& links) {
+  const auto refusal = [](std::size_t condition, std::vector<Link> given, ChainOptions options, Shape shape) {
+    return RefusalSample{condition, DType::BF16, std::move(given), std::move(options), std::move(shape), kBlackwell};
+  };
+  const ChainOptions mxfp8{.recipe = "MXFP8BlockScaling"};
+  std::vector<Link> otherSplit = links;
+  otherSplit[2].extraFrom.clear();
+  std::vector<Link> otherGroups = otherSplit;
+  otherGroups[2] = with(otherGroups[2], "num_groups", std::int64_t{2});
+  std::vector<Link> narrow = links;
+  narrow[2] = with(narrow[2], "out_features", std::int64_t{96});
+  return {
+      refusal(0, links, {}, {128, 64}),
+      refusal(0, links, {.recipe = "Float8BlockScaling"}, {128, 64}),
+      refusal(1, links, {.recipe = "NVFP4BlockScaling", .recipeFields = fields({{"disable_rht", true}})}, {128, 64}),
+      refusal(2, links,
+              {.recipe = "MXFP8BlockScaling",
+               .recipeFields = fields({{"backward_override", std::string("high_precision")}})},
+              {128, 64}),
+      refusal(3, narrow, mxfp8, {128, 64}),
+      refusal(4, otherGroups, mxfp8, {128, 64}),
+      refusal(5, otherSplit, mxfp8, {128, 64}),
+      refusal(6, links, mxfp8, {96, 64})};
+}
+
+std::vector<RefusalSample> groupedGluRefusals() {
+  std::vector<RefusalSample> refusals = groupedMlpRefusals(groupedMlp(interleaved("ScaledSwiGLU")));
+  const Link clamped = interleaved("ScaledClampedQGeGLU");
+  const std::vector<Link> activations = {link("ScaledSiTUGLU", "act"), with(clamped, "alpha", 1.7),
+                                         with(clamped, "glu_linear_offset", 0.0), with(clamped, "limit", 6.5)};
+  for (const Link& activation : activations)
+    refusals.push_back({refusals.size() - 1,
+                        DType::BF16,
+                        groupedMlp(activation),
+                        {.recipe = "MXFP8BlockScaling"},
+                        {128, 64},
+                        kBlackwell});
+  return refusals;
 }
 
 std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
@@ -223,6 +344,10 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
         {1, DType::BF16, {inPlace(save()), mode(linear(16), "column")}, kReadBranch}}},
       {"BackwardAddRMSNorm", {{0, DType::BF16, {inPlace(save()), link("RMSNorm")}, kReadBranch}}},
       {"BackwardAddLayerNorm", {{0, DType::BF16, {save(), f32LayerNorm}, kReadBranch}}},
+      {"UserbuffersForwardLinear", userbuffersRefusals()},
+      {"UserbuffersBackwardLinear", userbuffersRefusals()},
+      {"GroupedMLP_CuTeGEMMGLU", groupedGluRefusals()},
+      {"GroupedMLP_CuTeGEMMUnary", groupedMlpRefusals(groupedMlp(link("ScaledSReLU", "act"), 64))},
       {"ForwardBackwardSwiGLULinear",
        {{0, DType::BF16, {link("SwiGLU"), mode(linear(24), "row")}, {}},
         {1, DType::BF16, {link("SwiGLU"), mode(linear(24), "column")}, {}}}},

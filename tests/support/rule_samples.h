@@ -15,6 +15,7 @@ struct RuleSample {
   std::vector<Link> links;
   ChainOptions options;
   Shape shape = {6, 16};
+  FusionTarget target;  // without a recipe: that of the options
 };
 
 /// Pipelines in which the rule fires, one for every optional step and branch of its chain. Empty for unknown rules.
@@ -30,6 +31,7 @@ struct RefusalSample {
   std::vector<Link> links;
   ChainOptions options;
   Shape shape = {6, 16};
+  FusionTarget target;  // without a recipe: that of the options
 };
 std::vector<RefusalSample> refusalSamples(const std::string& rule);
 

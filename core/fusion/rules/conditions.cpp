@@ -5,21 +5,13 @@
 #include "core/quant/apply_recipe.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
 namespace fuseline::rules {
 
 namespace {
-
-// Inside a block the edit goes to the block, and so to all of its instances.
-Repair setAttribute(const Node& node, const std::string& name, Json value) {
-  std::string label = fmt::format("Set {}.{} to {}", node.path, name, value.dump());
-  const std::string id = node.path.substr(node.path.rfind('.') + 1);
-  Edit edit = SetAttribute{.id = id, .name = name, .value = std::move(value)};
-  if (!node.block.empty()) edit = EditInBlock{node.block, {std::move(edit)}};
-  return {.label = std::move(label), .edit = std::move(edit)};
-}
 
 /// Does every op read the one before it as its main input? TransformerEngine knows no other chains.
 bool followsMainInputs(const Match& match) {
@@ -31,7 +23,7 @@ bool followsMainInputs(const Match& match) {
 bool takes(const FusionRule& rule, const Match& match) {
   const auto steps = chainSteps(rule, match.graph, match.nodes);
   if (!steps || !followsMainInputs(match)) return false;
-  const Match own{match.graph, rule, match.nodes, *steps};
+  const Match own{match.graph, rule, match.nodes, *steps, match.target};
   return std::ranges::none_of(rule.conditions, [&](const Condition& condition) { return !condition.holds(own); });
 }
 
@@ -39,7 +31,21 @@ const TensorSpec& outputSpec(const Match& match, const Node& node) {
   return match.graph.value(node.outputs.front()).spec;
 }
 
+std::string attributeText(const Node& node, const std::string& attribute) {
+  const std::string value = toString(node.attributes.get(attribute));
+  return fmt::format("{} has {} {}", node.id, attribute, value.empty() ? "not set" : value);
+}
+
 }  // namespace
+
+// Inside a block the edit goes to the block, and so to all of its instances.
+Repair setAttribute(const Node& node, const std::string& name, Json value) {
+  std::string label = fmt::format("Set {}.{} to {}", node.path, name, value.dump());
+  const std::string id = node.path.substr(node.path.rfind('.') + 1);
+  Edit edit = SetAttribute{.id = id, .name = name, .value = std::move(value)};
+  if (!node.block.empty()) edit = EditInBlock{node.block, {std::move(edit)}};
+  return {.label = std::move(label), .edit = std::move(edit)};
+}
 
 Condition linearModeIsNot(std::string role, std::string mode) {
   return {.sentence = fmt::format("The linear is not {}-parallel.", mode),
@@ -71,6 +77,35 @@ Condition inPlaceIs(std::string role, bool expected) {
               [role, expected](const Match& match) {
                 return std::vector{setAttribute(*match.role(role), "in_place", expected)};
               }};
+}
+
+Condition attributeIs(std::string role, std::string attribute, std::int64_t value) {
+  return {
+      .sentence = fmt::format("{} is {}.", attribute, value),
+      .holds =
+          [role, attribute, value](const Match& match) {
+            const Node& node = *match.role(role);
+            if (node.attributes.get(attribute) == AttributeValue(value)) return Verdict::yes();
+            return Verdict::no(fmt::format("{}; this fusion needs {}.", attributeText(node, attribute), value));
+          },
+      .repairs = [role, attribute, value](
+                     const Match& match) { return std::vector{setAttribute(*match.role(role), attribute, value)}; }};
+}
+
+Condition attributeIsNear(std::string role, std::string attribute, double value, double tolerance) {
+  return {
+      .sentence = fmt::format("Of an op that has it, {} is {}.", attribute, value),
+      .holds =
+          [role, attribute, value, tolerance](const Match& match) {
+            const Node& node = *match.role(role);
+            const bool isHeld =
+                !node.attributes.has(attribute) || std::abs(node.attributes.real(attribute) - value) < tolerance;
+            if (isHeld) return Verdict::yes();
+            return Verdict::no(fmt::format("{}; this fusion needs {}, to within {}.", attributeText(node, attribute),
+                                           value, tolerance));
+          },
+      .repairs = [role, attribute, value](
+                     const Match& match) { return std::vector{setAttribute(*match.role(role), attribute, value)}; }};
 }
 
 Condition weightIs16Bit(std::string role) {

@@ -5,12 +5,22 @@
 #include "core/fusion/rule.h"
 #include "core/quant/recipe.h"
 
+#include <cstdint>
+#include <string>
+
 namespace fuseline::rules {
+
+/// The edit that sets an attribute of the op, where it is written.
+Repair setAttribute(const Node& node, const std::string& name, Json value);
 
 /// The role's linear does not communicate right after its GEMM ("row") or after its input gradient ("column").
 Condition linearModeIsNot(std::string role, std::string mode);
 /// The role's op has `in_place` on, or off.
 Condition inPlaceIs(std::string role, bool expected);
+/// An attribute of the role's op has this value.
+Condition attributeIs(std::string role, std::string attribute, std::int64_t value);
+/// An attribute of the role's op, where the op has it, is within `tolerance` of `value`.
+Condition attributeIsNear(std::string role, std::string attribute, double value, double tolerance);
 /// The role's weight is f16 or bf16.
 Condition weightIs16Bit(std::string role);
 /// The other rule does not take all of these ops. It has no repeated steps.

@@ -7,6 +7,7 @@
 #include "tests/support/run_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -22,9 +23,10 @@ RuleCatalog only(const FusionRule& rule) {
   return catalog;
 }
 
-FusionReport fuseWith(const Graph& graph, const FusionRule& rule) {
+FusionReport fuseWith(const Graph& graph, const FusionRule& rule, const FusionTarget& target) {
   const RuleCatalog catalog = only(rule);
-  FusionReport report = std::move(*fuse(graph, {.switches = everythingAsked(catalog), .rules = &catalog}));
+  const FusionOptions options{.switches = everythingAsked(catalog), .rules = &catalog, .target = target};
+  FusionReport report = std::move(*fuse(graph, options));
   // The report outlives the catalog above: point at the caller's rule instead.
   for (auto* list : {&report.forward, &report.backward})
     for (FusedOperation& entry : *list)
@@ -42,6 +44,15 @@ class RuleConformance : public ::testing::TestWithParam<const FusionRule*> {
   Graph graphOf(const RuleSample& sample, DType dtype) const {
     return chain(dtype, sample.shape, sample.links, sample.options);
   }
+  template <class Sample>
+  FusionReport fuseSample(const Graph& graph, const Sample& sample) const {
+    FusionTarget target = sample.target;
+    if (!target.recipe) target.recipe = recipeOf(sample.options);
+    return fuseWith(graph, rule(), target);
+  }
+  FusionReport fuseSample(const RefusalSample& sample) const {
+    return fuseSample(chain(sample.dtype, sample.shape, sample.links, sample.options), sample);
+  }
 };
 
 TEST_P(RuleConformance, SaysWhatItDoes) {
@@ -56,7 +67,7 @@ TEST_P(RuleConformance, FiresOnItsOwnPipelines) {
   ASSERT_FALSE(samples.empty()) << "add a pipeline for this rule to tests/support/rule_samples.cpp";
   for (const RuleSample& sample : samples) {
     const Graph graph = graphOf(sample, DType::BF16);
-    const FusionReport report = fuseWith(graph, rule());
+    const FusionReport report = fuseSample(graph, sample);
     EXPECT_TRUE(fires(report)) << sample.label << "\n" << toTree(graph, report);
     const Verdict expands = verifyExpansion(graph, report);
     EXPECT_TRUE(expands) << expands.reason();
@@ -85,27 +96,57 @@ std::string idOf(const Link& link, std::size_t position) {
 
 AttributeValue attributeValue(const Json& value) {
   if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (value.is_number()) return value.get<double>();
   return value.get<std::string>();
 }
 
-std::vector<Link> repaired(std::vector<Link> links, const SetAttribute& edit) {
-  for (std::size_t i = 0; i < links.size(); ++i)
-    if (idOf(links[i], i) == edit.id) links[i].attributes.set(edit.name, attributeValue(edit.value));
-  return links;
+Link* linkOf(RefusalSample& sample, const std::string& id) {
+  for (std::size_t i = 0; i < sample.links.size(); ++i)
+    if (idOf(sample.links[i], i) == id) return &sample.links[i];
+  ADD_FAILURE() << "the repair is for " << id << ", which the pipeline does not have";
+  return nullptr;
+}
+
+/// Applies repairs to a sample, whose first extra input is the only one that a wire can go to.
+struct Mender {
+  RefusalSample& sample;
+
+  void operator()(const SetAttribute& edit) {
+    if (Link* link = linkOf(sample, edit.id)) link->attributes.set(edit.name, attributeValue(edit.value));
+  }
+  void operator()(const SetRecipe& edit) {
+    const Result<Recipe> recipe = recipeFromJson(edit.recipe);
+    ASSERT_TRUE(recipe) << recipe.error().message;
+    sample.options.recipe = recipe->name();
+    sample.options.recipeFields = recipe->fields();
+  }
+  void operator()(const RemoveWire& edit) {
+    if (Link* link = linkOf(sample, edit.wire.to.node)) link->extraFrom.clear();
+  }
+  void operator()(const AddWire& edit) {
+    if (Link* link = linkOf(sample, edit.wire.to.node)) link->extraFrom = toString(edit.wire.from);
+  }
+  void operator()(const EditGroup& group) {
+    for (const Edit& edit : group.edits) std::visit(*this, edit);
+  }
+  void operator()(const auto&) { ADD_FAILURE() << "a kind of repair that this test cannot apply"; }
+};
+
+RefusalSample mended(RefusalSample sample, const Repair& repair) {
+  std::visit(Mender{sample}, repair.edit);
+  return sample;
 }
 
 TEST_P(RuleConformance, ARefusalHasASentenceAndItsRepairMakesTheRuleFire) {
   for (const RefusalSample& sample : refusalSamples(rule().name)) {
-    const Graph graph = chain(sample.dtype, sample.shape, sample.links, sample.options);
-    const FusionReport report = fuseWith(graph, rule());
+    const FusionReport report = fuseSample(sample);
     const Attempt* refusal = refusalIn(report);
     ASSERT_NE(refusal, nullptr) << rule().conditions[sample.condition].sentence;
     EXPECT_TRUE(refusal->explanation.ends_with('.')) << refusal->explanation;
     if (!rule().conditions[sample.condition].repairs) continue;
     ASSERT_FALSE(refusal->repairs.empty()) << refusal->explanation;
-    const auto& edit = std::get<SetAttribute>(refusal->repairs.front().edit);
-    const Graph mended = chain(sample.dtype, sample.shape, repaired(sample.links, edit), sample.options);
-    EXPECT_TRUE(fires(fuseWith(mended, rule()))) << refusal->repairs.front().label;
+    EXPECT_TRUE(fires(fuseSample(mended(sample, refusal->repairs.front())))) << refusal->repairs.front().label;
   }
 }
 
@@ -119,9 +160,18 @@ struct Tolerance {
 constexpr Tolerance kTolerances[] = {{DType::F32, 1.3e-6}, {DType::F16, 1e-3}, {DType::BF16, 1.6e-2}};
 
 /// Two roundings are what f16's tolerance allows, bf16's eight. A fused run of several ops rounds less often than the
-/// unfused one and may differ by more than two, so that f16 gets eight as well.
+/// unfused one and may differ by more than two, so that f16 gets eight as well. A product behind a product multiplies
+/// what was rounded before it.
 double toleranceFor(const RuleSample& sample, const Tolerance& tolerance) {
-  return sample.links.size() > 2 && tolerance.dtype == DType::F16 ? 8 * 0x1p-11 : tolerance.rtol;
+  const auto numProducts = std::ranges::count(sample.links, "GroupedLinear", &Link::operation);
+  const double rtol = sample.links.size() > 2 && tolerance.dtype == DType::F16 ? 8 * 0x1p-11 : tolerance.rtol;
+  return rtol * static_cast<double>(std::max<std::ptrdiff_t>(1, numProducts));
+}
+
+/// The reference quantizes what stands in memory. What a kernel quantizes inside is compared in high precision.
+RuleSample comparable(const FusionRule& rule, RuleSample sample) {
+  if (rule.quantizesInside) sample.target.recipe = recipeOf(std::exchange(sample.options, {}));
+  return sample;
 }
 
 void expectSame(const Graph& graph, const FusionReport& report, const RunResults& expected, double rtol,
@@ -131,11 +181,12 @@ void expectSame(const Graph& graph, const FusionReport& report, const RunResults
 }
 
 TEST_P(RuleConformance, FusedAndUnfusedPassesStandInForEachOther) {
-  for (const RuleSample& sample : ruleSamples(rule().name)) {
+  for (const RuleSample& own : ruleSamples(rule().name)) {
+    const RuleSample sample = comparable(rule(), own);
     for (const Tolerance& tolerance : kTolerances) {
       const Graph graph = graphOf(sample, tolerance.dtype);
       const FusionReport basic = unfused(graph);
-      const FusionReport both = fuseWith(graph, rule());
+      const FusionReport both = fuseSample(graph, sample);
       if (!fires(both)) continue;  // a condition on the dtype
       const RunResults expected = runPlan(graph, basic, makeReferenceBackend());
       const double rtol = toleranceFor(sample, tolerance);

@@ -122,6 +122,174 @@ TEST(FuserTe, UnderMxfp8LayerNormMlpHasSixBackwardEntries) {
             (Names{"LayerNorm", "BasicLinear", "Bias", "SwiGLU", "BasicLinear", "Bias"}));
 }
 
+// Tensor parallelism.
+
+const FusionTarget kTwoRanks{.capability = ComputeCapability{9, 0}, .ranks = 2};
+
+Link userbuffers(Link link, const std::string& mode, bool isSequenceParallel = true) {
+  link = with(std::move(link), "userbuffers_comm_name", std::string("fc"));
+  return with(with(std::move(link), "tensor_parallel_mode", mode), "sequence_parallel", isSequenceParallel);
+}
+
+TEST(FuserTe, UserbuffersTakeTheLinearsOfSeveralRanksWithWhatCommunicates) {
+  const Graph graph = chain(DType::BF16, {8, 16},
+                            {userbuffers(linear(16), "column"), link("Bias"), link("GELU"),
+                             userbuffers(linear(16), "none"), link("Bias"), link("ReduceScatter")});
+  const FusionReport report = fused(graph, {.book = RuleBook::Te, .target = kTwoRanks});
+  EXPECT_EQ(names(graph, report.forward), (Names{"UserbuffersForwardLinear", "GELU", "UserbuffersForwardLinear"}));
+  EXPECT_EQ(names(graph, report.backward), (Names{"UserbuffersBackwardLinear", "GELU", "UserbuffersBackwardLinear"}));
+  EXPECT_EQ(report.forward.back().nodes.size(), 3U);
+}
+
+TEST(FuserTe, UserbuffersLeaveTheBiasOfARowParallelLinearAndTheCollectiveOfAParallelOne) {
+  for (const auto& [mode, next] : {std::pair{"row", "Bias"}, {"row", "ReduceScatter"}, {"column", "ReduceScatter"}}) {
+    const Graph graph = chain(DType::BF16, {8, 16}, {userbuffers(linear(16), mode), link(next)});
+    const FusionReport report = fused(graph, {.book = RuleBook::Te, .target = kTwoRanks});
+    EXPECT_EQ(names(graph, report.forward), (Names{"UserbuffersForwardLinear", next})) << mode;
+    EXPECT_EQ(names(graph, report.backward), (Names{"UserbuffersBackwardLinear", next})) << mode;
+  }
+}
+
+TEST(FuserTe, OneRankHasNothingToOverlap) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {userbuffers(linear(16, "fc"), "column"), link("Bias")});
+  const FusionReport report = fused(graph, kTe);
+  EXPECT_EQ(names(graph, report.forward), Names{"ForwardLinearBiasActivation"});
+  for (const char* rule : {"UserbuffersForwardLinear", "UserbuffersBackwardLinear"}) {
+    ASSERT_NE(attemptOf(report, rule), nullptr);
+    EXPECT_EQ(attemptOf(report, rule)->explanation,
+              "The group has 1 rank, so that fc has no communication to overlap; `fuse --ranks N` plans for more.");
+  }
+}
+
+TEST(FuserTe, NobodySpeaksOfUserbuffersWhereALinearNamesNone) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {with(linear(16), "tensor_parallel_mode", std::string("column"))});
+  EXPECT_EQ(attemptOf(fused(graph, {.target = kTwoRanks}), "UserbuffersForwardLinear"), nullptr);
+}
+
+/// What the rule says of the first of these links.
+std::string userbuffersRefusal(const std::vector<Link>& links, const ChainOptions& options = {},
+                               FusionTarget target = kTwoRanks, const char* rule = "UserbuffersForwardLinear") {
+  target.recipe = recipeOf(options);
+  const Graph graph = chain(DType::BF16, {16, 16}, links, options);
+  const FusionReport report = fused(graph, {.book = RuleBook::Te, .target = target});
+  const Attempt* attempt = attemptOf(report, rule);
+  return attempt ? attempt->explanation : "no attempt";
+}
+
+TEST(FuserTe, UserbuffersSayWhatIsInTheirWay) {
+  EXPECT_EQ(userbuffersRefusal({userbuffers(linear(16, "fc"), "none")}),
+            "fc has tensor_parallel_mode none, and no ReduceScatter follows it: there is nothing to communicate.");
+  EXPECT_EQ(userbuffersRefusal({userbuffers(linear(16, "fc"), "row", false)}),
+            "fc is row-parallel with sequence_parallel off; TransformerEngine's Userbuffers stop with an error then.");
+  EXPECT_EQ(userbuffersRefusal({userbuffers(linear(16, "fc"), "row")}, {.recipe = "NVFP4BlockScaling"}),
+            "The recipe is NVFP4BlockScaling; UserbuffersForwardLinear works under Float8CurrentScaling or "
+            "DelayedScaling or MXFP8BlockScaling only.");
+  EXPECT_EQ(userbuffersRefusal({userbuffers(linear(16, "fc"), "row")}, {}, {.ranks = 2}),
+            "UserbuffersForwardLinear needs a GPU of compute capability 8.0 (sm_80) or newer, but the device is no "
+            "GPU.");
+}
+
+/// TransformerEngine's backward matcher does not ask for it (te_ops.md 4.3), which Appendix D5 mends.
+TEST(FuserTe, BothPassesOfUserbuffersHonourABackwardOverride) {
+  Attributes dequantized;
+  dequantized.set("backward_override", std::string("dequantized"));
+  for (const char* rule : {"UserbuffersForwardLinear", "UserbuffersBackwardLinear"})
+    EXPECT_EQ(userbuffersRefusal({userbuffers(linear(16, "fc"), "column")},
+                                 {.recipe = "Float8CurrentScaling", .recipeFields = dequantized}, kTwoRanks, rule),
+              "Float8CurrentScaling has backward_override dequantized; Userbuffers compute backward as the recipe "
+              "says.");
+}
+
+TEST(Fuser, AnOpThatNamesUserbuffersAsksForThem) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {userbuffers(linear(16), "column"), link("Bias"), link("GELU"), link("Dropout")});
+  const FusionReport report = fused(graph, {.target = kTwoRanks});
+  EXPECT_EQ(names(graph, report.forward), (Names{"UserbuffersForwardLinear", "ForwardElementwiseChain"}));
+}
+
+TEST(Fuser, AnEntryForSeveralRanksDoesNotSpeakOfOne) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {userbuffers(linear(16), "column")});
+  EXPECT_EQ(fused(graph).forward.front().note(graph), "one rank: nothing to overlap");
+  EXPECT_EQ(fused(graph, {.target = kTwoRanks}).forward.front().note(graph), "");
+}
+
+// Grouped MLPs.
+
+Link grouped(std::int64_t outFeatures, const std::string& id, const std::string& splitSizes) {
+  return with(link("GroupedLinear", id, splitSizes), "out_features", outFeatures);
+}
+
+/// Two grouped linears of 128 rows around an activation.
+struct GroupedMlp {
+  Link activation = with(link("ScaledSwiGLU", "act"), "glu_interleave_size", std::int64_t{32});
+  std::string recipe = "MXFP8BlockScaling";
+  std::optional<ComputeCapability> capability = ComputeCapability{10, 0};
+  std::int64_t rows = 128;
+  std::int64_t hidden = 128;
+  std::string splitSizes = "fc1_split_sizes";  // of the second linear
+
+  Graph graph() const {
+    return chain(DType::BF16, {rows, 64}, {grouped(hidden, "fc1", ""), activation, grouped(64, "fc2", splitSizes)},
+                 {.recipe = recipe});
+  }
+  FusionReport report(const Graph& graph) const {
+    const FusionTarget target{.recipe = recipeOf({.recipe = recipe}), .capability = capability};
+    return fused(graph, {.book = RuleBook::Te, .target = target});
+  }
+  std::string refusal() const {
+    const Graph own = graph();
+    const FusionReport made = report(own);
+    return attemptOf(made, "GroupedMLP_CuTeGEMMGLU")->explanation;
+  }
+};
+
+TEST(FuserTe, AGroupedMlpIsOneEntryEachWayOnBlackwell) {
+  for (const char* recipe : {"MXFP8BlockScaling", "NVFP4BlockScaling"}) {
+    const GroupedMlp mlp{.recipe = recipe};
+    const Graph graph = mlp.graph();
+    EXPECT_EQ(names(graph, mlp.report(graph).forward), Names{"GroupedMLP_CuTeGEMMGLU"});
+    EXPECT_EQ(names(graph, mlp.report(graph).backward), Names{"GroupedMLP_CuTeGEMMGLU"});
+  }
+  const GroupedMlp unary{.activation = link("ScaledSReLU"), .hidden = 64};
+  const Graph graph = unary.graph();
+  EXPECT_EQ(names(graph, unary.report(graph).backward), Names{"GroupedMLP_CuTeGEMMUnary"});
+}
+
+TEST(FuserTe, AGroupedMlpSaysWhatIsInItsWay) {
+  EXPECT_EQ(GroupedMlp{.recipe = ""}.refusal(),
+            "The recipe is None; GroupedMLP_CuTeGEMMGLU works under MXFP8BlockScaling or NVFP4BlockScaling only.");
+  EXPECT_EQ((GroupedMlp{.capability = ComputeCapability{9, 0}}.refusal()),
+            "GroupedMLP_CuTeGEMMGLU needs a GPU of compute capability 10.0 (sm_100) or newer, below 11.0 (sm_110), but "
+            "the device has 9.0 (sm_90).");
+  EXPECT_EQ(GroupedMlp{.rows = 96}.refusal(), "x, which fc1 reads, has 96 rows; the kernel takes multiples of 128.");
+  EXPECT_EQ(GroupedMlp{.hidden = 192}.refusal(), "fc2 has in_features 96; the kernel takes multiples of 64.");
+  EXPECT_EQ(GroupedMlp{.splitSizes = ""}.refusal(),
+            "fc1 divides its rows by fc1_split_sizes, but fc2 by fc2_split_sizes; the kernel has one tensor for both.");
+  EXPECT_EQ(GroupedMlp{.activation = link("ScaledSwiGLU", "act")}.refusal(),
+            "act has glu_interleave_size not set; this fusion needs 32.");
+}
+
+/// te_ops.md 4.4: default values count as such within 1e-3.
+TEST(FuserTe, AGroupedMlpTakesTheUsualParametersOfItsActivationOnly) {
+  const Link clamped = with(link("ScaledClampedQGeGLU", "act"), "glu_interleave_size", std::int64_t{32});
+  const GroupedMlp near{.activation = with(clamped, "alpha", 1.7025)};
+  const Graph graph = near.graph();
+  EXPECT_EQ(names(graph, near.report(graph).forward), Names{"GroupedMLP_CuTeGEMMGLU"});
+  EXPECT_EQ(GroupedMlp{.activation = with(clamped, "alpha", 1.704)}.refusal(),
+            "act has alpha 1.704; this fusion needs 1.702, to within 0.001.");
+}
+
+// The order of te_ops.md section 3.4; each of the joint rules is put in front.
+TEST(FuserTe, RulesStandInTransformerEnginesOrder) {
+  Names order;
+  for (const FusionRule* rule : builtinRules().all())
+    if (rule->origin == RuleOrigin::Te) order.push_back(rule->name);
+  EXPECT_EQ(order, (Names{"GroupedMLP_CuTeGEMMUnary", "GroupedMLP_CuTeGEMMGLU", "UserbuffersForwardLinear",
+                          "ForwardLinearBiasAdd", "ForwardLinearBiasActivation", "ForwardLinearScaleAdd",
+                          "UserbuffersBackwardLinear", "BackwardLinearAdd", "BackwardLinearScale",
+                          "BackwardActivationBias", "BackwardAddRMSNorm"}));
+}
+
 TEST(FuserTe, OwnRulesStayOut) {
   const Graph graph = chain(DType::BF16, {8, 16}, {linear(16), link("Bias"), link("GELU"), link("ConstantScale")});
   for (const Attempt& attempt : fused(graph, kTe).attempts) EXPECT_EQ(attempt.rule->origin, RuleOrigin::Te);

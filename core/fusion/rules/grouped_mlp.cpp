@@ -1,0 +1,113 @@
+// Two grouped linears with an activation between them, in few kernels each way.
+//
+// That the sizes of the three ops fit each other is no condition here: a graph in which they do not has an error.
+// TransformerEngine tests the rows and the split sizes only when it runs, and stops with an error; here both are
+// conditions. It also asks for a release of the cuDNN front-end that has the kernels, which a plan cannot see.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/rules/grouped_mlp.h"
+
+#include "core/fusion/rules/conditions.h"
+#include "core/fusion/rules/target_conditions.h"
+#include "core/ops/grouped_form.h"
+
+#include <fmt/format.h>
+
+namespace fuseline::rules {
+
+namespace {
+
+constexpr std::int64_t kFeatureAlignment = 64;
+constexpr std::int64_t kRowAlignment = 128;
+
+Verdict hasAlignedFeatures(const Match& match) {
+  for (const char* role : {"fc1", "fc2"})
+    for (const char* attribute : {"in_features", "out_features"}) {
+      const Node& linear = *match.role(role);
+      const std::int64_t features = linear.attributes.integer(attribute);
+      if (features % kFeatureAlignment != 0)
+        return Verdict::no(fmt::format("{} has {} {}; the kernel takes multiples of {}.", linear.id, attribute,
+                                       features, kFeatureAlignment));
+    }
+  return Verdict::yes();
+}
+
+Verdict hasAlignedRows(const Match& match) {
+  const Node& fc1 = *match.role("fc1");
+  const Value& x = match.graph.value(fc1.inputs.front());
+  if (x.spec.rows() % kRowAlignment == 0) return Verdict::yes();
+  return Verdict::no(fmt::format("{}, which {} reads, has {} rows; the kernel takes multiples of {}.", x.name, fc1.id,
+                                 x.spec.rows(), kRowAlignment));
+}
+
+Verdict hasSameGroups(const Match& match) {
+  const Node& fc1 = *match.role("fc1");
+  const Node& fc2 = *match.role("fc2");
+  const std::int64_t groups1 = fc1.attributes.integer("num_groups");
+  const std::int64_t groups2 = fc2.attributes.integer("num_groups");
+  if (groups1 == groups2) return Verdict::yes();
+  return Verdict::no(fmt::format("{} has {} groups, but {} has {}.", fc1.id, groups1, fc2.id, groups2));
+}
+
+const Value& splitSizes(const Match& match, const char* role) {
+  return match.graph.value(match.role(role)->inputs[GroupedForm::kSplitSizes]);
+}
+
+Verdict hasSameSplitSizes(const Match& match) {
+  const Value& sizes1 = splitSizes(match, "fc1");
+  const Value& sizes2 = splitSizes(match, "fc2");
+  if (&sizes1 == &sizes2) return Verdict::yes();
+  return Verdict::no(fmt::format("{} divides its rows by {}, but {} by {}; the kernel has one tensor for both.",
+                                 match.role("fc1")->id, sizes1.name, match.role("fc2")->id, sizes2.name));
+}
+
+/// Both linears are in the pipeline itself, where values are named after their endpoints.
+std::vector<Repair> shareSplitSizes(const Match& match) {
+  const Node& fc1 = *match.role("fc1");
+  const Node& fc2 = *match.role("fc2");
+  if (fc1.path != fc1.owner || fc2.path != fc2.owner) return {};
+  const std::string& name = splitSizes(match, "fc1").name;
+  const Endpoint to{fc2.id, "split_sizes"};
+  return {{.label = fmt::format("Wire {} to {}", name, toString(to)),
+           .edit = EditGroup{.label = fmt::format("Wire {} to {}", name, toString(to)),
+                             .edits = {RemoveWire{{parseEndpoint(splitSizes(match, "fc2").name), to}},
+                                       AddWire{{parseEndpoint(name), to}}}}}};
+}
+
+std::vector<Condition> conditions() {
+  return {
+      recipeIsOneOf({"MXFP8BlockScaling", "NVFP4BlockScaling"}),
+      recipeFieldIs("disable_rht", false, "a grouped quantization to FP4 needs the random Hadamard transform"),
+      recipeFieldIs("backward_override", "none", "the kernels compute backward as the recipe says"),
+      {.sentence = "in_features and out_features of both linears are multiples of 64.", .holds = hasAlignedFeatures},
+      {.sentence = "Both linears have as many groups.", .holds = hasSameGroups},
+      {.sentence = "Both linears read the same split_sizes.", .holds = hasSameSplitSizes, .repairs = shareSplitSizes},
+      {.sentence = "The rows are a multiple of 128.", .holds = hasAlignedRows}};
+}
+
+/// No less than the ops keep; TransformerEngine keeps it with the first of them.
+std::vector<MemberTensor> keptByMembers(const Match& match) {
+  std::vector<MemberTensor> kept;
+  for (std::size_t member = 0; member < match.nodes.size(); ++member)
+    for (const SavedTensor& tensor : match.node(member).context.tensors)
+      kept.push_back({static_cast<int>(member), tensor});
+  return kept;
+}
+
+}  // namespace
+
+FusionRule groupedMlp(FusionRule rule, std::vector<std::string> activations) {
+  rule.pass = FusionPass::Joint;
+  rule.origin = RuleOrigin::Te;
+  rule.chain = {{.role = "fc1", .operations = {"GroupedLinear"}},
+                {.role = "act", .operations = std::move(activations)},
+                {.role = "fc2", .operations = {"GroupedLinear"}}};
+  std::vector<Condition> shared = conditions();
+  rule.conditions.insert(rule.conditions.begin(), shared.begin(), shared.end());
+  rule.becomes = "grouped_mlp";
+  rule.hardware = HardwareNeed{.minimum = {10, 0}, .below = ComputeCapability{11, 0}};
+  rule.saves = keptByMembers;
+  rule.quantizesInside = true;
+  return rule;
+}
+
+}  // namespace fuseline::rules

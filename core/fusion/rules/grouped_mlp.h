@@ -1,0 +1,15 @@
+// What the fusions of a grouped MLP share: its conditions, what is kept for backward, hardware.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/fusion/rule.h"
+
+#include <string>
+#include <vector>
+
+namespace fuseline::rules {
+
+/// Completes a joint rule that has its name and summary. activations: the ops between the two linears.
+FusionRule groupedMlp(FusionRule rule, std::vector<std::string> activations);
+
+}  // namespace fuseline::rules

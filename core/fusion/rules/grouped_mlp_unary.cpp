@@ -1,0 +1,18 @@
+// A grouped MLP with an activation that is not gated (TransformerEngine grouped_mlp.py).
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/rules/grouped_mlp.h"
+
+namespace fuseline::rules {
+
+FusionRule grouped_mlp_unary() {
+  return groupedMlp(
+      {
+          .name = "GroupedMLP_CuTeGEMMUnary",
+          .summary =
+              "The first grouped GEMM activates, scales and quantizes what it makes, so that the second reads it at "
+              "once; backward likewise.",
+      },
+      {"ScaledSReLU"});
+}
+
+}  // namespace fuseline::rules

@@ -1,0 +1,104 @@
+// A tensor-parallel linear whose communication overlaps with its products.
+//
+// TransformerEngine tests the recipe and sequence parallelism only when it runs, and stops with an error; here both are
+// conditions. Its backward matcher does not ask for a backward override, so that forward would fall back while backward
+// goes on; here both passes ask.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/rules/userbuffers.h"
+
+#include "core/fusion/rules/conditions.h"
+#include "core/fusion/rules/target_conditions.h"
+
+#include <fmt/format.h>
+
+namespace fuseline::rules {
+
+namespace {
+
+constexpr const char* kName = "userbuffers_comm_name";
+constexpr const char* kMode = "tensor_parallel_mode";
+constexpr const char* kSequenceParallel = "sequence_parallel";
+
+bool namesUserbuffers(const Node& linear) { return linear.attributes.has(kName); }
+bool isNotRowParallel(const Node& linear) { return linear.attributes.text(kMode) != "row"; }
+bool isNotParallel(const Node& linear) { return linear.attributes.text(kMode) == "none"; }
+
+/// A bias behind a row-parallel linear, and a collective behind a parallel one, stay outside.
+std::vector<ChainStep> chain() {
+  return {{.role = "linear",
+           .operations = {"BasicLinear"},
+           .accepts = namesUserbuffers,
+           .acceptsText = fmt::format("BasicLinear with {}", kName)},
+          {.role = "bias", .operations = {"Bias"}, .repeat = Repeat::Optional, .behind = isNotRowParallel},
+          {.role = "scatter", .operations = {"ReduceScatter"}, .repeat = Repeat::Optional, .behind = isNotParallel}};
+}
+
+/// The one op that reads what the match makes; nullptr: several, or none.
+const Node* after(const Match& match) {
+  const Value& value = match.graph.value(match.node(match.nodes.size() - 1).outputs.front());
+  return value.uses.size() == 1 ? &match.graph.node(value.uses.front().node) : nullptr;
+}
+
+bool isSummedByAllReduce(const Match& match) {
+  const Node* const reader = after(match);
+  return reader && reader->operation->name == "AllReduce" && reader->path == match.node(0).path;
+}
+
+Verdict communicates(const Match& match) {
+  const Node& linear = match.node(0);
+  if (match.role("scatter") || !isNotParallel(linear)) return Verdict::yes();
+  if (isSummedByAllReduce(match))
+    return Verdict::no(
+        fmt::format("{} adds up the ranks' shares of {}; Userbuffers overlap a ReduceScatter only, which "
+                    "is what sequence_parallel makes of it.",
+                    after(match)->id, linear.id));
+  return Verdict::no(fmt::format("{} has {} none, and no ReduceScatter follows it: there is nothing to communicate.",
+                                 linear.id, kMode));
+}
+
+/// A composite that is row-parallel has an AllReduce in place of a ReduceScatter.
+std::vector<Repair> communicating(const Match& match) {
+  if (isSummedByAllReduce(match)) return {setAttribute(match.node(0), kSequenceParallel, true)};
+  return {setAttribute(match.node(0), kMode, "column")};
+}
+
+Verdict isSequenceParallel(const Match& match) {
+  const Node& linear = match.node(0);
+  if (match.role("scatter") || linear.attributes.boolean(kSequenceParallel)) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("{} is {}-parallel with {} off; TransformerEngine's Userbuffers stop with an error then.", linear.id,
+                  linear.attributes.text(kMode), kSequenceParallel));
+}
+
+std::vector<Repair> sequenceParallel(const Match& match) {
+  return {setAttribute(match.node(0), kSequenceParallel, true)};
+}
+
+std::vector<Condition> conditions() {
+  return {severalRanks("overlap"),
+          recipeFieldIs("backward_override", "none", "Userbuffers compute backward as the recipe says"),
+          {.sentence = "The linear is row- or column-parallel, or a ReduceScatter follows it.",
+           .holds = communicates,
+           .repairs = communicating},
+          {.sentence = "The first axis is split, too: sequence_parallel, or a ReduceScatter.",
+           .holds = isSequenceParallel,
+           .repairs = sequenceParallel},
+          recipeIsNoneOrOneOf({"Float8CurrentScaling", "DelayedScaling", "MXFP8BlockScaling"})};
+}
+
+}  // namespace
+
+FusionRule userbuffersLinear(FusionRule rule) {
+  rule.origin = RuleOrigin::Te;
+  rule.chain = chain();
+  rule.conditions = conditions();
+  rule.becomes = "userbuffers_linear";
+  // TransformerEngine runs on nothing older.
+  rule.hardware = HardwareNeed{.minimum = {8, 0}};
+  // dy for the products, but not for the sum that is the bias's gradient.
+  rule.quantizesInside = rule.pass == FusionPass::Backward;
+  rule.askedBy = kName;
+  return rule;
+}
+
+}  // namespace fuseline::rules

@@ -1,0 +1,17 @@
+// A linear's communication during its product (TransformerEngine userbuffers_forward_linear.py).
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/rules/userbuffers.h"
+
+namespace fuseline::rules {
+
+FusionRule userbuffers_forward_linear() {
+  return userbuffersLinear({
+      .name = "UserbuffersForwardLinear",
+      .pass = FusionPass::Forward,
+      .summary =
+          "The ranks communicate during the GEMM, tile by tile: a column-parallel linear gathers x, a row-parallel one "
+          "and one before a ReduceScatter scatter y. The bias is added in the GEMM.",
+  });
+}
+
+}  // namespace fuseline::rules
