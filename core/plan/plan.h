@@ -57,10 +57,12 @@ struct StepOperand {
 };
 
 /// What a step with kernel "quantize" makes. Operands: {Input, 0} is the tensor, {Output, 0} its rowwise and {Output,
-/// 1} its columnwise copy; with delayed scaling, {Parameter, 0} is the scale and {Residual, 0} the history of amaxes.
+/// 1} its columnwise copy; with delayed scaling, {Parameter, i} is the scale and {Residual, i} the history of amaxes of
+/// the i-th group of rows, in pairs. {Input, 1} are the sizes of groups; without it groups are equal.
 struct QuantizeWork {
   NodeId reader = -1;  // the op that reads the copies
   TensorType type = TensorType::Input;
+  int slot = 0;  // of a weight: which of the op's
   TensorQuantizers quantizers;
 };
 

@@ -2,13 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/quantize_steps.h"
 
+#include "core/ops/grouped_form.h"
 #include "core/quant/copy_memory.h"
 #include "core/quant/delayed_scaling.h"
+#include "core/tensor/grouped_copy.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
+
+#include <fmt/format.h>
 
 namespace fuseline {
 
@@ -26,23 +30,24 @@ std::byte* at(std::span<std::byte* const> pointers, int index) {
 class QuantizeReference final : public Kernel {
  public:
   QuantizeReference(const Graph& graph, const Plan& plan, const Step& step)
-      : m_graph(graph), m_plan(plan), m_step(step), m_operands(step) {}
+      : m_graph(graph), m_plan(plan), m_step(step) {}
 
   void run(std::span<std::byte* const> pointers, std::byte*) override {
-    const Tensor x = source(pointers);
-    const QuantizerInputs inputs = quantizerInputs(m_graph, m_step, m_operands, pointers);
-    const TensorQuantizers& quantizers = m_step.quantize->quantizers;
-    if (quantizers.rowwise) make(x, *quantizers.rowwise, inputs, m_operands.rowwise, pointers);
-    if (quantizers.columnwise) make(x, *quantizers.columnwise, inputs, m_operands.columnwise, pointers);
-    if (std::byte* const history = at(pointers, m_operands.history)) recordAmax(history, amaxOf(x));
+    for (const QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, pointers)) run(piece);
   }
 
  private:
-  const TensorSpec& spec(int index) const { return m_plan.spec(m_step.operands[static_cast<std::size_t>(index)]); }
+  void run(const QuantizePiece& piece) const {
+    const Tensor x = sourceOf(piece);
+    const TensorQuantizers& quantizers = m_step.quantize->quantizers;
+    if (quantizers.rowwise) make(x, *quantizers.rowwise, piece.inputs, piece.rowwise, piece.rowwiseMemory);
+    if (quantizers.columnwise) make(x, *quantizers.columnwise, piece.inputs, piece.columnwise, piece.columnwiseMemory);
+    if (piece.history) recordAmax(piece.history, amaxOf(x));
+  }
 
-  Tensor source(std::span<std::byte* const> pointers) const {
-    Tensor x = Tensor::zeros(spec(m_operands.source));
-    std::copy_n(at(pointers, m_operands.source), x.data.size(), x.data.begin());
+  static Tensor sourceOf(const QuantizePiece& piece) {
+    Tensor x = Tensor::zeros(piece.source);
+    std::copy_n(piece.from, x.data.size(), x.data.begin());
     return x;
   }
 
@@ -51,16 +56,15 @@ class QuantizeReference final : public Kernel {
     return fuseline::amaxOf(std::vector<float>(values.begin(), values.end()));
   }
 
-  void make(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs, int copy,
-            std::span<std::byte* const> pointers) const {
-    const Result<void> made = quantizeToMemory(x, quantizer, inputs, spec(copy), at(pointers, copy));
+  static void make(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs,
+                   const TensorSpec& copy, std::byte* memory) {
+    const Result<void> made = quantizeToMemory(x, quantizer, inputs, copy, memory);
     if (!made) throw std::runtime_error(made.error().message);
   }
 
   const Graph& m_graph;
   const Plan& m_plan;
   const Step& m_step;
-  QuantizeOperands m_operands;
 };
 
 class ScaleUpdate final : public Kernel {
@@ -98,18 +102,121 @@ QuantizeOperands::QuantizeOperands(const Step& step)
       rowwise(indexOf(step, {0, OperandKind::Output, 0})),
       columnwise(indexOf(step, {0, OperandKind::Output, 1})),
       scale(indexOf(step, {0, OperandKind::Parameter, 0})),
-      history(indexOf(step, {0, OperandKind::Residual, 0})) {}
+      history(indexOf(step, {0, OperandKind::Residual, 0})),
+      sizes(indexOf(step, {0, OperandKind::Input, 1})) {}
 
-QuantizerInputs quantizerInputs(const Graph& graph, const Step& step, const QuantizeOperands& operands,
-                                std::span<std::byte* const> pointers) {
-  QuantizerInputs inputs{.scale = std::nullopt, .amax = std::nullopt, .transformedAmax = std::nullopt, .name = {}};
-  inputs.name = quantizedName(graph.node(step.quantize->reader), step.quantize->type);
-  if (const std::byte* const scale = at(pointers, operands.scale)) {
-    float value = 1.0F;
-    std::memcpy(&value, scale, sizeof(value));
-    inputs.scale = value;
-  }
+namespace {
+
+QuantizerInputs inputsWith(std::string name, const std::byte* scale) {
+  QuantizerInputs inputs;
+  inputs.name = std::move(name);
+  if (!scale) return inputs;
+  float value = 1.0F;
+  std::memcpy(&value, scale, sizeof(value));
+  inputs.scale = value;
   return inputs;
+}
+
+/// Makes the pieces of one call.
+class PieceMaker {
+ public:
+  PieceMaker(const Graph& graph, const Plan& plan, const Step& step, std::span<std::byte* const> pointers)
+      : m_node(graph.node(step.quantize->reader)),
+        m_work(*step.quantize),
+        m_plan(plan),
+        m_step(step),
+        m_operands(step),
+        m_pointers(pointers) {}
+
+  std::vector<QuantizePiece> make() const {
+    const std::vector<std::int64_t> sizes = groupSizes();
+    checkSizes(sizes);
+    std::vector<QuantizePiece> pieces(std::max<std::size_t>(sizes.size(), 1));
+    for (std::size_t i = 0; i < pieces.size(); ++i) describe(pieces[i], static_cast<int>(i));
+    addCopies(m_operands.rowwise, sizes, &QuantizePiece::rowwise, &QuantizePiece::rowwiseMemory, pieces);
+    addCopies(m_operands.columnwise, sizes, &QuantizePiece::columnwise, &QuantizePiece::columnwiseMemory, pieces);
+    return pieces;
+  }
+
+ private:
+  const TensorSpec& spec(int index) const { return m_plan.spec(m_step.operands[static_cast<std::size_t>(index)]); }
+  const TensorSpec& anyCopy() const {
+    return spec(m_operands.rowwise >= 0 ? m_operands.rowwise : m_operands.columnwise);
+  }
+  std::int64_t numGroups() const { return anyCopy().quantized->numGroups; }
+
+  /// None without groups. They are what a user gave, so they are checked.
+  std::vector<std::int64_t> groupSizes() const {
+    const std::int64_t rows = spec(m_operands.source).rows();
+    const auto count = static_cast<std::size_t>(numGroups());
+    if (m_operands.sizes < 0) return std::vector<std::int64_t>(count, count > 0 ? rows / numGroups() : 0);
+    std::vector<std::int64_t> sizes(count);
+    std::memcpy(sizes.data(), at(m_pointers, m_operands.sizes), sizes.size() * sizeof(std::int64_t));
+    if (const auto groups = divideRows(sizes, rows); !groups) throw std::runtime_error(groups.error().message);
+    return sizes;
+  }
+
+  void checkSizes(const std::vector<std::int64_t>& sizes) const {
+    const ScalingTraits& traits = traitsOf(anyCopy().quantized->scaling);
+    const auto misfit =
+        std::ranges::find_if(sizes, [&](std::int64_t size) { return size % traits.gemmAlignment != 0; });
+    if (misfit == sizes.end()) return;
+    throw std::runtime_error(
+        fmt::format("{}: group {} has {} rows, but scaling {} needs multiples of {}; pad it to {} rows, or give other "
+                    "sizes.",
+                    m_node.id, misfit - sizes.begin(), *misfit, traits.name, traits.gemmAlignment,
+                    roundedUp(*misfit, traits.gemmAlignment)));
+  }
+
+  /// The name of the whole tensor, or of the group of it that the piece is.
+  std::string nameOf(int piece) const {
+    if (numGroups() > 0) return quantizedName(m_node, m_work.type, piece);
+    const bool isOfOneGroup = m_work.type == TensorType::Weight && rowGroups(m_node) > 0;
+    return isOfOneGroup ? quantizedName(m_node, m_work.type, m_work.slot) : quantizedName(m_node, m_work.type);
+  }
+
+  void describe(QuantizePiece& piece, int index) const {
+    const int pair = 2 * index;
+    const bool hasState = m_operands.scale >= 0;
+    piece.source = spec(m_operands.source);
+    piece.from = at(m_pointers, m_operands.source);
+    piece.history = hasState ? at(m_pointers, m_operands.history + pair) : nullptr;
+    piece.inputs = inputsWith(nameOf(index), hasState ? at(m_pointers, m_operands.scale + pair) : nullptr);
+  }
+
+  void addCopies(int operand, const std::vector<std::int64_t>& sizes, TensorSpec QuantizePiece::*copy,
+                 std::byte* QuantizePiece::*memory, std::vector<QuantizePiece>& pieces) const {
+    if (operand < 0) return;
+    std::byte* const all = at(m_pointers, operand);
+    writeGroupSizes(spec(operand), sizes, all);
+    const std::vector<GroupCopy> groups = groupCopies(spec(operand), sizes);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      pieces[i].*copy = groups[i].spec;
+      pieces[i].*memory = all ? all + groups[i].offset : nullptr;
+      if (numGroups() > 0) takeRows(pieces[i], groups[i]);
+    }
+  }
+
+  void takeRows(QuantizePiece& piece, const GroupCopy& group) const {
+    const TensorSpec& whole = spec(m_operands.source);
+    piece.source = {whole.dtype, group.spec.shape};
+    piece.from = at(m_pointers, m_operands.source);
+    if (piece.from) piece.from += group.firstRow * whole.cols() * sizeBytes(whole.dtype);
+  }
+
+  const Node& m_node;
+  const QuantizeWork& m_work;
+  const Plan& m_plan;
+  const Step& m_step;
+  QuantizeOperands m_operands;
+  std::span<std::byte* const> m_pointers;
+};
+
+}  // namespace
+
+std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, const Step& step,
+                                          std::span<std::byte* const> pointers) {
+  return PieceMaker(graph, plan, step, pointers).make();
 }
 
 void recordAmax(std::byte* history, float amax) {

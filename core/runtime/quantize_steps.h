@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace fuseline {
 
@@ -15,15 +16,29 @@ struct QuantizeOperands {
   int source = -1;
   int rowwise = -1;
   int columnwise = -1;
-  int scale = -1;
+  int scale = -1;  // of the first group; the others follow in pairs with their histories
   int history = -1;
+  int sizes = -1;  // of groups
 
   explicit QuantizeOperands(const Step& step);
 };
 
-/// The seed and the name of the tensor; the scale too where the step has one.
-QuantizerInputs quantizerInputs(const Graph& graph, const Step& step, const QuantizeOperands& operands,
-                                std::span<std::byte* const> pointers);
+/// A group of rows, or a whole tensor, and what is to be made of it. Pointers are null where there is nothing.
+struct QuantizePiece {
+  TensorSpec source;
+  const std::byte* from = nullptr;
+  TensorSpec rowwise, columnwise;  // of the copies that the step has
+  std::byte* rowwiseMemory = nullptr;
+  std::byte* columnwiseMemory = nullptr;
+  std::byte* history = nullptr;
+  /// The seed and the name of the tensor; the scale too where the step has one.
+  QuantizerInputs inputs;
+};
+
+/// What a "quantize" step has to do in one call. Writes the sizes of groups into their copies.
+/// Throws std::runtime_error with a sentence where the sizes do not divide the rows, or do not fit the scaling.
+std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, const Step& step,
+                                          std::span<std::byte* const> pointers);
 
 /// Raises the amax of the step at hand. NaN is ignored.
 void recordAmax(std::byte* history, float amax);

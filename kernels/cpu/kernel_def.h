@@ -35,6 +35,8 @@ struct KernelDef {
   std::function<Verdict(const KernelQuery&)> supports;
   /// May assume that supports() said yes. Errors: operands that the plan does not give.
   std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)> compile;
+  /// Does it read quantized operands as they are? Otherwise it gets their numbers.
+  bool readsCodes = false;
 };
 
 }  // namespace fuseline::cpu
