@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/step_operands.h"
 
+#include "core/ops/grouped_form.h"
+#include "core/quant/apply_recipe.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -95,9 +98,14 @@ EntryOperands viewOf(Phase phase) {
   return {.views = {{{0, OperandKind::GradInput, 0}, {0, OperandKind::GradOutput, 0}}}};
 }
 
+bool isViewIn(const Node& node, Phase phase) {
+  const TensorType passedOn = phase == Phase::Forward ? TensorType::Input : TensorType::GradOutput;
+  return node.operation->isView && !passesOnQuantized(node, passedOn);
+}
+
 EntryOperands withViews(const Graph& graph, const FusedOperation& entry, Phase phase,
                         std::vector<OperandUse> operands) {
-  if (!entry.isFused() && graph.node(entry.nodes.front()).operation->isView) return viewOf(phase);
+  if (!entry.isFused() && isViewIn(graph.node(entry.nodes.front()), phase)) return viewOf(phase);
   const auto isOne = [&](NodeId id) { return isElementwise(graph, id); };
   if (std::ranges::none_of(entry.nodes, isOne)) return {.operands = std::move(operands)};
   const auto numMembers = static_cast<int>(entry.nodes.size());
@@ -161,15 +169,22 @@ bool EntryOperands::isView() const {
   return std::ranges::none_of(operands, [](const OperandUse& use) { return use.access != OperandAccess::Read; });
 }
 
+int numWeights(const Node& node) {
+  if (node.parameters.empty()) return 0;
+  return isGrouped(node.attributes) ? groupedForm(node.attributes).weights.numSlots : 1;
+}
+
 std::optional<GemmOperand> gemmOperand(const Graph& graph, const FusedOperation& entry, const OperandKey& key) {
   const bool isLastGradient = key.kind == OperandKind::GradOutput && entry.isFused() &&
                               entry.rule->readsLastGradientInGemms &&
                               key.member + 1 == static_cast<int>(entry.nodes.size());
   const NodeId id = entry.nodes[static_cast<std::size_t>(isLastGradient ? 0 : key.member)];
-  if (key.slot != 0 || !graph.node(id).operation->isQuantizable) return std::nullopt;
+  if (!graph.node(id).operation->isQuantizable) return std::nullopt;
+  if (key.kind == OperandKind::Parameter && key.slot < numWeights(graph.node(id)))
+    return GemmOperand{id, TensorType::Weight, key.slot};
+  if (key.slot != 0) return std::nullopt;
   switch (key.kind) {
     case OperandKind::Input: return GemmOperand{id, TensorType::Input};
-    case OperandKind::Parameter: return GemmOperand{id, TensorType::Weight};
     case OperandKind::GradOutput: return GemmOperand{id, TensorType::GradOutput};
     default: return std::nullopt;
   }

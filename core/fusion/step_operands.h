@@ -47,9 +47,12 @@ struct SavedSet {
 
 /// An operand of the GEMMs of a quantizable op, or what stands for it.
 struct GemmOperand {
-  NodeId node = -1;  // the linear op
+  NodeId node = -1;  // the linear op, or the one that passes the tensor on
   TensorType type = TensorType::Input;
+  int slot = 0;  // of a weight: which of the op's
 };
+/// The weights of a quantizable op are its first parameters.
+int numWeights(const Node& node);
 /// Nothing for other operands.
 std::optional<GemmOperand> gemmOperand(const Graph& graph, const FusedOperation& entry, const OperandKey& key);
 

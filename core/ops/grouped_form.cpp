@@ -41,6 +41,8 @@ Verdict checkSizes(std::span<const std::int64_t> sizes, std::int64_t rows) {
 
 }  // namespace
 
+bool isGrouped(const Attributes& attributes) { return attributes.has("num_groups"); }
+
 GroupedForm groupedForm(const Attributes& attributes) {
   GroupedForm form{.numGroups = attributes.integer("num_groups")};
   const auto parameter = [&](int firstSlot, bool isSingle) -> GroupedParameter {

@@ -30,6 +30,8 @@ struct GroupedForm {
   bool hasBias() const { return biases.numSlots > 0; }
 };
 
+/// Are they those of a GroupedLinear?
+bool isGrouped(const Attributes& attributes);
 GroupedForm groupedForm(const Attributes& attributes);
 
 /// Rows [first, first + size).

@@ -82,14 +82,22 @@ Initialisation initialiseWeight(const Attributes&, const TensorSpec& weight) {
 
 Initialisation initialiseBias(const Attributes&, const TensorSpec&) { return {}; }
 
+/// The largest number of rows by which a recipe may ask groups to be cut, and by which these can be.
+std::int64_t rowsOfCut(std::int64_t rows) {
+  for (const std::int64_t unit : {128, 32, 16})
+    if (rows % unit == 0) return unit;
+  return 1;
+}
+
 /// Cuts the rows at random places; groups may be empty.
 Tensor drawSplitSizes(const DrawArguments& arguments) {
   const TensorSpec& spec = arguments.inputs[kSplitSizes];
-  const auto rows = static_cast<double>(arguments.inputs[0].rows());
+  const std::int64_t rows = arguments.inputs[0].rows();
+  const std::int64_t unit = rowsOfCut(rows);
   std::vector<double> ends(static_cast<std::size_t>(spec.numElements()));
   RandomStream(arguments.seed, arguments.name).uniforms(0, ends);
-  for (double& end : ends) end = std::floor(end * (rows + 1.0));
-  ends.back() = rows;
+  for (double& end : ends) end = std::floor(end * static_cast<double>(rows / unit + 1)) * static_cast<double>(unit);
+  ends.back() = static_cast<double>(rows);
   std::ranges::sort(ends);
   for (std::size_t group = ends.size() - 1; group > 0; --group) ends[group] -= ends[group - 1];
   return Tensor::fromDoubles(spec, ends);
@@ -282,7 +290,7 @@ std::vector<Port> inputsOf(const GroupedForm& form) {
       {.name = "split_sizes",
        .shape = "[G]",
        .help = "Rows of each group, i64; a group may be empty. Their sum is the number of rows "
-               "of x. Without a value given the rows are cut at random.",
+               "of x. Without a value given the rows are cut at random, where they can by 128, 32 or 16 rows.",
        .elements = PortElements::Counts,
        .draw = drawSplitSizes}};
   if (form.isBiasScaled)
@@ -377,6 +385,7 @@ Result<FusibleOperation> specialise(const Attributes& given) {
       .forwardCompute = forward,
       .saveContext = saveContext,
       .backwardCompute = backward,
+      .isQuantizable = true,
   };
 }
 

@@ -201,7 +201,7 @@ struct FusibleOperation {
   /// What the kernel is called that runs the op by itself. Empty: "elementwise" for an elementwise op, else its name.
   std::string kernel;
 
-  /// x, weight and dy are what a quantization recipe is for: y = x W^T, in three GEMMs.
+  /// Recipes quantize what it multiplies, x, weights and dy, or what it passes on, x and dy.
   bool isQuantizable = false;
 
   /// y is x itself, perhaps under another shape of as many elements, and dx is dy: plans launch nothing for it.

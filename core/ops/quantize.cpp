@@ -14,27 +14,31 @@ AttributeSpec flag(const char* name, bool value, const char* help) {
   return {.name = name, .type = AttributeType::Boolean, .defaultValue = value, .help = help};
 }
 
+constexpr const char* kDetails =
+    "A linear op that would quantize its input, or the gradient of its output, in the same way reads the codes\n"
+    "themselves and quantizes nothing. For all other ops the tensor is brought back to its dtype, which costs a pass\n"
+    "over memory that the plan shows.";
+
 }  // namespace
 
 BasicOperation quantize() {
-  return viewOperation({
+  BasicOperation op = viewOperation({
       .name = "Quantize",
       .category = "Structure",
-      .summary =
-          "Marks where a tensor is to be quantized. It passes its input on unchanged, also under a recipe: linear ops "
-          "quantize what they read themselves.",
-      .formula = "y = x",
-      .derivative = "dx = dy",
+      .summary = "Under a recipe, quantizes a tensor or its gradient; without one, passes it on unchanged.",
+      .formula = "y = x; under a recipe y = dequantize(quantize(x))",
+      .derivative = "dx = dy; under a recipe with backward on dx = dequantize(quantize(dy))",
       .source = "TransformerEngine te.ops.Quantize",
+      .details = kDetails,
       .keywords = {"cast", "fp8", "mxfp8", "nvfp4", "recipe"},
-      .note = [](const Attributes&) { return "the identity here"; },
-      .inputs = {{"x", "[...]", "Any shape."}},
-      .outputs = {{"y", "[...]", "x itself."}},
-      .attributes = {flag("forward", true, "In TransformerEngine: quantizes x. Here it changes nothing."),
-                     flag("backward", false,
-                          "In TransformerEngine: quantizes the gradient dy. Here it changes nothing.")},
+      .inputs = {{"x", "[...]", "Any shape; blocks of a recipe must fit."}},
+      .outputs = {{"y", "[...]", "x, or the numbers that its codes stand for."}},
+      .attributes = {flag("forward", true, "Quantizes x, as the recipe does with the input of a linear op."),
+                     flag("backward", false, "Quantizes dy, as the recipe does with the gradient of a linear op.")},
       .infer = infer,
   });
+  op.isQuantizable = true;
+  return op;
 }
 
 }  // namespace fuseline::ops

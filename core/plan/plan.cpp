@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/plan.h"
 
+#include "core/ops/grouped_form.h"
+#include "core/plan/handed_copies.h"
 #include "core/plan/memory_plan.h"
 #include "core/support/text.h"
 
@@ -51,13 +53,19 @@ class TensorIndex {
       size += 2 * node.parameters.size() + node.residuals.size() + node.inputs.size();
       m_numResiduals.push_back(static_cast<int>(node.residuals.size()));
       m_numInputs.push_back(static_cast<int>(node.inputs.size()));
-      if (node.quantizers.any()) size += static_cast<std::size_t>(kQuantizedSubjects * kNumTensorTypes);
+      m_numQuantized.push_back(node.quantizers.any() ? kNumTensorTypes * numParts(node) : 0);
+      size += static_cast<std::size_t>(kQuantizedSubjects * m_numQuantized.back());
     }
     m_tensors.assign(size, -1);
   }
 
   int& operator[](const TensorKey& key) { return m_tensors[place(key)]; }
   int operator[](const TensorKey& key) const { return m_tensors[place(key)]; }
+
+  /// The slot of a part of one of the three tensors of an op with quantizers: a group of rows, or one of many weights.
+  static int partSlot(const Node& node, TensorType type, int part) {
+    return static_cast<int>(type) * numParts(node) + part;
+  }
 
  private:
   std::size_t place(const TensorKey& key) const {
@@ -68,7 +76,7 @@ class TensorIndex {
   }
 
   /// A node has its parameters, their gradients, its residuals, the gradients of its inputs and, if it has quantizers,
-  /// two copies, a scale and a history for each of three tensors.
+  /// two copies, a scale and a history for each part of three tensors.
   int firstOf(Subject subject, std::size_t node) const {
     switch (subject) {
       case Subject::Parameter: return 0;
@@ -78,10 +86,12 @@ class TensorIndex {
       default: break;
     }
     const int subjectBehind = static_cast<int>(subject) - static_cast<int>(Subject::RowwiseCopy);
-    return firstGradient(node) + m_numInputs[node] + subjectBehind * kNumTensorTypes;
+    return firstGradient(node) + m_numInputs[node] + subjectBehind * m_numQuantized[node];
   }
 
   int firstGradient(std::size_t node) const { return 2 * m_numParameters[node] + m_numResiduals[node]; }
+
+  static int numParts(const Node& node) { return static_cast<int>(std::max<std::int64_t>(rowGroups(node), 1)); }
 
   static constexpr int kQuantizedSubjects = 4;
   static constexpr int kNumTensorTypes = 3;
@@ -90,6 +100,7 @@ class TensorIndex {
   std::vector<int> m_numParameters;
   std::vector<int> m_numResiduals;
   std::vector<int> m_numInputs;
+  std::vector<int> m_numQuantized;
   std::vector<int> m_tensors;
 };
 
@@ -113,6 +124,7 @@ class Planner {
         m_expected(countContributions(graph)),
         m_states(quantizerStates(graph)),
         m_handOvers(report.handOvers.begin(), report.handOvers.end()),
+        m_handed(graph, report),
         m_index(graph) {}
 
   Plan make() {
@@ -225,6 +237,7 @@ class Planner {
   // Steps --------------------------------------------------------------------------------------------------------
 
   void addStep(const FusedOperation& entry, Phase phase, const EntryOperands& operands) {
+    if (isOnlyHanded(entry, phase)) return addCopies(phase, passedOn(entry, phase), sourceOf(entry, phase));
     Step step = makeStep(entry, phase, operands);
     countWork(step, entry);
     m_plan.steps.push_back(std::move(step));
@@ -237,7 +250,7 @@ class Planner {
     step.name = entry.isFused() ? fmt::format("{}({})", entry.rule->name, joinedIds(m_graph, entry.nodes))
                                 : m_graph.node(entry.nodes.front()).id;
     step.rule = entry.isFused() ? entry.rule->name : "";
-    step.note = entry.note(m_graph);
+    step.note = noteOf(entry, phase);
     step.kernel = entry.kernelName(m_graph);
     step.isView = operands.isView();
     for (const OperandUse& use : operands.operands) addOperand(step, entry, use);
@@ -256,19 +269,30 @@ class Planner {
 
   /// What each GEMM of the step reads: its copy, or the tensor itself.
   void addGemmOperands(Step& step, const FusedOperation& entry, const OperandKey& key, const GemmOperand& operand) {
-    const int plain = tensorFor(entry.nodes, key);
-    if (step.phase == Phase::Forward || operand.type == TensorType::GradOutput) addCopies(step.phase, operand, plain);
+    const bool isHanded = takeHandedCopies(operand);
+    const int plain = isHanded ? -1 : tensorFor(entry.nodes, key);
+    const bool isGradient = operand.type == TensorType::GradOutput;
+    if (!isHanded && (step.phase == Phase::Forward || isGradient)) addCopies(step.phase, operand, plain);
     for (const Direction direction : readDirections(step.phase, operand))
       step.operands.push_back({.key = key, .tensor = readCopy(operand, direction, plain), .direction = direction});
+    if (isGradient && isReadBesideGemms(m_graph.node(operand.node)))
+      step.operands.push_back({.key = key, .tensor = plain});
+  }
+
+  /// Biases and their scales have gradients that no GEMM makes.
+  static bool isReadBesideGemms(const Node& node) {
+    const auto& [inputs, parameters] = node.needs;
+    return std::find(inputs.begin() + 1, inputs.end(), true) != inputs.end() ||
+           std::find(parameters.begin() + numWeights(node), parameters.end(), true) != parameters.end();
   }
 
   std::vector<Direction> readDirections(Phase phase, const GemmOperand& operand) const {
     if (phase == Phase::Forward) return {Direction::Rowwise};
     if (operand.type != TensorType::GradOutput) return {Direction::Columnwise};
-    const GradientNeeds& needs = m_graph.node(operand.node).needs;
+    const Node& node = m_graph.node(operand.node);
     std::vector<Direction> directions;
-    if (needs.inputs.front()) directions.push_back(Direction::Rowwise);
-    if (needs.parameters.front()) directions.push_back(Direction::Columnwise);
+    if (node.needs.inputs.front()) directions.push_back(Direction::Rowwise);
+    if (numWeights(node) > 0 && node.needs.parameters.front()) directions.push_back(Direction::Columnwise);
     return directions;
   }
 
@@ -280,12 +304,24 @@ class Planner {
     return copy < 0 ? plain : copy;
   }
 
-  static TensorKey copyKey(const GemmOperand& operand, Direction direction) {
-    return {copySubject(direction), operand.node, static_cast<int>(operand.type)};
+  TensorKey copyKey(const GemmOperand& operand, Direction direction) const {
+    return {copySubject(direction), operand.node, partSlot(operand)};
+  }
+
+  int partSlot(const GemmOperand& operand, int part = 0) const {
+    return TensorIndex::partSlot(m_graph.node(operand.node), operand.type, operand.slot + part);
+  }
+
+  /// Groups of rows that are quantized by themselves inside one tensor; 0: the tensor is no group's or one group's.
+  std::int64_t groupsIn(const GemmOperand& operand) const {
+    const Node& node = m_graph.node(operand.node);
+    const bool isOfOneGroup = operand.type == TensorType::Weight && numWeights(node) > 1;
+    return isOfOneGroup ? 0 : rowGroups(node);
   }
 
   /// The directions that the GEMMs of forward and backward contract this tensor in.
   bool isCopyNeeded(const GemmOperand& operand, Direction direction) const {
+    if (passesOnQuantized(m_graph.node(operand.node), operand.type)) return isHandedCopyNeeded(operand, direction);
     const GradientNeeds& needs = m_graph.node(operand.node).needs;
     if (operand.type == TensorType::GradOutput) {
       const std::vector<Direction> read = readDirections(Phase::Backward, operand);
@@ -297,7 +333,7 @@ class Planner {
 
   /// A step that makes all copies at once, before the first GEMM that reads one.
   void addCopies(Phase phase, const GemmOperand& operand, int source) {
-    if (hasCopies(operand)) return;  // made for the gradient that does not wait
+    if (hasCopies(operand)) return;
     if (m_handOvers.contains({operand.node, operand.type})) return addCopiesToMaker(operand, source);
     Step step{.kernel = "quantize", .phase = phase};
     step.operands.push_back({.key = {0, OperandKind::Input, 0}, .tensor = source});
@@ -312,19 +348,23 @@ class Planner {
   /// Is there anything to quantize?
   bool addWork(Step& step, const GemmOperand& operand, int source, int member, const OperandKey& key) {
     const std::size_t before = step.operands.size();
-    step.copies.push_back({.name = fmt::format("{}.quantize_{}", m_graph.node(operand.node).id, roleName(operand.type)),
+    step.copies.push_back({.name = quantizeName(operand),
                            .reader = operand.node,
                            .type = operand.type,
+                           .slot = operand.slot,
                            .quantizers = {},
                            .member = member,
                            .source = key,
                            .spec = m_plan.tensors[at(source)].spec});
     for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) addCopy(step, operand, direction);
-    if (step.operands.size() > before) addStateOperands(step, operand);
-    if (step.operands.size() == before) step.copies.pop_back();
-    return step.operands.size() > before;
+    const bool isAny = step.operands.size() > before;
+    if (!isAny) step.copies.pop_back();
+    if (isAny) addGroupSizes(step, operand);
+    if (isAny) addStateOperands(step, operand);
+    return isAny;
   }
 
+  /// Another step of the same op may have asked for them before.
   bool hasCopies(const GemmOperand& operand) const {
     return find(copyKey(operand, Direction::Rowwise)) >= 0 || find(copyKey(operand, Direction::Columnwise)) >= 0;
   }
@@ -367,6 +407,26 @@ class Planner {
     }
   }
 
+  /// Of one of many weights: its number.
+  std::optional<std::int64_t> partOf(const GemmOperand& operand) const {
+    const bool isPart = operand.type == TensorType::Weight && numWeights(m_graph.node(operand.node)) > 1;
+    return isPart ? std::optional<std::int64_t>(operand.slot) : std::nullopt;
+  }
+
+  std::string quantizeName(const GemmOperand& operand) const {
+    const std::optional<std::int64_t> part = partOf(operand);
+    return fmt::format("{}.quantize_{}{}", m_graph.node(operand.node).id, roleName(operand.type),
+                       part ? std::to_string(*part) : "");
+  }
+
+  /// The rows of weights are divided evenly; those of x by an input of the op.
+  void addGroupSizes(Step& step, const GemmOperand& operand) {
+    if (groupsIn(operand) == 0 || operand.type == TensorType::Weight) return;
+    const OperandKey sizes{0, OperandKind::Input, GroupedForm::kSplitSizes};
+    step.operands.push_back(
+        {.key = {step.copies.back().member, OperandKind::Input, 1}, .tensor = tensorFor({operand.node}, sizes)});
+  }
+
   void addCopy(Step& step, const GemmOperand& operand, Direction direction) {
     const Node& node = m_graph.node(operand.node);
     const std::optional<QuantizerSpec>& quantizer = quantizersOf(node, operand.type).of(direction);
@@ -376,7 +436,9 @@ class Planner {
     (isRowwise ? work.quantizers.rowwise : work.quantizers.columnwise) = quantizer;
     TensorSpec spec = work.spec;
     spec.quantized = formOf(*quantizer, direction);
-    const std::string name = fmt::format("{}@{}", quantizedName(node, operand.type), directionName(direction));
+    spec.quantized->numGroups = groupsIn(operand);
+    const std::string name =
+        fmt::format("{}@{}", quantizedName(node, operand.type, partOf(operand)), directionName(direction));
     const TensorRole role = operand.type == TensorType::GradOutput ? TensorRole::Gradient : TensorRole::Intermediate;
     const int copy = addTensor(copyKey(operand, direction), name, std::move(spec), role);
     step.operands.push_back(
@@ -384,14 +446,17 @@ class Planner {
   }
 
   void addStateOperands(Step& step, const GemmOperand& operand) {
-    const int type = static_cast<int>(operand.type);
-    const int scale = find({Subject::QuantizerScale, operand.node, type});
-    if (scale < 0) return;
     const int member = step.copies.back().member;
-    step.operands.push_back({.key = {member, OperandKind::Parameter, 0}, .tensor = scale});
-    step.operands.push_back({.key = {member, OperandKind::Residual, 0},
-                             .tensor = find({Subject::AmaxHistory, operand.node, type}),
-                             .access = OperandAccess::Accumulate});
+    const int groups = static_cast<int>(std::max<std::int64_t>(groupsIn(operand), 1));
+    for (int group = 0; group < groups; ++group) {
+      const int slot = partSlot(operand, group);
+      const int scale = find({Subject::QuantizerScale, operand.node, slot});
+      if (scale < 0) return;
+      step.operands.push_back({.key = {member, OperandKind::Parameter, group}, .tensor = scale});
+      step.operands.push_back({.key = {member, OperandKind::Residual, group},
+                               .tensor = find({Subject::AmaxHistory, operand.node, slot}),
+                               .access = OperandAccess::Accumulate});
+    }
   }
 
   void keepResults(Step& step) {
@@ -402,11 +467,15 @@ class Planner {
 
   void addQuantizerStates() {
     for (const QuantizerState& state : m_states) {
-      const int type = static_cast<int>(state.type);
-      addTensor({Subject::QuantizerScale, state.node, type}, state.scaleName, scaleSpec(), TensorRole::QuantizerState);
-      addTensor({Subject::AmaxHistory, state.node, type}, state.historyName, historySpec(*m_graph.delayedScaling()),
+      const int slot = slotOf(state);
+      addTensor({Subject::QuantizerScale, state.node, slot}, state.scaleName, scaleSpec(), TensorRole::QuantizerState);
+      addTensor({Subject::AmaxHistory, state.node, slot}, state.historyName, historySpec(*m_graph.delayedScaling()),
                 TensorRole::QuantizerState);
     }
+  }
+
+  int slotOf(const QuantizerState& state) const {
+    return TensorIndex::partSlot(m_graph.node(state.node), state.type, static_cast<int>(state.group));
   }
 
   /// Forward states change when the forward pass ends, backward states when backward does.
@@ -425,14 +494,54 @@ class Planner {
 
   void addState(Step& step, const QuantizerState& state) {
     const int index = static_cast<int>(step.scaleUpdate->maxFinites.size());
-    const int type = static_cast<int>(state.type);
+    const int slot = slotOf(state);
     step.scaleUpdate->maxFinites.push_back(state.maxFinite);
     step.operands.push_back({.key = {0, OperandKind::Parameter, index},
-                             .tensor = find({Subject::QuantizerScale, state.node, type}),
+                             .tensor = find({Subject::QuantizerScale, state.node, slot}),
                              .access = OperandAccess::Accumulate});
     step.operands.push_back({.key = {0, OperandKind::Residual, index},
-                             .tensor = find({Subject::AmaxHistory, state.node, type}),
+                             .tensor = find({Subject::AmaxHistory, state.node, slot}),
                              .access = OperandAccess::Accumulate});
+  }
+
+  // Handed copies ------------------------------------------------------------------------------------------------
+
+  static GemmOperand passedOn(const FusedOperation& entry, Phase phase) {
+    return {entry.nodes.front(), phase == Phase::Forward ? TensorType::Input : TensorType::GradOutput};
+  }
+
+  int sourceOf(const FusedOperation& entry, Phase phase) {
+    const OperandKind kind = phase == Phase::Forward ? OperandKind::Input : OperandKind::GradOutput;
+    return tensorFor(entry.nodes, {0, kind, 0});
+  }
+
+  bool isQuantizeIn(const FusedOperation& entry, Phase phase) const {
+    return !entry.isFused() && passesOnQuantized(m_graph.node(entry.nodes.front()), passedOn(entry, phase).type);
+  }
+
+  /// A Quantize whose codes are all that anybody reads.
+  bool isOnlyHanded(const FusedOperation& entry, Phase phase) const {
+    return isQuantizeIn(entry, phase) && !m_handed.isReadPlain(passedOn(entry, phase));
+  }
+
+  std::string noteOf(const FusedOperation& entry, Phase phase) const {
+    return isQuantizeIn(entry, phase) ? "back to high precision: not all that read it can read codes"
+                                      : entry.note(m_graph);
+  }
+
+  bool takeHandedCopies(const GemmOperand& reader) {
+    const std::optional<GemmOperand> source = m_handed.sourceOf(reader);
+    if (!source) return false;
+    for (const Direction direction : {Direction::Rowwise, Direction::Columnwise})
+      m_index[copyKey(reader, direction)] = find(copyKey(*source, direction));
+    return true;
+  }
+
+  bool isHandedCopyNeeded(const GemmOperand& source, Direction direction) const {
+    const std::vector<GemmOperand> readers = m_handed.readersOf(source);
+    const bool isReadPlain = direction == Direction::Rowwise && m_handed.isReadPlain(source);
+    return isReadPlain ||
+           std::ranges::any_of(readers, [&](const GemmOperand& reader) { return isCopyNeeded(reader, direction); });
   }
 
   void addView(const std::vector<NodeId>& nodes, const ViewOperand& view) {
@@ -519,11 +628,32 @@ class Planner {
     BackwardShare share = shareOf(m_graph, id, isDelayed ? node.delayedNeeds() : node.promptNeeds());
     Step step = makeStep({.nodes = {id}}, Phase::Backward, backwardOperands(m_graph, id, share));
     if (isDelayed) step.name += " (wgrad)";
+    dropUnreadGradients(step);
     step.context = std::move(share.context);
     const FlopCount flops = node.operation->flops(node.attributes, m_graph.inputSpecs(id));
     step.flops = isDelayed ? flops.delayable : flops.backward - flops.delayable;
     countBytes(step);
     m_plan.steps.push_back(std::move(step));
+  }
+
+  /// A share of an op reads only what its own gradients are made of.
+  void dropUnreadGradients(Step& step) const {
+    bool isRead[3] = {false, false, false};  // rowwise, columnwise, as it is
+    for (const StepOperand& result : step.operands)
+      if (result.access != OperandAccess::Read) isRead[readerOf(step, result.key)] = true;
+    const bool hasCopies = std::ranges::any_of(step.operands, [](const StepOperand& operand) {
+      return operand.key.kind == OperandKind::GradOutput && operand.direction;
+    });
+    std::erase_if(step.operands, [&](const StepOperand& operand) {
+      const int reader = operand.direction ? static_cast<int>(*operand.direction) : 2;
+      return hasCopies && operand.key.kind == OperandKind::GradOutput && !isRead[reader];
+    });
+  }
+
+  /// Which of the three a gradient is made of.
+  int readerOf(const Step& step, const OperandKey& result) const {
+    if (result.kind == OperandKind::GradInput) return result.slot == 0 ? 0 : 2;
+    return result.slot < numWeights(m_graph.node(step.nodes.front())) ? 1 : 2;
   }
 
   void addOutputGradient(const GraphOutput& output) {
@@ -663,6 +793,7 @@ class Planner {
   std::vector<int> m_expected;  // contributions by value
   std::vector<QuantizerState> m_states;
   std::set<HandOver> m_handOvers;
+  HandedCopies m_handed;
   Plan m_plan;
   TensorIndex m_index;
   std::vector<int> m_viewOf;

@@ -58,11 +58,13 @@ struct StepOperand {
 
 /// Copies that a step makes of one tensor: all that a step with kernel "quantize" does, and what others do besides.
 /// Operands of this member: {Output, 0} is the rowwise and {Output, 1} the columnwise copy; with delayed scaling,
-/// {Parameter, 0} is the scale and {Residual, 0} the history of amaxes.
+/// {Parameter, i} is the scale and {Residual, i} the history of amaxes of the i-th group of rows, in pairs. {Input, 1}
+/// are the sizes of groups; without it groups are equal.
 struct QuantizeWork {
   std::string name;    // of the step that would do it by itself: "fc1.quantize_input"
   NodeId reader = -1;  // the op that reads the copies
   TensorType type = TensorType::Input;
+  int slot = 0;  // of a weight: which of the op's
   TensorQuantizers quantizers;
   int member = 0;  // behind the ops of the step
   /// The tensor: an input of step "quantize", a result of others, which is an operand only if somebody else reads it.

@@ -1,7 +1,8 @@
-// Annotates linear ops with quantizers.
+// Annotates ops with quantizers.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/apply_recipe.h"
 
+#include "core/ops/grouped_form.h"
 #include "core/quant/quantizer.h"
 
 #include <algorithm>
@@ -33,6 +34,15 @@ void clearLoneTransform(LinearQuantizers& quantizers) {
     if (tensor->columnwise) tensor->columnwise->transformsColumnwise = false;
 }
 
+/// A Quantize has no weight, and only the quantizers that its attributes ask for. Whether a transform cancels is up to
+/// the op that reads the copy.
+LinearQuantizers ofQuantize(LinearQuantizers quantizers, const Node& node) {
+  quantizers.weight = {};
+  if (!node.attributes.boolean("forward")) quantizers.input = {};
+  if (!node.attributes.boolean("backward")) quantizers.gradOutput = {};
+  return quantizers;
+}
+
 LinearQuantizers fromRecipe(const Recipe& recipe, const Node& node) {
   LinearQuantizers quantizers;
   for (const OperandRole role : operandRoles()) {
@@ -43,14 +53,27 @@ LinearQuantizers fromRecipe(const Recipe& recipe, const Node& node) {
   const bool isDequantized =
       recipe.definition().field("backward_override") && recipe.fields().text("backward_override") == "dequantized";
   quantizers.input.isDequantizedInBackward = quantizers.weight.isDequantizedInBackward = isDequantized;
+  if (node.operation->isView) return ofQuantize(quantizers, node);
   clearLoneTransform(quantizers);
   return quantizers;
 }
 
+/// The matrix of one group, where there are several in one tensor.
+TensorSpec weightSpec(const TensorSpec& parameter) {
+  const Shape& shape = parameter.shape;
+  return {parameter.dtype, {shape[shape.size() - 2], shape.back()}};
+}
+
 TensorSpec specOf(const Graph& graph, NodeId id, TensorType type) {
   if (type == TensorType::Input) return graph.spec(id, OperandKind::Input, 0);
-  return type == TensorType::Weight ? graph.spec(id, OperandKind::Parameter, 0)
+  return type == TensorType::Weight ? weightSpec(graph.spec(id, OperandKind::Parameter, 0))
                                     : graph.spec(id, OperandKind::Output, 0);
+}
+
+/// Without a GEMM one scale does for a tensor of any shape.
+bool fits(const Graph& graph, NodeId id, TensorType type, Scaling scaling) {
+  const bool isMultiplied = !graph.node(id).operation->isView;
+  return (!isMultiplied && scaling == Scaling::PerTensor) || fitsGemm(specOf(graph, id, type), scaling);
 }
 
 /// The first tensor of the op that does not fit its scaling.
@@ -65,8 +88,7 @@ std::optional<Misfit> misfitOf(const Graph& graph, NodeId id, const LinearQuanti
   for (const TensorType type : kTypes)
     for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) {
       const std::optional<QuantizerSpec>& spec = quantizersOf(wanted, type).of(direction);
-      if (spec && !fitsGemm(specOf(graph, id, type), spec->scaling))
-        return Misfit{type, specOf(graph, id, type), spec->scaling};
+      if (spec && !fits(graph, id, type, spec->scaling)) return Misfit{type, specOf(graph, id, type), spec->scaling};
     }
   return std::nullopt;
 }
@@ -84,20 +106,6 @@ Diagnostic misfitWarning(const Node& node, const Misfit& misfit, const Recipe& r
               "{} stays in {}: its {} is {} x {}, but {} needs multiples of {}; padded to {} it would be quantized.",
               node.id, dtypeName(misfit.spec.dtype), roleName(misfit.type), misfit.spec.rows(), misfit.spec.cols(),
               recipe.name(), traitsOf(misfit.scaling).gemmAlignment, paddedText(misfit))};
-}
-
-/// TransformerEngine would quantize it.
-bool isLeftOut(const Node& node, const Recipe& recipe) {
-  return recipe.definition().quantizer && node.operation->name == "GroupedLinear";
-}
-
-Diagnostic leftOutWarning(const Node& node, const Recipe& recipe) {
-  return {.severity = Severity::Warning,
-          .code = "recipe-op",
-          .node = node.owner,
-          .message = fmt::format("{} stays in {}: {} does not quantize a {} here.", node.id,
-                                 dtypeName(node.parameters.empty() ? DType::F32 : node.parameters.front().dtype),
-                                 recipe.name(), node.operation->name)};
 }
 
 std::optional<DelayedScaling> delayedScalingOf(const Recipe& recipe) {
@@ -127,16 +135,27 @@ bool isUsed(const Graph& graph, const Node& node, TensorType type) {
   return quantizersOf(node, type).any() && (type != TensorType::GradOutput || hasBackward);
 }
 
-QuantizerState stateOf(const Graph& graph, NodeId id, TensorType type) {
+/// "input", "input3" of a group.
+std::string tensorText(TensorType type, std::optional<std::int64_t> group) {
+  return group ? fmt::format("{}{}", roleName(type), *group) : std::string(roleName(type));
+}
+
+QuantizerState stateOf(const Graph& graph, NodeId id, TensorType type, std::int64_t group) {
   const Node& node = graph.node(id);
   const TensorQuantizers& quantizers = quantizersOf(node, type);
-  QuantizerState state{.node = id, .type = type};
+  QuantizerState state{.node = id, .type = type, .group = group};
+  const std::string tensor = tensorText(type, rowGroups(node) > 0 ? std::optional(group) : std::nullopt);
   const std::string name =
-      fmt::format("{}/{}/{}/{}", graph.delayedScaling()->identity, node.id, passName(state.pass()), roleName(type));
+      fmt::format("{}/{}/{}/{}", graph.delayedScaling()->identity, node.id, passName(state.pass()), tensor);
   state.scaleName = name + ".scale";
   state.historyName = name + ".amax_history";
   state.maxFinite = maxFinite((quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->format);
   return state;
+}
+
+void appendStates(const Graph& graph, NodeId id, TensorType type, std::vector<QuantizerState>& states) {
+  const std::int64_t groups = std::max<std::int64_t>(rowGroups(graph.node(id)), 1);
+  for (std::int64_t group = 0; group < groups; ++group) states.push_back(stateOf(graph, id, type, group));
 }
 
 }  // namespace
@@ -146,14 +165,23 @@ const TensorQuantizers& quantizersOf(const Node& node, TensorType type) {
   return type == TensorType::Weight ? node.quantizers.weight : node.quantizers.gradOutput;
 }
 
-std::string quantizedName(const Node& node, TensorType type) { return fmt::format("{}.{}", node.id, roleName(type)); }
+std::int64_t rowGroups(const Node& node) {
+  return isGrouped(node.attributes) ? node.attributes.integer("num_groups") : 0;
+}
+
+bool passesOnQuantized(const Node& node, TensorType type) {
+  return node.operation->isView && quantizersOf(node, type).any();
+}
+
+std::string quantizedName(const Node& node, TensorType type, std::optional<std::int64_t> group) {
+  return fmt::format("{}.{}", node.id, tensorText(type, group));
+}
 
 Graph applyRecipe(Graph graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
   warnOfUnknownPlaces(graph, recipe, diagnostics);
   std::vector<LinearQuantizers> quantizers(graph.nodes().size());
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
-    if (isLeftOut(node, recipe)) diagnostics.push_back(leftOutWarning(node, recipe));
     if (!node.operation->isQuantizable) continue;
     const LinearQuantizers wanted = fromRecipe(recipe, node);
     if (const std::optional<Misfit> misfit = misfitOf(graph, id, wanted))
@@ -173,7 +201,7 @@ std::vector<QuantizerState> quantizerStates(const Graph& graph) {
   if (!graph.delayedScaling()) return states;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
     for (const TensorType type : kTypes)
-      if (isUsed(graph, graph.node(id), type)) states.push_back(stateOf(graph, id, type));
+      if (isUsed(graph, graph.node(id), type)) appendStates(graph, id, type, states);
   return states;
 }
 

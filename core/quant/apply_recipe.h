@@ -1,4 +1,4 @@
-// From a graph and a recipe to a graph whose linear ops have quantizers, and the states that these keep.
+// From a graph and a recipe to a graph whose ops have quantizers, and the states that these keep.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,25 +7,33 @@
 #include "core/quant/delayed_scaling.h"
 #include "core/quant/recipe.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace fuseline {
 
-/// Gives every op that multiplies by a weight the quantizers of the recipe. One whose matrices do not fit the scalings
-/// stays in high precision, with a warning that names the size that would fit.
+/// Gives the quantizers of the recipe to every op that multiplies by weights, and to every Quantize. One whose matrices
+/// do not fit the scalings stays in high precision, with a warning that names the size that would fit.
 Graph applyRecipe(Graph graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics);
 
 /// The quantizers of one tensor of a linear op.
 const TensorQuantizers& quantizersOf(const Node& node, TensorType type);
 
-/// "fc1.input": what the copies of the tensor are named after.
-std::string quantizedName(const Node& node, TensorType type);
+/// Groups of rows, each of which has quantizers of its own; 0: the op does not divide its rows.
+std::int64_t rowGroups(const Node& node);
+
+/// An op that only passes its input on: what it makes of it, others read.
+bool passesOnQuantized(const Node& node, TensorType type);
+
+/// "fc1.input", of a group "experts.input2": what the copies of the tensor are named after.
+std::string quantizedName(const Node& node, TensorType type, std::optional<std::int64_t> group = std::nullopt);
 
 /// What delayed scaling remembers of one tensor from step to step.
 struct QuantizerState {
   NodeId node = -1;
   TensorType type = TensorType::Input;
+  std::int64_t group = 0;
   std::string scaleName;    // of an f32 [1]
   std::string historyName;  // of an f32 [history length, 1]
   float maxFinite = 0.0F;   // of the tensor's format

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/copy_memory.h"
 
+#include "core/tensor/grouped_copy.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -61,9 +63,14 @@ Result<void> quantizeToMemory(const Tensor& x, const QuantizerSpec& quantizer, c
 }
 
 std::vector<double> dequantizedValues(const TensorSpec& spec, const std::byte* memory) {
-  QuantizedTensor tensor = fromMemory(spec, memory);
-  tensor.spec.nominal.dtype = DType::F32;
-  return dequantize(tensor, spec.quantized->direction)->toDoubles();
+  std::vector<double> values;
+  for (const GroupCopy& group : groupCopies(spec, memory)) {
+    QuantizedTensor tensor = fromMemory(group.spec, memory + group.offset);
+    tensor.spec.nominal.dtype = DType::F32;
+    const std::vector<double> part = dequantize(tensor, spec.quantized->direction)->toDoubles();
+    values.insert(values.end(), part.begin(), part.end());
+  }
+  return values;
 }
 
 }  // namespace fuseline

@@ -9,18 +9,19 @@
 
 namespace fuseline {
 
-/// What stands in the memory of a copy, with that copy alone. spec.quantized must be set.
+/// What stands in the memory of a copy, with that copy alone. spec.quantized must be set, without groups.
 QuantizedTensor fromMemory(const TensorSpec& spec, const std::byte* memory);
 
 /// The inverse: spec.bytes() bytes, padding zero.
 void toMemory(const QuantizedTensor& tensor, const TensorSpec& spec, std::byte* memory);
 
-/// Quantizes x as `spec` says.
+/// Quantizes x as `spec` says, which has no groups.
 /// Errors: those of quantize().
 Result<void> quantizeToMemory(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs,
                               const TensorSpec& spec, std::byte* memory);
 
-/// The numbers that the codes stand for, before any rounding to the dtype; an inverse transform included.
+/// The numbers that the codes stand for, of all groups, before any rounding to the dtype; an inverse transform
+/// included.
 std::vector<double> dequantizedValues(const TensorSpec& spec, const std::byte* memory);
 
 }  // namespace fuseline

@@ -5,6 +5,7 @@
 #include "core/numerics/e8m0.h"
 #include "core/quant/copy_memory.h"
 #include "core/quant/scalers.h"
+#include "core/tensor/grouped_copy.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,20 +17,26 @@ namespace fuseline {
 
 namespace {
 
-/// The factor of every block.
-std::vector<double> factorsOf(const QuantizedCopy& copy, Scaling scaling) {
+void appendFactors(const QuantizedCopy& copy, Scaling scaling, std::vector<double>& factors) {
   const std::size_t width = traitsOf(scaling).scaleFormat == ScaleFormat::F32 ? 4 : 1;
-  std::vector<double> factors;
   for (std::size_t at = 0; at + width <= copy.scaleInv.data.size(); at += width) {
     std::uint32_t stored = 0;
     std::memcpy(&stored, copy.scaleInv.data.data() + at, width);
     factors.push_back(static_cast<double>(familyOf(scaling).dequantFactor(stored, copy.amax.value_or(0.0F))));
   }
+}
+
+/// The factor of every block.
+std::vector<double> factorsOf(const TensorSpec& copy, const std::byte* memory) {
+  std::vector<double> factors;
+  for (const GroupCopy& group : groupCopies(copy, memory))
+    appendFactors(*fromMemory(group.spec, memory + group.offset).copy(copy.quantized->direction),
+                  copy.quantized->scaling, factors);
   return factors;
 }
 
-/// The same codes with scales of 1: what the codes say by themselves.
-std::vector<double> codeValues(const TensorSpec& copy, const std::byte* memory) {
+/// The same codes with scales of 1: what the codes of one group say by themselves.
+std::vector<double> groupCodeValues(const TensorSpec& copy, const std::byte* memory) {
   const CopyParts parts = partsOf(copy);
   std::vector<std::byte> plain(memory, memory + parts.totalBytes);
   const float one = 1.0F;
@@ -47,6 +54,15 @@ std::vector<double> codeValues(const TensorSpec& copy, const std::byte* memory) 
     }
   }
   return dequantizedValues(copy, plain.data());
+}
+
+std::vector<double> codeValues(const TensorSpec& copy, const std::byte* memory) {
+  std::vector<double> values;
+  for (const GroupCopy& group : groupCopies(copy, memory)) {
+    const std::vector<double> part = groupCodeValues(group.spec, memory + group.offset);
+    values.insert(values.end(), part.begin(), part.end());
+  }
+  return values;
 }
 
 void measureTensor(const std::vector<double>& x, QuantizationLosses& losses) {
@@ -100,7 +116,7 @@ QuantizationLosses lossesOf(const Tensor& x, const TensorSpec& copy, const std::
   measureTensor(values, losses);
   measureErrors(values, numbers, losses);
   const QuantizedForm& form = *copy.quantized;
-  const std::vector<double> factors = factorsOf(*fromMemory(copy, memory).copy(form.direction), form.scaling);
+  const std::vector<double> factors = factorsOf(copy, memory);
   if (!factors.empty()) {
     const auto [smallest, largest] = std::ranges::minmax_element(factors);
     losses.scaleInvMin = *smallest;

@@ -176,7 +176,8 @@ std::vector<FrozenScale> frozenScales(const Graph& graph, const KeptRun& run) {
     const Node& node = graph.node(state.node);
     const int steps = frozenSteps(floatsOf(run, state.historyName));
     const float scale = floatsOf(run, state.scaleName).front();
-    if (steps > 0) frozen.push_back({quantizedName(node, state.type), node.owner, scale, steps});
+    const auto group = rowGroups(node) > 0 ? std::optional(state.group) : std::nullopt;
+    if (steps > 0) frozen.push_back({quantizedName(node, state.type, group), node.owner, scale, steps});
   }
   return frozen;
 }

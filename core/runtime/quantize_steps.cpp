@@ -2,13 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/quantize_steps.h"
 
+#include "core/ops/grouped_form.h"
 #include "core/quant/copy_memory.h"
 #include "core/quant/delayed_scaling.h"
+#include "core/tensor/grouped_copy.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
+
+#include <fmt/format.h>
 
 namespace fuseline {
 
@@ -30,22 +34,31 @@ float amaxOf(const Tensor& x) {
 
 class QuantizeKernel final : public Kernel {
  public:
-  QuantizeKernel(const Graph& graph, const Plan& plan, const Step& step)
-      : m_source(QuantizeOperands(step, step.copies.front()).source),
-        m_spec(step.copies.front().spec),
-        m_reference(graph, plan, step, step.copies.front()) {}
+  QuantizeKernel(const Graph& graph, const Plan& plan, const Step& step) : m_graph(graph), m_plan(plan), m_step(step) {}
 
   void run(std::span<std::byte* const> pointers, std::byte*) override {
-    Tensor x = Tensor::zeros(m_spec);
-    std::copy_n(at(pointers, m_source), x.data.size(), x.data.begin());
-    m_reference.run(x, pointers);
+    const QuantizeWork& work = m_step.copies.front();
+    for (const QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, work, pointers))
+      quantizeReference(work.quantizers, sourceOf(piece), piece);
   }
 
  private:
-  int m_source;
-  TensorSpec m_spec;
-  QuantizeReference m_reference;
+  static Tensor sourceOf(const QuantizePiece& piece) {
+    Tensor x = Tensor::zeros(piece.source);
+    std::copy_n(piece.from, x.data.size(), x.data.begin());
+    return x;
+  }
+
+  const Graph& m_graph;
+  const Plan& m_plan;
+  const Step& m_step;
 };
+
+void make(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs, const TensorSpec& copy,
+          std::byte* memory) {
+  const Result<void> made = quantizeToMemory(x, quantizer, inputs, copy, memory);
+  if (!made) throw std::runtime_error(made.error().message);
+}
 
 class ScaleUpdate final : public Kernel {
  public:
@@ -82,18 +95,122 @@ QuantizeOperands::QuantizeOperands(const Step& step, const QuantizeWork& work)
       rowwise(indexOf(step, {work.member, OperandKind::Output, 0})),
       columnwise(indexOf(step, {work.member, OperandKind::Output, 1})),
       scale(indexOf(step, {work.member, OperandKind::Parameter, 0})),
-      history(indexOf(step, {work.member, OperandKind::Residual, 0})) {}
+      history(indexOf(step, {work.member, OperandKind::Residual, 0})),
+      sizes(indexOf(step, {work.member, OperandKind::Input, 1})) {}
 
-QuantizerInputs quantizerInputs(const Graph& graph, const QuantizeWork& work, const QuantizeOperands& operands,
-                                std::span<std::byte* const> pointers) {
-  QuantizerInputs inputs{.scale = std::nullopt, .amax = std::nullopt, .transformedAmax = std::nullopt, .name = {}};
-  inputs.name = quantizedName(graph.node(work.reader), work.type);
-  if (const std::byte* const scale = at(pointers, operands.scale)) {
-    float value = 1.0F;
-    std::memcpy(&value, scale, sizeof(value));
-    inputs.scale = value;
-  }
+namespace {
+
+QuantizerInputs inputsWith(std::string name, const std::byte* scale) {
+  QuantizerInputs inputs;
+  inputs.name = std::move(name);
+  if (!scale) return inputs;
+  float value = 1.0F;
+  std::memcpy(&value, scale, sizeof(value));
+  inputs.scale = value;
   return inputs;
+}
+
+/// Makes the pieces of one call.
+class PieceMaker {
+ public:
+  PieceMaker(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work,
+             std::span<std::byte* const> pointers)
+      : m_node(graph.node(work.reader)),
+        m_work(work),
+        m_plan(plan),
+        m_step(step),
+        m_operands(step, work),
+        m_pointers(pointers) {}
+
+  std::vector<QuantizePiece> make() const {
+    const std::vector<std::int64_t> sizes = groupSizes();
+    checkSizes(sizes);
+    std::vector<QuantizePiece> pieces(std::max<std::size_t>(sizes.size(), 1));
+    for (std::size_t i = 0; i < pieces.size(); ++i) describe(pieces[i], static_cast<int>(i));
+    addCopies(m_operands.rowwise, sizes, &QuantizePiece::rowwise, &QuantizePiece::rowwiseMemory, pieces);
+    addCopies(m_operands.columnwise, sizes, &QuantizePiece::columnwise, &QuantizePiece::columnwiseMemory, pieces);
+    return pieces;
+  }
+
+ private:
+  const TensorSpec& spec(int index) const { return m_plan.spec(m_step.operands[static_cast<std::size_t>(index)]); }
+  const TensorSpec& anyCopy() const {
+    return spec(m_operands.rowwise >= 0 ? m_operands.rowwise : m_operands.columnwise);
+  }
+  std::int64_t numGroups() const { return anyCopy().quantized->numGroups; }
+
+  /// None without groups. They are what a user gave, so they are checked.
+  std::vector<std::int64_t> groupSizes() const {
+    const std::int64_t rows = m_work.spec.rows();
+    const auto count = static_cast<std::size_t>(numGroups());
+    if (m_operands.sizes < 0) return std::vector<std::int64_t>(count, count > 0 ? rows / numGroups() : 0);
+    std::vector<std::int64_t> sizes(count);
+    std::memcpy(sizes.data(), at(m_pointers, m_operands.sizes), sizes.size() * sizeof(std::int64_t));
+    if (const auto groups = divideRows(sizes, rows); !groups) throw std::runtime_error(groups.error().message);
+    return sizes;
+  }
+
+  void checkSizes(const std::vector<std::int64_t>& sizes) const {
+    const ScalingTraits& traits = traitsOf(anyCopy().quantized->scaling);
+    const auto misfit =
+        std::ranges::find_if(sizes, [&](std::int64_t size) { return size % traits.gemmAlignment != 0; });
+    if (misfit == sizes.end()) return;
+    throw std::runtime_error(
+        fmt::format("{}: group {} has {} rows, but scaling {} needs multiples of {}; pad it to {} rows, or give other "
+                    "sizes.",
+                    m_node.id, misfit - sizes.begin(), *misfit, traits.name, traits.gemmAlignment,
+                    roundedUp(*misfit, traits.gemmAlignment)));
+  }
+
+  /// The name of the whole tensor, or of the group of it that the piece is.
+  std::string nameOf(int piece) const {
+    if (numGroups() > 0) return quantizedName(m_node, m_work.type, piece);
+    const bool isOfOneGroup = m_work.type == TensorType::Weight && rowGroups(m_node) > 0;
+    return isOfOneGroup ? quantizedName(m_node, m_work.type, m_work.slot) : quantizedName(m_node, m_work.type);
+  }
+
+  void describe(QuantizePiece& piece, int index) const {
+    const int pair = 2 * index;
+    const bool hasState = m_operands.scale >= 0;
+    piece.source = m_work.spec;
+    piece.from = at(m_pointers, m_operands.source);
+    piece.history = hasState ? at(m_pointers, m_operands.history + pair) : nullptr;
+    piece.inputs = inputsWith(nameOf(index), hasState ? at(m_pointers, m_operands.scale + pair) : nullptr);
+  }
+
+  void addCopies(int operand, const std::vector<std::int64_t>& sizes, TensorSpec QuantizePiece::*copy,
+                 std::byte* QuantizePiece::*memory, std::vector<QuantizePiece>& pieces) const {
+    if (operand < 0) return;
+    std::byte* const all = at(m_pointers, operand);
+    writeGroupSizes(spec(operand), sizes, all);
+    const std::vector<GroupCopy> groups = groupCopies(spec(operand), sizes);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      pieces[i].*copy = groups[i].spec;
+      pieces[i].*memory = all ? all + groups[i].offset : nullptr;
+      if (numGroups() > 0) takeRows(pieces[i], groups[i]);
+    }
+  }
+
+  void takeRows(QuantizePiece& piece, const GroupCopy& group) const {
+    const TensorSpec& whole = m_work.spec;
+    piece.source = {whole.dtype, group.spec.shape};
+    piece.from = at(m_pointers, m_operands.source);
+    if (piece.from) piece.from += group.firstRow * whole.cols() * sizeBytes(whole.dtype);
+  }
+
+  const Node& m_node;
+  const QuantizeWork& m_work;
+  const Plan& m_plan;
+  const Step& m_step;
+  QuantizeOperands m_operands;
+  std::span<std::byte* const> m_pointers;
+};
+
+}  // namespace
+
+std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, const Step& step,
+                                          const QuantizeWork& work, std::span<std::byte* const> pointers) {
+  return PieceMaker(graph, plan, step, work, pointers).make();
 }
 
 void recordAmax(std::byte* history, float amax) {
@@ -103,22 +220,10 @@ void recordAmax(std::byte* history, float amax) {
   std::memcpy(history, &current, sizeof(current));
 }
 
-QuantizeReference::QuantizeReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work)
-    : m_graph(graph), m_plan(plan), m_step(step), m_work(work), m_operands(step, work) {}
-
-void QuantizeReference::run(const Tensor& x, std::span<std::byte* const> pointers) const {
-  const QuantizerInputs inputs = quantizerInputs(m_graph, m_work, m_operands, pointers);
-  const TensorQuantizers& quantizers = m_work.quantizers;
-  if (quantizers.rowwise) make(x, *quantizers.rowwise, inputs, m_operands.rowwise, pointers);
-  if (quantizers.columnwise) make(x, *quantizers.columnwise, inputs, m_operands.columnwise, pointers);
-  if (std::byte* const history = at(pointers, m_operands.history)) recordAmax(history, amaxOf(x));
-}
-
-void QuantizeReference::make(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs, int copy,
-                             std::span<std::byte* const> pointers) const {
-  const TensorSpec& spec = m_plan.spec(m_step.operands[static_cast<std::size_t>(copy)]);
-  const Result<void> made = quantizeToMemory(x, quantizer, inputs, spec, at(pointers, copy));
-  if (!made) throw std::runtime_error(made.error().message);
+void quantizeReference(const TensorQuantizers& quantizers, const Tensor& x, const QuantizePiece& piece) {
+  if (quantizers.rowwise) make(x, *quantizers.rowwise, piece.inputs, piece.rowwise, piece.rowwiseMemory);
+  if (quantizers.columnwise) make(x, *quantizers.columnwise, piece.inputs, piece.columnwise, piece.columnwiseMemory);
+  if (piece.history) recordAmax(piece.history, amaxOf(x));
 }
 
 std::unique_ptr<Kernel> makeQuantizeReference(const Graph& graph, const Plan& plan, const Step& step) {

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace fuseline {
 
@@ -15,35 +16,35 @@ struct QuantizeOperands {
   int source = -1;  // a step that makes it may not store it
   int rowwise = -1;
   int columnwise = -1;
-  int scale = -1;
+  int scale = -1;  // of the first group; the others follow in pairs with their histories
   int history = -1;
+  int sizes = -1;  // of groups
 
   QuantizeOperands(const Step& step, const QuantizeWork& work);
 };
 
-/// The seed and the name of the tensor; the scale too where the step has one.
-QuantizerInputs quantizerInputs(const Graph& graph, const QuantizeWork& work, const QuantizeOperands& operands,
-                                std::span<std::byte* const> pointers);
+/// A group of rows, or a whole tensor, and what is to be made of it. Pointers are null where there is nothing.
+struct QuantizePiece {
+  TensorSpec source;
+  const std::byte* from = nullptr;
+  TensorSpec rowwise, columnwise;  // of the copies that the step has
+  std::byte* rowwiseMemory = nullptr;
+  std::byte* columnwiseMemory = nullptr;
+  std::byte* history = nullptr;
+  /// The seed and the name of the tensor; the scale too where the step has one.
+  QuantizerInputs inputs;
+};
+
+/// What one work of a step has to do in one call: one piece without groups. Writes the sizes of groups into their
+/// copies. Throws std::runtime_error with a sentence where the sizes do not divide the rows, or do not fit the scaling.
+std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, const Step& step,
+                                          const QuantizeWork& work, std::span<std::byte* const> pointers);
 
 /// Raises the amax of the step at hand. NaN is ignored.
 void recordAmax(std::byte* history, float amax);
 
-/// Makes the copies of one tensor through core/quant, element by element.
-class QuantizeReference {
- public:
-  QuantizeReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work);
-  void run(const Tensor& x, std::span<std::byte* const> pointers) const;
-
- private:
-  void make(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs, int copy,
-            std::span<std::byte* const> pointers) const;
-
-  const Graph& m_graph;
-  const Plan& m_plan;
-  const Step& m_step;
-  const QuantizeWork& m_work;
-  QuantizeOperands m_operands;
-};
+/// Makes the copies of x through core/quant, element by element.
+void quantizeReference(const TensorQuantizers& quantizers, const Tensor& x, const QuantizePiece& piece);
 
 /// The kernel "quantize" by means of it.
 std::unique_ptr<Kernel> makeQuantizeReference(const Graph& graph, const Plan& plan, const Step& step);

@@ -43,18 +43,42 @@ class ReferenceKernel final : public Kernel {
   void run(std::span<std::byte* const> operands, std::byte*) override {
     std::vector<std::vector<double>> results(operands.size());
     const std::vector<std::pair<const QuantizeWork*, Tensor>> quantized = handedOver(operands);
-    for (const Direction gemm : {Direction::Rowwise, Direction::Columnwise})
-      if (isAsked(gemm)) compute(operands, gemm, results);
+    for (const Reader reader : {Reader::Rows, Reader::Columns, Reader::Plain})
+      if (isAsked(reader)) compute(operands, reader, results);
     // Only now: a result may stand where an operand was.
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (isResult(i) && operands[i]) encode(results[i], spec(i).dtype, operands[i]);
-    for (const auto& [work, x] : quantized) QuantizeReference(m_graph, m_plan, m_step, *work).run(x, operands);
+    for (const auto& [work, x] : quantized)
+      quantizeReference(work->quantizers, x, quantizePieces(m_graph, m_plan, m_step, *work, operands).front());
   }
 
  private:
-  /// Where GEMMs read different copies of one gradient, dgrad, which reads rows, and wgrad run apart.
-  static Direction directionOf(const StepOperand& result) {
-    return result.key.kind == OperandKind::GradParameter ? Direction::Columnwise : Direction::Rowwise;
+  /// Where GEMMs read different copies of one gradient, dgrad, which reads rows, and wgrad run apart; what is no GEMM
+  /// reads the gradient itself, if the step has that besides.
+  enum class Reader { Rows, Columns, Plain };
+
+  Reader readerOf(const StepOperand& result) const {
+    const bool isParameter = result.key.kind == OperandKind::GradParameter;
+    if (hasPlainGradient() && !isOfGemm(result.key)) return Reader::Plain;
+    return isParameter ? Reader::Columns : Reader::Rows;
+  }
+
+  bool isOfGemm(const OperandKey& result) const {
+    const bool isParameter = result.kind == OperandKind::GradParameter;
+    const OperandKind operand = isParameter ? OperandKind::Parameter : OperandKind::Input;
+    const FusedOperation entry{.nodes = {m_step.nodes[static_cast<std::size_t>(result.member)]}};
+    return gemmOperand(m_graph, entry, {0, operand, result.slot}).has_value();
+  }
+
+  /// A gradient beside the copies that GEMMs read of it.
+  bool hasPlainGradient() const {
+    return std::ranges::any_of(m_step.operands, [&](const StepOperand& operand) {
+      return operand.key.kind == OperandKind::GradOutput && !operand.direction && numOperands(operand.key) > 1;
+    });
+  }
+
+  std::ptrdiff_t numOperands(const OperandKey& key) const {
+    return std::ranges::count(m_step.operands, key, &StepOperand::key);
   }
 
   const TensorSpec& spec(std::size_t operand) const { return m_plan.spec(m_step.operands[operand]); }
@@ -71,7 +95,7 @@ class ReferenceKernel final : public Kernel {
   std::vector<std::pair<const QuantizeWork*, Tensor>> handedOver(std::span<std::byte* const> operands) const {
     std::vector<std::pair<const QuantizeWork*, Tensor>> tensors;
     if (m_step.copies.empty()) return tensors;
-    StepReference reference(m_graph, m_step, readOperands(operands, Direction::Rowwise));
+    StepReference reference(m_graph, m_step, readOperands(operands, Reader::Rows));
     for (const QuantizeWork& work : m_step.copies) {
       Tensor& x = tensors.emplace_back(&work, Tensor::zeros(work.spec)).second;
       encode(reference.value(work.source).values, work.spec.dtype, x.data.data());
@@ -79,34 +103,35 @@ class ReferenceKernel final : public Kernel {
     return tensors;
   }
 
-  bool isAsked(Direction gemm) const {
+  bool isAsked(Reader reader) const {
     return std::ranges::any_of(m_step.operands, [&](const StepOperand& operand) {
-      return operand.access != OperandAccess::Read && !isOfCopies(operand) && directionOf(operand) == gemm;
+      return operand.access != OperandAccess::Read && !isOfCopies(operand) && readerOf(operand) == reader;
     });
   }
 
-  void compute(std::span<std::byte* const> operands, Direction gemm, std::vector<std::vector<double>>& results) {
-    StepReference reference(m_graph, m_step, readOperands(operands, gemm));
+  void compute(std::span<std::byte* const> operands, Reader reader, std::vector<std::vector<double>>& results) {
+    StepReference reference(m_graph, m_step, readOperands(operands, reader));
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const StepOperand& operand = m_step.operands[i];
-      if (!isResult(i) || !operands[i] || directionOf(operand) != gemm) continue;
+      if (!isResult(i) || !operands[i] || readerOf(operand) != reader) continue;
       results[i] = reference.value(operand.key).values;
       if (operand.access == OperandAccess::Accumulate)
         std::ranges::transform(results[i], decoded(spec(i), operands[i]).values, results[i].begin(), std::plus<>());
     }
   }
 
-  /// A gradient that only the other GEMM reads.
-  bool isForOther(const StepOperand& operand, Direction gemm) const {
-    return operand.key.kind == OperandKind::GradOutput && operand.direction && *operand.direction != gemm &&
-           std::ranges::count(m_step.operands, operand.key, &StepOperand::key) > 1;
+  /// A gradient of which another reader has the copy.
+  bool isForOther(const StepOperand& operand, Reader reader) const {
+    if (operand.key.kind != OperandKind::GradOutput || numOperands(operand.key) < 2) return false;
+    if (!operand.direction) return reader != Reader::Plain;
+    return reader != (*operand.direction == Direction::Rowwise ? Reader::Rows : Reader::Columns);
   }
 
-  StepTensors readOperands(std::span<std::byte* const> operands, Direction gemm) const {
+  StepTensors readOperands(std::span<std::byte* const> operands, Reader reader) const {
     StepTensors tensors;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const StepOperand& operand = m_step.operands[i];
-      if (operand.access == OperandAccess::Read && !isOfCopies(operand) && !isForOther(operand, gemm))
+      if (operand.access == OperandAccess::Read && !isOfCopies(operand) && !isForOther(operand, reader))
         tensors.emplace(operand.key, decoded(m_plan.spec(operand), operands[i]));
     }
     return tensors;

@@ -25,6 +25,8 @@ struct QuantizedForm {
   Direction direction = Direction::Rowwise;
   /// The codes are those of the random Hadamard transform of the tensor.
   bool isTransformed = false;
+  /// Set: the rows are in so many groups, and the copy of each stands by itself (core/tensor/grouped_copy.h).
+  std::int64_t numGroups = 0;
   bool operator==(const QuantizedForm&) const = default;
 };
 

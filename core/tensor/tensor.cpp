@@ -5,6 +5,7 @@
 #include "core/numerics/bf16.h"
 #include "core/numerics/f16.h"
 #include "core/numerics/minifloat.h"
+#include "core/tensor/grouped_copy.h"
 #include "core/tensor/scaling.h"
 
 #include <algorithm>
@@ -94,7 +95,8 @@ std::int64_t numElements(const Shape& shape) {
 }
 
 std::int64_t TensorSpec::bytes() const {
-  return quantized ? partsOf(*this).totalBytes : numElements() * sizeBytes(dtype);
+  if (!quantized) return numElements() * sizeBytes(dtype);
+  return quantized->numGroups > 0 ? groupedCopyBytes(*this) : partsOf(*this).totalBytes;
 }
 
 std::int64_t TensorSpec::rows() const {
@@ -108,8 +110,10 @@ std::string toString(const Shape& shape) { return fmt::format("[{}]", fmt::join(
 std::string toString(const TensorSpec& spec) {
   const std::string plain = fmt::format("{} {}", toString(spec.shape), dtypeName(spec.dtype));
   if (!spec.quantized) return plain;
-  return fmt::format("{} as {} ({}, {})", plain, formatName(spec.quantized->format),
-                     traitsOf(spec.quantized->scaling).name, directionName(spec.quantized->direction));
+  const std::int64_t groups = spec.quantized->numGroups;
+  return fmt::format("{} as {} ({}, {}{})", plain, formatName(spec.quantized->format),
+                     traitsOf(spec.quantized->scaling).name, directionName(spec.quantized->direction),
+                     groups > 0 ? fmt::format(", {} groups", groups) : "");
 }
 
 void encode(std::span<const double> values, DType dtype, std::byte* out) {

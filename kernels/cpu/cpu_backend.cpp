@@ -110,12 +110,13 @@ class CpuBackend final : public Backend {
     }
   }
 
-  /// Only linear ops have quantized operands.
   static Result<std::unique_ptr<Kernel>> compileDecoding(const CompileRequest& request) {
+    const KernelDef& definition = *findKernel(request.step.kernel);
+    if (definition.readsCodes) return definition.compile(request);
     const std::shared_ptr<DecodedOperands> decoded = decodedOperands(request);
     CompileRequest inner = request;
     inner.decoded = decoded.get();
-    Result<std::unique_ptr<Kernel>> kernel = findKernel(request.step.kernel)->compile(inner);
+    Result<std::unique_ptr<Kernel>> kernel = definition.compile(inner);
     if (!kernel || !decoded) return kernel;
     return decodingKernel(std::move(*kernel), decoded, request);
   }

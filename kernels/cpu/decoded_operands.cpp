@@ -3,6 +3,7 @@
 #include "kernels/cpu/decoded_operands.h"
 
 #include "core/fusion/step_operands.h"
+#include "core/tensor/grouped_copy.h"
 #include "kernels/cpu/cpu_memory.h"
 #include "kernels/cpu/quantized_copy.h"
 
@@ -27,6 +28,26 @@ bool hasPowerOfTwoScales(const CompileRequest& request, const StepOperand& opera
   const TensorQuantizers& quantizers = quantizersOf(request.graph.node(gemm->node), gemm->type);
   const std::optional<QuantizerSpec>& spec = quantizers.of(request.plan.spec(operand).quantized->direction);
   return spec && spec->scale.isPowerOfTwo;
+}
+
+/// bf16 has no room for a factor besides.
+DType dtypeWithAllFactors(const QuantizedForm& form, bool hasPowerOfTwoScales) {
+  const bool hasTensorScale =
+      form.scaling == Scaling::PerTensor || traitsOf(form.scaling).scaleFormat == ScaleFormat::E4M3;
+  return hasTensorScale ? DType::F32 : decodedDType(form, hasPowerOfTwoScales);
+}
+
+DecodedOperands::Operand decodedOperand(const CompileRequest& request, std::size_t index) {
+  const StepOperand& operand = request.step.operands[index];
+  const TensorSpec& copy = request.plan.spec(operand);
+  const QuantizedForm& form = *copy.quantized;
+  const bool isOfGroups = rowGroups(request.member(static_cast<std::size_t>(operand.key.member))) > 0;
+  const bool hasPowersOfTwo = hasPowerOfTwoScales(request, operand);
+  return {.index = static_cast<int>(index),
+          .copy = copy,
+          .dtype = isOfGroups ? dtypeWithAllFactors(form, hasPowersOfTwo) : decodedDType(form, hasPowersOfTwo),
+          .isTransposed = form.direction == Direction::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed,
+          .hasAllFactors = isOfGroups};
 }
 
 /// Null for an operand that is decoded in every run.
@@ -54,8 +75,21 @@ class DecodingKernel final : public Kernel {
     std::byte*& pointer = m_pointers[static_cast<std::size_t>(operand.index)];
     if (!pointer) return;
     std::byte* const out = m_kept[i] ? m_kept[i]->data() : workspace + operand.offset;
-    if (!m_kept[i] || !m_hasRun) operand.factor = decodeCopy(pointer, operand.copy, operand.dtype, out);
+    if (!m_kept[i] || !m_hasRun) decode(operand, pointer, out);
     pointer = out;
+  }
+
+  static void decode(DecodedOperands::Operand& operand, const std::byte* codes, std::byte* out) {
+    if (operand.hasAllFactors)
+      decodeGroups(operand, codes, out);
+    else
+      operand.factor = decodeCopy(codes, operand.copy, operand.dtype, out);
+  }
+
+  static void decodeGroups(const DecodedOperands::Operand& operand, const std::byte* codes, std::byte* out) {
+    const std::int64_t rowBytes = operand.copy.cols() * sizeBytes(operand.dtype);
+    for (const GroupCopy& group : groupCopies(operand.copy, codes))
+      dequantizeCopy(codes + group.offset, group.spec, operand.dtype, out + group.firstRow * rowBytes);
   }
 
   std::unique_ptr<Kernel> m_inner;
@@ -75,18 +109,11 @@ const DecodedOperands::Operand* DecodedOperands::find(int index) const {
 std::shared_ptr<DecodedOperands> decodedOperands(const CompileRequest& request) {
   auto decoded = std::make_shared<DecodedOperands>();
   for (std::size_t index = 0; index < request.step.operands.size(); ++index) {
-    const StepOperand& operand = request.step.operands[index];
-    if (!isReadQuantized(request.plan, operand)) continue;
-    const TensorSpec& copy = request.plan.spec(operand);
-    const QuantizedForm& form = *copy.quantized;
-    const DType dtype = decodedDType(form, hasPowerOfTwoScales(request, operand));
-    const bool isTransposed = form.direction == Direction::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed;
-    decoded->operands.push_back({.index = static_cast<int>(index),
-                                 .copy = copy,
-                                 .dtype = dtype,
-                                 .isTransposed = isTransposed,
-                                 .offset = decoded->bytes});
-    decoded->bytes += roundedUp(copy.numElements() * sizeBytes(dtype), kAlignment);
+    if (!isReadQuantized(request.plan, request.step.operands[index])) continue;
+    DecodedOperands::Operand operand = decodedOperand(request, index);
+    operand.offset = decoded->bytes;
+    decoded->bytes += roundedUp(operand.copy.numElements() * sizeBytes(operand.dtype), kAlignment);
+    decoded->operands.push_back(std::move(operand));
   }
   return decoded->operands.empty() ? nullptr : decoded;
 }

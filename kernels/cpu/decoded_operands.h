@@ -17,8 +17,10 @@ struct DecodedOperands {
     int index = -1;  // among the operands of the step
     TensorSpec copy;
     DType dtype = DType::BF16;
-    /// The matrix stands as its transpose.
+    /// The matrix, or that of each group, stands as its transpose.
     bool isTransposed = false;
+    /// The numbers have all factors: those of groups differ.
+    bool hasAllFactors = false;
     std::int64_t offset = 0;  // of the decoded matrix in the workspace
     /// Of the call at hand.
     float factor = 1.0F;

@@ -228,7 +228,7 @@ std::optional<StripEngine> makeAdder(const CompileRequest& request, const Groupe
                                      GemmProblem& problem) {
   if (!form.hasBias()) return std::nullopt;
   const DType bias = parts.biases.dtype();
-  if (!form.isBiasScaled && canAdd(problem, bias)) {
+  if (!form.isBiasScaled && !request.decoded && canAdd(problem, bias)) {
     problem.biasType = bias;
     return std::nullopt;
   }
@@ -253,7 +253,7 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
                      .y = *y,
                      .weights = {request, OperandKind::Parameter, form.weights},
                      .biases = {request, OperandKind::Parameter, form.biases}};
-  GemmProblem problem = forwardProblem(request, size.ofAllRows(), x->spec.dtype, parts.weights.dtype(), y->spec.dtype);
+  GemmProblem problem = forwardProblem(request, size.ofAllRows(), *x, parts.weights.any(), y->spec.dtype);
   parts.adder = makeAdder(request, form, parts, problem);
   parts.products = GroupProducts(problem, size.numGroups);
   return std::unique_ptr<Kernel>(std::make_unique<GroupedForward>(std::move(parts)));
@@ -269,9 +269,8 @@ class InputGrad {
         m_gradY(gradY),
         m_weights(request, OperandKind::Parameter, formOf(request).weights) {
     if (!m_gradX) return;
-    m_products = GroupProducts(
-        inputGradProblem(request, size.ofAllRows(), gradY.spec.dtype, m_weights.dtype(), m_gradX.spec.dtype),
-        size.numGroups);
+    m_products = GroupProducts(inputGradProblem(request, size.ofAllRows(), gradY, m_weights.any(), m_gradX.spec.dtype),
+                               size.numGroups);
   }
 
   std::size_t workspaceBytes() const { return m_products.workspaceBytes(); }
@@ -299,7 +298,7 @@ class WeightGrads {
         m_x(findOperand(request, kX)),
         m_gradY(gradY) {
     if (!m_gradients.isPresent()) return;
-    m_problem = weightGradProblem(request, size.ofAllRows(), gradY.spec.dtype, m_x.spec.dtype, m_gradients.any());
+    m_problem = weightGradProblem(request, size.ofAllRows(), gradY, m_x, m_gradients.any());
     m_workspaceBytes = productOf(size.rows).workspaceBytes();  // fewer rows never need more
   }
 
@@ -417,15 +416,26 @@ class GroupedBackward final : public Kernel {
   BiasGrads m_biasGrads;
 };
 
+/// The gradient beside the copies that products read of it. Absent where nobody reads it.
+Binding plainGradient(const CompileRequest& request) {
+  const auto& operands = request.step.operands;
+  const auto found = std::ranges::find_if(
+      operands, [](const StepOperand& operand) { return operand.key == kGradY && !operand.direction; });
+  if (found == operands.end()) return {};
+  return {{.index = static_cast<int>(found - operands.begin()), .spec = request.plan.spec(*found)}};
+}
+
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   const Result<Binding> gradY = requireOperand(request, kGradY);
   if (!gradY) return gradY.error();
   const GroupedSize size = sizeOf(request, gradY->spec);
   Result<GroupReader> groups = GroupReader::make(request, size);
   if (!groups) return groups.error();
-  return std::unique_ptr<Kernel>(std::make_unique<GroupedBackward>(std::move(*groups), InputGrad(request, size, *gradY),
-                                                                   WeightGrads(request, size, *gradY),
-                                                                   BiasGrads(request, size, *gradY)));
+  const auto gradientFor = [&](Direction product) { return findOperand(request, kGradY, product); };
+  return std::unique_ptr<Kernel>(
+      std::make_unique<GroupedBackward>(std::move(*groups), InputGrad(request, size, gradientFor(Direction::Rowwise)),
+                                        WeightGrads(request, size, gradientFor(Direction::Columnwise)),
+                                        BiasGrads(request, size, plainGradient(request))));
 }
 
 }  // namespace

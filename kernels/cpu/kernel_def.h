@@ -37,6 +37,8 @@ struct KernelDef {
   std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)> compile;
   /// Can it also write quantized copies of its result?
   bool writesCopies = false;
+  /// Does it read quantized operands as they are? Otherwise it gets their numbers.
+  bool readsCodes = false;
 };
 
 }  // namespace fuseline::cpu

@@ -22,7 +22,7 @@ class LinearEpilogue final : public Kernel {
   void run(Pointers operands, std::byte* workspace) override {
     const RowSink* const sink = m_copies ? &m_copies->begin(operands, workspace + gemmBytes()) : nullptr;
     m_gemm.run(m_x.at(operands), m_weight.at(operands), operands, workspace, sink);
-    if (m_copies) m_copies->finish(operands);
+    if (m_copies) m_copies->finish();
   }
 
  private:

@@ -49,7 +49,7 @@ void runWithCopies(std::optional<RowCopies>& copies, Pointers operands, std::byt
                    Run run) {
   if (copies) pointers.sink = &copies->begin(operands, scratch);
   run(pointers);
-  if (copies) copies->finish(operands);
+  if (copies) copies->finish();
 }
 
 class NormForwardKernel final : public Kernel {

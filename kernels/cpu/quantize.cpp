@@ -1,4 +1,4 @@
-// Kernel "quantize": the copies of a tensor that the GEMMs of a linear op read.
+// Kernel "quantize": the copies of a tensor that GEMMs read, or that a Quantize passes on.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/quantize_steps.h"
 #include "kernels/cpu/quantized_copy.h"
@@ -14,52 +14,48 @@ class Quantize final : public Kernel {
       : m_graph(request.graph),
         m_plan(request.plan),
         m_step(request.step),
-        m_operands(request.step, request.step.copies.front()) {}
+        m_work(request.step.copies.front()),
+        m_quantizers(m_work.quantizers) {}
 
   void run(Pointers pointers, std::byte*) override {
-    const QuantizerInputs inputs = quantizerInputs(m_graph, m_step.copies.front(), m_operands, pointers);
-    const float amax = needsAmax(inputs) ? amaxOf(pointer(pointers, m_operands.source), spec(m_operands.source)) : 0.0F;
-    const TensorQuantizers& quantizers = m_step.copies.front().quantizers;
-    if (quantizers.rowwise) make(*quantizers.rowwise, inputs, amax, m_operands.rowwise, pointers);
-    if (quantizers.columnwise && isTransposed())
-      transposeCopy(pointer(pointers, m_operands.rowwise), spec(m_operands.rowwise),
-                    pointer(pointers, m_operands.columnwise));
-    else if (quantizers.columnwise)
-      make(*quantizers.columnwise, inputs, amax, m_operands.columnwise, pointers);
-    if (m_operands.history >= 0) recordAmax(pointer(pointers, m_operands.history), amax);
+    for (const QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, m_work, pointers)) run(piece);
   }
 
  private:
-  static std::byte* pointer(Pointers pointers, int index) { return pointers[static_cast<std::size_t>(index)]; }
-  const TensorSpec& spec(int index) const { return m_plan.spec(m_step.operands[static_cast<std::size_t>(index)]); }
+  void run(const QuantizePiece& piece) const {
+    const float amax = needsAmax(piece) ? amaxOf(piece.from, piece.source) : 0.0F;
+    if (m_quantizers.rowwise) make(*m_quantizers.rowwise, piece, amax, piece.rowwise, piece.rowwiseMemory);
+    if (m_quantizers.columnwise && isTransposed(piece))
+      transposeCopy(piece.rowwiseMemory, piece.rowwise, piece.columnwiseMemory);
+    else if (m_quantizers.columnwise)
+      make(*m_quantizers.columnwise, piece, amax, piece.columnwise, piece.columnwiseMemory);
+    if (piece.history) recordAmax(piece.history, amax);
+  }
 
   /// Both copies hold the same codes.
-  bool isTransposed() const {
-    const TensorQuantizers& quantizers = m_step.copies.front().quantizers;
-    return quantizers.rowwise == quantizers.columnwise && isTransposeOfRowwise(*quantizers.columnwise) &&
-           spec(m_operands.source).numElements() > 0;
+  bool isTransposed(const QuantizePiece& piece) const {
+    return m_quantizers.rowwise == m_quantizers.columnwise && isTransposeOfRowwise(*m_quantizers.columnwise) &&
+           piece.source.numElements() > 0;
   }
 
   /// Blocks find their own.
-  bool needsAmax(const QuantizerInputs& inputs) const {
-    if (m_operands.history >= 0) return true;
-    const TensorQuantizers& quantizers = m_step.copies.front().quantizers;
-    const Scaling scaling = (quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->scaling;
-    const bool isPerTensor = scaling == Scaling::PerTensor && !inputs.scale;
+  bool needsAmax(const QuantizePiece& piece) const {
+    if (piece.history) return true;
+    const Scaling scaling = (m_quantizers.rowwise ? m_quantizers.rowwise : m_quantizers.columnwise)->scaling;
+    const bool isPerTensor = scaling == Scaling::PerTensor && !piece.inputs.scale;
     return isPerTensor || traitsOf(scaling).scaleFormat == ScaleFormat::E4M3;
   }
 
-  void make(const QuantizerSpec& quantizer, const QuantizerInputs& inputs, float amax, int copy,
-            Pointers pointers) const {
-    if (std::byte* const memory = pointer(pointers, copy))
-      quantizeCopy(pointer(pointers, m_operands.source), spec(m_operands.source), quantizer, inputs, amax, spec(copy),
-                   memory);
+  static void make(const QuantizerSpec& quantizer, const QuantizePiece& piece, float amax, const TensorSpec& copy,
+                   std::byte* memory) {
+    if (memory) quantizeCopy(piece.from, piece.source, quantizer, piece.inputs, amax, copy, memory);
   }
 
   const Graph& m_graph;
   const Plan& m_plan;
   const Step& m_step;
-  QuantizeOperands m_operands;
+  const QuantizeWork& m_work;
+  const TensorQuantizers& m_quantizers;
 };
 
 }  // namespace

@@ -469,11 +469,15 @@ DType decodedDType(const QuantizedForm& form, bool hasPowerOfTwoScales) {
 
 namespace {
 
+/// Which factors a reader multiplies the codes' numbers by: all but that of the whole tensor, or all.
+enum class Factors { OfBlocks, All };
+
 /// Decodes the stored rows of a copy.
 class CopyReader {
  public:
-  CopyReader(const std::byte* memory, const TensorSpec& copy, DType dtype)
+  CopyReader(const std::byte* memory, const TensorSpec& copy, DType dtype, Factors factors)
       : m_memory(memory),
+        m_factors(factors),
         m_form(*copy.quantized),
         m_parts(partsOf(copy)),
         m_matrix(storedMatrixOf(copy, m_form.scaling, m_form.direction)),
@@ -496,14 +500,18 @@ class CopyReader {
   float factor() const {
     float value = 1.0F;
     const bool isPerTensor = m_block.rows == 0;
-    const bool hasAmax = m_parts.totalBytes > m_parts.amaxOffset;
     if (isPerTensor) std::memcpy(&value, m_memory + m_parts.scalesOffset, sizeof(value));
-    if (!hasAmax) return value;
-    std::memcpy(&value, m_memory + m_parts.amaxOffset, sizeof(value));
-    return nvDequantFactor(E4m3::fromFloat(1.0F), value);
+    return hasAmax() ? nvDequantFactor(E4m3::fromFloat(1.0F), amax()) : value;
   }
 
  private:
+  bool hasAmax() const { return m_parts.totalBytes > m_parts.amaxOffset; }
+  float amax() const {
+    float value = 0.0F;
+    std::memcpy(&value, m_memory + m_parts.amaxOffset, sizeof(value));
+    return value;
+  }
+
   const std::uint8_t* codes(std::int64_t row) const {
     return reinterpret_cast<const std::uint8_t*>(m_memory) + row * codeBytes(m_form.format, m_matrix.cols);
   }
@@ -522,14 +530,19 @@ class CopyReader {
         std::copy_n(reinterpret_cast<const float*>(from) + first, values.size(), values.begin());
         break;
       case ScaleFormat::E8M0: decodeWith([](std::uint8_t code) { return E8m0::toFloat(code); }); break;
-      case ScaleFormat::E4M3: decodeWith([](std::uint8_t code) { return E4m3::toFloat(code); }); break;
+      case ScaleFormat::E4M3: decodeWith([this](std::uint8_t code) { return nvFactor(code); }); break;
     }
     return values;
   }
 
+  float nvFactor(std::uint8_t code) const {
+    return m_factors == Factors::All ? nvDequantFactor(code, amax()) : E4m3::toFloat(code);
+  }
+
   void readRows(std::int64_t first, std::int64_t count, std::byte* out) const {
+    const float scale = m_factors == Factors::All ? factor() : 1.0F;
     for (std::int64_t row = 0; row < count; ++row)
-      m_dequantize(out + row * m_matrix.cols * sizeBytes(m_dtype), codes(first + row), 1.0F,
+      m_dequantize(out + row * m_matrix.cols * sizeBytes(m_dtype), codes(first + row), scale,
                    static_cast<std::size_t>(m_matrix.cols));
   }
 
@@ -567,6 +580,7 @@ class CopyReader {
   }
 
   const std::byte* m_memory;
+  Factors m_factors;
   QuantizedForm m_form;
   CopyParts m_parts;
   BlockShape m_matrix;
@@ -580,9 +594,13 @@ class CopyReader {
 }  // namespace
 
 float decodeCopy(const std::byte* memory, const TensorSpec& copy, DType dtype, std::byte* out) {
-  const CopyReader reader(memory, copy, dtype);
+  const CopyReader reader(memory, copy, dtype, Factors::OfBlocks);
   reader.read(out);
   return reader.factor();
+}
+
+void dequantizeCopy(const std::byte* memory, const TensorSpec& copy, DType dtype, std::byte* out) {
+  CopyReader(memory, copy, dtype, Factors::All).read(out);
 }
 
 }  // namespace fuseline::cpu

@@ -29,11 +29,11 @@ RowCopies::RowCopies(const CompileRequest& request)
       m_plan(request.plan),
       m_step(request.step),
       m_works(request.step.copies),
+      m_sourceIndex(QuantizeOperands(m_step, m_works.front()).source),
       m_threads(request.settings.threads),
       m_amaxes(static_cast<std::size_t>(m_threads)) {
   for (const QuantizeWork& work : m_works) {
-    m_operands.emplace_back(m_step, work);
-    m_needsAmax |= m_operands.back().history >= 0;
+    m_needsAmax |= QuantizeOperands(m_step, work).history >= 0;
     m_sink.blockRows = std::max(m_sink.blockRows, CopyRows::blockRows(work.quantizers));
   }
   m_sink.rowBytes = spec().cols() * sizeBytes(spec().dtype);
@@ -43,14 +43,12 @@ std::size_t RowCopies::scratchBytes() const {
   return sourceIndex() >= 0 ? 0 : static_cast<std::size_t>(m_threads * m_sink.blockBytes());
 }
 
-CopyRows RowCopies::open(std::size_t index, Pointers pointers) const {
-  const QuantizeOperands& operands = m_operands[index];
-  const auto copyAt = [&](int operand) -> CopyRows::Copy {
-    if (operand < 0) return {};
-    return {m_plan.spec(m_step.operands[static_cast<std::size_t>(operand)]), pointerAt(pointers, operand)};
-  };
-  return {spec(), m_works[index].quantizers, quantizerInputs(m_graph, m_works[index], operands, pointers),
-          copyAt(operands.rowwise), copyAt(operands.columnwise)};
+CopyRows RowCopies::open(const QuantizeWork& work, const QuantizePiece& piece) const {
+  return {spec(),
+          work.quantizers,
+          piece.inputs,
+          {piece.rowwise, piece.rowwiseMemory},
+          {piece.columnwise, piece.columnwiseMemory}};
 }
 
 const RowSink& RowCopies::begin(Pointers pointers, std::byte* scratch) {
@@ -60,7 +58,12 @@ const RowSink& RowCopies::begin(Pointers pointers, std::byte* scratch) {
     take(thread, first, count, rows);
   };
   m_copies.clear();
-  for (std::size_t index = 0; index < m_works.size(); ++index) m_copies.push_back(open(index, pointers));
+  m_histories.clear();
+  for (const QuantizeWork& work : m_works) {
+    const QuantizePiece piece = quantizePieces(m_graph, m_plan, m_step, work, pointers).front();
+    m_copies.push_back(open(work, piece));
+    if (piece.history) m_histories.push_back(piece.history);
+  }
   std::ranges::fill(m_amaxes, 0.0F);
   return m_sink;
 }
@@ -72,10 +75,9 @@ void RowCopies::take(int thread, std::int64_t first, std::int64_t count, const s
   amax = std::max(amax, amaxOfRows(rows, spec(), count));
 }
 
-void RowCopies::finish(Pointers pointers) {
+void RowCopies::finish() {
   const float amax = *std::ranges::max_element(m_amaxes);
-  for (const QuantizeOperands& operands : m_operands)
-    if (std::byte* const history = pointerAt(pointers, operands.history)) recordAmax(history, amax);
+  for (std::byte* const history : m_histories) recordAmax(history, amax);
 }
 
 std::optional<RowCopies> rowCopiesOf(const CompileRequest& request) {

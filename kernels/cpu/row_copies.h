@@ -23,27 +23,28 @@ class RowCopies {
   const OperandKey& source() const { return m_works.front().source; }
   const TensorSpec& spec() const { return m_works.front().spec; }
   /// Of the result; -1: it is not stored.
-  int sourceIndex() const { return m_operands.front().source; }
+  int sourceIndex() const { return m_sourceIndex; }
   std::size_t scratchBytes() const;
 
   /// The sink of one run. scratch: scratchBytes().
   const RowSink& begin(Pointers pointers, std::byte* scratch);
-  void finish(Pointers pointers);
+  void finish();
 
  private:
   void take(int thread, std::int64_t first, std::int64_t count, const std::byte* rows);
-  CopyRows open(std::size_t index, Pointers pointers) const;
+  CopyRows open(const QuantizeWork& work, const QuantizePiece& piece) const;
 
   const Graph& m_graph;
   const Plan& m_plan;
   const Step& m_step;
   std::vector<QuantizeWork> m_works;
-  std::vector<QuantizeOperands> m_operands;  // by work
+  int m_sourceIndex;
   int m_threads;
   bool m_needsAmax = false;
   RowSink m_sink;
-  std::vector<CopyRows> m_copies;  // by work, of the run at hand
-  std::vector<float> m_amaxes;     // by thread
+  std::vector<CopyRows> m_copies;       // by work, of the run at hand
+  std::vector<std::byte*> m_histories;  // of the run at hand
+  std::vector<float> m_amaxes;          // by thread
 };
 
 /// Nothing for a step that makes no copies.

@@ -13,7 +13,7 @@ Binding findOperand(const CompileRequest& request, const OperandKey& key, std::o
   if (!decoded) return binding;
   binding.spec = {decoded->dtype, binding.spec.shape};
   binding.isTransposed = decoded->isTransposed;
-  binding.factor = &decoded->factor;
+  if (!decoded->hasAllFactors) binding.factor = &decoded->factor;
   return binding;
 }
 

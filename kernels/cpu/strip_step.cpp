@@ -33,7 +33,7 @@ class CopyingStripKernel final : public Kernel {
     m_pointers.assign(operands.begin(), operands.end());
     m_pointers.push_back(nullptr);
     m_engine.run(m_pointers, m_rows, workspace, 0, {m_slot, &m_copies.begin(operands, workspace + engineBytes())});
-    m_copies.finish(operands);
+    m_copies.finish();
   }
 
  private:

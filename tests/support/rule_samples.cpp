@@ -309,13 +309,17 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
   const Link f32LayerNorm = with(link("LayerNorm"), "dtype", std::string("f32"));
   const ChainOptions current{.recipe = "Float8CurrentScaling"};
   const ChainOptions nvfp4{.recipe = "NVFP4BlockScaling"};
+  const ChainOptions mxfp8{.recipe = "MXFP8BlockScaling"};
+  const Link experts = with(link("GroupedLinear"), "out_features", std::int64_t{64});
   return {
       {"ForwardQuantize",
        {{0, DType::BF16, {link("GELU"), linear(32)}, current, {64, 32}},
-        {0, DType::BF16, {link("RMSNorm"), linear(32)}, nvfp4, {64, 32}}}},
+        {0, DType::BF16, {link("RMSNorm"), linear(32)}, nvfp4, {64, 32}},
+        {1, DType::BF16, {link("GELU"), experts}, mxfp8, {96, 64}}}},
       {"BackwardQuantize",
        {{0, DType::BF16, {linear(32), link("GELU")}, current, {64, 32}},
-        {0, DType::BF16, {linear(32), link("RMSNorm")}, nvfp4, {64, 32}}}},
+        {0, DType::BF16, {linear(32), link("RMSNorm")}, nvfp4, {64, 32}},
+        {1, DType::BF16, {experts, link("GELU")}, mxfp8, {96, 64}}}},
       {"ForwardLinearBiasAdd",
        {{0, DType::BF16, {mode(linear(16), "row"), inPlace(add)}, {}}, {1, DType::BF16, {linear(16), add}, {}}}},
       {"ForwardLinearBiasActivation",

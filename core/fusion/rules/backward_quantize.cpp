@@ -14,7 +14,7 @@ FusionRule backward_quantize() {
           "The kernel that makes the output gradient of a linear op also writes its quantized copies: nobody reads the "
           "gradient again to quantize it, and it is never written itself. The bits are the same.",
       .chain = {quantizing("linear", TensorType::GradOutput), rowByRow("reader")},
-      .conditions = {scalesNeedOnlyRows("linear", TensorType::GradOutput)},
+      .conditions = {scalesNeedOnlyRows("linear", TensorType::GradOutput), hasNoGroups("linear")},
       .becomes = "quantize",
   };
 }

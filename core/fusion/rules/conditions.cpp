@@ -180,18 +180,29 @@ Condition scalesNeedOnlyRows(std::string role, TensorType type) {
   return {.sentence = "The scales follow from blocks of rows, or are known beforehand.", .holds = holds};
 }
 
+Condition hasNoGroups(std::string role) {
+  const auto holds = [role](const Match& match) {
+    const Node& linear = *match.role(role);
+    if (rowGroups(linear) == 0) return Verdict::yes();
+    return Verdict::no(fmt::format("{} ({}) quantizes each of its {} groups of rows by itself.", linear.id,
+                                   linear.operation->name, rowGroups(linear)));
+  };
+  return {.sentence = "The tensor is quantized as one, not group by group.", .holds = holds};
+}
+
 ChainStep rowByRow(std::string role) {
   return {.role = std::move(role),
           .accepts =
               [](const Node& node) {
-                return node.operation->isElementwise() || node.operation->category == "Normalization";
+                const bool isByRows = node.operation->isElementwise() || node.operation->category == "Normalization";
+                return isByRows && !node.operation->isQuantizable;
               },
           .acceptsText = "an elementwise op or a norm"};
 }
 
 ChainStep quantizing(std::string role, TensorType type) {
   return {.role = std::move(role),
-          .accepts = [type](const Node& node) { return quantizersOf(node, type).any(); },
+          .accepts = [type](const Node& node) { return !node.operation->isView && quantizersOf(node, type).any(); },
           .acceptsText = fmt::format("an op that quantizes its {}", roleName(type))};
 }
 

@@ -29,6 +29,8 @@ Condition isNotTakenBy(FusionRule other);
 Condition sameDType(std::string roleA, std::string roleB);
 /// The scales of what the role's linear op reads of this tensor follow from blocks of rows, or are known beforehand.
 Condition scalesNeedOnlyRows(std::string role, TensorType type);
+/// The role's op multiplies all rows by one weight.
+Condition hasNoGroups(std::string role);
 
 /// An op whose result comes row by row: elementwise, or a norm.
 ChainStep rowByRow(std::string role);

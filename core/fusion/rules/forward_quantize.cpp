@@ -14,7 +14,7 @@ FusionRule forward_quantize() {
           "The kernel that makes the input of a linear op also writes its quantized copies: nobody reads the tensor "
           "again to quantize it, and where nobody else wants it, it is never written. The bits are the same.",
       .chain = {rowByRow("producer"), quantizing("linear", TensorType::Input)},
-      .conditions = {scalesNeedOnlyRows("linear", TensorType::Input)},
+      .conditions = {scalesNeedOnlyRows("linear", TensorType::Input), hasNoGroups("linear")},
       .becomes = "quantize",
   };
 }

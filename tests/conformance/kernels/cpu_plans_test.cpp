@@ -179,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(RuleBook, Rules, ::testing::ValuesIn(builtinRules().all
 TEST(CpuKernels, AreAllReachedByAnOpOrARule) {
   // The plan's own, at branches; that of a form which only an attribute asks for (cached_input_test.cpp); and those of
   // recipes (recipes_test.cpp).
-  std::set<std::string> reached = {"accumulate", "cached_activation", "quantize", "delayed_scaling_update"};
+  std::set<std::string> reached = {"accumulate", "cached_activation", "quantize", "Quantize", "delayed_scaling_update"};
   for (const FusibleOperation* op : basicOperations())
     if (!op->isView) reached.insert(op->kernelName());
   for (const FusionRule* rule : builtinRules().all()) reached.insert(rule->becomes);

@@ -1,9 +1,9 @@
 // Pipelines under quantization recipes: what their GEMMs multiply, on the reference and on the CPU.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/support/recipes.h"
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
 #include "core/quant/apply_recipe.h"
-#include "core/quant/copy_memory.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -21,25 +21,8 @@ namespace {
 
 using namespace fuseline::testing;
 
-Recipe recipe(const char* name, const Attributes& fields = {}, std::vector<RoleOverride> overrides = {}) {
-  Result<Recipe> made = Recipe::create(*findRecipe(name), fields, std::move(overrides));
-  if (!made) throw std::runtime_error(made.error().message);
-  return *made;
-}
-
-Graph under(const Recipe& recipe, Graph graph) {
-  std::vector<Diagnostic> diagnostics;
-  Graph quantized = applyRecipe(std::move(graph), recipe, diagnostics);
-  EXPECT_TRUE(diagnostics.empty()) << diagnostics.front().message;
-  return quantized;
-}
-
 Graph oneLinear(DType dtype, const ChainOptions& options = {}) {
   return chain(dtype, {128, 256}, {linear(128, "fc")}, options);
-}
-
-const Tensor& find(const NamedTensors& tensors, const std::string& name) {
-  return std::ranges::find(tensors, name, &NamedTensors::value_type::first)->second;
 }
 
 /// A matrix in double.
@@ -50,20 +33,8 @@ struct Doubles {
   double at(std::int64_t row, std::int64_t col) const { return values[static_cast<std::size_t>(row * cols + col)]; }
 };
 
-/// What a GEMM reads of x: the numbers of the copy that core/quant makes, or x itself.
 Doubles operand(const Recipe& recipe, const Tensor& x, OperandRole role, const std::string& name) {
-  Doubles result{x.spec.rows(), x.spec.cols(), x.toDoubles()};
-  const std::optional<QuantizerSpec> quantizer = recipe.quantizerFor(role);
-  if (!quantizer) return result;
-  TensorSpec copy = x.spec;
-  copy.quantized = formOf(*quantizer, directionOf(role));
-  std::vector<std::byte> memory(static_cast<std::size_t>(copy.bytes()));
-  QuantizerInputs inputs;
-  inputs.name = name;
-  if (recipe.definition().hasState) inputs.scale = 1.0F;
-  EXPECT_TRUE(quantizeToMemory(x, *quantizer, inputs, copy, memory.data()).hasValue());
-  result.values = dequantizedValues(copy, memory.data());
-  return result;
+  return {x.spec.rows(), x.spec.cols(), operandValues(recipe, x, role, name)};
 }
 
 enum class Form { Plain, Transposed };

@@ -1,0 +1,105 @@
+// Finds the linear ops that would quantize what a Quantize before or behind them has quantized in the same way.
+// Source: TransformerEngine's ops quantize a tensor only if it is not quantized yet.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/handed_copies.h"
+
+#include "core/quant/apply_recipe.h"
+
+#include <algorithm>
+
+namespace fuseline {
+
+namespace {
+
+bool isSame(const GemmOperand& a, const GemmOperand& b) { return a.node == b.node && a.type == b.type; }
+
+/// Do the op's GEMMs read nothing of the tensor but copies, and these as the Quantize makes them?
+bool canRead(const Graph& graph, const GemmOperand& reader, const TensorQuantizers& made) {
+  const Node& node = graph.node(reader.node);
+  const TensorQuantizers& wanted = quantizersOf(node, reader.type);
+  const bool isPlainLinear = !node.operation->isView && rowGroups(node) == 0;
+  const bool isReadWhole = wanted.rowwise && (wanted.columnwise || wanted.isDequantizedInBackward);
+  return isPlainLinear && isReadWhole && wanted == made;
+}
+
+/// The reader of a value through its main input, if that is an op that recipes quantize.
+std::optional<GemmOperand> readerAt(const Graph& graph, const Use& use) {
+  const FusedOperation alone{.rule = nullptr, .nodes = {use.node}};
+  return gemmOperand(graph, alone, {0, OperandKind::Input, use.slot});
+}
+
+/// The operand as which the op that made a value, fused or not, reads the value's gradient.
+std::optional<GemmOperand> gradientReaderOf(const Graph& graph, const FusionReport& report, const Value& value) {
+  for (const FusedOperation& entry : report.backward) {
+    const auto member = std::ranges::find(entry.nodes, value.producer);
+    if (member == entry.nodes.end()) continue;
+    const int index = static_cast<int>(member - entry.nodes.begin());
+    return gemmOperand(graph, entry, {index, OperandKind::GradOutput, value.port});
+  }
+  return std::nullopt;
+}
+
+/// Otherwise gradients are added, and the sum is not quantized.
+bool hasOneGradient(const Graph& graph, const Value& value) {
+  const auto gradients = std::ranges::count_if(value.uses, [&](const Use& use) {
+    return graph.node(use.node).needs.inputs[static_cast<std::size_t>(use.slot)];
+  });
+  return gradients == 1 && !value.isOutput;
+}
+
+}  // namespace
+
+HandedCopies::HandedCopies(const Graph& graph, const FusionReport& report) {
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    if (passesOnQuantized(graph.node(id), TensorType::Input)) addForward(graph, id);
+    if (passesOnQuantized(graph.node(id), TensorType::GradOutput)) addBackward(graph, report, id);
+  }
+}
+
+void HandedCopies::addForward(const Graph& graph, NodeId id) {
+  const Value& y = graph.value(graph.node(id).outputs.front());
+  Handed handed{.source = {id, TensorType::Input}, .readers = {}, .isReadPlain = y.isOutput};
+  for (const Use& use : y.uses) {
+    const std::optional<GemmOperand> reader = readerAt(graph, use);
+    if (reader && canRead(graph, *reader, graph.node(id).quantizers.input))
+      handed.readers.push_back(*reader);
+    else
+      handed.isReadPlain = true;
+  }
+  m_handed.push_back(std::move(handed));
+}
+
+void HandedCopies::addBackward(const Graph& graph, const FusionReport& report, NodeId id) {
+  const Value& x = graph.value(graph.node(id).inputs.front());
+  const std::optional<GemmOperand> reader =
+      hasOneGradient(graph, x) ? gradientReaderOf(graph, report, x) : std::nullopt;
+  const bool isHanded = reader && canRead(graph, *reader, graph.node(id).quantizers.gradOutput);
+  Handed handed{.source = {id, TensorType::GradOutput}, .readers = {}, .isReadPlain = !isHanded};
+  if (isHanded) handed.readers.push_back(*reader);
+  m_handed.push_back(std::move(handed));
+}
+
+const HandedCopies::Handed* HandedCopies::find(const GemmOperand& source) const {
+  const auto found =
+      std::ranges::find_if(m_handed, [&](const Handed& handed) { return isSame(handed.source, source); });
+  return found == m_handed.end() ? nullptr : &*found;
+}
+
+std::optional<GemmOperand> HandedCopies::sourceOf(const GemmOperand& reader) const {
+  for (const Handed& handed : m_handed)
+    if (std::ranges::any_of(handed.readers, [&](const GemmOperand& one) { return isSame(one, reader); }))
+      return handed.source;
+  return std::nullopt;
+}
+
+std::vector<GemmOperand> HandedCopies::readersOf(const GemmOperand& source) const {
+  const Handed* const handed = find(source);
+  return handed ? handed->readers : std::vector<GemmOperand>();
+}
+
+bool HandedCopies::isReadPlain(const GemmOperand& source) const {
+  const Handed* const handed = find(source);
+  return handed && handed->isReadPlain;
+}
+
+}  // namespace fuseline

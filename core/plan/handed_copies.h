@@ -1,0 +1,37 @@
+// Quantized copies that a Quantize makes and linear ops read as if they were their own.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/fusion/step_operands.h"
+
+#include <optional>
+#include <vector>
+
+namespace fuseline {
+
+class HandedCopies {
+ public:
+  HandedCopies(const Graph& graph, const FusionReport& report);
+
+  /// The Quantize whose copies stand for those of this operand; nothing: it has its own.
+  std::optional<GemmOperand> sourceOf(const GemmOperand& reader) const;
+  /// The operands that the copies of this Quantize stand for.
+  std::vector<GemmOperand> readersOf(const GemmOperand& source) const;
+  /// Does anybody read the tensor in high precision?
+  bool isReadPlain(const GemmOperand& source) const;
+
+ private:
+  struct Handed {
+    GemmOperand source;
+    std::vector<GemmOperand> readers;
+    bool isReadPlain = false;
+  };
+
+  void addForward(const Graph& graph, NodeId id);
+  void addBackward(const Graph& graph, const FusionReport& report, NodeId id);
+  const Handed* find(const GemmOperand& source) const;
+
+  std::vector<Handed> m_handed;
+};
+
+}  // namespace fuseline

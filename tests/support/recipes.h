@@ -1,0 +1,29 @@
+// Recipes in tests, and what core/quant makes of tensors under them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/graph.h"
+#include "core/quant/recipe.h"
+#include "core/tensor/tensor.h"
+
+#include <string>
+#include <vector>
+
+namespace fuseline::testing {
+
+/// Throws std::runtime_error with the sentence where it is refused.
+Recipe recipe(const std::string& name, const Attributes& fields = {}, std::vector<RoleOverride> overrides = {});
+
+/// Fails with the first warning, if there is one.
+Graph under(const Recipe& recipe, Graph graph);
+
+const Tensor& find(const NamedTensors& tensors, const std::string& name);
+
+/// What a GEMM reads of x: the numbers of the copy that core/quant makes, or x itself. name: the stream of random bits.
+/// Delayed scales are 1, as in the first step.
+std::vector<double> operandValues(const Recipe& recipe, const Tensor& x, OperandRole role, const std::string& name);
+
+/// The five recipes that quantize, for INSTANTIATE_TEST_SUITE_P.
+std::vector<const RecipeDefinition*> quantizingRecipes();
+
+}  // namespace fuseline::testing
