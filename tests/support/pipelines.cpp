@@ -42,18 +42,23 @@ TensorSpec extraSpec(const FusibleOperation& operation, const Attributes& attrib
   return main;
 }
 
+ValueId valueNamed(const GraphBuilder& builder, const std::string& name) {
+  const ValueId found = builder.partial().findValue(name);
+  if (found < 0) throw std::invalid_argument("no value named " + name);
+  return found;
+}
+
 /// The value of the extra input `port`: what the link names is for the first.
 ValueId extraValue(GraphBuilder& builder, const Link& link, const FusibleOperation& operation, std::size_t port,
                    const std::string& id, const TensorSpec& spec) {
   if (link.extraFrom.empty() || port > 1) return builder.addInput(id + "_" + operation.inputs[port].name, spec);
-  const ValueId found = builder.partial().findValue(link.extraFrom);
-  if (found < 0) throw std::invalid_argument("no value named " + link.extraFrom);
-  return found;
+  return valueNamed(builder, link.extraFrom);
 }
 
 ValueId append(GraphBuilder& builder, const Link& link, std::size_t position, ValueId main) {
   const FusibleOperation* operation = builtinOperations().find(link.operation);
   if (!operation) throw std::invalid_argument("no op named " + link.operation);
+  if (!link.mainFrom.empty()) main = valueNamed(builder, link.mainFrom);
   const TensorSpec spec = builder.partial().value(main).spec;
   const std::string id = link.id.empty() ? defaultId(link, position) : link.id;
   Attributes attributes = completed(*operation, link.attributes, spec);
@@ -102,6 +107,11 @@ Link linear(std::int64_t outFeatures, std::string id) {
 }
 
 Link inPlace(Link link, bool value) { return with(std::move(link), "in_place", value); }
+
+Link reading(std::string value, Link link) {
+  link.mainFrom = std::move(value);
+  return link;
+}
 
 Link inside(std::string path, Link link) {
   link.sequential = std::move(path);
