@@ -132,6 +132,7 @@ Json rulesSchema() {
                                         {"chain", list(step)},
                                         {"conditions", texts()},
                                         {"becomes", text("The kernel.")},
+                                        {"hardware", text("What it needs of a GPU; empty: nothing.")},
                                         {"price", text("Why it is used on request only; empty: it has none.")}}))}});
 }
 

@@ -42,6 +42,7 @@ Json toJson(const FusionRule& rule) {
           {"chain", chain},
           {"conditions", conditions},
           {"becomes", rule.becomes},
+          {"hardware", rule.hardware ? toString(*rule.hardware) : ""},
           {"price", rule.price}};
 }
 
@@ -66,6 +67,7 @@ void printDetails(const FusionRule& rule, Context& context) {
   context.out << styled(rule.name, Style::Bold, context.hasColour)
               << fmt::format("  ({} pass, chapter {})\n", passName(rule.pass), originName(rule.origin)) << rule.summary
               << fmt::format("\n\npattern    {}\nbecomes    {}\n", patternText(rule), rule.becomes);
+  if (rule.hardware) context.out << fmt::format("hardware   A GPU of {}.\n", toString(*rule.hardware));
   if (!rule.price.empty())
     context.out << fmt::format("price      {} Used on request only: --with {}.\n", rule.price, rule.name);
   if (rule.conditions.empty()) context.out << "conditions none\n";

@@ -19,6 +19,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -102,9 +103,13 @@ class ChainWalker {
     const bool isFirst = step == 0;
     const bool isMet = isFirst || takeNext(step);
     if (!isMet) return wanted.isOptional() || fail(step);
-    while (wanted.isRepeated() && !isNextClaimed(step) && takeNext(step)) {
+    while (wanted.isRepeated() && !isNextClaimed(step) && isNextInTime(step) && takeNext(step)) {
     }
     return true;
+  }
+
+  bool fitsStep(NodeId id, std::size_t step) const {
+    return m_rule.chain[step].matches(m_graph.node(id), m_graph.node(m_walk.nodes.front()));
   }
 
   bool isNextClaimed(std::size_t step) const {
@@ -112,15 +117,29 @@ class ChainWalker {
     return next >= 0 && m_claims[static_cast<std::size_t>(next)] == &m_rule;
   }
 
+  /// A run ends where it would come too late for those that read its branches.
+  bool isNextInTime(std::size_t step) const {
+    const NodeId next = linkedReader(step);
+    return m_outsiders.empty() || next <= *m_outsiders.begin();
+  }
+
+  void noteOutsiders(NodeId next) {
+    for (const ValueId output : m_graph.node(m_walk.nodes.back()).outputs)
+      for (const Use& use : m_graph.value(output).uses) m_outsiders.insert(use.node);
+    m_outsiders.erase(next);
+  }
+
   bool takeNext(std::size_t step) {
     const NodeId next = linkedReader(step);
     const bool isFree = !m_rule.chain[step].isRepeated() || (next >= 0 && !m_entries.entryOf(next));
     if (next < 0 || !isFree) return false;
+    if (m_rule.writesBranches) noteOutsiders(next);
     take(next, step);
     return true;
   }
 
-  const Value& mainOutput() const { return m_graph.value(m_graph.node(m_walk.nodes.back()).outputs.front()); }
+  ValueId mainOutputId() const { return m_graph.node(m_walk.nodes.back()).outputs.front(); }
+  const Value& mainOutput() const { return m_graph.value(mainOutputId()); }
 
   /// TransformerEngine's windows follow the main tensor only; ours also accept it as an extra operand of the same
   /// shape, but not as one value a row.
@@ -130,26 +149,47 @@ class ChainWalker {
     return m_rule.origin == RuleOrigin::Fuseline && shapeOf(use.slot) == shapeOf(0);
   }
 
-  /// The one op that reads the main output, if nobody else reads it; else -1.
-  NodeId onlyReader() const {
-    const Value& value = mainOutput();
-    const bool isOnly = !value.isOutput && value.uses.size() == 1 && accepts(value.uses.front());
-    return isOnly ? value.uses.front().node : -1;
+  /// The tensors that a chain may go on with: the main one, and in our own rules the others as well.
+  std::span<const ValueId> waysOn() const {
+    const std::span<const ValueId> outputs = m_graph.node(m_walk.nodes.back()).outputs;
+    return m_rule.origin == RuleOrigin::Te ? outputs.first(1) : outputs;
+  }
+
+  /// Inside the fusion a tensor is only for the next op, unless the kernel writes it for others, too.
+  bool mayBeInside(const Value& value) const {
+    return m_rule.writesBranches || (!value.isOutput && value.uses.size() == 1);
+  }
+
+  /// Over an extra output a chain goes on to the first reader of all outputs only: at the other end of a residual, say,
+  /// it would come too late for what reads the main output.
+  bool comesInTime(ValueId output, NodeId reader) const {
+    const std::vector<ValueId>& outputs = m_graph.node(m_walk.nodes.back()).outputs;
+    return output == outputs.front() || std::ranges::none_of(outputs, [&](ValueId other) {
+             return std::ranges::any_of(m_graph.value(other).uses, [&](const Use& use) { return use.node < reader; });
+           });
+  }
+
+  /// The first op on a way on that is wanted; -1: none.
+  template <class IsWanted>
+  NodeId nextOp(const IsWanted& isWanted) const {
+    for (const ValueId output : waysOn()) {
+      const Value& value = m_graph.value(output);
+      for (const Use& use : value.uses)
+        if (mayBeInside(value) && accepts(use) && comesInTime(output, use.node) && isWanted(use.node)) return use.node;
+    }
+    return -1;
   }
 
   bool isBeyondBorder(NodeId reader) const { return hasBorderBetween(m_graph, m_walk.nodes.back(), reader); }
 
-  /// The only reader, if it fits the step; else -1.
+  /// The op that the chain goes on to; -1: none fits.
   NodeId linkedReader(std::size_t step) const {
-    const NodeId reader = onlyReader();
-    const bool isLinked = reader >= 0 && !isBeyondBorder(reader) &&
-                          m_rule.chain[step].matches(m_graph.node(reader), m_graph.node(m_walk.nodes.front()));
-    return isLinked ? reader : -1;
+    return nextOp([&](NodeId id) { return !isBeyondBorder(id) && fitsStep(id, step); });
   }
 
   /// Does the op fit the step, or one before it that may be left out?
   bool fits(NodeId id, std::size_t step) const {
-    while (!m_rule.chain[step].matches(m_graph.node(id), m_graph.node(m_walk.nodes.front()))) {
+    while (!fitsStep(id, step)) {
       if (step == 0 || !m_rule.chain[step - 1].isOptional()) return false;
       --step;
     }
@@ -158,8 +198,8 @@ class ChainWalker {
 
   /// The chain would go on, if the border of a nested Sequential were not in between.
   bool endAtBorder(std::size_t step) {
-    const NodeId reader = onlyReader();
-    if (reader < 0 || !isBeyondBorder(reader) || !fits(reader, step)) return false;
+    const NodeId reader = nextOp([&](NodeId id) { return isBeyondBorder(id) && fits(id, step); });
+    if (reader < 0) return false;
     m_walk.explanation = borderText(m_graph, m_walk.nodes.back(), reader);
     m_walk.repairs = {withoutBorders(m_graph, m_walk.nodes.back(), reader)};
     return true;
@@ -177,14 +217,20 @@ class ChainWalker {
     if (const NodeId taken = linkedReader(step); taken >= 0) return failAtTaken(taken);
     m_walk.outcome = Outcome::BrokenChain;
     if (endAtBorder(step)) return false;
-    const Value& value = mainOutput();
-    const bool fitsButIsShared = std::ranges::any_of(value.uses, [&](const Use& use) {
-      return m_rule.chain[step].matches(m_graph.node(use.node), m_graph.node(m_walk.nodes.front()));
-    });
-    const bool isShared = value.isOutput || value.uses.size() > 1;
-    m_walk.outcome = fitsButIsShared && isShared ? Outcome::OutsideUse : Outcome::BrokenChain;
-    m_walk.explanation = m_walk.outcome == Outcome::OutsideUse ? sharedText(value) : brokenText(step, value);
+    const Value& value = likeliestWayOn(step);
+    const bool isOutsideUse = !mayBeInside(value) &&
+                              std::ranges::any_of(value.uses, [&](const Use& use) { return fitsStep(use.node, step); });
+    m_walk.outcome = isOutsideUse ? Outcome::OutsideUse : Outcome::BrokenChain;
+    m_walk.explanation = isOutsideUse ? sharedText(value) : brokenText(step, value);
     return false;
+  }
+
+  /// Read by an op that would fit, or else the main output.
+  const Value& likeliestWayOn(std::size_t step) const {
+    for (const ValueId output : waysOn())
+      for (const Use& use : m_graph.value(output).uses)
+        if (comesInTime(output, use.node) && fitsStep(use.node, step)) return m_graph.value(output);
+    return mainOutput();
   }
 
   /// The next op fits, but an earlier fusion has it.
@@ -200,11 +246,26 @@ class ChainWalker {
     std::vector<std::string> readers;
     for (const Use& use : value.uses) readers.push_back(m_graph.node(use.node).id);
     if (value.isOutput) readers.emplace_back("the outside (it is a pipeline output)");
-    return fmt::format("{} is read by {}; the fusion needs it to have one reader, because it would no longer exist.",
-                       value.name, fmt::join(readers, " and "));
+    const char* const reason =
+        m_rule.pass == FusionPass::Backward
+            ? "the gradients of its readers are added up in between. With a MakeExtraOutput for the branch the sum is "
+              "an op that fusions know."
+            : "the fusion needs it to have one reader, because it would no longer exist.";
+    return fmt::format("{} is read by {}; {}", value.name, fmt::join(readers, " and "), reason);
+  }
+
+  /// An op that would fit reads an output that the rule does not follow; empty: there is none.
+  std::string besideText(std::size_t step) const {
+    for (const ValueId output : m_graph.node(m_walk.nodes.back()).outputs)
+      for (const Use& use : m_graph.value(output).uses)
+        if (output != mainOutputId() && fitsStep(use.node, step))
+          return fmt::format("{} reads {}; as in TransformerEngine, the rule follows the main output, {}.",
+                             nameOf(m_graph, use.node), m_graph.value(output).name, mainOutput().name);
+    return {};
   }
 
   std::string brokenText(std::size_t step, const Value& value) const {
+    if (std::string beside = besideText(step); m_rule.origin == RuleOrigin::Te && !beside.empty()) return beside;
     const std::string expected = m_rule.chain[step].description();
     const std::string after = nameOf(m_graph, m_walk.nodes.back());
     if (value.uses.empty())
@@ -214,7 +275,7 @@ class ChainWalker {
                          value.uses.size(), expected);
     const Use& use = value.uses.front();
     const std::string& port = m_graph.node(use.node).operation->inputs[static_cast<std::size_t>(use.slot)].name;
-    if (use.slot != 0)
+    if (use.slot != 0 && fitsStep(use.node, step))
       return fmt::format("After {} comes {}, but on its input {}; the rule follows the main input x.", after,
                          nameOf(m_graph, use.node), port);
     return fmt::format("After {} comes {}; {} would have to come next.", after, nameOf(m_graph, use.node), expected);
@@ -225,6 +286,7 @@ class ChainWalker {
   const EntryList& m_entries;
   const Claims& m_claims;
   Walk m_walk;
+  std::set<NodeId> m_outsiders;  // readers of what is inside that are not part of the run so far
 };
 
 /// Where fusions that want the same ops part: the places at which a long run may be cut.
@@ -285,6 +347,7 @@ class PassFuser {
         m_unfusedSaved(unfusedSaved),
         m_entries(std::move(entries)),
         m_claims(graph.nodes().size(), nullptr),
+        m_next(graph.nodes().size(), -1),
         m_attempts(attempts) {}
 
   using Rules = std::vector<std::shared_ptr<const FusionRule>>;
@@ -338,7 +401,12 @@ class PassFuser {
     propose(rules);
     do choose();
     while (proposeLate());
-    for (Proposal& late : m_late) m_attempts.push_back(std::move(late.attempt));
+    for (Proposal& late : m_late) reportLate(late);
+  }
+
+  void reportLate(Proposal& late) {
+    if (late.attempt.outcome == Outcome::Fused) return reportLost(late);
+    m_attempts.push_back(std::move(late.attempt));
   }
 
   void propose(const Rules& rules) {
@@ -365,8 +433,19 @@ class PassFuser {
     add(std::move(proposal));
   }
 
+  /// Where fusions part behind an op, as at a branch, the earlier way is chosen from first; the others come late.
+  bool partsWays(const std::vector<NodeId>& nodes) const {
+    for (std::size_t i = 0; i + 1 < nodes.size(); ++i)
+      if (const NodeId next = m_next[static_cast<std::size_t>(nodes[i])]; next >= 0 && next != nodes[i + 1])
+        return true;
+    return false;
+  }
+
   void add(Proposal proposal) {
     const Attempt& attempt = proposal.attempt;
+    if (partsWays(attempt.nodes)) return m_late.push_back(std::move(proposal));
+    for (std::size_t i = 0; i + 1 < attempt.nodes.size(); ++i)
+      m_next[static_cast<std::size_t>(attempt.nodes[i])] = attempt.nodes[i + 1];
     proposal.gain = gainOf(*attempt.saving, attempt.measured.get());
     proposal.gain.priority = proposal.priority;
     if (isAsked(attempt)) proposal.gain.askedOps = static_cast<std::int64_t>(attempt.nodes.size());
@@ -424,6 +503,7 @@ class PassFuser {
     for (Proposal& proposal : m_proposals)
       if (!proposal.isPart && !proposal.isTaken) reportLost(proposal);
     m_proposals.clear();
+    std::ranges::fill(m_next, -1);
   }
 
   void take(Proposal& proposal) {
@@ -499,8 +579,9 @@ class PassFuser {
       if (isFree(again))
         judge(matchOf(*again.rule, again.nodes, *chainSteps(*again.rule, m_graph, again.nodes)), again);
       const bool fits = isFree(again) && again.outcome == Outcome::Fused;
+      if (isFree(again)) proposal.attempt = std::move(again);
       if (fits)
-        add({.attempt = std::move(again), .priority = proposal.priority});
+        add(std::move(proposal));
       else
         m_late.push_back(std::move(proposal));
     }
@@ -672,7 +753,7 @@ class PassFuser {
   bool refuseReaders(const Match& match, const Value& value, Attempt& attempt) const {
     const bool isReadInside =
         std::ranges::any_of(value.uses, [&](const Use& use) { return contains(match, use.node); });
-    if (isReadInside && (value.isOutput || value.uses.size() > 1))
+    if (isReadInside && !match.rule.writesBranches && (value.isOutput || value.uses.size() > 1))
       return refuse(attempt, Outcome::OutsideUse,
                     fmt::format("{} has several readers, one of them inside the fusion; their gradients would have to "
                                 "be added in between.",
@@ -789,6 +870,7 @@ class PassFuser {
   mutable std::array<std::vector<std::optional<Saving>>, 2> m_basicCosts;  // by phase and op
   EntryList m_entries;
   Claims m_claims;
+  std::vector<NodeId> m_next;  // behind each op, where the proposals go on
   std::vector<Proposal> m_proposals;
   std::vector<Proposal> m_late;   // other fusions are in the way of their place
   std::vector<Winner> m_winners;  // by entry; empty where an earlier pass made it

@@ -75,7 +75,7 @@ AttributeSpec userbuffersAttribute() {
               "comm_name of TransformerEngine's userbuffers_options, its only key: the communicators NAME_fprop, "
               "NAME_dgrad and NAME_wgrad, such as those of qkv, proj, fc1 and fc2, overlap communication with the "
               "products of a tensor-parallel layer. It is kept for the pipeline's code. With one rank, as here, there "
-              "is nothing to overlap."};
+              "is nothing to overlap; `fuseline fuse --ranks N` plans it for more."};
 }
 
 std::string userbuffersNote(const Attributes& attributes) {

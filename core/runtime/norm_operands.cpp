@@ -46,8 +46,9 @@ Binding findNormSum(const StepRequest& request, int norm) {
 
 NormGradientKeys ownNormGradients() { return {.gradInput = {0, OperandKind::GradInput, 0}, .extraGradient = {-1}}; }
 
-NormGradientKeys branchedNormGradients() {
-  return {.gradInput = {0, OperandKind::GradInput, 0}, .extraGradient = {0, OperandKind::GradOutput, 1}};
+NormGradientKeys branchedNormGradients(const StepRequest& request) {
+  const int read = request.graph.value(request.member(1).inputs.front()).port;
+  return {.gradInput = {0, OperandKind::GradInput, 0}, .extraGradient = {0, OperandKind::GradOutput, 1 - read}};
 }
 
 Result<NormBackwardOperands> bindNormBackward(const StepRequest& request, int norm, const NormGradientKeys& keys) {

@@ -27,8 +27,9 @@ struct NormGradientKeys {
 
 /// Of a norm that is the only member.
 NormGradientKeys ownNormGradients();
-/// Of MakeExtraOutput (member 0) and a norm: the gradient of the extra output is added.
-NormGradientKeys branchedNormGradients();
+/// Of MakeExtraOutput (member 0) and a norm (member 1): the gradient of the output that the norm does not read is
+/// added.
+NormGradientKeys branchedNormGradients(const StepRequest& request);
 
 struct NormBackwardOperands {
   Binding x, gradOutput, extra, gamma, mean, rstd, gradInput, gradGamma, gradBeta;

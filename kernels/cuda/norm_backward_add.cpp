@@ -12,7 +12,8 @@ KernelDef norm_backward_add() {
       .name = "norm_backward_add",
       .phases = {Phase::Backward},
       .supports = [](const KernelQuery&) { return Verdict::yes(); },
-      .compile = [](const CompileRequest& request) { return makeNormBackward(request, 1, branchedNormGradients()); },
+      .compile =
+          [](const CompileRequest& request) { return makeNormBackward(request, 1, branchedNormGradients(request)); },
   };
 }
 

@@ -42,7 +42,7 @@ TensorSpec extraSpec(const FusibleOperation& operation, const Attributes& attrib
   return main;
 }
 
-ValueId findValue(GraphBuilder& builder, const std::string& name) {
+ValueId valueNamed(const GraphBuilder& builder, const std::string& name) {
   const ValueId found = builder.partial().findValue(name);
   if (found < 0) throw std::invalid_argument("no value named " + name);
   return found;
@@ -52,13 +52,13 @@ ValueId findValue(GraphBuilder& builder, const std::string& name) {
 ValueId extraValue(GraphBuilder& builder, const Link& link, const FusibleOperation& operation, std::size_t port,
                    const std::string& id, const TensorSpec& spec) {
   if (link.extraFrom.empty() || port > 1) return builder.addInput(id + "_" + operation.inputs[port].name, spec);
-  return findValue(builder, link.extraFrom);
+  return valueNamed(builder, link.extraFrom);
 }
 
 ValueId append(GraphBuilder& builder, const Link& link, std::size_t position, ValueId main) {
   const FusibleOperation* operation = builtinOperations().find(link.operation);
   if (!operation) throw std::invalid_argument("no op named " + link.operation);
-  if (!link.mainFrom.empty()) main = findValue(builder, link.mainFrom);
+  if (!link.mainFrom.empty()) main = valueNamed(builder, link.mainFrom);
   const TensorSpec spec = builder.partial().value(main).spec;
   const std::string id = link.id.empty() ? defaultId(link, position) : link.id;
   Attributes attributes = completed(*operation, link.attributes, spec);

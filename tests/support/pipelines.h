@@ -18,7 +18,7 @@ struct Link {
   std::string id;          // empty: "<operation><position>", in lower case
   std::string extraFrom;   // the value of the extra input: a name such as "save.extra"; empty: a new pipeline input
   bool isSwapped = false;  // the chain goes on through the extra input, and `extraFrom` is the main one
-  std::string mainFrom;    // the value of the main input; empty: the op before
+  std::string mainFrom;    // the value of the main input; empty: the chain's last
   std::string sequential;  // the nested Sequential it is in: "layer1", "layer1.mlp"; empty: none
 };
 
@@ -27,7 +27,7 @@ Link linear(std::int64_t outFeatures, std::string id = {});
 Link inPlace(Link link, bool value = true);
 /// Of an op with two inputs of one shape.
 Link swapped(Link link);
-/// Reads this value as its main input.
+/// Reads this value, such as "save.extra", in place of the chain's last.
 Link reading(std::string value, Link link);
 /// In a nested Sequential, together with its neighbours of the same path.
 Link inside(std::string path, Link link);

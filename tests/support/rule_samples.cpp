@@ -114,12 +114,21 @@ Samples normSamples() {
       {"ForwardAddNorm",
        {{"RMSNorm", {add, link("RMSNorm")}, {}},
         {"LayerNorm", {add, link("LayerNorm")}, {}},
-        {"with a branch between", {add, save(), link("RMSNorm")}, kReadBranch}}},
+        {"with a branch between", {add, save(), link("RMSNorm")}, kReadBranch},
+        {"the sum read outside, too", {add, link("LayerNorm")}, {.extraOutputs = {"add.y"}}},
+        {"the sum read by a later op",
+         {add, link("RMSNorm"), link("AddExtraInput", "add2", "add.y")},
+         {.extraOutputs = {"add.y"}}},
+        {"the norm on the branch",
+         {add, save(), reading("save.extra", link("RMSNorm"))},
+         {.extraOutputs = {"save.y"}}}}},
       {"BackwardAddRMSNorm",
        {{"branch read", {save(), link("RMSNorm")}, kReadBranch},
         {"branch unread", {save(), link("RMSNorm")}, {}},
         {"zero-centred", {save(), with(link("RMSNorm"), "zero_centered_gamma", true)}, kReadBranch}}},
-      {"BackwardAddLayerNorm", {{"branch read", {save(), link("LayerNorm")}, kReadBranch}}},
+      {"BackwardAddLayerNorm",
+       {{"branch read", {save(), link("LayerNorm")}, kReadBranch},
+        {"the norm on the branch", {save(), reading("save.extra", link("LayerNorm"))}, {.extraOutputs = {"save.y"}}}}},
   };
 }
 
@@ -133,7 +142,13 @@ Samples chainSamples() {
         {"gated first", {link("SwiGLU"), bias, link("ConstantScale")}, {}},
         {"scaled rows first", {link("ScaledSwiGLU"), bias, link("ScaledSReLU")}, {}},
         {"dropouts", {link("Dropout"), bias, link("Dropout"), add}, {}},
-        {"with a branch inside", {bias, save(), link("GELU")}, kReadBranch}}},
+        {"with a branch inside", {bias, save(), link("GELU")}, kReadBranch},
+        {"read outside, too", {bias, link("GELU"), link("ConstantScale")}, {.extraOutputs = {"bias.y"}}},
+        {"both ways of a branch",
+         {bias, link("GELU"), link("AddExtraInput", "add", "bias.y"), link("ConstantScale")},
+         {}},
+        {"the residual first", {save(), link("GELU"), swapped(link("AddExtraInput", "add", "save.extra"))}, {}},
+        {"on along the branch", {bias, save(), reading("save.extra", link("GELU"))}, {.extraOutputs = {"save.y"}}}}},
       {"BackwardBiasSwiGLU",
        {{"plain", {bias, link("SwiGLU")}, {}},
         {"interleaved", {bias, with(link("SwiGLU"), "glu_interleave_size", std::int64_t{4})}, {}}}},
@@ -143,7 +158,9 @@ Samples chainSamples() {
         {"gated first", {link("SwiGLU"), bias}, {}},
         {"scaled rows first", {link("ScaledSwiGLU"), bias, link("ScaledSReLU")}, {}},
         {"dropouts", {link("Dropout"), bias, link("Dropout"), add}, {}},
-        {"with a branch inside", {bias, save(), link("GELU")}, kReadBranch}}},
+        {"with a branch inside", {bias, save(), link("GELU")}, kReadBranch},
+        {"the residual first", {save(), link("GELU"), swapped(link("AddExtraInput", "add", "save.extra"))}, {}},
+        {"on along the branch", {bias, save(), reading("save.extra", link("GELU"))}, {.extraOutputs = {"save.y"}}}}},
   };
 }
 
@@ -154,6 +171,7 @@ Samples jointSamples() {
        {{"plain", {link("SwiGLU"), linear(24)}, {}},
         {"interleaved", {with(link("SwiGLU"), "glu_interleave_size", std::int64_t{4}), linear(24)}, {}},
         {"with a residual", {link("SwiGLU"), linear(24), add}, {}},
+        {"with a residual, by the other input", {link("SwiGLU"), linear(24), swapped(add)}, {}},
         {"with an upstream op", {link("RMSNorm"), link("SwiGLU"), linear(24)}, {}}}},
   };
 }

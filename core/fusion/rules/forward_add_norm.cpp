@@ -15,6 +15,7 @@ FusionRule forward_add_norm() {
                 {.role = "norm", .operations = {"RMSNorm", "LayerNorm"}}},
       .conditions = {sameDType("add", "norm")},
       .becomes = "add_norm",
+      .writesBranches = true,
   };
 }
 

@@ -13,6 +13,7 @@ FusionRule forward_elementwise_chain() {
           "A run of elementwise ops keeps its values in registers: one pass over memory, one rounding at the end.",
       .chain = elementwiseChain(),
       .becomes = "elementwise",
+      .writesBranches = true,
   };
 }
 

@@ -103,6 +103,27 @@ TEST(Messages, SayWhichArchitectureARecipeNeeds) {
   EXPECT_EQ(fuseline("fuse --device sm_100 --recipe mxfp8 " + samplePipeline()).exitCode, 0);
 }
 
+TEST(Planning, AnAbsentGpuHasFusionsThatNothingHereRuns) {
+  const TemporaryFolder folder;
+  const std::string file = quoted(folder / "mlp.fuseline");
+  ASSERT_EQ(fuseline("new grouped-mlp -o " + file).exitCode, 0);
+  const std::string fuse = "fuse --recipe mxfp8 " + file + " --device ";
+  const ProgramResult planned = fuseline(fuse + "sm_100");
+  EXPECT_TRUE(has(planned.out, "[fc1 + act + fc2]  GroupedMLP_CuTeGEMMGLU (joint, te)")) << planned.out;
+  const ProgramResult here = fuseline(fuse + "cpu");
+  EXPECT_TRUE(has(here.out, "no kernel on this device: GroupedMLP_CuTeGEMMGLU needs a GPU")) << here.out;
+}
+
+TEST(Planning, AbsentRanksArePlannedForAndNotRun) {
+  const std::string nested = quoted(goldenPath("nested.fuseline"));
+  EXPECT_TRUE(has(fuseline("fuse --device sm_90 " + nested).out, "The group has 1 rank"));
+  const ProgramResult planned = fuseline("explain --device sm_90 --ranks 2 " + nested);
+  EXPECT_FALSE(has(planned.out, "The group has 1 rank")) << planned.out;
+  EXPECT_TRUE(has(planned.out, "there is nothing to communicate")) << planned.out;
+  EXPECT_EQ(fuseline("fuse --ranks 0 " + nested).exitCode, 2);
+  EXPECT_EQ(fuseline("run --ranks 2 " + nested).exitCode, 2);
+}
+
 /// A linear whose matrices fit every scaling.
 std::string quantizablePipeline(const TemporaryFolder& folder, const std::string& recipe = "null") {
   const std::filesystem::path path = folder / "linear.fuseline";

@@ -708,6 +708,88 @@ TEST(VerifyExpansion, NamesTheOpThatIsNotThereOnceAndInOrder) {
             "b (SiLU) runs before a (GELU), whose result it reads.");
 }
 
+// Patterns on the DAG: operands in any order, steps that may be left out, branches.
+
+/// add, norm, and a later residual that reads the sum as well.
+std::vector<Link> sumReadTwice(const Link& second) {
+  return {link("AddExtraInput", "add"), link("RMSNorm", "norm"), linear(16, "fc"), second};
+}
+
+TEST(FuserBranches, ASumThatIsReadLaterAsWellIsWrittenByItsFusion) {
+  const Graph graph = chain(DType::BF16, {8, 16}, sumReadTwice(link("AddExtraInput", "add2", "add.y")));
+  const FusionReport report = fused(graph);
+  EXPECT_EQ(names(graph, report.forward), (Names{"ForwardAddNorm", "ForwardLinearEpilogue"}));
+}
+
+TEST(FuserBranches, AResidualMayStandOnEitherInput) {
+  for (const bool isSwapped : {false, true}) {
+    const Link add = link("AddExtraInput", "add2", "add.y");
+    const Graph graph = chain(DType::BF16, {8, 16}, sumReadTwice(isSwapped ? swapped(add) : add));
+    EXPECT_EQ(names(graph, fused(graph).forward), (Names{"ForwardAddNorm", "ForwardLinearEpilogue"}));
+  }
+}
+
+TEST(FuserBranches, ARunEndsBeforeItWouldComeTooLateForAReaderOutside) {
+  // "other" reads a.y and stands before c.
+  const Graph graph = chain(DType::BF16, {8, 16},
+                            {link("GELU", "a"), link("SiLU", "b"), reading("a.y", link("RMSNorm", "other")),
+                             reading("b.y", link("ReLU", "c"))},
+                            {.extraOutputs = {"other.y"}});
+  const FusionReport report = fused(graph);
+  ASSERT_EQ(names(graph, report.forward), (Names{"ForwardElementwiseChain", "RMSNorm", "ReLU"}));
+  EXPECT_EQ(report.forward.front().nodes.size(), 2U);
+}
+
+TEST(FuserBranches, AFusionThatWouldComeTooLateSaysForWhom) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16},
+            {link("AddExtraInput", "add"), link("GELU", "act"), reading("add.y", link("RMSNorm", "norm"))},
+            {.extraOutputs = {"act.y"}});
+  const FusionReport report = fused(graph, {.switches = {.without = {"ForwardElementwiseChain"}}});
+  const Attempt* attempt = attemptOf(report, "ForwardAddNorm");
+  ASSERT_NE(attempt, nullptr);
+  EXPECT_EQ(attempt->outcome, Outcome::OutsideUse);
+  EXPECT_EQ(attempt->explanation, "act (GELU) reads add.y before norm has run.");
+}
+
+TEST(FuserBranches, OfTwoFusionsThatPartAtABranchOneIsChosenAndTheOtherSaysSo) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16},
+            {link("AddExtraInput", "add"), link("RMSNorm", "norm"), reading("add.y", link("GELU", "act"))},
+            {.extraOutputs = {"norm.y"}});
+  const FusionReport report = fused(graph);
+  EXPECT_EQ(names(graph, report.forward), (Names{"ForwardAddNorm", "GELU"}));
+  const Attempt* attempt = attemptOf(report, "ForwardElementwiseChain");
+  ASSERT_NE(attempt, nullptr);
+  EXPECT_NE(attempt->outcome, Outcome::Fused);
+}
+
+TEST(FuserBranches, AGradientThatBranchesAddUpInBackwardStaysOutsideOfFusions) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {link("GELU", "a"), link("SiLU", "b")}, {.extraOutputs = {"a.y"}});
+  const FusionReport report = fused(graph);
+  EXPECT_EQ(names(graph, report.forward), Names{"ForwardElementwiseChain"});
+  EXPECT_EQ(names(graph, report.backward), (Names{"GELU", "SiLU"}));
+  EXPECT_EQ(attemptOf(report, "BackwardElementwiseChain")->explanation,
+            "a.y is read by b and the outside (it is a pipeline output); the gradients of its readers are added up in "
+            "between. With a MakeExtraOutput for the branch the sum is an op that fusions know.");
+}
+
+TEST(FuserBranches, TransformerEnginesRulesFollowTheMainTensor) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {link("MakeExtraOutput", "save"), reading("save.extra", link("RMSNorm", "norm"))},
+            {.extraOutputs = {"save.y"}});
+  const FusionReport report = fused(graph);
+  EXPECT_EQ(attemptOf(report, "BackwardAddRMSNorm")->explanation,
+            "norm (RMSNorm) reads save.extra; as in TransformerEngine, the rule follows the main output, save.y.");
+}
+
+TEST(FuserBranches, OurOwnRulesFollowABranchAsWell) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {link("MakeExtraOutput", "save"), reading("save.extra", link("LayerNorm", "norm"))},
+            {.extraOutputs = {"save.y"}});
+  EXPECT_EQ(names(graph, fused(graph).backward), Names{"BackwardAddLayerNorm"});
+}
+
 // Nested Sequentials.
 
 const Attempt* attemptAt(const Graph& graph, const FusionReport& report, std::string_view rule, std::string_view op) {
