@@ -11,6 +11,7 @@
 #include "kernels/cpu/quantized_copy.h"
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -189,5 +190,6 @@ void runAll(const std::string& filter, int rounds) {
 
 int main(int argc, char** argv) {
   constexpr int kRounds = 31;
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a line as soon as it is measured
   fuseline::cpu::runAll(argc > 1 ? argv[1] : "", argc > 2 ? std::atoi(argv[2]) : kRounds);
 }
