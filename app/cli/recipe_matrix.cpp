@@ -29,7 +29,7 @@ struct MatrixRow {
 
 void countLinears(MatrixRow& row) {
   for (const Node& node : row.run->analysis().graph().nodes()) {
-    if (!node.operation->isQuantizable) continue;
+    if (!node.operation->isQuantizable || node.operation->isView) continue;
     ++row.numLinears;
     if (node.quantizers.any()) ++row.numQuantized;
   }

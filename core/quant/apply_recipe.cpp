@@ -116,6 +116,32 @@ std::optional<DelayedScaling> delayedScalingOf(const Recipe& recipe) {
                         .takesMostRecent = recipe.fields().text("amax_compute_algo") == "most_recent"};
 }
 
+using NodeQuantizers = std::vector<LinearQuantizers>;
+
+bool isQuantizedBy(const Graph& graph, const NodeQuantizers& quantizers, NodeId id, TensorType type) {
+  if (id < 0 || !graph.node(id).operation->isView) return false;
+  const LinearQuantizers& own = quantizers[static_cast<std::size_t>(id)];
+  return (type == TensorType::Input ? own.input : own.gradOutput).any();
+}
+
+/// The only op from which a gradient of the value comes; -1: there is none, or a sum.
+NodeId onlyReader(const Value& value) {
+  return value.uses.size() == 1 && !value.isOutput ? value.uses.front().node : -1;
+}
+
+/// Of two Quantize in a row only the first one that a tensor meets quantizes it.
+void dropSecondQuantizers(const Graph& graph, NodeQuantizers& quantizers) {
+  const NodeQuantizers all = quantizers;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const Node& node = graph.node(id);
+    if (!node.operation->isView) continue;
+    LinearQuantizers& own = quantizers[static_cast<std::size_t>(id)];
+    if (isQuantizedBy(graph, all, graph.value(node.inputs.front()).producer, TensorType::Input)) own.input = {};
+    if (isQuantizedBy(graph, all, onlyReader(graph.value(node.outputs.front())), TensorType::GradOutput))
+      own.gradOutput = {};
+  }
+}
+
 void warnOfUnknownPlaces(const Graph& graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
   for (const RoleOverride& special : recipe.overrides()) {
     const auto isThere = [&](const Node& node) { return node.operation->isQuantizable && node.isAt(special.op); };
@@ -179,7 +205,7 @@ std::string quantizedName(const Node& node, TensorType type, std::optional<std::
 
 Graph applyRecipe(Graph graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
   warnOfUnknownPlaces(graph, recipe, diagnostics);
-  std::vector<LinearQuantizers> quantizers(graph.nodes().size());
+  NodeQuantizers quantizers(graph.nodes().size());
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
     if (!node.operation->isQuantizable) continue;
@@ -189,6 +215,7 @@ Graph applyRecipe(Graph graph, const Recipe& recipe, std::vector<Diagnostic>& di
     else
       quantizers[static_cast<std::size_t>(id)] = wanted;
   }
+  dropSecondQuantizers(graph, quantizers);
   return std::move(graph).withQuantizers(std::move(quantizers), delayedScalingOf(recipe));
 }
 

@@ -1,4 +1,4 @@
-// Amax, cast and transpose of tensors with one scale, and the update of delayed scales.
+// Amax, cast and transpose of tensors with one scale, the way back, and the update of delayed scales.
 //
 // A block has a tile of x: it is read once, cast for both copies, and the columnwise codes leave through shared memory
 // so that they are written in whole rows, too.
@@ -24,6 +24,7 @@ using namespace device;
 constexpr int kTile = 32;
 constexpr int kTileThreadsY = 8;
 constexpr int kAmaxVector = 8;
+constexpr int kCodeVector = 4;
 /// Blocks that search for an amax; each adds one atomic operation.
 constexpr std::int64_t kAmaxBlocksPerMultiprocessor = 8;
 
@@ -97,6 +98,20 @@ __global__ void __launch_bounds__(kTile* kTileThreadsY) quantizeTile(const __gri
   }
 }
 
+__global__ void __launch_bounds__(kBlockThreads) dequantizeCodes(const __grid_constant__ TensorDequantization task) {
+  const float inverseScale = *task.inverseScale;
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kBlockThreads * kCodeVector;
+  for (std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x) * kCodeVector;
+       first < task.elements; first += stride) {
+    const std::int64_t left = task.elements - first;
+    const int count = left < kCodeVector ? static_cast<int>(left) : kCodeVector;
+    float values[kCodeVector];
+    for (int v = 0; v < kCodeVector; ++v)
+      values[v] = v < count ? decode(task.codes[first + v], task.code) * inverseScale : 0.0f;
+    storeElements<kCodeVector>(task.element, task.out, first, count, values);
+  }
+}
+
 /// One block a state. Rows move up in chunks: a chunk is read before it is written.
 __global__ void __launch_bounds__(kBlockThreads) updateScales(const __grid_constant__ ScaleUpdates updates) {
   float* const history = updates.histories[blockIdx.x];
@@ -140,6 +155,14 @@ void launchQuantize(const TensorQuantization& task, Stream stream) {
   const dim3 blocks(static_cast<unsigned>(tilesOf(task.cols)),
                     static_cast<unsigned>(std::min(tilesOf(task.rows), kMaxBlocksY)));
   launch(quantizeTile, blocks, dim3(kTile, kTileThreadsY), 0, stream, task);
+}
+
+void launchDequantize(const TensorDequantization& task, Stream stream) {
+  if (task.elements == 0) return;
+  constexpr std::int64_t kMaxBlocks = 65535;
+  const std::int64_t wanted = (task.elements + kBlockThreads * kCodeVector - 1) / (kBlockThreads * kCodeVector);
+  launch(dequantizeCodes, dim3(static_cast<unsigned>(std::min(wanted, kMaxBlocks))), dim3(kBlockThreads), 0, stream,
+         task);
 }
 
 void launchScaleUpdates(const ScaleUpdates& updates, Stream stream) {

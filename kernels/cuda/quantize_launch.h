@@ -32,6 +32,17 @@ struct TensorQuantization {
 };
 void launchQuantize(const TensorQuantization& quantization, Stream stream);
 
+/// out[i] = number of codes[i] times *inverseScale, rounded once to the element type.
+struct TensorDequantization {
+  const std::uint8_t* codes = nullptr;
+  const float* inverseScale = nullptr;
+  device::FloatCode code = device::FloatCode::E4M3;
+  void* out = nullptr;
+  device::Element element = device::Element::F32;
+  std::int64_t elements = 0;
+};
+void launchDequantize(const TensorDequantization& dequantization, Stream stream);
+
 /// Raises *amax, which is not negative, to the largest magnitude of x. NaN does not count.
 void launchAmax(const void* x, device::Element element, std::int64_t elements, float* amax, int numMultiprocessors,
                 Stream stream);

@@ -1,108 +1,195 @@
-// Times the 8 and 4 bit codecs on one thread against a copy of the same bytes in the same run.
+// Times quantization against a copy of as many bytes, in turns with it: the 8 and 4 bit codecs on one thread, and the
+// kernels that make and read the copies of recipes on all of them.
 //
-// Each benchmark reports the fastest of its iterations: `GBps`, bytes read and written per second, and `share`, that
-// over memcpy reading and writing as many bytes in all, timed in turns with it.
+// Usage: bench_quantized_codecs [part of a name [rounds]]. A line has bytes read and written per second (median, half
+// the interquartile range), the same of memcpy, and the share: the median over rounds of copy time over time, with its
+// 95 % confidence interval.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/quantized_codecs.h"
+#include "core/profile/stats.h"
+#include "core/quant/recipe.h"
+#include "kernels/cpu/quantized_copy.h"
 
-#include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <omp.h>
 
 namespace fuseline::cpu {
 namespace {
 
-enum class Direction { Quantize, Dequantize };
+using Bytes = std::vector<std::byte>;
 
-struct Case {
-  Direction direction;
-  ElementFormat format;
-  DType dtype;
-  std::int64_t numElements;
+Bytes patterned(std::int64_t size) {
+  Bytes bytes(static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(0x30 + i * 37 % 16);
+  return bytes;
+}
 
-  std::int64_t wideBytes() const { return numElements * sizeBytes(dtype); }
-  std::int64_t narrowBytes() const { return codeBytes(format, numElements); }
-  std::int64_t bytes() const { return wideBytes() + narrowBytes(); }
+/// What is timed. bytes: read and written, in all.
+struct Task {
+  std::string name;
+  std::int64_t bytes = 0;
+  int threads = 1;
+  /// Allocates what the task works on, and returns it.
+  std::function<std::function<void()>()> prepare;
+};
+
+/// Reads and writes as many bytes as a task, on as many threads.
+class Copy {
+ public:
+  explicit Copy(const Task& task) : m_threads(task.threads), m_from(patterned(task.bytes / 2)), m_to(m_from.size()) {}
+
+  void run() {
+    const auto size = m_from.size();
+    const auto parts = static_cast<std::size_t>(m_threads);
+#pragma omp parallel for num_threads(m_threads) schedule(static, 1) if (m_threads > 1)
+    for (std::size_t part = 0; part < parts; ++part) {
+      const std::size_t first = size * part / parts;
+      std::memcpy(m_to.data() + first, m_from.data() + first, size * (part + 1) / parts - first);
+    }
+  }
+
+ private:
+  int m_threads;
+  Bytes m_from;
+  Bytes m_to;
 };
 
 template <class Function>
 double secondsOf(Function function) {
   const auto start = std::chrono::steady_clock::now();
   function();
-  benchmark::ClobberMemory();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-class Buffers {
- public:
-  explicit Buffers(const Case& test)
-      : m_test(test),
-        m_wide(static_cast<std::size_t>(test.wideBytes())),
-        m_narrow(static_cast<std::size_t>(test.narrowBytes())),
-        m_copyFrom(static_cast<std::size_t>(test.bytes() / 2), 0x3c),
-        m_copyTo(m_copyFrom.size()) {
-    for (std::size_t i = 0; i < m_wide.size(); ++i) m_wide[i] = static_cast<std::uint8_t>(0x30 + i % 16);
-    for (std::size_t i = 0; i < m_narrow.size(); ++i) m_narrow[i] = static_cast<std::uint8_t>(i * 37);
+std::string rateText(const Task& task, const std::vector<double>& seconds) {
+  const SampleStats stats = summarize(seconds);
+  return fmt::format("{:7.2f} GB/s +-{:4.1f} %", static_cast<double>(task.bytes) / stats.median / 1e9,
+                     stats.spreadPercent());
+}
+
+void measure(const Task& task, int rounds) {
+  Copy copy(task);
+  std::vector<double> taskSeconds;
+  std::vector<double> copySeconds;
+  const std::function<void()> run = task.prepare();
+  run();
+  copy.run();
+  for (int round = 0; round < rounds; ++round) {
+    taskSeconds.push_back(secondsOf(run));
+    copySeconds.push_back(secondsOf([&] { copy.run(); }));
   }
+  const RatioStats share = compareRounds(copySeconds, taskSeconds);
+  fmt::print("{:<44} {:>2} {} {} {:5.2f} [{:4.2f}, {:4.2f}]\n", task.name, task.threads, rateText(task, taskSeconds),
+             rateText(task, copySeconds), share.median, share.low, share.high);
+}
 
-  void convert() {
-    const auto n = static_cast<std::size_t>(m_test.numElements);
-    if (m_test.direction == Direction::Quantize)
-      quantizeFunction(m_test.format, m_test.dtype)(m_narrow.data(), m_wide.data(), 0.5F, n);
-    else
-      dequantizeFunction(m_test.format, m_test.dtype)(m_wide.data(), m_narrow.data(), 0.5F, n);
-  }
+// ---- codecs
 
-  void copy() { std::memcpy(m_copyTo.data(), m_copyFrom.data(), m_copyTo.size()); }
-
- private:
-  Case m_test;
-  std::vector<std::uint8_t> m_wide;
-  std::vector<std::uint8_t> m_narrow;
-  std::vector<std::uint8_t> m_copyFrom;
-  std::vector<std::uint8_t> m_copyTo;
+struct CodecBuffers {
+  Bytes wide;
+  Bytes codes;
+  std::uint8_t* bytes() { return reinterpret_cast<std::uint8_t*>(codes.data()); }
 };
 
-void run(benchmark::State& state, const Case& test) {
-  Buffers buffers(test);
-  double convertSeconds = 1e9;
-  double copySeconds = 1e9;
-  for (auto _ : state) {
-    convertSeconds = std::min(convertSeconds, secondsOf([&] { buffers.convert(); }));
-    copySeconds = std::min(copySeconds, secondsOf([&] { buffers.copy(); }));
-  }
-  state.counters["GBps"] = static_cast<double>(test.bytes()) / convertSeconds / 1e9;
-  state.counters["copy_GBps"] = static_cast<double>(test.bytes()) / copySeconds / 1e9;
-  state.counters["share"] = copySeconds / convertSeconds;
+Task codecTask(bool isQuantizing, ElementFormat format, DType dtype, std::int64_t n) {
+  const std::int64_t wideBytes = n * sizeBytes(dtype);
+  const std::int64_t narrowBytes = codeBytes(format, n);
+  const std::string verb = isQuantizing ? "encode" : "decode";
+  return {.name = fmt::format("{} {} {} {}", verb, formatName(format), dtypeName(dtype), n),
+          .bytes = wideBytes + narrowBytes,
+          .prepare = [=]() -> std::function<void()> {
+            auto buffers = std::make_shared<CodecBuffers>(patterned(wideBytes), patterned(narrowBytes));
+            const auto count = static_cast<std::size_t>(n);
+            if (isQuantizing)
+              return [=, encode = quantizeFunction(format, dtype)] {
+                encode(buffers->bytes(), buffers->wide.data(), 0.5F, count);
+              };
+            return [=, decode = dequantizeFunction(format, dtype)] {
+              decode(buffers->wide.data(), buffers->bytes(), 0.5F, count);
+            };
+          }};
 }
 
-void add(const Case& test) {
-  const std::string name = std::string(test.direction == Direction::Quantize ? "quantize/" : "dequantize/") +
-                           std::string(formatName(test.format)) + "/" + std::string(dtypeName(test.dtype)) + "/" +
-                           std::to_string(test.numElements);
-  benchmark::RegisterBenchmark(name.c_str(), [test](benchmark::State& state) { run(state, test); })
-      ->UseRealTime()
-      ->Unit(benchmark::kMicrosecond)
-      ->MinTime(0.2);
-}
-
-void addAll() {
-  for (const Direction direction : {Direction::Quantize, Direction::Dequantize})
+std::vector<Task> codecTasks() {
+  std::vector<Task> tasks;
+  for (const bool isQuantizing : {true, false})
     for (const ElementFormat format : {ElementFormat::E4M3, ElementFormat::E5M2, ElementFormat::E2M1})
       for (const DType dtype : {DType::F32, DType::BF16})
-        for (const std::int64_t numElements : {1 << 16, 1 << 25})  // in the cache, and 80 MiB or more beyond it
-          add({direction, format, dtype, numElements});
+        for (const std::int64_t n : {1 << 16, 1 << 25})  // in the cache, and 80 MiB or more beyond it
+          tasks.push_back(codecTask(isQuantizing, format, dtype, n));
+  return tasks;
+}
+
+// ---- kernels
+
+/// Makes one copy of a bf16 tensor as a recipe asks for it, its amax included where the recipe needs one.
+Task quantizeTask(const std::string& name, const TensorSpec& x, const QuantizerSpec& quantizer, Direction direction) {
+  TensorSpec copy = x;
+  copy.quantized = formOf(quantizer, direction);
+  const bool needsAmax = quantizer.scaling == Scaling::PerTensor || quantizer.format == ElementFormat::E2M1;
+  return {.name = fmt::format("quantize {} {}", name, directionName(direction)),
+          .bytes = x.bytes() + copy.bytes(),
+          .threads = omp_get_max_threads(),
+          .prepare = [=]() -> std::function<void()> {
+            auto source = std::make_shared<Bytes>(patterned(x.bytes()));
+            auto memory = std::make_shared<Bytes>(static_cast<std::size_t>(copy.bytes()));
+            return [=] {
+              const float amax = needsAmax ? amaxOf(source->data(), x) : 0.0F;
+              quantizeCopy(source->data(), x, quantizer, {}, amax, copy, memory->data());
+            };
+          }};
+}
+
+/// Reads such a copy back.
+Task dequantizeTask(const std::string& name, const TensorSpec& x, const QuantizerSpec& quantizer) {
+  TensorSpec copy = x;
+  copy.quantized = formOf(quantizer, Direction::Rowwise);
+  return {.name = fmt::format("dequantize {}", name),
+          .bytes = x.bytes() + copy.bytes(),
+          .threads = omp_get_max_threads(),
+          .prepare = [=]() -> std::function<void()> {
+            auto memory = std::make_shared<Bytes>(patterned(copy.bytes()));
+            auto out = std::make_shared<Bytes>(static_cast<std::size_t>(x.bytes()));
+            return [=] { dequantizeCopy(memory->data(), copy, x.dtype, out->data()); };
+          }};
+}
+
+std::vector<Task> kernelTasks() {
+  const TensorSpec x{DType::BF16, {8192, 4096}};
+  std::vector<Task> tasks;
+  for (const RecipeDefinition& definition : builtinRecipes()) {
+    const Recipe recipe = *Recipe::create(definition);
+    const auto rowwise = recipe.quantizerFor({TensorType::Input, GemmRole::Fprop});
+    const auto columnwise = recipe.quantizerFor({TensorType::Input, GemmRole::Wgrad});
+    if (!rowwise || !columnwise) continue;
+    tasks.push_back(quantizeTask(definition.name, x, *rowwise, Direction::Rowwise));
+    tasks.push_back(quantizeTask(definition.name, x, *columnwise, Direction::Columnwise));
+    tasks.push_back(dequantizeTask(definition.name, x, *rowwise));
+  }
+  return tasks;
+}
+
+void runAll(const std::string& filter, int rounds) {
+  fmt::print("{:<44} {:>2} {:<21} {:<21} share of copy [95 %]\n", "", "th", "this", "copy");
+  for (const auto& tasks : {codecTasks, kernelTasks})
+    for (const Task& task : tasks())
+      if (task.name.find(filter) != std::string::npos) measure(task, rounds);
 }
 
 }  // namespace
 }  // namespace fuseline::cpu
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  fuseline::cpu::addAll();
-  benchmark::RunSpecifiedBenchmarks();
+  constexpr int kRounds = 31;
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a line as soon as it is measured
+  fuseline::cpu::runAll(argc > 1 ? argv[1] : "", argc > 2 ? std::atoi(argv[2]) : kRounds);
 }

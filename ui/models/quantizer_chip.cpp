@@ -28,9 +28,12 @@ QString tensorLine(const Node& node, TensorType type) {
 }
 
 QString tipFor(const Node& node) {
-  QStringList lines = {QStringLiteral("What the products of %1 read:").arg(toQt(node.id))};
+  const bool isPassedOn = node.operation->isView;
+  const QString head =
+      isPassedOn ? QStringLiteral("What %1 passes on:") : QStringLiteral("What the products of %1 read:");
+  QStringList lines = {head.arg(toQt(node.id))};
   for (const TensorType type : {TensorType::Input, TensorType::Weight, TensorType::GradOutput})
-    lines.append(tensorLine(node, type));
+    if (!isPassedOn || quantizersOf(node, type).any()) lines.append(tensorLine(node, type));
   return lines.join(u'\n');
 }
 

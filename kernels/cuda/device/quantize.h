@@ -31,6 +31,10 @@ inline __device__ std::uint8_t encode(float value, FloatCode code) {
   return code == FloatCode::E4M3 ? E4m3::fromFloat(value) : E5m2::fromFloat(value);
 }
 
+inline __device__ float decode(std::uint8_t code, FloatCode format) {
+  return format == FloatCode::E4M3 ? E4m3::toFloat(code) : E5m2::toFloat(code);
+}
+
 /// The scale of the next step, of a history's amax; stays where the amax is 0, infinite or NaN.
 inline __device__ float delayedScale(float amax, float previous, float scaledLargest) {
   if (!isFinite(amax) || !(amax > 0.0f)) return previous;

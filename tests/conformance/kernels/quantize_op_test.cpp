@@ -144,6 +144,17 @@ TEST_P(QuantizeOp, LetsBackwardActivationBiasFuse) {
   }
 }
 
+TEST_P(QuantizeOp, QuantizesATensorOnce) {
+  const Graph twice = under(tested(), chain(DType::BF16, {128, 128},
+                                            {quantizeLink(true, true, "first"), quantizeLink(true, true, "second")}));
+  const Plan plan = makePlan(twice, unfused(twice));
+  EXPECT_TRUE(stepNamed(plan, "first.quantize_input"));
+  EXPECT_FALSE(stepNamed(plan, "second.quantize_input"));
+  EXPECT_TRUE(stepNamed(plan, "second")->isView);
+  EXPECT_TRUE(stepNamed(plan, "second.quantize_grad_output", Phase::Backward));
+  EXPECT_FALSE(stepNamed(plan, "first.quantize_grad_output", Phase::Backward));
+}
+
 INSTANTIATE_TEST_SUITE_P(Builtin, QuantizeOp, ::testing::ValuesIn(quantizingRecipes()),
                          [](const auto& test) { return test.param->name; });
 

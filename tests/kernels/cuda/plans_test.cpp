@@ -217,6 +217,16 @@ std::map<std::string, std::vector<double>> statesAfter(const Graph& graph, const
   return states;
 }
 
+/// Codes that a linear reads, and codes that go back to the dtype, in both passes.
+TEST_P(CudaRecipes, PassOnQuantizedTensorsLikeTheReference) {
+  const Link both = with(link("Quantize"), "backward", true);
+  for (const std::vector<Link>& links :
+       {std::vector{both}, std::vector{both, linear(32, "fc"), both}, std::vector{link("Bias"), both, link("ReLU")}}) {
+    const Graph graph = under(GetParam(), chain(DType::BF16, {64, 48}, links));
+    expectLikeReference(graph, unfused(graph), toleranceOf(DType::BF16).relative, toString(graph));
+  }
+}
+
 TEST_P(CudaRecipes, KeepTheStatesOfTheReference) {
   const Graph graph = under(GetParam(), chain(DType::BF16, {48, 80}, {linear(64, "fc")}));
   EXPECT_EQ(statesAfter(graph, backendUnderTest()), statesAfter(graph, makeReferenceBackend()));

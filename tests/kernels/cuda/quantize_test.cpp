@@ -71,6 +71,25 @@ Tensor waves(DType dtype, const Shape& shape, double scale) {
   return Tensor::fromDoubles({dtype, shape}, values);
 }
 
+TEST(DequantizeKernel, GivesTheNumberOfEveryCodeAsCoreDoes) {
+  for (const ElementFormat format : {ElementFormat::E4M3, ElementFormat::E5M2})
+    for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
+      for (const Shape& shape : {Shape{257}, Shape{1, 1}, Shape{33, 47}}) {
+        const Tensor x = waves(dtype, shape, 3.0);
+        const std::vector<std::byte> memory = expectedCopy(x, {.format = format}, Direction::Rowwise);
+        const TensorSpec spec = copySpec(x, {.format = format}, Direction::Rowwise);
+        Tensor out = Tensor::zeros(x.spec);
+        launchDequantize({.codes = reinterpret_cast<const std::uint8_t*>(memory.data()),
+                          .inverseScale = reinterpret_cast<const float*>(memory.data() + partsOf(spec).scalesOffset),
+                          .code = format == ElementFormat::E5M2 ? device::FloatCode::E5M2 : device::FloatCode::E4M3,
+                          .out = out.data.data(),
+                          .element = elementOf(dtype),
+                          .elements = x.spec.numElements()},
+                         nullptr);
+        EXPECT_EQ(out.data, dequantize(fromMemory(spec, memory.data()), Direction::Rowwise)->data) << toString(x.spec);
+      }
+}
+
 TEST(QuantizeKernel, MakesTheCopiesOfOddSizes) {
   for (const ElementFormat format : {ElementFormat::E4M3, ElementFormat::E5M2})
     for (const DType dtype : {DType::F32, DType::BF16, DType::F16})

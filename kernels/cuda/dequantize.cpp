@@ -1,0 +1,64 @@
+// Kernel "Quantize": brings the codes that a Quantize made back to the dtype of its tensor; with one scale a tensor.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tensor/scaling.h"
+#include "kernels/cuda/elementwise_program.h"
+#include "kernels/cuda/linear_parts.h"
+#include "kernels/cuda/quantize_launch.h"
+
+namespace fuseline::cuda::kernels {
+
+namespace {
+
+class Dequantize final : public Kernel {
+ public:
+  Dequantize(Binding codes, Binding numbers, Stream stream)
+      : m_codes(std::move(codes)), m_numbers(std::move(numbers)), m_stream(stream) {}
+
+  void run(Pointers pointers, std::byte*) override {
+    const std::byte* const memory = m_codes.at(pointers);
+    const bool isE5m2 = m_codes.spec.quantized->format == ElementFormat::E5M2;
+    launchDequantize({.codes = reinterpret_cast<const std::uint8_t*>(memory),
+                      .inverseScale = reinterpret_cast<const float*>(memory + partsOf(m_codes.spec).scalesOffset),
+                      .code = isE5m2 ? device::FloatCode::E5M2 : device::FloatCode::E4M3,
+                      .out = m_numbers.at(pointers),
+                      .element = elementOf(m_numbers.spec.dtype),
+                      .elements = m_numbers.spec.numElements()},
+                     m_stream);
+  }
+
+ private:
+  Binding m_codes, m_numbers;
+  Stream m_stream;
+};
+
+Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
+  const bool isForward = request.step.phase == Phase::Forward;
+  const Result<Binding> codes =
+      requireOperand(request, {0, isForward ? OperandKind::Input : OperandKind::GradOutput, 0});
+  if (!codes) return codes.error();
+  const Result<Binding> numbers =
+      requireOperand(request, {0, isForward ? OperandKind::Output : OperandKind::GradInput, 0});
+  if (!numbers) return numbers.error();
+  return std::unique_ptr<Kernel>(std::make_unique<Dequantize>(*codes, *numbers, request.device.stream));
+}
+
+/// What the step "quantize" before it makes.
+Verdict supports(const KernelQuery& query) {
+  const LinearQuantizers& quantizers = query.graph.node(query.members.front()).quantizers;
+  return fitsLibrary((query.phase == Phase::Forward ? quantizers.input : quantizers.gradOutput).rowwise);
+}
+
+}  // namespace
+
+KernelDef dequantize();
+
+KernelDef dequantize() {
+  return {
+      .name = "Quantize",
+      .phases = {Phase::Forward, Phase::Backward},
+      .supports = supports,
+      .compile = compile,
+  };
+}
+
+}  // namespace fuseline::cuda::kernels
