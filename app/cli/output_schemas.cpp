@@ -197,11 +197,13 @@ Json attemptSchema() {
 Json fuseSchema() {
   const Json entry =
       object({{"name", text("The rule, or the op.")}, {"rule", orNull(text("null: a basic op."))}, {"ops", texts()}});
-  return object({{"rules", choice({"te", "all"})},
-                 {"forward", list(entry)},
-                 {"backward", list(entry)},
-                 {"attempts", list(attemptSchema())},
-                 {"device", deviceModel()}});
+  return object(
+      {{"rules", choice({"te", "all"})},
+       {"forward", list(entry)},
+       {"backward", list(entry)},
+       {"handOvers", list(object({{"name", text("What the step that makes it quantizes.")}, {"ops", texts()}}))},
+       {"attempts", list(attemptSchema())},
+       {"device", deviceModel()}});
 }
 
 Json explainSchema() {
@@ -215,6 +217,7 @@ Json stepSchema() {
                  {"phase", phase()},
                  {"kernel", text("That ran.")},
                  {"ops", texts()},
+                 {"absorbs", texts()},
                  {"owners", texts()},
                  {"isView", flag("Nothing to do.")},
                  {"note", text("What there is to know about it; mostly empty.")},

@@ -1,6 +1,7 @@
 // A fusion report as a tree, as JSON and as Graphviz DOT.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
+#include "core/quant/apply_recipe.h"
 #include "core/support/text.h"
 
 #include <numeric>
@@ -86,6 +87,16 @@ Json listJson(const Graph& graph, const std::vector<FusedOperation>& list) {
   return json;
 }
 
+/// By the name of what is quantized: "fc1.input".
+Json handOversJson(const Graph& graph, const FusionReport& report) {
+  Json json = Json::array();
+  for (const HandOver& handOver : report.handOvers) {
+    const Node& reader = graph.node(handOver.reader);
+    json.push_back({{"name", quantizedName(reader, handOver.type)}, {"ops", {reader.id}}});
+  }
+  return json;
+}
+
 Json attemptJson(const Graph& graph, const Attempt& attempt, const DeviceModel& device) {
   Json repairs = Json::array();
   for (const Repair& repair : attempt.repairs) repairs.push_back(repair.label);
@@ -147,6 +158,7 @@ Json toJson(const Graph& graph, const FusionReport& report) {
   return {{"rules", report.book == RuleBook::Te ? "te" : "all"},
           {"forward", listJson(graph, report.forward)},
           {"backward", listJson(graph, report.backward)},
+          {"handOvers", handOversJson(graph, report)},
           {"attempts", attempts},
           {"device", toJson(report.device)}};
 }

@@ -161,7 +161,7 @@ TEST(Recipe, ShowsItsStepsInThePlan) {
   const TemporaryFolder folder;
   const std::string plan =
       fuseline("fuse --device reference --stage plan --recipe delayed " + quantizablePipeline(folder)).out;
-  for (const char* step : {"fc.linear.quantize_input", "fc.linear.quantize_weight", "fc.linear.quantize_grad_output",
+  for (const char* step : {"(quantizes fc.linear.input)", "fc.linear.quantize_weight", "fc.linear.quantize_grad_output",
                            "delayed_scaling.forward", "delayed_scaling.backward"})
     EXPECT_TRUE(has(plan, step)) << step << "\n" << plan;
 }

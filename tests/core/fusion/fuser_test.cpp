@@ -282,8 +282,9 @@ TEST(FuserTe, AGroupedMlpTakesTheUsualParametersOfItsActivationOnly) {
 // The order of te_ops.md section 3.4; each of the joint rules is put in front.
 TEST(FuserTe, RulesStandInTransformerEnginesOrder) {
   Names order;
-  for (const FusionRule* rule : builtinRules().all())
-    if (rule->origin == RuleOrigin::Te) order.push_back(rule->name);
+  for (const FusionPass pass : {FusionPass::Joint, FusionPass::Forward, FusionPass::Backward})
+    for (const auto& rule : builtinRules().rules(pass))
+      if (rule->origin == RuleOrigin::Te) order.push_back(rule->name);
   EXPECT_EQ(order, (Names{"GroupedMLP_CuTeGEMMUnary", "GroupedMLP_CuTeGEMMGLU", "UserbuffersForwardLinear",
                           "ForwardLinearBiasAdd", "ForwardLinearBiasActivation", "ForwardLinearScaleAdd",
                           "UserbuffersBackwardLinear", "BackwardLinearAdd", "BackwardLinearScale",
