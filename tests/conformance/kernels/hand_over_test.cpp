@@ -80,9 +80,9 @@ void expectSame(const Graph& graph, const RunResults& actual, const RunResults& 
 
 TEST_P(HandOvers, GiveTheSameBits) {
   for (const Pipeline& pipeline : pipelines())
-    for (const DType dtype : {DType::F32, DType::BF16, DType::F16}) {
+    for (const DType dtype : {DType::F32, DType::BF16}) {
       const Graph graph = graphOf(pipeline, dtype);
-      for (const int threads : {1, 2, 3}) {
+      for (const int threads : {1, 3}) {
         const auto cpu = cpu::makeCpuBackend({.threads = threads});
         const FusionReport report = fusedFor(graph, cpu);
         ASSERT_EQ(report.handOvers.size(), pipeline.numHandOvers) << pipeline.label << "\n" << toTree(graph, report);
