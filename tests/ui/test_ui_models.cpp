@@ -31,6 +31,7 @@ class ModelsTest : public QObject {
   void timingsWithinTheNoiseAreMarked();
   void lanesCoverEveryOpOnce();
   void lanesChangeWhenInPlaceIsToggled();
+  void lanesSayWhatAStepQuantizes();
   void fusedAttemptsComeFirst();
   void editorTextRoundTrips();
   void textColoursReachTheirContrast();
@@ -164,6 +165,19 @@ void ModelsTest::lanesChangeWhenInPlaceIsToggled() {
   const PlanLanes inPlace = planLanes(analysisOf(residualPipeline(true)));
   const PlanLanes outOfPlace = planLanes(analysisOf(residualPipeline(false)));
   QVERIFY(inPlace.forward.size() < outOfPlace.forward.size());
+}
+
+void ModelsTest::lanesSayWhatAStepQuantizes() {
+  constexpr const char* kText = R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
+    "pipeline": {"inputs": [{"id": "x", "dtype": "bf16", "shape": [64, 32]}],
+      "ops": [{"id": "norm", "op": "RMSNorm", "attributes": {"normalized_shape": [32]}},
+              {"id": "fc", "op": "BasicLinear", "attributes": {"in_features": 32, "out_features": 32}}],
+      "wires": [["x", "norm.x"], ["norm.y", "fc.x"]], "outputs": [{"id": "y", "from": "fc.y"}]},
+    "recipe": {"name": "DelayedScaling"}})";
+  const PlanLanes lanes = planLanes(analysisOf(kText));
+  QCOMPARE(lanes.forward.front().label, QStringLiteral("RMSNorm → e4m3"));
+  QVERIFY(lanes.forward.front().tip.contains(QStringLiteral("Writes what the products of fc read.")));
+  QCOMPARE(lanes.forward.back().label, QStringLiteral("BasicLinear"));
 }
 
 void ModelsTest::fusedAttemptsComeFirst() {

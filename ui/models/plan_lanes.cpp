@@ -7,6 +7,8 @@
 #include <QCoreApplication>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -24,10 +26,31 @@ QString tipOf(const Graph& graph, const FusedOperation& entry, Phase phase) {
   return tip;
 }
 
-LaneBox laneBox(const Graph& graph, const FusedOperation& entry, Phase phase) {
+/// Of steps that also quantize what they make: what this is, by phase and last op.
+using Copies = std::map<std::pair<Phase, NodeId>, const QuantizeWork*>;
+
+Copies copiesIn(const Analysis& analysis) {
+  Copies copies;
+  if (!analysis.isRunnable()) return copies;
+  for (const Step& step : analysis.fusedPlan->steps)
+    if (!step.copies.empty() && !step.nodes.empty())
+      copies.emplace(std::pair(step.phase, step.nodes.back()), &step.copies.front());
+  return copies;
+}
+
+QString formatOf(const QuantizeWork& work) {
+  return toQt(formatName((work.quantizers.rowwise ? work.quantizers.rowwise : work.quantizers.columnwise)->format));
+}
+
+LaneBox laneBox(const Graph& graph, const FusedOperation& entry, Phase phase, const Copies& copies) {
   const auto [first, last] = std::ranges::minmax(entry.nodes);
   LaneBox box{.firstColumn = first, .lastColumn = last, .label = toQt(entry.name(graph))};
   box.tip = tipOf(graph, entry, phase);
+  if (const auto work = copies.find({phase, entry.nodes.back()}); work != copies.end()) {
+    box.label += QStringLiteral(" → ") + formatOf(*work->second);
+    box.tip += QStringLiteral("<br>") +
+               translated("Writes what the products of %1 read.").arg(toQt(graph.node(work->second->reader).id));
+  }
   box.isFused = entry.isFused();
   box.isJoint = entry.rule && entry.rule->pass == FusionPass::Joint;
   for (const NodeId id : entry.nodes) {
@@ -54,11 +77,12 @@ PlanLanes planLanes(const Analysis& analysis) {
   PlanLanes lanes;
   const Graph& graph = analysis.graph();
   for (const Node& node : graph.nodes()) lanes.columns.append(toQt(node.id));
+  const Copies copies = copiesIn(analysis);
   for (const FusedOperation& entry : analysis.report.forward) {
-    if (!entry.nodes.empty()) lanes.forward.push_back(laneBox(graph, entry, Phase::Forward));
+    if (!entry.nodes.empty()) lanes.forward.push_back(laneBox(graph, entry, Phase::Forward, copies));
   }
   for (const FusedOperation& entry : analysis.report.backward) {
-    if (!entry.nodes.empty()) lanes.backward.push_back(laneBox(graph, entry, Phase::Backward));
+    if (!entry.nodes.empty()) lanes.backward.push_back(laneBox(graph, entry, Phase::Backward, copies));
   }
   return lanes;
 }
