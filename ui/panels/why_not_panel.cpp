@@ -31,10 +31,14 @@ QString savingText(const Saving& saving) {
   return parts.join(WhyNotPanel::tr(" and "));
 }
 
+/// Nothing is in the way of the fusion but what somebody chose, or measured.
+bool isChoice(Outcome outcome) {
+  return outcome == Outcome::SwitchedOff || outcome == Outcome::OnRequest || outcome == Outcome::MeasuredSlower;
+}
+
 QString iconFor(Outcome outcome) {
   if (outcome == Outcome::Fused) return QStringLiteral("fused");
-  const bool isChoice = outcome == Outcome::SwitchedOff || outcome == Outcome::OnRequest;
-  return isChoice ? QStringLiteral("off") : QStringLiteral("missed");
+  return isChoice(outcome) ? QStringLiteral("off") : QStringLiteral("missed");
 }
 
 }  // namespace
@@ -136,8 +140,8 @@ QWidget* WhyNotPanel::makeCard(const Attempt& attempt) {
 
 QLayout* WhyNotPanel::makeCardHead(const Attempt& attempt, QWidget* card) {
   const ThemeColors& colors = m_theme.colors();
-  const bool isChoice = attempt.outcome == Outcome::SwitchedOff || attempt.outcome == Outcome::OnRequest;
-  const QColor color = attempt.outcome == Outcome::Fused ? colors.good : isChoice ? colors.dimText : colors.warning;
+  const QColor unfused = isChoice(attempt.outcome) ? colors.dimText : colors.warning;
+  const QColor color = attempt.outcome == Outcome::Fused ? colors.good : unfused;
   auto* icon = new QLabel(card);
   icon->setPixmap(m_theme.icon(iconFor(attempt.outcome), color).pixmap(18, 18));
   auto* name = new QLabel(
