@@ -5,6 +5,8 @@
 #include "core/numerics/minifloat.h"
 
 #include <algorithm>
+#include <bit>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/quantized_codecs.cpp"
@@ -92,6 +94,87 @@ void decode(To* out, const std::uint8_t* in, float scale, std::size_t n) {
   storeTail(hn::Mul(valuesOf<Format>(hn::LoadU(DBytes(), rest)), factor), out + i, n - i);
 }
 
+// ---- one code a byte, to bf16
+
+#if HWY_TARGET != HWY_SCALAR
+
+using DCodes = hn::ScalableTag<std::uint8_t>;
+using DWords = hn::Repartition<std::int16_t, DCodes>;
+using HalfCodes = hn::Vec<hn::Half<DCodes>>;
+
+/// The bytes of the bf16 numbers of the first codes, which are the subnormal ones.
+template <class Format>
+struct FirstNumbers {
+  alignas(16) std::uint8_t low[16] = {};
+  alignas(16) std::uint8_t high[16] = {};
+
+  constexpr FirstNumbers() {
+    for (std::uint8_t code = 0; code < 16; ++code) {
+      const std::uint32_t bits = std::bit_cast<std::uint32_t>(Format::toFloat(code)) >> 16;
+      low[code] = static_cast<std::uint8_t>(bits);
+      high[code] = static_cast<std::uint8_t>(bits >> 8);
+    }
+  }
+};
+
+/// Exponent and mantissa move to their places in bf16; subnormal codes, which have no exponent, are given in two bytes.
+template <class Format>
+HWY_INLINE hn::Vec<DWords> bf16Of(HalfCodes codes, HalfCodes low, HalfCodes high) {
+  const DWords d;
+  const auto set = [&](std::uint32_t bits) { return hn::Set(d, static_cast<std::int16_t>(bits)); };
+  constexpr int kMantissa = Format::kMantissaBits;
+  const auto wide = hn::PromoteTo(d, codes);
+  const auto magnitude = hn::And(wide, set(Format::kSign - 1u));
+  const auto sign = hn::ShiftLeft<8>(hn::And(wide, set(Format::kSign)));
+  const auto normal = hn::Add(hn::ShiftLeft<7 - kMantissa>(magnitude), set((127u - Format::kBias) << 7));
+  const auto subnormal = hn::Or(hn::PromoteTo(d, low), hn::ShiftLeft<8>(hn::PromoteTo(d, high)));
+  const auto number = hn::IfThenElse(hn::Lt(magnitude, set(1u << kMantissa)), subnormal, normal);
+  const auto nan = set(0x7fc0u);
+  auto special = nan;
+  if constexpr (Format::kSpecials == Specials::InfinityAndNan)
+    special = hn::IfThenElse(hn::Gt(magnitude, set(Format::kInfinity)), nan, set(0x7f80u));
+  return hn::Or(hn::IfThenElse(hn::Gt(magnitude, set(Format::kMax)), special, number), sign);
+}
+
+template <class Format>
+HWY_INLINE void decodeVector(const std::uint8_t* in, Bf16* out) {
+  static constexpr FirstNumbers<Format> kFirst;
+  const DCodes d;
+  const hn::Half<DCodes> half;
+  const auto codes = hn::LoadU(d, in);
+  const auto index = hn::And(codes, hn::Set(d, static_cast<std::uint8_t>((1 << Format::kMantissaBits) - 1)));
+  const auto low = hn::TableLookupBytes(hn::LoadDup128(d, kFirst.low), index);
+  const auto high = hn::TableLookupBytes(hn::LoadDup128(d, kFirst.high), index);
+  auto* const words = reinterpret_cast<std::int16_t*>(&out->bits);
+  hn::StoreU(bf16Of<Format>(hn::LowerHalf(half, codes), hn::LowerHalf(half, low), hn::LowerHalf(half, high)), DWords(),
+             words);
+  hn::StoreU(bf16Of<Format>(hn::UpperHalf(half, codes), hn::UpperHalf(half, low), hn::UpperHalf(half, high)), DWords(),
+             words + hn::Lanes(DWords()));
+}
+
+/// bf16 holds every number of the format, so that nothing is rounded.
+template <class Format>
+void decodeExactly(Bf16* out, const std::uint8_t* in, std::size_t n) {
+  const std::size_t lanes = hn::Lanes(DCodes());
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) decodeVector<Format>(in + i, out + i);
+  if (i == n) return;
+  HWY_ALIGN std::uint8_t codes[HWY_MAX_BYTES] = {};
+  HWY_ALIGN Bf16 numbers[HWY_MAX_BYTES];
+  std::copy_n(in + i, n - i, codes);
+  decodeVector<Format>(codes, numbers);
+  std::copy_n(numbers, n - i, out + i);
+}
+
+#else
+
+template <class Format>
+void decodeExactly(Bf16* out, const std::uint8_t* in, std::size_t n) {
+  decode<Format>(out, in, 1.0F, n);
+}
+
+#endif
+
 // ---- two codes a byte
 
 /// One code a byte, seen in pairs.
@@ -145,6 +228,8 @@ void quantize(std::uint8_t* out, const void* from, float scale, std::size_t n) {
 template <class Format, class To>
 void dequantize(void* to, const std::uint8_t* in, float scale, std::size_t n) {
   auto* const out = static_cast<To*>(to);
+  if constexpr (Format::kBits == 8 && std::is_same_v<To, Bf16>)
+    if (scale == 1.0F) return decodeExactly<Format>(out, in, n);
   if constexpr (Format::kBits == 8) return decode<Format>(out, in, scale, n);
   Strip strip;
   for (std::size_t i = 0; i < n; i += kStrip) {

@@ -114,7 +114,7 @@ Task codecTask(bool isQuantizing, ElementFormat format, DType dtype, std::int64_
                 encode(buffers->bytes(), buffers->wide.data(), 0.5F, count);
               };
             return [=, decode = dequantizeFunction(format, dtype)] {
-              decode(buffers->wide.data(), buffers->bytes(), 0.5F, count);
+              decode(buffers->wide.data(), buffers->bytes(), 1.0F, count);
             };
           }};
 }

@@ -136,7 +136,7 @@ TEST_P(QuantizedCodecs, DequantizeLikeTheScalarCodec) {
 }
 
 TEST_P(QuantizedCodecs, TouchNothingBeyondAnyLength) {
-  const std::vector<float> values(80, 1.5F);
+  const std::vector<float> values(150, 1.5F);
   const std::uint8_t one = encodeOne(GetParam(), 1.5F);
   forEachTarget([&](const char* target) {
     for (std::size_t n = 0; n < values.size(); ++n) {
@@ -150,6 +150,9 @@ TEST_P(QuantizedCodecs, TouchNothingBeyondAnyLength) {
       std::vector<float> decoded(values.size(), -7.0F);
       dequantizeFunction(GetParam(), DType::F32)(decoded.data(), codes.data(), 1.0F, n);
       for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_EQ(decoded[i], i < n ? 1.5F : -7.0F) << target << n;
+      std::vector<std::uint16_t> halves(values.size(), 0xabcd);
+      dequantizeFunction(GetParam(), DType::BF16)(halves.data(), codes.data(), 1.0F, n);
+      for (std::size_t i = 0; i < halves.size(); ++i) ASSERT_EQ(halves[i], i < n ? 0x3fc0 : 0xabcd) << target << n;
     }
   });
 }
