@@ -24,18 +24,9 @@ class Quantize final : public Kernel {
  private:
   void run(const QuantizePiece& piece) const {
     const float amax = needsAmax(piece) ? amaxOf(piece.from, piece.source) : 0.0F;
-    if (m_quantizers.rowwise) make(*m_quantizers.rowwise, piece, amax, piece.rowwise, piece.rowwiseMemory);
-    if (m_quantizers.columnwise && isTransposed(piece))
-      transposeCopy(piece.rowwiseMemory, piece.rowwise, piece.columnwiseMemory);
-    else if (m_quantizers.columnwise)
-      make(*m_quantizers.columnwise, piece, amax, piece.columnwise, piece.columnwiseMemory);
+    makeCopies(piece.from, piece.source, m_quantizers, piece.inputs, amax, {piece.rowwise, piece.rowwiseMemory},
+               {piece.columnwise, piece.columnwiseMemory});
     if (piece.history) recordAmax(piece.history, amax);
-  }
-
-  /// Both copies hold the same codes.
-  bool isTransposed(const QuantizePiece& piece) const {
-    return m_quantizers.rowwise == m_quantizers.columnwise && isTransposeOfRowwise(*m_quantizers.columnwise) &&
-           piece.source.numElements() > 0;
   }
 
   /// Blocks find their own.
@@ -44,11 +35,6 @@ class Quantize final : public Kernel {
     const Scaling scaling = (m_quantizers.rowwise ? m_quantizers.rowwise : m_quantizers.columnwise)->scaling;
     const bool isPerTensor = scaling == Scaling::PerTensor && !piece.inputs.scale;
     return isPerTensor || traitsOf(scaling).scaleFormat == ScaleFormat::E4M3;
-  }
-
-  static void make(const QuantizerSpec& quantizer, const QuantizePiece& piece, float amax, const TensorSpec& copy,
-                   std::byte* memory) {
-    if (memory) quantizeCopy(piece.from, piece.source, quantizer, piece.inputs, amax, copy, memory);
   }
 
   const Graph& m_graph;

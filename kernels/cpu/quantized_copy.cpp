@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -90,6 +91,16 @@ void multiplyBlocks(float* values, std::int64_t count, std::int64_t width, const
   }
 }
 
+/// Memory of this thread that stays between strips: asking for the pages of large ones anew costs more than casting.
+/// What it held is lost with the next call for the same element.
+template <class Element>
+std::span<Element> stripMemory(std::int64_t count) {
+  static thread_local std::vector<Element> memory;
+  const auto size = static_cast<std::size_t>(count);
+  if (memory.size() < size) memory.resize(size);
+  return {memory.data(), size};
+}
+
 /// Rows [first, first + count) of a copy's matrix before it is cast, in float32.
 class SourceStrips {
  public:
@@ -104,13 +115,15 @@ class SourceStrips {
 
   BlockShape matrix() const { return m_matrix; }
 
-  std::vector<float> load(std::int64_t first, std::int64_t count) const {
-    std::vector<float> strip(static_cast<std::size_t>(count * m_matrix.cols));
+  /// Valid until this thread loads another strip.
+  std::span<float> load(std::int64_t first, std::int64_t count) const {
+    const std::span<float> strip = stripMemory<float>(count * m_matrix.cols);
     if (m_isTransposed)
       loadTransposed(first, count, strip.data());
     else
       for (std::int64_t row = 0; row < count; ++row) loadRow(first + row, strip.data() + row * m_matrix.cols);
-    return m_isTransformed ? transformed(std::move(strip), count) : strip;
+    if (m_isTransformed) transform(strip, count);
+    return strip;
   }
 
  private:
@@ -131,8 +144,10 @@ class SourceStrips {
     }
   }
 
-  std::vector<float> transformed(std::vector<float> strip, std::int64_t count) const {
-    return randomHadamard({.rows = count, .cols = m_matrix.cols, .values = std::move(strip)}).values;
+  void transform(std::span<float> strip, std::int64_t count) const {
+    std::ranges::copy(
+        randomHadamard({.rows = count, .cols = m_matrix.cols, .values = {strip.begin(), strip.end()}}).values,
+        strip.begin());
   }
 
   const std::byte* m_x;
@@ -231,7 +246,7 @@ class CopyWriter {
 
   /// Whole blocks of stored rows.
   void writeStrip(const SourceStrips& source, std::int64_t first, std::int64_t count) {
-    std::vector<float> strip = source.load(first, count);
+    const std::span<float> strip = source.load(first, count);
     if (m_block.rows == 0) return castRows(strip.data(), first, count, m_scaleOf(0.0F).multiplier);
     const std::int64_t height = m_block.rows;
     for (std::int64_t row = 0; row < count; row += height) {
@@ -249,14 +264,14 @@ class CopyWriter {
   }
 
   /// Rows [first, first + count) of the tensor, whose columns are the stored rows; whole blocks.
-  void writeColumns(std::vector<float> values, std::int64_t first, std::int64_t count) {
+  void writeColumns(std::span<float> values, std::int64_t first, std::int64_t count) {
     const std::int64_t width = m_matrix.rows;
     float multiplier = 1.0F;
     if (m_block.rows == 0)
       multiplier = m_scaleOf(0.0F).multiplier;
     else
       multiplyColumns(values, first / m_block.cols, count);
-    std::vector<std::uint8_t> codes(values.size());
+    const std::span<std::uint8_t> codes = stripMemory<std::uint8_t>(count * width);
     m_caster.cast(values.data(), multiplier, count * width, 0, codes.data());
     writeColumns(codes.data(), first, count);
   }
@@ -271,7 +286,7 @@ class CopyWriter {
 
  private:
   /// Finds and stores the scales of one column of blocks, and multiplies the values by them.
-  void multiplyColumns(std::vector<float>& values, std::int64_t blockColumn, std::int64_t count) {
+  void multiplyColumns(std::span<float> values, std::int64_t blockColumn, std::int64_t count) {
     const std::vector<float> amaxes = columnAmaxes(values.data(), count, m_matrix.rows);
     std::vector<float> multipliers(static_cast<std::size_t>(m_grid.rows));
     for (std::int64_t block = 0; block < m_grid.rows; ++block) {
@@ -372,33 +387,6 @@ void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerS
   if (parts.totalBytes > parts.amaxOffset) std::memcpy(memory + parts.amaxOffset, &used, sizeof(used));
 }
 
-bool isTransposeOfRowwise(const QuantizerSpec& quantizer) {
-  const ScalingTraits& traits = traitsOf(quantizer.scaling);
-  const bool hasBytes = quantizer.format != ElementFormat::E2M1;
-  return hasBytes && traits.isColumnwiseTransposed && traits.block.rows == traits.block.cols &&
-         !quantizer.transformsColumnwise && !quantizer.roundsStochastically;
-}
-
-namespace {
-
-/// A matrix of bytes, on all threads.
-void transposeBytes(const std::byte* in, std::int64_t rows, std::int64_t cols, std::byte* out) {
-  forStrips(rows, kTileRows, [&](std::int64_t first, std::int64_t count) {
-    transposeRows(in + first * cols, count, cols, out + first, rows);
-  });
-}
-
-}  // namespace
-
-void transposeCopy(const std::byte* rowwise, const TensorSpec& rowwiseSpec, std::byte* columnwise) {
-  const CopyParts parts = partsOf(rowwiseSpec);
-  transposeBytes(rowwise, rowwiseSpec.rows(), rowwiseSpec.cols(), columnwise);
-  std::fill(columnwise + parts.codesBytes, columnwise + parts.scalesOffset, std::byte{0});
-  const BlockShape grid = blockGridOf(rowwiseSpec, rowwiseSpec.quantized->scaling, Direction::Rowwise);
-  transpose(reinterpret_cast<const float*>(rowwise + parts.scalesOffset), grid.rows, grid.cols,
-            reinterpret_cast<float*>(columnwise + parts.scalesOffset), grid.rows);
-}
-
 struct CopyRows::Writers {
   TensorSpec source;
   std::optional<QuantizedForm> rowwiseForm;
@@ -424,8 +412,16 @@ struct CopyRows::Writers {
   }
 };
 
+bool CopyRows::canMake(const TensorQuantizers& quantizers) {
+  const auto isByRows = [](const std::optional<QuantizerSpec>& quantizer) {
+    return !quantizer || (!quantizer->transformsColumnwise && !quantizer->roundsStochastically &&
+                          traitsOf(quantizer->scaling).scaleFormat != ScaleFormat::E4M3);
+  };
+  return isByRows(quantizers.rowwise) && isByRows(quantizers.columnwise);
+}
+
 CopyRows::CopyRows(const TensorSpec& source, const TensorQuantizers& quantizers, const QuantizerInputs& inputs,
-                   const Copy& rowwise, const Copy& columnwise)
+                   float amax, const Copy& rowwise, const Copy& columnwise)
     : m_writers(std::make_unique<Writers>()) {
   m_writers->source = source;
   m_writers->blockRows = blockRows(quantizers);
@@ -433,7 +429,7 @@ CopyRows::CopyRows(const TensorSpec& source, const TensorQuantizers& quantizers,
                         std::optional<QuantizedForm>& form, std::optional<CopyWriter>& writer) {
     if (!quantizer || !copy.memory) return;
     form = copy.spec.quantized;
-    writer.emplace(*quantizer, inputs, 0.0F, copy.spec, copy.memory).begin();
+    writer.emplace(*quantizer, inputs, amax, copy.spec, copy.memory).begin();
   };
   open(quantizers.rowwise, rowwise, m_writers->rowwiseForm, m_writers->rowwise);
   open(quantizers.columnwise, columnwise, m_writers->columnwiseForm, m_writers->columnwise);
@@ -451,15 +447,33 @@ std::int64_t CopyRows::blockRows(const TensorQuantizers& quantizers) {
     if (!quantizer) continue;
     const BlockShape block = blockOf(quantizer->scaling, direction);
     const bool isTransposed = direction == Direction::Columnwise && traitsOf(quantizer->scaling).isColumnwiseTransposed;
-    rows = std::max(rows, isTransposed ? block.cols : block.rows);
+    rows = std::max(rows, isTransposed ? std::max(block.cols, kTileRows) : block.rows);
   }
   return rows;
+}
+
+void CopyRows::writeAll(const std::byte* x) {
+  const TensorSpec& source = m_writers->source;
+  const std::int64_t rowBytes = source.cols() * sizeBytes(source.dtype);
+  forStrips(source.rows(), m_writers->blockRows,
+            [&](std::int64_t first, std::int64_t count) { write(x + first * rowBytes, first, count); });
 }
 
 void CopyRows::write(const std::byte* rows, std::int64_t first, std::int64_t count) {
   const std::int64_t rowBytes = m_writers->source.cols() * sizeBytes(m_writers->source.dtype);
   for (std::int64_t row = 0; row < count; row += m_writers->blockRows)
     m_writers->write(rows + row * rowBytes, first + row, std::min(m_writers->blockRows, count - row));
+}
+
+void makeCopies(const std::byte* x, const TensorSpec& source, const TensorQuantizers& quantizers,
+                const QuantizerInputs& inputs, float amax, const CopyRows::Copy& rowwise,
+                const CopyRows::Copy& columnwise) {
+  if (CopyRows::canMake(quantizers)) return CopyRows(source, quantizers, inputs, amax, rowwise, columnwise).writeAll(x);
+  const auto make = [&](const std::optional<QuantizerSpec>& quantizer, const CopyRows::Copy& copy) {
+    if (quantizer && copy.memory) quantizeCopy(x, source, *quantizer, inputs, amax, copy.spec, copy.memory);
+  };
+  make(quantizers.rowwise, rowwise);
+  make(quantizers.columnwise, columnwise);
 }
 
 DType decodedDType(const QuantizedForm& form, bool hasPowerOfTwoScales) {

@@ -22,14 +22,8 @@ float amaxOfRows(const std::byte* rows, const TensorSpec& spec, std::int64_t cou
 void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
                   const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory);
 
-/// Is the columnwise copy that this quantizer makes the transpose of its rowwise one, codes and scales?
-bool isTransposeOfRowwise(const QuantizerSpec& quantizer);
-
-/// Writes the columnwise copy from the rowwise one, where it is its transpose.
-void transposeCopy(const std::byte* rowwise, const TensorSpec& rowwiseSpec, std::byte* columnwise);
-
-/// Writes the copies of one tensor while its rows are made: block by block, in any order, from any thread. The same
-/// bits as quantizeCopy() and transposeCopy() write.
+/// Writes both copies of one tensor while its rows are made: block by block, in any order, from any thread. The same
+/// bits as quantizeCopy() writes.
 class CopyRows {
  public:
   struct Copy {
@@ -37,8 +31,11 @@ class CopyRows {
     std::byte* memory = nullptr;
   };
 
-  /// A quantizer's scales need no more than `blockRows()` rows at a time, or come with the inputs.
-  CopyRows(const TensorSpec& source, const TensorQuantizers& quantizers, const QuantizerInputs& inputs,
+  /// Do the scales need no more than `blockRows()` rows at a time, and the amax of the whole tensor at most?
+  static bool canMake(const TensorQuantizers& quantizers);
+
+  /// amax: of the tensor, where scales follow from it and do not come with the inputs. Precondition: canMake().
+  CopyRows(const TensorSpec& source, const TensorQuantizers& quantizers, const QuantizerInputs& inputs, float amax,
            const Copy& rowwise, const Copy& columnwise);
   CopyRows(CopyRows&&) noexcept;
   ~CopyRows();
@@ -48,11 +45,19 @@ class CopyRows {
 
   /// rows: count rows of the tensor, from row `first` on.
   void write(const std::byte* rows, std::int64_t first, std::int64_t count);
+  /// The whole tensor, on all threads.
+  void writeAll(const std::byte* x);
 
  private:
   struct Writers;
   std::unique_ptr<Writers> m_writers;
 };
+
+/// Makes the copies of a tensor on all threads, and reads it once for both where scales allow it. amax: that of x,
+/// where the scaling or a transform needs one.
+void makeCopies(const std::byte* x, const TensorSpec& source, const TensorQuantizers& quantizers,
+                const QuantizerInputs& inputs, float amax, const CopyRows::Copy& rowwise,
+                const CopyRows::Copy& columnwise);
 
 /// bf16 holds the numbers of a copy exactly, but for one factor of the whole tensor; float32 scales that are no powers
 /// of two need float32.

@@ -47,6 +47,7 @@ CopyRows RowCopies::open(const QuantizeWork& work, const QuantizePiece& piece) c
   return {spec(),
           work.quantizers,
           piece.inputs,
+          0.0F,
           {piece.rowwise, piece.rowwiseMemory},
           {piece.columnwise, piece.columnwiseMemory}};
 }

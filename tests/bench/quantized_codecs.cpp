@@ -131,22 +131,27 @@ std::vector<Task> codecTasks() {
 
 // ---- kernels
 
-/// Makes one copy of a bf16 tensor as a recipe asks for it, its amax included where the recipe needs one.
-Task quantizeTask(const std::string& name, const TensorSpec& x, const QuantizerSpec& quantizer, Direction direction) {
-  TensorSpec copy = x;
-  copy.quantized = formOf(quantizer, direction);
-  const bool needsAmax = quantizer.scaling == Scaling::PerTensor || quantizer.format == ElementFormat::E2M1;
-  return {.name = fmt::format("quantize {} {}", name, directionName(direction)),
-          .bytes = x.bytes() + copy.bytes(),
-          .threads = omp_get_max_threads(),
-          .prepare = [=]() -> std::function<void()> {
-            auto source = std::make_shared<Bytes>(patterned(x.bytes()));
-            auto memory = std::make_shared<Bytes>(static_cast<std::size_t>(copy.bytes()));
-            return [=] {
-              const float amax = needsAmax ? amaxOf(source->data(), x) : 0.0F;
-              quantizeCopy(source->data(), x, quantizer, {}, amax, copy, memory->data());
-            };
-          }};
+/// Makes both copies of a bf16 tensor as a recipe asks for them, its amax included where the recipe needs one.
+Task quantizeTask(const std::string& name, const TensorSpec& x, const TensorQuantizers& quantizers) {
+  TensorSpec rowwise = x;
+  TensorSpec columnwise = x;
+  rowwise.quantized = formOf(*quantizers.rowwise, Direction::Rowwise);
+  columnwise.quantized = formOf(*quantizers.columnwise, Direction::Columnwise);
+  const bool needsAmax =
+      quantizers.rowwise->scaling == Scaling::PerTensor || quantizers.rowwise->format == ElementFormat::E2M1;
+  return {
+      .name = fmt::format("quantize {}", name),
+      .bytes = x.bytes() + rowwise.bytes() + columnwise.bytes(),
+      .threads = omp_get_max_threads(),
+      .prepare = [=]() -> std::function<void()> {
+        auto source = std::make_shared<Bytes>(patterned(x.bytes()));
+        auto rows = std::make_shared<Bytes>(static_cast<std::size_t>(rowwise.bytes()));
+        auto columns = std::make_shared<Bytes>(static_cast<std::size_t>(columnwise.bytes()));
+        return [=] {
+          const float amax = needsAmax ? amaxOf(source->data(), x) : 0.0F;
+          makeCopies(source->data(), x, quantizers, {}, amax, {rowwise, rows->data()}, {columnwise, columns->data()});
+        };
+      }};
 }
 
 /// Reads such a copy back.
@@ -171,8 +176,7 @@ std::vector<Task> kernelTasks() {
     const auto rowwise = recipe.quantizerFor({TensorType::Input, GemmRole::Fprop});
     const auto columnwise = recipe.quantizerFor({TensorType::Input, GemmRole::Wgrad});
     if (!rowwise || !columnwise) continue;
-    tasks.push_back(quantizeTask(definition.name, x, *rowwise, Direction::Rowwise));
-    tasks.push_back(quantizeTask(definition.name, x, *columnwise, Direction::Columnwise));
+    tasks.push_back(quantizeTask(definition.name, x, {.rowwise = rowwise, .columnwise = columnwise}));
     tasks.push_back(dequantizeTask(definition.name, x, *rowwise));
   }
   return tasks;
