@@ -280,6 +280,16 @@ class CopyWriter {
     transposeRows(codes, count, m_matrix.rows, codesOf(0) + first, m_matrix.cols);
   }
 
+  /// What the other copy has written of these rows.
+  void writeTransposed(const CopyWriter& rowwise, std::int64_t first, std::int64_t count) {
+    writeColumns(rowwise.codesOf(first), first, count);
+    if (m_block.rows == 0) return;
+    const std::int64_t blockRow = first / m_block.cols;
+    for (std::int64_t block = 0; block < m_grid.rows; ++block)
+      std::memcpy(scaleAt(block * m_grid.cols + blockRow), rowwise.scaleAt(blockRow * rowwise.m_grid.cols + block),
+                  sizeof(float));
+  }
+
   std::uint8_t* codesOf(std::int64_t row) const {
     return reinterpret_cast<std::uint8_t*>(m_memory) + row * codeBytes(m_form.format, m_matrix.cols);
   }
@@ -337,9 +347,11 @@ class CopyWriter {
   }
 
   void storeScale(std::int64_t index, const BlockScale& scale) {
-    const std::size_t bytes = traitsOf(m_form.scaling).scaleFormat == ScaleFormat::F32 ? 4 : 1;
-    std::memcpy(m_memory + m_parts.scalesOffset + index * static_cast<std::int64_t>(bytes), &scale.stored, bytes);
+    std::memcpy(scaleAt(index), &scale.stored, static_cast<std::size_t>(scaleBytes()));
   }
+
+  std::int64_t scaleBytes() const { return traitsOf(m_form.scaling).scaleFormat == ScaleFormat::F32 ? 4 : 1; }
+  std::byte* scaleAt(std::int64_t index) const { return m_memory + m_parts.scalesOffset + index * scaleBytes(); }
 
   void castRows(const float* values, std::int64_t first, std::int64_t rows, float multiplier) {
     for (std::int64_t row = 0; row < rows; ++row)
@@ -393,7 +405,7 @@ struct CopyRows::Writers {
   std::optional<QuantizedForm> columnwiseForm;
   std::optional<CopyWriter> rowwise;
   std::optional<CopyWriter> columnwise;
-  /// Of the whole tensor: the columnwise codes are the rowwise ones.
+  /// One scale a tensor, or square blocks: the columnwise copy is the transpose of the rowwise one.
   bool sharesCodes = false;
   std::int64_t blockRows = 1;
 
@@ -403,7 +415,7 @@ struct CopyRows::Writers {
   }
 
   void writeColumnwise(const std::byte* rows, std::int64_t first, std::int64_t count) {
-    if (sharesCodes) return columnwise->writeColumns(rowwise->codesOf(first), first, count);
+    if (sharesCodes) return columnwise->writeTransposed(*rowwise, first, count);
     if (!traitsOf(columnwiseForm->scaling).isColumnwiseTransposed)
       return columnwise->writeStrip(SourceStrips(rows, source, *columnwiseForm, first), first, count);
     QuantizedForm standing = *columnwiseForm;
@@ -433,8 +445,9 @@ CopyRows::CopyRows(const TensorSpec& source, const TensorQuantizers& quantizers,
   };
   open(quantizers.rowwise, rowwise, m_writers->rowwiseForm, m_writers->rowwise);
   open(quantizers.columnwise, columnwise, m_writers->columnwiseForm, m_writers->columnwise);
-  m_writers->sharesCodes = m_writers->rowwise && m_writers->columnwise && quantizers.rowwise == quantizers.columnwise &&
-                           quantizers.rowwise->scaling == Scaling::PerTensor;
+  m_writers->sharesCodes =
+      m_writers->rowwise && m_writers->columnwise && quantizers.rowwise == quantizers.columnwise &&
+      (quantizers.rowwise->scaling == Scaling::PerTensor || quantizers.rowwise->scaling == Scaling::Block128x128);
 }
 
 CopyRows::CopyRows(CopyRows&&) noexcept = default;
