@@ -239,6 +239,8 @@ class CopyWriter {
     forStrips(m_matrix.rows, height, [&](std::int64_t first, std::int64_t count) { writeStrip(source, first, count); });
   }
 
+  const QuantizedForm& form() const { return m_form; }
+
   /// Stores what does not depend on the values: the scale of a whole tensor.
   void begin() {
     if (m_block.rows == 0) storeScale(0, m_scaleOf(0.0F));
@@ -401,8 +403,6 @@ void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerS
 
 struct CopyRows::Writers {
   TensorSpec source;
-  std::optional<QuantizedForm> rowwiseForm;
-  std::optional<QuantizedForm> columnwiseForm;
   std::optional<CopyWriter> rowwise;
   std::optional<CopyWriter> columnwise;
   /// One scale a tensor, or square blocks: the columnwise copy is the transpose of the rowwise one.
@@ -410,15 +410,15 @@ struct CopyRows::Writers {
   std::int64_t blockRows = 1;
 
   void write(const std::byte* rows, std::int64_t first, std::int64_t count) {
-    if (rowwise) rowwise->writeStrip(SourceStrips(rows, source, *rowwiseForm, first), first, count);
+    if (rowwise) rowwise->writeStrip(SourceStrips(rows, source, rowwise->form(), first), first, count);
     if (columnwise) writeColumnwise(rows, first, count);
   }
 
   void writeColumnwise(const std::byte* rows, std::int64_t first, std::int64_t count) {
     if (sharesCodes) return columnwise->writeTransposed(*rowwise, first, count);
-    if (!traitsOf(columnwiseForm->scaling).isColumnwiseTransposed)
-      return columnwise->writeStrip(SourceStrips(rows, source, *columnwiseForm, first), first, count);
-    QuantizedForm standing = *columnwiseForm;
+    QuantizedForm standing = columnwise->form();
+    if (!traitsOf(standing.scaling).isColumnwiseTransposed)
+      return columnwise->writeStrip(SourceStrips(rows, source, standing, first), first, count);
     standing.direction = Direction::Rowwise;
     columnwise->writeColumns(SourceStrips(rows, source, standing, first).load(first, count), first, count);
   }
@@ -438,13 +438,11 @@ CopyRows::CopyRows(const TensorSpec& source, const TensorQuantizers& quantizers,
   m_writers->source = source;
   m_writers->blockRows = blockRows(quantizers);
   const auto open = [&](const std::optional<QuantizerSpec>& quantizer, const Copy& copy,
-                        std::optional<QuantizedForm>& form, std::optional<CopyWriter>& writer) {
-    if (!quantizer || !copy.memory) return;
-    form = copy.spec.quantized;
-    writer.emplace(*quantizer, inputs, amax, copy.spec, copy.memory).begin();
+                        std::optional<CopyWriter>& writer) {
+    if (quantizer && copy.memory) writer.emplace(*quantizer, inputs, amax, copy.spec, copy.memory).begin();
   };
-  open(quantizers.rowwise, rowwise, m_writers->rowwiseForm, m_writers->rowwise);
-  open(quantizers.columnwise, columnwise, m_writers->columnwiseForm, m_writers->columnwise);
+  open(quantizers.rowwise, rowwise, m_writers->rowwise);
+  open(quantizers.columnwise, columnwise, m_writers->columnwise);
   m_writers->sharesCodes =
       m_writers->rowwise && m_writers->columnwise && quantizers.rowwise == quantizers.columnwise &&
       (quantizers.rowwise->scaling == Scaling::PerTensor || quantizers.rowwise->scaling == Scaling::Block128x128);
