@@ -159,14 +159,14 @@ std::int64_t ElementwiseDefinition::interleaveFor(const Attributes& attributes) 
   return interleave ? interleave(attributes) : 0;
 }
 
-void ElementwiseComposer::link(OperandKey reader, OperandKey source) { m_links[reader] = source; }
+void ElementwiseComposer::link(OperandKey reader, OperandKey source) { m_links.set(reader, source); }
 
 void ElementwiseComposer::setAbsent(OperandKey key) { m_absent.insert(key); }
 
 void ElementwiseComposer::setInternal(OperandKey key) { m_internal.insert(key); }
 
 OperandKey ElementwiseComposer::resolve(OperandKey key) const {
-  for (auto found = m_links.find(key); found != m_links.end(); found = m_links.find(key)) key = found->second;
+  for (const OperandKey* source = m_links.find(key); source; source = m_links.find(key)) key = *source;
   return key;
 }
 
@@ -179,18 +179,22 @@ ValueIndex ElementwiseComposer::load(const Place& place) {
   Place source = place;
   source.operand = resolve(place.operand);
   if (m_absent.contains(source.operand)) return emit({.opcode = Opcode::Constant, .constant = 0.0});
-  if (const auto known = m_known.find({source.operand, source.lane}); known != m_known.end()) return known->second;
-  if (const auto loaded = m_loads.find(source); loaded != m_loads.end()) return loaded->second;
-  return m_loads[source] = emit({.opcode = Opcode::Load, .place = source});
+  if (const ValueIndex* known = m_known.find({source.operand, source.lane})) return *known;
+  if (const ValueIndex* loaded = m_loads.find(source)) return *loaded;
+  const ValueIndex value = emit({.opcode = Opcode::Load, .place = source});
+  m_loads.set(source, value);
+  return value;
 }
 
 ValueIndex ElementwiseComposer::emit(Instruction instruction) {
+  constexpr std::size_t kUsual = 16;
+  if (m_program.code.empty()) m_program.code.reserve(kUsual);
   m_program.code.push_back(instruction);
   return static_cast<ValueIndex>(m_program.code.size()) - 1;
 }
 
 void ElementwiseComposer::store(const Place& place, ValueIndex value) {
-  m_known[{place.operand, place.lane}] = value;
+  m_known.set({place.operand, place.lane}, value);
   if (m_absent.contains(place.operand) || m_internal.contains(place.operand)) return;
   m_program.stores.push_back({.value = value, .place = place});
 }
@@ -249,6 +253,8 @@ ElementwiseProgram ElementwiseComposer::finish() {
   const auto moved = [&](ValueIndex old) { return old < 0 ? -1 : renumbered[static_cast<std::size_t>(old)]; };
 
   ElementwiseProgram result;
+  result.code.reserve(static_cast<std::size_t>(std::ranges::count(isLive, true)));
+  result.stores.reserve(m_program.stores.size());
   for (std::size_t i = 0; i < m_program.code.size(); ++i) {
     if (!isLive[i]) continue;
     Instruction instruction = m_program.code[i];

@@ -11,14 +11,14 @@
 #pragma once
 
 #include "core/numerics/random.h"
+#include "core/support/sorted_map.h"
+#include "core/support/sorted_set.h"
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace fuseline {
@@ -224,11 +224,11 @@ class ElementwiseComposer {
   bool isZero(ValueIndex value) const;
 
   ElementwiseProgram m_program;
-  std::map<OperandKey, OperandKey> m_links;
-  std::set<OperandKey> m_absent;
-  std::set<OperandKey> m_internal;
-  std::map<std::tuple<OperandKey, int>, ValueIndex> m_known;
-  std::map<Place, ValueIndex> m_loads;
+  SortedMap<OperandKey, OperandKey> m_links;
+  SortedSet<OperandKey> m_absent;
+  SortedSet<OperandKey> m_internal;
+  SortedMap<std::pair<OperandKey, int>, ValueIndex> m_known;  // by operand and lane
+  SortedMap<Place, ValueIndex> m_loads;
 };
 
 }  // namespace fuseline
