@@ -347,13 +347,16 @@ Json numericsSchema() {
                  {"firstNonFinite", origin}});
 }
 
-/// `--recipe all`.
+/// `--recipe all`, or a list.
 Json matrixSchema() {
   const Json row = object({{"recipe", text("Its name.")},
                            {"fits", flag("It ran.")},
                            {"reason", text("Why it does not fit, or not everywhere; mostly empty.")},
                            {"record", orNull(recordSchema())},
                            {"numerics", orNull(numericsSchema())},
+                           {"timeRatio", orNull(number("The time over that of the first row, round by round."))},
+                           {"timeRatioLow", orNull(number("The lower end of its 95 % confidence interval."))},
+                           {"timeRatioHigh", orNull(number("The upper end."))},
                            {"fusions", integer("Fused entries of both passes.")},
                            {"linears", integer("Linear ops.")},
                            {"quantizedLinears", integer("Of them those that the recipe quantizes.")}});
@@ -415,7 +418,9 @@ Json scalingBenchRow() {
                  {"medianNs", number("On the processor.")},
                  {"spreadPercent", number("Half the interquartile range over the median.")},
                  {"share", number("Of the time of all stages.")},
-                 {"growth", orNull(number("The time over that of the size before; null: there is none."))}});
+                 {"growth", orNull(number("The time over that of the size before; null: there is none."))},
+                 {"growthLow", orNull(number("The lower end of its 95 % confidence interval."))},
+                 {"growthHigh", orNull(number("The upper end."))}});
 }
 
 Json benchSchema() {

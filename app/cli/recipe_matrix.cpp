@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,7 +25,7 @@ struct MatrixRow {
   std::int64_t numQuantized = 0;
   std::int64_t numLinears = 0;
   RunRecord record;
-  NumericsReport numerics;
+  std::optional<NumericsReport> numerics;  // nothing: not wanted
 };
 
 void countLinears(MatrixRow& row) {
@@ -43,7 +44,7 @@ std::string firstWarning(const Analysis& analysis) {
 
 /// A recipe that would quantize nothing is no row of its own.
 MatrixRow prepared(const MatrixRequest& request, const RecipeDefinition& recipe, Context& context) {
-  MatrixRow row{.recipe = &recipe, .run = nullptr, .reason = {}, .record = {}, .numerics = {}};
+  MatrixRow row{.recipe = &recipe, .run = nullptr, .reason = {}, .record = {}, .numerics = std::nullopt};
   PipelineRunOptions options = request.options;
   options.settings.recipe = recipe.name;
   Result<std::unique_ptr<PipelineRun>> run =
@@ -73,6 +74,7 @@ Result<void> measure(std::vector<MatrixRow>& rows, const MatrixRequest& request,
   for (MatrixRow& row : rows) {
     if (!row.run) continue;
     row.record = std::move(*record++);
+    if (!request.wantsNumerics) continue;
     Result<NumericsReport> numerics = row.run->numerics();
     if (!numerics) return numerics.error();
     row.numerics = std::move(*numerics);
@@ -96,15 +98,26 @@ std::int64_t numFusions(const MatrixRow& row) {
          std::ranges::count_if(report.backward, &FusedOperation::isFused);
 }
 
-std::vector<Cell> cellsOf(const MatrixRow& row) {
+/// The times of the last variant over those of the first row, round by round.
+std::optional<RatioStats> ratioTo(const MatrixRow& first, const MatrixRow& row) {
+  if (&first == &row || !first.run || !row.run) return std::nullopt;
+  return compareRounds(lastVariant(row).endToEndNs, lastVariant(first).endToEndNs);
+}
+
+std::string ratioText(const std::optional<RatioStats>& ratio) {
+  return ratio ? fmt::format("{}{:.2f}x", ratio->isSignificant() ? "" : "~", ratio->median) : "";
+}
+
+std::vector<Cell> cellsOf(const MatrixRow& row, const MatrixRow& first) {
   if (!row.run) return {{row.recipe->name, Style::Dim}, {"does not fit", Style::Dim}};
-  const ErrorNumerics* const worst = row.numerics.worst();
+  const ErrorNumerics* const worst = row.numerics ? row.numerics->worst() : nullptr;
   return {row.recipe->name,
           timeText(row, "unfused"),
           timeText(row, "fused"),
+          ratioText(ratioTo(first, row)),
           formatBytes(lastVariant(row).peakBytes),
           formatBytes(lastVariant(row).savedForBackwardBytes),
-          fmt::format("{:.2g} %", 100.0 * row.numerics.worstUnderflow()),
+          row.numerics ? fmt::format("{:.2g} %", 100.0 * row.numerics->worstUnderflow()) : "",
           fmt::format("{}", numFusions(row)),
           fmt::format("{}/{}", row.numQuantized, row.numLinears),
           worst ? fmt::format("{:.1e}", worst->rmsRelative) : "",
@@ -115,6 +128,7 @@ std::string matrixTable(const std::vector<MatrixRow>& rows, bool hasColour) {
   Table table({{"recipe", Align::Left},
                {"unfused ms %"},
                {"fused ms %"},
+               {"of " + rows.front().recipe->name},
                {"peak"},
                {"kept"},
                {"underflow"},
@@ -122,7 +136,7 @@ std::string matrixTable(const std::vector<MatrixRow>& rows, bool hasColour) {
                {"linears"},
                {"rms error"},
                {"worst in", Align::Left}});
-  for (const MatrixRow& row : rows) table.addRow(cellsOf(row));
+  for (const MatrixRow& row : rows) table.addRow(cellsOf(row, rows.front()));
   return table.toString(hasColour);
 }
 
@@ -134,18 +148,21 @@ std::string notes(const std::vector<MatrixRow>& rows) {
     if (row.recipe->hardware)
       text += fmt::format("{} {} for its own GEMMs.\n", row.recipe->name, hardwareText(*row.recipe));
   return text +
-         "Medians of interleaved rounds; ± is half the interquartile range. On a CPU formats are emulated: the times "
-         "are not\nthose of tensor cores. Errors are against the same pipeline in float32. linears: how many the "
-         "recipe "
-         "quantizes.\n";
+         "Medians of interleaved rounds; ± is half the interquartile range; ~ marks a ratio that could be chance. On a "
+         "CPU\nformats are emulated: the times are not those of tensor cores. Errors are against the same pipeline in "
+         "float32.\nlinears: how many the recipe quantizes.\n";
 }
 
-Json toJson(const MatrixRow& row) {
+Json toJson(const MatrixRow& row, const MatrixRow& first) {
+  const std::optional<RatioStats> ratio = ratioTo(first, row);
   return {{"recipe", row.recipe->name},
           {"fits", row.run != nullptr},
           {"reason", row.reason},
           {"record", row.run ? fuseline::toJson(row.record) : Json()},
-          {"numerics", row.run ? fuseline::toJson(row.numerics) : Json()},
+          {"numerics", row.numerics ? fuseline::toJson(*row.numerics) : Json()},
+          {"timeRatio", ratio ? Json(ratio->median) : Json()},
+          {"timeRatioLow", ratio ? Json(ratio->low) : Json()},
+          {"timeRatioHigh", ratio ? Json(ratio->high) : Json()},
           {"fusions", row.run ? numFusions(row) : 0},
           {"linears", row.numLinears},
           {"quantizedLinears", row.numQuantized}};
@@ -154,7 +171,7 @@ Json toJson(const MatrixRow& row) {
 void print(const std::vector<MatrixRow>& rows, const MatrixRequest& request, Context& context) {
   if (request.asJson) {
     Json list = Json::array();
-    for (const MatrixRow& row : rows) list.push_back(toJson(row));
+    for (const MatrixRow& row : rows) list.push_back(toJson(row, rows.front()));
     return printJson(context, {{"recipes", std::move(list)}});
   }
   context.out << matrixTable(rows, context.hasColour) << "\n" << styled(notes(rows), Style::Dim, context.hasColour);
@@ -164,7 +181,7 @@ void print(const std::vector<MatrixRow>& rows, const MatrixRequest& request, Con
 
 Result<int> runRecipes(const MatrixRequest& request, Context& context, const std::stop_token& cancel) {
   std::vector<MatrixRow> rows;
-  for (const RecipeDefinition& recipe : builtinRecipes()) rows.push_back(prepared(request, recipe, context));
+  for (const RecipeDefinition* recipe : request.recipes) rows.push_back(prepared(request, *recipe, context));
   if (Result<void> measured = measure(rows, request, cancel); !measured) return measured.error();
   print(rows, request, context);
   return 0;

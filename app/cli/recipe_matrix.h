@@ -1,13 +1,15 @@
-// `fuseline run --recipe all`: one pipeline under every recipe, in one table.
+// `fuseline run --recipe all`, or a list: one pipeline under several recipes, in one table.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "app/cli/context.h"
 #include "core/document/file_format.h"
+#include "core/quant/recipe.h"
 #include "core/runtime/pipeline_run.h"
 
 #include <stop_token>
 #include <string>
+#include <vector>
 
 namespace fuseline::cli {
 
@@ -15,6 +17,8 @@ struct MatrixRequest {
   const LoadedDocument& loaded;
   std::string pipelineName;
   PipelineRunOptions options;  // the recipe is each in turn
+  std::vector<const RecipeDefinition*> recipes;
+  bool wantsNumerics = true;
   bool asJson = false;
   bool isQuiet = false;
 };

@@ -13,6 +13,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -31,10 +32,10 @@ struct RunOptions : PipelineOptions {
   std::string dumpFile;
   std::string stateFile;
   bool isQuiet = false;
-  bool wantsNumerics = false;
+  std::optional<bool> wantsNumerics;  // nothing: of several recipes only
 };
 
-constexpr const char* kEveryRecipe = "all";
+constexpr std::string_view kEveryRecipe = "all";
 
 Result<int> parseIterations(const std::string& text) {
   if (text == "auto") return 0;
@@ -99,7 +100,7 @@ void print(const RunRecord& record, const std::optional<NumericsReport>& numeric
 }
 
 Result<std::optional<NumericsReport>> numericsOf(const PipelineRun& run, const RunOptions& options) {
-  if (!options.wantsNumerics) return std::optional<NumericsReport>();
+  if (!options.wantsNumerics.value_or(false)) return std::optional<NumericsReport>();
   Result<NumericsReport> report = run.numerics();
   if (!report) return report.error();
   return std::optional(std::move(*report));
@@ -123,10 +124,30 @@ Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const R
   return options.stateFile.empty() ? Result<void>() : writeTensors(run.state(), options.stateFile);
 }
 
+bool namesRecipes(const std::string& text) { return text == kEveryRecipe || text.find(',') != std::string::npos; }
+
+/// Of "all" or of "none,delayed,mxfp8".
+Result<std::vector<const RecipeDefinition*>> recipesOf(const std::string& text) {
+  std::vector<const RecipeDefinition*> recipes;
+  if (text == kEveryRecipe) {
+    for (const RecipeDefinition& recipe : builtinRecipes()) recipes.push_back(&recipe);
+    return recipes;
+  }
+  std::istringstream names(text);
+  for (std::string name; std::getline(names, name, ',');) {
+    const Result<const RecipeDefinition*> recipe = recipeNamed(name);
+    if (!recipe) return Error{fmt::format("--recipe: {}", recipe.error().message), ErrorKind::Usage};
+    recipes.push_back(*recipe);
+  }
+  return recipes;
+}
+
 Result<int> runMatrix(const RunOptions& options, Context& context, const std::stop_token& cancel) {
   if (Result<void> device = checkDevice(options.device); !device) return device.error();
   RunOptions plain = options;
   plain.recipe.clear();
+  Result<std::vector<const RecipeDefinition*>> recipes = recipesOf(options.recipe);
+  if (!recipes) return recipes.error();
   Result<PipelineRunOptions> runOptions = pipelineRunOptions(plain);
   if (!runOptions) return runOptions.error();
   const Result<OpenedPipeline> pipeline = openPipeline(plain, context);
@@ -134,6 +155,8 @@ Result<int> runMatrix(const RunOptions& options, Context& context, const std::st
   return runRecipes({.loaded = pipeline->loaded,
                      .pipelineName = std::filesystem::path(options.file).stem().string(),
                      .options = std::move(*runOptions),
+                     .recipes = std::move(*recipes),
+                     .wantsNumerics = options.wantsNumerics.value_or(true),
                      .asJson = options.asJson,
                      .isQuiet = options.isQuiet},
                     context, cancel);
@@ -141,7 +164,7 @@ Result<int> runMatrix(const RunOptions& options, Context& context, const std::st
 
 Result<int> runPipeline(const RunOptions& options, Context& context) {
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
-  if (options.recipe == kEveryRecipe) return runMatrix(options, context, interrupt.token());
+  if (namesRecipes(options.recipe)) return runMatrix(options, context, interrupt.token());
   Result<std::unique_ptr<PipelineRun>> run = prepare(options, context);
   if (!run) return run.error();
   Result<RunRecord> record = measure(**run, options.isQuiet, interrupt.token());
@@ -177,16 +200,18 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
                   "Writes parameters, main_grad buffers and quantizer states, for --tensors")
       ->type_name("STATE.safetensors");
   verb.add_flag("--quiet", options.isQuiet, "No table and no progress");
-  verb.add_flag("--numerics", options.wantsNumerics, "Also: what the number formats do to every tensor");
+  verb.add_flag("--numerics,!--no-numerics", options.wantsNumerics,
+                "Also: what the number formats do to every tensor; of several recipes unless it is denied");
 }
 
 }  // namespace
 
 void addRunVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<RunOptions>();
-  CLI::App* verb = addVerb(app, context, "run",
-                           "Runs a pipeline unfused and fused, and prints one table; --recipe all compares recipes",
-                           options, runPipeline);
+  CLI::App* verb = addVerb(
+      app, context, "run",
+      "Runs a pipeline unfused and fused, and prints one table; --recipe all, or a list of names, compares recipes",
+      options, runPipeline);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addMeasuringOptions(*verb, *options);

@@ -228,6 +228,20 @@ TEST(Numerics, CompareAllRecipes) {
   EXPECT_TRUE(has(sample["recipes"][3]["reason"].get<std::string>(), "needs multiples of")) << sample["recipes"][3];
 }
 
+TEST(Numerics, CompareTheNamedRecipes) {
+  const TemporaryFolder folder;
+  const std::string run = "run --device reference --iterations 1 --warmup 0 --json --recipe ";
+  const Json recipes = fuseline(run + "mxfp8,none " + quantizablePipeline(folder)).json()["recipes"];
+  ASSERT_EQ(recipes.size(), 2U);
+  EXPECT_EQ(recipes[0]["recipe"], "MXFP8BlockScaling");
+  EXPECT_TRUE(recipes[0]["timeRatio"].is_null());
+  EXPECT_EQ(recipes[1]["recipe"], "None");
+  EXPECT_GT(recipes[1]["timeRatio"].get<double>(), 0.0);
+  const ProgramResult misspelt = fuseline(run + "none,mxpf8 " + quantizablePipeline(folder));
+  EXPECT_EQ(misspelt.exitCode, 2);
+  EXPECT_TRUE(has(misspelt.err, "did you mean MXFP8BlockScaling")) << misspelt.err;
+}
+
 TEST(Messages, SuggestTheNearestName) {
   EXPECT_TRUE(has(fuseline("ops RMSNrom").err, "did you mean RMSNorm?"));
   EXPECT_TRUE(has(fuseline("rules ForwardLinearBiasAd").err, "did you mean ForwardLinearBiasAdd?"));
