@@ -27,17 +27,19 @@ constexpr int kLargestQuickSize = 1'000;
 constexpr int kBlockOps = 10;
 /// Ten times the ops should take at most this many times the time: linear, with room for sorting and caches.
 constexpr double kMostGrowth = 12.0;
-/// A stage is repeated so often or so long, whichever is reached first, but at least a few times.
-constexpr std::size_t kMostRounds = 25;
-constexpr std::size_t kFewestRounds = 3;
-constexpr double kStageBudgetNs = 0.5e9;
+/// Every round runs a stage at one size after the other, so that a machine that changes its speed disturbs all of them.
+constexpr int kRounds = 7;
+/// A stage of a small pipeline runs again and again in a round, until so many ops went through it.
+constexpr int kRoundOps = 10'000;
 
 struct StageRow {
   int ops = 0;
   std::string stage;
-  SampleStats timeNs;
-  double share = 0.0;            // of all stages of this size
-  std::optional<double> growth;  // over the size before
+  std::vector<double> roundsNs;      // of each round, the time of one run
+  double share = 0.0;                // of all stages of this size
+  std::optional<RatioStats> growth;  // over the size before, round by round
+
+  double medianNs() const { return summarize(roundsNs).median; }
 };
 
 // ---- the pipeline
@@ -129,95 +131,134 @@ struct StagedPipeline {
 
 double processorNs() { return static_cast<double>(std::clock()) * (1e9 / CLOCKS_PER_SEC); }
 
-SampleStats measureStage(const Stage& stage, const std::stop_token& cancel) {
-  std::vector<double> samplesNs;
+/// The time of one run of the stage, as the mean of `numRuns`. Behind a larger pipeline the allocator first tidies up
+/// what that freed, so a run before those of a small one is not timed.
+double timeOf(const Stage& stage, int numRuns) {
+  if (numRuns > 1) stage.run();
   const double startNs = processorNs();
-  while (!cancel.stop_requested()) {
-    const double beginNs = processorNs();
-    const bool isLong = beginNs - startNs >= kStageBudgetNs;
-    if (samplesNs.size() >= kMostRounds || (isLong && samplesNs.size() >= kFewestRounds)) break;
-    stage.run();
-    samplesNs.push_back(processorNs() - beginNs);
-  }
-  return summarize(samplesNs);
+  for (int i = 0; i < numRuns; ++i) stage.run();
+  return (processorNs() - startNs) / numRuns;
 }
 
 // ---- rows
 
+/// A size with its pipeline, the stages of the pipeline and a row for each of them.
+struct SizeRun {
+  SizeRun(int numOps, const Capabilities& capabilities)
+      : ops(numOps), pipeline(std::make_unique<StagedPipeline>(numOps, capabilities)), stages(pipeline->stages()) {
+    for (const Stage& stage : stages) rows.push_back({.ops = ops, .stage = stage.name});
+  }
+
+  void measure(std::size_t stage, int roundOps) {
+    rows[stage].roundsNs.push_back(timeOf(stages[stage], std::max(1, roundOps / ops)));
+  }
+
+  int ops;
+  std::unique_ptr<StagedPipeline> pipeline;  // the stages refer to it
+  std::vector<Stage> stages;
+  std::vector<StageRow> rows;
+};
+
 void setShares(std::vector<StageRow>& rows) {
   double totalNs = 0.0;
-  for (const StageRow& row : rows) totalNs += row.timeNs.median;
-  for (StageRow& row : rows) row.share = row.timeNs.median / totalNs;
+  for (const StageRow& row : rows) totalNs += row.medianNs();
+  for (StageRow& row : rows) row.share = row.medianNs() / totalNs;
 }
 
-Result<std::vector<StageRow>> measureSize(int numOps, const Capabilities& capabilities, const std::stop_token& cancel) {
-  StagedPipeline pipeline(numOps, capabilities);
+void setGrowth(std::vector<StageRow>& rows, const std::vector<StageRow>& before) {
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].growth = compareRounds(rows[i].roundsNs, before[i].roundsNs);
+}
+
+std::vector<StageRow> rowsOf(std::vector<SizeRun>& sizes) {
   std::vector<StageRow> rows;
-  for (const Stage& stage : pipeline.stages()) {
-    rows.push_back({.ops = numOps, .stage = stage.name, .timeNs = measureStage(stage, cancel)});
-    if (cancel.stop_requested()) return Error{"The benchmark was cancelled.", ErrorKind::RunFailed};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    setShares(sizes[i].rows);
+    if (i > 0) setGrowth(sizes[i].rows, sizes[i - 1].rows);
+    rows.insert(rows.end(), sizes[i].rows.begin(), sizes[i].rows.end());
   }
-  if (!pipeline.analysis.isRunnable())
-    return Error{fmt::format("bench scaling: the pipeline of {} ops cannot be planned: {}", numOps,
-                             pipeline.analysis.lowered.diagnostics.front().message),
-                 ErrorKind::RunFailed};
-  setShares(rows);
   return rows;
 }
 
-/// `rows` ends with a size's stages, `more` has those of the next size, in the same order.
-void append(std::vector<StageRow>& rows, std::vector<StageRow> more) {
-  const std::size_t first = rows.size() - std::min(rows.size(), more.size());
-  for (std::size_t i = 0; i < more.size(); ++i) {
-    if (!rows.empty()) more[i].growth = more[i].timeNs.median / rows[first + i].timeNs.median;
+/// False: it was cancelled.
+bool measureRound(std::vector<SizeRun>& sizes, const std::stop_token& cancel) {
+  const int roundOps = std::min(kRoundOps, sizes.back().ops);
+  for (std::size_t stage = 0; stage < sizes.front().stages.size(); ++stage) {
+    for (SizeRun& size : sizes) {
+      if (cancel.stop_requested()) return false;
+      size.measure(stage, roundOps);
+    }
   }
-  rows.insert(rows.end(), more.begin(), more.end());
+  return true;
+}
+
+std::vector<SizeRun> sizesOf(const BenchOptions& options, const Capabilities& capabilities) {
+  std::vector<SizeRun> sizes;
+  for (const int numOps : kSizes)
+    if (!options.isQuick || numOps <= kLargestQuickSize) sizes.emplace_back(numOps, capabilities);
+  return sizes;
 }
 
 Result<std::vector<StageRow>> measureSizes(const BenchOptions& options, const Capabilities& capabilities) {
   const InterruptWatch interrupt;
   ProgressBar bar(true);
-  std::vector<StageRow> rows;
-  for (std::size_t i = 0; i < kSizes.size(); ++i) {
-    if (options.isQuick && kSizes[i] > kLargestQuickSize) break;
-    bar.show(fmt::format("{} ops", kSizes[i]), static_cast<int>(i), static_cast<int>(kSizes.size()));
-    Result<std::vector<StageRow>> more = measureSize(kSizes[i], capabilities, interrupt.token());
-    if (!more) return more.error();
-    append(rows, std::move(*more));
+  std::vector<SizeRun> sizes = sizesOf(options, capabilities);
+  for (int round = 0; round < kRounds; ++round) {
+    bar.show(fmt::format("round {}", round + 1), round, kRounds);
+    if (!measureRound(sizes, interrupt.token())) return Error{"The benchmark was cancelled.", ErrorKind::RunFailed};
   }
-  return rows;
+  for (const SizeRun& size : sizes) {
+    const Analysis& analysis = size.pipeline->analysis;
+    if (!analysis.isRunnable())
+      return Error{fmt::format("bench scaling: the pipeline of {} ops cannot be planned: {}", size.ops,
+                               analysis.lowered.diagnostics.front().message),
+                   ErrorKind::RunFailed};
+  }
+  return rowsOf(sizes);
 }
 
-Cell growthCell(const std::optional<double>& growth) {
+/// Too much is what is so with confidence.
+bool isTooMuch(const RatioStats& growth) { return growth.low > kMostGrowth; }
+
+Cell growthCell(const std::optional<RatioStats>& growth) {
   if (!growth) return {};
-  const bool isTooMuch = *growth > kMostGrowth;
-  return {fmt::format("{:.1f}x{}", *growth, isTooMuch ? " !" : ""), isTooMuch ? Style::Bad : Style::Plain};
+  return {fmt::format("{:.1f}x{}", growth->median, isTooMuch(*growth) ? " !" : ""),
+          isTooMuch(*growth) ? Style::Bad : Style::Plain};
+}
+
+std::string intervalText(const std::optional<RatioStats>& growth) {
+  return growth ? fmt::format("{:.1f} to {:.1f}", growth->low, growth->high) : "";
 }
 
 void printTable(const std::vector<StageRow>& rows, Context& context) {
-  Table table({{"stage", Align::Left}, {"ms"}, {"± %"}, {"n"}, {"share"}, {"growth"}});
+  Table table({{"stage", Align::Left}, {"ms"}, {"± %"}, {"n"}, {"share"}, {"growth"}, {"95 %"}});
   int ops = 0;
   for (const StageRow& row : rows) {
     if (row.ops != ops) table.addHeading(fmt::format("{} ops", row.ops));
     ops = row.ops;
-    table.addRow({"  " + row.stage, fmt::format("{:.3f}", row.timeNs.median / 1e6), spreadText(row.timeNs),
-                  fmt::format("{}", row.timeNs.count), fmt::format("{:.0f} %", 100.0 * row.share),
-                  growthCell(row.growth)});
+    const SampleStats timeNs = summarize(row.roundsNs);
+    table.addRow({"  " + row.stage, fmt::format("{:.3f}", timeNs.median / 1e6), spreadText(timeNs),
+                  fmt::format("{}", timeNs.count), fmt::format("{:.0f} %", 100.0 * row.share), growthCell(row.growth),
+                  intervalText(row.growth)});
   }
   context.out << table.toString(context.hasColour);
   context.out << fmt::format(
-      "\nms: on the processor. growth: the time over that of the size before, a tenth of the ops; ! is above {:.0f}.\n",
+      "\nms: on the processor. growth: the time over that of the size before, a tenth of the ops, round by round, with"
+      "\nits confidence interval; ! is above {:.0f}.\n",
       kMostGrowth);
 }
 
 Json toJson(const StageRow& row) {
+  const SampleStats timeNs = summarize(row.roundsNs);
+  const auto bound = [&](double RatioStats::*field) { return row.growth ? Json((*row.growth).*field) : Json(nullptr); };
   return {{"ops", row.ops},
           {"stage", row.stage},
-          {"rounds", row.timeNs.count},
-          {"medianNs", row.timeNs.median},
-          {"spreadPercent", row.timeNs.spreadPercent()},
+          {"rounds", timeNs.count},
+          {"medianNs", timeNs.median},
+          {"spreadPercent", timeNs.spreadPercent()},
           {"share", row.share},
-          {"growth", row.growth ? Json(*row.growth) : Json(nullptr)}};
+          {"growth", bound(&RatioStats::median)},
+          {"growthLow", bound(&RatioStats::low)},
+          {"growthHigh", bound(&RatioStats::high)}};
 }
 
 }  // namespace
