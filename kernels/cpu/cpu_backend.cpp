@@ -113,7 +113,7 @@ class CpuBackend final : public Backend {
   static Result<std::unique_ptr<Kernel>> compileDecoding(const CompileRequest& request) {
     const KernelDef& definition = *findKernel(request.step.kernel);
     if (definition.readsCodes) return definition.compile(request);
-    const std::shared_ptr<DecodedOperands> decoded = decodedOperands(request);
+    const std::shared_ptr<DecodedOperands> decoded = decodedOperands(request, definition);
     CompileRequest inner = request;
     inner.decoded = decoded.get();
     Result<std::unique_ptr<Kernel>> kernel = definition.compile(inner);

@@ -4,6 +4,7 @@
 
 #include "core/fusion/step_operands.h"
 #include "core/tensor/grouped_copy.h"
+#include "kernels/cpu/coded_gemm.h"
 #include "kernels/cpu/cpu_memory.h"
 #include "kernels/cpu/quantized_copy.h"
 
@@ -37,7 +38,18 @@ DType dtypeWithAllFactors(const QuantizedForm& form, bool hasPowerOfTwoScales) {
   return hasTensorScale ? DType::F32 : decodedDType(form, hasPowerOfTwoScales);
 }
 
-DecodedOperands::Operand decodedOperand(const CompileRequest& request, std::size_t index) {
+/// A weight that never changes, with one scale, and an x of few rows whose numbers bf16 holds.
+bool isMultipliedAsCodes(const CompileRequest& request, const StepOperand& weight) {
+  const QuantizedForm& form = *request.plan.spec(weight).quantized;
+  const bool isConstant = request.options.parametersAreConstant && weight.key.kind == OperandKind::Parameter;
+  if (!isConstant || !request.settings.isBf16GemmNative || form.scaling != Scaling::PerTensor) return false;
+  const fuseline::Binding x = fuseline::findOperand(request, {weight.key.member, OperandKind::Input, 0});
+  const NodeId node = request.step.nodes[static_cast<std::size_t>(weight.key.member)];
+  return x && x.spec.quantized && x.spec.quantized->scaling == Scaling::PerTensor && x.spec.rows() <= kMostCodedRows &&
+         request.graph.spec(node, OperandKind::Output, 0).dtype != DType::F16 && canMultiplyCodes();
+}
+
+DecodedOperands::Operand decodedOperand(const CompileRequest& request, const KernelDef& kernel, std::size_t index) {
   const StepOperand& operand = request.step.operands[index];
   const TensorSpec& copy = request.plan.spec(operand);
   const QuantizedForm& form = *copy.quantized;
@@ -47,7 +59,8 @@ DecodedOperands::Operand decodedOperand(const CompileRequest& request, std::size
           .copy = copy,
           .dtype = isOfGroups ? dtypeWithAllFactors(form, hasPowersOfTwo) : decodedDType(form, hasPowersOfTwo),
           .isTransposed = form.direction == Direction::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed,
-          .hasAllFactors = isOfGroups};
+          .hasAllFactors = isOfGroups,
+          .staysCoded = kernel.multipliesCodes && isMultipliedAsCodes(request, operand)};
 }
 
 /// Null for an operand that is decoded in every run.
@@ -74,6 +87,10 @@ class DecodingKernel final : public Kernel {
     DecodedOperands::Operand& operand = m_decoded->operands[i];
     std::byte*& pointer = m_pointers[static_cast<std::size_t>(operand.index)];
     if (!pointer) return;
+    if (operand.staysCoded) {
+      operand.factor = factorOfCopy(pointer, operand.copy);
+      return;
+    }
     std::byte* const out = m_kept[i] ? m_kept[i]->data() : workspace + operand.offset;
     if (!m_kept[i] || !m_hasRun) decode(operand, pointer, out);
     pointer = out;
@@ -106,13 +123,14 @@ const DecodedOperands::Operand* DecodedOperands::find(int index) const {
   return found == operands.end() ? nullptr : &*found;
 }
 
-std::shared_ptr<DecodedOperands> decodedOperands(const CompileRequest& request) {
+std::shared_ptr<DecodedOperands> decodedOperands(const CompileRequest& request, const KernelDef& kernel) {
   auto decoded = std::make_shared<DecodedOperands>();
   for (std::size_t index = 0; index < request.step.operands.size(); ++index) {
     if (!isReadQuantized(request.plan, request.step.operands[index])) continue;
-    DecodedOperands::Operand operand = decodedOperand(request, index);
+    DecodedOperands::Operand operand = decodedOperand(request, kernel, index);
     operand.offset = decoded->bytes;
-    decoded->bytes += roundedUp(operand.copy.numElements() * sizeBytes(operand.dtype), kAlignment);
+    if (!operand.staysCoded)
+      decoded->bytes += roundedUp(operand.copy.numElements() * sizeBytes(operand.dtype), kAlignment);
     decoded->operands.push_back(std::move(operand));
   }
   return decoded->operands.empty() ? nullptr : decoded;
@@ -125,6 +143,7 @@ Result<std::unique_ptr<Kernel>> decodingKernel(std::unique_ptr<Kernel> inner, st
     kept.emplace_back();
     const StepOperand& read = request.step.operands[static_cast<std::size_t>(operand.index)];
     if (!request.options.parametersAreConstant || read.key.kind != OperandKind::Parameter) continue;
+    if (operand.staysCoded) continue;
     const std::int64_t bytes = operand.copy.numElements() * sizeBytes(operand.dtype);
     Result<KeptMemory> memory = allocateCpuMemory(static_cast<std::size_t>(bytes));
     if (!memory) return memory.error();

@@ -1,5 +1,6 @@
 // Lets any kernel of a linear op read quantized copies: it multiplies their numbers, decoded, and the product is
-// scaled by what all numbers of a copy have in common.
+// scaled by what all numbers of a copy have in common. Where few rows meet a constant weight, a kernel that can gets
+// the weight's codes instead.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,6 +22,8 @@ struct DecodedOperands {
     bool isTransposed = false;
     /// The numbers have all factors: those of groups differ.
     bool hasAllFactors = false;
+    /// The kernel gets the codes: nothing is decoded.
+    bool staysCoded = false;
     std::int64_t offset = 0;  // of the decoded matrix in the workspace
     /// Of the call at hand.
     float factor = 1.0F;
@@ -33,7 +36,7 @@ struct DecodedOperands {
 };
 
 /// nullptr when no operand is quantized. The addresses of factors stay the same.
-std::shared_ptr<DecodedOperands> decodedOperands(const CompileRequest& request);
+std::shared_ptr<DecodedOperands> decodedOperands(const CompileRequest& request, const KernelDef& kernel);
 
 /// A kernel that decodes before the inner one runs. With constant parameters, weights are decoded once.
 /// Errors: no memory for these.

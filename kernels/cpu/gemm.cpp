@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm.h"
 
+#include "kernels/cpu/coded_gemm.h"
 #include "kernels/cpu/cpu_memory.h"
 #include "kernels/cpu/strip_functions.h"
 
@@ -69,7 +70,9 @@ struct Gemm::State {
     if (problem.maxPanelRows <= 0) problem.maxPanelRows = problem.m;
     problem.maxPanelRows = std::min(problem.maxPanelRows, problem.m);
     if (isEmpty()) return;
-    if (isWeightGradient())
+    if (problem.bCodes)
+      createCoded();
+    else if (isWeightGradient())
       createInnerProduct();
     else
       createMatmuls();
@@ -83,6 +86,11 @@ struct Gemm::State {
            (inputType == DType::F32 || problem.k >= kMinRowsForInnerProduct);
   }
 
+  void createCoded() {
+    coded.emplace(problem.maxPanelRows, problem.n, problem.k, *problem.bCodes);
+    keptB = allocateKeptB(coded->packedBytes());
+  }
+
   void createMatmuls() {
     plainB = packedB = describe(problem.k, problem.n, inputType, problem.b);
     if (worthPacking(problem)) {
@@ -91,14 +99,14 @@ struct Gemm::State {
     }
     if (packedB != plainB) packer = dnnl::reorder(dnnl::reorder::primitive_desc(engine, plainB, engine, packedB));
     const bool isPrepared = packer || convertsB();
-    if (problem.packing == Packing::OnceForever && isPrepared) keptB = allocateKeptB();
+    if (problem.packing == Packing::OnceForever && isPrepared) keptB = allocateKeptB(packedB.get_size());
     matmulFor(problem.maxPanelRows);
     if (const std::int64_t tail = problem.m % problem.maxPanelRows) matmulFor(tail);
   }
 
   /// On huge pages, unlike memory that the library would allocate.
-  std::unique_ptr<DeviceMemory> allocateKeptB() const {
-    auto memory = allocateCpuMemory(packedB.get_size());
+  static std::unique_ptr<DeviceMemory> allocateKeptB(std::size_t size) {
+    auto memory = allocateCpuMemory(size);
     if (!memory) throw std::runtime_error(memory.error().message);
     return std::move(*memory);
   }
@@ -164,6 +172,10 @@ struct Gemm::State {
       return start;
     };
     const std::int64_t rows = problem.maxPanelRows;
+    if (coded) {
+      take(static_cast<std::int64_t>(coded->workspaceBytes()));
+      return;
+    }
     if (packer && !keptB) packedOffset = take(static_cast<std::int64_t>(packedB.get_size()));
     if (convertsB()) bOffset = take(problem.k * problem.n * sizeBytes(inputType));
     if (convertsA()) aOffset = take(rows * problem.k * sizeBytes(inputType));
@@ -174,10 +186,11 @@ struct Gemm::State {
     if (isKeptBReady) return;
     std::byte* const kept = keptB ? keptB->data() : nullptr;
     currentB = const_cast<std::byte*>(b);
-    if (convertsB()) {
+    if (!coded && convertsB()) {
       currentB = kept && !packer ? kept : workspace + bOffset;
       convertElements(b, problem.bType, currentB, inputType, problem.k * problem.n);
     }
+    if (coded) coded->pack(b, kept);
     if (packer) pack(kept ? kept : workspace + packedOffset);
     isKeptBReady = kept != nullptr;
   }
@@ -190,6 +203,7 @@ struct Gemm::State {
   }
 
   void multiplyRows(const std::byte* a, std::byte* c, std::int64_t rows, std::byte* workspace) {
+    if (coded) return coded->multiply(a, keptB->data(), problem.alpha * scale(), c, problem.cType, rows, workspace);
     const std::byte* input = a;
     if (convertsA()) {
       convertElements(a, problem.aType, workspace + aOffset, inputType, rows * problem.k);
@@ -232,6 +246,7 @@ struct Gemm::State {
   std::map<std::int64_t, dnnl::matmul> matmuls;       // by number of rows
   dnnl::inner_product_backward_weights innerProduct;  // empty unless this is A^T B
   dnnl::reorder packer;                               // empty when B is used as it stands
+  std::optional<CodedGemm> coded;                     // empty unless B is codes
   std::unique_ptr<DeviceMemory> keptB;                // null unless B is prepared once
   bool isKeptBReady = false;
   std::byte* currentB = nullptr;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/tensor/dtype.h"
+#include "core/tensor/element_format.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,9 @@ struct GemmProblem {
   Storage2d b = Storage2d::AsRead;
   DType aType = DType::F32;
   DType bType = DType::F32;
+  /// B is codes of this format, [N,K], packed once: for A in bf16 as read, of at most kMostCodedRows rows, without a
+  /// bias, where canMultiplyCodes().
+  std::optional<ElementFormat> bCodes;
   DType cType = DType::F32;
   /// Added to every row. Float32, or bf16 in a native bf16 product; not for A stored transposed.
   std::optional<DType> biasType;

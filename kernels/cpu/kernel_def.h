@@ -39,6 +39,8 @@ struct KernelDef {
   bool writesCopies = false;
   /// Does it read quantized operands as they are? Otherwise it gets their numbers.
   bool readsCodes = false;
+  /// Otherwise: can it multiply the codes of a constant weight?
+  bool multipliesCodes = false;
 };
 
 }  // namespace fuseline::cpu

@@ -45,6 +45,7 @@ KernelDef linear() {
           [](const CompileRequest& request) {
             return request.step.phase == Phase::Forward ? compileForward(request) : compileLinearBackward(request);
           },
+      .multipliesCodes = true,
   };
 }
 

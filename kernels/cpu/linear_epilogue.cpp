@@ -93,6 +93,7 @@ KernelDef linear_epilogue() {
       .supports = [](const KernelQuery& query) { return areElementwise(query.graph, query.members.subspan(1)); },
       .compile = compile,
       .writesCopies = true,
+      .multipliesCodes = true,
   };
 }
 

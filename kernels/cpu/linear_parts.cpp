@@ -37,6 +37,7 @@ GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size
           .b = storage(!weight.isTransposed),
           .aType = x.dtype,
           .bType = weight.dtype,
+          .bCodes = weight.codes,
           .cType = y,
           .aFactor = x.scale,
           .bFactor = weight.scale,

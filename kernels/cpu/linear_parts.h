@@ -25,11 +25,12 @@ struct Factor {
   // Implicit, because a binding or a dtype is all that callers have.
   Factor(DType plain) : dtype(plain) {}
   Factor(const Binding& binding)
-      : dtype(binding.spec.dtype), isTransposed(binding.isTransposed), scale(binding.factor) {}
+      : dtype(binding.spec.dtype), isTransposed(binding.isTransposed), scale(binding.factor), codes(binding.codes) {}
 
   DType dtype;
   bool isTransposed = false;
   const float* scale = nullptr;
+  std::optional<ElementFormat> codes;
 };
 
 /// y = x W^T. W is packed once when parameters are constant.

@@ -94,6 +94,34 @@ void decode(To* out, const std::uint8_t* in, float scale, std::size_t n) {
   storeTail(hn::Mul(valuesOf<Format>(hn::LoadU(DBytes(), rest)), factor), out + i, n - i);
 }
 
+// ---- one code a byte, a scale for each
+
+template <class Format, class From>
+void encodeEach(std::uint8_t* out, const void* from, const float* scales, std::size_t n) {
+  const auto* const in = static_cast<const From*>(from);
+  const std::size_t lanes = hn::Lanes(D());
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(codesOf<Format>(hn::Mul(load(in + i), load(scales + i))), DBytes(), out + i);
+  if (i == n) return;
+  HWY_ALIGN std::uint8_t rest[HWY_MAX_BYTES / sizeof(float)];
+  hn::StoreU(codesOf<Format>(hn::Mul(loadTail(in + i, n - i), loadTail(scales + i, n - i))), DBytes(), rest);
+  std::copy_n(rest, n - i, out + i);
+}
+
+template <class Format, class To>
+void decodeEach(void* to, const std::uint8_t* in, const float* scales, std::size_t n) {
+  auto* const out = static_cast<To*>(to);
+  const std::size_t lanes = hn::Lanes(D());
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    store(hn::Mul(valuesOf<Format>(hn::LoadU(DBytes(), in + i)), load(scales + i)), out + i);
+  if (i == n) return;
+  HWY_ALIGN std::uint8_t rest[HWY_MAX_BYTES / sizeof(float)] = {};
+  std::copy_n(in + i, n - i, rest);
+  storeTail(hn::Mul(valuesOf<Format>(hn::LoadU(DBytes(), rest)), loadTail(scales + i, n - i)), out + i, n - i);
+}
+
 // ---- one code a byte, to bf16
 
 #if HWY_TARGET != HWY_SCALAR
@@ -249,6 +277,26 @@ DequantizeFunction dequantizeTo(ElementFormat format) {
   return visitFormat(format, [](auto codec) -> DequantizeFunction { return dequantize<decltype(codec), Element>; });
 }
 
+template <class Element>
+QuantizeEachFunction quantizeEachFrom(ElementFormat format) {
+  return visitFormat(format, [](auto codec) -> QuantizeEachFunction { return encodeEach<decltype(codec), Element>; });
+}
+
+template <class Element>
+DequantizeEachFunction dequantizeEachTo(ElementFormat format) {
+  return visitFormat(format, [](auto codec) -> DequantizeEachFunction { return decodeEach<decltype(codec), Element>; });
+}
+
+QuantizeEachFunction findQuantizeEach(ElementFormat format, DType from) {
+  if (from == DType::F32) return quantizeEachFrom<float>(format);
+  return from == DType::F16 ? quantizeEachFrom<F16>(format) : quantizeEachFrom<Bf16>(format);
+}
+
+DequantizeEachFunction findDequantizeEach(ElementFormat format, DType to) {
+  if (to == DType::F32) return dequantizeEachTo<float>(format);
+  return to == DType::F16 ? dequantizeEachTo<F16>(format) : dequantizeEachTo<Bf16>(format);
+}
+
 QuantizeFunction findQuantize(ElementFormat format, DType from) {
   if (from == DType::F32) return quantizeFrom<float>(format);
   return from == DType::F16 ? quantizeFrom<F16>(format) : quantizeFrom<Bf16>(format);
@@ -268,6 +316,8 @@ namespace fuseline::cpu {
 
 HWY_EXPORT(findQuantize);
 HWY_EXPORT(findDequantize);
+HWY_EXPORT(findQuantizeEach);
+HWY_EXPORT(findDequantizeEach);
 
 QuantizeFunction quantizeFunction(ElementFormat format, DType from) {
   return HWY_DYNAMIC_DISPATCH(findQuantize)(format, from);
@@ -275,6 +325,14 @@ QuantizeFunction quantizeFunction(ElementFormat format, DType from) {
 
 DequantizeFunction dequantizeFunction(ElementFormat format, DType to) {
   return HWY_DYNAMIC_DISPATCH(findDequantize)(format, to);
+}
+
+QuantizeEachFunction quantizeEachFunction(ElementFormat format, DType from) {
+  return HWY_DYNAMIC_DISPATCH(findQuantizeEach)(format, from);
+}
+
+DequantizeEachFunction dequantizeEachFunction(ElementFormat format, DType to) {
+  return HWY_DYNAMIC_DISPATCH(findDequantizeEach)(format, to);
 }
 
 }  // namespace fuseline::cpu

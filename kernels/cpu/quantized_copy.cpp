@@ -6,6 +6,7 @@
 #include "core/numerics/random.h"
 #include "core/quant/hadamard.h"
 #include "core/quant/scalers.h"
+#include "kernels/cpu/block_functions.h"
 #include "kernels/cpu/quantized_codecs.h"
 #include "kernels/cpu/strip_functions.h"
 
@@ -24,29 +25,17 @@ namespace fuseline::cpu {
 namespace {
 
 /// Elements of a chunk of a whole tensor.
-constexpr std::int64_t kChunk = 4096;
+constexpr std::int64_t kChunk = 65536;
 /// Stored rows of a strip whose blocks have one row.
 constexpr std::int64_t kStripRows = 32;
 /// Rows that are transposed at once.
-constexpr std::int64_t kTileRows = 64;
+constexpr auto kTileRows = static_cast<std::int64_t>(kTransposedSide);
 /// Blocks of so many columns are cast one by one; the factors of smaller ones are multiplied into a whole row before.
-constexpr std::int64_t kWideBlock = 64;
+constexpr std::int64_t kWideBlock = 32;
 
 float amaxOf(const float* values, std::int64_t count) {
-  float amax = 0.0F;
-#pragma omp simd reduction(max : amax)
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float magnitude = std::abs(values[i]);
-    amax = magnitude > amax ? magnitude : amax;
-  }
-  return amax;
-}
-
-float amaxOfChunk(const std::byte* values, DType dtype, std::int64_t count) {
-  if (dtype == DType::F32) return amaxOf(reinterpret_cast<const float*>(values), count);
-  alignas(64) float decoded[kChunk];
-  decodeFunction(dtype)(decoded, values, nullptr, static_cast<std::size_t>(count));
-  return amaxOf(decoded, count);
+  static const AmaxFunction amax = amaxFunction(DType::F32);
+  return amax(values, static_cast<std::size_t>(count));
 }
 
 void decodeRow(const std::byte* from, DType dtype, float* to, std::int64_t count) {
@@ -64,13 +53,18 @@ void transpose(const Element* in, std::int64_t rows, std::int64_t cols, Element*
 }
 
 /// Some rows of bytes, tile by tile: they become columns of an output whose rows are `stride` apart.
-template <class Byte>
-void transposeRows(const Byte* in, std::int64_t rows, std::int64_t cols, Byte* out, std::int64_t stride) {
+void transposeRows(const std::uint8_t* in, std::int64_t rows, std::int64_t cols, std::uint8_t* out,
+                   std::int64_t stride) {
   for (std::int64_t first = 0; first < rows; first += kTileRows) {
-    Byte tile[kTileRows * kTileRows];
+    std::uint8_t tile[kTileRows * kTileRows];
     const std::int64_t count = std::min(kTileRows, rows - first);
     for (std::int64_t col = 0; col < cols; col += kTileRows) {
       const std::int64_t width = std::min(kTileRows, cols - col);
+      if (width == kTileRows && count == kTileRows) {
+        blockFunctions().transposeSquare(in + first * cols + col, static_cast<std::size_t>(cols),
+                                         out + col * stride + first, static_cast<std::size_t>(stride));
+        continue;
+      }
       for (std::int64_t row = 0; row < count; ++row)
         std::memcpy(tile + row * width, in + (first + row) * cols + col, static_cast<std::size_t>(width));
       transpose(tile, count, width, out + col * stride + first, stride);
@@ -80,15 +74,10 @@ void transposeRows(const Byte* in, std::int64_t rows, std::int64_t cols, Byte* o
 
 /// Multiplies the elements of a row, each by the factor of its block.
 void multiplyBlocks(float* values, std::int64_t count, std::int64_t width, const float* factors) {
-  if (width == 1) {
-    for (std::int64_t i = 0; i < count; ++i) values[i] *= factors[i];
-    return;
-  }
-  for (std::int64_t begin = 0; begin < count; begin += width) {
-    const float factor = factors[begin / width];
-    const std::int64_t end = std::min(begin + width, count);
-    for (std::int64_t i = begin; i < end; ++i) values[i] *= factor;
-  }
+  if (width == 1) return blockFunctions().scaleEach(values, factors, static_cast<std::size_t>(count));
+  for (std::int64_t begin = 0; begin < count; begin += width)
+    blockFunctions().scale(values + begin, factors[begin / width],
+                           static_cast<std::size_t>(std::min(width, count - begin)));
 }
 
 /// Memory of this thread that stays between strips: asking for the pages of large ones anew costs more than casting.
@@ -114,6 +103,12 @@ class SourceStrips {
         m_matrix(storedMatrixOf(source, form.scaling, form.direction)) {}
 
   BlockShape matrix() const { return m_matrix; }
+
+  /// Are the rows those of the tensor, as they stand?
+  bool isPlain() const { return !m_isTransposed && !m_isTransformed; }
+  DType dtype() const { return m_source.dtype; }
+  /// Of a plain source.
+  const std::byte* row(std::int64_t row) const { return address(row, 0); }
 
   /// Valid until this thread loads another strip.
   std::span<float> load(std::int64_t first, std::int64_t count) const {
@@ -181,11 +176,25 @@ float transformedAmax(const SourceStrips& source) {
 /// Casts runs of a stored row that share a multiplier.
 class Caster {
  public:
-  Caster(const QuantizerSpec& spec, const QuantizerInputs& inputs, Direction direction)
+  /// dtype: of the tensor.
+  Caster(const QuantizerSpec& spec, const QuantizerInputs& inputs, Direction direction, DType dtype)
       : m_format(spec.format),
+        m_dtype(dtype),
         m_isStochastic(spec.roundsStochastically),
         m_random(inputs.seed, fmt::format("{}.{}", inputs.name, directionName(direction))),
-        m_quantize(quantizeFunction(spec.format, DType::F32)) {}
+        m_quantize(quantizeFunction(spec.format, DType::F32)),
+        m_quantizeDirectly(quantizeFunction(spec.format, dtype)),
+        m_quantizeEach(quantizeEachFunction(spec.format, dtype)) {}
+
+  /// Can codes be made of this dtype, without float32 in between?
+  bool isDirect(DType dtype) const { return !m_isStochastic && dtype == m_dtype; }
+  void castDirectly(const std::byte* values, float multiplier, std::int64_t count, std::uint8_t* codes) const {
+    m_quantizeDirectly(codes, values, multiplier, static_cast<std::size_t>(count));
+  }
+  /// With a multiplier for each; a code a byte.
+  void castEach(const std::byte* values, const std::vector<float>& multipliers, std::uint8_t* codes) const {
+    m_quantizeEach(codes, values, multipliers.data(), multipliers.size());
+  }
 
   /// index: of the first element in its copy, even where codes share a byte.
   void cast(const float* values, float multiplier, std::int64_t count, std::int64_t index, std::uint8_t* codes) const {
@@ -213,9 +222,12 @@ class Caster {
   }
 
   ElementFormat m_format;
+  DType m_dtype;
   bool m_isStochastic;
   RandomBytes m_random;
-  QuantizeFunction m_quantize;
+  QuantizeFunction m_quantize;          // from float32
+  QuantizeFunction m_quantizeDirectly;  // from m_dtype
+  QuantizeEachFunction m_quantizeEach;  // from m_dtype
 };
 
 class CopyWriter {
@@ -228,7 +240,7 @@ class CopyWriter {
         m_block(blockOf(m_form.scaling, m_form.direction)),
         m_grid(blockGridOf(copy, m_form.scaling, m_form.direction)),
         m_scaleOf(familyOf(m_form.scaling).makeScaler({spec, inputs, copy.dtype, amax})),
-        m_caster(spec, inputs, m_form.direction),
+        m_caster(spec, inputs, m_form.direction, copy.dtype),
         m_memory(memory) {
     if (m_block.rows == 0) m_block.cols = m_matrix.cols;
   }
@@ -248,8 +260,9 @@ class CopyWriter {
 
   /// Whole blocks of stored rows.
   void writeStrip(const SourceStrips& source, std::int64_t first, std::int64_t count) {
+    if (m_block.rows == 0) return castRows(source, first, count, codesOf(first));
+    if (isDirect(source)) return writeBlocks(source, first, count);
     const std::span<float> strip = source.load(first, count);
-    if (m_block.rows == 0) return castRows(strip.data(), first, count, m_scaleOf(0.0F).multiplier);
     const std::int64_t height = m_block.rows;
     for (std::int64_t row = 0; row < count; row += height) {
       const std::int64_t rows = std::min(height, count - row);
@@ -266,15 +279,12 @@ class CopyWriter {
   }
 
   /// Rows [first, first + count) of the tensor, whose columns are the stored rows; whole blocks.
-  void writeColumns(std::span<float> values, std::int64_t first, std::int64_t count) {
-    const std::int64_t width = m_matrix.rows;
-    float multiplier = 1.0F;
+  void writeColumns(const SourceStrips& rows, std::int64_t first, std::int64_t count) {
+    const std::span<std::uint8_t> codes = stripMemory<std::uint8_t>(count * m_matrix.rows);
     if (m_block.rows == 0)
-      multiplier = m_scaleOf(0.0F).multiplier;
+      castRows(rows, first, count, codes.data());
     else
-      multiplyColumns(values, first / m_block.cols, count);
-    const std::span<std::uint8_t> codes = stripMemory<std::uint8_t>(count * width);
-    m_caster.cast(values.data(), multiplier, count * width, 0, codes.data());
+      castEach(rows, first, count, columnMultipliers(rows, first, count), codes.data());
     writeColumns(codes.data(), first, count);
   }
   /// The same of codes, a byte each.
@@ -297,18 +307,77 @@ class CopyWriter {
   }
 
  private:
-  /// Finds and stores the scales of one column of blocks, and multiplies the values by them.
-  void multiplyColumns(std::span<float> values, std::int64_t blockColumn, std::int64_t count) {
-    const std::vector<float> amaxes = columnAmaxes(values.data(), count, m_matrix.rows);
-    std::vector<float> multipliers(static_cast<std::size_t>(m_grid.rows));
-    for (std::int64_t block = 0; block < m_grid.rows; ++block) {
-      const std::int64_t from = block * m_block.rows;
-      const BlockScale scale = m_scaleOf(amaxOf(amaxes.data() + from, std::min(m_block.rows, m_matrix.rows - from)));
-      storeScale(block * m_grid.cols + blockColumn, scale);
-      multipliers[static_cast<std::size_t>(block)] = scale.multiplier;
-    }
+  /// Codes of a byte that can be made of the tensor as it stands.
+  bool isDirect(const SourceStrips& source) const {
+    return source.isPlain() && m_caster.isDirect(source.dtype()) && codeBytes(m_form.format, 2) == 2;
+  }
+
+  const std::byte* at(const SourceStrips& source, std::int64_t row, std::int64_t col) const {
+    return source.row(row) + col * sizeBytes(source.dtype());
+  }
+
+  void castEach(const SourceStrips& source, std::int64_t first, std::int64_t count,
+                const std::vector<float>& multipliers, std::uint8_t* codes) const {
     for (std::int64_t row = 0; row < count; ++row)
-      multiplyBlocks(values.data() + row * m_matrix.rows, m_matrix.rows, m_block.rows, multipliers.data());
+      m_caster.castEach(source.row(first + row), multipliers, codes + row * source.matrix().cols);
+  }
+
+  /// Blocks of one column, or of several.
+  void writeBlocks(const SourceStrips& source, std::int64_t first, std::int64_t count) {
+    for (std::int64_t row = first; row < first + count; row += m_block.rows) {
+      const std::int64_t rows = std::min(m_block.rows, first + count - row);
+      if (m_block.cols == 1)
+        castEach(source, row, rows, rowMultipliers(source, row, rows), codesOf(row));
+      else
+        for (std::int64_t block = 0; block < m_grid.cols; ++block) writeBlock(source, row, rows, block);
+    }
+  }
+
+  void writeBlock(const SourceStrips& source, std::int64_t first, std::int64_t rows, std::int64_t block) {
+    const std::int64_t col = block * m_block.cols;
+    const std::int64_t width = std::min(m_block.cols, m_matrix.cols - col);
+    const AmaxFunction amaxOfRow = amaxFunction(source.dtype());
+    float amax = 0.0F;
+    for (std::int64_t row = first; row < first + rows; ++row)
+      amax = std::max(amax, amaxOfRow(at(source, row, col), static_cast<std::size_t>(width)));
+    const BlockScale scale = m_scaleOf(amax);
+    storeScale(first / m_block.rows * m_grid.cols + block, scale);
+    for (std::int64_t row = first; row < first + rows; ++row)
+      m_caster.castDirectly(at(source, row, col), scale.multiplier, width, codesOf(row) + col);
+  }
+
+  /// The largest magnitude in each column of some rows. NaN is ignored.
+  static std::vector<float> amaxesOfColumns(const SourceStrips& source, std::int64_t first, std::int64_t count) {
+    std::vector<float> amaxes(static_cast<std::size_t>(source.matrix().cols));
+    const RaiseFunction raise = raiseFunction(source.dtype());
+    for (std::int64_t row = first; row < first + count; ++row) raise(amaxes.data(), source.row(row), amaxes.size());
+    return amaxes;
+  }
+
+  /// Finds and stores the scales of one row of blocks of one column. The multiplier of each column.
+  std::vector<float> rowMultipliers(const SourceStrips& source, std::int64_t first, std::int64_t rows) {
+    std::vector<float> values = amaxesOfColumns(source, first, rows);
+    std::int64_t index = first / m_block.rows * m_grid.cols;
+    for (float& value : values) {
+      const BlockScale scale = m_scaleOf(value);
+      storeScale(index++, scale);
+      value = scale.multiplier;
+    }
+    return values;
+  }
+
+  /// Finds and stores the scales of one column of blocks. The multiplier of each stored row.
+  std::vector<float> columnMultipliers(const SourceStrips& rows, std::int64_t first, std::int64_t count) {
+    std::vector<float> values = amaxesOfColumns(rows, first, count);
+    for (std::int64_t block = 0; block < m_grid.rows; ++block) {
+      const std::span<float> column = std::span(values).subspan(
+          static_cast<std::size_t>(block * m_block.rows),
+          static_cast<std::size_t>(std::min(m_block.rows, m_matrix.rows - block * m_block.rows)));
+      const BlockScale scale = m_scaleOf(*std::ranges::max_element(column));
+      storeScale(block * m_grid.cols + first / m_block.cols, scale);
+      std::ranges::fill(column, scale.multiplier);
+    }
+    return values;
   }
 
   void castBlocks(const float* values, std::int64_t first, std::int64_t rows,
@@ -340,11 +409,7 @@ class CopyWriter {
   static std::vector<float> columnAmaxes(const float* values, std::int64_t rows, std::int64_t cols) {
     std::vector<float> amaxes(static_cast<std::size_t>(cols));
     for (std::int64_t row = 0; row < rows; ++row)
-      for (std::int64_t col = 0; col < cols; ++col) {
-        float& amax = amaxes[static_cast<std::size_t>(col)];
-        const float magnitude = std::abs(values[row * cols + col]);
-        amax = magnitude > amax ? magnitude : amax;
-      }
+      raiseFunction(DType::F32)(amaxes.data(), values + row * cols, amaxes.size());
     return amaxes;
   }
 
@@ -354,6 +419,19 @@ class CopyWriter {
 
   std::int64_t scaleBytes() const { return traitsOf(m_form.scaling).scaleFormat == ScaleFormat::F32 ? 4 : 1; }
   std::byte* scaleAt(std::int64_t index) const { return m_memory + m_parts.scalesOffset + index * scaleBytes(); }
+
+  /// With the one scale of a tensor, one row of codes after the other.
+  void castRows(const SourceStrips& source, std::int64_t first, std::int64_t rows, std::uint8_t* codes) const {
+    const std::int64_t cols = source.matrix().cols;
+    const float multiplier = m_scaleOf(0.0F).multiplier;
+    const std::int64_t elements = rows * cols;
+    if (source.isPlain() && m_caster.isDirect(source.dtype()) && cols % 2 == 0)
+      return m_caster.castDirectly(source.row(first), multiplier, elements, codes);
+    const std::span<float> strip = source.load(first, rows);
+    for (std::int64_t row = 0; row < rows; ++row)
+      m_caster.cast(strip.data() + row * cols, multiplier, cols, (first + row) * cols,
+                    codes + row * codeBytes(m_form.format, cols));
+  }
 
   void castRows(const float* values, std::int64_t first, std::int64_t rows, float multiplier) {
     for (std::int64_t row = 0; row < rows; ++row)
@@ -376,20 +454,16 @@ class CopyWriter {
 float amaxOf(const std::byte* values, const TensorSpec& spec) {
   const std::int64_t elements = spec.numElements();
   std::vector<float> parts(static_cast<std::size_t>(ceilDiv(elements, kChunk)));
+  const AmaxFunction amax = amaxFunction(spec.dtype);
   forStrips(elements, kChunk, [&](std::int64_t first, std::int64_t count) {
     parts[static_cast<std::size_t>(first / kChunk)] =
-        amaxOfChunk(values + first * sizeBytes(spec.dtype), spec.dtype, count);
+        amax(values + first * sizeBytes(spec.dtype), static_cast<std::size_t>(count));
   });
   return parts.empty() ? 0.0F : *std::ranges::max_element(parts);
 }
 
 float amaxOfRows(const std::byte* rows, const TensorSpec& spec, std::int64_t count) {
-  float amax = 0.0F;
-  const std::int64_t elements = count * spec.cols();
-  for (std::int64_t first = 0; first < elements; first += kChunk)
-    amax = std::max(amax,
-                    amaxOfChunk(rows + first * sizeBytes(spec.dtype), spec.dtype, std::min(kChunk, elements - first)));
-  return amax;
+  return amaxFunction(spec.dtype)(rows, static_cast<std::size_t>(count * spec.cols()));
 }
 
 void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
@@ -420,7 +494,7 @@ struct CopyRows::Writers {
     if (!traitsOf(standing.scaling).isColumnwiseTransposed)
       return columnwise->writeStrip(SourceStrips(rows, source, standing, first), first, count);
     standing.direction = Direction::Rowwise;
-    columnwise->writeColumns(SourceStrips(rows, source, standing, first).load(first, count), first, count);
+    columnwise->writeColumns(SourceStrips(rows, source, standing, first), first, count);
   }
 };
 
@@ -582,6 +656,10 @@ class CopyReader {
         readWideBlocks(row, factors, rowOut);
         continue;
       }
+      if (m_block.cols == 1 && codeBytes(m_form.format, 2) == 2) {
+        dequantizeEachFunction(m_form.format, m_dtype)(rowOut, codes(row), factors.data(), cols);
+        continue;
+      }
       m_decode(values.data(), codes(row), 1.0F, cols);
       multiplyBlocks(values.data(), m_matrix.cols, m_block.cols, factors.data());
       writeRow(values, rowOut);
@@ -622,6 +700,10 @@ float decodeCopy(const std::byte* memory, const TensorSpec& copy, DType dtype, s
   const CopyReader reader(memory, copy, dtype, Factors::OfBlocks);
   reader.read(out);
   return reader.factor();
+}
+
+float factorOfCopy(const std::byte* memory, const TensorSpec& copy) {
+  return CopyReader(memory, copy, DType::F32, Factors::OfBlocks).factor();
 }
 
 void dequantizeCopy(const std::byte* memory, const TensorSpec& copy, DType dtype, std::byte* out) {

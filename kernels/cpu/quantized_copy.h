@@ -67,6 +67,9 @@ DType decodedDType(const QuantizedForm& form, bool hasPowerOfTwoScales);
 /// (of a transform, if it is one). out: elements of dtype. Returns that factor.
 float decodeCopy(const std::byte* memory, const TensorSpec& copy, DType dtype, std::byte* out);
 
+/// That factor alone.
+float factorOfCopy(const std::byte* memory, const TensorSpec& copy);
+
 /// Writes the numbers with all factors, rounded once to dtype: for a copy that is neither transposed nor transformed
 /// what core/quant's dequantize() gives, bit for bit.
 void dequantizeCopy(const std::byte* memory, const TensorSpec& copy, DType dtype, std::byte* out);

@@ -14,6 +14,8 @@ struct Binding : fuseline::Binding {
   /// its numbers are to be multiplied by this.
   bool isTransposed = false;
   const float* factor = nullptr;
+  /// The kernel gets codes of this format instead of numbers.
+  std::optional<ElementFormat> codes;
 };
 
 /// As the functions of core/runtime/step_operand.h.

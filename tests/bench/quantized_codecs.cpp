@@ -8,6 +8,7 @@
 #include "kernels/cpu/quantized_codecs.h"
 #include "core/profile/stats.h"
 #include "core/quant/recipe.h"
+#include "kernels/cpu/cpu_memory.h"
 #include "kernels/cpu/quantized_copy.h"
 
 #include <chrono>
@@ -25,11 +26,22 @@
 namespace fuseline::cpu {
 namespace {
 
-using Bytes = std::vector<std::byte>;
+/// Memory as the backend gives it: on huge pages.
+class Bytes {
+ public:
+  explicit Bytes(std::int64_t size)
+      : m_memory(*allocateCpuMemory(static_cast<std::size_t>(size))), m_size(static_cast<std::size_t>(size)) {}
+  std::byte* data() const { return m_memory->data(); }
+  std::size_t size() const { return m_size; }
+
+ private:
+  std::unique_ptr<DeviceMemory> m_memory;
+  std::size_t m_size;
+};
 
 Bytes patterned(std::int64_t size) {
-  Bytes bytes(static_cast<std::size_t>(size));
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(0x30 + i * 37 % 16);
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes.data()[i] = static_cast<std::byte>(0x30 + i * 37 % 16);
   return bytes;
 }
 
@@ -45,7 +57,7 @@ struct Task {
 /// Reads and writes as many bytes as a task, on as many threads.
 class Copy {
  public:
-  explicit Copy(const Task& task) : m_threads(task.threads), m_from(patterned(task.bytes / 2)), m_to(m_from.size()) {}
+  explicit Copy(const Task& task) : m_threads(task.threads), m_from(patterned(task.bytes / 2)), m_to(task.bytes / 2) {}
 
   void run() {
     const auto size = m_from.size();

@@ -6,6 +6,7 @@
 #include "core/quant/apply_recipe.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
+#include "kernels/cpu/coded_gemm.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/compare.h"
 #include "tests/support/pipelines.h"
@@ -164,6 +165,38 @@ TEST(Recipes, QuantizeAWeightOnceInInference) {
   ASSERT_NE(step, plan.steps.end());
   EXPECT_TRUE(step->runsOnce);
   EXPECT_EQ(plan.numLaunches(), 2);  // the input's quantization and the product
+}
+
+/// Few rows and a constant weight: a CPU that can multiplies the codes, which are decoded tile by tile.
+TEST(Recipes, MultiplyFewRowsLikeTheReference) {
+  const auto backend = cpu::makeCpuBackend();
+  for (const char* name : {"DelayedScaling", "Float8CurrentScaling"})
+    for (const std::int64_t rows : {16, 48, 64})
+      for (const std::vector<Link>& links :
+           {std::vector{linear(144, "fc")}, std::vector{linear(144, "fc"), link("Bias"), link("GELU")},
+            std::vector{link("RMSNorm"), linear(160, "fc"), link("SwiGLU")}}) {
+        const Graph graph = under(recipe(name), chain(DType::BF16, {rows, 208}, links, {.pass = PassKind::Forward}));
+        const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
+        for (const FusionReport& report : {unfused(graph), *fuse(graph, {.capabilities = capabilitiesOf(backend)})})
+          EXPECT_EQ(firstDifference(runPlan(graph, report, backend), expected, toleranceOf(DType::BF16).relative), "")
+              << name << " with " << rows << " rows";
+      }
+}
+
+/// What is decoded takes two bytes a number beside the codes.
+TEST(Recipes, DecodeNoWeightThatIsMultipliedAsCodes) {
+  if (!cpu::canMultiplyCodes()) GTEST_SKIP() << "this CPU has no AMX in bf16, or this process may not use it";
+  const auto workspaceFor = [](std::int64_t rows) {
+    const Graph graph = under(recipe("Float8CurrentScaling"),
+                              chain(DType::BF16, {rows, 512}, {linear(512, "fc")}, {.pass = PassKind::Forward}));
+    const Plan plan = makePlan(graph, unfused(graph));
+    const auto step = std::ranges::find(plan.steps, "BasicLinear", &Step::kernel);
+    const auto kernel = cpu::makeCpuBackend()->compile(graph, plan, *step, {.parametersAreConstant = true});
+    return (*kernel)->workspaceBytes();
+  };
+  constexpr std::size_t kWeightBytes = std::size_t{512} * 512 * 2;
+  EXPECT_LT(workspaceFor(64), kWeightBytes);
+  EXPECT_GE(workspaceFor(80), kWeightBytes);
 }
 
 TEST(Recipes, KeepOneByteAnElementForBackward) {
