@@ -49,4 +49,31 @@ std::vector<const RecipeDefinition*> quantizingRecipes() {
   return all;
 }
 
+Recipe TeRecipe::make(std::vector<RoleOverride> overrides) const {
+  Attributes attributes;
+  for (const auto& [field, value] : fields) attributes.set(field, value);
+  return testing::recipe(recipe, attributes, std::move(overrides));
+}
+
+std::vector<DType> TeRecipe::dtypes() const {
+  return isBf16Only ? std::vector{DType::BF16} : std::vector{DType::F32, DType::F16, DType::BF16};
+}
+
+void PrintTo(const TeRecipe& recipe, std::ostream* out) { *out << recipe.name; }
+
+std::vector<TeRecipe> teRecipes() {
+  const std::pair<std::string, AttributeValue> e4m3 = {"fp8_format", std::string("E4M3")};
+  const std::vector<std::pair<std::string, AttributeValue>> plainFp4 = {{"disable_stochastic_rounding", true},
+                                                                        {"disable_2d_quantization", true}};
+  auto withoutTransform = plainFp4;
+  withoutTransform.emplace_back("disable_rht", true);
+  const Tolerance fp4 = {.relative = 0.25, .absolute = 0.125};
+  return {{"fp8_delayed", "DelayedScaling", {e4m3, {"amax_history_len", std::int64_t{8}}}},
+          {"fp8_current", "Float8CurrentScaling", {e4m3}},
+          {"mxfp8", "MXFP8BlockScaling", {e4m3}},
+          {"fp8_block", "Float8BlockScaling", {}},
+          {"nvfp4", "NVFP4BlockScaling", withoutTransform, fp4, true},
+          {"nvfp4_rht", "NVFP4BlockScaling", plainFp4, fp4, true}};
+}
+
 }  // namespace fuseline::testing

@@ -5,8 +5,11 @@
 #include "core/graph/graph.h"
 #include "core/quant/recipe.h"
 #include "core/tensor/tensor.h"
+#include "tests/support/compare.h"
 
+#include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fuseline::testing {
@@ -25,5 +28,23 @@ std::vector<double> operandValues(const Recipe& recipe, const Tensor& x, Operand
 
 /// The five recipes that quantize, for INSTANTIATE_TEST_SUITE_P.
 std::vector<const RecipeDefinition*> quantizingRecipes();
+
+/// A recipe as TransformerEngine's tests set it up (te_ops.md 6.1).
+struct TeRecipe {
+  std::string name;
+  std::string recipe;
+  std::vector<std::pair<std::string, AttributeValue>> fields;
+  /// Of any quantized compute.
+  Tolerance tolerance = {.relative = 0.125, .absolute = 0.0675};
+  /// What the tests skip: other dtypes, and shapes that are no multiples.
+  bool isBf16Only = false;
+
+  Recipe make(std::vector<RoleOverride> overrides = {}) const;
+  std::vector<DType> dtypes() const;
+};
+
+void PrintTo(const TeRecipe& recipe, std::ostream* out);
+
+std::vector<TeRecipe> teRecipes();
 
 }  // namespace fuseline::testing

@@ -19,45 +19,6 @@ namespace {
 
 using namespace fuseline::testing;
 
-// ---- recipes
-
-/// One of TransformerEngine's, as its tests set it up.
-struct TeRecipe {
-  std::string name;
-  std::string recipe;
-  std::vector<std::pair<std::string, AttributeValue>> fields;
-  /// Of any quantized compute.
-  Tolerance tolerance = {.relative = 0.125, .absolute = 0.0675};
-  /// What the tests skip: other dtypes, and shapes that are no multiples.
-  bool isBf16Only = false;
-
-  Recipe make() const {
-    Attributes attributes;
-    for (const auto& [field, value] : fields) attributes.set(field, value);
-    return testing::recipe(recipe, attributes);
-  }
-  std::vector<DType> dtypes() const {
-    return isBf16Only ? std::vector{DType::BF16} : std::vector{DType::F32, DType::F16, DType::BF16};
-  }
-};
-
-void PrintTo(const TeRecipe& recipe, std::ostream* out) { *out << recipe.name; }
-
-std::vector<TeRecipe> teRecipes() {
-  const std::pair<std::string, AttributeValue> e4m3 = {"fp8_format", std::string("E4M3")};
-  const std::vector<std::pair<std::string, AttributeValue>> plainFp4 = {{"disable_stochastic_rounding", true},
-                                                                        {"disable_2d_quantization", true}};
-  auto withoutTransform = plainFp4;
-  withoutTransform.emplace_back("disable_rht", true);
-  const Tolerance fp4 = {.relative = 0.25, .absolute = 0.125};
-  return {{"fp8_delayed", "DelayedScaling", {e4m3, {"amax_history_len", std::int64_t{8}}}},
-          {"fp8_current", "Float8CurrentScaling", {e4m3}},
-          {"mxfp8", "MXFP8BlockScaling", {e4m3}},
-          {"fp8_block", "Float8BlockScaling", {}},
-          {"nvfp4", "NVFP4BlockScaling", withoutTransform, fp4, true},
-          {"nvfp4_rht", "NVFP4BlockScaling", plainFp4, fp4, true}};
-}
-
 // ---- cases
 
 /// What is compared with which tolerance.
@@ -75,6 +36,7 @@ struct Case {
   bool is16BitOnly = false;
   /// Of 128 rows, where none of the shapes fits the blocks of a recipe.
   std::int64_t wideColumns = 128;
+  std::vector<RoleOverride> overrides = {};
 
   bool isFused() const { return !forward.empty() || !backward.empty(); }
 };
@@ -140,13 +102,13 @@ class TeRecipeGrids : public ::testing::TestWithParam<TeRecipe> {
 
   /// TransformerEngine skips what does not fit the blocks.
   void expectLikeTheFormulas(const Case& one, const Shape& shape, DType dtype) {
-    const Recipe recipe = GetParam().make();
+    const Recipe recipe = GetParam().make(one.overrides);
     const Graph plain = chain(dtype, shape, one.links);
     std::vector<Diagnostic> misfits;
     const Graph graph = applyRecipe(chain(dtype, shape, one.links), recipe, misfits);
     if (!misfits.empty()) return;
     NamedTensors data = uniformData(plain);
-    roundToCodes(recipe, data);
+    roundToCodes(GetParam().make(), data);
     const RunResults expected = runPlan(plain, unfused(plain), makeReferenceBackend(), 1234, data);
     const auto expectOn = [&](const std::shared_ptr<Backend>& backend) {
       expectClose(graph, runPlan(graph, reportOf(one, graph, backend), backend, 1234, data), expected,
@@ -197,6 +159,35 @@ TEST_P(TeRecipeGrids, HoldForLinears) {
              {{linear(N, "linear")}, {{32, 32}}},
              {{linear(N, "linear"), link("Bias")}, {{32, 32}}},
              {{quantizeLink(true, false), linear(N, "linear"), quantizeLink(false, true)}, {{32, 32}}}});
+}
+
+/// te_ops.md 6.5, basic_linear_quantized: the product, and each of x, y, dy and dx, quantized or not. Its sixth flag, a
+/// parameter that is stored as codes, is nothing that a document can ask for.
+TEST_P(TeRecipeGrids, HoldForEveryMixOfQuantizedTensorsAroundALinear) {
+  std::vector<Case> cases;
+  for (unsigned flags = 0; flags < (1u << 5); ++flags) {
+    const auto has = [&](unsigned bit) { return ((flags >> bit) & 1u) != 0; };
+    Case one{.links = {quantizeLink(has(0), has(1)), linear(width(), "linear"), quantizeLink(has(2), has(3))},
+             .shapes = {{32, 32}}};
+    if (!has(4)) one.overrides = {{.op = "linear"}};
+    if (flags == 0) one.expected = Expected::Std;
+    cases.push_back(std::move(one));
+  }
+  expectAll(cases);
+}
+
+/// te_ops.md 6.5, basic_linear with a buffer of float32 that the gradient is added to.
+TEST_P(TeRecipeGrids, HoldForLinearsWithAMainGrad) {
+  const Link product = with(linear(width(), "linear"), "accumulate_into_main_grad", true);
+  expectAll({{{product}, {{32, 32}, {4, 2, 4, 32}}}});
+}
+
+/// te_ops.md 6.5, dropout: the mask is of the op, whatever x is.
+TEST_P(TeRecipeGrids, HoldForDropout) {
+  std::vector<Case> cases;
+  for (const double p : {0.0625, 0.5, 0.75})
+    cases.push_back({{quantizeLink(true, false), with(link("Dropout", "drop"), "p", p)}, {{2, 4, 16}, {128, 128}}});
+  expectAll(cases);
 }
 
 TEST_P(TeRecipeGrids, HoldForNorms) {
