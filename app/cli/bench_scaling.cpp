@@ -15,6 +15,8 @@
 #include <ctime>
 #include <functional>
 #include <optional>
+#include <semaphore>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -109,14 +111,22 @@ struct StagedPipeline {
   }
 
   std::vector<Stage> stages() {
-    return {{"load", [this] { loaded = parseDocument(text); }},
-            {"infer", [this] { lowered = lower(loaded.document); }},
-            {"fuse", [this] { report = std::move(*fuse(lowered.graph, {.capabilities = capabilities})); }},
-            {"plan", [this] { plan = makePlan(lowered.graph, report); }},
-            {"edit and re-plan", [this] {
-               edit();
-               analysis = analyze(loaded.document, {.capabilities = capabilities});
-             }}};
+    return {
+        {"load", [this] { renew(loaded, [this] { return parseDocument(text); }); }},
+        {"infer", [this] { renew(lowered, [this] { return lower(loaded.document); }); }},
+        {"fuse", [this] { renew(report, [this] { return *fuse(lowered.graph, {.capabilities = capabilities}); }); }},
+        {"plan", [this] { renew(plan, [this] { return makePlan(lowered.graph, report); }); }},
+        {"edit and re-plan", [this] {
+           edit();
+           renew(analysis, [this] { return analyze(loaded.document, {.capabilities = capabilities}); });
+         }}};
+  }
+
+  /// Lets go of the old result before it makes the new one, so that there is never more than one.
+  template <class T, class Make>
+  static void renew(T& result, const Make& make) {
+    result = T();
+    result = make();
   }
 
   std::string text;
@@ -129,10 +139,43 @@ struct StagedPipeline {
   Analysis analysis;
 };
 
+/// One thread for one size. The allocator gives every thread memory of its own, so that what a large pipeline leaves
+/// behind does not scatter a small one.
+class OwnThread {
+ public:
+  OwnThread() : m_thread([this] { serve(); }) {}
+  ~OwnThread() { give(nullptr); }
+  OwnThread(const OwnThread&) = delete;
+  OwnThread& operator=(const OwnThread&) = delete;
+
+  /// Returns when it is done.
+  void run(const std::function<void()>& work) {
+    give(&work);
+    m_isDone.acquire();
+  }
+
+ private:
+  void give(const std::function<void()>* work) {
+    m_work = work;
+    m_isGiven.release();
+  }
+
+  void serve() {
+    for (m_isGiven.acquire(); m_work; m_isGiven.acquire()) {
+      (*m_work)();
+      m_isDone.release();
+    }
+  }
+
+  const std::function<void()>* m_work = nullptr;  // null: there is no more
+  std::binary_semaphore m_isGiven{0};
+  std::binary_semaphore m_isDone{0};
+  std::jthread m_thread;  // last: it reads the others
+};
+
 double processorNs() { return static_cast<double>(std::clock()) * (1e9 / CLOCKS_PER_SEC); }
 
-/// The time of one run of the stage, as the mean of `numRuns`. Behind a larger pipeline the allocator first tidies up
-/// what that freed, so a run before those of a small one is not timed.
+/// The time of one run of the stage, as the mean of `numRuns`; before several, one brings them into the cache.
 double timeOf(const Stage& stage, int numRuns) {
   if (numRuns > 1) stage.run();
   const double startNs = processorNs();
@@ -144,16 +187,19 @@ double timeOf(const Stage& stage, int numRuns) {
 
 /// A size with its pipeline, the stages of the pipeline and a row for each of them.
 struct SizeRun {
-  SizeRun(int numOps, const Capabilities& capabilities)
-      : ops(numOps), pipeline(std::make_unique<StagedPipeline>(numOps, capabilities)), stages(pipeline->stages()) {
+  SizeRun(int numOps, const Capabilities& capabilities) : ops(numOps), thread(std::make_unique<OwnThread>()) {
+    thread->run([&] { pipeline = std::make_unique<StagedPipeline>(numOps, capabilities); });
+    stages = pipeline->stages();
     for (const Stage& stage : stages) rows.push_back({.ops = ops, .stage = stage.name});
   }
 
   void measure(std::size_t stage, int roundOps) {
-    rows[stage].roundsNs.push_back(timeOf(stages[stage], std::max(1, roundOps / ops)));
+    const int numRuns = std::max(1, roundOps / ops);
+    thread->run([&] { rows[stage].roundsNs.push_back(timeOf(stages[stage], numRuns)); });
   }
 
   int ops;
+  std::unique_ptr<OwnThread> thread;
   std::unique_ptr<StagedPipeline> pipeline;  // the stages refer to it
   std::vector<Stage> stages;
   std::vector<StageRow> rows;
