@@ -239,7 +239,7 @@ TEST(Numerics, CompareTheNamedRecipes) {
   EXPECT_GT(recipes[1]["timeRatio"].get<double>(), 0.0);
   const ProgramResult misspelt = fuseline(run + "none,mxpf8 " + quantizablePipeline(folder));
   EXPECT_EQ(misspelt.exitCode, 2);
-  EXPECT_TRUE(has(misspelt.err, "did you mean MXFP8BlockScaling")) << misspelt.err;
+  EXPECT_TRUE(has(misspelt.err, "there is no recipe 'mxpf8'")) << misspelt.err;
 }
 
 TEST(Messages, SuggestTheNearestName) {
