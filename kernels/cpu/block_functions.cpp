@@ -19,6 +19,9 @@ namespace HWY_NAMESPACE {
 
 // ---- largest magnitudes
 
+/// Elements that are asked for ahead, because beyond the cache a core would wait for them.
+constexpr std::size_t kAhead = 2048;
+
 /// The magnitude where it is larger; a NaN never is.
 HWY_INLINE V raised(V amax, V values) {
   const V magnitudes = hn::Abs(values);
@@ -57,6 +60,7 @@ float amaxOf<Bf16>(const void* from, std::size_t n) {
   auto odd = hn::Zero(d);
   std::size_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    hwy::Prefetch(bits + i + kAhead);
     even = hn::Max(even, magnitudes(bits + i));
     odd = hn::Max(odd, magnitudes(bits + i + lanes));
   }

