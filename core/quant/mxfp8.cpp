@@ -9,8 +9,8 @@ namespace fuseline {
 namespace {
 
 BlockScaler makeScaler(const ScalerContext& context) {
-  return [format = context.spec.format](float blockAmax) {
-    const std::uint8_t code = mxScaleCode(blockAmax, format);
+  return [inverseOfMax = mxInverseOfMax(context.spec.format)](float blockAmax) {
+    const std::uint8_t code = mxScaleCode(blockAmax, inverseOfMax);
     return BlockScale{E8m0::reciprocal(code), code};
   };
 }

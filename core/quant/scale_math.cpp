@@ -51,10 +51,13 @@ float delayedScale(float amax, float previous, float maxFinite, int margin) {
   return std::isinf(scale) ? kLargest : scale;
 }
 
-std::uint8_t mxScaleCode(float amax, ElementFormat format) {
-  const float inverseOfMax = 1.0f / maxFinite(format);
+float mxInverseOfMax(ElementFormat format) { return 1.0f / maxFinite(format); }
+
+std::uint8_t mxScaleCode(float amax, float inverseOfMax) {
   return E8m0::fromFloat(amax * inverseOfMax, E8m0::Rounding::Up);
 }
+
+std::uint8_t mxScaleCode(float amax, ElementFormat format) { return mxScaleCode(amax, mxInverseOfMax(format)); }
 
 float nvTensorScale(float tensorAmax) {
   const float scale = std::min(kE4m3Max * kE2m1Max / tensorAmax, kLargest);

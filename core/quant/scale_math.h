@@ -27,6 +27,9 @@ float delayedScale(float amax, float previous, float maxFinite, int margin);
 
 /// MXFP8: the E8M0 code of amax / maxFinite, rounded up so that amax fits. Its multiplier is E8m0::reciprocal.
 std::uint8_t mxScaleCode(float amax, ElementFormat format);
+/// The same in two steps, for many blocks: 1 / maxFinite, and the code.
+float mxInverseOfMax(ElementFormat format);
+std::uint8_t mxScaleCode(float amax, float inverseOfMax);
 
 /// NVFP4: what a whole tensor is scaled by, 448 * 6 / amax, so that the scales of blocks fill E4M3. 1 where amax is 0.
 float nvTensorScale(float tensorAmax);

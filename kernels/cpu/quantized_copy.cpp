@@ -241,6 +241,8 @@ class CopyWriter {
         m_grid(blockGridOf(copy, m_form.scaling, m_form.direction)),
         m_scaleOf(familyOf(m_form.scaling).makeScaler({spec, inputs, copy.dtype, amax})),
         m_caster(spec, inputs, m_form.direction, copy.dtype),
+        m_amaxOfRow(amaxFunction(copy.dtype)),
+        m_scaleBytes(traitsOf(m_form.scaling).scaleFormat == ScaleFormat::F32 ? 4 : 1),
         m_memory(memory) {
     if (m_block.rows == 0) m_block.cols = m_matrix.cols;
   }
@@ -336,10 +338,9 @@ class CopyWriter {
   void writeBlock(const SourceStrips& source, std::int64_t first, std::int64_t rows, std::int64_t block) {
     const std::int64_t col = block * m_block.cols;
     const std::int64_t width = std::min(m_block.cols, m_matrix.cols - col);
-    const AmaxFunction amaxOfRow = amaxFunction(source.dtype());
     float amax = 0.0F;
     for (std::int64_t row = first; row < first + rows; ++row)
-      amax = std::max(amax, amaxOfRow(at(source, row, col), static_cast<std::size_t>(width)));
+      amax = std::max(amax, m_amaxOfRow(at(source, row, col), static_cast<std::size_t>(width)));
     const BlockScale scale = m_scaleOf(amax);
     storeScale(first / m_block.rows * m_grid.cols + block, scale);
     for (std::int64_t row = first; row < first + rows; ++row)
@@ -414,11 +415,10 @@ class CopyWriter {
   }
 
   void storeScale(std::int64_t index, const BlockScale& scale) {
-    std::memcpy(scaleAt(index), &scale.stored, static_cast<std::size_t>(scaleBytes()));
+    std::memcpy(scaleAt(index), &scale.stored, static_cast<std::size_t>(m_scaleBytes));
   }
 
-  std::int64_t scaleBytes() const { return traitsOf(m_form.scaling).scaleFormat == ScaleFormat::F32 ? 4 : 1; }
-  std::byte* scaleAt(std::int64_t index) const { return m_memory + m_parts.scalesOffset + index * scaleBytes(); }
+  std::byte* scaleAt(std::int64_t index) const { return m_memory + m_parts.scalesOffset + index * m_scaleBytes; }
 
   /// With the one scale of a tensor, one row of codes after the other.
   void castRows(const SourceStrips& source, std::int64_t first, std::int64_t rows, std::uint8_t* codes) const {
@@ -446,6 +446,8 @@ class CopyWriter {
   BlockShape m_grid;
   BlockScaler m_scaleOf;
   Caster m_caster;
+  AmaxFunction m_amaxOfRow;
+  std::int64_t m_scaleBytes;
   std::byte* m_memory;
 };
 
