@@ -102,13 +102,6 @@ void scale(float* values, float factor, std::size_t n) {
   for (; i < n; ++i) values[i] *= factor;
 }
 
-void scaleEach(float* values, const float* factors, std::size_t n) {
-  const std::size_t lanes = hn::Lanes(D());
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) store(hn::Mul(load(values + i), load(factors + i)), values + i);
-  for (; i < n; ++i) values[i] *= factors[i];
-}
-
 // ---- transposition
 
 // Arrays of vectors have no size where vectors have none.
@@ -184,7 +177,7 @@ RaiseFunction findRaise(DType dtype) {
 }
 
 const BlockFunctions& findBlockFunctions() {
-  static constexpr BlockFunctions kFunctions = {scale, scaleEach, transposeSquare};
+  static constexpr BlockFunctions kFunctions = {scale, transposeSquare};
   return kFunctions;
 }
 

@@ -22,8 +22,6 @@ RaiseFunction raiseFunction(DType dtype);
 struct BlockFunctions {
   /// values[i] *= factor
   void (*scale)(float* values, float factor, std::size_t n);
-  /// values[i] *= factors[i]
-  void (*scaleEach)(float* values, const float* factors, std::size_t n);
   /// out[col * outStride + row] = in[row * inStride + col] for a square of kTransposedSide bytes a side.
   void (*transposeSquare)(const std::uint8_t* in, std::size_t inStride, std::uint8_t* out, std::size_t outStride);
 };

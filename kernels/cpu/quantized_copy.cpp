@@ -33,6 +33,9 @@ constexpr auto kTileRows = static_cast<std::int64_t>(kTransposedSide);
 /// Blocks of so many columns are cast one by one; the factors of smaller ones are multiplied into a whole row before.
 constexpr std::int64_t kWideBlock = 32;
 
+/// Or do two codes share one?
+bool takesAByte(ElementFormat format) { return codeBytes(format, 2) == 2; }
+
 float amaxOf(const float* values, std::int64_t count) {
   static const AmaxFunction amax = amaxFunction(DType::F32);
   return amax(values, static_cast<std::size_t>(count));
@@ -74,7 +77,6 @@ void transposeRows(const std::uint8_t* in, std::int64_t rows, std::int64_t cols,
 
 /// Multiplies the elements of a row, each by the factor of its block.
 void multiplyBlocks(float* values, std::int64_t count, std::int64_t width, const float* factors) {
-  if (width == 1) return blockFunctions().scaleEach(values, factors, static_cast<std::size_t>(count));
   for (std::int64_t begin = 0; begin < count; begin += width)
     blockFunctions().scale(values + begin, factors[begin / width],
                            static_cast<std::size_t>(std::min(width, count - begin)));
@@ -311,7 +313,7 @@ class CopyWriter {
  private:
   /// Codes of a byte that can be made of the tensor as it stands.
   bool isDirect(const SourceStrips& source) const {
-    return source.isPlain() && m_caster.isDirect(source.dtype()) && codeBytes(m_form.format, 2) == 2;
+    return source.isPlain() && m_caster.isDirect(source.dtype()) && takesAByte(m_form.format);
   }
 
   const std::byte* at(const SourceStrips& source, std::int64_t row, std::int64_t col) const {
@@ -658,7 +660,7 @@ class CopyReader {
         readWideBlocks(row, factors, rowOut);
         continue;
       }
-      if (m_block.cols == 1 && codeBytes(m_form.format, 2) == 2) {
+      if (m_block.cols == 1 && takesAByte(m_form.format)) {
         dequantizeEachFunction(m_form.format, m_dtype)(rowOut, codes(row), factors.data(), cols);
         continue;
       }
