@@ -1,7 +1,7 @@
 // Suite "scaling" of fuseline bench: how the time of each stage before a run grows with the number of ops. The suite
-// writes its pipelines itself: residual blocks of ten basic ops, one after the other. Nothing runs on a device, and
-// only one thread works at a time, so that its time on the processor is what counts. SPDX-License-Identifier:
-// Apache-2.0
+// writes its pipelines itself: residual blocks of ten basic ops, one after the other. Nothing runs on a device, and one
+// thread works at a time, so that its time on the processor is what counts: other programs hardly disturb it.
+// SPDX-License-Identifier: Apache-2.0
 #include "app/cli/bench_suites.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/stat_cells.h"

@@ -9,8 +9,8 @@
 #include "core/profile/stats.h"
 #include "kernels/cpu/cpu_memory.h"
 #include "kernels/cpu/gemm.h"
+#include "tests/bench/timing.h"
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -38,13 +38,6 @@ struct Weight {
   std::unique_ptr<DeviceMemory> codes;
   Gemm plain;
 };
-
-template <class Function>
-double secondsOf(Function function) {
-  const auto start = std::chrono::steady_clock::now();
-  function();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 std::string timeText(const std::vector<double>& seconds) {
   const SampleStats stats = summarize(seconds);

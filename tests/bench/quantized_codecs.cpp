@@ -10,8 +10,8 @@
 #include "core/quant/recipe.h"
 #include "kernels/cpu/cpu_memory.h"
 #include "kernels/cpu/quantized_copy.h"
+#include "tests/bench/timing.h"
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -74,13 +74,6 @@ class Copy {
   Bytes m_from;
   Bytes m_to;
 };
-
-template <class Function>
-double secondsOf(Function function) {
-  const auto start = std::chrono::steady_clock::now();
-  function();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 std::string rateText(const Task& task, const std::vector<double>& seconds) {
   const SampleStats stats = summarize(seconds);
