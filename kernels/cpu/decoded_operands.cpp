@@ -31,11 +31,14 @@ bool hasPowerOfTwoScales(const CompileRequest& request, const StepOperand& opera
   return spec && spec->scale.isPowerOfTwo;
 }
 
-/// bf16 has no room for a factor besides.
+/// Are all numbers of the copy multiplied by a factor besides?
+bool hasTensorScale(const QuantizedForm& form) {
+  return form.scaling == Scaling::PerTensor || traitsOf(form.scaling).scaleFormat == ScaleFormat::E4M3;
+}
+
+/// bf16 has no room for that factor.
 DType dtypeWithAllFactors(const QuantizedForm& form, bool hasPowerOfTwoScales) {
-  const bool hasTensorScale =
-      form.scaling == Scaling::PerTensor || traitsOf(form.scaling).scaleFormat == ScaleFormat::E4M3;
-  return hasTensorScale ? DType::F32 : decodedDType(form, hasPowerOfTwoScales);
+  return hasTensorScale(form) ? DType::F32 : decodedDType(form, hasPowerOfTwoScales);
 }
 
 /// A weight that never changes, with one scale, and an x of few rows whose numbers bf16 holds.
@@ -59,7 +62,8 @@ DecodedOperands::Operand decodedOperand(const CompileRequest& request, const Ker
           .copy = copy,
           .dtype = isOfGroups ? dtypeWithAllFactors(form, hasPowersOfTwo) : decodedDType(form, hasPowersOfTwo),
           .isTransposed = form.direction == Direction::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed,
-          .hasAllFactors = isOfGroups,
+          .isOfGroups = isOfGroups,
+          .hasFactor = !isOfGroups && hasTensorScale(form),
           .staysCoded = kernel.multipliesCodes && isMultipliedAsCodes(request, operand)};
 }
 
@@ -97,7 +101,7 @@ class DecodingKernel final : public Kernel {
   }
 
   static void decode(DecodedOperands::Operand& operand, const std::byte* codes, std::byte* out) {
-    if (operand.hasAllFactors)
+    if (operand.isOfGroups)
       decodeGroups(operand, codes, out);
     else
       operand.factor = decodeCopy(codes, operand.copy, operand.dtype, out);

@@ -20,8 +20,10 @@ struct DecodedOperands {
     DType dtype = DType::BF16;
     /// The matrix, or that of each group, stands as its transpose.
     bool isTransposed = false;
-    /// The numbers have all factors: those of groups differ.
-    bool hasAllFactors = false;
+    /// Every group of rows is a copy of its own; the numbers have all their factors, which differ between groups.
+    bool isOfGroups = false;
+    /// The numbers lack the one factor of the whole tensor.
+    bool hasFactor = false;
     /// The kernel gets the codes: nothing is decoded.
     bool staysCoded = false;
     std::int64_t offset = 0;  // of the decoded matrix in the workspace

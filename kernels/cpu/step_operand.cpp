@@ -14,7 +14,7 @@ Binding findOperand(const CompileRequest& request, const OperandKey& key, std::o
   binding.spec = {decoded->dtype, binding.spec.shape};
   binding.isTransposed = decoded->isTransposed;
   if (decoded->staysCoded) binding.codes = decoded->copy.quantized->format;
-  if (!decoded->hasAllFactors) binding.factor = &decoded->factor;
+  if (decoded->hasFactor) binding.factor = &decoded->factor;
   return binding;
 }
 
