@@ -11,10 +11,10 @@ namespace {
 BlockScaler makeScaler(const ScalerContext& context) {
   const float formatMax = maxFinite(context.spec.format);
   const float ifInfinite = largestFinite(context.dtype);
-  return [formatMax, ifInfinite, options = context.spec.scale](float blockAmax) {
+  return eachBlock([formatMax, ifInfinite, options = context.spec.scale](float blockAmax) {
     const float scale = scaleFromAmax(blockAmax, formatMax, ifInfinite, options);
-    return BlockScale{scale, std::bit_cast<std::uint32_t>(1.0f / scale)};
-  };
+    return BlockScale<float>{scale, 1.0f / scale};
+  });
 }
 
 float dequantFactor(std::uint32_t stored, float) { return std::bit_cast<float>(stored); }

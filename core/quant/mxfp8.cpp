@@ -9,10 +9,10 @@ namespace fuseline {
 namespace {
 
 BlockScaler makeScaler(const ScalerContext& context) {
-  return [inverseOfMax = mxInverseOfMax(context.spec.format)](float blockAmax) {
+  return eachBlock([inverseOfMax = mxInverseOfMax(context.spec.format)](float blockAmax) {
     const std::uint8_t code = mxScaleCode(blockAmax, inverseOfMax);
-    return BlockScale{E8m0::reciprocal(code), code};
-  };
+    return BlockScale<std::uint8_t>{E8m0::reciprocal(code), code};
+  });
 }
 
 float dequantFactor(std::uint32_t stored, float) { return E8m0::toFloat(static_cast<std::uint8_t>(stored)); }

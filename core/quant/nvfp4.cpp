@@ -8,10 +8,10 @@ namespace {
 
 BlockScaler makeScaler(const ScalerContext& context) {
   const float tensorScale = nvTensorScale(context.amax);
-  return [tensorScale](float blockAmax) {
+  return eachBlock([tensorScale](float blockAmax) {
     const std::uint8_t code = nvScaleCode(blockAmax, tensorScale);
-    return BlockScale{nvMultiplier(code, tensorScale), code};
-  };
+    return BlockScale<std::uint8_t>{nvMultiplier(code, tensorScale), code};
+  });
 }
 
 float dequantFactor(std::uint32_t stored, float amax) {

@@ -17,7 +17,7 @@ float scaleOf(const ScalerContext& context) {
 
 BlockScaler makeScaler(const ScalerContext& context) {
   const float scale = scaleOf(context);
-  return [scale](float) { return BlockScale{scale, std::bit_cast<std::uint32_t>(1.0f / scale)}; };
+  return eachBlock([scale](float) { return BlockScale<float>{scale, 1.0f / scale}; });
 }
 
 float dequantFactor(std::uint32_t stored, float) { return std::bit_cast<float>(stored); }

@@ -126,10 +126,10 @@ QuantizedCopy quantizeCopy(const Matrix& x, const QuantizedSpec& quantized, cons
   const std::size_t width = storedBytes(spec.scaling);
   Blocks(source.rows, source.cols, blockOf(spec.scaling, direction))
       .forEach([&](std::size_t block, const Region& region) {
-        const BlockScale scale = scaleOf(blockAmaxOf(source, region));
-        std::memcpy(copy.scaleInv.data.data() + block * width, &scale.stored, width);
+        float multiplier = blockAmaxOf(source, region);
+        scaleOf({&multiplier, 1}, copy.scaleInv.data.data() + block * width);
         region.forEach([&](auto row, auto col) {
-          const std::uint8_t code = rounder.code(source.at(row, col) * scale.multiplier, row * source.cols + col);
+          const std::uint8_t code = rounder.code(source.at(row, col) * multiplier, row * source.cols + col);
           copy.data.data[places.byteOf(row, col)] |= static_cast<std::byte>(code << places.shiftOf(col));
         });
       });

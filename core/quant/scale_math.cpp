@@ -3,7 +3,6 @@
 #include "core/quant/scale_math.h"
 
 #include "core/numerics/bf16.h"
-#include "core/numerics/e8m0.h"
 #include "core/numerics/f16.h"
 
 #include <algorithm>
@@ -52,10 +51,6 @@ float delayedScale(float amax, float previous, float maxFinite, int margin) {
 }
 
 float mxInverseOfMax(ElementFormat format) { return 1.0f / maxFinite(format); }
-
-std::uint8_t mxScaleCode(float amax, float inverseOfMax) {
-  return E8m0::fromFloat(amax * inverseOfMax, E8m0::Rounding::Up);
-}
 
 std::uint8_t mxScaleCode(float amax, ElementFormat format) { return mxScaleCode(amax, mxInverseOfMax(format)); }
 

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/numerics/e8m0.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/element_format.h"
 #include "core/tensor/quantizer_spec.h"
@@ -29,7 +30,9 @@ float delayedScale(float amax, float previous, float maxFinite, int margin);
 std::uint8_t mxScaleCode(float amax, ElementFormat format);
 /// The same in two steps, for many blocks: 1 / maxFinite, and the code.
 float mxInverseOfMax(ElementFormat format);
-std::uint8_t mxScaleCode(float amax, float inverseOfMax);
+inline std::uint8_t mxScaleCode(float amax, float inverseOfMax) {
+  return E8m0::fromFloat(amax * inverseOfMax, E8m0::Rounding::Up);
+}
 
 /// NVFP4: what a whole tensor is scaled by, 448 * 6 / amax, so that the scales of blocks fill E4M3. 1 where amax is 0.
 float nvTensorScale(float tensorAmax);

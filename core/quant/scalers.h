@@ -4,16 +4,20 @@
 
 #include "core/quant/quantizer.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <span>
 
 namespace fuseline {
 
+template <class Stored>
 struct BlockScale {
   /// What the elements of the block are multiplied by before they are rounded.
   float multiplier = 1.0f;
-  /// What is stored: the bits of a float32, or a code.
-  std::uint32_t stored = 0;
+  /// A float32, or a code.
+  Stored stored{};
 };
 
 /// What a family may know of a copy before it sees the blocks.
@@ -25,7 +29,21 @@ struct ScalerContext {
   float amax;
 };
 
-using BlockScaler = std::function<BlockScale(float blockAmax)>;
+/// Turns the amaxes of some blocks into their multipliers, and writes what is stored for them one after the other.
+using BlockScaler = std::function<void(std::span<float> amaxes, std::byte* stored)>;
+
+/// scaleOf: a BlockScale from the amax of one block.
+template <class ScaleOf>
+BlockScaler eachBlock(ScaleOf scaleOf) {
+  return [scaleOf](std::span<float> amaxes, std::byte* stored) {
+    for (float& value : amaxes) {
+      const auto scale = scaleOf(value);
+      std::memcpy(stored, &scale.stored, sizeof(scale.stored));
+      stored += sizeof(scale.stored);
+      value = scale.multiplier;
+    }
+  };
+}
 
 struct ScalingFamily {
   BlockScaler (*makeScaler)(const ScalerContext& context);

@@ -30,7 +30,7 @@ HWY_INLINE V raised(V amax, V values) {
 
 /// Two chains of comparisons, because one would wait for itself.
 template <class T>
-float amaxOf(const void* from, std::size_t n) {
+HWY_INLINE float amaxOf(const void* from, std::size_t n) {
   const auto* const values = static_cast<const T*>(from);
   const std::size_t lanes = hn::Lanes(D());
   V even = hn::Zero(D());
@@ -48,7 +48,7 @@ float amaxOf(const void* from, std::size_t n) {
 
 /// Magnitudes of bf16 have the order of their bits; NaN is above all others.
 template <>
-float amaxOf<Bf16>(const void* from, std::size_t n) {
+HWY_INLINE float amaxOf<Bf16>(const void* from, std::size_t n) {
   const hn::ScalableTag<std::int16_t> d;
   const auto* const bits = static_cast<const std::int16_t*>(from);
   const std::size_t lanes = hn::Lanes(d);
@@ -90,6 +90,13 @@ void raiseAmaxes(float* amaxes, const void* from, std::size_t n) {
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) store(raised(load(amaxes + i), load(values + i)), amaxes + i);
   if (i < n) storeTail(raised(loadTail(amaxes + i, n - i), loadTail(values + i, n - i)), amaxes + i, n - i);
+}
+
+template <class T>
+void raiseBlocks(float* amaxes, const void* from, std::size_t width, std::size_t n) {
+  const auto* const values = static_cast<const T*>(from);
+  for (std::size_t i = 0; i < n; i += width, ++amaxes)
+    *amaxes = std::max(*amaxes, amaxOf<T>(values + i, std::min(width, n - i)));
 }
 
 // ---- factors
@@ -176,6 +183,11 @@ RaiseFunction findRaise(DType dtype) {
   return dtype == DType::F16 ? raiseAmaxes<F16> : raiseAmaxes<Bf16>;
 }
 
+RaiseBlocksFunction findRaiseBlocks(DType dtype) {
+  if (dtype == DType::F32) return raiseBlocks<float>;
+  return dtype == DType::F16 ? raiseBlocks<F16> : raiseBlocks<Bf16>;
+}
+
 const BlockFunctions& findBlockFunctions() {
   static constexpr BlockFunctions kFunctions = {scale, transposeSquare};
   return kFunctions;
@@ -190,11 +202,14 @@ namespace fuseline::cpu {
 
 HWY_EXPORT(findAmax);
 HWY_EXPORT(findRaise);
+HWY_EXPORT(findRaiseBlocks);
 HWY_EXPORT(findBlockFunctions);
 
 AmaxFunction amaxFunction(DType dtype) { return HWY_DYNAMIC_DISPATCH(findAmax)(dtype); }
 
 RaiseFunction raiseFunction(DType dtype) { return HWY_DYNAMIC_DISPATCH(findRaise)(dtype); }
+
+RaiseBlocksFunction raiseBlocksFunction(DType dtype) { return HWY_DYNAMIC_DISPATCH(findRaiseBlocks)(dtype); }
 
 const BlockFunctions& blockFunctions() { return HWY_DYNAMIC_DISPATCH(findBlockFunctions)(); }
 

@@ -15,9 +15,14 @@ using AmaxFunction = float (*)(const void* values, std::size_t n);
 /// amaxes[i] = max(amaxes[i], |values[i]|) for i < n. NaN is ignored.
 using RaiseFunction = void (*)(float* amaxes, const void* values, std::size_t n);
 
+/// amaxes[b] = max(amaxes[b], the largest magnitude of block b), for blocks of `width` of the n values. The last may be
+/// shorter.
+using RaiseBlocksFunction = void (*)(float* amaxes, const void* values, std::size_t width, std::size_t n);
+
 /// For the best instruction set of this machine. dtype: a floating-point one.
 AmaxFunction amaxFunction(DType dtype);
 RaiseFunction raiseFunction(DType dtype);
+RaiseBlocksFunction raiseBlocksFunction(DType dtype);
 
 struct BlockFunctions {
   /// values[i] *= factor

@@ -51,7 +51,7 @@ class InputCache {
     const float scale = currentScale(amaxOf(x, m_x.spec));
     *reinterpret_cast<float*>(m_inverse.at(operands)) = 1.0F / scale;
     auto* const codes = reinterpret_cast<std::uint8_t*>(m_codes.at(operands));
-    const QuantizeFunction quantize = quantizeFunction(ElementFormat::E4M3, m_x.spec.dtype);
+    const QuantizeFunction quantize = codecsOf(ElementFormat::E4M3, m_x.spec.dtype).quantize;
     forChunks(m_x.spec.numElements(), [&](std::int64_t first, std::int64_t count) {
       quantize(codes + first, x + first * sizeBytes(m_x.spec.dtype), scale, static_cast<std::size_t>(count));
     });
@@ -99,7 +99,7 @@ class CachedBackward final : public Kernel {
   void restore(Pointers operands, float* x) const {
     const auto* const codes = reinterpret_cast<const std::uint8_t*>(m_codes.at(operands));
     const float inverse = *reinterpret_cast<const float*>(m_inverse.at(operands));
-    const DequantizeFunction dequantize = dequantizeFunction(ElementFormat::E4M3, DType::F32);
+    const DequantizeFunction dequantize = codecsOf(ElementFormat::E4M3, DType::F32).dequantize;
     forChunks(m_codes.spec.numElements(), [&](std::int64_t first, std::int64_t count) {
       dequantize(x + first, codes + first, inverse, static_cast<std::size_t>(count));
     });

@@ -72,7 +72,7 @@ HWY_INLINE V valuesOf(VBytes codes) {
 constexpr std::size_t kAhead = 1024;
 
 template <class Format, class From>
-void encode(std::uint8_t* out, const From* in, float scale, std::size_t n) {
+HWY_INLINE void encode(std::uint8_t* out, const From* in, float scale, std::size_t n) {
   const V factor = hn::Set(D(), scale);
   const std::size_t lanes = hn::Lanes(D());
   std::size_t i = 0;
@@ -87,7 +87,7 @@ void encode(std::uint8_t* out, const From* in, float scale, std::size_t n) {
 }
 
 template <class Format, class To>
-void decode(To* out, const std::uint8_t* in, float scale, std::size_t n) {
+HWY_INLINE void decode(To* out, const std::uint8_t* in, float scale, std::size_t n) {
   const V factor = hn::Set(D(), scale);
   const std::size_t lanes = hn::Lanes(D());
   std::size_t i = 0;
@@ -103,11 +103,104 @@ void decode(To* out, const std::uint8_t* in, float scale, std::size_t n) {
   storeTail(hn::Mul(valuesOf<Format>(hn::LoadU(DBytes(), rest)), factor), out + i, n - i);
 }
 
-// ---- one code a byte, a scale for each
+// ---- one code a byte, from bf16, with powers of two
+
+#if HWY_TARGET != HWY_SCALAR
+
+using DWords = hn::ScalableTag<std::int16_t>;
+using VWords = hn::Vec<DWords>;
+
+HWY_INLINE VWords words(std::uint32_t bits) { return hn::Set(DWords(), static_cast<std::int16_t>(bits)); }
+
+constexpr std::int32_t kNormalBf16 = 0x0080;  // the smallest normal number
+constexpr std::int32_t kInfiniteBf16 = 0x7f80;
+
+/// A product with a power of two, as bf16's bits see it.
+struct Shift {
+  std::int16_t added;  // to the exponent, where it stands
+  std::int16_t least;  // the smallest magnitude, besides zero, with which factor and product have normal codes
+};
+
+HWY_INLINE bool isPowerOfTwo(float scale) {
+  const auto bits = std::bit_cast<std::uint32_t>(scale);
+  return (bits & 0x807fffffu) == 0 && bits != 0 && bits != 0x7f800000u;
+}
+
+/// Of a power of two.
+template <class Format>
+HWY_INLINE Shift shiftOf(float scale) {
+  const std::int32_t added = (std::bit_cast<std::int32_t>(scale) >> 16) - (127 << 7);
+  const std::int32_t least = static_cast<std::int32_t>(Format::kMinNormalBits >> 16) - added;
+  return {static_cast<std::int16_t>(added), static_cast<std::int16_t>(std::max(kNormalBf16, least))};
+}
+
+/// Writes the codes of as many numbers as a vector has, rounded in bf16's own bits: twice as many lanes as in float32.
+/// False, and nothing is written, where a number needs float32's arithmetic: a subnormal one, infinity and NaN.
+template <class Format>
+HWY_INLINE bool encodeShifted(const Bf16* in, VWords added, VWords least, std::uint8_t* out) {
+  const DWords d;
+  constexpr int kDropped = 7 - Format::kMantissaBits;
+  const VWords bits = hn::LoadU(d, reinterpret_cast<const std::int16_t*>(in));
+  const VWords magnitude = hn::And(bits, words(0x7fff));
+  const auto isZero = hn::Eq(magnitude, hn::Zero(d));
+  const auto isSmall = hn::AndNot(isZero, hn::Lt(magnitude, least));
+  if (!hn::AllFalse(d, hn::Or(isSmall, hn::Gt(magnitude, words(kInfiniteBf16 - 1))))) return false;
+  const VWords product = hn::SaturatedAdd(magnitude, added);
+  const VWords tieToEven = hn::And(hn::ShiftRight<kDropped>(product), words(1));
+  const VWords rounded = hn::SaturatedAdd(product, hn::Add(tieToEven, words((1u << (kDropped - 1)) - 1u)));
+  const VWords normal =
+      hn::Sub(hn::ShiftRight<kDropped>(rounded), words((127u - Format::kBias) << Format::kMantissaBits));
+  const VWords code = hn::IfThenZeroElse(isZero, hn::Min(normal, words(Format::kMax)));
+  const VWords all = hn::Or(code, hn::And(hn::ShiftRight<16 - Format::kBits>(bits), words(Format::kSign)));
+  const hn::Rebind<std::uint8_t, DWords> bytes;
+  hn::StoreU(hn::TruncateTo(bytes, hn::BitCast(hn::RebindToUnsigned<DWords>(), all)), bytes, out);
+  return true;
+}
+
+#endif
+
+// ---- one code a byte, in blocks
 
 template <class Format, class From>
-void encodeEach(std::uint8_t* out, const void* from, const float* scales, std::size_t n) {
+HWY_INLINE void encodeBlock(std::uint8_t* out, const From* in, float scale, std::size_t n) {
+  encode<Format>(out, in, scale, n);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+
+template <class Format>
+HWY_INLINE void encodeBlock(std::uint8_t* out, const Bf16* in, float scale, std::size_t n) {
+  if (!isPowerOfTwo(scale)) return encode<Format>(out, in, scale, n);
+  const Shift shift = shiftOf<Format>(scale);
+  const VWords added = hn::Set(DWords(), shift.added);
+  const VWords least = hn::Set(DWords(), shift.least);
+  const std::size_t lanes = hn::Lanes(DWords());
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hwy::Prefetch(in + i + kAhead);
+    if (!encodeShifted<Format>(in + i, added, least, out + i)) encode<Format>(out + i, in + i, scale, lanes);
+  }
+  if (i < n) encode<Format>(out + i, in + i, scale, n - i);
+}
+
+#endif
+
+template <class Format, class From>
+void encodeBlocks(std::uint8_t* out, const void* from, const float* scales, std::size_t width, std::size_t n) {
   const auto* const in = static_cast<const From*>(from);
+  for (std::size_t i = 0; i < n; i += width) encodeBlock<Format>(out + i, in + i, *scales++, std::min(width, n - i));
+}
+
+template <class Format, class To>
+void decodeBlocks(void* to, const std::uint8_t* in, const float* scales, std::size_t width, std::size_t n) {
+  auto* const out = static_cast<To*>(to);
+  for (std::size_t i = 0; i < n; i += width) decode<Format>(out + i, in + i, *scales++, std::min(width, n - i));
+}
+
+// ---- one code a byte, in columns
+
+template <class Format, class From>
+void encodeEach(std::uint8_t* out, const From* in, const float* scales, std::size_t n) {
   const std::size_t lanes = hn::Lanes(D());
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
@@ -120,9 +213,73 @@ void encodeEach(std::uint8_t* out, const void* from, const float* scales, std::s
   std::copy_n(rest, n - i, out + i);
 }
 
+/// Some columns of rows that are `stride` apart.
+template <class Format, class From>
+void encodePart(std::uint8_t* out, const From* in, const float* scales, std::size_t rows, std::size_t stride,
+                std::size_t n) {
+  for (std::size_t row = 0; row < rows; ++row) encodeEach<Format>(out + row * stride, in + row * stride, scales, n);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+
+/// Columns whose shifts stay in the nearest cache.
+constexpr std::size_t kPart = 1024;
+
+struct Shifts {
+  HWY_ALIGN std::int16_t added[kPart];
+  HWY_ALIGN std::int16_t least[kPart];
+};
+
+/// False where a scale is no power of two.
+template <class Format>
+bool findShifts(const float* scales, std::size_t n, Shifts& shifts) {
+  bool areAll = true;
+  for (std::size_t i = 0; i < n; ++i) {
+    areAll &= isPowerOfTwo(scales[i]);
+    const Shift shift = shiftOf<Format>(scales[i]);
+    shifts.added[i] = shift.added;
+    shifts.least[i] = shift.least;
+  }
+  return areAll;
+}
+
+template <class Format>
+void encodeRow(std::uint8_t* out, const Bf16* in, const float* scales, const Shifts& shifts, std::size_t n) {
+  const DWords d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hwy::Prefetch(in + i + kAhead);
+    if (!encodeShifted<Format>(in + i, hn::Load(d, shifts.added + i), hn::Load(d, shifts.least + i), out + i))
+      encodeEach<Format>(out + i, in + i, scales + i, lanes);
+  }
+  if (i < n) encodeEach<Format>(out + i, in + i, scales + i, n - i);
+}
+
+template <class Format>
+void encodePart(std::uint8_t* out, const Bf16* in, const float* scales, std::size_t rows, std::size_t stride,
+                std::size_t n) {
+  for (std::size_t first = 0; first < n; first += kPart) {
+    const std::size_t count = std::min(kPart, n - first);
+    Shifts shifts;
+    const bool areShifts = findShifts<Format>(scales + first, count, shifts);
+    for (std::size_t at = first; at < first + rows * stride; at += stride)
+      if (areShifts)
+        encodeRow<Format>(out + at, in + at, scales + first, shifts, count);
+      else
+        encodeEach<Format>(out + at, in + at, scales + first, count);
+  }
+}
+
+#endif
+
+template <class Format, class From>
+void encodeColumns(std::uint8_t* out, const void* from, const float* scales, std::size_t rows, std::size_t n) {
+  encodePart<Format>(out, static_cast<const From*>(from), scales, rows, n, n);
+}
+
 template <class Format, class To>
-void decodeEach(void* to, const std::uint8_t* in, const float* scales, std::size_t n) {
-  auto* const out = static_cast<To*>(to);
+void decodeEach(To* out, const std::uint8_t* in, const float* scales, std::size_t n) {
   const std::size_t lanes = hn::Lanes(D());
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes)
@@ -133,12 +290,17 @@ void decodeEach(void* to, const std::uint8_t* in, const float* scales, std::size
   storeTail(hn::Mul(valuesOf<Format>(hn::LoadU(DBytes(), rest)), loadTail(scales + i, n - i)), out + i, n - i);
 }
 
+template <class Format, class To>
+void decodeColumns(void* to, const std::uint8_t* in, const float* scales, std::size_t rows, std::size_t n) {
+  for (std::size_t row = 0; row < rows; ++row)
+    decodeEach<Format>(static_cast<To*>(to) + row * n, in + row * n, scales, n);
+}
+
 // ---- one code a byte, to bf16
 
 #if HWY_TARGET != HWY_SCALAR
 
 using DCodes = hn::ScalableTag<std::uint8_t>;
-using DWords = hn::Repartition<std::int16_t, DCodes>;
 using HalfCodes = hn::Vec<hn::Half<DCodes>>;
 
 /// The bytes of the bf16 numbers of the first codes, which are the subnormal ones.
@@ -279,43 +441,19 @@ void dequantize(void* to, const std::uint8_t* in, float scale, std::size_t n) {
 }
 
 template <class Element>
-QuantizeFunction quantizeFrom(ElementFormat format) {
-  return visitFormat(format, [](auto codec) -> QuantizeFunction { return quantize<decltype(codec), Element>; });
+const Codecs& codecsFor(ElementFormat format) {
+  return visitFormat(format, [](auto codec) -> const Codecs& {
+    using Format = decltype(codec);
+    static constexpr Codecs kCodecs = {quantize<Format, Element>,      dequantize<Format, Element>,
+                                       encodeBlocks<Format, Element>,  decodeBlocks<Format, Element>,
+                                       encodeColumns<Format, Element>, decodeColumns<Format, Element>};
+    return kCodecs;
+  });
 }
 
-template <class Element>
-DequantizeFunction dequantizeTo(ElementFormat format) {
-  return visitFormat(format, [](auto codec) -> DequantizeFunction { return dequantize<decltype(codec), Element>; });
-}
-
-template <class Element>
-QuantizeEachFunction quantizeEachFrom(ElementFormat format) {
-  return visitFormat(format, [](auto codec) -> QuantizeEachFunction { return encodeEach<decltype(codec), Element>; });
-}
-
-template <class Element>
-DequantizeEachFunction dequantizeEachTo(ElementFormat format) {
-  return visitFormat(format, [](auto codec) -> DequantizeEachFunction { return decodeEach<decltype(codec), Element>; });
-}
-
-QuantizeEachFunction findQuantizeEach(ElementFormat format, DType from) {
-  if (from == DType::F32) return quantizeEachFrom<float>(format);
-  return from == DType::F16 ? quantizeEachFrom<F16>(format) : quantizeEachFrom<Bf16>(format);
-}
-
-DequantizeEachFunction findDequantizeEach(ElementFormat format, DType to) {
-  if (to == DType::F32) return dequantizeEachTo<float>(format);
-  return to == DType::F16 ? dequantizeEachTo<F16>(format) : dequantizeEachTo<Bf16>(format);
-}
-
-QuantizeFunction findQuantize(ElementFormat format, DType from) {
-  if (from == DType::F32) return quantizeFrom<float>(format);
-  return from == DType::F16 ? quantizeFrom<F16>(format) : quantizeFrom<Bf16>(format);
-}
-
-DequantizeFunction findDequantize(ElementFormat format, DType to) {
-  if (to == DType::F32) return dequantizeTo<float>(format);
-  return to == DType::F16 ? dequantizeTo<F16>(format) : dequantizeTo<Bf16>(format);
+const Codecs& findCodecs(ElementFormat format, DType dtype) {
+  if (dtype == DType::F32) return codecsFor<float>(format);
+  return dtype == DType::F16 ? codecsFor<F16>(format) : codecsFor<Bf16>(format);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -325,26 +463,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace fuseline::cpu {
 
-HWY_EXPORT(findQuantize);
-HWY_EXPORT(findDequantize);
-HWY_EXPORT(findQuantizeEach);
-HWY_EXPORT(findDequantizeEach);
+HWY_EXPORT(findCodecs);
 
-QuantizeFunction quantizeFunction(ElementFormat format, DType from) {
-  return HWY_DYNAMIC_DISPATCH(findQuantize)(format, from);
-}
-
-DequantizeFunction dequantizeFunction(ElementFormat format, DType to) {
-  return HWY_DYNAMIC_DISPATCH(findDequantize)(format, to);
-}
-
-QuantizeEachFunction quantizeEachFunction(ElementFormat format, DType from) {
-  return HWY_DYNAMIC_DISPATCH(findQuantizeEach)(format, from);
-}
-
-DequantizeEachFunction dequantizeEachFunction(ElementFormat format, DType to) {
-  return HWY_DYNAMIC_DISPATCH(findDequantizeEach)(format, to);
-}
+const Codecs& codecsOf(ElementFormat format, DType dtype) { return HWY_DYNAMIC_DISPATCH(findCodecs)(format, dtype); }
 
 }  // namespace fuseline::cpu
 #endif

@@ -18,14 +18,28 @@ using QuantizeFunction = void (*)(std::uint8_t* out, const void* in, float scale
 /// out[i] = value of in[i] * scale, rounded to the function's dtype, for i < n. in: codes as above.
 using DequantizeFunction = void (*)(void* out, const std::uint8_t* in, float scale, std::size_t n);
 
-/// The same with a scale for each element. For formats of 8 bits.
-using QuantizeEachFunction = void (*)(std::uint8_t* out, const void* in, const float* scales, std::size_t n);
-using DequantizeEachFunction = void (*)(void* out, const std::uint8_t* in, const float* scales, std::size_t n);
+/// The same with a scale for each block of `width` elements; the last block may be shorter. For formats of 8 bits.
+using QuantizeBlocksFunction = void (*)(std::uint8_t* out, const void* in, const float* scales, std::size_t width,
+                                        std::size_t n);
+using DequantizeBlocksFunction = void (*)(void* out, const std::uint8_t* in, const float* scales, std::size_t width,
+                                          std::size_t n);
 
-/// For the best instruction set of this machine. from, to: a floating-point dtype.
-QuantizeFunction quantizeFunction(ElementFormat format, DType from);
-DequantizeFunction dequantizeFunction(ElementFormat format, DType to);
-QuantizeEachFunction quantizeEachFunction(ElementFormat format, DType from);
-DequantizeEachFunction dequantizeEachFunction(ElementFormat format, DType to);
+/// The same of rows of n elements, one row after the other, with a scale for each column. For formats of 8 bits.
+using QuantizeColumnsFunction = void (*)(std::uint8_t* out, const void* in, const float* scales, std::size_t rows,
+                                         std::size_t n);
+using DequantizeColumnsFunction = void (*)(void* out, const std::uint8_t* in, const float* scales, std::size_t rows,
+                                           std::size_t n);
+
+struct Codecs {
+  QuantizeFunction quantize;
+  DequantizeFunction dequantize;
+  QuantizeBlocksFunction quantizeBlocks;
+  DequantizeBlocksFunction dequantizeBlocks;
+  QuantizeColumnsFunction quantizeColumns;
+  DequantizeColumnsFunction dequantizeColumns;
+};
+
+/// Between a format and a floating-point dtype, for the best instruction set of this machine.
+const Codecs& codecsOf(ElementFormat format, DType dtype);
 
 }  // namespace fuseline::cpu

@@ -30,9 +30,6 @@ constexpr std::int64_t kChunk = 65536;
 constexpr std::int64_t kStripRows = 32;
 /// Rows that are transposed at once.
 constexpr auto kTileRows = static_cast<std::int64_t>(kTransposedSide);
-/// Blocks of so many columns are cast one by one; the factors of smaller ones are multiplied into a whole row before.
-constexpr std::int64_t kWideBlock = 32;
-
 /// Or do two codes share one?
 bool takesAByte(ElementFormat format) { return codeBytes(format, 2) == 2; }
 
@@ -184,26 +181,19 @@ class Caster {
         m_dtype(dtype),
         m_isStochastic(spec.roundsStochastically),
         m_random(inputs.seed, fmt::format("{}.{}", inputs.name, directionName(direction))),
-        m_quantize(quantizeFunction(spec.format, DType::F32)),
-        m_quantizeDirectly(quantizeFunction(spec.format, dtype)),
-        m_quantizeEach(quantizeEachFunction(spec.format, dtype)) {}
+        m_fromFloat(codecsOf(spec.format, DType::F32)),
+        m_direct(codecsOf(spec.format, dtype)) {}
 
   /// Can codes be made of this dtype, without float32 in between?
   bool isDirect(DType dtype) const { return !m_isStochastic && dtype == m_dtype; }
-  void castDirectly(const std::byte* values, float multiplier, std::int64_t count, std::uint8_t* codes) const {
-    m_quantizeDirectly(codes, values, multiplier, static_cast<std::size_t>(count));
-  }
-  /// With a multiplier for each; a code a byte.
-  void castEach(const std::byte* values, const std::vector<float>& multipliers, std::uint8_t* codes) const {
-    m_quantizeEach(codes, values, multipliers.data(), multipliers.size());
-  }
+  const Codecs& direct() const { return m_direct; }
 
   /// index: of the first element in its copy, even where codes share a byte.
   void cast(const float* values, float multiplier, std::int64_t count, std::int64_t index, std::uint8_t* codes) const {
     if (m_isStochastic)
       visitFormat(m_format, [&](auto codec) { castStochastically(codec, values, multiplier, count, index, codes); });
     else
-      m_quantize(codes, values, multiplier, static_cast<std::size_t>(count));
+      m_fromFloat.quantize(codes, values, multiplier, static_cast<std::size_t>(count));
   }
 
  private:
@@ -227,9 +217,8 @@ class Caster {
   DType m_dtype;
   bool m_isStochastic;
   RandomBytes m_random;
-  QuantizeFunction m_quantize;          // from float32
-  QuantizeFunction m_quantizeDirectly;  // from m_dtype
-  QuantizeEachFunction m_quantizeEach;  // from m_dtype
+  const Codecs& m_fromFloat;
+  const Codecs& m_direct;  // from m_dtype
 };
 
 class CopyWriter {
@@ -243,7 +232,7 @@ class CopyWriter {
         m_grid(blockGridOf(copy, m_form.scaling, m_form.direction)),
         m_scaleOf(familyOf(m_form.scaling).makeScaler({spec, inputs, copy.dtype, amax})),
         m_caster(spec, inputs, m_form.direction, copy.dtype),
-        m_amaxOfRow(amaxFunction(copy.dtype)),
+        m_raiseBlocks(raiseBlocksFunction(copy.dtype)),
         m_scaleBytes(traitsOf(m_form.scaling).scaleFormat == ScaleFormat::F32 ? 4 : 1),
         m_memory(memory) {
     if (m_block.rows == 0) m_block.cols = m_matrix.cols;
@@ -259,7 +248,7 @@ class CopyWriter {
 
   /// Stores what does not depend on the values: the scale of a whole tensor.
   void begin() {
-    if (m_block.rows == 0) storeScale(0, m_scaleOf(0.0F));
+    if (m_block.rows == 0) m_scaleOf({&m_multiplier, 1}, scaleAt(0));
   }
 
   /// Whole blocks of stored rows.
@@ -272,10 +261,6 @@ class CopyWriter {
       const std::int64_t rows = std::min(height, count - row);
       float* const values = strip.data() + row * m_matrix.cols;
       const std::vector<float> multipliers = scales(values, (first + row) / height, rows);
-      if (m_block.cols >= kWideBlock) {
-        castBlocks(values, first + row, rows, multipliers);
-        continue;
-      }
       for (std::int64_t inner = 0; inner < rows; ++inner)
         multiplyBlocks(values + inner * m_matrix.cols, m_matrix.cols, m_block.cols, multipliers.data());
       castRows(values, first + row, rows, 1.0F);
@@ -288,7 +273,7 @@ class CopyWriter {
     if (m_block.rows == 0)
       castRows(rows, first, count, codes.data());
     else
-      castEach(rows, first, count, columnMultipliers(rows, first, count), codes.data());
+      castColumns(rows, first, count, columnMultipliers(rows, first, count), codes.data());
     writeColumns(codes.data(), first, count);
   }
   /// The same of codes, a byte each.
@@ -316,14 +301,10 @@ class CopyWriter {
     return source.isPlain() && m_caster.isDirect(source.dtype()) && takesAByte(m_form.format);
   }
 
-  const std::byte* at(const SourceStrips& source, std::int64_t row, std::int64_t col) const {
-    return source.row(row) + col * sizeBytes(source.dtype());
-  }
-
-  void castEach(const SourceStrips& source, std::int64_t first, std::int64_t count,
-                const std::vector<float>& multipliers, std::uint8_t* codes) const {
-    for (std::int64_t row = 0; row < count; ++row)
-      m_caster.castEach(source.row(first + row), multipliers, codes + row * source.matrix().cols);
+  void castColumns(const SourceStrips& source, std::int64_t first, std::int64_t count,
+                   const std::vector<float>& multipliers, std::uint8_t* codes) const {
+    m_caster.direct().quantizeColumns(codes, source.row(first), multipliers.data(), static_cast<std::size_t>(count),
+                                      multipliers.size());
   }
 
   /// Blocks of one column, or of several.
@@ -331,22 +312,22 @@ class CopyWriter {
     for (std::int64_t row = first; row < first + count; row += m_block.rows) {
       const std::int64_t rows = std::min(m_block.rows, first + count - row);
       if (m_block.cols == 1)
-        castEach(source, row, rows, rowMultipliers(source, row, rows), codesOf(row));
+        castColumns(source, row, rows, rowMultipliers(source, row, rows), codesOf(row));
       else
-        for (std::int64_t block = 0; block < m_grid.cols; ++block) writeBlock(source, row, rows, block);
+        writeRowOfBlocks(source, row, rows);
     }
   }
 
-  void writeBlock(const SourceStrips& source, std::int64_t first, std::int64_t rows, std::int64_t block) {
-    const std::int64_t col = block * m_block.cols;
-    const std::int64_t width = std::min(m_block.cols, m_matrix.cols - col);
-    float amax = 0.0F;
+  void writeRowOfBlocks(const SourceStrips& source, std::int64_t first, std::int64_t rows) {
+    const auto cols = static_cast<std::size_t>(m_matrix.cols);
+    const auto width = static_cast<std::size_t>(m_block.cols);
+    const std::span<float> multipliers = stripMemory<float>(m_grid.cols).first(static_cast<std::size_t>(m_grid.cols));
+    std::ranges::fill(multipliers, 0.0F);
     for (std::int64_t row = first; row < first + rows; ++row)
-      amax = std::max(amax, m_amaxOfRow(at(source, row, col), static_cast<std::size_t>(width)));
-    const BlockScale scale = m_scaleOf(amax);
-    storeScale(first / m_block.rows * m_grid.cols + block, scale);
+      m_raiseBlocks(multipliers.data(), source.row(row), width, cols);
+    m_scaleOf(multipliers, scaleAt(first / m_block.rows * m_grid.cols));
     for (std::int64_t row = first; row < first + rows; ++row)
-      m_caster.castDirectly(at(source, row, col), scale.multiplier, width, codesOf(row) + col);
+      m_caster.direct().quantizeBlocks(codesOf(row), source.row(row), multipliers.data(), width, cols);
   }
 
   /// The largest magnitude in each column of some rows. NaN is ignored.
@@ -360,12 +341,7 @@ class CopyWriter {
   /// Finds and stores the scales of one row of blocks of one column. The multiplier of each column.
   std::vector<float> rowMultipliers(const SourceStrips& source, std::int64_t first, std::int64_t rows) {
     std::vector<float> values = amaxesOfColumns(source, first, rows);
-    std::int64_t index = first / m_block.rows * m_grid.cols;
-    for (float& value : values) {
-      const BlockScale scale = m_scaleOf(value);
-      storeScale(index++, scale);
-      value = scale.multiplier;
-    }
+    m_scaleOf(values, scaleAt(first / m_block.rows * m_grid.cols));
     return values;
   }
 
@@ -376,48 +352,21 @@ class CopyWriter {
       const std::span<float> column = std::span(values).subspan(
           static_cast<std::size_t>(block * m_block.rows),
           static_cast<std::size_t>(std::min(m_block.rows, m_matrix.rows - block * m_block.rows)));
-      const BlockScale scale = m_scaleOf(*std::ranges::max_element(column));
-      storeScale(block * m_grid.cols + first / m_block.cols, scale);
-      std::ranges::fill(column, scale.multiplier);
+      float multiplier = *std::ranges::max_element(column);
+      m_scaleOf({&multiplier, 1}, scaleAt(block * m_grid.cols + first / m_block.cols));
+      std::ranges::fill(column, multiplier);
     }
     return values;
   }
 
-  void castBlocks(const float* values, std::int64_t first, std::int64_t rows,
-                  const std::vector<float>& multipliers) const {
-    for (std::int64_t row = 0; row < rows; ++row)
-      for (std::int64_t block = 0; block < m_grid.cols; ++block) {
-        const std::int64_t col = block * m_block.cols;
-        m_caster.cast(values + row * m_matrix.cols + col, multipliers[static_cast<std::size_t>(block)],
-                      std::min(m_block.cols, m_matrix.cols - col), (first + row) * m_matrix.cols + col,
-                      codesOf(first + row) + codeBytes(m_form.format, col));
-      }
-  }
-
   /// Finds and stores the scales of one row of blocks; returns the multipliers.
   std::vector<float> scales(const float* values, std::int64_t blockRow, std::int64_t rows) {
-    const std::vector<float> amaxes = rows > 1 ? columnAmaxes(values, rows, m_matrix.cols) : std::vector<float>();
-    const float* const from = rows > 1 ? amaxes.data() : values;
     std::vector<float> multipliers(static_cast<std::size_t>(m_grid.cols));
-    for (std::int64_t block = 0; block < m_grid.cols; ++block) {
-      const std::int64_t col = block * m_block.cols;
-      const BlockScale scale = m_scaleOf(amaxOf(from + col, std::min(m_block.cols, m_matrix.cols - col)));
-      storeScale(blockRow * m_grid.cols + block, scale);
-      multipliers[static_cast<std::size_t>(block)] = scale.multiplier;
-    }
-    return multipliers;
-  }
-
-  /// The largest magnitude in each column of some rows. NaN is ignored.
-  static std::vector<float> columnAmaxes(const float* values, std::int64_t rows, std::int64_t cols) {
-    std::vector<float> amaxes(static_cast<std::size_t>(cols));
     for (std::int64_t row = 0; row < rows; ++row)
-      raiseFunction(DType::F32)(amaxes.data(), values + row * cols, amaxes.size());
-    return amaxes;
-  }
-
-  void storeScale(std::int64_t index, const BlockScale& scale) {
-    std::memcpy(scaleAt(index), &scale.stored, static_cast<std::size_t>(m_scaleBytes));
+      raiseBlocksFunction(DType::F32)(multipliers.data(), values + row * m_matrix.cols,
+                                      static_cast<std::size_t>(m_block.cols), static_cast<std::size_t>(m_matrix.cols));
+    m_scaleOf(multipliers, scaleAt(blockRow * m_grid.cols));
+    return multipliers;
   }
 
   std::byte* scaleAt(std::int64_t index) const { return m_memory + m_parts.scalesOffset + index * m_scaleBytes; }
@@ -425,13 +374,11 @@ class CopyWriter {
   /// With the one scale of a tensor, one row of codes after the other.
   void castRows(const SourceStrips& source, std::int64_t first, std::int64_t rows, std::uint8_t* codes) const {
     const std::int64_t cols = source.matrix().cols;
-    const float multiplier = m_scaleOf(0.0F).multiplier;
-    const std::int64_t elements = rows * cols;
     if (source.isPlain() && m_caster.isDirect(source.dtype()) && cols % 2 == 0)
-      return m_caster.castDirectly(source.row(first), multiplier, elements, codes);
+      return m_caster.direct().quantize(codes, source.row(first), m_multiplier, static_cast<std::size_t>(rows * cols));
     const std::span<float> strip = source.load(first, rows);
     for (std::int64_t row = 0; row < rows; ++row)
-      m_caster.cast(strip.data() + row * cols, multiplier, cols, (first + row) * cols,
+      m_caster.cast(strip.data() + row * cols, m_multiplier, cols, (first + row) * cols,
                     codes + row * codeBytes(m_form.format, cols));
   }
 
@@ -448,8 +395,9 @@ class CopyWriter {
   BlockShape m_grid;
   BlockScaler m_scaleOf;
   Caster m_caster;
-  AmaxFunction m_amaxOfRow;
+  RaiseBlocksFunction m_raiseBlocks;
   std::int64_t m_scaleBytes;
+  float m_multiplier = 0.0F;  // of a whole tensor
   std::byte* m_memory;
 };
 
@@ -587,8 +535,8 @@ class CopyReader {
         m_block(blockOf(m_form.scaling, m_form.direction)),
         m_grid(blockGridOf(copy, m_form.scaling, m_form.direction)),
         m_dtype(dtype),
-        m_dequantize(dequantizeFunction(m_form.format, dtype)),
-        m_decode(dequantizeFunction(m_form.format, DType::F32)) {}
+        m_codecs(codecsOf(m_form.format, dtype)),
+        m_toFloat(codecsOf(m_form.format, DType::F32)) {}
 
   void read(std::byte* out) const {
     const bool isPerTensor = m_block.rows == 0;
@@ -645,41 +593,40 @@ class CopyReader {
   void readRows(std::int64_t first, std::int64_t count, std::byte* out) const {
     const float scale = m_factors == Factors::All ? factor() : 1.0F;
     for (std::int64_t row = 0; row < count; ++row)
-      m_dequantize(out + row * m_matrix.cols * sizeBytes(m_dtype), codes(first + row), scale,
-                   static_cast<std::size_t>(m_matrix.cols));
+      m_codecs.dequantize(out + row * m_matrix.cols * sizeBytes(m_dtype), codes(first + row), scale,
+                          static_cast<std::size_t>(m_matrix.cols));
   }
 
+  /// Rows that share a row of blocks, one after the other.
   void readBlocks(std::int64_t first, std::int64_t count, std::byte* out) const {
+    for (std::int64_t row = first; row < first + count; row += m_block.rows) {
+      const std::int64_t rows = std::min(m_block.rows, first + count - row);
+      readRowOfBlocks(row, rows, scales(row / m_block.rows), out + (row - first) * m_matrix.cols * sizeBytes(m_dtype));
+    }
+  }
+
+  void readRowOfBlocks(std::int64_t first, std::int64_t rows, const std::vector<float>& factors, std::byte* out) const {
     const auto cols = static_cast<std::size_t>(m_matrix.cols);
-    std::vector<float> values(cols);
-    std::vector<float> factors;
-    for (std::int64_t row = first; row < first + count; ++row) {
-      std::byte* const rowOut = out + (row - first) * m_matrix.cols * sizeBytes(m_dtype);
-      if (row == first || row % m_block.rows == 0) factors = scales(row / m_block.rows);
-      if (m_block.cols >= kWideBlock) {
-        readWideBlocks(row, factors, rowOut);
-        continue;
-      }
-      if (m_block.cols == 1 && takesAByte(m_form.format)) {
-        dequantizeEachFunction(m_form.format, m_dtype)(rowOut, codes(row), factors.data(), cols);
-        continue;
-      }
-      m_decode(values.data(), codes(row), 1.0F, cols);
-      multiplyBlocks(values.data(), m_matrix.cols, m_block.cols, factors.data());
-      writeRow(values, rowOut);
+    if (m_block.cols == 1 && takesAByte(m_form.format))
+      return m_codecs.dequantizeColumns(out, codes(first), factors.data(), static_cast<std::size_t>(rows), cols);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::byte* const rowOut = out + row * m_matrix.cols * sizeBytes(m_dtype);
+      if (takesAByte(m_form.format))
+        m_codecs.dequantizeBlocks(rowOut, codes(first + row), factors.data(), static_cast<std::size_t>(m_block.cols),
+                                  cols);
+      else
+        readPairs(first + row, factors, rowOut);
     }
   }
 
-  void readWideBlocks(std::int64_t row, const std::vector<float>& factors, std::byte* out) const {
-    for (std::int64_t block = 0; block < m_grid.cols; ++block) {
-      const std::int64_t col = block * m_block.cols;
-      m_dequantize(out + col * sizeBytes(m_dtype), codes(row) + codeBytes(m_form.format, col),
-                   factors[static_cast<std::size_t>(block)],
-                   static_cast<std::size_t>(std::min(m_block.cols, m_matrix.cols - col)));
-    }
+  void readPairs(std::int64_t row, const std::vector<float>& factors, std::byte* out) const {
+    const std::span<float> values = stripMemory<float>(m_matrix.cols).first(static_cast<std::size_t>(m_matrix.cols));
+    m_toFloat.dequantize(values.data(), codes(row), 1.0F, values.size());
+    multiplyBlocks(values.data(), m_matrix.cols, m_block.cols, factors.data());
+    writeRow(values, out);
   }
 
-  void writeRow(const std::vector<float>& values, std::byte* out) const {
+  void writeRow(std::span<const float> values, std::byte* out) const {
     if (m_dtype == DType::F32)
       std::ranges::copy(values, reinterpret_cast<float*>(out));
     else
@@ -694,8 +641,8 @@ class CopyReader {
   BlockShape m_block;
   BlockShape m_grid;
   DType m_dtype;
-  DequantizeFunction m_dequantize;  // to m_dtype
-  DequantizeFunction m_decode;      // to float32
+  const Codecs& m_codecs;  // to m_dtype
+  const Codecs& m_toFloat;
 };
 
 }  // namespace

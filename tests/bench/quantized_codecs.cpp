@@ -6,6 +6,7 @@
 // 95 % confidence interval.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/quantized_codecs.h"
+#include "core/numerics/bf16.h"
 #include "core/profile/stats.h"
 #include "core/quant/recipe.h"
 #include "kernels/cpu/cpu_memory.h"
@@ -17,6 +18,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,17 @@ class Bytes {
 Bytes patterned(std::int64_t size) {
   Bytes bytes(size);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes.data()[i] = static_cast<std::byte>(0x30 + i * 37 % 16);
+  return bytes;
+}
+
+/// Numbers in bf16 from -1 to 1, which quantization meets everywhere in its range: codes take paths of their own where
+/// they become subnormal.
+Bytes randomNumbers(std::int64_t count) {
+  Bytes bytes(count * sizeBytes(DType::BF16));
+  std::minstd_rand random(1);
+  std::uniform_real_distribution<float> numbers(-1.0F, 1.0F);
+  auto* const halves = reinterpret_cast<std::uint16_t*>(bytes.data());
+  for (std::int64_t i = 0; i < count; ++i) halves[i] = floatToBf16(numbers(random));
   return bytes;
 }
 
@@ -115,10 +128,10 @@ Task codecTask(bool isQuantizing, ElementFormat format, DType dtype, std::int64_
             auto buffers = std::make_shared<CodecBuffers>(patterned(wideBytes), patterned(narrowBytes));
             const auto count = static_cast<std::size_t>(n);
             if (isQuantizing)
-              return [=, encode = quantizeFunction(format, dtype)] {
+              return [=, encode = codecsOf(format, dtype).quantize] {
                 encode(buffers->bytes(), buffers->wide.data(), 0.5F, count);
               };
-            return [=, decode = dequantizeFunction(format, dtype)] {
+            return [=, decode = codecsOf(format, dtype).dequantize] {
               decode(buffers->wide.data(), buffers->bytes(), 1.0F, count);
             };
           }};
@@ -149,7 +162,7 @@ Task quantizeTask(const std::string& name, const TensorSpec& x, const TensorQuan
       .bytes = x.bytes() + rowwise.bytes() + columnwise.bytes(),
       .threads = omp_get_max_threads(),
       .prepare = [=]() -> std::function<void()> {
-        auto source = std::make_shared<Bytes>(patterned(x.bytes()));
+        auto source = std::make_shared<Bytes>(randomNumbers(x.numElements()));
         auto rows = std::make_shared<Bytes>(static_cast<std::size_t>(rowwise.bytes()));
         auto columns = std::make_shared<Bytes>(static_cast<std::size_t>(columnwise.bytes()));
         return [=] {

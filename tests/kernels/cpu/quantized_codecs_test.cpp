@@ -104,7 +104,7 @@ TEST_P(QuantizedCodecs, QuantizeLikeTheScalarCodec) {
     std::vector<std::uint8_t> codes(sizeOf(GetParam(), elements.values.size()));
     forEachTarget([&](const char* target) {
       for (const float scale : kScales) {
-        quantizeFunction(GetParam(), dtype)(codes.data(), elements.bytes.data(), scale, elements.values.size());
+        codecsOf(GetParam(), dtype).quantize(codes.data(), elements.bytes.data(), scale, elements.values.size());
         for (std::size_t i = 0; i < elements.values.size(); ++i)
           ASSERT_EQ(codeAt(GetParam(), codes, i), encodeOne(GetParam(), elements.values[i] * scale))
               << target << ", " << dtypeName(dtype) << " " << std::hexfloat << elements.values[i] << " by " << scale;
@@ -122,7 +122,7 @@ TEST_P(QuantizedCodecs, DequantizeLikeTheScalarCodec) {
     std::vector<std::byte> out(n * width);
     forEachTarget([&](const char* target) {
       for (const float scale : kScales) {
-        dequantizeFunction(GetParam(), dtype)(out.data(), codes.data(), scale, n);
+        codecsOf(GetParam(), dtype).dequantize(out.data(), codes.data(), scale, n);
         for (std::size_t i = 0; i < n; ++i) {
           const auto value = static_cast<double>(decodeOne(GetParam(), codeAt(GetParam(), codes, i)) * scale);
           std::byte expected[4];
@@ -135,23 +135,99 @@ TEST_P(QuantizedCodecs, DequantizeLikeTheScalarCodec) {
   }
 }
 
+/// What only formats of 8 bits have.
+class ByteCodecs : public QuantizedCodecs {};
+
+/// Powers of two from one end of float32 to the other, subnormal ones too, and now and then none.
+std::vector<float> scalesOf(std::size_t count, bool arePowersOfTwo) {
+  std::vector<float> scales(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool isOther = !arePowersOfTwo && i % 5 == 3;
+    scales[i] = std::ldexp(isOther ? 1.3F : 1.0F,
+                           i % 3 == 0 ? static_cast<int>(i * 37 % 280) - 149 : static_cast<int>(i % 20) - 8);
+  }
+  return scales;
+}
+
+TEST_P(ByteCodecs, QuantizeBlocksLikeTheScalarCodec) {
+  for (const DType dtype : kDTypes) {
+    const Elements elements = elementsOf(dtype);
+    const std::size_t n = elements.values.size();
+    std::vector<std::uint8_t> codes(n);
+    for (const std::size_t width : {7U, 32U, 128U}) {
+      const std::vector<float> scales = scalesOf(n / width + 1, width == 32);
+      forEachTarget([&](const char* target) {
+        codecsOf(GetParam(), dtype).quantizeBlocks(codes.data(), elements.bytes.data(), scales.data(), width, n);
+        for (std::size_t i = 0; i < n; ++i)
+          ASSERT_EQ(codes[i], encodeOne(GetParam(), elements.values[i] * scales[i / width]))
+              << target << ", " << dtypeName(dtype) << " " << std::hexfloat << elements.values[i] << " by "
+              << scales[i / width];
+      });
+    }
+  }
+}
+
+/// Every number of a dtype meets several scales, as its column changes with the length of rows.
+TEST_P(ByteCodecs, QuantizeColumnsLikeTheScalarCodec) {
+  for (const DType dtype : kDTypes) {
+    const Elements elements = elementsOf(dtype);
+    for (const std::size_t n : {31U, 1000U, 1100U, 2777U}) {
+      const std::size_t rows = elements.values.size() / n;
+      const std::vector<float> scales = scalesOf(n, n != 1000);
+      std::vector<std::uint8_t> codes(rows * n);
+      forEachTarget([&](const char* target) {
+        codecsOf(GetParam(), dtype).quantizeColumns(codes.data(), elements.bytes.data(), scales.data(), rows, n);
+        for (std::size_t i = 0; i < codes.size(); ++i)
+          ASSERT_EQ(codes[i], encodeOne(GetParam(), elements.values[i] * scales[i % n]))
+              << target << ", " << dtypeName(dtype) << " " << std::hexfloat << elements.values[i] << " by "
+              << scales[i % n];
+      });
+    }
+  }
+}
+
+TEST_P(ByteCodecs, DequantizeBlocksAndColumnsLikeTheScalarCodec) {
+  constexpr std::size_t kCols = 1100;
+  constexpr std::size_t kRows = 3;
+  constexpr std::size_t kWidth = 32;
+  std::vector<std::uint8_t> codes(kCols * kRows);
+  std::iota(codes.begin(), codes.end(), std::uint8_t{0});
+  const std::vector<float> scales = scalesOf(kCols, false);
+  const auto check = [&](const char* target, DType dtype, const std::byte* out, std::size_t i, float scale) {
+    const auto value = static_cast<double>(decodeOne(GetParam(), codes[i]) * scale);
+    std::byte expected[4];
+    encode({&value, 1}, dtype, expected);
+    ASSERT_TRUE(isSame(out + i * static_cast<std::size_t>(sizeBytes(dtype)), expected, dtype))
+        << target << ", " << dtypeName(dtype) << ", code " << int{codes[i]} << " by " << scale;
+  };
+  for (const DType dtype : kDTypes) {
+    std::vector<std::byte> out(codes.size() * static_cast<std::size_t>(sizeBytes(dtype)));
+    forEachTarget([&](const char* target) {
+      codecsOf(GetParam(), dtype).dequantizeBlocks(out.data(), codes.data(), scales.data(), kWidth, codes.size());
+      for (std::size_t i = 0; i < codes.size(); ++i) check(target, dtype, out.data(), i, scales[i / kWidth]);
+      codecsOf(GetParam(), dtype).dequantizeColumns(out.data(), codes.data(), scales.data(), kRows, kCols);
+      for (std::size_t i = 0; i < codes.size(); ++i) check(target, dtype, out.data(), i, scales[i % kCols]);
+    });
+  }
+}
+
 TEST_P(QuantizedCodecs, TouchNothingBeyondAnyLength) {
   const std::vector<float> values(150, 1.5F);
   const std::uint8_t one = encodeOne(GetParam(), 1.5F);
   forEachTarget([&](const char* target) {
     for (std::size_t n = 0; n < values.size(); ++n) {
       std::vector<std::uint8_t> codes(values.size() + 2, 0xab);
-      quantizeFunction(GetParam(), DType::F32)(codes.data(), values.data(), 1.0F, n);
+      codecsOf(GetParam(), DType::F32).quantize(codes.data(), values.data(), 1.0F, n);
       for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(codeAt(GetParam(), codes, i), one) << target << ", " << n;
       for (std::size_t i = sizeOf(GetParam(), n); i < codes.size(); ++i) ASSERT_EQ(codes[i], 0xab) << target << n;
       if (GetParam() == ElementFormat::E2M1 && n % 2 == 1) {
         ASSERT_EQ(codes[n / 2] >> 4, 0);
       }
       std::vector<float> decoded(values.size(), -7.0F);
-      dequantizeFunction(GetParam(), DType::F32)(decoded.data(), codes.data(), 1.0F, n);
+      codecsOf(GetParam(), DType::F32).dequantize(decoded.data(), codes.data(), 1.0F, n);
       for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_EQ(decoded[i], i < n ? 1.5F : -7.0F) << target << n;
       std::vector<std::uint16_t> halves(values.size(), 0xabcd);
-      dequantizeFunction(GetParam(), DType::BF16)(halves.data(), codes.data(), 1.0F, n);
+      codecsOf(GetParam(), DType::BF16).dequantize(halves.data(), codes.data(), 1.0F, n);
       for (std::size_t i = 0; i < halves.size(); ++i) ASSERT_EQ(halves[i], i < n ? 0x3fc0 : 0xabcd) << target << n;
     }
   });
@@ -159,6 +235,9 @@ TEST_P(QuantizedCodecs, TouchNothingBeyondAnyLength) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, QuantizedCodecs,
                          ::testing::Values(ElementFormat::E4M3, ElementFormat::E5M2, ElementFormat::E2M1),
+                         [](const auto& test) { return std::string(formatName(test.param)); });
+
+INSTANTIATE_TEST_SUITE_P(Formats, ByteCodecs, ::testing::Values(ElementFormat::E4M3, ElementFormat::E5M2),
                          [](const auto& test) { return std::string(formatName(test.param)); });
 
 }  // namespace
