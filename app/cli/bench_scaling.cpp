@@ -31,8 +31,6 @@ constexpr int kBlockOps = 10;
 constexpr double kMostGrowth = 12.0;
 /// Every round runs a stage at one size after the other, so that a machine that changes its speed disturbs all of them.
 constexpr int kRounds = 7;
-/// A stage of a small pipeline runs again and again in a round, until so many ops went through it.
-constexpr int kRoundOps = 10'000;
 
 struct StageRow {
   int ops = 0;
@@ -175,33 +173,33 @@ class OwnThread {
 
 double processorNs() { return static_cast<double>(std::clock()) * (1e9 / CLOCKS_PER_SEC); }
 
-/// The time of one run of the stage, as the mean of `numRuns`; before several, one brings them into the cache.
-double timeOf(const Stage& stage, int numRuns) {
-  if (numRuns > 1) stage.run();
+/// The time of a run of the stage, as the mean over pipelines.
+double timeOf(std::vector<std::unique_ptr<StagedPipeline>>& pipelines, std::size_t stage) {
   const double startNs = processorNs();
-  for (int i = 0; i < numRuns; ++i) stage.run();
-  return (processorNs() - startNs) / numRuns;
+  for (const auto& pipeline : pipelines) pipeline->stages()[stage].run();
+  return (processorNs() - startNs) / static_cast<double>(pipelines.size());
 }
 
 // ---- rows
 
-/// A size with its pipeline, the stages of the pipeline and a row for each of them.
+/// A size with its pipelines, of `totalOps` in all, and a row for each stage.
 struct SizeRun {
-  SizeRun(int numOps, const Capabilities& capabilities) : ops(numOps), thread(std::make_unique<OwnThread>()) {
-    thread->run([&] { pipeline = std::make_unique<StagedPipeline>(numOps, capabilities); });
-    stages = pipeline->stages();
-    for (const Stage& stage : stages) rows.push_back({.ops = ops, .stage = stage.name});
+  SizeRun(int numOps, int totalOps, const Capabilities& capabilities)
+      : ops(numOps), thread(std::make_unique<OwnThread>()) {
+    thread->run([&] {
+      for (int i = 0; i < totalOps / numOps; ++i)
+        pipelines.push_back(std::make_unique<StagedPipeline>(numOps, capabilities));
+    });
+    for (const Stage& stage : pipelines.front()->stages()) rows.push_back({.ops = ops, .stage = stage.name});
   }
 
-  void measure(std::size_t stage, int roundOps) {
-    const int numRuns = std::max(1, roundOps / ops);
-    thread->run([&] { rows[stage].roundsNs.push_back(timeOf(stages[stage], numRuns)); });
+  void measure(std::size_t stage) {
+    thread->run([&] { rows[stage].roundsNs.push_back(timeOf(pipelines, stage)); });
   }
 
   int ops;
   std::unique_ptr<OwnThread> thread;
-  std::unique_ptr<StagedPipeline> pipeline;  // the stages refer to it
-  std::vector<Stage> stages;
+  std::vector<std::unique_ptr<StagedPipeline>> pipelines;
   std::vector<StageRow> rows;
 };
 
@@ -227,20 +225,20 @@ std::vector<StageRow> rowsOf(std::vector<SizeRun>& sizes) {
 
 /// False: it was cancelled.
 bool measureRound(std::vector<SizeRun>& sizes, const std::stop_token& cancel) {
-  const int roundOps = std::min(kRoundOps, sizes.back().ops);
-  for (std::size_t stage = 0; stage < sizes.front().stages.size(); ++stage) {
+  for (std::size_t stage = 0; stage < sizes.front().rows.size(); ++stage) {
     for (SizeRun& size : sizes) {
       if (cancel.stop_requested()) return false;
-      size.measure(stage, roundOps);
+      size.measure(stage);
     }
   }
   return true;
 }
 
 std::vector<SizeRun> sizesOf(const BenchOptions& options, const Capabilities& capabilities) {
+  const int largest = options.isQuick ? kLargestQuickSize : kSizes.back();
   std::vector<SizeRun> sizes;
   for (const int numOps : kSizes)
-    if (!options.isQuick || numOps <= kLargestQuickSize) sizes.emplace_back(numOps, capabilities);
+    if (numOps <= largest) sizes.emplace_back(numOps, largest, capabilities);
   return sizes;
 }
 
@@ -253,7 +251,7 @@ Result<std::vector<StageRow>> measureSizes(const BenchOptions& options, const Ca
     if (!measureRound(sizes, interrupt.token())) return Error{"The benchmark was cancelled.", ErrorKind::RunFailed};
   }
   for (const SizeRun& size : sizes) {
-    const Analysis& analysis = size.pipeline->analysis;
+    const Analysis& analysis = size.pipelines.front()->analysis;
     if (!analysis.isRunnable())
       return Error{fmt::format("bench scaling: the pipeline of {} ops cannot be planned: {}", size.ops,
                                analysis.lowered.diagnostics.front().message),
