@@ -473,6 +473,7 @@ class SectionLowering {
 };
 
 OptionalValues addInputs(LoweringContext& context) {
+  context.builder.reserve(context.document.ops().size());
   OptionalValues values;
   for (std::size_t i = 0; i < context.document.inputs().size(); ++i) {
     const DocumentInput& input = context.document.inputs()[i];

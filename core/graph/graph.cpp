@@ -112,6 +112,11 @@ Graph Graph::withQuantizers(std::vector<LinearQuantizers> quantizers, std::optio
   return std::move(*this);
 }
 
+void GraphBuilder::reserve(std::size_t numNodes) {
+  m_graph.m_nodes.reserve(numNodes);
+  m_graph.m_values.reserve(numNodes);
+}
+
 ValueId GraphBuilder::addInput(std::string name, TensorSpec spec, bool requiresGradient) {
   const auto id = static_cast<ValueId>(m_graph.m_values.size());
   m_graph.m_values.push_back({.name = std::move(name), .spec = std::move(spec)});

@@ -127,6 +127,8 @@ class Graph {
 /// Builds a graph in topological order; infers specs as it goes.
 class GraphBuilder {
  public:
+  /// Room for about so many nodes, which then need not move while others come.
+  void reserve(std::size_t numNodes);
   /// An integer input never has a gradient.
   ValueId addInput(std::string name, TensorSpec spec, bool requiresGradient = true);
   /// Adds a node of an op that is already the one for these attributes.
