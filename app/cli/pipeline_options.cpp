@@ -8,7 +8,6 @@
 #include "core/support/text.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -21,8 +20,6 @@
 namespace fuseline::cli {
 
 namespace {
-
-constexpr std::array<std::string_view, 2> kArchitectures = {"sm_90", "sm_100"};
 
 Error usageError(std::string message) { return {std::move(message), ErrorKind::Usage}; }
 
@@ -131,7 +128,7 @@ Result<GainModel> gainModel(const PipelineOptions& options, const PipelineDocume
 
 }  // namespace
 
-bool isPlannedArchitecture(std::string_view device) { return std::ranges::count(kArchitectures, device) > 0; }
+bool isPlannedArchitecture(std::string_view device) { return std::ranges::count(plannedArchitectures(), device) > 0; }
 
 void addFileOptions(CLI::App& verb, PipelineOptions& options) {
   verb.add_option("FILE", options.file, "The pipeline, *.fuseline")->required();

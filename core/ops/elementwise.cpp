@@ -250,23 +250,22 @@ std::vector<bool> liveInstructions(const ElementwiseProgram& program) {
 ElementwiseProgram ElementwiseComposer::finish() {
   const std::vector<bool> isLive = liveInstructions(m_program);
   std::vector<ValueIndex> renumbered(m_program.code.size(), -1);
-  const auto moved = [&](ValueIndex old) { return old < 0 ? -1 : renumbered[static_cast<std::size_t>(old)]; };
-
-  ElementwiseProgram result;
-  result.code.reserve(static_cast<std::size_t>(std::ranges::count(isLive, true)));
-  result.stores.reserve(m_program.stores.size());
+  const auto renumber = [&](ValueIndex& value) {
+    if (value >= 0) value = renumbered[static_cast<std::size_t>(value)];
+  };
+  std::size_t numLive = 0;
   for (std::size_t i = 0; i < m_program.code.size(); ++i) {
     if (!isLive[i]) continue;
-    Instruction instruction = m_program.code[i];
-    instruction.a = moved(instruction.a);
-    instruction.b = moved(instruction.b);
-    renumbered[i] = static_cast<ValueIndex>(result.code.size());
-    result.code.push_back(instruction);
+    Instruction& instruction = m_program.code[numLive] = m_program.code[i];
+    renumber(instruction.a);
+    renumber(instruction.b);
+    renumbered[i] = static_cast<ValueIndex>(numLive++);
   }
-  for (const Store& store : m_program.stores) result.stores.push_back({moved(store.value), store.place});
-  for (const ColumnSum& sum : m_program.columnSums) result.columnSums.push_back({moved(sum.value), sum.place});
-  for (const RowSum& sum : m_program.rowSums) result.rowSums.push_back({moved(sum.value), sum.place});
-  return result;
+  m_program.code.resize(numLive);
+  for (Store& store : m_program.stores) renumber(store.value);
+  for (ColumnSum& sum : m_program.columnSums) renumber(sum.value);
+  for (RowSum& sum : m_program.rowSums) renumber(sum.value);
+  return std::move(m_program);
 }
 
 }  // namespace fuseline

@@ -5,6 +5,8 @@
 #include "core/quant/apply_recipe.h"
 #include "core/quant/small_layers.h"
 
+#include <array>
+
 namespace fuseline {
 
 namespace {
@@ -48,6 +50,11 @@ void addRecipe(const PipelineDocument& document, const AnalysisOptions& options,
 }
 
 }  // namespace
+
+std::span<const std::string_view> plannedArchitectures() {
+  static constexpr std::array<std::string_view, 2> kArchitectures = {"sm_90", "sm_100"};
+  return kArchitectures;
+}
 
 std::string recipeName(const PipelineDocument& document, const std::optional<Recipe>& chosen) {
   if (chosen) return chosen->name();

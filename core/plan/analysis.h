@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fuseline {
@@ -27,6 +29,9 @@ struct AnalysisOptions {
   std::optional<ComputeCapability> capability = std::nullopt;
   std::int64_t ranks = 1;
 };
+
+/// What pipelines can be planned for where no such GPU is: "sm_90", "sm_100". It is assumed to have every kernel.
+std::span<const std::string_view> plannedArchitectures();
 
 struct Analysis {
   LoweredGraph lowered;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -14,10 +15,13 @@ class SortedMap {
  public:
   void set(const Key& key, Value value) {
     const auto place = std::ranges::lower_bound(m_entries, key, {}, &Entry::first);
-    if (place != m_entries.end() && place->first == key)
+    if (place != m_entries.end() && place->first == key) {
       place->second = std::move(value);
-    else
-      m_entries.emplace(place, key, std::move(value));
+      return;
+    }
+    const auto index = place - m_entries.begin();
+    if (m_entries.empty()) m_entries.reserve(kUsual);
+    m_entries.emplace(m_entries.begin() + index, key, std::move(value));
   }
 
   /// nullptr when there is none.
@@ -28,6 +32,7 @@ class SortedMap {
 
  private:
   using Entry = std::pair<Key, Value>;
+  static constexpr std::size_t kUsual = 8;  // entries; asking for memory at every second one costs more
   std::vector<Entry> m_entries;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,10 @@ class SortedSet {
  public:
   void insert(T item) {
     const auto place = std::ranges::lower_bound(m_items, item);
-    if (place == m_items.end() || *place != item) m_items.insert(place, std::move(item));
+    if (place != m_items.end() && *place == item) return;
+    const auto index = place - m_items.begin();
+    if (m_items.empty()) m_items.reserve(kUsual);
+    m_items.insert(m_items.begin() + index, std::move(item));
   }
   bool contains(const T& item) const { return std::ranges::binary_search(m_items, item); }
 
@@ -22,6 +26,7 @@ class SortedSet {
   auto end() const { return m_items.end(); }
 
  private:
+  static constexpr std::size_t kUsual = 8;  // items; asking for memory at every second one costs more
   std::vector<T> m_items;
 };
 

@@ -4,9 +4,11 @@
 
 #include <QCheckBox>
 #include <QComboBox>
+#include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSignalSpy>
+#include <QSpinBox>
 #include <QTemporaryDir>
 #include <QTest>
 
@@ -26,6 +28,7 @@ class PanelsTest : public QObject {
   void symbolsAreEditable();
   void recipesAreChosenAndSet();
   void inputsOfIntegersHaveNoGradient();
+  void fusionsArePlannedForRanksAndForOtherHardware();
   void planPanelFollowsInPlace();
   void whyNotSwitchesARuleOff();
   void whyNotTakesTheBorderOfASequentialAway();
@@ -164,6 +167,50 @@ void PanelsTest::recipesAreChosenAndSet() {
   QVERIFY(f.session.document().recipe() == (Json{{"name", "DelayedScaling"}}));
   Q_EMIT combo("recipe")->textActivated(QStringLiteral("None"));
   QVERIFY(f.session.document().recipe().is_null());
+}
+
+namespace {
+
+bool appliesForward(const Session& session, const std::string& rule) {
+  return std::ranges::any_of(session.analysis()->report.forward,
+                             [&](const FusedOperation& entry) { return entry.rule && entry.rule->name == rule; });
+}
+
+/// Of the pipeline's page: is there a sentence with this?
+bool says(Fixture& f, const QString& text) {
+  const auto labels = f.window.inspector().page()->findChildren<QLabel*>();
+  return std::ranges::any_of(labels, [&](const QLabel* label) { return label->text().contains(text); });
+}
+
+}  // namespace
+
+void PanelsTest::fusionsArePlannedForRanksAndForOtherHardware() {
+  Fixture f(smallPipeline());
+  for (const auto& [name, value] : {std::pair<std::string, Json>{"userbuffers_comm_name", "fc"},
+                                    {"tensor_parallel_mode", "column"},
+                                    {"sequence_parallel", true}})
+    QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = name, .value = value}));
+  inspect(f, "nothing");
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!appliesForward(f.session, "UserbuffersForwardLinear"));
+  QVERIFY(!says(f, QStringLiteral("one rank")));
+
+  auto* const device = named<QComboBox>(f, "Plan for");
+  device->setCurrentText(QStringLiteral("sm_90"));
+  Q_EMIT device->activated(device->currentIndex());
+  named<QSpinBox>(f, "Ranks")->setValue(2);
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(appliesForward(f.session, "UserbuffersForwardLinear"));
+  QVERIFY(says(f, QStringLiteral("Runs still use this machine and one rank.")));
+  QVERIFY(!says(f, QStringLiteral("compute capability")));
+
+  QVERIFY(f.session.apply(SetRecipe{.recipe = Json{{"name", "MXFP8BlockScaling"}}}));
+  QVERIFY(waitForAnalysis(f.session));
+  QCoreApplication::processEvents();
+  QVERIFY(says(f, QStringLiteral("compute capability 10.0")));
+  f.session.setPlanTarget({});
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!appliesForward(f.session, "UserbuffersForwardLinear"));
 }
 
 void PanelsTest::planPanelFollowsInPlace() {

@@ -73,6 +73,7 @@ class PipelinePage : public InspectorPage {
   void createOutputs();
   void createRecipe();
   void createRules();
+  void addPlanTarget(QFormLayout* form);
   void addRuleSwitches(QFormLayout* form, const std::string& key, const QString& label);
   QWidget* symbolRow(const std::string& name);
   QWidget* inputRow(const std::string& id);

@@ -10,6 +10,8 @@
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QPushButton>
+#include <QSignalBlocker>
+#include <QSpinBox>
 
 #include <algorithm>
 
@@ -40,6 +42,19 @@ std::string freeSymbol(const PipelineDocument& document) {
 bool isInteger(const DocumentInput& input) {
   const auto dtype = parseDType(input.dtype);
   return dtype && !isFloat(*dtype);
+}
+
+constexpr int kMostRanks = 1 << 16;
+
+/// What a plan for other hardware means; empty for the hardware at hand.
+QString planTargetNote(const Session& session) {
+  const PlanTarget& target = session.planTarget();
+  if (target == PlanTarget{}) return {};
+  const auto capability = parseCapability(target.architecture);
+  const auto& recipe = session.analysis()->recipe;
+  const Verdict fits = recipe && capability ? supports(recipe->definition(), *capability) : Verdict::yes();
+  const QString reason = fits ? QString() : toQt(fits.reason()) + u' ';
+  return reason + PipelinePage::tr("Runs still use this machine and one rank.");
 }
 
 Endpoint endpointOf(const QString& text) { return parseEndpoint(text.trimmed().toStdString()); }
@@ -285,8 +300,42 @@ void PipelinePage::createRules() {
     book->setCurrentIndex(std::max(0, book->findData(toQt(rules))));
   });
   form->addRow(tr("Rule book"), book);
+  addPlanTarget(form);
   addRuleSwitches(form, "without", tr("off: %1"));
   addRuleSwitches(form, "with", tr("on: %1"));
+}
+
+/// What fusions are planned for. It is no part of the document.
+void PipelinePage::addPlanTarget(QFormLayout* form) {
+  auto* device = new QComboBox(this);
+  device->addItem(tr("This machine"), QString());
+  for (const std::string_view name : plannedArchitectures()) device->addItem(toQt(name), toQt(name));
+  device->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  device->setAccessibleName(tr("Plan for"));
+  device->setToolTip(tr("The GPU that fusions are planned for, as if it had every kernel"));
+  auto* ranks = new QSpinBox(this);
+  ranks->setRange(1, kMostRanks);
+  ranks->setKeyboardTracking(false);
+  ranks->setAccessibleName(tr("Ranks"));
+  ranks->setToolTip(tr("Tensor-parallel ranks that fusions are planned for; sizes stay those of the whole layers"));
+  auto* note = new QLabel(this);
+  note->setWordWrap(true);
+  const auto take = [this, device, ranks] {
+    m_session.setPlanTarget({.architecture = device->currentData().toString().toStdString(), .ranks = ranks->value()});
+  };
+  connect(device, &QComboBox::activated, this, take);
+  connect(ranks, &QSpinBox::valueChanged, this, take);
+  m_refreshers.push_back([this, device, ranks, note] {
+    const PlanTarget& target = m_session.planTarget();
+    device->setCurrentIndex(std::max(0, device->findData(toQt(target.architecture))));
+    const QSignalBlocker quiet(ranks);
+    ranks->setValue(static_cast<int>(target.ranks));
+    note->setText(planTargetNote(m_session));
+    note->setVisible(!note->text().isEmpty());
+  });
+  form->addRow(tr("Plan for"), device);
+  form->addRow(tr("Ranks"), ranks);
+  form->addRow(note);
 }
 
 /// One row for every entry of the document's fusion[key], with a button that takes it out.

@@ -119,10 +119,18 @@ void Session::noteChange() {
   startAnalysis();
 }
 
+AnalysisOptions Session::analysisOptions() const {
+  AnalysisOptions options{.lowering = {.pass = m_pass}, .capabilities = m_capabilities};
+  options.ranks = m_planTarget.ranks;
+  if (m_planTarget.architecture.empty()) return options;
+  options.capabilities = {};
+  options.capability = parseCapability(m_planTarget.architecture);
+  return options;
+}
+
 void Session::startAnalysis() {
   m_pool.clear();  // a waiting analysis of an older document is of no use any more
-  AnalysisOptions options{.lowering = {.pass = m_pass}, .capabilities = m_capabilities};
-  m_pool.start([this, document = document(), options = std::move(options), generation = m_generation] {
+  m_pool.start([this, document = document(), options = analysisOptions(), generation = m_generation] {
     auto analysis = std::make_shared<const Analysis>(analyze(document, options));
     QMetaObject::invokeMethod(
         this, [this, generation, analysis] { acceptAnalysis(generation, analysis); }, Qt::QueuedConnection);
@@ -158,6 +166,13 @@ void Session::setPass(PassKind pass) {
   ++m_generation;
   refreshStaleness();
   Q_EMIT passChanged();
+  startAnalysis();
+}
+
+void Session::setPlanTarget(const PlanTarget& target) {
+  if (target == m_planTarget) return;
+  m_planTarget = target;
+  ++m_generation;
   startAnalysis();
 }
 

@@ -24,6 +24,14 @@ struct SessionSettings {
   Capabilities capabilities;
 };
 
+/// Where fusions are planned for; runs do not follow it.
+struct PlanTarget {
+  std::string architecture;  // "sm_100"; empty: the device that runs the pipeline
+  std::int64_t ranks = 1;    // of the tensor-parallel group
+
+  bool operator==(const PlanTarget&) const = default;
+};
+
 /// A run, what it ran, and whether the pipeline now means something else. Moving nodes does not make it stale.
 struct LastRun {
   RunRecord record;
@@ -77,6 +85,8 @@ class Session : public QObject {
 
   PassKind pass() const { return m_pass; }
   void setPass(PassKind pass);
+  const PlanTarget& planTarget() const { return m_planTarget; }
+  void setPlanTarget(const PlanTarget& target);
   /// The safetensors file that runs take parameters and inputs from; empty: they are drawn from the seed.
   const QString& tensorsFile() const { return m_tensorsFile; }
   void setTensorsFile(const QString& path);
@@ -111,6 +121,7 @@ class Session : public QObject {
  private:
   void replaceDocument(LoadedDocument loaded, const QString& path, const QString& name);
   void noteChange();
+  AnalysisOptions analysisOptions() const;
   void startAnalysis();
   void acceptAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis);
   void dropVanishedSelection();
@@ -130,6 +141,7 @@ class Session : public QObject {
   quint64 m_analysedGeneration = 0;
   QSet<QString> m_selection;
   PassKind m_pass = PassKind::Training;
+  PlanTarget m_planTarget;
   QString m_tensorsFile;
   std::optional<LastRun> m_lastRun;
   std::optional<LastNumerics> m_lastNumerics;
