@@ -203,6 +203,8 @@ void PanelsTest::fusionsArePlannedForRanksAndForOtherHardware() {
   QVERIFY(appliesForward(f.session, "UserbuffersForwardLinear"));
   QVERIFY(says(f, QStringLiteral("Runs still use this machine and one rank.")));
   QVERIFY(!says(f, QStringLiteral("compute capability")));
+  const auto summaries = f.window.plan().findChildren<QLabel*>();
+  QVERIFY(summaries.front()->text().endsWith(QStringLiteral("planned for sm_90, 2 ranks")));
 
   QVERIFY(f.session.apply(SetRecipe{.recipe = Json{{"name", "MXFP8BlockScaling"}}}));
   QVERIFY(waitForAnalysis(f.session));

@@ -200,6 +200,18 @@ void LanesView::paintBox(QPainter& painter, const LaneBox& box, bool isBackward)
   painter.drawText(text, Qt::AlignCenter, fitted);
 }
 
+namespace {
+
+/// " · planned for sm_100, 2 ranks"; empty for the machine at hand.
+QString targetText(const PlanTarget& target) {
+  QStringList parts;
+  if (!target.architecture.empty()) parts.append(toQt(target.architecture));
+  if (target.ranks > 1) parts.append(PlanPanel::tr("%1 ranks").arg(target.ranks));
+  return parts.isEmpty() ? QString() : PlanPanel::tr("  ·  planned for %1").arg(parts.join(QStringLiteral(", ")));
+}
+
+}  // namespace
+
 PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
     : QWidget(parent), m_session(session), m_summary(new QLabel(this)), m_lanesView(new LanesView(session, theme)) {
   m_summary->setContentsMargins(10, 6, 10, 6);
@@ -221,7 +233,8 @@ void PlanPanel::refresh() {
   const Analysis& analysis = *m_session.analysis();
   m_lanesView->setLanes(analysis.isRunnable() ? planLanes(analysis) : PlanLanes());
   const QString summary = planSummary(analysis);
-  m_summary->setText(summary.isEmpty() ? tr("There is no plan while the pipeline has errors.") : summary);
+  m_summary->setText(summary.isEmpty() ? tr("There is no plan while the pipeline has errors.")
+                                       : summary + targetText(m_session.planTarget()));
 }
 
 }  // namespace fuseline::ui
