@@ -57,6 +57,25 @@ std::int64_t lanesOf(const ElementwiseProgram& program, const OperandKey& sums) 
   return load == program.code.end() ? 1 : load->place.lanes;
 }
 
+/// A result that has an element for every sum, of the same dtype: its memory can hold the sums until then.
+int successorOf(const GemmProblem& problem, const ElementwiseProgram& program,
+                const std::vector<PanelOperand>& operands, const std::optional<OperandKey>& drained) {
+  for (const Store& store : program.stores) {
+    if (store.place.access != Access::Full || store.place.lanes > 1 || store.place.operand == drained) continue;
+    const auto operand = std::ranges::find(operands, store.place.operand, &PanelOperand::key);
+    if (operand == operands.end()) continue;
+    const TensorSpec& spec = operand->binding.spec;
+    if (spec.dtype == problem.cType && spec.cols() == problem.n) return static_cast<int>(operand - operands.begin());
+  }
+  return -1;
+}
+
+bool overlap(const std::byte* a, std::int64_t aBytes, const std::byte* b, std::int64_t bBytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(a);
+  const auto second = reinterpret_cast<std::uintptr_t>(b);
+  return first < second + static_cast<std::uintptr_t>(bBytes) && second < first + static_cast<std::uintptr_t>(aBytes);
+}
+
 /// From one row to the next.
 std::int64_t rowBytes(const PanelOperand& operand) {
   const TensorSpec& spec = operand.binding.spec;
@@ -83,11 +102,28 @@ PanelGemm::PanelGemm(GemmProblem problem, const OperandKey& sums, ElementwisePro
       m_bias(std::move(bias)),
       m_program(withoutSelfStore(std::move(program), sums, target())),
       m_gemm(inPanels(problem, m_target >= 0)),
+      m_successor(m_gemm.problem().maxPanelRows < problem.m ? -1
+                                                            : successorOf(problem, m_program, m_operands, m_drained)),
       m_engine(m_program, problem.n / lanesOf(m_program, sums), threads,
                [this](const OperandKey& key) { return operandOf(key); }) {}
 
 const PanelOperand* PanelGemm::target() const {
   return m_target < 0 ? nullptr : &m_operands[static_cast<std::size_t>(m_target)];
+}
+
+std::byte* PanelGemm::placeOfSums(const std::byte* a, Pointers pointers, std::byte* workspace) const {
+  if (target()) return target()->binding.at(pointers);
+  if (m_successor < 0) return workspace;
+  const Binding& successor = m_operands[static_cast<std::size_t>(m_successor)].binding;
+  std::byte* const place = successor.at(pointers);
+  const std::int64_t bytes = successor.spec.bytes();
+  const GemmProblem& problem = m_gemm.problem();
+  bool isShared = !place || overlap(place, bytes, a, problem.m * problem.k * sizeBytes(problem.aType));
+  for (const PanelOperand& operand : m_operands) {
+    if (&operand.binding == &successor || !operand.binding) continue;
+    isShared |= overlap(place, bytes, operand.binding.at(pointers), operand.binding.spec.bytes());
+  }
+  return isShared ? workspace : place;
 }
 
 /// Slot 0 is the panel of sums; the others follow in order.
@@ -122,16 +158,17 @@ void PanelGemm::run(const std::byte* a, const std::byte* b, Pointers pointers, s
 void PanelGemm::run(const PanelSource& a, const std::byte* b, Pointers pointers, std::byte* workspace,
                     const RowSink* sink) {
   const GemmProblem& problem = m_gemm.problem();
-  std::byte* const sums = target() ? target()->binding.at(pointers) : workspace;
   std::byte* const gemmWorkspace = workspace + sumsBytes();
   std::byte* const stripWorkspace = gemmWorkspace + roundUp64(m_gemm.workspaceBytes());
   std::vector<std::byte*> slots(m_operands.size() + 1);
-  slots[0] = sums;
   m_gemm.setBias(m_bias.at(pointers));
   m_gemm.prepareB(b, gemmWorkspace);
   for (std::int64_t row = 0; row < problem.m; row += problem.maxPanelRows) {
     const std::int64_t rows = std::min(problem.maxPanelRows, problem.m - row);
-    m_gemm.multiplyRows(a(row, rows), sums, rows, gemmWorkspace);
+    const std::byte* const panel = a(row, rows);
+    std::byte* const sums = placeOfSums(panel, pointers, workspace);
+    slots[0] = sums;
+    m_gemm.multiplyRows(panel, sums, rows, gemmWorkspace);
     if (m_program.stores.empty() && m_program.rowSums.empty()) continue;
     for (std::size_t i = 0; i < m_operands.size(); ++i) {
       const PanelOperand& operand = m_operands[i];

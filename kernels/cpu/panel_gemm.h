@@ -1,7 +1,8 @@
 // A matrix product whose result goes through an elementwise program, panel of rows by panel of rows.
 //
 // The product is rounded as the separate op would round it. Where a result is that product itself, as the input of an
-// activation that is kept for backward, it is computed there; otherwise in scratch memory that stays warm.
+// activation that is kept for backward, it is computed there; where all of it is one panel, in the result that the
+// program makes of it, which takes its place; otherwise in scratch memory that stays warm.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -46,6 +47,7 @@ class PanelGemm {
   int slotOf(const OperandKey& key) const;
   std::size_t sumsBytes() const;
   const PanelOperand* target() const;
+  std::byte* placeOfSums(const std::byte* a, Pointers pointers, std::byte* workspace) const;
 
   OperandKey m_sums;
   std::vector<PanelOperand> m_operands;
@@ -55,6 +57,8 @@ class PanelGemm {
   Binding m_bias;
   ElementwiseProgram m_program;  // what is left to do on the sums; without stores: nothing
   Gemm m_gemm;
+  /// Index into m_operands: the result that can take the place of the sums; -1: there is none.
+  int m_successor = -1;
   StripEngine m_engine;
 };
 
