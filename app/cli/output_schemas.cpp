@@ -234,6 +234,8 @@ Json variantSchema() {
                  {"launches", integer("Steps that are no views.")},
                  {"endToEndNs", numbers()},
                  {"instrumentedNs", numbers()},
+                 {"launchNs", numbers()},
+                 {"launching", text("How the steps were launched; empty: there is no choice.")},
                  {"steps", list(stepSchema())}});
 }
 
@@ -243,7 +245,8 @@ Json settingsSchema() {
                  {"rules", choice({"te", "all"})},
                  {"recipe", text("Its name.")},
                  {"recipeFields", mapOf({{"type", "string"}})},
-                 {"timing", text("The clock.")},
+                 {"timing", text("The clock of steps: events (the device's own) or host.")},
+                 {"replays", flag("Launches are recorded and replayed where the device can.")},
                  {"warmup", integer("Runs before the first round.")},
                  {"iterations", integer("Rounds asked for; 0: automatic.")},
                  {"seed", integer("Of what was drawn.")},

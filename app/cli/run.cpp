@@ -27,7 +27,8 @@ struct RunOptions : PipelineOptions {
   std::string iterations = "auto";
   int warmup = 3;
   std::uint64_t seed = 0;
-  std::string timing = "host";
+  std::string timing = "auto";
+  bool replays = true;
   std::string tensorsFile;
   std::string dumpFile;
   std::string stateFile;
@@ -52,6 +53,7 @@ Result<PipelineRunOptions> pipelineRunOptions(const RunOptions& options) {
   Result<int> iterations = parseIterations(options.iterations);
   if (!iterations) return iterations.error();
   settings->timing = options.timing;
+  settings->replays = options.replays;
   settings->warmup = options.warmup;
   settings->iterations = *iterations;
   settings->seed = options.seed;
@@ -188,7 +190,10 @@ void addMeasuringOptions(CLI::App& verb, RunOptions& options) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb.add_option("--seed", options.seed, "Seed of what --tensors does not give")->capture_default_str();
-  verb.add_option("--timing", options.timing, "The clock: host")->capture_default_str();
+  verb.add_option("--timing", options.timing, "The clock of steps: events (the device's own), host, or auto")
+      ->capture_default_str();
+  verb.add_flag("--replay,!--no-replay", options.replays,
+                "Record the launches where the device can (CUDA graphs), and replay them; on by default");
 }
 
 void addRunFiles(CLI::App& verb, RunOptions& options) {

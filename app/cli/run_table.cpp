@@ -95,6 +95,8 @@ class RunTable {
     table.addRow(cellsOf(m_comparison.sum, "sum of the steps"));
     addInstrumentedRow(table);
     table.addRow(boldLabel(cellsOf(m_comparison.endToEnd, "end to end")));
+    if (const ComparisonRow row = rowOf(&VariantRecord::launchNs); row.unfused.count + row.fused.count > 0)
+      table.addRow(cellsOf(row, "  of it the host launches"));
     return table.toString(m_hasColour);
   }
 
@@ -135,13 +137,18 @@ class RunTable {
     return cells;
   }
 
-  void addInstrumentedRow(Table& table) const {
+  ComparisonRow rowOf(std::vector<double> VariantRecord::*samples) const {
     ComparisonRow row;
     const VariantRecord* unfused = m_record.variant("unfused");
     const VariantRecord* fused = m_record.variant("fused");
-    if (unfused) row.unfused = summarize(unfused->instrumentedNs);
-    if (fused) row.fused = summarize(fused->instrumentedNs);
-    if (unfused && fused) row.speedup = compareRounds(unfused->instrumentedNs, fused->instrumentedNs);
+    if (unfused) row.unfused = summarize(unfused->*samples);
+    if (fused) row.fused = summarize(fused->*samples);
+    if (unfused && fused) row.speedup = compareRounds(unfused->*samples, fused->*samples);
+    return row;
+  }
+
+  void addInstrumentedRow(Table& table) const {
+    const ComparisonRow row = rowOf(&VariantRecord::instrumentedNs);
     table.addRow(cellsOf(row, "with clocks inside"));
     table.addRow({"cost of the clocks",
                   overheadCell(row.unfused, m_comparison.endToEnd.unfused),
@@ -183,8 +190,17 @@ class RunTable {
     std::string text =
         "\nMedians; ± is half the interquartile range. ~ marks a speed-up that could be chance (95 % interval of the "
         "\nper-round ratios includes 1). Bytes are the least traffic the step needs.\n";
+    text += launchingText();
     if (m_record.isPartial) text += "Partial: the run was cancelled. Only complete rounds are shown.\n";
     return styled(text, Style::Dim, m_hasColour);
+  }
+
+  /// Nothing where there is no choice.
+  std::string launchingText() const {
+    std::string text;
+    for (const VariantRecord& variant : m_record.variants)
+      if (!variant.launching.empty()) text += fmt::format("Launches of {}: {}.\n", variant.name, variant.launching);
+    return text;
   }
 
   const RunRecord& m_record;

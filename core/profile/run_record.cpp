@@ -32,6 +32,8 @@ Json toJson(const VariantRecord& variant) {
           {"launches", variant.launches},
           {"endToEndNs", variant.endToEndNs},
           {"instrumentedNs", variant.instrumentedNs},
+          {"launchNs", variant.launchNs},
+          {"launching", variant.launching},
           {"steps", std::move(steps)}};
 }
 
@@ -65,6 +67,8 @@ void read(JsonFields& fields, VariantRecord& variant) {
   fields.read("launches", variant.launches);
   fields.read("endToEndNs", variant.endToEndNs);
   fields.read("instrumentedNs", variant.instrumentedNs);
+  fields.read("launchNs", variant.launchNs, Presence::Optional);
+  fields.read("launching", variant.launching, Presence::Optional);
   fields.readObjects("steps", [&](JsonFields& step) { read(step, variant.steps.emplace_back()); });
 }
 
@@ -109,6 +113,7 @@ Json toJson(const RunSettings& settings) {
           {"rules", settings.rules},
           {"recipe", settings.recipe},
           {"timing", settings.timing},
+          {"replays", settings.replays},
           {"warmup", settings.warmup},
           {"iterations", settings.iterations},
           {"seed", settings.seed},
@@ -125,6 +130,7 @@ Result<RunSettings> runSettingsFromJson(const Json& json) {
                              {"recipe", &settings.recipe},
                              {"timing", &settings.timing}})
     fields.read(key, *target, Presence::Optional);
+  fields.read("replays", settings.replays, Presence::Optional);
   fields.read("warmup", settings.warmup, Presence::Optional);
   fields.read("iterations", settings.iterations, Presence::Optional);
   fields.read("seed", settings.seed, Presence::Optional);

@@ -36,6 +36,11 @@ struct VariantRecord {
   std::vector<double> endToEndNs;
   /// One per round, from the instrumented pass.
   std::vector<double> instrumentedNs;
+  /// One per round, from the pass without clocks: the host's time until all was launched. Empty where a launch is over
+  /// when it returns.
+  std::vector<double> launchNs;
+  /// How that pass was launched, for people: "recorded and replayed". Empty where there is no choice.
+  std::string launching;
   std::int64_t peakBytes = 0;
   std::int64_t arenaBytes = 0;
   std::int64_t savedForBackwardBytes = 0;
@@ -50,7 +55,8 @@ struct RunSettings {
   std::string rules = "all";                                      // or "te"
   std::string recipe;                                             // empty: the document decides
   std::vector<std::pair<std::string, std::string>> recipeFields;  // in place of its defaults, as texts
-  std::string timing = "host";
+  std::string timing = "auto";                                    // in a record "events" (the device's clock) or "host"
+  bool replays = true;  // launches are recorded and replayed where the device can
   int warmup = 3;
   int iterations = 0;  // rounds that were asked for; 0 means automatic
   std::uint64_t seed = 0;

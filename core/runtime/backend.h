@@ -6,6 +6,7 @@
 #include "core/support/result.h"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,6 +43,23 @@ class Kernel {
   virtual void run(std::span<std::byte* const> operands, std::byte* workspace) = 0;
 };
 
+/// Moments on a device's own clock, in the order in which it works. Taking one does not wait.
+class DeviceClock {
+ public:
+  virtual ~DeviceClock() = default;
+  /// Takes the moment at which all that was launched so far has ended. moment: below the number asked for.
+  virtual void mark(std::size_t moment) = 0;
+  /// Between two moments that were taken. Only after Backend::synchronize.
+  virtual double nanosecondsBetween(std::size_t from, std::size_t to) = 0;
+};
+
+/// Launches that a device has recorded, to be launched together again.
+class RecordedLaunches {
+ public:
+  virtual ~RecordedLaunches() = default;
+  virtual void launch() = 0;
+};
+
 struct CompileOptions {
   /// Parameters are the same in every call (inference), so that packed copies may be kept between calls.
   bool parametersAreConstant = false;
@@ -59,6 +77,13 @@ class Backend {
   virtual void upload(std::byte* device, std::span<const std::byte> host) = 0;
   virtual void download(std::span<std::byte> host, const std::byte* device) = 0;
   virtual void synchronize() = 0;
+  /// nullptr: a launch is over when it returns, so the host's clock measures it.
+  virtual std::unique_ptr<DeviceClock> makeClock(std::size_t /*numMoments*/) { return nullptr; }
+  /// Calls `launches` and records what it launches, which does not run. nullptr: this device does not record.
+  /// Errors: what `launches` returned, or a launch that cannot be recorded; nothing ran then, either.
+  virtual Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>& /*launches*/) {
+    return std::unique_ptr<RecordedLaunches>();
+  }
 };
 
 /// The Capabilities of a backend, for fuse().

@@ -52,6 +52,9 @@ Error unknownTensor(std::string_view name, const Plan& plan) {
                       nearest(name, tensorNames(plan)))};
 }
 
+/// Fewer launches cost less than a replay.
+constexpr std::size_t kFewestRecorded = 3;
+
 /// Kernels may rely on the alignment that a plan gives all of its tensors.
 bool isAligned(const std::byte* data) {
   constexpr std::uintptr_t kAlignment = 64;
@@ -102,19 +105,22 @@ Capabilities capabilitiesOf(std::shared_ptr<const Backend> backend) {
   return [backend = std::move(backend)](const KernelQuery& query) { return backend->supports(query); };
 }
 
-Executor::Executor(std::shared_ptr<Backend> backend, const Graph& graph, const Plan& plan)
-    : m_backend(std::move(backend)), m_graph(graph), m_plan(plan) {}
+Executor::Executor(std::shared_ptr<Backend> backend, const Graph& graph, const Plan& plan,
+                   const ExecutorOptions& options)
+    : m_backend(std::move(backend)), m_graph(graph), m_plan(plan), m_options(options) {}
 
 Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<Backend> backend, const Graph& graph,
                                                    const Plan& plan, const NamedTensors& bindings,
-                                                   std::span<const ResultBuffer> buffers) {
-  std::unique_ptr<Executor> executor(new Executor(std::move(backend), graph, plan));
+                                                   std::span<const ResultBuffer> buffers,
+                                                   const ExecutorOptions& options) {
+  std::unique_ptr<Executor> executor(new Executor(std::move(backend), graph, plan, options));
   if (Result<void> placed = executor->place(buffers); !placed) return placed.error();
   if (Result<void> compiled = executor->compile(); !compiled) return compiled.error();
   if (Result<void> allocated = executor->allocate(); !allocated) return allocated.error();
   if (Result<void> uploaded = executor->upload(bindings); !uploaded) return uploaded.error();
   executor->resolveOperands();
   if (Result<void> prepared = executor->runOnce(); !prepared) return prepared.error();
+  if (Result<void> made = attempt([&] { executor->makeClock(); }); !made) return made.error();
   return executor;
 }
 
@@ -209,16 +215,51 @@ Result<RunOutcome> Executor::cancelled() {
   return RunOutcome::Cancelled;
 }
 
-Result<RunOutcome> Executor::run(std::stop_token cancel) {
+void Executor::makeClock() {
+  if (m_options.usesDeviceClock) m_clock = m_backend->makeClock(m_launches.size() + 1);
+}
+
+void Executor::recordLaunches() {
+  if (!m_options.replaysLaunches || m_launches.size() < kFewestRecorded) return;
+  Result<std::unique_ptr<RecordedLaunches>> recorded = m_backend->record([this]() -> Result<void> {
+    for (Launch& item : m_launches)
+      if (Result<void> launched = launch(item); !launched) return launched;
+    return {};
+  });
+  if (!recorded)
+    m_launching = "step by step: " + recorded.error().message;
+  else if (m_recording = std::move(*recorded); m_recording)
+    m_launching = "recorded and replayed";
+}
+
+Result<RunOutcome> Executor::launchAll(const std::stop_token& cancel) {
+  if (m_recording) {
+    if (cancel.stop_requested()) return cancelled();
+    if (Result<void> launched = attempt([&] { m_recording->launch(); }); !launched) return launched.error();
+    return RunOutcome::Completed;
+  }
   for (Launch& item : m_launches) {
     if (cancel.stop_requested()) return cancelled();
     if (Result<void> launched = launch(item); !launched) return launched.error();
   }
+  return RunOutcome::Completed;
+}
+
+Result<RunOutcome> Executor::run(std::stop_token cancel) {
+  if (++m_numRuns == 2) recordLaunches();
+  const Clock::time_point start = Clock::now();
+  Result<RunOutcome> launched = launchAll(cancel);
+  m_launchNs = nanosecondsSince(start);
+  if (!launched || *launched == RunOutcome::Cancelled) return launched;
   if (Result<void> done = wait(*m_backend); !done) return done.error();
   return RunOutcome::Completed;
 }
 
 Result<RunOutcome> Executor::runObserved(const StepObserver& observer, std::stop_token cancel) {
+  return m_clock ? runOnDeviceClock(observer, cancel) : runOnHostClock(observer, cancel);
+}
+
+Result<RunOutcome> Executor::runOnHostClock(const StepObserver& observer, const std::stop_token& cancel) {
   for (Launch& item : m_launches) {
     if (cancel.stop_requested()) return cancelled();
     const Clock::time_point start = Clock::now();
@@ -226,6 +267,23 @@ Result<RunOutcome> Executor::runObserved(const StepObserver& observer, std::stop
     if (Result<void> done = wait(*m_backend); !done) return stepError(m_plan.steps[item.step], done.error().message);
     observer(item.step, nanosecondsSince(start));
   }
+  return RunOutcome::Completed;
+}
+
+/// A step ends where the next one begins; nothing waits before the last one has ended.
+Result<RunOutcome> Executor::runOnDeviceClock(const StepObserver& observer, const std::stop_token& cancel) {
+  if (Result<void> marked = attempt([&] { m_clock->mark(0); }); !marked) return marked.error();
+  for (std::size_t i = 0; i < m_launches.size(); ++i) {
+    if (cancel.stop_requested()) return cancelled();
+    if (Result<void> launched = launch(m_launches[i]); !launched) return launched.error();
+    if (Result<void> marked = attempt([&] { m_clock->mark(i + 1); }); !marked) return marked.error();
+  }
+  if (Result<void> done = wait(*m_backend); !done) return done.error();
+  Result<void> read = attempt([&] {
+    for (std::size_t i = 0; i < m_launches.size(); ++i)
+      observer(m_launches[i].step, m_clock->nanosecondsBetween(i, i + 1));
+  });
+  if (!read) return read.error();
   return RunOutcome::Completed;
 }
 

@@ -17,8 +17,8 @@
 
 namespace fuseline {
 
-/// Called after each step that is launched (not for views) with its index in Plan::steps and the host time of the
-/// step, its synchronization included.
+/// Called for each step that is launched (not for views) with its index in Plan::steps and its time: on the device's
+/// clock, or on the host's, the synchronization after it included.
 using StepObserver = std::function<void(std::size_t step, double durationNs)>;
 
 /// Memory of the caller's, on the device, that a result is written to as it is computed; nothing is copied.
@@ -26,6 +26,13 @@ struct ResultBuffer {
   std::string tensor;  // an output or a gradient: "y", "grad.x", "grad.fc1.weight"
   TensorSpec spec;
   std::byte* data = nullptr;
+};
+
+struct ExecutorOptions {
+  /// Whether steps are timed on the device's own clock where it has one.
+  bool usesDeviceClock = true;
+  /// Whether the launches of a plan are recorded where the device can, and replayed.
+  bool replaysLaunches = true;
 };
 
 enum class RunOutcome { Completed, Cancelled };
@@ -40,13 +47,23 @@ class Executor {
   /// with the name.
   static Result<std::unique_ptr<Executor>> create(std::shared_ptr<Backend> backend, const Graph& graph,
                                                   const Plan& plan, const NamedTensors& bindings,
-                                                  std::span<const ResultBuffer> buffers = {});
+                                                  std::span<const ResultBuffer> buffers = {},
+                                                  const ExecutorOptions& options = {});
 
-  /// Runs all steps in order and waits for the device. Stops between steps when `cancel` asks for it.
+  /// Runs all steps in order and waits for the device. Stops between steps when `cancel` asks for it. The second call
+  /// records the launches where the device can (the first may still load code), and from then on they are replayed.
   /// Errors (RunFailed): what a kernel threw, with the step's name.
   Result<RunOutcome> run(std::stop_token cancel = {});
-  /// The same, waiting after every step to time it.
+  /// The same, with a clock around every step, which is launched by itself.
   Result<RunOutcome> runObserved(const StepObserver& observer, std::stop_token cancel = {});
+
+  /// Are launches asynchronous, and timed by the device?
+  bool hasDeviceClock() const { return m_clock != nullptr; }
+  /// Of the last run(): the host's time until all was launched.
+  double launchNs() const { return m_launchNs; }
+  /// How run() launches, for people: "recorded and replayed", or "step by step: ..." with the reason. Empty before
+  /// the second run, and where the device does not record.
+  const std::string& launching() const { return m_launching; }
 
   /// Copies a tensor of the plan to the host. Tensors of the arena are only meaningful if the plan was made with
   /// keepIntermediates. Errors: no tensor of this name (with the nearest one).
@@ -62,7 +79,7 @@ class Executor {
     std::vector<std::byte*> operands;
   };
 
-  Executor(std::shared_ptr<Backend> backend, const Graph& graph, const Plan& plan);
+  Executor(std::shared_ptr<Backend> backend, const Graph& graph, const Plan& plan, const ExecutorOptions& options);
   Result<void> place(std::span<const ResultBuffer> buffers);
   Result<void> compile();
   Result<void> allocate();
@@ -72,16 +89,27 @@ class Executor {
   Result<void> runOnce();
   /// nullptr for an empty tensor.
   std::byte* address(int tensor) const;
+  void makeClock();
   Result<void> launch(Launch& launch);
+  Result<RunOutcome> launchAll(const std::stop_token& cancel);
+  void recordLaunches();
+  Result<RunOutcome> runOnHostClock(const StepObserver& observer, const std::stop_token& cancel);
+  Result<RunOutcome> runOnDeviceClock(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> cancelled();
 
   std::shared_ptr<Backend> m_backend;
   const Graph& m_graph;
   const Plan& m_plan;
+  ExecutorOptions m_options;
   std::vector<Launch> m_launches;
   std::map<int, std::byte*> m_given;  // by storage: memory of the caller's
   std::unique_ptr<DeviceMemory> m_memory;
   std::unique_ptr<DeviceMemory> m_workspace;
+  std::unique_ptr<DeviceClock> m_clock;
+  std::unique_ptr<RecordedLaunches> m_recording;
+  std::string m_launching;
+  int m_numRuns = 0;
+  double m_launchNs = 0.0;
 };
 
 /// Does the caller bind this tensor before a run?

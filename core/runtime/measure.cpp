@@ -25,6 +25,7 @@ constexpr std::uint64_t kOrderSeed = 7;
 struct RoundSample {
   double endToEndNs = 0.0;
   double instrumentedNs = 0.0;
+  double launchNs = 0.0;
   std::vector<double> stepNs;
 };
 
@@ -75,6 +76,7 @@ class Measurer {
     const Clock::time_point start = Clock::now();
     Result<RunOutcome> outcome = m_plans[plan]->run(m_cancel);
     sample.endToEndNs = nanosecondsSince(start);
+    sample.launchNs = m_plans[plan]->launchNs();
     return note(outcome);
   }
 
@@ -98,6 +100,7 @@ class Measurer {
       PlanSamples& kept = m_measurement.plans[plan];
       kept.endToEndNs.push_back(samples[plan].endToEndNs);
       kept.instrumentedNs.push_back(samples[plan].instrumentedNs);
+      if (m_plans[plan]->hasDeviceClock()) kept.launchNs.push_back(samples[plan].launchNs);
       for (std::size_t step = 0; step < kept.stepNs.size(); ++step)
         kept.stepNs[step].push_back(samples[plan].stepNs[step]);
     }

@@ -34,6 +34,7 @@ struct MeasurementPolicy {
 struct PlanSamples {
   std::vector<double> endToEndNs;
   std::vector<double> instrumentedNs;
+  std::vector<double> launchNs;             // Executor::launchNs; empty where a launch is over when it returns
   std::vector<std::vector<double>> stepNs;  // by step, then by round; zeros for views
 };
 

@@ -38,7 +38,8 @@ Result<T> choose(std::string_view option, const std::string& given, const Choice
 
 const Choices<PassKind> kPasses = {{"train", PassKind::Training}, {"forward", PassKind::Forward}};
 const Choices<std::optional<RuleBook>> kBooks = {{"all", RuleBook::All}, {"te", RuleBook::Te}, {"", std::nullopt}};
-const Choices<bool> kTimings = {{"host", true}};
+/// Whether the device's own clock is wanted; nothing: where it has one.
+const Choices<std::optional<bool>> kTimings = {{"auto", std::nullopt}, {"events", true}, {"host", false}};
 
 /// FNV-1a, 64 bits: tells versions of a pipeline apart; it guards against nothing.
 std::string contentHash(std::string_view text) {
@@ -116,7 +117,7 @@ Result<AnalysisOptions> analysisOptions(const RunSettings& settings, const RuleS
   if (!book) return book.error();
   Result<std::optional<Recipe>> recipe = chosenRecipe(settings);
   if (!recipe) return recipe.error();
-  if (const Result<bool> timing = choose("timing", settings.timing, kTimings); !timing) return timing.error();
+  if (const auto timing = choose("timing", settings.timing, kTimings); !timing) return timing.error();
   AnalysisOptions options{
       .lowering = {.pass = *pass}, .book = *book, .switches = switches, .capabilities = std::move(capabilities)};
   options.recipe = std::move(*recipe);
@@ -179,13 +180,27 @@ Result<void> PipelineRun::checkMemory() const {
 }
 
 Result<void> PipelineRun::addVariants() {
+  const RunSettings& settings = m_options.settings;
+  const ExecutorOptions options{.usesDeviceClock = settings.timing != "host", .replaysLaunches = settings.replays};
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();
-    Result<std::unique_ptr<Executor>> executor = Executor::create(m_backend, m_analysis.graph(), **plan, m_bindings);
+    Result<std::unique_ptr<Executor>> executor =
+        Executor::create(m_backend, m_analysis.graph(), **plan, m_bindings, {}, options);
     if (!executor) return executor.error();
     m_variants.push_back({.name = name, .plan = *plan, .executor = std::move(*executor)});
   }
+  return resolveTiming();
+}
+
+Result<void> PipelineRun::resolveTiming() {
+  std::string& timing = m_options.settings.timing;
+  const bool hasClock = !m_variants.empty() && m_variants.front().executor->hasDeviceClock();
+  if (timing == "events" && !hasClock)
+    return Error{fmt::format("timing \"events\": the device {} has no clock of its own. Use host, or auto.",
+                             m_backend->device().id),
+                 ErrorKind::Usage};
+  timing = hasClock ? "events" : "host";
   return {};
 }
 
@@ -239,6 +254,8 @@ VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSampl
   VariantRecord record{.name = variant.name,
                        .endToEndNs = samples.endToEndNs,
                        .instrumentedNs = samples.instrumentedNs,
+                       .launchNs = samples.launchNs,
+                       .launching = variant.executor->launching(),
                        .peakBytes = variant.plan->peakBytes(),
                        .arenaBytes = variant.plan->arenaBytes,
                        .savedForBackwardBytes = variant.plan->savedForBackwardBytes,

@@ -80,6 +80,8 @@ class PipelineRun {
   /// Before anything large is allocated: a system that overcommits would end the process instead.
   Result<void> checkMemory() const;
   Result<void> addVariants();
+  /// Says in the settings which clock there is.
+  Result<void> resolveTiming();
   RunRecord emptyRecord() const;
   VariantRecord variantRecord(const Variant& variant, const PlanSamples& samples) const;
   /// Appends the tensors that are wanted, with the prefix before their names.

@@ -12,4 +12,6 @@ void check(cudaError_t error, const char* action) {
       fmt::format("The GPU could not {}: {} ({}).", action, cudaGetErrorString(error), cudaGetErrorName(error)));
 }
 
+void useDevice(int device) { check(cudaSetDevice(device), "be selected"); }
+
 }  // namespace fuseline::cuda

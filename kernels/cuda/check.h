@@ -17,4 +17,7 @@ class DeviceFault : public std::runtime_error {
 /// Throws DeviceFault: "The GPU could not <action>: <CUDA's words> (<name>)."
 void check(cudaError_t error, const char* action);
 
+/// Selects the device for this thread: the runtime keeps it per thread, and the caller may be any. Throws DeviceFault.
+void useDevice(int device);
+
 }  // namespace fuseline::cuda

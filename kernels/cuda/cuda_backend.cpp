@@ -4,13 +4,15 @@
 
 #include "core/runtime/executor.h"
 #include "core/support/text.h"
+#include "kernels/cuda/bias_pass.h"
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cublaslt_gemm.h"
+#include "kernels/cuda/event_clock.h"
+#include "kernels/cuda/graph_capture.h"
+#include "kernels/cuda/launch_log.h"
 #include "kernels/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/nvtx_range.h"
-
-#include <mutex>
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -18,9 +20,6 @@
 namespace fuseline::cuda {
 
 namespace {
-
-/// The runtime keeps the device per thread, and the caller may be any thread.
-void useDevice(int device) { check(cudaSetDevice(device), "be selected"); }
 
 class OwnedStream {
  public:
@@ -65,23 +64,6 @@ Error outOfMemory(const std::string& deviceId, std::size_t wanted) {
           ErrorKind::RunFailed};
 }
 
-/// The step that was launched last: asynchronous faults surface long after their launch.
-class LaunchLog {
- public:
-  void add(const std::string& step) {
-    const std::lock_guard lock(m_mutex);
-    m_lastStep = step;
-  }
-  std::string lastStep() const {
-    const std::lock_guard lock(m_mutex);
-    return m_lastStep.empty() ? "none" : m_lastStep;
-  }
-
- private:
-  mutable std::mutex m_mutex;
-  std::string m_lastStep;
-};
-
 class LoggedKernel final : public Kernel {
  public:
   LoggedKernel(std::unique_ptr<Kernel> kernel, std::string step, int device, std::shared_ptr<LaunchLog> log)
@@ -118,7 +100,7 @@ class CudaBackend final : public Backend {
   CudaBackend(int device, DeviceInfo info)
       : m_device(device),
         m_info(std::move(info)),
-        m_gemms(makeCublasLtGemms(m_stream.get())),
+        m_gemms(makeGemmsWithBiasPass(makeCublasLtGemms(m_stream.get()), numMultiprocessors(device), m_stream.get())),
         m_programs(makeNvrtcCompiler(m_info.architecture + "a")) {
     m_info.details.emplace_back("elementwise code", elementwiseCode());
     m_context = {.stream = m_stream.get(),
@@ -179,8 +161,20 @@ class CudaBackend final : public Backend {
     if (error == cudaSuccess) return;
     throw DeviceFault(fmt::format(
         "{} reported a fault: {} ({}). The step launched last was {}; the fault is in it or in one before it. The "
-        "device takes no more work from this process: start it again, and time the steps to find the one at fault.",
+        "device takes no more work from this process: start it again, with --no-replay to find the step at fault.",
         m_info.id, cudaGetErrorString(error), cudaGetErrorName(error), m_log->lastStep()));
+  }
+
+  std::unique_ptr<DeviceClock> makeClock(std::size_t numMoments) override {
+    return makeEventClock(m_device, m_stream.get(), numMoments);
+  }
+
+  Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>& launches) override {
+    try {
+      return captureLaunches({.device = m_device, .stream = m_stream.get(), .log = m_log}, launches);
+    } catch (const DeviceFault& fault) {
+      return Error{fmt::format("{}: {}", m_info.id, fault.what()), ErrorKind::RunFailed};
+    }
   }
 
  private:

@@ -57,6 +57,15 @@ class WrappedBackend : public Backend {
   std::function<void(const Step&)> m_beforeRun;
 };
 
+/// A device that will not record.
+class RefusingBackend : public WrappedBackend {
+ public:
+  RefusingBackend() : WrappedBackend([](const Step&) {}) {}
+  Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>&) override {
+    return Error{"no recorder is left."};
+  }
+};
+
 /// A graph with its unfused plan and bindings.
 struct Scene {
   Graph graph;
@@ -94,6 +103,17 @@ TEST(Executor, GivesTheSameResultInEveryRun) {
   ASSERT_TRUE((*executor)->run());
   const std::vector<std::byte> first = (*executor)->read("grad.x")->data;
   ASSERT_TRUE((*executor)->run());
+  EXPECT_EQ((*executor)->read("grad.x")->data, first);
+}
+
+TEST(Executor, LaunchesStepByStepWhereTheDeviceDoesNotRecord) {
+  const Scene scene = mlp();
+  const auto executor = scene.on(std::make_shared<RefusingBackend>());
+  ASSERT_TRUE((*executor)->run());
+  EXPECT_EQ((*executor)->launching(), "");
+  const std::vector<std::byte> first = (*executor)->read("grad.x")->data;
+  ASSERT_TRUE((*executor)->run());
+  EXPECT_EQ((*executor)->launching(), "step by step: no recorder is left.");
   EXPECT_EQ((*executor)->read("grad.x")->data, first);
 }
 

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/simt/host_gemm.h"
 
+#include "core/numerics/e8m0.h"
+#include "core/quant/scale_map.h"
 #include "core/tensor/tensor.h"
+#include "tests/support/simt/simt.h"
 
 #include <tuple>
 #include <vector>
@@ -17,13 +20,43 @@ std::vector<double> decodedMatrix(const std::byte* data, DType dtype, std::int64
   return values;
 }
 
-std::vector<double> factor(const std::byte* data, DType dtype, const std::optional<ElementFormat>& code,
-                           const float* scale, std::int64_t elements) {
-  if (!code) return decodedMatrix(data, dtype, elements);
-  std::vector<double> values(static_cast<std::size_t>(elements));
-  visitFormat(*code, [&](auto format) {
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<double>(format.toFloat(static_cast<std::uint8_t>(data[i]))) * static_cast<double>(*scale);
+/// What an element of a coded factor is multiplied by: row `outer` of those that are not contracted, position `inner`
+/// of the contraction, which has `contracted` of them. Layouts from cuBLAS's documentation.
+double scaleAt(const std::byte* scales, Scaling scaling, std::int64_t outer, std::int64_t inner, std::int64_t rows,
+               std::int64_t contracted) {
+  const auto pad4 = [](std::int64_t extent) { return (extent + 3) / 4 * 4; };
+  const auto* const floats = reinterpret_cast<const float*>(scales);
+  const auto blocks = [&](std::int64_t block) { return (contracted + block - 1) / block; };
+  switch (scaling) {
+    case Scaling::PerTensor: return static_cast<double>(*floats);
+    case Scaling::Block1x128: return static_cast<double>(floats[inner / 128 * pad4(rows) + outer]);
+    case Scaling::Block128x128: return static_cast<double>(floats[outer / 128 * pad4(blocks(128)) + inner / 128]);
+    default:
+      return static_cast<double>(
+          E8m0::toFloat(static_cast<std::uint8_t>(scales[swizzledOffset(outer, inner / 32, pad4(blocks(32)))])));
+  }
+}
+
+/// A factor as it stands: rows x cols. isContracted: along the columns, otherwise along the rows.
+struct FactorMemory {
+  const std::byte* data;
+  const std::byte* scales;
+  std::int64_t rows, cols;
+  bool isAlongColumns;
+};
+
+std::vector<double> factor(const FactorMemory& memory, DType dtype, const std::optional<cuda::FactorCodes>& codes) {
+  if (!codes) return decodedMatrix(memory.data, dtype, memory.rows * memory.cols);
+  std::vector<double> values;
+  visitFormat(codes->format, [&](auto format) {
+    for (std::int64_t row = 0; row < memory.rows; ++row)
+      for (std::int64_t col = 0; col < memory.cols; ++col) {
+        const auto code = static_cast<std::uint8_t>(memory.data[row * memory.cols + col]);
+        const double scale = memory.isAlongColumns
+                                 ? scaleAt(memory.scales, codes->scaling, row, col, memory.rows, memory.cols)
+                                 : scaleAt(memory.scales, codes->scaling, col, row, memory.cols, memory.rows);
+        values.push_back(static_cast<double>(format.toFloat(code)) * scale);
+      }
   });
   return values;
 }
@@ -34,10 +67,21 @@ class HostGemm final : public cuda::Gemm {
   std::size_t workspaceBytes() const override { return 0; }
 
   void multiply(const cuda::GemmPointers& pointers, std::byte*) override {
+    simt::submit([this, pointers] { multiplyNow(pointers); });
+  }
+
+ private:
+  void multiplyNow(const cuda::GemmPointers& pointers) const {
     const auto& [m, n, k] = std::tie(m_problem.m, m_problem.n, m_problem.k);
     if (m * n == 0) return;
-    const std::vector<double> left = factor(pointers.a, m_problem.factorType, m_problem.aCode, pointers.aScale, m * k);
-    const std::vector<double> right = factor(pointers.b, m_problem.factorType, m_problem.bCode, pointers.bScale, k * n);
+    const bool isAFlipped = m_problem.a == cuda::Storage2d::Transposed;
+    const bool isBFlipped = m_problem.b == cuda::Storage2d::Transposed;
+    const std::vector<double> left =
+        factor({pointers.a, pointers.aScales, isAFlipped ? k : m, isAFlipped ? m : k, !isAFlipped},
+               m_problem.factorType, m_problem.aCodes);
+    const std::vector<double> right =
+        factor({pointers.b, pointers.bScales, isBFlipped ? n : k, isBFlipped ? k : n, isBFlipped}, m_problem.factorType,
+               m_problem.bCodes);
     std::vector<double> sums(static_cast<std::size_t>(m * n));
     if (m_problem.hasAddend) sums = decodedMatrix(pointers.addend, m_problem.cType, m * n);
     for (std::int64_t row = 0; row < m; ++row) addRow(row, left, right, sums);
@@ -45,7 +89,6 @@ class HostGemm final : public cuda::Gemm {
     encode(sums, m_problem.cType, pointers.c);
   }
 
- private:
   void addRow(std::int64_t row, const std::vector<double>& a, const std::vector<double>& b,
               std::vector<double>& sums) const {
     const auto at = [](const std::vector<double>& x, std::int64_t i) { return x[static_cast<std::size_t>(i)]; };

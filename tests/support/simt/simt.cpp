@@ -247,6 +247,23 @@ void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread) {
   idle = std::move(runner).takeFibers();
 }
 
+namespace {
+thread_local std::vector<std::function<void()>>* t_recording = nullptr;
+}  // namespace
+
+void submit(std::function<void()> work) {
+  if (!t_recording) return work();
+  t_recording->push_back(std::move(work));
+}
+
+std::vector<std::function<void()>> record(const std::function<void()>& launches) {
+  std::vector<std::function<void()>> recording;
+  t_recording = &recording;
+  launches();
+  t_recording = nullptr;
+  return recording;
+}
+
 const Place& place() { return t_block->place(); }
 
 void syncThreads(std::source_location where) { t_block->wait(State::AtBarrier, where); }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <source_location>
 #include <stdexcept>
+#include <vector>
 
 namespace fuseline::simt {
 
@@ -40,6 +41,11 @@ class DivergenceError : public std::logic_error {
 /// Runs `thread` once for every thread of the grid. Throws DivergenceError; std::invalid_argument for a grid that no
 /// device would take.
 void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread);
+
+/// What the host gives to a device: runs now, or goes to the recording that this thread makes.
+void submit(std::function<void()> work);
+/// Calls `launches`; what it submits is returned instead of run.
+std::vector<std::function<void()>> record(const std::function<void()>& launches);
 
 /// Of the running thread.
 const Place& place();

@@ -5,7 +5,9 @@
 #include "kernels/cuda/catalog.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/simt/host_gemm.h"
+#include "tests/support/simt/simt.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -35,6 +37,29 @@ class HostMemory final : public DeviceMemory {
   std::unique_ptr<std::byte, Free> m_data;
 };
 
+class HostMoments final : public DeviceClock {
+ public:
+  explicit HostMoments(std::size_t numMoments) : m_moments(numMoments) {}
+  void mark(std::size_t moment) override { m_moments.at(moment) = std::chrono::steady_clock::now(); }
+  double nanosecondsBetween(std::size_t from, std::size_t to) override {
+    return std::chrono::duration<double, std::nano>(m_moments.at(to) - m_moments.at(from)).count();
+  }
+
+ private:
+  std::vector<std::chrono::steady_clock::time_point> m_moments;
+};
+
+class HostRecording final : public RecordedLaunches {
+ public:
+  explicit HostRecording(std::vector<std::function<void()>> launches) : m_launches(std::move(launches)) {}
+  void launch() override {
+    for (const auto& launch : m_launches) launch();
+  }
+
+ private:
+  std::vector<std::function<void()>> m_launches;
+};
+
 class SimtBackend final : public Backend {
  public:
   explicit SimtBackend(cuda::ProgramCompiler* programs) : m_gemms(makeHostGemms()) {
@@ -61,6 +86,15 @@ class SimtBackend final : public Backend {
     if (!host.empty()) std::memcpy(host.data(), device, host.size());
   }
   void synchronize() override {}
+  std::unique_ptr<DeviceClock> makeClock(std::size_t numMoments) override {
+    return std::make_unique<HostMoments>(numMoments);
+  }
+  Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>& launches) override {
+    Result<void> launched;
+    auto recorded = simt::record([&] { launched = launches(); });
+    if (!launched) return launched.error();
+    return std::unique_ptr<RecordedLaunches>(std::make_unique<HostRecording>(std::move(recorded)));
+  }
 
  private:
   DeviceInfo m_device{.id = "simt", .name = "SIMT harness on the host", .architecture = "simt"};

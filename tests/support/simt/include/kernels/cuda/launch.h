@@ -12,8 +12,9 @@ namespace fuseline::cuda {
 
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t, Stream, const Arguments&... arguments) {
-  const std::tuple<Parameters...> values(arguments...);
-  simt::runGrid(grid, block, [&] { std::apply(kernel, values); });
+  simt::submit([kernel, grid, block, values = std::tuple<Parameters...>(arguments...)] {
+    simt::runGrid(grid, block, [&] { std::apply(kernel, values); });
+  });
 }
 
 }  // namespace fuseline::cuda

@@ -1,0 +1,52 @@
+// Events are made before the first run and used again in every one.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/event_clock.h"
+
+#include "kernels/cuda/check.h"
+
+#include <vector>
+
+namespace fuseline::cuda {
+
+namespace {
+
+class EventClock final : public DeviceClock {
+ public:
+  EventClock(int device, Stream stream, std::size_t numMoments) : m_device(device), m_stream(stream) {
+    useDevice(device);
+    m_events.reserve(numMoments);
+    for (std::size_t i = 0; i < numMoments; ++i) {
+      cudaEvent_t event = nullptr;
+      check(cudaEventCreate(&event), "make an event");
+      m_events.emplace_back(event, cudaEventDestroy);
+    }
+  }
+  ~EventClock() override { cudaSetDevice(m_device); }
+  EventClock(const EventClock&) = delete;
+  EventClock& operator=(const EventClock&) = delete;
+
+  void mark(std::size_t moment) override {
+    useDevice(m_device);
+    check(cudaEventRecord(m_events.at(moment).get(), m_stream), "record an event");
+  }
+
+  double nanosecondsBetween(std::size_t from, std::size_t to) override {
+    constexpr double kNanosecondsPerMillisecond = 1e6;
+    float milliseconds = 0.0F;
+    check(cudaEventElapsedTime(&milliseconds, m_events.at(from).get(), m_events.at(to).get()), "read an event");
+    return kNanosecondsPerMillisecond * static_cast<double>(milliseconds);
+  }
+
+ private:
+  int m_device;
+  Stream m_stream;
+  std::vector<std::unique_ptr<CUevent_st, cudaError_t (*)(cudaEvent_t)>> m_events;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceClock> makeEventClock(int device, Stream stream, std::size_t numMoments) {
+  return std::make_unique<EventClock>(device, stream, numMoments);
+}
+
+}  // namespace fuseline::cuda
