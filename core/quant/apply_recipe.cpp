@@ -43,6 +43,16 @@ LinearQuantizers ofQuantize(LinearQuantizers quantizers, const Node& node) {
   return quantizers;
 }
 
+/// Recipes without the fields always promote.
+SplitAccumulators splitAccumulatorsOf(const Recipe& recipe) {
+  const auto isSplit = [&](const char* field) {
+    return !recipe.definition().field(field) || recipe.fields().boolean(field);
+  };
+  return {.fprop = isSplit("split_accumulator_fprop"),
+          .dgrad = isSplit("split_accumulator_dgrad"),
+          .wgrad = isSplit("split_accumulator_wgrad")};
+}
+
 LinearQuantizers fromRecipe(const Recipe& recipe, const Node& node) {
   LinearQuantizers quantizers;
   for (const OperandRole role : operandRoles()) {
@@ -55,6 +65,7 @@ LinearQuantizers fromRecipe(const Recipe& recipe, const Node& node) {
   quantizers.input.isDequantizedInBackward = quantizers.weight.isDequantizedInBackward = isDequantized;
   if (node.operation->isView) return ofQuantize(quantizers, node);
   clearLoneTransform(quantizers);
+  quantizers.splitAccumulators = splitAccumulatorsOf(recipe);
   return quantizers;
 }
 

@@ -4,12 +4,12 @@
 #pragma once
 
 #include "core/quant/quantized_tensor.h"
+#include "core/quant/scale_map.h"
 
 namespace fuseline {
 
-/// Where the scale of outer row `outer` and block `inner` along the contraction stands, in bytes. Tiles of 128 x 4
-/// scales take 512 bytes; they follow each other along the contraction first. paddedInner: a multiple of 4.
-std::int64_t swizzledOffset(std::int64_t outer, std::int64_t inner, std::int64_t paddedInner);
+/// Where the scales of a copy stand. Not for one scale a tensor.
+ScaleMap scaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction);
 
 /// The shape in which cuBLASLt reads the scales of a copy, its padding included:
 ///   per_tensor     [1]

@@ -46,12 +46,22 @@ struct TensorQuantizers {
   bool operator==(const TensorQuantizers&) const = default;
 };
 
+/// Which GEMMs of codes add their partial sums up in full float32. Tensor cores of Hopper keep fewer bits of the sums
+/// that are not promoted, and are faster.
+struct SplitAccumulators {
+  bool fprop = true;
+  bool dgrad = true;
+  bool wgrad = true;
+  bool operator==(const SplitAccumulators&) const = default;
+};
+
 /// The quantizers of a linear op. fprop reads input and weight rowwise, dgrad the gradient rowwise and the weight
 /// columnwise, wgrad the gradient and the input columnwise.
 struct LinearQuantizers {
   TensorQuantizers input;
   TensorQuantizers weight;
   TensorQuantizers gradOutput;
+  SplitAccumulators splitAccumulators;
 
   bool any() const { return input.any() || weight.any() || gradOutput.any(); }
   bool operator==(const LinearQuantizers&) const = default;

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/cublaslt_gemm.h"
 
+#include "core/tensor/scaling.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/gemm_layout.h"
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <optional>
@@ -38,13 +40,39 @@ cudaDataType_t typeOf(DType dtype) {
   return dtype == DType::BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-cudaDataType_t typeOf(const std::optional<ElementFormat>& code, DType dtype) {
-  if (!code) return typeOf(dtype);
-  return *code == ElementFormat::E5M2 ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3;
+cudaDataType_t typeOf(const std::optional<FactorCodes>& codes, DType dtype) {
+  if (!codes) return typeOf(dtype);
+  return codes->format == ElementFormat::E5M2 ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3;
+}
+
+cublasLtMatmulMatrixScale_t scaleModeOf(Scaling scaling) {
+  switch (scaling) {
+    case Scaling::Block1x128: return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+    case Scaling::Block128x128: return CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+    case Scaling::Mx1x32:
+    case Scaling::Mx32x32: return CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+    case Scaling::Nv1x16:
+    case Scaling::Nv16x16: return CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3;
+    case Scaling::PerTensor: break;
+  }
+  return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
 }
 
 std::string describe(const GemmProblem& problem) {
-  return fmt::format("{} x {} x {} in {}", problem.m, problem.n, problem.k, dtypeName(problem.factorType));
+  const std::string size = fmt::format("{} x {} x {}", problem.m, problem.n, problem.k);
+  if (!problem.aCodes) return fmt::format("{} in {}", size, dtypeName(problem.factorType));
+  const auto codes = [](const FactorCodes& factor) {
+    return fmt::format("{} ({})", formatName(factor.format), traitsOf(factor.scaling).name);
+  };
+  return fmt::format("{} of {} and {} to {}", size, codes(*problem.aCodes), codes(*problem.bCodes),
+                     dtypeName(problem.cType));
+}
+
+/// What extents must be multiples of for every algorithm to be there.
+std::int64_t alignmentOf(const GemmProblem& problem) {
+  constexpr std::int64_t kPlain = 8;
+  if (!problem.aCodes) return kPlain;
+  return std::max(traitsOf(problem.aCodes->scaling).gemmAlignment, traitsOf(problem.bCodes->scaling).gemmAlignment);
 }
 
 /// A descriptor with an owner.
@@ -68,11 +96,18 @@ void set(const CublasLt& library, const Operation& operation, cublasLtMatmulDesc
   checkBlas(library, library.setOperation(operation.get(), attribute, &value, sizeof(value)), "describe a product");
 }
 
+/// The factors are swapped: A is b.
+void setCodes(const CublasLt& library, const Operation& operation, const GemmProblem& problem) {
+  set(library, operation, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, scaleModeOf(problem.bCodes->scaling));
+  set(library, operation, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, scaleModeOf(problem.aCodes->scaling));
+  set(library, operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{problem.isFastAccumulated});
+}
+
 /// The search reads the pointers' alignment, not what they point to, and takes null for absent.
 void setStandIns(const CublasLt& library, const Operation& operation, const GemmProblem& problem) {
   const void* const aligned = reinterpret_cast<const void*>(std::uintptr_t{kAlignment});
   if (problem.hasBias) set(library, operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
-  if (!problem.aCode) return;
+  if (!problem.aCodes) return;
   set(library, operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, aligned);
   set(library, operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, aligned);
 }
@@ -87,6 +122,7 @@ Operation makeOperation(const CublasLt& library, const GemmProblem& problem, con
     set(library, operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     set(library, operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, typeOf(problem.cType));
   }
+  if (problem.aCodes) setCodes(library, operation, problem);
   setStandIns(library, operation, problem);
   return operation;
 }
@@ -161,9 +197,9 @@ class CublasLtGemm final : public Gemm {
   void multiply(const GemmPointers& pointers, std::byte* workspace) override {
     const CublasLt& library = m_session->library();
     if (m_problem.hasBias) set(library, m_operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.bias);
-    if (m_problem.aCode) {  // the factors are swapped
-      set(library, m_operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers.bScale);
-      set(library, m_operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.aScale);
+    if (m_problem.aCodes) {  // the factors are swapped
+      set(library, m_operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers.bScales);
+      set(library, m_operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.aScales);
     }
     const float beta = m_problem.hasAddend ? 1.0F : 0.0F;
     const std::byte* const addend = m_problem.hasAddend ? pointers.addend : pointers.c;
@@ -179,8 +215,8 @@ class CublasLtGemm final : public Gemm {
       : m_session(std::move(session)),
         m_problem(problem),
         m_operation(makeOperation(m_session->library(), problem, layout)),
-        m_a(makeLayout(m_session->library(), layout.a, typeOf(problem.bCode, problem.factorType))),
-        m_b(makeLayout(m_session->library(), layout.b, typeOf(problem.aCode, problem.factorType))),
+        m_a(makeLayout(m_session->library(), layout.a, typeOf(problem.bCodes, problem.factorType))),
+        m_b(makeLayout(m_session->library(), layout.b, typeOf(problem.aCodes, problem.factorType))),
         m_d(makeLayout(m_session->library(), layout.d, typeOf(problem.cType))) {}
 
   std::shared_ptr<const Session> m_session;
@@ -220,16 +256,17 @@ class CublasLtGemms final : public GemmLibrary {
   Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) override {
     const bool hasResult = problem.m > 0 && problem.n > 0;
     if (hasResult && problem.k == 0 && problem.hasBias)
-      return Error{fmt::format("The product {} adds nothing up but its bias, which is not supported on a GPU.",
+      return Error{fmt::format("The product {} adds nothing up but its bias, which is not what cuBLASLt does.",
                                describe(problem)),
                    ErrorKind::RunFailed};
     if (!hasResult || problem.k == 0) return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem, m_stream));
     if (Result<void> started = start(); !started) return started.error();
     auto gemm = std::make_unique<CublasLtGemm>(m_session, problem);
     if (gemm->choose()) return std::unique_ptr<Gemm>(std::move(gemm));
-    return Error{fmt::format("cuBLASLt has no algorithm for the product {}. Make its extents multiples of {}.",
-                             describe(problem), problem.aCode ? 16 : 8),
-                 ErrorKind::RunFailed};
+    return Error{
+        fmt::format("cuBLASLt has no algorithm for the product {} on this GPU. Make its extents multiples of {}{}.",
+                    describe(problem), alignmentOf(problem), problem.aCodes ? ", or choose another recipe" : ""),
+        ErrorKind::RunFailed};
   }
 
  private:

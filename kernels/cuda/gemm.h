@@ -4,7 +4,7 @@
 
 #include "core/support/result.h"
 #include "core/tensor/dtype.h"
-#include "core/tensor/element_format.h"
+#include "core/tensor/quantized_form.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +16,13 @@ namespace fuseline::cuda {
 /// How a factor stands in memory: as the product reads it, or as its transpose.
 enum class Storage2d : std::uint8_t { AsRead, Transposed };
 
+/// FP8 codes and how they are scaled.
+struct FactorCodes {
+  ElementFormat format = ElementFormat::E4M3;
+  Scaling scaling = Scaling::PerTensor;
+  bool operator==(const FactorCodes&) const = default;
+};
+
 /// c = alpha a b + bias + addend. a: [m, k], b: [k, n], c: [m, n], all row-major. bias: [n], addend: [m, n], which may
 /// be c itself; both of c's dtype. Products are added in float32 (float32 factors are not rounded first), and the sum
 /// is rounded once.
@@ -25,9 +32,10 @@ struct GemmProblem {
   std::int64_t k = 0;
   Storage2d a = Storage2d::AsRead;
   Storage2d b = Storage2d::AsRead;
-  DType factorType = DType::F32;                      // of a and b, where they are not coded
-  std::optional<ElementFormat> aCode = std::nullopt;  // FP8 codes, with one scale: both factors, or none
-  std::optional<ElementFormat> bCode = std::nullopt;
+  DType factorType = DType::F32;                     // of a and b, where they are not coded
+  std::optional<FactorCodes> aCodes = std::nullopt;  // both factors, or none
+  std::optional<FactorCodes> bCodes = std::nullopt;
+  bool isFastAccumulated = false;  // of codes: partial sums may have fewer bits than float32
   DType cType = DType::F32;
   float alpha = 1.0F;
   bool hasBias = false;
@@ -42,8 +50,8 @@ struct GemmPointers {
   const std::byte* b = nullptr;
   const std::byte* bias = nullptr;
   const std::byte* addend = nullptr;
-  const float* aScale = nullptr;  // of codes: the factor that dequantizes
-  const float* bScale = nullptr;
+  const std::byte* aScales = nullptr;  // of codes: what dequantizes them, in cuBLASLt's layout (ScaleMap::gemm)
+  const std::byte* bScales = nullptr;
   std::byte* c = nullptr;
 };
 

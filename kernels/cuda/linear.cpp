@@ -25,10 +25,7 @@ KernelDef linear() {
   return {
       .name = "BasicLinear",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports =
-          [](const KernelQuery& query) {
-            return fitsLibraryOrIsQuantized(query.graph, query.graph.node(query.members[0]));
-          },
+      .supports = [](const KernelQuery& query) { return fitsLibrary(query.graph, query.graph.node(query.members[0])); },
       .compile =
           [](const CompileRequest& request) {
             return request.step.phase == Phase::Forward ? compileForward(request) : compileLinearBackward(request, {});

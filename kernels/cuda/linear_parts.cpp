@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/linear_parts.h"
 
+#include "core/quant/scale_layout.h"
 #include "core/tensor/scaling.h"
+#include "kernels/cuda/scale_launch.h"
 
 #include <algorithm>
 
@@ -11,13 +13,6 @@
 namespace fuseline::cuda {
 
 namespace {
-
-/// The scale that stands behind the codes of a quantized copy.
-const float* scaleAt(const Binding& factor, Pointers pointers) {
-  const std::byte* const copy = factor.at(pointers);
-  if (!copy || !factor.spec.quantized) return nullptr;
-  return reinterpret_cast<const float*>(copy + partsOf(factor.spec).scalesOffset);
-}
 
 /// Columnwise copies stand as their transposes.
 Storage2d storageOf(const Binding& factor, Storage2d plain) {
@@ -28,38 +23,92 @@ Storage2d storageOf(const Binding& factor, Storage2d plain) {
   return plain == Storage2d::AsRead ? Storage2d::Transposed : Storage2d::AsRead;
 }
 
-std::optional<ElementFormat> codeOf(const Binding& factor) {
-  return factor.spec.quantized ? std::optional(factor.spec.quantized->format) : std::nullopt;
+std::optional<FactorCodes> codesOf(const Binding& factor) {
+  const auto& form = factor.spec.quantized;
+  return form ? std::optional(FactorCodes{form->format, form->scaling}) : std::nullopt;
 }
+
+/// The scales of one factor: those behind its codes, or a copy of them in the workspace, in cuBLASLt's layout.
+class FactorScales {
+ public:
+  explicit FactorScales(Binding factor) : m_factor(std::move(factor)) {
+    const auto& form = m_factor.spec.quantized;
+    if (!form || form->scaling == Scaling::PerTensor) return;
+    m_map = scaleMapOf(m_factor.spec, form->scaling, form->direction);
+    m_scaleBytes = traitsOf(form->scaling).scaleFormat == ScaleFormat::F32 ? sizeof(float) : 1;
+  }
+
+  std::size_t workspaceBytes() const {
+    if (!m_map) return 0;
+    const auto scales = static_cast<std::size_t>(m_map->paddedOuter() * m_map->paddedInner());
+    return roundedUp(scales * m_scaleBytes);
+  }
+
+  /// workspace: as many bytes as asked for.
+  const std::byte* arrange(Pointers pointers, std::byte* workspace, Stream stream) const {
+    const std::byte* const copy = m_factor.at(pointers);
+    if (!copy || !m_factor.spec.quantized) return nullptr;
+    const std::byte* const scales = copy + partsOf(m_factor.spec).scalesOffset;
+    if (!m_map) return scales;
+    launchArrangeScales({.from = scales, .to = workspace, .scaleBytes = static_cast<int>(m_scaleBytes), .map = *m_map},
+                        stream);
+    return workspace;
+  }
+
+ private:
+  /// Products read their scales in whole accesses.
+  static std::size_t roundedUp(std::size_t bytes) {
+    constexpr std::size_t kAlignment = 256;
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
+  Binding m_factor;
+  std::optional<ScaleMap> m_map;
+  std::size_t m_scaleBytes = 0;
+};
 
 class Products final : public Kernel {
  public:
+  explicit Products(Stream stream) : m_stream(stream) {}
+
   void add(Product product, std::unique_ptr<Gemm> gemm) {
-    m_products.push_back(std::move(product));
-    m_gemms.push_back(std::move(gemm));
+    FactorScales aScales(product.a);
+    FactorScales bScales(product.b);
+    m_parts.push_back({std::move(product), std::move(gemm), std::move(aScales), std::move(bScales)});
   }
 
   std::size_t workspaceBytes() const override {
     std::size_t bytes = 0;
-    for (const auto& gemm : m_gemms) bytes = std::max(bytes, gemm->workspaceBytes());
+    for (const Part& part : m_parts) bytes = std::max(bytes, part.scalesBytes() + part.gemm->workspaceBytes());
     return bytes;
   }
 
   void run(Pointers pointers, std::byte* workspace) override {
-    for (std::size_t i = 0; i < m_gemms.size(); ++i)
-      m_gemms[i]->multiply({.a = m_products[i].a.at(pointers),
-                            .b = m_products[i].b.at(pointers),
-                            .bias = m_products[i].bias.at(pointers),
-                            .addend = m_products[i].addend.at(pointers),
-                            .aScale = scaleAt(m_products[i].a, pointers),
-                            .bScale = scaleAt(m_products[i].b, pointers),
-                            .c = m_products[i].c.at(pointers)},
-                           workspace);
+    for (const Part& part : m_parts) {
+      const Product& product = part.product;
+      std::byte* const bScales = workspace + part.aScales.workspaceBytes();
+      part.gemm->multiply({.a = product.a.at(pointers),
+                           .b = product.b.at(pointers),
+                           .bias = product.bias.at(pointers),
+                           .addend = product.addend.at(pointers),
+                           .aScales = part.aScales.arrange(pointers, workspace, m_stream),
+                           .bScales = part.bScales.arrange(pointers, bScales, m_stream),
+                           .c = product.c.at(pointers)},
+                          workspace + part.scalesBytes());
+    }
   }
 
  private:
-  std::vector<Product> m_products;
-  std::vector<std::unique_ptr<Gemm>> m_gemms;
+  struct Part {
+    Product product;
+    std::unique_ptr<Gemm> gemm;
+    FactorScales aScales;
+    FactorScales bScales;
+    std::size_t scalesBytes() const { return aScales.workspaceBytes() + bScales.workspaceBytes(); }
+  };
+
+  std::vector<Part> m_parts;
+  Stream m_stream;
 };
 
 Result<Product> inputGrad(const CompileRequest& request, const LinearBackwardOptions& options,
@@ -99,7 +148,7 @@ Result<Product> weightGrad(const CompileRequest& request, const LinearBackwardOp
 
 LinearSize linearSize(const Node& node, const TensorSpec& x) {
   const Shape& weight = node.parameters.front().shape;
-  return {.m = x.rows(), .n = weight[0], .k = weight[1]};
+  return {.m = x.rows(), .n = weight[0], .k = weight[1], .split = node.quantizers.splitAccumulators};
 }
 
 GemmProblem forwardProblem(const LinearSize& size, const Binding& x, const Binding& weight, const TensorSpec& y) {
@@ -109,8 +158,9 @@ GemmProblem forwardProblem(const LinearSize& size, const Binding& x, const Bindi
           .a = storageOf(x, Storage2d::AsRead),
           .b = storageOf(weight, Storage2d::Transposed),
           .factorType = x.spec.dtype,
-          .aCode = codeOf(x),
-          .bCode = codeOf(weight),
+          .aCodes = codesOf(x),
+          .bCodes = codesOf(weight),
+          .isFastAccumulated = x.spec.quantized && !size.split.fprop,
           .cType = y.dtype};
 }
 
@@ -121,8 +171,9 @@ GemmProblem inputGradProblem(const LinearSize& size, const Binding& dy, const Bi
           .a = storageOf(dy, Storage2d::AsRead),
           .b = storageOf(weight, Storage2d::AsRead),
           .factorType = dy.spec.dtype,
-          .aCode = codeOf(dy),
-          .bCode = codeOf(weight),
+          .aCodes = codesOf(dy),
+          .bCodes = codesOf(weight),
+          .isFastAccumulated = dy.spec.quantized && !size.split.dgrad,
           .cType = dx.dtype};
 }
 
@@ -133,14 +184,15 @@ GemmProblem weightGradProblem(const LinearSize& size, const Binding& dy, const B
           .a = storageOf(dy, Storage2d::Transposed),
           .b = storageOf(x, Storage2d::AsRead),
           .factorType = dy.spec.dtype,
-          .aCode = codeOf(dy),
-          .bCode = codeOf(x),
+          .aCodes = codesOf(dy),
+          .bCodes = codesOf(x),
+          .isFastAccumulated = dy.spec.quantized && !size.split.wgrad,
           .cType = dw.spec.dtype,
           .hasAddend = dw.access == OperandAccess::Accumulate};
 }
 
 Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, const std::vector<Product>& products) {
-  auto kernel = std::make_unique<Products>();
+  auto kernel = std::make_unique<Products>(request.device.stream);
   for (const Product& product : products) {
     Result<std::unique_ptr<Gemm>> gemm = request.device.gemms->prepare(product.problem);
     if (!gemm) return gemm.error();
@@ -191,24 +243,16 @@ Verdict arePair(const Node& linear, const std::optional<QuantizerSpec>& a, const
 }  // namespace
 
 Verdict fitsLibrary(const std::optional<QuantizerSpec>& quantizer) {
-  if (!quantizer || quantizer->scaling == Scaling::PerTensor) return Verdict::yes();
+  if (!quantizer || quantizer->format == ElementFormat::E4M3 || quantizer->format == ElementFormat::E5M2)
+    return Verdict::yes();
   return Verdict::no(
-      fmt::format("The CUDA backend quantizes with one scale a tensor only, not with {}. Choose the "
-                  "recipe Float8CurrentScaling or DelayedScaling, or run on the device cpu.",
-                  traitsOf(quantizer->scaling).name));
+      fmt::format("The CUDA backend has no kernels for {} with {} yet. Choose a recipe of FP8, or run on the device "
+                  "cpu.",
+                  formatName(quantizer->format), traitsOf(quantizer->scaling).name));
 }
 
 Verdict fitsLibrary(const Graph& graph, const Node& linear) {
-  if (!linear.quantizers.any()) return haveOneDType(graph, linear);
-  return Verdict::no(
-      fmt::format("{} \"{}\" multiplies FP8 codes, which the CUDA backend does not fuse with other ops "
-                  "yet.",
-                  linear.operation->name, linear.id));
-}
-
-Verdict fitsLibraryOrIsQuantized(const Graph& graph, const Node& linear) {
-  if (!linear.quantizers.any()) return fitsLibrary(graph, linear);
-  const auto& [input, weight, gradOutput] = linear.quantizers;
+  const auto& [input, weight, gradOutput, splitAccumulators] = linear.quantizers;
   for (const TensorQuantizers* quantizers : {&input, &weight, &gradOutput})
     if (quantizers->isDequantizedInBackward)
       return Verdict::no(

@@ -17,6 +17,7 @@ struct LinearSize {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
+  SplitAccumulators split = {};
 };
 
 LinearSize linearSize(const Node& node, const TensorSpec& x);
@@ -38,7 +39,7 @@ struct Product {
   Binding addend = {};  // c itself where the step accumulates
 };
 
-/// A kernel that runs the products one after the other.
+/// A kernel that runs the products one after the other. Scales of blocks are brought into cuBLASLt's layout before.
 Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, const std::vector<Product>& products);
 
 /// What backward of a linear layer, and of ops fused with it, computes besides the plain products.
@@ -55,9 +56,8 @@ struct LinearBackwardOptions {
 Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request,
                                                       const LinearBackwardOptions& options);
 
-/// Whether cuBLASLt can take the matrices of this linear op, or the sentence why not; as they are, or quantized too.
+/// Whether cuBLASLt can take the matrices of this linear op, or the sentence why not.
 Verdict fitsLibrary(const Graph& graph, const Node& linear);
-Verdict fitsLibraryOrIsQuantized(const Graph& graph, const Node& linear);
 /// The same for one quantized factor, if it is one.
 Verdict fitsLibrary(const std::optional<QuantizerSpec>& quantizer);
 

@@ -1,9 +1,11 @@
-// Kernel "quantize": the copies of a tensor that the GEMMs of a linear op read; with one scale a tensor.
-// SPDX-License-Identifier: Apache-2.0
+// Kernel "quantize": the copies of a tensor that the GEMMs of a linear op read; with one scale a tensor, or one a
+// block. SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize_launch.h"
 
+#include "core/quant/scale_math.h"
 #include "core/runtime/quantize_steps.h"
 #include "core/tensor/scaling.h"
+#include "kernels/cuda/block_copy.h"
 #include "kernels/cuda/elementwise_program.h"
 #include "kernels/cuda/linear_parts.h"
 
@@ -13,46 +15,55 @@ namespace fuseline::cuda::kernels {
 
 namespace {
 
-class Quantize final : public Kernel {
+/// What both kinds of kernels know of their step.
+class QuantizeStep : public Kernel {
+ protected:
+  explicit QuantizeStep(const CompileRequest& request)
+      : m_plan(request.plan), m_step(request.step), m_operands(request.step, request.step.copies.front()) {}
+
+  static std::byte* at(Pointers pointers, int index) {
+    return index < 0 ? nullptr : pointers[static_cast<std::size_t>(index)];
+  }
+  const TensorSpec& spec(int index) const { return m_plan.spec(m_step.operands[static_cast<std::size_t>(index)]); }
+  const TensorQuantizers& quantizers() const { return m_step.copies.front().quantizers; }
+  const QuantizeOperands& operands() const { return m_operands; }
+
+ private:
+  const Plan& m_plan;
+  const Step& m_step;
+  QuantizeOperands m_operands;
+};
+
+class Quantize final : public QuantizeStep {
  public:
-  explicit Quantize(const CompileRequest& request)
-      : m_plan(request.plan),
-        m_step(request.step),
-        m_operands(request.step, request.step.copies.front()),
-        m_device(request.device) {}
+  explicit Quantize(const CompileRequest& request) : QuantizeStep(request), m_device(request.device) {}
 
   /// The amax, where no history keeps it.
   std::size_t workspaceBytes() const override { return sizeof(float); }
 
   void run(Pointers pointers, std::byte* workspace) override {
-    const TensorSpec& x = spec(m_operands.source);
+    const TensorSpec& x = spec(operands().source);
     float* const amax = findAmax(pointers, workspace);
-    const TensorQuantizers& quantizers = m_step.copies.front().quantizers;
-    launchQuantize({.x = at(pointers, m_operands.source),
+    launchQuantize({.x = at(pointers, operands().source),
                     .element = elementOf(x.dtype),
                     .rows = x.rows(),
                     .cols = x.cols(),
-                    .rowwise = copyOf(quantizers.rowwise, m_operands.rowwise, pointers),
-                    .columnwise = copyOf(quantizers.columnwise, m_operands.columnwise, pointers),
-                    .scale = reinterpret_cast<const float*>(at(pointers, m_operands.scale)),
+                    .rowwise = copyOf(quantizers().rowwise, operands().rowwise, pointers),
+                    .columnwise = copyOf(quantizers().columnwise, operands().columnwise, pointers),
+                    .scale = reinterpret_cast<const float*>(at(pointers, operands().scale)),
                     .amax = amax},
                    m_device.stream);
   }
 
  private:
-  static std::byte* at(Pointers pointers, int index) {
-    return index < 0 ? nullptr : pointers[static_cast<std::size_t>(index)];
-  }
-  const TensorSpec& spec(int index) const { return m_plan.spec(m_step.operands[static_cast<std::size_t>(index)]); }
-
   /// With delayed scaling that of the step at hand, which begins at 0.
   float* findAmax(Pointers pointers, std::byte* workspace) const {
-    auto* const history = reinterpret_cast<float*>(at(pointers, m_operands.history));
-    if (!history && m_operands.scale >= 0) return nullptr;
+    auto* const history = reinterpret_cast<float*>(at(pointers, operands().history));
+    if (!history && operands().scale >= 0) return nullptr;
     float* const amax = history ? history : reinterpret_cast<float*>(workspace);
     if (!history) launchClear(amax, m_device.stream);
-    const TensorSpec& x = spec(m_operands.source);
-    launchAmax(at(pointers, m_operands.source), elementOf(x.dtype), x.numElements(), amax, m_device.numMultiprocessors,
+    const TensorSpec& x = spec(operands().source);
+    launchAmax(at(pointers, operands().source), elementOf(x.dtype), x.numElements(), amax, m_device.numMultiprocessors,
                m_device.stream);
     return amax;
   }
@@ -62,21 +73,60 @@ class Quantize final : public Kernel {
     if (!quantizer || !memory) return {};
     return {.codes = reinterpret_cast<std::uint8_t*>(memory),
             .inverseScale = reinterpret_cast<float*>(memory + partsOf(spec(index)).scalesOffset),
-            .code = quantizer->format == ElementFormat::E5M2 ? device::FloatCode::E5M2 : device::FloatCode::E4M3,
+            .code = floatCodeOf(quantizer->format),
             .rule = {.epsilon = quantizer->scale.epsilon, .isPowerOfTwo = quantizer->scale.isPowerOfTwo}};
   }
 
-  const Plan& m_plan;
-  const Step& m_step;
-  QuantizeOperands m_operands;
   const DeviceContext& m_device;
 };
 
+/// A scale for every block, from the block's own amax: there is no state, and nothing to look for before.
+class QuantizeBlocks final : public QuantizeStep {
+ public:
+  explicit QuantizeBlocks(const CompileRequest& request) : QuantizeStep(request), m_stream(request.device.stream) {}
+
+  void run(Pointers pointers, std::byte*) override {
+    const TensorSpec& x = spec(operands().source);
+    const std::optional<QuantizerSpec>& any = quantizers().rowwise ? quantizers().rowwise : quantizers().columnwise;
+    launchBlockQuantize({.x = at(pointers, operands().source),
+                         .element = elementOf(x.dtype),
+                         .rows = x.rows(),
+                         .cols = x.cols(),
+                         .rowwise = copyOf(quantizers().rowwise, operands().rowwise, pointers),
+                         .columnwise = copyOf(quantizers().columnwise, operands().columnwise, pointers)},
+                        blockKindOf(any->scaling), m_stream);
+  }
+
+ private:
+  BlockCopy copyOf(const std::optional<QuantizerSpec>& quantizer, int index, Pointers pointers) const {
+    if (!quantizer || index < 0) return {};
+    BlockCopy copy = blockCopyOf(spec(index), at(pointers, index));
+    copy.rule = {.epsilon = quantizer->scale.epsilon,
+                 .isPowerOfTwo = quantizer->scale.isPowerOfTwo,
+                 .ifInfinite = largestFinite(spec(operands().source).dtype)};
+    return copy;
+  }
+
+  Stream m_stream;
+};
+
+/// Recipes give both copies of a tensor one scaling.
+Verdict haveOneScaling(const TensorQuantizers& quantizers) {
+  const auto& [rowwise, columnwise, isDequantized] = quantizers;
+  if (!rowwise || !columnwise || rowwise->scaling == columnwise->scaling) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("The CUDA backend quantizes both copies of a tensor with one scaling, not with {} and {}.",
+                  traitsOf(rowwise->scaling).name, traitsOf(columnwise->scaling).name));
+}
+
 Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   const TensorQuantizers& quantizers = request.step.copies.front().quantizers;
-  for (const auto& quantizer : {quantizers.rowwise, quantizers.columnwise})
-    if (const Verdict fits = fitsLibrary(quantizer); !fits) return Error{fits.reason(), ErrorKind::RunFailed};
-  return std::unique_ptr<Kernel>(std::make_unique<Quantize>(request));
+  for (const Verdict& fits :
+       {fitsLibrary(quantizers.rowwise), fitsLibrary(quantizers.columnwise), haveOneScaling(quantizers)})
+    if (!fits) return Error{fits.reason(), ErrorKind::RunFailed};
+  const std::optional<QuantizerSpec>& any = quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise;
+  if (any->scaling == Scaling::PerTensor) return std::unique_ptr<Kernel>(std::make_unique<Quantize>(request));
+  return std::unique_ptr<Kernel>(std::make_unique<QuantizeBlocks>(request));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Amax, cast and transpose of tensors with one scale, the way back, and the update of delayed scales.
 //
-// A block has a tile of x: it is read once, cast for both copies, and the columnwise codes leave through shared memory
-// so that they are written in whole rows, too.
+// A block of threads has a tile of x: it is read once, cast for both copies, and the columnwise codes leave through
+// shared memory so that they are written in whole rows, too.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize_launch.h"
 
@@ -12,8 +12,7 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/cuda/device/elements.h"
-#include "kernels/cuda/device/quantize.h"
+#include "kernels/cuda/device/code_tile.h"
 
 namespace fuseline::cuda {
 
@@ -21,14 +20,10 @@ namespace {
 
 using namespace device;
 
-constexpr int kTile = 32;
-constexpr int kTileThreadsY = 8;
 constexpr int kAmaxVector = 8;
 constexpr int kCodeVector = 4;
 /// Blocks that search for an amax; each adds one atomic operation.
 constexpr std::int64_t kAmaxBlocksPerMultiprocessor = 8;
-
-__device__ float largerOf(float a, float b) { return a > b ? a : b; }
 
 /// The largest over the block; NaN loses. Every thread gets it, and all threads call it.
 __device__ float largestOfBlock(float value) {
@@ -69,32 +64,23 @@ __device__ void writeInverse(const QuantizedCopy& copy, float scale) {
   if (copy.codes && isFirst) *copy.inverseScale = 1.0f / scale;
 }
 
-__global__ void __launch_bounds__(kTile* kTileThreadsY) quantizeTile(const __grid_constant__ TensorQuantization task) {
-  __shared__ std::uint8_t shared[kTile][kTile + 1];
+__global__ void __launch_bounds__(kTileThreads) quantizeTile(const __grid_constant__ TensorQuantization task) {
+  __shared__ TransposedTile shared;
   const float rowwiseScale = scaleOf(task, task.rowwise);
   const float columnwiseScale = scaleOf(task, task.columnwise);
   writeInverse(task.rowwise, rowwiseScale);
   writeInverse(task.columnwise, columnwiseScale);
-  const std::int64_t firstCol = static_cast<std::int64_t>(blockIdx.x) * kTile;
-  const std::int64_t tiles = (task.rows + kTile - 1) / kTile;
+  const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
-    const std::int64_t firstRow = tile * kTile;
-    for (unsigned y = threadIdx.y; y < kTile; y += kTileThreadsY) {
-      const std::int64_t row = firstRow + y;
-      const std::int64_t col = firstCol + threadIdx.x;
-      if (row >= task.rows || col >= task.cols) continue;
-      const float x = loadElement(task.element, task.x, row * task.cols + col);
-      if (task.rowwise.codes) task.rowwise.codes[row * task.cols + col] = encode(x * rowwiseScale, task.rowwise.code);
-      if (task.columnwise.codes) shared[y][threadIdx.x] = encode(x * columnwiseScale, task.columnwise.code);
-    }
-    __syncthreads();
-    for (unsigned y = threadIdx.y; y < kTile; y += kTileThreadsY) {
-      const std::int64_t row = firstRow + threadIdx.x;
-      const std::int64_t col = firstCol + y;
-      if (task.columnwise.codes && row < task.rows && col < task.cols)
-        task.columnwise.codes[col * task.rows + row] = shared[threadIdx.x][y];
-    }
-    __syncthreads();
+    const PatchPlace place = patchPlace(tile, blockIdx.x, task.rows, task.cols);
+    float x[kPatch][kPatch];
+    loadPatch(task.element, task.x, task.cols, place, x);
+    if (task.rowwise.codes)
+      storeRows(task.rowwise.codes, task.cols, place, task.rowwise.code, x, [&](int, int) { return rowwiseScale; });
+    if (!task.columnwise.codes) continue;
+    float multipliers[kPatch];
+    fill<kPatch>(columnwiseScale, multipliers);
+    storeTransposed(shared, task.columnwise.codes, task.rows, task.cols, place, task.columnwise.code, x, multipliers);
   }
 }
 
@@ -150,11 +136,7 @@ void launchAmax(const void* x, Element element, std::int64_t elements, float* am
 void launchClear(float* value, Stream stream) { launch(clearValue, dim3(1), dim3(1), 0, stream, value); }
 
 void launchQuantize(const TensorQuantization& task, Stream stream) {
-  constexpr std::int64_t kMaxBlocksY = 65535;
-  const auto tilesOf = [](std::int64_t extent) { return std::max<std::int64_t>(1, (extent + kTile - 1) / kTile); };
-  const dim3 blocks(static_cast<unsigned>(tilesOf(task.cols)),
-                    static_cast<unsigned>(std::min(tilesOf(task.rows), kMaxBlocksY)));
-  launch(quantizeTile, blocks, dim3(kTile, kTileThreadsY), 0, stream, task);
+  launch(quantizeTile, tileGrid(task.rows, task.cols), dim3(kTilePatches, kTilePatches), 0, stream, task);
 }
 
 void launchDequantize(const TensorDequantization& task, Stream stream) {

@@ -93,6 +93,11 @@ __device__ void storeElements(Element element, void* data, std::int64_t index, i
   }
 }
 
+template <int kVector>
+__device__ void fill(float value, float (&out)[kVector]) {
+  for (int v = 0; v < kVector; ++v) out[v] = value;
+}
+
 inline __device__ float loadElement(Element element, const void* data, std::int64_t index) {
   float value[1];
   loadElements<1>(element, data, index, 1, value);

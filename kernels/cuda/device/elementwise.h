@@ -40,11 +40,6 @@ inline __device__ std::int64_t indexOf(const Operand& operand, const Grid& grid,
 inline __device__ bool isShared(Access access) { return access == Access::Column || access == Access::Scalar; }
 
 template <int kVector>
-__device__ void fill(float value, float (&out)[kVector]) {
-  for (int v = 0; v < kVector; ++v) out[v] = value;
-}
-
-template <int kVector>
 __device__ void loadOperand(const Operand& from, const Grid& grid, const Position& at, float (&out)[kVector]) {
   const std::int64_t index = indexOf(from, grid, at);
   if (isShared(from.access)) return fill<kVector>(loadElement(from.element, from.data, index), out);

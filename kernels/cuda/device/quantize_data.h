@@ -11,6 +11,7 @@ enum class FloatCode : std::uint8_t { E4M3, E5M2 };
 struct ScaleRule {
   float epsilon = 0.0f;  // a smaller amax counts as this one
   bool isPowerOfTwo = false;
+  float ifInfinite = 0x1.fffffep127f;  // stands in for a scale that float32 cannot hold
 };
 
 }  // namespace fuseline::cuda::device

@@ -195,7 +195,8 @@ class CudaRecipes : public OnCuda, public ::testing::WithParamInterface<const ch
 
 TEST_P(CudaRecipes, MultiplyLikeTheReference) {
   for (const DType dtype : kDTypes) {
-    const Graph graph = under(GetParam(), chain(dtype, {48, 80}, {linear(64, "fc"), link("GELU"), linear(32, "out")}));
+    const Graph graph =
+        under(GetParam(), chain(dtype, {128, 256}, {linear(128, "fc"), link("GELU"), linear(128, "out")}));
     ASSERT_EQ(refusal(graph, unfused(graph)), "");
     EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), backendUnderTest()),
                               runPlan(graph, unfused(graph), makeReferenceBackend()), 4 * chainTolerance(dtype)),
@@ -204,16 +205,48 @@ TEST_P(CudaRecipes, MultiplyLikeTheReference) {
   }
 }
 
+/// Products of codes with a bias, a residual, a factor and a branch's gradient.
+TEST_P(CudaRecipes, MultiplyLikeTheReferenceInFusedSteps) {
+  const auto backend = backendUnderTest();
+  const std::vector<Link> residual = {inPlace(link("MakeExtraOutput", "save")), linear(256, "fc"), link("Bias"),
+                                      link("AddExtraInput", "add", "save.extra")};
+  const std::vector<Link> scaled = {link("MakeExtraOutput", "save"), linear(256, "fc"),
+                                    with(link("ConstantScale"), "scale", 0.5),
+                                    link("AddExtraInput", "add", "save.extra")};
+  std::set<std::string> kernels;
+  for (const std::vector<Link>& links : {residual, scaled})
+    for (const DType dtype : kDTypes) {
+      const Graph graph = under(GetParam(), chain(dtype, {128, 256}, links));
+      const FusionReport report = std::move(
+          *fuse(graph, {.switches = everythingAsked(builtinRules()), .capabilities = capabilitiesOf(backend)}));
+      ASSERT_EQ(refusal(graph, report), "");
+      kernels.merge(kernelsOf(graph, report));
+      EXPECT_EQ(firstDifference(runPlan(graph, report, backend), runPlan(graph, report, makeReferenceBackend()),
+                                4 * chainTolerance(dtype)),
+                "")
+          << dtypeName(dtype) << "\n"
+          << toString(graph);
+    }
+  for (const char* const kernel : {"linear_epilogue", "linear_backward_add", "linear_backward_scale"})
+    EXPECT_TRUE(kernels.contains(kernel)) << kernel;
+}
+
+std::unique_ptr<Executor> executorOn(const std::shared_ptr<Backend>& backend, const Graph& graph, const Plan& plan,
+                                     const ExecutorOptions& options = {}) {
+  auto executor = Executor::create(backend, graph, plan, *makeBindings(graph, 1), {}, options);
+  if (!executor) throw std::runtime_error(executor.error().message);
+  return std::move(*executor);
+}
+
 /// Scales and histories after some runs.
 std::map<std::string, std::vector<double>> statesAfter(const Graph& graph, const std::shared_ptr<Backend>& backend) {
   constexpr int kRuns = 3;
   const Plan plan = makePlan(graph, unfused(graph));
-  const auto executor = Executor::create(backend, graph, plan, *makeBindings(graph, 1));
-  if (!executor) throw std::runtime_error(executor.error().message);
-  for (int run = 0; run < kRuns; ++run) EXPECT_TRUE((*executor)->run());
+  const auto executor = executorOn(backend, graph, plan);
+  for (int run = 0; run < kRuns; ++run) EXPECT_TRUE(executor->run());
   std::map<std::string, std::vector<double>> states;
   for (const PlanTensor& tensor : plan.tensors)
-    if (tensor.role == TensorRole::QuantizerState) states[tensor.name] = (*executor)->read(tensor.name)->toDoubles();
+    if (tensor.role == TensorRole::QuantizerState) states[tensor.name] = executor->read(tensor.name)->toDoubles();
   return states;
 }
 
@@ -221,25 +254,59 @@ std::map<std::string, std::vector<double>> statesAfter(const Graph& graph, const
 TEST_P(CudaRecipes, PassOnQuantizedTensorsLikeTheReference) {
   const Link both = with(link("Quantize"), "backward", true);
   for (const std::vector<Link>& links :
-       {std::vector{both}, std::vector{both, linear(32, "fc"), both}, std::vector{link("Bias"), both, link("ReLU")}}) {
-    const Graph graph = under(GetParam(), chain(DType::BF16, {64, 48}, links));
+       {std::vector{both}, std::vector{both, linear(128, "fc"), both}, std::vector{link("Bias"), both, link("ReLU")}}) {
+    const Graph graph = under(GetParam(), chain(DType::BF16, {128, 256}, links));
     expectLikeReference(graph, unfused(graph), toleranceOf(DType::BF16).relative, toString(graph));
   }
 }
 
 TEST_P(CudaRecipes, KeepTheStatesOfTheReference) {
-  const Graph graph = under(GetParam(), chain(DType::BF16, {48, 80}, {linear(64, "fc")}));
+  const Graph graph = under(GetParam(), chain(DType::BF16, {128, 128}, {linear(128, "fc")}));
   EXPECT_EQ(statesAfter(graph, backendUnderTest()), statesAfter(graph, makeReferenceBackend()));
 }
 
-INSTANTIATE_TEST_SUITE_P(PerTensor, CudaRecipes, ::testing::Values("Float8CurrentScaling", "DelayedScaling"),
+/// Every result and state, run by run; parameters' gradients are added up in main_grad buffers.
+TEST_P(CudaRecipes, ReplayWhatTheyRecorded) {
+  const Graph graph = under(
+      GetParam(), chain(DType::BF16, {128, 128},
+                        {with(linear(128, "fc"), "accumulate_into_main_grad", true), link("GELU"), link("Dropout")}));
+  const Plan plan = makePlan(graph, unfused(graph));
+  const auto replayed = executorOn(backendUnderTest(), graph, plan);
+  const auto launched = executorOn(backendUnderTest(), graph, plan, {.replaysLaunches = false});
+  for (int run = 0; run < 4; ++run) {
+    for (Executor* const executor : {replayed.get(), launched.get()}) EXPECT_TRUE(executor->run());
+    for (const PlanTensor& tensor : plan.tensors) {
+      if (!isResult(tensor.role) && tensor.role != TensorRole::QuantizerState) continue;
+      EXPECT_EQ(replayed->read(tensor.name)->data, launched->read(tensor.name)->data) << tensor.name;
+    }
+  }
+  EXPECT_EQ(replayed->launching(), "recorded and replayed");
+  EXPECT_EQ(launched->launching(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Fp8, CudaRecipes,
+                         ::testing::Values("Float8CurrentScaling", "DelayedScaling", "Float8BlockScaling",
+                                           "MXFP8BlockScaling"),
                          [](const auto& test) { return std::string(test.param); });
 
-TEST_F(CudaKernels, RefuseScalingsThatTheyDoNotHave) {
-  for (const char* const name : {"MXFP8BlockScaling", "Float8BlockScaling", "NVFP4BlockScaling"}) {
-    const Graph graph = under(name, chain(DType::BF16, {128, 256}, {linear(128, "fc")}));
-    EXPECT_NE(refusal(graph, unfused(graph)).find("one scale a tensor"), std::string::npos) << name;
-  }
+TEST_F(CudaKernels, TimeEveryStepOnTheClockOfTheDevice) {
+  const Graph graph = chain(DType::BF16, {48, 80}, {linear(64), link("GELU")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  const auto executor = executorOn(backendUnderTest(), graph, plan);
+  ASSERT_TRUE(executor->hasDeviceClock());
+  std::vector<std::size_t> steps;
+  ASSERT_TRUE(executor->runObserved([&](std::size_t step, double durationNs) {
+    steps.push_back(step);
+    EXPECT_GT(durationNs, 0.0) << plan.steps[step].name;
+  }));
+  EXPECT_EQ(static_cast<std::int64_t>(steps.size()), plan.numLaunches());
+  EXPECT_TRUE(std::ranges::is_sorted(steps));
+}
+
+TEST_F(CudaKernels, RefuseFormatsThatTheyDoNotHave) {
+  const Graph graph = under("NVFP4BlockScaling", chain(DType::BF16, {128, 256}, {linear(128, "fc")}));
+  EXPECT_NE(refusal(graph, unfused(graph)).find("no kernels for e2m1"), std::string::npos)
+      << refusal(graph, unfused(graph));
 }
 
 TEST_F(CudaKernels, RefuseAnUnknownNameWithTheNearest) {

@@ -1,12 +1,16 @@
-// Quantization with one scale a tensor under the SIMT harness: bit for bit what core/quant makes.
+// Quantization with one scale a tensor or a block under the SIMT harness: bit for bit what core/quant makes.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize_launch.h"
 
 #include "core/numerics/bf16.h"
 #include "core/quant/copy_memory.h"
+#include "core/quant/scale_layout.h"
+#include "core/quant/scale_math.h"
 #include "core/tensor/scaling.h"
 #include "core/tensor/tensor.h"
+#include "kernels/cuda/block_copy.h"
 #include "kernels/cuda/elementwise_program.h"
+#include "kernels/cuda/scale_launch.h"
 
 #include <cmath>
 #include <cstring>
@@ -93,7 +97,7 @@ TEST(DequantizeKernel, GivesTheNumberOfEveryCodeAsCoreDoes) {
 TEST(QuantizeKernel, MakesTheCopiesOfOddSizes) {
   for (const ElementFormat format : {ElementFormat::E4M3, ElementFormat::E5M2})
     for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
-      for (const Shape& shape : {Shape{1, 1}, Shape{33, 47}, Shape{2, 5, 64}})
+      for (const Shape& shape : {Shape{1, 1}, Shape{33, 47}, Shape{2, 5, 64}, Shape{130, 136}, Shape{144, 257}})
         expectEqualCopies(waves(dtype, shape, 3.0), {.format = format});
 }
 
@@ -104,15 +108,119 @@ TEST(QuantizeKernel, FollowsTheOptionsOfScales) {
   expectEqualCopies(waves(DType::F32, {7, 9}, 0.0), {});
 }
 
-/// Infinities make the scale 1 and saturate; NaN does not count, and stays.
-TEST(QuantizeKernel, CastsEveryBf16ValueAsCoreDoes) {
+Tensor everyBf16() {
   Tensor x = Tensor::zeros({DType::BF16, {256, 256}});
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
     const auto code = static_cast<std::uint16_t>(bits);
     std::memcpy(x.data.data() + std::size_t{bits} * sizeof(code), &code, sizeof(code));
   }
+  return x;
+}
+
+/// Infinities make the scale 1 and saturate; NaN does not count, and stays.
+TEST(QuantizeKernel, CastsEveryBf16ValueAsCoreDoes) {
   for (const ElementFormat format : {ElementFormat::E4M3, ElementFormat::E5M2})
-    expectEqualCopies(x, {.format = format});
+    expectEqualCopies(everyBf16(), {.format = format});
+}
+
+/// Both copies with a scale a block.
+void expectEqualBlocks(const Tensor& x, const QuantizerSpec& quantizer) {
+  std::vector<std::byte> memory[2];
+  BlockQuantization task{
+      .x = x.data.data(), .element = elementOf(x.spec.dtype), .rows = x.spec.rows(), .cols = x.spec.cols()};
+  for (const Direction direction : kDirections) {
+    const TensorSpec spec = copySpec(x, quantizer, direction);
+    std::vector<std::byte>& bytes = memory[static_cast<int>(direction)];
+    bytes.resize(static_cast<std::size_t>(spec.bytes()));
+    BlockCopy& copy = direction == Direction::Rowwise ? task.rowwise : task.columnwise;
+    copy = blockCopyOf(spec, bytes.data());
+    copy.rule = {quantizer.scale.epsilon, quantizer.scale.isPowerOfTwo, largestFinite(x.spec.dtype)};
+  }
+  launchBlockQuantize(task, blockKindOf(quantizer.scaling), nullptr);
+  for (const Direction direction : kDirections)
+    EXPECT_EQ(memory[static_cast<int>(direction)], expectedCopy(x, quantizer, direction))
+        << toString(x.spec) << " " << traitsOf(quantizer.scaling).name << " " << directionName(direction);
+}
+
+constexpr Scaling kFloat8Blocks[] = {Scaling::Block1x128, Scaling::Block128x128};
+constexpr Scaling kMxBlocks[] = {Scaling::Mx1x32, Scaling::Mx32x32};
+
+TEST(BlockQuantizeKernel, MakesTheCopiesOfFloat8Blocks) {
+  for (const Scaling scaling : kFloat8Blocks)
+    for (const ElementFormat format : {ElementFormat::E4M3, ElementFormat::E5M2})
+      for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
+        for (const Shape& shape : {Shape{128, 128}, Shape{2, 128, 384}})
+          expectEqualBlocks(waves(dtype, shape, 3.0), {.format = format, .scaling = scaling});
+}
+
+/// Whole blocks, but parts of tiles.
+TEST(BlockQuantizeKernel, MakesTheCopiesOfMxBlocks) {
+  for (const Scaling scaling : kMxBlocks)
+    for (const ElementFormat format : {ElementFormat::E4M3, ElementFormat::E5M2})
+      for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
+        for (const Shape& shape : {Shape{32, 32}, Shape{160, 96}, Shape{3, 64, 288}})
+          expectEqualBlocks(waves(dtype, shape, 3.0), {.format = format, .scaling = scaling});
+}
+
+TEST(BlockQuantizeKernel, FollowsTheOptionsOfScales) {
+  for (const Scaling scaling : kFloat8Blocks) {
+    expectEqualBlocks(waves(DType::BF16, {128, 128}, 3.0), {.scaling = scaling, .scale = {.isPowerOfTwo = true}});
+    expectEqualBlocks(waves(DType::F32, {128, 128}, 1e-6), {.scaling = scaling, .scale = {.epsilon = 0.01F}});
+    for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
+      expectEqualBlocks(waves(dtype, {128, 128}, 1e-38), {.scaling = scaling});
+    expectEqualBlocks(waves(DType::F32, {128, 128}, 0.0), {.scaling = scaling});
+  }
+}
+
+/// The blocks with infinities and NaN among them.
+TEST(BlockQuantizeKernel, CastsEveryBf16ValueAsCoreDoes) {
+  for (const Scaling scaling : {Scaling::Block1x128, Scaling::Block128x128, Scaling::Mx1x32, Scaling::Mx32x32})
+    for (const ElementFormat format : {ElementFormat::E4M3, ElementFormat::E5M2})
+      expectEqualBlocks(everyBf16(), {.format = format, .scaling = scaling});
+}
+
+TEST(BlockDequantizeKernel, GivesWhatCoreGives) {
+  for (const Scaling scaling : {Scaling::Block1x128, Scaling::Block128x128, Scaling::Mx1x32, Scaling::Mx32x32})
+    for (const DType dtype : {DType::F32, DType::BF16, DType::F16}) {
+      const Tensor x = waves(dtype, {128, 256}, 3.0);
+      std::vector<std::byte> memory = expectedCopy(x, {.scaling = scaling}, Direction::Rowwise);
+      const TensorSpec spec = copySpec(x, {.scaling = scaling}, Direction::Rowwise);
+      Tensor out = Tensor::zeros(x.spec);
+      launchBlockDequantize({.copy = blockCopyOf(spec, memory.data()),
+                             .isE8m0 = traitsOf(scaling).scaleFormat == ScaleFormat::E8M0,
+                             .blockRows = traitsOf(scaling).block.rows,
+                             .blockCols = traitsOf(scaling).block.cols,
+                             .out = out.data.data(),
+                             .element = elementOf(dtype),
+                             .rows = x.spec.rows(),
+                             .cols = x.spec.cols()},
+                            nullptr);
+      EXPECT_EQ(out.data, dequantize(fromMemory(spec, memory.data()), Direction::Rowwise)->data)
+          << traitsOf(scaling).name;
+    }
+}
+
+/// Every scale where withScaleLayout of core puts it, and zeros between.
+TEST(ArrangeScales, GivesTheLayoutOfCublasLt) {
+  for (const auto& [scaling, shape] :
+       std::initializer_list<std::pair<Scaling, Shape>>{{Scaling::Block1x128, {256, 384}},
+                                                        {Scaling::Block128x128, {384, 640}},
+                                                        {Scaling::Mx1x32, {160, 96}},
+                                                        {Scaling::Mx32x32, {160, 288}}})
+    for (const Direction direction : kDirections) {
+      const Tensor x = waves(DType::BF16, shape, 3.0);
+      const TensorSpec spec = copySpec(x, {.scaling = scaling}, direction);
+      const std::vector<std::byte> memory = expectedCopy(x, {.scaling = scaling}, direction);
+      const Tensor expected =
+          withScaleLayout(fromMemory(spec, memory.data()), ScaleLayout::Gemm).copy(direction)->scaleInv;
+      std::vector<std::byte> arranged(expected.data.size(), std::byte{0xff});
+      launchArrangeScales({.from = memory.data() + partsOf(spec).scalesOffset,
+                           .to = arranged.data(),
+                           .scaleBytes = static_cast<int>(sizeBytes(expected.spec.dtype)),
+                           .map = scaleMapOf(spec, scaling, direction)},
+                          nullptr);
+      EXPECT_EQ(arranged, expected.data) << traitsOf(scaling).name << " " << directionName(direction);
+    }
 }
 
 }  // namespace

@@ -1,0 +1,143 @@
+// A tile of a matrix that a block of threads holds in registers and writes as FP8 codes: as it stands, and transposed.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/device/elements.h"
+#include "kernels/cuda/device/quantize.h"
+
+#include <cstdint>
+
+namespace fuseline::cuda::device {
+
+/// A thread holds 8 x 8 elements, so that it reads and writes whole packets in either direction.
+constexpr int kPatch = 8;
+constexpr int kTilePatches = 16;
+constexpr int kTileSide = kPatch * kTilePatches;
+constexpr int kTileThreads = kTilePatches * kTilePatches;
+/// Eight codes, the first in the lowest byte.
+using CodePacket = std::uint64_t;
+
+/// At least one block of threads; no more rows of blocks than a grid may have.
+inline dim3 tileGrid(std::int64_t rows, std::int64_t cols) {
+  constexpr std::int64_t kMaxBlocksY = 65535;
+  const auto tilesOf = [](std::int64_t extent) {
+    return extent <= kTileSide ? std::int64_t{1} : (extent + kTileSide - 1) / kTileSide;
+  };
+  const std::int64_t down = tilesOf(rows);
+  return dim3(static_cast<unsigned>(tilesOf(cols)), static_cast<unsigned>(down < kMaxBlocksY ? down : kMaxBlocksY));
+}
+
+/// Where the patch of the running thread stands in the matrix, and how much of it lies inside.
+struct PatchPlace {
+  std::int64_t row = 0;
+  std::int64_t col = 0;
+  int numRows = 0;
+  int numCols = 0;
+};
+
+inline __device__ int clampToPatch(std::int64_t left) {
+  return left >= kPatch ? kPatch : (left > 0 ? static_cast<int>(left) : 0);
+}
+
+/// blockDim: (kTilePatches, kTilePatches)
+inline __device__ PatchPlace patchPlace(std::int64_t tileRow, std::int64_t tileCol, std::int64_t rows,
+                                        std::int64_t cols) {
+  PatchPlace place;
+  place.row = tileRow * kTileSide + threadIdx.y * kPatch;
+  place.col = tileCol * kTileSide + threadIdx.x * kPatch;
+  place.numRows = clampToPatch(rows - place.row);
+  place.numCols = clampToPatch(cols - place.col);
+  return place;
+}
+
+/// Zeros outside of the matrix, which has `cols` columns.
+inline __device__ void loadPatch(Element element, const void* data, std::int64_t cols, const PatchPlace& place,
+                                 float (&x)[kPatch][kPatch]) {
+  const bool isPacked = cols % kPatch == 0;
+  for (int row = 0; row < kPatch; ++row) {
+    const int count = row < place.numRows ? place.numCols : 0;
+    const std::int64_t index = (place.row + row) * cols + place.col;
+    if (isPacked && count == kPatch)
+      loadElements<kPatch>(element, data, index, kPatch, x[row]);
+    else
+      for (int col = 0; col < kPatch; ++col) x[row][col] = col < count ? loadElement(element, data, index + col) : 0.0f;
+  }
+}
+
+/// The first `count` codes, in one access where the address allows it.
+inline __device__ void storePacket(std::uint8_t* to, CodePacket packet, int count) {
+  if (count == kPatch && reinterpret_cast<std::uintptr_t>(to) % sizeof(CodePacket) == 0) {
+    *reinterpret_cast<CodePacket*>(to) = packet;
+    return;
+  }
+  for (int i = 0; i < count; ++i) to[i] = static_cast<std::uint8_t>(packet >> (8 * i));
+}
+
+/// Codes of element i times multiplier i.
+inline __device__ CodePacket encodePacket(const float (&values)[kPatch], const float (&multipliers)[kPatch],
+                                          FloatCode code) {
+  CodePacket packet = 0;
+  for (int i = 0; i < kPatch; i += 2)
+    packet |= static_cast<CodePacket>(encodePair(values[i] * multipliers[i], values[i + 1] * multipliers[i + 1], code))
+              << (8 * i);
+  return packet;
+}
+
+/// The codes stand as the matrix does. multipliers: by row and column of the patch.
+template <class Multipliers>
+__device__ void storeRows(std::uint8_t* codes, std::int64_t cols, const PatchPlace& place, FloatCode code,
+                          const float (&x)[kPatch][kPatch], const Multipliers& multipliersOf) {
+  for (int row = 0; row < place.numRows; ++row) {
+    float multipliers[kPatch];
+    for (int col = 0; col < kPatch; ++col) multipliers[col] = multipliersOf(row, col);
+    storePacket(codes + (place.row + row) * cols + place.col, encodePacket(x[row], multipliers, code), place.numCols);
+  }
+}
+
+/// The codes of a tile on their way to the transpose. Packets of a column are permuted so that neither the threads that
+/// write one row of patches nor those that read some columns meet in a bank.
+struct TransposedTile {
+  CodePacket packets[kTileSide][kTilePatches];
+
+  static __device__ int slot(int col, int packet) { return packet ^ (col / kPatch % kTilePatches) ^ (col & 1); }
+};
+
+/// The codes stand as the transpose of the matrix. multipliers: by column of the patch. All threads of the block call
+/// it, also those whose patch lies outside.
+inline __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std::int64_t rows,
+                                       std::int64_t cols, const PatchPlace& place, FloatCode code,
+                                       const float (&x)[kPatch][kPatch], const float (&multipliers)[kPatch]) {
+  for (int col = 0; col < kPatch; ++col) {
+    float column[kPatch];
+    float same[kPatch];
+    for (int row = 0; row < kPatch; ++row) column[row] = x[row][col];
+    for (int row = 0; row < kPatch; ++row) same[row] = multipliers[col];
+    const int tileCol = static_cast<int>(threadIdx.x) * kPatch + col;
+    shared.packets[tileCol][TransposedTile::slot(tileCol, static_cast<int>(threadIdx.y))] =
+        encodePacket(column, same, code);
+  }
+  __syncthreads();
+  constexpr int kPair = 2;  // packets of one access
+  constexpr int kPairs = kTilePatches / kPair;
+  const std::int64_t firstRow = place.row - threadIdx.y * kPatch;
+  const std::int64_t firstCol = place.col - threadIdx.x * kPatch;
+  const int thread = static_cast<int>(threadIdx.y * kTilePatches + threadIdx.x);
+  for (int i = thread; i < kTileSide * kPairs; i += kTileThreads) {
+    const int tileCol = i / kPairs;
+    const int packet = i % kPairs * kPair;
+    const std::int64_t row = firstRow + packet * kPatch;
+    if (firstCol + tileCol >= cols || row >= rows) continue;
+    const CodePacket low = shared.packets[tileCol][TransposedTile::slot(tileCol, packet)];
+    const CodePacket high = shared.packets[tileCol][TransposedTile::slot(tileCol, packet + 1)];
+    std::uint8_t* const to = codes + (firstCol + tileCol) * rows + row;
+    if (rows - row >= kPair * kPatch && reinterpret_cast<std::uintptr_t>(to) % kAccessBytes == 0) {
+      *reinterpret_cast<Packet<CodePacket, kPair>*>(to) = {{low, high}};
+      continue;
+    }
+    storePacket(to, low, clampToPatch(rows - row));
+    storePacket(to + kPatch, high, clampToPatch(rows - row - kPatch));
+  }
+  __syncthreads();
+}
+
+}  // namespace fuseline::cuda::device

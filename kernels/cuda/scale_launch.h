@@ -1,0 +1,19 @@
+// Launches that bring the scales of blocks into the layout in which cuBLASLt reads them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/quant/scale_map.h"
+#include "kernels/cuda/stream.h"
+
+namespace fuseline::cuda {
+
+/// from: one scale a block. to: room for map.paddedOuter() * map.paddedInner() scales; padding becomes zero.
+struct ScaleArrangement {
+  const void* from = nullptr;
+  void* to = nullptr;
+  int scaleBytes = 4;  // 4 or 1
+  ScaleMap map;
+};
+void launchArrangeScales(const ScaleArrangement& arrangement, Stream stream);
+
+}  // namespace fuseline::cuda
