@@ -55,8 +55,10 @@ struct ColumnMaxima {
 
   /// out: those of the columns of this thread's patch, over the block that it is part of. All threads call it.
   __device__ void find(const float (&x)[kPatch][kPatch], float (&out)[kPatch]) {
+#pragma unroll
     for (int col = 0; col < kPatch; ++col) {
       float largest = 0.0f;
+#pragma unroll
       for (int row = 0; row < kPatch; ++row) largest = largerOf(fabsf(x[row][col]), largest);
       ofPatches[threadIdx.y][threadIdx.x * kPatch + col] = largest;
     }
@@ -70,6 +72,7 @@ struct ColumnMaxima {
       ofBlocks[i / kTileSide][i % kTileSide] = largest;
     }
     __syncthreads();
+#pragma unroll
     for (int col = 0; col < kPatch; ++col)
       out[col] = ofBlocks[threadIdx.y / kPatchesPerBlock][threadIdx.x * kPatch + col];
   }
@@ -81,8 +84,10 @@ __device__ void quantizeRowBlocks(const BlockCopy& copy, std::int64_t cols, cons
                                   const float (&x)[kPatch][kPatch]) {
   constexpr int kLanes = kBlock / kPatch;
   float multipliers[kPatch];
+#pragma unroll
   for (int row = 0; row < kPatch; ++row) {
     float largest = 0.0f;
+#pragma unroll
     for (int col = 0; col < kPatch; ++col) largest = largerOf(fabsf(x[row][col]), largest);
     largest = largestOverLanes(largest, kLanes);
     const bool isWriter = threadIdx.x % kLanes == 0 && row < place.numRows && place.numCols > 0;
@@ -108,6 +113,7 @@ __device__ void quantizeLines(TransposedTile& shared, ColumnMaxima<kBlock>& maxi
   float multipliers[kPatch];
   maxima.find(x, multipliers);
   const bool isFirst = threadIdx.y % (kBlock / kPatch) == 0 && place.numRows > 0;
+#pragma unroll
   for (int col = 0; col < kPatch; ++col)
     multipliers[col] = scaleBlock<kIsE8m0>(task.columnwise, multipliers[col], place.row / kBlock, place.col + col,
                                            isFirst && col < place.numCols);
@@ -122,6 +128,7 @@ __device__ void quantizeSquares(TransposedTile& shared, ColumnMaxima<kBlock>& ma
   float ofColumns[kPatch];
   maxima.find(x, ofColumns);
   float largest = 0.0f;
+#pragma unroll
   for (int col = 0; col < kPatch; ++col) largest = largerOf(ofColumns[col], largest);
   largest = largestOverLanes(largest, kPatchesPerBlock);
   const bool isWriter = threadIdx.x % kPatchesPerBlock == 0 && threadIdx.y % kPatchesPerBlock == 0 &&

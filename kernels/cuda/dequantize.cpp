@@ -1,5 +1,5 @@
-// Kernel "Quantize": brings the codes that a Quantize made back to the dtype of its tensor. They stand as the tensor
-// does: its rowwise copy. SPDX-License-Identifier: Apache-2.0
+// Kernel "Quantize": brings the rowwise copy that a Quantize made back to the dtype of its tensor.
+// SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/scaling.h"
 #include "kernels/cuda/block_copy.h"
 #include "kernels/cuda/elementwise_program.h"

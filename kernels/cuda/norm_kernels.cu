@@ -22,6 +22,9 @@ using namespace device;
 /// Rows of more columns get a block each: a warp would need more than four packets of each lane.
 constexpr std::int64_t kMaxWarpCols = 1024;
 
+/// Blocks that a multiprocessor holds at least. Asked for more, ptxas spills registers on sm_100a.
+constexpr int kResidentBlocks = 2;
+
 /// Adds over the threads of a row; every thread gets the sums. All threads of a block that share rows call it.
 template <int kRowThreads, int kCount>
 __device__ void sumOverRow(float (&sums)[kCount]) {
@@ -63,6 +66,7 @@ __device__ void loadNormalized(const NormForward& norm, std::int64_t index, int 
   float right[kVector];
   loadElements<kVector>(addend.left, norm.x, index, count, x);
   loadElements<kVector>(addend.right, addend.rightData, index, count, right);
+#pragma unroll
   for (int v = 0; v < kVector; ++v) x[v] = roundedTo(norm.problem.x, x[v] + right[v]);
   if (addend.sum) storeElements<kVector>(norm.problem.x, addend.sum, index, count, x);
 }
@@ -72,6 +76,7 @@ template <int kVector>
 __device__ void loadGamma(const NormProblem& problem, const void* gamma, std::int64_t col, int count,
                           float (&out)[kVector]) {
   if (gamma) loadElements<kVector>(problem.parameter, gamma, col, count, out);
+#pragma unroll
   for (int v = 0; v < kVector; ++v) out[v] = gamma ? out[v] + (problem.isGammaZeroCentred ? 1.0f : 0.0f) : 1.0f;
 }
 
@@ -96,7 +101,9 @@ __device__ RowFactors measureRow(const NormForward& norm, std::int64_t row) {
     forEachPacket<kRowThreads, kVector>(problem.cols, [&](std::int64_t col, int count) {
       float x[kVector];
       loadNormalized<kVector>(norm, first + col, count, true, x);
-      for (int v = 0; v < count; ++v) sum[0] += x[v];
+#pragma unroll
+      for (int v = 0; v < kVector; ++v)
+        if (v < count) sum[0] += x[v];
     });
     sumOverRow<kRowThreads>(sum);
     factors.mean = sum[0] / static_cast<float>(problem.cols);
@@ -105,7 +112,9 @@ __device__ RowFactors measureRow(const NormForward& norm, std::int64_t row) {
   forEachPacket<kRowThreads, kVector>(problem.cols, [&](std::int64_t col, int count) {
     float x[kVector];
     loadNormalized<kVector>(norm, first + col, count, !isCentred, x);
-    for (int v = 0; v < count; ++v) squares[0] += (x[v] - factors.mean) * (x[v] - factors.mean);
+#pragma unroll
+    for (int v = 0; v < kVector; ++v)
+      if (v < count) squares[0] += (x[v] - factors.mean) * (x[v] - factors.mean);
   });
   sumOverRow<kRowThreads>(squares);
   factors.rstd = 1.0f / sqrtf(squares[0] / divisorOf(problem) + problem.eps);
@@ -127,6 +136,7 @@ __global__ void __launch_bounds__(kBlockThreads) normForward(const __grid_consta
     loadNormalized<kVector>(norm, row * problem.cols + col, count, false, x);
     loadGamma<kVector>(problem, norm.gamma, col, count, gamma);
     if (norm.beta) loadElements<kVector>(problem.parameter, norm.beta, col, count, beta);
+#pragma unroll
     for (int v = 0; v < kVector; ++v) x[v] = (x[v] - factors.mean) * factors.rstd * gamma[v] + beta[v];
     storeElements<kVector>(problem.y, norm.y, row * problem.cols + col, count, x);
   });
@@ -141,6 +151,7 @@ __device__ void loadScaled(const NormBackward& norm, std::int64_t row, std::int6
   loadElements<kVector>(problem.x, norm.x, row * problem.cols + col, count, xhat);
   loadElements<kVector>(problem.y, norm.dy, row * problem.cols + col, count, g);
   loadGamma<kVector>(problem, norm.gamma, col, count, gamma);
+#pragma unroll
   for (int v = 0; v < kVector; ++v) {
     xhat[v] = (xhat[v] - factors.mean) * factors.rstd;
     g[v] *= gamma[v];
@@ -153,7 +164,8 @@ inline __device__ RowFactors factorsOf(const NormBackward& norm, std::int64_t ro
 
 /// dx = rstd (g - mean(g) - xhat mean(g xhat)) + extra, with g = dy gamma; only LayerNorm has the first mean.
 template <int kRowThreads, int kVector>
-__global__ void __launch_bounds__(kBlockThreads) normBackward(const __grid_constant__ NormBackward norm) {
+__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
+    normBackward(const __grid_constant__ NormBackward norm) {
   const NormProblem& problem = norm.problem;
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   if (row >= problem.rows) return;
@@ -163,7 +175,9 @@ __global__ void __launch_bounds__(kBlockThreads) normBackward(const __grid_const
     float xhat[kVector];
     float g[kVector];
     loadScaled<kVector>(norm, row, col, count, factors, xhat, g);
-    for (int v = 0; v < count; ++v) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      if (v >= count) continue;
       sums[0] += g[v];
       sums[1] += g[v] * xhat[v];
     }
@@ -177,6 +191,7 @@ __global__ void __launch_bounds__(kBlockThreads) normBackward(const __grid_const
     float extra[kVector] = {};
     loadScaled<kVector>(norm, row, col, count, factors, xhat, g);
     if (norm.extra) loadElements<kVector>(problem.x, norm.extra, row * problem.cols + col, count, extra);
+#pragma unroll
     for (int v = 0; v < kVector; ++v) g[v] = factors.rstd * (g[v] - meanG - xhat[v] * meanGx) + extra[v];
     storeElements<kVector>(problem.x, norm.dx, row * problem.cols + col, count, g);
   });
@@ -199,6 +214,7 @@ class ParameterGradients {
     const std::int64_t index = at.row * grid.cols + at.col;
     loadElements<kVector>(m_norm.problem.x, m_norm.x, index, at.count, m_values[0]);
     loadElements<kVector>(m_norm.problem.y, m_norm.dy, index, at.count, m_values[1]);
+#pragma unroll
     for (int v = 0; v < kVector; ++v) m_values[0][v] = (m_values[0][v] - factors.mean) * factors.rstd * m_values[1][v];
   }
 

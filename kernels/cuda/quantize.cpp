@@ -1,5 +1,5 @@
-// Kernel "quantize": the copies of a tensor that the GEMMs of a linear op read; with one scale a tensor, or one a
-// block. SPDX-License-Identifier: Apache-2.0
+// Kernel "quantize": the copies of a tensor that the GEMMs of a linear op read.
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize_launch.h"
 
 #include "core/quant/scale_math.h"

@@ -54,12 +54,14 @@ inline __device__ PatchPlace patchPlace(std::int64_t tileRow, std::int64_t tileC
 inline __device__ void loadPatch(Element element, const void* data, std::int64_t cols, const PatchPlace& place,
                                  float (&x)[kPatch][kPatch]) {
   const bool isPacked = cols % kPatch == 0;
+#pragma unroll
   for (int row = 0; row < kPatch; ++row) {
     const int count = row < place.numRows ? place.numCols : 0;
     const std::int64_t index = (place.row + row) * cols + place.col;
     if (isPacked && count == kPatch)
       loadElements<kPatch>(element, data, index, kPatch, x[row]);
     else
+#pragma unroll
       for (int col = 0; col < kPatch; ++col) x[row][col] = col < count ? loadElement(element, data, index + col) : 0.0f;
   }
 }
@@ -77,6 +79,7 @@ inline __device__ void storePacket(std::uint8_t* to, CodePacket packet, int coun
 inline __device__ CodePacket encodePacket(const float (&values)[kPatch], const float (&multipliers)[kPatch],
                                           FloatCode code) {
   CodePacket packet = 0;
+#pragma unroll
   for (int i = 0; i < kPatch; i += 2)
     packet |= static_cast<CodePacket>(encodePair(values[i] * multipliers[i], values[i + 1] * multipliers[i + 1], code))
               << (8 * i);
@@ -87,10 +90,13 @@ inline __device__ CodePacket encodePacket(const float (&values)[kPatch], const f
 template <class Multipliers>
 __device__ void storeRows(std::uint8_t* codes, std::int64_t cols, const PatchPlace& place, FloatCode code,
                           const float (&x)[kPatch][kPatch], const Multipliers& multipliersOf) {
-  for (int row = 0; row < place.numRows; ++row) {
+#pragma unroll
+  for (int row = 0; row < kPatch; ++row) {
     float multipliers[kPatch];
+#pragma unroll
     for (int col = 0; col < kPatch; ++col) multipliers[col] = multipliersOf(row, col);
-    storePacket(codes + (place.row + row) * cols + place.col, encodePacket(x[row], multipliers, code), place.numCols);
+    const CodePacket packet = encodePacket(x[row], multipliers, code);
+    if (row < place.numRows) storePacket(codes + (place.row + row) * cols + place.col, packet, place.numCols);
   }
 }
 
@@ -107,10 +113,13 @@ struct TransposedTile {
 inline __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std::int64_t rows,
                                        std::int64_t cols, const PatchPlace& place, FloatCode code,
                                        const float (&x)[kPatch][kPatch], const float (&multipliers)[kPatch]) {
+#pragma unroll
   for (int col = 0; col < kPatch; ++col) {
     float column[kPatch];
     float same[kPatch];
+#pragma unroll
     for (int row = 0; row < kPatch; ++row) column[row] = x[row][col];
+#pragma unroll
     for (int row = 0; row < kPatch; ++row) same[row] = multipliers[col];
     const int tileCol = static_cast<int>(threadIdx.x) * kPatch + col;
     shared.packets[tileCol][TransposedTile::slot(tileCol, static_cast<int>(threadIdx.y))] =

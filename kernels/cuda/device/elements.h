@@ -51,9 +51,11 @@ __device__ void loadElements(const void* data, std::int64_t index, int count, fl
   const Bits* const from = static_cast<const Bits*>(data) + index;
   if (count == kVector) {
     const auto packet = *reinterpret_cast<const Packet<Bits, kVector>*>(from);
+#pragma unroll
     for (int i = 0; i < kVector; ++i) out[i] = Codec<kElement>::decode(packet.elements[i]);
     return;
   }
+#pragma unroll
   for (int i = 0; i < kVector; ++i) out[i] = i < count ? Codec<kElement>::decode(from[i]) : 0.0f;
 }
 
@@ -64,10 +66,12 @@ __device__ void storeElements(void* data, std::int64_t index, int count, const f
   Bits* const to = static_cast<Bits*>(data) + index;
   if (count == kVector) {
     Packet<Bits, kVector> packet;
+#pragma unroll
     for (int i = 0; i < kVector; ++i) packet.elements[i] = Codec<kElement>::encode(values[i]);
     *reinterpret_cast<Packet<Bits, kVector>*>(to) = packet;
     return;
   }
+#pragma unroll
   for (int i = 0; i < kVector; ++i)
     if (i < count) to[i] = Codec<kElement>::encode(values[i]);
 }
@@ -95,6 +99,7 @@ __device__ void storeElements(Element element, void* data, std::int64_t index, i
 
 template <int kVector>
 __device__ void fill(float value, float (&out)[kVector]) {
+#pragma unroll
   for (int v = 0; v < kVector; ++v) out[v] = value;
 }
 
