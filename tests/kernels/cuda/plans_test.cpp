@@ -5,6 +5,7 @@
 #include "core/ops/catalog.h"
 #include "core/plan/plan.h"
 #include "core/quant/apply_recipe.h"
+#include "core/quant/copy_memory.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
 #include "tests/support/compare.h"
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -205,6 +207,42 @@ TEST_P(CudaRecipes, MultiplyLikeTheReference) {
   }
 }
 
+NamedTensors everyBf16(const Graph& graph) {
+  const Value& x = graph.value(graph.inputs().front());
+  Tensor tensor = Tensor::zeros(x.spec);
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto code = static_cast<std::uint16_t>(bits);
+    std::memcpy(tensor.data.data() + std::size_t{bits} * sizeof(code), &code, sizeof(code));
+  }
+  return {{x.name, std::move(tensor)}};
+}
+
+/// The copies of x, after two runs: with delayed scaling the first has the scale 1.
+std::vector<QuantizedCopy> copiesOfX(const Graph& graph, const std::shared_ptr<Backend>& backend) {
+  const Plan plan = makePlan(graph, unfused(graph), {.keepIntermediates = true});
+  const auto executor = Executor::create(backend, graph, plan, *makeBindings(graph, 1, everyBf16(graph)));
+  if (!executor) throw std::runtime_error(executor.error().message);
+  for (int run = 0; run < 2; ++run) EXPECT_TRUE((*executor)->run());
+  std::vector<QuantizedCopy> copies;
+  for (const PlanTensor& tensor : plan.tensors) {
+    if (!tensor.spec.quantized || tensor.name.find("input@") == std::string::npos) continue;
+    const Tensor memory = *(*executor)->read(tensor.name);
+    copies.push_back(*fromMemory(tensor.spec, memory.data.data()).copy(tensor.spec.quantized->direction));
+  }
+  return copies;
+}
+
+TEST_P(CudaRecipes, CastEveryBf16ValueToTheBitsOfTheReference) {
+  const Graph graph = under(GetParam(), chain(DType::BF16, {256, 256}, {linear(128, "fc")}));
+  const std::vector<QuantizedCopy> expected = copiesOfX(graph, makeReferenceBackend());
+  const std::vector<QuantizedCopy> actual = copiesOfX(graph, backendUnderTest());
+  ASSERT_EQ(expected.size(), 2u);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(actual[i].data.data, expected[i].data.data);
+    EXPECT_EQ(actual[i].scaleInv.data, expected[i].scaleInv.data);
+  }
+}
+
 /// Products of codes with a bias, a residual, a factor and a branch's gradient.
 TEST_P(CudaRecipes, MultiplyLikeTheReferenceInFusedSteps) {
   const auto backend = backendUnderTest();
@@ -288,6 +326,19 @@ INSTANTIATE_TEST_SUITE_P(Fp8, CudaRecipes,
                          ::testing::Values("Float8CurrentScaling", "DelayedScaling", "Float8BlockScaling",
                                            "MXFP8BlockScaling"),
                          [](const auto& test) { return std::string(test.param); });
+
+/// Which widths the library can add a bias to, and how it is aligned, differs between GPUs.
+TEST_F(CudaKernels, AddABiasToProductsOfAnyWidth) {
+  const auto backend = backendUnderTest();
+  for (const std::int64_t width : {1, 7, 8, 17, 264})
+    for (const DType dtype : {DType::BF16, DType::F16}) {
+      const Graph graph = chain(dtype, {33, 40}, {linear(width, "fc"), link("Bias")});
+      const FusionReport report = std::move(
+          *fuse(graph, {.switches = everythingAsked(builtinRules()), .capabilities = capabilitiesOf(backend)}));
+      ASSERT_TRUE(kernelsOf(graph, report).contains("linear_epilogue"));
+      expectLikeReference(graph, report, chainTolerance(dtype), "width " + std::to_string(width));
+    }
+}
 
 TEST_F(CudaKernels, TimeEveryStepOnTheClockOfTheDevice) {
   const Graph graph = chain(DType::BF16, {48, 80}, {linear(64), link("GELU")});

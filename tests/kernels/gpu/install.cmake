@@ -1,0 +1,22 @@
+# A folder with all that a machine with a GPU needs besides a driver and the CUDA libraries:
+#   cmake --install BUILD --component gpu-tests --prefix FOLDER
+# FOLDER may be moved; FOLDER/run runs the tests in it.
+# SPDX-License-Identifier: Apache-2.0
+set_target_properties(test_kernels_gpu fuseline PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+set_target_properties(fuseline_cuda PROPERTIES INSTALL_RPATH "$ORIGIN/..")
+install(TARGETS test_kernels_gpu fuseline fuseline_cuda RUNTIME_DEPENDENCY_SET gpu_tests
+  RUNTIME DESTINATION bin COMPONENT gpu-tests EXCLUDE_FROM_ALL
+  LIBRARY DESTINATION lib/fuseline COMPONENT gpu-tests EXCLUDE_FROM_ALL)
+# What comes with every system, and with the driver, stays out.
+install(RUNTIME_DEPENDENCY_SET gpu_tests
+  PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread)\\.so" "^libcuda\\.so" "^libnvidia"
+  DESTINATION lib COMPONENT gpu-tests EXCLUDE_FROM_ALL)
+install(PROGRAMS ${CMAKE_CURRENT_LIST_DIR}/run DESTINATION . COMPONENT gpu-tests EXCLUDE_FROM_ALL)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/resources/examples DESTINATION share/fuseline COMPONENT gpu-tests
+        EXCLUDE_FROM_ALL)
+
+# The folder works where it was moved to, with nothing of this machine's environment.
+add_test(NAME gpu.install COMMAND ${CMAKE_COMMAND}
+  -DBUILD=${PROJECT_BINARY_DIR} -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/gpu_tests
+  -P ${CMAKE_CURRENT_LIST_DIR}/check_install.cmake)
+set_tests_properties(gpu.install PROPERTIES LABELS kernels)
