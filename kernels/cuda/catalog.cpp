@@ -73,9 +73,10 @@ Verdict supportsStep(const KernelQuery& query) {
   if (!kernel) return unknownKernel(query.kernel);
   if (std::ranges::find(kernel->phases, query.phase) == kernel->phases.end())
     return Verdict::no(fmt::format("The CUDA kernel \"{}\" has no {} pass.", query.kernel, phaseName(query.phase)));
-  if (query.copies)
-    return Verdict::no(fmt::format("The CUDA kernel \"{}\" does not write quantized copies.", query.kernel));
-  return kernel->supports(query);
+  const Verdict verdict = kernel->supports(query);
+  if (!verdict || !query.copies) return verdict;
+  if (kernel->supportsCopies) return kernel->supportsCopies(query);
+  return Verdict::no(fmt::format("The CUDA kernel \"{}\" does not write quantized copies.", query.kernel));
 }
 
 Result<std::unique_ptr<Kernel>> compileStep(const CompileRequest& request) {

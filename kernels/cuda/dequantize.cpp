@@ -1,7 +1,8 @@
 // Kernel "Quantize": brings the rowwise copy that a Quantize made back to the dtype of its tensor.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/scaling.h"
-#include "kernels/cuda/block_copy.h"
+#include "kernels/cuda/block_quantize_launch.h"
+#include "kernels/cuda/coded_copy.h"
 #include "kernels/cuda/elementwise_program.h"
 #include "kernels/cuda/linear_parts.h"
 #include "kernels/cuda/quantize_launch.h"
@@ -35,7 +36,7 @@ class Dequantize final : public Kernel {
   void runBlocks(Pointers pointers) const {
     const QuantizedForm& form = *m_codes.spec.quantized;
     const BlockShape block = traitsOf(form.scaling).block;
-    launchBlockDequantize({.copy = blockCopyOf(m_codes.spec, m_codes.at(pointers)),
+    launchBlockDequantize({.copy = codedCopyOf(m_codes.spec, m_codes.at(pointers)),
                            .isE8m0 = traitsOf(form.scaling).scaleFormat == ScaleFormat::E8M0,
                            .blockRows = block.rows,
                            .blockCols = block.cols,

@@ -30,6 +30,9 @@ constexpr int kVectorWidth = 8;
 ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, bool isVectorized, bool hasColumnSums,
                                   int numMultiprocessors);
 
+/// By tiles of 128 x 128, for programs that quantize a result.
+ElementwiseShape tileShape(std::int64_t rows, std::int64_t cols);
+
 /// Scratch memory for the parts of sums, in floats.
 std::int64_t numColumnParts(const device::Program& program, const ElementwiseShape& shape);
 std::int64_t numRowParts(const device::Program& program, const ElementwiseShape& shape);

@@ -49,6 +49,16 @@ ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, bool isV
   return shape;
 }
 
+ElementwiseShape tileShape(std::int64_t rows, std::int64_t cols) {
+  constexpr std::int64_t kTile = 128;
+  constexpr unsigned kTileThreadsX = 16;
+  ElementwiseShape shape{.grid = {.rows = rows, .cols = cols}, .vector = kVectorWidth, .threadsX = kTileThreadsX};
+  if (rows == 0 || cols == 0) return shape;
+  shape.blocksX = static_cast<unsigned>(ceilDiv(cols, kTile));
+  shape.blocksY = static_cast<unsigned>(std::min(ceilDiv(rows, kTile), kMaxBlocksY));
+  return shape;
+}
+
 std::int64_t numColumnParts(const device::Program& program, const ElementwiseShape& shape) {
   return program.numColumnSums * std::int64_t{shape.blocksY} * shape.grid.cols;
 }

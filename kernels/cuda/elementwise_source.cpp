@@ -85,6 +85,15 @@ std::string sumText(int value, int slot) {
   return fmt::format("for (int v = 0; v < kVector; ++v) sums[{}][v] = r{}[v];", slot, value);
 }
 
+/// What is quantized may have no memory.
+std::string storeText(const Program& program, int store, const TiledResult* tiles) {
+  const auto [value, operand] = program.stores[store];
+  const std::string text = fmt::format("storeOperand<kVector>(o{}, grid, at, r{});", operand, value);
+  if (!tiles || tiles->store != store) return text;
+  return fmt::format("if (o{0}.data) {1}\n    for (int v = 0; v < kVector; ++v) kept[v] = r{2}[v];", operand, text,
+                     value);
+}
+
 int numRegisters(std::span<const Instruction> code) {
   int registers = 0;
   for (const Instruction& instruction : code) registers = std::max(registers, instruction.out + 1);
@@ -92,21 +101,21 @@ int numRegisters(std::span<const Instruction> code) {
 }
 
 /// The lines of evaluate(). Stores come last: an operand may be overwritten in place.
-std::string body(const Program& program) {
+std::string body(const Program& program, const TiledResult* tiles) {
   std::string text;
   const auto line = [&](const std::string& words) { text += "    " + words + "\n"; };
   const std::span<const Instruction> code(program.code, static_cast<std::size_t>(program.numInstructions));
   for (int i = 0; i < program.numOperands; ++i) line(declaration(program.operands[i], i));
   for (int i = 0; i < numRegisters(code); ++i) line(fmt::format("float r{}[kVector];", i));
   for (const Instruction& instruction : code) line(statement(instruction));
-  for (int i = 0; i < program.numStores; ++i)
-    line(fmt::format("storeOperand<kVector>(o{}, grid, at, r{});", program.stores[i].operand, program.stores[i].value));
+  for (int i = 0; i < program.numStores; ++i) line(storeText(program, i, tiles));
   for (int s = 0; s < program.numColumnSums; ++s) line(sumText(program.columnSums[s].value, s));
   for (int s = 0; s < program.numRowSums; ++s) line(sumText(program.rowSums[s].value, program.numColumnSums + s));
   return text;
 }
 
-/// {0}: vector, {1}: column sums, {2}: row sums, {3}: all sums but at least one, {4}: body, {5}: name of the kernel.
+/// {0}: vector, {1}: column sums, {2}: row sums, {3}: all sums but at least one, {4}: body, {5}: name of the kernel,
+/// {6}: how it walks.
 constexpr const char* kTemplate = R"(#include "kernels/cuda/device/generated.h"
 
 namespace {{
@@ -119,11 +128,14 @@ struct Evaluator {{
   static constexpr int kMaxColumnSums = {1};
   const Arguments& arguments;
   float sums[{3}][kVector];
+  float kept[kVector];
 
   __device__ int numColumnSums() const {{ return {1}; }}
   __device__ int numRowSums() const {{ return {2}; }}
   __device__ const float (&columnSum(int s) const)[kVector] {{ return sums[s]; }}
   __device__ const float (&rowSum(int s) const)[kVector] {{ return sums[{1} + s]; }}
+
+  __device__ const float (&handed() const)[kVector] {{ return kept; }}
 
   __device__ void evaluate(const Grid& grid, const Position& at) {{
 {4}  }}
@@ -133,17 +145,30 @@ struct Evaluator {{
 
 extern "C" __global__ void __launch_bounds__(kBlockThreads)
     {5}(const __grid_constant__ Arguments arguments, Grid grid, float* columnParts, float* rowParts) {{
-  Evaluator evaluator{{arguments, {{}}}};
-  walkGrid<Evaluator, kVector>(evaluator, grid, columnParts, rowParts);
+  Evaluator evaluator{{arguments, {{}}, {{}}}};
+  {6}
 }}
 )";
 
+const char* nameOf(device::CopyKind kind) {
+  constexpr const char* kNames[] = {"Tensor", "Float8Line", "Float8Square", "MxLine", "MxSquare"};
+  return kNames[static_cast<int>(kind)];
+}
+
+std::string walkText(const Program& program, const TiledResult* tiles) {
+  if (!tiles) return "walkGrid<Evaluator, kVector>(evaluator, grid, columnParts, rowParts);";
+  const Operand& result = program.operands[program.stores[tiles->store].operand];
+  return fmt::format(
+      "walkTiles<CopyKind::{}>(evaluator, grid, arguments.handOver, Element::{}, columnParts, rowParts);",
+      nameOf(tiles->kind), nameOf(result.element));
+}
+
 }  // namespace
 
-std::string sourceOf(const Program& program, int vector) {
+std::string sourceOf(const Program& program, int vector, const TiledResult* tiles) {
   const int sums = std::max(1, program.numColumnSums + program.numRowSums);
-  return fmt::format(kTemplate, vector, program.numColumnSums, program.numRowSums, sums, body(program),
-                     kGeneratedKernel);
+  return fmt::format(kTemplate, vector, program.numColumnSums, program.numRowSums, sums, body(program, tiles),
+                     kGeneratedKernel, walkText(program, tiles));
 }
 
 }  // namespace fuseline::cuda

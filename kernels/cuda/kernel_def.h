@@ -36,6 +36,8 @@ struct KernelDef {
   std::function<Verdict(const KernelQuery&)> supports;
   /// May assume that supports() said yes. Errors: operands that the plan does not give.
   std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)> compile;
+  /// The same for a query with copies, where supports() said yes. Empty: it never writes any.
+  std::function<Verdict(const KernelQuery&)> supportsCopies = {};
 };
 
 }  // namespace fuseline::cuda

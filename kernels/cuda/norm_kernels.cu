@@ -50,12 +50,6 @@ __device__ void forEachPacket(std::int64_t cols, Function f) {
     f(col, cols - col < kVector ? static_cast<int>(cols - col) : kVector);
 }
 
-inline __device__ float roundedTo(Element element, float value) {
-  if (element == Element::F16) return Codec<Element::F16>::decode(Codec<Element::F16>::encode(value));
-  if (element == Element::BF16) return Codec<Element::BF16>::decode(Codec<Element::BF16>::encode(value));
-  return value;
-}
-
 /// What is normalized: x, or the rounded sum, from where it was stored if it was.
 template <int kVector>
 __device__ void loadNormalized(const NormForward& norm, std::int64_t index, int count, bool isFirst,

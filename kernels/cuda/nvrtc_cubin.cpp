@@ -24,7 +24,7 @@ constexpr Header kHeaders[] = {
     {"cstdint",
      "#pragma once\n"
      "namespace std { using uint8_t = unsigned char; using uint16_t = unsigned short; using uint32_t = unsigned;\n"
-     "using int64_t = long; using uint64_t = unsigned long; }\n"},
+     "using int64_t = long; using uint64_t = unsigned long; using uintptr_t = unsigned long; }\n"},
     {"bit",
      "#pragma once\n"
      "namespace std { template <class To, class From> constexpr To bit_cast(const From& from) {\n"

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize_launch.h"
 
-#include "core/quant/scale_math.h"
 #include "core/runtime/quantize_steps.h"
 #include "core/tensor/scaling.h"
-#include "kernels/cuda/block_copy.h"
+#include "kernels/cuda/block_quantize_launch.h"
+#include "kernels/cuda/coded_copy.h"
 #include "kernels/cuda/elementwise_program.h"
 #include "kernels/cuda/linear_parts.h"
+#include "kernels/cuda/result_copies.h"
 
 #include <fmt/format.h>
 
@@ -27,6 +28,13 @@ class QuantizeStep : public Kernel {
   const TensorSpec& spec(int index) const { return m_plan.spec(m_step.operands[static_cast<std::size_t>(index)]); }
   const TensorQuantizers& quantizers() const { return m_step.copies.front().quantizers; }
   const QuantizeOperands& operands() const { return m_operands; }
+
+  device::CodedCopy copyOf(const std::optional<QuantizerSpec>& quantizer, int index, Pointers pointers) const {
+    if (!quantizer || index < 0) return {};
+    device::CodedCopy copy = codedCopyOf(spec(index), at(pointers, index));
+    copy.rule = scaleRuleOf(*quantizer, spec(m_operands.source).dtype);
+    return copy;
+  }
 
  private:
   const Plan& m_plan;
@@ -68,15 +76,6 @@ class Quantize final : public QuantizeStep {
     return amax;
   }
 
-  QuantizedCopy copyOf(const std::optional<QuantizerSpec>& quantizer, int index, Pointers pointers) const {
-    std::byte* const memory = at(pointers, index);
-    if (!quantizer || !memory) return {};
-    return {.codes = reinterpret_cast<std::uint8_t*>(memory),
-            .inverseScale = reinterpret_cast<float*>(memory + partsOf(spec(index)).scalesOffset),
-            .code = floatCodeOf(quantizer->format),
-            .rule = {.epsilon = quantizer->scale.epsilon, .isPowerOfTwo = quantizer->scale.isPowerOfTwo}};
-  }
-
   const DeviceContext& m_device;
 };
 
@@ -94,30 +93,12 @@ class QuantizeBlocks final : public QuantizeStep {
                          .cols = x.cols(),
                          .rowwise = copyOf(quantizers().rowwise, operands().rowwise, pointers),
                          .columnwise = copyOf(quantizers().columnwise, operands().columnwise, pointers)},
-                        blockKindOf(any->scaling), m_stream);
+                        copyKindOf(any->scaling), m_stream);
   }
 
  private:
-  BlockCopy copyOf(const std::optional<QuantizerSpec>& quantizer, int index, Pointers pointers) const {
-    if (!quantizer || index < 0) return {};
-    BlockCopy copy = blockCopyOf(spec(index), at(pointers, index));
-    copy.rule = {.epsilon = quantizer->scale.epsilon,
-                 .isPowerOfTwo = quantizer->scale.isPowerOfTwo,
-                 .ifInfinite = largestFinite(spec(operands().source).dtype)};
-    return copy;
-  }
-
   Stream m_stream;
 };
-
-/// Recipes give both copies of a tensor one scaling.
-Verdict haveOneScaling(const TensorQuantizers& quantizers) {
-  const auto& [rowwise, columnwise, isDequantized] = quantizers;
-  if (!rowwise || !columnwise || rowwise->scaling == columnwise->scaling) return Verdict::yes();
-  return Verdict::no(
-      fmt::format("The CUDA backend quantizes both copies of a tensor with one scaling, not with {} and {}.",
-                  traitsOf(rowwise->scaling).name, traitsOf(columnwise->scaling).name));
-}
 
 Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   const TensorQuantizers& quantizers = request.step.copies.front().quantizers;

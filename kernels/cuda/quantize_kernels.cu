@@ -25,18 +25,6 @@ constexpr int kCodeVector = 4;
 /// Blocks that search for an amax; each adds one atomic operation.
 constexpr std::int64_t kAmaxBlocksPerMultiprocessor = 8;
 
-/// The largest over the block; NaN loses. Every thread gets it, and all threads call it.
-__device__ float largestOfBlock(float value) {
-  __shared__ float shared[kBlockThreads / kWarpLanes];
-  for (int offset = kWarpLanes / 2; offset > 0; offset /= 2)
-    value = largerOf(__shfl_xor_sync(0xffffffffu, value, offset), value);
-  if (threadIdx.x % kWarpLanes == 0) shared[threadIdx.x / kWarpLanes] = value;
-  __syncthreads();
-  for (int warp = 0; warp < kBlockThreads / kWarpLanes; ++warp) value = largerOf(shared[warp], value);
-  __syncthreads();
-  return value;
-}
-
 /// Floats that are not negative are ordered as their bits are.
 __global__ void __launch_bounds__(kBlockThreads)
     findAmax(const void* x, Element element, std::int64_t elements, float* amax) {
@@ -49,19 +37,19 @@ __global__ void __launch_bounds__(kBlockThreads)
     loadElements<kAmaxVector>(element, x, first, count, values);
     for (int v = 0; v < kAmaxVector; ++v) largest = largerOf(fabsf(values[v]), largest);
   }
-  largest = largestOfBlock(largest);
+  largest = largestOfBlock(largest, static_cast<int>(threadIdx.x));
   if (threadIdx.x == 0) atomicMax(reinterpret_cast<int*>(amax), std::bit_cast<int>(largest));
 }
 
 __global__ void clearValue(float* value) { *value = 0.0f; }
 
-__device__ float scaleOf(const TensorQuantization& task, const QuantizedCopy& copy) {
+__device__ float scaleOf(const TensorQuantization& task, const CodedCopy& copy) {
   return task.scale ? *task.scale : scaleFromAmax(*task.amax, copy.code, copy.rule);
 }
 
-__device__ void writeInverse(const QuantizedCopy& copy, float scale) {
+__device__ void writeInverse(const CodedCopy& copy, float scale) {
   const bool isFirst = blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0 && threadIdx.y == 0;
-  if (copy.codes && isFirst) *copy.inverseScale = 1.0f / scale;
+  if (copy.codes && isFirst) *static_cast<float*>(copy.scales) = 1.0f / scale;
 }
 
 __global__ void __launch_bounds__(kTileThreads) quantizeTile(const __grid_constant__ TensorQuantization task) {
@@ -107,7 +95,7 @@ __global__ void __launch_bounds__(kBlockThreads) updateScales(const __grid_const
   float largest = last;
   for (int row = static_cast<int>(threadIdx.x) + 1; row < length; row += kBlockThreads)
     largest = largerOf(history[row], largest);
-  largest = largestOfBlock(largest);
+  largest = largestOfBlock(largest, static_cast<int>(threadIdx.x));
   if (threadIdx.x == 0) {
     float& scale = *updates.scales[blockIdx.x];
     scale = delayedScale(updates.takesMostRecent ? last : largest, scale, updates.scaledLargest[blockIdx.x]);

@@ -11,22 +11,14 @@
 
 namespace fuseline::cuda {
 
-/// One copy: codes, and the factor that dequantizes. codes null: this copy is not made.
-struct QuantizedCopy {
-  std::uint8_t* codes = nullptr;
-  float* inverseScale = nullptr;
-  device::FloatCode code = device::FloatCode::E4M3;
-  device::ScaleRule rule;
-};
-
 /// x: [rows, cols]. The rowwise copy stands as x does, the columnwise one as its transpose.
 struct TensorQuantization {
   const void* x = nullptr;
   device::Element element = device::Element::F32;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  QuantizedCopy rowwise;
-  QuantizedCopy columnwise;
+  device::CodedCopy rowwise;
+  device::CodedCopy columnwise;
   const float* scale = nullptr;  // delayed scaling; null: of the amax
   const float* amax = nullptr;   // of x, where there is no scale
 };

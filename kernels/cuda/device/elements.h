@@ -97,6 +97,12 @@ __device__ void storeElements(Element element, void* data, std::int64_t index, i
   }
 }
 
+inline __device__ float roundedTo(Element element, float value) {
+  if (element == Element::F16) return Codec<Element::F16>::decode(Codec<Element::F16>::encode(value));
+  if (element == Element::BF16) return Codec<Element::BF16>::decode(Codec<Element::BF16>::encode(value));
+  return value;
+}
+
 template <int kVector>
 __device__ void fill(float value, float (&out)[kVector]) {
 #pragma unroll

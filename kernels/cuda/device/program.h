@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/cuda/device/quantize_data.h"
+
 #include <cstdint>
 
 namespace fuseline::cuda::device {
@@ -107,6 +109,7 @@ struct Program {
 struct Arguments {
   void* data[Program::kMaxOperands];
   Dropout dropouts[Program::kMaxDropouts];
+  HandOver handOver;
 };
 
 }  // namespace fuseline::cuda::device

@@ -14,4 +14,34 @@ struct ScaleRule {
   float ifInfinite = 0x1.fffffep127f;  // stands in for a scale that float32 cannot hold
 };
 
+/// One copy: codes, and what dequantizes them: one float32, or for every block a float32 or an E8M0 code. codes null:
+/// this copy is not made.
+struct CodedCopy {
+  std::uint8_t* codes = nullptr;
+  void* scales = nullptr;
+  FloatCode code = FloatCode::E4M3;
+  ScaleRule rule;                   // of float32 scales
+  bool isTransposed = false;        // codes stand as the transpose of x
+  std::int64_t scaleRowStride = 0;  // from a block's scale to that of the block below it in x
+  std::int64_t scaleColStride = 0;  // to that of the block beside it
+};
+
+/// What has a scale: the tensor, or blocks of 1x128, 128x128, 1x32 or 32x32 elements, on end in columnwise copies.
+enum class CopyKind : std::uint8_t { Tensor, Float8Line, Float8Square, MxLine, MxSquare };
+
+/// The copies that one op reads.
+struct CopyPair {
+  CodedCopy rowwise;
+  CodedCopy columnwise;
+  const float* scale = nullptr;  // of a tensor
+  float* amax = nullptr;         // of a tensor: raised to its largest magnitude
+};
+
+/// The copies that an elementwise step makes of a result.
+struct HandOver {
+  static constexpr int kMaxPairs = 4;
+  CopyPair pairs[kMaxPairs];
+  int numPairs = 0;
+};
+
 }  // namespace fuseline::cuda::device

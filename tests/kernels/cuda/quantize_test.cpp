@@ -5,10 +5,10 @@
 #include "core/numerics/bf16.h"
 #include "core/quant/copy_memory.h"
 #include "core/quant/scale_layout.h"
-#include "core/quant/scale_math.h"
 #include "core/tensor/scaling.h"
 #include "core/tensor/tensor.h"
-#include "kernels/cuda/block_copy.h"
+#include "kernels/cuda/block_quantize_launch.h"
+#include "kernels/cuda/coded_copy.h"
 #include "kernels/cuda/elementwise_program.h"
 #include "kernels/cuda/scale_launch.h"
 
@@ -51,14 +51,13 @@ struct Copies {
   }
 
  private:
-  QuantizedCopy copy(const Tensor& x, const QuantizerSpec& quantizer, Direction direction) {
+  device::CodedCopy copy(const Tensor& x, const QuantizerSpec& quantizer, Direction direction) {
     const TensorSpec spec = copySpec(x, quantizer, direction);
     std::vector<std::byte>& bytes = memory[static_cast<int>(direction)];
     bytes.resize(static_cast<std::size_t>(spec.bytes()));
-    return {.codes = reinterpret_cast<std::uint8_t*>(bytes.data()),
-            .inverseScale = reinterpret_cast<float*>(bytes.data() + partsOf(spec).scalesOffset),
-            .code = quantizer.format == ElementFormat::E5M2 ? device::FloatCode::E5M2 : device::FloatCode::E4M3,
-            .rule = {.epsilon = quantizer.scale.epsilon, .isPowerOfTwo = quantizer.scale.isPowerOfTwo}};
+    device::CodedCopy made = codedCopyOf(spec, bytes.data());
+    made.rule = scaleRuleOf(quantizer, x.spec.dtype);
+    return made;
   }
 };
 
@@ -132,11 +131,11 @@ void expectEqualBlocks(const Tensor& x, const QuantizerSpec& quantizer) {
     const TensorSpec spec = copySpec(x, quantizer, direction);
     std::vector<std::byte>& bytes = memory[static_cast<int>(direction)];
     bytes.resize(static_cast<std::size_t>(spec.bytes()));
-    BlockCopy& copy = direction == Direction::Rowwise ? task.rowwise : task.columnwise;
-    copy = blockCopyOf(spec, bytes.data());
-    copy.rule = {quantizer.scale.epsilon, quantizer.scale.isPowerOfTwo, largestFinite(x.spec.dtype)};
+    device::CodedCopy& copy = direction == Direction::Rowwise ? task.rowwise : task.columnwise;
+    copy = codedCopyOf(spec, bytes.data());
+    copy.rule = scaleRuleOf(quantizer, x.spec.dtype);
   }
-  launchBlockQuantize(task, blockKindOf(quantizer.scaling), nullptr);
+  launchBlockQuantize(task, copyKindOf(quantizer.scaling), nullptr);
   for (const Direction direction : kDirections)
     EXPECT_EQ(memory[static_cast<int>(direction)], expectedCopy(x, quantizer, direction))
         << toString(x.spec) << " " << traitsOf(quantizer.scaling).name << " " << directionName(direction);
@@ -186,7 +185,7 @@ TEST(BlockDequantizeKernel, GivesWhatCoreGives) {
       std::vector<std::byte> memory = expectedCopy(x, {.scaling = scaling}, Direction::Rowwise);
       const TensorSpec spec = copySpec(x, {.scaling = scaling}, Direction::Rowwise);
       Tensor out = Tensor::zeros(x.spec);
-      launchBlockDequantize({.copy = blockCopyOf(spec, memory.data()),
+      launchBlockDequantize({.copy = codedCopyOf(spec, memory.data()),
                              .isE8m0 = traitsOf(scaling).scaleFormat == ScaleFormat::E8M0,
                              .blockRows = traitsOf(scaling).block.rows,
                              .blockCols = traitsOf(scaling).block.cols,

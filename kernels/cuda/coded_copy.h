@@ -1,0 +1,20 @@
+// Quantized copies as the plan lays them out, in the terms of the kernels.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/step_operand.h"
+#include "kernels/cuda/device/quantize_data.h"
+
+namespace fuseline::cuda {
+
+device::FloatCode floatCodeOf(ElementFormat format);
+
+/// dtype: of the tensor. One scale for the whole tensor may be as large as float32 allows.
+device::ScaleRule scaleRuleOf(const QuantizerSpec& quantizer, DType dtype);
+
+device::CopyKind copyKindOf(Scaling scaling);
+
+/// spec: of a copy. memory: nullptr where the copy is not made. The rule of scales is up to the caller.
+device::CodedCopy codedCopyOf(const TensorSpec& spec, std::byte* memory);
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,167 @@
+// Quantizes a tile that a block of threads holds, with a scale for every block of 1x128, 128x128, 1x32 or 32x32
+// elements: largest magnitudes, scales and codes follow without a second look at memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/numerics/e8m0.h"
+#include "kernels/cuda/device/code_tile.h"
+
+#include <cstdint>
+
+namespace fuseline::cuda::device {
+
+constexpr int kFloat8Block = 128;
+constexpr int kMxBlock = 32;
+
+/// What the elements of a block are multiplied by. The writer stores what dequantizes them.
+template <bool kIsE8m0>
+__device__ float scaleBlock(const CodedCopy& copy, float amax, std::int64_t blockRow, std::int64_t blockCol,
+                            bool isWriter) {
+  const std::int64_t index = blockRow * copy.scaleRowStride + blockCol * copy.scaleColStride;
+  if constexpr (kIsE8m0) {
+    const std::uint8_t stored = E8m0::fromFloat(amax * (1.0f / largestOf(copy.code)), E8m0::Rounding::Up);
+    if (isWriter) static_cast<std::uint8_t*>(copy.scales)[index] = stored;
+    return E8m0::reciprocal(stored);
+  } else {
+    const float scale = scaleFromAmax(amax, copy.code, copy.rule);
+    if (isWriter) static_cast<float*>(copy.scales)[index] = 1.0f / scale;
+    return scale;
+  }
+}
+
+/// The largest over neighbouring threads of a row of patches; `width`: how many, a power of two up to 16.
+inline __device__ float largestOverLanes(float value, int width) {
+  for (int offset = width / 2; offset > 0; offset /= 2)
+    value = largerOf(__shfl_xor_sync(0xffffffffu, value, offset), value);
+  return value;
+}
+
+/// The largest magnitudes of the columns, over every kBlock rows of a tile.
+struct ColumnMaxima {
+  float ofPatches[kTilePatches][kTileSide];
+  float ofBlocks[kTileSide / kMxBlock][kTileSide];
+
+  /// out: those of the columns of this thread's patch, over the block that it is part of. All threads call it.
+  template <int kBlock>
+  __device__ void find(const float (&x)[kPatch][kPatch], float (&out)[kPatch]) {
+    constexpr int kGroups = kTileSide / kBlock;
+#pragma unroll
+    for (int col = 0; col < kPatch; ++col) {
+      float largest = 0.0f;
+#pragma unroll
+      for (int row = 0; row < kPatch; ++row) largest = largerOf(fabsf(x[row][col]), largest);
+      ofPatches[threadIdx.y][threadIdx.x * kPatch + col] = largest;
+    }
+    __syncthreads();
+    constexpr int kPatchesPerBlock = kBlock / kPatch;
+    for (int i = static_cast<int>(threadIdx.y * kTilePatches + threadIdx.x); i < kGroups * kTileSide;
+         i += kTileThreads) {
+      float largest = 0.0f;
+      for (int patch = 0; patch < kPatchesPerBlock; ++patch)
+        largest = largerOf(ofPatches[i / kTileSide * kPatchesPerBlock + patch][i % kTileSide], largest);
+      ofBlocks[i / kTileSide][i % kTileSide] = largest;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int col = 0; col < kPatch; ++col)
+      out[col] = ofBlocks[threadIdx.y / kPatchesPerBlock][threadIdx.x * kPatch + col];
+  }
+};
+
+/// What a block of threads shares while it quantizes a tile.
+struct TileMemory {
+  TransposedTile transposed;
+  ColumnMaxima maxima;
+};
+
+struct MatrixSize {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+};
+
+struct BlockPair {
+  const CodedCopy& rowwise;
+  const CodedCopy& columnwise;
+};
+
+/// Rowwise, with a scale for every kBlock elements of a row.
+template <int kBlock, bool kIsE8m0>
+__device__ void quantizeRowBlocks(const CodedCopy& copy, std::int64_t cols, const PatchPlace& place,
+                                  const float (&x)[kPatch][kPatch]) {
+  constexpr int kLanes = kBlock / kPatch;
+  float multipliers[kPatch];
+#pragma unroll
+  for (int row = 0; row < kPatch; ++row) {
+    float largest = 0.0f;
+#pragma unroll
+    for (int col = 0; col < kPatch; ++col) largest = largerOf(fabsf(x[row][col]), largest);
+    largest = largestOverLanes(largest, kLanes);
+    const bool isWriter = threadIdx.x % kLanes == 0 && row < place.numRows && place.numCols > 0;
+    multipliers[row] = scaleBlock<kIsE8m0>(copy, largest, place.row + row, place.col / kBlock, isWriter);
+  }
+  storeRows(copy.codes, cols, place, copy.code, x, [&](int row, int) { return multipliers[row]; });
+}
+
+inline __device__ void storeColumns(TileMemory& shared, const CodedCopy& copy, const MatrixSize& size,
+                                    const PatchPlace& place, const float (&x)[kPatch][kPatch],
+                                    const float (&multipliers)[kPatch]) {
+  if (copy.isTransposed)
+    storeTransposed(shared.transposed, copy.codes, size.rows, size.cols, place, copy.code, x, multipliers);
+  else
+    storeRows(copy.codes, size.cols, place, copy.code, x, [&](int, int col) { return multipliers[col]; });
+}
+
+template <int kBlock, bool kIsE8m0>
+__device__ void quantizeLines(TileMemory& shared, const BlockPair& task, const MatrixSize& size,
+                              const PatchPlace& place, const float (&x)[kPatch][kPatch]) {
+  if (task.rowwise.codes) quantizeRowBlocks<kBlock, kIsE8m0>(task.rowwise, size.cols, place, x);
+  if (!task.columnwise.codes) return;
+  float multipliers[kPatch];
+  shared.maxima.find<kBlock>(x, multipliers);
+  const bool isFirst = threadIdx.y % (kBlock / kPatch) == 0 && place.numRows > 0;
+#pragma unroll
+  for (int col = 0; col < kPatch; ++col)
+    multipliers[col] = scaleBlock<kIsE8m0>(task.columnwise, multipliers[col], place.row / kBlock, place.col + col,
+                                           isFirst && col < place.numCols);
+  storeColumns(shared, task.columnwise, size, place, x, multipliers);
+}
+
+/// Both copies have the scales of the same squares.
+template <int kBlock, bool kIsE8m0>
+__device__ void quantizeSquares(TileMemory& shared, const BlockPair& task, const MatrixSize& size,
+                                const PatchPlace& place, const float (&x)[kPatch][kPatch]) {
+  constexpr int kPatchesPerBlock = kBlock / kPatch;
+  float ofColumns[kPatch];
+  shared.maxima.find<kBlock>(x, ofColumns);
+  float largest = 0.0f;
+#pragma unroll
+  for (int col = 0; col < kPatch; ++col) largest = largerOf(ofColumns[col], largest);
+  largest = largestOverLanes(largest, kPatchesPerBlock);
+  const bool isWriter = threadIdx.x % kPatchesPerBlock == 0 && threadIdx.y % kPatchesPerBlock == 0 &&
+                        place.numRows > 0 && place.numCols > 0;
+  const auto multiplierOf = [&](const CodedCopy& copy) {
+    return scaleBlock<kIsE8m0>(copy, largest, place.row / kBlock, place.col / kBlock, isWriter);
+  };
+  if (task.rowwise.codes) {
+    const float multiplier = multiplierOf(task.rowwise);
+    storeRows(task.rowwise.codes, size.cols, place, task.rowwise.code, x, [&](int, int) { return multiplier; });
+  }
+  if (!task.columnwise.codes) return;
+  float multipliers[kPatch];
+  fill<kPatch>(multiplierOf(task.columnwise), multipliers);
+  storeColumns(shared, task.columnwise, size, place, x, multipliers);
+}
+
+/// All threads of the block call it. kKind: with blocks.
+template <CopyKind kKind>
+__device__ void quantizePatch(TileMemory& shared, const BlockPair& task, const MatrixSize& size,
+                              const PatchPlace& place, const float (&x)[kPatch][kPatch]) {
+  constexpr bool kIsMx = kKind == CopyKind::MxLine || kKind == CopyKind::MxSquare;
+  constexpr int kBlock = kIsMx ? kMxBlock : kFloat8Block;
+  if constexpr (kKind == CopyKind::MxSquare || kKind == CopyKind::Float8Square)
+    quantizeSquares<kBlock, kIsMx>(shared, task, size, place, x);
+  else
+    quantizeLines<kBlock, kIsMx>(shared, task, size, place, x);
+}
+
+}  // namespace fuseline::cuda::device

@@ -1,0 +1,136 @@
+// Elementwise steps that quantize what they make, in tiles and by kernels of their own: the same bits as with a step
+// for it.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/plan/plan.h"
+#include "core/quant/apply_recipe.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
+#include "tests/support/compare.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/run_plan.h"
+#include "tests/support/simt/host_compiler.h"
+#include "tests/support/simt/simt_backend.h"
+
+#include <string_view>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+FusionReport fusedFor(const Graph& graph, const std::shared_ptr<Backend>& backend) {
+  return std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
+}
+
+FusionReport withoutHandOvers(FusionReport report) {
+  report.handOvers.clear();
+  return report;
+}
+
+struct Pipeline {
+  const char* label;
+  std::vector<Link> links;
+  std::size_t numHandOvers;
+  std::vector<DType> dtypes = {DType::BF16};
+};
+
+/// Gated and plain activations, gradients behind biases, chains with a mask, several readers and more than a kernel
+/// takes. Gradients of gates are left to a step of their own.
+std::vector<Pipeline> pipelines() {
+  return {
+      {"gate", {linear(256), link("SwiGLU"), linear(128)}, 1},
+      {"biases",
+       {linear(128), link("Bias"), link("GELU"), linear(128), link("Bias"), link("ReLU")},
+       3,
+       {DType::BF16, DType::F32}},
+      {"chain", {link("GELU"), link("ConstantScale"), linear(128), link("Dropout"), link("SiLU")}, 2},
+      {"two readers",
+       {link("GELU", "a"), linear(128, "q"), reading("a.y", linear(128, "k")), link("AddExtraInput", "add", "q.y")},
+       2},
+      {"five readers",
+       {link("GELU", "a"), linear(128, "b"), reading("a.y", linear(128, "c")), reading("a.y", linear(128, "d")),
+        reading("a.y", linear(128, "e")), reading("a.y", linear(128, "f"))},
+       5},
+  };
+}
+
+class CudaHandOvers : public ::testing::TestWithParam<const char*> {
+ protected:
+  static Graph graphOf(const Pipeline& pipeline, DType dtype) {
+    const std::int64_t rows = std::string_view(GetParam()) == "Float8BlockScaling" ? 256 : 160;
+    return chain(dtype, {rows, 128}, pipeline.links, {.recipe = GetParam()});
+  }
+
+  /// Gradients of biases are added in another order.
+  static void expectSame(const Graph& graph, RunResults actual, RunResults expected, DType dtype,
+                         const std::string& label) {
+    EXPECT_EQ(firstDifference(actual, expected, toleranceOf(dtype).relative), "") << label;
+    for (const Node& node : graph.nodes())
+      if (node.operation->name == "Bias")
+        for (RunResults* const results : {&actual, &expected}) results->erase(node.parameterGradientName(0));
+    EXPECT_TRUE(actual == expected) << label;
+  }
+
+  static void expectSameOn(const std::shared_ptr<Backend>& backend, const char* how) {
+    for (const Pipeline& pipeline : pipelines())
+      for (const DType dtype : pipeline.dtypes) {
+        const Graph graph = graphOf(pipeline, dtype);
+        const FusionReport report = fusedFor(graph, backend);
+        ASSERT_EQ(report.handOvers.size(), pipeline.numHandOvers) << pipeline.label << "\n" << toTree(graph, report);
+        expectSame(graph, runPlan(graph, report, backend), runPlan(graph, withoutHandOvers(report), backend), dtype,
+                   fmt::format("{} in {}, {}", pipeline.label, dtypeName(dtype), how));
+      }
+  }
+};
+
+TEST_P(CudaHandOvers, GiveTheSameBitsInTiles) {
+  static const auto compiler = makeHostCompiler();
+  expectSameOn(makeSimtBackend(compiler.get()), "generated");
+}
+
+TEST_P(CudaHandOvers, GiveTheSameBitsWithoutACompiler) { expectSameOn(makeSimtBackend(), "interpreted"); }
+
+TEST_P(CudaHandOvers, KeepTheStatesOfQuantizers) {
+  static const auto compiler = makeHostCompiler();
+  const auto backend = makeSimtBackend(compiler.get());
+  const Graph graph = graphOf(pipelines()[1], DType::BF16);
+  const FusionReport report = fusedFor(graph, backend);
+  const auto statesOf = [&](const FusionReport& of) {
+    const Plan plan = makePlan(graph, of);
+    const auto executor = std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 3)));
+    for (int run = 0; run < 3; ++run) EXPECT_TRUE(executor->run());
+    std::vector<std::vector<double>> states;
+    for (const QuantizerState& state : quantizerStates(graph))
+      for (const std::string& name : {state.scaleName, state.historyName})
+        states.push_back(executor->read(name)->toDoubles());
+    return states;
+  };
+  EXPECT_EQ(statesOf(report), statesOf(withoutHandOvers(report)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, CudaHandOvers,
+                         ::testing::Values("DelayedScaling", "Float8BlockScaling", "MXFP8BlockScaling"),
+                         [](const auto& test) { return std::string(test.param); });
+
+/// Rows of one tile, of several, and none; parts of blocks do not occur, because linear ops do not take them.
+TEST(CudaHandOver, WorksForEveryNumberOfRowsThatARecipeTakes) {
+  const auto compiler = makeHostCompiler();
+  const auto backend = makeSimtBackend(compiler.get());
+  for (const std::int64_t rows : {0, 16, 112, 128, 272}) {
+    const Graph graph = chain(DType::BF16, {rows, 144}, {link("GELU"), linear(16), link("Bias"), link("SiLU")},
+                              {.recipe = "DelayedScaling"});
+    const FusionReport report = fusedFor(graph, backend);
+    ASSERT_EQ(report.handOvers.size(), 2u);
+    EXPECT_EQ(firstDifference(runPlan(graph, report, backend), runPlan(graph, withoutHandOvers(report), backend),
+                              toleranceOf(DType::BF16).relative),
+              "")
+        << rows;
+  }
+}
+
+}  // namespace
+}  // namespace fuseline
