@@ -13,6 +13,7 @@ KernelDef add_norm() {
       .phases = {Phase::Forward},
       .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = makeAddNormForward,
+      .supportsCopies = canMakeNormCopies,
   };
 }
 

@@ -14,6 +14,7 @@ KernelDef norm_backward_add() {
       .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile =
           [](const CompileRequest& request) { return makeNormBackward(request, 1, branchedNormGradients(request)); },
+      .supportsCopies = canMakeNormCopies,
   };
 }
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cuda/device/program.h"
+#include "kernels/cuda/device/norm_data.h"
+#include "kernels/cuda/device/quantize_data.h"
 #include "kernels/cuda/stream.h"
 
 #include <cstddef>
@@ -10,57 +11,25 @@
 
 namespace fuseline::cuda {
 
-enum class NormKind : std::uint8_t { Rms, Layer, L2 };
-
-/// What a norm step is, without its pointers. x: [rows, cols], also the sum that is normalized, dx and the extra
-/// gradient; y: also dy; parameters: gamma, beta and their gradients [cols].
-struct NormProblem {
-  NormKind kind = NormKind::Rms;
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-  device::Element x = device::Element::F32;
-  device::Element y = device::Element::F32;
-  device::Element parameter = device::Element::F32;
-  float eps = 1e-5F;
-  bool isGammaZeroCentred = false;
-};
-
-/// A residual that is added first: sum = x + addend, rounded to the problem's x, is what is normalized.
-struct NormAddend {
-  device::Element left = device::Element::F32;  // of NormForward::x
-  device::Element right = device::Element::F32;
-  const void* rightData = nullptr;  // null: nothing is added
-  void* sum = nullptr;              // null: only the norm is wanted
-};
-
-struct NormForward {
-  NormProblem problem;
-  NormAddend addend;
-  const void* x = nullptr;
-  const void* gamma = nullptr;  // null for L2
-  const void* beta = nullptr;
-  void* y = nullptr;
-  float* mean = nullptr;  // null: not wanted
-  float* rstd = nullptr;
-};
-
-struct NormBackward {
-  NormProblem problem;
-  const void* x = nullptr;
-  const void* dy = nullptr;
-  const void* extra = nullptr;  // null: nothing is added
-  const void* gamma = nullptr;
-  const float* mean = nullptr;
-  const float* rstd = nullptr;
-  void* dx = nullptr;      // null: not wanted
-  void* dgamma = nullptr;  // null: not wanted
-  void* dbeta = nullptr;
-};
+using device::NormAddend;
+using device::NormBackward;
+using device::NormForward;
+using device::NormKind;
+using device::NormProblem;
 
 void launchNormForward(const NormForward& norm, Stream stream);
 
 /// parts: numNormParts floats, for the gradients of parameters.
 void launchNormBackward(const NormBackward& norm, int numMultiprocessors, float* parts, Stream stream);
 std::int64_t numNormParts(const NormProblem& problem, int numMultiprocessors);
+
+/// The same with copies of y, whose columns are a multiple of 8; y may be null then. norm.rstd, and norm.mean of
+/// LayerNorm, have memory.
+void launchNormForwardTiles(const NormForward& norm, const device::HandOver& handOver, device::CopyKind kind,
+                            Stream stream);
+/// dx with copies of it; dx may be null then. Gradients of parameters are up to launchNormBackward. means: 2 rows
+/// floats.
+void launchNormInputGradientTiles(const NormBackward& norm, const device::HandOver& handOver, device::CopyKind kind,
+                                  float* means, Stream stream);
 
 }  // namespace fuseline::cuda

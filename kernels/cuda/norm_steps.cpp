@@ -4,6 +4,11 @@
 
 #include "kernels/cuda/elementwise_program.h"
 #include "kernels/cuda/norm_launch.h"
+#include "kernels/cuda/result_copies.h"
+
+#include <optional>
+
+#include <fmt/format.h>
 
 namespace fuseline::cuda {
 
@@ -37,48 +42,91 @@ NormForward launchOf(const NormProblem& problem, const NormForwardOperands& norm
           .rstd = reinterpret_cast<float*>(norm.rstd.at(operands))};
 }
 
-class NormForwardKernel final : public Kernel {
+/// Copies of a norm's result, in tiles or by kernels of their own.
+class NormCopies {
  public:
-  NormForwardKernel(NormProblem problem, Binding x, NormForwardOperands others, Stream stream)
-      : m_problem(problem), m_x(std::move(x)), m_others(std::move(others)), m_stream(stream) {}
-  void run(Pointers operands, std::byte*) override {
-    NormForward norm = launchOf(m_problem, m_others, operands);
-    norm.x = m_x.at(operands);
-    launchNormForward(norm, m_stream);
+  /// bytes: of the result. rowFloats: what tiles need of every row besides.
+  NormCopies(ResultCopies copies, const NormProblem& problem, int rowFloats)
+      : m_copies(std::move(copies)), m_rowBytes(static_cast<std::size_t>(problem.rows * rowFloats) * sizeof(float)) {}
+
+  std::size_t workspaceBytes() const {
+    return m_copies.fitsKernel() ? m_rowBytes : static_cast<std::size_t>(m_copies.spec().bytes());
+  }
+  const ResultCopies& operator*() const { return m_copies; }
+  const ResultCopies* operator->() const { return &m_copies; }
+
+ private:
+  ResultCopies m_copies;
+  std::size_t m_rowBytes;
+};
+
+/// Forward of a norm with the copies that its step makes, if it makes any.
+class NormForwardLaunch {
+ public:
+  NormForwardLaunch(NormProblem problem, NormForwardOperands operands, std::optional<NormCopies> copies,
+                    const DeviceContext& device)
+      : m_problem(problem), m_operands(std::move(operands)), m_copies(std::move(copies)), m_device(device) {}
+
+  std::size_t workspaceBytes() const { return m_copies ? m_copies->workspaceBytes() : 0; }
+
+  void run(const void* x, const NormAddend& addend, Pointers pointers, std::byte* workspace) const {
+    NormForward norm = launchOf(m_problem, m_operands, pointers);
+    norm.x = x;
+    norm.addend = addend;
+    if (!m_copies) return launchNormForward(norm, m_device.stream);
+    (*m_copies)->fitsKernel() ? runTiles(norm, pointers, workspace) : runApart(norm, pointers, workspace);
   }
 
  private:
+  /// What nobody keeps of the rows stands in the workspace.
+  void runTiles(NormForward norm, Pointers pointers, std::byte* workspace) const {
+    auto* const factors = reinterpret_cast<float*>(workspace);
+    if (!norm.rstd) norm.rstd = factors;
+    if (!norm.mean && m_problem.kind == NormKind::Layer) norm.mean = factors + m_problem.rows;
+    launchNormForwardTiles(norm, (*m_copies)->at(pointers), (*m_copies)->kind(), m_device.stream);
+  }
+
+  void runApart(NormForward norm, Pointers pointers, std::byte* workspace) const {
+    if (!norm.y) norm.y = workspace;
+    launchNormForward(norm, m_device.stream);
+    (*m_copies)->launchFrom(static_cast<const std::byte*>(norm.y), pointers, m_device);
+  }
+
   NormProblem m_problem;
+  NormForwardOperands m_operands;
+  std::optional<NormCopies> m_copies;
+  const DeviceContext& m_device;
+};
+
+class NormForwardKernel final : public Kernel {
+ public:
+  NormForwardKernel(Binding x, NormForwardLaunch launch) : m_x(std::move(x)), m_launch(std::move(launch)) {}
+  std::size_t workspaceBytes() const override { return m_launch.workspaceBytes(); }
+  void run(Pointers operands, std::byte* workspace) override {
+    m_launch.run(m_x.at(operands), {}, operands, workspace);
+  }
+
+ private:
   Binding m_x;
-  NormForwardOperands m_others;
-  Stream m_stream;
+  NormForwardLaunch m_launch;
 };
 
 class AddNormForwardKernel final : public Kernel {
  public:
-  AddNormForwardKernel(NormProblem problem, Binding a, Binding b, Binding sum, NormForwardOperands others,
-                       Stream stream)
-      : m_problem(problem),
-        m_a(std::move(a)),
-        m_b(std::move(b)),
-        m_sum(std::move(sum)),
-        m_others(std::move(others)),
-        m_stream(stream) {}
-  void run(Pointers operands, std::byte*) override {
-    NormForward norm = launchOf(m_problem, m_others, operands);
-    norm.x = m_a.at(operands);
-    norm.addend = {.left = elementOf(m_a.spec.dtype),
-                   .right = elementOf(m_b.spec.dtype),
-                   .rightData = m_b.at(operands),
-                   .sum = m_sum.at(operands)};
-    launchNormForward(norm, m_stream);
+  AddNormForwardKernel(Binding a, Binding b, Binding sum, NormForwardLaunch launch)
+      : m_a(std::move(a)), m_b(std::move(b)), m_sum(std::move(sum)), m_launch(std::move(launch)) {}
+  std::size_t workspaceBytes() const override { return m_launch.workspaceBytes(); }
+  void run(Pointers operands, std::byte* workspace) override {
+    const NormAddend addend{.left = elementOf(m_a.spec.dtype),
+                            .right = elementOf(m_b.spec.dtype),
+                            .rightData = m_b.at(operands),
+                            .sum = m_sum.at(operands)};
+    m_launch.run(m_a.at(operands), addend, operands, workspace);
   }
 
  private:
-  NormProblem m_problem;
   Binding m_a, m_b, m_sum;
-  NormForwardOperands m_others;
-  Stream m_stream;
+  NormForwardLaunch m_launch;
 };
 
 NormBackward launchOf(const NormProblem& problem, const NormBackwardOperands& norm, Pointers operands) {
@@ -96,33 +144,64 @@ NormBackward launchOf(const NormProblem& problem, const NormBackwardOperands& no
 
 class NormBackwardKernel final : public Kernel {
  public:
-  NormBackwardKernel(NormProblem problem, NormBackwardOperands bindings, const DeviceContext& device)
-      : m_problem(problem), m_bindings(std::move(bindings)), m_device(device) {}
-  std::size_t workspaceBytes() const override {
-    return static_cast<std::size_t>(numNormParts(m_problem, m_device.numMultiprocessors)) * sizeof(float);
-  }
+  NormBackwardKernel(NormProblem problem, NormBackwardOperands bindings, std::optional<NormCopies> copies,
+                     const DeviceContext& device)
+      : m_problem(problem), m_bindings(std::move(bindings)), m_copies(std::move(copies)), m_device(device) {}
+
+  std::size_t workspaceBytes() const override { return partsBytes() + (m_copies ? m_copies->workspaceBytes() : 0); }
+
   void run(Pointers operands, std::byte* workspace) override {
-    launchNormBackward(launchOf(m_problem, m_bindings, operands), m_device.numMultiprocessors,
-                       reinterpret_cast<float*>(workspace), m_device.stream);
+    NormBackward norm = launchOf(m_problem, m_bindings, operands);
+    if (m_copies && (*m_copies)->fitsKernel()) {
+      auto* const means = reinterpret_cast<float*>(workspace + partsBytes());
+      launchNormInputGradientTiles(norm, (*m_copies)->at(operands), (*m_copies)->kind(), means, m_device.stream);
+      norm.dx = nullptr;
+    }
+    const bool isCopiedApart = m_copies && !(*m_copies)->fitsKernel();
+    if (isCopiedApart && !norm.dx) norm.dx = workspace + partsBytes();
+    launchNormBackward(norm, m_device.numMultiprocessors, reinterpret_cast<float*>(workspace), m_device.stream);
+    if (isCopiedApart) (*m_copies)->launchFrom(static_cast<const std::byte*>(norm.dx), operands, m_device);
   }
 
  private:
+  std::size_t partsBytes() const {
+    constexpr std::size_t kAlignment = 256;
+    const auto parts = static_cast<std::size_t>(numNormParts(m_problem, m_device.numMultiprocessors));
+    return (parts * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
   NormProblem m_problem;
   NormBackwardOperands m_bindings;
+  std::optional<NormCopies> m_copies;
   const DeviceContext& m_device;
 };
+
+/// Two floats of every row: its factors, or its means.
+Result<std::optional<NormCopies>> copiesOf(const CompileRequest& request, const NormProblem& problem) {
+  constexpr int kRowFloats = 2;
+  if (request.step.copies.empty()) return std::optional<NormCopies>();
+  Result<ResultCopies> copies = ResultCopies::make(request);
+  if (!copies) return copies.error();
+  return std::optional<NormCopies>(std::in_place, std::move(*copies), problem, kRowFloats);
+}
+
+Result<NormForwardLaunch> forwardLaunch(const CompileRequest& request, int norm, const TensorSpec& x) {
+  Result<NormForwardOperands> operands = bindNormForward(request, norm);
+  if (!operands) return operands.error();
+  const NormProblem problem = problemOf(request.member(static_cast<std::size_t>(norm)), x, operands->y.spec);
+  Result<std::optional<NormCopies>> copies = copiesOf(request, problem);
+  if (!copies) return copies.error();
+  return NormForwardLaunch(problem, std::move(*operands), std::move(*copies), request.device);
+}
 
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> makeNormForward(const CompileRequest& request, int norm) {
   const Result<Binding> x = requireOperand(request, {norm, OperandKind::Input, 0});
   if (!x) return x.error();
-  Result<NormForwardOperands> others = bindNormForward(request, norm);
-  if (!others) return others.error();
-  const Node& node = request.member(static_cast<std::size_t>(norm));
-  const NormProblem problem = problemOf(node, x->spec, others->y.spec);
-  return std::unique_ptr<Kernel>(
-      std::make_unique<NormForwardKernel>(problem, *x, std::move(*others), request.device.stream));
+  Result<NormForwardLaunch> launch = forwardLaunch(request, norm, x->spec);
+  if (!launch) return launch.error();
+  return std::unique_ptr<Kernel>(std::make_unique<NormForwardKernel>(*x, std::move(*launch)));
 }
 
 Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request) {
@@ -131,13 +210,11 @@ Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request
   if (!a) return a.error();
   const Result<Binding> b = requireOperand(request, {0, OperandKind::Input, 1});
   if (!b) return b.error();
-  Result<NormForwardOperands> others = bindNormForward(request, norm);
-  if (!others) return others.error();
   const TensorSpec& sum = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
-  const Node& node = request.member(static_cast<std::size_t>(norm));
-  const NormProblem problem = problemOf(node, sum, others->y.spec);
-  return std::unique_ptr<Kernel>(std::make_unique<AddNormForwardKernel>(problem, *a, *b, findNormSum(request, norm),
-                                                                        std::move(*others), request.device.stream));
+  Result<NormForwardLaunch> launch = forwardLaunch(request, norm, sum);
+  if (!launch) return launch.error();
+  return std::unique_ptr<Kernel>(
+      std::make_unique<AddNormForwardKernel>(*a, *b, findNormSum(request, norm), std::move(*launch)));
 }
 
 Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm,
@@ -146,7 +223,22 @@ Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, 
   if (!bindings) return bindings.error();
   const Node& node = request.member(static_cast<std::size_t>(norm));
   const NormProblem problem = problemOf(node, bindings->x.spec, bindings->gradOutput.spec);
-  return std::unique_ptr<Kernel>(std::make_unique<NormBackwardKernel>(problem, std::move(*bindings), request.device));
+  Result<std::optional<NormCopies>> copies = copiesOf(request, problem);
+  if (!copies) return copies.error();
+  return std::unique_ptr<Kernel>(
+      std::make_unique<NormBackwardKernel>(problem, std::move(*bindings), std::move(*copies), request.device));
+}
+
+/// A row of the norm must be a row of the tensor.
+Verdict canMakeNormCopies(const KernelQuery& query) {
+  for (const NodeId id : query.members) {
+    const Node& node = query.graph.node(id);
+    const bool isNorm = node.operation->category == "Normalization";
+    if (isNorm && !node.parameters.empty() && node.parameters.front().numElements() != query.copies->spec.cols())
+      return Verdict::no(
+          fmt::format("{} normalizes several axes at once, of which the copies would need the last.", node.id));
+  }
+  return canMakeResultCopies(query);
 }
 
 KernelDef normKernel(std::string operation) {
@@ -159,6 +251,7 @@ KernelDef normKernel(std::string operation) {
             if (request.step.phase == Phase::Forward) return makeNormForward(request, 0);
             return makeNormBackward(request, 0, ownNormGradients());
           },
+      .supportsCopies = canMakeNormCopies,
   };
 }
 

@@ -1,0 +1,58 @@
+// What the host tells the device of a norm: plain data.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/device/program.h"
+
+#include <cstdint>
+
+namespace fuseline::cuda::device {
+
+enum class NormKind : std::uint8_t { Rms, Layer, L2 };
+
+/// What a norm step is, without its pointers. x: [rows, cols], also the sum that is normalized, dx and the extra
+/// gradient; y: also dy; parameters: gamma, beta and their gradients [cols].
+struct NormProblem {
+  NormKind kind = NormKind::Rms;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  Element x = Element::F32;
+  Element y = Element::F32;
+  Element parameter = Element::F32;
+  float eps = 1e-5F;
+  bool isGammaZeroCentred = false;
+};
+
+/// A residual that is added first: sum = x + addend, rounded to the problem's x, is what is normalized.
+struct NormAddend {
+  Element left = Element::F32;  // of NormForward::x
+  Element right = Element::F32;
+  const void* rightData = nullptr;  // null: nothing is added
+  void* sum = nullptr;              // null: only the norm is wanted
+};
+
+struct NormForward {
+  NormProblem problem;
+  NormAddend addend;
+  const void* x = nullptr;
+  const void* gamma = nullptr;  // null for L2
+  const void* beta = nullptr;
+  void* y = nullptr;
+  float* mean = nullptr;  // null: not wanted
+  float* rstd = nullptr;
+};
+
+struct NormBackward {
+  NormProblem problem;
+  const void* x = nullptr;
+  const void* dy = nullptr;
+  const void* extra = nullptr;  // null: nothing is added
+  const void* gamma = nullptr;
+  const float* mean = nullptr;
+  const float* rstd = nullptr;
+  void* dx = nullptr;      // null: not wanted
+  void* dgamma = nullptr;  // null: not wanted
+  void* dbeta = nullptr;
+};
+
+}  // namespace fuseline::cuda::device

@@ -1,0 +1,138 @@
+// Norms whose result linear ops read as codes: the sums of every row first, then the result in tiles, which are
+// quantized as they are made.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/norm_rows.h"
+
+#include <algorithm>
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/device/hand_over.h"
+#include "kernels/cuda/device/norm.h"
+
+namespace fuseline::cuda {
+
+namespace {
+
+using namespace device;
+
+/// Tiles that a multiprocessor holds at least. Asked for more, ptxas spills registers on sm_100a.
+constexpr int kResidentTiles = 1;
+
+template <int kRowThreads, int kVector>
+__global__ void __launch_bounds__(kBlockThreads) measureRows(const __grid_constant__ NormForward norm) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= norm.problem.rows) return;  // a whole warp: longer rows have blocks of their own
+  const RowFactors factors = measureRow<kRowThreads, kVector>(norm, row);
+  if (threadIdx.x != 0) return;
+  if (norm.mean) norm.mean[row] = factors.mean;
+  norm.rstd[row] = factors.rstd;
+}
+
+struct NormBackwardMeans {
+  NormBackward norm;
+  NormProblem problem;
+  GradientMeans* means = nullptr;  // by row
+};
+
+template <int kRowThreads, int kVector>
+__global__ void __launch_bounds__(kBlockThreads) measureGradients(const __grid_constant__ NormBackwardMeans task) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= task.problem.rows) return;
+  const RowFactors factors = factorsOf(task.norm, row);
+  const GradientMeans means = measureGradient<kRowThreads, kVector>(task.norm, row, factors);
+  if (threadIdx.x == 0) task.means[row] = means;
+}
+
+/// packetOf(row, col, count, values): a packet of the result in float32; it is rounded to `element`, stored where
+/// `result` is not null, and quantized.
+template <CopyKind kKind, class PacketOf>
+__device__ void walkResult(const NormProblem& problem, Element element, void* result, const HandOver& handOver,
+                           const PacketOf& packetOf) {
+  __shared__ TileMemory shared;
+  const std::int64_t tiles = (problem.rows + kTileSide - 1) / kTileSide;
+  for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
+    const PatchPlace place = patchPlace(tile, blockIdx.x, problem.rows, problem.cols);
+    float x[kPatch][kPatch];
+#pragma unroll
+    for (int row = 0; row < kPatch; ++row) {
+      const int count = row < place.numRows ? place.numCols : 0;
+      fill<kPatch>(0.0f, x[row]);
+      if (count == 0) continue;
+      packetOf(place.row + row, place.col, count, x[row]);
+      if (result) storeElements<kPatch>(element, result, (place.row + row) * problem.cols + place.col, count, x[row]);
+#pragma unroll
+      for (int v = 0; v < kPatch; ++v) x[row][v] = v < count ? roundedTo(element, x[row][v]) : 0.0f;
+    }
+    writeCopies<kKind>(shared, handOver, {problem.rows, problem.cols}, place, x);
+  }
+}
+
+template <CopyKind kKind>
+__global__ void __launch_bounds__(kTileThreads, kResidentTiles)
+    normForwardTiles(const __grid_constant__ NormForward norm, const __grid_constant__ HandOver handOver) {
+  walkResult<kKind>(norm.problem, norm.problem.y, norm.y, handOver,
+                    [&](std::int64_t row, std::int64_t col, int count, float(&y)[kPatch]) {
+                      const RowFactors factors{norm.mean ? norm.mean[row] : 0.0f, norm.rstd[row]};
+                      normalizePacket<kPatch>(norm, row, col, count, factors, y);
+                    });
+}
+
+template <CopyKind kKind>
+__global__ void __launch_bounds__(kTileThreads, kResidentTiles)
+    normBackwardTiles(const __grid_constant__ NormBackwardMeans task, const __grid_constant__ HandOver handOver) {
+  walkResult<kKind>(task.problem, task.problem.x, task.norm.dx, handOver,
+                    [&](std::int64_t row, std::int64_t col, int count, float(&dx)[kPatch]) {
+                      gradientPacket<kPatch>(task.norm, row, col, count, factorsOf(task.norm, row), task.means[row],
+                                             dx);
+                    });
+}
+
+/// f(kernels of the kind)
+template <template <CopyKind> class Kernels>
+auto kernelOf(CopyKind kind) {
+  switch (kind) {
+    case CopyKind::Float8Line: return Kernels<CopyKind::Float8Line>::tiles();
+    case CopyKind::Float8Square: return Kernels<CopyKind::Float8Square>::tiles();
+    case CopyKind::MxLine: return Kernels<CopyKind::MxLine>::tiles();
+    case CopyKind::MxSquare: return Kernels<CopyKind::MxSquare>::tiles();
+    case CopyKind::Tensor: break;
+  }
+  return Kernels<CopyKind::Tensor>::tiles();
+}
+
+template <CopyKind kKind>
+struct Forward {
+  static auto tiles() { return normForwardTiles<kKind>; }
+};
+template <CopyKind kKind>
+struct Backward {
+  static auto tiles() { return normBackwardTiles<kKind>; }
+};
+
+constexpr dim3 kTileBlock(kTilePatches, kTilePatches);
+
+}  // namespace
+
+void launchNormForwardTiles(const NormForward& norm, const HandOver& handOver, CopyKind kind, Stream stream) {
+  const NormProblem& problem = norm.problem;
+  if (problem.cols == 0) return;
+  if (problem.rows > 0)
+    launchRows<NormForward>(measureRows<kWarpLanes, kVectorWidth>, measureRows<kWarpLanes, 1>,
+                            measureRows<kBlockThreads, kVectorWidth>, measureRows<kBlockThreads, 1>, norm, stream);
+  launch(kernelOf<Forward>(kind), tileGrid(problem.rows, problem.cols), kTileBlock, 0, stream, norm, handOver);
+}
+
+void launchNormInputGradientTiles(const NormBackward& norm, const HandOver& handOver, CopyKind kind, float* means,
+                                  Stream stream) {
+  const NormProblem& problem = norm.problem;
+  if (problem.cols == 0) return;
+  const NormBackwardMeans task{norm, problem, reinterpret_cast<GradientMeans*>(means)};
+  if (problem.rows > 0)
+    launchRows<NormBackwardMeans>(measureGradients<kWarpLanes, kVectorWidth>, measureGradients<kWarpLanes, 1>,
+                                  measureGradients<kBlockThreads, kVectorWidth>, measureGradients<kBlockThreads, 1>,
+                                  task, stream);
+  launch(kernelOf<Backward>(kind), tileGrid(problem.rows, problem.cols), kTileBlock, 0, stream, task, handOver);
+}
+
+}  // namespace fuseline::cuda
