@@ -2,7 +2,7 @@
 // The sizes of the groups come with each run. Products are therefore made for panels of rows, or, where the rows are
 // summed over, for every size when it first occurs.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/grouped_form.h"
+#include "core/ops/grouped_programs.h"
 #include "kernels/cpu/linear_parts.h"
 #include "kernels/cpu/strip_engine.h"
 
@@ -18,20 +18,10 @@ namespace fuseline::cpu::kernels {
 
 namespace {
 
+using namespace grouped;
+
 /// The sums of a panel are still in the cache when the bias is added. Lower panels would cost more: see panel_gemm.cpp.
 constexpr std::int64_t kPanelRows = 512;
-
-constexpr OperandKey kX{.kind = OperandKind::Input, .slot = 0};
-constexpr OperandKey kSplitSizes{.kind = OperandKind::Input, .slot = GroupedForm::kSplitSizes};
-constexpr OperandKey kScales{.kind = OperandKind::Input, .slot = GroupedForm::kScales};
-constexpr OperandKey kY{.kind = OperandKind::Output};
-constexpr OperandKey kGradY{.kind = OperandKind::GradOutput};
-constexpr OperandKey kGradX{.kind = OperandKind::GradInput, .slot = 0};
-constexpr OperandKey kGradScales{.kind = OperandKind::GradInput, .slot = GroupedForm::kScales};
-/// These stand for the group at hand.
-constexpr OperandKey kBias{.kind = OperandKind::Parameter};
-constexpr OperandKey kGradBias{.kind = OperandKind::GradParameter};
-constexpr OperandKey kSums{.member = -1, .kind = OperandKind::Output};
 
 std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -159,21 +149,6 @@ StripOperandOf stripOperands(std::vector<std::pair<OperandKey, DType>> operands)
 }
 
 // ---- forward
-
-/// sums + bias, or sums + bias scales. Slots: sums, bias, scales, y.
-ElementwiseProgram biasProgram(bool isScaled) {
-  ElementwiseProgram program;
-  program.code = {{.opcode = Opcode::Load, .place = {.operand = kSums}},
-                  {.opcode = Opcode::Load, .place = {.operand = kBias, .access = Access::Row}}};
-  if (isScaled) {
-    program.code.push_back({.opcode = Opcode::Load, .place = {.operand = kScales, .access = Access::Column}});
-    program.code.push_back({.opcode = Opcode::Mul, .a = 1, .b = 2});
-  }
-  const auto bias = static_cast<ValueIndex>(program.code.size()) - 1;
-  program.code.push_back({.opcode = Opcode::Add, .a = 0, .b = bias});
-  program.stores = {{.value = bias + 1, .place = {.operand = kY}}};
-  return program;
-}
 
 struct ForwardParts {
   GroupedSize size;
@@ -327,26 +302,6 @@ class WeightGrads {
   std::map<std::int64_t, Gemm> m_products;  // by number of rows
   std::size_t m_workspaceBytes = 0;
 };
-
-/// db = dy, or dy scales, summed over the rows; dscales = dy bias, summed over each row. Slots: dy, scales, bias, db,
-/// dscales.
-ElementwiseProgram biasGradProgram(bool isScaled, bool wantsBias, bool wantsScales) {
-  ElementwiseProgram program;
-  program.code = {{.opcode = Opcode::Load, .place = {.operand = kGradY}}};
-  const auto timesGradY = [&](const OperandKey& key, Access access) {
-    program.code.push_back({.opcode = Opcode::Load, .place = {.operand = key, .access = access}});
-    const auto factor = static_cast<ValueIndex>(program.code.size()) - 1;
-    program.code.push_back({.opcode = Opcode::Mul, .a = 0, .b = factor});
-    return factor + 1;
-  };
-  if (wantsBias)
-    program.columnSums.push_back({.value = isScaled ? timesGradY(kScales, Access::Column) : 0,
-                                  .place = {.operand = kGradBias, .access = Access::Row}});
-  if (wantsScales)
-    program.rowSums.push_back(
-        {.value = timesGradY(kBias, Access::Row), .place = {.operand = kGradScales, .access = Access::Column}});
-  return program;
-}
 
 /// The gradients of the biases and of their scales, in one pass over dy.
 class BiasGrads {
