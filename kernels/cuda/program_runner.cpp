@@ -1,0 +1,108 @@
+// Launches a program, then a pass for each of its sums.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/program_runner.h"
+
+#include <algorithm>
+
+namespace fuseline::cuda {
+
+namespace {
+
+bool hasElements(const ElementwiseShape& shape) { return shape.grid.rows > 0 && shape.grid.cols > 0; }
+
+std::shared_ptr<const CompiledProgram> compiledProgram(const device::Program& program, const ElementwiseShape& shape,
+                                                       const DeviceContext& device, const TiledResult* tiles) {
+  if (!device.programs || !hasElements(shape)) return nullptr;
+  auto compiled = device.programs->compile(sourceOf(program, shape.vector, tiles));
+  return compiled ? *compiled : nullptr;
+}
+
+device::Operand operandOf(const Place& place, DType dtype) {
+  return {.interleave = place.interleave,
+          .element = elementOf(dtype),
+          .access = static_cast<device::Access>(place.access),
+          .lane = static_cast<std::uint8_t>(place.lane),
+          .lanes = static_cast<std::uint8_t>(place.lanes)};
+}
+
+device::Operand at(device::Operand operand, std::byte* memory) {
+  operand.data = memory;
+  return operand;
+}
+
+}  // namespace
+
+ProgramRunner::ProgramRunner(const DeviceProgram& program, const ElementwiseShape& tallest,
+                             const std::function<DType(const OperandKey&)>& dtypeOf, const DeviceContext& device,
+                             const TiledResult* tiles)
+    : m_program(program.program),
+      m_stream(device.stream),
+      m_compiled(compiledProgram(program.program, tallest, device, tiles)) {
+  std::ranges::copy(m_program.dropouts, m_arguments.dropouts);
+  for (const Place& place : program.places) m_operands.push_back(place.operand);
+  const auto addSums = [&](const std::vector<Place>& places, std::vector<device::Operand>& sums) {
+    for (const Place& place : places) {
+      m_operands.push_back(place.operand);
+      sums.push_back(operandOf(place, dtypeOf(place.operand)));
+    }
+  };
+  addSums(program.columnSums, m_columnSums);
+  addSums(program.rowSums, m_rowSums);
+}
+
+std::size_t ProgramRunner::workspaceBytes(const ElementwiseShape& shape) const {
+  return static_cast<std::size_t>(numColumnParts(m_program, shape) + numRowParts(m_program, shape)) * sizeof(float);
+}
+
+void ProgramRunner::run(const ElementwiseShape& shape, std::span<std::byte* const> memory, std::byte* workspace) {
+  auto* const columnParts = reinterpret_cast<float*>(workspace);
+  if (hasElements(shape)) launch(shape, memory, columnParts);
+  memory = memory.subspan(static_cast<std::size_t>(m_program.numOperands));
+  for (std::size_t s = 0; s < m_columnSums.size(); ++s) finishColumns(shape, s, memory[s], columnParts);
+  memory = memory.subspan(m_columnSums.size());
+  const float* const rowParts = columnParts + numColumnParts(m_program, shape);
+  for (std::size_t s = 0; s < m_rowSums.size(); ++s) finishRows(shape, s, memory[s], rowParts);
+}
+
+void ProgramRunner::launch(const ElementwiseShape& shape, std::span<std::byte* const> memory, float* columnParts) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(m_program.numOperands); ++i)
+    m_arguments.data[i] = m_program.operands[i].data = memory[i];
+  float* const rowParts = columnParts + numColumnParts(m_program, shape);
+  if (m_compiled) return m_compiled->launch(m_arguments, shape, columnParts, rowParts, m_stream);
+  launchProgram(m_program, shape, columnParts, m_stream);
+}
+
+void ProgramRunner::finishColumns(const ElementwiseShape& shape, std::size_t sum, std::byte* to,
+                                  const float* parts) const {
+  if (!to) return;
+  const std::int64_t cols = shape.grid.cols;
+  const std::int64_t blocks = hasElements(shape) ? shape.blocksY : 0;
+  PartSums sums{.parts = parts + static_cast<std::int64_t>(sum) * shape.blocksY * cols,
+                .items = cols,
+                .terms = blocks,
+                .termStride = cols,
+                .to = at(m_columnSums[sum], to),
+                .cols = cols};
+  if (sums.to.access == device::Access::Scalar) {
+    sums.items = 1;
+    sums.terms = blocks * cols;
+    sums.termStride = 1;
+  }
+  launchPartSums(sums, m_stream);
+}
+
+void ProgramRunner::finishRows(const ElementwiseShape& shape, std::size_t sum, std::byte* to,
+                               const float* parts) const {
+  if (!to) return;
+  const std::int64_t rows = shape.grid.rows;
+  const std::int64_t groups = shape.rowGroups();
+  launchPartSums({.parts = parts + static_cast<std::int64_t>(sum) * rows * groups,
+                  .items = rows,
+                  .itemStride = groups,
+                  .terms = hasElements(shape) ? groups : 0,
+                  .to = at(m_rowSums[sum], to),
+                  .cols = rows},
+                 m_stream);
+}
+
+}  // namespace fuseline::cuda

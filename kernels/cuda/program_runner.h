@@ -1,0 +1,52 @@
+// Runs an elementwise program, compiled or interpreted, and finishes its sums.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/elementwise_launch.h"
+#include "kernels/cuda/elementwise_program.h"
+#include "kernels/cuda/elementwise_source.h"
+#include "kernels/cuda/kernel_def.h"
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace fuseline::cuda {
+
+/// One program, on grids of one width.
+class ProgramRunner {
+ public:
+  /// tallest: of the shapes that it will run on. dtypeOf: of every operand that the program names. tiles: a result is
+  /// quantized as it is made; only compiled programs can, on a tileShape().
+  ProgramRunner(const DeviceProgram& program, const ElementwiseShape& tallest,
+                const std::function<DType(const OperandKey&)>& dtypeOf, const DeviceContext& device,
+                const TiledResult* tiles = nullptr);
+
+  bool isCompiled() const { return m_compiled != nullptr; }
+
+  /// What the program reads and writes, then its column sums, then its row sums. Some may be kNoOperand.
+  const std::vector<OperandKey>& operands() const { return m_operands; }
+
+  std::size_t workspaceBytes(const ElementwiseShape& shape) const;
+
+  /// For a program with tiles: the copies that its next runs make.
+  void setHandOver(const device::HandOver& handOver) { m_arguments.handOver = handOver; }
+  /// memory: of each of the operands; nullptr for a sum: nobody wants it.
+  void run(const ElementwiseShape& shape, std::span<std::byte* const> memory, std::byte* workspace);
+
+ private:
+  void launch(const ElementwiseShape& shape, std::span<std::byte* const> memory, float* columnParts);
+  void finishColumns(const ElementwiseShape& shape, std::size_t sum, std::byte* to, const float* parts) const;
+  void finishRows(const ElementwiseShape& shape, std::size_t sum, std::byte* to, const float* parts) const;
+
+  device::Program m_program;
+  Stream m_stream;
+  device::Arguments m_arguments = {};
+  std::shared_ptr<const CompiledProgram> m_compiled;  // null: the program is interpreted
+  std::vector<OperandKey> m_operands;
+  std::vector<device::Operand> m_columnSums;
+  std::vector<device::Operand> m_rowSums;
+};
+
+}  // namespace fuseline::cuda
