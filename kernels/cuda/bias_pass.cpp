@@ -67,6 +67,8 @@ class GemmsWithBiasPass final : public GemmLibrary {
         std::make_unique<GemmThenBias>(std::move(*product), problem, m_numMultiprocessors, m_stream));
   }
 
+  std::size_t maxWorkspaceBytes() const override { return m_library->maxWorkspaceBytes(); }
+
  private:
   std::unique_ptr<GemmLibrary> m_library;
   int m_numMultiprocessors;

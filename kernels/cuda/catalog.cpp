@@ -30,7 +30,6 @@ struct Refusal {
   const char* reason;
 };
 constexpr Refusal kRefusals[] = {
-    {"GroupedLinear", "The CUDA backend has no products of groups yet. Run on the device cpu."},
     {"cached_activation",
      "The CUDA backend does not keep inputs of activations in E4M3 yet. Set cache_quantized_input to false, or run on "
      "the device cpu."},

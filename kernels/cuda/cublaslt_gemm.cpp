@@ -22,8 +22,6 @@ namespace {
 
 /// NVIDIA recommends 32 MiB from Hopper on (cuBLAS, "cublasSetWorkspace").
 constexpr std::uint64_t kMaxWorkspaceBytes = std::uint64_t{32} << 20;
-/// A plan's tensors begin at multiples of this.
-constexpr std::uint32_t kAlignment = 64;
 constexpr int kMaxCandidates = 8;
 /// An epilogue may write a little beyond what its algorithm asks for (nvmath-python allots as much).
 constexpr std::size_t kEpilogueBytes = 16;
@@ -105,7 +103,7 @@ void setCodes(const CublasLt& library, const Operation& operation, const GemmPro
 
 /// The search reads the pointers' alignment, not what they point to, and takes null for absent.
 void setStandIns(const CublasLt& library, const Operation& operation, const GemmProblem& problem) {
-  const void* const aligned = reinterpret_cast<const void*>(std::uintptr_t{kAlignment});
+  const void* const aligned = reinterpret_cast<const void*>(std::uintptr_t{problem.alignmentBytes});
   if (problem.hasBias) set(library, operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
   if (!problem.aCodes) return;
   set(library, operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, aligned);
@@ -127,7 +125,7 @@ Operation makeOperation(const CublasLt& library, const GemmProblem& problem, con
   return operation;
 }
 
-Preference makePreference(const CublasLt& library) {
+Preference makePreference(const CublasLt& library, std::uint32_t alignmentBytes) {
   cublasLtMatmulPreference_t made = nullptr;
   checkBlas(library, library.createPreference(&made), "make a preference");
   Preference preference(made, library.destroyPreference);
@@ -135,10 +133,10 @@ Preference makePreference(const CublasLt& library) {
     checkBlas(library, library.setPreference(made, attribute, &value, sizeof(value)), "set a preference");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMaxWorkspaceBytes);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, kAlignment);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, kAlignment);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, kAlignment);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, kAlignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignmentBytes);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignmentBytes);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignmentBytes);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignmentBytes);
   return preference;
 }
 
@@ -177,7 +175,7 @@ class CublasLtGemm final : public Gemm {
   /// False when the library has no algorithm.
   bool choose() {
     const CublasLt& library = m_session->library();
-    const Preference preference = makePreference(library);
+    const Preference preference = makePreference(library, m_problem.alignmentBytes);
     std::array<Candidate, kMaxCandidates> candidates{};
     int found = 0;
     const cublasStatus_t status =
@@ -268,6 +266,8 @@ class CublasLtGemms final : public GemmLibrary {
                     describe(problem), alignmentOf(problem), problem.aCodes ? ", or choose another recipe" : ""),
         ErrorKind::RunFailed};
   }
+
+  std::size_t maxWorkspaceBytes() const override { return kMaxWorkspaceBytes + kEpilogueBytes; }
 
  private:
   Result<void> start() {

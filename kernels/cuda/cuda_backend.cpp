@@ -106,7 +106,11 @@ class CudaBackend final : public Backend {
     m_context = {.stream = m_stream.get(),
                  .numMultiprocessors = numMultiprocessors(device),
                  .gemms = m_gemms.get(),
-                 .programs = m_programs.get()};
+                 .programs = m_programs.get(),
+                 .readBack = [this](void* to, const std::byte* from, std::size_t sizeBytes) {
+                   refuseWhileCapturing(m_stream.get());
+                   copy(to, from, sizeBytes, cudaMemcpyDeviceToHost);
+                 }};
   }
 
   /// Members give back what they own on the device that is selected.

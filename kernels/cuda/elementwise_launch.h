@@ -36,6 +36,8 @@ ElementwiseShape tileShape(std::int64_t rows, std::int64_t cols);
 /// Scratch memory for the parts of sums, in floats.
 std::int64_t numColumnParts(const device::Program& program, const ElementwiseShape& shape);
 std::int64_t numRowParts(const device::Program& program, const ElementwiseShape& shape);
+/// The most that any shape with column sums wants of both, whose grid has no more rows than this one's.
+std::int64_t mostParts(const device::Program& program, const ElementwiseShape& tallest, int numMultiprocessors);
 
 /// The program's operands hold their pointers. parts: numColumnParts + numRowParts floats.
 void launchProgram(const device::Program& program, const ElementwiseShape& shape, float* parts, Stream stream);

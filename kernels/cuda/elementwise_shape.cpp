@@ -22,11 +22,16 @@ unsigned threadsFor(std::int64_t columns) {
   return threads;
 }
 
+/// Blocks below each other that are enough where parts are read once more.
+std::int64_t enoughBlocks(const ElementwiseShape& shape, int numMultiprocessors) {
+  return ceilDiv(kBlocksPerMultiprocessor * numMultiprocessors, shape.blocksX);
+}
+
 std::int64_t rowsPerBlock(const ElementwiseShape& shape, bool hasColumnSums, int numMultiprocessors) {
   const std::int64_t rows = shape.grid.rows;
   const std::int64_t step = shape.threadsY();
-  const std::int64_t wanted = ceilDiv(kBlocksPerMultiprocessor * numMultiprocessors, shape.blocksX);
-  const std::int64_t walked = hasColumnSums ? ceilDiv(rows, wanted) : step * kRowsPerThread;
+  const std::int64_t walked =
+      hasColumnSums ? ceilDiv(rows, enoughBlocks(shape, numMultiprocessors)) : step * kRowsPerThread;
   return ceilDiv(std::max(walked, ceilDiv(rows, kMaxBlocksY)), step) * step;
 }
 
@@ -65,6 +70,13 @@ std::int64_t numColumnParts(const device::Program& program, const ElementwiseSha
 
 std::int64_t numRowParts(const device::Program& program, const ElementwiseShape& shape) {
   return program.numRowSums * shape.grid.rows * shape.rowGroups();
+}
+
+/// Fewer rows may have more blocks, because a block walks down whole steps.
+std::int64_t mostParts(const device::Program& program, const ElementwiseShape& tallest, int numMultiprocessors) {
+  const std::int64_t blocks =
+      std::min(enoughBlocks(tallest, numMultiprocessors), ceilDiv(tallest.grid.rows, tallest.threadsY()));
+  return program.numColumnSums * blocks * tallest.grid.cols + numRowParts(program, tallest);
 }
 
 }  // namespace fuseline::cuda

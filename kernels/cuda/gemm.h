@@ -40,6 +40,8 @@ struct GemmProblem {
   float alpha = 1.0F;
   bool hasBias = false;
   bool hasAddend = false;
+  /// The addresses of all of these are multiples of it; a plan's tensors begin at multiples of 64.
+  std::uint32_t alignmentBytes = 64;
 
   bool operator==(const GemmProblem&) const = default;
 };
@@ -69,6 +71,8 @@ class GemmLibrary {
   virtual ~GemmLibrary() = default;
   /// Errors: the library cannot solve it, or is not there; a sentence.
   virtual Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) = 0;
+  /// No product that it prepares wants more.
+  virtual std::size_t maxWorkspaceBytes() const = 0;
 };
 
 }  // namespace fuseline::cuda

@@ -69,4 +69,11 @@ Result<std::unique_ptr<RecordedLaunches>> captureLaunches(const CaptureTarget& t
       std::make_unique<CapturedLaunches>(instantiate(*graph, target.stream), target));
 }
 
+void refuseWhileCapturing(Stream stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream, &status), "say whether a CUDA graph is captured");
+  if (status == cudaStreamCaptureStatusNone) return;
+  throw DeviceFault("The host reads values that the GPU computes, which a CUDA graph cannot wait for.");
+}
+
 }  // namespace fuseline::cuda

@@ -23,4 +23,7 @@ struct CaptureTarget {
 Result<std::unique_ptr<RecordedLaunches>> captureLaunches(const CaptureTarget& target,
                                                           const std::function<Result<void>()>& launches);
 
+/// Throws DeviceFault with a sentence where launches on the stream are captured.
+void refuseWhileCapturing(Stream stream);
+
 }  // namespace fuseline::cuda

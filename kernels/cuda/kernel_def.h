@@ -22,6 +22,8 @@ struct DeviceContext {
   int numMultiprocessors = 1;
   GemmLibrary* gemms = nullptr;
   ProgramCompiler* programs = nullptr;  // null: elementwise programs are interpreted
+  /// Waits for what was launched, and copies. Throws while launches are recorded.
+  std::function<void(void* host, const std::byte* device, std::size_t sizeBytes)> readBack;
 };
 
 /// Everything that compile may look at. Only valid during the call, but for the device.

@@ -16,6 +16,7 @@ class WithoutBias final : public GemmLibrary {
     if (problem.hasBias) return Error{"no bias"};
     return m_library->prepare(problem);
   }
+  std::size_t maxWorkspaceBytes() const override { return m_library->maxWorkspaceBytes(); }
 
  private:
   std::unique_ptr<GemmLibrary> m_library = testing::makeHostGemms();
@@ -53,7 +54,8 @@ TEST(BiasPass, GivesWhatALibraryWithABiasGives) {
     for (const bool hasBias : {false, true})
       for (const std::int64_t n : {1, 7, 8, 17, 264})
         for (const std::int64_t m : {0, 1, 5, 70}) {
-          const GemmProblem problem{.m = m, .n = n, .k = 3, .hasBias = hasBias, .hasAddend = hasAddend};
+          const GemmProblem problem{
+              .m = m, .n = n, .k = 3, .hasBias = hasBias, .hasAddend = hasAddend, .alignmentBytes = sizeof(float)};
           EXPECT_EQ(productOf(*passes, problem), productOf(*whole, problem)) << m << " x " << n;
         }
 }
@@ -61,10 +63,12 @@ TEST(BiasPass, GivesWhatALibraryWithABiasGives) {
 class WithNothing final : public GemmLibrary {
  public:
   Result<std::unique_ptr<Gemm>> prepare(const GemmProblem&) override { return Error{"nothing"}; }
+  std::size_t maxWorkspaceBytes() const override { return 7; }
 };
 
 TEST(BiasPass, PassesOnWhatTheLibraryRefusesAnyway) {
   const auto gemms = makeGemmsWithBiasPass(std::make_unique<WithNothing>(), 2, nullptr);
+  EXPECT_EQ(gemms->maxWorkspaceBytes(), 7u);
   for (const bool hasBias : {false, true}) {
     const auto refused = gemms->prepare({.m = 2, .n = 2, .k = 2, .hasBias = hasBias});
     ASSERT_FALSE(refused);

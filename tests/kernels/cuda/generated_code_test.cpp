@@ -49,6 +49,11 @@ TEST(GeneratedCode, OfAFormulaIsWhatIsInterpreted) {
   expectSameAsInterpreted(chain(DType::F32, {3, 7}, {link("Formula"), link("GELU"), link("ReLU")}));
 }
 
+TEST(GeneratedCode, OfGroupsIsWhatIsInterpreted) {
+  const Link experts = with(with(link("GroupedLinear"), "num_groups", std::int64_t{3}), "scale_bias", true);
+  expectSameAsInterpreted(chain(DType::BF16, {9, 16}, {with(experts, "out_features", std::int64_t{24})}));
+}
+
 TEST(GeneratedCode, HoldsConstantsBitForBit) {
   cuda::device::Program program;
   program.code[0] = {.opcode = cuda::device::Opcode::Constant, .constant = 0.1F};

@@ -101,6 +101,15 @@ TEST(Simt, RefusesShufflesOfPartOfAWarp) {
   EXPECT_NE(divergenceOf([&] { launch(shuffleAlone, dim3(1), dim3(8), 0, nullptr, out.data()); }), "");
 }
 
+TEST(Simt, EndsARecordingThatThrows) {
+  const auto fail = [] {
+    EXPECT_TRUE(simt::isRecording());
+    throw std::runtime_error("no");
+  };
+  EXPECT_THROW(simt::record(fail), std::runtime_error);
+  EXPECT_FALSE(simt::isRecording());
+}
+
 TEST(Simt, RefusesGridsThatNoDeviceTakes) {
   std::vector<int> counts(1);
   EXPECT_THROW(launch(countThreads, dim3(1, 65536), dim3(1), 0, nullptr, counts.data()), std::invalid_argument);

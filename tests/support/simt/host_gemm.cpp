@@ -7,8 +7,12 @@
 #include "core/tensor/tensor.h"
 #include "tests/support/simt/simt.h"
 
+#include <cstdint>
+#include <stdexcept>
 #include <tuple>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace fuseline::testing {
 
@@ -67,10 +71,19 @@ class HostGemm final : public cuda::Gemm {
   std::size_t workspaceBytes() const override { return 0; }
 
   void multiply(const cuda::GemmPointers& pointers, std::byte*) override {
+    checkAlignment(pointers);
     simt::submit([this, pointers] { multiplyNow(pointers); });
   }
 
  private:
+  void checkAlignment(const cuda::GemmPointers& pointers) const {
+    for (const std::byte* const matrix :
+         {pointers.a, pointers.b, pointers.bias, pointers.addend, static_cast<const std::byte*>(pointers.c)})
+      if (reinterpret_cast<std::uintptr_t>(matrix) % m_problem.alignmentBytes != 0)
+        throw std::invalid_argument(
+            fmt::format("The problem says that addresses are multiples of {}.", m_problem.alignmentBytes));
+  }
+
   void multiplyNow(const cuda::GemmPointers& pointers) const {
     const auto& [m, n, k] = std::tie(m_problem.m, m_problem.n, m_problem.k);
     if (m * n == 0) return;
@@ -115,6 +128,7 @@ class HostGemms final : public cuda::GemmLibrary {
   Result<std::unique_ptr<cuda::Gemm>> prepare(const cuda::GemmProblem& problem) override {
     return std::unique_ptr<cuda::Gemm>(std::make_unique<HostGemm>(problem));
   }
+  std::size_t maxWorkspaceBytes() const override { return 0; }
 };
 
 }  // namespace

@@ -249,6 +249,15 @@ void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread) {
 
 namespace {
 thread_local std::vector<std::function<void()>>* t_recording = nullptr;
+
+/// Ends with the scope, also by an exception.
+class CurrentRecording {
+ public:
+  explicit CurrentRecording(std::vector<std::function<void()>>& recording) { t_recording = &recording; }
+  ~CurrentRecording() { t_recording = nullptr; }
+  CurrentRecording(const CurrentRecording&) = delete;
+  CurrentRecording& operator=(const CurrentRecording&) = delete;
+};
 }  // namespace
 
 void submit(std::function<void()> work) {
@@ -258,11 +267,12 @@ void submit(std::function<void()> work) {
 
 std::vector<std::function<void()>> record(const std::function<void()>& launches) {
   std::vector<std::function<void()>> recording;
-  t_recording = &recording;
+  const CurrentRecording scope(recording);
   launches();
-  t_recording = nullptr;
   return recording;
 }
+
+bool isRecording() { return t_recording != nullptr; }
 
 const Place& place() { return t_block->place(); }
 

@@ -46,6 +46,8 @@ void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread);
 void submit(std::function<void()> work);
 /// Calls `launches`; what it submits is returned instead of run.
 std::vector<std::function<void()>> record(const std::function<void()>& launches);
+/// Does this thread make a recording?
+bool isRecording();
 
 /// Of the running thread.
 const Place& place();

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 
 namespace fuseline::testing {
 
@@ -60,11 +61,18 @@ class HostRecording final : public RecordedLaunches {
   std::vector<std::function<void()>> m_launches;
 };
 
+void readBack(void* host, const std::byte* device, std::size_t sizeBytes) {
+  if (simt::isRecording())
+    throw std::runtime_error("The host reads values that the device computes, which a recording cannot wait for.");
+  std::memcpy(host, device, sizeBytes);
+}
+
 class SimtBackend final : public Backend {
  public:
   explicit SimtBackend(cuda::ProgramCompiler* programs) : m_gemms(makeHostGemms()) {
     m_context.gemms = m_gemms.get();
     m_context.programs = programs;
+    m_context.readBack = readBack;
   }
 
   const DeviceInfo& device() const override { return m_device; }

@@ -1,0 +1,492 @@
+// Kernel "GroupedLinear": y = x W_g^T (+ b_g, or scales b_g) in the rows of each group g, and its gradients.
+// The sizes of the groups come with each run. The host reads them before it launches, so that such a step cannot be
+// recorded, and prepares products for every size when it first occurs.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/grouped_programs.h"
+#include "kernels/cuda/linear_parts.h"
+#include "kernels/cuda/program_runner.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fuseline::cuda::kernels {
+
+namespace {
+
+using namespace grouped;
+
+/// Products and programs read their workspace in whole accesses.
+std::size_t roundUp256(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+GroupedForm formOf(const CompileRequest& request) { return groupedForm(request.member(0).attributes); }
+
+/// x: [rows, K], y: [rows, N].
+struct GroupedSize {
+  std::int64_t rows = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t numGroups = 1;
+
+  LinearSize ofAllRows() const { return {.m = rows, .n = n, .k = k}; }
+};
+
+GroupedSize sizeOf(const CompileRequest& request, const TensorSpec& tensor) {
+  const Attributes& attributes = request.member(0).attributes;
+  return {.rows = tensor.rows(),
+          .n = attributes.integer("out_features"),
+          .k = attributes.integer("in_features"),
+          .numGroups = attributes.integer("num_groups")};
+}
+
+std::byte* rowOf(const Binding& binding, Pointers pointers, std::int64_t row) {
+  return binding.at(pointers) + row * binding.spec.cols() * sizeBytes(binding.spec.dtype);
+}
+
+std::byte* valueOf(const Binding& binding, Pointers pointers, std::int64_t row) {
+  return binding ? binding.at(pointers) + row * sizeBytes(binding.spec.dtype) : nullptr;
+}
+
+// ---- operands
+
+/// Reads the sizes of the groups. They are what a user gave, so they are checked.
+class GroupReader {
+ public:
+  static Result<GroupReader> make(const CompileRequest& request, const GroupedSize& size) {
+    const Result<Binding> splitSizes = requireOperand(request, kSplitSizes);
+    if (!splitSizes) return splitSizes.error();
+    return GroupReader(*splitSizes, size, request.device);
+  }
+
+  std::vector<RowGroup> read(Pointers pointers) const {
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(m_size.numGroups));
+    m_device->readBack(sizes.data(), m_splitSizes.at(pointers), sizes.size() * sizeof(std::int64_t));
+    Result<std::vector<RowGroup>> groups = divideRows(sizes, m_size.rows);
+    if (!groups) throw std::runtime_error(groups.error().message);
+    return std::move(*groups);
+  }
+
+ private:
+  GroupReader(Binding splitSizes, const GroupedSize& size, const DeviceContext& device)
+      : m_splitSizes(std::move(splitSizes)), m_size(size), m_device(&device) {}
+
+  Binding m_splitSizes;
+  GroupedSize m_size;
+  const DeviceContext* m_device;
+};
+
+/// A parameter of the groups, or its gradient. Slots may be absent.
+class GroupedOperand {
+ public:
+  GroupedOperand(const CompileRequest& request, OperandKind kind, const GroupedParameter& parameter)
+      : m_isSingle(parameter.isSingle) {
+    for (int slot = 0; slot < parameter.numSlots; ++slot)
+      m_bindings.push_back(findOperand(request, {0, kind, parameter.firstSlot + slot}));
+  }
+
+  bool isPresent() const { return static_cast<bool>(any()); }
+  /// The first that there is: they are all alike. Absent where there is none.
+  Binding any() const {
+    const auto found = std::ranges::find_if(m_bindings, [](const Binding& binding) { return bool(binding); });
+    return found == m_bindings.end() ? Binding{} : *found;
+  }
+  /// f32 where there is none.
+  DType dtype() const { return any().spec.dtype; }
+  /// nullptr: absent.
+  std::byte* at(Pointers pointers, std::size_t group) const {
+    if (m_bindings.empty()) return nullptr;
+    if (!m_isSingle) return m_bindings[group].at(pointers);
+    const Binding& all = m_bindings.front();
+    if (!all) return nullptr;
+    const auto partBytes = static_cast<std::size_t>(all.spec.bytes() / all.spec.shape.front());
+    return all.at(pointers) + group * partBytes;
+  }
+
+ private:
+  bool m_isSingle;
+  std::vector<Binding> m_bindings;
+};
+
+// ---- products
+
+/// One product of the layer, for groups of any size.
+class GroupGemms {
+ public:
+  GroupGemms() = default;
+  /// problem: of all rows. extent: the one of its extents that is their number. Errors: the library cannot solve it.
+  static Result<GroupGemms> make(const CompileRequest& request, GemmProblem problem,
+                                 std::int64_t GemmProblem::*extent) {
+    // Groups begin at any row.
+    const std::int64_t elements = std::gcd(request.member(0).attributes.integer("in_features"),
+                                           request.member(0).attributes.integer("out_features"));
+    problem.alignmentBytes =
+        std::gcd(problem.alignmentBytes, static_cast<std::uint32_t>(elements * sizeBytes(problem.factorType)));
+    GroupGemms gemms(*request.device.gemms, problem, extent);
+    if (Result<void> added = gemms.add(problem.*extent); !added) return added.error();
+    return gemms;
+  }
+
+  std::size_t workspaceBytes() const { return m_library ? roundUp256(m_library->maxWorkspaceBytes()) : 0; }
+
+  /// Throws when the library has no product of this size.
+  Gemm& of(std::int64_t rows) {
+    if (!m_gemms.contains(rows))
+      if (Result<void> added = add(rows); !added) throw std::runtime_error(added.error().message);
+    return *m_gemms.at(rows);
+  }
+
+ private:
+  GroupGemms(GemmLibrary& library, const GemmProblem& problem, std::int64_t GemmProblem::*extent)
+      : m_library(&library), m_problem(problem), m_extent(extent) {}
+
+  Result<void> add(std::int64_t rows) {
+    GemmProblem problem = m_problem;
+    problem.*m_extent = rows;
+    Result<std::unique_ptr<Gemm>> gemm = m_library->prepare(problem);
+    if (!gemm) return gemm.error();
+    m_gemms.emplace(rows, std::move(*gemm));
+    return {};
+  }
+
+  GemmLibrary* m_library = nullptr;
+  GemmProblem m_problem;
+  std::int64_t GemmProblem::*m_extent = nullptr;
+  /// By number of rows. Inputs stay the same from run to run, so that no more are kept than there are groups.
+  std::map<std::int64_t, std::unique_ptr<Gemm>> m_gemms;
+};
+
+// ---- programs
+
+using Memory = std::map<OperandKey, std::byte*>;
+
+/// An elementwise program for the rows of one group after the other. Grid: [rows, N].
+class GroupProgram {
+ public:
+  static Result<GroupProgram> make(const CompileRequest& request, const GroupedSize& size,
+                                   const ElementwiseProgram& program, const std::map<OperandKey, DType>& dtypes) {
+    const auto dtypeOf = [&](const OperandKey& key) { return dtypes.at(key); };
+    Result<DeviceProgram> compiled = compileProgram(program, dtypeOf);
+    if (!compiled) return compiled.error();
+    const Shapes shapes{.cols = size.n,
+                        .hasColumnSums = !program.columnSums.empty(),
+                        .numMultiprocessors = request.device.numMultiprocessors};
+    const ElementwiseShape tallest = shapes.of(size.rows);
+    const auto parts =
+        static_cast<std::size_t>(mostParts(compiled->program, tallest, request.device.numMultiprocessors));
+    return GroupProgram(ProgramRunner(std::move(*compiled), tallest, dtypeOf, request.device), shapes, parts);
+  }
+
+  std::size_t workspaceBytes() const { return m_parts * sizeof(float); }
+
+  /// memory: where the rows of the group begin. nullptr for a sum that nobody wants.
+  void run(std::int64_t rows, const Memory& memory, std::byte* workspace) {
+    std::vector<std::byte*> operands;
+    for (const OperandKey& key : m_runner.operands()) operands.push_back(memory.at(key));
+    m_runner.run(m_shapes.of(rows), operands, workspace);
+  }
+
+ private:
+  struct Shapes {
+    std::int64_t cols = 0;
+    bool hasColumnSums = false;
+    int numMultiprocessors = 1;
+
+    ElementwiseShape of(std::int64_t rows) const {
+      return elementwiseShape(rows, cols, cols % kVectorWidth == 0, hasColumnSums, numMultiprocessors);
+    }
+  };
+
+  GroupProgram(ProgramRunner runner, const Shapes& shapes, std::size_t parts)
+      : m_runner(std::move(runner)), m_shapes(shapes), m_parts(parts) {}
+
+  ProgramRunner m_runner;
+  Shapes m_shapes;
+  std::size_t m_parts;
+};
+
+// ---- forward
+
+struct ForwardParts {
+  GroupedSize size;
+  GroupReader groups;
+  Binding x, scales, y;
+  GroupedOperand weights, biases;
+  GroupGemms gemms;
+  std::optional<GroupProgram> adder;  // of the scaled bias
+};
+
+class GroupedForward final : public Kernel {
+ public:
+  explicit GroupedForward(ForwardParts parts) : m(std::move(parts)) {}
+
+  std::size_t workspaceBytes() const override { return m.gemms.workspaceBytes() + sumsBytes(); }
+
+  void run(Pointers pointers, std::byte* workspace) override {
+    const std::vector<RowGroup> groups = m.groups.read(pointers);
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      if (groups[i].size > 0) runGroup(i, groups[i], pointers, workspace);
+  }
+
+ private:
+  /// Where the sums wait for their bias: y itself, if it can hold them.
+  bool hasSums() const { return m.adder && m.y.spec.dtype != DType::F32; }
+  std::size_t sumsBytes() const {
+    return hasSums() ? static_cast<std::size_t>(m.size.rows * m.size.n * sizeBytes(DType::F32)) : 0;
+  }
+
+  void runGroup(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
+    std::byte* const y = rowOf(m.y, pointers, group.first);
+    std::byte* const sums = hasSums() ? workspace + m.gemms.workspaceBytes() : y;
+    std::byte* const bias = m.biases.at(pointers, index);
+    m.gemms.of(group.size)
+        .multiply({.a = rowOf(m.x, pointers, group.first),
+                   .b = m.weights.at(pointers, index),
+                   .bias = m.adder ? nullptr : bias,
+                   .c = sums},
+                  workspace);
+    if (!m.adder) return;
+    const Memory memory = {{kSums, sums}, {kBias, bias}, {kScales, valueOf(m.scales, pointers, group.first)}, {kY, y}};
+    m.adder->run(group.size, memory, nullptr);
+  }
+
+  ForwardParts m;
+};
+
+/// Adds a scaled bias to the products of `problem`, whose sums become float32, so that y is rounded once.
+Result<GroupProgram> makeAdder(const CompileRequest& request, const ForwardParts& parts, GemmProblem& problem) {
+  const DType y = std::exchange(problem.cType, DType::F32);
+  return GroupProgram::make(
+      request, parts.size, biasProgram(true),
+      {{kSums, DType::F32}, {kBias, parts.biases.dtype()}, {kScales, parts.scales.spec.dtype}, {kY, y}});
+}
+
+/// The product adds a bias that is not scaled.
+Result<void> addProducts(const CompileRequest& request, const GroupedForm& form, ForwardParts& parts) {
+  GemmProblem problem = forwardProblem(parts.size.ofAllRows(), parts.x, parts.weights.any(), parts.y.spec);
+  problem.hasBias = form.hasBias() && !form.isBiasScaled;
+  if (form.isBiasScaled) {
+    Result<GroupProgram> adder = makeAdder(request, parts, problem);
+    if (!adder) return adder.error();
+    parts.adder = std::move(*adder);
+  }
+  Result<GroupGemms> gemms = GroupGemms::make(request, problem, &GemmProblem::m);
+  if (!gemms) return gemms.error();
+  parts.gemms = std::move(*gemms);
+  return {};
+}
+
+Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
+  const Result<Binding> x = requireOperand(request, kX);
+  if (!x) return x.error();
+  const Result<Binding> y = requireOperand(request, kY);
+  if (!y) return y.error();
+  const GroupedSize size = sizeOf(request, x->spec);
+  Result<GroupReader> groups = GroupReader::make(request, size);
+  if (!groups) return groups.error();
+  const GroupedForm form = formOf(request);
+  ForwardParts parts{.size = size,
+                     .groups = std::move(*groups),
+                     .x = *x,
+                     .scales = findOperand(request, kScales),
+                     .y = *y,
+                     .weights = {request, OperandKind::Parameter, form.weights},
+                     .biases = {request, OperandKind::Parameter, form.biases}};
+  if (Result<void> added = addProducts(request, form, parts); !added) return added.error();
+  return std::unique_ptr<Kernel>(std::make_unique<GroupedForward>(std::move(parts)));
+}
+
+// ---- backward
+
+/// dx = dy W, where somebody wants it.
+class InputGrad {
+ public:
+  static Result<InputGrad> make(const CompileRequest& request, const GroupedSize& size, const Binding& gradY) {
+    InputGrad made(request, gradY);
+    if (!made.m_gradX) return made;
+    Result<GroupGemms> gemms = GroupGemms::make(
+        request, inputGradProblem(size.ofAllRows(), gradY, made.m_weights.any(), made.m_gradX.spec), &GemmProblem::m);
+    if (!gemms) return gemms.error();
+    made.m_gemms = std::move(*gemms);
+    return made;
+  }
+
+  std::size_t workspaceBytes() const { return m_gemms.workspaceBytes(); }
+
+  void run(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
+    if (!m_gradX || group.size == 0) return;
+    m_gemms.of(group.size)
+        .multiply({.a = rowOf(m_gradY, pointers, group.first),
+                   .b = m_weights.at(pointers, index),
+                   .c = rowOf(m_gradX, pointers, group.first)},
+                  workspace);
+  }
+
+ private:
+  InputGrad(const CompileRequest& request, const Binding& gradY)
+      : m_gradX(findOperand(request, kGradX)),
+        m_gradY(gradY),
+        m_weights(request, OperandKind::Parameter, formOf(request).weights) {}
+
+  Binding m_gradX, m_gradY;
+  GroupedOperand m_weights;
+  GroupGemms m_gemms;
+};
+
+/// dW = dy^T x, summed over the rows of a group, where somebody wants it.
+class WeightGrads {
+ public:
+  static Result<WeightGrads> make(const CompileRequest& request, const GroupedSize& size, const Binding& gradY) {
+    WeightGrads made(request, gradY);
+    if (!made.m_gradients.isPresent()) return made;
+    Result<GroupGemms> gemms = GroupGemms::make(
+        request, weightGradProblem(size.ofAllRows(), gradY, made.m_x, made.m_gradients.any()), &GemmProblem::k);
+    if (!gemms) return gemms.error();
+    made.m_gemms = std::move(*gemms);
+    return made;
+  }
+
+  std::size_t workspaceBytes() const { return m_gemms.workspaceBytes(); }
+
+  /// The gradient of a group without rows becomes zero, or stays what it is added to.
+  void run(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
+    std::byte* const gradient = m_gradients.at(pointers, index);
+    if (!gradient) return;
+    const bool isAdded = m_gradients.any().access == OperandAccess::Accumulate;
+    m_gemms.of(group.size)
+        .multiply({.a = rowOf(m_gradY, pointers, group.first),
+                   .b = rowOf(m_x, pointers, group.first),
+                   .addend = isAdded ? gradient : nullptr,
+                   .c = gradient},
+                  workspace);
+  }
+
+ private:
+  WeightGrads(const CompileRequest& request, const Binding& gradY)
+      : m_gradients(request, OperandKind::GradParameter, formOf(request).weights),
+        m_x(findOperand(request, kX)),
+        m_gradY(gradY) {}
+
+  GroupedOperand m_gradients;
+  Binding m_x, m_gradY;
+  GroupGemms m_gemms;
+};
+
+/// The gradients of the biases and of their scales, in one pass over dy.
+class BiasGrads {
+ public:
+  static Result<BiasGrads> make(const CompileRequest& request, const GroupedSize& size, const Binding& gradY) {
+    BiasGrads made(request, gradY);
+    const bool wantsBias = made.m_gradients.isPresent();
+    if (!wantsBias && !made.m_gradScales) return made;
+    Result<GroupProgram> program = GroupProgram::make(
+        request, size, biasGradProgram(formOf(request).isBiasScaled, wantsBias, bool(made.m_gradScales)),
+        {{kGradY, gradY.spec.dtype},
+         {kScales, made.m_scales.spec.dtype},
+         {kBias, made.m_biases.dtype()},
+         {kGradBias, made.m_gradients.dtype()},
+         {kGradScales, made.m_gradScales.spec.dtype}});
+    if (!program) return program.error();
+    made.m_program = std::move(*program);
+    return made;
+  }
+
+  std::size_t workspaceBytes() const { return m_program ? m_program->workspaceBytes() : 0; }
+
+  void run(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
+    if (!m_program) return;
+    const Memory memory = {{kGradY, rowOf(m_gradY, pointers, group.first)},
+                           {kScales, valueOf(m_scales, pointers, group.first)},
+                           {kBias, m_biases.at(pointers, index)},
+                           {kGradBias, m_gradients.at(pointers, index)},
+                           {kGradScales, valueOf(m_gradScales, pointers, group.first)}};
+    if (memory.at(kGradBias) || memory.at(kGradScales)) m_program->run(group.size, memory, workspace);
+  }
+
+ private:
+  BiasGrads(const CompileRequest& request, const Binding& gradY)
+      : m_gradients(request, OperandKind::GradParameter, formOf(request).biases),
+        m_biases(request, OperandKind::Parameter, formOf(request).biases),
+        m_scales(findOperand(request, kScales)),
+        m_gradScales(findOperand(request, kGradScales)),
+        m_gradY(gradY) {}
+
+  GroupedOperand m_gradients, m_biases;
+  Binding m_scales, m_gradScales, m_gradY;
+  std::optional<GroupProgram> m_program;
+};
+
+class GroupedBackward final : public Kernel {
+ public:
+  GroupedBackward(GroupReader groups, InputGrad inputGrad, WeightGrads weightGrads, BiasGrads biasGrads)
+      : m_groups(std::move(groups)),
+        m_inputGrad(std::move(inputGrad)),
+        m_weightGrads(std::move(weightGrads)),
+        m_biasGrads(std::move(biasGrads)) {}
+
+  std::size_t workspaceBytes() const override {
+    return std::max({m_inputGrad.workspaceBytes(), m_weightGrads.workspaceBytes(), m_biasGrads.workspaceBytes()});
+  }
+
+  void run(Pointers pointers, std::byte* workspace) override {
+    const std::vector<RowGroup> groups = m_groups.read(pointers);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      m_inputGrad.run(i, groups[i], pointers, workspace);
+      m_weightGrads.run(i, groups[i], pointers, workspace);
+      m_biasGrads.run(i, groups[i], pointers, workspace);
+    }
+  }
+
+ private:
+  GroupReader m_groups;
+  InputGrad m_inputGrad;
+  WeightGrads m_weightGrads;
+  BiasGrads m_biasGrads;
+};
+
+Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
+  const Result<Binding> gradY = requireOperand(request, kGradY);
+  if (!gradY) return gradY.error();
+  const GroupedSize size = sizeOf(request, gradY->spec);
+  Result<GroupReader> groups = GroupReader::make(request, size);
+  if (!groups) return groups.error();
+  Result<InputGrad> inputGrad = InputGrad::make(request, size, *gradY);
+  if (!inputGrad) return inputGrad.error();
+  Result<WeightGrads> weightGrads = WeightGrads::make(request, size, *gradY);
+  if (!weightGrads) return weightGrads.error();
+  Result<BiasGrads> biasGrads = BiasGrads::make(request, size, *gradY);
+  if (!biasGrads) return biasGrads.error();
+  return std::unique_ptr<Kernel>(std::make_unique<GroupedBackward>(std::move(*groups), std::move(*inputGrad),
+                                                                   std::move(*weightGrads), std::move(*biasGrads)));
+}
+
+Verdict supports(const KernelQuery& query) {
+  const Node& node = query.graph.node(query.members[0]);
+  if (!node.quantizers.any()) return fitsLibrary(query.graph, node);
+  return Verdict::no(
+      fmt::format("{} \"{}\" multiplies quantized matrices, and the CUDA backend has no such products of groups yet. "
+                  "Choose the recipe none, or run on the device cpu.",
+                  node.operation->name, node.id));
+}
+
+}  // namespace
+
+KernelDef grouped_linear();
+
+KernelDef grouped_linear() {
+  return {
+      .name = "GroupedLinear",
+      .phases = {Phase::Forward, Phase::Backward},
+      .supports = supports,
+      .compile =
+          [](const CompileRequest& request) {
+            return request.step.phase == Phase::Forward ? compileForward(request) : compileBackward(request);
+          },
+  };
+}
+
+}  // namespace fuseline::cuda::kernels

@@ -1,0 +1,224 @@
+// GroupedLinear on the CUDA kernels against the double-precision reference: groups of all sizes, every form of the
+// bias and of the parameters. Compiled twice: for the SIMT harness and for a GPU.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/plan/plan.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
+#include "tests/support/compare.h"
+#include "tests/support/cuda_test_backend.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/run_plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+using List = std::vector<std::int64_t>;
+
+constexpr DType kDTypes[] = {DType::F32, DType::F16, DType::BF16};
+constexpr double kPrefilled = 0.5;
+
+struct Layer {
+  List sizes;
+  std::int64_t K = 24;
+  std::int64_t N = 40;
+  DType dtype = DType::F32;
+  bool hasBias = true;
+  bool isScaled = false;
+  bool isSingle = false;
+  bool isAccumulated = false;
+  bool isDelayed = false;
+
+  Shape inputShape() const { return {std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}), K}; }
+};
+
+void PrintTo(const Layer& layer, std::ostream* out) {
+  *out << fmt::format("sizes {}, {} to {}, {}, bias {}, scaled {}, single {}, accumulated {}, delayed {}",
+                      toString(layer.sizes), layer.K, layer.N, dtypeName(layer.dtype), layer.hasBias, layer.isScaled,
+                      layer.isSingle, layer.isAccumulated, layer.isDelayed);
+}
+
+Link linkOf(const Layer& layer) {
+  Link link = with(testing::link("GroupedLinear", "experts"), "num_groups", std::ssize(layer.sizes));
+  link.attributes.set("out_features", layer.N);
+  link.attributes.set("bias", layer.hasBias);
+  link.attributes.set("scale_bias", layer.isScaled);
+  link.attributes.set("single_grouped_weight", layer.isSingle);
+  link.attributes.set("single_grouped_bias", layer.isSingle);
+  link.attributes.set("accumulate_into_main_grad", layer.isAccumulated);
+  link.attributes.set("delay_wgrad_compute", layer.isDelayed);
+  return link;
+}
+
+Graph graphOf(const Layer& layer, const ChainOptions& options = {}) {
+  return chain(layer.dtype, layer.inputShape(), {linkOf(layer)}, options);
+}
+
+Tensor integers(const List& sizes) {
+  return Tensor::fromDoubles({DType::I64, {std::ssize(sizes)}}, std::vector<double>(sizes.begin(), sizes.end()));
+}
+
+/// Small numbers that differ between neighbours and between slots.
+Tensor pattern(const TensorSpec& spec, int slot) {
+  std::vector<double> values(static_cast<std::size_t>(spec.numElements()));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = 0.25 * static_cast<double>((i + static_cast<std::size_t>(slot)) % 7);
+  return Tensor::fromDoubles(spec, values);
+}
+
+Tensor filled(const TensorSpec& spec, double value) {
+  return Tensor::fromDoubles(spec, std::vector<double>(static_cast<std::size_t>(spec.numElements()), value));
+}
+
+/// The sizes of the groups; biases, which would start at zero; 0.5 in every buffer of weight gradients.
+NamedTensors given(const Layer& layer, const Graph& graph) {
+  NamedTensors tensors = {{"experts_split_sizes", integers(layer.sizes)}};
+  const Node& node = graph.nodes().front();
+  for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot) {
+    const auto index = static_cast<std::size_t>(slot);
+    const std::string name = node.parameterName(slot);
+    if (name.starts_with("experts.bias")) tensors.emplace_back(name, pattern(node.parameters[index], slot));
+    if (node.gradientSink(slot) == GradientSink::Accumulate)
+      tensors.emplace_back(node.parameterGradientName(slot), filled(node.parameterGradients[index], kPrefilled));
+  }
+  return tensors;
+}
+
+/// Skips where there is no GPU, and this is not the harness.
+class CudaGroupedLinear : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto backend = cudaTestBackend(); !backend) GTEST_SKIP() << backend.error().message;
+  }
+
+  static RunResults run(const Layer& layer, const Graph& graph) {
+    return runPlan(graph, unfused(graph), *cudaTestBackend(), 1, given(layer, graph));
+  }
+
+  static void expectLikeReference(const Layer& layer, const ChainOptions& options = {}) {
+    const Graph graph = graphOf(layer, options);
+    const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend(), 1, given(layer, graph));
+    EXPECT_EQ(firstDifference(run(layer, graph), expected, toleranceOf(layer.dtype).relative), "")
+        << ::testing::PrintToString(layer);
+  }
+
+  /// Every form of the bias and of the parameters, in every dtype.
+  static void expectLikeReferenceInAllForms(Layer layer) {
+    for (const DType dtype : kDTypes)
+      for (const auto& [hasBias, isScaled] : {std::pair{false, false}, {true, false}, {true, true}})
+        for (const bool isSingle : {false, true})
+          for (const bool isAccumulated : {false, true}) {
+            layer.dtype = dtype;
+            layer.hasBias = hasBias;
+            layer.isScaled = isScaled;
+            layer.isSingle = isSingle;
+            layer.isAccumulated = isAccumulated;
+            expectLikeReference(layer);
+            expectLikeReference(layer, {.inputRequiresGradient = false});
+            if (!isAccumulated) expectLikeReference(layer, {.pass = PassKind::Forward});
+          }
+  }
+};
+
+TEST_F(CudaGroupedLinear, RunsUnevenGroups) { expectLikeReferenceInAllForms({.sizes = {5, 0, 33, 2}}); }
+
+TEST_F(CudaGroupedLinear, RunsAllRowsInOneGroup) { expectLikeReferenceInAllForms({.sizes = {0, 50, 0}}); }
+
+TEST_F(CudaGroupedLinear, RunsOneGroup) { expectLikeReferenceInAllForms({.sizes = {37}}); }
+
+TEST_F(CudaGroupedLinear, RunsWithoutRows) { expectLikeReferenceInAllForms({.sizes = {0, 0}}); }
+
+/// Rows of a group then begin at any address.
+TEST_F(CudaGroupedLinear, RunsSingleRowsAndOddWidths) {
+  expectLikeReferenceInAllForms({.sizes = {1, 1, 3, 0, 1}, .K = 7, .N = 5});
+}
+
+TEST_F(CudaGroupedLinear, RunsGroupsOfManyBlocks) {
+  for (const DType dtype : kDTypes)
+    expectLikeReference({.sizes = {513, 3, 300}, .K = 16, .N = 33, .dtype = dtype, .isScaled = true});
+}
+
+TEST_F(CudaGroupedLinear, LetsWeightGradientsWait) {
+  for (const DType dtype : kDTypes)
+    for (const bool isAccumulated : {false, true})
+      expectLikeReference(
+          {.sizes = {9, 0, 4}, .dtype = dtype, .isScaled = true, .isAccumulated = isAccumulated, .isDelayed = true});
+}
+
+TEST_F(CudaGroupedLinear, LeavesTheBufferOfAGroupWithoutRowsAsItWas) {
+  const Layer layer{.sizes = {3, 0}, .dtype = DType::BF16, .isAccumulated = true};
+  const RunResults results = run(layer, graphOf(layer));
+  for (const double value : results.at("main_grad.experts.weight1")) ASSERT_EQ(value, kPrefilled);
+}
+
+TEST_F(CudaGroupedLinear, RefusesSizesThatDoNotDivideTheRows) {
+  const Graph graph = graphOf({.sizes = {3, 4}});
+  const auto messageWith = [&](const List& sizes) -> std::string {
+    try {
+      runPlan(graph, unfused(graph), *cudaTestBackend(), 1, {{"experts_split_sizes", integers(sizes)}});
+    } catch (const std::runtime_error& problem) {
+      return problem.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(messageWith({3, 5}),
+            "experts (GroupedLinear, forward): split_sizes is [3, 5], but x has 7 rows; the sizes must add up to 7.");
+  EXPECT_NE(messageWith({8, -1}).find("cannot have -1 rows"), std::string::npos) << messageWith({8, -1});
+}
+
+TEST_F(CudaGroupedLinear, IsRefusedWhereARecipeQuantizesIt) {
+  const Graph graph =
+      graphOf({.sizes = {128, 128}, .K = 128, .N = 128, .dtype = DType::BF16}, {.recipe = "MXFP8BlockScaling"});
+  ASSERT_TRUE(graph.nodes().front().quantizers.any());
+  const NodeId members[] = {0};
+  for (const Phase phase : {Phase::Forward, Phase::Backward}) {
+    const Verdict verdict =
+        (*cudaTestBackend())->supports({.graph = graph, .kernel = "GroupedLinear", .phase = phase, .members = members});
+    EXPECT_NE(verdict.reason().find("GroupedLinear \"experts\" multiplies quantized matrices"), std::string::npos)
+        << verdict.reason();
+  }
+}
+
+std::unique_ptr<Executor> executorFor(const Graph& graph, const Plan& plan, const NamedTensors& tensors,
+                                      bool replaysLaunches) {
+  auto executor = Executor::create(*cudaTestBackend(), graph, plan, *makeBindings(graph, 1, tensors), {},
+                                   {.replaysLaunches = replaysLaunches});
+  if (!executor) throw std::runtime_error(executor.error().message);
+  return std::move(*executor);
+}
+
+/// The attempt to record the second run leaves nothing behind: buffers hold the gradients of as many runs.
+TEST_F(CudaGroupedLinear, IsLaunchedStepByStep) {
+  const Layer layer{.sizes = {9, 0, 4}, .dtype = DType::BF16, .isAccumulated = true};
+  const Graph graph =
+      chain(layer.dtype, layer.inputShape(), {link("ReLU"), linkOf(layer), link("GELU"), link("Dropout")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  const NamedTensors sizes = {{"experts_split_sizes", integers(layer.sizes)}};
+  const auto recording = executorFor(graph, plan, sizes, true);
+  const auto launched = executorFor(graph, plan, sizes, false);
+  for (int run = 0; run < 3; ++run) {
+    for (Executor* const executor : {recording.get(), launched.get()}) {
+      const auto outcome = executor->run();
+      ASSERT_TRUE(outcome) << outcome.error().message;
+    }
+    for (const PlanTensor& tensor : plan.tensors) {
+      if (!isResult(tensor.role)) continue;
+      EXPECT_EQ(recording->read(tensor.name)->data, launched->read(tensor.name)->data) << tensor.name;
+    }
+  }
+  EXPECT_TRUE(recording->launching().starts_with("step by step: experts (GroupedLinear, forward): "))
+      << recording->launching();
+  EXPECT_EQ(launched->launching(), "");
+}
+
+}  // namespace
+}  // namespace fuseline
