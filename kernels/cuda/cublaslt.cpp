@@ -27,6 +27,7 @@ Result<CublasLt> loadCublasLt() {
   symbols.find(found.destroyPreference, "cublasLtMatmulPreferenceDestroy");
   symbols.find(found.setPreference, "cublasLtMatmulPreferenceSetAttribute");
   symbols.find(found.heuristic, "cublasLtMatmulAlgoGetHeuristic");
+  symbols.find(found.checkAlgorithm, "cublasLtMatmulAlgoCheck");
   symbols.find(found.matmul, "cublasLtMatmul");
   if (symbols.missing().empty()) return found;
   return Error{fmt::format("{} has no function {}; it is not the cuBLASLt of CUDA {}. Install that one.", fileName,

@@ -22,6 +22,7 @@ struct CublasLt {
   decltype(cublasLtMatmulPreferenceDestroy)* destroyPreference = nullptr;
   decltype(cublasLtMatmulPreferenceSetAttribute)* setPreference = nullptr;
   decltype(cublasLtMatmulAlgoGetHeuristic)* heuristic = nullptr;
+  decltype(cublasLtMatmulAlgoCheck)* checkAlgorithm = nullptr;
   decltype(cublasLtMatmul)* matmul = nullptr;
 };
 

@@ -2,14 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/cuda/algorithm_policy.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/stream.h"
 
 #include <memory>
+#include <string>
 
 namespace fuseline::cuda {
 
 /// The library is looked for at the first product, so that pipelines without any run where it is not installed.
-std::unique_ptr<GemmLibrary> makeCublasLtGemms(Stream stream);
+/// deviceName: algorithms are kept by it.
+std::unique_ptr<GemmLibrary> makeCublasLtGemms(Stream stream, const AlgorithmPolicy& policy,
+                                               const std::string& deviceName);
 
 }  // namespace fuseline::cuda

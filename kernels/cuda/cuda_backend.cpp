@@ -14,6 +14,8 @@
 #include "kernels/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/nvtx_range.h"
 
+#include <cstdlib>
+
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -95,14 +97,20 @@ int numMultiprocessors(int device) {
   return count;
 }
 
+std::unique_ptr<GemmLibrary> makeGemms(Stream stream, const std::string& deviceName, int device) {
+  return makeGemmsWithBiasPass(makeCublasLtGemms(stream, algorithmPolicy(std::getenv), deviceName),
+                               numMultiprocessors(device), stream);
+}
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, DeviceInfo info)
       : m_device(device),
         m_info(std::move(info)),
-        m_gemms(makeGemmsWithBiasPass(makeCublasLtGemms(m_stream.get()), numMultiprocessors(device), m_stream.get())),
+        m_gemms(makeGemms(m_stream.get(), m_info.name, device)),
         m_programs(makeNvrtcCompiler(m_info.architecture + "a")) {
     m_info.details.emplace_back("elementwise code", elementwiseCode());
+    m_info.details.emplace_back("matrix products", describe(algorithmPolicy(std::getenv)));
     m_context = {.stream = m_stream.get(),
                  .numMultiprocessors = numMultiprocessors(device),
                  .gemms = m_gemms.get(),

@@ -42,6 +42,8 @@ struct GemmProblem {
   bool hasAddend = false;
   /// The addresses of all of these are multiples of it; a plan's tensors begin at multiples of 64.
   std::uint32_t alignmentBytes = 64;
+  /// Prepared before a run, and for many: how fast it is may be tried out first.
+  bool hasTimeToTune = true;
 
   bool operator==(const GemmProblem&) const = default;
 };

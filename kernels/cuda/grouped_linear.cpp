@@ -126,6 +126,7 @@ class GroupGemms {
                                            request.member(0).attributes.integer("out_features"));
     problem.alignmentBytes =
         std::gcd(problem.alignmentBytes, static_cast<std::uint32_t>(elements * sizeBytes(problem.factorType)));
+    problem.hasTimeToTune = false;  // sizes come with each run
     GroupGemms gemms(*request.device.gemms, problem, extent);
     if (Result<void> added = gemms.add(problem.*extent); !added) return added.error();
     return gemms;

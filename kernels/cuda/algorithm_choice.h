@@ -1,0 +1,42 @@
+// Which of several algorithms for one product is the fastest here: a contest by timing.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace fuseline::cuda {
+
+/// Runs candidates. An exception counts as a failure.
+class CandidateTimer {
+ public:
+  virtual ~CandidateTimer() = default;
+  /// Runs a candidate and says for how many nanoseconds; nullopt: it failed, and is out.
+  virtual std::optional<double> timeNs(std::size_t candidate) = 0;
+  /// Host time since the contest began.
+  virtual std::chrono::nanoseconds spent() const = 0;
+};
+
+struct ContestLimits {
+  /// No round begins later than this; zero: there is no contest. Small products end long before, by their rounds.
+  std::chrono::nanoseconds budget = std::chrono::milliseconds{200};
+  int numRounds = 9;
+};
+
+struct AlgorithmChoice {
+  std::size_t candidate = 0;
+  double medianNs = 0.0;       // 0: not timed
+  double firstMedianNs = 0.0;  // of the library's own first choice, in the same rounds; 0: not timed, or it failed
+  int numTimed = 0;
+};
+
+/// The candidate with the smallest median, each warmed up first and then timed in rounds of random order. Within the
+/// noise the library's own first choice wins, then the one with the least workspace. workspaceBytes: of each candidate,
+/// in the library's order. The same timings give the same choice.
+AlgorithmChoice chooseByTiming(std::span<const std::uint64_t> workspaceBytes, CandidateTimer& timer,
+                               const ContestLimits& limits = {});
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,24 @@
+// Whether algorithms are chosen by timing, and where they are kept: what the environment says.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/support/user_folders.h"
+
+#include <filesystem>
+#include <string>
+
+namespace fuseline::cuda {
+
+struct AlgorithmPolicy {
+  /// Not timed: the library's own first choice, whatever is kept.
+  bool isTimed = true;
+  std::filesystem::path folder;  // empty: kept in the process only
+};
+
+/// FUSELINE_TUNE=off turns timing off.
+AlgorithmPolicy algorithmPolicy(const Environment& environment);
+
+/// For run files.
+std::string describe(const AlgorithmPolicy& policy);
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,57 @@
+// What is kept is checked, and what is not is timed.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/cublaslt_choice.h"
+
+#include "kernels/cuda/cublaslt_tuning.h"
+
+#include <bit>
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+/// Beyond these the library itself expects little; each costs a few milliseconds, once.
+constexpr int kMaxCandidates = 16;
+
+using AlgorithmBytes = decltype(KeptAlgorithm::algorithm);
+
+KeptAlgorithm keptAs(const CublasLtCandidate& candidate, const AlgorithmChoice& choice) {
+  return {.algorithm = std::bit_cast<AlgorithmBytes>(candidate.algo),
+          .workspaceBytes = candidate.workspaceSize,
+          .medianNs = choice.medianNs,
+          .firstMedianNs = choice.firstMedianNs,
+          .numCandidates = choice.numTimed};
+}
+
+}  // namespace
+
+std::optional<CublasLtCandidate> CublasLtChooser::choose(CublasLtProduct& product) {
+  const std::lock_guard lock(m_mutex);
+  const std::string key = problemKey(product.problem(), kMaxWorkspaceBytes);
+  if (const auto kept = recall(product, key)) return kept;
+  const std::vector<CublasLtCandidate> candidates = product.candidates(kMaxCandidates);
+  if (candidates.empty()) return std::nullopt;
+  if (!m_isTimed || !product.problem().hasTimeToTune) return candidates.front();
+  const AlgorithmChoice choice = timeCandidates(product, candidates);
+  if (choice.medianNs > 0.0) m_cache.keep(key, keptAs(candidates[choice.candidate], choice));
+  return candidates[choice.candidate];
+}
+
+std::optional<CublasLtCandidate> CublasLtChooser::recall(const CublasLtProduct& product, const std::string& key) {
+  const std::optional<KeptAlgorithm> kept = m_cache.find(key);
+  if (!kept) return std::nullopt;
+  auto accepted = product.accept(std::bit_cast<cublasLtMatmulAlgo_t>(kept->algorithm));
+  if (!accepted) m_cache.drop(key);
+  return accepted;
+}
+
+AlgorithmOrigin originOf(const std::string& deviceName, const CublasLt& library) {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+  return {.device = deviceName, .driver = fmt::format("{}", driver), .library = fmt::format("{}", library.version())};
+}
+
+}  // namespace fuseline::cuda

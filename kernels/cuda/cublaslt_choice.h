@@ -1,0 +1,35 @@
+// Which algorithm a product gets: the one that is kept for it, the fastest of those offered, or the first.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/algorithm_cache.h"
+#include "kernels/cuda/algorithm_policy.h"
+#include "kernels/cuda/cublaslt_product.h"
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace fuseline::cuda {
+
+/// Safe to call from several threads: one times at a time.
+class CublasLtChooser {
+ public:
+  CublasLtChooser(const AlgorithmPolicy& policy, AlgorithmOrigin origin)
+      : m_isTimed(policy.isTimed), m_cache(policy.isTimed ? policy.folder : "", std::move(origin)) {}
+
+  /// Nothing: the library has no algorithm. Throws DeviceFault.
+  std::optional<CublasLtCandidate> choose(CublasLtProduct& product);
+
+ private:
+  std::optional<CublasLtCandidate> recall(const CublasLtProduct& product, const std::string& key);
+
+  std::mutex m_mutex;
+  bool m_isTimed;
+  AlgorithmCache m_cache;
+};
+
+/// The version of the driver and of the library, in words of the cache. library: loaded.
+AlgorithmOrigin originOf(const std::string& deviceName, const CublasLt& library);
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,16 @@
+// Times the algorithms of one product on the GPU.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/algorithm_choice.h"
+#include "kernels/cuda/cublaslt_product.h"
+
+#include <span>
+
+namespace fuseline::cuda {
+
+/// On the session's stream, in memory that is given back at the end; waits for the GPU. The first candidate, untimed,
+/// when the GPU has no room for the operands, or fails.
+AlgorithmChoice timeCandidates(CublasLtProduct& product, std::span<const CublasLtCandidate> candidates);
+
+}  // namespace fuseline::cuda
