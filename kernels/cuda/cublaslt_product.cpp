@@ -33,6 +33,11 @@ cublasLtMatmulMatrixScale_t scaleModeOf(Scaling scaling) {
   return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
 }
 
+/// How partial sums of a split contraction may be added: in float32, never in a narrower dtype of the result.
+std::uint32_t reductionsOf(DType cType) {
+  return cType == DType::F32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+}
+
 }  // namespace
 
 void checkBlas(const CublasLt& library, cublasStatus_t status, const char* action) {
@@ -122,6 +127,7 @@ CublasLtProduct::Preference CublasLtProduct::makePreference() const {
     check(library.setPreference(made, attribute, &value, sizeof(value)), "set a preference");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMaxWorkspaceBytes);
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductionsOf(m_problem.cType));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, m_problem.alignmentBytes);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, m_problem.alignmentBytes);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, m_problem.alignmentBytes);
