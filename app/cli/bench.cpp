@@ -22,7 +22,8 @@ Result<int> bench(const BenchOptions& options, Context& context) {
   if (options.suite == "cpu") return benchPipelines(options, context);
   if (options.suite == "ops") return benchOperations(options, context);
   if (options.suite == "scaling") return benchScaling(options, context);
-  return Error{fmt::format("bench {}: there is no such suite. There are: cpu, ops, scaling.", options.suite),
+  if (options.suite == "gpu") return benchGpu(options, context);
+  return Error{fmt::format("bench {}: there is no such suite. There are: cpu, gpu, ops, scaling.", options.suite),
                ErrorKind::Usage};
 }
 
@@ -59,11 +60,14 @@ void addBenchVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* verb = addVerb(
       app, context, "bench",
-      "Runs a benchmark suite: cpu (the examples), ops (every op alone) or scaling (planning, by number of ops)",
+      "Runs a benchmark suite: cpu or gpu (the examples), ops (every op alone) or scaling (planning, by number of ops)",
       options, bench);
   verb->add_option("SUITE", options->suite, "The suite")->capture_default_str();
   verb->add_flag("--quick", options->isQuick, "Small sizes only");
-  verb->add_option("--only", options->only, "Suite ops: this op alone")->type_name("OP");
+  verb->add_option("--only", options->only, "Suite ops: this op alone; suite gpu: this pipeline")->type_name("NAME");
+  verb->add_option("--device", options->device, "Suite gpu: another device")->capture_default_str();
+  verb->add_option("--records", options->recordsFolder, "Suite gpu: writes a run record for every line")
+      ->type_name("FOLDER");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }
 

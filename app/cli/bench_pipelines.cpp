@@ -6,7 +6,6 @@
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
-#include "core/document/file_format.h"
 #include "core/runtime/pipeline_run.h"
 
 #include <algorithm>
@@ -74,19 +73,6 @@ std::vector<BenchCase> casesOf(bool isQuick) {
   return cases;
 }
 
-Result<LoadedDocument> documentFor(const BenchCase& what) {
-  const auto& templates = documentTemplates();
-  const auto found = std::ranges::find(templates, what.pipeline, &DocumentTemplate::name);
-  if (found == templates.end()) return Error{fmt::format("The template {} is missing.", what.pipeline)};
-  LoadedDocument loaded = parseDocument(found->text);
-  const std::vector<DocumentInput> inputs = loaded.document.inputs();
-  for (DocumentInput input : inputs) {
-    input.dtype = what.dtype;
-    if (Result<Edit> applied = loaded.document.apply(ReplaceInput{input.id, input}); !applied) return applied.error();
-  }
-  return loaded;
-}
-
 PipelineRunOptions optionsFor(const BenchCase& what, const Json& symbols) {
   PipelineRunOptions options;
   options.settings.pass = what.pass;
@@ -133,7 +119,7 @@ BenchRow rowOf(const BenchResult& result, const MachineRoofs& roofs) {
 }
 
 Result<RunRecord> measureCase(const BenchCase& what, const Context& context, const std::stop_token& cancel) {
-  Result<LoadedDocument> document = documentFor(what);
+  Result<LoadedDocument> document = benchDocument(what.pipeline, what.dtype);
   if (!document) return document.error();
   Result<std::unique_ptr<PipelineRun>> run =
       PipelineRun::prepare(*document, what.pipeline, optionsFor(what, document->document.symbols()), context.registry);
@@ -225,6 +211,19 @@ void printTable(const BenchReport& report, Context& context) {
 }
 
 }  // namespace
+
+Result<LoadedDocument> benchDocument(const std::string& pipeline, const std::string& dtype) {
+  const auto& templates = documentTemplates();
+  const auto found = std::ranges::find(templates, pipeline, &DocumentTemplate::name);
+  if (found == templates.end()) return Error{fmt::format("The template {} is missing.", pipeline)};
+  LoadedDocument loaded = parseDocument(found->text);
+  const std::vector<DocumentInput> inputs = loaded.document.inputs();
+  for (DocumentInput input : inputs) {
+    input.dtype = dtype;
+    if (Result<Edit> applied = loaded.document.apply(ReplaceInput{input.id, input}); !applied) return applied.error();
+  }
+  return loaded;
+}
 
 Result<int> benchPipelines(const BenchOptions& options, Context& context) {
   const InterruptWatch interrupt;

@@ -4,6 +4,7 @@
 
 #include "app/backends.h"
 #include "app/cli/context.h"
+#include "core/document/file_format.h"
 #include "core/profile/run_record.h"
 
 #include <algorithm>
@@ -15,13 +16,19 @@ namespace fuseline::cli {
 struct BenchOptions {
   std::string suite = "cpu";
   bool isQuick = false;
-  std::string only;  // suite ops: this op; empty: all
+  std::string only;             // suite ops: this op; suite gpu: this pipeline; empty: all
+  std::string device = "cuda";  // suite gpu
+  std::string recordsFolder;    // suite gpu: where the run records go; empty: nowhere
   bool asJson = false;
 };
 
 Result<int> benchPipelines(const BenchOptions& options, Context& context);
 Result<int> benchOperations(const BenchOptions& options, Context& context);
 Result<int> benchScaling(const BenchOptions& options, Context& context);
+Result<int> benchGpu(const BenchOptions& options, Context& context);
+
+/// A template whose inputs have this dtype.
+Result<LoadedDocument> benchDocument(const std::string& pipeline, const std::string& dtype);
 
 /// The arithmetic peak for products of this dtype.
 double peakGflops(const MachineRoofs& roofs, const std::string& dtype);

@@ -426,6 +426,33 @@ Json scalingBenchRow() {
                  {"growthHigh", orNull(number("The upper end."))}});
 }
 
+Json gpuBenchRow() {
+  const Json ratio = object({{"median", number("Within rounds.")},
+                             {"low", number("Of the 95 % interval.")},
+                             {"high", number("Of the 95 % interval.")}});
+  const Json measured = object({{"rounds", integer("Complete ones.")},
+                                {"clock", text("Of steps: events or host.")},
+                                {"launching", text("Of the fused plan; empty: there is no choice.")},
+                                {"unfusedMedianNs", number("Replayed, where the device can.")},
+                                {"fusedMedianNs", number("The same.")},
+                                {"stepwiseMedianNs", number("Of the fused plan, launched step by step.")},
+                                {"speedup", ratio},
+                                {"replayGain", ratio},
+                                {"launchNs", number("The host's time to launch the fused plan; 0: not apart.")},
+                                {"stepwiseLaunchNs", number("The same, step by step.")},
+                                {"fusedGflops", number("Of the fused plan.")},
+                                {"fusedGBps", number("Of its least traffic.")}});
+  return object({{"pipeline", text("A template.")},
+                 {"size", text("Its name.")},
+                 {"M", integer("Rows.")},
+                 {"H", integer("Hidden size.")},
+                 {"F", integer("Inner size.")},
+                 {"recipe", text("Its name.")},
+                 {"pass", choice({"forward", "train"})},
+                 {"reason", text("Why it does not run; empty: it does.")},
+                 {"measured", orNull(measured)}});
+}
+
 Json benchSchema() {
   const Json roofs = object({{"copyGBps", number("Read and written.")},
                              {"fmaF32Gflops", number("In registers.")},
@@ -436,7 +463,8 @@ Json benchSchema() {
   };
   const Json scaling =
       object({{"suite", choice({"scaling"})}, {"device", text("Its name.")}, {"rows", list(scalingBenchRow())}});
-  return {{"oneOf", Json::array({suite("cpu", pipelineBenchRow()), suite("ops", operationBenchRow()), scaling})}};
+  const Json gpu = object({{"suite", choice({"gpu"})}, {"device", text("Its name.")}, {"rows", list(gpuBenchRow())}});
+  return {{"oneOf", Json::array({suite("cpu", pipelineBenchRow()), suite("ops", operationBenchRow()), scaling, gpu})}};
 }
 
 /// One line of `fuseline worker`.

@@ -38,6 +38,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("run", "--device reference --iterations 1 --warmup 0 --recipe all " + samplePipeline());
   expectFits("bench", "ops --quick --only AddExtraInput");
   expectFits("bench", "scaling --quick");
+  expectFits("bench", "gpu --quick --device reference --only elementwise-chain");
 }
 
 TEST(JsonOutput, OfTheWorkerFitsItsSchemaLineByLine) {

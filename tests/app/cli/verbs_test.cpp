@@ -63,8 +63,9 @@ TEST(ExitCode, IsTwoForUsage) {
         std::string("rules NoSuchRule"),
         std::string("new no_such_template"),
         std::string("schema --of dance"),
-        std::string("bench gpu"),
+        std::string("bench tpu"),
         std::string("bench ops --only Nope"),
+        std::string("bench gpu --only nope"),
         std::string("bench ops --only Linear"),
         "explain --device reference " + samplePipeline() + " nope"})
     EXPECT_EQ(fuseline(arguments).exitCode, 2) << arguments;
