@@ -39,12 +39,10 @@ __global__ void __launch_bounds__(kBlockThreads) dequantizeBlocks(const __grid_c
        i += stride) {
     const std::int64_t row = i / task.cols;
     const std::int64_t col = i % task.cols;
-    const std::int64_t scale =
-        row / task.blockRows * task.copy.scaleRowStride + col / task.blockCols * task.copy.scaleColStride;
-    const float factor = task.isE8m0 ? E8m0::toFloat(static_cast<const std::uint8_t*>(task.copy.scales)[scale])
-                                     : static_cast<const float*>(task.copy.scales)[scale];
-    const std::uint8_t code = task.copy.codes[task.copy.isTransposed ? col * task.rows + row : i];
-    storeElement(task.element, task.out, i, decode(code, task.copy.code) * factor);
+    const std::int64_t scale = row / task.blockRows * task.gridCols + col / task.blockCols;
+    const float factor = task.isE8m0 ? E8m0::toFloat(static_cast<const std::uint8_t*>(task.scales)[scale])
+                                     : static_cast<const float*>(task.scales)[scale];
+    storeElement(task.element, task.out, i, decode(task.codes[i], task.code) * factor);
   }
 }
 

@@ -23,12 +23,16 @@ struct BlockQuantization {
 /// kind: with blocks.
 void launchBlockQuantize(const BlockQuantization& quantization, device::CopyKind kind, Stream stream);
 
-/// out: [rows, cols], rounded once to the element type. A block is blockRows x blockCols elements of out.
+/// out, codes: [rows, cols]; out is rounded once to the element type. A block of codes with one scale is blockRows x
+/// blockCols of them; gridCols: blocks side by side.
 struct BlockDequantization {
-  device::CodedCopy copy;
+  const std::uint8_t* codes = nullptr;
+  const void* scales = nullptr;  // float32, or E8M0 codes
+  device::FloatCode code = device::FloatCode::E4M3;
   bool isE8m0 = false;
   std::int64_t blockRows = 1;
   std::int64_t blockCols = 1;
+  std::int64_t gridCols = 1;
   void* out = nullptr;
   device::Element element = device::Element::F32;
   std::int64_t rows = 0;

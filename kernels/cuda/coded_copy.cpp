@@ -1,13 +1,49 @@
-// Strides of scales from the grid of blocks as it stands in memory.
+// Strides of scales from the grid of blocks as it stands in memory, and the way back to numbers.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/coded_copy.h"
 
 #include "core/quant/scale_math.h"
 #include "core/tensor/scaling.h"
+#include "kernels/cuda/block_quantize_launch.h"
+#include "kernels/cuda/elementwise_program.h"
+#include "kernels/cuda/quantize_launch.h"
 
 #include <utility>
 
 namespace fuseline::cuda {
+
+namespace {
+
+void launchDecodeTensor(const TensorSpec& spec, const std::byte* memory, std::byte* out, Stream stream) {
+  launchDequantize({.codes = reinterpret_cast<const std::uint8_t*>(memory),
+                    .inverseScale = reinterpret_cast<const float*>(memory + partsOf(spec).scalesOffset),
+                    .code = floatCodeOf(spec.quantized->format),
+                    .out = out,
+                    .element = elementOf(spec.dtype),
+                    .elements = spec.numElements()},
+                   stream);
+}
+
+/// The matrix of codes with its own blocks, whether it is a transpose or not.
+void launchDecodeBlocks(const TensorSpec& spec, const std::byte* memory, std::byte* out, Stream stream) {
+  const QuantizedForm& form = *spec.quantized;
+  const BlockShape matrix = storedMatrixOf(spec, form.scaling, form.direction);
+  const BlockShape block = blockOf(form.scaling, form.direction);
+  launchBlockDequantize({.codes = reinterpret_cast<const std::uint8_t*>(memory),
+                         .scales = memory + partsOf(spec).scalesOffset,
+                         .code = floatCodeOf(form.format),
+                         .isE8m0 = traitsOf(form.scaling).scaleFormat == ScaleFormat::E8M0,
+                         .blockRows = block.rows,
+                         .blockCols = block.cols,
+                         .gridCols = blockGridOf(spec, form.scaling, form.direction).cols,
+                         .out = out,
+                         .element = elementOf(spec.dtype),
+                         .rows = matrix.rows,
+                         .cols = matrix.cols},
+                        stream);
+}
+
+}  // namespace
 
 device::FloatCode floatCodeOf(ElementFormat format) {
   return format == ElementFormat::E5M2 ? device::FloatCode::E5M2 : device::FloatCode::E4M3;
@@ -40,6 +76,11 @@ device::CodedCopy codedCopyOf(const TensorSpec& spec, std::byte* memory) {
   copy.scaleColStride = 1;
   if (copy.isTransposed) std::swap(copy.scaleRowStride, copy.scaleColStride);
   return copy;
+}
+
+void launchDecode(const TensorSpec& spec, const std::byte* memory, std::byte* out, Stream stream) {
+  spec.quantized->scaling == Scaling::PerTensor ? launchDecodeTensor(spec, memory, out, stream)
+                                                : launchDecodeBlocks(spec, memory, out, stream);
 }
 
 }  // namespace fuseline::cuda

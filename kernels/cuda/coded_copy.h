@@ -4,6 +4,7 @@
 
 #include "core/runtime/step_operand.h"
 #include "kernels/cuda/device/quantize_data.h"
+#include "kernels/cuda/stream.h"
 
 namespace fuseline::cuda {
 
@@ -16,5 +17,8 @@ device::CopyKind copyKindOf(Scaling scaling);
 
 /// spec: of a copy. memory: nullptr where the copy is not made. The rule of scales is up to the caller.
 device::CodedCopy codedCopyOf(const TensorSpec& spec, std::byte* memory);
+
+/// Writes the numbers of a copy, rounded once to the dtype of its tensor, as its codes stand.
+void launchDecode(const TensorSpec& spec, const std::byte* memory, std::byte* out, Stream stream);
 
 }  // namespace fuseline::cuda

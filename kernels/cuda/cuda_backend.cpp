@@ -16,6 +16,8 @@
 
 #include <cstdlib>
 
+#include <algorithm>
+
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -66,13 +68,26 @@ Error outOfMemory(const std::string& deviceId, std::size_t wanted) {
           ErrorKind::RunFailed};
 }
 
+/// "fc1.linear (BasicLinear, forward) [4096, 4096] bf16": with what the step writes first.
+std::string nameOf(const Plan& plan, const Step& step) {
+  const auto isWritten = [](const StepOperand& operand) { return operand.access != OperandAccess::Read; };
+  const auto written = std::ranges::find_if(step.operands, isWritten);
+  if (written == step.operands.end()) return describe(step);
+  return fmt::format("{} {}", describe(step), toString(plan.spec(*written)));
+}
+
 class LoggedKernel final : public Kernel {
  public:
-  LoggedKernel(std::unique_ptr<Kernel> kernel, std::string step, int device, std::shared_ptr<LaunchLog> log)
-      : m_kernel(std::move(kernel)), m_step(std::move(step)), m_device(device), m_log(std::move(log)) {}
+  LoggedKernel(std::unique_ptr<Kernel> kernel, const Plan& plan, const Step& step, int device,
+               std::shared_ptr<LaunchLog> log)
+      : m_kernel(std::move(kernel)),
+        m_step(nameOf(plan, step)),
+        m_bytes(step.bytesRead + step.bytesWritten),
+        m_device(device),
+        m_log(std::move(log)) {}
   std::size_t workspaceBytes() const override { return m_kernel->workspaceBytes(); }
   void run(std::span<std::byte* const> operands, std::byte* workspace) override {
-    const NvtxRange range(m_step);
+    const NvtxRange range(m_step, m_bytes);
     useDevice(m_device);
     m_log->add(m_step);
     m_kernel->run(operands, workspace);
@@ -81,6 +96,7 @@ class LoggedKernel final : public Kernel {
  private:
   std::unique_ptr<Kernel> m_kernel;
   std::string m_step;
+  std::int64_t m_bytes;
   int m_device;
   std::shared_ptr<LaunchLog> m_log;
 };
@@ -135,8 +151,7 @@ class CudaBackend final : public Backend {
       useDevice(m_device);
       Result<std::unique_ptr<Kernel>> kernel = compileStep({{graph, plan, step, options}, m_context});
       if (!kernel) return kernel.error();
-      return std::unique_ptr<Kernel>(
-          std::make_unique<LoggedKernel>(std::move(*kernel), describe(step), m_device, m_log));
+      return std::unique_ptr<Kernel>(std::make_unique<LoggedKernel>(std::move(*kernel), plan, step, m_device, m_log));
     } catch (const std::exception& failure) {
       return Error{fmt::format("{}: step \"{}\" could not be prepared. {}", m_info.id, step.name, failure.what()),
                    ErrorKind::RunFailed};

@@ -1,11 +1,7 @@
 // Kernel "Quantize": brings the rowwise copy that a Quantize made back to the dtype of its tensor.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/tensor/scaling.h"
-#include "kernels/cuda/block_quantize_launch.h"
 #include "kernels/cuda/coded_copy.h"
-#include "kernels/cuda/elementwise_program.h"
 #include "kernels/cuda/linear_parts.h"
-#include "kernels/cuda/quantize_launch.h"
 
 namespace fuseline::cuda::kernels {
 
@@ -17,36 +13,10 @@ class Dequantize final : public Kernel {
       : m_codes(std::move(codes)), m_numbers(std::move(numbers)), m_stream(stream) {}
 
   void run(Pointers pointers, std::byte*) override {
-    const bool hasBlocks = m_codes.spec.quantized->scaling != Scaling::PerTensor;
-    hasBlocks ? runBlocks(pointers) : runTensor(pointers);
+    launchDecode(m_codes.spec, m_codes.at(pointers), m_numbers.at(pointers), m_stream);
   }
 
  private:
-  void runTensor(Pointers pointers) const {
-    const std::byte* const memory = m_codes.at(pointers);
-    launchDequantize({.codes = reinterpret_cast<const std::uint8_t*>(memory),
-                      .inverseScale = reinterpret_cast<const float*>(memory + partsOf(m_codes.spec).scalesOffset),
-                      .code = floatCodeOf(m_codes.spec.quantized->format),
-                      .out = m_numbers.at(pointers),
-                      .element = elementOf(m_numbers.spec.dtype),
-                      .elements = m_numbers.spec.numElements()},
-                     m_stream);
-  }
-
-  void runBlocks(Pointers pointers) const {
-    const QuantizedForm& form = *m_codes.spec.quantized;
-    const BlockShape block = traitsOf(form.scaling).block;
-    launchBlockDequantize({.copy = codedCopyOf(m_codes.spec, m_codes.at(pointers)),
-                           .isE8m0 = traitsOf(form.scaling).scaleFormat == ScaleFormat::E8M0,
-                           .blockRows = block.rows,
-                           .blockCols = block.cols,
-                           .out = m_numbers.at(pointers),
-                           .element = elementOf(m_numbers.spec.dtype),
-                           .rows = m_numbers.spec.rows(),
-                           .cols = m_numbers.spec.cols()},
-                          m_stream);
-  }
-
   Binding m_codes, m_numbers;
   Stream m_stream;
 };

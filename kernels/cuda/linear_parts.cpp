@@ -4,6 +4,7 @@
 
 #include "core/quant/scale_layout.h"
 #include "core/tensor/scaling.h"
+#include "kernels/cuda/coded_copy.h"
 #include "kernels/cuda/scale_launch.h"
 
 #include <algorithm>
@@ -28,73 +29,96 @@ std::optional<FactorCodes> codesOf(const Binding& factor) {
   return form ? std::optional(FactorCodes{form->format, form->scaling}) : std::nullopt;
 }
 
-/// The scales of one factor: those behind its codes, or a copy of them in the workspace, in cuBLASLt's layout.
-class FactorScales {
+/// Products read their factors and scales in whole accesses.
+std::size_t roundUp256(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+/// One factor as its product reads it: as it is; codes, with scales in cuBLASLt's layout; or codes that were decoded.
+class Factor {
  public:
-  explicit FactorScales(Binding factor) : m_factor(std::move(factor)) {
+  Factor(Binding factor, bool isDecoded) : m_factor(std::move(factor)) {
     const auto& form = m_factor.spec.quantized;
-    if (!form || form->scaling == Scaling::PerTensor) return;
+    m_isDecoded = form && isDecoded;
+    if (!form || isDecoded || form->scaling == Scaling::PerTensor) return;
     m_map = scaleMapOf(m_factor.spec, form->scaling, form->direction);
     m_scaleBytes = traitsOf(form->scaling).scaleFormat == ScaleFormat::F32 ? sizeof(float) : 1;
   }
 
   std::size_t workspaceBytes() const {
+    if (m_isDecoded)
+      return roundUp256(static_cast<std::size_t>(m_factor.spec.numElements() * sizeBytes(m_factor.spec.dtype)));
     if (!m_map) return 0;
-    const auto scales = static_cast<std::size_t>(m_map->paddedOuter() * m_map->paddedInner());
-    return roundedUp(scales * m_scaleBytes);
+    return roundUp256(static_cast<std::size_t>(m_map->paddedOuter() * m_map->paddedInner()) * m_scaleBytes);
   }
 
+  struct Memory {
+    const std::byte* data = nullptr;
+    const std::byte* scales = nullptr;
+  };
+
   /// workspace: as many bytes as asked for.
-  const std::byte* arrange(Pointers pointers, std::byte* workspace, Stream stream) const {
-    const std::byte* const copy = m_factor.at(pointers);
-    if (!copy || !m_factor.spec.quantized) return nullptr;
-    const std::byte* const scales = copy + partsOf(m_factor.spec).scalesOffset;
-    if (!m_map) return scales;
+  Memory prepare(Pointers pointers, std::byte* workspace, Stream stream) const {
+    const std::byte* const data = m_factor.at(pointers);
+    if (!data || !m_factor.spec.quantized) return {data, nullptr};
+    if (m_isDecoded) {
+      launchDecode(m_factor.spec, data, workspace, stream);
+      return {workspace, nullptr};
+    }
+    const std::byte* const scales = data + partsOf(m_factor.spec).scalesOffset;
+    if (!m_map) return {data, scales};
     launchArrangeScales({.from = scales, .to = workspace, .scaleBytes = static_cast<int>(m_scaleBytes), .map = *m_map},
                         stream);
-    return workspace;
+    return {data, workspace};
   }
 
  private:
-  /// Products read their scales in whole accesses.
-  static std::size_t roundedUp(std::size_t bytes) {
-    constexpr std::size_t kAlignment = 256;
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  }
-
   Binding m_factor;
+  bool m_isDecoded = false;
   std::optional<ScaleMap> m_map;
   std::size_t m_scaleBytes = 0;
 };
+
+/// Products of codes with plain numbers, or of two matrices in E5M2, are not the library's.
+bool needsDecoding(const GemmProblem& problem) {
+  if (problem.aCodes.has_value() != problem.bCodes.has_value()) return true;
+  return problem.aCodes && problem.aCodes->format == ElementFormat::E5M2 &&
+         problem.bCodes->format == ElementFormat::E5M2;
+}
+
+GemmProblem decoded(GemmProblem problem) {
+  problem.aCodes = problem.bCodes = std::nullopt;
+  problem.isFastAccumulated = false;
+  return problem;
+}
 
 class Products final : public Kernel {
  public:
   explicit Products(Stream stream) : m_stream(stream) {}
 
   void add(Product product, std::unique_ptr<Gemm> gemm) {
-    FactorScales aScales(product.a);
-    FactorScales bScales(product.b);
-    m_parts.push_back({std::move(product), std::move(gemm), std::move(aScales), std::move(bScales)});
+    const bool isDecoded = needsDecoding(product.problem);
+    Factor a(product.a, isDecoded);
+    Factor b(product.b, isDecoded);
+    m_parts.push_back({std::move(product), std::move(gemm), std::move(a), std::move(b)});
   }
 
   std::size_t workspaceBytes() const override {
     std::size_t bytes = 0;
-    for (const Part& part : m_parts) bytes = std::max(bytes, part.scalesBytes() + part.gemm->workspaceBytes());
+    for (const Part& part : m_parts) bytes = std::max(bytes, part.factorBytes() + part.gemm->workspaceBytes());
     return bytes;
   }
 
   void run(Pointers pointers, std::byte* workspace) override {
     for (const Part& part : m_parts) {
-      const Product& product = part.product;
-      std::byte* const bScales = workspace + part.aScales.workspaceBytes();
-      part.gemm->multiply({.a = product.a.at(pointers),
-                           .b = product.b.at(pointers),
-                           .bias = product.bias.at(pointers),
-                           .addend = product.addend.at(pointers),
-                           .aScales = part.aScales.arrange(pointers, workspace, m_stream),
-                           .bScales = part.bScales.arrange(pointers, bScales, m_stream),
-                           .c = product.c.at(pointers)},
-                          workspace + part.scalesBytes());
+      const Factor::Memory a = part.a.prepare(pointers, workspace, m_stream);
+      const Factor::Memory b = part.b.prepare(pointers, workspace + part.a.workspaceBytes(), m_stream);
+      part.gemm->multiply({.a = a.data,
+                           .b = b.data,
+                           .bias = part.product.bias.at(pointers),
+                           .addend = part.product.addend.at(pointers),
+                           .aScales = a.scales,
+                           .bScales = b.scales,
+                           .c = part.product.c.at(pointers)},
+                          workspace + part.factorBytes());
     }
   }
 
@@ -102,9 +126,9 @@ class Products final : public Kernel {
   struct Part {
     Product product;
     std::unique_ptr<Gemm> gemm;
-    FactorScales aScales;
-    FactorScales bScales;
-    std::size_t scalesBytes() const { return aScales.workspaceBytes() + bScales.workspaceBytes(); }
+    Factor a;
+    Factor b;
+    std::size_t factorBytes() const { return a.workspaceBytes() + b.workspaceBytes(); }
   };
 
   std::vector<Part> m_parts;
@@ -194,7 +218,9 @@ GemmProblem weightGradProblem(const LinearSize& size, const Binding& dy, const B
 Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, const std::vector<Product>& products) {
   auto kernel = std::make_unique<Products>(request.device.stream);
   for (const Product& product : products) {
-    Result<std::unique_ptr<Gemm>> gemm = request.device.gemms->prepare(product.problem);
+    const bool isDecoded = needsDecoding(product.problem);
+    Result<std::unique_ptr<Gemm>> gemm =
+        request.device.gemms->prepare(isDecoded ? decoded(product.problem) : product.problem);
     if (!gemm) return gemm.error();
     kernel->add(product, std::move(*gemm));
   }
@@ -230,16 +256,6 @@ Verdict haveOneDType(const Graph& graph, const Node& linear) {
                   linear.operation->name, linear.id, dtypeName(x), dtypeName(weight), dtypeName(y)));
 }
 
-/// Both factors of a product, or none.
-Verdict arePair(const Node& linear, const std::optional<QuantizerSpec>& a, const std::optional<QuantizerSpec>& b) {
-  const bool isMixed = a.has_value() != b.has_value();
-  const bool areE5m2 = a && b && a->format == ElementFormat::E5M2 && b->format == ElementFormat::E5M2;
-  if (!isMixed && !areE5m2) return fitsLibrary(a) ? fitsLibrary(b) : fitsLibrary(a);
-  return Verdict::no(fmt::format("{} \"{}\" multiplies {}, which cuBLASLt cannot do. Choose another recipe.",
-                                 linear.operation->name, linear.id,
-                                 isMixed ? "a quantized matrix with a plain one" : "two matrices in e5m2"));
-}
-
 }  // namespace
 
 Verdict fitsLibrary(const std::optional<QuantizerSpec>& quantizer) {
@@ -252,17 +268,10 @@ Verdict fitsLibrary(const std::optional<QuantizerSpec>& quantizer) {
 }
 
 Verdict fitsLibrary(const Graph& graph, const Node& linear) {
-  const auto& [input, weight, gradOutput, splitAccumulators] = linear.quantizers;
-  for (const TensorQuantizers* quantizers : {&input, &weight, &gradOutput})
-    if (quantizers->isDequantizedInBackward)
-      return Verdict::no(
-          fmt::format("{} \"{}\" reads dequantized copies in backward, which the CUDA backend cannot do "
-                      "yet. Run on the device cpu.",
-                      linear.operation->name, linear.id));
-  for (const Verdict& pair :
-       {arePair(linear, input.rowwise, weight.rowwise), arePair(linear, gradOutput.rowwise, weight.columnwise),
-        arePair(linear, gradOutput.columnwise, input.columnwise)})
-    if (!pair) return pair;
+  const LinearQuantizers& quantizers = linear.quantizers;
+  for (const TensorQuantizers* tensor : {&quantizers.input, &quantizers.weight, &quantizers.gradOutput})
+    for (const auto& quantizer : {tensor->rowwise, tensor->columnwise})
+      if (const Verdict fits = fitsLibrary(quantizer); !fits) return fits;
   return haveOneDType(graph, linear);
 }
 

@@ -39,7 +39,8 @@ struct Product {
   Binding addend = {};  // c itself where the step accumulates
 };
 
-/// A kernel that runs the products one after the other. Scales of blocks are brought into cuBLASLt's layout before.
+/// A kernel that runs the products one after the other. Scales of blocks are brought into cuBLASLt's layout before, and
+/// codes that it does not multiply with each other are decoded.
 Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, const std::vector<Product>& products);
 
 /// What backward of a linear layer, and of ops fused with it, computes besides the plain products.

@@ -9,12 +9,14 @@ nvtxDomainHandle_t nvtxDomain() {
   return domain;
 }
 
-NvtxRange::NvtxRange(const std::string& name) {
+NvtxRange::NvtxRange(const std::string& name, std::int64_t bytes) {
   nvtxEventAttributes_t attributes{};
   attributes.version = NVTX_VERSION;
   attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
   attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
   attributes.message.ascii = name.c_str();
+  attributes.payloadType = NVTX_PAYLOAD_TYPE_INT64;
+  attributes.payload.llValue = bytes;
   nvtxDomainRangePushEx(nvtxDomain(), &attributes);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <nvtx3/nvToolsExt.h>
@@ -14,7 +15,8 @@ nvtxDomainHandle_t nvtxDomain();
 /// From here to the end of the scope. Without a tool it is a call through a null pointer's check.
 class NvtxRange {
  public:
-  explicit NvtxRange(const std::string& name);
+  /// bytes: the least traffic of what it stands for, as payload.
+  explicit NvtxRange(const std::string& name, std::int64_t bytes = 0);
   ~NvtxRange() { nvtxDomainRangePop(nvtxDomain()); }
   NvtxRange(const NvtxRange&) = delete;
   NvtxRange& operator=(const NvtxRange&) = delete;

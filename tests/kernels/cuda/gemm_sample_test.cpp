@@ -20,7 +20,8 @@ std::vector<std::byte> filled(const SampleOperand& operand) {
 }
 
 /// c, computed from the sample; the host's product reads every operand that the problem has.
-std::vector<double> productOf(const GemmProblem& problem) {
+std::vector<double> productOf(GemmProblem problem) {
+  problem.alignmentBytes = 1;  // of vectors
   const GemmSample sample = sampleOf(problem);
   const auto a = filled(sample.a);
   const auto b = filled(sample.b);

@@ -185,8 +185,9 @@ TEST_F(CudaKernels, RunRandomPipelinesLikeTheReferenceInFloat32) {
   }));
 }
 
-Graph under(const char* recipeName, Graph graph) {
-  const Result<Recipe> recipe = Recipe::create(*findRecipe(recipeName), {});
+Graph under(const char* recipeName, Graph graph, const Attributes& fields = {},
+            std::vector<RoleOverride> overrides = {}) {
+  const Result<Recipe> recipe = Recipe::create(*findRecipe(recipeName), fields, std::move(overrides));
   std::vector<Diagnostic> diagnostics;
   Graph quantized = applyRecipe(std::move(graph), *recipe, diagnostics);
   EXPECT_TRUE(diagnostics.empty()) << diagnostics.front().message;
@@ -205,6 +206,32 @@ TEST_P(CudaRecipes, MultiplyLikeTheReference) {
               "")
         << dtypeName(dtype);
   }
+}
+
+void expectLikeReferenceUnder(const Graph& graph, const std::string& label) {
+  ASSERT_EQ(refusal(graph, unfused(graph)), "") << label;
+  EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), backendUnderTest()),
+                            runPlan(graph, unfused(graph), makeReferenceBackend()), 4 * chainTolerance(DType::BF16)),
+            "")
+      << label;
+}
+
+/// Backward reads forward's copies, as numbers, or none at all.
+TEST_P(CudaRecipes, MultiplyInBackwardWhatTheOverrideSays) {
+  for (const char* const override : {"dequantized", "high_precision"}) {
+    Attributes fields;
+    fields.set("backward_override", std::string(override));
+    if (!Recipe::create(*findRecipe(GetParam()), fields)) continue;  // not every recipe can have it
+    expectLikeReferenceUnder(under(GetParam(), chain(DType::BF16, {128, 256}, {linear(128, "fc")}), fields), override);
+  }
+}
+
+/// One operand of each product in turn is left as it is.
+TEST_P(CudaRecipes, MultiplyCodesWithPlainNumbers) {
+  for (const OperandRole role : operandRoles())
+    expectLikeReferenceUnder(under(GetParam(), chain(DType::BF16, {128, 256}, {linear(128, "fc")}), {},
+                                   {{.tensor = role.tensor, .gemm = role.gemm, .format = std::nullopt}}),
+                             std::string(roleName(role.tensor)) + " in " + std::string(roleName(role.gemm)));
 }
 
 NamedTensors everyBf16(const Graph& graph) {

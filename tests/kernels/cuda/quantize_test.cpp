@@ -178,25 +178,23 @@ TEST(BlockQuantizeKernel, CastsEveryBf16ValueAsCoreDoes) {
       expectEqualBlocks(everyBf16(), {.format = format, .scaling = scaling});
 }
 
+/// Rowwise copies stand as the tensor does; columnwise ones of MX blocks too, and others as its transpose.
 TEST(BlockDequantizeKernel, GivesWhatCoreGives) {
   for (const Scaling scaling : {Scaling::Block1x128, Scaling::Block128x128, Scaling::Mx1x32, Scaling::Mx32x32})
-    for (const DType dtype : {DType::F32, DType::BF16, DType::F16}) {
-      const Tensor x = waves(dtype, {128, 256}, 3.0);
-      std::vector<std::byte> memory = expectedCopy(x, {.scaling = scaling}, Direction::Rowwise);
-      const TensorSpec spec = copySpec(x, {.scaling = scaling}, Direction::Rowwise);
-      Tensor out = Tensor::zeros(x.spec);
-      launchBlockDequantize({.copy = codedCopyOf(spec, memory.data()),
-                             .isE8m0 = traitsOf(scaling).scaleFormat == ScaleFormat::E8M0,
-                             .blockRows = traitsOf(scaling).block.rows,
-                             .blockCols = traitsOf(scaling).block.cols,
-                             .out = out.data.data(),
-                             .element = elementOf(dtype),
-                             .rows = x.spec.rows(),
-                             .cols = x.spec.cols()},
-                            nullptr);
-      EXPECT_EQ(out.data, dequantize(fromMemory(spec, memory.data()), Direction::Rowwise)->data)
-          << traitsOf(scaling).name;
-    }
+    for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
+      for (const Direction direction : kDirections) {
+        const Tensor x = waves(dtype, {128, 256}, 3.0);
+        const std::vector<std::byte> memory = expectedCopy(x, {.scaling = scaling}, direction);
+        const TensorSpec spec = copySpec(x, {.scaling = scaling}, direction);
+        Tensor out = Tensor::zeros(x.spec);
+        launchDecode(spec, memory.data(), out.data.data(), nullptr);
+        const std::vector<double> expected = dequantize(fromMemory(spec, memory.data()), direction)->toDoubles();
+        const std::vector<double> stored = out.toDoubles();
+        std::vector<double> actual = stored;
+        if (direction == Direction::Columnwise && traitsOf(scaling).isColumnwiseTransposed)
+          for (std::size_t i = 0; i < actual.size(); ++i) actual[i] = stored[i % 256 * 128 + i / 256];
+        EXPECT_EQ(actual, expected) << traitsOf(scaling).name << " " << directionName(direction);
+      }
 }
 
 /// Every scale where withScaleLayout of core puts it, and zeros between.

@@ -4,9 +4,11 @@
 
 #include "core/numerics/e8m0.h"
 #include "core/quant/scale_map.h"
+#include "core/tensor/scaling.h"
 #include "core/tensor/tensor.h"
 #include "tests/support/simt/simt.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <tuple>
@@ -97,22 +99,33 @@ class HostGemm final : public cuda::Gemm {
                m_problem.bCodes);
     std::vector<double> sums(static_cast<std::size_t>(m * n));
     if (m_problem.hasAddend) sums = decodedMatrix(pointers.addend, m_problem.cType, m * n);
-    for (std::int64_t row = 0; row < m; ++row) addRow(row, left, right, sums);
+    addProduct(isAFlipped ? transposed(left, k) : left, isBFlipped ? transposed(right, n) : right, sums);
     if (m_problem.hasBias) addBias(decodedMatrix(pointers.bias, m_problem.cType, n), sums);
     encode(sums, m_problem.cType, pointers.c);
   }
 
-  void addRow(std::int64_t row, const std::vector<double>& a, const std::vector<double>& b,
-              std::vector<double>& sums) const {
-    const auto at = [](const std::vector<double>& x, std::int64_t i) { return x[static_cast<std::size_t>(i)]; };
-    const bool isATransposed = m_problem.a == cuda::Storage2d::Transposed;
-    const bool isBTransposed = m_problem.b == cuda::Storage2d::Transposed;
-    for (std::int64_t col = 0; col < m_problem.n; ++col) {
-      double sum = 0.0;
-      for (std::int64_t i = 0; i < m_problem.k; ++i)
-        sum += at(a, isATransposed ? i * m_problem.m + row : row * m_problem.k + i) *
-               at(b, isBTransposed ? col * m_problem.k + i : i * m_problem.n + col);
-      sums[static_cast<std::size_t>(row * m_problem.n + col)] += static_cast<double>(m_problem.alpha) * sum;
+  static std::vector<double> transposed(const std::vector<double>& values, std::int64_t rows) {
+    const auto cols = static_cast<std::int64_t>(values.size()) / std::max<std::int64_t>(rows, 1);
+    std::vector<double> result(values.size());
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t col = 0; col < cols; ++col)
+        result[static_cast<std::size_t>(col * rows + row)] = values[static_cast<std::size_t>(row * cols + col)];
+    return result;
+  }
+
+  /// a: [m, k], b: [k, n]
+  void addProduct(const std::vector<double>& a, const std::vector<double>& b, std::vector<double>& sums) const {
+    const auto [m, n, k] = std::tuple(m_problem.m, m_problem.n, m_problem.k);
+    std::vector<double> row(static_cast<std::size_t>(n));
+    for (std::int64_t i = 0; i < m; ++i) {
+      std::ranges::fill(row, 0.0);
+      for (std::int64_t term = 0; term < k; ++term) {
+        const double factor = a[static_cast<std::size_t>(i * k + term)];
+        const double* const from = b.data() + term * n;
+        for (std::size_t col = 0; col < row.size(); ++col) row[col] += factor * from[col];
+      }
+      for (std::size_t col = 0; col < row.size(); ++col)
+        sums[static_cast<std::size_t>(i * n) + col] += static_cast<double>(m_problem.alpha) * row[col];
     }
   }
 
@@ -123,9 +136,23 @@ class HostGemm final : public cuda::Gemm {
   cuda::GemmProblem m_problem;
 };
 
+/// What cuBLASLt documents for FP8: both factors are codes, not both of E5M2, and on Hopper, whose scales are float32,
+/// the contraction is the inner direction of both.
+Verdict isDocumented(const cuda::GemmProblem& problem) {
+  const auto& [a, b] = std::tie(problem.aCodes, problem.bCodes);
+  if (!a && !b) return Verdict::yes();
+  if (!a || !b) return Verdict::no("One factor is codes, and the other is not.");
+  if (a->format == ElementFormat::E5M2 && b->format == ElementFormat::E5M2)
+    return Verdict::no("Both factors are E5M2.");
+  const bool isHopper = traitsOf(a->scaling).scaleFormat == ScaleFormat::F32;
+  const bool isInner = problem.a == cuda::Storage2d::AsRead && problem.b == cuda::Storage2d::Transposed;
+  return isHopper && !isInner ? Verdict::no("The contraction is not the inner direction.") : Verdict::yes();
+}
+
 class HostGemms final : public cuda::GemmLibrary {
  public:
   Result<std::unique_ptr<cuda::Gemm>> prepare(const cuda::GemmProblem& problem) override {
+    if (const Verdict documented = isDocumented(problem); !documented) return Error{documented.reason()};
     return std::unique_ptr<cuda::Gemm>(std::make_unique<HostGemm>(problem));
   }
   std::size_t maxWorkspaceBytes() const override { return 0; }
