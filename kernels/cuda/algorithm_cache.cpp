@@ -144,6 +144,7 @@ std::string problemKey(const GemmProblem& problem, std::uint64_t maxWorkspaceByt
   std::string key =
       fmt::format("{} x {} x {}, {} by {} to {}", problem.m, problem.n, problem.k, a, b, dtypeName(problem.cType));
   if (problem.isFastAccumulated) key += ", fast accumulation";
+  if (problem.isTf32) key += ", TF32";
   if (problem.alpha != 1.0F) key += ", scaled";
   if (problem.hasBias) key += ", bias";
   if (problem.hasAddend) key += ", addend";

@@ -13,6 +13,8 @@ struct AlgorithmPolicy {
   /// Not timed: the library's own first choice, whatever is kept.
   bool isTimed = true;
   std::filesystem::path folder;  // empty: kept in the process only
+  /// Factors in float32 are rounded to TF32 first, as TransformerEngine's are.
+  bool usesTf32 = false;
 };
 
 /// FUSELINE_TUNE=off turns timing off.

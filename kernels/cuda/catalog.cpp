@@ -30,9 +30,6 @@ struct Refusal {
   const char* reason;
 };
 constexpr Refusal kRefusals[] = {
-    {"cached_activation",
-     "The CUDA backend does not keep inputs of activations in E4M3 yet. Set cache_quantized_input to false, or run on "
-     "the device cpu."},
     {"linear_backward_bias",
      "On the GPU the bias gradient would stay a pass of its own over the gradient, which saves nothing."},
     {"swiglu_linear",

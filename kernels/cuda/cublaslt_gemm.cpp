@@ -102,7 +102,7 @@ class CublasLtGemms final : public GemmLibrary {
                    ErrorKind::RunFailed};
     if (!hasResult || problem.k == 0) return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem, m_stream));
     if (Result<void> started = start(); !started) return started.error();
-    auto gemm = std::make_unique<CublasLtGemm>(m_opened, problem);
+    auto gemm = std::make_unique<CublasLtGemm>(m_opened, withPolicy(problem));
     if (gemm->choose()) return std::unique_ptr<Gemm>(std::move(gemm));
     return Error{
         fmt::format("cuBLASLt has no algorithm for the product {} on this GPU. Make its extents multiples of {}{}.",
@@ -113,6 +113,11 @@ class CublasLtGemms final : public GemmLibrary {
   std::size_t maxWorkspaceBytes() const override { return kMaxWorkspaceBytes + kEpilogueBytes; }
 
  private:
+  GemmProblem withPolicy(GemmProblem problem) const {
+    problem.isTf32 = m_policy.usesTf32 && !problem.aCodes && problem.factorType == DType::F32;
+    return problem;
+  }
+
   Result<void> start() {
     const std::lock_guard lock(m_mutex);
     if (m_opened) return {};

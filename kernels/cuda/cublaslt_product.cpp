@@ -97,7 +97,8 @@ void CublasLtProduct::multiply(const CublasLtCandidate& candidate, const GemmPoi
 
 CublasLtProduct::Operation CublasLtProduct::makeOperation(const CublasLayout& layout) const {
   cublasLtMatmulDesc_t made = nullptr;
-  check(m_session.library().createOperation(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describe a product");
+  const cublasComputeType_t compute = m_problem.isTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  check(m_session.library().createOperation(&made, compute, CUDA_R_32F), "describe a product");
   Operation operation(made, m_session.library().destroyOperation);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, layout.isATransposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, layout.isBTransposed ? CUBLAS_OP_T : CUBLAS_OP_N);

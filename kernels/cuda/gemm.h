@@ -36,6 +36,7 @@ struct GemmProblem {
   std::optional<FactorCodes> aCodes = std::nullopt;  // both factors, or none
   std::optional<FactorCodes> bCodes = std::nullopt;
   bool isFastAccumulated = false;  // of codes: partial sums may have fewer bits than float32
+  bool isTf32 = false;             // of float32: factors are rounded to TF32 first
   DType cType = DType::F32;
   float alpha = 1.0F;
   bool hasBias = false;

@@ -9,9 +9,10 @@
 namespace fuseline::cuda {
 namespace {
 
-AlgorithmPolicy policyWith(const char* tune, const char* home) {
+AlgorithmPolicy policyWith(const char* tune, const char* home, const char* tf32 = nullptr) {
   return algorithmPolicy([=](const char* name) -> const char* {
     if (std::string_view(name) == "FUSELINE_TUNE") return tune;
+    if (std::string_view(name) == "FUSELINE_TF32") return tf32;
     return std::string_view(name) == "HOME" ? home : nullptr;
   });
 }
@@ -23,12 +24,19 @@ TEST(AlgorithmPolicy, TimesUnlessItIsTurnedOff) {
   EXPECT_FALSE(policyWith("off", "/home/ada").isTimed);
 }
 
-TEST(AlgorithmPolicy, SaysWhatItIs) {
+TEST(AlgorithmPolicy, KeepsFloat32UnlessTf32IsAskedFor) {
+  EXPECT_FALSE(policyWith(nullptr, nullptr).usesTf32);
+  EXPECT_FALSE(policyWith(nullptr, nullptr, "off").usesTf32);
+  EXPECT_TRUE(policyWith(nullptr, nullptr, "on").usesTf32);
+}
+
+TEST(AlgorithmPolicy, SaysWhatItIsButNotWhoseFolderItUses) {
   EXPECT_EQ(describe(policyWith(nullptr, "/home/ada")),
-            "algorithms timed and kept in /home/ada/.cache/fuseline/algorithms");
-  EXPECT_EQ(describe(policyWith(nullptr, nullptr)),
-            "algorithms timed in every run, for want of a folder to keep them in");
-  EXPECT_EQ(describe(policyWith("off", "/home/ada")), "the library's own first choice (FUSELINE_TUNE=off)");
+            "algorithms timed, and kept for the next run; float32 not rounded");
+  EXPECT_EQ(describe(policyWith(nullptr, nullptr, "on")),
+            "algorithms timed in every run, for want of a folder to keep them in; float32 in TF32 (FUSELINE_TF32=on)");
+  EXPECT_EQ(describe(policyWith("off", "/home/ada")),
+            "the library's own first choice (FUSELINE_TUNE=off); float32 not rounded");
 }
 
 }  // namespace

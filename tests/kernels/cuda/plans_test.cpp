@@ -396,8 +396,27 @@ TEST_F(CudaKernels, RefuseAnUnknownNameWithTheNearest) {
 }
 
 TEST_F(CudaKernels, GiveReasonsForTheKernelsThatTheyLack) {
-  const Graph graph = chain(DType::BF16, {4, 16}, {with(link("GELU", "act"), "cache_quantized_input", true)});
-  EXPECT_NE(refusal(graph, unfused(graph)).find("cache_quantized_input to false"), std::string::npos);
+  const Graph graph = chain(DType::BF16, {4, 16}, {linear(8), link("Bias")});
+  const NodeId members[] = {0, 1};
+  const Verdict verdict =
+      backendUnderTest()->supports({.graph = graph, .kernel = "linear_backward_bias", .members = members});
+  EXPECT_NE(verdict.reason().find("bias gradient"), std::string::npos) << verdict.reason();
+}
+
+/// Halves of gates that are no packets, too.
+TEST_F(CudaKernels, KeepInputsInE4m3LikeTheReference) {
+  constexpr const char* kAttribute = "cache_quantized_input";
+  int numActivations = 0;
+  for (const FusibleOperation* const op : basicOperations()) {
+    if (!op->attribute(kAttribute)) continue;
+    ++numActivations;
+    for (const DType dtype : kDTypes)
+      for (const Shape& shape : {Shape{1, 2}, {7, 62}, {70, 272}, {0, 16}}) {
+        const Graph graph = chain(dtype, shape, {with(link(op->name, "act"), kAttribute, true)});
+        expectLikeReference(graph, unfused(graph), toleranceOf(dtype).relative, op->name);
+      }
+  }
+  EXPECT_GT(numActivations, 10);
 }
 
 TEST_F(CudaKernels, RefuseActivationsBehindAProduct) {
