@@ -44,11 +44,23 @@ __global__ void __launch_bounds__(kBlockThreads) measureGradients(const __grid_c
   if (threadIdx.x == 0) task.means[row] = means;
 }
 
-/// packetOf(row, col, count, values): a packet of the result in float32; it is rounded to `element`, stored where
+/// By the kind at run time: the norm is most of the code, and stands there once.
+__device__ void writeCopies(TileMemory& shared, CopyKind kind, const HandOver& handOver, const MatrixSize& size,
+                            const PatchPlace& place, const float (&x)[kPatch][kPatch]) {
+  switch (kind) {
+    case CopyKind::Tensor: return writeCopies<CopyKind::Tensor>(shared, handOver, size, place, x);
+    case CopyKind::Float8Line: return writeCopies<CopyKind::Float8Line>(shared, handOver, size, place, x);
+    case CopyKind::Float8Square: return writeCopies<CopyKind::Float8Square>(shared, handOver, size, place, x);
+    case CopyKind::MxLine: return writeCopies<CopyKind::MxLine>(shared, handOver, size, place, x);
+    case CopyKind::MxSquare: return writeCopies<CopyKind::MxSquare>(shared, handOver, size, place, x);
+  }
+}
+
+/// packetOf(row, col, values): a packet of the result in float32; it is rounded to `element`, stored where
 /// `result` is not null, and quantized.
-template <CopyKind kKind, class PacketOf>
-__device__ void walkResult(const NormProblem& problem, Element element, void* result, const HandOver& handOver,
-                           const PacketOf& packetOf) {
+template <class PacketOf>
+__device__ void walkResult(const NormProblem& problem, Element element, void* result, CopyKind kind,
+                           const HandOver& handOver, const PacketOf& packetOf) {
   __shared__ TileMemory shared;
   const std::int64_t tiles = (problem.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
@@ -56,59 +68,35 @@ __device__ void walkResult(const NormProblem& problem, Element element, void* re
     float x[kPatch][kPatch];
 #pragma unroll
     for (int row = 0; row < kPatch; ++row) {
-      const int count = row < place.numRows ? place.numCols : 0;
       fill<kPatch>(0.0f, x[row]);
-      if (count == 0) continue;
-      packetOf(place.row + row, place.col, count, x[row]);
-      if (result) storeElements<kPatch>(element, result, (place.row + row) * problem.cols + place.col, count, x[row]);
+      if (row >= place.numRows || place.numCols == 0) continue;
+      packetOf(place.row + row, place.col, x[row]);
+      if (result) storeElements<kPatch>(element, result, (place.row + row) * problem.cols + place.col, kPatch, x[row]);
 #pragma unroll
-      for (int v = 0; v < kPatch; ++v) x[row][v] = v < count ? roundedTo(element, x[row][v]) : 0.0f;
+      for (int v = 0; v < kPatch; ++v) x[row][v] = roundedTo(element, x[row][v]);
     }
-    writeCopies<kKind>(shared, handOver, {problem.rows, problem.cols}, place, x);
+    writeCopies(shared, kind, handOver, {problem.rows, problem.cols}, place, x);
   }
 }
 
-template <CopyKind kKind>
 __global__ void __launch_bounds__(kTileThreads, kResidentTiles)
-    normForwardTiles(const __grid_constant__ NormForward norm, const __grid_constant__ HandOver handOver) {
-  walkResult<kKind>(norm.problem, norm.problem.y, norm.y, handOver,
-                    [&](std::int64_t row, std::int64_t col, int count, float(&y)[kPatch]) {
-                      const RowFactors factors{norm.mean ? norm.mean[row] : 0.0f, norm.rstd[row]};
-                      normalizePacket<kPatch>(norm, row, col, count, factors, y);
-                    });
+    normForwardTiles(const __grid_constant__ NormForward norm, CopyKind kind,
+                     const __grid_constant__ HandOver handOver) {
+  walkResult(norm.problem, norm.problem.y, norm.y, kind, handOver,
+             [&](std::int64_t row, std::int64_t col, float(&y)[kPatch]) {
+               const RowFactors factors{norm.mean ? norm.mean[row] : 0.0f, norm.rstd[row]};
+               normalizePacket<kPatch>(norm, row, col, kPatch, factors, y);
+             });
 }
 
-template <CopyKind kKind>
 __global__ void __launch_bounds__(kTileThreads, kResidentTiles)
-    normBackwardTiles(const __grid_constant__ NormBackwardMeans task, const __grid_constant__ HandOver handOver) {
-  walkResult<kKind>(task.problem, task.problem.x, task.norm.dx, handOver,
-                    [&](std::int64_t row, std::int64_t col, int count, float(&dx)[kPatch]) {
-                      gradientPacket<kPatch>(task.norm, row, col, count, factorsOf(task.norm, row), task.means[row],
-                                             dx);
-                    });
+    normBackwardTiles(const __grid_constant__ NormBackwardMeans task, CopyKind kind,
+                      const __grid_constant__ HandOver handOver) {
+  walkResult(task.problem, task.problem.x, task.norm.dx, kind, handOver,
+             [&](std::int64_t row, std::int64_t col, float(&dx)[kPatch]) {
+               gradientPacket<kPatch>(task.norm, row, col, kPatch, factorsOf(task.norm, row), task.means[row], dx);
+             });
 }
-
-/// f(kernels of the kind)
-template <template <CopyKind> class Kernels>
-auto kernelOf(CopyKind kind) {
-  switch (kind) {
-    case CopyKind::Float8Line: return Kernels<CopyKind::Float8Line>::tiles();
-    case CopyKind::Float8Square: return Kernels<CopyKind::Float8Square>::tiles();
-    case CopyKind::MxLine: return Kernels<CopyKind::MxLine>::tiles();
-    case CopyKind::MxSquare: return Kernels<CopyKind::MxSquare>::tiles();
-    case CopyKind::Tensor: break;
-  }
-  return Kernels<CopyKind::Tensor>::tiles();
-}
-
-template <CopyKind kKind>
-struct Forward {
-  static auto tiles() { return normForwardTiles<kKind>; }
-};
-template <CopyKind kKind>
-struct Backward {
-  static auto tiles() { return normBackwardTiles<kKind>; }
-};
 
 constexpr dim3 kTileBlock(kTilePatches, kTilePatches);
 
@@ -120,7 +108,7 @@ void launchNormForwardTiles(const NormForward& norm, const HandOver& handOver, C
   if (problem.rows > 0)
     launchRows<NormForward>(measureRows<kWarpLanes, kVectorWidth>, measureRows<kWarpLanes, 1>,
                             measureRows<kBlockThreads, kVectorWidth>, measureRows<kBlockThreads, 1>, norm, stream);
-  launch(kernelOf<Forward>(kind), tileGrid(problem.rows, problem.cols), kTileBlock, 0, stream, norm, handOver);
+  launch(normForwardTiles, tileGrid(problem.rows, problem.cols), kTileBlock, 0, stream, norm, kind, handOver);
 }
 
 void launchNormInputGradientTiles(const NormBackward& norm, const HandOver& handOver, CopyKind kind, float* means,
@@ -132,7 +120,7 @@ void launchNormInputGradientTiles(const NormBackward& norm, const HandOver& hand
     launchRows<NormBackwardMeans>(measureGradients<kWarpLanes, kVectorWidth>, measureGradients<kWarpLanes, 1>,
                                   measureGradients<kBlockThreads, kVectorWidth>, measureGradients<kBlockThreads, 1>,
                                   task, stream);
-  launch(kernelOf<Backward>(kind), tileGrid(problem.rows, problem.cols), kTileBlock, 0, stream, task, handOver);
+  launch(normBackwardTiles, tileGrid(problem.rows, problem.cols), kTileBlock, 0, stream, task, kind, handOver);
 }
 
 }  // namespace fuseline::cuda

@@ -71,19 +71,18 @@ __device__ void walkTiles(Evaluator& evaluator, const Grid& grid, const HandOver
     float x[kPatch][kPatch];
 #pragma unroll
     for (int row = 0; row < kPatch; ++row) {
-      const Position at{place.row + row, place.col, row < place.numRows ? place.numCols : 0};
-      const bool isActive = at.count > 0;
+      const Position at{place.row + row, place.col, kPatch};
+      const bool isActive = row < place.numRows && place.numCols > 0;
       if (isActive) evaluator.evaluate(grid, at);
 #pragma unroll
-      for (int v = 0; v < kPatch; ++v)
-        x[row][v] = isActive && v < at.count ? roundedTo(element, evaluator.handed()[v]) : 0.0f;
+      for (int v = 0; v < kPatch; ++v) x[row][v] = isActive ? roundedTo(element, evaluator.handed()[v]) : 0.0f;
       for (int s = 0; s < evaluator.numColumnSums(); ++s)
         for (int v = 0; v < kPatch; ++v)
-          if (isActive && v < at.count) sums[s][v] += evaluator.columnSum(s)[v];
+          if (isActive) sums[s][v] += evaluator.columnSum(s)[v];
       for (int s = 0; s < evaluator.numRowSums(); ++s) {
         float sum = 0.0f;
         for (int v = 0; v < kPatch; ++v)
-          if (isActive && v < at.count) sum += evaluator.rowSum(s)[v];
+          if (isActive) sum += evaluator.rowSum(s)[v];
         sum = sumOverLanes(sum, kTilePatches);
         if (at.row < grid.rows && threadIdx.x == 0) rowParts[(s * grid.rows + at.row) * gridDim.x + blockIdx.x] = sum;
       }

@@ -43,10 +43,7 @@ struct Pipeline {
 std::vector<Pipeline> pipelines() {
   return {
       {"gate", {linear(256), link("SwiGLU"), linear(128)}, 1},
-      {"biases",
-       {linear(128), link("Bias"), link("GELU"), linear(128), link("Bias"), link("ReLU")},
-       3,
-       {DType::BF16, DType::F32}},
+      {"biases", {linear(128), link("Bias"), link("GELU"), linear(128), link("Bias"), link("ReLU")}, 3},
       {"chain", {link("GELU"), link("ConstantScale"), linear(128), link("Dropout"), link("SiLU")}, 2},
       {"two readers",
        {link("GELU", "a"), linear(128, "q"), reading("a.y", linear(128, "k")), link("AddExtraInput", "add", "q.y")},
@@ -86,8 +83,10 @@ class CudaHandOvers : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(actual == expected) << label;
   }
 
-  static void expectSameOn(const std::shared_ptr<Backend>& backend, const char* how) {
-    for (const Pipeline& pipeline : pipelines())
+  /// mostHandOvers: pipelines with more are left out.
+  static void expectSameOn(const std::shared_ptr<Backend>& backend, const char* how, std::size_t mostHandOvers) {
+    for (const Pipeline& pipeline : pipelines()) {
+      if (pipeline.numHandOvers > mostHandOvers) continue;
       for (const DType dtype : pipeline.dtypes) {
         const Graph graph = graphOf(pipeline, dtype);
         const FusionReport report = fusedFor(graph, backend);
@@ -95,15 +94,16 @@ class CudaHandOvers : public ::testing::TestWithParam<const char*> {
         expectSame(graph, runPlan(graph, report, backend), runPlan(graph, withoutHandOvers(report), backend), dtype,
                    fmt::format("{} in {}, {}", pipeline.label, dtypeName(dtype), how));
       }
+    }
   }
 };
 
 TEST_P(CudaHandOvers, GiveTheSameBitsInTiles) {
   static const auto compiler = makeHostCompiler();
-  expectSameOn(makeSimtBackend(compiler.get()), "generated");
+  expectSameOn(makeSimtBackend(compiler.get()), "generated", 3);  // what a kernel of tiles takes
 }
 
-TEST_P(CudaHandOvers, GiveTheSameBitsWithoutACompiler) { expectSameOn(makeSimtBackend(), "interpreted"); }
+TEST_P(CudaHandOvers, GiveTheSameBitsWithoutACompiler) { expectSameOn(makeSimtBackend(), "interpreted", 5); }
 
 TEST_P(CudaHandOvers, KeepTheStatesOfQuantizers) {
   static const auto compiler = makeHostCompiler();
