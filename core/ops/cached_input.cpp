@@ -99,6 +99,13 @@ float currentScale(float amax) {
   return std::isinf(scale) ? std::numeric_limits<float>::max() : scale;
 }
 
+ElementwiseProgram cachedActivationProgram(const FusibleOperation& operation, const Attributes& attributes,
+                                           bool isBackward) {
+  ElementwiseComposer composer;
+  composer.append(0, operation.inner, attributes, isBackward, 1);
+  return composer.finish();
+}
+
 BasicOperation withCachedInput(BasicOperation plain) {
   plain.attributes.push_back(attribute());
   plain.specialise = [](const FusibleOperation& self, const Attributes& attributes) -> Result<FusibleOperation> {

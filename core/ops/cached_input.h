@@ -14,6 +14,10 @@ constexpr int kInverseScale = 1;    // [1] f32: 1 / scale
 /// fp8_and_cublaslt.md 2.2).
 float currentScale(float amax);
 
+/// The activation itself, forward or backward, as member 0 of a step. operation: a form that withCachedInput() made.
+ElementwiseProgram cachedActivationProgram(const FusibleOperation& operation, const Attributes& attributes,
+                                           bool isBackward);
+
 /// The activation with the attribute cache_quantized_input, and its form where that is on: forward is the same, but
 /// what is kept is x in E4M3 with one scale for the tensor, a byte an element, and backward computes from that.
 /// Precondition: the op has one input, which alone it keeps.

@@ -52,7 +52,7 @@ Error unknownTensor(std::string_view name, const Plan& plan) {
                       nearest(name, tensorNames(plan)))};
 }
 
-/// Fewer launches cost less than a replay.
+/// Fewer launches are not worth a recording: a replay is a launch, too.
 constexpr std::size_t kFewestRecorded = 3;
 
 /// Kernels may rely on the alignment that a plan gives all of its tensors.

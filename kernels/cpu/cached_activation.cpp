@@ -21,9 +21,7 @@ constexpr std::int64_t kChunk = 4096;
 
 ElementwiseProgram innerProgram(const CompileRequest& request) {
   const Node& node = request.member(0);
-  ElementwiseComposer composer;
-  composer.append(0, node.operation->inner, node.attributes, request.step.phase == Phase::Backward, 1);
-  return composer.finish();
+  return cachedActivationProgram(*node.operation, node.attributes, request.step.phase == Phase::Backward);
 }
 
 /// Calls work(first, count) for chunks of the elements, on all threads.

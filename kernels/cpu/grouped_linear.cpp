@@ -3,6 +3,7 @@
 // summed over, for every size when it first occurs.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/grouped_programs.h"
+#include "core/runtime/grouped_operands.h"
 #include "kernels/cpu/linear_parts.h"
 #include "kernels/cpu/strip_engine.h"
 
@@ -27,31 +28,9 @@ std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 GroupedForm formOf(const CompileRequest& request) { return groupedForm(request.member(0).attributes); }
 
-/// x: [rows, K], y: [rows, N].
-struct GroupedSize {
-  std::int64_t rows = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-  std::int64_t numGroups = 1;
+LinearSize ofAllRows(const GroupedSize& size) { return {.m = size.rows, .n = size.n, .k = size.k}; }
 
-  LinearSize ofAllRows() const { return {.m = rows, .n = n, .k = k}; }
-};
-
-GroupedSize sizeOf(const CompileRequest& request, const TensorSpec& tensor) {
-  const Attributes& attributes = request.member(0).attributes;
-  return {.rows = tensor.rows(),
-          .n = attributes.integer("out_features"),
-          .k = attributes.integer("in_features"),
-          .numGroups = attributes.integer("num_groups")};
-}
-
-std::byte* rowOf(const Binding& binding, Pointers pointers, std::int64_t row) {
-  return binding.at(pointers) + row * binding.spec.cols() * sizeBytes(binding.spec.dtype);
-}
-
-std::byte* valueOf(const Binding& binding, Pointers pointers, std::int64_t row) {
-  return binding ? binding.at(pointers) + row * sizeBytes(binding.spec.dtype) : nullptr;
-}
+using GroupedParameters = GroupedOperand<Binding>;
 
 // ---- operands
 
@@ -77,38 +56,6 @@ class GroupReader {
 
   Binding m_splitSizes;
   GroupedSize m_size;
-};
-
-/// A parameter of the groups, or its gradient. Slots may be absent.
-class GroupedOperand {
- public:
-  GroupedOperand(const CompileRequest& request, OperandKind kind, const GroupedParameter& parameter)
-      : m_isSingle(parameter.isSingle) {
-    for (int slot = 0; slot < parameter.numSlots; ++slot)
-      m_bindings.push_back(findOperand(request, {0, kind, parameter.firstSlot + slot}));
-  }
-
-  bool isPresent() const { return static_cast<bool>(any()); }
-  /// The first that there is: they are all alike. Absent where there is none.
-  Binding any() const {
-    const auto found = std::ranges::find_if(m_bindings, [](const Binding& binding) { return bool(binding); });
-    return found == m_bindings.end() ? Binding{} : *found;
-  }
-  /// f32 where there is none.
-  DType dtype() const { return any().spec.dtype; }
-  /// nullptr: absent.
-  std::byte* at(Pointers pointers, std::size_t group) const {
-    if (m_bindings.empty()) return nullptr;
-    if (!m_isSingle) return m_bindings[group].at(pointers);
-    const Binding& all = m_bindings.front();
-    if (!all) return nullptr;
-    const auto partBytes = static_cast<std::size_t>(all.spec.bytes() / all.spec.shape.front());
-    return all.at(pointers) + group * partBytes;
-  }
-
- private:
-  bool m_isSingle;
-  std::vector<Binding> m_bindings;
 };
 
 // ---- products
@@ -154,7 +101,7 @@ struct ForwardParts {
   GroupedSize size;
   GroupReader groups;
   Binding x, scales, y;
-  GroupedOperand weights, biases;
+  GroupedParameters weights, biases;
   GroupProducts products;
   std::optional<StripEngine> adder;  // of the bias, where the product does not add it itself
 };
@@ -217,7 +164,7 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   if (!x) return x.error();
   const Result<Binding> y = requireOperand(request, kY);
   if (!y) return y.error();
-  const GroupedSize size = sizeOf(request, x->spec);
+  const GroupedSize size = groupedSize(request, x->spec);
   Result<GroupReader> groups = GroupReader::make(request, size);
   if (!groups) return groups.error();
   const GroupedForm form = formOf(request);
@@ -228,7 +175,7 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
                      .y = *y,
                      .weights = {request, OperandKind::Parameter, form.weights},
                      .biases = {request, OperandKind::Parameter, form.biases}};
-  GemmProblem problem = forwardProblem(request, size.ofAllRows(), *x, parts.weights.any(), y->spec.dtype);
+  GemmProblem problem = forwardProblem(request, ofAllRows(size), *x, parts.weights.any(), y->spec.dtype);
   parts.adder = makeAdder(request, form, parts, problem);
   parts.products = GroupProducts(problem, size.numGroups);
   return std::unique_ptr<Kernel>(std::make_unique<GroupedForward>(std::move(parts)));
@@ -244,7 +191,7 @@ class InputGrad {
         m_gradY(gradY),
         m_weights(request, OperandKind::Parameter, formOf(request).weights) {
     if (!m_gradX) return;
-    m_products = GroupProducts(inputGradProblem(request, size.ofAllRows(), gradY, m_weights.any(), m_gradX.spec.dtype),
+    m_products = GroupProducts(inputGradProblem(request, ofAllRows(size), gradY, m_weights.any(), m_gradX.spec.dtype),
                                size.numGroups);
   }
 
@@ -261,7 +208,7 @@ class InputGrad {
 
  private:
   Binding m_gradX, m_gradY;
-  GroupedOperand m_weights;
+  GroupedParameters m_weights;
   GroupProducts m_products;
 };
 
@@ -273,7 +220,7 @@ class WeightGrads {
         m_x(findOperand(request, kX)),
         m_gradY(gradY) {
     if (!m_gradients.isPresent()) return;
-    m_problem = weightGradProblem(request, size.ofAllRows(), gradY, m_x, m_gradients.any());
+    m_problem = weightGradProblem(request, ofAllRows(size), gradY, m_x, m_gradients.any());
     m_workspaceBytes = productOf(size.rows).workspaceBytes();  // fewer rows never need more
   }
 
@@ -296,7 +243,7 @@ class WeightGrads {
     return m_products.emplace(rows, problem).first->second;
   }
 
-  GroupedOperand m_gradients;
+  GroupedParameters m_gradients;
   Binding m_x, m_gradY;
   GemmProblem m_problem;
   std::map<std::int64_t, Gemm> m_products;  // by number of rows
@@ -336,7 +283,7 @@ class BiasGrads {
   }
 
  private:
-  GroupedOperand m_gradients, m_biases;
+  GroupedParameters m_gradients, m_biases;
   Binding m_scales, m_gradScales, m_gradY;
   std::size_t m_unwantedBytes;  // at the start of the workspace: the gradient of a bias that nobody asks for
   std::optional<StripEngine> m_engine;
@@ -383,7 +330,7 @@ Binding plainGradient(const CompileRequest& request) {
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   const Result<Binding> gradY = requireOperand(request, kGradY);
   if (!gradY) return gradY.error();
-  const GroupedSize size = sizeOf(request, gradY->spec);
+  const GroupedSize size = groupedSize(request, gradY->spec);
   Result<GroupReader> groups = GroupReader::make(request, size);
   if (!groups) return groups.error();
   const auto gradientFor = [&](Direction product) { return findOperand(request, kGradY, product); };

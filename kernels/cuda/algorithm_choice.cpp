@@ -17,7 +17,7 @@ namespace {
 
 /// What takes longer than the best by this factor does not catch up.
 constexpr double kClearLoss = 2.0;
-/// Medians this near are the same: about what repeated runs differ by.
+/// Medians this near count as the same. A guess: not measured on a GPU yet.
 constexpr double kNoise = 0.02;
 /// So much of the budget is for warming up, and so many candidates are always in.
 constexpr int kWarmUpShare = 3;

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kTileThreads) quantizeBlocks(const __grid_cons
   }
 }
 
-/// A thread has one element: such copies are read where backward asks for forward's rounding only.
+/// A thread has one element: only copies that a product does not take as codes are read back.
 __global__ void __launch_bounds__(kBlockThreads) dequantizeBlocks(const __grid_constant__ BlockDequantization task) {
   const std::int64_t elements = task.rows * task.cols;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;

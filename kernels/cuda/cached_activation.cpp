@@ -5,8 +5,7 @@
 #include "kernels/cuda/elementwise_step.h"
 #include "kernels/cuda/program_runner.h"
 #include "kernels/cuda/quantize_launch.h"
-
-#include <algorithm>
+#include "kernels/cuda/workspace.h"
 
 namespace fuseline::cuda::kernels {
 
@@ -15,14 +14,10 @@ namespace {
 constexpr OperandKey kInput{.kind = OperandKind::Input};
 constexpr OperandKey kCodes{.kind = OperandKind::Residual, .slot = kQuantizedInput};
 constexpr OperandKey kInverse{.kind = OperandKind::Residual, .slot = kInverseScale};
-/// Parts of a workspace begin at multiples of this.
-constexpr std::size_t kAlignment = 256;
 
 ElementwiseProgram innerProgram(const CompileRequest& request) {
   const Node& node = request.member(0);
-  ElementwiseComposer composer;
-  composer.append(0, node.operation->inner, node.attributes, request.step.phase == Phase::Backward, 1);
-  return composer.finish();
+  return cachedActivationProgram(*node.operation, node.attributes, request.step.phase == Phase::Backward);
 }
 
 /// Codes and scale, where the step keeps them.
@@ -60,13 +55,15 @@ class CachedForward final : public Kernel {
  public:
   CachedForward(std::unique_ptr<Kernel> activation, InputCache cache)
       : m_activation(std::move(activation)), m_cache(std::move(cache)) {}
-  std::size_t workspaceBytes() const override { return kAlignment + m_activation->workspaceBytes(); }
+  std::size_t workspaceBytes() const override { return kAmaxBytes + m_activation->workspaceBytes(); }
   void run(Pointers pointers, std::byte* workspace) override {
     m_cache.fill(pointers, reinterpret_cast<float*>(workspace));
-    m_activation->run(pointers, workspace + kAlignment);
+    m_activation->run(pointers, workspace + kAmaxBytes);
   }
 
  private:
+  static constexpr std::size_t kAmaxBytes = workspacePart(sizeof(float));
+
   std::unique_ptr<Kernel> m_activation;
   InputCache m_cache;
 };
@@ -81,22 +78,21 @@ class CachedBackward final : public Kernel {
         m_inverse(findOperand(request, kInverse)),
         m_stream(request.device.stream) {
     for (const OperandKey& key : m_runner.operands()) m_bindings.push_back(findOperand(request, key));
+    m_memory.resize(m_bindings.size());
   }
 
   std::size_t workspaceBytes() const override { return inputBytes() + m_runner.workspaceBytes(m_shape); }
 
   void run(Pointers pointers, std::byte* workspace) override {
     restore(pointers, workspace);
-    std::vector<std::byte*> memory;
     for (std::size_t i = 0; i < m_bindings.size(); ++i)
-      memory.push_back(m_runner.operands()[i] == kInput ? workspace : m_bindings[i].at(pointers));
-    m_runner.run(m_shape, memory, workspace + inputBytes());
+      m_memory[i] = m_runner.operands()[i] == kInput ? workspace : m_bindings[i].at(pointers);
+    m_runner.run(m_shape, m_memory, workspace + inputBytes());
   }
 
  private:
   std::size_t inputBytes() const {
-    const auto bytes = static_cast<std::size_t>(m_codes.spec.numElements() * sizeBytes(DType::F32));
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return workspacePart(static_cast<std::size_t>(m_codes.spec.numElements() * sizeBytes(DType::F32)));
   }
 
   void restore(Pointers pointers, std::byte* x) const {
@@ -113,19 +109,13 @@ class CachedBackward final : public Kernel {
   Binding m_codes, m_inverse;
   Stream m_stream;
   std::vector<Binding> m_bindings;
+  std::vector<std::byte*> m_memory;  // of the bindings, in one call
 };
 
 Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   auto activation = makeElementwiseKernel(request, innerProgram(request));
   if (!activation) return activation.error();
   return std::unique_ptr<Kernel>(std::make_unique<CachedForward>(std::move(*activation), InputCache(request)));
-}
-
-/// y: what the grid is that of.
-ElementwiseShape shapeOf(const DeviceProgram& program, const TensorSpec& y, int numMultiprocessors) {
-  const auto keepsTogether = [](const Place& place) { return place.interleave % kVectorWidth == 0; };
-  const bool isVectorized = y.cols() % kVectorWidth == 0 && std::ranges::all_of(program.places, keepsTogether);
-  return elementwiseShape(y.rows(), y.cols(), isVectorized, !program.columnSums.empty(), numMultiprocessors);
 }
 
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
@@ -137,7 +127,7 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   const Result<DeviceProgram> program = compileProgram(innerProgram(request), dtypeOf);
   if (!program) return program.error();
   const TensorSpec& y = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
-  const ElementwiseShape shape = shapeOf(*program, y, request.device.numMultiprocessors);
+  const ElementwiseShape shape = programShape(*program, {y.rows(), y.cols()}, request.device.numMultiprocessors);
   return std::unique_ptr<Kernel>(
       std::make_unique<CachedBackward>(ProgramRunner(*program, shape, dtypeOf, request.device), shape, request));
 }

@@ -13,7 +13,7 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// Beyond these the library itself expects little; each costs a few milliseconds, once.
+/// Beyond these the library itself expects little.
 constexpr int kMaxCandidates = 16;
 
 using AlgorithmBytes = decltype(KeptAlgorithm::algorithm);

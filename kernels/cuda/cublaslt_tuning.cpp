@@ -25,7 +25,7 @@ constexpr std::size_t kMaxSets = 16;
 /// A sample of launches that are shorter than this is of several: events resolve about half a microsecond.
 constexpr double kSampleNs = 50'000.0;
 constexpr double kMaxLaunches = 8.0;
-/// Written before every sample. It takes the GPU long enough for the host to get ahead with the launches.
+/// Written before every sample. Meanwhile the host gets ahead with the launches.
 constexpr std::size_t kHeadStartBytes = std::size_t{128} << 20;
 
 std::size_t aligned(std::size_t sizeBytes) {

@@ -1,7 +1,7 @@
 // Kernel "elementwise": any op or chain of ops that works element by element, forward or backward.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/elementwise_step.h"
-#include "kernels/cuda/result_copies.h"
+#include "kernels/cuda/step_copies.h"
 
 namespace fuseline::cuda::kernels {
 
@@ -16,7 +16,7 @@ KernelDef elementwise() {
           [](const CompileRequest& request) {
             return makeElementwiseKernel(request, composeProgram(request.graph, request.step));
           },
-      .supportsCopies = canMakeResultCopies,
+      .supportsCopies = canMakeCopies,
   };
 }
 

@@ -4,7 +4,8 @@
 #include "core/runtime/step_operand.h"
 
 #include "kernels/cuda/program_runner.h"
-#include "kernels/cuda/result_copies.h"
+#include "kernels/cuda/step_copies.h"
+#include "kernels/cuda/workspace.h"
 
 #include <algorithm>
 #include <optional>
@@ -14,11 +15,6 @@
 namespace fuseline::cuda {
 
 namespace {
-
-struct GridSize {
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-};
 
 /// Every place that has an operand.
 std::vector<Place> allPlaces(const DeviceProgram& program) {
@@ -41,32 +37,9 @@ GridSize findGrid(const CompileRequest& request, const DeviceProgram& program) {
   return grid;
 }
 
-/// Do rows follow each other without any element knowing in which row it is?
-bool isContiguous(const DeviceProgram& program) {
-  return program.columnSums.empty() && program.rowSums.empty() &&
-         std::ranges::all_of(program.places, [](const Place& place) {
-           return place.access == Access::Scalar || (place.access == Access::Full && place.lanes == 1);
-         });
-}
-
-/// Does every operand keep kVectorWidth columns together, at an aligned address?
-bool isVectorizable(const DeviceProgram& program, const GridSize& grid) {
-  const bool isOneLane = std::ranges::all_of(program.places, [](const Place& place) { return place.lanes == 1; });
-  if (grid.rows == 1 && isOneLane) return true;
-  const auto keepsTogether = [](const Place& place) { return place.interleave % kVectorWidth == 0; };
-  return grid.cols % kVectorWidth == 0 && std::ranges::all_of(program.places, keepsTogether);
-}
-
-ElementwiseShape shapeFor(const CompileRequest& request, const DeviceProgram& program) {
-  GridSize grid = findGrid(request, program);
-  if (isContiguous(program)) grid = {.rows = std::min<std::int64_t>(grid.rows, 1), .cols = grid.rows * grid.cols};
-  return elementwiseShape(grid.rows, grid.cols, isVectorizable(program, grid), !program.columnSums.empty(),
-                          request.device.numMultiprocessors);
-}
-
 /// A result of the program and the copies that are made of it.
 struct CopiedResult {
-  ResultCopies copies;
+  StepCopies copies;
   int store = 0;
   std::size_t place = 0;  // among the program's
 };
@@ -95,14 +68,11 @@ class ElementwiseKernel final : public Kernel {
     if (keepsResult()) result() = workspace + partsBytes();
     if (m_run.isTiled) m_run.runner.setHandOver(m_copied->copies.at(pointers));
     m_run.runner.run(m_run.shape, m_memory, workspace);
-    if (m_copied && !m_run.isTiled) m_copied->copies.launchFrom(result(), pointers, m_device);
+    if (m_copied && !m_run.isTiled) m_copied->copies.launchFrom(result(), pointers, nullptr, m_device);
   }
 
  private:
-  std::size_t partsBytes() const {
-    constexpr std::size_t kAlignment = 256;
-    return (m_run.runner.workspaceBytes(m_run.shape) + kAlignment - 1) / kAlignment * kAlignment;
-  }
+  std::size_t partsBytes() const { return workspacePart(m_run.runner.workspaceBytes(m_run.shape)); }
 
   std::byte*& result() { return m_memory[m_copied->place]; }
   /// Is there a result that is only quantized, by kernels that read it?
@@ -132,7 +102,7 @@ std::optional<int> storeOf(const DeviceProgram& program, const OperandKey& tenso
 
 Result<std::optional<CopiedResult>> copiedResultOf(const CompileRequest& request, const DeviceProgram& program) {
   if (request.step.copies.empty()) return std::optional<CopiedResult>();
-  Result<ResultCopies> copies = ResultCopies::make(request);
+  Result<StepCopies> copies = StepCopies::make(request);
   if (!copies) return copies.error();
   if (const std::optional<int> store = storeOf(program, copies->source()))
     return std::optional(
@@ -157,7 +127,7 @@ ProgramRun chooseRun(const CompileRequest& request, const DeviceProgram& program
     ProgramRunner runner(program, shape, dtype, request.device, &tiles);
     if (runner.isCompiled()) return {std::move(runner), shape, true};
   }
-  const ElementwiseShape shape = shapeFor(request, program);
+  const ElementwiseShape shape = programShape(program, findGrid(request, program), request.device.numMultiprocessors);
   return {ProgramRunner(program, shape, dtype, request.device), shape};
 }
 

@@ -3,8 +3,10 @@
 // recorded, and prepares products for every size when it first occurs.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/grouped_programs.h"
+#include "core/runtime/grouped_operands.h"
 #include "kernels/cuda/linear_parts.h"
 #include "kernels/cuda/program_runner.h"
+#include "kernels/cuda/workspace.h"
 
 #include <algorithm>
 #include <map>
@@ -21,36 +23,11 @@ namespace {
 
 using namespace grouped;
 
-/// Products and programs read their workspace in whole accesses.
-std::size_t roundUp256(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 GroupedForm formOf(const CompileRequest& request) { return groupedForm(request.member(0).attributes); }
 
-/// x: [rows, K], y: [rows, N].
-struct GroupedSize {
-  std::int64_t rows = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-  std::int64_t numGroups = 1;
+LinearSize ofAllRows(const GroupedSize& size) { return {.m = size.rows, .n = size.n, .k = size.k}; }
 
-  LinearSize ofAllRows() const { return {.m = rows, .n = n, .k = k}; }
-};
-
-GroupedSize sizeOf(const CompileRequest& request, const TensorSpec& tensor) {
-  const Attributes& attributes = request.member(0).attributes;
-  return {.rows = tensor.rows(),
-          .n = attributes.integer("out_features"),
-          .k = attributes.integer("in_features"),
-          .numGroups = attributes.integer("num_groups")};
-}
-
-std::byte* rowOf(const Binding& binding, Pointers pointers, std::int64_t row) {
-  return binding.at(pointers) + row * binding.spec.cols() * sizeBytes(binding.spec.dtype);
-}
-
-std::byte* valueOf(const Binding& binding, Pointers pointers, std::int64_t row) {
-  return binding ? binding.at(pointers) + row * sizeBytes(binding.spec.dtype) : nullptr;
-}
+using GroupedParameters = GroupedOperand<Binding>;
 
 // ---- operands
 
@@ -80,38 +57,6 @@ class GroupReader {
   const DeviceContext* m_device;
 };
 
-/// A parameter of the groups, or its gradient. Slots may be absent.
-class GroupedOperand {
- public:
-  GroupedOperand(const CompileRequest& request, OperandKind kind, const GroupedParameter& parameter)
-      : m_isSingle(parameter.isSingle) {
-    for (int slot = 0; slot < parameter.numSlots; ++slot)
-      m_bindings.push_back(findOperand(request, {0, kind, parameter.firstSlot + slot}));
-  }
-
-  bool isPresent() const { return static_cast<bool>(any()); }
-  /// The first that there is: they are all alike. Absent where there is none.
-  Binding any() const {
-    const auto found = std::ranges::find_if(m_bindings, [](const Binding& binding) { return bool(binding); });
-    return found == m_bindings.end() ? Binding{} : *found;
-  }
-  /// f32 where there is none.
-  DType dtype() const { return any().spec.dtype; }
-  /// nullptr: absent.
-  std::byte* at(Pointers pointers, std::size_t group) const {
-    if (m_bindings.empty()) return nullptr;
-    if (!m_isSingle) return m_bindings[group].at(pointers);
-    const Binding& all = m_bindings.front();
-    if (!all) return nullptr;
-    const auto partBytes = static_cast<std::size_t>(all.spec.bytes() / all.spec.shape.front());
-    return all.at(pointers) + group * partBytes;
-  }
-
- private:
-  bool m_isSingle;
-  std::vector<Binding> m_bindings;
-};
-
 // ---- products
 
 /// One product of the layer, for groups of any size.
@@ -132,7 +77,7 @@ class GroupGemms {
     return gemms;
   }
 
-  std::size_t workspaceBytes() const { return m_library ? roundUp256(m_library->maxWorkspaceBytes()) : 0; }
+  std::size_t workspaceBytes() const { return m_library ? workspacePart(m_library->maxWorkspaceBytes()) : 0; }
 
   /// Throws when the library has no product of this size.
   Gemm& of(std::int64_t rows) {
@@ -216,7 +161,7 @@ struct ForwardParts {
   GroupedSize size;
   GroupReader groups;
   Binding x, scales, y;
-  GroupedOperand weights, biases;
+  GroupedParameters weights, biases;
   GroupGemms gemms;
   std::optional<GroupProgram> adder;  // of the scaled bias
 };
@@ -268,7 +213,7 @@ Result<GroupProgram> makeAdder(const CompileRequest& request, const ForwardParts
 
 /// The product adds a bias that is not scaled.
 Result<void> addProducts(const CompileRequest& request, const GroupedForm& form, ForwardParts& parts) {
-  GemmProblem problem = forwardProblem(parts.size.ofAllRows(), parts.x, parts.weights.any(), parts.y.spec);
+  GemmProblem problem = forwardProblem(ofAllRows(parts.size), parts.x, parts.weights.any(), parts.y.spec);
   problem.hasBias = form.hasBias() && !form.isBiasScaled;
   if (form.isBiasScaled) {
     Result<GroupProgram> adder = makeAdder(request, parts, problem);
@@ -286,7 +231,7 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   if (!x) return x.error();
   const Result<Binding> y = requireOperand(request, kY);
   if (!y) return y.error();
-  const GroupedSize size = sizeOf(request, x->spec);
+  const GroupedSize size = groupedSize(request, x->spec);
   Result<GroupReader> groups = GroupReader::make(request, size);
   if (!groups) return groups.error();
   const GroupedForm form = formOf(request);
@@ -310,7 +255,7 @@ class InputGrad {
     InputGrad made(request, gradY);
     if (!made.m_gradX) return made;
     Result<GroupGemms> gemms = GroupGemms::make(
-        request, inputGradProblem(size.ofAllRows(), gradY, made.m_weights.any(), made.m_gradX.spec), &GemmProblem::m);
+        request, inputGradProblem(ofAllRows(size), gradY, made.m_weights.any(), made.m_gradX.spec), &GemmProblem::m);
     if (!gemms) return gemms.error();
     made.m_gemms = std::move(*gemms);
     return made;
@@ -334,7 +279,7 @@ class InputGrad {
         m_weights(request, OperandKind::Parameter, formOf(request).weights) {}
 
   Binding m_gradX, m_gradY;
-  GroupedOperand m_weights;
+  GroupedParameters m_weights;
   GroupGemms m_gemms;
 };
 
@@ -345,7 +290,7 @@ class WeightGrads {
     WeightGrads made(request, gradY);
     if (!made.m_gradients.isPresent()) return made;
     Result<GroupGemms> gemms = GroupGemms::make(
-        request, weightGradProblem(size.ofAllRows(), gradY, made.m_x, made.m_gradients.any()), &GemmProblem::k);
+        request, weightGradProblem(ofAllRows(size), gradY, made.m_x, made.m_gradients.any()), &GemmProblem::k);
     if (!gemms) return gemms.error();
     made.m_gemms = std::move(*gemms);
     return made;
@@ -372,7 +317,7 @@ class WeightGrads {
         m_x(findOperand(request, kX)),
         m_gradY(gradY) {}
 
-  GroupedOperand m_gradients;
+  GroupedParameters m_gradients;
   Binding m_x, m_gradY;
   GroupGemms m_gemms;
 };
@@ -416,7 +361,7 @@ class BiasGrads {
         m_gradScales(findOperand(request, kGradScales)),
         m_gradY(gradY) {}
 
-  GroupedOperand m_gradients, m_biases;
+  GroupedParameters m_gradients, m_biases;
   Binding m_scales, m_gradScales, m_gradY;
   std::optional<GroupProgram> m_program;
 };
@@ -452,7 +397,7 @@ class GroupedBackward final : public Kernel {
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   const Result<Binding> gradY = requireOperand(request, kGradY);
   if (!gradY) return gradY.error();
-  const GroupedSize size = sizeOf(request, gradY->spec);
+  const GroupedSize size = groupedSize(request, gradY->spec);
   Result<GroupReader> groups = GroupReader::make(request, size);
   if (!groups) return groups.error();
   Result<InputGrad> inputGrad = InputGrad::make(request, size, *gradY);

@@ -6,6 +6,7 @@
 #include "core/tensor/scaling.h"
 #include "kernels/cuda/coded_copy.h"
 #include "kernels/cuda/scale_launch.h"
+#include "kernels/cuda/workspace.h"
 
 #include <algorithm>
 
@@ -29,9 +30,6 @@ std::optional<FactorCodes> codesOf(const Binding& factor) {
   return form ? std::optional(FactorCodes{form->format, form->scaling}) : std::nullopt;
 }
 
-/// Products read their factors and scales in whole accesses.
-std::size_t roundUp256(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 /// One factor as its product reads it: as it is; codes, with scales in cuBLASLt's layout; or codes that were decoded.
 class Factor {
  public:
@@ -45,9 +43,9 @@ class Factor {
 
   std::size_t workspaceBytes() const {
     if (m_isDecoded)
-      return roundUp256(static_cast<std::size_t>(m_factor.spec.numElements() * sizeBytes(m_factor.spec.dtype)));
+      return workspacePart(static_cast<std::size_t>(m_factor.spec.numElements() * sizeBytes(m_factor.spec.dtype)));
     if (!m_map) return 0;
-    return roundUp256(static_cast<std::size_t>(m_map->paddedOuter() * m_map->paddedInner()) * m_scaleBytes);
+    return workspacePart(static_cast<std::size_t>(m_map->paddedOuter() * m_map->paddedInner()) * m_scaleBytes);
   }
 
   struct Memory {

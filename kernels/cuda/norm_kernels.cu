@@ -105,7 +105,8 @@ void sumColumns(const NormProblem& problem, const float* parts, unsigned blocks,
 void launchNormForward(const NormForward& norm, Stream stream) {
   if (norm.problem.rows == 0 || norm.problem.cols == 0) return;
   launchRows<NormForward>(normForward<kWarpLanes, kVectorWidth>, normForward<kWarpLanes, 1>,
-                          normForward<kBlockThreads, kVectorWidth>, normForward<kBlockThreads, 1>, norm, stream);
+                          normForward<kBlockThreads, kVectorWidth>, normForward<kBlockThreads, 1>, norm.problem, norm,
+                          stream);
 }
 
 std::int64_t numNormParts(const NormProblem& problem, int numMultiprocessors) {
@@ -117,7 +118,8 @@ void launchNormBackward(const NormBackward& norm, int numMultiprocessors, float*
   if (problem.cols == 0) return;
   if (norm.dx && problem.rows > 0)
     launchRows<NormBackward>(normBackward<kWarpLanes, kVectorWidth>, normBackward<kWarpLanes, 1>,
-                             normBackward<kBlockThreads, kVectorWidth>, normBackward<kBlockThreads, 1>, norm, stream);
+                             normBackward<kBlockThreads, kVectorWidth>, normBackward<kBlockThreads, 1>, problem, norm,
+                             stream);
   if (!norm.dgamma && !norm.dbeta) return;
   const ElementwiseShape shape = gradientShape(problem, numMultiprocessors);
   const unsigned blocks = problem.rows > 0 ? shape.blocksY : 0;

@@ -18,12 +18,12 @@ inline bool isVectorizable(const NormProblem& problem) { return problem.cols % k
 /// Blocks of one long row, or of several rows of a warp each.
 template <class Norm>
 void launchRows(void (*warpVector)(Norm), void (*warpScalar)(Norm), void (*blockVector)(Norm),
-                void (*blockScalar)(Norm), const Norm& norm, Stream stream) {
-  const bool isLong = norm.problem.cols > kMaxWarpCols;
+                void (*blockScalar)(Norm), const NormProblem& problem, const Norm& norm, Stream stream) {
+  const bool isLong = problem.cols > kMaxWarpCols;
   const unsigned rowThreads = isLong ? device::kBlockThreads : device::kWarpLanes;
   const unsigned rowsPerBlock = device::kBlockThreads / rowThreads;
-  const auto blocks = static_cast<unsigned>((norm.problem.rows + rowsPerBlock - 1) / rowsPerBlock);
-  const bool isVector = isVectorizable(norm.problem);
+  const auto blocks = static_cast<unsigned>((problem.rows + rowsPerBlock - 1) / rowsPerBlock);
+  const bool isVector = isVectorizable(problem);
   const auto kernel = isLong ? (isVector ? blockVector : blockScalar) : (isVector ? warpVector : warpScalar);
   launch(kernel, dim3(blocks), dim3(rowThreads, rowsPerBlock), 0, stream, norm);
 }

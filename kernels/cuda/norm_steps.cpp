@@ -4,7 +4,8 @@
 
 #include "kernels/cuda/elementwise_program.h"
 #include "kernels/cuda/norm_launch.h"
-#include "kernels/cuda/result_copies.h"
+#include "kernels/cuda/step_copies.h"
+#include "kernels/cuda/workspace.h"
 
 #include <optional>
 
@@ -42,39 +43,29 @@ NormForward launchOf(const NormProblem& problem, const NormForwardOperands& norm
           .rstd = reinterpret_cast<float*>(norm.rstd.at(operands))};
 }
 
-/// Copies of a norm's result, in tiles or by kernels of their own.
-class NormCopies {
- public:
-  /// bytes: of the result. rowFloats: what tiles need of every row besides.
-  NormCopies(ResultCopies copies, const NormProblem& problem, int rowFloats)
-      : m_copies(std::move(copies)), m_rowBytes(static_cast<std::size_t>(problem.rows * rowFloats) * sizeof(float)) {}
-
-  std::size_t workspaceBytes() const {
-    return m_copies.fitsKernel() ? m_rowBytes : static_cast<std::size_t>(m_copies.spec().bytes());
-  }
-  const ResultCopies& operator*() const { return m_copies; }
-  const ResultCopies* operator->() const { return &m_copies; }
-
- private:
-  ResultCopies m_copies;
-  std::size_t m_rowBytes;
-};
+/// What copies of a norm's result need of the workspace: for tiles two floats of every row, its factors or its means;
+/// for kernels of their own the result.
+std::size_t workspaceBytesOf(const std::optional<StepCopies>& copies, const NormProblem& problem) {
+  if (!copies) return 0;
+  return static_cast<std::size_t>(copies->fitsKernel() ? 2 * problem.rows * sizeBytes(DType::F32)
+                                                       : copies->spec().bytes());
+}
 
 /// Forward of a norm with the copies that its step makes, if it makes any.
 class NormForwardLaunch {
  public:
-  NormForwardLaunch(NormProblem problem, NormForwardOperands operands, std::optional<NormCopies> copies,
+  NormForwardLaunch(NormProblem problem, NormForwardOperands operands, std::optional<StepCopies> copies,
                     const DeviceContext& device)
       : m_problem(problem), m_operands(std::move(operands)), m_copies(std::move(copies)), m_device(device) {}
 
-  std::size_t workspaceBytes() const { return m_copies ? m_copies->workspaceBytes() : 0; }
+  std::size_t workspaceBytes() const { return workspaceBytesOf(m_copies, m_problem); }
 
   void run(const void* x, const NormAddend& addend, Pointers pointers, std::byte* workspace) const {
     NormForward norm = launchOf(m_problem, m_operands, pointers);
     norm.x = x;
     norm.addend = addend;
     if (!m_copies) return launchNormForward(norm, m_device.stream);
-    (*m_copies)->fitsKernel() ? runTiles(norm, pointers, workspace) : runApart(norm, pointers, workspace);
+    m_copies->fitsKernel() ? runTiles(norm, pointers, workspace) : runApart(norm, pointers, workspace);
   }
 
  private:
@@ -83,18 +74,18 @@ class NormForwardLaunch {
     auto* const factors = reinterpret_cast<float*>(workspace);
     if (!norm.rstd) norm.rstd = factors;
     if (!norm.mean && m_problem.kind == NormKind::Layer) norm.mean = factors + m_problem.rows;
-    launchNormForwardTiles(norm, (*m_copies)->at(pointers), (*m_copies)->kind(), m_device.stream);
+    launchNormForwardTiles(norm, m_copies->at(pointers), m_copies->kind(), m_device.stream);
   }
 
   void runApart(NormForward norm, Pointers pointers, std::byte* workspace) const {
     if (!norm.y) norm.y = workspace;
     launchNormForward(norm, m_device.stream);
-    (*m_copies)->launchFrom(static_cast<const std::byte*>(norm.y), pointers, m_device);
+    m_copies->launchFrom(static_cast<const std::byte*>(norm.y), pointers, nullptr, m_device);
   }
 
   NormProblem m_problem;
   NormForwardOperands m_operands;
-  std::optional<NormCopies> m_copies;
+  std::optional<StepCopies> m_copies;
   const DeviceContext& m_device;
 };
 
@@ -144,52 +135,49 @@ NormBackward launchOf(const NormProblem& problem, const NormBackwardOperands& no
 
 class NormBackwardKernel final : public Kernel {
  public:
-  NormBackwardKernel(NormProblem problem, NormBackwardOperands bindings, std::optional<NormCopies> copies,
+  NormBackwardKernel(NormProblem problem, NormBackwardOperands bindings, std::optional<StepCopies> copies,
                      const DeviceContext& device)
       : m_problem(problem), m_bindings(std::move(bindings)), m_copies(std::move(copies)), m_device(device) {}
 
-  std::size_t workspaceBytes() const override { return partsBytes() + (m_copies ? m_copies->workspaceBytes() : 0); }
+  std::size_t workspaceBytes() const override { return partsBytes() + workspaceBytesOf(m_copies, m_problem); }
 
   void run(Pointers operands, std::byte* workspace) override {
     NormBackward norm = launchOf(m_problem, m_bindings, operands);
-    if (m_copies && (*m_copies)->fitsKernel()) {
+    if (m_copies && m_copies->fitsKernel()) {
       auto* const means = reinterpret_cast<float*>(workspace + partsBytes());
-      launchNormInputGradientTiles(norm, (*m_copies)->at(operands), (*m_copies)->kind(), means, m_device.stream);
+      launchNormInputGradientTiles(norm, m_copies->at(operands), m_copies->kind(), means, m_device.stream);
       norm.dx = nullptr;
     }
-    const bool isCopiedApart = m_copies && !(*m_copies)->fitsKernel();
+    const bool isCopiedApart = m_copies && !m_copies->fitsKernel();
     if (isCopiedApart && !norm.dx) norm.dx = workspace + partsBytes();
     launchNormBackward(norm, m_device.numMultiprocessors, reinterpret_cast<float*>(workspace), m_device.stream);
-    if (isCopiedApart) (*m_copies)->launchFrom(static_cast<const std::byte*>(norm.dx), operands, m_device);
+    if (isCopiedApart) m_copies->launchFrom(static_cast<const std::byte*>(norm.dx), operands, nullptr, m_device);
   }
 
  private:
   std::size_t partsBytes() const {
-    constexpr std::size_t kAlignment = 256;
     const auto parts = static_cast<std::size_t>(numNormParts(m_problem, m_device.numMultiprocessors));
-    return (parts * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+    return workspacePart(parts * sizeof(float));
   }
 
   NormProblem m_problem;
   NormBackwardOperands m_bindings;
-  std::optional<NormCopies> m_copies;
+  std::optional<StepCopies> m_copies;
   const DeviceContext& m_device;
 };
 
-/// Two floats of every row: its factors, or its means.
-Result<std::optional<NormCopies>> copiesOf(const CompileRequest& request, const NormProblem& problem) {
-  constexpr int kRowFloats = 2;
-  if (request.step.copies.empty()) return std::optional<NormCopies>();
-  Result<ResultCopies> copies = ResultCopies::make(request);
+Result<std::optional<StepCopies>> copiesOf(const CompileRequest& request) {
+  if (request.step.copies.empty()) return std::optional<StepCopies>();
+  Result<StepCopies> copies = StepCopies::make(request);
   if (!copies) return copies.error();
-  return std::optional<NormCopies>(std::in_place, std::move(*copies), problem, kRowFloats);
+  return std::optional(std::move(*copies));
 }
 
 Result<NormForwardLaunch> forwardLaunch(const CompileRequest& request, int norm, const TensorSpec& x) {
   Result<NormForwardOperands> operands = bindNormForward(request, norm);
   if (!operands) return operands.error();
   const NormProblem problem = problemOf(request.member(static_cast<std::size_t>(norm)), x, operands->y.spec);
-  Result<std::optional<NormCopies>> copies = copiesOf(request, problem);
+  Result<std::optional<StepCopies>> copies = copiesOf(request);
   if (!copies) return copies.error();
   return NormForwardLaunch(problem, std::move(*operands), std::move(*copies), request.device);
 }
@@ -223,7 +211,7 @@ Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, 
   if (!bindings) return bindings.error();
   const Node& node = request.member(static_cast<std::size_t>(norm));
   const NormProblem problem = problemOf(node, bindings->x.spec, bindings->gradOutput.spec);
-  Result<std::optional<NormCopies>> copies = copiesOf(request, problem);
+  Result<std::optional<StepCopies>> copies = copiesOf(request);
   if (!copies) return copies.error();
   return std::unique_ptr<Kernel>(
       std::make_unique<NormBackwardKernel>(problem, std::move(*bindings), std::move(*copies), request.device));
@@ -238,7 +226,7 @@ Verdict canMakeNormCopies(const KernelQuery& query) {
       return Verdict::no(
           fmt::format("{} normalizes several axes at once, of which the copies would need the last.", node.id));
   }
-  return canMakeResultCopies(query);
+  return canMakeCopies(query);
 }
 
 KernelDef normKernel(std::string operation) {

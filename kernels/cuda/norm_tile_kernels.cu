@@ -16,9 +16,6 @@ namespace {
 
 using namespace device;
 
-/// Tiles that a multiprocessor holds at least. Asked for more, ptxas spills registers on sm_100a.
-constexpr int kResidentTiles = 1;
-
 template <int kRowThreads, int kVector>
 __global__ void __launch_bounds__(kBlockThreads) measureRows(const __grid_constant__ NormForward norm) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
@@ -31,14 +28,13 @@ __global__ void __launch_bounds__(kBlockThreads) measureRows(const __grid_consta
 
 struct NormBackwardMeans {
   NormBackward norm;
-  NormProblem problem;
   GradientMeans* means = nullptr;  // by row
 };
 
 template <int kRowThreads, int kVector>
 __global__ void __launch_bounds__(kBlockThreads) measureGradients(const __grid_constant__ NormBackwardMeans task) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (row >= task.problem.rows) return;
+  if (row >= task.norm.problem.rows) return;
   const RowFactors factors = factorsOf(task.norm, row);
   const GradientMeans means = measureGradient<kRowThreads, kVector>(task.norm, row, factors);
   if (threadIdx.x == 0) task.means[row] = means;
@@ -79,7 +75,7 @@ __device__ void walkResult(const NormProblem& problem, Element element, void* re
   }
 }
 
-__global__ void __launch_bounds__(kTileThreads, kResidentTiles)
+__global__ void __launch_bounds__(kTileThreads)
     normForwardTiles(const __grid_constant__ NormForward norm, CopyKind kind,
                      const __grid_constant__ HandOver handOver) {
   walkResult(norm.problem, norm.problem.y, norm.y, kind, handOver,
@@ -89,10 +85,10 @@ __global__ void __launch_bounds__(kTileThreads, kResidentTiles)
              });
 }
 
-__global__ void __launch_bounds__(kTileThreads, kResidentTiles)
+__global__ void __launch_bounds__(kTileThreads)
     normBackwardTiles(const __grid_constant__ NormBackwardMeans task, CopyKind kind,
                       const __grid_constant__ HandOver handOver) {
-  walkResult(task.problem, task.problem.x, task.norm.dx, kind, handOver,
+  walkResult(task.norm.problem, task.norm.problem.x, task.norm.dx, kind, handOver,
              [&](std::int64_t row, std::int64_t col, float(&dx)[kPatch]) {
                gradientPacket<kPatch>(task.norm, row, col, kPatch, factorsOf(task.norm, row), task.means[row], dx);
              });
@@ -107,7 +103,8 @@ void launchNormForwardTiles(const NormForward& norm, const HandOver& handOver, C
   if (problem.cols == 0) return;
   if (problem.rows > 0)
     launchRows<NormForward>(measureRows<kWarpLanes, kVectorWidth>, measureRows<kWarpLanes, 1>,
-                            measureRows<kBlockThreads, kVectorWidth>, measureRows<kBlockThreads, 1>, norm, stream);
+                            measureRows<kBlockThreads, kVectorWidth>, measureRows<kBlockThreads, 1>, problem, norm,
+                            stream);
   launch(normForwardTiles, tileGrid(problem.rows, problem.cols), kTileBlock, 0, stream, norm, kind, handOver);
 }
 
@@ -115,11 +112,11 @@ void launchNormInputGradientTiles(const NormBackward& norm, const HandOver& hand
                                   Stream stream) {
   const NormProblem& problem = norm.problem;
   if (problem.cols == 0) return;
-  const NormBackwardMeans task{norm, problem, reinterpret_cast<GradientMeans*>(means)};
+  const NormBackwardMeans task{norm, reinterpret_cast<GradientMeans*>(means)};
   if (problem.rows > 0)
     launchRows<NormBackwardMeans>(measureGradients<kWarpLanes, kVectorWidth>, measureGradients<kWarpLanes, 1>,
                                   measureGradients<kBlockThreads, kVectorWidth>, measureGradients<kBlockThreads, 1>,
-                                  task, stream);
+                                  problem, task, stream);
   launch(normBackwardTiles, tileGrid(problem.rows, problem.cols), kTileBlock, 0, stream, task, kind, handOver);
 }
 

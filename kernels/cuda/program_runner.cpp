@@ -17,6 +17,22 @@ std::shared_ptr<const CompiledProgram> compiledProgram(const device::Program& pr
   return compiled ? *compiled : nullptr;
 }
 
+/// Do rows follow each other without any element knowing in which row it is?
+bool isContiguous(const DeviceProgram& program) {
+  return program.columnSums.empty() && program.rowSums.empty() &&
+         std::ranges::all_of(program.places, [](const Place& place) {
+           return place.access == Access::Scalar || (place.access == Access::Full && place.lanes == 1);
+         });
+}
+
+/// Does every operand keep kVectorWidth columns together, at an aligned address?
+bool isVectorizable(const DeviceProgram& program, const GridSize& grid) {
+  const bool isOneLane = std::ranges::all_of(program.places, [](const Place& place) { return place.lanes == 1; });
+  if (grid.rows == 1 && isOneLane) return true;
+  const auto keepsTogether = [](const Place& place) { return place.interleave % kVectorWidth == 0; };
+  return grid.cols % kVectorWidth == 0 && std::ranges::all_of(program.places, keepsTogether);
+}
+
 device::Operand operandOf(const Place& place, DType dtype) {
   return {.interleave = place.interleave,
           .element = elementOf(dtype),
@@ -31,6 +47,12 @@ device::Operand at(device::Operand operand, std::byte* memory) {
 }
 
 }  // namespace
+
+ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int numMultiprocessors) {
+  if (isContiguous(program)) grid = {.rows = std::min<std::int64_t>(grid.rows, 1), .cols = grid.rows * grid.cols};
+  return elementwiseShape(grid.rows, grid.cols, isVectorizable(program, grid), !program.columnSums.empty(),
+                          numMultiprocessors);
+}
 
 ProgramRunner::ProgramRunner(const DeviceProgram& program, const ElementwiseShape& tallest,
                              const std::function<DType(const OperandKey&)>& dtypeOf, const DeviceContext& device,

@@ -14,6 +14,15 @@
 
 namespace fuseline::cuda {
 
+struct GridSize {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+};
+
+/// How the grid of a program is spread: packets where all operands keep them together, one row where no element needs
+/// to know its own.
+ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int numMultiprocessors);
+
 /// One program, on grids of one width.
 class ProgramRunner {
  public:

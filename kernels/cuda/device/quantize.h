@@ -34,7 +34,7 @@ inline __device__ std::uint8_t encode(float value, FloatCode code) {
 /// The codes of two numbers, that of the first in the lower byte.
 inline __device__ std::uint16_t encodePair(float first, float second, FloatCode code) {
 #ifdef __CUDA_ARCH__
-  // The same bits as the host's (cuda_fp8.h emits this instruction for saturating casts), at a tenth of the work.
+  // The same bits as the host's (cuda_fp8.h emits this instruction for saturating casts).
   std::uint16_t codes;
   if (code == FloatCode::E4M3)
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(second), "f"(first));

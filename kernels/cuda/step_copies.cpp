@@ -1,6 +1,6 @@
 // Binds copies to operands, and says which a tile can make.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/result_copies.h"
+#include "kernels/cuda/step_copies.h"
 
 #include "core/tensor/scaling.h"
 #include "kernels/cuda/block_quantize_launch.h"
@@ -43,8 +43,7 @@ bool hasNarrowLanes(const KernelQuery& query) {
   });
 }
 
-}  // namespace
-
+/// Recipes give both copies of a tensor one scaling.
 Verdict haveOneScaling(const TensorQuantizers& quantizers) {
   const auto& [rowwise, columnwise, isDequantized] = quantizers;
   if (!rowwise || !columnwise || rowwise->scaling == columnwise->scaling) return Verdict::yes();
@@ -53,11 +52,17 @@ Verdict haveOneScaling(const TensorQuantizers& quantizers) {
                   traitsOf(rowwise->scaling).name, traitsOf(columnwise->scaling).name));
 }
 
-Verdict canMakeResultCopies(const KernelQuery& query) {
-  const TensorQuantizers& quantizers = query.copies->quantizers;
+Verdict canQuantize(const TensorQuantizers& quantizers) {
   for (const Verdict& fits :
        {fitsLibrary(quantizers.rowwise), fitsLibrary(quantizers.columnwise), haveOneScaling(quantizers)})
     if (!fits) return fits;
+  return Verdict::yes();
+}
+
+}  // namespace
+
+Verdict canMakeCopies(const KernelQuery& query) {
+  if (const Verdict fits = canQuantize(query.copies->quantizers); !fits) return fits;
   if (isGradientOfGate(query))
     return Verdict::no("The CUDA backend does not quantize the two gradients of a gated op as they are made yet.");
   if (hasNarrowLanes(query) || query.copies->spec.cols() % kVectorWidth != 0)
@@ -68,24 +73,26 @@ Verdict canMakeResultCopies(const KernelQuery& query) {
   return Verdict::yes();
 }
 
-ResultCopies::ResultCopies(const CompileRequest& request) : m_plan(&request.plan), m_step(&request.step) {
+StepCopies::StepCopies(const CompileRequest& request) : m_plan(&request.plan), m_step(&request.step) {
   for (const QuantizeWork& work : m_step->copies) m_operands.emplace_back(*m_step, work);
 }
 
-Result<ResultCopies> ResultCopies::make(const CompileRequest& request) {
+Result<StepCopies> StepCopies::make(const CompileRequest& request) {
   const std::vector<QuantizeWork>& works = request.step.copies;
+  for (const QuantizeWork& work : works)
+    if (const Verdict fits = canQuantize(work.quantizers); !fits) return Error{fits.reason(), ErrorKind::RunFailed};
   const Scaling scaling = scalingOf(works.front().quantizers);
   const bool isSame =
       std::ranges::all_of(works, [&](const QuantizeWork& work) { return scalingOf(work.quantizers) == scaling; });
-  if (isSame) return ResultCopies(request);
+  if (isSame) return StepCopies(request);
   return Error{fmt::format("Step \"{}\" makes quantized copies with several scalings, which the GPU's kernel cannot.",
                            request.step.name),
                ErrorKind::RunFailed};
 }
 
-device::CopyKind ResultCopies::kind() const { return copyKindOf(scalingOf(m_step->copies.front().quantizers)); }
+device::CopyKind StepCopies::kind() const { return copyKindOf(scalingOf(m_step->copies.front().quantizers)); }
 
-device::CopyPair ResultCopies::pairAt(std::size_t index, Pointers pointers) const {
+device::CopyPair StepCopies::pairAt(std::size_t index, Pointers pointers) const {
   const QuantizeOperands& operands = m_operands[index];
   const TensorQuantizers& quantizers = m_step->copies[index].quantizers;
   return {.rowwise = copyOf(quantizers.rowwise, operands.rowwise, pointers),
@@ -94,20 +101,21 @@ device::CopyPair ResultCopies::pairAt(std::size_t index, Pointers pointers) cons
           .amax = floatsAt<float>(pointers, operands.history)};
 }
 
-device::HandOver ResultCopies::at(Pointers pointers) const {
+device::HandOver StepCopies::at(Pointers pointers) const {
   device::HandOver handOver{.numPairs = static_cast<int>(m_operands.size())};
   for (std::size_t i = 0; i < m_operands.size(); ++i) handOver.pairs[i] = pairAt(i, pointers);
   return handOver;
 }
 
-void ResultCopies::launchFrom(const std::byte* result, Pointers pointers, const DeviceContext& device) const {
+void StepCopies::launchFrom(const std::byte* tensor, Pointers pointers, float* amax,
+                            const DeviceContext& device) const {
   for (std::size_t i = 0; i < m_operands.size(); ++i) {
     const device::CopyPair pair = pairAt(i, pointers);
     if (kind() == device::CopyKind::Tensor) {
-      launchTensor(result, pair, device);
+      launchTensor(tensor, pair, amax, device);
       continue;
     }
-    launchBlockQuantize({.x = result,
+    launchBlockQuantize({.x = tensor,
                          .element = elementOf(spec().dtype),
                          .rows = spec().rows(),
                          .cols = spec().cols(),
@@ -117,22 +125,26 @@ void ResultCopies::launchFrom(const std::byte* result, Pointers pointers, const 
   }
 }
 
-void ResultCopies::launchTensor(const std::byte* result, const device::CopyPair& pair,
-                                const DeviceContext& device) const {
+/// A history has the amax of the step at hand, which begins at 0.
+void StepCopies::launchTensor(const std::byte* tensor, const device::CopyPair& pair, float* amax,
+                              const DeviceContext& device) const {
   const device::Element element = elementOf(spec().dtype);
-  if (pair.amax) launchAmax(result, element, spec().numElements(), pair.amax, device.numMultiprocessors, device.stream);
-  launchQuantize({.x = result,
+  if (!pair.scale && !pair.amax) launchClear(amax, device.stream);
+  float* const found = pair.scale || pair.amax ? pair.amax : amax;
+  if (found) launchAmax(tensor, element, spec().numElements(), found, device.numMultiprocessors, device.stream);
+  launchQuantize({.x = tensor,
                   .element = element,
                   .rows = spec().rows(),
                   .cols = spec().cols(),
                   .rowwise = pair.rowwise,
                   .columnwise = pair.columnwise,
-                  .scale = pair.scale},
+                  .scale = pair.scale,
+                  .amax = found},
                  device.stream);
 }
 
-device::CodedCopy ResultCopies::copyOf(const std::optional<QuantizerSpec>& quantizer, int index,
-                                       Pointers pointers) const {
+device::CodedCopy StepCopies::copyOf(const std::optional<QuantizerSpec>& quantizer, int index,
+                                     Pointers pointers) const {
   if (!quantizer || index < 0) return {};
   const TensorSpec& spec = m_plan->spec(m_step->operands[static_cast<std::size_t>(index)]);
   device::CodedCopy copy = codedCopyOf(spec, pointers[static_cast<std::size_t>(index)]);

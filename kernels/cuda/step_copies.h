@@ -1,4 +1,4 @@
-// The quantized copies that a step makes of its result besides.
+// The quantized copies that a step makes, of its result or of what it reads.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace fuseline::cuda {
 
-class ResultCopies {
+class StepCopies {
  public:
-  /// The step has copies. Errors: they have several scalings.
-  static Result<ResultCopies> make(const CompileRequest& request);
+  /// The step has copies. Errors: several scalings, or one that the backend does not have.
+  static Result<StepCopies> make(const CompileRequest& request);
 
   const OperandKey& source() const { return m_step->copies.front().source; }
   const TensorSpec& spec() const { return m_step->copies.front().spec; }
@@ -22,13 +22,15 @@ class ResultCopies {
   /// For a kernel that makes them while it makes the result. Only as many readers as fitsKernel() says.
   bool fitsKernel() const { return m_operands.size() <= device::HandOver::kMaxPairs; }
   device::HandOver at(Pointers pointers) const;
-  /// Makes them of the result in memory, by kernels of their own.
-  void launchFrom(const std::byte* result, Pointers pointers, const DeviceContext& device) const;
+  /// Makes them of the tensor in memory, by kernels of their own. amax: room for one float32, where neither a scale nor
+  /// a history is among the operands.
+  void launchFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device) const;
 
  private:
-  explicit ResultCopies(const CompileRequest& request);
+  explicit StepCopies(const CompileRequest& request);
   device::CopyPair pairAt(std::size_t index, Pointers pointers) const;
-  void launchTensor(const std::byte* result, const device::CopyPair& pair, const DeviceContext& device) const;
+  void launchTensor(const std::byte* tensor, const device::CopyPair& pair, float* amax,
+                    const DeviceContext& device) const;
   device::CodedCopy copyOf(const std::optional<QuantizerSpec>& quantizer, int index, Pointers pointers) const;
 
   const Plan* m_plan;
@@ -37,8 +39,6 @@ class ResultCopies {
 };
 
 /// Whether kernels of elementwise programs can make these copies; no names what is in the way.
-Verdict canMakeResultCopies(const KernelQuery& query);
-/// The scaling of both copies, where they have one.
-Verdict haveOneScaling(const TensorQuantizers& quantizers);
+Verdict canMakeCopies(const KernelQuery& query);
 
 }  // namespace fuseline::cuda

@@ -1,0 +1,15 @@
+// Parts of a workspace.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+namespace fuseline::cuda {
+
+/// What a part takes: the next one begins aligned for any access.
+constexpr std::size_t workspacePart(std::size_t bytes) {
+  constexpr std::size_t kAlignment = 256;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace fuseline::cuda
