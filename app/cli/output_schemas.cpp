@@ -211,6 +211,12 @@ Json explainSchema() {
       {{"ops", list(object({{"op", text("Where the attempts begin.")}, {"attempts", list(attemptSchema())}}))}});
 }
 
+Json activitySchema() {
+  return object({{"name", text("A kernel's, or copy, or fill.")},
+                 {"configuration", text("Its grid and registers, or its bytes.")},
+                 {"samplesNs", numbers()}});
+}
+
 Json stepSchema() {
   return object({{"name", text("Of the step.")},
                  {"rule", text("Empty: a basic op.")},
@@ -223,7 +229,8 @@ Json stepSchema() {
                  {"note", text("What there is to know about it; mostly empty.")},
                  {"flops", integer("Of one call.")},
                  {"bytes", integer("Least traffic.")},
-                 {"samplesNs", numbers()}});
+                 {"samplesNs", numbers()},
+                 {"activities", list(activitySchema())}});
 }
 
 Json variantSchema() {
@@ -236,21 +243,23 @@ Json variantSchema() {
                  {"instrumentedNs", numbers()},
                  {"launchNs", numbers()},
                  {"launching", text("How the steps were launched; empty: there is no choice.")},
+                 {"unattributed", list(activitySchema())},
                  {"steps", list(stepSchema())}});
 }
 
 Json settingsSchema() {
-  return object({{"device", text("Its id.")},
-                 {"pass", choice({"forward", "train"})},
-                 {"rules", choice({"te", "all"})},
-                 {"recipe", text("Its name.")},
-                 {"recipeFields", mapOf({{"type", "string"}})},
-                 {"timing", text("The clock of steps: events (the device's own) or host.")},
-                 {"replays", flag("Launches are recorded and replayed where the device can.")},
-                 {"warmup", integer("Runs before the first round.")},
-                 {"iterations", integer("Rounds asked for; 0: automatic.")},
-                 {"seed", integer("Of what was drawn.")},
-                 {"symbols", mapOf({{"type", "integer"}})}});
+  return object(
+      {{"device", text("Its id.")},
+       {"pass", choice({"forward", "train"})},
+       {"rules", choice({"te", "all"})},
+       {"recipe", text("Its name.")},
+       {"recipeFields", mapOf({{"type", "string"}})},
+       {"timing", text("What timed steps: cupti (each kernel by itself), events (the device's clock) or host.")},
+       {"replays", flag("Launches are recorded and replayed where the device can.")},
+       {"warmup", integer("Runs before the first round.")},
+       {"iterations", integer("Rounds asked for; 0: automatic.")},
+       {"seed", integer("Of what was drawn.")},
+       {"symbols", mapOf({{"type", "integer"}})}});
 }
 
 Json recordSchema() {
@@ -264,6 +273,7 @@ Json recordSchema() {
                  {"pipelineHash", text("Of the pipeline without its view.")},
                  {"settings", settingsSchema()},
                  {"environment", mapOf({{"type", "string"}})},
+                 {"timingNote", text("Why steps were timed in another way than was wanted; mostly empty.")},
                  {"variants", list(variantSchema())},
                  {"pipeline", any("A copy of the pipeline file.")}});
 }

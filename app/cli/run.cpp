@@ -190,7 +190,9 @@ void addMeasuringOptions(CLI::App& verb, RunOptions& options) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb.add_option("--seed", options.seed, "Seed of what --tensors does not give")->capture_default_str();
-  verb.add_option("--timing", options.timing, "The clock of steps: events (the device's own), host, or auto")
+  verb.add_option(
+          "--timing", options.timing,
+          "What times steps: cupti (a GPU's kernels one by one), events (the device's own clock), host, or auto")
       ->capture_default_str();
   verb.add_flag("--replay,!--no-replay", options.replays,
                 "Record the launches where the device can (CUDA graphs), and replay them; on by default");

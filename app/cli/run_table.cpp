@@ -4,11 +4,13 @@
 
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
+#include "core/profile/step_sums.h"
 #include "core/support/text.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -48,7 +50,7 @@ class RunTable {
         m_time(timeUnitFor(std::max(m_comparison.endToEnd.unfused.median, m_comparison.endToEnd.fused.median))),
         m_bytes(byteUnitFor(largestSaving(m_comparison))) {}
 
-  std::string text() const { return heading() + "\n" + timings() + "\n" + memory() + notes(); }
+  std::string text() const { return heading() + "\n" + timings() + "\n" + memory() + kernels() + notes(); }
 
  private:
   std::string heading() const {
@@ -93,6 +95,7 @@ class RunTable {
     }
     table.addRule();
     table.addRow(cellsOf(m_comparison.sum, "sum of the steps"));
+    if (isTraced()) table.addRow(cellsOf(unattributedRow(), "of no step"));
     addInstrumentedRow(table);
     table.addRow(boldLabel(cellsOf(m_comparison.endToEnd, "end to end")));
     if (const ComparisonRow row = rowOf(&VariantRecord::launchNs); row.unfused.count + row.fused.count > 0)
@@ -137,20 +140,33 @@ class RunTable {
     return cells;
   }
 
-  ComparisonRow rowOf(std::vector<double> VariantRecord::*samples) const {
+  /// samplesOf: of a variant.
+  template <class SamplesOf>
+  ComparisonRow rowOf(SamplesOf samplesOf) const {
     ComparisonRow row;
     const VariantRecord* unfused = m_record.variant("unfused");
     const VariantRecord* fused = m_record.variant("fused");
-    if (unfused) row.unfused = summarize(unfused->*samples);
-    if (fused) row.fused = summarize(fused->*samples);
-    if (unfused && fused) row.speedup = compareRounds(unfused->*samples, fused->*samples);
+    if (unfused) row.unfused = summarize(std::invoke(samplesOf, *unfused));
+    if (fused) row.fused = summarize(std::invoke(samplesOf, *fused));
+    if (unfused && fused) row.speedup = compareRounds(std::invoke(samplesOf, *unfused), std::invoke(samplesOf, *fused));
+    return row;
+  }
+
+  bool isTraced() const { return m_record.settings.timing == "cupti"; }
+
+  /// What the device did and no step launched. Where there was nothing, the row says 0.
+  ComparisonRow unattributedRow() const {
+    ComparisonRow row = rowOf([](const VariantRecord& variant) { return sumPerRound(variant.unattributed); });
+    for (auto [stats, name] : {std::pair{&row.unfused, "unfused"}, std::pair{&row.fused, "fused"}})
+      if (m_record.variant(name)) stats->count = numRounds();
+    row.speedup = {};
     return row;
   }
 
   void addInstrumentedRow(Table& table) const {
     const ComparisonRow row = rowOf(&VariantRecord::instrumentedNs);
-    table.addRow(cellsOf(row, "with clocks inside"));
-    table.addRow({"cost of the clocks",
+    table.addRow(cellsOf(row, isTraced() ? "with the trace on" : "with clocks inside"));
+    table.addRow({isTraced() ? "cost of the trace" : "cost of the clocks",
                   overheadCell(row.unfused, m_comparison.endToEnd.unfused),
                   {},
                   {},
@@ -186,11 +202,50 @@ class RunTable {
                   unfused && fused ? fmt::format("{}", unfused->launches - fused->launches) : ""});
   }
 
+  /// Each kernel by itself, where the device was traced.
+  std::string kernels() const {
+    std::string text;
+    if (!isTraced()) return text;
+    for (const VariantRecord& variant : m_record.variants) text += "\n" + kernelsOf(variant);
+    return text;
+  }
+
+  std::string kernelsOf(const VariantRecord& variant) const {
+    const ColumnUnit unit = timeUnitFor(longestKernelNs(variant));
+    Table table({{variant.name + " " + unit.name}, {"± %"}, {"kernels", Align::Left}});
+    for (const StepRecord& step : variant.steps) {
+      if (step.activities.empty()) continue;
+      table.addHeading(fmt::format("{} ({})", step.name, step.phase));
+      addKernels(table, step.activities, unit);
+    }
+    if (!variant.unattributed.empty()) table.addHeading("of no step");
+    addKernels(table, variant.unattributed, unit);
+    return table.toString(m_hasColour);
+  }
+
+  static double longestKernelNs(const VariantRecord& variant) {
+    double longest = 0.0;
+    for (const StepRecord& step : variant.steps)
+      for (const ActivityRecord& kernel : step.activities)
+        longest = std::max(longest, summarize(kernel.samplesNs).median);
+    return longest;
+  }
+
+  static void addKernels(Table& table, const std::vector<ActivityRecord>& kernels, const ColumnUnit& unit) {
+    for (const ActivityRecord& kernel : kernels) {
+      const SampleStats stats = summarize(kernel.samplesNs);
+      table.addRow({fmt::format("{:.3f}", stats.median / unit.size),
+                    {spreadText(stats), Style::Dim},
+                    fmt::format("{} ({})", kernel.name, kernel.configuration)});
+    }
+  }
+
   std::string notes() const {
     std::string text =
         "\nMedians; ± is half the interquartile range. ~ marks a speed-up that could be chance (95 % interval of the "
         "\nper-round ratios includes 1). Bytes are the least traffic the step needs.\n";
     text += launchingText();
+    if (!m_record.timingNote.empty()) text += "Steps were timed by events: " + m_record.timingNote + "\n";
     if (m_record.isPartial) text += "Partial: the run was cancelled. Only complete rounds are shown.\n";
     return styled(text, Style::Dim, m_hasColour);
   }

@@ -16,10 +16,28 @@ constexpr const char* kFormat = "fuseline-run";
 constexpr int kMajor = 1;
 constexpr int kMinor = 0;
 
+Json toJson(const std::vector<ActivityRecord>& activities) {
+  Json items = Json::array();
+  for (const ActivityRecord& activity : activities)
+    items.push_back(
+        {{"name", activity.name}, {"configuration", activity.configuration}, {"samplesNs", activity.samplesNs}});
+  return items;
+}
+
 Json toJson(const StepRecord& step) {
-  return {{"name", step.name}, {"rule", step.rule},       {"phase", step.phase},   {"kernel", step.kernel},
-          {"ops", step.ops},   {"absorbs", step.absorbs}, {"owners", step.owners}, {"isView", step.isView},
-          {"note", step.note}, {"flops", step.flops},     {"bytes", step.bytes},   {"samplesNs", step.samplesNs}};
+  return {{"name", step.name},
+          {"rule", step.rule},
+          {"phase", step.phase},
+          {"kernel", step.kernel},
+          {"ops", step.ops},
+          {"absorbs", step.absorbs},
+          {"owners", step.owners},
+          {"isView", step.isView},
+          {"note", step.note},
+          {"flops", step.flops},
+          {"bytes", step.bytes},
+          {"samplesNs", step.samplesNs},
+          {"activities", toJson(step.activities)}};
 }
 
 Json toJson(const VariantRecord& variant) {
@@ -34,6 +52,7 @@ Json toJson(const VariantRecord& variant) {
           {"instrumentedNs", variant.instrumentedNs},
           {"launchNs", variant.launchNs},
           {"launching", variant.launching},
+          {"unattributed", toJson(variant.unattributed)},
           {"steps", std::move(steps)}};
 }
 
@@ -42,6 +61,16 @@ Json pairsToJson(const std::vector<std::pair<std::string, T>>& pairs) {
   Json object = Json::object();
   for (const auto& [name, value] : pairs) object[name] = value;
   return object;
+}
+
+void read(JsonFields& fields, const char* key, std::vector<ActivityRecord>& activities) {
+  const auto readOne = [&](JsonFields& item) {
+    ActivityRecord& activity = activities.emplace_back();
+    item.read("name", activity.name);
+    item.read("configuration", activity.configuration);
+    item.read("samplesNs", activity.samplesNs);
+  };
+  fields.readObjects(key, readOne, Presence::Optional);
 }
 
 void read(JsonFields& fields, StepRecord& step) {
@@ -57,6 +86,7 @@ void read(JsonFields& fields, StepRecord& step) {
   fields.read("flops", step.flops);
   fields.read("bytes", step.bytes);
   fields.read("samplesNs", step.samplesNs);
+  read(fields, "activities", step.activities);
 }
 
 void read(JsonFields& fields, VariantRecord& variant) {
@@ -69,6 +99,7 @@ void read(JsonFields& fields, VariantRecord& variant) {
   fields.read("instrumentedNs", variant.instrumentedNs);
   fields.read("launchNs", variant.launchNs, Presence::Optional);
   fields.read("launching", variant.launching, Presence::Optional);
+  read(fields, "unattributed", variant.unattributed);
   fields.readObjects("steps", [&](JsonFields& step) { read(step, variant.steps.emplace_back()); });
 }
 
@@ -150,6 +181,7 @@ Json toJson(const RunRecord& record) {
           {"pipelineName", record.pipelineName},
           {"pipelineHash", record.pipelineHash},
           {"settings", toJson(record.settings)},
+          {"timingNote", record.timingNote},
           {"environment", pairsToJson(record.environment)},
           {"variants", std::move(variants)},
           {"pipeline", record.pipeline}};
@@ -165,6 +197,7 @@ Result<RunRecord> runRecordFromJson(const Json& json) {
   fields.read("pipelineHash", record.pipelineHash);
   fields.read("pipeline", record.pipeline);
   readPairs(fields, "environment", record.environment);
+  fields.read("timingNote", record.timingNote, Presence::Optional);
   fields.readObjects("variants", [&](JsonFields& item) { read(item, record.variants.emplace_back()); });
   Json settings;
   fields.read("settings", settings);

@@ -13,6 +13,14 @@
 
 namespace fuseline {
 
+/// A kernel or a copy that a step launched, as the device's tracing library saw it. Such of the same name and
+/// configuration are one, with their sum: one sample per instrumented round.
+struct ActivityRecord {
+  std::string name;
+  std::string configuration;  // for people: its grid, registers, or bytes
+  std::vector<double> samplesNs;
+};
+
 /// One step of one variant. samplesNs has one entry per instrumented round.
 struct StepRecord {
   std::string name;
@@ -27,6 +35,7 @@ struct StepRecord {
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
   std::vector<double> samplesNs;
+  std::vector<ActivityRecord> activities;  // where the device was traced
 };
 
 struct VariantRecord {
@@ -41,6 +50,8 @@ struct VariantRecord {
   std::vector<double> launchNs;
   /// How that pass was launched, for people: "recorded and replayed". Empty where there is no choice.
   std::string launching;
+  /// Where the device was traced: what no step launched.
+  std::vector<ActivityRecord> unattributed;
   std::int64_t peakBytes = 0;
   std::int64_t arenaBytes = 0;
   std::int64_t savedForBackwardBytes = 0;
@@ -55,7 +66,8 @@ struct RunSettings {
   std::string rules = "all";                                      // or "te"
   std::string recipe;                                             // empty: the document decides
   std::vector<std::pair<std::string, std::string>> recipeFields;  // in place of its defaults, as texts
-  std::string timing = "auto";                                    // in a record "events" (the device's clock) or "host"
+  std::string timing = "auto";                                    // in a record "cupti" (each kernel by itself),
+                                                                  // "events" (the device's clock) or "host"
   bool replays = true;  // launches are recorded and replayed where the device can
   int warmup = 3;
   int iterations = 0;  // rounds that were asked for; 0 means automatic
@@ -70,6 +82,7 @@ struct RunRecord {
   Json pipeline;             // embedded copy
   RunSettings settings;
   std::vector<std::pair<std::string, std::string>> environment;  // device, libraries, compiler, threads
+  std::string timingNote;  // why steps were timed in another way than was wanted; mostly empty
   std::vector<VariantRecord> variants;
   bool isPartial = false;  // cancelled: what was measured until then
 

@@ -6,6 +6,7 @@
 #include "core/support/result.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -53,6 +54,30 @@ class DeviceClock {
   virtual double nanosecondsBetween(std::size_t from, std::size_t to) = 0;
 };
 
+/// A kernel, a copy or the filling of memory, as the device's tracing library saw it.
+struct DeviceActivity {
+  static constexpr std::size_t kNoStep = static_cast<std::size_t>(-1);
+
+  std::string name;           // of a kernel as its code has it, or "copy, host to device", "fill"
+  std::string configuration;  // for people: "grid 128, block 256, 40 registers, 1 KiB shared memory"
+  std::size_t step = kNoStep;
+  double durationNs = 0.0;
+};
+
+/// Sees everything that a device does for a step by itself, within recorded launches, too.
+class DeviceTrace {
+ public:
+  virtual ~DeviceTrace() = default;
+  /// What is launched or recorded from here to endStep() belongs to this step.
+  virtual void beginStep(std::size_t step) = 0;
+  virtual void endStep() = 0;
+  /// What runs from here on is seen.
+  virtual void start() = 0;
+  /// What ran since start(), in the order in which it began. Only after Backend::synchronize. Throws where some of it
+  /// was lost.
+  virtual std::vector<DeviceActivity> stop() = 0;
+};
+
 /// Launches that a device has recorded, to be launched together again.
 class RecordedLaunches {
  public:
@@ -79,6 +104,9 @@ class Backend {
   virtual void synchronize() = 0;
   /// nullptr: a launch is over when it returns, so the host's clock measures it.
   virtual std::unique_ptr<DeviceClock> makeClock(std::size_t /*numMoments*/) { return nullptr; }
+  /// nullptr: there is nothing to trace with, as nothing runs on a device of its own. Errors: a sentence why it cannot
+  /// be done here, such as another program that traces this process.
+  virtual Result<std::unique_ptr<DeviceTrace>> makeTrace() { return std::unique_ptr<DeviceTrace>(); }
   /// Calls `launches` and records what it launches, which does not run. nullptr: this device does not record.
   /// Errors: what `launches` returned, or a launch that cannot be recorded; nothing ran then, either.
   virtual Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>& /*launches*/) {

@@ -76,6 +76,22 @@ Result<void> checkBuffer(const PlanTensor& wanted, const ResultBuffer& buffer) {
   return {};
 }
 
+/// What is launched in its lifetime belongs to a step.
+class StepScope {
+ public:
+  StepScope(DeviceTrace* trace, std::size_t step) : m_trace(trace) {
+    if (m_trace) m_trace->beginStep(step);
+  }
+  ~StepScope() {
+    if (m_trace) m_trace->endStep();
+  }
+  StepScope(const StepScope&) = delete;
+  StepScope& operator=(const StepScope&) = delete;
+
+ private:
+  DeviceTrace* m_trace;
+};
+
 Result<void> checkBinding(const PlanTensor& wanted, const Tensor* given) {
   if (!given)
     return Error{fmt::format("{}: no tensor was given for it; {} is expected.", wanted.name, toString(wanted.spec))};
@@ -115,6 +131,7 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<Backend> back
                                                    const ExecutorOptions& options) {
   std::unique_ptr<Executor> executor(new Executor(std::move(backend), graph, plan, options));
   if (Result<void> placed = executor->place(buffers); !placed) return placed.error();
+  executor->makeTrace();  // first: a tracing library wants to see how code is loaded
   if (Result<void> compiled = executor->compile(); !compiled) return compiled.error();
   if (Result<void> allocated = executor->allocate(); !allocated) return allocated.error();
   if (Result<void> uploaded = executor->upload(bindings); !uploaded) return uploaded.error();
@@ -192,6 +209,7 @@ std::byte* Executor::address(int tensor) const {
 
 Result<void> Executor::launch(Launch& launch) {
   try {
+    const StepScope scope(m_trace.get(), launch.step);
     launch.kernel->run(launch.operands, m_workspace->data());
   } catch (const std::exception& problem) {
     return stepError(m_plan.steps[launch.step], problem.what());
@@ -215,8 +233,22 @@ Result<RunOutcome> Executor::cancelled() {
   return RunOutcome::Cancelled;
 }
 
+void Executor::makeTrace() {
+  if (m_options.clock != StepClock::Trace) return;
+  Result<std::unique_ptr<DeviceTrace>> made = m_backend->makeTrace();
+  if (made)
+    m_trace = std::move(*made);
+  else
+    m_clockNote = made.error().message;
+}
+
 void Executor::makeClock() {
-  if (m_options.usesDeviceClock) m_clock = m_backend->makeClock(m_launches.size() + 1);
+  if (m_options.clock != StepClock::Host && !m_trace) m_clock = m_backend->makeClock(m_launches.size() + 1);
+}
+
+StepClock Executor::clock() const {
+  if (m_trace) return StepClock::Trace;
+  return m_clock ? StepClock::Events : StepClock::Host;
 }
 
 void Executor::recordLaunches() {
@@ -247,6 +279,10 @@ Result<RunOutcome> Executor::launchAll(const std::stop_token& cancel) {
 
 Result<RunOutcome> Executor::run(std::stop_token cancel) {
   if (++m_numRuns == 2) recordLaunches();
+  return launchAndWait(cancel);
+}
+
+Result<RunOutcome> Executor::launchAndWait(const std::stop_token& cancel) {
   const Clock::time_point start = Clock::now();
   Result<RunOutcome> launched = launchAll(cancel);
   m_launchNs = nanosecondsSince(start);
@@ -256,7 +292,25 @@ Result<RunOutcome> Executor::run(std::stop_token cancel) {
 }
 
 Result<RunOutcome> Executor::runObserved(const StepObserver& observer, std::stop_token cancel) {
-  return m_clock ? runOnDeviceClock(observer, cancel) : runOnHostClock(observer, cancel);
+  if (m_trace) return runTraced(observer, cancel);
+  const Clock::time_point start = Clock::now();
+  Result<RunOutcome> outcome = m_clock ? runOnDeviceClock(observer, cancel) : runOnHostClock(observer, cancel);
+  m_observedNs = nanosecondsSince(start);
+  return outcome;
+}
+
+Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::stop_token& cancel) {
+  if (Result<void> started = attempt([&] { m_trace->start(); }); !started) return started.error();
+  const Clock::time_point start = Clock::now();
+  Result<RunOutcome> outcome = launchAndWait(cancel);
+  m_observedNs = nanosecondsSince(start);
+  if (Result<void> seen = attempt([&] { m_activities = m_trace->stop(); }); !seen && outcome) return seen.error();
+  if (!outcome || *outcome == RunOutcome::Cancelled) return outcome;
+  std::vector<double> stepNs(m_plan.steps.size(), 0.0);
+  for (const DeviceActivity& activity : m_activities)
+    if (activity.step != DeviceActivity::kNoStep) stepNs.at(activity.step) += activity.durationNs;
+  for (const Launch& item : m_launches) observer(item.step, stepNs[item.step]);
+  return outcome;
 }
 
 Result<RunOutcome> Executor::runOnHostClock(const StepObserver& observer, const std::stop_token& cancel) {

@@ -28,9 +28,16 @@ struct ResultBuffer {
   std::byte* data = nullptr;
 };
 
+/// What measures how long a step takes.
+enum class StepClock {
+  Host,    // the host's clock, with a wait for the device after every step
+  Events,  // the device's clock between steps, without waiting
+  Trace    // each kernel by itself, in the launches as they are: recorded ones, too
+};
+
 struct ExecutorOptions {
-  /// Whether steps are timed on the device's own clock where it has one.
-  bool usesDeviceClock = true;
+  /// What is wanted. A device that cannot trace falls back to events, one without a clock of its own to the host's.
+  StepClock clock = StepClock::Events;
   /// Whether the launches of a plan are recorded where the device can, and replayed.
   bool replaysLaunches = true;
 };
@@ -54,13 +61,20 @@ class Executor {
   /// records the launches where the device can (the first may still load code), and from then on they are replayed.
   /// Errors (RunFailed): what a kernel threw, with the step's name.
   Result<RunOutcome> run(std::stop_token cancel = {});
-  /// The same, with a clock around every step, which is launched by itself.
+  /// The same, and every step is timed. Unless it is traced, each is launched by itself.
   Result<RunOutcome> runObserved(const StepObserver& observer, std::stop_token cancel = {});
 
-  /// Are launches asynchronous, and timed by the device?
-  bool hasDeviceClock() const { return m_clock != nullptr; }
+  /// What times steps here.
+  StepClock clock() const;
+  /// Why it is not what was wanted; mostly empty.
+  const std::string& clockNote() const { return m_clockNote; }
   /// Of the last run(): the host's time until all was launched.
   double launchNs() const { return m_launchNs; }
+  /// Of the last runObserved(): the host's time until the device had ended. What a trace costs before and after is
+  /// not in it.
+  double observedNs() const { return m_observedNs; }
+  /// Of the last runObserved(), if it was traced.
+  const std::vector<DeviceActivity>& activities() const { return m_activities; }
   /// How run() launches, for people: "recorded and replayed", or "step by step: ..." with the reason. Empty before
   /// the second run, and where the device does not record.
   const std::string& launching() const { return m_launching; }
@@ -89,10 +103,13 @@ class Executor {
   Result<void> runOnce();
   /// nullptr for an empty tensor.
   std::byte* address(int tensor) const;
+  void makeTrace();
   void makeClock();
   Result<void> launch(Launch& launch);
   Result<RunOutcome> launchAll(const std::stop_token& cancel);
   void recordLaunches();
+  Result<RunOutcome> launchAndWait(const std::stop_token& cancel);
+  Result<RunOutcome> runTraced(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> runOnHostClock(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> runOnDeviceClock(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> cancelled();
@@ -105,11 +122,15 @@ class Executor {
   std::map<int, std::byte*> m_given;  // by storage: memory of the caller's
   std::unique_ptr<DeviceMemory> m_memory;
   std::unique_ptr<DeviceMemory> m_workspace;
+  std::unique_ptr<DeviceTrace> m_trace;
   std::unique_ptr<DeviceClock> m_clock;
+  std::string m_clockNote;
   std::unique_ptr<RecordedLaunches> m_recording;
   std::string m_launching;
   int m_numRuns = 0;
   double m_launchNs = 0.0;
+  double m_observedNs = 0.0;
+  std::vector<DeviceActivity> m_activities;
 };
 
 /// Does the caller bind this tensor before a run?

@@ -27,6 +27,7 @@ struct RoundSample {
   double instrumentedNs = 0.0;
   double launchNs = 0.0;
   std::vector<double> stepNs;
+  std::vector<DeviceActivity> activities;
 };
 
 class Measurer {
@@ -83,9 +84,9 @@ class Measurer {
   Result<void> runInstrumented(std::size_t plan, RoundSample& sample) {
     sample.stepNs.assign(m_plans[plan]->plan().steps.size(), 0.0);
     const auto observer = [&](std::size_t step, double durationNs) { sample.stepNs[step] = durationNs; };
-    const Clock::time_point start = Clock::now();
     Result<RunOutcome> outcome = m_plans[plan]->runObserved(observer, m_cancel);
-    sample.instrumentedNs = nanosecondsSince(start);
+    sample.instrumentedNs = m_plans[plan]->observedNs();
+    sample.activities = m_plans[plan]->activities();
     return note(outcome);
   }
 
@@ -100,7 +101,8 @@ class Measurer {
       PlanSamples& kept = m_measurement.plans[plan];
       kept.endToEndNs.push_back(samples[plan].endToEndNs);
       kept.instrumentedNs.push_back(samples[plan].instrumentedNs);
-      if (m_plans[plan]->hasDeviceClock()) kept.launchNs.push_back(samples[plan].launchNs);
+      kept.activities.addRound(samples[plan].activities);
+      if (m_plans[plan]->clock() != StepClock::Host) kept.launchNs.push_back(samples[plan].launchNs);
       for (std::size_t step = 0; step < kept.stepNs.size(); ++step)
         kept.stepNs[step].push_back(samples[plan].stepNs[step]);
     }

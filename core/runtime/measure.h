@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/runtime/activity_samples.h"
 #include "core/runtime/executor.h"
 
 #include <chrono>
@@ -36,6 +37,7 @@ struct PlanSamples {
   std::vector<double> instrumentedNs;
   std::vector<double> launchNs;             // Executor::launchNs; empty where a launch is over when it returns
   std::vector<std::vector<double>> stepNs;  // by step, then by round; zeros for views
+  ActivitySamples activities;               // empty where nothing was traced
 };
 
 struct Measurement {

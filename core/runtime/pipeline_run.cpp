@@ -38,8 +38,13 @@ Result<T> choose(std::string_view option, const std::string& given, const Choice
 
 const Choices<PassKind> kPasses = {{"train", PassKind::Training}, {"forward", PassKind::Forward}};
 const Choices<std::optional<RuleBook>> kBooks = {{"all", RuleBook::All}, {"te", RuleBook::Te}, {"", std::nullopt}};
-/// Whether the device's own clock is wanted; nothing: where it has one.
-const Choices<std::optional<bool>> kTimings = {{"auto", std::nullopt}, {"events", true}, {"host", false}};
+const Choices<StepClock> kTimings = {
+    {"auto", StepClock::Events}, {"events", StepClock::Events}, {"cupti", StepClock::Trace}, {"host", StepClock::Host}};
+
+const char* nameOf(StepClock clock) {
+  if (clock == StepClock::Trace) return "cupti";
+  return clock == StepClock::Events ? "events" : "host";
+}
 
 /// FNV-1a, 64 bits: tells versions of a pipeline apart; it guards against nothing.
 std::string contentHash(std::string_view text) {
@@ -181,7 +186,8 @@ Result<void> PipelineRun::checkMemory() const {
 
 Result<void> PipelineRun::addVariants() {
   const RunSettings& settings = m_options.settings;
-  const ExecutorOptions options{.usesDeviceClock = settings.timing != "host", .replaysLaunches = settings.replays};
+  const ExecutorOptions options{.clock = *choose("timing", settings.timing, kTimings),
+                                .replaysLaunches = settings.replays};
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();
@@ -195,12 +201,12 @@ Result<void> PipelineRun::addVariants() {
 
 Result<void> PipelineRun::resolveTiming() {
   std::string& timing = m_options.settings.timing;
-  const bool hasClock = !m_variants.empty() && m_variants.front().executor->hasDeviceClock();
-  if (timing == "events" && !hasClock)
-    return Error{fmt::format("timing \"events\": the device {} has no clock of its own. Use host, or auto.",
+  const StepClock clock = m_variants.empty() ? StepClock::Host : m_variants.front().executor->clock();
+  if (clock == StepClock::Host && (timing == "events" || timing == "cupti"))
+    return Error{fmt::format("timing \"{}\": the device {} has no clock of its own. Use host, or auto.", timing,
                              m_backend->device().id),
                  ErrorKind::Usage};
-  timing = hasClock ? "events" : "host";
+  timing = nameOf(clock);
   return {};
 }
 
@@ -247,7 +253,8 @@ RunRecord PipelineRun::emptyRecord() const {
           .pipelineHash = hashWithoutView(m_pipeline),
           .pipeline = m_pipeline,
           .settings = m_options.settings,
-          .environment = environmentOf(m_backend->device())};
+          .environment = environmentOf(m_backend->device()),
+          .timingNote = m_variants.empty() ? "" : m_variants.front().executor->clockNote()};
 }
 
 VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSamples& samples) const {
@@ -256,12 +263,16 @@ VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSampl
                        .instrumentedNs = samples.instrumentedNs,
                        .launchNs = samples.launchNs,
                        .launching = variant.executor->launching(),
+                       .unattributed = samples.activities.of(DeviceActivity::kNoStep),
                        .peakBytes = variant.plan->peakBytes(),
                        .arenaBytes = variant.plan->arenaBytes,
                        .savedForBackwardBytes = variant.plan->savedForBackwardBytes,
                        .launches = variant.plan->numLaunches()};
-  for (std::size_t i = 0; i < variant.plan->steps.size(); ++i)
-    record.steps.emplace_back(stepRecord(m_analysis.graph(), variant.plan->steps[i])).samplesNs = samples.stepNs[i];
+  for (std::size_t i = 0; i < variant.plan->steps.size(); ++i) {
+    StepRecord& step = record.steps.emplace_back(stepRecord(m_analysis.graph(), variant.plan->steps[i]));
+    step.samplesNs = samples.stepNs[i];
+    step.activities = samples.activities.of(i);
+  }
   return record;
 }
 

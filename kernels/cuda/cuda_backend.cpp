@@ -8,6 +8,7 @@
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cublaslt_gemm.h"
+#include "kernels/cuda/cupti_trace.h"
 #include "kernels/cuda/event_clock.h"
 #include "kernels/cuda/graph_capture.h"
 #include "kernels/cuda/launch_log.h"
@@ -194,6 +195,12 @@ class CudaBackend final : public Backend {
 
   std::unique_ptr<DeviceClock> makeClock(std::size_t numMoments) override {
     return makeEventClock(m_device, m_stream.get(), numMoments);
+  }
+
+  Result<std::unique_ptr<DeviceTrace>> makeTrace() override {
+    const Result<Cupti> library = loadCupti();
+    if (!library) return library.error();
+    return makeCuptiTrace(*library);
   }
 
   Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>& launches) override {

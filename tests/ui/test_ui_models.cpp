@@ -29,6 +29,7 @@ class ModelsTest : public QObject {
   void problemsAreSortedAndNotRepeated();
   void timingsShowFusedOpsWithTheirParts();
   void timingsWithinTheNoiseAreMarked();
+  void timingsTellKernelsApartWhereTheyWereTraced();
   void lanesCoverEveryOpOnce();
   void lanesChangeWhenInPlaceIsToggled();
   void lanesSayWhatAStepQuantizes();
@@ -148,6 +149,24 @@ void ModelsTest::timingsWithinTheNoiseAreMarked() {
   QCOMPARE(formatSpeedup(noise), QStringLiteral("~ 1.01×"));
   RatioStats clear{.median = 1.25, .low = 1.2, .high = 1.3};
   QCOMPARE(formatSpeedup(clear), QStringLiteral("1.25×"));
+}
+
+void ModelsTest::timingsTellKernelsApartWhereTheyWereTraced() {
+  RunRecord record = fusedRun();
+  record.settings.timing = "cupti";
+  record.variants[1].steps[0].activities = {{"gemm", "grid 8", {1e6, 1e6}}, {"add", "grid 9", {2e3, 2e3}}};
+  record.variants[1].unattributed = {{"fill", "64 B", {5e3, 5e3}}};
+  Theme theme;
+  TimingsModel model(theme);
+  model.setRecord(record);
+  const QString tip = model.index(0, TimingsModel::FusedColumn).data(Qt::ToolTipRole).toString();
+  QVERIFY2(tip.contains(QStringLiteral("1 ms  gemm (grid 8)\n2 µs  add (grid 9)")), qPrintable(tip));
+  QStringList labels;
+  for (int row = 0; row < model.rowCount(); ++row) labels.append(model.index(row, 0).data().toString());
+  const int rest = static_cast<int>(labels.indexOf(QStringLiteral("Of no step")));
+  QVERIFY(rest > 0);
+  QCOMPARE(model.index(rest, TimingsModel::FusedColumn).data().toString().section(u' ', 0, 1), QStringLiteral("5 µs"));
+  QVERIFY(labels.contains(QStringLiteral("With the trace on")));
 }
 
 void ModelsTest::lanesCoverEveryOpOnce() {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/timings_model.h"
 
+#include "core/profile/step_sums.h"
 #include "ui/theme/format.h"
 #include "ui/theme/theme.h"
 
@@ -40,8 +41,29 @@ void TimingsModel::setRecord(const RunRecord& record) {
   }
   m_groups.push_back({.row = comparison.sum, .isFooter = true});
   m_groups.push_back({.row = comparison.endToEnd, .isFooter = true});
+  addTimes(record);
   addMemory(record);
+  m_record = record;
   endResetModel();
+}
+
+/// What measuring cost, and what of a run no step accounts for.
+void TimingsModel::addTimes(const RunRecord& record) {
+  const auto add = [&](const QString& label, const auto& samplesOf) {
+    Group group{.isFooter = true};
+    group.row.label = label.toStdString();
+    const VariantRecord* unfused = record.variant("unfused");
+    const VariantRecord* fused = record.variant("fused");
+    if (unfused) group.row.unfused = summarize(samplesOf(*unfused));
+    if (fused) group.row.fused = summarize(samplesOf(*fused));
+    if (unfused && fused) group.row.speedup = compareRounds(samplesOf(*unfused), samplesOf(*fused));
+    if (group.row.unfused.count + group.row.fused.count > 0) m_groups.push_back(std::move(group));
+  };
+  const bool isTraced = record.settings.timing == "cupti";
+  if (isTraced) add(tr("Of no step"), [](const VariantRecord& variant) { return sumPerRound(variant.unattributed); });
+  add(isTraced ? tr("With the trace on") : tr("With clocks inside"),
+      [](const VariantRecord& variant) { return variant.instrumentedNs; });
+  add(tr("End to end: the host launches"), [](const VariantRecord& variant) { return variant.launchNs; });
 }
 
 void TimingsModel::addMemory(const RunRecord& record) {
@@ -62,6 +84,7 @@ void TimingsModel::addMemory(const RunRecord& record) {
 void TimingsModel::clear() {
   beginResetModel();
   m_groups.clear();
+  m_record = {};
   endResetModel();
 }
 
@@ -137,10 +160,24 @@ QVariant TimingsModel::foreground(const QModelIndex& index) const {
   return row.speedup.median > 1.0 ? colors.good : colors.warning;
 }
 
+/// What the step of this row launched, where the device was traced: a line a kernel.
+QString TimingsModel::kernelsText(const QModelIndex& index) const {
+  const ComparisonRow& row = rowAt(index);
+  const VariantRecord* variant = m_record.variant(index.column() == FusedColumn ? "fused" : "unfused");
+  const StepRecord* step = variant ? variant->find(row.label, row.phase) : nullptr;
+  QString text;
+  if (!step) return text;
+  for (const ActivityRecord& kernel : step->activities)
+    text +=
+        tr("\n%1  %2 (%3)")
+            .arg(formatDurationNs(summarize(kernel.samplesNs).median), toQt(kernel.name), toQt(kernel.configuration));
+  return text;
+}
+
 QString TimingsModel::tip(const QModelIndex& index) const {
   const ComparisonRow& row = rowAt(index);
-  if (index.column() == UnfusedColumn && row.unfused.count > 0) return samplesText(row.unfused);
-  if (index.column() == FusedColumn && row.fused.count > 0) return samplesText(row.fused);
+  if (index.column() == UnfusedColumn && row.unfused.count > 0) return samplesText(row.unfused) + kernelsText(index);
+  if (index.column() == FusedColumn && row.fused.count > 0) return samplesText(row.fused) + kernelsText(index);
   if (index.column() == SpeedupColumn && row.fused.count > 0 && row.unfused.count > 0) {
     const QString interval =
         tr("95 % interval %1 to %2").arg(row.speedup.low, 0, 'f', 3).arg(row.speedup.high, 0, 'f', 3);

@@ -57,10 +57,13 @@ class TimingsModel : public QAbstractItemModel {
   QVariant share(const QModelIndex& index) const;
   QVariant foreground(const QModelIndex& index) const;
   QString tip(const QModelIndex& index) const;
+  void addTimes(const RunRecord& record);
   void addMemory(const RunRecord& record);
+  QString kernelsText(const QModelIndex& index) const;
 
   const Theme& m_theme;
   std::vector<Group> m_groups;
+  RunRecord m_record;  // of the groups
   double m_longestNs = 0;
 };
 

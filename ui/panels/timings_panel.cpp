@@ -56,6 +56,11 @@ QString environmentText(const RunRecord& record) {
   for (const auto& [name, value] : record.environment) {
     parts.append(QStringLiteral("%1: %2").arg(toQt(name), toQt(value)));
   }
+  parts.append(TimingsPanel::tr("steps timed by: %1").arg(toQt(record.settings.timing)));
+  if (!record.timingNote.empty()) parts.append(toQt(record.timingNote));
+  for (const VariantRecord& variant : record.variants)
+    if (!variant.launching.empty())
+      parts.append(TimingsPanel::tr("launches of %1: %2").arg(toQt(variant.name), toQt(variant.launching)));
   return parts.join(u'\n');
 }
 

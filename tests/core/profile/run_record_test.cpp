@@ -15,6 +15,7 @@ RunRecord sampleRecord() {
                    .settings = {.device = "reference", .warmup = 2, .iterations = 7, .seed = 18446744073709551615u},
                    .environment = {{"device", "a \"quoted\" name"}, {"threads", "2"}},
                    .isPartial = true};
+  record.timingNote = "why";
   record.settings.symbols = {{"M", 512}, {"H", -1}};
   record.variants.push_back({.name = "fused",
                              .steps = {{.name = "R(a, b)",
@@ -25,14 +26,21 @@ RunRecord sampleRecord() {
                                         .owners = {"a"},
                                         .flops = 12,
                                         .bytes = 34,
-                                        .samplesNs = {1.5, 2.25}}},
+                                        .samplesNs = {1.5, 2.25},
+                                        .activities = {{"gemm", "grid 8", {1.0, 2.0}}}}},
                              .endToEndNs = {3, 4},
                              .instrumentedNs = {5, 6},
+                             .unattributed = {{"fill", "64 B", {0.5, 0.25}}},
                              .peakBytes = 7,
                              .arenaBytes = 8,
                              .savedForBackwardBytes = 9,
                              .launches = 1});
   return record;
+}
+
+std::string refusal(const Json& json) {
+  const Result<RunRecord> read = runRecordFromJson(json);
+  return read ? "" : read.error().message;
 }
 
 TEST(RunRecord, IsTheSameAfterJson) {
@@ -43,18 +51,24 @@ TEST(RunRecord, IsTheSameAfterJson) {
   EXPECT_EQ(read->settings.seed, 18446744073709551615u);
   EXPECT_EQ(read->environment, sampleRecord().environment);
   EXPECT_EQ(read->variants[0].steps[0].samplesNs, (std::vector<double>{1.5, 2.25}));
+  EXPECT_EQ(read->variants[0].steps[0].activities[0].samplesNs, (std::vector<double>{1.0, 2.0}));
+  EXPECT_EQ(read->variants[0].unattributed[0].name, "fill");
+  EXPECT_EQ(read->timingNote, "why");
   EXPECT_TRUE(read->isPartial);
+}
+
+TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
+  Json json = toJson(sampleRecord());
+  json.erase("timingNote");
+  json["variants"][0].erase("unattributed");
+  json["variants"][0]["steps"][0].erase("activities");
+  EXPECT_EQ(refusal(json), "");
 }
 
 TEST(RunRecord, NamesItsFormatAndVersion) {
   const Json json = toJson(RunRecord{});
   EXPECT_EQ(json["format"], "fuseline-run");
   EXPECT_EQ(json["formatVersion"]["major"], 1);
-}
-
-std::string refusal(const Json& json) {
-  const Result<RunRecord> read = runRecordFromJson(json);
-  return read ? "" : read.error().message;
 }
 
 TEST(RunRecord, RefusesAnotherFormat) {

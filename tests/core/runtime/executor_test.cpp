@@ -66,18 +66,72 @@ class RefusingBackend : public WrappedBackend {
   }
 };
 
+/// Has a clock on which a step takes as many nanoseconds as its place says, and a trace if `trace` makes one.
+class TimedBackend : public WrappedBackend {
+ public:
+  using MakeTrace = std::function<Result<std::unique_ptr<DeviceTrace>>()>;
+  explicit TimedBackend(MakeTrace makeTrace) : WrappedBackend([](const Step&) {}), m_makeTrace(std::move(makeTrace)) {}
+
+  std::unique_ptr<DeviceClock> makeClock(std::size_t) override { return std::make_unique<Moments>(); }
+  Result<std::unique_ptr<DeviceTrace>> makeTrace() override { return m_makeTrace(); }
+
+ private:
+  class Moments : public DeviceClock {
+   public:
+    void mark(std::size_t) override {}
+    double nanosecondsBetween(std::size_t, std::size_t to) override { return static_cast<double>(to); }
+  };
+  MakeTrace m_makeTrace;
+};
+
+/// Every step does two things, of 10 ns and 1 ns; something else takes 100 ns.
+class Trace : public DeviceTrace {
+ public:
+  explicit Trace(bool losesRecords) : m_losesRecords(losesRecords) {}
+  void beginStep(std::size_t step) override {
+    if (m_isOn)
+      for (const double durationNs : {10.0, 1.0})
+        m_seen.push_back({.name = "k", .configuration = "", .step = step, .durationNs = durationNs});
+  }
+  void endStep() override {}
+  void start() override {
+    m_isOn = true;
+    m_seen = {{.name = "fill", .configuration = "", .durationNs = 100.0}};
+  }
+  std::vector<DeviceActivity> stop() override {
+    m_isOn = false;
+    if (m_losesRecords) throw std::runtime_error("records were lost.");
+    return m_seen;
+  }
+
+ private:
+  bool m_losesRecords;
+  bool m_isOn = false;
+  std::vector<DeviceActivity> m_seen;
+};
+
+std::shared_ptr<Backend> tracedBackend(bool losesRecords) {
+  return std::make_shared<TimedBackend>(
+      [losesRecords] { return std::unique_ptr<DeviceTrace>(std::make_unique<Trace>(losesRecords)); });
+}
+
 /// A graph with its unfused plan and bindings.
 struct Scene {
   Graph graph;
   Plan plan = makePlan(graph, unfused(graph));
   NamedTensors bindings = *makeBindings(graph, 1);
 
-  Result<std::unique_ptr<Executor>> on(std::shared_ptr<Backend> backend) const {
-    return Executor::create(std::move(backend), graph, plan, bindings);
+  Result<std::unique_ptr<Executor>> on(std::shared_ptr<Backend> backend, const ExecutorOptions& options = {}) const {
+    return Executor::create(std::move(backend), graph, plan, bindings, {}, options);
   }
 };
 
 Scene mlp() { return {.graph = chain(DType::F32, {3, 4}, {linear(5, "fc1"), link("GELU", "act"), linear(2, "fc2")})}; }
+
+Scene forwardMlp() {
+  return {.graph = chain(DType::F32, {3, 4}, {linear(5, "fc1"), link("GELU", "act"), linear(2, "fc2")},
+                         {.pass = PassKind::Forward})};
+}
 
 const Tensor& named(const NamedTensors& tensors, const std::string& name) {
   return std::ranges::find(tensors, name, &NamedTensors::value_type::first)->second;
@@ -417,6 +471,47 @@ TEST(ResultBuffers, BeginWhereATensorOfThePlanCould) {
   EXPECT_TRUE(moved.starts_with("y: the buffer given must begin at a multiple of 64 bytes, but begins at address "))
       << moved;
   EXPECT_NE(refusalOf(scene, {{"y", y.spec(), nullptr}}), "");
+}
+
+TEST(ExecutorClock, IsTheHostsWhereTheDeviceHasNone) {
+  const Scene scene = mlp();
+  for (const StepClock wanted : {StepClock::Host, StepClock::Events, StepClock::Trace})
+    EXPECT_EQ((*scene.on(makeReferenceBackend(), {.clock = wanted}))->clock(), StepClock::Host);
+}
+
+TEST(ExecutorClock, FallsBackToEventsAndSaysWhy) {
+  const Scene scene = forwardMlp();
+  const auto backend = std::make_shared<TimedBackend>(
+      []() -> Result<std::unique_ptr<DeviceTrace>> { return Error{"another tool traces this process."}; });
+  const auto executor = std::move(*scene.on(backend, {.clock = StepClock::Trace}));
+  EXPECT_EQ(executor->clock(), StepClock::Events);
+  EXPECT_EQ(executor->clockNote(), "another tool traces this process.");
+  std::vector<double> stepNs;
+  ASSERT_TRUE(executor->runObserved([&](std::size_t, double durationNs) { stepNs.push_back(durationNs); }));
+  EXPECT_EQ(stepNs, (std::vector<double>{1.0, 2.0, 3.0}));
+  EXPECT_EQ((*scene.on(backend))->clockNote(), "") << "nobody asked for a trace";
+}
+
+TEST(ExecutorClock, AddsUpWhatATraceSawOfEachStep) {
+  const Scene scene = forwardMlp();
+  const auto executor = std::move(*scene.on(tracedBackend(false), {.clock = StepClock::Trace}));
+  ASSERT_EQ(executor->clock(), StepClock::Trace);
+  ASSERT_TRUE(executor->run());
+  EXPECT_TRUE(executor->activities().empty());
+  std::vector<double> stepNs;
+  ASSERT_TRUE(executor->runObserved([&](std::size_t, double durationNs) { stepNs.push_back(durationNs); }));
+  EXPECT_EQ(stepNs, (std::vector<double>{11.0, 11.0, 11.0}));
+  EXPECT_EQ(executor->activities().size(), 7u);
+  EXPECT_EQ(executor->activities().front().step, DeviceActivity::kNoStep);
+}
+
+TEST(ExecutorClock, FailsTheRunWhereATraceLostSomething) {
+  const Scene scene = forwardMlp();
+  const auto executor = std::move(*scene.on(tracedBackend(true), {.clock = StepClock::Trace}));
+  const Result<RunOutcome> ran = executor->runObserved([](std::size_t, double) { FAIL() << "not timed"; });
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().message, "records were lost.");
+  EXPECT_TRUE(executor->run()) << "untraced, it runs on";
 }
 
 }  // namespace

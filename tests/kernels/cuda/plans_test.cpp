@@ -371,7 +371,7 @@ TEST_F(CudaKernels, TimeEveryStepOnTheClockOfTheDevice) {
   const Graph graph = chain(DType::BF16, {48, 80}, {linear(64), link("GELU")});
   const Plan plan = makePlan(graph, unfused(graph));
   const auto executor = executorOn(backendUnderTest(), graph, plan);
-  ASSERT_TRUE(executor->hasDeviceClock());
+  ASSERT_EQ(executor->clock(), StepClock::Events);
   std::vector<std::size_t> steps;
   ASSERT_TRUE(executor->runObserved([&](std::size_t step, double durationNs) {
     steps.push_back(step);
@@ -379,6 +379,36 @@ TEST_F(CudaKernels, TimeEveryStepOnTheClockOfTheDevice) {
   }));
   EXPECT_EQ(static_cast<std::int64_t>(steps.size()), plan.numLaunches());
   EXPECT_TRUE(std::ranges::is_sorted(steps));
+}
+
+/// Launched one by one, and as recorded: each kernel by itself, and none that belongs to no step.
+TEST_F(CudaKernels, AreTracedOneByOne) {
+  const Graph graph = chain(DType::BF16, {48, 80}, {linear(64), link("GELU"), linear(32, "out")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  for (const bool replays : {false, true}) {
+    const auto executor =
+        executorOn(backendUnderTest(), graph, plan, {.clock = StepClock::Trace, .replaysLaunches = replays});
+    if (executor->clock() != StepClock::Trace) GTEST_SKIP() << executor->clockNote();
+    for (int run = 0; run < 2; ++run) ASSERT_TRUE(executor->run());
+    EXPECT_EQ(executor->launching(), replays ? "recorded and replayed" : "");
+    double stepsNs = 0.0;
+    std::size_t numSteps = 0;
+    const Result<RunOutcome> ran = executor->runObserved([&](std::size_t step, double durationNs) {
+      EXPECT_GT(durationNs, 0.0) << plan.steps[step].name;
+      stepsNs += durationNs;
+      ++numSteps;
+    });
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(static_cast<std::int64_t>(numSteps), plan.numLaunches());
+    EXPECT_GE(executor->activities().size(), numSteps);
+    double activitiesNs = 0.0;
+    for (const DeviceActivity& activity : executor->activities()) {
+      EXPECT_NE(activity.step, DeviceActivity::kNoStep) << activity.name;
+      activitiesNs += activity.durationNs;
+    }
+    EXPECT_NEAR(stepsNs, activitiesNs, 1e-6 * activitiesNs);
+    EXPECT_GT(executor->observedNs(), 0.0);
+  }
 }
 
 TEST_F(CudaKernels, RefuseFormatsThatTheyDoNotHave) {

@@ -249,6 +249,7 @@ void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread) {
 
 namespace {
 thread_local std::vector<std::function<void()>>* t_recording = nullptr;
+thread_local Wrapper t_wrapper;
 
 /// Ends with the scope, also by an exception.
 class CurrentRecording {
@@ -260,7 +261,10 @@ class CurrentRecording {
 };
 }  // namespace
 
+void setWrapper(Wrapper wrapper) { t_wrapper = std::move(wrapper); }
+
 void submit(std::function<void()> work) {
+  if (t_wrapper) work = t_wrapper(std::move(work));
   if (!t_recording) return work();
   t_recording->push_back(std::move(work));
 }

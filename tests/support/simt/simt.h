@@ -44,6 +44,10 @@ void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread);
 
 /// What the host gives to a device: runs now, or goes to the recording that this thread makes.
 void submit(std::function<void()> work);
+/// What runs in place of work that this thread submits, in a recording, too.
+using Wrapper = std::function<std::function<void()>(std::function<void()>)>;
+/// For this thread; an empty one: nothing does.
+void setWrapper(Wrapper wrapper);
 /// Calls `launches`; what it submits is returned instead of run.
 std::vector<std::function<void()>> record(const std::function<void()>& launches);
 /// Does this thread make a recording?

@@ -61,6 +61,44 @@ class HostRecording final : public RecordedLaunches {
   std::vector<std::function<void()>> m_launches;
 };
 
+/// Sees what steps submit, now or when a recording is launched.
+class HostTrace final : public DeviceTrace {
+ public:
+  void beginStep(std::size_t step) override {
+    simt::setWrapper(
+        [seen = m_seen, step](std::function<void()> work) { return watched(seen, step, std::move(work)); });
+  }
+  void endStep() override { simt::setWrapper({}); }
+  void start() override {
+    m_seen->activities.clear();
+    m_seen->isOn = true;
+  }
+  std::vector<DeviceActivity> stop() override {
+    m_seen->isOn = false;
+    return m_seen->activities;
+  }
+
+ private:
+  struct Seen {
+    bool isOn = false;
+    std::vector<DeviceActivity> activities;
+  };
+
+  static std::function<void()> watched(const std::shared_ptr<Seen>& seen, std::size_t step,
+                                       std::function<void()> work) {
+    return [seen, step, work = std::move(work)] {
+      const auto start = std::chrono::steady_clock::now();
+      work();
+      const std::chrono::duration<double, std::nano> duration = std::chrono::steady_clock::now() - start;
+      if (seen->isOn)
+        seen->activities.push_back(
+            {.name = "work", .configuration = "on the host", .step = step, .durationNs = duration.count()});
+    };
+  }
+
+  std::shared_ptr<Seen> m_seen = std::make_shared<Seen>();
+};
+
 void readBack(void* host, const std::byte* device, std::size_t sizeBytes) {
   if (simt::isRecording())
     throw std::runtime_error("The host reads values that the device computes, which a recording cannot wait for.");
@@ -96,6 +134,9 @@ class SimtBackend final : public Backend {
   void synchronize() override {}
   std::unique_ptr<DeviceClock> makeClock(std::size_t numMoments) override {
     return std::make_unique<HostMoments>(numMoments);
+  }
+  Result<std::unique_ptr<DeviceTrace>> makeTrace() override {
+    return std::unique_ptr<DeviceTrace>(std::make_unique<HostTrace>());
   }
   Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>& launches) override {
     Result<void> launched;

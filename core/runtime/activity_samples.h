@@ -1,0 +1,38 @@
+// ActivitySamples: what a device did in the rounds of a measurement, by step and kind of work.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+#include "core/runtime/backend.h"
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace fuseline {
+
+class ActivitySamples {
+ public:
+  /// One run of the plan. What a step does several times, in the same configuration, is added.
+  void addRound(std::span<const DeviceActivity> activities);
+
+  /// In the order in which the device did them; a sample a round. step: an index in Plan::steps, or
+  /// DeviceActivity::kNoStep for what belongs to none.
+  std::vector<ActivityRecord> of(std::size_t step) const;
+
+ private:
+  struct Kind {
+    std::size_t step = 0;
+    ActivityRecord record;
+  };
+  Kind& kindOf(const DeviceActivity& activity);
+
+  std::vector<Kind> m_kinds;
+  std::map<std::tuple<std::size_t, std::string, std::string>, std::size_t> m_indices;
+  std::size_t m_numRounds = 0;
+};
+
+}  // namespace fuseline

@@ -1,0 +1,46 @@
+// Sums of what a device did, round by round.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/activity_samples.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace fuseline {
+namespace {
+
+DeviceActivity activity(const char* name, std::size_t step, double durationNs, const char* configuration = "") {
+  return {.name = name, .configuration = configuration, .step = step, .durationNs = durationNs};
+}
+
+TEST(ActivitySamples, AddWhatAStepDoesSeveralTimes) {
+  ActivitySamples samples;
+  samples.addRound(std::array{activity("gemm", 1, 5.0), activity("add", 1, 2.0), activity("gemm", 1, 6.0)});
+  samples.addRound(std::array{activity("gemm", 1, 7.0), activity("add", 1, 1.0), activity("gemm", 1, 8.0)});
+  const std::vector<ActivityRecord> step = samples.of(1);
+  ASSERT_EQ(step.size(), 2u);
+  EXPECT_EQ(step[0].name, "gemm");
+  EXPECT_EQ(step[0].samplesNs, (std::vector<double>{11.0, 15.0}));
+  EXPECT_EQ(step[1].samplesNs, (std::vector<double>{2.0, 1.0}));
+}
+
+TEST(ActivitySamples, KeepStepsAndConfigurationsApart) {
+  ActivitySamples samples;
+  samples.addRound(std::array{activity("gemm", 1, 5.0, "grid 8"), activity("gemm", 2, 6.0, "grid 8"),
+                              activity("gemm", 1, 7.0, "grid 9"), activity("fill", DeviceActivity::kNoStep, 1.0)});
+  EXPECT_EQ(samples.of(1).size(), 2u);
+  EXPECT_EQ(samples.of(2).size(), 1u);
+  EXPECT_EQ(samples.of(DeviceActivity::kNoStep).size(), 1u);
+  EXPECT_TRUE(samples.of(3).empty());
+}
+
+TEST(ActivitySamples, HaveASampleInEveryRound) {
+  ActivitySamples samples;
+  samples.addRound(std::array{activity("a", 0, 1.0)});
+  samples.addRound(std::array{activity("b", 0, 2.0)});
+  EXPECT_EQ(samples.of(0)[0].samplesNs, (std::vector<double>{1.0, 0.0}));
+  EXPECT_EQ(samples.of(0)[1].samplesNs, (std::vector<double>{0.0, 2.0}));
+}
+
+}  // namespace
+}  // namespace fuseline

@@ -1,0 +1,70 @@
+// A pipeline measured by a trace: what the run record keeps of it.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/document/document.h"
+#include "core/runtime/pipeline_run.h"
+#include "tests/support/simt/simt_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace fuseline::testing {
+namespace {
+
+class SimtRegistry final : public BackendRegistry {
+ public:
+  std::vector<DeviceStatus> devices() const override { return {}; }
+  Result<std::shared_ptr<Backend>> open(std::string_view) const override { return makeSimtBackend(); }
+};
+
+constexpr const char* kPipeline = R"({
+  "format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
+  "pipeline": {
+    "inputs": [{"id": "x", "dtype": "f32", "shape": [8, 16]}],
+    "ops": [
+      {"id": "norm", "op": "RMSNorm", "attributes": {"normalized_shape": [16]}},
+      {"id": "fc", "op": "Linear", "attributes": {"in_features": 16, "out_features": 8}},
+      {"id": "act", "op": "GELU"}],
+    "wires": [["x", "norm.x"], ["norm.y", "fc.x"], ["fc.y", "act.x"]],
+    "outputs": [{"id": "y", "from": "act.y"}]}})";
+
+Result<RunRecord> measured(const std::string& timing) {
+  PipelineRunOptions options{.settings = {.device = "simt", .timing = timing, .warmup = 2, .iterations = 3}};
+  Result<std::unique_ptr<PipelineRun>> run =
+      PipelineRun::prepare(parseDocument(kPipeline), "small", std::move(options), SimtRegistry());
+  if (!run) return run.error();
+  return (*run)->measure();
+}
+
+double sum(const std::vector<ActivityRecord>& activities, std::size_t round) {
+  return std::accumulate(activities.begin(), activities.end(), 0.0, [&](double total, const ActivityRecord& activity) {
+    return total + activity.samplesNs.at(round);
+  });
+}
+
+TEST(TracedRun, KeepsTheKernelsOfEveryStep) {
+  const Result<RunRecord> record = measured("cupti");
+  ASSERT_TRUE(record) << record.error().message;
+  EXPECT_EQ(record->settings.timing, "cupti");
+  EXPECT_EQ(record->timingNote, "");
+  for (const VariantRecord& variant : record->variants) {
+    EXPECT_EQ(variant.launching, "recorded and replayed");
+    EXPECT_TRUE(variant.unattributed.empty());
+    EXPECT_EQ(variant.instrumentedNs.size(), 3u);
+    for (const StepRecord& step : variant.steps) {
+      EXPECT_EQ(step.activities.empty(), step.isView) << step.name;
+      for (std::size_t round = 0; round < step.samplesNs.size(); ++round)
+        EXPECT_NEAR(step.samplesNs[round], sum(step.activities, round), 1e-3) << step.name;
+    }
+  }
+}
+
+TEST(TracedRun, IsNotTheDefault) {
+  const Result<RunRecord> record = measured("auto");
+  ASSERT_TRUE(record) << record.error().message;
+  EXPECT_EQ(record->settings.timing, "events");
+  for (const StepRecord& step : record->variants.front().steps) EXPECT_TRUE(step.activities.empty());
+}
+
+}  // namespace
+}  // namespace fuseline::testing
