@@ -44,6 +44,10 @@ class CudaModule {
     return Error{fmt::format("{}: {}", deviceId, m_problem), ErrorKind::NoDevice};
   }
 
+  Capabilities capabilities(std::string_view deviceId) const {
+    return m_registry ? m_registry->capabilities(deviceId) : Capabilities();
+  }
+
  private:
   template <class Function>
   static Function* symbol(void* library, const char* name) {
@@ -88,13 +92,19 @@ class ProgramRegistry final : public BackendRegistry {
   Result<std::shared_ptr<Backend>> open(std::string_view deviceId) const override {
     if (deviceId == "reference") return makeReferenceBackend();
     if (deviceId == "cpu") return openCpu();
-    if (deviceId.substr(0, 4) == "cuda") return cuda().open(deviceId);
+    if (isGpu(deviceId)) return cuda().open(deviceId);
     return Error{fmt::format("There is no device \"{}\". `fuseline devices` lists what there is: {}.", deviceId,
                              fmt::join(deviceIds(), ", ")),
                  ErrorKind::NoDevice};
   }
 
+  Capabilities capabilities(std::string_view deviceId) const override {
+    return isGpu(deviceId) ? cuda().capabilities(deviceId) : BackendRegistry::capabilities(deviceId);
+  }
+
  private:
+  static bool isGpu(std::string_view deviceId) { return deviceId.substr(0, 4) == "cuda"; }
+
 #ifdef FUSELINE_HAS_CPU
   static Result<std::shared_ptr<Backend>> openCpu() { return cpu::makeCpuBackend(); }
   static DeviceStatus cpuStatus() { return {.info = cpu::makeCpuBackend()->device()}; }

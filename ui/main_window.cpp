@@ -33,6 +33,7 @@ constexpr int kLayoutVersion = 2;
 constexpr int kMaxRecentFiles = 10;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
+constexpr auto kDeviceKey = "run/device";
 
 QString filePatterns() { return MainWindow::tr("Fuseline pipelines (*.fuseline);;All files (*)"); }
 
@@ -266,11 +267,35 @@ void MainWindow::createRunMenu() {
   });
   menu->addAction(m_runBar->stopAction());
   menu->addSeparator();
+  createTimingMenu(*menu);
   addTensorCommands(*menu);
   auto* escapeAction = new QAction(this);
   escapeAction->setShortcut(QKeySequence(Qt::Key_Escape));
   connect(escapeAction, &QAction::triggered, this, &MainWindow::escape);
   addAction(escapeAction);
+}
+
+void MainWindow::createTimingMenu(QMenu& runMenu) {
+  QMenu* menu = runMenu.addMenu(tr("Time &steps by"));
+  menu->setToolTipsVisible(true);
+  auto* group = new QActionGroup(this);
+  const auto add = [&](const QString& text, const QString& tip, const char* timing) {
+    QAction* action = group->addAction(menu->addAction(text));
+    action->setToolTip(tip);
+    action->setCheckable(true);
+    action->setChecked(m_session.runTarget().timing == timing);
+    connect(action, &QAction::triggered, this, [this, timing] {
+      RunTarget target = m_session.runTarget();
+      target.timing = timing;
+      m_session.setRunTarget(target);
+    });
+    return action;
+  };
+  add(tr("The device's &own clock"), tr("CUDA events on a GPU, the host's clock on the CPU"), "auto");
+  QAction* kernels = add(tr("&Kernels one by one (CUPTI)"),
+                         tr("On a GPU: each kernel by itself, in the launches as they are"), "cupti");
+  add(tr("The &host's clock"), tr("With a wait for the device after every step"), "host");
+  connect(menu, &QMenu::aboutToShow, kernels, [this, kernels] { kernels->setEnabled(m_session.runTarget().isGpu()); });
 }
 
 void MainWindow::addTensorCommands(QMenu& menu) {
@@ -375,6 +400,9 @@ void MainWindow::connectSession() {
   connect(&m_session, &Session::runFinished, this, &MainWindow::showTimings);
   connect(&m_session, &Session::numericsFinished, m_numericsDock, &QDockWidget::raise);
   connect(&m_session.worker(), &WorkerClient::devicesReceived, this, &MainWindow::showDevices);
+  connect(&m_session, &Session::runTargetChanged, this, [this] {
+    if (m_persistence == Persistence::Settings) QSettings().setValue(kDeviceKey, toQt(m_session.runTarget().device));
+  });
   connect(m_view, &GraphView::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
   connect(&m_theme, &Theme::changed, this, &MainWindow::refreshIcons);
 }
@@ -424,19 +452,23 @@ void MainWindow::showReadOnly() {
 void MainWindow::showTimings() { m_timingsDock->raise(); }
 
 void MainWindow::showDevices(const Json& devices) {
-  QStringList usable;
-  QStringList refused;
-  QStringList tips;
-  for (const Json& device : devices.is_array() ? devices : devices.value("devices", Json::array())) {
-    const QString id = toQt(device.value("id", ""));
-    const QString name = toQt(device.value("name", ""));
-    const QString reason = toQt(device.value("reason", ""));
-    if (id == QStringLiteral("reference")) continue;
-    (reason.isEmpty() ? usable : refused).append(reason.isEmpty() ? QStringLiteral("%1: %2").arg(id, name) : reason);
-    tips.append(QStringLiteral("%1: %2").arg(id, reason.isEmpty() ? name : reason));
+  m_runBar->setDevices(devices);
+  restoreDevice(devices);
+  for (const Json& device : devices)
+    if (const std::string reason = device.value("reason", ""); !reason.empty())
+      return statusBar()->showMessage(tr("No GPU: %1").arg(toQt(reason)), kHintDurationMs);
+}
+
+/// The one of the last time, if it still runs pipelines.
+void MainWindow::restoreDevice(const Json& devices) {
+  if (m_persistence == Persistence::None) return;
+  RunTarget target = m_session.runTarget();
+  target.device = QSettings().value(kDeviceKey, toQt(target.device)).toString().toStdString();
+  for (const Json& device : devices) {
+    if (device.value("id", "") != target.device || !device.value("canRun", false)) continue;
+    target.architecture = device.value("architecture", "");
+    m_session.setRunTarget(target);
   }
-  m_runBar->setDeviceText(usable.join(QStringLiteral(" · ")), tips.join(u'\n'));
-  if (!refused.isEmpty()) statusBar()->showMessage(tr("No GPU: %1").arg(refused.front()), kHintDurationMs);
 }
 
 void MainWindow::setTheme(ThemeChoice choice) {

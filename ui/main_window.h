@@ -66,6 +66,7 @@ class MainWindow : public QMainWindow {
   void createViewMenu();
   void createThemeMenu(QMenu& viewMenu);
   void createRunMenu();
+  void createTimingMenu(QMenu& runMenu);
   void addTensorCommands(QMenu& menu);
   void createHelpMenu();
   void createToolBars();
@@ -92,6 +93,7 @@ class MainWindow : public QMainWindow {
   void focusPane(int step);
   void showReadOnly();
   void showDevices(const Json& devices);
+  void restoreDevice(const Json& devices);
 
   bool mayDiscard();
   void newDocument();

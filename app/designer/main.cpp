@@ -62,12 +62,6 @@ void applyScale(int argc, char** argv) {
   }
 }
 
-/// What the CPU of this program can run, so that plans are those of the device. Empty where there is none.
-Capabilities localCapabilities(const BackendRegistry& registry) {
-  const auto backend = registry.open("cpu");
-  return backend ? capabilitiesOf(*backend) : Capabilities();
-}
-
 void openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& files) {
   if (!files.isEmpty()) {
     window.openFile(files.front());
@@ -101,7 +95,9 @@ int main(int argc, char** argv) {
   ui::Theme theme;
   theme.apply(themeChoice(parser));
   const std::unique_ptr<BackendRegistry> registry = makeBackendRegistry();
-  ui::Session session({.workerCommand = workerCommand(parser), .capabilities = localCapabilities(*registry)});
+  ui::Session session(
+      {.workerCommand = workerCommand(parser),
+       .capabilitiesOf = [&registry](const std::string& device) { return registry->capabilities(device); }});
   const bool isPicture = parser.isSet("screenshot");
   ui::MainWindow window(session, theme, isPicture ? ui::Persistence::None : ui::Persistence::Settings);
   resizeTo(window, parser.value("size"));

@@ -130,6 +130,9 @@ class BackendRegistry {
   virtual std::vector<DeviceStatus> devices() const = 0;
   /// Errors (NoDevice): the device does not exist or cannot run, with the reason.
   virtual Result<std::shared_ptr<Backend>> open(std::string_view deviceId) const = 0;
+  /// What the device has kernels for. Whoever only plans needs no more, and a GPU is not touched for it. Empty: there
+  /// is no such device.
+  virtual Capabilities capabilities(std::string_view deviceId) const;
 };
 
 /// Runs every step through the ops' double-precision references. Slow and exact: the oracle of the tests, and the

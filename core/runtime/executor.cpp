@@ -121,6 +121,11 @@ Capabilities capabilitiesOf(std::shared_ptr<const Backend> backend) {
   return [backend = std::move(backend)](const KernelQuery& query) { return backend->supports(query); };
 }
 
+Capabilities BackendRegistry::capabilities(std::string_view deviceId) const {
+  Result<std::shared_ptr<Backend>> backend = open(deviceId);
+  return backend ? capabilitiesOf(std::move(*backend)) : Capabilities();
+}
+
 Executor::Executor(std::shared_ptr<Backend> backend, const Graph& graph, const Plan& plan,
                    const ExecutorOptions& options)
     : m_backend(std::move(backend)), m_graph(graph), m_plan(plan), m_options(options) {}

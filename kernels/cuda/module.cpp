@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/module.h"
 
+#include "kernels/cuda/catalog.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/discovery.h"
 
@@ -19,6 +20,7 @@ class CudaRegistry final : public BackendRegistry {
 
   std::vector<DeviceStatus> devices() const override { return m_devices; }
   Result<std::shared_ptr<Backend>> open(std::string_view deviceId) const override;
+  Capabilities capabilities(std::string_view /*deviceId*/) const override { return supportsStep; }
 
  private:
   std::vector<DeviceStatus> m_devices;

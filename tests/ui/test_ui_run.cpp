@@ -3,6 +3,7 @@
 #include "core/tensor/safetensors.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/panels/run_bar.h"
 #include "ui/theme/format.h"
 
 #include <QSignalSpy>
@@ -18,6 +19,8 @@ class RunTest : public QObject {
  private Q_SLOTS:
   void initTestCase();
   void showsTheTableOfBothVariants();
+  void runsOnTheDeviceThatWasChosen();
+  void devicesThatCannotRunAreShownWithTheReason();
   void numericsShowErrorsOnNodesAndOtherRecipes();
   void cancelKeepsWhatWasMeasured();
   void killedWorkerIsASentenceAndTheNextRunStartsAnother();
@@ -56,6 +59,43 @@ void RunTest::showsTheTableOfBothVariants() {
   QVERIFY(model.rowCount() > 4);
   QVERIFY(!model.index(0, TimingsModel::UnfusedColumn).data().toString().isEmpty());
   QVERIFY(f.window.timings().asText().contains(QStringLiteral("Peak memory")));
+}
+
+void RunTest::runsOnTheDeviceThatWasChosen() {
+  Fixture f(smallPipeline(), worker());
+  f.session.setRunTarget({.device = "reference", .timing = "cupti"});
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  f.session.run();
+  QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
+  QCOMPARE(f.session.lastRun()->record.settings.device, std::string("reference"));
+  QCOMPARE(f.session.lastRun()->record.settings.timing, std::string("host"));  // it is no GPU
+  QVERIFY(!f.session.lastRun()->isStale);
+  f.session.setRunTarget({.device = "cpu"});
+  QVERIFY(f.session.lastRun()->isStale);
+}
+
+void RunTest::devicesThatCannotRunAreShownWithTheReason() {
+  std::vector<std::string> asked;
+  Session session({.workerCommand = {}, .capabilitiesOf = [&](const std::string& device) {
+                     asked.push_back(device);
+                     return Capabilities();
+                   }});
+  const Theme theme;
+  RunBar bar(session, theme);
+  bar.setDevices(Json::parse(R"([
+    {"id": "cpu", "name": "a CPU", "architecture": "avx2", "canRun": true, "reason": ""},
+    {"id": "cuda:0", "name": "a GPU", "architecture": "sm_90", "canRun": true, "reason": ""},
+    {"id": "cuda:1", "name": "an old GPU", "architecture": "sm_70", "canRun": false, "reason": "It is too old."},
+    {"id": "reference", "name": "double", "architecture": "", "canRun": true, "reason": ""}])"));
+  QComboBox& choice = *bar.deviceChoice();
+  QCOMPARE(choice.count(), 3);
+  QCOMPARE(choice.currentText(), QStringLiteral("cpu: a CPU"));
+  QVERIFY(!(choice.model()->index(2, 0).flags() & Qt::ItemIsEnabled));
+  QCOMPARE(choice.itemData(2, Qt::ToolTipRole).toString(), QStringLiteral("It is too old."));
+  choice.setCurrentIndex(1);
+  Q_EMIT choice.activated(1);
+  QCOMPARE(session.runTarget(), (RunTarget{.device = "cuda:0", .architecture = "sm_90"}));
+  QCOMPARE(asked, (std::vector<std::string>{"cpu", "cuda:0"}));
 }
 
 void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {

@@ -5,7 +5,15 @@
 #include "ui/panels/recipe_section.h"
 #include "ui/theme/format.h"
 
+#include <QStandardItemModel>
+
 namespace fuseline::ui {
+
+namespace {
+
+constexpr int kArchitectureRole = Qt::UserRole + 1;
+
+}  // namespace
 
 RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
     : QToolBar(tr("Run"), parent),
@@ -16,7 +24,7 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
       m_pass(new QComboBox(this)),
       m_recipe(new QComboBox(this)),
       m_progress(new QProgressBar(this)),
-      m_device(new QLabel(this)) {
+      m_device(new QComboBox(this)) {
   setObjectName(QStringLiteral("runBar"));
   setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   setIconSize({18, 18});
@@ -27,13 +35,15 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
   // Wide enough for the longest text, which the style would break otherwise.
   m_progress->setFixedWidth(m_progress->fontMetrics().horizontalAdvance(tr("warming up 10000/10000")) + 24);
   m_progress->setAccessibleName(tr("Progress of the run"));
-  m_device->setContentsMargins(10, 0, 10, 0);
+  m_device->setAccessibleName(tr("Device"));
+  m_device->setToolTip(tr("What the pipeline runs on, and is planned for"));
+  m_device->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   addAction(m_run);
   addAction(m_stop);
   addWidget(m_pass);
   addWidget(m_recipe);
-  m_progressAction = addWidget(m_progress);
   addWidget(m_device);
+  m_progressAction = addWidget(m_progress);
   follow();
   connect(&theme, &Theme::changed, this, &RunBar::refreshIcons);
   refreshIcons();
@@ -51,6 +61,7 @@ void RunBar::createChoices() {
   m_recipe->setToolTip(tr("What the products of linear layers read; the inspector shows the recipe's fields"));
   connect(m_pass, &QComboBox::activated, this,
           [this] { m_session.setPass(static_cast<PassKind>(m_pass->currentData().toInt())); });
+  connect(m_device, &QComboBox::activated, this, &RunBar::takeDevice);
   connect(m_recipe, &QComboBox::activated, this, [this] {
     const std::string name = m_recipe->currentData().toString().toStdString();
     m_session.apply(SetRecipe{.recipe = recipeJson(*findRecipe(name))});
@@ -61,6 +72,7 @@ void RunBar::follow() {
   connect(m_stop, &QAction::triggered, &m_session, &Session::cancelRun);
   connect(&m_session, &Session::analysisChanged, this, &RunBar::refresh);
   connect(&m_session, &Session::passChanged, this, &RunBar::refresh);
+  connect(&m_session, &Session::runTargetChanged, this, &RunBar::refresh);
   connect(&m_session, &Session::runStarted, this, [this] {
     showProgress(tr("starting"), 0, 0);
     refresh();
@@ -84,6 +96,7 @@ void RunBar::refresh() {
   m_stop->setEnabled(m_session.isRunning());
   m_pass->setCurrentIndex(m_pass->findData(static_cast<int>(m_session.pass())));
   m_recipe->setCurrentIndex(m_recipe->findData(toQt(recipeOf(m_session.document()).name)));
+  m_device->setCurrentIndex(m_device->findData(toQt(m_session.runTarget().device)));
   m_recipe->setEnabled(!m_session.document().isReadOnly());
   m_progressAction->setVisible(m_session.isRunning());
 }
@@ -94,9 +107,29 @@ void RunBar::showProgress(const QString& stage, int done, int total) {
   m_progress->setFormat(total > 0 ? QStringLiteral("%1 %2/%3").arg(stage).arg(done).arg(total) : stage);
 }
 
-void RunBar::setDeviceText(const QString& text, const QString& tip) {
-  m_device->setText(text);
-  m_device->setToolTip(tip);
+void RunBar::setDevices(const Json& devices) {
+  m_device->clear();
+  for (const Json& device : devices) addDevice(device);
+  refresh();
+}
+
+void RunBar::addDevice(const Json& device) {
+  const QString id = toQt(device.value("id", ""));
+  if (id == QStringLiteral("reference")) return;  // the oracle of tests: nobody waits for it
+  const QString name = toQt(device.value("name", ""));
+  const QString reason = toQt(device.value("reason", ""));
+  m_device->addItem(QStringLiteral("%1: %2").arg(id, name), id);
+  const int row = m_device->count() - 1;
+  m_device->setItemData(row, toQt(device.value("architecture", "")), kArchitectureRole);
+  m_device->setItemData(row, reason.isEmpty() ? name : reason, Qt::ToolTipRole);
+  qobject_cast<QStandardItemModel*>(m_device->model())->item(row)->setEnabled(reason.isEmpty());
+}
+
+void RunBar::takeDevice(int index) {
+  RunTarget target = m_session.runTarget();
+  target.device = m_device->itemData(index).toString().toStdString();
+  target.architecture = m_device->itemData(index, kArchitectureRole).toString().toStdString();
+  m_session.setRunTarget(target);
 }
 
 }  // namespace fuseline::ui

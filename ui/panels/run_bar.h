@@ -1,4 +1,4 @@
-// RunBar: run, stop, which pass, how far it is, and on what.
+// RunBar: run, stop, which pass and recipe, how far it is, and on which device.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +7,6 @@
 
 #include <QAction>
 #include <QComboBox>
-#include <QLabel>
 #include <QProgressBar>
 #include <QToolBar>
 
@@ -20,7 +19,9 @@ class RunBar : public QToolBar {
   RunBar(Session& session, const Theme& theme, QWidget* parent = nullptr);
   QAction* runAction() const { return m_run; }
   QAction* stopAction() const { return m_stop; }
-  void setDeviceText(const QString& text, const QString& tip);
+  /// As a worker lists them. Those that cannot run are shown with the reason and cannot be chosen.
+  void setDevices(const Json& devices);
+  QComboBox* deviceChoice() const { return m_device; }
 
  private:
   void createChoices();
@@ -28,6 +29,8 @@ class RunBar : public QToolBar {
   void follow();
   void refresh();
   void refreshIcons();
+  void addDevice(const Json& device);
+  void takeDevice(int index);
   void showProgress(const QString& stage, int done, int total);
 
   Session& m_session;
@@ -38,7 +41,7 @@ class RunBar : public QToolBar {
   QComboBox* m_recipe;
   QProgressBar* m_progress;
   QAction* m_progressAction;
-  QLabel* m_device;
+  QComboBox* m_device;
 };
 
 }  // namespace fuseline::ui

@@ -26,7 +26,8 @@ bool meansTheSame(const PipelineDocument& a, const PipelineDocument& b) {
 }  // namespace
 
 Session::Session(SessionSettings settings, QObject* parent)
-    : QObject(parent), m_capabilities(std::move(settings.capabilities)), m_worker(settings.workerCommand) {
+    : QObject(parent), m_capabilitiesOf(std::move(settings.capabilitiesOf)), m_worker(settings.workerCommand) {
+  if (m_capabilitiesOf) m_capabilities = m_capabilitiesOf(m_runTarget.device);
   // One thread: analyses of one document are only ever superseded, never needed at the same time.
   m_pool.setMaxThreadCount(1);
   connect(&m_worker, &WorkerClient::progress, this, &Session::runProgress);
@@ -121,6 +122,7 @@ void Session::noteChange() {
 
 AnalysisOptions Session::analysisOptions() const {
   AnalysisOptions options{.lowering = {.pass = m_pass}, .capabilities = m_capabilities};
+  options.capability = parseCapability(m_runTarget.architecture);
   options.ranks = m_planTarget.ranks;
   if (m_planTarget.architecture.empty()) return options;
   options.capabilities = {};
@@ -169,6 +171,19 @@ void Session::setPass(PassKind pass) {
   startAnalysis();
 }
 
+void Session::setRunTarget(const RunTarget& target) {
+  if (target == m_runTarget) return;
+  const bool isAnotherDevice = target.device != m_runTarget.device;
+  m_runTarget = target;
+  if (isAnotherDevice) {
+    if (m_capabilitiesOf) m_capabilities = m_capabilitiesOf(target.device);
+    ++m_generation;
+    refreshStaleness();
+    startAnalysis();
+  }
+  Q_EMIT runTargetChanged();
+}
+
 void Session::setPlanTarget(const PlanTarget& target) {
   if (target == m_planTarget) return;
   m_planTarget = target;
@@ -204,9 +219,11 @@ void Session::start(RunPurpose purpose) {
   request.pipelineText = serialize(document());
   request.pipelineName = displayName().toStdString();
   request.settings.pass = m_pass == PassKind::Training ? "train" : "forward";
+  request.settings.device = m_runTarget.device;
+  if (m_runTarget.isGpu()) request.settings.timing = m_runTarget.timing;
   request.settings.rules.clear();  // the document decides
   request.tensorsFile = m_tensorsFile.toStdString();
-  m_pendingRun = {.document = document(), .pass = m_pass};
+  m_pendingRun = {.document = document(), .pass = m_pass, .device = m_runTarget.device};
   m_isRunOrphaned = false;
   m_worker.run(std::move(request));
   Q_EMIT runStarted();
@@ -221,14 +238,15 @@ void Session::finishRun(const RunRecord& record) {
 
 void Session::finishNumerics(const NumericsReport& report) {
   if (!m_isRunOrphaned)
-    m_lastNumerics = LastNumerics{.report = report, .document = m_pendingRun.document, .pass = m_pendingRun.pass};
+    m_lastNumerics = LastNumerics{
+        .report = report, .document = m_pendingRun.document, .pass = m_pendingRun.pass, .device = m_pendingRun.device};
   refreshStaleness();
   Q_EMIT numericsFinished();
 }
 
 void Session::refreshStaleness() {
   const auto isStale = [this](const auto& last) {
-    return last.pass != m_pass || !meansTheSame(last.document, document());
+    return last.pass != m_pass || last.device != m_runTarget.device || !meansTheSame(last.document, document());
   };
   if (m_lastRun) m_lastRun->isStale = isStale(*m_lastRun);
   if (m_lastNumerics) m_lastNumerics->isStale = isStale(*m_lastNumerics);

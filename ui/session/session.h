@@ -12,6 +12,7 @@
 #include <QString>
 #include <QThreadPool>
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -20,13 +21,24 @@ namespace fuseline::ui {
 /// What the program that hosts the window knows and the window does not.
 struct SessionSettings {
   QStringList workerCommand;
-  /// Empty: every kernel is assumed to exist.
-  Capabilities capabilities;
+  /// What a device has kernels for, so that plans are those that it runs. Nothing, or an empty answer: every kernel is
+  /// assumed to exist.
+  std::function<Capabilities(const std::string& deviceId)> capabilitiesOf = {};
+};
+
+/// Where pipelines run, and what their steps are timed by: RunSettings::device and timing.
+struct RunTarget {
+  std::string device = "cpu";
+  std::string architecture;  // "sm_90"; empty: fusions do not depend on it
+  std::string timing = "auto";
+
+  bool isGpu() const { return architecture.starts_with("sm_"); }
+  bool operator==(const RunTarget&) const = default;
 };
 
 /// Where fusions are planned for; runs do not follow it.
 struct PlanTarget {
-  std::string architecture;  // "sm_100"; empty: the device that runs the pipeline
+  std::string architecture;  // "sm_100"; empty: the run target's device
   std::int64_t ranks = 1;    // of the tensor-parallel group
 
   bool operator==(const PlanTarget&) const = default;
@@ -37,6 +49,7 @@ struct LastRun {
   RunRecord record;
   PipelineDocument document;
   PassKind pass = PassKind::Training;
+  std::string device;
   bool isStale = false;
 };
 
@@ -45,6 +58,7 @@ struct LastNumerics {
   NumericsReport report;
   PipelineDocument document;
   PassKind pass = PassKind::Training;
+  std::string device;
   bool isStale = false;
 };
 
@@ -85,6 +99,8 @@ class Session : public QObject {
 
   PassKind pass() const { return m_pass; }
   void setPass(PassKind pass);
+  const RunTarget& runTarget() const { return m_runTarget; }
+  void setRunTarget(const RunTarget& target);
   const PlanTarget& planTarget() const { return m_planTarget; }
   void setPlanTarget(const PlanTarget& target);
   /// The safetensors file that runs take parameters and inputs from; empty: they are drawn from the seed.
@@ -111,6 +127,7 @@ class Session : public QObject {
   void selectionChanged();
   void editRefused(const QString& sentence);
   void passChanged();
+  void runTargetChanged();
   void tensorsFileChanged();
   void runStarted();
   void runProgress(const QString& stage, int done, int total);
@@ -134,13 +151,15 @@ class Session : public QObject {
   QString m_path;
   QString m_name;
   std::vector<Diagnostic> m_fileProblems;
-  Capabilities m_capabilities;
+  std::function<Capabilities(const std::string& deviceId)> m_capabilitiesOf;
+  Capabilities m_capabilities;  // of the run target's device
   std::shared_ptr<const Analysis> m_analysis = std::make_shared<const Analysis>();
   // Counts changes of the document; a result with an older number is dropped.
   quint64 m_generation = 0;
   quint64 m_analysedGeneration = 0;
   QSet<QString> m_selection;
   PassKind m_pass = PassKind::Training;
+  RunTarget m_runTarget;
   PlanTarget m_planTarget;
   QString m_tensorsFile;
   std::optional<LastRun> m_lastRun;
