@@ -238,6 +238,7 @@ Json variantSchema() {
                  {"peakBytes", integer("Of the plan's memory.")},
                  {"arenaBytes", integer("Of it shared by lifetime.")},
                  {"savedForBackwardBytes", integer("Kept from forward for backward.")},
+                 {"hostBytes", integer("Of the host's memory, for what waits there for backward.")},
                  {"launches", integer("Steps that are no views.")},
                  {"endToEndNs", numbers()},
                  {"instrumentedNs", numbers()},

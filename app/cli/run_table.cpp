@@ -183,6 +183,8 @@ class RunTable {
     addMemoryRow(table, "peak memory", &VariantRecord::peakBytes);
     addMemoryRow(table, "  of it shared by lifetime", &VariantRecord::arenaBytes);
     addMemoryRow(table, "saved for backward", &VariantRecord::savedForBackwardBytes);
+    if (std::ranges::any_of(m_record.variants, [](const VariantRecord& variant) { return variant.hostBytes > 0; }))
+      addMemoryRow(table, "waiting in the host's memory", &VariantRecord::hostBytes);
     addLaunchRow(table);
     return table.toString(m_hasColour);
   }

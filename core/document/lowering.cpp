@@ -9,6 +9,7 @@
 #include "core/document/document_operation.h"
 #include "core/document/json_text.h"
 #include "core/document/section.h"
+#include "core/ops/offload.h"
 
 #include <algorithm>
 #include <optional>
@@ -279,7 +280,9 @@ class SectionLowering {
     if (!type(index).isComposite()) return std::vector<Part>{{id, m_section.type(index), attributes}};
     std::vector<Part> parts;
     for (ExpandedOperation& part : type(index).expand(attributes)) {
-      Result<OperationPointer> own = specialised(*m_context.operations.find(part.operation), part.attributes);
+      const FusibleOperation& basic = *m_context.operations.find(part.operation);
+      passOnOffload(attributes, basic, part.attributes);
+      Result<OperationPointer> own = specialised(basic, part.attributes);
       if (!own) return Error{own.error().message};  // its subject is no attribute of the document's op
       parts.push_back({id + "." + part.suffix, std::move(*own), std::move(part.attributes)});
     }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/catalog.h"
 
+#include "core/ops/offload.h"
 #include "core/ops/parameters.h"
 #include "core/support/text.h"
 
@@ -105,6 +106,7 @@ Result<OperationCatalog> OperationCatalog::create(std::vector<FusibleOperation> 
     if (catalog.find(op.name)) return Error{fmt::format("{}: two ops have this name.", op.name)};
     if (const Verdict verdict = check(op); !verdict) return Error{verdict.reason()};
     if (!op.specialise) declareRequiresGrad(op);
+    declareOffload(op);
     catalog.m_operations.push_back(std::make_unique<const FusibleOperation>(std::move(op)));
   }
   return catalog;

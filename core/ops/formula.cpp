@@ -2,6 +2,7 @@
 // named numbers. Its gradients are derived from the expression.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/formula_parser.h"
+#include "core/ops/offload.h"
 #include "core/ops/operation.h"
 #include "core/ops/reference_math.h"
 #include "core/ops/shared_attributes.h"
@@ -339,6 +340,7 @@ std::vector<AttributeSpec> attributes() {
        .type = AttributeType::Boolean,
        .defaultValue = true,
        .help = "Off: its parameters are frozen; their gradients are not computed."},
+      offloadAttribute(),
   };
 }
 

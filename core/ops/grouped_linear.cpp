@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/numerics/random.h"
 #include "core/ops/grouped_form.h"
+#include "core/ops/offload.h"
 #include "core/ops/parameters.h"
 #include "core/ops/reference_math.h"
 #include "core/ops/shared_attributes.h"
@@ -351,6 +352,7 @@ std::vector<AttributeSpec> attributes() {
   };
   std::ranges::move(mainGradAttributes(), std::back_inserter(all));
   all.push_back(delayedGradientAttribute());
+  all.push_back(offloadAttribute());
   return all;
 }
 

@@ -5,6 +5,7 @@
 #include "core/ops/grouped_form.h"
 #include "core/plan/handed_copies.h"
 #include "core/plan/memory_plan.h"
+#include "core/plan/offload_steps.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -137,6 +138,7 @@ class Planner {
       addBackward();
     }
     if (!m_report.handOvers.empty()) dropUnreadSources();
+    addOffloadSteps(m_graph, m_plan, m_viewOf);
     assignStorages();
     placeStorages();
     return std::move(m_plan);
@@ -694,8 +696,10 @@ class Planner {
   // Memory -------------------------------------------------------------------------------------------------------
 
   bool isPersistent(const PlanTensor& tensor) const {
-    return m_options.keepIntermediates || tensor.isKept ||
-           (tensor.role != TensorRole::Intermediate && tensor.role != TensorRole::Gradient);
+    if (tensor.role == TensorRole::Offloaded) return false;
+    const bool isInside = tensor.role == TensorRole::Intermediate || tensor.role == TensorRole::Gradient ||
+                          tensor.role == TensorRole::Reloaded;
+    return m_options.keepIntermediates || tensor.isKept || !isInside;
   }
 
   void assignStorages() {
@@ -708,6 +712,7 @@ class Planner {
       }
       m_plan.tensors[at(tensor)].storage = storage;
       m_plan.storages[at(storage)].isPersistent |= isPersistent(m_plan.tensors[at(tensor)]);
+      m_plan.storages[at(storage)].isOnHost |= m_plan.tensors[at(tensor)].role == TensorRole::Offloaded;
     }
     for (int step = 0; step < static_cast<int>(m_plan.steps.size()); ++step) extendLifetimes(step);
     markSaved();
@@ -748,16 +753,17 @@ class Planner {
 
   void placeStorages() {
     for (Storage& storage : m_plan.storages) {
-      if (!storage.isPersistent) continue;
-      storage.offset = m_plan.persistentBytes;
-      m_plan.persistentBytes += alignedBytes(storage.bytes);
+      if (!storage.isPersistent && !storage.isOnHost) continue;
+      std::int64_t& end = storage.isOnHost ? m_plan.hostBytes : m_plan.persistentBytes;
+      storage.offset = end;
+      end += alignedBytes(storage.bytes);
     }
     std::vector<std::vector<int>> ending(m_plan.steps.size());
     Arena arena;
     for (int step = 0; step < static_cast<int>(m_plan.steps.size()); ++step) placeStep(step, arena, ending);
     m_plan.arenaBytes = arena.sizeBytes();
     for (Storage& storage : m_plan.storages)
-      if (!storage.isPersistent) storage.offset += m_plan.persistentBytes;
+      if (!storage.isPersistent && !storage.isOnHost) storage.offset += m_plan.persistentBytes;
   }
 
   void placeStep(int step, Arena& arena, std::vector<std::vector<int>>& ending) {
@@ -765,7 +771,9 @@ class Planner {
     for (const StepOperand& operand : m_plan.steps[at(step)].operands) {
       const int index = m_plan.tensors[at(operand.tensor)].storage;
       Storage& storage = m_plan.storages[at(index)];
-      if (storage.isPersistent || storage.firstStep != step || operand.access == OperandAccess::Read) continue;
+      if (storage.isPersistent || storage.isOnHost || storage.firstStep != step ||
+          operand.access == OperandAccess::Read)
+        continue;
       const int reused = reusable(m_plan.steps[at(step)], operand, dying);
       storage.offset = reused >= 0 ? m_plan.storages[at(reused)].offset : arena.allocate(storage.bytes);
       if (reused >= 0) std::erase(dying, reused);
@@ -814,7 +822,7 @@ const QuantizeWork* Step::workOn(OperandKey key) const {
 }
 
 std::int64_t Plan::numLaunches() const {
-  return std::ranges::count_if(steps, [](const Step& step) { return step.isLaunched(); });
+  return std::ranges::count_if(steps, [](const Step& step) { return step.isWork(); });
 }
 
 int Plan::findTensor(std::string_view name) const {
@@ -855,6 +863,7 @@ std::string toString(const Plan& plan) {
   text +=
       fmt::format("persistent {}, arena {}, saved for backward {}, {} launches\n", formatBytes(plan.persistentBytes),
                   formatBytes(plan.arenaBytes), formatBytes(plan.savedForBackwardBytes), plan.numLaunches());
+  if (plan.hostBytes > 0) text += fmt::format("in the host's memory {}\n", formatBytes(plan.hostBytes));
   return text;
 }
 

@@ -24,8 +24,10 @@ enum class TensorRole {
   Gradient,
   InputGradient,
   ParameterGradient,
-  MainGradient,   // a buffer of the caller's, to which a parameter's gradient is added
-  QuantizerState  // a scale or a history of amaxes, which outlives the step
+  MainGradient,    // a buffer of the caller's, to which a parameter's gradient is added
+  QuantizerState,  // a scale or a history of amaxes, which outlives the step
+  Offloaded,       // what waits for backward in the host's memory
+  Reloaded         // the same, back on the device
 };
 
 /// A tensor of the plan. Views share their storage with the tensor they show.
@@ -46,6 +48,7 @@ struct Storage {
   int firstStep = 0;
   int lastStep = 0;
   bool isPersistent = false;
+  bool isOnHost = false;  // its offset counts from the start of the plan's memory of the host
 };
 
 struct StepOperand {
@@ -78,6 +81,16 @@ struct ScaleUpdateWork {
   std::vector<float> maxFinites;  // by state
 };
 
+/// What a step does that begins or ends a copy between the device and the host's memory: {Input, 0} is copied to
+/// {Output, 0}. The step that ends it writes neither; it stands where the memory of either may be used for others.
+struct TransferWork {
+  enum class Kind { Offload, AwaitOffload, Reload, AwaitReload } kind = Kind::Offload;
+  NodeId reader = -1;  // the op that reads it in backward
+
+  bool isWait() const { return kind == Kind::AwaitOffload || kind == Kind::AwaitReload; }
+  bool isOffload() const { return kind == Kind::Offload || kind == Kind::AwaitOffload; }
+};
+
 /// One launch. An elementwise step may be given the same memory for an input that nobody needs afterwards and an
 /// output of the same spec: kernels must load an element before they store it. `nodes` are the graph's ops it came
 /// from, in forward order; empty for a gradient sum at a branch and for what a recipe adds.
@@ -93,6 +106,7 @@ struct Step {
   std::string note;  // what there is to know about its ops; mostly empty
   std::vector<QuantizeWork> copies;
   std::optional<ScaleUpdateWork> scaleUpdate;
+  std::optional<TransferWork> transfer;
   /// What it reads never changes from run to run: run before the first one only.
   bool runsOnce = false;
   /// What backward reads, where the step computes only some of its op's gradients; else the op's own context holds.
@@ -107,6 +121,8 @@ struct Step {
   bool isQuantize() const { return nodes.empty() && !copies.empty(); }
   /// Is it launched in every run?
   bool isLaunched() const { return !isView && !runsOnce; }
+  /// Does it give the device something to do?
+  bool isWork() const { return isLaunched() && !(transfer && transfer->isWait()); }
 };
 
 struct Plan {
@@ -117,6 +133,8 @@ struct Plan {
   std::int64_t arenaBytes = 0;
   /// Forward tensors that are kept until backward (parameters and inputs not counted).
   std::int64_t savedForBackwardBytes = 0;
+  /// Of the host's memory: forward tensors that wait there.
+  std::int64_t hostBytes = 0;
 
   std::int64_t peakBytes() const { return persistentBytes + arenaBytes; }
   std::int64_t numLaunches() const;

@@ -47,6 +47,7 @@ Json toJson(const VariantRecord& variant) {
           {"peakBytes", variant.peakBytes},
           {"arenaBytes", variant.arenaBytes},
           {"savedForBackwardBytes", variant.savedForBackwardBytes},
+          {"hostBytes", variant.hostBytes},
           {"launches", variant.launches},
           {"endToEndNs", variant.endToEndNs},
           {"instrumentedNs", variant.instrumentedNs},
@@ -94,6 +95,7 @@ void read(JsonFields& fields, VariantRecord& variant) {
   fields.read("peakBytes", variant.peakBytes);
   fields.read("arenaBytes", variant.arenaBytes);
   fields.read("savedForBackwardBytes", variant.savedForBackwardBytes);
+  fields.read("hostBytes", variant.hostBytes, Presence::Optional);
   fields.read("launches", variant.launches);
   fields.read("endToEndNs", variant.endToEndNs);
   fields.read("instrumentedNs", variant.instrumentedNs);

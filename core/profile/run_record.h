@@ -55,6 +55,7 @@ struct VariantRecord {
   std::int64_t peakBytes = 0;
   std::int64_t arenaBytes = 0;
   std::int64_t savedForBackwardBytes = 0;
+  std::int64_t hostBytes = 0;  // of the host's memory, for what waits there for backward
   std::int64_t launches = 0;
 
   const StepRecord* find(const std::string& stepName, const std::string& phase) const;

@@ -44,6 +44,18 @@ class Kernel {
   virtual void run(std::span<std::byte* const> operands, std::byte* workspace) = 0;
 };
 
+/// A copy between the device and the host's memory, beside what else the device does.
+class Transfer {
+ public:
+  virtual ~Transfer() = default;
+  /// Starts when all that was launched so far has ended. Does not wait.
+  virtual void begin() = 0;
+  /// What is launched from here on starts when the copy has ended. Does not wait, either.
+  virtual void end() = 0;
+};
+
+enum class TransferDirection { ToHost, ToDevice };
+
 /// Moments on a device's own clock, in the order in which it works. Taking one does not wait.
 class DeviceClock {
  public:
@@ -99,6 +111,11 @@ class Backend {
   virtual Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
                                                   const CompileOptions& options) = 0;
   virtual Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) = 0;
+  /// Memory of the host that the device copies to and from beside its other work.
+  virtual Result<std::unique_ptr<DeviceMemory>> allocateOnHost(std::size_t sizeBytes) { return allocate(sizeBytes); }
+  /// Where the device's memory is the host's, begin() copies.
+  virtual std::unique_ptr<Transfer> makeTransfer(std::span<std::byte> to, const std::byte* from,
+                                                 TransferDirection direction);
   virtual void upload(std::byte* device, std::span<const std::byte> host) = 0;
   virtual void download(std::span<std::byte> host, const std::byte* device) = 0;
   virtual void synchronize() = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <unordered_map>
 
@@ -92,6 +93,29 @@ class StepScope {
   DeviceTrace* m_trace;
 };
 
+/// Where all memory is the host's.
+class HostTransfer final : public Transfer {
+ public:
+  HostTransfer(std::span<std::byte> to, const std::byte* from) : m_to(to), m_from(from) {}
+  void begin() override { std::memcpy(m_to.data(), m_from, m_to.size()); }
+  void end() override {}
+
+ private:
+  std::span<std::byte> m_to;
+  const std::byte* m_from;
+};
+
+/// One of the two steps of a copy.
+class TransferKernel final : public Kernel {
+ public:
+  TransferKernel(std::shared_ptr<Transfer> transfer, bool isEnd) : m_transfer(std::move(transfer)), m_isEnd(isEnd) {}
+  void run(std::span<std::byte* const>, std::byte*) override { m_isEnd ? m_transfer->end() : m_transfer->begin(); }
+
+ private:
+  std::shared_ptr<Transfer> m_transfer;
+  bool m_isEnd;
+};
+
 Result<void> checkBinding(const PlanTensor& wanted, const Tensor* given) {
   if (!given)
     return Error{fmt::format("{}: no tensor was given for it; {} is expected.", wanted.name, toString(wanted.spec))};
@@ -121,6 +145,10 @@ Capabilities capabilitiesOf(std::shared_ptr<const Backend> backend) {
   return [backend = std::move(backend)](const KernelQuery& query) { return backend->supports(query); };
 }
 
+std::unique_ptr<Transfer> Backend::makeTransfer(std::span<std::byte> to, const std::byte* from, TransferDirection) {
+  return std::make_unique<HostTransfer>(to, from);
+}
+
 Capabilities BackendRegistry::capabilities(std::string_view deviceId) const {
   Result<std::shared_ptr<Backend>> backend = open(deviceId);
   return backend ? capabilitiesOf(std::move(*backend)) : Capabilities();
@@ -141,6 +169,7 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<Backend> back
   if (Result<void> allocated = executor->allocate(); !allocated) return allocated.error();
   if (Result<void> uploaded = executor->upload(bindings); !uploaded) return uploaded.error();
   executor->resolveOperands();
+  if (Result<void> made = attempt([&] { executor->makeTransfers(); }); !made) return made.error();
   if (Result<void> prepared = executor->runOnce(); !prepared) return prepared.error();
   if (Result<void> made = attempt([&] { executor->makeClock(); }); !made) return made.error();
   return executor;
@@ -151,6 +180,10 @@ Result<void> Executor::compile() {
   for (std::size_t index = 0; index < m_plan.steps.size(); ++index) {
     const Step& step = m_plan.steps[index];
     if (step.isView) continue;
+    if (step.transfer) {
+      m_launches.push_back({.step = index});
+      continue;
+    }
     Result<std::unique_ptr<Kernel>> kernel = m_backend->compile(m_graph, m_plan, step, options);
     if (!kernel) return stepError(step, kernel.error().message);
     m_launches.push_back({.step = index, .kernel = std::move(*kernel)});
@@ -173,13 +206,18 @@ Result<void> Executor::place(std::span<const ResultBuffer> buffers) {
 
 Result<void> Executor::allocate() {
   std::size_t workspaceBytes = 1;
-  for (const Launch& launch : m_launches) workspaceBytes = std::max(workspaceBytes, launch.kernel->workspaceBytes());
+  for (const Launch& launch : m_launches)
+    if (launch.kernel) workspaceBytes = std::max(workspaceBytes, launch.kernel->workspaceBytes());
   const std::size_t planBytes = std::max<std::size_t>(1, static_cast<std::size_t>(m_plan.peakBytes()));
   for (auto [target, bytes] : {std::pair{&m_memory, planBytes}, std::pair{&m_workspace, workspaceBytes}}) {
     Result<std::unique_ptr<DeviceMemory>> memory = m_backend->allocate(bytes);
     if (!memory) return memory.error();
     *target = std::move(*memory);
   }
+  if (m_plan.hostBytes == 0) return {};
+  Result<std::unique_ptr<DeviceMemory>> host = m_backend->allocateOnHost(static_cast<std::size_t>(m_plan.hostBytes));
+  if (!host) return host.error();
+  m_hostMemory = std::move(*host);
   return {};
 }
 
@@ -199,6 +237,21 @@ Result<void> Executor::upload(const NamedTensors& bindings) {
   return {};
 }
 
+void Executor::makeTransfers() {
+  std::map<std::pair<int, int>, std::shared_ptr<Transfer>> transfers;  // by what is copied where
+  for (Launch& launch : m_launches) {
+    const Step& step = m_plan.steps[launch.step];
+    if (!step.transfer) continue;
+    const StepOperand& to = step.operands[1];
+    std::shared_ptr<Transfer>& transfer = transfers[{step.operands[0].tensor, to.tensor}];
+    if (!transfer)
+      transfer = m_backend->makeTransfer(
+          {launch.operands[1], static_cast<std::size_t>(m_plan.spec(to).bytes())}, launch.operands[0],
+          step.transfer->isOffload() ? TransferDirection::ToHost : TransferDirection::ToDevice);
+    launch.kernel = std::make_unique<TransferKernel>(transfer, step.transfer->isWait());
+  }
+}
+
 void Executor::resolveOperands() {
   for (Launch& launch : m_launches)
     for (const StepOperand& operand : m_plan.steps[launch.step].operands)
@@ -209,7 +262,8 @@ std::byte* Executor::address(int tensor) const {
   const PlanTensor& planned = m_plan.tensors[static_cast<std::size_t>(tensor)];
   if (planned.spec.bytes() == 0 || planned.storage < 0) return nullptr;
   if (const auto given = m_given.find(planned.storage); given != m_given.end()) return given->second;
-  return m_memory->data() + m_plan.storages[static_cast<std::size_t>(planned.storage)].offset;
+  const Storage& storage = m_plan.storages[static_cast<std::size_t>(planned.storage)];
+  return (storage.isOnHost ? m_hostMemory : m_memory)->data() + storage.offset;
 }
 
 Result<void> Executor::launch(Launch& launch) {
@@ -352,6 +406,10 @@ Result<Tensor> Executor::read(std::string_view tensorName) const {
   Tensor tensor = Tensor::zeros(m_plan.tensors[static_cast<std::size_t>(index)].spec);
   const std::byte* const source = address(index);
   if (!source) return tensor;
+  if (m_plan.tensors[static_cast<std::size_t>(index)].role == TensorRole::Offloaded) {
+    std::memcpy(tensor.data.data(), source, tensor.data.size());
+    return tensor;
+  }
   if (Result<void> copied = attempt([&] { m_backend->download(tensor.data, source); }); !copied) return copied.error();
   return tensor;
 }

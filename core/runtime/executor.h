@@ -99,6 +99,8 @@ class Executor {
   Result<void> allocate();
   Result<void> upload(const NamedTensors& bindings);
   void resolveOperands();
+  /// The copies of steps that begin or end one.
+  void makeTransfers();
   /// What `runsOnce`.
   Result<void> runOnce();
   /// nullptr for an empty tensor.
@@ -121,6 +123,7 @@ class Executor {
   std::vector<Launch> m_launches;
   std::map<int, std::byte*> m_given;  // by storage: memory of the caller's
   std::unique_ptr<DeviceMemory> m_memory;
+  std::unique_ptr<DeviceMemory> m_hostMemory;  // of tensors that wait there; may be absent
   std::unique_ptr<DeviceMemory> m_workspace;
   std::unique_ptr<DeviceTrace> m_trace;
   std::unique_ptr<DeviceClock> m_clock;

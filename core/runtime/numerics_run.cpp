@@ -65,13 +65,15 @@ struct Made {
 
 std::vector<Made> madeBy(const Plan& plan) {
   std::vector<Made> made;
-  for (const Step& step : plan.steps)
+  for (const Step& step : plan.steps) {
+    if (step.transfer) continue;
     for (const StepOperand& operand : step.operands) {
       const PlanTensor& tensor = plan.tensors[static_cast<std::size_t>(operand.tensor)];
       const bool isNumbers = isFloat(tensor.spec.dtype) && !tensor.spec.quantized;
       if (operand.access != OperandAccess::Read && isNumbers && tensor.role != TensorRole::QuantizerState)
         made.push_back({&step, &tensor});
     }
+  }
   return made;
 }
 

@@ -61,6 +61,7 @@ std::string hashWithoutView(Json pipeline) {
 std::vector<std::string> ownersOf(const Graph& graph, const Step& step) {
   std::vector<std::string> owners;
   if (step.isQuantize()) owners.push_back(graph.node(step.copies.front().reader).owner);
+  if (step.transfer) owners.push_back(graph.node(step.transfer->reader).owner);
   for (const NodeId id : step.nodes)
     if (std::ranges::count(owners, graph.node(id).owner) == 0) owners.push_back(graph.node(id).owner);
   return owners;
@@ -267,6 +268,7 @@ VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSampl
                        .peakBytes = variant.plan->peakBytes(),
                        .arenaBytes = variant.plan->arenaBytes,
                        .savedForBackwardBytes = variant.plan->savedForBackwardBytes,
+                       .hostBytes = variant.plan->hostBytes,
                        .launches = variant.plan->numLaunches()};
   for (std::size_t i = 0; i < variant.plan->steps.size(); ++i) {
     StepRecord& step = record.steps.emplace_back(stepRecord(m_analysis.graph(), variant.plan->steps[i]));

@@ -14,6 +14,7 @@
 #include "kernels/cuda/launch_log.h"
 #include "kernels/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/nvtx_range.h"
+#include "kernels/cuda/stream_transfer.h"
 
 #include <cstdlib>
 
@@ -175,6 +176,23 @@ class CudaBackend final : public Backend {
     return Error{fmt::format("{}: no memory: {}.", m_info.id, cudaGetErrorString(error)), ErrorKind::RunFailed};
   }
 
+  Result<std::unique_ptr<DeviceMemory>> allocateOnHost(std::size_t sizeBytes) override {
+    try {
+      useDevice(m_device);
+      return makePinnedMemory(sizeBytes);
+    } catch (const DeviceFault& fault) {
+      return Error{fmt::format("{}: no {} of the host's memory for what is offloaded. {}", m_info.id,
+                               formatBytes(static_cast<std::int64_t>(sizeBytes)), fault.what()),
+                   ErrorKind::RunFailed};
+    }
+  }
+
+  std::unique_ptr<Transfer> makeTransfer(std::span<std::byte> to, const std::byte* from,
+                                         TransferDirection direction) override {
+    useDevice(m_device);
+    return makeStreamTransfer({.stream = m_stream.get(), .besides = m_copyStream.get()}, to, from, direction);
+  }
+
   void upload(std::byte* device, std::span<const std::byte> host) override {
     copy(device, host.data(), host.size(), cudaMemcpyHostToDevice);
   }
@@ -185,7 +203,8 @@ class CudaBackend final : public Backend {
 
   void synchronize() override {
     useDevice(m_device);
-    const cudaError_t error = cudaStreamSynchronize(m_stream.get());
+    cudaError_t error = cudaStreamSynchronize(m_stream.get());
+    if (error == cudaSuccess) error = cudaStreamSynchronize(m_copyStream.get());
     if (error == cudaSuccess) return;
     throw DeviceFault(fmt::format(
         "{} reported a fault: {} ({}). The step launched last was {}; the fault is in it or in one before it. The "
@@ -222,6 +241,7 @@ class CudaBackend final : public Backend {
   int m_device;
   DeviceInfo m_info;
   OwnedStream m_stream;
+  OwnedStream m_copyStream;  // of transfers
   std::unique_ptr<GemmLibrary> m_gemms;
   std::unique_ptr<ProgramCompiler> m_programs;
   DeviceContext m_context;

@@ -35,6 +35,12 @@ Link randomlyTrained(Link link) {
   return link;
 }
 
+/// Some keep what backward needs in the host's memory.
+Link randomlyOffloaded(Link link) {
+  const bool mayOffload = builtinOperations().find(link.operation)->attribute("cpu_offloading");
+  return mayOffload && *rc::gen::inRange(0, 5) == 0 ? with(std::move(link), "cpu_offloading", true) : link;
+}
+
 /// Half of them have a bias and a run of elementwise ops, which a linear takes into its step.
 std::vector<Link> randomLinear(const std::string& id, std::vector<std::string>& branches) {
   std::vector<Link> links{linear(16, id)};
@@ -103,7 +109,7 @@ RandomPipeline randomPipeline() {
   for (int i = 0; i < numOps; ++i)
     for (Link& item : randomLinks(i, branches)) pipeline.links.push_back(std::move(item));
   pipeline.links = withWidths(std::move(pipeline.links));
-  for (Link& item : pipeline.links) item = randomlyTrained(std::move(item));
+  for (Link& item : pipeline.links) item = randomlyOffloaded(randomlyTrained(std::move(item)));
   cutIntoSequentials(pipeline.links);
   pipeline.options.inputRequiresGradient = *rc::gen::arbitrary<bool>();
   for (const std::string& branch : branches)

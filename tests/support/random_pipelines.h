@@ -11,7 +11,7 @@
 namespace fuseline::testing {
 
 /// What a random pipeline is made of: kinds of ops, branches that later adds may read, frozen inputs and parameters,
-/// main_grad buffers, nested Sequentials, switched-off rules.
+/// main_grad buffers, activation offload, nested Sequentials, switched-off rules.
 struct RandomPipeline {
   std::vector<Link> links;
   ChainOptions options;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/plan_lanes.h"
 
+#include "core/ops/offload.h"
 #include "ui/theme/format.h"
 
 #include <QCoreApplication>
@@ -51,6 +52,10 @@ LaneBox laneBox(const Graph& graph, const FusedOperation& entry, Phase phase, co
     box.tip += QStringLiteral("<br>") +
                translated("Writes what the products of %1 read.").arg(toQt(graph.node(work->second->reader).id));
   }
+  for (const NodeId id : entry.nodes)
+    if (phase == Phase::Backward && isOffloaded(graph.node(id).attributes))
+      box.tip +=
+          QStringLiteral("<br>") + translated("What %1 keeps waits in the host's memory.").arg(toQt(graph.node(id).id));
   box.isFused = entry.isFused();
   box.isJoint = entry.rule && entry.rule->pass == FusionPass::Joint;
   for (const NodeId id : entry.nodes) {
@@ -61,7 +66,7 @@ LaneBox laneBox(const Graph& graph, const FusedOperation& entry, Phase phase, co
 }
 
 std::int64_t launchesOf(const Plan& plan, Phase phase) {
-  return std::ranges::count_if(plan.steps, [&](const Step& step) { return step.phase == phase && !step.isView; });
+  return std::ranges::count_if(plan.steps, [&](const Step& step) { return step.phase == phase && step.isWork(); });
 }
 
 QString launchText(const Analysis& analysis, Phase phase, const QString& pass) {
@@ -96,6 +101,8 @@ QString planSummary(const Analysis& analysis) {
   parts.append(
       translated("peak memory %1 instead of %2")
           .arg(formatByteCount(analysis.fusedPlan->peakBytes()), formatByteCount(analysis.unfusedPlan->peakBytes())));
+  if (const std::int64_t bytes = analysis.fusedPlan->hostBytes; bytes > 0)
+    parts.append(translated("%1 wait in the host's memory").arg(formatByteCount(bytes)));
   return parts.join(QStringLiteral("  ·  "));
 }
 

@@ -79,6 +79,8 @@ void TimingsModel::addMemory(const RunRecord& record) {
   };
   add("Peak memory", &VariantRecord::peakBytes);
   add("Saved for backward", &VariantRecord::savedForBackwardBytes);
+  if ((unfused && unfused->hostBytes > 0) || (fused && fused->hostBytes > 0))
+    add("Waiting in the host's memory", &VariantRecord::hostBytes);
 }
 
 void TimingsModel::clear() {

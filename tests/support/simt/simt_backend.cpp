@@ -99,6 +99,23 @@ class HostTrace final : public DeviceTrace {
   std::shared_ptr<Seen> m_seen = std::make_shared<Seen>();
 };
 
+/// A device is free to copy at any time between the beginning and the end: this one does so at the end, and until then
+/// the target holds what nobody may read.
+class HostCopy final : public Transfer {
+ public:
+  HostCopy(std::span<std::byte> to, const std::byte* from) : m_to(to), m_from(from) {}
+  void begin() override {
+    simt::submit([to = m_to] { std::memset(to.data(), kPoison, to.size()); });
+  }
+  void end() override {
+    simt::submit([to = m_to, from = m_from] { std::memcpy(to.data(), from, to.size()); });
+  }
+
+ private:
+  std::span<std::byte> m_to;
+  const std::byte* m_from;
+};
+
 void readBack(void* host, const std::byte* device, std::size_t sizeBytes) {
   if (simt::isRecording())
     throw std::runtime_error("The host reads values that the device computes, which a recording cannot wait for.");
@@ -130,6 +147,9 @@ class SimtBackend final : public Backend {
   }
   void download(std::span<std::byte> host, const std::byte* device) override {
     if (!host.empty()) std::memcpy(host.data(), device, host.size());
+  }
+  std::unique_ptr<Transfer> makeTransfer(std::span<std::byte> to, const std::byte* from, TransferDirection) override {
+    return std::make_unique<HostCopy>(to, from);
   }
   void synchronize() override {}
   std::unique_ptr<DeviceClock> makeClock(std::size_t numMoments) override {

@@ -1,0 +1,42 @@
+// The attribute cpu_offloading.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/offload.h"
+
+#include "core/ops/shared_attributes.h"
+
+namespace fuseline {
+
+namespace {
+
+constexpr const char* kOffload = "cpu_offloading";
+
+bool keepsSomething(const FusibleOperation& operation) {
+  if (operation.isComposite()) return true;
+  if (operation.isView) return false;
+  const auto* const save = operation.saveContext.target<OperationContext (*)(const SaveArguments&)>();
+  return operation.saveContext && !(save && *save == saveNothing);
+}
+
+}  // namespace
+
+AttributeSpec offloadAttribute() {
+  return {.name = kOffload,
+          .type = AttributeType::Boolean,
+          .defaultValue = false,
+          .help =
+              "What the op keeps for backward is copied to the host's memory, beside the steps that follow, and back "
+              "before backward reads it. Saves device memory; results stay the same. Inputs of the pipeline, "
+              "parameters, and what is small beside the rest stay where they are."};
+}
+
+void declareOffload(FusibleOperation& operation) {
+  if (keepsSomething(operation) && !operation.attribute(kOffload)) operation.attributes.push_back(offloadAttribute());
+}
+
+bool isOffloaded(const Attributes& attributes) { return attributes.has(kOffload) && attributes.boolean(kOffload); }
+
+void passOnOffload(const Attributes& composite, const FusibleOperation& part, Attributes& attributes) {
+  if (isOffloaded(composite) && part.attribute(kOffload)) attributes.set(kOffload, true);
+}
+
+}  // namespace fuseline

@@ -1,0 +1,80 @@
+// Two events a transfer: one says that the source is ready, one that the copy is done.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/stream_transfer.h"
+
+#include "kernels/cuda/check.h"
+
+#include <cuda_runtime_api.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+class PinnedMemory final : public DeviceMemory {
+ public:
+  explicit PinnedMemory(std::size_t sizeBytes) : m_sizeBytes(sizeBytes) {
+    const cudaError_t error = cudaHostAlloc(&m_data, sizeBytes, cudaHostAllocDefault);
+    if (error != cudaSuccess) cudaGetLastError();  // a refused allocation breaks nothing: take its error off the record
+    check(error, "lock pages of the host's memory");
+  }
+  ~PinnedMemory() override { cudaFreeHost(m_data); }
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  std::byte* data() override { return static_cast<std::byte*>(m_data); }
+  std::size_t sizeBytes() const override { return m_sizeBytes; }
+
+ private:
+  void* m_data = nullptr;
+  std::size_t m_sizeBytes;
+};
+
+using OwnedEvent = std::unique_ptr<CUevent_st, cudaError_t (*)(cudaEvent_t)>;
+
+OwnedEvent makeEvent() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
+  return {event, cudaEventDestroy};
+}
+
+/// What is launched on `later` from here on waits for what was launched on `earlier` so far.
+void order(Stream earlier, Stream later, cudaEvent_t event) {
+  check(cudaEventRecord(event, earlier), "record an event");
+  check(cudaStreamWaitEvent(later, event, 0), "wait for an event");
+}
+
+class StreamTransfer final : public Transfer {
+ public:
+  StreamTransfer(const TransferStreams& streams, std::span<std::byte> to, const std::byte* from, cudaMemcpyKind kind)
+      : m_streams(streams), m_to(to), m_from(from), m_kind(kind) {}
+
+  void begin() override {
+    order(m_streams.stream, m_streams.besides, m_isReady.get());
+    check(cudaMemcpyAsync(m_to.data(), m_from, m_to.size(), m_kind, m_streams.besides), "copy a tensor");
+    check(cudaEventRecord(m_isDone.get(), m_streams.besides), "record an event");
+  }
+
+  void end() override { check(cudaStreamWaitEvent(m_streams.stream, m_isDone.get(), 0), "wait for an event"); }
+
+ private:
+  TransferStreams m_streams;
+  std::span<std::byte> m_to;
+  const std::byte* m_from;
+  cudaMemcpyKind m_kind;
+  OwnedEvent m_isReady = makeEvent();
+  OwnedEvent m_isDone = makeEvent();
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceMemory> makePinnedMemory(std::size_t sizeBytes) {
+  return std::make_unique<PinnedMemory>(sizeBytes);
+}
+
+std::unique_ptr<Transfer> makeStreamTransfer(const TransferStreams& streams, std::span<std::byte> to,
+                                             const std::byte* from, TransferDirection direction) {
+  const cudaMemcpyKind kind = direction == TransferDirection::ToHost ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
+  return std::make_unique<StreamTransfer>(streams, to, from, kind);
+}
+
+}  // namespace fuseline::cuda
