@@ -148,6 +148,7 @@ std::string problemKey(const GemmProblem& problem, std::uint64_t maxWorkspaceByt
   if (problem.alpha != 1.0F) key += ", scaled";
   if (problem.hasBias) key += ", bias";
   if (problem.hasAddend) key += ", addend";
+  if (problem.biasGradType) key += fmt::format(", bias gradient in {}", dtypeName(*problem.biasGradType));
   if (problem.alignmentBytes != GemmProblem().alignmentBytes)
     key += fmt::format(", aligned to {}", problem.alignmentBytes);
   return key + fmt::format(", workspace of {}", maxWorkspaceBytes);

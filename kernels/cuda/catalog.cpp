@@ -30,8 +30,6 @@ struct Refusal {
   const char* reason;
 };
 constexpr Refusal kRefusals[] = {
-    {"linear_backward_bias",
-     "On the GPU the bias gradient would stay a pass of its own over the gradient, which saves nothing."},
     {"swiglu_linear",
      "The CUDA backend has no product that reads its factor through SwiGLU, so the activation would be written all the "
      "same."},

@@ -5,6 +5,7 @@
 #include "core/tensor/scaling.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cublaslt_choice.h"
+#include "kernels/cuda/gemm_epilogue.h"
 
 #include <algorithm>
 #include <mutex>
@@ -95,12 +96,10 @@ class CublasLtGemms final : public GemmLibrary {
       : m_stream(stream), m_policy(std::move(policy)), m_deviceName(std::move(deviceName)) {}
 
   Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) override {
-    const bool hasResult = problem.m > 0 && problem.n > 0;
-    if (hasResult && problem.k == 0 && problem.hasBias)
-      return Error{fmt::format("The product {} adds nothing up but its bias, which is not what cuBLASLt does.",
-                               describe(problem)),
-                   ErrorKind::RunFailed};
-    if (!hasResult || problem.k == 0) return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem, m_stream));
+    if (const Verdict fits = fitsEpilogue(problem); !fits)
+      return Error{fmt::format("{} It is the product {}.", fits.reason(), describe(problem)), ErrorKind::RunFailed};
+    if (problem.m == 0 || problem.n == 0 || problem.k == 0)
+      return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem, m_stream));
     if (Result<void> started = start(); !started) return started.error();
     auto gemm = std::make_unique<CublasLtGemm>(m_opened, withPolicy(problem));
     if (gemm->choose()) return std::unique_ptr<Gemm>(std::move(gemm));

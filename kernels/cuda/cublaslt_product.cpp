@@ -3,6 +3,7 @@
 #include "kernels/cuda/cublaslt_product.h"
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/gemm_epilogue.h"
 
 #include <fmt/format.h>
 
@@ -36,6 +37,17 @@ cublasLtMatmulMatrixScale_t scaleModeOf(Scaling scaling) {
 /// How partial sums of a split contraction may be added: in float32, never in a narrower dtype of the result.
 std::uint32_t reductionsOf(DType cType) {
   return cType == DType::F32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+}
+
+/// Of the bias, or of its gradient; nothing: the epilogue has no vector.
+std::optional<DType> biasTypeOf(const GemmProblem& problem) {
+  return problem.hasBias ? problem.cType : problem.biasGradType;
+}
+
+/// The library's B is our a, which a bias gradient sums over k.
+cublasLtEpilogue_t epilogueOf(const GemmProblem& problem) {
+  if (problem.biasGradType) return CUBLASLT_EPILOGUE_BGRADB;
+  return problem.hasBias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 }  // namespace
@@ -82,7 +94,7 @@ std::optional<CublasLtCandidate> CublasLtProduct::accept(const cublasLtMatmulAlg
 }
 
 std::size_t CublasLtProduct::workspaceBytes(const CublasLtCandidate& candidate) const {
-  return candidate.workspaceSize + (m_problem.hasBias ? kEpilogueBytes : 0);
+  return candidate.workspaceSize + (hasEpilogue(m_problem) ? kEpilogueBytes : 0);
 }
 
 void CublasLtProduct::multiply(const CublasLtCandidate& candidate, const GemmPointers& pointers, std::byte* workspace) {
@@ -102,10 +114,8 @@ CublasLtProduct::Operation CublasLtProduct::makeOperation(const CublasLayout& la
   Operation operation(made, m_session.library().destroyOperation);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, layout.isATransposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, layout.isBTransposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (m_problem.hasBias) {
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, typeOf(m_problem.cType));
-  }
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogueOf(m_problem));
+  if (const auto type = biasTypeOf(m_problem)) set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, typeOf(*type));
   if (m_problem.aCodes) setCodes(operation);
   setStandIns(operation);
   return operation;
@@ -154,7 +164,7 @@ void CublasLtProduct::setCodes(const Operation& operation) const {
 /// The search reads the pointers' alignment, not what they point to, and takes null for absent.
 void CublasLtProduct::setStandIns(const Operation& operation) const {
   const void* const aligned = reinterpret_cast<const void*>(std::uintptr_t{m_problem.alignmentBytes});
-  if (m_problem.hasBias) set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+  if (biasTypeOf(m_problem)) set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
   if (!m_problem.aCodes) return;
   set(operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, aligned);
   set(operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, aligned);
@@ -162,6 +172,7 @@ void CublasLtProduct::setStandIns(const Operation& operation) const {
 
 void CublasLtProduct::setPointers(const GemmPointers& pointers) {
   if (m_problem.hasBias) set(m_operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.bias);
+  if (m_problem.biasGradType) set(m_operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.biasGrad);
   if (!m_problem.aCodes) return;
   set(m_operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers.bScales);
   set(m_operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.aScales);

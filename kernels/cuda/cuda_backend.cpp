@@ -4,11 +4,11 @@
 
 #include "core/runtime/executor.h"
 #include "core/support/text.h"
-#include "kernels/cuda/bias_pass.h"
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cublaslt_gemm.h"
 #include "kernels/cuda/cupti_trace.h"
+#include "kernels/cuda/epilogue_passes.h"
 #include "kernels/cuda/event_clock.h"
 #include "kernels/cuda/graph_capture.h"
 #include "kernels/cuda/launch_log.h"
@@ -115,28 +115,26 @@ int numMultiprocessors(int device) {
   return count;
 }
 
-std::unique_ptr<GemmLibrary> makeGemms(Stream stream, const std::string& deviceName, int device) {
-  return makeGemmsWithBiasPass(makeCublasLtGemms(stream, algorithmPolicy(std::getenv), deviceName),
-                               numMultiprocessors(device), stream);
+/// device: what passes behind products need.
+std::unique_ptr<GemmLibrary> makeGemms(const DeviceContext& device, const std::string& deviceName) {
+  return makeGemmsWithPasses(makeCublasLtGemms(device.stream, algorithmPolicy(std::getenv), deviceName), device);
 }
 
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, DeviceInfo info)
-      : m_device(device),
-        m_info(std::move(info)),
-        m_gemms(makeGemms(m_stream.get(), m_info.name, device)),
-        m_programs(makeNvrtcCompiler(m_info.architecture + "a")) {
+      : m_device(device), m_info(std::move(info)), m_programs(makeNvrtcCompiler(m_info.architecture + "a")) {
     m_info.details.emplace_back("elementwise code", elementwiseCode());
     m_info.details.emplace_back("matrix products", describe(algorithmPolicy(std::getenv)));
     m_context = {.stream = m_stream.get(),
                  .numMultiprocessors = numMultiprocessors(device),
-                 .gemms = m_gemms.get(),
                  .programs = m_programs.get(),
                  .readBack = [this](void* to, const std::byte* from, std::size_t sizeBytes) {
                    refuseWhileCapturing(m_stream.get());
                    copy(to, from, sizeBytes, cudaMemcpyDeviceToHost);
                  }};
+    m_gemms = makeGemms(m_context, m_info.name);
+    m_context.gemms = m_gemms.get();
   }
 
   /// Members give back what they own on the device that is selected.
@@ -242,8 +240,8 @@ class CudaBackend final : public Backend {
   DeviceInfo m_info;
   OwnedStream m_stream;
   OwnedStream m_copyStream;  // of transfers
-  std::unique_ptr<GemmLibrary> m_gemms;
   std::unique_ptr<ProgramCompiler> m_programs;
+  std::unique_ptr<GemmLibrary> m_gemms;
   DeviceContext m_context;
   std::shared_ptr<LaunchLog> m_log = std::make_shared<LaunchLog>();
 };

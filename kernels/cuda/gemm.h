@@ -25,7 +25,8 @@ struct FactorCodes {
 
 /// c = alpha a b + bias + addend. a: [m, k], b: [k, n], c: [m, n], all row-major. bias: [n], addend: [m, n], which may
 /// be c itself; both of c's dtype. Products are added in float32 (float32 factors are not rounded first), and the sum
-/// is rounded once.
+/// is rounded once. biasGrad: [m], a summed over k in float32: where a is the transpose of an output gradient, that is
+/// the gradient of the bias in front of it.
 struct GemmProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -41,6 +42,7 @@ struct GemmProblem {
   float alpha = 1.0F;
   bool hasBias = false;
   bool hasAddend = false;
+  std::optional<DType> biasGradType = std::nullopt;  // a's sums are a result, too
   /// The addresses of all of these are multiples of it; a plan's tensors begin at multiples of 64.
   std::uint32_t alignmentBytes = 64;
   /// Prepared before a run, and for many: how fast it is may be tried out first.
@@ -58,6 +60,7 @@ struct GemmPointers {
   const std::byte* aScales = nullptr;  // of codes: what dequantizes them, in cuBLASLt's layout (ScaleMap::gemm)
   const std::byte* bScales = nullptr;
   std::byte* c = nullptr;
+  std::byte* biasGrad = nullptr;
 };
 
 /// One problem, prepared.
@@ -74,7 +77,7 @@ class GemmLibrary {
   virtual ~GemmLibrary() = default;
   /// Errors: the library cannot solve it, or is not there; a sentence.
   virtual Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) = 0;
-  /// No product that it prepares wants more.
+  /// No product without a bias gradient wants more.
   virtual std::size_t maxWorkspaceBytes() const = 0;
 };
 

@@ -80,7 +80,8 @@ GemmSample sampleOf(const GemmProblem& problem) {
           .aScales = scales(problem.aCodes, m, k),
           .bScales = scales(problem.bCodes, n, k),
           .bias = problem.hasBias ? plain(problem.cType, n) : SampleOperand{},
-          .c = plain(problem.cType, m * n)};
+          .c = plain(problem.cType, m * n),
+          .biasGrad = problem.biasGradType ? plain(*problem.biasGradType, m) : SampleOperand{}};
 }
 
 }  // namespace fuseline::cuda

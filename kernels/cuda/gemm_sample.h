@@ -23,6 +23,7 @@ struct GemmSample {
   SampleOperand bScales;
   SampleOperand bias;
   SampleOperand c;
+  SampleOperand biasGrad;
 };
 
 /// Never zeros: multiplying them takes less power, so that the GPU runs faster than with real data. Nor infinity or

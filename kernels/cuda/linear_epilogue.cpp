@@ -40,28 +40,11 @@ Result<Epilogue> epilogueOf(const Graph& graph, std::span<const NodeId> members)
   return epilogue;
 }
 
-/// Bias, residual and result must have the dtype of the product.
-Verdict haveOneDType(const Graph& graph, std::span<const NodeId> members) {
-  const DType wanted = graph.value(graph.node(members.front()).outputs.front()).spec.dtype;
-  for (const NodeId id : members.subspan(1)) {
-    const Node& node = graph.node(id);
-    bool fits = graph.value(node.outputs.front()).spec.dtype == wanted;
-    for (const ValueId input : node.inputs) fits = fits && graph.value(input).spec.dtype == wanted;
-    for (const TensorSpec& parameter : node.parameters) fits = fits && parameter.dtype == wanted;
-    if (!fits)
-      return Verdict::no(
-          fmt::format("{} \"{}\" has tensors of another dtype than the product's {}, which cuBLASLt "
-                      "cannot add. Give them the same.",
-                      node.operation->name, node.id, dtypeName(wanted)));
-  }
-  return Verdict::yes();
-}
-
 Verdict supports(const KernelQuery& query) {
   if (const Verdict fits = fitsLibrary(query.graph, query.graph.node(query.members[0])); !fits) return fits;
   if (const Result<Epilogue> epilogue = epilogueOf(query.graph, query.members); !epilogue)
     return Verdict::no(epilogue.error().message);
-  return haveOneDType(query.graph, query.members);
+  return haveDTypeOfProduct(query.graph, query.members);
 }
 
 /// The input of the addition that is not the product.

@@ -115,7 +115,8 @@ class Products final : public Kernel {
                            .addend = part.product.addend.at(pointers),
                            .aScales = a.scales,
                            .bScales = b.scales,
-                           .c = part.product.c.at(pointers)},
+                           .c = part.product.c.at(pointers),
+                           .biasGrad = part.product.biasGrad.at(pointers)},
                           workspace + part.factorBytes());
     }
   }
@@ -163,6 +164,8 @@ Result<Product> weightGrad(const CompileRequest& request, const LinearBackwardOp
       .problem = weightGradProblem(linearSize(node, x->spec), *dy, *x, gradWeight), .a = *dy, .b = *x, .c = gradWeight};
   product.problem.alpha = options.alpha;
   if (product.problem.hasAddend) product.addend = gradWeight;
+  if (options.gradBias) product.biasGrad = findOperand(request, *options.gradBias);
+  if (product.biasGrad) product.problem.biasGradType = product.biasGrad.spec.dtype;
   return product;
 }
 
@@ -255,6 +258,22 @@ Verdict haveOneDType(const Graph& graph, const Node& linear) {
 }
 
 }  // namespace
+
+Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members) {
+  const DType wanted = graph.value(graph.node(members.front()).outputs.front()).spec.dtype;
+  for (const NodeId id : members.subspan(1)) {
+    const Node& node = graph.node(id);
+    bool fits = graph.value(node.outputs.front()).spec.dtype == wanted;
+    for (const ValueId input : node.inputs) fits = fits && graph.value(input).spec.dtype == wanted;
+    for (const TensorSpec& parameter : node.parameters) fits = fits && parameter.dtype == wanted;
+    if (!fits)
+      return Verdict::no(
+          fmt::format("{} \"{}\" has tensors of another dtype than the product's {}, which cuBLASLt "
+                      "cannot add. Give them the same.",
+                      node.operation->name, node.id, dtypeName(wanted)));
+  }
+  return Verdict::yes();
+}
 
 Verdict fitsLibrary(const std::optional<QuantizerSpec>& quantizer) {
   if (!quantizer || quantizer->format == ElementFormat::E4M3 || quantizer->format == ElementFormat::E5M2)

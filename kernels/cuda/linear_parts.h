@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace fuseline::cuda {
@@ -37,6 +38,7 @@ struct Product {
   Binding c;
   Binding bias = {};
   Binding addend = {};  // c itself where the step accumulates
+  Binding biasGrad = {};
 };
 
 /// A kernel that runs the products one after the other. Scales of blocks are brought into cuBLASLt's layout before, and
@@ -51,11 +53,16 @@ struct LinearBackwardOptions {
   float alpha = 1.0F;
   /// Added to dx; may be absent.
   std::optional<OperandKey> extraGradient = std::nullopt;
+  /// Of the bias behind the linear layer: dy summed over its rows.
+  std::optional<OperandKey> gradBias = std::nullopt;
 };
 
-/// dx = alpha dy W + extra gradient and dW = alpha dy^T x, as far as they are wanted.
+/// dx = alpha dy W + extra gradient and dW = alpha dy^T x, as far as they are wanted; and db with dW.
 Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request,
                                                       const LinearBackwardOptions& options);
+
+/// Whether what the ops behind a linear layer read and write has the dtype of the product; no names the op.
+Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members);
 
 /// Whether cuBLASLt can take the matrices of this linear op, or the sentence why not.
 Verdict fitsLibrary(const Graph& graph, const Node& linear);

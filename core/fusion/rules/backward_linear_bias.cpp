@@ -13,8 +13,9 @@ FusionRule backward_linear_bias() {
       .pass = FusionPass::Backward,
       .origin = RuleOrigin::Fuseline,
       .summary =
-          "The bias gradient (the column sums of the output gradient) is summed panel by panel, right before the "
-          "input-gradient GEMM reads the same rows.",
+          "The bias gradient (the column sums of the output gradient) is summed where a GEMM reads the same rows: on "
+          "the "
+          "CPU right before that of the input gradient, on a GPU in that of the weight gradient.",
       .chain = {{.role = "linear", .operations = {"BasicLinear"}}, {.role = "bias", .operations = {"Bias"}}},
       .conditions = {linearModeIsNot("linear", "row"), linearModeIsNot("linear", "column")},
       .becomes = "linear_backward_bias",

@@ -220,7 +220,7 @@ TEST(ProblemKey, IsAText) {
 TEST(ProblemKey, TellsProblemsApart) {
   const FactorCodes e5m2{ElementFormat::E5M2, Scaling::PerTensor};
   const FactorCodes blocks{ElementFormat::E4M3, Scaling::Block1x128};
-  std::vector<GemmProblem> problems(18, {.m = 2, .n = 3, .k = 4, .aCodes = FactorCodes{}, .bCodes = FactorCodes{}});
+  std::vector<GemmProblem> problems(20, {.m = 2, .n = 3, .k = 4, .aCodes = FactorCodes{}, .bCodes = FactorCodes{}});
   problems[1].m = 5;
   problems[2].n = 5;
   problems[3].k = 5;
@@ -238,6 +238,8 @@ TEST(ProblemKey, TellsProblemsApart) {
   problems[15].aCodes = problems[15].bCodes = std::nullopt;
   problems[16].isTf32 = true;
   problems[17].alignmentBytes = 2;
+  problems[18].biasGradType = DType::F32;
+  problems[19].biasGradType = DType::BF16;
   std::set<std::string> keys = {problemKey(problems[0], 0)};
   for (const GemmProblem& problem : problems) keys.insert(problemKey(problem, kWorkspaceBytes));
   EXPECT_EQ(keys.size(), problems.size() + 1);

@@ -426,11 +426,29 @@ TEST_F(CudaKernels, RefuseAnUnknownNameWithTheNearest) {
 }
 
 TEST_F(CudaKernels, GiveReasonsForTheKernelsThatTheyLack) {
-  const Graph graph = chain(DType::BF16, {4, 16}, {linear(8), link("Bias")});
+  const Graph graph = chain(DType::BF16, {4, 16}, {link("SwiGLU"), linear(8)});
   const NodeId members[] = {0, 1};
-  const Verdict verdict =
-      backendUnderTest()->supports({.graph = graph, .kernel = "linear_backward_bias", .members = members});
-  EXPECT_NE(verdict.reason().find("bias gradient"), std::string::npos) << verdict.reason();
+  const Verdict verdict = backendUnderTest()->supports({.graph = graph, .kernel = "swiglu_linear", .members = members});
+  EXPECT_NE(verdict.reason().find("SwiGLU"), std::string::npos) << verdict.reason();
+}
+
+std::string refusalOfBiasGradient(const Graph& graph) {
+  const NodeId members[] = {0, 1};
+  const Verdict verdict = backendUnderTest()->supports(
+      {.graph = graph, .kernel = "linear_backward_bias", .phase = Phase::Backward, .members = members});
+  return verdict ? "" : verdict.reason();
+}
+
+TEST_F(CudaKernels, RefuseBiasGradientsThatNoProductGives) {
+  const Link bias = link("Bias");
+  EXPECT_EQ(refusalOfBiasGradient(chain(DType::BF16, {4, 16}, {linear(8), bias})), "");
+  const std::string untrained =
+      refusalOfBiasGradient(chain(DType::BF16, {4, 16}, {with(linear(8), "weight_requires_grad", false), bias}));
+  EXPECT_NE(untrained.find("trains no weight"), std::string::npos) << untrained;
+  const Link accumulating = with(linear(8, "fc"), "accumulate_into_main_grad", true);
+  const std::string other = refusalOfBiasGradient(chain(DType::BF16, {4, 16}, {accumulating, bias}));
+  EXPECT_NE(other.find("\"fc\" that is f32"), std::string::npos) << other;
+  EXPECT_EQ(refusalOfBiasGradient(chain(DType::F32, {4, 16}, {accumulating, bias})), "");
 }
 
 /// Halves of gates that are no packets, too.

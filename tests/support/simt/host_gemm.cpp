@@ -80,7 +80,8 @@ class HostGemm final : public cuda::Gemm {
  private:
   void checkAlignment(const cuda::GemmPointers& pointers) const {
     for (const std::byte* const matrix :
-         {pointers.a, pointers.b, pointers.bias, pointers.addend, static_cast<const std::byte*>(pointers.c)})
+         {pointers.a, pointers.b, pointers.bias, pointers.addend, static_cast<const std::byte*>(pointers.c),
+          static_cast<const std::byte*>(pointers.biasGrad)})
       if (reinterpret_cast<std::uintptr_t>(matrix) % m_problem.alignmentBytes != 0)
         throw std::invalid_argument(
             fmt::format("The problem says that addresses are multiples of {}.", m_problem.alignmentBytes));
@@ -99,9 +100,18 @@ class HostGemm final : public cuda::Gemm {
                m_problem.bCodes);
     std::vector<double> sums(static_cast<std::size_t>(m * n));
     if (m_problem.hasAddend) sums = decodedMatrix(pointers.addend, m_problem.cType, m * n);
-    addProduct(isAFlipped ? transposed(left, k) : left, isBFlipped ? transposed(right, n) : right, sums);
+    const std::vector<double> a = isAFlipped ? transposed(left, k) : left;
+    addProduct(a, isBFlipped ? transposed(right, n) : right, sums);
     if (m_problem.hasBias) addBias(decodedMatrix(pointers.bias, m_problem.cType, n), sums);
     encode(sums, m_problem.cType, pointers.c);
+    if (m_problem.biasGradType) encode(rowSums(a), *m_problem.biasGradType, pointers.biasGrad);
+  }
+
+  /// a: [m, k]
+  std::vector<double> rowSums(const std::vector<double>& a) const {
+    std::vector<double> sums(static_cast<std::size_t>(m_problem.m));
+    for (std::size_t i = 0; i < a.size(); ++i) sums[i / static_cast<std::size_t>(m_problem.k)] += a[i];
+    return sums;
   }
 
   static std::vector<double> transposed(const std::vector<double>& values, std::int64_t rows) {
@@ -136,6 +146,18 @@ class HostGemm final : public cuda::Gemm {
   cuda::GemmProblem m_problem;
 };
 
+/// What cuBLASLt documents of epilogues (cublasLt.h, cublasLtEpilogue_t): sums of a factor come without any other
+/// epilogue and in c's dtype. That codes are not summed, nor vectors of one element, is what NVIDIA's own nvmath-python
+/// refuses.
+Verdict hasEpilogue(const cuda::GemmProblem& problem) {
+  if (!problem.biasGradType) return Verdict::yes();
+  if (problem.hasBias) return Verdict::no("A bias gradient is an epilogue by itself.");
+  if (*problem.biasGradType != problem.cType) return Verdict::no("The bias gradient is not of the result's dtype.");
+  if (problem.aCodes) return Verdict::no("Codes are not summed.");
+  if (problem.m < 2 || problem.n < 2 || problem.k == 0) return Verdict::no("A factor is a vector, or empty.");
+  return Verdict::yes();
+}
+
 /// What cuBLASLt documents for FP8: both factors are codes, not both of E5M2, and on Hopper, whose scales are float32,
 /// the contraction is the inner direction of both.
 Verdict isDocumented(const cuda::GemmProblem& problem) {
@@ -152,7 +174,8 @@ Verdict isDocumented(const cuda::GemmProblem& problem) {
 class HostGemms final : public cuda::GemmLibrary {
  public:
   Result<std::unique_ptr<cuda::Gemm>> prepare(const cuda::GemmProblem& problem) override {
-    if (const Verdict documented = isDocumented(problem); !documented) return Error{documented.reason()};
+    for (const Verdict& documented : {isDocumented(problem), hasEpilogue(problem)})
+      if (!documented) return Error{documented.reason()};
     return std::unique_ptr<cuda::Gemm>(std::make_unique<HostGemm>(problem));
   }
   std::size_t maxWorkspaceBytes() const override { return 0; }

@@ -3,6 +3,7 @@
 #include "tests/support/simt/simt_backend.h"
 
 #include "kernels/cuda/catalog.h"
+#include "kernels/cuda/epilogue_passes.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/simt/host_gemm.h"
 #include "tests/support/simt/simt.h"
@@ -124,10 +125,11 @@ void readBack(void* host, const std::byte* device, std::size_t sizeBytes) {
 
 class SimtBackend final : public Backend {
  public:
-  explicit SimtBackend(cuda::ProgramCompiler* programs) : m_gemms(makeHostGemms()) {
-    m_context.gemms = m_gemms.get();
+  explicit SimtBackend(cuda::ProgramCompiler* programs) {
     m_context.programs = programs;
     m_context.readBack = readBack;
+    m_gemms = cuda::makeGemmsWithPasses(makeHostGemms(), m_context);
+    m_context.gemms = m_gemms.get();
   }
 
   const DeviceInfo& device() const override { return m_device; }

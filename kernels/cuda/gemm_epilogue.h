@@ -1,0 +1,16 @@
+// What the epilogues of cuBLASLt can say at all. Which of these it has an algorithm for is asked where there is a GPU.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/support/result.h"
+#include "kernels/cuda/gemm.h"
+
+namespace fuseline::cuda {
+
+/// Is there anything besides alpha, the product and the addend?
+bool hasEpilogue(const GemmProblem& problem);
+
+/// Whether the problem's epilogue can be described to the library; no says why not, in the words of its documentation.
+Verdict fitsEpilogue(const GemmProblem& problem);
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,142 @@
+// Products with an epilogue where the library refuses it.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/epilogue_passes.h"
+
+#include "core/tensor/tensor.h"
+#include "tests/support/simt/host_gemm.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+namespace fuseline::cuda {
+namespace {
+
+using Refuses = std::function<bool(const GemmProblem&)>;
+
+/// The host's products, but for some.
+class Refusing final : public GemmLibrary {
+ public:
+  explicit Refusing(Refuses refuses) : m_refuses(std::move(refuses)) {}
+  Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) override {
+    if (m_refuses(problem)) return Error{"refused"};
+    return m_library->prepare(problem);
+  }
+  std::size_t maxWorkspaceBytes() const override { return 7; }
+
+ private:
+  Refuses m_refuses;
+  std::unique_ptr<GemmLibrary> m_library = testing::makeHostGemms();
+};
+
+std::unique_ptr<GemmLibrary> withPasses(Refuses refuses) {
+  return makeGemmsWithPasses(std::make_unique<Refusing>(std::move(refuses)), {.numMultiprocessors = 2});
+}
+
+bool hasEpilogue(const GemmProblem& problem) { return problem.hasBias || problem.biasGradType; }
+
+/// Small integers, so that no sum is rounded.
+Tensor integers(DType dtype, const Shape& shape, int seed) {
+  std::vector<double> values(static_cast<std::size_t>(numElements(shape)));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<double>((i * 7 + static_cast<std::size_t>(seed)) % 5) - 2.0;
+  return Tensor::fromDoubles({dtype, shape}, values);
+}
+
+/// a stands transposed where the problem says so.
+struct Operands {
+  explicit Operands(const GemmProblem& problem)
+      : a(integers(problem.factorType,
+                   problem.a == Storage2d::AsRead ? Shape{problem.m, problem.k} : Shape{problem.k, problem.m}, 1)),
+        b(integers(problem.factorType, {problem.k, problem.n}, 2)),
+        bias(integers(problem.cType, {problem.n}, 3)),
+        c(integers(problem.cType, {problem.m, problem.n}, 4)),
+        biasGrad(integers(problem.biasGradType.value_or(DType::F32), {problem.m}, 5)) {}
+  Tensor a, b, bias, c, biasGrad;
+};
+
+Operands resultsOf(GemmLibrary& library, GemmProblem problem) {
+  problem.alignmentBytes = sizeof(float);  // of vectors
+  Operands operands(problem);
+  auto gemm = library.prepare(problem);
+  if (!gemm) throw std::runtime_error(gemm.error().message);
+  std::vector<std::byte> workspace((*gemm)->workspaceBytes() + 1);
+  (*gemm)->multiply({.a = operands.a.data.data(),
+                     .b = operands.b.data.data(),
+                     .bias = problem.hasBias ? operands.bias.data.data() : nullptr,
+                     .addend = problem.hasAddend ? operands.c.data.data() : nullptr,
+                     .c = operands.c.data.data(),
+                     .biasGrad = problem.biasGradType ? operands.biasGrad.data.data() : nullptr},
+                    workspace.data());
+  return operands;
+}
+
+TEST(EpiloguePasses, AddTheBiasThatTheLibraryRefuses) {
+  const auto whole = testing::makeHostGemms();
+  const auto passes = withPasses(hasEpilogue);
+  for (const bool hasAddend : {false, true})
+    for (const std::int64_t n : {1, 7, 8, 17, 264})
+      for (const std::int64_t m : {0, 1, 5, 70}) {
+        const GemmProblem problem{.m = m, .n = n, .k = 3, .hasBias = true, .hasAddend = hasAddend};
+        EXPECT_EQ(resultsOf(*passes, problem).c.toDoubles(), resultsOf(*whole, problem).c.toDoubles())
+            << m << " x " << n;
+      }
+}
+
+/// dy: k x m.
+std::vector<double> columnSums(const Tensor& dy, std::int64_t cols) {
+  const std::vector<double> values = dy.toDoubles();
+  std::vector<double> sums(static_cast<std::size_t>(cols));
+  for (std::size_t i = 0; i < values.size(); ++i) sums[i % sums.size()] += values[i];
+  return sums;
+}
+
+/// In one product where the library takes it, and read once more where it does not.
+TEST(EpiloguePasses, SumTheGradientOfABias) {
+  for (const bool isRefused : {false, true}) {
+    const auto library = withPasses([&](const GemmProblem& problem) { return isRefused && hasEpilogue(problem); });
+    for (const DType type : {DType::F32, DType::BF16})
+      for (const std::int64_t m : {1, 7, 8, 40, 264})
+        for (const std::int64_t k : {0, 1, 5, 70}) {
+          const GemmProblem problem{.m = m,
+                                    .n = 6,
+                                    .k = k,
+                                    .a = Storage2d::Transposed,
+                                    .factorType = type,
+                                    .hasAddend = true,
+                                    .biasGradType = type};
+          GemmProblem plain = problem;
+          plain.biasGradType = std::nullopt;
+          const Operands results = resultsOf(*library, problem);
+          EXPECT_EQ(results.biasGrad.toDoubles(), columnSums(results.a, m)) << m << " x " << k;
+          EXPECT_EQ(results.c.toDoubles(), resultsOf(*library, plain).c.toDoubles()) << m << " x " << k;
+        }
+  }
+}
+
+/// Sums of codes are not sums of what they stand for, and no pass runs along rows.
+TEST(EpiloguePasses, SumOnlyColumnsOfNumbers) {
+  const auto library = withPasses(hasEpilogue);
+  const FactorCodes codes{};
+  EXPECT_FALSE(library->prepare({.m = 8,
+                                 .n = 8,
+                                 .k = 8,
+                                 .b = Storage2d::Transposed,
+                                 .aCodes = codes,
+                                 .bCodes = codes,
+                                 .biasGradType = DType::F32}));
+  EXPECT_FALSE(library->prepare({.m = 8, .n = 8, .k = 8, .biasGradType = DType::F32}));
+}
+
+TEST(EpiloguePasses, PassOnWhatTheLibraryRefusesAnyway) {
+  const auto gemms = withPasses([](const GemmProblem&) { return true; });
+  EXPECT_EQ(gemms->maxWorkspaceBytes(), 7u);
+  for (const bool hasBias : {false, true}) {
+    const auto refused = gemms->prepare({.m = 2, .n = 2, .k = 2, .hasBias = hasBias});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message, "refused");
+  }
+}
+
+}  // namespace
+}  // namespace fuseline::cuda
