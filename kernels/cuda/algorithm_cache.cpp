@@ -148,6 +148,8 @@ std::string problemKey(const GemmProblem& problem, std::uint64_t maxWorkspaceByt
   if (problem.alpha != 1.0F) key += ", scaled";
   if (problem.hasBias) key += ", bias";
   if (problem.hasAddend) key += ", addend";
+  if (problem.activation != Activation::None) key += problem.activation == Activation::Gelu ? ", GELU" : ", ReLU";
+  if (problem.hasPreActivation) key += ", pre-activation";
   if (problem.biasGradType) key += fmt::format(", bias gradient in {}", dtypeName(*problem.biasGradType));
   if (problem.alignmentBytes != GemmProblem().alignmentBytes)
     key += fmt::format(", aligned to {}", problem.alignmentBytes);

@@ -47,7 +47,15 @@ std::optional<DType> biasTypeOf(const GemmProblem& problem) {
 /// The library's B is our a, which a bias gradient sums over k.
 cublasLtEpilogue_t epilogueOf(const GemmProblem& problem) {
   if (problem.biasGradType) return CUBLASLT_EPILOGUE_BGRADB;
-  return problem.hasBias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  const bool hasBias = problem.hasBias;
+  switch (problem.activation) {
+    case Activation::None: break;
+    case Activation::Relu: return hasBias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case Activation::Gelu:
+      if (problem.hasPreActivation) return hasBias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+      return hasBias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  }
+  return hasBias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 }  // namespace
@@ -116,6 +124,10 @@ CublasLtProduct::Operation CublasLtProduct::makeOperation(const CublasLayout& la
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, layout.isBTransposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogueOf(m_problem));
   if (const auto type = biasTypeOf(m_problem)) set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, typeOf(*type));
+  if (m_problem.hasPreActivation) {
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, layout.d.leadingDimension);
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, typeOf(m_problem.cType));
+  }
   if (m_problem.aCodes) setCodes(operation);
   setStandIns(operation);
   return operation;
@@ -165,6 +177,7 @@ void CublasLtProduct::setCodes(const Operation& operation) const {
 void CublasLtProduct::setStandIns(const Operation& operation) const {
   const void* const aligned = reinterpret_cast<const void*>(std::uintptr_t{m_problem.alignmentBytes});
   if (biasTypeOf(m_problem)) set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+  if (m_problem.hasPreActivation) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
   if (!m_problem.aCodes) return;
   set(operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, aligned);
   set(operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, aligned);
@@ -173,6 +186,7 @@ void CublasLtProduct::setStandIns(const Operation& operation) const {
 void CublasLtProduct::setPointers(const GemmPointers& pointers) {
   if (m_problem.hasBias) set(m_operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.bias);
   if (m_problem.biasGradType) set(m_operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.biasGrad);
+  if (m_problem.hasPreActivation) set(m_operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.preActivation);
   if (!m_problem.aCodes) return;
   set(m_operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers.bScales);
   set(m_operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.aScales);

@@ -86,6 +86,7 @@ class SampleMemory {
     pointers.bScales = take(m_sample.bScales);
     pointers.bias = take(m_sample.bias);
     pointers.addend = pointers.c = take(m_sample.c);
+    pointers.preActivation = take(m_sample.preActivation);
     pointers.biasGrad = take(m_sample.biasGrad);
     return pointers;
   }
@@ -98,8 +99,9 @@ class SampleMemory {
 
  private:
   /// In the order in which they stand.
-  static std::array<const SampleOperand*, 7> operandsOf(const GemmSample& sample) {
-    return {&sample.a, &sample.b, &sample.aScales, &sample.bScales, &sample.bias, &sample.c, &sample.biasGrad};
+  static std::array<const SampleOperand*, 8> operandsOf(const GemmSample& sample) {
+    return {&sample.a,    &sample.b, &sample.aScales,       &sample.bScales,
+            &sample.bias, &sample.c, &sample.preActivation, &sample.biasGrad};
   }
 
   static std::size_t setBytes(const GemmSample& sample) {

@@ -6,18 +6,15 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-#include <span>
+#include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 namespace fuseline::cuda {
 
 namespace {
 
 /// The operands of the programs, by slot.
-enum Slot { kC, kBias, kA, kBiasGrad, kNumSlots };
+enum Slot { kProduct, kBias, kC, kA, kBiasGrad, kNumSlots };
 using Memory = std::array<std::byte*, kNumSlots>;
 
 OperandKey keyOf(Slot slot) { return {.slot = slot}; }
@@ -58,14 +55,45 @@ class Pass {
   std::vector<std::byte*> m_operands;  // in one call
 };
 
-/// c += bias
-ElementwiseProgram biasProgram() {
-  const Place c{.operand = keyOf(kC)};
-  return {.code = {{.opcode = Opcode::Load, .place = c},
-                   {.opcode = Opcode::Load, .place = {.operand = keyOf(kBias), .access = Access::Row}},
-                   {.opcode = Opcode::Add, .a = 0, .b = 1}},
-          .stores = {{.value = 2, .place = c}}};
-}
+class ResultProgram {
+ public:
+  /// What a product that solves only `solved` leaves to do for c, and for the pre-activation, which stands in place of
+  /// the product.
+  static ElementwiseProgram make(const GemmProblem& problem, const GemmProblem& solved) {
+    ResultProgram made;
+    ValueIndex z = made.add({.opcode = Opcode::Load, .place = {.operand = keyOf(kProduct)}});
+    if (problem.hasBias && !solved.hasBias) {
+      z = made.addBias(z);
+      if (problem.hasPreActivation) made.store(z, kProduct);
+    }
+    made.store(made.activate(z, problem.activation), kC);
+    return std::move(made.m_program);
+  }
+
+ private:
+  ValueIndex add(const Instruction& instruction) {
+    m_program.code.push_back(instruction);
+    return static_cast<ValueIndex>(m_program.code.size()) - 1;
+  }
+
+  void store(ValueIndex value, Slot slot) {
+    m_program.stores.push_back({.value = value, .place = {.operand = keyOf(slot)}});
+  }
+
+  ValueIndex addBias(ValueIndex z) {
+    const ValueIndex bias = add({.opcode = Opcode::Load, .place = {.operand = keyOf(kBias), .access = Access::Row}});
+    return add({.opcode = Opcode::Add, .a = z, .b = bias});
+  }
+
+  ValueIndex activate(ValueIndex z, Activation activation) {
+    if (activation == Activation::None) return z;
+    if (activation == Activation::Gelu) return add({.opcode = Opcode::Gelu, .a = z});
+    const ValueIndex zero = add({.opcode = Opcode::Constant});
+    return add({.opcode = Opcode::Max, .a = z, .b = zero});
+  }
+
+  ElementwiseProgram m_program;
+};
 
 /// The sums of a over k, which are those of the columns of a matrix that stands transposed.
 ElementwiseProgram biasGradProgram() {
@@ -75,21 +103,22 @@ ElementwiseProgram biasGradProgram() {
 
 class GemmWithPasses final : public Gemm {
  public:
-  GemmWithPasses(std::unique_ptr<Gemm> product, const GemmProblem& solved)
-      : m_product(std::move(product)), m_solved(solved) {}
+  /// product: solves `solved`, which has less of the epilogue than the problem.
+  GemmWithPasses(std::unique_ptr<Gemm> product, const GemmProblem& solved, const GemmProblem& problem)
+      : m_product(std::move(product)), m_solved(solved), m_problem(problem) {}
 
-  /// What the product of a problem leaves to do. Errors: those of Pass::make.
-  Result<void> addPasses(const GemmProblem& problem, const DeviceContext& device) {
+  /// What the product leaves to do. Errors: those of Pass::make.
+  Result<void> addPasses(const DeviceContext& device) {
     const auto add = [&](const ElementwiseProgram& program, GridSize grid) -> Result<void> {
-      Result<Pass> pass = Pass::make(program, grid, problem, device);
+      Result<Pass> pass = Pass::make(program, grid, m_problem, device);
       if (!pass) return pass.error();
       m_passes.push_back(std::move(*pass));
       return {};
     };
-    if (problem.hasBias && !m_solved.hasBias)
-      if (Result<void> added = add(biasProgram(), {.rows = problem.m, .cols = problem.n}); !added) return added;
-    if (problem.biasGradType && !m_solved.biasGradType) return add(biasGradProgram(), {problem.k, problem.m});
-    return {};
+    if (m_problem.biasGradType != m_solved.biasGradType)
+      if (Result<void> added = add(biasGradProgram(), {m_problem.k, m_problem.m}); !added) return added;
+    if (m_problem.hasBias == m_solved.hasBias && m_problem.activation == m_solved.activation) return {};
+    return add(ResultProgram::make(m_problem, m_solved), {m_problem.m, m_problem.n});
   }
 
   std::size_t workspaceBytes() const override {
@@ -99,17 +128,22 @@ class GemmWithPasses final : public Gemm {
   }
 
   void multiply(const GemmPointers& pointers, std::byte* workspace) override {
+    const Memory memory = memoryOf(pointers);
     GemmPointers solved = pointers;
+    solved.c = memory[kProduct];
     if (!m_solved.hasBias) solved.bias = nullptr;
+    if (!m_solved.hasPreActivation) solved.preActivation = nullptr;
     if (!m_solved.biasGradType) solved.biasGrad = nullptr;
     m_product->multiply(solved, workspace);
-    for (Pass& pass : m_passes) pass.run(memoryOf(pointers), workspace);
+    for (Pass& pass : m_passes) pass.run(memory, workspace);
   }
 
  private:
-  static Memory memoryOf(const GemmPointers& pointers) {
+  Memory memoryOf(const GemmPointers& pointers) const {
     const auto readOnly = [](const std::byte* data) { return const_cast<std::byte*>(data); };  // programs have one type
+    const bool isKept = m_problem.hasPreActivation && !m_solved.hasPreActivation;
     Memory memory;
+    memory[kProduct] = isKept ? pointers.preActivation : pointers.c;
     memory[kC] = pointers.c;
     memory[kBias] = readOnly(pointers.bias);
     memory[kA] = readOnly(pointers.a);
@@ -119,6 +153,7 @@ class GemmWithPasses final : public Gemm {
 
   std::unique_ptr<Gemm> m_product;
   GemmProblem m_solved;
+  GemmProblem m_problem;
   std::vector<Pass> m_passes;
 };
 
@@ -127,10 +162,16 @@ bool hasPassFor(const GemmProblem& problem) {
   return !problem.biasGradType || (!problem.aCodes && problem.a == Storage2d::Transposed);
 }
 
-GemmProblem withoutEpilogue(GemmProblem problem) {
-  problem.hasBias = false;
-  problem.biasGradType = std::nullopt;
-  return problem;
+/// The problem with less and less of its epilogue.
+std::vector<GemmProblem> reduced(const GemmProblem& problem) {
+  std::vector<GemmProblem> less;
+  GemmProblem next = problem;
+  next.activation = Activation::None;
+  next.hasPreActivation = false;
+  next.biasGradType = std::nullopt;
+  if (next != problem) less.push_back(next);
+  if (std::exchange(next.hasBias, false)) less.push_back(next);
+  return less;
 }
 
 class GemmsWithPasses final : public GemmLibrary {
@@ -139,20 +180,23 @@ class GemmsWithPasses final : public GemmLibrary {
       : m_library(std::move(library)), m_device(device) {}
 
   Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) override {
-    Result<std::unique_ptr<Gemm>> whole = m_library->prepare(problem);
-    const GemmProblem plain = withoutEpilogue(problem);
-    if (whole || plain == problem || !hasPassFor(problem)) return whole;
-    return prepareSeparately(problem, plain);
+    Result<std::unique_ptr<Gemm>> gemm = m_library->prepare(problem);
+    if (gemm || !hasPassFor(problem)) return gemm;
+    for (const GemmProblem& less : reduced(problem)) {
+      gemm = prepareSeparately(problem, less);
+      if (gemm) break;
+    }
+    return gemm;
   }
 
   std::size_t maxWorkspaceBytes() const override { return m_library->maxWorkspaceBytes(); }
 
  private:
-  Result<std::unique_ptr<Gemm>> prepareSeparately(const GemmProblem& problem, const GemmProblem& plain) {
-    Result<std::unique_ptr<Gemm>> product = m_library->prepare(plain);
+  Result<std::unique_ptr<Gemm>> prepareSeparately(const GemmProblem& problem, const GemmProblem& less) {
+    Result<std::unique_ptr<Gemm>> product = m_library->prepare(less);
     if (!product) return product;
-    auto gemm = std::make_unique<GemmWithPasses>(std::move(*product), plain);
-    if (Result<void> added = gemm->addPasses(problem, m_device); !added) return added.error();
+    auto gemm = std::make_unique<GemmWithPasses>(std::move(*product), less, problem);
+    if (Result<void> added = gemm->addPasses(m_device); !added) return added.error();
     return std::unique_ptr<Gemm>(std::move(gemm));
   }
 

@@ -10,8 +10,9 @@
 namespace fuseline::cuda {
 
 /// As `library`, but what it refuses with an epilogue it solves with less of it or none, and elementwise programs do
-/// the rest: a bias is added to c, which is rounded twice then, and a is read once more for its sums. Which types of
-/// codes, bias and c go together differs between GPUs and versions of cuBLASLt. Of the device the library is not used.
+/// the rest: what the product gives is rounded, read again for bias and activation, and rounded once more; a is read
+/// once more for its sums. Which types of codes, bias and c go together differs between GPUs and versions of cuBLASLt.
+/// device: its library is not used.
 std::unique_ptr<GemmLibrary> makeGemmsWithPasses(std::unique_ptr<GemmLibrary> library, const DeviceContext& device);
 
 }  // namespace fuseline::cuda

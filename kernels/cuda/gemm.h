@@ -23,10 +23,13 @@ struct FactorCodes {
   bool operator==(const FactorCodes&) const = default;
 };
 
-/// c = alpha a b + bias + addend. a: [m, k], b: [k, n], c: [m, n], all row-major. bias: [n], addend: [m, n], which may
-/// be c itself; both of c's dtype. Products are added in float32 (float32 factors are not rounded first), and the sum
-/// is rounded once. biasGrad: [m], a summed over k in float32: where a is the transpose of an output gradient, that is
-/// the gradient of the bias in front of it.
+/// What is done to every element of a result. GELU is its tanh form.
+enum class Activation : std::uint8_t { None, Relu, Gelu };
+
+/// c = activation(z), z = alpha a b + bias + addend. a: [m, k], b: [k, n], c, z: [m, n], all row-major. bias: [n],
+/// addend: [m, n], which may be c itself; both, and z where it is a result, of c's dtype. Products are added in float32
+/// (float32 factors are not rounded first), and results are rounded once. biasGrad: [m], a summed over k in float32:
+/// where a is the transpose of an output gradient, that is the gradient of the bias in front of it.
 struct GemmProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -42,6 +45,8 @@ struct GemmProblem {
   float alpha = 1.0F;
   bool hasBias = false;
   bool hasAddend = false;
+  Activation activation = Activation::None;
+  bool hasPreActivation = false;                     // z is a result, too
   std::optional<DType> biasGradType = std::nullopt;  // a's sums are a result, too
   /// The addresses of all of these are multiples of it; a plan's tensors begin at multiples of 64.
   std::uint32_t alignmentBytes = 64;
@@ -60,6 +65,7 @@ struct GemmPointers {
   const std::byte* aScales = nullptr;  // of codes: what dequantizes them, in cuBLASLt's layout (ScaleMap::gemm)
   const std::byte* bScales = nullptr;
   std::byte* c = nullptr;
+  std::byte* preActivation = nullptr;
   std::byte* biasGrad = nullptr;
 };
 

@@ -9,7 +9,8 @@ namespace fuseline::cuda {
 namespace {
 
 Verdict fitsBiasGrad(const GemmProblem& problem) {
-  if (problem.hasBias) return Verdict::no("cuBLASLt does not add a bias where it makes the gradient of one.");
+  if (problem.hasBias || problem.activation != Activation::None)
+    return Verdict::no("cuBLASLt makes a bias gradient by itself, with neither a bias nor an activation.");
   if (*problem.biasGradType != problem.cType)
     return Verdict::no(fmt::format("cuBLASLt makes a bias gradient in the dtype of the result, {}, not in {}.",
                                    dtypeName(problem.cType), dtypeName(*problem.biasGradType)));
@@ -18,14 +19,25 @@ Verdict fitsBiasGrad(const GemmProblem& problem) {
   return Verdict::yes();
 }
 
+Verdict fitsPreActivation(const GemmProblem& problem) {
+  if (problem.activation != Activation::Gelu)
+    return Verdict::no("cuBLASLt writes what goes into GELU, of ReLU only a bit an element.");
+  if (problem.n % kPreActivationColumns == 0) return Verdict::yes();
+  return Verdict::no(fmt::format("cuBLASLt writes what goes into GELU in rows of a multiple of {} elements, not of {}.",
+                                 kPreActivationColumns, problem.n));
+}
+
 }  // namespace
 
-bool hasEpilogue(const GemmProblem& problem) { return problem.hasBias || problem.biasGradType; }
+bool hasEpilogue(const GemmProblem& problem) {
+  return problem.hasBias || problem.biasGradType || problem.activation != Activation::None;
+}
 
 Verdict fitsEpilogue(const GemmProblem& problem) {
   if (hasEpilogue(problem) && problem.k == 0)
     return Verdict::no("The product adds nothing up, which is not what cuBLASLt has epilogues for.");
-  return problem.biasGradType ? fitsBiasGrad(problem) : Verdict::yes();
+  if (problem.biasGradType) return fitsBiasGrad(problem);
+  return problem.hasPreActivation ? fitsPreActivation(problem) : Verdict::yes();
 }
 
 }  // namespace fuseline::cuda

@@ -7,6 +7,9 @@
 
 namespace fuseline::cuda {
 
+/// A row of the pre-activation has a multiple of so many elements (cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD).
+inline constexpr std::int64_t kPreActivationColumns = 8;
+
 /// Is there anything besides alpha, the product and the addend?
 bool hasEpilogue(const GemmProblem& problem);
 

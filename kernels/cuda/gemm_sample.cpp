@@ -81,6 +81,7 @@ GemmSample sampleOf(const GemmProblem& problem) {
           .bScales = scales(problem.bCodes, n, k),
           .bias = problem.hasBias ? plain(problem.cType, n) : SampleOperand{},
           .c = plain(problem.cType, m * n),
+          .preActivation = problem.hasPreActivation ? plain(problem.cType, m * n) : SampleOperand{},
           .biasGrad = problem.biasGradType ? plain(*problem.biasGradType, m) : SampleOperand{}};
 }
 

@@ -23,6 +23,7 @@ struct GemmSample {
   SampleOperand bScales;
   SampleOperand bias;
   SampleOperand c;
+  SampleOperand preActivation;
   SampleOperand biasGrad;
 };
 

@@ -116,6 +116,7 @@ class Products final : public Kernel {
                            .aScales = a.scales,
                            .bScales = b.scales,
                            .c = part.product.c.at(pointers),
+                           .preActivation = part.product.preActivation.at(pointers),
                            .biasGrad = part.product.biasGrad.at(pointers)},
                           workspace + part.factorBytes());
     }

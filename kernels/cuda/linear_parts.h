@@ -38,6 +38,7 @@ struct Product {
   Binding c;
   Binding bias = {};
   Binding addend = {};  // c itself where the step accumulates
+  Binding preActivation = {};
   Binding biasGrad = {};
 };
 

@@ -3,9 +3,13 @@
 #include "kernels/cuda/epilogue_passes.h"
 
 #include "core/tensor/tensor.h"
+#include "kernels/cuda/algorithm_cache.h"
 #include "tests/support/simt/host_gemm.h"
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
+#include <numbers>
 
 #include <gtest/gtest.h>
 
@@ -33,7 +37,10 @@ std::unique_ptr<GemmLibrary> withPasses(Refuses refuses) {
   return makeGemmsWithPasses(std::make_unique<Refusing>(std::move(refuses)), {.numMultiprocessors = 2});
 }
 
-bool hasEpilogue(const GemmProblem& problem) { return problem.hasBias || problem.biasGradType; }
+bool hasActivation(const GemmProblem& problem) { return problem.activation != Activation::None; }
+bool hasEpilogue(const GemmProblem& problem) {
+  return problem.hasBias || problem.biasGradType || hasActivation(problem);
+}
 
 /// Small integers, so that no sum is rounded.
 Tensor integers(DType dtype, const Shape& shape, int seed) {
@@ -51,8 +58,9 @@ struct Operands {
         b(integers(problem.factorType, {problem.k, problem.n}, 2)),
         bias(integers(problem.cType, {problem.n}, 3)),
         c(integers(problem.cType, {problem.m, problem.n}, 4)),
+        preActivation(integers(problem.cType, {problem.m, problem.n}, 6)),
         biasGrad(integers(problem.biasGradType.value_or(DType::F32), {problem.m}, 5)) {}
-  Tensor a, b, bias, c, biasGrad;
+  Tensor a, b, bias, c, preActivation, biasGrad;
 };
 
 Operands resultsOf(GemmLibrary& library, GemmProblem problem) {
@@ -66,6 +74,7 @@ Operands resultsOf(GemmLibrary& library, GemmProblem problem) {
                      .bias = problem.hasBias ? operands.bias.data.data() : nullptr,
                      .addend = problem.hasAddend ? operands.c.data.data() : nullptr,
                      .c = operands.c.data.data(),
+                     .preActivation = problem.hasPreActivation ? operands.preActivation.data.data() : nullptr,
                      .biasGrad = problem.biasGradType ? operands.biasGrad.data.data() : nullptr},
                     workspace.data());
   return operands;
@@ -81,6 +90,49 @@ TEST(EpiloguePasses, AddTheBiasThatTheLibraryRefuses) {
         EXPECT_EQ(resultsOf(*passes, problem).c.toDoubles(), resultsOf(*whole, problem).c.toDoubles())
             << m << " x " << n;
       }
+}
+
+/// GELU in its tanh form and ReLU, of exact sums.
+std::vector<double> activated(std::vector<double> values, Activation activation) {
+  for (double& x : values) {
+    const double tanh = std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x));
+    x = activation == Activation::Gelu ? 0.5 * x * (1.0 + tanh) : std::max(x, 0.0);
+  }
+  return values;
+}
+
+void expectActivated(GemmLibrary& library, const GemmProblem& problem, const std::string& label) {
+  GemmProblem sums = problem;
+  sums.activation = Activation::None;
+  sums.hasPreActivation = false;
+  const std::vector<double> z = resultsOf(library, sums).c.toDoubles();
+  const Operands results = resultsOf(library, problem);
+  const std::vector<double> c = results.c.toDoubles();
+  const std::vector<double> expected = activated(z, problem.activation);
+  for (std::size_t i = 0; i < c.size(); ++i) ASSERT_NEAR(c[i], expected[i], 1e-5) << label << " at " << i;
+  if (!problem.hasPreActivation) return;
+  EXPECT_EQ(results.preActivation.toDoubles(), z) << label;
+}
+
+/// Whatever the library refuses: nothing, activations, biases as well; and widths that it has no rows for.
+TEST(EpiloguePasses, ApplyActivationsAndKeepTheirInput) {
+  const std::vector<Refuses> refusals = {[](const GemmProblem&) { return false; }, hasActivation, hasEpilogue};
+  for (std::size_t refusal = 0; refusal < refusals.size(); ++refusal) {
+    const auto library = withPasses(refusals[refusal]);
+    for (const Activation activation : {Activation::Relu, Activation::Gelu})
+      for (const int flags : {0, 1, 2, 3, 4, 5, 6, 7})
+        for (const std::int64_t n : {1, 8, 17, 264})
+          for (const std::int64_t m : {0, 1, 33}) {
+            const GemmProblem problem{.m = m,
+                                      .n = n,
+                                      .k = 3,
+                                      .hasBias = (flags & 1) != 0,
+                                      .hasAddend = (flags & 2) != 0,
+                                      .activation = activation,
+                                      .hasPreActivation = (flags & 4) != 0};
+            expectActivated(*library, problem, problemKey(problem, refusal));
+          }
+  }
 }
 
 /// dy: k x m.

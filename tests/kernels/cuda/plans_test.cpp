@@ -19,6 +19,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -270,7 +271,7 @@ TEST_P(CudaRecipes, CastEveryBf16ValueToTheBitsOfTheReference) {
   }
 }
 
-/// Products of codes with a bias, a residual, a factor and a branch's gradient.
+/// Products of codes with a bias, a residual, a factor, an activation and a branch's gradient.
 TEST_P(CudaRecipes, MultiplyLikeTheReferenceInFusedSteps) {
   const auto backend = backendUnderTest();
   const std::vector<Link> residual = {inPlace(link("MakeExtraOutput", "save")), linear(256, "fc"), link("Bias"),
@@ -278,8 +279,9 @@ TEST_P(CudaRecipes, MultiplyLikeTheReferenceInFusedSteps) {
   const std::vector<Link> scaled = {link("MakeExtraOutput", "save"), linear(256, "fc"),
                                     with(link("ConstantScale"), "scale", 0.5),
                                     link("AddExtraInput", "add", "save.extra")};
+  const std::vector<Link> activated = {linear(256, "fc"), link("Bias"), link("GELU")};
   std::set<std::string> kernels;
-  for (const std::vector<Link>& links : {residual, scaled})
+  for (const std::vector<Link>& links : {residual, scaled, activated})
     for (const DType dtype : kDTypes) {
       const Graph graph = under(GetParam(), chain(dtype, {128, 256}, links));
       const FusionReport report = std::move(
@@ -467,12 +469,63 @@ TEST_F(CudaKernels, KeepInputsInE4m3LikeTheReference) {
   EXPECT_GT(numActivations, 10);
 }
 
-TEST_F(CudaKernels, RefuseActivationsBehindAProduct) {
-  const Graph graph = chain(DType::BF16, {4, 16}, {linear(8), link("GELU", "act")});
-  const NodeId members[] = {0, 1};
+std::string refusalOfEpilogue(const Graph& graph) {
+  std::vector<NodeId> members(graph.nodes().size());
+  std::iota(members.begin(), members.end(), 0);
   const Verdict verdict =
       backendUnderTest()->supports({.graph = graph, .kernel = "linear_epilogue", .members = members});
-  EXPECT_NE(verdict.reason().find("\"act\""), std::string::npos) << verdict.reason();
+  return verdict ? "" : verdict.reason();
+}
+
+TEST_F(CudaKernels, NameTheActivationThatAProductCannotDo) {
+  EXPECT_EQ(refusalOfEpilogue(chain(DType::BF16, {4, 16}, {linear(8), link("GELU", "act")})), "");
+  const std::string other = refusalOfEpilogue(chain(DType::BF16, {4, 16}, {linear(8), link("SiLU", "act")}));
+  EXPECT_NE(other.find("\"act\""), std::string::npos) << other;
+  const std::string notLast =
+      refusalOfEpilogue(chain(DType::BF16, {4, 16}, {linear(8), link("GELU", "act"), link("Bias")}));
+  EXPECT_NE(notLast.find("\"act\""), std::string::npos) << notLast;
+}
+
+/// A linear layer, its bias and its activation as one step; wherever the product does not have them, in several
+/// launches.
+TEST_F(CudaKernels, ActivateProductsLikeTheReference) {
+  const auto backend = backendUnderTest();
+  for (const char* const activation : {"GELU", "ReLU"})
+    for (const PassKind pass : {PassKind::Forward, PassKind::Training})
+      for (const std::int64_t width : {1, 7, 8, 17, 264})
+        for (const DType dtype : kDTypes) {
+          const std::vector<Link> links = {linear(width, "fc"), link("Bias"), link(activation, "act")};
+          const Graph graph = chain(dtype, {33, 40}, links, {.pass = pass});
+          if (!refusalOfEpilogue(graph).empty()) continue;
+          const FusionReport report = std::move(
+              *fuse(graph, {.switches = everythingAsked(builtinRules()), .capabilities = capabilitiesOf(backend)}));
+          ASSERT_EQ(report.forward.size(), 1u) << toString(graph);
+          expectLikeReference(graph, report, chainTolerance(dtype), activation);
+        }
+}
+
+/// Where the scales are known beforehand, FP8 codes of the result come from the kernel that computes it.
+TEST_F(CudaKernels, LeaveActivationsToTheKernelThatQuantizesThem) {
+  const NodeId members[] = {0, 1};
+  for (const char* const recipe : {"Float8CurrentScaling", "DelayedScaling", "MXFP8BlockScaling"}) {
+    const Graph graph = chain(DType::BF16, {128, 128}, {linear(128, "fc"), link("GELU", "act"), linear(128, "out")},
+                              {.recipe = recipe});
+    const Verdict verdict =
+        backendUnderTest()->supports({.graph = graph, .kernel = "linear_epilogue", .members = members});
+    EXPECT_EQ(static_cast<bool>(verdict), std::string(recipe) == "Float8CurrentScaling") << recipe;
+    if (!verdict) {
+      EXPECT_NE(verdict.reason().find("\"out\" reads the result of \"act\" quantized"), std::string::npos);
+    }
+  }
+}
+
+/// What backward reads must be among what cuBLASLt writes.
+TEST_F(CudaKernels, RefuseActivationsWhoseInputTheProductDoesNotWrite) {
+  const std::string narrow = refusalOfEpilogue(chain(DType::BF16, {4, 16}, {linear(12), link("GELU", "act")}));
+  EXPECT_NE(narrow.find("not of 12"), std::string::npos) << narrow;
+  const std::vector<Link> rectified = {linear(12), link("Bias"), link("ReLU", "act")};
+  const std::string bits = refusalOfEpilogue(chain(DType::BF16, {4, 16}, rectified));
+  EXPECT_NE(bits.find("only a bit"), std::string::npos) << bits;
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 #include "tests/support/simt/simt.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <stdexcept>
 #include <tuple>
 #include <vector>
@@ -81,7 +83,7 @@ class HostGemm final : public cuda::Gemm {
   void checkAlignment(const cuda::GemmPointers& pointers) const {
     for (const std::byte* const matrix :
          {pointers.a, pointers.b, pointers.bias, pointers.addend, static_cast<const std::byte*>(pointers.c),
-          static_cast<const std::byte*>(pointers.biasGrad)})
+          static_cast<const std::byte*>(pointers.preActivation), static_cast<const std::byte*>(pointers.biasGrad)})
       if (reinterpret_cast<std::uintptr_t>(matrix) % m_problem.alignmentBytes != 0)
         throw std::invalid_argument(
             fmt::format("The problem says that addresses are multiples of {}.", m_problem.alignmentBytes));
@@ -103,6 +105,8 @@ class HostGemm final : public cuda::Gemm {
     const std::vector<double> a = isAFlipped ? transposed(left, k) : left;
     addProduct(a, isBFlipped ? transposed(right, n) : right, sums);
     if (m_problem.hasBias) addBias(decodedMatrix(pointers.bias, m_problem.cType, n), sums);
+    if (m_problem.hasPreActivation) encode(sums, m_problem.cType, pointers.preActivation);
+    activate(sums);
     encode(sums, m_problem.cType, pointers.c);
     if (m_problem.biasGradType) encode(rowSums(a), *m_problem.biasGradType, pointers.biasGrad);
   }
@@ -139,6 +143,15 @@ class HostGemm final : public cuda::Gemm {
     }
   }
 
+  /// GELU from Hendrycks & Gimpel 2016, arXiv:1606.08415, section 2.
+  void activate(std::vector<double>& values) const {
+    const double root = std::sqrt(2.0 / std::numbers::pi);
+    const auto gelu = [&](double x) { return 0.5 * x * (1.0 + std::tanh(root * (x + 0.044715 * x * x * x))); };
+    if (m_problem.activation == cuda::Activation::Gelu) std::ranges::transform(values, values.begin(), gelu);
+    if (m_problem.activation == cuda::Activation::Relu)
+      for (double& value : values) value = std::max(value, 0.0);
+  }
+
   static void addBias(const std::vector<double>& bias, std::vector<double>& sums) {
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += bias[i % bias.size()];
   }
@@ -146,12 +159,24 @@ class HostGemm final : public cuda::Gemm {
   cuda::GemmProblem m_problem;
 };
 
-/// What cuBLASLt documents of epilogues (cublasLt.h, cublasLtEpilogue_t): sums of a factor come without any other
-/// epilogue and in c's dtype. That codes are not summed, nor vectors of one element, is what NVIDIA's own nvmath-python
-/// refuses.
-Verdict hasEpilogue(const cuda::GemmProblem& problem) {
+/// What cuBLASLt documents of its activations (cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD): rows of GELU's
+/// argument are multiples of 8 elements, and of ReLU's there are only bits. Of codes with scales of blocks
+/// TransformerEngine asks for none.
+Verdict hasActivation(const cuda::GemmProblem& problem) {
+  if (problem.activation == cuda::Activation::None) return Verdict::yes();
+  if (problem.k == 0) return Verdict::no("There is no product.");
+  if (problem.aCodes && problem.aCodes->scaling != Scaling::PerTensor) return Verdict::no("The codes have blocks.");
+  if (!problem.hasPreActivation) return Verdict::yes();
+  if (problem.activation == cuda::Activation::Relu) return Verdict::no("ReLU keeps bits.");
+  return problem.n % 8 == 0 ? Verdict::yes() : Verdict::no("Rows are no multiples of 8.");
+}
+
+/// What cuBLASLt documents of bias gradients (cublasLt.h, cublasLtEpilogue_t): they come without any other epilogue and
+/// in c's dtype. That codes are not summed, nor vectors of one element, is what NVIDIA's own nvmath-python refuses.
+Verdict hasBiasGrad(const cuda::GemmProblem& problem) {
   if (!problem.biasGradType) return Verdict::yes();
-  if (problem.hasBias) return Verdict::no("A bias gradient is an epilogue by itself.");
+  if (problem.hasBias || problem.activation != cuda::Activation::None)
+    return Verdict::no("A bias gradient is an epilogue by itself.");
   if (*problem.biasGradType != problem.cType) return Verdict::no("The bias gradient is not of the result's dtype.");
   if (problem.aCodes) return Verdict::no("Codes are not summed.");
   if (problem.m < 2 || problem.n < 2 || problem.k == 0) return Verdict::no("A factor is a vector, or empty.");
@@ -174,7 +199,7 @@ Verdict isDocumented(const cuda::GemmProblem& problem) {
 class HostGemms final : public cuda::GemmLibrary {
  public:
   Result<std::unique_ptr<cuda::Gemm>> prepare(const cuda::GemmProblem& problem) override {
-    for (const Verdict& documented : {isDocumented(problem), hasEpilogue(problem)})
+    for (const Verdict& documented : {isDocumented(problem), hasActivation(problem), hasBiasGrad(problem)})
       if (!documented) return Error{documented.reason()};
     return std::unique_ptr<cuda::Gemm>(std::make_unique<HostGemm>(problem));
   }
