@@ -1,0 +1,71 @@
+// Which epilogues can be described to cuBLASLt, by the rules of cublasLt.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm_epilogue.h"
+
+#include <gtest/gtest.h>
+
+namespace fuseline::cuda {
+namespace {
+
+constexpr GemmProblem kPlain{.m = 16, .n = 24, .k = 32};
+
+GemmProblem activated(Activation activation) {
+  GemmProblem problem = kPlain;
+  problem.activation = activation;
+  return problem;
+}
+
+GemmProblem withBiasGrad(DType type) {
+  GemmProblem problem = kPlain;
+  problem.biasGradType = type;
+  return problem;
+}
+
+/// The sentence, or nothing where it fits.
+std::string refusal(const GemmProblem& problem) {
+  const Verdict fits = fitsEpilogue(problem);
+  return fits ? "" : fits.reason();
+}
+
+TEST(GemmEpilogue, FitsWhereTheLibraryHasAWordForIt) {
+  GemmProblem biased = activated(Activation::Gelu);
+  biased.hasBias = biased.hasAddend = biased.hasPreActivation = true;
+  for (const GemmProblem& problem :
+       {kPlain, activated(Activation::Relu), activated(Activation::Gelu), biased, withBiasGrad(DType::F32)})
+    EXPECT_EQ(refusal(problem), "");
+}
+
+TEST(GemmEpilogue, WritesOnlyTheInputOfGelu) {
+  GemmProblem problem = activated(Activation::Relu);
+  problem.hasPreActivation = true;
+  EXPECT_NE(refusal(problem).find("only a bit an element"), std::string::npos) << refusal(problem);
+}
+
+TEST(GemmEpilogue, WritesTheInputOfGeluInRowsOfEights) {
+  GemmProblem problem = activated(Activation::Gelu);
+  problem.hasPreActivation = true;
+  problem.n = 20;
+  EXPECT_NE(refusal(problem).find("a multiple of 8 elements, not of 20"), std::string::npos) << refusal(problem);
+}
+
+TEST(GemmEpilogue, SumsBiasGradientsByThemselvesInTheDtypeOfTheResult) {
+  EXPECT_NE(refusal(withBiasGrad(DType::BF16)).find("f32, not in bf16"), std::string::npos);
+  GemmProblem biased = withBiasGrad(DType::F32);
+  biased.hasBias = true;
+  GemmProblem vector = withBiasGrad(DType::F32);
+  vector.m = 1;
+  for (const GemmProblem& problem : {biased, vector}) EXPECT_NE(refusal(problem), "");
+}
+
+TEST(GemmEpilogue, NeedsSomethingToAddUp) {
+  for (GemmProblem problem : {activated(Activation::Gelu), withBiasGrad(DType::F32)}) {
+    problem.k = 0;
+    EXPECT_NE(refusal(problem), "");
+  }
+  GemmProblem empty = kPlain;
+  empty.k = 0;
+  EXPECT_EQ(refusal(empty), "");
+}
+
+}  // namespace
+}  // namespace fuseline::cuda
