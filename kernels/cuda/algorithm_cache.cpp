@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFormat = "fuseline algorithms";
 /// Also to be raised when what is promised to the library changes, such as the alignment of pointers.
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kVersion = 2;
 /// A file that has grown beyond this is begun anew.
 constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{16} << 20;
 
@@ -73,6 +73,7 @@ std::string textOf(const Json& json, int indent = -1) {
 Json toJson(const std::string& key, const KeptAlgorithm& kept) {
   Json json = {{"problem", key},
                {"algorithm", hexOf(kept.algorithm)},
+               {"candidate", kept.candidate},
                {"workspaceBytes", kept.workspaceBytes},
                {"medianNs", kept.medianNs},
                {"firstMedianNs", kept.firstMedianNs},
@@ -89,6 +90,7 @@ void readEntry(const Json& json, KeptAlgorithms& algorithms) {
   JsonFields fields(json, {});
   fields.read("problem", key);
   fields.read("algorithm", hex);
+  fields.read("candidate", kept.candidate);
   fields.read("workspaceBytes", kept.workspaceBytes);
   fields.read("medianNs", kept.medianNs);
   fields.read("firstMedianNs", kept.firstMedianNs);

@@ -25,7 +25,8 @@ struct AlgorithmOrigin {
 };
 
 struct KeptAlgorithm {
-  std::array<std::byte, 64> algorithm{};  // a cublasLtMatmulAlgo_t
+  std::array<std::byte, 64> algorithm{};  // a cublasLtMatmulAlgo_t; zeros where the candidate says it all
+  std::int64_t candidate = 0;             // which of them it is
   std::uint64_t workspaceBytes = 0;
   double medianNs = 0.0;
   double firstMedianNs = 0.0;  // of the library's own first choice, measured in the same run; 0: it failed

@@ -3,6 +3,7 @@
 #include "kernels/cuda/cublaslt_choice.h"
 
 #include "kernels/cuda/cublaslt_tuning.h"
+#include "kernels/cuda/way_choice.h"
 
 #include <bit>
 
@@ -20,6 +21,7 @@ using AlgorithmBytes = decltype(KeptAlgorithm::algorithm);
 
 KeptAlgorithm keptAs(const CublasLtCandidate& candidate, const AlgorithmChoice& choice) {
   return {.algorithm = std::bit_cast<AlgorithmBytes>(candidate.algo),
+          .candidate = static_cast<std::int64_t>(choice.candidate),
           .workspaceBytes = candidate.workspaceSize,
           .medianNs = choice.medianNs,
           .firstMedianNs = choice.firstMedianNs,
@@ -38,6 +40,13 @@ std::optional<CublasLtCandidate> CublasLtChooser::choose(CublasLtProduct& produc
   const AlgorithmChoice choice = timeCandidates(product, candidates);
   if (choice.medianNs > 0.0) m_cache.keep(key, keptAs(candidates[choice.candidate], choice));
   return candidates[choice.candidate];
+}
+
+std::size_t CublasLtChooser::chooseWay(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream) {
+  const std::lock_guard lock(m_mutex);
+  if (!m_isTimed || !problem.hasTimeToTune) return 0;
+  const std::string key = problemKey(problem, kMaxWorkspaceBytes) + ", whole or with passes";
+  return keptOr(m_cache, key, ways.size(), [&] { return timeWays(problem, ways, stream); });
 }
 
 std::optional<CublasLtCandidate> CublasLtChooser::recall(const CublasLtProduct& product, const std::string& key) {

@@ -1,4 +1,5 @@
-// Which algorithm a product gets: the one that is kept for it, the fastest of those offered, or the first.
+// Which algorithm a product gets: the one that is kept for it, the fastest of those offered, or the first. And whether
+// its epilogue is left to it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,6 +9,7 @@
 
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace fuseline::cuda {
@@ -20,6 +22,8 @@ class CublasLtChooser {
 
   /// Nothing: the library has no algorithm. Throws DeviceFault.
   std::optional<CublasLtCandidate> choose(CublasLtProduct& product);
+  /// Which of several ways to solve the problem: the one that is kept, the fastest, or the first.
+  std::size_t chooseWay(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream);
 
  private:
   std::optional<CublasLtCandidate> recall(const CublasLtProduct& product, const std::string& key);

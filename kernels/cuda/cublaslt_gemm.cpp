@@ -111,6 +111,10 @@ class CublasLtGemms final : public GemmLibrary {
 
   std::size_t maxWorkspaceBytes() const override { return kMaxWorkspaceBytes + kEpilogueBytes; }
 
+  std::size_t fastest(const GemmProblem& problem, std::span<Gemm* const> ways) override {
+    return m_opened ? m_opened->chooser.chooseWay(withPolicy(problem), ways, m_stream) : 0;
+  }
+
  private:
   GemmProblem withPolicy(GemmProblem problem) const {
     problem.isTf32 = m_policy.usesTf32 && !problem.aCodes && problem.factorType == DType::F32;

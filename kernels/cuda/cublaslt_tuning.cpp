@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -144,21 +145,22 @@ class SampleMemory {
   std::size_t m_set = 0;
 };
 
+/// Launches a candidate.
+using Launch = std::function<void(std::size_t candidate, const GemmPointers& pointers, std::byte* workspace)>;
+
 class GpuTimer final : public CandidateTimer {
  public:
-  GpuTimer(CublasLtProduct& product, std::span<const CublasLtCandidate> candidates, SampleMemory& memory)
-      : m_product(product),
-        m_candidates(candidates),
+  GpuTimer(Launch launch, SampleMemory& memory, Stream stream)
+      : m_launch(std::move(launch)),
         m_memory(memory),
-        m_stream(product.session().stream()),
+        m_stream(stream),
         m_clock(makeEventClock(currentDevice(), m_stream, 2)) {}
 
   std::optional<double> timeNs(std::size_t candidate) override {
     const int numLaunches = launchesOfASample();
     m_memory.takeHeadStart();
     m_clock->mark(0);
-    for (int i = 0; i < numLaunches; ++i)
-      m_product.multiply(m_candidates[candidate], m_memory.next(), m_memory.workspace());
+    for (int i = 0; i < numLaunches; ++i) m_launch(candidate, m_memory.next(), m_memory.workspace());
     m_clock->mark(1);
     check(cudaStreamSynchronize(m_stream), "multiply");
     const double launchNs = m_clock->nanosecondsBetween(0, 1) / numLaunches;
@@ -171,8 +173,7 @@ class GpuTimer final : public CandidateTimer {
  private:
   int launchesOfASample() const { return static_cast<int>(std::clamp(kSampleNs / m_shortestNs, 1.0, kMaxLaunches)); }
 
-  CublasLtProduct& m_product;
-  std::span<const CublasLtCandidate> m_candidates;
+  Launch m_launch;
   SampleMemory& m_memory;
   Stream m_stream;
   std::unique_ptr<DeviceClock> m_clock;
@@ -180,29 +181,41 @@ class GpuTimer final : public CandidateTimer {
   std::chrono::steady_clock::time_point m_begin = std::chrono::steady_clock::now();
 };
 
-std::vector<std::uint64_t> workspacesOf(std::span<const CublasLtCandidate> candidates) {
-  std::vector<std::uint64_t> workspaces;
-  for (const CublasLtCandidate& candidate : candidates) workspaces.push_back(candidate.workspaceSize);
-  return workspaces;
-}
-
-AlgorithmChoice holdContest(CublasLtProduct& product, std::span<const CublasLtCandidate> candidates) try {
-  std::size_t workspaceBytes = 0;
-  for (const CublasLtCandidate& candidate : candidates)
-    workspaceBytes = std::max(workspaceBytes, product.workspaceBytes(candidate));
-  SampleMemory memory(product.problem(), workspaceBytes, product.session().stream());
-  GpuTimer timer(product, candidates, memory);
-  return chooseByTiming(workspacesOf(candidates), timer);
+/// workspaceBytes: of each candidate.
+AlgorithmChoice holdContest(const GemmProblem& problem, const std::vector<std::uint64_t>& workspaceBytes, Launch launch,
+                            Stream stream) try {
+  SampleMemory memory(problem, *std::ranges::max_element(workspaceBytes), stream);
+  GpuTimer timer(std::move(launch), memory, stream);
+  return chooseByTiming(workspaceBytes, timer);
 } catch (const std::exception&) {
   return {};
+}
+
+AlgorithmChoice contest(const GemmProblem& problem, const std::vector<std::uint64_t>& workspaceBytes, Launch launch,
+                        Stream stream) {
+  const AlgorithmChoice choice = holdContest(problem, workspaceBytes, std::move(launch), stream);
+  cudaGetLastError();  // what failed here must not be blamed on the launch that comes next
+  return choice;
 }
 
 }  // namespace
 
 AlgorithmChoice timeCandidates(CublasLtProduct& product, std::span<const CublasLtCandidate> candidates) {
-  const AlgorithmChoice choice = holdContest(product, candidates);
-  cudaGetLastError();  // what failed here must not be blamed on the launch that comes next
-  return choice;
+  std::vector<std::uint64_t> workspaceBytes;
+  for (const CublasLtCandidate& candidate : candidates) workspaceBytes.push_back(product.workspaceBytes(candidate));
+  const auto launch = [&](std::size_t candidate, const GemmPointers& pointers, std::byte* workspace) {
+    product.multiply(candidates[candidate], pointers, workspace);
+  };
+  return contest(product.problem(), workspaceBytes, launch, product.session().stream());
+}
+
+AlgorithmChoice timeWays(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream) {
+  std::vector<std::uint64_t> workspaceBytes;
+  for (const Gemm* const way : ways) workspaceBytes.push_back(way->workspaceBytes());
+  const auto launch = [&](std::size_t way, const GemmPointers& pointers, std::byte* workspace) {
+    ways[way]->multiply(pointers, workspace);
+  };
+  return contest(problem, workspaceBytes, launch, stream);
 }
 
 }  // namespace fuseline::cuda

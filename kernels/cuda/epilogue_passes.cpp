@@ -162,9 +162,15 @@ bool hasPassFor(const GemmProblem& problem) {
   return !problem.biasGradType || (!problem.aCodes && problem.a == Storage2d::Transposed);
 }
 
-/// The problem with less and less of its epilogue.
+/// A bias by itself is not: its pass reads and writes all of c, the epilogue reads n numbers.
+bool isWorthTiming(const GemmProblem& problem) {
+  return problem.hasTimeToTune && (problem.activation != Activation::None || problem.biasGradType);
+}
+
+/// The problem with less and less of its epilogue, as far as there are passes for the rest.
 std::vector<GemmProblem> reduced(const GemmProblem& problem) {
   std::vector<GemmProblem> less;
+  if (!hasPassFor(problem)) return less;
   GemmProblem next = problem;
   next.activation = Activation::None;
   next.hasPreActivation = false;
@@ -180,22 +186,33 @@ class GemmsWithPasses final : public GemmLibrary {
       : m_library(std::move(library)), m_device(device) {}
 
   Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) override {
-    Result<std::unique_ptr<Gemm>> gemm = m_library->prepare(problem);
-    if (gemm || !hasPassFor(problem)) return gemm;
-    for (const GemmProblem& less : reduced(problem)) {
-      gemm = prepareSeparately(problem, less);
-      if (gemm) break;
-    }
-    return gemm;
+    Result<std::unique_ptr<Gemm>> whole = m_library->prepare(problem);
+    const std::vector<GemmProblem> less = reduced(problem);
+    if (less.empty() || (whole && !isWorthTiming(problem))) return whole;
+    Result<std::unique_ptr<Gemm>> separate = prepareSeparately(problem, less);
+    if (!whole) return separate;
+    if (!separate) return whole;
+    Gemm* const ways[] = {whole->get(), separate->get()};
+    return m_library->fastest(problem, ways) == 0 ? std::move(whole) : std::move(separate);
   }
 
   std::size_t maxWorkspaceBytes() const override { return m_library->maxWorkspaceBytes(); }
 
  private:
-  Result<std::unique_ptr<Gemm>> prepareSeparately(const GemmProblem& problem, const GemmProblem& less) {
-    Result<std::unique_ptr<Gemm>> product = m_library->prepare(less);
-    if (!product) return product;
-    auto gemm = std::make_unique<GemmWithPasses>(std::move(*product), less, problem);
+  /// By the first of the reduced problems that the library takes.
+  Result<std::unique_ptr<Gemm>> prepareSeparately(const GemmProblem& problem, const std::vector<GemmProblem>& less) {
+    Error refused;
+    for (const GemmProblem& solved : less) {
+      Result<std::unique_ptr<Gemm>> product = m_library->prepare(solved);
+      if (product) return withPasses(std::move(*product), solved, problem);
+      refused = product.error();
+    }
+    return refused;
+  }
+
+  Result<std::unique_ptr<Gemm>> withPasses(std::unique_ptr<Gemm> product, const GemmProblem& solved,
+                                           const GemmProblem& problem) {
+    auto gemm = std::make_unique<GemmWithPasses>(std::move(product), solved, problem);
     if (Result<void> added = gemm->addPasses(m_device); !added) return added.error();
     return std::unique_ptr<Gemm>(std::move(gemm));
   }

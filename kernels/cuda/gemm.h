@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 namespace fuseline::cuda {
 
@@ -23,7 +24,8 @@ struct FactorCodes {
   bool operator==(const FactorCodes&) const = default;
 };
 
-/// What is done to every element of a result. GELU is its tanh form.
+/// What is done to every element of a result. GELU is its tanh form. NaN and infinity become what the library makes of
+/// them, which for ReLU may be 0.
 enum class Activation : std::uint8_t { None, Relu, Gelu };
 
 /// c = activation(z), z = alpha a b + bias + addend. a: [m, k], b: [k, n], c, z: [m, n], all row-major. bias: [n],
@@ -85,6 +87,8 @@ class GemmLibrary {
   virtual Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) = 0;
   /// No product without a bias gradient wants more.
   virtual std::size_t maxWorkspaceBytes() const = 0;
+  /// Which of several ways to solve the problem is the fastest on this device; the first where that is not measured.
+  virtual std::size_t fastest(const GemmProblem& /*problem*/, std::span<Gemm* const> /*ways*/) { return 0; }
 };
 
 }  // namespace fuseline::cuda

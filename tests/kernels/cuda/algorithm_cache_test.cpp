@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 const AlgorithmOrigin kOrigin{.device = "NVIDIA H200", .driver = "13000", .library = "130100"};
 
 KeptAlgorithm sample(unsigned seed) {
-  KeptAlgorithm kept{.workspaceBytes = 1024 * seed, .medianNs = 0.1 * seed, .firstMedianNs = 7, .numCandidates = 16};
+  KeptAlgorithm kept{
+      .candidate = 3, .workspaceBytes = 1024 * seed, .medianNs = 0.1 * seed, .firstMedianNs = 7, .numCandidates = 16};
   for (std::size_t i = 0; i < kept.algorithm.size(); ++i)
     kept.algorithm[i] = static_cast<std::byte>(seed * 37 + i * 11);
   return kept;
@@ -115,7 +116,7 @@ TEST(AlgorithmFile, OfAnotherKindOrOriginHoldsNothing) {
         AlgorithmOrigin{"NVIDIA H200", "13000", "130101"}})
     EXPECT_TRUE(parseAlgorithms(other, text).empty());
   std::string newer = text;
-  newer.replace(newer.find("\"version\": 1"), 12, "\"version\": 2");
+  newer.replace(newer.find("\"version\": 2"), 12, "\"version\": 3");
   EXPECT_TRUE(parseAlgorithms(kOrigin, newer).empty());
 }
 

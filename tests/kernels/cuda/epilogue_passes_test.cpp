@@ -180,6 +180,87 @@ TEST(EpiloguePasses, SumOnlyColumnsOfNumbers) {
   EXPECT_FALSE(library->prepare({.m = 8, .n = 8, .k = 8, .biasGradType = DType::F32}));
 }
 
+/// A library that finds one of the ways the fastest, and says which it was asked about.
+class Timing final : public GemmLibrary {
+ public:
+  struct Question {
+    GemmProblem problem;
+    std::size_t numWays = 0;
+  };
+
+  Timing(std::size_t fastest, std::vector<Question>& questions, std::vector<GemmProblem>& solved)
+      : m_fastest(fastest), m_questions(questions), m_solved(solved) {}
+
+  Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) override {
+    return std::unique_ptr<Gemm>(std::make_unique<Noted>(problem, m_solved));
+  }
+  std::size_t maxWorkspaceBytes() const override { return 0; }
+  std::size_t fastest(const GemmProblem& problem, std::span<Gemm* const> ways) override {
+    m_questions.push_back({problem, ways.size()});
+    return m_fastest;
+  }
+
+ private:
+  /// Writes down which problem it is asked to solve, and solves it.
+  class Noted final : public Gemm {
+   public:
+    Noted(const GemmProblem& problem, std::vector<GemmProblem>& solved)
+        : m_problem(problem), m_solved(solved), m_gemm(std::move(*testing::makeHostGemms()->prepare(problem))) {}
+    std::size_t workspaceBytes() const override { return m_gemm->workspaceBytes(); }
+    void multiply(const GemmPointers& pointers, std::byte* workspace) override {
+      m_solved.push_back(m_problem);
+      m_gemm->multiply(pointers, workspace);
+    }
+
+   private:
+    GemmProblem m_problem;
+    std::vector<GemmProblem>& m_solved;
+    std::unique_ptr<Gemm> m_gemm;
+  };
+
+  std::size_t m_fastest;
+  std::vector<Question>& m_questions;
+  std::vector<GemmProblem>& m_solved;
+};
+
+/// An activation behind a bias and a bias gradient: what the library can do by itself, and by halves.
+const GemmProblem kActivated{
+    .m = 6, .n = 16, .k = 5, .hasBias = true, .activation = Activation::Gelu, .hasPreActivation = true};
+const GemmProblem kSummed{.m = 6, .n = 16, .k = 5, .a = Storage2d::Transposed, .biasGradType = DType::F32};
+
+TEST(EpiloguePasses, TakeTheWayThatIsFaster) {
+  for (const GemmProblem& problem : {kActivated, kSummed})
+    for (const std::size_t fastest : {0u, 1u}) {
+      std::vector<Timing::Question> questions;
+      std::vector<GemmProblem> solved;
+      const auto library =
+          makeGemmsWithPasses(std::make_unique<Timing>(fastest, questions, solved), {.numMultiprocessors = 2});
+      const Operands results = resultsOf(*library, problem);
+      ASSERT_EQ(questions.size(), 1u);
+      EXPECT_EQ(questions.front().numWays, 2u);
+      ASSERT_EQ(solved.size(), 1u);
+      EXPECT_EQ(hasActivation(solved.front()) || solved.front().biasGradType, fastest == 0);
+      EXPECT_EQ(solved.front().hasBias, problem.hasBias) << "a bias is no reason to leave";
+      const Operands expected = resultsOf(*testing::makeHostGemms(), problem);
+      EXPECT_EQ(results.preActivation.toDoubles(), expected.preActivation.toDoubles());
+      EXPECT_EQ(results.biasGrad.toDoubles(), expected.biasGrad.toDoubles());
+    }
+}
+
+/// Products that a run prepares on the way must not wait for a contest, and a bias alone needs none.
+TEST(EpiloguePasses, TimeNothingWithoutTimeOrReason) {
+  GemmProblem hasty = kActivated;
+  hasty.hasTimeToTune = false;
+  for (const GemmProblem& problem : {hasty, GemmProblem{.m = 6, .n = 16, .k = 5, .hasBias = true}}) {
+    std::vector<Timing::Question> questions;
+    std::vector<GemmProblem> solved;
+    const auto library = makeGemmsWithPasses(std::make_unique<Timing>(1, questions, solved), {.numMultiprocessors = 2});
+    resultsOf(*library, problem);
+    EXPECT_TRUE(questions.empty());
+    EXPECT_TRUE(solved.front().hasBias);
+  }
+}
+
 TEST(EpiloguePasses, PassOnWhatTheLibraryRefusesAnyway) {
   const auto gemms = withPasses([](const GemmProblem&) { return true; });
   EXPECT_EQ(gemms->maxWorkspaceBytes(), 7u);
