@@ -5,7 +5,7 @@
 #include "kernels/cuda/program_runner.h"
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -13,17 +13,33 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// The operands of the programs, by slot.
-enum Slot { kProduct, kBias, kC, kA, kBiasGrad, kNumSlots };
-using Memory = std::array<std::byte*, kNumSlots>;
+/// The operands of the programs. Product: what the library leaves of c, or of the pre-activation.
+enum class Slot : std::uint8_t { Product, Bias, C, A, BiasGrad };
 
-OperandKey keyOf(Slot slot) { return {.slot = slot}; }
+OperandKey keyOf(Slot slot) { return {.slot = static_cast<int>(slot)}; }
+Slot slotOf(const OperandKey& key) { return static_cast<Slot>(key.slot); }
 
-DType dtypeOf(const GemmProblem& problem, const OperandKey& key) {
-  if (key.slot == kA) return problem.factorType;
-  if (key.slot == kBiasGrad) return problem.biasGradType.value_or(DType::F32);
+DType dtypeOf(const GemmProblem& problem, Slot slot) {
+  if (slot == Slot::A) return problem.factorType;
+  if (slot == Slot::BiasGrad) return problem.biasGradType.value_or(DType::F32);
   return problem.cType;
 }
+
+struct Memory {
+  GemmPointers pointers;
+  std::byte* product = nullptr;
+
+  std::byte* at(Slot slot) const {
+    switch (slot) {
+      case Slot::Product: return product;
+      case Slot::Bias: return const_cast<std::byte*>(pointers.bias);  // programs read and write by one type
+      case Slot::C: return pointers.c;
+      case Slot::A: return const_cast<std::byte*>(pointers.a);
+      case Slot::BiasGrad: return pointers.biasGrad;
+    }
+    return nullptr;
+  }
+};
 
 /// An elementwise program over a matrix.
 class Pass {
@@ -31,7 +47,7 @@ class Pass {
   /// Errors: the program exceeds a limit of device::Program.
   static Result<Pass> make(const ElementwiseProgram& program, GridSize grid, const GemmProblem& problem,
                            const DeviceContext& device) {
-    const auto dtype = [&](const OperandKey& key) { return dtypeOf(problem, key); };
+    const auto dtype = [&](const OperandKey& key) { return dtypeOf(problem, slotOf(key)); };
     const Result<DeviceProgram> compiled = compileProgram(program, dtype);
     if (!compiled) return compiled.error();
     const ElementwiseShape shape = programShape(*compiled, grid, device.numMultiprocessors);
@@ -42,7 +58,7 @@ class Pass {
 
   void run(const Memory& memory, std::byte* workspace) {
     std::ranges::transform(m_runner.operands(), m_operands.begin(),
-                           [&](const OperandKey& key) { return memory[static_cast<std::size_t>(key.slot)]; });
+                           [&](const OperandKey& key) { return memory.at(slotOf(key)); });
     m_runner.run(m_shape, m_operands, workspace);
   }
 
@@ -61,12 +77,12 @@ class ResultProgram {
   /// the product.
   static ElementwiseProgram make(const GemmProblem& problem, const GemmProblem& solved) {
     ResultProgram made;
-    ValueIndex z = made.add({.opcode = Opcode::Load, .place = {.operand = keyOf(kProduct)}});
+    ValueIndex z = made.add({.opcode = Opcode::Load, .place = {.operand = keyOf(Slot::Product)}});
     if (problem.hasBias && !solved.hasBias) {
       z = made.addBias(z);
-      if (problem.hasPreActivation) made.store(z, kProduct);
+      if (problem.hasPreActivation) made.store(z, Slot::Product);
     }
-    made.store(made.activate(z, problem.activation), kC);
+    made.store(made.activate(z, problem.activation), Slot::C);
     return std::move(made.m_program);
   }
 
@@ -81,7 +97,8 @@ class ResultProgram {
   }
 
   ValueIndex addBias(ValueIndex z) {
-    const ValueIndex bias = add({.opcode = Opcode::Load, .place = {.operand = keyOf(kBias), .access = Access::Row}});
+    const ValueIndex bias =
+        add({.opcode = Opcode::Load, .place = {.operand = keyOf(Slot::Bias), .access = Access::Row}});
     return add({.opcode = Opcode::Add, .a = z, .b = bias});
   }
 
@@ -97,8 +114,8 @@ class ResultProgram {
 
 /// The sums of a over k, which are those of the columns of a matrix that stands transposed.
 ElementwiseProgram biasGradProgram() {
-  return {.code = {{.opcode = Opcode::Load, .place = {.operand = keyOf(kA)}}},
-          .columnSums = {{.value = 0, .place = {.operand = keyOf(kBiasGrad), .access = Access::Row}}}};
+  return {.code = {{.opcode = Opcode::Load, .place = {.operand = keyOf(Slot::A)}}},
+          .columnSums = {{.value = 0, .place = {.operand = keyOf(Slot::BiasGrad), .access = Access::Row}}}};
 }
 
 class GemmWithPasses final : public Gemm {
@@ -128,9 +145,10 @@ class GemmWithPasses final : public Gemm {
   }
 
   void multiply(const GemmPointers& pointers, std::byte* workspace) override {
-    const Memory memory = memoryOf(pointers);
+    const bool isKept = m_problem.hasPreActivation && !m_solved.hasPreActivation;
+    const Memory memory{pointers, isKept ? pointers.preActivation : pointers.c};
     GemmPointers solved = pointers;
-    solved.c = memory[kProduct];
+    solved.c = memory.product;
     if (!m_solved.hasBias) solved.bias = nullptr;
     if (!m_solved.hasPreActivation) solved.preActivation = nullptr;
     if (!m_solved.biasGradType) solved.biasGrad = nullptr;
@@ -139,18 +157,6 @@ class GemmWithPasses final : public Gemm {
   }
 
  private:
-  Memory memoryOf(const GemmPointers& pointers) const {
-    const auto readOnly = [](const std::byte* data) { return const_cast<std::byte*>(data); };  // programs have one type
-    const bool isKept = m_problem.hasPreActivation && !m_solved.hasPreActivation;
-    Memory memory;
-    memory[kProduct] = isKept ? pointers.preActivation : pointers.c;
-    memory[kC] = pointers.c;
-    memory[kBias] = readOnly(pointers.bias);
-    memory[kA] = readOnly(pointers.a);
-    memory[kBiasGrad] = pointers.biasGrad;
-    return memory;
-  }
-
   std::unique_ptr<Gemm> m_product;
   GemmProblem m_solved;
   GemmProblem m_problem;
