@@ -504,6 +504,20 @@ TEST_F(CudaKernels, ActivateProductsLikeTheReference) {
         }
 }
 
+/// Forward in three steps, and no pass of its own for a bias gradient. (TransformerEngine fuses a bias alone only with
+/// weights of 16 bits.)
+TEST_F(CudaKernels, TakeBiasesAndActivationsOfAnMlpIntoItsProducts) {
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    const Graph graph = chain(dtype, {33, 16},
+                              {link("LayerNorm", "norm"), linear(64, "fc1"), link("Bias", "b1"), link("GELU", "act"),
+                               linear(16, "fc2"), link("Bias", "b2")});
+    const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backendUnderTest())}));
+    ASSERT_EQ(report.forward.size(), 3u) << toString(graph);
+    EXPECT_TRUE(kernelsOf(graph, report).contains("linear_backward_bias"));
+    expectLikeReference(graph, report, 4 * chainTolerance(dtype), "an MLP");
+  }
+}
+
 /// Where the scales are known beforehand, FP8 codes of the result come from the kernel that computes it.
 TEST_F(CudaKernels, LeaveActivationsToTheKernelThatQuantizesThem) {
   const NodeId members[] = {0, 1};
