@@ -29,6 +29,7 @@ from peer.program import FAILED, NO_DEVICE, UNMET, USAGE, PeerError, Program, fi
 MODES = ("eager", "compile", "reduce-overhead", "max-autotune", "freeze", "fp8", "fp8-compile")
 FUSELINE_VARIANTS = ("fused", "unfused")
 NO_RECIPE = "None"
+MOST_FOR_NEIGHBOURS = 0.02  # of the machine's CPU time, while it is measured
 # Settings of libraries that change times; they are named in the output where they are set.
 SETTINGS = ("OMP_", "GOMP_", "KMP_", "MKL_", "DNNL_", "ONEDNN_", "MALLOC_", "LD_PRELOAD", "TORCHINDUCTOR_",
             "PYTORCH_", "CUDA_VISIBLE", "CUBLAS_", "NVIDIA_TF32", "FUSELINE_")
@@ -235,8 +236,8 @@ class Session:
             notes.append("The peer knows the sizes of groups on the host, in advance; fuseline reads them in the step.")
         if self.recipe != NO_RECIPE:
             notes.append(f"The recipe {self.recipe} is fuseline's; PyTorch computes in high precision and is checked "
-                         "against fuseline without it. FP8 modes are checked against fuseline with it; they find one scale "
-                         "for each tensor in the step, and quantize weights in it, too.")
+                         "against fuseline without it. FP8 modes are checked against fuseline with it; they find one "
+                         "scale for each tensor in the step, and quantize weights in it, too.")
         measured = self.record["environment"].get("threads")
         if self.device.type == "cpu" and str(measured) != str(self.threads):
             notes.append(f"fuseline ran with {measured} threads, PyTorch with {self.threads}: not comparable.")
@@ -305,9 +306,12 @@ def measured(session, variants, result):
     result["settings"]["iterations"] = iterations
     turns = session.measure.turns_of(session.program, session.file, session.given, variants, arguments.variants,
                                      iterations, arguments.warmup)
-    load = os.getloadavg()[0]
+    neighbours = session.measure.Neighbours()
     samples = session.measure.measure(turns, arguments.rounds, progress)
-    result["settings"]["load"] = [load, os.getloadavg()[0]]
+    share = result["settings"]["neighboursShare"] = neighbours.share()
+    if share is not None and share > MOST_FOR_NEIGHBOURS:
+        result["notes"].append(f"Other processes took {share:.0%} of the machine meanwhile: these times are theirs, too. "
+                               "Measure again on a quiet machine.")
     rows = session.measure.report(samples, turns[0].name)
     first_steps = {f"torch {variant.mode}": variant.first_step_s for variant in variants}
     return [{**row, "firstStepS": first_steps.get(row["name"])} for row in rows]
@@ -340,8 +344,7 @@ def heading(result):
         lines.append("variables: " + ", ".join(f"{name}={value}" for name, value in environment["variables"].items()))
     if "iterations" in settings:
         lines.append(f"{settings['rounds']} rounds in random order, {settings['iterations']} steps a turn behind "
-                     f"{settings['warmup']} that do not count; load of the machine {settings['load'][0]:.1f} before, "
-                     f"{settings['load'][1]:.1f} behind")
+                     f"{settings['warmup']} that do not count")
     return "\n".join(lines)
 
 

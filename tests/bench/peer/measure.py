@@ -5,6 +5,7 @@ do; a turn of fuseline is one process with as many of both, of which its own rec
 of the host from the start of a step until the device is done."""
 
 import gc
+import os
 import pathlib
 import random
 import time
@@ -73,6 +74,31 @@ def _without_collector(run):
         return run()
     finally:
         gc.enable()
+
+
+class Neighbours:
+    """How much of the machine's CPU time others take, its hypervisor included."""
+
+    def __init__(self):
+        self._start = _cpu_seconds()
+
+    def share(self):
+        """Since the start; None where the system does not say."""
+        if self._start is None:
+            return None
+        elapsed, busy, own = (now - then for now, then in zip(_cpu_seconds(), self._start))
+        return max(0.0, busy - own) / elapsed if elapsed > 0 else 0.0
+
+
+def _cpu_seconds():
+    """All there is of the machine, what of it was busy, and what of that was this process and its children."""
+    path = pathlib.Path("/proc/stat")
+    if not path.exists():
+        return None
+    user, nice, system, idle, wait, *rest = (int(n) / os.sysconf("SC_CLK_TCK") for n in
+                                             path.read_text(encoding="utf-8").split("\n", 1)[0].split()[1:9])
+    busy = user + nice + system + sum(rest)
+    return busy + idle + wait, busy, sum(os.times()[:4])
 
 
 def turns_of(program, file, given, variants, names, iterations, warmup):

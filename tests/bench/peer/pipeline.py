@@ -6,6 +6,7 @@ extents of a pipeline made for that."""
 
 import dataclasses
 import json
+import math
 import pathlib
 
 from . import formula
@@ -103,6 +104,13 @@ class Pipeline:
         """Products, gradients of parameters, norms: sums whose order is free."""
         return any(op.kind in PRODUCTS or op.parameters or "Norm" in op.kind or op.kind.startswith("Scaled")
                    for op in self.ops)
+
+    def summed_rows(self, parameter):
+        """How many rows the gradient of a vector is the sum of; 0 for what is no vector."""
+        if len(self.parameters.get(parameter, Spec("", ())).shape) != 1:
+            return 0
+        reader = next(op for op in self.ops if parameter in op.parameters)
+        return math.prod(self.edges[reader.inputs[0]].shape[:-1])
 
     def drops(self):
         """The ops that drop elements at random."""
