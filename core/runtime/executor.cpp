@@ -351,7 +351,7 @@ Result<RunOutcome> Executor::launchAndWait(const std::stop_token& cancel) {
 }
 
 Result<RunOutcome> Executor::runObserved(const StepObserver& observer, std::stop_token cancel) {
-  if (m_trace) return runTraced(observer, cancel);
+  if (m_trace && !m_launches.empty()) return runTraced(observer, cancel);
   const Clock::time_point start = Clock::now();
   Result<RunOutcome> outcome = m_clock ? runOnDeviceClock(observer, cancel) : runOnHostClock(observer, cancel);
   m_observedNs = nanosecondsSince(start);
@@ -363,8 +363,9 @@ Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::
   const Clock::time_point start = Clock::now();
   Result<RunOutcome> outcome = launchAndWait(cancel);
   m_observedNs = nanosecondsSince(start);
-  if (Result<void> seen = attempt([&] { m_activities = m_trace->stop(); }); !seen && outcome) return seen.error();
+  const Result<void> seen = attempt([&] { m_activities = m_trace->stop(); });
   if (!outcome || *outcome == RunOutcome::Cancelled) return outcome;
+  if (!seen) return seen.error();
   std::vector<double> stepNs(m_plan.steps.size(), 0.0);
   for (const DeviceActivity& activity : m_activities)
     if (activity.step != DeviceActivity::kNoStep) stepNs.at(activity.step) += activity.durationNs;

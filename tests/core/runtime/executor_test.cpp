@@ -514,5 +514,23 @@ TEST(ExecutorClock, FailsTheRunWhereATraceLostSomething) {
   EXPECT_TRUE(executor->run()) << "untraced, it runs on";
 }
 
+TEST(ExecutorClock, DoesNotMissWhatACancelledRunDidNotDo) {
+  const Scene scene = forwardMlp();
+  const auto executor = std::move(*scene.on(tracedBackend(true), {.clock = StepClock::Trace}));
+  std::stop_source cancel;
+  cancel.request_stop();
+  const Result<RunOutcome> ran = executor->runObserved([](std::size_t, double) {}, cancel.get_token());
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_EQ(*ran, RunOutcome::Cancelled);
+}
+
+TEST(ExecutorClock, TracesNothingWhereNothingIsLaunched) {
+  const Scene scene{.graph = chain(DType::F32, {3, 4}, {link("Identity")}, {.pass = PassKind::Forward})};
+  const auto executor = std::move(*scene.on(tracedBackend(true), {.clock = StepClock::Trace}));
+  const Result<RunOutcome> ran = executor->runObserved([](std::size_t, double) { FAIL() << "a view was launched"; });
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_TRUE(executor->activities().empty());
+}
+
 }  // namespace
 }  // namespace fuseline
