@@ -453,22 +453,11 @@ void MainWindow::showTimings() { m_timingsDock->raise(); }
 
 void MainWindow::showDevices(const Json& devices) {
   m_runBar->setDevices(devices);
-  restoreDevice(devices);
+  if (m_persistence == Persistence::Settings) m_runBar->chooseDevice(QSettings().value(kDeviceKey).toString());
   for (const Json& device : devices)
     if (const std::string reason = device.value("reason", ""); !reason.empty())
-      return statusBar()->showMessage(tr("No GPU: %1").arg(toQt(reason)), kHintDurationMs);
-}
-
-/// The one of the last time, if it still runs pipelines.
-void MainWindow::restoreDevice(const Json& devices) {
-  if (m_persistence == Persistence::None) return;
-  RunTarget target = m_session.runTarget();
-  target.device = QSettings().value(kDeviceKey, toQt(target.device)).toString().toStdString();
-  for (const Json& device : devices) {
-    if (device.value("id", "") != target.device || !device.value("canRun", false)) continue;
-    target.architecture = device.value("architecture", "");
-    m_session.setRunTarget(target);
-  }
+      return statusBar()->showMessage(QStringLiteral("%1: %2").arg(toQt(device.value("id", "")), toQt(reason)),
+                                      kHintDurationMs);
 }
 
 void MainWindow::setTheme(ThemeChoice choice) {

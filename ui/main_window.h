@@ -93,7 +93,6 @@ class MainWindow : public QMainWindow {
   void focusPane(int step);
   void showReadOnly();
   void showDevices(const Json& devices);
-  void restoreDevice(const Json& devices);
 
   bool mayDiscard();
   void newDocument();

@@ -4,13 +4,11 @@
 
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
-#include "core/profile/step_sums.h"
 #include "core/support/text.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 
 #include <fmt/format.h>
 
@@ -95,7 +93,7 @@ class RunTable {
     }
     table.addRule();
     table.addRow(cellsOf(m_comparison.sum, "sum of the steps"));
-    if (isTraced()) table.addRow(cellsOf(unattributedRow(), "of no step"));
+    if (isTraced()) table.addRow(cellsOf(rowOf(&VariantRecord::unattributedNs), "of no step"));
     addInstrumentedRow(table);
     table.addRow(boldLabel(cellsOf(m_comparison.endToEnd, "end to end")));
     if (const ComparisonRow row = rowOf(&VariantRecord::launchNs); row.unfused.count + row.fused.count > 0)
@@ -140,28 +138,8 @@ class RunTable {
     return cells;
   }
 
-  /// samplesOf: of a variant.
-  template <class SamplesOf>
-  ComparisonRow rowOf(SamplesOf samplesOf) const {
-    ComparisonRow row;
-    const VariantRecord* unfused = m_record.variant("unfused");
-    const VariantRecord* fused = m_record.variant("fused");
-    if (unfused) row.unfused = summarize(std::invoke(samplesOf, *unfused));
-    if (fused) row.fused = summarize(std::invoke(samplesOf, *fused));
-    if (unfused && fused) row.speedup = compareRounds(std::invoke(samplesOf, *unfused), std::invoke(samplesOf, *fused));
-    return row;
-  }
-
-  bool isTraced() const { return m_record.settings.timing == "cupti"; }
-
-  /// What the device did and no step launched. Where there was nothing, the row says 0.
-  ComparisonRow unattributedRow() const {
-    ComparisonRow row = rowOf([](const VariantRecord& variant) { return sumPerRound(variant.unattributed); });
-    for (auto [stats, name] : {std::pair{&row.unfused, "unfused"}, std::pair{&row.fused, "fused"}})
-      if (m_record.variant(name)) stats->count = numRounds();
-    row.speedup = {};
-    return row;
-  }
+  bool isTraced() const { return m_record.settings.isTraced(); }
+  ComparisonRow rowOf(const SamplesOf& samplesOf) const { return compareSamples(m_record, "", samplesOf); }
 
   void addInstrumentedRow(Table& table) const {
     const ComparisonRow row = rowOf(&VariantRecord::instrumentedNs);

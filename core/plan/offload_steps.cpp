@@ -202,11 +202,13 @@ class Weaver {
   /// Ahead by as many tensors.
   void addReloads() {
     std::ranges::stable_sort(m_waiting, {}, &Waiting::firstRead);
+    for (std::size_t i = 0; i < std::min(kUnderWay, m_waiting.size()); ++i)
+      addBefore(firstBackwardStep(), m_waiting[i], TransferWork::Kind::Reload);
     for (std::size_t i = 0; i < m_waiting.size(); ++i) {
-      const int begin = i < kUnderWay ? firstBackwardStep() : m_waiting[i - kUnderWay].firstRead;
-      addBefore(begin, m_waiting[i], TransferWork::Kind::Reload);
+      addBefore(m_waiting[i].firstRead, m_waiting[i], TransferWork::Kind::AwaitReload);
+      if (i + kUnderWay < m_waiting.size())
+        addBefore(m_waiting[i].firstRead, m_waiting[i + kUnderWay], TransferWork::Kind::Reload);
     }
-    for (const Waiting& waiting : m_waiting) addBefore(waiting.firstRead, waiting, TransferWork::Kind::AwaitReload);
   }
 
   void insertSteps() {

@@ -92,20 +92,23 @@ Steps allSteps(const VariantRecord* variant) {
   return steps;
 }
 
-ComparisonRow endToEndRow(const VariantRecord* unfused, const VariantRecord* fused) {
-  ComparisonRow row{.label = "end to end"};
-  if (unfused) row.unfused = summarize(unfused->endToEndNs);
-  if (fused) row.fused = summarize(fused->endToEndNs);
-  if (unfused && fused) row.speedup = compareRounds(unfused->endToEndNs, fused->endToEndNs);
+}  // namespace
+
+ComparisonRow compareSamples(const RunRecord& record, std::string label, const SamplesOf& samplesOf) {
+  ComparisonRow row{.label = std::move(label)};
+  const VariantRecord* unfused = record.variant("unfused");
+  const VariantRecord* fused = record.variant("fused");
+  if (unfused) row.unfused = summarize(samplesOf(*unfused));
+  if (fused) row.fused = summarize(samplesOf(*fused));
+  if (unfused && fused) row.speedup = compareRounds(samplesOf(*unfused), samplesOf(*fused));
   return row;
 }
-
-}  // namespace
 
 Comparison compareVariants(const RunRecord& record) {
   const VariantRecord* unfused = record.variant("unfused");
   const VariantRecord* fused = record.variant("fused");
-  Comparison comparison{.sum = {.label = "sum of steps"}, .endToEnd = endToEndRow(unfused, fused)};
+  Comparison comparison{.sum = {.label = "sum of steps"},
+                        .endToEnd = compareSamples(record, "end to end", &VariantRecord::endToEndNs)};
   if (unfused && fused)
     comparison.rows = fusedRows(*unfused, *fused);
   else if (unfused || fused)

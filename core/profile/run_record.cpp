@@ -135,6 +135,14 @@ const StepRecord* VariantRecord::find(const std::string& stepName, const std::st
   return found == steps.end() ? nullptr : &*found;
 }
 
+std::vector<double> VariantRecord::unattributedNs() const {
+  std::vector<double> sums(instrumentedNs.size(), 0.0);
+  for (const ActivityRecord& activity : unattributed)
+    for (std::size_t round = 0; round < std::min(sums.size(), activity.samplesNs.size()); ++round)
+      sums[round] += activity.samplesNs[round];
+  return sums;
+}
+
 const VariantRecord* RunRecord::variant(const std::string& name) const {
   const auto found = std::ranges::find(variants, name, &VariantRecord::name);
   return found == variants.end() ? nullptr : &*found;

@@ -7,6 +7,7 @@
 #include "core/support/result.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,6 +60,8 @@ struct VariantRecord {
   std::int64_t launches = 0;
 
   const StepRecord* find(const std::string& stepName, const std::string& phase) const;
+  /// One per instrumented round: what the device did and no step launched.
+  std::vector<double> unattributedNs() const;
 };
 
 struct RunSettings {
@@ -74,6 +77,8 @@ struct RunSettings {
   int iterations = 0;  // rounds that were asked for; 0 means automatic
   std::uint64_t seed = 0;
   std::vector<std::pair<std::string, std::int64_t>> symbols;  // overrides
+
+  bool isTraced() const { return timing == "cupti"; }
 };
 
 struct RunRecord {
@@ -120,6 +125,11 @@ struct Comparison {
   ComparisonRow sum;  // over all steps
   ComparisonRow endToEnd;
 };
+
+/// Samples of a variant, such as &VariantRecord::endToEndNs.
+using SamplesOf = std::function<std::vector<double>(const VariantRecord&)>;
+/// The times of both variants, as far as there are any.
+ComparisonRow compareSamples(const RunRecord& record, std::string label, const SamplesOf& samplesOf);
 
 /// Needs both variants; with one only, the other column stays empty.
 Comparison compareVariants(const RunRecord& record);

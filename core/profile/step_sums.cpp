@@ -16,24 +16,15 @@ bool isPartOf(const StepRecord& part, const StepRecord& whole) {
   return std::ranges::all_of(part.ops, [&](const std::string& op) { return std::ranges::count(whole.ops, op) > 0; });
 }
 
-/// Into the sums of those before, as far as all have samples.
-void addRounds(const std::vector<double>& samplesNs, std::vector<double>& sums) {
-  if (sums.empty()) sums.resize(samplesNs.size(), 0.0);
-  sums.resize(std::min(sums.size(), samplesNs.size()));
-  for (std::size_t round = 0; round < sums.size(); ++round) sums[round] += samplesNs[round];
-}
-
 }  // namespace
 
 std::vector<double> sumPerRound(const Steps& steps) {
   std::vector<double> sums;
-  for (const StepRecord* step : steps) addRounds(step->samplesNs, sums);
-  return sums;
-}
-
-std::vector<double> sumPerRound(const std::vector<ActivityRecord>& activities) {
-  std::vector<double> sums;
-  for (const ActivityRecord& activity : activities) addRounds(activity.samplesNs, sums);
+  for (const StepRecord* step : steps) {
+    if (sums.empty()) sums.resize(step->samplesNs.size(), 0.0);
+    sums.resize(std::min(sums.size(), step->samplesNs.size()));
+    for (std::size_t round = 0; round < sums.size(); ++round) sums[round] += step->samplesNs[round];
+  }
   return sums;
 }
 

@@ -13,9 +13,6 @@ using Steps = std::vector<const StepRecord*>;
 /// The sum of several steps, round by round: the median of sums is not the sum of medians.
 std::vector<double> sumPerRound(const Steps& steps);
 
-/// The same for what a device did.
-std::vector<double> sumPerRound(const std::vector<ActivityRecord>& activities);
-
 /// The unfused steps whose ops run in this one.
 Steps partsOf(const StepRecord& whole, const VariantRecord& unfused);
 

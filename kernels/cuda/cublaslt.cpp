@@ -4,16 +4,11 @@
 
 #include "kernels/cuda/shared_library.h"
 
-#include <fmt/format.h>
-
 namespace fuseline::cuda {
 
-Result<CublasLt> loadCublasLt() {
-  const std::string fileName = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
-  const Result<void*> library = openLibrary(fileName);
-  if (!library) return library.error();
-  Symbols symbols(*library);
-  CublasLt found;
+namespace {
+
+void bind(Symbols& symbols, CublasLt& found) {
   symbols.find(found.create, "cublasLtCreate");
   symbols.find(found.destroy, "cublasLtDestroy");
   symbols.find(found.version, "cublasLtGetVersion");
@@ -29,10 +24,10 @@ Result<CublasLt> loadCublasLt() {
   symbols.find(found.heuristic, "cublasLtMatmulAlgoGetHeuristic");
   symbols.find(found.checkAlgorithm, "cublasLtMatmulAlgoCheck");
   symbols.find(found.matmul, "cublasLtMatmul");
-  if (symbols.missing().empty()) return found;
-  return Error{fmt::format("{} has no function {}; it is not the cuBLASLt of CUDA {}. Install that one.", fileName,
-                           symbols.missing(), CUBLAS_VER_MAJOR),
-               ErrorKind::RunFailed};
 }
+
+}  // namespace
+
+Result<CublasLt> loadCublasLt() { return loadFunctions<CublasLt>("libcublasLt.so", CUBLAS_VER_MAJOR, bind); }
 
 }  // namespace fuseline::cuda

@@ -5,17 +5,12 @@
 #include "kernels/cuda/shared_library.h"
 
 #include <cuda.h>
-#include <fmt/format.h>
 
 namespace fuseline::cuda {
 
-Result<Cupti> loadCupti() {
-  constexpr int kMajor = CUDA_VERSION / 1000;
-  const std::string fileName = fmt::format("libcupti.so.{}", kMajor);
-  const Result<void*> library = openLibrary(fileName);
-  if (!library) return library.error();
-  Symbols symbols(*library);
-  Cupti found;
+namespace {
+
+void bind(Symbols& symbols, Cupti& found) {
   symbols.find(found.subscribe, "cuptiSubscribe_v2");
   symbols.find(found.unsubscribe, "cuptiUnsubscribe");
   symbols.find(found.enableCallback, "cuptiEnableCallback");
@@ -29,10 +24,10 @@ Result<Cupti> loadCupti() {
   symbols.find(found.numDropped, "cuptiActivityGetNumDroppedRecords");
   symbols.find(found.push, "cuptiActivityPushExternalCorrelationId");
   symbols.find(found.pop, "cuptiActivityPopExternalCorrelationId");
-  if (symbols.missing().empty()) return found;
-  return Error{fmt::format("{} has no function {}; it is not the CUPTI of CUDA {}. Install that one.", fileName,
-                           symbols.missing(), kMajor),
-               ErrorKind::RunFailed};
 }
+
+}  // namespace
+
+Result<Cupti> loadCupti() { return loadFunctions<Cupti>("libcupti.so", CUDA_VERSION / 1000, bind); }
 
 }  // namespace fuseline::cuda

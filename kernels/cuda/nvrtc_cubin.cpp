@@ -32,9 +32,6 @@ constexpr Header kHeaders[] = {
 };
 constexpr std::size_t kNumHeaders = std::size(kHeaders);
 
-/// Of the library: that of the toolkit.
-constexpr int kVersion = CUDART_VERSION / 1000;
-
 struct Nvrtc {
   decltype(nvrtcCreateProgram)* create = nullptr;
   decltype(nvrtcDestroyProgram)* destroy = nullptr;
@@ -46,12 +43,7 @@ struct Nvrtc {
   decltype(nvrtcGetCUBIN)* cubin = nullptr;
 };
 
-Result<Nvrtc> loadNvrtc() {
-  const std::string fileName = fmt::format("libnvrtc.so.{}", kVersion);
-  const Result<void*> library = openLibrary(fileName);
-  if (!library) return library.error();
-  Symbols symbols(*library);
-  Nvrtc found;
+void bind(Symbols& symbols, Nvrtc& found) {
   symbols.find(found.create, "nvrtcCreateProgram");
   symbols.find(found.destroy, "nvrtcDestroyProgram");
   symbols.find(found.compile, "nvrtcCompileProgram");
@@ -60,11 +52,9 @@ Result<Nvrtc> loadNvrtc() {
   symbols.find(found.log, "nvrtcGetProgramLog");
   symbols.find(found.cubinSize, "nvrtcGetCUBINSize");
   symbols.find(found.cubin, "nvrtcGetCUBIN");
-  if (symbols.missing().empty()) return found;
-  return Error{fmt::format("{} has no function {}. Install NVIDIA's CUDA libraries of version {}.", fileName,
-                           symbols.missing(), kVersion),
-               ErrorKind::RunFailed};
 }
+
+Result<Nvrtc> loadNvrtc() { return loadFunctions<Nvrtc>("libnvrtc.so", CUDART_VERSION / 1000, bind); }
 
 /// Looked for once.
 const Result<Nvrtc>& nvrtcLibrary() {

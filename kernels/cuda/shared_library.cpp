@@ -26,4 +26,11 @@ Result<void*> openLibrary(const std::string& fileName) {
                ErrorKind::RunFailed};
 }
 
+Error missingFunction(const std::string& fileName, const std::string& function, int major) {
+  return {fmt::format("{} has no function {}; it is not that of CUDA {}. Install NVIDIA's CUDA libraries of that "
+                      "version.",
+                      fileName, function, major),
+          ErrorKind::RunFailed};
+}
+
 }  // namespace fuseline::cuda

@@ -32,4 +32,21 @@ class Symbols {
   std::string m_missing;
 };
 
+/// "libcupti.so.13 has no function ...", with the next step.
+Error missingFunction(const std::string& fileName, const std::string& function, int major);
+
+/// The functions of a library, such as "libcupti.so.13", as `bind` finds them. major: of the toolkit that this was
+/// compiled with. Errors: the library or a function is missing; a sentence with the next step.
+template <class Functions>
+Result<Functions> loadFunctions(const std::string& name, int major, void (*bind)(Symbols& symbols, Functions& found)) {
+  const std::string fileName = name + "." + std::to_string(major);
+  const Result<void*> library = openLibrary(fileName);
+  if (!library) return library.error();
+  Symbols symbols(*library);
+  Functions found;
+  bind(symbols, found);
+  if (!symbols.missing().empty()) return missingFunction(fileName, symbols.missing(), major);
+  return found;
+}
+
 }  // namespace fuseline::cuda

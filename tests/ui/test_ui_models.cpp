@@ -155,7 +155,7 @@ void ModelsTest::timingsTellKernelsApartWhereTheyWereTraced() {
   RunRecord record = fusedRun();
   record.settings.timing = "cupti";
   record.variants[1].steps[0].activities = {{"gemm", "grid 8", {1e6, 1e6}}, {"add", "grid 9", {2e3, 2e3}}};
-  record.variants[1].unattributed = {{"fill", "64 B", {5e3, 5e3}}};
+  record.variants[1].unattributed = {{"fill", "64 B", std::vector<double>(8, 5e3)}};
   Theme theme;
   TimingsModel model(theme);
   model.setRecord(record);

@@ -201,7 +201,7 @@ void PanelsTest::fusionsArePlannedForRanksAndForOtherHardware() {
   named<QSpinBox>(f, "Ranks")->setValue(2);
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(appliesForward(f.session, "UserbuffersForwardLinear"));
-  QVERIFY(says(f, QStringLiteral("Runs still use this machine and one rank.")));
+  QVERIFY(says(f, QStringLiteral("Runs still use the device in the tool bar, and one rank.")));
   QVERIFY(!says(f, QStringLiteral("compute capability")));
   const auto summaries = f.window.plan().findChildren<QLabel*>();
   QVERIFY(summaries.front()->text().endsWith(QStringLiteral("planned for sm_90, 2 ranks")));

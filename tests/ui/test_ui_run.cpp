@@ -92,10 +92,15 @@ void RunTest::devicesThatCannotRunAreShownWithTheReason() {
   QCOMPARE(choice.currentText(), QStringLiteral("cpu: a CPU"));
   QVERIFY(!(choice.model()->index(2, 0).flags() & Qt::ItemIsEnabled));
   QCOMPARE(choice.itemData(2, Qt::ToolTipRole).toString(), QStringLiteral("It is too old."));
+  bar.chooseDevice(QStringLiteral("cuda:1"));
+  bar.chooseDevice(QStringLiteral("cuda:9"));
+  QCOMPARE(session.runTarget(), RunTarget());
   choice.setCurrentIndex(1);
   Q_EMIT choice.activated(1);
   QCOMPARE(session.runTarget(), (RunTarget{.device = "cuda:0", .architecture = "sm_90"}));
   QCOMPARE(asked, (std::vector<std::string>{"cpu", "cuda:0"}));
+  bar.chooseDevice(QStringLiteral("cpu"));
+  QCOMPARE(session.runTarget().device, std::string("cpu"));
 }
 
 void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/timings_model.h"
 
-#include "core/profile/step_sums.h"
 #include "ui/theme/format.h"
 #include "ui/theme/theme.h"
 
@@ -43,27 +42,20 @@ void TimingsModel::setRecord(const RunRecord& record) {
   m_groups.push_back({.row = comparison.endToEnd, .isFooter = true});
   addTimes(record);
   addMemory(record);
-  m_record = record;
+  noteKernels(record);
   endResetModel();
 }
 
 /// What measuring cost, and what of a run no step accounts for.
 void TimingsModel::addTimes(const RunRecord& record) {
-  const auto add = [&](const QString& label, const auto& samplesOf) {
-    Group group{.isFooter = true};
-    group.row.label = label.toStdString();
-    const VariantRecord* unfused = record.variant("unfused");
-    const VariantRecord* fused = record.variant("fused");
-    if (unfused) group.row.unfused = summarize(samplesOf(*unfused));
-    if (fused) group.row.fused = summarize(samplesOf(*fused));
-    if (unfused && fused) group.row.speedup = compareRounds(samplesOf(*unfused), samplesOf(*fused));
-    if (group.row.unfused.count + group.row.fused.count > 0) m_groups.push_back(std::move(group));
+  const auto add = [&](const QString& label, const SamplesOf& samplesOf) {
+    ComparisonRow row = compareSamples(record, label.toStdString(), samplesOf);
+    if (row.unfused.count + row.fused.count > 0) m_groups.push_back({.row = std::move(row), .isFooter = true});
   };
-  const bool isTraced = record.settings.timing == "cupti";
-  if (isTraced) add(tr("Of no step"), [](const VariantRecord& variant) { return sumPerRound(variant.unattributed); });
-  add(isTraced ? tr("With the trace on") : tr("With clocks inside"),
-      [](const VariantRecord& variant) { return variant.instrumentedNs; });
-  add(tr("End to end: the host launches"), [](const VariantRecord& variant) { return variant.launchNs; });
+  const bool isTraced = record.settings.isTraced();
+  if (isTraced) add(tr("Of no step"), &VariantRecord::unattributedNs);
+  add(isTraced ? tr("With the trace on") : tr("With clocks inside"), &VariantRecord::instrumentedNs);
+  add(tr("End to end: the host launches"), &VariantRecord::launchNs);
 }
 
 void TimingsModel::addMemory(const RunRecord& record) {
@@ -86,7 +78,7 @@ void TimingsModel::addMemory(const RunRecord& record) {
 void TimingsModel::clear() {
   beginResetModel();
   m_groups.clear();
-  m_record = {};
+  m_kernels.clear();
   endResetModel();
 }
 
@@ -162,18 +154,23 @@ QVariant TimingsModel::foreground(const QModelIndex& index) const {
   return row.speedup.median > 1.0 ? colors.good : colors.warning;
 }
 
-/// What the step of this row launched, where the device was traced: a line a kernel.
+/// Where the device was traced: a line for every kernel that a step launched.
+void TimingsModel::noteKernels(const RunRecord& record) {
+  m_kernels.clear();
+  for (const VariantRecord& variant : record.variants)
+    for (const StepRecord& step : variant.steps)
+      for (const ActivityRecord& kernel : step.activities)
+        m_kernels[{variant.name, step.phase, step.name}] +=
+            tr("\n%1  %2 (%3)")
+                .arg(formatDurationNs(summarize(kernel.samplesNs).median), toQt(kernel.name),
+                     toQt(kernel.configuration));
+}
+
 QString TimingsModel::kernelsText(const QModelIndex& index) const {
   const ComparisonRow& row = rowAt(index);
-  const VariantRecord* variant = m_record.variant(index.column() == FusedColumn ? "fused" : "unfused");
-  const StepRecord* step = variant ? variant->find(row.label, row.phase) : nullptr;
-  QString text;
-  if (!step) return text;
-  for (const ActivityRecord& kernel : step->activities)
-    text +=
-        tr("\n%1  %2 (%3)")
-            .arg(formatDurationNs(summarize(kernel.samplesNs).median), toQt(kernel.name), toQt(kernel.configuration));
-  return text;
+  const char* const variant = index.column() == FusedColumn ? "fused" : "unfused";
+  const auto found = m_kernels.find({variant, row.phase, row.label});
+  return found == m_kernels.end() ? QString() : found->second;
 }
 
 QString TimingsModel::tip(const QModelIndex& index) const {

@@ -7,6 +7,9 @@
 
 #include <QAbstractItemModel>
 
+#include <map>
+#include <string>
+#include <tuple>
 #include <vector>
 
 namespace fuseline::ui {
@@ -59,11 +62,12 @@ class TimingsModel : public QAbstractItemModel {
   QString tip(const QModelIndex& index) const;
   void addTimes(const RunRecord& record);
   void addMemory(const RunRecord& record);
+  void noteKernels(const RunRecord& record);
   QString kernelsText(const QModelIndex& index) const;
 
   const Theme& m_theme;
   std::vector<Group> m_groups;
-  RunRecord m_record;  // of the groups
+  std::map<std::tuple<std::string, std::string, std::string>, QString> m_kernels;  // by variant, phase and step
   double m_longestNs = 0;
 };
 

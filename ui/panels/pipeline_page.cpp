@@ -54,7 +54,7 @@ QString planTargetNote(const Session& session) {
   const auto& recipe = session.analysis()->recipe;
   const Verdict fits = recipe && capability ? supports(recipe->definition(), *capability) : Verdict::yes();
   const QString reason = fits ? QString() : toQt(fits.reason()) + u' ';
-  return reason + PipelinePage::tr("Runs still use this machine and one rank.");
+  return reason + PipelinePage::tr("Runs still use the device in the tool bar, and one rank.");
 }
 
 Endpoint endpointOf(const QString& text) { return parseEndpoint(text.trimmed().toStdString()); }
@@ -308,7 +308,7 @@ void PipelinePage::createRules() {
 /// What fusions are planned for. It is no part of the document.
 void PipelinePage::addPlanTarget(QFormLayout* form) {
   auto* device = new QComboBox(this);
-  device->addItem(tr("This machine"), QString());
+  device->addItem(tr("The device that runs"), QString());
   for (const std::string_view name : plannedArchitectures()) device->addItem(toQt(name), toQt(name));
   device->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   device->setAccessibleName(tr("Plan for"));

@@ -125,6 +125,11 @@ void RunBar::addDevice(const Json& device) {
   qobject_cast<QStandardItemModel*>(m_device->model())->item(row)->setEnabled(reason.isEmpty());
 }
 
+void RunBar::chooseDevice(const QString& id) {
+  const int row = m_device->findData(id);
+  if (row >= 0 && (m_device->model()->index(row, 0).flags() & Qt::ItemIsEnabled)) takeDevice(row);
+}
+
 void RunBar::takeDevice(int index) {
   RunTarget target = m_session.runTarget();
   target.device = m_device->itemData(index).toString().toStdString();

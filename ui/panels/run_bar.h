@@ -21,6 +21,8 @@ class RunBar : public QToolBar {
   QAction* stopAction() const { return m_stop; }
   /// As a worker lists them. Those that cannot run are shown with the reason and cannot be chosen.
   void setDevices(const Json& devices);
+  /// Does nothing where there is none of this id, or it cannot run.
+  void chooseDevice(const QString& id);
   QComboBox* deviceChoice() const { return m_device; }
 
  private:

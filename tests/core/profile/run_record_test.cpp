@@ -115,5 +115,12 @@ TEST(VariantRecord, FindsAStepByNameAndPhase) {
   EXPECT_EQ(variant.find("fc", "sideways"), nullptr);
 }
 
+TEST(VariantRecord, SaysOfEveryRoundWhatNoStepLaunched) {
+  VariantRecord variant{.name = "fused", .instrumentedNs = {100, 200}};
+  EXPECT_EQ(variant.unattributedNs(), (std::vector<double>{0, 0}));
+  variant.unattributed = {{"fill", "64 B", {3, 4}}, {"copy", "8 B", {10, 20}}};
+  EXPECT_EQ(variant.unattributedNs(), (std::vector<double>{13, 24}));
+}
+
 }  // namespace
 }  // namespace fuseline
