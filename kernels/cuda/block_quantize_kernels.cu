@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kTileThreads) quantizeBlocks(const __grid_cons
     const PatchPlace place = patchPlace(tile, blockIdx.x, task.rows, task.cols);
     float x[kPatch][kPatch];
     loadPatch(task.element, task.x, task.cols, place, x);
-    quantizePatch<kKind>(shared, {task.rowwise, task.columnwise}, {task.rows, task.cols}, place, x);
+    quantizePatch<kKind>(shared, {task.rowwise, task.columnwise}, {task.rows, task.cols, task.cols}, place, x);
     __syncthreads();
   }
 }

@@ -8,6 +8,7 @@
 #include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline::cuda {
 
@@ -77,21 +78,20 @@ std::string statement(const Instruction& instruction) {
 }
 
 std::string declaration(const Operand& operand, int index) {
-  return fmt::format("const Operand o{0}{{arguments.data[{0}], {1}, Element::{2}, Access::{3}, {4}, {5}}};", index,
-                     operand.interleave, nameOf(operand.element), nameOf(operand.access), operand.lane, operand.lanes);
+  return fmt::format(
+      "[[maybe_unused]] const Operand o{0}{{arguments.data[{0}], {1}, Element::{2}, Access::{3}, {4}, {5}}};", index,
+      operand.interleave, nameOf(operand.element), nameOf(operand.access), operand.lane, operand.lanes);
 }
 
 std::string sumText(int value, int slot) {
   return fmt::format("for (int v = 0; v < kVector; ++v) sums[{}][v] = r{}[v];", slot, value);
 }
 
-/// What is quantized may have no memory.
-std::string storeText(const Program& program, int store, const TiledResult* tiles) {
-  const auto [value, operand] = program.stores[store];
-  const std::string text = fmt::format("storeOperand<kVector>(o{}, grid, at, r{});", operand, value);
-  if (!tiles || tiles->store != store) return text;
-  return fmt::format("if (o{0}.data) {1}\n    for (int v = 0; v < kVector; ++v) kept[v] = r{2}[v];", operand, text,
-                     value);
+/// Which lane of the result that is quantized; -1: none.
+int laneOf(const TiledResult* tiles, int store) {
+  if (!tiles) return -1;
+  const auto lane = std::ranges::find(tiles->stores, store);
+  return lane == tiles->stores.end() ? -1 : static_cast<int>(lane - tiles->stores.begin());
 }
 
 int numRegisters(std::span<const Instruction> code) {
@@ -100,22 +100,50 @@ int numRegisters(std::span<const Instruction> code) {
   return registers;
 }
 
-/// The lines of evaluate(). Stores come last: an operand may be overwritten in place.
-std::string body(const Program& program, const TiledResult* tiles) {
-  std::string text;
-  const auto line = [&](const std::string& words) { text += "    " + words + "\n"; };
+std::vector<std::string> computation(const Program& program) {
+  std::vector<std::string> lines;
   const std::span<const Instruction> code(program.code, static_cast<std::size_t>(program.numInstructions));
-  for (int i = 0; i < program.numOperands; ++i) line(declaration(program.operands[i], i));
-  for (int i = 0; i < numRegisters(code); ++i) line(fmt::format("float r{}[kVector];", i));
-  for (const Instruction& instruction : code) line(statement(instruction));
-  for (int i = 0; i < program.numStores; ++i) line(storeText(program, i, tiles));
-  for (int s = 0; s < program.numColumnSums; ++s) line(sumText(program.columnSums[s].value, s));
-  for (int s = 0; s < program.numRowSums; ++s) line(sumText(program.rowSums[s].value, program.numColumnSums + s));
-  return text;
+  for (int i = 0; i < program.numOperands; ++i) lines.push_back(declaration(program.operands[i], i));
+  for (int i = 0; i < numRegisters(code); ++i) lines.push_back(fmt::format("float r{}[kVector];", i));
+  for (const Instruction& instruction : code) lines.push_back(statement(instruction));
+  return lines;
+}
+
+/// The values of the lane that is quantized.
+std::vector<std::string> handing(const Program& program, const TiledResult& tiles) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < program.numStores; ++i)
+    if (const int lane = laneOf(&tiles, i); lane >= 0)
+      lines.push_back(fmt::format("if constexpr (kLane == {}) for (int v = 0; v < kVector; ++v) handed[v] = r{}[v];",
+                                  lane, program.stores[i].value));
+  return lines;
+}
+
+std::vector<std::string> results(const Program& program, const TiledResult* tiles) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < program.numStores; ++i) {
+    const auto [value, operand] = program.stores[i];
+    if (laneOf(tiles, i) < 0 || tiles->isWritten)
+      lines.push_back(fmt::format("storeOperand<kVector>(o{}, grid, at, r{});", operand, value));
+  }
+  for (int s = 0; s < program.numColumnSums; ++s) lines.push_back(sumText(program.columnSums[s].value, s));
+  for (int s = 0; s < program.numRowSums; ++s)
+    lines.push_back(sumText(program.rowSums[s].value, program.numColumnSums + s));
+  return lines;
+}
+
+/// The lines of evaluate(). Stores come last: an operand may be overwritten in place, and lanes before the last one
+/// leave them to it.
+std::string body(const Program& program, const TiledResult* tiles) {
+  const std::string stored = fmt::format("    {}\n", fmt::join(results(program, tiles), "\n    "));
+  const std::string computed = fmt::format("    {}\n", fmt::join(computation(program), "\n    "));
+  if (!tiles) return computed + stored;
+  return fmt::format("{}    {}\n    if constexpr (kLane + 1 == kLanes) {{\n{}    }}\n", computed,
+                     fmt::join(handing(program, *tiles), "\n    "), stored);
 }
 
 /// {0}: vector, {1}: column sums, {2}: row sums, {3}: all sums but at least one, {4}: body, {5}: name of the kernel,
-/// {6}: how it walks.
+/// {6}: how it walks, {7}: lanes of what is quantized, {8}: the head of evaluate().
 constexpr const char* kTemplate = R"(#include "kernels/cuda/device/generated.h"
 
 namespace {{
@@ -126,18 +154,16 @@ constexpr int kVector = {0};
 
 struct Evaluator {{
   static constexpr int kMaxColumnSums = {1};
+  static constexpr int kLanes = {7};
   const Arguments& arguments;
   float sums[{3}][kVector];
-  float kept[kVector];
 
   __device__ int numColumnSums() const {{ return {1}; }}
   __device__ int numRowSums() const {{ return {2}; }}
   __device__ const float (&columnSum(int s) const)[kVector] {{ return sums[s]; }}
   __device__ const float (&rowSum(int s) const)[kVector] {{ return sums[{1} + s]; }}
 
-  __device__ const float (&handed() const)[kVector] {{ return kept; }}
-
-  __device__ void evaluate(const Grid& grid, const Position& at) {{
+  {8} {{
 {4}  }}
 }};
 
@@ -145,7 +171,7 @@ struct Evaluator {{
 
 extern "C" __global__ void __launch_bounds__(kBlockThreads)
     {5}(const __grid_constant__ Arguments arguments, Grid grid, float* columnParts, float* rowParts) {{
-  Evaluator evaluator{{arguments, {{}}, {{}}}};
+  Evaluator evaluator{{arguments, {{}}}};
   {6}
 }}
 )";
@@ -155,11 +181,18 @@ const char* nameOf(device::CopyKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
+/// With tiles it also tells the values of a lane of the result that is quantized.
+const char* evaluateHead(const TiledResult* tiles) {
+  if (!tiles) return "__device__ void evaluate(const Grid& grid, const Position& at)";
+  return "template <int kLane>\n"
+         "  __device__ void evaluate(const Grid& grid, const Position& at, float (&handed)[kVector])";
+}
+
 std::string walkText(const Program& program, const TiledResult* tiles) {
   if (!tiles) return "walkGrid<Evaluator, kVector>(evaluator, grid, columnParts, rowParts);";
-  const Operand& result = program.operands[program.stores[tiles->store].operand];
+  const Operand& result = program.operands[program.stores[tiles->stores.front()].operand];
   return fmt::format(
-      "walkTiles<CopyKind::{}>(evaluator, grid, arguments.handOver, Element::{}, columnParts, rowParts);",
+      "walkTiles<CopyKind::{}, Element::{}>(evaluator, grid, arguments.handOver, columnParts, rowParts);",
       nameOf(tiles->kind), nameOf(result.element));
 }
 
@@ -168,7 +201,7 @@ std::string walkText(const Program& program, const TiledResult* tiles) {
 std::string sourceOf(const Program& program, int vector, const TiledResult* tiles) {
   const int sums = std::max(1, program.numColumnSums + program.numRowSums);
   return fmt::format(kTemplate, vector, program.numColumnSums, program.numRowSums, sums, body(program, tiles),
-                     kGeneratedKernel, walkText(program, tiles));
+                     kGeneratedKernel, walkText(program, tiles), tiles ? tiles->stores.size() : 1, evaluateHead(tiles));
 }
 
 }  // namespace fuseline::cuda

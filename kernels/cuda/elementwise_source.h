@@ -5,6 +5,7 @@
 #include "kernels/cuda/device/program.h"
 
 #include <string>
+#include <vector>
 
 namespace fuseline::cuda {
 
@@ -13,8 +14,9 @@ inline constexpr const char* kGeneratedKernel = "fuselineElementwise";
 
 /// A result that is quantized as it is made, which takes tiles.
 struct TiledResult {
-  int store = 0;  // of the program
+  std::vector<int> stores;  // of the program, by lane of the result; a lane is in one piece
   device::CopyKind kind = device::CopyKind::Tensor;
+  bool isWritten = false;  // the result itself, too
 };
 
 /// `vector` columns a thread; with tiles device::kPatch. Equal programs give equal texts; pointers and the seeds of

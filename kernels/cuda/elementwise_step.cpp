@@ -40,8 +40,8 @@ GridSize findGrid(const CompileRequest& request, const DeviceProgram& program) {
 /// A result of the program and the copies that are made of it.
 struct CopiedResult {
   StepCopies copies;
-  int store = 0;
-  std::size_t place = 0;  // among the program's
+  std::vector<int> stores;          // by lane of the result
+  std::vector<std::size_t> places;  // where they go, among the program's
 };
 
 /// How a program runs, and whether it makes the copies itself.
@@ -65,18 +65,19 @@ class ElementwiseKernel final : public Kernel {
 
   void run(Pointers pointers, std::byte* workspace) override {
     std::ranges::transform(m_bindings, m_memory.begin(), [&](const Binding& binding) { return binding.at(pointers); });
-    if (keepsResult()) result() = workspace + partsBytes();
+    if (keepsResult())
+      for (const std::size_t place : m_copied->places) m_memory[place] = workspace + partsBytes();
     if (m_run.isTiled) m_run.runner.setHandOver(m_copied->copies.at(pointers));
     m_run.runner.run(m_run.shape, m_memory, workspace);
-    if (m_copied && !m_run.isTiled) m_copied->copies.launchFrom(result(), pointers, nullptr, m_device);
+    if (m_copied && !m_run.isTiled)
+      m_copied->copies.launchFrom(m_memory[m_copied->places.front()], pointers, nullptr, m_device);
   }
 
  private:
   std::size_t partsBytes() const { return workspacePart(m_run.runner.workspaceBytes(m_run.shape)); }
 
-  std::byte*& result() { return m_memory[m_copied->place]; }
   /// Is there a result that is only quantized, by kernels that read it?
-  bool keepsResult() const { return m_copied && !m_run.isTiled && !m_bindings[m_copied->place]; }
+  bool keepsResult() const { return m_copied && !m_run.isTiled && !m_bindings[m_copied->places.front()]; }
 
   ProgramRun m_run;
   std::optional<CopiedResult> m_copied;
@@ -91,24 +92,32 @@ Result<void> requireOperands(const CompileRequest& request, const DeviceProgram&
   return {};
 }
 
-/// Which store makes the tensor; nothing: none does row by row, one value an element.
-std::optional<int> storeOf(const DeviceProgram& program, const OperandKey& tensor) {
+const Place& placeOf(const DeviceProgram& program, int store) {
+  return program.places[program.program.stores[store].operand];
+}
+
+/// Which stores make the tensor, by lane; none where it is not made row by row.
+std::vector<int> storesOf(const DeviceProgram& program, const OperandKey& tensor) {
+  std::vector<int> stores;
   for (int store = 0; store < program.program.numStores; ++store) {
-    const Place& place = program.places[program.program.stores[store].operand];
-    if (place.operand == tensor && place.access == Access::Full && place.lanes == 1) return store;
+    const Place& place = placeOf(program, store);
+    if (place.operand == tensor && place.access == Access::Full) stores.push_back(store);
   }
-  return std::nullopt;
+  std::ranges::sort(stores, {}, [&](int store) { return placeOf(program, store).lane; });
+  return stores;
 }
 
 Result<std::optional<CopiedResult>> copiedResultOf(const CompileRequest& request, const DeviceProgram& program) {
   if (request.step.copies.empty()) return std::optional<CopiedResult>();
   Result<StepCopies> copies = StepCopies::make(request);
   if (!copies) return copies.error();
-  if (const std::optional<int> store = storeOf(program, copies->source()))
-    return std::optional(
-        CopiedResult{std::move(*copies), *store, program.program.stores[static_cast<std::size_t>(*store)].operand});
-  return Error{fmt::format("Step \"{}\" quantizes a result that it does not make row by row.", request.step.name),
-               ErrorKind::RunFailed};
+  const std::vector<int> stores = storesOf(program, copies->source());
+  CopiedResult result{std::move(*copies), stores, {}};
+  if (result.stores.empty())
+    return Error{fmt::format("Step \"{}\" quantizes a result that it does not make row by row.", request.step.name),
+                 ErrorKind::RunFailed};
+  for (const int store : result.stores) result.places.push_back(program.program.stores[store].operand);
+  return std::optional(std::move(result));
 }
 
 DType dtypeOf(const CompileRequest& request, const OperandKey& key) {
@@ -122,8 +131,11 @@ ProgramRun chooseRun(const CompileRequest& request, const DeviceProgram& program
   const auto dtype = [&](const OperandKey& key) { return dtypeOf(request, key); };
   if (copied && copied->copies.fitsKernel()) {
     const TensorSpec& spec = copied->copies.spec();
-    const TiledResult tiles{.store = copied->store, .kind = copied->copies.kind()};
-    const ElementwiseShape shape = tileShape(spec.rows(), spec.cols());
+    const TiledResult tiles{.stores = copied->stores,
+                            .kind = copied->copies.kind(),
+                            .isWritten = bool(findOperand(request, copied->copies.source()))};
+    const ElementwiseShape shape =
+        tileShape(spec.rows(), spec.cols() / static_cast<std::int64_t>(copied->stores.size()));
     ProgramRunner runner(program, shape, dtype, request.device, &tiles);
     if (runner.isCompiled()) return {std::move(runner), shape, true};
   }

@@ -71,7 +71,7 @@ __device__ void walkResult(const NormProblem& problem, Element element, void* re
 #pragma unroll
       for (int v = 0; v < kPatch; ++v) x[row][v] = roundedTo(element, x[row][v]);
     }
-    writeCopies(shared, kind, handOver, {problem.rows, problem.cols}, place, x);
+    writeCopies(shared, kind, handOver, {problem.rows, problem.cols, problem.cols}, place, x);
   }
 }
 

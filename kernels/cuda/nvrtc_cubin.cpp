@@ -72,7 +72,7 @@ class Compilation {
   Compilation(const Compilation&) = delete;
   Compilation& operator=(const Compilation&) = delete;
 
-  nvrtcResult run(const std::string& source, const std::string& architecture) {
+  nvrtcResult run(const std::string& source, const std::string& architecture, bool isStrict) {
     std::array<const char*, kNumHeaders> names{};
     std::array<const char*, kNumHeaders> texts{};
     for (std::size_t i = 0; i < kNumHeaders; ++i) {
@@ -83,8 +83,11 @@ class Compilation {
         m_nvrtc.create(&m_program, source.c_str(), "elementwise.cu", kNumHeaders, texts.data(), names.data());
     if (created != NVRTC_SUCCESS) return created;
     const std::string target = "--gpu-architecture=" + architecture;
-    const char* const options[] = {target.c_str(), "--std=c++20", "--device-as-default-execution-space"};
-    return m_nvrtc.compile(m_program, static_cast<int>(std::size(options)), options);
+    std::vector<const char*> options = {target.c_str(), "--std=c++20", "--device-as-default-execution-space"};
+    if (isStrict)
+      options.insert(options.end(), {"--ptxas-options=--warn-on-spills", "--ptxas-options=--warn-on-local-memory-usage",
+                                     "--ptxas-options=--warning-as-error"});
+    return m_nvrtc.compile(m_program, static_cast<int>(options.size()), options.data());
   }
 
   std::string log() const {
@@ -115,11 +118,11 @@ Verdict hasNvrtc() {
   return nvrtc ? Verdict::yes() : Verdict::no(nvrtc.error().message);
 }
 
-Result<std::vector<char>> compileToCubin(const std::string& source, const std::string& architecture) {
+Result<std::vector<char>> compileToCubin(const std::string& source, const std::string& architecture, bool isStrict) {
   const Result<Nvrtc>& nvrtc = nvrtcLibrary();
   if (!nvrtc) return nvrtc.error();
   Compilation compilation(*nvrtc);
-  const nvrtcResult result = compilation.run(source, architecture);
+  const nvrtcResult result = compilation.run(source, architecture, isStrict);
   std::vector<char> binary = result == NVRTC_SUCCESS ? compilation.cubin() : std::vector<char>();
   if (!binary.empty()) return binary;
   return Error{fmt::format("NVRTC did not compile an elementwise program for {}: {}. Its report: {}", architecture,

@@ -27,20 +27,39 @@ T* floatsAt(Pointers pointers, int index) {
   return index < 0 ? nullptr : reinterpret_cast<T*>(pointers[static_cast<std::size_t>(index)]);
 }
 
-/// A gate's gradient is two results in one tensor.
-bool isGradientOfGate(const KernelQuery& query) {
-  const Node& first = query.graph.node(query.members.front());
-  const std::int64_t outCols = query.graph.value(first.outputs.front()).spec.cols();
-  return query.phase == Phase::Backward && query.copies->spec.cols() != outCols;
+/// How often the result has the columns that the kernel walks over: before a gated op twice.
+std::int64_t lanesOf(const KernelQuery& query) {
+  const Node& last = query.graph.node(query.members.back());
+  const std::int64_t cols = query.graph.value(last.outputs.front()).spec.cols();
+  return cols > 0 ? query.copies->spec.cols() / cols : 1;
 }
 
-/// Are columns of an input that one result needs kept together in packets?
-bool hasNarrowLanes(const KernelQuery& query) {
+/// Of the gated op among the members; 0: its halves are in one piece.
+std::int64_t interleaveOf(const KernelQuery& query) {
   constexpr const char* kInterleave = "glu_interleave_size";
-  return std::ranges::any_of(query.members, [&](NodeId id) {
+  for (const NodeId id : query.members) {
     const Attributes& attributes = query.graph.node(id).attributes;
-    return attributes.has(kInterleave) && attributes.integer(kInterleave) % kVectorWidth != 0;
-  });
+    if (attributes.has(kInterleave)) return attributes.integer(kInterleave);
+  }
+  return 0;
+}
+
+/// Columns that a thread reads together, and that have a scale together.
+std::int64_t columnsTogether(const TensorQuantizers& quantizers) {
+  return std::max<std::int64_t>(traitsOf(scalingOf(quantizers)).block.cols, kVectorWidth);
+}
+
+/// The halves of a result stand beside each other, and each begins a block.
+Verdict canMakeHalves(const KernelQuery& query) {
+  if (interleaveOf(query) != 0)
+    return Verdict::no("The CUDA backend does not quantize results as they are made whose halves take turns.");
+  const std::int64_t cols = query.copies->spec.cols() / 2;
+  const std::int64_t together = columnsTogether(query.copies->quantizers);
+  if (cols % together == 0) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("The CUDA backend quantizes the two halves of a result as they are made where each has a multiple of "
+                  "{} columns. These have {}.",
+                  together, cols));
 }
 
 /// Recipes give both copies of a tensor one scaling.
@@ -63,14 +82,10 @@ Verdict canQuantize(const TensorQuantizers& quantizers) {
 
 Verdict canMakeCopies(const KernelQuery& query) {
   if (const Verdict fits = canQuantize(query.copies->quantizers); !fits) return fits;
-  if (isGradientOfGate(query))
-    return Verdict::no("The CUDA backend does not quantize the two gradients of a gated op as they are made yet.");
-  if (hasNarrowLanes(query) || query.copies->spec.cols() % kVectorWidth != 0)
-    return Verdict::no(
-        fmt::format("The CUDA backend quantizes results by packets of {} columns, which this one does "
-                    "not have.",
-                    kVectorWidth));
-  return Verdict::yes();
+  if (lanesOf(query) > 1) return canMakeHalves(query);
+  if (interleaveOf(query) % kVectorWidth == 0 && query.copies->spec.cols() % kVectorWidth == 0) return Verdict::yes();
+  return Verdict::no(fmt::format(
+      "The CUDA backend quantizes results by packets of {} columns, which this one does not have.", kVectorWidth));
 }
 
 StepCopies::StepCopies(const CompileRequest& request) : m_plan(&request.plan), m_step(&request.step) {

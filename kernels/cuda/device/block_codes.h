@@ -77,6 +77,7 @@ struct TileMemory {
 struct MatrixSize {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
+  std::int64_t endCol = 0;  // where the columns end that the tile at hand may have
 };
 
 struct BlockPair {
@@ -106,7 +107,7 @@ inline __device__ void storeColumns(TileMemory& shared, const CodedCopy& copy, c
                                     const PatchPlace& place, const float (&x)[kPatch][kPatch],
                                     const float (&multipliers)[kPatch]) {
   if (copy.isTransposed)
-    storeTransposed(shared.transposed, copy.codes, size.rows, size.cols, place, copy.code, x, multipliers);
+    storeTransposed(shared.transposed, copy.codes, size.rows, size.endCol, place, copy.code, x, multipliers);
   else
     storeRows(copy.codes, size.cols, place, copy.code, x, [&](int, int col) { return multipliers[col]; });
 }

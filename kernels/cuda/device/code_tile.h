@@ -84,6 +84,7 @@ inline __device__ void storePacket(std::uint8_t* to, CodePacket packet, int coun
     *reinterpret_cast<CodePacket*>(to) = packet;
     return;
   }
+#pragma unroll 1
   for (int i = 0; i < count; ++i) to[i] = static_cast<std::uint8_t>(packet >> (8 * i));
 }
 
@@ -120,10 +121,10 @@ struct TransposedTile {
   static __device__ int slot(int col, int packet) { return packet ^ (col / kPatch % kTilePatches) ^ (col & 1); }
 };
 
-/// The codes stand as the transpose of the matrix. multipliers: by column of the patch. All threads of the block call
-/// it, also those whose patch lies outside.
+/// The codes stand as the transpose of the matrix. multipliers: by column of the patch; endCol: where the columns end
+/// that the tile may have. All threads of the block call it, also those whose patch lies outside.
 inline __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std::int64_t rows,
-                                       std::int64_t cols, const PatchPlace& place, FloatCode code,
+                                       std::int64_t endCol, const PatchPlace& place, FloatCode code,
                                        const float (&x)[kPatch][kPatch], const float (&multipliers)[kPatch]) {
 #pragma unroll
   for (int col = 0; col < kPatch; ++col) {
@@ -147,7 +148,7 @@ inline __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* cod
     const int tileCol = i / kPairs;
     const int packet = i % kPairs * kPair;
     const std::int64_t row = firstRow + packet * kPatch;
-    if (firstCol + tileCol >= cols || row >= rows) continue;
+    if (firstCol + tileCol >= endCol || row >= rows) continue;
     const CodePacket low = shared.packets[tileCol][TransposedTile::slot(tileCol, packet)];
     const CodePacket high = shared.packets[tileCol][TransposedTile::slot(tileCol, packet + 1)];
     std::uint8_t* const to = codes + (firstCol + tileCol) * rows + row;

@@ -33,14 +33,25 @@ inline __device__ PhiloxWords dropoutBlock(const Dropout& mask, std::uint64_t bl
       mask.key[0], mask.key[1]);
 }
 
-/// out[i] = `kept` where element first + i is kept, else 0. A block of four elements is drawn once.
+/// Word `index` of a block, without an array in memory.
+inline __device__ std::uint32_t wordOf(const PhiloxWords& drawn, std::uint64_t index) {
+  const std::uint32_t low = index & 1 ? drawn.words[1] : drawn.words[0];
+  const std::uint32_t high = index & 1 ? drawn.words[3] : drawn.words[2];
+  return index & 2 ? high : low;
+}
+
+/// out[i] = `kept` where element first + i is kept, else 0. first: a multiple of kVector, which is 1 or made of whole
+/// blocks of four elements.
 template <int kVector>
 __device__ void drop(const Dropout& mask, float kept, std::uint64_t first, float (&out)[kVector]) {
-  PhiloxWords drawn = dropoutBlock(mask, first / 4);
-  for (int i = 0; i < kVector; ++i) {
-    const std::uint64_t index = first + static_cast<std::uint64_t>(i);
-    if (i > 0 && index % 4 == 0) drawn = dropoutBlock(mask, index / 4);
-    out[i] = drawn.words[index % 4] < mask.threshold ? 0.0f : kept;
+  constexpr int kBlock = 4;
+  static_assert(kVector == 1 || kVector % kBlock == 0);
+#pragma unroll
+  for (int i = 0; i < kVector; i += kBlock) {
+    const PhiloxWords drawn = dropoutBlock(mask, (first + static_cast<std::uint64_t>(i)) / kBlock);
+#pragma unroll
+    for (int v = i; v < kVector && v < i + kBlock; ++v)
+      out[v] = wordOf(drawn, kVector == 1 ? first : static_cast<std::uint64_t>(v)) < mask.threshold ? 0.0f : kept;
   }
 }
 

@@ -58,9 +58,11 @@ inline __device__ float sumOverLanes(float value, int width) {
   return value;
 }
 
-/// Adds one column sum over the threads below each other and writes the block's part, a row of grid.cols.
+/// Adds one column sum over the threads below each other and writes the block's part, a row of grid.cols; or adds to
+/// it, where it has one.
 template <int kVector>
-__device__ void writeColumnPart(const float (&sums)[kVector], const Grid& grid, std::int64_t col, float* part) {
+__device__ void writeColumnPart(const float (&sums)[kVector], const Grid& grid, std::int64_t col, float* part,
+                                bool isFirst = true) {
   __shared__ float shared[kBlockThreads * kVector];
   const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
   for (int v = 0; v < kVector; ++v) shared[v * kBlockThreads + thread] = sums[v];
@@ -70,7 +72,9 @@ __device__ void writeColumnPart(const float (&sums)[kVector], const Grid& grid, 
       float sum = 0.0f;
       for (unsigned y = 0; y < blockDim.y; ++y)
         sum += shared[v * kBlockThreads + static_cast<int>(y * blockDim.x + threadIdx.x)];
-      if (col + v < grid.cols) part[blockIdx.y * grid.cols + col + v] = sum;
+      if (col + v >= grid.cols) continue;
+      float& to = part[blockIdx.y * grid.cols + col + v];
+      to = isFirst ? sum : to + sum;
     }
   __syncthreads();
 }

@@ -39,10 +39,14 @@ struct Pipeline {
 };
 
 /// Gated and plain activations, gradients behind biases, chains with a mask, several readers and more than a kernel
-/// takes. Gradients of gates are left to a step of their own.
+/// takes.
 std::vector<Pipeline> pipelines() {
   return {
-      {"gate", {linear(256), link("SwiGLU"), linear(128)}, 1},
+      {"gate", {linear(256), link("SwiGLU"), linear(128)}, 2},
+      {"gate behind a bias", {linear(256), link("Bias"), link("GEGLU"), link("Dropout"), linear(128)}, 2},
+      {"gate of wide rows", {linear(512), link("SwiGLU"), linear(128)}, 2, {DType::BF16, DType::F32}},
+      {"gate of a sum", {linear(256), link("AddExtraInput"), link("SwiGLU"), linear(128)}, 2},
+      {"gate and scaled rows", {linear(256), link("ScaledSwiGLU"), linear(128)}, 2},
       {"biases", {linear(128), link("Bias"), link("GELU"), linear(128), link("Bias"), link("ReLU")}, 3},
       {"chain", {link("GELU"), link("ConstantScale"), linear(128), link("Dropout"), link("SiLU")}, 2},
       {"two readers",
@@ -132,10 +136,11 @@ TEST(CudaHandOver, WorksForEveryNumberOfRowsThatARecipeTakes) {
   const auto compiler = makeHostCompiler();
   const auto backend = makeSimtBackend(compiler.get());
   for (const std::int64_t rows : {0, 16, 112, 128, 272}) {
-    const Graph graph = chain(DType::BF16, {rows, 144}, {link("GELU"), linear(16), link("Bias"), link("SiLU")},
+    const Graph graph = chain(DType::BF16, {rows, 144},
+                              {link("GELU"), linear(288), link("Bias"), link("SwiGLU"), linear(16), link("SiLU")},
                               {.recipe = "DelayedScaling"});
     const FusionReport report = fusedFor(graph, backend);
-    ASSERT_EQ(report.handOvers.size(), 2u);
+    ASSERT_EQ(report.handOvers.size(), 4u);
     EXPECT_EQ(firstDifference(runPlan(graph, report, backend), runPlan(graph, withoutHandOvers(report), backend),
                               toleranceOf(DType::BF16).relative),
               "")

@@ -2,10 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
 #include "kernels/cuda/elementwise_program.h"
 #include "kernels/cuda/elementwise_source.h"
 #include "kernels/cuda/nvrtc_compiler.h"
 #include "tests/support/pipelines.h"
+#include "tests/support/run_plan.h"
+#include "tests/support/simt/simt_backend.h"
 
 #include <gtest/gtest.h>
 
@@ -26,6 +30,32 @@ std::vector<std::string> sourcesOf(const Graph& graph, int vector) {
   return sources;
 }
 
+/// Writes down what it is given and leaves it to the interpreter.
+class RecordingCompiler final : public ProgramCompiler {
+ public:
+  Result<std::shared_ptr<const CompiledProgram>> compile(const std::string& source) override {
+    m_sources.push_back(source);
+    return Error{"Only written down."};
+  }
+  const std::vector<std::string>& sources() const { return m_sources; }
+
+ private:
+  std::vector<std::string> m_sources;
+};
+
+/// Sources of what quantizes its results, forward and backward.
+std::vector<std::string> tiledSourcesOf(const char* recipe, const std::vector<Link>& links) {
+  const Graph graph = chain(DType::BF16, {128, 256}, links, {.recipe = recipe});
+  RecordingCompiler compiler;
+  const auto backend = makeSimtBackend(&compiler);
+  const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
+  EXPECT_TRUE(Executor::create(backend, graph, makePlan(graph, report), *makeBindings(graph, 1)));
+  std::vector<std::string> tiled;
+  for (const std::string& source : compiler.sources())
+    if (source.find("walkTiles") != std::string::npos) tiled.push_back(source);
+  return tiled;
+}
+
 class Nvrtc : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Nvrtc, CompilesWhatIsGenerated) {
@@ -38,6 +68,21 @@ TEST_P(Nvrtc, CompilesWhatIsGenerated) {
       if (!cubin && cubin.error().message.find("does not load") != std::string::npos)
         GTEST_SKIP() << cubin.error().message;
       EXPECT_TRUE(cubin) << cubin.error().message << "\n" << source;
+    }
+}
+
+/// A tile of a thread lies in registers, or it is of no use.
+TEST_P(Nvrtc, KeepsTilesInRegisters) {
+  if (const Verdict isThere = hasNvrtc(); !isThere) GTEST_SKIP() << isThere.reason();
+  for (const char* recipe : {"DelayedScaling", "Float8BlockScaling", "MXFP8BlockScaling"})
+    for (const char* activation : {"GELU", "SwiGLU"}) {
+      const std::vector<std::string> sources =
+          tiledSourcesOf(recipe, {linear(256), link("Bias"), link(activation), link("Dropout"), linear(128)});
+      EXPECT_EQ(sources.size(), 2u) << activation;
+      for (const std::string& source : sources) {
+        const Result<std::vector<char>> cubin = compileToCubin(source, GetParam(), true);
+        EXPECT_TRUE(cubin) << recipe << ", " << activation << ": " << cubin.error().message << "\n" << source;
+      }
     }
 }
 
