@@ -5,6 +5,7 @@
 #include "core/quant/copy_memory.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/numerics_run.h"
+#include "core/support/hash.h"
 #include "core/support/json_fields.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -46,12 +47,8 @@ const char* nameOf(StepClock clock) {
   return clock == StepClock::Events ? "events" : "host";
 }
 
-/// FNV-1a, 64 bits: tells versions of a pipeline apart; it guards against nothing.
-std::string contentHash(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
-  return fmt::format("fnv1a64:{:016x}", hash);
-}
+/// Tells versions of a pipeline apart.
+std::string contentHash(std::string_view text) { return fmt::format("fnv1a64:{:016x}", fnv1a64(text)); }
 
 std::string hashWithoutView(Json pipeline) {
   if (pipeline.is_object()) pipeline.erase("view");

@@ -2,16 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/algorithm_cache.h"
 
-#include "core/support/atomic_file.h"
+#include "core/support/hash.h"
 #include "core/support/json_fields.h"
 #include "core/tensor/scaling.h"
+#include "kernels/cuda/kept_file.h"
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <functional>
-#include <iterator>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -24,8 +22,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kFormat = "fuseline algorithms";
 /// Also to be raised when what is promised to the library changes, such as the alignment of pointers.
 constexpr std::int64_t kVersion = 2;
-/// A file that has grown beyond this is begun anew.
-constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{16} << 20;
 
 std::string factorText(Storage2d storage, const std::optional<FactorCodes>& codes, DType dtype) {
   const std::string type = codes ? fmt::format("{} {}", formatName(codes->format), traitsOf(codes->scaling).name)
@@ -57,15 +53,6 @@ std::optional<std::array<std::byte, 64>> bytesOf(std::string_view hex) {
   return bytes;
 }
 
-/// FNV-1a, 64 bits.
-std::uint64_t hashOf(std::string_view text) {
-  constexpr std::uint64_t kOffset = 0xcbf29ce484222325u;
-  constexpr std::uint64_t kPrime = 0x100000001b3u;
-  std::uint64_t hash = kOffset;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
-  return hash;
-}
-
 std::string textOf(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
@@ -78,7 +65,7 @@ Json toJson(const std::string& key, const KeptAlgorithm& kept) {
                {"medianNs", kept.medianNs},
                {"firstMedianNs", kept.firstMedianNs},
                {"numCandidates", kept.numCandidates}};
-  json["checksum"] = fmt::format("{:016x}", hashOf(textOf(json)));
+  json["checksum"] = fmt::format("{:016x}", fnv1a64(textOf(json)));
   return json;
 }
 
@@ -131,13 +118,6 @@ std::string safeName(std::string text) {
   return text;
 }
 
-std::string contentOf(const fs::path& path) {
-  std::error_code failure;
-  if (const std::uintmax_t size = fs::file_size(path, failure); failure || size > kMaxFileBytes) return {};
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 }  // namespace
 
 std::string problemKey(const GemmProblem& problem, std::uint64_t maxWorkspaceBytes) {
@@ -183,7 +163,7 @@ KeptAlgorithms parseAlgorithms(const AlgorithmOrigin& origin, std::string_view t
 
 AlgorithmCache::AlgorithmCache(const fs::path& folder, AlgorithmOrigin origin)
     : m_origin(std::move(origin)), m_file(folder.empty() ? fs::path() : algorithmFile(folder, m_origin)) {
-  if (!m_file.empty()) m_algorithms = parseAlgorithms(m_origin, contentOf(m_file));
+  if (!m_file.empty()) m_algorithms = parseAlgorithms(m_origin, readKept(m_file));
 }
 
 std::optional<KeptAlgorithm> AlgorithmCache::find(const std::string& key) const {
@@ -194,10 +174,8 @@ std::optional<KeptAlgorithm> AlgorithmCache::find(const std::string& key) const 
 void AlgorithmCache::keep(const std::string& key, const KeptAlgorithm& algorithm) {
   m_algorithms.insert_or_assign(key, algorithm);
   if (m_file.empty()) return;
-  m_algorithms.merge(parseAlgorithms(m_origin, contentOf(m_file)));
-  std::error_code ignored;
-  fs::create_directories(m_file.parent_path(), ignored);
-  (void)writeFileAtomically(m_file, [&](std::ostream& out) { out << formatAlgorithms(m_origin, m_algorithms); });
+  m_algorithms.merge(parseAlgorithms(m_origin, readKept(m_file)));
+  writeKept(m_file, formatAlgorithms(m_origin, m_algorithms));
 }
 
 void AlgorithmCache::drop(const std::string& key) { m_algorithms.erase(key); }

@@ -103,6 +103,12 @@ class LoggedKernel final : public Kernel {
   std::shared_ptr<LaunchLog> m_log;
 };
 
+/// Where compiled programs are kept; empty: nowhere.
+std::filesystem::path programFolder() {
+  const std::filesystem::path cache = userCacheFolder(std::getenv);
+  return cache.empty() ? cache : cache / "programs";
+}
+
 /// For run files: it decides how fast activations and their chains are.
 std::string elementwiseCode() {
   const Verdict nvrtc = hasNvrtc();
@@ -123,7 +129,9 @@ std::unique_ptr<GemmLibrary> makeGemms(const DeviceContext& device, const std::s
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, DeviceInfo info)
-      : m_device(device), m_info(std::move(info)), m_programs(makeNvrtcCompiler(m_info.architecture + "a")) {
+      : m_device(device),
+        m_info(std::move(info)),
+        m_programs(makeNvrtcCompiler(m_info.architecture + "a", programFolder())) {
     m_info.details.emplace_back("elementwise code", elementwiseCode());
     m_info.details.emplace_back("matrix products", describe(algorithmPolicy(std::getenv)));
     m_context = {.stream = m_stream.get(),

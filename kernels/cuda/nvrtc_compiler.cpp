@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/elementwise_source.h"
+#include "kernels/cuda/program_cache.h"
 
 #include <map>
 #include <mutex>
@@ -44,20 +45,24 @@ class LoadedProgram final : public CompiledProgram {
 
 class NvrtcCompiler final : public ProgramCompiler {
  public:
-  explicit NvrtcCompiler(std::string architecture) : m_architecture(std::move(architecture)) {}
+  NvrtcCompiler(std::string architecture, const std::filesystem::path& folder)
+      : m_architecture(std::move(architecture)), m_kept(folder, cubinOrigin(m_architecture)) {}
 
   Result<std::shared_ptr<const CompiledProgram>> compile(const std::string& source) override {
     const std::lock_guard lock(m_mutex);
-    if (const auto found = m_compiled.find(source); found != m_compiled.end()) return found->second;
+    if (const auto found = m_loaded.find(source); found != m_loaded.end()) return found->second;
+    if (const auto kept = m_kept.find(source))
+      if (const auto loaded = load(source, *kept)) return loaded;
     const Result<std::vector<char>> cubin = compileToCubin(source, m_architecture);
     if (!cubin) return cubin.error();
+    m_kept.keep(source, *cubin);
     return load(source, *cubin);
   }
 
  private:
   Result<std::shared_ptr<const CompiledProgram>> load(const std::string& source, const std::vector<char>& cubin) {
     try {
-      return m_compiled.emplace(source, std::make_shared<const LoadedProgram>(cubin)).first->second;
+      return m_loaded.emplace(source, std::make_shared<const LoadedProgram>(cubin)).first->second;
     } catch (const DeviceFault& refusal) {
       cudaGetLastError();  // a refused program breaks nothing: take its error off the record
       return Error{refusal.what(), ErrorKind::RunFailed};
@@ -65,14 +70,15 @@ class NvrtcCompiler final : public ProgramCompiler {
   }
 
   std::string m_architecture;
+  ProgramCache m_kept;
   std::mutex m_mutex;
-  std::map<std::string, std::shared_ptr<const CompiledProgram>> m_compiled;  // by source
+  std::map<std::string, std::shared_ptr<const CompiledProgram>> m_loaded;  // by source
 };
 
 }  // namespace
 
-std::unique_ptr<ProgramCompiler> makeNvrtcCompiler(std::string architecture) {
-  return std::make_unique<NvrtcCompiler>(std::move(architecture));
+std::unique_ptr<ProgramCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder) {
+  return std::make_unique<NvrtcCompiler>(std::move(architecture), folder);
 }
 
 }  // namespace fuseline::cuda

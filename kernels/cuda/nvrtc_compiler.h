@@ -4,6 +4,8 @@
 
 #include "kernels/cuda/program_compiler.h"
 
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,10 @@ Verdict hasNvrtc();
 Result<std::vector<char>> compileToCubin(const std::string& source, const std::string& architecture,
                                          bool isStrict = false);
 
-/// Keeps what it compiled as long as it lives. NVRTC is looked for at the first program.
-std::unique_ptr<ProgramCompiler> makeNvrtcCompiler(std::string architecture);
+/// All but the source that a cubin depends on: the architecture, NVRTC's version, the device headers.
+std::string cubinOrigin(const std::string& architecture);
+
+/// Keeps what it loaded as long as it lives, and what it compiled in this folder for the next run; empty: nowhere.
+std::unique_ptr<ProgramCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder);
 
 }  // namespace fuseline::cuda

@@ -1,5 +1,6 @@
 // Hands NVRTC the generated code and the device headers, which are part of this module.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/support/hash.h"
 #include "kernels/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/shared_library.h"
 
@@ -33,6 +34,7 @@ constexpr Header kHeaders[] = {
 constexpr std::size_t kNumHeaders = std::size(kHeaders);
 
 struct Nvrtc {
+  decltype(nvrtcVersion)* version = nullptr;
   decltype(nvrtcCreateProgram)* create = nullptr;
   decltype(nvrtcDestroyProgram)* destroy = nullptr;
   decltype(nvrtcCompileProgram)* compile = nullptr;
@@ -44,6 +46,7 @@ struct Nvrtc {
 };
 
 void bind(Symbols& symbols, Nvrtc& found) {
+  symbols.find(found.version, "nvrtcVersion");
   symbols.find(found.create, "nvrtcCreateProgram");
   symbols.find(found.destroy, "nvrtcDestroyProgram");
   symbols.find(found.compile, "nvrtcCompileProgram");
@@ -128,6 +131,17 @@ Result<std::vector<char>> compileToCubin(const std::string& source, const std::s
   return Error{fmt::format("NVRTC did not compile an elementwise program for {}: {}. Its report: {}", architecture,
                            nvrtc->errorString(result), compilation.log()),
                ErrorKind::RunFailed};
+}
+
+std::string cubinOrigin(const std::string& architecture) {
+  const Result<Nvrtc>& nvrtc = nvrtcLibrary();
+  if (!nvrtc) return architecture;
+  int major = 0;
+  int minor = 0;
+  nvrtc->version(&major, &minor);
+  std::string headers;
+  for (const Header& header : kHeaders) headers += header.text;
+  return fmt::format("{}, NVRTC {}.{}, headers {:016x}", architecture, major, minor, fnv1a64(headers));
 }
 
 }  // namespace fuseline::cuda

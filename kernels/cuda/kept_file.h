@@ -1,0 +1,17 @@
+// Files in the user's cache folder. Nothing here fails: what cannot be read is as good as none, and what cannot be
+// written stays as it is.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace fuseline::cuda {
+
+/// Empty where there is no such file, or a larger one than any that is kept.
+std::string readKept(const std::filesystem::path& path);
+/// Makes its folder.
+void writeKept(const std::filesystem::path& path, std::string_view content);
+
+}  // namespace fuseline::cuda
