@@ -98,6 +98,18 @@ QuantizeOperands::QuantizeOperands(const Step& step, const QuantizeWork& work)
       history(indexOf(step, {work.member, OperandKind::Residual, 0})),
       sizes(indexOf(step, {work.member, OperandKind::Input, 1})) {}
 
+void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std::int64_t rows, Scaling scaling) {
+  if (const auto groups = divideRows(sizes, rows); !groups) throw std::runtime_error(groups.error().message);
+  const ScalingTraits& traits = traitsOf(scaling);
+  const auto misfit = std::ranges::find_if(sizes, [&](std::int64_t size) { return size % traits.gemmAlignment != 0; });
+  if (misfit == sizes.end()) return;
+  throw std::runtime_error(
+      fmt::format("{}: group {} has {} rows, but scaling {} needs multiples of {}; pad it to {} rows, or give other "
+                  "sizes.",
+                  node.id, misfit - sizes.begin(), *misfit, traits.name, traits.gemmAlignment,
+                  roundedUp(*misfit, traits.gemmAlignment)));
+}
+
 namespace {
 
 QuantizerInputs inputsWith(std::string name, const std::byte* scale) {
@@ -124,7 +136,7 @@ class PieceMaker {
 
   std::vector<QuantizePiece> make() const {
     const std::vector<std::int64_t> sizes = groupSizes();
-    checkSizes(sizes);
+    if (!sizes.empty()) checkGroupSizes(m_node, sizes, m_work.spec.rows(), anyCopy().quantized->scaling);
     std::vector<QuantizePiece> pieces(std::max<std::size_t>(sizes.size(), 1));
     for (std::size_t i = 0; i < pieces.size(); ++i) describe(pieces[i], static_cast<int>(i));
     addCopies(m_operands.rowwise, sizes, &QuantizePiece::rowwise, &QuantizePiece::rowwiseMemory, pieces);
@@ -139,27 +151,14 @@ class PieceMaker {
   }
   std::int64_t numGroups() const { return anyCopy().quantized->numGroups; }
 
-  /// None without groups. They are what a user gave, so they are checked.
+  /// None without groups.
   std::vector<std::int64_t> groupSizes() const {
     const std::int64_t rows = m_work.spec.rows();
     const auto count = static_cast<std::size_t>(numGroups());
     if (m_operands.sizes < 0) return std::vector<std::int64_t>(count, count > 0 ? rows / numGroups() : 0);
     std::vector<std::int64_t> sizes(count);
     std::memcpy(sizes.data(), at(m_pointers, m_operands.sizes), sizes.size() * sizeof(std::int64_t));
-    if (const auto groups = divideRows(sizes, rows); !groups) throw std::runtime_error(groups.error().message);
     return sizes;
-  }
-
-  void checkSizes(const std::vector<std::int64_t>& sizes) const {
-    const ScalingTraits& traits = traitsOf(anyCopy().quantized->scaling);
-    const auto misfit =
-        std::ranges::find_if(sizes, [&](std::int64_t size) { return size % traits.gemmAlignment != 0; });
-    if (misfit == sizes.end()) return;
-    throw std::runtime_error(
-        fmt::format("{}: group {} has {} rows, but scaling {} needs multiples of {}; pad it to {} rows, or give other "
-                    "sizes.",
-                    m_node.id, misfit - sizes.begin(), *misfit, traits.name, traits.gemmAlignment,
-                    roundedUp(*misfit, traits.gemmAlignment)));
   }
 
   /// The name of the whole tensor, or of the group of it that the piece is.

@@ -23,6 +23,10 @@ struct QuantizeOperands {
   QuantizeOperands(const Step& step, const QuantizeWork& work);
 };
 
+/// How many rows each group has that the op quantizes by itself. They are what a user gave. Throws std::runtime_error
+/// with a sentence where they do not divide the rows, or do not fit the scaling.
+void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std::int64_t rows, Scaling scaling);
+
 /// A group of rows, or a whole tensor, and what is to be made of it. Pointers are null where there is nothing.
 struct QuantizePiece {
   TensorSpec source;

@@ -8,14 +8,28 @@
 
 namespace fuseline {
 
-Binding findOperand(const StepRequest& request, const OperandKey& key, std::optional<Direction> gemm) {
+namespace {
+
+template <class Wanted>
+Binding findOperandWhere(const StepRequest& request, const Wanted& isWanted) {
   const auto& operands = request.step.operands;
-  const auto found = std::ranges::find_if(operands, [&](const StepOperand& operand) {
-    return operand.key == key && (!gemm || !operand.direction || *operand.direction == *gemm);
-  });
+  const auto found = std::ranges::find_if(operands, isWanted);
   if (found == operands.end()) return {};
   return {
       .index = static_cast<int>(found - operands.begin()), .spec = request.plan.spec(*found), .access = found->access};
+}
+
+}  // namespace
+
+Binding findOperand(const StepRequest& request, const OperandKey& key, std::optional<Direction> gemm) {
+  return findOperandWhere(request, [&](const StepOperand& operand) {
+    return operand.key == key && (!gemm || !operand.direction || *operand.direction == *gemm);
+  });
+}
+
+Binding findPlainOperand(const StepRequest& request, const OperandKey& key) {
+  return findOperandWhere(request,
+                          [&](const StepOperand& operand) { return operand.key == key && !operand.direction; });
 }
 
 Result<Binding> requireOperand(const StepRequest& request, const OperandKey& key, std::optional<Direction> gemm) {

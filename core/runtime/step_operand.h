@@ -38,6 +38,9 @@ struct Binding {
 /// Absent when the step has no such operand. gemm: which of two copies, where the step has two.
 Binding findOperand(const StepRequest& request, const OperandKey& key, std::optional<Direction> gemm = std::nullopt);
 
+/// The tensor itself beside copies of it. Absent where nobody reads it.
+Binding findPlainOperand(const StepRequest& request, const OperandKey& key);
+
 /// Errors: the step has no such operand. That is a fault of the plan, so the sentence names step and operand.
 Result<Binding> requireOperand(const StepRequest& request, const OperandKey& key,
                                std::optional<Direction> gemm = std::nullopt);

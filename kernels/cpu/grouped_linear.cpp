@@ -318,15 +318,6 @@ class GroupedBackward final : public Kernel {
   BiasGrads m_biasGrads;
 };
 
-/// The gradient beside the copies that products read of it. Absent where nobody reads it.
-Binding plainGradient(const CompileRequest& request) {
-  const auto& operands = request.step.operands;
-  const auto found = std::ranges::find_if(
-      operands, [](const StepOperand& operand) { return operand.key == kGradY && !operand.direction; });
-  if (found == operands.end()) return {};
-  return {{.index = static_cast<int>(found - operands.begin()), .spec = request.plan.spec(*found)}};
-}
-
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   const Result<Binding> gradY = requireOperand(request, kGradY);
   if (!gradY) return gradY.error();
@@ -337,7 +328,7 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   return std::unique_ptr<Kernel>(
       std::make_unique<GroupedBackward>(std::move(*groups), InputGrad(request, size, gradientFor(Direction::Rowwise)),
                                         WeightGrads(request, size, gradientFor(Direction::Columnwise)),
-                                        BiasGrads(request, size, plainGradient(request))));
+                                        BiasGrads(request, size, Binding{findPlainOperand(request, kGradY)})));
 }
 
 }  // namespace

@@ -137,10 +137,16 @@ class CudaBackend final : public Backend {
     m_context = {.stream = m_stream.get(),
                  .numMultiprocessors = numMultiprocessors(device),
                  .programs = m_programs.get(),
-                 .readBack = [this](void* to, const std::byte* from, std::size_t sizeBytes) {
-                   refuseWhileCapturing(m_stream.get());
-                   copy(to, from, sizeBytes, cudaMemcpyDeviceToHost);
-                 }};
+                 .readBack =
+                     [this](void* to, const std::byte* from, std::size_t sizeBytes) {
+                       refuseWhileCapturing(m_stream.get());
+                       copy(to, from, sizeBytes, cudaMemcpyDeviceToHost);
+                     },
+                 .write =
+                     [this](std::byte* to, const void* from, std::size_t sizeBytes) {
+                       refuseWhileCapturing(m_stream.get());
+                       copy(to, from, sizeBytes, cudaMemcpyHostToDevice);
+                     }};
     m_gemms = makeGemms(m_context, m_info.name);
     m_context.gemms = m_gemms.get();
   }

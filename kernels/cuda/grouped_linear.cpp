@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/grouped_programs.h"
 #include "core/runtime/grouped_operands.h"
+#include "kernels/cuda/group_products.h"
 #include "kernels/cuda/linear_parts.h"
 #include "kernels/cuda/program_runner.h"
 #include "kernels/cuda/workspace.h"
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -25,7 +25,9 @@ using namespace grouped;
 
 GroupedForm formOf(const CompileRequest& request) { return groupedForm(request.member(0).attributes); }
 
-LinearSize ofAllRows(const GroupedSize& size) { return {.m = size.rows, .n = size.n, .k = size.k}; }
+LinearSize ofAllRows(const CompileRequest& request, const GroupedSize& size) {
+  return {.m = size.rows, .n = size.n, .k = size.k, .split = request.member(0).quantizers.splitAccumulators};
+}
 
 using GroupedParameters = GroupedOperand<Binding>;
 
@@ -55,55 +57,6 @@ class GroupReader {
   Binding m_splitSizes;
   GroupedSize m_size;
   const DeviceContext* m_device;
-};
-
-// ---- products
-
-/// One product of the layer, for groups of any size.
-class GroupGemms {
- public:
-  GroupGemms() = default;
-  /// problem: of all rows. extent: the one of its extents that is their number. Errors: the library cannot solve it.
-  static Result<GroupGemms> make(const CompileRequest& request, GemmProblem problem,
-                                 std::int64_t GemmProblem::*extent) {
-    // Groups begin at any row.
-    const std::int64_t elements = std::gcd(request.member(0).attributes.integer("in_features"),
-                                           request.member(0).attributes.integer("out_features"));
-    problem.alignmentBytes =
-        std::gcd(problem.alignmentBytes, static_cast<std::uint32_t>(elements * sizeBytes(problem.factorType)));
-    problem.hasTimeToTune = false;  // sizes come with each run
-    GroupGemms gemms(*request.device.gemms, problem, extent);
-    if (Result<void> added = gemms.add(problem.*extent); !added) return added.error();
-    return gemms;
-  }
-
-  std::size_t workspaceBytes() const { return m_library ? workspacePart(m_library->maxWorkspaceBytes()) : 0; }
-
-  /// Throws when the library has no product of this size.
-  Gemm& of(std::int64_t rows) {
-    if (!m_gemms.contains(rows))
-      if (Result<void> added = add(rows); !added) throw std::runtime_error(added.error().message);
-    return *m_gemms.at(rows);
-  }
-
- private:
-  GroupGemms(GemmLibrary& library, const GemmProblem& problem, std::int64_t GemmProblem::*extent)
-      : m_library(&library), m_problem(problem), m_extent(extent) {}
-
-  Result<void> add(std::int64_t rows) {
-    GemmProblem problem = m_problem;
-    problem.*m_extent = rows;
-    Result<std::unique_ptr<Gemm>> gemm = m_library->prepare(problem);
-    if (!gemm) return gemm.error();
-    m_gemms.emplace(rows, std::move(*gemm));
-    return {};
-  }
-
-  GemmLibrary* m_library = nullptr;
-  GemmProblem m_problem;
-  std::int64_t GemmProblem::*m_extent = nullptr;
-  /// By number of rows. Inputs stay the same from run to run, so that no more are kept than there are groups.
-  std::map<std::int64_t, std::unique_ptr<Gemm>> m_gemms;
 };
 
 // ---- programs
@@ -160,9 +113,10 @@ class GroupProgram {
 struct ForwardParts {
   GroupedSize size;
   GroupReader groups;
-  Binding x, scales, y;
-  GroupedParameters weights, biases;
-  GroupGemms gemms;
+  Binding scales, y;
+  GroupFactor x, weights;
+  GroupedParameters biases;
+  GroupProducts products;
   std::optional<GroupProgram> adder;  // of the scaled bias
 };
 
@@ -170,10 +124,11 @@ class GroupedForward final : public Kernel {
  public:
   explicit GroupedForward(ForwardParts parts) : m(std::move(parts)) {}
 
-  std::size_t workspaceBytes() const override { return m.gemms.workspaceBytes() + sumsBytes(); }
+  std::size_t workspaceBytes() const override { return m.products.workspaceBytes() + sumsBytes(); }
 
   void run(Pointers pointers, std::byte* workspace) override {
     const std::vector<RowGroup> groups = m.groups.read(pointers);
+    m.products.begin(groups, pointers);
     for (std::size_t i = 0; i < groups.size(); ++i)
       if (groups[i].size > 0) runGroup(i, groups[i], pointers, workspace);
   }
@@ -187,14 +142,9 @@ class GroupedForward final : public Kernel {
 
   void runGroup(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
     std::byte* const y = rowOf(m.y, pointers, group.first);
-    std::byte* const sums = hasSums() ? workspace + m.gemms.workspaceBytes() : y;
+    std::byte* const sums = hasSums() ? workspace + m.products.workspaceBytes() : y;
     std::byte* const bias = m.biases.at(pointers, index);
-    m.gemms.of(group.size)
-        .multiply({.a = rowOf(m.x, pointers, group.first),
-                   .b = m.weights.at(pointers, index),
-                   .bias = m.adder ? nullptr : bias,
-                   .c = sums},
-                  workspace);
+    m.products.multiply(index, group.size, {.bias = m.adder ? nullptr : bias, .c = sums}, workspace);
     if (!m.adder) return;
     const Memory memory = {{kSums, sums}, {kBias, bias}, {kScales, valueOf(m.scales, pointers, group.first)}, {kY, y}};
     m.adder->run(group.size, memory, nullptr);
@@ -213,16 +163,17 @@ Result<GroupProgram> makeAdder(const CompileRequest& request, const ForwardParts
 
 /// The product adds a bias that is not scaled.
 Result<void> addProducts(const CompileRequest& request, const GroupedForm& form, ForwardParts& parts) {
-  GemmProblem problem = forwardProblem(ofAllRows(parts.size), parts.x, parts.weights.any(), parts.y.spec);
+  GemmProblem problem =
+      forwardProblem(ofAllRows(request, parts.size), parts.x.any(), parts.weights.any(), parts.y.spec);
   problem.hasBias = form.hasBias() && !form.isBiasScaled;
   if (form.isBiasScaled) {
     Result<GroupProgram> adder = makeAdder(request, parts, problem);
     if (!adder) return adder.error();
     parts.adder = std::move(*adder);
   }
-  Result<GroupGemms> gemms = GroupGemms::make(request, problem, &GemmProblem::m);
-  if (!gemms) return gemms.error();
-  parts.gemms = std::move(*gemms);
+  Result<GroupProducts> products = GroupProducts::make(request, problem, &GemmProblem::m, parts.x, parts.weights);
+  if (!products) return products.error();
+  parts.products = std::move(*products);
   return {};
 }
 
@@ -237,10 +188,10 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   const GroupedForm form = formOf(request);
   ForwardParts parts{.size = size,
                      .groups = std::move(*groups),
-                     .x = *x,
                      .scales = findOperand(request, kScales),
                      .y = *y,
-                     .weights = {request, OperandKind::Parameter, form.weights},
+                     .x = GroupFactor(*x),
+                     .weights = {request, form.weights},
                      .biases = {request, OperandKind::Parameter, form.biases}};
   if (Result<void> added = addProducts(request, form, parts); !added) return added.error();
   return std::unique_ptr<Kernel>(std::make_unique<GroupedForward>(std::move(parts)));
@@ -251,75 +202,66 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
 /// dx = dy W, where somebody wants it.
 class InputGrad {
  public:
-  static Result<InputGrad> make(const CompileRequest& request, const GroupedSize& size, const Binding& gradY) {
-    InputGrad made(request, gradY);
+  static Result<InputGrad> make(const CompileRequest& request, const GroupedSize& size) {
+    InputGrad made;
+    made.m_gradX = findOperand(request, kGradX);
     if (!made.m_gradX) return made;
-    Result<GroupGemms> gemms = GroupGemms::make(
-        request, inputGradProblem(ofAllRows(size), gradY, made.m_weights.any(), made.m_gradX.spec), &GemmProblem::m);
-    if (!gemms) return gemms.error();
-    made.m_gemms = std::move(*gemms);
+    const GroupFactor gradY(findOperand(request, kGradY, Direction::Rowwise));
+    const GroupFactor weights(request, formOf(request).weights);
+    Result<GroupProducts> products = GroupProducts::make(
+        request, inputGradProblem(ofAllRows(request, size), gradY.any(), weights.any(), made.m_gradX.spec),
+        &GemmProblem::m, gradY, weights);
+    if (!products) return products.error();
+    made.m_products = std::move(*products);
     return made;
   }
 
-  std::size_t workspaceBytes() const { return m_gemms.workspaceBytes(); }
+  std::size_t workspaceBytes() const { return m_products.workspaceBytes(); }
 
+  void begin(std::span<const RowGroup> groups, Pointers pointers) { m_products.begin(groups, pointers); }
   void run(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
     if (!m_gradX || group.size == 0) return;
-    m_gemms.of(group.size)
-        .multiply({.a = rowOf(m_gradY, pointers, group.first),
-                   .b = m_weights.at(pointers, index),
-                   .c = rowOf(m_gradX, pointers, group.first)},
-                  workspace);
+    m_products.multiply(index, group.size, {.c = rowOf(m_gradX, pointers, group.first)}, workspace);
   }
 
  private:
-  InputGrad(const CompileRequest& request, const Binding& gradY)
-      : m_gradX(findOperand(request, kGradX)),
-        m_gradY(gradY),
-        m_weights(request, OperandKind::Parameter, formOf(request).weights) {}
-
-  Binding m_gradX, m_gradY;
-  GroupedParameters m_weights;
-  GroupGemms m_gemms;
+  Binding m_gradX;
+  GroupProducts m_products;
 };
 
 /// dW = dy^T x, summed over the rows of a group, where somebody wants it.
 class WeightGrads {
  public:
-  static Result<WeightGrads> make(const CompileRequest& request, const GroupedSize& size, const Binding& gradY) {
-    WeightGrads made(request, gradY);
+  static Result<WeightGrads> make(const CompileRequest& request, const GroupedSize& size) {
+    WeightGrads made(request);
     if (!made.m_gradients.isPresent()) return made;
-    Result<GroupGemms> gemms = GroupGemms::make(
-        request, weightGradProblem(ofAllRows(size), gradY, made.m_x, made.m_gradients.any()), &GemmProblem::k);
-    if (!gemms) return gemms.error();
-    made.m_gemms = std::move(*gemms);
+    const GroupFactor gradY(findOperand(request, kGradY, Direction::Columnwise));
+    const GroupFactor x(findOperand(request, kX));
+    Result<GroupProducts> products = GroupProducts::make(
+        request, weightGradProblem(ofAllRows(request, size), gradY.any(), x.any(), made.m_gradients.any()),
+        &GemmProblem::k, gradY, x);
+    if (!products) return products.error();
+    made.m_products = std::move(*products);
     return made;
   }
 
-  std::size_t workspaceBytes() const { return m_gemms.workspaceBytes(); }
+  std::size_t workspaceBytes() const { return m_products.workspaceBytes(); }
 
+  void begin(std::span<const RowGroup> groups, Pointers pointers) { m_products.begin(groups, pointers); }
   /// The gradient of a group without rows becomes zero, or stays what it is added to.
   void run(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
     std::byte* const gradient = m_gradients.at(pointers, index);
     if (!gradient) return;
     const bool isAdded = m_gradients.any().access == OperandAccess::Accumulate;
-    m_gemms.of(group.size)
-        .multiply({.a = rowOf(m_gradY, pointers, group.first),
-                   .b = rowOf(m_x, pointers, group.first),
-                   .addend = isAdded ? gradient : nullptr,
-                   .c = gradient},
-                  workspace);
+    m_products.multiply(index, group.size, {.addend = isAdded ? gradient : nullptr, .c = gradient}, workspace);
   }
 
  private:
-  WeightGrads(const CompileRequest& request, const Binding& gradY)
-      : m_gradients(request, OperandKind::GradParameter, formOf(request).weights),
-        m_x(findOperand(request, kX)),
-        m_gradY(gradY) {}
+  explicit WeightGrads(const CompileRequest& request)
+      : m_gradients(request, OperandKind::GradParameter, formOf(request).weights) {}
 
   GroupedParameters m_gradients;
-  Binding m_x, m_gradY;
-  GroupGemms m_gemms;
+  GroupProducts m_products;
 };
 
 /// The gradients of the biases and of their scales, in one pass over dy.
@@ -380,6 +322,8 @@ class GroupedBackward final : public Kernel {
 
   void run(Pointers pointers, std::byte* workspace) override {
     const std::vector<RowGroup> groups = m_groups.read(pointers);
+    m_inputGrad.begin(groups, pointers);
+    m_weightGrads.begin(groups, pointers);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       m_inputGrad.run(i, groups[i], pointers, workspace);
       m_weightGrads.run(i, groups[i], pointers, workspace);
@@ -400,24 +344,17 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   const GroupedSize size = groupedSize(request, gradY->spec);
   Result<GroupReader> groups = GroupReader::make(request, size);
   if (!groups) return groups.error();
-  Result<InputGrad> inputGrad = InputGrad::make(request, size, *gradY);
+  Result<InputGrad> inputGrad = InputGrad::make(request, size);
   if (!inputGrad) return inputGrad.error();
-  Result<WeightGrads> weightGrads = WeightGrads::make(request, size, *gradY);
+  Result<WeightGrads> weightGrads = WeightGrads::make(request, size);
   if (!weightGrads) return weightGrads.error();
-  Result<BiasGrads> biasGrads = BiasGrads::make(request, size, *gradY);
+  Result<BiasGrads> biasGrads = BiasGrads::make(request, size, findPlainOperand(request, kGradY));
   if (!biasGrads) return biasGrads.error();
   return std::unique_ptr<Kernel>(std::make_unique<GroupedBackward>(std::move(*groups), std::move(*inputGrad),
                                                                    std::move(*weightGrads), std::move(*biasGrads)));
 }
 
-Verdict supports(const KernelQuery& query) {
-  const Node& node = query.graph.node(query.members[0]);
-  if (!node.quantizers.any()) return fitsLibrary(query.graph, node);
-  return Verdict::no(
-      fmt::format("{} \"{}\" multiplies quantized matrices, and the CUDA backend has no such products of groups yet. "
-                  "Choose the recipe none, or run on the device cpu.",
-                  node.operation->name, node.id));
-}
+Verdict supports(const KernelQuery& query) { return fitsLibrary(query.graph, query.graph.node(query.members[0])); }
 
 }  // namespace
 

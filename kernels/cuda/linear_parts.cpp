@@ -2,11 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/linear_parts.h"
 
-#include "core/quant/scale_layout.h"
 #include "core/tensor/scaling.h"
-#include "kernels/cuda/coded_copy.h"
-#include "kernels/cuda/scale_launch.h"
-#include "kernels/cuda/workspace.h"
+#include "kernels/cuda/factor.h"
 
 #include <algorithm>
 
@@ -30,72 +27,14 @@ std::optional<FactorCodes> codesOf(const Binding& factor) {
   return form ? std::optional(FactorCodes{form->format, form->scaling}) : std::nullopt;
 }
 
-/// One factor as its product reads it: as it is; codes, with scales in cuBLASLt's layout; or codes that were decoded.
-class Factor {
- public:
-  Factor(Binding factor, bool isDecoded) : m_factor(std::move(factor)) {
-    const auto& form = m_factor.spec.quantized;
-    m_isDecoded = form && isDecoded;
-    if (!form || isDecoded || form->scaling == Scaling::PerTensor) return;
-    m_map = scaleMapOf(m_factor.spec, form->scaling, form->direction);
-    m_scaleBytes = traitsOf(form->scaling).scaleFormat == ScaleFormat::F32 ? sizeof(float) : 1;
-  }
-
-  std::size_t workspaceBytes() const {
-    if (m_isDecoded)
-      return workspacePart(static_cast<std::size_t>(m_factor.spec.numElements() * sizeBytes(m_factor.spec.dtype)));
-    if (!m_map) return 0;
-    return workspacePart(static_cast<std::size_t>(m_map->paddedOuter() * m_map->paddedInner()) * m_scaleBytes);
-  }
-
-  struct Memory {
-    const std::byte* data = nullptr;
-    const std::byte* scales = nullptr;
-  };
-
-  /// workspace: as many bytes as asked for.
-  Memory prepare(Pointers pointers, std::byte* workspace, Stream stream) const {
-    const std::byte* const data = m_factor.at(pointers);
-    if (!data || !m_factor.spec.quantized) return {data, nullptr};
-    if (m_isDecoded) {
-      launchDecode(m_factor.spec, data, workspace, stream);
-      return {workspace, nullptr};
-    }
-    const std::byte* const scales = data + partsOf(m_factor.spec).scalesOffset;
-    if (!m_map) return {data, scales};
-    launchArrangeScales({.from = scales, .to = workspace, .scaleBytes = static_cast<int>(m_scaleBytes), .map = *m_map},
-                        stream);
-    return {data, workspace};
-  }
-
- private:
-  Binding m_factor;
-  bool m_isDecoded = false;
-  std::optional<ScaleMap> m_map;
-  std::size_t m_scaleBytes = 0;
-};
-
-/// Products of codes with plain numbers, or of two matrices in E5M2, are not the library's.
-bool needsDecoding(const GemmProblem& problem) {
-  if (problem.aCodes.has_value() != problem.bCodes.has_value()) return true;
-  return problem.aCodes && problem.aCodes->format == ElementFormat::E5M2 &&
-         problem.bCodes->format == ElementFormat::E5M2;
-}
-
-GemmProblem decoded(GemmProblem problem) {
-  problem.aCodes = problem.bCodes = std::nullopt;
-  problem.isFastAccumulated = false;
-  return problem;
-}
-
 class Products final : public Kernel {
  public:
   explicit Products(Stream stream) : m_stream(stream) {}
 
   void add(Product product, std::unique_ptr<Gemm> gemm) {
     const bool isDecoded = needsDecoding(product.problem);
-    Factor a(product.a, isDecoded);
-    Factor b(product.b, isDecoded);
+    Factor a(product.a.spec, isDecoded);
+    Factor b(product.b.spec, isDecoded);
     m_parts.push_back({std::move(product), std::move(gemm), std::move(a), std::move(b)});
   }
 
@@ -107,8 +46,9 @@ class Products final : public Kernel {
 
   void run(Pointers pointers, std::byte* workspace) override {
     for (const Part& part : m_parts) {
-      const Factor::Memory a = part.a.prepare(pointers, workspace, m_stream);
-      const Factor::Memory b = part.b.prepare(pointers, workspace + part.a.workspaceBytes(), m_stream);
+      const Factor::Memory a = part.a.prepare(part.product.a.at(pointers), workspace, m_stream);
+      const Factor::Memory b =
+          part.b.prepare(part.product.b.at(pointers), workspace + part.a.workspaceBytes(), m_stream);
       part.gemm->multiply({.a = a.data,
                            .b = b.data,
                            .bias = part.product.bias.at(pointers),

@@ -15,7 +15,11 @@ class Quantize final : public Kernel {
   std::size_t workspaceBytes() const override { return sizeof(float); }
 
   void run(Pointers pointers, std::byte* workspace) override {
-    m_copies.launchFrom(m_source.at(pointers), pointers, reinterpret_cast<float*>(workspace), m_device);
+    auto* const amax = reinterpret_cast<float*>(workspace);
+    if (m_copies.numGroups() > 0)
+      m_copies.launchGroupsFrom(m_source.at(pointers), pointers, amax, m_device);
+    else
+      m_copies.launchFrom(m_source.at(pointers), pointers, amax, m_device);
   }
 
  private:

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/step_copies.h"
 
+#include "core/tensor/grouped_copy.h"
 #include "core/tensor/scaling.h"
 #include "kernels/cuda/block_quantize_launch.h"
 #include "kernels/cuda/coded_copy.h"
@@ -21,6 +22,8 @@ namespace {
 Scaling scalingOf(const TensorQuantizers& quantizers) {
   return (quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->scaling;
 }
+
+std::byte* memoryAt(Pointers pointers, int index) { return pointers[static_cast<std::size_t>(index)]; }
 
 template <class T>
 T* floatsAt(Pointers pointers, int index) {
@@ -88,7 +91,8 @@ Verdict canMakeCopies(const KernelQuery& query) {
       "The CUDA backend quantizes results by packets of {} columns, which this one does not have.", kVectorWidth));
 }
 
-StepCopies::StepCopies(const CompileRequest& request) : m_plan(&request.plan), m_step(&request.step) {
+StepCopies::StepCopies(const CompileRequest& request)
+    : m_node(&request.graph.node(request.step.copies.front().reader)), m_plan(&request.plan), m_step(&request.step) {
   for (const QuantizeWork& work : m_step->copies) m_operands.emplace_back(*m_step, work);
 }
 
@@ -107,11 +111,18 @@ Result<StepCopies> StepCopies::make(const CompileRequest& request) {
 
 device::CopyKind StepCopies::kind() const { return copyKindOf(scalingOf(m_step->copies.front().quantizers)); }
 
+const TensorSpec& StepCopies::specAt(int operand) const {
+  return m_plan->spec(m_step->operands[static_cast<std::size_t>(operand)]);
+}
+
 device::CopyPair StepCopies::pairAt(std::size_t index, Pointers pointers) const {
   const QuantizeOperands& operands = m_operands[index];
   const TensorQuantizers& quantizers = m_step->copies[index].quantizers;
-  return {.rowwise = copyOf(quantizers.rowwise, operands.rowwise, pointers),
-          .columnwise = copyOf(quantizers.columnwise, operands.columnwise, pointers),
+  const auto copyAt = [&](const std::optional<QuantizerSpec>& quantizer, int operand) {
+    return operand < 0 ? device::CodedCopy() : copyOf(quantizer, specAt(operand), memoryAt(pointers, operand));
+  };
+  return {.rowwise = copyAt(quantizers.rowwise, operands.rowwise),
+          .columnwise = copyAt(quantizers.columnwise, operands.columnwise),
           .scale = floatsAt<const float>(pointers, operands.scale),
           .amax = floatsAt<float>(pointers, operands.history)};
 }
@@ -124,33 +135,33 @@ device::HandOver StepCopies::at(Pointers pointers) const {
 
 void StepCopies::launchFrom(const std::byte* tensor, Pointers pointers, float* amax,
                             const DeviceContext& device) const {
-  for (std::size_t i = 0; i < m_operands.size(); ++i) {
-    const device::CopyPair pair = pairAt(i, pointers);
-    if (kind() == device::CopyKind::Tensor) {
-      launchTensor(tensor, pair, amax, device);
-      continue;
-    }
-    launchBlockQuantize({.x = tensor,
-                         .element = elementOf(spec().dtype),
-                         .rows = spec().rows(),
-                         .cols = spec().cols(),
-                         .rowwise = pair.rowwise,
-                         .columnwise = pair.columnwise},
-                        kind(), device.stream);
-  }
+  const Piece whole{tensor, spec().rows(), spec().cols(), elementOf(spec().dtype)};
+  for (std::size_t i = 0; i < m_operands.size(); ++i) launchPiece(whole, pairAt(i, pointers), amax, device);
+}
+
+void StepCopies::launchPiece(const Piece& piece, const device::CopyPair& pair, float* amax,
+                             const DeviceContext& device) const {
+  if (kind() == device::CopyKind::Tensor) return launchTensor(piece, pair, amax, device);
+  launchBlockQuantize({.x = piece.tensor,
+                       .element = piece.element,
+                       .rows = piece.rows,
+                       .cols = piece.cols,
+                       .rowwise = pair.rowwise,
+                       .columnwise = pair.columnwise},
+                      kind(), device.stream);
 }
 
 /// A history has the amax of the step at hand, which begins at 0.
-void StepCopies::launchTensor(const std::byte* tensor, const device::CopyPair& pair, float* amax,
+void StepCopies::launchTensor(const Piece& piece, const device::CopyPair& pair, float* amax,
                               const DeviceContext& device) const {
-  const device::Element element = elementOf(spec().dtype);
   if (!pair.scale && !pair.amax) launchClear(amax, device.stream);
   float* const found = pair.scale || pair.amax ? pair.amax : amax;
-  if (found) launchAmax(tensor, element, spec().numElements(), found, device.numMultiprocessors, device.stream);
-  launchQuantize({.x = tensor,
-                  .element = element,
-                  .rows = spec().rows(),
-                  .cols = spec().cols(),
+  const std::int64_t elements = piece.rows * piece.cols;
+  if (found) launchAmax(piece.tensor, piece.element, elements, found, device.numMultiprocessors, device.stream);
+  launchQuantize({.x = piece.tensor,
+                  .element = piece.element,
+                  .rows = piece.rows,
+                  .cols = piece.cols,
                   .rowwise = pair.rowwise,
                   .columnwise = pair.columnwise,
                   .scale = pair.scale,
@@ -158,13 +169,60 @@ void StepCopies::launchTensor(const std::byte* tensor, const device::CopyPair& p
                  device.stream);
 }
 
-device::CodedCopy StepCopies::copyOf(const std::optional<QuantizerSpec>& quantizer, int index,
-                                     Pointers pointers) const {
-  if (!quantizer || index < 0) return {};
-  const TensorSpec& spec = m_plan->spec(m_step->operands[static_cast<std::size_t>(index)]);
-  device::CodedCopy copy = codedCopyOf(spec, pointers[static_cast<std::size_t>(index)]);
-  copy.rule = scaleRuleOf(*quantizer, m_step->copies.front().spec.dtype);
-  return copy;
+device::CodedCopy StepCopies::copyOf(const std::optional<QuantizerSpec>& quantizer, const TensorSpec& copy,
+                                     std::byte* memory) const {
+  if (!quantizer) return {};
+  device::CodedCopy coded = codedCopyOf(copy, memory);
+  coded.rule = scaleRuleOf(*quantizer, spec().dtype);
+  return coded;
+}
+
+std::int64_t StepCopies::numGroups() const {
+  const QuantizeOperands& operands = m_operands.front();
+  return specAt(operands.rowwise >= 0 ? operands.rowwise : operands.columnwise).quantized->numGroups;
+}
+
+/// Of a weight in one tensor, which has no sizes, all groups are alike.
+std::vector<std::int64_t> StepCopies::readSizes(Pointers pointers, const DeviceContext& device) const {
+  const int operand = m_operands.front().sizes;
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(numGroups()), spec().rows() / numGroups());
+  if (operand >= 0) device.readBack(sizes.data(), memoryAt(pointers, operand), sizes.size() * sizeof(std::int64_t));
+  checkGroupSizes(*m_node, sizes, spec().rows(), scalingOf(m_step->copies.front().quantizers));
+  return sizes;
+}
+
+std::vector<device::CodedCopy> StepCopies::groupCopiesOf(const std::optional<QuantizerSpec>& quantizer, int operand,
+                                                         std::span<const std::int64_t> sizes, Pointers pointers,
+                                                         const DeviceContext& device) const {
+  if (operand < 0) return std::vector<device::CodedCopy>(sizes.size());
+  std::byte* const all = memoryAt(pointers, operand);
+  device.write(all, sizes.data(), sizes.size_bytes());  // they stand in front
+  std::vector<device::CodedCopy> copies;
+  for (const GroupCopy& group : groupCopies(specAt(operand), sizes))
+    copies.push_back(copyOf(quantizer, group.spec, all + group.offset));
+  return copies;
+}
+
+void StepCopies::launchGroupsFrom(const std::byte* tensor, Pointers pointers, float* amax,
+                                  const DeviceContext& device) const {
+  const std::vector<std::int64_t> sizes = readSizes(pointers, device);
+  const QuantizeOperands& operands = m_operands.front();
+  const TensorQuantizers& quantizers = m_step->copies.front().quantizers;
+  const auto rowwise = groupCopiesOf(quantizers.rowwise, operands.rowwise, sizes, pointers, device);
+  const auto columnwise = groupCopiesOf(quantizers.columnwise, operands.columnwise, sizes, pointers, device);
+  const auto ofGroup = [](int first, std::size_t group) {
+    return first < 0 ? -1 : first + 2 * static_cast<int>(group);
+  };
+  const std::int64_t rowBytes = spec().cols() * sizeBytes(spec().dtype);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    launchPiece({tensor, sizes[i], spec().cols(), elementOf(spec().dtype)},
+                {.rowwise = rowwise[i],
+                 .columnwise = columnwise[i],
+                 .scale = floatsAt<const float>(pointers, ofGroup(operands.scale, i)),
+                 .amax = floatsAt<float>(pointers, ofGroup(operands.history, i))},
+                amax, device);
+    tensor += sizes[i] * rowBytes;
+  }
 }
 
 }  // namespace fuseline::cuda

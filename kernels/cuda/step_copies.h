@@ -6,6 +6,7 @@
 #include "kernels/cuda/device/quantize_data.h"
 #include "kernels/cuda/kernel_def.h"
 
+#include <span>
 #include <vector>
 
 namespace fuseline::cuda {
@@ -26,13 +27,34 @@ class StepCopies {
   /// a history is among the operands.
   void launchFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device) const;
 
- private:
-  explicit StepCopies(const CompileRequest& request);
-  device::CopyPair pairAt(std::size_t index, Pointers pointers) const;
-  void launchTensor(const std::byte* tensor, const device::CopyPair& pair, float* amax,
-                    const DeviceContext& device) const;
-  device::CodedCopy copyOf(const std::optional<QuantizerSpec>& quantizer, int index, Pointers pointers) const;
+  /// Groups of rows that are quantized each by itself; 0: the tensor is quantized as one.
+  std::int64_t numGroups() const;
+  /// The same for groups, whose sizes the host reads and checks. Throws where they do not fit.
+  void launchGroupsFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device) const;
 
+ private:
+  /// What is quantized as one.
+  struct Piece {
+    const std::byte* tensor = nullptr;
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+    device::Element element = device::Element::F32;
+  };
+
+  explicit StepCopies(const CompileRequest& request);
+  const TensorSpec& specAt(int operand) const;
+  device::CopyPair pairAt(std::size_t index, Pointers pointers) const;
+  device::CodedCopy copyOf(const std::optional<QuantizerSpec>& quantizer, const TensorSpec& copy,
+                           std::byte* memory) const;
+  void launchPiece(const Piece& piece, const device::CopyPair& pair, float* amax, const DeviceContext& device) const;
+  void launchTensor(const Piece& piece, const device::CopyPair& pair, float* amax, const DeviceContext& device) const;
+
+  std::vector<std::int64_t> readSizes(Pointers pointers, const DeviceContext& device) const;
+  std::vector<device::CodedCopy> groupCopiesOf(const std::optional<QuantizerSpec>& quantizer, int operand,
+                                               std::span<const std::int64_t> sizes, Pointers pointers,
+                                               const DeviceContext& device) const;
+
+  const Node* m_node;
   const Plan* m_plan;
   const Step* m_step;
   std::vector<QuantizeOperands> m_operands;  // by copies of the step

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
+#include "core/quant/copy_memory.h"
+#include "core/quant/recipe.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
 #include "tests/support/compare.h"
@@ -11,6 +13,7 @@
 #include "tests/support/run_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 
@@ -175,19 +178,6 @@ TEST_F(CudaGroupedLinear, RefusesSizesThatDoNotDivideTheRows) {
   EXPECT_NE(messageWith({8, -1}).find("cannot have -1 rows"), std::string::npos) << messageWith({8, -1});
 }
 
-TEST_F(CudaGroupedLinear, IsRefusedWhereARecipeQuantizesIt) {
-  const Graph graph =
-      graphOf({.sizes = {128, 128}, .K = 128, .N = 128, .dtype = DType::BF16}, {.recipe = "MXFP8BlockScaling"});
-  ASSERT_TRUE(graph.nodes().front().quantizers.any());
-  const NodeId members[] = {0};
-  for (const Phase phase : {Phase::Forward, Phase::Backward}) {
-    const Verdict verdict =
-        (*cudaTestBackend())->supports({.graph = graph, .kernel = "GroupedLinear", .phase = phase, .members = members});
-    EXPECT_NE(verdict.reason().find("GroupedLinear \"experts\" multiplies quantized matrices"), std::string::npos)
-        << verdict.reason();
-  }
-}
-
 std::unique_ptr<Executor> executorFor(const Graph& graph, const Plan& plan, const NamedTensors& tensors,
                                       bool replaysLaunches) {
   auto executor = Executor::create(*cudaTestBackend(), graph, plan, *makeBindings(graph, 1, tensors), {},
@@ -219,6 +209,103 @@ TEST_F(CudaGroupedLinear, IsLaunchedStepByStep) {
       << recording->launching();
   EXPECT_EQ(launched->launching(), "");
 }
+
+/// Numbers of every copy and of every result, after as many runs as a delayed scale needs to be no longer 1.
+std::map<std::string, std::vector<double>> valuesAfterTwoRuns(const Layer& layer, const Graph& graph,
+                                                              const std::shared_ptr<Backend>& backend,
+                                                              bool wantsCopies) {
+  const Plan plan = makePlan(graph, unfused(graph), {.keepIntermediates = true});
+  const auto executor = Executor::create(backend, graph, plan, *makeBindings(graph, 1, given(layer, graph)));
+  if (!executor) throw std::runtime_error(executor.error().message);
+  for (int run = 0; run < 2; ++run)
+    if (const auto outcome = (*executor)->run(); !outcome) throw std::runtime_error(outcome.error().message);
+  std::map<std::string, std::vector<double>> values;
+  for (const PlanTensor& tensor : plan.tensors) {
+    if (tensor.spec.quantized.has_value() != wantsCopies || (!wantsCopies && !isResult(tensor.role))) continue;
+    const Tensor read = *(*executor)->read(tensor.name);
+    values[tensor.name] = wantsCopies ? dequantizedValues(tensor.spec, read.data.data()) : read.toDoubles();
+  }
+  return values;
+}
+
+class CudaGroupedRecipes : public CudaGroupedLinear, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    if (const Verdict runs = runsRecipe(GetParam()); !runs) GTEST_SKIP() << runs.reason();
+  }
+  /// Sizes that every scaling takes.
+  static Layer layerOf() { return {.sizes = {128, 0, 256}, .K = 256, .N = 128, .dtype = DType::BF16}; }
+  static Graph quantizedGraph(const Layer& layer, ChainOptions options = {}) {
+    options.recipe = GetParam();
+    const Graph graph = graphOf(layer, options);
+    EXPECT_TRUE(graph.nodes().front().quantizers.any());
+    return graph;
+  }
+
+  static void expectLikeReferenceAfterTwoRuns(const Layer& layer, const Graph& graph) {
+    const auto expected = valuesAfterTwoRuns(layer, graph, makeReferenceBackend(), false);
+    EXPECT_EQ(firstDifference(valuesAfterTwoRuns(layer, graph, *cudaTestBackend(), false), expected,
+                              4 * toleranceOf(layer.dtype).relative),
+              "")
+        << ::testing::PrintToString(layer);
+  }
+};
+
+TEST_P(CudaGroupedRecipes, MultipliesLikeTheReferenceInAllForms) {
+  for (const auto& [hasBias, isScaled] : {std::pair{false, false}, {true, false}, {true, true}})
+    for (const bool isSingle : {false, true})
+      for (const bool isAccumulated : {false, true}) {
+        Layer layer = layerOf();
+        layer.hasBias = hasBias;
+        layer.isScaled = isScaled;
+        layer.isSingle = isSingle;
+        layer.isAccumulated = isAccumulated;
+        expectLikeReferenceAfterTwoRuns(layer, quantizedGraph(layer));
+      }
+}
+
+TEST_P(CudaGroupedRecipes, MultipliesWithoutAGradientOfTheInputAndForwardAlone) {
+  expectLikeReferenceAfterTwoRuns(layerOf(), quantizedGraph(layerOf(), {.inputRequiresGradient = false}));
+  expectLikeReferenceAfterTwoRuns(layerOf(), quantizedGraph(layerOf(), {.pass = PassKind::Forward}));
+}
+
+TEST_P(CudaGroupedRecipes, MultipliesInBackwardWhatTheOverrideSays) {
+  for (const char* const override : {"dequantized", "high_precision"}) {
+    Attributes fields;
+    fields.set("backward_override", std::string(override));
+    if (!Recipe::create(*findRecipe(GetParam()), fields)) continue;  // not every recipe can have it
+    expectLikeReferenceAfterTwoRuns(layerOf(), quantizedGraph(layerOf(), {.recipeFields = fields}));
+  }
+}
+
+TEST_P(CudaGroupedRecipes, QuantizesEachGroupByItself) {
+  for (const bool isSingle : {false, true}) {
+    Layer layer = layerOf();
+    layer.isSingle = isSingle;
+    const Graph graph = quantizedGraph(layer);
+    const auto expected = valuesAfterTwoRuns(layer, graph, makeReferenceBackend(), true);
+    EXPECT_GE(expected.size(), 6u);
+    EXPECT_EQ(valuesAfterTwoRuns(layer, graph, *cudaTestBackend(), true), expected);
+  }
+}
+
+TEST_P(CudaGroupedRecipes, RefusesSizesThatDoNotFitTheScaling) {
+  Layer layer = layerOf();
+  layer.sizes = {127, 1, 256};
+  const Graph graph = quantizedGraph(layer);
+  try {
+    run(layer, graph);
+    FAIL() << "no error";
+  } catch (const std::runtime_error& problem) {
+    EXPECT_NE(std::string(problem.what()).find("group 0 has 127 rows, but scaling"), std::string::npos)
+        << problem.what();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, CudaGroupedRecipes,
+                         ::testing::Values("DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling",
+                                           "MXFP8BlockScaling"),
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace fuseline

@@ -25,7 +25,7 @@ class CudaOffload : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(CudaOffload, ChangesNoResult) {
   const Result<std::shared_ptr<Backend>> backend = cudaTestBackend();
-  if (!backend) GTEST_SKIP() << backend.error().message;
+  if (const Verdict runs = runsRecipe(GetParam()); !runs) GTEST_SKIP() << runs.reason();
   const Graph kept = layers(false, GetParam());
   const Graph away = layers(true, GetParam());
   const NamedTensors bindings = *makeBindings(kept, 3);

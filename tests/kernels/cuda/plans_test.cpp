@@ -195,7 +195,12 @@ Graph under(const char* recipeName, Graph graph, const Attributes& fields = {},
   return quantized;
 }
 
-class CudaRecipes : public OnCuda, public ::testing::WithParamInterface<const char*> {};
+class CudaRecipes : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (const Verdict runs = runsRecipe(GetParam()); !runs) GTEST_SKIP() << runs.reason();
+  }
+};
 
 TEST_P(CudaRecipes, MultiplyLikeTheReference) {
   for (const DType dtype : kDTypes) {

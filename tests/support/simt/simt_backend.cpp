@@ -123,11 +123,17 @@ void readBack(void* host, const std::byte* device, std::size_t sizeBytes) {
   std::memcpy(host, device, sizeBytes);
 }
 
+void write(std::byte* device, const void* host, std::size_t sizeBytes) {
+  if (simt::isRecording()) throw std::runtime_error("The host writes values, which a recording cannot wait for.");
+  std::memcpy(device, host, sizeBytes);
+}
+
 class SimtBackend final : public Backend {
  public:
   explicit SimtBackend(cuda::ProgramCompiler* programs) {
     m_context.programs = programs;
     m_context.readBack = readBack;
+    m_context.write = write;
     m_gemms = cuda::makeGemmsWithPasses(makeHostGemms(), m_context);
     m_context.gemms = m_gemms.get();
   }

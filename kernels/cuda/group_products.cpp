@@ -1,0 +1,138 @@
+// Prepares a product for every number of rows when it first occurs.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/group_products.h"
+
+#include "core/tensor/grouped_copy.h"
+#include "kernels/cuda/workspace.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+namespace fuseline::cuda {
+
+namespace {
+
+/// [rows, columns], without groups.
+TensorSpec partOf(const TensorSpec& whole, std::int64_t rows) {
+  TensorSpec part{whole.dtype, {rows, whole.cols()}, whole.quantized};
+  if (part.quantized) part.quantized->numGroups = 0;
+  return part;
+}
+
+std::vector<GroupPart> codedParts(const TensorSpec& copy, std::span<const std::int64_t> sizes,
+                                  const std::byte* memory) {
+  std::vector<GroupPart> parts;
+  for (GroupCopy& group : groupCopies(copy, sizes))
+    parts.push_back({std::move(group.spec), memory ? memory + group.offset : nullptr});
+  return parts;
+}
+
+}  // namespace
+
+GroupFactor::GroupFactor(Binding rows) : m_bindings{std::move(rows)}, m_hasRows(true) {}
+
+GroupFactor::GroupFactor(const CompileRequest& request, const GroupedParameter& weights) {
+  for (int slot = 0; slot < weights.numSlots; ++slot)
+    m_bindings.push_back(findOperand(request, {0, OperandKind::Parameter, weights.firstSlot + slot}));
+  if (weights.isSingle) m_numWeights = groupedForm(request.member(0).attributes).numGroups;
+}
+
+TensorSpec GroupFactor::largestPart() const {
+  const TensorSpec& whole = any().spec;
+  return partOf(whole, m_numWeights > 0 ? whole.rows() / m_numWeights : whole.rows());
+}
+
+std::vector<GroupPart> GroupFactor::parts(std::span<const RowGroup> groups, Pointers pointers) const {
+  return m_hasRows ? rowParts(groups, pointers) : weightParts(groups.size(), pointers);
+}
+
+std::vector<GroupPart> GroupFactor::rowParts(std::span<const RowGroup> groups, Pointers pointers) const {
+  std::vector<std::int64_t> sizes;
+  std::ranges::transform(groups, std::back_inserter(sizes), &RowGroup::size);
+  if (any().spec.quantized) return codedParts(any().spec, sizes, any().at(pointers));
+  std::vector<GroupPart> parts;
+  for (const RowGroup& group : groups)
+    parts.push_back({partOf(any().spec, group.size), rowOf(any(), pointers, group.first)});
+  return parts;
+}
+
+std::vector<GroupPart> GroupFactor::weightParts(std::size_t numGroups, Pointers pointers) const {
+  std::vector<GroupPart> parts;
+  if (m_numWeights == 0) {
+    for (const Binding& weight : m_bindings) parts.push_back({weight.spec, weight.at(pointers)});
+    return parts;
+  }
+  const TensorSpec part = largestPart();
+  if (part.quantized)
+    return codedParts(any().spec, std::vector<std::int64_t>(numGroups, part.rows()), any().at(pointers));
+  for (std::size_t i = 0; i < numGroups; ++i)
+    parts.push_back({part, rowOf(any(), pointers, static_cast<std::int64_t>(i) * part.rows())});
+  return parts;
+}
+
+GroupProducts::GroupProducts(const CompileRequest& request, const GemmProblem& problem, GroupExtent extent,
+                             GroupFactor a, GroupFactor b)
+    : m_device(&request.device),
+      m_problem(problem),
+      m_extent(extent),
+      m_a(std::move(a)),
+      m_b(std::move(b)),
+      m_isDecoded(needsDecoding(problem)),
+      m_aBytes(Factor(m_a.largestPart(), m_isDecoded).workspaceBytes()),
+      m_bBytes(Factor(m_b.largestPart(), m_isDecoded).workspaceBytes()) {
+  if (m_isDecoded) m_problem = decoded(m_problem);
+}
+
+Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmProblem problem, GroupExtent extent,
+                                          GroupFactor a, GroupFactor b) {
+  // Groups begin at any row.
+  const std::int64_t elements = std::gcd(request.member(0).attributes.integer("in_features"),
+                                         request.member(0).attributes.integer("out_features"));
+  problem.alignmentBytes =
+      std::gcd(problem.alignmentBytes, static_cast<std::uint32_t>(elements * sizeBytes(problem.factorType)));
+  problem.hasTimeToTune = false;  // sizes come with each run
+  GroupProducts products(request, problem, extent, std::move(a), std::move(b));
+  if (Result<void> added = products.add(problem.*extent); !added) return added.error();
+  return products;
+}
+
+void GroupProducts::begin(std::span<const RowGroup> groups, Pointers pointers) {
+  if (!m_device) return;
+  m_aParts = m_a.parts(groups, pointers);
+  m_bParts = m_b.parts(groups, pointers);
+}
+
+void GroupProducts::multiply(std::size_t group, std::int64_t rows, GemmPointers others, std::byte* workspace) {
+  const GroupPart& aPart = m_aParts[group];
+  const GroupPart& bPart = m_bParts[group];
+  std::byte* const bMemory = workspace + m_aBytes;
+  const Factor::Memory a = Factor(aPart.spec, m_isDecoded).prepare(aPart.data, workspace, m_device->stream);
+  const Factor::Memory b = Factor(bPart.spec, m_isDecoded).prepare(bPart.data, bMemory, m_device->stream);
+  others.a = a.data;
+  others.aScales = a.scales;
+  others.b = b.data;
+  others.bScales = b.scales;
+  of(rows).multiply(others, bMemory + m_bBytes);
+}
+
+std::size_t GroupProducts::gemmBytes() const { return workspacePart(m_device->gemms->maxWorkspaceBytes()); }
+
+Gemm& GroupProducts::of(std::int64_t rows) {
+  if (!m_gemms.contains(rows))
+    if (Result<void> added = add(rows); !added) throw std::runtime_error(added.error().message);
+  return *m_gemms.at(rows);
+}
+
+Result<void> GroupProducts::add(std::int64_t rows) {
+  GemmProblem problem = m_problem;
+  problem.*m_extent = rows;
+  Result<std::unique_ptr<Gemm>> gemm = m_device->gemms->prepare(problem);
+  if (!gemm) return gemm.error();
+  m_gemms.emplace(rows, std::move(*gemm));
+  return {};
+}
+
+}  // namespace fuseline::cuda
