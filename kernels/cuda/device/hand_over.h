@@ -80,7 +80,7 @@ class PatchRows {
   Memory& m_memory;
 };
 
-/// Blocks do not have that much shared memory for float32: registers must do.
+/// Float32 would take more shared memory than a block has: registers must do.
 template <>
 class PatchRows<Element::F32> {
  public:
