@@ -5,57 +5,18 @@
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/gemm_epilogue.h"
 
+#include <array>
+#include <initializer_list>
+
 #include <fmt/format.h>
 
 namespace fuseline::cuda {
 
 namespace {
 
-cudaDataType_t typeOf(DType dtype) {
-  if (dtype == DType::F16) return CUDA_R_16F;
-  return dtype == DType::BF16 ? CUDA_R_16BF : CUDA_R_32F;
-}
-
-cudaDataType_t typeOf(const std::optional<FactorCodes>& codes, DType dtype) {
-  if (!codes) return typeOf(dtype);
-  return codes->format == ElementFormat::E5M2 ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3;
-}
-
-cublasLtMatmulMatrixScale_t scaleModeOf(Scaling scaling) {
-  switch (scaling) {
-    case Scaling::Block1x128: return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
-    case Scaling::Block128x128: return CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
-    case Scaling::Mx1x32:
-    case Scaling::Mx32x32: return CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
-    case Scaling::Nv1x16:
-    case Scaling::Nv16x16: return CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3;
-    case Scaling::PerTensor: break;
-  }
-  return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
-}
-
 /// How partial sums of a split contraction may be added: in float32, never in a narrower dtype of the result.
-std::uint32_t reductionsOf(DType cType) {
-  return cType == DType::F32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-}
-
-/// Of the bias, or of its gradient; nothing: the epilogue has no vector.
-std::optional<DType> biasTypeOf(const GemmProblem& problem) {
-  return problem.hasBias ? problem.cType : problem.biasGradType;
-}
-
-/// The library's B is our a, which a bias gradient sums over k.
-cublasLtEpilogue_t epilogueOf(const GemmProblem& problem) {
-  if (problem.biasGradType) return CUBLASLT_EPILOGUE_BGRADB;
-  const bool hasBias = problem.hasBias;
-  switch (problem.activation) {
-    case Activation::None: break;
-    case Activation::Relu: return hasBias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    case Activation::Gelu:
-      if (problem.hasPreActivation) return hasBias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
-      return hasBias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
-  }
-  return hasBias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+std::uint32_t reductionsOf(cudaDataType_t resultType) {
+  return resultType == CUDA_R_32F ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
 }  // namespace
@@ -65,25 +26,23 @@ void checkBlas(const CublasLt& library, cublasStatus_t status, const char* actio
   throw DeviceFault(fmt::format("cuBLASLt could not {}: {}.", action, library.statusString(status)));
 }
 
-/// The factors are swapped: A is b.
 CublasLtProduct::CublasLtProduct(const CublasLtSession& session, const GemmProblem& problem)
-    : CublasLtProduct(session, problem, layoutOf(problem)) {}
+    : CublasLtProduct(session, problem, termsOf(problem)) {}
 
-CublasLtProduct::CublasLtProduct(const CublasLtSession& session, const GemmProblem& problem, const CublasLayout& layout)
+CublasLtProduct::CublasLtProduct(const CublasLtSession& session, const GemmProblem& problem, const CublasLtTerms& terms)
     : m_session(session),
       m_problem(problem),
-      m_operation(makeOperation(layout)),
-      m_a(makeLayout(layout.a, typeOf(problem.bCodes, problem.factorType))),
-      m_b(makeLayout(layout.b, typeOf(problem.aCodes, problem.factorType))),
-      m_d(makeLayout(layout.d, typeOf(problem.cType))) {}
+      m_terms(terms),
+      m_operation(makeOperation()),
+      m_a(makeLayout(terms.layout.a, terms.aType)),
+      m_b(makeLayout(terms.layout.b, terms.bType)),
+      m_c(makeLayout(terms.layout.d, terms.cType)),
+      m_d(makeLayout(terms.layout.d, terms.dType)) {}
 
 std::vector<CublasLtCandidate> CublasLtProduct::candidates(int maxCandidates) const {
-  const Preference preference = makePreference();
   std::vector<CublasLtCandidate> candidates(static_cast<std::size_t>(maxCandidates));
   int found = 0;
-  const cublasStatus_t status =
-      m_session.library().heuristic(m_session.handle(), m_operation.get(), m_a.get(), m_b.get(), m_d.get(), m_d.get(),
-                                    preference.get(), maxCandidates, candidates.data(), &found);
+  const cublasStatus_t status = search(candidates, found);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return {};
   check(status, "look for an algorithm");
   candidates.resize(static_cast<std::size_t>(found));
@@ -91,10 +50,19 @@ std::vector<CublasLtCandidate> CublasLtProduct::candidates(int maxCandidates) co
   return candidates;
 }
 
+Verdict CublasLtProduct::isOffered() const {
+  std::array<CublasLtCandidate, 1> candidate{};
+  int found = 0;
+  cublasStatus_t status = search(candidate, found);
+  if (status == CUBLAS_STATUS_SUCCESS && found > 0) status = candidate.front().state;
+  if (status != CUBLAS_STATUS_SUCCESS) return Verdict::no(m_session.library().statusString(status));
+  return found > 0 ? Verdict::yes() : Verdict::no("no algorithm");
+}
+
 std::optional<CublasLtCandidate> CublasLtProduct::accept(const cublasLtMatmulAlgo_t& algorithm) const {
   CublasLtCandidate candidate{};
   const cublasStatus_t status = m_session.library().checkAlgorithm(
-      m_session.handle(), m_operation.get(), m_a.get(), m_b.get(), m_d.get(), m_d.get(), &algorithm, &candidate);
+      m_session.handle(), m_operation.get(), m_a.get(), m_b.get(), m_c.get(), m_d.get(), &algorithm, &candidate);
   candidate.algo = algorithm;
   const bool isAccepted = status == CUBLAS_STATUS_SUCCESS && candidate.state == CUBLAS_STATUS_SUCCESS &&
                           candidate.workspaceSize <= kMaxWorkspaceBytes;
@@ -110,25 +78,28 @@ void CublasLtProduct::multiply(const CublasLtCandidate& candidate, const GemmPoi
   const float beta = m_problem.hasAddend ? 1.0F : 0.0F;
   const std::byte* const addend = m_problem.hasAddend ? pointers.addend : pointers.c;
   check(m_session.library().matmul(m_session.handle(), m_operation.get(), &m_problem.alpha, pointers.b, m_a.get(),
-                                   pointers.a, m_b.get(), &beta, addend, m_d.get(), pointers.c, m_d.get(),
+                                   pointers.a, m_b.get(), &beta, addend, m_c.get(), pointers.c, m_d.get(),
                                    &candidate.algo, workspace, candidate.workspaceSize, m_session.stream()),
         "multiply");
 }
 
-CublasLtProduct::Operation CublasLtProduct::makeOperation(const CublasLayout& layout) const {
+cublasStatus_t CublasLtProduct::search(std::span<CublasLtCandidate> candidates, int& found) const {
+  return m_session.library().heuristic(m_session.handle(), m_operation.get(), m_a.get(), m_b.get(), m_c.get(),
+                                       m_d.get(), makePreference().get(), static_cast<int>(candidates.size()),
+                                       candidates.data(), &found);
+}
+
+CublasLtProduct::Operation CublasLtProduct::makeOperation() const {
   cublasLtMatmulDesc_t made = nullptr;
-  const cublasComputeType_t compute = m_problem.isTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  check(m_session.library().createOperation(&made, compute, CUDA_R_32F), "describe a product");
+  check(m_session.library().createOperation(&made, m_terms.compute, CUDA_R_32F), "describe a product");
   Operation operation(made, m_session.library().destroyOperation);
-  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, layout.isATransposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(operation, CUBLASLT_MATMUL_DESC_TRANSB, layout.isBTransposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogueOf(m_problem));
-  if (const auto type = biasTypeOf(m_problem)) set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, typeOf(*type));
-  if (m_problem.hasPreActivation) {
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, layout.d.leadingDimension);
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, typeOf(m_problem.cType));
-  }
-  if (m_problem.aCodes) setCodes(operation);
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, m_terms.layout.isATransposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSB, m_terms.layout.isBTransposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, m_terms.epilogue);
+  if (m_terms.biasType) set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, *m_terms.biasType);
+  if (m_terms.hasAux) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, m_terms.layout.d.leadingDimension);
+  if (m_terms.auxType) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, *m_terms.auxType);
+  if (m_terms.aScaleMode) setScaleModes(operation);
   setStandIns(operation);
   return operation;
 }
@@ -150,11 +121,11 @@ CublasLtProduct::Preference CublasLtProduct::makePreference() const {
     check(library.setPreference(made, attribute, &value, sizeof(value)), "set a preference");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMaxWorkspaceBytes);
-  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductionsOf(m_problem.cType));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, m_problem.alignmentBytes);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, m_problem.alignmentBytes);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, m_problem.alignmentBytes);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, m_problem.alignmentBytes);
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductionsOf(m_terms.dType));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, m_terms.alignmentBytes);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, m_terms.alignmentBytes);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, m_terms.alignmentBytes);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, m_terms.alignmentBytes);
   return preference;
 }
 
@@ -167,20 +138,23 @@ void CublasLtProduct::set(const Operation& operation, cublasLtMatmulDescAttribut
   check(m_session.library().setOperation(operation.get(), attribute, &value, sizeof(value)), "describe a product");
 }
 
-void CublasLtProduct::setCodes(const Operation& operation) const {
-  set(operation, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, scaleModeOf(m_problem.bCodes->scaling));
-  set(operation, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, scaleModeOf(m_problem.aCodes->scaling));
-  set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{m_problem.isFastAccumulated});
+void CublasLtProduct::setScaleModes(const Operation& operation) const {
+  set(operation, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, *m_terms.aScaleMode);
+  set(operation, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, *m_terms.bScaleMode);
+  set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{m_terms.isFastAccumulated});
 }
 
 /// The search reads the pointers' alignment, not what they point to, and takes null for absent.
 void CublasLtProduct::setStandIns(const Operation& operation) const {
-  const void* const aligned = reinterpret_cast<const void*>(std::uintptr_t{m_problem.alignmentBytes});
-  if (biasTypeOf(m_problem)) set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
-  if (m_problem.hasPreActivation) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
-  if (!m_problem.aCodes) return;
-  set(operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, aligned);
-  set(operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, aligned);
+  const void* const aligned = reinterpret_cast<const void*>(std::uintptr_t{m_terms.alignmentBytes});
+  const auto setIf = [&](bool isThere, std::initializer_list<cublasLtMatmulDescAttributes_t> attributes) {
+    if (!isThere) return;
+    for (const cublasLtMatmulDescAttributes_t attribute : attributes) set(operation, attribute, aligned);
+  };
+  setIf(m_terms.biasType.has_value(), {CUBLASLT_MATMUL_DESC_BIAS_POINTER});
+  setIf(m_terms.hasAux, {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER});
+  setIf(m_terms.aScaleMode.has_value(), {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER});
+  setIf(m_terms.hasResultScale, {CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER});
 }
 
 void CublasLtProduct::setPointers(const GemmPointers& pointers) {

@@ -3,12 +3,13 @@
 #pragma once
 
 #include "kernels/cuda/cublaslt_session.h"
+#include "kernels/cuda/cublaslt_terms.h"
 #include "kernels/cuda/gemm.h"
-#include "kernels/cuda/gemm_layout.h"
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace fuseline::cuda {
@@ -26,12 +27,17 @@ class CublasLtProduct {
  public:
   /// Throws DeviceFault. session: must outlive the product.
   CublasLtProduct(const CublasLtSession& session, const GemmProblem& problem);
+  /// The same with other terms: to ask the library about them.
+  CublasLtProduct(const CublasLtSession& session, const GemmProblem& problem, const CublasLtTerms& terms);
 
   const GemmProblem& problem() const { return m_problem; }
+  const CublasLtTerms& terms() const { return m_terms; }
   const CublasLtSession& session() const { return m_session; }
 
   /// What the library offers, the fastest by its own estimate first. Throws DeviceFault.
   std::vector<CublasLtCandidate> candidates(int maxCandidates) const;
+  /// Whether it offers any; no has its words.
+  Verdict isOffered() const;
   /// An algorithm from elsewhere; nothing when the library refuses it.
   std::optional<CublasLtCandidate> accept(const cublasLtMatmulAlgo_t& algorithm) const;
   /// What multiply() may write to, all in all.
@@ -47,22 +53,22 @@ class CublasLtProduct {
   using Layout = Owned<cublasLtMatrixLayoutOpaque_t>;
   using Preference = Owned<cublasLtMatmulPreferenceOpaque_t>;
 
-  CublasLtProduct(const CublasLtSession& session, const GemmProblem& problem, const CublasLayout& layout);
-
-  Operation makeOperation(const CublasLayout& layout) const;
+  cublasStatus_t search(std::span<CublasLtCandidate> candidates, int& found) const;
+  Operation makeOperation() const;
   Layout makeLayout(const ColumnMajor& matrix, cudaDataType_t type) const;
   Preference makePreference() const;
   void check(cublasStatus_t status, const char* action) const;
   template <class T>
   void set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, T value) const;
-  void setCodes(const Operation& operation) const;
+  void setScaleModes(const Operation& operation) const;
   void setStandIns(const Operation& operation) const;
   void setPointers(const GemmPointers& pointers);
 
   const CublasLtSession& m_session;
   GemmProblem m_problem;
+  CublasLtTerms m_terms;
   Operation m_operation;
-  Layout m_a, m_b, m_d;
+  Layout m_a, m_b, m_c, m_d;
 };
 
 }  // namespace fuseline::cuda

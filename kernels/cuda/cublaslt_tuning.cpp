@@ -1,197 +1,30 @@
-// Sample operands in turn, so that a launch finds its own not in the L2 cache, and events around some launches.
+// A contest between launches of one product.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/cublaslt_tuning.h"
 
-#include "kernels/cuda/check.h"
-#include "kernels/cuda/event_clock.h"
-#include "kernels/cuda/gemm_sample.h"
+#include "kernels/cuda/gemm_timer.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <exception>
-#include <functional>
-#include <memory>
 #include <utility>
 #include <vector>
+
+#include <cuda_runtime_api.h>
 
 namespace fuseline::cuda {
 
 namespace {
 
-/// cudaMalloc's alignment, for every operand.
-constexpr std::size_t kOperandAlignment = 256;
-/// Sets beyond this are of operands that are in the cache in a plan, too.
-constexpr std::size_t kMaxSets = 16;
-/// A sample of launches that are shorter than this is of several: events resolve about half a microsecond.
-constexpr double kSampleNs = 50'000.0;
-constexpr double kMaxLaunches = 8.0;
-/// Written before every sample. Meanwhile the host gets ahead with the launches.
-constexpr std::size_t kHeadStartBytes = std::size_t{128} << 20;
-
-std::size_t aligned(std::size_t sizeBytes) {
-  return (sizeBytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment;
-}
-
-int currentDevice() {
-  int device = 0;
-  check(cudaGetDevice(&device), "say which it is");
-  return device;
-}
-
-std::size_t l2Bytes() {
-  int sizeBytes = 0;
-  check(cudaDeviceGetAttribute(&sizeBytes, cudaDevAttrL2CacheSize, currentDevice()), "say how large its cache is");
-  return static_cast<std::size_t>(sizeBytes);
-}
-
-class Arena {
- public:
-  /// Throws DeviceFault when there is no room.
-  explicit Arena(std::size_t sizeBytes) { check(cudaMalloc(&m_data, sizeBytes), "give memory for timing"); }
-  ~Arena() { cudaFree(m_data); }
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-  std::byte* data() const { return static_cast<std::byte*>(m_data); }
-
- private:
-  void* m_data = nullptr;
-};
-
-/// Several sets of operands, a workspace, and what a head start writes.
-class SampleMemory {
- public:
-  SampleMemory(const GemmProblem& problem, std::size_t workspaceBytes, Stream stream)
-      : m_sample(sampleOf(problem)),
-        m_setBytes(setBytes(m_sample)),
-        m_numSets(std::min(2 * l2Bytes() / m_setBytes + 1, kMaxSets)),
-        m_workspaceBytes(aligned(workspaceBytes)),
-        m_arena(m_numSets * m_setBytes + m_workspaceBytes + kHeadStartBytes),
-        m_stream(stream) {
-    fillFirstSet();
-    for (std::size_t set = 1; set < m_numSets; ++set) copy(setAt(set), setAt(0), m_setBytes, cudaMemcpyDeviceToDevice);
-    check(cudaStreamSynchronize(m_stream), "fill memory for timing");
-  }
-
-  /// Of the next set.
-  GemmPointers next() {
-    m_set = (m_set + 1) % m_numSets;
-    std::byte* data = setAt(m_set);
-    const auto take = [&](const SampleOperand& operand) {
-      return std::exchange(data, data + aligned(operand.sizeBytes));
-    };
-    GemmPointers pointers;
-    pointers.a = take(m_sample.a);
-    pointers.b = take(m_sample.b);
-    pointers.aScales = take(m_sample.aScales);
-    pointers.bScales = take(m_sample.bScales);
-    pointers.bias = take(m_sample.bias);
-    pointers.addend = pointers.c = take(m_sample.c);
-    pointers.preActivation = take(m_sample.preActivation);
-    pointers.biasGrad = take(m_sample.biasGrad);
-    return pointers;
-  }
-
-  std::byte* workspace() const { return setAt(m_numSets); }
-
-  void takeHeadStart() const {
-    check(cudaMemsetAsync(workspace() + m_workspaceBytes, 0, kHeadStartBytes, m_stream), "get ahead");
-  }
-
- private:
-  /// In the order in which they stand.
-  static std::array<const SampleOperand*, 8> operandsOf(const GemmSample& sample) {
-    return {&sample.a,    &sample.b, &sample.aScales,       &sample.bScales,
-            &sample.bias, &sample.c, &sample.preActivation, &sample.biasGrad};
-  }
-
-  static std::size_t setBytes(const GemmSample& sample) {
-    std::size_t bytes = 0;
-    for (const SampleOperand* const operand : operandsOf(sample)) bytes += aligned(operand->sizeBytes);
-    return bytes;
-  }
-
-  std::byte* setAt(std::size_t set) const { return m_arena.data() + set * m_setBytes; }
-
-  void copy(std::byte* to, const std::byte* from, std::size_t sizeBytes, cudaMemcpyKind kind) const {
-    check(cudaMemcpyAsync(to, from, sizeBytes, kind, m_stream), "fill memory for timing");
-  }
-
-  void fillFirstSet() const {
-    std::byte* data = setAt(0);
-    for (const SampleOperand* const operand : operandsOf(m_sample)) {
-      fill(data, *operand);
-      data += aligned(operand->sizeBytes);
-    }
-  }
-
-  /// Uploads the pattern once, and doubles what is there.
-  void fill(std::byte* data, const SampleOperand& operand) const {
-    std::size_t done = std::min(operand.pattern.size(), operand.sizeBytes);
-    if (done > 0) copy(data, operand.pattern.data(), done, cudaMemcpyHostToDevice);
-    while (done < operand.sizeBytes) {
-      const std::size_t more = std::min(done, operand.sizeBytes - done);
-      copy(data + done, data, more, cudaMemcpyDeviceToDevice);
-      done += more;
-    }
-  }
-
-  GemmSample m_sample;
-  std::size_t m_setBytes;
-  std::size_t m_numSets;
-  std::size_t m_workspaceBytes;
-  Arena m_arena;
-  Stream m_stream;
-  std::size_t m_set = 0;
-};
-
-/// Launches a candidate.
-using Launch = std::function<void(std::size_t candidate, const GemmPointers& pointers, std::byte* workspace)>;
-
-class GpuTimer final : public CandidateTimer {
- public:
-  GpuTimer(Launch launch, SampleMemory& memory, Stream stream)
-      : m_launch(std::move(launch)),
-        m_memory(memory),
-        m_stream(stream),
-        m_clock(makeEventClock(currentDevice(), m_stream, 2)) {}
-
-  std::optional<double> timeNs(std::size_t candidate) override {
-    const int numLaunches = launchesOfASample();
-    m_memory.takeHeadStart();
-    m_clock->mark(0);
-    for (int i = 0; i < numLaunches; ++i) m_launch(candidate, m_memory.next(), m_memory.workspace());
-    m_clock->mark(1);
-    check(cudaStreamSynchronize(m_stream), "multiply");
-    const double launchNs = m_clock->nanosecondsBetween(0, 1) / numLaunches;
-    m_shortestNs = std::min(m_shortestNs, launchNs);
-    return launchNs;
-  }
-
-  std::chrono::nanoseconds spent() const override { return std::chrono::steady_clock::now() - m_begin; }
-
- private:
-  int launchesOfASample() const { return static_cast<int>(std::clamp(kSampleNs / m_shortestNs, 1.0, kMaxLaunches)); }
-
-  Launch m_launch;
-  SampleMemory& m_memory;
-  Stream m_stream;
-  std::unique_ptr<DeviceClock> m_clock;
-  double m_shortestNs = kSampleNs;
-  std::chrono::steady_clock::time_point m_begin = std::chrono::steady_clock::now();
-};
-
 /// workspaceBytes: of each candidate.
-AlgorithmChoice holdContest(const GemmProblem& problem, const std::vector<std::uint64_t>& workspaceBytes, Launch launch,
-                            Stream stream) try {
-  SampleMemory memory(problem, *std::ranges::max_element(workspaceBytes), stream);
-  GpuTimer timer(std::move(launch), memory, stream);
-  return chooseByTiming(workspaceBytes, timer);
+AlgorithmChoice holdContest(const GemmProblem& problem, const std::vector<std::uint64_t>& workspaceBytes,
+                            GemmLaunch launch, Stream stream) try {
+  const auto timer = makeGemmTimer(problem, *std::ranges::max_element(workspaceBytes), std::move(launch), stream);
+  return chooseByTiming(workspaceBytes, *timer);
 } catch (const std::exception&) {
   return {};
 }
 
-AlgorithmChoice contest(const GemmProblem& problem, const std::vector<std::uint64_t>& workspaceBytes, Launch launch,
+AlgorithmChoice contest(const GemmProblem& problem, const std::vector<std::uint64_t>& workspaceBytes, GemmLaunch launch,
                         Stream stream) {
   const AlgorithmChoice choice = holdContest(problem, workspaceBytes, std::move(launch), stream);
   cudaGetLastError();  // what failed here must not be blamed on the launch that comes next
