@@ -6,7 +6,6 @@
 #include "kernels/cuda/module.h"
 #ifdef FUSELINE_HAS_CPU
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/roofs.h"
 #endif
 
 #include <dlfcn.h>
@@ -133,14 +132,5 @@ class ProgramRegistry final : public BackendRegistry {
 }  // namespace
 
 std::unique_ptr<BackendRegistry> makeBackendRegistry() { return std::make_unique<ProgramRegistry>(); }
-
-Result<MachineRoofs> measureMachineRoofs() {
-#ifdef FUSELINE_HAS_CPU
-  const cpu::CpuRoofs roofs = cpu::measureRoofs();
-  return MachineRoofs{.copyGBps = roofs.copyGBps, .fmaF32Gflops = roofs.fmaF32Gflops, .bf16Gflops = roofs.bf16Gflops};
-#else
-  return Error{fmt::format("cpu: {}", kNoCpu), ErrorKind::NoDevice};
-#endif
-}
 
 }  // namespace fuseline

@@ -9,13 +9,11 @@ namespace fuseline::cli {
 
 namespace {
 
-Json roofsJson(const MachineRoofs& roofs) {
-  return {{"copyGBps", roofs.copyGBps}, {"fmaF32Gflops", roofs.fmaF32Gflops}, {"bf16Gflops", roofs.bf16Gflops}};
-}
-
-Json deviceJson(const Context& context) {
-  Result<std::shared_ptr<Backend>> cpu = context.registry.open("cpu");
-  return cpu ? Json((*cpu)->device().name) : Json(nullptr);
+Json roofsJson(const DeviceRoofs& roofs) {
+  return {{"copyGBps", roofs.copyGBps},
+          {"fmaF32Gflops", roofs.fmaF32Gflops},
+          {"bf16Gflops", roofs.bf16Gflops},
+          {"fp8Gflops", roofs.fp8Gflops}};
 }
 
 Result<int> bench(const BenchOptions& options, Context& context) {
@@ -29,29 +27,34 @@ Result<int> bench(const BenchOptions& options, Context& context) {
 
 }  // namespace
 
-double peakGflops(const MachineRoofs& roofs, const std::string& dtype) {
+double peakGflops(const DeviceRoofs& roofs, const std::string& dtype) {
   return dtype == "bf16" && roofs.bf16Gflops > 0.0 ? roofs.bf16Gflops : roofs.fmaF32Gflops;
 }
 
-double leastTimeNs(const StepRecord& step, const MachineRoofs& roofs, const std::string& dtype) {
+double leastTimeNs(const StepRecord& step, const DeviceRoofs& roofs, const std::string& dtype) {
   return std::max(static_cast<double>(step.flops) / peakGflops(roofs, dtype),
                   static_cast<double>(step.bytes) / roofs.copyGBps);
 }
 
-std::string roofsText(const MachineRoofs& roofs) {
-  return fmt::format("roofs, measured in this run: copy {:.1f} GB/s, f32 FMA {:.0f} GFLOP/s, bf16 dot {:.0f} GFLOP/s",
-                     roofs.copyGBps, roofs.fmaF32Gflops, roofs.bf16Gflops);
+std::string roofsText(const DeviceRoofs& roofs) {
+  std::string text =
+      fmt::format("roofs, measured in this run: copy {:.1f} GB/s, f32 {:.0f} GFLOP/s, bf16 {:.0f} GFLOP/s",
+                  roofs.copyGBps, roofs.fmaF32Gflops, roofs.bf16Gflops);
+  if (roofs.fp8Gflops > 0.0) text += fmt::format(", FP8 {:.0f} GFLOP/s", roofs.fp8Gflops);
+  return text;
 }
 
-MachineRoofs higher(const MachineRoofs& a, const MachineRoofs& b) {
+DeviceRoofs higher(const DeviceRoofs& a, const DeviceRoofs& b) {
   return {.copyGBps = std::max(a.copyGBps, b.copyGBps),
           .fmaF32Gflops = std::max(a.fmaF32Gflops, b.fmaF32Gflops),
-          .bf16Gflops = std::max(a.bf16Gflops, b.bf16Gflops)};
+          .bf16Gflops = std::max(a.bf16Gflops, b.bf16Gflops),
+          .fp8Gflops = std::max(a.fp8Gflops, b.fp8Gflops)};
 }
 
-void printSuite(const BenchOptions& options, const MachineRoofs& roofs, Json rows, Context& context) {
+void printSuite(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs, Json rows,
+                Context& context) {
   printJson(context, {{"suite", options.suite},
-                      {"device", deviceJson(context)},
+                      {"device", backend.device().name},
                       {"roofs", roofsJson(roofs)},
                       {"rows", std::move(rows)}});
 }
@@ -64,8 +67,9 @@ void addBenchVerb(CLI::App& app, Context& context) {
       options, bench);
   verb->add_option("SUITE", options->suite, "The suite")->capture_default_str();
   verb->add_flag("--quick", options->isQuick, "Small sizes only");
-  verb->add_option("--only", options->only, "Suite ops: this op alone; suite gpu: this pipeline")->type_name("NAME");
-  verb->add_option("--device", options->device, "Suite gpu: another device")->capture_default_str();
+  verb->add_option("--only", options->only, "Suite ops: this op or layer alone; suite gpu: this pipeline")
+      ->type_name("NAME");
+  verb->add_option("--device", options->device, "Suite ops: instead of the CPU; suite gpu: instead of the first GPU");
   verb->add_option("--records", options->recordsFolder, "Suite gpu: writes a run record for every line")
       ->type_name("FOLDER");
   verb->add_flag("--json", options->asJson, "Machine-readable output");

@@ -124,14 +124,14 @@ Result<void> writeRecord(const GpuResult& result, const std::string& folder) {
 }
 
 /// A case that does not run, for want of memory or of an algorithm, leaves its reason.
-Result<std::vector<GpuResult>> measureCases(const BenchOptions& options, const Context& context,
-                                            const std::stop_token& cancel) {
+Result<std::vector<GpuResult>> measureCases(const BenchOptions& options, const std::string& device,
+                                            const Context& context, const std::stop_token& cancel) {
   const std::vector<GpuCase> cases = casesOf(options);
   std::vector<GpuResult> results;
   ProgressBar bar(true);
   for (const GpuCase& what : cases) {
     bar.show(what.name(), static_cast<int>(results.size()), static_cast<int>(cases.size()));
-    Result<GpuResult> result = measureCase(what, options.device, context, cancel);
+    Result<GpuResult> result = measureCase(what, device, context, cancel);
     if (cancel.stop_requested()) return Error{"The benchmark was cancelled.", ErrorKind::RunFailed};
     results.push_back(result ? std::move(*result) : GpuResult{.what = what, .reason = result.error().message});
     if (Result<void> written = writeRecord(results.back(), options.recordsFolder); !written) return written.error();
@@ -254,10 +254,11 @@ void printTable(const std::vector<GpuResult>& results, const DeviceInfo& device,
 Result<int> benchGpu(const BenchOptions& options, Context& context) {
   const InterruptWatch interrupt;
   if (const Result<void> known = checkOnly(options.only); !known) return known.error();
-  const Result<std::shared_ptr<Backend>> backend = context.registry.open(options.device);
+  const std::string device = options.device.empty() ? "cuda" : options.device;
+  const Result<std::shared_ptr<Backend>> backend = context.registry.open(device);
   if (!backend) return backend.error();
   if (const Result<void> made = makeFolder(options.recordsFolder); !made) return made.error();
-  const Result<std::vector<GpuResult>> results = measureCases(options, context, interrupt.token());
+  const Result<std::vector<GpuResult>> results = measureCases(options, device, context, interrupt.token());
   if (!results) return results.error();
   if (!options.asJson) {
     printTable(*results, (*backend)->device(), context);

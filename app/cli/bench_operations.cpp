@@ -1,17 +1,16 @@
 // Suite "ops" of fuseline bench: every basic op alone, forward and backward, as a share of the roofs measured in the
-// same run. Tensors are beyond the last-level cache, so that the roof of an op that moves data is memory.
+// same run; on a GPU also what moves data in layers, fused and quantized.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/bench_suites.h"
 #include "app/cli/interrupt.h"
+#include "app/cli/operation_cases.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
-#include "core/document/file_format.h"
 #include "core/ops/catalog.h"
 #include "core/runtime/pipeline_run.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 #include <fmt/format.h>
@@ -20,18 +19,7 @@ namespace fuseline::cli {
 
 namespace {
 
-constexpr std::int64_t kCols = 4096;
-constexpr std::int64_t kInputBytes = std::int64_t{128} << 20;
-constexpr std::int64_t kQuickInputBytes = std::int64_t{4} << 20;
-/// A product is measured on fewer rows: it is far from the memory's roof then too.
-constexpr std::int64_t kProductRows = 1024;
-constexpr std::array<const char*, 2> kDTypes = {"f32", "bf16"};
 constexpr double kPoorShare = 0.5;
-
-struct OperationCase {
-  const FusibleOperation* operation = nullptr;
-  std::string dtype;
-};
 
 struct OperationRow {
   OperationCase what;
@@ -47,104 +35,60 @@ struct OperationResult {
   std::string problem;  // why it could not be measured
 };
 
-std::vector<OperationCase> casesOf(const BenchOptions& options) {
-  std::vector<OperationCase> cases;
-  for (const auto& operation : builtinOperations().operations())
-    for (const char* dtype : kDTypes)
-      if (!operation->isComposite() && (options.only.empty() || options.only == operation->name))
-        cases.push_back({operation.get(), dtype});
+/// "rmsnorm-linear, DelayedScaling"
+std::string titleOf(const OperationCase& what) {
+  return what.recipe.empty() ? what.name : what.name + ", " + what.recipe;
+}
+
+bool isOnCpu(const Backend& backend) { return backend.device().id == "cpu"; }
+
+/// Formats are emulated on a CPU, so that layers are measured there on request only.
+std::vector<OperationCase> casesOf(const BenchOptions& options, bool isCpu) {
+  std::vector<OperationCase> cases = operationCases();
+  const std::vector<OperationCase> layers = layerCases();
+  if (!isCpu || !options.only.empty()) cases.insert(cases.end(), layers.begin(), layers.end());
+  std::erase_if(cases, [&](const OperationCase& each) { return !options.only.empty() && options.only != each.name; });
   return cases;
 }
 
-/// Attributes without a default are sizes of the last axis.
-Json attributesFor(const FusibleOperation& operation) {
-  Json attributes = Json::object();
-  for (const AttributeSpec& spec : operation.attributes) {
-    if (!spec.isRequired()) continue;
-    if (spec.type == AttributeType::Integer) attributes[spec.name] = "N";
-    if (spec.type == AttributeType::IntegerList)  // -1 where an extent may follow from the others
-      attributes[spec.name] = spec.minimum.value_or(0.0) < 0.0 ? Json::array({-1, "N"}) : Json::array({"N"});
-    if (spec.type == AttributeType::Real) attributes[spec.name] = 0.5;
-  }
-  return attributes;
+OperationSizes sizesFor(const BenchOptions& options, bool isCpu) {
+  if (options.isQuick) return OperationSizes::Quick;
+  return isCpu ? OperationSizes::Cpu : OperationSizes::Gpu;
 }
 
-/// Extra inputs look like the main one, or have one value a row; counts are those of one group.
-Json inputFor(const FusibleOperation& operation, const Port& port, const std::string& dtype) {
-  const std::string id = "in_" + port.name;
-  if (port.elements == PortElements::Counts) return {{"id", id}, {"dtype", "i64"}, {"shape", Json::array({1})}};
-  const bool isLikeMain = &port == &operation.inputs.front() || port.shape == operation.inputs.front().shape;
-  return {{"id", id}, {"dtype", dtype}, {"shape", isLikeMain ? Json::array({"M", "N"}) : Json::array({"M"})}};
-}
-
-Json inputsFor(const FusibleOperation& operation, const std::string& dtype) {
-  Json inputs = Json::array();
-  for (const Port& port : operation.inputs) inputs.push_back(inputFor(operation, port, dtype));
-  return inputs;
-}
-
-/// A pipeline of one op.
-LoadedDocument documentFor(const OperationCase& what) {
-  const FusibleOperation& operation = *what.operation;
-  Json wires = Json::array();
-  for (const Port& port : operation.inputs) wires.push_back({"in_" + port.name, "op." + port.name});
-  Json outputs = Json::array();
-  for (const Port& port : operation.outputs)
-    outputs.push_back({{"id", "out_" + port.name}, {"from", "op." + port.name}});
-  const Json op = {{"id", "op"}, {"op", operation.name}, {"attributes", attributesFor(operation)}};
-  const Json document = {{"format", "fuseline-pipeline"},
-                         {"formatVersion", {{"major", 1}, {"minor", 0}}},
-                         {"symbols", {{"M", kProductRows}, {"N", kCols}}},
-                         {"pipeline",
-                          {{"inputs", inputsFor(operation, what.dtype)},
-                           {"ops", Json::array({op})},
-                           {"wires", wires},
-                           {"outputs", outputs}}}};
-  return parseDocument(document.dump());
-}
-
-bool isProduct(const FusibleOperation& operation) {
-  return std::ranges::any_of(operation.parameters, [](const ParameterSpec& parameter) {
-    return parameter.shape.find(',') != std::string::npos;
-  });
-}
-
-PipelineRunOptions optionsFor(const OperationCase& what, bool isQuick) {
-  const std::int64_t elementBytes = what.dtype == "f32" ? 4 : 2;
-  const std::int64_t rows = (isQuick ? kQuickInputBytes : kInputBytes) / (kCols * elementBytes);
-  PipelineRunOptions options{.variants = {"unfused"}};
-  options.settings.symbols = {{"M", isProduct(*what.operation) ? std::min(rows, kProductRows) : rows}, {"N", kCols}};
-  options.policy.budget = std::chrono::duration<double>(0.6);
-  return options;
-}
-
-Result<RunRecord> measureCase(const OperationCase& what, bool isQuick, const Context& context,
-                              const std::stop_token& cancel) {
+Result<RunRecord> measureCase(const OperationCase& what, const std::string& device, OperationSizes sizes,
+                              const Context& context, const std::stop_token& cancel) {
   Result<std::unique_ptr<PipelineRun>> run =
-      PipelineRun::prepare(documentFor(what), what.operation->name, optionsFor(what, isQuick), context.registry);
+      PipelineRun::prepare(documentFor(what), what.name, optionsFor(what, device, sizes), context.registry);
   if (!run) return run.error();
   return (*run)->measure({}, cancel);
 }
 
-Result<std::vector<OperationResult>> measureCases(const BenchOptions& options, const Context& context,
-                                                  const std::stop_token& cancel) {
-  const std::vector<OperationCase> cases = casesOf(options);
+OperationResult resultOf(const OperationCase& what, const RunRecord& record) {
+  OperationResult result{.what = what};
+  for (const VariantRecord& variant : record.variants)
+    std::ranges::copy_if(variant.steps, std::back_inserter(result.steps),
+                         [&](const StepRecord& step) { return isMeasured(what, variant.name, step); });
+  return result;
+}
+
+Result<std::vector<OperationResult>> measureCases(const BenchOptions& options, const Backend& backend,
+                                                  const Context& context, const std::stop_token& cancel) {
+  const std::vector<OperationCase> cases = casesOf(options, isOnCpu(backend));
+  const OperationSizes sizes = sizesFor(options, isOnCpu(backend));
   std::vector<OperationResult> results;
   ProgressBar bar(true);
   for (const OperationCase& what : cases) {
-    bar.show(fmt::format("{} {}", what.operation->name, what.dtype), static_cast<int>(results.size()),
-             static_cast<int>(cases.size()));
-    Result<RunRecord> record = measureCase(what, options.isQuick, context, cancel);
+    bar.show(titleOf(what) + " " + what.dtype, static_cast<int>(results.size()), static_cast<int>(cases.size()));
+    Result<RunRecord> record = measureCase(what, backend.device().id, sizes, context, cancel);
     if (record && record->isPartial) return Error{"The benchmark was cancelled.", ErrorKind::RunFailed};
-    if (record)
-      results.push_back({.what = what, .steps = std::move(record->variants.front().steps)});
-    else
-      results.push_back({.what = what, .problem = record.error().message});
+    results.push_back(record ? resultOf(what, *record)
+                             : OperationResult{.what = what, .problem = record.error().message});
   }
   return results;
 }
 
-std::vector<OperationRow> rowsOf(const std::vector<OperationResult>& results, const MachineRoofs& roofs) {
+std::vector<OperationRow> rowsOf(const std::vector<OperationResult>& results, const DeviceRoofs& roofs) {
   std::vector<OperationRow> rows;
   for (const OperationResult& result : results)
     for (const StepRecord& step : result.steps) {
@@ -170,17 +114,15 @@ std::string reasonOf(double share) {
                      100.0 * share);
 }
 
-/// Fills in the reasons of the poor rows. Rows of one case follow each other, a row a step.
+/// Fills in the reasons of the poor rows of ops on the CPU. Rows of one case follow each other, a row a step.
 Result<void> explainPoorRows(std::vector<OperationRow>& rows, const Context& context, const std::stop_token& cancel) {
   for (std::size_t first = 0; first < rows.size();) {
     std::size_t last = first;
-    while (last < rows.size() && rows[last].what.operation == rows[first].what.operation &&
-           rows[last].what.dtype == rows[first].what.dtype)
-      ++last;
+    while (last < rows.size() && rows[last].what == rows[first].what) ++last;
     const std::span<OperationRow> group(&rows[first], last - first);
     first = last;
-    if (std::ranges::none_of(group, isPoor)) continue;
-    const Result<RunRecord> record = measureCase(group.front().what, true, context, cancel);
+    if (!group.front().what.operation || std::ranges::none_of(group, isPoor)) continue;
+    const Result<RunRecord> record = measureCase(group.front().what, "cpu", OperationSizes::Quick, context, cancel);
     if (!record) return record.error();
     for (std::size_t i = 0; i < group.size(); ++i)
       if (isPoor(group[i]))
@@ -192,30 +134,37 @@ Result<void> explainPoorRows(std::vector<OperationRow>& rows, const Context& con
 void printReasons(const std::vector<OperationRow>& rows, Context& context) {
   for (const OperationRow& row : rows)
     if (!row.reason.empty())
-      context.out << fmt::format("! {} {} {}: {}.\n", row.what.operation->name, row.what.dtype, row.step.phase,
-                                 row.reason);
+      context.out << fmt::format("! {} {} {}: {}.\n", row.what.name, row.what.dtype, row.step.phase, row.reason);
+}
+
+/// "forward"; of a layer's step also which it is, and what it makes besides.
+std::string labelOf(const OperationRow& row) {
+  std::string label = "  " + row.step.phase;
+  if (!row.what.operation) label += " " + row.step.name;
+  for (const std::string& absorbed : row.step.absorbs) label += " + " + absorbed;
+  return label;
 }
 
 void addRow(Table& table, const OperationRow& row) {
   if (row.step.isView) {
-    table.addRow({"  " + row.step.phase, row.what.dtype, "view", "", "", "", "", ""});
+    table.addRow({labelOf(row), row.what.dtype, "view", "", "", "", "", ""});
     return;
   }
-  table.addRow({"  " + row.step.phase, row.what.dtype, fmt::format("{:.3f}", row.time.median / 1e6),
-                spreadText(row.time), fmt::format("{}", row.time.count),
+  table.addRow({labelOf(row), row.what.dtype, fmt::format("{:.3f}", row.time.median / 1e6), spreadText(row.time),
+                fmt::format("{}", row.time.count),
                 fmt::format("{:.1f}", static_cast<double>(row.step.bytes) / row.time.median),
                 fmt::format("{:.0f}", static_cast<double>(row.step.flops) / row.time.median),
                 fmt::format("{:.0f} %{}", 100.0 * row.share, row.share < kPoorShare ? " !" : "")});
 }
 
-void printTable(const std::vector<OperationRow>& rows, const MachineRoofs& roofs, Context& context) {
+void printTable(const std::vector<OperationRow>& rows, const DeviceRoofs& roofs, Context& context) {
   context.out << roofsText(roofs) << "\n\n";
   Table table(
       {{"op", Align::Left}, {"dtype", Align::Left}, {"ms"}, {"± %"}, {"n"}, {"GB/s"}, {"GFLOP/s"}, {"of roof"}});
-  const FusibleOperation* operation = nullptr;
+  std::string title;
   for (const OperationRow& row : rows) {
-    if (row.what.operation != operation) table.addHeading(row.what.operation->name);
-    operation = row.what.operation;
+    if (titleOf(row.what) != title) table.addHeading(titleOf(row.what));
+    title = titleOf(row.what);
     addRow(table, row);
   }
   context.out << table.toString(context.hasColour);
@@ -226,21 +175,17 @@ void printTable(const std::vector<OperationRow>& rows, const MachineRoofs& roofs
 }
 
 Json toJson(const OperationRow& row) {
-  return {{"op", row.what.operation->name},
-          {"dtype", row.what.dtype},
-          {"phase", row.step.phase},
-          {"isView", row.step.isView},
-          {"rounds", row.time.count},
-          {"medianNs", row.time.median},
-          {"bytes", row.step.bytes},
-          {"flops", row.step.flops},
-          {"roofShare", row.share},
-          {"spreadPercent", row.time.spreadPercent()},
+  return {{"op", row.what.name},      {"dtype", row.what.dtype},     {"recipe", row.what.recipe},
+          {"step", row.step.name},    {"phase", row.step.phase},     {"isView", row.step.isView},
+          {"rounds", row.time.count}, {"medianNs", row.time.median}, {"bytes", row.step.bytes},
+          {"flops", row.step.flops},  {"roofShare", row.share},      {"spreadPercent", row.time.spreadPercent()},
           {"reason", row.reason}};
 }
 
-/// Empty: all ops.
+/// Empty: all.
 Result<void> checkOnly(const std::string& name) {
+  const std::vector<OperationCase> layers = layerCases();
+  if (std::ranges::find(layers, name, &OperationCase::name) != layers.end()) return {};
   const FusibleOperation* const operation = builtinOperations().find(name);
   if (name.empty() || (operation && !operation->isComposite())) return {};
   if (operation)
@@ -256,23 +201,27 @@ Result<void> checkOnly(const std::string& name) {
 
 Result<int> benchOperations(const BenchOptions& options, Context& context) {
   if (Result<void> known = checkOnly(options.only); !known) return known.error();
+  const Result<std::shared_ptr<Backend>> backend =
+      context.registry.open(options.device.empty() ? "cpu" : options.device);
+  if (!backend) return backend.error();
   const InterruptWatch interrupt;
-  const auto measured =
-      measureWithRoofs<std::vector<OperationResult>>([&] { return measureCases(options, context, interrupt.token()); });
+  const auto measured = measureWithRoofs<std::vector<OperationResult>>(
+      **backend, [&] { return measureCases(options, **backend, context, interrupt.token()); });
   if (!measured) return measured.error();
   std::vector<OperationRow> rows = rowsOf(measured->result, measured->roofs);
-  if (!options.isQuick)
+  if (!options.isQuick && isOnCpu(**backend))
     if (Result<void> explained = explainPoorRows(rows, context, interrupt.token()); !explained)
       return explained.error();
   for (const OperationResult& result : measured->result)
-    if (!result.problem.empty()) context.err << "not measured: " << result.problem << '\n';
+    if (!result.problem.empty())
+      context.err << fmt::format("not measured: {}: {}\n", titleOf(result.what), result.problem);
   if (!options.asJson) {
     printTable(rows, measured->roofs, context);
     return 0;
   }
   Json list = Json::array();
   for (const OperationRow& row : rows) list.push_back(toJson(row));
-  printSuite(options, measured->roofs, std::move(list), context);
+  printSuite(options, **backend, measured->roofs, std::move(list), context);
   return 0;
 }
 

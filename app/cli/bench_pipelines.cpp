@@ -88,7 +88,7 @@ double flopsOf(const VariantRecord& variant) {
   return flops;
 }
 
-double leastTimeNs(const VariantRecord& variant, const MachineRoofs& roofs, const std::string& dtype) {
+double leastTimeNs(const VariantRecord& variant, const DeviceRoofs& roofs, const std::string& dtype) {
   double timeNs = 0.0;
   for (const StepRecord& step : variant.steps) timeNs += cli::leastTimeNs(step, roofs, dtype);
   return timeNs;
@@ -105,7 +105,7 @@ double gemmShareOf(const VariantRecord& unfused, double peak) {
   return timeNs > 0.0 ? flops / timeNs / peak : 0.0;
 }
 
-BenchRow rowOf(const BenchResult& result, const MachineRoofs& roofs) {
+BenchRow rowOf(const BenchResult& result, const DeviceRoofs& roofs) {
   const VariantRecord& unfused = *result.record.variant("unfused");
   const VariantRecord& fused = *result.record.variant("fused");
   BenchRow row{.what = result.what,
@@ -143,13 +143,13 @@ Result<std::vector<BenchResult>> measureCases(const std::vector<BenchCase>& case
 }
 
 struct BenchReport {
-  MachineRoofs roofs;
+  DeviceRoofs roofs;
   std::vector<BenchRow> rows;
 };
 
-Result<BenchReport> runSuite(bool isQuick, const Context& context, const std::stop_token& cancel) {
+Result<BenchReport> runSuite(bool isQuick, Backend& cpu, const Context& context, const std::stop_token& cancel) {
   Result<WithRoofs<std::vector<BenchResult>>> measured =
-      measureWithRoofs<std::vector<BenchResult>>([&] { return measureCases(casesOf(isQuick), context, cancel); });
+      measureWithRoofs<std::vector<BenchResult>>(cpu, [&] { return measureCases(casesOf(isQuick), context, cancel); });
   if (!measured) return measured.error();
   BenchReport report{.roofs = measured->roofs};
   for (const BenchResult& result : measured->result) report.rows.push_back(rowOf(result, report.roofs));
@@ -227,7 +227,9 @@ Result<LoadedDocument> benchDocument(const std::string& pipeline, const std::str
 
 Result<int> benchPipelines(const BenchOptions& options, Context& context) {
   const InterruptWatch interrupt;
-  const Result<BenchReport> report = runSuite(options.isQuick, context, interrupt.token());
+  const Result<std::shared_ptr<Backend>> cpu = context.registry.open("cpu");
+  if (!cpu) return cpu.error();
+  const Result<BenchReport> report = runSuite(options.isQuick, **cpu, context, interrupt.token());
   if (!report) return report.error();
   if (!options.asJson) {
     printTable(*report, context);
@@ -235,7 +237,7 @@ Result<int> benchPipelines(const BenchOptions& options, Context& context) {
   }
   Json list = Json::array();
   for (const BenchRow& row : report->rows) list.push_back(toJson(row));
-  printSuite(options, report->roofs, std::move(list), context);
+  printSuite(options, **cpu, report->roofs, std::move(list), context);
   return 0;
 }
 

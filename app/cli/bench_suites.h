@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "app/backends.h"
 #include "app/cli/context.h"
 #include "core/document/file_format.h"
 #include "core/profile/run_record.h"
@@ -16,9 +15,9 @@ namespace fuseline::cli {
 struct BenchOptions {
   std::string suite = "cpu";
   bool isQuick = false;
-  std::string only;             // suite ops: this op; suite gpu: this pipeline; empty: all
-  std::string device = "cuda";  // suite gpu
-  std::string recordsFolder;    // suite gpu: where the run records go; empty: nowhere
+  std::string only;           // suite ops: this op or layer; suite gpu: this pipeline; empty: all
+  std::string device;         // suites ops and gpu; empty: the CPU, and the first GPU
+  std::string recordsFolder;  // suite gpu: where the run records go; empty: nowhere
   bool asJson = false;
 };
 
@@ -31,30 +30,31 @@ Result<int> benchGpu(const BenchOptions& options, Context& context);
 Result<LoadedDocument> benchDocument(const std::string& pipeline, const std::string& dtype);
 
 /// The arithmetic peak for products of this dtype.
-double peakGflops(const MachineRoofs& roofs, const std::string& dtype);
+double peakGflops(const DeviceRoofs& roofs, const std::string& dtype);
 /// Nanoseconds that a step needs at least: at the nearer of its two roofs.
-double leastTimeNs(const StepRecord& step, const MachineRoofs& roofs, const std::string& dtype);
+double leastTimeNs(const StepRecord& step, const DeviceRoofs& roofs, const std::string& dtype);
 /// "roofs, measured in this run: ...".
-std::string roofsText(const MachineRoofs& roofs);
+std::string roofsText(const DeviceRoofs& roofs);
 /// The JSON of a suite.
-void printSuite(const BenchOptions& options, const MachineRoofs& roofs, Json rows, Context& context);
+void printSuite(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs, Json rows,
+                Context& context);
 
-MachineRoofs higher(const MachineRoofs& a, const MachineRoofs& b);
+DeviceRoofs higher(const DeviceRoofs& a, const DeviceRoofs& b);
 
 template <class T>
 struct WithRoofs {
-  MachineRoofs roofs;
+  DeviceRoofs roofs;
   T result;
 };
 
 /// Roofs are measured before and after: on a shared machine one of the two may be disturbed.
 template <class T, class Measure>
-Result<WithRoofs<T>> measureWithRoofs(const Measure& measure) {
-  const Result<MachineRoofs> before = measureMachineRoofs();
+Result<WithRoofs<T>> measureWithRoofs(Backend& backend, const Measure& measure) {
+  const Result<DeviceRoofs> before = backend.measureRoofs();
   if (!before) return before.error();
   Result<T> result = measure();
   if (!result) return result.error();
-  const Result<MachineRoofs> after = measureMachineRoofs();
+  const Result<DeviceRoofs> after = backend.measureRoofs();
   if (!after) return after.error();
   return WithRoofs<T>{higher(*before, *after), std::move(*result)};
 }

@@ -412,8 +412,10 @@ Json pipelineBenchRow() {
 }
 
 Json operationBenchRow() {
-  return object({{"op", text("The basic op.")},
+  return object({{"op", text("The basic op, or the layer.")},
                  {"dtype", choice({"f32", "bf16"})},
+                 {"recipe", text("Of a layer.")},
+                 {"step", text("Of the plan.")},
                  {"phase", choice({"forward", "backward"})},
                  {"isView", flag("Nothing runs.")},
                  {"rounds", integer("Measured.")},
@@ -466,11 +468,11 @@ Json gpuBenchRow() {
 
 Json benchSchema() {
   const Json roofs = object({{"copyGBps", number("Read and written.")},
-                             {"fmaF32Gflops", number("In registers.")},
-                             {"bf16Gflops", number("The fastest product.")}});
+                             {"fmaF32Gflops", number("Of multiply-adds.")},
+                             {"bf16Gflops", number("The fastest product.")},
+                             {"fp8Gflops", number("The fastest product of codes; 0: none was measured.")}});
   const auto suite = [&](const char* name, const Json& row) {
-    return object(
-        {{"suite", choice({name})}, {"device", orNull(text("Its name."))}, {"roofs", roofs}, {"rows", list(row)}});
+    return object({{"suite", choice({name})}, {"device", text("Its name.")}, {"roofs", roofs}, {"rows", list(row)}});
   };
   const Json scaling =
       object({{"suite", choice({"scaling"})}, {"device", text("Its name.")}, {"rows", list(scalingBenchRow())}});

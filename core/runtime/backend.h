@@ -102,6 +102,15 @@ struct CompileOptions {
   bool parametersAreConstant = false;
 };
 
+/// What a device can do at best, measured now: the denominators of a benchmark. 0: it was not measured, or there is no
+/// such arithmetic.
+struct DeviceRoofs {
+  double copyGBps = 0.0;      // bytes read and written by a large copy
+  double fmaF32Gflops = 0.0;  // float32 multiply-adds
+  double bf16Gflops = 0.0;    // products of bf16
+  double fp8Gflops = 0.0;     // products of FP8 codes with one scale a tensor
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -128,6 +137,11 @@ class Backend {
   /// Errors: what `launches` returned, or a launch that cannot be recorded; nothing ran then, either.
   virtual Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>& /*launches*/) {
     return std::unique_ptr<RecordedLaunches>();
+  }
+  /// Takes about a second. Errors (Usage): times of this device say nothing.
+  virtual Result<DeviceRoofs> measureRoofs() {
+    return Error{device().id + ": how fast it is says nothing, so that there are no roofs to compare with.",
+                 ErrorKind::Usage};
   }
 };
 

@@ -6,6 +6,7 @@
 #include "kernels/cpu/cpu_info.h"
 #include "kernels/cpu/cpu_memory.h"
 #include "kernels/cpu/decoded_operands.h"
+#include "kernels/cpu/roofs.h"
 #include "kernels/cpu/row_copies.h"
 
 #include "core/support/text.h"
@@ -92,6 +93,8 @@ class CpuBackend final : public Backend {
   }
 
   void synchronize() override {}  // run() returns when the work is done
+
+  Result<DeviceRoofs> measureRoofs() override { return cpu::measureRoofs(m_settings.threads); }
 
  private:
   Verdict supportsCopies(const KernelDef& kernel, const CopiesQuery& copies) const {

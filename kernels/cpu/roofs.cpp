@@ -77,12 +77,11 @@ double registerRate(int threads, double (*loop)(std::int64_t, float&)) {
 
 }  // namespace
 
-CpuRoofs measureRoofs(int threads) {
+DeviceRoofs measureRoofs(int threads) {
   const int used = threads > 0 ? threads : defaultThreads();
   return {.copyGBps = copyRate(used),
           .fmaF32Gflops = registerRate(used, multiplyAddInRegisters),
-          .bf16Gflops = std::max(registerRate(used, bf16DotInRegisters), registerRate(used, bf16TilesInRegisters)),
-          .threads = used};
+          .bf16Gflops = std::max(registerRate(used, bf16DotInRegisters), registerRate(used, bf16TilesInRegisters))};
 }
 
 }  // namespace fuseline::cpu

@@ -2,17 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/runtime/backend.h"
+
 namespace fuseline::cpu {
 
-struct CpuRoofs {
-  double copyGBps = 0.0;      // bytes read plus bytes written, arrays beyond the last-level cache
-  double fmaF32Gflops = 0.0;  // float32 multiply-adds in registers
-  double bf16Gflops = 0.0;    // bf16 dot products in registers, of vectors or tiles; 0: the CPU has none
-  int threads = 1;
-};
-
-/// Takes about half a second. Bandwidth drifts with the neighbours of a shared machine: compare only with timings
-/// of the same minute. threads: 0 means defaultThreads().
-CpuRoofs measureRoofs(int threads = 0);
+/// Copies arrays beyond the last-level cache; multiplies in registers, bf16 by vectors or tiles (0: the CPU has no
+/// instructions for it). Takes about half a second. Bandwidth drifts with the neighbours of a shared machine: compare
+/// only with timings of the same minute. threads: 0 means defaultThreads().
+DeviceRoofs measureRoofs(int threads = 0);
 
 }  // namespace fuseline::cpu

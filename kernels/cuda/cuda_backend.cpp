@@ -14,6 +14,7 @@
 #include "kernels/cuda/launch_log.h"
 #include "kernels/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/nvtx_range.h"
+#include "kernels/cuda/roofs.h"
 #include "kernels/cuda/stream_transfer.h"
 
 #include <cstdlib>
@@ -239,6 +240,16 @@ class CudaBackend final : public Backend {
       return captureLaunches({.device = m_device, .stream = m_stream.get(), .log = m_log}, launches);
     } catch (const DeviceFault& fault) {
       return Error{fmt::format("{}: {}", m_info.id, fault.what()), ErrorKind::RunFailed};
+    }
+  }
+
+  Result<DeviceRoofs> measureRoofs() override {
+    try {
+      useDevice(m_device);
+      return cuda::measureRoofs(m_device, m_stream.get(), *m_gemms);
+    } catch (const DeviceFault& fault) {
+      return Error{fmt::format("{}: its roofs could not be measured. {}", m_info.id, fault.what()),
+                   ErrorKind::RunFailed};
     }
   }
 

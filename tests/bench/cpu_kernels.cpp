@@ -23,8 +23,8 @@ namespace {
 
 using namespace fuseline::testing;
 
-const cpu::CpuRoofs& roofs() {
-  static const cpu::CpuRoofs measured = cpu::measureRoofs();
+const DeviceRoofs& roofs() {
+  static const DeviceRoofs measured = cpu::measureRoofs();
   return measured;
 }
 

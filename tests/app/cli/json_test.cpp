@@ -37,6 +37,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("run", "--device reference --iterations 1 --warmup 0 --recipe delayed --numerics " + samplePipeline());
   expectFits("run", "--device reference --iterations 1 --warmup 0 --recipe all " + samplePipeline());
   expectFits("bench", "ops --quick --only AddExtraInput");
+  expectFits("bench", "ops --quick --device cpu --only add-rmsnorm-linear");
   expectFits("bench", "scaling --quick");
   expectFits("bench", "gpu --quick --device reference --only elementwise-chain");
 }
@@ -55,7 +56,8 @@ TEST(JsonOutput, SchemaCheckerFindsProblems) {
   const Json schema = schemaOf("devices");
   EXPECT_EQ(schemaProblem(schema, Json::parse(R"({"devices":[]})")), "");
   EXPECT_EQ(schemaProblem(schema, Json::parse(R"({})")), "/devices: missing");
-  EXPECT_EQ(schemaProblem(schema, Json::parse(R"({"devices":[],"more":1})")), "/more: not in the schema");
+  EXPECT_EQ(schemaProblem(schema, Json::parse(R"({"devices":[],"more":1})")),
+            "/more: not in the schema");
   EXPECT_NE(schemaProblem(schema, Json::parse(R"({"devices":[3]})")), "");
 }
 

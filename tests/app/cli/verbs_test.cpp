@@ -5,6 +5,7 @@
 #include "tests/support/temporary_folder.h"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -67,6 +68,7 @@ TEST(ExitCode, IsTwoForUsage) {
         std::string("bench ops --only Nope"),
         std::string("bench gpu --only nope"),
         std::string("bench ops --only Linear"),
+        std::string("bench ops --quick --device reference"),
         "explain --device reference " + samplePipeline() + " nope"})
     EXPECT_EQ(fuseline(arguments).exitCode, 2) << arguments;
 }
@@ -470,6 +472,23 @@ TEST(GroupedMlp, DrawsSplitsThatFit) {
         std::string(seed) + " " + file);
     EXPECT_EQ(result.exitCode, 0) << result.err;
   }
+}
+
+/// Of a layer only the steps that move its large tensors have rows: none of its thin products.
+TEST(Bench, MeasuresWhatALayerQuantizes) {
+  const Json rows = fuseline("bench ops --quick --json --only rmsnorm-linear").json()["rows"];
+  std::set<std::string> steps;
+  for (const Json& row : rows)
+    if (row["recipe"] == "DelayedScaling")
+      steps.insert(row["phase"].get<std::string>() + " " + row["step"].get<std::string>());
+  EXPECT_EQ(steps,
+            (std::set<std::string>{"backward delayed_scaling.backward", "backward norm",
+                                   "forward delayed_scaling.forward", "forward down.quantize_input", "forward norm"}));
+}
+
+TEST(Bench, SaysWhyADeviceHasNoRoofs) {
+  const ProgramResult result = fuseline("bench ops --quick --device reference");
+  EXPECT_TRUE(has(result.err, "no roofs to compare with")) << result.err;
 }
 
 TEST(Devices, SaysWhyOneCannotRun) {

@@ -38,7 +38,7 @@ TEST(CpuInfo, NamesTheCpuAndItsThreads) {
 }
 
 TEST(Roofs, AreMeasuredAndFollowTheInstructions) {
-  const CpuRoofs roofs = measureRoofs(1);
+  const DeviceRoofs roofs = measureRoofs(1);
   EXPECT_GT(roofs.copyGBps, 0.0);
   EXPECT_GT(roofs.fmaF32Gflops, 0.0);
   EXPECT_EQ(roofs.bf16Gflops > 0.0, __builtin_cpu_supports("avx512bf16") != 0);
