@@ -394,7 +394,16 @@ Json deviceSchema() {
                  {"details", mapOf({{"type", "string"}})}});
 }
 
-Json devicesSchema() { return object({{"devices", list(deviceSchema())}}); }
+Json devicesSchema() {
+  Json products = list(object({{"device", text("Whose library was asked.")},
+                               {"factors", text("Their formats and scalings.")},
+                               {"result", text("Its format.")},
+                               {"epilogue", text("By the library's name.")},
+                               {"isSupported", flag("It has an algorithm.")},
+                               {"reason", text("In the library's words; empty: it has one.")}}));
+  products["description"] = "With --probe; else null.";
+  return object({{"devices", list(deviceSchema())}, {"products", orNull(std::move(products))}});
+}
 
 Json pipelineBenchRow() {
   Fields row = {{"pipeline", text("The template.")},

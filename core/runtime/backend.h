@@ -111,6 +111,14 @@ struct DeviceRoofs {
   double fp8Gflops = 0.0;     // products of FP8 codes with one scale a tensor
 };
 
+/// A kind of matrix product, and whether the library that makes a device's products has it.
+struct ProductSupport {
+  std::string factors;   // "e4m3 per_tensor"
+  std::string result;    // "bf16"
+  std::string epilogue;  // by the library's name: "GELU_AUX_BIAS"
+  Verdict isSupported = Verdict::yes();
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -143,6 +151,8 @@ class Backend {
     return Error{device().id + ": how fast it is says nothing, so that there are no roofs to compare with.",
                  ErrorKind::Usage};
   }
+  /// Empty: products are made by no library that could be asked. Errors: the library is not there.
+  virtual Result<std::vector<ProductSupport>> probeProducts() { return std::vector<ProductSupport>(); }
 };
 
 /// The Capabilities of a backend, for fuse().

@@ -7,6 +7,7 @@
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cublaslt_gemm.h"
+#include "kernels/cuda/cublaslt_probe.h"
 #include "kernels/cuda/cupti_trace.h"
 #include "kernels/cuda/epilogue_passes.h"
 #include "kernels/cuda/event_clock.h"
@@ -249,6 +250,18 @@ class CudaBackend final : public Backend {
       return cuda::measureRoofs(m_device, m_stream.get(), *m_gemms);
     } catch (const DeviceFault& fault) {
       return Error{fmt::format("{}: its roofs could not be measured. {}", m_info.id, fault.what()),
+                   ErrorKind::RunFailed};
+    }
+  }
+
+  Result<std::vector<ProductSupport>> probeProducts() override {
+    try {
+      useDevice(m_device);
+      const Result<CublasLt> library = loadCublasLt();
+      if (!library) return library.error();
+      return cuda::probeProducts(CublasLtSession(*library, m_stream.get()));
+    } catch (const DeviceFault& fault) {
+      return Error{fmt::format("{}: its products could not be probed. {}", m_info.id, fault.what()),
                    ErrorKind::RunFailed};
     }
   }

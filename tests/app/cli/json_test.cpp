@@ -27,6 +27,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("rules", "");
   expectFits("recipes", "");
   expectFits("devices", "");
+  expectFits("devices", "--probe");
   expectFits("validate", samplePipeline());
   expectFits("validate", "'" + goldenPath("broken.fuseline").string() + "'", 1);
   expectFits("infer", "--device sm_90 " + samplePipeline());
@@ -54,11 +55,11 @@ TEST(JsonOutput, OfTheWorkerFitsItsSchemaLineByLine) {
 
 TEST(JsonOutput, SchemaCheckerFindsProblems) {
   const Json schema = schemaOf("devices");
-  EXPECT_EQ(schemaProblem(schema, Json::parse(R"({"devices":[]})")), "");
+  EXPECT_EQ(schemaProblem(schema, Json::parse(R"({"devices":[],"products":null})")), "");
   EXPECT_EQ(schemaProblem(schema, Json::parse(R"({})")), "/devices: missing");
-  EXPECT_EQ(schemaProblem(schema, Json::parse(R"({"devices":[],"more":1})")),
+  EXPECT_EQ(schemaProblem(schema, Json::parse(R"({"devices":[],"products":null,"more":1})")),
             "/more: not in the schema");
-  EXPECT_NE(schemaProblem(schema, Json::parse(R"({"devices":[3]})")), "");
+  EXPECT_NE(schemaProblem(schema, Json::parse(R"({"devices":[3],"products":null})")), "");
 }
 
 TEST(JsonOutput, SchemaOfTheFileIsJson) {

@@ -474,6 +474,15 @@ TEST(GroupedMlp, DrawsSplitsThatFit) {
   }
 }
 
+/// A GPU answers with a table; without one the sentence says that nobody was asked.
+TEST(Devices, ProbesWhatCanBeProbed) {
+  EXPECT_TRUE(fuseline("devices --json").json()["products"].is_null());
+  const Json products = fuseline("devices --probe --json").json()["products"];
+  const std::string text = fuseline("devices --probe").out;
+  EXPECT_EQ(has(text, "No device here makes its products by a library"), products.empty()) << text;
+  EXPECT_EQ(has(text, "GELU_AUX_BIAS"), !products.empty()) << text;
+}
+
 /// Of a layer only the steps that move its large tensors have rows: none of its thin products.
 TEST(Bench, MeasuresWhatALayerQuantizes) {
   const Json rows = fuseline("bench ops --quick --json --only rmsnorm-linear").json()["rows"];
