@@ -1,10 +1,10 @@
 # A folder with all that a machine with a GPU needs besides a driver and the CUDA libraries:
 #   cmake --install BUILD --component gpu-tests --prefix FOLDER
-# FOLDER may be moved; FOLDER/run runs the tests in it.
+# FOLDER may be moved; FOLDER/run runs the tests in it, FOLDER/bin/bench_cuda_products compares algorithms.
 # SPDX-License-Identifier: Apache-2.0
-set_target_properties(test_kernels_gpu fuseline PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+set_target_properties(test_kernels_gpu bench_cuda_products fuseline PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 set_target_properties(fuseline_cuda PROPERTIES INSTALL_RPATH "$ORIGIN/..")
-install(TARGETS test_kernels_gpu fuseline fuseline_cuda RUNTIME_DEPENDENCY_SET gpu_tests
+install(TARGETS test_kernels_gpu bench_cuda_products fuseline fuseline_cuda RUNTIME_DEPENDENCY_SET gpu_tests
   RUNTIME DESTINATION bin COMPONENT gpu-tests EXCLUDE_FROM_ALL
   LIBRARY DESTINATION lib/fuseline COMPONENT gpu-tests EXCLUDE_FROM_ALL)
 # What comes with every system, and with the driver, stays out.

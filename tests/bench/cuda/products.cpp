@@ -1,0 +1,256 @@
+// Compares the algorithm that a product gets with the fastest of an exhaustive search: products of linear layers at
+// sizes of real models, in bf16 and in FP8, on random data, in one run.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/stats.h"
+#include "core/support/json.h"
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/cublaslt_choice.h"
+#include "kernels/cuda/gemm_timer.h"
+#include "tests/bench/cuda/algorithm_search.h"
+#include "tests/bench/cuda/exhaustive_contest.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <iterator>
+#include <string>
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+namespace fuseline::cuda {
+namespace {
+
+/// Of the time of the algorithm that is chosen, what the best of all takes.
+constexpr double kWantedShare = 0.97;
+constexpr int kRounds = 31;
+constexpr int kOffered = 256;
+
+struct Options {
+  std::string only;
+  double seconds = 10.0;
+  std::uint64_t maxChecks = 200'000;
+  bool asJson = false;
+};
+
+/// The features of an MLP: what goes in, what goes into its activation (a gated one halves it), and what comes out.
+struct Model {
+  const char* name;
+  std::int64_t in, up, down;
+};
+constexpr std::array kModels = {Model{"8B", 4096, 28672, 14336}, Model{"1.3B", 2048, 8192, 8192}};
+constexpr std::array<std::int64_t, 2> kTokens = {2048, 8192};
+
+struct Case {
+  std::string name;
+  GemmProblem problem;
+};
+
+/// y = x W^T, dx = dy W and dW = dy^T x, with W: [out, in]. Codes stand as on Hopper: contracted elements side by side.
+std::vector<Case> casesOf(const std::string& layer, std::int64_t tokens, std::int64_t in, std::int64_t out,
+                          bool isCoded) {
+  const GemmProblem base{.factorType = DType::BF16,
+                         .aCodes = isCoded ? std::optional(FactorCodes{}) : std::nullopt,
+                         .bCodes = isCoded ? std::optional(FactorCodes{}) : std::nullopt,
+                         .cType = DType::BF16};
+  Case forward{layer + " forward", base};
+  forward.problem.isFastAccumulated = isCoded;
+  Case inputGradient{layer + " dgrad", base};
+  Case weightGradient{layer + " wgrad", base};
+  const auto give = [](GemmProblem& problem, std::int64_t m, std::int64_t n, std::int64_t k) {
+    problem.m = m;
+    problem.n = n;
+    problem.k = k;
+  };
+  give(forward.problem, tokens, out, in);
+  give(inputGradient.problem, tokens, in, out);
+  give(weightGradient.problem, out, in, tokens);
+  forward.problem.b = Storage2d::Transposed;
+  if (isCoded) inputGradient.problem.b = weightGradient.problem.b = Storage2d::Transposed;
+  if (!isCoded) weightGradient.problem.a = Storage2d::Transposed;
+  if (isCoded)  // gradients come in the wider format
+    inputGradient.problem.aCodes = weightGradient.problem.aCodes = FactorCodes{.format = ElementFormat::E5M2};
+  return {forward, inputGradient, weightGradient};
+}
+
+std::vector<Case> allCases(const std::string& only) {
+  std::vector<Case> cases;
+  for (const bool isCoded : {false, true})
+    for (const Model& model : kModels)
+      for (const std::int64_t tokens : kTokens) {
+        const std::string name = fmt::format("{} {} {}", isCoded ? "fp8" : "bf16", model.name, tokens);
+        std::ranges::move(casesOf(name + " up", tokens, model.in, model.up, isCoded), std::back_inserter(cases));
+        std::ranges::move(casesOf(name + " down", tokens, model.down, model.in, isCoded), std::back_inserter(cases));
+      }
+  std::erase_if(cases, [&](const Case& each) { return each.name.find(only) == std::string::npos; });
+  return cases;
+}
+
+struct Row {
+  std::string name;
+  std::string reason = {};  // why there is nothing to compare
+  SearchResult search = {};
+  std::size_t numCandidates = 0;
+  std::size_t numTimed = 0;
+  SampleStats first, chosen, best;
+  RatioStats firstShare, chosenShare;  // the best's time over theirs
+};
+
+/// The first of the field are the library's first choice and the backend's choice.
+std::vector<CublasLtCandidate> fieldOf(const CublasLtProduct& product, const CublasLtCandidate& chosen,
+                                       const SearchResult& search) {
+  std::vector<CublasLtCandidate> field = {product.candidates(1).front(), chosen};
+  std::ranges::copy(product.candidates(kOffered), std::back_inserter(field));
+  std::ranges::copy(search.accepted, std::back_inserter(field));
+  return field;
+}
+
+void compare(CublasLtProduct& product, const std::vector<CublasLtCandidate>& field, const Options& options, Row& row) {
+  const auto launch = [&](std::size_t candidate, const GemmPointers& pointers, std::byte* workspace) {
+    product.multiply(field[candidate], pointers, workspace);
+  };
+  const auto timer =
+      makeGemmTimer(product.problem(), kMaxWorkspaceBytes + kEpilogueBytes, launch, product.session().stream());
+  const auto budget =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(options.seconds));
+  const Winner winner = fastestOf(field.size(), *timer, budget);
+  row.numCandidates = field.size();
+  row.numTimed = winner.numTimed;
+  const std::vector<std::vector<double>> samplesNs =
+      timeInTurn(std::array<std::size_t, 3>{0, 1, winner.candidate}, *timer, kRounds);
+  row.first = summarize(samplesNs[0]);
+  row.chosen = summarize(samplesNs[1]);
+  row.best = summarize(samplesNs[2]);
+  row.firstShare = compareRounds(samplesNs[2], samplesNs[0]);
+  row.chosenShare = compareRounds(samplesNs[2], samplesNs[1]);
+  if (row.best.count == 0) row.reason = "an algorithm failed in every round";
+}
+
+Row rowOf(const Case& what, const CublasLtSession& session, const SearchFunctions& functions, const Options& options) {
+  Row row{.name = what.name};
+  CublasLtProduct product(session, what.problem);
+  CublasLtChooser chooser({.isTimed = true}, {});
+  const std::optional<CublasLtCandidate> chosen = chooser.choose(product);
+  if (!chosen) {
+    row.reason = "the library has no algorithm for it";
+    return row;
+  }
+  row.search = searchAlgorithms(product, functions, options.maxChecks);
+  compare(product, fieldOf(product, *chosen, row.search), options, row);
+  return row;
+}
+
+/// What fails, for want of memory for one, is no end of the others.
+Row measured(const Case& what, const CublasLtSession& session, const SearchFunctions& functions,
+             const Options& options) try {
+  return rowOf(what, session, functions, options);
+} catch (const std::exception& failure) {
+  return {.name = what.name, .reason = failure.what()};
+}
+
+double microseconds(const SampleStats& stats) { return stats.median / 1e3; }
+
+void print(const Row& row) {
+  if (!row.reason.empty()) {
+    fmt::print("{:<28} not measured: {}\n", row.name, row.reason);
+  } else {
+    fmt::print("{:<28} {:>9.1f} {:>9.1f} {:>9.1f} {:>7.3f} {:>7.3f} [{:.3f}, {:.3f}]{} {:>6} of {}\n", row.name,
+               microseconds(row.first), microseconds(row.chosen), microseconds(row.best), row.firstShare.median,
+               row.chosenShare.median, row.chosenShare.low, row.chosenShare.high,
+               row.chosenShare.median < kWantedShare ? " !" : "  ", row.numTimed, row.numCandidates);
+  }
+  std::fflush(stdout);
+}
+
+Json toJson(const RatioStats& ratio) { return {{"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}}; }
+
+Json toJson(const Row& row) {
+  return {{"product", row.name},
+          {"reason", row.reason},
+          {"configurations", row.search.numConfigurations},
+          {"checked", row.search.numChecked},
+          {"accepted", row.search.accepted.size()},
+          {"candidates", row.numCandidates},
+          {"timed", row.numTimed},
+          {"rounds", row.best.count},
+          {"firstMedianNs", row.first.median},
+          {"chosenMedianNs", row.chosen.median},
+          {"bestMedianNs", row.best.median},
+          {"firstShare", toJson(row.firstShare)},
+          {"chosenShare", toJson(row.chosenShare)}};
+}
+
+void printEnd(const std::vector<Row>& rows) {
+  const auto isMeasured = [](const Row& row) { return row.reason.empty(); };
+  const auto isPoor = [&](const Row& row) { return isMeasured(row) && row.chosenShare.median < kWantedShare; };
+  fmt::print(
+      "\n{} of {} products are below {} of the best. Microseconds are medians of {} rounds that interleave the "
+      "library's\nfirst choice, the one chosen by timing, and the best of all that were timed. Shares are the "
+      "best's time over\ntheirs, within a round, the chosen one's with its 95 % interval.\n",
+      std::ranges::count_if(rows, isPoor), std::ranges::count_if(rows, isMeasured), kWantedShare, kRounds);
+}
+
+std::string deviceName() {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, 0), "say what it is");
+  return properties.name;
+}
+
+void run(const CublasLt& library, const SearchFunctions& functions, const Options& options) {
+  const CublasLtSession session(library, nullptr);
+  const std::string device = deviceName();
+  if (!options.asJson)
+    fmt::print("{}, cuBLASLt {}\n\n{:<28} {:>9} {:>9} {:>9} {:>7} {:>7}  interval and candidates timed\n", device,
+               library.version(), "product", "first us", "chosen us", "best us", "first", "chosen");
+  std::vector<Row> rows;
+  for (const Case& what : allCases(options.only)) {
+    rows.push_back(measured(what, session, functions, options));
+    if (!options.asJson) print(rows.back());
+  }
+  if (!options.asJson) return printEnd(rows);
+  Json list = Json::array();
+  for (const Row& row : rows) list.push_back(toJson(row));
+  fmt::print("{}\n", Json{{"device", device}, {"library", library.version()}, {"rows", list}}.dump(2));
+}
+
+/// Empty: there is a GPU.
+std::string missingGpu() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) return cudaGetErrorString(error);
+  return count > 0 ? "" : "no device";
+}
+
+int main(const Options& options) try {
+  if (const std::string reason = missingGpu(); !reason.empty()) {
+    fmt::print("SKIPPED: there is no GPU to multiply on ({}).\n", reason);
+    return 0;
+  }
+  const Result<CublasLt> library = loadCublasLt();
+  const Result<SearchFunctions> functions = loadSearchFunctions();
+  if (library && functions) {
+    run(*library, *functions, options);
+    return 0;
+  }
+  fmt::print(stderr, "{}\n", library ? functions.error().message : library.error().message);
+  return 1;
+} catch (const DeviceFault& fault) {
+  fmt::print(stderr, "{}\n", fault.what());
+  return 1;
+}
+
+}  // namespace
+}  // namespace fuseline::cuda
+
+int main(int argc, char** argv) {
+  fuseline::cuda::Options options;
+  CLI::App app("Compares the algorithms that matrix products get with the best of an exhaustive search");
+  app.add_option("--only", options.only, "Products with this in their name, such as \"fp8 8B\"")->type_name("TEXT");
+  app.add_option("--seconds", options.seconds, "To time the field of one product with")->capture_default_str();
+  app.add_option("--checks", options.maxChecks, "Configurations of a product that are looked at")
+      ->capture_default_str();
+  app.add_flag("--json", options.asJson, "Machine-readable output");
+  CLI11_PARSE(app, argc, argv);
+  return fuseline::cuda::main(options);
+}
