@@ -20,6 +20,7 @@ namespace fuseline::cli {
 namespace {
 
 constexpr double kPoorShare = 0.5;
+constexpr const char* kAllLayers = "layers";
 
 struct OperationRow {
   OperationCase what;
@@ -42,12 +43,18 @@ std::string titleOf(const OperationCase& what) {
 
 bool isOnCpu(const Backend& backend) { return backend.device().id == "cpu"; }
 
+/// For --only.
+bool isNamed(const OperationCase& what, const std::string& name) {
+  return name == what.name || (name == kAllLayers && !what.operation);
+}
+
 /// Formats are emulated on a CPU, so that layers are measured there on request only.
 std::vector<OperationCase> casesOf(const BenchOptions& options, bool isCpu) {
   std::vector<OperationCase> cases = operationCases();
   const std::vector<OperationCase> layers = layerCases();
   if (!isCpu || !options.only.empty()) cases.insert(cases.end(), layers.begin(), layers.end());
-  std::erase_if(cases, [&](const OperationCase& each) { return !options.only.empty() && options.only != each.name; });
+  if (!options.only.empty())
+    std::erase_if(cases, [&](const OperationCase& each) { return !isNamed(each, options.only); });
   return cases;
 }
 
@@ -185,7 +192,7 @@ Json toJson(const OperationRow& row) {
 /// Empty: all.
 Result<void> checkOnly(const std::string& name) {
   const std::vector<OperationCase> layers = layerCases();
-  if (std::ranges::find(layers, name, &OperationCase::name) != layers.end()) return {};
+  if (std::ranges::any_of(layers, [&](const OperationCase& each) { return isNamed(each, name); })) return {};
   const FusibleOperation* const operation = builtinOperations().find(name);
   if (name.empty() || (operation && !operation->isComposite())) return {};
   if (operation)

@@ -495,6 +495,11 @@ TEST(Bench, MeasuresWhatALayerQuantizes) {
                                    "forward delayed_scaling.forward", "forward down.quantize_input", "forward norm"}));
 }
 
+TEST(Bench, SaysWhichDeviceIsNotThere) {
+  for (const char* suite : {"ops", "gpu"})
+    EXPECT_EQ(fuseline(std::string("bench --quick --device cuda:99 ") + suite).exitCode, 3) << suite;
+}
+
 TEST(Bench, SaysWhyADeviceHasNoRoofs) {
   const ProgramResult result = fuseline("bench ops --quick --device reference");
   EXPECT_TRUE(has(result.err, "no roofs to compare with")) << result.err;
