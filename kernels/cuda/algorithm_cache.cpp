@@ -132,6 +132,7 @@ std::string problemKey(const GemmProblem& problem, std::uint64_t maxWorkspaceByt
   if (problem.hasAddend) key += ", addend";
   if (problem.activation != Activation::None) key += problem.activation == Activation::Gelu ? ", GELU" : ", ReLU";
   if (problem.hasPreActivation) key += ", pre-activation";
+  if (problem.hasGeluGrad) key += ", gradient of GELU";
   if (problem.biasGradType) key += fmt::format(", bias gradient in {}", dtypeName(*problem.biasGradType));
   if (problem.alignmentBytes != GemmProblem().alignmentBytes)
     key += fmt::format(", aligned to {}", problem.alignmentBytes);

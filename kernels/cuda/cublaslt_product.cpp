@@ -161,6 +161,7 @@ void CublasLtProduct::setPointers(const GemmPointers& pointers) {
   if (m_problem.hasBias) set(m_operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.bias);
   if (m_problem.biasGradType) set(m_operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.biasGrad);
   if (m_problem.hasPreActivation) set(m_operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.preActivation);
+  if (m_problem.hasGeluGrad) set(m_operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.geluInput);
   if (!m_problem.aCodes) return;
   set(m_operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers.bScales);
   set(m_operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.aScales);

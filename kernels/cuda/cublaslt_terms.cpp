@@ -35,9 +35,13 @@ std::optional<cudaDataType_t> biasTypeOf(const GemmProblem& problem) {
   return problem.biasGradType ? std::optional(typeOf(*problem.biasGradType)) : std::nullopt;
 }
 
+/// Is what goes into GELU a matrix of its own?
+bool hasGeluInput(const GemmProblem& problem) { return problem.hasPreActivation || problem.hasGeluGrad; }
+
 /// The library's B is our a, which a bias gradient sums over k.
 cublasLtEpilogue_t epilogueOf(const GemmProblem& problem) {
   if (problem.biasGradType) return CUBLASLT_EPILOGUE_BGRADB;
+  if (problem.hasGeluGrad) return CUBLASLT_EPILOGUE_DGELU;
   const bool hasBias = problem.hasBias;
   switch (problem.activation) {
     case Activation::None: break;
@@ -64,8 +68,8 @@ CublasLtTerms termsOf(const GemmProblem& problem) {
           .dType = typeOf(problem.cType),
           .epilogue = epilogueOf(problem),
           .biasType = biasTypeOf(problem),
-          .hasAux = problem.hasPreActivation,
-          .auxType = problem.hasPreActivation ? std::optional(typeOf(problem.cType)) : std::nullopt,
+          .hasAux = hasGeluInput(problem),
+          .auxType = hasGeluInput(problem) ? std::optional(typeOf(problem.cType)) : std::nullopt,
           .aScaleMode = scaleModeOf(problem.bCodes),
           .bScaleMode = scaleModeOf(problem.aCodes),
           .isFastAccumulated = problem.isFastAccumulated,

@@ -14,7 +14,7 @@ namespace fuseline::cuda {
 namespace {
 
 /// The operands of the programs. Product: what the library leaves of c, or of the pre-activation.
-enum class Slot : std::uint8_t { Product, Bias, C, A, BiasGrad };
+enum class Slot : std::uint8_t { Product, Bias, GeluInput, C, A, BiasGrad };
 
 OperandKey keyOf(Slot slot) { return {.slot = static_cast<int>(slot)}; }
 Slot slotOf(const OperandKey& key) { return static_cast<Slot>(key.slot); }
@@ -33,6 +33,7 @@ struct Memory {
     switch (slot) {
       case Slot::Product: return product;
       case Slot::Bias: return const_cast<std::byte*>(pointers.bias);  // programs read and write by one type
+      case Slot::GeluInput: return const_cast<std::byte*>(pointers.geluInput);
       case Slot::C: return pointers.c;
       case Slot::A: return const_cast<std::byte*>(pointers.a);
       case Slot::BiasGrad: return pointers.biasGrad;
@@ -82,7 +83,8 @@ class ResultProgram {
       z = made.addBias(z);
       if (problem.hasPreActivation) made.store(z, Slot::Product);
     }
-    made.store(made.activate(z, problem.activation), Slot::C);
+    z = made.activate(z, problem.activation);
+    made.store(problem.hasGeluGrad ? made.timesGeluGrad(z) : z, Slot::C);
     return std::move(made.m_program);
   }
 
@@ -107,6 +109,11 @@ class ResultProgram {
     if (activation == Activation::Gelu) return add({.opcode = Opcode::Gelu, .a = z});
     const ValueIndex zero = add({.opcode = Opcode::Constant});
     return add({.opcode = Opcode::Max, .a = z, .b = zero});
+  }
+
+  ValueIndex timesGeluGrad(ValueIndex z) {
+    const ValueIndex x = add({.opcode = Opcode::Load, .place = {.operand = keyOf(Slot::GeluInput)}});
+    return add({.opcode = Opcode::Mul, .a = z, .b = add({.opcode = Opcode::GeluGrad, .a = x})});
   }
 
   ElementwiseProgram m_program;
@@ -134,7 +141,9 @@ class GemmWithPasses final : public Gemm {
     };
     if (m_problem.biasGradType != m_solved.biasGradType)
       if (Result<void> added = add(biasGradProgram(), {m_problem.k, m_problem.m}); !added) return added;
-    if (m_problem.hasBias == m_solved.hasBias && m_problem.activation == m_solved.activation) return {};
+    if (m_problem.hasBias == m_solved.hasBias && m_problem.activation == m_solved.activation &&
+        m_problem.hasGeluGrad == m_solved.hasGeluGrad)
+      return {};
     return add(ResultProgram::make(m_problem, m_solved), {m_problem.m, m_problem.n});
   }
 
@@ -151,6 +160,7 @@ class GemmWithPasses final : public Gemm {
     solved.c = memory.product;
     if (!m_solved.hasBias) solved.bias = nullptr;
     if (!m_solved.hasPreActivation) solved.preActivation = nullptr;
+    if (!m_solved.hasGeluGrad) solved.geluInput = nullptr;
     if (!m_solved.biasGradType) solved.biasGrad = nullptr;
     m_product->multiply(solved, workspace);
     for (Pass& pass : m_passes) pass.run(memory, workspace);
@@ -170,7 +180,8 @@ bool hasPassFor(const GemmProblem& problem) {
 
 /// A bias by itself is not: its pass reads and writes all of c, the epilogue reads n numbers.
 bool isWorthTiming(const GemmProblem& problem) {
-  return problem.hasTimeToTune && (problem.activation != Activation::None || problem.biasGradType);
+  const bool isMore = problem.activation != Activation::None || problem.hasGeluGrad || problem.biasGradType;
+  return problem.hasTimeToTune && isMore;
 }
 
 /// The problem with less and less of its epilogue, as far as there are passes for the rest.
@@ -180,6 +191,7 @@ std::vector<GemmProblem> reduced(const GemmProblem& problem) {
   GemmProblem next = problem;
   next.activation = Activation::None;
   next.hasPreActivation = false;
+  next.hasGeluGrad = false;
   next.biasGradType = std::nullopt;
   if (next != problem) less.push_back(next);
   if (std::exchange(next.hasBias, false)) less.push_back(next);

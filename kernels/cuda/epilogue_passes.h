@@ -10,10 +10,10 @@
 namespace fuseline::cuda {
 
 /// As `library`, but what it refuses with an epilogue it solves with less of it or none, and elementwise programs do
-/// the rest: what the product gives is rounded, read again for bias and activation, and rounded once more; a is read
-/// once more for its sums. Which types of codes, bias and c go together differs between GPUs and versions of cuBLASLt.
-/// An activation or a bias gradient that the library takes is timed against its pass, where there is time.
-/// device: its library is not used.
+/// the rest: what the product gives is rounded, read again for bias, activation or its gradient, and rounded once more;
+/// a is read once more for its sums. Which types of codes, bias and c go together differs between GPUs and versions of
+/// cuBLASLt. An activation, its gradient or a bias gradient that the library takes is timed against its pass, where
+/// there is time. device: its library is not used.
 std::unique_ptr<GemmLibrary> makeGemmsWithPasses(std::unique_ptr<GemmLibrary> library, const DeviceContext& device);
 
 }  // namespace fuseline::cuda

@@ -31,7 +31,8 @@ enum class Activation : std::uint8_t { None, Relu, Gelu };
 /// c = activation(z), z = alpha a b + bias + addend. a: [m, k], b: [k, n], c, z: [m, n], all row-major. bias: [n],
 /// addend: [m, n], which may be c itself; both, and z where it is a result, of c's dtype. Products are added in float32
 /// (float32 factors are not rounded first), and results are rounded once. biasGrad: [m], a summed over k in float32:
-/// where a is the transpose of an output gradient, that is the gradient of the bias in front of it.
+/// where a is the transpose of an output gradient, that is the gradient of the bias in front of it. Where c is the
+/// gradient of GELU's input, it is GELU'(x) z instead, of x: [m, n] in c's dtype; z is then that of its output.
 struct GemmProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -49,6 +50,7 @@ struct GemmProblem {
   bool hasAddend = false;
   Activation activation = Activation::None;
   bool hasPreActivation = false;                     // z is a result, too
+  bool hasGeluGrad = false;                          // c is the gradient of GELU's input
   std::optional<DType> biasGradType = std::nullopt;  // a's sums are a result, too
   /// The addresses of all of these are multiples of it; a plan's tensors begin at multiples of 64.
   std::uint32_t alignmentBytes = 64;
@@ -66,6 +68,7 @@ struct GemmPointers {
   const std::byte* addend = nullptr;
   const std::byte* aScales = nullptr;  // of codes: what dequantizes them, in cuBLASLt's layout (ScaleMap::gemm)
   const std::byte* bScales = nullptr;
+  const std::byte* geluInput = nullptr;
   std::byte* c = nullptr;
   std::byte* preActivation = nullptr;
   std::byte* biasGrad = nullptr;

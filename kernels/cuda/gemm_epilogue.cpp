@@ -27,15 +27,26 @@ Verdict fitsPreActivation(const GemmProblem& problem) {
                                  kPreActivationColumns, problem.n));
 }
 
+Verdict fitsGeluGrad(const GemmProblem& problem) {
+  if (problem.hasBias || problem.activation != Activation::None || problem.biasGradType)
+    return Verdict::no("cuBLASLt makes the gradient of GELU by itself, with neither a bias nor an activation.");
+  // NVIDIA's nvmath-python refuses these.
+  if (problem.k < 2) return Verdict::no("cuBLASLt makes no gradient of GELU from products of vectors.");
+  if (problem.n % kPreActivationColumns == 0) return Verdict::yes();
+  return Verdict::no(fmt::format("cuBLASLt reads what went into GELU in rows of a multiple of {} elements, not of {}.",
+                                 kPreActivationColumns, problem.n));
+}
+
 }  // namespace
 
 bool hasEpilogue(const GemmProblem& problem) {
-  return problem.hasBias || problem.biasGradType || problem.activation != Activation::None;
+  return problem.hasBias || problem.biasGradType || problem.hasGeluGrad || problem.activation != Activation::None;
 }
 
 Verdict fitsEpilogue(const GemmProblem& problem) {
   if (hasEpilogue(problem) && problem.k == 0)
     return Verdict::no("The product adds nothing up, which is not what cuBLASLt has epilogues for.");
+  if (problem.hasGeluGrad) return fitsGeluGrad(problem);
   if (problem.biasGradType) return fitsBiasGrad(problem);
   return problem.hasPreActivation ? fitsPreActivation(problem) : Verdict::yes();
 }

@@ -80,6 +80,7 @@ GemmSample sampleOf(const GemmProblem& problem) {
           .aScales = scales(problem.aCodes, m, k),
           .bScales = scales(problem.bCodes, n, k),
           .bias = problem.hasBias ? plain(problem.cType, n) : SampleOperand{},
+          .geluInput = problem.hasGeluGrad ? plain(problem.cType, m * n) : SampleOperand{},
           .c = plain(problem.cType, m * n),
           .preActivation = problem.hasPreActivation ? plain(problem.cType, m * n) : SampleOperand{},
           .biasGrad = problem.biasGradType ? plain(*problem.biasGradType, m) : SampleOperand{}};

@@ -22,6 +22,7 @@ struct GemmSample {
   SampleOperand aScales;
   SampleOperand bScales;
   SampleOperand bias;
+  SampleOperand geluInput;
   SampleOperand c;
   SampleOperand preActivation;
   SampleOperand biasGrad;

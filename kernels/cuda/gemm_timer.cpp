@@ -71,6 +71,7 @@ class SampleMemory {
     pointers.aScales = take(m_sample.aScales);
     pointers.bScales = take(m_sample.bScales);
     pointers.bias = take(m_sample.bias);
+    pointers.geluInput = take(m_sample.geluInput);
     pointers.addend = pointers.c = take(m_sample.c);
     pointers.preActivation = take(m_sample.preActivation);
     pointers.biasGrad = take(m_sample.biasGrad);
@@ -85,9 +86,9 @@ class SampleMemory {
 
  private:
   /// In the order in which they stand.
-  static std::array<const SampleOperand*, 8> operandsOf(const GemmSample& sample) {
-    return {&sample.a,    &sample.b, &sample.aScales,       &sample.bScales,
-            &sample.bias, &sample.c, &sample.preActivation, &sample.biasGrad};
+  static std::array<const SampleOperand*, 9> operandsOf(const GemmSample& sample) {
+    return {&sample.a,         &sample.b, &sample.aScales,       &sample.bScales, &sample.bias,
+            &sample.geluInput, &sample.c, &sample.preActivation, &sample.biasGrad};
   }
 
   static std::size_t setBytes(const GemmSample& sample) {

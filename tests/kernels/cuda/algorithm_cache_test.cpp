@@ -221,7 +221,7 @@ TEST(ProblemKey, IsAText) {
 TEST(ProblemKey, TellsProblemsApart) {
   const FactorCodes e5m2{ElementFormat::E5M2, Scaling::PerTensor};
   const FactorCodes blocks{ElementFormat::E4M3, Scaling::Block1x128};
-  std::vector<GemmProblem> problems(23, {.m = 2, .n = 3, .k = 4, .aCodes = FactorCodes{}, .bCodes = FactorCodes{}});
+  std::vector<GemmProblem> problems(24, {.m = 2, .n = 3, .k = 4, .aCodes = FactorCodes{}, .bCodes = FactorCodes{}});
   problems[1].m = 5;
   problems[2].n = 5;
   problems[3].k = 5;
@@ -244,6 +244,7 @@ TEST(ProblemKey, TellsProblemsApart) {
   problems[20].activation = problems[21].activation = Activation::Gelu;
   problems[21].hasPreActivation = true;
   problems[22].activation = Activation::Relu;
+  problems[23].hasGeluGrad = true;
   std::set<std::string> keys = {problemKey(problems[0], 0)};
   for (const GemmProblem& problem : problems) keys.insert(problemKey(problem, kWorkspaceBytes));
   EXPECT_EQ(keys.size(), problems.size() + 1);

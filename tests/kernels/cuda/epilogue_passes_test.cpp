@@ -39,7 +39,7 @@ std::unique_ptr<GemmLibrary> withPasses(Refuses refuses) {
 
 bool hasActivation(const GemmProblem& problem) { return problem.activation != Activation::None; }
 bool hasEpilogue(const GemmProblem& problem) {
-  return problem.hasBias || problem.biasGradType || hasActivation(problem);
+  return problem.hasBias || problem.biasGradType || problem.hasGeluGrad || hasActivation(problem);
 }
 
 /// Small integers, so that no sum is rounded.
@@ -57,10 +57,11 @@ struct Operands {
                    problem.a == Storage2d::AsRead ? Shape{problem.m, problem.k} : Shape{problem.k, problem.m}, 1)),
         b(integers(problem.factorType, {problem.k, problem.n}, 2)),
         bias(integers(problem.cType, {problem.n}, 3)),
+        geluInput(integers(problem.cType, {problem.m, problem.n}, 7)),
         c(integers(problem.cType, {problem.m, problem.n}, 4)),
         preActivation(integers(problem.cType, {problem.m, problem.n}, 6)),
         biasGrad(integers(problem.biasGradType.value_or(DType::F32), {problem.m}, 5)) {}
-  Tensor a, b, bias, c, preActivation, biasGrad;
+  Tensor a, b, bias, geluInput, c, preActivation, biasGrad;
 };
 
 Operands resultsOf(GemmLibrary& library, GemmProblem problem) {
@@ -73,6 +74,7 @@ Operands resultsOf(GemmLibrary& library, GemmProblem problem) {
                      .b = operands.b.data.data(),
                      .bias = problem.hasBias ? operands.bias.data.data() : nullptr,
                      .addend = problem.hasAddend ? operands.c.data.data() : nullptr,
+                     .geluInput = problem.hasGeluGrad ? operands.geluInput.data.data() : nullptr,
                      .c = operands.c.data.data(),
                      .preActivation = problem.hasPreActivation ? operands.preActivation.data.data() : nullptr,
                      .biasGrad = problem.biasGradType ? operands.biasGrad.data.data() : nullptr},
@@ -92,12 +94,14 @@ TEST(EpiloguePasses, AddTheBiasThatTheLibraryRefuses) {
       }
 }
 
-/// GELU in its tanh form and ReLU, of exact sums.
+/// In its tanh form.
+double gelu(double x) {
+  return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+
+/// GELU and ReLU, of exact sums.
 std::vector<double> activated(std::vector<double> values, Activation activation) {
-  for (double& x : values) {
-    const double tanh = std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x));
-    x = activation == Activation::Gelu ? 0.5 * x * (1.0 + tanh) : std::max(x, 0.0);
-  }
+  for (double& x : values) x = activation == Activation::Gelu ? gelu(x) : std::max(x, 0.0);
   return values;
 }
 
@@ -132,6 +136,29 @@ TEST(EpiloguePasses, ApplyActivationsAndKeepTheirInput) {
                                       .hasPreActivation = (flags & 4) != 0};
             expectActivated(*library, problem, problemKey(problem, refusal));
           }
+  }
+}
+
+/// GELU's slope is a difference quotient; what is behind the product changes nothing else.
+TEST(EpiloguePasses, MultiplyByTheSlopeOfGelu) {
+  constexpr double kStep = 1e-5;
+  for (const bool isRefused : {false, true}) {
+    const auto library = withPasses([&](const GemmProblem& problem) { return isRefused && hasEpilogue(problem); });
+    for (const std::int64_t n : {1, 8, 17, 264})
+      for (const std::int64_t m : {0, 1, 33})
+        for (const std::int64_t k : {0, 1, 3}) {
+          const GemmProblem problem{.m = m, .n = n, .k = k, .alpha = 0.5F, .hasGeluGrad = true};
+          GemmProblem plain = problem;
+          plain.hasGeluGrad = false;
+          const std::vector<double> z = resultsOf(*library, plain).c.toDoubles();
+          const Operands results = resultsOf(*library, problem);
+          const std::vector<double> c = results.c.toDoubles();
+          const std::vector<double> x = results.geluInput.toDoubles();
+          for (std::size_t i = 0; i < c.size(); ++i) {
+            const double slope = (gelu(x[i] + kStep) - gelu(x[i] - kStep)) / (2.0 * kStep);
+            ASSERT_NEAR(c[i], z[i] * slope, 1e-5) << problemKey(problem, 0) << " at " << i;
+          }
+        }
   }
 }
 
@@ -223,13 +250,14 @@ class Timing final : public GemmLibrary {
   std::vector<GemmProblem>& m_solved;
 };
 
-/// An activation behind a bias and a bias gradient: what the library can do by itself, and by halves.
+/// An activation behind a bias, a bias gradient and GELU's: what the library can do by itself, and by halves.
 const GemmProblem kActivated{
     .m = 6, .n = 16, .k = 5, .hasBias = true, .activation = Activation::Gelu, .hasPreActivation = true};
 const GemmProblem kSummed{.m = 6, .n = 16, .k = 5, .a = Storage2d::Transposed, .biasGradType = DType::F32};
+const GemmProblem kSloped{.m = 6, .n = 16, .k = 5, .hasGeluGrad = true};
 
 TEST(EpiloguePasses, TakeTheWayThatIsFaster) {
-  for (const GemmProblem& problem : {kActivated, kSummed})
+  for (const GemmProblem& problem : {kActivated, kSummed, kSloped})
     for (const std::size_t fastest : {0u, 1u}) {
       std::vector<Timing::Question> questions;
       std::vector<GemmProblem> solved;
@@ -239,11 +267,15 @@ TEST(EpiloguePasses, TakeTheWayThatIsFaster) {
       ASSERT_EQ(questions.size(), 1u);
       EXPECT_EQ(questions.front().numWays, 2u);
       ASSERT_EQ(solved.size(), 1u);
-      EXPECT_EQ(hasActivation(solved.front()) || solved.front().biasGradType, fastest == 0);
+      const GemmProblem& by = solved.front();
+      EXPECT_EQ(hasActivation(by) || by.biasGradType || by.hasGeluGrad, fastest == 0);
       EXPECT_EQ(solved.front().hasBias, problem.hasBias) << "a bias is no reason to leave";
       const Operands expected = resultsOf(*testing::makeHostGemms(), problem);
       EXPECT_EQ(results.preActivation.toDoubles(), expected.preActivation.toDoubles());
       EXPECT_EQ(results.biasGrad.toDoubles(), expected.biasGrad.toDoubles());
+      const std::vector<double> c = results.c.toDoubles();
+      const std::vector<double> expectedC = expected.c.toDoubles();
+      for (std::size_t i = 0; i < c.size(); ++i) EXPECT_NEAR(c[i], expectedC[i], 1e-5);
     }
 }
 

@@ -21,6 +21,12 @@ GemmProblem withBiasGrad(DType type) {
   return problem;
 }
 
+GemmProblem withGeluGrad() {
+  GemmProblem problem = kPlain;
+  problem.hasGeluGrad = true;
+  return problem;
+}
+
 /// The sentence, or nothing where it fits.
 std::string refusal(const GemmProblem& problem) {
   const Verdict fits = fitsEpilogue(problem);
@@ -30,8 +36,8 @@ std::string refusal(const GemmProblem& problem) {
 TEST(GemmEpilogue, FitsWhereTheLibraryHasAWordForIt) {
   GemmProblem biased = activated(Activation::Gelu);
   biased.hasBias = biased.hasAddend = biased.hasPreActivation = true;
-  for (const GemmProblem& problem :
-       {kPlain, activated(Activation::Relu), activated(Activation::Gelu), biased, withBiasGrad(DType::F32)})
+  for (const GemmProblem& problem : {kPlain, activated(Activation::Relu), activated(Activation::Gelu), biased,
+                                     withBiasGrad(DType::F32), withGeluGrad()})
     EXPECT_EQ(refusal(problem), "");
 }
 
@@ -57,8 +63,25 @@ TEST(GemmEpilogue, SumsBiasGradientsByThemselvesInTheDtypeOfTheResult) {
   for (const GemmProblem& problem : {biased, vector}) EXPECT_NE(refusal(problem), "");
 }
 
+TEST(GemmEpilogue, MakesTheGradientOfGeluByItselfInRowsOfEights) {
+  GemmProblem narrow = withGeluGrad();
+  narrow.n = 20;
+  EXPECT_NE(refusal(narrow).find("a multiple of 8 elements, not of 20"), std::string::npos) << refusal(narrow);
+  GemmProblem biased = withGeluGrad();
+  biased.hasBias = true;
+  GemmProblem summed = withGeluGrad();
+  summed.biasGradType = DType::F32;
+  GemmProblem activatedToo = withGeluGrad();
+  activatedToo.activation = Activation::Relu;
+  for (const GemmProblem& problem : {biased, summed, activatedToo})
+    EXPECT_NE(refusal(problem).find("by itself"), std::string::npos) << refusal(problem);
+  GemmProblem ofVectors = withGeluGrad();
+  ofVectors.k = 1;
+  EXPECT_NE(refusal(ofVectors).find("vectors"), std::string::npos) << refusal(ofVectors);
+}
+
 TEST(GemmEpilogue, NeedsSomethingToAddUp) {
-  for (GemmProblem problem : {activated(Activation::Gelu), withBiasGrad(DType::F32)}) {
+  for (GemmProblem problem : {activated(Activation::Gelu), withBiasGrad(DType::F32), withGeluGrad()}) {
     problem.k = 0;
     EXPECT_NE(refusal(problem), "");
   }

@@ -28,6 +28,7 @@ std::vector<double> productOf(GemmProblem problem) {
   const auto aScales = filled(sample.aScales);
   const auto bScales = filled(sample.bScales);
   const auto bias = filled(sample.bias);
+  const auto geluInput = filled(sample.geluInput);
   auto c = filled(sample.c);
   const auto gemm = testing::makeHostGemms()->prepare(problem);
   (*gemm)->multiply({.a = a.data(),
@@ -36,6 +37,7 @@ std::vector<double> productOf(GemmProblem problem) {
                      .addend = c.data(),
                      .aScales = aScales.data(),
                      .bScales = bScales.data(),
+                     .geluInput = geluInput.data(),
                      .c = c.data()},
                     nullptr);
   std::vector<double> values(static_cast<std::size_t>(problem.m * problem.n));
@@ -61,6 +63,11 @@ TEST(GemmSample, OfPlainFactorsGivesOrdinaryNumbers) {
                               .cType = dtype,
                               .hasBias = true,
                               .hasAddend = true}));
+}
+
+TEST(GemmSample, OfGelusGradientGivesOrdinaryNumbers) {
+  for (const DType dtype : {DType::F32, DType::F16, DType::BF16})
+    expectOrdinary(productOf({.m = 24, .n = 40, .k = 56, .factorType = dtype, .cType = dtype, .hasGeluGrad = true}));
 }
 
 /// Sizes that are no multiples of blocks: the scales' padding must be there, too.
@@ -90,7 +97,8 @@ TEST(GemmSample, LeavesOutWhatTheProblemDoesNotHave) {
   EXPECT_EQ(sample.a.sizeBytes, 2u * 4 * 4);
   EXPECT_EQ(sample.b.sizeBytes, 4u * 3 * 4);
   EXPECT_EQ(sample.c.sizeBytes, 2u * 3 * 4);
-  EXPECT_EQ(sample.bias.sizeBytes + sample.aScales.sizeBytes + sample.bScales.sizeBytes, 0u);
+  EXPECT_EQ(sample.bias.sizeBytes + sample.geluInput.sizeBytes + sample.aScales.sizeBytes + sample.bScales.sizeBytes,
+            0u);
 }
 
 }  // namespace

@@ -83,6 +83,24 @@ TEST_F(CublasLtProducts, SumTheGradientOfABiasOverTheRows) {
   EXPECT_EQ(toldPointer(CUBLASLT_MATMUL_DESC_BIAS_POINTER), &memory);
 }
 
+/// dx [32, 48] = dy [32, 64] W [64, 48], times the slope of GELU at x [32, 48]: the same matrix as that which forward
+/// writes, but read.
+TEST_F(CublasLtProducts, SayWhereTheInputOfGeluIsRead) {
+  const GemmProblem problem{
+      .m = 32, .n = 48, .k = 64, .factorType = DType::BF16, .cType = DType::BF16, .hasGeluGrad = true};
+  CublasLtProduct product = productOf(problem);
+  EXPECT_EQ(toldEpilogue(), CUBLASLT_EPILOGUE_DGELU);
+  EXPECT_EQ(told<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD), 48);
+  EXPECT_EQ(told<cudaDataType_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE), CUDA_R_16BF);
+  EXPECT_NE(toldPointer(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER), nullptr);
+  EXPECT_FALSE(attributes().contains(CUBLASLT_MATMUL_DESC_BIAS_POINTER));
+  EXPECT_EQ(product.workspaceBytes({}), kEpilogueBytes);
+
+  const std::byte memory{};
+  product.multiply({}, {.geluInput = &memory}, nullptr);
+  EXPECT_EQ(toldPointer(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER), &memory);
+}
+
 /// Attributes of epilogues that are not there stay at the library's defaults.
 TEST_F(CublasLtProducts, SayNothingOfWhatTheyDoNotHave) {
   productOf(kForward);
@@ -106,7 +124,10 @@ TEST(CublasLt, TakesTheDescriptionOfEveryEpilogue) {
   gelu.hasBias = gelu.hasPreActivation = true;
   GemmProblem biasGrad = kForward;
   biasGrad.biasGradType = DType::BF16;
-  for (const GemmProblem& problem : {kForward, gelu, biasGrad}) EXPECT_NO_THROW(CublasLtProduct(session, problem));
+  GemmProblem geluGrad = kForward;
+  geluGrad.hasGeluGrad = true;
+  for (const GemmProblem& problem : {kForward, gelu, biasGrad, geluGrad})
+    EXPECT_NO_THROW(CublasLtProduct(session, problem));
 }
 
 }  // namespace

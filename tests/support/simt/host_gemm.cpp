@@ -82,8 +82,9 @@ class HostGemm final : public cuda::Gemm {
  private:
   void checkAlignment(const cuda::GemmPointers& pointers) const {
     for (const std::byte* const matrix :
-         {pointers.a, pointers.b, pointers.bias, pointers.addend, static_cast<const std::byte*>(pointers.c),
-          static_cast<const std::byte*>(pointers.preActivation), static_cast<const std::byte*>(pointers.biasGrad)})
+         {pointers.a, pointers.b, pointers.bias, pointers.addend, pointers.geluInput,
+          static_cast<const std::byte*>(pointers.c), static_cast<const std::byte*>(pointers.preActivation),
+          static_cast<const std::byte*>(pointers.biasGrad)})
       if (reinterpret_cast<std::uintptr_t>(matrix) % m_problem.alignmentBytes != 0)
         throw std::invalid_argument(
             fmt::format("The problem says that addresses are multiples of {}.", m_problem.alignmentBytes));
@@ -107,6 +108,7 @@ class HostGemm final : public cuda::Gemm {
     if (m_problem.hasBias) addBias(decodedMatrix(pointers.bias, m_problem.cType, n), sums);
     if (m_problem.hasPreActivation) encode(sums, m_problem.cType, pointers.preActivation);
     activate(sums);
+    if (m_problem.hasGeluGrad) multiplyByGeluGrad(decodedMatrix(pointers.geluInput, m_problem.cType, m * n), sums);
     encode(sums, m_problem.cType, pointers.c);
     if (m_problem.biasGradType) encode(rowSums(a), *m_problem.biasGradType, pointers.biasGrad);
   }
@@ -152,6 +154,16 @@ class HostGemm final : public cuda::Gemm {
       for (double& value : values) value = std::max(value, 0.0);
   }
 
+  /// The derivative of that GELU, by the product rule.
+  static void multiplyByGeluGrad(const std::vector<double>& inputs, std::vector<double>& sums) {
+    const double root = std::sqrt(2.0 / std::numbers::pi);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const double x = inputs[i];
+      const double tanh = std::tanh(root * (x + 0.044715 * x * x * x));
+      sums[i] *= 0.5 * (1.0 + tanh) + 0.5 * x * (1.0 - tanh * tanh) * root * (1.0 + 3.0 * 0.044715 * x * x);
+    }
+  }
+
   static void addBias(const std::vector<double>& bias, std::vector<double>& sums) {
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += bias[i % bias.size()];
   }
@@ -168,6 +180,17 @@ Verdict hasActivation(const cuda::GemmProblem& problem) {
   if (problem.aCodes && problem.aCodes->scaling != Scaling::PerTensor) return Verdict::no("The codes have blocks.");
   if (!problem.hasPreActivation) return Verdict::yes();
   if (problem.activation == cuda::Activation::Relu) return Verdict::no("ReLU keeps bits.");
+  return problem.n % 8 == 0 ? Verdict::yes() : Verdict::no("Rows are no multiples of 8.");
+}
+
+/// The same of GELU's gradient, which comes without any other epilogue (cublasLtEpilogue_t). That it takes no products
+/// of vectors is what NVIDIA's own nvmath-python says.
+Verdict hasGeluGrad(const cuda::GemmProblem& problem) {
+  if (!problem.hasGeluGrad) return Verdict::yes();
+  if (problem.hasBias || problem.biasGradType || problem.activation != cuda::Activation::None)
+    return Verdict::no("GELU's gradient is an epilogue by itself.");
+  if (problem.aCodes && problem.aCodes->scaling != Scaling::PerTensor) return Verdict::no("The codes have blocks.");
+  if (problem.k < 2) return Verdict::no("The factors are vectors, or empty.");
   return problem.n % 8 == 0 ? Verdict::yes() : Verdict::no("Rows are no multiples of 8.");
 }
 
@@ -199,7 +222,8 @@ Verdict isDocumented(const cuda::GemmProblem& problem) {
 class HostGemms final : public cuda::GemmLibrary {
  public:
   Result<std::unique_ptr<cuda::Gemm>> prepare(const cuda::GemmProblem& problem) override {
-    for (const Verdict& documented : {isDocumented(problem), hasActivation(problem), hasBiasGrad(problem)})
+    for (const Verdict& documented :
+         {isDocumented(problem), hasActivation(problem), hasGeluGrad(problem), hasBiasGrad(problem)})
       if (!documented) return Error{documented.reason()};
     return std::unique_ptr<cuda::Gemm>(std::make_unique<HostGemm>(problem));
   }
