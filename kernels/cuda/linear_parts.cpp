@@ -55,6 +55,7 @@ class Products final : public Kernel {
                            .addend = part.product.addend.at(pointers),
                            .aScales = a.scales,
                            .bScales = b.scales,
+                           .geluInput = part.product.geluInput.at(pointers),
                            .c = part.product.c.at(pointers),
                            .preActivation = part.product.preActivation.at(pointers),
                            .biasGrad = part.product.biasGrad.at(pointers)},
@@ -90,6 +91,12 @@ Result<Product> inputGrad(const CompileRequest& request, const LinearBackwardOpt
   product.problem.alpha = options.alpha;
   if (options.extraGradient) product.addend = findOperand(request, *options.extraGradient);
   product.problem.hasAddend = static_cast<bool>(product.addend);
+  if (options.geluInput) {
+    const Result<Binding> x = requireOperand(request, *options.geluInput);
+    if (!x) return x.error();
+    product.geluInput = *x;
+    product.problem.hasGeluGrad = true;
+  }
   return product;
 }
 

@@ -38,6 +38,7 @@ struct Product {
   Binding c;
   Binding bias = {};
   Binding addend = {};  // c itself where the step accumulates
+  Binding geluInput = {};
   Binding preActivation = {};
   Binding biasGrad = {};
 };
@@ -54,11 +55,14 @@ struct LinearBackwardOptions {
   float alpha = 1.0F;
   /// Added to dx; may be absent.
   std::optional<OperandKey> extraGradient = std::nullopt;
+  /// Of the GELU before the linear layer: dx is the gradient of this.
+  std::optional<OperandKey> geluInput = std::nullopt;
   /// Of the bias behind the linear layer: dy summed over its rows.
   std::optional<OperandKey> gradBias = std::nullopt;
 };
 
-/// dx = alpha dy W + extra gradient and dW = alpha dy^T x, as far as they are wanted; and db with dW.
+/// dx = alpha dy W + extra gradient, perhaps through GELU, and dW = alpha dy^T x, as far as they are wanted; and db
+/// with dW.
 Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request,
                                                       const LinearBackwardOptions& options);
 

@@ -86,6 +86,19 @@ Samples forwardLinearSamples() {
   };
 }
 
+/// The last is multiplied as codes, but what its fusion makes stays as it is.
+std::vector<RuleSample> activationLinearSamples() {
+  const Link gelu = link("GELU", "act");
+  const Link bias = link("Bias", "bias");
+  return {{"GELU", {gelu, linear(16)}, {}},
+          {"ReLU", {link("ReLU"), linear(24)}, {}},
+          {"with bias", {gelu, linear(16), bias}, {}},
+          {"row-parallel", {gelu, with(mode(linear(16), "row"), "sequence_parallel", true)}, {}},
+          {"behind a linear and its bias", {linear(32), link("Bias"), gelu, linear(16), bias}, {}},
+          {"many rows", {gelu, linear(40), bias}, {}, {70, 272}},
+          {"in FP8", {gelu, linear(16)}, {.recipe = "DelayedScaling"}, {16, 16}}};
+}
+
 Samples backwardLinearSamples() {
   const Link bias = link("Bias", "bias");
   return {
@@ -100,6 +113,7 @@ Samples backwardLinearSamples() {
        {{"GELU", {linear(32), bias, link("GELU")}, {.recipe = "Float8CurrentScaling"}, {16, 16}},
         {"ReLU", {linear(32), bias, link("ReLU")}, {.recipe = "MXFP8BlockScaling"}, {32, 32}},
         {"delayed", {linear(16), bias, link("GELU"), linear(16)}, {.recipe = "DelayedScaling"}, {16, 16}}}},
+      {"BackwardActivationLinear", activationLinearSamples()},
       {"BackwardLinearBias",
        {{"at the end", {linear(16), bias}, {}},
         {"before a norm", {linear(24), bias, link("LayerNorm")}, {}},
@@ -353,6 +367,12 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
       {"BackwardActivationBias",
        {{0, DType::BF16, {linear(16), bias, link("GELU")}, {}}, {0, DType::BF16, {bias, link("ReLU")}, {}}}},
       {"BackwardLinearScale", {{0, DType::BF16, {mode(linear(16), "column"), link("ConstantScale")}, {}}}},
+      {"BackwardActivationLinear",
+       {{0, DType::BF16, {link("ReLU"), mode(linear(16), "column"), bias}, {}},
+        {1, DType::BF16, {link("GELU"), with(mode(linear(16), "row"), "sequence_parallel", true), bias}, {}},
+        {2, DType::BF16, {with(link("GELU", "act"), "cache_quantized_input", true), linear(16)}, {}},
+        {3, DType::BF16, {linear(16), link("GELU"), linear(16, "out")}, current, {16, 16}},
+        {3, DType::BF16, {linear(32), bias, link("ReLU"), linear(32, "out")}, mxfp8, {32, 32}}}},
       {"BackwardLinearBias",
        {{0, DType::BF16, {mode(linear(16), "row"), bias}, {}},
         {1, DType::BF16, {mode(linear(16), "column"), bias}, {}}}},

@@ -173,14 +173,28 @@ TEST_P(Rules, AreSupported) {
     }
 }
 
-std::vector<const FusionRule*> rulesOfAnyDevice() {
+/// Gains nothing on a CPU, which says so.
+constexpr const char* kNotOnCpu = "BackwardActivationLinear";
+
+std::vector<const FusionRule*> rulesOfCpu() {
   std::vector<const FusionRule*> rules = builtinRules().all();
-  std::erase_if(rules, [](const FusionRule* rule) { return rule->hardware.has_value(); });
+  std::erase_if(rules, [](const FusionRule* rule) { return rule->hardware || rule->name == kNotOnCpu; });
   return rules;
 }
 
-INSTANTIATE_TEST_SUITE_P(RuleBook, Rules, ::testing::ValuesIn(rulesOfAnyDevice()),
+INSTANTIATE_TEST_SUITE_P(RuleBook, Rules, ::testing::ValuesIn(rulesOfCpu()),
                          [](const auto& test) { return test.param->name; });
+
+TEST(CpuKernels, GiveReasonsForTheRulesThatTheyLeaveToOtherDevices) {
+  const RuleCatalog catalog = only(*builtinRules().find(kNotOnCpu));
+  for (const RuleSample& sample : ruleSamples(kNotOnCpu)) {
+    const Graph graph = chain(DType::BF16, sample.shape, sample.links, sample.options);
+    const FusionReport report = fuseWith(catalog, graph, nativeBackend());
+    const auto refused = std::ranges::find(report.attempts, Outcome::NoKernel, &Attempt::outcome);
+    ASSERT_NE(refused, report.attempts.end()) << sample.label;
+    EXPECT_TRUE(refused->explanation.starts_with("On the CPU ")) << refused->explanation;
+  }
+}
 
 TEST(CpuKernels, AreAllReachedByAnOpOrARule) {
   // The plan's own, at branches; that of a form which only an attribute asks for (cached_input_test.cpp); and those of

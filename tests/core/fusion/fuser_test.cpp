@@ -356,6 +356,58 @@ TEST(Fuser, ABiasStaysWithWhatFollowsItWhereThatSavesMore) {
   EXPECT_EQ(names(plain, fused(plain).backward), (Names{"BasicLinear", "BackwardElementwiseChain"}));
 }
 
+/// The rules that would take one of its ops gain less: two passes over the activation's gradient outweigh one.
+TEST(Fuser, AnActivationJoinsTheLinearBehindItAndLeavesItsBiasToTheOneBefore) {
+  for (const char* const activation : {"GELU", "ReLU"}) {
+    const Graph graph = chain(DType::BF16, {8, 16},
+                              {link("LayerNorm"), linear(64, "fc1"), link("Bias", "b1"), link(activation, "act"),
+                               linear(16, "fc2"), link("Bias", "b2")});
+    const FusionReport report = fused(graph);
+    EXPECT_EQ(names(graph, report.backward), (Names{"LayerNorm", "BackwardLinearBias", "BackwardActivationLinear"}));
+    EXPECT_EQ(attemptOf(report, "BackwardActivationLinear")->nodes, (std::vector<NodeId>{3, 4, 5}));
+    EXPECT_EQ(attemptOf(report, "BackwardElementwiseChain")->outcome, Outcome::TakenByAnother);
+  }
+}
+
+/// Either spares one tensor of the same size; the chain does on every device.
+TEST(Fuser, AnActivationStaysInAChainThatGainsAsMuch) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {link("ConstantScale"), link("GELU"), linear(16)});
+  EXPECT_EQ(names(graph, fused(graph).backward), (Names{"BackwardElementwiseChain", "BasicLinear"}));
+}
+
+TEST(Fuser, AnActivationIsLeftToThePassThatQuantizesItsGradient) {
+  const std::vector<Link> links = {linear(32, "fc1"), link("Bias", "b1"), link("GELU", "act"), linear(32, "fc2")};
+  for (const char* const recipe : {"Float8CurrentScaling", "DelayedScaling", "MXFP8BlockScaling"}) {
+    const ChainOptions options{.recipe = recipe};
+    const Graph graph = chain(DType::BF16, {32, 32}, links, options);
+    const FusionReport report = fused(graph, {.target = {.recipe = recipeOf(options)}});
+    EXPECT_EQ(names(graph, report.backward), (Names{"BasicLinear", "BackwardActivationBias", "BasicLinear"})) << recipe;
+    EXPECT_THAT(attemptOf(report, "BackwardActivationLinear")->explanation,
+                ::testing::StartsWith("fc1 (BasicLinear) quantizes the gradient that act makes."));
+  }
+}
+
+/// Parts of a gradient are added up before anybody quantizes it.
+TEST(Fuser, AnActivationWhoseGradientIsOnePartOfASumIsNotQuantizedAsMade) {
+  const ChainOptions options{.recipe = "MXFP8BlockScaling"};
+  const Graph graph = chain(
+      DType::BF16, {32, 32},
+      {linear(32, "fc1"), link("GELU", "act"), linear(32, "fc2"), link("AddExtraInput", "add", "fc1.y")}, options);
+  EXPECT_EQ(attemptOf(fused(graph, {.target = {.recipe = recipeOf(options)}}), "BackwardActivationLinear")->outcome,
+            Outcome::Fused);
+}
+
+TEST(Fuser, AnActivationThatKeepsCodesDoesNotJoinItsLinear) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {with(link("GELU", "act"), "cache_quantized_input", true), linear(16)});
+  const FusionReport report = fused(graph);
+  const Attempt* attempt = attemptOf(report, "BackwardActivationLinear");
+  ASSERT_NE(attempt, nullptr);
+  EXPECT_EQ(attempt->outcome, Outcome::ConditionFailed);
+  ASSERT_EQ(attempt->repairs.size(), 1u);
+  EXPECT_EQ(attempt->repairs.front().label, "Set act.cache_quantized_input to false");
+}
+
 TEST(Fuser, JointFusionStandsInBothLists) {
   const Graph graph = chain(DType::BF16, {8, 32}, {link("SwiGLU"), linear(16)});
   const FusionReport report = fused(graph, {.switches = {.with = {"ForwardBackwardSwiGLULinear"}}});

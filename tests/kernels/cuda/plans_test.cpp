@@ -509,8 +509,8 @@ TEST_F(CudaKernels, ActivateProductsLikeTheReference) {
         }
 }
 
-/// Forward in three steps, and no pass of its own for a bias gradient. (TransformerEngine fuses a bias alone only with
-/// weights of 16 bits.)
+/// Either way in three steps: no pass of its own for GELU's gradient, nor for a bias gradient. (TransformerEngine fuses
+/// a bias alone only with weights of 16 bits.)
 TEST_F(CudaKernels, TakeBiasesAndActivationsOfAnMlpIntoItsProducts) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
     const Graph graph = chain(dtype, {33, 16},
@@ -518,9 +518,67 @@ TEST_F(CudaKernels, TakeBiasesAndActivationsOfAnMlpIntoItsProducts) {
                                linear(16, "fc2"), link("Bias", "b2")});
     const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backendUnderTest())}));
     ASSERT_EQ(report.forward.size(), 3u) << toString(graph);
+    ASSERT_EQ(report.backward.size(), 3u) << toString(graph);
     EXPECT_TRUE(kernelsOf(graph, report).contains("linear_backward_bias"));
+    EXPECT_TRUE(kernelsOf(graph, report).contains("linear_backward_activation"));
     expectLikeReference(graph, report, 4 * chainTolerance(dtype), "an MLP");
   }
+}
+
+std::string refusalOfGeluGrad(const Graph& graph) {
+  std::vector<NodeId> members(graph.nodes().size());
+  std::iota(members.begin(), members.end(), 0);
+  const Verdict verdict = backendUnderTest()->supports(
+      {.graph = graph, .kernel = "linear_backward_activation", .phase = Phase::Backward, .members = members});
+  return verdict ? "" : verdict.reason();
+}
+
+/// Inputs of products of every width, and products that add up hardly anything.
+TEST_F(CudaKernels, MakeTheGradientOfGeluInProductsLikeTheReference) {
+  for (const std::int64_t width : {8, 40, 264})
+    for (const std::int64_t features : {1, 2, 17, 64})
+      for (const DType dtype : kDTypes)
+        for (const bool hasBias : {false, true}) {
+          std::vector<Link> links = {link("GELU", "act"), linear(features, "fc")};
+          if (hasBias) links.push_back(link("Bias"));
+          const Graph graph = chain(dtype, {33, width}, links);
+          ASSERT_EQ(refusalOfGeluGrad(graph), "");
+          const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backendUnderTest())}));
+          ASSERT_EQ(report.backward.size(), 1u) << toString(graph);
+          EXPECT_EQ(report.backward.front().kernelName(graph), "linear_backward_activation");
+          expectLikeReference(graph, report, chainTolerance(dtype), "GELU's gradient");
+        }
+}
+
+/// Of main_grad the weight's gradient is float32, in which the library does not sum the bias gradient of another dtype.
+TEST_F(CudaKernels, MakeTheGradientOfGeluWhateverElseIsTrained) {
+  const Link gelu = link("GELU", "act");
+  const Link bias = link("Bias", "b");
+  const std::vector<std::vector<Link>> variants = {
+      {gelu, with(linear(24, "fc"), "accumulate_into_main_grad", true), bias},
+      {gelu, with(linear(24, "fc"), "weight_requires_grad", false)},
+      {gelu, linear(24, "fc"), with(bias, "bias_requires_grad", false)}};
+  for (const std::vector<Link>& links : variants)
+    for (const DType dtype : kDTypes) {
+      const Graph graph = chain(dtype, {33, 16}, links);
+      const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backendUnderTest())}));
+      EXPECT_TRUE(kernelsOf(graph, report).contains("linear_backward_activation")) << toString(graph);
+      expectLikeReference(graph, report, chainTolerance(dtype), "GELU's gradient");
+    }
+}
+
+TEST_F(CudaKernels, RefuseGradientsOfActivationsThatNoProductMakes) {
+  const std::string bits = refusalOfGeluGrad(chain(DType::BF16, {4, 16}, {link("ReLU", "act"), linear(8)}));
+  EXPECT_NE(bits.find("Of ReLU \"act\" cuBLASLt's gradient reads a bit"), std::string::npos) << bits;
+  const std::string narrow = refusalOfGeluGrad(chain(DType::BF16, {4, 12}, {link("GELU", "act"), linear(8)}));
+  EXPECT_NE(narrow.find("not of 12"), std::string::npos) << narrow;
+  const Link frozen = with(linear(8, "fc"), "weight_requires_grad", false);
+  const std::string untrained =
+      refusalOfGeluGrad(chain(DType::BF16, {4, 16}, {link("GELU"), frozen, link("Bias", "b")}));
+  EXPECT_NE(untrained.find("\"fc\" trains no weight"), std::string::npos) << untrained;
+  EXPECT_EQ(refusalOfGeluGrad(chain(DType::BF16, {4, 16}, {link("GELU"), frozen})), "");
+  const Link frozenBias = with(link("Bias", "b"), "bias_requires_grad", false);
+  EXPECT_EQ(refusalOfGeluGrad(chain(DType::BF16, {4, 16}, {link("GELU"), frozen, frozenBias})), "");
 }
 
 /// Where the scales are known beforehand, FP8 codes of the result come from the kernel that computes it.
