@@ -88,6 +88,7 @@ std::vector<Formats> allFormats() {
   const FactorCodes rows{.scaling = Scaling::Block1x128};
   const FactorCodes blocks{.scaling = Scaling::Block128x128};
   const FactorCodes mx{.scaling = Scaling::Mx1x32};
+  const FactorCodes nv{.format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16};
   return {plain(DType::BF16),
           plain(DType::F16),
           plain(DType::F32),
@@ -99,7 +100,8 @@ std::vector<Formats> allFormats() {
           withRowScales(coded(e4m3, e4m3, DType::BF16)),
           coded(rows, blocks, DType::BF16),
           coded(rows, rows, DType::BF16),
-          coded(mx, mx, DType::BF16)};
+          coded(mx, mx, DType::BF16),
+          coded(nv, nv, DType::BF16)};
 }
 
 /// Of codes all passes are in the one order that Hopper has: their transposes are made when they are quantized.

@@ -13,7 +13,12 @@ cudaDataType_t typeOf(DType dtype) {
 
 cudaDataType_t typeOf(const std::optional<FactorCodes>& codes, DType dtype) {
   if (!codes) return typeOf(dtype);
-  return codes->format == ElementFormat::E5M2 ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3;
+  switch (codes->format) {
+    case ElementFormat::E4M3: break;
+    case ElementFormat::E5M2: return CUDA_R_8F_E5M2;
+    case ElementFormat::E2M1: return CUDA_R_4F_E2M1;
+  }
+  return CUDA_R_8F_E4M3;
 }
 
 cublasLtMatmulMatrixScale_t scaleModeOf(Scaling scaling) {

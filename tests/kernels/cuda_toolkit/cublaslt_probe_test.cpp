@@ -101,6 +101,16 @@ TEST_F(CublasLtProbe, PassesTheAnswersOnWithTheLibrarysWords) {
   }
 }
 
+TEST_F(CublasLtProbe, NamesTheFormatOfTheCodes) {
+  const auto factors = [&](const char* name) {
+    const std::vector<cudaDataType_t>& types = question(name, "bf16", "DEFAULT").types;
+    return std::pair(types.at(0), types.at(1));
+  };
+  EXPECT_EQ(factors("e4m3 mx_1x32"), std::pair(CUDA_R_8F_E4M3, CUDA_R_8F_E4M3));
+  EXPECT_EQ(factors("e5m2 per_tensor x e4m3 per_tensor"), std::pair(CUDA_R_8F_E4M3, CUDA_R_8F_E5M2));
+  EXPECT_EQ(factors("e2m1 nv_1x16"), std::pair(CUDA_R_4F_E2M1, CUDA_R_4F_E2M1));
+}
+
 /// cublasLt.h: C of a product that ends in FP8 has 16 bits, and its scale and its largest magnitude have pointers.
 TEST_F(CublasLtProbe, DescribesAResultOfCodes) {
   const Question& asked = question("e4m3 per_tensor", "e4m3", "GELU_AUX_BIAS");
@@ -135,6 +145,7 @@ TEST_F(CublasLtProbe, NamesTheScaleModeOfEachFactor) {
   EXPECT_EQ(modes("e4m3 per_tensor").first, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F);
   EXPECT_EQ(modes("e4m3 per_row").second, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
   EXPECT_EQ(modes("e4m3 mx_1x32").first, CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0);
+  EXPECT_EQ(modes("e2m1 nv_1x16").first, CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3);
   // The library's A is our second factor.
   EXPECT_EQ(modes("e4m3 block_1x128 x e4m3 block_128x128"),
             std::pair(int{CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F}, int{CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F}));
