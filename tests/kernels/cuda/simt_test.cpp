@@ -3,6 +3,7 @@
 #include "tests/support/simt/include/cuda_runtime.h"
 #include "tests/support/simt/include/kernels/cuda/launch.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -43,6 +44,47 @@ TEST(Simt, BarriersOrderSharedMemory) {
   const std::vector<int> before = values;
   launch(reverseTwice, dim3(1), dim3(64), 0, nullptr, values.data(), 3);
   EXPECT_EQ(values, std::vector<int>(before.rbegin(), before.rend()));
+}
+
+/// The first thread hands its value to all others, which do not wait for it.
+void broadcastAtOnce(int value, int* out) {
+  __shared__ int shared;
+  if (threadIdx.x == 0) shared = value;
+  out[threadIdx.x] = shared;
+}
+
+void numberTurns(int* turns, int* next) { turns[blockIdx.x * blockDim.x + threadIdx.x] = (*next)++; }
+
+std::vector<int> turnsOf(simt::Turns order, std::uint64_t seed = 0) {
+  const simt::TurnsInScope scope(order, seed);
+  std::vector<int> turns(3 * 8);
+  int next = 0;
+  launch(numberTurns, dim3(3), dim3(8), 0, nullptr, turns.data(), &next);
+  return turns;
+}
+
+TEST(Simt, TakesTurnsAsATestWants) {
+  std::vector<int> ascending(3 * 8);
+  std::iota(ascending.begin(), ascending.end(), 0);
+  EXPECT_EQ(turnsOf(simt::Turns::Ascending), ascending);
+  EXPECT_EQ(turnsOf(simt::Turns::Descending), std::vector<int>(ascending.rbegin(), ascending.rend()));
+  const std::vector<int> random = turnsOf(simt::Turns::Random, 1);
+  EXPECT_EQ(random, turnsOf(simt::Turns::Random, 1));
+  EXPECT_NE(random, turnsOf(simt::Turns::Random, 2));
+  EXPECT_NE(random, ascending);
+  EXPECT_TRUE(std::ranges::is_permutation(random, ascending));
+}
+
+TEST(Simt, OtherTurnsShowThatABarrierIsMissing) {
+  const auto isBroadcast = [](simt::Turns turns, int value) {
+    const simt::TurnsInScope scope(turns, 1);
+    std::vector<int> out(64);
+    launch(broadcastAtOnce, dim3(1), dim3(64), 0, nullptr, value, out.data());
+    return out == std::vector<int>(64, value);
+  };
+  EXPECT_TRUE(isBroadcast(simt::Turns::Ascending, 1));
+  EXPECT_FALSE(isBroadcast(simt::Turns::Descending, 2));
+  EXPECT_FALSE(isBroadcast(simt::Turns::Random, 3));
 }
 
 void sumOfWarps(float* out) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,6 +59,32 @@ bool isSamePlace(const std::source_location& a, const std::source_location& b) {
   return a.line() == b.line() && a.column() == b.column() && std::string_view(a.file_name()) == b.file_name();
 }
 
+/// The order of turns: a permutation, from whose start or, with random turns, from anywhere.
+class TurnOrder {
+ public:
+  TurnOrder(Turns turns, std::uint64_t seed) : m_turns(turns), m_random(seed) {}
+
+  /// Of so many.
+  std::vector<unsigned> permutation(std::uint64_t count) {
+    std::vector<unsigned> order(count);
+    std::iota(order.begin(), order.end(), 0U);
+    if (m_turns == Turns::Descending) std::ranges::reverse(order);
+    if (m_turns == Turns::Random) std::ranges::shuffle(order, m_random);
+    return order;
+  }
+
+  /// Where in the permutation to look first for who goes on.
+  std::size_t startFrom(std::size_t current, std::size_t count) {
+    return m_turns == Turns::Random ? std::uniform_int_distribution<std::size_t>(0, count - 1)(m_random) : current;
+  }
+
+ private:
+  Turns m_turns;
+  std::mt19937_64 m_random;
+};
+
+thread_local TurnOrder t_turns(Turns::Ascending, 0);
+
 /// One fiber suffices for threads that never wait; every thread that waits keeps its own.
 class Block {
  public:
@@ -75,7 +103,8 @@ class Block {
     for (const auto& fiber : m_fibers) m_free.push_back(fiber.get());
     m_numFinished = 0;
     m_numAtBarrier = 0;
-    m_current = 0;
+    m_order = t_turns.permutation(count);
+    m_turn = 0;
     while (m_numFinished < count) resume(nextThread());
   }
 
@@ -105,12 +134,16 @@ class Block {
  private:
   /// The next one that can go on, in turn.
   unsigned nextThread() {
-    const auto canRun = [](const Thread& t) { return t.state == State::Ready || t.state == State::NotStarted; };
-    const auto here = m_threads.begin() + m_current;
-    auto found = std::find_if(here, m_threads.end(), canRun);
-    if (found == m_threads.end()) found = std::find_if(m_threads.begin(), here, canRun);
-    if (found == m_threads.end() || !canRun(*found)) throw DivergenceError(explainStandstill());
-    return static_cast<unsigned>(found - m_threads.begin());
+    const auto canRun = [&](unsigned thread) {
+      const State state = m_threads[thread].state;
+      return state == State::Ready || state == State::NotStarted;
+    };
+    const auto here = m_order.begin() + static_cast<std::ptrdiff_t>(t_turns.startFrom(m_turn, m_order.size()));
+    auto found = std::find_if(here, m_order.end(), canRun);
+    if (found == m_order.end()) found = std::find_if(m_order.begin(), here, canRun);
+    if (found == m_order.end() || !canRun(*found)) throw DivergenceError(explainStandstill());
+    m_turn = static_cast<std::size_t>(found - m_order.begin());
+    return *found;
   }
 
   std::string explainStandstill() const {
@@ -207,6 +240,8 @@ class Block {
   std::vector<Fiber*> m_free;
   std::vector<Fiber*> m_fiberOf;  // by thread
   std::vector<Thread> m_threads;
+  std::vector<unsigned> m_order;  // of the threads' turns
+  std::size_t m_turn = 0;         // of the current one
   std::vector<Warp> m_warps;
   Fiber* m_running = nullptr;
   unsigned m_current = 0;
@@ -222,9 +257,8 @@ void checkSize(Dim3 grid, Dim3 block) {
 }
 
 void runBlocks(Block& runner, Dim3 grid) {
-  for (unsigned z = 0; z < grid.z; ++z)
-    for (unsigned y = 0; y < grid.y; ++y)
-      for (unsigned x = 0; x < grid.x; ++x) runner.run({x, y, z});
+  for (const unsigned block : t_turns.permutation(grid.count()))
+    runner.run({block % grid.x, block / grid.x % grid.y, block / grid.x / grid.y});
 }
 
 /// Ends with the scope, also by an exception.
@@ -237,6 +271,10 @@ class CurrentBlock {
 };
 
 }  // namespace
+
+TurnsInScope::TurnsInScope(Turns turns, std::uint64_t seed) { t_turns = TurnOrder(turns, seed); }
+
+TurnsInScope::~TurnsInScope() { t_turns = TurnOrder(Turns::Ascending, 0); }
 
 void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread) {
   checkSize(grid, block);

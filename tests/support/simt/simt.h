@@ -1,7 +1,9 @@
 // Runs device code on the CPU: the threads of a block are fibers, barriers and shuffles are where they take turns.
 // SPDX-License-Identifier: Apache-2.0
 // Blocks run one after the other, and a thread runs until it waits: results are the same in every run. What a device
-// would hang on or leave undefined (a barrier that not all threads of the block reach) is an exception.
+// would hang on or leave undefined (a barrier that not all threads of the block reach) is an exception. What a device
+// may do in any order is done in another one where a test asks for that: a kernel that lacks a barrier then gives other
+// results.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +43,18 @@ class DivergenceError : public std::logic_error {
 /// Runs `thread` once for every thread of the grid. Throws DivergenceError; std::invalid_argument for a grid that no
 /// device would take.
 void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread);
+
+/// Who gets the next turn: threads of a block that can go on, and blocks of a grid.
+enum class Turns : std::uint8_t { Ascending, Descending, Random };
+
+/// On this thread, while it lives, grids run with these turns; otherwise ascending ones.
+class TurnsInScope {
+ public:
+  explicit TurnsInScope(Turns turns, std::uint64_t seed = 0);
+  ~TurnsInScope();
+  TurnsInScope(const TurnsInScope&) = delete;
+  TurnsInScope& operator=(const TurnsInScope&) = delete;
+};
 
 /// What the host gives to a device: runs now, or goes to the recording that this thread makes.
 void submit(std::function<void()> work);

@@ -1,0 +1,106 @@
+// Whoever has the first turn, the bits are the same: blocks do not need each other, and threads wait where they must.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/ops/catalog.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/random_pipelines.h"
+#include "tests/support/rule_samples.h"
+#include "tests/support/run_plan.h"
+#include "tests/support/simt/host_compiler.h"
+#include "tests/support/simt/simt.h"
+#include "tests/support/simt/simt_backend.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+using simt::Turns;
+
+RunResults resultsWith(Turns turns, std::uint64_t seed, const Graph& graph, const FusionReport& report,
+                       const std::shared_ptr<Backend>& backend) {
+  const simt::TurnsInScope scope(turns, seed);
+  return runPlan(graph, report, backend);
+}
+
+bool runs(const Graph& graph, const FusionReport& report, const std::shared_ptr<Backend>& backend) {
+  const Plan plan = makePlan(graph, report);
+  return std::ranges::all_of(plan.steps, [&](const Step& step) {
+    return step.isView || backend->supports({graph, step.kernel, step.phase, step.nodes});
+  });
+}
+
+void expectSameInEveryOrder(const Graph& graph, const FusionReport& report, const std::shared_ptr<Backend>& backend,
+                            const std::string& label) {
+  if (!runs(graph, report, backend)) return;
+  const RunResults ascending = runPlan(graph, report, backend);
+  EXPECT_TRUE(resultsWith(Turns::Descending, 0, graph, report, backend) == ascending) << label << ", descending";
+  EXPECT_TRUE(resultsWith(Turns::Random, 1, graph, report, backend) == ascending) << label << ", at random";
+}
+
+/// Warps and blocks for rows, packets and single columns, and several blocks of each.
+const std::vector<Shape> kShapes = {{7, 62}, {70, 272}, {3, 2064}};
+
+class ThreadOrder : public ::testing::TestWithParam<const FusibleOperation*> {};
+
+TEST_P(ThreadOrder, DoesNotChangeAnOp) {
+  const auto backend = makeSimtBackend();
+  const bool isLinear = GetParam()->name == "BasicLinear" || GetParam()->name == "GroupedLinear";
+  for (const Shape& shape : kShapes) {
+    const Link op = isLinear ? with(link(GetParam()->name), "out_features", std::int64_t{21}) : link(GetParam()->name);
+    const Graph graph = chain(DType::BF16, shape, {op});
+    expectSameInEveryOrder(graph, unfused(graph), backend, toString(shape));
+  }
+}
+
+std::vector<const FusibleOperation*> basicOperations() {
+  std::vector<const FusibleOperation*> basic;
+  for (const auto& op : builtinOperations().operations())
+    if (!op->isComposite()) basic.push_back(op.get());
+  return basic;
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalog, ThreadOrder, ::testing::ValuesIn(basicOperations()),
+                         [](const auto& test) { return test.param->name; });
+
+class ThreadOrderUnder : public ::testing::TestWithParam<const char*> {};
+
+/// Tiles, which share memory for rows, codes and sums; and sums behind them.
+TEST_P(ThreadOrderUnder, DoesNotChangeWhatIsQuantized) {
+  static const auto compiler = makeHostCompiler();
+  const std::vector<Link> links = {link("LayerNorm"), linear(256), link("Bias"),
+                                   link("SwiGLU"),    linear(128), link("RMSNorm")};
+  for (const auto& backend : {makeSimtBackend(compiler.get()), makeSimtBackend()}) {
+    const Graph graph = chain(DType::BF16, {256, 128}, links, {.recipe = GetParam()});
+    const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
+    ASSERT_FALSE(report.handOvers.empty()) << toTree(graph, report);
+    expectSameInEveryOrder(graph, report, backend, GetParam());
+    expectSameInEveryOrder(graph, unfused(graph), backend, GetParam());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, ThreadOrderUnder,
+                         ::testing::Values("DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling",
+                                           "MXFP8BlockScaling"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(ThreadOrderOf, RandomPipelinesDoesNotMatter) {
+  const auto backend = makeSimtBackend();
+  EXPECT_TRUE(rc::check("bits do not depend on who has the first turn", [&] {
+    const RandomPipeline pipeline = randomPipeline();
+    const auto rows = *rc::gen::inRange<std::int64_t>(1, 70);
+    const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+    const Graph graph = chain(DType::BF16, {rows, 16}, pipeline.links, pipeline.options);
+    RC_LOG() << toString(graph);
+    const FusionReport report =
+        std::move(*fuse(graph, {.switches = pipeline.switches, .capabilities = capabilitiesOf(backend)}));
+    RC_PRE(runs(graph, report, backend));
+    RC_ASSERT(resultsWith(Turns::Random, seed, graph, report, backend) == runPlan(graph, report, backend));
+  }));
+}
+
+}  // namespace
+}  // namespace fuseline
