@@ -39,10 +39,7 @@ class HostCompiler final : public cuda::ProgramCompiler {
     if (const auto found = m_compiled.find(source); found != m_compiled.end()) return found->second;
     const std::string stem = (m_folder.path() / fmt::format("program{}", m_compiled.size())).string();
     std::ofstream(stem + ".cpp") << source;
-    const std::string command = fmt::format(
-        "{} -std=c++20 -O0 -shared -fPIC -w -I{}/tests/support/simt/include -I{} -include cuda_runtime.h {}.cpp -o "
-        "{}.so",
-        FUSELINE_COMPILER, FUSELINE_SOURCE_DIR, FUSELINE_SOURCE_DIR, stem, stem);
+    const std::string command = fmt::format("{} {}.cpp -o {}.so", FUSELINE_PROGRAM_COMPILER, stem, stem);
     if (std::system(command.c_str()) != 0) return Error{"The host's compiler refuses:\n" + source};
     return m_compiled.emplace(source, load(stem + ".so")).first->second;
   }
