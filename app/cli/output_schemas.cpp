@@ -201,7 +201,10 @@ Json fuseSchema() {
       {{"rules", choice({"te", "all"})},
        {"forward", list(entry)},
        {"backward", list(entry)},
-       {"handOvers", list(object({{"name", text("What the step that makes it quantizes.")}, {"ops", texts()}}))},
+       {"handOvers",
+        list(object(
+            {{"name", text("What the step that makes it quantizes; after \"amax:\", what it finds the amax of.")},
+             {"ops", texts()}}))},
        {"attempts", list(attemptSchema())},
        {"device", deviceModel()}});
 }

@@ -20,10 +20,12 @@ namespace fuseline {
 enum class Phase { Forward, Backward };
 std::string_view phaseName(Phase phase);
 
-/// Quantized copies that a kernel should write of its result.
+/// Quantized copies that a kernel should write of its result; without quantizers it should find the result's amax.
 struct CopiesQuery {
   const TensorQuantizers& quantizers;
   const TensorSpec& spec;  // of the result
+
+  bool isAmaxOnly() const { return !quantizers.any(); }
 };
 
 /// Asks a device: is there a kernel of this name for these ops? Keeps fusion free of backends.
@@ -32,7 +34,7 @@ struct KernelQuery {
   std::string_view kernel;
   Phase phase = Phase::Forward;
   std::span<const NodeId> members;
-  /// Set: the kernel must also write these copies of its result.
+  /// Set: the kernel must also write these copies of its result, or find its amax.
   const CopiesQuery* copies = nullptr;
 };
 using Capabilities = std::function<Verdict(const KernelQuery&)>;
@@ -52,10 +54,11 @@ struct FusedOperation {
   std::string note(const Graph& graph) const;
 };
 
-/// The entry that makes a tensor also writes the quantized copies that a linear op reads of it.
+/// The entry that makes a tensor also writes the quantized copies that a linear op reads of it, or finds its amax.
 struct HandOver {
   NodeId reader = -1;  // the linear op
   TensorType type = TensorType::Input;
+  bool isAmaxOnly = false;
   auto operator<=>(const HandOver&) const = default;
 };
 

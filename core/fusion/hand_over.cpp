@@ -129,22 +129,33 @@ class HandOverPass {
 
   void tryAt(const FusionRule& rule, const Reading& reading) {
     const NodeId maker = makerOf(reading.value);
-    if (maker < 0) return;
+    if (maker < 0 || isHandedOver(reading.operand)) return;
     const NodeId linear = reading.operand.node;
     Match match{m_graph, rule, {maker, linear}, {0, 1}};
     if (m_phase == Phase::Backward) std::ranges::reverse(match.nodes);
     if (!rule.chain[0].matches(match.node(0)) || !rule.chain[1].matches(match.node(1))) return;
     Attempt attempt{.rule = &rule, .nodes = match.nodes, .stepsMatched = 2, .outcome = Outcome::Fused};
-    attempt.saving = savingOf(reading);
+    attempt.saving = savingOf(rule, reading);
     if (!refuse(match, reading, maker, attempt)) take(reading, maker, attempt);
     m_report.attempts.push_back(std::move(attempt));
   }
 
   void take(const Reading& reading, NodeId maker, Attempt& attempt) {
-    m_report.handOvers.push_back({reading.operand.node, reading.operand.type});
+    const auto& [linear, type, slot] = reading.operand;
+    const bool isAmaxOnly = attempt.rule->handsOverAmaxOnly;
+    m_report.handOvers.push_back({linear, type, isAmaxOnly});
     m_taken.emplace(entryOf(maker), reading.value);
-    attempt.explanation = fmt::format("{} writes what the products of {} read.", m_graph.node(maker).id,
-                                      m_graph.node(reading.operand.node).id);
+    const std::string& from = m_graph.node(maker).id;
+    const std::string& to = m_graph.node(linear).id;
+    attempt.explanation = isAmaxOnly
+                              ? fmt::format("{} finds the amax by which {} quantizes its {}.", from, to, roleName(type))
+                              : fmt::format("{} writes what the products of {} read.", from, to);
+  }
+
+  bool isHandedOver(const GemmOperand& operand) const {
+    return std::ranges::any_of(m_report.handOvers, [&](const HandOver& handOver) {
+      return handOver.reader == operand.node && handOver.type == operand.type;
+    });
   }
 
   const FusedOperation* entryOf(NodeId id) const { return m_entryOf[static_cast<std::size_t>(id)]; }
@@ -228,7 +239,9 @@ class HandOverPass {
   bool refuseKernel(const Reading& reading, NodeId maker, Attempt& attempt) const {
     if (!m_options.capabilities) return false;
     const FusedOperation& entry = *entryOf(maker);
-    const CopiesQuery copies{quantizersOf(m_graph.node(reading.operand.node), reading.operand.type),
+    const TensorQuantizers none;
+    const bool isAmaxOnly = attempt.rule->handsOverAmaxOnly;
+    const CopiesQuery copies{isAmaxOnly ? none : quantizersOf(m_graph.node(reading.operand.node), reading.operand.type),
                              m_graph.value(reading.value).spec};
     const std::string kernel = entry.kernelName(m_graph);
     const Verdict verdict = m_options.capabilities({m_graph, kernel, m_phase, entry.nodes, &copies});
@@ -237,9 +250,11 @@ class HandOverPass {
 
   // What it saves ----------------------------------------------------------------------------------------------------
 
-  /// The quantizing step's launch and its reading; and the tensor itself, where nobody else reads it.
-  Saving savingOf(const Reading& reading) const {
+  /// The quantizing step's launch and its reading; and the tensor itself, where nobody else reads it. Of an amax alone
+  /// one of the two readings.
+  Saving savingOf(const FusionRule& rule, const Reading& reading) const {
     const Value& value = m_graph.value(reading.value);
+    if (rule.handsOverAmaxOnly) return {.bytes = value.spec.bytes(), .launches = 0};
     const bool isStored = reading.isShared || readsPlainly(reading.operand);
     return {.bytes = value.spec.bytes() * (isStored ? 1 : 2), .launches = 1};
   }

@@ -87,12 +87,13 @@ Json listJson(const Graph& graph, const std::vector<FusedOperation>& list) {
   return json;
 }
 
-/// By the name of what is quantized: "fc1.input".
+/// By the name of what is quantized: "fc1.input"; of an amax alone "amax:fc1.input".
 Json handOversJson(const Graph& graph, const FusionReport& report) {
   Json json = Json::array();
   for (const HandOver& handOver : report.handOvers) {
     const Node& reader = graph.node(handOver.reader);
-    json.push_back({{"name", quantizedName(reader, handOver.type)}, {"ops", {reader.id}}});
+    const std::string name = (handOver.isAmaxOnly ? "amax:" : "") + quantizedName(reader, handOver.type);
+    json.push_back({{"name", name}, {"ops", {reader.id}}});
   }
   return json;
 }

@@ -19,7 +19,8 @@
 namespace fuseline {
 
 /// Joint rules replace forward and backward together and come first; the next two act on what they leave. Hand-overs
-/// come last: they leave every op in its entry, but the entry that makes a tensor also quantizes it for its reader.
+/// come last: they leave every op in its entry, but the entry that makes a tensor also quantizes it for its reader, or
+/// finds its amax.
 enum class FusionPass { Joint, Forward, Backward, ForwardHandOver, BackwardHandOver };
 /// "joint", "forward" or "backward".
 std::string_view passName(FusionPass pass);
@@ -123,6 +124,8 @@ struct FusionRule {
   bool quantizesInside = false;
   /// Forward rules only: ops outside may read what one op hands to the next, too; the kernel then writes it.
   bool writesBranches = false;
+  /// Hand-overs only: the op that makes the tensor finds its amax, by which the other one quantizes it.
+  bool handsOverAmaxOnly = false;
   /// An attribute of the first op that, where it is set, asks for the rule, like RuleSwitches::with.
   std::string askedBy = {};
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
+#include <map>
 #include <numeric>
 #include <ranges>
 #include <set>
@@ -336,10 +337,12 @@ class Planner {
   /// A step that makes all copies at once, before the first GEMM that reads one.
   void addCopies(Phase phase, const GemmOperand& operand, int source) {
     if (hasCopies(operand)) return;
-    if (m_handOvers.contains({operand.node, operand.type})) return addCopiesToMaker(operand, source);
+    if (m_handOvers.contains({operand.node, operand.type, false})) return addCopiesToMaker(operand, source);
     Step step{.kernel = "quantize", .phase = phase};
     step.operands.push_back({.key = {0, OperandKind::Input, 0}, .tensor = source});
     if (!addWork(step, operand, source, 0, {0, OperandKind::Input, 0})) return;
+    if (m_handOvers.contains({operand.node, operand.type, true}))
+      step.operands.push_back({.key = {0, OperandKind::Input, 2}, .tensor = amaxFromMaker(operand, source)});
     step.name = step.copies.front().name;
     step.runsOnce = operand.type == TensorType::Weight && m_graph.pass() == PassKind::Forward;
     if (step.runsOnce) keepResults(step);
@@ -374,13 +377,44 @@ class Planner {
   /// The step that makes the tensor also makes its copies.
   void addCopiesToMaker(const GemmOperand& operand, int source) {
     const int made = root(source);
+    Step& maker = makerOf(made);
+    if (!addWork(maker, operand, source, nextMember(maker), findWrite(maker, made)->key)) return;
+    addNote(maker, fmt::format("quantizes {}", quantizedName(m_graph.node(operand.node), operand.type)));
+  }
+
+  Step& makerOf(int tensor) {
     const auto maker = std::ranges::find_if(std::views::reverse(m_plan.steps),
-                                            [&](const Step& step) { return findWrite(step, made) != nullptr; });
+                                            [&](const Step& step) { return findWrite(step, tensor) != nullptr; });
     assert(maker != m_plan.steps.rend());
-    const auto member = static_cast<int>(maker->nodes.size() + maker->copies.size());
-    if (!addWork(*maker, operand, source, member, findWrite(*maker, made)->key)) return;
-    const std::string note = fmt::format("quantizes {}", quantizedName(m_graph.node(operand.node), operand.type));
-    maker->note += (maker->note.empty() ? "" : "; ") + note;
+    return *maker;
+  }
+
+  static int nextMember(const Step& maker) { return static_cast<int>(maker.nodes.size() + maker.copies.size()); }
+
+  static void addNote(Step& step, const std::string& note) { step.note += (step.note.empty() ? "" : "; ") + note; }
+
+  /// The step that makes the tensor also finds its amax, for all who quantize it.
+  int amaxFromMaker(const GemmOperand& operand, int source) {
+    const int made = root(source);
+    const auto [known, isNew] = m_amaxOf.try_emplace(made, -1);
+    if (!isNew) return known->second;
+    const PlanTensor& tensor = m_plan.tensors[at(made)];
+    const TensorSpec spec = tensor.spec;
+    const TensorRole role = operand.type == TensorType::GradOutput ? TensorRole::Gradient : TensorRole::Intermediate;
+    known->second = addTensor("amax:" + tensor.name, scaleSpec(), role);
+    Step& maker = makerOf(made);
+    const int member = nextMember(maker);
+    maker.copies.push_back({.name = quantizeName(operand),
+                            .reader = operand.node,
+                            .type = operand.type,
+                            .quantizers = {},
+                            .member = member,
+                            .source = findWrite(maker, made)->key,
+                            .spec = spec});
+    maker.operands.push_back(
+        {.key = {member, OperandKind::Output, 2}, .tensor = known->second, .access = OperandAccess::Write});
+    addNote(maker, fmt::format("finds the amax of {}", quantizedName(m_graph.node(operand.node), operand.type)));
+    return known->second;
   }
 
   static const StepOperand* findWrite(const Step& step, int tensor) {
@@ -802,6 +836,7 @@ class Planner {
   std::vector<QuantizerState> m_states;
   std::set<HandOver> m_handOvers;
   HandedCopies m_handed;
+  std::map<int, int> m_amaxOf;  // what quantizing steps read, by the tensor they quantize
   Plan m_plan;
   TensorIndex m_index;
   std::vector<int> m_viewOf;

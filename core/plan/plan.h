@@ -62,7 +62,8 @@ struct StepOperand {
 /// Copies that a step makes of one tensor: all that a step with kernel "quantize" does, and what others do besides.
 /// Operands of this member: {Output, 0} is the rowwise and {Output, 1} the columnwise copy; with delayed scaling,
 /// {Parameter, i} is the scale and {Residual, i} the history of amaxes of the i-th group of rows, in pairs. {Input, 1}
-/// are the sizes of groups; without it groups are equal.
+/// are the sizes of groups; without it groups are equal. {Input, 2} is the amax, where an earlier step found it; that
+/// step has a work without quantizers, whose {Output, 2} it is.
 struct QuantizeWork {
   std::string name;    // of the step that would do it by itself: "fc1.quantize_input"
   NodeId reader = -1;  // the op that reads the copies
@@ -73,6 +74,9 @@ struct QuantizeWork {
   /// The tensor: an input of step "quantize", a result of others, which is an operand only if somebody else reads it.
   OperandKey source = {0, OperandKind::Input, 0};
   TensorSpec spec;  // of the tensor
+
+  /// Is the tensor's amax found, and nothing else?
+  bool isAmaxOnly() const { return !quantizers.any(); }
 };
 
 /// What a step with kernel "delayed_scaling_update" does: operands {Parameter, i} are scales, {Residual, i} histories.

@@ -158,6 +158,7 @@ std::vector<CopyNumerics> copiesOf(const Graph& graph, const KeptRun& run) {
   std::vector<CopyNumerics> copies;
   for (const Step& step : run.plan->steps)
     for (const QuantizeWork& work : step.copies) {
+      if (work.isAmaxOnly()) continue;
       const QuantizeOperands operands(step, work);
       const Tensor source = *run.executor->read(tensorAt(run, step, operands.source).name);
       for (const int copy : {operands.rowwise, operands.columnwise})

@@ -76,7 +76,8 @@ StepRecord stepRecord(const Graph& graph, const Step& step) {
                     .bytes = step.bytesRead + step.bytesWritten};
   for (const NodeId id : step.nodes) record.ops.push_back(graph.node(id).id);
   if (!step.isQuantize())
-    for (const QuantizeWork& work : step.copies) record.absorbs.push_back(work.name);
+    for (const QuantizeWork& work : step.copies)
+      if (!work.isAmaxOnly()) record.absorbs.push_back(work.name);
   return record;
 }
 

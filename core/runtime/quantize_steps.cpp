@@ -96,7 +96,9 @@ QuantizeOperands::QuantizeOperands(const Step& step, const QuantizeWork& work)
       columnwise(indexOf(step, {work.member, OperandKind::Output, 1})),
       scale(indexOf(step, {work.member, OperandKind::Parameter, 0})),
       history(indexOf(step, {work.member, OperandKind::Residual, 0})),
-      sizes(indexOf(step, {work.member, OperandKind::Input, 1})) {}
+      sizes(indexOf(step, {work.member, OperandKind::Input, 1})),
+      knownAmax(indexOf(step, {work.member, OperandKind::Input, 2})),
+      foundAmax(indexOf(step, {work.member, OperandKind::Output, 2})) {}
 
 void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std::int64_t rows, Scaling scaling) {
   if (const auto groups = divideRows(sizes, rows); !groups) throw std::runtime_error(groups.error().message);
@@ -112,14 +114,11 @@ void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std:
 
 namespace {
 
-QuantizerInputs inputsWith(std::string name, const std::byte* scale) {
-  QuantizerInputs inputs;
-  inputs.name = std::move(name);
-  if (!scale) return inputs;
-  float value = 1.0F;
-  std::memcpy(&value, scale, sizeof(value));
-  inputs.scale = value;
-  return inputs;
+std::optional<float> floatAt(const std::byte* memory) {
+  if (!memory) return std::nullopt;
+  float value = 0.0F;
+  std::memcpy(&value, memory, sizeof(value));
+  return value;
 }
 
 /// Makes the pieces of one call.
@@ -174,7 +173,9 @@ class PieceMaker {
     piece.source = m_work.spec;
     piece.from = at(m_pointers, m_operands.source);
     piece.history = hasState ? at(m_pointers, m_operands.history + pair) : nullptr;
-    piece.inputs = inputsWith(nameOf(index), hasState ? at(m_pointers, m_operands.scale + pair) : nullptr);
+    piece.inputs.scale = floatAt(hasState ? at(m_pointers, m_operands.scale + pair) : nullptr);
+    piece.inputs.amax = floatAt(at(m_pointers, m_operands.knownAmax));
+    piece.inputs.name = nameOf(index);
   }
 
   void addCopies(int operand, const std::vector<std::int64_t>& sizes, TensorSpec QuantizePiece::*copy,
@@ -210,6 +211,14 @@ class PieceMaker {
 std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, const Step& step,
                                           const QuantizeWork& work, std::span<std::byte* const> pointers) {
   return PieceMaker(graph, plan, step, work, pointers).make();
+}
+
+void handOverReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work,
+                       const Tensor& x, std::span<std::byte* const> pointers) {
+  if (!work.isAmaxOnly())
+    return quantizeReference(work.quantizers, x, quantizePieces(graph, plan, step, work, pointers).front());
+  const float amax = amaxOf(x);
+  std::memcpy(at(pointers, QuantizeOperands(step, work).foundAmax), &amax, sizeof(amax));
 }
 
 void recordAmax(std::byte* history, float amax) {

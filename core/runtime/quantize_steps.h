@@ -18,7 +18,9 @@ struct QuantizeOperands {
   int columnwise = -1;
   int scale = -1;  // of the first group; the others follow in pairs with their histories
   int history = -1;
-  int sizes = -1;  // of groups
+  int sizes = -1;      // of groups
+  int knownAmax = -1;  // what an earlier step found
+  int foundAmax = -1;  // what this step finds for a later one
 
   QuantizeOperands(const Step& step, const QuantizeWork& work);
 };
@@ -35,7 +37,7 @@ struct QuantizePiece {
   std::byte* rowwiseMemory = nullptr;
   std::byte* columnwiseMemory = nullptr;
   std::byte* history = nullptr;
-  /// The seed and the name of the tensor; the scale too where the step has one.
+  /// The seed and the name of the tensor; the scale or the amax too where the step has one.
   QuantizerInputs inputs;
 };
 
@@ -43,6 +45,10 @@ struct QuantizePiece {
 /// copies. Throws std::runtime_error with a sentence where the sizes do not divide the rows, or do not fit the scaling.
 std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, const Step& step,
                                           const QuantizeWork& work, std::span<std::byte* const> pointers);
+
+/// What a work of a step that makes x does besides, through core/quant: its copies, or its amax.
+void handOverReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work,
+                       const Tensor& x, std::span<std::byte* const> pointers);
 
 /// Raises the amax of the step at hand. NaN is ignored.
 void recordAmax(std::byte* history, float amax);

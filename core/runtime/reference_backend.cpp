@@ -48,8 +48,7 @@ class ReferenceKernel final : public Kernel {
     // Only now: a result may stand where an operand was.
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (isResult(i) && operands[i]) encode(results[i], spec(i).dtype, operands[i]);
-    for (const auto& [work, x] : quantized)
-      quantizeReference(work->quantizers, x, quantizePieces(m_graph, m_plan, m_step, *work, operands).front());
+    for (const auto& [work, x] : quantized) handOverReference(m_graph, m_plan, m_step, *work, x, operands);
   }
 
  private:

@@ -114,7 +114,8 @@ class CpuBackend final : public Backend {
  private:
   Verdict supportsCopies(const KernelDef& kernel, const CopiesQuery& copies) const {
     if (kernel.writesCopies) return canMakeRowCopies(copies, m_settings.threads);
-    return Verdict::no(fmt::format("The CPU kernel \"{}\" does not write quantized copies.", kernel.name));
+    return Verdict::no(fmt::format("The CPU kernel \"{}\" does not {}.", kernel.name,
+                                   copies.isAmaxOnly() ? "find amaxes" : "write quantized copies"));
   }
 
   Result<std::unique_ptr<Kernel>> compileSupported(const CompileRequest& request) const {

@@ -23,11 +23,13 @@ class Quantize final : public Kernel {
 
  private:
   void run(const QuantizePiece& piece) const {
-    const float amax = needsAmax(piece) ? amaxOf(piece.from, piece.source) : 0.0F;
+    const float amax = piece.inputs.amax ? *piece.inputs.amax : amaxFor(piece);
     makeCopies(piece.from, piece.source, m_quantizers, piece.inputs, amax, {piece.rowwise, piece.rowwiseMemory},
                {piece.columnwise, piece.columnwiseMemory});
     if (piece.history) recordAmax(piece.history, amax);
   }
+
+  float amaxFor(const QuantizePiece& piece) const { return needsAmax(piece) ? amaxOf(piece.from, piece.source) : 0.0F; }
 
   /// Blocks find their own.
   bool needsAmax(const QuantizePiece& piece) const {

@@ -3,6 +3,7 @@
 #include "kernels/cpu/row_copies.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -33,7 +34,7 @@ RowCopies::RowCopies(const CompileRequest& request)
       m_threads(request.settings.threads),
       m_amaxes(static_cast<std::size_t>(m_threads)) {
   for (const QuantizeWork& work : m_works) {
-    m_needsAmax |= QuantizeOperands(m_step, work).history >= 0;
+    m_needsAmax |= work.isAmaxOnly() || QuantizeOperands(m_step, work).history >= 0;
     m_sink.blockRows = std::max(m_sink.blockRows, CopyRows::blockRows(work.quantizers));
   }
   m_sink.rowBytes = spec().cols() * sizeBytes(spec().dtype);
@@ -41,6 +42,17 @@ RowCopies::RowCopies(const CompileRequest& request)
 
 std::size_t RowCopies::scratchBytes() const {
   return sourceIndex() >= 0 ? 0 : static_cast<std::size_t>(m_threads * m_sink.blockBytes());
+}
+
+void RowCopies::open(const QuantizeWork& work, Pointers pointers) {
+  if (work.isAmaxOnly()) {
+    m_amaxesTo.push_back(pointerAt(pointers, QuantizeOperands(m_step, work).foundAmax));
+    std::memset(m_amaxesTo.back(), 0, sizeof(float));
+    return;
+  }
+  const QuantizePiece piece = quantizePieces(m_graph, m_plan, m_step, work, pointers).front();
+  m_copies.push_back(open(work, piece));
+  if (piece.history) m_amaxesTo.push_back(piece.history);
 }
 
 CopyRows RowCopies::open(const QuantizeWork& work, const QuantizePiece& piece) const {
@@ -59,12 +71,8 @@ const RowSink& RowCopies::begin(Pointers pointers, std::byte* scratch) {
     take(thread, first, count, rows);
   };
   m_copies.clear();
-  m_histories.clear();
-  for (const QuantizeWork& work : m_works) {
-    const QuantizePiece piece = quantizePieces(m_graph, m_plan, m_step, work, pointers).front();
-    m_copies.push_back(open(work, piece));
-    if (piece.history) m_histories.push_back(piece.history);
-  }
+  m_amaxesTo.clear();
+  for (const QuantizeWork& work : m_works) open(work, pointers);
   std::ranges::fill(m_amaxes, 0.0F);
   return m_sink;
 }
@@ -78,7 +86,7 @@ void RowCopies::take(int thread, std::int64_t first, std::int64_t count, const s
 
 void RowCopies::finish() {
   const float amax = *std::ranges::max_element(m_amaxes);
-  for (std::byte* const history : m_histories) recordAmax(history, amax);
+  for (std::byte* const to : m_amaxesTo) recordAmax(to, amax);
 }
 
 std::optional<RowCopies> rowCopiesOf(const CompileRequest& request) {

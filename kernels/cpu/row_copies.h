@@ -1,5 +1,5 @@
-// RowCopies: the quantized copies that a step writes of its own result, block by block of rows as these are made.
-// SPDX-License-Identifier: Apache-2.0
+// RowCopies: the quantized copies that a step writes of its own result, block by block of rows as these are made; or
+// the amax that it finds. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/runtime/quantize_steps.h"
@@ -32,6 +32,7 @@ class RowCopies {
 
  private:
   void take(int thread, std::int64_t first, std::int64_t count, const std::byte* rows);
+  void open(const QuantizeWork& work, Pointers pointers);
   CopyRows open(const QuantizeWork& work, const QuantizePiece& piece) const;
 
   const Graph& m_graph;
@@ -42,9 +43,9 @@ class RowCopies {
   int m_threads;
   bool m_needsAmax = false;
   RowSink m_sink;
-  std::vector<CopyRows> m_copies;       // by work, of the run at hand
-  std::vector<std::byte*> m_histories;  // of the run at hand
-  std::vector<float> m_amaxes;          // by thread
+  std::vector<CopyRows> m_copies;      // by work, of the run at hand
+  std::vector<std::byte*> m_amaxesTo;  // histories and amaxes of the run at hand
+  std::vector<float> m_amaxes;         // by thread
 };
 
 /// Nothing for a step that makes no copies.

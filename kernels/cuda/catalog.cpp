@@ -70,7 +70,8 @@ Verdict supportsStep(const KernelQuery& query) {
   const Verdict verdict = kernel->supports(query);
   if (!verdict || !query.copies) return verdict;
   if (kernel->supportsCopies) return kernel->supportsCopies(query);
-  return Verdict::no(fmt::format("The CUDA kernel \"{}\" does not write quantized copies.", query.kernel));
+  return Verdict::no(fmt::format("The CUDA kernel \"{}\" does not {}.", query.kernel,
+                                 query.copies->isAmaxOnly() ? "find amaxes" : "write quantized copies"));
 }
 
 Result<std::unique_ptr<Kernel>> compileStep(const CompileRequest& request) {

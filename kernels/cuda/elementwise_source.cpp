@@ -88,7 +88,7 @@ std::string sumText(int value, int slot) {
 }
 
 /// Which lane of the result that is quantized; -1: none.
-int laneOf(const TiledResult* tiles, int store) {
+int laneOf(const HandedResult* tiles, int store) {
   if (!tiles) return -1;
   const auto lane = std::ranges::find(tiles->stores, store);
   return lane == tiles->stores.end() ? -1 : static_cast<int>(lane - tiles->stores.begin());
@@ -110,7 +110,7 @@ std::vector<std::string> computation(const Program& program) {
 }
 
 /// The values of the lane that is quantized.
-std::vector<std::string> handing(const Program& program, const TiledResult& tiles) {
+std::vector<std::string> handing(const Program& program, const HandedResult& tiles) {
   std::vector<std::string> lines;
   for (int i = 0; i < program.numStores; ++i)
     if (const int lane = laneOf(&tiles, i); lane >= 0)
@@ -119,7 +119,7 @@ std::vector<std::string> handing(const Program& program, const TiledResult& tile
   return lines;
 }
 
-std::vector<std::string> results(const Program& program, const TiledResult* tiles) {
+std::vector<std::string> results(const Program& program, const HandedResult* tiles) {
   std::vector<std::string> lines;
   for (int i = 0; i < program.numStores; ++i) {
     const auto [value, operand] = program.stores[i];
@@ -134,7 +134,7 @@ std::vector<std::string> results(const Program& program, const TiledResult* tile
 
 /// The lines of evaluate(). Stores come last: an operand may be overwritten in place, and lanes before the last one
 /// leave them to it.
-std::string body(const Program& program, const TiledResult* tiles) {
+std::string body(const Program& program, const HandedResult* tiles) {
   const std::string stored = fmt::format("    {}\n", fmt::join(results(program, tiles), "\n    "));
   const std::string computed = fmt::format("    {}\n", fmt::join(computation(program), "\n    "));
   if (!tiles) return computed + stored;
@@ -142,8 +142,22 @@ std::string body(const Program& program, const TiledResult* tiles) {
                      fmt::join(handing(program, *tiles), "\n    "), stored);
 }
 
+/// The lines of evaluate() that find the largest magnitude of a result.
+std::string measuring(const Program& program, const HandedResult& handed) {
+  std::string lines;
+  for (const int store : handed.stores) {
+    const auto [value, operand] = program.stores[store];
+    lines += fmt::format("    largest = largestMagnitude<kVector>(Element::{}, r{}, at.count, largest);\n",
+                         nameOf(program.operands[operand].element), value);
+  }
+  return lines;
+}
+
+constexpr const char* kRaiseAmax =
+    "\n  raiseAmax(arguments.handOver.pairs[0].amax, evaluator.largest, threadIdx.y * blockDim.x + threadIdx.x);";
+
 /// {0}: vector, {1}: column sums, {2}: row sums, {3}: all sums but at least one, {4}: body, {5}: name of the kernel,
-/// {6}: how it walks, {7}: lanes of what is quantized, {8}: the head of evaluate().
+/// {6}: how it walks, {7}: lanes of what is quantized, {8}: the head of evaluate(), {9}: what else it keeps.
 constexpr const char* kTemplate = R"(#include "kernels/cuda/device/generated.h"
 
 namespace {{
@@ -156,7 +170,7 @@ struct Evaluator {{
   static constexpr int kMaxColumnSums = {1};
   static constexpr int kLanes = {7};
   const Arguments& arguments;
-  float sums[{3}][kVector];
+  float sums[{3}][kVector];{9}
 
   __device__ int numColumnSums() const {{ return {1}; }}
   __device__ int numRowSums() const {{ return {2}; }}
@@ -182,26 +196,31 @@ const char* nameOf(device::CopyKind kind) {
 }
 
 /// With tiles it also tells the values of a lane of the result that is quantized.
-const char* evaluateHead(const TiledResult* tiles) {
+const char* evaluateHead(const HandedResult* tiles) {
   if (!tiles) return "__device__ void evaluate(const Grid& grid, const Position& at)";
   return "template <int kLane>\n"
          "  __device__ void evaluate(const Grid& grid, const Position& at, float (&handed)[kVector])";
 }
 
-std::string walkText(const Program& program, const TiledResult* tiles) {
+std::string walkText(const Program& program, const HandedResult* tiles) {
   if (!tiles) return "walkGrid<Evaluator, kVector>(evaluator, grid, columnParts, rowParts);";
   const Operand& result = program.operands[program.stores[tiles->stores.front()].operand];
   return fmt::format(
       "walkTiles<CopyKind::{}, Element::{}>(evaluator, grid, arguments.handOver, columnParts, rowParts);",
-      nameOf(tiles->kind), nameOf(result.element));
+      nameOf(*tiles->kind), nameOf(result.element));
 }
 
 }  // namespace
 
-std::string sourceOf(const Program& program, int vector, const TiledResult* tiles) {
+std::string sourceOf(const Program& program, int vector, const HandedResult* handed) {
+  const bool isAmaxOnly = handed && !handed->kind;
+  const HandedResult* const tiles = isAmaxOnly ? nullptr : handed;
   const int sums = std::max(1, program.numColumnSums + program.numRowSums);
-  return fmt::format(kTemplate, vector, program.numColumnSums, program.numRowSums, sums, body(program, tiles),
-                     kGeneratedKernel, walkText(program, tiles), tiles ? tiles->stores.size() : 1, evaluateHead(tiles));
+  const std::string measured = isAmaxOnly ? measuring(program, *handed) : "";
+  return fmt::format(kTemplate, vector, program.numColumnSums, program.numRowSums, sums,
+                     body(program, tiles) + measured, kGeneratedKernel,
+                     walkText(program, tiles) + (isAmaxOnly ? kRaiseAmax : ""), tiles ? tiles->stores.size() : 1,
+                     evaluateHead(tiles), isAmaxOnly ? "\n  float largest = 0.0f;" : "");
 }
 
 }  // namespace fuseline::cuda

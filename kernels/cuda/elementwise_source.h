@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/device/program.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,15 +13,15 @@ namespace fuseline::cuda {
 /// The kernel in generated code.
 inline constexpr const char* kGeneratedKernel = "fuselineElementwise";
 
-/// A result that is quantized as it is made, which takes tiles.
-struct TiledResult {
-  std::vector<int> stores;  // of the program, by lane of the result; a lane is in one piece
-  device::CopyKind kind = device::CopyKind::Tensor;
-  bool isWritten = false;  // the result itself, too
+/// A result that is quantized as it is made, which takes tiles; or whose amax is found.
+struct HandedResult {
+  std::vector<int> stores;  // of the program, by lane of the result; a lane that is quantized is in one piece
+  std::optional<device::CopyKind> kind = std::nullopt;  // none: only the amax is wanted
+  bool isWritten = true;                                // the result itself, too
 };
 
 /// `vector` columns a thread; with tiles device::kPatch. Equal programs give equal texts; pointers and the seeds of
 /// dropouts are arguments.
-std::string sourceOf(const device::Program& program, int vector, const TiledResult* tiles = nullptr);
+std::string sourceOf(const device::Program& program, int vector, const HandedResult* handed = nullptr);
 
 }  // namespace fuseline::cuda

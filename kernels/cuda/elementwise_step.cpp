@@ -37,18 +37,18 @@ GridSize findGrid(const CompileRequest& request, const DeviceProgram& program) {
   return grid;
 }
 
-/// A result of the program and the copies that are made of it.
+/// A result of the program and the copies that are made of it, or the amax that is found.
 struct CopiedResult {
   StepCopies copies;
   std::vector<int> stores;          // by lane of the result
   std::vector<std::size_t> places;  // where they go, among the program's
 };
 
-/// How a program runs, and whether it makes the copies itself.
+/// How a program runs, and whether it makes the copies, or finds the amax, itself.
 struct ProgramRun {
   ProgramRunner runner;
   ElementwiseShape shape;
-  bool isTiled = false;
+  bool isHandingOver = false;
 };
 
 class ElementwiseKernel final : public Kernel {
@@ -67,17 +67,22 @@ class ElementwiseKernel final : public Kernel {
     std::ranges::transform(m_bindings, m_memory.begin(), [&](const Binding& binding) { return binding.at(pointers); });
     if (keepsResult())
       for (const std::size_t place : m_copied->places) m_memory[place] = workspace + partsBytes();
-    if (m_run.isTiled) m_run.runner.setHandOver(m_copied->copies.at(pointers));
+    if (m_run.isHandingOver) prepare(pointers);
     m_run.runner.run(m_run.shape, m_memory, workspace);
-    if (m_copied && !m_run.isTiled)
+    if (m_copied && !m_run.isHandingOver)
       m_copied->copies.launchFrom(m_memory[m_copied->places.front()], pointers, nullptr, m_device);
   }
 
  private:
+  void prepare(Pointers pointers) {
+    m_run.runner.setHandOver(m_copied->copies.at(pointers));
+    if (m_copied->copies.isAmaxOnly()) m_copied->copies.clearedAmax(pointers, m_device);
+  }
+
   std::size_t partsBytes() const { return workspacePart(m_run.runner.workspaceBytes(m_run.shape)); }
 
   /// Is there a result that is only quantized, by kernels that read it?
-  bool keepsResult() const { return m_copied && !m_run.isTiled && !m_bindings[m_copied->places.front()]; }
+  bool keepsResult() const { return m_copied && !m_run.isHandingOver && !m_bindings[m_copied->places.front()]; }
 
   ProgramRun m_run;
   std::optional<CopiedResult> m_copied;
@@ -125,18 +130,30 @@ DType dtypeOf(const CompileRequest& request, const OperandKey& key) {
   return binding ? binding->spec.dtype : DType::F32;
 }
 
-/// In tiles where there is a compiler and something to quantize.
+/// Copies take tiles, an amax does not.
+ElementwiseShape handingShape(const CompileRequest& request, const DeviceProgram& program, const CopiedResult& copied) {
+  const TensorSpec& spec = copied.copies.spec();
+  const GridSize grid{spec.rows(), spec.cols() / static_cast<std::int64_t>(copied.stores.size())};
+  if (copied.copies.isAmaxOnly()) return programShape(program, grid, request.device.numMultiprocessors, true);
+  return tileShape(grid.rows, grid.cols);
+}
+
+HandedResult handedResult(const CompileRequest& request, const CopiedResult& copied) {
+  HandedResult handed{.stores = copied.stores};
+  if (copied.copies.isAmaxOnly()) return handed;
+  handed.kind = copied.copies.kind();
+  handed.isWritten = bool(findOperand(request, copied.copies.source()));
+  return handed;
+}
+
+/// The program hands over itself where there is a compiler.
 ProgramRun chooseRun(const CompileRequest& request, const DeviceProgram& program,
                      const std::optional<CopiedResult>& copied) {
   const auto dtype = [&](const OperandKey& key) { return dtypeOf(request, key); };
   if (copied && copied->copies.fitsKernel()) {
-    const TensorSpec& spec = copied->copies.spec();
-    const TiledResult tiles{.stores = copied->stores,
-                            .kind = copied->copies.kind(),
-                            .isWritten = bool(findOperand(request, copied->copies.source()))};
-    const ElementwiseShape shape =
-        tileShape(spec.rows(), spec.cols() / static_cast<std::int64_t>(copied->stores.size()));
-    ProgramRunner runner(program, shape, dtype, request.device, &tiles);
+    const HandedResult handed = handedResult(request, *copied);
+    const ElementwiseShape shape = handingShape(request, program, *copied);
+    ProgramRunner runner(program, shape, dtype, request.device, &handed);
     if (runner.isCompiled()) return {std::move(runner), shape, true};
   }
   const ElementwiseShape shape = programShape(program, findGrid(request, program), request.device.numMultiprocessors);

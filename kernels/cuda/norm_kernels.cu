@@ -11,6 +11,7 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/device/amax.h"
 #include "kernels/cuda/device/norm.h"
 
 namespace fuseline::cuda {
@@ -22,34 +23,57 @@ using namespace device;
 /// Blocks that a multiprocessor holds at least. Asked for more, ptxas spills registers on sm_100a.
 constexpr int kResidentBlocks = 2;
 
+__device__ std::int64_t runningRow() { return static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; }
+
+__device__ int runningThread() { return static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x); }
+
+/// The largest magnitude of the thread's part of y.
 template <int kRowThreads, int kVector>
-__global__ void __launch_bounds__(kBlockThreads) normForward(const __grid_constant__ NormForward norm) {
+__device__ float normalizeRow(const NormForward& norm, std::int64_t row) {
   const NormProblem& problem = norm.problem;
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (row >= problem.rows) return;  // a whole warp: longer rows have blocks of their own
   const RowFactors factors = measureRow<kRowThreads, kVector>(norm, row);
   if (threadIdx.x == 0 && norm.mean) norm.mean[row] = factors.mean;
   if (threadIdx.x == 0 && norm.rstd) norm.rstd[row] = factors.rstd;
+  float largest = 0.0f;
   forEachPacket<kRowThreads, kVector>(problem.cols, [&](std::int64_t col, int count) {
     float y[kVector];
     normalizePacket<kVector>(norm, row, col, count, factors, y);
     storeElements<kVector>(problem.y, norm.y, row * problem.cols + col, count, y);
+    if (norm.amax) largest = largestMagnitude<kVector>(problem.y, y, count, largest);
   });
+  return largest;
+}
+
+/// Only whole warps have no row: longer rows have blocks of their own.
+template <int kRowThreads, int kVector>
+__global__ void __launch_bounds__(kBlockThreads) normForward(const __grid_constant__ NormForward norm) {
+  const std::int64_t row = runningRow();
+  const float largest = row < norm.problem.rows ? normalizeRow<kRowThreads, kVector>(norm, row) : 0.0f;
+  if (norm.amax) raiseAmax(norm.amax, largest, runningThread());
+}
+
+/// The largest magnitude of the thread's part of dx.
+template <int kRowThreads, int kVector>
+__device__ float differentiateRow(const NormBackward& norm, std::int64_t row) {
+  const NormProblem& problem = norm.problem;
+  const RowFactors factors = factorsOf(norm, row);
+  const GradientMeans means = measureGradient<kRowThreads, kVector>(norm, row, factors);
+  float largest = 0.0f;
+  forEachPacket<kRowThreads, kVector>(problem.cols, [&](std::int64_t col, int count) {
+    float dx[kVector];
+    gradientPacket<kVector>(norm, row, col, count, factors, means, dx);
+    storeElements<kVector>(problem.x, norm.dx, row * problem.cols + col, count, dx);
+    if (norm.amax) largest = largestMagnitude<kVector>(problem.x, dx, count, largest);
+  });
+  return largest;
 }
 
 template <int kRowThreads, int kVector>
 __global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
     normBackward(const __grid_constant__ NormBackward norm) {
-  const NormProblem& problem = norm.problem;
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (row >= problem.rows) return;
-  const RowFactors factors = factorsOf(norm, row);
-  const GradientMeans means = measureGradient<kRowThreads, kVector>(norm, row, factors);
-  forEachPacket<kRowThreads, kVector>(problem.cols, [&](std::int64_t col, int count) {
-    float dx[kVector];
-    gradientPacket<kVector>(norm, row, col, count, factors, means, dx);
-    storeElements<kVector>(problem.x, norm.dx, row * problem.cols + col, count, dx);
-  });
+  const std::int64_t row = runningRow();
+  const float largest = row < norm.problem.rows ? differentiateRow<kRowThreads, kVector>(norm, row) : 0.0f;
+  if (norm.amax) raiseAmax(norm.amax, largest, runningThread());
 }
 
 /// dgamma = sum of dy xhat, dbeta = sum of dy, over rows.

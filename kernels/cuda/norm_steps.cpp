@@ -46,7 +46,7 @@ NormForward launchOf(const NormProblem& problem, const NormForwardOperands& norm
 /// What copies of a norm's result need of the workspace: for tiles two floats of every row, its factors or its means;
 /// for kernels of their own the result.
 std::size_t workspaceBytesOf(const std::optional<StepCopies>& copies, const NormProblem& problem) {
-  if (!copies) return 0;
+  if (!copies || copies->isAmaxOnly()) return 0;
   return static_cast<std::size_t>(copies->fitsKernel() ? 2 * problem.rows * sizeBytes(DType::F32)
                                                        : copies->spec().bytes());
 }
@@ -64,7 +64,8 @@ class NormForwardLaunch {
     NormForward norm = launchOf(m_problem, m_operands, pointers);
     norm.x = x;
     norm.addend = addend;
-    if (!m_copies) return launchNormForward(norm, m_device.stream);
+    if (m_copies && m_copies->isAmaxOnly()) norm.amax = m_copies->clearedAmax(pointers, m_device);
+    if (!m_copies || norm.amax) return launchNormForward(norm, m_device.stream);
     m_copies->fitsKernel() ? runTiles(norm, pointers, workspace) : runApart(norm, pointers, workspace);
   }
 
@@ -143,18 +144,34 @@ class NormBackwardKernel final : public Kernel {
 
   void run(Pointers operands, std::byte* workspace) override {
     NormBackward norm = launchOf(m_problem, m_bindings, operands);
-    if (m_copies && m_copies->fitsKernel()) {
-      auto* const means = reinterpret_cast<float*>(workspace + partsBytes());
-      launchNormInputGradientTiles(norm, m_copies->at(operands), m_copies->kind(), means, m_device.stream);
-      norm.dx = nullptr;
-    }
-    const bool isCopiedApart = m_copies && !m_copies->fitsKernel();
-    if (isCopiedApart && !norm.dx) norm.dx = workspace + partsBytes();
-    launchNormBackward(norm, m_device.numMultiprocessors, reinterpret_cast<float*>(workspace), m_device.stream);
-    if (isCopiedApart) m_copies->launchFrom(static_cast<const std::byte*>(norm.dx), operands, nullptr, m_device);
+    if (!m_copies) return launch(norm, workspace);
+    if (m_copies->isAmaxOnly()) return runWithAmax(norm, operands, workspace);
+    m_copies->fitsKernel() ? runTiles(norm, operands, workspace) : runApart(norm, operands, workspace);
   }
 
  private:
+  void launch(const NormBackward& norm, std::byte* workspace) const {
+    launchNormBackward(norm, m_device.numMultiprocessors, reinterpret_cast<float*>(workspace), m_device.stream);
+  }
+
+  void runWithAmax(NormBackward norm, Pointers operands, std::byte* workspace) const {
+    norm.amax = m_copies->clearedAmax(operands, m_device);
+    launch(norm, workspace);
+  }
+
+  void runTiles(NormBackward norm, Pointers operands, std::byte* workspace) const {
+    auto* const means = reinterpret_cast<float*>(workspace + partsBytes());
+    launchNormInputGradientTiles(norm, m_copies->at(operands), m_copies->kind(), means, m_device.stream);
+    norm.dx = nullptr;
+    launch(norm, workspace);
+  }
+
+  void runApart(NormBackward norm, Pointers operands, std::byte* workspace) const {
+    if (!norm.dx) norm.dx = workspace + partsBytes();
+    launch(norm, workspace);
+    m_copies->launchFrom(static_cast<const std::byte*>(norm.dx), operands, nullptr, m_device);
+  }
+
   std::size_t partsBytes() const {
     const auto parts = static_cast<std::size_t>(numNormParts(m_problem, m_device.numMultiprocessors));
     return workspacePart(parts * sizeof(float));
@@ -219,6 +236,7 @@ Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, 
 
 /// A row of the norm must be a row of the tensor.
 Verdict canMakeNormCopies(const KernelQuery& query) {
+  if (query.copies->isAmaxOnly()) return Verdict::yes();
   for (const NodeId id : query.members) {
     const Node& node = query.graph.node(id);
     const bool isNorm = node.operation->category == "Normalization";

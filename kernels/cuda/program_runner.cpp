@@ -11,9 +11,9 @@ namespace {
 bool hasElements(const ElementwiseShape& shape) { return shape.grid.rows > 0 && shape.grid.cols > 0; }
 
 std::shared_ptr<const CompiledProgram> compiledProgram(const device::Program& program, const ElementwiseShape& shape,
-                                                       const DeviceContext& device, const TiledResult* tiles) {
+                                                       const DeviceContext& device, const HandedResult* handed) {
   if (!device.programs || !hasElements(shape)) return nullptr;
-  auto compiled = device.programs->compile(sourceOf(program, shape.vector, tiles));
+  auto compiled = device.programs->compile(sourceOf(program, shape.vector, handed));
   return compiled ? *compiled : nullptr;
 }
 
@@ -48,18 +48,19 @@ device::Operand at(device::Operand operand, std::byte* memory) {
 
 }  // namespace
 
-ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int numMultiprocessors) {
-  if (isContiguous(program)) grid = {.rows = std::min<std::int64_t>(grid.rows, 1), .cols = grid.rows * grid.cols};
-  return elementwiseShape(grid.rows, grid.cols, isVectorizable(program, grid), !program.columnSums.empty(),
+ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int numMultiprocessors, bool findsAmax) {
+  if (isContiguous(program) && !findsAmax)
+    grid = {.rows = std::min<std::int64_t>(grid.rows, 1), .cols = grid.rows * grid.cols};
+  return elementwiseShape(grid.rows, grid.cols, isVectorizable(program, grid), findsAmax || !program.columnSums.empty(),
                           numMultiprocessors);
 }
 
 ProgramRunner::ProgramRunner(const DeviceProgram& program, const ElementwiseShape& tallest,
                              const std::function<DType(const OperandKey&)>& dtypeOf, const DeviceContext& device,
-                             const TiledResult* tiles)
+                             const HandedResult* handed)
     : m_program(program.program),
       m_stream(device.stream),
-      m_compiled(compiledProgram(program.program, tallest, device, tiles)) {
+      m_compiled(compiledProgram(program.program, tallest, device, handed)) {
   std::ranges::copy(m_program.dropouts, m_arguments.dropouts);
   for (const Place& place : program.places) m_operands.push_back(place.operand);
   const auto addSums = [&](const std::vector<Place>& places, std::vector<device::Operand>& sums) {

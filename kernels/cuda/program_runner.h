@@ -20,17 +20,18 @@ struct GridSize {
 };
 
 /// How the grid of a program is spread: packets where all operands keep them together, one row where no element needs
-/// to know its own.
-ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int numMultiprocessors);
+/// to know its own. findsAmax: blocks do not get more than keep the device busy, as with column sums.
+ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int numMultiprocessors,
+                              bool findsAmax = false);
 
 /// One program, on grids of one width.
 class ProgramRunner {
  public:
-  /// tallest: of the shapes that it will run on. dtypeOf: of every operand that the program names. tiles: a result is
-  /// quantized as it is made; only compiled programs can, on a tileShape().
+  /// tallest: of the shapes that it will run on. dtypeOf: of every operand that the program names. handed: what is
+  /// made of a result besides; only compiled programs do it, copies on a tileShape().
   ProgramRunner(const DeviceProgram& program, const ElementwiseShape& tallest,
                 const std::function<DType(const OperandKey&)>& dtypeOf, const DeviceContext& device,
-                const TiledResult* tiles = nullptr);
+                const HandedResult* handed = nullptr);
 
   bool isCompiled() const { return m_compiled != nullptr; }
 
@@ -39,7 +40,7 @@ class ProgramRunner {
 
   std::size_t workspaceBytes(const ElementwiseShape& shape) const;
 
-  /// For a program with tiles: the copies that its next runs make.
+  /// Where the next runs write what they make of a result.
   void setHandOver(const device::HandOver& handOver) { m_arguments.handOver = handOver; }
   /// memory: of each of the operands; nullptr for a sum: nobody wants it.
   void run(const ElementwiseShape& shape, std::span<std::byte* const> memory, std::byte* workspace);

@@ -25,7 +25,6 @@ constexpr int kCodeVector = 4;
 /// Blocks that search for an amax; each adds one atomic operation.
 constexpr std::int64_t kAmaxBlocksPerMultiprocessor = 8;
 
-/// Floats that are not negative are ordered as their bits are.
 __global__ void __launch_bounds__(kBlockThreads)
     findAmax(const void* x, Element element, std::int64_t elements, float* amax) {
   float largest = 0.0f;
@@ -37,8 +36,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     loadElements<kAmaxVector>(element, x, first, count, values);
     for (int v = 0; v < kAmaxVector; ++v) largest = largerOf(fabsf(values[v]), largest);
   }
-  largest = largestOfBlock(largest, static_cast<int>(threadIdx.x));
-  if (threadIdx.x == 0) atomicMax(reinterpret_cast<int*>(amax), std::bit_cast<int>(largest));
+  raiseAmax(amax, largest, static_cast<int>(threadIdx.x));
 }
 
 __global__ void clearValue(float* value) { *value = 0.0f; }

@@ -84,6 +84,7 @@ Verdict canQuantize(const TensorQuantizers& quantizers) {
 }  // namespace
 
 Verdict canMakeCopies(const KernelQuery& query) {
+  if (query.copies->isAmaxOnly()) return Verdict::yes();
   if (const Verdict fits = canQuantize(query.copies->quantizers); !fits) return fits;
   if (lanesOf(query) > 1) return canMakeHalves(query);
   if (interleaveOf(query) % kVectorWidth == 0 && query.copies->spec.cols() % kVectorWidth == 0) return Verdict::yes();
@@ -98,6 +99,7 @@ StepCopies::StepCopies(const CompileRequest& request)
 
 Result<StepCopies> StepCopies::make(const CompileRequest& request) {
   const std::vector<QuantizeWork>& works = request.step.copies;
+  if (works.front().isAmaxOnly()) return StepCopies(request);
   for (const QuantizeWork& work : works)
     if (const Verdict fits = canQuantize(work.quantizers); !fits) return Error{fits.reason(), ErrorKind::RunFailed};
   const Scaling scaling = scalingOf(works.front().quantizers);
@@ -124,7 +126,13 @@ device::CopyPair StepCopies::pairAt(std::size_t index, Pointers pointers) const 
   return {.rowwise = copyAt(quantizers.rowwise, operands.rowwise),
           .columnwise = copyAt(quantizers.columnwise, operands.columnwise),
           .scale = floatsAt<const float>(pointers, operands.scale),
-          .amax = floatsAt<float>(pointers, operands.history)};
+          .amax = floatsAt<float>(pointers, isAmaxOnly() ? operands.foundAmax : operands.history)};
+}
+
+float* StepCopies::clearedAmax(Pointers pointers, const DeviceContext& device) const {
+  auto* const amax = floatsAt<float>(pointers, m_operands.front().foundAmax);
+  launchClear(amax, device.stream);
+  return amax;
 }
 
 device::HandOver StepCopies::at(Pointers pointers) const {
@@ -135,8 +143,16 @@ device::HandOver StepCopies::at(Pointers pointers) const {
 
 void StepCopies::launchFrom(const std::byte* tensor, Pointers pointers, float* amax,
                             const DeviceContext& device) const {
-  const Piece whole{tensor, spec().rows(), spec().cols(), elementOf(spec().dtype)};
-  for (std::size_t i = 0; i < m_operands.size(); ++i) launchPiece(whole, pairAt(i, pointers), amax, device);
+  Piece whole{tensor, spec().rows(), spec().cols(), elementOf(spec().dtype)};
+  if (isAmaxOnly()) return launchAmaxOf(whole, clearedAmax(pointers, device), device);
+  for (std::size_t i = 0; i < m_operands.size(); ++i) {
+    whole.amax = floatsAt<const float>(pointers, m_operands[i].knownAmax);
+    launchPiece(whole, pairAt(i, pointers), amax, device);
+  }
+}
+
+void StepCopies::launchAmaxOf(const Piece& piece, float* amax, const DeviceContext& device) const {
+  launchAmax(piece.tensor, piece.element, piece.rows * piece.cols, amax, device.numMultiprocessors, device.stream);
 }
 
 void StepCopies::launchPiece(const Piece& piece, const device::CopyPair& pair, float* amax,
@@ -154,10 +170,10 @@ void StepCopies::launchPiece(const Piece& piece, const device::CopyPair& pair, f
 /// A history has the amax of the step at hand, which begins at 0.
 void StepCopies::launchTensor(const Piece& piece, const device::CopyPair& pair, float* amax,
                               const DeviceContext& device) const {
-  if (!pair.scale && !pair.amax) launchClear(amax, device.stream);
-  float* const found = pair.scale || pair.amax ? pair.amax : amax;
-  const std::int64_t elements = piece.rows * piece.cols;
-  if (found) launchAmax(piece.tensor, piece.element, elements, found, device.numMultiprocessors, device.stream);
+  const bool isFoundHere = !pair.scale && !piece.amax;
+  if (isFoundHere) launchClear(amax, device.stream);
+  float* const raised = isFoundHere ? amax : pair.amax;
+  if (raised) launchAmaxOf(piece, raised, device);
   launchQuantize({.x = piece.tensor,
                   .element = piece.element,
                   .rows = piece.rows,
@@ -165,7 +181,7 @@ void StepCopies::launchTensor(const Piece& piece, const device::CopyPair& pair, 
                   .rowwise = pair.rowwise,
                   .columnwise = pair.columnwise,
                   .scale = pair.scale,
-                  .amax = found},
+                  .amax = piece.amax ? piece.amax : raised},
                  device.stream);
 }
 

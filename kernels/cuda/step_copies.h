@@ -1,4 +1,4 @@
-// The quantized copies that a step makes, of its result or of what it reads.
+// The quantized copies that a step makes, of its result or of what it reads; or the amax of its result.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,10 +19,14 @@ class StepCopies {
   const OperandKey& source() const { return m_step->copies.front().source; }
   const TensorSpec& spec() const { return m_step->copies.front().spec; }
   device::CopyKind kind() const;
+  /// Is the amax of the result wanted, and nothing else? It has no kind then.
+  bool isAmaxOnly() const { return m_step->copies.front().isAmaxOnly(); }
 
   /// For a kernel that makes them while it makes the result. Only as many readers as fitsKernel() says.
   bool fitsKernel() const { return m_operands.size() <= device::HandOver::kMaxPairs; }
   device::HandOver at(Pointers pointers) const;
+  /// Where a kernel raises the amax that alone is wanted, from 0.
+  float* clearedAmax(Pointers pointers, const DeviceContext& device) const;
   /// Makes them of the tensor in memory, by kernels of their own. amax: room for one float32, where neither a scale nor
   /// a history is among the operands.
   void launchFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device) const;
@@ -39,6 +43,7 @@ class StepCopies {
     std::int64_t rows = 0;
     std::int64_t cols = 0;
     device::Element element = device::Element::F32;
+    const float* amax = nullptr;  // where it is known beforehand
   };
 
   explicit StepCopies(const CompileRequest& request);
@@ -48,6 +53,7 @@ class StepCopies {
                            std::byte* memory) const;
   void launchPiece(const Piece& piece, const device::CopyPair& pair, float* amax, const DeviceContext& device) const;
   void launchTensor(const Piece& piece, const device::CopyPair& pair, float* amax, const DeviceContext& device) const;
+  void launchAmaxOf(const Piece& piece, float* amax, const DeviceContext& device) const;
 
   std::vector<std::int64_t> readSizes(Pointers pointers, const DeviceContext& device) const;
   std::vector<device::CodedCopy> groupCopiesOf(const std::optional<QuantizerSpec>& quantizer, int operand,
@@ -60,7 +66,7 @@ class StepCopies {
   std::vector<QuantizeOperands> m_operands;  // by copies of the step
 };
 
-/// Whether kernels of elementwise programs can make these copies; no names what is in the way.
+/// Whether kernels of elementwise programs can make these copies, or find the amax; no names what is in the way.
 Verdict canMakeCopies(const KernelQuery& query);
 
 }  // namespace fuseline::cuda

@@ -196,6 +196,7 @@ Samples handOverSamples() {
   const ChainOptions delayedWithOutput{.extraOutputs = {"a.y"}, .recipe = "DelayedScaling"};
   const ChainOptions blocks{.recipe = "Float8BlockScaling"};
   const ChainOptions mxfp8{.recipe = "MXFP8BlockScaling"};
+  const ChainOptions current{.recipe = "Float8CurrentScaling"};
   return {
       {"ForwardQuantize",
        {{"norm", {link("RMSNorm"), linear(32)}, delayed, {64, 32}},
@@ -208,6 +209,23 @@ Samples handOverSamples() {
         {"gated", {linear(64), link("SwiGLU")}, mxfp8, {64, 32}},
         {"norm", {linear(128), link("LayerNorm")}, blocks, {256, 128}},
         {"L2", {linear(32), link("L2Normalization")}, delayed, {64, 32}}}},
+      {"ForwardAmax",
+       {{"norm", {link("LayerNorm"), linear(32)}, current, {64, 32}},
+        {"activation", {link("GELU"), linear(32)}, current, {64, 32}},
+        {"gated", {link("SwiGLU"), linear(32)}, current, {64, 64}},
+        {"blocks of FP4 without a transform",
+         {link("RMSNorm"), linear(32)},
+         {.recipe = "NVFP4BlockScaling", .recipeFields = fields({{"disable_rht", true}})},
+         {64, 32}},
+        {"two readers",
+         {link("GELU", "a"), linear(32, "q"), reading("a.y", linear(32)), link("AddExtraInput", "add", "q.y")},
+         current,
+         {64, 32}}}},
+      {"BackwardAmax",
+       {{"activation", {linear(32), link("GELU")}, current, {64, 32}},
+        {"gated", {linear(64), link("SwiGLU")}, current, {64, 32}},
+        {"norm", {linear(32), link("RMSNorm")}, current, {64, 32}},
+        {"L2", {linear(32), link("L2Normalization")}, current, {64, 32}}}},
   };
 }
 
@@ -352,6 +370,12 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
        {{0, DType::BF16, {linear(32), link("GELU")}, current, {64, 32}},
         {0, DType::BF16, {linear(32), link("RMSNorm")}, nvfp4, {64, 32}},
         {1, DType::BF16, {experts, link("GELU")}, mxfp8, {96, 64}}}},
+      {"ForwardAmax",
+       {{0, DType::BF16, {link("GELU"), linear(32)}, nvfp4, {64, 32}},
+        {1, DType::BF16, {link("GELU"), experts}, current, {96, 64}}}},
+      {"BackwardAmax",
+       {{0, DType::BF16, {linear(32), link("RMSNorm")}, nvfp4, {64, 32}},
+        {1, DType::BF16, {experts, link("GELU")}, current, {96, 64}}}},
       {"ForwardLinearBiasAdd",
        {{0, DType::BF16, {mode(linear(16), "row"), inPlace(add)}, {}}, {1, DType::BF16, {linear(16), add}, {}}}},
       {"ForwardLinearBiasActivation",

@@ -187,16 +187,23 @@ void ModelsTest::lanesChangeWhenInPlaceIsToggled() {
 }
 
 void ModelsTest::lanesSayWhatAStepQuantizes() {
-  constexpr const char* kText = R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
-    "pipeline": {"inputs": [{"id": "x", "dtype": "bf16", "shape": [64, 32]}],
-      "ops": [{"id": "norm", "op": "RMSNorm", "attributes": {"normalized_shape": [32]}},
-              {"id": "fc", "op": "BasicLinear", "attributes": {"in_features": 32, "out_features": 32}}],
-      "wires": [["x", "norm.x"], ["norm.y", "fc.x"]], "outputs": [{"id": "y", "from": "fc.y"}]},
-    "recipe": {"name": "DelayedScaling"}})";
-  const PlanLanes lanes = planLanes(analysisOf(kText));
-  QCOMPARE(lanes.forward.front().label, QStringLiteral("RMSNorm → e4m3"));
-  QVERIFY(lanes.forward.front().tip.contains(QStringLiteral("Writes what the products of fc read.")));
-  QCOMPARE(lanes.forward.back().label, QStringLiteral("BasicLinear"));
+  const auto lanesUnder = [](const std::string& recipe) {
+    const std::string text = R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
+      "pipeline": {"inputs": [{"id": "x", "dtype": "bf16", "shape": [64, 32]}],
+        "ops": [{"id": "norm", "op": "RMSNorm", "attributes": {"normalized_shape": [32]}},
+                {"id": "fc", "op": "BasicLinear", "attributes": {"in_features": 32, "out_features": 32}}],
+        "wires": [["x", "norm.x"], ["norm.y", "fc.x"]], "outputs": [{"id": "y", "from": "fc.y"}]},
+      "recipe": {"name": ")" +
+                             recipe + "\"}}";
+    return planLanes(analysisOf(text));
+  };
+  const PlanLanes delayed = lanesUnder("DelayedScaling");
+  QCOMPARE(delayed.forward.front().label, QStringLiteral("RMSNorm → e4m3"));
+  QVERIFY(delayed.forward.front().tip.contains(QStringLiteral("Writes what the products of fc read.")));
+  QCOMPARE(delayed.forward.back().label, QStringLiteral("BasicLinear"));
+  const PlanLanes current = lanesUnder("Float8CurrentScaling");
+  QCOMPARE(current.forward.front().label, QStringLiteral("RMSNorm → amax"));
+  QVERIFY(current.forward.front().tip.contains(QStringLiteral("Finds the amax by which fc quantizes what it reads.")));
 }
 
 void ModelsTest::fusedAttemptsComeFirst() {

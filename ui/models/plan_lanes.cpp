@@ -27,7 +27,7 @@ QString tipOf(const Graph& graph, const FusedOperation& entry, Phase phase) {
   return tip;
 }
 
-/// Of steps that also quantize what they make: what this is, by phase and last op.
+/// Of steps that also quantize what they make, or find its amax: what this is, by phase and last op.
 using Copies = std::map<std::pair<Phase, NodeId>, const QuantizeWork*>;
 
 Copies copiesIn(const Analysis& analysis) {
@@ -40,7 +40,14 @@ Copies copiesIn(const Analysis& analysis) {
 }
 
 QString formatOf(const QuantizeWork& work) {
+  if (work.isAmaxOnly()) return translated("amax");
   return toQt(formatName((work.quantizers.rowwise ? work.quantizers.rowwise : work.quantizers.columnwise)->format));
+}
+
+QString tipOf(const QuantizeWork& work, const Node& reader) {
+  const QString text = work.isAmaxOnly() ? translated("Finds the amax by which %1 quantizes what it reads.")
+                                         : translated("Writes what the products of %1 read.");
+  return QStringLiteral("<br>") + text.arg(toQt(reader.id));
 }
 
 LaneBox laneBox(const Graph& graph, const FusedOperation& entry, Phase phase, const Copies& copies) {
@@ -49,8 +56,7 @@ LaneBox laneBox(const Graph& graph, const FusedOperation& entry, Phase phase, co
   box.tip = tipOf(graph, entry, phase);
   if (const auto work = copies.find({phase, entry.nodes.back()}); work != copies.end()) {
     box.label += QStringLiteral(" → ") + formatOf(*work->second);
-    box.tip += QStringLiteral("<br>") +
-               translated("Writes what the products of %1 read.").arg(toQt(graph.node(work->second->reader).id));
+    box.tip += tipOf(*work->second, graph.node(work->second->reader));
   }
   for (const NodeId id : entry.nodes)
     if (phase == Phase::Backward && isOffloaded(graph.node(id).attributes))

@@ -180,6 +180,21 @@ Condition scalesNeedOnlyRows(std::string role, TensorType type) {
   return {.sentence = "The scales follow from blocks of rows, or are known beforehand.", .holds = holds};
 }
 
+Condition scalesNeedTheAmax(std::string role, TensorType type) {
+  const auto holds = [role, type](const Match& match) {
+    const Node& linear = *match.role(role);
+    if (match.graph.delayedScaling())
+      return Verdict::no(
+          fmt::format("The scale of the {} of {} is known before its amax is.", roleName(type), linear.id));
+    const std::optional<QuantizerSpec>& columnwise = quantizersOf(linear, type).columnwise;
+    if (!columnwise || !columnwise->transformsColumnwise) return Verdict::yes();
+    return Verdict::no(
+        fmt::format("The columnwise copy of the {} of {} is taken of a transform, which has another amax.",
+                    roleName(type), linear.id));
+  };
+  return {.sentence = "The scales follow from the largest value of the whole tensor, as it is.", .holds = holds};
+}
+
 Condition hasNoGroups(std::string role) {
   const auto holds = [role](const Match& match) {
     const Node& linear = *match.role(role);
@@ -204,6 +219,20 @@ ChainStep quantizing(std::string role, TensorType type) {
   return {.role = std::move(role),
           .accepts = [type](const Node& node) { return !node.operation->isView && quantizersOf(node, type).any(); },
           .acceptsText = fmt::format("an op that quantizes its {}", roleName(type))};
+}
+
+ChainStep quantizingByAmax(std::string role, TensorType type) {
+  const auto hasAmax = [](const std::optional<QuantizerSpec>& quantizer) {
+    return quantizer &&
+           (quantizer->scaling == Scaling::PerTensor || traitsOf(quantizer->scaling).scaleFormat == ScaleFormat::E4M3);
+  };
+  ChainStep step = quantizing(std::move(role), type);
+  step.accepts = [type, hasAmax](const Node& node) {
+    const TensorQuantizers& quantizers = quantizersOf(node, type);
+    return !node.operation->isView && (hasAmax(quantizers.rowwise) || hasAmax(quantizers.columnwise));
+  };
+  step.acceptsText += " by its amax";
+  return step;
 }
 
 }  // namespace fuseline::rules

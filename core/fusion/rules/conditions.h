@@ -29,6 +29,8 @@ Condition isNotTakenBy(FusionRule other);
 Condition sameDType(std::string roleA, std::string roleB);
 /// The scales of what the role's linear op reads of this tensor follow from blocks of rows, or are known beforehand.
 Condition scalesNeedOnlyRows(std::string role, TensorType type);
+/// The scales of what the role's linear op reads of this tensor follow from the amax of the tensor as it is.
+Condition scalesNeedTheAmax(std::string role, TensorType type);
 /// The role's op multiplies all rows by one weight.
 Condition hasNoGroups(std::string role);
 
@@ -36,5 +38,7 @@ Condition hasNoGroups(std::string role);
 ChainStep rowByRow(std::string role);
 /// A linear op that reads this tensor quantized.
 ChainStep quantizing(std::string role, TensorType type);
+/// A linear op that reads this tensor quantized with scalings that have one amax a tensor.
+ChainStep quantizingByAmax(std::string role, TensorType type);
 
 }  // namespace fuseline::rules

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cuda/device/elements.h"
-#include "kernels/cuda/device/quantize.h"
+#include "kernels/cuda/device/amax.h"
 
 #include <cstdint>
 
@@ -16,18 +15,6 @@ constexpr int kTileSide = kPatch * kTilePatches;
 constexpr int kTileThreads = kTilePatches * kTilePatches;
 /// Eight codes, the first in the lowest byte.
 using CodePacket = std::uint64_t;
-
-/// The largest over the kBlockThreads threads of a block; NaN loses. Every thread gets it, and all threads call it.
-inline __device__ float largestOfBlock(float value, int thread) {
-  __shared__ float shared[kBlockThreads / kWarpLanes];
-  for (int offset = kWarpLanes / 2; offset > 0; offset /= 2)
-    value = largerOf(__shfl_xor_sync(0xffffffffu, value, offset), value);
-  if (thread % kWarpLanes == 0) shared[thread / kWarpLanes] = value;
-  __syncthreads();
-  for (int warp = 0; warp < kBlockThreads / kWarpLanes; ++warp) value = largerOf(shared[warp], value);
-  __syncthreads();
-  return value;
-}
 
 /// At least one block of threads; no more rows of blocks than a grid may have.
 inline dim3 tileGrid(std::int64_t rows, std::int64_t cols) {

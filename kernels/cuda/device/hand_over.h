@@ -9,8 +9,7 @@
 
 namespace fuseline::cuda::device {
 
-/// Raises an amax to the largest magnitude of a patch's threads. Floats that are not negative are ordered as their bits
-/// are, and NaN does not count. All threads of the block call it.
+/// Raises an amax to the largest magnitude of a patch's threads. NaN does not count. All threads of the block call it.
 inline __device__ void raiseAmax(float* amax, const float (&x)[kPatch][kPatch]) {
   float largest = 0.0f;
 #pragma unroll
@@ -18,9 +17,7 @@ inline __device__ void raiseAmax(float* amax, const float (&x)[kPatch][kPatch]) 
 #pragma unroll
     for (int col = 0; col < kPatch; ++col) largest = largerOf(fabsf(x[row][col]), largest);
   }
-  largest = largestOfBlock(largest, static_cast<int>(threadIdx.y * kTilePatches + threadIdx.x));
-  const bool isFirst = threadIdx.x == 0 && threadIdx.y == 0;
-  if (isFirst) atomicMax(reinterpret_cast<int*>(amax), std::bit_cast<int>(largest));
+  raiseAmax(amax, largest, static_cast<int>(threadIdx.y * kTilePatches + threadIdx.x));
 }
 
 /// With the scale that is known beforehand.

@@ -40,6 +40,7 @@ struct NormForward {
   void* y = nullptr;
   float* mean = nullptr;  // null: not wanted
   float* rstd = nullptr;
+  float* amax = nullptr;  // of y, to be raised; null: not wanted
 };
 
 struct NormBackward {
@@ -53,6 +54,7 @@ struct NormBackward {
   void* dx = nullptr;      // null: not wanted
   void* dgamma = nullptr;  // null: not wanted
   void* dbeta = nullptr;
+  float* amax = nullptr;  // of dx, to be raised; null: not wanted
 };
 
 }  // namespace fuseline::cuda::device

@@ -29,7 +29,7 @@ struct CodedCopy {
 /// What has a scale: the tensor, or blocks of 1x128, 128x128, 1x32 or 32x32 elements, on end in columnwise copies.
 enum class CopyKind : std::uint8_t { Tensor, Float8Line, Float8Square, MxLine, MxSquare };
 
-/// The copies that one op reads.
+/// The copies that one op reads; with neither of them the amax alone.
 struct CopyPair {
   CodedCopy rowwise;
   CodedCopy columnwise;
@@ -37,7 +37,7 @@ struct CopyPair {
   float* amax = nullptr;         // of a tensor: raised to its largest magnitude
 };
 
-/// The copies that an elementwise step makes of a result.
+/// What a kernel makes of a result besides.
 struct HandOver {
   static constexpr int kMaxPairs = 4;
   CopyPair pairs[kMaxPairs];

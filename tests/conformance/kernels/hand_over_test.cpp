@@ -103,7 +103,9 @@ TEST_P(HandOvers, AreTheSameOnTheReference) {
   }
 }
 
-TEST_P(HandOvers, LeaveOutWhatNobodyElseReads) {
+class HandedCopies : public HandOvers {};
+
+TEST_P(HandedCopies, LeaveOutWhatNobodyElseReads) {
   const Graph graph =
       chain(DType::BF16, {384, 128}, {link("RMSNorm", "norm"), linear(256, "fc")}, {.recipe = GetParam()});
   const FusionReport report = fusedFor(graph, cpu::makeCpuBackend({.threads = 2}));
@@ -137,9 +139,15 @@ TEST(HandOver, KeepsTheStateOfDelayedScaling) {
   EXPECT_EQ(statesOf(report), statesOf(withoutHandOvers(report)));
 }
 
+std::string nameOfRecipe(const ::testing::TestParamInfo<const char*>& test) { return test.param; }
+
 INSTANTIATE_TEST_SUITE_P(Recipes, HandOvers,
-                         ::testing::Values("DelayedScaling", "Float8BlockScaling", "MXFP8BlockScaling"),
-                         [](const auto& test) { return std::string(test.param); });
+                         ::testing::Values("DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling",
+                                           "MXFP8BlockScaling"),
+                         nameOfRecipe);
+
+INSTANTIATE_TEST_SUITE_P(Recipes, HandedCopies,
+                         ::testing::Values("DelayedScaling", "Float8BlockScaling", "MXFP8BlockScaling"), nameOfRecipe);
 
 }  // namespace
 }  // namespace fuseline

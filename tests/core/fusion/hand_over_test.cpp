@@ -122,6 +122,65 @@ TEST(HandOver, AsksTheDeviceForTheCopies) {
   EXPECT_EQ(asked, std::vector<std::string>{"RMSNorm [64, 32] bf16"});
 }
 
+// Amaxes -----------------------------------------------------------------------------------------------------------
+
+Graph current(const std::vector<Link>& links) {
+  return chain(DType::BF16, {64, 32}, links, {.recipe = "Float8CurrentScaling"});
+}
+
+TEST(HandOver, HandsOverTheAmaxAlone) {
+  const Graph graph = current({link("RMSNorm", "norm"), linear(32, "fc")});
+  const Attempt attempt = attemptOf(graph, "ForwardAmax");
+  EXPECT_EQ(attempt.outcome, Outcome::Fused);
+  EXPECT_EQ(attempt.explanation, "norm finds the amax by which fc quantizes its input.");
+  EXPECT_EQ(attempt.saving, (Saving{.bytes = 64 * 32 * 2, .launches = 0}));
+  EXPECT_EQ(attemptOf(graph, "ForwardQuantize").outcome, Outcome::ConditionFailed);
+}
+
+TEST(HandOver, OffersNoAmaxWhereCopiesAreHandedOver) {
+  const FusionReport report = std::move(*fuse(delayed({link("RMSNorm"), linear(32)})));
+  EXPECT_TRUE(std::ranges::none_of(report.attempts,
+                                   [](const Attempt& attempt) { return attempt.rule->name == "ForwardAmax"; }));
+}
+
+TEST(HandOver, NamesTheStateWhereCopiesCouldNotBeHandedOver) {
+  const Graph graph = delayed({link("RMSNorm", "norm"), linear(32, "fc")});
+  const Attempt attempt = attemptOf(graph, "ForwardAmax", {.switches = {.without = {"ForwardQuantize"}}});
+  EXPECT_EQ(attempt.outcome, Outcome::ConditionFailed);
+  EXPECT_EQ(attempt.explanation, "The scale of the input of fc is known before its amax is.");
+}
+
+TEST(HandOver, AsksTheDeviceForTheAmax) {
+  const Capabilities capabilities = [](const KernelQuery& query) {
+    return query.copies && query.copies->isAmaxOnly() ? Verdict::no("No amaxes here.") : Verdict::yes();
+  };
+  const Attempt attempt =
+      attemptOf(current({link("RMSNorm"), linear(32)}), "ForwardAmax", {.capabilities = capabilities});
+  EXPECT_EQ(attempt.outcome, Outcome::NoKernel);
+  EXPECT_EQ(attempt.explanation, "No amaxes here.");
+}
+
+TEST(HandOver, FindsOneAmaxForAllReaders) {
+  const Graph graph = current(
+      {link("GELU", "act"), linear(32, "q"), reading("act.y", linear(32, "k")), link("AddExtraInput", "add", "q.y")});
+  const Plan plan = makePlan(graph, std::move(*fuse(graph)));
+  const auto stepOf = [&](const char* name) { return *std::ranges::find(plan.steps, name, &Step::name); };
+  const Step act = stepOf("act");
+  EXPECT_EQ(act.note, "finds the amax of k.input");
+  const StepOperand* const found = act.find({1, OperandKind::Output, 2});
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(plan.tensors[static_cast<std::size_t>(found->tensor)].name, "amax:act:y");
+  EXPECT_NE(act.find({0, OperandKind::Output, 0}), nullptr);
+  for (const char* quantize : {"q.quantize_input", "k.quantize_input"}) {
+    const Step step = stepOf(quantize);
+    const StepOperand* const read = step.find({0, OperandKind::Input, 2});
+    ASSERT_NE(read, nullptr) << quantize;
+    EXPECT_EQ(read->tensor, found->tensor) << quantize;
+  }
+}
+
+// Plans ------------------------------------------------------------------------------------------------------------
+
 TEST(HandOver, MakesTheCopiesOfSeveralReadersInOneStep) {
   const Graph graph = delayed(
       {link("GELU", "act"), linear(32, "q"), reading("act.y", linear(32, "k")), link("AddExtraInput", "add", "q.y")});

@@ -36,6 +36,8 @@ struct Pipeline {
   std::vector<Link> links;
   std::size_t numHandOvers;
   std::vector<DType> dtypes = {DType::BF16};
+  /// The product in front of them goes through an activation that could find an amax by itself.
+  std::size_t numEpiloguesInFront = 0;
 };
 
 /// Gated and plain activations, gradients behind biases, chains with a mask, several readers and more than a kernel
@@ -47,7 +49,11 @@ std::vector<Pipeline> pipelines() {
       {"gate of wide rows", {linear(512), link("SwiGLU"), linear(128)}, 2, {DType::BF16, DType::F32}},
       {"gate of a sum", {linear(256), link("AddExtraInput"), link("SwiGLU"), linear(128)}, 2},
       {"gate and scaled rows", {linear(256), link("ScaledSwiGLU"), linear(128)}, 2},
-      {"biases", {linear(128), link("Bias"), link("GELU"), linear(128), link("Bias"), link("ReLU")}, 3},
+      {"biases",
+       {linear(128), link("Bias"), link("GELU"), linear(128), link("Bias"), link("ReLU")},
+       3,
+       {DType::BF16},
+       1},
       {"chain", {link("GELU"), link("ConstantScale"), linear(128), link("Dropout"), link("SiLU")}, 2},
       {"two readers",
        {link("GELU", "a"), linear(128, "q"), reading("a.y", linear(128, "k")), link("AddExtraInput", "add", "q.y")},
@@ -87,6 +93,12 @@ class CudaHandOvers : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(actual == expected) << label;
   }
 
+  /// Copies are worth more than an epilogue, an amax is not.
+  static std::size_t handOversOf(const Pipeline& pipeline) {
+    const bool isOfAmaxes = std::string_view(GetParam()) == "Float8CurrentScaling";
+    return pipeline.numHandOvers - (isOfAmaxes ? pipeline.numEpiloguesInFront : 0);
+  }
+
   /// mostHandOvers: pipelines with more are left out.
   static void expectSameOn(const std::shared_ptr<Backend>& backend, const char* how, std::size_t mostHandOvers) {
     for (const Pipeline& pipeline : pipelines()) {
@@ -94,7 +106,7 @@ class CudaHandOvers : public ::testing::TestWithParam<const char*> {
       for (const DType dtype : pipeline.dtypes) {
         const Graph graph = graphOf(pipeline, dtype);
         const FusionReport report = fusedFor(graph, backend);
-        ASSERT_EQ(report.handOvers.size(), pipeline.numHandOvers) << pipeline.label << "\n" << toTree(graph, report);
+        ASSERT_EQ(report.handOvers.size(), handOversOf(pipeline)) << pipeline.label << "\n" << toTree(graph, report);
         expectSame(graph, runPlan(graph, report, backend), runPlan(graph, withoutHandOvers(report), backend), dtype,
                    fmt::format("{} in {}, {}", pipeline.label, dtypeName(dtype), how));
       }
@@ -128,7 +140,8 @@ TEST_P(CudaHandOvers, KeepTheStatesOfQuantizers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, CudaHandOvers,
-                         ::testing::Values("DelayedScaling", "Float8BlockScaling", "MXFP8BlockScaling"),
+                         ::testing::Values("DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling",
+                                           "MXFP8BlockScaling"),
                          [](const auto& test) { return std::string(test.param); });
 
 /// Rows of one tile, of several, and none; parts of blocks do not occur, because linear ops do not take them.

@@ -1,0 +1,23 @@
+// The op whose input gradient a linear op reads finds the amax by which that op quantizes it.
+// Source: TransformerEngine's activations under Float8CurrentScaling (FUSED_DACT_AMAX_FP8 in its extensions).
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/rules/conditions.h"
+
+namespace fuseline::rules {
+
+FusionRule backward_amax() {
+  return {
+      .name = "BackwardAmax",
+      .pass = FusionPass::BackwardHandOver,
+      .origin = RuleOrigin::Te,
+      .summary =
+          "The kernel that makes the output gradient of a linear op also finds its largest value: nobody reads the "
+          "gradient once more to find it before it can be quantized. The bits are the same.",
+      .chain = {quantizingByAmax("linear", TensorType::GradOutput), rowByRow("reader")},
+      .conditions = {scalesNeedTheAmax("linear", TensorType::GradOutput), hasNoGroups("linear")},
+      .becomes = "amax",
+      .handsOverAmaxOnly = true,
+  };
+}
+
+}  // namespace fuseline::rules
