@@ -24,20 +24,7 @@ class ViewKernel final : public Kernel {
   void run(std::span<std::byte* const>, std::byte*) override {}
 };
 
-/// Kernels of other backends that this one does not have, and why.
-struct Refusal {
-  std::string_view kernel;
-  const char* reason;
-};
-constexpr Refusal kRefusals[] = {
-    {"swiglu_linear",
-     "The CUDA backend has no product that reads its factor through SwiGLU, so the activation would be written all the "
-     "same."},
-};
-
 Verdict unknownKernel(std::string_view name) {
-  const auto refusal = std::ranges::find(kRefusals, name, &Refusal::kernel);
-  if (refusal != std::end(kRefusals)) return Verdict::no(refusal->reason);
   std::vector<std::string> names;
   for (const KernelDef& kernel : kernelCatalog()) names.push_back(kernel.name);
   const std::string near = nearest(name, names);

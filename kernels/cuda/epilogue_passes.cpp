@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/epilogue_passes.h"
 
-#include "kernels/cuda/program_runner.h"
+#include "kernels/cuda/program_pass.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -40,36 +40,6 @@ struct Memory {
     }
     return nullptr;
   }
-};
-
-/// An elementwise program over a matrix.
-class Pass {
- public:
-  /// Errors: the program exceeds a limit of device::Program.
-  static Result<Pass> make(const ElementwiseProgram& program, GridSize grid, const GemmProblem& problem,
-                           const DeviceContext& device) {
-    const auto dtype = [&](const OperandKey& key) { return dtypeOf(problem, slotOf(key)); };
-    const Result<DeviceProgram> compiled = compileProgram(program, dtype);
-    if (!compiled) return compiled.error();
-    const ElementwiseShape shape = programShape(*compiled, grid, device.numMultiprocessors);
-    return Pass(ProgramRunner(*compiled, shape, dtype, device), shape);
-  }
-
-  std::size_t workspaceBytes() const { return m_runner.workspaceBytes(m_shape); }
-
-  void run(const Memory& memory, std::byte* workspace) {
-    std::ranges::transform(m_runner.operands(), m_operands.begin(),
-                           [&](const OperandKey& key) { return memory.at(slotOf(key)); });
-    m_runner.run(m_shape, m_operands, workspace);
-  }
-
- private:
-  Pass(ProgramRunner runner, const ElementwiseShape& shape)
-      : m_runner(std::move(runner)), m_shape(shape), m_operands(m_runner.operands().size()) {}
-
-  ProgramRunner m_runner;
-  ElementwiseShape m_shape;
-  std::vector<std::byte*> m_operands;  // in one call
 };
 
 class ResultProgram {
@@ -131,10 +101,11 @@ class GemmWithPasses final : public Gemm {
   GemmWithPasses(std::unique_ptr<Gemm> product, const GemmProblem& solved, const GemmProblem& problem)
       : m_product(std::move(product)), m_solved(solved), m_problem(problem) {}
 
-  /// What the product leaves to do. Errors: those of Pass::make.
+  /// What the product leaves to do. Errors: those of ProgramPass::make.
   Result<void> addPasses(const DeviceContext& device) {
     const auto add = [&](const ElementwiseProgram& program, GridSize grid) -> Result<void> {
-      Result<Pass> pass = Pass::make(program, grid, m_problem, device);
+      const auto dtype = [&](const OperandKey& key) { return dtypeOf(m_problem, slotOf(key)); };
+      Result<ProgramPass> pass = ProgramPass::make(program, grid, dtype, device);
       if (!pass) return pass.error();
       m_passes.push_back(std::move(*pass));
       return {};
@@ -149,7 +120,7 @@ class GemmWithPasses final : public Gemm {
 
   std::size_t workspaceBytes() const override {
     std::size_t bytes = m_product->workspaceBytes();
-    for (const Pass& pass : m_passes) bytes = std::max(bytes, pass.workspaceBytes());
+    for (const ProgramPass& pass : m_passes) bytes = std::max(bytes, pass.workspaceBytes());
     return bytes;
   }
 
@@ -163,14 +134,15 @@ class GemmWithPasses final : public Gemm {
     if (!m_solved.hasGeluGrad) solved.geluInput = nullptr;
     if (!m_solved.biasGradType) solved.biasGrad = nullptr;
     m_product->multiply(solved, workspace);
-    for (Pass& pass : m_passes) pass.run(memory, workspace);
+    for (ProgramPass& pass : m_passes)
+      pass.run([&](const OperandKey& key) { return memory.at(slotOf(key)); }, workspace);
   }
 
  private:
   std::unique_ptr<Gemm> m_product;
   GemmProblem m_solved;
   GemmProblem m_problem;
-  std::vector<Pass> m_passes;
+  std::vector<ProgramPass> m_passes;
 };
 
 /// Sums of codes would be those of the numbers that they stand for; and a is read row by row.

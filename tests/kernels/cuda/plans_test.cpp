@@ -432,11 +432,18 @@ TEST_F(CudaKernels, RefuseAnUnknownNameWithTheNearest) {
   EXPECT_NE(verdict.reason().find("\"elementwise\""), std::string::npos) << verdict.reason();
 }
 
-TEST_F(CudaKernels, GiveReasonsForTheKernelsThatTheyLack) {
-  const Graph graph = chain(DType::BF16, {4, 16}, {link("SwiGLU"), linear(8)});
-  const NodeId members[] = {0, 1};
-  const Verdict verdict = backendUnderTest()->supports({.graph = graph, .kernel = "swiglu_linear", .members = members});
-  EXPECT_NE(verdict.reason().find("SwiGLU"), std::string::npos) << verdict.reason();
+/// The input's alone, and the weight's added to what is there.
+TEST_F(CudaKernels, MakeSwiGluAgainForTheGradientsThatAreWanted) {
+  const FusionRule& rule = *builtinRules().find("ForwardBackwardSwiGLULinear");
+  const Link frozen = with(linear(24), "weight_requires_grad", false);
+  const Link accumulating = with(linear(24), "accumulate_into_main_grad", true);
+  for (const DType dtype : kDTypes)
+    for (const Link& last : {frozen, accumulating}) {
+      const Graph graph = chain(dtype, {70, 32}, {link("SwiGLU"), last});
+      const FusionReport report = fuseWith(rule, graph);
+      ASSERT_TRUE(kernelsOf(graph, report).contains("swiglu_linear")) << toTree(graph, report);
+      expectLikeReference(graph, report, chainTolerance(dtype), std::string(dtypeName(dtype)));
+    }
 }
 
 std::string refusalOfBiasGradient(const Graph& graph) {
