@@ -1,5 +1,6 @@
-// RowCopies: the quantized copies that a step writes of its own result, block by block of rows as these are made; or
-// the amax that it finds. SPDX-License-Identifier: Apache-2.0
+// RowCopies: the quantized copies that a step writes of its own result, or the amax that it finds, while the rows are
+// made, block by block.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/runtime/quantize_steps.h"

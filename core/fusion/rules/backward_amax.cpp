@@ -15,7 +15,7 @@ FusionRule backward_amax() {
           "gradient once more to find it before it can be quantized. The bits are the same.",
       .chain = {quantizingByAmax("linear", TensorType::GradOutput), rowByRow("reader")},
       .conditions = {scalesNeedTheAmax("linear", TensorType::GradOutput), hasNoGroups("linear")},
-      .becomes = "amax",
+      .becomes = "quantize",
       .handsOverAmaxOnly = true,
   };
 }

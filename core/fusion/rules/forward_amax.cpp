@@ -16,7 +16,7 @@ FusionRule forward_amax() {
           "more to find it before it can be quantized. The bits are the same.",
       .chain = {rowByRow("producer"), quantizingByAmax("linear", TensorType::Input)},
       .conditions = {scalesNeedTheAmax("linear", TensorType::Input), hasNoGroups("linear")},
-      .becomes = "amax",
+      .becomes = "quantize",
       .handsOverAmaxOnly = true,
   };
 }
