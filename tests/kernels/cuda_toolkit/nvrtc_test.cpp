@@ -43,17 +43,17 @@ class RecordingCompiler final : public ProgramCompiler {
   std::vector<std::string> m_sources;
 };
 
-/// Sources of what quantizes its results, forward and backward.
-std::vector<std::string> tiledSourcesOf(const char* recipe, const std::vector<Link>& links) {
+/// Sources of what quantizes its results, or finds their amaxes, forward and backward.
+std::vector<std::string> handingSourcesOf(const char* recipe, const std::vector<Link>& links) {
   const Graph graph = chain(DType::BF16, {128, 256}, links, {.recipe = recipe});
   RecordingCompiler compiler;
   const auto backend = makeSimtBackend(&compiler);
   const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
   EXPECT_TRUE(Executor::create(backend, graph, makePlan(graph, report), *makeBindings(graph, 1)));
-  std::vector<std::string> tiled;
+  std::vector<std::string> handing;
   for (const std::string& source : compiler.sources())
-    if (source.find("walkTiles") != std::string::npos) tiled.push_back(source);
-  return tiled;
+    if (source.find("arguments.handOver") != std::string::npos) handing.push_back(source);
+  return handing;
 }
 
 class Nvrtc : public ::testing::TestWithParam<const char*> {};
@@ -74,10 +74,10 @@ TEST_P(Nvrtc, CompilesWhatIsGenerated) {
 /// A tile of a thread lies in registers, or it is of no use.
 TEST_P(Nvrtc, KeepsTilesInRegisters) {
   if (const Verdict isThere = hasNvrtc(); !isThere) GTEST_SKIP() << isThere.reason();
-  for (const char* recipe : {"DelayedScaling", "Float8BlockScaling", "MXFP8BlockScaling"})
+  for (const char* recipe : {"DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling", "MXFP8BlockScaling"})
     for (const char* activation : {"GELU", "SwiGLU"}) {
       const std::vector<std::string> sources =
-          tiledSourcesOf(recipe, {linear(256), link("Bias"), link(activation), link("Dropout"), linear(128)});
+          handingSourcesOf(recipe, {linear(256), link("Bias"), link(activation), link("Dropout"), linear(128)});
       EXPECT_EQ(sources.size(), 2u) << activation;
       for (const std::string& source : sources) {
         const Result<std::vector<char>> cubin = compileToCubin(source, GetParam(), true);
