@@ -59,26 +59,34 @@ bool isSamePlace(const std::source_location& a, const std::source_location& b) {
   return a.line() == b.line() && a.column() == b.column() && std::string_view(a.file_name()) == b.file_name();
 }
 
-/// The order of turns: a permutation, from whose start or, with random turns, from anywhere.
+/// Orders in which turns are taken.
 class TurnOrder {
  public:
   TurnOrder(Turns turns, std::uint64_t seed) : m_turns(turns), m_random(seed) {}
 
-  /// Of so many.
-  std::vector<unsigned> permutation(std::uint64_t count) {
+  std::vector<unsigned> ofBlocks(std::uint64_t count) { return permutation(static_cast<unsigned>(count)); }
+
+  /// The lanes of a warp stay together.
+  std::vector<unsigned> ofThreads(unsigned count) {
+    std::vector<unsigned> threads;
+    for (const unsigned warp : permutation((count + kWarpSize - 1) / kWarpSize)) {
+      const unsigned first = warp * kWarpSize;
+      for (const unsigned lane : permutation(std::min(kWarpSize, count - first))) threads.push_back(first + lane);
+    }
+    return threads;
+  }
+
+  bool isRandom() const { return m_turns == Turns::Random; }
+
+ private:
+  std::vector<unsigned> permutation(unsigned count) {
     std::vector<unsigned> order(count);
     std::iota(order.begin(), order.end(), 0U);
     if (m_turns == Turns::Descending) std::ranges::reverse(order);
-    if (m_turns == Turns::Random) std::ranges::shuffle(order, m_random);
+    if (isRandom()) std::ranges::shuffle(order, m_random);
     return order;
   }
 
-  /// Where in the permutation to look first for who goes on.
-  std::size_t startFrom(std::size_t current, std::size_t count) {
-    return m_turns == Turns::Random ? std::uniform_int_distribution<std::size_t>(0, count - 1)(m_random) : current;
-  }
-
- private:
   Turns m_turns;
   std::mt19937_64 m_random;
 };
@@ -103,7 +111,7 @@ class Block {
     for (const auto& fiber : m_fibers) m_free.push_back(fiber.get());
     m_numFinished = 0;
     m_numAtBarrier = 0;
-    m_order = t_turns.permutation(count);
+    m_order = t_turns.ofThreads(count);
     m_turn = 0;
     while (m_numFinished < count) resume(nextThread());
   }
@@ -132,13 +140,14 @@ class Block {
   std::vector<std::unique_ptr<Fiber>> takeFibers() && { return std::move(m_fibers); }
 
  private:
-  /// The next one that can go on, in turn.
+  /// The next one that can go on, in turn; at random the first of an order that every barrier draws anew, so that some
+  /// warps are far ahead of others.
   unsigned nextThread() {
     const auto canRun = [&](unsigned thread) {
       const State state = m_threads[thread].state;
       return state == State::Ready || state == State::NotStarted;
     };
-    const auto here = m_order.begin() + static_cast<std::ptrdiff_t>(t_turns.startFrom(m_turn, m_order.size()));
+    const auto here = m_order.begin() + (t_turns.isRandom() ? 0 : static_cast<std::ptrdiff_t>(m_turn));
     auto found = std::find_if(here, m_order.end(), canRun);
     if (found == m_order.end()) found = std::find_if(m_order.begin(), here, canRun);
     if (found == m_order.end() || !canRun(*found)) throw DivergenceError(explainStandstill());
@@ -173,6 +182,7 @@ class Block {
     const auto count = static_cast<unsigned>(m_threads.size());
     if (++m_numAtBarrier < count || !areTogether(0, count, State::AtBarrier)) return;
     m_numAtBarrier = 0;
+    if (t_turns.isRandom()) m_order = t_turns.ofThreads(count);
     release(0, count);
   }
 
@@ -257,7 +267,7 @@ void checkSize(Dim3 grid, Dim3 block) {
 }
 
 void runBlocks(Block& runner, Dim3 grid) {
-  for (const unsigned block : t_turns.permutation(grid.count()))
+  for (const unsigned block : t_turns.ofBlocks(grid.count()))
     runner.run({block % grid.x, block / grid.x % grid.y, block / grid.x / grid.y});
 }
 
