@@ -15,10 +15,17 @@ std::byte* pointerAt(Pointers pointers, int index) {
   return index < 0 ? nullptr : pointers[static_cast<std::size_t>(index)];
 }
 
+/// Rows that are made before they are read again, from the nearest cache where only their amax is wanted.
+std::int64_t blockRowsOf(const TensorQuantizers& quantizers, const TensorSpec& spec) {
+  constexpr std::int64_t kNearBytes = 32 * 1024;
+  if (quantizers.any()) return CopyRows::blockRows(quantizers);
+  return std::max<std::int64_t>(kNearBytes / std::max<std::int64_t>(spec.cols() * sizeBytes(spec.dtype), 1), 1);
+}
+
 }  // namespace
 
 Verdict canMakeRowCopies(const CopiesQuery& copies, int threads) {
-  const std::int64_t blockRows = CopyRows::blockRows(copies.quantizers);
+  const std::int64_t blockRows = blockRowsOf(copies.quantizers, copies.spec);
   const std::int64_t blocks = ceilDiv(copies.spec.rows(), blockRows);
   if (blocks >= threads) return Verdict::yes();
   return Verdict::no(fmt::format("The tensor has only {} of {} rows each, but there are {} threads.",
@@ -35,7 +42,7 @@ RowCopies::RowCopies(const CompileRequest& request)
       m_amaxes(static_cast<std::size_t>(m_threads)) {
   for (const QuantizeWork& work : m_works) {
     m_needsAmax |= work.isAmaxOnly() || QuantizeOperands(m_step, work).history >= 0;
-    m_sink.blockRows = std::max(m_sink.blockRows, CopyRows::blockRows(work.quantizers));
+    m_sink.blockRows = std::max(m_sink.blockRows, blockRowsOf(work.quantizers, work.spec));
   }
   m_sink.rowBytes = spec().cols() * sizeBytes(spec().dtype);
 }

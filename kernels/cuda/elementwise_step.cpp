@@ -134,7 +134,8 @@ DType dtypeOf(const CompileRequest& request, const OperandKey& key) {
 ElementwiseShape handingShape(const CompileRequest& request, const DeviceProgram& program, const CopiedResult& copied) {
   const TensorSpec& spec = copied.copies.spec();
   const GridSize grid{spec.rows(), spec.cols() / static_cast<std::int64_t>(copied.stores.size())};
-  if (copied.copies.isAmaxOnly()) return programShape(program, grid, request.device.numMultiprocessors, true);
+  if (copied.copies.isAmaxOnly())
+    return programShape(program, grid, request.device.numMultiprocessors, {.findsAmax = true});
   return tileShape(grid.rows, grid.cols);
 }
 

@@ -105,7 +105,9 @@ class GemmWithPasses final : public Gemm {
   Result<void> addPasses(const DeviceContext& device) {
     const auto add = [&](const ElementwiseProgram& program, GridSize grid) -> Result<void> {
       const auto dtype = [&](const OperandKey& key) { return dtypeOf(m_problem, slotOf(key)); };
-      Result<ProgramPass> pass = ProgramPass::make(program, grid, dtype, device);
+      constexpr std::uint32_t kPacketBytes = 16;
+      const bool areAligned = m_problem.alignmentBytes % kPacketBytes == 0;
+      Result<ProgramPass> pass = ProgramPass::make(program, grid, dtype, device, areAligned);
       if (!pass) return pass.error();
       m_passes.push_back(std::move(*pass));
       return {};

@@ -86,7 +86,9 @@ class Compilation {
         m_nvrtc.create(&m_program, source.c_str(), "elementwise.cu", kNumHeaders, texts.data(), names.data());
     if (created != NVRTC_SUCCESS) return created;
     const std::string target = "--gpu-architecture=" + architecture;
-    std::vector<const char*> options = {target.c_str(), "--std=c++20", "--device-as-default-execution-space"};
+    // Products and sums are rounded as they are written, in every kernel that the same code goes into.
+    std::vector<const char*> options = {target.c_str(), "--std=c++20", "--device-as-default-execution-space",
+                                        "--fmad=false"};
     if (isStrict)
       options.insert(options.end(), {"--ptxas-options=--warn-on-spills", "--ptxas-options=--warn-on-local-memory-usage",
                                      "--ptxas-options=--warning-as-error"});

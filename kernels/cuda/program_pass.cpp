@@ -6,10 +6,11 @@ namespace fuseline::cuda {
 
 Result<ProgramPass> ProgramPass::make(const ElementwiseProgram& program, GridSize grid,
                                       const std::function<DType(const OperandKey&)>& dtypeOf,
-                                      const DeviceContext& device) {
+                                      const DeviceContext& device, bool areOperandsAligned) {
   const Result<DeviceProgram> compiled = compileProgram(program, dtypeOf);
   if (!compiled) return compiled.error();
-  const ElementwiseShape shape = programShape(*compiled, grid, device.numMultiprocessors);
+  const ElementwiseShape shape =
+      programShape(*compiled, grid, device.numMultiprocessors, {.areOperandsAligned = areOperandsAligned});
   return ProgramPass(ProgramRunner(*compiled, shape, dtypeOf, device), shape);
 }
 

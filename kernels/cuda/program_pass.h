@@ -15,7 +15,8 @@ class ProgramPass {
  public:
   /// Errors: the program exceeds a limit of device::Program.
   static Result<ProgramPass> make(const ElementwiseProgram& program, GridSize grid,
-                                  const std::function<DType(const OperandKey&)>& dtypeOf, const DeviceContext& device);
+                                  const std::function<DType(const OperandKey&)>& dtypeOf, const DeviceContext& device,
+                                  bool areOperandsAligned = true);
 
   std::size_t workspaceBytes() const { return m_runner.workspaceBytes(m_shape); }
 

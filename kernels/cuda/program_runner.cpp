@@ -25,10 +25,11 @@ bool isContiguous(const DeviceProgram& program) {
          });
 }
 
-/// Does every operand keep kVectorWidth columns together, at an aligned address?
-bool isVectorizable(const DeviceProgram& program, const GridSize& grid) {
+/// Does every operand keep kVectorWidth columns together, at an aligned address? Rows of so many columns are aligned
+/// wherever they begin.
+bool isVectorizable(const DeviceProgram& program, const GridSize& grid, bool areOperandsAligned) {
   const bool isOneLane = std::ranges::all_of(program.places, [](const Place& place) { return place.lanes == 1; });
-  if (grid.rows == 1 && isOneLane) return true;
+  if (grid.rows == 1 && isOneLane && areOperandsAligned) return true;
   const auto keepsTogether = [](const Place& place) { return place.interleave % kVectorWidth == 0; };
   return grid.cols % kVectorWidth == 0 && std::ranges::all_of(program.places, keepsTogether);
 }
@@ -48,11 +49,12 @@ device::Operand at(device::Operand operand, std::byte* memory) {
 
 }  // namespace
 
-ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int numMultiprocessors, bool findsAmax) {
-  if (isContiguous(program) && !findsAmax)
+ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int numMultiprocessors,
+                              const ShapeOptions& options) {
+  if (isContiguous(program) && !options.findsAmax && options.areOperandsAligned)
     grid = {.rows = std::min<std::int64_t>(grid.rows, 1), .cols = grid.rows * grid.cols};
-  return elementwiseShape(grid.rows, grid.cols, isVectorizable(program, grid), findsAmax || !program.columnSums.empty(),
-                          numMultiprocessors);
+  return elementwiseShape(grid.rows, grid.cols, isVectorizable(program, grid, options.areOperandsAligned),
+                          options.findsAmax || !program.columnSums.empty(), numMultiprocessors);
 }
 
 ProgramRunner::ProgramRunner(const DeviceProgram& program, const ElementwiseShape& tallest,

@@ -19,10 +19,17 @@ struct GridSize {
   std::int64_t cols = 0;
 };
 
+struct ShapeOptions {
+  /// No more blocks than keep the device busy, as with column sums.
+  bool findsAmax = false;
+  /// Operands begin where a packet may.
+  bool areOperandsAligned = true;
+};
+
 /// How the grid of a program is spread: packets where all operands keep them together, one row where no element needs
-/// to know its own. findsAmax: blocks do not get more than keep the device busy, as with column sums.
+/// to know its own.
 ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int numMultiprocessors,
-                              bool findsAmax = false);
+                              const ShapeOptions& options = {});
 
 /// One program, on grids of one width.
 class ProgramRunner {

@@ -9,6 +9,11 @@
 #include <bit>
 #include <cstdint>
 
+/// A device ends with a fault where a packet is not aligned; what runs this code on the host may say what it does.
+#ifndef FUSELINE_REQUIRE_ALIGNED
+#define FUSELINE_REQUIRE_ALIGNED(address, bytes)
+#endif
+
 namespace fuseline::cuda::device {
 
 /// A memory transaction of one thread is at most this wide.
@@ -50,6 +55,7 @@ __device__ void loadElements(const void* data, std::int64_t index, int count, fl
   using Bits = typename Codec<kElement>::Bits;
   const Bits* const from = static_cast<const Bits*>(data) + index;
   if (count == kVector) {
+    FUSELINE_REQUIRE_ALIGNED(from, alignof(Packet<Bits, kVector>));
     const auto packet = *reinterpret_cast<const Packet<Bits, kVector>*>(from);
 #pragma unroll
     for (int i = 0; i < kVector; ++i) out[i] = Codec<kElement>::decode(packet.elements[i]);
@@ -68,6 +74,7 @@ __device__ void storeElements(void* data, std::int64_t index, int count, const f
     Packet<Bits, kVector> packet;
 #pragma unroll
     for (int i = 0; i < kVector; ++i) packet.elements[i] = Codec<kElement>::encode(values[i]);
+    FUSELINE_REQUIRE_ALIGNED(to, alignof(Packet<Bits, kVector>));
     *reinterpret_cast<Packet<Bits, kVector>*>(to) = packet;
     return;
   }

@@ -118,6 +118,29 @@ void expectActivated(GemmLibrary& library, const GemmProblem& problem, const std
   EXPECT_EQ(results.preActivation.toDoubles(), z) << label;
 }
 
+/// As a group of one row among others.
+TEST(EpiloguePasses, TakeRowsThatBeginAnywhere) {
+  constexpr std::int64_t n = 33;
+  constexpr std::size_t kShift = 2;
+  const GemmProblem problem{.m = 1,
+                            .n = n,
+                            .k = 3,
+                            .factorType = DType::BF16,
+                            .cType = DType::BF16,
+                            .hasBias = true,
+                            .alignmentBytes = kShift};
+  const auto library = withPasses(hasEpilogue);
+  const Operands expected = resultsOf(*library, problem);
+  alignas(64) std::byte c[kShift + n * 2] = {};
+  alignas(64) std::byte bias[kShift + n * 2] = {};
+  std::ranges::copy(expected.bias.data, bias + kShift);
+  const auto gemm = std::move(*library->prepare(problem));
+  std::vector<std::byte> workspace(gemm->workspaceBytes());
+  gemm->multiply({.a = expected.a.data.data(), .b = expected.b.data.data(), .bias = bias + kShift, .c = c + kShift},
+                 workspace.data());
+  EXPECT_TRUE(std::ranges::equal(expected.c.data, std::span(c + kShift, static_cast<std::size_t>(n) * 2)));
+}
+
 /// Whatever the library refuses: nothing, activations, biases as well; and widths that it has no rows for.
 TEST(EpiloguePasses, ApplyActivationsAndKeepTheirInput) {
   const std::vector<Refuses> refusals = {[](const GemmProblem&) { return false; }, hasActivation, hasEpilogue};

@@ -87,6 +87,14 @@ TEST(Simt, OtherTurnsShowThatABarrierIsMissing) {
   EXPECT_FALSE(isBroadcast(simt::Turns::Random, 3));
 }
 
+void accessAt(const std::byte* address) { FUSELINE_REQUIRE_ALIGNED(address, 16); }
+
+TEST(SimtDeathTest, EndsWhereADeviceWouldFault) {
+  alignas(16) std::byte bytes[32] = {};
+  launch(accessAt, dim3(1), dim3(1), 0, nullptr, &bytes[16]);
+  EXPECT_DEATH(launch(accessAt, dim3(2), dim3(3), 0, nullptr, &bytes[8]), "thread \\(0, 0\\): an access of 16 bytes");
+}
+
 void sumOfWarps(float* out) {
   float value = static_cast<float>(threadIdx.x);
   for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -329,6 +330,14 @@ bool isRecording() { return t_recording != nullptr; }
 const Place& place() { return t_block->place(); }
 
 void syncThreads(std::source_location where) { t_block->wait(State::AtBarrier, where); }
+
+void requireAligned(const void* address, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(address) % bytes == 0) return;
+  const Place& at = place();
+  fmt::print(stderr, "Block ({}, {}), thread ({}, {}): an access of {} bytes at {}, which is not a multiple of it.\n",
+             at.blockIdx.x, at.blockIdx.y, at.threadIdx.x, at.threadIdx.y, bytes, address);
+  std::abort();  // an exception cannot leave a fiber
+}
 
 unsigned lane() { return t_block->current() % kWarpSize; }
 

@@ -6,6 +6,7 @@
 // results.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <source_location>
@@ -74,6 +75,8 @@ void syncThreads(std::source_location where);
 /// Hands `bits` to the other lanes of the warp and returns those of the lane `source`; all lanes of the warp that the
 /// block has must call it.
 std::uint64_t exchange(std::uint64_t bits, unsigned source, std::source_location where);
+/// Ends the program with a sentence where the address is none of an access of so many bytes, as a device ends a kernel.
+void requireAligned(const void* address, std::size_t bytes);
 /// The lane of the running thread in its warp.
 unsigned lane();
 

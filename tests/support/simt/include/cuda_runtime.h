@@ -19,6 +19,8 @@
 // Blocks run one after the other, so one instance is enough.
 #define __shared__ static
 
+#define FUSELINE_REQUIRE_ALIGNED(address, bytes) fuseline::simt::requireAligned(address, bytes)
+
 using dim3 = fuseline::simt::Dim3;
 
 #define threadIdx (fuseline::simt::place().threadIdx)
