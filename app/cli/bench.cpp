@@ -67,8 +67,10 @@ void addBenchVerb(CLI::App& app, Context& context) {
       options, bench);
   verb->add_option("SUITE", options->suite, "The suite")->capture_default_str();
   verb->add_flag("--quick", options->isQuick, "Small sizes only");
-  verb->add_option("--only", options->only,
-                   "Suite ops: this op or layer alone, or \"layers\"; suite gpu: this pipeline")
+  verb->add_option(
+          "--only", options->only,
+          "Suite ops: this op or layer alone, or \"layers\"; suite gpu: cases with this in their name, such as "
+          "llama-mlp_short")
       ->type_name("NAME");
   verb->add_option("--device", options->device, "Suite ops: instead of the CPU; suite gpu: instead of the first GPU");
   verb->add_option("--records", options->recordsFolder, "Suite gpu: writes a run record for every line")

@@ -63,18 +63,19 @@ std::span<const char* const> recipesOf(const std::string& pipeline) {
 std::vector<GpuCase> casesOf(const BenchOptions& options) {
   const std::vector<GpuSize> sizes = options.isQuick ? std::vector{kQuick} : std::vector(kSizes.begin(), kSizes.end());
   std::vector<GpuCase> cases;
-  for (const std::string pipeline : kPipelines) {
-    if (!options.only.empty() && options.only != pipeline) continue;
+  for (const std::string pipeline : kPipelines)
     for (const GpuSize& size : sizes)
       for (const char* recipe : recipesOf(pipeline))
         for (const char* pass : kPasses) cases.push_back({pipeline, size, recipe, pass});
-  }
+  std::erase_if(cases, [&](const GpuCase& each) { return each.name().find(options.only) == std::string::npos; });
   return cases;
 }
 
-Result<void> checkOnly(const std::string& only) {
-  if (only.empty() || std::ranges::find(kPipelines, only) != kPipelines.end()) return {};
-  return Error{fmt::format("--only {}: there is no such pipeline in this suite. There are: {}.", only,
+Result<void> checkOnly(const BenchOptions& options) {
+  if (!casesOf(options).empty()) return {};
+  return Error{fmt::format("--only {}: no case of this suite has that in its name. Names are like {}; there are the "
+                           "pipelines {}.",
+                           options.only, GpuCase{kPipelines[0], kSizes[1], kRecipes[1], kPasses[1]}.name(),
                            fmt::join(kPipelines, ", ")),
                ErrorKind::Usage};
 }
@@ -253,7 +254,7 @@ void printTable(const std::vector<GpuResult>& results, const DeviceInfo& device,
 
 Result<int> benchGpu(const BenchOptions& options, Context& context) {
   const InterruptWatch interrupt;
-  if (const Result<void> known = checkOnly(options.only); !known) return known.error();
+  if (const Result<void> known = checkOnly(options); !known) return known.error();
   const std::string device = options.device.empty() ? "cuda" : options.device;
   const Result<std::shared_ptr<Backend>> backend = context.registry.open(device);
   if (!backend) return backend.error();

@@ -112,6 +112,8 @@ std::filesystem::path programFolder() {
 }
 
 /// For run files: it decides how fast activations and their chains are.
+constexpr const char* kElementwiseCode = "elementwise code";
+
 std::string elementwiseCode() {
   const Verdict nvrtc = hasNvrtc();
   return nvrtc ? "compiled by NVRTC" : "interpreted, which is slower: " + nvrtc.reason();
@@ -133,8 +135,9 @@ class CudaBackend final : public Backend {
   CudaBackend(int device, DeviceInfo info)
       : m_device(device),
         m_info(std::move(info)),
-        m_programs(makeNvrtcCompiler(m_info.architecture + "a", programFolder())) {
-    m_info.details.emplace_back("elementwise code", elementwiseCode());
+        m_programs(makeNvrtcCompiler(m_info.architecture + "a", programFolder(),
+                                     [this](const Error& refusal) { noteInterpreted(refusal); })) {
+    m_info.details.emplace_back(kElementwiseCode, elementwiseCode());
     m_info.details.emplace_back("matrix products", describe(algorithmPolicy(std::getenv)));
     m_context = {.stream = m_stream.get(),
                  .numMultiprocessors = numMultiprocessors(device),
@@ -267,6 +270,13 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  /// Runs from here on tell it; they would be slower without a word.
+  void noteInterpreted(const Error& refusal) {
+    for (auto& [name, value] : m_info.details)
+      if (name == kElementwiseCode && value.find("interpreted") == std::string::npos)
+        value = "interpreted in part, which is slower: " + refusal.message;
+  }
+
   void copy(void* to, const void* from, std::size_t sizeBytes, cudaMemcpyKind kind) {
     if (sizeBytes == 0) return;
     useDevice(m_device);

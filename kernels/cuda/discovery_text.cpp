@@ -9,8 +9,8 @@ namespace {
 
 std::string explainOldDriver(const DiscoveryFacts& facts) {
   return fmt::format(
-      "The NVIDIA driver supports CUDA {} at most, and this build needs CUDA {}. Update the driver, or build with an "
-      "older CUDA toolkit.",
+      "The NVIDIA driver supports CUDA {} at most, and this build needs CUDA {}. Update the driver, or on "
+      "a data centre's GPU install NVIDIA's package cuda-compat of that version.",
       formatCudaVersion(facts.driverVersion), formatCudaVersion(facts.runtimeVersion));
 }
 

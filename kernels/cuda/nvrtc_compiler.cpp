@@ -45,11 +45,21 @@ class LoadedProgram final : public CompiledProgram {
 
 class NvrtcCompiler final : public ProgramCompiler {
  public:
-  NvrtcCompiler(std::string architecture, const std::filesystem::path& folder)
-      : m_architecture(std::move(architecture)), m_kept(folder, cubinOrigin(m_architecture)) {}
+  NvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
+                std::function<void(const Error&)> onRefusal)
+      : m_architecture(std::move(architecture)),
+        m_kept(folder, cubinOrigin(m_architecture)),
+        m_onRefusal(std::move(onRefusal)) {}
 
   Result<std::shared_ptr<const CompiledProgram>> compile(const std::string& source) override {
     const std::lock_guard lock(m_mutex);
+    auto compiled = recall(source);
+    if (!compiled) m_onRefusal(compiled.error());
+    return compiled;
+  }
+
+ private:
+  Result<std::shared_ptr<const CompiledProgram>> recall(const std::string& source) {
     if (const auto found = m_loaded.find(source); found != m_loaded.end()) return found->second;
     if (const auto kept = m_kept.find(source))
       if (const auto loaded = load(source, *kept)) return loaded;
@@ -59,7 +69,6 @@ class NvrtcCompiler final : public ProgramCompiler {
     return load(source, *cubin);
   }
 
- private:
   Result<std::shared_ptr<const CompiledProgram>> load(const std::string& source, const std::vector<char>& cubin) {
     try {
       return m_loaded.emplace(source, std::make_shared<const LoadedProgram>(cubin)).first->second;
@@ -71,14 +80,16 @@ class NvrtcCompiler final : public ProgramCompiler {
 
   std::string m_architecture;
   ProgramCache m_kept;
+  std::function<void(const Error&)> m_onRefusal;
   std::mutex m_mutex;
   std::map<std::string, std::shared_ptr<const CompiledProgram>> m_loaded;  // by source
 };
 
 }  // namespace
 
-std::unique_ptr<ProgramCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder) {
-  return std::make_unique<NvrtcCompiler>(std::move(architecture), folder);
+std::unique_ptr<ProgramCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
+                                                   std::function<void(const Error&)> onRefusal) {
+  return std::make_unique<NvrtcCompiler>(std::move(architecture), folder, std::move(onRefusal));
 }
 
 }  // namespace fuseline::cuda

@@ -5,6 +5,7 @@
 #include "kernels/cuda/program_compiler.h"
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ Result<std::vector<char>> compileToCubin(const std::string& source, const std::s
 std::string cubinOrigin(const std::string& architecture);
 
 /// Keeps what it loaded as long as it lives, and what it compiled in this folder for the next run; empty: nowhere.
-std::unique_ptr<ProgramCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder);
+/// onRefusal: called with each error, for whom programs that are interpreted must not go unnoticed.
+std::unique_ptr<ProgramCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
+                                                   std::function<void(const Error&)> onRefusal);
 
 }  // namespace fuseline::cuda

@@ -57,7 +57,22 @@ void bind(Symbols& symbols, Nvrtc& found) {
   symbols.find(found.cubin, "nvrtcGetCUBIN");
 }
 
-Result<Nvrtc> loadNvrtc() { return loadFunctions<Nvrtc>("libnvrtc.so", CUDART_VERSION / 1000, bind); }
+/// NVRTC opens the library of its built-in functions by name when it first compiles, and would look for it where the
+/// dynamic linker does. One that is loaded is found wherever it came from.
+Result<Nvrtc> withBuiltins(const Nvrtc& nvrtc) {
+  int major = 0;
+  int minor = 0;
+  nvrtc.version(&major, &minor);
+  const Result<void*> builtins =
+      openBeside(reinterpret_cast<const void*>(nvrtc.version), fmt::format("libnvrtc-builtins.so.{}.{}", major, minor));
+  if (!builtins) return builtins.error();
+  return nvrtc;
+}
+
+Result<Nvrtc> loadNvrtc() {
+  const Result<Nvrtc> nvrtc = loadFunctions<Nvrtc>("libnvrtc.so", CUDART_VERSION / 1000, bind);
+  return nvrtc ? withBuiltins(*nvrtc) : nvrtc;
+}
 
 /// Looked for once.
 const Result<Nvrtc>& nvrtcLibrary() {

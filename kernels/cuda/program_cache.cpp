@@ -62,8 +62,8 @@ std::optional<std::vector<char>> parseProgram(std::string_view origin, std::stri
   return binary;
 }
 
-ProgramCache::ProgramCache(fs::path folder, std::string origin)
-    : m_folder(std::move(folder)), m_origin(std::move(origin)) {}
+ProgramCache::ProgramCache(fs::path folder, std::string origin, std::size_t mostFiles)
+    : m_folder(std::move(folder)), m_origin(std::move(origin)), m_mostFiles(mostFiles) {}
 
 std::optional<std::vector<char>> ProgramCache::find(std::string_view source) const {
   if (m_folder.empty()) return std::nullopt;
@@ -86,7 +86,7 @@ fs::path ProgramCache::fileOf(std::string_view source) const {
 
 void ProgramCache::dropOldest() const {
   const std::vector<fs::path> files = filesOf(m_folder);
-  if (files.size() <= kMostFiles) return;
+  if (files.size() <= m_mostFiles) return;
   std::error_code ignored;
   fs::remove(*std::ranges::min_element(files, {}, lastUse), ignored);
 }

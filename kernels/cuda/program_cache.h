@@ -18,11 +18,11 @@ std::optional<std::vector<char>> parseProgram(std::string_view origin, std::stri
 /// One file a program. Several processes may share the folder. Nothing here fails, as in kept_file.h.
 class ProgramCache {
  public:
-  /// Files that are kept; more than the programs of a day's work.
-  static constexpr std::size_t kMostFiles = 512;
+  /// Files that are kept; more than the programs of a day's work, or of all tests.
+  static constexpr std::size_t kMostFiles = 4096;
 
   /// An empty folder: nothing is kept. origin: all but the source that the binary depends on.
-  ProgramCache(std::filesystem::path folder, std::string origin);
+  ProgramCache(std::filesystem::path folder, std::string origin, std::size_t mostFiles = kMostFiles);
 
   std::optional<std::vector<char>> find(std::string_view source) const;
   /// Of too many files the one goes that was not used for the longest time.
@@ -34,6 +34,7 @@ class ProgramCache {
 
   std::filesystem::path m_folder;
   std::string m_origin;
+  std::size_t m_mostFiles;
 };
 
 }  // namespace fuseline::cuda

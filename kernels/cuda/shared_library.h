@@ -6,12 +6,22 @@
 
 #include <dlfcn.h>
 
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace fuseline::cuda {
 
-/// An open library; it stays loaded. Errors: it is nowhere, with the places that were tried.
+/// An open library; it stays loaded. Looked for where the dynamic linker looks, then in the folders of toolkits.
+/// Errors: it is nowhere; a sentence with the next step.
 Result<void*> openLibrary(const std::string& fileName);
+
+/// The same, first in the folder of the library that has this function.
+Result<void*> openBeside(const void* function, const std::string& fileName);
+
+/// Folders of libraries: of the toolkits that the environment names, of those in the usual places, and of the active
+/// Python environment, for who has CUDA by PyTorch's packages alone. major: of CUDA.
+std::vector<std::string> toolkitFolders(const std::function<const char*(const char*)>& environment, int major);
 
 /// Finds functions one after the other and remembers the first that is missing.
 class Symbols {

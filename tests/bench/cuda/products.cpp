@@ -151,16 +151,16 @@ Row measured(const Case& what, const CublasLtSession& session, const SearchFunct
 
 double microseconds(const SampleStats& stats) { return stats.median / 1e3; }
 
-void print(const Row& row) {
+void print(std::FILE* to, const Row& row) {
   if (!row.reason.empty()) {
-    fmt::print("{:<28} not measured: {}\n", row.name, row.reason);
+    fmt::print(to, "{:<28} not measured: {}\n", row.name, row.reason);
   } else {
-    fmt::print("{:<28} {:>9.1f} {:>9.1f} {:>9.1f} {:>7.3f} {:>7.3f} [{:.3f}, {:.3f}]{} {:>6} of {}\n", row.name,
+    fmt::print(to, "{:<28} {:>9.1f} {:>9.1f} {:>9.1f} {:>7.3f} {:>7.3f} [{:.3f}, {:.3f}]{} {:>6} of {}\n", row.name,
                microseconds(row.first), microseconds(row.chosen), microseconds(row.best), row.firstShare.median,
                row.chosenShare.median, row.chosenShare.low, row.chosenShare.high,
                row.chosenShare.median < kWantedShare ? " !" : "  ", row.numTimed, row.numCandidates);
   }
-  std::fflush(stdout);
+  std::fflush(to);
 }
 
 Json toJson(const RatioStats& ratio) { return {{"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}}; }
@@ -206,7 +206,7 @@ void run(const CublasLt& library, const SearchFunctions& functions, const Option
   std::vector<Row> rows;
   for (const Case& what : allCases(options.only)) {
     rows.push_back(measured(what, session, functions, options));
-    if (!options.asJson) print(rows.back());
+    print(options.asJson ? stderr : stdout, rows.back());  // nothing is lost when the rest takes too long
   }
   if (!options.asJson) return printEnd(rows);
   Json list = Json::array();

@@ -21,9 +21,10 @@ class PeerError(Exception):
 
 def find_program(given):
     """The program to compare with: the one given, else a build of this tree, else one that is installed."""
-    root = pathlib.Path(__file__).resolve().parents[3]
-    builds = [root / "build" / preset / "bin" / "fuseline" for preset in ("release", "dev")]
-    candidates = [given] if given else [*builds, shutil.which("fuseline")]
+    folders = pathlib.Path(__file__).resolve().parents
+    builds = [folders[3] / "build" / preset / "bin" / "fuseline" for preset in ("release", "dev")]
+    installed = [folders[4] / "bin" / "fuseline", shutil.which("fuseline")]  # beside share/fuseline/bench, or anywhere
+    candidates = [given] if given else [*builds, *installed]
     for candidate in candidates:
         if candidate and os.access(candidate, os.X_OK) and not os.path.isdir(candidate):
             return str(candidate)

@@ -143,16 +143,21 @@ std::set<std::string> kernelsOf(const Graph& graph, const FusionReport& report) 
 
 class CudaRules : public OnCuda, public ::testing::WithParamInterface<const FusionRule*> {};
 
+/// The sample's own shape is one that its recipe takes.
 TEST_P(CudaRules, RunFusedLikeTheReference) {
   bool isReached = false;
   for (const RuleSample& sample : ruleSamples(GetParam()->name))
     for (const DType dtype : kDTypes)
-      for (const Shape& shape : {Shape{6, 16}, {1, 16}, {0, 16}, {70, 16}}) {
+      for (const Shape& shape : std::set<Shape>{sample.shape, {6, 16}, {1, 16}, {0, 16}, {70, 16}}) {
+        if (!runsRecipe(sample.options.recipe)) continue;
         const Graph graph = chain(dtype, shape, sample.links, sample.options);
         const FusionReport report = fuseWith(*GetParam(), graph);
         isReached = isReached || kernelsOf(graph, report).contains(GetParam()->becomes);
-        if (refusal(graph, report).empty())
-          expectLikeReference(graph, report, chainTolerance(dtype), sample.label + " of " + toString(shape));
+        if (!refusal(graph, report).empty()) continue;
+        const double tolerance = sample.options.recipe.empty()
+                                     ? toleranceFor(chainTolerance(dtype), kActivationsOfProducts)
+                                     : toleranceFor(kProductsOfCodes, kCodesOfProducts);
+        expectLikeReference(graph, report, tolerance, sample.label + " of " + toString(shape));
       }
   if (!isReached) GTEST_SKIP() << "The CUDA backend refuses every sample of this rule.";
 }
@@ -195,6 +200,8 @@ Graph under(const char* recipeName, Graph graph, const Attributes& fields = {},
   return quantized;
 }
 
+double recipeTolerance(DType dtype) { return toleranceFor(4 * chainTolerance(dtype), kProductsOfCodes); }
+
 class CudaRecipes : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -208,7 +215,7 @@ TEST_P(CudaRecipes, MultiplyLikeTheReference) {
         under(GetParam(), chain(dtype, {128, 256}, {linear(128, "fc"), link("GELU"), linear(128, "out")}));
     ASSERT_EQ(refusal(graph, unfused(graph)), "");
     EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), backendUnderTest()),
-                              runPlan(graph, unfused(graph), makeReferenceBackend()), 4 * chainTolerance(dtype)),
+                              runPlan(graph, unfused(graph), makeReferenceBackend()), recipeTolerance(dtype)),
               "")
         << dtypeName(dtype);
   }
@@ -217,7 +224,7 @@ TEST_P(CudaRecipes, MultiplyLikeTheReference) {
 void expectLikeReferenceUnder(const Graph& graph, const std::string& label) {
   ASSERT_EQ(refusal(graph, unfused(graph)), "") << label;
   EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), backendUnderTest()),
-                            runPlan(graph, unfused(graph), makeReferenceBackend()), 4 * chainTolerance(DType::BF16)),
+                            runPlan(graph, unfused(graph), makeReferenceBackend()), recipeTolerance(DType::BF16)),
             "")
       << label;
 }
@@ -294,7 +301,7 @@ TEST_P(CudaRecipes, MultiplyLikeTheReferenceInFusedSteps) {
       ASSERT_EQ(refusal(graph, report), "");
       kernels.merge(kernelsOf(graph, report));
       EXPECT_EQ(firstDifference(runPlan(graph, report, backend), runPlan(graph, report, makeReferenceBackend()),
-                                4 * chainTolerance(dtype)),
+                                recipeTolerance(dtype)),
                 "")
           << dtypeName(dtype) << "\n"
           << toString(graph);
@@ -328,7 +335,8 @@ TEST_P(CudaRecipes, PassOnQuantizedTensorsLikeTheReference) {
   for (const std::vector<Link>& links :
        {std::vector{both}, std::vector{both, linear(128, "fc"), both}, std::vector{link("Bias"), both, link("ReLU")}}) {
     const Graph graph = under(GetParam(), chain(DType::BF16, {128, 256}, links));
-    expectLikeReference(graph, unfused(graph), toleranceOf(DType::BF16).relative, toString(graph));
+    expectLikeReference(graph, unfused(graph), toleranceFor(toleranceOf(DType::BF16).relative, kCodesOfProducts),
+                        toString(graph));
   }
 }
 
@@ -512,7 +520,7 @@ TEST_F(CudaKernels, ActivateProductsLikeTheReference) {
           const FusionReport report = std::move(
               *fuse(graph, {.switches = everythingAsked(builtinRules()), .capabilities = capabilitiesOf(backend)}));
           ASSERT_EQ(report.forward.size(), 1u) << toString(graph);
-          expectLikeReference(graph, report, chainTolerance(dtype), activation);
+          expectLikeReference(graph, report, toleranceFor(chainTolerance(dtype), kActivationsOfProducts), activation);
         }
 }
 
@@ -553,7 +561,8 @@ TEST_F(CudaKernels, MakeTheGradientOfGeluInProductsLikeTheReference) {
           const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backendUnderTest())}));
           ASSERT_EQ(report.backward.size(), 1u) << toString(graph);
           EXPECT_EQ(report.backward.front().kernelName(graph), "linear_backward_activation");
-          expectLikeReference(graph, report, chainTolerance(dtype), "GELU's gradient");
+          expectLikeReference(graph, report, toleranceFor(chainTolerance(dtype), kActivationsOfProducts),
+                              "GELU's gradient");
         }
 }
 
@@ -570,7 +579,8 @@ TEST_F(CudaKernels, MakeTheGradientOfGeluWhateverElseIsTrained) {
       const Graph graph = chain(dtype, {33, 16}, links);
       const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backendUnderTest())}));
       EXPECT_TRUE(kernelsOf(graph, report).contains("linear_backward_activation")) << toString(graph);
-      expectLikeReference(graph, report, chainTolerance(dtype), "GELU's gradient");
+      expectLikeReference(graph, report, toleranceFor(chainTolerance(dtype), kActivationsOfProducts),
+                          "GELU's gradient");
     }
 }
 

@@ -76,13 +76,14 @@ TEST(ProgramCache, WhoseFolderIsAFileKeepsNothing) {
 
 TEST(ProgramCache, DropsWhatWasNotUsedForTheLongestTime) {
   const testing::TemporaryFolder folder;
-  const ProgramCache cache(folder.path(), kOrigin);
-  for (std::size_t i = 0; i < ProgramCache::kMostFiles; ++i) cache.keep(fmt::format("source {}", i), kBinary);
+  constexpr std::size_t kMostFiles = 20;
+  const ProgramCache cache(folder.path(), kOrigin, kMostFiles);
+  for (std::size_t i = 0; i < kMostFiles; ++i) cache.keep(fmt::format("source {}", i), kBinary);
   const fs::file_time_type longAgo = fs::file_time_type::clock::now() - std::chrono::hours(1);
   for (const fs::directory_entry& file : fs::directory_iterator(folder.path())) fs::last_write_time(file, longAgo);
   EXPECT_EQ(cache.find("source 7"), kBinary);
   cache.keep(kSource, kBinary);
-  EXPECT_EQ(numFiles(folder.path()), ProgramCache::kMostFiles);
+  EXPECT_EQ(numFiles(folder.path()), kMostFiles);
   EXPECT_EQ(cache.find(kSource), kBinary);
   EXPECT_EQ(cache.find("source 7"), kBinary);
 }

@@ -2,6 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/shared_library.h"
+#include "tests/support/temporary_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -21,6 +26,30 @@ TEST(SharedLibrary, SaysWhichLibraryIsMissingAndWhatToDo) {
   ASSERT_FALSE(library);
   EXPECT_NE(library.error().message.find("libnobody_has_this.so.1"), std::string::npos);
   EXPECT_NE(library.error().message.find("LD_LIBRARY_PATH"), std::string::npos);
+}
+
+TEST(SharedLibrary, IsLookedForInToolkitsAndInTheActivePython) {
+  const testing::TemporaryFolder python;
+  const auto packages = python.path() / "lib/python3.12/site-packages/nvidia/cu13/lib";
+  std::filesystem::create_directories(packages);
+  const std::map<std::string, std::string> variables = {{"CUDA_HOME", "/opt/cuda"},
+                                                        {"VIRTUAL_ENV", python.path().string()}};
+  const auto environment = [&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+  const std::vector<std::string> folders = toolkitFolders(environment, 13);
+  EXPECT_EQ(folders.front(), "/opt/cuda/lib64");
+  for (const std::string& folder : {std::string("/opt/cuda/extras/CUPTI/lib64"), std::string("/usr/local/cuda/lib64"),
+                                    std::string("/usr/local/cuda-13/lib64"), packages.string()})
+    EXPECT_NE(std::ranges::find(folders, folder), folders.end()) << folder;
+}
+
+TEST(SharedLibrary, IsFoundBesideAnother) {
+  const Result<void*> none = openBeside(reinterpret_cast<const void*>(&dlopen), "libnobody_has_this.so.1");
+  EXPECT_FALSE(none);
+  const Result<void*> library = openBeside(reinterpret_cast<const void*>(&dlopen), "libm.so.6");
+  EXPECT_TRUE(library) << library.error().message;
 }
 
 TEST(SharedLibrary, NamesTheFunctionThatIsMissing) {

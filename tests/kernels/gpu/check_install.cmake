@@ -4,9 +4,26 @@ file(REMOVE_RECURSE ${FOLDER} ${FOLDER}_moved)
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --component gpu-tests --prefix ${FOLDER}
   OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 file(RENAME ${FOLDER} ${FOLDER}_moved)
-execute_process(COMMAND env -i /bin/sh ${FOLDER}_moved/run --gtest_brief=1 --gtest_filter=CudaKernels.*
+execute_process(COMMAND env -i LD_LIBRARY_PATH=$ENV{LD_LIBRARY_PATH}
+  /bin/sh ${FOLDER}_moved/run --gtest_brief=1 --gtest_filter=CudaKernels.*
   OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE result)
 if(NOT result EQUAL 0 OR NOT output MATCHES "(PASSED|SKIPPED)")
   message(FATAL_ERROR "The installed tests did not run (${result}):\n${output}")
 endif()
+
+# All libraries come from the folder, but for those of every system, and of a driver.
+execute_process(COMMAND env -i LD_DEBUG=libs ${FOLDER}_moved/bin/fuseline devices
+  OUTPUT_QUIET ERROR_VARIABLE trace RESULT_VARIABLE result)
+string(REGEX MATCHALL "calling init: [^\n]+" loaded "${trace}")
+if(NOT loaded)
+  message(FATAL_ERROR "The dynamic linker did not tell what it loads (${result}):\n${trace}")
+endif()
+foreach(line IN LISTS loaded)
+  string(REPLACE "calling init: " "" path "${line}")
+  cmake_path(GET path FILENAME name)
+  string(FIND "${path}" "${FOLDER}_moved/" place)
+  if(place EQUAL -1 AND NOT name MATCHES "^(ld-|lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s|cuda)\\.|libnvidia)")
+    message(FATAL_ERROR "Not of the folder: ${path}")
+  endif()
+endforeach()
 file(REMOVE_RECURSE ${FOLDER}_moved)

@@ -31,4 +31,8 @@ Result<std::shared_ptr<Backend>> cudaTestBackend() {
   return backend;
 }
 
+Result<std::shared_ptr<Backend>> compilingCudaTestBackend() { return cudaTestBackend(); }
+
+bool multipliesExactly() { return false; }
+
 }  // namespace fuseline::testing

@@ -5,6 +5,7 @@
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/epilogue_passes.h"
 #include "tests/support/cuda_test_backend.h"
+#include "tests/support/simt/host_compiler.h"
 #include "tests/support/simt/host_gemm.h"
 #include "tests/support/simt/simt.h"
 
@@ -185,6 +186,14 @@ Result<std::shared_ptr<Backend>> cudaTestBackend() {
   static const std::shared_ptr<Backend> backend = makeSimtBackend();
   return backend;
 }
+
+Result<std::shared_ptr<Backend>> compilingCudaTestBackend() {
+  static const std::unique_ptr<cuda::ProgramCompiler> compiler = makeHostCompiler();
+  static const std::shared_ptr<Backend> backend = makeSimtBackend(compiler.get());
+  return backend;
+}
+
+bool multipliesExactly() { return true; }
 
 std::shared_ptr<Backend> makeSimtBackend(cuda::ProgramCompiler* programs) {
   return std::make_shared<SimtBackend>(programs);
