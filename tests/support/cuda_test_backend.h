@@ -5,6 +5,7 @@
 #include "core/quant/recipe.h"
 #include "core/runtime/backend.h"
 #include "core/support/result.h"
+#include "tests/support/run_plan.h"
 
 #include <algorithm>
 #include <memory>
@@ -19,22 +20,21 @@ Result<std::shared_ptr<Backend>> cudaTestBackend();
 /// One whose generated code is compiled: that of a GPU always is, where NVRTC is there.
 Result<std::shared_ptr<Backend>> compilingCudaTestBackend();
 
-/// Whether its products are those of the reference but for the rounding of results. The harness's are. A GPU keeps
-/// fewer bits of a sum of FP8 products (about 14 on Hopper), so that codes which are made of results may differ by one,
-/// and cuBLASLt's GELU is as good as the hardware's tanh.
+/// Whether its products are those of the reference but for the rounding of results. The harness's are, unless the
+/// environment has FUSELINE_PRODUCTS_OF_A_GPU. A GPU keeps fewer bits of a sum of FP8 products (about 14 on Hopper), so
+/// that codes which are made of results may differ by one, and cuBLASLt's GELU may be as good as the hardware's tanh.
 bool multipliesExactly();
 
-/// A tolerance for the harness, or for a GPU.
-inline double toleranceFor(double exactProducts, double productsOfGpu) {
-  return multipliesExactly() ? exactProducts : std::max(exactProducts, productsOfGpu);
-}
+/// Results that went through cuBLASLt's GELU, whose tail is a difference of large numbers. exact: for exact products.
+inline double toleranceOfActivations(double exact) { return multipliesExactly() ? exact : std::max(exact, 0x1p-7); }
 
-/// For a GPU: results that went through products of codes, where of many factors some are the next code; codes made of
-/// results, where E5M2's are up to 1/4 apart; and results that went through cuBLASLt's GELU, if that takes
-/// tanh.approx.f32, good to 2^-11 (PTX ISA), in whose tail large numbers cancel.
-inline constexpr double kProductsOfCodes = 4 * 1.6e-2;
-inline constexpr double kCodesOfProducts = 0.25;
-inline constexpr double kActivationsOfProducts = 8 * 0x1p-11;
+/// Empty, or a difference between results that went through products of codes, or are codes of such. exact: for exact
+/// products. On a GPU an element may be the next code, in E5M2 a quarter away, but few are.
+inline std::string differenceOfCodes(const RunResults& actual, const RunResults& expected, double exact) {
+  if (multipliesExactly()) return firstDifference(actual, expected, exact);
+  const std::string far = firstDifference(actual, expected, 0.25);
+  return far.empty() ? firstDifferenceInNorm(actual, expected, 1e-2) : far;
+}
 
 /// Whether it runs the products of this recipe, "" for none: a GPU may be too old or too new for them. The harness runs
 /// all.

@@ -81,6 +81,21 @@ std::string firstDifference(const RunResults& actual, const RunResults& expected
   return actual.size() == expected.size() ? "" : "there are results that nobody expects";
 }
 
+std::string firstDifferenceInNorm(const RunResults& actual, const RunResults& expected, double rtol) {
+  for (const auto& [name, values] : expected) {
+    const std::vector<double>& others = actual.at(name);
+    double errors = 0.0;
+    double squares = 0.0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      errors += (others[i] - values[i]) * (others[i] - values[i]);
+      squares += values[i] * values[i];
+    }
+    if (const double error = std::sqrt(errors / squares); squares > 0.0 && !(error <= rtol))
+      return fmt::format("{} is off by {:.3g} of its norm, allowed is {:.3g}", name, error, rtol);
+  }
+  return "";
+}
+
 std::string firstNonFiniteDifference(const RunResults& actual, const RunResults& expected) {
   for (const auto& [name, values] : expected) {
     const std::vector<double>& others = actual.at(name);

@@ -28,6 +28,9 @@ NamedTensors uniformData(const Graph& graph, double offset = 0.0);
 /// The rms term covers elements that are small because large parts cancelled.
 std::string firstDifference(const RunResults& actual, const RunResults& expected, double rtol, double atol = 1e-5);
 
+/// Empty if of every result the error's norm is at most rtol times that of what is expected; else the first other one.
+std::string firstDifferenceInNorm(const RunResults& actual, const RunResults& expected, double rtol);
+
 /// Empty if NaN, infinity and minus infinity stand at the same places; else the first element that differs.
 std::string firstNonFiniteDifference(const RunResults& actual, const RunResults& expected);
 

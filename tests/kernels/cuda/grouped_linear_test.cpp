@@ -244,8 +244,8 @@ class CudaGroupedRecipes : public CudaGroupedLinear, public ::testing::WithParam
 
   static void expectLikeReferenceAfterTwoRuns(const Layer& layer, const Graph& graph) {
     const auto expected = valuesAfterTwoRuns(layer, graph, makeReferenceBackend(), false);
-    EXPECT_EQ(firstDifference(valuesAfterTwoRuns(layer, graph, *cudaTestBackend(), false), expected,
-                              4 * toleranceOf(layer.dtype).relative),
+    EXPECT_EQ(differenceOfCodes(valuesAfterTwoRuns(layer, graph, *cudaTestBackend(), false), expected,
+                                4 * toleranceOf(layer.dtype).relative),
               "")
         << ::testing::PrintToString(layer);
   }

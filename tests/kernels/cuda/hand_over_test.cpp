@@ -89,8 +89,7 @@ class CudaHandOvers : public ::testing::TestWithParam<const char*> {
   /// Gradients of biases are added in another order.
   static void expectSame(const Graph& graph, RunResults actual, RunResults expected, DType dtype,
                          const std::string& label) {
-    const double tolerance = toleranceFor(toleranceOf(dtype).relative, kProductsOfCodes);
-    EXPECT_EQ(firstDifference(actual, expected, tolerance), "") << label;
+    EXPECT_EQ(differenceOfCodes(actual, expected, toleranceOf(dtype).relative), "") << label;
     if (!multipliesExactly()) return;
     for (const Node& node : graph.nodes())
       if (node.operation->name == "Bias")
@@ -157,8 +156,8 @@ TEST(CudaHandOver, WorksForEveryNumberOfRowsThatARecipeTakes) {
                               {.recipe = "DelayedScaling"});
     const FusionReport report = fusedFor(graph, backend);
     ASSERT_EQ(report.handOvers.size(), 4u);
-    EXPECT_EQ(firstDifference(runPlan(graph, report, backend), runPlan(graph, withoutHandOvers(report), backend),
-                              toleranceFor(toleranceOf(DType::BF16).relative, kProductsOfCodes)),
+    EXPECT_EQ(differenceOfCodes(runPlan(graph, report, backend), runPlan(graph, withoutHandOvers(report), backend),
+                                toleranceOf(DType::BF16).relative),
               "")
         << rows;
   }

@@ -1,4 +1,4 @@
-// Plain loops over matrices, in double.
+// Plain loops over matrices, in double; on request with the errors of a GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/simt/host_gemm.h"
 
@@ -6,12 +6,14 @@
 #include "core/quant/scale_map.h"
 #include "core/tensor/scaling.h"
 #include "core/tensor/tensor.h"
+#include "tests/support/cuda_test_backend.h"
 #include "tests/support/simt/simt.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <numeric>
 #include <stdexcept>
 #include <tuple>
 #include <vector>
@@ -43,6 +45,26 @@ double scaleAt(const std::byte* scales, Scaling scaling, std::int64_t outer, std
       return static_cast<double>(
           E8m0::toFloat(static_cast<std::uint8_t>(scales[swizzledOffset(outer, inner / 32, pad4(blocks(32)))])));
   }
+}
+
+/// In [-1, 1), the same in every run, as a GPU's errors are.
+double errorAt(std::size_t index) {
+  const std::uint64_t bits = (index + 1) * 0x9E3779B97F4A7C15U;
+  return static_cast<double>((bits ^ bits >> 29U) * 0xBF58476D1CE4E5B9U >> 11U) * 0x1p-52 - 1.0;
+}
+
+/// Of sums of FP8 products a Hopper keeps 14 bits while it adds them up (DeepSeek-V3, arXiv:2412.19437, section 3.5.2).
+void loseBits(std::vector<double>& row, std::int64_t index) {
+  constexpr double kLost = 0x1p-12;  // of several additions
+  const double squares = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
+  const double rms = std::sqrt(squares / static_cast<double>(row.size()));
+  for (std::size_t i = 0; i < row.size(); ++i)
+    row[i] += rms * kLost * errorAt(static_cast<std::size_t>(index) * row.size() + i);
+}
+
+/// As good as tanh.approx.f32 (PTX ISA), where products are a GPU's.
+double tanhOfEpilogue(double x, std::size_t index) {
+  return std::tanh(x) * (multipliesExactly() ? 1.0 : 1.0 + 0x1p-11 * errorAt(index));
 }
 
 /// A factor as it stands: rows x cols. isContracted: along the columns, otherwise along the rows.
@@ -140,6 +162,7 @@ class HostGemm final : public cuda::Gemm {
         const double* const from = b.data() + term * n;
         for (std::size_t col = 0; col < row.size(); ++col) row[col] += factor * from[col];
       }
+      if (m_problem.aCodes && !multipliesExactly()) loseBits(row, i);
       for (std::size_t col = 0; col < row.size(); ++col)
         sums[static_cast<std::size_t>(i * n) + col] += static_cast<double>(m_problem.alpha) * row[col];
     }
@@ -148,8 +171,11 @@ class HostGemm final : public cuda::Gemm {
   /// GELU from Hendrycks & Gimpel 2016, arXiv:1606.08415, section 2.
   void activate(std::vector<double>& values) const {
     const double root = std::sqrt(2.0 / std::numbers::pi);
-    const auto gelu = [&](double x) { return 0.5 * x * (1.0 + std::tanh(root * (x + 0.044715 * x * x * x))); };
-    if (m_problem.activation == cuda::Activation::Gelu) std::ranges::transform(values, values.begin(), gelu);
+    const auto gelu = [&](double x, std::size_t index) {
+      return 0.5 * x * (1.0 + tanhOfEpilogue(root * (x + 0.044715 * x * x * x), index));
+    };
+    if (m_problem.activation == cuda::Activation::Gelu)
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = gelu(values[i], i);
     if (m_problem.activation == cuda::Activation::Relu)
       for (double& value : values) value = std::max(value, 0.0);
   }
@@ -159,7 +185,7 @@ class HostGemm final : public cuda::Gemm {
     const double root = std::sqrt(2.0 / std::numbers::pi);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       const double x = inputs[i];
-      const double tanh = std::tanh(root * (x + 0.044715 * x * x * x));
+      const double tanh = tanhOfEpilogue(root * (x + 0.044715 * x * x * x), i);
       sums[i] *= 0.5 * (1.0 + tanh) + 0.5 * x * (1.0 - tanh * tanh) * root * (1.0 + 3.0 * 0.044715 * x * x);
     }
   }
