@@ -358,13 +358,19 @@ Result<RunOutcome> Executor::runObserved(const StepObserver& observer, std::stop
   return outcome;
 }
 
+/// A trace may lose what a run did; all that was measured before is not given up for that.
 Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::stop_token& cancel) {
-  if (Result<void> started = attempt([&] { m_trace->start(); }); !started) return started.error();
-  const Clock::time_point start = Clock::now();
-  Result<RunOutcome> outcome = launchAndWait(cancel);
-  m_observedNs = nanosecondsSince(start);
-  const Result<void> seen = attempt([&] { m_activities = m_trace->stop(); });
-  if (!outcome || *outcome == RunOutcome::Cancelled) return outcome;
+  constexpr int kTries = 3;
+  Result<void> seen;
+  Result<RunOutcome> outcome = RunOutcome::Completed;
+  for (int tries = 0; tries == 0 || (!seen && tries < kTries); ++tries) {
+    if (Result<void> started = attempt([&] { m_trace->start(); }); !started) return started.error();
+    const Clock::time_point start = Clock::now();
+    outcome = launchAndWait(cancel);
+    m_observedNs = nanosecondsSince(start);
+    seen = attempt([&] { m_activities = m_trace->stop(); });
+    if (!outcome || *outcome == RunOutcome::Cancelled) return outcome;
+  }
   if (!seen) return seen.error();
   std::vector<double> stepNs(m_plan.steps.size(), 0.0);
   for (const DeviceActivity& activity : m_activities)

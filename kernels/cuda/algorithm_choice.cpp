@@ -54,7 +54,7 @@ class Contest {
   }
 
   AlgorithmChoice decide() const {
-    if (m_entrants.empty()) return {};
+    if (m_entrants.empty()) return {.haveAllFailed = true};
     const double limitNs = bestNs() * (1.0 + kNoise);
     const Entrant* chosen = nullptr;
     for (const Entrant& entrant : m_entrants)

@@ -31,6 +31,7 @@ struct AlgorithmChoice {
   double medianNs = 0.0;       // 0: not timed
   double firstMedianNs = 0.0;  // of the library's own first choice, in the same rounds; 0: not timed, or it failed
   int numTimed = 0;
+  bool haveAllFailed = false;  // each was tried
 };
 
 /// The candidate with the smallest median, each warmed up first and then timed in rounds of random order. Within the

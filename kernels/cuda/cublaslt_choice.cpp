@@ -28,18 +28,27 @@ KeptAlgorithm keptAs(const CublasLtCandidate& candidate, const AlgorithmChoice& 
           .numCandidates = choice.numTimed};
 }
 
+/// What the library offers it may still refuse at the launch; then the next one has its turn.
+std::vector<CublasLtCandidate> inWorkspaceOfFirst(std::vector<CublasLtCandidate> candidates) {
+  if (candidates.empty()) return candidates;
+  const std::size_t most = candidates.front().workspaceSize;
+  std::erase_if(candidates, [&](const CublasLtCandidate& each) { return each.workspaceSize > most; });
+  return candidates;
+}
+
 }  // namespace
 
-std::optional<CublasLtCandidate> CublasLtChooser::choose(CublasLtProduct& product) {
+std::vector<CublasLtCandidate> CublasLtChooser::choose(CublasLtProduct& product) {
   const std::lock_guard lock(m_mutex);
   const std::string key = problemKey(product.problem(), kMaxWorkspaceBytes);
-  if (const auto kept = recall(product, key)) return kept;
+  if (const auto kept = recall(product, key)) return {*kept};
   const std::vector<CublasLtCandidate> candidates = product.candidates(kMaxCandidates);
-  if (candidates.empty()) return std::nullopt;
-  if (!m_isTimed || !product.problem().hasTimeToTune) return candidates.front();
+  if (candidates.empty() || !m_isTimed || !product.problem().hasTimeToTune) return inWorkspaceOfFirst(candidates);
   const AlgorithmChoice choice = timeCandidates(product, candidates);
-  if (choice.medianNs > 0.0) m_cache.keep(key, keptAs(candidates[choice.candidate], choice));
-  return candidates[choice.candidate];
+  if (choice.haveAllFailed) return {};
+  if (choice.medianNs == 0.0) return inWorkspaceOfFirst(candidates);
+  m_cache.keep(key, keptAs(candidates[choice.candidate], choice));
+  return {candidates[choice.candidate]};
 }
 
 std::size_t CublasLtChooser::chooseWay(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream) {

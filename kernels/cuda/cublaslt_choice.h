@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace fuseline::cuda {
 
@@ -20,8 +21,9 @@ class CublasLtChooser {
   CublasLtChooser(const AlgorithmPolicy& policy, AlgorithmOrigin origin)
       : m_isTimed(policy.isTimed), m_cache(policy.isTimed ? policy.folder : "", std::move(origin)) {}
 
-  /// Nothing: the library has no algorithm. Throws DeviceFault.
-  std::optional<CublasLtCandidate> choose(CublasLtProduct& product);
+  /// In the order in which to try them, none with more workspace than the first. Empty: the library has no algorithm
+  /// that runs. Throws DeviceFault.
+  std::vector<CublasLtCandidate> choose(CublasLtProduct& product);
   /// Which of several ways to solve the problem: the one that is kept, the fastest, or the first.
   std::size_t chooseWay(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream);
 

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 #include <mutex>
-#include <optional>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -50,21 +50,21 @@ class CublasLtGemm final : public Gemm {
 
   /// False when the library has no algorithm.
   bool choose() {
-    const std::optional<CublasLtCandidate> chosen = m_library->chooser.choose(m_product);
-    if (chosen) m_chosen = *chosen;
-    return chosen.has_value();
+    m_candidates = m_library->chooser.choose(m_product);
+    return !m_candidates.empty();
   }
 
-  std::size_t workspaceBytes() const override { return m_product.workspaceBytes(m_chosen); }
+  std::size_t workspaceBytes() const override { return m_product.workspaceBytes(m_candidates.front()); }
 
   void multiply(const GemmPointers& pointers, std::byte* workspace) override {
-    m_product.multiply(m_chosen, pointers, workspace);
+    const auto numRefused = static_cast<std::ptrdiff_t>(m_product.multiplyByFirst(m_candidates, pointers, workspace));
+    m_candidates.erase(m_candidates.begin(), m_candidates.begin() + numRefused);
   }
 
  private:
   std::shared_ptr<Opened> m_library;
   CublasLtProduct m_product;
-  CublasLtCandidate m_chosen{};
+  std::vector<CublasLtCandidate> m_candidates;  // the first runs, as far as is known
 };
 
 /// Nothing to add up: c is the addend, or zero, or there is no c.

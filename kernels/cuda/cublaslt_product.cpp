@@ -74,13 +74,29 @@ std::size_t CublasLtProduct::workspaceBytes(const CublasLtCandidate& candidate) 
 }
 
 void CublasLtProduct::multiply(const CublasLtCandidate& candidate, const GemmPointers& pointers, std::byte* workspace) {
+  multiplyByFirst(std::span(&candidate, 1), pointers, workspace);
+}
+
+std::size_t CublasLtProduct::multiplyByFirst(std::span<const CublasLtCandidate> candidates,
+                                             const GemmPointers& pointers, std::byte* workspace) {
   setPointers(pointers);
+  cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    status = launch(candidates[i], pointers, workspace);
+    if (status == CUBLAS_STATUS_SUCCESS) return i;
+    if (status == CUBLAS_STATUS_EXECUTION_FAILED) break;  // that is the GPU, not the library
+  }
+  check(status, "multiply");
+  return 0;
+}
+
+cublasStatus_t CublasLtProduct::launch(const CublasLtCandidate& candidate, const GemmPointers& pointers,
+                                       std::byte* workspace) const {
   const float beta = m_problem.hasAddend ? 1.0F : 0.0F;
   const std::byte* const addend = m_problem.hasAddend ? pointers.addend : pointers.c;
-  check(m_session.library().matmul(m_session.handle(), m_operation.get(), &m_problem.alpha, pointers.b, m_a.get(),
-                                   pointers.a, m_b.get(), &beta, addend, m_c.get(), pointers.c, m_d.get(),
-                                   &candidate.algo, workspace, candidate.workspaceSize, m_session.stream()),
-        "multiply");
+  return m_session.library().matmul(m_session.handle(), m_operation.get(), &m_problem.alpha, pointers.b, m_a.get(),
+                                    pointers.a, m_b.get(), &beta, addend, m_c.get(), pointers.c, m_d.get(),
+                                    &candidate.algo, workspace, candidate.workspaceSize, m_session.stream());
 }
 
 cublasStatus_t CublasLtProduct::search(std::span<CublasLtCandidate> candidates, int& found) const {

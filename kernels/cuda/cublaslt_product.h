@@ -44,6 +44,9 @@ class CublasLtProduct {
   std::size_t workspaceBytes(const CublasLtCandidate& candidate) const;
   /// Asynchronous. Throws DeviceFault.
   void multiply(const CublasLtCandidate& candidate, const GemmPointers& pointers, std::byte* workspace);
+  /// By the first of several candidates that the library does not refuse after all; returns how many it refused.
+  std::size_t multiplyByFirst(std::span<const CublasLtCandidate> candidates, const GemmPointers& pointers,
+                              std::byte* workspace);
 
  private:
   /// A descriptor with an owner.
@@ -63,6 +66,7 @@ class CublasLtProduct {
   void setScaleModes(const Operation& operation) const;
   void setStandIns(const Operation& operation) const;
   void setPointers(const GemmPointers& pointers);
+  cublasStatus_t launch(const CublasLtCandidate& candidate, const GemmPointers& pointers, std::byte* workspace) const;
 
   const CublasLtSession& m_session;
   GemmProblem m_problem;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/cublaslt_tuning.h"
 
+#include "kernels/cuda/check.h"
 #include "kernels/cuda/gemm_timer.h"
 
 #include <algorithm>
@@ -27,8 +28,11 @@ AlgorithmChoice holdContest(const GemmProblem& problem, const std::vector<std::u
 AlgorithmChoice contest(const GemmProblem& problem, const std::vector<std::uint64_t>& workspaceBytes, GemmLaunch launch,
                         Stream stream) {
   const AlgorithmChoice choice = holdContest(problem, workspaceBytes, std::move(launch), stream);
-  cudaGetLastError();  // what failed here must not be blamed on the launch that comes next
-  return choice;
+  cudaGetLastError();  // what was refused here must not be blamed on the launch that comes next
+  if (cudaStreamSynchronize(stream) == cudaSuccess) return choice;
+  throw DeviceFault(
+      "An algorithm of cuBLASLt faulted while it was timed, and the GPU takes no more work from this process. Start it "
+      "again with the environment variable FUSELINE_TUNE=off, which takes the library's own first choice.");
 }
 
 }  // namespace

@@ -80,29 +80,54 @@ std::string nameOf(const Plan& plan, const Step& step) {
   return fmt::format("{} {}", describe(step), toString(plan.spec(*written)));
 }
 
+/// A fault surfaces at any call after the launch that it is of.
+std::string explainFault(cudaError_t error, const std::string& lastStep) {
+  return fmt::format(
+      "The GPU reported a fault: {} ({}). The step launched last was {}; the fault is in it or in one before it. The "
+      "device takes no more work from this process: start it again with --no-replay and the environment variable "
+      "CUDA_LAUNCH_BLOCKING=1, which find the step at fault.",
+      cudaGetErrorString(error), cudaGetErrorName(error), lastStep);
+}
+
+/// Whether a fault of the GPU, rather than a refused call, is behind a failure: it stays.
+cudaError_t lastingError(Stream stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t asked = cudaStreamIsCapturing(stream, &status);
+  if (asked == cudaSuccess && status != cudaStreamCaptureStatusNone) return cudaSuccess;
+  const cudaError_t error = cudaStreamQuery(stream);
+  return error == cudaErrorNotReady ? cudaSuccess : error;
+}
+
+struct LaunchPlace {
+  int device;
+  Stream stream;
+  std::shared_ptr<LaunchLog> log;
+};
+
 class LoggedKernel final : public Kernel {
  public:
-  LoggedKernel(std::unique_ptr<Kernel> kernel, const Plan& plan, const Step& step, int device,
-               std::shared_ptr<LaunchLog> log)
+  LoggedKernel(std::unique_ptr<Kernel> kernel, const Plan& plan, const Step& step, LaunchPlace place)
       : m_kernel(std::move(kernel)),
         m_step(nameOf(plan, step)),
         m_bytes(step.bytesRead + step.bytesWritten),
-        m_device(device),
-        m_log(std::move(log)) {}
+        m_place(std::move(place)) {}
   std::size_t workspaceBytes() const override { return m_kernel->workspaceBytes(); }
-  void run(std::span<std::byte* const> operands, std::byte* workspace) override {
+  void run(std::span<std::byte* const> operands, std::byte* workspace) override try {
     const NvtxRange range(m_step, m_bytes);
-    useDevice(m_device);
-    m_log->add(m_step);
+    useDevice(m_place.device);
+    m_place.log->add(m_step);
     m_kernel->run(operands, workspace);
+  } catch (const DeviceFault&) {
+    const cudaError_t error = lastingError(m_place.stream);
+    if (error == cudaSuccess) throw;
+    throw DeviceFault(explainFault(error, m_place.log->lastStep()));
   }
 
  private:
   std::unique_ptr<Kernel> m_kernel;
   std::string m_step;
   std::int64_t m_bytes;
-  int m_device;
-  std::shared_ptr<LaunchLog> m_log;
+  LaunchPlace m_place;
 };
 
 /// Where compiled programs are kept; empty: nowhere.
@@ -170,7 +195,8 @@ class CudaBackend final : public Backend {
       useDevice(m_device);
       Result<std::unique_ptr<Kernel>> kernel = compileStep({{graph, plan, step, options}, m_context});
       if (!kernel) return kernel.error();
-      return std::unique_ptr<Kernel>(std::make_unique<LoggedKernel>(std::move(*kernel), plan, step, m_device, m_log));
+      return std::unique_ptr<Kernel>(std::make_unique<LoggedKernel>(
+          std::move(*kernel), plan, step, LaunchPlace{.device = m_device, .stream = m_stream.get(), .log = m_log}));
     } catch (const std::exception& failure) {
       return Error{fmt::format("{}: step \"{}\" could not be prepared. {}", m_info.id, step.name, failure.what()),
                    ErrorKind::RunFailed};
@@ -223,10 +249,7 @@ class CudaBackend final : public Backend {
     cudaError_t error = cudaStreamSynchronize(m_stream.get());
     if (error == cudaSuccess) error = cudaStreamSynchronize(m_copyStream.get());
     if (error == cudaSuccess) return;
-    throw DeviceFault(fmt::format(
-        "{} reported a fault: {} ({}). The step launched last was {}; the fault is in it or in one before it. The "
-        "device takes no more work from this process: start it again, with --no-replay to find the step at fault.",
-        m_info.id, cudaGetErrorString(error), cudaGetErrorName(error), m_log->lastStep()));
+    throw DeviceFault(explainFault(error, m_log->lastStep()));
   }
 
   std::unique_ptr<DeviceClock> makeClock(std::size_t numMoments) override {

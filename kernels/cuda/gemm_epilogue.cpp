@@ -2,11 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm_epilogue.h"
 
+#include <cstdint>
+
 #include <fmt/format.h>
 
 namespace fuseline::cuda {
 
 namespace {
+
+/// Preferences tell the library how matrices are aligned, of a bias it deduces it from the address, and not all of its
+/// kernels do.
+constexpr std::uint32_t kBiasAlignment = 16;
 
 Verdict fitsBiasGrad(const GemmProblem& problem) {
   if (problem.hasBias || problem.activation != Activation::None)
@@ -46,6 +52,9 @@ bool hasEpilogue(const GemmProblem& problem) {
 Verdict fitsEpilogue(const GemmProblem& problem) {
   if (hasEpilogue(problem) && problem.k == 0)
     return Verdict::no("The product adds nothing up, which is not what cuBLASLt has epilogues for.");
+  if (problem.hasBias && problem.alignmentBytes < kBiasAlignment)
+    return Verdict::no(fmt::format("The bias begins at a multiple of {} bytes; some of cuBLASLt's kernels read {}.",
+                                   problem.alignmentBytes, kBiasAlignment));
   if (problem.hasGeluGrad) return fitsGeluGrad(problem);
   if (problem.biasGradType) return fitsBiasGrad(problem);
   return problem.hasPreActivation ? fitsPreActivation(problem) : Verdict::yes();

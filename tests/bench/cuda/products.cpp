@@ -131,13 +131,13 @@ Row rowOf(const Case& what, const CublasLtSession& session, const SearchFunction
   Row row{.name = what.name};
   CublasLtProduct product(session, what.problem);
   CublasLtChooser chooser({.isTimed = true}, {});
-  const std::optional<CublasLtCandidate> chosen = chooser.choose(product);
-  if (!chosen) {
+  const std::vector<CublasLtCandidate> chosen = chooser.choose(product);
+  if (chosen.empty()) {
     row.reason = "the library has no algorithm for it";
     return row;
   }
   row.search = searchAlgorithms(product, functions, options.maxChecks);
-  compare(product, fieldOf(product, *chosen, row.search), options, row);
+  compare(product, fieldOf(product, chosen.front(), row.search), options, row);
   return row;
 }
 

@@ -141,15 +141,16 @@ TEST(AlgorithmChoice, SaysThatTheFirstFailed) {
   }
 }
 
-TEST(AlgorithmChoice, TakesTheFirstWhereAllFail) {
+TEST(AlgorithmChoice, SaysThatAllFailed) {
   class Broken final : public ScriptedTimer {
     using ScriptedTimer::ScriptedTimer;
     std::optional<double> durationOf(std::size_t, double) override { throw std::runtime_error("no device"); }
   };
   Broken timer({1000, 500, 700});
   const AlgorithmChoice choice = choose(timer, 3);
-  EXPECT_EQ(choice.candidate, 0u);
+  EXPECT_TRUE(choice.haveAllFailed);
   EXPECT_EQ(choice.medianNs, 0);
+  EXPECT_FALSE(choose(timer, 1).haveAllFailed) << "one is not tried";
 }
 
 TEST(AlgorithmChoice, EndsWithItsBudget) {

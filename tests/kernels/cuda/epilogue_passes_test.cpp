@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <functional>
 #include <numbers>
 
@@ -65,7 +66,7 @@ struct Operands {
 };
 
 Operands resultsOf(GemmLibrary& library, GemmProblem problem) {
-  problem.alignmentBytes = sizeof(float);  // of vectors
+  problem.alignmentBytes = alignof(std::max_align_t);  // of vectors
   Operands operands(problem);
   auto gemm = library.prepare(problem);
   if (!gemm) throw std::runtime_error(gemm.error().message);

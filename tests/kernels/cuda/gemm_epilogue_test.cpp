@@ -41,6 +41,14 @@ TEST(GemmEpilogue, FitsWhereTheLibraryHasAWordForIt) {
     EXPECT_EQ(refusal(problem), "");
 }
 
+TEST(GemmEpilogue, AddsNoBiasThatBeginsAnywhere) {
+  GemmProblem problem = kPlain;
+  problem.alignmentBytes = 2;
+  EXPECT_EQ(refusal(problem), "");
+  problem.hasBias = true;
+  EXPECT_NE(refusal(problem).find("a multiple of 2 bytes"), std::string::npos) << refusal(problem);
+}
+
 TEST(GemmEpilogue, WritesOnlyTheInputOfGelu) {
   GemmProblem problem = activated(Activation::Relu);
   problem.hasPreActivation = true;

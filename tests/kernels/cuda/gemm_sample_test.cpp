@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ std::vector<std::byte> filled(const SampleOperand& operand) {
 
 /// c, computed from the sample; the host's product reads every operand that the problem has.
 std::vector<double> productOf(GemmProblem problem) {
-  problem.alignmentBytes = 1;  // of vectors
+  problem.alignmentBytes = alignof(std::max_align_t);  // of vectors
   const GemmSample sample = sampleOf(problem);
   const auto a = filled(sample.a);
   const auto b = filled(sample.b);

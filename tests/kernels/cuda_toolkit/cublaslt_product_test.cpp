@@ -1,6 +1,7 @@
 // What cuBLASLt is told of a product. Needs no GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/cublaslt_product.h"
+#include "kernels/cuda/check.h"
 #include "tests/kernels/cuda_toolkit/told_library.h"
 
 #include <cstdint>
@@ -99,6 +100,33 @@ TEST_F(CublasLtProducts, SayWhereTheInputOfGeluIsRead) {
   const std::byte memory{};
   product.multiply({}, {.geluInput = &memory}, nullptr);
   EXPECT_EQ(toldPointer(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER), &memory);
+}
+
+/// What the library offered it may refuse at the launch.
+TEST(CublasLtLaunch, GoesOnToTheNextCandidateUntilOneIsTaken) {
+  static std::vector<std::size_t> tried;
+  static cublasStatus_t refusal;
+  tried.clear();
+  CublasLt library = writingDown();
+  library.matmul = [](cublasLtHandle_t, cublasLtMatmulDesc_t, const void*, const void*, cublasLtMatrixLayout_t,
+                      const void*, cublasLtMatrixLayout_t, const void*, const void*, cublasLtMatrixLayout_t, void*,
+                      cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*, void*, std::size_t workspaceBytes,
+                      cudaStream_t) {
+    tried.push_back(workspaceBytes);
+    return workspaceBytes == 2 ? CUBLAS_STATUS_SUCCESS : refusal;
+  };
+  const CublasLtSession session(library, nullptr);
+  CublasLtProduct product(session, kForward);
+  std::vector<CublasLtCandidate> candidates(4);
+  for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].workspaceSize = i;
+  refusal = CUBLAS_STATUS_NOT_SUPPORTED;
+  EXPECT_EQ(product.multiplyByFirst(candidates, {}, nullptr), 2u);
+  EXPECT_EQ(tried, (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_THROW(product.multiplyByFirst(std::span(candidates).first(2), {}, nullptr), DeviceFault);
+  refusal = CUBLAS_STATUS_EXECUTION_FAILED;  // there is no use in trying another
+  tried.clear();
+  EXPECT_THROW(product.multiplyByFirst(candidates, {}, nullptr), DeviceFault);
+  EXPECT_EQ(tried.size(), 1u);
 }
 
 /// Attributes of epilogues that are not there stay at the library's defaults.

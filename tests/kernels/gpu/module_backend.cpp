@@ -27,7 +27,8 @@ Result<std::shared_ptr<Backend>> openFirstGpu() {
 }  // namespace
 
 Result<std::shared_ptr<Backend>> cudaTestBackend() {
-  static const Result<std::shared_ptr<Backend>> backend = openFirstGpu();
+  // Never closed: at the program's end the libraries that it was opened with are gone before it.
+  static const auto& backend = *new Result<std::shared_ptr<Backend>>(openFirstGpu());
   return backend;
 }
 

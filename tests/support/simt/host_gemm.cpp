@@ -232,6 +232,12 @@ Verdict hasBiasGrad(const cuda::GemmProblem& problem) {
   return Verdict::yes();
 }
 
+/// As the backend asks cuBLASLt.
+Verdict hasAlignedBias(const cuda::GemmProblem& problem) {
+  const bool isAligned = !problem.hasBias || problem.alignmentBytes >= 16;
+  return isAligned ? Verdict::yes() : Verdict::no("The bias is not aligned.");
+}
+
 /// What cuBLASLt documents for FP8: both factors are codes, not both of E5M2, and on Hopper, whose scales are float32,
 /// the contraction is the inner direction of both.
 Verdict isDocumented(const cuda::GemmProblem& problem) {
@@ -248,8 +254,8 @@ Verdict isDocumented(const cuda::GemmProblem& problem) {
 class HostGemms final : public cuda::GemmLibrary {
  public:
   Result<std::unique_ptr<cuda::Gemm>> prepare(const cuda::GemmProblem& problem) override {
-    for (const Verdict& documented :
-         {isDocumented(problem), hasActivation(problem), hasGeluGrad(problem), hasBiasGrad(problem)})
+    for (const Verdict& documented : {isDocumented(problem), hasAlignedBias(problem), hasActivation(problem),
+                                      hasGeluGrad(problem), hasBiasGrad(problem)})
       if (!documented) return Error{documented.reason()};
     return std::unique_ptr<cuda::Gemm>(std::make_unique<HostGemm>(problem));
   }
