@@ -3,6 +3,7 @@
 #include "app/cli/pipeline_options.h"
 
 #include "core/profile/measured_gains.h"
+#include "core/profile/run_file.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/json_fields.h"
 #include "core/support/text.h"
@@ -10,9 +11,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -81,14 +80,8 @@ Result<Device> deviceFor(const std::string& name, const BackendRegistry& registr
 }
 
 Result<RunRecord> readRun(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{fmt::format("--measured {}: the file cannot be read.", path)};
-  std::ostringstream text;
-  text << file.rdbuf();
-  const Result<Json> json = parseJson(text.str());
-  if (!json) return Error{fmt::format("--measured {}: {}", path, json.error().message)};
-  Result<RunRecord> run = runRecordFromJson(*json);
-  if (!run) return Error{fmt::format("--measured {}: {}", path, run.error().message)};
+  Result<RunRecord> run = loadRunRecord(path);
+  if (!run) return Error{fmt::format("--measured: {}", run.error().message)};
   return run;
 }
 

@@ -4,11 +4,9 @@
 #include "core/document/format_version.h"
 #include "core/document/json_text.h"
 #include "core/support/atomic_file.h"
+#include "core/support/read_file.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <system_error>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -259,31 +257,10 @@ std::string fileTooLarge(std::size_t bytes) {
   return fmt::format("The file has {} bytes; a pipeline file has at most {} (64 MiB).", bytes, kMaxFileBytes);
 }
 
-namespace {
-
-Error fileError(std::string_view verb, const std::filesystem::path& path, int code) {
-  return Error{fmt::format("Cannot {} {}: {}.", verb, path.string(), std::generic_category().message(code))};
-}
-
-}  // namespace
-
 Result<LoadedDocument> loadDocument(const std::filesystem::path& path) {
-  std::error_code code;
-  if (std::filesystem::is_directory(path, code))
-    return Error{fmt::format("Cannot read {}: it is a folder, expected a pipeline file.", path.string())};
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fileError("read", path, errno);
-  // The size is checked while reading: a pipe or a device does not report one.
-  std::string text;
-  std::vector<char> block(std::size_t{1} << 20U);
-  while (file && text.size() <= kMaxFileBytes) {
-    file.read(block.data(), static_cast<std::streamsize>(block.size()));
-    text.append(block.data(), static_cast<std::size_t>(file.gcount()));
-  }
-  if (file.bad()) return fileError("read", path, errno);
-  if (text.size() > kMaxFileBytes)
-    return Error{fmt::format("{}: the file is larger than 64 MiB; that is no pipeline file.", path.string())};
-  return parseDocument(text);
+  const Result<std::string> text = readWholeFile(path, {.what = "pipeline file", .maxMiB = kMaxFileBytes >> 20U});
+  if (!text) return text.error();
+  return parseDocument(*text);
 }
 
 Result<void> saveDocument(const PipelineDocument& document, const std::filesystem::path& path) {

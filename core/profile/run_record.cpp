@@ -119,12 +119,19 @@ void checkFormat(JsonFields& fields) {
   std::string format;
   int major = kMajor;
   fields.read("format", format);
-  if (format != kFormat) fields.refuse("format", fmt::format("expected \"{}\", found \"{}\".", kFormat, format));
+  if (format != kFormat)
+    fields.refuse(
+        "format",
+        fmt::format("expected \"{}\", found \"{}\". A run file is what `fuseline run PIPELINE -o RUN.fuserun` "
+                    "writes.",
+                    kFormat, format));
   fields.readObject("formatVersion", [&](JsonFields& version) { version.read("major", major); });
   if (major > kMajor)
     fields.refuse(
         "formatVersion",
-        fmt::format("this run was written by a newer program (format {}, this one reads up to {}).", major, kMajor));
+        fmt::format("this run was written by a newer program (format {}, this one reads up to {}). Open it with that "
+                    "program, or measure again with this one.",
+                    major, kMajor));
 }
 
 }  // namespace

@@ -1,0 +1,65 @@
+// Reads run files. They come from other machines, so nothing in them is taken for granted.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/run_file.h"
+
+#include "core/support/json_fields.h"
+#include "core/support/read_file.h"
+
+#include <cctype>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+// A traced run of a large pipeline has some MiB.
+constexpr std::size_t kMaxMiB = 256;
+// A run has 7 levels, an embedded pipeline some more. The JSON library copies and writes level by level.
+constexpr int kMaxDepth = 200;
+constexpr std::size_t kHeadBytes = 256;
+constexpr const char* kOrigin = "A run file is what `fuseline run PIPELINE -o RUN.fuserun` writes.";
+
+bool isTooDeep(std::string_view text) {
+  int depth = 0;
+  bool isInText = false;
+  for (std::size_t i = 0; i < text.size() && depth <= kMaxDepth; ++i) {
+    const char c = text[i];
+    if (isInText && c == '\\') ++i;
+    if (c == '"') isInText = !isInText;
+    if (isInText) continue;
+    depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+  }
+  return depth > kMaxDepth;
+}
+
+Result<RunRecord> recordFromText(std::string_view text) {
+  if (isTooDeep(text)) return Error{fmt::format("It is nested more than {} levels deep. {}", kMaxDepth, kOrigin)};
+  const Result<Json> json = parseJson(text);
+  if (!json) return Error{fmt::format("{} {}", json.error().message, kOrigin)};
+  return runRecordFromJson(*json);
+}
+
+}  // namespace
+
+Result<RunRecord> loadRunRecord(const std::filesystem::path& path) {
+  const Result<std::string> text = readWholeFile(path, {.what = "run file", .maxMiB = kMaxMiB});
+  if (!text) return text.error();
+  Result<RunRecord> record = recordFromText(*text);
+  if (record) return record;
+  return Error{fmt::format("{}: {}", path.string(), record.error().message)};
+}
+
+bool holdsRun(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string head(kHeadBytes, '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(file.gcount()));
+  std::erase_if(head, [](unsigned char c) { return std::isspace(c) != 0; });
+  return head.starts_with(R"({"format":"fuseline-run")");
+}
+
+}  // namespace fuseline

@@ -1,0 +1,17 @@
+// Run files, "*.fuserun": what `fuseline run -o` wrote, read again.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+
+#include <filesystem>
+
+namespace fuseline {
+
+/// Errors: a sentence with the path: the file cannot be read, is no run, or is one of a newer program.
+Result<RunRecord> loadRunRecord(const std::filesystem::path& path);
+
+/// Whether the file says of itself that it is a run, whatever its name. Reads its beginning only.
+bool holdsRun(const std::filesystem::path& path);
+
+}  // namespace fuseline

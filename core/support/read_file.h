@@ -1,0 +1,22 @@
+// Files that are read as a whole.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/support/result.h"
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+namespace fuseline {
+
+/// What a file should be, for messages, and how much of it is read at most.
+struct FileExpectation {
+  std::string what;  // "pipeline file"
+  std::size_t maxMiB = 64;
+};
+
+/// Errors: a sentence with the path: there is no such file, it is a folder, it is larger than expected.
+Result<std::string> readWholeFile(const std::filesystem::path& path, const FileExpectation& expected);
+
+}  // namespace fuseline
