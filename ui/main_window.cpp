@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/main_window.h"
 
+#include "core/profile/run_file.h"
 #include "ui/canvas/metrics.h"
 #include "ui/help.h"
 #include "ui/theme/format.h"
@@ -36,6 +37,14 @@ constexpr int kHintDurationMs = 8000;
 constexpr auto kDeviceKey = "run/device";
 
 QString filePatterns() { return MainWindow::tr("Fuseline pipelines (*.fuseline);;All files (*)"); }
+
+QString openPatterns() {
+  return MainWindow::tr("Pipelines and measured runs (*.fuseline *.fuserun)") + QStringLiteral(";;") + filePatterns();
+}
+
+bool isRunFile(const QString& path) {
+  return path.endsWith(QStringLiteral(".fuserun"), Qt::CaseInsensitive) || holdsRun(path.toStdString());
+}
 
 QString tensorPatterns() { return MainWindow::tr("Tensors (*.safetensors);;All files (*)"); }
 
@@ -536,17 +545,20 @@ void MainWindow::newFromTemplate(const std::string& text, const QString& name) {
 void MainWindow::chooseAndOpen() {
   if (!mayDiscard()) return;
   const QString folder = QFileInfo(m_session.path()).path();
-  const QString path = QFileDialog::getOpenFileName(this, tr("Open pipeline"), folder, filePatterns());
+  const QString path =
+      QFileDialog::getOpenFileName(this, tr("Open a pipeline or a measured run"), folder, openPatterns());
   if (!path.isEmpty()) openFile(path);
 }
 
 bool MainWindow::openFile(const QString& path) {
-  const Result<void> opened = m_session.open(path);
+  const bool isRun = isRunFile(path);
+  const Result<void> opened = isRun ? m_session.openRun(path) : m_session.open(path);
   if (!opened) {
     showMessage(toQt(opened.error().message));
     return false;
   }
-  rememberRecent(m_session.path());
+  if (isRun) showTimings();
+  rememberRecent(QFileInfo(path).absoluteFilePath());
   return true;
 }
 

@@ -23,7 +23,8 @@ void addOptions(QCommandLineParser& parser) {
       "main", "Design pipelines of TransformerEngine-style ops, see how they fuse and why, and measure it."));
   parser.addHelpOption();
   parser.addVersionOption();
-  parser.addPositionalArgument("file", QApplication::translate("main", "A pipeline (*.fuseline)."), "[file]");
+  parser.addPositionalArgument(
+      "file", QApplication::translate("main", "A pipeline (*.fuseline) or a measured run (*.fuserun)."), "[file]");
   const auto add = [&](const QString& name, const char* help, const QString& value = {}) {
     parser.addOption({name, QApplication::translate("main", help), value});
   };

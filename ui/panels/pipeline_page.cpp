@@ -49,6 +49,11 @@ constexpr int kMostRanks = 1 << 16;
 /// What a plan for other hardware means; empty for the hardware at hand.
 QString planTargetNote(const Session& session) {
   const PlanTarget& target = session.planTarget();
+  const LastRun* const opened = session.openedRun();
+  if (target == PlanTarget{} && opened)
+    return PipelinePage::tr(
+               "Planned for %1, where the run that is shown was measured. Runs use the device in the tool bar.")
+        .arg(opened->environment("device"));
   if (target == PlanTarget{}) return {};
   const auto capability = parseCapability(target.architecture);
   const auto& recipe = session.analysis()->recipe;

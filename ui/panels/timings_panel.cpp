@@ -6,6 +6,7 @@
 
 #include <QAction>
 #include <QClipboard>
+#include <QFileInfo>
 #include <QGuiApplication>
 #include <QHeaderView>
 #include <QPainter>
@@ -52,7 +53,7 @@ class TimingDelegate : public QStyledItemDelegate {
 };
 
 QString environmentText(const RunRecord& record) {
-  QStringList parts;
+  QStringList parts = {TimingsPanel::tr("measured by: %1").arg(toQt(record.createdWith))};
   for (const auto& [name, value] : record.environment) {
     parts.append(QStringLiteral("%1: %2").arg(toQt(name), toQt(value)));
   }
@@ -62,6 +63,42 @@ QString environmentText(const RunRecord& record) {
     if (!variant.launching.empty())
       parts.append(TimingsPanel::tr("launches of %1: %2").arg(toQt(variant.name), toQt(variant.launching)));
   return parts.join(u'\n');
+}
+
+/// A line of its own above the caption: what is shown was not measured here.
+QString originText(const LastRun& run) {
+  QStringList details = {toQt(run.device)};
+  for (const char* name : {"architecture", "driver"}) {
+    const QString value = run.environment(name);
+    if (!value.isEmpty())
+      details.append(name == QLatin1String("driver") ? TimingsPanel::tr("driver %1").arg(value) : value);
+  }
+  const QString device = run.environment("device");
+  return TimingsPanel::tr("Measured on <b>%1</b> (%2), opened from %3")
+      .arg((device.isEmpty() ? toQt(run.device) : device).toHtmlEscaped(),
+           details.join(QStringLiteral(", ")).toHtmlEscaped(), QFileInfo(run.origin->file).fileName().toHtmlEscaped());
+}
+
+/// "train · M = 8192 · 40 rounds, interleaved · ...".
+QString settingsText(const LastRun& run) {
+  const VariantRecord* fused = run.record.variant("fused");
+  const auto numRounds = fused ? fused->endToEndNs.size() : 0;
+  QStringList parts = {toQt(run.record.settings.pass)};
+  if (run.origin) parts += run.origin->changes;
+  parts.append(
+      TimingsPanel::tr("%1, interleaved")
+          .arg(counted(static_cast<qsizetype>(numRounds), TimingsPanel::tr("round"), TimingsPanel::tr("rounds"))));
+  parts.append(TimingsPanel::tr("median ± half the interquartile range"));
+  return parts.join(QStringLiteral(" · ")).toHtmlEscaped();
+}
+
+/// Before the tool tip of an opened run: its file, and what of the plan is not what was measured.
+QString originTip(const RunOrigin& origin) {
+  QString text = origin.file + u'\n';
+  if (!origin.differingSteps.isEmpty())
+    text += TimingsPanel::tr("Measured and not planned here, or the reverse:\n  %1\n")
+                .arg(origin.differingSteps.join(QStringLiteral("\n  ")));
+  return text;
 }
 
 QString rowText(const QAbstractItemModel& model, int row, const QModelIndex& parent) {
@@ -84,6 +121,8 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, QWidget* parent
       m_empty(new QLabel(this)) {
   createView();
   m_caption->setContentsMargins(10, 6, 10, 6);
+  m_caption->setTextFormat(Qt::RichText);
+  m_caption->setWordWrap(true);
   m_caption->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_empty->setAlignment(Qt::AlignCenter);
   m_empty->setWordWrap(true);
@@ -97,6 +136,7 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, QWidget* parent
   connect(&session, &Session::documentReplaced, this, &TimingsPanel::refresh);
   connect(&session, &Session::documentChanged, this, &TimingsPanel::refreshCaption);
   connect(&session, &Session::passChanged, this, &TimingsPanel::refreshCaption);
+  connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshCaption);
   connect(&session, &Session::selectionChanged, this, &TimingsPanel::showSelection);
   connect(&theme, &Theme::changed, this, &TimingsPanel::refreshCaption);
   refresh();
@@ -136,18 +176,19 @@ void TimingsPanel::refresh() {
 void TimingsPanel::refreshCaption() {
   const auto& run = m_session.lastRun();
   if (!run) return;
-  const VariantRecord* fused = run->record.variant("fused");
-  const auto numRounds = fused ? fused->endToEndNs.size() : 0;
-  QString text = tr("%1 · %2 · %3, interleaved · median ± half the interquartile range")
-                     .arg(toQt(run->record.settings.device), toQt(run->record.settings.pass),
-                          counted(static_cast<qsizetype>(numRounds), tr("round"), tr("rounds")));
-  if (run->record.isPartial) text += QStringLiteral(" · <b>%1</b>").arg(tr("stopped early: partial result"));
-  if (run->isStale) {
-    text += QStringLiteral(" · <b style='color:%1'>%2</b>")
-                .arg(m_theme.colors().warning.name(), tr("the pipeline has changed since: run again"));
-  }
+  QString text = run->origin ? originText(*run) + QStringLiteral("<br>") + settingsText(*run)
+                             : toQt(run->device).toHtmlEscaped() + QStringLiteral(" · ") + settingsText(*run);
+  const auto add = [&](const QString& sentence) { text += QStringLiteral(" · <b>%1</b>").arg(sentence); };
+  const auto warn = [&](const QString& sentence) {
+    add(QStringLiteral("<span style='color:%1'>%2</span>").arg(m_theme.colors().warning.name(), sentence));
+  };
+  if (run->record.isPartial) add(tr("stopped early: partial result"));
+  if (run->isStale) warn(tr("the pipeline has changed since: run again"));
+  if (run->origin && !run->isStale && !run->origin->differingSteps.isEmpty())
+    warn(tr("another plan than the one measured: %1 not in both")
+             .arg(counted(run->origin->differingSteps.size(), tr("step is"), tr("steps are"))));
   m_caption->setText(text);
-  m_caption->setToolTip(environmentText(run->record));
+  m_caption->setToolTip((run->origin ? originTip(*run->origin) : QString()) + environmentText(run->record));
 }
 
 void TimingsPanel::showSelection() {

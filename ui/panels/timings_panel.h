@@ -18,6 +18,8 @@ class TimingsPanel : public QWidget {
   TimingsPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
   const TimingsModel& model() const { return *m_model; }
   QTreeView* view() const { return m_view; }
+  /// What the table shows, of where: rich text.
+  QString caption() const { return m_caption->text(); }
   /// The table as tab-separated text, for spreadsheets.
   QString asText() const;
 

@@ -3,7 +3,9 @@
 #include "ui/session/session.h"
 
 #include "core/document/lowering.h"
+#include "core/profile/run_file.h"
 #include "core/runtime/bindings.h"
+#include "core/runtime/measured_pipeline.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/tensor/safetensors.h"
 #include "ui/theme/format.h"
@@ -23,11 +25,32 @@ bool meansTheSame(const PipelineDocument& a, const PipelineDocument& b) {
          a.blocks() == b.blocks() && a.symbols() == b.symbols() && a.recipe() == b.recipe() && a.fusion() == b.fusion();
 }
 
+std::string recorded(const RunRecord& record, std::string_view name) {
+  const auto found = std::ranges::find(record.environment, name, &std::pair<std::string, std::string>::first);
+  return found == record.environment.end() ? std::string() : found->second;
+}
+
+QStringList listOf(const std::vector<std::string>& texts) {
+  QStringList list;
+  for (const std::string& text : texts) list.append(toQt(text));
+  return list;
+}
+
+/// Runs of the designer name the file, those of the command line leave its ending out.
+QString nameOf(const RunRecord& record) {
+  const QString ending = QStringLiteral(".fuseline");
+  QString name = toQt(record.pipelineName);
+  if (name.endsWith(ending)) name.chop(ending.size());
+  return name;
+}
+
 }  // namespace
+
+QString LastRun::environment(std::string_view name) const { return toQt(recorded(record, name)); }
 
 Session::Session(SessionSettings settings, QObject* parent)
     : QObject(parent), m_capabilitiesOf(std::move(settings.capabilitiesOf)), m_worker(settings.workerCommand) {
-  if (m_capabilitiesOf) m_capabilities = m_capabilitiesOf(m_runTarget.device);
+  refreshCapabilities();
   // One thread: analyses of one document are only ever superseded, never needed at the same time.
   m_pool.setMaxThreadCount(1);
   connect(&m_worker, &WorkerClient::progress, this, &Session::runProgress);
@@ -70,13 +93,29 @@ void Session::redo() {
 }
 
 void Session::openText(const std::string& text, const QString& name) {
-  replaceDocument(parseDocument(text), QString(), name);
+  LoadedDocument loaded = parseDocument(text);
+  replaceDocument({.document = std::move(loaded.document), .problems = std::move(loaded.diagnostics), .name = name});
 }
 
 Result<void> Session::open(const QString& path) {
   Result<LoadedDocument> loaded = loadDocument(path.toStdString());
   if (!loaded) return loaded.error();
-  replaceDocument(std::move(*loaded), QFileInfo(path).absoluteFilePath(), QString());
+  replaceDocument({.document = std::move(loaded->document),
+                   .problems = std::move(loaded->diagnostics),
+                   .path = QFileInfo(path).absoluteFilePath()});
+  return {};
+}
+
+Result<void> Session::openRun(const QString& path) {
+  Result<RunRecord> record = loadRunRecord(path.toStdString());
+  if (!record) return record.error();
+  Result<MeasuredPipeline> measured = measuredPipeline(*record);
+  if (!measured) return Error{path.toStdString() + ": " + measured.error().message};
+  const QString name = nameOf(*record);
+  LastRun run{.document = measured->document, .pass = measured->pass, .device = record->settings.device};
+  run.record = std::move(*record);
+  run.origin = RunOrigin{.file = QFileInfo(path).absoluteFilePath(), .changes = listOf(measured->changes)};
+  replaceDocument({.document = std::move(measured->document), .name = name, .run = std::move(run)});
   return {};
 }
 
@@ -94,22 +133,31 @@ QString Session::displayName() const {
   return m_name.isEmpty() ? tr("Untitled") : m_name;
 }
 
-void Session::replaceDocument(LoadedDocument loaded, const QString& path, const QString& name) {
-  m_history = History(std::move(loaded.document));
+void Session::replaceDocument(Opened opened) {
+  m_history = History(std::move(opened.document));
   m_history.markSaved();
-  m_fileProblems = std::move(loaded.diagnostics);
-  m_path = path;
-  m_name = name;
-  m_lastRun.reset();
+  m_fileProblems = std::move(opened.problems);
+  m_path = opened.path;
+  m_name = opened.name;
   m_lastNumerics.reset();
   setTensorsFile({});
   m_isRunOrphaned = isRunning();
   m_worker.cancel();
+  takeRun(std::move(opened.run));
   m_analysis = std::make_shared<const Analysis>();
   m_selection.clear();
   noteChange();
   Q_EMIT documentReplaced();
   Q_EMIT selectionChanged();
+}
+
+/// The pass and the device that fusions are planned for follow an opened run.
+void Session::takeRun(std::optional<LastRun> run) {
+  m_lastRun = std::move(run);
+  refreshCapabilities();
+  if (!m_lastRun || m_lastRun->pass == m_pass) return;
+  m_pass = m_lastRun->pass;
+  Q_EMIT passChanged();
 }
 
 void Session::noteChange() {
@@ -122,12 +170,22 @@ void Session::noteChange() {
 
 AnalysisOptions Session::analysisOptions() const {
   AnalysisOptions options{.lowering = {.pass = m_pass}, .capabilities = m_capabilities};
-  options.capability = parseCapability(m_runTarget.architecture);
+  options.capability = parseCapability(plannedDevice().architecture);
   options.ranks = m_planTarget.ranks;
   if (m_planTarget.architecture.empty()) return options;
   options.capabilities = {};
   options.capability = parseCapability(m_planTarget.architecture);
   return options;
+}
+
+RunTarget Session::plannedDevice() const {
+  const LastRun* const opened = openedRun();
+  if (!opened) return m_runTarget;
+  return {.device = opened->device, .architecture = recorded(opened->record, "architecture")};
+}
+
+void Session::refreshCapabilities() {
+  if (m_capabilitiesOf) m_capabilities = m_capabilitiesOf(plannedDevice().device);
 }
 
 void Session::startAnalysis() {
@@ -143,7 +201,14 @@ void Session::acceptAnalysis(quint64 generation, std::shared_ptr<const Analysis>
   if (generation != m_generation) return;
   m_analysis = std::move(analysis);
   m_analysedGeneration = generation;
+  compareWithPlan();
   Q_EMIT analysisChanged(m_analysis);
+}
+
+/// Another version of Fuseline, or switches of fusions that the run was given, may have made another plan.
+void Session::compareWithPlan() {
+  if (openedRun() && !m_lastRun->isStale)
+    m_lastRun->origin->differingSteps = listOf(differingSteps(m_lastRun->record, *m_analysis));
 }
 
 void Session::select(const QSet<QString>& ids) {
@@ -176,7 +241,7 @@ void Session::setRunTarget(const RunTarget& target) {
   const bool isAnotherDevice = target.device != m_runTarget.device;
   m_runTarget = target;
   if (isAnotherDevice) {
-    if (m_capabilitiesOf) m_capabilities = m_capabilitiesOf(target.device);
+    refreshCapabilities();
     ++m_generation;
     refreshStaleness();
     startAnalysis();
@@ -231,9 +296,19 @@ void Session::start(RunPurpose purpose) {
 
 void Session::finishRun(const RunRecord& record) {
   m_pendingRun.record = record;
-  if (!m_isRunOrphaned) m_lastRun = m_pendingRun;
+  if (!m_isRunOrphaned) showOwnRun();
   refreshStaleness();
   Q_EMIT runFinished();
+}
+
+/// From here on fusions are planned for the run target again.
+void Session::showOwnRun() {
+  const bool wasPlannedForAnother = openedRun() != nullptr;
+  m_lastRun = m_pendingRun;
+  if (!wasPlannedForAnother) return;
+  refreshCapabilities();
+  ++m_generation;
+  startAnalysis();
 }
 
 void Session::finishNumerics(const NumericsReport& report) {
@@ -244,12 +319,13 @@ void Session::finishNumerics(const NumericsReport& report) {
   Q_EMIT numericsFinished();
 }
 
+/// A run that was opened was measured elsewhere: the device that runs would use here does not make it older.
 void Session::refreshStaleness() {
-  const auto isStale = [this](const auto& last) {
-    return last.pass != m_pass || last.device != m_runTarget.device || !meansTheSame(last.document, document());
+  const auto isStale = [this](const auto& last, const std::string& device) {
+    return last.pass != m_pass || last.device != device || !meansTheSame(last.document, document());
   };
-  if (m_lastRun) m_lastRun->isStale = isStale(*m_lastRun);
-  if (m_lastNumerics) m_lastNumerics->isStale = isStale(*m_lastNumerics);
+  if (m_lastRun) m_lastRun->isStale = isStale(*m_lastRun, plannedDevice().device);
+  if (m_lastNumerics) m_lastNumerics->isStale = isStale(*m_lastNumerics, m_runTarget.device);
 }
 
 }  // namespace fuseline::ui

@@ -44,13 +44,26 @@ struct PlanTarget {
   bool operator==(const PlanTarget&) const = default;
 };
 
+/// What a run that was opened says besides its record.
+struct RunOrigin {
+  QString file;
+  /// Settings that stand in the document because the run had them: "M = 8192".
+  QStringList changes;
+  /// Steps that were measured and are not in the plan as it is now, or the reverse. Known once the plan is.
+  QStringList differingSteps;
+};
+
 /// A run, what it ran, and whether the pipeline now means something else. Moving nodes does not make it stale.
 struct LastRun {
   RunRecord record;
   PipelineDocument document;
   PassKind pass = PassKind::Training;
   std::string device;
+  std::optional<RunOrigin> origin = {};  // nothing: it was run here
   bool isStale = false;
+
+  /// Of the environment that it was measured in, such as "device"; empty where the record does not say.
+  QString environment(std::string_view name) const;
 };
 
 /// What number formats did to the values of a run, and what ran.
@@ -79,6 +92,9 @@ class Session : public QObject {
   /// A document from text that is in no file: a template. Problems become fileProblems().
   void openText(const std::string& text, const QString& name);
   Result<void> open(const QString& path);
+  /// Opens a run file: its pipeline as it was measured, as a document in no file, and the run as the last one. Until
+  /// something is run here, fusions are planned for the device of that run. Errors leave everything as it was.
+  Result<void> openRun(const QString& path);
   Result<void> save(const QString& path);
   /// Empty for a document that was never saved.
   const QString& path() const { return m_path; }
@@ -116,6 +132,8 @@ class Session : public QObject {
   void cancelRun() { m_worker.cancel(); }
   bool isRunning() const { return m_worker.isRunning(); }
   const std::optional<LastRun>& lastRun() const { return m_lastRun; }
+  /// The last run, if it was opened from a file.
+  const LastRun* openedRun() const { return m_lastRun && m_lastRun->origin ? &*m_lastRun : nullptr; }
   const std::optional<LastNumerics>& lastNumerics() const { return m_lastNumerics; }
   WorkerClient& worker() { return m_worker; }
 
@@ -136,7 +154,19 @@ class Session : public QObject {
   void runFailed(const QString& sentence);
 
  private:
-  void replaceDocument(LoadedDocument loaded, const QString& path, const QString& name);
+  struct Opened {
+    PipelineDocument document;
+    std::vector<Diagnostic> problems = {};
+    QString path = {};
+    QString name = {};
+    std::optional<LastRun> run = {};
+  };
+  void replaceDocument(Opened opened);
+  void takeRun(std::optional<LastRun> run);
+  /// That of the run target, or of an opened run.
+  RunTarget plannedDevice() const;
+  void refreshCapabilities();
+  void compareWithPlan();
   void noteChange();
   AnalysisOptions analysisOptions() const;
   void startAnalysis();
@@ -144,6 +174,7 @@ class Session : public QObject {
   void dropVanishedSelection();
   void start(RunPurpose purpose);
   void finishRun(const RunRecord& record);
+  void showOwnRun();
   void finishNumerics(const NumericsReport& report);
   void refreshStaleness();
 
@@ -152,7 +183,7 @@ class Session : public QObject {
   QString m_name;
   std::vector<Diagnostic> m_fileProblems;
   std::function<Capabilities(const std::string& deviceId)> m_capabilitiesOf;
-  Capabilities m_capabilities;  // of the run target's device
+  Capabilities m_capabilities;  // of the planned device
   std::shared_ptr<const Analysis> m_analysis = std::make_shared<const Analysis>();
   // Counts changes of the document; a result with an older number is dropped.
   quint64 m_generation = 0;
