@@ -174,6 +174,9 @@ void MainWindow::createFileMenu() {
       menu, tr("&Open..."), QKeySequence::Open, [this] { chooseAndOpen(); }, QStringLiteral("open")));
   m_recentMenu = menu->addMenu(tr("Open &recent"));
   connect(m_recentMenu, &QMenu::aboutToShow, this, &MainWindow::fillRecentMenu);
+  m_examplesMenu = menu->addMenu(tr("Open measured &example"));
+  m_examplesMenu->setToolTipsVisible(true);
+  connect(m_examplesMenu, &QMenu::aboutToShow, this, &MainWindow::fillExamplesMenu);
   menu->addSeparator();
   m_save = addCommand(
       menu, tr("&Save"), QKeySequence::Save, [this] { save(); }, QStringLiteral("save"));
@@ -620,6 +623,27 @@ void MainWindow::fillRecentMenu() {
   QAction* clear = m_recentMenu->addAction(tr("Clear"));
   clear->setEnabled(!recent.isEmpty());
   connect(clear, &QAction::triggered, this, [] { QSettings().remove(QStringLiteral("recentFiles")); });
+}
+
+/// Read again whenever it opens: runs may have been recorded since.
+void MainWindow::fillExamplesMenu() {
+  m_examplesMenu->clear();
+  for (const MeasuredExample& example : measuredExamples(m_exampleFolders)) addExample(example);
+  if (!m_examplesMenu->isEmpty()) return;
+  QAction* none =
+      m_examplesMenu->addAction(tr("None here. On a GPU, fuseline bench gpu --records FOLDER records runs."));
+  none->setToolTip(tr("Run files, *.fuserun, are looked for in %1.").arg(m_exampleFolders.join(tr(" and "))));
+  none->setEnabled(false);
+}
+
+void MainWindow::addExample(const MeasuredExample& example) {
+  QString text = example.text;
+  QAction* action = m_examplesMenu->addAction(text.replace(u'&', QStringLiteral("&&")));
+  action->setEnabled(example.problem.isEmpty());
+  action->setToolTip(example.problem.isEmpty() ? example.path : example.problem);
+  connect(action, &QAction::triggered, this, [this, path = example.path] {
+    if (mayDiscard()) openFile(path);
+  });
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

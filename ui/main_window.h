@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ui/canvas/graph_view.h"
+#include "ui/models/measured_examples.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/numerics_panel.h"
 #include "ui/panels/palette_panel.h"
@@ -35,6 +36,9 @@ class MainWindow : public QMainWindow {
 
   /// False when the file could not be read; the sentence is shown in the window.
   bool openFile(const QString& path);
+  /// Where "Open measured example" looks for run files.
+  void setExampleFolders(const QStringList& folders) { m_exampleFolders = folders; }
+  QMenu& examplesMenu() { return *m_examplesMenu; }
   /// A sentence across the top of the canvas, until it is closed or replaced.
   void showMessage(const QString& sentence);
   QString message() const { return m_messageLabel->text(); }
@@ -82,6 +86,8 @@ class MainWindow : public QMainWindow {
   void refreshTitle();
   void refreshUndo();
   void fillRecentMenu();
+  void fillExamplesMenu();
+  void addExample(const MeasuredExample& example);
   void rememberRecent(const QString& path);
   void setTheme(ThemeChoice choice);
   void setHullFilter(HullFilter filter);
@@ -124,6 +130,8 @@ class MainWindow : public QMainWindow {
   QDockWidget* m_numericsDock = nullptr;
   QDockWidget* m_problemsDock = nullptr;
   QMenu* m_recentMenu = nullptr;
+  QMenu* m_examplesMenu = nullptr;
+  QStringList m_exampleFolders;
   QAction* m_undo = nullptr;
   QAction* m_redo = nullptr;
   QAction* m_save = nullptr;

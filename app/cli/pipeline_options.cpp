@@ -90,7 +90,7 @@ Result<GainModel> readGains(const std::string& path, const Json& pipeline, const
   const Result<RunRecord> run = readRun(path);
   if (!run) return run.error();
   if (const Verdict same = measuredSame(*run, pipeline, settings); !same)
-    return Error{fmt::format("--measured {}: {} Measure again: fuseline run FILE -o RUN.json.", path, same.reason())};
+    return Error{fmt::format("--measured {}: {} Measure again: fuseline run FILE -o RUN.fuserun.", path, same.reason())};
   return gainsOf(*run, std::filesystem::path(path).filename().string());
 }
 
@@ -153,7 +153,7 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
       ->allow_extra_args(false);
   verb.add_option("--measured", options.measuredFiles,
                   "A run of this pipeline: its figures decide between fusions before any prediction")
-      ->type_name("RUN.json")
+      ->type_name("RUN.fuserun")
       ->allow_extra_args(false);
   CLI::Option* bandwidth =
       verb.add_option("--bandwidth", options.bandwidthGBps, "The device's memory bandwidth, measured: predicts times")

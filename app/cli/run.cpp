@@ -199,7 +199,7 @@ void addMeasuringOptions(CLI::App& verb, RunOptions& options) {
 }
 
 void addRunFiles(CLI::App& verb, RunOptions& options) {
-  verb.add_option("-o,--output", options.recordFile, "Writes the run record")->type_name("RUN.json");
+  verb.add_option("-o,--output", options.recordFile, "Writes the run record")->type_name("RUN.fuserun");
   verb.add_option("--tensors", options.tensorsFile, "Inputs, parameters, main_grad buffers and output gradients")
       ->type_name("IN.safetensors");
   verb.add_option("--dump", options.dumpFile, "Runs once more and writes every tensor")->type_name("OUT.safetensors");

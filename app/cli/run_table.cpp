@@ -62,8 +62,8 @@ class RunTable {
   int numRounds() const { return std::max(m_comparison.endToEnd.unfused.count, m_comparison.endToEnd.fused.count); }
 
   std::string deviceText() const {
-    for (const auto& [name, value] : m_record.environment)
-      if (name == "device") return fmt::format("{} ({})", m_record.settings.device, value);
+    const std::string name = m_record.fact("device");
+    if (!name.empty()) return fmt::format("{} ({})", m_record.settings.device, name);
     return m_record.settings.device;
   }
 

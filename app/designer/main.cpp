@@ -73,6 +73,13 @@ void openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& 
   }
 }
 
+/// Beside the installed program, or else in the sources that it was built from.
+QStringList exampleFolders() {
+  const QDir installed(QApplication::applicationDirPath() + "/" FUSELINE_INSTALLED_EXAMPLES "/runs");
+  if (installed.exists()) return {installed.canonicalPath()};
+  return {QStringLiteral(FUSELINE_SOURCE_EXAMPLES "/runs")};
+}
+
 void resizeTo(ui::MainWindow& window, const QString& text) {
   const QStringList parts = text.split(u'x');
   if (parts.size() != 2) return;
@@ -101,6 +108,7 @@ int main(int argc, char** argv) {
        .capabilitiesOf = [&registry](const std::string& device) { return registry->capabilities(device); }});
   const bool isPicture = parser.isSet("screenshot");
   ui::MainWindow window(session, theme, isPicture ? ui::Persistence::None : ui::Persistence::Settings);
+  window.setExampleFolders(exampleFolders());
   resizeTo(window, parser.value("size"));
   std::optional<Screenshot> screenshot;
   if (isPicture) {

@@ -115,6 +115,14 @@ void readPairs(JsonFields& fields, const char* key, std::vector<std::pair<std::s
   if (items.error()) fields.refuse(key, items.error()->message);
 }
 
+void readSwitches(JsonFields& fields, RuleSwitches& switches) {
+  const auto read = [&](JsonFields& lists) {
+    lists.read("without", switches.without);
+    lists.read("with", switches.with);
+  };
+  fields.readObject("switches", read, Presence::Optional);
+}
+
 void checkFormat(JsonFields& fields) {
   std::string format;
   int major = kMajor;
@@ -153,6 +161,22 @@ std::vector<double> VariantRecord::unattributedNs() const {
 const VariantRecord* RunRecord::variant(const std::string& name) const {
   const auto found = std::ranges::find(variants, name, &VariantRecord::name);
   return found == variants.end() ? nullptr : &*found;
+}
+
+std::string RunRecord::fact(std::string_view name) const {
+  const auto found = std::ranges::find(environment, name, &std::pair<std::string, std::string>::first);
+  return found == environment.end() ? std::string() : found->second;
+}
+
+std::string RunRecord::deviceName() const {
+  const std::string name = fact("device");
+  return name.empty() ? settings.device : name;
+}
+
+std::string RunRecord::title() const {
+  constexpr std::string_view kEnding = ".fuseline";
+  const bool isFile = pipelineName.ends_with(kEnding);
+  return pipelineName.substr(0, pipelineName.size() - (isFile ? kEnding.size() : 0));
 }
 
 Json toJson(const RunSettings& settings) {
@@ -198,6 +222,8 @@ Json toJson(const RunRecord& record) {
           {"pipelineName", record.pipelineName},
           {"pipelineHash", record.pipelineHash},
           {"settings", toJson(record.settings)},
+          {"recipe", record.recipe},
+          {"switches", {{"without", record.switches.without}, {"with", record.switches.with}}},
           {"timingNote", record.timingNote},
           {"environment", pairsToJson(record.environment)},
           {"variants", std::move(variants)},
@@ -213,6 +239,8 @@ Result<RunRecord> runRecordFromJson(const Json& json) {
   fields.read("pipelineName", record.pipelineName);
   fields.read("pipelineHash", record.pipelineHash);
   fields.read("pipeline", record.pipeline);
+  fields.read("recipe", record.recipe, Presence::Optional);
+  readSwitches(fields, record.switches);
   readPairs(fields, "environment", record.environment);
   fields.read("timingNote", record.timingNote, Presence::Optional);
   fields.readObjects("variants", [&](JsonFields& item) { read(item, record.variants.emplace_back()); });

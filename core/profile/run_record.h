@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/fusion/fuser.h"
 #include "core/profile/stats.h"
 #include "core/support/json.h"
 #include "core/support/result.h"
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -87,12 +89,21 @@ struct RunRecord {
   std::string pipelineHash;  // of the document's bytes without its view
   Json pipeline;             // embedded copy
   RunSettings settings;
+  /// With its fields and overrides, wherever it came from. Null: none, or an older program did not say.
+  Json recipe;
+  RuleSwitches switches;                                         // besides the document's own
   std::vector<std::pair<std::string, std::string>> environment;  // device, libraries, compiler, threads
   std::string timingNote;  // why steps were timed in another way than was wanted; mostly empty
   std::vector<VariantRecord> variants;
   bool isPartial = false;  // cancelled: what was measured until then
 
   const VariantRecord* variant(const std::string& name) const;
+  /// Of the environment, such as "driver"; empty where the record does not say.
+  std::string fact(std::string_view name) const;
+  /// "NVIDIA H200"; where the record does not say, the id that was asked for: "cuda:0".
+  std::string deviceName() const;
+  /// The pipeline's name. Runs of the designer name its file, those of the command line leave the ending out.
+  std::string title() const;
 };
 
 Json toJson(const RunSettings& settings);

@@ -32,13 +32,15 @@ Result<PipelineDocument> documentOf(const RunRecord& run) {
 class SettingsEdits {
  public:
   SettingsEdits(const RunRecord& run, const AnalysisOptions& options, MeasuredPipeline& measured)
-      : m_settings(run.settings), m_options(options), m_measured(measured) {}
+      : m_run(run), m_options(options), m_measured(measured) {}
 
   Result<void> apply() {
-    for (const auto& [name, value] : m_settings.symbols)
+    for (const auto& [name, value] : m_run.settings.symbols)
       if (Result<void> set = setSymbol(name, value); !set) return set;
     if (Result<void> set = setRecipe(); !set) return set;
-    return setRules();
+    if (Result<void> set = setRules(); !set) return set;
+    if (Result<void> set = addSwitches("without", m_run.switches.without); !set) return set;
+    return addSwitches("with", m_run.switches.with);
   }
 
  private:
@@ -61,41 +63,62 @@ class SettingsEdits {
     return put(SetSymbol{.name = name, .value = value}, fmt::format("{} = {}", name, value));
   }
 
-  /// A record always names the recipe; where it is the document's own, its fields are, too.
   Result<void> setRecipe() {
-    if (!m_options.recipe || isOwnRecipe()) return {};
-    return put(SetRecipe{.recipe = recipeJson()}, recipeText());
+    if (m_run.recipe.is_object()) return setRecipe(recipeFromJson(m_run.recipe));
+    // An older record names the recipe; where that is the document's own, its fields are, too.
+    const bool isOwn = m_run.settings.recipeFields.empty() &&
+                       recipeName(document(), std::nullopt) == recipeName(document(), m_options.recipe);
+    return isOwn || !m_options.recipe ? Result<void>() : setRecipe(*m_options.recipe);
   }
 
-  bool isOwnRecipe() const {
-    return m_settings.recipeFields.empty() && recipeName(document(), std::nullopt) == m_options.recipe->name();
+  Result<void> setRecipe(const Result<Recipe>& recipe) {
+    if (!recipe) return Error{fmt::format("/recipe: {}", recipe.error().message)};
+    const Result<Recipe> own = recipeFromJson(document().recipe());
+    if (own && *own == *recipe) return {};
+    Json json = shortJson(*recipe);
+    if (json == document().recipe()) return {};
+    return put(SetRecipe{.recipe = std::move(json)}, recipeText(*recipe));
   }
 
-  Json recipeJson() const {
-    const Recipe& recipe = *m_options.recipe;
+  /// As somebody would write it: null where nothing is quantized, and no fields where they are the defaults.
+  static Json shortJson(const Recipe& recipe) {
     if (!recipe.definition().quantizer) return nullptr;
-    const Json fields = toJson(recipe)["fields"];
-    Json json = {{"name", recipe.name()}};
-    for (const auto& [name, text] : m_settings.recipeFields) json[name] = fields[name];
-    return json;
+    const Result<Recipe> plain = Recipe::create(recipe.definition());
+    return plain && *plain == recipe ? Json{{"name", recipe.name()}} : toJson(recipe);
   }
 
-  std::string recipeText() const {
-    std::string text = "recipe " + m_options.recipe->name();
-    for (const auto& [name, value] : m_settings.recipeFields) text += fmt::format(" {}={}", name, value);
+  std::string recipeText(const Recipe& recipe) const {
+    std::string text = "recipe " + recipe.name();
+    for (const auto& [name, value] : m_run.settings.recipeFields) text += fmt::format(" {}={}", name, value);
     return text;
   }
 
   Result<void> setRules() {
     const bool isTe = m_options.book == RuleBook::Te;
-    Json fusion = document().fusion().is_object() ? document().fusion() : Json::object();
-    const bool wasTe = fusion.contains("rules") && fusion["rules"] == "te";
+    const Json fusion = document().fusion();
+    const bool wasTe = fusion.is_object() && fusion.contains("rules") && fusion["rules"] == "te";
     if (!m_options.book || isTe == wasTe) return {};
-    fusion["rules"] = m_settings.rules;
-    return put(SetFusion{.fusion = std::move(fusion)}, "rules " + m_settings.rules);
+    return setFusion("rules", m_run.settings.rules, "rules " + m_run.settings.rules);
   }
 
-  const RunSettings& m_settings;
+  Result<void> addSwitches(const char* key, const std::vector<std::string>& entries) {
+    const Json fusion = document().fusion();
+    Json list = fusion.is_object() && fusion.contains(key) && fusion[key].is_array() ? fusion[key] : Json::array();
+    for (const std::string& entry : entries) {
+      if (std::ranges::find(list, Json(entry)) != list.end()) continue;
+      list.push_back(entry);
+      if (Result<void> set = setFusion(key, list, fmt::format("{} {}", key, entry)); !set) return set;
+    }
+    return {};
+  }
+
+  Result<void> setFusion(const char* key, Json value, std::string change) {
+    Json fusion = document().fusion().is_object() ? document().fusion() : Json::object();
+    fusion[key] = std::move(value);
+    return put(SetFusion{.fusion = std::move(fusion)}, std::move(change));
+  }
+
+  const RunRecord& m_run;
   const AnalysisOptions& m_options;
   MeasuredPipeline& m_measured;
 };

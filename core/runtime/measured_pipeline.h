@@ -1,5 +1,5 @@
-// The pipeline of a run as it was measured: what its settings put in place of the document's own, put into the
-// document. SPDX-License-Identifier: Apache-2.0
+// The pipeline of a run as it was measured: with what its settings put in place of the document's own.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/plan/analysis.h"

@@ -252,6 +252,8 @@ RunRecord PipelineRun::emptyRecord() const {
           .pipelineHash = hashWithoutView(m_pipeline),
           .pipeline = m_pipeline,
           .settings = m_options.settings,
+          .recipe = m_analysis.recipe ? toJson(*m_analysis.recipe) : Json(),
+          .switches = m_options.switches,
           .environment = environmentOf(m_backend->device()),
           .timingNote = m_variants.empty() ? "" : m_variants.front().executor->clockNote()};
 }

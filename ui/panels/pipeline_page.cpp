@@ -53,7 +53,7 @@ QString planTargetNote(const Session& session) {
   if (target == PlanTarget{} && opened)
     return PipelinePage::tr(
                "Planned for %1, where the run that is shown was measured. Runs use the device in the tool bar.")
-        .arg(opened->environment("device"));
+        .arg(toQt(opened->record.deviceName()));
   if (target == PlanTarget{}) return {};
   const auto capability = parseCapability(target.architecture);
   const auto& recipe = session.analysis()->recipe;

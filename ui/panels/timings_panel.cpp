@@ -67,24 +67,22 @@ QString environmentText(const RunRecord& record) {
 
 /// A line of its own above the caption: what is shown was not measured here.
 QString originText(const LastRun& run) {
-  QStringList details = {toQt(run.device)};
-  for (const char* name : {"architecture", "driver"}) {
-    const QString value = run.environment(name);
-    if (!value.isEmpty())
-      details.append(name == QLatin1String("driver") ? TimingsPanel::tr("driver %1").arg(value) : value);
-  }
-  const QString device = run.environment("device");
+  const QString driver = toQt(run.record.fact("driver"));
+  QStringList details = {toQt(run.device), toQt(run.record.fact("architecture")),
+                         driver.isEmpty() ? QString() : TimingsPanel::tr("driver %1").arg(driver)};
+  details.removeAll(QString());
   return TimingsPanel::tr("Measured on <b>%1</b> (%2), opened from %3")
-      .arg((device.isEmpty() ? toQt(run.device) : device).toHtmlEscaped(),
-           details.join(QStringLiteral(", ")).toHtmlEscaped(), QFileInfo(run.origin->file).fileName().toHtmlEscaped());
+      .arg(toQt(run.record.deviceName()).toHtmlEscaped(), details.join(QStringLiteral(", ")).toHtmlEscaped(),
+           QFileInfo(run.origin->file).fileName().toHtmlEscaped());
 }
 
-/// "train · M = 8192 · 40 rounds, interleaved · ...".
+/// "train · with M = 8192 · 40 rounds, interleaved · ...".
 QString settingsText(const LastRun& run) {
   const VariantRecord* fused = run.record.variant("fused");
   const auto numRounds = fused ? fused->endToEndNs.size() : 0;
   QStringList parts = {toQt(run.record.settings.pass)};
-  if (run.origin) parts += run.origin->changes;
+  if (run.origin && !run.origin->changes.isEmpty())
+    parts.append(TimingsPanel::tr("with %1").arg(run.origin->changes.join(QStringLiteral(", "))));
   parts.append(
       TimingsPanel::tr("%1, interleaved")
           .arg(counted(static_cast<qsizetype>(numRounds), TimingsPanel::tr("round"), TimingsPanel::tr("rounds"))));
@@ -185,8 +183,8 @@ void TimingsPanel::refreshCaption() {
   if (run->record.isPartial) add(tr("stopped early: partial result"));
   if (run->isStale) warn(tr("the pipeline has changed since: run again"));
   if (run->origin && !run->isStale && !run->origin->differingSteps.isEmpty())
-    warn(tr("another plan than the one measured: %1 not in both")
-             .arg(counted(run->origin->differingSteps.size(), tr("step is"), tr("steps are"))));
+    warn(tr("the plan shown is not the one measured: %1")
+             .arg(counted(run->origin->differingSteps.size(), tr("step differs"), tr("steps differ"))));
   m_caption->setText(text);
   m_caption->setToolTip((run->origin ? originTip(*run->origin) : QString()) + environmentText(run->record));
 }

@@ -25,28 +25,13 @@ bool meansTheSame(const PipelineDocument& a, const PipelineDocument& b) {
          a.blocks() == b.blocks() && a.symbols() == b.symbols() && a.recipe() == b.recipe() && a.fusion() == b.fusion();
 }
 
-std::string recorded(const RunRecord& record, std::string_view name) {
-  const auto found = std::ranges::find(record.environment, name, &std::pair<std::string, std::string>::first);
-  return found == record.environment.end() ? std::string() : found->second;
-}
-
 QStringList listOf(const std::vector<std::string>& texts) {
   QStringList list;
   for (const std::string& text : texts) list.append(toQt(text));
   return list;
 }
 
-/// Runs of the designer name the file, those of the command line leave its ending out.
-QString nameOf(const RunRecord& record) {
-  const QString ending = QStringLiteral(".fuseline");
-  QString name = toQt(record.pipelineName);
-  if (name.endsWith(ending)) name.chop(ending.size());
-  return name;
-}
-
 }  // namespace
-
-QString LastRun::environment(std::string_view name) const { return toQt(recorded(record, name)); }
 
 Session::Session(SessionSettings settings, QObject* parent)
     : QObject(parent), m_capabilitiesOf(std::move(settings.capabilitiesOf)), m_worker(settings.workerCommand) {
@@ -111,7 +96,7 @@ Result<void> Session::openRun(const QString& path) {
   if (!record) return record.error();
   Result<MeasuredPipeline> measured = measuredPipeline(*record);
   if (!measured) return Error{path.toStdString() + ": " + measured.error().message};
-  const QString name = nameOf(*record);
+  const QString name = toQt(record->title());
   LastRun run{.document = measured->document, .pass = measured->pass, .device = record->settings.device};
   run.record = std::move(*record);
   run.origin = RunOrigin{.file = QFileInfo(path).absoluteFilePath(), .changes = listOf(measured->changes)};
@@ -181,7 +166,7 @@ AnalysisOptions Session::analysisOptions() const {
 RunTarget Session::plannedDevice() const {
   const LastRun* const opened = openedRun();
   if (!opened) return m_runTarget;
-  return {.device = opened->device, .architecture = recorded(opened->record, "architecture")};
+  return {.device = opened->device, .architecture = opened->record.fact("architecture")};
 }
 
 void Session::refreshCapabilities() {

@@ -61,9 +61,6 @@ struct LastRun {
   std::string device;
   std::optional<RunOrigin> origin = {};  // nothing: it was run here
   bool isStale = false;
-
-  /// Of the environment that it was measured in, such as "device"; empty where the record does not say.
-  QString environment(std::string_view name) const;
 };
 
 /// What number formats did to the values of a run, and what ran.

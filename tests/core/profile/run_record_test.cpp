@@ -13,6 +13,8 @@ RunRecord sampleRecord() {
                    .pipelineHash = "fnv1a64:0123456789abcdef",
                    .pipeline = Json::parse(R"({"format":"fuseline-pipeline"})"),
                    .settings = {.device = "reference", .warmup = 2, .iterations = 7, .seed = 18446744073709551615u},
+                   .recipe = Json::parse(R"({"name":"MXFP8BlockScaling"})"),
+                   .switches = {.without = {"R@a"}, .with = {"S"}},
                    .environment = {{"device", "a \"quoted\" name"}, {"threads", "2"}},
                    .isPartial = true};
   record.timingNote = "why";
@@ -50,6 +52,7 @@ TEST(RunRecord, IsTheSameAfterJson) {
   EXPECT_EQ(toJson(*read).dump(), json.dump());
   EXPECT_EQ(read->settings.seed, 18446744073709551615u);
   EXPECT_EQ(read->environment, sampleRecord().environment);
+  EXPECT_EQ(read->switches, sampleRecord().switches);
   EXPECT_EQ(read->variants[0].steps[0].samplesNs, (std::vector<double>{1.5, 2.25}));
   EXPECT_EQ(read->variants[0].steps[0].activities[0].samplesNs, (std::vector<double>{1.0, 2.0}));
   EXPECT_EQ(read->variants[0].unattributed[0].name, "fill");
@@ -60,6 +63,8 @@ TEST(RunRecord, IsTheSameAfterJson) {
 TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   Json json = toJson(sampleRecord());
   json.erase("timingNote");
+  json.erase("recipe");
+  json.erase("switches");
   json["variants"][0].erase("unattributed");
   json["variants"][0]["steps"][0].erase("activities");
   EXPECT_EQ(refusal(json), "");
@@ -74,7 +79,10 @@ TEST(RunRecord, NamesItsFormatAndVersion) {
 TEST(RunRecord, RefusesAnotherFormat) {
   Json json = toJson(sampleRecord());
   json["format"] = "fuseline-pipeline";
-  EXPECT_EQ(refusal(json), "/format: expected \"fuseline-run\", found \"fuseline-pipeline\".");
+  EXPECT_EQ(
+      refusal(json),
+      "/format: expected \"fuseline-run\", found \"fuseline-pipeline\". A run file is what `fuseline run PIPELINE "
+      "-o RUN.fuserun` writes.");
 }
 
 TEST(RunRecord, RefusesANewerMajorVersion) {
@@ -105,6 +113,17 @@ TEST(RunRecord, SaysWhichFieldIsMissing) {
 TEST(RunRecord, RefusesWhatIsNoObject) {
   EXPECT_NE(refusal(Json::array()), "");
   EXPECT_NE(refusal(Json(3)), "");
+}
+
+TEST(RunRecord, KnowsItsDeviceAndItsTitle) {
+  RunRecord record = sampleRecord();
+  EXPECT_EQ(record.deviceName(), "a \"quoted\" name");
+  EXPECT_EQ(record.fact("threads"), "2");
+  record.environment.clear();
+  EXPECT_EQ(record.deviceName(), "reference");
+  EXPECT_EQ(record.title(), "mlp");
+  record.pipelineName = "mlp.fuseline";
+  EXPECT_EQ(record.title(), "mlp");
 }
 
 TEST(VariantRecord, FindsAStepByNameAndPhase) {

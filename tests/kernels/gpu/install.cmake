@@ -18,7 +18,7 @@ install(RUNTIME_DEPENDENCY_SET gpu_tests
   DESTINATION lib COMPONENT gpu-tests EXCLUDE_FROM_ALL)
 install(PROGRAMS ${CMAKE_CURRENT_LIST_DIR}/run DESTINATION . COMPONENT gpu-tests EXCLUDE_FROM_ALL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/resources/examples DESTINATION share/fuseline COMPONENT gpu-tests
-        EXCLUDE_FROM_ALL)
+        EXCLUDE_FROM_ALL PATTERN runs EXCLUDE)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tests/bench/peer_torch.py DESTINATION share/fuseline/bench COMPONENT gpu-tests
         EXCLUDE_FROM_ALL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/bench/peer DESTINATION share/fuseline/bench COMPONENT gpu-tests

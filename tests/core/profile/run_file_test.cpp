@@ -1,0 +1,82 @@
+// Run files are read as they were written, and what is none is refused with a sentence that begins with its path.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/run_file.h"
+
+#include "core/support/atomic_file.h"
+#include "tests/support/temporary_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace fuseline {
+namespace {
+
+using testing::TemporaryFolder;
+
+class RunFile : public ::testing::Test {
+ protected:
+  const std::filesystem::path& write(const std::string& text) {
+    EXPECT_TRUE(writeFileAtomically(m_path, [&](std::ostream& file) { file << text; }));
+    return m_path;
+  }
+
+  std::string refusalOf(const std::string& text) {
+    const Result<RunRecord> record = loadRunRecord(write(text));
+    const std::string head = m_path.string() + ": ";
+    if (record) return "";
+    return record.error().message.starts_with(head) ? record.error().message.substr(head.size()) : "no path";
+  }
+
+ private:
+  TemporaryFolder m_folder;
+  std::filesystem::path m_path = m_folder / "a.fuserun";
+};
+
+const std::string kOrigin = " A run file is what `fuseline run PIPELINE -o RUN.fuserun` writes.";
+
+TEST_F(RunFile, IsReadAsItWasWritten) {
+  const Json json = toJson(RunRecord{.pipelineName = "mlp", .pipeline = Json::object()});
+  const Result<RunRecord> record = loadRunRecord(write(json.dump(1)));
+  ASSERT_TRUE(record) << record.error().message;
+  EXPECT_EQ(toJson(*record), json);
+}
+
+TEST_F(RunFile, ThatDoesNotExistIsNamed) {
+  EXPECT_EQ(loadRunRecord("/nonexistent/a.fuserun").error().message,
+            "Cannot read /nonexistent/a.fuserun: No such file or directory.");
+  EXPECT_EQ(loadRunRecord("/").error().message, "Cannot read /: it is a folder, expected a run file.");
+}
+
+TEST_F(RunFile, ThatIsNoJsonSaysWhere) {
+  EXPECT_EQ(refusalOf("{\"format\" oops"), "This is not JSON: byte 12 does not fit." + kOrigin);
+}
+
+TEST_F(RunFile, OfAnotherFormatSaysWhichOneWasExpected) {
+  EXPECT_EQ(refusalOf(R"({"format": "fuseline-pipeline"})"),
+            R"(/format: expected "fuseline-run", found "fuseline-pipeline".)" + kOrigin);
+}
+
+TEST_F(RunFile, OfANewerProgramSaysWhatToDo) {
+  Json json = toJson(RunRecord{});
+  json["formatVersion"]["major"] = 2;
+  EXPECT_EQ(refusalOf(json.dump()),
+            "/formatVersion: this run was written by a newer program (format 2, this one reads up to 1). Open it with "
+            "that program, or measure again with this one.");
+}
+
+TEST_F(RunFile, ThatIsNestedWithoutEndIsRefusedBeforeItIsParsed) {
+  EXPECT_EQ(refusalOf("{\"pipeline\": " + std::string(1'000'000, '[')),
+            "It is nested more than 200 levels deep." + kOrigin);
+  EXPECT_EQ(refusalOf("{\"a\": \"" + std::string(1000, '[') + "\\\"\"}").find("nested"), std::string::npos);
+}
+
+TEST_F(RunFile, IsKnownByItsBeginningWhateverItsName) {
+  EXPECT_TRUE(holdsRun(write(toJson(RunRecord{}).dump(2))));
+  EXPECT_FALSE(holdsRun(write(R"({"format": "fuseline-pipeline"})")));
+  EXPECT_FALSE(holdsRun(write("")));
+  EXPECT_FALSE(holdsRun("/nonexistent/a.json"));
+}
+
+}  // namespace
+}  // namespace fuseline

@@ -1,0 +1,118 @@
+// What a run was given in place of the document's own stands in the document that it is shown with.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/measured_pipeline.h"
+
+#include "core/document/file_format.h"
+#include "core/runtime/pipeline_run.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+namespace {
+
+class ReferenceRegistry final : public BackendRegistry {
+ public:
+  std::vector<DeviceStatus> devices() const override { return {{.info = makeReferenceBackend()->device()}}; }
+  Result<std::shared_ptr<Backend>> open(std::string_view) const override { return makeReferenceBackend(); }
+};
+
+std::string pipelineText(const std::string& recipe = "null") {
+  return R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "symbols": {"M": 16, "H": 32},
+    "recipe": )" +
+         recipe + R"(, "pipeline": {"inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]}],
+    "ops": [{"id": "norm", "op": "RMSNorm", "attributes": {"normalized_shape": ["H"]}},
+            {"id": "fc", "op": "Linear", "attributes": {"in_features": "H", "out_features": "2*H", "bias": false}},
+            {"id": "act", "op": "GELU", "attributes": {}}],
+    "wires": [["x", "norm.x"], ["norm.y", "fc.x"], ["fc.y", "act.x"]],
+    "outputs": [{"id": "y", "from": "act.y"}]}})";
+}
+
+RunRecord measuredRun(const std::string& text, PipelineRunOptions options = {}) {
+  options.settings.device = "reference";
+  options.settings.warmup = 0;
+  options.settings.iterations = 1;
+  auto run = PipelineRun::prepare(parseDocument(text), "small", std::move(options), ReferenceRegistry());
+  EXPECT_TRUE(run) << run.error().message;
+  return *(*run)->measure();
+}
+
+std::string refusal(const RunRecord& run) {
+  const Result<MeasuredPipeline> measured = measuredPipeline(run);
+  return measured ? "" : measured.error().message;
+}
+
+using Changes = std::vector<std::string>;
+
+TEST(MeasuredPipeline, IsTheDocumentWhereTheRunChangedNothing) {
+  const std::string text = pipelineText(R"({"name": "Float8CurrentScaling", "overrides": [{"gemm": "wgrad",
+    "format": "high_precision"}]})");
+  const Result<MeasuredPipeline> measured = measuredPipeline(measuredRun(text));
+  ASSERT_TRUE(measured) << measured.error().message;
+  EXPECT_EQ(serialize(measured->document), serialize(parseDocument(text).document));
+  EXPECT_EQ(measured->changes, Changes());
+}
+
+TEST(MeasuredPipeline, HasTheSymbolsPassRecipeRulesAndSwitchesOfTheRun) {
+  const RunRecord run = measuredRun(
+      pipelineText(),
+      {.settings = {.pass = "forward", .rules = "te", .recipe = "MXFP8BlockScaling", .symbols = {{"M", 64}}},
+       .switches = {.without = {"ForwardQuantize@norm"}}});
+  const Result<MeasuredPipeline> measured = measuredPipeline(run);
+  ASSERT_TRUE(measured) << measured.error().message;
+  EXPECT_EQ(measured->pass, PassKind::Forward);
+  EXPECT_EQ(measured->document.symbols()["M"], 64);
+  EXPECT_EQ(measured->document.recipe(), Json::parse(R"({"name": "MXFP8BlockScaling"})"));
+  EXPECT_EQ(measured->document.fusion(), Json::parse(R"({"rules": "te", "without": ["ForwardQuantize@norm"]})"));
+  EXPECT_EQ(measured->changes,
+            (Changes{"M = 64", "recipe MXFP8BlockScaling", "rules te", "without ForwardQuantize@norm"}));
+}
+
+TEST(MeasuredPipeline, PutsARecipeOfTheSameNameInPlaceOfTheDocumentsOwn) {
+  const std::string text = pipelineText(R"({"name": "DelayedScaling", "margin": 3})");
+  const RunRecord run = measuredRun(text, {.settings = {.recipe = "DelayedScaling"}});
+  const Result<MeasuredPipeline> measured = measuredPipeline(run);
+  ASSERT_TRUE(measured) << measured.error().message;
+  EXPECT_EQ(measured->document.recipe(), Json::parse(R"({"name": "DelayedScaling"})"));
+}
+
+TEST(MeasuredPipeline, OfAnOlderProgramHasTheRecipeThatTheSettingsName) {
+  RunRecord run =
+      measuredRun(pipelineText(), {.settings = {.recipe = "DelayedScaling", .recipeFields = {{"margin", "2"}}}});
+  run.recipe = nullptr;
+  const Result<MeasuredPipeline> measured = measuredPipeline(run);
+  ASSERT_TRUE(measured) << measured.error().message;
+  EXPECT_EQ(measured->document.recipe()["fields"]["margin"], 2);
+  EXPECT_EQ(measured->changes, Changes{"recipe DelayedScaling margin=2"});
+}
+
+TEST(MeasuredPipeline, IsPlannedAsItWasMeasured) {
+  const PipelineRunOptions options{.settings = {.recipe = "Float8CurrentScaling", .symbols = {{"M", 48}}},
+                                   .switches = {.without = {"ForwardLinearEpilogue"}}};
+  const RunRecord run = measuredRun(pipelineText(), options);
+  const Result<MeasuredPipeline> measured = measuredPipeline(run);
+  ASSERT_TRUE(measured) << measured.error().message;
+  EXPECT_EQ(differingSteps(run, analyze(measured->document)), Changes());
+  const Changes differing = differingSteps(run, analyze(parseDocument(pipelineText()).document));
+  EXPECT_NE(std::ranges::find(differing, "ForwardLinearEpilogue(fc, act) (fused, forward)"), differing.end());
+}
+
+TEST(MeasuredPipeline, RefusesWhatDoesNotFitTheRun) {
+  RunRecord run = measuredRun(pipelineText());
+  run.settings.symbols = {{"Q", 3}};
+  EXPECT_EQ(refusal(run),
+            "/settings/symbols/Q: the run set Q to 3, but its pipeline has no symbol Q. Measure again: fuseline run "
+            "PIPELINE --set Q=3 -o RUN.fuserun.");
+  run.settings.symbols.clear();
+  run.settings.pass = "sideways";
+  EXPECT_TRUE(refusal(run).starts_with("/settings: pass \"sideways\"")) << refusal(run);
+  run.settings.pass = "train";
+  run.pipeline = Json::array();
+  EXPECT_TRUE(refusal(run).starts_with("the pipeline in this run cannot be used: ")) << refusal(run);
+}
+
+}  // namespace
+}  // namespace fuseline

@@ -1,0 +1,248 @@
+// Measured runs that are opened: what the window shows of them, what it says of where they are from, and what it
+// refuses. SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/pipeline_run.h"
+#include "core/support/atomic_file.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/ui/ui_test_support.h"
+#include "ui/theme/format.h"
+
+#include <QDragEnterEvent>
+#include <QMimeData>
+#include <QTest>
+#include <QTextDocument>
+
+namespace fuseline::ui {
+
+class RunFilesTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void openedRunIsTheLastRun();
+  void captionNamesTheDeviceOfTheRecord();
+  void isStaleAfterAnEditAndFreshAfterUndo();
+  void anotherDeviceInTheToolBarDoesNotMakeItStale();
+  void overridesStandInTheDocument();
+  void isPlannedForTheDeviceThatMeasuredIt();
+  void anotherPlanThanTheOneMeasuredIsSaid();
+  void damagedFilesAreSentencesAndChangeNothing();
+  void runsAreKnownByTheirContent();
+  void runsCanBeDropped();
+  void examplesAreListedAndOpened();
+  void anEmptyFolderSaysHowToRecord();
+};
+
+namespace {
+
+class ReferenceRegistry final : public BackendRegistry {
+ public:
+  std::vector<DeviceStatus> devices() const override { return {{.info = makeReferenceBackend()->device()}}; }
+  Result<std::shared_ptr<Backend>> open(std::string_view) const override { return makeReferenceBackend(); }
+};
+
+/// A run of the small pipeline by the reference, which says that another device was meant.
+RunRecord recordOf(RunSettings settings = {}) {
+  settings.device = "reference";
+  settings.warmup = 0;
+  settings.iterations = 2;
+  const auto run = PipelineRun::prepare(parseDocument(smallPipeline()), "small", {.settings = std::move(settings)},
+                                        ReferenceRegistry());
+  RunRecord record = *(*run)->measure();
+  record.settings.device = "cuda:0";
+  record.environment = {{"device", "a GPU <of a test>"}, {"architecture", "sm_90"}, {"driver", "supports CUDA 12.8"}};
+  return record;
+}
+
+/// A folder with one run file in it.
+class RunFile {
+ public:
+  explicit RunFile(const RunRecord& record, const char* name = "small.fuserun")
+      : RunFile(toJson(record).dump(1), name) {}
+  explicit RunFile(const std::string& text, const char* name = "small.fuserun") : m_path(m_folder / name) {
+    [[maybe_unused]] const Result<void> written = writeFileAtomically(m_path, [&](auto& file) { file << text; });
+  }
+  QString path() const { return toQt(m_path.string()); }
+  QString folder() const { return toQt(m_folder.path().string()); }
+
+ private:
+  testing::TemporaryFolder m_folder;
+  std::filesystem::path m_path;
+};
+
+/// The caption without its marks.
+QString captionOf(Fixture& f) {
+  QTextDocument text;
+  text.setHtml(f.window.timings().caption());
+  return text.toPlainText();
+}
+
+/// A window over the record, analysed.
+struct Opened : Fixture {
+  explicit Opened(const RunRecord& record) : Fixture(residualPipeline(false)), file(record) {
+    isOpen = window.openFile(file.path()) && waitForAnalysis(session);
+  }
+  RunFile file;
+  bool isOpen = false;
+};
+
+QList<QAction*> examplesIn(Fixture& f, const QString& folder) {
+  f.window.setExampleFolders({folder});
+  Q_EMIT f.window.examplesMenu().aboutToShow();
+  return f.window.examplesMenu().actions();
+}
+
+}  // namespace
+
+void RunFilesTest::openedRunIsTheLastRun() {
+  Opened f(recordOf({.pass = "forward"}));
+  QVERIFY(f.isOpen);
+  QCOMPARE(f.session.displayName(), QStringLiteral("small"));
+  QVERIFY(f.session.path().isEmpty());
+  QVERIFY(!f.session.isModified());
+  QVERIFY(!f.session.history().canUndo());
+  QCOMPARE(f.session.pass(), PassKind::Forward);
+  QVERIFY(f.session.document().findOp("norm"));
+  QVERIFY(f.session.lastRun().has_value());
+  QVERIFY(!f.session.lastRun()->isStale);
+  const TimingsModel& model = f.window.timings().model();
+  QVERIFY(!model.index(0, TimingsModel::UnfusedColumn).data().toString().isEmpty());
+}
+
+void RunFilesTest::captionNamesTheDeviceOfTheRecord() {
+  Opened f(recordOf());
+  const QString caption = captionOf(f);
+  QVERIFY2(caption.contains(QStringLiteral("Measured on a GPU <of a test> (cuda:0, sm_90, driver supports CUDA 12.8), "
+                                           "opened from small.fuserun")),
+           qPrintable(caption));
+  QVERIFY2(caption.contains(QStringLiteral("2 rounds")), qPrintable(caption));
+  f.session.openText(smallPipeline(), QStringLiteral("other"));
+  QVERIFY(!f.session.lastRun().has_value());
+}
+
+void RunFilesTest::isStaleAfterAnEditAndFreshAfterUndo() {
+  Opened f(recordOf());
+  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
+  QVERIFY(!f.session.lastRun()->isStale);
+  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 48}));
+  QVERIFY(f.session.lastRun()->isStale);
+  QVERIFY(captionOf(f).contains(QStringLiteral("the pipeline has changed since")));
+  f.session.undo();
+  QVERIFY(!f.session.lastRun()->isStale);
+  QVERIFY(!captionOf(f).contains(QStringLiteral("the pipeline has changed since")));
+}
+
+void RunFilesTest::anotherDeviceInTheToolBarDoesNotMakeItStale() {
+  Opened f(recordOf());
+  f.session.setRunTarget({.device = "reference"});
+  QVERIFY(!f.session.lastRun()->isStale);
+  f.session.setPass(PassKind::Forward);
+  QVERIFY(f.session.lastRun()->isStale);
+}
+
+void RunFilesTest::overridesStandInTheDocument() {
+  Opened f(recordOf({.rules = "te", .recipe = "MXFP8BlockScaling", .symbols = {{"M", 64}}}));
+  QVERIFY(f.isOpen);
+  QCOMPARE(f.session.document().symbols()["M"].dump(), std::string("64"));
+  QCOMPARE(f.session.document().recipe()["name"].dump(), std::string("\"MXFP8BlockScaling\""));
+  QCOMPARE(f.session.document().fusion()["rules"].dump(), std::string("\"te\""));
+  QVERIFY(!f.session.isModified());
+  QVERIFY(!f.session.lastRun()->isStale);
+  QVERIFY2(captionOf(f).contains(QStringLiteral("with M = 64, recipe MXFP8BlockScaling, rules te")),
+           qPrintable(captionOf(f)));
+  QVERIFY(f.session.lastRun()->origin->differingSteps.isEmpty());
+}
+
+void RunFilesTest::isPlannedForTheDeviceThatMeasuredIt() {
+  std::vector<std::string> asked;
+  Session session({.workerCommand = {}, .capabilitiesOf = [&](const std::string& device) {
+                     asked.push_back(device);
+                     return Capabilities();
+                   }});
+  const RunFile file(recordOf());
+  QVERIFY(session.openRun(file.path()));
+  QCOMPARE(asked, (std::vector<std::string>{"cpu", "cuda:0"}));
+  session.openText(smallPipeline(), {});
+  QCOMPARE(asked.back(), std::string("cpu"));
+  QVERIFY(waitForAnalysis(session));
+}
+
+void RunFilesTest::anotherPlanThanTheOneMeasuredIsSaid() {
+  RunRecord record = recordOf();
+  for (VariantRecord& variant : record.variants)
+    std::erase_if(variant.steps, [](const StepRecord& step) { return step.name.starts_with("ForwardLinear"); });
+  Opened f(record);
+  QVERIFY2(captionOf(f).contains(QStringLiteral("the plan shown is not the one measured: 1 step differs")),
+           qPrintable(captionOf(f)));
+}
+
+void RunFilesTest::damagedFilesAreSentencesAndChangeNothing() {
+  Opened f(recordOf());
+  const std::string before = serialize(f.session.document());
+  Json newer = toJson(recordOf());
+  newer["formatVersion"]["major"] = 9;
+  Json withoutPipeline = toJson(recordOf());
+  withoutPipeline["pipeline"] = 3;
+  for (const auto& [text, expected] : {std::pair<std::string, const char*>{"{\"format\"", "not JSON"},
+                                       {R"({"format": "fuseline-pipeline"})", "expected \"fuseline-run\""},
+                                       {newer.dump(), "newer program"},
+                                       {withoutPipeline.dump(), "the pipeline in this run cannot be used"}}) {
+    const RunFile damaged(text, "damaged.fuserun");
+    QVERIFY(!f.window.openFile(damaged.path()));
+    QVERIFY2(f.window.message().contains(damaged.path()), qPrintable(f.window.message()));
+    QVERIFY2(f.window.message().contains(QLatin1String(expected)), qPrintable(f.window.message()));
+  }
+  QVERIFY(!f.window.openFile(QStringLiteral("/nonexistent/a.fuserun")));
+  QCOMPARE(serialize(f.session.document()), before);
+  QVERIFY(f.session.openedRun());
+}
+
+void RunFilesTest::runsAreKnownByTheirContent() {
+  Fixture f(residualPipeline(false));
+  const RunFile file(toJson(recordOf()).dump(1), "small.json");
+  QVERIFY(f.window.openFile(file.path()));
+  QVERIFY(f.session.openedRun());
+}
+
+void RunFilesTest::runsCanBeDropped() {
+  Fixture f(residualPipeline(false));
+  const RunFile file(recordOf());
+  QMimeData data;
+  data.setUrls({QUrl::fromLocalFile(file.path())});
+  QDropEvent drop(QPointF(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&f.window, &drop);
+  QVERIFY(f.session.openedRun());
+}
+
+void RunFilesTest::examplesAreListedAndOpened() {
+  Fixture f(residualPipeline(false));
+  const RunFile file(recordOf({.recipe = "MXFP8BlockScaling", .symbols = {{"M", 64}}}));
+  const std::string damaged = QDir(file.folder()).filePath(QStringLiteral("zzz.fuserun")).toStdString();
+  QVERIFY(writeFileAtomically(damaged, [](auto& text) { text << "{"; }));
+  const QList<QAction*> examples = examplesIn(f, file.folder());
+  QCOMPARE(examples.size(), 2);
+  const QString start = QStringLiteral("small · a GPU <of a test> · train · MXFP8BlockScaling · M = 64 · ");
+  QVERIFY2(examples[0]->text().startsWith(start) && examples[0]->text().endsWith(u'×'),
+           qPrintable(examples[0]->text()));
+  QCOMPARE(examples[1]->text(), QStringLiteral("zzz.fuserun"));
+  QVERIFY(!examples[1]->isEnabled());
+  QVERIFY2(examples[1]->toolTip().contains(QStringLiteral("not JSON")), qPrintable(examples[1]->toolTip()));
+  examples[0]->trigger();
+  QVERIFY(f.session.openedRun());
+  QCOMPARE(f.session.openedRun()->origin->file, QFileInfo(file.path()).absoluteFilePath());
+}
+
+void RunFilesTest::anEmptyFolderSaysHowToRecord() {
+  Fixture f(smallPipeline());
+  const testing::TemporaryFolder folder;
+  for (const QString& path : {toQt(folder.path().string()), QStringLiteral("/nonexistent")}) {
+    const QList<QAction*> examples = examplesIn(f, path);
+    QCOMPARE(examples.size(), 1);
+    QVERIFY(!examples[0]->isEnabled());
+    QVERIFY(examples[0]->text().contains(QStringLiteral("--records FOLDER")));
+    QVERIFY(examples[0]->toolTip().contains(path));
+  }
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::RunFilesTest)
+#include "test_ui_run_files.moc"
