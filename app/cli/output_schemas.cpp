@@ -276,6 +276,8 @@ Json recordSchema() {
                  {"pipelineName", text("Of the file.")},
                  {"pipelineHash", text("Of the pipeline without its view.")},
                  {"settings", settingsSchema()},
+                 {"recipe", any("With its fields and overrides; null: none.")},
+                 {"switches", object({{"without", texts()}, {"with", texts()}})},
                  {"environment", mapOf({{"type", "string"}})},
                  {"timingNote", text("Why steps were timed in another way than was wanted; mostly empty.")},
                  {"variants", list(variantSchema())},

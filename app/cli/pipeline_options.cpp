@@ -90,7 +90,8 @@ Result<GainModel> readGains(const std::string& path, const Json& pipeline, const
   const Result<RunRecord> run = readRun(path);
   if (!run) return run.error();
   if (const Verdict same = measuredSame(*run, pipeline, settings); !same)
-    return Error{fmt::format("--measured {}: {} Measure again: fuseline run FILE -o RUN.fuserun.", path, same.reason())};
+    return Error{
+        fmt::format("--measured {}: {} Measure again: fuseline run FILE -o RUN.fuserun.", path, same.reason())};
   return gainsOf(*run, std::filesystem::path(path).filename().string());
 }
 

@@ -1,4 +1,4 @@
-// The pipeline of a run as it was measured: with what its settings put in place of the document's own.
+// The pipeline of a run as it was measured: its document, with what the run put in place of the document's own.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,5 +1,5 @@
-// Measured runs that are opened: what the window shows of them, what it says of where they are from, and what it
-// refuses. SPDX-License-Identifier: Apache-2.0
+// Measured runs that are opened: what the window shows of them, what it says of where they are from, what it refuses.
+// SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/pipeline_run.h"
 #include "core/support/atomic_file.h"
 #include "tests/support/temporary_folder.h"
@@ -207,6 +207,9 @@ void RunFilesTest::runsCanBeDropped() {
   const RunFile file(recordOf());
   QMimeData data;
   data.setUrls({QUrl::fromLocalFile(file.path())});
+  QDragEnterEvent enter(QPoint(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&f.window, &enter);
+  QVERIFY(enter.isAccepted());
   QDropEvent drop(QPointF(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
   QApplication::sendEvent(&f.window, &drop);
   QVERIFY(f.session.openedRun());

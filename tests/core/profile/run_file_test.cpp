@@ -49,7 +49,7 @@ TEST_F(RunFile, ThatDoesNotExistIsNamed) {
 }
 
 TEST_F(RunFile, ThatIsNoJsonSaysWhere) {
-  EXPECT_EQ(refusalOf("{\"format\" oops"), "This is not JSON: byte 12 does not fit." + kOrigin);
+  EXPECT_EQ(refusalOf("{\"format\" oops"), "This is not JSON: byte 11 does not fit." + kOrigin);
 }
 
 TEST_F(RunFile, OfAnotherFormatSaysWhichOneWasExpected) {
