@@ -90,6 +90,15 @@ QString settingsText(const LastRun& run) {
   return parts.join(QStringLiteral(" · ")).toHtmlEscaped();
 }
 
+/// What keeps the times from being those of the pipeline and the plan as they are shown; mostly empty.
+QString warningText(const LastRun& run) {
+  if (run.isStale) return TimingsPanel::tr("the pipeline has changed since: run again");
+  const qsizetype numDiffering = run.origin ? run.origin->differingSteps.size() : 0;
+  if (numDiffering == 0) return {};
+  return TimingsPanel::tr("the plan shown is not the one measured: %1")
+      .arg(counted(numDiffering, TimingsPanel::tr("step differs"), TimingsPanel::tr("steps differ")));
+}
+
 /// Before the tool tip of an opened run: its file, and what of the plan is not what was measured.
 QString originTip(const RunOrigin& origin) {
   QString text = origin.file + u'\n';
@@ -174,18 +183,13 @@ void TimingsPanel::refresh() {
 void TimingsPanel::refreshCaption() {
   const auto& run = m_session.lastRun();
   if (!run) return;
-  QString text = run->origin ? originText(*run) + QStringLiteral("<br>") + settingsText(*run)
-                             : toQt(run->device).toHtmlEscaped() + QStringLiteral(" · ") + settingsText(*run);
-  const auto add = [&](const QString& sentence) { text += QStringLiteral(" · <b>%1</b>").arg(sentence); };
-  const auto warn = [&](const QString& sentence) {
-    add(QStringLiteral("<span style='color:%1'>%2</span>").arg(m_theme.colors().warning.name(), sentence));
-  };
-  if (run->record.isPartial) add(tr("stopped early: partial result"));
-  if (run->isStale) warn(tr("the pipeline has changed since: run again"));
-  if (run->origin && !run->isStale && !run->origin->differingSteps.isEmpty())
-    warn(tr("the plan shown is not the one measured: %1")
-             .arg(counted(run->origin->differingSteps.size(), tr("step differs"), tr("steps differ"))));
-  m_caption->setText(text);
+  QStringList parts = {run->origin ? originText(*run) + QStringLiteral("<br>") + settingsText(*run)
+                                   : toQt(run->device).toHtmlEscaped() + QStringLiteral(" · ") + settingsText(*run)};
+  if (run->record.isPartial) parts.append(QStringLiteral("<b>%1</b>").arg(tr("stopped early: partial result")));
+  const QString warning = warningText(*run);
+  if (!warning.isEmpty())
+    parts.append(QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name(), warning));
+  m_caption->setText(parts.join(QStringLiteral(" · ")));
   m_caption->setToolTip((run->origin ? originTip(*run->origin) : QString()) + environmentText(run->record));
 }
 
