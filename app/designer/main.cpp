@@ -63,14 +63,13 @@ void applyScale(int argc, char** argv) {
   }
 }
 
-void openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& files) {
-  if (!files.isEmpty()) {
-    window.openFile(files.front());
-    return;
-  }
+/// False when the file could not be read, which the window says.
+bool openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& files) {
+  if (!files.isEmpty()) return window.openFile(files.front());
   for (const DocumentTemplate& entry : documentTemplates()) {
     if (entry.name == "llama-mlp") session.openText(entry.text, QString::fromStdString(entry.name));
   }
+  return true;
 }
 
 /// Beside the installed program, or else in the sources that it was built from.
@@ -116,7 +115,10 @@ int main(int argc, char** argv) {
                        session);
   }
   window.show();
-  openFirst(window, session, parser.positionalArguments());
+  if (!openFirst(window, session, parser.positionalArguments()) && isPicture) {
+    QTextStream(stderr) << window.message() << Qt::endl;
+    return EXIT_FAILURE;  // there is nothing to take a picture of
+  }
   session.worker().requestDevices();
   return QApplication::exec();
 }
