@@ -12,8 +12,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <map>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -81,11 +83,14 @@ StepRecord stepRecord(const Graph& graph, const Step& step) {
   return record;
 }
 
+std::string timeNow() { return fmt::format("{:%F %R} UTC", fmt::gmtime(std::chrono::system_clock::now())); }
+
 std::vector<std::pair<std::string, std::string>> environmentOf(const DeviceInfo& device) {
   std::vector<std::pair<std::string, std::string>> environment = {{"device", device.name},
                                                                   {"architecture", device.architecture}};
   environment.insert(environment.end(), device.details.begin(), device.details.end());
   environment.emplace_back("compiler", __VERSION__);
+  environment.emplace_back("measured at", timeNow());
   return environment;
 }
 

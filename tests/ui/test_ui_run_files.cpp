@@ -114,6 +114,11 @@ void RunFilesTest::captionNamesTheDeviceOfTheRecord() {
                                            "opened from small.fuserun")),
            qPrintable(caption));
   QVERIFY2(caption.contains(QStringLiteral("2 rounds")), qPrintable(caption));
+  RunRecord dated = recordOf();
+  dated.environment.emplace_back("measured at", "2026-11-20 09:30 UTC");
+  Opened later(dated);
+  const QString datedCaption = captionOf(later);
+  QVERIFY2(datedCaption.startsWith(QStringLiteral("Measured 2026-11-20 on a GPU")), qPrintable(datedCaption));
   f.session.openText(smallPipeline(), QStringLiteral("other"));
   QVERIFY(!f.session.lastRun().has_value());
 }

@@ -71,9 +71,10 @@ QString originText(const LastRun& run) {
   QStringList details = {toQt(run.device), toQt(run.record.fact("architecture")),
                          driver.isEmpty() ? QString() : TimingsPanel::tr("driver %1").arg(driver)};
   details.removeAll(QString());
-  return TimingsPanel::tr("Measured on <b>%1</b> (%2), opened from %3")
-      .arg(toQt(run.record.deviceName()).toHtmlEscaped(), details.join(QStringLiteral(", ")).toHtmlEscaped(),
-           QFileInfo(run.origin->file).fileName().toHtmlEscaped());
+  const QString day = toQt(run.record.fact("measured at")).section(u' ', 0, 0);
+  return TimingsPanel::tr("Measured %1on <b>%2</b> (%3), opened from %4")
+      .arg(day.isEmpty() ? day : day.toHtmlEscaped() + u' ', toQt(run.record.deviceName()).toHtmlEscaped(),
+           details.join(QStringLiteral(", ")).toHtmlEscaped(), QFileInfo(run.origin->file).fileName().toHtmlEscaped());
 }
 
 /// "train · with M = 8192 · 40 rounds, interleaved · ...".

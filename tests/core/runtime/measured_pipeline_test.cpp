@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,13 @@ TEST(MeasuredPipeline, IsTheDocumentWhereTheRunChangedNothing) {
   ASSERT_TRUE(measured) << measured.error().message;
   EXPECT_EQ(serialize(measured->document), serialize(parseDocument(text).document));
   EXPECT_EQ(measured->changes, Changes());
+}
+
+TEST(MeasuredRun, SaysWhereAndWhenItWasMeasured) {
+  const RunRecord run = measuredRun(pipelineText());
+  EXPECT_EQ(run.deviceName(), makeReferenceBackend()->device().name);
+  EXPECT_TRUE(std::regex_match(run.fact("measured at"), std::regex(R"(2\d{3}-\d\d-\d\d \d\d:\d\d UTC)")))
+      << run.fact("measured at");
 }
 
 TEST(MeasuredPipeline, HasTheSymbolsPassRecipeRulesAndSwitchesOfTheRun) {
