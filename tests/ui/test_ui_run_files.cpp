@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/pipeline_run.h"
 #include "core/support/atomic_file.h"
+#include "tests/support/one_backend.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
@@ -33,19 +34,13 @@ class RunFilesTest : public QObject {
 
 namespace {
 
-class ReferenceRegistry final : public BackendRegistry {
- public:
-  std::vector<DeviceStatus> devices() const override { return {{.info = makeReferenceBackend()->device()}}; }
-  Result<std::shared_ptr<Backend>> open(std::string_view) const override { return makeReferenceBackend(); }
-};
-
 /// A run of the small pipeline by the reference, which says that another device was meant.
 RunRecord recordOf(RunSettings settings = {}) {
   settings.device = "reference";
   settings.warmup = 0;
   settings.iterations = 2;
   const auto run = PipelineRun::prepare(parseDocument(smallPipeline()), "small", {.settings = std::move(settings)},
-                                        ReferenceRegistry());
+                                        testing::OneBackend(makeReferenceBackend()));
   RunRecord record = *(*run)->measure();
   record.settings.device = "cuda:0";
   record.environment = {{"device", "a GPU <of a test>"}, {"architecture", "sm_90"}, {"driver", "supports CUDA 12.8"}};

@@ -4,6 +4,7 @@
 
 #include "core/document/file_format.h"
 #include "core/runtime/pipeline_run.h"
+#include "tests/support/one_backend.h"
 
 #include <gtest/gtest.h>
 
@@ -14,12 +15,6 @@
 
 namespace fuseline {
 namespace {
-
-class ReferenceRegistry final : public BackendRegistry {
- public:
-  std::vector<DeviceStatus> devices() const override { return {{.info = makeReferenceBackend()->device()}}; }
-  Result<std::shared_ptr<Backend>> open(std::string_view) const override { return makeReferenceBackend(); }
-};
 
 std::string pipelineText(const std::string& recipe = "null") {
   return R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "symbols": {"M": 16, "H": 32},
@@ -36,7 +31,8 @@ RunRecord measuredRun(const std::string& text, PipelineRunOptions options = {}) 
   options.settings.device = "reference";
   options.settings.warmup = 0;
   options.settings.iterations = 1;
-  auto run = PipelineRun::prepare(parseDocument(text), "small", std::move(options), ReferenceRegistry());
+  auto run = PipelineRun::prepare(parseDocument(text), "small", std::move(options),
+                                  testing::OneBackend(makeReferenceBackend()));
   EXPECT_TRUE(run) << run.error().message;
   return *(*run)->measure();
 }

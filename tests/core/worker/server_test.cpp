@@ -3,6 +3,7 @@
 #include "core/worker/server.h"
 
 #include "core/worker/protocol.h"
+#include "tests/support/one_backend.h"
 
 #include <condition_variable>
 #include <mutex>
@@ -14,15 +15,6 @@
 
 namespace fuseline {
 namespace {
-
-class ReferenceRegistry : public BackendRegistry {
- public:
-  std::vector<DeviceStatus> devices() const override { return {{.info = makeReferenceBackend()->device()}}; }
-  Result<std::shared_ptr<Backend>> open(std::string_view deviceId) const override {
-    if (deviceId == "reference") return makeReferenceBackend();
-    return Error{"There is no device \"" + std::string(deviceId) + "\".", ErrorKind::NoDevice};
-  }
-};
 
 constexpr const char* kPipeline = R"({
   "format": "fuseline-pipeline",
@@ -51,7 +43,7 @@ std::string runLine(int id, int iterations, const std::string& device = "referen
 std::vector<WorkerEvent> serve(const std::string& lines) {
   std::istringstream input(lines);
   std::ostringstream output;
-  EXPECT_EQ(serveWorker(input, output, ReferenceRegistry()), 0);
+  EXPECT_EQ(serveWorker(input, output, testing::OneBackend(makeReferenceBackend())), 0);
   std::vector<WorkerEvent> events;
   std::istringstream answers(output.str());
   for (std::string line; std::getline(answers, line);) {
@@ -209,7 +201,7 @@ TEST(Worker, StopsARunThatIsUnderWayAndReportsWhatItHas) {
   std::istream input(&inputBuffer);
   std::ostream output(&outputBuffer);
   inputBuffer.send(runLine(6, 100000000));
-  EXPECT_EQ(serveWorker(input, output, ReferenceRegistry()), 0);
+  EXPECT_EQ(serveWorker(input, output, testing::OneBackend(makeReferenceBackend())), 0);
   const auto results = only<ResultEvent>(events);
   ASSERT_EQ(results.size(), 1u);
   EXPECT_TRUE(results[0].record.isPartial);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/document.h"
 #include "core/runtime/pipeline_run.h"
+#include "tests/support/one_backend.h"
 #include "tests/support/simt/simt_backend.h"
 
 #include <gtest/gtest.h>
@@ -10,12 +11,6 @@
 
 namespace fuseline::testing {
 namespace {
-
-class SimtRegistry final : public BackendRegistry {
- public:
-  std::vector<DeviceStatus> devices() const override { return {}; }
-  Result<std::shared_ptr<Backend>> open(std::string_view) const override { return makeSimtBackend(); }
-};
 
 constexpr const char* kPipeline = R"({
   "format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
@@ -31,7 +26,7 @@ constexpr const char* kPipeline = R"({
 Result<RunRecord> measured(const std::string& timing) {
   PipelineRunOptions options{.settings = {.device = "simt", .timing = timing, .warmup = 2, .iterations = 3}};
   Result<std::unique_ptr<PipelineRun>> run =
-      PipelineRun::prepare(parseDocument(kPipeline), "small", std::move(options), SimtRegistry());
+      PipelineRun::prepare(parseDocument(kPipeline), "small", std::move(options), OneBackend(makeSimtBackend()));
   if (!run) return run.error();
   return (*run)->measure();
 }
