@@ -4,11 +4,10 @@
 #include "app/cli/plan_difference.h"
 #include "app/cli/verbs.h"
 #include "core/support/json_fields.h"
+#include "core/support/read_file.h"
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -85,11 +84,9 @@ void print(const OpenedPipeline& pipeline, const FuseOptions& options, Context& 
 }
 
 Result<Json> readExpected(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{fmt::format("--expect {}: the file cannot be read.", path)};
-  std::ostringstream text;
-  text << file.rdbuf();
-  Result<Json> json = parseJson(text.str());
+  const Result<std::string> text = readWholeFile(path, {.what = "plan"});
+  if (!text) return Error{fmt::format("--expect: {}", text.error().message)};
+  Result<Json> json = parseJson(*text);
   if (!json) return Error{fmt::format("--expect {}: {}", path, json.error().message)};
   return json;
 }

@@ -13,11 +13,6 @@ namespace fuseline {
 
 namespace {
 
-std::string deviceOf(const RunRecord& run) {
-  const auto named = std::ranges::find(run.environment, "device", &std::pair<std::string, std::string>::first);
-  return named == run.environment.end() ? run.settings.device : named->second;
-}
-
 std::vector<double> differences(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> result;
   for (std::size_t round = 0; round < std::min(a.size(), b.size()); ++round) result.push_back(a[round] - b[round]);
@@ -113,7 +108,7 @@ Result<GainModel> gainsOf(const RunRecord& run, std::string_view runName) {
         fmt::format("{}: a gain needs the unfused and the fused variant; the run has only the {} one. Run it "
                     "without --variants.",
                     runName, unfused ? "unfused" : "fused")};
-  const std::string device = deviceOf(run);
+  const std::string device = run.deviceName();
   GainModel gains{.device = modelOf(*unfused, runName, device)};
   for (const auto& [name, sides] : sidesOf(*unfused, *fused))
     if (const std::optional<MeasuredGain> gain = gainOf(sides, device))
