@@ -363,14 +363,15 @@ Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::
   constexpr int kTries = 3;
   Result<void> seen;
   Result<RunOutcome> outcome = RunOutcome::Completed;
-  for (int tries = 0; tries == 0 || (!seen && tries < kTries); ++tries) {
+  int tries = 0;
+  do {
     if (Result<void> started = attempt([&] { m_trace->start(); }); !started) return started.error();
     const Clock::time_point start = Clock::now();
     outcome = launchAndWait(cancel);
     m_observedNs = nanosecondsSince(start);
     seen = attempt([&] { m_activities = m_trace->stop(); });
     if (!outcome || *outcome == RunOutcome::Cancelled) return outcome;
-  }
+  } while (!seen && ++tries < kTries);
   if (!seen) return seen.error();
   std::vector<double> stepNs(m_plan.steps.size(), 0.0);
   for (const DeviceActivity& activity : m_activities)

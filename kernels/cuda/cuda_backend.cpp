@@ -81,15 +81,15 @@ std::string nameOf(const Plan& plan, const Step& step) {
 }
 
 /// A fault surfaces at any call after the launch that it is of.
-std::string explainFault(cudaError_t error, const std::string& lastStep) {
+std::string explainFault(int device, cudaError_t error, const std::string& lastStep) {
   return fmt::format(
-      "The GPU reported a fault: {} ({}). The step launched last was {}; the fault is in it or in one before it. The "
+      "cuda:{} reported a fault: {} ({}). The step launched last was {}; the fault is in it or in one before it. The "
       "device takes no more work from this process: start it again with --no-replay and the environment variable "
       "CUDA_LAUNCH_BLOCKING=1, which find the step at fault.",
-      cudaGetErrorString(error), cudaGetErrorName(error), lastStep);
+      device, cudaGetErrorString(error), cudaGetErrorName(error), lastStep);
 }
 
-/// Whether a fault of the GPU, rather than a refused call, is behind a failure: it stays.
+/// The fault of the GPU that is behind a failure, because it stays; none where a call was refused.
 cudaError_t lastingError(Stream stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t asked = cudaStreamIsCapturing(stream, &status);
@@ -120,7 +120,7 @@ class LoggedKernel final : public Kernel {
   } catch (const DeviceFault&) {
     const cudaError_t error = lastingError(m_place.stream);
     if (error == cudaSuccess) throw;
-    throw DeviceFault(explainFault(error, m_place.log->lastStep()));
+    throw DeviceFault(explainFault(m_place.device, error, m_place.log->lastStep()));
   }
 
  private:
@@ -249,7 +249,7 @@ class CudaBackend final : public Backend {
     cudaError_t error = cudaStreamSynchronize(m_stream.get());
     if (error == cudaSuccess) error = cudaStreamSynchronize(m_copyStream.get());
     if (error == cudaSuccess) return;
-    throw DeviceFault(explainFault(error, m_log->lastStep()));
+    throw DeviceFault(explainFault(m_device, error, m_log->lastStep()));
   }
 
   std::unique_ptr<DeviceClock> makeClock(std::size_t numMoments) override {
