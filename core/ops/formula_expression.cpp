@@ -322,21 +322,21 @@ int FormulaExpression::precedence(Term term) const {
 }
 
 std::string FormulaExpression::wrapped(Term term, int least, const std::vector<std::string>& names) const {
-  return precedence(term) < least ? "(" + print(term, names) + ")" : print(term, names);
+  return precedence(term) < least ? fmt::format("({})", print(term, names)) : print(term, names);
 }
 
 std::string FormulaExpression::print(Term term, const std::vector<std::string>& names) const {
   const Node& here = node(term);
   if (here.opcode == Opcode::Load) return names[static_cast<std::size_t>(here.a)];
   if (here.opcode == Opcode::Constant) return fmt::format("{}", here.constant);
-  if (here.opcode == Opcode::Neg) return "-" + wrapped(here.a, kNegation, names);
+  if (here.opcode == Opcode::Neg) return fmt::format("-{}", wrapped(here.a, kNegation, names));
   if (here.opcode == Opcode::Mul && here.a == here.b) return wrapped(here.a, kPrimary, names) + "^2";
   const int own = precedence(term);
   if (const std::string_view sign = infixSign(here.opcode); !sign.empty()) {
     const int left = here.opcode == Opcode::Less ? kSum : own;
     return fmt::format("{}{}{}", wrapped(here.a, left, names), sign, wrapped(here.b, own + 1, names));
   }
-  const std::string second = isBinary(here.opcode) ? ", " + print(here.b, names) : "";
+  const std::string second = isBinary(here.opcode) ? fmt::format(", {}", print(here.b, names)) : "";
   return fmt::format("{}({}{})", opcodeName(here.opcode), print(here.a, names), second);
 }
 
