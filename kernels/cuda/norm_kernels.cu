@@ -1,13 +1,14 @@
 // RMSNorm, LayerNorm and L2Normalization, forward and backward.
 //
-// A row is walked by a warp or, where it is long, by a block, once for every sum and once more for the result: after
-// the first walk it comes from the cache. Sums are float32. Gradients of parameters are column sums in a kernel of
-// their own, which reads x and dy again.
+// A row is read once: the warp, or where it is long the block, that has it holds it in registers. Longer rows and those
+// that are no whole packets are read once for every sum and once more for the result, from the cache. Sums are float32.
+// Backward a block of threads has many rows, and adds up the gradients of parameters as it goes.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/norm_launch.h"
 
 #include "kernels/cuda/elementwise_launch.h"
-#include "kernels/cuda/norm_rows.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/norm_shape.h"
 
 #include <cuda_runtime.h>
 
@@ -20,97 +21,173 @@ namespace {
 
 using namespace device;
 
-/// Blocks that a multiprocessor holds at least. Asked for more, ptxas spills registers on sm_100a.
-constexpr int kResidentBlocks = 2;
-
-__device__ std::int64_t runningRow() { return static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; }
+/// More threads would have too few registers for x and dy.
+constexpr int kMaxGradientThreads = 512;
 
 __device__ int runningThread() { return static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x); }
 
 /// The largest magnitude of the thread's part of y.
-template <int kRowThreads, int kVector>
-__device__ float normalizeRow(const NormForward& norm, std::int64_t row) {
+template <class Share>
+__device__ float writeRow(const NormForward& norm, std::int64_t row, const RowFactors& factors,
+                          NormalizedRow<Share>& x) {
+  constexpr int kVector = Share::kVector;
   const NormProblem& problem = norm.problem;
-  const RowFactors factors = measureRow<kRowThreads, kVector>(norm, row);
-  if (threadIdx.x == 0 && norm.mean) norm.mean[row] = factors.mean;
-  if (threadIdx.x == 0 && norm.rstd) norm.rstd[row] = factors.rstd;
   float largest = 0.0f;
-  forEachPacket<kRowThreads, kVector>(problem.cols, [&](std::int64_t col, int count) {
+  x.forEach([&](int, std::int64_t col, const float(&values)[kVector]) {
     float y[kVector];
-    normalizePacket<kVector>(norm, row, col, count, factors, y);
-    storeElements<kVector>(problem.y, norm.y, row * problem.cols + col, count, y);
-    if (norm.amax) largest = largestMagnitude<kVector>(problem.y, y, count, largest);
+    float gamma[kVector];
+    float beta[kVector] = {};
+    loadGamma<kVector>(problem, norm.gamma, col, gamma);
+    if (norm.beta) loadElements<kVector>(problem.parameter, norm.beta, col, kVector, beta);
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) y[v] = values[v];
+    normalize<kVector>(factors, gamma, beta, y);
+    storeElements<kVector>(problem.y, norm.y, row * problem.cols + col, kVector, y);
+    if (norm.amax) largest = largestMagnitude<kVector>(problem.y, y, kVector, largest);
   });
   return largest;
+}
+
+template <class Share>
+__device__ float normalizeRow(const NormForward& norm, std::int64_t row) {
+  NormalizedRow<Share> x(norm, row);
+  const RowFactors factors = measureRow<Share>(norm.problem, x);
+  if (threadIdx.x == 0 && norm.mean) norm.mean[row] = factors.mean;
+  if (threadIdx.x == 0 && norm.rstd) norm.rstd[row] = factors.rstd;
+  return norm.y ? writeRow<Share>(norm, row, factors, x) : 0.0f;
 }
 
 /// Only whole warps have no row: longer rows have blocks of their own.
-template <int kRowThreads, int kVector>
-__global__ void __launch_bounds__(kBlockThreads) normForward(const __grid_constant__ NormForward norm) {
-  const std::int64_t row = runningRow();
-  const float largest = row < norm.problem.rows ? normalizeRow<kRowThreads, kVector>(norm, row) : 0.0f;
-  if (norm.amax) raiseAmax(norm.amax, largest, runningThread());
+template <class Share>
+__global__ void __launch_bounds__(Share::kThreads) normForward(const __grid_constant__ NormForward norm) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  const float largest = row < norm.problem.rows ? normalizeRow<Share>(norm, row) : 0.0f;
+  if (norm.amax) raiseAmax<Share::kThreads>(norm.amax, largest, runningThread());
 }
 
+/// dgamma = sum of dy xhat, dbeta = sum of dy, over the rows of a block. A thread adds to its own columns: only at the
+/// end they wait for each other, when the sums of rows side by side are added and leave as the block's part.
+template <class Share>
+class ParameterSums {
+ public:
+  __device__ ParameterSums(const NormBackward& norm, float* shared)
+      : m_norm(norm), m_cols(norm.problem.cols), m_shared(shared) {
+    if (norm.parts) Share::forEachPacket(m_cols, [&](int, std::int64_t col) { clear(col); });
+  }
+
+  __device__ void add(std::int64_t col, const float (&xhat)[Share::kVector], const float (&dy)[Share::kVector]) const {
+    float products[kVector];
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) products[v] = dy[v] * xhat[v];
+    addTo(0, col, products);
+    if (m_norm.dbeta) addTo(1, col, dy);
+  }
+
+  /// All threads of the block call it.
+  __device__ void write() const {
+    if (!m_norm.parts || !m_norm.hasSharedSums) return;
+    __syncthreads();
+    for (int s = 0; s < numSums(); ++s)
+      for (std::int64_t col = runningThread(); col < m_cols; col += Share::kThreads) {
+        float sum = 0.0f;
+        for (unsigned y = 0; y < blockDim.y; ++y) sum += m_shared[sharedIndex(y, s, col)];
+        m_norm.parts[partIndex(s, col)] = sum;
+      }
+  }
+
+ private:
+  static constexpr int kVector = Share::kVector;
+  static constexpr int kAccess = kVector < 4 ? kVector : 4;  // floats that are accessed together
+  using Access = Packet<float, kAccess>;
+
+  __device__ int numSums() const { return m_norm.dbeta ? 2 : 1; }
+
+  /// The halves of packets stand apart, so that the threads of a warp do not meet in a bank.
+  __device__ std::int64_t sharedIndex(unsigned y, int s, std::int64_t col) const {
+    constexpr int kApart = kVector / kAccess;
+    const std::int64_t part = col % kVector / kAccess;
+    const std::int64_t place = col / kVector * kAccess + col % kAccess;
+    return (y * numSums() + s) * m_cols + part * (m_cols / kApart) + place;
+  }
+  __device__ std::int64_t partIndex(int s, std::int64_t col) const {
+    return (static_cast<std::int64_t>(s) * gridDim.x + blockIdx.x) * m_cols + col;
+  }
+  __device__ Access& accessAt(int s, std::int64_t col) const {
+    float* const sum =
+        m_norm.hasSharedSums ? m_shared + sharedIndex(threadIdx.y, s, col) : m_norm.parts + partIndex(s, col);
+    return *reinterpret_cast<Access*>(sum);
+  }
+
+  __device__ void clear(std::int64_t col) const {
+    for (int s = 0; s < numSums(); ++s)
+      for (int v = 0; v < kVector; v += kAccess) accessAt(s, col + v) = {};
+  }
+  __device__ void addTo(int s, std::int64_t col, const float (&values)[kVector]) const {
+#pragma unroll
+    for (int first = 0; first < kVector; first += kAccess) {
+      Access& sums = accessAt(s, col + first);
+      Access sum = sums;
+#pragma unroll
+      for (int v = 0; v < kAccess; ++v) sum.elements[v] += values[first + v];
+      sums = sum;
+    }
+  }
+
+  const NormBackward& m_norm;
+  std::int64_t m_cols;
+  float* m_shared;
+};
+
 /// The largest magnitude of the thread's part of dx.
-template <int kRowThreads, int kVector>
-__device__ float differentiateRow(const NormBackward& norm, std::int64_t row) {
+template <class Share>
+__device__ float writeGradient(const NormBackward& norm, std::int64_t first, const GradientRow<Share>& row,
+                               const GradientMeans& means) {
+  constexpr int kVector = Share::kVector;
   const NormProblem& problem = norm.problem;
-  const RowFactors factors = factorsOf(norm, row);
-  const GradientMeans means = measureGradient<kRowThreads, kVector>(norm, row, factors);
+  const RowReader<Share> readExtra(problem.x, norm.extra, first, problem.cols);
   float largest = 0.0f;
-  forEachPacket<kRowThreads, kVector>(problem.cols, [&](std::int64_t col, int count) {
+  row.forEach([&](int packet, std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+    float gamma[kVector];
+    float extra[kVector] = {};
     float dx[kVector];
-    gradientPacket<kVector>(norm, row, col, count, factors, means, dx);
-    storeElements<kVector>(problem.x, norm.dx, row * problem.cols + col, count, dx);
-    if (norm.amax) largest = largestMagnitude<kVector>(problem.x, dx, count, largest);
+    loadGamma<kVector>(problem, norm.gamma, col, gamma);
+    if (readExtra) readExtra.take(packet, col, extra);
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) dx[v] = dy[v];
+    differentiate<kVector>(row.rstd(), means, gamma, xhat, extra, dx);
+    storeElements<kVector>(problem.x, norm.dx, first + col, kVector, dx);
+    if (norm.amax) largest = largestMagnitude<kVector>(problem.x, dx, kVector, largest);
   });
   return largest;
 }
 
-template <int kRowThreads, int kVector>
-__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
+template <class Share>
+__device__ float differentiateRow(const NormBackward& norm, std::int64_t row, const ParameterSums<Share>& sums) {
+  constexpr int kVector = Share::kVector;
+  const GradientRow<Share> gradient(norm, row);
+  if (norm.parts)
+    gradient.forEach([&](int, std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+      sums.add(col, xhat, dy);
+    });
+  if (!norm.dx && !norm.means) return 0.0f;
+  const GradientMeans means = measureGradient<Share>(norm, gradient);
+  if (norm.means && threadIdx.x == 0) norm.means[row] = means;
+  if (!norm.dx) return 0.0f;
+  return writeGradient<Share>(norm, row * norm.problem.cols, gradient, means);
+}
+
+template <class Share>
+__global__ void __launch_bounds__(Share::kThreads, kGradientBlocksAtOnce<Share>)
     normBackward(const __grid_constant__ NormBackward norm) {
-  const std::int64_t row = runningRow();
-  const float largest = row < norm.problem.rows ? differentiateRow<kRowThreads, kVector>(norm, row) : 0.0f;
-  if (norm.amax) raiseAmax(norm.amax, largest, runningThread());
-}
-
-/// dgamma = sum of dy xhat, dbeta = sum of dy, over rows.
-template <int kVector>
-class ParameterGradients {
- public:
-  static constexpr int kMaxColumnSums = 2;
-  explicit __device__ ParameterGradients(const NormBackward& norm) : m_norm(norm) {}
-
-  __device__ int numColumnSums() const { return kMaxColumnSums; }
-  __device__ int numRowSums() const { return 0; }
-  __device__ const float (&columnSum(int s) const)[kVector] { return m_values[s]; }
-  __device__ const float (&rowSum(int) const)[kVector] { return m_values[0]; }
-
-  __device__ void evaluate(const Grid& grid, const Position& at) {
-    const RowFactors factors = factorsOf(m_norm, at.row);
-    const std::int64_t index = at.row * grid.cols + at.col;
-    loadElements<kVector>(m_norm.problem.x, m_norm.x, index, at.count, m_values[0]);
-    loadElements<kVector>(m_norm.problem.y, m_norm.dy, index, at.count, m_values[1]);
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) m_values[0][v] = (m_values[0][v] - factors.mean) * factors.rstd * m_values[1][v];
-  }
-
- private:
-  const NormBackward& m_norm;
-  float m_values[kMaxColumnSums][kVector];
-};
-
-template <int kVector>
-__global__ void __launch_bounds__(kBlockThreads)
-    normParameterGradients(const __grid_constant__ NormBackward norm, Grid grid, float* parts) {
-  ParameterGradients<kVector> gradients(norm);
-  walkGrid<ParameterGradients<kVector>, kVector>(gradients, grid, parts, nullptr);
-}
-
-ElementwiseShape gradientShape(const NormProblem& problem, int numMultiprocessors) {
-  return elementwiseShape(problem.rows, problem.cols, isVectorizable(problem), true, numMultiprocessors);
+  FUSELINE_DYNAMIC_SHARED(shared);
+  const ParameterSums<Share> sums(norm, shared);
+  float largest = 0.0f;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; row < norm.problem.rows;
+       row += step)
+    largest = largerOf(differentiateRow<Share>(norm, row, sums), largest);
+  sums.write();
+  if (norm.amax) raiseAmax<Share::kThreads>(norm.amax, largest, runningThread());
 }
 
 void sumColumns(const NormProblem& problem, const float* parts, unsigned blocks, void* to, Stream stream) {
@@ -127,32 +204,35 @@ void sumColumns(const NormProblem& problem, const float* parts, unsigned blocks,
 }  // namespace
 
 void launchNormForward(const NormForward& norm, Stream stream) {
-  if (norm.problem.rows == 0 || norm.problem.cols == 0) return;
-  launchRows<NormForward>(normForward<kWarpLanes, kVectorWidth>, normForward<kWarpLanes, 1>,
-                          normForward<kBlockThreads, kVectorWidth>, normForward<kBlockThreads, 1>, norm.problem, norm,
-                          stream);
+  const NormProblem& problem = norm.problem;
+  if (problem.rows == 0 || problem.cols == 0) return;
+  withRowShare<1024>(problem.cols, [&]<class Share>(Share) {
+    launch(normForward<Share>, dim3(rowBlocks<Share>(problem.rows)), rowThreads<Share>(), 0, stream, norm);
+  });
 }
 
 std::int64_t numNormParts(const NormProblem& problem, int numMultiprocessors) {
-  return 2 * std::int64_t{gradientShape(problem, numMultiprocessors).blocksY} * problem.cols;
+  std::int64_t parts = 0;
+  withRowShare<kMaxGradientThreads>(problem.cols, [&]<class Share>(Share) {
+    parts = 2 * std::int64_t{gradientBlocks<Share>(problem.rows, numMultiprocessors)} * problem.cols;
+  });
+  return parts;
 }
 
-void launchNormBackward(const NormBackward& norm, int numMultiprocessors, float* parts, Stream stream) {
+void launchNormBackward(NormBackward norm, int numMultiprocessors, Stream stream) {
   const NormProblem& problem = norm.problem;
   if (problem.cols == 0) return;
-  if (norm.dx && problem.rows > 0)
-    launchRows<NormBackward>(normBackward<kWarpLanes, kVectorWidth>, normBackward<kWarpLanes, 1>,
-                             normBackward<kBlockThreads, kVectorWidth>, normBackward<kBlockThreads, 1>, problem, norm,
-                             stream);
-  if (!norm.dgamma && !norm.dbeta) return;
-  const ElementwiseShape shape = gradientShape(problem, numMultiprocessors);
-  const unsigned blocks = problem.rows > 0 ? shape.blocksY : 0;
-  const auto kernel = shape.vector == 1 ? normParameterGradients<1> : normParameterGradients<kVectorWidth>;
-  if (blocks > 0)
-    launch(kernel, dim3(shape.blocksX, blocks), dim3(shape.threadsX, shape.threadsY()), 0, stream, norm, shape.grid,
-           parts);
-  sumColumns(problem, parts, blocks, norm.dgamma, stream);
-  sumColumns(problem, parts + std::int64_t{blocks} * problem.cols, blocks, norm.dbeta, stream);
+  if (!norm.dgamma && !norm.dbeta) norm.parts = nullptr;
+  unsigned blocks = 0;
+  withRowShare<kMaxGradientThreads>(problem.cols, [&]<class Share>(Share) {
+    if (problem.rows == 0 || !(norm.dx || norm.means || norm.parts)) return;
+    blocks = norm.parts ? gradientBlocks<Share>(problem.rows, numMultiprocessors) : rowBlocks<Share>(problem.rows);
+    const std::size_t sumBytes = sharedSumBytes<Share>(problem.cols, norm.dbeta ? 2 : 1);
+    norm.hasSharedSums = norm.parts && sumBytes <= kMaxSharedSumBytes;
+    launch(normBackward<Share>, dim3(blocks), rowThreads<Share>(), norm.hasSharedSums ? sumBytes : 0, stream, norm);
+  });
+  sumColumns(problem, norm.parts, blocks, norm.dgamma, stream);
+  sumColumns(problem, norm.parts + std::int64_t{blocks} * problem.cols, blocks, norm.dbeta, stream);
 }
 
 }  // namespace fuseline::cuda

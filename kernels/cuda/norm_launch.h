@@ -11,25 +11,26 @@
 
 namespace fuseline::cuda {
 
+using device::GradientMeans;
 using device::NormAddend;
 using device::NormBackward;
 using device::NormForward;
 using device::NormKind;
 using device::NormProblem;
 
+/// Without norm.y: norm.mean and norm.rstd only.
 void launchNormForward(const NormForward& norm, Stream stream);
 
-/// parts: numNormParts floats, for the gradients of parameters.
-void launchNormBackward(const NormBackward& norm, int numMultiprocessors, float* parts, Stream stream);
+/// norm.parts: numNormParts floats, where gradients of parameters are wanted.
+void launchNormBackward(NormBackward norm, int numMultiprocessors, Stream stream);
 std::int64_t numNormParts(const NormProblem& problem, int numMultiprocessors);
 
 /// The same with copies of y, whose columns are a multiple of 8; y may be null then. norm.rstd, and norm.mean of
 /// LayerNorm, have memory.
 void launchNormForwardTiles(const NormForward& norm, const device::HandOver& handOver, device::CopyKind kind,
                             Stream stream);
-/// dx with copies of it; dx may be null then. Gradients of parameters are up to launchNormBackward. means: 2 rows
-/// floats.
-void launchNormInputGradientTiles(const NormBackward& norm, const device::HandOver& handOver, device::CopyKind kind,
-                                  float* means, Stream stream);
+/// With copies of dx, which may be null then. norm.means has memory.
+void launchNormBackwardTiles(const NormBackward& norm, const device::HandOver& handOver, device::CopyKind kind,
+                             int numMultiprocessors, Stream stream);
 
 }  // namespace fuseline::cuda

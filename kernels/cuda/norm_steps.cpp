@@ -144,31 +144,32 @@ class NormBackwardKernel final : public Kernel {
 
   void run(Pointers operands, std::byte* workspace) override {
     NormBackward norm = launchOf(m_problem, m_bindings, operands);
-    if (!m_copies) return launch(norm, workspace);
-    if (m_copies->isAmaxOnly()) return runWithAmax(norm, operands, workspace);
-    m_copies->fitsKernel() ? runTiles(norm, operands, workspace) : runApart(norm, operands, workspace);
+    norm.parts = reinterpret_cast<float*>(workspace);
+    if (!m_copies) return launch(norm);
+    std::byte* const behind = workspace + partsBytes();
+    if (m_copies->isAmaxOnly()) return runWithAmax(norm, operands);
+    m_copies->fitsKernel() ? runTiles(norm, operands, behind) : runApart(norm, operands, behind);
   }
 
  private:
-  void launch(const NormBackward& norm, std::byte* workspace) const {
-    launchNormBackward(norm, m_device.numMultiprocessors, reinterpret_cast<float*>(workspace), m_device.stream);
+  void launch(const NormBackward& norm) const {
+    launchNormBackward(norm, m_device.numMultiprocessors, m_device.stream);
   }
 
-  void runWithAmax(NormBackward norm, Pointers operands, std::byte* workspace) const {
+  void runWithAmax(NormBackward norm, Pointers operands) const {
     norm.amax = m_copies->clearedAmax(operands, m_device);
-    launch(norm, workspace);
+    launch(norm);
   }
 
-  void runTiles(NormBackward norm, Pointers operands, std::byte* workspace) const {
-    auto* const means = reinterpret_cast<float*>(workspace + partsBytes());
-    launchNormInputGradientTiles(norm, m_copies->at(operands), m_copies->kind(), means, m_device.stream);
-    norm.dx = nullptr;
-    launch(norm, workspace);
+  void runTiles(NormBackward norm, Pointers operands, std::byte* means) const {
+    norm.means = reinterpret_cast<GradientMeans*>(means);
+    launchNormBackwardTiles(norm, m_copies->at(operands), m_copies->kind(), m_device.numMultiprocessors,
+                            m_device.stream);
   }
 
-  void runApart(NormBackward norm, Pointers operands, std::byte* workspace) const {
-    if (!norm.dx) norm.dx = workspace + partsBytes();
-    launch(norm, workspace);
+  void runApart(NormBackward norm, Pointers operands, std::byte* result) const {
+    if (!norm.dx) norm.dx = result;
+    launch(norm);
     m_copies->launchFrom(static_cast<const std::byte*>(norm.dx), operands, nullptr, m_device);
   }
 

@@ -1,9 +1,11 @@
 // Norms whose result linear ops read as codes: the sums of every row first, then the result in tiles, which are
 // quantized as they are made.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/norm_rows.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/norm_launch.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <type_traits>
 
 #include <cuda_runtime.h>
 
@@ -16,108 +18,234 @@ namespace {
 
 using namespace device;
 
-template <int kRowThreads, int kVector>
-__global__ void __launch_bounds__(kBlockThreads) measureRows(const __grid_constant__ NormForward norm) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (row >= norm.problem.rows) return;  // a whole warp: longer rows have blocks of their own
-  const RowFactors factors = measureRow<kRowThreads, kVector>(norm, row);
-  if (threadIdx.x != 0) return;
-  if (norm.mean) norm.mean[row] = factors.mean;
-  norm.rstd[row] = factors.rstd;
-}
+/// Blocks that a multiprocessor has registers for. Gradients are rarely quantized in squares.
+constexpr int kForwardBlocksAtOnce = 2;
+template <CopyKind kKind>
+constexpr int kBackwardBlocksAtOnce = kKind == CopyKind::Float8Square || kKind == CopyKind::MxSquare ? 1 : 2;
 
-struct NormBackwardMeans {
-  NormBackward norm;
-  GradientMeans* means = nullptr;  // by row
+/// What a thread reads of kRows rows of its patch, all asked for at once.
+template <int kRows>
+class PatchReader {
+ public:
+  /// data null: there is none, and zeros are taken.
+  __device__ PatchReader(Element element, const void* data, std::int64_t cols, const PatchPlace& place, int firstRow)
+      : m_element(element), m_isThere(data != nullptr) {
+#pragma unroll
+    for (int row = 0; row < kRows; ++row)
+      if (data && firstRow + row < place.numRows && place.numCols > 0)
+        m_packets[row].request(element, data, (place.row + firstRow + row) * cols + place.col);
+  }
+  __device__ void take(int row, float (&out)[kPatch]) const {
+    if (m_isThere) return m_packets[row].decode(m_element, out);
+    fill<kPatch>(0.0f, out);
+  }
+
+ private:
+  Element m_element;
+  bool m_isThere;
+  RawPacket m_packets[kRows];
 };
 
-template <int kRowThreads, int kVector>
-__global__ void __launch_bounds__(kBlockThreads) measureGradients(const __grid_constant__ NormBackwardMeans task) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (row >= task.norm.problem.rows) return;
-  const RowFactors factors = factorsOf(task.norm, row);
-  const GradientMeans means = measureGradient<kRowThreads, kVector>(task.norm, row, factors);
-  if (threadIdx.x == 0) task.means[row] = means;
-}
+/// y of a thread's patch.
+class NormalizedPatch {
+ public:
+  static constexpr int kRowsAtOnce = 4;
 
-/// By the kind at run time: the norm is most of the code, and stands there once.
-__device__ void writeCopies(TileMemory& shared, CopyKind kind, const HandOver& handOver, const MatrixSize& size,
-                            const PatchPlace& place, const float (&x)[kPatch][kPatch]) {
-  switch (kind) {
-    case CopyKind::Tensor: return writeCopies<CopyKind::Tensor>(shared, handOver, size, place, x);
-    case CopyKind::Float8Line: return writeCopies<CopyKind::Float8Line>(shared, handOver, size, place, x);
-    case CopyKind::Float8Square: return writeCopies<CopyKind::Float8Square>(shared, handOver, size, place, x);
-    case CopyKind::MxLine: return writeCopies<CopyKind::MxLine>(shared, handOver, size, place, x);
-    case CopyKind::MxSquare: return writeCopies<CopyKind::MxSquare>(shared, handOver, size, place, x);
+  __device__ NormalizedPatch(const NormForward& norm, const PatchPlace& place)
+      : m_norm(norm), m_place(place), m_addends(addendsOf(norm, true)) {
+    if (place.numRows == 0 || place.numCols == 0) return;
+    loadGamma<kPatch>(norm.problem, norm.gamma, place.col, m_gamma);
+    if (norm.beta) loadElements<kPatch>(norm.problem.parameter, norm.beta, place.col, kPatch, m_beta);
   }
-}
 
-/// packetOf(row, col, values): a packet of the result in float32; it is rounded to `element`, stored where
-/// `result` is not null, and quantized.
-template <class PacketOf>
-__device__ void walkResult(const NormProblem& problem, Element element, void* result, CopyKind kind,
-                           const HandOver& handOver, const PacketOf& packetOf) {
+  /// take(row, y) for kRowsAtOnce rows from `first` on.
+  template <class Take>
+  __device__ void make(int first, const Take& take) const {
+    const std::int64_t cols = m_norm.problem.cols;
+    const PatchReader<kRowsAtOnce> left(m_addends.left, m_addends.leftData, cols, m_place, first);
+    RowFactors factors[kRowsAtOnce];
+#pragma unroll
+    for (int row = 0; row < kRowsAtOnce; ++row)
+      if (first + row < m_place.numRows) factors[row] = factorsAt(m_place.row + first + row);
+#pragma unroll
+    for (int row = 0; row < kRowsAtOnce; ++row) {
+      float y[kPatch];
+      left.take(row, y);
+      if (m_addends.rightData && first + row < m_place.numRows && m_place.numCols > 0) addRight(first + row, y);
+      normalize<kPatch>(factors[row], m_gamma, m_beta, y);
+      take(first + row, y);
+    }
+  }
+
+ private:
+  __device__ RowFactors factorsAt(std::int64_t row) const {
+    return {m_norm.mean ? m_norm.mean[row] : 0.0f, m_norm.rstd[row]};
+  }
+  /// Read where it is used: a sum is rarely made again.
+  __device__ void addRight(int row, float (&y)[kPatch]) const {
+    float right[kPatch];
+    const std::int64_t index = (m_place.row + row) * m_norm.problem.cols + m_place.col;
+    loadElements<kPatch>(m_addends.right, m_addends.rightData, index, kPatch, right);
+    addRounded<kPatch>(m_norm.problem.x, right, y);
+  }
+
+  const NormForward& m_norm;
+  const PatchPlace& m_place;
+  Addends m_addends;
+  float m_gamma[kPatch] = {};
+  float m_beta[kPatch] = {};
+};
+
+/// dx of a thread's patch.
+class GradientPatch {
+ public:
+  static constexpr int kRowsAtOnce = 2;
+
+  __device__ GradientPatch(const NormBackward& norm, const PatchPlace& place) : m_norm(norm), m_place(place) {
+    if (place.numRows > 0 && place.numCols > 0) loadGamma<kPatch>(norm.problem, norm.gamma, place.col, m_gamma);
+  }
+
+  /// take(row, dx) for kRowsAtOnce rows from `first` on.
+  template <class Take>
+  __device__ void make(int first, const Take& take) const {
+    const NormProblem& problem = m_norm.problem;
+    const PatchReader<kRowsAtOnce> readX(problem.x, m_norm.x, problem.cols, m_place, first);
+    const PatchReader<kRowsAtOnce> readDy(problem.y, m_norm.dy, problem.cols, m_place, first);
+    const PatchReader<kRowsAtOnce> readExtra(problem.x, m_norm.extra, problem.cols, m_place, first);
+    RowFactors factors[kRowsAtOnce];
+    GradientMeans means[kRowsAtOnce];
+#pragma unroll
+    for (int row = 0; row < kRowsAtOnce; ++row) {
+      if (first + row >= m_place.numRows) continue;
+      factors[row] = factorsOf(m_norm, m_place.row + first + row);
+      means[row] = m_norm.means[m_place.row + first + row];
+    }
+#pragma unroll
+    for (int row = 0; row < kRowsAtOnce; ++row) {
+      float xhat[kPatch];
+      float dx[kPatch];
+      float extra[kPatch];
+      readX.take(row, xhat);
+      readDy.take(row, dx);
+      readExtra.take(row, extra);
+      standardize<kPatch>(factors[row], xhat);
+      differentiate<kPatch>(factors[row].rstd, means[row], m_gamma, xhat, extra, dx);
+      take(first + row, dx);
+    }
+  }
+
+ private:
+  const NormBackward& m_norm;
+  const PatchPlace& m_place;
+  float m_gamma[kPatch] = {};
+};
+
+/// The rows of a patch wait in shared memory until all are there, which leaves registers to what makes them. A thread
+/// takes what it put.
+class WaitingPatch {
+ public:
+  static constexpr std::size_t kBytes = sizeof(float) * kTileSide * kTileSide;
+  explicit __device__ WaitingPatch(float* memory) : m_packets(reinterpret_cast<Half*>(memory)) {}
+
+  __device__ void put(int row, const float (&values)[kPatch]) const {
+#pragma unroll
+    for (int v = 0; v < kPatch; ++v) halfAt(row, v / kHalf).elements[v % kHalf] = values[v];
+  }
+  __device__ void take(float (&x)[kPatch][kPatch]) const {
+#pragma unroll
+    for (int row = 0; row < kPatch; ++row) {
+#pragma unroll
+      for (int v = 0; v < kPatch; ++v) x[row][v] = halfAt(row, v / kHalf).elements[v % kHalf];
+    }
+  }
+
+ private:
+  static constexpr int kHalf = kAccessBytes / sizeof(float);
+  using Half = Packet<float, kHalf>;
+  __device__ Half& halfAt(int row, int half) const {
+    return m_packets[(row * kPatch / kHalf + half) * kTileThreads + threadIdx.y * kTilePatches + threadIdx.x];
+  }
+
+  Half* m_packets;
+};
+
+/// A tile of the result, in float32, is rounded to `element`, stored where `result` is not null, and quantized.
+template <CopyKind kKind, class Patch, class Norm>
+__device__ void quantizeTiles(const Norm& norm, Element element, void* result, const HandOver& handOver) {
+  FUSELINE_DYNAMIC_SHARED(memory);
   __shared__ TileMemory shared;
+  const WaitingPatch waiting(memory);
+  const NormProblem& problem = norm.problem;
   const std::int64_t tiles = (problem.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
     const PatchPlace place = patchPlace(tile, blockIdx.x, problem.rows, problem.cols);
+    const Patch patch(norm, place);
+#pragma unroll 1
+    for (int first = 0; first < kPatch; first += Patch::kRowsAtOnce)
+      patch.make(first, [&](int row, float(&values)[kPatch]) {
+        const bool isInside = row < place.numRows && place.numCols > 0;
+        if (isInside && result)
+          storeElements<kPatch>(element, result, (place.row + row) * problem.cols + place.col, kPatch, values);
+#pragma unroll
+        for (int v = 0; v < kPatch; ++v) values[v] = isInside ? roundedTo(element, values[v]) : 0.0f;
+        waiting.put(row, values);
+      });
     float x[kPatch][kPatch];
-#pragma unroll
-    for (int row = 0; row < kPatch; ++row) {
-      fill<kPatch>(0.0f, x[row]);
-      if (row >= place.numRows || place.numCols == 0) continue;
-      packetOf(place.row + row, place.col, x[row]);
-      if (result) storeElements<kPatch>(element, result, (place.row + row) * problem.cols + place.col, kPatch, x[row]);
-#pragma unroll
-      for (int v = 0; v < kPatch; ++v) x[row][v] = roundedTo(element, x[row][v]);
-    }
-    writeCopies(shared, kind, handOver, {problem.rows, problem.cols, problem.cols}, place, x);
+    waiting.take(x);
+    writeCopies<kKind>(shared, handOver, {problem.rows, problem.cols, problem.cols}, place, x);
   }
 }
 
-__global__ void __launch_bounds__(kTileThreads)
-    normForwardTiles(const __grid_constant__ NormForward norm, CopyKind kind,
-                     const __grid_constant__ HandOver handOver) {
-  walkResult(norm.problem, norm.problem.y, norm.y, kind, handOver,
-             [&](std::int64_t row, std::int64_t col, float(&y)[kPatch]) {
-               const RowFactors factors{norm.mean ? norm.mean[row] : 0.0f, norm.rstd[row]};
-               normalizePacket<kPatch>(norm, row, col, kPatch, factors, y);
-             });
+template <CopyKind kKind>
+__global__ void __launch_bounds__(kTileThreads, kForwardBlocksAtOnce)
+    normForwardTiles(const __grid_constant__ NormForward norm, const __grid_constant__ HandOver handOver) {
+  quantizeTiles<kKind, NormalizedPatch>(norm, norm.problem.y, norm.y, handOver);
 }
 
-__global__ void __launch_bounds__(kTileThreads)
-    normBackwardTiles(const __grid_constant__ NormBackwardMeans task, CopyKind kind,
-                      const __grid_constant__ HandOver handOver) {
-  walkResult(task.norm.problem, task.norm.problem.x, task.norm.dx, kind, handOver,
-             [&](std::int64_t row, std::int64_t col, float(&dx)[kPatch]) {
-               gradientPacket<kPatch>(task.norm, row, col, kPatch, factorsOf(task.norm, row), task.means[row], dx);
-             });
+template <CopyKind kKind>
+__global__ void __launch_bounds__(kTileThreads, kBackwardBlocksAtOnce<kKind>)
+    normBackwardTiles(const __grid_constant__ NormBackward norm, const __grid_constant__ HandOver handOver) {
+  quantizeTiles<kKind, GradientPatch>(norm, norm.problem.x, norm.dx, handOver);
 }
 
-constexpr dim3 kTileBlock(kTilePatches, kTilePatches);
+template <CopyKind kKind>
+using Constant = std::integral_constant<CopyKind, kKind>;
+
+/// launch(the kind as a constant)
+template <class Launch>
+void withKind(CopyKind kind, const Launch& launch) {
+  switch (kind) {
+    case CopyKind::Tensor: return launch(Constant<CopyKind::Tensor>());
+    case CopyKind::Float8Line: return launch(Constant<CopyKind::Float8Line>());
+    case CopyKind::Float8Square: return launch(Constant<CopyKind::Float8Square>());
+    case CopyKind::MxLine: return launch(Constant<CopyKind::MxLine>());
+    case CopyKind::MxSquare: return launch(Constant<CopyKind::MxSquare>());
+  }
+}
+
+template <class Norm>
+void launchTiles(void (*kernel)(Norm, HandOver), const Norm& norm, const HandOver& handOver, Stream stream) {
+  launch(kernel, tileGrid(norm.problem.rows, norm.problem.cols), dim3(kTilePatches, kTilePatches), WaitingPatch::kBytes,
+         stream, norm, handOver);
+}
 
 }  // namespace
 
 void launchNormForwardTiles(const NormForward& norm, const HandOver& handOver, CopyKind kind, Stream stream) {
-  const NormProblem& problem = norm.problem;
-  if (problem.cols == 0) return;
-  if (problem.rows > 0)
-    launchRows<NormForward>(measureRows<kWarpLanes, kVectorWidth>, measureRows<kWarpLanes, 1>,
-                            measureRows<kBlockThreads, kVectorWidth>, measureRows<kBlockThreads, 1>, problem, norm,
-                            stream);
-  launch(normForwardTiles, tileGrid(problem.rows, problem.cols), kTileBlock, 0, stream, norm, kind, handOver);
+  if (norm.problem.cols == 0) return;
+  NormForward measuring = norm;
+  measuring.y = nullptr;
+  launchNormForward(measuring, stream);
+  withKind(kind, [&](auto constant) { launchTiles(normForwardTiles<constant()>, norm, handOver, stream); });
 }
 
-void launchNormInputGradientTiles(const NormBackward& norm, const HandOver& handOver, CopyKind kind, float* means,
-                                  Stream stream) {
-  const NormProblem& problem = norm.problem;
-  if (problem.cols == 0) return;
-  const NormBackwardMeans task{norm, reinterpret_cast<GradientMeans*>(means)};
-  if (problem.rows > 0)
-    launchRows<NormBackwardMeans>(measureGradients<kWarpLanes, kVectorWidth>, measureGradients<kWarpLanes, 1>,
-                                  measureGradients<kBlockThreads, kVectorWidth>, measureGradients<kBlockThreads, 1>,
-                                  problem, task, stream);
-  launch(normBackwardTiles, tileGrid(problem.rows, problem.cols), kTileBlock, 0, stream, task, kind, handOver);
+void launchNormBackwardTiles(const NormBackward& norm, const HandOver& handOver, CopyKind kind, int numMultiprocessors,
+                             Stream stream) {
+  if (norm.problem.cols == 0) return;
+  NormBackward measuring = norm;
+  measuring.dx = nullptr;
+  launchNormBackward(measuring, numMultiprocessors, stream);
+  withKind(kind, [&](auto constant) { launchTiles(normBackwardTiles<constant()>, norm, handOver, stream); });
 }
 
 }  // namespace fuseline::cuda

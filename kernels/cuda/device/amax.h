@@ -19,22 +19,24 @@ __device__ float largestMagnitude(Element element, const float (&values)[kVector
   return largest;
 }
 
-/// The largest over the kBlockThreads threads of a block; NaN loses. Every thread gets it, and all threads call it.
-inline __device__ float largestOfBlock(float value, int thread) {
-  __shared__ float shared[kBlockThreads / kWarpLanes];
+/// The largest over the kThreads threads of a block; NaN loses. Every thread gets it, and all threads call it.
+template <int kThreads = kBlockThreads>
+__device__ float largestOfBlock(float value, int thread) {
+  __shared__ float shared[kThreads / kWarpLanes];
   for (int offset = kWarpLanes / 2; offset > 0; offset /= 2)
     value = largerOf(__shfl_xor_sync(0xffffffffu, value, offset), value);
   if (thread % kWarpLanes == 0) shared[thread / kWarpLanes] = value;
   __syncthreads();
-  for (int warp = 0; warp < kBlockThreads / kWarpLanes; ++warp) value = largerOf(shared[warp], value);
+  for (int warp = 0; warp < kThreads / kWarpLanes; ++warp) value = largerOf(shared[warp], value);
   __syncthreads();
   return value;
 }
 
 /// Raises an amax to the largest of a block's values, none of which is negative: such floats are ordered as their bits
 /// are. All threads of the block call it.
-inline __device__ void raiseAmax(float* amax, float largest, int thread) {
-  largest = largestOfBlock(largest, thread);
+template <int kThreads = kBlockThreads>
+__device__ void raiseAmax(float* amax, float largest, int thread) {
+  largest = largestOfBlock<kThreads>(largest, thread);
   const bool isHigher = thread == 0 && largest > *static_cast<volatile float*>(amax);  // which is never too high
   if (isHigher) atomicMax(reinterpret_cast<int*>(amax), std::bit_cast<int>(largest));
 }

@@ -9,9 +9,15 @@
 #include <bit>
 #include <cstdint>
 
-/// A device ends with a fault where a packet is not aligned; what runs this code on the host may say what it does.
-#ifndef FUSELINE_REQUIRE_ALIGNED
-#define FUSELINE_REQUIRE_ALIGNED(address, bytes)
+/// A device ends with a fault where a packet is not aligned; what runs this code on the host may say what it does, and
+/// count what is moved.
+#ifndef FUSELINE_ACCESS
+#define FUSELINE_ACCESS(address, bytes)
+#endif
+
+/// Shared memory of the size that the launch names.
+#ifndef FUSELINE_DYNAMIC_SHARED
+#define FUSELINE_DYNAMIC_SHARED(name) extern __shared__ float name[]
 #endif
 
 namespace fuseline::cuda::device {
@@ -55,7 +61,7 @@ __device__ void loadElements(const void* data, std::int64_t index, int count, fl
   using Bits = typename Codec<kElement>::Bits;
   const Bits* const from = static_cast<const Bits*>(data) + index;
   if (count == kVector) {
-    FUSELINE_REQUIRE_ALIGNED(from, alignof(Packet<Bits, kVector>));
+    FUSELINE_ACCESS(from, sizeof(Packet<Bits, kVector>));
     const auto packet = *reinterpret_cast<const Packet<Bits, kVector>*>(from);
 #pragma unroll
     for (int i = 0; i < kVector; ++i) out[i] = Codec<kElement>::decode(packet.elements[i]);
@@ -74,7 +80,7 @@ __device__ void storeElements(void* data, std::int64_t index, int count, const f
     Packet<Bits, kVector> packet;
 #pragma unroll
     for (int i = 0; i < kVector; ++i) packet.elements[i] = Codec<kElement>::encode(values[i]);
-    FUSELINE_REQUIRE_ALIGNED(to, alignof(Packet<Bits, kVector>));
+    FUSELINE_ACCESS(to, sizeof(Packet<Bits, kVector>));
     *reinterpret_cast<Packet<Bits, kVector>*>(to) = packet;
     return;
   }
@@ -103,6 +109,48 @@ __device__ void storeElements(Element element, void* data, std::int64_t index, i
     case Element::BF16: return storeElements<Element::BF16>(data, index, count, values);
   }
 }
+
+/// A packet on its way from memory, of an element type that is known at run time only. What asks for all its packets
+/// before it decodes the first one has them under way together, and waits once.
+class RawPacket {
+ public:
+  static constexpr int kElements = 8;
+
+  __device__ void request(Element element, const void* data, std::int64_t index) {
+    const bool isWide = element == Element::F32;
+    const int elementBytes = isWide ? 4 : 2;
+    const auto* const from = reinterpret_cast<const Half*>(static_cast<const char*>(data) + index * elementBytes);
+    FUSELINE_ACCESS(from, kElements * elementBytes);
+    m_halves[0] = from[0];
+    if (isWide) m_halves[1] = from[1];
+  }
+
+  __device__ void decode(Element element, float (&out)[kElements]) const {
+    switch (element) {
+      case Element::F32: return decode<Element::F32>(out);
+      case Element::F16: return decode<Element::F16>(out);
+      case Element::BF16: return decode<Element::BF16>(out);
+    }
+  }
+
+  template <Element kElement>
+  __device__ void decode(float (&out)[kElements]) const {
+#pragma unroll
+    for (int i = 0; i < kElements; ++i) out[i] = Codec<kElement>::decode(bitsOf<typename Codec<kElement>::Bits>(i));
+  }
+
+ private:
+  using Half = Packet<std::uint32_t, kAccessBytes / 4>;
+
+  template <class Bits>
+  __device__ Bits bitsOf(int i) const {
+    constexpr int kPerWord = 4 / sizeof(Bits);
+    const int word = i / kPerWord;
+    return static_cast<Bits>(m_halves[word / 4].elements[word % 4] >> (i % kPerWord * 8 * sizeof(Bits)));
+  }
+
+  Half m_halves[2] = {};  // the second one of 32-bit elements only
+};
 
 inline __device__ float roundedTo(Element element, float value) {
   if (element == Element::F16) return Codec<Element::F16>::decode(Codec<Element::F16>::encode(value));

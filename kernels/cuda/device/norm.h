@@ -1,4 +1,4 @@
-// What kernels of norms share: walks along rows, sums over them, and the result of one packet.
+// What kernels of norms share: how the threads of a row read it, sums over it, and the result of one packet.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,6 +8,63 @@
 #include <cstdint>
 
 namespace fuseline::cuda::device {
+
+/// How the threads of a block share rows: a warp has one, or all of them have one, and a thread holds kHeldPackets
+/// packets of kVector columns of it in registers; none where it may be of any length, and is read once more for every
+/// sum.
+template <int kRowThreads_, int kVector_, int kHeldPackets_>
+struct RowShare {
+  static constexpr int kRowThreads = kRowThreads_;
+  static constexpr int kVector = kVector_;
+  static constexpr int kHeldPackets = kHeldPackets_;
+  static constexpr bool isHeld = kHeldPackets > 0;
+  static constexpr int kThreads = kRowThreads > kWarpLanes ? kRowThreads : kBlockThreads;  // of a block
+  static constexpr std::int64_t kMaxHeldCols = std::int64_t{kRowThreads} * kVector * kHeldPackets;
+  static_assert(!isHeld || kVector == RawPacket::kElements);
+
+  /// f(packet, col) for the packets of the running thread. A row has whole packets.
+  template <class Function>
+  static __device__ void forEachPacket(std::int64_t cols, const Function& f) {
+    const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kVector;
+    if constexpr (isHeld) {
+#pragma unroll
+      for (int packet = 0; packet < kHeldPackets; ++packet)
+        if (first + packet * kRowThreads * kVector < cols) f(packet, first + packet * kRowThreads * kVector);
+    } else {
+      for (std::int64_t col = first; col < cols; col += kRowThreads * kVector) f(0, col);
+    }
+  }
+};
+
+/// One row of a matrix as a thread reads it: held packets are all asked for at once.
+template <class Share>
+class RowReader {
+ public:
+  /// data null: there is none, and nothing is taken.
+  __device__ RowReader(Element element, const void* data, std::int64_t first, std::int64_t cols)
+      : m_element(element), m_data(data), m_first(first) {
+    if constexpr (Share::isHeld) {
+      if (!data) return;
+      Share::forEachPacket(
+          cols, [&](int packet, std::int64_t col) { m_packets[packet].request(element, data, first + col); });
+    }
+  }
+
+  explicit __device__ operator bool() const { return m_data != nullptr; }
+
+  __device__ void take(int packet, std::int64_t col, float (&out)[Share::kVector]) const {
+    if constexpr (Share::isHeld)
+      m_packets[packet].decode(m_element, out);
+    else
+      loadElements<Share::kVector>(m_element, m_data, m_first + col, Share::kVector, out);
+  }
+
+ private:
+  Element m_element;
+  const void* m_data;
+  std::int64_t m_first;
+  RawPacket m_packets[Share::isHeld ? Share::kHeldPackets : 1];
+};
 
 /// Adds over the threads of a row; every thread gets the sums. All threads of a block that share rows call it.
 template <int kRowThreads, int kCount>
@@ -27,36 +84,84 @@ __device__ void sumOverRow(float (&sums)[kCount]) {
   }
 }
 
-/// f(col, count) for the packets of a thread.
-template <int kRowThreads, int kVector, class Function>
-__device__ void forEachPacket(std::int64_t cols, Function f) {
-  for (std::int64_t col = static_cast<std::int64_t>(threadIdx.x) * kVector; col < cols; col += kRowThreads * kVector)
-    f(col, cols - col < kVector ? static_cast<int>(cols - col) : kVector);
-}
+/// What is normalized: left, or the rounded sum of both.
+struct Addends {
+  Element left = Element::F32;
+  const void* leftData = nullptr;
+  Element right = Element::F32;
+  const void* rightData = nullptr;  // null: nothing is added
+};
 
-/// What is normalized: x, or the rounded sum, from where it was stored if it was.
-template <int kVector>
-__device__ void loadNormalized(const NormForward& norm, std::int64_t index, int count, bool isFirst,
-                               float (&x)[kVector]) {
+/// A sum that was stored is read in place of what was added.
+inline __device__ Addends addendsOf(const NormForward& norm, bool isSumStored) {
   const NormAddend& addend = norm.addend;
-  if (!addend.rightData) return loadElements<kVector>(norm.problem.x, norm.x, index, count, x);
-  if (!isFirst && addend.sum) return loadElements<kVector>(norm.problem.x, addend.sum, index, count, x);
-  float right[kVector];
-  loadElements<kVector>(addend.left, norm.x, index, count, x);
-  loadElements<kVector>(addend.right, addend.rightData, index, count, right);
-#pragma unroll
-  for (int v = 0; v < kVector; ++v) x[v] = roundedTo(norm.problem.x, x[v] + right[v]);
-  if (addend.sum) storeElements<kVector>(norm.problem.x, addend.sum, index, count, x);
+  if (!addend.rightData) return {norm.problem.x, norm.x};
+  if (isSumStored && addend.sum) return {norm.problem.x, addend.sum};
+  return {addend.left, norm.x, addend.right, addend.rightData};
 }
 
-/// gamma as it multiplies; 1 where there is none.
 template <int kVector>
-__device__ void loadGamma(const NormProblem& problem, const void* gamma, std::int64_t col, int count,
-                          float (&out)[kVector]) {
-  if (gamma) loadElements<kVector>(problem.parameter, gamma, col, count, out);
+__device__ void addRounded(Element sum, const float (&right)[kVector], float (&x)[kVector]) {
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) out[v] = gamma ? out[v] + (problem.isGammaZeroCentred ? 1.0f : 0.0f) : 1.0f;
+  for (int v = 0; v < kVector; ++v) x[v] = roundedTo(sum, x[v] + right[v]);
 }
+
+/// What is normalized, of one row; the sum is stored when it is first made.
+template <class Share>
+class NormalizedRow {
+ public:
+  __device__ NormalizedRow(const NormForward& norm, std::int64_t row)
+      : m_norm(norm), m_first(row * norm.problem.cols), m_cols(norm.problem.cols) {
+    if constexpr (Share::isHeld) {
+      const Operands operands(addendsOf(norm, false), m_first, m_cols);
+      Share::forEachPacket(m_cols, [&](int packet, std::int64_t col) { make(operands, packet, col, m_x[packet]); });
+    }
+  }
+
+  /// f(packet, col, x)
+  template <class Function>
+  __device__ void forEach(const Function& f) {
+    if constexpr (Share::isHeld)
+      Share::forEachPacket(m_cols, [&](int packet, std::int64_t col) { f(packet, col, m_x[packet]); });
+    else
+      walk(f);
+  }
+
+ private:
+  static constexpr int kVector = Share::kVector;
+
+  struct Operands {
+    RowReader<Share> left, right;
+    __device__ Operands(const Addends& addends, std::int64_t first, std::int64_t cols)
+        : left(addends.left, addends.leftData, first, cols), right(addends.right, addends.rightData, first, cols) {}
+  };
+
+  __device__ void make(const Operands& operands, int packet, std::int64_t col, float (&x)[kVector]) const {
+    operands.left.take(packet, col, x);
+    if (!operands.right) return;
+    float right[kVector];
+    operands.right.take(packet, col, right);
+    addRounded<kVector>(m_norm.problem.x, right, x);
+    if (m_norm.addend.sum) storeElements<kVector>(m_norm.problem.x, m_norm.addend.sum, m_first + col, kVector, x);
+  }
+
+  template <class Function>
+  __device__ void walk(const Function& f) {
+    const Operands operands(addendsOf(m_norm, m_hasWalked), m_first, m_cols);
+    Share::forEachPacket(m_cols, [&](int packet, std::int64_t col) {
+      float x[kVector];
+      make(operands, packet, col, x);
+      f(packet, col, x);
+    });
+    m_hasWalked = true;
+  }
+
+  const NormForward& m_norm;
+  std::int64_t m_first;
+  std::int64_t m_cols;
+  bool m_hasWalked = false;
+  float m_x[Share::isHeld ? Share::kHeldPackets : 1][kVector];
+};
 
 struct RowFactors {
   float mean = 0.0f;
@@ -68,108 +173,124 @@ inline __device__ float divisorOf(const NormProblem& problem) {
   return problem.kind == NormKind::L2 ? 1.0f : static_cast<float>(problem.cols);
 }
 
-template <int kRowThreads, int kVector>
-__device__ RowFactors measureRow(const NormForward& norm, std::int64_t row) {
-  const NormProblem& problem = norm.problem;
-  const std::int64_t first = row * problem.cols;
-  const bool isCentred = problem.kind == NormKind::Layer;
+/// All threads of the row call it.
+template <class Share>
+__device__ RowFactors measureRow(const NormProblem& problem, NormalizedRow<Share>& row) {
+  constexpr int kVector = Share::kVector;
   RowFactors factors;
-  if (isCentred) {
+  if (problem.kind == NormKind::Layer) {
     float sum[1] = {};
-    forEachPacket<kRowThreads, kVector>(problem.cols, [&](std::int64_t col, int count) {
-      float x[kVector];
-      loadNormalized<kVector>(norm, first + col, count, true, x);
+    row.forEach([&](int, std::int64_t, const float(&x)[kVector]) {
 #pragma unroll
-      for (int v = 0; v < kVector; ++v)
-        if (v < count) sum[0] += x[v];
+      for (int v = 0; v < kVector; ++v) sum[0] += x[v];
     });
-    sumOverRow<kRowThreads>(sum);
+    sumOverRow<Share::kRowThreads>(sum);
     factors.mean = sum[0] / static_cast<float>(problem.cols);
   }
   float squares[1] = {};
-  forEachPacket<kRowThreads, kVector>(problem.cols, [&](std::int64_t col, int count) {
-    float x[kVector];
-    loadNormalized<kVector>(norm, first + col, count, !isCentred, x);
+  row.forEach([&](int, std::int64_t, const float(&x)[kVector]) {
 #pragma unroll
-    for (int v = 0; v < kVector; ++v)
-      if (v < count) squares[0] += (x[v] - factors.mean) * (x[v] - factors.mean);
+    for (int v = 0; v < kVector; ++v) squares[0] += (x[v] - factors.mean) * (x[v] - factors.mean);
   });
-  sumOverRow<kRowThreads>(squares);
+  sumOverRow<Share::kRowThreads>(squares);
   factors.rstd = 1.0f / sqrtf(squares[0] / divisorOf(problem) + problem.eps);
   return factors;
-}
-
-/// xhat and dy gamma of one packet.
-template <int kVector>
-__device__ void loadScaled(const NormBackward& norm, std::int64_t row, std::int64_t col, int count,
-                           const RowFactors& factors, float (&xhat)[kVector], float (&g)[kVector]) {
-  const NormProblem& problem = norm.problem;
-  float gamma[kVector];
-  loadElements<kVector>(problem.x, norm.x, row * problem.cols + col, count, xhat);
-  loadElements<kVector>(problem.y, norm.dy, row * problem.cols + col, count, g);
-  loadGamma<kVector>(problem, norm.gamma, col, count, gamma);
-#pragma unroll
-  for (int v = 0; v < kVector; ++v) {
-    xhat[v] = (xhat[v] - factors.mean) * factors.rstd;
-    g[v] *= gamma[v];
-  }
 }
 
 inline __device__ RowFactors factorsOf(const NormBackward& norm, std::int64_t row) {
   return {norm.mean ? norm.mean[row] : 0.0f, norm.rstd[row]};
 }
 
-/// y of one packet, in float32.
+/// gamma as it multiplies; 1 where there is none. Parameters are read where they are used: they stay in the cache.
 template <int kVector>
-__device__ void normalizePacket(const NormForward& norm, std::int64_t row, std::int64_t col, int count,
-                                const RowFactors& factors, float (&y)[kVector]) {
-  const NormProblem& problem = norm.problem;
-  float gamma[kVector];
-  float beta[kVector] = {};
-  loadNormalized<kVector>(norm, row * problem.cols + col, count, false, y);
-  loadGamma<kVector>(problem, norm.gamma, col, count, gamma);
-  if (norm.beta) loadElements<kVector>(problem.parameter, norm.beta, col, count, beta);
+__device__ void loadGamma(const NormProblem& problem, const void* gamma, std::int64_t col, float (&out)[kVector]) {
+  if (gamma) loadElements<kVector>(problem.parameter, gamma, col, kVector, out);
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) out[v] = gamma ? out[v] + (problem.isGammaZeroCentred ? 1.0f : 0.0f) : 1.0f;
+}
+
+/// y of what is normalized. gamma as it multiplies.
+template <int kVector>
+__device__ void normalize(const RowFactors& factors, const float (&gamma)[kVector], const float (&beta)[kVector],
+                          float (&y)[kVector]) {
 #pragma unroll
   for (int v = 0; v < kVector; ++v) y[v] = (y[v] - factors.mean) * factors.rstd * gamma[v] + beta[v];
 }
 
-/// mean(g) and mean(g xhat) of a row, with g = dy gamma; only LayerNorm has the first.
-struct GradientMeans {
-  float g = 0.0f;
-  float gx = 0.0f;
+template <int kVector>
+__device__ void standardize(const RowFactors& factors, float (&x)[kVector]) {
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) x[v] = (x[v] - factors.mean) * factors.rstd;
+}
+
+/// dx from dy: rstd (g - mean(g) - xhat mean(g xhat)) + extra, with g = dy gamma. gamma as it multiplies.
+template <int kVector>
+__device__ void differentiate(float rstd, const GradientMeans& means, const float (&gamma)[kVector],
+                              const float (&xhat)[kVector], const float (&extra)[kVector], float (&dx)[kVector]) {
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) dx[v] = rstd * (dx[v] * gamma[v] - means.g - xhat[v] * means.gx) + extra[v];
+}
+
+/// xhat and dy of a row.
+template <class Share>
+class GradientRow {
+ public:
+  __device__ GradientRow(const NormBackward& norm, std::int64_t row)
+      : m_factors(factorsOf(norm, row)),
+        m_cols(norm.problem.cols),
+        m_readX(norm.problem.x, norm.x, row * m_cols, m_cols),
+        m_readDy(norm.problem.y, norm.dy, row * m_cols, m_cols) {
+    if constexpr (Share::isHeld)
+      Share::forEachPacket(m_cols, [&](int packet, std::int64_t col) { make(packet, col, m_x[packet], m_dy[packet]); });
+  }
+
+  float __device__ rstd() const { return m_factors.rstd; }
+
+  /// f(packet, col, xhat, dy)
+  template <class Function>
+  __device__ void forEach(const Function& f) const {
+    Share::forEachPacket(m_cols, [&](int packet, std::int64_t col) {
+      if constexpr (Share::isHeld) return f(packet, col, m_x[packet], m_dy[packet]);
+      float x[kVector];
+      float dy[kVector];
+      make(packet, col, x, dy);
+      f(packet, col, x, dy);
+    });
+  }
+
+ private:
+  static constexpr int kVector = Share::kVector;
+  static constexpr int kHeld = Share::isHeld ? Share::kHeldPackets : 1;
+
+  __device__ void make(int packet, std::int64_t col, float (&x)[kVector], float (&dy)[kVector]) const {
+    m_readX.take(packet, col, x);
+    m_readDy.take(packet, col, dy);
+    standardize<kVector>(m_factors, x);
+  }
+
+  RowFactors m_factors;
+  std::int64_t m_cols;
+  RowReader<Share> m_readX, m_readDy;
+  float m_x[kHeld][kVector], m_dy[kHeld][kVector];
 };
 
 /// All threads of the row call it and get the means.
-template <int kRowThreads, int kVector>
-__device__ GradientMeans measureGradient(const NormBackward& norm, std::int64_t row, const RowFactors& factors) {
-  const NormProblem& problem = norm.problem;
+template <class Share>
+__device__ GradientMeans measureGradient(const NormBackward& norm, const GradientRow<Share>& row) {
+  constexpr int kVector = Share::kVector;
   float sums[2] = {};
-  forEachPacket<kRowThreads, kVector>(problem.cols, [&](std::int64_t col, int count) {
-    float xhat[kVector];
-    float g[kVector];
-    loadScaled<kVector>(norm, row, col, count, factors, xhat, g);
+  row.forEach([&](int, std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+    float gamma[kVector];
+    loadGamma<kVector>(norm.problem, norm.gamma, col, gamma);
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
-      if (v >= count) continue;
-      sums[0] += g[v];
-      sums[1] += g[v] * xhat[v];
+      sums[0] += dy[v] * gamma[v];
+      sums[1] += dy[v] * gamma[v] * xhat[v];
     }
   });
-  sumOverRow<kRowThreads>(sums);
-  return {problem.kind == NormKind::Layer ? sums[0] / divisorOf(problem) : 0.0f, sums[1] / divisorOf(problem)};
-}
-
-/// dx of one packet, in float32: rstd (g - mean(g) - xhat mean(g xhat)) + extra.
-template <int kVector>
-__device__ void gradientPacket(const NormBackward& norm, std::int64_t row, std::int64_t col, int count,
-                               const RowFactors& factors, const GradientMeans& means, float (&dx)[kVector]) {
-  const NormProblem& problem = norm.problem;
-  float xhat[kVector];
-  float extra[kVector] = {};
-  loadScaled<kVector>(norm, row, col, count, factors, xhat, dx);
-  if (norm.extra) loadElements<kVector>(problem.x, norm.extra, row * problem.cols + col, count, extra);
-#pragma unroll
-  for (int v = 0; v < kVector; ++v) dx[v] = factors.rstd * (dx[v] - means.g - xhat[v] * means.gx) + extra[v];
+  sumOverRow<Share::kRowThreads>(sums);
+  const float divisor = divisorOf(norm.problem);
+  return {norm.problem.kind == NormKind::Layer ? sums[0] / divisor : 0.0f, sums[1] / divisor};
 }
 
 }  // namespace fuseline::cuda::device

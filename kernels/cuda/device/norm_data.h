@@ -31,6 +31,7 @@ struct NormAddend {
   void* sum = nullptr;              // null: only the norm is wanted
 };
 
+/// y null: only what is known of the rows is wanted.
 struct NormForward {
   NormProblem problem;
   NormAddend addend;
@@ -41,6 +42,12 @@ struct NormForward {
   float* mean = nullptr;  // null: not wanted
   float* rstd = nullptr;
   float* amax = nullptr;  // of y, to be raised; null: not wanted
+};
+
+/// mean(g) and mean(g xhat) of a row, with g = dy gamma; only LayerNorm has the first.
+struct GradientMeans {
+  float g = 0.0f;
+  float gx = 0.0f;
 };
 
 struct NormBackward {
@@ -54,7 +61,10 @@ struct NormBackward {
   void* dx = nullptr;      // null: not wanted
   void* dgamma = nullptr;  // null: not wanted
   void* dbeta = nullptr;
-  float* amax = nullptr;  // of dx, to be raised; null: not wanted
+  float* amax = nullptr;           // of dx, to be raised; null: not wanted
+  GradientMeans* means = nullptr;  // of the rows; null: not wanted
+  float* parts = nullptr;          // of blocks: sums for dgamma and, behind them, dbeta; null where neither is wanted
+  bool hasSharedSums = false;      // they are added up in shared memory, of the size that the launch gives
 };
 
 }  // namespace fuseline::cuda::device

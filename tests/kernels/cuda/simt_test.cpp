@@ -87,7 +87,7 @@ TEST(Simt, OtherTurnsShowThatABarrierIsMissing) {
   EXPECT_FALSE(isBroadcast(simt::Turns::Random, 3));
 }
 
-void accessAt(const std::byte* address) { FUSELINE_REQUIRE_ALIGNED(address, 16); }
+void accessAt(const std::byte* address) { FUSELINE_ACCESS(address, 16); }
 
 TEST(SimtDeathTest, EndsWhereADeviceWouldFault) {
   alignas(16) std::byte bytes[32] = {};

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -273,6 +275,16 @@ void checkSize(Dim3 grid, Dim3 block) {
                                           grid.x, grid.y, grid.z, block.x, block.y, block.z));
 }
 
+/// What a block of a Hopper or a Blackwell may have (CUDA C++ Programming Guide, technical specifications).
+constexpr std::size_t kMaxSharedBytes = 227 * 1024;
+thread_local std::vector<float> t_dynamicShared;
+
+void allotShared(std::size_t bytes) {
+  if (bytes > kMaxSharedBytes)
+    throw std::invalid_argument(fmt::format("No block has {} bytes of shared memory.", bytes));
+  t_dynamicShared.assign(bytes / sizeof(float), std::numeric_limits<float>::quiet_NaN());
+}
+
 void runBlocks(Block& runner, Dim3 grid) {
   for (const unsigned block : t_turns.ofBlocks(grid.count()))
     runner.run({block % grid.x, block / grid.x % grid.y, block / grid.x / grid.y});
@@ -293,8 +305,9 @@ TurnsInScope::TurnsInScope(Turns turns, std::uint64_t seed) { t_turns = TurnOrde
 
 TurnsInScope::~TurnsInScope() { t_turns = TurnOrder(Turns::Ascending, 0); }
 
-void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread) {
+void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread, std::size_t sharedBytes) {
   checkSize(grid, block);
+  allotShared(sharedBytes);
   static thread_local std::vector<std::unique_ptr<Fiber>> idle;
   Block runner(grid, block, thread, std::exchange(idle, {}));
   const CurrentBlock scope(runner);
@@ -337,13 +350,23 @@ const Place& place() { return t_block->place(); }
 
 void syncThreads(std::source_location where) { t_block->wait(State::AtBarrier, where); }
 
-void requireAligned(const void* address, std::size_t bytes) {
-  if (reinterpret_cast<std::uintptr_t>(address) % bytes == 0) return;
+float* dynamicShared() { return t_dynamicShared.data(); }
+
+namespace {
+thread_local std::uint64_t t_accessedBytes = 0;
+}  // namespace
+
+void access(const void* address, std::size_t bytes) {
+  t_accessedBytes += bytes;
+  constexpr std::size_t kWidestAccess = 16;
+  if (reinterpret_cast<std::uintptr_t>(address) % std::min(bytes, kWidestAccess) == 0) return;
   const Place& at = place();
   fmt::print(stderr, "Block ({}, {}), thread ({}, {}): an access of {} bytes at {}, which is not a multiple of it.\n",
              at.blockIdx.x, at.blockIdx.y, at.threadIdx.x, at.threadIdx.y, bytes, address);
   std::abort();  // an exception cannot leave a fiber
 }
+
+std::uint64_t accessedBytes() { return t_accessedBytes; }
 
 unsigned lane() { return t_block->current() % kWarpSize; }
 

@@ -41,9 +41,9 @@ class DivergenceError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// Runs `thread` once for every thread of the grid. Throws DivergenceError; std::invalid_argument for a grid that no
-/// device would take.
-void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread);
+/// Runs `thread` once for every thread of the grid; sharedBytes: of dynamicShared(). Throws DivergenceError;
+/// std::invalid_argument for a grid that no device would take.
+void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread, std::size_t sharedBytes = 0);
 
 /// Who gets the next turn: threads of a block that can go on, and blocks of a grid.
 enum class Turns : std::uint8_t { Ascending, Descending, Random };
@@ -75,8 +75,13 @@ void syncThreads(std::source_location where);
 /// Hands `bits` to the other lanes of the warp and returns those of the lane `source`; all lanes of the warp that the
 /// block has must call it.
 std::uint64_t exchange(std::uint64_t bits, unsigned source, std::source_location where);
-/// Ends the program with a sentence where the address is none of an access of so many bytes, as a device ends a kernel.
-void requireAligned(const void* address, std::size_t bytes);
+/// The shared memory that was asked for at the launch: NaN where nobody has written.
+float* dynamicShared();
+/// A packet of so many bytes is read or written. Ends the program with a sentence where the address is none of such an
+/// access, as a device ends a kernel.
+void access(const void* address, std::size_t bytes);
+/// Bytes of all packets that this thread's grids have read and written so far.
+std::uint64_t accessedBytes();
 /// The lane of the running thread in its warp.
 unsigned lane();
 

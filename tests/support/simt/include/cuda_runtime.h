@@ -19,7 +19,8 @@
 // Blocks run one after the other, so one instance is enough.
 #define __shared__ static
 
-#define FUSELINE_REQUIRE_ALIGNED(address, bytes) fuseline::simt::requireAligned(address, bytes)
+#define FUSELINE_ACCESS(address, bytes) fuseline::simt::access(address, bytes)
+#define FUSELINE_DYNAMIC_SHARED(name) float* const name = fuseline::simt::dynamicShared()
 
 using dim3 = fuseline::simt::Dim3;
 
@@ -27,10 +28,6 @@ using dim3 = fuseline::simt::Dim3;
 #define blockIdx (fuseline::simt::place().blockIdx)
 #define blockDim (fuseline::simt::place().blockDim)
 #define gridDim (fuseline::simt::place().gridDim)
-
-struct alignas(16) uint4 {
-  unsigned x, y, z, w;
-};
 
 inline void __syncthreads(std::source_location where = std::source_location::current()) {
   fuseline::simt::syncThreads(where);

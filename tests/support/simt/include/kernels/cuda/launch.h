@@ -11,9 +11,11 @@
 namespace fuseline::cuda {
 
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t, Stream, const Arguments&... arguments) {
-  simt::submit([kernel, grid, block, values = std::tuple<Parameters...>(arguments...)] {
-    simt::runGrid(grid, block, [&] { std::apply(kernel, values); });
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sharedBytes, Stream,
+            const Arguments&... arguments) {
+  simt::submit([kernel, grid, block, sharedBytes, values = std::tuple<Parameters...>(arguments...)] {
+    simt::runGrid(
+        grid, block, [&] { std::apply(kernel, values); }, sharedBytes);
   });
 }
 
