@@ -19,7 +19,8 @@ namespace {
 using namespace device;
 
 template <CopyKind kKind>
-__global__ void __launch_bounds__(kTileThreads) quantizeBlocks(const __grid_constant__ BlockQuantization task) {
+__global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
+    quantizeBlocks(const __grid_constant__ BlockQuantization task) {
   __shared__ TileMemory shared;
   const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {

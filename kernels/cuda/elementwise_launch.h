@@ -17,6 +17,7 @@ struct ElementwiseShape {
   unsigned threadsX = 1;  // side by side; the rest of a block stands below
   unsigned blocksX = 1;
   unsigned blocksY = 1;
+  std::size_t sharedBytes = 0;  // of a block
 
   unsigned threadsY() const { return device::kBlockThreads / threadsX; }
   /// Threads of a row that share a warp make one part of a row sum.
@@ -30,8 +31,9 @@ constexpr int kVectorWidth = 8;
 ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, bool isVectorized, bool hasColumnSums,
                                   int numMultiprocessors);
 
-/// By tiles of 128 x 128, for programs that quantize a result.
-ElementwiseShape tileShape(std::int64_t rows, std::int64_t cols);
+/// By tiles of 128 x 128, for programs that quantize a result, whose elements wait in shared memory: so many bytes in
+/// all lanes of an element.
+ElementwiseShape tileShape(std::int64_t rows, std::int64_t cols, std::size_t waitingBytes);
 
 /// Scratch memory for the parts of sums, in floats.
 std::int64_t numColumnParts(const device::Program& program, const ElementwiseShape& shape);

@@ -54,10 +54,13 @@ ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, bool isV
   return shape;
 }
 
-ElementwiseShape tileShape(std::int64_t rows, std::int64_t cols) {
+ElementwiseShape tileShape(std::int64_t rows, std::int64_t cols, std::size_t waitingBytes) {
   constexpr std::int64_t kTile = 128;
   constexpr unsigned kTileThreadsX = 16;
-  ElementwiseShape shape{.grid = {.rows = rows, .cols = cols}, .vector = kVectorWidth, .threadsX = kTileThreadsX};
+  ElementwiseShape shape{.grid = {.rows = rows, .cols = cols},
+                         .vector = kVectorWidth,
+                         .threadsX = kTileThreadsX,
+                         .sharedBytes = kTile * kTile * waitingBytes};
   if (rows == 0 || cols == 0) return shape;
   shape.blocksX = static_cast<unsigned>(ceilDiv(cols, kTile));
   shape.blocksY = static_cast<unsigned>(std::min(ceilDiv(rows, kTile), kMaxBlocksY));

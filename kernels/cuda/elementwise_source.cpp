@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <set>
 #include <span>
 
 #include <fmt/format.h>
@@ -62,10 +63,16 @@ std::string expression(Opcode opcode, const std::string& a, const std::string& b
   return "";
 }
 
-std::string statement(const Instruction& instruction) {
+/// Differ its elements from row to row? Those are asked for before anything waits; the others stay in the cache.
+bool isRequested(const Operand& operand) { return operand.access == device::Access::Full; }
+
+std::string statement(const Program& program, const Instruction& instruction) {
   const int out = instruction.out;
   switch (instruction.opcode) {
-    case Opcode::Load: return fmt::format("loadOperand<kVector>(o{}, grid, at, r{});", instruction.operand, out);
+    case Opcode::Load:
+      if (isRequested(program.operands[instruction.operand]))
+        return fmt::format("loads.l{}.take(r{});", instruction.operand, out);
+      return fmt::format("loadOperand<kVector>(o{}, grid, at, r{});", instruction.operand, out);
     case Opcode::Constant: return fmt::format("fill<kVector>({}, r{});", constantText(instruction.constant), out);
     case Opcode::Dropout:
       return fmt::format("drop<kVector>(arguments.dropouts[{}], {}, indexOf(o{}, grid, at), r{});", instruction.dropout,
@@ -100,22 +107,54 @@ int numRegisters(std::span<const Instruction> code) {
   return registers;
 }
 
-std::vector<std::string> computation(const Program& program) {
+std::span<const Instruction> codeOf(const Program& program) {
+  return {program.code, static_cast<std::size_t>(program.numInstructions)};
+}
+
+std::vector<std::string> declarations(const Program& program) {
   std::vector<std::string> lines;
-  const std::span<const Instruction> code(program.code, static_cast<std::size_t>(program.numInstructions));
   for (int i = 0; i < program.numOperands; ++i) lines.push_back(declaration(program.operands[i], i));
-  for (int i = 0; i < numRegisters(code); ++i) lines.push_back(fmt::format("float r{}[kVector];", i));
-  for (const Instruction& instruction : code) lines.push_back(statement(instruction));
   return lines;
 }
 
-/// The values of the lane that is quantized.
-std::vector<std::string> handing(const Program& program, const HandedResult& tiles) {
+/// Which operands are asked for before anything is computed.
+std::set<int> requestedOperands(const Program& program) {
+  std::set<int> operands;
+  for (const Instruction& instruction : codeOf(program))
+    if (instruction.opcode == Opcode::Load && isRequested(program.operands[instruction.operand]))
+      operands.insert(instruction.operand);
+  return operands;
+}
+
+std::vector<std::string> loadMembers(const Program& program) {
+  std::vector<std::string> lines;
+  for (const int operand : requestedOperands(program))
+    lines.push_back(
+        fmt::format("LoadedOperand<Element::{}, kVector> l{};", nameOf(program.operands[operand].element), operand));
+  return lines;
+}
+
+std::vector<std::string> requests(const Program& program) {
+  std::vector<std::string> lines = declarations(program);
+  for (const int operand : requestedOperands(program))
+    lines.push_back(fmt::format("loads.l{0}.request(o{0}, grid, at);", operand));
+  return lines;
+}
+
+std::vector<std::string> computation(const Program& program) {
+  std::vector<std::string> lines = declarations(program);
+  for (int i = 0; i < numRegisters(codeOf(program)); ++i) lines.push_back(fmt::format("float r{}[kVector];", i));
+  for (const Instruction& instruction : codeOf(program)) lines.push_back(statement(program, instruction));
+  return lines;
+}
+
+/// The values of the lanes that are quantized.
+std::vector<std::string> handing(const Program& program, const HandedResult* tiles) {
   std::vector<std::string> lines;
   for (int i = 0; i < program.numStores; ++i)
-    if (const int lane = laneOf(&tiles, i); lane >= 0)
-      lines.push_back(fmt::format("if constexpr (kLane == {}) for (int v = 0; v < kVector; ++v) handed[v] = r{}[v];",
-                                  lane, program.stores[i].value));
+    if (const int lane = laneOf(tiles, i); lane >= 0)
+      lines.push_back(
+          fmt::format("for (int v = 0; v < kVector; ++v) handed[{}][v] = r{}[v];", lane, program.stores[i].value));
   return lines;
 }
 
@@ -132,14 +171,13 @@ std::vector<std::string> results(const Program& program, const HandedResult* til
   return lines;
 }
 
-/// The lines of evaluate(). Stores come last: an operand may be overwritten in place, and lanes before the last one
-/// leave them to it.
+std::string indented(const std::vector<std::string>& lines) {
+  return lines.empty() ? "" : fmt::format("    {}\n", fmt::join(lines, "\n    "));
+}
+
+/// The lines of evaluate(). Stores come last: an operand may be overwritten in place.
 std::string body(const Program& program, const HandedResult* tiles) {
-  const std::string stored = fmt::format("    {}\n", fmt::join(results(program, tiles), "\n    "));
-  const std::string computed = fmt::format("    {}\n", fmt::join(computation(program), "\n    "));
-  if (!tiles) return computed + stored;
-  return fmt::format("{}    {}\n    if constexpr (kLane + 1 == kLanes) {{\n{}    }}\n", computed,
-                     fmt::join(handing(program, *tiles), "\n    "), stored);
+  return indented(computation(program)) + indented(handing(program, tiles)) + indented(results(program, tiles));
 }
 
 /// The lines of evaluate() that find the largest magnitude of a result.
@@ -157,7 +195,8 @@ constexpr const char* kRaiseAmax =
     "\n  raiseAmax(arguments.handOver.pairs[0].amax, evaluator.largest, threadIdx.y * blockDim.x + threadIdx.x);";
 
 /// {0}: vector, {1}: column sums, {2}: row sums, {3}: all sums but at least one, {4}: body, {5}: name of the kernel,
-/// {6}: how it walks, {7}: lanes of what is quantized, {8}: the head of evaluate(), {9}: what else it keeps.
+/// {6}: how it walks, {7}: lanes of what is quantized, {8}: what else evaluate() takes, {9}: what else it keeps, {10}:
+/// what is loaded, {11}: how, {12}: what else bounds the launch.
 constexpr const char* kTemplate = R"(#include "kernels/cuda/device/generated.h"
 
 namespace {{
@@ -169,6 +208,8 @@ constexpr int kVector = {0};
 struct Evaluator {{
   static constexpr int kMaxColumnSums = {1};
   static constexpr int kLanes = {7};
+  struct Loads {{
+{10}  }};
   const Arguments& arguments;
   float sums[{3}][kVector];{9}
 
@@ -177,13 +218,17 @@ struct Evaluator {{
   __device__ const float (&columnSum(int s) const)[kVector] {{ return sums[s]; }}
   __device__ const float (&rowSum(int s) const)[kVector] {{ return sums[{1} + s]; }}
 
-  {8} {{
+  __device__ void request([[maybe_unused]] const Grid& grid, [[maybe_unused]] const Position& at,
+                          [[maybe_unused]] Loads& loads) const {{
+{11}  }}
+  __device__ void evaluate([[maybe_unused]] const Grid& grid, [[maybe_unused]] const Position& at,
+                           [[maybe_unused]] const Loads& loads{8}) {{
 {4}  }}
 }};
 
 }}  // namespace
 
-extern "C" __global__ void __launch_bounds__(kBlockThreads)
+extern "C" __global__ void __launch_bounds__(kBlockThreads{12})
     {5}(const __grid_constant__ Arguments arguments, Grid grid, float* columnParts, float* rowParts) {{
   Evaluator evaluator{{arguments, {{}}}};
   {6}
@@ -193,13 +238,6 @@ extern "C" __global__ void __launch_bounds__(kBlockThreads)
 const char* nameOf(device::CopyKind kind) {
   constexpr const char* kNames[] = {"Tensor", "Float8Line", "Float8Square", "MxLine", "MxSquare"};
   return kNames[static_cast<int>(kind)];
-}
-
-/// With tiles it also tells the values of a lane of the result that is quantized.
-const char* evaluateHead(const HandedResult* tiles) {
-  if (!tiles) return "__device__ void evaluate(const Grid& grid, const Position& at)";
-  return "template <int kLane>\n"
-         "  __device__ void evaluate(const Grid& grid, const Position& at, float (&handed)[kVector])";
 }
 
 std::string walkText(const Program& program, const HandedResult* tiles) {
@@ -220,7 +258,8 @@ std::string sourceOf(const Program& program, int vector, const HandedResult* han
   return fmt::format(kTemplate, vector, program.numColumnSums, program.numRowSums, sums,
                      body(program, tiles) + measured, kGeneratedKernel,
                      walkText(program, tiles) + (isAmaxOnly ? kRaiseAmax : ""), tiles ? tiles->stores.size() : 1,
-                     evaluateHead(tiles), isAmaxOnly ? "\n  float largest = 0.0f;" : "");
+                     tiles ? ", float (&handed)[kLanes][kVector]" : "", isAmaxOnly ? "\n  float largest = 0.0f;" : "",
+                     indented(loadMembers(program)), indented(requests(program)), tiles ? ", kTileBlocksAtOnce" : "");
 }
 
 }  // namespace fuseline::cuda

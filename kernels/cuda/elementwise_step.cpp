@@ -136,7 +136,7 @@ ElementwiseShape handingShape(const CompileRequest& request, const DeviceProgram
   const GridSize grid{spec.rows(), spec.cols() / static_cast<std::int64_t>(copied.stores.size())};
   if (copied.copies.isAmaxOnly())
     return programShape(program, grid, request.device.numMultiprocessors, {.findsAmax = true});
-  return tileShape(grid.rows, grid.cols);
+  return tileShape(grid.rows, grid.cols, copied.stores.size() * sizeBytes(spec.dtype));
 }
 
 HandedResult handedResult(const CompileRequest& request, const CopiedResult& copied) {

@@ -13,22 +13,24 @@
 
 namespace fuseline::cuda {
 
-/// What a kernel may ask for without a word.
-constexpr std::size_t kPlainSharedBytes = 48 * 1024;
-
-/// Arguments are converted to what the kernel takes. Throws DeviceFault when the launch is refused; what goes wrong
-/// while it runs shows when the backend synchronizes.
-template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sharedBytes, Stream stream,
-            const Arguments&... arguments) {
-  const auto* const function = reinterpret_cast<const void*>(kernel);
+/// Throws DeviceFault when the launch is refused; what goes wrong while it runs shows when the backend synchronizes.
+inline void launchFunction(const void* function, dim3 grid, dim3 block, void** arguments, std::size_t sharedBytes,
+                           Stream stream) {
+  constexpr std::size_t kPlainSharedBytes = 48 * 1024;  // more must be allowed first
   if (sharedBytes > kPlainSharedBytes)
     check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sharedBytes)),
           "allow a kernel its shared memory");
+  check(cudaLaunchKernel(function, grid, block, arguments, sharedBytes, stream), "launch a kernel");
+}
+
+/// Arguments are converted to what the kernel takes.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sharedBytes, Stream stream,
+            const Arguments&... arguments) {
   std::tuple<Parameters...> values(arguments...);
   auto pointers = std::apply(
       [](auto&... value) { return std::array<void*, sizeof...(Parameters)>{static_cast<void*>(&value)...}; }, values);
-  check(cudaLaunchKernel(function, grid, block, pointers.data(), sharedBytes, stream), "launch a kernel");
+  launchFunction(reinterpret_cast<const void*>(kernel), grid, block, pointers.data(), sharedBytes, stream);
 }
 
 }  // namespace fuseline::cuda

@@ -18,10 +18,10 @@ namespace {
 
 using namespace device;
 
-/// Blocks that a multiprocessor has registers for. Gradients are rarely quantized in squares.
-constexpr int kForwardBlocksAtOnce = 2;
+/// Gradients are rarely quantized in squares, for which there are too few registers.
 template <CopyKind kKind>
-constexpr int kBackwardBlocksAtOnce = kKind == CopyKind::Float8Square || kKind == CopyKind::MxSquare ? 1 : 2;
+constexpr int kGradientBlocksAtOnce =
+    kKind == CopyKind::Float8Square || kKind == CopyKind::MxSquare ? 1 : kTileBlocksAtOnce;
 
 /// What a thread reads of kRows rows of its patch, all asked for at once.
 template <int kRows>
@@ -140,41 +140,15 @@ class GradientPatch {
   float m_gamma[kPatch] = {};
 };
 
-/// The rows of a patch wait in shared memory until all are there, which leaves registers to what makes them. A thread
-/// takes what it put.
-class WaitingPatch {
- public:
-  static constexpr std::size_t kBytes = sizeof(float) * kTileSide * kTileSide;
-  explicit __device__ WaitingPatch(float* memory) : m_packets(reinterpret_cast<Half*>(memory)) {}
-
-  __device__ void put(int row, const float (&values)[kPatch]) const {
-#pragma unroll
-    for (int v = 0; v < kPatch; ++v) halfAt(row, v / kHalf).elements[v % kHalf] = values[v];
-  }
-  __device__ void take(float (&x)[kPatch][kPatch]) const {
-#pragma unroll
-    for (int row = 0; row < kPatch; ++row) {
-#pragma unroll
-      for (int v = 0; v < kPatch; ++v) x[row][v] = halfAt(row, v / kHalf).elements[v % kHalf];
-    }
-  }
-
- private:
-  static constexpr int kHalf = kAccessBytes / sizeof(float);
-  using Half = Packet<float, kHalf>;
-  __device__ Half& halfAt(int row, int half) const {
-    return m_packets[(row * kPatch / kHalf + half) * kTileThreads + threadIdx.y * kTilePatches + threadIdx.x];
-  }
-
-  Half* m_packets;
-};
+/// A result of any element type waits as float32.
+using Waiting = WaitingPatch<Element::F32>;
 
 /// A tile of the result, in float32, is rounded to `element`, stored where `result` is not null, and quantized.
 template <CopyKind kKind, class Patch, class Norm>
 __device__ void quantizeTiles(const Norm& norm, Element element, void* result, const HandOver& handOver) {
   FUSELINE_DYNAMIC_SHARED(memory);
   __shared__ TileMemory shared;
-  const WaitingPatch waiting(memory);
+  const Waiting waiting(memory);
   const NormProblem& problem = norm.problem;
   const std::int64_t tiles = (problem.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
@@ -197,13 +171,13 @@ __device__ void quantizeTiles(const Norm& norm, Element element, void* result, c
 }
 
 template <CopyKind kKind>
-__global__ void __launch_bounds__(kTileThreads, kForwardBlocksAtOnce)
+__global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
     normForwardTiles(const __grid_constant__ NormForward norm, const __grid_constant__ HandOver handOver) {
   quantizeTiles<kKind, NormalizedPatch>(norm, norm.problem.y, norm.y, handOver);
 }
 
 template <CopyKind kKind>
-__global__ void __launch_bounds__(kTileThreads, kBackwardBlocksAtOnce<kKind>)
+__global__ void __launch_bounds__(kTileThreads, kGradientBlocksAtOnce<kKind>)
     normBackwardTiles(const __grid_constant__ NormBackward norm, const __grid_constant__ HandOver handOver) {
   quantizeTiles<kKind, GradientPatch>(norm, norm.problem.x, norm.dx, handOver);
 }
@@ -225,7 +199,7 @@ void withKind(CopyKind kind, const Launch& launch) {
 
 template <class Norm>
 void launchTiles(void (*kernel)(Norm, HandOver), const Norm& norm, const HandOver& handOver, Stream stream) {
-  launch(kernel, tileGrid(norm.problem.rows, norm.problem.cols), dim3(kTilePatches, kTilePatches), WaitingPatch::kBytes,
+  launch(kernel, tileGrid(norm.problem.rows, norm.problem.cols), dim3(kTilePatches, kTilePatches), Waiting::kTileBytes,
          stream, norm, handOver);
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/elementwise_source.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/program_cache.h"
 
 #include <map>
@@ -33,9 +34,8 @@ class LoadedProgram final : public CompiledProgram {
     device::Arguments given = arguments;
     device::Grid grid = shape.grid;
     void* pointers[] = {&given, &grid, &columnParts, &rowParts};
-    check(cudaLaunchKernel(reinterpret_cast<const void*>(m_kernel), dim3(shape.blocksX, shape.blocksY),
-                           dim3(shape.threadsX, shape.threadsY()), pointers, 0, stream),
-          "launch a compiled program");
+    launchFunction(reinterpret_cast<const void*>(m_kernel), dim3(shape.blocksX, shape.blocksY),
+                   dim3(shape.threadsX, shape.threadsY()), pointers, shape.sharedBytes, stream);
   }
 
  private:

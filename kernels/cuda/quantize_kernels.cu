@@ -50,7 +50,8 @@ __device__ void writeInverse(const CodedCopy& copy, float scale) {
   if (copy.codes && isFirst) *static_cast<float*>(copy.scales) = 1.0f / scale;
 }
 
-__global__ void __launch_bounds__(kTileThreads) quantizeTile(const __grid_constant__ TensorQuantization task) {
+__global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
+    quantizeTile(const __grid_constant__ TensorQuantization task) {
   __shared__ TransposedTile shared;
   const float rowwiseScale = scaleOf(task, task.rowwise);
   const float columnwiseScale = scaleOf(task, task.columnwise);

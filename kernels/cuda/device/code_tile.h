@@ -13,6 +13,8 @@ constexpr int kPatch = 8;
 constexpr int kTilePatches = 16;
 constexpr int kTileSide = kPatch * kTilePatches;
 constexpr int kTileThreads = kTilePatches * kTilePatches;
+/// Blocks that a multiprocessor has registers for: one reads while the other one computes.
+constexpr int kTileBlocksAtOnce = 2;
 /// Eight codes, the first in the lowest byte.
 using CodePacket = std::uint64_t;
 
@@ -49,19 +51,33 @@ inline __device__ PatchPlace patchPlace(std::int64_t tileRow, std::int64_t tileC
   return place;
 }
 
+/// Of a matrix of whole packets: half of the rows are asked for at once. With two blocks a multiprocessor that is 32
+/// KB, and leaves them their registers.
+inline __device__ void loadPackedPatch(Element element, const void* data, std::int64_t cols, const PatchPlace& place,
+                                       float (&x)[kPatch][kPatch]) {
+  constexpr int kRowsAtOnce = kPatch / 2;
+#pragma unroll
+  for (int first = 0; first < kPatch; first += kRowsAtOnce) {
+    RawPacket packets[kRowsAtOnce];
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i)
+      if (first + i < place.numRows && place.numCols > 0)
+        packets[i].request(element, data, (place.row + first + i) * cols + place.col);
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i) packets[i].decode(element, x[first + i]);
+  }
+}
+
 /// Zeros outside of the matrix, which has `cols` columns.
 inline __device__ void loadPatch(Element element, const void* data, std::int64_t cols, const PatchPlace& place,
                                  float (&x)[kPatch][kPatch]) {
-  const bool isPacked = cols % kPatch == 0;
+  if (cols % kPatch == 0) return loadPackedPatch(element, data, cols, place, x);
 #pragma unroll
   for (int row = 0; row < kPatch; ++row) {
     const int count = row < place.numRows ? place.numCols : 0;
     const std::int64_t index = (place.row + row) * cols + place.col;
-    if (isPacked && count == kPatch)
-      loadElements<kPatch>(element, data, index, kPatch, x[row]);
-    else
 #pragma unroll
-      for (int col = 0; col < kPatch; ++col) x[row][col] = col < count ? loadElement(element, data, index + col) : 0.0f;
+    for (int col = 0; col < kPatch; ++col) x[row][col] = col < count ? loadElement(element, data, index + col) : 0.0f;
   }
 }
 

@@ -9,10 +9,11 @@
 #include <bit>
 #include <cstdint>
 
-/// A device ends with a fault where a packet is not aligned; what runs this code on the host may say what it does, and
-/// count what is moved.
+/// Goes with every access to a packet of a tensor. The compiler learns that it lies in global memory, which it does not
+/// always see. Elsewhere a device ends with a fault where the packet is not aligned: what runs this code on the host may
+/// say so, and count what is moved.
 #ifndef FUSELINE_ACCESS
-#define FUSELINE_ACCESS(address, bytes)
+#define FUSELINE_ACCESS(address, bytes) __builtin_assume(__isGlobal(address))
 #endif
 
 /// Shared memory of the size that the launch names.
@@ -55,20 +56,37 @@ struct alignas(sizeof(Bits) * kVector < kAccessBytes ? sizeof(Bits) * kVector : 
   Bits elements[kVector];
 };
 
-/// The first `count` of kVector elements from `index` on; zeros behind them. A whole packet must be aligned.
+/// A packet on its way from memory. What asks for all its packets before it takes the first one has them under way
+/// together, and waits once.
+template <Element kElement, int kVector>
+class LoadedPacket {
+ public:
+  /// The first `count` of kVector elements from `index` on; zeros behind them. A whole packet must be aligned.
+  __device__ void request(const void* data, std::int64_t index, int count) {
+    const Bits* const from = static_cast<const Bits*>(data) + index;
+    if (count == kVector) {
+      FUSELINE_ACCESS(from, sizeof(m_packet));
+      m_packet = *reinterpret_cast<const Packet<Bits, kVector>*>(from);
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) m_packet.elements[i] = i < count ? from[i] : Bits{0};
+  }
+  __device__ void take(float (&out)[kVector]) const {
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) out[i] = Codec<kElement>::decode(m_packet.elements[i]);
+  }
+
+ private:
+  using Bits = typename Codec<kElement>::Bits;
+  Packet<Bits, kVector> m_packet;
+};
+
 template <Element kElement, int kVector>
 __device__ void loadElements(const void* data, std::int64_t index, int count, float (&out)[kVector]) {
-  using Bits = typename Codec<kElement>::Bits;
-  const Bits* const from = static_cast<const Bits*>(data) + index;
-  if (count == kVector) {
-    FUSELINE_ACCESS(from, sizeof(Packet<Bits, kVector>));
-    const auto packet = *reinterpret_cast<const Packet<Bits, kVector>*>(from);
-#pragma unroll
-    for (int i = 0; i < kVector; ++i) out[i] = Codec<kElement>::decode(packet.elements[i]);
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < kVector; ++i) out[i] = i < count ? Codec<kElement>::decode(from[i]) : 0.0f;
+  LoadedPacket<kElement, kVector> packet;
+  packet.request(data, index, count);
+  packet.take(out);
 }
 
 /// Rounds to nearest even.
@@ -110,8 +128,7 @@ __device__ void storeElements(Element element, void* data, std::int64_t index, i
   }
 }
 
-/// A packet on its way from memory, of an element type that is known at run time only. What asks for all its packets
-/// before it decodes the first one has them under way together, and waits once.
+/// A whole packet on its way from memory, of an element type that is known at run time only.
 class RawPacket {
  public:
   static constexpr int kElements = 8;

@@ -46,6 +46,16 @@ __device__ void loadOperand(const Operand& from, const Grid& grid, const Positio
   loadElements<kVector>(from.element, from.data, index, at.count, out);
 }
 
+/// A packet of an operand whose elements differ from row to row, on its way from memory.
+template <Element kElement, int kVector>
+struct LoadedOperand {
+  LoadedPacket<kElement, kVector> packet;
+  __device__ void request(const Operand& from, const Grid& grid, const Position& at) {
+    packet.request(from.data, indexOf(from, grid, at), at.count);
+  }
+  __device__ void take(float (&out)[kVector]) const { packet.take(out); }
+};
+
 template <int kVector>
 __device__ void storeOperand(const Operand& to, const Grid& grid, const Position& at, const float (&values)[kVector]) {
   storeElements<kVector>(to.element, to.data, indexOf(to, grid, at), at.count, values);
@@ -79,7 +89,8 @@ __device__ void writeColumnPart(const float (&sums)[kVector], const Grid& grid, 
   __syncthreads();
 }
 
-/// Evaluator: evaluate(grid, at), then columnSum(s) and rowSum(s), the values to be summed. `columnParts`:
+/// Evaluator: request(grid, at, loads), evaluate(grid, at, loads), then columnSum(s) and rowSum(s), the values to be
+/// summed. `columnParts`:
 /// [numColumnSums][gridDim.y][cols]; `rowParts`: [numRowSums][rows][groups], a group being the threads of a row that
 /// share a warp.
 template <class Evaluator, int kVector>
@@ -96,7 +107,11 @@ __device__ void walkGrid(Evaluator& evaluator, const Grid& grid, float* columnPa
   for (std::int64_t base = first; base < last; base += blockDim.y) {
     const Position at{base + threadIdx.y, col, count};
     const bool isActive = at.row < last && count > 0;
-    if (isActive) evaluator.evaluate(grid, at);
+    if (isActive) {
+      typename Evaluator::Loads loads;
+      evaluator.request(grid, at, loads);
+      evaluator.evaluate(grid, at, loads);
+    }
     for (int s = 0; s < evaluator.numColumnSums(); ++s)
       for (int v = 0; v < kVector; ++v)
         if (isActive && v < count) sums[s][v] += evaluator.columnSum(s)[v];

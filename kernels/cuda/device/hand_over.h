@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/device/block_codes.h"
 #include "kernels/cuda/device/elementwise.h"
+#include "kernels/cuda/device/waiting_patch.h"
 
 #include <cstdint>
 
@@ -52,119 +53,76 @@ __device__ void writeCopies(TileMemory& shared, const HandOver& handOver, const 
   }
 }
 
-/// Where the rows of a patch wait, rounded, until all are there: in shared memory, which leaves registers to what makes
-/// them. A thread takes what it put.
-template <Element kElement>
-class PatchRows {
- public:
-  static constexpr int kRowsAtOnce = 2;
-  struct Memory {
-    Packet<typename Codec<kElement>::Bits, kPatch> packets[kPatch][kTileThreads];
-  };
-  explicit __device__ PatchRows(Memory& memory) : m_memory(memory) {}
-
-  __device__ void put(int row, const float (&values)[kPatch]) {
-    storeElements<kElement, kPatch>(&packet(row), 0, kPatch, values);
-  }
-  __device__ void take(float (&x)[kPatch][kPatch]) const {
-#pragma unroll
-    for (int row = 0; row < kPatch; ++row) loadElements<kElement, kPatch>(&packet(row), 0, kPatch, x[row]);
-  }
-
- private:
-  __device__ auto& packet(int row) const { return m_memory.packets[row][threadIdx.y * kTilePatches + threadIdx.x]; }
-
-  Memory& m_memory;
-};
-
-/// Float32 would take more shared memory than a block has: registers must do.
-template <>
-class PatchRows<Element::F32> {
- public:
-  static constexpr int kRowsAtOnce = kPatch;
-  struct Memory {};
-  explicit __device__ PatchRows(Memory&) {}
-
-  __device__ void put(int row, const float (&values)[kPatch]) {
-#pragma unroll
-    for (int v = 0; v < kPatch; ++v) m_x[row][v] = values[v];
-  }
-  __device__ void take(float (&x)[kPatch][kPatch]) const {
-#pragma unroll
-    for (int row = 0; row < kPatch; ++row) {
-#pragma unroll
-      for (int v = 0; v < kPatch; ++v) x[row][v] = m_x[row][v];
-    }
-  }
-
- private:
-  float m_x[kPatch][kPatch];
-};
-
-template <Element kElement>
-union WalkMemory {
-  typename PatchRows<kElement>::Memory rows;
-  TileMemory tile;
-};
-
-/// Walks over tiles of 128 x 128. Evaluator: as walkGrid's, but evaluate<kLane>() also gives the values of one of the
-/// kLanes lanes of the result that is quantized; what else it makes it makes with the last lane.
+/// Walks over tiles of 128 x 128. Evaluator: as walkGrid's, but evaluate() also gives the values of the kLanes lanes of
+/// the result that is quantized, which wait in `memory`: kLanes * WaitingPatch<kElement>::kTileBytes.
 template <CopyKind kKind, Element kElement, class Evaluator>
 class TileWalk {
  public:
-  __device__ TileWalk(WalkMemory<kElement>& shared, Evaluator& evaluator, const Grid& grid, float* columnParts,
+  __device__ TileWalk(void* memory, TileMemory& shared, Evaluator& evaluator, const Grid& grid, float* columnParts,
                       float* rowParts)
-      : m_shared(shared), m_evaluator(evaluator), m_grid(grid), m_columnParts(columnParts), m_rowParts(rowParts) {}
+      : m_memory(static_cast<char*>(memory)),
+        m_shared(shared),
+        m_evaluator(evaluator),
+        m_grid(grid),
+        m_columnParts(columnParts),
+        m_rowParts(rowParts) {}
 
-  /// A thread has registers for one patch: each lane reads its operands again, from the cache. The lanes share the code
-  /// that quantizes.
   __device__ void walk(std::int64_t tile, const HandOver& handOver) {
     const PatchPlace place = patchPlace(tile, blockIdx.x, m_grid.rows, m_grid.cols);
+    evaluate(place, tile);
 #pragma unroll 1
-    for (int lane = 0; lane < Evaluator::kLanes; ++lane) {
-      PatchRows<kElement> rows(m_shared.rows);
-      if (lane + 1 == Evaluator::kLanes)
-        evaluateLast(rows, place, tile);
-      else
-        evaluate<0>(rows, place, [](const Position&, bool) {});
+    for (int lane = 0; lane < kLanes; ++lane) {
       float x[kPatch][kPatch];
-      rows.take(x);
-      __syncthreads();  // their memory is used again
+      waiting(lane).take(x);
       PatchPlace inResult = place;
       inResult.col += lane * m_grid.cols;
-      writeCopies<kKind>(m_shared.tile, handOver,
-                         {m_grid.rows, Evaluator::kLanes * m_grid.cols, (lane + 1) * m_grid.cols}, inResult, x);
+      writeCopies<kKind>(m_shared, handOver, {m_grid.rows, kLanes * m_grid.cols, (lane + 1) * m_grid.cols}, inResult,
+                         x);
     }
   }
 
  private:
-  static_assert(Evaluator::kLanes <= 2);
+  using Loads = typename Evaluator::Loads;
+  static constexpr int kLanes = Evaluator::kLanes;
   static constexpr int kMaxColumnSums = Evaluator::kMaxColumnSums > 0 ? Evaluator::kMaxColumnSums : 1;
-  static constexpr int kRowsAtOnce = PatchRows<kElement>::kRowsAtOnce;
+  /// So many that a thread has 48 to 64 bytes under way: two blocks keep a multiprocessor's memory busy.
+  static constexpr int kRowsAtOnce = sizeof(Loads) <= 16 ? 4 : (sizeof(Loads) <= 32 ? 2 : 1);
 
-  /// thenSum(at, isActive): called by all threads of a row.
-  template <int kLane, class ThenSum>
-  __device__ void evaluate(PatchRows<kElement>& rows, const PatchPlace& place, const ThenSum& thenSum) {
-#pragma unroll kRowsAtOnce
-    for (int row = 0; row < kPatch; ++row) {
-      const Position at{place.row + row, place.col, kPatch};
-      const bool isActive = row < place.numRows && place.numCols > 0;
-      float values[kPatch] = {};
-      if (isActive) m_evaluator.template evaluate<kLane>(m_grid, at, values);
-      rows.put(row, values);
-      thenSum(at, isActive);
-    }
+  __device__ WaitingPatch<kElement> waiting(int lane) const {
+    return WaitingPatch<kElement>(m_memory + lane * WaitingPatch<kElement>::kTileBytes);
   }
 
-  __device__ void evaluateLast(PatchRows<kElement>& rows, const PatchPlace& place, std::int64_t tile) {
+  __device__ void evaluate(const PatchPlace& place, std::int64_t tile) {
     float sums[kMaxColumnSums][kPatch] = {};
-    evaluate<Evaluator::kLanes - 1>(rows, place, [&](const Position& at, bool isActive) {
-      addColumns(sums, isActive);
-      sumRows(at, isActive);
-    });
+#pragma unroll 1
+    for (int first = 0; first < kPatch; first += kRowsAtOnce) {
+      Loads loads[kRowsAtOnce];
+#pragma unroll
+      for (int i = 0; i < kRowsAtOnce; ++i)
+        if (isInside(place, first + i)) m_evaluator.request(m_grid, positionOf(place, first + i), loads[i]);
+#pragma unroll
+      for (int i = 0; i < kRowsAtOnce; ++i) evaluateRow(place, first + i, loads[i], sums);
+    }
     const bool isFirst = tile == blockIdx.y;
     for (int s = 0; s < m_evaluator.numColumnSums(); ++s)
       writeColumnPart<kPatch>(sums[s], m_grid, place.col, m_columnParts + s * gridDim.y * m_grid.cols, isFirst);
+  }
+
+  static __device__ bool isInside(const PatchPlace& place, int row) { return row < place.numRows && place.numCols > 0; }
+  static __device__ Position positionOf(const PatchPlace& place, int row) {
+    return {place.row + row, place.col, kPatch};
+  }
+
+  __device__ void evaluateRow(const PatchPlace& place, int row, const Loads& loads,
+                              float (&sums)[kMaxColumnSums][kPatch]) {
+    const Position at = positionOf(place, row);
+    const bool isActive = isInside(place, row);
+    float values[kLanes][kPatch] = {};
+    if (isActive) m_evaluator.evaluate(m_grid, at, loads, values);
+#pragma unroll
+    for (int lane = 0; lane < kLanes; ++lane) waiting(lane).put(row, values[lane]);
+    addColumns(sums, isActive);
+    sumRows(at, isActive);
   }
 
   __device__ void addColumns(float (&sums)[kMaxColumnSums][kPatch], bool isActive) const {
@@ -184,7 +142,8 @@ class TileWalk {
     }
   }
 
-  WalkMemory<kElement>& m_shared;
+  char* m_memory;
+  TileMemory& m_shared;
   Evaluator& m_evaluator;
   const Grid& m_grid;
   float* m_columnParts;
@@ -193,12 +152,13 @@ class TileWalk {
 
 /// As walkGrid, by tiles; one result of dtype kElement, which has the grid's columns kLanes times side by side, is
 /// quantized. The grid has a multiple of kPatch columns. columnParts: as in walkGrid; rowParts:
-/// [numRowSums][rows][gridDim.x].
+/// [numRowSums][rows][gridDim.x]. The launch gives a tile of shared memory for every lane.
 template <CopyKind kKind, Element kElement, class Evaluator>
 __device__ void walkTiles(Evaluator& evaluator, const Grid& grid, const HandOver& handOver, float* columnParts,
                           float* rowParts) {
-  __shared__ WalkMemory<kElement> shared;
-  TileWalk<kKind, kElement, Evaluator> walk(shared, evaluator, grid, columnParts, rowParts);
+  FUSELINE_DYNAMIC_SHARED(memory);
+  __shared__ TileMemory shared;
+  TileWalk<kKind, kElement, Evaluator> walk(memory, shared, evaluator, grid, columnParts, rowParts);
   const std::int64_t tiles = (grid.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) walk.walk(tile, handOver);
 }

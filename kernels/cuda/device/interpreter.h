@@ -49,8 +49,12 @@ class Interpreter {
   __device__ const float (&columnSum(int s) const)[kVector] { return m_values[m_program.columnSums[s].value]; }
   __device__ const float (&rowSum(int s) const)[kVector] { return m_values[m_program.rowSums[s].value]; }
 
+  /// Everything is loaded where it is used.
+  struct Loads {};
+  __device__ void request(const Grid&, const Position&, Loads&) const {}
+
   /// Stores come last: an operand may be overwritten in place.
-  __device__ void evaluate(const Grid& grid, const Position& at) {
+  __device__ void evaluate(const Grid& grid, const Position& at, const Loads&) {
     for (int i = 0; i < m_program.numInstructions; ++i) execute(m_program.code[i], grid, at);
     for (int i = 0; i < m_program.numStores; ++i) {
       const Stored& stored = m_program.stores[i];

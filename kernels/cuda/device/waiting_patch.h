@@ -1,0 +1,55 @@
+// Where a tile's elements wait until all are there.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/device/code_tile.h"
+
+#include <cstdint>
+
+namespace fuseline::cuda::device {
+
+/// The rows of a thread's patch, as they would be stored, in shared memory: registers are left to what makes them. A
+/// thread takes what it put.
+template <Element kElement>
+class WaitingPatch {
+ public:
+  static constexpr int kTileBytes = kTileSide * kTileSide * sizeof(typename Codec<kElement>::Bits);
+
+  explicit __device__ WaitingPatch(void* memory) : m_accesses(static_cast<Access*>(memory)) {}
+
+  __device__ void put(int row, const float (&values)[kPatch]) const {
+#pragma unroll
+    for (int first = 0; first < kPatch; first += kTogether) {
+      Access access;
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) access.elements[i] = Codec<kElement>::encode(values[first + i]);
+      accessAt(row, first) = access;
+    }
+  }
+  __device__ void take(float (&x)[kPatch][kPatch]) const {
+#pragma unroll
+    for (int row = 0; row < kPatch; ++row) {
+#pragma unroll
+      for (int first = 0; first < kPatch; first += kTogether) {
+        const Access access = accessAt(row, first);
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i) x[row][first + i] = Codec<kElement>::decode(access.elements[i]);
+      }
+    }
+  }
+
+ private:
+  using Bits = typename Codec<kElement>::Bits;
+  static constexpr int kTogether = kAccessBytes / sizeof(Bits);
+  using Access = Packet<Bits, kTogether>;
+
+  /// Threads stand side by side, so that they do not meet in a bank.
+  __device__ Access& accessAt(int row, int col) const {
+    const int access = (row * kPatch + col) / kTogether;
+    return m_accesses[access * kTileThreads + threadIdx.y * kTilePatches + threadIdx.x];
+  }
+
+  Access* m_accesses;
+};
+
+}  // namespace fuseline::cuda::device
