@@ -25,9 +25,8 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
   const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
     const PatchPlace place = patchPlace(tile, blockIdx.x, task.rows, task.cols);
-    float x[kPatch][kPatch];
-    loadPatch(task.element, task.x, task.cols, place, x);
-    quantizePatch<kKind>(shared, {task.rowwise, task.columnwise}, {task.rows, task.cols, task.cols}, place, x);
+    const HeldPatch patch(task.element, task.x, task.cols, place);
+    quantizePatch<kKind>(shared, {task.rowwise, task.columnwise}, {task.rows, task.cols, task.cols}, place, patch);
     __syncthreads();
   }
 }

@@ -18,11 +18,6 @@ namespace {
 
 using namespace device;
 
-/// Gradients are rarely quantized in squares, for which there are too few registers.
-template <CopyKind kKind>
-constexpr int kGradientBlocksAtOnce =
-    kKind == CopyKind::Float8Square || kKind == CopyKind::MxSquare ? 1 : kTileBlocksAtOnce;
-
 /// What a thread reads of kRows rows of its patch, all asked for at once.
 template <int kRows>
 class PatchReader {
@@ -164,9 +159,7 @@ __device__ void quantizeTiles(const Norm& norm, Element element, void* result, c
         for (int v = 0; v < kPatch; ++v) values[v] = isInside ? roundedTo(element, values[v]) : 0.0f;
         waiting.put(row, values);
       });
-    float x[kPatch][kPatch];
-    waiting.take(x);
-    writeCopies<kKind>(shared, handOver, {problem.rows, problem.cols, problem.cols}, place, x);
+    writeCopies<kKind>(shared, handOver, {problem.rows, problem.cols, problem.cols}, place, waiting);
   }
 }
 
@@ -177,7 +170,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
 }
 
 template <CopyKind kKind>
-__global__ void __launch_bounds__(kTileThreads, kGradientBlocksAtOnce<kKind>)
+__global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
     normBackwardTiles(const __grid_constant__ NormBackward norm, const __grid_constant__ HandOver handOver) {
   quantizeTiles<kKind, GradientPatch>(norm, norm.problem.x, norm.dx, handOver);
 }

@@ -60,14 +60,14 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
   const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
     const PatchPlace place = patchPlace(tile, blockIdx.x, task.rows, task.cols);
-    float x[kPatch][kPatch];
-    loadPatch(task.element, task.x, task.cols, place, x);
-    if (task.rowwise.codes)
-      storeRows(task.rowwise.codes, task.cols, place, task.rowwise.code, x, [&](int, int) { return rowwiseScale; });
-    if (!task.columnwise.codes) continue;
+    const HeldPatch patch(task.element, task.x, task.cols, place);
     float multipliers[kPatch];
+    fill<kPatch>(rowwiseScale, multipliers);
+    if (task.rowwise.codes) storeRows(task.rowwise.codes, task.cols, place, task.rowwise.code, patch, multipliers);
+    if (!task.columnwise.codes) continue;
     fill<kPatch>(columnwiseScale, multipliers);
-    storeTransposed(shared, task.columnwise.codes, task.rows, task.cols, place, task.columnwise.code, x, multipliers);
+    storeTransposed(shared, task.columnwise.codes, task.rows, task.cols, place, task.columnwise.code, patch,
+                    multipliers);
   }
 }
 

@@ -42,23 +42,26 @@ struct ColumnMaxima {
   float ofBlocks[kTileSide / kMxBlock][kTileSide];
 
   /// out: those of the columns of this thread's patch, over the block that it is part of. All threads call it.
-  template <int kBlock>
-  __device__ void find(const float (&x)[kPatch][kPatch], float (&out)[kPatch]) {
+  template <int kBlock, class Patch>
+  __device__ void find(const Patch& patch, float (&out)[kPatch]) {
     constexpr int kGroups = kTileSide / kBlock;
+    fill<kPatch>(0.0f, out);
 #pragma unroll
-    for (int col = 0; col < kPatch; ++col) {
-      float largest = 0.0f;
+    for (int row = 0; row < kPatch; ++row) {
+      float x[kPatch];
+      patch.row(row, x);
 #pragma unroll
-      for (int row = 0; row < kPatch; ++row) largest = largerOf(fabsf(x[row][col]), largest);
-      ofPatches[threadIdx.y][threadIdx.x * kPatch + col] = largest;
+      for (int col = 0; col < kPatch; ++col) out[col] = largerOf(fabsf(x[col]), out[col]);
     }
+#pragma unroll
+    for (int col = 0; col < kPatch; ++col) ofPatches[threadIdx.y][threadIdx.x * kPatch + col] = out[col];
     __syncthreads();
     constexpr int kPatchesPerBlock = kBlock / kPatch;
     for (int i = static_cast<int>(threadIdx.y * kTilePatches + threadIdx.x); i < kGroups * kTileSide;
          i += kTileThreads) {
       float largest = 0.0f;
-      for (int patch = 0; patch < kPatchesPerBlock; ++patch)
-        largest = largerOf(ofPatches[i / kTileSide * kPatchesPerBlock + patch][i % kTileSide], largest);
+      for (int above = 0; above < kPatchesPerBlock; ++above)
+        largest = largerOf(ofPatches[i / kTileSide * kPatchesPerBlock + above][i % kTileSide], largest);
       ofBlocks[i / kTileSide][i % kTileSide] = largest;
     }
     __syncthreads();
@@ -86,83 +89,79 @@ struct BlockPair {
 };
 
 /// Rowwise, with a scale for every kBlock elements of a row.
-template <int kBlock, bool kIsE8m0>
+template <int kBlock, bool kIsE8m0, class Patch>
 __device__ void quantizeRowBlocks(const CodedCopy& copy, std::int64_t cols, const PatchPlace& place,
-                                  const float (&x)[kPatch][kPatch]) {
+                                  const Patch& patch) {
   constexpr int kLanes = kBlock / kPatch;
-  float multipliers[kPatch];
-#pragma unroll
+#pragma unroll Patch::kRowsUnrolled
   for (int row = 0; row < kPatch; ++row) {
-    float largest = 0.0f;
-#pragma unroll
-    for (int col = 0; col < kPatch; ++col) largest = largerOf(fabsf(x[row][col]), largest);
-    largest = largestOverLanes(largest, kLanes);
+    float x[kPatch];
+    float multipliers[kPatch];
+    patch.row(row, x);
+    const float largest = largestOverLanes(largestOfRow(x), kLanes);
     const bool isWriter = threadIdx.x % kLanes == 0 && row < place.numRows && place.numCols > 0;
-    multipliers[row] = scaleBlock<kIsE8m0>(copy, largest, place.row + row, place.col / kBlock, isWriter);
+    fill<kPatch>(scaleBlock<kIsE8m0>(copy, largest, place.row + row, place.col / kBlock, isWriter), multipliers);
+    storeRow(copy.codes, cols, place, row, encodePacket(x, multipliers, copy.code));
   }
-  storeRows(copy.codes, cols, place, copy.code, x, [&](int row, int) { return multipliers[row]; });
 }
 
-inline __device__ void storeColumns(TileMemory& shared, const CodedCopy& copy, const MatrixSize& size,
-                                    const PatchPlace& place, const float (&x)[kPatch][kPatch],
-                                    const float (&multipliers)[kPatch]) {
+template <class Patch>
+__device__ void storeColumns(TileMemory& shared, const CodedCopy& copy, const MatrixSize& size, const PatchPlace& place,
+                             const Patch& patch, const float (&multipliers)[kPatch]) {
   if (copy.isTransposed)
-    storeTransposed(shared.transposed, copy.codes, size.rows, size.endCol, place, copy.code, x, multipliers);
+    storeTransposed(shared.transposed, copy.codes, size.rows, size.endCol, place, copy.code, patch, multipliers);
   else
-    storeRows(copy.codes, size.cols, place, copy.code, x, [&](int, int col) { return multipliers[col]; });
+    storeRows(copy.codes, size.cols, place, copy.code, patch, multipliers);
 }
 
-template <int kBlock, bool kIsE8m0>
+template <int kBlock, bool kIsE8m0, class Patch>
 __device__ void quantizeLines(TileMemory& shared, const BlockPair& task, const MatrixSize& size,
-                              const PatchPlace& place, const float (&x)[kPatch][kPatch]) {
-  if (task.rowwise.codes) quantizeRowBlocks<kBlock, kIsE8m0>(task.rowwise, size.cols, place, x);
+                              const PatchPlace& place, const Patch& patch) {
+  if (task.rowwise.codes) quantizeRowBlocks<kBlock, kIsE8m0>(task.rowwise, size.cols, place, patch);
   if (!task.columnwise.codes) return;
   float multipliers[kPatch];
-  shared.maxima.find<kBlock>(x, multipliers);
+  shared.maxima.find<kBlock>(patch, multipliers);
   const bool isFirst = threadIdx.y % (kBlock / kPatch) == 0 && place.numRows > 0;
 #pragma unroll
   for (int col = 0; col < kPatch; ++col)
     multipliers[col] = scaleBlock<kIsE8m0>(task.columnwise, multipliers[col], place.row / kBlock, place.col + col,
                                            isFirst && col < place.numCols);
-  storeColumns(shared, task.columnwise, size, place, x, multipliers);
+  storeColumns(shared, task.columnwise, size, place, patch, multipliers);
 }
 
 /// Both copies have the scales of the same squares.
-template <int kBlock, bool kIsE8m0>
+template <int kBlock, bool kIsE8m0, class Patch>
 __device__ void quantizeSquares(TileMemory& shared, const BlockPair& task, const MatrixSize& size,
-                                const PatchPlace& place, const float (&x)[kPatch][kPatch]) {
+                                const PatchPlace& place, const Patch& patch) {
   constexpr int kPatchesPerBlock = kBlock / kPatch;
   float ofColumns[kPatch];
-  shared.maxima.find<kBlock>(x, ofColumns);
-  float largest = 0.0f;
-#pragma unroll
-  for (int col = 0; col < kPatch; ++col) largest = largerOf(ofColumns[col], largest);
-  largest = largestOverLanes(largest, kPatchesPerBlock);
+  shared.maxima.find<kBlock>(patch, ofColumns);
+  const float largest = largestOverLanes(largestOfRow(ofColumns), kPatchesPerBlock);
   const bool isWriter = threadIdx.x % kPatchesPerBlock == 0 && threadIdx.y % kPatchesPerBlock == 0 &&
                         place.numRows > 0 && place.numCols > 0;
   const auto multiplierOf = [&](const CodedCopy& copy) {
     return scaleBlock<kIsE8m0>(copy, largest, place.row / kBlock, place.col / kBlock, isWriter);
   };
+  float multipliers[kPatch];
   if (task.rowwise.codes) {
-    const float multiplier = multiplierOf(task.rowwise);
-    storeRows(task.rowwise.codes, size.cols, place, task.rowwise.code, x, [&](int, int) { return multiplier; });
+    fill<kPatch>(multiplierOf(task.rowwise), multipliers);
+    storeRows(task.rowwise.codes, size.cols, place, task.rowwise.code, patch, multipliers);
   }
   if (!task.columnwise.codes) return;
-  float multipliers[kPatch];
   fill<kPatch>(multiplierOf(task.columnwise), multipliers);
-  storeColumns(shared, task.columnwise, size, place, x, multipliers);
+  storeColumns(shared, task.columnwise, size, place, patch, multipliers);
 }
 
 /// All threads of the block call it. kKind: with blocks.
-template <CopyKind kKind>
+template <CopyKind kKind, class Patch>
 __device__ void quantizePatch(TileMemory& shared, const BlockPair& task, const MatrixSize& size,
-                              const PatchPlace& place, const float (&x)[kPatch][kPatch]) {
+                              const PatchPlace& place, const Patch& patch) {
   constexpr bool kIsMx = kKind == CopyKind::MxLine || kKind == CopyKind::MxSquare;
   constexpr int kBlock = kIsMx ? kMxBlock : kFloat8Block;
   if constexpr (kKind == CopyKind::MxSquare || kKind == CopyKind::Float8Square)
-    quantizeSquares<kBlock, kIsMx>(shared, task, size, place, x);
+    quantizeSquares<kBlock, kIsMx>(shared, task, size, place, patch);
   else
-    quantizeLines<kBlock, kIsMx>(shared, task, size, place, x);
+    quantizeLines<kBlock, kIsMx>(shared, task, size, place, patch);
 }
 
 }  // namespace fuseline::cuda::device

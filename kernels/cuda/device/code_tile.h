@@ -1,4 +1,4 @@
-// A tile of a matrix that a block of threads holds in registers and writes as FP8 codes: as it stands, and transposed.
+// A tile of a matrix that a block of threads holds and writes as FP8 codes: as it stands, and transposed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -51,34 +51,58 @@ inline __device__ PatchPlace patchPlace(std::int64_t tileRow, std::int64_t tileC
   return place;
 }
 
-/// Of a matrix of whole packets: half of the rows are asked for at once. With two blocks a multiprocessor that is 32
-/// KB, and leaves them their registers.
-inline __device__ void loadPackedPatch(Element element, const void* data, std::int64_t cols, const PatchPlace& place,
-                                       float (&x)[kPatch][kPatch]) {
-  constexpr int kRowsAtOnce = kPatch / 2;
-#pragma unroll
-  for (int first = 0; first < kPatch; first += kRowsAtOnce) {
-    RawPacket packets[kRowsAtOnce];
-#pragma unroll
-    for (int i = 0; i < kRowsAtOnce; ++i)
-      if (first + i < place.numRows && place.numCols > 0)
-        packets[i].request(element, data, (place.row + first + i) * cols + place.col);
-#pragma unroll
-    for (int i = 0; i < kRowsAtOnce; ++i) packets[i].decode(element, x[first + i]);
-  }
-}
+/// What is quantized of a tile by one thread: row(r, x) gives a row of its patch. This one holds it in registers.
+class HeldPatch {
+ public:
+  static constexpr int kRowsUnrolled = kPatch;  // registers have no index
 
-/// Zeros outside of the matrix, which has `cols` columns.
-inline __device__ void loadPatch(Element element, const void* data, std::int64_t cols, const PatchPlace& place,
-                                 float (&x)[kPatch][kPatch]) {
-  if (cols % kPatch == 0) return loadPackedPatch(element, data, cols, place, x);
-#pragma unroll
-  for (int row = 0; row < kPatch; ++row) {
-    const int count = row < place.numRows ? place.numCols : 0;
-    const std::int64_t index = (place.row + row) * cols + place.col;
-#pragma unroll
-    for (int col = 0; col < kPatch; ++col) x[row][col] = col < count ? loadElement(element, data, index + col) : 0.0f;
+  /// Zeros outside of the matrix, which has `cols` columns.
+  __device__ HeldPatch(Element element, const void* data, std::int64_t cols, const PatchPlace& place) {
+    if (cols % kPatch == 0)
+      loadPackets(element, data, cols, place);
+    else
+      loadSingly(element, data, cols, place);
   }
+  __device__ void row(int row, float (&x)[kPatch]) const {
+#pragma unroll
+    for (int col = 0; col < kPatch; ++col) x[col] = m_x[row][col];
+  }
+
+ private:
+  /// Half of the rows are asked for at once. With two blocks a multiprocessor that is 32 KB, and leaves them their
+  /// registers.
+  __device__ void loadPackets(Element element, const void* data, std::int64_t cols, const PatchPlace& place) {
+    constexpr int kRowsAtOnce = kPatch / 2;
+#pragma unroll
+    for (int first = 0; first < kPatch; first += kRowsAtOnce) {
+      RawPacket packets[kRowsAtOnce];
+#pragma unroll
+      for (int i = 0; i < kRowsAtOnce; ++i)
+        if (first + i < place.numRows && place.numCols > 0)
+          packets[i].request(element, data, (place.row + first + i) * cols + place.col);
+#pragma unroll
+      for (int i = 0; i < kRowsAtOnce; ++i) packets[i].decode(element, m_x[first + i]);
+    }
+  }
+  __device__ void loadSingly(Element element, const void* data, std::int64_t cols, const PatchPlace& place) {
+#pragma unroll
+    for (int row = 0; row < kPatch; ++row) {
+      const int count = row < place.numRows ? place.numCols : 0;
+      const std::int64_t index = (place.row + row) * cols + place.col;
+#pragma unroll
+      for (int col = 0; col < kPatch; ++col)
+        m_x[row][col] = col < count ? loadElement(element, data, index + col) : 0.0f;
+    }
+  }
+
+  float m_x[kPatch][kPatch];
+};
+
+inline __device__ float largestOfRow(const float (&x)[kPatch]) {
+  float largest = 0.0f;
+#pragma unroll
+  for (int col = 0; col < kPatch; ++col) largest = largerOf(fabsf(x[col]), largest);
+  return largest;
 }
 
 /// The first `count` codes, in one access where the address allows it.
@@ -102,18 +126,50 @@ inline __device__ CodePacket encodePacket(const float (&values)[kPatch], const f
   return packet;
 }
 
-/// The codes stand as the matrix does. multipliers: by row and column of the patch.
-template <class Multipliers>
+/// Codes that stand as the matrix does, of a row of a patch.
+inline __device__ void storeRow(std::uint8_t* codes, std::int64_t cols, const PatchPlace& place, int row,
+                                CodePacket packet) {
+  if (row < place.numRows) storePacket(codes + (place.row + row) * cols + place.col, packet, place.numCols);
+}
+
+/// The codes stand as the matrix does. multipliers: by column of the patch.
+template <class Patch>
 __device__ void storeRows(std::uint8_t* codes, std::int64_t cols, const PatchPlace& place, FloatCode code,
-                          const float (&x)[kPatch][kPatch], const Multipliers& multipliersOf) {
+                          const Patch& patch, const float (&multipliers)[kPatch]) {
+#pragma unroll Patch::kRowsUnrolled
+  for (int row = 0; row < kPatch; ++row) {
+    float x[kPatch];
+    patch.row(row, x);
+    storeRow(codes, cols, place, row, encodePacket(x, multipliers, code));
+  }
+}
+
+/// 4 x 4 codes, a row a word; afterwards a column a word.
+inline __device__ void transposeCodes(std::uint32_t (&words)[4]) {
+  const std::uint32_t top = __byte_perm(words[0], words[1], 0x5140);
+  const std::uint32_t bottom = __byte_perm(words[2], words[3], 0x5140);
+  const std::uint32_t topRight = __byte_perm(words[0], words[1], 0x7362);
+  const std::uint32_t bottomRight = __byte_perm(words[2], words[3], 0x7362);
+  words[0] = __byte_perm(top, bottom, 0x5410);
+  words[1] = __byte_perm(top, bottom, 0x7632);
+  words[2] = __byte_perm(topRight, bottomRight, 0x5410);
+  words[3] = __byte_perm(topRight, bottomRight, 0x7632);
+}
+
+/// Packets of a patch's rows; afterwards of its columns.
+inline __device__ void transposePatch(CodePacket (&packets)[kPatch]) {
+  std::uint32_t words[2][2][4];  // by half of the rows, half of the columns
 #pragma unroll
   for (int row = 0; row < kPatch; ++row) {
-    float multipliers[kPatch];
 #pragma unroll
-    for (int col = 0; col < kPatch; ++col) multipliers[col] = multipliersOf(row, col);
-    const CodePacket packet = encodePacket(x[row], multipliers, code);
-    if (row < place.numRows) storePacket(codes + (place.row + row) * cols + place.col, packet, place.numCols);
+    for (int half = 0; half < 2; ++half)
+      words[row / 4][half][row % 4] = static_cast<std::uint32_t>(packets[row] >> (32 * half));
   }
+#pragma unroll
+  for (int quarter = 0; quarter < 4; ++quarter) transposeCodes(words[quarter / 2][quarter % 2]);
+#pragma unroll
+  for (int col = 0; col < kPatch; ++col)
+    packets[col] = words[0][col / 4][col % 4] | static_cast<CodePacket>(words[1][col / 4][col % 4]) << 32;
 }
 
 /// The codes of a tile on their way to the transpose. Packets of a column are permuted so that neither the threads that
@@ -126,20 +182,22 @@ struct TransposedTile {
 
 /// The codes stand as the transpose of the matrix. multipliers: by column of the patch; endCol: where the columns end
 /// that the tile may have. All threads of the block call it, also those whose patch lies outside.
-inline __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std::int64_t rows,
-                                       std::int64_t endCol, const PatchPlace& place, FloatCode code,
-                                       const float (&x)[kPatch][kPatch], const float (&multipliers)[kPatch]) {
+template <class Patch>
+__device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std::int64_t rows, std::int64_t endCol,
+                                const PatchPlace& place, FloatCode code, const Patch& patch,
+                                const float (&multipliers)[kPatch]) {
+  CodePacket packets[kPatch];
+#pragma unroll
+  for (int row = 0; row < kPatch; ++row) {
+    float x[kPatch];
+    patch.row(row, x);
+    packets[row] = encodePacket(x, multipliers, code);
+  }
+  transposePatch(packets);
 #pragma unroll
   for (int col = 0; col < kPatch; ++col) {
-    float column[kPatch];
-    float same[kPatch];
-#pragma unroll
-    for (int row = 0; row < kPatch; ++row) column[row] = x[row][col];
-#pragma unroll
-    for (int row = 0; row < kPatch; ++row) same[row] = multipliers[col];
     const int tileCol = static_cast<int>(threadIdx.x) * kPatch + col;
-    shared.packets[tileCol][TransposedTile::slot(tileCol, static_cast<int>(threadIdx.y))] =
-        encodePacket(column, same, code);
+    shared.packets[tileCol][TransposedTile::slot(tileCol, static_cast<int>(threadIdx.y))] = packets[col];
   }
   __syncthreads();
   constexpr int kPair = 2;  // packets of one access

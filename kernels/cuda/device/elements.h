@@ -10,8 +10,8 @@
 #include <cstdint>
 
 /// Goes with every access to a packet of a tensor. The compiler learns that it lies in global memory, which it does not
-/// always see. Elsewhere a device ends with a fault where the packet is not aligned: what runs this code on the host may
-/// say so, and count what is moved.
+/// always see. Elsewhere a device ends with a fault where the packet is not aligned: what runs this code on the host
+/// may say so, and count what is moved.
 #ifndef FUSELINE_ACCESS
 #define FUSELINE_ACCESS(address, bytes) __builtin_assume(__isGlobal(address))
 #endif

@@ -11,44 +11,47 @@
 namespace fuseline::cuda::device {
 
 /// Raises an amax to the largest magnitude of a patch's threads. NaN does not count. All threads of the block call it.
-inline __device__ void raiseAmax(float* amax, const float (&x)[kPatch][kPatch]) {
+template <class Patch>
+__device__ void raiseAmaxOf(const Patch& patch, float* amax) {
   float largest = 0.0f;
 #pragma unroll
   for (int row = 0; row < kPatch; ++row) {
-#pragma unroll
-    for (int col = 0; col < kPatch; ++col) largest = largerOf(fabsf(x[row][col]), largest);
+    float x[kPatch];
+    patch.row(row, x);
+    largest = largerOf(largestOfRow(x), largest);
   }
   raiseAmax(amax, largest, static_cast<int>(threadIdx.y * kTilePatches + threadIdx.x));
 }
 
 /// With the scale that is known beforehand.
-inline __device__ void quantizeByTensor(TileMemory& shared, const CopyPair& pair, const MatrixSize& size,
-                                        const PatchPlace& place, const float (&x)[kPatch][kPatch]) {
+template <class Patch>
+__device__ void quantizeByTensor(TileMemory& shared, const CopyPair& pair, const MatrixSize& size,
+                                 const PatchPlace& place, const Patch& patch) {
   const float scale = *pair.scale;
+  float multipliers[kPatch];
+  fill<kPatch>(scale, multipliers);
   const bool isFirst = place.row == 0 && place.col == 0;
   if (pair.rowwise.codes) {
     if (isFirst) *static_cast<float*>(pair.rowwise.scales) = 1.0f / scale;
-    storeRows(pair.rowwise.codes, size.cols, place, pair.rowwise.code, x, [&](int, int) { return scale; });
+    storeRows(pair.rowwise.codes, size.cols, place, pair.rowwise.code, patch, multipliers);
   }
   if (pair.columnwise.codes) {
     if (isFirst) *static_cast<float*>(pair.columnwise.scales) = 1.0f / scale;
-    float multipliers[kPatch];
-    fill<kPatch>(scale, multipliers);
-    storeTransposed(shared.transposed, pair.columnwise.codes, size.rows, size.endCol, place, pair.columnwise.code, x,
-                    multipliers);
+    storeTransposed(shared.transposed, pair.columnwise.codes, size.rows, size.endCol, place, pair.columnwise.code,
+                    patch, multipliers);
   }
-  if (pair.amax) raiseAmax(pair.amax, x);
+  if (pair.amax) raiseAmaxOf(patch, pair.amax);
 }
 
-template <CopyKind kKind>
+template <CopyKind kKind, class Patch>
 __device__ void writeCopies(TileMemory& shared, const HandOver& handOver, const MatrixSize& size,
-                            const PatchPlace& place, const float (&x)[kPatch][kPatch]) {
+                            const PatchPlace& place, const Patch& patch) {
   for (int i = 0; i < handOver.numPairs; ++i) {
     const CopyPair& pair = handOver.pairs[i];
     if constexpr (kKind == CopyKind::Tensor)
-      quantizeByTensor(shared, pair, size, place, x);
+      quantizeByTensor(shared, pair, size, place, patch);
     else
-      quantizePatch<kKind>(shared, {pair.rowwise, pair.columnwise}, size, place, x);
+      quantizePatch<kKind>(shared, {pair.rowwise, pair.columnwise}, size, place, patch);
     __syncthreads();
   }
 }
@@ -72,12 +75,10 @@ class TileWalk {
     evaluate(place, tile);
 #pragma unroll 1
     for (int lane = 0; lane < kLanes; ++lane) {
-      float x[kPatch][kPatch];
-      waiting(lane).take(x);
       PatchPlace inResult = place;
       inResult.col += lane * m_grid.cols;
       writeCopies<kKind>(m_shared, handOver, {m_grid.rows, kLanes * m_grid.cols, (lane + 1) * m_grid.cols}, inResult,
-                         x);
+                         waiting(lane));
     }
   }
 

@@ -15,6 +15,8 @@ class WaitingPatch {
  public:
   static constexpr int kTileBytes = kTileSide * kTileSide * sizeof(typename Codec<kElement>::Bits);
 
+  static constexpr int kRowsUnrolled = 2;
+
   explicit __device__ WaitingPatch(void* memory) : m_accesses(static_cast<Access*>(memory)) {}
 
   __device__ void put(int row, const float (&values)[kPatch]) const {
@@ -26,15 +28,12 @@ class WaitingPatch {
       accessAt(row, first) = access;
     }
   }
-  __device__ void take(float (&x)[kPatch][kPatch]) const {
+  __device__ void row(int row, float (&x)[kPatch]) const {
 #pragma unroll
-    for (int row = 0; row < kPatch; ++row) {
+    for (int first = 0; first < kPatch; first += kTogether) {
+      const Access access = accessAt(row, first);
 #pragma unroll
-      for (int first = 0; first < kPatch; first += kTogether) {
-        const Access access = accessAt(row, first);
-#pragma unroll
-        for (int i = 0; i < kTogether; ++i) x[row][first + i] = Codec<kElement>::decode(access.elements[i]);
-      }
+      for (int i = 0; i < kTogether; ++i) x[first + i] = Codec<kElement>::decode(access.elements[i]);
     }
   }
 

@@ -41,6 +41,17 @@ inline float __shfl_xor_sync(unsigned, float value, int laneMask,
       static_cast<std::uint32_t>(fuseline::simt::exchange(std::bit_cast<std::uint32_t>(value), source, where)));
 }
 
+/// Four of the eight bytes of both words, y's behind x's; a selector has four bits for each.
+inline std::uint32_t __byte_perm(std::uint32_t x, std::uint32_t y, std::uint32_t selectors) {
+  const std::uint64_t bytes = x | std::uint64_t{y} << 32U;
+  std::uint32_t result = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned selected = selectors >> (4 * i) & 7U;
+    result |= static_cast<std::uint32_t>(bytes >> (8 * selected) & 0xffU) << (8 * i);
+  }
+  return result;
+}
+
 inline int atomicMax(int* address, int value) {
   const int old = *address;
   *address = std::max(old, value);
