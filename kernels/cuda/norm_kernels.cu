@@ -112,10 +112,11 @@ class ParameterSums {
   __device__ std::int64_t partIndex(int s, std::int64_t col) const {
     return (static_cast<std::int64_t>(s) * gridDim.x + blockIdx.x) * m_cols + col;
   }
+  /// Rows that are held are never too long for shared memory.
   __device__ Access& accessAt(int s, std::int64_t col) const {
-    float* const sum =
-        m_norm.hasSharedSums ? m_shared + sharedIndex(threadIdx.y, s, col) : m_norm.parts + partIndex(s, col);
-    return *reinterpret_cast<Access*>(sum);
+    if (Share::isHeld || m_norm.hasSharedSums)
+      return *reinterpret_cast<Access*>(m_shared + sharedIndex(threadIdx.y, s, col));
+    return *reinterpret_cast<Access*>(m_norm.parts + partIndex(s, col));
   }
 
   __device__ void clear(std::int64_t col) const {

@@ -50,25 +50,32 @@ __device__ void writeInverse(const CodedCopy& copy, float scale) {
   if (copy.codes && isFirst) *static_cast<float*>(copy.scales) = 1.0f / scale;
 }
 
-__global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
-    quantizeTile(const __grid_constant__ TensorQuantization task) {
-  __shared__ TransposedTile shared;
-  const float rowwiseScale = scaleOf(task, task.rowwise);
-  const float columnwiseScale = scaleOf(task, task.columnwise);
-  writeInverse(task.rowwise, rowwiseScale);
-  writeInverse(task.columnwise, columnwiseScale);
-  const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
-  for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
-    const PatchPlace place = patchPlace(tile, blockIdx.x, task.rows, task.cols);
-    const HeldPatch patch(task.element, task.x, task.cols, place);
-    float multipliers[kPatch];
-    fill<kPatch>(rowwiseScale, multipliers);
-    if (task.rowwise.codes) storeRows(task.rowwise.codes, task.cols, place, task.rowwise.code, patch, multipliers);
-    if (!task.columnwise.codes) continue;
-    fill<kPatch>(columnwiseScale, multipliers);
+/// The largest magnitude of the thread's patch, where it is wanted.
+__device__ float quantizeTileAt(const TensorQuantization& task, const PatchPlace& place, TransposedTile& shared) {
+  const HeldPatch patch(task.element, task.x, task.cols, place);
+  float multipliers[kPatch];
+  if (task.rowwise.codes) {
+    fill<kPatch>(scaleOf(task, task.rowwise), multipliers);
+    storeRows(task.rowwise.codes, task.cols, place, task.rowwise.code, patch, multipliers);
+  }
+  if (task.columnwise.codes) {
+    fill<kPatch>(scaleOf(task, task.columnwise), multipliers);
     storeTransposed(shared, task.columnwise.codes, task.rows, task.cols, place, task.columnwise.code, patch,
                     multipliers);
   }
+  return task.raised ? largestOfPatch(patch) : 0.0f;
+}
+
+__global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
+    quantizeTiles(const __grid_constant__ TensorQuantization task) {
+  __shared__ TransposedTile shared;
+  writeInverse(task.rowwise, scaleOf(task, task.rowwise));
+  writeInverse(task.columnwise, scaleOf(task, task.columnwise));
+  float largest = 0.0f;
+  const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
+  for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y)
+    largest = largerOf(quantizeTileAt(task, patchPlace(tile, blockIdx.x, task.rows, task.cols), shared), largest);
+  if (task.raised) raiseAmax(task.raised, largest, tileThread());
 }
 
 __global__ void __launch_bounds__(kBlockThreads) dequantizeCodes(const __grid_constant__ TensorDequantization task) {
@@ -123,7 +130,7 @@ void launchAmax(const void* x, Element element, std::int64_t elements, float* am
 void launchClear(float* value, Stream stream) { launch(clearValue, dim3(1), dim3(1), 0, stream, value); }
 
 void launchQuantize(const TensorQuantization& task, Stream stream) {
-  launch(quantizeTile, tileGrid(task.rows, task.cols), dim3(kTilePatches, kTilePatches), 0, stream, task);
+  launch(quantizeTiles, tileGrid(task.rows, task.cols), dim3(kTilePatches, kTilePatches), 0, stream, task);
 }
 
 void launchDequantize(const TensorDequantization& task, Stream stream) {

@@ -21,6 +21,7 @@ struct TensorQuantization {
   device::CodedCopy columnwise;
   const float* scale = nullptr;  // delayed scaling; null: of the amax
   const float* amax = nullptr;   // of x, where there is no scale
+  float* raised = nullptr;       // beside a scale: raised to the largest magnitude of x; null: not wanted
 };
 void launchQuantize(const TensorQuantization& quantization, Stream stream);
 

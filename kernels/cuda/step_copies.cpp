@@ -167,13 +167,15 @@ void StepCopies::launchPiece(const Piece& piece, const device::CopyPair& pair, f
                       kind(), device.stream);
 }
 
-/// A history has the amax of the step at hand, which begins at 0.
+/// A scale that is known beforehand comes with a history, which has the amax of the step at hand, from 0: that is found
+/// on the way. Other scales need it first.
 void StepCopies::launchTensor(const Piece& piece, const device::CopyPair& pair, float* amax,
                               const DeviceContext& device) const {
-  const bool isFoundHere = !pair.scale && !piece.amax;
-  if (isFoundHere) launchClear(amax, device.stream);
-  float* const raised = isFoundHere ? amax : pair.amax;
-  if (raised) launchAmaxOf(piece, raised, device);
+  const bool isFoundFirst = !pair.scale && !piece.amax;
+  if (isFoundFirst) {
+    launchClear(amax, device.stream);
+    launchAmaxOf(piece, amax, device);
+  }
   launchQuantize({.x = piece.tensor,
                   .element = piece.element,
                   .rows = piece.rows,
@@ -181,7 +183,8 @@ void StepCopies::launchTensor(const Piece& piece, const device::CopyPair& pair, 
                   .rowwise = pair.rowwise,
                   .columnwise = pair.columnwise,
                   .scale = pair.scale,
-                  .amax = piece.amax ? piece.amax : raised},
+                  .amax = isFoundFirst ? amax : piece.amax,
+                  .raised = pair.amax},
                  device.stream);
 }
 

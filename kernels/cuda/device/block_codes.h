@@ -57,8 +57,7 @@ struct ColumnMaxima {
     for (int col = 0; col < kPatch; ++col) ofPatches[threadIdx.y][threadIdx.x * kPatch + col] = out[col];
     __syncthreads();
     constexpr int kPatchesPerBlock = kBlock / kPatch;
-    for (int i = static_cast<int>(threadIdx.y * kTilePatches + threadIdx.x); i < kGroups * kTileSide;
-         i += kTileThreads) {
+    for (int i = tileThread(); i < kGroups * kTileSide; i += kTileThreads) {
       float largest = 0.0f;
       for (int above = 0; above < kPatchesPerBlock; ++above)
         largest = largerOf(ofPatches[i / kTileSide * kPatchesPerBlock + above][i % kTileSide], largest);

@@ -40,7 +40,10 @@ inline __device__ int clampToPatch(std::int64_t left) {
   return left >= kPatch ? kPatch : (left > 0 ? static_cast<int>(left) : 0);
 }
 
-/// blockDim: (kTilePatches, kTilePatches)
+// blockDim: (kTilePatches, kTilePatches)
+
+inline __device__ int tileThread() { return static_cast<int>(threadIdx.y * kTilePatches + threadIdx.x); }
+
 inline __device__ PatchPlace patchPlace(std::int64_t tileRow, std::int64_t tileCol, std::int64_t rows,
                                         std::int64_t cols) {
   PatchPlace place;
@@ -105,9 +108,23 @@ inline __device__ float largestOfRow(const float (&x)[kPatch]) {
   return largest;
 }
 
+/// NaN does not count.
+template <class Patch>
+__device__ float largestOfPatch(const Patch& patch) {
+  float largest = 0.0f;
+#pragma unroll
+  for (int row = 0; row < kPatch; ++row) {
+    float x[kPatch];
+    patch.row(row, x);
+    largest = largerOf(largestOfRow(x), largest);
+  }
+  return largest;
+}
+
 /// The first `count` codes, in one access where the address allows it.
 inline __device__ void storePacket(std::uint8_t* to, CodePacket packet, int count) {
   if (count == kPatch && reinterpret_cast<std::uintptr_t>(to) % sizeof(CodePacket) == 0) {
+    FUSELINE_WRITES(to, sizeof(CodePacket));
     *reinterpret_cast<CodePacket*>(to) = packet;
     return;
   }
@@ -204,8 +221,7 @@ __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std
   constexpr int kPairs = kTilePatches / kPair;
   const std::int64_t firstRow = place.row - threadIdx.y * kPatch;
   const std::int64_t firstCol = place.col - threadIdx.x * kPatch;
-  const int thread = static_cast<int>(threadIdx.y * kTilePatches + threadIdx.x);
-  for (int i = thread; i < kTileSide * kPairs; i += kTileThreads) {
+  for (int i = tileThread(); i < kTileSide * kPairs; i += kTileThreads) {
     const int tileCol = i / kPairs;
     const int packet = i % kPairs * kPair;
     const std::int64_t row = firstRow + packet * kPatch;
@@ -214,6 +230,7 @@ __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std
     const CodePacket high = shared.packets[tileCol][TransposedTile::slot(tileCol, packet + 1)];
     std::uint8_t* const to = codes + (firstCol + tileCol) * rows + row;
     if (rows - row >= kPair * kPatch && reinterpret_cast<std::uintptr_t>(to) % kAccessBytes == 0) {
+      FUSELINE_WRITES(to, sizeof(CodePacket) * kPair);
       *reinterpret_cast<Packet<CodePacket, kPair>*>(to) = {{low, high}};
       continue;
     }

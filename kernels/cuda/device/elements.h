@@ -9,11 +9,12 @@
 #include <bit>
 #include <cstdint>
 
-/// Goes with every access to a packet of a tensor. The compiler learns that it lies in global memory, which it does not
-/// always see. Elsewhere a device ends with a fault where the packet is not aligned: what runs this code on the host
-/// may say so, and count what is moved.
-#ifndef FUSELINE_ACCESS
-#define FUSELINE_ACCESS(address, bytes) __builtin_assume(__isGlobal(address))
+/// Go with what is read and written of tensors. The compiler learns that it lies in global memory, which it does not
+/// always see. What runs this code on the host may say where a device would end with a fault, because a packet is not
+/// aligned, and count what is moved.
+#ifndef FUSELINE_READS
+#define FUSELINE_READS(address, bytes) __builtin_assume(__isGlobal(address))
+#define FUSELINE_WRITES(address, bytes) __builtin_assume(__isGlobal(address))
 #endif
 
 /// Shared memory of the size that the launch names.
@@ -65,7 +66,7 @@ class LoadedPacket {
   __device__ void request(const void* data, std::int64_t index, int count) {
     const Bits* const from = static_cast<const Bits*>(data) + index;
     if (count == kVector) {
-      FUSELINE_ACCESS(from, sizeof(m_packet));
+      FUSELINE_READS(from, sizeof(m_packet));
       m_packet = *reinterpret_cast<const Packet<Bits, kVector>*>(from);
       return;
     }
@@ -98,7 +99,7 @@ __device__ void storeElements(void* data, std::int64_t index, int count, const f
     Packet<Bits, kVector> packet;
 #pragma unroll
     for (int i = 0; i < kVector; ++i) packet.elements[i] = Codec<kElement>::encode(values[i]);
-    FUSELINE_ACCESS(to, sizeof(Packet<Bits, kVector>));
+    FUSELINE_WRITES(to, sizeof(Packet<Bits, kVector>));
     *reinterpret_cast<Packet<Bits, kVector>*>(to) = packet;
     return;
   }
@@ -137,7 +138,7 @@ class RawPacket {
     const bool isWide = element == Element::F32;
     const int elementBytes = isWide ? 4 : 2;
     const auto* const from = reinterpret_cast<const Half*>(static_cast<const char*>(data) + index * elementBytes);
-    FUSELINE_ACCESS(from, kElements * elementBytes);
+    FUSELINE_READS(from, kElements * elementBytes);
     m_halves[0] = from[0];
     if (isWide) m_halves[1] = from[1];
   }

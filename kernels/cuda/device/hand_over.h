@@ -10,19 +10,6 @@
 
 namespace fuseline::cuda::device {
 
-/// Raises an amax to the largest magnitude of a patch's threads. NaN does not count. All threads of the block call it.
-template <class Patch>
-__device__ void raiseAmaxOf(const Patch& patch, float* amax) {
-  float largest = 0.0f;
-#pragma unroll
-  for (int row = 0; row < kPatch; ++row) {
-    float x[kPatch];
-    patch.row(row, x);
-    largest = largerOf(largestOfRow(x), largest);
-  }
-  raiseAmax(amax, largest, static_cast<int>(threadIdx.y * kTilePatches + threadIdx.x));
-}
-
 /// With the scale that is known beforehand.
 template <class Patch>
 __device__ void quantizeByTensor(TileMemory& shared, const CopyPair& pair, const MatrixSize& size,
@@ -40,7 +27,7 @@ __device__ void quantizeByTensor(TileMemory& shared, const CopyPair& pair, const
     storeTransposed(shared.transposed, pair.columnwise.codes, size.rows, size.endCol, place, pair.columnwise.code,
                     patch, multipliers);
   }
-  if (pair.amax) raiseAmaxOf(patch, pair.amax);
+  if (pair.amax) raiseAmax(pair.amax, largestOfPatch(patch), tileThread());
 }
 
 template <CopyKind kKind, class Patch>

@@ -45,7 +45,7 @@ class WaitingPatch {
   /// Threads stand side by side, so that they do not meet in a bank.
   __device__ Access& accessAt(int row, int col) const {
     const int access = (row * kPatch + col) / kTogether;
-    return m_accesses[access * kTileThreads + threadIdx.y * kTilePatches + threadIdx.x];
+    return m_accesses[access * kTileThreads + tileThread()];
   }
 
   Access* m_accesses;

@@ -124,6 +124,34 @@ std::vector<const FusibleOperation*> basicOperations() {
 INSTANTIATE_TEST_SUITE_P(Catalog, CudaOps, ::testing::ValuesIn(basicOperations()),
                          [](const auto& test) { return test.param->name; });
 
+class CudaNorms : public OnCuda, public ::testing::WithParamInterface<const char*> {};
+
+/// Warps and blocks that hold a row in packets, one or two a thread, whole and in part; rows that nobody holds, forward
+/// or backward; and rows that are no packets. A block has several of them.
+TEST_P(CudaNorms, OfRowsOfAnyLengthAreLikeTheReference) {
+  for (const std::int64_t cols :
+       {8, 256, 264, 512, 520, 1024, 1032, 2048, 2056, 4104, 8192, 8200, 16392, 1023, 1025, 2061}) {
+    const Graph graph = chain(DType::BF16, {cols < 4096 ? 37 : 5, cols}, {link(GetParam())});
+    expectLikeReference(graph, unfused(graph), toleranceOf(DType::BF16).relative, GetParam());
+  }
+}
+
+/// The sum is stored and its gradients are added on the way.
+TEST_P(CudaNorms, OfSumsOfAnyLengthAreLikeTheReference) {
+  for (const std::int64_t cols : {256, 520, 1032, 4104, 8200, 16392, 1025}) {
+    const Graph graph =
+        chain(DType::BF16, {5, cols},
+              {link("MakeExtraOutput", "save"), link("GELU"), link("AddExtraInput", "add", "save.extra"),
+               link("MakeExtraOutput", "keep"), link(GetParam())},
+              {.extraOutputs = {"keep.extra"}});
+    const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backendUnderTest())}));
+    expectLikeReference(graph, report, chainTolerance(DType::BF16), GetParam());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalog, CudaNorms, ::testing::Values("RMSNorm", "LayerNorm", "L2Normalization"),
+                         [](const auto& test) { return std::string(test.param); });
+
 FusionReport fuseWith(const FusionRule& rule, const Graph& graph) {
   static RuleCatalog catalog;
   catalog = {};

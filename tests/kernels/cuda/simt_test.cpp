@@ -87,12 +87,29 @@ TEST(Simt, OtherTurnsShowThatABarrierIsMissing) {
   EXPECT_FALSE(isBroadcast(simt::Turns::Random, 3));
 }
 
-void accessAt(const std::byte* address) { FUSELINE_ACCESS(address, 16); }
+void accessAt(const std::byte* address) { FUSELINE_READS(address, 16); }
 
 TEST(SimtDeathTest, EndsWhereADeviceWouldFault) {
   alignas(16) std::byte bytes[32] = {};
   launch(accessAt, dim3(1), dim3(1), 0, nullptr, &bytes[16]);
   EXPECT_DEATH(launch(accessAt, dim3(2), dim3(3), 0, nullptr, &bytes[8]), "thread \\(0, 0\\): an access of 16 bytes");
+}
+
+void addPacket(const float* from, float* to) {
+  for (int again = 0; again < 2; ++again) {
+    FUSELINE_READS(from, 16);
+    FUSELINE_WRITES(to, 16);
+  }
+}
+
+TEST(Simt, CountsWhatAGridMovesOnce) {
+  alignas(64) float memory[24] = {};
+  launch(addPacket, dim3(1), dim3(1), 0, nullptr, &memory[0], &memory[0]);
+  const simt::CountedTraffic counted;
+  launch(addPacket, dim3(3), dim3(2), 0, nullptr, &memory[0], &memory[16]);
+  EXPECT_EQ(counted.bytes(), 64u) << "a sector of each";
+  launch(addPacket, dim3(1), dim3(1), 0, nullptr, &memory[0], &memory[4]);
+  EXPECT_EQ(counted.bytes(), 128u) << "the same one, both ways, of another grid";
 }
 
 void sumOfWarps(float* out) {

@@ -25,8 +25,8 @@ class HostProgram final : public cuda::CompiledProgram {
   explicit HostProgram(GeneratedKernel* kernel) : m_kernel(kernel) {}
   void launch(const cuda::device::Arguments& arguments, const cuda::ElementwiseShape& shape, float* columnParts,
               float* rowParts, cuda::Stream stream) const override {
-    cuda::launch(m_kernel, dim3(shape.blocksX, shape.blocksY), dim3(shape.threadsX, shape.threadsY()), shape.sharedBytes, stream,
-                 arguments, shape.grid, columnParts, rowParts);
+    cuda::launch(m_kernel, dim3(shape.blocksX, shape.blocksY), dim3(shape.threadsX, shape.threadsY()),
+                 shape.sharedBytes, stream, arguments, shape.grid, columnParts, rowParts);
   }
 
  private:

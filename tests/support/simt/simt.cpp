@@ -9,7 +9,9 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -305,16 +307,6 @@ TurnsInScope::TurnsInScope(Turns turns, std::uint64_t seed) { t_turns = TurnOrde
 
 TurnsInScope::~TurnsInScope() { t_turns = TurnOrder(Turns::Ascending, 0); }
 
-void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread, std::size_t sharedBytes) {
-  checkSize(grid, block);
-  allotShared(sharedBytes);
-  static thread_local std::vector<std::unique_ptr<Fiber>> idle;
-  Block runner(grid, block, thread, std::exchange(idle, {}));
-  const CurrentBlock scope(runner);
-  runBlocks(runner, grid);
-  idle = std::move(runner).takeFibers();
-}
-
 namespace {
 thread_local std::vector<std::function<void()>>* t_recording = nullptr;
 thread_local Wrapper t_wrapper;
@@ -353,11 +345,31 @@ void syncThreads(std::source_location where) { t_block->wait(State::AtBarrier, w
 float* dynamicShared() { return t_dynamicShared.data(); }
 
 namespace {
-thread_local std::uint64_t t_accessedBytes = 0;
+constexpr std::size_t kSectorBytes = 32;
+
+struct Traffic {
+  std::set<std::pair<std::uintptr_t, Access>> ofGrid;  // sectors
+  std::uint64_t bytes = 0;                             // of the grids before
+
+  void touch(const void* address, std::size_t size, Access kind) {
+    const auto first = reinterpret_cast<std::uintptr_t>(address);
+    for (std::uintptr_t sector = first / kSectorBytes; sector * kSectorBytes < first + size; ++sector)
+      ofGrid.emplace(sector, kind);
+  }
+  void endGrid() {
+    bytes += ofGrid.size() * kSectorBytes;
+    ofGrid.clear();
+  }
+};
+thread_local std::optional<Traffic> t_traffic;
 }  // namespace
 
-void access(const void* address, std::size_t bytes) {
-  t_accessedBytes += bytes;
+CountedTraffic::CountedTraffic() { t_traffic.emplace(); }
+CountedTraffic::~CountedTraffic() { t_traffic.reset(); }
+std::uint64_t CountedTraffic::bytes() const { return t_traffic->bytes; }
+
+void access(const void* address, std::size_t bytes, Access kind) {
+  if (t_traffic) t_traffic->touch(address, bytes, kind);
   constexpr std::size_t kWidestAccess = 16;
   if (reinterpret_cast<std::uintptr_t>(address) % std::min(bytes, kWidestAccess) == 0) return;
   const Place& at = place();
@@ -366,7 +378,16 @@ void access(const void* address, std::size_t bytes) {
   std::abort();  // an exception cannot leave a fiber
 }
 
-std::uint64_t accessedBytes() { return t_accessedBytes; }
+void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread, std::size_t sharedBytes) {
+  checkSize(grid, block);
+  allotShared(sharedBytes);
+  static thread_local std::vector<std::unique_ptr<Fiber>> idle;
+  Block runner(grid, block, thread, std::exchange(idle, {}));
+  const CurrentBlock scope(runner);
+  runBlocks(runner, grid);
+  if (t_traffic) t_traffic->endGrid();
+  idle = std::move(runner).takeFibers();
+}
 
 unsigned lane() { return t_block->current() % kWarpSize; }
 

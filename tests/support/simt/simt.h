@@ -77,11 +77,22 @@ void syncThreads(std::source_location where);
 std::uint64_t exchange(std::uint64_t bits, unsigned source, std::source_location where);
 /// The shared memory that was asked for at the launch: NaN where nobody has written.
 float* dynamicShared();
+enum class Access : std::uint8_t { Read, Write };
 /// A packet of so many bytes is read or written. Ends the program with a sentence where the address is none of such an
 /// access, as a device ends a kernel.
-void access(const void* address, std::size_t bytes);
-/// Bytes of all packets that this thread's grids have read and written so far.
-std::uint64_t accessedBytes();
+void access(const void* address, std::size_t bytes, Access kind);
+
+/// While it lives, the packets that this thread's grids read and write are counted. A grid finds in the cache what it
+/// has touched before, the next grid does not.
+class CountedTraffic {
+ public:
+  CountedTraffic();
+  ~CountedTraffic();
+  CountedTraffic(const CountedTraffic&) = delete;
+  CountedTraffic& operator=(const CountedTraffic&) = delete;
+  /// In sectors of memory, of which a device always moves the whole.
+  std::uint64_t bytes() const;
+};
 /// The lane of the running thread in its warp.
 unsigned lane();
 

@@ -19,7 +19,8 @@
 // Blocks run one after the other, so one instance is enough.
 #define __shared__ static
 
-#define FUSELINE_ACCESS(address, bytes) fuseline::simt::access(address, bytes)
+#define FUSELINE_READS(address, bytes) fuseline::simt::access(address, bytes, fuseline::simt::Access::Read)
+#define FUSELINE_WRITES(address, bytes) fuseline::simt::access(address, bytes, fuseline::simt::Access::Write)
 #define FUSELINE_DYNAMIC_SHARED(name) float* const name = fuseline::simt::dynamicShared()
 
 using dim3 = fuseline::simt::Dim3;

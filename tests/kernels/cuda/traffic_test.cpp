@@ -1,0 +1,105 @@
+// What the CUDA kernels move between memory and the chip. No kernel is faster than that, and counting it needs no GPU.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/plan/plan.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
+#include "core/runtime/quantize_steps.h"
+#include "tests/support/cuda_test_backend.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/simt/simt.h"
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+/// Of cuBLASLt.
+bool isProduct(const Step& step) { return step.kernel == "BasicLinear" || step.kernel.starts_with("linear_"); }
+
+/// Is the scale of what is quantized found by a look at all of it?
+bool needsAmaxFirst(const Step& step) {
+  if (!step.isQuantize()) return false;
+  const QuantizeOperands operands(step, step.copies.front());
+  const TensorQuantizers& quantizers = step.copies.front().quantizers;
+  const Scaling scaling = (quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->scaling;
+  return scaling == Scaling::PerTensor && operands.scale < 0 && operands.knownAmax < 0;
+}
+
+/// A norm that is quantized goes over its rows once for their sums, and once more in tiles.
+bool isNormInTiles(const Step& step) {
+  return step.kernel.ends_with("Norm") && !step.copies.empty() && !step.copies.front().isAmaxOnly();
+}
+
+/// What a step has to move.
+std::int64_t leastOf(const Step& step) {
+  const int reads = needsAmaxFirst(step) || isNormInTiles(step) ? 2 : 1;
+  return reads * step.bytesRead + step.bytesWritten;
+}
+
+/// What the kernels of a run move, by what they have to.
+double trafficOf(const Graph& graph) {
+  const auto backend = *compilingCudaTestBackend();
+  const Plan plan = makePlan(graph, *fuse(graph, {.capabilities = capabilitiesOf(backend)}));
+  const auto executor = std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 1)));
+  EXPECT_TRUE(executor->run());  // what runs once
+  std::int64_t least = 0;
+  for (const Step& step : plan.steps)
+    if (step.isWork() && !isProduct(step)) least += leastOf(step);
+  const simt::CountedTraffic counted;
+  EXPECT_TRUE(executor->run());
+  return static_cast<double>(counted.bytes()) / static_cast<double>(least);
+}
+
+/// Parts of sums are not counted, and scales of blocks are no packets: a little less than all is right, too.
+void expectTheLeast(const Graph& graph) { EXPECT_NEAR(trafficOf(graph), 1.0, 0.03) << toString(graph); }
+
+class CudaTraffic : public ::testing::TestWithParam<const char*> {};
+
+/// Warps and blocks that have a row, and rows that are too long to be held.
+TEST_P(CudaTraffic, OfANormReadsEveryRowOnce) {
+  for (const Shape& shape : {Shape{64, 256}, Shape{16, 2048}, Shape{4, 16640}})
+    for (const DType dtype : {DType::BF16, DType::F32}) expectTheLeast(chain(dtype, shape, {link(GetParam())}));
+}
+
+/// The sum is written, and its gradients are added, on the way.
+TEST_P(CudaTraffic, OfANormTakesTheResidualAlong) {
+  const Graph graph = chain(DType::BF16, {64, 1024},
+                            {link("MakeExtraOutput", "save"), link("GELU"), link("AddExtraInput", "add", "save.extra"),
+                             link("MakeExtraOutput", "keep"), link(GetParam())},
+                            {.extraOutputs = {"keep.extra"}});
+  expectTheLeast(graph);
+}
+
+INSTANTIATE_TEST_SUITE_P(Norms, CudaTraffic, ::testing::Values("RMSNorm", "LayerNorm", "L2Normalization"),
+                         [](const auto& test) { return std::string(test.param); });
+
+class CudaCodeTraffic : public ::testing::TestWithParam<const char*> {
+ protected:
+  static Graph graphOf(const std::vector<Link>& links) {
+    ChainOptions options{.recipe = GetParam()};
+    if (options.recipe == "DelayedScaling") options.recipeFields.set("amax_history_len", std::int64_t{2});
+    return chain(DType::BF16, {256, 256}, links, options);
+  }
+};
+
+TEST_P(CudaCodeTraffic, OfQuantizersAndActivationsIsTheLeast) {
+  expectTheLeast(graphOf({linear(256), link("GELU"), linear(256)}));
+  expectTheLeast(graphOf({linear(512), link("Bias"), link("SwiGLU"), linear(256)}));
+}
+
+TEST_P(CudaCodeTraffic, OfNormsIsASecondLook) {
+  expectTheLeast(graphOf({link("RMSNorm"), linear(256)}));
+  expectTheLeast(graphOf({link("MakeExtraOutput", "save"), link("GELU"), link("AddExtraInput", "add", "save.extra"),
+                          link("LayerNorm"), linear(256)}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, CudaCodeTraffic,
+                         ::testing::Values("DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling",
+                                           "MXFP8BlockScaling"),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace fuseline
