@@ -13,9 +13,10 @@ namespace {
 
 using namespace device;
 
-/// One of the kernel's columns of threads adds the terms of one item; the threads below each other share them.
-constexpr unsigned kItemThreads = 32;
-constexpr unsigned kTermThreads = kBlockThreads / kItemThreads;
+/// A block has so many items side by side, and of each so many terms at a time: few are left for a thread, which would
+/// wait for one after the other.
+constexpr unsigned kItems = kWarpLanes;
+constexpr unsigned kTerms = kWarpLanes;
 
 template <int kVector>
 __global__ void __launch_bounds__(kBlockThreads)
@@ -24,17 +25,18 @@ __global__ void __launch_bounds__(kBlockThreads)
   walkGrid<Interpreter<kVector>, kVector>(interpreter, grid, columnParts, rowParts);
 }
 
-__global__ void __launch_bounds__(kBlockThreads) sumParts(const PartSums sums) {
-  __shared__ float shared[kTermThreads][kItemThreads];
-  const std::int64_t item = static_cast<std::int64_t>(blockIdx.x) * kItemThreads + threadIdx.x;
+__global__ void __launch_bounds__(kItems* kTerms) sumParts(const PartSums sums) {
+  __shared__ float shared[kTerms][kItems + 1];  // one more, so that the threads of a warp do not meet in a bank
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kItems;
   float sum = 0.0f;
-  for (std::int64_t term = threadIdx.y; term < sums.terms && item < sums.items; term += kTermThreads)
-    sum += sums.parts[item * sums.itemStride + term * sums.termStride];
+  for (std::int64_t term = threadIdx.y; term < sums.terms && first + threadIdx.x < sums.items; term += kTerms)
+    sum += sums.parts[(first + threadIdx.x) * sums.itemStride + term * sums.termStride];
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  if (threadIdx.y != 0 || item >= sums.items) return;
-  for (unsigned y = 1; y < kTermThreads; ++y) sum += shared[y][threadIdx.x];
-  storeElement(sums.to.element, sums.to.data, columnOf(sums.to, item, sums.cols), sum);
+  const std::int64_t item = first + threadIdx.y;  // a warp's
+  sum = sumOverLanes(shared[threadIdx.x][threadIdx.y], kWarpLanes);
+  if (threadIdx.x == 0 && item < sums.items)
+    storeElement(sums.to.element, sums.to.data, columnOf(sums.to, item, sums.cols), sum);
 }
 
 /// One block for a single item: a scalar, or the only column of a row.
@@ -65,8 +67,8 @@ void launchProgram(const Program& program, const ElementwiseShape& shape, float*
 void launchPartSums(const PartSums& sums, Stream stream) {
   if (sums.items == 0) return;
   if (sums.items == 1) return launch(sumAllParts, dim3(1), dim3(kBlockThreads), 0, stream, sums);
-  const auto blocks = static_cast<unsigned>((sums.items + kItemThreads - 1) / kItemThreads);
-  launch(sumParts, dim3(blocks), dim3(kItemThreads, kTermThreads), 0, stream, sums);
+  const auto blocks = static_cast<unsigned>((sums.items + kItems - 1) / kItems);
+  launch(sumParts, dim3(blocks), dim3(kItems, kTerms), 0, stream, sums);
 }
 
 }  // namespace fuseline::cuda

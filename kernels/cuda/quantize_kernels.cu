@@ -21,7 +21,7 @@ namespace {
 using namespace device;
 
 constexpr int kAmaxVector = 8;
-constexpr int kCodeVector = 4;
+constexpr int kCodeVector = sizeof(CodePacket);
 /// Blocks that search for an amax; each adds one atomic operation.
 constexpr std::int64_t kAmaxBlocksPerMultiprocessor = 8;
 
@@ -85,9 +85,11 @@ __global__ void __launch_bounds__(kBlockThreads) dequantizeCodes(const __grid_co
        first < task.elements; first += stride) {
     const std::int64_t left = task.elements - first;
     const int count = left < kCodeVector ? static_cast<int>(left) : kCodeVector;
+    const CodePacket codes = loadPacket(task.codes + first, count);
     float values[kCodeVector];
+#pragma unroll
     for (int v = 0; v < kCodeVector; ++v)
-      values[v] = v < count ? decode(task.codes[first + v], task.code) * inverseScale : 0.0f;
+      values[v] = decode(static_cast<std::uint8_t>(codes >> (8 * v)), task.code) * inverseScale;
     storeElements<kCodeVector>(task.element, task.out, first, count, values);
   }
 }

@@ -121,6 +121,18 @@ __device__ float largestOfPatch(const Patch& patch) {
   return largest;
 }
 
+/// The first `count` codes from an aligned address on; zeros behind them.
+inline __device__ CodePacket loadPacket(const std::uint8_t* from, int count) {
+  if (count == kPatch) {
+    FUSELINE_READS(from, sizeof(CodePacket));
+    return *reinterpret_cast<const CodePacket*>(from);
+  }
+  CodePacket packet = 0;
+#pragma unroll 1
+  for (int i = 0; i < count; ++i) packet |= static_cast<CodePacket>(from[i]) << (8 * i);
+  return packet;
+}
+
 /// The first `count` codes, in one access where the address allows it.
 inline __device__ void storePacket(std::uint8_t* to, CodePacket packet, int count) {
   if (count == kPatch && reinterpret_cast<std::uintptr_t>(to) % sizeof(CodePacket) == 0) {
