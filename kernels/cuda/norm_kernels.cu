@@ -72,7 +72,7 @@ class ParameterSums {
  public:
   __device__ ParameterSums(const NormBackward& norm, float* shared)
       : m_norm(norm), m_cols(norm.problem.cols), m_shared(shared) {
-    if (norm.parts) Share::forEachPacket(m_cols, [&](int, std::int64_t col) { clear(col); });
+    if (norm.parts) forEachPacket<Share>(m_cols, [&](int, std::int64_t col) { clear(col); });
   }
 
   __device__ void add(std::int64_t col, const float (&xhat)[Share::kVector], const float (&dy)[Share::kVector]) const {
@@ -189,6 +189,11 @@ __global__ void __launch_bounds__(Share::kThreads, kGradientBlocksAtOnce<Share>)
     largest = largerOf(differentiateRow<Share>(norm, row, sums), largest);
   sums.write();
   if (norm.amax) raiseAmax<Share::kThreads>(norm.amax, largest, runningThread());
+}
+
+template <class Share>
+dim3 rowThreads() {
+  return dim3(Share::kRowThreads, kRowsPerBlock<Share>);
 }
 
 void sumColumns(const NormProblem& problem, const float* parts, unsigned blocks, void* to, Stream stream) {

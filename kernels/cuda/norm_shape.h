@@ -3,17 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/device/norm_data.h"
+#include "kernels/cuda/elementwise_launch.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/device/norm.h"
-
 namespace fuseline::cuda {
 
-/// Rows that are no whole packets, or longer than any that is held, have a warp up to here, and a block beyond.
+/// Rows that are no whole packets have a warp up to here, and a block beyond.
 constexpr std::int64_t kMaxWarpCols = 1024;
 /// A multiprocessor has 228 KB, of which some is cache.
 constexpr std::size_t kMaxSharedSumBytes = 96 * 1024;
@@ -32,7 +31,7 @@ void withHeldRow(std::int64_t cols, const Launch& launch) {
 template <int kMaxThreads, class Launch>
 void withRowShare(std::int64_t cols, const Launch& launch) {
   using device::RowShare;
-  constexpr int kPacket = device::RawPacket::kElements;
+  constexpr int kPacket = kVectorWidth;
   if (cols % kPacket == 0)
     return withHeldRow<kMaxThreads, RowShare<32, kPacket, 1>, RowShare<32, kPacket, 2>, RowShare<128, kPacket, 1>,
                        RowShare<256, kPacket, 1>, RowShare<256, kPacket, 2>, RowShare<512, kPacket, 2>,
@@ -43,11 +42,6 @@ void withRowShare(std::int64_t cols, const Launch& launch) {
 
 template <class Share>
 constexpr unsigned kRowsPerBlock = Share::kThreads / Share::kRowThreads;
-
-template <class Share>
-dim3 rowThreads() {
-  return dim3(Share::kRowThreads, kRowsPerBlock<Share>);
-}
 
 template <class Share>
 unsigned rowBlocks(std::int64_t rows) {

@@ -9,32 +9,21 @@
 
 namespace fuseline::cuda::device {
 
-/// How the threads of a block share rows: a warp has one, or all of them have one, and a thread holds kHeldPackets
-/// packets of kVector columns of it in registers; none where it may be of any length, and is read once more for every
-/// sum.
-template <int kRowThreads_, int kVector_, int kHeldPackets_>
-struct RowShare {
-  static constexpr int kRowThreads = kRowThreads_;
-  static constexpr int kVector = kVector_;
-  static constexpr int kHeldPackets = kHeldPackets_;
-  static constexpr bool isHeld = kHeldPackets > 0;
-  static constexpr int kThreads = kRowThreads > kWarpLanes ? kRowThreads : kBlockThreads;  // of a block
-  static constexpr std::int64_t kMaxHeldCols = std::int64_t{kRowThreads} * kVector * kHeldPackets;
-  static_assert(!isHeld || kVector == RawPacket::kElements);
-
-  /// f(packet, col) for the packets of the running thread. A row has whole packets.
-  template <class Function>
-  static __device__ void forEachPacket(std::int64_t cols, const Function& f) {
-    const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kVector;
-    if constexpr (isHeld) {
+/// f(packet, col) for the packets of a row that the running thread has. A row has whole packets.
+template <class Share, class Function>
+__device__ void forEachPacket(std::int64_t cols, const Function& f) {
+  constexpr int kVector = Share::kVector;
+  static_assert(!Share::isHeld || kVector == RawPacket::kElements);
+  const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kVector;
+  if constexpr (Share::isHeld) {
 #pragma unroll
-      for (int packet = 0; packet < kHeldPackets; ++packet)
-        if (first + packet * kRowThreads * kVector < cols) f(packet, first + packet * kRowThreads * kVector);
-    } else {
-      for (std::int64_t col = first; col < cols; col += kRowThreads * kVector) f(0, col);
-    }
+    for (int packet = 0; packet < Share::kHeldPackets; ++packet)
+      if (first + packet * Share::kRowThreads * kVector < cols)
+        f(packet, first + packet * Share::kRowThreads * kVector);
+  } else {
+    for (std::int64_t col = first; col < cols; col += Share::kRowThreads * kVector) f(0, col);
   }
-};
+}
 
 /// One row of a matrix as a thread reads it: held packets are all asked for at once.
 template <class Share>
@@ -45,7 +34,7 @@ class RowReader {
       : m_element(element), m_data(data), m_first(first) {
     if constexpr (Share::isHeld) {
       if (!data) return;
-      Share::forEachPacket(
+      forEachPacket<Share>(
           cols, [&](int packet, std::int64_t col) { m_packets[packet].request(element, data, first + col); });
     }
   }
@@ -114,7 +103,7 @@ class NormalizedRow {
       : m_norm(norm), m_first(row * norm.problem.cols), m_cols(norm.problem.cols) {
     if constexpr (Share::isHeld) {
       const Operands operands(addendsOf(norm, false), m_first, m_cols);
-      Share::forEachPacket(m_cols, [&](int packet, std::int64_t col) { make(operands, packet, col, m_x[packet]); });
+      forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) { make(operands, packet, col, m_x[packet]); });
     }
   }
 
@@ -122,7 +111,7 @@ class NormalizedRow {
   template <class Function>
   __device__ void forEach(const Function& f) {
     if constexpr (Share::isHeld)
-      Share::forEachPacket(m_cols, [&](int packet, std::int64_t col) { f(packet, col, m_x[packet]); });
+      forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) { f(packet, col, m_x[packet]); });
     else
       walk(f);
   }
@@ -148,7 +137,7 @@ class NormalizedRow {
   template <class Function>
   __device__ void walk(const Function& f) {
     const Operands operands(addendsOf(m_norm, m_hasWalked), m_first, m_cols);
-    Share::forEachPacket(m_cols, [&](int packet, std::int64_t col) {
+    forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) {
       float x[kVector];
       make(operands, packet, col, x);
       f(packet, col, x);
@@ -241,7 +230,7 @@ class GradientRow {
         m_readX(norm.problem.x, norm.x, row * m_cols, m_cols),
         m_readDy(norm.problem.y, norm.dy, row * m_cols, m_cols) {
     if constexpr (Share::isHeld)
-      Share::forEachPacket(m_cols, [&](int packet, std::int64_t col) { make(packet, col, m_x[packet], m_dy[packet]); });
+      forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) { make(packet, col, m_x[packet], m_dy[packet]); });
   }
 
   float __device__ rstd() const { return m_factors.rstd; }
@@ -249,7 +238,7 @@ class GradientRow {
   /// f(packet, col, xhat, dy)
   template <class Function>
   __device__ void forEach(const Function& f) const {
-    Share::forEachPacket(m_cols, [&](int packet, std::int64_t col) {
+    forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) {
       if constexpr (Share::isHeld) return f(packet, col, m_x[packet], m_dy[packet]);
       float x[kVector];
       float dy[kVector];

@@ -67,4 +67,17 @@ struct NormBackward {
   bool hasSharedSums = false;      // they are added up in shared memory, of the size that the launch gives
 };
 
+/// How the threads of a block share rows: a warp has one, or all of them have one, and a thread holds kHeldPackets
+/// packets of kVector columns of it in registers; none where it may be of any length, and is read once more for every
+/// sum.
+template <int kRowThreads_, int kVector_, int kHeldPackets_>
+struct RowShare {
+  static constexpr int kRowThreads = kRowThreads_;
+  static constexpr int kVector = kVector_;
+  static constexpr int kHeldPackets = kHeldPackets_;
+  static constexpr bool isHeld = kHeldPackets > 0;
+  static constexpr int kThreads = kRowThreads > kWarpLanes ? kRowThreads : kBlockThreads;  // of a block
+  static constexpr std::int64_t kMaxHeldCols = std::int64_t{kRowThreads} * kVector * kHeldPackets;
+};
+
 }  // namespace fuseline::cuda::device
