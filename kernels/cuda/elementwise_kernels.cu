@@ -13,10 +13,11 @@ namespace {
 
 using namespace device;
 
-/// A block has so many items side by side, and of each so many terms at a time: few are left for a thread, which would
-/// wait for one after the other.
+/// A block has so many items side by side.
 constexpr unsigned kItems = kWarpLanes;
-constexpr unsigned kTerms = kWarpLanes;
+/// So many of an item's terms at a time: few are left for a thread, which would wait for one after the other.
+constexpr unsigned kManyTerms = kWarpLanes;
+constexpr unsigned kFewTerms = kBlockThreads / kItems;
 
 template <int kVector>
 __global__ void __launch_bounds__(kBlockThreads)
@@ -25,18 +26,19 @@ __global__ void __launch_bounds__(kBlockThreads)
   walkGrid<Interpreter<kVector>, kVector>(interpreter, grid, columnParts, rowParts);
 }
 
-__global__ void __launch_bounds__(kItems* kTerms) sumParts(const PartSums sums) {
-  __shared__ float shared[kTerms][kItems + 1];  // one more, so that the threads of a warp do not meet in a bank
+__global__ void __launch_bounds__(kItems* kManyTerms) sumParts(const PartSums sums) {
+  __shared__ float shared[kManyTerms][kItems + 1];  // one more, so that the threads of a warp do not meet in a bank
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kItems;
   float sum = 0.0f;
-  for (std::int64_t term = threadIdx.y; term < sums.terms && first + threadIdx.x < sums.items; term += kTerms)
+  for (std::int64_t term = threadIdx.y; term < sums.terms && first + threadIdx.x < sums.items; term += blockDim.y)
     sum += sums.parts[(first + threadIdx.x) * sums.itemStride + term * sums.termStride];
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  const std::int64_t item = first + threadIdx.y;  // a warp's
-  sum = sumOverLanes(shared[threadIdx.x][threadIdx.y], kWarpLanes);
-  if (threadIdx.x == 0 && item < sums.items)
-    storeElement(sums.to.element, sums.to.data, columnOf(sums.to, item, sums.cols), sum);
+  for (unsigned i = threadIdx.y; i < kItems; i += blockDim.y) {  // a warp has an item
+    sum = sumOverLanes(threadIdx.x < blockDim.y ? shared[threadIdx.x][i] : 0.0f, kWarpLanes);
+    if (threadIdx.x == 0 && first + i < sums.items)
+      storeElement(sums.to.element, sums.to.data, columnOf(sums.to, first + i, sums.cols), sum);
+  }
 }
 
 /// One block for a single item: a scalar, or the only column of a row.
@@ -68,7 +70,7 @@ void launchPartSums(const PartSums& sums, Stream stream) {
   if (sums.items == 0) return;
   if (sums.items == 1) return launch(sumAllParts, dim3(1), dim3(kBlockThreads), 0, stream, sums);
   const auto blocks = static_cast<unsigned>((sums.items + kItems - 1) / kItems);
-  launch(sumParts, dim3(blocks), dim3(kItems, kTerms), 0, stream, sums);
+  launch(sumParts, dim3(blocks), dim3(kItems, sums.terms > kFewTerms ? kManyTerms : kFewTerms), 0, stream, sums);
 }
 
 }  // namespace fuseline::cuda

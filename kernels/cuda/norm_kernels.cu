@@ -59,7 +59,7 @@ __device__ float normalizeRow(const NormForward& norm, std::int64_t row) {
 
 /// Only whole warps have no row: longer rows have blocks of their own.
 template <class Share>
-__global__ void __launch_bounds__(Share::kThreads) normForward(const __grid_constant__ NormForward norm) {
+__global__ void __launch_bounds__(Share::kThreads, 1) normForward(const __grid_constant__ NormForward norm) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const float largest = row < norm.problem.rows ? normalizeRow<Share>(norm, row) : 0.0f;
   if (norm.amax) raiseAmax<Share::kThreads>(norm.amax, largest, runningThread());
@@ -112,7 +112,10 @@ class ParameterSums {
   __device__ std::int64_t partIndex(int s, std::int64_t col) const {
     return (static_cast<std::int64_t>(s) * gridDim.x + blockIdx.x) * m_cols + col;
   }
-  /// Rows that are held are never too long for shared memory.
+  // Rows that are held are never too long for shared memory, and threads of several rows never share a part.
+  static_assert(!Share::isHeld || sharedSumBytes<Share>(Share::kMaxHeldCols, 2) <= kMaxSharedSumBytes ||
+                Share::kThreads > kMaxGradientThreads);
+  static_assert(kRowsPerBlock<Share> == 1 || sharedSumBytes<Share>(kMaxWarpCols, 2) <= kMaxSharedSumBytes);
   __device__ Access& accessAt(int s, std::int64_t col) const {
     if (Share::isHeld || m_norm.hasSharedSums)
       return *reinterpret_cast<Access*>(m_shared + sharedIndex(threadIdx.y, s, col));
@@ -166,12 +169,10 @@ template <class Share>
 __device__ float differentiateRow(const NormBackward& norm, std::int64_t row, const ParameterSums<Share>& sums) {
   constexpr int kVector = Share::kVector;
   const GradientRow<Share> gradient(norm, row);
-  if (norm.parts)
-    gradient.forEach([&](int, std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
-      sums.add(col, xhat, dy);
-    });
-  if (!norm.dx && !norm.means) return 0.0f;
-  const GradientMeans means = measureGradient<Share>(norm, gradient);
+  const GradientMeans means = measureGradient<Share>(
+      norm, gradient, [&](std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+        if (norm.parts) sums.add(col, xhat, dy);
+      });
   if (norm.means && threadIdx.x == 0) norm.means[row] = means;
   if (!norm.dx) return 0.0f;
   return writeGradient<Share>(norm, row * norm.problem.cols, gradient, means);
@@ -196,9 +197,11 @@ dim3 rowThreads() {
   return dim3(Share::kRowThreads, kRowsPerBlock<Share>);
 }
 
-void sumColumns(const NormProblem& problem, const float* parts, unsigned blocks, void* to, Stream stream) {
+/// to: null: not wanted
+void sumColumns(const NormBackward& norm, int sum, unsigned blocks, void* to, Stream stream) {
   if (!to) return;
-  launchPartSums({.parts = parts,
+  const NormProblem& problem = norm.problem;
+  launchPartSums({.parts = norm.parts + std::int64_t{sum} * blocks * problem.cols,
                   .items = problem.cols,
                   .terms = blocks,
                   .termStride = problem.cols,
@@ -237,8 +240,8 @@ void launchNormBackward(NormBackward norm, int numMultiprocessors, Stream stream
     norm.hasSharedSums = norm.parts && sumBytes <= kMaxSharedSumBytes;
     launch(normBackward<Share>, dim3(blocks), rowThreads<Share>(), norm.hasSharedSums ? sumBytes : 0, stream, norm);
   });
-  sumColumns(problem, norm.parts, blocks, norm.dgamma, stream);
-  sumColumns(problem, norm.parts + std::int64_t{blocks} * problem.cols, blocks, norm.dbeta, stream);
+  sumColumns(norm, 0, blocks, norm.dgamma, stream);
+  sumColumns(norm, 1, blocks, norm.dbeta, stream);
 }
 
 }  // namespace fuseline::cuda

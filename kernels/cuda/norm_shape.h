@@ -16,6 +16,7 @@ namespace fuseline::cuda {
 constexpr std::int64_t kMaxWarpCols = 1024;
 /// A multiprocessor has 228 KB, of which some is cache.
 constexpr std::size_t kMaxSharedSumBytes = 96 * 1024;
+static_assert(kMaxSharedSumBytes <= device::kMaxDynamicSharedBytes);
 
 template <int kMaxThreads, class Share, class... Longer, class Launch>
 void withHeldRow(std::int64_t cols, const Launch& launch) {
@@ -60,7 +61,7 @@ unsigned gradientBlocks(std::int64_t rows, int numMultiprocessors) {
 
 /// Of the sums of a block.
 template <class Share>
-std::size_t sharedSumBytes(std::int64_t cols, int numSums) {
+constexpr std::size_t sharedSumBytes(std::int64_t cols, int numSums) {
   return kRowsPerBlock<Share> * static_cast<std::size_t>(numSums * cols) * sizeof(float);
 }
 

@@ -61,7 +61,7 @@ class NormalizedPatch {
     RowFactors factors[kRowsAtOnce];
 #pragma unroll
     for (int row = 0; row < kRowsAtOnce; ++row)
-      if (first + row < m_place.numRows) factors[row] = factorsAt(m_place.row + first + row);
+      if (first + row < m_place.numRows) factors[row] = factorsOf(m_norm, m_place.row + first + row);
 #pragma unroll
     for (int row = 0; row < kRowsAtOnce; ++row) {
       float y[kPatch];
@@ -73,9 +73,6 @@ class NormalizedPatch {
   }
 
  private:
-  __device__ RowFactors factorsAt(std::int64_t row) const {
-    return {m_norm.mean ? m_norm.mean[row] : 0.0f, m_norm.rstd[row]};
-  }
   /// Read where it is used: a sum is rarely made again.
   __device__ void addRight(int row, float (&y)[kPatch]) const {
     float right[kPatch];
@@ -140,7 +137,7 @@ using Waiting = WaitingPatch<Element::F32>;
 
 /// A tile of the result, in float32, is rounded to `element`, stored where `result` is not null, and quantized.
 template <CopyKind kKind, class Patch, class Norm>
-__device__ void quantizeTiles(const Norm& norm, Element element, void* result, const HandOver& handOver) {
+__device__ void makeTiles(const Norm& norm, Element element, void* result, const HandOver& handOver) {
   FUSELINE_DYNAMIC_SHARED(memory);
   __shared__ TileMemory shared;
   const Waiting waiting(memory);
@@ -166,13 +163,13 @@ __device__ void quantizeTiles(const Norm& norm, Element element, void* result, c
 template <CopyKind kKind>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
     normForwardTiles(const __grid_constant__ NormForward norm, const __grid_constant__ HandOver handOver) {
-  quantizeTiles<kKind, NormalizedPatch>(norm, norm.problem.y, norm.y, handOver);
+  makeTiles<kKind, NormalizedPatch>(norm, norm.problem.y, norm.y, handOver);
 }
 
 template <CopyKind kKind>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
     normBackwardTiles(const __grid_constant__ NormBackward norm, const __grid_constant__ HandOver handOver) {
-  quantizeTiles<kKind, GradientPatch>(norm, norm.problem.x, norm.dx, handOver);
+  makeTiles<kKind, GradientPatch>(norm, norm.problem.x, norm.dx, handOver);
 }
 
 template <CopyKind kKind>

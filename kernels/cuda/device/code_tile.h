@@ -9,7 +9,7 @@
 namespace fuseline::cuda::device {
 
 /// A thread holds 8 x 8 elements, so that it reads and writes whole packets in either direction.
-constexpr int kPatch = 8;
+constexpr int kPatch = RawPacket::kElements;
 constexpr int kTilePatches = 16;
 constexpr int kTileSide = kPatch * kTilePatches;
 constexpr int kTileThreads = kTilePatches * kTilePatches;

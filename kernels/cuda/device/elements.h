@@ -19,7 +19,7 @@
 
 /// Shared memory of the size that the launch names.
 #ifndef FUSELINE_DYNAMIC_SHARED
-#define FUSELINE_DYNAMIC_SHARED(name) extern __shared__ float name[]
+#define FUSELINE_DYNAMIC_SHARED(name) extern __shared__ __align__(16) float name[]
 #endif
 
 namespace fuseline::cuda::device {
@@ -108,28 +108,7 @@ __device__ void storeElements(void* data, std::int64_t index, int count, const f
     if (i < count) to[i] = Codec<kElement>::encode(values[i]);
 }
 
-// The same for an element type that is known at run time only.
-
-template <int kVector>
-__device__ void loadElements(Element element, const void* data, std::int64_t index, int count, float (&out)[kVector]) {
-  switch (element) {
-    case Element::F32: return loadElements<Element::F32>(data, index, count, out);
-    case Element::F16: return loadElements<Element::F16>(data, index, count, out);
-    case Element::BF16: return loadElements<Element::BF16>(data, index, count, out);
-  }
-}
-
-template <int kVector>
-__device__ void storeElements(Element element, void* data, std::int64_t index, int count,
-                              const float (&values)[kVector]) {
-  switch (element) {
-    case Element::F32: return storeElements<Element::F32>(data, index, count, values);
-    case Element::F16: return storeElements<Element::F16>(data, index, count, values);
-    case Element::BF16: return storeElements<Element::BF16>(data, index, count, values);
-  }
-}
-
-/// A whole packet on its way from memory, of an element type that is known at run time only.
+/// A whole packet on its way from or to memory, of an element type that is known at run time only.
 class RawPacket {
  public:
   static constexpr int kElements = 8;
@@ -151,6 +130,24 @@ class RawPacket {
     }
   }
 
+  __device__ void encode(Element element, const float (&values)[kElements]) {
+    switch (element) {
+      case Element::F32: return encode<Element::F32>(values);
+      case Element::F16: return encode<Element::F16>(values);
+      case Element::BF16: return encode<Element::BF16>(values);
+    }
+  }
+
+  /// In one access of 16 bytes, or in two: behind the choice of the element type, where the compiler keeps them whole.
+  __device__ void store(Element element, void* data, std::int64_t index) const {
+    const bool isWide = element == Element::F32;
+    const int elementBytes = isWide ? 4 : 2;
+    auto* const to = reinterpret_cast<Half*>(static_cast<char*>(data) + index * elementBytes);
+    FUSELINE_WRITES(to, kElements * elementBytes);
+    to[0] = m_halves[0];
+    if (isWide) to[1] = m_halves[1];
+  }
+
   template <Element kElement>
   __device__ void decode(float (&out)[kElements]) const {
 #pragma unroll
@@ -159,6 +156,21 @@ class RawPacket {
 
  private:
   using Half = Packet<std::uint32_t, kAccessBytes / 4>;
+
+  template <Element kElement>
+  __device__ void encode(const float (&values)[kElements]) {
+    using Bits = typename Codec<kElement>::Bits;
+    constexpr int kPerWord = 4 / sizeof(Bits);
+#pragma unroll
+    for (int word = 0; word < kElements / kPerWord; ++word) {
+      std::uint32_t bits = 0;
+#pragma unroll
+      for (int i = 0; i < kPerWord; ++i)
+        bits |= static_cast<std::uint32_t>(Codec<kElement>::encode(values[word * kPerWord + i]))
+                << (i * 8 * sizeof(Bits));
+      m_halves[word / 4].elements[word % 4] = bits;
+    }
+  }
 
   template <class Bits>
   __device__ Bits bitsOf(int i) const {
@@ -169,6 +181,36 @@ class RawPacket {
 
   Half m_halves[2] = {};  // the second one of 32-bit elements only
 };
+
+// Elements of a type that is known at run time only.
+
+inline __device__ void storePacketOf(Element element, void* data, std::int64_t index,
+                                     const float (&values)[RawPacket::kElements]) {
+  RawPacket packet;
+  packet.encode(element, values);
+  packet.store(element, data, index);
+}
+
+template <int kVector>
+__device__ void loadElements(Element element, const void* data, std::int64_t index, int count, float (&out)[kVector]) {
+  switch (element) {
+    case Element::F32: return loadElements<Element::F32>(data, index, count, out);
+    case Element::F16: return loadElements<Element::F16>(data, index, count, out);
+    case Element::BF16: return loadElements<Element::BF16>(data, index, count, out);
+  }
+}
+
+template <int kVector>
+__device__ void storeElements(Element element, void* data, std::int64_t index, int count,
+                              const float (&values)[kVector]) {
+  if constexpr (kVector == RawPacket::kElements)
+    if (count == kVector) return storePacketOf(element, data, index, values);
+  switch (element) {
+    case Element::F32: return storeElements<Element::F32>(data, index, count, values);
+    case Element::F16: return storeElements<Element::F16>(data, index, count, values);
+    case Element::BF16: return storeElements<Element::BF16>(data, index, count, values);
+  }
+}
 
 inline __device__ float roundedTo(Element element, float value) {
   if (element == Element::F16) return Codec<Element::F16>::decode(Codec<Element::F16>::encode(value));

@@ -90,9 +90,8 @@ __device__ void writeColumnPart(const float (&sums)[kVector], const Grid& grid, 
 }
 
 /// Evaluator: request(grid, at, loads), evaluate(grid, at, loads), then columnSum(s) and rowSum(s), the values to be
-/// summed. `columnParts`:
-/// [numColumnSums][gridDim.y][cols]; `rowParts`: [numRowSums][rows][groups], a group being the threads of a row that
-/// share a warp.
+/// summed. `columnParts`: [numColumnSums][gridDim.y][cols]; `rowParts`: [numRowSums][rows][groups], a group being the
+/// threads of a row that share a warp.
 template <class Evaluator, int kVector>
 __device__ void walkGrid(Evaluator& evaluator, const Grid& grid, float* columnParts, float* rowParts) {
   constexpr int kMaxColumnSums = Evaluator::kMaxColumnSums;

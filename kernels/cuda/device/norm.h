@@ -186,7 +186,9 @@ __device__ RowFactors measureRow(const NormProblem& problem, NormalizedRow<Share
   return factors;
 }
 
-inline __device__ RowFactors factorsOf(const NormBackward& norm, std::int64_t row) {
+/// norm: forward, behind what finds them, or backward
+template <class Norm>
+__device__ RowFactors factorsOf(const Norm& norm, std::int64_t row) {
   return {norm.mean ? norm.mean[row] : 0.0f, norm.rstd[row]};
 }
 
@@ -263,12 +265,13 @@ class GradientRow {
   float m_x[kHeld][kVector], m_dy[kHeld][kVector];
 };
 
-/// All threads of the row call it and get the means.
-template <class Share>
-__device__ GradientMeans measureGradient(const NormBackward& norm, const GradientRow<Share>& row) {
+/// All threads of the row call it and get the means. visit(col, xhat, dy): of every packet.
+template <class Share, class Visit>
+__device__ GradientMeans measureGradient(const NormBackward& norm, const GradientRow<Share>& row, const Visit& visit) {
   constexpr int kVector = Share::kVector;
   float sums[2] = {};
   row.forEach([&](int, std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+    visit(col, xhat, dy);
     float gamma[kVector];
     loadGamma<kVector>(norm.problem, norm.gamma, col, gamma);
 #pragma unroll

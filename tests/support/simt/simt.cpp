@@ -277,19 +277,13 @@ void checkSize(Dim3 grid, Dim3 block) {
                                           grid.x, grid.y, grid.z, block.x, block.y, block.z));
 }
 
-/// What a block of a Hopper or a Blackwell may have (CUDA C++ Programming Guide, technical specifications).
-constexpr std::size_t kMaxSharedBytes = 227 * 1024;
 thread_local std::vector<float> t_dynamicShared;
 
-void allotShared(std::size_t bytes) {
-  if (bytes > kMaxSharedBytes)
-    throw std::invalid_argument(fmt::format("No block has {} bytes of shared memory.", bytes));
-  t_dynamicShared.assign(bytes / sizeof(float), std::numeric_limits<float>::quiet_NaN());
-}
-
-void runBlocks(Block& runner, Dim3 grid) {
-  for (const unsigned block : t_turns.ofBlocks(grid.count()))
+void runBlocks(Block& runner, Dim3 grid, std::size_t sharedBytes) {
+  for (const unsigned block : t_turns.ofBlocks(grid.count())) {
+    t_dynamicShared.assign(sharedBytes / sizeof(float), std::numeric_limits<float>::quiet_NaN());
     runner.run({block % grid.x, block / grid.x % grid.y, block / grid.x / grid.y});
+  }
 }
 
 /// Ends with the scope, also by an exception.
@@ -380,11 +374,10 @@ void access(const void* address, std::size_t bytes, Access kind) {
 
 void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread, std::size_t sharedBytes) {
   checkSize(grid, block);
-  allotShared(sharedBytes);
   static thread_local std::vector<std::unique_ptr<Fiber>> idle;
   Block runner(grid, block, thread, std::exchange(idle, {}));
   const CurrentBlock scope(runner);
-  runBlocks(runner, grid);
+  runBlocks(runner, grid, sharedBytes);
   if (t_traffic) t_traffic->endGrid();
   idle = std::move(runner).takeFibers();
 }

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/cuda/device/program.h"
 #include "kernels/cuda/stream.h"
 #include "tests/support/simt/include/cuda_runtime.h"
 
 #include <cstddef>
+#include <stdexcept>
 #include <tuple>
 
 namespace fuseline::cuda {
@@ -13,6 +15,8 @@ namespace fuseline::cuda {
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sharedBytes, Stream,
             const Arguments&... arguments) {
+  if (sharedBytes > device::kMaxDynamicSharedBytes)
+    throw std::invalid_argument("No launch may ask for so much shared memory.");
   simt::submit([kernel, grid, block, sharedBytes, values = std::tuple<Parameters...>(arguments...)] {
     simt::runGrid(
         grid, block, [&] { std::apply(kernel, values); }, sharedBytes);
