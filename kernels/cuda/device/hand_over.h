@@ -73,7 +73,7 @@ class TileWalk {
   using Loads = typename Evaluator::Loads;
   static constexpr int kLanes = Evaluator::kLanes;
   static constexpr int kMaxColumnSums = Evaluator::kMaxColumnSums > 0 ? Evaluator::kMaxColumnSums : 1;
-  /// So many that a thread has 48 to 64 bytes under way: two blocks keep a multiprocessor's memory busy.
+  /// So many that a thread has 48 bytes or more under way: two blocks keep a multiprocessor's memory busy.
   static constexpr int kRowsAtOnce = sizeof(Loads) <= 16 ? 4 : (sizeof(Loads) <= 32 ? 2 : 1);
 
   __device__ WaitingPatch<kElement> waiting(int lane) const {
