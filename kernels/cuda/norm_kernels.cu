@@ -14,6 +14,7 @@
 
 #include "kernels/cuda/device/amax.h"
 #include "kernels/cuda/device/norm.h"
+#include "kernels/cuda/device/row_codes.h"
 
 namespace fuseline::cuda {
 
@@ -26,43 +27,62 @@ constexpr int kMaxGradientThreads = 512;
 
 __device__ int runningThread() { return static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x); }
 
-/// The largest magnitude of the thread's part of y.
 template <class Share>
-__device__ float writeRow(const NormForward& norm, std::int64_t row, const RowFactors& factors,
-                          NormalizedRow<Share>& x) {
+__device__ void makeResult(const NormForward& norm, std::int64_t col, const RowFactors& factors,
+                           const float (&x)[Share::kVector], float (&y)[Share::kVector]) {
   constexpr int kVector = Share::kVector;
-  const NormProblem& problem = norm.problem;
-  float largest = 0.0f;
-  x.forEach([&](int, std::int64_t col, const float(&values)[kVector]) {
-    float y[kVector];
-    float gamma[kVector];
-    float beta[kVector] = {};
-    loadGamma<kVector>(problem, norm.gamma, col, gamma);
-    if (norm.beta) loadElements<kVector>(problem.parameter, norm.beta, col, kVector, beta);
+  float gamma[kVector];
+  float beta[kVector] = {};
+  loadGamma<kVector>(norm.problem, norm.gamma, col, gamma);
+  if (norm.beta) loadElements<kVector>(norm.problem.parameter, norm.beta, col, kVector, beta);
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) y[v] = values[v];
-    normalize<kVector>(factors, gamma, beta, y);
-    storeElements<kVector>(problem.y, norm.y, row * problem.cols + col, kVector, y);
-    if (norm.amax) largest = largestMagnitude<kVector>(problem.y, y, kVector, largest);
-  });
-  return largest;
+  for (int v = 0; v < kVector; ++v) y[v] = x[v];
+  normalize<kVector>(factors, gamma, beta, y);
 }
 
-template <class Share>
-__device__ float normalizeRow(const NormForward& norm, std::int64_t row) {
+/// Besides: RowAmax or RowCodes, which take the packets of the result.
+template <class Share, class Besides>
+__device__ void writeRow(const NormForward& norm, std::int64_t row, const RowFactors& factors, NormalizedRow<Share>& x,
+                         Besides& besides) {
+  constexpr int kVector = Share::kVector;
+  const NormProblem& problem = norm.problem;
+  x.forEachPlace([&](std::int64_t col, bool isInside, const float(&values)[kVector]) {
+    float y[kVector] = {};
+    if (isInside) makeResult<Share>(norm, col, factors, values, y);
+    if (isInside && norm.y) storeElements<kVector>(problem.y, norm.y, row * problem.cols + col, kVector, y);
+    besides.take(row, col, isInside, y);
+  });
+}
+
+/// isResultWanted: otherwise only what is known of the row is
+template <class Share, class Besides>
+__device__ void normalizeRow(const NormForward& norm, std::int64_t row, bool isResultWanted, Besides& besides) {
   NormalizedRow<Share> x(norm, row);
   const RowFactors factors = measureRow<Share>(norm.problem, x);
   if (threadIdx.x == 0 && norm.mean) norm.mean[row] = factors.mean;
   if (threadIdx.x == 0 && norm.rstd) norm.rstd[row] = factors.rstd;
-  return norm.y ? writeRow<Share>(norm, row, factors, x) : 0.0f;
+  if (isResultWanted) writeRow<Share>(norm, row, factors, x, besides);
 }
 
 /// Only whole warps have no row: longer rows have blocks of their own.
+template <class Share, class Besides>
+__device__ void normalizeRows(const NormForward& norm, bool isResultWanted, Besides& besides) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row < norm.problem.rows) normalizeRow<Share>(norm, row, isResultWanted, besides);
+  besides.template finish<Share::kThreads>(runningThread());
+}
+
 template <class Share>
 __global__ void __launch_bounds__(Share::kThreads, 1) normForward(const __grid_constant__ NormForward norm) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  const float largest = row < norm.problem.rows ? normalizeRow<Share>(norm, row) : 0.0f;
-  if (norm.amax) raiseAmax<Share::kThreads>(norm.amax, largest, runningThread());
+  RowAmax besides(norm.problem.y, norm.amax);
+  normalizeRows<Share>(norm, norm.y != nullptr, besides);
+}
+
+template <class Share>
+__global__ void __launch_bounds__(Share::kThreads, 1)
+    normForwardCodes(const __grid_constant__ NormForward norm, const __grid_constant__ HandOver handOver) {
+  RowCodes besides(norm.problem.y, norm.problem.cols, handOver);
+  normalizeRows<Share>(norm, true, besides);
 }
 
 /// dgamma = sum of dy xhat, dbeta = sum of dy, over the rows of a block. A thread adds to its own columns: only at the
@@ -142,54 +162,66 @@ class ParameterSums {
   float* m_shared;
 };
 
-/// The largest magnitude of the thread's part of dx.
-template <class Share>
-__device__ float writeGradient(const NormBackward& norm, std::int64_t first, const GradientRow<Share>& row,
-                               const GradientMeans& means) {
+template <class Share, class Besides>
+__device__ void writeGradient(const NormBackward& norm, std::int64_t row, const GradientRow<Share>& gradient,
+                              const GradientMeans& means, Besides& besides) {
   constexpr int kVector = Share::kVector;
   const NormProblem& problem = norm.problem;
+  const std::int64_t first = row * problem.cols;
   const RowReader<Share> readExtra(problem.x, norm.extra, first, problem.cols);
-  float largest = 0.0f;
-  row.forEach([&](int packet, std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
-    float gamma[kVector];
-    float extra[kVector] = {};
-    float dx[kVector];
-    loadGamma<kVector>(problem, norm.gamma, col, gamma);
-    if (readExtra) readExtra.take(packet, col, extra);
+  gradient.forEachPlace(
+      [&](int packet, std::int64_t col, bool isInside, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+        float dx[kVector] = {};
+        if (isInside) {
+          float gamma[kVector];
+          float extra[kVector] = {};
+          loadGamma<kVector>(problem, norm.gamma, col, gamma);
+          if (readExtra) readExtra.take(packet, col, extra);
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) dx[v] = dy[v];
-    differentiate<kVector>(row.rstd(), means, gamma, xhat, extra, dx);
-    storeElements<kVector>(problem.x, norm.dx, first + col, kVector, dx);
-    if (norm.amax) largest = largestMagnitude<kVector>(problem.x, dx, kVector, largest);
-  });
-  return largest;
+          for (int v = 0; v < kVector; ++v) dx[v] = dy[v];
+          differentiate<kVector>(gradient.rstd(), means, gamma, xhat, extra, dx);
+          if (norm.dx) storeElements<kVector>(problem.x, norm.dx, first + col, kVector, dx);
+        }
+        besides.take(row, col, isInside, dx);
+      });
 }
 
-template <class Share>
-__device__ float differentiateRow(const NormBackward& norm, std::int64_t row, const ParameterSums<Share>& sums) {
+template <class Share, class Besides>
+__device__ void differentiateRow(const NormBackward& norm, std::int64_t row, bool isResultWanted,
+                                 const ParameterSums<Share>& sums, Besides& besides) {
   constexpr int kVector = Share::kVector;
   const GradientRow<Share> gradient(norm, row);
   const GradientMeans means = measureGradient<Share>(
       norm, gradient, [&](std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
         if (norm.parts) sums.add(col, xhat, dy);
       });
-  if (norm.means && threadIdx.x == 0) norm.means[row] = means;
-  if (!norm.dx) return 0.0f;
-  return writeGradient<Share>(norm, row * norm.problem.cols, gradient, means);
+  if (isResultWanted) writeGradient<Share>(norm, row, gradient, means, besides);
+}
+
+template <class Share, class Besides>
+__device__ void differentiateRows(const NormBackward& norm, bool isResultWanted, Besides& besides) {
+  FUSELINE_DYNAMIC_SHARED(shared);
+  const ParameterSums<Share> sums(norm, shared);
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; row < norm.problem.rows;
+       row += step)
+    differentiateRow<Share>(norm, row, isResultWanted, sums, besides);
+  sums.write();
+  besides.template finish<Share::kThreads>(runningThread());
 }
 
 template <class Share>
 __global__ void __launch_bounds__(Share::kThreads, kGradientBlocksAtOnce<Share>)
     normBackward(const __grid_constant__ NormBackward norm) {
-  FUSELINE_DYNAMIC_SHARED(shared);
-  const ParameterSums<Share> sums(norm, shared);
-  float largest = 0.0f;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; row < norm.problem.rows;
-       row += step)
-    largest = largerOf(differentiateRow<Share>(norm, row, sums), largest);
-  sums.write();
-  if (norm.amax) raiseAmax<Share::kThreads>(norm.amax, largest, runningThread());
+  RowAmax besides(norm.problem.x, norm.amax);
+  differentiateRows<Share>(norm, norm.dx != nullptr, besides);
+}
+
+template <class Share>
+__global__ void __launch_bounds__(Share::kThreads, kGradientBlocksAtOnce<Share>)
+    normBackwardCodes(const __grid_constant__ NormBackward norm, const __grid_constant__ HandOver handOver) {
+  RowCodes besides(norm.problem.x, norm.problem.cols, handOver);
+  differentiateRows<Share>(norm, true, besides);
 }
 
 template <class Share>
@@ -210,13 +242,51 @@ void sumColumns(const NormBackward& norm, int sum, unsigned blocks, void* to, St
                  stream);
 }
 
+template <class Share, class... Parameters, class... Arguments>
+void launchForward(void (*kernel)(Parameters...), std::int64_t rows, Stream stream, const Arguments&... arguments) {
+  launch(kernel, dim3(rowBlocks<Share>(rows)), rowThreads<Share>(), 0, stream, arguments...);
+}
+
+/// norm.parts: null where no gradient of a parameter is wanted
+template <class Share>
+unsigned gradientBlocksOf(const NormBackward& norm, int numMultiprocessors) {
+  const std::int64_t rows = norm.problem.rows;
+  return norm.parts ? gradientBlocks<Share>(rows, numMultiprocessors) : rowBlocks<Share>(rows);
+}
+
+template <class Share, class... Parameters, class... Arguments>
+void launchBackward(void (*kernel)(NormBackward, Parameters...), unsigned blocks, NormBackward norm, Stream stream,
+                    const Arguments&... arguments) {
+  const std::size_t sumBytes = sharedSumBytes<Share>(norm.problem.cols, norm.dbeta ? 2 : 1);
+  norm.hasSharedSums = norm.parts && sumBytes <= kMaxSharedSumBytes;
+  launch(kernel, dim3(blocks), rowThreads<Share>(), norm.hasSharedSums ? sumBytes : 0, stream, norm, arguments...);
+}
+
+/// Without gradients of parameters there are no parts of them.
+NormBackward withoutUnwantedParts(NormBackward norm) {
+  if (!norm.dgamma && !norm.dbeta) norm.parts = nullptr;
+  return norm;
+}
+
+void sumParameterGradients(const NormBackward& norm, unsigned blocks, Stream stream) {
+  sumColumns(norm, 0, blocks, norm.dgamma, stream);
+  sumColumns(norm, 1, blocks, norm.dbeta, stream);
+}
+
 }  // namespace
 
 void launchNormForward(const NormForward& norm, Stream stream) {
   const NormProblem& problem = norm.problem;
   if (problem.rows == 0 || problem.cols == 0) return;
-  withRowShare<1024>(problem.cols, [&]<class Share>(Share) {
-    launch(normForward<Share>, dim3(rowBlocks<Share>(problem.rows)), rowThreads<Share>(), 0, stream, norm);
+  withRowShare<1024>(problem.cols,
+                     [&]<class Share>(Share) { launchForward<Share>(normForward<Share>, problem.rows, stream, norm); });
+}
+
+void launchNormForwardRows(const NormForward& norm, const HandOver& handOver, Stream stream) {
+  const NormProblem& problem = norm.problem;
+  if (problem.rows == 0 || problem.cols == 0) return;
+  withPacketShare<1024>(problem.cols, [&]<class Share>(Share) {
+    launchForward<Share>(normForwardCodes<Share>, problem.rows, stream, norm, handOver);
   });
 }
 
@@ -228,20 +298,31 @@ std::int64_t numNormParts(const NormProblem& problem, int numMultiprocessors) {
   return parts;
 }
 
-void launchNormBackward(NormBackward norm, int numMultiprocessors, Stream stream) {
+void launchNormBackward(const NormBackward& wanted, int numMultiprocessors, Stream stream) {
+  const NormBackward norm = withoutUnwantedParts(wanted);
   const NormProblem& problem = norm.problem;
   if (problem.cols == 0) return;
-  if (!norm.dgamma && !norm.dbeta) norm.parts = nullptr;
   unsigned blocks = 0;
   withRowShare<kMaxGradientThreads>(problem.cols, [&]<class Share>(Share) {
-    if (problem.rows == 0 || !(norm.dx || norm.means || norm.parts)) return;
-    blocks = norm.parts ? gradientBlocks<Share>(problem.rows, numMultiprocessors) : rowBlocks<Share>(problem.rows);
-    const std::size_t sumBytes = sharedSumBytes<Share>(problem.cols, norm.dbeta ? 2 : 1);
-    norm.hasSharedSums = norm.parts && sumBytes <= kMaxSharedSumBytes;
-    launch(normBackward<Share>, dim3(blocks), rowThreads<Share>(), norm.hasSharedSums ? sumBytes : 0, stream, norm);
+    if (problem.rows == 0 || !(norm.dx || norm.parts)) return;
+    blocks = gradientBlocksOf<Share>(norm, numMultiprocessors);
+    launchBackward<Share>(normBackward<Share>, blocks, norm, stream);
   });
-  sumColumns(norm, 0, blocks, norm.dgamma, stream);
-  sumColumns(norm, 1, blocks, norm.dbeta, stream);
+  sumParameterGradients(norm, blocks, stream);
+}
+
+void launchNormBackwardRows(const NormBackward& wanted, const HandOver& handOver, int numMultiprocessors,
+                            Stream stream) {
+  const NormBackward norm = withoutUnwantedParts(wanted);
+  const NormProblem& problem = norm.problem;
+  if (problem.cols == 0) return;
+  unsigned blocks = 0;
+  withPacketShare<kMaxGradientThreads>(problem.cols, [&]<class Share>(Share) {
+    if (problem.rows == 0) return;
+    blocks = gradientBlocksOf<Share>(norm, numMultiprocessors);
+    launchBackward<Share>(normBackwardCodes<Share>, blocks, norm, stream, handOver);
+  });
+  sumParameterGradients(norm, blocks, stream);
 }
 
 }  // namespace fuseline::cuda

@@ -11,7 +11,6 @@
 
 namespace fuseline::cuda {
 
-using device::GradientMeans;
 using device::NormAddend;
 using device::NormBackward;
 using device::NormForward;
@@ -22,15 +21,16 @@ using device::NormProblem;
 void launchNormForward(const NormForward& norm, Stream stream);
 
 /// norm.parts: numNormParts floats, where gradients of parameters are wanted.
-void launchNormBackward(NormBackward norm, int numMultiprocessors, Stream stream);
+void launchNormBackward(const NormBackward& norm, int numMultiprocessors, Stream stream);
 std::int64_t numNormParts(const NormProblem& problem, int numMultiprocessors);
 
-/// The same with copies of y, whose columns are a multiple of 8; y may be null then. norm.rstd, and norm.mean of
-/// LayerNorm, have memory.
-void launchNormForwardTiles(const NormForward& norm, const device::HandOver& handOver, device::CopyKind kind,
+/// The same with rowwise copies of y, or of dx, whose columns are a multiple of 8; y or dx may be null then.
+void launchNormForwardRows(const NormForward& norm, const device::HandOver& handOver, Stream stream);
+void launchNormBackwardRows(const NormBackward& norm, const device::HandOver& handOver, int numMultiprocessors,
                             Stream stream);
-/// With copies of dx, which may be null then. norm.means has memory.
-void launchNormBackwardTiles(const NormBackward& norm, const device::HandOver& handOver, device::CopyKind kind,
-                             int numMultiprocessors, Stream stream);
+
+/// The same with copies of any kind of y, whose columns are a multiple of 8; y may be null then. norm.rstd, and
+/// norm.mean of LayerNorm, have memory.
+void launchNormForwardTiles(const NormForward& norm, const device::HandOver& handOver, Stream stream);
 
 }  // namespace fuseline::cuda

@@ -28,15 +28,21 @@ void withHeldRow(std::int64_t cols, const Launch& launch) {
     launch(device::RowShare<512, Share::kVector, 0>());
 }
 
-/// launch(share) for rows of so many columns, in blocks of so many threads at most.
+/// launch(share) for rows of so many columns, which are whole packets, in blocks of so many threads at most.
+template <int kMaxThreads, class Launch>
+void withPacketShare(std::int64_t cols, const Launch& launch) {
+  using device::RowShare;
+  constexpr int kPacket = kVectorWidth;
+  withHeldRow<kMaxThreads, RowShare<32, kPacket, 1>, RowShare<32, kPacket, 2>, RowShare<128, kPacket, 1>,
+              RowShare<256, kPacket, 1>, RowShare<256, kPacket, 2>, RowShare<512, kPacket, 2>,
+              RowShare<1024, kPacket, 2>>(cols, launch);
+}
+
+/// The same for rows of any number of columns.
 template <int kMaxThreads, class Launch>
 void withRowShare(std::int64_t cols, const Launch& launch) {
   using device::RowShare;
-  constexpr int kPacket = kVectorWidth;
-  if (cols % kPacket == 0)
-    return withHeldRow<kMaxThreads, RowShare<32, kPacket, 1>, RowShare<32, kPacket, 2>, RowShare<128, kPacket, 1>,
-                       RowShare<256, kPacket, 1>, RowShare<256, kPacket, 2>, RowShare<512, kPacket, 2>,
-                       RowShare<1024, kPacket, 2>>(cols, launch);
+  if (cols % kVectorWidth == 0) return withPacketShare<kMaxThreads>(cols, launch);
   if (cols <= kMaxWarpCols) return launch(RowShare<32, 1, 0>());
   launch(RowShare<256, 1, 0>());
 }

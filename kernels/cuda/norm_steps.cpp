@@ -43,14 +43,6 @@ NormForward launchOf(const NormProblem& problem, const NormForwardOperands& norm
           .rstd = reinterpret_cast<float*>(norm.rstd.at(operands))};
 }
 
-/// What copies of a norm's result need of the workspace: for tiles two floats of every row, its factors or its means;
-/// for kernels of their own the result.
-std::size_t workspaceBytesOf(const std::optional<StepCopies>& copies, const NormProblem& problem) {
-  if (!copies || copies->isAmaxOnly()) return 0;
-  return static_cast<std::size_t>(copies->fitsKernel() ? 2 * problem.rows * sizeBytes(DType::F32)
-                                                       : copies->spec().bytes());
-}
-
 /// Forward of a norm with the copies that its step makes, if it makes any.
 class NormForwardLaunch {
  public:
@@ -58,7 +50,12 @@ class NormForwardLaunch {
                     const DeviceContext& device)
       : m_problem(problem), m_operands(std::move(operands)), m_copies(std::move(copies)), m_device(device) {}
 
-  std::size_t workspaceBytes() const { return workspaceBytesOf(m_copies, m_problem); }
+  /// For tiles two floats of every row, its factors; for kernels of their own the result.
+  std::size_t workspaceBytes() const {
+    if (!m_copies || m_copies->isAmaxOnly() || m_copies->areOfRows()) return 0;
+    if (!m_copies->fitsKernel()) return m_copies->spec().bytes();
+    return 2 * static_cast<std::size_t>(m_problem.rows) * sizeof(float);
+  }
 
   void run(const void* x, const NormAddend& addend, Pointers pointers, std::byte* workspace) const {
     NormForward norm = launchOf(m_problem, m_operands, pointers);
@@ -66,16 +63,22 @@ class NormForwardLaunch {
     norm.addend = addend;
     if (m_copies && m_copies->isAmaxOnly()) norm.amax = m_copies->clearedAmax(pointers, m_device);
     if (!m_copies || norm.amax) return launchNormForward(norm, m_device.stream);
+    if (m_copies->areOfRows()) return runRows(norm, pointers);
     m_copies->fitsKernel() ? runTiles(norm, pointers, workspace) : runApart(norm, pointers, workspace);
   }
 
  private:
+  void runRows(const NormForward& norm, Pointers pointers) const {
+    launchNormForwardRows(norm, m_copies->at(pointers), m_device.stream);
+    m_copies->launchTransposes(pointers, m_device);
+  }
+
   /// What nobody keeps of the rows stands in the workspace.
   void runTiles(NormForward norm, Pointers pointers, std::byte* workspace) const {
     auto* const factors = reinterpret_cast<float*>(workspace);
     if (!norm.rstd) norm.rstd = factors;
     if (!norm.mean && m_problem.kind == NormKind::Layer) norm.mean = factors + m_problem.rows;
-    launchNormForwardTiles(norm, m_copies->at(pointers), m_copies->kind(), m_device.stream);
+    launchNormForwardTiles(norm, m_copies->at(pointers), m_device.stream);
   }
 
   void runApart(NormForward norm, Pointers pointers, std::byte* workspace) const {
@@ -140,15 +143,18 @@ class NormBackwardKernel final : public Kernel {
                      const DeviceContext& device)
       : m_problem(problem), m_bindings(std::move(bindings)), m_copies(std::move(copies)), m_device(device) {}
 
-  std::size_t workspaceBytes() const override { return partsBytes() + workspaceBytesOf(m_copies, m_problem); }
+  /// The parts of gradients of parameters and, where copies are made by kernels of their own, the result.
+  std::size_t workspaceBytes() const override {
+    const bool isApart = m_copies && !m_copies->isAmaxOnly() && !m_copies->areOfRows();
+    return partsBytes() + (isApart ? m_copies->spec().bytes() : 0);
+  }
 
   void run(Pointers operands, std::byte* workspace) override {
     NormBackward norm = launchOf(m_problem, m_bindings, operands);
     norm.parts = reinterpret_cast<float*>(workspace);
     if (!m_copies) return launch(norm);
-    std::byte* const behind = workspace + partsBytes();
     if (m_copies->isAmaxOnly()) return runWithAmax(norm, operands);
-    m_copies->fitsKernel() ? runTiles(norm, operands, behind) : runApart(norm, operands, behind);
+    m_copies->areOfRows() ? runRows(norm, operands) : runApart(norm, operands, workspace + partsBytes());
   }
 
  private:
@@ -161,12 +167,12 @@ class NormBackwardKernel final : public Kernel {
     launch(norm);
   }
 
-  void runTiles(NormBackward norm, Pointers operands, std::byte* means) const {
-    norm.means = reinterpret_cast<GradientMeans*>(means);
-    launchNormBackwardTiles(norm, m_copies->at(operands), m_copies->kind(), m_device.numMultiprocessors,
-                            m_device.stream);
+  void runRows(const NormBackward& norm, Pointers operands) const {
+    launchNormBackwardRows(norm, m_copies->at(operands), m_device.numMultiprocessors, m_device.stream);
+    m_copies->launchTransposes(operands, m_device);
   }
 
+  /// In tiles x and dy would be read once more: that moves as much as the result there and back, or more.
   void runApart(NormBackward norm, Pointers operands, std::byte* result) const {
     if (!norm.dx) norm.dx = result;
     launch(norm);

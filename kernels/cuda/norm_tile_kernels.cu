@@ -18,29 +18,6 @@ namespace {
 
 using namespace device;
 
-/// What a thread reads of kRows rows of its patch, all asked for at once.
-template <int kRows>
-class PatchReader {
- public:
-  /// data null: there is none, and zeros are taken.
-  __device__ PatchReader(Element element, const void* data, std::int64_t cols, const PatchPlace& place, int firstRow)
-      : m_element(element), m_isThere(data != nullptr) {
-#pragma unroll
-    for (int row = 0; row < kRows; ++row)
-      if (data && firstRow + row < place.numRows && place.numCols > 0)
-        m_packets[row].request(element, data, (place.row + firstRow + row) * cols + place.col);
-  }
-  __device__ void take(int row, float (&out)[kPatch]) const {
-    if (m_isThere) return m_packets[row].decode(m_element, out);
-    fill<kPatch>(0.0f, out);
-  }
-
- private:
-  Element m_element;
-  bool m_isThere;
-  RawPacket m_packets[kRows];
-};
-
 /// y of a thread's patch.
 class NormalizedPatch {
  public:
@@ -48,36 +25,44 @@ class NormalizedPatch {
 
   __device__ NormalizedPatch(const NormForward& norm, const PatchPlace& place)
       : m_norm(norm), m_place(place), m_addends(addendsOf(norm, true)) {
-    if (place.numRows == 0 || place.numCols == 0) return;
+    if (place.numCols == 0) return;
     loadGamma<kPatch>(norm.problem, norm.gamma, place.col, m_gamma);
     if (norm.beta) loadElements<kPatch>(norm.problem.parameter, norm.beta, place.col, kPatch, m_beta);
   }
 
-  /// take(row, y) for kRowsAtOnce rows from `first` on.
+  /// take(row, y) for kRowsAtOnce rows from `first` on, all asked for at once: zeros where they lie outside.
   template <class Take>
   __device__ void make(int first, const Take& take) const {
-    const std::int64_t cols = m_norm.problem.cols;
-    const PatchReader<kRowsAtOnce> left(m_addends.left, m_addends.leftData, cols, m_place, first);
+    RawPacket packets[kRowsAtOnce];
     RowFactors factors[kRowsAtOnce];
 #pragma unroll
-    for (int row = 0; row < kRowsAtOnce; ++row)
-      if (first + row < m_place.numRows) factors[row] = factorsOf(m_norm, m_place.row + first + row);
+    for (int row = 0; row < kRowsAtOnce; ++row) {
+      if (!isInside(first + row)) continue;
+      packets[row].request(m_addends.left, m_addends.leftData, indexOf(first + row));
+      factors[row] = factorsOf(m_norm, m_place.row + first + row);
+    }
 #pragma unroll
     for (int row = 0; row < kRowsAtOnce; ++row) {
-      float y[kPatch];
-      left.take(row, y);
-      if (m_addends.rightData && first + row < m_place.numRows && m_place.numCols > 0) addRight(first + row, y);
-      normalize<kPatch>(factors[row], m_gamma, m_beta, y);
+      float y[kPatch] = {};
+      if (isInside(first + row)) makeRow(first + row, packets[row], factors[row], y);
       take(first + row, y);
     }
   }
 
+  __device__ bool isInside(int row) const { return row < m_place.numRows && m_place.numCols > 0; }
+  __device__ std::int64_t indexOf(int row) const { return (m_place.row + row) * m_norm.problem.cols + m_place.col; }
+
  private:
+  __device__ void makeRow(int row, const RawPacket& packet, const RowFactors& factors, float (&y)[kPatch]) const {
+    packet.decode(m_addends.left, y);
+    if (m_addends.rightData) addRight(row, y);
+    normalize<kPatch>(factors, m_gamma, m_beta, y);
+  }
+
   /// Read where it is used: a sum is rarely made again.
   __device__ void addRight(int row, float (&y)[kPatch]) const {
     float right[kPatch];
-    const std::int64_t index = (m_place.row + row) * m_norm.problem.cols + m_place.col;
-    loadElements<kPatch>(m_addends.right, m_addends.rightData, index, kPatch, right);
+    loadElements<kPatch>(m_addends.right, m_addends.rightData, indexOf(row), kPatch, right);
     addRounded<kPatch>(m_norm.problem.x, right, y);
   }
 
@@ -88,56 +73,13 @@ class NormalizedPatch {
   float m_beta[kPatch] = {};
 };
 
-/// dx of a thread's patch.
-class GradientPatch {
- public:
-  static constexpr int kRowsAtOnce = 2;
-
-  __device__ GradientPatch(const NormBackward& norm, const PatchPlace& place) : m_norm(norm), m_place(place) {
-    if (place.numRows > 0 && place.numCols > 0) loadGamma<kPatch>(norm.problem, norm.gamma, place.col, m_gamma);
-  }
-
-  /// take(row, dx) for kRowsAtOnce rows from `first` on.
-  template <class Take>
-  __device__ void make(int first, const Take& take) const {
-    const NormProblem& problem = m_norm.problem;
-    const PatchReader<kRowsAtOnce> readX(problem.x, m_norm.x, problem.cols, m_place, first);
-    const PatchReader<kRowsAtOnce> readDy(problem.y, m_norm.dy, problem.cols, m_place, first);
-    const PatchReader<kRowsAtOnce> readExtra(problem.x, m_norm.extra, problem.cols, m_place, first);
-    RowFactors factors[kRowsAtOnce];
-    GradientMeans means[kRowsAtOnce];
-#pragma unroll
-    for (int row = 0; row < kRowsAtOnce; ++row) {
-      if (first + row >= m_place.numRows) continue;
-      factors[row] = factorsOf(m_norm, m_place.row + first + row);
-      means[row] = m_norm.means[m_place.row + first + row];
-    }
-#pragma unroll
-    for (int row = 0; row < kRowsAtOnce; ++row) {
-      float xhat[kPatch];
-      float dx[kPatch];
-      float extra[kPatch];
-      readX.take(row, xhat);
-      readDy.take(row, dx);
-      readExtra.take(row, extra);
-      standardize<kPatch>(factors[row], xhat);
-      differentiate<kPatch>(factors[row].rstd, means[row], m_gamma, xhat, extra, dx);
-      take(first + row, dx);
-    }
-  }
-
- private:
-  const NormBackward& m_norm;
-  const PatchPlace& m_place;
-  float m_gamma[kPatch] = {};
-};
-
 /// A result of any element type waits as float32.
 using Waiting = WaitingPatch<Element::F32>;
 
-/// A tile of the result, in float32, is rounded to `element`, stored where `result` is not null, and quantized.
-template <CopyKind kKind, class Patch, class Norm>
-__device__ void makeTiles(const Norm& norm, Element element, void* result, const HandOver& handOver) {
+/// A tile of y, in float32, is rounded to its element type, stored where it is wanted, and quantized.
+template <CopyKind kKind>
+__global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
+    normForwardTiles(const __grid_constant__ NormForward norm, const __grid_constant__ HandOver handOver) {
   FUSELINE_DYNAMIC_SHARED(memory);
   __shared__ TileMemory shared;
   const Waiting waiting(memory);
@@ -145,31 +87,17 @@ __device__ void makeTiles(const Norm& norm, Element element, void* result, const
   const std::int64_t tiles = (problem.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
     const PatchPlace place = patchPlace(tile, blockIdx.x, problem.rows, problem.cols);
-    const Patch patch(norm, place);
+    const NormalizedPatch patch(norm, place);
 #pragma unroll 1
-    for (int first = 0; first < kPatch; first += Patch::kRowsAtOnce)
-      patch.make(first, [&](int row, float(&values)[kPatch]) {
-        const bool isInside = row < place.numRows && place.numCols > 0;
-        if (isInside && result)
-          storeElements<kPatch>(element, result, (place.row + row) * problem.cols + place.col, kPatch, values);
+    for (int first = 0; first < kPatch; first += NormalizedPatch::kRowsAtOnce)
+      patch.make(first, [&](int row, float(&y)[kPatch]) {
+        if (norm.y && patch.isInside(row)) storeElements<kPatch>(problem.y, norm.y, patch.indexOf(row), kPatch, y);
 #pragma unroll
-        for (int v = 0; v < kPatch; ++v) values[v] = isInside ? roundedTo(element, values[v]) : 0.0f;
-        waiting.put(row, values);
+        for (int v = 0; v < kPatch; ++v) y[v] = roundedTo(problem.y, y[v]);
+        waiting.put(row, y);
       });
     writeCopies<kKind>(shared, handOver, {problem.rows, problem.cols, problem.cols}, place, waiting);
   }
-}
-
-template <CopyKind kKind>
-__global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
-    normForwardTiles(const __grid_constant__ NormForward norm, const __grid_constant__ HandOver handOver) {
-  makeTiles<kKind, NormalizedPatch>(norm, norm.problem.y, norm.y, handOver);
-}
-
-template <CopyKind kKind>
-__global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
-    normBackwardTiles(const __grid_constant__ NormBackward norm, const __grid_constant__ HandOver handOver) {
-  makeTiles<kKind, GradientPatch>(norm, norm.problem.x, norm.dx, handOver);
 }
 
 template <CopyKind kKind>
@@ -187,29 +115,17 @@ void withKind(CopyKind kind, const Launch& launch) {
   }
 }
 
-template <class Norm>
-void launchTiles(void (*kernel)(Norm, HandOver), const Norm& norm, const HandOver& handOver, Stream stream) {
-  launch(kernel, tileGrid(norm.problem.rows, norm.problem.cols), dim3(kTilePatches, kTilePatches), Waiting::kTileBytes,
-         stream, norm, handOver);
-}
-
 }  // namespace
 
-void launchNormForwardTiles(const NormForward& norm, const HandOver& handOver, CopyKind kind, Stream stream) {
+void launchNormForwardTiles(const NormForward& norm, const HandOver& handOver, Stream stream) {
   if (norm.problem.cols == 0) return;
   NormForward measuring = norm;
   measuring.y = nullptr;
   launchNormForward(measuring, stream);
-  withKind(kind, [&](auto constant) { launchTiles(normForwardTiles<constant()>, norm, handOver, stream); });
-}
-
-void launchNormBackwardTiles(const NormBackward& norm, const HandOver& handOver, CopyKind kind, int numMultiprocessors,
-                             Stream stream) {
-  if (norm.problem.cols == 0) return;
-  NormBackward measuring = norm;
-  measuring.dx = nullptr;
-  launchNormBackward(measuring, numMultiprocessors, stream);
-  withKind(kind, [&](auto constant) { launchTiles(normBackwardTiles<constant()>, norm, handOver, stream); });
+  withKind(handOver.kind, [&](auto constant) {
+    launch(normForwardTiles<constant()>, tileGrid(norm.problem.rows, norm.problem.cols),
+           dim3(kTilePatches, kTilePatches), Waiting::kTileBytes, stream, norm, handOver);
+  });
 }
 
 }  // namespace fuseline::cuda

@@ -78,6 +78,24 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
   if (task.raised) raiseAmax(task.raised, largest, tileThread());
 }
 
+/// All rows of a patch are asked for at once.
+__device__ void transposeTileAt(const CodeTransposition& task, const PatchPlace& place, TransposedTile& shared) {
+  CodePacket packets[kPatch] = {};
+#pragma unroll
+  for (int row = 0; row < kPatch; ++row)
+    if (row < place.numRows && place.numCols > 0)
+      packets[row] = loadPacket(task.codes + (place.row + row) * task.cols + place.col, kPatch);
+  storeTransposed(shared, task.to, task.rows, task.cols, place, packets);
+}
+
+__global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
+    transposeTiles(const __grid_constant__ CodeTransposition task) {
+  __shared__ TransposedTile shared;
+  const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
+  for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y)
+    transposeTileAt(task, patchPlace(tile, blockIdx.x, task.rows, task.cols), shared);
+}
+
 __global__ void __launch_bounds__(kBlockThreads) dequantizeCodes(const __grid_constant__ TensorDequantization task) {
   const float inverseScale = *task.inverseScale;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kBlockThreads * kCodeVector;
@@ -133,6 +151,11 @@ void launchClear(float* value, Stream stream) { launch(clearValue, dim3(1), dim3
 
 void launchQuantize(const TensorQuantization& task, Stream stream) {
   launch(quantizeTiles, tileGrid(task.rows, task.cols), dim3(kTilePatches, kTilePatches), 0, stream, task);
+}
+
+void launchTransposeCodes(const CodeTransposition& task, Stream stream) {
+  if (task.rows == 0 || task.cols == 0) return;
+  launch(transposeTiles, tileGrid(task.rows, task.cols), dim3(kTilePatches, kTilePatches), 0, stream, task);
 }
 
 void launchDequantize(const TensorDequantization& task, Stream stream) {

@@ -25,6 +25,15 @@ struct TensorQuantization {
 };
 void launchQuantize(const TensorQuantization& quantization, Stream stream);
 
+/// to: [cols, rows], the transpose of codes, which have [rows, cols], with columns that are a multiple of 8.
+struct CodeTransposition {
+  const std::uint8_t* codes = nullptr;
+  std::uint8_t* to = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+};
+void launchTransposeCodes(const CodeTransposition& transposition, Stream stream);
+
 /// out[i] = number of codes[i] times *inverseScale, rounded once to the element type.
 struct TensorDequantization {
   const std::uint8_t* codes = nullptr;

@@ -137,8 +137,30 @@ float* StepCopies::clearedAmax(Pointers pointers, const DeviceContext& device) c
 
 device::HandOver StepCopies::at(Pointers pointers) const {
   device::HandOver handOver{.numPairs = static_cast<int>(m_operands.size())};
+  if (!isAmaxOnly()) handOver.kind = kind();
   for (std::size_t i = 0; i < m_operands.size(); ++i) handOver.pairs[i] = pairAt(i, pointers);
   return handOver;
+}
+
+bool StepCopies::areOfRows() const {
+  const Scaling scaling = scalingOf(m_step->copies.front().quantizers);
+  if (!fitsKernel() || traitsOf(scaling).block.rows > 1) return false;
+  for (std::size_t i = 0; i < m_operands.size(); ++i) {
+    const auto& [rowwise, columnwise, isDequantized] = m_step->copies[i].quantizers;
+    const bool isTransposed = kind() == device::CopyKind::Tensor && rowwise && columnwise == rowwise;
+    if (m_operands[i].rowwise < 0 || (m_operands[i].columnwise >= 0 && !isTransposed)) return false;
+  }
+  return true;
+}
+
+void StepCopies::launchTransposes(Pointers pointers, const DeviceContext& device) const {
+  for (std::size_t i = 0; i < m_operands.size(); ++i) {
+    const device::CopyPair pair = pairAt(i, pointers);
+    if (pair.columnwise.codes)
+      launchTransposeCodes(
+          {.codes = pair.rowwise.codes, .to = pair.columnwise.codes, .rows = spec().rows(), .cols = spec().cols()},
+          device.stream);
+  }
 }
 
 void StepCopies::launchFrom(const std::byte* tensor, Pointers pointers, float* amax,

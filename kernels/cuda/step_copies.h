@@ -25,6 +25,10 @@ class StepCopies {
   /// For a kernel that makes them while it makes the result. Only as many readers as fitsKernel() says.
   bool fitsKernel() const { return m_operands.size() <= device::HandOver::kMaxPairs; }
   device::HandOver at(Pointers pointers) const;
+  /// Can a kernel make them that has whole rows? Columnwise codes must be those of rows then, and are left to
+  /// launchTransposes(): where lines have scales, that of a column is known only when all of its rows are.
+  bool areOfRows() const;
+  void launchTransposes(Pointers pointers, const DeviceContext& device) const;
   /// Where a kernel raises the amax that alone is wanted, from 0.
   float* clearedAmax(Pointers pointers, const DeviceContext& device) const;
   /// Makes them of the tensor in memory, by kernels of their own. amax: room for one float32, where neither a scale nor

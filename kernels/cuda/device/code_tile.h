@@ -209,19 +209,10 @@ struct TransposedTile {
   static __device__ int slot(int col, int packet) { return packet ^ (col / kPatch % kTilePatches) ^ (col & 1); }
 };
 
-/// The codes stand as the transpose of the matrix. multipliers: by column of the patch; endCol: where the columns end
+/// The codes stand as the transpose of the matrix. packets: of the rows of the patch; endCol: where the columns end
 /// that the tile may have. All threads of the block call it, also those whose patch lies outside.
-template <class Patch>
-__device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std::int64_t rows, std::int64_t endCol,
-                                const PatchPlace& place, FloatCode code, const Patch& patch,
-                                const float (&multipliers)[kPatch]) {
-  CodePacket packets[kPatch];
-#pragma unroll
-  for (int row = 0; row < kPatch; ++row) {
-    float x[kPatch];
-    patch.row(row, x);
-    packets[row] = encodePacket(x, multipliers, code);
-  }
+inline __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std::int64_t rows,
+                                       std::int64_t endCol, const PatchPlace& place, CodePacket (&packets)[kPatch]) {
   transposePatch(packets);
 #pragma unroll
   for (int col = 0; col < kPatch; ++col) {
@@ -250,6 +241,21 @@ __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std
     storePacket(to + kPatch, high, clampToPatch(rows - row - kPatch));
   }
   __syncthreads();
+}
+
+/// The same of a patch that is no codes yet. multipliers: by column of the patch.
+template <class Patch>
+__device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std::int64_t rows, std::int64_t endCol,
+                                const PatchPlace& place, FloatCode code, const Patch& patch,
+                                const float (&multipliers)[kPatch]) {
+  CodePacket packets[kPatch];
+#pragma unroll
+  for (int row = 0; row < kPatch; ++row) {
+    float x[kPatch];
+    patch.row(row, x);
+    packets[row] = encodePacket(x, multipliers, code);
+  }
+  storeTransposed(shared, codes, rows, endCol, place, packets);
 }
 
 }  // namespace fuseline::cuda::device

@@ -9,20 +9,29 @@
 
 namespace fuseline::cuda::device {
 
-/// f(packet, col) for the packets of a row that the running thread has. A row has whole packets.
+/// f(packet, col, isInside) for the places of packets that the running thread has: all threads of a row come to as
+/// many, of which some may be behind its end. A row has whole packets.
 template <class Share, class Function>
-__device__ void forEachPacket(std::int64_t cols, const Function& f) {
+__device__ void forEachPlace(std::int64_t cols, const Function& f) {
   constexpr int kVector = Share::kVector;
+  constexpr int kStep = Share::kRowThreads * kVector;
   static_assert(!Share::isHeld || kVector == RawPacket::kElements);
   const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kVector;
   if constexpr (Share::isHeld) {
 #pragma unroll
     for (int packet = 0; packet < Share::kHeldPackets; ++packet)
-      if (first + packet * Share::kRowThreads * kVector < cols)
-        f(packet, first + packet * Share::kRowThreads * kVector);
+      f(packet, first + packet * kStep, first + packet * kStep < cols);
   } else {
-    for (std::int64_t col = first; col < cols; col += Share::kRowThreads * kVector) f(0, col);
+    for (std::int64_t step = 0; step < cols; step += kStep) f(0, first + step, first + step < cols);
   }
+}
+
+/// f(packet, col) for the packets of a row that the running thread has.
+template <class Share, class Function>
+__device__ void forEachPacket(std::int64_t cols, const Function& f) {
+  forEachPlace<Share>(cols, [&](int packet, std::int64_t col, bool isInside) {
+    if (isInside) f(packet, col);
+  });
 }
 
 /// One row of a matrix as a thread reads it: held packets are all asked for at once.
@@ -107,13 +116,22 @@ class NormalizedRow {
     }
   }
 
-  /// f(packet, col, x)
+  /// f(col, isInside, x), as forEachPlace. x is of no use behind the end.
   template <class Function>
-  __device__ void forEach(const Function& f) {
+  __device__ void forEachPlace(const Function& f) {
     if constexpr (Share::isHeld)
-      forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) { f(packet, col, m_x[packet]); });
+      device::forEachPlace<Share>(m_cols,
+                                  [&](int packet, std::int64_t col, bool isInside) { f(col, isInside, m_x[packet]); });
     else
       walk(f);
+  }
+
+  /// f(x)
+  template <class Function>
+  __device__ void forEach(const Function& f) {
+    forEachPlace([&](std::int64_t, bool isInside, const float(&x)[kVector]) {
+      if (isInside) f(x);
+    });
   }
 
  private:
@@ -137,10 +155,10 @@ class NormalizedRow {
   template <class Function>
   __device__ void walk(const Function& f) {
     const Operands operands(addendsOf(m_norm, m_hasWalked), m_first, m_cols);
-    forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) {
+    device::forEachPlace<Share>(m_cols, [&](int packet, std::int64_t col, bool isInside) {
       float x[kVector];
-      make(operands, packet, col, x);
-      f(packet, col, x);
+      if (isInside) make(operands, packet, col, x);
+      f(col, isInside, x);
     });
     m_hasWalked = true;
   }
@@ -169,7 +187,7 @@ __device__ RowFactors measureRow(const NormProblem& problem, NormalizedRow<Share
   RowFactors factors;
   if (problem.kind == NormKind::Layer) {
     float sum[1] = {};
-    row.forEach([&](int, std::int64_t, const float(&x)[kVector]) {
+    row.forEach([&](const float(&x)[kVector]) {
 #pragma unroll
       for (int v = 0; v < kVector; ++v) sum[0] += x[v];
     });
@@ -177,7 +195,7 @@ __device__ RowFactors measureRow(const NormProblem& problem, NormalizedRow<Share
     factors.mean = sum[0] / static_cast<float>(problem.cols);
   }
   float squares[1] = {};
-  row.forEach([&](int, std::int64_t, const float(&x)[kVector]) {
+  row.forEach([&](const float(&x)[kVector]) {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) squares[0] += (x[v] - factors.mean) * (x[v] - factors.mean);
   });
@@ -237,15 +255,23 @@ class GradientRow {
 
   float __device__ rstd() const { return m_factors.rstd; }
 
-  /// f(packet, col, xhat, dy)
+  /// f(packet, col, isInside, xhat, dy), as forEachPlace. Both are of no use behind the end.
   template <class Function>
-  __device__ void forEach(const Function& f) const {
-    forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) {
-      if constexpr (Share::isHeld) return f(packet, col, m_x[packet], m_dy[packet]);
+  __device__ void forEachPlace(const Function& f) const {
+    device::forEachPlace<Share>(m_cols, [&](int packet, std::int64_t col, bool isInside) {
+      if constexpr (Share::isHeld) return f(packet, col, isInside, m_x[packet], m_dy[packet]);
       float x[kVector];
       float dy[kVector];
-      make(packet, col, x, dy);
-      f(packet, col, x, dy);
+      if (isInside) make(packet, col, x, dy);
+      f(packet, col, isInside, x, dy);
+    });
+  }
+
+  /// f(col, xhat, dy)
+  template <class Function>
+  __device__ void forEach(const Function& f) const {
+    forEachPlace([&](int, std::int64_t col, bool isInside, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+      if (isInside) f(col, xhat, dy);
     });
   }
 
@@ -270,7 +296,7 @@ template <class Share, class Visit>
 __device__ GradientMeans measureGradient(const NormBackward& norm, const GradientRow<Share>& row, const Visit& visit) {
   constexpr int kVector = Share::kVector;
   float sums[2] = {};
-  row.forEach([&](int, std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+  row.forEach([&](std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
     visit(col, xhat, dy);
     float gamma[kVector];
     loadGamma<kVector>(norm.problem, norm.gamma, col, gamma);

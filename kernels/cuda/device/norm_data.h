@@ -61,10 +61,9 @@ struct NormBackward {
   void* dx = nullptr;      // null: not wanted
   void* dgamma = nullptr;  // null: not wanted
   void* dbeta = nullptr;
-  float* amax = nullptr;           // of dx, to be raised; null: not wanted
-  GradientMeans* means = nullptr;  // of the rows; null: not wanted
-  float* parts = nullptr;          // of blocks: sums for dgamma and, behind them, dbeta; null where neither is wanted
-  bool hasSharedSums = false;      // they are added up in shared memory: the launch says so
+  float* amax = nullptr;       // of dx, to be raised; null: not wanted
+  float* parts = nullptr;      // of blocks: sums for dgamma and, behind them, dbeta; null where neither is wanted
+  bool hasSharedSums = false;  // they are added up in shared memory: the launch says so
 };
 
 /// How the threads of a block share rows: a warp has one, or all of them have one, and a thread holds kHeldPackets

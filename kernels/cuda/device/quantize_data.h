@@ -42,6 +42,7 @@ struct HandOver {
   static constexpr int kMaxPairs = 4;
   CopyPair pairs[kMaxPairs];
   int numPairs = 0;
+  CopyKind kind = CopyKind::Tensor;
 };
 
 }  // namespace fuseline::cuda::device

@@ -141,6 +141,22 @@ TEST_P(CudaHandOvers, KeepTheStatesOfQuantizers) {
   EXPECT_EQ(statesOf(report), statesOf(withoutHandOvers(report)));
 }
 
+/// Rows that a warp or a block holds, in one packet a thread or two, whole and in part, and rows that nobody holds.
+TEST_P(CudaHandOvers, OfNormsGiveTheSameBitsForRowsOfAnyLength) {
+  const std::shared_ptr<Backend> backend = *cudaTestBackend();
+  const std::int64_t rows = std::string_view(GetParam()) == "Float8BlockScaling" ? 128 : 32;
+  const auto expectSameFor = [&](PassKind pass, std::int64_t cols) {
+    const Graph graph = chain(DType::BF16, {rows, 128}, {linear(cols), link("LayerNorm"), linear(128)},
+                              {.pass = pass, .recipe = GetParam()});
+    const FusionReport report = fusedFor(graph, backend);
+    ASSERT_EQ(report.handOvers.size(), pass == PassKind::Forward ? 1u : 2u) << toTree(graph, report);
+    expectSame(graph, runPlan(graph, report, backend), runPlan(graph, withoutHandOvers(report), backend), DType::BF16,
+               std::to_string(cols));
+  };
+  for (const std::int64_t cols : {128, 384, 640, 1152, 2176, 4224, 8320, 16512}) expectSameFor(PassKind::Forward, cols);
+  for (const std::int64_t cols : {384, 640, 2176, 8320}) expectSameFor(PassKind::Training, cols);
+}
+
 INSTANTIATE_TEST_SUITE_P(Recipes, CudaHandOvers,
                          ::testing::Values("DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling",
                                            "MXFP8BlockScaling"),

@@ -107,6 +107,21 @@ TEST(QuantizeKernel, FollowsTheOptionsOfScales) {
   expectEqualCopies(waves(DType::F32, {7, 9}, 0.0), {});
 }
 
+TEST(TransposeKernel, TurnsCodesOfAnyNumberOfRows) {
+  for (const std::int64_t rows : {1, 7, 16, 33, 128, 257})
+    for (const std::int64_t cols : {8, 136, 264}) {
+      std::vector<std::uint8_t> codes(static_cast<std::size_t>(rows * cols));
+      for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i * 7 + i / 251);
+      std::vector<std::uint8_t> turned(codes.size());
+      launchTransposeCodes({.codes = codes.data(), .to = turned.data(), .rows = rows, .cols = cols}, nullptr);
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t col = 0; col < cols; ++col)
+          ASSERT_EQ(turned[static_cast<std::size_t>(col * rows + row)],
+                    codes[static_cast<std::size_t>(row * cols + col)])
+              << rows << " x " << cols << " at " << row << ", " << col;
+    }
+}
+
 Tensor everyBf16() {
   Tensor x = Tensor::zeros({DType::BF16, {256, 256}});
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {

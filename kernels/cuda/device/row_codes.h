@@ -1,0 +1,109 @@
+// What the threads that have whole rows of a result find or write of it besides: its amax, or rowwise codes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/device/block_codes.h"
+#include "kernels/cuda/device/norm_data.h"
+
+#include <cstdint>
+
+namespace fuseline::cuda::device {
+
+/// The amax of a result of the element type.
+class RowAmax {
+ public:
+  /// amax null: not wanted
+  __device__ RowAmax(Element element, float* amax) : m_element(element), m_amax(amax) {}
+
+  template <int kVector>
+  __device__ void take(std::int64_t, std::int64_t, bool isInside, const float (&values)[kVector]) {
+    if (m_amax && isInside) m_largest = largestMagnitude<kVector>(m_element, values, kVector, m_largest);
+  }
+
+  /// All threads of the block call it, when they have taken everything.
+  template <int kThreads>
+  __device__ void finish(int thread) const {
+    if (m_amax) raiseAmax<kThreads>(m_amax, m_largest, thread);
+  }
+
+ private:
+  Element m_element;
+  float* m_amax;
+  float m_largest = 0.0f;
+};
+
+/// The rowwise copies, with scales of the tensor or of lines, and the scale that a columnwise copy has of its tensor.
+/// Its codes are left to others.
+class RowCodes {
+ public:
+  /// element: of the result, which has `cols` columns, a multiple of 8.
+  __device__ RowCodes(Element element, std::int64_t cols, const HandOver& handOver)
+      : m_element(element), m_cols(cols), m_handOver(handOver) {}
+
+  /// Threads of a row that stand side by side call it together, with packets that do; those behind the end are zeros.
+  __device__ void take(std::int64_t row, std::int64_t col, bool isInside, const float (&values)[kPatch]) {
+    float stored[kPatch];
+#pragma unroll
+    for (int v = 0; v < kPatch; ++v) stored[v] = roundedTo(m_element, values[v]);
+    const float largest = largestOfRow(stored);
+    m_largest = largerOf(largest, m_largest);
+    const Place place{row, col, isInside};
+#pragma unroll 1
+    for (int i = 0; i < m_handOver.numPairs; ++i) write(m_handOver.pairs[i], place, stored, largest);
+  }
+
+  /// All threads of the block call it, when they have taken everything.
+  template <int kThreads>
+  __device__ void finish(int thread) const {
+#pragma unroll 1
+    for (int i = 0; i < m_handOver.numPairs; ++i)
+      if (float* const amax = m_handOver.pairs[i].amax) raiseAmax<kThreads>(amax, m_largest, thread);
+  }
+
+ private:
+  struct Place {
+    std::int64_t row;
+    std::int64_t col;
+    bool isInside;
+  };
+
+  __device__ void write(const CopyPair& pair, const Place& place, const float (&stored)[kPatch], float largest) const {
+    float multipliers[kPatch];
+    fill<kPatch>(multiplierOf(pair, place, largest), multipliers);
+    if (!place.isInside) return;
+    std::uint8_t* const to = pair.rowwise.codes + place.row * m_cols + place.col;
+    FUSELINE_WRITES(to, sizeof(CodePacket));
+    *reinterpret_cast<CodePacket*>(to) = encodePacket(stored, multipliers, pair.rowwise.code);
+  }
+
+  __device__ float multiplierOf(const CopyPair& pair, const Place& place, float largest) const {
+    switch (m_handOver.kind) {
+      case CopyKind::Float8Line: return ofBlock<kFloat8Block, false>(pair.rowwise, place, largest);
+      case CopyKind::MxLine: return ofBlock<kMxBlock, true>(pair.rowwise, place, largest);
+      default: return ofTensor(pair, place);
+    }
+  }
+
+  static __device__ float ofTensor(const CopyPair& pair, const Place& place) {
+    const float scale = *pair.scale;
+    if (place.row == 0 && place.col == 0) {
+      *static_cast<float*>(pair.rowwise.scales) = 1.0f / scale;
+      if (pair.columnwise.codes) *static_cast<float*>(pair.columnwise.scales) = 1.0f / scale;
+    }
+    return scale;
+  }
+
+  template <int kBlock, bool kIsE8m0>
+  static __device__ float ofBlock(const CodedCopy& copy, const Place& place, float largest) {
+    constexpr int kLanes = kBlock / kPatch;
+    const bool isWriter = place.isInside && threadIdx.x % kLanes == 0;
+    return scaleBlock<kIsE8m0>(copy, largestOverLanes(largest, kLanes), place.row, place.col / kBlock, isWriter);
+  }
+
+  Element m_element;
+  std::int64_t m_cols;
+  const HandOver& m_handOver;
+  float m_largest = 0.0f;
+};
+
+}  // namespace fuseline::cuda::device
