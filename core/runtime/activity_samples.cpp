@@ -2,7 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/activity_samples.h"
 
+#include <algorithm>
+
 namespace fuseline {
+
+std::vector<double> busyNsBySteps(std::span<const DeviceActivity> activities, std::size_t numSteps) {
+  std::vector<double> busyNs(numSteps, 0.0);
+  std::vector<double> endNs(numSteps, 0.0);
+  for (const DeviceActivity& activity : activities) {
+    if (activity.step == DeviceActivity::kNoStep) continue;
+    double& end = endNs.at(activity.step);
+    const double finish = activity.startNs + activity.durationNs;
+    busyNs[activity.step] += std::max(finish - std::max(activity.startNs, end), 0.0);
+    end = std::max(end, finish);
+  }
+  return busyNs;
+}
 
 /// A kind that appears for the first time took no time in the rounds before.
 ActivitySamples::Kind& ActivitySamples::kindOf(const DeviceActivity& activity) {

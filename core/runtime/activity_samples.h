@@ -14,9 +14,14 @@
 
 namespace fuseline {
 
+/// How long the device worked for each step of the plan: what it did for one at once counts once. activities: in the
+/// order in which they began.
+std::vector<double> busyNsBySteps(std::span<const DeviceActivity> activities, std::size_t numSteps);
+
 class ActivitySamples {
  public:
-  /// One run of the plan. What a step does several times, in the same configuration, is added.
+  /// One run of the plan. What a step does several times, in the same configuration, is added, also what is done at
+  /// once.
   void addRound(std::span<const DeviceActivity> activities);
 
   /// In the order in which the device did them; a sample a round. step: an index in Plan::steps, or

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/executor.h"
 
+#include "core/runtime/activity_samples.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -373,9 +374,7 @@ Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::
     if (!outcome || *outcome == RunOutcome::Cancelled) return outcome;
   } while (!seen && ++tries < kTries);
   if (!seen) return seen.error();
-  std::vector<double> stepNs(m_plan.steps.size(), 0.0);
-  for (const DeviceActivity& activity : m_activities)
-    if (activity.step != DeviceActivity::kNoStep) stepNs.at(activity.step) += activity.durationNs;
+  const std::vector<double> stepNs = busyNsBySteps(m_activities, m_plan.steps.size());
   for (const Launch& item : m_launches) observer(item.step, stepNs[item.step]);
   return outcome;
 }

@@ -87,7 +87,7 @@ class CachedBackward final : public Kernel {
     restore(pointers, workspace);
     for (std::size_t i = 0; i < m_bindings.size(); ++i)
       m_memory[i] = m_runner.operands()[i] == kInput ? workspace : m_bindings[i].at(pointers);
-    m_runner.run(m_shape, m_memory, workspace + inputBytes());
+    m_runner.run(m_shape, m_memory, workspace + inputBytes(), m_stream);
   }
 
  private:

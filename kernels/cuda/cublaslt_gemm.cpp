@@ -56,8 +56,9 @@ class CublasLtGemm final : public Gemm {
 
   std::size_t workspaceBytes() const override { return m_product.workspaceBytes(m_candidates.front()); }
 
-  void multiply(const GemmPointers& pointers, std::byte* workspace) override {
-    const auto numRefused = static_cast<std::ptrdiff_t>(m_product.multiplyByFirst(m_candidates, pointers, workspace));
+  void multiply(const GemmPointers& pointers, std::byte* workspace, Stream stream) override {
+    const auto numRefused =
+        static_cast<std::ptrdiff_t>(m_product.multiplyByFirst(m_candidates, pointers, workspace, stream));
     m_candidates.erase(m_candidates.begin(), m_candidates.begin() + numRefused);
   }
 
@@ -70,24 +71,22 @@ class CublasLtGemm final : public Gemm {
 /// Nothing to add up: c is the addend, or zero, or there is no c.
 class EmptyGemm final : public Gemm {
  public:
-  EmptyGemm(const GemmProblem& problem, Stream stream)
+  explicit EmptyGemm(const GemmProblem& problem)
       : m_hasAddend(problem.hasAddend),
-        m_sizeBytes(static_cast<std::size_t>(problem.m * problem.n * sizeBytes(problem.cType))),
-        m_stream(stream) {}
+        m_sizeBytes(static_cast<std::size_t>(problem.m * problem.n * sizeBytes(problem.cType))) {}
   std::size_t workspaceBytes() const override { return 0; }
-  void multiply(const GemmPointers& pointers, std::byte*) override {
+  void multiply(const GemmPointers& pointers, std::byte*, Stream stream) override {
     if (m_sizeBytes == 0 || pointers.addend == pointers.c) return;
     if (m_hasAddend)
-      check(cudaMemcpyAsync(pointers.c, pointers.addend, m_sizeBytes, cudaMemcpyDeviceToDevice, m_stream),
+      check(cudaMemcpyAsync(pointers.c, pointers.addend, m_sizeBytes, cudaMemcpyDeviceToDevice, stream),
             "copy a matrix");
     else
-      check(cudaMemsetAsync(pointers.c, 0, m_sizeBytes, m_stream), "clear a matrix");
+      check(cudaMemsetAsync(pointers.c, 0, m_sizeBytes, stream), "clear a matrix");
   }
 
  private:
   bool m_hasAddend;
   std::size_t m_sizeBytes;
-  Stream m_stream;
 };
 
 class CublasLtGemms final : public GemmLibrary {
@@ -99,7 +98,7 @@ class CublasLtGemms final : public GemmLibrary {
     if (const Verdict fits = fitsEpilogue(problem); !fits)
       return Error{fmt::format("{} It is the product {}.", fits.reason(), describe(problem)), ErrorKind::RunFailed};
     if (problem.m == 0 || problem.n == 0 || problem.k == 0)
-      return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem, m_stream));
+      return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem));
     if (Result<void> started = start(); !started) return started.error();
     auto gemm = std::make_unique<CublasLtGemm>(m_opened, withPolicy(problem));
     if (gemm->choose()) return std::unique_ptr<Gemm>(std::move(gemm));

@@ -73,16 +73,17 @@ std::size_t CublasLtProduct::workspaceBytes(const CublasLtCandidate& candidate) 
   return candidate.workspaceSize + (hasEpilogue(m_problem) ? kEpilogueBytes : 0);
 }
 
-void CublasLtProduct::multiply(const CublasLtCandidate& candidate, const GemmPointers& pointers, std::byte* workspace) {
-  multiplyByFirst(std::span(&candidate, 1), pointers, workspace);
+void CublasLtProduct::multiply(const CublasLtCandidate& candidate, const GemmPointers& pointers, std::byte* workspace,
+                               Stream stream) {
+  multiplyByFirst(std::span(&candidate, 1), pointers, workspace, stream);
 }
 
 std::size_t CublasLtProduct::multiplyByFirst(std::span<const CublasLtCandidate> candidates,
-                                             const GemmPointers& pointers, std::byte* workspace) {
+                                             const GemmPointers& pointers, std::byte* workspace, Stream stream) {
   setPointers(pointers);
   cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    status = launch(candidates[i], pointers, workspace);
+    status = launch(candidates[i], pointers, workspace, stream);
     if (status == CUBLAS_STATUS_SUCCESS) return i;
     if (status == CUBLAS_STATUS_EXECUTION_FAILED) break;  // that is the GPU, not the library
   }
@@ -91,12 +92,12 @@ std::size_t CublasLtProduct::multiplyByFirst(std::span<const CublasLtCandidate> 
 }
 
 cublasStatus_t CublasLtProduct::launch(const CublasLtCandidate& candidate, const GemmPointers& pointers,
-                                       std::byte* workspace) const {
+                                       std::byte* workspace, Stream stream) const {
   const float beta = m_problem.hasAddend ? 1.0F : 0.0F;
   const std::byte* const addend = m_problem.hasAddend ? pointers.addend : pointers.c;
   return m_session.library().matmul(m_session.handle(), m_operation.get(), &m_problem.alpha, pointers.b, m_a.get(),
                                     pointers.a, m_b.get(), &beta, addend, m_c.get(), pointers.c, m_d.get(),
-                                    &candidate.algo, workspace, candidate.workspaceSize, m_session.stream());
+                                    &candidate.algo, workspace, candidate.workspaceSize, stream);
 }
 
 cublasStatus_t CublasLtProduct::search(std::span<CublasLtCandidate> candidates, int& found) const {

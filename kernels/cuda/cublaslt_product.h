@@ -43,10 +43,10 @@ class CublasLtProduct {
   /// What multiply() may write to, all in all.
   std::size_t workspaceBytes(const CublasLtCandidate& candidate) const;
   /// Asynchronous. Throws DeviceFault.
-  void multiply(const CublasLtCandidate& candidate, const GemmPointers& pointers, std::byte* workspace);
+  void multiply(const CublasLtCandidate& candidate, const GemmPointers& pointers, std::byte* workspace, Stream stream);
   /// By the first of several candidates that the library does not refuse after all; returns how many it refused.
   std::size_t multiplyByFirst(std::span<const CublasLtCandidate> candidates, const GemmPointers& pointers,
-                              std::byte* workspace);
+                              std::byte* workspace, Stream stream);
 
  private:
   /// A descriptor with an owner.
@@ -66,7 +66,8 @@ class CublasLtProduct {
   void setScaleModes(const Operation& operation) const;
   void setStandIns(const Operation& operation) const;
   void setPointers(const GemmPointers& pointers);
-  cublasStatus_t launch(const CublasLtCandidate& candidate, const GemmPointers& pointers, std::byte* workspace) const;
+  cublasStatus_t launch(const CublasLtCandidate& candidate, const GemmPointers& pointers, std::byte* workspace,
+                        Stream stream) const;
 
   const CublasLtSession& m_session;
   GemmProblem m_problem;

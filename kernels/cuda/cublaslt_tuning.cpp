@@ -38,19 +38,20 @@ AlgorithmChoice contest(const GemmProblem& problem, const std::vector<std::uint6
 }  // namespace
 
 AlgorithmChoice timeCandidates(CublasLtProduct& product, std::span<const CublasLtCandidate> candidates) {
+  const Stream stream = product.session().stream();
   std::vector<std::uint64_t> workspaceBytes;
   for (const CublasLtCandidate& candidate : candidates) workspaceBytes.push_back(product.workspaceBytes(candidate));
   const auto launch = [&](std::size_t candidate, const GemmPointers& pointers, std::byte* workspace) {
-    product.multiply(candidates[candidate], pointers, workspace);
+    product.multiply(candidates[candidate], pointers, workspace, stream);
   };
-  return contest(product.problem(), workspaceBytes, launch, product.session().stream());
+  return contest(product.problem(), workspaceBytes, launch, stream);
 }
 
 AlgorithmChoice timeWays(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream) {
   std::vector<std::uint64_t> workspaceBytes;
   for (const Gemm* const way : ways) workspaceBytes.push_back(way->workspaceBytes());
   const auto launch = [&](std::size_t way, const GemmPointers& pointers, std::byte* workspace) {
-    ways[way]->multiply(pointers, workspace);
+    ways[way]->multiply(pointers, workspace, stream);
   };
   return contest(problem, workspaceBytes, launch, stream);
 }

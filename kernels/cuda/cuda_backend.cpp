@@ -1,4 +1,4 @@
-// One stream for everything; memory with owners; faults with the name of the step that was launched last.
+// Streams and memory with owners; faults with the name of the step that was launched last.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/cuda_backend.h"
 
@@ -12,9 +12,11 @@
 #include "kernels/cuda/epilogue_passes.h"
 #include "kernels/cuda/event_clock.h"
 #include "kernels/cuda/graph_capture.h"
+#include "kernels/cuda/lanes.h"
 #include "kernels/cuda/launch_log.h"
 #include "kernels/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/nvtx_range.h"
+#include "kernels/cuda/owned_stream.h"
 #include "kernels/cuda/roofs.h"
 #include "kernels/cuda/stream_transfer.h"
 
@@ -28,18 +30,6 @@
 namespace fuseline::cuda {
 
 namespace {
-
-class OwnedStream {
- public:
-  OwnedStream() { check(cudaStreamCreateWithFlags(&m_stream, cudaStreamNonBlocking), "make a stream"); }
-  ~OwnedStream() { cudaStreamDestroy(m_stream); }
-  OwnedStream(const OwnedStream&) = delete;
-  OwnedStream& operator=(const OwnedStream&) = delete;
-  Stream get() const { return m_stream; }
-
- private:
-  cudaStream_t m_stream = nullptr;
-};
 
 class CudaMemory final : public DeviceMemory {
  public:
@@ -165,6 +155,7 @@ class CudaBackend final : public Backend {
     m_info.details.emplace_back(kElementwiseCode, elementwiseCode());
     m_info.details.emplace_back("matrix products", describe(algorithmPolicy(std::getenv)));
     m_context = {.stream = m_stream.get(),
+                 .lanes = m_lanes.get(),
                  .numMultiprocessors = numMultiprocessors(device),
                  .programs = m_programs.get(),
                  .readBack =
@@ -311,6 +302,7 @@ class CudaBackend final : public Backend {
   DeviceInfo m_info;
   OwnedStream m_stream;
   OwnedStream m_copyStream;  // of transfers
+  std::unique_ptr<Lanes> m_lanes = makeStreamLanes(m_stream.get());
   std::unique_ptr<ProgramCompiler> m_programs;
   std::unique_ptr<GemmLibrary> m_gemms;
   DeviceContext m_context;

@@ -241,7 +241,10 @@ std::vector<std::pair<Owner, DeviceActivity>> Session::stop() {
   refuseLosses();
   std::ranges::stable_sort(m_records, {}, &Record::startNs);
   std::vector<std::pair<Owner, DeviceActivity>> activities;
-  for (Record& record : m_records) activities.emplace_back(ownerOf(record), std::move(record.activity));
+  for (Record& record : m_records) {
+    record.activity.startNs = static_cast<double>(record.startNs - m_records.front().startNs);
+    activities.emplace_back(ownerOf(record), std::move(record.activity));
+  }
   m_records.clear();
   return activities;
 }

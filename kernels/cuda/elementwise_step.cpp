@@ -68,7 +68,7 @@ class ElementwiseKernel final : public Kernel {
     if (keepsResult())
       for (const std::size_t place : m_copied->places) m_memory[place] = workspace + partsBytes();
     if (m_run.isHandingOver) prepare(pointers);
-    m_run.runner.run(m_run.shape, m_memory, workspace);
+    m_run.runner.run(m_run.shape, m_memory, workspace, m_device.stream);
     if (m_copied && !m_run.isHandingOver)
       m_copied->copies.launchFrom(m_memory[m_copied->places.front()], pointers, nullptr, m_device);
   }

@@ -126,7 +126,7 @@ class GemmWithPasses final : public Gemm {
     return bytes;
   }
 
-  void multiply(const GemmPointers& pointers, std::byte* workspace) override {
+  void multiply(const GemmPointers& pointers, std::byte* workspace, Stream stream) override {
     const bool isKept = m_problem.hasPreActivation && !m_solved.hasPreActivation;
     const Memory memory{pointers, isKept ? pointers.preActivation : pointers.c};
     GemmPointers solved = pointers;
@@ -135,9 +135,9 @@ class GemmWithPasses final : public Gemm {
     if (!m_solved.hasPreActivation) solved.preActivation = nullptr;
     if (!m_solved.hasGeluGrad) solved.geluInput = nullptr;
     if (!m_solved.biasGradType) solved.biasGrad = nullptr;
-    m_product->multiply(solved, workspace);
+    m_product->multiply(solved, workspace, stream);
     for (ProgramPass& pass : m_passes)
-      pass.run([&](const OperandKey& key) { return memory.at(slotOf(key)); }, workspace);
+      pass.run([&](const OperandKey& key) { return memory.at(slotOf(key)); }, workspace, stream);
   }
 
  private:

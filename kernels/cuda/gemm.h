@@ -5,6 +5,7 @@
 #include "core/support/result.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/quantized_form.h"
+#include "kernels/cuda/stream.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -79,8 +80,8 @@ class Gemm {
  public:
   virtual ~Gemm() = default;
   virtual std::size_t workspaceBytes() const = 0;
-  /// Asynchronous on the stream of the library. Throws when the library refuses.
-  virtual void multiply(const GemmPointers& pointers, std::byte* workspace) = 0;
+  /// Asynchronous. Throws when the library refuses.
+  virtual void multiply(const GemmPointers& pointers, std::byte* workspace, Stream stream) = 0;
 };
 
 class GemmLibrary {

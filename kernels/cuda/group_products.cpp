@@ -105,17 +105,17 @@ void GroupProducts::begin(std::span<const RowGroup> groups, Pointers pointers) {
   m_bParts = m_b.parts(groups, pointers);
 }
 
-void GroupProducts::multiply(std::size_t group, std::int64_t rows, GemmPointers others, std::byte* workspace) {
+void GroupProducts::multiply(std::size_t group, std::int64_t rows, GemmPointers others, const Lane& lane) {
   const GroupPart& aPart = m_aParts[group];
   const GroupPart& bPart = m_bParts[group];
-  std::byte* const bMemory = workspace + m_aBytes;
-  const Factor::Memory a = Factor(aPart.spec, m_isDecoded).prepare(aPart.data, workspace, m_device->stream);
-  const Factor::Memory b = Factor(bPart.spec, m_isDecoded).prepare(bPart.data, bMemory, m_device->stream);
+  std::byte* const bMemory = lane.workspace + m_aBytes;
+  const Factor::Memory a = Factor(aPart.spec, m_isDecoded).prepare(aPart.data, lane.workspace, lane.stream);
+  const Factor::Memory b = Factor(bPart.spec, m_isDecoded).prepare(bPart.data, bMemory, lane.stream);
   others.a = a.data;
   others.aScales = a.scales;
   others.b = b.data;
   others.bScales = b.scales;
-  of(rows).multiply(others, bMemory + m_bBytes);
+  of(rows).multiply(others, bMemory + m_bBytes, lane.stream);
 }
 
 std::size_t GroupProducts::gemmBytes() const { return workspacePart(m_device->gemms->maxWorkspaceBytes()); }

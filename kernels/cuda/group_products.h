@@ -1,4 +1,4 @@
-// Products of groups of rows, one after the other, whose sizes come with each run.
+// Products of groups of rows, whose sizes come with each run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,6 +6,7 @@
 #include "kernels/cuda/factor.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/kernel_def.h"
+#include "kernels/cuda/lanes.h"
 
 #include <map>
 #include <memory>
@@ -56,12 +57,13 @@ class GroupProducts {
   static Result<GroupProducts> make(const CompileRequest& request, GemmProblem problem, GroupExtent extent,
                                     GroupFactor a, GroupFactor b);
 
+  /// Of a lane.
   std::size_t workspaceBytes() const { return m_device ? gemmBytes() + m_aBytes + m_bBytes : 0; }
 
   /// Before the products of a run.
   void begin(std::span<const RowGroup> groups, Pointers pointers);
   /// The product of a group. others: all but its factors. Throws when the library has none of this size.
-  void multiply(std::size_t group, std::int64_t rows, GemmPointers others, std::byte* workspace);
+  void multiply(std::size_t group, std::int64_t rows, GemmPointers others, const Lane& lane);
 
  private:
   GroupProducts(const CompileRequest& request, const GemmProblem& problem, GroupExtent extent, GroupFactor a,

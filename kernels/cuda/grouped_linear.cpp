@@ -1,6 +1,6 @@
 // Kernel "GroupedLinear": y = x W_g^T (+ b_g, or scales b_g) in the rows of each group g, and its gradients.
 // The sizes of the groups come with each run. The host reads them before it launches, so that such a step cannot be
-// recorded, and prepares products for every size when it first occurs.
+// recorded, and prepares products for every size when it first occurs. Groups run side by side: few fill a GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/grouped_programs.h"
 #include "core/runtime/grouped_operands.h"
@@ -83,10 +83,10 @@ class GroupProgram {
   std::size_t workspaceBytes() const { return m_parts * sizeof(float); }
 
   /// memory: where the rows of the group begin. nullptr for a sum that nobody wants.
-  void run(std::int64_t rows, const Memory& memory, std::byte* workspace) {
+  void run(std::int64_t rows, const Memory& memory, const Lane& lane) {
     std::vector<std::byte*> operands;
     for (const OperandKey& key : m_runner.operands()) operands.push_back(memory.at(key));
-    m_runner.run(m_shapes.of(rows), operands, workspace);
+    m_runner.run(m_shapes.of(rows), operands, lane.workspace, lane.stream);
   }
 
  private:
@@ -108,6 +108,10 @@ class GroupProgram {
   std::size_t m_parts;
 };
 
+LaneTurns turnsOf(const DeviceContext& device, std::int64_t numGroups, std::size_t laneBytes) {
+  return {device.lanes, device.stream, static_cast<std::size_t>(numGroups), laneBytes};
+}
+
 // ---- forward
 
 struct ForwardParts {
@@ -122,15 +126,17 @@ struct ForwardParts {
 
 class GroupedForward final : public Kernel {
  public:
-  explicit GroupedForward(ForwardParts parts) : m(std::move(parts)) {}
+  GroupedForward(ForwardParts parts, const DeviceContext& device)
+      : m(std::move(parts)), m_turns(turnsOf(device, m.size.numGroups, m.products.workspaceBytes())) {}
 
-  std::size_t workspaceBytes() const override { return m.products.workspaceBytes() + sumsBytes(); }
+  std::size_t workspaceBytes() const override { return m_turns.workspaceBytes() + sumsBytes(); }
 
   void run(Pointers pointers, std::byte* workspace) override {
     const std::vector<RowGroup> groups = m.groups.read(pointers);
     m.products.begin(groups, pointers);
-    for (std::size_t i = 0; i < groups.size(); ++i)
-      if (groups[i].size > 0) runGroup(i, groups[i], pointers, workspace);
+    m_turns.run(groups.size(), workspace, [&](std::size_t i, const Lane& lane) {
+      if (groups[i].size > 0) runGroup(i, groups[i], pointers, sumsOf(groups[i], pointers, workspace), lane);
+    });
   }
 
  private:
@@ -140,17 +146,24 @@ class GroupedForward final : public Kernel {
     return hasSums() ? static_cast<std::size_t>(m.size.rows * m.size.n * sizeBytes(DType::F32)) : 0;
   }
 
-  void runGroup(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
-    std::byte* const y = rowOf(m.y, pointers, group.first);
-    std::byte* const sums = hasSums() ? workspace + m.products.workspaceBytes() : y;
+  std::byte* sumsOf(const RowGroup& group, Pointers pointers, std::byte* workspace) const {
+    if (!hasSums()) return rowOf(m.y, pointers, group.first);
+    return workspace + m_turns.workspaceBytes() + group.first * m.size.n * sizeBytes(DType::F32);
+  }
+
+  void runGroup(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* sums, const Lane& lane) {
     std::byte* const bias = m.biases.at(pointers, index);
-    m.products.multiply(index, group.size, {.bias = m.adder ? nullptr : bias, .c = sums}, workspace);
+    m.products.multiply(index, group.size, {.bias = m.adder ? nullptr : bias, .c = sums}, lane);
     if (!m.adder) return;
-    const Memory memory = {{kSums, sums}, {kBias, bias}, {kScales, valueOf(m.scales, pointers, group.first)}, {kY, y}};
-    m.adder->run(group.size, memory, nullptr);
+    const Memory memory = {{kSums, sums},
+                           {kBias, bias},
+                           {kScales, valueOf(m.scales, pointers, group.first)},
+                           {kY, rowOf(m.y, pointers, group.first)}};
+    m.adder->run(group.size, memory, lane);
   }
 
   ForwardParts m;
+  LaneTurns m_turns;
 };
 
 /// Adds a scaled bias to the products of `problem`, whose sums become float32, so that y is rounded once.
@@ -194,7 +207,7 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
                      .weights = {request, form.weights},
                      .biases = {request, OperandKind::Parameter, form.biases}};
   if (Result<void> added = addProducts(request, form, parts); !added) return added.error();
-  return std::unique_ptr<Kernel>(std::make_unique<GroupedForward>(std::move(parts)));
+  return std::unique_ptr<Kernel>(std::make_unique<GroupedForward>(std::move(parts), request.device));
 }
 
 // ---- backward
@@ -219,9 +232,9 @@ class InputGrad {
   std::size_t workspaceBytes() const { return m_products.workspaceBytes(); }
 
   void begin(std::span<const RowGroup> groups, Pointers pointers) { m_products.begin(groups, pointers); }
-  void run(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
+  void run(std::size_t index, const RowGroup& group, Pointers pointers, const Lane& lane) {
     if (!m_gradX || group.size == 0) return;
-    m_products.multiply(index, group.size, {.c = rowOf(m_gradX, pointers, group.first)}, workspace);
+    m_products.multiply(index, group.size, {.c = rowOf(m_gradX, pointers, group.first)}, lane);
   }
 
  private:
@@ -249,11 +262,11 @@ class WeightGrads {
 
   void begin(std::span<const RowGroup> groups, Pointers pointers) { m_products.begin(groups, pointers); }
   /// The gradient of a group without rows becomes zero, or stays what it is added to.
-  void run(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
+  void run(std::size_t index, const RowGroup& group, Pointers pointers, const Lane& lane) {
     std::byte* const gradient = m_gradients.at(pointers, index);
     if (!gradient) return;
     const bool isAdded = m_gradients.any().access == OperandAccess::Accumulate;
-    m_products.multiply(index, group.size, {.addend = isAdded ? gradient : nullptr, .c = gradient}, workspace);
+    m_products.multiply(index, group.size, {.addend = isAdded ? gradient : nullptr, .c = gradient}, lane);
   }
 
  private:
@@ -285,14 +298,14 @@ class BiasGrads {
 
   std::size_t workspaceBytes() const { return m_program ? m_program->workspaceBytes() : 0; }
 
-  void run(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
+  void run(std::size_t index, const RowGroup& group, Pointers pointers, const Lane& lane) {
     if (!m_program) return;
     const Memory memory = {{kGradY, rowOf(m_gradY, pointers, group.first)},
                            {kScales, valueOf(m_scales, pointers, group.first)},
                            {kBias, m_biases.at(pointers, index)},
                            {kGradBias, m_gradients.at(pointers, index)},
                            {kGradScales, valueOf(m_gradScales, pointers, group.first)}};
-    if (memory.at(kGradBias) || memory.at(kGradScales)) m_program->run(group.size, memory, workspace);
+    if (memory.at(kGradBias) || memory.at(kGradScales)) m_program->run(group.size, memory, lane);
   }
 
  private:
@@ -308,34 +321,38 @@ class BiasGrads {
   std::optional<GroupProgram> m_program;
 };
 
+struct BackwardParts {
+  GroupReader groups;
+  InputGrad inputGrad;
+  WeightGrads weightGrads;
+  BiasGrads biasGrads;
+};
+
 class GroupedBackward final : public Kernel {
  public:
-  GroupedBackward(GroupReader groups, InputGrad inputGrad, WeightGrads weightGrads, BiasGrads biasGrads)
-      : m_groups(std::move(groups)),
-        m_inputGrad(std::move(inputGrad)),
-        m_weightGrads(std::move(weightGrads)),
-        m_biasGrads(std::move(biasGrads)) {}
+  GroupedBackward(BackwardParts parts, const GroupedSize& size, const DeviceContext& device)
+      : m(std::move(parts)), m_turns(turnsOf(device, size.numGroups, laneBytes())) {}
 
-  std::size_t workspaceBytes() const override {
-    return std::max({m_inputGrad.workspaceBytes(), m_weightGrads.workspaceBytes(), m_biasGrads.workspaceBytes()});
-  }
+  std::size_t workspaceBytes() const override { return m_turns.workspaceBytes(); }
 
   void run(Pointers pointers, std::byte* workspace) override {
-    const std::vector<RowGroup> groups = m_groups.read(pointers);
-    m_inputGrad.begin(groups, pointers);
-    m_weightGrads.begin(groups, pointers);
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      m_inputGrad.run(i, groups[i], pointers, workspace);
-      m_weightGrads.run(i, groups[i], pointers, workspace);
-      m_biasGrads.run(i, groups[i], pointers, workspace);
-    }
+    const std::vector<RowGroup> groups = m.groups.read(pointers);
+    m.inputGrad.begin(groups, pointers);
+    m.weightGrads.begin(groups, pointers);
+    m_turns.run(groups.size(), workspace, [&](std::size_t i, const Lane& lane) {
+      m.inputGrad.run(i, groups[i], pointers, lane);
+      m.weightGrads.run(i, groups[i], pointers, lane);
+      m.biasGrads.run(i, groups[i], pointers, lane);
+    });
   }
 
  private:
-  GroupReader m_groups;
-  InputGrad m_inputGrad;
-  WeightGrads m_weightGrads;
-  BiasGrads m_biasGrads;
+  std::size_t laneBytes() const {
+    return std::max({m.inputGrad.workspaceBytes(), m.weightGrads.workspaceBytes(), m.biasGrads.workspaceBytes()});
+  }
+
+  BackwardParts m;
+  LaneTurns m_turns;
 };
 
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
@@ -350,8 +367,8 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   if (!weightGrads) return weightGrads.error();
   Result<BiasGrads> biasGrads = BiasGrads::make(request, size, findPlainOperand(request, kGradY));
   if (!biasGrads) return biasGrads.error();
-  return std::unique_ptr<Kernel>(std::make_unique<GroupedBackward>(std::move(*groups), std::move(*inputGrad),
-                                                                   std::move(*weightGrads), std::move(*biasGrads)));
+  BackwardParts parts{std::move(*groups), std::move(*inputGrad), std::move(*weightGrads), std::move(*biasGrads)};
+  return std::unique_ptr<Kernel>(std::make_unique<GroupedBackward>(std::move(parts), size, request.device));
 }
 
 Verdict supports(const KernelQuery& query) { return fitsLibrary(query.graph, query.graph.node(query.members[0])); }

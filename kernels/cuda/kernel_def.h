@@ -16,9 +16,12 @@
 
 namespace fuseline::cuda {
 
+class Lanes;
+
 /// What every kernel of one backend shares. Must outlive them.
 struct DeviceContext {
   Stream stream = nullptr;
+  Lanes* lanes = nullptr;  // null: there is only the stream
   int numMultiprocessors = 1;
   GemmLibrary* gemms = nullptr;
   ProgramCompiler* programs = nullptr;  // null: elementwise programs are interpreted

@@ -59,7 +59,7 @@ class Products final : public Kernel {
                            .c = part.product.c.at(pointers),
                            .preActivation = part.product.preActivation.at(pointers),
                            .biasGrad = part.product.biasGrad.at(pointers)},
-                          workspace + part.factorBytes());
+                          workspace + part.factorBytes(), m_stream);
     }
   }
 

@@ -22,9 +22,9 @@ class ProgramPass {
 
   /// memoryOf: where the operand of this key stands; nullptr for a sum that nobody wants.
   template <class MemoryOf>
-  void run(const MemoryOf& memoryOf, std::byte* workspace) {
+  void run(const MemoryOf& memoryOf, std::byte* workspace, Stream stream) {
     std::ranges::transform(m_runner.operands(), m_memory.begin(), memoryOf);
-    m_runner.run(m_shape, m_memory, workspace);
+    m_runner.run(m_shape, m_memory, workspace, stream);
   }
 
  private:

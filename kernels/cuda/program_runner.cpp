@@ -42,11 +42,6 @@ device::Operand operandOf(const Place& place, DType dtype) {
           .lanes = static_cast<std::uint8_t>(place.lanes)};
 }
 
-device::Operand at(device::Operand operand, std::byte* memory) {
-  operand.data = memory;
-  return operand;
-}
-
 }  // namespace
 
 ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int numMultiprocessors,
@@ -60,9 +55,7 @@ ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int n
 ProgramRunner::ProgramRunner(const DeviceProgram& program, const ElementwiseShape& tallest,
                              const std::function<DType(const OperandKey&)>& dtypeOf, const DeviceContext& device,
                              const HandedResult* handed)
-    : m_program(program.program),
-      m_stream(device.stream),
-      m_compiled(compiledProgram(program.program, tallest, device, handed)) {
+    : m_program(program.program), m_compiled(compiledProgram(program.program, tallest, device, handed)) {
   std::ranges::copy(m_program.dropouts, m_arguments.dropouts);
   for (const Place& place : program.places) m_operands.push_back(place.operand);
   const auto addSums = [&](const std::vector<Place>& places, std::vector<device::Operand>& sums) {
@@ -79,55 +72,56 @@ std::size_t ProgramRunner::workspaceBytes(const ElementwiseShape& shape) const {
   return static_cast<std::size_t>(numColumnParts(m_program, shape) + numRowParts(m_program, shape)) * sizeof(float);
 }
 
-void ProgramRunner::run(const ElementwiseShape& shape, std::span<std::byte* const> memory, std::byte* workspace) {
+void ProgramRunner::run(const ElementwiseShape& shape, std::span<std::byte* const> memory, std::byte* workspace,
+                        Stream stream) {
   auto* const columnParts = reinterpret_cast<float*>(workspace);
-  if (hasElements(shape)) launch(shape, memory, columnParts);
+  if (hasElements(shape)) launch(shape, memory, columnParts, stream);
+  const auto finish = [&](PartSums sums, std::byte* to) {
+    sums.to.data = to;
+    if (to) launchPartSums(sums, stream);
+  };
   memory = memory.subspan(static_cast<std::size_t>(m_program.numOperands));
-  for (std::size_t s = 0; s < m_columnSums.size(); ++s) finishColumns(shape, s, memory[s], columnParts);
+  for (std::size_t s = 0; s < m_columnSums.size(); ++s) finish(columnSums(shape, s, columnParts), memory[s]);
   memory = memory.subspan(m_columnSums.size());
   const float* const rowParts = columnParts + numColumnParts(m_program, shape);
-  for (std::size_t s = 0; s < m_rowSums.size(); ++s) finishRows(shape, s, memory[s], rowParts);
+  for (std::size_t s = 0; s < m_rowSums.size(); ++s) finish(rowSums(shape, s, rowParts), memory[s]);
 }
 
-void ProgramRunner::launch(const ElementwiseShape& shape, std::span<std::byte* const> memory, float* columnParts) {
+void ProgramRunner::launch(const ElementwiseShape& shape, std::span<std::byte* const> memory, float* columnParts,
+                           Stream stream) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(m_program.numOperands); ++i)
     m_arguments.data[i] = m_program.operands[i].data = memory[i];
   float* const rowParts = columnParts + numColumnParts(m_program, shape);
-  if (m_compiled) return m_compiled->launch(m_arguments, shape, columnParts, rowParts, m_stream);
-  launchProgram(m_program, shape, columnParts, m_stream);
+  if (m_compiled) return m_compiled->launch(m_arguments, shape, columnParts, rowParts, stream);
+  launchProgram(m_program, shape, columnParts, stream);
 }
 
-void ProgramRunner::finishColumns(const ElementwiseShape& shape, std::size_t sum, std::byte* to,
-                                  const float* parts) const {
-  if (!to) return;
+PartSums ProgramRunner::columnSums(const ElementwiseShape& shape, std::size_t sum, const float* parts) const {
   const std::int64_t cols = shape.grid.cols;
   const std::int64_t blocks = hasElements(shape) ? shape.blocksY : 0;
   PartSums sums{.parts = parts + static_cast<std::int64_t>(sum) * shape.blocksY * cols,
                 .items = cols,
                 .terms = blocks,
                 .termStride = cols,
-                .to = at(m_columnSums[sum], to),
+                .to = m_columnSums[sum],
                 .cols = cols};
   if (sums.to.access == device::Access::Scalar) {
     sums.items = 1;
     sums.terms = blocks * cols;
     sums.termStride = 1;
   }
-  launchPartSums(sums, m_stream);
+  return sums;
 }
 
-void ProgramRunner::finishRows(const ElementwiseShape& shape, std::size_t sum, std::byte* to,
-                               const float* parts) const {
-  if (!to) return;
+PartSums ProgramRunner::rowSums(const ElementwiseShape& shape, std::size_t sum, const float* parts) const {
   const std::int64_t rows = shape.grid.rows;
   const std::int64_t groups = shape.rowGroups();
-  launchPartSums({.parts = parts + static_cast<std::int64_t>(sum) * rows * groups,
-                  .items = rows,
-                  .itemStride = groups,
-                  .terms = hasElements(shape) ? groups : 0,
-                  .to = at(m_rowSums[sum], to),
-                  .cols = rows},
-                 m_stream);
+  return {.parts = parts + static_cast<std::int64_t>(sum) * rows * groups,
+          .items = rows,
+          .itemStride = groups,
+          .terms = hasElements(shape) ? groups : 0,
+          .to = m_rowSums[sum],
+          .cols = rows};
 }
 
 }  // namespace fuseline::cuda

@@ -50,15 +50,14 @@ class ProgramRunner {
   /// Where the next runs write what they make of a result.
   void setHandOver(const device::HandOver& handOver) { m_arguments.handOver = handOver; }
   /// memory: of each of the operands; nullptr for a sum: nobody wants it.
-  void run(const ElementwiseShape& shape, std::span<std::byte* const> memory, std::byte* workspace);
+  void run(const ElementwiseShape& shape, std::span<std::byte* const> memory, std::byte* workspace, Stream stream);
 
  private:
-  void launch(const ElementwiseShape& shape, std::span<std::byte* const> memory, float* columnParts);
-  void finishColumns(const ElementwiseShape& shape, std::size_t sum, std::byte* to, const float* parts) const;
-  void finishRows(const ElementwiseShape& shape, std::size_t sum, std::byte* to, const float* parts) const;
+  void launch(const ElementwiseShape& shape, std::span<std::byte* const> memory, float* columnParts, Stream stream);
+  PartSums columnSums(const ElementwiseShape& shape, std::size_t sum, const float* parts) const;
+  PartSums rowSums(const ElementwiseShape& shape, std::size_t sum, const float* parts) const;
 
   device::Program m_program;
-  Stream m_stream;
   device::Arguments m_arguments = {};
   std::shared_ptr<const CompiledProgram> m_compiled;  // null: the program is interpreted
   std::vector<OperandKey> m_operands;

@@ -87,7 +87,7 @@ Result<double> productGflops(const GemmProblem& problem, Stream stream, GemmLibr
   const Result<std::unique_ptr<Gemm>> gemm = gemms.prepare(problem);
   if (!gemm) return gemm.error();
   const auto launch = [&](std::size_t, const GemmPointers& pointers, std::byte* workspace) {
-    (*gemm)->multiply(pointers, workspace);
+    (*gemm)->multiply(pointers, workspace, stream);
   };
   const auto timer = makeGemmTimer(problem, (*gemm)->workspaceBytes(), launch, stream);
   const double flops = 2.0 * static_cast<double>(problem.m * problem.n * problem.k);

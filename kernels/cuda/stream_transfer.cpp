@@ -3,6 +3,7 @@
 #include "kernels/cuda/stream_transfer.h"
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/stream_event.h"
 
 #include <cuda_runtime_api.h>
 
@@ -29,32 +30,19 @@ class PinnedMemory final : public DeviceMemory {
   std::size_t m_sizeBytes;
 };
 
-using OwnedEvent = std::unique_ptr<CUevent_st, cudaError_t (*)(cudaEvent_t)>;
-
-OwnedEvent makeEvent() {
-  cudaEvent_t event = nullptr;
-  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
-  return {event, cudaEventDestroy};
-}
-
-/// What is launched on `later` from here on waits for what was launched on `earlier` so far.
-void order(Stream earlier, Stream later, cudaEvent_t event) {
-  check(cudaEventRecord(event, earlier), "record an event");
-  check(cudaStreamWaitEvent(later, event, 0), "wait for an event");
-}
-
 class StreamTransfer final : public Transfer {
  public:
   StreamTransfer(const TransferStreams& streams, std::span<std::byte> to, const std::byte* from, cudaMemcpyKind kind)
       : m_streams(streams), m_to(to), m_from(from), m_kind(kind) {}
 
   void begin() override {
-    order(m_streams.stream, m_streams.besides, m_isReady.get());
+    recordEvent(m_isReady, m_streams.stream);
+    waitForEvent(m_streams.besides, m_isReady);
     check(cudaMemcpyAsync(m_to.data(), m_from, m_to.size(), m_kind, m_streams.besides), "copy a tensor");
-    check(cudaEventRecord(m_isDone.get(), m_streams.besides), "record an event");
+    recordEvent(m_isDone, m_streams.besides);
   }
 
-  void end() override { check(cudaStreamWaitEvent(m_streams.stream, m_isDone.get(), 0), "wait for an event"); }
+  void end() override { waitForEvent(m_streams.stream, m_isDone); }
 
  private:
   TransferStreams m_streams;

@@ -52,7 +52,8 @@ class ActivationPass {
     Result<ProgramPass> pass = ProgramPass::make(programFor(request, makesOutput, makesGradient),
                                                  {activated.rows(), activated.cols()}, dtypeOf, request.device);
     if (!pass) return pass.error();
-    return ActivationPass(std::move(*pass), findOperand(request, kInput), findOperand(request, kGradInput));
+    return ActivationPass(std::move(*pass), findOperand(request, kInput), findOperand(request, kGradInput),
+                          request.device.stream);
   }
 
   std::size_t workspaceBytes() const { return m_pass.workspaceBytes(); }
@@ -64,12 +65,12 @@ class ActivationPass {
           if (key == kInput) return m_x.at(pointers);
           return key == kGradInput ? m_gradX.at(pointers) : activated;
         },
-        workspace);
+        workspace, m_stream);
   }
 
  private:
-  ActivationPass(ProgramPass pass, Binding x, Binding gradX)
-      : m_pass(std::move(pass)), m_x(std::move(x)), m_gradX(std::move(gradX)) {}
+  ActivationPass(ProgramPass pass, Binding x, Binding gradX, Stream stream)
+      : m_pass(std::move(pass)), m_x(std::move(x)), m_gradX(std::move(gradX)), m_stream(stream) {}
 
   static ElementwiseProgram programFor(const CompileRequest& request, bool makesOutput, bool makesGradient) {
     const Node& node = request.member(kActivation);
@@ -82,17 +83,19 @@ class ActivationPass {
 
   ProgramPass m_pass;
   Binding m_x, m_gradX;
+  Stream m_stream;
 };
 
 /// A product, one of whose matrices is what stands inside the step.
 struct InnerProduct {
+  Stream stream = nullptr;
   std::unique_ptr<Gemm> gemm;
   Binding a, b, c;  // absent: what stands inside
   Binding addend = {};
 
   void run(Pointers pointers, std::byte* activated, std::byte* workspace) const {
     const auto at = [&](const Binding& matrix) { return matrix ? matrix.at(pointers) : activated; };
-    gemm->multiply({.a = at(a), .b = at(b), .addend = addend.at(pointers), .c = at(c)}, workspace);
+    gemm->multiply({.a = at(a), .b = at(b), .addend = addend.at(pointers), .c = at(c)}, workspace, stream);
   }
 };
 
@@ -144,7 +147,7 @@ Result<InnerProduct> forwardProduct(const CompileRequest& request) {
   const Result<Binding> y = requireOperand(request, {lastMember(request), OperandKind::Output, 0});
   if (!y) return y.error();
   const Binding x{.spec = activatedSpec(request)};
-  InnerProduct product{.gemm = nullptr, .a = x, .b = *weight, .c = *y, .addend = residualOf(request)};
+  InnerProduct product{.stream = request.device.stream, .a = x, .b = *weight, .c = *y, .addend = residualOf(request)};
   GemmProblem problem = forwardProblem(linearSize(request.member(kLinear), x.spec), x, *weight, y->spec);
   problem.hasAddend = static_cast<bool>(product.addend);
   Result<std::unique_ptr<Gemm>> gemm = prepare(request, problem);
@@ -197,7 +200,7 @@ Result<InnerProduct> inputGradProduct(const CompileRequest& request, const Linea
   if (!weight) return weight.error();
   auto gemm = prepare(request, inputGradProblem(size, dy, *weight, activatedSpec(request)));
   if (!gemm) return gemm.error();
-  return InnerProduct{.gemm = std::move(*gemm), .a = dy, .b = *weight, .c = {}};
+  return InnerProduct{.stream = request.device.stream, .gemm = std::move(*gemm), .a = dy, .b = *weight, .c = {}};
 }
 
 Result<InnerProduct> weightGradProduct(const CompileRequest& request, const LinearSize& size, const Binding& dy,
@@ -205,7 +208,7 @@ Result<InnerProduct> weightGradProduct(const CompileRequest& request, const Line
   const GemmProblem problem = weightGradProblem(size, dy, {.spec = activatedSpec(request)}, gradWeight);
   auto gemm = prepare(request, problem);
   if (!gemm) return gemm.error();
-  InnerProduct product{.gemm = std::move(*gemm), .a = dy, .b = {}, .c = gradWeight};
+  InnerProduct product{.stream = request.device.stream, .gemm = std::move(*gemm), .a = dy, .b = {}, .c = gradWeight};
   if (problem.hasAddend) product.addend = gradWeight;
   return product;
 }

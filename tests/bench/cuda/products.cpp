@@ -108,7 +108,7 @@ std::vector<CublasLtCandidate> fieldOf(const CublasLtProduct& product, const Cub
 
 void compare(CublasLtProduct& product, const std::vector<CublasLtCandidate>& field, const Options& options, Row& row) {
   const auto launch = [&](std::size_t candidate, const GemmPointers& pointers, std::byte* workspace) {
-    product.multiply(field[candidate], pointers, workspace);
+    product.multiply(field[candidate], pointers, workspace, product.session().stream());
   };
   const auto timer =
       makeGemmTimer(product.problem(), kMaxWorkspaceBytes + kEpilogueBytes, launch, product.session().stream());

@@ -42,5 +42,16 @@ TEST(ActivitySamples, HaveASampleInEveryRound) {
   EXPECT_EQ(samples.of(0)[1].samplesNs, (std::vector<double>{0.0, 2.0}));
 }
 
+/// [0, 10] and [4, 7] at once with it, [9, 12] partly, [20, 25] after a pause.
+TEST(BusySteps, CountWhatIsDoneAtOnceOnce) {
+  const std::array seen = {DeviceActivity{.step = 1, .startNs = 0.0, .durationNs = 10.0},
+                           DeviceActivity{.step = 1, .startNs = 4.0, .durationNs = 3.0},
+                           DeviceActivity{.step = 0, .startNs = 5.0, .durationNs = 100.0},
+                           DeviceActivity{.step = DeviceActivity::kNoStep, .startNs = 6.0, .durationNs = 7.0},
+                           DeviceActivity{.step = 1, .startNs = 9.0, .durationNs = 3.0},
+                           DeviceActivity{.step = 1, .startNs = 20.0, .durationNs = 5.0}};
+  EXPECT_EQ(busyNsBySteps(seen, 3), (std::vector<double>{100.0, 17.0, 0.0}));
+}
+
 }  // namespace
 }  // namespace fuseline

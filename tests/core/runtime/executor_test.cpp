@@ -91,9 +91,10 @@ class Trace : public DeviceTrace {
  public:
   explicit Trace(int numLosses) : m_numLosses(numLosses) {}
   void beginStep(std::size_t step) override {
-    if (m_isOn)
-      for (const double durationNs : {10.0, 1.0})
-        m_seen.push_back({.name = "k", .configuration = "", .step = step, .durationNs = durationNs});
+    if (!m_isOn) return;
+    const double startNs = 200.0 * static_cast<double>(m_seen.size());
+    m_seen.push_back({.name = "k", .configuration = "", .step = step, .startNs = startNs, .durationNs = 10.0});
+    m_seen.push_back({.name = "k", .configuration = "", .step = step, .startNs = startNs + 15.0, .durationNs = 1.0});
   }
   void endStep() override {}
   void start() override {

@@ -79,7 +79,7 @@ Operands resultsOf(GemmLibrary& library, GemmProblem problem) {
                      .c = operands.c.data.data(),
                      .preActivation = problem.hasPreActivation ? operands.preActivation.data.data() : nullptr,
                      .biasGrad = problem.biasGradType ? operands.biasGrad.data.data() : nullptr},
-                    workspace.data());
+                    workspace.data(), nullptr);
   return operands;
 }
 
@@ -138,7 +138,7 @@ TEST(EpiloguePasses, TakeRowsThatBeginAnywhere) {
   const auto gemm = std::move(*library->prepare(problem));
   std::vector<std::byte> workspace(gemm->workspaceBytes());
   gemm->multiply({.a = expected.a.data.data(), .b = expected.b.data.data(), .bias = bias + kShift, .c = c + kShift},
-                 workspace.data());
+                 workspace.data(), nullptr);
   EXPECT_TRUE(std::ranges::equal(expected.c.data, std::span(c + kShift, static_cast<std::size_t>(n) * 2)));
 }
 
@@ -258,9 +258,9 @@ class Timing final : public GemmLibrary {
     Noted(const GemmProblem& problem, std::vector<GemmProblem>& solved)
         : m_problem(problem), m_solved(solved), m_gemm(std::move(*testing::makeHostGemms()->prepare(problem))) {}
     std::size_t workspaceBytes() const override { return m_gemm->workspaceBytes(); }
-    void multiply(const GemmPointers& pointers, std::byte* workspace) override {
+    void multiply(const GemmPointers& pointers, std::byte* workspace, Stream stream) override {
       m_solved.push_back(m_problem);
-      m_gemm->multiply(pointers, workspace);
+      m_gemm->multiply(pointers, workspace, stream);
     }
 
    private:

@@ -40,7 +40,7 @@ std::vector<double> productOf(GemmProblem problem) {
                      .bScales = bScales.data(),
                      .geluInput = geluInput.data(),
                      .c = c.data()},
-                    nullptr);
+                    nullptr, nullptr);
   std::vector<double> values(static_cast<std::size_t>(problem.m * problem.n));
   decode(c.data(), problem.cType, values);
   return values;

@@ -61,7 +61,7 @@ TEST_F(CublasLtProducts, DescribeWhereThePreActivationGoes) {
   EXPECT_EQ(standIn, problem.alignmentBytes);
 
   std::byte memory{};
-  product.multiply({}, {.preActivation = &memory}, nullptr);
+  product.multiply({}, {.preActivation = &memory}, nullptr, nullptr);
   EXPECT_EQ(toldPointer(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER), &memory);
 }
 
@@ -80,7 +80,7 @@ TEST_F(CublasLtProducts, SumTheGradientOfABiasOverTheRows) {
   EXPECT_NE(toldPointer(CUBLASLT_MATMUL_DESC_BIAS_POINTER), nullptr);
 
   std::byte memory{};
-  product.multiply({}, {.biasGrad = &memory}, nullptr);
+  product.multiply({}, {.biasGrad = &memory}, nullptr, nullptr);
   EXPECT_EQ(toldPointer(CUBLASLT_MATMUL_DESC_BIAS_POINTER), &memory);
 }
 
@@ -98,7 +98,7 @@ TEST_F(CublasLtProducts, SayWhereTheInputOfGeluIsRead) {
   EXPECT_EQ(product.workspaceBytes({}), kEpilogueBytes);
 
   const std::byte memory{};
-  product.multiply({}, {.geluInput = &memory}, nullptr);
+  product.multiply({}, {.geluInput = &memory}, nullptr, nullptr);
   EXPECT_EQ(toldPointer(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER), &memory);
 }
 
@@ -120,12 +120,12 @@ TEST(CublasLtLaunch, GoesOnToTheNextCandidateUntilOneIsTaken) {
   std::vector<CublasLtCandidate> candidates(4);
   for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].workspaceSize = i;
   refusal = CUBLAS_STATUS_NOT_SUPPORTED;
-  EXPECT_EQ(product.multiplyByFirst(candidates, {}, nullptr), 2u);
+  EXPECT_EQ(product.multiplyByFirst(candidates, {}, nullptr, nullptr), 2u);
   EXPECT_EQ(tried, (std::vector<std::size_t>{0, 1, 2}));
-  EXPECT_THROW(product.multiplyByFirst(std::span(candidates).first(2), {}, nullptr), DeviceFault);
+  EXPECT_THROW(product.multiplyByFirst(std::span(candidates).first(2), {}, nullptr, nullptr), DeviceFault);
   refusal = CUBLAS_STATUS_EXECUTION_FAILED;  // there is no use in trying another
   tried.clear();
-  EXPECT_THROW(product.multiplyByFirst(candidates, {}, nullptr), DeviceFault);
+  EXPECT_THROW(product.multiplyByFirst(candidates, {}, nullptr, nullptr), DeviceFault);
   EXPECT_EQ(tried.size(), 1u);
 }
 

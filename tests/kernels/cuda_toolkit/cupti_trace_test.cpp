@@ -223,6 +223,8 @@ TEST_F(CuptiTrace, FollowsTheNodesOfACudaGraph) {
   ASSERT_EQ(seen.size(), 2U);
   EXPECT_EQ(seen[0].step, DeviceActivity::kNoStep);
   EXPECT_EQ(seen[1].step, 3U);
+  EXPECT_EQ(seen[0].startNs, 0.0);
+  EXPECT_EQ(seen[1].startNs, 99.0);
 }
 
 TEST_F(CuptiTrace, TellsApartTracesThatLiveTogether) {

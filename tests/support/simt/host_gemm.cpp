@@ -96,9 +96,9 @@ class HostGemm final : public cuda::Gemm {
   explicit HostGemm(const cuda::GemmProblem& problem) : m_problem(problem) {}
   std::size_t workspaceBytes() const override { return 0; }
 
-  void multiply(const cuda::GemmPointers& pointers, std::byte*) override {
+  void multiply(const cuda::GemmPointers& pointers, std::byte*, cuda::Stream stream) override {
     checkAlignment(pointers);
-    simt::submit([this, pointers] { multiplyNow(pointers); });
+    simt::submit(stream, [this, pointers] { multiplyNow(pointers); });
   }
 
  private:

@@ -317,8 +317,45 @@ class CurrentRecording {
 
 void setWrapper(Wrapper wrapper) { t_wrapper = std::move(wrapper); }
 
-void submit(std::function<void()> work) {
+struct SideStreams::Stream {
+  bool isForked = false;
+  std::vector<std::function<void()>> work;
+
+  static void submit(const void* stream, std::function<void()> work) {
+    auto& side = *static_cast<Stream*>(const_cast<void*>(stream));
+    if (!side.isForked) throw std::logic_error("Work is launched on a stream that is not forked.");
+    side.work.push_back(std::move(work));
+  }
+};
+
+SideStreams::SideStreams(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) m_streams.push_back(std::make_unique<Stream>());
+}
+SideStreams::~SideStreams() = default;
+
+const void* SideStreams::at(std::size_t stream) const { return m_streams.at(stream).get(); }
+
+void SideStreams::fork(std::size_t count) {
+  if (isRecording()) throw std::logic_error("The harness records no streams beside a device's own.");
+  for (std::size_t i = 0; i < count; ++i) m_streams.at(i)->isForked = true;
+}
+
+void SideStreams::join(std::size_t count) {
+  std::vector<std::vector<std::function<void()>>> waiting;
+  std::size_t most = 0;
+  for (std::size_t i = count; i-- > 0;) {
+    waiting.push_back(std::exchange(m_streams.at(i)->work, {}));
+    m_streams.at(i)->isForked = false;
+    most = std::max(most, waiting.back().size());
+  }
+  for (std::size_t piece = 0; piece < most; ++piece)
+    for (const auto& work : waiting)
+      if (piece < work.size()) work[piece]();
+}
+
+void submit(const void* stream, std::function<void()> work) {
   if (t_wrapper) work = t_wrapper(std::move(work));
+  if (stream) return SideStreams::Stream::submit(stream, std::move(work));
   if (!t_recording) return work();
   t_recording->push_back(std::move(work));
 }

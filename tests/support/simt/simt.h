@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <source_location>
 #include <stdexcept>
 #include <vector>
@@ -57,8 +58,28 @@ class TurnsInScope {
   TurnsInScope& operator=(const TurnsInScope&) = delete;
 };
 
-/// What the host gives to a device: runs now, or goes to the recording that this thread makes.
-void submit(std::function<void()> work);
+/// What the host gives to a device, on its own stream (null) or one beside it: runs now, or goes to the recording that
+/// this thread makes, or waits until the stream is joined. Throws std::logic_error on a stream that is not forked.
+void submit(const void* stream, std::function<void()> work);
+
+/// Streams beside a device's own. When they are joined, their work runs in an order that a device may choose, and few
+/// would expect: a piece of every stream in turn, the last stream first.
+class SideStreams {
+ public:
+  explicit SideStreams(std::size_t count);
+  ~SideStreams();
+  SideStreams(const SideStreams&) = delete;
+  SideStreams& operator=(const SideStreams&) = delete;
+  const void* at(std::size_t stream) const;
+  void fork(std::size_t count);
+  void join(std::size_t count);
+
+ private:
+  friend void submit(const void* stream, std::function<void()> work);
+  struct Stream;
+  std::vector<std::unique_ptr<Stream>> m_streams;
+};
+
 /// What runs in place of work that this thread submits, in a recording, too.
 using Wrapper = std::function<std::function<void()>(std::function<void()>)>;
 /// For this thread; an empty one: nothing does.

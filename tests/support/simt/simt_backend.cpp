@@ -4,11 +4,13 @@
 
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/epilogue_passes.h"
+#include "kernels/cuda/lanes.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/simt/host_compiler.h"
 #include "tests/support/simt/host_gemm.h"
 #include "tests/support/simt/simt.h"
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -73,6 +75,7 @@ class HostTrace final : public DeviceTrace {
   void endStep() override { simt::setWrapper({}); }
   void start() override {
     m_seen->activities.clear();
+    m_seen->begin = Clock::now();
     m_seen->isOn = true;
   }
   std::vector<DeviceActivity> stop() override {
@@ -81,20 +84,28 @@ class HostTrace final : public DeviceTrace {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Seen {
     bool isOn = false;
+    Clock::time_point begin;
     std::vector<DeviceActivity> activities;
   };
+
+  static double nanosecondsBetween(Clock::time_point from, Clock::time_point to) {
+    return std::chrono::duration<double, std::nano>(to - from).count();
+  }
 
   static std::function<void()> watched(const std::shared_ptr<Seen>& seen, std::size_t step,
                                        std::function<void()> work) {
     return [seen, step, work = std::move(work)] {
-      const auto start = std::chrono::steady_clock::now();
+      const Clock::time_point start = Clock::now();
       work();
-      const std::chrono::duration<double, std::nano> duration = std::chrono::steady_clock::now() - start;
       if (seen->isOn)
-        seen->activities.push_back(
-            {.name = "work", .configuration = "on the host", .step = step, .durationNs = duration.count()});
+        seen->activities.push_back({.name = "work",
+                                    .configuration = "on the host",
+                                    .step = step,
+                                    .startNs = nanosecondsBetween(seen->begin, start),
+                                    .durationNs = nanosecondsBetween(start, Clock::now())});
     };
   }
 
@@ -107,10 +118,10 @@ class HostCopy final : public Transfer {
  public:
   HostCopy(std::span<std::byte> to, const std::byte* from) : m_to(to), m_from(from) {}
   void begin() override {
-    simt::submit([to = m_to] { std::memset(to.data(), kPoison, to.size()); });
+    simt::submit(nullptr, [to = m_to] { std::memset(to.data(), kPoison, to.size()); });
   }
   void end() override {
-    simt::submit([to = m_to, from = m_from] { std::memcpy(to.data(), from, to.size()); });
+    simt::submit(nullptr, [to = m_to, from = m_from] { std::memcpy(to.data(), from, to.size()); });
   }
 
  private:
@@ -128,6 +139,22 @@ void write(std::byte* device, const void* host, std::size_t sizeBytes) {
   if (simt::isRecording()) throw std::runtime_error("The host writes values, which a recording cannot wait for.");
   std::memcpy(device, host, sizeBytes);
 }
+
+class SimtLanes final : public cuda::Lanes {
+ public:
+  SimtLanes() {
+    for (std::size_t i = 0; i < kCount; ++i)
+      m_handles[i] = static_cast<cuda::Stream>(const_cast<void*>(m_streams.at(i)));
+  }
+  std::span<const cuda::Stream> streams() const override { return m_handles; }
+  void fork(std::size_t count) override { m_streams.fork(count); }
+  void join(std::size_t count) override { m_streams.join(count); }
+
+ private:
+  static constexpr std::size_t kCount = 3;
+  simt::SideStreams m_streams{kCount};
+  std::array<cuda::Stream, kCount> m_handles = {};
+};
 
 class SimtBackend final : public Backend {
  public:
@@ -177,7 +204,8 @@ class SimtBackend final : public Backend {
  private:
   DeviceInfo m_device{.id = "simt", .name = "SIMT harness on the host", .architecture = "simt"};
   std::unique_ptr<cuda::GemmLibrary> m_gemms;
-  cuda::DeviceContext m_context{.numMultiprocessors = 2};
+  SimtLanes m_lanes;
+  cuda::DeviceContext m_context{.lanes = &m_lanes, .numMultiprocessors = 2};
 };
 
 }  // namespace

@@ -13,11 +13,11 @@
 namespace fuseline::cuda {
 
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sharedBytes, Stream,
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sharedBytes, Stream stream,
             const Arguments&... arguments) {
   if (sharedBytes > device::kMaxDynamicSharedBytes)
     throw std::invalid_argument("No launch may ask for so much shared memory.");
-  simt::submit([kernel, grid, block, sharedBytes, values = std::tuple<Parameters...>(arguments...)] {
+  simt::submit(stream, [kernel, grid, block, sharedBytes, values = std::tuple<Parameters...>(arguments...)] {
     simt::runGrid(
         grid, block, [&] { std::apply(kernel, values); }, sharedBytes);
   });
