@@ -5,6 +5,7 @@
 #include "kernels/cuda/block_quantize_launch.h"
 
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/task_batch.h"
 
 #include <algorithm>
 
@@ -20,8 +21,9 @@ using namespace device;
 
 template <CopyKind kKind>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
-    quantizeBlocks(const __grid_constant__ BlockQuantization task) {
+    quantizeBlocks(const __grid_constant__ TaskBatch<BlockQuantization> batch) {
   __shared__ TileMemory shared;
+  const BlockQuantization& task = batch.tasks[blockIdx.z];
   const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
     const PatchPlace place = patchPlace(tile, blockIdx.x, task.rows, task.cols);
@@ -59,10 +61,10 @@ auto kernelOf(CopyKind kind) {
 
 }  // namespace
 
-void launchBlockQuantize(const BlockQuantization& quantization, CopyKind kind, Stream stream) {
-  if (quantization.rows == 0 || quantization.cols == 0) return;
-  launch(kernelOf(kind), tileGrid(quantization.rows, quantization.cols), dim3(kTilePatches, kTilePatches), 0, stream,
-         quantization);
+void launchBlockQuantize(std::span<const BlockQuantization> tensors, CopyKind kind, Stream stream) {
+  launchInBatches(tensors, [&](std::span<const BlockQuantization> tasks, const TaskBatch<BlockQuantization>& batch) {
+    launch(kernelOf(kind), tileGrid(tasks), dim3(kTilePatches, kTilePatches), 0, stream, batch);
+  });
 }
 
 void launchBlockDequantize(const BlockDequantization& dequantization, Stream stream) {

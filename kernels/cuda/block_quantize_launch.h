@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace fuseline::cuda {
 
@@ -21,7 +22,7 @@ struct BlockQuantization {
   device::CodedCopy columnwise;
 };
 /// kind: with blocks.
-void launchBlockQuantize(const BlockQuantization& quantization, device::CopyKind kind, Stream stream);
+void launchBlockQuantize(std::span<const BlockQuantization> tensors, device::CopyKind kind, Stream stream);
 
 /// out, codes: [rows, cols]; out is rounded once to the element type. A block of codes with one scale is blockRows x
 /// blockCols of them; gridCols: blocks side by side.

@@ -34,16 +34,17 @@ class InputCache {
     if (!m_codes) return;
     const device::Element element = elementOf(m_x.spec.dtype);
     const std::byte* const x = m_x.at(pointers);
-    launchClear(amax, m_device.stream);
-    launchAmax(x, element, m_x.spec.numElements(), amax, m_device.numMultiprocessors, m_device.stream);
-    launchQuantize(
-        {.x = x,
-         .element = element,
-         .rows = m_x.spec.rows(),
-         .cols = m_x.spec.cols(),
-         .rowwise = {.codes = reinterpret_cast<std::uint8_t*>(m_codes.at(pointers)), .scales = m_inverse.at(pointers)},
-         .amax = amax},
-        m_device.stream);
+    launchClear({amax, 1}, m_device.stream);
+    const AmaxSearch search{.x = x, .element = element, .elements = m_x.spec.numElements(), .amax = amax};
+    launchAmax({&search, 1}, m_device.numMultiprocessors, m_device.stream);
+    const TensorQuantization cast{
+        .x = x,
+        .element = element,
+        .rows = m_x.spec.rows(),
+        .cols = m_x.spec.cols(),
+        .rowwise = {.codes = reinterpret_cast<std::uint8_t*>(m_codes.at(pointers)), .scales = m_inverse.at(pointers)},
+        .amax = amax};
+    launchQuantize({&cast, 1}, m_device.stream);
   }
 
  private:

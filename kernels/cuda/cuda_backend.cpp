@@ -158,16 +158,10 @@ class CudaBackend final : public Backend {
                  .lanes = m_lanes.get(),
                  .numMultiprocessors = numMultiprocessors(device),
                  .programs = m_programs.get(),
-                 .readBack =
-                     [this](void* to, const std::byte* from, std::size_t sizeBytes) {
-                       refuseWhileCapturing(m_stream.get());
-                       copy(to, from, sizeBytes, cudaMemcpyDeviceToHost);
-                     },
-                 .write =
-                     [this](std::byte* to, const void* from, std::size_t sizeBytes) {
-                       refuseWhileCapturing(m_stream.get());
-                       copy(to, from, sizeBytes, cudaMemcpyHostToDevice);
-                     }};
+                 .readBack = [this](void* to, const std::byte* from, std::size_t sizeBytes) {
+                   refuseWhileCapturing(m_stream.get());
+                   copy(to, from, sizeBytes, cudaMemcpyDeviceToHost);
+                 }};
     m_gemms = makeGemms(m_context, m_info.name);
     m_context.gemms = m_gemms.get();
   }

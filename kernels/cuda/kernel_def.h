@@ -27,8 +27,6 @@ struct DeviceContext {
   ProgramCompiler* programs = nullptr;  // null: elementwise programs are interpreted
   /// Waits for what was launched, and copies. Throws while launches are recorded.
   std::function<void(void* host, const std::byte* device, std::size_t sizeBytes)> readBack;
-  /// Copies to the device, and waits. Throws while launches are recorded.
-  std::function<void(std::byte* device, const void* host, std::size_t sizeBytes)> write;
 };
 
 /// Everything that compile may look at. Only valid during the call, but for the device.

@@ -11,8 +11,7 @@ class Quantize final : public Kernel {
   Quantize(StepCopies copies, Binding source, const DeviceContext& device)
       : m_copies(std::move(copies)), m_source(std::move(source)), m_device(device) {}
 
-  /// The amax, where no history keeps it.
-  std::size_t workspaceBytes() const override { return sizeof(float); }
+  std::size_t workspaceBytes() const override { return m_copies.workspaceBytes(); }
 
   void run(Pointers pointers, std::byte* workspace) override {
     auto* const amax = reinterpret_cast<float*>(workspace);

@@ -6,6 +6,7 @@
 #include "kernels/cuda/quantize_launch.h"
 
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/task_batch.h"
 
 #include <algorithm>
 #include <bit>
@@ -25,21 +26,24 @@ constexpr int kCodeVector = sizeof(CodePacket);
 /// Blocks that search for an amax; each adds one atomic operation.
 constexpr std::int64_t kAmaxBlocksPerMultiprocessor = 8;
 
-__global__ void __launch_bounds__(kBlockThreads)
-    findAmax(const void* x, Element element, std::int64_t elements, float* amax) {
+__global__ void __launch_bounds__(kBlockThreads) findAmax(const __grid_constant__ TaskBatch<AmaxSearch> batch) {
+  const AmaxSearch& task = batch.tasks[blockIdx.z];
   float largest = 0.0f;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kBlockThreads * kAmaxVector;
   for (std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x) * kAmaxVector;
-       first < elements; first += stride) {
+       first < task.elements; first += stride) {
     float values[kAmaxVector];
-    const int count = elements - first < kAmaxVector ? static_cast<int>(elements - first) : kAmaxVector;
-    loadElements<kAmaxVector>(element, x, first, count, values);
+    const std::int64_t left = task.elements - first;
+    const int count = left < kAmaxVector ? static_cast<int>(left) : kAmaxVector;
+    loadElements<kAmaxVector>(task.element, task.x, first, count, values);
     for (int v = 0; v < kAmaxVector; ++v) largest = largerOf(fabsf(values[v]), largest);
   }
-  raiseAmax(amax, largest, static_cast<int>(threadIdx.x));
+  raiseAmax(task.amax, largest, static_cast<int>(threadIdx.x));
 }
 
-__global__ void clearValue(float* value) { *value = 0.0f; }
+__global__ void __launch_bounds__(kBlockThreads) clearValues(float* values, int count) {
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kBlockThreads) values[i] = 0.0f;
+}
 
 __device__ float scaleOf(const TensorQuantization& task, const CodedCopy& copy) {
   return task.scale ? *task.scale : scaleFromAmax(*task.amax, copy.code, copy.rule);
@@ -67,8 +71,9 @@ __device__ float quantizeTileAt(const TensorQuantization& task, const PatchPlace
 }
 
 __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
-    quantizeTiles(const __grid_constant__ TensorQuantization task) {
+    quantizeTiles(const __grid_constant__ TaskBatch<TensorQuantization> batch) {
   __shared__ TransposedTile shared;
+  const TensorQuantization& task = batch.tasks[blockIdx.z];
   writeInverse(task.rowwise, scaleOf(task, task.rowwise));
   writeInverse(task.columnwise, scaleOf(task, task.columnwise));
   float largest = 0.0f;
@@ -76,6 +81,16 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y)
     largest = largerOf(quantizeTileAt(task, patchPlace(tile, blockIdx.x, task.rows, task.cols), shared), largest);
   if (task.raised) raiseAmax(task.raised, largest, tileThread());
+}
+
+struct FewValues {
+  std::int64_t values[kBlockThreads];
+};
+
+__global__ void __launch_bounds__(kBlockThreads)
+    writeValues(const __grid_constant__ FewValues values, int count, std::int64_t* to) {
+  const int i = static_cast<int>(threadIdx.x);
+  if (i < count) to[i] = values.values[i];
 }
 
 /// All rows of a patch are asked for at once.
@@ -138,19 +153,34 @@ __global__ void __launch_bounds__(kBlockThreads) updateScales(const __grid_const
 
 }  // namespace
 
-void launchAmax(const void* x, Element element, std::int64_t elements, float* amax, int numMultiprocessors,
-                Stream stream) {
-  if (elements == 0) return;
-  const std::int64_t wanted = (elements + kBlockThreads * kAmaxVector - 1) / (kBlockThreads * kAmaxVector);
-  const auto blocks =
-      static_cast<unsigned>(std::min<std::int64_t>(wanted, numMultiprocessors * kAmaxBlocksPerMultiprocessor));
-  launch(findAmax, dim3(blocks), dim3(kBlockThreads), 0, stream, x, element, elements, amax);
+void launchAmax(std::span<const AmaxSearch> tensors, int numMultiprocessors, Stream stream) {
+  launchInBatches(tensors, [&](std::span<const AmaxSearch> tasks, const TaskBatch<AmaxSearch>& batch) {
+    const std::int64_t elements = std::ranges::max(tasks, {}, &AmaxSearch::elements).elements;
+    if (elements == 0) return;
+    const std::int64_t wanted = (elements + kBlockThreads * kAmaxVector - 1) / (kBlockThreads * kAmaxVector);
+    const std::int64_t blocks = std::min<std::int64_t>(wanted, numMultiprocessors * kAmaxBlocksPerMultiprocessor);
+    launch(findAmax, dim3(static_cast<unsigned>(blocks), 1, static_cast<unsigned>(tasks.size())), dim3(kBlockThreads),
+           0, stream, batch);
+  });
 }
 
-void launchClear(float* value, Stream stream) { launch(clearValue, dim3(1), dim3(1), 0, stream, value); }
+void launchClear(std::span<float> values, Stream stream) {
+  launch(clearValues, dim3(1), dim3(kBlockThreads), 0, stream, values.data(), static_cast<int>(values.size()));
+}
 
-void launchQuantize(const TensorQuantization& task, Stream stream) {
-  launch(quantizeTiles, tileGrid(task.rows, task.cols), dim3(kTilePatches, kTilePatches), 0, stream, task);
+void launchQuantize(std::span<const TensorQuantization> tensors, Stream stream) {
+  launchInBatches(tensors, [&](std::span<const TensorQuantization> tasks, const TaskBatch<TensorQuantization>& batch) {
+    launch(quantizeTiles, tileGrid(tasks), dim3(kTilePatches, kTilePatches), 0, stream, batch);
+  });
+}
+
+void launchWrite(std::span<const std::int64_t> values, std::int64_t* to, Stream stream) {
+  for (std::size_t first = 0; first < values.size(); first += kBlockThreads) {
+    const auto next = values.subspan(first, std::min<std::size_t>(values.size() - first, kBlockThreads));
+    FewValues few;
+    std::ranges::copy(next, few.values);
+    launch(writeValues, dim3(1), dim3(kBlockThreads), 0, stream, few, static_cast<int>(next.size()), to + first);
+  }
 }
 
 void launchTransposeCodes(const CodeTransposition& task, Stream stream) {

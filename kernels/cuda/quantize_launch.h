@@ -8,6 +8,7 @@
 #include "kernels/cuda/stream.h"
 
 #include <cstdint>
+#include <span>
 
 namespace fuseline::cuda {
 
@@ -23,7 +24,7 @@ struct TensorQuantization {
   const float* amax = nullptr;   // of x, where there is no scale
   float* raised = nullptr;       // beside a scale: raised to the largest magnitude of x; null: not wanted
 };
-void launchQuantize(const TensorQuantization& quantization, Stream stream);
+void launchQuantize(std::span<const TensorQuantization> tensors, Stream stream);
 
 /// to: [cols, rows], the transpose of codes, which have [rows, cols], with columns that are a multiple of 8.
 struct CodeTransposition {
@@ -33,6 +34,9 @@ struct CodeTransposition {
   std::int64_t cols = 0;
 };
 void launchTransposeCodes(const CodeTransposition& transposition, Stream stream);
+
+/// Few values that the host knows, by value: nobody waits for a copy.
+void launchWrite(std::span<const std::int64_t> values, std::int64_t* to, Stream stream);
 
 /// out[i] = number of codes[i] times *inverseScale, rounded once to the element type.
 struct TensorDequantization {
@@ -46,9 +50,14 @@ struct TensorDequantization {
 void launchDequantize(const TensorDequantization& dequantization, Stream stream);
 
 /// Raises *amax, which is not negative, to the largest magnitude of x. NaN does not count.
-void launchAmax(const void* x, device::Element element, std::int64_t elements, float* amax, int numMultiprocessors,
-                Stream stream);
-void launchClear(float* value, Stream stream);
+struct AmaxSearch {
+  const void* x = nullptr;
+  device::Element element = device::Element::F32;
+  std::int64_t elements = 0;
+  float* amax = nullptr;
+};
+void launchAmax(std::span<const AmaxSearch> tensors, int numMultiprocessors, Stream stream);
+void launchClear(std::span<float> values, Stream stream);
 
 /// The states of several tensors. history: the amax of this step, then of earlier ones, the oldest first.
 struct ScaleUpdates {

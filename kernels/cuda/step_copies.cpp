@@ -131,7 +131,7 @@ device::CopyPair StepCopies::pairAt(std::size_t index, Pointers pointers) const 
 
 float* StepCopies::clearedAmax(Pointers pointers, const DeviceContext& device) const {
   auto* const amax = floatsAt<float>(pointers, m_operands.front().foundAmax);
-  launchClear(amax, device.stream);
+  launchClear({amax, 1}, device.stream);
   return amax;
 }
 
@@ -163,51 +163,69 @@ void StepCopies::launchTransposes(Pointers pointers, const DeviceContext& device
   }
 }
 
+std::size_t StepCopies::workspaceBytes() const {
+  return static_cast<std::size_t>(std::max<std::int64_t>(numGroups(), 1)) * sizeof(float);
+}
+
 void StepCopies::launchFrom(const std::byte* tensor, Pointers pointers, float* amax,
                             const DeviceContext& device) const {
-  Piece whole{tensor, spec().rows(), spec().cols(), elementOf(spec().dtype)};
-  if (isAmaxOnly()) return launchAmaxOf(whole, clearedAmax(pointers, device), device);
+  Piece whole{.tensor = tensor, .rows = spec().rows()};
+  if (isAmaxOnly()) {
+    const AmaxSearch search = searchOf(whole, clearedAmax(pointers, device));
+    return launchAmax({&search, 1}, device.numMultiprocessors, device.stream);
+  }
   for (std::size_t i = 0; i < m_operands.size(); ++i) {
+    whole.pair = pairAt(i, pointers);
     whole.amax = floatsAt<const float>(pointers, m_operands[i].knownAmax);
-    launchPiece(whole, pairAt(i, pointers), amax, device);
+    launchPieces({&whole, 1}, amax, device);
   }
 }
 
-void StepCopies::launchAmaxOf(const Piece& piece, float* amax, const DeviceContext& device) const {
-  launchAmax(piece.tensor, piece.element, piece.rows * piece.cols, amax, device.numMultiprocessors, device.stream);
+AmaxSearch StepCopies::searchOf(const Piece& piece, float* amax) const {
+  return {.x = piece.tensor, .element = elementOf(spec().dtype), .elements = piece.rows * spec().cols(), .amax = amax};
 }
 
-void StepCopies::launchPiece(const Piece& piece, const device::CopyPair& pair, float* amax,
-                             const DeviceContext& device) const {
-  if (kind() == device::CopyKind::Tensor) return launchTensor(piece, pair, amax, device);
-  launchBlockQuantize({.x = piece.tensor,
-                       .element = piece.element,
+void StepCopies::launchPieces(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const {
+  kind() == device::CopyKind::Tensor ? launchTensors(pieces, amax, device) : launchBlocks(pieces, device);
+}
+
+void StepCopies::launchBlocks(std::span<const Piece> pieces, const DeviceContext& device) const {
+  std::vector<BlockQuantization> tasks;
+  for (const Piece& piece : pieces)
+    if (piece.rows > 0 && spec().cols() > 0)
+      tasks.push_back({.x = piece.tensor,
+                       .element = elementOf(spec().dtype),
                        .rows = piece.rows,
-                       .cols = piece.cols,
-                       .rowwise = pair.rowwise,
-                       .columnwise = pair.columnwise},
-                      kind(), device.stream);
+                       .cols = spec().cols(),
+                       .rowwise = piece.pair.rowwise,
+                       .columnwise = piece.pair.columnwise});
+  launchBlockQuantize(tasks, kind(), device.stream);
 }
 
 /// A scale that is known beforehand comes with a history, which has the amax of the step at hand, from 0: that is found
 /// on the way. Other scales need it first.
-void StepCopies::launchTensor(const Piece& piece, const device::CopyPair& pair, float* amax,
-                              const DeviceContext& device) const {
-  const bool isFoundFirst = !pair.scale && !piece.amax;
-  if (isFoundFirst) {
-    launchClear(amax, device.stream);
-    launchAmaxOf(piece, amax, device);
+void StepCopies::launchTensors(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const {
+  const bool areFoundFirst = !pieces.front().pair.scale && !pieces.front().amax;
+  std::vector<AmaxSearch> searches;
+  std::vector<TensorQuantization> tasks;
+  for (const Piece& piece : pieces) {
+    float* const found = amax + searches.size();
+    searches.push_back(searchOf(piece, found));
+    tasks.push_back({.x = piece.tensor,
+                     .element = elementOf(spec().dtype),
+                     .rows = piece.rows,
+                     .cols = spec().cols(),
+                     .rowwise = piece.pair.rowwise,
+                     .columnwise = piece.pair.columnwise,
+                     .scale = piece.pair.scale,
+                     .amax = areFoundFirst ? found : piece.amax,
+                     .raised = piece.pair.amax});
   }
-  launchQuantize({.x = piece.tensor,
-                  .element = piece.element,
-                  .rows = piece.rows,
-                  .cols = piece.cols,
-                  .rowwise = pair.rowwise,
-                  .columnwise = pair.columnwise,
-                  .scale = pair.scale,
-                  .amax = isFoundFirst ? amax : piece.amax,
-                  .raised = pair.amax},
-                 device.stream);
+  if (areFoundFirst) {
+    launchClear({amax, searches.size()}, device.stream);
+    launchAmax(searches, device.numMultiprocessors, device.stream);
+  }
+  launchQuantize(tasks, device.stream);
 }
 
 device::CodedCopy StepCopies::copyOf(const std::optional<QuantizerSpec>& quantizer, const TensorSpec& copy,
@@ -237,7 +255,7 @@ std::vector<device::CodedCopy> StepCopies::groupCopiesOf(const std::optional<Qua
                                                          const DeviceContext& device) const {
   if (operand < 0) return std::vector<device::CodedCopy>(sizes.size());
   std::byte* const all = memoryAt(pointers, operand);
-  device.write(all, sizes.data(), sizes.size_bytes());  // they stand in front
+  launchWrite(sizes, reinterpret_cast<std::int64_t*>(all), device.stream);  // they stand in front
   std::vector<device::CodedCopy> copies;
   for (const GroupCopy& group : groupCopies(specAt(operand), sizes))
     copies.push_back(copyOf(quantizer, group.spec, all + group.offset));
@@ -255,15 +273,17 @@ void StepCopies::launchGroupsFrom(const std::byte* tensor, Pointers pointers, fl
     return first < 0 ? -1 : first + 2 * static_cast<int>(group);
   };
   const std::int64_t rowBytes = spec().cols() * sizeBytes(spec().dtype);
+  std::vector<Piece> pieces;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    launchPiece({tensor, sizes[i], spec().cols(), elementOf(spec().dtype)},
-                {.rowwise = rowwise[i],
-                 .columnwise = columnwise[i],
-                 .scale = floatsAt<const float>(pointers, ofGroup(operands.scale, i)),
-                 .amax = floatsAt<float>(pointers, ofGroup(operands.history, i))},
-                amax, device);
+    pieces.push_back({.tensor = tensor,
+                      .rows = sizes[i],
+                      .pair = {.rowwise = rowwise[i],
+                               .columnwise = columnwise[i],
+                               .scale = floatsAt<const float>(pointers, ofGroup(operands.scale, i)),
+                               .amax = floatsAt<float>(pointers, ofGroup(operands.history, i))}});
     tensor += sizes[i] * rowBytes;
   }
+  launchPieces(pieces, amax, device);
 }
 
 }  // namespace fuseline::cuda

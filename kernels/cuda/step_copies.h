@@ -5,6 +5,7 @@
 #include "core/runtime/quantize_steps.h"
 #include "kernels/cuda/device/quantize_data.h"
 #include "kernels/cuda/kernel_def.h"
+#include "kernels/cuda/quantize_launch.h"
 
 #include <span>
 #include <vector>
@@ -31,8 +32,10 @@ class StepCopies {
   void launchTransposes(Pointers pointers, const DeviceContext& device) const;
   /// Where a kernel raises the amax that alone is wanted, from 0.
   float* clearedAmax(Pointers pointers, const DeviceContext& device) const;
-  /// Makes them of the tensor in memory, by kernels of their own. amax: room for one float32, where neither a scale nor
-  /// a history is among the operands.
+  /// Room for an amax of everything that is quantized by itself.
+  std::size_t workspaceBytes() const;
+  /// Makes them of the tensor in memory, by kernels of their own. amax: as much room, where neither a scale nor a
+  /// history is among the operands.
   void launchFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device) const;
 
   /// Groups of rows that are quantized each by itself; 0: the tensor is quantized as one.
@@ -45,8 +48,7 @@ class StepCopies {
   struct Piece {
     const std::byte* tensor = nullptr;
     std::int64_t rows = 0;
-    std::int64_t cols = 0;
-    device::Element element = device::Element::F32;
+    device::CopyPair pair;
     const float* amax = nullptr;  // where it is known beforehand
   };
 
@@ -55,9 +57,11 @@ class StepCopies {
   device::CopyPair pairAt(std::size_t index, Pointers pointers) const;
   device::CodedCopy copyOf(const std::optional<QuantizerSpec>& quantizer, const TensorSpec& copy,
                            std::byte* memory) const;
-  void launchPiece(const Piece& piece, const device::CopyPair& pair, float* amax, const DeviceContext& device) const;
-  void launchTensor(const Piece& piece, const device::CopyPair& pair, float* amax, const DeviceContext& device) const;
-  void launchAmaxOf(const Piece& piece, float* amax, const DeviceContext& device) const;
+  /// All with one scaling, and all with a scale or an amax that is known beforehand, or none.
+  void launchPieces(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const;
+  void launchTensors(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const;
+  void launchBlocks(std::span<const Piece> pieces, const DeviceContext& device) const;
+  AmaxSearch searchOf(const Piece& piece, float* amax) const;
 
   std::vector<std::int64_t> readSizes(Pointers pointers, const DeviceContext& device) const;
   std::vector<device::CodedCopy> groupCopiesOf(const std::optional<QuantizerSpec>& quantizer, int operand,

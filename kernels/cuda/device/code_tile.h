@@ -28,6 +28,20 @@ inline dim3 tileGrid(std::int64_t rows, std::int64_t cols) {
   return dim3(static_cast<unsigned>(tilesOf(cols)), static_cast<unsigned>(down < kMaxBlocksY ? down : kMaxBlocksY));
 }
 
+/// Of several matrices: blocks for the largest, as often as there are matrices.
+template <class Matrices>
+dim3 tileGrid(const Matrices& matrices) {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  for (const auto& matrix : matrices) {
+    rows = rows < matrix.rows ? matrix.rows : rows;
+    cols = cols < matrix.cols ? matrix.cols : cols;
+  }
+  dim3 grid = tileGrid(rows, cols);
+  grid.z = static_cast<unsigned>(matrices.size());
+  return grid;
+}
+
 /// Where the patch of the running thread stands in the matrix, and how much of it lies inside.
 struct PatchPlace {
   std::int64_t row = 0;

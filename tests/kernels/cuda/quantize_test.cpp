@@ -12,8 +12,11 @@
 #include "kernels/cuda/elementwise_program.h"
 #include "kernels/cuda/scale_launch.h"
 
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -35,38 +38,69 @@ std::vector<std::byte> expectedCopy(const Tensor& x, const QuantizerSpec& quanti
   return memory;
 }
 
-/// Both copies, as the kernels make them.
-struct Copies {
-  std::vector<std::byte> memory[2];
+/// Both copies of tensors, as the kernels make them, together.
+class Copies {
+ public:
+  Copies(std::span<const Tensor> tensors, const QuantizerSpec& quantizer)
+      : m_tensors(tensors), m_quantizer(quantizer), m_memory(tensors.size()) {
+    copyKindOf(quantizer.scaling) == device::CopyKind::Tensor ? makeOfTensors() : makeOfBlocks();
+  }
 
-  Copies(const Tensor& x, const QuantizerSpec& quantizer) {
-    const device::Element element = elementOf(x.spec.dtype);
-    float amax = 0.0F;
-    launchAmax(x.data.data(), element, x.spec.numElements(), &amax, 2, nullptr);
-    TensorQuantization task{
-        .x = x.data.data(), .element = element, .rows = x.spec.rows(), .cols = x.spec.cols(), .amax = &amax};
-    task.rowwise = copy(x, quantizer, Direction::Rowwise);
-    task.columnwise = copy(x, quantizer, Direction::Columnwise);
-    launchQuantize(task, nullptr);
+  void expectEqual() const {
+    for (std::size_t i = 0; i < m_tensors.size(); ++i)
+      for (const Direction direction : kDirections)
+        EXPECT_EQ(m_memory[i][static_cast<int>(direction)], expectedCopy(m_tensors[i], m_quantizer, direction))
+            << i << ": " << toString(m_tensors[i].spec) << " " << traitsOf(m_quantizer.scaling).name << " "
+            << directionName(direction);
   }
 
  private:
-  device::CodedCopy copy(const Tensor& x, const QuantizerSpec& quantizer, Direction direction) {
-    const TensorSpec spec = copySpec(x, quantizer, direction);
-    std::vector<std::byte>& bytes = memory[static_cast<int>(direction)];
+  void makeOfTensors() {
+    std::vector<float> amaxes(m_tensors.size(), -1.0F);
+    std::vector<AmaxSearch> searches;
+    std::vector<TensorQuantization> tasks;
+    for (std::size_t i = 0; i < m_tensors.size(); ++i) {
+      tasks.push_back(taskOf<TensorQuantization>(i));
+      tasks.back().amax = &amaxes[i];
+      searches.push_back({tasks[i].x, tasks[i].element, m_tensors[i].spec.numElements(), &amaxes[i]});
+    }
+    launchClear(amaxes, nullptr);
+    launchAmax(searches, 2, nullptr);
+    launchQuantize(tasks, nullptr);
+  }
+
+  void makeOfBlocks() {
+    std::vector<BlockQuantization> tasks;
+    for (std::size_t i = 0; i < m_tensors.size(); ++i) tasks.push_back(taskOf<BlockQuantization>(i));
+    launchBlockQuantize(tasks, copyKindOf(m_quantizer.scaling), nullptr);
+  }
+
+  template <class Task>
+  Task taskOf(std::size_t index) {
+    const Tensor& x = m_tensors[index];
+    return {.x = x.data.data(),
+            .element = elementOf(x.spec.dtype),
+            .rows = x.spec.rows(),
+            .cols = x.spec.cols(),
+            .rowwise = copyOf(index, Direction::Rowwise),
+            .columnwise = copyOf(index, Direction::Columnwise)};
+  }
+
+  device::CodedCopy copyOf(std::size_t index, Direction direction) {
+    const TensorSpec spec = copySpec(m_tensors[index], m_quantizer, direction);
+    std::vector<std::byte>& bytes = m_memory[index][static_cast<std::size_t>(direction)];
     bytes.resize(static_cast<std::size_t>(spec.bytes()));
     device::CodedCopy made = codedCopyOf(spec, bytes.data());
-    made.rule = scaleRuleOf(quantizer, x.spec.dtype);
+    made.rule = scaleRuleOf(m_quantizer, m_tensors[index].spec.dtype);
     return made;
   }
+
+  std::span<const Tensor> m_tensors;
+  QuantizerSpec m_quantizer;
+  std::vector<std::array<std::vector<std::byte>, 2>> m_memory;
 };
 
-void expectEqualCopies(const Tensor& x, const QuantizerSpec& quantizer) {
-  const Copies copies(x, quantizer);
-  for (const Direction direction : kDirections)
-    EXPECT_EQ(copies.memory[static_cast<int>(direction)], expectedCopy(x, quantizer, direction))
-        << toString(x.spec) << " " << directionName(direction);
-}
+void expectEqualCopies(const Tensor& x, const QuantizerSpec& quantizer) { Copies({&x, 1}, quantizer).expectEqual(); }
 
 Tensor waves(DType dtype, const Shape& shape, double scale) {
   std::vector<double> values(static_cast<std::size_t>(numElements(shape)));
@@ -107,6 +141,26 @@ TEST(QuantizeKernel, FollowsTheOptionsOfScales) {
   expectEqualCopies(waves(DType::F32, {7, 9}, 0.0), {});
 }
 
+/// More than a launch takes, small and large ones beside each other, and one without rows.
+TEST(QuantizeKernel, MakesCopiesOfManyTensorsTogether) {
+  std::vector<Tensor> tensors;
+  for (const std::int64_t rows : {32, 0, 288, 64, 32, 96, 160, 32, 256, 64, 32, 128, 32, 96, 64, 32, 32, 64, 352})
+    tensors.push_back(waves(DType::BF16, {rows, 160}, static_cast<double>(rows)));
+  for (const Scaling scaling : {Scaling::PerTensor, Scaling::Mx1x32, Scaling::Block1x128})
+    Copies(tensors, {.scaling = scaling}).expectEqual();
+}
+
+TEST(WriteKernel, WritesAnyNumberOfValues) {
+  for (const std::size_t count : {0, 1, 255, 256, 257, 1000}) {
+    std::vector<std::int64_t> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int64_t>(i * i) - 7;
+    std::vector<std::int64_t> written(count + 1, -1);
+    launchWrite(values, written.data(), nullptr);
+    values.push_back(-1);
+    EXPECT_EQ(written, values);
+  }
+}
+
 TEST(TransposeKernel, TurnsCodesOfAnyNumberOfRows) {
   for (const std::int64_t rows : {1, 7, 16, 33, 128, 257})
     for (const std::int64_t cols : {8, 136, 264}) {
@@ -137,25 +191,6 @@ TEST(QuantizeKernel, CastsEveryBf16ValueAsCoreDoes) {
     expectEqualCopies(everyBf16(), {.format = format});
 }
 
-/// Both copies with a scale a block.
-void expectEqualBlocks(const Tensor& x, const QuantizerSpec& quantizer) {
-  std::vector<std::byte> memory[2];
-  BlockQuantization task{
-      .x = x.data.data(), .element = elementOf(x.spec.dtype), .rows = x.spec.rows(), .cols = x.spec.cols()};
-  for (const Direction direction : kDirections) {
-    const TensorSpec spec = copySpec(x, quantizer, direction);
-    std::vector<std::byte>& bytes = memory[static_cast<int>(direction)];
-    bytes.resize(static_cast<std::size_t>(spec.bytes()));
-    device::CodedCopy& copy = direction == Direction::Rowwise ? task.rowwise : task.columnwise;
-    copy = codedCopyOf(spec, bytes.data());
-    copy.rule = scaleRuleOf(quantizer, x.spec.dtype);
-  }
-  launchBlockQuantize(task, copyKindOf(quantizer.scaling), nullptr);
-  for (const Direction direction : kDirections)
-    EXPECT_EQ(memory[static_cast<int>(direction)], expectedCopy(x, quantizer, direction))
-        << toString(x.spec) << " " << traitsOf(quantizer.scaling).name << " " << directionName(direction);
-}
-
 constexpr Scaling kFloat8Blocks[] = {Scaling::Block1x128, Scaling::Block128x128};
 constexpr Scaling kMxBlocks[] = {Scaling::Mx1x32, Scaling::Mx32x32};
 
@@ -164,7 +199,7 @@ TEST(BlockQuantizeKernel, MakesTheCopiesOfFloat8Blocks) {
     for (const ElementFormat format : {ElementFormat::E4M3, ElementFormat::E5M2})
       for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
         for (const Shape& shape : {Shape{128, 128}, Shape{2, 128, 384}})
-          expectEqualBlocks(waves(dtype, shape, 3.0), {.format = format, .scaling = scaling});
+          expectEqualCopies(waves(dtype, shape, 3.0), {.format = format, .scaling = scaling});
 }
 
 /// Whole blocks, but parts of tiles.
@@ -173,16 +208,16 @@ TEST(BlockQuantizeKernel, MakesTheCopiesOfMxBlocks) {
     for (const ElementFormat format : {ElementFormat::E4M3, ElementFormat::E5M2})
       for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
         for (const Shape& shape : {Shape{32, 32}, Shape{160, 96}, Shape{3, 64, 288}})
-          expectEqualBlocks(waves(dtype, shape, 3.0), {.format = format, .scaling = scaling});
+          expectEqualCopies(waves(dtype, shape, 3.0), {.format = format, .scaling = scaling});
 }
 
 TEST(BlockQuantizeKernel, FollowsTheOptionsOfScales) {
   for (const Scaling scaling : kFloat8Blocks) {
-    expectEqualBlocks(waves(DType::BF16, {128, 128}, 3.0), {.scaling = scaling, .scale = {.isPowerOfTwo = true}});
-    expectEqualBlocks(waves(DType::F32, {128, 128}, 1e-6), {.scaling = scaling, .scale = {.epsilon = 0.01F}});
+    expectEqualCopies(waves(DType::BF16, {128, 128}, 3.0), {.scaling = scaling, .scale = {.isPowerOfTwo = true}});
+    expectEqualCopies(waves(DType::F32, {128, 128}, 1e-6), {.scaling = scaling, .scale = {.epsilon = 0.01F}});
     for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
-      expectEqualBlocks(waves(dtype, {128, 128}, 1e-38), {.scaling = scaling});
-    expectEqualBlocks(waves(DType::F32, {128, 128}, 0.0), {.scaling = scaling});
+      expectEqualCopies(waves(dtype, {128, 128}, 1e-38), {.scaling = scaling});
+    expectEqualCopies(waves(DType::F32, {128, 128}, 0.0), {.scaling = scaling});
   }
 }
 
@@ -190,7 +225,7 @@ TEST(BlockQuantizeKernel, FollowsTheOptionsOfScales) {
 TEST(BlockQuantizeKernel, CastsEveryBf16ValueAsCoreDoes) {
   for (const Scaling scaling : {Scaling::Block1x128, Scaling::Block128x128, Scaling::Mx1x32, Scaling::Mx32x32})
     for (const ElementFormat format : {ElementFormat::E4M3, ElementFormat::E5M2})
-      expectEqualBlocks(everyBf16(), {.format = format, .scaling = scaling});
+      expectEqualCopies(everyBf16(), {.format = format, .scaling = scaling});
 }
 
 /// Rowwise copies stand as the tensor does; columnwise ones of MX blocks too, and others as its transpose.

@@ -135,11 +135,6 @@ void readBack(void* host, const std::byte* device, std::size_t sizeBytes) {
   std::memcpy(host, device, sizeBytes);
 }
 
-void write(std::byte* device, const void* host, std::size_t sizeBytes) {
-  if (simt::isRecording()) throw std::runtime_error("The host writes values, which a recording cannot wait for.");
-  std::memcpy(device, host, sizeBytes);
-}
-
 class SimtLanes final : public cuda::Lanes {
  public:
   SimtLanes() {
@@ -161,7 +156,6 @@ class SimtBackend final : public Backend {
   explicit SimtBackend(cuda::ProgramCompiler* programs) {
     m_context.programs = programs;
     m_context.readBack = readBack;
-    m_context.write = write;
     m_gemms = cuda::makeGemmsWithPasses(makeHostGemms(), m_context);
     m_context.gemms = m_gemms.get();
   }
