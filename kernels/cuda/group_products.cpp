@@ -93,7 +93,7 @@ Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmPro
                                          request.member(0).attributes.integer("out_features"));
   problem.alignmentBytes =
       std::gcd(problem.alignmentBytes, static_cast<std::uint32_t>(elements * sizeBytes(problem.factorType)));
-  problem.hasTimeToTune = false;  // sizes come with each run
+  problem.hasTimeToTune = false;  // sizes come with the first run
   GroupProducts products(request, problem, extent, std::move(a), std::move(b));
   if (Result<void> added = products.add(problem.*extent); !added) return added.error();
   return products;

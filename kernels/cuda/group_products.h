@@ -81,7 +81,7 @@ class GroupProducts {
   std::size_t m_bBytes = 0;
   /// Of the run at hand.
   std::vector<GroupPart> m_aParts, m_bParts;
-  /// By number of rows. Inputs stay the same from run to run, so that no more are kept than there are groups.
+  /// By number of rows: no more than there are groups.
   std::map<std::int64_t, std::unique_ptr<Gemm>> m_gemms;
 };
 

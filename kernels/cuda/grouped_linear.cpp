@@ -1,6 +1,7 @@
 // Kernel "GroupedLinear": y = x W_g^T (+ b_g, or scales b_g) in the rows of each group g, and its gradients.
-// The sizes of the groups come with each run. The host reads them before it launches, so that such a step cannot be
-// recorded, and prepares products for every size when it first occurs. Groups run side by side: few fill a GPU.
+// The sizes of the groups are data. They stay the same from run to run, as all that is bound to an executor: the host
+// reads them in the first run and prepares products for every size, and later runs may be recorded. Groups run side by
+// side: few fill a GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/grouped_programs.h"
 #include "core/runtime/grouped_operands.h"
@@ -42,7 +43,16 @@ class GroupReader {
     return GroupReader(*splitSizes, size, request.device);
   }
 
-  std::vector<RowGroup> read(Pointers pointers) const {
+  const std::vector<RowGroup>& read(Pointers pointers) {
+    if (m_groups.empty()) m_groups = readNow(pointers);
+    return m_groups;
+  }
+
+ private:
+  GroupReader(Binding splitSizes, const GroupedSize& size, const DeviceContext& device)
+      : m_splitSizes(std::move(splitSizes)), m_size(size), m_device(&device) {}
+
+  std::vector<RowGroup> readNow(Pointers pointers) const {
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(m_size.numGroups));
     m_device->readBack(sizes.data(), m_splitSizes.at(pointers), sizes.size() * sizeof(std::int64_t));
     Result<std::vector<RowGroup>> groups = divideRows(sizes, m_size.rows);
@@ -50,13 +60,10 @@ class GroupReader {
     return std::move(*groups);
   }
 
- private:
-  GroupReader(Binding splitSizes, const GroupedSize& size, const DeviceContext& device)
-      : m_splitSizes(std::move(splitSizes)), m_size(size), m_device(&device) {}
-
   Binding m_splitSizes;
   GroupedSize m_size;
   const DeviceContext* m_device;
+  std::vector<RowGroup> m_groups;  // none: they are not read yet
 };
 
 // ---- programs
@@ -132,7 +139,7 @@ class GroupedForward final : public Kernel {
   std::size_t workspaceBytes() const override { return m_turns.workspaceBytes() + sumsBytes(); }
 
   void run(Pointers pointers, std::byte* workspace) override {
-    const std::vector<RowGroup> groups = m.groups.read(pointers);
+    const std::vector<RowGroup>& groups = m.groups.read(pointers);
     m.products.begin(groups, pointers);
     m_turns.run(groups.size(), workspace, [&](std::size_t i, const Lane& lane) {
       if (groups[i].size > 0) runGroup(i, groups[i], pointers, sumsOf(groups[i], pointers, workspace), lane);
@@ -336,7 +343,7 @@ class GroupedBackward final : public Kernel {
   std::size_t workspaceBytes() const override { return m_turns.workspaceBytes(); }
 
   void run(Pointers pointers, std::byte* workspace) override {
-    const std::vector<RowGroup> groups = m.groups.read(pointers);
+    const std::vector<RowGroup>& groups = m.groups.read(pointers);
     m.inputGrad.begin(groups, pointers);
     m.weightGrads.begin(groups, pointers);
     m_turns.run(groups.size(), workspace, [&](std::size_t i, const Lane& lane) {

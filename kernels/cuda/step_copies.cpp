@@ -263,8 +263,9 @@ std::vector<device::CodedCopy> StepCopies::groupCopiesOf(const std::optional<Qua
 }
 
 void StepCopies::launchGroupsFrom(const std::byte* tensor, Pointers pointers, float* amax,
-                                  const DeviceContext& device) const {
-  const std::vector<std::int64_t> sizes = readSizes(pointers, device);
+                                  const DeviceContext& device) {
+  if (m_groupSizes.empty()) m_groupSizes = readSizes(pointers, device);
+  const std::vector<std::int64_t>& sizes = m_groupSizes;
   const QuantizeOperands& operands = m_operands.front();
   const TensorQuantizers& quantizers = m_step->copies.front().quantizers;
   const auto rowwise = groupCopiesOf(quantizers.rowwise, operands.rowwise, sizes, pointers, device);

@@ -40,8 +40,9 @@ class StepCopies {
 
   /// Groups of rows that are quantized each by itself; 0: the tensor is quantized as one.
   std::int64_t numGroups() const;
-  /// The same for groups, whose sizes the host reads and checks. Throws where they do not fit.
-  void launchGroupsFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device) const;
+  /// The same for groups, whose sizes the host reads and checks in the first run: they stay the same. Throws where they
+  /// do not fit.
+  void launchGroupsFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device);
 
  private:
   /// What is quantized as one.
@@ -72,6 +73,7 @@ class StepCopies {
   const Plan* m_plan;
   const Step* m_step;
   std::vector<QuantizeOperands> m_operands;  // by copies of the step
+  std::vector<std::int64_t> m_groupSizes;    // none: they are not read yet
 };
 
 /// Whether kernels of elementwise programs can make these copies, or find the amax; no names what is in the way.
