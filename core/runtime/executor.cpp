@@ -11,6 +11,7 @@
 #include <cstring>
 #include <exception>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -338,8 +339,10 @@ Result<RunOutcome> Executor::launchAll(const std::stop_token& cancel) {
 }
 
 Result<RunOutcome> Executor::run(std::stop_token cancel) {
-  if (++m_numRuns == 2) recordLaunches();
-  return launchAndWait(cancel);
+  if (m_hasCompletedRun && !std::exchange(m_hasTriedToRecord, true)) recordLaunches();
+  Result<RunOutcome> outcome = launchAndWait(cancel);
+  m_hasCompletedRun = m_hasCompletedRun || (outcome && *outcome == RunOutcome::Completed);
+  return outcome;
 }
 
 Result<RunOutcome> Executor::launchAndWait(const std::stop_token& cancel) {

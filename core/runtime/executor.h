@@ -57,9 +57,9 @@ class Executor {
                                                   std::span<const ResultBuffer> buffers = {},
                                                   const ExecutorOptions& options = {});
 
-  /// Runs all steps in order and waits for the device. Stops between steps when `cancel` asks for it. The second call
-  /// records the launches where the device can (the first may still load code), and from then on they are replayed.
-  /// Errors (RunFailed): what a kernel threw, with the step's name.
+  /// Runs all steps in order and waits for the device. Stops between steps when `cancel` asks for it. The call after
+  /// the first run that completed records the launches where the device can (the first may still load code and read
+  /// sizes), and from then on they are replayed. Errors (RunFailed): what a kernel threw, with the step's name.
   Result<RunOutcome> run(std::stop_token cancel = {});
   /// The same, and every step is timed. Unless it is traced, each is launched by itself.
   Result<RunOutcome> runObserved(const StepObserver& observer, std::stop_token cancel = {});
@@ -130,7 +130,8 @@ class Executor {
   std::string m_clockNote;
   std::unique_ptr<RecordedLaunches> m_recording;
   std::string m_launching;
-  int m_numRuns = 0;
+  bool m_hasCompletedRun = false;
+  bool m_hasTriedToRecord = false;
   double m_launchNs = 0.0;
   double m_observedNs = 0.0;
   std::vector<DeviceActivity> m_activities;

@@ -3,6 +3,7 @@
 #include "kernels/cuda/event_clock.h"
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/stream_event.h"
 
 #include <vector>
 
@@ -40,7 +41,7 @@ class EventClock final : public DeviceClock {
  private:
   int m_device;
   Stream m_stream;
-  std::vector<std::unique_ptr<CUevent_st, cudaError_t (*)(cudaEvent_t)>> m_events;
+  std::vector<OwnedEvent> m_events;
 };
 
 }  // namespace

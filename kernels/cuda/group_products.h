@@ -1,4 +1,4 @@
-// Products of groups of rows, whose sizes come with each run.
+// Products of groups of rows, whose sizes come with the first run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

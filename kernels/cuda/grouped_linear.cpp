@@ -8,15 +8,13 @@
 #include "kernels/cuda/group_products.h"
 #include "kernels/cuda/linear_parts.h"
 #include "kernels/cuda/program_runner.h"
-#include "kernels/cuda/workspace.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <stdexcept>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace fuseline::cuda::kernels {
 
@@ -44,9 +42,14 @@ class GroupReader {
   }
 
   const std::vector<RowGroup>& read(Pointers pointers) {
-    if (m_groups.empty()) m_groups = readNow(pointers);
+    if (m_groups.empty()) {
+      m_groups = readNow(pointers);
+      std::ranges::transform(m_groups, std::back_inserter(m_sizes), &RowGroup::size);
+    }
     return m_groups;
   }
+  /// Of those that were read.
+  const std::vector<std::int64_t>& sizes() const { return m_sizes; }
 
  private:
   GroupReader(Binding splitSizes, const GroupedSize& size, const DeviceContext& device)
@@ -64,13 +67,14 @@ class GroupReader {
   GroupedSize m_size;
   const DeviceContext* m_device;
   std::vector<RowGroup> m_groups;  // none: they are not read yet
+  std::vector<std::int64_t> m_sizes;
 };
 
 // ---- programs
 
 using Memory = std::map<OperandKey, std::byte*>;
 
-/// An elementwise program for the rows of one group after the other. Grid: [rows, N].
+/// An elementwise program for the rows of a group at a time. Grid: [rows, N].
 class GroupProgram {
  public:
   static Result<GroupProgram> make(const CompileRequest& request, const GroupedSize& size,
@@ -141,7 +145,7 @@ class GroupedForward final : public Kernel {
   void run(Pointers pointers, std::byte* workspace) override {
     const std::vector<RowGroup>& groups = m.groups.read(pointers);
     m.products.begin(groups, pointers);
-    m_turns.run(groups.size(), workspace, [&](std::size_t i, const Lane& lane) {
+    m_turns.run(m.groups.sizes(), workspace, [&](std::size_t i, const Lane& lane) {
       if (groups[i].size > 0) runGroup(i, groups[i], pointers, sumsOf(groups[i], pointers, workspace), lane);
     });
   }
@@ -346,7 +350,7 @@ class GroupedBackward final : public Kernel {
     const std::vector<RowGroup>& groups = m.groups.read(pointers);
     m.inputGrad.begin(groups, pointers);
     m.weightGrads.begin(groups, pointers);
-    m_turns.run(groups.size(), workspace, [&](std::size_t i, const Lane& lane) {
+    m_turns.run(m.groups.sizes(), workspace, [&](std::size_t i, const Lane& lane) {
       m.inputGrad.run(i, groups[i], pointers, lane);
       m.weightGrads.run(i, groups[i], pointers, lane);
       m.biasGrads.run(i, groups[i], pointers, lane);

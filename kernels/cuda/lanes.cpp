@@ -17,32 +17,32 @@ constexpr std::size_t kNumLanes = 4;
 class StreamLanes final : public Lanes {
  public:
   explicit StreamLanes(Stream stream) : m_stream(stream) {
-    for (std::size_t lane = 0; lane < kNumLanes; ++lane) m_streams[lane] = m_lanes[lane].stream.get();
+    for (std::size_t lane = 0; lane < kNumLanes; ++lane) m_streams[lane] = m_sides[lane].stream.get();
   }
 
   std::span<const Stream> streams() const override { return m_streams; }
 
   void fork(std::size_t count) override {
     recordEvent(m_begin, m_stream);
-    for (const Lane& lane : std::span(m_lanes).first(count)) waitForEvent(lane.stream.get(), m_begin);
+    for (const Side& side : std::span(m_sides).first(count)) waitForEvent(side.stream.get(), m_begin);
   }
 
   void join(std::size_t count) override {
-    for (const Lane& lane : std::span(m_lanes).first(count)) {
-      recordEvent(lane.end, lane.stream.get());
-      waitForEvent(m_stream, lane.end);
+    for (const Side& side : std::span(m_sides).first(count)) {
+      recordEvent(side.end, side.stream.get());
+      waitForEvent(m_stream, side.end);
     }
   }
 
  private:
-  struct Lane {
+  struct Side {
     OwnedStream stream;
     OwnedEvent end = makeEvent();
   };
 
   Stream m_stream;
   OwnedEvent m_begin = makeEvent();
-  std::array<Lane, kNumLanes> m_lanes;
+  std::array<Side, kNumLanes> m_sides;
   std::array<Stream, kNumLanes> m_streams = {};
 };
 

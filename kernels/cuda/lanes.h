@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace fuseline::cuda {
 
@@ -31,7 +33,7 @@ struct Lane {
   std::byte* workspace = nullptr;
 };
 
-/// Gives the items of a step to lanes, in turn.
+/// Gives the items of a step to lanes: the next one to the lane that has the least to do so far.
 class LaneTurns {
  public:
   /// lanes null: there is only the backend's stream. laneBytes: what an item needs of the workspace.
@@ -42,16 +44,21 @@ class LaneTurns {
 
   std::size_t workspaceBytes() const { return m_count * m_laneBytes; }
 
-  /// launch(item, lane)
+  /// work: of each item, in any unit. launch(item, lane)
   template <class Launch>
-  void run(std::size_t numItems, std::byte* workspace, const Launch& launch) const {
+  void run(std::span<const std::int64_t> work, std::byte* workspace, const Launch& launch) const {
     if (m_count == 1) {
-      for (std::size_t item = 0; item < numItems; ++item) launch(item, Lane{m_stream, workspace});
+      for (std::size_t item = 0; item < work.size(); ++item) launch(item, Lane{m_stream, workspace});
       return;
     }
     m_lanes->fork(m_count);
     try {
-      for (std::size_t item = 0; item < numItems; ++item) launch(item, laneOf(item, workspace));
+      std::vector<std::int64_t> given(m_count, 0);
+      for (std::size_t item = 0; item < work.size(); ++item) {
+        const auto least = std::ranges::min_element(given);
+        *least += work[item];
+        launch(item, laneAt(static_cast<std::size_t>(least - given.begin()), workspace));
+      }
     } catch (...) {
       joinAfterFailure();
       throw;
@@ -60,8 +67,7 @@ class LaneTurns {
   }
 
  private:
-  Lane laneOf(std::size_t item, std::byte* workspace) const {
-    const std::size_t lane = item % m_count;
+  Lane laneAt(std::size_t lane, std::byte* workspace) const {
     return {m_lanes->streams()[lane], workspace + lane * m_laneBytes};
   }
 

@@ -2,7 +2,8 @@
 //
 // A row is read once: the warp, or where it is long the block, that has it holds it in registers. Longer rows and those
 // that are no whole packets are read once for every sum and once more for the result, from the cache. Sums are float32.
-// Backward a block of threads has many rows, and adds up the gradients of parameters as it goes.
+// Backward a block of threads has many rows, and adds up the gradients of parameters as it goes. Codes of rows are
+// written by those who have the rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/norm_launch.h"
 
@@ -12,7 +13,6 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/cuda/device/amax.h"
 #include "kernels/cuda/device/norm.h"
 #include "kernels/cuda/device/row_codes.h"
 

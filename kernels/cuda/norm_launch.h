@@ -6,7 +6,6 @@
 #include "kernels/cuda/device/quantize_data.h"
 #include "kernels/cuda/stream.h"
 
-#include <cstddef>
 #include <cstdint>
 
 namespace fuseline::cuda {

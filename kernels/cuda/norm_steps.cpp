@@ -172,7 +172,7 @@ class NormBackwardKernel final : public Kernel {
     m_copies->launchTransposes(operands, m_device);
   }
 
-  /// In tiles x and dy would be read once more: that moves as much as the result there and back, or more.
+  /// Of more readers than a kernel takes.
   void runApart(NormBackward norm, Pointers operands, std::byte* result) const {
     if (!norm.dx) norm.dx = result;
     launch(norm);
@@ -241,9 +241,14 @@ Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, 
       std::make_unique<NormBackwardKernel>(problem, std::move(*bindings), std::move(*copies), request.device));
 }
 
-/// A row of the norm must be a row of the tensor.
+/// A row of the norm must be a row of the tensor. Backward, tiles would read x and dy once more, which moves as much as
+/// the gradient there and back: nothing would be saved.
 Verdict canMakeNormCopies(const KernelQuery& query) {
   if (query.copies->isAmaxOnly()) return Verdict::yes();
+  if (query.phase == Phase::Backward && !areOfRows(query.copies->quantizers))
+    return Verdict::no(
+        "The CUDA backend quantizes gradients of norms as they are made where a tensor has one scale; with scales of "
+        "blocks that would save nothing.");
   for (const NodeId id : query.members) {
     const Node& node = query.graph.node(id);
     const bool isNorm = node.operation->category == "Normalization";

@@ -1,10 +1,9 @@
-// Norms whose result linear ops read as codes: the sums of every row first, then the result in tiles, which are
-// quantized as they are made.
+// Norms whose result linear ops read as codes that need more than a row at a time: the sums of every row first, then
+// the result in tiles, which are quantized as they are made.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/norm_launch.h"
 
-#include <cstddef>
 #include <type_traits>
 
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// Binds copies to operands, and says which a tile can make.
+// Binds copies to operands, says which kernel can make them, and makes them of tensors and of groups.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/step_copies.h"
 
@@ -83,6 +83,12 @@ Verdict canQuantize(const TensorQuantizers& quantizers) {
 
 }  // namespace
 
+bool areOfRows(const TensorQuantizers& quantizers) {
+  const auto& [rowwise, columnwise, isDequantized] = quantizers;
+  if (!rowwise || traitsOf(rowwise->scaling).block.rows > 1) return false;
+  return !columnwise || (rowwise->scaling == Scaling::PerTensor && columnwise == rowwise);
+}
+
 Verdict canMakeCopies(const KernelQuery& query) {
   if (query.copies->isAmaxOnly()) return Verdict::yes();
   if (const Verdict fits = canQuantize(query.copies->quantizers); !fits) return fits;
@@ -142,13 +148,14 @@ device::HandOver StepCopies::at(Pointers pointers) const {
   return handOver;
 }
 
+/// A copy that nobody wants may have a quantizer.
 bool StepCopies::areOfRows() const {
-  const Scaling scaling = scalingOf(m_step->copies.front().quantizers);
-  if (!fitsKernel() || traitsOf(scaling).block.rows > 1) return false;
+  if (!fitsKernel()) return false;
   for (std::size_t i = 0; i < m_operands.size(); ++i) {
-    const auto& [rowwise, columnwise, isDequantized] = m_step->copies[i].quantizers;
-    const bool isTransposed = kind() == device::CopyKind::Tensor && rowwise && columnwise == rowwise;
-    if (m_operands[i].rowwise < 0 || (m_operands[i].columnwise >= 0 && !isTransposed)) return false;
+    TensorQuantizers wanted = m_step->copies[i].quantizers;
+    if (m_operands[i].rowwise < 0) wanted.rowwise.reset();
+    if (m_operands[i].columnwise < 0) wanted.columnwise.reset();
+    if (!cuda::areOfRows(wanted)) return false;
   }
   return true;
 }

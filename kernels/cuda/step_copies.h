@@ -26,8 +26,7 @@ class StepCopies {
   /// For a kernel that makes them while it makes the result. Only as many readers as fitsKernel() says.
   bool fitsKernel() const { return m_operands.size() <= device::HandOver::kMaxPairs; }
   device::HandOver at(Pointers pointers) const;
-  /// Can a kernel make them that has whole rows? Columnwise codes must be those of rows then, and are left to
-  /// launchTransposes(): where lines have scales, that of a column is known only when all of its rows are.
+  /// Whether a kernel that has whole rows makes them, and leaves columnwise codes to launchTransposes().
   bool areOfRows() const;
   void launchTransposes(Pointers pointers, const DeviceContext& device) const;
   /// Where a kernel raises the amax that alone is wanted, from 0.
@@ -75,6 +74,10 @@ class StepCopies {
   std::vector<QuantizeOperands> m_operands;  // by copies of the step
   std::vector<std::int64_t> m_groupSizes;    // none: they are not read yet
 };
+
+/// Can a kernel that has whole rows make them? Columnwise codes must be those of rows then: where lines have scales,
+/// that of a column is known only when all of its rows are.
+bool areOfRows(const TensorQuantizers& quantizers);
 
 /// Whether kernels of elementwise programs can make these copies, or find the amax; no names what is in the way.
 Verdict canMakeCopies(const KernelQuery& query);

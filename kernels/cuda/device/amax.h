@@ -32,13 +32,17 @@ __device__ float largestOfBlock(float value, int thread) {
   return value;
 }
 
-/// Raises an amax to the largest of a block's values, none of which is negative: such floats are ordered as their bits
-/// are. All threads of the block call it.
-template <int kThreads = kBlockThreads>
-__device__ void raiseAmax(float* amax, float largest, int thread) {
-  largest = largestOfBlock<kThreads>(largest, thread);
+/// The first thread of a block raises an amax to its largest value, which is not negative: such floats are ordered as
+/// their bits are.
+inline __device__ void raiseTo(float* amax, float largest, int thread) {
   const bool isHigher = thread == 0 && largest > *static_cast<volatile float*>(amax);  // which is never too high
   if (isHigher) atomicMax(reinterpret_cast<int*>(amax), std::bit_cast<int>(largest));
+}
+
+/// Raises an amax to the largest of a block's values, none of which is negative. All threads of the block call it.
+template <int kThreads = kBlockThreads>
+__device__ void raiseAmax(float* amax, float largest, int thread) {
+  raiseTo(amax, largestOfBlock<kThreads>(largest, thread), thread);
 }
 
 }  // namespace fuseline::cuda::device

@@ -232,6 +232,12 @@ __device__ void standardize(const RowFactors& factors, float (&x)[kVector]) {
   for (int v = 0; v < kVector; ++v) x[v] = (x[v] - factors.mean) * factors.rstd;
 }
 
+/// mean(g) and mean(g xhat) of a row, with g = dy gamma; only LayerNorm has the first.
+struct GradientMeans {
+  float g = 0.0f;
+  float gx = 0.0f;
+};
+
 /// dx from dy: rstd (g - mean(g) - xhat mean(g xhat)) + extra, with g = dy gamma. gamma as it multiplies.
 template <int kVector>
 __device__ void differentiate(float rstd, const GradientMeans& means, const float (&gamma)[kVector],

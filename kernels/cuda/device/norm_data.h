@@ -31,7 +31,7 @@ struct NormAddend {
   void* sum = nullptr;              // null: only the norm is wanted
 };
 
-/// y null: only what is known of the rows is wanted.
+/// y null: only what is known of the rows is wanted, or codes of y.
 struct NormForward {
   NormProblem problem;
   NormAddend addend;
@@ -42,12 +42,6 @@ struct NormForward {
   float* mean = nullptr;  // null: not wanted
   float* rstd = nullptr;
   float* amax = nullptr;  // of y, to be raised; null: not wanted
-};
-
-/// mean(g) and mean(g xhat) of a row, with g = dy gamma; only LayerNorm has the first.
-struct GradientMeans {
-  float g = 0.0f;
-  float gx = 0.0f;
 };
 
 struct NormBackward {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/cuda/device/amax.h"
 #include "kernels/cuda/device/block_codes.h"
 #include "kernels/cuda/device/norm_data.h"
 
@@ -55,9 +56,11 @@ class RowCodes {
   /// All threads of the block call it, when they have taken everything.
   template <int kThreads>
   __device__ void finish(int thread) const {
+    if (!m_handOver.pairs[0].amax) return;  // all have one, or none
+    const float largest = largestOfBlock<kThreads>(m_largest, thread);
 #pragma unroll 1
     for (int i = 0; i < m_handOver.numPairs; ++i)
-      if (float* const amax = m_handOver.pairs[i].amax) raiseAmax<kThreads>(amax, m_largest, thread);
+      if (float* const amax = m_handOver.pairs[i].amax) raiseTo(amax, largest, thread);
   }
 
  private:

@@ -174,6 +174,19 @@ TEST(Executor, LaunchesStepByStepWhereTheDeviceDoesNotRecord) {
   EXPECT_EQ((*executor)->read("grad.x")->data, first);
 }
 
+/// A run that ended early may not have read what a recording cannot read.
+TEST(Executor, RecordsAfterTheFirstRunThatCompleted) {
+  const Scene scene = mlp();
+  const auto executor = scene.on(std::make_shared<RefusingBackend>());
+  std::stop_source cancelled;
+  cancelled.request_stop();
+  EXPECT_EQ(*(*executor)->run(cancelled.get_token()), RunOutcome::Cancelled);
+  EXPECT_EQ(*(*executor)->run(), RunOutcome::Completed);
+  EXPECT_EQ((*executor)->launching(), "");
+  EXPECT_EQ(*(*executor)->run(), RunOutcome::Completed);
+  EXPECT_EQ((*executor)->launching(), "step by step: no recorder is left.");
+}
+
 TEST(Executor, LeavesItsBindingsAsTheyWere) {
   const Scene scene = mlp();
   const auto executor = scene.on(makeReferenceBackend());

@@ -33,19 +33,16 @@ bool isNormWithCodes(const Step& step) {
   return isNorm && !step.copies.empty() && !step.copies.front().isAmaxOnly();
 }
 
-/// What a step has to look at again, or to lay down on the way.
+/// What a step has to look at again.
 std::int64_t detourOf(const Plan& plan, const Step& step) {
   if (needsAmaxFirst(step)) return step.bytesRead;
   if (!isNormWithCodes(step)) return 0;
   const QuantizeWork& work = step.copies.front();
   const QuantizeOperands operands(step, work);
   if (operands.columnwise < 0) return 0;
-  // The codes of rows are transposed. Where lines have scales, all rows must be known before those of columns: forward
-  // they are normalized a second time, backward they are laid down.
+  // The codes of rows are transposed. Where lines have scales, all rows must be known before those of columns.
   const bool isPerTensor = work.quantizers.rowwise->scaling == Scaling::PerTensor;
-  if (isPerTensor) return plan.spec(step.operands[static_cast<std::size_t>(operands.rowwise)]).bytes();
-  if (step.phase == Phase::Forward) return work.spec.bytes();
-  return (operands.source < 0 ? 2 : 1) * work.spec.bytes();
+  return isPerTensor ? plan.spec(step.operands[static_cast<std::size_t>(operands.rowwise)]).bytes() : work.spec.bytes();
 }
 
 /// What a step has to move.
