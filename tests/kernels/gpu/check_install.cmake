@@ -7,7 +7,8 @@ file(RENAME ${FOLDER} ${FOLDER}_moved)
 execute_process(COMMAND env -i LD_LIBRARY_PATH=$ENV{LD_LIBRARY_PATH}
   /bin/sh ${FOLDER}_moved/run --gtest_brief=1 --gtest_filter=CudaKernels.*
   OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE result)
-if(NOT result EQUAL 0 OR NOT output MATCHES "(PASSED|SKIPPED)")
+# 77: this machine has no GPU.
+if(NOT result MATCHES "^(0|77)$" OR NOT output MATCHES "(PASSED|SKIPPED)")
   message(FATAL_ERROR "The installed tests did not run (${result}):\n${output}")
 endif()
 
