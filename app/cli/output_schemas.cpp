@@ -296,13 +296,14 @@ Json rowSchema() {
   const Json speedup = orNull(object({{"median", number("Unfused over fused, within a round.")},
                                       {"low", number("Of the 95 % interval.")},
                                       {"high", number("Of the 95 % interval.")},
-                                      {"isSignificant", flag("The interval excludes 1.")}}));
+                                      {"isSignificant", flag("The interval excludes 1, and the plans differ here.")}}));
   return object({{"label", text("The step.")},
                  {"phase", text("forward, backward, or empty for a sum.")},
                  {"depth", integer("1: a basic op beneath a fused one.")},
                  {"owners", texts()},
                  {"isFused", flag("Several ops run as one.")},
                  {"isView", flag("Nothing to do.")},
+                 {"isInBoth", flag("Both plans have this very step: its ratio is noise.")},
                  {"note", text("What there is to know about it; mostly empty.")},
                  {"unfused", statsSchema()},
                  {"fused", statsSchema()},

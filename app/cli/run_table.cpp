@@ -54,9 +54,9 @@ class RunTable {
   std::string heading() const {
     const RunSettings& settings = m_record.settings;
     return styled(m_record.pipelineName, Style::Bold, m_hasColour) +
-           fmt::format("  on {}\npass {} · rules {} · recipe {} · seed {} · {} rounds after {} warm-up runs{}\n",
+           fmt::format("  on {}\npass {} · rules {} · recipe {} · seed {} · {} round{} after {} warm-up runs{}\n",
                        deviceText(), settings.pass, settings.rules, settings.recipe, settings.seed, numRounds(),
-                       settings.warmup, symbolText());
+                       numRounds() == 1 ? "" : "s", settings.warmup, symbolText());
   }
 
   int numRounds() const { return std::max(m_comparison.endToEnd.unfused.count, m_comparison.endToEnd.fused.count); }
@@ -114,11 +114,15 @@ class RunTable {
     std::vector<Cell> cells = {{std::move(label), row.depth == 0 ? Style::Plain : Style::Dim}};
     for (const SampleStats* stats : {&row.unfused, &row.fused}) appendStats(cells, *stats, row);
     const bool hasBoth = row.unfused.count > 0 && row.fused.count > 0 && !row.isView;
-    cells.push_back(hasBoth && row.unfused.median > 0.0 ? speedupCell(row.speedup) : Cell());
+    cells.push_back(hasBoth && row.unfused.median > 0.0 ? ratioCell(row) : Cell());
     cells.push_back(
         row.bytesSaved != 0 ? Cell(fmt::format("{:.2f}", static_cast<double>(row.bytesSaved) / m_bytes.size)) : Cell());
     cells.push_back(row.launchesSaved != 0 ? Cell(fmt::format("{}", row.launchesSaved)) : Cell());
     return cells;
+  }
+
+  static Cell ratioCell(const ComparisonRow& row) {
+    return row.isInBoth ? ratioOfSameStepCell(row.speedup) : speedupCell(row.speedup);
   }
 
   void appendStats(std::vector<Cell>& cells, const SampleStats& stats, const ComparisonRow& row) const {
@@ -223,7 +227,9 @@ class RunTable {
   std::string notes() const {
     std::string text =
         "\nMedians; ± is half the interquartile range. ~ marks a speed-up that could be chance (95 % interval of the "
-        "\nper-round ratios includes 1). Bytes are the least traffic the step needs.\n";
+        "\nper-round ratios includes 1), ( ) a step that both plans have: its ratio is noise. Bytes are the least "
+        "traffic "
+        "\nthe step needs.\n";
     text += launchingText();
     if (!m_record.timingNote.empty()) text += "Steps were timed by events: " + m_record.timingNote + "\n";
     if (m_record.isPartial) text += "Partial: the run was cancelled. Only complete rounds are shown.\n";
@@ -259,7 +265,7 @@ Json rowJson(const ComparisonRow& row) {
   const Json speedup = hasBoth ? Json{{"median", row.speedup.median},
                                       {"low", row.speedup.low},
                                       {"high", row.speedup.high},
-                                      {"isSignificant", row.speedup.isSignificant()}}
+                                      {"isSignificant", row.isClear()}}
                                : Json(nullptr);
   return {{"label", row.label},
           {"phase", row.phase},
@@ -267,6 +273,7 @@ Json rowJson(const ComparisonRow& row) {
           {"owners", row.owners},
           {"isFused", row.isFused},
           {"isView", row.isView},
+          {"isInBoth", row.isInBoth},
           {"note", row.note},
           {"unfused", statsJson(row.unfused)},
           {"fused", statsJson(row.fused)},

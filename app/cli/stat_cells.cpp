@@ -8,8 +8,11 @@ namespace fuseline::cli {
 
 std::string spreadText(const SampleStats& stats) {
   constexpr double kLargest = 999.0;
+  if (!stats.hasSpread()) return "-";
   return stats.spreadPercent() > kLargest ? ">999" : fmt::format("{:.1f}", stats.spreadPercent());
 }
+
+Cell ratioOfSameStepCell(const RatioStats& speedup) { return {fmt::format("({:.2f}x)", speedup.median), Style::Dim}; }
 
 Cell speedupCell(const RatioStats& speedup) {
   if (!speedup.isSignificant()) return {fmt::format("~{:.2f}x", speedup.median), Style::Dim};

@@ -9,10 +9,13 @@
 
 namespace fuseline::cli {
 
-/// "1.2", the "± %" of tables; ">999" when the machine was busy with something else.
+/// "1.2", the "± %" of tables; ">999" when the machine was busy with something else, "-" of one sample.
 std::string spreadText(const SampleStats& stats);
 
 /// "1.25x" in the colour of its sign; "~1.02x" when it could be chance.
 Cell speedupCell(const RatioStats& speedup);
+
+/// "(0.97x)" of a step that both plans have: no speed-up, whatever it is.
+Cell ratioOfSameStepCell(const RatioStats& speedup);
 
 }  // namespace fuseline::cli

@@ -22,6 +22,13 @@ std::int64_t numLaunches(const Steps& steps) {
 
 bool isFused(const StepRecord& step) { return !step.rule.empty() || !step.absorbs.empty(); }
 
+/// Whether the unfused plan has the step, too, with nothing that a fusion put into it or took out.
+bool isTheOnly(const Steps& parts, const StepRecord& step) {
+  if (parts.size() != 1 || isFused(step)) return false;
+  const StepRecord& part = *parts.front();
+  return part.name == step.name && part.kernel == step.kernel && part.bytes == step.bytes && part.flops == step.flops;
+}
+
 ComparisonRow rowFor(const StepRecord& step, int depth) {
   return {.label = step.name,
           .phase = step.phase,
@@ -47,6 +54,7 @@ void measure(ComparisonRow& row, const Steps& unfused, const Steps& fused) {
 void appendEntry(std::vector<ComparisonRow>& rows, const StepRecord& step, const Steps& parts) {
   ComparisonRow& row = rows.emplace_back(rowFor(step, 0));
   measure(row, parts, {&step});
+  row.isInBoth = isTheOnly(parts, step);
   if (!isFused(step)) return;
   for (const StepRecord* part : parts) rows.emplace_back(rowFor(*part, 1)).unfused = summarize(part->samplesNs);
 }

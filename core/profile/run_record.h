@@ -123,12 +123,17 @@ struct ComparisonRow {
   std::vector<std::string> owners;  // document ops, for synchronised selection
   bool isFused = false;
   bool isView = false;
+  /// Both plans have this very step: its ratio is the noise of the machine and of the places in memory, no speed-up.
+  bool isInBoth = false;
   std::string note;
   SampleStats unfused;  // sum over the basic ops for depth 0
   SampleStats fused;    // count 0 for depth 1: a part has no time of its own
   RatioStats speedup;   // unfused / fused, depth 0 only
   std::int64_t bytesSaved = 0;
   std::int64_t launchesSaved = 0;
+
+  /// A difference between the plans, and not by chance.
+  bool isClear() const { return speedup.isSignificant() && !isInBoth; }
 };
 
 struct Comparison {

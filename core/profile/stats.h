@@ -15,6 +15,8 @@ struct SampleStats {
 
   /// Half the interquartile range over the median, in percent: the "± %" of tables.
   double spreadPercent() const;
+  /// One sample says nothing of others.
+  bool hasSpread() const { return count > 1; }
 };
 
 SampleStats summarize(std::span<const double> samples);

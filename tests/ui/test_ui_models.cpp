@@ -149,6 +149,8 @@ void ModelsTest::timingsWithinTheNoiseAreMarked() {
   QCOMPARE(formatSpeedup(noise), QStringLiteral("~ 1.01×"));
   RatioStats clear{.median = 1.25, .low = 1.2, .high = 1.3};
   QCOMPARE(formatSpeedup(clear), QStringLiteral("1.25×"));
+  QCOMPARE(formatTiming({.median = 2e6, .lowerQuartile = 2e6, .upperQuartile = 2e6, .count = 1}),
+           QStringLiteral("2 ms"));  // one sample has no spread
 }
 
 void ModelsTest::timingsTellKernelsApartWhereTheyWereTraced() {

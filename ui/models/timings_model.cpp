@@ -21,6 +21,12 @@ QString samplesText(const SampleStats& stats) {
       .arg(stats.count);
 }
 
+/// In parentheses where it is no speed-up, because both plans have the step.
+QString ratioText(const ComparisonRow& row) {
+  if (!row.isInBoth) return formatSpeedup(row.speedup);
+  return QStringLiteral("(%1×)").arg(QString::number(row.speedup.median, 'f', 2));
+}
+
 }  // namespace
 
 TimingsModel::TimingsModel(const Theme& theme, QObject* parent) : QAbstractItemModel(parent), m_theme(theme) {}
@@ -130,7 +136,7 @@ QString TimingsModel::cellText(const QModelIndex& index) const {
     case PassColumn: return toQt(row.phase);
     case UnfusedColumn: return row.isView ? tr("view") : formatTiming(row.unfused);
     case FusedColumn: return row.isView ? QString() : formatTiming(row.fused);
-    case SpeedupColumn: return hasBoth && !row.isView ? formatSpeedup(row.speedup) : QString();
+    case SpeedupColumn: return hasBoth && !row.isView ? ratioText(row) : QString();
     case BytesColumn: return row.depth == 0 ? formatByteCount(row.bytesSaved) : QString();
     case LaunchesColumn: return row.depth == 0 ? formatCount(row.launchesSaved) : QString();
     default: return QString();
@@ -150,7 +156,7 @@ QVariant TimingsModel::foreground(const QModelIndex& index) const {
   const ThemeColors& colors = m_theme.colors();
   if (index.internalId() != kTopLevel || row.isView) return colors.dimText;
   if (index.column() != SpeedupColumn) return {};
-  if (!row.speedup.isSignificant()) return colors.dimText;
+  if (!row.isClear()) return colors.dimText;
   return row.speedup.median > 1.0 ? colors.good : colors.warning;
 }
 
@@ -180,7 +186,8 @@ QString TimingsModel::tip(const QModelIndex& index) const {
   if (index.column() == SpeedupColumn && row.fused.count > 0 && row.unfused.count > 0) {
     const QString interval =
         tr("95 % interval %1 to %2").arg(row.speedup.low, 0, 'f', 3).arg(row.speedup.high, 0, 'f', 3);
-    return row.speedup.isSignificant() ? interval : tr("%1: within the noise").arg(interval);
+    if (row.isInBoth) return tr("%1. Both plans have this step: the ratio is noise").arg(interval);
+    return row.isClear() ? interval : tr("%1: within the noise").arg(interval);
   }
   return cellText(index);
 }

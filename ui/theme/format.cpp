@@ -57,6 +57,7 @@ QString formatDurationNs(double durationNs) {
 
 QString formatTiming(const SampleStats& stats) {
   if (stats.count == 0) return QString();
+  if (!stats.hasSpread()) return formatDurationNs(stats.median);
   const QString spread = QString::number(stats.spreadPercent(), 'f', stats.spreadPercent() < 9.95 ? 1 : 0);
   return QStringLiteral("%1 ± %2 %").arg(formatDurationNs(stats.median), spread);
 }

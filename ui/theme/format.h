@@ -22,7 +22,7 @@ QString formatShape(const Shape& shape);
 QString formatSpec(const TensorSpec& spec);
 /// "12.3 ms". Nothing for no samples.
 QString formatDurationNs(double durationNs);
-/// "12.3 ms ± 1 %": the median and half the interquartile range.
+/// "12.3 ms ± 1 %": the median and half the interquartile range, which one sample does not have.
 QString formatTiming(const SampleStats& stats);
 /// "1.43×", with "~" before it when the difference is within the noise.
 QString formatSpeedup(const RatioStats& speedup);

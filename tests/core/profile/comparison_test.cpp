@@ -72,6 +72,28 @@ TEST(CompareVariants, AddsTheOpsOfARoundBeforeTakingTheMedian) {
   EXPECT_TRUE(row.speedup.isSignificant());
 }
 
+TEST(CompareVariants, ClaimsNothingOfAStepThatBothPlansHave) {
+  RunRecord record = sampleRecord();
+  record.variants[1].steps[1].samplesNs.assign(7, 2.0);  // of another place in memory, perhaps
+  const ComparisonRow row = compareVariants(record).rows[3];
+  EXPECT_TRUE(row.speedup.isSignificant());
+  EXPECT_TRUE(row.isInBoth);
+  EXPECT_FALSE(row.isClear());
+}
+
+TEST(CompareVariants, ComparesAStepThatAFusionChanged) {
+  EXPECT_FALSE(compareVariants(sampleRecord()).rows[0].isInBoth);
+  const auto isInBothAfter = [](const auto& change) {
+    RunRecord record = sampleRecord();
+    change(record.variants[1].steps[1]);
+    return compareVariants(record).rows[3].isInBoth;
+  };
+  EXPECT_TRUE(isInBothAfter([](StepRecord&) {}));
+  EXPECT_FALSE(isInBothAfter([](StepRecord& step) { step.kernel = "another"; }));
+  EXPECT_FALSE(isInBothAfter([](StepRecord& step) { step.bytes = 8; }));
+  EXPECT_FALSE(isInBothAfter([](StepRecord& step) { step.absorbs = {"c.quantize"}; }));
+}
+
 TEST(CompareVariants, CountsSavedBytesAndLaunches) {
   const Comparison comparison = compareVariants(sampleRecord());
   EXPECT_EQ(comparison.rows[0].bytesSaved, 60);
