@@ -3,7 +3,11 @@
 #include "app/cli/bench_suites.h"
 #include "app/cli/verbs.h"
 
+#include <algorithm>
+#include <vector>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline::cli {
 
@@ -16,7 +20,25 @@ Json roofsJson(const DeviceRoofs& roofs) {
           {"fp8Gflops", roofs.fp8Gflops}};
 }
 
+/// An option that a suite does not know would be taken for a wish that it meets.
+Result<void> checkOptions(const BenchOptions& options) {
+  struct Option {
+    const char* name;
+    const std::string& value;
+    std::vector<std::string> suites;
+  };
+  for (const Option& option :
+       {Option{"--only", options.only, {"ops", "gpu"}}, Option{"--device", options.device, {"ops", "gpu"}},
+        Option{"--records", options.recordsFolder, {"gpu"}}})
+    if (!option.value.empty() && std::ranges::count(option.suites, options.suite) == 0)
+      return Error{fmt::format("bench {}: {} is an option of suite {} only.", options.suite, option.name,
+                               fmt::join(option.suites, " and ")),
+                   ErrorKind::Usage};
+  return {};
+}
+
 Result<int> bench(const BenchOptions& options, Context& context) {
+  if (Result<void> known = checkOptions(options); !known) return known.error();
   if (options.suite == "cpu") return benchPipelines(options, context);
   if (options.suite == "ops") return benchOperations(options, context);
   if (options.suite == "scaling") return benchScaling(options, context);

@@ -4,10 +4,15 @@
 #include "app/backends.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
+#include "core/support/text.h"
 #include "core/support/version.h"
 
 #include <exception>
 #include <iostream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
 
 using namespace fuseline;
 
@@ -29,6 +34,16 @@ void addVerbs(CLI::App& app, cli::Context& context) {
   cli::addWorkerVerb(app, context);
 }
 
+/// CLI11 says only that there is none.
+int refuseVerb(const CLI::App& app, const std::string& name) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+  const std::string near = nearest(name, verbs);
+  std::cerr << fmt::format("fuseline {}: there is no such command{} `fuseline --help` lists them.\n", name,
+                           near.empty() ? "." : fmt::format("; did you mean {}?", near));
+  return static_cast<int>(ErrorKind::Usage);
+}
+
 int runProgram(int argc, char** argv) {
   CLI::App app("Design, fuse, run and measure TransformerEngine-style op pipelines.", "fuseline");
   app.set_version_flag("--version", "fuseline " + std::string(version()));
@@ -40,6 +55,8 @@ int runProgram(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
+    if (const std::vector<std::string> rest = app.remaining(); app.get_subcommands().empty() && !rest.empty())
+      return refuseVerb(app, rest.front());
     const int code = app.exit(problem, std::cout, std::cerr);
     return code == 0 ? 0 : static_cast<int>(ErrorKind::Usage);
   }

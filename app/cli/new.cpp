@@ -7,6 +7,7 @@
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -17,6 +18,7 @@ namespace {
 struct NewOptions {
   std::string name;
   std::string file;
+  bool replaces = false;
   bool asJson = false;
 };
 
@@ -40,12 +42,20 @@ Error unknownTemplate(const std::string& name) {
   return unknownName("new", "template", name, names);
 }
 
+Result<void> checkFree(const NewOptions& options) {
+  if (options.replaces || !std::filesystem::is_regular_file(options.file)) return {};
+  return Error{
+      fmt::format("{}: expected the name of a new file, found one that exists. --force replaces it.", options.file),
+      ErrorKind::Usage};
+}
+
 Result<int> writeTemplate(const NewOptions& options, Context& context) {
   if (options.name.empty()) return listTemplates(options, context);
   const auto& templates = documentTemplates();
   const auto found = std::ranges::find(templates, options.name, &DocumentTemplate::name);
   if (found == templates.end()) return unknownTemplate(options.name);
   if (!options.file.empty()) {
+    if (Result<void> free = checkFree(options); !free) return free.error();
     Result<void> written = writeFileAtomically(options.file, [&](std::ostream& file) { file << found->text; });
     if (!written) return written.error();
   }
@@ -66,6 +76,7 @@ void addNewVerb(CLI::App& app, Context& context) {
                            options, writeTemplate);
   verb->add_option("TEMPLATE", options->name, "The template");
   verb->add_option("-o,--output", options->file, "The file to write; without it standard output")->type_name("FILE");
+  verb->add_flag("--force", options->replaces, "Replaces the file where it exists");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }
 

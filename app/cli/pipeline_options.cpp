@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -66,6 +67,26 @@ Result<void> checkSymbols(const PipelineDocument& document, const RunSettings& s
   return {};
 }
 
+/// What a file says may have outlived its op; what is typed should mean something.
+Result<void> checkSwitches(const RuleSwitches& switches, const Analysis& analysis) {
+  if (hasErrors(analysis.lowered.diagnostics)) return {};
+  for (const auto& [option, entries] : {std::pair("--without", &switches.without), std::pair("--with", &switches.with)})
+    for (const std::string& entry : *entries)
+      if (const Verdict verdict = hasItsOp(analysis.graph(), entry); !verdict)
+        return usageError(fmt::format("{}: {}", option, verdict.reason()));
+  return {};
+}
+
+/// CLI11's own ranges spell out the largest double there is.
+CLI::Validator numberThat(std::string is, bool (*holds)(double)) {
+  const auto check = [is = std::move(is), holds](const std::string& text) {
+    double value = 0.0;
+    const bool isGood = CLI::detail::lexical_cast(text, value) && std::isfinite(value) && holds(value);
+    return isGood ? std::string() : fmt::format("expected a number {}, found {}", is, text);
+  };
+  return CLI::Validator(check, "");
+}
+
 struct Device {
   Capabilities capabilities;
   std::optional<ComputeCapability> capability;
@@ -75,7 +96,10 @@ struct Device {
 Result<Device> deviceFor(const std::string& name, const BackendRegistry& registry) {
   if (isPlannedArchitecture(name)) return Device{.capability = parseCapability(name)};
   Result<std::shared_ptr<Backend>> backend = registry.open(name);
-  if (!backend) return backend.error();
+  if (!backend)
+    return Error{fmt::format("{} To plan for one that is not here: fuse and explain with --device {}.",
+                             backend.error().message, fmt::join(plannedArchitectures(), " or ")),
+                 ErrorKind::NoDevice};
   return Device{capabilitiesOf(*backend), parseCapability((*backend)->device().architecture)};
 }
 
@@ -159,10 +183,10 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
   CLI::Option* bandwidth =
       verb.add_option("--bandwidth", options.bandwidthGBps, "The device's memory bandwidth, measured: predicts times")
           ->type_name("GB/s")
-          ->check(CLI::PositiveNumber);
+          ->check(numberThat("above 0", [](double value) { return value > 0.0; }));
   verb.add_option("--launch", options.launchUs, "What one launch costs on the device, measured")
       ->type_name("US")
-      ->check(CLI::NonNegativeNumber)
+      ->check(numberThat("of 0 or more", [](double value) { return value >= 0.0; }))
       ->needs(bandwidth);
 }
 
@@ -208,6 +232,7 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   analysis->gains = *gains;
   OpenedPipeline pipeline{.loaded = std::move(*loaded), .gains = std::move(*gains)};
   pipeline.analysis = analyze(pipeline.loaded.document, *analysis, &pipeline.loaded.sourceMap);
+  if (Result<void> meant = checkSwitches(options.switches, pipeline.analysis); !meant) return meant.error();
   if (Result<void> fits = checkArchitecture(options.device, pipeline.analysis.recipe); !fits) return fits.error();
   return pipeline;
 }

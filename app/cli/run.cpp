@@ -126,6 +126,25 @@ Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const R
   return options.stateFile.empty() ? Result<void>() : writeTensors(run.state(), options.stateFile);
 }
 
+/// What cannot be written should not be measured first.
+Result<void> checkFiles(const RunOptions& options) {
+  for (const std::string* path : {&options.recordFile, &options.dumpFile, &options.stateFile})
+    if (!path->empty())
+      if (Result<void> writable = checkWritable(*path); !writable) return writable;
+  return {};
+}
+
+Result<void> checkNoFiles(const RunOptions& options) {
+  for (const auto& [name, path] :
+       {std::pair("-o", &options.recordFile), {"--dump", &options.dumpFile}, {"--save", &options.stateFile}})
+    if (!path->empty())
+      return Error{fmt::format("{} {}: expected one recipe, found --recipe {}. A file is that of one run: name one "
+                               "recipe, or take --json, which has the record of each.",
+                               name, *path, options.recipe),
+                   ErrorKind::Usage};
+  return {};
+}
+
 bool namesRecipes(const std::string& text) { return text == kEveryRecipe || text.find(',') != std::string::npos; }
 
 /// Of "all" or of "none,delayed,mxfp8".
@@ -146,6 +165,7 @@ Result<std::vector<const RecipeDefinition*>> recipesOf(const std::string& text) 
 
 Result<int> runMatrix(const RunOptions& options, Context& context, const std::stop_token& cancel) {
   if (Result<void> device = checkDevice(options.device); !device) return device.error();
+  if (Result<void> none = checkNoFiles(options); !none) return none.error();
   RunOptions plain = options;
   plain.recipe.clear();
   Result<std::vector<const RecipeDefinition*>> recipes = recipesOf(options.recipe);
@@ -167,6 +187,7 @@ Result<int> runMatrix(const RunOptions& options, Context& context, const std::st
 Result<int> runPipeline(const RunOptions& options, Context& context) {
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
   if (namesRecipes(options.recipe)) return runMatrix(options, context, interrupt.token());
+  if (Result<void> files = checkFiles(options); !files) return files.error();
   Result<std::unique_ptr<PipelineRun>> run = prepare(options, context);
   if (!run) return run.error();
   Result<RunRecord> record = measure(**run, options.isQuiet, interrupt.token());
@@ -207,8 +228,10 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
                   "Writes parameters, main_grad buffers and quantizer states, for --tensors")
       ->type_name("STATE.safetensors");
   verb.add_flag("--quiet", options.isQuiet, "No table and no progress");
-  verb.add_flag("--numerics,!--no-numerics", options.wantsNumerics,
-                "Also: what the number formats do to every tensor; of several recipes unless it is denied");
+  // A flag that is bound to an optional gives it a value before anything is parsed (CLI11 2.1).
+  verb.add_flag_function(
+      "--numerics,!--no-numerics", [&options](std::int64_t count) { options.wantsNumerics = count > 0; },
+      "Also: what the number formats do to every tensor; of several recipes unless it is denied");
 }
 
 }  // namespace

@@ -904,6 +904,19 @@ Result<void> checkSwitches(const RuleCatalog& rules, const std::vector<std::stri
 
 }  // namespace
 
+Verdict hasItsOp(const Graph& graph, const std::string& entry) {
+  const auto at = entry.find('@');
+  if (at == std::string::npos) return Verdict::yes();
+  const std::string place = entry.substr(at + 1);
+  const auto& nodes = graph.nodes();
+  if (std::ranges::any_of(nodes, [&](const Node& node) { return node.isAt(place); })) return Verdict::yes();
+  std::vector<std::string> ids;
+  for (const Node& node : nodes) ids.insert(ids.end(), {node.id, node.owner});
+  const std::string near = nearest(place, ids);
+  return Verdict::no(fmt::format("\"{}\" switches nothing: expected an op of the pipeline after @, found {}{}.", entry,
+                                 place, near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+}
+
 std::string switchFor(const Graph& graph, const FusionRule& rule, std::span<const NodeId> nodes,
                       const std::vector<std::string>& entries) {
   for (const std::string& entry : entries) {

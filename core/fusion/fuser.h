@@ -119,6 +119,9 @@ Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options = {})
 std::string switchFor(const Graph& graph, const FusionRule& rule, std::span<const NodeId> nodes,
                       const std::vector<std::string>& entries);
 
+/// Why "RULE@OP" switches nothing in this graph: the pipeline has no such op.
+Verdict hasItsOp(const Graph& graph, const std::string& entry);
+
 /// Every op for itself: the baseline that fused plans are measured against.
 FusionReport unfused(const Graph& graph);
 

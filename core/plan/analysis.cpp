@@ -49,6 +49,15 @@ void addRecipe(const PipelineDocument& document, const AnalysisOptions& options,
     diagnostics.push_back(std::move(*note));
 }
 
+/// A switch that outlived its op is no error: the pipeline does what it did.
+void noteIdleSwitches(const Graph& graph, const RuleSwitches& switches, std::vector<Diagnostic>& diagnostics) {
+  for (const auto* entries : {&switches.without, &switches.with})
+    for (const std::string& entry : *entries)
+      if (const Verdict verdict = hasItsOp(graph, entry); !verdict)
+        diagnostics.push_back(
+            {.severity = Severity::Warning, .code = "idle-switch", .pointer = "/fusion", .message = verdict.reason()});
+}
+
 }  // namespace
 
 std::span<const std::string_view> plannedArchitectures() {
@@ -78,6 +87,7 @@ Analysis analyze(const PipelineDocument& document, const AnalysisOptions& option
   }
   analysis.report = std::move(*report);
   if (hasErrors(analysis.lowered.diagnostics)) return analysis;
+  noteIdleSwitches(graph, fusion.switches, analysis.lowered.diagnostics);
   analysis.unfusedPlan = makePlan(graph, unfused(graph));
   analysis.fusedPlan = makePlan(graph, analysis.report);
   return analysis;

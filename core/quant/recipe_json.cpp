@@ -98,6 +98,12 @@ RoleOverride readOverride(JsonFields& fields) {
   return special;
 }
 
+std::string ambiguousRecipe(std::string_view name, const std::vector<const RecipeDefinition*>& candidates) {
+  std::vector<std::string> names;
+  for (const RecipeDefinition* definition : candidates) names.push_back(definition->name);
+  return fmt::format("'{:.40}' is the beginning of several recipes: {}.", name, fmt::join(names, ", "));
+}
+
 std::string unknownRecipe(const std::string& name) {
   std::vector<std::string> names;
   for (const RecipeDefinition& definition : builtinRecipes()) names.push_back(definition.name);
@@ -174,6 +180,7 @@ Result<const RecipeDefinition*> recipeNamed(std::string_view name) {
     if (!name.empty() && lowered(definition.name).starts_with(lowered(name))) candidates.push_back(&definition);
   }
   if (candidates.size() == 1) return candidates.front();
+  if (!candidates.empty()) return Error{ambiguousRecipe(name, candidates), ErrorKind::Usage};
   return Error{unknownRecipe(std::string(name)), ErrorKind::Usage};
 }
 

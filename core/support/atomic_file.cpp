@@ -63,4 +63,14 @@ Result<void> writeFileAtomically(const fs::path& path, const std::function<void(
   return writeError(path, why);
 }
 
+Result<void> checkWritable(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return writeError(path, std::strerror(EISDIR));
+  if (isSpecialFile(path)) return {};
+  const fs::path temporary = temporaryBeside(path);
+  const std::string why = writeTo(temporary, [](std::ostream&) {});
+  fs::remove(temporary, ignored);
+  return why.empty() ? Result<void>() : writeError(path, why);
+}
+
 }  // namespace fuseline

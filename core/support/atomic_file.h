@@ -15,4 +15,8 @@ namespace fuseline {
 /// Errors: the folder does not exist or cannot be written, the disk is full. No temporary file is left then.
 Result<void> writeFileAtomically(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
 
+/// Whether writeFileAtomically() could begin, for who has long work before it. Leaves the file as it is.
+/// Errors: as there, but for a disk that is full.
+Result<void> checkWritable(const std::filesystem::path& path);
+
 }  // namespace fuseline

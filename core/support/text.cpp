@@ -45,8 +45,8 @@ int editDistance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
-  const int kFar = static_cast<int>(name.size()) / 2 + 2;
-  int best = kFar;
+  const auto length = static_cast<int>(name.size());
+  int best = std::min(length / 2 + 2, length);  // one letter at least is the same
   std::string found;
   for (const std::string& candidate : candidates) {
     const int distance = editDistance(name, candidate);
@@ -58,7 +58,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 }
 
 std::string formatBytes(std::int64_t bytes) {
-  static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   return scaled(static_cast<double>(bytes), 1024.0, kUnits.data(), kUnits.size());
 }
 

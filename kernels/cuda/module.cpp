@@ -27,6 +27,9 @@ class CudaRegistry final : public BackendRegistry {
 };
 
 Error noSuchDevice(std::string_view deviceId, const std::vector<DeviceStatus>& devices) {
+  if (!devices.front().canRun && devices.size() == 1)
+    return {fmt::format("Device '{}' cannot be used: {}", deviceId, devices.front().canRun.reason()),
+            ErrorKind::NoDevice};
   std::string known;
   for (const DeviceStatus& device : devices) known += (known.empty() ? "" : ", ") + device.info.id;
   return {fmt::format("Device '{}': there is none of this name; the CUDA module knows {}.", deviceId, known),
@@ -39,8 +42,7 @@ Result<std::shared_ptr<Backend>> CudaRegistry::open(std::string_view deviceId) c
   const auto found = std::ranges::find_if(m_devices, [&](const DeviceStatus& d) { return d.info.id == wanted; });
   if (found == m_devices.end()) return noSuchDevice(deviceId, m_devices);
   if (!found->canRun)
-    return Error{fmt::format("Device '{}' cannot run pipelines: {}", deviceId, found->canRun.reason()),
-                 ErrorKind::NoDevice};
+    return Error{fmt::format("Device '{}' cannot be used: {}", deviceId, found->canRun.reason()), ErrorKind::NoDevice};
   return makeCudaBackend(static_cast<int>(found - m_devices.begin()), found->info);
 }
 

@@ -57,6 +57,13 @@ TEST(ExitCode, IsTwoForUsage) {
         "fuse --device reference --recipe-set a=1 " + samplePipeline(),
         "fuse --device reference --stage nowhere " + samplePipeline(),
         "fuse --device reference --stage plan --json " + samplePipeline(),
+        std::string("bench cpu --only llama"),
+        std::string("bench scaling --device cuda"),
+        std::string("bench ops --records folder"),
+        "fuse --device reference --without ForwardLinearEpilogue@nowhere " + samplePipeline(),
+        "run --device reference --with ForwardLinearEpilogue@nowhere " + samplePipeline(),
+        "fuse --device reference --bandwidth -1 " + samplePipeline(),
+        "fuse --device reference --bandwidth nan " + samplePipeline(),
         "infer --set M " + samplePipeline(),
         "infer --set NOPE=3 " + samplePipeline(),
         "run --timing cupti --device reference " + samplePipeline(),
@@ -223,12 +230,42 @@ TEST(Numerics, CompareAllRecipes) {
       fuseline("run --device reference --iterations 1 --warmup 0 --json --recipe all " + quantizablePipeline(folder))
           .json()["recipes"];
   ASSERT_EQ(recipes.size(), 6U);
-  for (const Json& recipe : recipes) EXPECT_TRUE(recipe["fits"]) << recipe["reason"];
+  for (const Json& recipe : recipes) {
+    EXPECT_TRUE(recipe["fits"]) << recipe["reason"];
+    EXPECT_FALSE(recipe["numerics"].is_null()) << recipe["recipe"];
+  }
   const Json sample =
       fuseline("run --device reference --iterations 1 --warmup 0 --json --recipe all " + samplePipeline()).json();
   EXPECT_TRUE(sample["recipes"][0]["fits"]);
   EXPECT_FALSE(sample["recipes"][3]["fits"]);
   EXPECT_TRUE(has(sample["recipes"][3]["reason"].get<std::string>(), "needs multiples of")) << sample["recipes"][3];
+}
+
+TEST(Numerics, OfSeveralRecipesCanBeDenied) {
+  const TemporaryFolder folder;
+  const std::string run = "run --device reference --iterations 1 --warmup 0 --json --recipe none,mxfp8 --no-numerics ";
+  for (const Json& recipe : fuseline(run + quantizablePipeline(folder)).json()["recipes"])
+    EXPECT_TRUE(recipe["numerics"].is_null()) << recipe["recipe"];
+}
+
+TEST(Recipe, ComparisonsAreNotWrittenToTheFilesOfOneRun) {
+  const TemporaryFolder folder;
+  for (const char* option : {"-o", "--dump", "--save"}) {
+    const ProgramResult result = fuseline(std::string("run --device reference --iterations 1 --recipe none,mxfp8 ") +
+                                          option + " " + quoted(folder / "a") + " " + quantizablePipeline(folder));
+    EXPECT_EQ(result.exitCode, 2) << option;
+    EXPECT_TRUE(has(result.err, std::string(option) + " ")) << result.err;
+  }
+}
+
+TEST(Run, MeasuresNothingThatCannotBeWritten) {
+  for (const char* option : {"-o", "--dump", "--save"}) {
+    const ProgramResult result = fuseline(std::string("run --device reference --iterations 1 ") + option +
+                                          " /no/such/folder/a " + samplePipeline());
+    EXPECT_EQ(result.exitCode, 4) << option;
+    EXPECT_TRUE(has(result.err, "/no/such/folder/a: cannot be written")) << result.err;
+    EXPECT_EQ(result.out, "") << "there is no table of a run that was not";
+  }
 }
 
 TEST(Numerics, CompareTheNamedRecipes) {
@@ -243,6 +280,48 @@ TEST(Numerics, CompareTheNamedRecipes) {
   const ProgramResult misspelt = fuseline(run + "none,mxpf8 " + quantizablePipeline(folder));
   EXPECT_EQ(misspelt.exitCode, 2);
   EXPECT_TRUE(has(misspelt.err, "there is no recipe 'mxpf8'")) << misspelt.err;
+}
+
+TEST(Messages, SayWhichCommandThereIsNot) {
+  const ProgramResult result = fuseline("runn " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_TRUE(has(result.err, "fuseline runn: there is no such command; did you mean run?")) << result.err;
+}
+
+TEST(Messages, TellAnAmbiguousRecipeFromAnUnknownOne) {
+  const ProgramResult result = fuseline("fuse --device reference --recipe Float8 " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_TRUE(has(result.err, "several recipes: Float8CurrentScaling, Float8BlockScaling")) << result.err;
+}
+
+TEST(Messages, SayWhatABandwidthIs) {
+  const ProgramResult result = fuseline("fuse --bandwidth -1 " + samplePipeline());
+  EXPECT_TRUE(has(result.err, "expected a number above 0, found -1")) << result.err;
+}
+
+TEST(New, ReplacesAFileOnRequestOnly) {
+  const TemporaryFolder folder;
+  const std::string file = quoted(folder / "mine.fuseline");
+  ASSERT_EQ(fuseline("new linear-bias -o " + file).exitCode, 0);
+  const std::string mine = fuseline("infer --json " + file).out;
+  const ProgramResult again = fuseline("new llama-mlp -o " + file);
+  EXPECT_EQ(again.exitCode, 2);
+  EXPECT_TRUE(has(again.err, "--force")) << again.err;
+  EXPECT_EQ(fuseline("infer --json " + file).out, mine);
+  EXPECT_EQ(fuseline("new llama-mlp --force -o " + file).exitCode, 0);
+  EXPECT_NE(fuseline("infer --json " + file).out, mine);
+}
+
+TEST(Validate, WarnsOfASwitchThatSwitchesNothing) {
+  const TemporaryFolder folder;
+  Json pipeline = Json::parse(fuseline("new llama-mlp").out);
+  pipeline["fusion"]["without"] = {"ForwardLinearEpilogue@fc1", "ForwardLinearEpilogue@fc9"};
+  writeText(folder / "p.fuseline", pipeline.dump());
+  const Json found = fuseline("validate --json " + quoted(folder / "p.fuseline")).json();
+  EXPECT_TRUE(found["isValid"]);
+  ASSERT_EQ(found["diagnostics"].size(), 1U) << found;
+  EXPECT_EQ(found["diagnostics"][0]["code"], "idle-switch");
+  EXPECT_TRUE(has(found["diagnostics"][0]["message"].get<std::string>(), "ForwardLinearEpilogue@fc9")) << found;
 }
 
 TEST(Messages, SuggestTheNearestName) {
@@ -405,7 +484,7 @@ TEST(New, WritesWhatValidates) {
   const TemporaryFolder folder;
   for (const Json& entry : fuseline("new --json").json()["templates"]) {
     const std::string name = entry["name"];
-    ASSERT_EQ(fuseline("new " + name + " -o " + quoted(folder / "p.fuseline")).exitCode, 0) << name;
+    ASSERT_EQ(fuseline("new --force " + name + " -o " + quoted(folder / "p.fuseline")).exitCode, 0) << name;
     EXPECT_EQ(fuseline("validate " + quoted(folder / "p.fuseline")).exitCode, 0) << name;
   }
 }
@@ -439,7 +518,7 @@ ProgramResult runGroupedMlp(const std::string& options, const TemporaryFolder& f
                             const std::vector<double>& splits) {
   const std::string file = quoted(folder / "experts.fuseline");
   const std::string tensors = quoted(folder / "in.safetensors");
-  EXPECT_EQ(fuseline("new grouped-mlp -o " + file).exitCode, 0);
+  EXPECT_EQ(fuseline("new --force grouped-mlp -o " + file).exitCode, 0);
   EXPECT_TRUE(
       writeSafetensors(folder / "in.safetensors", {{"splits", Tensor::fromDoubles({DType::I64, {2}}, splits)}}));
   return fuseline("run --iterations 1 --warmup 0 --set M=6 --set H=8 --set F=32 --set G=2 --tensors " + tensors + " " +

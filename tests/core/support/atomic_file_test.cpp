@@ -57,5 +57,26 @@ TEST(AtomicFile, NamesThePathOfAFolderThatDoesNotExist) {
 
 TEST(AtomicFile, WritesToADeviceDirectly) { EXPECT_TRUE(writeFileAtomically("/dev/null", text("x"))); }
 
+TEST(CheckWritable, LeavesTheFileAsItIs) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(checkWritable(folder / "a"));
+  EXPECT_EQ(numFiles(folder), 0);
+  ASSERT_TRUE(writeFileAtomically(folder / "a", text("old")));
+  EXPECT_TRUE(checkWritable(folder / "a"));
+  EXPECT_EQ(contentOf(folder / "a"), "old");
+  EXPECT_TRUE(checkWritable("/dev/null"));
+}
+
+TEST(CheckWritable, RefusesWhatWritingWouldRefuse) {
+  const TemporaryFolder folder;
+  for (const std::filesystem::path& path : {folder / "missing" / "a", folder.path()}) {
+    const Result<void> writable = checkWritable(path);
+    const Result<void> written = writeFileAtomically(path, text("x"));
+    ASSERT_FALSE(writable);
+    ASSERT_FALSE(written);
+    EXPECT_EQ(writable.error().message, written.error().message);
+  }
+}
+
 }  // namespace
 }  // namespace fuseline

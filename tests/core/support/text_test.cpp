@@ -1,0 +1,28 @@
+// Names that are near, and numbers as people read them.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/support/text.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+TEST(Nearest, SharesALetterAtLeast) {
+  EXPECT_EQ(nearest("runn", {"bench", "run", "rules"}), "run");
+  EXPECT_EQ(nearest("F", {"M", "H"}), "");
+  EXPECT_EQ(nearest("f", {"M", "F"}), "F");
+  EXPECT_EQ(nearest("fc", {"fc1", "act"}), "fc1");
+  EXPECT_EQ(nearest("zz", {"fc1", "act"}), "");
+}
+
+TEST(FormatBytes, HasAUnitForEverySize) {
+  EXPECT_EQ(formatBytes(0), "0 B");
+  EXPECT_EQ(formatBytes(1536), "1.5 KiB");
+  EXPECT_EQ(formatBytes(std::int64_t{3} << 50), "3 PiB");
+  EXPECT_EQ(formatBytes(std::numeric_limits<std::int64_t>::max()), "8 EiB");
+}
+
+}  // namespace
+}  // namespace fuseline
