@@ -314,6 +314,8 @@ void MainWindow::addTensorCommands(QMenu& menu) {
   addCommand(&menu, tr("&Take tensors from a file..."), {}, [this] { chooseTensors(); });
   QAction* draw = addCommand(&menu, tr("&Draw tensors from the seed"), {}, [this] { m_session.setTensorsFile({}); });
   addCommand(&menu, tr("Save &parameters..."), {}, [this] { saveParameters(); });
+  QAction* save = addCommand(&menu, tr("Save the r&un..."), {}, [this] { saveRun(); });
+  connect(&menu, &QMenu::aboutToShow, save, [this, save] { save->setEnabled(m_session.lastRun().has_value()); });
   const auto refresh = [this, draw] {
     const QString& path = m_session.tensorsFile();
     draw->setEnabled(!path.isEmpty());
@@ -338,6 +340,19 @@ void MainWindow::saveParameters() {
   const QString path = dialog.selectedFiles().constFirst();
   const Result<void> saved = m_session.saveParameters(path);
   showMessage(saved ? tr("The parameters are in %1.").arg(path) : toQt(saved.error().message));
+}
+
+void MainWindow::saveRun() {
+  QFileDialog dialog(this, tr("Save the run"), QFileInfo(m_session.path()).path(),
+                     tr("Measured runs (*.fuserun);;All files (*)"));
+  dialog.setAcceptMode(QFileDialog::AcceptSave);
+  dialog.setDefaultSuffix(QStringLiteral("fuserun"));
+  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName());
+  if (dialog.exec() != QDialog::Accepted) return;
+  const QString path = dialog.selectedFiles().constFirst();
+  const Result<void> saved = m_session.saveRun(path);
+  showMessage(saved ? tr("The run is in %1. It can be opened here, and given to fuseline run --measured.").arg(path)
+                    : toQt(saved.error().message));
 }
 
 void MainWindow::createHelpMenu() {

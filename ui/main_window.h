@@ -106,6 +106,7 @@ class MainWindow : public QMainWindow {
   void chooseAndOpen();
   void chooseTensors();
   void saveParameters();
+  void saveRun();
   bool save();
   bool saveAs();
   bool saveTo(const QString& path);

@@ -6,8 +6,8 @@
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
+#include "core/profile/run_file.h"
 #include "core/runtime/pipeline_run.h"
-#include "core/support/atomic_file.h"
 
 #include <algorithm>
 #include <array>
@@ -120,8 +120,7 @@ Result<void> makeFolder(const std::string& folder) {
 
 Result<void> writeRecord(const GpuResult& result, const std::string& folder) {
   if (folder.empty() || !result.reason.empty()) return {};
-  const std::filesystem::path path = std::filesystem::path(folder) / (result.what.name() + ".fuserun");
-  return writeFileAtomically(path, [&](std::ostream& file) { file << toJson(result.replayed).dump(1) << '\n'; });
+  return saveRunRecord(result.replayed, std::filesystem::path(folder) / (result.what.name() + ".fuserun"));
 }
 
 /// A case that does not run, for want of memory or of an algorithm, leaves its reason.

@@ -7,6 +7,7 @@
 #include "app/cli/run_table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
+#include "core/profile/run_file.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/atomic_file.h"
 #include "core/tensor/safetensors.h"
@@ -108,11 +109,6 @@ Result<std::optional<NumericsReport>> numericsOf(const PipelineRun& run, const R
   return std::optional(std::move(*report));
 }
 
-Result<void> writeRecord(const RunRecord& record, const std::string& path) {
-  const std::string text = toJson(record).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  return writeFileAtomically(path, [&](std::ostream& file) { file << text; });
-}
-
 Result<void> writeTensors(const Result<NamedTensors>& tensors, const std::string& path) {
   if (!tensors) return tensors.error();
   return writeSafetensors(path, *tensors);
@@ -120,7 +116,7 @@ Result<void> writeTensors(const Result<NamedTensors>& tensors, const std::string
 
 Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const RunOptions& options) {
   if (!options.recordFile.empty())
-    if (Result<void> written = writeRecord(record, options.recordFile); !written) return written;
+    if (Result<void> written = saveRunRecord(record, options.recordFile); !written) return written;
   if (!options.dumpFile.empty())
     if (Result<void> written = writeTensors(run.dump(), options.dumpFile); !written) return written;
   return options.stateFile.empty() ? Result<void>() : writeTensors(run.state(), options.stateFile);

@@ -1,7 +1,8 @@
-// Reads run files. They come from other machines, so nothing in them is taken for granted.
+// Writes and reads run files. They come from other machines, so nothing in them is taken for granted.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_file.h"
 
+#include "core/support/atomic_file.h"
 #include "core/support/json_fields.h"
 #include "core/support/read_file.h"
 
@@ -51,6 +52,11 @@ Result<RunRecord> loadRunRecord(const std::filesystem::path& path) {
   Result<RunRecord> record = recordFromText(*text);
   if (record) return record;
   return Error{fmt::format("{}: {}", path.string(), record.error().message)};
+}
+
+Result<void> saveRunRecord(const RunRecord& record, const std::filesystem::path& path) {
+  const std::string text = toJson(record).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return writeFileAtomically(path, [&](std::ostream& file) { file << text; });
 }
 
 bool holdsRun(const std::filesystem::path& path) {

@@ -1,4 +1,4 @@
-// Run files, "*.fuserun": what `fuseline run -o` wrote, read again.
+// Run files, "*.fuserun": what was measured, written and read again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,6 +10,9 @@ namespace fuseline {
 
 /// Errors: a sentence with the path: the file cannot be read, is no run, or is one of a newer program.
 Result<RunRecord> loadRunRecord(const std::filesystem::path& path);
+
+/// As a whole or not at all. Bytes that are not UTF-8 are replaced. Errors: as writeFileAtomically().
+Result<void> saveRunRecord(const RunRecord& record, const std::filesystem::path& path);
 
 /// Whether the file says of itself that it is a run, whatever its name. Reads its beginning only.
 bool holdsRun(const std::filesystem::path& path);

@@ -23,6 +23,7 @@ class RunTest : public QObject {
   void devicesThatCannotRunAreShownWithTheReason();
   void numericsShowErrorsOnNodesAndOtherRecipes();
   void cancelKeepsWhatWasMeasured();
+  void stoppedRunDoesNotReplaceACompleteOne();
   void killedWorkerIsASentenceAndTheNextRunStartsAnother();
   void editingWhileRunningMarksTheResultStale();
   void missingWorkerIsASentence();
@@ -168,6 +169,26 @@ void RunTest::cancelKeepsWhatWasMeasured() {
   f.session.cancelRun();
   QVERIFY(QTest::qWaitFor([&] { return finished.count() + failed.count() > 0; }, kPatienceMs));
   QVERIFY(!f.session.isRunning());
+}
+
+void RunTest::stoppedRunDoesNotReplaceACompleteOne() {
+  Fixture f(smallPipeline(), worker());
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  f.session.run();
+  QVERIFY(waitFor(finished));
+  const std::vector<double> complete = f.session.lastRun()->record.variant("fused")->endToEndNs;
+  QVERIFY(complete.size() > 2);
+  const auto connection = connect(&f.session, &Session::runProgress, this, [&f](const QString&, int done, int) {
+    if (done == 2) f.session.cancelRun();
+  });
+  QSignalSpy stopped(&f.session, &Session::runFailed);
+  f.session.run();
+  QVERIFY(QTest::qWaitFor([&] { return finished.count() > 1 || stopped.count() > 0; }, kPatienceMs));
+  disconnect(connection);
+  const RunRecord& shown = f.session.lastRun()->record;
+  QVERIFY(!shown.isPartial);
+  if (stopped.count() > 0)
+    QCOMPARE(shown.variant("fused")->endToEndNs, complete);  // else it was too fast to be stopped
 }
 
 void RunTest::killedWorkerIsASentenceAndTheNextRunStartsAnother() {

@@ -19,6 +19,7 @@ class RunFilesTest : public QObject {
 
  private Q_SLOTS:
   void openedRunIsTheLastRun();
+  void runIsSavedAndOpenedAgain();
   void captionNamesTheDeviceOfTheRecord();
   void isStaleAfterAnEditAndFreshAfterUndo();
   void anotherDeviceInTheToolBarDoesNotMakeItStale();
@@ -100,6 +101,18 @@ void RunFilesTest::openedRunIsTheLastRun() {
   QVERIFY(!f.session.lastRun()->isStale);
   const TimingsModel& model = f.window.timings().model();
   QVERIFY(!model.index(0, TimingsModel::UnfusedColumn).data().toString().isEmpty());
+}
+
+void RunFilesTest::runIsSavedAndOpenedAgain() {
+  Opened f(recordOf());
+  const testing::TemporaryFolder folder;
+  const QString path = toQt((folder / "again.fuserun").string());
+  QVERIFY(f.session.saveRun(path).hasValue());
+  const Json saved = toJson(f.session.lastRun()->record);
+  Fixture other(smallPipeline());
+  QVERIFY(!other.session.saveRun(path).hasValue());  // nothing was measured there, and the file stays
+  QVERIFY(other.session.openRun(path).hasValue());
+  QVERIFY(toJson(other.session.lastRun()->record) == saved);
 }
 
 void RunFilesTest::captionNamesTheDeviceOfTheRecord() {

@@ -259,6 +259,11 @@ Result<void> Session::saveParameters(const QString& path) const {
   return writeSafetensors(path.toStdString(), parametersOf(lowered.graph, *bindings));
 }
 
+Result<void> Session::saveRun(const QString& path) const {
+  if (!m_lastRun) return Error{tr("Nothing was measured yet: run the pipeline first.").toStdString()};
+  return saveRunRecord(m_lastRun->record, path.toStdString());
+}
+
 void Session::run() { start(RunPurpose::Times); }
 
 void Session::measureNumerics() { start(RunPurpose::Numerics); }
@@ -281,9 +286,17 @@ void Session::start(RunPurpose purpose) {
 
 void Session::finishRun(const RunRecord& record) {
   m_pendingRun.record = record;
-  if (!m_isRunOrphaned) showOwnRun();
+  const bool isWorthLess = hasBetterRun();
+  if (!m_isRunOrphaned && !isWorthLess) showOwnRun();
   refreshStaleness();
   Q_EMIT runFinished();
+  if (isWorthLess) Q_EMIT runFailed(tr("Stopped early: the complete result from before stays."));
+}
+
+/// Whether the run that has just ended was stopped, while a complete one of the same pipeline is shown.
+bool Session::hasBetterRun() const {
+  if (m_isRunOrphaned || !m_pendingRun.record.isPartial || !m_lastRun || openedRun()) return false;
+  return !m_lastRun->record.isPartial && !m_lastRun->isStale;
 }
 
 /// From here on fusions are planned for the run target again.

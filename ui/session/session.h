@@ -122,7 +122,10 @@ class Session : public QObject {
   /// Writes the parameters that a run would start with.
   /// Errors: the pipeline has errors, the tensors file does not fit it, the file cannot be written.
   Result<void> saveParameters(const QString& path) const;
-  /// Times both plans.
+  /// Writes the last run as a run file, for `fuseline run --measured` and for this window elsewhere.
+  /// Errors: nothing was measured yet, the file cannot be written.
+  Result<void> saveRun(const QString& path) const;
+  /// Times both plans. One that is stopped early does not replace a complete one of the same pipeline.
   void run();
   /// Compares both plans with float32, tensor by tensor.
   void measureNumerics();
@@ -171,6 +174,7 @@ class Session : public QObject {
   void dropVanishedSelection();
   void start(RunPurpose purpose);
   void finishRun(const RunRecord& record);
+  bool hasBetterRun() const;
   void showOwnRun();
   void finishNumerics(const NumericsReport& report);
   void refreshStaleness();
