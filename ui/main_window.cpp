@@ -193,6 +193,9 @@ void MainWindow::createEditMenu() {
       menu, tr("&Undo"), QKeySequence::Undo, [this] { m_session.undo(); }, QStringLiteral("undo"));
   m_redo = addCommand(
       menu, tr("&Redo"), QKeySequence::Redo, [this] { m_session.redo(); }, QStringLiteral("redo"));
+  // All keys of the platform, as fields know them: Ctrl+Y and Ctrl+Shift+Z may both redo.
+  m_undo->setShortcuts(QKeySequence::Undo);
+  m_redo->setShortcuts(QKeySequence::Redo);
   toolBar->addSeparator();
   toolBar->addAction(m_undo);
   toolBar->addAction(m_redo);

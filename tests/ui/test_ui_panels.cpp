@@ -21,6 +21,11 @@ class PanelsTest : public QObject {
 
  private Q_SLOTS:
   void inspectorEditsUndoAndRedo();
+  void undoKeysAreThePipelinesOnceAFieldIsCommitted();
+  void undoKeysAreTheFieldsWhileItIsTypedInto();
+  void undoReachesThePipelineFromTheNextField();
+  void undoReachesThePipelineFromOtherFields();
+  void committedTextIsShownAsItIsKept();
   void inspectorShowsWhatAnExpressionMeans();
   void inspectorEditsAnOpWhosePortsDependOnItsAttributes();
   void inspectorRenamesAndKeepsTheSelection();
@@ -79,6 +84,106 @@ void PanelsTest::inspectorEditsUndoAndRedo() {
   QCOMPARE(edit(f, "out_features")->text(), QStringLiteral("2*H"));
   f.session.redo();
   QCOMPARE(edit(f, "out_features")->text(), QStringLiteral("4*H"));
+}
+
+namespace {
+
+/// As a hand would: the field has the keyboard, and the window's shortcuts are alive.
+ExpressionEdit* enter(Fixture& f, const char* accessibleName) {
+  f.window.activateWindow();
+  ExpressionEdit* field = edit(f, accessibleName);
+  if (!field || !QTest::qWaitForWindowActive(&f.window)) return nullptr;
+  field->setFocus();
+  field->selectAll();
+  return field->hasFocus() ? field : nullptr;
+}
+
+void pressUndo(QWidget* widget) { QTest::keyClick(widget, Qt::Key_Z, Qt::ControlModifier); }
+void pressRedo(QWidget* widget) { QTest::keyClick(widget, Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier); }
+
+}  // namespace
+
+void PanelsTest::undoKeysAreThePipelinesOnceAFieldIsCommitted() {
+  Fixture f(smallPipeline());
+  inspect(f, "fc");
+  ExpressionEdit* field = enter(f, "in_features");
+  QVERIFY(field);
+  QTest::keyClicks(field, QStringLiteral("H*2"));
+  QTest::keyClick(field, Qt::Key_Return);
+  QVERIFY(f.op("fc").attributes.at("in_features") == Json("H*2"));
+  pressUndo(field);
+  QVERIFY(f.op("fc").attributes.at("in_features") == Json("H"));
+  QCOMPARE(field->text(), QStringLiteral("H"));
+  pressUndo(field);  // there is nothing left to undo: the field must not go back by itself
+  QCOMPARE(field->text(), QStringLiteral("H"));
+  pressRedo(field);
+  QVERIFY(f.op("fc").attributes.at("in_features") == Json("H*2"));
+  QCOMPARE(field->text(), QStringLiteral("H*2"));
+}
+
+void PanelsTest::undoKeysAreTheFieldsWhileItIsTypedInto() {
+  Fixture f(smallPipeline());
+  inspect(f, "fc");
+  ExpressionEdit* field = enter(f, "out_features");
+  QVERIFY(field);
+  QTest::keyClicks(field, QStringLiteral("4*H"));
+  QTest::keyClick(field, Qt::Key_Return);
+  QTest::keyClicks(field, QStringLiteral("+1"));
+  pressUndo(field);
+  QCOMPARE(field->text(), QStringLiteral("4*H"));  // and not what was typed before the Return
+  QVERIFY(f.op("fc").attributes.at("out_features") == Json("4*H"));
+  pressUndo(field);
+  QVERIFY(f.op("fc").attributes.at("out_features") == Json("2*H"));
+  QCOMPARE(field->text(), QStringLiteral("2*H"));
+}
+
+void PanelsTest::undoReachesThePipelineFromTheNextField() {
+  Fixture f(smallPipeline());
+  inspect(f, "fc");
+  ExpressionEdit* field = enter(f, "in_features");
+  QVERIFY(field);
+  QTest::keyClicks(field, QStringLiteral("H*2"));
+  QTest::keyClick(field, Qt::Key_Tab);
+  QVERIFY(edit(f, "out_features")->hasFocus());
+  pressUndo(edit(f, "out_features"));
+  QVERIFY(f.op("fc").attributes.at("in_features") == Json("H"));
+  QCOMPARE(field->text(), QStringLiteral("H"));
+}
+
+void PanelsTest::undoReachesThePipelineFromOtherFields() {
+  Fixture f(smallPipeline());
+  inspect(f, "nothing");
+  ExpressionEdit* symbol = enter(f, "Value of H");
+  QVERIFY(symbol);
+  QTest::keyClicks(symbol, QStringLiteral("48"));
+  QTest::keyClick(symbol, Qt::Key_Return);
+  auto* ranks = named<QSpinBox>(f, "Ranks");
+  ranks->setFocus();
+  ranks->selectAll();
+  QTest::keyClicks(ranks, QStringLiteral("2"));
+  QTest::keyClick(ranks, Qt::Key_Return);
+  pressUndo(ranks);
+  QVERIFY(f.session.document().symbols()["H"] == Json(32));
+  QCOMPARE(ranks->text(), QStringLiteral("2"));
+
+  QLineEdit* filter = f.window.palettePanel().filterEdit();
+  filter->setFocus();
+  QTest::keyClicks(filter, QStringLiteral("identity"));
+  QTest::keyClick(filter, Qt::Key_Return);
+  QVERIFY(f.session.document().findOp("identity"));
+  pressUndo(filter);
+  QVERIFY(!f.session.document().findOp("identity"));
+}
+
+void PanelsTest::committedTextIsShownAsItIsKept() {
+  Fixture f(smallPipeline());
+  inspect(f, "fc");
+  ExpressionEdit* field = enter(f, "in_features");
+  QVERIFY(field);
+  QTest::keyClicks(field, QStringLiteral(" H "));
+  QTest::keyClick(field, Qt::Key_Return);
+  QCOMPARE(field->text(), QStringLiteral("H"));
+  QVERIFY(!f.session.history().canUndo());
 }
 
 void PanelsTest::inspectorShowsWhatAnExpressionMeans() {

@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/expression_edit.h"
 
+#include "ui/panels/undo_keys.h"
+
 #include <QKeyEvent>
 
 namespace fuseline::ui {
 
 ExpressionEdit::ExpressionEdit(QWidget* parent) : QLineEdit(parent) {
   connect(this, &QLineEdit::editingFinished, this, &ExpressionEdit::commit);
+  shareUndoKeys(*this, [this] { return text() != m_committed; });
 }
 
 void ExpressionEdit::setCommitted(const QString& text) {
@@ -20,9 +23,17 @@ void ExpressionEdit::setCommitted(const QString& text) {
 
 void ExpressionEdit::commit() {
   const QString wanted = text().trimmed();
-  if (wanted == m_committed) return;
+  const bool isNew = wanted != m_committed;
   m_committed = wanted;
-  Q_EMIT committedText(wanted);
+  if (isNew || text() != wanted) forgetTyping();
+  if (isNew) Q_EMIT committedText(wanted);
+}
+
+/// From here on typing is undone back to what is committed, not to what was before it.
+void ExpressionEdit::forgetTyping() {
+  const int cursor = cursorPosition();
+  setText(m_committed);
+  setCursorPosition(cursor);
 }
 
 bool ExpressionEdit::step(int by) {

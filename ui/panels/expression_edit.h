@@ -1,4 +1,5 @@
-// ExpressionEdit: a line for a number or an expression. Enter commits, Esc reverts, arrow keys step a number.
+// ExpressionEdit: a line for a number or an expression. Enter commits, Esc reverts, arrow keys step a number. Undo keys
+// are about what is being typed, and about the pipeline as soon as it is committed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,6 +26,7 @@ class ExpressionEdit : public QLineEdit {
 
  private:
   void commit();
+  void forgetTyping();
   bool step(int by);
   QString m_committed;
 };

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/palette_panel.h"
 
+#include "ui/panels/undo_keys.h"
+
 #include <QKeyEvent>
 #include <QVBoxLayout>
 
@@ -17,6 +19,7 @@ PalettePanel::PalettePanel(const Theme& theme, QWidget* parent)
   m_filterEdit->setClearButtonEnabled(true);
   m_filterEdit->setAccessibleName(tr("Filter ops"));
   m_filterEdit->installEventFilter(this);
+  shareUndoKeys(*m_filterEdit, [this] { return m_filterEdit->isModified(); });
   m_view->setModel(m_filter);
   m_view->setHeaderHidden(true);
   m_view->setDragEnabled(true);
@@ -53,7 +56,9 @@ void PalettePanel::selectFirstOp() {
 
 void PalettePanel::activateCurrent() {
   const QString entry = m_view->currentIndex().data(PaletteModel::EntryRole).toString();
-  if (!entry.isEmpty()) Q_EMIT activated(entry);
+  if (entry.isEmpty()) return;
+  m_filterEdit->setModified(false);  // its text has done its work: the next undo is about the op
+  Q_EMIT activated(entry);
 }
 
 bool PalettePanel::eventFilter(QObject* watched, QEvent* event) {

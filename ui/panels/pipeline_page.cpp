@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/recipe_section.h"
+#include "ui/panels/undo_keys.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
@@ -323,6 +324,7 @@ void PipelinePage::addPlanTarget(QFormLayout* form) {
   ranks->setKeyboardTracking(false);
   ranks->setAccessibleName(tr("Ranks"));
   ranks->setToolTip(tr("Tensor-parallel ranks that fusions are planned for; sizes stay those of the whole layers"));
+  shareUndoKeys(*ranks, [ranks] { return ranks->cleanText() != QString::number(ranks->value()); });
   auto* note = new QLabel(this);
   note->setWordWrap(true);
   const auto take = [this, device, ranks] {

@@ -1,0 +1,14 @@
+// Who takes the undo and redo keys while a field has the keyboard: its own typing, or the pipeline.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <QWidget>
+
+#include <functional>
+
+namespace fuseline::ui {
+
+/// Fields take these keys for their text. Here they do so only while isTyping(); else the window's commands get them.
+void shareUndoKeys(QWidget& field, std::function<bool()> isTyping);
+
+}  // namespace fuseline::ui
