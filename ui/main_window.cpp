@@ -388,6 +388,14 @@ void MainWindow::createToolBars() {
   add(tr("Backward"), QStringLiteral("Alt+2"), HullFilter::Backward);
   add(tr("Both"), QStringLiteral("Alt+3"), HullFilter::Both);
   add(tr("None"), QStringLiteral("Alt+4"), HullFilter::None);
+  for (QToolBar* bar : findChildren<QToolBar*>())
+    connect(bar, &QToolBar::orientationChanged, this, &MainWindow::refreshOverflowIcons);
+}
+
+/// Qt draws the button of a tool bar that is cut off in black, whatever the palette.
+void MainWindow::refreshOverflowIcons() {
+  for (auto* more : findChildren<QToolButton*>(QStringLiteral("qt_toolbar_ext_button")))
+    more->setIcon(m_theme.icon(QStringLiteral("more")));
 }
 
 void MainWindow::createStatusBar() {
@@ -448,6 +456,7 @@ void MainWindow::restoreLayout() {
 
 void MainWindow::refreshIcons() {
   for (const auto& [action, name] : std::as_const(m_iconActions)) action->setIcon(m_theme.icon(name));
+  refreshOverflowIcons();
   QPalette palette = m_message->palette();
   palette.setColor(QPalette::Window, m_theme.isDark() ? QColor("#4a3a12") : QColor("#fdf0cf"));
   m_message->setPalette(palette);

@@ -83,6 +83,7 @@ class MainWindow : public QMainWindow {
                       const QString& icon = {});
   void applyDefaultLayout();
   void refreshIcons();
+  void refreshOverflowIcons();
   void refreshTitle();
   void refreshUndo();
   void fillRecentMenu();

@@ -112,6 +112,7 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   f.session.measureNumerics();
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
   NumericsPanel& panel = f.window.numerics();
+  QVERIFY(panel.minimumSizeHint().width() < 550);  // it must fit beside the inspector in a small window
   QVERIFY(panel.model().rowCount() > 4);
   const NodeItem& fc = *f.window.scene().node("fc");
   QVERIFY(fc.look().rmsError.has_value());

@@ -72,6 +72,7 @@ NumericsPanel::NumericsPanel(Session& session, const Theme& theme, QWidget* pare
   m_content = splitter;
   m_start = createStart();
   m_caption->setContentsMargins(10, 6, 10, 6);
+  m_caption->setWordWrap(true);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
@@ -114,6 +115,8 @@ QWidget* NumericsPanel::createCopies() {
   m_copies->setToolTip(tr("A tensor that the recipe quantizes"));
   m_recipes->setAccessibleName(tr("Quantize it as under"));
   m_recipes->setToolTip(tr("What another recipe would make of the same tensor; nothing is run again"));
+  for (QComboBox* box : {m_copies, m_recipes})
+    box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   m_losses->setWordWrap(true);
   m_losses->setTextInteractionFlags(Qt::TextSelectableByMouse);
   auto* row = new QHBoxLayout;

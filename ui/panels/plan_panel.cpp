@@ -213,7 +213,10 @@ QString targetText(const PlanTarget& target) {
 }  // namespace
 
 PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
-    : QWidget(parent), m_session(session), m_summary(new QLabel(this)), m_lanesView(new LanesView(session, theme)) {
+    : QWidget(parent),
+      m_session(session),
+      m_summary(new ElidedLabel(this)),
+      m_lanesView(new LanesView(session, theme)) {
   m_summary->setContentsMargins(10, 6, 10, 6);
   auto* area = new QScrollArea(this);
   area->setWidgetResizable(true);
@@ -233,8 +236,8 @@ void PlanPanel::refresh() {
   const Analysis& analysis = *m_session.analysis();
   m_lanesView->setLanes(analysis.isRunnable() ? planLanes(analysis) : PlanLanes());
   const QString summary = planSummary(analysis);
-  m_summary->setText(summary.isEmpty() ? tr("There is no plan while the pipeline has errors.")
-                                       : summary + targetText(m_session.planTarget()));
+  m_summary->setWholeText(summary.isEmpty() ? tr("There is no plan while the pipeline has errors.")
+                                            : summary + targetText(m_session.planTarget()));
 }
 
 }  // namespace fuseline::ui

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "ui/models/plan_lanes.h"
+#include "ui/panels/elided_label.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
 
-#include <QLabel>
 #include <QScrollArea>
 #include <QWidget>
 
@@ -59,7 +59,7 @@ class PlanPanel : public QWidget {
  private:
   void refresh();
   Session& m_session;
-  QLabel* m_summary;
+  ElidedLabel* m_summary;
   LanesView* m_lanesView;
 };
 

@@ -10,6 +10,12 @@
 
 namespace fuseline::ui {
 
+namespace {
+
+constexpr int kMinButtonWidthPx = 60;
+
+}  // namespace
+
 ProblemsPanel::ProblemsPanel(Session& session, const Theme& theme, QWidget* parent)
     : QWidget(parent),
       m_session(session),
@@ -84,6 +90,8 @@ void ProblemsPanel::showCurrent() {
 void ProblemsPanel::showRepairs(const Diagnostic& problem) {
   for (const Repair& repair : problem.repairs) {
     auto* button = new QPushButton(toQt(repair.label), m_details);
+    button->setToolTip(button->text());
+    button->setMinimumWidth(kMinButtonWidthPx);  // rather cut off than wider than the window has room for
     connect(button, &QPushButton::clicked, this, [this, edit = repair.edit] { m_session.apply(edit); });
     m_buttons->addWidget(button);
   }
