@@ -79,14 +79,11 @@ Analysis analyze(const PipelineDocument& document, const AnalysisOptions& option
   FusionOptions fusion = fusionOptions(document, options);
   fusion.target.recipe = analysis.recipe;
   Result<FusionReport> report = fuse(graph, fusion);
-  if (!report) {
+  if (!report)
     analysis.lowered.diagnostics.push_back(
         {.code = "unknown-rule", .pointer = "/fusion", .message = report.error().message});
-    fusion.switches = {};
-    report = fuse(graph, fusion);
-  }
-  analysis.report = std::move(*report);
   if (hasErrors(analysis.lowered.diagnostics)) return analysis;
+  analysis.report = std::move(*report);
   noteIdleSwitches(graph, fusion.switches, analysis.lowered.diagnostics);
   analysis.unfusedPlan = makePlan(graph, unfused(graph));
   analysis.fusedPlan = makePlan(graph, analysis.report);

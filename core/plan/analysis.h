@@ -37,6 +37,7 @@ struct Analysis {
   LoweredGraph lowered;
   /// The recipe that the graph was given; none: high precision.
   std::optional<Recipe> recipe = std::nullopt;
+  /// Of a pipeline with an error: nothing is fused, and nothing was attempted.
   FusionReport report;
   /// Present exactly if the graph has no error.
   std::optional<Plan> unfusedPlan;

@@ -13,6 +13,7 @@
 #include <QTest>
 
 #include <algorithm>
+#include <map>
 
 namespace fuseline::ui {
 
@@ -35,6 +36,8 @@ class PanelsTest : public QObject {
   void inputsOfIntegersHaveNoGradient();
   void fusionsArePlannedForRanksAndForOtherHardware();
   void planPanelFollowsInPlace();
+  void withErrorsNothingIsPlannedAnywhere_data();
+  void withErrorsNothingIsPlannedAnywhere();
   void whyNotSwitchesARuleOff();
   void whyNotTakesTheBorderOfASequentialAway();
   void selectionIsTheSameEverywhere();
@@ -329,6 +332,53 @@ void PanelsTest::planPanelFollowsInPlace() {
   f.session.undo();
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.window.plan().lanesView()->lanes() == before);
+}
+
+namespace {
+
+/// Is this sentence in the panel for the user to see?
+bool shows(const QWidget& panel, const QString& sentence) {
+  const auto labels = panel.findChildren<QLabel*>();
+  return std::ranges::any_of(
+      labels, [&](const QLabel* label) { return label->isVisibleTo(&panel) && label->text() == sentence; });
+}
+
+qsizetype numCards(Fixture& f) { return f.window.whyNot().findChildren<QFrame*>(QStringLiteral("card")).size(); }
+
+}  // namespace
+
+void PanelsTest::withErrorsNothingIsPlannedAnywhere_data() {
+  QTest::addColumn<QString>("mistake");
+  for (const char* mistake : {"attribute", "loose op", "recipe", "rule"})
+    QTest::newRow(mistake) << QString::fromLatin1(mistake);
+}
+
+void PanelsTest::withErrorsNothingIsPlannedAnywhere() {
+  QFETCH(const QString, mistake);
+  const std::map<QString, Edit> edits = {
+      {QStringLiteral("attribute"), SetAttribute{.id = "fc", .name = "in_features", .value = "H*2"}},
+      {QStringLiteral("loose op"), AddOp{.op = {.id = "loose", .operation = "GELU"}}},
+      {QStringLiteral("recipe"), SetRecipe{.recipe = Json{{"name", "FP8"}}}},
+      {QStringLiteral("rule"), SetFusion{.fusion = Json{{"without", {"NoSuchRule"}}}}}};
+  Fixture f(residualPipeline(true));
+  inspect(f, "fc");
+  const auto numHulls = f.window.scene().hulls().size();
+  const qsizetype numCardsBefore = numCards(f);
+  QVERIFY(numHulls > 0 && numCardsBefore > 0);
+
+  QVERIFY(f.session.apply(edits.at(mistake)));
+  QVERIFY(waitForAnalysis(f.session));
+  const QString sentence = QStringLiteral("Nothing is planned while the pipeline has 1 error.");
+  QVERIFY(shows(f.window.plan(), sentence));
+  QVERIFY(shows(f.window.whyNot(), sentence));
+  QCOMPARE(numCards(f), 0);
+  QVERIFY(f.window.scene().hulls().empty());
+
+  f.session.undo();
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!shows(f.window.plan(), sentence) && !shows(f.window.whyNot(), sentence));
+  QCOMPARE(numCards(f), numCardsBefore);
+  QCOMPARE(f.window.scene().hulls().size(), numHulls);
 }
 
 void PanelsTest::whyNotSwitchesARuleOff() {

@@ -35,16 +35,22 @@ QString placeText(const Diagnostic& problem) {
 
 }  // namespace
 
+std::vector<Diagnostic> mergedProblems(const std::vector<Diagnostic>& fromFile,
+                                       const std::vector<Diagnostic>& fromAnalysis) {
+  std::vector<Diagnostic> merged = fromFile;
+  for (const Diagnostic& problem : fromAnalysis) {
+    const auto same = [&](const Diagnostic& other) { return saysTheSame(problem, other); };
+    if (std::ranges::none_of(merged, same)) merged.push_back(problem);
+  }
+  std::ranges::stable_sort(merged, {}, &Diagnostic::severity);
+  return merged;
+}
+
 ProblemsModel::ProblemsModel(const Theme& theme, QObject* parent) : QAbstractTableModel(parent), m_theme(theme) {}
 
 void ProblemsModel::setProblems(const std::vector<Diagnostic>& fromFile, const std::vector<Diagnostic>& fromAnalysis) {
   beginResetModel();
-  m_problems = fromFile;
-  for (const Diagnostic& problem : fromAnalysis) {
-    const auto same = [&](const Diagnostic& other) { return saysTheSame(problem, other); };
-    if (std::ranges::none_of(m_problems, same)) m_problems.push_back(problem);
-  }
-  std::ranges::stable_sort(m_problems, {}, &Diagnostic::severity);
+  m_problems = mergedProblems(fromFile, fromAnalysis);
   endResetModel();
 }
 

@@ -11,6 +11,10 @@
 
 namespace fuseline::ui {
 
+/// Problems that say the same about the same node stand there once. Errors first.
+std::vector<Diagnostic> mergedProblems(const std::vector<Diagnostic>& fromFile,
+                                       const std::vector<Diagnostic>& fromAnalysis);
+
 class ProblemsModel : public QAbstractTableModel {
   Q_OBJECT
 
@@ -18,7 +22,7 @@ class ProblemsModel : public QAbstractTableModel {
   enum Column { PlaceColumn, MessageColumn, ColumnCount };
   explicit ProblemsModel(const Theme& theme, QObject* parent = nullptr);
 
-  /// Problems that say the same about the same node are shown once.
+  /// Shows them merged.
   void setProblems(const std::vector<Diagnostic>& fromFile, const std::vector<Diagnostic>& fromAnalysis);
   const std::vector<Diagnostic>& problems() const { return m_problems; }
   int count(Severity severity) const;

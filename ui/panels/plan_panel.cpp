@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/plan_panel.h"
 
+#include "ui/models/unplanned.h"
 #include "ui/theme/format.h"
 
 #include <QHelpEvent>
@@ -235,9 +236,8 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
 void PlanPanel::refresh() {
   const Analysis& analysis = *m_session.analysis();
   m_lanesView->setLanes(analysis.isRunnable() ? planLanes(analysis) : PlanLanes());
-  const QString summary = planSummary(analysis);
-  m_summary->setWholeText(summary.isEmpty() ? tr("There is no plan while the pipeline has errors.")
-                                            : summary + targetText(m_session.planTarget()));
+  m_summary->setWholeText(analysis.isRunnable() ? planSummary(analysis) + targetText(m_session.planTarget())
+                                                : unplannedText(m_session));
 }
 
 }  // namespace fuseline::ui

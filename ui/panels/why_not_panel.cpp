@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/why_not_panel.h"
 
+#include "ui/models/unplanned.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
@@ -79,14 +80,26 @@ void WhyNotPanel::refresh() {
   m_cards = new QVBoxLayout(m_list);
   m_cards->setContentsMargins(8, 4, 8, 8);
   m_cards->setSpacing(8);
-  const AttemptList list = attemptsFor(*m_session.analysis(), m_session.selection());
-  addCards(list.shown);
-  if (m_showsDistant) addCards(list.distant);
-  addDistantNote(list);
+  const QString unplanned = unplannedText(m_session);
+  m_title->setVisible(unplanned.isEmpty());
+  unplanned.isEmpty() ? addAttempts() : addSentence(unplanned);
   m_cards->addStretch(1);
   const int scrolled = m_area->verticalScrollBar()->value();
   m_area->setWidget(m_list);
   m_area->verticalScrollBar()->setValue(scrolled);
+}
+
+void WhyNotPanel::addAttempts() {
+  const AttemptList list = attemptsFor(*m_session.analysis(), m_session.selection());
+  addCards(list.shown);
+  if (m_showsDistant) addCards(list.distant);
+  addDistantNote(list);
+}
+
+void WhyNotPanel::addSentence(const QString& sentence) {
+  auto* label = new QLabel(sentence, m_list);
+  label->setWordWrap(true);
+  m_cards->addWidget(label);
 }
 
 void WhyNotPanel::addCards(const std::vector<const Attempt*>& attempts) {
@@ -94,11 +107,8 @@ void WhyNotPanel::addCards(const std::vector<const Attempt*>& attempts) {
 }
 
 void WhyNotPanel::addDistantNote(const AttemptList& list) {
-  if (list.shown.empty() && list.distant.empty()) {
-    auto* label = new QLabel(tr("No fusion of the rule book begins or continues here."), m_list);
-    label->setWordWrap(true);
-    m_cards->addWidget(label);
-  }
+  if (list.shown.empty() && list.distant.empty())
+    addSentence(tr("No fusion of the rule book begins or continues here."));
   if (list.distant.empty() || m_showsDistant) return;
   const auto numDistant = static_cast<qsizetype>(list.distant.size());
   auto* more = new QPushButton(

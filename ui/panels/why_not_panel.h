@@ -21,6 +21,8 @@ class WhyNotPanel : public QWidget {
 
  private:
   void refresh();
+  void addAttempts();
+  void addSentence(const QString& sentence);
   void addCards(const std::vector<const Attempt*>& attempts);
   void addDistantNote(const AttemptList& list);
   QWidget* makeCard(const Attempt& attempt);
