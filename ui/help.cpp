@@ -46,6 +46,11 @@ QString canvasRows() {
          shortcutRow(translated("Esc"), translated("Give up the wire, stop the run, or clear the selection"));
 }
 
+QString planRows() {
+  return shortcutRow(translated("Left, Right"), translated("Select the next box of the lane")) +
+         shortcutRow(translated("Up, Down"), translated("Go to the forward or the backward lane"));
+}
+
 QString section(const QString& title, const QString& rows) {
   return QStringLiteral("<h3>%1</h3><table cellspacing='0' cellpadding='3'>%2</table>").arg(title, rows);
 }
@@ -63,7 +68,7 @@ void showShortcuts(const QMenuBar& menus, QWidget* parent) {
   dialog.setWindowTitle(translated("Keyboard shortcuts"));
   dialog.resize(560, 640);
   auto* browser = new QTextBrowser(&dialog);
-  browser->setHtml(section(translated("Canvas"), canvasRows()) + text);
+  browser->setHtml(section(translated("Canvas"), canvasRows()) + section(translated("Plan"), planRows()) + text);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, &dialog);
   QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
   auto* layout = new QVBoxLayout(&dialog);

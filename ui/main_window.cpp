@@ -23,6 +23,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include <algorithm>
 #include <utility>
 
 namespace fuseline::ui {
@@ -99,6 +100,7 @@ void MainWindow::createCentre() {
   layout->addWidget(m_message);
   layout->addWidget(m_view, 1);
   setCentralWidget(centre);
+  m_paneRing = new PaneRing(m_theme, centre);
 }
 
 QDockWidget* MainWindow::addDock(const QString& name, const QString& title, QWidget* content, Qt::DockWidgetArea area) {
@@ -533,26 +535,28 @@ void MainWindow::makeBlock() {
   if (isAccepted) m_scene->makeBlockOfSelected(name.trimmed().toStdString());
 }
 
+QList<QWidget*> MainWindow::visiblePanes() const {
+  QList<QWidget*> panes = {m_palette, m_view, m_inspector, m_whyNot, m_plan, m_timings, m_numerics, m_problems};
+  // Those behind another tab stand outside of the window.
+  panes.removeIf([](const QWidget* pane) {
+    const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());
+    return !pane->isVisible() || !area.intersects(pane->window()->rect());
+  });
+  return panes;
+}
+
 /// Tab belongs to the canvas, so that panes have a key of their own, as in other editors.
 void MainWindow::focusPane(int step) {
-  const QList<QWidget*> panes = {m_view,
-                                 m_palette->filterEdit(),
-                                 m_inspector,
-                                 m_whyNot,
-                                 m_plan->lanesView(),
-                                 m_timings->view(),
-                                 m_problems->view()};
+  const QList<QWidget*> panes = visiblePanes();
   const QWidget* focus = QApplication::focusWidget();
-  qsizetype current = 0;
-  for (qsizetype i = 0; i < panes.size(); ++i) {
-    if (focus && (panes[i] == focus || panes[i]->isAncestorOf(focus))) current = i;
-  }
-  for (qsizetype i = 1; i < panes.size(); ++i) {
-    QWidget* next = panes[(current + step * i + panes.size() * i) % panes.size()];
-    if (next->visibleRegion().isEmpty()) continue;
-    QWidget* target = next->focusPolicy() == Qt::NoFocus ? next->nextInFocusChain() : next;
-    return target->setFocus(Qt::ShortcutFocusReason);
-  }
+  const auto hasFocus = [&](const QWidget* pane) { return focus && (pane == focus || pane->isAncestorOf(focus)); };
+  const auto current = std::ranges::find_if(panes, hasFocus) - panes.begin();
+  const bool isElsewhere = current == panes.size();  // in a tool bar: the first pane comes next, or the last one
+  const qsizetype next = isElsewhere ? (step > 0 ? 0 : panes.size() - 1) : current + step;
+  QWidget& pane = *panes[(next + panes.size()) % panes.size()];
+  pane.activateWindow();  // it may float
+  firstInPane(pane).setFocus(Qt::ShortcutFocusReason);
+  m_paneRing->showAround(pane);
 }
 
 // -------------------------------------------------------------------------------------------------------------- files

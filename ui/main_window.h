@@ -7,6 +7,7 @@
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/numerics_panel.h"
 #include "ui/panels/palette_panel.h"
+#include "ui/panels/pane_ring.h"
 #include "ui/panels/plan_panel.h"
 #include "ui/panels/problems_panel.h"
 #include "ui/panels/run_bar.h"
@@ -97,6 +98,7 @@ class MainWindow : public QMainWindow {
   /// Asks for a name.
   void makeBlock();
   void commitTypedField();
+  QList<QWidget*> visiblePanes() const;
   void focusPane(int step);
   void showReadOnly();
   void showDevices(const Json& devices);
@@ -127,6 +129,7 @@ class MainWindow : public QMainWindow {
   TimingsPanel* m_timings = nullptr;
   NumericsPanel* m_numerics = nullptr;
   RunBar* m_runBar = nullptr;
+  PaneRing* m_paneRing = nullptr;
   QList<QDockWidget*> m_docks;
   QDockWidget* m_timingsDock = nullptr;
   QDockWidget* m_numericsDock = nullptr;

@@ -2,13 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
 
+#include <QApplication>
 #include <QDockWidget>
 #include <QLabel>
+#include <QPushButton>
 #include <QTest>
 #include <QToolBar>
 #include <QToolButton>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -23,6 +26,10 @@ class WindowTest : public QObject {
   void planSummaryIsCutOffAndStaysInItsTip();
   void overflowOfAToolBarIsSeen_data();
   void overflowOfAToolBarIsSeen();
+  void f6WalksThroughTheVisiblePanes();
+  void f6ShowsWhereTheKeyboardIs();
+  void tabGoesOnInsideAPane();
+  void arrowKeysWalkThroughBothLanes();
 };
 
 namespace {
@@ -116,6 +123,107 @@ void WindowTest::overflowOfAToolBarIsSeen() {
     for (int x = 0; x < picture.width(); ++x)
       contrast = std::max(contrast, contrastRatio(picture.pixelColor(x, y), f.theme.colors().panel));
   QVERIFY2(contrast > 4.5, qPrintable(QString::number(contrast)));
+}
+
+namespace {
+
+void press(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) {
+  QTest::keyClick(QApplication::focusWidget(), key, modifiers);
+}
+
+bool hasFocus(const QWidget& pane) {
+  const QWidget* focus = QApplication::focusWidget();
+  return focus && (focus == &pane || pane.isAncestorOf(focus));
+}
+
+bool activate(Fixture& f) {
+  f.window.activateWindow();
+  f.window.canvas().setFocus();
+  return QTest::qWaitForWindowActive(&f.window) && f.window.canvas().hasFocus();
+}
+
+}  // namespace
+
+void WindowTest::f6WalksThroughTheVisiblePanes() {
+  Fixture f(smallPipeline());
+  QVERIFY(activate(f));
+  MainWindow& window = f.window;
+  const QList<QWidget*> order = {&window.inspector(), &window.whyNot(),       &window.plan(),
+                                 &window.timings(),   &window.palettePanel(), &window.canvas()};
+  for (const QWidget* pane : order) {
+    press(Qt::Key_F6);
+    QVERIFY2(hasFocus(*pane), QApplication::focusWidget()->metaObject()->className());
+    QVERIFY(QApplication::focusWidget()->isVisible());
+  }
+  for (auto pane = order.rbegin() + 1; pane != order.rend(); ++pane) {
+    press(Qt::Key_F6, Qt::ShiftModifier);
+    QVERIFY(hasFocus(**pane));
+  }
+  f.window.findChild<QDockWidget*>(QStringLiteral("numerics"))->raise();
+  f.window.findChild<QDockWidget*>(QStringLiteral("whyNot"))->hide();
+  QCoreApplication::processEvents();
+  press(Qt::Key_F6);
+  QVERIFY(hasFocus(window.plan()));
+  press(Qt::Key_F6);
+  QVERIFY(hasFocus(window.numerics()));
+}
+
+void WindowTest::f6ShowsWhereTheKeyboardIs() {
+  Fixture f(smallPipeline());
+  QVERIFY(activate(f));
+  const auto* ring = f.window.findChild<PaneRing*>();
+  QVERIFY(ring && !ring->isVisible());
+  press(Qt::Key_F6);
+  QVERIFY(ring->isVisible());
+  QCOMPARE(ring->parentWidget(), f.window.inspector().parentWidget());
+  QCOMPARE(ring->geometry(), f.window.inspector().geometry());
+  press(Qt::Key_Tab);
+  QVERIFY(ring->isVisible());
+  f.window.canvas().setFocus();
+  QVERIFY(!ring->isVisible());
+}
+
+void WindowTest::tabGoesOnInsideAPane() {
+  Fixture f(residualPipeline(true));
+  QVERIFY(activate(f));
+  f.session.select({QStringLiteral("add")});
+  QCoreApplication::processEvents();
+  press(Qt::Key_F6);
+  for (int i = 0; i < 2; ++i) {
+    const QWidget* before = QApplication::focusWidget();
+    press(Qt::Key_Tab);
+    QVERIFY(hasFocus(f.window.inspector()) && QApplication::focusWidget() != before);
+  }
+  press(Qt::Key_F6);
+  QVERIFY(hasFocus(f.window.whyNot()));
+  press(Qt::Key_Tab);
+  QVERIFY(hasFocus(f.window.whyNot()));
+  QVERIFY(qobject_cast<QPushButton*>(QApplication::focusWidget()));
+}
+
+void WindowTest::arrowKeysWalkThroughBothLanes() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.window.openFile(example("gpt_mlp")));
+  QVERIFY(waitForAnalysis(f.session));
+  LanesView* view = f.window.plan().lanesView();
+  const auto& [columns, forward, backward] = view->lanes();
+  QVERIFY(forward.size() > 1 && backward.size() > 1);
+  // Every box gets its turn, also where two are of the same op.
+  for (const LaneBox& box : forward) {
+    QTest::keyClick(view, Qt::Key_Right);
+    QCOMPARE(view->currentBox(), &box);
+  }
+  QTest::keyClick(view, Qt::Key_Down);
+  std::set<const LaneBox*> visited = {view->currentBox()};
+  for (std::size_t i = 1; i < backward.size(); ++i) {
+    QTest::keyClick(view, Qt::Key_Left);
+    visited.insert(view->currentBox());
+  }
+  for (const LaneBox& box : backward) QVERIFY(visited.contains(&box));
+  const QStringList& owners = view->currentBox()->owners;
+  QCOMPARE(f.session.selection(), QSet<QString>(owners.begin(), owners.end()));
+  QTest::keyClick(view, Qt::Key_Up);
+  QVERIFY(view->currentBox() >= &forward.front() && view->currentBox() <= &forward.back());
 }
 
 }  // namespace fuseline::ui

@@ -4,6 +4,7 @@
 
 #include "core/document/document_operation.h"
 #include "core/support/text.h"
+#include "ui/panels/pane_ring.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
@@ -37,6 +38,7 @@ QString factRow(const Theme& theme, const QString& name, const QString& value) {
 InspectorPanel::InspectorPanel(Session& session, const Theme& theme, QWidget* parent)
     : QScrollArea(parent), m_session(session), m_theme(theme) {
   setWidgetResizable(true);
+  setFocusPolicy(Qt::ClickFocus);  // Tab goes to the fields
   setFrameShape(NoFrame);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   setAccessibleName(tr("Inspector"));
@@ -70,6 +72,7 @@ void InspectorPanel::rebuild() {
     m_page = new PipelinePage(m_session, m_theme);
   }
   setWidget(m_page);
+  joinTabOrder(*this, *m_page);
   m_page->refresh();
 }
 

@@ -39,6 +39,7 @@ LanesView::LanesView(Session& session, const Theme& theme, QWidget* parent)
 }
 
 void LanesView::setLanes(PlanLanes lanes) {
+  if (lanes != m_lanes) m_cursor.reset();
   m_lanes = std::move(lanes);
   measureColumns();
   setMinimumWidth(sizeHint().width());
@@ -91,41 +92,80 @@ QRectF LanesView::boxArea(const LaneBox& box, bool isBackward) const {
       .adjusted(kBoxInsetPx, kBoxInsetPx, -kBoxInsetPx, -kBoxInsetPx);
 }
 
-const LaneBox* LanesView::boxAt(QPointF position) const {
-  for (const LaneBox& box : m_lanes.forward) {
-    if (boxArea(box, false).contains(position)) return &box;
-  }
-  for (const LaneBox& box : m_lanes.backward) {
-    if (boxArea(box, true).contains(position)) return &box;
-  }
-  return nullptr;
+std::optional<LanesView::Place> LanesView::placeAt(QPointF position) const {
+  for (const bool isBackward : {false, true})
+    for (std::size_t index = 0; index < lane(isBackward).size(); ++index)
+      if (boxArea(lane(isBackward)[index], isBackward).contains(position)) return Place{isBackward, index};
+  return std::nullopt;
 }
 
 bool LanesView::isSelected(const LaneBox& box) const {
   return std::ranges::any_of(box.owners, [&](const QString& id) { return m_session.selection().contains(id); });
 }
 
-void LanesView::select(const LaneBox& box) { m_session.select(QSet<QString>(box.owners.begin(), box.owners.end())); }
+bool LanesView::isExactlySelected(const LaneBox& box) const {
+  return m_session.selection() == QSet<QString>(box.owners.begin(), box.owners.end());
+}
+
+void LanesView::select(Place place) {
+  m_cursor = place;
+  const LaneBox& box = boxOf(place);
+  m_session.select(QSet<QString>(box.owners.begin(), box.owners.end()));
+  Q_EMIT chosen(boxArea(box, place.isBackward).toAlignedRect());
+  update();
+}
+
+/// Several boxes may be of the same op, so that the selection alone does not say which one it is.
+std::optional<LanesView::Place> LanesView::current() const {
+  if (m_cursor && isExactlySelected(boxOf(*m_cursor))) return m_cursor;
+  for (const bool isBackward : {false, true}) {
+    const auto& boxes = lane(isBackward);
+    const auto found = std::ranges::find_if(boxes, [&](const LaneBox& box) { return isSelected(box); });
+    if (found != boxes.end()) return Place{isBackward, static_cast<std::size_t>(found - boxes.begin())};
+  }
+  return std::nullopt;
+}
+
+const LaneBox* LanesView::currentBox() const {
+  const auto place = current();
+  return place ? &boxOf(*place) : nullptr;
+}
+
+/// The box of the other lane that stands nearest.
+std::optional<LanesView::Place> LanesView::acrossFrom(Place place) const {
+  const auto middle = [](const LaneBox& box) { return box.firstColumn + box.lastColumn; };
+  const auto distance = [&, here = middle(boxOf(place))](const LaneBox& box) { return std::abs(middle(box) - here); };
+  const auto& boxes = lane(!place.isBackward);
+  if (boxes.empty()) return std::nullopt;
+  const auto nearest = std::ranges::min_element(boxes, {}, distance);
+  return Place{!place.isBackward, static_cast<std::size_t>(nearest - boxes.begin())};
+}
+
+/// Where an arrow key leads; nullopt where it leads nowhere.
+std::optional<LanesView::Place> LanesView::neighbour(int key) const {
+  const bool isSideways = key == Qt::Key_Left || key == Qt::Key_Right;
+  if (!isSideways && key != Qt::Key_Up && key != Qt::Key_Down) return std::nullopt;
+  const auto from = current();
+  if (!from) return m_lanes.forward.empty() ? std::nullopt : std::optional(Place{});
+  if (!isSideways) return from->isBackward == (key == Qt::Key_Up) ? acrossFrom(*from) : std::nullopt;
+  const std::size_t size = lane(from->isBackward).size();
+  return Place{from->isBackward, (from->index + (key == Qt::Key_Right ? 1 : size - 1)) % size};
+}
 
 void LanesView::mousePressEvent(QMouseEvent* event) {
-  if (const LaneBox* box = boxAt(event->position())) select(*box);
+  if (const auto place = placeAt(event->position())) select(*place);
 }
 
 void LanesView::keyPressEvent(QKeyEvent* event) {
-  const int step = event->key() == Qt::Key_Right ? 1 : event->key() == Qt::Key_Left ? -1 : 0;
-  if (step == 0 || m_lanes.forward.empty()) return QWidget::keyPressEvent(event);
-  const auto& boxes = m_lanes.forward;
-  const auto current = std::ranges::find_if(boxes, [&](const LaneBox& box) { return isSelected(box); });
-  const auto size = static_cast<long>(boxes.size());
-  const long index = current == boxes.end() ? 0 : (current - boxes.begin() + step + size) % size;
-  select(boxes[static_cast<std::size_t>(index)]);
+  const auto next = neighbour(event->key());
+  next ? select(*next) : QWidget::keyPressEvent(event);
 }
 
 bool LanesView::event(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
-    const LaneBox* box = boxAt(help->pos());
-    box ? QToolTip::showText(help->globalPos(), box->tip, this) : QToolTip::hideText();
+    const auto place = placeAt(help->pos());
+    place ? QToolTip::showText(help->globalPos(), boxOf(*place).tip, this) : QToolTip::hideText();
     return true;
   }
   return QWidget::event(event);
@@ -144,6 +184,7 @@ void LanesView::paintEvent(QPaintEvent*) {
   paintHeads(painter);
   paintLane(painter, false);
   paintLane(painter, true);
+  if (hasFocus()) paintCursor(painter);
 }
 
 void LanesView::paintHeads(QPainter& painter) const {
@@ -201,6 +242,15 @@ void LanesView::paintBox(QPainter& painter, const LaneBox& box, bool isBackward)
   painter.drawText(text, Qt::AlignCenter, fitted);
 }
 
+/// Of all boxes of the selected op, the one that the arrow keys go on from.
+void LanesView::paintCursor(QPainter& painter) const {
+  const auto place = current();
+  if (!place) return;
+  painter.setPen(QPen(m_theme.colors().accent, 1.4, Qt::DotLine));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRoundedRect(boxArea(boxOf(*place), place->isBackward).adjusted(-3, -3, 3, 3), 7, 7);
+}
+
 namespace {
 
 /// " · planned for sm_100, 2 ranks"; empty for the machine at hand.
@@ -222,6 +272,7 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
   auto* area = new QScrollArea(this);
   area->setWidgetResizable(true);
   area->setFrameShape(QFrame::NoFrame);
+  area->setFocusPolicy(Qt::ClickFocus);  // Tab goes to the lanes
   area->setWidget(m_lanesView);
   area->setMinimumHeight(m_lanesView->sizeHint().height() + 2);
   auto* layout = new QVBoxLayout(this);
@@ -229,6 +280,9 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->setSpacing(0);
   layout->addWidget(m_summary);
   layout->addWidget(area, 1);
+  connect(m_lanesView, &LanesView::chosen, area, [area](const QRect& box) {
+    area->ensureVisible(box.center().x(), box.center().y(), box.width() / 2 + 8, box.height() / 2);
+  });
   connect(&session, &Session::analysisChanged, this, &PlanPanel::refresh);
   refresh();
 }

@@ -10,12 +10,13 @@
 #include <QScrollArea>
 #include <QWidget>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace fuseline::ui {
 
-/// Draws the lanes. Arrow keys walk from box to box.
+/// Draws the lanes. Left and right walk from box to box, up and down from lane to lane.
 class LanesView : public QWidget {
   Q_OBJECT
 
@@ -23,7 +24,13 @@ class LanesView : public QWidget {
   LanesView(Session& session, const Theme& theme, QWidget* parent = nullptr);
   const PlanLanes& lanes() const { return m_lanes; }
   void setLanes(PlanLanes lanes);
+  /// The box that the arrow keys go on from; nullptr before the first one, and when something else is selected.
+  const LaneBox* currentBox() const;
   QSize sizeHint() const override;
+
+ Q_SIGNALS:
+  /// A box was chosen that should be in view.
+  void chosen(const QRect& area);
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -33,20 +40,33 @@ class LanesView : public QWidget {
   void resizeEvent(QResizeEvent* event) override;
 
  private:
+  /// A box by lane and place.
+  struct Place {
+    bool isBackward = false;
+    std::size_t index = 0;
+  };
+  const std::vector<LaneBox>& lane(bool isBackward) const { return isBackward ? m_lanes.backward : m_lanes.forward; }
+  const LaneBox& boxOf(Place place) const { return lane(place.isBackward)[place.index]; }
+  bool isExactlySelected(const LaneBox& box) const;
+  std::optional<Place> current() const;
+  std::optional<Place> neighbour(int key) const;
+  std::optional<Place> acrossFrom(Place place) const;
   double columnLeft(int column) const;
   QRectF boxArea(const LaneBox& box, bool isBackward) const;
-  const LaneBox* boxAt(QPointF position) const;
+  std::optional<Place> placeAt(QPointF position) const;
   bool isSelected(const LaneBox& box) const;
   void measureColumns();
   void paintHeads(QPainter& painter) const;
   void paintLane(QPainter& painter, bool isBackward) const;
   void paintBox(QPainter& painter, const LaneBox& box, bool isBackward) const;
-  void select(const LaneBox& box);
+  void paintCursor(QPainter& painter) const;
+  void select(Place place);
 
   Session& m_session;
   const Theme& m_theme;
   PlanLanes m_lanes;
   std::vector<double> m_columnEdges;
+  std::optional<Place> m_cursor;  // the box last chosen here
 };
 
 class PlanPanel : public QWidget {

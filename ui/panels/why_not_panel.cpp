@@ -3,6 +3,7 @@
 #include "ui/panels/why_not_panel.h"
 
 #include "ui/models/unplanned.h"
+#include "ui/panels/pane_ring.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
@@ -86,6 +87,7 @@ void WhyNotPanel::refresh() {
   m_cards->addStretch(1);
   const int scrolled = m_area->verticalScrollBar()->value();
   m_area->setWidget(m_list);
+  joinTabOrder(*m_area, *m_list);
   m_area->verticalScrollBar()->setValue(scrolled);
 }
 
