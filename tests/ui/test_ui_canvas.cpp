@@ -1,9 +1,11 @@
 // Gestures on the canvas become edits; refusals say why.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
+#include "ui/canvas/metrics.h"
 #include "ui/canvas/search_popup.h"
 #include "ui/models/palette_model.h"
 #include "ui/session/edits.h"
+#include "ui/theme/format.h"
 
 #include <QAction>
 #include <QApplication>
@@ -22,6 +24,11 @@ class CanvasTest : public QObject {
  private Q_SLOTS:
   void dropsAnOpFromThePalette();
   void dropsAnOpOntoAWire();
+  void dropOntoAWireMakesRoom_data();
+  void dropOntoAWireMakesRoom();
+  void dropOntoALongWireStaysWhereItIs();
+  void wireUnderADraggedOpIsHighlighted();
+  void draggedOpHangsBelowThePointer();
   void drawsAWireByDragging();
   void drawsAWireByClickingBothPorts();
   void refusesAnIllegalWireWithItsReason();
@@ -79,6 +86,95 @@ void CanvasTest::dropsAnOpOntoAWire() {
   drop(f.window.canvas(), "Identity", (from + to) / 2);
   QVERIFY(isWired(f.session, "norm.y", "identity.x"));
   QVERIFY(isWired(f.session, "identity.y", "fc.x"));
+}
+
+namespace {
+
+/// "gelu over fc"; empty when no two nodes cover each other.
+QString overlapIn(Fixture& f) {
+  for (const DocumentOp& a : f.session.document().ops())
+    for (const DocumentOp& b : f.session.document().ops())
+      if (a.id < b.id && f.window.scene().node(a.id)->sceneBox().intersects(f.window.scene().node(b.id)->sceneBox()))
+        return toQt(a.id + " over " + b.id);
+  return {};
+}
+
+/// Gives every node a place of its own in the document, `pitchPx` apart.
+void placeInARow(Fixture& f, int pitchPx) {
+  int x = 0;
+  for (const char* id : {"x", "norm", "fc", "act", "y"})
+    QVERIFY(f.session.apply(MoveNode{.id = id, .position = Position{pitchPx * x++, 0}}));
+  f.window.canvas().fit();
+}
+
+QPoint middleOfWire(Fixture& f) { return (f.portOnView({"norm", "y", true}) + f.portOnView({"fc", "x", false})) / 2; }
+
+}  // namespace
+
+void CanvasTest::dropOntoAWireMakesRoom_data() {
+  QTest::addColumn<bool>("isPlaced");
+  QTest::newRow("nodes with places") << true;
+  QTest::newRow("nodes laid out automatically") << false;
+}
+
+void CanvasTest::dropOntoAWireMakesRoom() {
+  QFETCH(const bool, isPlaced);
+  Fixture f(smallPipeline());
+  if (isPlaced) placeInARow(f, kNodePitchPx);
+  const std::string before = serialize(f.session.document());
+  const double y = f.window.scene().node("fc")->pos().y();
+  drop(f.window.canvas(), "GELU", middleOfWire(f));
+  QVERIFY(isWired(f.session, "norm.y", "gelu.x") && isWired(f.session, "gelu.y", "fc.x"));
+  QCOMPARE(overlapIn(f), QString());
+  const auto left = [&](const char* id) { return f.window.scene().node(id)->pos().x(); };
+  QVERIFY(left("norm") < left("gelu") && left("gelu") < left("fc") && left("fc") < left("act"));
+  QCOMPARE(f.window.scene().node("gelu")->pos().y(), y);
+  f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void CanvasTest::dropOntoALongWireStaysWhereItIs() {
+  Fixture f(smallPipeline());
+  placeInARow(f, 3 * kNodePitchPx);
+  const QPointF fc = f.window.scene().node("fc")->pos();
+  const QPoint place = middleOfWire(f);
+  drop(f.window.canvas(), "GELU", place);
+  QVERIFY(f.window.scene().node("gelu")->sceneBox().contains(f.window.canvas().mapToScene(place)));
+  QCOMPARE(f.window.scene().node("fc")->pos(), fc);
+}
+
+void CanvasTest::wireUnderADraggedOpIsHighlighted() {
+  Fixture f(smallPipeline());
+  const QPoint place = middleOfWire(f);
+  const LinkItem* wire = f.window.scene().linkAt(f.window.canvas().mapToScene(place));
+  QVERIFY(wire);
+  const auto drag = [&](const char* entry, QPoint to) {
+    QMimeData data;
+    data.setData(QString::fromLatin1(kOpMimeType), entry);
+    QDragEnterEvent enter(to, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(f.window.canvas().viewport(), &enter);
+    QDragMoveEvent move(to, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(f.window.canvas().viewport(), &move);
+  };
+  drag("GELU", place);
+  QVERIFY(wire->isDropTarget());
+  drag("GELU", {30, 30});
+  QVERIFY(!wire->isDropTarget());
+  drag("Input", place);  // it cannot go into a wire
+  QVERIFY(!wire->isDropTarget());
+}
+
+void CanvasTest::draggedOpHangsBelowThePointer() {
+  Fixture f(smallPipeline());
+  PaletteView* view = f.window.palettePanel().view();
+  const QModelIndex category = view->model()->index(0, 0);
+  view->setCurrentIndex(category);
+  QVERIFY(!view->makeDrag());
+  view->setCurrentIndex(view->model()->index(0, 0, category));
+  const std::unique_ptr<QDrag> drag = view->makeDrag();
+  QVERIFY(drag && drag->mimeData()->hasFormat(QString::fromLatin1(kOpMimeType)));
+  QVERIFY(!drag->pixmap().isNull());
+  QVERIFY(!drag->pixmap().rect().contains(drag->hotSpot()));
 }
 
 void CanvasTest::drawsAWireByDragging() {

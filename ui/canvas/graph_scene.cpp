@@ -27,6 +27,8 @@ namespace {
 
 constexpr double kClickTolerancePx = 4.0;
 constexpr QPoint kPasteOffset(32, 40);
+// Left around an op that is dropped into a wire, so that its ports can still be taken.
+constexpr int kClearancePx = 16;
 
 Position snappedPosition(QPointF position) {
   const auto snap = [](double value) { return static_cast<int>(std::lround(value / kGridPx)) * kGridPx; };
@@ -49,6 +51,8 @@ std::vector<std::string> ownersOf(const Graph& graph, const FusedOperation& entr
   }
   return owners;
 }
+
+bool fitsIntoWires(const std::string& entry) { return entry != kInputEntry && entry != kOutputEntry; }
 
 std::string moveLabel(const std::vector<Edit>& moves) {
   if (moves.size() == 1) return "Move " + std::get<MoveNode>(moves.front()).id;
@@ -298,8 +302,8 @@ void GraphScene::selectNeighbour(QPointF direction) {
 
 // ------------------------------------------------------------------------------------------------------------ edits
 
-void GraphScene::previewDrop(std::optional<QPointF> position) {
-  LinkItem* target = position ? linkAt(*position) : nullptr;
+void GraphScene::previewDrop(const std::string& entry, std::optional<QPointF> position) {
+  LinkItem* target = position && fitsIntoWires(entry) ? linkAt(*position) : nullptr;
   if (target == m_dropTarget) return;
   if (m_dropTarget) m_dropTarget->setDropTarget(false);
   m_dropTarget = target;
@@ -307,14 +311,29 @@ void GraphScene::previewDrop(std::optional<QPointF> position) {
   Q_EMIT hint(target ? tr("Drop to put the op into the wire to %1.").arg(toQt(target->link().to.node)) : QString());
 }
 
+/// Whether a node at this place would cover none, with room left for a bit of wire.
+bool GraphScene::isFree(const Position& place) const {
+  const QRectF box(place.x - kClearancePx, place.y - kClearancePx, kNodeWidthPx + 2 * kClearancePx,
+                   kNodeHeightPx + 2 * kClearancePx);
+  return std::ranges::none_of(m_nodes, [&](const auto& entry) { return entry.second->sceneBox().intersects(box); });
+}
+
+/// Where an op dropped on a wire stays; nullopt: its neighbours make room for it, or all are laid out automatically.
+std::optional<Position> GraphScene::placeInWire(const Link& link, const Position& place) const {
+  const auto isPlaced = [&](const std::string& id) {
+    return std::ranges::any_of(m_session.document().positions(), [&](const auto& entry) { return entry.first == id; });
+  };
+  const bool stays = isPlaced(link.from.node) && isPlaced(link.to.node) && isFree(place);
+  return stays ? std::optional(place) : std::nullopt;
+}
+
 void GraphScene::dropEntry(const std::string& entry, QPointF position) {
-  previewDrop(std::nullopt);
+  previewDrop({}, std::nullopt);
   const Position place = snappedPosition(position - QPointF(kNodeWidthPx / 2.0, kNodeHeightPx / 2.0));
-  const LinkItem* target = linkAt(position);
-  const bool isOp = entry != kInputEntry && entry != kOutputEntry;
-  const NodeEdit added = target && isOp
-                             ? splice(m_session.document(), m_session.analysis()->graph(), entry, target->link(), place)
-                             : addNode(m_session.document(), entry, place);
+  const LinkItem* target = fitsIntoWires(entry) ? linkAt(position) : nullptr;
+  const NodeEdit added = target ? splice(m_session.document(), m_session.analysis()->graph(), entry, target->link(),
+                                         placeInWire(target->link(), place))
+                                : addNode(m_session.document(), entry, place);
   if (m_session.apply(added.edit)) m_session.select({toQt(added.id)});
 }
 

@@ -37,10 +37,10 @@ class GraphScene : public QGraphicsScene {
   /// Whether nodes show the error that was measured of them.
   void setErrorsVisible(bool visible);
 
-  /// Puts a palette entry at a place; onto a wire, it goes into the wire.
+  /// Puts a palette entry at a place; onto a wire, it goes into the wire, and its neighbours make room.
   void dropEntry(const std::string& entry, QPointF position);
-  /// Shows where a drop at this place would go; nullopt ends it.
-  void previewDrop(std::optional<QPointF> position);
+  /// Shows the wire that a drop at this place would go into; nullopt ends it.
+  void previewDrop(const std::string& entry, std::optional<QPointF> position);
   /// Adds an entry behind the selected node, or the last one.
   void insertAfterSelection(const std::string& entry);
   void removeSelected(Reconnect reconnect);
@@ -98,6 +98,8 @@ class GraphScene : public QGraphicsScene {
   void showSelection();
   void takeSelection();
   void commitMoves();
+  bool isFree(const Position& place) const;
+  std::optional<Position> placeInWire(const Link& link, const Position& place) const;
 
   void selectForMenu(QPointF position);
   std::optional<PortRef> portNear(QPointF position) const;

@@ -175,12 +175,13 @@ void GraphView::dragEnterEvent(QDragEnterEvent* event) {
 }
 
 void GraphView::dragMoveEvent(QDragMoveEvent* event) {
-  if (!event->mimeData()->hasFormat(QString::fromLatin1(kOpMimeType))) return;
-  m_scene.previewDrop(mapToScene(event->position().toPoint()));
+  const QByteArray entry = event->mimeData()->data(QString::fromLatin1(kOpMimeType));
+  if (entry.isEmpty()) return;
+  m_scene.previewDrop(entry.toStdString(), mapToScene(event->position().toPoint()));
   event->acceptProposedAction();
 }
 
-void GraphView::dragLeaveEvent(QDragLeaveEvent*) { m_scene.previewDrop(std::nullopt); }
+void GraphView::dragLeaveEvent(QDragLeaveEvent*) { m_scene.previewDrop({}, std::nullopt); }
 
 void GraphView::dropEvent(QDropEvent* event) {
   const QByteArray entry = event->mimeData()->data(QString::fromLatin1(kOpMimeType));

@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kLabelHeightPx = 16.0;
 constexpr double kMinLabelZoom = 0.45;
+constexpr double kGlowWidthPx = 12.0;
 
 }  // namespace
 
@@ -71,6 +72,7 @@ QColor LinkItem::color() const {
 
 void LinkItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget*) {
   painter->setRenderHint(QPainter::Antialiasing);
+  if (m_isDropTarget) paintGlow(*painter);
   QPen pen(color(), isSelected() || m_isDropTarget ? 3.2 : 2.0);
   pen.setCapStyle(Qt::RoundCap);
   if (!m_spec) pen.setStyle(Qt::DashLine);
@@ -78,6 +80,15 @@ void LinkItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
   if (option->levelOfDetailFromTransform(painter->worldTransform()) <= kMinLabelZoom) return;
   paintLabel(*painter);
   if (!m_chip.isEmpty()) paintChip(*painter);
+}
+
+/// Seen beside the hand and the ghost of what it drags.
+void LinkItem::paintGlow(QPainter& painter) const {
+  QColor glow = m_theme.colors().accent;
+  glow.setAlpha(130);
+  QPen pen(glow, kGlowWidthPx, Qt::SolidLine, Qt::RoundCap);
+  pen.setCosmetic(true);  // as wide however far the canvas is zoomed out
+  painter.strokePath(path(), pen);
 }
 
 /// Below the dtype, as a filled pill: the tensor changes its format here.

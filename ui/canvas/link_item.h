@@ -28,11 +28,13 @@ class LinkItem : public QGraphicsPathItem {
   void setQuantizer(const QString& chip, const QString& tip);
   /// Drop here and the new op goes into this wire.
   void setDropTarget(bool isTarget);
+  bool isDropTarget() const { return m_isDropTarget; }
   QRectF boundingRect() const override;
   QPainterPath shape() const override;
   void paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget* widget) override;
 
  private:
+  void paintGlow(QPainter& painter) const;
   void paintLabel(QPainter& painter) const;
   void paintChip(QPainter& painter) const;
   QColor color() const;

@@ -5,16 +5,56 @@
 #include "ui/panels/undo_keys.h"
 
 #include <QKeyEvent>
+#include <QPainter>
 #include <QVBoxLayout>
 
 namespace fuseline::ui {
+
+namespace {
+
+constexpr QPoint kGhostOffsetPx(14, 12);
+constexpr double kGhostOpacity = 0.8;
+
+QPixmap ghostOf(const QWidget& widget, const QString& text) {
+  const QSize size = widget.fontMetrics().size(Qt::TextSingleLine, text) + QSize(20, 8);
+  QPixmap ghost(size * widget.devicePixelRatioF());
+  ghost.setDevicePixelRatio(widget.devicePixelRatioF());
+  ghost.fill(Qt::transparent);
+  QPainter painter(&ghost);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setOpacity(kGhostOpacity);
+  painter.setFont(widget.font());
+  painter.setPen(widget.palette().color(QPalette::Highlight));
+  painter.setBrush(widget.palette().color(QPalette::ToolTipBase));
+  painter.drawRoundedRect(QRectF(QPointF(0.5, 0.5), QSizeF(size) - QSizeF(1, 1)), 5, 5);
+  painter.setPen(widget.palette().color(QPalette::ToolTipText));
+  painter.drawText(QRect(QPoint(), size), Qt::AlignCenter, text);
+  return ghost;
+}
+
+}  // namespace
+
+std::unique_ptr<QDrag> PaletteView::makeDrag() {
+  const QModelIndex entry = currentIndex();
+  if (!(entry.flags() & Qt::ItemIsDragEnabled)) return nullptr;
+  auto drag = std::make_unique<QDrag>(this);
+  drag->setMimeData(model()->mimeData({entry}));
+  drag->setPixmap(ghostOf(*this, entry.data().toString()));
+  drag->setHotSpot(-kGhostOffsetPx);
+  return drag;
+}
+
+void PaletteView::startDrag(Qt::DropActions actions) {
+  // Qt deletes a drag itself when it is over.
+  if (std::unique_ptr<QDrag> drag = makeDrag()) drag.release()->exec(actions, Qt::CopyAction);
+}
 
 PalettePanel::PalettePanel(const Theme& theme, QWidget* parent)
     : QWidget(parent),
       m_model(new PaletteModel(theme, this)),
       m_filter(new PaletteFilter(*m_model, this)),
       m_filterEdit(new QLineEdit(this)),
-      m_view(new QTreeView(this)) {
+      m_view(new PaletteView(this)) {
   m_filterEdit->setPlaceholderText(tr("Filter ops"));
   m_filterEdit->setClearButtonEnabled(true);
   m_filterEdit->setAccessibleName(tr("Filter ops"));

@@ -4,11 +4,27 @@
 
 #include "ui/models/palette_model.h"
 
+#include <QDrag>
 #include <QLineEdit>
 #include <QTreeView>
 #include <QWidget>
 
+#include <memory>
+
 namespace fuseline::ui {
+
+/// The tree of the palette. What is dragged hangs below the pointer, so that the wire under it stays visible.
+class PaletteView : public QTreeView {
+  Q_OBJECT
+
+ public:
+  using QTreeView::QTreeView;
+  /// The drag of the current entry; nullptr for a category.
+  std::unique_ptr<QDrag> makeDrag();
+
+ protected:
+  void startDrag(Qt::DropActions actions) override;
+};
 
 class PalettePanel : public QWidget {
   Q_OBJECT
@@ -17,7 +33,7 @@ class PalettePanel : public QWidget {
   explicit PalettePanel(const Theme& theme, QWidget* parent = nullptr);
   /// Lists the blocks of the document, too.
   void showBlocks(const PipelineDocument& document);
-  QTreeView* view() const { return m_view; }
+  PaletteView* view() const { return m_view; }
   QLineEdit* filterEdit() const { return m_filterEdit; }
 
  Q_SIGNALS:
@@ -33,7 +49,7 @@ class PalettePanel : public QWidget {
   PaletteModel* m_model;
   PaletteFilter* m_filter;
   QLineEdit* m_filterEdit;
-  QTreeView* m_view;
+  PaletteView* m_view;
 };
 
 }  // namespace fuseline::ui

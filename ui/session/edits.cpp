@@ -295,7 +295,8 @@ NodeEdit insertAfter(const PipelineDocument& document, const Graph& graph, std::
 NodeEdit splice(const PipelineDocument& document, const Graph& graph, std::string_view entry, const Link& link,
                 std::optional<Position> position) {
   EditScript script(document);
-  const std::string id = addTo(script, entry, valueAt(graph, link.from), position);
+  const std::optional<Position> place = position ? position : makeRoom(script, link.from.node);
+  const std::string id = addTo(script, entry, valueAt(graph, link.from), place);
   wireBetween(script, id, link.from, {link});
   return {.edit = std::move(script).finish("Insert " + std::string(entry) + " before " + link.to.node), .id = id};
 }

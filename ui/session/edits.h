@@ -53,7 +53,7 @@ NodeEdit addNode(const PipelineDocument& document, std::string_view entry, std::
 /// Adds an op behind `after` and moves what read from `after` to the new op. Empty `after`: behind the last op.
 NodeEdit insertAfter(const PipelineDocument& document, const Graph& graph, std::string_view entry,
                      const std::string& after);
-/// Puts a new op into a wire.
+/// Puts a new op into a wire. Without a position it stands behind the wire's source, and what stands there moves on.
 NodeEdit splice(const PipelineDocument& document, const Graph& graph, std::string_view entry, const Link& link,
                 std::optional<Position> position);
 
