@@ -136,7 +136,7 @@ QWidget* WhyNotPanel::makeCard(const Attempt& attempt) {
   sentence->setWordWrap(true);
   sentence->setTextInteractionFlags(Qt::TextSelectableByMouse);
   layout->addWidget(sentence);
-  if (attempt.saving) {
+  if (attempt.saving && !savingText(*attempt.saving).isEmpty()) {
     auto* saving =
         new QLabel((attempt.outcome == Outcome::Fused ? tr("Saves %1 (model).") : tr("Would save %1 (model)."))
                        .arg(savingText(*attempt.saving)),
