@@ -1,6 +1,8 @@
 // Runs through a real worker process: results, cancelling, and workers that die.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/support/atomic_file.h"
 #include "core/tensor/safetensors.h"
+#include "core/worker/protocol.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/panels/run_bar.h"
@@ -28,6 +30,8 @@ class RunTest : public QObject {
   void editingWhileRunningMarksTheResultStale();
   void missingWorkerIsASentence();
   void speechlessWorkerIsASentence();
+  void failedRunEndsItsWorkerAndTheNextRunStartsAnother();
+  void refusedRunKeepsItsWorker();
   void parametersAreSavedAndTakenBack();
   void tensorsThatDoNotFitAreASentence();
 };
@@ -40,6 +44,16 @@ QStringList worker() { return {QStringLiteral(FUSELINE_PROGRAM), QStringLiteral(
 
 bool waitFor(QSignalSpy& spy) {
   return QTest::qWaitFor([&] { return spy.count() > 0; }, kPatienceMs);
+}
+
+/// A worker that answers every run with this error, and lives on.
+QStringList failingWorker(const testing::TemporaryFolder& folder, ErrorKind kind) {
+  const std::filesystem::path answers = folder / "answers";
+  [[maybe_unused]] const auto written = writeFileAtomically(answers, [kind](std::ostream& file) {
+    for (int id = 1; id < 9; ++id) file << encode(ErrorEvent{id, {"An op has broken the device.", kind}}) << '\n';
+  });
+  return {QStringLiteral("sh"), QStringLiteral("-c"),
+          QStringLiteral("while read -r request; do cat '%1'; done").arg(toQt(answers.string()))};
 }
 
 }  // namespace
@@ -234,6 +248,31 @@ void RunTest::speechlessWorkerIsASentence() {
   f.session.run();
   QVERIFY(waitFor(failed));
   QVERIFY(!f.session.isRunning());
+}
+
+void RunTest::failedRunEndsItsWorkerAndTheNextRunStartsAnother() {
+  const testing::TemporaryFolder folder;
+  Fixture f(smallPipeline(), failingWorker(folder, ErrorKind::RunFailed));
+  for (int run = 1; run <= 2; ++run) {
+    QSignalSpy failed(&f.session, &Session::runFailed);
+    f.session.run();
+    const qint64 worker = f.session.worker().processId();
+    QVERIFY(worker != 0);
+    QVERIFY(waitFor(failed));
+    QCOMPARE(failed.count(), 1);
+    QCOMPARE(failed.front().front().toString(), QStringLiteral("An op has broken the device."));
+    QCOMPARE(f.session.worker().processId(), qint64{0});
+    QVERIFY(QTest::qWaitFor([&] { return ::kill(static_cast<pid_t>(worker), 0) != 0; }, kPatienceMs));
+  }
+}
+
+void RunTest::refusedRunKeepsItsWorker() {
+  const testing::TemporaryFolder folder;
+  Fixture f(smallPipeline(), failingWorker(folder, ErrorKind::NoDevice));
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  f.session.run();
+  QVERIFY(waitFor(failed));
+  QVERIFY(f.session.worker().processId() != 0);
 }
 
 }  // namespace fuseline::ui

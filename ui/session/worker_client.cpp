@@ -106,13 +106,18 @@ void WorkerClient::handleEvent(const WorkerEvent& event) {
     m_activeId = 0;
     Q_EMIT numericsMeasured(numerics->report);
   }
-  if (const auto* error = std::get_if<ErrorEvent>(&event); error && error->id == m_activeId) {
-    fail(toQt(error->error.message));
-  }
+  if (const auto* error = std::get_if<ErrorEvent>(&event); error && error->id == m_activeId) handleError(*error);
+}
+
+/// After a fault a GPU refuses everything to the process that ran into it: the next run gets another one.
+void WorkerClient::handleError(const ErrorEvent& event) {
+  if (event.error.kind == ErrorKind::RunFailed && !m_isCancelling) abandonWorker();
+  fail(toQt(event.error.message));
 }
 
 void WorkerClient::handleEnd(int exitCode, QProcess::ExitStatus status) {
   readEvents();
+  if (!m_process) return;  // its last event was a failed run
   const QString words = lastWords();
   m_process->deleteLater();
   m_process = nullptr;
@@ -145,6 +150,15 @@ void WorkerClient::endWorker() {
   }
   m_process->deleteLater();
   m_process = nullptr;
+}
+
+/// Without a wait, so that it can be called while its events are read.
+void WorkerClient::abandonWorker() {
+  QProcess* const worker = std::exchange(m_process, nullptr);
+  worker->disconnect(this);
+  connect(worker, &QProcess::finished, worker, &QObject::deleteLater);
+  worker->kill();
+  if (worker->state() == QProcess::NotRunning) worker->deleteLater();
 }
 
 void WorkerClient::fail(const QString& sentence) {

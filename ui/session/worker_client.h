@@ -49,7 +49,9 @@ class WorkerClient : public QObject {
   void handleEvent(const WorkerEvent& event);
   void handleEnd(int exitCode, QProcess::ExitStatus status);
   void handleStartError(QProcess::ProcessError error);
+  void handleError(const ErrorEvent& event);
   void endWorker();
+  void abandonWorker();
   void fail(const QString& sentence);
   QString lastWords();
 
