@@ -35,13 +35,14 @@ void printDetails(const std::vector<DeviceStatus>& devices, Context& context) {
   }
 }
 
-/// Devices that can run and have a library to ask. Opening one takes a moment.
-Result<std::vector<ProbedDevice>> probe(const std::vector<DeviceStatus>& devices, const Context& context) {
+/// Devices that can run and have a library to ask. Opening one takes a moment; it says more about itself then.
+Result<std::vector<ProbedDevice>> probe(std::vector<DeviceStatus>& devices, const Context& context) {
   std::vector<ProbedDevice> probed;
-  for (const DeviceStatus& device : devices) {
+  for (DeviceStatus& device : devices) {
     if (!device.canRun) continue;
     const Result<std::shared_ptr<Backend>> backend = context.registry.open(device.info.id);
     if (!backend) return backend.error();
+    device.info = (*backend)->device();
     Result<std::vector<ProductSupport>> products = (*backend)->probeProducts();
     if (!products) return products.error();
     if (!products->empty()) probed.push_back({device.info, std::move(*products)});
@@ -118,7 +119,7 @@ void printDevices(const std::vector<DeviceStatus>& devices, Context& context) {
 }
 
 Result<int> listDevices(const DevicesOptions& options, Context& context) {
-  const std::vector<DeviceStatus> devices = context.registry.devices();
+  std::vector<DeviceStatus> devices = context.registry.devices();
   Result<std::vector<ProbedDevice>> probed = std::vector<ProbedDevice>();
   if (options.isProbing) probed = probe(devices, context);
   if (!probed) return probed.error();

@@ -258,7 +258,7 @@ Json settingsSchema() {
        {"rules", choice({"te", "all"})},
        {"recipe", text("Its name.")},
        {"recipeFields", mapOf({{"type", "string"}})},
-       {"timing", text("What timed steps: cupti (each kernel by itself), events (the device's clock) or host.")},
+       {"timing", text("What timed steps: cupti (each kernel by itself), events (the device's clock), host, or none.")},
        {"replays", flag("Launches are recorded and replayed where the device can.")},
        {"warmup", integer("Runs before the first round.")},
        {"iterations", integer("Rounds asked for; 0: automatic.")},

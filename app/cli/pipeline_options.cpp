@@ -92,9 +92,9 @@ struct Device {
   std::optional<ComputeCapability> capability;
 };
 
-/// A named architecture is planned for as if it had every kernel.
 Result<Device> deviceFor(const std::string& name, const BackendRegistry& registry) {
-  if (isPlannedArchitecture(name)) return Device{.capability = parseCapability(name)};
+  if (isPlannedArchitecture(name))
+    return Device{plannedCapabilities(registry.capabilities("cuda")), parseCapability(name)};
   Result<std::shared_ptr<Backend>> backend = registry.open(name);
   if (!backend)
     return Error{fmt::format("{} To plan for one that is not here: fuse and explain with --device {}.",

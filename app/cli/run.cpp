@@ -209,7 +209,8 @@ void addMeasuringOptions(CLI::App& verb, RunOptions& options) {
   verb.add_option("--seed", options.seed, "Seed of what --tensors does not give")->capture_default_str();
   verb.add_option(
           "--timing", options.timing,
-          "What times steps: cupti (a GPU's kernels one by one), events (the device's own clock), host, or auto")
+          "What times steps: cupti (a GPU's kernels one by one), events (the device's own clock), host, auto, or none: "
+          "whole runs only")
       ->capture_default_str();
   verb.add_flag("--replay,!--no-replay", options.replays,
                 "Record the launches where the device can (CUDA graphs), and replay them; on by default");

@@ -92,13 +92,17 @@ class RunTable {
       table.addRow(cellsOf(row, labelOf(i)));
     }
     table.addRule();
-    table.addRow(cellsOf(m_comparison.sum, "sum of the steps"));
-    if (isTraced()) table.addRow(cellsOf(rowOf(&VariantRecord::unattributedNs), "of no step"));
-    addInstrumentedRow(table);
+    if (m_record.settings.timesSteps()) addStepSums(table);
     table.addRow(boldLabel(cellsOf(m_comparison.endToEnd, "end to end")));
     if (const ComparisonRow row = rowOf(&VariantRecord::launchNs); row.unfused.count + row.fused.count > 0)
       table.addRow(cellsOf(row, "  of it the host launches"));
     return table.toString(m_hasColour);
+  }
+
+  void addStepSums(Table& table) const {
+    table.addRow(cellsOf(m_comparison.sum, "sum of the steps"));
+    if (isTraced()) table.addRow(cellsOf(rowOf(&VariantRecord::unattributedNs), "of no step"));
+    addInstrumentedRow(table);
   }
 
   /// A fused entry has its rule's name, because its ops stand beneath it.

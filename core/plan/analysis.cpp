@@ -5,7 +5,9 @@
 #include "core/quant/apply_recipe.h"
 #include "core/quant/small_layers.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 namespace fuseline {
 
@@ -63,6 +65,16 @@ void noteIdleSwitches(const Graph& graph, const RuleSwitches& switches, std::vec
 std::span<const std::string_view> plannedArchitectures() {
   static constexpr std::array<std::string_view, 2> kArchitectures = {"sm_90", "sm_100"};
   return kArchitectures;
+}
+
+Capabilities plannedCapabilities(Capabilities cuda) {
+  if (!cuda) return {};
+  return [cuda = std::move(cuda)](const KernelQuery& query) {
+    const std::vector<const FusionRule*> rules = builtinRules().all();
+    const bool isAssumed = std::ranges::any_of(
+        rules, [&](const FusionRule* rule) { return rule->hardware && rule->becomes == query.kernel; });
+    return isAssumed ? Verdict::yes() : cuda(query);
+  };
 }
 
 std::string recipeName(const PipelineDocument& document, const std::optional<Recipe>& chosen) {

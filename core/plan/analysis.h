@@ -30,8 +30,12 @@ struct AnalysisOptions {
   std::int64_t ranks = 1;
 };
 
-/// What pipelines can be planned for where no such GPU is: "sm_90", "sm_100". It is assumed to have every kernel.
+/// What pipelines can be planned for where no such GPU is: "sm_90", "sm_100".
 std::span<const std::string_view> plannedArchitectures();
+
+/// What an architecture is planned with: the kernels of the CUDA backend, and those of fusions that need certain
+/// hardware, which no backend has yet. Empty stays empty: every kernel is assumed to exist.
+Capabilities plannedCapabilities(Capabilities cuda);
 
 struct Analysis {
   LoweredGraph lowered;

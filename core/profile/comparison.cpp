@@ -45,7 +45,7 @@ void measure(ComparisonRow& row, const Steps& unfused, const Steps& fused) {
   const std::vector<double> after = sumPerRound(fused);
   row.unfused = summarize(before);
   row.fused = summarize(after);
-  if (before.empty() || after.empty()) return;
+  if (unfused.empty() || fused.empty()) return;
   row.speedup = compareRounds(before, after);
   row.bytesSaved = totalBytes(unfused) - totalBytes(fused);
   row.launchesSaved = numLaunches(unfused) - numLaunches(fused);

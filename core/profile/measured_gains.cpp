@@ -108,6 +108,11 @@ Result<GainModel> gainsOf(const RunRecord& run, std::string_view runName) {
         fmt::format("{}: a gain needs the unfused and the fused variant; the run has only the {} one. Run it "
                     "without --variants.",
                     runName, unfused ? "unfused" : "fused")};
+  if (!run.settings.timesSteps())
+    return Error{
+        fmt::format("{}: a gain needs the times of steps, and the run was timed from end to end only. Run it without "
+                    "--timing none.",
+                    runName)};
   const std::string device = run.deviceName();
   GainModel gains{.device = modelOf(*unfused, runName, device)};
   for (const auto& [name, sides] : sidesOf(*unfused, *fused))

@@ -73,7 +73,8 @@ struct RunSettings {
   std::string recipe;                                             // empty: the document decides
   std::vector<std::pair<std::string, std::string>> recipeFields;  // in place of its defaults, as texts
   std::string timing = "auto";                                    // in a record "cupti" (each kernel by itself),
-                                                                  // "events" (the device's clock) or "host"
+                                                                  // "events" (the device's clock), "host" or
+                                                                  // "none" (from end to end only)
   bool replays = true;  // launches are recorded and replayed where the device can
   int warmup = 3;
   int iterations = 0;  // rounds that were asked for; 0 means automatic
@@ -81,6 +82,7 @@ struct RunSettings {
   std::vector<std::pair<std::string, std::int64_t>> symbols;  // overrides
 
   bool isTraced() const { return timing == "cupti"; }
+  bool timesSteps() const { return timing != "none"; }
 };
 
 struct RunRecord {

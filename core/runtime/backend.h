@@ -152,6 +152,8 @@ class Backend {
     return Error{device().id + ": how fast it is says nothing, so that there are no roofs to compare with.",
                  ErrorKind::Usage};
   }
+  /// What the device is like right now, for run files: clocks, power, temperature. Empty: it does not say.
+  virtual std::vector<std::pair<std::string, std::string>> conditions() { return {}; }
   /// Empty: products are made by no library that could be asked. Errors: the library is not there.
   virtual Result<std::vector<ProductSupport>> probeProducts() { return std::vector<ProductSupport>(); }
 };

@@ -308,6 +308,7 @@ void Executor::makeClock() {
 }
 
 StepClock Executor::clock() const {
+  if (m_options.clock == StepClock::None) return StepClock::None;
   if (m_trace) return StepClock::Trace;
   return m_clock ? StepClock::Events : StepClock::Host;
 }
@@ -333,9 +334,17 @@ Result<RunOutcome> Executor::launchAll(const std::stop_token& cancel) {
   }
   for (Launch& item : m_launches) {
     if (cancel.stop_requested()) return cancelled();
-    if (Result<void> launched = launch(item); !launched) return launched.error();
+    if (Result<void> launched = m_hasCompletedRun ? launch(item) : launchAlone(item); !launched)
+      return launched.error();
   }
   return RunOutcome::Completed;
+}
+
+/// A device tells of a fault when it is waited for, whichever step it was in.
+Result<void> Executor::launchAlone(Launch& item) {
+  if (Result<void> launched = launch(item); !launched) return launched;
+  if (Result<void> done = wait(*m_backend); !done) return stepError(m_plan.steps[item.step], done.error().message);
+  return {};
 }
 
 Result<RunOutcome> Executor::run(std::stop_token cancel) {
@@ -386,8 +395,7 @@ Result<RunOutcome> Executor::runOnHostClock(const StepObserver& observer, const 
   for (Launch& item : m_launches) {
     if (cancel.stop_requested()) return cancelled();
     const Clock::time_point start = Clock::now();
-    if (Result<void> launched = launch(item); !launched) return launched.error();
-    if (Result<void> done = wait(*m_backend); !done) return stepError(m_plan.steps[item.step], done.error().message);
+    if (Result<void> done = launchAlone(item); !done) return done.error();
     observer(item.step, nanosecondsSince(start));
   }
   return RunOutcome::Completed;

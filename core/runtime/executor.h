@@ -32,7 +32,8 @@ struct ResultBuffer {
 enum class StepClock {
   Host,    // the host's clock, with a wait for the device after every step
   Events,  // the device's clock between steps, without waiting
-  Trace    // each kernel by itself, in the launches as they are: recorded ones, too
+  Trace,   // each kernel by itself, in the launches as they are: recorded ones, too
+  None     // nothing: runs are timed from end to end only
 };
 
 struct ExecutorOptions {
@@ -59,13 +60,16 @@ class Executor {
 
   /// Runs all steps in order and waits for the device. Stops between steps when `cancel` asks for it. The call after
   /// the first run that completed records the launches where the device can (the first may still load code and read
-  /// sizes), and from then on they are replayed. Errors (RunFailed): what a kernel threw, with the step's name.
+  /// sizes), and from then on they are replayed. Until one has completed, each step is waited for: the fault of a
+  /// device is then of that step. Errors (RunFailed): what a kernel threw, with the step's name.
   Result<RunOutcome> run(std::stop_token cancel = {});
   /// The same, and every step is timed. Unless it is traced, each is launched by itself.
   Result<RunOutcome> runObserved(const StepObserver& observer, std::stop_token cancel = {});
 
   /// What times steps here.
   StepClock clock() const;
+  /// Does the device work beside the host, so that launching is one thing and running another?
+  bool hasDeviceClock() const { return m_clock || m_trace; }
   /// Why it is not what was wanted; mostly empty.
   const std::string& clockNote() const { return m_clockNote; }
   /// Of the last run(): the host's time until all was launched.
@@ -108,6 +112,7 @@ class Executor {
   void makeTrace();
   void makeClock();
   Result<void> launch(Launch& launch);
+  Result<void> launchAlone(Launch& launch);
   Result<RunOutcome> launchAll(const std::stop_token& cancel);
   void recordLaunches();
   Result<RunOutcome> launchAndWait(const std::stop_token& cancel);

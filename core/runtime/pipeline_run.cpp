@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 #include <map>
 
 #include <fmt/chrono.h>
@@ -41,12 +42,20 @@ Result<T> choose(std::string_view option, const std::string& given, const Choice
 
 const Choices<PassKind> kPasses = {{"train", PassKind::Training}, {"forward", PassKind::Forward}};
 const Choices<std::optional<RuleBook>> kBooks = {{"all", RuleBook::All}, {"te", RuleBook::Te}, {"", std::nullopt}};
-const Choices<StepClock> kTimings = {
-    {"auto", StepClock::Events}, {"events", StepClock::Events}, {"cupti", StepClock::Trace}, {"host", StepClock::Host}};
+const Choices<StepClock> kTimings = {{"auto", StepClock::Events},
+                                     {"events", StepClock::Events},
+                                     {"cupti", StepClock::Trace},
+                                     {"host", StepClock::Host},
+                                     {"none", StepClock::None}};
 
 const char* nameOf(StepClock clock) {
-  if (clock == StepClock::Trace) return "cupti";
-  return clock == StepClock::Events ? "events" : "host";
+  switch (clock) {
+    case StepClock::Trace: return "cupti";
+    case StepClock::Events: return "events";
+    case StepClock::Host: return "host";
+    case StepClock::None: return "none";
+  }
+  return "";
 }
 
 /// Tells versions of a pipeline apart.
@@ -156,6 +165,7 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
   m_analysis = analyze(loaded.document, *options, &loaded.sourceMap);
   if (std::string problems = errorText(m_analysis.lowered.diagnostics, m_pipelineName); !problems.empty())
     return Error{problems};
+  if (Result<void> fits = checkRecipe(); !fits) return fits;
   m_options.settings.recipe = recipeName(loaded.document, m_analysis.recipe);
   m_options.settings.rules = m_analysis.report.book == RuleBook::Te ? "te" : "all";
   Result<Json> pipeline = parseJson(serialize(loaded.document));
@@ -170,6 +180,16 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
 Result<const Plan*> PipelineRun::planOf(const std::string& variant) const {
   const Choices<const Plan*> plans = {{"unfused", &*m_analysis.unfusedPlan}, {"fused", &*m_analysis.fusedPlan}};
   return choose("variants", variant, plans);
+}
+
+/// A GPU makes products of what its tensor cores take; other devices compute in software whatever the formats are.
+Result<void> PipelineRun::checkRecipe() const {
+  const DeviceInfo& device = m_backend->device();
+  const std::optional<ComputeCapability> capability = parseCapability(device.architecture);
+  if (!capability || !m_analysis.recipe) return {};
+  const Verdict verdict = supports(m_analysis.recipe->definition(), *capability);
+  if (verdict) return {};
+  return Error{fmt::format("{}: {}: {}", m_pipelineName, device.id, verdict.reason()), ErrorKind::NoDevice};
 }
 
 Result<void> PipelineRun::checkMemory() const {
@@ -233,8 +253,10 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
   if (!measured) return measured.error();
   std::vector<RunRecord> records;
   auto samples = measured->plans.begin();
+  const auto conditions = runs.front()->m_backend->conditions();  // first: a GPU raises its clocks again when it idles
   for (const PipelineRun* run : runs) {
     records.push_back(run->emptyRecord());
+    std::ranges::copy(conditions, std::back_inserter(records.back().environment));
     records.back().isPartial = measured->isPartial;
     for (const Variant& variant : run->m_variants)
       records.back().variants.push_back(run->variantRecord(variant, *samples++));

@@ -78,6 +78,7 @@ class PipelineRun {
   Result<void> analyzeDocument(const LoadedDocument& loaded);
   Result<const Plan*> planOf(const std::string& variant) const;
   /// Before anything large is allocated: a system that overcommits would end the process instead.
+  Result<void> checkRecipe() const;
   Result<void> checkMemory() const;
   Result<void> addVariants();
   /// Says in the settings which clock there is.

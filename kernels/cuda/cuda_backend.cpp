@@ -9,11 +9,14 @@
 #include "kernels/cuda/cublaslt_gemm.h"
 #include "kernels/cuda/cublaslt_probe.h"
 #include "kernels/cuda/cupti_trace.h"
+#include "kernels/cuda/discovery.h"
 #include "kernels/cuda/epilogue_passes.h"
 #include "kernels/cuda/event_clock.h"
 #include "kernels/cuda/graph_capture.h"
 #include "kernels/cuda/lanes.h"
 #include "kernels/cuda/launch_log.h"
+#include "kernels/cuda/library_versions.h"
+#include "kernels/cuda/nvml.h"
 #include "kernels/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/nvtx_range.h"
 #include "kernels/cuda/owned_stream.h"
@@ -23,6 +26,8 @@
 #include <cstdlib>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -140,6 +145,23 @@ int numMultiprocessors(int device) {
   return count;
 }
 
+/// As NVML knows it; empty: unknown.
+std::string busIdOf(int device) {
+  std::array<char, 32> text{};
+  const cudaError_t error = cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), device);
+  return error == cudaSuccess ? text.data() : "";
+}
+
+/// Makes the context, which a GPU may refuse that can be described.
+Result<void> makeContext(const DeviceInfo& info, int device) {
+  cudaError_t error = cudaSetDevice(device);
+  if (error == cudaSuccess) error = cudaFree(nullptr);
+  if (error == cudaSuccess) return {};
+  return Error{
+      fmt::format("Device '{}' cannot be used: {}", info.id, explainNoContext(error, cudaGetErrorString(error))),
+      ErrorKind::NoDevice};
+}
+
 /// device: what passes behind products need.
 std::unique_ptr<GemmLibrary> makeGemms(const DeviceContext& device, const std::string& deviceName) {
   return makeGemmsWithPasses(makeCublasLtGemms(device.stream, algorithmPolicy(std::getenv), deviceName), device);
@@ -153,6 +175,7 @@ class CudaBackend final : public Backend {
         m_programs(makeNvrtcCompiler(m_info.architecture + "a", programFolder(),
                                      [this](const Error& refusal) { noteInterpreted(refusal); })) {
     m_info.details.emplace_back(kElementwiseCode, elementwiseCode());
+    std::ranges::copy(libraryVersions(), std::back_inserter(m_info.details));
     m_info.details.emplace_back("matrix products", describe(algorithmPolicy(std::getenv)));
     m_context = {.stream = m_stream.get(),
                  .lanes = m_lanes.get(),
@@ -244,7 +267,9 @@ class CudaBackend final : public Backend {
   Result<std::unique_ptr<DeviceTrace>> makeTrace() override {
     const Result<Cupti> library = loadCupti();
     if (!library) return library.error();
-    return makeCuptiTrace(*library);
+    Result<std::unique_ptr<DeviceTrace>> trace = makeCuptiTrace(*library);
+    if (trace) noteOnce("CUPTI", versionOf(*library));
+    return trace;
   }
 
   Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>& launches) override {
@@ -253,6 +278,11 @@ class CudaBackend final : public Backend {
     } catch (const DeviceFault& fault) {
       return Error{fmt::format("{}: {}", m_info.id, fault.what()), ErrorKind::RunFailed};
     }
+  }
+
+  std::vector<std::pair<std::string, std::string>> conditions() override {
+    const Nvml* const nvml = loadNvml();
+    return nvml ? factsOf(conditionsOf(*nvml, m_busId)) : std::vector<std::pair<std::string, std::string>>();
   }
 
   Result<DeviceRoofs> measureRoofs() override {
@@ -278,6 +308,11 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  void noteOnce(const std::string& name, const std::string& value) {
+    if (std::ranges::find(m_info.details, name, &std::pair<std::string, std::string>::first) == m_info.details.end())
+      m_info.details.emplace_back(name, value);
+  }
+
   /// Runs from here on tell it; they would be slower without a word.
   void noteInterpreted(const Error& refusal) {
     for (auto& [name, value] : m_info.details)
@@ -294,6 +329,7 @@ class CudaBackend final : public Backend {
 
   int m_device;
   DeviceInfo m_info;
+  std::string m_busId = busIdOf(m_device);
   OwnedStream m_stream;
   OwnedStream m_copyStream;  // of transfers
   std::unique_ptr<Lanes> m_lanes = makeStreamLanes(m_stream.get());
@@ -306,8 +342,8 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 Result<std::shared_ptr<Backend>> makeCudaBackend(int device, const DeviceInfo& info) {
+  if (Result<void> made = makeContext(info, device); !made) return made.error();
   try {
-    useDevice(device);
     return std::shared_ptr<Backend>(std::make_shared<CudaBackend>(device, info));
   } catch (const DeviceFault& fault) {
     return Error{fmt::format("Device '{}' cannot be opened: {}", info.id, fault.what()), ErrorKind::NoDevice};

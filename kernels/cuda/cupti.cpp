@@ -11,6 +11,7 @@ namespace fuseline::cuda {
 namespace {
 
 void bind(Symbols& symbols, Cupti& found) {
+  symbols.find(found.version, "cuptiGetVersion");
   symbols.find(found.subscribe, "cuptiSubscribe_v2");
   symbols.find(found.unsubscribe, "cuptiUnsubscribe");
   symbols.find(found.enableCallback, "cuptiEnableCallback");

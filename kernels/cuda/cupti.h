@@ -9,6 +9,7 @@
 namespace fuseline::cuda {
 
 struct Cupti {
+  decltype(cuptiGetVersion)* version = nullptr;
   decltype(cuptiSubscribe_v2)* subscribe = nullptr;
   decltype(cuptiUnsubscribe)* unsubscribe = nullptr;
   decltype(cuptiEnableCallback)* enableCallback = nullptr;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/discovery.h"
 
+#include <cstdlib>
+
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -11,7 +13,7 @@ namespace {
 static_assert(kSuccess == cudaSuccess && kStubLibrary == cudaErrorStubLibrary && kNoDevice == cudaErrorNoDevice);
 static_assert(kInsufficientDriver == cudaErrorInsufficientDriver && kSystemNotReady == cudaErrorSystemNotReady);
 static_assert(kSystemDriverMismatch == cudaErrorSystemDriverMismatch);
-static_assert(kDevicesUnavailable == cudaErrorDevicesUnavailable);
+static_assert(kDevicesUnavailable == cudaErrorDevicesUnavailable && kMemoryAllocation == cudaErrorMemoryAllocation);
 
 /// An error here is an answer, not a failure: a machine without a driver reports one.
 DiscoveryFacts askRuntime() {
@@ -22,13 +24,13 @@ DiscoveryFacts askRuntime() {
   if (error != cudaSuccess) facts.numDevices = 0;
   if (cudaDriverGetVersion(&facts.driverVersion) != cudaSuccess) facts.driverVersion = 0;
   if (cudaRuntimeGetVersion(&facts.runtimeVersion) != cudaSuccess) facts.runtimeVersion = CUDART_VERSION;
+  if (const Nvml* const nvml = loadNvml()) facts.driver = driverFactsOf(*nvml);
+  if (const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES")) facts.visibleDevices = visible;
   return facts;
 }
 
 std::vector<std::pair<std::string, std::string>> versionDetails(const DiscoveryFacts& facts) {
-  const std::string driver =
-      facts.driverVersion == 0 ? "none" : "supports CUDA " + formatCudaVersion(facts.driverVersion);
-  return {{"driver", driver}, {"CUDA runtime", formatCudaVersion(facts.runtimeVersion)}};
+  return {{"driver", driverText(facts)}, {"CUDA runtime", formatCudaVersion(facts.runtimeVersion)}};
 }
 
 DeviceInfo describe(int device, const cudaDeviceProp& properties, const DiscoveryFacts& facts) {

@@ -36,9 +36,15 @@ Error noSuchDevice(std::string_view deviceId, const std::vector<DeviceStatus>& d
           ErrorKind::NoDevice};
 }
 
-/// "cuda" means the first device.
+/// "cuda" means the first device that can run; the first at all, with its reason, if none can.
+std::string_view meant(std::string_view deviceId, const std::vector<DeviceStatus>& devices) {
+  if (deviceId != "cuda") return deviceId;
+  const auto able = std::ranges::find_if(devices, [](const DeviceStatus& device) { return bool(device.canRun); });
+  return (able == devices.end() ? devices.front() : *able).info.id;
+}
+
 Result<std::shared_ptr<Backend>> CudaRegistry::open(std::string_view deviceId) const {
-  const std::string_view wanted = deviceId == "cuda" ? std::string_view(m_devices.front().info.id) : deviceId;
+  const std::string_view wanted = meant(deviceId, m_devices);
   const auto found = std::ranges::find_if(m_devices, [&](const DeviceStatus& d) { return d.info.id == wanted; });
   if (found == m_devices.end()) return noSuchDevice(deviceId, m_devices);
   if (!found->canRun)

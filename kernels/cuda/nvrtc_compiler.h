@@ -15,6 +15,9 @@ namespace fuseline::cuda {
 /// Is NVRTC there? The sentence says what is missing.
 Verdict hasNvrtc();
 
+/// "13.0". Errors: as hasNvrtc().
+Result<std::string> nvrtcVersionText();
+
 /// A cubin for an architecture such as "sm_90a". Needs no GPU. isStrict: code whose variables do not all fit registers
 /// is an error. Errors: NVRTC is missing, or its report.
 Result<std::vector<char>> compileToCubin(const std::string& source, const std::string& architecture,

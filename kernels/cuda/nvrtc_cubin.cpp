@@ -138,6 +138,15 @@ Verdict hasNvrtc() {
   return nvrtc ? Verdict::yes() : Verdict::no(nvrtc.error().message);
 }
 
+Result<std::string> nvrtcVersionText() {
+  const Result<Nvrtc>& nvrtc = nvrtcLibrary();
+  if (!nvrtc) return nvrtc.error();
+  int major = 0;
+  int minor = 0;
+  nvrtc->version(&major, &minor);
+  return fmt::format("{}.{}", major, minor);
+}
+
 Result<std::vector<char>> compileToCubin(const std::string& source, const std::string& architecture, bool isStrict) {
   const Result<Nvrtc>& nvrtc = nvrtcLibrary();
   if (!nvrtc) return nvrtc.error();

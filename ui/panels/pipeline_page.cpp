@@ -318,7 +318,7 @@ void PipelinePage::addPlanTarget(QFormLayout* form) {
   for (const std::string_view name : plannedArchitectures()) device->addItem(toQt(name), toQt(name));
   device->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   device->setAccessibleName(tr("Plan for"));
-  device->setToolTip(tr("The GPU that fusions are planned for, as if it had every kernel"));
+  device->setToolTip(tr("The GPU that fusions are planned for, with or without one here"));
   auto* ranks = new QSpinBox(this);
   ranks->setRange(1, kMostRanks);
   ranks->setKeyboardTracking(false);

@@ -158,7 +158,7 @@ AnalysisOptions Session::analysisOptions() const {
   options.capability = parseCapability(plannedDevice().architecture);
   options.ranks = m_planTarget.ranks;
   if (m_planTarget.architecture.empty()) return options;
-  options.capabilities = {};
+  options.capabilities = m_capabilitiesOf ? plannedCapabilities(m_capabilitiesOf("cuda")) : Capabilities();
   options.capability = parseCapability(m_planTarget.architecture);
   return options;
 }

@@ -101,6 +101,19 @@ TEST(ExitCode, IsFourForAPipelineLargerThanTheMemory) {
   EXPECT_TRUE(has(result.err, "Make the pipeline smaller with --set")) << result.err;
 }
 
+TEST(Run, TimesWholeRunsOnlyWhereNothingShallTimeSteps) {
+  const TemporaryFolder folder;
+  const std::string file = quoted(folder / "plain.fuserun");
+  const std::string run = "run --device reference --iterations 2 --warmup 0 " + samplePipeline();
+  const ProgramResult plain = fuseline(run + " --timing none -o " + file);
+  EXPECT_EQ(plain.exitCode, 0) << plain.err;
+  EXPECT_TRUE(has(plain.out, "end to end")) << plain.out;
+  EXPECT_FALSE(has(plain.out, "with clocks inside")) << plain.out;
+  EXPECT_TRUE(has(fuseline(run + " --timing host").out, "with clocks inside"));
+  const ProgramResult explained = fuseline("explain --device reference " + samplePipeline() + " --measured " + file);
+  EXPECT_TRUE(has(explained.err, "Run it without --timing none")) << explained.err;
+}
+
 TEST(Messages, OfAWrongRecipeNameTheOnesThatExist) {
   EXPECT_TRUE(has(fuseline("fuse --device reference --recipe FP9 " + samplePipeline()).err,
                   "there is no recipe 'FP9'; there are None, DelayedScaling,"));

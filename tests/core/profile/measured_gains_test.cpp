@@ -65,6 +65,16 @@ TEST(MeasuredGains, TheDeviceMovesWhatItsFastestStepMoved) {
   EXPECT_EQ(gains->device.source, "the fastest step of run.json, a (forward), on a test device");
 }
 
+TEST(MeasuredGains, NeedTheTimesOfSteps) {
+  RunRecord record = run({5, 5});
+  record.settings.timing = "none";
+  const Result<GainModel> gains = gainsOf(record, "run.json");
+  ASSERT_FALSE(gains);
+  EXPECT_EQ(gains.error().message,
+            "run.json: a gain needs the times of steps, and the run was timed from end to end only. Run it without "
+            "--timing none.");
+}
+
 TEST(MeasuredGains, NeedBothVariants) {
   RunRecord record = run({5, 5});
   record.variants.pop_back();

@@ -219,6 +219,13 @@ TEST(Executor, NamesBothSpecsOfABindingThatDoesNotFit) {
   EXPECT_EQ(executor.error().message, "x: the tensor given is [3, 4] bf16, but the pipeline needs [3, 4] f32.");
 }
 
+std::vector<const Step*> launchedSteps(const Plan& plan) {
+  std::vector<const Step*> steps;
+  for (const Step& step : plan.steps)
+    if (step.isLaunched()) steps.push_back(&step);
+  return steps;
+}
+
 TEST(Executor, NamesTheStepWhoseKernelThrows) {
   const Scene scene = mlp();
   const auto executor = scene.on(std::make_shared<WrappedBackend>([](const Step& step) {
@@ -231,26 +238,39 @@ TEST(Executor, NamesTheStepWhoseKernelThrows) {
   EXPECT_EQ(outcome.error().kind, ErrorKind::RunFailed);
 }
 
-/// A device whose faults surface when it is waited for, as those of GPUs do.
+/// A device whose faults surface when it is waited for, as those of GPUs do, and stay. The fault is in the launch of
+/// this number.
 class FaultyBackend final : public WrappedBackend {
  public:
-  FaultyBackend() : WrappedBackend([this](const Step&) { m_hasRun = true; }) {}
+  explicit FaultyBackend(std::size_t faulty = 1)
+      : WrappedBackend([this](const Step&) { ++m_numRun; }), m_faulty(faulty) {}
   void synchronize() override {
-    if (m_hasRun) throw std::runtime_error("gpu:0 reported a fault");
+    if (m_numRun >= m_faulty) throw std::runtime_error("gpu:0 reported a fault");
   }
 
  private:
-  bool m_hasRun = false;
+  std::size_t m_faulty;
+  std::size_t m_numRun = 0;
 };
 
-TEST(Executor, ReportsAFaultThatSurfacesWhileItWaits) {
+TEST(Executor, NamesTheStepThatAFaultOfTheFirstRunIsIn) {
   const Scene scene = mlp();
-  const auto executor = scene.on(std::make_shared<FaultyBackend>());
+  const auto executor = scene.on(std::make_shared<FaultyBackend>(2));
   ASSERT_TRUE(executor);
   const Result<RunOutcome> outcome = (*executor)->run();
   ASSERT_FALSE(outcome);
-  EXPECT_EQ(outcome.error().message, "gpu:0 reported a fault");
+  EXPECT_EQ(outcome.error().message, describe(*launchedSteps(scene.plan)[1]) + ": gpu:0 reported a fault");
   EXPECT_EQ(outcome.error().kind, ErrorKind::RunFailed);
+}
+
+TEST(Executor, WaitsOnceARunWhenOneHasCompleted) {
+  const Scene scene = mlp();
+  const std::size_t numLaunched = launchedSteps(scene.plan).size();
+  const auto executor = scene.on(std::make_shared<FaultyBackend>(numLaunched + 2));
+  ASSERT_TRUE((*executor)->run());
+  const Result<RunOutcome> outcome = (*executor)->run();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().message, "gpu:0 reported a fault");
 }
 
 TEST(Executor, ReportsAFaultThatSurfacesBehindAnObservedStep) {

@@ -49,6 +49,19 @@ TEST(Measure, TimesLaunchesAndLeavesViewsAtZero) {
   EXPECT_GT(numViews, 0);
 }
 
+TEST(Measure, TimesWholeRunsOnlyWhereNothingTimesSteps) {
+  Scene scene;
+  scene.first = *Executor::create(makeReferenceBackend(), scene.graph, scene.unfusedPlan, scene.bindings, {},
+                                  {.clock = StepClock::None});
+  scene.executors.front() = scene.first.get();
+  const Result<Measurement> measured = measure(scene.executors, {.iterations = 2});
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->plans[0].endToEndNs.size(), 2u);
+  EXPECT_EQ(measured->plans[0].instrumentedNs.size(), 0u);
+  for (const auto& samples : measured->plans[0].stepNs) EXPECT_EQ(samples.size(), 0u);
+  EXPECT_EQ(measured->plans[1].instrumentedNs.size(), 2u);
+}
+
 TEST(Measure, StopsByItselfWithinItsBounds) {
   Scene scene;
   const MeasurementPolicy policy{.minimumRounds = 6, .maximumRounds = 9, .tightInterval = 0.0};

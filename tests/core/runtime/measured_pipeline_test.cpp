@@ -27,12 +27,41 @@ std::string pipelineText(const std::string& recipe = "null") {
     "outputs": [{"id": "y", "from": "act.y"}]}})";
 }
 
-RunRecord measuredRun(const std::string& text, PipelineRunOptions options = {}) {
-  options.settings.device = "reference";
+/// The reference, with another name.
+class RenamedBackend final : public Backend {
+ public:
+  explicit RenamedBackend(DeviceInfo info) : m_info(std::move(info)) {}
+  const DeviceInfo& device() const override { return m_info; }
+  Verdict supports(const KernelQuery& query) const override { return m_inner->supports(query); }
+  Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
+                                          const CompileOptions& options) override {
+    return m_inner->compile(graph, plan, step, options);
+  }
+  Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) override {
+    return m_inner->allocate(sizeBytes);
+  }
+  void upload(std::byte* device, std::span<const std::byte> host) override { m_inner->upload(device, host); }
+  void download(std::span<std::byte> host, const std::byte* device) override { m_inner->download(host, device); }
+  void synchronize() override {}
+  std::vector<std::pair<std::string, std::string>> conditions() override { return {{"clocks", "1755 MHz"}}; }
+
+ private:
+  DeviceInfo m_info;
+  std::shared_ptr<Backend> m_inner = makeReferenceBackend();
+};
+
+Result<std::unique_ptr<PipelineRun>> prepare(const std::string& text, PipelineRunOptions options,
+                                             std::shared_ptr<Backend> backend) {
+  options.settings.device = backend->device().id;
   options.settings.warmup = 0;
   options.settings.iterations = 1;
-  auto run = PipelineRun::prepare(parseDocument(text), "small", std::move(options),
-                                  testing::OneBackend(makeReferenceBackend()));
+  return PipelineRun::prepare(parseDocument(text), "small", std::move(options),
+                              testing::OneBackend(std::move(backend)));
+}
+
+RunRecord measuredRun(const std::string& text, PipelineRunOptions options = {},
+                      std::shared_ptr<Backend> backend = makeReferenceBackend()) {
+  auto run = prepare(text, std::move(options), std::move(backend));
   EXPECT_TRUE(run) << run.error().message;
   return *(*run)->measure();
 }
@@ -91,6 +120,28 @@ TEST(MeasuredPipeline, OfAnOlderProgramHasTheRecipeThatTheSettingsName) {
   ASSERT_TRUE(measured) << measured.error().message;
   EXPECT_EQ(measured->document.recipe()["fields"]["margin"], 2);
   EXPECT_EQ(measured->changes, Changes{"recipe DelayedScaling margin=2"});
+}
+
+TEST(MeasuredRun, SaysWhatTheDeviceWasLike) {
+  const auto gpu = std::make_shared<RenamedBackend>(DeviceInfo{.id = "gpu", .name = "a GPU", .architecture = "sm_90"});
+  EXPECT_EQ(measuredRun(pipelineText(), {}, gpu).fact("clocks"), "1755 MHz");
+  EXPECT_EQ(measuredRun(pipelineText()).fact("clocks"), "");
+}
+
+TEST(PreparedRun, RefusesARecipeThatTheTensorCoresOfTheDeviceCannotTake) {
+  const auto onArchitecture = [](const char* architecture) {
+    const std::string text = pipelineText(R"({"name": "MXFP8BlockScaling"})");
+    const auto backend =
+        std::make_shared<RenamedBackend>(DeviceInfo{.id = "gpu", .name = "a GPU", .architecture = architecture});
+    const auto run = prepare(text, {}, backend);
+    return run ? "" : run.error().message;
+  };
+  EXPECT_EQ(onArchitecture("sm_90"),
+            "small: gpu: MXFP8BlockScaling needs compute capability 10.0 (sm_100) or newer, below 12.0 (sm_120), but "
+            "this device has 9.0 (sm_90). Choose one of None, DelayedScaling, Float8CurrentScaling, "
+            "Float8BlockScaling.");
+  EXPECT_EQ(onArchitecture("sm_100"), "");
+  EXPECT_EQ(onArchitecture("avx512"), "");
 }
 
 TEST(MeasuredPipeline, IsPlannedAsItWasMeasured) {

@@ -44,6 +44,33 @@ TEST(CudaDiscovery, HasAnotherSentenceForEveryCause) {
   for (const std::string& words : sentences) EXPECT_EQ('.', words.back()) << words;
 }
 
+std::string unseen(DriverFacts driver, std::optional<std::string> visible = std::nullopt) {
+  return explainNoDevice({.errorCode = kNoDevice, .driver = std::move(driver), .visibleDevices = std::move(visible)});
+}
+
+TEST(CudaDiscovery, SaysWhyTheGpusOfTheDriverAreNotSeen) {
+  EXPECT_NE(std::string::npos, unseen({.numGpus = 2, .numDivided = 2}).find("MIG mode is on"));
+  EXPECT_NE(std::string::npos,
+            unseen({.numGpus = 2}, "7").find("CUDA_VISIBLE_DEVICES is \"7\", which leaves none of the 2"));
+  EXPECT_NE(std::string::npos, unseen({.numGpus = 2}).find("/dev/nvidia"));
+  EXPECT_EQ(unseen({.numGpus = 0}, "7"), unseen({}));
+}
+
+TEST(CudaDiscovery, HasAnotherSentenceForEveryRefusalOfAContext) {
+  std::set<std::string> sentences;
+  for (const int code : {2, 46, 999}) sentences.insert(explainNoContext(code, "words"));  // numbers of cudaError_t
+  EXPECT_EQ(3u, sentences.size());
+  EXPECT_NE(std::string::npos, explainNoContext(46, "words").find("exclusive mode"));
+  EXPECT_NE(std::string::npos, explainNoContext(2, "words").find("memory"));
+  EXPECT_NE(std::string::npos, explainNoContext(999, "words").find("words (error 999)"));
+}
+
+TEST(CudaDiscovery, NamesTheDriverAndTheCudaThatItSupports) {
+  EXPECT_EQ(driverText({}), "none");
+  EXPECT_EQ(driverText({.driverVersion = 13000}), "supports CUDA 13.0");
+  EXPECT_EQ(driverText({.driverVersion = 13000, .driver = {.version = "580.65.06"}}), "580.65.06, supports CUDA 13.0");
+}
+
 TEST(CudaDiscovery, RunsOnlyWhatThisBuildHasKernelsFor) {
   EXPECT_TRUE(canRun(9, 0));
   EXPECT_TRUE(canRun(10, 0));
