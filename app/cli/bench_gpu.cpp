@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/bench_suites.h"
 #include "app/cli/interrupt.h"
+#include "app/cli/quantized_linears.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
@@ -53,6 +54,7 @@ struct GpuResult {
   RunRecord replayed = {};  // unfused and fused
   RunRecord stepwise = {};  // fused, launched step by step
   std::string reason = {};
+  QuantizedLinears linears = {};
 };
 
 std::span<const char* const> recipesOf(const std::string& pipeline) {
@@ -99,6 +101,8 @@ Result<GpuResult> measureCase(const GpuCase& what, const std::string& device, co
   Result<std::unique_ptr<PipelineRun>> replayed =
       PipelineRun::prepare(*document, what.pipeline, options, context.registry);
   if (!replayed) return replayed.error();
+  if (const Verdict quantizes = quantizesAnything((*replayed)->analysis()); !quantizes)
+    return Error{quantizes.reason(), ErrorKind::RunFailed};
   options.settings.replays = false;
   options.variants = {"fused"};
   Result<std::unique_ptr<PipelineRun>> stepwise =
@@ -107,7 +111,10 @@ Result<GpuResult> measureCase(const GpuCase& what, const std::string& device, co
   const std::array runs = {replayed->get(), stepwise->get()};
   Result<std::vector<RunRecord>> records = PipelineRun::measureTogether(runs, {}, cancel);
   if (!records) return records.error();
-  return GpuResult{.what = what, .replayed = std::move((*records)[0]), .stepwise = std::move((*records)[1])};
+  return GpuResult{.what = what,
+                   .replayed = std::move((*records)[0]),
+                   .stepwise = std::move((*records)[1]),
+                   .linears = quantizedLinears((*replayed)->analysis())};
 }
 
 /// Before anything is measured: nothing is lost where it cannot be made.
@@ -123,7 +130,7 @@ Result<void> writeRecord(const GpuResult& result, const std::string& folder) {
   return saveRunRecord(result.replayed, std::filesystem::path(folder) / (result.what.name() + ".fuserun"));
 }
 
-/// A case that does not run, for want of memory or of an algorithm, leaves its reason.
+/// A case that does not run leaves its reason: no memory, no algorithm, nothing that the recipe quantizes.
 Result<std::vector<GpuResult>> measureCases(const BenchOptions& options, const std::string& device,
                                             const Context& context, const std::stop_token& cancel) {
   const std::vector<GpuCase> cases = casesOf(options);
@@ -174,6 +181,8 @@ Json measuredJson(const GpuResult& result) {
   return {{"rounds", row.fused.count},
           {"clock", result.replayed.settings.timing},
           {"launching", result.replayed.variant("fused")->launching},
+          {"linears", result.linears.total},
+          {"quantizedLinears", result.linears.quantized},
           {"unfusedMedianNs", row.unfused.median},
           {"fusedMedianNs", row.fused.median},
           {"stepwiseMedianNs", row.stepwise.median},
@@ -240,6 +249,8 @@ void printTable(const std::vector<GpuResult>& results, const DeviceInfo& device,
     if (result.what.pipeline != pipeline) table.addHeading(result.what.pipeline);
     pipeline = result.what.pipeline;
     addRow(table, result);
+    if (const std::string& part = result.linears.reason; !part.empty())
+      reasons += fmt::format("{}: {} linears are quantized. {}\n", result.what.name(), result.linears.share(), part);
     if (!result.reason.empty()) reasons += fmt::format("{}: {}\n", result.what.name(), result.reason);
   }
   context.out << device.name << "\n\n" << table.toString(context.hasColour);

@@ -461,6 +461,8 @@ Json gpuBenchRow() {
   const Json measured = object({{"rounds", integer("Complete ones.")},
                                 {"clock", text("Of steps: events or host.")},
                                 {"launching", text("Of the fused plan; empty: there is no choice.")},
+                                {"linears", integer("Linear layers of the pipeline.")},
+                                {"quantizedLinears", integer("Those of them that the recipe quantizes.")},
                                 {"unfusedMedianNs", number("Replayed, where the device can.")},
                                 {"fusedMedianNs", number("The same.")},
                                 {"stepwiseMedianNs", number("Of the fused plan, launched step by step.")},

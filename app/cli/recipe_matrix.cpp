@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/recipe_matrix.h"
 
+#include "app/cli/quantized_linears.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
@@ -22,25 +23,10 @@ struct MatrixRow {
   const RecipeDefinition* recipe = nullptr;
   std::unique_ptr<PipelineRun> run;  // null: it does not fit
   std::string reason;                // why it does not, or not everywhere
-  std::int64_t numQuantized = 0;
-  std::int64_t numLinears = 0;
+  QuantizedLinears linears;
   RunRecord record;
   std::optional<NumericsReport> numerics;  // nothing: not wanted
 };
-
-void countLinears(MatrixRow& row) {
-  for (const Node& node : row.run->analysis().graph().nodes()) {
-    if (!node.operation->isQuantizable || node.operation->isView) continue;
-    ++row.numLinears;
-    if (node.quantizers.any()) ++row.numQuantized;
-  }
-}
-
-std::string firstWarning(const Analysis& analysis) {
-  for (const Diagnostic& diagnostic : analysis.lowered.diagnostics)
-    if (diagnostic.code == "recipe-shape") return diagnostic.message;
-  return "";
-}
 
 /// A recipe that would quantize nothing is no row of its own.
 MatrixRow prepared(const MatrixRequest& request, const RecipeDefinition& recipe, Context& context) {
@@ -54,10 +40,12 @@ MatrixRow prepared(const MatrixRequest& request, const RecipeDefinition& recipe,
     return row;
   }
   row.run = std::move(*run);
-  row.reason = firstWarning(row.run->analysis());
-  countLinears(row);
-  if (recipe.quantizer && row.numQuantized == 0) row.run.reset();
-  if (!row.run && row.reason.empty()) row.reason = "The pipeline has no op that it quantizes.";
+  row.linears = quantizedLinears(row.run->analysis());
+  row.reason = row.linears.reason;
+  if (const Verdict quantizes = quantizesAnything(row.run->analysis()); !quantizes) {
+    row.reason = quantizes.reason();
+    row.run.reset();
+  }
   return row;
 }
 
@@ -119,7 +107,7 @@ std::vector<Cell> cellsOf(const MatrixRow& row, const MatrixRow& first) {
           formatBytes(lastVariant(row).savedForBackwardBytes),
           row.numerics ? fmt::format("{:.2g} %", 100.0 * row.numerics->worstUnderflow()) : "",
           fmt::format("{}", numFusions(row)),
-          fmt::format("{}/{}", row.numQuantized, row.numLinears),
+          row.linears.share(),
           worst ? fmt::format("{:.1e}", worst->rmsRelative) : "",
           worst ? worst->name : ""};
 }
@@ -164,8 +152,8 @@ Json toJson(const MatrixRow& row, const MatrixRow& first) {
           {"timeRatioLow", ratio ? Json(ratio->low) : Json()},
           {"timeRatioHigh", ratio ? Json(ratio->high) : Json()},
           {"fusions", row.run ? numFusions(row) : 0},
-          {"linears", row.numLinears},
-          {"quantizedLinears", row.numQuantized}};
+          {"linears", row.linears.total},
+          {"quantizedLinears", row.linears.quantized}};
 }
 
 void print(const std::vector<MatrixRow>& rows, const MatrixRequest& request, Context& context) {

@@ -592,6 +592,15 @@ TEST(Bench, SaysWhichDeviceIsNotThere) {
     EXPECT_EQ(fuseline(std::string("bench --quick --device cuda:99 ") + suite).exitCode, 3) << suite;
 }
 
+/// Sixteen rows are no block of 128, so that all would be measured in bf16.
+TEST(Bench, DoesNotTimeARecipeWhereItQuantizesNothing) {
+  const std::string name = "gpt-mlp_decode_Float8BlockScaling_forward";
+  const Json rows = fuseline("bench gpu --json --device reference --only " + name).json()["rows"];
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_TRUE(rows[0]["measured"].is_null());
+  EXPECT_TRUE(has(rows[0]["reason"], "stays in bf16")) << rows[0]["reason"];
+}
+
 TEST(Bench, SaysWhyADeviceHasNoRoofs) {
   const ProgramResult result = fuseline("bench ops --quick --device reference");
   EXPECT_TRUE(has(result.err, "no roofs to compare with")) << result.err;

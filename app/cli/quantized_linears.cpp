@@ -1,0 +1,38 @@
+// Counts what a recipe reached.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/quantized_linears.h"
+
+#include <fmt/format.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+std::string firstWarning(const Analysis& analysis) {
+  for (const Diagnostic& diagnostic : analysis.lowered.diagnostics)
+    if (diagnostic.code == "recipe-shape") return diagnostic.message;
+  return "";
+}
+
+}  // namespace
+
+std::string QuantizedLinears::share() const { return fmt::format("{}/{}", quantized, total); }
+
+QuantizedLinears quantizedLinears(const Analysis& analysis) {
+  QuantizedLinears linears{.reason = firstWarning(analysis)};
+  for (const Node& node : analysis.graph().nodes()) {
+    if (!node.operation->isQuantizable || node.operation->isView) continue;
+    ++linears.total;
+    linears.quantized += node.quantizers.any();
+  }
+  return linears;
+}
+
+Verdict quantizesAnything(const Analysis& analysis) {
+  if (!analysis.recipe || !analysis.recipe->definition().quantizer) return Verdict::yes();
+  const QuantizedLinears linears = quantizedLinears(analysis);
+  if (linears.quantized > 0) return Verdict::yes();
+  return Verdict::no(linears.reason.empty() ? "The pipeline has no op that it quantizes." : linears.reason);
+}
+
+}  // namespace fuseline::cli

@@ -1,0 +1,26 @@
+// What a recipe does to the linear layers of a pipeline: a recipe that quantizes none of them is not what was measured.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/analysis.h"
+
+#include <cstdint>
+#include <string>
+
+namespace fuseline::cli {
+
+struct QuantizedLinears {
+  std::int64_t total = 0;
+  std::int64_t quantized = 0;
+  std::string reason;  // why it is not all of them; empty: it is, or the recipe is None
+
+  /// "1/3", for tables.
+  std::string share() const;
+};
+
+QuantizedLinears quantizedLinears(const Analysis& analysis);
+
+/// Does what the recipe says happen anywhere? Yes, too, for a recipe that quantizes nothing. The sentence says why not.
+Verdict quantizesAnything(const Analysis& analysis);
+
+}  // namespace fuseline::cli
