@@ -1,5 +1,6 @@
 // fuseline new: writes a pipeline from a template.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/output_file.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
@@ -7,7 +8,6 @@
 #include "core/support/text.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -42,20 +42,13 @@ Error unknownTemplate(const std::string& name) {
   return unknownName("new", "template", name, names);
 }
 
-Result<void> checkFree(const NewOptions& options) {
-  if (options.replaces || !std::filesystem::is_regular_file(options.file)) return {};
-  return Error{
-      fmt::format("{}: expected the name of a new file, found one that exists. --force replaces it.", options.file),
-      ErrorKind::Usage};
-}
-
 Result<int> writeTemplate(const NewOptions& options, Context& context) {
   if (options.name.empty()) return listTemplates(options, context);
   const auto& templates = documentTemplates();
   const auto found = std::ranges::find(templates, options.name, &DocumentTemplate::name);
   if (found == templates.end()) return unknownTemplate(options.name);
   if (!options.file.empty()) {
-    if (Result<void> free = checkFree(options); !free) return free.error();
+    if (Result<void> free = checkFree(options.file, options.replaces); !free) return free.error();
     Result<void> written = writeFileAtomically(options.file, [&](std::ostream& file) { file << found->text; });
     if (!written) return written.error();
   }

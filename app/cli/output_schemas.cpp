@@ -69,6 +69,16 @@ Json newSchema() {
   return {{"oneOf", Json::array({names, both})}};
 }
 
+Json exportSchema() {
+  Json file = object({{"format", text("Its name.")},
+                      {"file", text("Where it was written; empty: nowhere.")},
+                      {"text", text("What it holds.")}});
+  Json formats = object({{"formats", list(object({{"name", text("For --to.")},
+                                                  {"ending", text("Of its files.")},
+                                                  {"summary", text("One sentence.")}}))}});
+  return {{"oneOf", Json::array({formats, file})}};
+}
+
 Json portSchema() {
   return object({{"name", text("Of the port.")}, {"shape", text("Symbolic.")}, {"help", text("What it is.")}});
 }
@@ -228,12 +238,21 @@ Json stepSchema() {
                  {"ops", texts()},
                  {"absorbs", texts()},
                  {"owners", texts()},
+                 {"writes", text("First, as its shape and format.")},
                  {"isView", flag("Nothing to do.")},
                  {"note", text("What there is to know about it; mostly empty.")},
                  {"flops", integer("Of one call.")},
                  {"bytes", integer("Least traffic.")},
                  {"samplesNs", numbers()},
                  {"activities", list(activitySchema())}});
+}
+
+Json timelineSchema() {
+  const Json span = object({{"step", integer("Index in steps; -1: no step's.")},
+                            {"activity", integer("Index in its activities; -1: the step as a whole.")},
+                            {"startNs", number("Since the round began.")},
+                            {"durationNs", number("Until it ended.")}});
+  return object({{"round", integer("The one with the median total; index in instrumentedNs.")}, {"spans", list(span)}});
 }
 
 Json variantSchema() {
@@ -248,6 +267,7 @@ Json variantSchema() {
                  {"launchNs", numbers()},
                  {"launching", text("How the steps were launched; empty: there is no choice.")},
                  {"unattributed", list(activitySchema())},
+                 {"timeline", timelineSchema()},
                  {"steps", list(stepSchema())}});
 }
 
@@ -523,7 +543,7 @@ std::vector<std::pair<std::string, Json>> outputSchemas() {
       {"recipes", recipesSchema()}, {"validate", validateSchema()}, {"infer", inferSchema()},
       {"fuse", fuseSchema()},       {"explain", explainSchema()},   {"run", runSchema()},
       {"devices", devicesSchema()}, {"bench", benchSchema()},       {"schema", any("A JSON Schema.")},
-      {"worker", workerSchema()}};
+      {"export", exportSchema()},   {"worker", workerSchema()}};
   for (auto& [verb, schema] : schemas) {
     Json headed = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                    {"title", "fuseline " + verb + " --json"}};

@@ -24,6 +24,14 @@ Json toJson(const std::vector<ActivityRecord>& activities) {
   return items;
 }
 
+Json toJson(const Timeline& timeline) {
+  Json spans = Json::array();
+  for (const TimelineSpan& span : timeline.spans)
+    spans.push_back(
+        {{"step", span.step}, {"activity", span.activity}, {"startNs", span.startNs}, {"durationNs", span.durationNs}});
+  return {{"round", timeline.round}, {"spans", std::move(spans)}};
+}
+
 Json toJson(const StepRecord& step) {
   return {{"name", step.name},
           {"rule", step.rule},
@@ -32,6 +40,7 @@ Json toJson(const StepRecord& step) {
           {"ops", step.ops},
           {"absorbs", step.absorbs},
           {"owners", step.owners},
+          {"writes", step.writes},
           {"isView", step.isView},
           {"note", step.note},
           {"flops", step.flops},
@@ -54,6 +63,7 @@ Json toJson(const VariantRecord& variant) {
           {"launchNs", variant.launchNs},
           {"launching", variant.launching},
           {"unattributed", toJson(variant.unattributed)},
+          {"timeline", toJson(variant.timeline)},
           {"steps", std::move(steps)}};
 }
 
@@ -74,6 +84,40 @@ void read(JsonFields& fields, const char* key, std::vector<ActivityRecord>& acti
   fields.readObjects(key, readOne, Presence::Optional);
 }
 
+/// Refuses what is no index of these variants' steps and activities.
+void check(JsonFields& fields, const TimelineSpan& span, const VariantRecord& variant) {
+  const auto isIndex = [](int index, std::size_t size) {
+    return index >= -1 && index < static_cast<std::int64_t>(size);
+  };
+  if (!isIndex(span.step, variant.steps.size()))
+    return fields.refuse("step", fmt::format("expected -1, or one of the variant's {} steps, found {}.",
+                                             variant.steps.size(), span.step));
+  const auto& activities =
+      span.step < 0 ? variant.unattributed : variant.steps[static_cast<std::size_t>(span.step)].activities;
+  if (!isIndex(span.activity, activities.size()) || (span.step < 0 && span.activity < 0))
+    fields.refuse("activity", fmt::format("expected {}one of {} activities, found {}.", span.step < 0 ? "" : "-1, or ",
+                                          activities.size(), span.activity));
+  for (const auto& [key, value] : {std::pair("startNs", span.startNs), {"durationNs", span.durationNs}})
+    if (!(value >= 0.0)) fields.refuse(key, fmt::format("expected nanoseconds from 0 up, found {}.", value));
+}
+
+/// After the steps, which it refers to.
+void readTimeline(JsonFields& fields, VariantRecord& variant) {
+  const auto readSpan = [&](JsonFields& item) {
+    TimelineSpan& span = variant.timeline.spans.emplace_back();
+    item.read("step", span.step);
+    item.read("activity", span.activity);
+    item.read("startNs", span.startNs);
+    item.read("durationNs", span.durationNs);
+    check(item, span, variant);
+  };
+  const auto readAll = [&](JsonFields& item) {
+    item.read("round", variant.timeline.round);
+    item.readObjects("spans", readSpan);
+  };
+  fields.readObject("timeline", readAll, Presence::Optional);
+}
+
 void read(JsonFields& fields, StepRecord& step) {
   fields.read("name", step.name);
   fields.read("rule", step.rule);
@@ -82,6 +126,7 @@ void read(JsonFields& fields, StepRecord& step) {
   fields.read("ops", step.ops);
   fields.read("absorbs", step.absorbs, Presence::Optional);
   fields.read("owners", step.owners);
+  fields.read("writes", step.writes, Presence::Optional);
   fields.read("isView", step.isView);
   fields.read("note", step.note);
   fields.read("flops", step.flops);
@@ -103,6 +148,7 @@ void read(JsonFields& fields, VariantRecord& variant) {
   fields.read("launching", variant.launching, Presence::Optional);
   read(fields, "unattributed", variant.unattributed);
   fields.readObjects("steps", [&](JsonFields& step) { read(step, variant.steps.emplace_back()); });
+  readTimeline(fields, variant);
 }
 
 /// Reads an object with free keys into pairs.
@@ -143,6 +189,10 @@ void checkFormat(JsonFields& fields) {
 }
 
 }  // namespace
+
+std::string rangeName(std::string_view step, std::string_view kernel, std::string_view phase, std::string_view writes) {
+  return fmt::format("{} ({}, {}){}{}", step, kernel, phase, writes.empty() ? "" : " ", writes);
+}
 
 const StepRecord* VariantRecord::find(const std::string& stepName, const std::string& phase) const {
   const auto found =

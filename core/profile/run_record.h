@@ -24,6 +24,23 @@ struct ActivityRecord {
   std::vector<double> samplesNs;
 };
 
+/// Something that took time in a run: a step, or one thing that the device did, where it was traced.
+struct TimelineSpan {
+  int step = -1;         // index in VariantRecord::steps; -1: no step's
+  int activity = -1;     // index in the step's activities, or in VariantRecord::unattributed; -1: the step as a whole
+  double startNs = 0.0;  // since the run began, or since the first thing that was traced did
+  double durationNs = 0.0;
+};
+
+/// One instrumented round as it went.
+struct Timeline {
+  int round = 0;  // index in VariantRecord::instrumentedNs
+  std::vector<TimelineSpan> spans;
+};
+
+/// "fc1.linear (BasicLinear, forward) [4096, 4096] bf16". `writes` may be empty.
+std::string rangeName(std::string_view step, std::string_view kernel, std::string_view phase, std::string_view writes);
+
 /// One step of one variant. samplesNs has one entry per instrumented round.
 struct StepRecord {
   std::string name;
@@ -33,12 +50,16 @@ struct StepRecord {
   std::vector<std::string> ops;      // node ids, forward order
   std::vector<std::string> absorbs;  // names of other steps whose work it does besides: "fc1.quantize_input"
   std::vector<std::string> owners;   // the document's op ids, without repeats
+  std::string writes;                // first: "[4096, 4096] bf16"; empty in older files
   bool isView = false;
   std::string note;  // such as "one rank: nothing to measure"; mostly empty
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
   std::vector<double> samplesNs;
   std::vector<ActivityRecord> activities;  // where the device was traced
+
+  /// Its name in profilers, in traces and on the timeline.
+  std::string range() const { return rangeName(name, kernel, phase, writes); }
 };
 
 struct VariantRecord {
@@ -55,6 +76,8 @@ struct VariantRecord {
   std::string launching;
   /// Where the device was traced: what no step launched.
   std::vector<ActivityRecord> unattributed;
+  /// Of the instrumented round with the median total. Empty where steps were not timed, and in older files.
+  Timeline timeline;
   std::int64_t peakBytes = 0;
   std::int64_t arenaBytes = 0;
   std::int64_t savedForBackwardBytes = 0;

@@ -19,12 +19,23 @@ std::vector<double> busyNsBySteps(std::span<const DeviceActivity> activities, st
   return busyNs;
 }
 
+std::vector<double> startNsBySteps(std::span<const DeviceActivity> activities, std::size_t numSteps) {
+  std::vector<double> startNs(numSteps, 0.0);
+  std::vector<bool> isKnown(numSteps, false);
+  for (const DeviceActivity& activity : activities) {
+    if (activity.step == DeviceActivity::kNoStep || isKnown.at(activity.step)) continue;
+    isKnown[activity.step] = true;
+    startNs[activity.step] = activity.startNs;
+  }
+  return startNs;
+}
+
 /// A kind that appears for the first time took no time in the rounds before.
 ActivitySamples::Kind& ActivitySamples::kindOf(const DeviceActivity& activity) {
   const auto [found, isNew] =
       m_indices.try_emplace({activity.step, activity.name, activity.configuration}, m_kinds.size());
   if (isNew) {
-    Kind& kind = m_kinds.emplace_back(Kind{.step = activity.step});
+    Kind& kind = m_kinds.emplace_back(Kind{.step = activity.step, .index = m_numKinds[activity.step]++});
     kind.record.name = activity.name;
     kind.record.configuration = activity.configuration;
     kind.record.samplesNs.resize(m_numRounds, 0.0);
@@ -32,10 +43,19 @@ ActivitySamples::Kind& ActivitySamples::kindOf(const DeviceActivity& activity) {
   return m_kinds[found->second];
 }
 
-void ActivitySamples::addRound(std::span<const DeviceActivity> activities) {
+std::vector<TimelineSpan> ActivitySamples::addRound(std::span<const DeviceActivity> activities) {
   ++m_numRounds;
   for (Kind& kind : m_kinds) kind.record.samplesNs.push_back(0.0);
-  for (const DeviceActivity& activity : activities) kindOf(activity).record.samplesNs.back() += activity.durationNs;
+  std::vector<TimelineSpan> spans;
+  for (const DeviceActivity& activity : activities) {
+    Kind& kind = kindOf(activity);
+    kind.record.samplesNs.back() += activity.durationNs;
+    spans.push_back({.step = activity.step == DeviceActivity::kNoStep ? -1 : static_cast<int>(activity.step),
+                     .activity = kind.index,
+                     .startNs = activity.startNs,
+                     .durationNs = activity.durationNs});
+  }
+  return spans;
 }
 
 std::vector<ActivityRecord> ActivitySamples::of(std::size_t step) const {

@@ -139,8 +139,16 @@ bool isBound(TensorRole role) {
          role == TensorRole::MainGradient || role == TensorRole::QuantizerState;
 }
 
-std::string describe(const Step& step) {
-  return fmt::format("{} ({}, {})", step.name, step.kernel, phaseName(step.phase));
+std::string describe(const Step& step) { return rangeName(step.name, step.kernel, phaseName(step.phase), ""); }
+
+std::string firstWritten(const Plan& plan, const Step& step) {
+  const auto isWritten = [](const StepOperand& operand) { return operand.access != OperandAccess::Read; };
+  const auto written = std::ranges::find_if(step.operands, isWritten);
+  return written == step.operands.end() ? std::string() : toString(plan.spec(*written));
+}
+
+std::string rangeName(const Plan& plan, const Step& step) {
+  return rangeName(step.name, step.kernel, phaseName(step.phase), firstWritten(plan, step));
 }
 
 Capabilities capabilitiesOf(std::shared_ptr<const Backend> backend) {
@@ -387,16 +395,18 @@ Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::
   } while (!seen && ++tries < kTries);
   if (!seen) return seen.error();
   const std::vector<double> stepNs = busyNsBySteps(m_activities, m_plan.steps.size());
-  for (const Launch& item : m_launches) observer(item.step, stepNs[item.step]);
+  const std::vector<double> startNs = startNsBySteps(m_activities, m_plan.steps.size());
+  for (const Launch& item : m_launches) observer(item.step, startNs[item.step], stepNs[item.step]);
   return outcome;
 }
 
 Result<RunOutcome> Executor::runOnHostClock(const StepObserver& observer, const std::stop_token& cancel) {
+  const Clock::time_point begin = Clock::now();
   for (Launch& item : m_launches) {
     if (cancel.stop_requested()) return cancelled();
-    const Clock::time_point start = Clock::now();
+    const double startNs = nanosecondsSince(begin);
     if (Result<void> done = launchAlone(item); !done) return done.error();
-    observer(item.step, nanosecondsSince(start));
+    observer(item.step, startNs, nanosecondsSince(begin) - startNs);
   }
   return RunOutcome::Completed;
 }
@@ -411,8 +421,12 @@ Result<RunOutcome> Executor::runOnDeviceClock(const StepObserver& observer, cons
   }
   if (Result<void> done = wait(*m_backend); !done) return done.error();
   Result<void> read = attempt([&] {
-    for (std::size_t i = 0; i < m_launches.size(); ++i)
-      observer(m_launches[i].step, m_clock->nanosecondsBetween(i, i + 1));
+    double startNs = 0.0;
+    for (std::size_t i = 0; i < m_launches.size(); ++i) {
+      const double durationNs = m_clock->nanosecondsBetween(i, i + 1);
+      observer(m_launches[i].step, startNs, durationNs);
+      startNs += durationNs;
+    }
   });
   if (!read) return read.error();
   return RunOutcome::Completed;

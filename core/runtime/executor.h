@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/profile/run_record.h"
 #include "core/runtime/backend.h"
 #include "core/tensor/tensor.h"
 
@@ -17,9 +18,9 @@
 
 namespace fuseline {
 
-/// Called for each step that is launched (not for views) with its index in Plan::steps and its time: on the device's
-/// clock, or on the host's, the synchronization after it included.
-using StepObserver = std::function<void(std::size_t step, double durationNs)>;
+/// Called for each step that is launched (not for views) with its index in Plan::steps, when it began since the run
+/// did, and its time: on the device's clock, or on the host's, the synchronization after it included.
+using StepObserver = std::function<void(std::size_t step, double startNs, double durationNs)>;
 
 /// Memory of the caller's, on the device, that a result is written to as it is computed; nothing is copied.
 struct ResultBuffer {
@@ -149,5 +150,9 @@ bool isResult(TensorRole role);
 
 /// "fc1.linear (BasicLinear, forward)": how messages name a step.
 std::string describe(const Step& step);
+/// What the step writes first: "[4096, 4096] bf16". Empty: nothing.
+std::string firstWritten(const Plan& plan, const Step& step);
+/// The name of a step in profilers: describe() with what it writes first.
+std::string rangeName(const Plan& plan, const Step& step);
 
 }  // namespace fuseline

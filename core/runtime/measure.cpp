@@ -27,6 +27,7 @@ struct RoundSample {
   double instrumentedNs = 0.0;
   double launchNs = 0.0;
   std::vector<double> stepNs;
+  std::vector<TimelineSpan> spans;  // of steps
   std::vector<DeviceActivity> activities;
 };
 
@@ -80,6 +81,7 @@ class Measurer {
     return turns;
   }
 
+  bool isTraced(std::size_t plan) const { return m_plans[plan]->clock() == StepClock::Trace; }
   bool timesSteps(std::size_t plan) const { return m_plans[plan]->clock() != StepClock::None; }
 
   Result<void> runPlain(std::size_t plan, RoundSample& sample) {
@@ -92,7 +94,10 @@ class Measurer {
 
   Result<void> runInstrumented(std::size_t plan, RoundSample& sample) {
     sample.stepNs.assign(m_plans[plan]->plan().steps.size(), 0.0);
-    const auto observer = [&](std::size_t step, double durationNs) { sample.stepNs[step] = durationNs; };
+    const auto observer = [&](std::size_t step, double startNs, double durationNs) {
+      sample.stepNs[step] = durationNs;
+      sample.spans.push_back({.step = static_cast<int>(step), .startNs = startNs, .durationNs = durationNs});
+    };
     Result<RunOutcome> outcome = m_plans[plan]->runObserved(observer, m_cancel);
     sample.instrumentedNs = m_plans[plan]->observedNs();
     sample.activities = m_plans[plan]->activities();
@@ -112,7 +117,8 @@ class Measurer {
       if (m_plans[plan]->hasDeviceClock()) kept.launchNs.push_back(samples[plan].launchNs);
       if (!timesSteps(plan)) continue;
       kept.instrumentedNs.push_back(samples[plan].instrumentedNs);
-      kept.activities.addRound(samples[plan].activities);
+      std::vector<TimelineSpan> traced = kept.activities.addRound(samples[plan].activities);
+      kept.spans.push_back(isTraced(plan) ? std::move(traced) : samples[plan].spans);
       for (std::size_t step = 0; step < kept.stepNs.size(); ++step)
         kept.stepNs[step].push_back(samples[plan].stepNs[step]);
     }
@@ -169,6 +175,15 @@ class Measurer {
 };
 
 }  // namespace
+
+Timeline PlanSamples::medianTimeline() const {
+  if (spans.empty()) return {};
+  std::vector<std::size_t> rounds(spans.size());
+  std::iota(rounds.begin(), rounds.end(), std::size_t{0});
+  const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
+  std::ranges::nth_element(rounds, middle, {}, [&](std::size_t round) { return instrumentedNs[round]; });
+  return {.round = static_cast<int>(*middle), .spans = spans[*middle]};
+}
 
 Result<Measurement> measure(std::span<Executor* const> plans, const MeasurementPolicy& policy,
                             const ProgressCallback& progress, std::stop_token cancel) {

@@ -75,12 +75,13 @@ std::vector<std::string> ownersOf(const Graph& graph, const Step& step) {
   return owners;
 }
 
-StepRecord stepRecord(const Graph& graph, const Step& step) {
+StepRecord stepRecord(const Graph& graph, const Plan& plan, const Step& step) {
   StepRecord record{.name = step.name,
                     .rule = step.rule,
                     .phase = std::string(phaseName(step.phase)),
                     .kernel = step.kernel,
                     .owners = ownersOf(graph, step),
+                    .writes = firstWritten(plan, step),
                     .isView = !step.isLaunched(),
                     .note = step.note,
                     .flops = step.flops,
@@ -298,10 +299,11 @@ VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSampl
                        .hostBytes = variant.plan->hostBytes,
                        .launches = variant.plan->numLaunches()};
   for (std::size_t i = 0; i < variant.plan->steps.size(); ++i) {
-    StepRecord& step = record.steps.emplace_back(stepRecord(m_analysis.graph(), variant.plan->steps[i]));
+    StepRecord& step = record.steps.emplace_back(stepRecord(m_analysis.graph(), *variant.plan, variant.plan->steps[i]));
     step.samplesNs = samples.stepNs[i];
     step.activities = samples.activities.of(i);
   }
+  record.timeline = samples.medianTimeline();
   return record;
 }
 

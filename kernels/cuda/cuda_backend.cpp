@@ -67,14 +67,6 @@ Error outOfMemory(const std::string& deviceId, std::size_t wanted) {
           ErrorKind::RunFailed};
 }
 
-/// "fc1.linear (BasicLinear, forward) [4096, 4096] bf16": with what the step writes first.
-std::string nameOf(const Plan& plan, const Step& step) {
-  const auto isWritten = [](const StepOperand& operand) { return operand.access != OperandAccess::Read; };
-  const auto written = std::ranges::find_if(step.operands, isWritten);
-  if (written == step.operands.end()) return describe(step);
-  return fmt::format("{} {}", describe(step), toString(plan.spec(*written)));
-}
-
 /// A fault surfaces at any call after the launch that it is of.
 std::string explainFault(int device, cudaError_t error, const std::string& lastStep) {
   return fmt::format(
@@ -103,7 +95,7 @@ class LoggedKernel final : public Kernel {
  public:
   LoggedKernel(std::unique_ptr<Kernel> kernel, const Plan& plan, const Step& step, LaunchPlace place)
       : m_kernel(std::move(kernel)),
-        m_step(nameOf(plan, step)),
+        m_step(rangeName(plan, step)),
         m_bytes(step.bytesRead + step.bytesWritten),
         m_place(std::move(place)) {}
   std::size_t workspaceBytes() const override { return m_kernel->workspaceBytes(); }

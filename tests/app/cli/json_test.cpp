@@ -40,6 +40,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("bench", "ops --quick --only AddExtraInput");
   expectFits("bench", "ops --quick --device cpu --only add-rmsnorm-linear");
   expectFits("bench", "scaling --quick");
+  expectFits("export", "");
   expectFits("bench", "gpu --quick --device reference --only elementwise-chain");
 }
 
@@ -70,7 +71,7 @@ TEST(JsonOutput, SchemaOfTheFileIsJson) {
 
 TEST(JsonOutput, EveryVerbOfTheHelpHasASchema) {
   for (const char* verb : {"new", "ops", "rules", "recipes", "validate", "infer", "fuse", "explain", "run", "devices",
-                           "bench", "schema", "worker"}) {
+                           "export", "bench", "schema", "worker"}) {
     EXPECT_EQ(fuseline(std::string(verb) + " --help").exitCode, 0) << verb;
     EXPECT_EQ(schemaOf(verb)["title"], "fuseline " + std::string(verb) + " --json");
   }

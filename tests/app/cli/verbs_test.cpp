@@ -400,6 +400,38 @@ TEST(Run, WritesARecordThatNamesThePipeline) {
   EXPECT_EQ(record["variants"][0]["endToEndNs"].size(), 2u);
 }
 
+TEST(Export, WritesTheTraceOfARunUnderTheNamesOfItsSteps) {
+  const TemporaryFolder folder;
+  const std::string run = quoted(folder / "a.fuserun");
+  const std::string trace = quoted(folder / "a.json");
+  ASSERT_EQ(fuseline("run --device reference --iterations 3 --quiet -o " + run + " " + samplePipeline()).exitCode, 0);
+  const ProgramResult written = fuseline("export " + run + " --to trace -o " + trace);
+  EXPECT_EQ(written.exitCode, 0) << written.err;
+  EXPECT_EQ(written.out, "");
+  const Json record = Json::parse(readText(folder / "a.fuserun"));
+  const Json events = Json::parse(readText(folder / "a.json"));
+  std::size_t numSteps = 0;
+  for (const Json& event : events["traceEvents"]) numSteps += event["ph"] == "X" && event["cat"] == "step";
+  std::size_t numLaunched = 0;
+  for (const Json& variant : record["variants"])
+    for (const Json& step : variant["steps"]) numLaunched += !step["isView"].get<bool>();
+  EXPECT_EQ(numSteps, numLaunched);
+  const ProgramResult again = fuseline("export " + run + " --to csv -o " + trace);
+  EXPECT_EQ(again.exitCode, 2);
+  EXPECT_TRUE(has(again.err, "--force replaces it")) << again.err;
+  EXPECT_TRUE(has(fuseline("export " + run + " --to csv").out, "end to end"));
+}
+
+TEST(Export, SaysWhatItTakes) {
+  EXPECT_TRUE(has(fuseline("export").out, "ui.perfetto.dev"));
+  const ProgramResult pipeline = fuseline("export " + samplePipeline() + " --to trace");
+  EXPECT_EQ(pipeline.exitCode, 1);
+  EXPECT_TRUE(has(pipeline.err, "expected a run, found a pipeline. Measure it first")) << pipeline.err;
+  EXPECT_EQ(fuseline("export x.fuserun").exitCode, 2);
+  EXPECT_EQ(fuseline("export x.fuserun --to nothing").exitCode, 2);
+  EXPECT_EQ(fuseline("export x.fuserun --to trace").exitCode, 1);
+}
+
 TEST(Run, PrintsEveryFusedOpWithItsBasicOpsInAHundredTwentyColumns) {
   const ProgramResult result = fuseline("run --device reference --iterations 2 " + samplePipeline());
   EXPECT_EQ(result.exitCode, 0) << result.err;

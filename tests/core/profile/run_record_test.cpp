@@ -26,6 +26,7 @@ RunRecord sampleRecord() {
                                         .kernel = "k",
                                         .ops = {"a", "b"},
                                         .owners = {"a"},
+                                        .writes = "[2] f32",
                                         .flops = 12,
                                         .bytes = 34,
                                         .samplesNs = {1.5, 2.25},
@@ -33,6 +34,9 @@ RunRecord sampleRecord() {
                              .endToEndNs = {3, 4},
                              .instrumentedNs = {5, 6},
                              .unattributed = {{"fill", "64 B", {0.5, 0.25}}},
+                             .timeline = {.round = 1,
+                                          .spans = {{.step = -1, .activity = 0, .durationNs = 0.25},
+                                                    {.step = 0, .activity = 0, .startNs = 3.5, .durationNs = 2.0}}},
                              .peakBytes = 7,
                              .arenaBytes = 8,
                              .savedForBackwardBytes = 9,
@@ -66,8 +70,28 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   json.erase("recipe");
   json.erase("switches");
   json["variants"][0].erase("unattributed");
+  json["variants"][0].erase("timeline");
   json["variants"][0]["steps"][0].erase("activities");
+  json["variants"][0]["steps"][0].erase("writes");
   EXPECT_EQ(refusal(json), "");
+}
+
+TEST(RunRecord, RefusesATimelineOfOtherSteps) {
+  const auto refusalWith = [](const char* key, Json value) {
+    Json json = toJson(sampleRecord());
+    json["variants"][0]["timeline"]["spans"][1][key] = std::move(value);
+    return refusal(json);
+  };
+  const std::string place = "/variants/0/timeline/spans/1/";
+  EXPECT_EQ(refusalWith("step", 1), place + "step: expected -1, or one of the variant's 1 steps, found 1.");
+  EXPECT_EQ(refusalWith("activity", 1), place + "activity: expected -1, or one of 1 activities, found 1.");
+  EXPECT_EQ(refusalWith("startNs", -1.0), place + "startNs: expected nanoseconds from 0 up, found -1.");
+  EXPECT_EQ(refusalWith("activity", -1), "");
+}
+
+TEST(RunRecord, NamesAStepAsProfilersShowIt) {
+  EXPECT_EQ(sampleRecord().variants[0].steps[0].range(), "R(a, b) (k, forward) [2] f32");
+  EXPECT_EQ(rangeName("a", "k", "backward", ""), "a (k, backward)");
 }
 
 TEST(RunRecord, NamesItsFormatAndVersion) {

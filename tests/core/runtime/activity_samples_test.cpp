@@ -34,6 +34,23 @@ TEST(ActivitySamples, KeepStepsAndConfigurationsApart) {
   EXPECT_TRUE(samples.of(3).empty());
 }
 
+TEST(ActivitySamples, SayWhenEachOfThemRan) {
+  ActivitySamples samples;
+  samples.addRound(std::array{activity("add", 1, 1.0)});
+  DeviceActivity late = activity("gemm", 1, 5.0);
+  late.startNs = 7.0;
+  const std::vector<TimelineSpan> spans =
+      samples.addRound(std::array{activity("fill", DeviceActivity::kNoStep, 1.0), late, activity("add", 1, 2.0)});
+  ASSERT_EQ(spans.size(), 3u);
+  EXPECT_EQ(spans[0].step, -1);
+  EXPECT_EQ(spans[0].activity, 0);
+  EXPECT_EQ(spans[1].step, 1);
+  EXPECT_EQ(spans[1].startNs, 7.0);
+  EXPECT_EQ(spans[1].durationNs, 5.0);
+  EXPECT_EQ(samples.of(1)[static_cast<std::size_t>(spans[1].activity)].name, "gemm");
+  EXPECT_EQ(samples.of(1)[static_cast<std::size_t>(spans[2].activity)].name, "add");
+}
+
 TEST(ActivitySamples, HaveASampleInEveryRound) {
   ActivitySamples samples;
   samples.addRound(std::array{activity("a", 0, 1.0)});
@@ -51,6 +68,7 @@ TEST(BusySteps, CountWhatIsDoneAtOnceOnce) {
                            DeviceActivity{.step = 1, .startNs = 9.0, .durationNs = 3.0},
                            DeviceActivity{.step = 1, .startNs = 20.0, .durationNs = 5.0}};
   EXPECT_EQ(busyNsBySteps(seen, 3), (std::vector<double>{100.0, 17.0, 0.0}));
+  EXPECT_EQ(startNsBySteps(seen, 3), (std::vector<double>{5.0, 0.0, 0.0}));
 }
 
 }  // namespace

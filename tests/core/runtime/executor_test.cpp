@@ -277,7 +277,7 @@ TEST(Executor, ReportsAFaultThatSurfacesBehindAnObservedStep) {
   const Scene scene = mlp();
   const auto executor = scene.on(std::make_shared<FaultyBackend>());
   ASSERT_TRUE(executor);
-  const Result<RunOutcome> outcome = (*executor)->runObserved([](std::size_t, double) {});
+  const Result<RunOutcome> outcome = (*executor)->runObserved([](std::size_t, double, double) {});
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().message, "fc1 (BasicLinear, forward): gpu:0 reported a fault");
 }
@@ -299,7 +299,7 @@ TEST(Executor, ObservesEveryLaunchOnceAndInOrder) {
   const Scene scene = mlp();
   const auto executor = scene.on(makeReferenceBackend());
   std::vector<std::size_t> observed;
-  ASSERT_TRUE((*executor)->runObserved([&](std::size_t step, double) { observed.push_back(step); }));
+  ASSERT_TRUE((*executor)->runObserved([&](std::size_t step, double, double) { observed.push_back(step); }));
   EXPECT_EQ(static_cast<std::int64_t>(observed.size()), scene.plan.numLaunches());
   EXPECT_TRUE(std::ranges::is_sorted(observed));
 }
@@ -523,8 +523,13 @@ TEST(ExecutorClock, FallsBackToEventsAndSaysWhy) {
   EXPECT_EQ(executor->clock(), StepClock::Events);
   EXPECT_EQ(executor->clockNote(), "another tool traces this process.");
   std::vector<double> stepNs;
-  ASSERT_TRUE(executor->runObserved([&](std::size_t, double durationNs) { stepNs.push_back(durationNs); }));
+  std::vector<double> startNs;
+  ASSERT_TRUE(executor->runObserved([&](std::size_t, double start, double durationNs) {
+    startNs.push_back(start);
+    stepNs.push_back(durationNs);
+  }));
   EXPECT_EQ(stepNs, (std::vector<double>{1.0, 2.0, 3.0}));
+  EXPECT_EQ(startNs, (std::vector<double>{0.0, 1.0, 3.0}));
   EXPECT_EQ((*scene.on(backend))->clockNote(), "") << "nobody asked for a trace";
 }
 
@@ -535,7 +540,7 @@ TEST(ExecutorClock, AddsUpWhatATraceSawOfEachStep) {
   ASSERT_TRUE(executor->run());
   EXPECT_TRUE(executor->activities().empty());
   std::vector<double> stepNs;
-  ASSERT_TRUE(executor->runObserved([&](std::size_t, double durationNs) { stepNs.push_back(durationNs); }));
+  ASSERT_TRUE(executor->runObserved([&](std::size_t, double, double durationNs) { stepNs.push_back(durationNs); }));
   EXPECT_EQ(stepNs, (std::vector<double>{11.0, 11.0, 11.0}));
   EXPECT_EQ(executor->activities().size(), 7u);
   EXPECT_EQ(executor->activities().front().step, DeviceActivity::kNoStep);
@@ -545,14 +550,14 @@ TEST(ExecutorClock, RunsAgainWhereATraceLostSomething) {
   const Scene scene = forwardMlp();
   const auto executor = std::move(*scene.on(tracedBackend(2), {.clock = StepClock::Trace}));
   std::vector<double> stepNs;
-  ASSERT_TRUE(executor->runObserved([&](std::size_t, double durationNs) { stepNs.push_back(durationNs); }));
+  ASSERT_TRUE(executor->runObserved([&](std::size_t, double, double durationNs) { stepNs.push_back(durationNs); }));
   EXPECT_EQ(stepNs, (std::vector<double>{11.0, 11.0, 11.0}));
 }
 
 TEST(ExecutorClock, FailsTheRunWhereATraceLosesSomethingEveryTime) {
   const Scene scene = forwardMlp();
   const auto executor = std::move(*scene.on(tracedBackend(kAlways), {.clock = StepClock::Trace}));
-  const Result<RunOutcome> ran = executor->runObserved([](std::size_t, double) { FAIL() << "not timed"; });
+  const Result<RunOutcome> ran = executor->runObserved([](std::size_t, double, double) { FAIL() << "not timed"; });
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().message, "records were lost.");
   EXPECT_TRUE(executor->run()) << "untraced, it runs on";
@@ -563,7 +568,7 @@ TEST(ExecutorClock, DoesNotMissWhatACancelledRunDidNotDo) {
   const auto executor = std::move(*scene.on(tracedBackend(kAlways), {.clock = StepClock::Trace}));
   std::stop_source cancel;
   cancel.request_stop();
-  const Result<RunOutcome> ran = executor->runObserved([](std::size_t, double) {}, cancel.get_token());
+  const Result<RunOutcome> ran = executor->runObserved([](std::size_t, double, double) {}, cancel.get_token());
   ASSERT_TRUE(ran) << ran.error().message;
   EXPECT_EQ(*ran, RunOutcome::Cancelled);
 }
@@ -571,7 +576,8 @@ TEST(ExecutorClock, DoesNotMissWhatACancelledRunDidNotDo) {
 TEST(ExecutorClock, TracesNothingWhereNothingIsLaunched) {
   const Scene scene{.graph = chain(DType::F32, {3, 4}, {link("Identity")}, {.pass = PassKind::Forward})};
   const auto executor = std::move(*scene.on(tracedBackend(kAlways), {.clock = StepClock::Trace}));
-  const Result<RunOutcome> ran = executor->runObserved([](std::size_t, double) { FAIL() << "a view was launched"; });
+  const Result<RunOutcome> ran =
+      executor->runObserved([](std::size_t, double, double) { FAIL() << "a view was launched"; });
   ASSERT_TRUE(ran) << ran.error().message;
   EXPECT_TRUE(executor->activities().empty());
 }

@@ -49,6 +49,26 @@ TEST(Measure, TimesLaunchesAndLeavesViewsAtZero) {
   EXPECT_GT(numViews, 0);
 }
 
+TEST(Measure, KnowsWhenStepsRanInTheMedianRound) {
+  Scene scene;
+  const Result<Measurement> measured = measure(scene.executors, {.iterations = 5});
+  ASSERT_TRUE(measured);
+  for (const PlanSamples& plan : measured->plans) {
+    const Timeline timeline = plan.medianTimeline();
+    const double total = plan.instrumentedNs[static_cast<std::size_t>(timeline.round)];
+    EXPECT_EQ(std::ranges::count_if(plan.instrumentedNs, [&](double other) { return other < total; }), 2);
+    ASSERT_FALSE(timeline.spans.empty());
+    double endNs = 0.0;
+    for (const TimelineSpan& span : timeline.spans) {
+      EXPECT_EQ(span.durationNs,
+                plan.stepNs[static_cast<std::size_t>(span.step)][static_cast<std::size_t>(timeline.round)]);
+      EXPECT_GE(span.startNs, endNs) << "one after the other";
+      endNs = span.startNs + span.durationNs;
+    }
+    EXPECT_LE(endNs, total);
+  }
+}
+
 TEST(Measure, TimesWholeRunsOnlyWhereNothingTimesSteps) {
   Scene scene;
   scene.first = *Executor::create(makeReferenceBackend(), scene.graph, scene.unfusedPlan, scene.bindings, {},
@@ -58,6 +78,7 @@ TEST(Measure, TimesWholeRunsOnlyWhereNothingTimesSteps) {
   ASSERT_TRUE(measured);
   EXPECT_EQ(measured->plans[0].endToEndNs.size(), 2u);
   EXPECT_EQ(measured->plans[0].instrumentedNs.size(), 0u);
+  EXPECT_TRUE(measured->plans[0].medianTimeline().spans.empty());
   for (const auto& samples : measured->plans[0].stepNs) EXPECT_EQ(samples.size(), 0u);
   EXPECT_EQ(measured->plans[1].instrumentedNs.size(), 2u);
 }

@@ -419,7 +419,7 @@ TEST_F(CudaKernels, TimeEveryStepOnTheClockOfTheDevice) {
   const auto executor = executorOn(backendUnderTest(), graph, plan);
   ASSERT_EQ(executor->clock(), StepClock::Events);
   std::vector<std::size_t> steps;
-  ASSERT_TRUE(executor->runObserved([&](std::size_t step, double durationNs) {
+  ASSERT_TRUE(executor->runObserved([&](std::size_t step, double, double durationNs) {
     steps.push_back(step);
     EXPECT_GT(durationNs, 0.0) << plan.steps[step].name;
   }));
@@ -439,7 +439,7 @@ TEST_F(CudaKernels, AreTracedOneByOne) {
     EXPECT_EQ(executor->launching(), replays ? "recorded and replayed" : "");
     double stepsNs = 0.0;
     std::size_t numSteps = 0;
-    const Result<RunOutcome> ran = executor->runObserved([&](std::size_t step, double durationNs) {
+    const Result<RunOutcome> ran = executor->runObserved([&](std::size_t step, double, double durationNs) {
       EXPECT_GT(durationNs, 0.0) << plan.steps[step].name;
       stepsNs += durationNs;
       ++numSteps;

@@ -1,0 +1,57 @@
+// Writes the steps of a run as comma-separated values.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/csv_table.h"
+
+#include "core/profile/stats.h"
+
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+constexpr std::string_view kHead =
+    "variant,pass,step,rule,kernel,ops,writes,rounds,median_ns,lower_quartile_ns,upper_quartile_ns,minimum_ns,flops,"
+    "bytes\r\n";
+
+/// In quotes where a reader would take it for something else; quotes are doubled.
+std::string field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + '"';
+}
+
+std::string times(const std::vector<double>& samplesNs) {
+  if (samplesNs.empty()) return "0,,,,";
+  const SampleStats stats = summarize(samplesNs);
+  return fmt::format("{},{},{},{},{}", stats.count, stats.median, stats.lowerQuartile, stats.upperQuartile,
+                     stats.minimum);
+}
+
+std::string line(const VariantRecord& variant, const StepRecord& step) {
+  return fmt::format("{},{},{},{},{},{},{},{},{},{}\r\n", field(variant.name), field(step.phase), field(step.name),
+                     field(step.rule), field(step.kernel), field(fmt::format("{}", fmt::join(step.ops, " "))),
+                     field(step.writes), times(step.samplesNs), step.flops, step.bytes);
+}
+
+std::string endToEnd(const VariantRecord& variant) {
+  return fmt::format("{},,end to end,,,,,{},,\r\n", field(variant.name), times(variant.endToEndNs));
+}
+
+}  // namespace
+
+Result<std::string> csvTable(const RunRecord& record) {
+  std::string text(kHead);
+  for (const VariantRecord& variant : record.variants) {
+    for (const StepRecord& step : variant.steps)
+      if (!step.isView) text += line(variant, step);
+    text += endToEnd(variant);
+  }
+  return text;
+}
+
+}  // namespace fuseline

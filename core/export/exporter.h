@@ -1,0 +1,27 @@
+// Exporter: writes a run in a format of other programs. One file each, and one line in exporters().
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+#include "core/support/result.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace fuseline {
+
+struct Exporter {
+  std::string_view name;     // "trace"
+  std::string_view title;    // for people: "Chrome trace"
+  std::string_view ending;   // of its files: ".json"
+  std::string_view summary;  // what it is for, in one sentence
+  /// Errors: a sentence what of the run it would need, and how it is measured.
+  Result<std::string> (*write)(const RunRecord& record) = nullptr;
+};
+
+std::span<const Exporter> exporters();
+/// Errors (Usage): there is none of this name, with the nearest and with all.
+Result<const Exporter*> exporterNamed(std::string_view name);
+
+}  // namespace fuseline

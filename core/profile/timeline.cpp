@@ -1,0 +1,141 @@
+// Finds a lane for everything that ran, so that nothing lies half over something else.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/timeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace fuseline {
+
+namespace {
+
+/// The first lane for steps; copies go beside them, wherever they fit.
+constexpr int kStepLane = 0;
+constexpr int kFirstSideLane = 1;
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+TimelineBox boxOf(const TimelineSpan& span) {
+  return {.level = span.activity < 0 ? TimelineLevel::Step : TimelineLevel::Activity,
+          .step = span.step,
+          .activity = span.activity,
+          .startNs = std::llround(span.startNs),
+          .endNs = std::llround(span.startNs + span.durationNs)};
+}
+
+bool beginsFirst(const TimelineBox& a, const TimelineBox& b) {
+  return std::tuple(a.startNs, a.level, a.endNs) < std::tuple(b.startNs, b.level, b.endNs);
+}
+
+/// Begins or ends a copy between the device and the host's memory.
+bool isTransfer(const StepRecord& step) {
+  return step.kernel.starts_with("offload") || step.kernel.starts_with("reload");
+}
+
+class Lanes {
+ public:
+  explicit Lanes(const VariantRecord& variant) : m_variant(variant) {}
+
+  TimelineLayout layOut() {
+    std::vector<TimelineBox> boxes = stepsAndActivities();
+    std::ranges::stable_sort(boxes, beginsFirst);
+    for (TimelineBox& box : boxes) place(box);
+    for (const TimelineBox& box : boxes) m_layout.endNs = std::max(m_layout.endNs, box.endNs);
+    const std::vector<TimelineBox> passes = passesOf(boxes);
+    boxes.insert(boxes.begin(), passes.begin(), passes.end());
+    std::ranges::stable_sort(boxes, [](const TimelineBox& a, const TimelineBox& b) {
+      return a.lane != b.lane ? a.lane < b.lane : beginsFirst(a, b);
+    });
+    m_layout.boxes = std::move(boxes);
+    m_layout.numLanes = static_cast<int>(m_laneEnds.size());
+    return std::move(m_layout);
+  }
+
+ private:
+  /// Where the device was traced, a step lasts from the first thing that was done for it to the last.
+  std::vector<TimelineBox> stepsAndActivities() const {
+    std::vector<TimelineBox> boxes;
+    std::map<int, TimelineBox> steps;
+    for (const TimelineSpan& span : m_variant.timeline.spans) {
+      const TimelineBox box = boxOf(span);
+      if (span.activity >= 0) boxes.push_back(box);
+      if (span.step < 0) continue;
+      TimelineBox& step = steps.try_emplace(span.step, box).first->second;
+      step.level = TimelineLevel::Step;
+      step.activity = -1;
+      step.startNs = std::min(step.startNs, box.startNs);
+      step.endNs = std::max(step.endNs, box.endNs);
+    }
+    for (const auto& [index, step] : steps) boxes.push_back(step);
+    return boxes;
+  }
+
+  /// Boxes come in the order in which they begin, a step before what was done for it.
+  void place(TimelineBox& box) {
+    const bool isInStep = box.level == TimelineLevel::Activity && box.step >= 0;
+    if (isInStep && fitsIntoStep(box)) return;
+    const bool isBeside = box.level == TimelineLevel::Activity || isTransfer(m_variant.steps[at(box.step)]);
+    box.lane = isBeside ? kFirstSideLane : kStepLane;
+    while (endOf(box.lane) > box.startNs) ++box.lane;
+    endOf(box.lane) = box.endNs;
+    if (box.level == TimelineLevel::Step) m_placed[box.step] = {.lane = box.lane, .filledTo = box.startNs};
+  }
+
+  /// What is done for a step at once does not fit into its box.
+  bool fitsIntoStep(TimelineBox& box) {
+    PlacedStep& step = m_placed.at(box.step);
+    if (step.filledTo > box.startNs) return false;
+    step.filledTo = box.endNs;
+    box.lane = step.lane;
+    return true;
+  }
+
+  std::int64_t& endOf(int lane) {
+    if (m_laneEnds.size() <= at(lane)) m_laneEnds.resize(at(lane) + 1, 0);
+    return m_laneEnds[at(lane)];
+  }
+
+  /// Of the steps' lane, in order: neighbours of the same phase.
+  std::vector<TimelineBox> passesOf(const std::vector<TimelineBox>& boxes) const {
+    std::vector<TimelineBox> passes;
+    for (const TimelineBox& box : boxes) {
+      if (box.level != TimelineLevel::Step || box.lane != kStepLane) continue;
+      const auto phaseOf = [&](int step) -> const std::string& { return m_variant.steps[at(step)].phase; };
+      if (passes.empty() || phaseOf(passes.back().step) != phaseOf(box.step)) {
+        passes.push_back(box);
+        passes.back().level = TimelineLevel::Pass;
+      }
+      passes.back().endNs = std::max(passes.back().endNs, box.endNs);
+    }
+    return passes;
+  }
+
+  struct PlacedStep {
+    int lane = 0;
+    std::int64_t filledTo = 0;
+  };
+  const VariantRecord& m_variant;
+  TimelineLayout m_layout;
+  std::vector<std::int64_t> m_laneEnds;
+  std::map<int, PlacedStep> m_placed;
+};
+
+}  // namespace
+
+TimelineLayout layOut(const VariantRecord& variant) { return Lanes(variant).layOut(); }
+
+const ActivityRecord* activityOf(const VariantRecord& variant, const TimelineBox& box) {
+  if (box.level != TimelineLevel::Activity) return nullptr;
+  const auto& activities = box.step < 0 ? variant.unattributed : variant.steps[at(box.step)].activities;
+  return &activities[at(box.activity)];
+}
+
+std::string nameOf(const VariantRecord& variant, const TimelineBox& box) {
+  if (const ActivityRecord* activity = activityOf(variant, box)) return activity->name;
+  const StepRecord& step = variant.steps[at(box.step)];
+  return box.level == TimelineLevel::Pass ? step.phase : step.range();
+}
+
+}  // namespace fuseline

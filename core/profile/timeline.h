@@ -1,0 +1,42 @@
+// TimelineLayout: one round of a variant as boxes on lanes, ready to be drawn or written as a trace.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace fuseline {
+
+enum class TimelineLevel { Pass, Step, Activity };
+
+/// Two boxes of a lane are apart, or one lies within the other; whole nanoseconds keep them so.
+struct TimelineBox {
+  TimelineLevel level = TimelineLevel::Step;
+  int lane = 0;
+  int step = -1;      // index in VariantRecord::steps; of a pass its first one; -1: no step's
+  int activity = -1;  // index in the step's activities, or in VariantRecord::unattributed
+  std::int64_t startNs = 0;
+  std::int64_t endNs = 0;
+
+  std::int64_t durationNs() const { return endNs - startNs; }
+};
+
+struct TimelineLayout {
+  /// By lane, then in the order in which they began, a box before those within it.
+  std::vector<TimelineBox> boxes;
+  /// Lane 0 has the passes and their steps; the others what runs beside them, such as copies.
+  int numLanes = 0;
+  std::int64_t endNs = 0;
+};
+
+/// Empty where the record has no timeline.
+TimelineLayout layOut(const VariantRecord& variant);
+
+/// The activity of a box; nullptr for a pass or a step.
+const ActivityRecord* activityOf(const VariantRecord& variant, const TimelineBox& box);
+/// "forward", "fc1.linear (BasicLinear, forward) [4096, 4096] bf16", or a kernel's name.
+std::string nameOf(const VariantRecord& variant, const TimelineBox& box);
+
+}  // namespace fuseline

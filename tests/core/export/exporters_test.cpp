@@ -1,0 +1,187 @@
+// What other programs get to read: traces that nest, tables that spreadsheets take.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/exporter.h"
+
+#include "core/support/json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace fuseline {
+namespace {
+
+StepRecord step(std::string name, std::string phase, std::vector<std::string> ops) {
+  return {.name = std::move(name),
+          .phase = std::move(phase),
+          .kernel = "BasicLinear",
+          .ops = std::move(ops),
+          .writes = "[3, 4] bf16",
+          .flops = 24000,
+          .bytes = 100,
+          .samplesNs = {1000.0, 3000.0, 2000.0}};
+}
+
+/// Forward fc1 and act, backward both; traced, with a copy that runs beside.
+RunRecord tracedRun() {
+  RunRecord record{.createdWith = "fuseline 0.1.0", .pipelineName = "mlp", .environment = {{"device", "NVIDIA H200"}}};
+  VariantRecord fused{.name = "fused",
+                      .steps = {step("fc1", "forward", {"fc1"}), step("act", "forward", {"act"}),
+                                step("R(act, fc1)", "backward", {"fc1", "act"})},
+                      .endToEndNs = {5000.0, 5000.0, 5000.0},
+                      .instrumentedNs = {6000.0, 7000.0, 6500.0},
+                      .unattributed = {{"copy, host to device", "64 B", {100.0}}}};
+  fused.steps[0].activities = {{"nvjet_hsh", "grid 8", {1000.0}}};
+  fused.steps[1].activities = {{"gelu", "grid 4", {500.5}}};
+  fused.steps[2].activities = {{"wgrad", "", {100.0}}, {"dgrad", "", {200.0}}};
+  fused.timeline = {.round = 2,
+                    .spans = {{.step = 0, .activity = 0, .startNs = 0.0, .durationNs = 1000.0},
+                              {.step = -1, .activity = 0, .startNs = 500.0, .durationNs = 100.0},
+                              {.step = 1, .activity = 0, .startNs = 1000.4, .durationNs = 500.5},
+                              {.step = 2, .activity = 0, .startNs = 2000.0, .durationNs = 100.0},
+                              {.step = 2, .activity = 1, .startNs = 2100.0, .durationNs = 200.0}}};
+  record.variants = {fused};
+  return record;
+}
+
+Json traceOf(const RunRecord& record) {
+  const Result<std::string> text = (*exporterNamed("trace"))->write(record);
+  if (!text) throw std::runtime_error(text.error().message);
+  return Json::parse(*text);
+}
+
+Json eventsOf(const Json& trace, const std::string& type) {
+  Json events = Json::array();
+  for (const Json& event : trace["traceEvents"])
+    if (event["ph"] == type) events.push_back(event);
+  return events;
+}
+
+TEST(Trace, HasStepsUnderTheNamesOfProfilers) {
+  const Json trace = traceOf(tracedRun());
+  EXPECT_EQ(trace["displayTimeUnit"], "ns");
+  EXPECT_EQ(trace["otherData"]["device"], "NVIDIA H200");
+  const Json events = eventsOf(trace, "X");
+  ASSERT_EQ(events.size(), 10u) << "two passes, three steps, five activities";
+  EXPECT_EQ(events[0]["name"], "forward");
+  EXPECT_EQ(events[1]["name"], "fc1 (BasicLinear, forward) [3, 4] bf16");
+  EXPECT_EQ(events[1]["args"]["ops"], Json::array({"fc1"}));
+  EXPECT_EQ(events[1]["args"]["bytes"], 100);
+  EXPECT_EQ(events[1]["args"]["median of all rounds (ns)"], 2000.0);
+  EXPECT_EQ(events[2]["name"], "nvjet_hsh");
+  EXPECT_EQ(events[2]["args"]["step"], "fc1");
+}
+
+TEST(Trace, CountsInMicrosecondsWithNanosecondsAsDecimals) {
+  const Json gelu = eventsOf(traceOf(tracedRun()), "X")[4];
+  EXPECT_EQ(gelu["name"], "gelu");
+  EXPECT_EQ(gelu["ts"], 1.0);
+  EXPECT_EQ(gelu["dur"], 0.501) << "from 1000.4 to 1500.9, in whole nanoseconds";
+}
+
+TEST(Trace, LeadsFromForwardToBackward) {
+  const Json trace = traceOf(tracedRun());
+  const Json from = eventsOf(trace, "s");
+  const Json to = eventsOf(trace, "f");
+  ASSERT_EQ(from.size(), 2u);
+  ASSERT_EQ(to.size(), 2u);
+  EXPECT_EQ(from[0]["ts"], 0.0);
+  EXPECT_EQ(from[1]["ts"], 1.0);
+  for (const Json& end : to) {
+    EXPECT_EQ(end["ts"], 2.0);
+    EXPECT_EQ(end["bp"], "e");
+  }
+  EXPECT_NE(from[0]["id"], from[1]["id"]);
+}
+
+TEST(Trace, CountsWhatAStepReaches) {
+  const Json counters = eventsOf(traceOf(tracedRun()), "C");
+  ASSERT_EQ(counters.size(), 12u) << "two counters of three steps, up and down again";
+  EXPECT_EQ(counters[0]["name"], "GB/s");
+  EXPECT_DOUBLE_EQ(counters[0]["args"]["GB/s"], 0.1);
+  EXPECT_DOUBLE_EQ(counters[2]["args"]["TFLOP/s"], 0.024);
+  EXPECT_EQ(counters[1]["args"]["GB/s"], 0.0);
+}
+
+TEST(Trace, HasAProcessForEachVariantAndAThreadForEachLane) {
+  RunRecord record = tracedRun();
+  record.variants.push_back(record.variants.front());
+  record.variants[0].name = "unfused";
+  std::map<std::pair<int, int>, std::string> names;
+  for (const Json& event : eventsOf(traceOf(record), "M"))
+    if (event["name"] == "process_name" || event["name"] == "thread_name")
+      names[{event["pid"].get<int>(), event["name"] == "process_name" ? -1 : event["tid"].get<int>()}] =
+          event["args"]["name"].get<std::string>();
+  const std::map<std::pair<int, int>, std::string> expected = {
+      {{1, -1}, "unfused (round 3 of 3)"}, {{1, 0}, "steps"}, {{1, 1}, "beside the steps"},
+      {{2, -1}, "fused (round 3 of 3)"},   {{2, 0}, "steps"}, {{2, 1}, "beside the steps"}};
+  EXPECT_EQ(names, expected);
+}
+
+TEST(Trace, NeedsATimeline) {
+  RunRecord record = tracedRun();
+  record.variants[0].timeline = {};
+  record.settings.timing = "none";
+  const Result<std::string> text = (*exporterNamed("trace"))->write(record);
+  ASSERT_FALSE(text);
+  EXPECT_EQ(text.error().message,
+            "mlp: a trace needs to know when steps ran, and this run has no timeline: it was written by fuseline 0.1.0 "
+            "with --timing none. Measure it again with this program: `fuseline run PIPELINE -o RUN.fuserun`.");
+}
+
+/// As a viewer reads it: on a thread a stack of what is open, in which an event ends before what it lies in does.
+void expectNesting(const Json& events) {
+  std::map<std::pair<int, int>, std::vector<std::int64_t>> open;
+  const auto nanoseconds = [](const Json& us) { return std::llround(us.get<double>() * 1e3); };
+  for (const Json& event : events) {
+    auto& ends = open[{event["pid"].get<int>(), event["tid"].get<int>()}];
+    const std::int64_t start = nanoseconds(event["ts"]);
+    const std::int64_t end = start + nanoseconds(event["dur"]);
+    while (!ends.empty() && ends.back() <= start) ends.pop_back();
+    RC_ASSERT(ends.empty() || end <= ends.back());
+    ends.push_back(end);
+  }
+}
+
+TEST(Trace, NestsStrictlyWhateverRan) {
+  rc::check([] {
+    RunRecord record = tracedRun();
+    std::vector<TimelineSpan>& spans = record.variants[0].timeline.spans;
+    for (TimelineSpan& span : spans) {
+      span.startNs = *rc::gen::inRange(0, 100000) / 7.0;
+      span.durationNs = *rc::gen::inRange(0, 50000) / 7.0;
+    }
+    expectNesting(eventsOf(traceOf(record), "X"));
+  });
+}
+
+TEST(CsvTable, HasALineForEachStepAndForTheWhole) {
+  RunRecord record = tracedRun();
+  record.variants[0].steps[1].name = "say \"act\", twice";
+  record.variants[0].steps[2].isView = true;
+  const Result<std::string> text = (*exporterNamed("csv"))->write(record);
+  ASSERT_TRUE(text);
+  EXPECT_EQ(*text,
+            "variant,pass,step,rule,kernel,ops,writes,rounds,median_ns,lower_quartile_ns,upper_quartile_ns,minimum_ns,"
+            "flops,bytes\r\n"
+            "fused,forward,fc1,,BasicLinear,fc1,\"[3, 4] bf16\",3,2000,1500,2500,1000,24000,100\r\n"
+            "fused,forward,\"say \"\"act\"\", twice\",,BasicLinear,act,\"[3, 4] bf16\",3,2000,1500,2500,1000,24000,100"
+            "\r\n"
+            "fused,,end to end,,,,,3,5000,5000,5000,5000,,\r\n");
+}
+
+TEST(Exporters, HaveNamesOfTheirOwnAndAreNamedWhereOneIsNotThere) {
+  std::set<std::string_view> names;
+  for (const Exporter& exporter : exporters()) EXPECT_TRUE(names.insert(exporter.name).second) << exporter.name;
+  const Result<const Exporter*> none = exporterNamed("trase");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().kind, ErrorKind::Usage);
+  EXPECT_EQ(none.error().message, "trase: there is no such format; did you mean trace? There is: trace, csv.");
+}
+
+}  // namespace
+}  // namespace fuseline

@@ -1,0 +1,130 @@
+// Boxes of a timeline: nothing lies half over something else, and nothing is lost.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/timeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace fuseline {
+namespace {
+
+VariantRecord variantOf(const std::vector<std::pair<std::string, std::string>>& steps,
+                        std::vector<TimelineSpan> spans) {
+  VariantRecord variant{.name = "fused"};
+  for (const auto& [name, phase] : steps)
+    variant.steps.push_back(
+        {.name = name, .phase = phase, .kernel = name, .activities = {{"k", "", {}}, {"l", "", {}}}});
+  variant.unattributed = {{"fill", "", {}}};
+  variant.timeline = {.round = 0, .spans = std::move(spans)};
+  return variant;
+}
+
+std::string toText(const VariantRecord& variant, const TimelineLayout& layout) {
+  std::string text;
+  for (const TimelineBox& box : layout.boxes) {
+    const ActivityRecord* activity = activityOf(variant, box);
+    const std::string name = activity ? activity->name
+                             : box.level == TimelineLevel::Pass
+                                 ? nameOf(variant, box)
+                                 : variant.steps[static_cast<std::size_t>(box.step)].name;
+    text += std::to_string(box.lane) + ":" + name + "[" + std::to_string(box.startNs) + "," +
+            std::to_string(box.endNs) + "] ";
+  }
+  return text;
+}
+
+TEST(Timeline, PutsStepsIntoTheirPasses) {
+  const VariantRecord variant =
+      variantOf({{"a", "forward"}, {"b", "forward"}, {"c", "backward"}}, {{.step = 0, .startNs = 0, .durationNs = 10},
+                                                                          {.step = 1, .startNs = 12, .durationNs = 5},
+                                                                          {.step = 2, .startNs = 17, .durationNs = 3}});
+  EXPECT_EQ(toText(variant, layOut(variant)), "0:forward[0,17] 0:a[0,10] 0:b[12,17] 0:backward[17,20] 0:c[17,20] ");
+  EXPECT_EQ(layOut(variant).endNs, 20);
+}
+
+/// The second kernel of the first step overlaps the first one; something that no step launched runs at the same time.
+TEST(Timeline, PutsWhatIsDoneAtOnceBesideTheSteps) {
+  const VariantRecord variant =
+      variantOf({{"a", "forward"}}, {{.step = -1, .activity = 0, .startNs = 0, .durationNs = 2},
+                                     {.step = 0, .activity = 0, .startNs = 1, .durationNs = 9},
+                                     {.step = 0, .activity = 1, .startNs = 5, .durationNs = 9}});
+  EXPECT_EQ(toText(variant, layOut(variant)), "0:forward[1,14] 0:a[1,14] 0:k[1,10] 1:fill[0,2] 1:l[5,14] ");
+}
+
+/// A copy must not push the step that it runs beside out of its lane.
+TEST(Timeline, PutsCopiesOfOffloadingBesideTheSteps) {
+  const VariantRecord variant = variantOf({{"a", "forward"}, {"offload", "forward"}, {"b", "forward"}},
+                                          {{.step = 0, .activity = 0, .startNs = 0, .durationNs = 5},
+                                           {.step = 1, .activity = 0, .startNs = 5, .durationNs = 30},
+                                           {.step = 2, .activity = 0, .startNs = 6, .durationNs = 10}});
+  EXPECT_EQ(toText(variant, layOut(variant)),
+            "0:forward[0,16] 0:a[0,5] 0:k[0,5] 0:b[6,16] 0:k[6,16] 1:offload[5,35] 1:k[5,35] ");
+}
+
+TEST(Timeline, IsEmptyWhereNothingWasTimed) {
+  EXPECT_TRUE(layOut(variantOf({{"a", "forward"}}, {})).boxes.empty());
+  EXPECT_EQ(layOut(variantOf({{"a", "forward"}}, {})).numLanes, 0);
+}
+
+VariantRecord arbitraryVariant() {
+  const int numSteps = *rc::gen::inRange(1, 6);
+  std::vector<std::pair<std::string, std::string>> steps;
+  for (int i = 0; i < numSteps; ++i)
+    steps.emplace_back(*rc::gen::element<std::string>("a", "offload", "reload_wait"), i < 3 ? "forward" : "backward");
+  const bool isTraced = *rc::gen::arbitrary<bool>();
+  std::vector<TimelineSpan> spans;
+  const int numSpans = isTraced ? *rc::gen::inRange(0, 30) : numSteps;
+  for (int i = 0; i < numSpans; ++i) {
+    const int step = isTraced ? *rc::gen::inRange(-1, numSteps) : i;
+    spans.push_back({.step = step,
+                     .activity = !isTraced  ? -1
+                                 : step < 0 ? 0
+                                            : *rc::gen::inRange(0, 2),
+                     .startNs = *rc::gen::inRange(0, 4000) / 16.0,
+                     .durationNs = *rc::gen::inRange(0, 900) / 16.0});
+  }
+  return variantOf(steps, std::move(spans));
+}
+
+bool isApartOrNested(const TimelineBox& a, const TimelineBox& b) {
+  if (a.endNs <= b.startNs || b.endNs <= a.startNs) return true;
+  return (a.startNs <= b.startNs && b.endNs <= a.endNs) || (b.startNs <= a.startNs && a.endNs <= b.endNs);
+}
+
+TEST(Timeline, NestsStrictlyAndLosesNothing) {
+  rc::check([] {
+    const VariantRecord variant = arbitraryVariant();
+    const TimelineLayout layout = layOut(variant);
+    std::size_t numActivities = 0;
+    std::set<int> steps;
+    for (std::size_t i = 0; i < layout.boxes.size(); ++i) {
+      const TimelineBox& box = layout.boxes[i];
+      RC_ASSERT(box.lane < layout.numLanes);
+      RC_ASSERT(box.startNs <= box.endNs && box.endNs <= layout.endNs);
+      numActivities += box.level == TimelineLevel::Activity;
+      if (box.level == TimelineLevel::Step) RC_ASSERT(steps.insert(box.step).second);
+      for (std::size_t other = 0; other < i; ++other) {
+        const TimelineBox& before = layout.boxes[other];
+        if (before.lane != box.lane) continue;
+        RC_ASSERT(isApartOrNested(before, box));
+        RC_ASSERT(before.startNs < box.startNs || (before.startNs == box.startNs && before.level <= box.level));
+        if (before.level == box.level) RC_ASSERT(before.endNs <= box.startNs);
+      }
+    }
+    std::set<int> seen;
+    for (const TimelineSpan& span : variant.timeline.spans)
+      if (span.step >= 0) seen.insert(span.step);
+    RC_ASSERT(steps == seen);
+    RC_ASSERT(numActivities ==
+              static_cast<std::size_t>(std::ranges::count_if(
+                  variant.timeline.spans, [](const TimelineSpan& span) { return span.activity >= 0; })));
+  });
+}
+
+}  // namespace
+}  // namespace fuseline
