@@ -51,6 +51,16 @@ QString planRows() {
          shortcutRow(translated("Up, Down"), translated("Go to the forward or the backward lane"));
 }
 
+QString timelineRows() {
+  return shortcutRow(translated("Wheel, W, S"), translated("Zoom")) +
+         shortcutRow(translated("Drag, A, D"), translated("Move the view")) +
+         shortcutRow(translated("Arrow keys, comma, period"), translated("Select the next box")) +
+         shortcutRow(translated("Home, F"), translated("Show everything, or what is selected")) +
+         shortcutRow(translated("Double click, Return"), translated("Zoom to the box")) +
+         shortcutRow(translated("Backspace"), translated("Show what was shown before")) +
+         shortcutRow(translated("Shift + drag"), translated("Measure a stretch"));
+}
+
 QString section(const QString& title, const QString& rows) {
   return QStringLiteral("<h3>%1</h3><table cellspacing='0' cellpadding='3'>%2</table>").arg(title, rows);
 }
@@ -68,7 +78,8 @@ void showShortcuts(const QMenuBar& menus, QWidget* parent) {
   dialog.setWindowTitle(translated("Keyboard shortcuts"));
   dialog.resize(560, 640);
   auto* browser = new QTextBrowser(&dialog);
-  browser->setHtml(section(translated("Canvas"), canvasRows()) + section(translated("Plan"), planRows()) + text);
+  browser->setHtml(section(translated("Canvas"), canvasRows()) + section(translated("Plan"), planRows()) +
+                   section(translated("Timeline"), timelineRows()) + text);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, &dialog);
   QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
   auto* layout = new QVBoxLayout(&dialog);

@@ -31,7 +31,7 @@ namespace fuseline::ui {
 namespace {
 
 // Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
-constexpr int kLayoutVersion = 2;
+constexpr int kLayoutVersion = 3;
 constexpr int kMaxRecentFiles = 10;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
@@ -120,12 +120,14 @@ void MainWindow::createDocks() {
   m_whyNot = new WhyNotPanel(m_session, m_theme);
   m_plan = new PlanPanel(m_session, m_theme);
   m_timings = new TimingsPanel(m_session, m_theme);
+  m_timeline = new TimelinePanel(m_session, m_theme);
   m_numerics = new NumericsPanel(m_session, m_theme);
   addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
   addDock(QStringLiteral("inspector"), tr("Inspector"), m_inspector, Qt::RightDockWidgetArea);
   addDock(QStringLiteral("whyNot"), tr("Why not?"), m_whyNot, Qt::RightDockWidgetArea);
   addDock(QStringLiteral("plan"), tr("Plan"), m_plan, Qt::BottomDockWidgetArea);
   m_timingsDock = addDock(QStringLiteral("timings"), tr("Timings"), m_timings, Qt::BottomDockWidgetArea);
+  addDock(QStringLiteral("timeline"), tr("Timeline"), m_timeline, Qt::BottomDockWidgetArea);
   m_numericsDock = addDock(QStringLiteral("numerics"), tr("Numerics"), m_numerics, Qt::BottomDockWidgetArea);
   m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
   const auto showBlocks = [this] { m_palette->showBlocks(m_session.document()); };
@@ -139,7 +141,9 @@ void MainWindow::applyDefaultLayout() {
   setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
   QDockWidget* plan = m_docks[3];
   splitDockWidget(plan, m_timingsDock, Qt::Vertical);
-  tabifyDockWidget(m_timingsDock, m_numericsDock);
+  QDockWidget* timeline = m_docks[5];
+  tabifyDockWidget(m_timingsDock, timeline);
+  tabifyDockWidget(timeline, m_numericsDock);
   tabifyDockWidget(m_numericsDock, m_problemsDock);
   m_timingsDock->raise();
   resizeDocks({m_docks[0], m_docks[1]}, {194, 356}, Qt::Horizontal);
@@ -321,6 +325,7 @@ void MainWindow::addTensorCommands(QMenu& menu) {
   addCommand(&menu, tr("Save &parameters..."), {}, [this] { saveParameters(); });
   QAction* save = addCommand(&menu, tr("Save the r&un..."), {}, [this] { saveRun(); });
   connect(&menu, &QMenu::aboutToShow, save, [this, save] { save->setEnabled(m_session.lastRun().has_value()); });
+  addExportCommands(menu);
   const auto refresh = [this, draw] {
     const QString& path = m_session.tensorsFile();
     draw->setEnabled(!path.isEmpty());
@@ -329,6 +334,18 @@ void MainWindow::addTensorCommands(QMenu& menu) {
   };
   draw->setEnabled(false);
   connect(&m_session, &Session::tensorsFileChanged, this, refresh);
+}
+
+void MainWindow::addExportCommands(QMenu& menu) {
+  QMenu* formats = menu.addMenu(tr("E&xport the run"));
+  formats->setToolTipsVisible(true);
+  for (const Exporter& exporter : exporters()) {
+    QAction* action = formats->addAction(tr("As %1...").arg(toQt(exporter.title)));
+    action->setToolTip(toQt(exporter.summary));
+    connect(action, &QAction::triggered, this, [this, &exporter] { exportRun(exporter); });
+  }
+  connect(&menu, &QMenu::aboutToShow, formats,
+          [this, formats] { formats->setEnabled(m_session.lastRun().has_value()); });
 }
 
 void MainWindow::chooseTensors() {
@@ -358,6 +375,18 @@ void MainWindow::saveRun() {
   const Result<void> saved = m_session.saveRun(path);
   showMessage(saved ? tr("The run is in %1. It can be opened here, and given to fuseline run --measured.").arg(path)
                     : toQt(saved.error().message));
+}
+
+void MainWindow::exportRun(const Exporter& exporter) {
+  QFileDialog dialog(this, tr("Export the run"), QFileInfo(m_session.path()).path(),
+                     tr("%1 (*%2);;All files (*)").arg(toQt(exporter.title), toQt(exporter.ending)));
+  dialog.setAcceptMode(QFileDialog::AcceptSave);
+  dialog.setDefaultSuffix(toQt(exporter.ending.substr(1)));
+  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName());
+  if (dialog.exec() != QDialog::Accepted) return;
+  const QString path = dialog.selectedFiles().constFirst();
+  const Result<void> written = m_session.exportRun(exporter, path);
+  showMessage(written ? tr("The run is in %1. %2.").arg(path, toQt(exporter.summary)) : toQt(written.error().message));
 }
 
 void MainWindow::createHelpMenu() {
@@ -492,6 +521,20 @@ void MainWindow::showReadOnly() {
 
 void MainWindow::showTimings() { m_timingsDock->raise(); }
 
+bool MainWindow::showPane(const QString& name) {
+  const auto dock = std::ranges::find(m_docks, name, &QDockWidget::objectName);
+  if (dock == m_docks.end()) return false;
+  (*dock)->show();
+  (*dock)->raise();
+  return true;
+}
+
+QStringList MainWindow::paneNames() const {
+  QStringList names;
+  for (const QDockWidget* dock : m_docks) names.append(dock->objectName());
+  return names;
+}
+
 void MainWindow::showDevices(const Json& devices) {
   m_runBar->setDevices(devices);
   if (m_persistence == Persistence::Settings) m_runBar->chooseDevice(QSettings().value(kDeviceKey).toString());
@@ -536,7 +579,8 @@ void MainWindow::makeBlock() {
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {
-  QList<QWidget*> panes = {m_palette, m_view, m_inspector, m_whyNot, m_plan, m_timings, m_numerics, m_problems};
+  QList<QWidget*> panes = {m_palette, m_view,     m_inspector, m_whyNot,  m_plan,
+                           m_timings, m_timeline, m_numerics,  m_problems};
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());

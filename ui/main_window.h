@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/export/exporter.h"
 #include "ui/canvas/graph_view.h"
 #include "ui/models/measured_examples.h"
 #include "ui/panels/inspector_panel.h"
@@ -11,6 +12,7 @@
 #include "ui/panels/plan_panel.h"
 #include "ui/panels/problems_panel.h"
 #include "ui/panels/run_bar.h"
+#include "ui/panels/timeline_panel.h"
 #include "ui/panels/timings_panel.h"
 #include "ui/panels/why_not_panel.h"
 #include "ui/session/session.h"
@@ -51,9 +53,13 @@ class MainWindow : public QMainWindow {
   ProblemsPanel& problems() { return *m_problems; }
   PlanPanel& plan() { return *m_plan; }
   TimingsPanel& timings() { return *m_timings; }
+  TimelinePanel& timeline() { return *m_timeline; }
   NumericsPanel& numerics() { return *m_numerics; }
   WhyNotPanel& whyNot() { return *m_whyNot; }
   void showTimings();
+  /// Brings a pane to the front: "plan", "timeline". False: there is none of this name.
+  bool showPane(const QString& name);
+  QStringList paneNames() const;
   /// Docks at their places, in sizes that fit the window as it is now.
   void restoreDefaultLayout();
 
@@ -73,6 +79,7 @@ class MainWindow : public QMainWindow {
   void createRunMenu();
   void createTimingMenu(QMenu& runMenu);
   void addTensorCommands(QMenu& menu);
+  void addExportCommands(QMenu& menu);
   void createHelpMenu();
   void createToolBars();
   void createStatusBar();
@@ -110,6 +117,7 @@ class MainWindow : public QMainWindow {
   void chooseTensors();
   void saveParameters();
   void saveRun();
+  void exportRun(const Exporter& exporter);
   bool save();
   bool saveAs();
   bool saveTo(const QString& path);
@@ -127,6 +135,7 @@ class MainWindow : public QMainWindow {
   WhyNotPanel* m_whyNot = nullptr;
   PlanPanel* m_plan = nullptr;
   TimingsPanel* m_timings = nullptr;
+  TimelinePanel* m_timeline = nullptr;
   NumericsPanel* m_numerics = nullptr;
   RunBar* m_runBar = nullptr;
   PaneRing* m_paneRing = nullptr;

@@ -34,6 +34,7 @@ void addOptions(QCommandLineParser& parser) {
   add("size", "Size of the window for a picture, such as 1500x940.", "WxH");
   add("scale", "Device pixels per pixel of a picture, such as 2.", "factor");
   add("select", "Select this op.", "op");
+  add("pane", "Bring this pane to the front: plan, timings, timeline, numerics or problems.", "pane");
   add("run", "Run the pipeline before the picture is taken.");
   add("numerics", "Measure the numerics before the picture is taken.");
 }
@@ -111,8 +112,11 @@ int main(int argc, char** argv) {
   resizeTo(window, parser.value("size"));
   std::optional<Screenshot> screenshot;
   if (isPicture) {
-    screenshot.emplace(ScreenshotRequest{parser.value("screenshot"), parser.value("select"), runBefore(parser)}, window,
-                       session);
+    screenshot.emplace(ScreenshotRequest{.outPath = parser.value("screenshot"),
+                                         .selection = parser.value("select"),
+                                         .pane = parser.value("pane"),
+                                         .run = runBefore(parser)},
+                       window, session);
   }
   window.show();
   if (!openFirst(window, session, parser.positionalArguments()) && isPicture) {

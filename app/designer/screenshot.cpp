@@ -34,7 +34,12 @@ void Screenshot::handleAnalysis() {
   *m_request.run == RunPurpose::Times ? m_session.run() : m_session.measureNumerics();
 }
 
-void Screenshot::takeSoon() { QTimer::singleShot(kSettleMs, this, &Screenshot::take); }
+void Screenshot::takeSoon() {
+  if (!m_request.pane.isEmpty() && !m_window.showPane(m_request.pane))
+    return fail(tr("--pane %1: there is no such pane. There is: %2.")
+                    .arg(m_request.pane, m_window.paneNames().join(QStringLiteral(", "))));
+  QTimer::singleShot(kSettleMs, this, &Screenshot::take);
+}
 
 void Screenshot::take() {
   QCoreApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);

@@ -14,6 +14,7 @@ namespace fuseline {
 struct ScreenshotRequest {
   QString outPath;
   QString selection;              // an op to select first
+  QString pane;                   // to bring to the front; empty: as the window does it
   std::optional<RunPurpose> run;  // what to wait for
 };
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/timings_panel.h"
 
+#include "ui/models/run_notes.h"
 #include "ui/theme/format.h"
 
 #include <QAction>
@@ -91,15 +92,6 @@ QString settingsText(const LastRun& run) {
   return parts.join(QStringLiteral(" · ")).toHtmlEscaped();
 }
 
-/// What keeps the times from being those of the pipeline and the plan as they are shown; mostly empty.
-QString warningText(const LastRun& run) {
-  if (run.isStale) return TimingsPanel::tr("the pipeline has changed since: run again");
-  const qsizetype numDiffering = run.origin ? run.origin->differingSteps.size() : 0;
-  if (numDiffering == 0) return {};
-  return TimingsPanel::tr("the plan shown is not the one measured: %1")
-      .arg(counted(numDiffering, TimingsPanel::tr("step differs"), TimingsPanel::tr("steps differ")));
-}
-
 /// Before the tool tip of an opened run: its file, and what of the plan is not what was measured.
 QString originTip(const RunOrigin& origin) {
   QString text = origin.file + u'\n';
@@ -187,7 +179,7 @@ void TimingsPanel::refreshCaption() {
   QStringList parts = {run->origin ? originText(*run) + QStringLiteral("<br>") + settingsText(*run)
                                    : toQt(run->device).toHtmlEscaped() + QStringLiteral(" · ") + settingsText(*run)};
   if (run->record.isPartial) parts.append(QStringLiteral("<b>%1</b>").arg(tr("stopped early: partial result")));
-  const QString warning = warningText(*run);
+  const QString warning = staleText(*run);
   if (!warning.isEmpty())
     parts.append(QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name(), warning));
   m_caption->setText(parts.join(QStringLiteral(" · ")));

@@ -7,6 +7,7 @@
 #include "core/runtime/bindings.h"
 #include "core/runtime/measured_pipeline.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/support/atomic_file.h"
 #include "core/tensor/safetensors.h"
 #include "ui/theme/format.h"
 
@@ -262,6 +263,13 @@ Result<void> Session::saveParameters(const QString& path) const {
 Result<void> Session::saveRun(const QString& path) const {
   if (!m_lastRun) return Error{tr("Nothing was measured yet: run the pipeline first.").toStdString()};
   return saveRunRecord(m_lastRun->record, path.toStdString());
+}
+
+Result<void> Session::exportRun(const Exporter& exporter, const QString& path) const {
+  if (!m_lastRun) return Error{tr("Nothing was measured yet: run the pipeline first.").toStdString()};
+  const Result<std::string> text = exporter.write(m_lastRun->record);
+  if (!text) return text.error();
+  return writeFileAtomically(path.toStdString(), [&](std::ostream& file) { file << *text; });
 }
 
 void Session::run() { start(RunPurpose::Times); }

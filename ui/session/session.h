@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/document/history.h"
+#include "core/export/exporter.h"
 #include "core/plan/analysis.h"
 #include "core/profile/run_record.h"
 #include "ui/session/worker_client.h"
@@ -125,6 +126,8 @@ class Session : public QObject {
   /// Writes the last run as a run file, for `fuseline run --measured` and for this window elsewhere.
   /// Errors: nothing was measured yet, the file cannot be written.
   Result<void> saveRun(const QString& path) const;
+  /// Writes the last run in a format of other programs. Errors: as saveRun(), and those of the format.
+  Result<void> exportRun(const Exporter& exporter, const QString& path) const;
   /// Times both plans. One that is stopped early does not replace a complete one of the same pipeline.
   void run();
   /// Compares both plans with float32, tensor by tensor.

@@ -1,0 +1,336 @@
+// The timeline: what is in view, which boxes there are, and what keys and the mouse do with them.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/run_file.h"
+#include "core/runtime/pipeline_run.h"
+#include "core/support/read_file.h"
+#include "tests/support/one_backend.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/ui/ui_test_support.h"
+#include "ui/theme/format.h"
+
+#include <QTest>
+
+#include <cmath>
+
+namespace fuseline::ui {
+
+class TimelineTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void rangeStaysWithinTheTimeline();
+  void rangeZoomsAroundTheMomentUnderThePointer();
+  void ticksAreRoundAndFew();
+  void tracksHaveARowForEachLevel();
+  void shortBoxesAreDrawnTogetherAndNoneIsLost();
+  void measuresWhatLiesBetweenTwoMoments();
+  void sameOpsAreLinkedWithinAPass();
+  void paneShowsARunAndFollowsTheSelection();
+  void arrowKeysWalkBoxesAndRows();
+  void keysZoomPanAndGoBack();
+  void mouseSelectsPansAndMeasures();
+  void saysWhyThereIsNothing();
+  void isStaleAfterAnEdit();
+  void exportsTheRun();
+};
+
+namespace {
+
+StepRecord step(std::string name, std::string phase, std::vector<std::string> ops, std::string rule = {}) {
+  return {.name = std::move(name),
+          .rule = std::move(rule),
+          .phase = std::move(phase),
+          .kernel = "BasicLinear",
+          .ops = ops,
+          .owners = std::move(ops)};
+}
+
+/// a and b forward, a backward; the fused plan does both forward in one.
+RunRecord twoVariants() {
+  RunRecord record;
+  record.variants = {{.name = "unfused",
+                      .steps = {step("a", "forward", {"a"}), step("b", "forward", {"b"}), step("a", "backward", {"a"})},
+                      .timeline = {.spans = {{.step = 0, .startNs = 0, .durationNs = 100},
+                                             {.step = 1, .startNs = 100, .durationNs = 50},
+                                             {.step = 2, .startNs = 160, .durationNs = 40}}}},
+                     {.name = "fused",
+                      .steps = {step("R(a, b)", "forward", {"a", "b"}, "R"), step("a", "backward", {"a"})},
+                      .timeline = {.spans = {{.step = 0, .startNs = 0, .durationNs = 120},
+                                             {.step = 1, .startNs = 120, .durationNs = 40}}}}};
+  return record;
+}
+
+/// A run of the small pipeline by the reference.
+RunRecord measuredRun(const char* timing = "auto") {
+  RunSettings settings{.device = "reference", .timing = timing, .warmup = 0, .iterations = 2};
+  const auto run = PipelineRun::prepare(parseDocument(smallPipeline()), "small", {.settings = std::move(settings)},
+                                        testing::OneBackend(makeReferenceBackend()));
+  return *(*run)->measure();
+}
+
+/// A window with this run opened and its timeline in front.
+struct Opened : Fixture {
+  explicit Opened(const RunRecord& record) : Fixture(residualPipeline(false)) {
+    window.resize(1400, 900);
+    window.show();
+    const auto path = folder / "small.fuserun";
+    isOpen = saveRunRecord(record, path).hasValue() && window.openFile(toQt(path.string())) &&
+             waitForAnalysis(session) && window.showPane(QStringLiteral("timeline")) &&
+             QTest::qWaitForWindowExposed(&window);
+    view().setFocus();
+  }
+  TimelineView& view() { return *window.timeline().view(); }
+  QPoint middleOf(std::size_t track, std::size_t item) { return view().areaOf(track, item).center().toPoint(); }
+
+  testing::TemporaryFolder folder;
+  bool isOpen = false;
+};
+
+std::size_t firstStep(const TimelineTrack& track) {
+  const auto found = std::ranges::find(track.items, TimelineLevel::Step, &TimelineItem::level);
+  return static_cast<std::size_t>(found - track.items.begin());
+}
+
+}  // namespace
+
+void TimelineTest::rangeStaysWithinTheTimeline() {
+  TimelineRange range;
+  range.setTotal(1000.0);
+  QVERIFY(range.isWhole());
+  range.pan(500.0);
+  QCOMPARE(range.startNs(), 0.0);
+  range.zoom(4.0, 900.0);
+  range.pan(1e9);
+  QCOMPARE(range.endNs(), 1000.0);
+  QCOMPARE(range.lengthNs(), 250.0);
+  range.zoom(1e-9, 0.0);
+  QVERIFY(range.isWhole());
+  range.zoom(1e9, 300.0);
+  QCOMPARE(range.lengthNs(), 10.0);
+  range.show(-50.0, 20.0);
+  QCOMPARE(range.startNs(), 0.0);
+  range.show(400.0, 500.0);
+  range.reveal(520.0, 560.0);
+  QCOMPARE(range.endNs(), 560.0);
+  range.reveal(100.0, 130.0);
+  QCOMPARE(range.startNs(), 100.0);
+}
+
+void TimelineTest::rangeZoomsAroundTheMomentUnderThePointer() {
+  TimelineRange range;
+  range.setTotal(1000.0);
+  const double x = 312.0;
+  for (const double factor : {1.5, 3.0, 1.1, 0.7}) {
+    const double before = range.timeAt(x, 800.0);
+    range.zoom(factor, before);
+    QVERIFY(std::abs(range.timeAt(x, 800.0) - before) < 1e-9);
+    QVERIFY(std::abs(range.xAt(before, 800.0) - x) < 1e-9);
+  }
+}
+
+void TimelineTest::ticksAreRoundAndFew() {
+  TimelineRange range;
+  range.setTotal(1000.0);
+  QCOMPARE(range.ticks(5), (std::vector<double>{0.0, 200.0, 400.0, 600.0, 800.0, 1000.0}));
+  range.show(333.0, 347.0);
+  QCOMPARE(range.ticks(4), (std::vector<double>{335.0, 340.0, 345.0}));
+  for (const double total : {11.0, 12345.0, 3.3e9})
+    for (const int most : {0, 1, 3, 10}) {
+      range.setTotal(total);
+      QVERIFY(static_cast<int>(range.ticks(most).size()) <= std::max(most, 1) + 1);
+    }
+}
+
+void TimelineTest::tracksHaveARowForEachLevel() {
+  RunRecord record = twoVariants();
+  VariantRecord& traced = record.variants[1];
+  traced.steps[0].activities = {{"void a::b::gemm<c::d>(float*)", "grid 8", {100.0}},
+                                {"copy, host to device", "", {20.0}}};
+  traced.unattributed = {{"fill", "64 B", {5.0}}};
+  traced.timeline.spans = {{.step = 0, .activity = 0, .startNs = 0, .durationNs = 100},
+                           {.step = -1, .activity = 0, .startNs = 10, .durationNs = 5},
+                           {.step = 0, .activity = 1, .startNs = 100, .durationNs = 20}};
+  const std::vector<TimelineTrack> tracks = timelineTracks(record, nullptr);
+  QCOMPARE(tracks.size(), 2u);
+  using Rows = std::vector<TimelineLevel>;
+  QVERIFY(tracks[0].rows == Rows({TimelineLevel::Pass, TimelineLevel::Step}));
+  QVERIFY(tracks[1].rows ==
+          Rows({TimelineLevel::Pass, TimelineLevel::Step, TimelineLevel::Activity, TimelineLevel::Activity}));
+  QCOMPARE(tracks[0].summary, QStringLiteral("200 ns, 95.0 % of it in steps"));
+  QStringList labels;
+  for (const TimelineItem& item : tracks[1].items) labels.append(QString::number(item.row) + item.label);
+  QCOMPARE(labels, QStringList({"0Forward →", "1R(a, b)", "2gemm<c::d>", "2copy, host to device", "3fill"}));
+  QVERIFY(tracks[1].items[1].isFused);
+  QCOMPARE(tracks[1].items[2].owners, QStringList({"a", "b"}));
+  QVERIFY(tracks[1].items[4].tip.contains("launched by no step"));
+  QVERIFY(tracks[1].items[4].owners.isEmpty());
+}
+
+void TimelineTest::shortBoxesAreDrawnTogetherAndNoneIsLost() {
+  RunRecord record;
+  VariantRecord variant{.name = "fused"};
+  for (int i = 0; i < 1000; ++i) {
+    variant.steps.push_back(step("s" + std::to_string(i), "forward", {"a"}));
+    variant.timeline.spans.push_back({.step = i, .startNs = 10.0 * i, .durationNs = i == 500 ? 9.0 : 1.0});
+  }
+  record.variants = {variant};
+  const TimelineTrack track = timelineTracks(record, nullptr).front();
+  TimelineRange range;
+  range.setTotal(track.endNs);
+  for (const double factor : {1.0, 3.0, 40.0}) {
+    range.fit();
+    range.zoom(factor, 5000.0);
+    std::vector<int> drawn(track.items.size(), 0);
+    double before = -1.0;
+    for (const TimelineCell& cell : cellsInView(track, range, 640.0)) {
+      for (std::size_t item = cell.first; item <= cell.last; ++item) ++drawn[item];
+      QVERIFY(cell.left >= 0.0 && cell.right <= 640.0 && cell.right > cell.left);
+      if (track.items[cell.first].level == TimelineLevel::Step) {
+        QVERIFY(cell.left >= before);
+        before = cell.left;
+      }
+      QVERIFY(!cell.isSeveral() || cell.right - cell.left <= 3.0);
+    }
+    for (std::size_t item = 0; item < track.items.size(); ++item) {
+      const bool isInView = track.items[item].endNs >= range.startNs() && track.items[item].startNs <= range.endNs();
+      QVERIFY2(drawn[item] == 1 || !isInView, qPrintable(track.items[item].label));
+    }
+  }
+}
+
+void TimelineTest::measuresWhatLiesBetweenTwoMoments() {
+  const TimelineTrack track = timelineTracks(twoVariants(), nullptr).front();
+  QCOMPARE(spanSummary(track, 90.0, 170.0), QStringLiteral("unfused: 3 steps, 70 ns of it in steps"));
+  QCOMPARE(spanSummary(track, 150.0, 160.0), QStringLiteral("unfused: 0 steps, 0 ns of it in steps"));
+}
+
+void TimelineTest::sameOpsAreLinkedWithinAPass() {
+  const auto tracks = timelineTracks(twoVariants(), nullptr);
+  QStringList links;
+  for (const auto& [upper, lower] : sameWork(tracks[0], tracks[1]))
+    links.append(tracks[0].items[upper].label + QStringLiteral(">") + tracks[1].items[lower].label);
+  QCOMPARE(links, QStringList({"a>R(a, b)", "b>R(a, b)", "a>a"}));
+}
+
+void TimelineTest::paneShowsARunAndFollowsTheSelection() {
+  Opened f(measuredRun());
+  QVERIFY(f.isOpen);
+  QCOMPARE(f.view().tracks().size(), 2u);
+  QVERIFY(f.window.timeline().emptyText().isEmpty());
+  const std::size_t first = firstStep(f.view().tracks()[0]);
+  QCOMPARE(f.view().tracks()[0].items[first].category, std::string("Normalization"));
+  QTest::mouseClick(&f.view(), Qt::LeftButton, {}, f.middleOf(0, first));
+  QCOMPARE(f.session.selection(), QSet<QString>({"norm"}));
+  QCOMPARE(f.view().currentItem(), &f.view().tracks()[0].items[first]);
+  QTest::mouseClick(&f.view(), Qt::LeftButton, {}, QPoint(f.view().width() / 2, 30));
+  QVERIFY(f.session.selection().isEmpty());
+}
+
+void TimelineTest::arrowKeysWalkBoxesAndRows() {
+  Opened f(measuredRun());
+  QVERIFY(f.isOpen);
+  QTest::keyClick(&f.view(), Qt::Key_Right);
+  QCOMPARE(f.view().currentItem()->label, QStringLiteral("norm"));
+  QTest::keyClick(&f.view(), Qt::Key_Right);
+  QCOMPARE(f.session.selection(), QSet<QString>({"fc"}));
+  QTest::keyClick(&f.view(), Qt::Key_Period);
+  QCOMPARE(f.session.selection(), QSet<QString>({"act"}));
+  QTest::keyClick(&f.view(), Qt::Key_Comma);
+  QTest::keyClick(&f.view(), Qt::Key_Up);
+  QCOMPARE(f.view().currentItem()->level, TimelineLevel::Pass);
+  QTest::keyClick(&f.view(), Qt::Key_Down);
+  QTest::keyClick(&f.view(), Qt::Key_Down);
+  const TimelineItem* below = f.view().currentItem();
+  QVERIFY(below >= f.view().tracks()[1].items.data());
+  QVERIFY(below < f.view().tracks()[1].items.data() + f.view().tracks()[1].items.size());
+}
+
+void TimelineTest::keysZoomPanAndGoBack() {
+  Opened f(measuredRun());
+  QVERIFY(f.isOpen);
+  QTest::keyClick(&f.view(), Qt::Key_Right);
+  QTest::keyClick(&f.view(), Qt::Key_Return);
+  const TimelineRange zoomed = f.view().range();
+  const TimelineItem& item = *f.view().currentItem();
+  QVERIFY(zoomed.startNs() <= item.startNs && item.endNs <= zoomed.endNs());
+  QVERIFY(zoomed.lengthNs() <= std::max(10.0, 1.2 * (item.endNs - item.startNs)));
+  QTest::keyClick(&f.view(), Qt::Key_Home);
+  QVERIFY(f.view().range().isWhole());
+  QTest::keyClick(&f.view(), Qt::Key_Backspace);
+  QVERIFY(f.view().range() == zoomed);
+  QTest::keyClick(&f.view(), Qt::Key_Backspace);
+  QVERIFY(f.view().range().isWhole());
+  QTest::keyClick(&f.view(), Qt::Key_W);
+  QVERIFY(!f.view().range().isWhole());
+  const double startNs = f.view().range().startNs();
+  QTest::keyClick(&f.view(), Qt::Key_D);
+  QVERIFY(f.view().range().startNs() > startNs);
+  f.session.select({QStringLiteral("act")});
+  QTest::keyClick(&f.view(), Qt::Key_F);
+  for (const TimelineItem& box : f.view().tracks()[0].items)
+    if (box.owners == QStringList({"act"}))
+      QVERIFY(box.startNs >= f.view().range().startNs() && box.endNs <= f.view().range().endNs());
+}
+
+void TimelineTest::mouseSelectsPansAndMeasures() {
+  Opened f(measuredRun());
+  QVERIFY(f.isOpen);
+  const std::size_t first = firstStep(f.view().tracks()[0]);
+  QTest::mouseDClick(&f.view(), Qt::LeftButton, {}, f.middleOf(0, first));
+  QVERIFY(!f.view().range().isWhole());
+  const double startNs = f.view().range().startNs();
+  const int y = f.view().height() - 3;
+  QTest::mousePress(&f.view(), Qt::LeftButton, {}, QPoint(400, y));
+  QTest::mouseMove(&f.view(), QPoint(300, y));
+  QTest::mouseRelease(&f.view(), Qt::LeftButton, {}, QPoint(300, y));
+  QVERIFY(f.view().range().startNs() > startNs);
+  QVERIFY(f.view().measuredText().isEmpty());
+  QTest::keyClick(&f.view(), Qt::Key_Home);
+  QTest::mousePress(&f.view(), Qt::LeftButton, Qt::ShiftModifier, QPoint(1, y));
+  QTest::mouseMove(&f.view(), QPoint(f.view().width() - 1, y));
+  QTest::mouseRelease(&f.view(), Qt::LeftButton, Qt::ShiftModifier, QPoint(f.view().width() - 1, y));
+  const QString measured = f.view().measuredText();
+  QVERIFY2(measured.startsWith(QStringLiteral("Δ ")) && measured.contains(QStringLiteral("unfused: ")) &&
+               measured.contains(QStringLiteral("fused: ")),
+           qPrintable(measured));
+}
+
+void TimelineTest::saysWhyThereIsNothing() {
+  Fixture empty(smallPipeline());
+  QVERIFY(empty.window.timeline().emptyText().startsWith(QStringLiteral("Nothing measured yet.")));
+  Opened f(measuredRun("none"));
+  QVERIFY(f.isOpen);
+  QVERIFY2(f.window.timeline().emptyText().contains(QStringLiteral("wrote it with whole runs only")),
+           qPrintable(f.window.timeline().emptyText()));
+  QTest::keyClick(&f.view(), Qt::Key_Home);
+  QTest::keyClick(&f.view(), Qt::Key_F);
+  QTest::mouseClick(&f.view(), Qt::LeftButton, {}, QPoint(5, 5));
+}
+
+void TimelineTest::isStaleAfterAnEdit() {
+  Opened f(measuredRun());
+  QVERIFY(f.isOpen);
+  QVERIFY(!f.window.timeline().caption().contains(QStringLiteral("run again")));
+  const TimelineRange before = f.view().range();
+  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 48}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.window.timeline().caption().contains(QStringLiteral("run again")));
+  QVERIFY(f.view().range() == before);
+}
+
+void TimelineTest::exportsTheRun() {
+  Opened f(measuredRun());
+  QVERIFY(f.isOpen);
+  for (const Exporter& exporter : exporters()) {
+    const auto path = f.folder / ("run" + std::string(exporter.ending));
+    QVERIFY(f.session.exportRun(exporter, toQt(path.string())).hasValue());
+    QCOMPARE(*readWholeFile(path, {.what = "export", .maxMiB = 1}), *exporter.write(f.session.lastRun()->record));
+  }
+  Fixture empty(smallPipeline());
+  QVERIFY(!empty.session.exportRun(exporters()[0], QStringLiteral("never.json")).hasValue());
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::TimelineTest)
+#include "test_ui_timeline.moc"

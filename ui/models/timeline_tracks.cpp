@@ -1,0 +1,239 @@
+// From the boxes of a timeline to what is drawn of them.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/models/timeline_tracks.h"
+
+#include "core/ops/catalog.h"
+#include "core/profile/stats.h"
+#include "ui/theme/format.h"
+
+#include <QCoreApplication>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr double kLeastWidthPx = 1.0;
+constexpr double kTellApartPx = 3.0;
+
+QString translated(const char* text) { return QCoreApplication::translate("Timeline", text); }
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// Of an op of the graph, if it is in there.
+std::string categoryOf(const Graph* graph, const std::string& op) {
+  const NodeId node = graph ? graph->findNode(op) : NodeId{-1};
+  return node < 0 ? std::string() : graph->node(node).operation->category;
+}
+
+/// Kernels of fusions are named after their main work; an elementwise one may be an activation.
+std::string categoryOf(const StepRecord& step, const Graph* graph) {
+  if (step.ops.size() == 1)
+    if (const std::string category = categoryOf(graph, step.ops.front()); !category.empty()) return category;
+  if (step.kernel == "elementwise")
+    for (const std::string& op : step.ops)
+      if (const std::string category = categoryOf(graph, op); category == "Activation") return category;
+  return step.kernel == "grouped_mlp" ? "Linear" : step.kernel;
+}
+
+QString line(const QString& text) { return QStringLiteral("<br>") + text; }
+
+/// "12.5 GB/s": what was reached, by the model's count of the work.
+QString rate(double work, double durationNs, const char* unit) {
+  return durationNs <= 0 || work <= 0 ? QString()
+                                      : QStringLiteral("%1 %2").arg(work / durationNs, 0, 'g', 3).arg(toQt(unit));
+}
+
+QString timesText(const TimelineBox& box, double totalNs) {
+  const auto durationNs = static_cast<double>(box.durationNs());
+  QString text =
+      translated("%1 from %2 on").arg(formatDurationNs(durationNs), formatDurationNs(static_cast<double>(box.startNs)));
+  if (totalNs > 0) text += translated(", %1 % of the round").arg(100.0 * durationNs / totalNs, 0, 'f', 1);
+  return text;
+}
+
+QString stepTip(const StepRecord& step, const TimelineBox& box, double totalNs) {
+  QString tip = QStringLiteral("<b>%1</b>").arg(toQt(step.range()).toHtmlEscaped()) + line(timesText(box, totalNs));
+  const SampleStats stats = summarize(step.samplesNs);
+  if (stats.hasSpread()) tip += line(translated("all rounds: %1").arg(formatTiming(stats)));
+  QStringList work;
+  const auto durationNs = static_cast<double>(box.durationNs());
+  if (step.bytes > 0) work.append(formatByteCount(step.bytes));
+  work.append(rate(static_cast<double>(step.bytes), durationNs, "GB/s"));
+  work.append(rate(static_cast<double>(step.flops) / 1e3, durationNs, "TFLOP/s"));
+  work.removeAll(QString());
+  if (!work.isEmpty()) tip += line(work.join(QStringLiteral(" · ")));
+  for (const ActivityRecord& activity : step.activities)
+    tip += line(QStringLiteral("%1 (%2)").arg(toQt(activity.name).toHtmlEscaped(),
+                                              formatDurationNs(summarize(activity.samplesNs).median)));
+  if (!step.note.empty()) tip += line(toQt(step.note).toHtmlEscaped());
+  return tip;
+}
+
+/// "rmsNorm<bf16, 8>" of "void fuseline::device::rmsNorm<bf16, 8>(...)": the end of a long name says more.
+QString shortName(std::string_view name) {
+  const std::size_t arguments = std::min(name.find('('), name.size());
+  name = name.substr(0, arguments);
+  const std::size_t plainEnd = std::min(name.find('<'), name.size());
+  const std::size_t scope = name.substr(0, plainEnd).rfind("::");
+  const std::size_t result = name.substr(0, plainEnd).rfind(' ');
+  if (scope != std::string_view::npos) return toQt(name.substr(scope + 2));
+  return name.starts_with("void ") ? toQt(name.substr(result + 1)) : toQt(name);
+}
+
+class TrackBuilder {
+ public:
+  TrackBuilder(const VariantRecord& variant, const Graph* graph)
+      : m_variant(variant), m_graph(graph), m_layout(layOut(variant)) {}
+
+  TimelineTrack build() {
+    m_track.name = toQt(m_variant.name);
+    m_track.endNs = static_cast<double>(m_layout.endNs);
+    layOutRows();
+    for (const TimelineBox& box : m_layout.boxes)
+      if (const std::optional<int> row = rowOf(box)) addItem(box, *row);
+    std::ranges::stable_sort(m_track.items, {}, &TimelineItem::row);
+    m_track.summary = summary();
+    return std::move(m_track);
+  }
+
+ private:
+  void layOutRows() {
+    m_hasKernels = std::ranges::any_of(
+        m_layout.boxes, [](const TimelineBox& box) { return box.lane == 0 && box.level == TimelineLevel::Activity; });
+    m_track.rows = {TimelineLevel::Pass, TimelineLevel::Step};
+    if (m_hasKernels) m_track.rows.push_back(TimelineLevel::Activity);
+    for (int lane = 1; lane < m_layout.numLanes; ++lane) m_track.rows.push_back(TimelineLevel::Activity);
+  }
+
+  /// Beside the steps, a step stands for what was done for it.
+  std::optional<int> rowOf(const TimelineBox& box) {
+    if (box.lane == 0) return static_cast<int>(box.level);
+    if (box.level == TimelineLevel::Step) m_besideLane[box.step] = box.lane;
+    const auto step = m_besideLane.find(box.step);
+    const bool isInStep = step != m_besideLane.end() && step->second == box.lane;
+    if (box.level == TimelineLevel::Activity && box.step >= 0 && isInStep) return std::nullopt;
+    return box.lane + (m_hasKernels ? 2 : 1);
+  }
+
+  const StepRecord* stepOf(const TimelineBox& box) const {
+    return box.step < 0 ? nullptr : &m_variant.steps[at(box.step)];
+  }
+
+  void addItem(const TimelineBox& box, int row) {
+    const StepRecord* step = stepOf(box);
+    TimelineItem item{.level = box.level,
+                      .row = row,
+                      .startNs = static_cast<double>(box.startNs),
+                      .endNs = static_cast<double>(box.endNs),
+                      .isBackward = step && step->phase == "backward"};
+    const ActivityRecord* activity = activityOf(m_variant, box);
+    item.label = activity                           ? shortName(activity->name)
+                 : box.level == TimelineLevel::Pass ? passLabel(*step)
+                                                    : toQt(step->name);
+    item.tip = tipOf(box, step, activity);
+    if (step && box.level != TimelineLevel::Pass) {
+      for (const std::string& owner : step->owners) item.owners.append(toQt(owner));
+      item.ops = step->ops;
+      item.isFused = !step->rule.empty();
+      item.category = categoryOf(*step, m_graph);
+    }
+    m_track.items.push_back(std::move(item));
+  }
+
+  static QString passLabel(const StepRecord& step) {
+    return step.phase == "backward" ? translated("← Backward") : translated("Forward →");
+  }
+
+  QString tipOf(const TimelineBox& box, const StepRecord* step, const ActivityRecord* activity) const {
+    const double totalNs = m_track.endNs;
+    if (!activity && box.level == TimelineLevel::Step) return stepTip(*step, box, totalNs);
+    const QString name = activity ? toQt(activity->name).toHtmlEscaped() : passLabel(*step);
+    QString tip = QStringLiteral("<b>%1</b>").arg(name) + line(timesText(box, totalNs));
+    if (activity && !activity->configuration.empty()) tip += line(toQt(activity->configuration).toHtmlEscaped());
+    if (activity && step) tip += line(toQt(step->range()).toHtmlEscaped());
+    if (activity && !step) tip += line(translated("launched by no step"));
+    return tip;
+  }
+
+  QString summary() const {
+    double busyNs = 0.0;
+    for (const TimelineBox& box : m_layout.boxes)
+      if (box.lane == 0 && box.level == TimelineLevel::Step) busyNs += static_cast<double>(box.durationNs());
+    return translated("%1, %2 % of it in steps")
+        .arg(formatDurationNs(m_track.endNs))
+        .arg(100.0 * busyNs / std::max(m_track.endNs, 1.0), 0, 'f', 1);
+  }
+
+  const VariantRecord& m_variant;
+  const Graph* m_graph;
+  TimelineLayout m_layout;
+  TimelineTrack m_track;
+  bool m_hasKernels = false;
+  std::map<int, int> m_besideLane;  // by step
+};
+
+}  // namespace
+
+std::vector<TimelineTrack> timelineTracks(const RunRecord& record, const Graph* graph) {
+  std::vector<TimelineTrack> tracks;
+  for (const VariantRecord& variant : record.variants)
+    if (!variant.timeline.spans.empty()) tracks.push_back(TrackBuilder(variant, graph).build());
+  return tracks;
+}
+
+std::vector<TimelineCell> cellsInView(const TimelineTrack& track, const TimelineRange& range, double widthPx) {
+  std::vector<TimelineCell> cells;
+  for (std::size_t i = 0; i < track.items.size(); ++i) {
+    const TimelineItem& item = track.items[i];
+    const double left = range.xAt(item.startNs, widthPx);
+    const double right = std::max(range.xAt(item.endNs, widthPx), left + kLeastWidthPx);
+    if (right < 0.0 || left > widthPx) continue;
+    TimelineCell* before = cells.empty() ? nullptr : &cells.back();
+    const bool isNarrow = right - left < kTellApartPx;
+    if (before && isNarrow && track.items[before->last].row == item.row && right - before->left < kTellApartPx) {
+      before->last = i;
+      before->right = std::max(before->right, std::min(right, widthPx));
+    } else {
+      cells.push_back({i, i, std::max(left, 0.0), std::min(right, widthPx)});
+    }
+  }
+  return cells;
+}
+
+QString spanSummary(const TimelineTrack& track, double startNs, double endNs) {
+  int numSteps = 0;
+  double busyNs = 0.0;
+  for (const TimelineItem& item : track.items) {
+    if (item.level != TimelineLevel::Step) continue;
+    const double sharedNs = std::min(item.endNs, endNs) - std::max(item.startNs, startNs);
+    if (sharedNs <= 0.0) continue;
+    ++numSteps;
+    busyNs += sharedNs;
+  }
+  return translated("%1: %2, %3 of it in steps")
+      .arg(track.name, counted(numSteps, translated("step"), translated("steps")), formatDurationNs(busyNs));
+}
+
+std::vector<std::pair<std::size_t, std::size_t>> sameWork(const TimelineTrack& a, const TimelineTrack& b) {
+  std::multimap<std::pair<bool, std::string>, std::size_t> byOp;
+  for (std::size_t i = 0; i < b.items.size(); ++i)
+    if (b.items[i].level == TimelineLevel::Step)
+      for (const std::string& op : b.items[i].ops) byOp.emplace(std::pair(b.items[i].isBackward, op), i);
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  for (std::size_t i = 0; i < a.items.size(); ++i) {
+    if (a.items[i].level != TimelineLevel::Step) continue;
+    for (const std::string& op : a.items[i].ops) {
+      const auto [first, last] = byOp.equal_range({a.items[i].isBackward, op});
+      for (auto found = first; found != last; ++found) pairs.emplace_back(i, found->second);
+    }
+  }
+  std::ranges::sort(pairs);
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  return pairs;
+}
+
+}  // namespace fuseline::ui
