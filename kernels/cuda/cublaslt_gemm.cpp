@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/cublaslt_gemm.h"
 
-#include "core/tensor/scaling.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cublaslt_choice.h"
 #include "kernels/cuda/gemm_epilogue.h"
+#include "kernels/cuda/gemm_refusal.h"
 
-#include <algorithm>
 #include <mutex>
 #include <vector>
 
@@ -18,21 +17,12 @@ namespace fuseline::cuda {
 
 namespace {
 
-std::string describe(const GemmProblem& problem) {
-  const std::string size = fmt::format("{} x {} x {}", problem.m, problem.n, problem.k);
-  if (!problem.aCodes) return fmt::format("{} in {}", size, dtypeName(problem.factorType));
-  const auto codes = [](const FactorCodes& factor) {
-    return fmt::format("{} ({})", formatName(factor.format), traitsOf(factor.scaling).name);
-  };
-  return fmt::format("{} of {} and {} to {}", size, codes(*problem.aCodes), codes(*problem.bCodes),
-                     dtypeName(problem.cType));
-}
-
-/// What extents must be multiples of for every algorithm to be there.
-std::int64_t alignmentOf(const GemmProblem& problem) {
-  constexpr std::int64_t kPlain = 8;
-  if (!problem.aCodes) return kPlain;
-  return std::max(traitsOf(problem.aCodes->scaling).gemmAlignment, traitsOf(problem.bCodes->scaling).gemmAlignment);
+/// 0 where CUDA does not say.
+int computeMajor() {
+  int device = 0;
+  int major = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess ? major : 0;
 }
 
 /// The library, opened, and what is known of its algorithms.
@@ -102,10 +92,7 @@ class CublasLtGemms final : public GemmLibrary {
     if (Result<void> started = start(); !started) return started.error();
     auto gemm = std::make_unique<CublasLtGemm>(m_opened, withPolicy(problem));
     if (gemm->choose()) return std::unique_ptr<Gemm>(std::move(gemm));
-    return Error{
-        fmt::format("cuBLASLt has no algorithm for the product {} on this GPU. Make its extents multiples of {}{}.",
-                    describe(problem), alignmentOf(problem), problem.aCodes ? ", or choose another recipe" : ""),
-        ErrorKind::RunFailed};
+    return Error{refusalOf(problem, computeMajor()), ErrorKind::RunFailed};
   }
 
   std::size_t maxWorkspaceBytes() const override { return kMaxWorkspaceBytes + kEpilogueBytes; }

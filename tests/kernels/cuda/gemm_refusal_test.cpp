@@ -1,0 +1,36 @@
+// What is said of products that the library does not have: a remedy that helps on the GPU at hand.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm_refusal.h"
+
+#include <gtest/gtest.h>
+
+namespace fuseline::cuda {
+namespace {
+
+GemmProblem problemOf(Scaling scaling) {
+  const FactorCodes codes{.scaling = scaling};
+  return {.m = 16, .n = 32, .k = 48, .factorType = DType::BF16, .aCodes = codes, .bCodes = codes, .cType = DType::BF16};
+}
+
+bool says(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+TEST(GemmRefusal, NamesTheProduct) {
+  const GemmProblem plain{.m = 3, .n = 5, .k = 7, .factorType = DType::F16, .cType = DType::F16};
+  EXPECT_EQ(refusalOf(plain, 9),
+            "cuBLASLt has no algorithm for the product 3 x 5 x 7 in f16 on this GPU. Make its extents multiples of 8.");
+  EXPECT_TRUE(says(refusalOf(problemOf(Scaling::PerTensor), 9), "Make its extents multiples of 16, choose another"));
+}
+
+TEST(GemmRefusal, DoesNotAdviseOtherExtentsWhereTheGpuHasNoSuchBlocks) {
+  const std::string onBlackwell = refusalOf(problemOf(Scaling::Block1x128), 10);
+  EXPECT_TRUE(says(onBlackwell, "Choose the recipe MXFP8BlockScaling")) << onBlackwell;
+  EXPECT_FALSE(says(onBlackwell, "multiples of"));
+  const std::string onHopper = refusalOf(problemOf(Scaling::Mx1x32), 9);
+  EXPECT_TRUE(says(onHopper, "compute capability 10.0 and newer only")) << onHopper;
+  EXPECT_FALSE(says(onHopper, "multiples of"));
+  EXPECT_TRUE(says(refusalOf(problemOf(Scaling::Block1x128), 9), "CUDA 12.9"));
+  EXPECT_TRUE(says(refusalOf(problemOf(Scaling::Mx1x32), 10), "multiples of"));
+}
+
+}  // namespace
+}  // namespace fuseline::cuda
