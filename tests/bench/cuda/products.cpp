@@ -1,5 +1,5 @@
 // Compares the algorithm that a product gets with the fastest of an exhaustive search: products of linear layers at
-// sizes of real models, in bf16 and in FP8, on random data, in one run.
+// sizes of real models, in every format, on random data, in one run.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/stats.h"
 #include "core/support/json.h"
@@ -8,6 +8,7 @@
 #include "kernels/cuda/gemm_timer.h"
 #include "tests/bench/cuda/algorithm_search.h"
 #include "tests/bench/cuda/exhaustive_contest.h"
+#include "tests/bench/cuda/product_cases.h"
 
 #include <algorithm>
 #include <array>
@@ -26,64 +27,21 @@ namespace {
 constexpr double kWantedShare = 0.97;
 constexpr int kRounds = 31;
 constexpr int kOffered = 256;
+/// What test programs end with where they cannot run.
+constexpr int kSkipped = 77;
+constexpr int kUsage = 2;
 
 struct Options {
   std::string only;
   double seconds = 10.0;
   std::uint64_t maxChecks = 200'000;
   bool asJson = false;
+  bool isListed = false;
 };
 
-/// The features of an MLP: what goes in, what goes into its activation (a gated one halves it), and what comes out.
-struct Model {
-  const char* name;
-  std::int64_t in, up, down;
-};
-constexpr std::array kModels = {Model{"8B", 4096, 28672, 14336}, Model{"1.3B", 2048, 8192, 8192}};
-constexpr std::array<std::int64_t, 2> kTokens = {2048, 8192};
-
-struct Case {
-  std::string name;
-  GemmProblem problem;
-};
-
-/// y = x W^T, dx = dy W and dW = dy^T x, with W: [out, in]. Codes stand as on Hopper: contracted elements side by side.
-std::vector<Case> casesOf(const std::string& layer, std::int64_t tokens, std::int64_t in, std::int64_t out,
-                          bool isCoded) {
-  const GemmProblem base{.factorType = DType::BF16,
-                         .aCodes = isCoded ? std::optional(FactorCodes{}) : std::nullopt,
-                         .bCodes = isCoded ? std::optional(FactorCodes{}) : std::nullopt,
-                         .cType = DType::BF16};
-  Case forward{layer + " forward", base};
-  forward.problem.isFastAccumulated = isCoded;
-  Case inputGradient{layer + " dgrad", base};
-  Case weightGradient{layer + " wgrad", base};
-  const auto give = [](GemmProblem& problem, std::int64_t m, std::int64_t n, std::int64_t k) {
-    problem.m = m;
-    problem.n = n;
-    problem.k = k;
-  };
-  give(forward.problem, tokens, out, in);
-  give(inputGradient.problem, tokens, in, out);
-  give(weightGradient.problem, out, in, tokens);
-  forward.problem.b = Storage2d::Transposed;
-  if (isCoded) inputGradient.problem.b = weightGradient.problem.b = Storage2d::Transposed;
-  if (!isCoded) weightGradient.problem.a = Storage2d::Transposed;
-  if (isCoded)  // gradients come in the wider format
-    inputGradient.problem.aCodes = weightGradient.problem.aCodes = FactorCodes{.format = ElementFormat::E5M2};
-  return {forward, inputGradient, weightGradient};
-}
-
-std::vector<Case> allCases(const std::string& only) {
-  std::vector<Case> cases;
-  for (const bool isCoded : {false, true})
-    for (const Model& model : kModels)
-      for (const std::int64_t tokens : kTokens) {
-        const std::string name = fmt::format("{} {} {}", isCoded ? "fp8" : "bf16", model.name, tokens);
-        std::ranges::move(casesOf(name + " up", tokens, model.in, model.up, isCoded), std::back_inserter(cases));
-        std::ranges::move(casesOf(name + " down", tokens, model.down, model.in, isCoded), std::back_inserter(cases));
-      }
-  std::erase_if(cases, [&](const Case& each) { return each.name.find(only) == std::string::npos; });
+std::vector<ProductCase> casesOf(const std::string& only) {
+  std::vector<ProductCase> cases = productCases();
+  std::erase_if(cases, [&](const ProductCase& each) { return each.name.find(only) == std::string::npos; });
   return cases;
 }
 
@@ -127,7 +85,8 @@ void compare(CublasLtProduct& product, const std::vector<CublasLtCandidate>& fie
   if (row.best.count == 0) row.reason = "an algorithm failed in every round";
 }
 
-Row rowOf(const Case& what, const CublasLtSession& session, const SearchFunctions& functions, const Options& options) {
+Row rowOf(const ProductCase& what, const CublasLtSession& session, const SearchFunctions& functions,
+          const Options& options) {
   Row row{.name = what.name};
   CublasLtProduct product(session, what.problem);
   CublasLtChooser chooser({.isTimed = true}, {});
@@ -142,7 +101,7 @@ Row rowOf(const Case& what, const CublasLtSession& session, const SearchFunction
 }
 
 /// What fails, for want of memory for one, is no end of the others.
-Row measured(const Case& what, const CublasLtSession& session, const SearchFunctions& functions,
+Row measured(const ProductCase& what, const CublasLtSession& session, const SearchFunctions& functions,
              const Options& options) try {
   return rowOf(what, session, functions, options);
 } catch (const std::exception& failure) {
@@ -153,9 +112,9 @@ double microseconds(const SampleStats& stats) { return stats.median / 1e3; }
 
 void print(std::FILE* to, const Row& row) {
   if (!row.reason.empty()) {
-    fmt::print(to, "{:<28} not measured: {}\n", row.name, row.reason);
+    fmt::print(to, "{:<36} not measured: {}\n", row.name, row.reason);
   } else {
-    fmt::print(to, "{:<28} {:>9.1f} {:>9.1f} {:>9.1f} {:>7.3f} {:>7.3f} [{:.3f}, {:.3f}]{} {:>6} of {}\n", row.name,
+    fmt::print(to, "{:<36} {:>9.1f} {:>9.1f} {:>9.1f} {:>7.3f} {:>7.3f} [{:.3f}, {:.3f}]{} {:>6} of {}\n", row.name,
                microseconds(row.first), microseconds(row.chosen), microseconds(row.best), row.firstShare.median,
                row.chosenShare.median, row.chosenShare.low, row.chosenShare.high,
                row.chosenShare.median < kWantedShare ? " !" : "  ", row.numTimed, row.numCandidates);
@@ -201,10 +160,10 @@ void run(const CublasLt& library, const SearchFunctions& functions, const Option
   const CublasLtSession session(library, nullptr);
   const std::string device = deviceName();
   if (!options.asJson)
-    fmt::print("{}, cuBLASLt {}\n\n{:<28} {:>9} {:>9} {:>9} {:>7} {:>7}  interval and candidates timed\n", device,
+    fmt::print("{}, cuBLASLt {}\n\n{:<36} {:>9} {:>9} {:>9} {:>7} {:>7}  interval and candidates timed\n", device,
                library.version(), "product", "first us", "chosen us", "best us", "first", "chosen");
   std::vector<Row> rows;
-  for (const Case& what : allCases(options.only)) {
+  for (const ProductCase& what : casesOf(options.only)) {
     rows.push_back(measured(what, session, functions, options));
     print(options.asJson ? stderr : stdout, rows.back());  // nothing is lost when the rest takes too long
   }
@@ -222,10 +181,20 @@ std::string missingGpu() {
   return count > 0 ? "" : "no device";
 }
 
+int listProducts(const Options& options) {
+  for (const ProductCase& each : casesOf(options.only)) fmt::print("{}\n", each.name);
+  return 0;
+}
+
 int main(const Options& options) try {
+  if (casesOf(options.only).empty()) {
+    fmt::print(stderr, "--only {}: no product has that in its name; --list shows them all.\n", options.only);
+    return kUsage;
+  }
+  if (options.isListed) return listProducts(options);
   if (const std::string reason = missingGpu(); !reason.empty()) {
-    fmt::print("SKIPPED: there is no GPU to multiply on ({}).\n", reason);
-    return 0;
+    fmt::print(stderr, "There is no GPU to multiply on ({}): nothing was measured.\n", reason);
+    return kSkipped;
   }
   const Result<CublasLt> library = loadCublasLt();
   const Result<SearchFunctions> functions = loadSearchFunctions();
@@ -250,6 +219,7 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "To time the field of one product with")->capture_default_str();
   app.add_option("--checks", options.maxChecks, "Configurations of a product that are looked at")
       ->capture_default_str();
+  app.add_flag("--list", options.isListed, "Shows the names of the products");
   app.add_flag("--json", options.asJson, "Machine-readable output");
   CLI11_PARSE(app, argc, argv);
   return fuseline::cuda::main(options);

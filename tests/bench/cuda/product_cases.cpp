@@ -1,0 +1,145 @@
+// y = x W^T, dx = dy W and dW = dy^T x, with W: [out, in].
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/bench/cuda/product_cases.h"
+
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+/// The features of an MLP: what goes in, what goes into its activation (a gated one halves it), and what comes out.
+struct Model {
+  const char* name;
+  std::int64_t in, up, down;
+};
+constexpr Model k8B{"8B", 4096, 28672, 14336};
+constexpr Model k1B{"1.3B", 2048, 8192, 8192};
+
+enum class Factors { Bf16, F16, Tf32, Fp8, Fp8Block };
+
+const char* nameOf(Factors factors) {
+  switch (factors) {
+    case Factors::Bf16: return "bf16";
+    case Factors::F16: return "f16";
+    case Factors::Tf32: return "tf32";
+    case Factors::Fp8: return "fp8";
+    case Factors::Fp8Block: return "fp8_block";
+  }
+  return "";
+}
+
+DType resultOf(Factors factors) {
+  if (factors == Factors::F16) return DType::F16;
+  return factors == Factors::Tf32 ? DType::F32 : DType::BF16;
+}
+
+bool isCoded(Factors factors) { return factors == Factors::Fp8 || factors == Factors::Fp8Block; }
+
+/// Gradients with one scale a tensor come in the wider format.
+FactorCodes codesOf(Factors factors, bool isGradient, bool isWeight) {
+  if (factors == Factors::Fp8Block) return {.scaling = isWeight ? Scaling::Block128x128 : Scaling::Block1x128};
+  return {.format = isGradient ? ElementFormat::E5M2 : ElementFormat::E4M3};
+}
+
+GemmProblem problemOf(Factors factors, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const DType dtype = resultOf(factors);
+  return {.m = m, .n = n, .k = k, .factorType = dtype, .isTf32 = factors == Factors::Tf32, .cType = dtype};
+}
+
+/// One linear layer. Codes stand as on Hopper: contracted elements side by side.
+struct Layer {
+  Factors factors;
+  std::int64_t tokens, in, out;
+
+  GemmProblem forward() const {
+    GemmProblem problem = problemOf(factors, tokens, out, in);
+    problem.b = Storage2d::Transposed;
+    if (isCoded(factors)) give(problem, codesOf(factors, false, false), codesOf(factors, false, true));
+    problem.isFastAccumulated = factors == Factors::Fp8;
+    return problem;
+  }
+
+  GemmProblem inputGradient() const {
+    GemmProblem problem = problemOf(factors, tokens, in, out);
+    if (isCoded(factors)) give(problem, codesOf(factors, true, false), codesOf(factors, false, true));
+    return problem;
+  }
+
+  GemmProblem weightGradient() const {
+    GemmProblem problem = problemOf(factors, out, in, tokens);
+    if (isCoded(factors))
+      give(problem, codesOf(factors, true, false), codesOf(factors, false, false));
+    else
+      problem.a = Storage2d::Transposed;
+    return problem;
+  }
+
+ private:
+  static void give(GemmProblem& problem, FactorCodes a, FactorCodes b) {
+    problem.aCodes = a;
+    problem.bCodes = b;
+    problem.b = Storage2d::Transposed;
+  }
+};
+
+void addLayer(std::vector<ProductCase>& cases, const std::string& name, const Layer& layer) {
+  cases.push_back({name + " forward", layer.forward()});
+  cases.push_back({name + " dgrad", layer.inputGradient()});
+  cases.push_back({name + " wgrad", layer.weightGradient()});
+}
+
+std::string prefixOf(Factors factors, const Model& model, std::int64_t tokens) {
+  return fmt::format("{} {} {}", nameOf(factors), model.name, tokens);
+}
+
+void addModel(std::vector<ProductCase>& cases, Factors factors, const Model& model, std::int64_t tokens) {
+  const std::string prefix = prefixOf(factors, model, tokens);
+  addLayer(cases, prefix + " up", {factors, tokens, model.in, model.up});
+  addLayer(cases, prefix + " down", {factors, tokens, model.down, model.in});
+}
+
+/// Of an MLP with biases and GELU, as ForwardLinearEpilogue and the fusions of backward ask for them.
+void addEpilogues(std::vector<ProductCase>& cases, Factors factors, const Model& model, std::int64_t tokens) {
+  const std::string prefix = prefixOf(factors, model, tokens);
+  const Layer up{factors, tokens, model.in, model.up};
+  const Layer down{factors, tokens, model.down, model.in};
+  const auto add = [&](const char* name, GemmProblem problem) {
+    cases.push_back({fmt::format("{} {}", prefix, name), std::move(problem)});
+  };
+  GemmProblem gelu = up.forward();
+  gelu.hasBias = gelu.hasPreActivation = true;
+  gelu.activation = Activation::Gelu;
+  add("up forward + bias + gelu", gelu);
+  GemmProblem bias = down.forward();
+  bias.hasBias = true;
+  add("down forward + bias", bias);
+  GemmProblem addend = down.forward();
+  addend.hasAddend = true;
+  add("down forward + addend", addend);
+  GemmProblem geluGrad = down.inputGradient();
+  geluGrad.hasGeluGrad = true;
+  add("down dgrad + dgelu", geluGrad);
+  GemmProblem biasGrad = up.weightGradient();
+  biasGrad.biasGradType = biasGrad.cType;
+  add("up wgrad + dbias", biasGrad);
+}
+
+}  // namespace
+
+std::vector<ProductCase> productCases() {
+  std::vector<ProductCase> cases;
+  for (const Factors factors : {Factors::Bf16, Factors::Fp8})
+    for (const Model& model : {k8B, k1B})
+      for (const std::int64_t tokens : {2048, 8192}) addModel(cases, factors, model, tokens);
+  for (const Model& model : {k8B, k1B}) addModel(cases, Factors::Fp8Block, model, 2048);
+  for (const Factors factors : {Factors::F16, Factors::Tf32}) addModel(cases, factors, k1B, 2048);
+  for (const Factors factors : {Factors::Bf16, Factors::Fp8}) addEpilogues(cases, factors, k1B, 2048);
+  return cases;
+}
+
+}  // namespace fuseline::cuda
