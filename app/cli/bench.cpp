@@ -13,13 +13,6 @@ namespace fuseline::cli {
 
 namespace {
 
-Json roofsJson(const DeviceRoofs& roofs) {
-  return {{"copyGBps", roofs.copyGBps},
-          {"fmaF32Gflops", roofs.fmaF32Gflops},
-          {"bf16Gflops", roofs.bf16Gflops},
-          {"fp8Gflops", roofs.fp8Gflops}};
-}
-
 /// An option that a suite does not know would be taken for a wish that it meets.
 Result<void> checkOptions(const BenchOptions& options) {
   struct Option {
@@ -34,6 +27,9 @@ Result<void> checkOptions(const BenchOptions& options) {
       return Error{fmt::format("bench {}: {} is an option of suite {} only.", options.suite, option.name,
                                fmt::join(option.suites, " and ")),
                    ErrorKind::Usage};
+  for (const auto& [name, isGiven] : {std::pair("--all", options.isAll), {"--list", options.isListed}})
+    if (isGiven && options.suite != "gpu")
+      return Error{fmt::format("bench {}: {} is an option of suite gpu only.", options.suite, name), ErrorKind::Usage};
   return {};
 }
 
@@ -73,6 +69,13 @@ DeviceRoofs higher(const DeviceRoofs& a, const DeviceRoofs& b) {
           .fp8Gflops = std::max(a.fp8Gflops, b.fp8Gflops)};
 }
 
+Json roofsJson(const DeviceRoofs& roofs) {
+  return {{"copyGBps", roofs.copyGBps},
+          {"fmaF32Gflops", roofs.fmaF32Gflops},
+          {"bf16Gflops", roofs.bf16Gflops},
+          {"fp8Gflops", roofs.fp8Gflops}};
+}
+
 void printSuite(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs, Json rows,
                 Context& context) {
   printJson(context, {{"suite", options.suite},
@@ -92,11 +95,13 @@ void addBenchVerb(CLI::App& app, Context& context) {
   verb->add_option(
           "--only", options->only,
           "Suite ops: this op or layer alone, or \"layers\"; suite gpu: cases with this in their name, such as "
-          "llama-mlp_short")
+          "llama-mlp_8B_")
       ->type_name("NAME");
   verb->add_option("--device", options->device, "Suite ops: instead of the CPU; suite gpu: instead of the first GPU");
   verb->add_option("--records", options->recordsFolder, "Suite gpu: writes a run record for every line")
       ->type_name("FOLDER");
+  verb->add_flag("--all", options->isAll, "Suite gpu: every pipeline, size, recipe and pass");
+  verb->add_flag("--list", options->isListed, "Suite gpu: shows the names of its cases");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }
 

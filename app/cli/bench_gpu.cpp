@@ -2,9 +2,12 @@
 // replayed and launched step by step in the same rounds.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/bench_suites.h"
+#include "app/cli/gpu_cases.h"
 #include "app/cli/interrupt.h"
+#include "app/cli/plan_roof.h"
 #include "app/cli/quantized_linears.h"
 #include "app/cli/stat_cells.h"
+#include "app/cli/suite_run.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
 #include "core/profile/run_file.h"
@@ -13,40 +16,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <span>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace fuseline::cli {
 
 namespace {
-
-/// M rows, hidden size H, inner size F.
-struct GpuSize {
-  const char* name;
-  std::int64_t M, H, F;
-};
-
-/// A decoding step, where the host decides; then an 8B model's layer with a short and a long batch.
-constexpr std::array kSizes = {GpuSize{"decode", 16, 4096, 14336}, GpuSize{"short", 2048, 4096, 14336},
-                               GpuSize{"long", 8192, 4096, 14336}};
-/// What also a CPU runs in a moment: for a look at the suite itself.
-constexpr GpuSize kQuick{"quick", 128, 256, 512};
-constexpr const char* kElementwise = "elementwise-chain";  // no products, so that recipes change nothing
-constexpr std::array kPipelines = {"llama-mlp", "gpt-mlp", "transformer-stack", "residual-norm", kElementwise};
-constexpr std::array kRecipes = {"none", "DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling",
-                                 "MXFP8BlockScaling"};
-constexpr std::array kPasses = {"forward", "train"};
-
-struct GpuCase {
-  std::string pipeline;
-  GpuSize size;
-  std::string recipe;
-  std::string pass;
-
-  std::string name() const { return fmt::format("{}_{}_{}_{}", pipeline, size.name, recipe, pass); }
-};
 
 /// What a case measured, or why it did not.
 struct GpuResult {
@@ -55,31 +30,46 @@ struct GpuResult {
   RunRecord stepwise = {};  // fused, launched step by step
   std::string reason = {};
   QuantizedLinears linears = {};
+  std::vector<StepWork> unfusedWork = {};
+  std::vector<StepWork> fusedWork = {};
 };
 
-std::span<const char* const> recipesOf(const std::string& pipeline) {
-  const std::span<const char* const> all = kRecipes;
-  return pipeline == kElementwise ? all.first(1) : all;
+bool isAskedFor(const GpuCase& what, const BenchOptions& options) {
+  if (!options.only.empty()) return what.name().find(options.only) != std::string::npos;
+  return options.isAll || what.isDefault;
 }
 
 std::vector<GpuCase> casesOf(const BenchOptions& options) {
-  const std::vector<GpuSize> sizes = options.isQuick ? std::vector{kQuick} : std::vector(kSizes.begin(), kSizes.end());
-  std::vector<GpuCase> cases;
-  for (const std::string pipeline : kPipelines)
-    for (const GpuSize& size : sizes)
-      for (const char* recipe : recipesOf(pipeline))
-        for (const char* pass : kPasses) cases.push_back({pipeline, size, recipe, pass});
-  std::erase_if(cases, [&](const GpuCase& each) { return each.name().find(options.only) == std::string::npos; });
+  std::vector<GpuCase> cases = options.isQuick ? quickGpuCases() : gpuCases();
+  std::erase_if(cases, [&](const GpuCase& each) { return !isAskedFor(each, options); });
   return cases;
 }
 
 Result<void> checkOnly(const BenchOptions& options) {
   if (!casesOf(options).empty()) return {};
-  return Error{fmt::format("--only {}: no case of this suite has that in its name. Names are like {}; there are the "
-                           "pipelines {}.",
-                           options.only, GpuCase{kPipelines[0], kSizes[1], kRecipes[1], kPasses[1]}.name(),
-                           fmt::join(kPipelines, ", ")),
+  return Error{fmt::format("--only {}: no case of this suite has that in its name. Names are like {}; "
+                           "`fuseline bench gpu --list` shows them all.",
+                           options.only, gpuCases().front().name()),
                ErrorKind::Usage};
+}
+
+/// All of them, those that --only names, or with --quick the small ones.
+Result<int> listCases(const BenchOptions& options, Context& context) {
+  BenchOptions listed = options;
+  listed.isAll = true;
+  Json list = Json::array();
+  Table table({{"case", Align::Left}, {"M"}, {"H"}, {"F"}, {"G"}, {"by default", Align::Left}});
+  for (const GpuCase& each : casesOf(listed)) {
+    list.push_back({{"name", each.name()}, {"isDefault", each.isDefault}});
+    table.addRow({each.name(), fmt::format("{}", each.size.M), fmt::format("{}", each.size.H),
+                  fmt::format("{}", each.size.F), each.size.G > 0 ? fmt::format("{}", each.size.G) : "",
+                  each.isDefault ? "yes" : ""});
+  }
+  if (options.asJson)
+    printJson(context, {{"suite", "gpu"}, {"cases", list}});
+  else
+    context.out << table.toString(context.hasColour);
+  return 0;
 }
 
 PipelineRunOptions optionsFor(const GpuCase& what, const std::string& device, const Json& symbols) {
@@ -87,10 +77,19 @@ PipelineRunOptions optionsFor(const GpuCase& what, const std::string& device, co
   options.settings.device = device;
   options.settings.pass = what.pass;
   options.settings.recipe = what.recipe;
-  for (const auto& [symbol, value] : {std::pair{"M", what.size.M}, {"H", what.size.H}, {"F", what.size.F}})
+  for (const auto& [symbol, value] :
+       {std::pair{"M", what.size.M}, {"H", what.size.H}, {"F", what.size.F}, {"G", what.size.G}})
     if (symbols.contains(symbol)) options.settings.symbols.emplace_back(symbol, value);
   options.policy.budget = std::chrono::duration<double>(1.0);
   return options;
+}
+
+/// Before weights of some GiB are drawn for a recipe that does nothing with them.
+Result<void> checkRecipe(const LoadedDocument& document, const RunSettings& settings) {
+  Result<AnalysisOptions> options = analysisOptions(settings, {}, {});
+  if (!options) return options.error();
+  const Verdict quantizes = quantizesAnything(analyze(document.document, *options));
+  return quantizes ? Result<void>() : Result<void>(Error{quantizes.reason(), ErrorKind::RunFailed});
 }
 
 Result<GpuResult> measureCase(const GpuCase& what, const std::string& device, const Context& context,
@@ -98,11 +97,10 @@ Result<GpuResult> measureCase(const GpuCase& what, const std::string& device, co
   Result<LoadedDocument> document = benchDocument(what.pipeline, "bf16");
   if (!document) return document.error();
   PipelineRunOptions options = optionsFor(what, device, document->document.symbols());
+  if (Result<void> meant = checkRecipe(*document, options.settings); !meant) return meant.error();
   Result<std::unique_ptr<PipelineRun>> replayed =
       PipelineRun::prepare(*document, what.pipeline, options, context.registry);
   if (!replayed) return replayed.error();
-  if (const Verdict quantizes = quantizesAnything((*replayed)->analysis()); !quantizes)
-    return Error{quantizes.reason(), ErrorKind::RunFailed};
   options.settings.replays = false;
   options.variants = {"fused"};
   Result<std::unique_ptr<PipelineRun>> stepwise =
@@ -111,10 +109,13 @@ Result<GpuResult> measureCase(const GpuCase& what, const std::string& device, co
   const std::array runs = {replayed->get(), stepwise->get()};
   Result<std::vector<RunRecord>> records = PipelineRun::measureTogether(runs, {}, cancel);
   if (!records) return records.error();
+  const Analysis& analysis = (*replayed)->analysis();
   return GpuResult{.what = what,
                    .replayed = std::move((*records)[0]),
                    .stepwise = std::move((*records)[1]),
-                   .linears = quantizedLinears((*replayed)->analysis())};
+                   .linears = quantizedLinears(analysis),
+                   .unfusedWork = workOf(analysis.graph(), *analysis.unfusedPlan),
+                   .fusedWork = workOf(analysis.graph(), *analysis.fusedPlan)};
 }
 
 /// Before anything is measured: nothing is lost where it cannot be made.
@@ -131,19 +132,18 @@ Result<void> writeRecord(const GpuResult& result, const std::string& folder) {
 }
 
 /// A case that does not run leaves its reason: no memory, no algorithm, nothing that the recipe quantizes.
-Result<std::vector<GpuResult>> measureCases(const BenchOptions& options, const std::string& device,
-                                            const Context& context, const std::stop_token& cancel) {
-  const std::vector<GpuCase> cases = casesOf(options);
-  std::vector<GpuResult> results;
+SuiteRun<GpuResult> measureCases(const BenchOptions& options, const Backend& backend, const std::string& device,
+                                 const Context& context, const std::stop_token& cancel) {
   ProgressBar bar(true);
-  for (const GpuCase& what : cases) {
-    bar.show(what.name(), static_cast<int>(results.size()), static_cast<int>(cases.size()));
-    Result<GpuResult> result = measureCase(what, device, context, cancel);
-    if (cancel.stop_requested()) return Error{"The benchmark was cancelled.", ErrorKind::RunFailed};
-    results.push_back(result ? std::move(*result) : GpuResult{.what = what, .reason = result.error().message});
-    if (Result<void> written = writeRecord(results.back(), options.recordsFolder); !written) return written.error();
-  }
-  return results;
+  const SuiteSteps<GpuCase, GpuResult> steps{
+      .name = &GpuCase::name,
+      .measure = [&](const GpuCase& what) { return measureCase(what, device, context, cancel); },
+      .refuse = [](const GpuCase& what,
+                   const std::string& reason) { return GpuResult{.what = what, .reason = reason}; },
+      .keep = [&](const GpuResult& result) { return writeRecord(result, options.recordsFolder); },
+      .isDeviceLost = [&] { return backend.isLost(); },
+      .show = [&](const std::string& name, int done, int total) { bar.show(name, done, total); }};
+  return runSuite(casesOf(options), steps, cancel);
 }
 
 struct GpuRow {
@@ -154,9 +154,11 @@ struct GpuRow {
   double stepwiseLaunchNs = 0.0;
   double fusedGflops = 0.0;
   double fusedGBps = 0.0;
+  double roofShare = 0.0;  // the least time that the roofs allow the fused plan, over its time; 0: no roofs
+  double ceiling = 0.0;    // the speed-up if both plans took the least time that the roofs allow
 };
 
-GpuRow rowOf(const GpuResult& result) {
+GpuRow rowOf(const GpuResult& result, const DeviceRoofs& roofs) {
   const VariantRecord& unfused = *result.replayed.variant("unfused");
   const VariantRecord& fused = *result.replayed.variant("fused");
   const VariantRecord& stepwise = *result.stepwise.variant("fused");
@@ -171,13 +173,20 @@ GpuRow rowOf(const GpuResult& result) {
     row.fusedGflops += static_cast<double>(step.flops) / row.fused.median;
     row.fusedGBps += static_cast<double>(step.bytes) / row.fused.median;
   }
+  const double leastNs = leastTimeNs(result.fusedWork, roofs);
+  if (leastNs <= 0.0) return row;
+  row.roofShare = leastNs / row.fused.median;
+  row.ceiling = leastTimeNs(result.unfusedWork, roofs) / leastNs;
   return row;
 }
 
 Json ratioJson(const RatioStats& ratio) { return {{"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}}; }
 
-Json measuredJson(const GpuResult& result) {
-  const GpuRow row = rowOf(result);
+/// What there is only with roofs.
+Json orNull(double value) { return value > 0.0 ? Json(value) : Json(); }
+
+Json measuredJson(const GpuResult& result, const DeviceRoofs& roofs) {
+  const GpuRow row = rowOf(result, roofs);
   return {{"rounds", row.fused.count},
           {"clock", result.replayed.settings.timing},
           {"launching", result.replayed.variant("fused")->launching},
@@ -191,44 +200,55 @@ Json measuredJson(const GpuResult& result) {
           {"launchNs", row.launchNs},
           {"stepwiseLaunchNs", row.stepwiseLaunchNs},
           {"fusedGflops", row.fusedGflops},
-          {"fusedGBps", row.fusedGBps}};
+          {"fusedGBps", row.fusedGBps},
+          {"roofShare", orNull(row.roofShare)},
+          {"ceiling", orNull(row.ceiling)}};
 }
 
-Json toJson(const GpuResult& result) {
+Json toJson(const GpuResult& result, const DeviceRoofs& roofs) {
   const GpuCase& what = result.what;
-  return {{"pipeline", what.pipeline},
-          {"size", what.size.name},
-          {"M", what.size.M},
-          {"H", what.size.H},
-          {"F", what.size.F},
-          {"recipe", what.recipe},
-          {"pass", what.pass},
-          {"reason", result.reason},
-          {"measured", result.reason.empty() ? measuredJson(result) : Json(nullptr)}};
+  return {
+      {"pipeline", what.pipeline}, {"size", what.size.name},
+      {"M", what.size.M},          {"H", what.size.H},
+      {"F", what.size.F},          {"G", what.size.G},
+      {"recipe", what.recipe},     {"pass", what.pass},
+      {"reason", result.reason},   {"measured", result.reason.empty() ? measuredJson(result, roofs) : Json(nullptr)}};
 }
 
 std::string milliseconds(const SampleStats& stats) { return fmt::format("{:.3f}", stats.median / 1e6); }
 
-void addRow(Table& table, const GpuResult& result) {
+void addRow(Table& table, const GpuResult& result, const DeviceRoofs& roofs) {
   const GpuCase& what = result.what;
   std::vector<Cell> cells = {what.size.name, what.recipe, what.pass};
   if (!result.reason.empty()) {
     cells.emplace_back("does not run", Style::Dim);
     return table.addRow(std::move(cells));
   }
-  const GpuRow row = rowOf(result);
+  const GpuRow row = rowOf(result, roofs);
   const auto microseconds = [](double ns) { return ns > 0.0 ? fmt::format("{:.1f}", ns / 1e3) : ""; };
   for (Cell cell :
        {Cell(milliseconds(row.unfused)), Cell(spreadText(row.unfused), Style::Dim), Cell(milliseconds(row.fused)),
         Cell(spreadText(row.fused), Style::Dim), Cell(fmt::format("{}", row.fused.count), Style::Dim),
         speedupCell(row.speedup), Cell(milliseconds(row.stepwise)), Cell(microseconds(row.launchNs)),
         Cell(microseconds(row.stepwiseLaunchNs)), Cell(fmt::format("{:.1f}", row.fusedGflops / 1e3)),
-        Cell(fmt::format("{:.0f}", row.fusedGBps))})
+        Cell(row.roofShare > 0.0 ? fmt::format("{:.0f} %", 100.0 * row.roofShare) : ""),
+        Cell(row.ceiling > 0.0 ? fmt::format("{:.2f}x", row.ceiling) : "")})
     cells.push_back(std::move(cell));
   table.addRow(std::move(cells));
 }
 
-void printTable(const std::vector<GpuResult>& results, const DeviceInfo& device, Context& context) {
+std::string reasonsOf(const std::vector<GpuResult>& results) {
+  std::string reasons;
+  for (const GpuResult& result : results) {
+    if (const std::string& part = result.linears.reason; !part.empty())
+      reasons += fmt::format("{}: {} linears are quantized. {}\n", result.what.name(), result.linears.share(), part);
+    if (!result.reason.empty()) reasons += fmt::format("{}: {}\n", result.what.name(), result.reason);
+  }
+  return reasons.empty() ? reasons : "\n" + reasons;
+}
+
+void printTable(const std::vector<GpuResult>& results, const DeviceRoofs& roofs, const DeviceInfo& device,
+                Context& context) {
   Table table({{"size", Align::Left},
                {"recipe", Align::Left},
                {"pass", Align::Left},
@@ -242,22 +262,41 @@ void printTable(const std::vector<GpuResult>& results, const DeviceInfo& device,
                {"launch us"},
                {"stepwise us"},
                {"TFLOP/s"},
-               {"GB/s"}});
+               {"of roof"},
+               {"ceiling"}});
   std::string pipeline;
-  std::string reasons;
   for (const GpuResult& result : results) {
     if (result.what.pipeline != pipeline) table.addHeading(result.what.pipeline);
     pipeline = result.what.pipeline;
-    addRow(table, result);
-    if (const std::string& part = result.linears.reason; !part.empty())
-      reasons += fmt::format("{}: {} linears are quantized. {}\n", result.what.name(), result.linears.share(), part);
-    if (!result.reason.empty()) reasons += fmt::format("{}: {}\n", result.what.name(), result.reason);
+    addRow(table, result, roofs);
   }
-  context.out << device.name << "\n\n" << table.toString(context.hasColour);
+  context.out << device.name << "\n";
+  if (roofs.copyGBps > 0.0) context.out << roofsText(roofs) << "\n";
+  context.out << "\n" << table.toString(context.hasColour);
   context.out << "\nMedians of rounds that interleave all. stepwise: the fused plan launched step by step. launch and "
-                 "\nstepwise us: the host's time until all is launched. TFLOP/s and GB/s of the fused plan, by the "
-                 "least \ntraffic that its steps need. ~ marks a speed-up that could be chance.\n";
-  if (!reasons.empty()) context.out << "\n" << reasons;
+                 "\nstepwise us: the host's time until all is launched. ~ marks a speed-up that could be chance.\n"
+                 "of roof: the least time that the roofs allow the fused plan, over its time. ceiling: the speed-up if "
+                 "both \nplans took that time, by the model of their traffic and arithmetic.\n"
+              << reasonsOf(results);
+}
+
+void printResults(const BenchOptions& options, const std::vector<GpuResult>& results, const DeviceRoofs& roofs,
+                  const DeviceInfo& device, Context& context) {
+  if (!options.asJson) return printTable(results, roofs, device, context);
+  Json rows = Json::array();
+  for (const GpuResult& result : results) rows.push_back(toJson(result, roofs));
+  printJson(context, {{"suite", "gpu"},
+                      {"device", device.name},
+                      {"roofs", roofs.copyGBps > 0.0 ? roofsJson(roofs) : Json()},
+                      {"rows", std::move(rows)}});
+}
+
+/// Devices that stand for others have no roofs; their cases are measured all the same.
+WithRoofs<SuiteRun<GpuResult>> measureAll(const BenchOptions& options, Backend& backend, const std::string& device,
+                                          const Context& context, const std::stop_token& cancel) {
+  const auto measure = [&] { return measureCases(options, backend, device, context, cancel); };
+  Result<WithRoofs<SuiteRun<GpuResult>>> measured = measureWithRoofs<SuiteRun<GpuResult>>(backend, measure);
+  return measured ? std::move(*measured) : WithRoofs<SuiteRun<GpuResult>>{.result = measure()};
 }
 
 }  // namespace
@@ -265,20 +304,14 @@ void printTable(const std::vector<GpuResult>& results, const DeviceInfo& device,
 Result<int> benchGpu(const BenchOptions& options, Context& context) {
   const InterruptWatch interrupt;
   if (const Result<void> known = checkOnly(options); !known) return known.error();
+  if (options.isListed) return listCases(options, context);
   const std::string device = options.device.empty() ? "cuda" : options.device;
   const Result<std::shared_ptr<Backend>> backend = context.registry.open(device);
   if (!backend) return backend.error();
   if (const Result<void> made = makeFolder(options.recordsFolder); !made) return made.error();
-  const Result<std::vector<GpuResult>> results = measureCases(options, device, context, interrupt.token());
-  if (!results) return results.error();
-  if (!options.asJson) {
-    printTable(*results, (*backend)->device(), context);
-    return 0;
-  }
-  Json rows = Json::array();
-  for (const GpuResult& result : *results) rows.push_back(toJson(result));
-  printJson(context, {{"suite", "gpu"}, {"device", (*backend)->device().name}, {"rows", std::move(rows)}});
-  return 0;
+  const auto measured = measureAll(options, **backend, device, context, interrupt.token());
+  printResults(options, measured.result.outcomes, measured.roofs, (*backend)->device(), context);
+  return measured.result.exitCode();
 }
 
 }  // namespace fuseline::cli

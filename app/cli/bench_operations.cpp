@@ -5,6 +5,7 @@
 #include "app/cli/interrupt.h"
 #include "app/cli/operation_cases.h"
 #include "app/cli/stat_cells.h"
+#include "app/cli/suite_run.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
 #include "core/ops/catalog.h"
@@ -79,20 +80,22 @@ OperationResult resultOf(const OperationCase& what, const RunRecord& record) {
   return result;
 }
 
-Result<std::vector<OperationResult>> measureCases(const BenchOptions& options, const Backend& backend,
-                                                  const Context& context, const std::stop_token& cancel) {
-  const std::vector<OperationCase> cases = casesOf(options, isOnCpu(backend));
+SuiteRun<OperationResult> measureCases(const BenchOptions& options, const Backend& backend, const Context& context,
+                                       const std::stop_token& cancel) {
   const OperationSizes sizes = sizesFor(options, isOnCpu(backend));
-  std::vector<OperationResult> results;
   ProgressBar bar(true);
-  for (const OperationCase& what : cases) {
-    bar.show(titleOf(what) + " " + what.dtype, static_cast<int>(results.size()), static_cast<int>(cases.size()));
-    Result<RunRecord> record = measureCase(what, backend.device().id, sizes, context, cancel);
-    if (record && record->isPartial) return Error{"The benchmark was cancelled.", ErrorKind::RunFailed};
-    results.push_back(record ? resultOf(what, *record)
-                             : OperationResult{.what = what, .problem = record.error().message});
-  }
-  return results;
+  const SuiteSteps<OperationCase, OperationResult> steps{
+      .name = [](const OperationCase& what) { return titleOf(what) + " " + what.dtype; },
+      .measure = [&](const OperationCase& what) -> Result<OperationResult> {
+        const Result<RunRecord> record = measureCase(what, backend.device().id, sizes, context, cancel);
+        if (!record) return record.error();
+        return resultOf(what, *record);
+      },
+      .refuse = [](const OperationCase& what,
+                   const std::string& reason) { return OperationResult{.what = what, .problem = reason}; },
+      .isDeviceLost = [&] { return backend.isLost(); },
+      .show = [&](const std::string& name, int done, int total) { bar.show(name, done, total); }};
+  return runSuite(casesOf(options, isOnCpu(backend)), steps, cancel);
 }
 
 std::vector<OperationRow> rowsOf(const std::vector<OperationResult>& results, const DeviceRoofs& roofs) {
@@ -212,24 +215,25 @@ Result<int> benchOperations(const BenchOptions& options, Context& context) {
       context.registry.open(options.device.empty() ? "cpu" : options.device);
   if (!backend) return backend.error();
   const InterruptWatch interrupt;
-  const auto measured = measureWithRoofs<std::vector<OperationResult>>(
+  const auto measured = measureWithRoofs<SuiteRun<OperationResult>>(
       **backend, [&] { return measureCases(options, **backend, context, interrupt.token()); });
   if (!measured) return measured.error();
-  std::vector<OperationRow> rows = rowsOf(measured->result, measured->roofs);
-  if (!options.isQuick && isOnCpu(**backend))
+  const SuiteRun<OperationResult>& run = measured->result;
+  std::vector<OperationRow> rows = rowsOf(run.outcomes, measured->roofs);
+  if (!options.isQuick && isOnCpu(**backend) && run.ended.empty())
     if (Result<void> explained = explainPoorRows(rows, context, interrupt.token()); !explained)
       return explained.error();
-  for (const OperationResult& result : measured->result)
+  for (const OperationResult& result : run.outcomes)
     if (!result.problem.empty())
       context.err << fmt::format("not measured: {}: {}\n", titleOf(result.what), result.problem);
   if (!options.asJson) {
     printTable(rows, measured->roofs, context);
-    return 0;
+    return run.exitCode();
   }
   Json list = Json::array();
   for (const OperationRow& row : rows) list.push_back(toJson(row));
   printSuite(options, **backend, measured->roofs, std::move(list), context);
-  return 0;
+  return run.exitCode();
 }
 
 }  // namespace fuseline::cli

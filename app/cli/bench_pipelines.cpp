@@ -4,6 +4,7 @@
 #include "app/cli/bench_suites.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/stat_cells.h"
+#include "app/cli/suite_run.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
 #include "core/runtime/pipeline_run.h"
@@ -44,7 +45,8 @@ struct BenchCase {
 
 struct BenchResult {
   BenchCase what;
-  RunRecord record;
+  RunRecord record = {};
+  std::string problem = {};  // why it could not be measured
 };
 
 struct BenchRow {
@@ -127,32 +129,38 @@ Result<RunRecord> measureCase(const BenchCase& what, const Context& context, con
   return (*run)->measure({}, cancel);
 }
 
-Result<std::vector<BenchResult>> measureCases(const std::vector<BenchCase>& cases, const Context& context,
-                                              const std::stop_token& cancel) {
-  std::vector<BenchResult> results;
+SuiteRun<BenchResult> measureCases(const std::vector<BenchCase>& cases, const Context& context,
+                                   const std::stop_token& cancel) {
   ProgressBar bar(true);
-  for (const BenchCase& what : cases) {
-    bar.show(fmt::format("{} {} {} {}", what.pipeline, what.size.name, what.dtype, what.pass),
-             static_cast<int>(results.size()), static_cast<int>(cases.size()));
-    Result<RunRecord> record = measureCase(what, context, cancel);
-    if (!record) return record.error();
-    if (record->isPartial) return Error{"The benchmark was cancelled.", ErrorKind::RunFailed};
-    results.push_back({what, std::move(*record)});
-  }
-  return results;
+  const SuiteSteps<BenchCase, BenchResult> steps{
+      .name =
+          [](const BenchCase& what) {
+            return fmt::format("{} {} {} {}", what.pipeline, what.size.name, what.dtype, what.pass);
+          },
+      .measure = [&](const BenchCase& what) -> Result<BenchResult> {
+        Result<RunRecord> record = measureCase(what, context, cancel);
+        if (!record) return record.error();
+        return BenchResult{.what = what, .record = std::move(*record)};
+      },
+      .refuse = [](const BenchCase& what,
+                   const std::string& reason) { return BenchResult{.what = what, .problem = reason}; },
+      .show = [&](const std::string& name, int done, int total) { bar.show(name, done, total); }};
+  return runSuite(cases, steps, cancel);
 }
 
 struct BenchReport {
   DeviceRoofs roofs;
+  SuiteRun<BenchResult> run;
   std::vector<BenchRow> rows;
 };
 
-Result<BenchReport> runSuite(bool isQuick, Backend& cpu, const Context& context, const std::stop_token& cancel) {
-  Result<WithRoofs<std::vector<BenchResult>>> measured =
-      measureWithRoofs<std::vector<BenchResult>>(cpu, [&] { return measureCases(casesOf(isQuick), context, cancel); });
+Result<BenchReport> measureReport(bool isQuick, Backend& cpu, const Context& context, const std::stop_token& cancel) {
+  Result<WithRoofs<SuiteRun<BenchResult>>> measured =
+      measureWithRoofs<SuiteRun<BenchResult>>(cpu, [&] { return measureCases(casesOf(isQuick), context, cancel); });
   if (!measured) return measured.error();
-  BenchReport report{.roofs = measured->roofs};
-  for (const BenchResult& result : measured->result) report.rows.push_back(rowOf(result, report.roofs));
+  BenchReport report{.roofs = measured->roofs, .run = std::move(measured->result)};
+  for (const BenchResult& result : report.run.outcomes)
+    if (result.problem.empty()) report.rows.push_back(rowOf(result, report.roofs));
   return report;
 }
 
@@ -229,16 +237,20 @@ Result<int> benchPipelines(const BenchOptions& options, Context& context) {
   const InterruptWatch interrupt;
   const Result<std::shared_ptr<Backend>> cpu = context.registry.open("cpu");
   if (!cpu) return cpu.error();
-  const Result<BenchReport> report = runSuite(options.isQuick, **cpu, context, interrupt.token());
+  const Result<BenchReport> report = measureReport(options.isQuick, **cpu, context, interrupt.token());
   if (!report) return report.error();
+  for (const BenchResult& result : report->run.outcomes)
+    if (!result.problem.empty())
+      context.err << fmt::format("not measured: {} {}: {}\n", result.what.pipeline, result.what.size.name,
+                                 result.problem);
   if (!options.asJson) {
     printTable(*report, context);
-    return 0;
+    return report->run.exitCode();
   }
   Json list = Json::array();
   for (const BenchRow& row : report->rows) list.push_back(toJson(row));
   printSuite(options, **cpu, report->roofs, std::move(list), context);
-  return 0;
+  return report->run.exitCode();
 }
 
 }  // namespace fuseline::cli

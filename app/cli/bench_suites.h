@@ -15,6 +15,8 @@ namespace fuseline::cli {
 struct BenchOptions {
   std::string suite = "cpu";
   bool isQuick = false;
+  bool isAll = false;         // suite gpu: more than what is measured by default
+  bool isListed = false;      // suite gpu: the names of its cases only
   std::string only;           // suite ops: this op or layer; suite gpu: this pipeline; empty: all
   std::string device;         // suites ops and gpu; empty: the CPU, and the first GPU
   std::string recordsFolder;  // suite gpu: where the run records go; empty: nowhere
@@ -35,6 +37,7 @@ double peakGflops(const DeviceRoofs& roofs, const std::string& dtype);
 double leastTimeNs(const StepRecord& step, const DeviceRoofs& roofs, const std::string& dtype);
 /// "roofs, measured in this run: ...".
 std::string roofsText(const DeviceRoofs& roofs);
+Json roofsJson(const DeviceRoofs& roofs);
 /// The JSON of a suite.
 void printSuite(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs, Json rows,
                 Context& context);
@@ -47,16 +50,15 @@ struct WithRoofs {
   T result;
 };
 
-/// Roofs are measured before and after: on a shared machine one of the two may be disturbed.
+/// Roofs are measured before and after: on a shared machine one of the two may be disturbed. What was measured in
+/// between is not given up where the device fails in it.
 template <class T, class Measure>
 Result<WithRoofs<T>> measureWithRoofs(Backend& backend, const Measure& measure) {
   const Result<DeviceRoofs> before = backend.measureRoofs();
   if (!before) return before.error();
-  Result<T> result = measure();
-  if (!result) return result.error();
+  T result = measure();
   const Result<DeviceRoofs> after = backend.measureRoofs();
-  if (!after) return after.error();
-  return WithRoofs<T>{higher(*before, *after), std::move(*result)};
+  return WithRoofs<T>{after ? higher(*before, *after) : *before, std::move(result)};
 }
 
 }  // namespace fuseline::cli

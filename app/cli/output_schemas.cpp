@@ -491,12 +491,15 @@ Json gpuBenchRow() {
                                 {"launchNs", number("The host's time to launch the fused plan; 0: not apart.")},
                                 {"stepwiseLaunchNs", number("The same, step by step.")},
                                 {"fusedGflops", number("Of the fused plan.")},
-                                {"fusedGBps", number("Of its least traffic.")}});
+                                {"fusedGBps", number("Of its least traffic.")},
+                                {"roofShare", orNull(number("The least time by the roofs, over the fused plan's."))},
+                                {"ceiling", orNull(number("The speed-up if both plans took the least time."))}});
   return object({{"pipeline", text("A template.")},
                  {"size", text("Its name.")},
                  {"M", integer("Rows.")},
                  {"H", integer("Hidden size.")},
                  {"F", integer("Inner size.")},
+                 {"G", integer("Groups; 0: none.")},
                  {"recipe", text("Its name.")},
                  {"pass", choice({"forward", "train"})},
                  {"reason", text("Why it does not run; empty: it does.")},
@@ -513,8 +516,15 @@ Json benchSchema() {
   };
   const Json scaling =
       object({{"suite", choice({"scaling"})}, {"device", text("Its name.")}, {"rows", list(scalingBenchRow())}});
-  const Json gpu = object({{"suite", choice({"gpu"})}, {"device", text("Its name.")}, {"rows", list(gpuBenchRow())}});
-  return {{"oneOf", Json::array({suite("cpu", pipelineBenchRow()), suite("ops", operationBenchRow()), scaling, gpu})}};
+  const Json gpu = object({{"suite", choice({"gpu"})},
+                           {"device", text("Its name.")},
+                           {"roofs", orNull(roofs)},
+                           {"rows", list(gpuBenchRow())}});
+  const Json cases = object(
+      {{"suite", choice({"gpu"})},
+       {"cases", list(object({{"name", text("For --only.")}, {"isDefault", flag("Unless others are named.")}}))}});
+  return {{"oneOf",
+           Json::array({suite("cpu", pipelineBenchRow()), suite("ops", operationBenchRow()), scaling, gpu, cases})}};
 }
 
 /// One line of `fuseline worker`.

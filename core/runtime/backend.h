@@ -154,6 +154,8 @@ class Backend {
   }
   /// What the device is like right now, for run files: clocks, power, temperature. Empty: it does not say.
   virtual std::vector<std::pair<std::string, std::string>> conditions() { return {}; }
+  /// Has a fault ended what this process can do on the device? It stays so; another process may go on.
+  virtual bool isLost() const { return false; }
   /// Empty: products are made by no library that could be asked. Errors: the library is not there.
   virtual Result<std::vector<ProductSupport>> probeProducts() { return std::vector<ProductSupport>(); }
 };

@@ -12,6 +12,7 @@
 #include "kernels/cuda/discovery.h"
 #include "kernels/cuda/epilogue_passes.h"
 #include "kernels/cuda/event_clock.h"
+#include "kernels/cuda/fault.h"
 #include "kernels/cuda/graph_capture.h"
 #include "kernels/cuda/lanes.h"
 #include "kernels/cuda/launch_log.h"
@@ -67,22 +68,15 @@ Error outOfMemory(const std::string& deviceId, std::size_t wanted) {
           ErrorKind::RunFailed};
 }
 
-/// A fault surfaces at any call after the launch that it is of.
 std::string explainFault(int device, cudaError_t error, const std::string& lastStep) {
-  return fmt::format(
-      "cuda:{} reported a fault: {} ({}). The step launched last was {}; the fault is in it or in one before it. The "
-      "device takes no more work from this process: start it again with --no-replay and the environment variable "
-      "CUDA_LAUNCH_BLOCKING=1, which find the step at fault.",
-      device, cudaGetErrorString(error), cudaGetErrorName(error), lastStep);
+  return faultText(device, cudaGetErrorString(error), cudaGetErrorName(error), lastStep);
 }
 
-/// The fault of the GPU that is behind a failure, because it stays; none where a call was refused.
-cudaError_t lastingError(Stream stream) {
+cudaError_t lastingErrorOf(Stream stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t asked = cudaStreamIsCapturing(stream, &status);
-  if (asked == cudaSuccess && status != cudaStreamCaptureStatusNone) return cudaSuccess;
-  const cudaError_t error = cudaStreamQuery(stream);
-  return error == cudaErrorNotReady ? cudaSuccess : error;
+  const bool isCapturing = asked == cudaSuccess && status != cudaStreamCaptureStatusNone;
+  return lastingError(isCapturing, [&] { return cudaStreamQuery(stream); });
 }
 
 struct LaunchPlace {
@@ -105,7 +99,7 @@ class LoggedKernel final : public Kernel {
     m_place.log->add(m_step);
     m_kernel->run(operands, workspace);
   } catch (const DeviceFault&) {
-    const cudaError_t error = lastingError(m_place.stream);
+    const cudaError_t error = lastingErrorOf(m_place.stream);
     if (error == cudaSuccess) throw;
     throw DeviceFault(explainFault(m_place.device, error, m_place.log->lastStep()));
   }
@@ -251,6 +245,8 @@ class CudaBackend final : public Backend {
     if (error == cudaSuccess) return;
     throw DeviceFault(explainFault(m_device, error, m_log->lastStep()));
   }
+
+  bool isLost() const override { return lastingErrorOf(m_stream.get()) != cudaSuccess; }
 
   std::unique_ptr<DeviceClock> makeClock(std::size_t numMoments) override {
     return makeEventClock(m_device, m_stream.get(), numMoments);

@@ -180,8 +180,10 @@ void RunFilesTest::isPlannedForTheDeviceThatMeasuredIt() {
 
 void RunFilesTest::anotherPlanThanTheOneMeasuredIsSaid() {
   RunRecord record = recordOf();
-  for (VariantRecord& variant : record.variants)
+  for (VariantRecord& variant : record.variants) {
     std::erase_if(variant.steps, [](const StepRecord& step) { return step.name.starts_with("ForwardLinear"); });
+    variant.timeline = {};  // it refers to the steps by index
+  }
   Opened f(record);
   QVERIFY2(captionOf(f).contains(QStringLiteral("the plan shown is not the one measured: 1 step differs")),
            qPrintable(captionOf(f)));

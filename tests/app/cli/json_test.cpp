@@ -40,6 +40,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("bench", "ops --quick --only AddExtraInput");
   expectFits("bench", "ops --quick --device cpu --only add-rmsnorm-linear");
   expectFits("bench", "scaling --quick");
+  expectFits("bench", "gpu --list");
   expectFits("export", "");
   expectFits("bench", "gpu --quick --device reference --only elementwise-chain");
 }

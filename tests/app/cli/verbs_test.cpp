@@ -626,11 +626,23 @@ TEST(Bench, SaysWhichDeviceIsNotThere) {
 
 /// Sixteen rows are no block of 128, so that all would be measured in bf16.
 TEST(Bench, DoesNotTimeARecipeWhereItQuantizesNothing) {
-  const std::string name = "gpt-mlp_decode_Float8BlockScaling_forward";
+  const std::string name = "llama-mlp_8B_decode_Float8BlockScaling_forward";
   const Json rows = fuseline("bench gpu --json --device reference --only " + name).json()["rows"];
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_TRUE(rows[0]["measured"].is_null());
   EXPECT_TRUE(has(rows[0]["reason"], "stays in bf16")) << rows[0]["reason"];
+}
+
+TEST(Bench, ListsItsCasesWithoutADevice) {
+  const Json all = fuseline("bench gpu --list --json").json()["cases"];
+  const Json some = fuseline("bench gpu --list --json --only llama-mlp_70B_").json()["cases"];
+  EXPECT_GT(all.size(), 60u);
+  EXPECT_EQ(some.size(), 10u);
+  EXPECT_EQ(some[0]["name"], "llama-mlp_70B_none_forward");
+  EXPECT_EQ(some[0]["isDefault"], false);
+  EXPECT_EQ(fuseline("bench gpu --only nothing").exitCode, 2);
+  EXPECT_EQ(fuseline("bench cpu --list").exitCode, 2);
+  EXPECT_EQ(fuseline("bench ops --all").exitCode, 2);
 }
 
 TEST(Bench, SaysWhyADeviceHasNoRoofs) {

@@ -142,7 +142,7 @@ void expectNesting(const Json& events) {
     const std::int64_t start = nanoseconds(event["ts"]);
     const std::int64_t end = start + nanoseconds(event["dur"]);
     while (!ends.empty() && ends.back() <= start) ends.pop_back();
-    RC_ASSERT(ends.empty() || end <= ends.back());
+    RC_ASSERT((ends.empty() || end <= ends.back()));  // in parentheses, or the second half is always computed
     ends.push_back(end);
   }
 }
