@@ -26,7 +26,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from peer import pipeline as pipelines  # noqa: E402
 from peer.program import FAILED, NO_DEVICE, UNMET, USAGE, PeerError, Program, find_program  # noqa: E402
 
-MODES = ("eager", "compile", "reduce-overhead", "max-autotune", "freeze", "fp8", "fp8-compile")
+MODES = ("eager", "compile", "reduce-overhead", "max-autotune", "freeze", "fp8", "fp8-compile",
+         "fp8-reduce-overhead")
 FUSELINE_VARIANTS = ("fused", "unfused")
 NO_RECIPE = "None"
 MOST_FOR_NEIGHBOURS = 0.02  # of the machine's CPU time, while it is measured

@@ -21,6 +21,7 @@ MODES = {
     "freeze": "torch.compile with freezing, --pass forward only: weights are constants and may be packed",
     "fp8": "eager, with torch._scaled_mm",
     "fp8-compile": "torch.compile, with torch._scaled_mm",
+    "fp8-reduce-overhead": "the same with mode='reduce-overhead': CUDA graphs",
 }
 FP8_RECIPES = ("DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling", "MXFP8BlockScaling")
 
@@ -31,7 +32,7 @@ def default_modes(device, is_training, recipe):
     if device.type == "cuda":
         modes.append("reduce-overhead")
         if recipe in FP8_RECIPES and not scaled_products.reason_against(device):
-            modes += ["fp8", "fp8-compile"]
+            modes += ["fp8", "fp8-compile", "fp8-reduce-overhead"]
     elif not is_training:
         modes.append("freeze")
     return modes
@@ -104,8 +105,8 @@ def _compiled(module, mode):
     if mode in ("eager", "fp8"):
         return module
     options = {"options": {"freezing": True}} if mode == "freeze" else {}
-    if mode in ("reduce-overhead", "max-autotune"):
-        options = {"mode": mode}
+    if mode.removeprefix("fp8-") in ("reduce-overhead", "max-autotune"):
+        options = {"mode": mode.removeprefix("fp8-")}
     # One graph: a part that falls back to eager would be measured as compiled.
     return torch.compile(module, fullgraph=True, dynamic=False, **options)
 
