@@ -69,6 +69,30 @@ Json newSchema() {
   return {{"oneOf", Json::array({names, both})}};
 }
 
+Json compareSchema() {
+  const Json stats = orNull(object({{"median", number("Of the unit.")},
+                                    {"spreadPercent", number("Half the interquartile range over the median.")},
+                                    {"samples", integer("Rounds.")}}));
+  const Json metric = object({{"name", text("For --fail-if; of a step its name.")},
+                              {"phase", text("Of a step; else empty.")},
+                              {"unit", choice({"ns", "bytes", "x", ""})},
+                              {"base", stats},
+                              {"new", stats},
+                              {"change", orNull(number("New over base; null: one of them is missing."))},
+                              {"changeLow", orNull(number("Of the 95 % interval."))},
+                              {"changeHigh", orNull(number("Of the 95 % interval."))},
+                              {"isSignificant", flag("Not by chance within the runs.")}});
+  return object({{"variant", choice({"unfused", "fused"})},
+                 {"differences", list(object({{"what", text("A setting or a fact of the environment.")},
+                                              {"base", text("Empty: not said.")},
+                                              {"new", text("Empty: not said.")}}))},
+                 {"totals", list(metric)},
+                 {"steps", list(metric)},
+                 {"gates", list(object({{"gate", text("As given.")},
+                                        {"isMet", flag("Nothing has become worse.")},
+                                        {"sentence", text("With the figures.")}}))}});
+}
+
 Json exportSchema() {
   Json file = object({{"format", text("Its name.")},
                       {"file", text("Where it was written; empty: nowhere.")},
@@ -241,6 +265,7 @@ Json stepSchema() {
                  {"writes", text("First, as its shape and format.")},
                  {"isView", flag("Nothing to do.")},
                  {"note", text("What there is to know about it; mostly empty.")},
+                 {"ways", texts()},
                  {"flops", integer("Of one call.")},
                  {"bytes", integer("Least traffic.")},
                  {"samplesNs", numbers()},
@@ -553,7 +578,7 @@ std::vector<std::pair<std::string, Json>> outputSchemas() {
       {"recipes", recipesSchema()}, {"validate", validateSchema()}, {"infer", inferSchema()},
       {"fuse", fuseSchema()},       {"explain", explainSchema()},   {"run", runSchema()},
       {"devices", devicesSchema()}, {"bench", benchSchema()},       {"schema", any("A JSON Schema.")},
-      {"export", exportSchema()},   {"worker", workerSchema()}};
+      {"compare", compareSchema()}, {"export", exportSchema()},     {"worker", workerSchema()}};
   for (auto& [verb, schema] : schemas) {
     Json headed = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                    {"title", "fuseline " + verb + " --json"}};

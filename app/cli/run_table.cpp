@@ -11,21 +11,11 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline::cli {
 
 namespace {
-
-/// One unit for a whole column, so that numbers can be compared by eye.
-struct ColumnUnit {
-  const char* name;
-  double size;
-};
-
-ColumnUnit timeUnitFor(double longestNs) {
-  if (longestNs >= 1e9) return {"s", 1e9};
-  return longestNs >= 1e6 ? ColumnUnit{"ms", 1e6} : ColumnUnit{"us", 1e3};
-}
 
 ColumnUnit byteUnitFor(double largest) {
   if (largest >= 1024.0 * 1024.0) return {"MiB", 1024.0 * 1024.0};
@@ -234,7 +224,7 @@ class RunTable {
         "\nper-round ratios includes 1), ( ) a step that both plans have: its ratio is noise. Bytes are the least "
         "traffic "
         "\nthe step needs.\n";
-    text += launchingText();
+    text += launchingText() + waysText();
     if (!m_record.timingNote.empty()) text += "Steps were timed by events: " + m_record.timingNote + "\n";
     if (m_record.isPartial) text += "Partial: the run was cancelled. Only complete rounds are shown.\n";
     return styled(text, Style::Dim, m_hasColour);
@@ -246,6 +236,18 @@ class RunTable {
     for (const VariantRecord& variant : m_record.variants)
       if (!variant.launching.empty()) text += fmt::format("Launches of {}: {}.\n", variant.name, variant.launching);
     return text;
+  }
+
+  /// How products were made where there was a choice: of a step once, whichever plan it is in.
+  std::string waysText() const {
+    std::vector<std::string> lines;
+    for (const VariantRecord& variant : m_record.variants)
+      for (const StepRecord& step : variant.steps)
+        for (const std::string& way : step.ways) {
+          std::string line = fmt::format("{} ({}): {}.\n", step.name, step.phase, way);
+          if (std::ranges::count(lines, line) == 0) lines.push_back(std::move(line));
+        }
+    return fmt::format("{}", fmt::join(lines, ""));
   }
 
   const RunRecord& m_record;

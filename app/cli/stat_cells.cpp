@@ -6,6 +6,11 @@
 
 namespace fuseline::cli {
 
+ColumnUnit timeUnitFor(double longestNs) {
+  if (longestNs >= 1e9) return {"s", 1e9};
+  return longestNs >= 1e6 ? ColumnUnit{"ms", 1e6} : ColumnUnit{"us", 1e3};
+}
+
 std::string spreadText(const SampleStats& stats) {
   constexpr double kLargest = 999.0;
   if (!stats.hasSpread()) return "-";

@@ -9,6 +9,13 @@
 
 namespace fuseline::cli {
 
+/// One unit for a whole column, so that numbers can be compared by eye.
+struct ColumnUnit {
+  const char* name = "us";
+  double size = 1e3;
+};
+ColumnUnit timeUnitFor(double longestNs);
+
 /// "1.2", the "± %" of tables; ">999" when the machine was busy with something else, "-" of one sample.
 std::string spreadText(const SampleStats& stats);
 

@@ -43,6 +43,7 @@ Json toJson(const StepRecord& step) {
           {"writes", step.writes},
           {"isView", step.isView},
           {"note", step.note},
+          {"ways", step.ways},
           {"flops", step.flops},
           {"bytes", step.bytes},
           {"samplesNs", step.samplesNs},
@@ -129,6 +130,7 @@ void read(JsonFields& fields, StepRecord& step) {
   fields.read("writes", step.writes, Presence::Optional);
   fields.read("isView", step.isView);
   fields.read("note", step.note);
+  fields.read("ways", step.ways, Presence::Optional);
   fields.read("flops", step.flops);
   fields.read("bytes", step.bytes);
   fields.read("samplesNs", step.samplesNs);

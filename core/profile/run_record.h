@@ -52,7 +52,8 @@ struct StepRecord {
   std::vector<std::string> owners;   // the document's op ids, without repeats
   std::string writes;                // first: "[4096, 4096] bf16"; empty in older files
   bool isView = false;
-  std::string note;  // such as "one rank: nothing to measure"; mostly empty
+  std::string note;               // such as "one rank: nothing to measure"; mostly empty
+  std::vector<std::string> ways;  // how its kernel did it, where there was a choice; mostly empty
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
   std::vector<double> samplesNs;

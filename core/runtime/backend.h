@@ -42,6 +42,9 @@ class Kernel {
   /// operands: device pointers in the order of Step::operands, nullptr for an empty tensor. May be asynchronous;
   /// Backend::synchronize waits.
   virtual void run(std::span<std::byte* const> operands, std::byte* workspace) = 0;
+  /// How it does its work where there was a choice, or not the way that one would expect: clauses for people, such as
+  /// "GELU by a kernel of its own, which was faster". Mostly empty.
+  virtual std::vector<std::string> ways() const { return {}; }
 };
 
 /// A copy between the device and the host's memory, beside what else the device does.

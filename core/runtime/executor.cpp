@@ -432,6 +432,11 @@ Result<RunOutcome> Executor::runOnDeviceClock(const StepObserver& observer, cons
   return RunOutcome::Completed;
 }
 
+std::vector<std::string> Executor::ways(std::size_t step) const {
+  const auto launch = std::ranges::find(m_launches, step, &Launch::step);
+  return launch == m_launches.end() ? std::vector<std::string>() : launch->kernel->ways();
+}
+
 Result<Tensor> Executor::read(std::string_view tensorName) const {
   const int index = m_plan.findTensor(tensorName);
   if (index < 0) return unknownTensor(tensorName, m_plan);

@@ -84,6 +84,9 @@ class Executor {
   /// the second run, and where the device does not record.
   const std::string& launching() const { return m_launching; }
 
+  /// Kernel::ways of a step in Plan::steps; empty for what is not launched.
+  std::vector<std::string> ways(std::size_t step) const;
+
   /// Copies a tensor of the plan to the host. Tensors of the arena are only meaningful if the plan was made with
   /// keepIntermediates. Errors: no tensor of this name (with the nearest one).
   Result<Tensor> read(std::string_view tensorName) const;

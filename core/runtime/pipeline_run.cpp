@@ -302,6 +302,7 @@ VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSampl
     StepRecord& step = record.steps.emplace_back(stepRecord(m_analysis.graph(), *variant.plan, variant.plan->steps[i]));
     step.samplesNs = samples.stepNs[i];
     step.activities = samples.activities.of(i);
+    step.ways = variant.executor->ways(i);
   }
   record.timeline = samples.medianTimeline();
   return record;

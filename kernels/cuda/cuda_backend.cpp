@@ -93,6 +93,7 @@ class LoggedKernel final : public Kernel {
         m_bytes(step.bytesRead + step.bytesWritten),
         m_place(std::move(place)) {}
   std::size_t workspaceBytes() const override { return m_kernel->workspaceBytes(); }
+  std::vector<std::string> ways() const override { return m_kernel->ways(); }
   void run(std::span<std::byte* const> operands, std::byte* workspace) override try {
     const NvtxRange range(m_step, m_bytes);
     useDevice(m_place.device);

@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline::cuda {
 
@@ -95,11 +99,25 @@ ElementwiseProgram biasGradProgram() {
           .columnSums = {{.value = 0, .place = {.operand = keyOf(Slot::BiasGrad), .access = Access::Row}}}};
 }
 
+/// Why a product does not do all that it was asked for.
+enum class Why : std::uint8_t { NoEpilogue, Faster };
+
+/// What of the problem's epilogue the product leaves, for people.
+std::vector<std::string> partsLeft(const GemmProblem& problem, const GemmProblem& solved) {
+  std::vector<std::string> parts;
+  if (problem.hasBias && !solved.hasBias) parts.emplace_back("bias");
+  if (problem.activation != solved.activation)
+    parts.emplace_back(problem.activation == Activation::Gelu ? "GELU" : "ReLU");
+  if (problem.hasGeluGrad && !solved.hasGeluGrad) parts.emplace_back("the gradient of GELU");
+  if (problem.biasGradType && !solved.biasGradType) parts.emplace_back("the gradient of the bias");
+  return parts;
+}
+
 class GemmWithPasses final : public Gemm {
  public:
   /// product: solves `solved`, which has less of the epilogue than the problem.
-  GemmWithPasses(std::unique_ptr<Gemm> product, const GemmProblem& solved, const GemmProblem& problem)
-      : m_product(std::move(product)), m_solved(solved), m_problem(problem) {}
+  GemmWithPasses(std::unique_ptr<Gemm> product, const GemmProblem& solved, const GemmProblem& problem, Why why)
+      : m_product(std::move(product)), m_solved(solved), m_problem(problem), m_why(why) {}
 
   /// What the product leaves to do. Errors: those of ProgramPass::make.
   Result<void> addPasses(const DeviceContext& device) {
@@ -118,6 +136,12 @@ class GemmWithPasses final : public Gemm {
         m_problem.hasGeluGrad == m_solved.hasGeluGrad)
       return {};
     return add(ResultProgram::make(m_problem, m_solved), {m_problem.m, m_problem.n});
+  }
+
+  std::string way() const override {
+    return fmt::format("{} by a kernel of its own, {}", fmt::join(partsLeft(m_problem, m_solved), " and "),
+                       m_why == Why::Faster ? "which was faster here than the epilogue of cuBLASLt"
+                                            : "as cuBLASLt has no such epilogue");
   }
 
   std::size_t workspaceBytes() const override {
@@ -144,6 +168,7 @@ class GemmWithPasses final : public Gemm {
   std::unique_ptr<Gemm> m_product;
   GemmProblem m_solved;
   GemmProblem m_problem;
+  Why m_why;
   std::vector<ProgramPass> m_passes;
 };
 
@@ -181,7 +206,7 @@ class GemmsWithPasses final : public GemmLibrary {
     Result<std::unique_ptr<Gemm>> whole = m_library->prepare(problem);
     const std::vector<GemmProblem> less = reduced(problem);
     if (less.empty() || (whole && !isWorthTiming(problem))) return whole;
-    Result<std::unique_ptr<Gemm>> separate = prepareSeparately(problem, less);
+    Result<std::unique_ptr<Gemm>> separate = prepareSeparately(problem, less, whole ? Why::Faster : Why::NoEpilogue);
     if (!whole) return separate;
     if (!separate) return whole;
     Gemm* const ways[] = {whole->get(), separate->get()};
@@ -192,19 +217,20 @@ class GemmsWithPasses final : public GemmLibrary {
 
  private:
   /// By the first of the reduced problems that the library takes.
-  Result<std::unique_ptr<Gemm>> prepareSeparately(const GemmProblem& problem, const std::vector<GemmProblem>& less) {
+  Result<std::unique_ptr<Gemm>> prepareSeparately(const GemmProblem& problem, const std::vector<GemmProblem>& less,
+                                                  Why why) {
     Error refused;
     for (const GemmProblem& solved : less) {
       Result<std::unique_ptr<Gemm>> product = m_library->prepare(solved);
-      if (product) return withPasses(std::move(*product), solved, problem);
+      if (product) return withPasses(std::move(*product), solved, problem, why);
       refused = product.error();
     }
     return refused;
   }
 
   Result<std::unique_ptr<Gemm>> withPasses(std::unique_ptr<Gemm> product, const GemmProblem& solved,
-                                           const GemmProblem& problem) {
-    auto gemm = std::make_unique<GemmWithPasses>(std::move(product), solved, problem);
+                                           const GemmProblem& problem, Why why) {
+    auto gemm = std::make_unique<GemmWithPasses>(std::move(product), solved, problem, why);
     if (Result<void> added = gemm->addPasses(m_device); !added) return added.error();
     return std::unique_ptr<Gemm>(std::move(gemm));
   }

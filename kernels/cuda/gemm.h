@@ -82,6 +82,8 @@ class Gemm {
   virtual std::size_t workspaceBytes() const = 0;
   /// Asynchronous. Throws when the library refuses.
   virtual void multiply(const GemmPointers& pointers, std::byte* workspace, Stream stream) = 0;
+  /// Kernel::ways.
+  virtual std::string way() const { return {}; }
 };
 
 class GemmLibrary {

@@ -44,6 +44,16 @@ class Products final : public Kernel {
     return bytes;
   }
 
+  std::vector<std::string> ways() const override {
+    std::vector<std::string> ways;
+    for (const Part& part : m_parts) {
+      if (needsDecoding(part.product.problem))
+        ways.emplace_back("codes are brought back before the product, as cuBLASLt does not multiply them");
+      if (std::string way = part.gemm->way(); !way.empty()) ways.push_back(std::move(way));
+    }
+    return ways;
+  }
+
   void run(Pointers pointers, std::byte* workspace) override {
     for (const Part& part : m_parts) {
       const Factor::Memory a = part.a.prepare(part.product.a.at(pointers), workspace, m_stream);

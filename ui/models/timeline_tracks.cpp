@@ -66,6 +66,7 @@ QString stepTip(const StepRecord& step, const TimelineBox& box, double totalNs) 
   work.append(rate(static_cast<double>(step.flops) / 1e3, durationNs, "TFLOP/s"));
   work.removeAll(QString());
   if (!work.isEmpty()) tip += line(work.join(QStringLiteral(" · ")));
+  for (const std::string& way : step.ways) tip += line(toQt(way).toHtmlEscaped());
   for (const ActivityRecord& activity : step.activities)
     tip += line(QStringLiteral("%1 (%2)").arg(toQt(activity.name).toHtmlEscaped(),
                                               formatDurationNs(summarize(activity.samplesNs).median)));

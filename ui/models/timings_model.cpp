@@ -160,16 +160,18 @@ QVariant TimingsModel::foreground(const QModelIndex& index) const {
   return row.speedup.median > 1.0 ? colors.good : colors.warning;
 }
 
-/// Where the device was traced: a line for every kernel that a step launched.
+/// A line for how a step was done where there was a choice, and, where the device was traced, for every kernel.
 void TimingsModel::noteKernels(const RunRecord& record) {
   m_kernels.clear();
   for (const VariantRecord& variant : record.variants)
-    for (const StepRecord& step : variant.steps)
+    for (const StepRecord& step : variant.steps) {
+      QString& text = m_kernels[{variant.name, step.phase, step.name}];
+      for (const std::string& way : step.ways) text += u'\n' + toQt(way);
       for (const ActivityRecord& kernel : step.activities)
-        m_kernels[{variant.name, step.phase, step.name}] +=
-            tr("\n%1  %2 (%3)")
-                .arg(formatDurationNs(summarize(kernel.samplesNs).median), toQt(kernel.name),
-                     toQt(kernel.configuration));
+        text += tr("\n%1  %2 (%3)")
+                    .arg(formatDurationNs(summarize(kernel.samplesNs).median), toQt(kernel.name),
+                         toQt(kernel.configuration));
+    }
 }
 
 QString TimingsModel::kernelsText(const QModelIndex& index) const {

@@ -27,6 +27,7 @@ RunRecord sampleRecord() {
                                         .ops = {"a", "b"},
                                         .owners = {"a"},
                                         .writes = "[2] f32",
+                                        .ways = {"by halves"},
                                         .flops = 12,
                                         .bytes = 34,
                                         .samplesNs = {1.5, 2.25},
@@ -73,6 +74,7 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   json["variants"][0].erase("timeline");
   json["variants"][0]["steps"][0].erase("activities");
   json["variants"][0]["steps"][0].erase("writes");
+  json["variants"][0]["steps"][0].erase("ways");
   EXPECT_EQ(refusal(json), "");
 }
 

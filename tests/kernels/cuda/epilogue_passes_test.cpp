@@ -317,6 +317,24 @@ TEST(EpiloguePasses, TimeNothingWithoutTimeOrReason) {
   }
 }
 
+/// What the product was asked for, and why it does not do all of it.
+TEST(EpiloguePasses, SayWhichWayWasTaken) {
+  const auto wayOf = [](std::size_t fastest, const GemmProblem& problem) {
+    std::vector<Timing::Question> questions;
+    std::vector<GemmProblem> solved;
+    const auto library =
+        makeGemmsWithPasses(std::make_unique<Timing>(fastest, questions, solved), {.numMultiprocessors = 2});
+    return (*library->prepare(problem))->way();
+  };
+  EXPECT_EQ(wayOf(0, kActivated), "") << "as it was asked for";
+  EXPECT_EQ(wayOf(1, kActivated), "GELU by a kernel of its own, which was faster here than the epilogue of cuBLASLt");
+  EXPECT_EQ(wayOf(1, kSummed),
+            "the gradient of the bias by a kernel of its own, which was faster here than the epilogue of cuBLASLt");
+  const auto plain = withPasses([](const GemmProblem& problem) { return hasEpilogue(problem); });
+  EXPECT_EQ((*plain->prepare(kActivated))->way(),
+            "bias and GELU by a kernel of its own, as cuBLASLt has no such epilogue");
+}
+
 TEST(EpiloguePasses, PassOnWhatTheLibraryRefusesAnyway) {
   const auto gemms = withPasses([](const GemmProblem&) { return true; });
   EXPECT_EQ(gemms->maxWorkspaceBytes(), 7u);
