@@ -8,6 +8,7 @@
 #include <QCommandLineParser>
 #include <QDir>
 #include <QSettings>
+#include <QSize>
 #include <QTextStream>
 
 #include <cstdlib>
@@ -80,11 +81,27 @@ QStringList exampleFolders() {
   return {QStringLiteral(FUSELINE_SOURCE_EXAMPLES "/runs")};
 }
 
-void resizeTo(ui::MainWindow& window, const QString& text) {
+/// "1500x940"; nothing for another text.
+std::optional<QSize> sizeFrom(const QString& text) {
   const QStringList parts = text.split(u'x');
-  if (parts.size() != 2) return;
-  window.resize(parts[0].toInt(), parts[1].toInt());
+  if (parts.size() != 2) return std::nullopt;
+  const QSize size(parts[0].toInt(), parts[1].toInt());
+  return size.isEmpty() ? std::nullopt : std::optional(size);
+}
+
+/// False where the text is no size.
+bool resizeTo(ui::MainWindow& window, const QString& text) {
+  if (text.isEmpty()) return true;
+  const std::optional<QSize> size = sizeFrom(text);
+  if (!size) return false;
+  window.resize(*size);
   window.restoreDefaultLayout();
+  return true;
+}
+
+int refuse(const QString& sentence) {
+  QTextStream(stderr) << sentence << Qt::endl;
+  return EXIT_FAILURE;
 }
 
 }  // namespace
@@ -109,7 +126,9 @@ int main(int argc, char** argv) {
   const bool isPicture = parser.isSet("screenshot");
   ui::MainWindow window(session, theme, isPicture ? ui::Persistence::None : ui::Persistence::Settings);
   window.setExampleFolders(exampleFolders());
-  resizeTo(window, parser.value("size"));
+  if (!resizeTo(window, parser.value("size")))
+    return refuse(QApplication::translate("main", "--size %1: expected width and height, such as 1500x940.")
+                      .arg(parser.value("size")));
   std::optional<Screenshot> screenshot;
   if (isPicture) {
     screenshot.emplace(ScreenshotRequest{.outPath = parser.value("screenshot"),
@@ -119,10 +138,8 @@ int main(int argc, char** argv) {
                        window, session);
   }
   window.show();
-  if (!openFirst(window, session, parser.positionalArguments()) && isPicture) {
-    QTextStream(stderr) << window.message() << Qt::endl;
-    return EXIT_FAILURE;  // there is nothing to take a picture of
-  }
+  if (!openFirst(window, session, parser.positionalArguments()) && isPicture)
+    return refuse(window.message());  // there is nothing to take a picture of
   session.worker().requestDevices();
   return QApplication::exec();
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/attribute_field.h"
 
+#include "ui/panels/elided_label.h"
 #include "ui/theme/format.h"
 
 #include <QGridLayout>
@@ -26,7 +27,7 @@ AttributeField::AttributeField(Session& session, const Theme& theme, QString opI
       m_theme(theme),
       m_opId(std::move(opId)),
       m_spec(spec),
-      m_label(new QLabel(this)),
+      m_label(new ElidedLabel(this)),
       m_resolved(new QLabel(this)),
       m_reset(new QToolButton(this)),
       m_problem(new QLabel(this)) {
@@ -35,7 +36,8 @@ AttributeField::AttributeField(Session& session, const Theme& theme, QString opI
   m_label->setBuddy(editor());
   m_label->setFixedWidth(kLabelWidthPx);
   const QString unit = spec.unit.empty() ? QString() : tr(" Unit: %1.").arg(toQt(spec.unit));
-  for (QWidget* widget : std::initializer_list<QWidget*>{m_label, editor()}) widget->setToolTip(toQt(spec.help) + unit);
+  editor()->setToolTip(toQt(spec.help) + unit);
+  m_label->setToolTip(toQt(spec.name) + QStringLiteral(": ") + editor()->toolTip());  // the name may be cut
   editor()->setAccessibleName(toQt(spec.name));
   editor()->setAccessibleDescription(toQt(spec.help));
   m_reset->setAutoRaise(true);
