@@ -28,6 +28,7 @@ void addVerbs(CLI::App& app, cli::Context& context) {
   cli::addFuseVerb(app, context);
   cli::addExplainVerb(app, context);
   cli::addRunVerb(app, context);
+  cli::addCompareVerb(app, context);
   cli::addExportVerb(app, context);
   cli::addDevicesVerb(app, context);
   cli::addBenchVerb(app, context);

@@ -39,24 +39,25 @@ double medianInPlace(std::vector<double>& samples) {
   return 0.5 * (*middle + *std::max_element(samples.begin(), middle));
 }
 
-std::vector<double> perRoundRatios(std::span<const double> a, std::span<const double> b) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    if (b[i] > 0.0) ratios.push_back(a[i] / b[i]);
-  return ratios;
-}
-
-/// Medians of resamples with replacement, sorted.
-std::vector<double> bootstrapMedians(std::span<const double> samples) {
-  std::mt19937_64 random(kBootstrapSeed);
+/// Medians of resamples with replacement.
+std::vector<double> bootstrapMedians(std::span<const double> samples, std::mt19937_64& random) {
   std::vector<double> medians(kResamples);
   std::vector<double> resample(samples.size());
   for (double& median : medians) {
     for (double& value : resample) value = samples[random() % samples.size()];
     median = medianInPlace(resample);
   }
-  std::ranges::sort(medians);
   return medians;
+}
+
+/// Of a ratio's resamples.
+RatioStats statsOf(double median, std::vector<double> resampled, std::size_t numRounds) {
+  std::ranges::sort(resampled);
+  RatioStats stats{.median = median, .low = quantile(resampled, 0.025), .high = quantile(resampled, 0.975)};
+  if (numRounds >= kRoundsForAClaim) return stats;
+  stats.low = std::min(stats.low, 1.0);
+  stats.high = std::max(stats.high, 1.0);
+  return stats;
 }
 
 }  // namespace
@@ -75,16 +76,28 @@ SampleStats summarize(std::span<const double> samples) {
           .count = static_cast<int>(sorted.size())};
 }
 
+std::vector<double> ratiosOf(std::span<const double> a, std::span<const double> b) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    if (b[i] > 0.0) ratios.push_back(a[i] / b[i]);
+  return ratios;
+}
+
 RatioStats compareRounds(std::span<const double> a, std::span<const double> b) {
-  const std::vector<double> ratios = perRoundRatios(a, b);
+  const std::vector<double> ratios = ratiosOf(a, b);
   if (ratios.empty()) return {};
-  const std::vector<double> medians = bootstrapMedians(ratios);
-  RatioStats stats{
-      .median = summarize(ratios).median, .low = quantile(medians, 0.025), .high = quantile(medians, 0.975)};
-  if (ratios.size() >= kRoundsForAClaim) return stats;
-  stats.low = std::min(stats.low, 1.0);
-  stats.high = std::max(stats.high, 1.0);
-  return stats;
+  std::mt19937_64 random(kBootstrapSeed);
+  return statsOf(summarize(ratios).median, bootstrapMedians(ratios, random), ratios.size());
+}
+
+RatioStats compareApart(std::span<const double> a, std::span<const double> b) {
+  const double base = summarize(b).median;
+  if (a.empty() || base <= 0.0) return {};
+  std::mt19937_64 random(kBootstrapSeed);
+  const std::vector<double> mediansOfA = bootstrapMedians(a, random);
+  const std::vector<double> mediansOfB = bootstrapMedians(b, random);
+  const std::vector<double> ratios = ratiosOf(mediansOfA, mediansOfB);
+  return statsOf(summarize(a).median / base, ratios, std::min(a.size(), b.size()));
 }
 
 }  // namespace fuseline

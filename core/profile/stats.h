@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 namespace fuseline {
 
@@ -31,5 +32,12 @@ struct RatioStats {
 };
 
 RatioStats compareRounds(std::span<const double> a, std::span<const double> b);
+
+/// a[i] / b[i], round by round.
+std::vector<double> ratiosOf(std::span<const double> a, std::span<const double> b);
+
+/// median(a) / median(b) of samples that have no rounds in common, such as those of two runs, and its bootstrap 95 %
+/// confidence interval. It knows the scatter within each run, and nothing of what changed on the machine between them.
+RatioStats compareApart(std::span<const double> a, std::span<const double> b);
 
 }  // namespace fuseline

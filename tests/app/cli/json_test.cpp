@@ -72,7 +72,7 @@ TEST(JsonOutput, SchemaOfTheFileIsJson) {
 
 TEST(JsonOutput, EveryVerbOfTheHelpHasASchema) {
   for (const char* verb : {"new", "ops", "rules", "recipes", "validate", "infer", "fuse", "explain", "run", "devices",
-                           "export", "bench", "schema", "worker"}) {
+                           "compare", "export", "bench", "schema", "worker"}) {
     EXPECT_EQ(fuseline(std::string(verb) + " --help").exitCode, 0) << verb;
     EXPECT_EQ(schemaOf(verb)["title"], "fuseline " + std::string(verb) + " --json");
   }

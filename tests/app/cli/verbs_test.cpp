@@ -1,6 +1,7 @@
 // Exit codes, messages and files of the verbs.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/safetensors.h"
+#include "tests/app/cli/json_schema.h"
 #include "tests/app/cli/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -420,6 +421,30 @@ TEST(Export, WritesTheTraceOfARunUnderTheNamesOfItsSteps) {
   EXPECT_EQ(again.exitCode, 2);
   EXPECT_TRUE(has(again.err, "--force replaces it")) << again.err;
   EXPECT_TRUE(has(fuseline("export " + run + " --to csv").out, "end to end"));
+}
+
+TEST(Compare, HoldsTheNewRunAgainstGates) {
+  const TemporaryFolder folder;
+  const std::string base = quoted(folder / "a.fuserun");
+  const std::string next = quoted(folder / "b.fuserun");
+  for (const auto& [run, options] : {std::pair(base, ""), {next, " --set M=9"}})
+    ASSERT_EQ(
+        fuseline("run --device reference --iterations 7 --quiet -o " + run + options + " " + samplePipeline()).exitCode,
+        0);
+  const ProgramResult shown = fuseline("compare " + base + " " + next);
+  EXPECT_EQ(shown.exitCode, 0) << shown.err;
+  for (const char* part :
+       {"symbol M: - -> 9", "from end to end, fused", "speedup", "launches", "ForwardLinearEpilogue"})
+    EXPECT_TRUE(has(shown.out, part)) << part << "\n" << shown.out;
+  const ProgramResult failed =
+      fuseline("compare " + base + " " + next + " --fail-if 'peak>+1%' --fail-if 'launches>+0%'");
+  EXPECT_EQ(failed.exitCode, 5);
+  EXPECT_TRUE(has(failed.err, "1 of 2 gates failed; the first is peak>+1%")) << failed.err;
+  EXPECT_EQ(fuseline("compare " + base + " " + base + " --fail-if 'median>+0%' --fail-if 'step>+0%'").exitCode, 0);
+  EXPECT_EQ(fuseline("compare " + base + " " + next + " --fail-if nonsense").exitCode, 2);
+  EXPECT_EQ(fuseline("compare " + base + " " + samplePipeline()).exitCode, 1);
+  const ProgramResult json = fuseline("compare --json " + base + " " + next);
+  EXPECT_EQ(schemaProblem(fuseline("schema --of compare").json(), json.json()), "");
 }
 
 TEST(Export, SaysWhatItTakes) {

@@ -103,6 +103,39 @@ TEST(CompareRounds, OfNothingIsOne) {
   EXPECT_FALSE(compareRounds({}, {}).isSignificant());
 }
 
+/// Samples of two runs, without rounds in common.
+std::vector<RatioStats> runsApart(double scaleA, double scaleB) {
+  std::mt19937_64 random(5);
+  std::lognormal_distribution<double> noise(0.0, 0.1);
+  std::vector<RatioStats> ratios;
+  for (int i = 0; i < 200; ++i) {
+    std::vector<double> a(40);
+    std::vector<double> b(25);
+    for (double& sample : a) sample = scaleA * noise(random);
+    for (double& sample : b) sample = scaleB * noise(random);
+    ratios.push_back(compareApart(a, b));
+  }
+  return ratios;
+}
+
+TEST(CompareApart, RarelyClaimsADifferenceOfEqualNoise) {
+  EXPECT_LE(std::ranges::count_if(runsApart(100, 100), &RatioStats::isSignificant), kMostMisses);
+}
+
+TEST(CompareApart, FindsADifferenceLargerThanTheNoise) {
+  const std::vector<RatioStats> ratios = runsApart(120, 100);
+  EXPECT_TRUE(std::ranges::all_of(ratios, &RatioStats::isSignificant));
+  const auto misses = [](const RatioStats& ratio) { return ratio.low > 1.2 || ratio.high < 1.2; };
+  EXPECT_LE(std::ranges::count_if(ratios, misses), kMostMisses);
+}
+
+TEST(CompareApart, ClaimsNothingFromFewSamplesOrNone) {
+  EXPECT_FALSE(compareApart(std::vector<double>{2, 2, 2}, std::vector<double>{1, 1, 1, 1, 1, 1, 1}).isSignificant());
+  EXPECT_DOUBLE_EQ(compareApart(std::vector<double>{3, 2, 4}, std::vector<double>{2}).median, 1.5);
+  EXPECT_DOUBLE_EQ(compareApart({}, std::vector<double>{2}).median, 1);
+  EXPECT_DOUBLE_EQ(compareApart(std::vector<double>{2}, {}).median, 1);
+}
+
 TEST(CompareRounds, GivesTheSameIntervalEveryTime) {
   const std::vector<double> a = {1.1, 1.3, 0.9, 1.2, 1.0, 1.15, 1.05};
   const std::vector<double> b = {1.0, 1.1, 1.0, 1.0, 0.9, 1.1, 1.0};

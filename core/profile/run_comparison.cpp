@@ -1,0 +1,251 @@
+// Puts two runs beside each other, and holds them against gates.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/run_comparison.h"
+
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <functional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> kTotals = {"median", "unfused", "speedup", "peak", "saved", "launches"};
+constexpr std::string_view kAnyStep = "step";
+
+/// Facts that are expected to change from run to run; what slowed a device down is none of them.
+bool isIncidental(const std::string& fact) {
+  return fact == "measured at" || fact == "clocks" || fact == "power" || fact == "temperature";
+}
+
+class Differences {
+ public:
+  Differences(const RunRecord& base, const RunRecord& next) : m_base(base), m_next(next) {}
+
+  std::vector<RunComparison::Difference> all() {
+    note("device", m_base.deviceName(), m_next.deviceName());
+    note("pipeline", m_base.pipelineHash, m_next.pipelineHash);
+    note("pass", m_base.settings.pass, m_next.settings.pass);
+    note("recipe", m_base.settings.recipe, m_next.settings.recipe);
+    note("rules", m_base.settings.rules, m_next.settings.rules);
+    note("without rules", text(m_base.switches.without), text(m_next.switches.without));
+    note("with rules", text(m_base.switches.with), text(m_next.switches.with));
+    note("steps timed by", m_base.settings.timing, m_next.settings.timing);
+    note("program", m_base.createdWith, m_next.createdWith);
+    symbols();
+    environment();
+    return std::move(m_all);
+  }
+
+ private:
+  void note(const std::string& what, const std::string& base, const std::string& next) {
+    if (base != next) m_all.push_back({what, base, next});
+  }
+
+  static std::string text(const std::vector<std::string>& rules) { return fmt::format("{}", fmt::join(rules, ", ")); }
+
+  void symbols() {
+    const auto valueOf = [](const RunRecord& record, const std::string& name) {
+      for (const auto& [symbol, value] : record.settings.symbols)
+        if (symbol == name) return fmt::format("{}", value);
+      return std::string();
+    };
+    for (const RunRecord* record : {&m_base, &m_next})
+      for (const auto& [name, value] : record->settings.symbols)
+        if (!isNoted("symbol " + name)) note("symbol " + name, valueOf(m_base, name), valueOf(m_next, name));
+  }
+
+  void environment() {
+    for (const RunRecord* record : {&m_base, &m_next})
+      for (const auto& [name, value] : record->environment)
+        if (!isIncidental(name) && !isNoted(name)) note(name, m_base.fact(name), m_next.fact(name));
+  }
+
+  bool isNoted(const std::string& what) const {
+    return std::ranges::count(m_all, what, &RunComparison::Difference::what) > 0;
+  }
+
+  const RunRecord& m_base;
+  const RunRecord& m_next;
+  std::vector<RunComparison::Difference> m_all;
+};
+
+MetricChange changeOf(std::string name, std::string unit, const std::vector<double>& base,
+                      const std::vector<double>& next) {
+  return {.name = std::move(name),
+          .phase = {},
+          .unit = std::move(unit),
+          .base = summarize(base),
+          .next = summarize(next),
+          .change = compareApart(next, base)};
+}
+
+/// A number that is counted, not measured: any change of it is one.
+MetricChange countOf(std::string name, std::string unit, std::int64_t base, std::int64_t next) {
+  const auto samples = [](std::int64_t count) { return std::vector{static_cast<double>(count)}; };
+  MetricChange change = changeOf(std::move(name), std::move(unit), samples(base), samples(next));
+  change.change.low = change.change.high = change.change.median;
+  return change;
+}
+
+std::vector<double> samplesOf(const RunRecord& record, const char* variant) {
+  const VariantRecord* found = record.variant(variant);
+  return found ? found->endToEndNs : std::vector<double>();
+}
+
+std::vector<double> speedupsOf(const RunRecord& record) {
+  return ratiosOf(samplesOf(record, "unfused"), samplesOf(record, "fused"));
+}
+
+std::vector<MetricChange> totalsOf(const RunRecord& base, const RunRecord& next, const std::string& variant) {
+  const VariantRecord& before = *base.variant(variant);
+  const VariantRecord& after = *next.variant(variant);
+  std::vector<MetricChange> totals = {changeOf("median", "ns", before.endToEndNs, after.endToEndNs)};
+  if (variant != "unfused") {
+    totals.push_back(changeOf("unfused", "ns", samplesOf(base, "unfused"), samplesOf(next, "unfused")));
+    totals.push_back(changeOf("speedup", "x", speedupsOf(base), speedupsOf(next)));
+  }
+  totals.push_back(countOf("peak", "bytes", before.peakBytes, after.peakBytes));
+  totals.push_back(countOf("saved", "bytes", before.savedForBackwardBytes, after.savedForBackwardBytes));
+  totals.push_back(countOf("launches", "", before.launches, after.launches));
+  std::erase_if(totals, [](const MetricChange& total) { return total.base.count == 0 && total.next.count == 0; });
+  return totals;
+}
+
+std::vector<MetricChange> stepsOf(const VariantRecord& base, const VariantRecord& next) {
+  static const std::vector<double> kNone;
+  std::vector<MetricChange> steps;
+  const auto add = [&](const StepRecord& step, const std::vector<double>& before, const std::vector<double>& after) {
+    if (step.isView) return;
+    steps.push_back(changeOf(step.name, "ns", before, after));
+    steps.back().phase = step.phase;
+  };
+  for (const StepRecord& step : next.steps) {
+    const StepRecord* before = base.find(step.name, step.phase);
+    add(step, before ? before->samplesNs : kNone, step.samplesNs);
+  }
+  for (const StepRecord& step : base.steps)
+    if (!next.find(step.name, step.phase)) add(step, step.samplesNs, kNone);
+  return steps;
+}
+
+/// "+12.3 %"
+std::string percentText(double ratio) { return fmt::format("{:+.1f} %", 100.0 * (ratio - 1.0)); }
+
+std::string valueText(const MetricChange& metric, double value) {
+  if (metric.unit == "ns") return formatDuration(value);
+  if (metric.unit == "bytes") return formatBytes(static_cast<std::int64_t>(value));
+  return metric.unit == "x" ? fmt::format("{:.3f}x", value) : fmt::format("{:g}", value);
+}
+
+/// A limit is crossed where the change is beyond it, and is one.
+bool crosses(const MetricChange& metric, const Gate& gate) {
+  const double percent = 100.0 * (metric.change.median - 1.0);
+  const bool isBeyond = gate.isAbove ? percent > gate.percent : percent < gate.percent;
+  return isBeyond && metric.change.isSignificant();
+}
+
+std::string sentenceOf(const MetricChange& metric) {
+  const std::string where = metric.phase.empty() ? "" : fmt::format(" ({})", metric.phase);
+  std::string text = fmt::format("{}{}: {} to {}, {}", metric.name, where, valueText(metric, metric.base.median),
+                                 valueText(metric, metric.next.median), percentText(metric.change.median));
+  if (metric.change.low != metric.change.high)
+    text += fmt::format(" [{}, {}]", percentText(metric.change.low), percentText(metric.change.high));
+  return text + (metric.change.isSignificant() || metric.change.median == 1.0 ? "" : ", which could be chance");
+}
+
+Error gateError(const Gate& gate, std::string_view problem) {
+  return {fmt::format("--fail-if \"{}\": {}", gate.text, problem)};
+}
+
+/// The worst in the direction of the gate.
+const MetricChange* worstOf(const std::vector<MetricChange>& steps, const Gate& gate) {
+  const MetricChange* worst = nullptr;
+  for (const MetricChange& step : steps) {
+    if (!step.isInBoth()) continue;
+    const bool isWorse =
+        !worst || (crosses(step, gate) && !crosses(*worst, gate)) ||
+        (crosses(step, gate) == crosses(*worst, gate) &&
+         (gate.isAbove ? step.change.median > worst->change.median : step.change.median < worst->change.median));
+    if (isWorse) worst = &step;
+  }
+  return worst;
+}
+
+const MetricChange* find(const RunComparison& comparison, const Gate& gate) {
+  if (gate.metric == kAnyStep) return worstOf(comparison.steps, gate);
+  const auto found = std::ranges::find(comparison.totals, gate.metric, &MetricChange::name);
+  return found == comparison.totals.end() || !found->isInBoth() ? nullptr : &*found;
+}
+
+std::string metricNames() { return fmt::format("{} or {}", fmt::join(kTotals, ", "), kAnyStep); }
+
+Error parseError(std::string_view text, std::string_view problem) {
+  return {fmt::format("--fail-if \"{}\": {} A gate is like \"median>+5%\" or \"speedup<-5%\".", text, problem),
+          ErrorKind::Usage};
+}
+
+bool isMetric(std::string_view name) { return name == kAnyStep || std::ranges::count(kTotals, name) > 0; }
+
+/// "+5%"
+std::optional<double> parsePercent(std::string_view text) {
+  if (!text.ends_with('%')) return std::nullopt;
+  text.remove_suffix(1);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double percent = 0.0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  const bool isWhole = problem == std::errc() && end == text.data() + text.size();
+  return isWhole ? std::optional(percent) : std::nullopt;
+}
+
+}  // namespace
+
+bool RunComparison::isOneDevice() const { return std::ranges::count(differences, "device", &Difference::what) == 0; }
+
+Result<RunComparison> compareRuns(const RunRecord& base, const RunRecord& next) {
+  for (const char* variant : {"fused", "unfused"}) {
+    const VariantRecord* before = base.variant(variant);
+    const VariantRecord* after = next.variant(variant);
+    if (before && after)
+      return RunComparison{.differences = Differences(base, next).all(),
+                           .variant = variant,
+                           .totals = totalsOf(base, next, variant),
+                           .steps = stepsOf(*before, *after)};
+  }
+  return Error{
+      fmt::format("{} and {}: the runs have no variant in common: one is of the fused plan, and one of the "
+                  "unfused. Run both with --variants unfused,fused.",
+                  base.title(), next.title())};
+}
+
+Result<Gate> parseGate(std::string_view text) {
+  const std::size_t sign = text.find_first_of("<>");
+  if (sign == std::string_view::npos) return parseError(text, "expected > or <, found neither.");
+  Gate gate{.text = std::string(text), .metric = std::string(text.substr(0, sign)), .isAbove = text[sign] == '>'};
+  if (gate.metric == "p50") gate.metric = "median";
+  if (!isMetric(gate.metric))
+    return parseError(text, fmt::format("expected {}, found \"{}\".", metricNames(), gate.metric));
+  const std::optional<double> percent = parsePercent(text.substr(sign + 1));
+  if (!percent)
+    return parseError(text, fmt::format("expected a percentage, such as +5%, found \"{}\".", text.substr(sign + 1)));
+  gate.percent = *percent;
+  return gate;
+}
+
+Result<GateResult> check(const Gate& gate, const RunComparison& comparison) {
+  const MetricChange* metric = find(comparison, gate);
+  if (!metric) return gateError(gate, "one of the runs does not have it. Run both with --variants unfused,fused.");
+  if (metric->unit == "ns" && !comparison.isOneDevice())
+    return gateError(gate,
+                     "the runs are of two devices, whose times say nothing of each other. Hold their speedup, peak or "
+                     "launches against a gate.");
+  return GateResult{.gate = gate, .isMet = !crosses(*metric, gate), .sentence = sentenceOf(*metric)};
+}
+
+}  // namespace fuseline

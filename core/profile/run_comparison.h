@@ -1,0 +1,63 @@
+// RunComparison: two runs side by side, and what must not have become worse.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+/// A quantity of both runs. Smaller is better, but for a speed-up.
+struct MetricChange {
+  std::string name;   // for gates: "median", "unfused", "speedup", "peak", "saved", "launches"; of a step its name
+  std::string phase;  // of a step; else empty
+  std::string unit;   // "ns", "bytes", "x" or ""
+  SampleStats base;   // count 0: only the new run has it
+  SampleStats next;   // count 0: it is gone
+  RatioStats change;  // next over base
+
+  bool isInBoth() const { return base.count > 0 && next.count > 0; }
+};
+
+struct RunComparison {
+  /// What is not the same: {"device", "NVIDIA H100", "NVIDIA H200"}. Times of two devices say nothing of the program.
+  struct Difference {
+    std::string what, base, next;
+  };
+  std::vector<Difference> differences;
+  std::string variant;               // whose steps are compared: the fused one, where both runs have it
+  std::vector<MetricChange> totals;  // from end to end, then memory and launches
+  std::vector<MetricChange> steps;   // in the new run's order, then those that are gone
+
+  bool isOneDevice() const;
+};
+
+/// Steps are the same where their names and passes are. Errors: the runs have no variant in common.
+Result<RunComparison> compareRuns(const RunRecord& base, const RunRecord& next);
+
+/// "median>+5%": fails where the new run's median from end to end is more than 5 % above the base's, and not by chance.
+/// The names are those of the totals, or "step": any of them. "p50" is "median".
+struct Gate {
+  std::string text;
+  std::string metric;
+  bool isAbove = true;   // else below: "speedup<-5%"
+  double percent = 0.0;  // with its sign
+};
+
+/// Errors (Usage): what of the text was not expected, and what is.
+Result<Gate> parseGate(std::string_view text);
+
+struct GateResult {
+  Gate gate;
+  bool isMet = false;    // nothing has become worse
+  std::string sentence;  // with the figures, or with the step that is worst
+};
+
+/// Errors: a gate on times of two devices, or on what one of the runs does not have.
+Result<GateResult> check(const Gate& gate, const RunComparison& comparison);
+
+}  // namespace fuseline
