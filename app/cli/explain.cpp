@@ -62,6 +62,9 @@ std::vector<std::string> idsOf(const Graph& graph, const Attempt& attempt) {
   return ids;
 }
 
+/// Behind "fix: ".
+constexpr std::size_t kFixHang = 5;
+
 void print(const OpenedPipeline& pipeline, const Attempt& attempt, Context& context) {
   const Graph& graph = pipeline.graph();
   const bool isFused = attempt.outcome == Outcome::Fused;
@@ -72,8 +75,9 @@ void print(const OpenedPipeline& pipeline, const Attempt& attempt, Context& cont
   if (isFused) context.out << fmt::format(": {}", fmt::join(idsOf(graph, attempt), " + "));
   context.out << '\n';
   const bool couldBeLonger = isFused && !attempt.repairs.empty();
-  if (!isFused || couldBeLonger) context.out << "      " << attempt.explanation << '\n';
-  for (const Repair& repair : attempt.repairs) context.out << "      fix: " << repair.label << '\n';
+  if (!isFused || couldBeLonger) context.out << wrappedLines("      " + attempt.explanation, 0) << '\n';
+  for (const Repair& repair : attempt.repairs)
+    context.out << wrappedLines("      fix: " + repair.label, kFixHang) << '\n';
   if (!attempt.saving || *attempt.saving == Saving{}) return;
   const std::string gain = gainText(*attempt.saving, attempt.measured.get(), pipeline.analysis.report.device);
   context.out << "      " << styled(gain, Style::Dim, context.hasColour) << '\n';

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/pipeline_options.h"
 #include "app/cli/plan_difference.h"
+#include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
 #include "core/support/json_fields.h"
 #include "core/support/read_file.h"
@@ -15,6 +16,9 @@
 namespace fuseline::cli {
 
 namespace {
+
+/// Of attempts, behind their bullets.
+constexpr std::size_t kHang = 6;
 
 struct FuseOptions : PipelineOptions {
   std::string format = "tree";
@@ -80,7 +84,7 @@ void print(const OpenedPipeline& pipeline, const FuseOptions& options, Context& 
   else if (options.format == "dot")
     context.out << toDot(graph, report);
   else
-    context.out << toTree(graph, report);
+    context.out << wrappedLines(toTree(graph, report), kHang);
 }
 
 Result<Json> readExpected(const std::string& path) {

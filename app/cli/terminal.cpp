@@ -80,6 +80,23 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   return lines;
 }
 
+std::string wrappedLines(std::string_view text, std::size_t hang) {
+  constexpr std::size_t kWidth = 120;
+  std::string result;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    const bool isWide = displayWidth(line) > kWidth;
+    std::vector<std::string> pieces = {std::string(line.substr(indent))};
+    if (isWide) pieces = wrapped(line.substr(indent), kWidth - indent - hang);
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      result += (begin + i > 0 ? "\n" : "") + std::string(i == 0 ? indent : indent + hang, ' ') + pieces[i];
+    begin = end + 1;
+  }
+  return result;
+}
+
 ProgressBar::ProgressBar(bool isWanted) : m_isWanted(isWanted && isatty(STDERR_FILENO)) {}
 
 ProgressBar::~ProgressBar() { clear(); }

@@ -27,6 +27,10 @@ std::string fitted(std::string_view text, std::size_t width);
 /// The text in lines of at most `width` columns, broken at spaces. At least one line.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
+/// Lines that are wider than what people read at once, 120 columns, are broken at spaces; what follows stands `hang`
+/// columns deeper. Without a line break at the end. Only for text without colours.
+std::string wrappedLines(std::string_view text, std::size_t hang);
+
 /// One line on standard error that is drawn again and again: on a terminal only, and after a second.
 class ProgressBar {
  public:

@@ -140,6 +140,7 @@ int main(int argc, char** argv) {
   window.show();
   if (!openFirst(window, session, parser.positionalArguments()) && isPicture)
     return refuse(window.message());  // there is nothing to take a picture of
+  if (!isPicture && parser.isSet("pane")) window.showPane(parser.value("pane"));
   session.worker().requestDevices();
   return QApplication::exec();
 }

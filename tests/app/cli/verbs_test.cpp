@@ -18,9 +18,24 @@ std::string quoted(const std::filesystem::path& path) { return "'" + path.string
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+/// Words with one space between them: a sentence may be broken anywhere.
+std::string inOneLine(const std::string& text) {
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
 const Tensor* find(const NamedTensors& tensors, const std::string& name) {
   const auto found = std::ranges::find(tensors, name, &NamedTensors::value_type::first);
   return found == tensors.end() ? nullptr : &found->second;
+}
+
+void expectNarrow(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(std::ranges::count_if(line, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }), 120)
+        << line;
 }
 
 TEST(ExitCode, IsZeroForAValidPipeline) {
@@ -135,7 +150,7 @@ TEST(Planning, AnAbsentGpuHasFusionsThatNothingHereRuns) {
   const ProgramResult planned = fuseline(fuse + "sm_100");
   EXPECT_TRUE(has(planned.out, "[fc1 + act + fc2]  GroupedMLP_CuTeGEMMGLU (joint, te)")) << planned.out;
   const ProgramResult here = fuseline(fuse + "cpu");
-  EXPECT_TRUE(has(here.out, "no kernel on this device: GroupedMLP_CuTeGEMMGLU needs a GPU")) << here.out;
+  EXPECT_TRUE(has(inOneLine(here.out), "no kernel on this device: GroupedMLP_CuTeGEMMGLU needs a GPU")) << here.out;
 }
 
 TEST(Planning, AbsentRanksArePlannedForAndNotRun) {
@@ -343,6 +358,19 @@ TEST(Messages, SuggestTheNearestName) {
   EXPECT_TRUE(has(fuseline("rules ForwardLinearBiasAd").err, "did you mean ForwardLinearBiasAdd?"));
 }
 
+/// Words are broken into lines, and none is lost.
+TEST(Fuse, AndExplainKeepWithinAHundredTwentyColumns) {
+  const TemporaryFolder folder;
+  const std::string pipeline = quoted(folder / "gpt.fuseline");
+  ASSERT_EQ(fuseline("new gpt-mlp -o " + pipeline).exitCode, 0);
+  for (const char* verb : {"fuse ", "explain "}) {
+    const ProgramResult result = fuseline(std::string(verb) + "--device reference --recipe delayed " + pipeline);
+    ASSERT_EQ(result.exitCode, 0) << result.err;
+    expectNarrow(result.out);
+    EXPECT_TRUE(has(result.out, "BackwardElementwiseChain")) << result.out;
+  }
+}
+
 TEST(Fuse, MeetsItsOwnExpectation) {
   const TemporaryFolder folder;
   writeText(folder / "plan.json", fuseline("fuse --device reference --format json " + samplePipeline()).out);
@@ -464,10 +492,7 @@ TEST(Run, PrintsEveryFusedOpWithItsBasicOpsInAHundredTwentyColumns) {
                            "end to end", "cost of the clocks", "peak memory", "saved for backward"})
     EXPECT_TRUE(has(result.out, part)) << part << "\n" << result.out;
   EXPECT_FALSE(has(result.out, "\033[")) << "colour belongs on a terminal only";
-  std::istringstream lines(result.out);
-  for (std::string line; std::getline(lines, line);)
-    EXPECT_LE(std::ranges::count_if(line, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }), 120)
-        << line;
+  expectNarrow(result.out);
 }
 
 TEST(Run, DumpsBothVariantsUnderTheirNames) {
