@@ -119,22 +119,58 @@ std::string dotQuoted(std::string text) {
   return "\"" + text + "\"";
 }
 
-std::string dotCluster(const Graph& graph, const FusedOperation& entry, std::size_t index, std::string_view style) {
-  std::string text = fmt::format("  subgraph cluster_{}_{} {{\n    label={}; style={};\n",
-                                 phaseName(entry.rule->pass == FusionPass::Backward ? Phase::Backward : Phase::Forward),
-                                 index, dotQuoted(entry.rule->name), style);
-  for (const std::string& id : idsOf(graph, entry.nodes)) text += fmt::format("    {};\n", dotQuoted(id));
-  return text + "  }\n";
-}
+/// One pass as a cluster: its ops, what flows between them, and its fusions as clusters within.
+class DotPass {
+ public:
+  DotPass(const Graph& graph, const std::vector<FusedOperation>& entries, Phase phase)
+      : m_graph(graph), m_entries(entries), m_phase(phase) {}
 
-std::string dotEdges(const Graph& graph, const Value& value) {
-  std::string text;
-  const std::string from = value.producer < 0 ? value.name : graph.node(value.producer).id;
-  for (const Use& use : value.uses)
-    text += fmt::format("  {} -> {} [label={}];\n", dotQuoted(from), dotQuoted(graph.node(use.node).id),
-                        dotQuoted(toString(value.spec)));
-  return text;
-}
+  std::string text() const {
+    std::string text = fmt::format("  subgraph cluster_{} {{\n    label={};\n", phaseName(m_phase), phaseName(m_phase));
+    for (const Node& node : m_graph.nodes())
+      text += fmt::format("    {} [label={}];\n", name(node.id), dotQuoted(node.id + "\n" + node.operation->name));
+    for (const Value& value : m_graph.values()) text += edges(value);
+    for (const GraphOutput& output : m_graph.outputs())
+      text += edge(sourceOf(m_graph.value(output.value)), "output " + output.name, "");
+    for (std::size_t i = 0; i < m_entries.size(); ++i)
+      if (m_entries[i].isFused()) text += cluster(m_entries[i], i);
+    return text + "  }\n";
+  }
+
+ private:
+  bool isBackward() const { return m_phase == Phase::Backward; }
+
+  /// An op is a box in each pass.
+  std::string name(const std::string& id) const { return dotQuoted(isBackward() ? "backward " + id : id); }
+
+  std::string sourceOf(const Value& value) const {
+    return value.producer < 0 ? value.name : m_graph.node(value.producer).id;
+  }
+
+  /// Gradients flow the other way.
+  std::string edge(std::string from, std::string to, const std::string& label) const {
+    if (isBackward()) std::swap(from, to);
+    const std::string attributes = label.empty() ? "" : fmt::format(" [label={}]", dotQuoted(label));
+    return fmt::format("    {} -> {}{};\n", name(from), name(to), attributes);
+  }
+
+  std::string edges(const Value& value) const {
+    std::string text;
+    for (const Use& use : value.uses) text += edge(sourceOf(value), m_graph.node(use.node).id, toString(value.spec));
+    return text;
+  }
+
+  std::string cluster(const FusedOperation& entry, std::size_t index) const {
+    std::string text = fmt::format("    subgraph cluster_{}_{} {{\n      label={}; style={};\n", phaseName(m_phase),
+                                   index, dotQuoted(entry.rule->name), isBackward() ? "\"rounded,dashed\"" : "rounded");
+    for (const std::string& id : idsOf(m_graph, entry.nodes)) text += fmt::format("      {};\n", name(id));
+    return text + "    }\n";
+  }
+
+  const Graph& m_graph;
+  const std::vector<FusedOperation>& m_entries;
+  Phase m_phase;
+};
 
 }  // namespace
 
@@ -166,16 +202,8 @@ Json toJson(const Graph& graph, const FusionReport& report) {
 
 std::string toDot(const Graph& graph, const FusionReport& report) {
   std::string text = "digraph pipeline {\n  rankdir=LR; node [shape=box];\n";
-  for (const Node& node : graph.nodes())
-    text += fmt::format("  {} [label={}];\n", dotQuoted(node.id), dotQuoted(node.id + "\n" + node.operation->name));
-  for (const Value& value : graph.values()) text += dotEdges(graph, value);
-  for (const GraphOutput& output : graph.outputs()) {
-    const NodeId producer = graph.value(output.value).producer;
-    const std::string from = producer < 0 ? graph.value(output.value).name : graph.node(producer).id;
-    text += fmt::format("  {} -> {};\n", dotQuoted(from), dotQuoted("output " + output.name));
-  }
-  for (std::size_t i = 0; i < report.forward.size(); ++i)
-    if (report.forward[i].isFused()) text += dotCluster(graph, report.forward[i], i, "rounded");
+  text += DotPass(graph, report.forward, Phase::Forward).text();
+  if (graph.pass() == PassKind::Training) text += DotPass(graph, report.backward, Phase::Backward).text();
   return text + "}\n";
 }
 
