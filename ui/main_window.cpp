@@ -519,7 +519,10 @@ void MainWindow::showReadOnly() {
          "shown, nothing can be changed."));
 }
 
-void MainWindow::showTimings() { m_timingsDock->raise(); }
+/// Who looks at the timeline sees the run there.
+void MainWindow::showTimings() {
+  if (!visiblePanes().contains(m_timeline)) m_timingsDock->raise();
+}
 
 bool MainWindow::showPane(const QString& name) {
   const auto dock = std::ranges::find(m_docks, name, &QDockWidget::objectName);

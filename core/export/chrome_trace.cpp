@@ -179,23 +179,20 @@ Json otherData(const RunRecord& record) {
   return data;
 }
 
-Error noTimeline(const RunRecord& record) {
-  return {
-      fmt::format("{}: a trace needs to know when steps ran, and this run has no timeline: it was written by {}{}. "
-                  "Measure it again with this program: `fuseline run PIPELINE -o RUN.fuserun`.",
-                  record.title(), record.createdWith, record.settings.timesSteps() ? "" : " with --timing none")};
-}
-
 }  // namespace
 
 Result<std::string> chromeTrace(const RunRecord& record) {
+  if (const std::string reason = whyNoTimeline(record); !reason.empty())
+    return Error{
+        fmt::format("{}: a trace needs to know when steps ran, and this run has no timeline: {}. Measure it "
+                    "again: `fuseline run PIPELINE -o RUN.fuserun`.",
+                    record.title(), reason)};
   Json events = Json::array();
   int process = 0;
   for (const VariantRecord& variant : record.variants) {
     ++process;
     if (!variant.timeline.spans.empty()) VariantEvents(variant, process, events).write();
   }
-  if (events.empty()) return noTimeline(record);
   const Json trace = {{"displayTimeUnit", "ns"}, {"otherData", otherData(record)}, {"traceEvents", std::move(events)}};
   return trace.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -7,6 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include <fmt/format.h>
+
 namespace fuseline {
 
 namespace {
@@ -123,6 +125,14 @@ class Lanes {
 };
 
 }  // namespace
+
+std::string whyNoTimeline(const RunRecord& record) {
+  const auto hasSpans = [](const VariantRecord& variant) { return !variant.timeline.spans.empty(); };
+  if (std::ranges::any_of(record.variants, hasSpans)) return {};
+  if (!record.settings.timesSteps()) return "it was measured with --timing none, as whole runs only";
+  if (record.isPartial) return "it was cancelled before a round was complete";
+  return fmt::format("{}, which wrote it, kept none", record.createdWith);
+}
 
 TimelineLayout layOut(const VariantRecord& variant) { return Lanes(variant).layOut(); }
 

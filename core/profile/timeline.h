@@ -5,6 +5,7 @@
 #include "core/profile/run_record.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace fuseline {
@@ -30,6 +31,9 @@ struct TimelineLayout {
   int numLanes = 0;
   std::int64_t endNs = 0;
 };
+
+/// "it was cancelled before a round was complete": why a run has no timeline. Empty: it has one.
+std::string whyNoTimeline(const RunRecord& record);
 
 /// Empty where the record has no timeline.
 TimelineLayout layOut(const VariantRecord& variant);

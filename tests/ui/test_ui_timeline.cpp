@@ -29,6 +29,7 @@ class TimelineTest : public QObject {
   void arrowKeysWalkBoxesAndRows();
   void keysZoomPanAndGoBack();
   void mouseSelectsPansAndMeasures();
+  void aRunLeavesItInFront();
   void saysWhyThereIsNothing();
   void isStaleAfterAnEdit();
   void exportsTheRun();
@@ -295,12 +296,24 @@ void TimelineTest::mouseSelectsPansAndMeasures() {
            qPrintable(measured));
 }
 
+void TimelineTest::aRunLeavesItInFront() {
+  Opened f(measuredRun());
+  QVERIFY(f.isOpen);
+  f.window.showTimings();
+  QTest::qWait(0);
+  QVERIFY(!f.view().visibleRegion().isEmpty());
+  QVERIFY(f.window.showPane(QStringLiteral("numerics")));
+  f.window.showTimings();
+  QTest::qWait(0);
+  QVERIFY(f.view().visibleRegion().isEmpty());
+}
+
 void TimelineTest::saysWhyThereIsNothing() {
   Fixture empty(smallPipeline());
   QVERIFY(empty.window.timeline().emptyText().startsWith(QStringLiteral("Nothing measured yet.")));
   Opened f(measuredRun("none"));
   QVERIFY(f.isOpen);
-  QVERIFY2(f.window.timeline().emptyText().contains(QStringLiteral("wrote it with whole runs only")),
+  QVERIFY2(f.window.timeline().emptyText().contains(QStringLiteral("it was measured with --timing none")),
            qPrintable(f.window.timeline().emptyText()));
   QTest::keyClick(&f.view(), Qt::Key_Home);
   QTest::keyClick(&f.view(), Qt::Key_F);

@@ -107,11 +107,15 @@ QRectF TimelineView::cellArea(std::size_t track, const TimelineCell& cell) const
   return {cell.left, rowTop(track, row) + kBoxGapPx / 2, cell.right - cell.left, height - kBoxGapPx};
 }
 
-QRectF TimelineView::areaOf(std::size_t track, std::size_t item) const {
+std::vector<QRectF> TimelineView::areasOf(std::size_t track) const {
+  std::vector<QRectF> areas(m_tracks[track].items.size());
   for (const TimelineCell& cell : cellsInView(m_tracks[track], m_range, width()))
-    if (cell.first <= item && item <= cell.last) return cellArea(track, cell);
-  return {};
+    std::fill(areas.begin() + static_cast<std::ptrdiff_t>(cell.first),
+              areas.begin() + static_cast<std::ptrdiff_t>(cell.last) + 1, cellArea(track, cell));
+  return areas;
 }
+
+QRectF TimelineView::areaOf(std::size_t track, std::size_t item) const { return areasOf(track)[item]; }
 
 // ------------------------------------------------------------------------------------------------------------- places
 
@@ -433,12 +437,15 @@ void TimelineView::paintLabel(QPainter& painter, const QRectF& area, const Timel
 
 /// From what the selected ops took in the unfused plan to what they take in the fused one.
 void TimelineView::paintLinks(QPainter& painter) const {
+  if (m_links.empty() || m_session.selection().isEmpty()) return;
   QColor band = m_theme.colors().accent;
   band.setAlpha(48);
+  const std::vector<QRectF> uppers = areasOf(0);
+  const std::vector<QRectF> lowers = areasOf(1);
   for (const auto& [upper, lower] : m_links) {
     if (!isSelected(m_tracks[0].items[upper]) && !isSelected(m_tracks[1].items[lower])) continue;
-    const QRectF from = areaOf(0, upper);
-    const QRectF to = areaOf(1, lower);
+    const QRectF& from = uppers[upper];
+    const QRectF& to = lowers[lower];
     if (from.isNull() || to.isNull()) continue;
     QPainterPath path(from.bottomLeft());
     path.lineTo(from.bottomRight());
@@ -525,9 +532,9 @@ TimelinePanel::TimelinePanel(Session& session, const Theme& theme, QWidget* pare
 QString TimelinePanel::emptyText() const {
   const auto& run = m_session.lastRun();
   if (!run) return tr("Nothing measured yet. Press Run (Ctrl+Enter) to see when each step runs.");
-  if (!m_view->tracks().empty()) return {};
-  return tr("This run has no timeline: %1 wrote it%2. Press Run (Ctrl+Enter) to see when each step runs.")
-      .arg(toQt(run->record.createdWith), run->record.settings.timesSteps() ? QString() : tr(" with whole runs only"));
+  const std::string reason = whyNoTimeline(run->record);
+  if (reason.empty()) return {};
+  return tr("This run has no timeline: %1. Press Run (Ctrl+Enter) to see when each step runs.").arg(toQt(reason));
 }
 
 /// Ops of the pipeline as it is now are those of the run only while nothing has changed.

@@ -64,6 +64,8 @@ class TimelineView : public QWidget {
   double trackTop(std::size_t track) const;
   double rowTop(std::size_t track, int row) const;
   QRectF cellArea(std::size_t track, const TimelineCell& cell) const;
+  /// By item; null for what is not in view.
+  std::vector<QRectF> areasOf(std::size_t track) const;
   double timeAt(double x) const { return m_range.timeAt(x, width()); }
 
   // Places.

@@ -128,9 +128,10 @@ TEST(Trace, NeedsATimeline) {
   record.settings.timing = "none";
   const Result<std::string> text = (*exporterNamed("trace"))->write(record);
   ASSERT_FALSE(text);
-  EXPECT_EQ(text.error().message,
-            "mlp: a trace needs to know when steps ran, and this run has no timeline: it was written by fuseline 0.1.0 "
-            "with --timing none. Measure it again with this program: `fuseline run PIPELINE -o RUN.fuserun`.");
+  EXPECT_EQ(
+      text.error().message,
+      "mlp: a trace needs to know when steps ran, and this run has no timeline: it was measured with --timing none, "
+      "as whole runs only. Measure it again: `fuseline run PIPELINE -o RUN.fuserun`.");
 }
 
 /// As a viewer reads it: on a thread a stack of what is open, in which an event ends before what it lies in does.

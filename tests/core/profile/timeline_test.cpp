@@ -71,6 +71,18 @@ TEST(Timeline, IsEmptyWhereNothingWasTimed) {
   EXPECT_EQ(layOut(variantOf({{"a", "forward"}}, {})).numLanes, 0);
 }
 
+TEST(Timeline, IsMissingForAReason) {
+  RunRecord record{.createdWith = "fuseline 0.0.9"};
+  record.variants = {variantOf({{"a", "forward"}}, {})};
+  EXPECT_EQ(whyNoTimeline(record), "fuseline 0.0.9, which wrote it, kept none");
+  record.isPartial = true;
+  EXPECT_EQ(whyNoTimeline(record), "it was cancelled before a round was complete");
+  record.settings.timing = "none";
+  EXPECT_EQ(whyNoTimeline(record), "it was measured with --timing none, as whole runs only");
+  record.variants = {variantOf({{"a", "forward"}}, {{.step = 0, .durationNs = 1}})};
+  EXPECT_EQ(whyNoTimeline(record), "");
+}
+
 VariantRecord arbitraryVariant() {
   const int numSteps = *rc::gen::inRange(1, 6);
   std::vector<std::pair<std::string, std::string>> steps;
