@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -161,7 +162,7 @@ class RunTable {
     addMemoryRow(table, "saved for backward", &VariantRecord::savedForBackwardBytes);
     if (std::ranges::any_of(m_record.variants, [](const VariantRecord& variant) { return variant.hostBytes > 0; }))
       addMemoryRow(table, "waiting in the host's memory", &VariantRecord::hostBytes);
-    addLaunchRow(table);
+    addLaunchRows(table);
     return table.toString(m_hasColour);
   }
 
@@ -172,12 +173,19 @@ class RunTable {
                   unfused && fused ? formatBytes(unfused->*field - fused->*field) : ""});
   }
 
-  void addLaunchRow(Table& table) const {
+  /// A step may be several kernels, which only a trace sees.
+  void addLaunchRows(Table& table) const {
+    addCountRow(table, "steps launched", [](const VariantRecord& variant) { return variant.launches; });
+    if (isTraced()) addCountRow(table, "  as kernels, copies and fills", &VariantRecord::numTraced);
+  }
+
+  void addCountRow(Table& table, const char* label,
+                   const std::function<std::int64_t(const VariantRecord&)>& countOf) const {
     const VariantRecord* unfused = m_record.variant("unfused");
     const VariantRecord* fused = m_record.variant("fused");
-    table.addRow({"launches", unfused ? fmt::format("{}", unfused->launches) : "",
-                  fused ? fmt::format("{}", fused->launches) : "",
-                  unfused && fused ? fmt::format("{}", unfused->launches - fused->launches) : ""});
+    const auto text = [&](const VariantRecord* variant) { return variant ? fmt::format("{}", countOf(*variant)) : ""; };
+    table.addRow({label, text(unfused), text(fused),
+                  unfused && fused ? fmt::format("{}", countOf(*unfused) - countOf(*fused)) : ""});
   }
 
   /// Each kernel by itself, where the device was traced.

@@ -107,7 +107,10 @@ class DocumentReader {
              fmt::format("The file has no \"format\"; expected \"format\": \"{}\".", kFormatName));
     else if (m_tree[*format].scalar != Json(kFormatName))
       report(Severity::Error, "wrong-format", m_tree[*format].offset, "/format",
-             fmt::format("The format is {}; expected \"{}\".", excerpt(*format), kFormatName));
+             m_tree[*format].scalar == Json(kRunFormatName)
+                 ? "The file is a measured run, not a pipeline: the designer opens it, and `fuseline compare` and "
+                   "`fuseline export` read it."
+                 : fmt::format("The format is {}; expected \"{}\".", excerpt(*format), kFormatName));
     if (const auto version = object(fields, "formatVersion", "", extra))
       readVersion(*version);
     else if (!fields.contains("formatVersion"))

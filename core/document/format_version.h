@@ -9,6 +9,8 @@
 namespace fuseline {
 
 inline constexpr const char* kFormatName = "fuseline-pipeline";
+/// Of what a run measured (core/profile/run_record.h).
+inline constexpr const char* kRunFormatName = "fuseline-run";
 inline constexpr const char* kSchemaName = "fuseline-pipeline-1.json";
 inline constexpr int kFormatMajor = 1;
 inline constexpr int kFormatMinor = 1;

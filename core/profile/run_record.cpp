@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_record.h"
 
+#include "core/document/format_version.h"
 #include "core/support/json_fields.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace fuseline {
 
 namespace {
 
-constexpr const char* kFormat = "fuseline-run";
+constexpr const char* kFormat = kRunFormatName;
 constexpr int kMajor = 1;
 constexpr int kMinor = 0;
 
@@ -200,6 +201,10 @@ const StepRecord* VariantRecord::find(const std::string& stepName, const std::st
   const auto found =
       std::ranges::find_if(steps, [&](const StepRecord& step) { return step.name == stepName && step.phase == phase; });
   return found == steps.end() ? nullptr : &*found;
+}
+
+std::int64_t VariantRecord::numTraced() const {
+  return std::ranges::count_if(timeline.spans, [](const TimelineSpan& span) { return span.activity >= 0; });
 }
 
 std::vector<double> VariantRecord::unattributedNs() const {

@@ -86,6 +86,8 @@ struct VariantRecord {
   std::int64_t launches = 0;
 
   const StepRecord* find(const std::string& stepName, const std::string& phase) const;
+  /// Kernels, copies and fills in the round of the timeline. 0: the device was not traced.
+  std::int64_t numTraced() const;
   /// One per instrumented round: what the device did and no step launched.
   std::vector<double> unattributedNs() const;
 };

@@ -86,6 +86,13 @@ TEST(Reader, CountsColumnsBehindAByteOrderMark) {
   EXPECT_EQ(loaded.diagnostics[1].column, 15);
 }
 
+TEST(Reader, KnowsARunWhenItSeesOne) {
+  const LoadedDocument loaded = parseDocument(R"({"format": "fuseline-run"})");
+  ASSERT_FALSE(loaded.diagnostics.empty());
+  EXPECT_EQ(loaded.diagnostics[0].code, "wrong-format");
+  EXPECT_TRUE(loaded.diagnostics[0].message.starts_with("The file is a measured run, not a pipeline"));
+}
+
 TEST(Reader, ReportsEveryWrongTypeAtOnce) {
   const std::string text = R"({
   "format": "fuseline-pipeline",

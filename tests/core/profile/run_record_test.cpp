@@ -61,6 +61,7 @@ TEST(RunRecord, IsTheSameAfterJson) {
   EXPECT_EQ(read->variants[0].steps[0].samplesNs, (std::vector<double>{1.5, 2.25}));
   EXPECT_EQ(read->variants[0].steps[0].activities[0].samplesNs, (std::vector<double>{1.0, 2.0}));
   EXPECT_EQ(read->variants[0].unattributed[0].name, "fill");
+  EXPECT_EQ(read->variants[0].numTraced(), 2);
   EXPECT_EQ(read->timingNote, "why");
   EXPECT_TRUE(read->isPartial);
 }
