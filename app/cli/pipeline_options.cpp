@@ -46,7 +46,7 @@ Result<std::pair<std::string, std::string>> parseRecipeField(const PipelineOptio
 /// What tensor cores of an architecture can do; a device that runs the pipeline emulates.
 Result<void> checkArchitecture(const std::string& device, const std::optional<Recipe>& recipe) {
   if (!recipe || !isPlannedArchitecture(device)) return {};
-  const Verdict verdict = supports(recipe->definition(), *parseCapability(device));
+  const Verdict verdict = supports(*recipe, *parseCapability(device));
   return verdict ? Result<void>()
                  : Error{fmt::format("--device {}: {}", device, verdict.reason()), ErrorKind::NoDevice};
 }

@@ -232,14 +232,16 @@ std::string hardwareText(const RecipeDefinition& recipe) {
   return recipe.hardware ? "needs " + toString(*recipe.hardware) : "runs on any device";
 }
 
-Verdict supports(const RecipeDefinition& recipe, ComputeCapability device) {
+Verdict supports(const Recipe& recipe, ComputeCapability device) {
+  const RecipeDefinition& definition = recipe.definition();
   const auto canRun = [&](const RecipeDefinition& other) { return !other.hardware || other.hardware->isMetBy(device); };
-  if (canRun(recipe)) return Verdict::yes();
+  if (canRun(definition))
+    return definition.checkDevice ? definition.checkDevice(recipe.fields(), device) : Verdict::yes();
   std::vector<std::string> possible;
   for (const RecipeDefinition& other : builtinRecipes())
     if (canRun(other)) possible.push_back(other.name);
-  return Verdict::no(fmt::format("{} {}, but this device has {}. Choose one of {}.", recipe.name, hardwareText(recipe),
-                                 toString(device), fmt::join(possible, ", ")));
+  return Verdict::no(fmt::format("{} {}, but this device has {}. Choose one of {}.", recipe.name(),
+                                 hardwareText(definition), toString(device), fmt::join(possible, ", ")));
 }
 
 }  // namespace fuseline

@@ -72,6 +72,8 @@ struct RecipeDefinition {
   std::function<Verdict(const Attributes& fields)> check;
   /// How an operand is quantized; nothing when it is not. May be empty: then none is.
   std::function<std::optional<QuantizerSpec>(const Attributes& fields, OperandRole role)> quantizer;
+  /// What the hardware's products ask of the fields, where it can run the recipe. May be empty.
+  std::function<Verdict(const Attributes& fields, ComputeCapability device)> checkDevice = {};
 
   const AttributeSpec* field(std::string_view name) const;
 };
@@ -125,8 +127,8 @@ const RecipeDefinition* findRecipe(std::string_view name);
 
 /// "needs compute capability 8.9 (sm_89) or newer"; "runs on any device".
 std::string hardwareText(const RecipeDefinition& recipe);
-/// Whether a device of this capability can run the recipe's GEMMs; no names a recipe that it can run.
-Verdict supports(const RecipeDefinition& recipe, ComputeCapability device);
+/// Whether a device of this capability can run the recipe's GEMMs; no names a recipe that it can run, or the field.
+Verdict supports(const Recipe& recipe, ComputeCapability device);
 
 /// Values written as text, each in the type of its field: "margin=2", "fp8_format=E4M3", "use_power_2_scales=true".
 /// Errors: an unknown field, a text that is no value of its type.

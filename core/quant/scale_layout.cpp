@@ -21,21 +21,31 @@ Tensor rearranged(const Tensor& scales, TensorSpec spec, const ScaleMap& map, Po
   return result;
 }
 
-}  // namespace
+ScaleOrder orderOf(const ScalingTraits& traits) {
+  if (traits.scaleFormat != ScaleFormat::F32) return ScaleOrder::Tiles;
+  return traits.block.rows == 1 ? ScaleOrder::Columns : ScaleOrder::Rows;
+}
 
-ScaleMap scaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction) {
+ScaleMap mapIn(ScaleOrder order, const TensorSpec& nominal, Scaling scaling, Direction direction) {
   const ScalingTraits& traits = traitsOf(scaling);
   const BlockShape matrix = storedMatrixOf(nominal, scaling, direction);
   const BlockShape grid = blockGridOf(nominal, scaling, direction);
-  const bool hasScaleARow = traits.scaleFormat != ScaleFormat::F32;
   const bool isOnEnd = direction == Direction::Columnwise && !traits.isColumnwiseTransposed;
-  ScaleMap map{.isOnEnd = isOnEnd, .gridCols = grid.cols, .inner = isOnEnd ? grid.rows : grid.cols};
-  map.order = traits.block.rows == 1 ? ScaleOrder::Columns : ScaleOrder::Rows;
-  if (hasScaleARow) map.order = ScaleOrder::Tiles;
-  const BlockShape& outerOf = hasScaleARow ? matrix : grid;
+  ScaleMap map{.order = order, .isOnEnd = isOnEnd, .gridCols = grid.cols, .inner = isOnEnd ? grid.rows : grid.cols};
+  const BlockShape& outerOf = map.isOfTiles() ? matrix : grid;
   map.outer = isOnEnd ? outerOf.cols : outerOf.rows;
-  map.repeat = hasScaleARow ? traits.block.rows : 1;
+  map.repeat = map.isOfTiles() ? traits.block.rows : 1;
   return map;
+}
+
+}  // namespace
+
+ScaleMap scaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction) {
+  return mapIn(orderOf(traitsOf(scaling)), nominal, scaling, direction);
+}
+
+ScaleMap mxScaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction) {
+  return mapIn(ScaleOrder::TileWords, nominal, scaling, direction);
 }
 
 Shape gemmScalesShape(const TensorSpec& nominal, Scaling scaling, Direction direction) {

@@ -10,6 +10,8 @@ namespace fuseline {
 
 /// Where the scales of a copy stand. Not for one scale a tensor.
 ScaleMap scaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction);
+/// The same where blocks of 128 are read as four of MXFP8, each with mxScalesOf() of their scale.
+ScaleMap mxScaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction);
 
 /// The shape in which cuBLASLt reads the scales of a copy, its padding included:
 ///   per_tensor     [1]

@@ -4,13 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/numerics/e8m0.h"
+
 #include <cstdint>
 
 namespace fuseline {
 
 /// How a GEMM reads scales: Columns: outer rows stand together. Rows: scales along the contraction stand together.
-/// Tiles: bytes, swizzled into tiles of 128 x 4.
-enum class ScaleOrder : std::uint8_t { Columns, Rows, Tiles };
+/// Tiles: bytes, swizzled into tiles of 128 x 4. TileWords: words of four such bytes, one for each block of 128.
+enum class ScaleOrder : std::uint8_t { Columns, Rows, Tiles, TileWords };
 
 constexpr std::int64_t kScaleTileOuter = 128;
 constexpr std::int64_t kScaleTileInner = 4;
@@ -23,6 +25,13 @@ constexpr std::int64_t swizzledOffset(std::int64_t outer, std::int64_t inner, st
   const std::int64_t row = outer % kScaleTileOuter;
   return tile * kScaleTileOuter * kScaleTileInner + row % kTileColumn * 16 + row / kTileColumn * kScaleTileInner +
          inner % kScaleTileInner;
+}
+
+/// The E8M0 codes of the four blocks of 32 in a block of 128, as they stand in tiles: all that of its scale, which is a
+/// power of two. Source: TransformerEngine, which multiplies blocks of 128 like that on GPUs after Hopper.
+constexpr std::uint32_t mxScalesOf(float scale) {
+  constexpr std::uint32_t kFourTimes = 0x01010101U;
+  return E8m0::fromFloat(scale, E8m0::Rounding::TowardsZero, Overflow::Propagate) * kFourTimes;
 }
 
 /// A copy's blocks as a GEMM sees them: the contraction is always the inner direction.
@@ -38,13 +47,16 @@ struct ScaleMap {
     return (extent + multiple - 1) / multiple * multiple;
   }
 
+  /// Of a tile's 128 outer rows each has scales of its own.
+  constexpr bool isOfTiles() const { return order == ScaleOrder::Tiles || order == ScaleOrder::TileWords; }
+
   /// What the layout of cuBLASLt has room for; positions beyond outer and inner are padding.
   constexpr std::int64_t paddedOuter() const {
     if (order == ScaleOrder::Rows) return outer;
-    return padded(outer, order == ScaleOrder::Tiles ? kScaleTileOuter : kScaleTileInner);
+    return padded(outer, isOfTiles() ? kScaleTileOuter : kScaleTileInner);
   }
   constexpr std::int64_t paddedInner() const {
-    return order == ScaleOrder::Columns ? inner : padded(inner, kScaleTileInner);
+    return order == ScaleOrder::Columns || order == ScaleOrder::TileWords ? inner : padded(inner, kScaleTileInner);
   }
 
   /// Index in the compact scales.
@@ -57,7 +69,8 @@ struct ScaleMap {
   constexpr std::int64_t gemm(std::int64_t row, std::int64_t block) const {
     if (order == ScaleOrder::Columns) return block * paddedOuter() + row;
     if (order == ScaleOrder::Rows) return row * paddedInner() + block;
-    return swizzledOffset(row, block, paddedInner());
+    if (order == ScaleOrder::Tiles) return swizzledOffset(row, block, paddedInner());
+    return swizzledOffset(row, block * kScaleTileInner, paddedInner() * kScaleTileInner) / kScaleTileInner;
   }
 };
 

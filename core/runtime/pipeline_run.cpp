@@ -188,7 +188,7 @@ Result<void> PipelineRun::checkRecipe() const {
   const DeviceInfo& device = m_backend->device();
   const std::optional<ComputeCapability> capability = parseCapability(device.architecture);
   if (!capability || !m_analysis.recipe) return {};
-  const Verdict verdict = supports(m_analysis.recipe->definition(), *capability);
+  const Verdict verdict = supports(*m_analysis.recipe, *capability);
   if (verdict) return {};
   return Error{fmt::format("{}: {}: {}", m_pipelineName, device.id, verdict.reason()), ErrorKind::NoDevice};
 }

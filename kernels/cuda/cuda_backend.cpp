@@ -167,6 +167,7 @@ class CudaBackend final : public Backend {
     m_context = {.stream = m_stream.get(),
                  .lanes = m_lanes.get(),
                  .numMultiprocessors = numMultiprocessors(device),
+                 .capability = parseCapability(m_info.architecture).value_or(ComputeCapability()),
                  .programs = m_programs.get(),
                  .readBack = [this](void* to, const std::byte* from, std::size_t sizeBytes) {
                    refuseWhileCapturing(m_stream.get());

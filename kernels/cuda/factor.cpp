@@ -12,35 +12,62 @@
 
 namespace fuseline::cuda {
 
+namespace {
+
+constexpr ComputeCapability kBlackwell = {10, 0};
+
 bool needsDecoding(const GemmProblem& problem) {
   if (problem.aCodes.has_value() != problem.bCodes.has_value()) return true;
   return problem.aCodes && problem.aCodes->format == ElementFormat::E5M2 &&
          problem.bCodes->format == ElementFormat::E5M2;
 }
 
-GemmProblem decoded(GemmProblem problem) {
+bool hasBlocksOf128(const GemmProblem& problem) {
+  return problem.aCodes &&
+         (problem.aCodes->scaling == Scaling::Block1x128 || problem.aCodes->scaling == Scaling::Block128x128);
+}
+
+}  // namespace
+
+FactorWay factorWayOf(const GemmProblem& problem, ComputeCapability gpu) {
+  if (needsDecoding(problem)) return FactorWay::Decoded;
+  return hasBlocksOf128(problem) && gpu >= kBlackwell ? FactorWay::AsMxfp8 : FactorWay::AsTheyAre;
+}
+
+GemmProblem inWay(GemmProblem problem, FactorWay way) {
+  if (way == FactorWay::AsMxfp8) problem.aCodes->scaling = problem.bCodes->scaling = Scaling::Mx1x32;
+  if (way != FactorWay::Decoded) return problem;
   problem.aCodes = problem.bCodes = std::nullopt;
   problem.isFastAccumulated = false;
   return problem;
 }
 
-Factor::Factor(TensorSpec spec, bool isDecoded) : m_spec(std::move(spec)) {
+std::string describe(FactorWay way) {
+  switch (way) {
+    case FactorWay::AsTheyAre: break;
+    case FactorWay::Decoded: return "codes are brought back before the product, as cuBLASLt does not multiply them";
+    case FactorWay::AsMxfp8: return "blocks of 128 are multiplied as those of MXFP8, as this GPU has no others";
+  }
+  return {};
+}
+
+Factor::Factor(TensorSpec spec, FactorWay way) : m_spec(std::move(spec)), m_way(way) {
   const auto& form = m_spec.quantized;
-  m_isDecoded = form && isDecoded;
-  if (!form || isDecoded || form->scaling == Scaling::PerTensor) return;
-  m_map = scaleMapOf(m_spec, form->scaling, form->direction);
+  if (!form || isDecoded() || form->scaling == Scaling::PerTensor) return;
+  const auto mapOf = way == FactorWay::AsMxfp8 ? mxScaleMapOf : scaleMapOf;
+  m_map = mapOf(m_spec, form->scaling, form->direction);
   m_scaleBytes = traitsOf(form->scaling).scaleFormat == ScaleFormat::F32 ? sizeof(float) : 1;
 }
 
 std::size_t Factor::workspaceBytes() const {
-  if (m_isDecoded) return workspacePart(static_cast<std::size_t>(m_spec.numElements() * sizeBytes(m_spec.dtype)));
+  if (isDecoded()) return workspacePart(static_cast<std::size_t>(m_spec.numElements() * sizeBytes(m_spec.dtype)));
   if (!m_map) return 0;
   return workspacePart(static_cast<std::size_t>(m_map->paddedOuter() * m_map->paddedInner()) * m_scaleBytes);
 }
 
 Factor::Memory Factor::prepare(const std::byte* data, std::byte* workspace, Stream stream) const {
   if (!data || !m_spec.quantized) return {data, nullptr};
-  if (m_isDecoded) {
+  if (isDecoded()) {
     launchDecode(m_spec, data, workspace, stream);
     return {workspace, nullptr};
   }

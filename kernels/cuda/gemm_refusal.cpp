@@ -29,9 +29,8 @@ std::int64_t alignmentOf(const GemmProblem& problem) {
 std::string remedyFor(const GemmProblem& problem, int computeMajor) {
   const Scaling scaling = problem.aCodes ? problem.aCodes->scaling : Scaling::PerTensor;
   if (isOneOf(scaling, {Scaling::Block1x128, Scaling::Block128x128}) && computeMajor > kHopper)
-    return "It multiplies such blocks on GPUs of compute capability 9.x only; on newer ones TransformerEngine turns "
-           "their scales into those of MXFP8, which Fuseline does not do. Choose the recipe MXFP8BlockScaling, whose "
-           "blocks this GPU multiplies.";
+    return "It multiplies such blocks on GPUs of compute capability 9.x only. On newer ones pipelines multiply them as "
+           "blocks of MXFP8.";
   if (isOneOf(scaling, {Scaling::Mx1x32, Scaling::Mx32x32, Scaling::Nv1x16, Scaling::Nv16x16}) &&
       computeMajor < kBlackwell)
     return "It multiplies such blocks on GPUs of compute capability 10.0 and newer only. Choose the recipe "

@@ -76,15 +76,13 @@ std::vector<GroupPart> GroupFactor::weightParts(std::size_t numGroups, Pointers 
 GroupProducts::GroupProducts(const CompileRequest& request, const GemmProblem& problem, GroupExtent extent,
                              GroupFactor a, GroupFactor b)
     : m_device(&request.device),
-      m_problem(problem),
+      m_problem(inWay(problem, factorWayOf(problem, request.device.capability))),
       m_extent(extent),
       m_a(std::move(a)),
       m_b(std::move(b)),
-      m_isDecoded(needsDecoding(problem)),
-      m_aBytes(Factor(m_a.largestPart(), m_isDecoded).workspaceBytes()),
-      m_bBytes(Factor(m_b.largestPart(), m_isDecoded).workspaceBytes()) {
-  if (m_isDecoded) m_problem = decoded(m_problem);
-}
+      m_way(factorWayOf(problem, request.device.capability)),
+      m_aBytes(Factor(m_a.largestPart(), m_way).workspaceBytes()),
+      m_bBytes(Factor(m_b.largestPart(), m_way).workspaceBytes()) {}
 
 Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmProblem problem, GroupExtent extent,
                                           GroupFactor a, GroupFactor b) {
@@ -99,6 +97,12 @@ Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmPro
   return products;
 }
 
+std::vector<std::string> GroupProducts::ways() const {
+  std::vector<std::string> ways = {describe(m_way)};
+  std::erase(ways, "");
+  return ways;
+}
+
 void GroupProducts::begin(std::span<const RowGroup> groups, Pointers pointers) {
   if (!m_device) return;
   m_aParts = m_a.parts(groups, pointers);
@@ -109,8 +113,8 @@ void GroupProducts::multiply(std::size_t group, std::int64_t rows, GemmPointers 
   const GroupPart& aPart = m_aParts[group];
   const GroupPart& bPart = m_bParts[group];
   std::byte* const bMemory = lane.workspace + m_aBytes;
-  const Factor::Memory a = Factor(aPart.spec, m_isDecoded).prepare(aPart.data, lane.workspace, lane.stream);
-  const Factor::Memory b = Factor(bPart.spec, m_isDecoded).prepare(bPart.data, bMemory, lane.stream);
+  const Factor::Memory a = Factor(aPart.spec, m_way).prepare(aPart.data, lane.workspace, lane.stream);
+  const Factor::Memory b = Factor(bPart.spec, m_way).prepare(bPart.data, bMemory, lane.stream);
   others.a = a.data;
   others.aScales = a.scales;
   others.b = b.data;

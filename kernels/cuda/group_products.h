@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace fuseline::cuda {
@@ -57,6 +58,9 @@ class GroupProducts {
   static Result<GroupProducts> make(const CompileRequest& request, GemmProblem problem, GroupExtent extent,
                                     GroupFactor a, GroupFactor b);
 
+  /// Kernel::ways.
+  std::vector<std::string> ways() const;
+
   /// Of a lane.
   std::size_t workspaceBytes() const { return m_device ? gemmBytes() + m_aBytes + m_bBytes : 0; }
 
@@ -76,7 +80,7 @@ class GroupProducts {
   GemmProblem m_problem;
   GroupExtent m_extent = nullptr;
   GroupFactor m_a, m_b;
-  bool m_isDecoded = false;
+  FactorWay m_way = FactorWay::AsTheyAre;
   std::size_t m_aBytes = 0;
   std::size_t m_bBytes = 0;
   /// Of the run at hand.

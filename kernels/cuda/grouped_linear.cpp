@@ -141,6 +141,7 @@ class GroupedForward final : public Kernel {
       : m(std::move(parts)), m_turns(turnsOf(device, m.size.numGroups, m.products.workspaceBytes())) {}
 
   std::size_t workspaceBytes() const override { return m_turns.workspaceBytes() + sumsBytes(); }
+  std::vector<std::string> ways() const override { return m.products.ways(); }
 
   void run(Pointers pointers, std::byte* workspace) override {
     const std::vector<RowGroup>& groups = m.groups.read(pointers);
@@ -241,6 +242,7 @@ class InputGrad {
   }
 
   std::size_t workspaceBytes() const { return m_products.workspaceBytes(); }
+  std::vector<std::string> ways() const { return m_products.ways(); }
 
   void begin(std::span<const RowGroup> groups, Pointers pointers) { m_products.begin(groups, pointers); }
   void run(std::size_t index, const RowGroup& group, Pointers pointers, const Lane& lane) {
@@ -270,6 +272,7 @@ class WeightGrads {
   }
 
   std::size_t workspaceBytes() const { return m_products.workspaceBytes(); }
+  std::vector<std::string> ways() const { return m_products.ways(); }
 
   void begin(std::span<const RowGroup> groups, Pointers pointers) { m_products.begin(groups, pointers); }
   /// The gradient of a group without rows becomes zero, or stays what it is added to.
@@ -345,6 +348,10 @@ class GroupedBackward final : public Kernel {
       : m(std::move(parts)), m_turns(turnsOf(device, size.numGroups, laneBytes())) {}
 
   std::size_t workspaceBytes() const override { return m_turns.workspaceBytes(); }
+  std::vector<std::string> ways() const override {
+    const std::vector<std::string> ways = m.inputGrad.ways();
+    return ways.empty() ? m.weightGrads.ways() : ways;
+  }
 
   void run(Pointers pointers, std::byte* workspace) override {
     const std::vector<RowGroup>& groups = m.groups.read(pointers);

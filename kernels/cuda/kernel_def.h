@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/quant/recipe.h"
 #include "core/runtime/backend.h"
 #include "core/runtime/step_operand.h"
 #include "core/support/result.h"
@@ -23,6 +24,7 @@ struct DeviceContext {
   Stream stream = nullptr;
   Lanes* lanes = nullptr;  // null: there is only the stream
   int numMultiprocessors = 1;
+  ComputeCapability capability = {};  // 0.0: not known
   GemmLibrary* gemms = nullptr;
   ProgramCompiler* programs = nullptr;  // null: elementwise programs are interpreted
   /// Waits for what was launched, and copies. Throws while launches are recorded.

@@ -31,11 +31,10 @@ class Products final : public Kernel {
  public:
   explicit Products(Stream stream) : m_stream(stream) {}
 
-  void add(Product product, std::unique_ptr<Gemm> gemm) {
-    const bool isDecoded = needsDecoding(product.problem);
-    Factor a(product.a.spec, isDecoded);
-    Factor b(product.b.spec, isDecoded);
-    m_parts.push_back({std::move(product), std::move(gemm), std::move(a), std::move(b)});
+  void add(Product product, std::unique_ptr<Gemm> gemm, FactorWay way) {
+    Factor a(product.a.spec, way);
+    Factor b(product.b.spec, way);
+    m_parts.push_back({std::move(product), std::move(gemm), way, std::move(a), std::move(b)});
   }
 
   std::size_t workspaceBytes() const override {
@@ -47,10 +46,10 @@ class Products final : public Kernel {
   std::vector<std::string> ways() const override {
     std::vector<std::string> ways;
     for (const Part& part : m_parts) {
-      if (needsDecoding(part.product.problem))
-        ways.emplace_back("codes are brought back before the product, as cuBLASLt does not multiply them");
-      if (std::string way = part.gemm->way(); !way.empty()) ways.push_back(std::move(way));
+      ways.push_back(describe(part.way));
+      ways.push_back(part.gemm->way());
     }
+    std::erase(ways, "");
     return ways;
   }
 
@@ -77,6 +76,7 @@ class Products final : public Kernel {
   struct Part {
     Product product;
     std::unique_ptr<Gemm> gemm;
+    FactorWay way;
     Factor a;
     Factor b;
     std::size_t factorBytes() const { return a.workspaceBytes() + b.workspaceBytes(); }
@@ -177,11 +177,10 @@ GemmProblem weightGradProblem(const LinearSize& size, const Binding& dy, const B
 Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, const std::vector<Product>& products) {
   auto kernel = std::make_unique<Products>(request.device.stream);
   for (const Product& product : products) {
-    const bool isDecoded = needsDecoding(product.problem);
-    Result<std::unique_ptr<Gemm>> gemm =
-        request.device.gemms->prepare(isDecoded ? decoded(product.problem) : product.problem);
+    const FactorWay way = factorWayOf(product.problem, request.device.capability);
+    Result<std::unique_ptr<Gemm>> gemm = request.device.gemms->prepare(inWay(product.problem, way));
     if (!gemm) return gemm.error();
-    kernel->add(product, std::move(*gemm));
+    kernel->add(product, std::move(*gemm), way);
   }
   return std::unique_ptr<Kernel>(std::move(kernel));
 }

@@ -5,6 +5,7 @@
 #include "kernels/cuda/launch.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include <cuda_runtime.h>
@@ -18,6 +19,12 @@ namespace {
 using namespace device;
 
 template <class Scale>
+__device__ Scale arranged(Scale scale, ScaleOrder order) {
+  return order == ScaleOrder::TileWords ? static_cast<Scale>(mxScalesOf(std::bit_cast<float>(std::uint32_t{scale})))
+                                        : scale;
+}
+
+template <class Scale>
 __global__ void __launch_bounds__(kBlockThreads) arrangeScales(const __grid_constant__ ScaleArrangement task) {
   const ScaleMap& map = task.map;
   const std::int64_t inner = map.paddedInner();
@@ -28,7 +35,7 @@ __global__ void __launch_bounds__(kBlockThreads) arrangeScales(const __grid_cons
     const std::int64_t block = i % inner;
     const bool isPadding = row >= map.outer || block >= map.inner;
     static_cast<Scale*>(task.to)[map.gemm(row, block)] =
-        isPadding ? Scale{0} : static_cast<const Scale*>(task.from)[map.compact(row, block)];
+        isPadding ? Scale{0} : arranged(static_cast<const Scale*>(task.from)[map.compact(row, block)], map.order);
   }
 }
 

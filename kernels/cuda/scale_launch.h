@@ -7,7 +7,8 @@
 
 namespace fuseline::cuda {
 
-/// from: one scale a block. to: room for map.paddedOuter() * map.paddedInner() scales; padding becomes zero.
+/// from: one scale a block. to: room for map.paddedOuter() * map.paddedInner() scales, or words of tiles; padding
+/// becomes zero.
 struct ScaleArrangement {
   const void* from = nullptr;
   void* to = nullptr;

@@ -42,7 +42,7 @@ inline Verdict runsRecipe(const std::string& name) {
   const Result<std::shared_ptr<Backend>> backend = cudaTestBackend();
   if (!backend) return Verdict::no(backend.error().message);
   const auto capability = parseCapability((*backend)->device().architecture);
-  return name.empty() || !capability ? Verdict::yes() : supports(*findRecipe(name), *capability);
+  return name.empty() || !capability ? Verdict::yes() : supports(*Recipe::create(*findRecipe(name)), *capability);
 }
 
 }  // namespace fuseline::testing

@@ -58,7 +58,7 @@ QString planTargetNote(const Session& session) {
   if (target == PlanTarget{}) return {};
   const auto capability = parseCapability(target.architecture);
   const auto& recipe = session.analysis()->recipe;
-  const Verdict fits = recipe && capability ? supports(recipe->definition(), *capability) : Verdict::yes();
+  const Verdict fits = recipe && capability ? supports(*recipe, *capability) : Verdict::yes();
   const QString reason = fits ? QString() : toQt(fits.reason()) + u' ';
   return reason + PipelinePage::tr("Runs still use the device in the tool bar, and one rank.");
 }

@@ -44,6 +44,15 @@ Verdict check(const Attributes& fields) {
   return checkBlocks(fields);
 }
 
+/// GPUs after Hopper multiply such blocks as those of MXFP8 (TransformerEngine does the same), whose scales are these.
+Verdict checkDevice(const Attributes& fields, ComputeCapability device) {
+  if (device < ComputeCapability{10, 0} || fields.boolean("use_power_2_scales")) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("use_power_2_scales is false, but this device has {}, which multiplies only blocks whose scales are "
+                  "powers of two; set it to true.",
+                  toString(device)));
+}
+
 std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole role) {
   if (!isQuantized(fields, role)) return std::nullopt;
   return QuantizerSpec{.format = formatOf(fields, role.tensor),
@@ -69,6 +78,7 @@ RecipeDefinition float8_block_scaling() {
       .hardware = HardwareNeed{.minimum = {9, 0}},
       .check = check,
       .quantizer = quantizer,
+      .checkDevice = checkDevice,
   };
 }
 

@@ -100,13 +100,28 @@ TEST(Recipes, SayWhatHardwareTheyNeed) {
   EXPECT_EQ(text("Float8BlockScaling"), "needs compute capability 9.0 (sm_90) or newer");
   EXPECT_EQ(text("MXFP8BlockScaling"), "needs compute capability 10.0 (sm_100) or newer, below 12.0 (sm_120)");
   EXPECT_EQ(text("NVFP4BlockScaling"), "needs compute capability 10.0 (sm_100) or newer");
-  EXPECT_TRUE(supports(*findRecipe("Float8BlockScaling"), {9, 0}));
-  EXPECT_TRUE(supports(*findRecipe("MXFP8BlockScaling"), {10, 3}));
-  EXPECT_FALSE(supports(*findRecipe("MXFP8BlockScaling"), {12, 0}));
+  const auto supported = [](const char* name, ComputeCapability device) {
+    return supports(*Recipe::create(*findRecipe(name)), device);
+  };
+  EXPECT_TRUE(supported("Float8BlockScaling", {9, 0}));
+  EXPECT_TRUE(supported("Float8BlockScaling", {10, 0}));
+  EXPECT_TRUE(supported("MXFP8BlockScaling", {10, 3}));
+  EXPECT_FALSE(supported("MXFP8BlockScaling", {12, 0}));
   EXPECT_EQ(
-      supports(*findRecipe("NVFP4BlockScaling"), {9, 0}).reason(),
+      supported("NVFP4BlockScaling", {9, 0}).reason(),
       "NVFP4BlockScaling needs compute capability 10.0 (sm_100) or newer, but this device has 9.0 (sm_90). Choose "
       "one of None, DelayedScaling, Float8CurrentScaling, Float8BlockScaling.");
+}
+
+/// After Hopper blocks of 128 are multiplied as those of MXFP8, whose scales are powers of two.
+TEST(Recipes, SayWhichFieldsTheHardwareCannotTake) {
+  Attributes fields;
+  fields.set("use_power_2_scales", false);
+  const Recipe recipe = *Recipe::create(*findRecipe("Float8BlockScaling"), fields);
+  EXPECT_TRUE(supports(recipe, {9, 0}));
+  EXPECT_EQ(supports(recipe, {10, 0}).reason(),
+            "use_power_2_scales is false, but this device has 10.0 (sm_100), which multiplies only blocks whose scales "
+            "are powers of two; set it to true.");
 }
 
 Result<Recipe> parsed(const std::string& text) { return recipeFromJson(*parseJson(text)); }
@@ -123,7 +138,7 @@ std::string refusalOfField(const std::string& recipe, const std::string& field) 
 TEST(RecipeJson, RefusesWithASentence) {
   EXPECT_EQ(refusal("[]"), "/recipe: expected an object, found [].");
   EXPECT_EQ(refusal(R"({"name": "MXFP8Scaling"})"),
-            "/recipe/name: there is no recipe 'MXFP8Scaling'; did you mean MXFP8BlockScaling.");
+            "/recipe/name: there is no recipe 'MXFP8Scaling'; did you mean MXFP8BlockScaling?");
   EXPECT_EQ(refusalOfField("DelayedScaling", R"("margn": 1)"),
             "DelayedScaling: there is no field margn. Did you mean margin?");
   EXPECT_EQ(refusalOfField("DelayedScaling", R"("margin": "two")"),

@@ -4,6 +4,8 @@
 
 #include "core/quant/quantizer.h"
 
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -41,6 +43,13 @@ TEST(Swizzle, FollowsTheOrderOfMemory) {
         for (std::int64_t quarter = 0; quarter < 4; ++quarter)
           for (std::int64_t block = 0; block < 4; ++block)
             EXPECT_EQ(swizzledOffset(tileRow * 128 + quarter * 32 + row, tileCol * 4 + block, kInner), offset++);
+}
+
+/// E8M0 counts from 2^-127, which is subnormal in float32.
+TEST(MxScales, AreThePowerOfTwoFourTimes) {
+  for (int exponent = -127; exponent <= 127; ++exponent)
+    EXPECT_EQ(mxScalesOf(std::ldexp(1.0F, exponent)), static_cast<std::uint32_t>(exponent + 127) * 0x01010101U);
+  EXPECT_EQ(mxScalesOf(std::numeric_limits<float>::infinity()), 0xffffffffU);  // NaN
 }
 
 TEST(Swizzle, IsAPermutation) {

@@ -23,7 +23,7 @@ TEST(GemmRefusal, NamesTheProduct) {
 
 TEST(GemmRefusal, DoesNotAdviseOtherExtentsWhereTheGpuHasNoSuchBlocks) {
   const std::string onBlackwell = refusalOf(problemOf(Scaling::Block1x128), 10);
-  EXPECT_TRUE(says(onBlackwell, "Choose the recipe MXFP8BlockScaling")) << onBlackwell;
+  EXPECT_TRUE(says(onBlackwell, "as blocks of MXFP8")) << onBlackwell;
   EXPECT_FALSE(says(onBlackwell, "multiples of"));
   const std::string onHopper = refusalOf(problemOf(Scaling::Mx1x32), 9);
   EXPECT_TRUE(says(onHopper, "compute capability 10.0 and newer only")) << onHopper;

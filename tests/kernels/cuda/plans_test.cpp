@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -277,6 +278,29 @@ TEST_P(CudaRecipes, MultiplyCodesWithPlainNumbers) {
     expectLikeReferenceUnder(under(GetParam(), chain(DType::BF16, {128, 256}, {linear(128, "fc")}), {},
                                    {{.tensor = role.tensor, .gemm = role.gemm, .format = std::nullopt}}),
                              std::string(roleName(role.tensor)) + " in " + std::string(roleName(role.gemm)));
+}
+
+/// Kernel::ways of all steps.
+std::vector<std::string> waysOf(const Graph& graph) {
+  const Plan plan = makePlan(graph, unfused(graph));
+  const auto executor = Executor::create(backendUnderTest(), graph, plan, *makeBindings(graph, 1));
+  if (!executor) throw std::runtime_error(executor.error().message);
+  std::vector<std::string> ways;
+  for (std::size_t step = 0; step < plan.steps.size(); ++step)
+    std::ranges::copy((*executor)->ways(step), std::back_inserter(ways));
+  return ways;
+}
+
+TEST_P(CudaRecipes, SayWhereCodesAreBroughtBack) {
+  const auto numBroughtBack = [](std::vector<RoleOverride> overrides) {
+    const Graph graph =
+        under(GetParam(), chain(DType::BF16, {128, 256}, {linear(128, "fc")}), {}, std::move(overrides));
+    return std::ranges::count_if(waysOf(graph),
+                                 [](const std::string& way) { return way.starts_with("codes are brought back"); });
+  };
+  EXPECT_EQ(numBroughtBack({}), 0);
+  const OperandRole role = operandRoles().front();
+  EXPECT_EQ(numBroughtBack({{.tensor = role.tensor, .gemm = role.gemm, .format = std::nullopt}}), 1);
 }
 
 NamedTensors everyBf16(const Graph& graph) {

@@ -270,5 +270,30 @@ TEST(ArrangeScales, GivesTheLayoutOfCublasLt) {
     }
 }
 
+/// Of a block of 128 its power of two four times, where the tiles of MXFP8 want it, and zeros beyond.
+TEST(ArrangeScales, GivesBlocksOf128ToMxfp8) {
+  for (const auto& [scaling, shape] : std::initializer_list<std::pair<Scaling, Shape>>{
+           {Scaling::Block1x128, {160, 384}}, {Scaling::Block128x128, {384, 640}}})
+    for (const Direction direction : kDirections) {
+      const Tensor x = waves(DType::BF16, shape, 3.0);
+      const QuantizerSpec quantizer{.scaling = scaling, .scale = {.isPowerOfTwo = true}};
+      const TensorSpec spec = copySpec(x, quantizer, direction);
+      const std::vector<std::byte> memory = expectedCopy(x, quantizer, direction);
+      const BlockShape matrix = storedMatrixOf(spec, scaling, direction);
+      const BlockShape block = blockOf(scaling, direction);
+      const std::int64_t blocks = ceilDiv(matrix.cols, 128);
+      const auto* const scales = reinterpret_cast<const float*>(memory.data() + partsOf(spec).scalesOffset);
+      std::vector<std::uint8_t> expected(static_cast<std::size_t>(roundedUp(matrix.rows, 128) * blocks * 4));
+      for (std::int64_t row = 0; row < matrix.rows; ++row)
+        for (std::int64_t inner = 0; inner < blocks * 4; ++inner)
+          expected[static_cast<std::size_t>(swizzledOffset(row, inner, blocks * 4))] =
+              static_cast<std::uint8_t>(std::ilogb(scales[row / block.rows * blocks + inner / 4]) + 127);
+      std::vector<std::uint8_t> arranged(expected.size(), 0xff);
+      launchArrangeScales({.from = scales, .to = arranged.data(), .map = mxScaleMapOf(spec, scaling, direction)},
+                          nullptr);
+      EXPECT_EQ(arranged, expected) << traitsOf(scaling).name << " " << directionName(direction);
+    }
+}
+
 }  // namespace
 }  // namespace fuseline::cuda

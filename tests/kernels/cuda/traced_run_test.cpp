@@ -1,12 +1,15 @@
 // A pipeline measured by a trace: what the run record keeps of it.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/document.h"
+#include "core/profile/timeline.h"
 #include "core/runtime/pipeline_run.h"
 #include "tests/support/one_backend.h"
 #include "tests/support/simt/simt_backend.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace fuseline::testing {
@@ -51,6 +54,25 @@ TEST(TracedRun, KeepsTheKernelsOfEveryStep) {
       for (std::size_t round = 0; round < step.samplesNs.size(); ++round)
         EXPECT_NEAR(step.samplesNs[round], sum(step.activities, round), 1e-3) << step.name;
     }
+  }
+}
+
+/// Its timeline is one of the rounds, activity by activity.
+TEST(TracedRun, KeepsWhenEveryKernelRan) {
+  const Result<RunRecord> record = measured("cupti");
+  ASSERT_TRUE(record) << record.error().message;
+  for (const VariantRecord& variant : record->variants) {
+    std::map<std::pair<int, int>, double> sums;
+    for (const TimelineSpan& span : variant.timeline.spans) sums[{span.step, span.activity}] += span.durationNs;
+    const auto round = static_cast<std::size_t>(variant.timeline.round);
+    for (std::size_t step = 0; step < variant.steps.size(); ++step)
+      for (std::size_t activity = 0; activity < variant.steps[step].activities.size(); ++activity)
+        EXPECT_NEAR((sums[{static_cast<int>(step), static_cast<int>(activity)}]),
+                    variant.steps[step].activities[activity].samplesNs[round], 1e-3);
+    EXPECT_GE(variant.numTraced(), variant.launches);
+    const TimelineLayout layout = layOut(variant);
+    EXPECT_EQ(std::ranges::count(layout.boxes, TimelineLevel::Pass, &TimelineBox::level), 2);
+    EXPECT_EQ(std::ranges::count(layout.boxes, TimelineLevel::Step, &TimelineBox::level), variant.launches);
   }
 }
 

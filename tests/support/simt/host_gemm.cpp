@@ -251,19 +251,31 @@ Verdict isDocumented(const cuda::GemmProblem& problem) {
   return isHopper && !isInner ? Verdict::no("The contraction is not the inner direction.") : Verdict::yes();
 }
 
+bool isOf128(const std::optional<cuda::FactorCodes>& codes) {
+  return codes && (codes->scaling == Scaling::Block1x128 || codes->scaling == Scaling::Block128x128);
+}
+
 class HostGemms final : public cuda::GemmLibrary {
  public:
+  explicit HostGemms(bool hasBlocksOf128) : m_hasBlocksOf128(hasBlocksOf128) {}
   Result<std::unique_ptr<cuda::Gemm>> prepare(const cuda::GemmProblem& problem) override {
+    if (!m_hasBlocksOf128 && (isOf128(problem.aCodes) || isOf128(problem.bCodes)))
+      return Error{"There are no blocks of 128."};
     for (const Verdict& documented : {isDocumented(problem), hasAlignedBias(problem), hasActivation(problem),
                                       hasGeluGrad(problem), hasBiasGrad(problem)})
       if (!documented) return Error{documented.reason()};
     return std::unique_ptr<cuda::Gemm>(std::make_unique<HostGemm>(problem));
   }
   std::size_t maxWorkspaceBytes() const override { return 0; }
+
+ private:
+  bool m_hasBlocksOf128;
 };
 
 }  // namespace
 
-std::unique_ptr<cuda::GemmLibrary> makeHostGemms() { return std::make_unique<HostGemms>(); }
+std::unique_ptr<cuda::GemmLibrary> makeHostGemms(bool hasBlocksOf128) {
+  return std::make_unique<HostGemms>(hasBlocksOf128);
+}
 
 }  // namespace fuseline::testing

@@ -8,6 +8,7 @@
 
 namespace fuseline::testing {
 
-std::unique_ptr<cuda::GemmLibrary> makeHostGemms();
+/// hasBlocksOf128: as on Hopper; newer GPUs have none.
+std::unique_ptr<cuda::GemmLibrary> makeHostGemms(bool hasBlocksOf128 = true);
 
 }  // namespace fuseline::testing

@@ -153,10 +153,11 @@ class SimtLanes final : public cuda::Lanes {
 
 class SimtBackend final : public Backend {
  public:
-  explicit SimtBackend(cuda::ProgramCompiler* programs) {
+  SimtBackend(cuda::ProgramCompiler* programs, ComputeCapability capability) {
+    m_context.capability = capability;
     m_context.programs = programs;
     m_context.readBack = readBack;
-    m_gemms = cuda::makeGemmsWithPasses(makeHostGemms(), m_context);
+    m_gemms = cuda::makeGemmsWithPasses(makeHostGemms(capability < ComputeCapability{10, 0}), m_context);
     m_context.gemms = m_gemms.get();
   }
 
@@ -220,8 +221,8 @@ bool multipliesExactly() {
   return isExact;
 }
 
-std::shared_ptr<Backend> makeSimtBackend(cuda::ProgramCompiler* programs) {
-  return std::make_shared<SimtBackend>(programs);
+std::shared_ptr<Backend> makeSimtBackend(cuda::ProgramCompiler* programs, ComputeCapability capability) {
+  return std::make_shared<SimtBackend>(programs, capability);
 }
 
 }  // namespace fuseline::testing

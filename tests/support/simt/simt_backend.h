@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/quant/recipe.h"
 #include "core/runtime/backend.h"
 #include "kernels/cuda/program_compiler.h"
 
@@ -9,7 +10,8 @@
 
 namespace fuseline::testing {
 
-/// programs: compiles elementwise programs, and must outlive the backend; null: they are interpreted.
-std::shared_ptr<Backend> makeSimtBackend(cuda::ProgramCompiler* programs = nullptr);
+/// programs: compiles elementwise programs, and must outlive the backend; null: they are interpreted. capability: whose
+/// products it has; 0.0: those of all GPUs.
+std::shared_ptr<Backend> makeSimtBackend(cuda::ProgramCompiler* programs = nullptr, ComputeCapability capability = {});
 
 }  // namespace fuseline::testing
