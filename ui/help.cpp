@@ -43,6 +43,8 @@ QString canvasRows() {
          shortcutRow(translated("Wheel, pinch"), translated("Zoom at the pointer")) +
          shortcutRow(translated("Middle button, Space + drag"), translated("Move the view")) +
          shortcutRow(translated("Drag from port to port, or click both"), translated("Draw a wire")) +
+         shortcutRow(translated("W"), translated("Draw a wire from the selected op; again: from its next port")) +
+         shortcutRow(translated("Arrow keys, Enter"), translated("Choose the port of that wire, and join it")) +
          shortcutRow(translated("Esc"), translated("Give up the wire, stop the run, or clear the selection"));
 }
 

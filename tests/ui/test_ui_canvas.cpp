@@ -34,6 +34,10 @@ class CanvasTest : public QObject {
   void refusesAnIllegalWireWithItsReason();
   void dropOnEmptyCanvasCancelsANewWire();
   void takesAWireOffItsInput();
+  void drawsAWireByKeys();
+  void arrowKeysAimAWire();
+  void keysTakeAWireOffItsInput();
+  void saysWhereAWireByKeysBegins();
   void movesANodeAsOneUndoStep();
   void undoGivesBackTheSameBytes();
   void arrowKeysWalkAlongThePipeline();
@@ -61,6 +65,8 @@ void drop(GraphView& view, const char* entry, QPoint position) {
   QDropEvent event(position, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
   QApplication::sendEvent(view.viewport(), &event);
 }
+
+QString lastOf(const QSignalSpy& hints) { return hints.isEmpty() ? QString() : hints.last().front().toString(); }
 
 bool isWired(const Session& session, const char* from, const char* to) {
   for (const Link& link : linksOf(session.document())) {
@@ -219,6 +225,67 @@ void CanvasTest::takesAWireOffItsInput() {
   QVERIFY(!isWired(f.session, "fc.y", "act.x"));
   f.session.undo();
   QVERIFY(isWired(f.session, "fc.y", "act.x"));
+}
+
+/// The nearest input that has no wire is aimed at.
+void CanvasTest::drawsAWireByKeys() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
+  f.session.select({QStringLiteral("fc")});
+  QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
+  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  QVERIFY(f.window.scene().isDrawingWire());
+  QVERIFY2(lastOf(hints).startsWith(QStringLiteral("From fc.y to act.x: Enter connects")), qPrintable(lastOf(hints)));
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Return);
+  QVERIFY(!f.window.scene().isDrawingWire());
+  QVERIFY(isWired(f.session, "fc.y", "act.x"));
+  f.session.undo();
+  QVERIFY(!isWired(f.session, "fc.y", "act.x"));
+}
+
+/// Only at ports that the wire may join.
+void CanvasTest::arrowKeysAimAWire() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("norm")});
+  QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
+  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Right);
+  QVERIFY2(lastOf(hints).contains(QStringLiteral("fc.x")), qPrintable(lastOf(hints)));
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Right);
+  QVERIFY2(lastOf(hints).contains(QStringLiteral("act.x")), qPrintable(lastOf(hints)));
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Left);
+  QVERIFY2(lastOf(hints).contains(QStringLiteral("fc.x")), qPrintable(lastOf(hints)));
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Left);  // there is none: norm's own, and x is an input of the pipeline
+  QVERIFY2(lastOf(hints).contains(QStringLiteral("fc.x")), qPrintable(lastOf(hints)));
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("norm"));
+  f.window.scene().cancelWire();
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Right);
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+}
+
+void CanvasTest::keysTakeAWireOffItsInput() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  f.session.select({QStringLiteral("act")});
+  QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
+  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  QVERIFY2(lastOf(hints).startsWith(QStringLiteral("Off act.x:")), qPrintable(lastOf(hints)));
+  f.window.scene().cancelWire();
+  QCOMPARE(serialize(f.session.document()), before);
+  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Return);
+  QVERIFY(!isWired(f.session, "fc.y", "act.x"));
+}
+
+void CanvasTest::saysWhereAWireByKeysBegins() {
+  Fixture f(smallPipeline());
+  f.session.select({});
+  QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
+  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  QVERIFY(!f.window.scene().isDrawingWire());
+  QVERIFY2(lastOf(hints).startsWith(QStringLiteral("Select the op")), qPrintable(lastOf(hints)));
 }
 
 void CanvasTest::movesANodeAsOneUndoStep() {

@@ -29,6 +29,7 @@ constexpr double kClickTolerancePx = 4.0;
 constexpr QPoint kPasteOffset(32, 40);
 // Left around an op that is dropped into a wire, so that its ports can still be taken.
 constexpr int kClearancePx = 16;
+constexpr int kLooseEndPx = 20;
 
 Position snappedPosition(QPointF position) {
   const auto snap = [](double value) { return static_cast<int>(std::lround(value / kGridPx)) * kGridPx; };
@@ -53,6 +54,14 @@ std::vector<std::string> ownersOf(const Graph& graph, const FusedOperation& entr
 }
 
 bool fitsIntoWires(const std::string& entry) { return entry != kInputEntry && entry != kOutputEntry; }
+
+/// Of what lies in a direction; nothing: it lies elsewhere. Sideways distance counts twice: an arrow key should follow
+/// the row it points along.
+std::optional<double> costOfWay(QPointF way, QPointF direction) {
+  const double along = QPointF::dotProduct(way, direction);
+  if (along <= 0) return std::nullopt;
+  return along + 2 * std::abs(way.x() * direction.y() - way.y() * direction.x());
+}
 
 std::string moveLabel(const std::vector<Edit>& moves) {
   if (moves.size() == 1) return "Move " + std::get<MoveNode>(moves.front()).id;
@@ -284,18 +293,14 @@ void GraphScene::takeSelection() {
 void GraphScene::selectNeighbour(QPointF direction) {
   const NodeItem* current = node(m_session.singleSelection().toStdString());
   const NodeItem* best = nullptr;
-  double bestCost = 0;
+  std::optional<double> bestCost;
   for (const auto& [id, item] : m_nodes) {
     if (item == current) continue;
-    const QPointF way = current ? item->sceneBox().center() - current->sceneBox().center() : item->pos();
-    const double along = current ? QPointF::dotProduct(way, direction) : 1.0;
-    if (along <= 0) continue;
-    // Sideways distance counts twice: an arrow key should follow the row it points along.
-    const double cost = current ? along + 2 * std::abs(way.x() * direction.y() - way.y() * direction.x()) : way.x();
-    if (!best || cost < bestCost) {
-      best = item;
-      bestCost = cost;
-    }
+    const std::optional<double> cost =
+        current ? costOfWay(item->sceneBox().center() - current->sceneBox().center(), direction) : item->pos().x();
+    if (!cost || (bestCost && *bestCost <= *cost)) continue;
+    best = item;
+    bestCost = cost;
   }
   if (best) m_session.select({toQt(best->look().id)});
 }
@@ -489,29 +494,38 @@ void GraphScene::markPorts() {
 }
 
 void GraphScene::updateWire(QPointF position, QPoint screenPosition) {
-  const auto origin = node(m_draft->origin.node)->portPosition(m_draft->origin);
-  const std::optional<PortRef> target = portNear(position);
-  const bool isNew = target != m_draft->target;
-  const bool isTarget = target && *target != m_draft->origin;
-  const QPointF end = isTarget ? *node(target->node)->portPosition(*target) : position;
-  m_draft->line->setPath(m_draft->origin.isOutput ? wirePath(*origin, end) : wirePath(end, *origin));
-  if (!isNew) return;
-  m_draft->target = target;
-  markPorts();
-  QString sentence;
-  if (isTarget) {
-    const Verdict verdict = draftVerdict(*target);
-    const Link link = draftLink(*target);
-    sentence = toQt(verdict ? linkWarning(m_session.document(), link.from, link.to) : verdict.reason());
-    if (verdict) node(target->node)->setMark(*target, PortMark::Target);
-    if (verdict && !sentence.isEmpty()) sentence = tr("Can be connected, but: %1").arg(sentence);
-    QPen pen = m_draft->line->pen();
-    pen.setStyle(verdict ? Qt::SolidLine : Qt::DotLine);
-    pen.setColor(verdict ? m_theme.colors().accent : m_theme.colors().error);
-    m_draft->line->setPen(pen);
-  }
+  const std::optional<PortRef> before = m_draft->target;
+  const QString sentence = aimAt(portNear(position), position);
+  if (m_draft->target == before) return;
   Q_EMIT hint(sentence);
   sentence.isEmpty() ? QToolTip::hideText() : QToolTip::showText(screenPosition + QPoint(14, 14), sentence);
+}
+
+/// Draws the wire to the target, or to the place where there is none; returns what there is to say of the target.
+QString GraphScene::aimAt(const std::optional<PortRef>& target, QPointF position) {
+  const auto origin = node(m_draft->origin.node)->portPosition(m_draft->origin);
+  const bool isTarget = target && *target != m_draft->origin;
+  const QPointF end = isTarget ? *node(target->node)->portPosition(*target) : position;
+  m_draft->end = end;
+  m_draft->line->setPath(m_draft->origin.isOutput ? wirePath(*origin, end) : wirePath(end, *origin));
+  if (target == m_draft->target) return {};
+  m_draft->target = target;
+  markPorts();
+  return isTarget ? sentenceOf(*target) : QString();
+}
+
+/// Marks the target, too.
+QString GraphScene::sentenceOf(const PortRef& target) {
+  const Verdict verdict = draftVerdict(target);
+  const Link link = draftLink(target);
+  if (verdict) node(target.node)->setMark(target, PortMark::Target);
+  QPen pen = m_draft->line->pen();
+  pen.setStyle(verdict ? Qt::SolidLine : Qt::DotLine);
+  pen.setColor(verdict ? m_theme.colors().accent : m_theme.colors().error);
+  m_draft->line->setPen(pen);
+  if (!verdict) return toQt(verdict.reason());
+  const QString warning = toQt(linkWarning(m_session.document(), link.from, link.to));
+  return warning.isEmpty() ? warning : tr("Can be connected, but: %1").arg(warning);
 }
 
 void GraphScene::finishWire() {
@@ -546,6 +560,72 @@ void GraphScene::cancelWire() {
   for (const auto& [id, item] : m_nodes) item->clearMarks();
   for (LinkItem* item : m_links) item->show();
   QToolTip::hideText();
+}
+
+// ----------------------------------------------------------------------------------------------------- wires by keys
+
+void GraphScene::startWire() {
+  const NodeItem* item = node(m_session.singleSelection().toStdString());
+  if (!item) return Q_EMIT hint(tr("Select the op where the wire begins; then press W."));
+  std::vector<PortRef> ports = item->ports();
+  std::ranges::stable_partition(ports, &PortRef::isOutput);
+  if (ports.empty()) return;
+  const std::size_t key = m_draft ? (m_draft->key + 1) % ports.size() : 0;
+  cancelWire();
+  beginWire(ports[key], *item->portPosition(ports[key]));
+  m_draft->key = key;
+  m_draft->isSticky = true;
+  const QPointF from = *node(m_draft->origin.node)->portPosition(m_draft->origin);
+  const QPointF ahead = m_draft->origin.isOutput ? QPointF(1, 0) : QPointF(-1, 0);
+  const auto costOfFree = [&](const PortRef& port, QPointF place) {
+    const bool isFree = port.isOutput || !linkInto(m_session.document(), port.endpoint());
+    return isFree ? costOfWay(place - from, ahead) : std::nullopt;
+  };
+  aimByKey(m_draft->pickedUp ? std::nullopt : nearestPort(costOfFree));
+}
+
+void GraphScene::aimWire(QPointF direction) {
+  const QPointF from = wireEnd();
+  const auto target = nearestPort([&](const PortRef&, QPointF place) { return costOfWay(place - from, direction); });
+  if (target) aimByKey(target);
+}
+
+QPointF GraphScene::wireEnd() const { return m_draft ? m_draft->end : QPointF(); }
+
+/// Of those that the wire may join; cost: nothing where the port is out of the question.
+std::optional<PortRef> GraphScene::nearestPort(
+    const std::function<std::optional<double>(const PortRef&, QPointF)>& cost) const {
+  std::optional<PortRef> nearest;
+  double lowest = 0;
+  for (const auto& [id, item] : m_nodes)
+    for (const PortRef& port : item->ports()) {
+      const std::optional<double> each = cost(port, *item->portPosition(port));
+      if (!each || (nearest && *each >= lowest) || port == m_draft->origin || !draftVerdict(port)) continue;
+      nearest = port;
+      lowest = *each;
+    }
+  return nearest;
+}
+
+/// Of a wire without a target: before the input that it was taken off, or where it begins.
+QPointF GraphScene::looseEnd() const {
+  if (!m_draft->pickedUp) return *node(m_draft->origin.node)->portPosition(m_draft->origin);
+  const Endpoint& input = m_draft->pickedUp->to;
+  return *node(input.node)->portPosition({input.node, input.port, false}) - QPointF(kLooseEndPx, 0);
+}
+
+void GraphScene::aimByKey(const std::optional<PortRef>& target) {
+  const auto name = [](const PortRef& port) { return toQt(toString(port.endpoint())); };
+  const QString sentence = aimAt(target, target ? QPointF() : looseEnd());
+  if (!sentence.isEmpty()) return Q_EMIT hint(sentence);
+  if (target)
+    Q_EMIT hint(tr("From %1 to %2: Enter connects, arrows aim elsewhere, W begins at another port, Esc gives up.")
+                    .arg(name(m_draft->origin), name(*target)));
+  else if (m_draft->pickedUp)
+    Q_EMIT hint(tr("Off %1: Enter leaves it off, arrows aim elsewhere, Esc puts it back.")
+                    .arg(toQt(toString(m_draft->pickedUp->to))));
+  else
+    Q_EMIT hint(tr("From %1: arrows choose a port.").arg(name(m_draft->origin)));
 }
 
 // ------------------------------------------------------------------------------------------------------------ mouse

@@ -10,6 +10,7 @@
 
 #include <QGraphicsScene>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -58,6 +59,17 @@ class GraphScene : public QGraphicsScene {
   bool isDrawingWire() const { return m_draft != nullptr; }
   void cancelWire();
 
+  // The same by keys:
+  /// Begins a wire at the selected node, or at its next port where one is being drawn; it aims at the nearest input
+  /// that has none. At an input with a wire that wire is taken off.
+  void startWire();
+  /// Aims at the nearest port in a direction that the wire may join.
+  void aimWire(QPointF direction);
+  /// Joins the port aimed at; leaves a wire that was taken off as it is.
+  void finishWire();
+  /// Where the wire ends, in scene coordinates.
+  QPointF wireEnd() const;
+
   /// Called by nodes as they move.
   void nodeMoved(const std::string& id);
 
@@ -82,6 +94,8 @@ class GraphScene : public QGraphicsScene {
     QPointF pressedAt;
     bool isSticky = false;  // click, move, click instead of a drag
     std::optional<PortRef> target;
+    QPointF end;
+    std::size_t key = 0;  // which port of the selected node a key began it at
   };
 
   void sync();
@@ -107,7 +121,11 @@ class GraphScene : public QGraphicsScene {
   void markPorts();
   void resumeWire();
   void updateWire(QPointF position, QPoint screenPosition);
-  void finishWire();
+  QString aimAt(const std::optional<PortRef>& target, QPointF position);
+  QString sentenceOf(const PortRef& target);
+  std::optional<PortRef> nearestPort(const std::function<std::optional<double>(const PortRef&, QPointF)>& cost) const;
+  QPointF looseEnd() const;
+  void aimByKey(const std::optional<PortRef>& target);
   Link draftLink(const PortRef& target) const;
   Verdict draftVerdict(const PortRef& target) const;
 

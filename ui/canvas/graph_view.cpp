@@ -90,20 +90,51 @@ bool GraphView::event(QEvent* event) {
   return QGraphicsView::event(event);
 }
 
-bool GraphView::moveSelection(int key) {
+/// Of the selection, or of the wire that is being drawn.
+bool GraphView::move(QPointF direction) {
+  if (!m_scene.isDrawingWire()) {
+    m_scene.selectNeighbour(direction);
+    return true;
+  }
+  m_scene.aimWire(direction);
+  showWire();
+  return true;
+}
+
+bool GraphView::moveByKey(int key) {
   switch (key) {
-    case Qt::Key_Left: m_scene.selectNeighbour({-1, 0}); return true;
-    case Qt::Key_Right: m_scene.selectNeighbour({1, 0}); return true;
-    case Qt::Key_Up: m_scene.selectNeighbour({0, -1}); return true;
-    case Qt::Key_Down: m_scene.selectNeighbour({0, 1}); return true;
+    case Qt::Key_Left: return move({-1, 0});
+    case Qt::Key_Right: return move({1, 0});
+    case Qt::Key_Up: return move({0, -1});
+    case Qt::Key_Down: return move({0, 1});
     default: return false;
   }
+}
+
+bool GraphView::wireByKey(int key) {
+  if (key == Qt::Key_W) {
+    m_scene.startWire();
+    showWire();
+    return true;
+  }
+  const bool isEnter = key == Qt::Key_Return || key == Qt::Key_Enter;
+  if (!isEnter || !m_scene.isDrawingWire()) return false;
+  m_scene.finishWire();
+  return true;
+}
+
+void GraphView::showWire() {
+  if (!m_scene.isDrawingWire()) return;
+  const QRectF end(m_scene.wireEnd() - QPointF(kNodeWidthPx, kNodeHeightPx) / 2, QSizeF(kNodeWidthPx, kNodeHeightPx));
+  if (mapToScene(viewport()->rect()).boundingRect().contains(end)) return;
+  ensureVisible(end);
+  m_isFitted = false;
 }
 
 void GraphView::keyPressEvent(QKeyEvent* event) {
   const bool isPlain = !(event->modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::ShiftModifier));
   const bool isShift = event->modifiers() == Qt::ShiftModifier;
-  if (isPlain && moveSelection(event->key())) return;
+  if (isPlain && (moveByKey(event->key()) || wireByKey(event->key()))) return;
   if (isShift && event->key() == Qt::Key_A) return openSearch();
   if ((isPlain && (event->key() == Qt::Key_F || event->key() == Qt::Key_Home)) ||
       (isShift && (event->key() == Qt::Key_1 || event->key() == Qt::Key_Exclam))) {

@@ -44,7 +44,10 @@ class GraphView : public QGraphicsView {
  private:
   void searchAt(QPointF scenePosition, QPoint screenPosition);
   void zoomAt(QPointF viewPosition, double factor);
-  bool moveSelection(int key);
+  bool move(QPointF direction);
+  bool moveByKey(int key);
+  bool wireByKey(int key);
+  void showWire();
   void describeSelection();
 
   GraphScene& m_scene;
