@@ -7,6 +7,7 @@
 #include "core/support/text.h"
 #include "core/support/version.h"
 
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -40,10 +41,28 @@ void addVerbs(CLI::App& app, cli::Context& context) {
 int refuseVerb(const CLI::App& app, const std::string& name) {
   std::vector<std::string> verbs;
   for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
-  const std::string near = nearest(name, verbs);
   std::cerr << fmt::format("fuseline {}: there is no such command{} `fuseline --help` lists them.\n", name,
-                           near.empty() ? "." : fmt::format("; did you mean {}?", near));
+                           didYouMean(nearest(name, verbs)));
   return static_cast<int>(ErrorKind::Usage);
+}
+
+/// What CLI11 did not expect of a verb: a misspelt option, or one argument too many.
+std::string unexpected(const CLI::App& verb, const std::string& argument) {
+  if (!argument.starts_with("-")) return fmt::format("'{}' is one argument too many.", argument);
+  const std::string name = argument.substr(0, argument.find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verb.get_options()) names.push_back(option->get_name());
+  return fmt::format("there is no option {}{}", name, didYouMean(nearest(name, names)));
+}
+
+/// Options before arguments: what follows a misspelt one is most often its value.
+std::string sentenceOf(const CLI::App& verb, const CLI::ParseError& problem) {
+  const std::vector<std::string> rest = verb.remaining();
+  const std::string_view text = problem.what();
+  if (problem.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError) || rest.empty())
+    return fmt::format("{}{}", text, text.ends_with('.') || text.ends_with('?') ? "" : ".");
+  const auto option = std::ranges::find_if(rest, [](const std::string& each) { return each.starts_with("-"); });
+  return unexpected(verb, option == rest.end() ? rest.front() : *option);
 }
 
 int runProgram(int argc, char** argv) {
@@ -59,8 +78,12 @@ int runProgram(int argc, char** argv) {
   } catch (const CLI::ParseError& problem) {
     if (const std::vector<std::string> rest = app.remaining(); app.get_subcommands().empty() && !rest.empty())
       return refuseVerb(app, rest.front());
-    const int code = app.exit(problem, std::cout, std::cerr);
-    return code == 0 ? 0 : static_cast<int>(ErrorKind::Usage);
+    if (problem.get_exit_code() == 0) return app.exit(problem, std::cout, std::cerr);  // --help, --version
+    const std::vector<CLI::App*> verbs = app.get_subcommands();
+    const CLI::App& verb = verbs.empty() ? app : *verbs.front();
+    const std::string name = verbs.empty() ? "fuseline" : "fuseline " + verb.get_name();
+    std::cerr << fmt::format("{0}: {1} `{0} --help` says what it takes.\n", name, sentenceOf(verb, problem));
+    return static_cast<int>(ErrorKind::Usage);
   }
   return context.exitCode;
 }

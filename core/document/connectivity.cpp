@@ -4,6 +4,7 @@
 
 #include "core/document/edit_applier.h"
 #include "core/document/json_text.h"
+#include "core/support/text.h"
 
 #include <algorithm>
 #include <functional>

@@ -62,6 +62,4 @@ std::vector<Diagnostic> DiagnosticSink::finish() && {
   return std::move(m_diagnostics);
 }
 
-std::string didYouMean(const std::string& name) { return name.empty() ? "." : "; did you mean " + name + "?"; }
-
 }  // namespace fuseline

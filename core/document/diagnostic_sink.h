@@ -74,7 +74,4 @@ class InsideBlock {
   BlockScope m_outer;
 };
 
-/// The end of a sentence: "; did you mean fc1?", or "." for an empty name.
-std::string didYouMean(const std::string& name);
-
 }  // namespace fuseline

@@ -483,15 +483,13 @@ Error EditApplier::noSuch(std::string_view kind, std::string_view id) const {
   for (const DocumentInput& input : m_block.inputs) ids.push_back(input.id);
   for (const DocumentOp& op : m_block.ops) ids.push_back(op.id);
   for (const DocumentOutput& output : m_block.outputs) ids.push_back(output.id);
-  const std::string near = nearest(id, ids);
-  return Error{fmt::format("There is no {} {}{}", kind, id, near.empty() ? "." : "; did you mean " + near + "?")};
+  return Error{fmt::format("There is no {} {}{}", kind, id, didYouMean(nearest(id, ids)))};
 }
 
 Error EditApplier::noSuchBlock(std::string_view name) const {
   std::vector<std::string> names;
   for (const auto& [known, block] : m_document.m_blocks) names.push_back(known);
-  const std::string near = nearest(name, names);
-  return Error{fmt::format("There is no block {}{}", name, near.empty() ? "." : "; did you mean " + near + "?")};
+  return Error{fmt::format("There is no block {}{}", name, didYouMean(nearest(name, names)))};
 }
 
 }  // namespace fuseline

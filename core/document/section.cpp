@@ -4,6 +4,7 @@
 
 #include "core/document/document_operation.h"
 #include "core/document/json_text.h"
+#include "core/support/text.h"
 
 #include <algorithm>
 

@@ -3,6 +3,7 @@
 #include "core/document/symbol_table.h"
 
 #include "core/document/json_text.h"
+#include "core/support/text.h"
 
 #include <algorithm>
 #include <cmath>

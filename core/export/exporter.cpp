@@ -37,9 +37,8 @@ Result<const Exporter*> exporterNamed(std::string_view name) {
   if (found != all.end()) return &*found;
   std::vector<std::string> names;
   for (const Exporter& exporter : all) names.emplace_back(exporter.name);
-  const std::string near = nearest(name, names);
-  return Error{fmt::format("{}: there is no such format{} There is: {}.", name,
-                           near.empty() ? "." : fmt::format("; did you mean {}?", near), fmt::join(names, ", ")),
+  return Error{fmt::format("{}: there is no such format{} There is: {}.", name, didYouMean(nearest(name, names)),
+                           fmt::join(names, ", ")),
                ErrorKind::Usage};
 }
 

@@ -894,9 +894,8 @@ Result<void> checkSwitches(const RuleCatalog& rules, const std::vector<std::stri
     if (rules.find(name)) continue;
     std::vector<std::string> names;
     for (const FusionRule* rule : rules.all()) names.push_back(rule->name);
-    const std::string near = nearest(name, names);
     return Error{.message = fmt::format("\"{}\" {} a rule that does not exist{} `fuseline rules` lists them.", entry,
-                                        verb, near.empty() ? "." : fmt::format("; did you mean {}?", near)),
+                                        verb, didYouMean(nearest(name, names))),
                  .kind = ErrorKind::Usage};
   }
   return {};

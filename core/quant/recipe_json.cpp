@@ -108,9 +108,8 @@ std::string unknownRecipe(const std::string& name) {
   std::vector<std::string> names;
   for (const RecipeDefinition& definition : builtinRecipes()) names.push_back(definition.name);
   const std::string near = nearest(name, names);
-  return fmt::format(
-      "there is no recipe '{:.40}'; {}.", name,
-      near.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : fmt::format("did you mean {}", near));
+  return fmt::format("there is no recipe '{:.40}'{}", name,
+                     near.empty() ? fmt::format("; there are {}.", fmt::join(names, ", ")) : didYouMean(near));
 }
 
 }  // namespace

@@ -124,9 +124,7 @@ bool isOtherState(const std::string& name, const std::vector<Need>& needs) {
 Error unknownTensor(const std::string& name, const std::vector<Need>& needs) {
   std::vector<std::string> names;
   for (const Need& need : needs) names.push_back(need.name);
-  const std::string near = nearest(name, names);
-  return {fmt::format("{}: the pipeline takes no tensor of this name{}", name,
-                      near.empty() ? "." : fmt::format("; did you mean {}?", near))};
+  return {fmt::format("{}: the pipeline takes no tensor of this name{}", name, didYouMean(nearest(name, names)))};
 }
 
 Result<void> checkGiven(const std::string& name, const Tensor& tensor, const std::vector<Need>& needs) {

@@ -57,6 +57,8 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
   return found;
 }
 
+std::string didYouMean(std::string_view near) { return near.empty() ? "." : fmt::format("; did you mean {}?", near); }
+
 std::string formatBytes(std::int64_t bytes) {
   static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   return scaled(static_cast<double>(bytes), 1024.0, kUnits.data(), kUnits.size());

@@ -15,6 +15,9 @@ int editDistance(std::string_view a, std::string_view b);
 /// The candidate nearest to `name`; empty when there are no candidates or none is near.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
+/// How a sentence about an unknown name ends: "; did you mean RMSNorm?", or "." where nothing is near.
+std::string didYouMean(std::string_view near);
+
 /// "1.50 MiB".
 std::string formatBytes(std::int64_t bytes);
 /// "1.23 ms", "45.6 us".

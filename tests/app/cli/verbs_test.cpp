@@ -317,6 +317,25 @@ TEST(Messages, SayWhichCommandThereIsNot) {
   EXPECT_TRUE(has(result.err, "fuseline runn: there is no such command; did you mean run?")) << result.err;
 }
 
+TEST(Messages, SayWhichOptionThereIsNot) {
+  const ProgramResult result = fuseline("run --wamup 3 " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_EQ(result.err,
+            "fuseline run: there is no option --wamup; did you mean --warmup? `fuseline run --help` says what it "
+            "takes.\n");
+  EXPECT_TRUE(has(fuseline("bench gpu --qick").err, "fuseline bench: there is no option --qick"));
+}
+
+TEST(Messages, SayWhichArgumentIsTooMany) {
+  const ProgramResult result = fuseline("run a b c");
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_TRUE(has(result.err, "fuseline run: 'b' is one argument too many.")) << result.err;
+}
+
+TEST(Messages, SayWhichArgumentIsMissing) {
+  EXPECT_EQ(fuseline("fuse").err, "fuseline fuse: FILE is required. `fuseline fuse --help` says what it takes.\n");
+}
+
 TEST(Messages, TellAnAmbiguousRecipeFromAnUnknownOne) {
   const ProgramResult result = fuseline("fuse --device reference --recipe Float8 " + samplePipeline());
   EXPECT_EQ(result.exitCode, 2);
