@@ -437,7 +437,10 @@ void MainWindow::createStatusBar() {
   statusBar()->addPermanentWidget(m_counts);
   statusBar()->addPermanentWidget(m_zoom);
   m_counts->setText(tr("No problems"));
-  connect(m_scene, &GraphScene::hint, m_hint, &QLabel::setText);
+  connect(m_scene, &GraphScene::hint, this, [this](const QString& sentence) {
+    if (!sentence.isEmpty()) statusBar()->clearMessage();  // which would cover it
+    m_hint->setText(sentence);
+  });
   connect(m_view, &GraphView::zoomChanged, this,
           [this](double factor) { m_zoom->setText(tr("%1 %").arg(qRound(factor * 100))); });
   connect(m_problems, &ProblemsPanel::countsChanged, this, [this](int numErrors, int numWarnings) {

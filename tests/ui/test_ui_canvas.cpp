@@ -38,6 +38,7 @@ class CanvasTest : public QObject {
   void arrowKeysAimAWire();
   void keysTakeAWireOffItsInput();
   void saysWhereAWireByKeysBegins();
+  void wireByKeysBeginsAtAFreePort();
   void movesANodeAsOneUndoStep();
   void undoGivesBackTheSameBytes();
   void arrowKeysWalkAlongThePipeline();
@@ -286,6 +287,18 @@ void CanvasTest::saysWhereAWireByKeysBegins() {
   QTest::keyClick(&f.window.canvas(), Qt::Key_W);
   QVERIFY(!f.window.scene().isDrawingWire());
   QVERIFY2(lastOf(hints).startsWith(QStringLiteral("Select the op")), qPrintable(lastOf(hints)));
+}
+
+void CanvasTest::wireByKeysBeginsAtAFreePort() {
+  Fixture f(smallPipeline());
+  drop(f.window.canvas(), "MakeExtraOutput", f.portOnView({"fc", "y", true}) + QPoint(20, 0));
+  const std::string id = f.session.singleSelection().toStdString();
+  QVERIFY(isWired(f.session, "fc.y", (id + ".x").c_str()));
+  QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
+  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  QVERIFY2(lastOf(hints).startsWith(toQt("From " + id + ".extra")), qPrintable(lastOf(hints)));
+  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  QVERIFY2(lastOf(hints).startsWith(toQt("From " + id + ".y")), qPrintable(lastOf(hints)));
 }
 
 void CanvasTest::movesANodeAsOneUndoStep() {

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -461,6 +462,9 @@ void GraphScene::resumeWire() {
     if (m_draft->pickedUp == item->link()) item->hide();
   }
   markPorts();
+  const std::optional<PortRef> target = std::exchange(m_draft->target, std::nullopt);
+  const NodeItem* const aimed = target ? node(target->node) : nullptr;
+  if (aimed && aimed->portPosition(*target)) aimAt(target, m_draft->end);
 }
 
 Link GraphScene::draftLink(const PortRef& target) const {
@@ -564,11 +568,25 @@ void GraphScene::cancelWire() {
 
 // ----------------------------------------------------------------------------------------------------- wires by keys
 
+bool GraphScene::isUnconnected(const PortRef& port) const {
+  const PipelineDocument& document = m_session.document();
+  if (!port.isOutput) return !linkInto(document, port.endpoint());
+  return std::ranges::none_of(linksOf(document), [&](const Link& link) { return link.from == port.endpoint(); });
+}
+
+/// In the order in which keys begin wires at them: outputs, inputs, and of each those without a wire first.
+std::vector<PortRef> GraphScene::originsOf(const NodeItem& item) const {
+  std::vector<PortRef> ports = item.ports();
+  std::ranges::stable_sort(ports,
+                           [&](const PortRef& a, const PortRef& b) { return isUnconnected(a) && !isUnconnected(b); });
+  std::ranges::stable_partition(ports, &PortRef::isOutput);
+  return ports;
+}
+
 void GraphScene::startWire() {
   const NodeItem* item = node(m_session.singleSelection().toStdString());
   if (!item) return Q_EMIT hint(tr("Select the op where the wire begins; then press W."));
-  std::vector<PortRef> ports = item->ports();
-  std::ranges::stable_partition(ports, &PortRef::isOutput);
+  const std::vector<PortRef> ports = originsOf(*item);
   if (ports.empty()) return;
   const std::size_t key = m_draft ? (m_draft->key + 1) % ports.size() : 0;
   cancelWire();
@@ -578,8 +596,11 @@ void GraphScene::startWire() {
   const QPointF from = *node(m_draft->origin.node)->portPosition(m_draft->origin);
   const QPointF ahead = m_draft->origin.isOutput ? QPointF(1, 0) : QPointF(-1, 0);
   const auto costOfFree = [&](const PortRef& port, QPointF place) {
-    const bool isFree = port.isOutput || !linkInto(m_session.document(), port.endpoint());
-    return isFree ? costOfWay(place - from, ahead) : std::nullopt;
+    constexpr double kBehindPx = 1e6;  // what lies ahead comes first, however far it is
+    const QPointF way = place - from;
+    return port.isOutput || isUnconnected(port)
+               ? std::optional(costOfWay(way, ahead).value_or(kBehindPx + way.manhattanLength()))
+               : std::nullopt;
   };
   aimByKey(m_draft->pickedUp ? std::nullopt : nearestPort(costOfFree));
 }

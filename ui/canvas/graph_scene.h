@@ -125,6 +125,8 @@ class GraphScene : public QGraphicsScene {
   QString sentenceOf(const PortRef& target);
   std::optional<PortRef> nearestPort(const std::function<std::optional<double>(const PortRef&, QPointF)>& cost) const;
   QPointF looseEnd() const;
+  bool isUnconnected(const PortRef& port) const;
+  std::vector<PortRef> originsOf(const NodeItem& item) const;
   void aimByKey(const std::optional<PortRef>& target);
   Link draftLink(const PortRef& target) const;
   Verdict draftVerdict(const PortRef& target) const;
