@@ -239,6 +239,7 @@ void CanvasTest::drawsAWireByKeys() {
   QVERIFY2(lastOf(hints).startsWith(QStringLiteral("From fc.y to act.x: Enter connects")), qPrintable(lastOf(hints)));
   QTest::keyClick(&f.window.canvas(), Qt::Key_Return);
   QVERIFY(!f.window.scene().isDrawingWire());
+  QCOMPARE(lastOf(hints), QString());
   QVERIFY(isWired(f.session, "fc.y", "act.x"));
   f.session.undo();
   QVERIFY(!isWired(f.session, "fc.y", "act.x"));

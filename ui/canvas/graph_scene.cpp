@@ -564,6 +564,7 @@ void GraphScene::cancelWire() {
   for (const auto& [id, item] : m_nodes) item->clearMarks();
   for (LinkItem* item : m_links) item->show();
   QToolTip::hideText();
+  Q_EMIT hint({});
 }
 
 // ----------------------------------------------------------------------------------------------------- wires by keys
