@@ -36,6 +36,7 @@ class ModelsTest : public QObject {
   void fusedAttemptsComeFirst();
   void editorTextRoundTrips();
   void textColoursReachTheirContrast();
+  void errorsArePercentsOfTwoDigits();
   void heatGrowsWithTheErrorAndIsReadInGrey();
   void numericsShowErrorsAndTheirOwners();
   void cardsTellWhatTheOpLibraryPrints();
@@ -245,6 +246,15 @@ void ModelsTest::cardsTellWhatTheOpLibraryPrints() {
   // 1024 x 1024 products; two tensors of 2 MiB each way.
   QVERIFY2(scale.contains(QStringLiteral("forward 1.05 MFLOP and 4 MiB, backward 1.05 MFLOP and 4 MiB")),
            qPrintable(scale));
+}
+
+void ModelsTest::errorsArePercentsOfTwoDigits() {
+  QCOMPARE(formatError(0.0), QStringLiteral("exact"));
+  QCOMPARE(formatError(1e-4), QStringLiteral("0.01 %"));
+  QCOMPARE(formatError(0.0378), QStringLiteral("3.8 %"));
+  QCOMPARE(formatError(0.0999), QStringLiteral("10 %"));
+  QCOMPARE(formatError(1.0), QStringLiteral("100 %"));
+  QCOMPARE(formatError(12.34), QStringLiteral("1234 %"));
 }
 
 void ModelsTest::heatGrowsWithTheErrorAndIsReadInGrey() {

@@ -131,6 +131,7 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   const NodeItem& fc = *f.window.scene().node("fc");
   QVERIFY(fc.look().rmsError.has_value());
   QVERIFY(*fc.look().rmsError > 0.005);  // E4M3 has 3 bits behind the point
+  QVERIFY(f.window.scene().hasErrors());
 
   f.session.select({QStringLiteral("fc")});
   QVERIFY(panel.copies()->currentText().startsWith(QStringLiteral("fc.")));
@@ -141,6 +142,7 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   QVERIFY2(panel.lossText().contains(QStringLiteral("e2m1")), qPrintable(panel.lossText()));
 
   f.window.scene().setErrorsVisible(false);
+  QVERIFY(!f.window.scene().hasErrors());
   QVERIFY(!f.window.scene().node("fc")->look().rmsError.has_value());
   f.window.scene().setErrorsVisible(true);
   QVERIFY(f.window.scene().node("fc")->look().rmsError.has_value());

@@ -138,6 +138,10 @@ void GraphScene::setErrorsVisible(bool visible) {
   sync();
 }
 
+bool GraphScene::hasErrors() const {
+  return std::ranges::any_of(m_nodes, [](const auto& entry) { return entry.second->look().rmsError.has_value(); });
+}
+
 void GraphScene::syncNodes(const std::vector<NodeLook>& looks) {
   std::map<std::string, NodeItem*> kept;
   for (const NodeLook& look : looks) {

@@ -37,6 +37,8 @@ class GraphScene : public QGraphicsScene {
   void setHullFilter(HullFilter filter);
   /// Whether nodes show the error that was measured of them.
   void setErrorsVisible(bool visible);
+  /// Does a node show one?
+  bool hasErrors() const;
 
   /// Puts a palette entry at a place; onto a wire, it goes into the wire, and its neighbours make room.
   void dropEntry(const std::string& entry, QPointF position);

@@ -4,6 +4,7 @@
 
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/search_popup.h"
+#include "ui/models/numerics_model.h"
 #include "ui/models/palette_model.h"
 #include "ui/theme/format.h"
 
@@ -27,6 +28,9 @@ constexpr double kMinZoom = 0.05;
 constexpr double kMaxZoom = 4.0;
 constexpr double kFitMarginPx = 28.0;
 constexpr int kGridStepPx = 24;
+constexpr int kLegendMarginPx = 12;
+constexpr int kLegendGapPx = 6;
+constexpr int kLegendScalePx = 96;
 
 }  // namespace
 
@@ -263,16 +267,39 @@ void GraphView::drawBackground(QPainter* painter, const QRectF& rect) {
 }
 
 void GraphView::drawForeground(QPainter* painter, const QRectF&) {
-  const PipelineDocument& document = m_session.document();
-  if (!document.ops().empty() || !document.inputs().empty()) return;
   painter->save();
   painter->resetTransform();
-  painter->setFont(scaledFont(1.1));
-  painter->setPen(m_theme.colors().dimText);
-  painter->drawText(viewport()->rect(), Qt::AlignCenter,
-                    tr("Drag an op here from the palette, press Tab to search,\n"
-                       "or choose a template from File > New from template."));
+  const PipelineDocument& document = m_session.document();
+  if (document.ops().empty() && document.inputs().empty()) paintInvitation(*painter);
+  if (m_scene.hasErrors()) paintErrorLegend(*painter);
   painter->restore();
+}
+
+void GraphView::paintInvitation(QPainter& painter) const {
+  painter.setFont(scaledFont(1.1));
+  painter.setPen(m_theme.colors().dimText);
+  painter.drawText(viewport()->rect(), Qt::AlignCenter,
+                   tr("Drag an op here from the palette, press Tab to search,\n"
+                      "or choose a template from File > New from template."));
+}
+
+/// What the figures on nodes are, and their colours.
+void GraphView::paintErrorLegend(QPainter& painter) const {
+  painter.setFont(scaledFont(0.85));
+  const QString title = tr("RMS error against float32");
+  const QString lowest = QStringLiteral("≤ %1").arg(formatError(kCoolestError));
+  const QString highest = formatError(1.0);
+  const QFontMetrics metrics(painter.font());
+  const int height = metrics.height();
+  const int top = viewport()->height() - kLegendMarginPx - 2 * height;
+  const int scaleLeft = kLegendMarginPx + metrics.horizontalAdvance(lowest) + kLegendGapPx;
+  painter.setPen(m_theme.colors().dimText);
+  painter.drawText(kLegendMarginPx, top + metrics.ascent(), title);
+  painter.drawText(kLegendMarginPx, top + height + metrics.ascent(), lowest);
+  painter.drawText(scaleLeft + kLegendScalePx + kLegendGapPx, top + height + metrics.ascent(), highest);
+  for (int x = 0; x < kLegendScalePx; ++x)
+    painter.fillRect(scaleLeft + x, top + height + 3, 1, height - 6,
+                     heatColor(static_cast<double>(x) / (kLegendScalePx - 1)));
 }
 
 }  // namespace fuseline::ui

@@ -49,6 +49,8 @@ class GraphView : public QGraphicsView {
   bool wireByKey(int key);
   void showWire();
   void describeSelection();
+  void paintInvitation(QPainter& painter) const;
+  void paintErrorLegend(QPainter& painter) const;
 
   GraphScene& m_scene;
   Session& m_session;

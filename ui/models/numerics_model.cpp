@@ -13,8 +13,6 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kCoolest = 1e-4;
-
 QString histogramText(const ErrorNumerics& error) {
   QStringList parts;
   for (std::size_t bucket = 0; bucket < error.ulpHistogram.size(); ++bucket) {
@@ -41,13 +39,15 @@ std::map<std::string, double> errorsByOwner(const NumericsReport& report) {
 }
 
 double heatShare(double rmsError) {
-  if (rmsError <= kCoolest) return 0.0;
-  return std::min(1.0, 1.0 - std::log10(rmsError) / std::log10(kCoolest));
+  if (rmsError <= kCoolestError) return 0.0;
+  return std::min(1.0, 1.0 - std::log10(rmsError) / std::log10(kCoolestError));
 }
 
 QString formatError(double rmsError) {
   if (rmsError == 0.0) return NumericsModel::tr("exact");
-  return QStringLiteral("%1 %").arg(QString::number(100.0 * rmsError, 'g', 2));
+  const double percent = 100.0 * rmsError;
+  return QStringLiteral("%1 %").arg(percent < 10.0 ? QString::number(percent, 'g', 2)
+                                                   : QString::number(percent, 'f', 0));
 }
 
 void NumericsModel::setReport(const NumericsReport& report) {

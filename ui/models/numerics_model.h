@@ -16,7 +16,10 @@ namespace fuseline::ui {
 /// The error of each document op: the largest rms error of what its steps make. Ops without an error are left out.
 std::map<std::string, double> errorsByOwner(const NumericsReport& report);
 
-/// Where an rms error stands between 1e-4, 0, and 1, 1, on a logarithmic scale: the same for all pipelines.
+/// The smallest error that has a colour of its own.
+inline constexpr double kCoolestError = 1e-4;
+
+/// Where an rms error stands between that, 0, and 1, 1, on a logarithmic scale: the same for all pipelines.
 double heatShare(double rmsError);
 
 /// "0.38 %"; "exact" for 0.

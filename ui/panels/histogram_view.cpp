@@ -7,6 +7,7 @@
 #include <QToolTip>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace fuseline::ui {
@@ -16,7 +17,9 @@ namespace {
 constexpr int kAxisHeightPx = 20;
 constexpr int kTopPx = 6;
 constexpr int kSidePx = 18;
+constexpr int kCountsWidthPx = 40;
 constexpr int kTickPitchPx = 44;
+constexpr int kCountPitchPx = 16;
 
 /// "2⁻⁹".
 QString powerOfTwo(int exponent) {
@@ -24,6 +27,14 @@ QString powerOfTwo(int exponent) {
   QString text = QStringLiteral("2");
   for (const QChar c : QString::number(exponent)) text += c == u'-' ? QChar(u'⁻') : kDigits[c.digitValue()];
   return text;
+}
+
+/// Of a power of ten: "100", "10k", "1M".
+QString shortCount(std::int64_t count) {
+  static constexpr std::array kUnits = {"", "k", "M", "G", "T"};
+  std::size_t unit = 0;
+  for (; count >= 1000 && unit + 1 < kUnits.size(); ++unit) count /= 1000;
+  return QStringLiteral("%1%2").arg(count).arg(QLatin1String(kUnits.at(unit)));
 }
 
 bool isHeld(const HoldableRange& range, int exponent) {
@@ -52,7 +63,9 @@ void HistogramView::show(const MagnitudeHistogram& magnitudes, const std::option
   update();
 }
 
-QRectF HistogramView::plotArea() const { return QRectF(rect()).adjusted(kSidePx, kTopPx, -kSidePx, -kAxisHeightPx); }
+QRectF HistogramView::plotArea() const {
+  return QRectF(rect()).adjusted(kCountsWidthPx, kTopPx, -kSidePx, -kAxisHeightPx);
+}
 
 /// All that is in the tensor, and the whole band.
 int HistogramView::firstExponent() const {
@@ -71,10 +84,17 @@ double HistogramView::xOf(double exponent) const {
   return area.left() + area.width() * (exponent - firstExponent()) / span;
 }
 
+/// Of a bar: by the logarithm, with a little for a single element.
+double HistogramView::heightOf(std::int64_t count) const {
+  const auto most = static_cast<double>(*std::ranges::max_element(m_magnitudes.counts));
+  return plotArea().height() * std::log2(1.0 + static_cast<double>(count)) / std::log2(1.0 + most);
+}
+
 void HistogramView::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   if (m_magnitudes.counts.empty()) return;
   paintBand(painter);
+  paintCounts(painter);
   paintBars(painter);
   paintAxis(painter);
 }
@@ -95,16 +115,33 @@ void HistogramView::paintBand(QPainter& painter) const {
 /// What the format cannot hold is hatched, not only in another colour.
 void HistogramView::paintBars(QPainter& painter) const {
   const QRectF area = plotArea();
-  const double most = static_cast<double>(*std::ranges::max_element(m_magnitudes.counts));
   for (std::size_t i = 0; i < m_magnitudes.counts.size(); ++i) {
     if (m_magnitudes.counts[i] == 0) continue;
     const int exponent = m_magnitudes.firstExponent + static_cast<int>(i);
-    const double share = std::log2(1.0 + static_cast<double>(m_magnitudes.counts[i])) / std::log2(1.0 + most);
-    const QRectF bar(xOf(exponent) + 0.5, area.bottom() - share * area.height(), xOf(exponent + 1) - xOf(exponent) - 1,
-                     share * area.height());
+    const double height = heightOf(m_magnitudes.counts[i]);
+    const QRectF bar(xOf(exponent) + 0.5, area.bottom() - height, xOf(exponent + 1) - xOf(exponent) - 1, height);
     const bool isOutside = m_range && !isHeld(*m_range, exponent);
     painter.fillRect(bar,
                      isOutside ? QBrush(m_theme.colors().warning, Qt::BDiagPattern) : QBrush(m_theme.colors().accent));
+  }
+}
+
+/// Lines at powers of ten, as many as have room for their numbers.
+void HistogramView::paintCounts(QPainter& painter) const {
+  const QRectF area = plotArea();
+  painter.setFont(scaledFont(0.85));
+  const std::int64_t most = *std::ranges::max_element(m_magnitudes.counts);
+  double lastHeight = -kCountPitchPx;
+  for (std::int64_t count = 1; count <= most; count *= 10) {
+    const double height = heightOf(count);
+    if (height - lastHeight < kCountPitchPx) continue;
+    lastHeight = height;
+    const double y = area.bottom() - height;
+    painter.setPen(m_theme.colors().grid);
+    painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
+    painter.setPen(m_theme.colors().dimText);
+    painter.drawText(QRectF(0, y - kCountPitchPx / 2.0, area.left() - 4, kCountPitchPx),
+                     Qt::AlignRight | Qt::AlignVCenter, shortCount(count));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <QWidget>
 
+#include <cstdint>
 #include <optional>
 
 namespace fuseline::ui {
@@ -38,9 +39,11 @@ class HistogramView : public QWidget {
   int firstExponent() const;
   int lastExponent() const;
   double xOf(double exponent) const;
+  double heightOf(std::int64_t count) const;
   void paintBand(QPainter& painter) const;
   void paintBars(QPainter& painter) const;
   void paintAxis(QPainter& painter) const;
+  void paintCounts(QPainter& painter) const;
   QString tipAt(double x) const;
 
   const Theme& m_theme;
