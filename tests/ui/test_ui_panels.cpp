@@ -273,6 +273,9 @@ void PanelsTest::recipesAreChosenAndSet() {
   QVERIFY(f.session.document().recipe() == (Json{{"name", "DelayedScaling"}, {"fp8_format", "E4M3"}}));
   Q_EMIT combo("fp8_format")->textActivated(QStringLiteral("HYBRID"));  // the default is not written
   QVERIFY(f.session.document().recipe() == (Json{{"name", "DelayedScaling"}}));
+  QVERIFY(f.session.apply(SetRecipe{.recipe = Json{{"name", "Float9"}}}));
+  QTRY_COMPARE(combo("recipe")->currentIndex(), -1);
+  QCOMPARE(combo("recipe")->placeholderText(), QStringLiteral("Float9"));
   Q_EMIT combo("recipe")->textActivated(QStringLiteral("None"));
   QVERIFY(f.session.document().recipe().is_null());
 }

@@ -60,6 +60,15 @@ const RecipeDefinition& recipeOf(const PipelineDocument& document) {
   return found ? *found : builtinRecipes().front();
 }
 
+void showRecipe(QComboBox& box, const PipelineDocument& document) {
+  const Json& recipe = document.recipe();
+  const bool isNamed = recipe.is_object() && recipe.contains("name") && recipe["name"].is_string();
+  const std::string name = isNamed ? recipe["name"].get<std::string>() : recipe.dump();
+  const QString known = recipe.is_null() ? toQt(recipeOf(document).name) : toQt(name);
+  box.setPlaceholderText(known);
+  box.setCurrentIndex(box.findData(known));
+}
+
 RecipeSection::RecipeSection(Session& session, QWidget* parent) : QWidget(parent), m_session(session) {
   auto* form = new QFormLayout(this);
   form->setContentsMargins(0, 0, 0, 0);
@@ -76,7 +85,8 @@ void RecipeSection::refresh() {
 void RecipeSection::createChoice(QFormLayout* form) {
   auto* choice = new QComboBox(this);
   choice->setObjectName(QStringLiteral("recipe"));
-  for (const RecipeDefinition& definition : builtinRecipes()) choice->addItem(toQt(definition.name));
+  for (const RecipeDefinition& definition : builtinRecipes())
+    choice->addItem(toQt(definition.name), toQt(definition.name));
   choice->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   choice->setAccessibleName(tr("Quantization recipe"));
   connect(choice, &QComboBox::textActivated, this, [this](const QString& name) {
@@ -85,9 +95,8 @@ void RecipeSection::createChoice(QFormLayout* form) {
   auto* summary = new QLabel(this);
   summary->setWordWrap(true);
   m_refreshers.push_back([this, choice, summary] {
-    const RecipeDefinition& recipe = recipeOf(m_session.document());
-    choice->setCurrentText(toQt(recipe.name));
-    summary->setText(summaryText(recipe));
+    showRecipe(*choice, m_session.document());
+    summary->setText(choice->currentIndex() >= 0 ? summaryText(recipeOf(m_session.document())) : QString());
   });
   form->addRow(tr("Recipe"), choice);
   form->addRow(summary);

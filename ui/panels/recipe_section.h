@@ -5,6 +5,7 @@
 #include "core/quant/recipe.h"
 #include "ui/session/session.h"
 
+#include <QComboBox>
 #include <QFormLayout>
 #include <QWidget>
 
@@ -21,6 +22,9 @@ Json withRecipeField(const PipelineDocument& document, const std::string& field,
 
 /// The definition that the document names; that of None where it names no recipe, or one that does not exist.
 const RecipeDefinition& recipeOf(const PipelineDocument& document);
+/// Shows the recipe of the document in a box whose items have names of recipes as their data; what is none is shown as
+/// the document has it, and no item is chosen.
+void showRecipe(QComboBox& box, const PipelineDocument& document);
 
 class RecipeSection : public QWidget {
   Q_OBJECT

@@ -95,7 +95,7 @@ void RunBar::refresh() {
                                : tr("The pipeline cannot run yet: see the Problems panel."));
   m_stop->setEnabled(m_session.isRunning());
   m_pass->setCurrentIndex(m_pass->findData(static_cast<int>(m_session.pass())));
-  m_recipe->setCurrentIndex(m_recipe->findData(toQt(recipeOf(m_session.document()).name)));
+  showRecipe(*m_recipe, m_session.document());
   m_device->setCurrentIndex(m_device->findData(toQt(m_session.runTarget().device)));
   m_recipe->setEnabled(!m_session.document().isReadOnly());
   m_progressAction->setVisible(m_session.isRunning());
