@@ -4,6 +4,7 @@
 
 #include "core/profile/run_file.h"
 #include "ui/canvas/metrics.h"
+#include "ui/command_palette.h"
 #include "ui/help.h"
 #include "ui/theme/format.h"
 
@@ -391,6 +392,8 @@ void MainWindow::exportRun(const Exporter& exporter) {
 
 void MainWindow::createHelpMenu() {
   QMenu* menu = menuBar()->addMenu(tr("&Help"));
+  addCommand(menu, tr("&Find a command..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P),
+             [this] { openCommandPalette(*menuBar(), this); });
   addCommand(menu, tr("&Keyboard shortcuts"), QKeySequence(Qt::Key_F1), [this] { showShortcuts(*menuBar(), this); });
   addCommand(menu, tr("&About Fuseline"), {}, [this] { showAbout(this); });
 }

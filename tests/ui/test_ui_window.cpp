@@ -1,14 +1,20 @@
 // The window as a whole: its panes stand beside each other, also where there is little room.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
+#include "ui/canvas/search_popup.h"
+#include "ui/command_palette.h"
+#include "ui/session/edits.h"
 
 #include <QApplication>
 #include <QDockWidget>
 #include <QLabel>
+#include <QLineEdit>
+#include <QMenuBar>
 #include <QPushButton>
 #include <QTest>
 #include <QToolBar>
 #include <QToolButton>
+#include <QTreeWidget>
 
 #include <algorithm>
 #include <set>
@@ -30,6 +36,9 @@ class WindowTest : public QObject {
   void f6ShowsWhereTheKeyboardIs();
   void tabGoesOnInsideAPane();
   void arrowKeysWalkThroughBothLanes();
+  void commandsAreFoundByTyping();
+  void commandsThatAreOffAreNotFound();
+  void commandsSayTheirPlaceAndKeys();
 };
 
 namespace {
@@ -64,6 +73,22 @@ QString overlapIn(const MainWindow& window) {
   }
   return {};
 }
+
+/// What the command palette lists; it stays open.
+QStringList commandsFor(Fixture& f, const QString& query) {
+  openCommandPalette(*f.window.menuBar(), &f.window);
+  auto* const popup = f.window.findChild<SearchPopup*>();
+  QTest::keyClicks(popup->findChild<QLineEdit*>(), query);
+  QStringList texts;
+  const auto* const list = popup->findChild<QTreeWidget*>();
+  for (int row = 0; row < list->topLevelItemCount(); ++row) {
+    const QTreeWidgetItem* const item = list->topLevelItem(row);
+    texts.append(item->text(0) + u'|' + item->text(1));
+  }
+  return texts;
+}
+
+void closePalette(Fixture& f) { delete f.window.findChild<SearchPopup*>(); }
 
 }  // namespace
 
@@ -224,6 +249,34 @@ void WindowTest::arrowKeysWalkThroughBothLanes() {
   QCOMPARE(f.session.selection(), QSet<QString>(owners.begin(), owners.end()));
   QTest::keyClick(view, Qt::Key_Up);
   QVERIFY(view->currentBox() >= &forward.front() && view->currentBox() <= &forward.back());
+}
+
+void WindowTest::commandsAreFoundByTyping() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.selection().isEmpty());
+  QVERIFY(commandsFor(f, QStringLiteral("select al")).front().startsWith(QStringLiteral("Select all")));
+  QTest::keyClick(f.window.findChild<SearchPopup*>()->findChild<QLineEdit*>(), Qt::Key_Return);
+  QCOMPARE(static_cast<std::size_t>(f.session.selection().size()), f.session.document().ops().size());
+}
+
+void WindowTest::commandsThatAreOffAreNotFound() {
+  Fixture f(smallPipeline());
+  const auto hasUndo = [&] {
+    const QStringList texts = commandsFor(f, QStringLiteral("undo"));
+    closePalette(f);
+    return !texts.isEmpty() && texts.front().startsWith(QStringLiteral("Undo"));
+  };
+  QVERIFY(!hasUndo());
+  QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
+  QVERIFY(hasUndo());
+}
+
+/// A menu in a menu, too.
+void WindowTest::commandsSayTheirPlaceAndKeys() {
+  Fixture f(smallPipeline());
+  QCOMPARE(commandsFor(f, QStringLiteral("lay out")).front(), QStringLiteral("Lay out|Edit   Ctrl+L"));
+  closePalette(f);
+  QCOMPARE(commandsFor(f, QStringLiteral("dark")).front(), QStringLiteral("Dark|View > Theme"));
 }
 
 }  // namespace fuseline::ui

@@ -32,6 +32,16 @@ constexpr int kLegendMarginPx = 12;
 constexpr int kLegendGapPx = 6;
 constexpr int kLegendScalePx = 96;
 
+/// Every op of the library, and the blocks of the document.
+Search opSearch(const PipelineDocument& document) {
+  return [blocks = blockEntries(document)](const QString& query) {
+    std::vector<SearchChoice> choices;
+    for (const PaletteEntry& entry : searchEntries(query, blocks))
+      choices.push_back({toQt(entry.name), entryTitle(entry), toQt(entry.category), entryTip(entry)});
+    return choices;
+  };
+}
+
 }  // namespace
 
 GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QWidget* parent)
@@ -234,7 +244,7 @@ void GraphView::openSearch() {
 }
 
 void GraphView::searchAt(QPointF scenePosition, QPoint screenPosition) {
-  auto* popup = new SearchPopup(blockEntries(m_session.document()), this);
+  auto* popup = new SearchPopup(tr("Search an op by name or keyword"), opSearch(m_session.document()), this);
   connect(popup, &SearchPopup::chosen, this, [this, scenePosition](const QString& entry) {
     // With a node selected the new op goes behind it; otherwise it goes where the search was opened.
     if (m_session.singleSelection().isEmpty()) {

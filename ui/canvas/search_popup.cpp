@@ -1,9 +1,8 @@
-// The search-to-insert popup.
+// A field over a list of what matches.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/search_popup.h"
 
-#include "ui/theme/format.h"
-
+#include <QHeaderView>
 #include <QKeyEvent>
 #include <QScreen>
 #include <QVBoxLayout>
@@ -14,34 +13,41 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr QSize kPopupSize(320, 300);
+constexpr int kHeightPx = 300;
 
 }  // namespace
 
-SearchPopup::SearchPopup(std::vector<PaletteEntry> blocks, QWidget* parent)
+SearchPopup::SearchPopup(const QString& what, Search search, QWidget* parent)
     : QFrame(parent, Qt::Popup),
-      m_blocks(std::move(blocks)),
+      m_search(std::move(search)),
       m_query(new QLineEdit(this)),
-      m_list(new QListWidget(this)) {
+      m_list(new QTreeWidget(this)) {
   setAttribute(Qt::WA_DeleteOnClose);
   setFrameShape(StyledPanel);
-  m_query->setPlaceholderText(tr("Search an op by name or keyword"));
-  m_query->setAccessibleName(tr("Search an op"));
+  m_query->setPlaceholderText(what);
+  m_query->setAccessibleName(what);
   m_query->installEventFilter(this);
-  m_list->setAccessibleName(tr("Matching ops"));
+  m_list->setAccessibleName(tr("What matches"));
   m_list->setFrameShape(NoFrame);
+  m_list->setColumnCount(2);
+  m_list->setHeaderHidden(true);
+  m_list->setRootIsDecorated(false);
+  m_list->setUniformRowHeights(true);
+  m_list->header()->setStretchLastSection(false);
+  m_list->header()->setSectionResizeMode(0, QHeaderView::Stretch);
+  m_list->header()->setSectionResizeMode(1, QHeaderView::ResizeToContents);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(8, 8, 8, 8);
   layout->addWidget(m_query);
   layout->addWidget(m_list);
   connect(m_query, &QLineEdit::textChanged, this, &SearchPopup::fill);
   connect(m_query, &QLineEdit::returnPressed, this, &SearchPopup::accept);
-  connect(m_list, &QListWidget::itemClicked, this, &SearchPopup::accept);
+  connect(m_list, &QTreeWidget::itemClicked, this, &SearchPopup::accept);
   fill();
 }
 
-void SearchPopup::openAt(QPoint screenPosition) {
-  resize(kPopupSize);
+void SearchPopup::openAt(QPoint screenPosition, int widthPx) {
+  resize(widthPx, kHeightPx);
   const QRect room = screen()->availableGeometry();
   move(std::clamp(screenPosition.x(), room.left(), std::max(room.left(), room.right() - width())),
        std::clamp(screenPosition.y(), room.top(), std::max(room.top(), room.bottom() - height())));
@@ -51,27 +57,29 @@ void SearchPopup::openAt(QPoint screenPosition) {
 
 void SearchPopup::fill() {
   m_list->clear();
-  for (const PaletteEntry& entry : searchEntries(m_query->text(), m_blocks)) {
-    auto* item = new QListWidgetItem(QStringLiteral("%1   %2").arg(entryTitle(entry), toQt(entry.category)), m_list);
-    item->setData(Qt::UserRole, toQt(entry.name));
-    item->setToolTip(entryTip(entry));
+  for (const SearchChoice& choice : m_search(m_query->text())) {
+    auto* item = new QTreeWidgetItem(m_list, {choice.title, choice.detail});
+    item->setData(0, Qt::UserRole, choice.key);
+    item->setToolTip(0, choice.tip);
+    item->setForeground(1, palette().placeholderText());
   }
-  m_list->setCurrentRow(0);
+  m_list->setCurrentItem(m_list->topLevelItem(0));
 }
 
 void SearchPopup::accept() {
   if (!m_list->currentItem()) return;
-  const QString entry = m_list->currentItem()->data(Qt::UserRole).toString();
+  const QString key = m_list->currentItem()->data(0, Qt::UserRole).toString();
   close();
-  Q_EMIT chosen(entry);
+  Q_EMIT chosen(key);
 }
 
 bool SearchPopup::eventFilter(QObject* watched, QEvent* event) {
   if (watched == m_query && event->type() == QEvent::KeyPress) {
     const int key = static_cast<QKeyEvent*>(event)->key();
     if (key == Qt::Key_Down || key == Qt::Key_Up) {
-      const int row = m_list->currentRow() + (key == Qt::Key_Down ? 1 : -1);
-      m_list->setCurrentRow(std::clamp(row, 0, std::max(0, m_list->count() - 1)));
+      QTreeWidgetItem* const current = m_list->currentItem();
+      QTreeWidgetItem* const next = key == Qt::Key_Down ? m_list->itemBelow(current) : m_list->itemAbove(current);
+      if (next) m_list->setCurrentItem(next);
       return true;
     }
     if (key == Qt::Key_Tab) return true;

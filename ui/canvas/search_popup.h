@@ -1,28 +1,37 @@
-// SearchPopup: type to find an op and insert it, at the pointer.
+// SearchPopup: type to find one of many, and choose it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/models/op_search.h"
-
 #include <QFrame>
 #include <QLineEdit>
-#include <QListWidget>
+#include <QTreeWidget>
 
+#include <functional>
 #include <vector>
 
 namespace fuseline::ui {
+
+struct SearchChoice {
+  QString key;
+  QString title;
+  QString detail;    // at the other end of the line
+  QString tip = {};  // rich text
+};
+
+/// What matches a text, best first; all of an empty one.
+using Search = std::function<std::vector<SearchChoice>(const QString& query)>;
 
 /// Deletes itself when it closes.
 class SearchPopup : public QFrame {
   Q_OBJECT
 
  public:
-  /// Offers every op of the library, and these blocks.
-  SearchPopup(std::vector<PaletteEntry> blocks, QWidget* parent);
-  void openAt(QPoint screenPosition);
+  /// what: "Search an op by name or keyword"
+  SearchPopup(const QString& what, Search search, QWidget* parent);
+  void openAt(QPoint screenPosition, int widthPx = 320);
 
  Q_SIGNALS:
-  void chosen(const QString& entry);
+  void chosen(const QString& key);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -30,9 +39,9 @@ class SearchPopup : public QFrame {
  private:
   void fill();
   void accept();
-  std::vector<PaletteEntry> m_blocks;
+  Search m_search;
   QLineEdit* m_query;
-  QListWidget* m_list;
+  QTreeWidget* m_list;
 };
 
 }  // namespace fuseline::ui

@@ -1,0 +1,78 @@
+// Menus as one list.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/command_palette.h"
+
+#include "ui/canvas/search_popup.h"
+#include "ui/models/op_search.h"
+#include "ui/theme/format.h"
+
+#include <QAction>
+#include <QMenu>
+#include <QPointer>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr int kPopupTopPx = 48;
+constexpr int kPopupWidthPx = 560;
+
+struct Command {
+  QPointer<QAction> action;  // menus of files are filled anew
+  PaletteEntry entry;        // the category: where it is in the menus
+};
+
+QString plainText(QString text) { return text.remove(u'&'); }
+
+void collect(const QList<QAction*>& actions, const QString& place, std::vector<Command>& commands) {
+  for (QAction* action : actions) {
+    const QString text = plainText(action->text());
+    if (QMenu* menu = action->menu()) {
+      Q_EMIT menu->aboutToShow();
+      collect(menu->actions(), place.isEmpty() ? text : place + QStringLiteral(" > ") + text, commands);
+    } else if (action->isEnabled() && action->isVisible() && !action->isSeparator()) {
+      commands.push_back({action, {.name = text.toStdString(), .category = place.toStdString(), .keywords = {}}});
+    }
+  }
+}
+
+/// By the words of what it does, and of where it is.
+std::optional<int> rankOf(const Command& command, const QString& query) {
+  PaletteEntry entry = command.entry;
+  entry.keywords = {entry.category};
+  return matchRank(entry, query);
+}
+
+QString detailOf(const Command& command) {
+  const QString keys = command.action ? command.action->shortcut().toString(QKeySequence::NativeText) : QString();
+  const QString place = toQt(command.entry.category);
+  return keys.isEmpty() ? place : QStringLiteral("%1   %2").arg(place, keys);
+}
+
+std::vector<SearchChoice> matching(const std::vector<Command>& commands, const QString& query) {
+  std::vector<std::pair<int, std::size_t>> ranked;
+  for (std::size_t i = 0; i < commands.size(); ++i)
+    if (const std::optional<int> rank = rankOf(commands[i], query)) ranked.emplace_back(*rank, i);
+  std::ranges::sort(ranked);
+  std::vector<SearchChoice> choices;
+  for (const auto& [rank, i] : ranked)
+    choices.push_back({QString::number(i), toQt(commands[i].entry.name), detailOf(commands[i])});
+  return choices;
+}
+
+}  // namespace
+
+void openCommandPalette(const QMenuBar& menus, QWidget* window) {
+  std::vector<Command> commands;
+  collect(menus.actions(), {}, commands);
+  auto* popup = new SearchPopup(
+      QObject::tr("Search a command"), [commands](const QString& query) { return matching(commands, query); }, window);
+  QObject::connect(popup, &SearchPopup::chosen, window, [commands](const QString& key) {
+    if (QAction* action = commands.at(key.toUInt()).action) action->trigger();
+  });
+  popup->openAt(window->mapToGlobal(QPoint((window->width() - kPopupWidthPx) / 2, kPopupTopPx)), kPopupWidthPx);
+}
+
+}  // namespace fuseline::ui
