@@ -39,6 +39,7 @@ class CanvasTest : public QObject {
   void keysTakeAWireOffItsInput();
   void saysWhereAWireByKeysBegins();
   void wireByKeysBeginsAtAFreePort();
+  void selectedOpIsDescribedInWords();
   void movesANodeAsOneUndoStep();
   void undoGivesBackTheSameBytes();
   void arrowKeysWalkAlongThePipeline();
@@ -300,6 +301,19 @@ void CanvasTest::wireByKeysBeginsAtAFreePort() {
   QVERIFY2(lastOf(hints).startsWith(toQt("From " + id + ".extra")), qPrintable(lastOf(hints)));
   QTest::keyClick(&f.window.canvas(), Qt::Key_W);
   QVERIFY2(lastOf(hints).startsWith(toQt("From " + id + ".y")), qPrintable(lastOf(hints)));
+}
+
+void CanvasTest::selectedOpIsDescribedInWords() {
+  Fixture f(smallPipeline());
+  QVERIFY(waitForAnalysis(f.session));
+  f.session.select({QStringLiteral("fc")});
+  const QString text = f.window.canvas().accessibleDescription();
+  const QStringList parts = text.split(QStringLiteral(", "));
+  QVERIFY2(parts.front() == QStringLiteral("Linear fc"), qPrintable(text));
+  QVERIFY2(text.contains(QStringLiteral("reads 16 × 32 bf16, writes 16 × 64 bf16")), qPrintable(text));
+  QVERIFY2(text.contains(QStringLiteral("fused: forward · ForwardLinearEpilogue")), qPrintable(text));
+  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  QCOMPARE(f.window.canvas().accessibleDescription(), QStringLiteral("Selected: act, fc"));
 }
 
 void CanvasTest::movesANodeAsOneUndoStep() {

@@ -30,6 +30,9 @@ class GraphScene : public QGraphicsScene {
   NodeItem* node(const std::string& id) const;
   LinkItem* linkAt(QPointF position) const;
   const std::vector<HullItem*>& hulls() const { return m_hulls; }
+  /// A node in words, for who does not see the canvas: "Linear fc1, reads 512 × 1024 bf16, writes ..., fused:
+  /// forward · ForwardLinearEpilogue, RMS error 3.7 %".
+  QString describe(const std::string& id) const;
   /// What the user should see when everything is fitted: nodes, hulls and labels.
   QRectF contentRect() const;
 

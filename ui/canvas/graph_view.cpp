@@ -61,6 +61,7 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
   connect(&scene, &GraphScene::emptyDoubleClicked, this, &GraphView::searchAt);
   connect(&scene, &GraphScene::nodeActivated, this, &GraphView::propertiesRequested);
   connect(&session, &Session::selectionChanged, this, &GraphView::describeSelection);
+  connect(&session, &Session::analysisChanged, this, &GraphView::describeSelection);
   // Only a new document is fitted by itself: a view that moves with every edit moves under the user's hand.
   connect(&session, &Session::documentReplaced, this, [this] { m_isFitPending = true; });
   connect(&session, &Session::analysisChanged, this, [this] {
@@ -260,6 +261,8 @@ void GraphView::searchAt(QPointF scenePosition, QPoint screenPosition) {
 void GraphView::describeSelection() {
   QStringList ids(m_session.selection().begin(), m_session.selection().end());
   ids.sort();
+  const QString single = m_session.singleSelection();
+  if (!single.isEmpty()) return setAccessibleDescription(m_scene.describe(single.toStdString()));
   setAccessibleDescription(ids.isEmpty() ? tr("Nothing selected") : tr("Selected: %1").arg(ids.join(u", ")));
 }
 

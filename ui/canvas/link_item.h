@@ -24,6 +24,7 @@ class LinkItem : public QGraphicsPathItem {
   const Link& link() const { return m_link; }
   void setEnds(QPointF from, QPointF to);
   void setSpec(const std::optional<TensorSpec>& spec);
+  const std::optional<TensorSpec>& spec() const { return m_spec; }
   /// What a recipe makes of the tensor before it is multiplied; empty: nothing. tip: the same in sentences.
   void setQuantizer(const QString& chip, const QString& tip);
   /// Drop here and the new op goes into this wire.
