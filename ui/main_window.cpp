@@ -327,6 +327,7 @@ void MainWindow::addTensorCommands(QMenu& menu) {
   QAction* save = addCommand(&menu, tr("Save the r&un..."), {}, [this] { saveRun(); });
   connect(&menu, &QMenu::aboutToShow, save, [this, save] { save->setEnabled(m_session.lastRun().has_value()); });
   addExportCommands(menu);
+  addBaselineCommands(menu);
   const auto refresh = [this, draw] {
     const QString& path = m_session.tensorsFile();
     draw->setEnabled(!path.isEmpty());
@@ -347,6 +348,31 @@ void MainWindow::addExportCommands(QMenu& menu) {
   }
   connect(&menu, &QMenu::aboutToShow, formats,
           [this, formats] { formats->setEnabled(m_session.lastRun().has_value()); });
+}
+
+void MainWindow::addBaselineCommands(QMenu& menu) {
+  menu.addSeparator();
+  addCommand(&menu, tr("Pin the run as &baseline"), QKeySequence(Qt::CTRL | Qt::Key_B), [this] { pinBaseline(); });
+  addCommand(&menu, tr("&Compare with a run..."), {}, [this] { chooseBaseline(); });
+  QAction* unpin = addCommand(&menu, tr("Unpin the baseline"), {}, [this] { m_session.setBaseline(std::nullopt); });
+  const auto refresh = [this, unpin] { unpin->setEnabled(m_session.baseline().has_value()); };
+  refresh();
+  connect(&m_session, &Session::baselineChanged, this, refresh);
+}
+
+void MainWindow::pinBaseline() {
+  if (!m_session.lastRun()) return showMessage(tr("Nothing was measured yet: run the pipeline first."));
+  m_session.setBaseline(m_session.lastRun()->record);
+  showMessage(tr("This run is the baseline: the next ones are set beside it in the Timings panel."));
+}
+
+void MainWindow::chooseBaseline() {
+  const QString path = QFileDialog::getOpenFileName(this, tr("Compare with"), QFileInfo(m_session.path()).path(),
+                                                    tr("Measured runs (*.fuserun);;All files (*)"));
+  if (path.isEmpty()) return;
+  Result<RunRecord> run = loadRunRecord(path.toStdString());
+  if (!run) return showMessage(toQt(run.error().message));
+  m_session.setBaseline(std::move(*run));
 }
 
 void MainWindow::chooseTensors() {

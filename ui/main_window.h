@@ -80,6 +80,9 @@ class MainWindow : public QMainWindow {
   void createTimingMenu(QMenu& runMenu);
   void addTensorCommands(QMenu& menu);
   void addExportCommands(QMenu& menu);
+  void addBaselineCommands(QMenu& menu);
+  void pinBaseline();
+  void chooseBaseline();
   void createHelpMenu();
   void createToolBars();
   void createStatusBar();

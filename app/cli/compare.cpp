@@ -74,14 +74,10 @@ Json listOf(const std::vector<T>& items) {
   return list;
 }
 
-/// A speed-up is better when it grows.
 Cell changeCell(const MetricChange& metric) {
-  if (!metric.isInBoth()) return {metric.base.count > 0 ? "gone" : "new", Style::Dim};
-  const std::string text = fmt::format("{:+.1f} %", 100.0 * (metric.change.median - 1.0));
-  if (metric.change.median == 1.0) return {"same", Style::Dim};
-  if (!metric.change.isSignificant()) return {"~" + text, Style::Dim};
-  const bool isBetter = (metric.change.median < 1.0) != (metric.unit == "x");
-  return {text, isBetter ? Style::Good : Style::Bad};
+  const std::optional<bool> isBetter = hasImproved(metric);
+  if (!isBetter) return {changeText(metric), Style::Dim};
+  return {changeText(metric), *isBetter ? Style::Good : Style::Bad};
 }
 
 class CompareTable {

@@ -206,6 +206,17 @@ std::optional<double> parsePercent(std::string_view text) {
 
 }  // namespace
 
+std::string changeText(const MetricChange& metric) {
+  if (!metric.isInBoth()) return metric.base.count > 0 ? "gone" : "new";
+  if (metric.change.median == 1.0) return "same";
+  return (metric.change.isSignificant() ? "" : "~") + percentText(metric.change.median);
+}
+
+std::optional<bool> hasImproved(const MetricChange& metric) {
+  if (!metric.isInBoth() || metric.change.median == 1.0 || !metric.change.isSignificant()) return std::nullopt;
+  return (metric.change.median < 1.0) != (metric.unit == "x");
+}
+
 bool RunComparison::isOneDevice() const { return std::ranges::count(differences, "device", &Difference::what) == 0; }
 
 Result<RunComparison> compareRuns(const RunRecord& base, const RunRecord& next) {

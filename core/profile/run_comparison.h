@@ -23,6 +23,11 @@ struct MetricChange {
   bool isInBoth() const { return base.count > 0 && next.count > 0; }
 };
 
+/// "+5.0 %", "~+0.4 %" where that could be chance, "same", "new" or "gone".
+std::string changeText(const MetricChange& metric);
+/// Nothing: it has not changed, perhaps. A speed-up is better when it grows.
+std::optional<bool> hasImproved(const MetricChange& metric);
+
 struct RunComparison {
   /// What is not the same: {"device", "NVIDIA H100", "NVIDIA H200"}. Times of two devices say nothing of the program.
   struct Difference {

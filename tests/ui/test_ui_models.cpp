@@ -28,6 +28,7 @@ class ModelsTest : public QObject {
   void paletteListsTheBlocksOfTheDocument();
   void problemsAreSortedAndNotRepeated();
   void timingsShowFusedOpsWithTheirParts();
+  void timingsAreSetBesideABaseline();
   void timingsWithinTheNoiseAreMarked();
   void timingsTellKernelsApartWhereTheyWereTraced();
   void lanesCoverEveryOpOnce();
@@ -143,6 +144,32 @@ void ModelsTest::timingsShowFusedOpsWithTheirParts() {
   QVERIFY(part.data().toString().isEmpty());  // a part has no time of its own in the fused plan
   model.clear();
   QCOMPARE(model.rowCount(), 0);
+}
+
+void ModelsTest::timingsAreSetBesideABaseline() {
+  Theme theme;
+  TimingsModel model(theme);
+  const QAbstractItemModelTester tester(&model, kStrict);
+  RunRecord baseline = fusedRun();
+  for (double& sample : baseline.variants[1].steps[0].samplesNs) sample *= 2.0;
+  baseline.variants[1].peakBytes = 8192;
+  model.setRecord(fusedRun());
+  const auto textOf = [&](const char* label) {
+    for (int row = 0; row < model.rowCount(); ++row)
+      if (model.index(row, TimingsModel::OpColumn).data().toString() == QString::fromLatin1(label))
+        return model.index(row, TimingsModel::BaselineColumn).data().toString();
+    return QStringLiteral("no such row");
+  };
+  QCOMPARE(textOf("Rule(a, b)"), QString());
+  model.setComparison(*compareRuns(baseline, fusedRun()));
+  QCOMPARE(textOf("Rule(a, b)"), QStringLiteral("-50.0 %"));
+  QCOMPARE(textOf("end to end"), QStringLiteral("same"));
+  QCOMPARE(textOf("Peak memory"), QStringLiteral("-50.0 %"));
+  const QModelIndex fused = model.index(0, TimingsModel::BaselineColumn);
+  QCOMPARE(fused.data(Qt::ForegroundRole).value<QColor>(), theme.colors().good);
+  QVERIFY(fused.data(Qt::ToolTipRole).toString().contains(QStringLiteral("baseline: median 8 ms")));
+  model.setComparison(std::nullopt);
+  QCOMPARE(textOf("Rule(a, b)"), QString());
 }
 
 void ModelsTest::timingsWithinTheNoiseAreMarked() {

@@ -31,6 +31,8 @@ class RunFilesTest : public QObject {
   void runsCanBeDropped();
   void examplesAreListedAndOpened();
   void anEmptyFolderSaysHowToRecord();
+  void aBaselineStandsBesideAnotherRun();
+  void aBaselineWithoutACommonVariantSaysSo();
 };
 
 namespace {
@@ -258,6 +260,37 @@ void RunFilesTest::anEmptyFolderSaysHowToRecord() {
     QVERIFY(examples[0]->text().contains(QStringLiteral("--records FOLDER")));
     QVERIFY(examples[0]->toolTip().contains(path));
   }
+}
+
+void RunFilesTest::aBaselineStandsBesideAnotherRun() {
+  Opened f(recordOf());
+  QVERIFY(f.isOpen);
+  const auto isShown = [&] { return !f.window.timings().view()->isColumnHidden(TimingsModel::BaselineColumn); };
+  QVERIFY(!isShown());
+  QVERIFY(!f.window.timings().asText().contains(QStringLiteral("Against baseline")));
+  RunRecord baseline = recordOf({.symbols = {{"M", 32}}});
+  baseline.environment.emplace_back("measured at", "2026-01-02 03:04:05 UTC");
+  f.session.setBaseline(baseline);
+  QVERIFY(isShown());
+  QVERIFY(f.window.timings().asText().contains(QStringLiteral("Against baseline")));
+  const QString caption = f.window.timings().caption();
+  QVERIFY2(caption.contains(QStringLiteral("Baseline: <b>small</b>, measured 2026-01-02 03:04:05 UTC")),
+           qPrintable(caption));
+  QVERIFY2(caption.contains(QStringLiteral("symbol M 32 → ")), qPrintable(caption));
+  f.session.setBaseline(std::nullopt);
+  QVERIFY(!isShown());
+  QVERIFY(!f.window.timings().caption().contains(QStringLiteral("Baseline")));
+}
+
+void RunFilesTest::aBaselineWithoutACommonVariantSaysSo() {
+  Opened f(recordOf());
+  QVERIFY(f.isOpen);
+  RunRecord baseline = recordOf();
+  baseline.variants.clear();
+  f.session.setBaseline(baseline);
+  QVERIFY(f.window.timings().view()->isColumnHidden(TimingsModel::BaselineColumn));
+  const QString caption = f.window.timings().caption();
+  QVERIFY2(caption.contains(QStringLiteral("variant")), qPrintable(caption));
 }
 
 }  // namespace fuseline::ui

@@ -14,11 +14,29 @@ namespace {
 // Internal id of a top-level index; a part carries its group's row.
 constexpr quintptr kTopLevel = ~quintptr{0};
 
+constexpr const char* kPeakLabel = "Peak memory";
+constexpr const char* kSavedLabel = "Saved for backward";
+
 QString samplesText(const SampleStats& stats) {
   return TimingsModel::tr("median %1, quartiles %2 to %3, fastest %4, %5 samples")
       .arg(formatDurationNs(stats.median), formatDurationNs(stats.lowerQuartile), formatDurationNs(stats.upperQuartile),
            formatDurationNs(stats.minimum))
       .arg(stats.count);
+}
+
+QString valueText(const MetricChange& metric, const SampleStats& stats) {
+  if (stats.count == 0) return TimingsModel::tr("not there");
+  return metric.unit == "bytes" ? formatByteCount(static_cast<std::int64_t>(stats.median)) : samplesText(stats);
+}
+
+QString baselineTip(const MetricChange& change) {
+  QString text = TimingsModel::tr("baseline: %1\nthis run: %2")
+                     .arg(valueText(change, change.base), valueText(change, change.next));
+  if (change.isInBoth() && change.unit == "ns")
+    text += TimingsModel::tr("\nratio: 95 % interval %1 to %2")
+                .arg(change.change.low, 0, 'f', 3)
+                .arg(change.change.high, 0, 'f', 3);
+  return text;
 }
 
 /// In parentheses where it is no speed-up, because both plans have the step.
@@ -34,7 +52,9 @@ TimingsModel::TimingsModel(const Theme& theme, QObject* parent) : QAbstractItemM
 void TimingsModel::setRecord(const RunRecord& record) {
   beginResetModel();
   m_groups.clear();
+  m_changes.clear();
   const Comparison comparison = compareVariants(record);
+  m_endToEndLabel = comparison.endToEnd.label;
   m_longestNs = 0;
   for (const ComparisonRow& row : comparison.rows) {
     if (row.depth == 0 || m_groups.empty()) {
@@ -75,16 +95,34 @@ void TimingsModel::addMemory(const RunRecord& record) {
     if (unfused && fused) group.row.bytesSaved = unfused->*member - fused->*member;
     m_groups.push_back(std::move(group));
   };
-  add("Peak memory", &VariantRecord::peakBytes);
-  add("Saved for backward", &VariantRecord::savedForBackwardBytes);
+  add(kPeakLabel, &VariantRecord::peakBytes);
+  add(kSavedLabel, &VariantRecord::savedForBackwardBytes);
   if ((unfused && unfused->hostBytes > 0) || (fused && fused->hostBytes > 0))
     add("Waiting in the host's memory", &VariantRecord::hostBytes);
+}
+
+void TimingsModel::setComparison(const std::optional<RunComparison>& comparison) {
+  m_changes.clear();
+  const std::map<std::string, std::string> labels = {
+      {"median", m_endToEndLabel}, {"peak", kPeakLabel}, {"saved", kSavedLabel}};
+  for (const MetricChange& step : comparison ? comparison->steps : std::vector<MetricChange>())
+    m_changes[{step.phase, step.name}] = step;
+  for (const MetricChange& total : comparison ? comparison->totals : std::vector<MetricChange>())
+    if (const auto label = labels.find(total.name); label != labels.end()) m_changes[{"", label->second}] = total;
+  if (!m_groups.empty()) Q_EMIT dataChanged(index(0, BaselineColumn), index(rowCount() - 1, BaselineColumn));
+}
+
+const MetricChange* TimingsModel::changeAt(const QModelIndex& index) const {
+  const ComparisonRow& row = rowAt(index);
+  const auto found = m_changes.find({row.phase, row.label});
+  return found == m_changes.end() || index.internalId() != kTopLevel ? nullptr : &found->second;
 }
 
 void TimingsModel::clear() {
   beginResetModel();
   m_groups.clear();
   m_kernels.clear();
+  m_changes.clear();
   endResetModel();
 }
 
@@ -128,6 +166,10 @@ QString TimingsModel::memoryText(const Group& group, int column) const {
 
 QString TimingsModel::cellText(const QModelIndex& index) const {
   const Group& group = groupAt(index);
+  if (index.column() == BaselineColumn) {
+    const MetricChange* const change = changeAt(index);
+    return change ? toQt(changeText(*change)) : QString();
+  }
   if (!group.unfusedText.isEmpty() || !group.fusedText.isEmpty()) return memoryText(group, index.column());
   const ComparisonRow& row = rowAt(index);
   const bool hasBoth = row.unfused.count > 0 && row.fused.count > 0;
@@ -155,6 +197,12 @@ QVariant TimingsModel::foreground(const QModelIndex& index) const {
   const ComparisonRow& row = rowAt(index);
   const ThemeColors& colors = m_theme.colors();
   if (index.internalId() != kTopLevel || row.isView) return colors.dimText;
+  if (index.column() == BaselineColumn) {
+    const MetricChange* const change = changeAt(index);
+    const std::optional<bool> isBetter = change ? hasImproved(*change) : std::nullopt;
+    if (!isBetter) return colors.dimText;
+    return *isBetter ? colors.good : colors.warning;
+  }
   if (index.column() != SpeedupColumn) return {};
   if (!row.isClear()) return colors.dimText;
   return row.speedup.median > 1.0 ? colors.good : colors.warning;
@@ -191,6 +239,8 @@ QString TimingsModel::tip(const QModelIndex& index) const {
     if (row.isInBoth) return tr("%1. Both plans have this step: the ratio is noise").arg(interval);
     return row.isClear() ? interval : tr("%1: within the noise").arg(interval);
   }
+  if (const MetricChange* const change = index.column() == BaselineColumn ? changeAt(index) : nullptr)
+    return baselineTip(*change);
   return cellText(index);
 }
 
@@ -229,6 +279,7 @@ QVariant TimingsModel::headerData(int section, Qt::Orientation orientation, int 
     case UnfusedColumn: return tr("Unfused");
     case FusedColumn: return tr("Fused");
     case SpeedupColumn: return tr("Speed-up");
+    case BaselineColumn: return tr("Against baseline");
     case BytesColumn: return tr("Bytes saved");
     case LaunchesColumn: return tr("Launches saved");
     default: return {};

@@ -2,14 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/profile/run_comparison.h"
 #include "core/profile/run_record.h"
 #include "ui/theme/theme.h"
 
 #include <QAbstractItemModel>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace fuseline::ui {
@@ -24,6 +27,7 @@ class TimingsModel : public QAbstractItemModel {
     UnfusedColumn,
     FusedColumn,
     SpeedupColumn,
+    BaselineColumn,  // of the fused plan, against another run
     BytesColumn,
     LaunchesColumn,
     ColumnCount
@@ -36,6 +40,8 @@ class TimingsModel : public QAbstractItemModel {
   explicit TimingsModel(const Theme& theme, QObject* parent = nullptr);
 
   void setRecord(const RunRecord& record);
+  /// After setRecord(): fills the column of the baseline, or empties it.
+  void setComparison(const std::optional<RunComparison>& comparison);
   void clear();
 
   QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override;
@@ -64,10 +70,13 @@ class TimingsModel : public QAbstractItemModel {
   void addMemory(const RunRecord& record);
   void noteKernels(const RunRecord& record);
   QString kernelsText(const QModelIndex& index) const;
+  const MetricChange* changeAt(const QModelIndex& index) const;
 
   const Theme& m_theme;
   std::vector<Group> m_groups;
   std::map<std::tuple<std::string, std::string, std::string>, QString> m_kernels;  // by variant, phase and step
+  std::map<std::pair<std::string, std::string>, MetricChange> m_changes;           // by phase and label
+  std::string m_endToEndLabel;
   double m_longestNs = 0;
 };
 

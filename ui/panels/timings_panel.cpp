@@ -101,10 +101,12 @@ QString originTip(const RunOrigin& origin) {
   return text;
 }
 
-QString rowText(const QAbstractItemModel& model, int row, const QModelIndex& parent) {
+QString shownOf(const std::string& value) { return value.empty() ? QStringLiteral("–") : toQt(value); }
+
+QString rowText(const QTreeView& view, int row, const QModelIndex& parent) {
   QStringList cells;
-  for (int column = 0; column < model.columnCount(); ++column) {
-    cells.append(model.index(row, column, parent).data().toString());
+  for (int column = 0; column < view.model()->columnCount(); ++column) {
+    if (!view.isColumnHidden(column)) cells.append(view.model()->index(row, column, parent).data().toString());
   }
   return (parent.isValid() ? QStringLiteral("  ") : QString()) + cells.join(u'\t') + u'\n';
 }
@@ -133,6 +135,7 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, QWidget* parent
   layout->addWidget(m_view, 1);
   layout->addWidget(m_empty, 1);
   connect(&session, &Session::runFinished, this, &TimingsPanel::refresh);
+  connect(&session, &Session::baselineChanged, this, &TimingsPanel::refreshComparison);
   connect(&session, &Session::documentReplaced, this, &TimingsPanel::refresh);
   connect(&session, &Session::documentChanged, this, &TimingsPanel::refreshCaption);
   connect(&session, &Session::passChanged, this, &TimingsPanel::refreshCaption);
@@ -169,8 +172,35 @@ void TimingsPanel::refresh() {
   m_empty->setVisible(!run);
   m_empty->setText(tr("Nothing measured yet. Press Run (Ctrl+Enter) to time the unfused and the fused plan."));
   m_view->expandAll();
-  refreshCaption();
+  refreshComparison();
   showSelection();
+}
+
+/// Of the fused plan's steps and totals, as `fuseline compare` has them.
+void TimingsPanel::refreshComparison() {
+  const auto& run = m_session.lastRun();
+  const auto& baseline = m_session.baseline();
+  m_comparison.reset();
+  if (run && baseline) m_comparison = compareRuns(*baseline, run->record);
+  const bool isComparable = m_comparison && m_comparison->hasValue();
+  m_model->setComparison(isComparable ? std::optional(**m_comparison) : std::nullopt);
+  m_view->setColumnHidden(TimingsModel::BaselineColumn, !isComparable);
+  refreshCaption();
+}
+
+/// A line under the caption: which run is the baseline, and what else is not the same.
+QString TimingsPanel::baselineText() const {
+  const RunRecord& baseline = *m_session.baseline();
+  const QString name = tr("Baseline: <b>%1</b>, measured %2")
+                           .arg(toQt(baseline.title()).toHtmlEscaped(), toQt(baseline.fact("measured at")));
+  if (!*m_comparison) return name + QStringLiteral(" · ") + toQt(m_comparison->error().message).toHtmlEscaped();
+  QStringList others;
+  for (const RunComparison::Difference& each : (*m_comparison)->differences)
+    if (each.what != "pipeline")
+      others.append(QStringLiteral("%1 %2 → %3").arg(toQt(each.what), shownOf(each.base), shownOf(each.next)));
+    else
+      others.append(tr("another pipeline"));
+  return others.isEmpty() ? name : name + QStringLiteral(" · ") + others.join(QStringLiteral(", ")).toHtmlEscaped();
 }
 
 void TimingsPanel::refreshCaption() {
@@ -182,7 +212,8 @@ void TimingsPanel::refreshCaption() {
   const QString warning = staleText(*run);
   if (!warning.isEmpty())
     parts.append(QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name(), warning));
-  m_caption->setText(parts.join(QStringLiteral(" · ")));
+  const QString against = m_comparison ? QStringLiteral("<br>") + baselineText() : QString();
+  m_caption->setText(parts.join(QStringLiteral(" · ")) + against);
   m_caption->setToolTip((run->origin ? originTip(*run->origin) : QString()) + environmentText(run->record));
 }
 
@@ -213,13 +244,13 @@ void TimingsPanel::takeSelection() {
 QString TimingsPanel::asText() const {
   QStringList heads;
   for (int column = 0; column < m_model->columnCount(); ++column) {
-    heads.append(m_model->headerData(column, Qt::Horizontal).toString());
+    if (!m_view->isColumnHidden(column)) heads.append(m_model->headerData(column, Qt::Horizontal).toString());
   }
   QString text = heads.join(u'\t') + u'\n';
   for (int row = 0; row < m_model->rowCount(); ++row) {
-    text += rowText(*m_model, row, {});
+    text += rowText(*m_view, row, {});
     const QModelIndex parent = m_model->index(row, 0);
-    for (int part = 0; part < m_model->rowCount(parent); ++part) text += rowText(*m_model, part, parent);
+    for (int part = 0; part < m_model->rowCount(parent); ++part) text += rowText(*m_view, part, parent);
   }
   return text;
 }

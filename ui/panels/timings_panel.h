@@ -26,7 +26,9 @@ class TimingsPanel : public QWidget {
  private:
   void createView();
   void refresh();
+  void refreshComparison();
   void refreshCaption();
+  QString baselineText() const;
   void showSelection();
   void takeSelection();
 
@@ -36,6 +38,7 @@ class TimingsPanel : public QWidget {
   QTreeView* m_view;
   QLabel* m_caption;
   QLabel* m_empty;
+  std::optional<Result<RunComparison>> m_comparison;  // with the baseline, if there is one
   bool m_isSyncing = false;
 };
 

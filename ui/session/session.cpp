@@ -138,6 +138,11 @@ void Session::replaceDocument(Opened opened) {
 }
 
 /// The pass and the device that fusions are planned for follow an opened run.
+void Session::setBaseline(std::optional<RunRecord> run) {
+  m_baseline = std::move(run);
+  Q_EMIT baselineChanged();
+}
+
 void Session::takeRun(std::optional<LastRun> run) {
   m_lastRun = std::move(run);
   refreshCapabilities();

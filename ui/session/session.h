@@ -137,6 +137,9 @@ class Session : public QObject {
   const std::optional<LastRun>& lastRun() const { return m_lastRun; }
   /// The last run, if it was opened from a file.
   const LastRun* openedRun() const { return m_lastRun && m_lastRun->origin ? &*m_lastRun : nullptr; }
+  /// The run that others are set beside. It stays when the pipeline changes, and when another one is opened.
+  const std::optional<RunRecord>& baseline() const { return m_baseline; }
+  void setBaseline(std::optional<RunRecord> run);
   const std::optional<LastNumerics>& lastNumerics() const { return m_lastNumerics; }
   WorkerClient& worker() { return m_worker; }
 
@@ -153,6 +156,7 @@ class Session : public QObject {
   void runStarted();
   void runProgress(const QString& stage, int done, int total);
   void runFinished();
+  void baselineChanged();
   void numericsFinished();
   void runFailed(const QString& sentence);
 
@@ -198,6 +202,7 @@ class Session : public QObject {
   PlanTarget m_planTarget;
   QString m_tensorsFile;
   std::optional<LastRun> m_lastRun;
+  std::optional<RunRecord> m_baseline;
   std::optional<LastNumerics> m_lastNumerics;
   LastRun m_pendingRun;          // what the worker is running
   bool m_isRunOrphaned = false;  // another document was opened since it began
