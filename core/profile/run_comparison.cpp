@@ -19,6 +19,27 @@ namespace {
 constexpr std::array<std::string_view, 6> kTotals = {"median", "unfused", "speedup", "peak", "saved", "launches"};
 constexpr std::string_view kAnyStep = "step";
 
+/// What a pipeline is besides what is told apart by itself: its symbols, its recipe, and how it is shown.
+std::string structureOf(const RunRecord& record) {
+  if (!record.pipeline.is_object()) return record.pipelineHash;
+  Json pipeline = record.pipeline;
+  for (const char* section : {"$schema", "symbols", "recipe", "view"}) pipeline.erase(section);
+  return pipeline.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// The text of a value that a run record may have.
+std::string textAt(const Json& json, const char* section, const std::string& name) {
+  if (!json.is_object() || !json.contains(section) || !json[section].contains(name)) return {};
+  return json[section][name].dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<std::string> namesIn(const Json& json, const char* section) {
+  std::vector<std::string> names;
+  if (json.is_object() && json.contains(section))
+    for (const auto& [name, value] : json[section].items()) names.push_back(name);
+  return names;
+}
+
 /// Facts that are expected to change from run to run; what slowed a device down is none of them.
 bool isIncidental(const std::string& fact) {
   return fact == "measured at" || fact == "clocks" || fact == "power" || fact == "temperature";
@@ -30,9 +51,9 @@ class Differences {
 
   std::vector<RunComparison::Difference> all() {
     note("device", m_base.deviceName(), m_next.deviceName());
-    note("pipeline", m_base.pipelineHash, m_next.pipelineHash);
+    if (structureOf(m_base) != structureOf(m_next)) note("pipeline", m_base.pipelineHash, m_next.pipelineHash);
     note("pass", m_base.settings.pass, m_next.settings.pass);
-    note("recipe", m_base.settings.recipe, m_next.settings.recipe);
+    recipe();
     note("rules", m_base.settings.rules, m_next.settings.rules);
     note("without rules", text(m_base.switches.without), text(m_next.switches.without));
     note("with rules", text(m_base.switches.with), text(m_next.switches.with));
@@ -50,25 +71,41 @@ class Differences {
 
   static std::string text(const std::vector<std::string>& rules) { return fmt::format("{}", fmt::join(rules, ", ")); }
 
-  void symbols() {
-    const auto valueOf = [](const RunRecord& record, const std::string& name) {
-      for (const auto& [symbol, value] : record.settings.symbols)
-        if (symbol == name) return fmt::format("{}", value);
-      return std::string();
-    };
+  /// Fields of one recipe; those of two recipes say nothing.
+  void recipe() {
+    note("recipe", m_base.settings.recipe, m_next.settings.recipe);
+    if (m_base.settings.recipe != m_next.settings.recipe) return;
     for (const RunRecord* record : {&m_base, &m_next})
-      for (const auto& [name, value] : record->settings.symbols)
-        if (!isNoted("symbol " + name)) note("symbol " + name, valueOf(m_base, name), valueOf(m_next, name));
+      for (const std::string& name : namesIn(record->recipe, "fields"))
+        noteOnce("recipe " + name, textAt(m_base.recipe, "fields", name), textAt(m_next.recipe, "fields", name));
+    const auto overrides = [](const RunRecord& record) { return record.recipe.value("overrides", Json()).dump(); };
+    if (m_base.recipe.is_object() && m_next.recipe.is_object())
+      note("recipe overrides", overrides(m_base), overrides(m_next));
+  }
+
+  /// Those of the pipeline, and what was set in place of them.
+  static std::string symbolOf(const RunRecord& record, const std::string& name) {
+    for (const auto& [symbol, value] : record.settings.symbols)
+      if (symbol == name) return fmt::format("{}", value);
+    return textAt(record.pipeline, "symbols", name);
+  }
+
+  void symbols() {
+    for (const RunRecord* record : {&m_base, &m_next}) {
+      std::vector<std::string> names = namesIn(record->pipeline, "symbols");
+      for (const auto& [name, value] : record->settings.symbols) names.push_back(name);
+      for (const std::string& name : names) noteOnce("symbol " + name, symbolOf(m_base, name), symbolOf(m_next, name));
+    }
   }
 
   void environment() {
     for (const RunRecord* record : {&m_base, &m_next})
       for (const auto& [name, value] : record->environment)
-        if (!isIncidental(name) && !isNoted(name)) note(name, m_base.fact(name), m_next.fact(name));
+        if (!isIncidental(name)) noteOnce(name, m_base.fact(name), m_next.fact(name));
   }
 
-  bool isNoted(const std::string& what) const {
-    return std::ranges::count(m_all, what, &RunComparison::Difference::what) > 0;
+  void noteOnce(const std::string& what, const std::string& base, const std::string& next) {
+    if (std::ranges::count(m_all, what, &RunComparison::Difference::what) == 0) note(what, base, next);
   }
 
   const RunRecord& m_base;

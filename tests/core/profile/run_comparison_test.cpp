@@ -68,6 +68,44 @@ TEST(CompareRuns, NamesWhatIsNotTheSameAndNotWhatChangesAnyway) {
   EXPECT_FALSE(compared(base, next).isOneDevice());
 }
 
+std::vector<std::string> differencesOf(const RunRecord& base, const RunRecord& next) {
+  std::vector<std::string> texts;
+  for (const auto& each : compared(base, next).differences)
+    texts.push_back(each.what + ": " + each.base + " -> " + each.next);
+  return texts;
+}
+
+/// The hash is of all of it.
+TEST(CompareRuns, TellsSymbolsFromThePipeline) {
+  RunRecord base = runOf(2, 1, {});
+  base.pipelineHash = "1";
+  base.pipeline = {{"symbols", {{"M", 8}, {"F", "4*M"}}}, {"pipeline", {{"ops", {"a"}}}}, {"view", {{"x", 1}}}};
+  RunRecord next = base;
+  next.pipelineHash = "2";
+  next.pipeline["symbols"]["M"] = 16;
+  next.pipeline["view"]["x"] = 2;
+  EXPECT_EQ(differencesOf(base, next), (std::vector<std::string>{"symbol M: 8 -> 16"}));
+  next.settings.symbols = {{"M", 8}};
+  EXPECT_EQ(differencesOf(base, next), (std::vector<std::string>{}));
+  next.pipeline["pipeline"]["ops"].push_back("b");
+  next.pipeline["symbols"].erase("F");
+  EXPECT_EQ(differencesOf(base, next), (std::vector<std::string>{"pipeline: 1 -> 2", "symbol F: \"4*M\" -> "}));
+}
+
+TEST(CompareRuns, NamesTheFieldsOfARecipeThatAreNotTheSame) {
+  RunRecord base = runOf(2, 1, {});
+  base.settings.recipe = "DelayedScaling";
+  base.recipe = {{"name", "DelayedScaling"}, {"fields", {{"margin", 0}, {"reduce_amax", true}}}};
+  RunRecord next = base;
+  next.recipe["fields"]["margin"] = 2;
+  next.recipe["overrides"] = {1};
+  EXPECT_EQ(differencesOf(base, next),
+            (std::vector<std::string>{"recipe margin: 0 -> 2", "recipe overrides: null -> [1]"}));
+  next.settings.recipe = "None";
+  next.recipe = nullptr;
+  EXPECT_EQ(differencesOf(base, next), (std::vector<std::string>{"recipe: DelayedScaling -> None"}));
+}
+
 TEST(CompareRuns, RefusesRunsWithoutAVariantInCommon) {
   RunRecord fused = runOf(2, 1, {});
   RunRecord unfused = fused;
