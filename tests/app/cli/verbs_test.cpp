@@ -481,7 +481,7 @@ TEST(Compare, HoldsTheNewRunAgainstGates) {
   const ProgramResult shown = fuseline("compare " + base + " " + next);
   EXPECT_EQ(shown.exitCode, 0) << shown.err;
   for (const char* part :
-       {"symbol M: - -> 9", "from end to end, fused", "speedup", "launches", "ForwardLinearEpilogue"})
+       {"symbol M: 4 -> 9", "from end to end, fused", "speedup", "launches", "ForwardLinearEpilogue"})
     EXPECT_TRUE(has(shown.out, part)) << part << "\n" << shown.out;
   const ProgramResult failed =
       fuseline("compare " + base + " " + next + " --fail-if 'peak>+1%' --fail-if 'launches>+0%'");
