@@ -38,6 +38,7 @@ QString commandRows(const QMenu& menu) {
 QString canvasRows() {
   return shortcutRow(translated("Tab, Shift+A, double click"), translated("Search an op and insert it")) +
          shortcutRow(translated("Arrow keys"), translated("Select the next op in this direction")) +
+         shortcutRow(translated("Ctrl+Left, Ctrl+Right"), translated("Follow a wire from the selected op")) +
          shortcutRow(translated("Enter, F2"), translated("Edit the selected op")) +
          shortcutRow(translated("F, Home, Shift+1"), translated("Show everything")) +
          shortcutRow(translated("Wheel, pinch"), translated("Zoom at the pointer")) +

@@ -16,6 +16,8 @@
 #include <QTest>
 #include <QTimer>
 
+#include <algorithm>
+
 namespace fuseline::ui {
 
 class CanvasTest : public QObject {
@@ -43,6 +45,7 @@ class CanvasTest : public QObject {
   void movesANodeAsOneUndoStep();
   void undoGivesBackTheSameBytes();
   void arrowKeysWalkAlongThePipeline();
+  void ctrlArrowKeysFollowWires();
   void tabSearchesAndInserts();
   void deleteReconnectsWithCtrl();
   void layoutIsOneUndoStepWithoutOverlaps();
@@ -410,6 +413,29 @@ void CanvasTest::arrowKeysWalkAlongThePipeline() {
   QTest::keyClick(&f.window.canvas(), Qt::Key_Left);
   QTest::keyClick(&f.window.canvas(), Qt::Key_Left);
   QCOMPARE(f.session.singleSelection(), QStringLiteral("x"));
+}
+
+/// The residual's wire leads over the ops between.
+void CanvasTest::ctrlArrowKeysFollowWires() {
+  Fixture f(residualPipeline(false));
+  QVERIFY(waitForAnalysis(f.session));
+  const Link* across = nullptr;
+  const std::vector<Link> links = linksOf(f.session.document());
+  for (const Link& link : links)
+    if (link.to.port == "extra") across = &link;
+  QVERIFY(across);
+  f.session.select({toQt(across->to.node)});
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Left, Qt::ControlModifier);
+  const auto isLinked = [&](const std::string& from, const std::string& to) {
+    return std::ranges::any_of(links, [&](const Link& link) { return link.from.node == from && link.to.node == to; });
+  };
+  const std::string before = f.session.singleSelection().toStdString();
+  QVERIFY(isLinked(before, across->to.node));
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Right, Qt::ControlModifier);
+  QVERIFY(isLinked(before, f.session.singleSelection().toStdString()));
+  f.session.select({QStringLiteral("x")});
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Left, Qt::ControlModifier);
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("x"));  // nothing is wired into an input
 }
 
 void CanvasTest::tabSearchesAndInserts() {

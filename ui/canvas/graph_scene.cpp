@@ -332,6 +332,22 @@ void GraphScene::selectNeighbour(QPointF direction) {
   if (best) m_session.select({toQt(best->look().id)});
 }
 
+void GraphScene::followWire(bool isDownstream) {
+  const NodeItem* current = node(m_session.singleSelection().toStdString());
+  if (!current) return;
+  const auto offRow = [&](const NodeItem* item) {
+    return std::abs(item->sceneBox().center().y() - current->sceneBox().center().y());
+  };
+  const NodeItem* next = nullptr;
+  for (const LinkItem* link : m_links) {
+    const auto& [here, there] =
+        isDownstream ? std::pair(link->link().from, link->link().to) : std::pair(link->link().to, link->link().from);
+    const NodeItem* end = here.node == current->look().id ? node(there.node) : nullptr;
+    if (end && (!next || offRow(end) < offRow(next))) next = end;
+  }
+  if (next) m_session.select({toQt(next->look().id)});
+}
+
 // ------------------------------------------------------------------------------------------------------------ edits
 
 void GraphScene::previewDrop(const std::string& entry, std::optional<QPointF> position) {

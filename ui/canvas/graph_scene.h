@@ -60,6 +60,9 @@ class GraphScene : public QGraphicsScene {
   void layOut();
   /// Selects the nearest node in a direction, or any when there is no selection.
   void selectNeighbour(QPointF direction);
+  /// Selects the op at the other end of a wire out of the selected node, or into it; of several the one that lies
+  /// nearest to its row.
+  void followWire(bool isDownstream);
 
   bool isDrawingWire() const { return m_draft != nullptr; }
   void cancelWire();

@@ -149,6 +149,8 @@ void GraphView::showWire() {
 void GraphView::keyPressEvent(QKeyEvent* event) {
   const bool isPlain = !(event->modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::ShiftModifier));
   const bool isShift = event->modifiers() == Qt::ShiftModifier;
+  const bool isSideways = event->key() == Qt::Key_Left || event->key() == Qt::Key_Right;
+  if (event->modifiers() == Qt::ControlModifier && isSideways) return m_scene.followWire(event->key() == Qt::Key_Right);
   if (isPlain && (moveByKey(event->key()) || wireByKey(event->key()))) return;
   if (isShift && event->key() == Qt::Key_A) return openSearch();
   if ((isPlain && (event->key() == Qt::Key_F || event->key() == Qt::Key_Home)) ||
