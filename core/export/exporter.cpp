@@ -4,14 +4,9 @@
 
 #include "core/export/chrome_trace.h"
 #include "core/export/csv_table.h"
-#include "core/support/text.h"
 
 #include <algorithm>
 #include <array>
-#include <vector>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -31,15 +26,10 @@ std::span<const Exporter> exporters() {
   return all;
 }
 
-Result<const Exporter*> exporterNamed(std::string_view name) {
+const Exporter* findExporter(std::string_view name) {
   const auto all = exporters();
   const auto found = std::ranges::find(all, name, &Exporter::name);
-  if (found != all.end()) return &*found;
-  std::vector<std::string> names;
-  for (const Exporter& exporter : all) names.emplace_back(exporter.name);
-  return Error{fmt::format("{}: there is no such format{} There is: {}.", name, didYouMean(nearest(name, names)),
-                           fmt::join(names, ", ")),
-               ErrorKind::Usage};
+  return found == all.end() ? nullptr : &*found;
 }
 
 }  // namespace fuseline

@@ -21,7 +21,7 @@ struct Exporter {
 };
 
 std::span<const Exporter> exporters();
-/// Errors (Usage): there is none of this name, with the nearest and with all.
-Result<const Exporter*> exporterNamed(std::string_view name);
+/// nullptr when there is none.
+const Exporter* findExporter(std::string_view name);
 
 }  // namespace fuseline

@@ -1,0 +1,59 @@
+// All exporters of pipelines, in the order in which they are listed.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/pipeline_exporter.h"
+
+#include "core/export/te/te_python.h"
+
+#include <algorithm>
+#include <array>
+
+namespace fuseline {
+
+namespace {
+
+Result<PipelineText> dot(const ExportedPipeline& pipeline) {
+  return PipelineText{toDot(pipeline.analysis.graph(), pipeline.analysis.report)};
+}
+
+Result<PipelineText> plan(const ExportedPipeline& pipeline) {
+  return PipelineText{toJson(pipeline.analysis.graph(), pipeline.analysis.report).dump(2) + "\n"};
+}
+
+}  // namespace
+
+std::span<const PipelineExporter> pipelineExporters() {
+  static const std::array all = {
+      PipelineExporter{.name = "te",
+                       .title = "TransformerEngine module",
+                       .ending = ".py",
+                       .summary = "A module of te.ops in Python, with its recipe, that measures and checks itself",
+                       .write = tePython},
+      PipelineExporter{.name = "dot",
+                       .title = "Graphviz drawing",
+                       .ending = ".dot",
+                       .summary = "The graph with what is fused, forward and backward, for Graphviz",
+                       .write = dot},
+      PipelineExporter{.name = "plan",
+                       .title = "Fusion plan",
+                       .ending = ".json",
+                       .summary = "The plan and every attempt, for `fuseline fuse --expect`",
+                       .write = plan},
+  };
+  return all;
+}
+
+const PipelineExporter* findPipelineExporter(std::string_view name) {
+  const auto all = pipelineExporters();
+  const auto found = std::ranges::find(all, name, &PipelineExporter::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+PipelineDocument documentAsAnalysed(const ExportedPipeline& pipeline) {
+  PipelineDocument document = pipeline.document;
+  for (const auto& [name, value] : pipeline.options.lowering.symbols)
+    if (document.symbols().contains(name)) (void)document.apply(SetSymbol{.name = name, .value = value});
+  if (pipeline.options.recipe) (void)document.apply(SetRecipe{toJson(*pipeline.options.recipe)});
+  return document;
+}
+
+}  // namespace fuseline

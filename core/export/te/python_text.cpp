@@ -1,0 +1,102 @@
+// Makes identifiers, literals and calls of Python.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/te/python_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+/// Source: the Python language reference, 2.3.1, and what a module of PyTorch needs of its own.
+constexpr std::array<std::string_view, 36> kKeywords = {
+    "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+    "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+    "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+    "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield",    "self"};
+
+bool isLetterOrDigit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+std::string identifier(std::string_view name) {
+  std::string result(name);
+  std::ranges::replace_if(
+      result, [](char c) { return !isLetterOrDigit(c); }, '_');
+  if (result.empty() || (result[0] >= '0' && result[0] <= '9')) result.insert(0, "_");
+  if (std::ranges::find(kKeywords, std::string_view(result)) != kKeywords.end()) result += '_';
+  return result;
+}
+
+std::string escaped(char c) {
+  if (c == '\\' || c == '"') return {'\\', c};
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+}
+
+}  // namespace
+
+const std::string& PythonNames::of(std::string_view name) {
+  if (const auto known = m_given.find(name); known != m_given.end()) return known->second;
+  const std::string stem = identifier(name);
+  std::string free = stem;
+  for (int number = 2; m_taken.contains(free); ++number) free = fmt::format("{}_{}", stem, number);
+  m_taken.insert(free);
+  return m_given.emplace(name, free).first->second;
+}
+
+std::string pythonText(std::string_view text) {
+  std::string literal = "\"";
+  for (const char c : text) literal += escaped(c);
+  return literal + '"';
+}
+
+std::string pythonNumber(double value) {
+  if (std::isnan(value)) return "float(\"nan\")";
+  if (std::isinf(value)) return value > 0 ? "float(\"inf\")" : "-float(\"inf\")";
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string docText(std::string_view text) {
+  std::string result;
+  for (const char c : text) result += c == '"' ? "'" : escaped(c);
+  return result;
+}
+
+namespace {
+
+constexpr std::size_t kColumns = 88;
+
+/// Of `f(a).g(b)` the first call is broken where not even its beginning fits.
+std::string brokenAtFirstCall(const std::string& before, const PythonCall& call, const std::string& after,
+                              std::size_t indent) {
+  const std::size_t begin = call.callee.find('(') + 1, end = call.callee.rfind(')');
+  const std::string blanks(indent, ' ');
+  return fmt::format("{0}{1}{2}\n{0}    {3}\n{0}{4}({5}){6}\n", blanks, before, call.callee.substr(0, begin),
+                     call.callee.substr(begin, end - begin), call.callee.substr(end), fmt::join(call.arguments, ", "),
+                     after);
+}
+
+}  // namespace
+
+std::string statement(const std::string& before, const PythonCall& call, const std::string& after, std::size_t indent) {
+  const std::string blanks(indent, ' ');
+  const std::string head = blanks + before + call.callee + "(";
+  const std::string arguments = fmt::format("{}", fmt::join(call.arguments, ", "));
+  if (head.size() + arguments.size() + 1 + after.size() <= kColumns || call.arguments.empty())
+    return head + arguments + ")" + after + "\n";
+  const bool isTwoCalls = call.callee.find('(') + 1 < call.callee.rfind(')');
+  if (head.size() > kColumns && isTwoCalls) return brokenAtFirstCall(before, call, after, indent);
+  const std::string tail = "\n" + blanks + ")" + after + "\n";
+  if (indent + 4 + arguments.size() <= kColumns) return head + "\n    " + blanks + arguments + tail;
+  return head + "\n    " + blanks + fmt::format("{}", fmt::join(call.arguments, ",\n    " + blanks)) + "," + tail;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,413 @@
+// The script: a head, a module, tables about it, and the program of resources/te/main.py, which is compiled in.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/te/te_python.h"
+
+#include "core/export/embedded_pipeline.h"
+#include "core/export/te/in_place_hazards.h"
+#include "core/export/te/python_text.h"
+#include "core/export/te/te_operation.h"
+#include "core/export/te/te_recipe.h"
+#include "core/export/te/te_sequences.h"
+#include "core/export/te/torch_formula.h"
+#include "core/fusion/rules/conditions.h"
+#include "core/runtime/pipeline_run.h"
+#include "core/support/version.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+constexpr const char* kProgram =
+#include "core/export/te_main.inc"
+    ;
+
+/// What torch.nn.Module and te.ops.Sequential call their own, of what an op may be called.
+const std::set<std::string, std::less<>> kMembers = {"add_module",
+                                                     "append",
+                                                     "apply",
+                                                     "bfloat16",
+                                                     "buffers",
+                                                     "children",
+                                                     "compile",
+                                                     "cpu",
+                                                     "cuda",
+                                                     "double",
+                                                     "eval",
+                                                     "extend",
+                                                     "extra_repr",
+                                                     "float",
+                                                     "forward",
+                                                     "half",
+                                                     "insert",
+                                                     "ipu",
+                                                     "load_state_dict",
+                                                     "modules",
+                                                     "mtia",
+                                                     "parameters",
+                                                     "pop",
+                                                     "register_buffer",
+                                                     "register_module",
+                                                     "register_parameter",
+                                                     "requires_grad_",
+                                                     "share_memory",
+                                                     "state_dict",
+                                                     "to",
+                                                     "to_empty",
+                                                     "train",
+                                                     "training",
+                                                     "type",
+                                                     "xpu",
+                                                     "zero_grad",
+                                                     "get_parameter",
+                                                     "get_submodule",
+                                                     "get_buffer",
+                                                     "device"};
+
+/// One line of forward(), and what makes the module that it calls.
+struct Module {
+  TeSequence sequence;
+  std::string name;  // "layers"
+  std::vector<TeOperation> operations;
+  std::vector<std::string> operationNames;
+};
+
+/// A pipeline whose sums in place are safe in TransformerEngine, planned with its rules.
+struct TePlan {
+  Graph graph;
+  FusionReport report;
+};
+
+class Script {
+ public:
+  Script(const ExportedPipeline& pipeline, TePlan plan, std::vector<std::string> notes)
+      : m_pipeline(pipeline), m_plan(std::move(plan)), m_notes(std::move(notes)) {}
+
+  Result<PipelineText> write() {
+    addModules();
+    std::string formulas;
+    for (const Module& module : m_modules) {
+      if (module.sequence.isTe) continue;
+      Result<std::string> formula = torchModule(graph(), module.sequence.nodes[0], className(module));
+      if (!formula) return formula.error();
+      formulas += *formula + "\n\n";
+    }
+    const TeRecipe recipe = teRecipe(m_pipeline.analysis.recipe);
+    m_notes.insert(m_notes.end(), recipe.notes.begin(), recipe.notes.end());
+    std::string text = head() + formulas + pipelineClass() + "\n\n" + recipe.text + tables() + "\n\n" + kProgram + "\n";
+    text += embedded(documentAsAnalysed(m_pipeline), "# ");
+    return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
+  }
+
+ private:
+  const Graph& graph() const { return m_plan.graph; }
+  bool isTraining() const { return graph().pass() == PassKind::Training; }
+
+  void addModules() {
+    PythonNames members(kMembers);
+    std::vector<TeSequence> sequences = teSequences(graph(), m_plan.report);
+    const bool isOne = std::ranges::count_if(sequences, &TeSequence::isTe) == 1;
+    int part = 0;
+    for (TeSequence& sequence : sequences) {
+      Module module{.sequence = std::move(sequence)};
+      const std::string wish = isOne ? "layers" : fmt::format("part{}", part + 1);
+      part += module.sequence.isTe ? 1 : 0;
+      module.name = members.of(module.sequence.isTe ? wish : graph().node(module.sequence.nodes[0]).id);
+      if (module.sequence.isTe) addOperations(module);
+      m_modules.push_back(std::move(module));
+    }
+  }
+
+  void addOperations(Module& module) {
+    PythonNames names(kMembers);
+    module.operations = teOperations(m_pipeline.document, graph(), module.sequence);
+    for (const TeOperation& operation : module.operations) {
+      module.operationNames.push_back(names.of(operation.name));
+      m_notes.insert(m_notes.end(), operation.notes.begin(), operation.notes.end());
+    }
+  }
+
+  static std::string className(const Module& module) { return "Formula_" + module.name; }
+
+  // ---- the head
+
+  std::string shapesOf(const std::vector<std::pair<std::string, ValueId>>& values) const {
+    std::vector<std::string> texts;
+    for (const auto& [name, value] : values) texts.push_back(fmt::format("{} {}", name, specText(value)));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
+
+  std::string specText(ValueId value) const { return docText(toString(graph().value(value).spec)); }
+
+  std::string signatureText() const {
+    std::vector<std::pair<std::string, ValueId>> inputs, outputs;
+    for (const ValueId input : graph().inputs()) inputs.emplace_back(graph().value(input).name, input);
+    for (const GraphOutput& output : graph().outputs()) outputs.emplace_back(output.name, output.value);
+    return fmt::format("{} -> {}", shapesOf(inputs), shapesOf(outputs));
+  }
+
+  std::string head() const {
+    std::string text = fmt::format(
+        "#!/usr/bin/env python3\n\"\"\"{}: {}\n\nWritten by fuseline {}. `from {} import Pipeline, RECIPE` gives the "
+        "module "
+        "and its recipe;\nas a program it measures a step on the GPU. The pipeline file stands at the end.\n{}",
+        docText(m_pipeline.name), signatureText(), version(), docText(m_pipeline.name), needs());
+    for (const std::string& note : m_notes) text += fmt::format("\n* {}", docText(note));
+    text +=
+        "\n\"\"\"\n\nimport argparse\nimport importlib.metadata\nimport statistics\nimport sys\n\nimport torch\n"
+        "import transformer_engine.pytorch as te\nfrom transformer_engine.common import recipe\n\n\n";
+    return text;
+  }
+
+  bool hasChannels() const {
+    return std::ranges::any_of(m_modules, [&](const Module& module) {
+      return std::ranges::any_of(module.operations, [&](const TeOperation& operation) {
+        return std::ranges::any_of(graph().node(operation.nodes[0]).outputs,
+                                   [&](ValueId value) { return isChannel(graph(), module.sequence, value); });
+      });
+    });
+  }
+
+  std::string needs() const {
+    return hasChannels() ? "Needs PyTorch and TransformerEngine 2.19 or newer, which has channels for extra tensors."
+                         : "Needs PyTorch and TransformerEngine, written for 2.19 and 2.20.";
+  }
+
+  // ---- the module
+
+  std::string pipelineClass() {
+    return fmt::format("class Pipeline(torch.nn.Module):\n    \"\"\"{}\"\"\"\n\n{}\n{}", signatureText(), constructor(),
+                       forward());
+  }
+
+  std::string constructor() const {
+    std::string text = "    def __init__(self, device=\"cuda\"):\n        super().__init__()\n";
+    for (const Module& module : m_modules)
+      text += module.sequence.isTe ? sequential(module)
+                                   : fmt::format("        self.{} = {}(device)\n", module.name, className(module));
+    return text;
+  }
+
+  std::string sequential(const Module& module) const {
+    std::string text = fmt::format("        self.{} = te.ops.Sequential(\n            {{\n", module.name);
+    for (std::size_t i = 0; i < module.operations.size(); ++i)
+      text += statement(fmt::format("{}: ", pythonText(module.operationNames[i])),
+                        withChannels(module, module.operations[i]), ",", 16);
+    text += "            }\n        )\n";
+    for (std::size_t i = 0; i < module.operations.size(); ++i)
+      for (const std::string& line : module.operations[i].statements)
+        text += "        " + replaced(line, fmt::format("self.{}.{}", module.name, module.operationNames[i])) + "\n";
+    return text;
+  }
+
+  static std::string replaced(std::string line, const std::string& operation) {
+    for (std::size_t at = line.find("{}"); at != std::string::npos; at = line.find("{}", at + operation.size()))
+      line.replace(at, 2, operation);
+    return line;
+  }
+
+  /// Appends set_extra_input_channel() and set_extra_output_channel(); the last call is the one that may need lines.
+  PythonCall withChannels(const Module& module, const TeOperation& operation) const {
+    PythonCall call = operation.call;
+    const Node& node = graph().node(operation.nodes[0]);
+    for (std::size_t slot = 1; slot < node.inputs.size(); ++slot)
+      if (isFromWithin(module, node.inputs[slot]))
+        chain(call, "set_extra_input_channel", {fmt::format("{}", slot - 1), channelName(node.inputs[slot])});
+    for (std::size_t slot = 1; slot < node.outputs.size(); ++slot)
+      if (isChannel(graph(), module.sequence, node.outputs[slot])) chainOutput(module, call, node, slot);
+    return call;
+  }
+
+  void chainOutput(const Module& module, PythonCall& call, const Node& node, std::size_t slot) const {
+    std::vector<std::string> arguments = {fmt::format("{}", slot - 1), channelName(node.outputs[slot])};
+    if (!isReturned(graph(), module.sequence, node.outputs[slot])) arguments.emplace_back("output_to_caller=False");
+    chain(call, "set_extra_output_channel", std::move(arguments));
+  }
+
+  static void chain(PythonCall& call, const char* method, std::vector<std::string> arguments) {
+    call.callee += fmt::format("({}).{}", fmt::join(call.arguments, ", "), method);
+    call.arguments = std::move(arguments);
+  }
+
+  bool isFromWithin(const Module& module, ValueId value) const {
+    return std::ranges::count(module.sequence.nodes, graph().value(value).producer) > 0;
+  }
+
+  std::string channelName(ValueId value) const { return pythonText(graph().value(value).name); }
+
+  std::string variable(ValueId value) { return m_variables.of(graph().value(value).name); }
+
+  std::string forward() {
+    std::vector<std::string> arguments = {"self"};
+    for (const ValueId input : graph().inputs()) arguments.push_back(variable(input));
+    std::string text = statement("def ", {"forward", arguments}, ":", 4);
+    for (const Module& module : m_modules) text += callText(module);
+    std::vector<std::string> results;
+    for (const GraphOutput& output : graph().outputs()) results.push_back(variable(output.value));
+    return text + fmt::format("        return {}\n", fmt::join(results, ", "));
+  }
+
+  std::string callText(const Module& module) {
+    const TeSequence& sequence = module.sequence;
+    std::vector<std::string> results = {variable(sequence.output)}, arguments = {variable(sequence.input)};
+    for (const ValueId value : sequence.extraOutputs) results.push_back(variable(value));
+    for (const ValueId value : sequence.extraInputs) arguments.push_back(variable(value));
+    return statement(fmt::format("{} = ", fmt::join(results, ", ")), {"self." + module.name, arguments}, "", 8);
+  }
+
+  // ---- what the program knows about the module
+
+  std::string tables() const {
+    return inputTable() + outputList() + parameterTable() + planTable() +
+           fmt::format("TRAINS = {}\nOVERWRITES_INPUTS = {}\nTOLERANCE = {}\n", isTraining() ? "True" : "False",
+                       overwritesInputs() ? "True" : "False", pythonNumber(tolerance()));
+  }
+
+  /// Counts share out the rows of what their reader reads.
+  std::int64_t rowsFor(ValueId input) const {
+    const Value& value = graph().value(input);
+    return value.uses.empty() ? 0 : graph().value(graph().node(value.uses[0].node).inputs[0]).spec.rows();
+  }
+
+  std::string inputTable() const {
+    std::string text = "# Shape, dtype, whether it has a gradient, and the rows that counts share out.\nINPUTS = {\n";
+    for (const ValueId input : graph().inputs()) {
+      const Value& value = graph().value(input);
+      text += statement(pythonText(value.name) + ": ",
+                        {"",
+                         {toString(value.spec.shape), torchType(value.spec.dtype),
+                          value.needsGradient ? "True" : "False", fmt::format("{}", rowsFor(input))}},
+                        ",", 4);
+    }
+    return text + "}\n";
+  }
+
+  std::string outputList() const {
+    std::vector<std::string> names;
+    for (const GraphOutput& output : graph().outputs()) names.push_back(pythonText(output.name));
+    return fmt::format("OUTPUTS = [{}]\n", fmt::join(names, ", "));
+  }
+
+  /// By the names of `fuseline run --save` and `--dump`.
+  std::string parameterTable() const {
+    std::string text = "# Fuseline's names of parameters, and where they stand in the module.\nPARAMETERS = {\n";
+    for (const Module& module : m_modules) {
+      if (!module.sequence.isTe) text += parameterLines(graph().node(module.sequence.nodes[0]), module.name);
+      for (std::size_t i = 0; i < module.operations.size(); ++i)
+        for (const NodeId node : module.operations[i].nodes)
+          text += parameterLines(graph().node(node), module.name + "." + module.operationNames[i]);
+    }
+    return text + "}\n";
+  }
+
+  std::string parameterLines(const Node& node, const std::string& place) const {
+    std::string text;
+    for (std::size_t slot = 0; slot < node.parameters.size(); ++slot)
+      text += fmt::format("    {}: {},\n", pythonText(node.parameterName(static_cast<int>(slot))),
+                          pythonText(place + "." + node.operation->parameters[slot].name));
+    return text;
+  }
+
+  std::string planTable() const {
+    std::string text =
+        "# [class, positions]: what TransformerEngine should run as one, by module and pass.\nPLAN = {\n";
+    for (const Module& module : m_modules)
+      if (module.sequence.isTe)
+        text += fmt::format("    {}: {{\n        \"forward\": [{}],\n        \"backward\": [{}],\n    }},\n",
+                            pythonText(module.name), fusedText(module.sequence, m_plan.report.forward),
+                            fusedText(module.sequence, m_plan.report.backward));
+    return text + "}\n";
+  }
+
+  /// A line an entry.
+  static std::string fusedText(const TeSequence& sequence, const std::vector<FusedOperation>& entries) {
+    std::string text;
+    for (const FusedOperation& entry : entries) {
+      const auto first = std::ranges::search(sequence.nodes, entry.nodes).begin();
+      if (!entry.isFused() || first == sequence.nodes.end()) continue;
+      std::vector<std::ptrdiff_t> places(entry.nodes.size());
+      std::iota(places.begin(), places.end(), first - sequence.nodes.begin());
+      text += fmt::format("\n            [{}, [{}]],", pythonText(entry.rule->name), fmt::join(places, ", "));
+    }
+    return text.empty() ? text : text + "\n        ";
+  }
+
+  bool overwritesInputs() const {
+    return std::ranges::any_of(graph().nodes(), [](const Node& node) {
+      return node.attributes.has("in_place") && node.attributes.boolean("in_place");
+    });
+  }
+
+  /// Relative, of norms: the rtol of TransformerEngine's own tests (tests/pytorch/utils.py, dtype_tols).
+  double tolerance() const {
+    double largest = 1e-3;
+    for (const Value& value : graph().values())
+      if (value.spec.dtype == DType::BF16) largest = 1.6e-2;
+    for (const Node& node : graph().nodes()) largest = std::max(largest, toleranceOf(node.quantizers));
+    return largest;
+  }
+
+  static double toleranceOf(const LinearQuantizers& quantizers) {
+    if (!quantizers.any()) return 0.0;
+    const auto& input = quantizers.input.rowwise;
+    return input && input->format == ElementFormat::E2M1 ? 0.25 : 0.125;
+  }
+
+  const ExportedPipeline& m_pipeline;
+  TePlan m_plan;
+  std::vector<std::string> m_notes;
+  std::vector<Module> m_modules;
+  PythonNames m_variables{{"self", "te", "torch", "recipe"}};
+};
+
+/// in_place off where TransformerEngine would overwrite what is still read.
+Result<PipelineDocument> withSafeSums(const ExportedPipeline& pipeline, std::vector<std::string>& notes) {
+  PipelineDocument document = pipeline.document;
+  const Graph& graph = pipeline.analysis.graph();
+  for (const InPlaceHazard& hazard : inPlaceHazards(graph)) {
+    const Node& node = graph.node(hazard.node);
+    if (Result<Edit> undo = document.apply(rules::setAttribute(node, "in_place", false).edit); !undo)
+      return undo.error();
+    notes.push_back(
+        fmt::format("{}: in_place is off here, because TransformerEngine would write the sum into the extra "
+                    "input itself, and {}.",
+                    node.id, hazard.reason));
+  }
+  return document;
+}
+
+/// Fuseline leaves a layer whose sizes do not fit in high precision.
+void noteLayersThatDoNotFit(const ExportedPipeline& pipeline, std::vector<std::string>& notes) {
+  for (const Diagnostic& diagnostic : pipeline.analysis.lowered.diagnostics)
+    if (diagnostic.code == "recipe-shape")
+      notes.push_back(fmt::format("{} TransformerEngine ends with an error there.", diagnostic.message));
+}
+
+/// As TransformerEngine plans, whose own kernels it has.
+Result<TePlan> tePlan(const PipelineDocument& document, AnalysisOptions options) {
+  options.book = RuleBook::Te;
+  options.capabilities = {};
+  Analysis analysis = analyze(document, options);
+  if (hasErrors(analysis.lowered.diagnostics)) return Error{errorText(analysis.lowered.diagnostics, "export")};
+  return TePlan{std::move(analysis.lowered.graph), std::move(analysis.report)};
+}
+
+}  // namespace
+
+Result<PipelineText> tePython(const ExportedPipeline& pipeline) {
+  std::vector<std::string> notes;
+  const Result<PipelineDocument> document = withSafeSums(pipeline, notes);
+  if (!document) return document.error();
+  noteLayersThatDoNotFit(pipeline, notes);
+  Result<TePlan> plan = tePlan(*document, pipeline.options);
+  if (!plan) return plan.error();
+  return Script(pipeline, std::move(*plan), std::move(notes)).write();
+}
+
+}  // namespace fuseline

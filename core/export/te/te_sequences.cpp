@@ -1,0 +1,200 @@
+// Takes units of ops, which are fused together or alone, as soon as they can run, and appends each to the sequence that
+// it continues. SPDX-License-Identifier: Apache-2.0
+#include "core/export/te/te_sequences.h"
+
+#include "core/ops/catalog.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+namespace fuseline {
+
+namespace {
+
+using Unit = std::vector<NodeId>;
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// Joins nodes that an entry of either list has, and what such entries share.
+class Units {
+ public:
+  explicit Units(std::size_t numNodes) : m_parents(numNodes) { std::iota(m_parents.begin(), m_parents.end(), 0); }
+
+  void join(const std::vector<FusedOperation>& entries) {
+    for (const FusedOperation& entry : entries)
+      for (const NodeId node : entry.nodes) m_parents[at(rootOf(node))] = rootOf(entry.nodes.front());
+  }
+
+  /// In the order of their first nodes.
+  std::vector<Unit> list() {
+    std::vector<Unit> byRoot(m_parents.size());
+    for (NodeId node = 0; at(node) < m_parents.size(); ++node) byRoot[at(rootOf(node))].push_back(node);
+    std::erase_if(byRoot, [](const Unit& unit) { return unit.empty(); });
+    std::ranges::sort(byRoot, {}, [](const Unit& unit) { return unit.front(); });
+    return byRoot;
+  }
+
+ private:
+  NodeId rootOf(NodeId node) const {
+    while (m_parents[at(node)] != node) node = m_parents[at(node)];
+    return node;
+  }
+  std::vector<NodeId> m_parents;
+};
+
+bool contains(const std::vector<NodeId>& nodes, NodeId node) { return std::ranges::find(nodes, node) != nodes.end(); }
+
+ValueId mainOutput(const Graph& graph, NodeId node) { return graph.node(node).outputs[0]; }
+
+/// Only the next op may read what leaves an op within a chain.
+bool goesOn(const Graph& graph, NodeId from, NodeId to) {
+  const ValueId value = mainOutput(graph, from);
+  const bool isOneWire = graph.value(value).uses.size() == 1 && !graph.value(value).isOutput;
+  return isOneWire && graph.node(to).inputs[0] == value && graph.node(from).sequential == graph.node(to).sequential;
+}
+
+bool isChain(const Graph& graph, const Unit& unit) {
+  for (std::size_t i = 1; i < unit.size(); ++i)
+    if (!goesOn(graph, unit[i - 1], unit[i])) return false;
+  return std::ranges::all_of(unit, [&](NodeId node) { return isTeOperation(graph.node(node)); });
+}
+
+class SequenceBuilder {
+ public:
+  explicit SequenceBuilder(const Graph& graph) : m_graph(graph), m_sequenceOf(graph.nodes().size(), -1) {}
+
+  bool isReady(const Unit& unit) const {
+    return std::ranges::all_of(unit, [&](NodeId node) {
+      return std::ranges::all_of(m_graph.node(node).inputs, [&](ValueId value) {
+        const NodeId producer = m_graph.value(value).producer;
+        return producer < 0 || m_sequenceOf[at(producer)] >= 0 || contains(unit, producer);
+      });
+    });
+  }
+
+  /// The sequence that the unit would continue; nothing if it begins one.
+  std::optional<int> continued(const Unit& unit) const {
+    const NodeId producer = m_graph.value(m_graph.node(unit.front()).inputs[0]).producer;
+    if (producer < 0 || !isTeOperation(m_graph.node(unit.front()))) return std::nullopt;
+    const int sequence = m_sequenceOf[at(producer)];
+    const TeSequence& found = m_sequences[at(sequence)];
+    const bool fits = found.isTe && found.nodes.back() == producer && goesOn(m_graph, producer, unit.front());
+    return fits && extrasStandBefore(unit, sequence) ? std::optional(sequence) : std::nullopt;
+  }
+
+  void place(const Unit& unit) {
+    int sequence = continued(unit).value_or(static_cast<int>(m_sequences.size()));
+    if (at(sequence) == m_sequences.size()) m_sequences.push_back({.isTe = isTeOperation(m_graph.node(unit.front()))});
+    for (const NodeId node : unit) {
+      m_sequences[at(sequence)].nodes.push_back(node);
+      m_sequenceOf[at(node)] = sequence;
+    }
+  }
+
+  std::vector<TeSequence> finish() && {
+    for (TeSequence& sequence : m_sequences) addEnds(sequence);
+    return std::move(m_sequences);
+  }
+
+ private:
+  /// Extra inputs come from the caller, from earlier sequences, or through a channel.
+  bool extrasStandBefore(const Unit& unit, int sequence) const {
+    return std::ranges::all_of(unit, [&](NodeId node) {
+      const auto& inputs = m_graph.node(node).inputs;
+      return std::all_of(inputs.begin() + 1, inputs.end(), [&](ValueId value) {
+        const Value& extra = m_graph.value(value);
+        if (extra.producer < 0 || contains(unit, extra.producer)) return true;
+        const int source = m_sequenceOf[at(extra.producer)];
+        return source < sequence || (source == sequence && extra.port > 0);
+      });
+    });
+  }
+
+  void addEnds(TeSequence& sequence) const {
+    sequence.input = m_graph.node(sequence.nodes.front()).inputs[0];
+    sequence.output = mainOutput(m_graph, sequence.nodes.back());
+    for (const NodeId id : sequence.nodes) {
+      const Node& node = m_graph.node(id);
+      for (std::size_t slot = 1; slot < node.inputs.size(); ++slot)
+        if (!contains(sequence.nodes, m_graph.value(node.inputs[slot]).producer))
+          sequence.extraInputs.push_back(node.inputs[slot]);
+      for (std::size_t slot = 1; slot < node.outputs.size(); ++slot)
+        if (isReturned(m_graph, sequence, node.outputs[slot])) sequence.extraOutputs.push_back(node.outputs[slot]);
+    }
+  }
+
+  const Graph& m_graph;
+  std::vector<int> m_sequenceOf;  // of a node; -1: none yet
+  std::vector<TeSequence> m_sequences;
+};
+
+/// What continues the last sequence goes first, so that a chain is not cut by what could as well stand behind it.
+std::optional<std::size_t> nextUnit(const SequenceBuilder& builder, const std::vector<Unit>& waiting) {
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    if (!builder.isReady(waiting[i])) continue;
+    if (builder.continued(waiting[i])) return i;
+    if (!first) first = i;
+  }
+  return first;
+}
+
+/// Units that wait for each other cannot all stay together: the first falls apart.
+void breakUp(std::vector<Unit>& waiting) {
+  const auto joined = std::ranges::find_if(waiting, [](const Unit& unit) { return unit.size() > 1; });
+  const Unit unit = std::move(*joined);
+  waiting.erase(joined);
+  for (const NodeId node : unit) waiting.push_back({node});
+  std::ranges::sort(waiting, {}, [](const Unit& one) { return one.front(); });
+}
+
+std::vector<Unit> unitsOf(const Graph& graph, const FusionReport& report) {
+  Units joined(graph.nodes().size());
+  joined.join(report.forward);
+  joined.join(report.backward);
+  std::vector<Unit> units;
+  for (Unit& unit : joined.list())
+    if (isChain(graph, unit))
+      units.push_back(std::move(unit));
+    else
+      for (const NodeId node : unit) units.push_back({node});
+  return units;
+}
+
+}  // namespace
+
+bool isTeOperation(const Node& node) {
+  constexpr std::string_view kOurs = "Formula";
+  const std::string& name = node.operation->name;
+  return name != kOurs && builtinOperations().find(name) != nullptr;
+}
+
+bool isChannel(const Graph& graph, const TeSequence& sequence, ValueId value) {
+  const std::vector<Use>& uses = graph.value(value).uses;
+  return graph.value(value).port > 0 &&
+         std::ranges::any_of(uses, [&](const Use& use) { return use.slot > 0 && contains(sequence.nodes, use.node); });
+}
+
+bool isReturned(const Graph& graph, const TeSequence& sequence, ValueId value) {
+  const std::vector<Use>& uses = graph.value(value).uses;
+  const auto isOutside = [&](const Use& use) { return use.slot == 0 || !contains(sequence.nodes, use.node); };
+  return graph.value(value).isOutput || uses.empty() || std::ranges::any_of(uses, isOutside);
+}
+
+std::vector<TeSequence> teSequences(const Graph& graph, const FusionReport& report) {
+  std::vector<Unit> waiting = unitsOf(graph, report);
+  SequenceBuilder builder(graph);
+  while (!waiting.empty()) {
+    const std::optional<std::size_t> next = nextUnit(builder, waiting);
+    if (!next) {
+      breakUp(waiting);
+      continue;
+    }
+    builder.place(waiting[*next]);
+    waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(*next));
+  }
+  return std::move(builder).finish();
+}
+
+}  // namespace fuseline

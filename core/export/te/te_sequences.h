@@ -1,0 +1,36 @@
+// Cuts a graph into modules that TransformerEngine can hold: te.ops.Sequential, and ops that te.ops has not.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/fusion/fuser.h"
+#include "core/graph/graph.h"
+
+#include <vector>
+
+namespace fuseline {
+
+/// A te.ops.Sequential: a chain, in which every op reads the main output of the one before. An extra output is read
+/// within the chain through a channel, and outside it through what the Sequential returns.
+struct TeSequence {
+  std::vector<NodeId> nodes;
+  /// Otherwise a module of its own, of one op that te.ops has not.
+  bool isTe = true;
+  ValueId input = -1;
+  ValueId output = -1;
+  std::vector<ValueId> extraInputs;   // those from outside, in the order of ops and slots
+  std::vector<ValueId> extraOutputs;  // those that somebody outside reads, or nobody, in the order of ops and slots
+};
+
+/// Is the node an op of te.ops?
+bool isTeOperation(const Node& node);
+/// Is the value read within the sequence that makes it, as an extra input of a later op?
+bool isChannel(const Graph& graph, const TeSequence& sequence, ValueId value);
+/// Does somebody outside the sequence read the value, or nobody at all?
+bool isReturned(const Graph& graph, const TeSequence& sequence, ValueId value);
+
+/// All nodes, each once, in an order in which every sequence reads what earlier ones made. Ops that `report` fuses, in
+/// either pass, stay together where the wires allow it. A value that several ops read, or that is a pipeline output,
+/// ends its sequence, and so does the border of a nested Sequential: no fusion of TransformerEngine crosses either.
+std::vector<TeSequence> teSequences(const Graph& graph, const FusionReport& report);
+
+}  // namespace fuseline

@@ -1,0 +1,17 @@
+// An elementwise op that te.ops has not, as a module of PyTorch.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/graph.h"
+#include "core/support/result.h"
+
+#include <string>
+
+namespace fuseline {
+
+/// A class of this name: parameters, and forward(x, ...) in float32, rounded once at its end. PyTorch derives the
+/// gradients.
+/// Errors: an op that is not elementwise, or gated, or drops elements: te.ops and PyTorch have no counterpart here.
+Result<std::string> torchModule(const Graph& graph, NodeId node, const std::string& className);
+
+}  // namespace fuseline

@@ -1,0 +1,175 @@
+// How a graph is cut into te.ops.Sequential, and which sums in place TransformerEngine must not make.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/te/te_sequences.h"
+
+#include "core/export/te/in_place_hazards.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/random_pipelines.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using testing::chain;
+using testing::inPlace;
+using testing::inside;
+using testing::linear;
+using testing::link;
+using testing::reading;
+
+FusionReport teReport(const Graph& graph) { return *fuse(graph, {.book = RuleBook::Te}); }
+
+/// "save norm | fc add".
+std::string text(const Graph& graph, const std::vector<TeSequence>& sequences) {
+  std::vector<std::string> texts;
+  for (const TeSequence& sequence : sequences) {
+    std::vector<std::string> ids;
+    for (const NodeId node : sequence.nodes) ids.push_back(graph.node(node).id);
+    texts.push_back(fmt::format("{}", fmt::join(ids, " ")));
+  }
+  return fmt::format("{}", fmt::join(texts, " | "));
+}
+
+std::string cut(const Graph& graph) { return text(graph, teSequences(graph, teReport(graph))); }
+
+TEST(TeSequences, AResidualStaysInOne) {
+  const Graph graph = chain(DType::BF16, {8, 16},
+                            {link("MakeExtraOutput", "save"), link("RMSNorm", "norm"), linear(16, "fc"),
+                             link("AddExtraInput", "add", "save.extra")});
+  const std::vector<TeSequence> sequences = teSequences(graph, teReport(graph));
+  ASSERT_EQ(text(graph, sequences), "save norm fc add");
+  EXPECT_TRUE(isChannel(graph, sequences[0], graph.findValue("save.extra")));
+  EXPECT_FALSE(isReturned(graph, sequences[0], graph.findValue("save.extra")));
+  EXPECT_TRUE(sequences[0].extraInputs.empty());
+  EXPECT_TRUE(sequences[0].extraOutputs.empty());
+}
+
+TEST(TeSequences, AnExtraOutputThatIsAPipelineOutputIsReturnedAsWell) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16},
+            {link("MakeExtraOutput", "save"), link("GELU", "act"), link("AddExtraInput", "add", "save.extra")},
+            {.extraOutputs = {"save.extra"}});
+  const std::vector<TeSequence> sequences = teSequences(graph, teReport(graph));
+  EXPECT_TRUE(isChannel(graph, sequences[0], graph.findValue("save.extra")));
+  EXPECT_EQ(sequences[0].extraOutputs, std::vector{graph.findValue("save.extra")});
+}
+
+TEST(TeSequences, AValueThatTwoOpsReadEndsOne) {
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, {link("RMSNorm", "norm"), linear(16, "fc"), link("AddExtraInput", "add", "norm.y")});
+  EXPECT_EQ(cut(graph), "norm | fc add");
+  EXPECT_EQ(teSequences(graph, teReport(graph))[1].extraInputs, std::vector{graph.findValue("norm.y")});
+}
+
+TEST(TeSequences, AFormulaAndTheBorderOfANestedSequentialEndOne) {
+  EXPECT_EQ(cut(chain(DType::BF16, {8, 16}, {link("GELU", "a"), link("Formula", "f"), link("GELU", "b")})),
+            "a | f | b");
+  EXPECT_EQ(
+      cut(chain(DType::BF16, {8, 16}, {link("GELU", "a"), inside("block", link("GELU", "b")), link("GELU", "c")})),
+      "a | b | c");
+}
+
+// fc alone could continue the first sequence, but then add could not stand behind it.
+TEST(TeSequences, WhatIsFusedStaysTogether) {
+  const std::vector<testing::Link> links = {link("MakeExtraOutput", "save"), linear(16, "fc"),
+                                            reading("save.extra", link("GELU", "side")),
+                                            reading("fc.y", inPlace(link("AddExtraInput", "add", "side.y")))};
+  EXPECT_EQ(cut(chain(DType::BF16, {8, 16}, links)), "save | side | fc add");
+  std::vector<testing::Link> apart = links;
+  apart[3] = inPlace(apart[3], false);
+  EXPECT_EQ(cut(chain(DType::BF16, {8, 16}, apart)), "save fc | side | add");
+}
+
+std::set<ValueId> inputsOf(const Graph& graph) { return {graph.inputs().begin(), graph.inputs().end()}; }
+
+/// Everything a sequence reads is there when it runs: the module could be called.
+void checkOrder(const Graph& graph, const std::vector<TeSequence>& sequences) {
+  std::set<ValueId> there = inputsOf(graph);
+  for (const TeSequence& sequence : sequences) {
+    RC_ASSERT(there.contains(sequence.input));
+    for (const ValueId value : sequence.extraInputs) RC_ASSERT(there.contains(value));
+    for (const NodeId node : sequence.nodes)
+      for (std::size_t slot = 1; slot < graph.node(node).inputs.size(); ++slot) {
+        const ValueId extra = graph.node(node).inputs[slot];
+        const bool isOutside = std::ranges::count(sequence.extraInputs, extra) > 0;
+        RC_ASSERT(isOutside || isChannel(graph, sequence, extra));
+      }
+    there.insert(sequence.output);
+    there.insert(sequence.extraOutputs.begin(), sequence.extraOutputs.end());
+  }
+  for (const GraphOutput& output : graph.outputs()) RC_ASSERT(there.contains(output.value));
+}
+
+void checkChain(const Graph& graph, const TeSequence& sequence) {
+  RC_ASSERT(sequence.isTe || sequence.nodes.size() == 1u);
+  for (std::size_t i = 1; i < sequence.nodes.size(); ++i)
+    RC_ASSERT(graph.node(sequence.nodes[i]).inputs[0] == graph.node(sequence.nodes[i - 1]).outputs[0]);
+}
+
+RC_GTEST_PROP(TeSequences, HoldEveryOpOnceInAnOrderThatRuns, ()) {
+  const testing::RandomPipeline pipeline = testing::randomPipeline();
+  const Graph graph = chain(DType::BF16, {32, 16}, pipeline.links, pipeline.options);
+  const std::vector<TeSequence> sequences = teSequences(graph, teReport(graph));
+  std::multiset<NodeId> nodes;
+  for (const TeSequence& sequence : sequences) {
+    nodes.insert(sequence.nodes.begin(), sequence.nodes.end());
+    checkChain(graph, sequence);
+  }
+  RC_ASSERT(nodes.size() == graph.nodes().size());
+  RC_ASSERT(std::set<NodeId>(nodes.begin(), nodes.end()).size() == nodes.size());
+  checkOrder(graph, sequences);
+}
+
+std::vector<std::string> hazards(const Graph& graph) {
+  std::vector<std::string> reasons;
+  for (const InPlaceHazard& hazard : inPlaceHazards(graph)) reasons.push_back(hazard.reason);
+  return reasons;
+}
+
+std::vector<testing::Link> residual(const char* first) {
+  return {link("MakeExtraOutput", "save"), link(first, "first"), linear(16, "fc"),
+          inPlace(link("AddExtraInput", "add", "save.extra"))};
+}
+
+TEST(InPlaceHazards, NameTheOpThatKeepsTheTensorForBackward) {
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, residual("RMSNorm"))),
+            std::vector<std::string>{"first keeps that tensor, save.y, for backward"});
+}
+
+TEST(InPlaceHazards, AreNoneWhereNobodyReadsTheTensorAnyMore) {
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, residual("RMSNorm"), {.pass = PassKind::Forward})),
+            std::vector<std::string>{});
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, {linear(16, "fc"), inPlace(link("AddExtraInput", "add"))})),
+            std::vector<std::string>{});
+}
+
+// A linear layer keeps codes of its input under a recipe, and the input itself without one.
+TEST(InPlaceHazards, AreNoneWhereCodesAreKept) {
+  const std::vector<testing::Link> links = {link("MakeExtraOutput", "save"), linear(16, "fc"),
+                                            inPlace(link("AddExtraInput", "add", "save.extra"))};
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links)),
+            std::vector<std::string>{"fc keeps that tensor, save.y, for backward"});
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links, {.recipe = "DelayedScaling"})), std::vector<std::string>{});
+}
+
+TEST(InPlaceHazards, FollowTheTensorThroughOpsThatHandItOn) {
+  std::vector<testing::Link> links = residual("Identity");
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links)),
+            std::vector<std::string>{"fc keeps that tensor, first.y, for backward"});
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links, {.pass = PassKind::Forward, .extraOutputs = {"first.y"}})),
+            std::vector<std::string>{"that tensor, first.y, is an output"});
+  links.push_back(link("AddExtraInput", "later", "first.y"));
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links, {.pass = PassKind::Forward})),
+            std::vector<std::string>{"later still reads that tensor, first.y"});
+}
+
+}  // namespace
+}  // namespace fuseline
