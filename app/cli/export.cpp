@@ -1,33 +1,44 @@
-// fuseline export: writes a run in a format of other programs.
+// fuseline export: writes a pipeline, or a run, in a format of other programs.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/output_file.h"
+#include "app/cli/pipeline_options.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
 #include "core/export/exporter.h"
+#include "core/export/pipeline_exporter.h"
 #include "core/profile/run_file.h"
 #include "core/support/atomic_file.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline::cli {
 
 namespace {
 
-struct ExportOptions {
-  std::string file;
+struct ExportOptions : PipelineOptions {
   std::string format;
   std::string output;
   bool replaces = false;
-  bool asJson = false;
+  /// Options that say how a pipeline is planned; a run has been.
+  std::vector<const CLI::Option*> ofPlans;
 };
 
-Result<int> listFormats(const ExportOptions& options, Context& context) {
-  Json list = Json::array();
-  Table table({{"format", Align::Left}, {"file", Align::Left}, {"", Align::Left}});
-  for (const Exporter& exporter : exporters()) {
-    list.push_back({{"name", exporter.name}, {"ending", exporter.ending}, {"summary", exporter.summary}});
-    table.addRow({std::string(exporter.name), fmt::format("*{}", exporter.ending), std::string(exporter.summary)});
+template <class T>
+void listFormats(std::span<const T> exporters, const char* of, Json& list, Table& table) {
+  for (const T& exporter : exporters) {
+    list.push_back({{"name", exporter.name}, {"of", of}, {"ending", exporter.ending}, {"summary", exporter.summary}});
+    table.addRow({std::string(exporter.name), of, fmt::format("*{}", exporter.ending), std::string(exporter.summary)});
   }
+}
+
+Result<int> listAllFormats(const ExportOptions& options, Context& context) {
+  Json list = Json::array();
+  Table table({{"format", Align::Left}, {"of", Align::Left}, {"file", Align::Left}, {"", Align::Left}});
+  listFormats(pipelineExporters(), "pipeline", list, table);
+  listFormats(exporters(), "run", list, table);
   if (options.asJson)
     printJson(context, {{"formats", list}});
   else
@@ -35,12 +46,15 @@ Result<int> listFormats(const ExportOptions& options, Context& context) {
   return 0;
 }
 
-Result<const Exporter*> chosenExporter(const ExportOptions& options) {
+Error unknownFormat(const ExportOptions& options) {
   if (options.format.empty())
-    return Error{"export: expected a format, such as --to trace. `fuseline export` lists them.", ErrorKind::Usage};
-  Result<const Exporter*> exporter = exporterNamed(options.format);
-  if (!exporter) return Error{fmt::format("export --to {}", exporter.error().message), ErrorKind::Usage};
-  return exporter;
+    return {"export: expected a format, such as --to te. `fuseline export` lists them.", ErrorKind::Usage};
+  std::vector<std::string> names;
+  for (const PipelineExporter& exporter : pipelineExporters()) names.emplace_back(exporter.name);
+  for (const Exporter& exporter : exporters()) names.emplace_back(exporter.name);
+  return {fmt::format("export --to {}: there is no such format{} There is: {}.", options.format,
+                      didYouMean(nearest(options.format, names)), fmt::join(names, ", ")),
+          ErrorKind::Usage};
 }
 
 /// A pipeline has no times.
@@ -53,23 +67,63 @@ Result<RunRecord> loadRun(const std::string& file) {
                   file, file)};
 }
 
-Result<int> exportRun(const ExportOptions& options, Context& context) {
-  if (options.file.empty()) return listFormats(options, context);
-  const Result<const Exporter*> exporter = chosenExporter(options);
-  if (!exporter) return exporter.error();
-  if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
+Result<void> refuseOptionsOfPlans(const ExportOptions& options) {
+  for (const CLI::Option* option : options.ofPlans)
+    if (option->count() > 0)
+      return Error{
+          fmt::format("export --to {}: {} is an option for pipelines, and this is a format of runs, which have "
+                      "been planned and measured.",
+                      options.format, option->get_name()),
+          ErrorKind::Usage};
+  return {};
+}
+
+Result<PipelineText> runText(const Exporter& exporter, const ExportOptions& options) {
+  if (Result<void> fits = refuseOptionsOfPlans(options); !fits) return fits.error();
   const Result<RunRecord> record = loadRun(options.file);
   if (!record) return record.error();
-  const Result<std::string> text = (*exporter)->write(*record);
-  if (!text) return text.error();
+  Result<std::string> text = exporter.write(*record);
+  return text ? Result<PipelineText>(PipelineText{std::move(*text)}) : text.error();
+}
+
+/// A run is a pipeline, too, but as it was measured; its file is another.
+Result<PipelineText> pipelineText(const PipelineExporter& exporter, const ExportOptions& options, Context& context) {
+  if (options.file.ends_with(".fuserun"))
+    return Error{
+        fmt::format("{}: expected a pipeline, found a run. Export the *.fuseline file it was measured of, or the "
+                    "run itself with --to trace.",
+                    options.file)};
+  const Result<OpenedPipeline> pipeline = openPipeline(options, context);
+  if (!pipeline) return pipeline.error();
+  return exporter.write({.name = std::filesystem::path(options.file).stem().string(),
+                         .document = pipeline->loaded.document,
+                         .options = pipeline->options,
+                         .analysis = pipeline->analysis});
+}
+
+Result<PipelineText> exportedText(const ExportOptions& options, Context& context) {
+  if (const PipelineExporter* exporter = findPipelineExporter(options.format))
+    return pipelineText(*exporter, options, context);
+  if (const Exporter* exporter = findExporter(options.format)) return runText(*exporter, options);
+  return unknownFormat(options);
+}
+
+Result<int> exportFile(const ExportOptions& options, Context& context) {
+  if (options.file.empty()) return listAllFormats(options, context);
+  if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
+  const Result<PipelineText> exported = exportedText(options, context);
+  if (!exported) return exported.error();
+  for (const std::string& note : exported->notes) context.err << fmt::format("note: {}\n", note);
   if (!options.output.empty()) {
-    Result<void> written = writeFileAtomically(options.output, [&](std::ostream& file) { file << *text; });
+    Result<void> written = writeFileAtomically(options.output, [&](std::ostream& file) { file << exported->text; });
     if (!written) return written.error();
   }
   if (options.asJson)
-    printJson(context, {{"format", options.format}, {"file", options.output}, {"text", *text}});
+    printJson(
+        context,
+        {{"format", options.format}, {"file", options.output}, {"notes", exported->notes}, {"text", exported->text}});
   else if (options.output.empty())
-    context.out << *text;
+    context.out << exported->text;
   else
     context.err << fmt::format("Wrote {}.\n", options.output);
   return 0;
@@ -79,13 +133,21 @@ Result<int> exportRun(const ExportOptions& options, Context& context) {
 
 void addExportVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ExportOptions>();
-  CLI::App* verb = addVerb(app, context, "export",
-                           "Writes a run as a trace or a table; without a file lists the formats", options, exportRun);
-  verb->add_option("FILE", options->file, "The run")->type_name("RUN.fuserun");
+  CLI::App* verb =
+      addVerb(app, context, "export",
+              "Writes a pipeline as a module of TransformerEngine, or a run as a trace or a table; without "
+              "a file lists the formats",
+              options, exportFile);
+  CLI::Option* file = addFileOptions(*verb, *options);
+  file->required(false)->description("The pipeline, *.fuseline, or the run, *.fuserun")->type_name("FILE");
+  addFusionOptions(*verb, *options);
+  addRanksOption(*verb, *options);
+  for (const CLI::Option* option : verb->get_options())
+    if (option != file && !option->check_name("--json") && !option->check_name("--help"))
+      options->ofPlans.push_back(option);
   verb->add_option("--to", options->format, "The format")->type_name("FORMAT");
   verb->add_option("-o,--output", options->output, "The file to write; without it standard output")->type_name("FILE");
   verb->add_flag("--force", options->replaces, "Replaces the file where it exists");
-  verb->add_flag("--json", options->asJson, "Machine-readable output");
 }
 
 }  // namespace fuseline::cli

@@ -31,6 +31,7 @@ void addVerbs(CLI::App& app, cli::Context& context) {
   cli::addRunVerb(app, context);
   cli::addCompareVerb(app, context);
   cli::addExportVerb(app, context);
+  cli::addImportVerb(app, context);
   cli::addDevicesVerb(app, context);
   cli::addBenchVerb(app, context);
   cli::addSchemaVerb(app, context);

@@ -96,11 +96,17 @@ Json compareSchema() {
 Json exportSchema() {
   Json file = object({{"format", text("Its name.")},
                       {"file", text("Where it was written; empty: nowhere.")},
+                      {"notes", list(text("Where the other program does something else than Fuseline."))},
                       {"text", text("What it holds.")}});
   Json formats = object({{"formats", list(object({{"name", text("For --to.")},
+                                                  {"of", choice({"pipeline", "run"})},
                                                   {"ending", text("Of its files.")},
                                                   {"summary", text("One sentence.")}}))}});
   return {{"oneOf", Json::array({formats, file})}};
+}
+
+Json importSchema() {
+  return object({{"file", text("Where it was written; empty: nowhere.")}, {"text", text("The pipeline file.")}});
 }
 
 Json portSchema() {
@@ -578,7 +584,8 @@ std::vector<std::pair<std::string, Json>> outputSchemas() {
       {"recipes", recipesSchema()}, {"validate", validateSchema()}, {"infer", inferSchema()},
       {"fuse", fuseSchema()},       {"explain", explainSchema()},   {"run", runSchema()},
       {"devices", devicesSchema()}, {"bench", benchSchema()},       {"schema", any("A JSON Schema.")},
-      {"compare", compareSchema()}, {"export", exportSchema()},     {"worker", workerSchema()}};
+      {"compare", compareSchema()}, {"export", exportSchema()},     {"import", importSchema()},
+      {"worker", workerSchema()}};
   for (auto& [verb, schema] : schemas) {
     Json headed = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                    {"title", "fuseline " + verb + " --json"}};

@@ -148,8 +148,8 @@ Result<GainModel> gainModel(const PipelineOptions& options, const PipelineDocume
 
 bool isPlannedArchitecture(std::string_view device) { return std::ranges::count(plannedArchitectures(), device) > 0; }
 
-void addFileOptions(CLI::App& verb, PipelineOptions& options) {
-  verb.add_option("FILE", options.file, "The pipeline, *.fuseline")->required();
+CLI::Option* addFileOptions(CLI::App& verb, PipelineOptions& options) {
+  CLI::Option* file = verb.add_option("FILE", options.file, "The pipeline, *.fuseline")->required();
   verb.add_option("--set", options.symbols, "Replaces the value of a symbol")
       ->type_name("SYMBOL=VALUE")
       ->allow_extra_args(false);
@@ -157,6 +157,7 @@ void addFileOptions(CLI::App& verb, PipelineOptions& options) {
       ->check(CLI::IsMember({"forward", "train"}))
       ->capture_default_str();
   verb.add_flag("--json", options.asJson, "Machine-readable output");
+  return file;
 }
 
 void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
@@ -229,9 +230,9 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   settings->recipe = recipeName(loaded->document, analysis->recipe);
   Result<GainModel> gains = gainModel(options, loaded->document, *settings);
   if (!gains) return gains.error();
-  analysis->gains = *gains;
-  OpenedPipeline pipeline{.loaded = std::move(*loaded), .gains = std::move(*gains)};
-  pipeline.analysis = analyze(pipeline.loaded.document, *analysis, &pipeline.loaded.sourceMap);
+  analysis->gains = std::move(*gains);
+  OpenedPipeline pipeline{.loaded = std::move(*loaded), .options = std::move(*analysis)};
+  pipeline.analysis = analyze(pipeline.loaded.document, pipeline.options, &pipeline.loaded.sourceMap);
   if (Result<void> meant = checkSwitches(options.switches, pipeline.analysis); !meant) return meant.error();
   if (Result<void> fits = checkArchitecture(options.device, pipeline.analysis.recipe); !fits) return fits.error();
   return pipeline;

@@ -28,8 +28,8 @@ struct PipelineOptions {
   bool asJson = false;
 };
 
-/// FILE, --set, --pass, --json.
-void addFileOptions(CLI::App& verb, PipelineOptions& options);
+/// FILE, --set, --pass, --json. Returns FILE, which is required.
+CLI::Option* addFileOptions(CLI::App& verb, PipelineOptions& options);
 /// --device, --recipe, --recipe-set, --rules, --without, --with, --measured, --bandwidth, --launch.
 void addFusionOptions(CLI::App& verb, PipelineOptions& options);
 /// --ranks: for verbs that run nothing.
@@ -40,7 +40,7 @@ Result<RunSettings> settingsOf(const PipelineOptions& options);
 
 struct OpenedPipeline {
   LoadedDocument loaded;
-  GainModel gains;
+  AnalysisOptions options;
   Analysis analysis;
 
   const Graph& graph() const { return analysis.graph(); }

@@ -80,7 +80,7 @@ Result<std::unique_ptr<PipelineRun>> prepare(const RunOptions& options, Context&
   if (!runOptions) return runOptions.error();
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
-  runOptions->gains = pipeline->gains;
+  runOptions->gains = pipeline->options.gains;
   const std::string name = std::filesystem::path(options.file).stem().string();
   return PipelineRun::prepare(pipeline->loaded, name, std::move(*runOptions), context.registry);
 }

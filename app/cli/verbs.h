@@ -17,6 +17,7 @@ void addExplainVerb(CLI::App& app, Context& context);
 void addRunVerb(CLI::App& app, Context& context);
 void addCompareVerb(CLI::App& app, Context& context);
 void addExportVerb(CLI::App& app, Context& context);
+void addImportVerb(CLI::App& app, Context& context);
 void addDevicesVerb(CLI::App& app, Context& context);
 void addBenchVerb(CLI::App& app, Context& context);
 void addSchemaVerb(CLI::App& app, Context& context);

@@ -43,6 +43,10 @@ TEST(Golden, FuseStageByStage) {
   expectGolden(text, "fuse_stages.txt");
 }
 
+TEST(Golden, ExportToTransformerEngine) {
+  expectGolden(fuseline("export --device reference --to te " + samplePipeline()).out, "export_te.py");
+}
+
 TEST(Golden, Explain) { expectGolden(fuseline("explain --device reference " + samplePipeline()).out, "explain.txt"); }
 
 TEST(Golden, ExplainOneOp) {

@@ -42,6 +42,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("bench", "scaling --quick");
   expectFits("bench", "gpu --list");
   expectFits("export", "");
+  expectFits("export", "--device reference --to te " + samplePipeline());
   expectFits("bench", "gpu --quick --device reference --only elementwise-chain");
 }
 
@@ -72,7 +73,7 @@ TEST(JsonOutput, SchemaOfTheFileIsJson) {
 
 TEST(JsonOutput, EveryVerbOfTheHelpHasASchema) {
   for (const char* verb : {"new", "ops", "rules", "recipes", "validate", "infer", "fuse", "explain", "run", "devices",
-                           "compare", "export", "bench", "schema", "worker"}) {
+                           "compare", "export", "import", "bench", "schema", "worker"}) {
     EXPECT_EQ(fuseline(std::string(verb) + " --help").exitCode, 0) << verb;
     EXPECT_EQ(schemaOf(verb)["title"], "fuseline " + std::string(verb) + " --json");
   }

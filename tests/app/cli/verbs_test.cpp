@@ -494,13 +494,36 @@ TEST(Compare, HoldsTheNewRunAgainstGates) {
   EXPECT_EQ(schemaProblem(fuseline("schema --of compare").json(), json.json()), "");
 }
 
+TEST(Export, OfAPipelineIsReadBackByImport) {
+  const TemporaryFolder folder;
+  const std::string script = quoted(folder / "sample.py");
+  const ProgramResult written = fuseline("export " + samplePipeline() + " --to te --set M=6 -o " + script);
+  EXPECT_EQ(written.exitCode, 0) << written.err;
+  EXPECT_EQ(written.out, "");
+  EXPECT_EQ(fuseline("export " + samplePipeline() + " --to te -o " + script).exitCode, 2) << "it exists";
+  const ProgramResult imported = fuseline("import " + script + " -o " + quoted(folder / "again.fuseline"));
+  EXPECT_EQ(imported.exitCode, 0) << imported.err;
+  Json expected = Json::parse(readText(goldenPath("sample.fuseline")));
+  expected["symbols"]["M"] = 6;
+  EXPECT_EQ(Json::parse(readText(folder / "again.fuseline")), expected);
+  const ProgramResult foreign = fuseline("import " + samplePipeline());
+  EXPECT_EQ(foreign.exitCode, 1);
+  EXPECT_TRUE(has(foreign.err, "with a pipeline file in comments")) << foreign.err;
+}
+
 TEST(Export, SaysWhatItTakes) {
   EXPECT_TRUE(has(fuseline("export").out, "ui.perfetto.dev"));
+  const ProgramResult foreign = fuseline("export x.fuserun --to te");
+  EXPECT_EQ(foreign.exitCode, 1);
+  EXPECT_TRUE(has(foreign.err, "expected a pipeline, found a run")) << foreign.err;
+  EXPECT_EQ(fuseline("export x.fuserun --to trace --rules te").exitCode, 2);
   const ProgramResult pipeline = fuseline("export " + samplePipeline() + " --to trace");
   EXPECT_EQ(pipeline.exitCode, 1);
   EXPECT_TRUE(has(pipeline.err, "expected a run, found a pipeline. Measure it first")) << pipeline.err;
   EXPECT_EQ(fuseline("export x.fuserun").exitCode, 2);
-  EXPECT_EQ(fuseline("export x.fuserun --to nothing").exitCode, 2);
+  const ProgramResult unknown = fuseline("export x.fuserun --to trase");
+  EXPECT_EQ(unknown.exitCode, 2);
+  EXPECT_TRUE(has(unknown.err, "did you mean trace? There is: te, dot, plan, trace, csv.")) << unknown.err;
   EXPECT_EQ(fuseline("export x.fuserun --to trace").exitCode, 1);
 }
 
