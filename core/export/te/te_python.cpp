@@ -316,13 +316,21 @@ class Script {
 
   std::string planTable() const {
     std::string text =
-        "# [class, positions]: what TransformerEngine should run as one, by module and pass.\nPLAN = {\n";
+        "# [class, positions]: what TransformerEngine should run as one, by module and pass. None: it does not run.\n"
+        "PLAN = {\n";
     for (const Module& module : m_modules)
       if (module.sequence.isTe)
-        text += fmt::format("    {}: {{\n        \"forward\": [{}],\n        \"backward\": [{}],\n    }},\n",
+        text += fmt::format("    {}: {{\n        \"forward\": [{}],\n        \"backward\": {},\n    }},\n",
                             pythonText(module.name), fusedText(module.sequence, m_plan.report.forward),
-                            fusedText(module.sequence, m_plan.report.backward));
+                            backwardText(module.sequence));
     return text + "}\n";
+  }
+
+  /// TransformerEngine fuses the backward pass of what nobody differentiates, too.
+  std::string backwardText(const TeSequence& sequence) const {
+    const bool isRun =
+        std::ranges::any_of(sequence.nodes, [&](NodeId node) { return graph().node(node).takesPartInBackward(); });
+    return isRun ? fmt::format("[{}]", fusedText(sequence, m_plan.report.backward)) : "None";
   }
 
   /// A line an entry.

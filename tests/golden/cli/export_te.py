@@ -62,7 +62,7 @@ PARAMETERS = {
     "fc1.bias": "layers.fc1.bias",
     "fc2.weight": "layers.fc2.weight",
 }
-# [class, positions]: what TransformerEngine should run as one, by module and pass.
+# [class, positions]: what TransformerEngine should run as one, by module and pass. None: it does not run.
 PLAN = {
     "layers": {
         "forward": [
@@ -161,10 +161,11 @@ def compare_plans(model):
     inputs = draw_inputs()
     step(model, inputs, draw_gradients(model, inputs))
     found = plans(model)
-    passes = ("forward", "backward") if TRAINS else ("forward",)
     is_same = True
-    for name, direction in ((n, d) for n in PLAN for d in passes):
+    for name, direction in ((n, d) for n in PLAN for d in ("forward", "backward")):
         ours, theirs = PLAN[name][direction], found[name][direction]
+        if ours is None:
+            continue
         print(f"{name}, {direction}: {theirs or 'nothing fused'}")
         if ours != theirs:
             is_same = False

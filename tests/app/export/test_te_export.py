@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# Tests what `fuseline export --to te` writes: as Python, against stand-ins for PyTorch and TransformerEngine.
+# SPDX-License-Identifier: Apache-2.0
+"""test_te_export.py PROGRAM [TEST...]: PROGRAM is fuseline. Needs nothing else."""
+
+import ast
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+import fake_te
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+EXAMPLES = sorted((ROOT / "resources" / "examples").glob("*.fuseline"))
+NESTED = ROOT / "tests" / "golden" / "cli" / "nested.fuseline"
+FORMULA = ROOT / "tests" / "golden" / "cli" / "formula.fuseline"
+PROGRAM = ""
+
+
+def export(path, *options):
+    command = [PROGRAM, "export", str(path), "--to", "te", *options]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def written(document):
+    """The script of a document."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "drawn.fuseline"
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return export(path)
+
+
+def module_of(script):
+    module = types.ModuleType("exported")
+    exec(compile(script, "exported.py", "exec"), module.__dict__)  # of our own program
+    for name in [name for name in vars(module) if name.startswith("Formula_")]:
+        operation = name.removeprefix("Formula_")
+        setattr(module, name, lambda device, op=operation: lambda *inputs: f"{op}({', '.join(inputs)})")
+    return module
+
+
+def outputs_of(script):
+    module = module_of(script)
+    outputs = module.Pipeline()(*module.INPUTS)
+    return dict(zip(module.OUTPUTS, outputs if isinstance(outputs, tuple) else (outputs,)))
+
+
+def identifier(name):
+    return re.sub(r"\W", "_", name)
+
+
+class Expected:
+    """What a document computes, by its wires."""
+
+    def __init__(self, document):
+        self.blocks = document.get("blocks", {})
+        body = document["pipeline"]
+        self.outputs = self.evaluate(body, "", {entry["id"]: entry["id"] for entry in body["inputs"]})
+
+    def evaluate(self, body, prefix, values):
+        waiting, into = list(body["ops"]), {to: source for source, to in body["wires"]}
+        while waiting:
+            ready = next(op for op in waiting if all(s in values for t, s in into.items() if t.split(".")[0] == op["id"]))
+            waiting.remove(ready)
+            inputs = {t.split(".")[1]: values[s] for t, s in into.items() if t.split(".")[0] == ready["id"]}
+            for port, value in self.outputs_of(ready, prefix + ready["id"], inputs).items():
+                values[f"{ready['id']}.{port}"] = value
+        return {output["id"]: values[output["from"]] for output in body["outputs"]}
+
+    def outputs_of(self, op, path, inputs):
+        if op["op"].startswith("block:"):
+            return self.evaluate(self.blocks[op["op"][6:]], path + ".", dict(inputs))
+        name, x, *extras = identifier(path), *self.inOrder(op["op"], inputs)
+        if op["op"] == "Linear" and op["attributes"].get("bias", True):
+            return {"y": f"{name}_bias({name}_linear({x}))"}
+        made = {"y": f"{name}({', '.join([x, *extras])})"}
+        return made | ({"extra": f"{name}.extra({x})"} if op["op"] == "MakeExtraOutput" else {})
+
+    @staticmethod
+    def inOrder(kind, inputs):
+        """x first, then the order of the ports."""
+        order = ["x", "extra", "split_sizes", "scales"]
+        return [inputs[port] for port in sorted(inputs, key=lambda p: order.index(p) if p in order else 9)]
+
+
+def drawn(seed):
+    """A random pipeline: chains, branches with and without MakeExtraOutput, sums of anything made before."""
+    draw = random.Random(seed)
+    values, ops, wires = ["x", "r"], [], []
+    for i in range(draw.randint(1, 14)):
+        kind = draw.choice(["GELU", "Linear", "BasicLinear", "RMSNorm", "MakeExtraOutput", "AddExtraInput", "Identity",
+                            "Bias", "Formula", "ConstantScale", "AddExtraInput", "MakeExtraOutput"])
+        attributes = {"Linear": {"in_features": 16, "out_features": 16, "bias": draw.random() < 0.5},
+                      "BasicLinear": {"in_features": 16, "out_features": 16}, "RMSNorm": {"normalized_shape": [16]},
+                      "Bias": {"size": 16}, "ConstantScale": {"scale": 2.0},
+                      "AddExtraInput": {"in_place": draw.random() < 0.5}}.get(kind, {})
+        main = values[-1] if draw.random() < 0.7 else draw.choice(values)
+        ops.append({"id": f"op{i}", "op": kind, "attributes": attributes})
+        wires.append([main, f"op{i}.x"])
+        if kind == "AddExtraInput":
+            wires.append([draw.choice(values), f"op{i}.extra"])
+        values += [f"op{i}.extra"] * (kind == "MakeExtraOutput") + [f"op{i}.y"]
+    inputs = [{"id": name, "dtype": "bf16", "shape": [32, 16]} for name in ("x", "r")]
+    outputs = [{"id": f"y{i}", "from": value} for i, value in enumerate({values[-1], draw.choice(values[2:])})]
+    return {"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
+            "pipeline": {"inputs": inputs, "ops": ops, "wires": wires, "outputs": outputs}}
+
+
+class Scripts(unittest.TestCase):
+    def test_examples_compute_what_their_wires_say(self):
+        for path in [*EXAMPLES, NESTED, FORMULA]:
+            for options in ([], ["--pass", "forward"]):
+                with self.subTest(path=path.name, options=options):
+                    expected = Expected(json.loads(path.read_text(encoding="utf-8"))).outputs
+                    self.assertEqual(outputs_of(export(path, *options)), expected)
+
+    def test_random_pipelines_compute_what_their_wires_say(self):
+        for seed in range(60):
+            document = drawn(seed)
+            with self.subTest(seed=seed):
+                self.assertEqual(outputs_of(written(document)), Expected(document).outputs)
+
+    def test_every_line_of_a_recipe_parses(self):
+        for recipe in ("delayed", "float8current", "float8block", "mxfp8", "nvfp4"):
+            ast.parse(export(EXAMPLES[0], "--recipe", recipe))
+
+
+class Signatures(unittest.TestCase):
+    def test_defaults_are_those_of_te_ops(self):
+        """What is not written because it is a default must be TransformerEngine's default."""
+        listed = subprocess.run([PROGRAM, "ops", "--json"], check=True, capture_output=True, text=True).stdout
+        compared = 0
+        for op in json.loads(listed)["ops"]:
+            signature = fake_te.SIGNATURES.get(op["name"], {})
+            for attribute in op["attributes"]:
+                default = signature.get(attribute["name"])
+                if default is None or attribute["default"] in ("", "none"):
+                    continue
+                compared += 1
+                with self.subTest(op=op["name"], attribute=attribute["name"]):
+                    ours = {"true": True, "false": False}.get(attribute["default"], attribute["default"])
+                    theirs = ast.literal_eval(default)
+                    self.assertEqual(type(theirs)(ours) if not isinstance(ours, bool) else ours, theirs)
+        self.assertGreater(compared, 40)
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    fake_te.install()
+    unittest.main()
