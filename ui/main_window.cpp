@@ -5,6 +5,7 @@
 #include "core/profile/run_file.h"
 #include "ui/canvas/metrics.h"
 #include "ui/command_palette.h"
+#include "ui/export_dialog.h"
 #include "ui/help.h"
 #include "ui/theme/format.h"
 
@@ -189,6 +190,7 @@ void MainWindow::createFileMenu() {
       menu, tr("&Save"), QKeySequence::Save, [this] { save(); }, QStringLiteral("save"));
   toolBar->addAction(m_save);
   addCommand(menu, tr("Save &as..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), [this] { saveAs(); });
+  addCommand(menu, tr("&Export the pipeline..."), QKeySequence(Qt::CTRL | Qt::Key_E), [this] { exportPipeline(); });
   menu->addSeparator();
   addCommand(menu, tr("&Quit"), QKeySequence::Quit, [this] { close(); });
 }
@@ -414,6 +416,13 @@ void MainWindow::exportRun(const Exporter& exporter) {
   const QString path = dialog.selectedFiles().constFirst();
   const Result<void> written = m_session.exportRun(exporter, path);
   showMessage(written ? tr("The run is in %1. %2.").arg(path, toQt(exporter.summary)) : toQt(written.error().message));
+}
+
+void MainWindow::exportPipeline() {
+  commitTypedField();
+  ExportDialog([this](const PipelineExporter& exporter) { return m_session.exportPipeline(exporter); },
+               m_session.path().isEmpty() ? m_session.displayName() : m_session.path(), this)
+      .exec();
 }
 
 void MainWindow::createHelpMenu() {

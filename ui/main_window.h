@@ -120,6 +120,7 @@ class MainWindow : public QMainWindow {
   void chooseTensors();
   void saveParameters();
   void saveRun();
+  void exportPipeline();
   void exportRun(const Exporter& exporter);
   bool save();
   bool saveAs();

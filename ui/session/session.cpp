@@ -277,6 +277,16 @@ Result<void> Session::exportRun(const Exporter& exporter, const QString& path) c
   return writeFileAtomically(path.toStdString(), [&](std::ostream& file) { file << *text; });
 }
 
+Result<PipelineText> Session::exportPipeline(const PipelineExporter& exporter) const {
+  const AnalysisOptions options = analysisOptions();
+  const Analysis analysis = analyze(document(), options);
+  if (!analysis.isRunnable()) return Error{errorText(analysis.lowered.diagnostics, displayName().toStdString())};
+  return exporter.write({.name = QFileInfo(displayName()).completeBaseName().toStdString(),
+                         .document = document(),
+                         .options = options,
+                         .analysis = analysis});
+}
+
 void Session::run() { start(RunPurpose::Times); }
 
 void Session::measureNumerics() { start(RunPurpose::Numerics); }

@@ -4,6 +4,7 @@
 
 #include "core/document/history.h"
 #include "core/export/exporter.h"
+#include "core/export/pipeline_exporter.h"
 #include "core/plan/analysis.h"
 #include "core/profile/run_record.h"
 #include "ui/session/worker_client.h"
@@ -128,6 +129,8 @@ class Session : public QObject {
   Result<void> saveRun(const QString& path) const;
   /// Writes the last run in a format of other programs. Errors: as saveRun(), and those of the format.
   Result<void> exportRun(const Exporter& exporter, const QString& path) const;
+  /// The pipeline in a format of other programs, as it is planned. Errors: those of the pipeline, and of the format.
+  Result<PipelineText> exportPipeline(const PipelineExporter& exporter) const;
   /// Times both plans. One that is stopped early does not replace a complete one of the same pipeline.
   void run();
   /// Compares both plans with float32, tensor by tensor.

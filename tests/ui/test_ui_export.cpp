@@ -1,0 +1,82 @@
+// The export dialog: what it shows is what it saves, and what stands in the way is a sentence.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+#include "ui/export_dialog.h"
+
+#include <QClipboard>
+#include <QComboBox>
+#include <QDialog>
+#include <QGuiApplication>
+#include <QLabel>
+#include <QPlainTextEdit>
+#include <QPushButton>
+#include <QTest>
+
+namespace fuseline::ui {
+
+class ExportTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void showsEveryFormat();
+  void notesStandAboveTheText();
+  void copiesTheText();
+  void aPipelineWithErrorsIsASentence();
+};
+
+namespace {
+
+struct Dialog {
+  explicit Dialog(Fixture& f)
+      : dialog([&f](const PipelineExporter& exporter) { return f.session.exportPipeline(exporter); },
+               QStringLiteral("small.fuseline"), &f.window) {}
+  QString text() const { return dialog.findChild<QPlainTextEdit*>()->toPlainText(); }
+  QString notes() const { return dialog.findChild<QLabel*>()->text(); }
+  QPushButton* button(const QString& name) const {
+    for (QPushButton* button : dialog.findChildren<QPushButton*>())
+      if (button->text().remove(u'&') == name) return button;
+    return nullptr;
+  }
+  ExportDialog dialog;
+};
+
+}  // namespace
+
+void ExportTest::showsEveryFormat() {
+  Fixture f(smallPipeline());
+  Dialog dialog(f);
+  auto* const formats = dialog.dialog.findChild<QComboBox*>();
+  QCOMPARE(formats->count(), static_cast<int>(pipelineExporters().size()));
+  QVERIFY(dialog.text().contains(QStringLiteral("\"act\": te.ops.GELU()")));
+  formats->setCurrentIndex(formats->findText(QStringLiteral("Graphviz drawing")));
+  QVERIFY(dialog.text().startsWith(QStringLiteral("digraph")));
+}
+
+void ExportTest::notesStandAboveTheText() {
+  Fixture safe(residualPipeline(false));
+  QCOMPARE(Dialog(safe).notes().count(u'\n'), 0);
+  Fixture inPlace(residualPipeline(true));
+  QVERIFY(Dialog(inPlace).notes().contains(QStringLiteral("add: in_place is off here")));
+}
+
+void ExportTest::copiesTheText() {
+  Fixture f(smallPipeline());
+  Dialog dialog(f);
+  dialog.button(QStringLiteral("Copy"))->click();
+  QCOMPARE(QGuiApplication::clipboard()->text(), dialog.text());
+}
+
+void ExportTest::aPipelineWithErrorsIsASentence() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 5}));
+  Dialog dialog(f);
+  QVERIFY(dialog.text().isEmpty());
+  QVERIFY2(dialog.notes().contains(QStringLiteral("in_features is 5")), qPrintable(dialog.notes()));
+  QVERIFY(!dialog.button(QStringLiteral("Copy"))->isEnabled());
+  QVERIFY(!dialog.button(QStringLiteral("Save as..."))->isEnabled());
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::ExportTest)
+#include "test_ui_export.moc"
