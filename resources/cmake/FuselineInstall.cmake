@@ -10,6 +10,7 @@ foreach(folder examples schema help)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/resources/${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/fuseline OPTIONAL
           PATTERN README.md EXCLUDE)
 endforeach()
+install(FILES resources/te/to_fuseline.py DESTINATION ${CMAKE_INSTALL_DATADIR}/fuseline/te)
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES resources/desktop/fuseline.bash-completion
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME fuseline)

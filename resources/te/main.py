@@ -1,3 +1,5 @@
+# The program behind an exported module of te.ops: times a step, compares plans and tensors. These lines are left out.
+# SPDX-License-Identifier: Apache-2.0
 def draw(shape, dtype, has_gradient, rows):
     """A tensor of N(0, 1), or counts that share out rows."""
     if dtype == torch.int64:

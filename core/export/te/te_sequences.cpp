@@ -1,5 +1,5 @@
-// Takes units of ops, which are fused together or alone, as soon as they can run, and appends each to the sequence that
-// it continues. SPDX-License-Identifier: Apache-2.0
+// Takes units of ops, fused together or alone, as soon as they can run, and appends each to what it continues.
+// SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_sequences.h"
 
 #include "core/ops/catalog.h"

@@ -44,7 +44,7 @@ TEST(Golden, FuseStageByStage) {
 }
 
 TEST(Golden, ExportToTransformerEngine) {
-  expectGolden(fuseline("export --device reference --to te " + samplePipeline()).out, "export_te.py");
+  expectGolden(fuseline("export --device reference --to te " + samplePipeline()).out, "export_te.txt");
 }
 
 TEST(Golden, Explain) { expectGolden(fuseline("explain --device reference " + samplePipeline()).out, "explain.txt"); }

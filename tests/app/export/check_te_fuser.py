@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# Compares Fuseline's chapter te with what TransformerEngine's own fuser does, and exported modules with imported ones.
+# SPDX-License-Identifier: Apache-2.0
+"""check_te_fuser.py PROGRAM [--random N]: PROGRAM is fuseline. Needs PyTorch and the Python part of TransformerEngine:
+`pip install torch onnxscript einops pydantic packaging && pip install --no-deps transformer_engine`. Its compiled part,
+which needs a GPU, is replaced by a mock: ops are made on the CPU and asked to fuse, but nothing is run. Ends with 77 where
+the packages are missing."""
+
+import argparse
+import enum
+import glob
+import importlib.util
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import types
+import warnings
+from unittest import mock
+
+import test_te_export
+
+ROOT = test_te_export.ROOT
+RECIPES = {"none": "sm_90", "delayed": "sm_90", "float8current": "sm_90", "float8block": "sm_90", "mxfp8": "sm_100",
+           "nvfp4": "sm_100"}
+
+
+def import_te():
+    """transformer_engine.pytorch with a mock in place of its extension."""
+    for package in ("torch", "transformer_engine"):
+        if importlib.util.find_spec(package) is None:
+            print(f"Skipped: this Python has no {package}.")
+            sys.exit(77)
+    warnings.simplefilter("ignore")
+    os.environ["NVTE_PROJECT_BUILDING"] = "1"  # as TransformerEngine's own build does: no library is loaded
+    extension = mock.MagicMock(name="transformer_engine_torch")
+    folder = importlib.util.find_spec("transformer_engine").submodule_search_locations[0]
+    sources = [pathlib.Path(p).read_text() for p in glob.glob(f"{folder}/pytorch/**/*.py", recursive=True)]
+    names = dict.fromkeys(re.findall(r"^    (k\w+) = int\(tex", "\n".join(sources), re.M))
+    extension.DType = enum.IntEnum("DType", {name: i for i, name in enumerate(names)})
+    backends = sorted(set(re.findall(r"NVTE_Fused_Attn_Backend\.(NVTE_\w+)", "\n".join(sources))))
+    extension.NVTE_Fused_Attn_Backend = enum.IntEnum("Backend", {name: i for i, name in enumerate(backends)})
+    sys.modules["transformer_engine_torch"] = extension
+    import transformer_engine.common
+
+    transformer_engine.common.load_framework_extension = lambda framework: None
+    import transformer_engine.pytorch
+
+    return transformer_engine.pytorch
+
+
+def run(*arguments):
+    return subprocess.run([test_te_export.PROGRAM, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
+
+
+def loaded(script):
+    module = types.ModuleType("exported")
+    exec(compile(script, "exported.py", "exec"), module.__dict__)  # of our own program
+    return module
+
+
+def fused(operations):
+    return [[type(op).__name__, list(places)] for op, places in operations if len(places) > 1]
+
+
+def plan_of(te, sequential, exported):
+    """What TransformerEngine fuses. Rules ask whether there are quantizers, never what they do."""
+    import torch
+
+    (fuser,) = te.ops.Sequential._make_module_groups(sequential._modules.values())
+    for op in fuser._basic_ops:
+        isQuantized = exported.RECIPE is not None
+        op.reset_recipe_state = lambda recipe=None: None
+        op.pre_first_fuser_forward = lambda: None
+        op.get_input_quantizer = lambda q=isQuantized and op.num_quantizers("forward"): object() if q else None
+        op.get_grad_output_quantizer = lambda q=isQuantized and op.num_quantizers("backward"): object() if q else None
+    extras = [[None] * op.num_extra_inputs for op in fuser._basic_ops]
+    x = torch.zeros(1, requires_grad=exported.TRAINS)
+    fuser.maybe_fuse_ops(exported.TRAINS, exported.RECIPE, x, extras)
+    return {"forward": fused(fuser._forward_ops), "backward": fused(fuser._backward_ops)}
+
+
+# Fusions that TransformerEngine registers on GPUs of Blackwell only.
+NEEDS_BLACKWELL = "GroupedMLP_"
+
+
+def differences(te, exported):
+    model = exported.Pipeline(device="cpu")
+    for place in exported.PARAMETERS.values():
+        model.get_parameter(place)
+    for name, expected in exported.PLAN.items():
+        found = plan_of(te, getattr(model, name), exported)
+        for direction, entries in expected.items():
+            if entries is None or any(entry[0].startswith(NEEDS_BLACKWELL) for entry in entries):
+                continue
+            if entries != found[direction]:
+                yield f"{name}, {direction}: TransformerEngine fuses {found[direction]}, Fuseline {entries}"
+
+
+def sequential_of(script):
+    """The text of the module and of its recipe, with all names of channels alike."""
+    begin = script.index("te.ops.Sequential")
+    text = script[begin : script.index("    def forward(self, ", begin)] + script[script.index("\nRECIPE") :]
+    return re.sub(r'"[a-z0-9_.]+\.extra"', '"channel"', text[: text.index("# Shape")])
+
+
+def import_difference(to_fuseline, exported, script, options, folder):
+    """Whether a module that is written back as a pipeline is exported as the same module."""
+    import torch
+
+    tensors = {re.sub(r"\W", "_", n): torch.empty(s[0], dtype=s[1], device="meta") for n, s in exported.INPUTS.items()}
+    arguments = re.search(r"self\.layers\(([^)]*)\)", script).group(1).split(", ")
+    path = folder / "imported.fuseline"
+    layers = exported.Pipeline(device="cpu").layers
+    to_fuseline.save(layers, path, *(tensors[name] for name in arguments), recipe=exported.RECIPE)
+    again = run("export", path, "--to", "te", *options)
+    return [] if sequential_of(again) == sequential_of(script) else ["the module is another after it was imported"]
+
+
+def drawn(seed):
+    """A random pipeline with more of what rules ask for, in which everything is read: TransformerEngine plans backward
+    for what nobody reads, too."""
+    document, draw = test_te_export.drawn(seed), random.Random(seed)
+    body = document["pipeline"]
+    made = [f"{op['id']}.y" for op in body["ops"]]
+    made += [f"{op['id']}.extra" for op in body["ops"] if op["op"] == "MakeExtraOutput"]
+    unread = sorted(set(made) - {source for source, _ in body["wires"]})
+    body["outputs"] = [{"id": f"out{i}", "from": value} for i, value in enumerate(unread)]
+    for op in document["pipeline"]["ops"]:
+        if op["op"] == "MakeExtraOutput":
+            op["attributes"]["in_place"] = draw.random() < 0.5
+        if op["op"] == "GELU" and draw.random() < 0.3:
+            op["op"] = "ReLU"
+    return document, draw.choice(["none", "delayed", "float8current"])
+
+
+def cases(folder, numRandom):
+    """(name, path, options) of pipelines."""
+    for path in test_te_export.EXAMPLES:
+        for recipe, device in RECIPES.items():
+            yield f"{path.name} {recipe}", path, ["--recipe", recipe, "--device", device]
+        yield f"{path.name} forward", path, ["--pass", "forward"]
+    for seed in range(numRandom):
+        document, recipe = drawn(seed)
+        path = folder / "drawn.fuseline"
+        path.write_text(json.dumps(document), encoding="utf-8")
+        yield f"random {seed} {recipe}", path, ["--recipe", recipe, "--device", "sm_90"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("program")
+    parser.add_argument("--random", type=int, default=40, help="how many random pipelines")
+    options = parser.parse_args()
+    test_te_export.PROGRAM = options.program
+    te = import_te()
+    sys.path.insert(0, str(ROOT / "resources" / "te"))
+    import to_fuseline
+
+    numModules, problems = 0, []
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for case, path, arguments in cases(folder, options.random):
+            script = run("export", path, "--to", "te", *arguments)
+            exported = loaded(script)
+            found = list(differences(te, exported))
+            if list(exported.PLAN) == ["layers"] and "Formula_" not in script and path in test_te_export.EXAMPLES:
+                found += import_difference(to_fuseline, exported, script, arguments, folder)
+            numModules += len(exported.PLAN)
+            problems += [f"{case}: {problem}" for problem in found]
+    print("\n".join(problems))
+    print(f"{numModules} modules, {len(problems)} differences")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
