@@ -98,6 +98,10 @@ class Script {
       if (!formula) return formula.error();
       formulas += *formula + "\n\n";
     }
+    if (isParallel())
+      m_notes.emplace_back(
+          "The ops that communicate need a process group. TransformerEngine leaves communication out where it has one "
+          "process; started by torchrun with more it fuses as it is planned here.");
     const TeRecipe recipe = teRecipe(m_pipeline.analysis.recipe);
     m_notes.insert(m_notes.end(), recipe.notes.begin(), recipe.notes.end());
     std::string text = head() + formulas + pipelineClass() + "\n\n" + recipe.text + tables() + "\n\n" + kProgram + "\n";
@@ -160,7 +164,8 @@ class Script {
         docText(m_pipeline.name), signatureText(), version(), docText(m_pipeline.name), needs());
     for (const std::string& note : m_notes) text += fmt::format("\n* {}", docText(note));
     text +=
-        "\n\"\"\"\n\nimport argparse\nimport importlib.metadata\nimport statistics\nimport sys\n\nimport torch\n"
+        "\n\"\"\"\n\nimport argparse\nimport importlib.metadata\nimport os\nimport statistics\nimport sys\n\nimport "
+        "torch\n"
         "import transformer_engine.pytorch as te\nfrom transformer_engine.common import recipe\n\n\n";
     return text;
   }
@@ -265,8 +270,8 @@ class Script {
 
   std::string tables() const {
     return inputTable() + outputList() + parameterTable() + planTable() +
-           fmt::format("TRAINS = {}\nOVERWRITES_INPUTS = {}\nTOLERANCE = {}\n", isTraining() ? "True" : "False",
-                       overwritesInputs() ? "True" : "False", pythonNumber(tolerance()));
+           fmt::format("TRAINS = {}\nOVERWRITES_INPUTS = {}\nIS_PARALLEL = {}\nTOLERANCE = {}\n", truth(isTraining()),
+                       truth(overwritesInputs()), truth(isParallel()), pythonNumber(tolerance()));
   }
 
   /// Counts share out the rows of what their reader reads.
@@ -281,8 +286,8 @@ class Script {
       const Value& value = graph().value(input);
       text += statement(pythonText(value.name) + ": ",
                         {"",
-                         {toString(value.spec.shape), torchType(value.spec.dtype),
-                          value.needsGradient ? "True" : "False", fmt::format("{}", rowsFor(input))}},
+                         {toString(value.spec.shape), torchType(value.spec.dtype), truth(value.needsGradient),
+                          fmt::format("{}", rowsFor(input))}},
                         ",", 4);
     }
     return text + "}\n";
@@ -316,21 +321,24 @@ class Script {
 
   std::string planTable() const {
     std::string text =
-        "# [class, positions]: what TransformerEngine should run as one, by module and pass. None: it does not run.\n"
-        "PLAN = {\n";
+        "# What TransformerEngine should run as one: [class, positions], by module and pass. Of its backward list\n"
+        "# that counts which is about ops that are differentiated.\nPLAN = {\n";
     for (const Module& module : m_modules)
       if (module.sequence.isTe)
-        text += fmt::format("    {}: {{\n        \"forward\": [{}],\n        \"backward\": {},\n    }},\n",
-                            pythonText(module.name), fusedText(module.sequence, m_plan.report.forward),
-                            backwardText(module.sequence));
+        text += fmt::format(
+            "    {}: {{\n        \"forward\": [{}],\n        \"backward\": [{}],\n        \"differentiated\": {},\n    "
+            "}},\n",
+            pythonText(module.name), fusedText(module.sequence, m_plan.report.forward),
+            fusedText(module.sequence, m_plan.report.backward), differentiatedText(module.sequence));
     return text + "}\n";
   }
 
-  /// TransformerEngine fuses the backward pass of what nobody differentiates, too.
-  std::string backwardText(const TeSequence& sequence) const {
-    const bool isRun =
-        std::ranges::any_of(sequence.nodes, [&](NodeId node) { return graph().node(node).takesPartInBackward(); });
-    return isRun ? fmt::format("[{}]", fusedText(sequence, m_plan.report.backward)) : "None";
+  std::string differentiatedText(const TeSequence& sequence) const {
+    std::vector<std::size_t> places;
+    for (std::size_t place = 0; place < sequence.nodes.size(); ++place)
+      if (graph().node(sequence.nodes[place]).takesPartInBackward()) places.push_back(place);
+    const bool isAll = places.size() == sequence.nodes.size();
+    return isAll ? fmt::format("range({})", places.size()) : fmt::format("[{}]", fmt::join(places, ", "));
   }
 
   /// A line an entry.
@@ -344,6 +352,22 @@ class Script {
       text += fmt::format("\n            [{}, [{}]],", pythonText(entry.rule->name), fmt::join(places, ", "));
     }
     return text.empty() ? text : text + "\n        ";
+  }
+
+  static const char* truth(bool value) { return value ? "True" : "False"; }
+
+  /// TransformerEngine asks for a process group where an op may communicate.
+  bool isParallel() const {
+    return std::ranges::any_of(m_modules, [](const Module& module) {
+      return std::ranges::any_of(module.operations, [](const TeOperation& operation) {
+        const auto& [callee, arguments] = operation.call;
+        const bool isCollective =
+            callee.ends_with("AllGather") || callee.ends_with("AllReduce") || callee.ends_with("ReduceScatter");
+        return isCollective || std::ranges::any_of(arguments, [](const std::string& argument) {
+                 return argument.starts_with("tensor_parallel");
+               });
+      });
+    });
   }
 
   bool overwritesInputs() const {

@@ -89,24 +89,36 @@ class Expected:
         return [inputs[port] for port in sorted(inputs, key=lambda p: order.index(p) if p in order else 9)]
 
 
+# What random pipelines are made of, and how often beside each other.
+KINDS = {"Linear": 2, "BasicLinear": 2, "Bias": 2, "RMSNorm": 1, "LayerNorm": 1, "L2Normalization": 1, "GELU": 1, "ReLU": 1,
+         "SiLU": 1, "Dropout": 1, "ConstantScale": 2, "Identity": 1, "Reshape": 1, "Quantize": 1, "AllReduce": 1,
+         "MakeExtraOutput": 2, "AddExtraInput": 3, "Formula": 1}
+
+
+def attributes_of(kind, draw):
+    """Of an op that reads and makes [32, 16]."""
+    features = {"in_features": 16, "out_features": 16}
+    return {"Linear": {**features, "bias": draw.random() < 0.5}, "BasicLinear": features, "Bias": {"size": 16},
+            "RMSNorm": {"normalized_shape": [16]}, "LayerNorm": {"normalized_shape": [16]}, "Dropout": {"p": 0.25},
+            "ConstantScale": {"scale": 2.0}, "Reshape": {"shape": [32, 16]},
+            "AddExtraInput": {"in_place": draw.random() < 0.5},
+            "MakeExtraOutput": {"in_place": draw.random() < 0.5}}.get(kind, {})
+
+
 def drawn(seed):
     """A random pipeline: chains, branches with and without MakeExtraOutput, sums of anything made before."""
     draw = random.Random(seed)
     values, ops, wires = ["x", "r"], [], []
     for i in range(draw.randint(1, 14)):
-        kind = draw.choice(["GELU", "Linear", "BasicLinear", "RMSNorm", "MakeExtraOutput", "AddExtraInput", "Identity",
-                            "Bias", "Formula", "ConstantScale", "AddExtraInput", "MakeExtraOutput"])
-        attributes = {"Linear": {"in_features": 16, "out_features": 16, "bias": draw.random() < 0.5},
-                      "BasicLinear": {"in_features": 16, "out_features": 16}, "RMSNorm": {"normalized_shape": [16]},
-                      "Bias": {"size": 16}, "ConstantScale": {"scale": 2.0},
-                      "AddExtraInput": {"in_place": draw.random() < 0.5}}.get(kind, {})
-        main = values[-1] if draw.random() < 0.7 else draw.choice(values)
-        ops.append({"id": f"op{i}", "op": kind, "attributes": attributes})
+        kind = draw.choices(list(KINDS), KINDS.values())[0]
+        main = values[-1] if draw.random() < 0.8 else draw.choice(values)
+        ops.append({"id": f"op{i}", "op": kind, "attributes": attributes_of(kind, draw)})
         wires.append([main, f"op{i}.x"])
         if kind == "AddExtraInput":
             wires.append([draw.choice(values), f"op{i}.extra"])
         values += [f"op{i}.extra"] * (kind == "MakeExtraOutput") + [f"op{i}.y"]
-    inputs = [{"id": name, "dtype": "bf16", "shape": [32, 16]} for name in ("x", "r")]
+    dtype = draw.choice(["bf16", "bf16", "f16", "f32"])
+    inputs = [{"id": name, "dtype": dtype, "shape": [32, 16], "requires_grad": draw.random() < 0.8} for name in ("x", "r")]
     outputs = [{"id": f"y{i}", "from": value} for i, value in enumerate({values[-1], draw.choice(values[2:])})]
     return {"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
             "pipeline": {"inputs": inputs, "ops": ops, "wires": wires, "outputs": outputs}}
