@@ -131,7 +131,7 @@ def compare_tensors(model, path, tolerance):
 
 
 def relative_error(x, expected):
-    difference = (x.double() - expected.double()).norm()
+    difference = (x.detach().double() - expected.double()).norm()
     return float(difference / expected.double().norm().clamp(min=1e-300))
 
 
