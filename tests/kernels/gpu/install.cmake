@@ -29,3 +29,8 @@ add_test(NAME gpu.install COMMAND ${CMAKE_COMMAND}
   -DBUILD=${PROJECT_BINARY_DIR} -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/gpu_tests
   -P ${CMAKE_CURRENT_LIST_DIR}/check_install.cmake)
 set_tests_properties(gpu.install PROPERTIES LABELS kernels)
+
+# What --record runs, with other programs in the place of those that measure.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+add_test(NAME gpu.record COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/test_run.py)
+set_tests_properties(gpu.record PROPERTIES LABELS kernels)
