@@ -6,6 +6,7 @@
 #include "tests/support/compare.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/result_memory.h"
+#include "tests/support/wrapped_backend.h"
 
 #include <algorithm>
 #include <cstring>
@@ -18,45 +19,6 @@ namespace {
 
 using namespace fuseline::testing;
 
-/// The reference, with a kernel that does what a test wants for one op.
-class WrappedBackend : public Backend {
- public:
-  explicit WrappedBackend(std::function<void(const Step&)> beforeRun) : m_beforeRun(std::move(beforeRun)) {}
-
-  const DeviceInfo& device() const override { return m_inner->device(); }
-  Verdict supports(const KernelQuery& query) const override { return m_inner->supports(query); }
-  Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
-                                          const CompileOptions& options) override {
-    Result<std::unique_ptr<Kernel>> kernel = m_inner->compile(graph, plan, step, options);
-    return std::unique_ptr<Kernel>(std::make_unique<WrappedKernel>(std::move(*kernel), step, m_beforeRun));
-  }
-  Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) override {
-    return m_inner->allocate(sizeBytes);
-  }
-  void upload(std::byte* device, std::span<const std::byte> host) override { m_inner->upload(device, host); }
-  void download(std::span<std::byte> host, const std::byte* device) override { m_inner->download(host, device); }
-  void synchronize() override {}
-
- private:
-  class WrappedKernel : public Kernel {
-   public:
-    WrappedKernel(std::unique_ptr<Kernel> inner, const Step& step, const std::function<void(const Step&)>& beforeRun)
-        : m_inner(std::move(inner)), m_step(step), m_beforeRun(beforeRun) {}
-    void run(std::span<std::byte* const> operands, std::byte* workspace) override {
-      m_beforeRun(m_step);
-      m_inner->run(operands, workspace);
-    }
-
-   private:
-    std::unique_ptr<Kernel> m_inner;
-    const Step& m_step;
-    const std::function<void(const Step&)>& m_beforeRun;
-  };
-
-  std::shared_ptr<Backend> m_inner = makeReferenceBackend();
-  std::function<void(const Step&)> m_beforeRun;
-};
-
 /// A device that will not record.
 class RefusingBackend : public WrappedBackend {
  public:
@@ -66,21 +28,15 @@ class RefusingBackend : public WrappedBackend {
   }
 };
 
-/// Has a clock on which a step takes as many nanoseconds as its place says, and a trace if `trace` makes one.
-class TimedBackend : public WrappedBackend {
+/// Has a clock, and a trace if `trace` makes one.
+class TimedBackend : public ClockedBackend {
  public:
   using MakeTrace = std::function<Result<std::unique_ptr<DeviceTrace>>()>;
-  explicit TimedBackend(MakeTrace makeTrace) : WrappedBackend([](const Step&) {}), m_makeTrace(std::move(makeTrace)) {}
+  explicit TimedBackend(MakeTrace makeTrace) : m_makeTrace(std::move(makeTrace)) {}
 
-  std::unique_ptr<DeviceClock> makeClock(std::size_t) override { return std::make_unique<Moments>(); }
   Result<std::unique_ptr<DeviceTrace>> makeTrace() override { return m_makeTrace(); }
 
  private:
-  class Moments : public DeviceClock {
-   public:
-    void mark(std::size_t) override {}
-    double nanosecondsBetween(std::size_t, std::size_t to) override { return static_cast<double>(to); }
-  };
   MakeTrace m_makeTrace;
 };
 
