@@ -3,6 +3,7 @@
 #include "app/cli/verbs.h"
 #include "core/worker/server.h"
 
+#include <cstdlib>
 #include <iostream>
 
 namespace fuseline::cli {
@@ -13,8 +14,11 @@ struct WorkerOptions {
   bool asJson = false;
 };
 
+/// Nothing is left to clean up: all that was written was flushed, and the device takes no more calls.
+void endProcess() { std::_Exit(static_cast<int>(ErrorKind::RunFailed)); }
+
 Result<int> serve(const WorkerOptions&, Context& context) {
-  return serveWorker(std::cin, context.out, context.registry);
+  return serveWorker(std::cin, context.out, context.registry, endProcess);
 }
 
 }  // namespace

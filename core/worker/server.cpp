@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <istream>
 #include <mutex>
 #include <optional>
@@ -40,11 +41,31 @@ class EventWriter {
   std::ostream& m_output;
 };
 
+/// A registry that remembers what was opened last.
+class WatchedRegistry final : public BackendRegistry {
+ public:
+  explicit WatchedRegistry(const BackendRegistry& registry) : m_registry(registry) {}
+
+  std::vector<DeviceStatus> devices() const override { return m_registry.devices(); }
+  Result<std::shared_ptr<Backend>> open(std::string_view deviceId) const override {
+    Result<std::shared_ptr<Backend>> backend = m_registry.open(deviceId);
+    if (backend) m_opened = *backend;
+    return backend;
+  }
+  Capabilities capabilities(std::string_view deviceId) const override { return m_registry.capabilities(deviceId); }
+
+  bool isDeviceLost() const { return m_opened && m_opened->isLost(); }
+
+ private:
+  const BackendRegistry& m_registry;
+  mutable std::shared_ptr<Backend> m_opened;
+};
+
 /// Runs requests one after the other on its own thread.
 class RunQueue {
  public:
-  RunQueue(EventWriter& writer, const BackendRegistry& registry)
-      : m_writer(writer), m_registry(registry), m_thread([this] { serve(); }) {}
+  RunQueue(EventWriter& writer, const BackendRegistry& registry, const std::function<void()>& onDeviceLost)
+      : m_writer(writer), m_registry(registry), m_onDeviceLost(onDeviceLost), m_thread([this] { serve(); }) {}
 
   ~RunQueue() { m_thread.join(); }
 
@@ -98,15 +119,18 @@ class RunQueue {
   }
 
   void run(const Job& job) {
+    const WatchedRegistry registry(m_registry);
+    const Result<WorkerEvent> event = answer(job, registry);
+    if (event) return m_writer.send(*event);
+    m_writer.send(ErrorEvent{job.request.id, event.error()});
+    if (m_onDeviceLost && registry.isDeviceLost()) m_onDeviceLost();
+  }
+
+  Result<WorkerEvent> answer(const Job& job, const BackendRegistry& registry) {
     try {
-      const Result<WorkerEvent> event = job.request.purpose == RunPurpose::Times ? measure(job) : numerics(job);
-      if (event)
-        m_writer.send(*event);
-      else
-        m_writer.send(ErrorEvent{job.request.id, event.error()});
+      return job.request.purpose == RunPurpose::Times ? measure(job, registry) : numerics(job, registry);
     } catch (const std::exception& problem) {
-      m_writer.send(
-          ErrorEvent{job.request.id, {fmt::format("The run failed: {}", problem.what()), ErrorKind::RunFailed}});
+      return Error{fmt::format("The run failed: {}", problem.what()), ErrorKind::RunFailed};
     }
   }
 
@@ -114,9 +138,9 @@ class RunQueue {
     m_writer.send(ProgressEvent{id, std::string(stage), done, total});
   }
 
-  Result<WorkerEvent> measure(const Job& job) {
+  Result<WorkerEvent> measure(const Job& job, const BackendRegistry& registry) {
     const int id = job.request.id;
-    const Result<std::unique_ptr<PipelineRun>> run = prepare(job);
+    const Result<std::unique_ptr<PipelineRun>> run = prepare(job, registry);
     if (!run) return run.error();
     Result<RunRecord> record =
         (*run)->measure([this, id](std::string_view stage, int done, int total) { report(id, stage, done, total); },
@@ -125,8 +149,8 @@ class RunQueue {
     return WorkerEvent(ResultEvent{id, std::move(*record)});
   }
 
-  Result<WorkerEvent> numerics(const Job& job) {
-    const Result<std::unique_ptr<PipelineRun>> run = prepare(job);
+  Result<WorkerEvent> numerics(const Job& job, const BackendRegistry& registry) {
+    const Result<std::unique_ptr<PipelineRun>> run = prepare(job, registry);
     if (!run) return run.error();
     report(job.request.id, "comparing", 0, 0);
     Result<NumericsReport> numerics = (*run)->numerics();
@@ -134,7 +158,7 @@ class RunQueue {
     return WorkerEvent(NumericsEvent{job.request.id, std::move(*numerics)});
   }
 
-  Result<std::unique_ptr<PipelineRun>> prepare(const Job& job) {
+  Result<std::unique_ptr<PipelineRun>> prepare(const Job& job, const BackendRegistry& registry) {
     report(job.request.id, "preparing", 0, 1);
     PipelineRunOptions options{
         .settings = job.request.settings, .variants = job.request.variants, .switches = job.request.switches};
@@ -144,11 +168,12 @@ class RunQueue {
       options.tensors = std::move(*tensors);
     }
     return PipelineRun::prepare(parseDocument(job.request.pipelineText), job.request.pipelineName, std::move(options),
-                                m_registry);
+                                registry);
   }
 
   EventWriter& m_writer;
   const BackendRegistry& m_registry;
+  const std::function<void()>& m_onDeviceLost;
   std::mutex m_mutex;
   std::condition_variable m_changed;
   std::deque<Job> m_waiting;
@@ -160,8 +185,8 @@ class RunQueue {
 
 class Server {
  public:
-  Server(std::ostream& output, const BackendRegistry& registry)
-      : m_writer(output), m_registry(registry), m_queue(m_writer, registry) {}
+  Server(std::ostream& output, const BackendRegistry& registry, const std::function<void()>& onDeviceLost)
+      : m_writer(output), m_registry(registry), m_queue(m_writer, registry, onDeviceLost) {}
 
   void serve(std::istream& input) {
     m_writer.send(HelloEvent{.version = std::string(version())});
@@ -211,8 +236,9 @@ Json devicesToJson(const std::vector<DeviceStatus>& devices) {
   return list;
 }
 
-int serveWorker(std::istream& input, std::ostream& output, const BackendRegistry& registry) {
-  Server(output, registry).serve(input);
+int serveWorker(std::istream& input, std::ostream& output, const BackendRegistry& registry,
+                const std::function<void()>& onDeviceLost) {
+  Server(output, registry, onDeviceLost).serve(input);
   return 0;
 }
 

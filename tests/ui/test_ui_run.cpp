@@ -31,6 +31,7 @@ class RunTest : public QObject {
   void missingWorkerIsASentence();
   void speechlessWorkerIsASentence();
   void failedRunEndsItsWorkerAndTheNextRunStartsAnother();
+  void runThatFailsWhileItIsCancelledEndsItsWorker();
   void refusedRunKeepsItsWorker();
   void parametersAreSavedAndTakenBack();
   void tensorsThatDoNotFitAreASentence();
@@ -46,14 +47,15 @@ bool waitFor(QSignalSpy& spy) {
   return QTest::qWaitFor([&] { return spy.count() > 0; }, kPatienceMs);
 }
 
-/// A worker that answers every run with this error, and lives on.
-QStringList failingWorker(const testing::TemporaryFolder& folder, ErrorKind kind) {
+/// A worker that answers every request with this error, or those that match a pattern of the shell, and lives on.
+QStringList failingWorker(const testing::TemporaryFolder& folder, ErrorKind kind, const QString& requests = "*") {
   const std::filesystem::path answers = folder / "answers";
   [[maybe_unused]] const auto written = writeFileAtomically(answers, [kind](std::ostream& file) {
     for (int id = 1; id < 9; ++id) file << encode(ErrorEvent{id, {"An op has broken the device.", kind}}) << '\n';
   });
   return {QStringLiteral("sh"), QStringLiteral("-c"),
-          QStringLiteral("while read -r request; do cat '%1'; done").arg(toQt(answers.string()))};
+          QStringLiteral("while read -r request; do case $request in %1) cat '%2' ;; esac; done")
+              .arg(requests, toQt(answers.string()))};
 }
 
 }  // namespace
@@ -266,6 +268,18 @@ void RunTest::failedRunEndsItsWorkerAndTheNextRunStartsAnother() {
     QCOMPARE(f.session.worker().processId(), qint64{0});
     QVERIFY(QTest::qWaitFor([&] { return ::kill(static_cast<pid_t>(worker), 0) != 0; }, kPatienceMs));
   }
+}
+
+/// The fault of a device comes up when it is waited for, which a cancelled run does as well.
+void RunTest::runThatFailsWhileItIsCancelledEndsItsWorker() {
+  const testing::TemporaryFolder folder;
+  Fixture f(smallPipeline(), failingWorker(folder, ErrorKind::RunFailed, QStringLiteral("*cancel*")));
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  f.session.run();
+  f.session.cancelRun();
+  QVERIFY(waitFor(failed));
+  QCOMPARE(failed.front().front().toString(), QStringLiteral("An op has broken the device."));
+  QCOMPARE(f.session.worker().processId(), qint64{0});
 }
 
 void RunTest::refusedRunKeepsItsWorker() {

@@ -109,9 +109,10 @@ void WorkerClient::handleEvent(const WorkerEvent& event) {
   if (const auto* error = std::get_if<ErrorEvent>(&event); error && error->id == m_activeId) handleError(*error);
 }
 
-/// After a fault a GPU refuses everything to the process that ran into it: the next run gets another one.
+/// After a fault a GPU refuses everything to the process that ran into it: the next run gets another one. So it is when
+/// the fault came up as the run was being cancelled.
 void WorkerClient::handleError(const ErrorEvent& event) {
-  if (event.error.kind == ErrorKind::RunFailed && !m_isCancelling) abandonWorker();
+  if (event.error.kind == ErrorKind::RunFailed) abandonWorker();
   fail(toQt(event.error.message));
 }
 

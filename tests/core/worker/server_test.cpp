@@ -4,10 +4,12 @@
 
 #include "core/worker/protocol.h"
 #include "tests/support/one_backend.h"
+#include "tests/support/wrapped_backend.h"
 
 #include <condition_variable>
 #include <mutex>
 #include <sstream>
+#include <stdexcept>
 #include <streambuf>
 #include <thread>
 
@@ -134,6 +136,35 @@ TEST(Worker, ListsDevices) {
 
 TEST(Worker, ReadsNothingAfterQuit) {
   EXPECT_TRUE(only<DevicesEvent>(serve("{\"type\":\"quit\"}\n{\"type\":\"devices\",\"id\":1}\n")).empty());
+}
+
+/// Fails in every run, and perhaps has met its end.
+class FailingBackend final : public testing::WrappedBackend {
+ public:
+  explicit FailingBackend(bool isLost)
+      : WrappedBackend([](const Step&) { throw std::runtime_error("An illegal address was read."); }),
+        m_isLost(isLost) {}
+  bool isLost() const override { return m_isLost; }
+
+ private:
+  bool m_isLost;
+};
+
+/// What was written by the time that the worker said so; one text a call.
+std::vector<std::string> outputsAtLosses(const std::shared_ptr<Backend>& backend) {
+  std::istringstream input(runLine(1, 1));
+  std::ostringstream output;
+  std::vector<std::string> outputs;
+  serveWorker(input, output, testing::OneBackend(backend), [&] { outputs.push_back(output.str()); });
+  return outputs;
+}
+
+TEST(Worker, SaysThatARunHasLostItsDeviceBehindTheErrorOfTheRun) {
+  const std::vector<std::string> outputs = outputsAtLosses(std::make_shared<FailingBackend>(true));
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_NE(outputs.front().find("An illegal address was read."), std::string::npos) << outputs.front();
+  EXPECT_TRUE(outputsAtLosses(std::make_shared<FailingBackend>(false)).empty());
+  EXPECT_TRUE(outputsAtLosses(makeReferenceBackend()).empty());
 }
 
 /// An input whose lines arrive when the test says so.
