@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,14 +19,28 @@ namespace fuseline {
 
 namespace {
 
+/// A tensor that the device did not give back, in its words; an Error to the caller of measureNumerics.
+class Unreadable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// A run that keeps every tensor.
 struct KeptRun {
   std::unique_ptr<Plan> plan;  // the executor refers to it
   std::unique_ptr<Executor> executor;
 
+  /// Throws Unreadable.
+  Tensor read(const std::string& tensor) const {
+    Result<Tensor> copy = executor->read(tensor);
+    if (!copy) throw Unreadable(copy.error().message);
+    return std::move(*copy);
+  }
+
+  /// Nothing where the plan has no such tensor. Throws Unreadable.
   std::optional<std::vector<double>> values(const std::string& tensor) const {
     if (plan->findTensor(tensor) < 0) return std::nullopt;
-    return executor->read(tensor)->toDoubles();
+    return read(tensor).toDoubles();
   }
 };
 
@@ -143,7 +158,7 @@ const PlanTensor& tensorAt(const KeptRun& run, const Step& step, int operand) {
 
 CopyNumerics copyNumerics(const Graph& graph, const KeptRun& run, const QuantizeWork& work, const Tensor& source,
                           const PlanTensor& copy) {
-  const Tensor memory = *run.executor->read(copy.name);
+  const Tensor memory = run.read(copy.name);
   CopyNumerics numerics{.name = copy.name,
                         .owner = graph.node(work.reader).owner,
                         .format = formatText(*copy.spec.quantized),
@@ -160,7 +175,7 @@ std::vector<CopyNumerics> copiesOf(const Graph& graph, const KeptRun& run) {
     for (const QuantizeWork& work : step.copies) {
       if (work.isAmaxOnly()) continue;
       const QuantizeOperands operands(step, work);
-      const Tensor source = *run.executor->read(tensorAt(run, step, operands.source).name);
+      const Tensor source = run.read(tensorAt(run, step, operands.source).name);
       for (const int copy : {operands.rowwise, operands.columnwise})
         if (copy >= 0) copies.push_back(copyNumerics(graph, run, work, source, tensorAt(run, step, copy)));
     }
@@ -201,7 +216,7 @@ std::optional<NonFiniteOrigin> firstNonFinite(const NumericsRequest& request, co
 
 }  // namespace
 
-Result<NumericsReport> measureNumerics(const NumericsRequest& request) {
+Result<NumericsReport> measureNumerics(const NumericsRequest& request) try {
   const Result<Graph> exact = inDType(request.graph, DType::F32);
   if (!exact) return exact.error();
   const Result<KeptRun> reference = runInFloat32(request, *exact);
@@ -219,6 +234,8 @@ Result<NumericsReport> measureNumerics(const NumericsRequest& request) {
                         .errors = errorsBetween(request.graph, *plain, *reference),
                         .fusionErrors = errorsBetween(request.graph, *fused, *plain),
                         .firstNonFinite = firstNonFinite(request, *plain)};
+} catch (const Unreadable& problem) {
+  return Error{problem.what(), ErrorKind::RunFailed};
 }
 
 }  // namespace fuseline

@@ -5,9 +5,11 @@
 #include "core/quant/apply_recipe.h"
 #include "core/runtime/bindings.h"
 #include "tests/support/pipelines.h"
+#include "tests/support/wrapped_backend.h"
 
 #include <algorithm>
 #include <limits>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 
@@ -16,17 +18,22 @@ namespace {
 
 using namespace fuseline::testing;
 
-NumericsReport numericsOf(Graph plain, const char* recipe, const NamedTensors& given = {}) {
+Result<NumericsReport> numericsOn(std::shared_ptr<Backend> backend, Graph plain, const char* recipe,
+                                  const NamedTensors& given = {}) {
   std::vector<Diagnostic> diagnostics;
   const Graph graph = applyRecipe(std::move(plain), *Recipe::create(*findRecipe(recipe)), diagnostics);
   const FusionReport fused = *fuse(graph);
   const NamedTensors bindings = *makeBindings(graph, 1, given);
-  Result<NumericsReport> report = measureNumerics({.backend = makeReferenceBackend(),
-                                                   .graph = graph,
-                                                   .fused = fused,
-                                                   .bindings = bindings,
-                                                   .recipe = recipe,
-                                                   .warmup = 1});
+  return measureNumerics({.backend = std::move(backend),
+                          .graph = graph,
+                          .fused = fused,
+                          .bindings = bindings,
+                          .recipe = recipe,
+                          .warmup = 1});
+}
+
+NumericsReport numericsOf(Graph plain, const char* recipe, const NamedTensors& given = {}) {
+  Result<NumericsReport> report = numericsOn(makeReferenceBackend(), std::move(plain), recipe, given);
   if (!report) throw std::runtime_error(report.error().message);
   return std::move(*report);
 }
@@ -95,6 +102,20 @@ TEST(NumericsRun, NamesScalesThatAnInfiniteAmaxFreezes) {
   EXPECT_EQ(report.frozenScales.front().name, "fc.input");
   EXPECT_EQ(report.frozenScales.front().scale, 1.0F);
   EXPECT_EQ(report.frozenScales.front().steps, 1023);
+}
+
+/// Runs, and does not give anything back.
+class SilentBackend final : public WrappedBackend {
+ public:
+  SilentBackend() : WrappedBackend([](const Step&) {}) {}
+  void download(std::span<std::byte>, const std::byte*) override { throw std::runtime_error("gpu:0 was lost."); }
+};
+
+TEST(NumericsRun, SaysWhyATensorCouldNotBeRead) {
+  const auto report = numericsOn(std::make_shared<SilentBackend>(), normAndLinear(DType::BF16), "DelayedScaling");
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().message, "gpu:0 was lost.");
+  EXPECT_EQ(report.error().kind, ErrorKind::RunFailed);
 }
 
 TEST(NumericsRun, FindsWhereANanComesFrom) {
