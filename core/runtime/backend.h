@@ -137,6 +137,11 @@ class Backend {
   /// Where the device's memory is the host's, begin() copies.
   virtual std::unique_ptr<Transfer> makeTransfer(std::span<std::byte> to, const std::byte* from,
                                                  TransferDirection direction);
+  /// Gives a kernel that is none of compile()'s what those have around them: the step's name in profilers and in
+  /// messages about faults.
+  virtual std::unique_ptr<Kernel> named(std::unique_ptr<Kernel> kernel, const Plan& /*plan*/, const Step& /*step*/) {
+    return kernel;
+  }
   virtual void upload(std::byte* device, std::span<const std::byte> host) = 0;
   virtual void download(std::span<std::byte> host, const std::byte* device) = 0;
   virtual void synchronize() = 0;

@@ -258,7 +258,7 @@ void Executor::makeTransfers() {
       transfer = m_backend->makeTransfer(
           {launch.operands[1], static_cast<std::size_t>(m_plan.spec(to).bytes())}, launch.operands[0],
           step.transfer->isOffload() ? TransferDirection::ToHost : TransferDirection::ToDevice);
-    launch.kernel = std::make_unique<TransferKernel>(transfer, step.transfer->isWait());
+    launch.kernel = m_backend->named(std::make_unique<TransferKernel>(transfer, step.transfer->isWait()), m_plan, step);
   }
 }
 

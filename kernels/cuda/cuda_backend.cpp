@@ -191,8 +191,7 @@ class CudaBackend final : public Backend {
       useDevice(m_device);
       Result<std::unique_ptr<Kernel>> kernel = compileStep({{graph, plan, step, options}, m_context});
       if (!kernel) return kernel.error();
-      return std::unique_ptr<Kernel>(std::make_unique<LoggedKernel>(
-          std::move(*kernel), plan, step, LaunchPlace{.device = m_device, .stream = m_stream.get(), .log = m_log}));
+      return named(std::move(*kernel), plan, step);
     } catch (const std::exception& failure) {
       return Error{fmt::format("{}: step \"{}\" could not be prepared. {}", m_info.id, step.name, failure.what()),
                    ErrorKind::RunFailed};
@@ -230,6 +229,11 @@ class CudaBackend final : public Backend {
                                          TransferDirection direction) override {
     useDevice(m_device);
     return makeStreamTransfer({.stream = m_stream.get(), .besides = m_copyStream.get()}, to, from, direction);
+  }
+
+  std::unique_ptr<Kernel> named(std::unique_ptr<Kernel> kernel, const Plan& plan, const Step& step) override {
+    return std::make_unique<LoggedKernel>(std::move(kernel), plan, step,
+                                          LaunchPlace{.device = m_device, .stream = m_stream.get(), .log = m_log});
   }
 
   void upload(std::byte* device, std::span<const std::byte> host) override {

@@ -238,6 +238,30 @@ TEST(Executor, ReportsAFaultThatSurfacesBehindAnObservedStep) {
   EXPECT_EQ(outcome.error().message, "fc1 (BasicLinear, forward): gpu:0 reported a fault");
 }
 
+/// Names what runs as a device would that shows it in profilers.
+class NamingBackend final : public WrappedBackend {
+ public:
+  NamingBackend() : WrappedBackend([](const Step&) {}) {}
+  std::unique_ptr<Kernel> named(std::unique_ptr<Kernel> kernel, const Plan&, const Step& step) override {
+    names.push_back(describe(step));
+    return kernel;
+  }
+  std::vector<std::string> names;
+};
+
+TEST(Executor, HasTheDeviceNameTheStepsOfTransfers) {
+  const Scene scene{.graph =
+                        chain(DType::F32, {3, 4},
+                              {linear(5, "fc1"), with(link("GELU", "act"), "cpu_offloading", true), linear(2, "fc2")})};
+  std::vector<std::string> transfers;
+  for (const Step& step : scene.plan.steps)
+    if (step.transfer) transfers.push_back(describe(step));
+  ASSERT_EQ(transfers.size(), 4U) << "there and back, each begun and waited for";
+  const auto backend = std::make_shared<NamingBackend>();
+  ASSERT_TRUE(scene.on(backend));
+  EXPECT_EQ(backend->names, transfers);
+}
+
 TEST(Executor, StopsBetweenSteps) {
   const Scene scene = mlp();
   std::stop_source stop;
