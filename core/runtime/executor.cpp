@@ -379,6 +379,17 @@ Result<RunOutcome> Executor::runObserved(const StepObserver& observer, std::stop
   return outcome;
 }
 
+/// Kernels have nothing to do for tensors without elements.
+bool Executor::writesAnything() const {
+  const auto isWritten = [this](const Launch& item) {
+    const std::vector<StepOperand>& operands = m_plan.steps[item.step].operands;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (operands[i].access != OperandAccess::Read && item.operands[i]) return true;
+    return false;
+  };
+  return std::ranges::any_of(m_launches, isWritten);
+}
+
 /// A trace may lose what a run did; all that was measured before is not given up for that.
 Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::stop_token& cancel) {
   constexpr int kTries = 3;
@@ -392,8 +403,8 @@ Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::
     m_observedNs = nanosecondsSince(start);
     seen = attempt([&] { m_activities = m_trace->stop(); });
     if (!outcome || *outcome == RunOutcome::Cancelled) return outcome;
-  } while (!seen && ++tries < kTries);
-  if (!seen) return seen.error();
+  } while (!seen && writesAnything() && ++tries < kTries);
+  if (!seen && writesAnything()) return seen.error();
   const std::vector<double> stepNs = busyNsBySteps(m_activities, m_plan.steps.size());
   const std::vector<double> startNs = startNsBySteps(m_activities, m_plan.steps.size());
   for (const Launch& item : m_launches) observer(item.step, startNs[item.step], stepNs[item.step]);

@@ -120,6 +120,8 @@ class Executor {
   Result<RunOutcome> launchAll(const std::stop_token& cancel);
   void recordLaunches();
   Result<RunOutcome> launchAndWait(const std::stop_token& cancel);
+  /// Else a trace has nothing to see.
+  bool writesAnything() const;
   Result<RunOutcome> runTraced(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> runOnHostClock(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> runOnDeviceClock(const StepObserver& observer, const std::stop_token& cancel);

@@ -553,6 +553,17 @@ TEST(ExecutorClock, DoesNotMissWhatACancelledRunDidNotDo) {
   EXPECT_EQ(*ran, RunOutcome::Cancelled);
 }
 
+TEST(ExecutorClock, MissesNoRecordsWhereAllTensorsAreEmpty) {
+  const Scene scene{.graph =
+                        chain(DType::F32, {0, 4}, {linear(5, "fc"), link("GELU", "act")}, {.pass = PassKind::Forward})};
+  const auto executor = std::move(*scene.on(tracedBackend(kAlways), {.clock = StepClock::Trace}));
+  std::vector<double> stepNs;
+  const Result<RunOutcome> ran =
+      executor->runObserved([&](std::size_t, double, double durationNs) { stepNs.push_back(durationNs); });
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_EQ(stepNs, (std::vector<double>{0.0, 0.0}));
+}
+
 TEST(ExecutorClock, TracesNothingWhereNothingIsLaunched) {
   const Scene scene{.graph = chain(DType::F32, {3, 4}, {link("Identity")}, {.pass = PassKind::Forward})};
   const auto executor = std::move(*scene.on(tracedBackend(kAlways), {.clock = StepClock::Trace}));
