@@ -357,7 +357,9 @@ Result<void> Executor::launchAlone(Launch& item) {
 
 Result<RunOutcome> Executor::run(std::stop_token cancel) {
   if (m_hasCompletedRun && !std::exchange(m_hasTriedToRecord, true)) recordLaunches();
+  const Clock::time_point start = Clock::now();
   Result<RunOutcome> outcome = launchAndWait(cancel);
+  m_runNs = nanosecondsSince(start);
   m_hasCompletedRun = m_hasCompletedRun || (outcome && *outcome == RunOutcome::Completed);
   return outcome;
 }

@@ -73,6 +73,8 @@ class Executor {
   bool hasDeviceClock() const { return m_clock || m_trace; }
   /// Why it is not what was wanted; mostly empty.
   const std::string& clockNote() const { return m_clockNote; }
+  /// Of the last run(): the host's time until the device had ended. Recording its launches is not in it.
+  double runNs() const { return m_runNs; }
   /// Of the last run(): the host's time until all was launched.
   double launchNs() const { return m_launchNs; }
   /// Of the last runObserved(): the host's time until the device had ended. What a trace costs before and after is
@@ -143,6 +145,7 @@ class Executor {
   std::string m_launching;
   bool m_hasCompletedRun = false;
   bool m_hasTriedToRecord = false;
+  double m_runNs = 0.0;
   double m_launchNs = 0.0;
   double m_observedNs = 0.0;
   std::vector<DeviceActivity> m_activities;

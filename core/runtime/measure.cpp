@@ -85,9 +85,8 @@ class Measurer {
   bool timesSteps(std::size_t plan) const { return m_plans[plan]->clock() != StepClock::None; }
 
   Result<void> runPlain(std::size_t plan, RoundSample& sample) {
-    const Clock::time_point start = Clock::now();
     Result<RunOutcome> outcome = m_plans[plan]->run(m_cancel);
-    sample.endToEndNs = nanosecondsSince(start);
+    sample.endToEndNs = m_plans[plan]->runNs();
     sample.launchNs = m_plans[plan]->launchNs();
     return note(outcome);
   }
@@ -154,10 +153,6 @@ class Measurer {
     const double rounds = m_policy.budget / std::max(perRound, Seconds(1e-9));
     return static_cast<int>(std::clamp(rounds, static_cast<double>(std::max(m_policy.minimumRounds, m_rounds + 1)),
                                        static_cast<double>(std::max(m_policy.maximumRounds, m_rounds + 1))));
-  }
-
-  static double nanosecondsSince(Clock::time_point start) {
-    return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
   }
 
   void report(std::string_view stage, int done, int total) const {

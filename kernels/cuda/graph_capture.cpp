@@ -29,11 +29,13 @@ Result<OwnedGraph> capture(Stream stream, const std::function<Result<void>()>& l
                ErrorKind::RunFailed};
 }
 
+/// Waits, so that the first launch does not wait for the upload.
 OwnedExecutableGraph instantiate(const OwnedGraph& graph, Stream stream) {
   cudaGraphExec_t made = nullptr;
   check(cudaGraphInstantiate(&made, graph.get(), 0), "instantiate a CUDA graph");
   OwnedExecutableGraph executable(made, cudaGraphExecDestroy);
   check(cudaGraphUpload(made, stream), "upload a CUDA graph");
+  check(cudaStreamSynchronize(stream), "upload a CUDA graph");
   return executable;
 }
 

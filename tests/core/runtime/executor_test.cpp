@@ -9,8 +9,10 @@
 #include "tests/support/wrapped_backend.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <stdexcept>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -141,6 +143,25 @@ TEST(Executor, RecordsAfterTheFirstRunThatCompleted) {
   EXPECT_EQ((*executor)->launching(), "");
   EXPECT_EQ(*(*executor)->run(), RunOutcome::Completed);
   EXPECT_EQ((*executor)->launching(), "step by step: no recorder is left.");
+}
+
+TEST(Executor, DoesNotCountTheRecordingAsTimeOfARun) {
+  static constexpr std::chrono::milliseconds kRecording{200};
+  class SlowRecorder final : public WrappedBackend {
+   public:
+    SlowRecorder() : WrappedBackend([](const Step&) {}) {}
+    Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>&) override {
+      std::this_thread::sleep_for(kRecording);
+      return std::unique_ptr<RecordedLaunches>();
+    }
+  };
+  const Scene scene = mlp();
+  const auto executor = scene.on(std::make_shared<SlowRecorder>());
+  ASSERT_TRUE((*executor)->run());
+  ASSERT_TRUE((*executor)->run());
+  EXPECT_GE((*executor)->runNs(), (*executor)->launchNs());
+  const std::chrono::duration<double, std::nano> recordingNs = kRecording;
+  EXPECT_LT((*executor)->runNs(), recordingNs.count());
 }
 
 TEST(Executor, LeavesItsBindingsAsTheyWere) {
