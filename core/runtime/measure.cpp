@@ -50,12 +50,19 @@ class Measurer {
 
  private:
   Result<void> warmUp() {
-    for (int done = 0; done < m_policy.warmup && !m_measurement.isPartial; ++done) {
-      report("warming up", done, m_policy.warmup);
+    const Clock::time_point start = Clock::now();
+    for (int& done = m_measurement.numWarmups; isCold(done, start) && !m_measurement.isPartial; ++done) {
+      report("warming up", done, std::max(m_policy.warmup, done + 1));
       for (Executor* plan : m_plans)
         if (Result<void> ran = note(plan->run(m_cancel)); !ran) return ran;
     }
     return {};
+  }
+
+  bool isCold(int numWarmups, Clock::time_point start) const {
+    if (numWarmups < m_policy.warmup) return true;
+    const bool hasClock = std::ranges::any_of(m_plans, &Executor::hasDeviceClock);
+    return m_policy.warmup > 0 && hasClock && Clock::now() - start < m_policy.minimumWarmup;
   }
 
   /// Runs every (plan, mode) pair once in random order, and keeps the round if it is complete.

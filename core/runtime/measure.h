@@ -21,6 +21,9 @@ namespace fuseline {
 struct MeasurementPolicy {
   /// Runs of each plan before the first round. They also leave no page to be touched for the first time.
   int warmup = 3;
+  /// And so long at least, unless there is no warm-up at all, on a device with a clock of its own: a GPU raises its
+  /// clocks only under load.
+  std::chrono::duration<double> minimumWarmup{0.1};
   /// Rounds; 0 stops by itself.
   int iterations = 0;
   int minimumRounds = 15;
@@ -46,6 +49,7 @@ struct PlanSamples {
 
 struct Measurement {
   std::vector<PlanSamples> plans;
+  int numWarmups = 0;      // of each plan
   bool isPartial = false;  // cancelled; incomplete rounds are left out
 };
 

@@ -259,6 +259,7 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
     records.push_back(run->emptyRecord());
     std::ranges::copy(conditions, std::back_inserter(records.back().environment));
     records.back().isPartial = measured->isPartial;
+    records.back().settings.warmup = measured->numWarmups;
     for (const Variant& variant : run->m_variants)
       records.back().variants.push_back(run->variantRecord(variant, *samples++));
   }

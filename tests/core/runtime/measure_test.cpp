@@ -4,6 +4,7 @@
 
 #include "core/runtime/bindings.h"
 #include "tests/support/pipelines.h"
+#include "tests/support/wrapped_backend.h"
 
 #include <gtest/gtest.h>
 
@@ -118,6 +119,25 @@ TEST(Measure, ReportsWarmUpThenRounds) {
   };
   ASSERT_TRUE(measure(scene.executors, {.warmup = 2, .iterations = 3}, progress));
   EXPECT_EQ(stages, (std::vector<std::string>{"warming up", "measuring"}));
+}
+
+/// Cancelled when it has warmed up more often than it was asked to.
+int numWarmups(std::shared_ptr<Backend> backend, int asked) {
+  Scene scene;
+  scene.first = *Executor::create(std::move(backend), scene.graph, scene.unfusedPlan, scene.bindings);
+  Executor* const plan = scene.first.get();
+  std::stop_source stop;
+  const auto progress = [&](std::string_view stage, int done, int) {
+    if (stage == "warming up" && done > asked) stop.request_stop();
+  };
+  const MeasurementPolicy policy{.warmup = asked, .minimumWarmup = std::chrono::hours(1), .iterations = 1};
+  return measure(std::span(&plan, 1), policy, progress, stop.get_token())->numWarmups;
+}
+
+TEST(Measure, WarmsADeviceWithAClockUpForATimeToo) {
+  EXPECT_GT(numWarmups(std::make_shared<ClockedBackend>(), 2), 2);
+  EXPECT_EQ(numWarmups(std::make_shared<ClockedBackend>(), 0), 0);
+  EXPECT_EQ(numWarmups(makeReferenceBackend(), 2), 2);
 }
 
 TEST(Measure, KeepsOnlyCompleteRoundsWhenCancelled) {
