@@ -288,7 +288,7 @@ Json timelineSchema() {
 
 Json variantSchema() {
   return object({{"name", choice({"unfused", "fused"})},
-                 {"peakBytes", integer("Of the plan's memory.")},
+                 {"peakBytes", integer("Of the plan's memory and of what its kernels need beside it.")},
                  {"arenaBytes", integer("Of it shared by lifetime.")},
                  {"savedForBackwardBytes", integer("Kept from forward for backward.")},
                  {"hostBytes", integer("Of the host's memory, for what waits there for backward.")},

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -132,6 +133,8 @@ class Backend {
   virtual Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
                                                   const CompileOptions& options) = 0;
   virtual Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) = 0;
+  /// Of the device's memory, now: other programs may have the rest. Nothing: it is not known, or means little.
+  virtual std::optional<std::int64_t> freeBytes() const { return std::nullopt; }
   /// Memory of the host that the device copies to and from beside its other work.
   virtual Result<std::unique_ptr<DeviceMemory>> allocateOnHost(std::size_t sizeBytes) { return allocate(sizeBytes); }
   /// Where the device's memory is the host's, begin() copies.

@@ -214,13 +214,24 @@ Result<void> Executor::place(std::span<const ResultBuffer> buffers) {
   return {};
 }
 
+/// Of both together, which an allocation of one would not tell.
+Result<void> Executor::checkMemory() const {
+  const std::optional<std::int64_t> free = m_backend->freeBytes();
+  if (!free || memoryBytes() <= *free) return {};
+  return Error{fmt::format("{}: the plan wants {} of memory and its kernels {} beside it, and {} are free. Make the "
+                           "pipeline smaller, or end what else runs on the device.",
+                           m_backend->device().id, formatBytes(m_plan.peakBytes()),
+                           formatBytes(static_cast<std::int64_t>(m_workspaceBytes)), formatBytes(*free)),
+               ErrorKind::RunFailed};
+}
+
 Result<void> Executor::allocate() {
-  std::size_t workspaceBytes = 1;
   for (const Launch& launch : m_launches)
-    if (launch.kernel) workspaceBytes = std::max(workspaceBytes, launch.kernel->workspaceBytes());
-  const std::size_t planBytes = std::max<std::size_t>(1, static_cast<std::size_t>(m_plan.peakBytes()));
-  for (auto [target, bytes] : {std::pair{&m_memory, planBytes}, std::pair{&m_workspace, workspaceBytes}}) {
-    Result<std::unique_ptr<DeviceMemory>> memory = m_backend->allocate(bytes);
+    if (launch.kernel) m_workspaceBytes = std::max(m_workspaceBytes, launch.kernel->workspaceBytes());
+  if (Result<void> fits = checkMemory(); !fits) return fits;
+  const auto planBytes = static_cast<std::size_t>(m_plan.peakBytes());
+  for (auto [target, bytes] : {std::pair{&m_memory, planBytes}, std::pair{&m_workspace, m_workspaceBytes}}) {
+    Result<std::unique_ptr<DeviceMemory>> memory = m_backend->allocate(std::max<std::size_t>(1, bytes));
     if (!memory) return memory.error();
     *target = std::move(*memory);
   }
@@ -444,6 +455,8 @@ Result<RunOutcome> Executor::runOnDeviceClock(const StepObserver& observer, cons
   if (!read) return read.error();
   return RunOutcome::Completed;
 }
+
+std::int64_t Executor::memoryBytes() const { return m_plan.peakBytes() + static_cast<std::int64_t>(m_workspaceBytes); }
 
 std::vector<std::string> Executor::ways(std::size_t step) const {
   const auto launch = std::ranges::find(m_launches, step, &Launch::step);

@@ -86,6 +86,9 @@ class Executor {
   /// the second run, and where the device does not record.
   const std::string& launching() const { return m_launching; }
 
+  /// Of the device's memory: the plan's, and beside it what its kernels need.
+  std::int64_t memoryBytes() const;
+
   /// Kernel::ways of a step in Plan::steps; empty for what is not launched.
   std::vector<std::string> ways(std::size_t step) const;
 
@@ -107,6 +110,7 @@ class Executor {
   Result<void> place(std::span<const ResultBuffer> buffers);
   Result<void> compile();
   Result<void> allocate();
+  Result<void> checkMemory() const;
   Result<void> upload(const NamedTensors& bindings);
   void resolveOperands();
   /// The copies of steps that begin or end one.
@@ -138,6 +142,7 @@ class Executor {
   std::unique_ptr<DeviceMemory> m_memory;
   std::unique_ptr<DeviceMemory> m_hostMemory;  // of tensors that wait there; may be absent
   std::unique_ptr<DeviceMemory> m_workspace;
+  std::size_t m_workspaceBytes = 0;
   std::unique_ptr<DeviceTrace> m_trace;
   std::unique_ptr<DeviceClock> m_clock;
   std::string m_clockNote;

@@ -194,7 +194,7 @@ Result<void> PipelineRun::checkRecipe() const {
 }
 
 Result<void> PipelineRun::checkMemory() const {
-  const std::int64_t available = m_backend->device().memoryBytes;
+  const std::int64_t available = m_backend->freeBytes().value_or(m_backend->device().memoryBytes);
   std::int64_t needed = 0;
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
@@ -202,11 +202,11 @@ Result<void> PipelineRun::checkMemory() const {
     needed += (*plan)->peakBytes();
   }
   if (available == 0 || needed <= available) return {};
-  return Error{
-      fmt::format("{}: the plans need {} of memory, but {} has {}. Make the pipeline smaller with --set, or run "
-                  "one variant at a time with --variants.",
-                  m_pipelineName, formatBytes(needed), m_backend->device().id, formatBytes(available)),
-      ErrorKind::RunFailed};
+  return Error{fmt::format("{}: the plans need {} of memory, but {} has {}{}. Make the pipeline smaller with --set, or "
+                           "run one variant at a time with --variants.",
+                           m_pipelineName, formatBytes(needed), m_backend->device().id, formatBytes(available),
+                           m_backend->freeBytes() ? " free" : ""),
+               ErrorKind::RunFailed};
 }
 
 Result<void> PipelineRun::addVariants() {
@@ -294,7 +294,7 @@ VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSampl
                        .launchNs = samples.launchNs,
                        .launching = variant.executor->launching(),
                        .unattributed = samples.activities.of(DeviceActivity::kNoStep),
-                       .peakBytes = variant.plan->peakBytes(),
+                       .peakBytes = variant.executor->memoryBytes(),
                        .arenaBytes = variant.plan->arenaBytes,
                        .savedForBackwardBytes = variant.plan->savedForBackwardBytes,
                        .hostBytes = variant.plan->hostBytes,

@@ -214,6 +214,13 @@ class CudaBackend final : public Backend {
     return Error{fmt::format("{}: no memory: {}.", m_info.id, cudaGetErrorString(error)), ErrorKind::RunFailed};
   }
 
+  std::optional<std::int64_t> freeBytes() const override {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    const bool isKnown = cudaSetDevice(m_device) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess;
+    return isKnown ? std::optional(static_cast<std::int64_t>(free)) : std::nullopt;
+  }
+
   Result<std::unique_ptr<DeviceMemory>> allocateOnHost(std::size_t sizeBytes) override {
     try {
       useDevice(m_device);

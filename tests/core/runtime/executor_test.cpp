@@ -164,6 +164,42 @@ TEST(Executor, DoesNotCountTheRecordingAsTimeOfARun) {
   EXPECT_LT((*executor)->runNs(), recordingNs.count());
 }
 
+/// Somebody else has most of its memory, and its kernels want 1 MiB beside the plan's.
+class CrowdedBackend final : public WrappedBackend {
+ public:
+  explicit CrowdedBackend(std::int64_t freeBytes) : WrappedBackend([](const Step&) {}), m_freeBytes(freeBytes) {}
+  std::optional<std::int64_t> freeBytes() const override { return m_freeBytes; }
+  Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
+                                          const CompileOptions& options) override {
+    Result<std::unique_ptr<Kernel>> kernel = WrappedBackend::compile(graph, plan, step, options);
+    return std::unique_ptr<Kernel>(std::make_unique<Wasteful>(std::move(*kernel)));
+  }
+
+ private:
+  class Wasteful final : public Kernel {
+   public:
+    explicit Wasteful(std::unique_ptr<Kernel> inner) : m_inner(std::move(inner)) {}
+    std::size_t workspaceBytes() const override { return std::size_t{1} << 20; }
+    void run(std::span<std::byte* const> operands, std::byte* workspace) override { m_inner->run(operands, workspace); }
+
+   private:
+    std::unique_ptr<Kernel> m_inner;
+  };
+  std::int64_t m_freeBytes;
+};
+
+TEST(Executor, CountsWhatKernelsNeedBesideThePlan) {
+  const Scene scene = mlp();
+  const std::int64_t needed = scene.plan.peakBytes() + (1 << 20);
+  const auto fitting = scene.on(std::make_shared<CrowdedBackend>(needed));
+  ASSERT_TRUE(fitting) << fitting.error().message;
+  EXPECT_EQ((*fitting)->memoryBytes(), needed);
+  const auto refused = scene.on(std::make_shared<CrowdedBackend>(needed - 1));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("its kernels 1 MiB beside it"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(refused.error().kind, ErrorKind::RunFailed);
+}
+
 TEST(Executor, LeavesItsBindingsAsTheyWere) {
   const Scene scene = mlp();
   const auto executor = scene.on(makeReferenceBackend());
