@@ -4,6 +4,7 @@
 #include "app/cli/bench_suites.h"
 #include "app/cli/gpu_cases.h"
 #include "app/cli/interrupt.h"
+#include "app/cli/pass_lines.h"
 #include "app/cli/plan_roof.h"
 #include "app/cli/quantized_linears.h"
 #include "app/cli/stat_cells.h"
@@ -202,7 +203,8 @@ Json measuredJson(const GpuResult& result, const DeviceRoofs& roofs) {
           {"fusedGflops", row.fusedGflops},
           {"fusedGBps", row.fusedGBps},
           {"roofShare", orNull(row.roofShare)},
-          {"ceiling", orNull(row.ceiling)}};
+          {"ceiling", orNull(row.ceiling)},
+          {"meetsCeiling", row.ceiling > 0.0 ? Json(isNearCeiling(row.speedup, row.ceiling)) : Json()}};
 }
 
 Json toJson(const GpuResult& result, const DeviceRoofs& roofs) {
@@ -213,6 +215,12 @@ Json toJson(const GpuResult& result, const DeviceRoofs& roofs) {
       {"F", what.size.F},          {"G", what.size.G},
       {"recipe", what.recipe},     {"pass", what.pass},
       {"reason", result.reason},   {"measured", result.reason.empty() ? measuredJson(result, roofs) : Json(nullptr)}};
+}
+
+/// "1.14x"; marked where the speed-up is not near it.
+std::string ceilingText(const GpuRow& row) {
+  if (row.ceiling <= 0.0) return "";
+  return fmt::format("{:.2f}x{}", row.ceiling, isNearCeiling(row.speedup, row.ceiling) ? "" : " !");
 }
 
 std::string milliseconds(const SampleStats& stats) { return fmt::format("{:.3f}", stats.median / 1e6); }
@@ -231,8 +239,7 @@ void addRow(Table& table, const GpuResult& result, const DeviceRoofs& roofs) {
         Cell(spreadText(row.fused), Style::Dim), Cell(fmt::format("{}", row.fused.count), Style::Dim),
         speedupCell(row.speedup), Cell(milliseconds(row.stepwise)), Cell(microseconds(row.launchNs)),
         Cell(microseconds(row.stepwiseLaunchNs)), Cell(fmt::format("{:.1f}", row.fusedGflops / 1e3)),
-        Cell(row.roofShare > 0.0 ? fmt::format("{:.0f} %", 100.0 * row.roofShare) : ""),
-        Cell(row.ceiling > 0.0 ? fmt::format("{:.2f}x", row.ceiling) : "")})
+        Cell(row.roofShare > 0.0 ? fmt::format("{:.0f} %", 100.0 * row.roofShare) : ""), Cell(ceilingText(row))})
     cells.push_back(std::move(cell));
   table.addRow(std::move(cells));
 }
@@ -276,7 +283,9 @@ void printTable(const std::vector<GpuResult>& results, const DeviceRoofs& roofs,
   context.out << "\nMedians of rounds that interleave all. stepwise: the fused plan launched step by step. launch and "
                  "\nstepwise us: the host's time until all is launched. ~ marks a speed-up that could be chance.\n"
                  "of roof: the least time that the roofs allow the fused plan, over its time. ceiling: the speed-up if "
-                 "both \nplans took that time, by the model of their traffic and arithmetic.\n"
+                 "both \nplans took that time, by the model of their traffic and arithmetic; ! where the measured one "
+                 "is not within "
+                 "5 % \nof it.\n"
               << reasonsOf(results);
 }
 

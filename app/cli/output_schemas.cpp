@@ -490,7 +490,9 @@ Json operationBenchRow() {
                  {"bytes", integer("The least traffic.")},
                  {"flops", integer("Of the step.")},
                  {"roofShare", number("The least time that the roofs allow, over the time.")},
-                 {"reason", text("Of a share below half; else empty.")}});
+                 {"reason", text("Of a share below half; else empty.")},
+                 {"meets", orNull(flag("Half of the roof; on a GPU 0.85 of it, 0.75 where copies are quantized, 0.9 of "
+                                       "products. Null: a view."))}});
 }
 
 Json scalingBenchRow() {
@@ -524,7 +526,8 @@ Json gpuBenchRow() {
                                 {"fusedGflops", number("Of the fused plan.")},
                                 {"fusedGBps", number("Of its least traffic.")},
                                 {"roofShare", orNull(number("The least time by the roofs, over the fused plan's."))},
-                                {"ceiling", orNull(number("The speed-up if both plans took the least time."))}});
+                                {"ceiling", orNull(number("The speed-up if both plans took the least time."))},
+                                {"meetsCeiling", orNull(flag("Within 5 % of it."))}});
   return object({{"pipeline", text("A template.")},
                  {"size", text("Its name.")},
                  {"M", integer("Rows.")},

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/run_table.h"
 
+#include "app/cli/pass_lines.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "core/support/text.h"
@@ -150,9 +151,12 @@ class RunTable {
                   overheadCell(row.fused, m_comparison.endToEnd.fused)});
   }
 
-  static Cell overheadCell(const SampleStats& instrumented, const SampleStats& plain) {
+  /// Marked where a trace costs more than it may.
+  Cell overheadCell(const SampleStats& instrumented, const SampleStats& plain) const {
     if (plain.count == 0 || plain.median <= 0.0) return {};
-    return {fmt::format("{:+.1f} %", 100.0 * (instrumented.median / plain.median - 1.0)), Style::Dim};
+    const bool isMarked = isTraced() && !isCheapTrace(instrumented.median, plain.median);
+    return {fmt::format("{:+.1f} %{}", 100.0 * (instrumented.median / plain.median - 1.0), isMarked ? " !" : ""),
+            Style::Dim};
   }
 
   std::string memory() const {
