@@ -237,9 +237,23 @@ class RunTable {
         "traffic "
         "\nthe step needs.\n";
     text += launchingText() + waysText();
-    if (!m_record.timingNote.empty()) text += "Steps were timed by events: " + m_record.timingNote + "\n";
+    text += methodText();
+    if (!m_record.timingNote.empty()) text += "They were not traced: " + m_record.timingNote + "\n";
     if (m_record.isPartial) text += "Partial: the run was cancelled. Only complete rounds are shown.\n";
     return styled(text, Style::Dim, m_hasColour);
+  }
+
+  /// How steps were timed; empty: in a way that this program does not know.
+  std::string methodText() const {
+    const std::string& timing = m_record.settings.timing;
+    if (timing == "cupti")
+      return "Steps were timed by CUPTI, kernel by kernel, in launches like those from end to end; a step is the time "
+             "\nin which its kernels ran. ! marks a trace that costs more than 2 %.\n";
+    if (timing == "events")
+      return "Steps were timed by events of the device between them, launched one by one; a step is the time until the "
+             "\nnext could begin.\n";
+    if (timing == "host") return "Steps were timed by the host's clock, with a wait for the device after each.\n";
+    return timing == "none" ? "Steps were not timed.\n" : "";
   }
 
   /// Nothing where there is no choice.

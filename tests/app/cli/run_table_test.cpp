@@ -1,0 +1,36 @@
+// What the table of a run says beneath its figures.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/run_table.h"
+
+#include <gtest/gtest.h>
+
+namespace fuseline::cli {
+namespace {
+
+std::string tableOf(const std::string& timing, const std::string& timingNote = "") {
+  RunRecord record;
+  record.settings.timing = timing;
+  record.timingNote = timingNote;
+  return runTable(record, false);
+}
+
+TEST(RunTable, SaysHowStepsWereTimed) {
+  struct Case {
+    const char* timing;
+    const char* words;
+  };
+  for (const Case& each : {Case{"cupti", "timed by CUPTI, kernel by kernel"},
+                           {"events", "timed by events of the device"},
+                           {"host", "timed by the host's clock, with a wait"},
+                           {"none", "Steps were not timed."}})
+    EXPECT_NE(tableOf(each.timing).find(each.words), std::string::npos) << each.timing << ":\n" << tableOf(each.timing);
+}
+
+TEST(RunTable, SaysWhyStepsWereNotTraced) {
+  const std::string text = tableOf("events", "CUPTI is in use by another tool.");
+  EXPECT_NE(text.find("They were not traced: CUPTI is in use by another tool."), std::string::npos) << text;
+  EXPECT_EQ(tableOf("events").find("They were not traced"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace fuseline::cli
