@@ -203,7 +203,8 @@ void addMeasuringOptions(CLI::App& verb, RunOptions& options) {
   verb.add_option("--iterations", options.iterations, "Rounds, or auto: until the ratio is known well")
       ->type_name("N|auto")
       ->capture_default_str();
-  verb.add_option("--warmup", options.warmup, "Runs before the first round")
+  verb.add_option("--warmup", options.warmup,
+                  "Runs before the first round; on a GPU for 100 ms at least, unless it is 0")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb.add_option("--seed", options.seed, "Seed of what --tensors does not give")->capture_default_str();
