@@ -35,26 +35,26 @@ struct Opened {
 
 class CublasLtGemm final : public Gemm {
  public:
-  CublasLtGemm(std::shared_ptr<Opened> library, const GemmProblem& problem)
-      : m_library(std::move(library)), m_product(m_library->session, problem) {}
+  CublasLtGemm(std::shared_ptr<Opened> library, std::unique_ptr<CublasLtProduct> product)
+      : m_library(std::move(library)), m_product(std::move(product)) {}
 
   /// False when the library has no algorithm.
   bool choose() {
-    m_candidates = m_library->chooser.choose(m_product);
+    m_candidates = m_library->chooser.choose(*m_product);
     return !m_candidates.empty();
   }
 
-  std::size_t workspaceBytes() const override { return m_product.workspaceBytes(m_candidates.front()); }
+  std::size_t workspaceBytes() const override { return m_product->workspaceBytes(m_candidates.front()); }
 
   void multiply(const GemmPointers& pointers, std::byte* workspace, Stream stream) override {
     const auto numRefused =
-        static_cast<std::ptrdiff_t>(m_product.multiplyByFirst(m_candidates, pointers, workspace, stream));
+        static_cast<std::ptrdiff_t>(m_product->multiplyByFirst(m_candidates, pointers, workspace, stream));
     m_candidates.erase(m_candidates.begin(), m_candidates.begin() + numRefused);
   }
 
  private:
   std::shared_ptr<Opened> m_library;
-  CublasLtProduct m_product;
+  std::unique_ptr<CublasLtProduct> m_product;
   std::vector<CublasLtCandidate> m_candidates;  // the first runs, as far as is known
 };
 
@@ -90,7 +90,10 @@ class CublasLtGemms final : public GemmLibrary {
     if (problem.m == 0 || problem.n == 0 || problem.k == 0)
       return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem));
     if (Result<void> started = start(); !started) return started.error();
-    auto gemm = std::make_unique<CublasLtGemm>(m_opened, withPolicy(problem));
+    const GemmProblem meant = withPolicy(problem);
+    Result<std::unique_ptr<CublasLtProduct>> product = describeProduct(m_opened->session, meant, termsOf(meant));
+    if (!product) return product.error();
+    auto gemm = std::make_unique<CublasLtGemm>(m_opened, std::move(*product));
     if (gemm->choose()) return std::unique_ptr<Gemm>(std::move(gemm));
     return Error{refusalOf(problem, computeMajor()), ErrorKind::RunFailed};
   }

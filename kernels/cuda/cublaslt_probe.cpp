@@ -3,7 +3,6 @@
 #include "kernels/cuda/cublaslt_probe.h"
 
 #include "core/tensor/scaling.h"
-#include "kernels/cuda/check.h"
 #include "kernels/cuda/cublaslt_product.h"
 
 #include <array>
@@ -131,10 +130,9 @@ CublasLtTerms termsOf(const Formats& formats, const Epilogue& epilogue) {
 }
 
 /// A description that the library refuses is an answer, too.
-Verdict ask(const CublasLtSession& session, const Formats& formats, const Epilogue& epilogue) try {
-  return CublasLtProduct(session, formats.problem, termsOf(formats, epilogue)).isOffered();
-} catch (const DeviceFault& refusal) {
-  return Verdict::no(refusal.what());
+Verdict ask(const CublasLtSession& session, const Formats& formats, const Epilogue& epilogue) {
+  const auto product = describeProduct(session, formats.problem, termsOf(formats, epilogue));
+  return product ? (*product)->isOffered() : Verdict::no(product.error().message);
 }
 
 }  // namespace

@@ -184,4 +184,13 @@ void CublasLtProduct::setPointers(const GemmPointers& pointers) {
   set(m_operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.aScales);
 }
 
+Result<std::unique_ptr<CublasLtProduct>> describeProduct(const CublasLtSession& session, const GemmProblem& problem,
+                                                         const CublasLtTerms& terms) {
+  try {
+    return std::make_unique<CublasLtProduct>(session, problem, terms);
+  } catch (const DeviceFault& refusal) {
+    return Error{refusal.what(), ErrorKind::RunFailed};
+  }
+}
+
 }  // namespace fuseline::cuda

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/support/result.h"
 #include "kernels/cuda/cublaslt_session.h"
 #include "kernels/cuda/cublaslt_terms.h"
 #include "kernels/cuda/gemm.h"
@@ -75,5 +76,9 @@ class CublasLtProduct {
   Operation m_operation;
   Layout m_a, m_b, m_c, m_d;
 };
+
+/// The product, where the library takes its description; else the library's words. session: must outlive the product.
+Result<std::unique_ptr<CublasLtProduct>> describeProduct(const CublasLtSession& session, const GemmProblem& problem,
+                                                         const CublasLtTerms& terms);
 
 }  // namespace fuseline::cuda

@@ -140,6 +140,23 @@ TEST_F(CublasLtProducts, SayNothingOfWhatTheyDoNotHave) {
   EXPECT_EQ(productOf(activated).workspaceBytes({}), kEpilogueBytes);
 }
 
+/// An older library does not know every attribute: whoever asked may do without the epilogue.
+TEST(CublasLtDescription, IsRefusedInTheWordsOfTheLibrary) {
+  CublasLt library = writingDown();
+  library.statusString = [](cublasStatus_t) { return "CUBLAS_STATUS_INVALID_VALUE"; };
+  library.setOperation = [](cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t attribute, const void*, std::size_t) {
+    return attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+  };
+  const CublasLtSession session(library, nullptr);
+  EXPECT_TRUE(describeProduct(session, kForward, termsOf(kForward)));
+  GemmProblem gelu = kForward;
+  gelu.activation = Activation::Gelu;
+  gelu.hasPreActivation = true;
+  const auto refused = describeProduct(session, gelu, termsOf(gelu));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "cuBLASLt could not describe a product: CUBLAS_STATUS_INVALID_VALUE.");
+}
+
 /// Descriptors need no GPU: the library itself says whether attributes have the size that it expects.
 TEST(CublasLt, TakesTheDescriptionOfEveryEpilogue) {
   Result<CublasLt> library = loadCublasLt();
