@@ -25,9 +25,34 @@ constexpr int kStepBits = 32;
 
 constexpr CUpti_ExternalCorrelationKind kOurKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 /// Kernels are joined to the calls that launched them, and those to their owners.
-constexpr std::array kKinds = {
-    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
-    CUPTI_ACTIVITY_KIND_RUNTIME,           CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                               CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+
+/// A function of CUDA by its number.
+struct Call {
+  CUpti_CallbackDomain domain;
+  CUpti_CallbackId id;
+};
+
+/// Owners are told of calls that are recorded, and each record costs time: of all calls these have a kernel, a copy or
+/// a filling to own.
+bool givesWork(std::string_view name) {
+  return std::ranges::any_of(std::array{"Launch", "Memcpy", "Memset"},
+                             [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+/// By their names, so that those which are newer than the header are among them.
+std::vector<Call> callsThatGiveWork(const Cupti& library) {
+  constexpr CUpti_CallbackId kNumNumbers = 4096;  // CUDA 13.0 has some 800 of the driver
+  std::vector<Call> calls;
+  for (const CUpti_CallbackDomain domain : {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API})
+    for (CUpti_CallbackId id = 1; id < kNumNumbers; ++id) {
+      const char* name = nullptr;
+      if (library.callName(domain, id, &name) == CUPTI_SUCCESS && name && givesWork(name))
+        calls.push_back({domain, id});
+    }
+  return calls;
+}
 
 /// Who launches on this thread.
 thread_local Owner t_owner = 0;
@@ -71,9 +96,15 @@ const char* directionOf(const CUpti_ActivityMemcpy6& copy) {
 /// Filled by CUPTI, read by us.
 class Buffers {
  public:
+  /// So that none is made while something is measured.
+  void makeSome() {
+    constexpr std::size_t kFew = 4;
+    const std::lock_guard lock(m_mutex);
+    while (m_free.size() < kFew) m_free.push_back(make());
+  }
   uint8_t* take() {
     const std::lock_guard lock(m_mutex);
-    if (m_free.empty()) m_free.push_back(std::make_unique<std::uint64_t[]>(kBytes / sizeof(std::uint64_t)));
+    if (m_free.empty()) m_free.push_back(make());
     uint8_t* const buffer = reinterpret_cast<uint8_t*>(m_free.back().release());
     m_free.pop_back();
     return buffer;
@@ -86,8 +117,11 @@ class Buffers {
   static constexpr std::size_t kBytes = std::size_t{4} << 20;
 
  private:
+  using Buffer = std::unique_ptr<std::uint64_t[]>;  // as CUPTI wants it: at a multiple of 8
+  static Buffer make() { return std::make_unique<std::uint64_t[]>(kBytes / sizeof(std::uint64_t)); }
+
   std::mutex m_mutex;
-  std::vector<std::unique_ptr<std::uint64_t[]>> m_free;  // as CUPTI wants them: at multiples of 8
+  std::vector<Buffer> m_free;
 };
 
 /// The client. CUPTI hands over records on a thread of its own.
@@ -105,10 +139,11 @@ class Session {
   Owner nextTrace() { return ++m_numTraces << kStepBits; }
 
  private:
-  explicit Session(const Cupti& library) : m_library(library) {}
+  explicit Session(const Cupti& library) : m_library(library), m_calls(callsThatGiveWork(library)) {}
   Result<void> subscribe();
   Result<void> enableAll();
   void disableAll();
+  CUptiResult enableCall(const Call& call, bool isEnabled);
   Error errorOf(CUptiResult result, const char* action) const;
   Error occupied(std::string_view client) const;
 
@@ -123,6 +158,7 @@ class Session {
   void refuseLosses() const;
 
   Cupti m_library;
+  std::vector<Call> m_calls;  // to be recorded
   CUpti_SubscriberHandle m_subscriber = nullptr;
   std::atomic<bool> m_isOn = false;
   std::atomic<std::uint64_t> m_numTraces = 0;
@@ -191,6 +227,7 @@ Result<std::shared_ptr<Session>> Session::open(const Cupti& library) {
   Result<void> enabled = session->enableAll();
   session->disableAll();
   if (!enabled) return enabled.error();
+  buffers().makeSome();
   g_session = session;
   return session;
 }
@@ -203,11 +240,21 @@ Result<void> Session::enableAll() {
   for (const CUpti_ActivityKind kind : kKinds)
     if (const CUptiResult result = m_library.enable(kind); result != CUPTI_SUCCESS)
       return errorOf(result, "record what the GPU does");
+  for (const Call& call : m_calls)
+    if (const CUptiResult result = enableCall(call, true); result != CUPTI_SUCCESS)
+      return errorOf(result, "record launches");
   return {};
 }
 
 void Session::disableAll() {
   for (const CUpti_ActivityKind kind : kKinds) m_library.disable(kind);
+  for (const Call& call : m_calls) enableCall(call, false);
+}
+
+CUptiResult Session::enableCall(const Call& call, bool isEnabled) {
+  const auto enable =
+      call.domain == CUPTI_CB_DOMAIN_DRIVER_API ? m_library.enableDriverCall : m_library.enableRuntimeCall;
+  return enable(call.id, isEnabled);
 }
 
 void Session::begin(Owner owner) {

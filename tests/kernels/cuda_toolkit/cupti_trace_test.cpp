@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <map>
 #include <set>
@@ -18,6 +19,7 @@ struct Library {
   std::string otherClient;
   int numClients = 0;
   std::set<CUpti_ActivityKind> enabled;
+  std::set<std::string> enabledCalls;
   std::set<CUpti_CallbackId> events;
   std::vector<std::uint64_t> pushed;
   std::size_t numDropped = 0;
@@ -80,6 +82,41 @@ CUptiResult enable(CUpti_ActivityKind kind) {
   return g_library.onEnable;
 }
 
+/// By their numbers, of both domains; nothing has the number 0.
+constexpr std::array kCalls = {"",
+                               "cuLaunchKernel",
+                               "cuStreamSynchronize",
+                               "cuMemcpyHtoDAsync_v2",
+                               "cudaLaunchKernelExC_v11060",
+                               "cudaEventRecord_v3020",
+                               "cudaMemsetAsync_v3020",
+                               "cudaGraphLaunch_v10000"};
+constexpr CUpti_CallbackId kFirstOfRuntime = 4;
+
+CUptiResult callName(CUpti_CallbackDomain domain, uint32_t id, const char** name) {
+  const bool isRuntime = domain == CUPTI_CB_DOMAIN_RUNTIME_API;
+  if (id == 0 || id >= kCalls.size() || isRuntime != (id >= kFirstOfRuntime)) return CUPTI_ERROR_INVALID_PARAMETER;
+  *name = kCalls.at(id);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult enableCall(bool isOfDomain, CUpti_CallbackId id, uint8_t isEnabled) {
+  if (!isOfDomain) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (isEnabled)
+    g_library.enabledCalls.insert(kCalls.at(id));
+  else
+    g_library.enabledCalls.erase(kCalls.at(id));
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult enableDriverCall(CUpti_CallbackId id, uint8_t isEnabled) {
+  return enableCall(id < kFirstOfRuntime, id, isEnabled);
+}
+
+CUptiResult enableRuntimeCall(CUpti_CallbackId id, uint8_t isEnabled) {
+  return enableCall(id >= kFirstOfRuntime, id, isEnabled);
+}
+
 CUptiResult disable(CUpti_ActivityKind kind) {
   g_library.enabled.erase(kind);
   return CUPTI_SUCCESS;
@@ -122,11 +159,14 @@ Cupti library() {
   return {.subscribe = subscribe,
           .unsubscribe = unsubscribe,
           .enableCallback = enableCallback,
+          .callName = callName,
           .errorMessage = errorMessage,
           .graphNodeId = graphNodeId,
           .registerBuffers = registerBuffers,
           .enable = enable,
           .disable = disable,
+          .enableDriverCall = enableDriverCall,
+          .enableRuntimeCall = enableRuntimeCall,
           .flush = flush,
           .nextRecord = nextRecord,
           .numDropped = numDropped,
@@ -280,6 +320,35 @@ TEST_F(CuptiTrace, RecordsOnlyBetweenStartAndStop) {
   deliver(kernel("k", 1, 2));
   trace->stop();
   EXPECT_TRUE(g_library.enabled.empty());
+}
+
+/// Every call that is recorded takes longer, and most give the GPU nothing to do.
+TEST_F(CuptiTrace, RecordsTheCallsThatGiveTheGpuWork) {
+  const auto trace = make();
+  EXPECT_TRUE(g_library.enabledCalls.empty());
+  trace->start();
+  EXPECT_EQ(g_library.enabledCalls,
+            (std::set<std::string>{"cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cudaLaunchKernelExC_v11060",
+                                   "cudaMemsetAsync_v3020", "cudaGraphLaunch_v10000"}));
+  EXPECT_FALSE(g_library.enabled.contains(CUPTI_ACTIVITY_KIND_RUNTIME)) << "it would be all calls";
+  EXPECT_FALSE(g_library.enabled.contains(CUPTI_ACTIVITY_KIND_DRIVER)) << "it would be all calls";
+  deliver(kernel("k", 1, 2));
+  trace->stop();
+  EXPECT_TRUE(g_library.enabledCalls.empty());
+}
+
+/// The library itself knows the numbers, without a GPU.
+TEST(Cupti, HasNamesForCallsThatLaunch) {
+  const Result<Cupti> found = loadCupti();
+  if (!found) GTEST_SKIP() << found.error().message;
+  const auto nameOf = [&](CUpti_CallbackDomain domain, CUpti_CallbackId id) {
+    const char* name = nullptr;
+    return found->callName(domain, id, &name) == CUPTI_SUCCESS && name ? std::string(name) : "";
+  };
+  EXPECT_EQ(nameOf(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel), "cuLaunchKernel");
+  EXPECT_EQ(nameOf(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000),
+            "cudaGraphLaunch_v10000");
+  EXPECT_EQ(nameOf(CUPTI_CB_DOMAIN_RUNTIME_API, 4095), "");
 }
 
 TEST_F(CuptiTrace, RefusesToTimeWhatItDidNotSee) {
