@@ -64,7 +64,7 @@ TEST_P(Nvrtc, CompilesWhatIsGenerated) {
                              link("GELU"), link("Formula")});
   for (const int vector : {1, 8})
     for (const std::string& source : sourcesOf(graph, vector)) {
-      const Result<std::vector<char>> cubin = compileToCubin(source, GetParam());
+      const Result<std::vector<char>> cubin = compileToCubin(source, GetParam(), true);
       if (!cubin && cubin.error().message.find("does not load") != std::string::npos)
         GTEST_SKIP() << cubin.error().message;
       EXPECT_TRUE(cubin) << cubin.error().message << "\n" << source;
