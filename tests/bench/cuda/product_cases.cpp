@@ -19,8 +19,17 @@ struct Model {
 };
 constexpr Model k8B{"8B", 4096, 28672, 14336};
 constexpr Model k1B{"1.3B", 2048, 8192, 8192};
+constexpr Model k70B{"70B", 8192, 57344, 28672};
+constexpr Model k175B{"175B", 12288, 49152, 49152};
+/// One of the experts of DeepSeek-V2-Lite.
+constexpr Model kExpert{"expert", 2048, 2816, 1408};
 
-enum class Factors { Bf16, F16, Tf32, Fp8, Fp8Block };
+/// Of a prompt, of a step of generation, and of an expert's share of a batch.
+constexpr std::int64_t kTokens = 2048;
+constexpr std::int64_t kDecodeTokens = 16;
+constexpr std::int64_t kExpertTokens = 1024;
+
+enum class Factors { Bf16, F16, Tf32, Fp8, Fp8Block, Mxfp8 };
 
 const char* nameOf(Factors factors) {
   switch (factors) {
@@ -29,6 +38,7 @@ const char* nameOf(Factors factors) {
     case Factors::Tf32: return "tf32";
     case Factors::Fp8: return "fp8";
     case Factors::Fp8Block: return "fp8_block";
+    case Factors::Mxfp8: return "mxfp8";
   }
   return "";
 }
@@ -38,11 +48,14 @@ DType resultOf(Factors factors) {
   return factors == Factors::Tf32 ? DType::F32 : DType::BF16;
 }
 
-bool isCoded(Factors factors) { return factors == Factors::Fp8 || factors == Factors::Fp8Block; }
+bool isCoded(Factors factors) {
+  return factors == Factors::Fp8 || factors == Factors::Fp8Block || factors == Factors::Mxfp8;
+}
 
 /// Gradients with one scale a tensor come in the wider format.
 FactorCodes codesOf(Factors factors, bool isGradient, bool isWeight) {
   if (factors == Factors::Fp8Block) return {.scaling = isWeight ? Scaling::Block128x128 : Scaling::Block1x128};
+  if (factors == Factors::Mxfp8) return {.scaling = Scaling::Mx1x32};
   return {.format = isGradient ? ElementFormat::E5M2 : ElementFormat::E4M3};
 }
 
@@ -103,6 +116,20 @@ void addModel(std::vector<ProductCase>& cases, Factors factors, const Model& mod
   addLayer(cases, prefix + " down", {factors, tokens, model.down, model.in});
 }
 
+/// Where nothing is trained.
+void addForward(std::vector<ProductCase>& cases, Factors factors, const Model& model, std::int64_t tokens) {
+  const std::string prefix = prefixOf(factors, model, tokens);
+  cases.push_back({prefix + " up forward", Layer{factors, tokens, model.in, model.up}.forward()});
+  cases.push_back({prefix + " down forward", Layer{factors, tokens, model.down, model.in}.forward()});
+}
+
+/// The pair of "up forward", whose partial sums are added in fewer bits: what exact sums cost.
+void addSplitSums(std::vector<ProductCase>& cases, const Model& model, std::int64_t tokens) {
+  GemmProblem problem = Layer{Factors::Fp8, tokens, model.in, model.up}.forward();
+  problem.isFastAccumulated = false;
+  cases.push_back({prefixOf(Factors::Fp8, model, tokens) + " up forward, split sums", std::move(problem)});
+}
+
 /// Of an MLP with biases and GELU, as ForwardLinearEpilogue and the fusions of backward ask for them.
 void addEpilogues(std::vector<ProductCase>& cases, Factors factors, const Model& model, std::int64_t tokens) {
   const std::string prefix = prefixOf(factors, model, tokens);
@@ -136,9 +163,17 @@ std::vector<ProductCase> productCases() {
   for (const Factors factors : {Factors::Bf16, Factors::Fp8})
     for (const Model& model : {k8B, k1B})
       for (const std::int64_t tokens : {2048, 8192}) addModel(cases, factors, model, tokens);
-  for (const Model& model : {k8B, k1B}) addModel(cases, Factors::Fp8Block, model, 2048);
-  for (const Factors factors : {Factors::F16, Factors::Tf32}) addModel(cases, factors, k1B, 2048);
-  for (const Factors factors : {Factors::Bf16, Factors::Fp8}) addEpilogues(cases, factors, k1B, 2048);
+  for (const Factors factors : {Factors::Bf16, Factors::Fp8}) {
+    for (const Model& model : {k70B, k175B}) addModel(cases, factors, model, kTokens);
+    addModel(cases, factors, kExpert, kExpertTokens);
+    addForward(cases, factors, k8B, kDecodeTokens);
+    addEpilogues(cases, factors, k1B, kTokens);
+  }
+  for (const Model& model : {k8B, k1B}) {
+    for (const Factors factors : {Factors::Fp8Block, Factors::Mxfp8}) addModel(cases, factors, model, kTokens);
+    addSplitSums(cases, model, kTokens);
+  }
+  for (const Factors factors : {Factors::F16, Factors::Tf32}) addModel(cases, factors, k1B, kTokens);
   return cases;
 }
 

@@ -47,6 +47,7 @@ std::vector<ProductCase> casesOf(const std::string& only) {
 
 struct Row {
   std::string name;
+  GemmProblem problem;
   std::string reason = {};  // why there is nothing to compare
   SearchResult search = {};
   std::size_t numCandidates = 0;
@@ -87,7 +88,7 @@ void compare(CublasLtProduct& product, const std::vector<CublasLtCandidate>& fie
 
 Row rowOf(const ProductCase& what, const CublasLtSession& session, const SearchFunctions& functions,
           const Options& options) {
-  Row row{.name = what.name};
+  Row row{.name = what.name, .problem = what.problem};
   CublasLtProduct product(session, what.problem);
   CublasLtChooser chooser({.isTimed = true}, {});
   const std::vector<CublasLtCandidate> chosen = chooser.choose(product);
@@ -105,19 +106,27 @@ Row measured(const ProductCase& what, const CublasLtSession& session, const Sear
              const Options& options) try {
   return rowOf(what, session, functions, options);
 } catch (const std::exception& failure) {
-  return {.name = what.name, .reason = failure.what()};
+  return {.name = what.name, .problem = what.problem, .reason = failure.what()};
 }
 
 double microseconds(const SampleStats& stats) { return stats.median / 1e3; }
+
+/// 0: it was not timed.
+double teraflops(const GemmProblem& problem, const SampleStats& stats) {
+  if (stats.count == 0) return 0.0;
+  const double flops = 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n);
+  return flops * static_cast<double>(problem.k) / stats.median / 1e3;
+}
 
 void print(std::FILE* to, const Row& row) {
   if (!row.reason.empty()) {
     fmt::print(to, "{:<36} not measured: {}\n", row.name, row.reason);
   } else {
-    fmt::print(to, "{:<36} {:>9.1f} {:>9.1f} {:>9.1f} {:>7.3f} {:>7.3f} [{:.3f}, {:.3f}]{} {:>6} of {}\n", row.name,
-               microseconds(row.first), microseconds(row.chosen), microseconds(row.best), row.firstShare.median,
-               row.chosenShare.median, row.chosenShare.low, row.chosenShare.high,
-               row.chosenShare.median < kWantedShare ? " !" : "  ", row.numTimed, row.numCandidates);
+    fmt::print(to, "{:<36} {:>9.1f} {:>9.1f} {:>9.1f} {:>8.1f} {:>7.3f} {:>7.3f} [{:.3f}, {:.3f}]{} {:>6} of {}\n",
+               row.name, microseconds(row.first), microseconds(row.chosen), microseconds(row.best),
+               teraflops(row.problem, row.chosen), row.firstShare.median, row.chosenShare.median, row.chosenShare.low,
+               row.chosenShare.high, row.chosenShare.median < kWantedShare ? " !" : "  ", row.numTimed,
+               row.numCandidates);
   }
   std::fflush(to);
 }
@@ -126,6 +135,9 @@ Json toJson(const RatioStats& ratio) { return {{"median", ratio.median}, {"low",
 
 Json toJson(const Row& row) {
   return {{"product", row.name},
+          {"m", row.problem.m},
+          {"n", row.problem.n},
+          {"k", row.problem.k},
           {"reason", row.reason},
           {"configurations", row.search.numConfigurations},
           {"checked", row.search.numChecked},
@@ -136,6 +148,8 @@ Json toJson(const Row& row) {
           {"firstMedianNs", row.first.median},
           {"chosenMedianNs", row.chosen.median},
           {"bestMedianNs", row.best.median},
+          {"chosenTflops", teraflops(row.problem, row.chosen)},
+          {"bestTflops", teraflops(row.problem, row.best)},
           {"firstShare", toJson(row.firstShare)},
           {"chosenShare", toJson(row.chosenShare)}};
 }
@@ -145,7 +159,8 @@ void printEnd(const std::vector<Row>& rows) {
   const auto isPoor = [&](const Row& row) { return isMeasured(row) && row.chosenShare.median < kWantedShare; };
   fmt::print(
       "\n{} of {} products are below {} of the best. Microseconds are medians of {} rounds that interleave the "
-      "library's\nfirst choice, the one chosen by timing, and the best of all that were timed. Shares are the "
+      "library's\nfirst choice, the one chosen by timing, and the best of all that were timed; TFLOP/s are the chosen "
+      "one's. Shares are the "
       "best's time over\ntheirs, within a round, the chosen one's with its 95 % interval.\n",
       std::ranges::count_if(rows, isPoor), std::ranges::count_if(rows, isMeasured), kWantedShare, kRounds);
 }
@@ -160,8 +175,8 @@ void run(const CublasLt& library, const SearchFunctions& functions, const Option
   const CublasLtSession session(library, nullptr);
   const std::string device = deviceName();
   if (!options.asJson)
-    fmt::print("{}, cuBLASLt {}\n\n{:<36} {:>9} {:>9} {:>9} {:>7} {:>7}  interval and candidates timed\n", device,
-               library.version(), "product", "first us", "chosen us", "best us", "first", "chosen");
+    fmt::print("{}, cuBLASLt {}\n\n{:<36} {:>9} {:>9} {:>9} {:>8} {:>7} {:>7}  interval and candidates timed\n", device,
+               library.version(), "product", "first us", "chosen us", "best us", "TFLOP/s", "first", "chosen");
   std::vector<Row> rows;
   for (const ProductCase& what : casesOf(options.only)) {
     rows.push_back(measured(what, session, functions, options));

@@ -45,7 +45,25 @@ TEST(ProductCases, HaveTheExtentsOfTheirLayers) {
   EXPECT_EQ(extents(named("fp8 8B 2048 up forward")), (std::vector<std::int64_t>{2048, 28672, 4096}));
   EXPECT_EQ(extents(named("fp8 8B 2048 up dgrad")), (std::vector<std::int64_t>{2048, 4096, 28672}));
   EXPECT_EQ(extents(named("fp8 8B 2048 up wgrad")), (std::vector<std::int64_t>{28672, 4096, 2048}));
+  EXPECT_EQ(extents(named("bf16 8B 16 down forward")), (std::vector<std::int64_t>{16, 4096, 14336}));
+  EXPECT_EQ(extents(named("bf16 expert 1024 up wgrad")), (std::vector<std::int64_t>{2816, 2048, 1024}));
   EXPECT_EQ(extents(named("bf16 1.3B 2048 down dgrad + dgelu")), (std::vector<std::int64_t>{2048, 8192, 2048}));
+}
+
+/// OCP MX v1.0: a scale for every 32 elements, of both factors, along what is contracted.
+TEST(ProductCases, ScaleBlocksOfMxfp8AlikeInEveryPass) {
+  for (const char* pass : {"forward", "dgrad", "wgrad"}) {
+    const GemmProblem problem = named(std::string("mxfp8 8B 2048 down ") + pass);
+    EXPECT_EQ(problem.aCodes, (FactorCodes{.scaling = Scaling::Mx1x32})) << pass;
+    EXPECT_EQ(problem.bCodes, problem.aCodes) << pass;
+  }
+}
+
+TEST(ProductCases, HaveAPairThatDiffersInHowSumsAreAdded) {
+  GemmProblem split = named("fp8 8B 2048 up forward, split sums");
+  EXPECT_FALSE(split.isFastAccumulated);
+  split.isFastAccumulated = true;
+  EXPECT_EQ(split, named("fp8 8B 2048 up forward"));
 }
 
 TEST(ProductCases, ScaleBlocksOfWeightsInBothDirections) {
