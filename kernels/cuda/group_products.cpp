@@ -15,6 +15,10 @@ namespace fuseline::cuda {
 
 namespace {
 
+/// So many sizes of a product are tried out, and others get what the library thinks the fastest: a layer may have
+/// hundreds of groups, each of its own size.
+constexpr std::size_t kMostTuned = 8;
+
 /// [rows, columns], without groups.
 TensorSpec partOf(const TensorSpec& whole, std::int64_t rows) {
   TensorSpec part{whole.dtype, {rows, whole.cols()}, whole.quantized};
@@ -91,7 +95,6 @@ Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmPro
                                          request.member(0).attributes.integer("out_features"));
   problem.alignmentBytes =
       std::gcd(problem.alignmentBytes, static_cast<std::uint32_t>(elements * sizeBytes(problem.factorType)));
-  problem.hasTimeToTune = false;  // sizes come with the first run
   GroupProducts products(request, problem, extent, std::move(a), std::move(b));
   if (Result<void> added = products.add(problem.*extent); !added) return added.error();
   return products;
@@ -107,6 +110,9 @@ void GroupProducts::begin(std::span<const RowGroup> groups, Pointers pointers) {
   if (!m_device) return;
   m_aParts = m_a.parts(groups, pointers);
   m_bParts = m_b.parts(groups, pointers);
+  // Here, before groups are multiplied beside each other, which what is timed would feel.
+  for (const RowGroup& group : groups)
+    if (group.size > 0) of(group.size);
 }
 
 void GroupProducts::multiply(std::size_t group, std::int64_t rows, GemmPointers others, const Lane& lane) {
@@ -133,6 +139,8 @@ Gemm& GroupProducts::of(std::int64_t rows) {
 Result<void> GroupProducts::add(std::int64_t rows) {
   GemmProblem problem = m_problem;
   problem.*m_extent = rows;
+  // The first is of all rows, to see whether there is one: sizes come with the first run.
+  problem.hasTimeToTune = !m_gemms.empty() && m_gemms.size() <= kMostTuned;
   Result<std::unique_ptr<Gemm>> gemm = m_device->gemms->prepare(problem);
   if (!gemm) return gemm.error();
   m_gemms.emplace(rows, std::move(*gemm));
