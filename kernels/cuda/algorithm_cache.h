@@ -19,7 +19,7 @@ namespace fuseline::cuda {
 /// Algorithms mean something to one version of the library only, and are the fastest on one device only.
 struct AlgorithmOrigin {
   std::string device;
-  std::string driver;   // a version
+  std::string driver;   // a release: "580.65.06"
   std::string library;  // a version
   bool operator==(const AlgorithmOrigin&) const = default;
 };

@@ -3,6 +3,7 @@
 #include "kernels/cuda/cublaslt_choice.h"
 
 #include "kernels/cuda/cublaslt_tuning.h"
+#include "kernels/cuda/nvml.h"
 #include "kernels/cuda/way_choice.h"
 
 #include <bit>
@@ -67,9 +68,10 @@ std::optional<CublasLtCandidate> CublasLtChooser::recall(const CublasLtProduct& 
 }
 
 AlgorithmOrigin originOf(const std::string& deviceName, const CublasLt& library) {
-  int driver = 0;
-  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
-  return {.device = deviceName, .driver = fmt::format("{}", driver), .library = fmt::format("{}", library.version())};
+  int cuda = 0;
+  if (cudaDriverGetVersion(&cuda) != cudaSuccess) cuda = 0;
+  return {
+      .device = deviceName, .driver = driverRelease(loadNvml(), cuda), .library = fmt::format("{}", library.version())};
 }
 
 }  // namespace fuseline::cuda

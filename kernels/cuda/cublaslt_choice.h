@@ -35,7 +35,7 @@ class CublasLtChooser {
   AlgorithmCache m_cache;
 };
 
-/// The version of the driver and of the library, in words of the cache. library: loaded.
+/// The release of the driver and the version of the library, in words of the cache. library: loaded.
 AlgorithmOrigin originOf(const std::string& deviceName, const CublasLt& library);
 
 }  // namespace fuseline::cuda

@@ -58,6 +58,12 @@ std::optional<Value> ask(Function function, void* device, Arguments... arguments
   return function(device, arguments..., &value) == 0 ? std::optional(value) : std::nullopt;
 }
 
+/// "580.65.06"; empty: unknown.
+std::string versionOf(const Nvml& nvml) {
+  std::array<char, 96> version{};
+  return nvml.driverVersion(version.data(), version.size()) == 0 ? version.data() : "";
+}
+
 std::string ofAtMost(std::optional<unsigned> most, unsigned divisor) {
   return most ? fmt::format(" of at most {}", *most / divisor) : "";
 }
@@ -113,10 +119,13 @@ std::vector<std::pair<std::string, std::string>> factsOf(const GpuConditions& co
   return facts;
 }
 
+std::string driverRelease(const Nvml* nvml, int cudaVersion) {
+  const std::string version = nvml ? versionOf(*nvml) : "";
+  return version.empty() ? fmt::format("{}", cudaVersion) : version;
+}
+
 DriverFacts driverFactsOf(const Nvml& nvml) {
-  DriverFacts facts;
-  std::array<char, 96> version{};
-  if (nvml.driverVersion(version.data(), version.size()) == 0) facts.version = version.data();
+  DriverFacts facts{.version = versionOf(nvml)};
   if (nvml.numDevices(&facts.numGpus) != 0) facts.numGpus = 0;
   for (unsigned index = 0; index < facts.numGpus; ++index) {
     void* device = nullptr;

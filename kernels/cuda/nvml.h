@@ -48,6 +48,10 @@ GpuConditions conditionsOf(const Nvml& nvml, const std::string& busId);
 /// left out.
 std::vector<std::pair<std::string, std::string>> factsOf(const GpuConditions& conditions);
 
+/// The driver's release, "580.65.06". Where NVML is not there (nullptr) or does not say, the newest CUDA that the
+/// driver supports stands for it: "13000".
+std::string driverRelease(const Nvml* nvml, int cudaVersion);
+
 struct DriverFacts {
   std::string version;  // "580.65.06"; empty: unknown
   unsigned numGpus = 0;

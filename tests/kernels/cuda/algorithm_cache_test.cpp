@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const AlgorithmOrigin kOrigin{.device = "NVIDIA H200", .driver = "13000", .library = "130100"};
+const AlgorithmOrigin kOrigin{.device = "NVIDIA H200", .driver = "580.65.06", .library = "130100"};
 
 KeptAlgorithm sample(unsigned seed) {
   KeptAlgorithm kept{
@@ -112,8 +112,8 @@ TEST(AlgorithmFile, OfAnotherKindOrOriginHoldsNothing) {
     EXPECT_TRUE(parseAlgorithms(kOrigin, text).empty()) << text;
   const std::string text = formatAlgorithms(kOrigin, kTwo);
   for (const AlgorithmOrigin& other :
-       {AlgorithmOrigin{"NVIDIA H100", "13000", "130100"}, AlgorithmOrigin{"NVIDIA H200", "13010", "130100"},
-        AlgorithmOrigin{"NVIDIA H200", "13000", "130101"}})
+       {AlgorithmOrigin{"NVIDIA H100", "580.65.06", "130100"}, AlgorithmOrigin{"NVIDIA H200", "580.82.07", "130100"},
+        AlgorithmOrigin{"NVIDIA H200", "580.65.06", "130101"}})
     EXPECT_TRUE(parseAlgorithms(other, text).empty());
   std::string newer = text;
   newer.replace(newer.find("\"version\": 2"), 12, "\"version\": 3");
@@ -131,10 +131,11 @@ TEST(AlgorithmFile, WithEntriesOfTheWrongShapeHoldsNothing) {
 }
 
 TEST(AlgorithmFile, HasANameThatStaysInItsFolder) {
-  const fs::path file = algorithmFile("/cache", {"../../NVIDIA H200\n/x" + std::string(500, 'a'), "13000", "130100"});
+  const fs::path file =
+      algorithmFile("/cache", {"../../NVIDIA H200\n/x" + std::string(500, 'a'), "580.65.06", "130100"});
   EXPECT_EQ(file.parent_path(), "/cache");
   EXPECT_LT(file.filename().string().size(), 255u);
-  EXPECT_EQ(algorithmFile("/cache", kOrigin), "/cache/NVIDIA_H200_driver_13000_cublaslt_130100.json");
+  EXPECT_EQ(algorithmFile("/cache", kOrigin), "/cache/NVIDIA_H200_driver_580.65.06_cublaslt_130100.json");
 }
 
 TEST(AlgorithmCache, KeepsForTheNextProcess) {
@@ -143,7 +144,7 @@ TEST(AlgorithmCache, KeepsForTheNextProcess) {
   const AlgorithmCache next(folder / "new/folders", kOrigin);
   EXPECT_EQ(next.find("p"), sample(3));
   EXPECT_EQ(next.find("q"), std::nullopt);
-  EXPECT_EQ(AlgorithmCache(folder / "new/folders", {"NVIDIA H100", "13000", "130100"}).find("p"), std::nullopt);
+  EXPECT_EQ(AlgorithmCache(folder / "new/folders", {"NVIDIA H100", "580.65.06", "130100"}).find("p"), std::nullopt);
 }
 
 TEST(AlgorithmCache, AddsToWhatOthersHaveWritten) {

@@ -78,6 +78,15 @@ TEST(Nvml, CallsNeitherIdlenessNorChosenClocksASlowdown) {
   EXPECT_EQ(factsOf({.slowdowns = 0x3}), (Facts{{"slowed down by", "nothing"}}));
 }
 
+/// Two releases may support the same CUDA, and choose other algorithms.
+TEST(Nvml, TellsReleasesOfADriverApart) {
+  Nvml nvml = toldNvml();
+  EXPECT_EQ(driverRelease(&nvml, 13000), "580.65.06");
+  nvml.driverVersion = [](char*, unsigned) { return kNotSupported; };
+  EXPECT_EQ(driverRelease(&nvml, 13000), "13000");
+  EXPECT_EQ(driverRelease(nullptr, 13000), "13000");
+}
+
 TEST(Nvml, CountsGpusAndThoseThatAreDivided) {
   const DriverFacts facts = driverFactsOf(toldNvml());
   EXPECT_EQ(facts.version, "580.65.06");
