@@ -27,7 +27,6 @@
 #include <cstdlib>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include <cuda_runtime_api.h>
@@ -130,13 +129,6 @@ int numMultiprocessors(int device) {
   int count = 1;
   check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "say how many multiprocessors it has");
   return count;
-}
-
-/// As NVML knows it; empty: unknown.
-std::string busIdOf(int device) {
-  std::array<char, 32> text{};
-  const cudaError_t error = cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), device);
-  return error == cudaSuccess ? text.data() : "";
 }
 
 /// Makes the context, which a GPU may refuse that can be described.

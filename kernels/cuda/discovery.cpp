@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/discovery.h"
 
+#include <array>
 #include <cstdlib>
 
 #include <cuda_runtime_api.h>
@@ -13,6 +14,7 @@ namespace {
 static_assert(kSuccess == cudaSuccess && kStubLibrary == cudaErrorStubLibrary && kNoDevice == cudaErrorNoDevice);
 static_assert(kInsufficientDriver == cudaErrorInsufficientDriver && kSystemNotReady == cudaErrorSystemNotReady);
 static_assert(kSystemDriverMismatch == cudaErrorSystemDriverMismatch);
+static_assert(kProhibited == cudaComputeModeProhibited && kExclusiveProcess == cudaComputeModeExclusiveProcess);
 static_assert(kDevicesUnavailable == cudaErrorDevicesUnavailable && kMemoryAllocation == cudaErrorMemoryAllocation);
 
 /// An error here is an answer, not a failure: a machine without a driver reports one.
@@ -45,16 +47,31 @@ DeviceInfo describe(int device, const cudaDeviceProp& properties, const Discover
   return info;
 }
 
+/// What may be asked of a GPU without a context on it.
+Verdict canBeUsed(int device, const cudaDeviceProp& properties) {
+  if (Verdict verdict = canRun(properties.major, properties.minor); !verdict) return verdict;
+  int computeMode = cudaComputeModeDefault;
+  if (cudaDeviceGetAttribute(&computeMode, cudaDevAttrComputeMode, device) != cudaSuccess) return Verdict::yes();
+  const Nvml* const nvml = loadNvml();
+  return isOpen(computeMode, nvml && isInUse(*nvml, busIdOf(device)));
+}
+
 DeviceStatus inspect(int device, const DiscoveryFacts& facts) {
   cudaDeviceProp properties{};
   const cudaError_t error = cudaGetDeviceProperties(&properties, device);
   if (error == cudaSuccess)
-    return {.info = describe(device, properties, facts), .canRun = canRun(properties.major, properties.minor)};
+    return {.info = describe(device, properties, facts), .canRun = canBeUsed(device, properties)};
   return {.info = {.id = fmt::format("cuda:{}", device), .name = "CUDA device", .details = versionDetails(facts)},
           .canRun = Verdict::no(fmt::format("The driver does not describe this GPU: {}.", cudaGetErrorString(error)))};
 }
 
 }  // namespace
+
+std::string busIdOf(int device) {
+  std::array<char, 32> text{};
+  const cudaError_t error = cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), device);
+  return error == cudaSuccess ? text.data() : "";
+}
 
 std::vector<DeviceStatus> discoverDevices() {
   const DiscoveryFacts facts = askRuntime();

@@ -21,6 +21,10 @@ inline constexpr int kNoDevice = 100;
 inline constexpr int kSystemNotReady = 802;
 inline constexpr int kSystemDriverMismatch = 803;
 
+/// The values of cudaComputeMode that keep processes out.
+inline constexpr int kProhibited = 2;
+inline constexpr int kExclusiveProcess = 3;
+
 /// What the CUDA runtime said when it was asked for devices.
 struct DiscoveryFacts {
   int errorCode = kSuccess;  // a cudaError_t; 0 is success
@@ -46,6 +50,12 @@ std::string formatCudaVersion(int version);
 
 /// Whether this build has kernels for a compute capability, or the sentence why not.
 Verdict canRun(int major, int minor);
+
+/// Whether one more process may use a GPU. computeMode: a cudaComputeMode. isInUse: another process uses it.
+Verdict isOpen(int computeMode, bool isInUse);
+
+/// As NVML knows the device; empty: unknown.
+std::string busIdOf(int device);
 
 /// The devices in the order of the runtime; exactly one entry "cuda" with its reason when there is none. Creates no
 /// CUDA context, so it costs no device memory.

@@ -39,6 +39,13 @@ constexpr const char* kFull =
     "Other processes have all of its memory; not even a context fits. nvidia-smi shows them. Wait for them, or name "
     "another GPU.";
 
+constexpr const char* kForNobody =
+    "Its compute mode is Prohibited: no process may use it. nvidia-smi -c DEFAULT, as root, lets them; or name another "
+    "GPU.";
+constexpr const char* kForAnother =
+    "Another process has it, and its compute mode is Exclusive Process. nvidia-smi shows both. Wait for that process, "
+    "or name another GPU.";
+
 /// GPUs that the driver has, and this process does not see.
 std::string explainUnseen(const DiscoveryFacts& facts) {
   if (facts.driver.numGpus == 0) return kNoGpu;
@@ -63,6 +70,11 @@ Verdict canRun(int major, int minor) {
       "Its compute capability is {}.{}, and this build has kernels for 9.0 and 10.0 only. Run on the device "
       "cpu.",
       major, minor));
+}
+
+Verdict isOpen(int computeMode, bool isInUse) {
+  if (computeMode == kProhibited) return Verdict::no(kForNobody);
+  return computeMode == kExclusiveProcess && isInUse ? Verdict::no(kForAnother) : Verdict::yes();
 }
 
 std::string explainNoDevice(const DiscoveryFacts& facts) {

@@ -17,6 +17,8 @@ namespace {
 constexpr int kMultiprocessorClock = 1;
 constexpr int kMemoryClock = 2;
 constexpr int kGpuSensor = 0;
+// nvmlReturn_t.
+constexpr int kInsufficientSize = 7;
 
 struct Slowdown {
   unsigned long long bit;
@@ -41,6 +43,7 @@ bool bind(Symbols symbols, Nvml& found) {
   symbols.find(found.temperature, "nvmlDeviceGetTemperature");
   symbols.find(found.slowdowns, "nvmlDeviceGetCurrentClocksThrottleReasons");
   symbols.find(found.migMode, "nvmlDeviceGetMigMode");
+  symbols.find(found.computeProcesses, "nvmlDeviceGetComputeRunningProcesses_v3");
   return symbols.missing().empty();
 }
 
@@ -107,6 +110,14 @@ GpuConditions conditionsOf(const Nvml& nvml, const std::string& busId) {
           .powerLimitMilliwatts = ask(nvml.powerLimit, device),
           .celsius = ask(nvml.temperature, device, kGpuSensor),
           .slowdowns = ask<unsigned long long>(nvml.slowdowns, device)};
+}
+
+/// Asks without room for any, which is too little for one.
+bool isInUse(const Nvml& nvml, const std::string& busId) {
+  void* device = nullptr;
+  unsigned count = 0;
+  return nvml.deviceByBus(busId.c_str(), &device) == 0 &&
+         nvml.computeProcesses(device, &count, nullptr) == kInsufficientSize;
 }
 
 std::vector<std::pair<std::string, std::string>> factsOf(const GpuConditions& conditions) {

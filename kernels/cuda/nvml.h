@@ -25,6 +25,8 @@ struct Nvml {
   int (*temperature)(void* device, int sensor, unsigned* celsius) = nullptr;
   int (*slowdowns)(void* device, unsigned long long* reasons) = nullptr;
   int (*migMode)(void* device, unsigned* current, unsigned* pending) = nullptr;
+  /// count: the room in list, and how many there are.
+  int (*computeProcesses)(void* device, unsigned* count, void* list) = nullptr;
 };
 
 /// nullptr: there is no driver, or it is too old to have them all. Loaded once.
@@ -43,6 +45,9 @@ struct GpuConditions {
 
 /// busId: as CUDA writes it, "0000:1B:00.0".
 GpuConditions conditionsOf(const Nvml& nvml, const std::string& busId);
+
+/// Has a process a context on this GPU? No where NVML does not say.
+bool isInUse(const Nvml& nvml, const std::string& busId);
 
 /// Facts for run files: {"clocks", "multiprocessors 1755 of at most 1980 MHz, memory 2619 MHz"}. What is not known is
 /// left out.

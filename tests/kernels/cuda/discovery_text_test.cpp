@@ -79,5 +79,14 @@ TEST(CudaDiscovery, RunsOnlyWhatThisBuildHasKernelsFor) {
   EXPECT_FALSE(canRun(12, 0));
 }
 
+/// Numbers of cudaComputeMode as the CUDA Runtime API documentation lists them: 0 default, 2 prohibited, 3 exclusive.
+TEST(CudaDiscovery, KeepsOutOfGpusThatAdmitNobodyElse) {
+  EXPECT_TRUE(isOpen(0, false));
+  EXPECT_TRUE(isOpen(0, true));
+  EXPECT_TRUE(isOpen(3, false));
+  EXPECT_NE(std::string::npos, isOpen(3, true).reason().find("Another process has it"));
+  for (const bool isInUse : {false, true}) EXPECT_NE(std::string::npos, isOpen(2, isInUse).reason().find("Prohibited"));
+}
+
 }  // namespace
 }  // namespace fuseline::cuda

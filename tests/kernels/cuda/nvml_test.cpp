@@ -59,6 +59,10 @@ Nvml toldNvml() {
     *current = device == &devices[1];
     return 0;
   };
+  nvml.computeProcesses = [](void*, unsigned* count, void*) {
+    *count = 0;
+    return 0;
+  };
   return nvml;
 }
 
@@ -85,6 +89,23 @@ TEST(Nvml, TellsReleasesOfADriverApart) {
   nvml.driverVersion = [](char*, unsigned) { return kNotSupported; };
   EXPECT_EQ(driverRelease(&nvml, 13000), "13000");
   EXPECT_EQ(driverRelease(nullptr, 13000), "13000");
+}
+
+/// nvml.h of nvmlDeviceGetComputeRunningProcesses: NVML_ERROR_INSUFFICIENT_SIZE (7) where there are more than there is
+/// room for, which may be none.
+TEST(Nvml, KnowsWhetherAProcessUsesAGpu) {
+  Nvml nvml = toldNvml();
+  EXPECT_FALSE(isInUse(nvml, "0000:1B:00.0"));
+  nvml.computeProcesses = [](void*, unsigned* count, void* list) {
+    EXPECT_EQ(*count, 0u);
+    EXPECT_EQ(list, nullptr);
+    *count = 1;
+    return 7;
+  };
+  EXPECT_TRUE(isInUse(nvml, "0000:1B:00.0"));
+  EXPECT_FALSE(isInUse(nvml, "0000:FF:00.0")) << "not known";
+  nvml.computeProcesses = [](void*, unsigned*, void*) { return kNotSupported; };
+  EXPECT_FALSE(isInUse(nvml, "0000:1B:00.0"));
 }
 
 TEST(Nvml, CountsGpusAndThoseThatAreDivided) {
