@@ -1,20 +1,17 @@
 // fuseline run: runs a pipeline unfused and fused, interleaved, and prints one table.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/interrupt.h"
+#include "app/cli/measuring_options.h"
 #include "app/cli/numerics_table.h"
-#include "app/cli/pipeline_options.h"
 #include "app/cli/recipe_matrix.h"
 #include "app/cli/run_table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
 #include "core/profile/run_file.h"
+#include "core/quant/recipe_list.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/atomic_file.h"
 #include "core/tensor/safetensors.h"
-
-#include <charconv>
-#include <filesystem>
-#include <sstream>
 
 #include <fmt/format.h>
 
@@ -22,67 +19,33 @@ namespace fuseline::cli {
 
 namespace {
 
-struct RunOptions : PipelineOptions {
+struct RunOptions : MeasuringOptions {
   std::string recordFile;
   std::vector<std::string> variants = {"unfused", "fused"};
-  std::string iterations = "auto";
-  int warmup = 3;
-  std::uint64_t seed = 0;
-  std::string timing = "auto";
-  bool replays = true;
   std::string tensorsFile;
   std::string dumpFile;
   std::string stateFile;
-  bool isQuiet = false;
   std::optional<bool> wantsNumerics;  // nothing: of several recipes only
 };
 
-constexpr std::string_view kEveryRecipe = "all";
-
-Result<int> parseIterations(const std::string& text) {
-  if (text == "auto") return 0;
-  int rounds = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, rounds);
-  if (problem == std::errc() && stop == end && rounds > 0) return rounds;
-  return Error{fmt::format("--iterations {}: expected a positive number, or auto.", text), ErrorKind::Usage};
-}
-
-Result<PipelineRunOptions> pipelineRunOptions(const RunOptions& options) {
-  Result<RunSettings> settings = settingsOf(options);
-  if (!settings) return settings.error();
-  Result<int> iterations = parseIterations(options.iterations);
-  if (!iterations) return iterations.error();
-  settings->timing = options.timing;
-  settings->replays = options.replays;
-  settings->warmup = options.warmup;
-  settings->iterations = *iterations;
-  settings->seed = options.seed;
-  PipelineRunOptions run{.settings = std::move(*settings), .variants = options.variants, .switches = options.switches};
+Result<PipelineRunOptions> runOptionsOf(const RunOptions& options) {
+  Result<PipelineRunOptions> run = pipelineRunOptions(options);
+  if (!run) return run.error();
+  run->variants = options.variants;
   if (options.tensorsFile.empty()) return run;
   Result<NamedTensors> tensors = readSafetensors(options.tensorsFile);
   if (!tensors) return tensors.error();
-  run.tensors = std::move(*tensors);
+  run->tensors = std::move(*tensors);
   return run;
 }
 
-Result<void> checkDevice(const std::string& device) {
-  if (!isPlannedArchitecture(device)) return {};
-  return Error{fmt::format("{} is an architecture to plan for, not a device to run on. Use it with fuse, explain and "
-                           "infer; `fuseline devices` lists what can run here.",
-                           device),
-               ErrorKind::NoDevice};
-}
-
 Result<std::unique_ptr<PipelineRun>> prepare(const RunOptions& options, Context& context) {
-  if (Result<void> device = checkDevice(options.device); !device) return device.error();
-  Result<PipelineRunOptions> runOptions = pipelineRunOptions(options);
+  Result<PipelineRunOptions> runOptions = runOptionsOf(options);
   if (!runOptions) return runOptions.error();
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
   runOptions->gains = pipeline->options.gains;
-  const std::string name = std::filesystem::path(options.file).stem().string();
-  return PipelineRun::prepare(pipeline->loaded, name, std::move(*runOptions), context.registry);
+  return PipelineRun::prepare(pipeline->loaded, pipelineNameOf(options), std::move(*runOptions), context.registry);
 }
 
 Result<RunRecord> measure(PipelineRun& run, bool isQuiet, const std::stop_token& cancel) {
@@ -141,37 +104,18 @@ Result<void> checkNoFiles(const RunOptions& options) {
   return {};
 }
 
-bool namesRecipes(const std::string& text) { return text == kEveryRecipe || text.find(',') != std::string::npos; }
-
-/// Of "all" or of "none,delayed,mxfp8".
-Result<std::vector<const RecipeDefinition*>> recipesOf(const std::string& text) {
-  std::vector<const RecipeDefinition*> recipes;
-  if (text == kEveryRecipe) {
-    for (const RecipeDefinition& recipe : builtinRecipes()) recipes.push_back(&recipe);
-    return recipes;
-  }
-  std::istringstream names(text);
-  for (std::string name; std::getline(names, name, ',');) {
-    const Result<const RecipeDefinition*> recipe = recipeNamed(name);
-    if (!recipe) return Error{fmt::format("--recipe: {}", recipe.error().message), ErrorKind::Usage};
-    recipes.push_back(*recipe);
-  }
-  return recipes;
-}
-
 Result<int> runMatrix(const RunOptions& options, Context& context, const std::stop_token& cancel) {
-  if (Result<void> device = checkDevice(options.device); !device) return device.error();
   if (Result<void> none = checkNoFiles(options); !none) return none.error();
   RunOptions plain = options;
   plain.recipe.clear();
-  Result<std::vector<const RecipeDefinition*>> recipes = recipesOf(options.recipe);
-  if (!recipes) return recipes.error();
-  Result<PipelineRunOptions> runOptions = pipelineRunOptions(plain);
+  Result<std::vector<const RecipeDefinition*>> recipes = recipesNamed(options.recipe);
+  if (!recipes) return Error{fmt::format("--recipe: {}", recipes.error().message), ErrorKind::Usage};
+  Result<PipelineRunOptions> runOptions = runOptionsOf(plain);
   if (!runOptions) return runOptions.error();
   const Result<OpenedPipeline> pipeline = openPipeline(plain, context);
   if (!pipeline) return pipeline.error();
   return runRecipes({.loaded = pipeline->loaded,
-                     .pipelineName = std::filesystem::path(options.file).stem().string(),
+                     .pipelineName = pipelineNameOf(options),
                      .options = std::move(*runOptions),
                      .recipes = std::move(*recipes),
                      .wantsNumerics = options.wantsNumerics.value_or(true),
@@ -182,7 +126,7 @@ Result<int> runMatrix(const RunOptions& options, Context& context, const std::st
 
 Result<int> runPipeline(const RunOptions& options, Context& context) {
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
-  if (namesRecipes(options.recipe)) return runMatrix(options, context, interrupt.token());
+  if (namesSeveralRecipes(options.recipe)) return runMatrix(options, context, interrupt.token());
   if (Result<void> files = checkFiles(options); !files) return files.error();
   Result<std::unique_ptr<PipelineRun>> run = prepare(options, context);
   if (!run) return run.error();
@@ -196,25 +140,10 @@ Result<int> runPipeline(const RunOptions& options, Context& context) {
   return 0;
 }
 
-void addMeasuringOptions(CLI::App& verb, RunOptions& options) {
+void addVariantsOption(CLI::App& verb, RunOptions& options) {
   verb.add_option("--variants", options.variants, "unfused, fused or both")
       ->delimiter(',')
       ->check(CLI::IsMember({"unfused", "fused"}));
-  verb.add_option("--iterations", options.iterations, "Rounds, or auto: until the ratio is known well")
-      ->type_name("N|auto")
-      ->capture_default_str();
-  verb.add_option("--warmup", options.warmup,
-                  "Runs before the first round; on a GPU for 100 ms at least, unless it is 0")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  verb.add_option("--seed", options.seed, "Seed of what --tensors does not give")->capture_default_str();
-  verb.add_option(
-          "--timing", options.timing,
-          "What times steps: cupti (a GPU's kernels one by one), events (the device's own clock), host, auto, or none: "
-          "whole runs only")
-      ->capture_default_str();
-  verb.add_flag("--replay,!--no-replay", options.replays,
-                "Record the launches where the device can (CUDA graphs), and replay them; on by default");
 }
 
 void addRunFiles(CLI::App& verb, RunOptions& options) {
@@ -242,6 +171,7 @@ void addRunVerb(CLI::App& app, Context& context) {
       options, runPipeline);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
+  addVariantsOption(*verb, *options);
   addMeasuringOptions(*verb, *options);
   addRunFiles(*verb, *options);
 }

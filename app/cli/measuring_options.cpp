@@ -1,0 +1,69 @@
+// Options of measuring to the settings of a run.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/measuring_options.h"
+
+#include <charconv>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+Result<int> parseIterations(const std::string& text) {
+  if (text == "auto") return 0;
+  int rounds = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, rounds);
+  if (problem == std::errc() && stop == end && rounds > 0) return rounds;
+  return Error{fmt::format("--iterations {}: expected a positive number, or auto.", text), ErrorKind::Usage};
+}
+
+Result<void> checkDevice(const std::string& device) {
+  if (!isPlannedArchitecture(device)) return {};
+  return Error{fmt::format("{} is an architecture to plan for, not a device to run on. Use it with fuse, explain and "
+                           "infer; `fuseline devices` lists what can run here.",
+                           device),
+               ErrorKind::NoDevice};
+}
+
+}  // namespace
+
+void addMeasuringOptions(CLI::App& verb, MeasuringOptions& options) {
+  verb.add_option("--iterations", options.iterations, "Rounds, or auto: until the ratio is known well")
+      ->type_name("N|auto")
+      ->capture_default_str();
+  verb.add_option("--warmup", options.warmup,
+                  "Runs before the first round; on a GPU for 100 ms at least, unless it is 0")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb.add_option("--seed", options.seed, "Seed of what is drawn")->capture_default_str();
+  verb.add_option(
+          "--timing", options.timing,
+          "What times steps: cupti (a GPU's kernels one by one), events (the device's own clock), host, auto, or none: "
+          "whole runs only")
+      ->capture_default_str();
+  verb.add_flag("--replay,!--no-replay", options.replays,
+                "Record the launches where the device can (CUDA graphs), and replay them; on by default");
+}
+
+Result<PipelineRunOptions> pipelineRunOptions(const MeasuringOptions& options) {
+  if (Result<void> device = checkDevice(options.device); !device) return device.error();
+  Result<RunSettings> settings = settingsOf(options);
+  if (!settings) return settings.error();
+  Result<int> iterations = parseIterations(options.iterations);
+  if (!iterations) return iterations.error();
+  settings->timing = options.timing;
+  settings->replays = options.replays;
+  settings->warmup = options.warmup;
+  settings->iterations = *iterations;
+  settings->seed = options.seed;
+  return PipelineRunOptions{.settings = std::move(*settings), .switches = options.switches};
+}
+
+std::string pipelineNameOf(const PipelineOptions& options) {
+  return std::filesystem::path(options.file).stem().string();
+}
+
+}  // namespace fuseline::cli

@@ -1,0 +1,31 @@
+// The options that verbs share which run a pipeline to measure it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "app/cli/pipeline_options.h"
+#include "core/runtime/pipeline_run.h"
+
+#include <cstdint>
+#include <string>
+
+namespace fuseline::cli {
+
+struct MeasuringOptions : PipelineOptions {
+  std::string iterations = "auto";
+  int warmup = 3;
+  std::uint64_t seed = 0;
+  std::string timing = "auto";
+  bool replays = true;
+  bool isQuiet = false;
+};
+
+/// --iterations, --warmup, --seed, --timing, --replay.
+void addMeasuringOptions(CLI::App& verb, MeasuringOptions& options);
+
+/// Errors: (NoDevice) an architecture to plan for; (Usage) what cannot be read as a setting.
+Result<PipelineRunOptions> pipelineRunOptions(const MeasuringOptions& options);
+
+/// What runs of a file are called: "mlp" of "models/mlp.fuseline".
+std::string pipelineNameOf(const PipelineOptions& options);
+
+}  // namespace fuseline::cli
