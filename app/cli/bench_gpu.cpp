@@ -4,6 +4,7 @@
 #include "app/cli/bench_suites.h"
 #include "app/cli/gpu_cases.h"
 #include "app/cli/interrupt.h"
+#include "app/cli/output_file.h"
 #include "app/cli/pass_lines.h"
 #include "app/cli/plan_roof.h"
 #include "app/cli/quantized_linears.h"
@@ -85,20 +86,12 @@ PipelineRunOptions optionsFor(const GpuCase& what, const std::string& device, co
   return options;
 }
 
-/// Before weights of some GiB are drawn for a recipe that does nothing with them.
-Result<void> checkRecipe(const LoadedDocument& document, const RunSettings& settings) {
-  Result<AnalysisOptions> options = analysisOptions(settings, {}, {});
-  if (!options) return options.error();
-  const Verdict quantizes = quantizesAnything(analyze(document.document, *options));
-  return quantizes ? Result<void>() : Result<void>(Error{quantizes.reason(), ErrorKind::RunFailed});
-}
-
 Result<GpuResult> measureCase(const GpuCase& what, const std::string& device, const Context& context,
                               const std::stop_token& cancel) {
   Result<LoadedDocument> document = benchDocument(what.pipeline, "bf16");
   if (!document) return document.error();
   PipelineRunOptions options = optionsFor(what, device, document->document.symbols());
-  if (Result<void> meant = checkRecipe(*document, options.settings); !meant) return meant.error();
+  if (Result<void> meant = checkQuantizes(document->document, options.settings); !meant) return meant.error();
   Result<std::unique_ptr<PipelineRun>> replayed =
       PipelineRun::prepare(*document, what.pipeline, options, context.registry);
   if (!replayed) return replayed.error();
@@ -117,14 +110,6 @@ Result<GpuResult> measureCase(const GpuCase& what, const std::string& device, co
                    .linears = quantizedLinears(analysis),
                    .unfusedWork = workOf(analysis.graph(), *analysis.unfusedPlan),
                    .fusedWork = workOf(analysis.graph(), *analysis.fusedPlan)};
-}
-
-/// Before anything is measured: nothing is lost where it cannot be made.
-Result<void> makeFolder(const std::string& folder) {
-  std::error_code problem;
-  if (!folder.empty()) std::filesystem::create_directories(folder, problem);
-  if (!problem) return {};
-  return Error{fmt::format("--records {}: this folder cannot be made: {}.", folder, problem.message())};
 }
 
 Result<void> writeRecord(const GpuResult& result, const std::string& folder) {
@@ -180,8 +165,6 @@ GpuRow rowOf(const GpuResult& result, const DeviceRoofs& roofs) {
   row.ceiling = leastTimeNs(result.unfusedWork, roofs) / leastNs;
   return row;
 }
-
-Json ratioJson(const RatioStats& ratio) { return {{"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}}; }
 
 /// What there is only with roofs.
 Json orNull(double value) { return value > 0.0 ? Json(value) : Json(); }
@@ -317,7 +300,7 @@ Result<int> benchGpu(const BenchOptions& options, Context& context) {
   const std::string device = options.device.empty() ? "cuda" : options.device;
   const Result<std::shared_ptr<Backend>> backend = context.registry.open(device);
   if (!backend) return backend.error();
-  if (const Result<void> made = makeFolder(options.recordsFolder); !made) return made.error();
+  if (const Result<void> made = makeFolder("--records", options.recordsFolder); !made) return made.error();
   const auto measured = measureAll(options, **backend, device, context, interrupt.token());
   printResults(options, measured.result.outcomes, measured.roofs, (*backend)->device(), context);
   return measured.result.exitCode();

@@ -29,6 +29,7 @@ void addVerbs(CLI::App& app, cli::Context& context) {
   cli::addFuseVerb(app, context);
   cli::addExplainVerb(app, context);
   cli::addRunVerb(app, context);
+  cli::addSweepVerb(app, context);
   cli::addCompareVerb(app, context);
   cli::addExportVerb(app, context);
   cli::addImportVerb(app, context);

@@ -14,4 +14,11 @@ Result<void> checkFree(const std::string& file, bool replaces) {
                ErrorKind::Usage};
 }
 
+Result<void> makeFolder(const std::string& option, const std::string& folder) {
+  std::error_code problem;
+  if (!folder.empty()) std::filesystem::create_directories(folder, problem);
+  if (!problem) return {};
+  return Error{fmt::format("{} {}: this folder cannot be made: {}.", option, folder, problem.message())};
+}
+
 }  // namespace fuseline::cli

@@ -441,6 +441,46 @@ Json runSchema() {
   return {{"oneOf", Json::array({one, matrixSchema()})}};
 }
 
+/// Within rounds.
+Json ratioSchema() {
+  return object({{"median", number("Within rounds.")},
+                 {"low", number("Of the 95 % interval.")},
+                 {"high", number("Of the 95 % interval.")}});
+}
+
+Json sweepSchema() {
+  const Json symbols = mapOf({{"type", "integer"}});
+  const Json measured = object({{"rounds", integer("Complete ones.")},
+                                {"unfusedMedianNs", number("End to end.")},
+                                {"unfusedSpreadPercent", number("Half the interquartile range over the median.")},
+                                {"fusedMedianNs", number("End to end.")},
+                                {"fusedSpreadPercent", number("Half the interquartile range over the median.")},
+                                {"speedup", ratioSchema()},
+                                {"isSignificant", flag("The interval excludes 1.")},
+                                {"unfusedPeakBytes", integer("Of the plan's memory.")},
+                                {"fusedPeakBytes", integer("Of the plan's memory.")},
+                                {"unfusedLaunches", integer("Of the plan.")},
+                                {"fusedLaunches", integer("Of the plan.")}});
+  const Json row = object({{"symbols", symbols},
+                           {"recipe", text("Where there is an axis of recipes; else empty.")},
+                           {"reason", text("Why it was not measured; empty: it was.")},
+                           {"measured", orNull(measured)}});
+  const Json breakEven =
+      object({{"symbol", text("Of the first axis.")},
+              {"symbols", symbols},
+              {"recipe", text("Where there is an axis of recipes; else empty.")},
+              {"kind", choice({"atAllSizes", "never", "from", "upTo", "undecided", "mixed", "notMeasured"})},
+              {"size", orNull(integer("Of kinds from and upTo."))},
+              {"faster", list(integer("A size at which fusing is."))},
+              {"slower", list(integer("A size at which fusing is."))},
+              {"undecided", list(integer("A size at which the ratio could be chance."))},
+              {"sentence", text("For people.")}});
+  return object({{"pipeline", text("Its name.")},
+                 {"device", text("Its name.")},
+                 {"rows", list(row)},
+                 {"breakEvens", list(breakEven)}});
+}
+
 Json deviceSchema() {
   return object({{"id", text("For --device.")},
                  {"name", text("Of the product.")},
@@ -508,9 +548,6 @@ Json scalingBenchRow() {
 }
 
 Json gpuBenchRow() {
-  const Json ratio = object({{"median", number("Within rounds.")},
-                             {"low", number("Of the 95 % interval.")},
-                             {"high", number("Of the 95 % interval.")}});
   const Json measured = object({{"rounds", integer("Complete ones.")},
                                 {"clock", text("Of steps: events or host.")},
                                 {"launching", text("Of the fused plan; empty: there is no choice.")},
@@ -519,8 +556,8 @@ Json gpuBenchRow() {
                                 {"unfusedMedianNs", number("Replayed, where the device can.")},
                                 {"fusedMedianNs", number("The same.")},
                                 {"stepwiseMedianNs", number("Of the fused plan, launched step by step.")},
-                                {"speedup", ratio},
-                                {"replayGain", ratio},
+                                {"speedup", ratioSchema()},
+                                {"replayGain", ratioSchema()},
                                 {"launchNs", number("The host's time to launch the fused plan; 0: not apart.")},
                                 {"stepwiseLaunchNs", number("The same, step by step.")},
                                 {"fusedGflops", number("Of the fused plan.")},
@@ -587,8 +624,8 @@ std::vector<std::pair<std::string, Json>> outputSchemas() {
       {"recipes", recipesSchema()}, {"validate", validateSchema()}, {"infer", inferSchema()},
       {"fuse", fuseSchema()},       {"explain", explainSchema()},   {"run", runSchema()},
       {"devices", devicesSchema()}, {"bench", benchSchema()},       {"schema", any("A JSON Schema.")},
-      {"compare", compareSchema()}, {"export", exportSchema()},     {"import", importSchema()},
-      {"worker", workerSchema()}};
+      {"sweep", sweepSchema()},     {"compare", compareSchema()},   {"export", exportSchema()},
+      {"import", importSchema()},   {"worker", workerSchema()}};
   for (auto& [verb, schema] : schemas) {
     Json headed = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                    {"title", "fuseline " + verb + " --json"}};

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/quantized_linears.h"
 
+#include "core/runtime/pipeline_run.h"
+
 #include <fmt/format.h>
 
 namespace fuseline::cli {
@@ -33,6 +35,13 @@ Verdict quantizesAnything(const Analysis& analysis) {
   const QuantizedLinears linears = quantizedLinears(analysis);
   if (linears.quantized > 0) return Verdict::yes();
   return Verdict::no(linears.reason.empty() ? "The pipeline has no op that it quantizes." : linears.reason);
+}
+
+Result<void> checkQuantizes(const PipelineDocument& document, const RunSettings& settings) {
+  Result<AnalysisOptions> options = analysisOptions(settings, {}, {});
+  if (!options) return options.error();
+  const Verdict quantizes = quantizesAnything(analyze(document, *options));
+  return quantizes ? Result<void>() : Result<void>(Error{quantizes.reason(), ErrorKind::RunFailed});
 }
 
 }  // namespace fuseline::cli

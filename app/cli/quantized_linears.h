@@ -3,6 +3,8 @@
 #pragma once
 
 #include "core/plan/analysis.h"
+#include "core/profile/run_record.h"
+#include "core/support/result.h"
 
 #include <cstdint>
 #include <string>
@@ -22,5 +24,8 @@ QuantizedLinears quantizedLinears(const Analysis& analysis);
 
 /// Does what the recipe says happen anywhere? Yes, too, for a recipe that quantizes nothing. The sentence says why not.
 Verdict quantizesAnything(const Analysis& analysis);
+/// The same before weights of some GiB are drawn for a recipe that does nothing with them. Errors: also those of
+/// analysisOptions().
+Result<void> checkQuantizes(const PipelineDocument& document, const RunSettings& settings);
 
 }  // namespace fuseline::cli

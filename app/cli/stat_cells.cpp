@@ -24,4 +24,6 @@ Cell speedupCell(const RatioStats& speedup) {
   return {fmt::format("{:.2f}x", speedup.median), speedup.median > 1.0 ? Style::Good : Style::Bad};
 }
 
+Json ratioJson(const RatioStats& ratio) { return {{"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}}; }
+
 }  // namespace fuseline::cli

@@ -1,9 +1,10 @@
-// Statistics as table cells.
+// Statistics as table cells and JSON.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "app/cli/table.h"
 #include "core/profile/stats.h"
+#include "core/support/json.h"
 
 #include <string>
 
@@ -24,5 +25,8 @@ Cell speedupCell(const RatioStats& speedup);
 
 /// "(0.97x)" of a step that both plans have: no speed-up, whatever it is.
 Cell ratioOfSameStepCell(const RatioStats& speedup);
+
+/// {"median": 1.25, "low": 1.24, "high": 1.27}
+Json ratioJson(const RatioStats& ratio);
 
 }  // namespace fuseline::cli

@@ -15,6 +15,7 @@ void addInferVerb(CLI::App& app, Context& context);
 void addFuseVerb(CLI::App& app, Context& context);
 void addExplainVerb(CLI::App& app, Context& context);
 void addRunVerb(CLI::App& app, Context& context);
+void addSweepVerb(CLI::App& app, Context& context);
 void addCompareVerb(CLI::App& app, Context& context);
 void addExportVerb(CLI::App& app, Context& context);
 void addImportVerb(CLI::App& app, Context& context);

@@ -12,11 +12,9 @@
 
 namespace fuseline::testing {
 
-namespace {
-
 std::string quoted(const std::filesystem::path& path) { return "'" + path.string() + "'"; }
 
-}  // namespace
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::string readText(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -22,6 +22,10 @@ struct ProgramResult {
 ProgramResult fuseline(const std::string& arguments, const std::string& input = {},
                        const std::filesystem::path& folder = ".");
 
+/// For the shell.
+std::string quoted(const std::filesystem::path& path);
+bool has(const std::string& text, const std::string& part);
+
 /// The text of a file; empty when it is not there.
 std::string readText(const std::filesystem::path& path);
 void writeText(const std::filesystem::path& path, const std::string& text);

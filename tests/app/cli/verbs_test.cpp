@@ -14,10 +14,6 @@
 namespace fuseline::testing {
 namespace {
 
-std::string quoted(const std::filesystem::path& path) { return "'" + path.string() + "'"; }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 /// Words with one space between them: a sentence may be broken anywhere.
 std::string inOneLine(const std::string& text) {
   std::istringstream words(text);

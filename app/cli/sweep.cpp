@@ -1,0 +1,200 @@
+// fuseline sweep: a pipeline at many sizes, unfused against fused, and from where on fusing is faster.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/interrupt.h"
+#include "app/cli/measuring_options.h"
+#include "app/cli/output_file.h"
+#include "app/cli/quantized_linears.h"
+#include "app/cli/suite_run.h"
+#include "app/cli/sweep_result.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verbs.h"
+#include "core/profile/run_file.h"
+#include "core/quant/recipe_list.h"
+#include "core/support/atomic_file.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+struct SweepOptions : MeasuringOptions {
+  std::vector<std::string> axes;
+  std::string recordsFolder;
+  std::string tableFile;
+  bool replaces = false;
+  bool asCsv = false;
+};
+
+/// What the points have in common.
+struct PreparedSweep {
+  ShapeSweep sweep;
+  OpenedPipeline pipeline;
+  PipelineRunOptions options;
+};
+
+Result<void> checkSweepOptions(const SweepOptions& options, const ShapeSweep& sweep) {
+  if (!options.measuredFiles.empty())
+    return Error{"--measured: the figures of a run hold for its own sizes, and a sweep has others.", ErrorKind::Usage};
+  if (!sweep.recipes.empty() && !options.recipe.empty())
+    return Error{fmt::format("--recipe {}: recipes are an axis of this sweep. Give one of both.", options.recipe),
+                 ErrorKind::Usage};
+  if (namesSeveralRecipes(options.recipe))
+    return Error{
+        fmt::format("--recipe {0}: expected one recipe. Several are an axis: --over recipe={0}.", options.recipe),
+        ErrorKind::Usage};
+  if (Result<void> free = checkFree(options.tableFile, options.replaces); !free) return free;
+  return options.tableFile.empty() ? Result<void>() : checkWritable(options.tableFile);
+}
+
+Result<void> checkAxes(const ShapeSweep& sweep, const PipelineDocument& document) {
+  std::vector<std::string> known;
+  for (const auto& [name, value] : document.symbols().items()) known.push_back(name);
+  for (const SweepAxis& axis : sweep.axes)
+    if (std::ranges::count(known, axis.symbol) == 0)
+      return Error{fmt::format("--over {}: the pipeline has no symbol {}. It has: {}.", axis.symbol, axis.symbol,
+                               known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))),
+                   ErrorKind::Usage};
+  return {};
+}
+
+PipelineOptions optionsAt(const SweepPoint& point, const SweepOptions& options) {
+  PipelineOptions at = options;
+  for (const auto& [symbol, size] : point.symbols) at.symbols.push_back(fmt::format("{}={}", symbol, size));
+  if (!point.recipe.empty()) at.recipe = point.recipe;
+  return at;
+}
+
+/// At the first point that makes sense; others that do not become rows. Errors: those of the first, if none does.
+Result<OpenedPipeline> openAnywhere(const std::vector<SweepPoint>& points, const SweepOptions& options,
+                                    Context& context) {
+  Result<OpenedPipeline> first = openPipeline(optionsAt(points.front(), options), context);
+  for (std::size_t i = 1; !first && i < points.size(); ++i)
+    if (Result<OpenedPipeline> next = openPipeline(optionsAt(points[i], options), context); next) return next;
+  return first;
+}
+
+Result<PreparedSweep> prepare(const SweepOptions& options, Context& context) {
+  Result<ShapeSweep> sweep = parseSweep(options.axes);
+  if (!sweep) return sweep.error();
+  if (Result<void> fits = checkSweepOptions(options, *sweep); !fits) return fits.error();
+  Result<PipelineRunOptions> runOptions = pipelineRunOptions(options);
+  if (!runOptions) return runOptions.error();
+  const Result<LoadedDocument> loaded = loadDocument(options.file);
+  if (!loaded) return loaded.error();
+  if (!hasErrors(loaded->diagnostics))
+    if (Result<void> known = checkAxes(*sweep, loaded->document); !known) return known.error();
+  Result<OpenedPipeline> pipeline = openAnywhere(sweep->points(), options, context);
+  if (!pipeline) return pipeline.error();
+  runOptions->gains = pipeline->gains;
+  if (Result<void> made = makeFolder("--records", options.recordsFolder); !made) return made.error();
+  return PreparedSweep{.sweep = std::move(*sweep), .pipeline = std::move(*pipeline), .options = std::move(*runOptions)};
+}
+
+Result<SweepRow> measurePoint(const SweepPoint& point, const std::string& name, const PreparedSweep& prepared,
+                              const BackendRegistry& registry, const std::stop_token& cancel) {
+  PipelineRunOptions options = prepared.options;
+  point.applyTo(options.settings);
+  if (!point.recipe.empty())
+    if (Result<void> meant = checkQuantizes(prepared.pipeline.loaded.document, options.settings); !meant)
+      return meant.error();
+  Result<std::unique_ptr<PipelineRun>> run =
+      PipelineRun::prepare(prepared.pipeline.loaded, name, std::move(options), registry);
+  if (!run) return run.error();
+  Result<RunRecord> record = (*run)->measure({}, cancel);
+  if (!record) return record.error();
+  return SweepRow{.point = point, .record = std::move(*record)};
+}
+
+/// "mlp_M=512_MXFP8BlockScaling.fuserun"
+Result<void> writeRecord(const SweepRow& row, const std::string& pipelineName, const std::string& folder) {
+  if (folder.empty() || !row.isMeasured()) return {};
+  std::string name = fmt::format("{} {}.fuserun", pipelineName, row.point.name());
+  std::ranges::replace(name, ' ', '_');
+  return saveRunRecord(*row.record, std::filesystem::path(folder) / name);
+}
+
+SuiteRun<SweepRow> measureAll(const SweepOptions& options, const PreparedSweep& prepared, const Backend& backend,
+                              const Context& context, const std::stop_token& cancel) {
+  const std::string name = pipelineNameOf(options);
+  ProgressBar bar(!options.isQuiet);
+  const SuiteSteps<SweepPoint, SweepRow> steps{
+      .name = &SweepPoint::name,
+      .measure = [&](const SweepPoint& point) { return measurePoint(point, name, prepared, context.registry, cancel); },
+      .refuse = [](const SweepPoint& point,
+                   const std::string& reason) { return SweepRow{.point = point, .reason = reason}; },
+      .keep = [&](const SweepRow& row) { return writeRecord(row, name, options.recordsFolder); },
+      .isDeviceLost = [&] { return backend.isLost(); },
+      .show = [&](const std::string& point, int done, int total) { bar.show(point, done, total); }};
+  return runSuite(prepared.sweep.points(), steps, cancel);
+}
+
+Result<void> print(const SweepResult& result, const SweepOptions& options, Context& context) {
+  if (!options.tableFile.empty()) {
+    Result<void> written =
+        writeFileAtomically(options.tableFile, [&](std::ostream& file) { file << sweepCsv(result); });
+    if (!written) return written;
+  }
+  if (options.asJson)
+    printJson(context, toJson(result));
+  else if (options.asCsv)
+    context.out << sweepCsv(result);
+  else
+    context.out << sweepTable(result, context.hasColour);
+  return {};
+}
+
+Result<int> sweepSizes(const SweepOptions& options, Context& context) {
+  const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
+  const Result<PreparedSweep> prepared = prepare(options, context);
+  if (!prepared) return prepared.error();
+  const Result<std::shared_ptr<Backend>> backend = context.registry.open(options.device);
+  if (!backend) return backend.error();
+  SuiteRun<SweepRow> run = measureAll(options, *prepared, **backend, context, interrupt.token());
+  const SweepResult result{.pipelineName = pipelineNameOf(options),
+                           .deviceName = (*backend)->device().name,
+                           .sweep = prepared->sweep,
+                           .rows = std::move(run.outcomes)};
+  if (Result<void> printed = print(result, options, context); !printed) return printed.error();
+  if (!run.ended.empty()) return run.exitCode();
+  if (std::ranges::none_of(result.rows, &SweepRow::isMeasured))
+    return Error{
+        fmt::format("No size could be measured. {}: {}", result.rows.front().point.name(), result.rows.front().reason),
+        ErrorKind::RunFailed};
+  return 0;
+}
+
+void addSweepFiles(CLI::App& verb, SweepOptions& options) {
+  CLI::Option* csv = verb.add_flag("--csv", options.asCsv, "Prints the table as comma-separated values");
+  csv->excludes(verb.get_option("--json"));
+  verb.add_option("-o,--output", options.tableFile, "Also writes it as comma-separated values")->type_name("FILE.csv");
+  verb.add_flag("--force", options.replaces, "Replaces the file where it exists");
+  verb.add_option("--records", options.recordsFolder, "Keeps the run of every size in this folder")
+      ->type_name("FOLDER");
+  verb.add_flag("--quiet", options.isQuiet, "No progress");
+}
+
+}  // namespace
+
+void addSweepVerb(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<SweepOptions>();
+  CLI::App* verb =
+      addVerb(app, context, "sweep", "Measures a pipeline at many sizes, and says from which on fusing is faster",
+              options, sweepSizes);
+  verb->add_option("--over", options->axes,
+                   "An axis: M=128:16384:x2, M=128:1024:+128, M=512,1024,4096, recipe=none,mxfp8. Several give the "
+                   "grid; break-even points lie on the first")
+      ->type_name("SYMBOL=SIZES")
+      ->allow_extra_args(false)
+      ->required();
+  addFileOptions(*verb, *options);
+  addFusionOptions(*verb, *options);
+  addMeasuringOptions(*verb, *options);
+  addSweepFiles(*verb, *options);
+}
+
+}  // namespace fuseline::cli

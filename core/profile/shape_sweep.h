@@ -1,0 +1,49 @@
+// ShapeSweep: the sizes at which a pipeline is measured, as axes and their points.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+#include "core/support/result.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+/// A symbol of the pipeline, and the values that it takes.
+struct SweepAxis {
+  std::string symbol;
+  std::vector<std::int64_t> sizes;
+};
+
+/// One pipeline to measure.
+struct SweepPoint {
+  std::vector<std::pair<std::string, std::int64_t>> symbols;  // in the order of the axes
+  std::string recipe;                                         // empty: there is no axis of recipes
+
+  /// "M=512 H=4096 MXFP8BlockScaling"
+  std::string name() const;
+  /// Puts the point into the settings of a run; the symbols go before what is set there.
+  void applyTo(RunSettings& settings) const;
+};
+
+struct ShapeSweep {
+  /// At least one: break-even points lie on the first.
+  std::vector<SweepAxis> axes;
+  /// Names of recipes; empty: that of the settings.
+  std::vector<std::string> recipes;
+
+  /// The whole grid. The first axis runs fastest, so that its points stand together; recipes slowest.
+  std::vector<SweepPoint> points() const;
+};
+
+/// Texts such as "M=128:16384:x2", "M=128:1024:+128", "M=512,1024,4096" and "recipe=none,mxfp8".
+/// Errors (Usage): what of a text was not expected, and what is; no axis of sizes; an axis twice; more points than
+/// anybody waits for.
+Result<ShapeSweep> parseSweep(std::span<const std::string> texts);
+
+}  // namespace fuseline

@@ -1,0 +1,75 @@
+// The sizes of a sweep: what texts mean, and in which order the grid is walked.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/shape_sweep.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace fuseline {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+Result<ShapeSweep> parsed(const std::vector<std::string>& texts) { return parseSweep(texts); }
+
+Sizes sizesOf(const std::string& text) { return parsed({text})->axes.front().sizes; }
+
+TEST(ShapeSweep, ReadsRangesAndLists) {
+  EXPECT_EQ(sizesOf("M=128:1024:x2"), (Sizes{128, 256, 512, 1024}));
+  EXPECT_EQ(sizesOf("M=128:1000:x2"), (Sizes{128, 256, 512})) << "the last size is a limit";
+  EXPECT_EQ(sizesOf("M=100:350:+100"), (Sizes{100, 200, 300}));
+  EXPECT_EQ(sizesOf("M=4096,512,1024"), (Sizes{4096, 512, 1024})) << "in the order given";
+  EXPECT_EQ(sizesOf("M=7:7:x2"), (Sizes{7}));
+  EXPECT_EQ(sizesOf("M=4611686018427387904:9223372036854775807:x2"), (Sizes{4611686018427387904})) << "no overflow";
+}
+
+TEST(ShapeSweep, WalksTheFirstAxisFastestAndRecipesSlowest) {
+  const ShapeSweep sweep = *parsed({"M=1,2", "recipe=none,mxfp8", "H=16,32"});
+  std::vector<std::string> names;
+  for (const SweepPoint& point : sweep.points()) names.push_back(point.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"M=1 H=16 None", "M=2 H=16 None", "M=1 H=32 None", "M=2 H=32 None",
+                                             "M=1 H=16 MXFP8BlockScaling", "M=2 H=16 MXFP8BlockScaling",
+                                             "M=1 H=32 MXFP8BlockScaling", "M=2 H=32 MXFP8BlockScaling"}));
+}
+
+TEST(ShapeSweep, PutsAPointInPlaceOfWhatWasSet) {
+  RunSettings settings{.recipe = "none", .symbols = {{"H", 1}, {"M", 1}}};
+  parsed({"M=2"})->points().front().applyTo(settings);
+  EXPECT_EQ(settings.symbols, (decltype(settings.symbols){{"H", 1}, {"M", 2}}));
+  EXPECT_EQ(settings.recipe, "none") << "there is no axis of recipes";
+}
+
+TEST(ShapeSweep, RefusesWithWhatWasFound) {
+  const auto refusal = [](const std::vector<std::string>& texts) {
+    const Result<ShapeSweep> sweep = parsed(texts);
+    return sweep ? "accepted" : sweep.error().message.substr(0, sweep.error().message.find(". "));
+  };
+  EXPECT_EQ(refusal({"M"}), "--over M: expected NAME=VALUES");
+  EXPECT_EQ(refusal({"M=1:2"}), "--over M=1:2: expected FIRST:LAST:STEP");
+  EXPECT_EQ(refusal({"M=1:8:2"}), "--over M=1:8:2: expected a step such as x2 or +128, found '2'");
+  EXPECT_EQ(refusal({"M=1:8:x1"}), "--over M=1:8:x1: expected a step such as x2 or +128, found 'x1'");
+  EXPECT_EQ(refusal({"M=8:1:x2"}),
+            "--over M=8:1:x2: expected a first size and a last one that is no smaller, found 8 and 1");
+  EXPECT_EQ(refusal({"M=1,-2"}), "--over M=1,-2: expected a positive whole number, found '-2'");
+  EXPECT_EQ(refusal({"M=1,2,1"}), "--over M=1,2,1: 1 is there twice");
+  EXPECT_EQ(refusal({"M=1", "M=2"}), "--over M=2: M is an axis already");
+  EXPECT_EQ(refusal({"recipe=none"}).substr(0, 33), "--over: expected an axis of sizes");
+  EXPECT_EQ(refusal({"M=1", "recipe=mxfp8,MXFP8"}), "--over recipe=mxfp8,MXFP8: MXFP8BlockScaling is there twice");
+  EXPECT_EQ(refusal({"M=1:100:+1", "H=1:100:+1"}), "--over: expected at most 1000 points, found more");
+}
+
+TEST(ShapeSweep, SizesGrowByTheStepUpToTheLimit) {
+  rc::check([] {
+    const auto first = *rc::gen::inRange<std::int64_t>(1, 1000);
+    const auto last = first + *rc::gen::inRange<std::int64_t>(0, 100000);
+    const auto factor = *rc::gen::inRange<std::int64_t>(2, 9);
+    const Sizes sizes =
+        sizesOf("M=" + std::to_string(first) + ":" + std::to_string(last) + ":x" + std::to_string(factor));
+    RC_ASSERT(sizes.front() == first);
+    for (std::size_t i = 1; i < sizes.size(); ++i) RC_ASSERT(sizes[i] == factor * sizes[i - 1]);
+    RC_ASSERT(sizes.back() <= last && sizes.back() * factor > last);
+  });
+}
+
+}  // namespace
+}  // namespace fuseline
