@@ -138,8 +138,9 @@ void addExportVerb(CLI::App& app, Context& context) {
               "Writes a pipeline as a module of TransformerEngine, or a run as a trace or a table; without "
               "a file lists the formats",
               options, exportFile);
-  CLI::Option* file = addFileOptions(*verb, *options);
-  file->required(false)->description("The pipeline, *.fuseline, or the run, *.fuserun")->type_name("FILE");
+  const CLI::Option* file =
+      verb->add_option("FILE", options->file, "The pipeline, *.fuseline, or the run, *.fuserun")->type_name("FILE");
+  addReadingOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
   for (const CLI::Option* option : verb->get_options())

@@ -98,10 +98,11 @@ Result<Json> readExpected(const std::string& path) {
 Result<int> checkExpected(const OpenedPipeline& pipeline, const FuseOptions& options, Context& context) {
   Result<Json> expected = readExpected(options.expectedFile);
   if (!expected) return expected.error();
-  Result<std::string> difference = planDifference(*expected, toJson(pipeline.graph(), pipeline.analysis.report));
+  const Result<std::vector<PlanListDifference>> difference =
+      planDifference(*expected, toJson(pipeline.graph(), pipeline.analysis.report));
   if (!difference) return Error{fmt::format("--expect {}: {}", options.expectedFile, difference.error().message)};
   if (difference->empty()) return 0;
-  context.err << *difference;
+  context.err << toString(*difference);
   return Error{fmt::format("The plan of {} is not the one in {} (- expected, + now). If the change is wanted, write "
                            "the file again with --format json.",
                            options.file, options.expectedFile),

@@ -254,6 +254,34 @@ Json explainSchema() {
       {{"ops", list(object({{"op", text("Where the attempts begin.")}, {"attempts", list(attemptSchema())}}))}});
 }
 
+Json diffSchema() {
+  const Json field = object({{"name", text("Of the member; empty: the value itself.")},
+                             {"base", text("As the file writes it; empty: it is not there.")},
+                             {"new", text("As the file writes it; empty: it is not there.")}});
+  const Json change =
+      object({{"section",
+               choice({"symbols", "inputs", "ops", "wires", "outputs", "blocks", "recipe", "fusion", "view", "file"})},
+              {"block", text("That it is in; empty: the pipeline.")},
+              {"kind", choice({"added", "removed", "changed", "renamed"})},
+              {"id", text("Of a wire where it ends; empty: the section as a whole.")},
+              {"newId", text("Of what was renamed; else empty.")},
+              {"fields", list(field)}});
+  const Json planList =
+      object({{"list", choice({"forward", "backward", "handOvers"})},
+              {"lines", list(object({{"mark", choice({" ", "-", "+"})}, {"text", text("An entry.")}}))}});
+  const Json figure = object({{"variant", choice({"unfused", "fused"})},
+                              {"name", choice({"peakBytes", "savedForBackwardBytes", "launches"})},
+                              {"base", integer("Of its plan.")},
+                              {"new", integer("Of its plan.")}});
+  return object({{"base", text("As given.")},
+                 {"new", text("As given.")},
+                 {"isSame", flag("The documents mean the same.")},
+                 {"changes", list(change)},
+                 {"plansReason", text("Why the plans cannot be compared; empty: they can.")},
+                 {"plans", list(planList)},
+                 {"predicted", list(figure)}});
+}
+
 Json activitySchema() {
   return object({{"name", text("A kernel's, or copy, or fill.")},
                  {"configuration", text("Its grid and registers, or its bytes.")},
@@ -619,13 +647,24 @@ Json workerSchema() {
 }  // namespace
 
 std::vector<std::pair<std::string, Json>> outputSchemas() {
-  std::vector<std::pair<std::string, Json>> schemas = {
-      {"new", newSchema()},         {"ops", opsSchema()},           {"rules", rulesSchema()},
-      {"recipes", recipesSchema()}, {"validate", validateSchema()}, {"infer", inferSchema()},
-      {"fuse", fuseSchema()},       {"explain", explainSchema()},   {"run", runSchema()},
-      {"devices", devicesSchema()}, {"bench", benchSchema()},       {"schema", any("A JSON Schema.")},
-      {"sweep", sweepSchema()},     {"compare", compareSchema()},   {"export", exportSchema()},
-      {"import", importSchema()},   {"worker", workerSchema()}};
+  std::vector<std::pair<std::string, Json>> schemas = {{"new", newSchema()},
+                                                       {"ops", opsSchema()},
+                                                       {"rules", rulesSchema()},
+                                                       {"recipes", recipesSchema()},
+                                                       {"validate", validateSchema()},
+                                                       {"infer", inferSchema()},
+                                                       {"fuse", fuseSchema()},
+                                                       {"explain", explainSchema()},
+                                                       {"diff", diffSchema()},
+                                                       {"run", runSchema()},
+                                                       {"devices", devicesSchema()},
+                                                       {"bench", benchSchema()},
+                                                       {"schema", any("A JSON Schema.")},
+                                                       {"sweep", sweepSchema()},
+                                                       {"compare", compareSchema()},
+                                                       {"export", exportSchema()},
+                                                       {"import", importSchema()},
+                                                       {"worker", workerSchema()}};
   for (auto& [verb, schema] : schemas) {
     Json headed = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                    {"title", "fuseline " + verb + " --json"}};

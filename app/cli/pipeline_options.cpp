@@ -148,8 +148,12 @@ Result<GainModel> gainModel(const PipelineOptions& options, const PipelineDocume
 
 bool isPlannedArchitecture(std::string_view device) { return std::ranges::count(plannedArchitectures(), device) > 0; }
 
-CLI::Option* addFileOptions(CLI::App& verb, PipelineOptions& options) {
-  CLI::Option* file = verb.add_option("FILE", options.file, "The pipeline, *.fuseline")->required();
+void addFileOptions(CLI::App& verb, PipelineOptions& options) {
+  verb.add_option("FILE", options.file, "The pipeline, *.fuseline")->required();
+  addReadingOptions(verb, options);
+}
+
+void addReadingOptions(CLI::App& verb, PipelineOptions& options) {
   verb.add_option("--set", options.symbols, "Replaces the value of a symbol")
       ->type_name("SYMBOL=VALUE")
       ->allow_extra_args(false);
@@ -157,7 +161,6 @@ CLI::Option* addFileOptions(CLI::App& verb, PipelineOptions& options) {
       ->check(CLI::IsMember({"forward", "train"}))
       ->capture_default_str();
   verb.add_flag("--json", options.asJson, "Machine-readable output");
-  return file;
 }
 
 void addFusionOptions(CLI::App& verb, PipelineOptions& options) {

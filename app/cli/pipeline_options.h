@@ -28,8 +28,10 @@ struct PipelineOptions {
   bool asJson = false;
 };
 
-/// FILE, --set, --pass, --json. Returns FILE, which is required.
-CLI::Option* addFileOptions(CLI::App& verb, PipelineOptions& options);
+/// FILE, --set, --pass, --json.
+void addFileOptions(CLI::App& verb, PipelineOptions& options);
+/// --set, --pass, --json: for verbs that name their files otherwise.
+void addReadingOptions(CLI::App& verb, PipelineOptions& options);
 /// --device, --recipe, --recipe-set, --rules, --without, --with, --measured, --bandwidth, --launch.
 void addFusionOptions(CLI::App& verb, PipelineOptions& options);
 /// --ranks: for verbs that run nothing.

@@ -39,9 +39,9 @@ std::vector<std::vector<int>> commonLengths(const Lines& expected, const Lines& 
   return lengths;
 }
 
-std::string lineDifference(const Lines& expected, const Lines& actual) {
+std::vector<PlanLine> lineDifference(const Lines& expected, const Lines& actual) {
   const auto lengths = commonLengths(expected, actual);
-  std::string text;
+  std::vector<PlanLine> lines;
   std::size_t i = 0;
   std::size_t j = 0;
   while (i < expected.size() || j < actual.size()) {
@@ -49,29 +49,38 @@ std::string lineDifference(const Lines& expected, const Lines& actual) {
     const bool isGone =
         !isBoth && i < expected.size() && (j == actual.size() || lengths[i + 1][j] >= lengths[i][j + 1]);
     if (isBoth)
-      text += fmt::format("    {}\n", expected[i]);
+      lines.push_back({' ', expected[i]});
     else
-      text += isGone ? fmt::format("  - {}\n", expected[i]) : fmt::format("  + {}\n", actual[j]);
+      lines.push_back(isGone ? PlanLine{'-', expected[i]} : PlanLine{'+', actual[j]});
     i += isBoth || isGone;
     j += isBoth || !isGone;
   }
-  return text;
+  return lines;
 }
 
 }  // namespace
 
-Result<std::string> planDifference(const Json& expected, const Json& actual) {
+Result<std::vector<PlanListDifference>> planDifference(const Json& expected, const Json& actual) {
   JsonFields expectedPlan(expected, "");
   JsonFields actualPlan(actual, "");
-  std::string text;
+  std::vector<PlanListDifference> lists;
   for (const char* list : {"forward", "backward", "handOvers"}) {
     const bool isOlderFile = list == std::string_view("handOvers") && !expected.contains(list);
     if (isOlderFile) continue;
     const Lines before = entriesOf(expectedPlan, list);
     const Lines now = entriesOf(actualPlan, list);
-    if (before != now) text += fmt::format("{}\n{}", list, lineDifference(before, now));
+    if (before != now) lists.push_back({.list = list, .lines = lineDifference(before, now)});
   }
   if (expectedPlan.error()) return *expectedPlan.error();
+  return lists;
+}
+
+std::string toString(const std::vector<PlanListDifference>& lists) {
+  std::string text;
+  for (const PlanListDifference& each : lists) {
+    text += each.list + "\n";
+    for (const PlanLine& line : each.lines) text += fmt::format("  {} {}\n", line.mark, line.text);
+  }
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Compares a fused plan with an expected one.
+// Compares a fused plan with another one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,12 +6,26 @@
 #include "core/support/result.h"
 
 #include <string>
+#include <vector>
 
 namespace fuseline::cli {
 
+struct PlanLine {
+  char mark = ' ';  // '-': expected only; '+': actual only
+  std::string text;
+};
+
+/// One of the lists "forward", "backward" and "handOvers", with what both plans have in it, too.
+struct PlanListDifference {
+  std::string list;
+  std::vector<PlanLine> lines;
+};
+
 /// Both as `fuseline fuse --format json` writes them. Looks at the forward and backward lists only: reasons and savings
-/// may be worded anew. Gives lines with "-" (expected) and "+" (actual) under the name of their list; empty when the
-/// plans agree. Errors: `expected` is no plan.
-Result<std::string> planDifference(const Json& expected, const Json& actual);
+/// may be worded anew. Gives the lists that are not the same. Errors: `expected` is no plan.
+Result<std::vector<PlanListDifference>> planDifference(const Json& expected, const Json& actual);
+
+/// A line for each, with its mark, under the name of its list.
+std::string toString(const std::vector<PlanListDifference>& lists);
 
 }  // namespace fuseline::cli

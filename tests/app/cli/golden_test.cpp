@@ -64,6 +64,12 @@ TEST(Golden, PlanWithDelayedWeightGradients) {
                "plan_nested.txt");
 }
 
+TEST(Golden, DiffOfTwoPipelines) {
+  expectGolden(
+      fuseline("diff --device reference " + samplePipeline() + " " + quoted(goldenPath("nested.fuseline"))).out,
+      "diff.txt");
+}
+
 // From the files' folder, so that the path in the messages is the same everywhere.
 void expectProblems(const std::string& file, const std::string& name) {
   const ProgramResult result = fuseline("validate " + file, {}, goldenPath(file).parent_path());

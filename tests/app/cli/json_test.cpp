@@ -33,6 +33,8 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("infer", "--device sm_90 " + samplePipeline());
   expectFits("fuse", "--device reference " + samplePipeline());
   expectFits("explain", "--device reference " + samplePipeline());
+  expectFits("diff", "--device reference " + samplePipeline() + " '" + goldenPath("nested.fuseline").string() + "'");
+  expectFits("diff", "--view " + samplePipeline() + " '" + goldenPath("broken.fuseline").string() + "'");
   expectFits("run", "--device reference --iterations 2 --warmup 0 " + samplePipeline());
   expectFits("run", "--device reference --iterations 2 --variants fused " + samplePipeline());
   expectFits("run", "--device reference --iterations 1 --warmup 0 --recipe delayed --numerics " + samplePipeline());
@@ -73,8 +75,8 @@ TEST(JsonOutput, SchemaOfTheFileIsJson) {
 }
 
 TEST(JsonOutput, EveryVerbOfTheHelpHasASchema) {
-  for (const char* verb : {"new", "ops", "rules", "recipes", "validate", "infer", "fuse", "explain", "run", "sweep",
-                           "devices", "compare", "export", "bench", "schema", "worker", "import"}) {
+  for (const char* verb : {"new", "ops", "rules", "recipes", "validate", "infer", "fuse", "explain", "diff", "run",
+                           "sweep", "devices", "compare", "export", "bench", "schema", "worker", "import"}) {
     EXPECT_EQ(fuseline(std::string(verb) + " --help").exitCode, 0) << verb;
     EXPECT_EQ(schemaOf(verb)["title"], "fuseline " + std::string(verb) + " --json");
   }

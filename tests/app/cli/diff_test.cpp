@@ -1,0 +1,54 @@
+// fuseline diff: what changed between two files, and what it does to the plans.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/app/cli/program.h"
+#include "tests/support/temporary_folder.h"
+
+#include <gtest/gtest.h>
+
+namespace fuseline::testing {
+namespace {
+
+/// The sample with something in place of something else.
+std::string changedSample(const TemporaryFolder& folder, const std::string& what, const std::string& into) {
+  std::string text = readText(goldenPath("sample.fuseline"));
+  text.replace(text.find(what), what.size(), into);
+  writeText(folder / "changed.fuseline", text);
+  return quoted(folder / "changed.fuseline");
+}
+
+TEST(Diff, ShowsWhatChangedAndWhatThePlansMakeOfIt) {
+  const TemporaryFolder folder;
+  const std::string next = changedSample(folder, R"("id": "act", "op": "GELU")", R"("id": "act", "op": "Identity")");
+  const ProgramResult result = fuseline("diff --device reference " + samplePipeline() + " " + next);
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "ops\n  ~ act  op \"GELU\" -> \"Identity\"\n")) << result.out;
+  EXPECT_TRUE(has(result.out, "  - ForwardLinearEpilogue (fc1.linear, fc1.bias, act)\n")) << result.out;
+  EXPECT_TRUE(has(result.out, "peak memory")) << result.out;
+  EXPECT_EQ(fuseline("diff --exit-code --device reference " + samplePipeline() + " " + next).exitCode, 5);
+}
+
+TEST(Diff, SaysWhereThereIsNone) {
+  const TemporaryFolder folder;
+  const std::string moved =
+      changedSample(folder, R"("symbols")", R"("view": {"positions": {"act": [1, 2]}}, "symbols")");
+  const std::string files = " --device reference " + samplePipeline() + " " + moved;
+  const ProgramResult result = fuseline("diff --exit-code" + files);
+  EXPECT_EQ(result.exitCode, 0);
+  EXPECT_TRUE(result.out.starts_with("No difference between ")) << result.out;
+  const ProgramResult viewed = fuseline("diff --view --exit-code" + files);
+  EXPECT_EQ(viewed.exitCode, 5);
+  EXPECT_TRUE(has(viewed.out, "view\n  + act  [1,2]\n")) << viewed.out;
+}
+
+TEST(Diff, ComparesWhatThePlanCannotBeMadeOf) {
+  const TemporaryFolder folder;
+  const std::string next = changedSample(folder, R"("op": "GELU")", R"("op": "GELUU")");
+  const ProgramResult result = fuseline("diff --device reference " + samplePipeline() + " " + next);
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "\"GELU\" -> \"GELUU\"")) << result.out;
+  EXPECT_TRUE(has(result.out, "so there is no plan of it: fuseline validate ")) << result.out;
+  EXPECT_EQ(fuseline("diff " + samplePipeline() + " /no/such/file").exitCode, 1);
+}
+
+}  // namespace
+}  // namespace fuseline::testing
