@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_comparison.h"
 
+#include "core/document/document_difference.h"
+#include "core/document/file_format.h"
+#include "core/support/percent.h"
 #include "core/support/text.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <functional>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,17 +30,24 @@ std::string structureOf(const RunRecord& record) {
   return pipeline.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// The text of a value that a run record may have.
-std::string textAt(const Json& json, const char* section, const std::string& name) {
-  if (!json.is_object() || !json.contains(section) || !json[section].contains(name)) return {};
-  return json[section][name].dump(-1, ' ', false, Json::error_handler_t::replace);
+/// Nothing: one of the records has no pipeline that can be read.
+std::optional<std::vector<DocumentChange>> pipelineChanges(const RunRecord& base, const RunRecord& next) {
+  const auto read = [](const RunRecord& record) {
+    return parseDocument(record.pipeline.dump(-1, ' ', false, Json::error_handler_t::replace));
+  };
+  const LoadedDocument before = read(base);
+  const LoadedDocument after = read(next);
+  if (hasErrors(before.diagnostics) || hasErrors(after.diagnostics)) return std::nullopt;
+  std::vector<DocumentChange> changes = documentDifference(before.document, after.document);
+  std::erase_if(changes, [](const DocumentChange& change) {
+    return change.section == DocumentChange::Section::Symbols || change.section == DocumentChange::Section::Recipe;
+  });
+  return changes;
 }
 
-std::vector<std::string> namesIn(const Json& json, const char* section) {
-  std::vector<std::string> names;
-  if (json.is_object() && json.contains(section))
-    for (const auto& [name, value] : json[section].items()) names.push_back(name);
-  return names;
+/// A member of an object; an empty object where it is not there.
+Json objectAt(const Json& json, const char* name) {
+  return json.is_object() && json.contains(name) && json[name].is_object() ? json[name] : Json::object();
 }
 
 /// Facts that are expected to change from run to run; what slowed a device down is none of them.
@@ -51,7 +61,7 @@ class Differences {
 
   std::vector<RunComparison::Difference> all() {
     note("device", m_base.deviceName(), m_next.deviceName());
-    if (structureOf(m_base) != structureOf(m_next)) note("pipeline", m_base.pipelineHash, m_next.pipelineHash);
+    pipeline();
     note("pass", m_base.settings.pass, m_next.settings.pass);
     recipe();
     note("rules", m_base.settings.rules, m_next.settings.rules);
@@ -71,32 +81,43 @@ class Differences {
 
   static std::string text(const std::vector<std::string>& rules) { return fmt::format("{}", fmt::join(rules, ", ")); }
 
+  /// Op by op, unless it is another pipeline.
+  void pipeline() {
+    constexpr std::size_t kMostChanges = 8;
+    if (structureOf(m_base) == structureOf(m_next)) return;
+    const std::optional<std::vector<DocumentChange>> changes = pipelineChanges(m_base, m_next);
+    if (!changes || changes->size() > kMostChanges) return note("pipeline", m_base.pipelineHash, m_next.pipelineHash);
+    for (const DocumentChange& change : *changes) {
+      if (change.kind == DocumentChange::Kind::Renamed) note(placeOf(change), change.id, change.newId);
+      for (const FieldChange& field : change.fields) note(placeOf(change) + after(field.name), field.base, field.next);
+    }
+  }
+
+  /// " name", or nothing for an empty one.
+  static std::string after(const std::string& name) { return name.empty() ? name : " " + name; }
+
+  void noteFields(const std::string& what, const Json& base, const Json& next) {
+    for (const FieldChange& field : changedFields(base, next)) note(what + after(field.name), field.base, field.next);
+  }
+
   /// Fields of one recipe; those of two recipes say nothing.
   void recipe() {
     note("recipe", m_base.settings.recipe, m_next.settings.recipe);
     if (m_base.settings.recipe != m_next.settings.recipe) return;
-    for (const RunRecord* record : {&m_base, &m_next})
-      for (const std::string& name : namesIn(record->recipe, "fields"))
-        noteOnce("recipe " + name, textAt(m_base.recipe, "fields", name), textAt(m_next.recipe, "fields", name));
+    noteFields("recipe", objectAt(m_base.recipe, "fields"), objectAt(m_next.recipe, "fields"));
     const auto overrides = [](const RunRecord& record) { return record.recipe.value("overrides", Json()).dump(); };
     if (m_base.recipe.is_object() && m_next.recipe.is_object())
       note("recipe overrides", overrides(m_base), overrides(m_next));
   }
 
   /// Those of the pipeline, and what was set in place of them.
-  static std::string symbolOf(const RunRecord& record, const std::string& name) {
-    for (const auto& [symbol, value] : record.settings.symbols)
-      if (symbol == name) return fmt::format("{}", value);
-    return textAt(record.pipeline, "symbols", name);
+  static Json symbolsOf(const RunRecord& record) {
+    Json symbols = objectAt(record.pipeline, "symbols");
+    for (const auto& [name, value] : record.settings.symbols) symbols[name] = value;
+    return symbols;
   }
 
-  void symbols() {
-    for (const RunRecord* record : {&m_base, &m_next}) {
-      std::vector<std::string> names = namesIn(record->pipeline, "symbols");
-      for (const auto& [name, value] : record->settings.symbols) names.push_back(name);
-      for (const std::string& name : names) noteOnce("symbol " + name, symbolOf(m_base, name), symbolOf(m_next, name));
-    }
-  }
+  void symbols() { noteFields("symbol", symbolsOf(m_base), symbolsOf(m_next)); }
 
   void environment() {
     for (const RunRecord* record : {&m_base, &m_next})
@@ -229,17 +250,6 @@ Error parseError(std::string_view text, std::string_view problem) {
 }
 
 bool isMetric(std::string_view name) { return name == kAnyStep || std::ranges::count(kTotals, name) > 0; }
-
-/// "+5%"
-std::optional<double> parsePercent(std::string_view text) {
-  if (!text.ends_with('%')) return std::nullopt;
-  text.remove_suffix(1);
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double percent = 0.0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), percent);
-  const bool isWhole = problem == std::errc() && end == text.data() + text.size();
-  return isWhole ? std::optional(percent) : std::nullopt;
-}
 
 }  // namespace
 

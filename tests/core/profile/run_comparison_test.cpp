@@ -92,6 +92,19 @@ TEST(CompareRuns, TellsSymbolsFromThePipeline) {
   EXPECT_EQ(differencesOf(base, next), (std::vector<std::string>{"pipeline: 1 -> 2", "symbol F: \"4*M\" -> "}));
 }
 
+TEST(CompareRuns, NamesTheOpsOfAPipelineThatAreNotTheSame) {
+  const auto pipelineOf = [](const char* op) {
+    return Json{{"format", "fuseline-pipeline"},
+                {"formatVersion", {{"major", 1}, {"minor", 0}}},
+                {"pipeline", {{"inputs", Json::array()}, {"ops", {{{"id", "act"}, {"op", op}}}}}}};
+  };
+  RunRecord base = runOf(2, 1, {});
+  base.pipeline = pipelineOf("GELU");
+  RunRecord next = base;
+  next.pipeline = pipelineOf("SiLU");
+  EXPECT_EQ(differencesOf(base, next), (std::vector<std::string>{"op act op: \"GELU\" -> \"SiLU\""}));
+}
+
 TEST(CompareRuns, NamesTheFieldsOfARecipeThatAreNotTheSame) {
   RunRecord base = runOf(2, 1, {});
   base.settings.recipe = "DelayedScaling";
