@@ -21,18 +21,6 @@ double excess(double actual, double expected, Tolerance tolerance) {
 
 }  // namespace
 
-Tolerance toleranceOf(DType dtype) {
-  switch (dtype) {
-    case DType::F32: return {.relative = 1.3e-6, .absolute = 1e-5};
-    case DType::F16: return {.relative = 1e-3, .absolute = 1e-5};
-    case DType::BF16: return {.relative = 1.6e-2, .absolute = 1e-5};
-    case DType::E4M3: return {.relative = 0.125, .absolute = 0.0675};
-    case DType::I64:
-    case DType::U8: return {};
-  }
-  return {};
-}
-
 ::testing::AssertionResult allClose(std::span<const double> actual, std::span<const double> expected,
                                     Tolerance tolerance) {
   if (actual.size() != expected.size())

@@ -67,7 +67,7 @@ std::vector<TeRecipe> teRecipes() {
                                                                         {"disable_2d_quantization", true}};
   auto withoutTransform = plainFp4;
   withoutTransform.emplace_back("disable_rht", true);
-  const Tolerance fp4 = {.relative = 0.25, .absolute = 0.125};
+  const Tolerance fp4 = toleranceOf(ElementFormat::E2M1);
   return {{"fp8_delayed", "DelayedScaling", {e4m3, {"amax_history_len", std::int64_t{8}}}},
           {"fp8_current", "Float8CurrentScaling", {e4m3}},
           {"mxfp8", "MXFP8BlockScaling", {e4m3}},

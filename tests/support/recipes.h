@@ -35,7 +35,7 @@ struct TeRecipe {
   std::string recipe;
   std::vector<std::pair<std::string, AttributeValue>> fields;
   /// Of any quantized compute.
-  Tolerance tolerance = {.relative = 0.125, .absolute = 0.0675};
+  Tolerance tolerance = toleranceOf(ElementFormat::E4M3);
   /// What the tests skip: other dtypes, and shapes that are no multiples.
   bool isBf16Only = false;
 

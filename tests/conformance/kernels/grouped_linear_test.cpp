@@ -31,9 +31,7 @@ using List = std::vector<std::int64_t>;
 constexpr DType kDTypes[] = {DType::F32, DType::F16, DType::BF16};
 
 /// Products of float32 are compared as TransformerEngine compares them, with the tolerance of TF32.
-Tolerance productTolerance(DType dtype) {
-  return dtype == DType::F32 ? Tolerance{.relative = 1e-3, .absolute = 1e-5} : toleranceOf(dtype);
-}
+Tolerance productTolerance(DType dtype) { return dtype == DType::F32 ? kToleranceOfProducts : toleranceOf(dtype); }
 
 struct Case {
   List sizes;

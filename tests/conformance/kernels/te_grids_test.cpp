@@ -36,7 +36,7 @@ RunResults run(const Graph& graph, const std::shared_ptr<Backend>& backend, cons
 Tolerance toleranceFor(const Grid& grid, const Link& link, DType dtype) {
   if (grid.isExact) return {};
   const bool isGemm = link.operation == "BasicLinear";
-  return isGemm && dtype == DType::F32 ? Tolerance{.relative = 1e-3, .absolute = 1e-5} : toleranceOf(dtype);
+  return isGemm && dtype == DType::F32 ? kToleranceOfProducts : toleranceOf(dtype);
 }
 
 class TeGrids : public ::testing::TestWithParam<Grid> {};
