@@ -1,5 +1,6 @@
 // fuseline compare: two runs side by side, and gates for continuous integration.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/gate_report.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
@@ -63,10 +64,6 @@ Json toJson(const RunComparison::Difference& difference) {
   return {{"what", difference.what}, {"base", difference.base}, {"new", difference.next}};
 }
 
-Json toJson(const GateResult& result) {
-  return {{"gate", result.gate.text}, {"isMet", result.isMet}, {"sentence", result.sentence}};
-}
-
 template <class T>
 Json listOf(const std::vector<T>& items) {
   Json list = Json::array();
@@ -120,7 +117,7 @@ class CompareTable {
       {{"", Align::Left}, {"pass", Align::Left}, {"base"}, {"± %"}, {"new"}, {"± %"}, {"change", Align::Right}}};
 };
 
-void print(const RunComparison& comparison, const std::vector<GateResult>& gates, Context& context) {
+void print(const RunComparison& comparison, const std::vector<GateReport>& gates, Context& context) {
   for (const RunComparison::Difference& difference : comparison.differences)
     context.out << fmt::format("{}: {} -> {}\n", difference.what, difference.base.empty() ? "-" : difference.base,
                                difference.next.empty() ? "-" : difference.next);
@@ -128,17 +125,8 @@ void print(const RunComparison& comparison, const std::vector<GateResult>& gates
   context.out << CompareTable(comparison, context).text()
               << "\nMedians. ~ marks a change that could be chance within the runs. Both were measured at their own "
                  "time: what \nchanged on the machine in between looks like a change of the program. speedup is free "
-                 "of that.\n";
-  for (const GateResult& gate : gates)
-    context.out << fmt::format("{} {}: {}.\n", gate.isMet ? "met   " : "FAILED", gate.gate.text, gate.sentence);
-}
-
-Error failure(const std::vector<GateResult>& gates) {
-  const auto numFailed = std::ranges::count(gates, false, &GateResult::isMet);
-  const auto first = std::ranges::find(gates, false, &GateResult::isMet);
-  return {fmt::format("{} of {} gates failed; the first is {}: {}.", numFailed, gates.size(), first->gate.text,
-                      first->sentence),
-          ErrorKind::ExpectationNotMet};
+                 "of that.\n"
+              << toString(gates);
 }
 
 Result<int> compare(const CompareOptions& options, Context& context) {
@@ -152,16 +140,16 @@ Result<int> compare(const CompareOptions& options, Context& context) {
   if (!comparison) return comparison.error();
   const Result<std::vector<GateResult>> results = checkAll(*gates, *comparison);
   if (!results) return results.error();
+  const std::vector<GateReport> reports = reportsOf(*results);
   if (options.asJson)
     printJson(context, {{"variant", comparison->variant},
                         {"differences", listOf(comparison->differences)},
                         {"totals", listOf(comparison->totals)},
                         {"steps", listOf(comparison->steps)},
-                        {"gates", listOf(*results)}});
+                        {"gates", toJson(reports)}});
   else
-    print(*comparison, *results, context);
-  if (std::ranges::all_of(*results, &GateResult::isMet)) return 0;
-  return failure(*results);
+    print(*comparison, reports, context);
+  return exitCodeOf(reports);
 }
 
 }  // namespace

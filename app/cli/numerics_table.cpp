@@ -62,12 +62,20 @@ std::string ulpText(const ErrorNumerics& error) {
   return fmt::format("> {}", 1 << (ErrorNumerics::kUlpBuckets - 3));
 }
 
+/// "pass 0.12", of the tolerance.
+Cell verdictCell(const ErrorNumerics& error) {
+  if (!error.isFinite) return {"FAIL", Style::Bad};
+  return {fmt::format("{} {:.2f}", error.isWithin() ? "pass" : "FAIL", error.toleranceShare),
+          error.isWithin() ? Style::Good : Style::Bad};
+}
+
 std::string errorsTable(const char* heading, const std::vector<ErrorNumerics>& errors, bool hasColour) {
-  Table table({{heading, Align::Left}, {"rms error"}, {"max error"}, {"1 - cosine"}, {"99 % within ulp"}});
+  Table table(
+      {{heading, Align::Left}, {"rms error"}, {"max error"}, {"1 - cosine"}, {"99 % within ulp"}, {"tolerance"}});
   for (const ErrorNumerics& error : errors)
     table.addRow({error.name, fmt::format("{:.2e}", error.rmsRelative), fmt::format("{:.2e}", error.maxAbsolute),
                   fmt::format("{:.1e}", std::max(0.0, 1.0 - error.cosine)),
-                  error.isFinite ? Cell(ulpText(error)) : Cell("NaN or inf", Style::Bold)});
+                  error.isFinite ? Cell(ulpText(error)) : Cell("NaN or inf", Style::Bold), verdictCell(error)});
   return table.toString(hasColour);
 }
 
@@ -79,6 +87,15 @@ std::string frozenText(const NumericsReport& report, bool hasColour) {
                                frozen.name, frozen.scale, frozen.steps, frozen.steps == 1 ? "" : "s"),
                    Style::Bold, hasColour);
   return text;
+}
+
+/// "fused against unfused: pass; the worst is act:y at 0.12 of its tolerance"
+std::string verdictText(const char* what, const std::vector<ErrorNumerics>& errors, bool hasColour) {
+  const NumericsVerdict verdict = verdictOf(errors);
+  if (verdict.worst.empty()) return fmt::format("{}: there is nothing to compare.\n", what);
+  return fmt::format("{}: {}; the worst is {} at {:.2f} of its tolerance.\n", what,
+                     styled(verdict.isWithin ? "pass" : "FAIL", verdict.isWithin ? Style::Good : Style::Bad, hasColour),
+                     verdict.worst, verdict.toleranceShare);
 }
 
 std::string originText(const NumericsReport& report) {
@@ -93,10 +110,13 @@ std::string originText(const NumericsReport& report) {
 std::string numericsTable(const NumericsReport& report, bool hasColour) {
   return copiesTable(report, hasColour) + "\n" + errorsTable("against float32", report.errors, hasColour) + "\n" +
          errorsTable("fused against unfused", report.fusionErrors, hasColour) + "\n" + frozenText(report, hasColour) +
-         originText(report) +
+         verdictText("against float32", report.errors, hasColour) +
+         verdictText("fused against unfused", report.fusionErrors, hasColour) + originText(report) +
          styled(
              "rms and max error: of the differences; rms relative to the rms of the values expected. ulp: units in "
-             "the last\nplace of the tensor's own dtype.\n",
+             "the last\nplace of the tensor's own dtype. tolerance: how much of it the differences take, up to 1: rms "
+             "1.6 % for bf16, 0.1 %\nfor f16 and for f32 with products, 12.5 % with FP8, 25 % with FP4; eight times as "
+             "much for a single element.\n",
              Style::Dim, hasColour);
 }
 

@@ -69,6 +69,12 @@ Json newSchema() {
   return {{"oneOf", Json::array({names, both})}};
 }
 
+Json gatesSchema() {
+  return list(object({{"gate", text("As given.")},
+                      {"isMet", flag("What it guards against has not happened.")},
+                      {"sentence", text("With the figures.")}}));
+}
+
 Json compareSchema() {
   const Json stats = orNull(object({{"median", number("Of the unit.")},
                                     {"spreadPercent", number("Half the interquartile range over the median.")},
@@ -88,9 +94,7 @@ Json compareSchema() {
                                               {"new", text("Empty: not said.")}}))},
                  {"totals", list(metric)},
                  {"steps", list(metric)},
-                 {"gates", list(object({{"gate", text("As given.")},
-                                        {"isMet", flag("Nothing has become worse.")},
-                                        {"sentence", text("With the figures.")}}))}});
+                 {"gates", gatesSchema()}});
 }
 
 Json exportSchema() {
@@ -345,6 +349,12 @@ Json settingsSchema() {
        {"symbols", mapOf({{"type", "integer"}})}});
 }
 
+Json verdictSchema() {
+  return object({{"isWithin", flag("All results are within their tolerances.")},
+                 {"worst", text("The result that takes most of it; empty: there is none.")},
+                 {"toleranceShare", orNull(number("What it takes; above 1 is too much."))}});
+}
+
 Json recordSchema() {
   const Json formatVersion =
       object({{"major", integer("Readers refuse a newer one.")}, {"minor", integer("Additions.")}});
@@ -360,6 +370,7 @@ Json recordSchema() {
                  {"environment", mapOf({{"type", "string"}})},
                  {"timingNote", text("Why steps were timed in another way than was wanted; mostly empty.")},
                  {"variants", list(variantSchema())},
+                 {"numerics", orNull(object({{"fusion", verdictSchema()}, {"float32", verdictSchema()}}))},
                  {"pipeline", any("A copy of the pipeline file.")}});
 }
 
@@ -427,7 +438,10 @@ Json errorNumericsSchema() {
                  {"rmsRelative", orNull(number("Rms of the differences over rms of the values expected."))},
                  {"cosine", orNull(number("Of the angle between both."))},
                  {"ulpHistogram", list(integer("Elements by distance: at most 0.5, 1, 2, 4 ... 512 ulp, and more."))},
-                 {"isFinite", flag("NaN and infinity stand at the same places.")}});
+                 {"isFinite", flag("NaN and infinity stand at the same places.")},
+                 {"tolerance", number("What is allowed, relative to the values.")},
+                 {"toleranceShare", orNull(number("Of that, what the differences take; above 1 is too much."))},
+                 {"isWithin", flag("Finite, and at most 1.")}});
 }
 
 Json numericsSchema() {
@@ -464,8 +478,10 @@ Json matrixSchema() {
 
 Json runSchema() {
   const Json comparison = object({{"rows", list(rowSchema())}, {"sum", rowSchema()}, {"endToEnd", rowSchema()}});
-  const Json one =
-      object({{"record", recordSchema()}, {"comparison", comparison}, {"numerics", orNull(numericsSchema())}});
+  const Json one = object({{"record", recordSchema()},
+                           {"comparison", comparison},
+                           {"numerics", orNull(numericsSchema())},
+                           {"gates", gatesSchema()}});
   return {{"oneOf", Json::array({one, matrixSchema()})}};
 }
 

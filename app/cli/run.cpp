@@ -1,5 +1,6 @@
 // fuseline run: runs a pipeline unfused and fused, interleaved, and prints one table.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/gate_report.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/measuring_options.h"
 #include "app/cli/numerics_table.h"
@@ -7,6 +8,7 @@
 #include "app/cli/run_table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
+#include "core/profile/numerics_gate.h"
 #include "core/profile/run_file.h"
 #include "core/quant/recipe_list.h"
 #include "core/runtime/pipeline_run.h"
@@ -25,7 +27,8 @@ struct RunOptions : MeasuringOptions {
   std::string tensorsFile;
   std::string dumpFile;
   std::string stateFile;
-  std::optional<bool> wantsNumerics;  // nothing: of several recipes only
+  std::optional<bool> wantsNumerics;  // nothing: of several recipes, and where there is a gate
+  std::vector<std::string> gates;
 };
 
 Result<PipelineRunOptions> runOptionsOf(const RunOptions& options) {
@@ -48,25 +51,46 @@ Result<std::unique_ptr<PipelineRun>> prepare(const RunOptions& options, Context&
   return PipelineRun::prepare(pipeline->loaded, pipelineNameOf(options), std::move(*runOptions), context.registry);
 }
 
+Result<std::vector<NumericsGate>> gatesOf(const RunOptions& options) {
+  if (!options.gates.empty() && options.wantsNumerics == false)
+    return Error{"--fail-if: a gate is about numerics, and --no-numerics denies them.", ErrorKind::Usage};
+  std::vector<NumericsGate> gates;
+  for (const std::string& text : options.gates) {
+    Result<NumericsGate> gate = parseNumericsGate(text);
+    if (!gate) return gate.error();
+    gates.push_back(std::move(*gate));
+  }
+  return gates;
+}
+
+std::vector<GateReport> checkAll(const std::vector<NumericsGate>& gates, const std::optional<NumericsReport>& report) {
+  std::vector<NumericsGateResult> results;
+  for (const NumericsGate& gate : gates)
+    if (report) results.push_back(check(gate, *report));
+  return reportsOf(results);
+}
+
 Result<RunRecord> measure(PipelineRun& run, bool isQuiet, const std::stop_token& cancel) {
   ProgressBar bar(!isQuiet);
   return run.measure([&](std::string_view stage, int done, int total) { bar.show(stage, done, total); }, cancel);
 }
 
-void print(const RunRecord& record, const std::optional<NumericsReport>& numerics, const RunOptions& options,
-           Context& context) {
+void print(const RunRecord& record, const std::optional<NumericsReport>& numerics, const std::vector<GateReport>& gates,
+           const RunOptions& options, Context& context) {
   if (options.asJson) {
     return printJson(context, {{"record", toJson(record)},
                                {"comparison", toJson(compareVariants(record))},
-                               {"numerics", numerics ? toJson(*numerics) : Json()}});
+                               {"numerics", numerics ? toJson(*numerics) : Json()},
+                               {"gates", toJson(gates)}});
   }
   if (options.isQuiet) return;
   context.out << runTable(record, context.hasColour);
   if (numerics) context.out << "\n" << numericsTable(*numerics, context.hasColour);
+  context.out << toString(gates);
 }
 
 Result<std::optional<NumericsReport>> numericsOf(const PipelineRun& run, const RunOptions& options) {
-  if (!options.wantsNumerics.value_or(false)) return std::optional<NumericsReport>();
+  if (!options.wantsNumerics.value_or(!options.gates.empty())) return std::optional<NumericsReport>();
   Result<NumericsReport> report = run.numerics();
   if (!report) return report.error();
   return std::optional(std::move(*report));
@@ -105,6 +129,10 @@ Result<void> checkNoFiles(const RunOptions& options) {
 }
 
 Result<int> runMatrix(const RunOptions& options, Context& context, const std::stop_token& cancel) {
+  if (!options.gates.empty())
+    return Error{
+        fmt::format("--fail-if {}: expected one recipe, found --recipe {}.", options.gates.front(), options.recipe),
+        ErrorKind::Usage};
   if (Result<void> none = checkNoFiles(options); !none) return none.error();
   RunOptions plain = options;
   plain.recipe.clear();
@@ -127,6 +155,8 @@ Result<int> runMatrix(const RunOptions& options, Context& context, const std::st
 Result<int> runPipeline(const RunOptions& options, Context& context) {
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
   if (namesSeveralRecipes(options.recipe)) return runMatrix(options, context, interrupt.token());
+  const Result<std::vector<NumericsGate>> gates = gatesOf(options);
+  if (!gates) return gates.error();
   if (Result<void> files = checkFiles(options); !files) return files.error();
   Result<std::unique_ptr<PipelineRun>> run = prepare(options, context);
   if (!run) return run.error();
@@ -134,10 +164,13 @@ Result<int> runPipeline(const RunOptions& options, Context& context) {
   if (!record) return record.error();
   const Result<std::optional<NumericsReport>> numerics = numericsOf(**run, options);
   if (!numerics) return numerics.error();
-  print(*record, *numerics, options, context);
+  if (const auto& report = *numerics)
+    record->numerics = {.fusion = verdictOf(report->fusionErrors), .float32 = verdictOf(report->errors)};
+  const std::vector<GateReport> reports = checkAll(*gates, *numerics);
+  print(*record, *numerics, reports, options, context);
   if (Result<void> written = writeFiles(**run, *record, options); !written) return written.error();
   if (record->isPartial) return Error{"The run was cancelled.", ErrorKind::RunFailed};
-  return 0;
+  return exitCodeOf(reports);
 }
 
 void addVariantsOption(CLI::App& verb, RunOptions& options) {
@@ -155,6 +188,11 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
                   "Writes parameters, main_grad buffers and quantizer states, for --tensors")
       ->type_name("STATE.safetensors");
   verb.add_flag("--quiet", options.isQuiet, "No table and no progress");
+  verb.add_option("--fail-if", options.gates,
+                  "Exits 5, such as \"error>tolerance\" or \"error>0.5%\": of results of the fused plan against the "
+                  "unfused one; float-error: of that against float32")
+      ->type_name("GATE")
+      ->allow_extra_args(false);
   // A flag that is bound to an optional gives it a value before anything is parsed (CLI11 2.1).
   verb.add_flag_function(
       "--numerics,!--no-numerics", [&options](std::int64_t count) { options.wantsNumerics = count > 0; },

@@ -40,13 +40,16 @@ struct Sums {
   double squaredExpected = 0.0;
   double squaredActual = 0.0;
   double products = 0.0;
+  std::int64_t count = 0;
 
   void add(double actual, double expected) {
+    ++count;
     squaredError += (actual - expected) * (actual - expected);
     squaredExpected += expected * expected;
     squaredActual += actual * actual;
     products += actual * expected;
   }
+  double rmsOf(double squares) const { return count == 0 ? 0.0 : std::sqrt(squares / static_cast<double>(count)); }
   double rmsRelative() const {
     if (squaredError == 0.0) return 0.0;
     return squaredExpected == 0.0 ? std::sqrt(squaredError) : std::sqrt(squaredError / squaredExpected);
@@ -56,6 +59,27 @@ struct Sums {
     return norms == 0.0 ? 1.0 : products / norms;
   }
 };
+
+/// See ErrorNumerics::toleranceShare.
+constexpr double kLargestOverRms = 8.0;
+
+/// Of what is allowed; nothing is allowed of integers.
+double shareOf(double difference, double allowed) {
+  if (difference == 0.0) return 0.0;
+  return allowed > 0.0 ? difference / allowed : std::numeric_limits<double>::infinity();
+}
+
+double toleranceShareOf(const std::vector<double>& actual, const std::vector<double>& expected, const Sums& sums,
+                        const Tolerance& tolerance) {
+  const double scale = sums.rmsOf(sums.squaredExpected);
+  double share = shareOf(sums.rmsOf(sums.squaredError), tolerance.relative * scale + tolerance.absolute);
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    if (!std::isfinite(actual[i]) || !std::isfinite(expected[i])) continue;
+    const double allowed = kLargestOverRms * tolerance.relative * (std::abs(expected[i]) + scale) + tolerance.absolute;
+    share = std::max(share, shareOf(std::abs(actual[i] - expected[i]), allowed));
+  }
+  return share;
+}
 
 /// JSON has neither infinity nor NaN.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
@@ -112,7 +136,10 @@ Json toJson(const ErrorNumerics& error) {
           {"rmsRelative", number(error.rmsRelative)},
           {"cosine", number(error.cosine)},
           {"ulpHistogram", error.ulpHistogram},
-          {"isFinite", error.isFinite}};
+          {"isFinite", error.isFinite},
+          {"tolerance", error.tolerance},
+          {"toleranceShare", number(error.toleranceShare)},
+          {"isWithin", error.isWithin()}};
 }
 
 Json toJson(const FrozenScale& frozen) {
@@ -180,6 +207,16 @@ CopyNumerics copyIn(JsonFields& fields) {
   return copy;
 }
 
+/// Null: infinitely much.
+double shareIn(JsonFields& fields) {
+  Json value = 0.0;
+  fields.read("toleranceShare", value, Presence::Optional);
+  if (value.is_null()) return std::numeric_limits<double>::infinity();
+  double share = 0.0;
+  fields.read("toleranceShare", share, Presence::Optional);
+  return share;
+}
+
 ErrorNumerics errorIn(JsonFields& fields) {
   ErrorNumerics error{.maxAbsolute = numberIn(fields, "maxAbsolute"),
                       .rmsRelative = numberIn(fields, "rmsRelative"),
@@ -192,6 +229,8 @@ ErrorNumerics errorIn(JsonFields& fields) {
     std::ranges::copy(counts, error.ulpHistogram.begin());
   else
     fields.refuse("ulpHistogram", "another number of counts is expected.");
+  fields.read("tolerance", error.tolerance, Presence::Optional);  // older programs write neither
+  error.toleranceShare = shareIn(fields);
   return error;
 }
 
@@ -233,7 +272,12 @@ MagnitudeHistogram magnitudesOf(const std::vector<double>& values) {
 
 ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const std::vector<double>& expected,
                       DType dtype) {
-  ErrorNumerics error{.name = std::move(name), .owner = {}};
+  return errorOf(std::move(name), actual, expected, dtype, toleranceOf(dtype));
+}
+
+ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const std::vector<double>& expected,
+                      DType dtype, const Tolerance& tolerance) {
+  ErrorNumerics error{.name = std::move(name), .owner = {}, .tolerance = tolerance.relative};
   Sums sums;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (!std::isfinite(actual[i]) || !std::isfinite(expected[i])) {
@@ -247,6 +291,7 @@ ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const
   }
   error.rmsRelative = sums.rmsRelative();
   error.cosine = sums.cosine();
+  error.toleranceShare = toleranceShareOf(actual, expected, sums, tolerance);
   return error;
 }
 
@@ -259,6 +304,25 @@ double NumericsReport::worstUnderflow() const {
   double worst = 0.0;
   for (const CopyNumerics& copy : copies) worst = std::max(worst, copy.losses.underflowShare);
   return worst;
+}
+
+Json toJson(const NumericsVerdict& verdict) {
+  return {{"isWithin", verdict.isWithin}, {"worst", verdict.worst}, {"toleranceShare", number(verdict.toleranceShare)}};
+}
+
+NumericsVerdict verdictIn(JsonFields& fields) {
+  NumericsVerdict verdict;
+  fields.read("isWithin", verdict.isWithin);
+  fields.read("worst", verdict.worst);
+  verdict.toleranceShare = shareIn(fields);
+  return verdict;
+}
+
+NumericsVerdict verdictOf(const std::vector<ErrorNumerics>& errors) {
+  const auto rank = [](const ErrorNumerics& error) { return std::pair(!error.isWithin(), error.toleranceShare); };
+  const auto worst = std::ranges::max_element(errors, {}, rank);
+  if (worst == errors.end()) return {};
+  return {.isWithin = worst->isWithin(), .worst = worst->name, .toleranceShare = worst->toleranceShare};
 }
 
 Json toJson(const NumericsReport& report) {

@@ -4,7 +4,9 @@
 
 #include "core/quant/quantization_losses.h"
 #include "core/support/json.h"
+#include "core/support/json_fields.h"
 #include "core/support/result.h"
+#include "core/tensor/tolerance.h"
 
 #include <array>
 #include <cstdint>
@@ -56,9 +58,20 @@ struct ErrorNumerics {
   static constexpr int kUlpBuckets = 12;
   std::array<std::int64_t, kUlpBuckets> ulpHistogram = {};
   bool isFinite = true;  // neither has NaN or infinity where the other has a number
+  /// What is allowed, relative to the values.
+  double tolerance = 0.0;
+  /// How much of that the differences take: 1 is the limit. Of two shares the larger one: of their rms; and of the
+  /// largest difference, which is allowed eight times as much beside the rms of the values: of a million elements, one
+  /// is five times as far off as the rms.
+  double toleranceShare = 0.0;
+
+  bool isWithin() const { return isFinite && toleranceShare <= 1.0; }
 };
 
 /// Elements that are NaN or infinite in both count as equal. expected: as many values as actual.
+ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const std::vector<double>& expected,
+                      DType dtype, const Tolerance& tolerance);
+/// With the tolerance of the dtype.
 ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const std::vector<double>& expected,
                       DType dtype);
 
@@ -92,6 +105,17 @@ struct NumericsReport {
   /// The largest share over all copies.
   double worstUnderflow() const;
 };
+
+/// Are all within their tolerances, and which is furthest from it, or nearest to its limit?
+struct NumericsVerdict {
+  bool isWithin = true;
+  std::string worst;  // empty: there was nothing to compare
+  double toleranceShare = 0.0;
+  bool operator==(const NumericsVerdict&) const = default;
+};
+NumericsVerdict verdictOf(const std::vector<ErrorNumerics>& errors);
+Json toJson(const NumericsVerdict& verdict);
+NumericsVerdict verdictIn(JsonFields& fields);
 
 Json toJson(const NumericsReport& report);
 /// The inverse; numbers that JSON cannot hold come back as infinity. Errors: sentences with the JSON pointer.

@@ -172,6 +172,21 @@ void readSwitches(JsonFields& fields, RuleSwitches& switches) {
   fields.readObject("switches", read, Presence::Optional);
 }
 
+Json toJson(const RunNumerics& numerics) {
+  return {{"fusion", toJson(numerics.fusion)}, {"float32", toJson(numerics.float32)}};
+}
+
+void readNumerics(JsonFields& fields, RunRecord& record) {
+  Json numerics;
+  fields.read("numerics", numerics, Presence::Optional);
+  if (numerics.is_null()) return;
+  fields.readObject("numerics", [&](JsonFields& verdicts) {
+    RunNumerics& read = record.numerics.emplace();
+    verdicts.readObject("fusion", [&](JsonFields& verdict) { read.fusion = verdictIn(verdict); });
+    verdicts.readObject("float32", [&](JsonFields& verdict) { read.float32 = verdictIn(verdict); });
+  });
+}
+
 void checkFormat(JsonFields& fields) {
   std::string format;
   int major = kMajor;
@@ -284,6 +299,7 @@ Json toJson(const RunRecord& record) {
           {"timingNote", record.timingNote},
           {"environment", pairsToJson(record.environment)},
           {"variants", std::move(variants)},
+          {"numerics", record.numerics ? toJson(*record.numerics) : Json()},
           {"pipeline", record.pipeline}};
 }
 
@@ -301,6 +317,7 @@ Result<RunRecord> runRecordFromJson(const Json& json) {
   readPairs(fields, "environment", record.environment);
   fields.read("timingNote", record.timingNote, Presence::Optional);
   fields.readObjects("variants", [&](JsonFields& item) { read(item, record.variants.emplace_back()); });
+  readNumerics(fields, record);
   Json settings;
   fields.read("settings", settings);
   if (fields.error()) return *fields.error();

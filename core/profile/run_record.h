@@ -3,12 +3,14 @@
 #pragma once
 
 #include "core/fusion/fuser.h"
+#include "core/profile/numerics.h"
 #include "core/profile/stats.h"
 #include "core/support/json.h"
 #include "core/support/result.h"
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -111,6 +113,13 @@ struct RunSettings {
   bool timesSteps() const { return timing != "none"; }
 };
 
+/// What a look at the numbers of a run said.
+struct RunNumerics {
+  NumericsVerdict fusion;   // fused against unfused
+  NumericsVerdict float32;  // unfused against float32
+  bool operator==(const RunNumerics&) const = default;
+};
+
 struct RunRecord {
   std::string createdWith;  // program and version
   std::string pipelineName;
@@ -123,7 +132,8 @@ struct RunRecord {
   std::vector<std::pair<std::string, std::string>> environment;  // device, libraries, compiler, threads
   std::string timingNote;  // why steps were timed in another way than was wanted; mostly empty
   std::vector<VariantRecord> variants;
-  bool isPartial = false;  // cancelled: what was measured until then
+  std::optional<RunNumerics> numerics;  // nothing: nobody looked
+  bool isPartial = false;               // cancelled: what was measured until then
 
   const VariantRecord* variant(const std::string& name) const;
   /// Of the environment, such as "driver"; empty where the record does not say.

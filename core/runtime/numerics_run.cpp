@@ -96,12 +96,36 @@ std::string ownerOf(const Graph& graph, const Step& step) {
   return step.nodes.empty() ? "" : graph.node(step.nodes.front()).owner;
 }
 
+std::optional<ElementFormat> coarsestFormat(const Graph& graph) {
+  std::optional<ElementFormat> coarsest;
+  for (const Node& node : graph.nodes())
+    for (const TensorQuantizers* quantizers :
+         {&node.quantizers.input, &node.quantizers.weight, &node.quantizers.gradOutput})
+      for (const std::optional<QuantizerSpec>* quantizer : {&quantizers->rowwise, &quantizers->columnwise})
+        if (*quantizer && coarsest != ElementFormat::E2M1)
+          coarsest = (*quantizer)->format == ElementFormat::E2M1 ? ElementFormat::E2M1 : ElementFormat::E4M3;
+  return coarsest;
+}
+
+/// Quantized compute anywhere widens it everywhere: what an error reaches is not followed. Only the relative part does
+/// so, because the absolute one is meant for values around 1.
+Tolerance toleranceIn(const Graph& graph, DType dtype) {
+  Tolerance tolerance = toleranceOf(dtype);
+  const bool hasProducts =
+      std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.operation->isQuantizable; });
+  if (dtype == DType::F32 && hasProducts) tolerance = kToleranceOfProducts;
+  if (const auto format = coarsestFormat(graph))
+    tolerance.relative = std::max(tolerance.relative, toleranceOf(*format).relative);
+  return tolerance;
+}
+
 std::vector<ErrorNumerics> errorsBetween(const Graph& graph, const KeptRun& actual, const KeptRun& expected) {
   std::vector<ErrorNumerics> errors;
   for (const auto& [step, tensor] : madeBy(*actual.plan)) {
     const auto reference = expected.values(tensor->name);
     if (!reference) continue;
-    errors.push_back(errorOf(tensor->name, *actual.values(tensor->name), *reference, tensor->spec.dtype));
+    errors.push_back(errorOf(tensor->name, *actual.values(tensor->name), *reference, tensor->spec.dtype,
+                             toleranceIn(graph, tensor->spec.dtype)));
     errors.back().owner = ownerOf(graph, *step);
   }
   return errors;

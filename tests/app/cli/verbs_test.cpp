@@ -507,6 +507,23 @@ TEST(Export, OfAPipelineIsReadBackByImport) {
   EXPECT_TRUE(has(foreign.err, "with a pipeline file in comments")) << foreign.err;
 }
 
+TEST(Numerics, HoldsFusionAgainstGates) {
+  const TemporaryFolder folder;
+  const std::string run = "run --device reference --iterations 1 --warmup 0 -o " + quoted(folder / "a.fuserun") + " ";
+  const ProgramResult met = fuseline(run + "--fail-if 'error>tolerance' " + samplePipeline());
+  EXPECT_EQ(met.exitCode, 0) << met.err;
+  EXPECT_TRUE(has(met.out, "fused against unfused: pass; the worst is ")) << met.out;
+  EXPECT_TRUE(has(met.out, "met    error>tolerance: the largest is ")) << met.out;
+  const Json verdict = Json::parse(readText(folder / "a.fuserun"))["numerics"]["fusion"];
+  EXPECT_TRUE(verdict["isWithin"]);
+  EXPECT_LE(verdict["toleranceShare"].get<double>(), 1.0);
+  const ProgramResult failed = fuseline(run + "--fail-if 'float-error>0%' " + samplePipeline());
+  EXPECT_EQ(failed.exitCode, 5);
+  EXPECT_TRUE(has(failed.err, "1 of 1 gates failed; the first is float-error>0%")) << failed.err;
+  EXPECT_EQ(fuseline(run + "--fail-if 'median>+5%' " + samplePipeline()).exitCode, 2);
+  EXPECT_EQ(fuseline(run + "--fail-if 'error>5%' --no-numerics " + samplePipeline()).exitCode, 2);
+}
+
 TEST(Export, SaysWhatItTakes) {
   EXPECT_TRUE(has(fuseline("export").out, "ui.perfetto.dev"));
   const ProgramResult foreign = fuseline("export x.fuserun --to te");

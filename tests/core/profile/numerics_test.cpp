@@ -39,6 +39,38 @@ TEST(ErrorOf, SeesNonFiniteElementsThatDiffer) {
   EXPECT_FALSE(errorOf("y", {-kInfinity}, {kInfinity}, DType::F32).isFinite);
 }
 
+// The rms of the values is 1, the tolerance of bf16 1.6 %, and one element may be off by eight times that of 1 + 1.
+TEST(ErrorOf, TakesAShareOfTheTolerance) {
+  const std::vector<double> ones(10000, 1.0);
+  std::vector<double> all(ones.size(), 1.008);
+  EXPECT_NEAR(errorOf("y", all, ones, DType::BF16).toleranceShare, 0.5, 1e-3) << "by the rms";
+  std::vector<double> one = ones;
+  one[77] = 1.0 + 8 * 0.016 * 2 * 1.5;
+  const ErrorNumerics single = errorOf("y", one, ones, DType::BF16);
+  EXPECT_NEAR(single.toleranceShare, 1.5, 1e-3) << "by the largest, though the rms is small";
+  EXPECT_LT(single.rmsRelative, 0.016);
+  EXPECT_FALSE(single.isWithin());
+  EXPECT_TRUE(errorOf("y", all, ones, DType::BF16).isWithin());
+  EXPECT_FALSE(errorOf("y", all, ones, DType::F32).isWithin());
+}
+
+TEST(ErrorOf, AllowsOfZerosTheAbsoluteToleranceOnly) {
+  EXPECT_NEAR(errorOf("y", {1e-5, -1e-5}, {0.0, 0.0}, DType::BF16).toleranceShare, 1.0, 1e-9);
+  EXPECT_EQ(errorOf("y", {0.0}, {0.0}, DType::I64).toleranceShare, 0.0);
+  EXPECT_FALSE(errorOf("y", {4.0}, {5.0}, DType::I64).isWithin()) << "integers are exact";
+}
+
+TEST(VerdictOf, NamesTheOneThatTakesMost) {
+  const ErrorNumerics good = errorOf("good", {1.001}, {1.0}, DType::BF16);
+  const ErrorNumerics bad = errorOf("bad", {1.5}, {1.0}, DType::BF16);
+  EXPECT_EQ(verdictOf({good, bad, good}).worst, "bad");
+  EXPECT_FALSE(verdictOf({good, bad}).isWithin);
+  EXPECT_TRUE(verdictOf({good}).isWithin);
+  EXPECT_TRUE(verdictOf({}).isWithin);
+  const ErrorNumerics notFinite = errorOf("nan", {std::nan("")}, {1.0}, DType::BF16);
+  EXPECT_EQ(verdictOf({good, notFinite}).worst, "nan") << "though it takes nothing of the tolerance";
+}
+
 TEST(MagnitudesOf, CountsByBinaryOrder) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const MagnitudeHistogram magnitudes = magnitudesOf({0.0, -0.0, 1.0, -1.5, 2.0, 0.25, nan, 3.99});

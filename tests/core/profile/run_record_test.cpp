@@ -18,6 +18,8 @@ RunRecord sampleRecord() {
                    .environment = {{"device", "a \"quoted\" name"}, {"threads", "2"}},
                    .isPartial = true};
   record.timingNote = "why";
+  record.numerics = {.fusion = {.isWithin = true, .worst = "y", .toleranceShare = 0.25},
+                     .float32 = {.isWithin = false, .worst = "grad.x", .toleranceShare = 1.5}};
   record.settings.symbols = {{"M", 512}, {"H", -1}};
   record.variants.push_back({.name = "fused",
                              .steps = {{.name = "R(a, b)",
@@ -70,6 +72,7 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   Json json = toJson(sampleRecord());
   json.erase("timingNote");
   json.erase("recipe");
+  json.erase("numerics");
   json.erase("switches");
   json["variants"][0].erase("unattributed");
   json["variants"][0].erase("timeline");
