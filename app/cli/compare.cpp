@@ -1,5 +1,6 @@
 // fuseline compare: two runs side by side, and gates for continuous integration.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/annotations.h"
 #include "app/cli/gate_report.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
@@ -21,6 +22,7 @@ struct CompareOptions {
   std::string next;
   std::vector<std::string> gates;
   bool asJson = false;
+  bool annotates = false;
 };
 
 Result<std::vector<Gate>> gatesOf(const CompareOptions& options) {
@@ -129,6 +131,15 @@ void print(const RunComparison& comparison, const std::vector<GateReport>& gates
               << toString(gates);
 }
 
+/// Of the gates that failed.
+std::string annotationsOf(const std::vector<GateReport>& gates, const std::string& file) {
+  std::string text;
+  for (const GateReport& gate : gates)
+    if (!gate.isMet)
+      text += githubAnnotation({.file = file, .message = fmt::format("{}: {}.", gate.gate, gate.sentence)});
+  return text;
+}
+
 Result<int> compare(const CompareOptions& options, Context& context) {
   const Result<std::vector<Gate>> gates = gatesOf(options);
   if (!gates) return gates.error();
@@ -149,6 +160,7 @@ Result<int> compare(const CompareOptions& options, Context& context) {
                         {"gates", toJson(reports)}});
   else
     print(*comparison, reports, context);
+  if (options.annotates) context.out << annotationsOf(reports, options.next);
   return exitCodeOf(reports);
 }
 
@@ -168,6 +180,7 @@ void addCompareVerb(CLI::App& app, Context& context) {
           "A change that could be chance does not fail")
       ->type_name("GATE");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
+  addAnnotateOption(*verb, options->annotates);
 }
 
 }  // namespace fuseline::cli

@@ -1,5 +1,6 @@
 // fuseline fuse: the forward and the backward plan, and every attempt with its reason.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/annotations.h"
 #include "app/cli/pipeline_options.h"
 #include "app/cli/plan_difference.h"
 #include "app/cli/terminal.h"
@@ -24,6 +25,7 @@ struct FuseOptions : PipelineOptions {
   std::string format = "tree";
   std::string expectedFile;
   std::string stage;
+  bool annotates = false;
 };
 
 // What each pass leaves: the graph, the lists of entries, the plan, the programs of its elementwise ops.
@@ -103,6 +105,10 @@ Result<int> checkExpected(const OpenedPipeline& pipeline, const FuseOptions& opt
   if (!difference) return Error{fmt::format("--expect {}: {}", options.expectedFile, difference.error().message)};
   if (difference->empty()) return 0;
   context.err << toString(*difference);
+  if (options.annotates)
+    context.out << githubAnnotation({.file = options.file,
+                                     .message = fmt::format("The plan is not the one in {} (- expected, + now):\n{}",
+                                                            options.expectedFile, toString(*difference))});
   return Error{fmt::format("The plan of {} is not the one in {} (- expected, + now). If the change is wanted, write "
                            "the file again with --format json.",
                            options.file, options.expectedFile),
@@ -138,6 +144,7 @@ void addFuseVerb(CLI::App& app, Context& context) {
       ->excludes(verb->get_option("--json"));
   verb->add_option("--expect", options->expectedFile, "Exits 5 when the plan is not the one in this file")
       ->type_name("PLAN.json");
+  addAnnotateOption(*verb, options->annotates);
 }
 
 }  // namespace fuseline::cli

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/plan_difference.h"
 
+#include "core/fusion/rule_text.h"
 #include "core/support/json_fields.h"
+#include "core/support/text.h"
 
 #include <algorithm>
 #include <string_view>
@@ -17,6 +19,18 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
+/// Of a rule that is in no book, nothing can be expected.
+void checkRule(JsonFields& entry) {
+  Json rule;
+  entry.read("rule", rule, Presence::Optional);
+  if (!rule.is_string() || builtinRules().find(rule.get<std::string>())) return;
+  std::vector<std::string> names;
+  for (const FusionRule* known : builtinRules().all()) names.push_back(known->name);
+  const std::string name = rule.get<std::string>();
+  entry.refuse("rule", fmt::format("there is no rule {}{} `fuseline rules` lists them.", name,
+                                   didYouMean(nearest(name, names))));
+}
+
 Lines entriesOf(JsonFields& plan, const char* list) {
   Lines lines;
   plan.readObjects(list, [&](JsonFields& entry) {
@@ -24,6 +38,7 @@ Lines entriesOf(JsonFields& plan, const char* list) {
     std::vector<std::string> ops;
     entry.read("name", name);
     entry.read("ops", ops);
+    checkRule(entry);
     lines.push_back(fmt::format("{} ({})", name, fmt::join(ops, ", ")));
   });
   return lines;

@@ -1,5 +1,6 @@
 // fuseline validate: every problem of a pipeline at once.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/annotations.h"
 #include "app/cli/pipeline_options.h"
 #include "app/cli/verbs.h"
 
@@ -11,7 +12,9 @@ namespace fuseline::cli {
 
 namespace {
 
-struct ValidateOptions : PipelineOptions {};
+struct ValidateOptions : PipelineOptions {
+  bool annotates = false;
+};
 
 Json toJson(const Diagnostic& diagnostic) {
   Json repairs = Json::array();
@@ -25,6 +28,15 @@ Json toJson(const Diagnostic& diagnostic) {
           {"column", diagnostic.column},
           {"message", diagnostic.message},
           {"repairs", repairs}};
+}
+
+void printAnnotations(const std::vector<Diagnostic>& diagnostics, const std::string& file, Context& context) {
+  for (const Diagnostic& each : diagnostics)
+    context.out << githubAnnotation({.severity = each.severity,
+                                     .file = file,
+                                     .line = each.line,
+                                     .column = each.column,
+                                     .message = fmt::format("{} [{}]", each.message, each.code)});
 }
 
 void printText(const std::vector<Diagnostic>& diagnostics, const std::string& file, Context& context) {
@@ -47,6 +59,8 @@ Result<int> validate(const ValidateOptions& options, Context& context) {
     Json list = Json::array();
     for (const Diagnostic& diagnostic : diagnostics) list.push_back(toJson(diagnostic));
     printJson(context, {{"file", options.file}, {"isValid", isValid}, {"diagnostics", list}});
+  } else if (options.annotates) {
+    printAnnotations(diagnostics, options.file, context);
   } else {
     printText(diagnostics, options.file, context);
   }
@@ -61,6 +75,7 @@ void addValidateVerb(CLI::App& app, Context& context) {
   CLI::App* verb = addVerb(app, context, "validate", "Every problem of a pipeline, each with its place and a repair",
                            options, validate);
   addFileOptions(*verb, *options);
+  addAnnotateOption(*verb, options->annotates);
 }
 
 }  // namespace fuseline::cli

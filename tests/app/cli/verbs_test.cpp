@@ -404,6 +404,35 @@ TEST(Fuse, ShowsTheDifferenceToAnotherPlan) {
   EXPECT_TRUE(has(result.err, "  + ")) << result.err;
 }
 
+TEST(Fuse, RefusesAnExpectationOfARuleThatThereIsNot) {
+  const TemporaryFolder folder;
+  writeText(folder / "plan.json",
+            R"({"forward": [{"name": "ForwardLinearEpilog", "rule": "ForwardLinearEpilog", "ops": ["fc1.linear"]}],
+                "backward": []})");
+  const ProgramResult result =
+      fuseline("fuse --device reference --expect " + quoted(folder / "plan.json") + " " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 1);
+  EXPECT_TRUE(has(result.err,
+                  "/forward/0/rule: there is no rule ForwardLinearEpilog; did you mean "
+                  "ForwardLinearEpilogue?"))
+      << result.err;
+}
+
+TEST(Annotate, GitHubReadsProblemsFromStandardOutput) {
+  const TemporaryFolder folder;
+  const ProgramResult problems =
+      fuseline("validate --annotate github broken.fuseline", {}, goldenPath("broken.fuseline").parent_path());
+  EXPECT_EQ(problems.exitCode, 1);
+  EXPECT_TRUE(problems.out.starts_with("::error file=broken.fuseline,line=")) << problems.out;
+  writeText(folder / "plan.json", fuseline("fuse --device reference --format json " + samplePipeline()).out);
+  const ProgramResult plan =
+      fuseline("fuse --annotate github --device reference --without ForwardLinearEpilogue --expect " +
+               quoted(folder / "plan.json") + " " + samplePipeline());
+  EXPECT_EQ(plan.exitCode, 5);
+  EXPECT_TRUE(has(plan.out, "%0A  - ForwardLinearEpilogue (fc1.linear, fc1.bias, act)%0A")) << plan.out;
+  EXPECT_EQ(fuseline("validate --json --annotate github " + samplePipeline()).exitCode, 2);
+}
+
 TEST(Fuse, RefusesAnExpectationThatIsNoPlan) {
   const ProgramResult result =
       fuseline("fuse --device reference --expect " + samplePipeline() + " " + samplePipeline());
