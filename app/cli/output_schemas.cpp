@@ -656,6 +656,7 @@ Json workerSchema() {
                                            {"done", integer("Of total.")},
                                            {"total", integer("Expected.")}}),
                         event("result", {id, {"record", recordSchema()}}),
+                        event("numerics", {id, {"report", numericsSchema()}}),
                         event("error", {id, {"message", text("A sentence.")}, {"kind", integer("The exit code.")}}),
                         event("devices", {id, {"devices", list(deviceSchema())}})})}};
 }
