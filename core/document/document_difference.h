@@ -1,5 +1,6 @@
-// DocumentDifference: what two documents do not have in common, by id. How lists are ordered in a file says nothing,
-// but for the ports of a block; how it is shown is left out unless it is asked for. SPDX-License-Identifier: Apache-2.0
+// DocumentDifference: what two documents do not have in common, by id.
+// How lists are ordered in a file says nothing, but for the ports of a block; the view is left out unless asked for.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/document/document.h"

@@ -59,7 +59,7 @@ TEST(ShapeSweep, RefusesWithWhatWasFound) {
 }
 
 TEST(ShapeSweep, SizesGrowByTheStepUpToTheLimit) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const auto first = *rc::gen::inRange<std::int64_t>(1, 1000);
     const auto last = first + *rc::gen::inRange<std::int64_t>(0, 100000);
     const auto factor = *rc::gen::inRange<std::int64_t>(2, 9);
@@ -68,7 +68,7 @@ TEST(ShapeSweep, SizesGrowByTheStepUpToTheLimit) {
     RC_ASSERT(sizes.front() == first);
     for (std::size_t i = 1; i < sizes.size(); ++i) RC_ASSERT(sizes[i] == factor * sizes[i - 1]);
     RC_ASSERT(sizes.back() <= last && sizes.back() * factor > last);
-  });
+  }));
 }
 
 }  // namespace
