@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <functional>
 
 #include <fmt/format.h>
@@ -19,26 +18,14 @@ namespace fuseline::cli {
 
 namespace {
 
-ColumnUnit byteUnitFor(double largest) {
-  if (largest >= 1024.0 * 1024.0) return {"MiB", 1024.0 * 1024.0};
-  return largest >= 1024.0 ? ColumnUnit{"KiB", 1024.0} : ColumnUnit{"B", 1.0};
-}
-
-double largestSaving(const Comparison& comparison) {
-  double largest = std::abs(static_cast<double>(comparison.sum.bytesSaved));
-  for (const ComparisonRow& row : comparison.rows)
-    largest = std::max(largest, std::abs(static_cast<double>(row.bytesSaved)));
-  return largest;
-}
-
 class RunTable {
  public:
   RunTable(const RunRecord& record, bool hasColour)
       : m_record(record),
         m_comparison(compareVariants(record)),
         m_hasColour(hasColour),
-        m_time(timeUnitFor(std::max(m_comparison.endToEnd.unfused.median, m_comparison.endToEnd.fused.median))),
-        m_bytes(byteUnitFor(largestSaving(m_comparison))) {}
+        m_time(unitsOf(m_comparison).time),
+        m_bytes(unitsOf(m_comparison).bytes) {}
 
   std::string text() const { return heading() + "\n" + timings() + "\n" + memory() + kernels() + notes(); }
 
@@ -97,13 +84,10 @@ class RunTable {
     addInstrumentedRow(table);
   }
 
-  /// A fused entry has its rule's name, because its ops stand beneath it.
   std::string labelOf(std::size_t index) const {
     const ComparisonRow& row = m_comparison.rows[index];
-    if (row.depth == 0 && row.isFused) return row.label.substr(0, row.label.find('('));
-    if (row.depth == 0) return row.label + inParentheses(row.note);
-    const bool isLast = index + 1 == m_comparison.rows.size() || m_comparison.rows[index + 1].depth == 0;
-    return fmt::format("  {} {}", isLast ? "└" : "├", row.label);
+    if (row.depth == 0) return entryName(row) + (row.isFused ? "" : inParentheses(row.note));
+    return fmt::format("  {} {}", isLastOfEntry(m_comparison, index) ? "└" : "├", row.label);
   }
 
   std::vector<Cell> cellsOf(const ComparisonRow& row, std::string label) const {

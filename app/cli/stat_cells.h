@@ -1,24 +1,12 @@
-// Statistics as table cells and JSON.
+// Speed-ups as table cells, and ratios as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "app/cli/table.h"
-#include "core/profile/stats.h"
+#include "core/profile/comparison_text.h"
 #include "core/support/json.h"
 
-#include <string>
-
 namespace fuseline::cli {
-
-/// One unit for a whole column, so that numbers can be compared by eye.
-struct ColumnUnit {
-  const char* name = "us";
-  double size = 1e3;
-};
-ColumnUnit timeUnitFor(double longestNs);
-
-/// "1.2", the "± %" of tables; ">999" when the machine was busy with something else, "-" of one sample.
-std::string spreadText(const SampleStats& stats);
 
 /// "1.25x" in the colour of its sign; "~1.02x" when it could be chance.
 Cell speedupCell(const RatioStats& speedup);

@@ -4,6 +4,7 @@
 
 #include "core/export/chrome_trace.h"
 #include "core/export/csv_table.h"
+#include "core/export/markdown_table.h"
 
 #include <algorithm>
 #include <array>
@@ -22,6 +23,11 @@ std::span<const Exporter> exporters() {
                .ending = ".csv",
                .summary = "What each step took, a line each, in nanoseconds",
                .write = csvTable},
+      Exporter{.name = "markdown",
+               .title = "Markdown table",
+               .ending = ".md",
+               .summary = "The fused plan beside the unfused one, for pull requests",
+               .write = markdownTable},
   };
   return all;
 }

@@ -4,6 +4,7 @@
 
 #include "core/export/pipeline_exporter.h"
 #include "core/support/json.h"
+#include "tests/core/export/sample_runs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,23 +17,12 @@
 namespace fuseline {
 namespace {
 
-StepRecord step(std::string name, std::string phase, std::vector<std::string> ops) {
-  return {.name = std::move(name),
-          .phase = std::move(phase),
-          .kernel = "BasicLinear",
-          .ops = std::move(ops),
-          .writes = "[3, 4] bf16",
-          .flops = 24000,
-          .bytes = 100,
-          .samplesNs = {1000.0, 3000.0, 2000.0}};
-}
-
 /// Forward fc1 and act, backward both; traced, with a copy that runs beside.
 RunRecord tracedRun() {
   RunRecord record{.createdWith = "fuseline 0.1.0", .pipelineName = "mlp", .environment = {{"device", "NVIDIA H200"}}};
   VariantRecord fused{.name = "fused",
-                      .steps = {step("fc1", "forward", {"fc1"}), step("act", "forward", {"act"}),
-                                step("R(act, fc1)", "backward", {"fc1", "act"})},
+                      .steps = {sampleStep("fc1", "forward", {"fc1"}), sampleStep("act", "forward", {"act"}),
+                                sampleStep("R(act, fc1)", "backward", {"fc1", "act"})},
                       .endToEndNs = {5000.0, 5000.0, 5000.0},
                       .instrumentedNs = {6000.0, 7000.0, 6500.0},
                       .unattributed = {{"copy, host to device", "64 B", {100.0}}}};
@@ -174,6 +164,53 @@ TEST(CsvTable, HasALineForEachStepAndForTheWhole) {
             "fused,forward,\"say \"\"act\"\", twice\",,BasicLinear,act,\"[3, 4] bf16\",3,2000,1500,2500,1000,24000,100"
             "\r\n"
             "fused,,end to end,,,,,3,5000,5000,5000,5000,,\r\n");
+}
+
+TEST(Markdown, SetsEachFusedStepAboveItsOps) {
+  const std::string text = exported("markdown", comparedRun());
+  const std::string expected =
+      "### `mlp`: 2.00x, from 10.000 us ± 10.0 % unfused to 5.000 us ± 10.0 % fused\n\n"
+      "device `cpu (CPU of 2)` · pass `train (forward and backward)` · rules `all` · recipe `None` · symbols `M=64` · "
+      "seed `7`\n\n"
+      "| step | unfused us | ± % | fused us | ± % | speed-up | saved B | launches saved |\n"
+      "| :-- | --: | --: | --: | --: | --: | --: | --: |\n"
+      "| **`forward`** |  |  |  |  |  |  |  |\n"
+      "| `norm` | 2.000 | 50.0 | 2.000 | 50.0 | (1.00x) |  |  |\n"
+      "| **`Epilogue`** | 4.000 | 50.0 | 2.000 | 50.0 | 2.00x | 100.00 | 1 |\n"
+      "| ├ `fc1` | 2.000 | 50.0 |  |  |  |  |  |\n"
+      "| └ `act` | 2.000 | 50.0 |  |  |  |  |  |\n"
+      "| sum of the steps | 6.000 | 50.0 | 4.000 | 50.0 | 1.50x | 100.00 | 1 |\n"
+      "| **end to end** | 10.000 | 10.0 | 5.000 | 10.0 | 2.00x | 100.00 | 1 |\n\n"
+      "| plan | unfused | fused | saved |\n"
+      "| :-- | --: | --: | --: |\n"
+      "| peak memory | 2 KiB | 1 KiB | 1 KiB |\n";
+  EXPECT_EQ(text.substr(0, expected.size()), expected);
+  EXPECT_NE(text.find("medians of 9 rounds after 3 warm-up runs, the unfused and the fused plan in turn.\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("which cost +10.0 % (unfused) and +10.0 % (fused).\n"), std::string::npos) << text;
+}
+
+TEST(Markdown, TakesNoNameForMarkup) {
+  RunRecord record = comparedRun();
+  record.pipelineName = "a|b\n# @you #1 <b>";
+  record.variants[0].steps[0].name = record.variants[1].steps[0].name = "`norm`";
+  const std::string text = exported("markdown", record);
+  EXPECT_TRUE(text.starts_with("### `a\\|b # @you #1 <b>`: 2.00x")) << text;
+  EXPECT_NE(text.find("| `` `norm` `` | 2.000 |"), std::string::npos) << text;
+}
+
+TEST(Markdown, SaysWhatWasNotMeasured) {
+  RunRecord record = comparedRun();
+  record.variants.pop_back();
+  record.settings.timing = "none";
+  record.isPartial = true;
+  const std::string text = exported("markdown", record);
+  EXPECT_TRUE(text.starts_with("### `mlp`: 10.000 us ± 10.0 % unfused\n")) << text;
+  for (const char* sentence : {"- Partial: the run was cancelled", "- One plan was measured, so there is no speed-up.",
+                               "- Steps were not timed: whole passes only."})
+    EXPECT_NE(text.find(sentence), std::string::npos) << sentence << "\n" << text;
+  EXPECT_EQ(text.find("sum of the steps"), std::string::npos) << text;
 }
 
 TEST(Exporters, HaveNamesOfTheirOwn) {

@@ -1,0 +1,60 @@
+// One way to write a time, a spread and a speed-up.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/comparison_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+std::string ColumnUnit::timeOf(const SampleStats& stats) const { return fmt::format("{:.3f}", stats.median / size); }
+
+std::string ColumnUnit::bytesOf(std::int64_t bytes) const {
+  return fmt::format("{:.2f}", static_cast<double>(bytes) / size);
+}
+
+ColumnUnit timeUnitFor(double longestNs) {
+  if (longestNs >= 1e9) return {"s", 1e9};
+  return longestNs >= 1e6 ? ColumnUnit{"ms", 1e6} : ColumnUnit{"us", 1e3};
+}
+
+ColumnUnit byteUnitFor(double largest) {
+  if (largest >= 1024.0 * 1024.0) return {"MiB", 1024.0 * 1024.0};
+  return largest >= 1024.0 ? ColumnUnit{"KiB", 1024.0} : ColumnUnit{"B", 1.0};
+}
+
+ComparisonUnits unitsOf(const Comparison& comparison) {
+  double largest = std::abs(static_cast<double>(comparison.sum.bytesSaved));
+  for (const ComparisonRow& row : comparison.rows)
+    largest = std::max(largest, std::abs(static_cast<double>(row.bytesSaved)));
+  const double longestNs = std::max(comparison.endToEnd.unfused.median, comparison.endToEnd.fused.median);
+  return {.time = timeUnitFor(longestNs), .bytes = byteUnitFor(largest)};
+}
+
+std::string spreadText(const SampleStats& stats) {
+  constexpr double kLargest = 999.0;
+  if (!stats.hasSpread()) return "-";
+  return stats.spreadPercent() > kLargest ? ">999" : fmt::format("{:.1f}", stats.spreadPercent());
+}
+
+std::string ratioText(const RatioStats& speedup) {
+  return fmt::format("{}{:.2f}x", speedup.isSignificant() ? "" : "~", speedup.median);
+}
+
+std::string ratioText(const ComparisonRow& row) {
+  const bool hasBoth = row.unfused.count > 0 && row.fused.count > 0 && !row.isView;
+  if (!hasBoth || row.unfused.median <= 0.0) return {};
+  return row.isInBoth ? fmt::format("({:.2f}x)", row.speedup.median) : ratioText(row.speedup);
+}
+
+std::string entryName(const ComparisonRow& row) {
+  return row.depth == 0 && row.isFused ? row.label.substr(0, row.label.find('(')) : row.label;
+}
+
+bool isLastOfEntry(const Comparison& comparison, std::size_t index) {
+  return index + 1 == comparison.rows.size() || comparison.rows[index + 1].depth == 0;
+}
+
+}  // namespace fuseline

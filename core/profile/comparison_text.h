@@ -1,0 +1,45 @@
+// Times, spreads and ratios as tables show them: one unit a column, and marks for what could be chance.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+
+#include <cstddef>
+#include <string>
+
+namespace fuseline {
+
+/// One unit for a whole column, so that numbers can be compared by eye.
+struct ColumnUnit {
+  const char* name = "us";
+  double size = 1e3;
+
+  /// "12.345", without the unit.
+  std::string timeOf(const SampleStats& stats) const;
+  /// "128.00", without the unit.
+  std::string bytesOf(std::int64_t bytes) const;
+};
+ColumnUnit timeUnitFor(double longestNs);
+ColumnUnit byteUnitFor(double largest);
+
+/// The units of a comparison's columns: those of its longest time from end to end and of its largest saving.
+struct ComparisonUnits {
+  ColumnUnit time;
+  ColumnUnit bytes;
+};
+ComparisonUnits unitsOf(const Comparison& comparison);
+
+/// "1.2", the "± %" of tables; ">999" when the machine was busy with something else, "-" of one sample.
+std::string spreadText(const SampleStats& stats);
+/// "1.25x"; "~1.02x" when it could be chance.
+std::string ratioText(const RatioStats& speedup);
+/// The same of a row: "(0.97x)" of a step that both plans have, which is no speed-up, whatever it is. Empty where one
+/// side was not measured.
+std::string ratioText(const ComparisonRow& row);
+
+/// A fused entry has its rule's name, because its ops stand beneath it; others that of their step.
+std::string entryName(const ComparisonRow& row);
+/// Whether no part of the same entry follows.
+bool isLastOfEntry(const Comparison& comparison, std::size_t index);
+
+}  // namespace fuseline
