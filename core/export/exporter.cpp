@@ -4,6 +4,7 @@
 
 #include "core/export/chrome_trace.h"
 #include "core/export/csv_table.h"
+#include "core/export/html_report.h"
 #include "core/export/markdown_table.h"
 
 #include <algorithm>
@@ -28,6 +29,11 @@ std::span<const Exporter> exporters() {
                .ending = ".md",
                .summary = "The fused plan beside the unfused one, for pull requests",
                .write = markdownTable},
+      Exporter{.name = "html",
+               .title = "HTML report",
+               .ending = ".html",
+               .summary = "One page with plans, steps and reasons, for browsers; it opens here again as the run",
+               .write = htmlReport},
   };
   return all;
 }

@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_file.h"
 
+#include "core/profile/run_page.h"
 #include "core/support/atomic_file.h"
 #include "core/support/json_fields.h"
 #include "core/support/read_file.h"
 
 #include <cctype>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,8 @@ constexpr std::size_t kMaxMiB = 256;
 constexpr int kMaxDepth = 200;
 constexpr std::size_t kHeadBytes = 256;
 constexpr const char* kOrigin = "A run file is what `fuseline run PIPELINE -o RUN.fuserun` writes.";
+constexpr const char* kPageOrigin =
+    "Pages with one are what `fuseline export RUN.fuserun --to html -o RUN.html` writes.";
 
 bool isTooDeep(std::string_view text) {
   int depth = 0;
@@ -38,6 +42,11 @@ bool isTooDeep(std::string_view text) {
 }
 
 Result<RunRecord> recordFromText(std::string_view text) {
+  if (isPage(text)) {
+    const std::optional<std::string_view> run = runTextOf(text);
+    if (!run) return Error{fmt::format("It is a page that holds no run. {}", kPageOrigin)};
+    text = *run;
+  }
   if (isTooDeep(text)) return Error{fmt::format("It is nested more than {} levels deep. {}", kMaxDepth, kOrigin)};
   const Result<Json> json = parseJson(text);
   if (!json) return Error{fmt::format("{} {}", json.error().message, kOrigin)};
@@ -64,6 +73,7 @@ bool holdsRun(const std::filesystem::path& path) {
   std::string head(kHeadBytes, '\0');
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<std::size_t>(file.gcount()));
+  if (isPage(head)) return head.find(kRunPageMark) != std::string::npos;
   std::erase_if(head, [](unsigned char c) { return std::isspace(c) != 0; });
   return head.starts_with(R"({"format":"fuseline-run")");
 }

@@ -1,4 +1,4 @@
-// Run files, "*.fuserun": what was measured, written and read again.
+// Run files, "*.fuserun": what was measured, written and read again. They are also read from pages that show them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,6 +8,7 @@
 
 namespace fuseline {
 
+/// Of a run file, or of a page that was exported of one.
 /// Errors: a sentence with the path: the file cannot be read, is no run, or is one of a newer program.
 Result<RunRecord> loadRunRecord(const std::filesystem::path& path);
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_file.h"
 
+#include "core/profile/run_page.h"
 #include "core/support/atomic_file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -71,9 +72,32 @@ TEST_F(RunFile, ThatIsNestedWithoutEndIsRefusedBeforeItIsParsed) {
   EXPECT_EQ(refusalOf("{\"a\": \"" + std::string(1000, '[') + "\\\"\"}").find("nested"), std::string::npos);
 }
 
+TEST_F(RunFile, IsReadFromAPage) {
+  const RunRecord run{.pipelineName = "</script><!-- <script>alert(1)</script> \\ \" &lt;", .pipeline = Json::object()};
+  const std::string element = runElement(run);
+  EXPECT_EQ(element.rfind('<'), element.size() - std::string("</script>").size());
+  EXPECT_EQ(element.find('<', 1), element.rfind('<')) << "no tag but its own: " << element;
+  const Result<RunRecord> record = loadRunRecord(write("\n<!doctype html><p>a</p>" + element + element + "</html>"));
+  ASSERT_TRUE(record) << record.error().message;
+  EXPECT_EQ(toJson(*record), toJson(run));
+}
+
+TEST_F(RunFile, ThatIsAPageWithoutARunSaysWhichHaveOne) {
+  const std::string refusal =
+      "It is a page that holds no run. Pages with one are what `fuseline export RUN.fuserun --to html -o RUN.html` "
+      "writes.";
+  EXPECT_EQ(refusalOf("<!doctype html><p>fuseline-run</p>"), refusal);
+  const std::string element = runElement(RunRecord{});
+  EXPECT_EQ(refusalOf("<html>" + element.substr(0, element.size() - 1)), refusal) << "it does not end";
+  EXPECT_EQ(refusalOf("<script type=\"application/json\" id=\"fuseline-run\">{oops</script>"),
+            "This is not JSON: byte 2 does not fit." + kOrigin);
+}
+
 TEST_F(RunFile, IsKnownByItsBeginningWhateverItsName) {
   EXPECT_TRUE(holdsRun(write(toJson(RunRecord{}).dump(2))));
   EXPECT_FALSE(holdsRun(write(R"({"format": "fuseline-pipeline"})")));
+  EXPECT_TRUE(holdsRun(write("<!doctype html>" + std::string(kRunPageMark))));
+  EXPECT_FALSE(holdsRun(write("<!doctype html><p>fuseline-run</p>")));
   EXPECT_FALSE(holdsRun(write("")));
   EXPECT_FALSE(holdsRun("/nonexistent/a.json"));
 }

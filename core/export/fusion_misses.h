@@ -1,0 +1,33 @@
+// Why the fusions that a measured plan does not have were not made, as far as this version can say.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+struct FusionMiss {
+  std::string rule;
+  std::string pass;     // "forward"
+  std::string outcome;  // "condition failed"
+  std::string ops;      // "fc1 + act"
+  std::string explanation;
+  std::vector<std::string> fixes;
+  std::string gain;  // what it is predicted to save; empty: not known
+};
+
+/// A record does not say why: the pipeline in it is planned once more, for its device's architecture, as if there were
+/// a kernel for every fusion.
+struct FusionMisses {
+  std::string unknown;                 // why nothing can be said; empty: it can
+  std::vector<FusionMiss> misses;      // that would gain most first
+  std::size_t numDistant = 0;          // rules of which one op fits: not listed
+  std::vector<std::string> differing;  // steps of only one of both plans: the one measured, and this version's
+};
+
+FusionMisses fusionMissesOf(const RunRecord& record);
+
+}  // namespace fuseline

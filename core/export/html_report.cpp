@@ -1,0 +1,223 @@
+// Puts a page together. Style and script are in resources/report.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/html_report.h"
+
+#include "core/export/fusion_misses.h"
+#include "core/export/html_steps.h"
+#include "core/export/run_texts.h"
+#include "core/profile/run_page.h"
+#include "core/profile/step_sums.h"
+#include "core/quant/recipe.h"
+#include "core/support/text.h"
+#include "core/support/version.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+struct ReportTexts {
+#define FUSELINE_REPORT_TEXT(name, text) const char* name = text;
+#include "core/export/report_texts.inc"
+#undef FUSELINE_REPORT_TEXT
+};
+
+Html listOf(const std::vector<Html>& sentences) {
+  Html items;
+  for (const Html& sentence : sentences) items += element("li", sentence);
+  return items.isEmpty() ? Html() : element("ul", items);
+}
+
+/// A sentence of ours, with what stands between backticks as code.
+Html prose(std::string_view sentence) {
+  Html html;
+  for (bool isCode = false; !sentence.empty(); isCode = !isCode) {
+    const std::string_view part = sentence.substr(0, sentence.find('`'));
+    html += isCode ? textElement("code", part) : Html::text(part);
+    sentence.remove_prefix(std::min(part.size() + 1, sentence.size()));
+  }
+  return html;
+}
+
+Html definitions(const NamedTexts& entries) {
+  Html list;
+  for (const auto& [name, value] : entries) list += textElement("dt", name) + textElement("dd", value);
+  return element("dl", {{"class", "facts"}}, list);
+}
+
+Html section(const char* title, const Html& content) { return element("section", textElement("h2", title) + content); }
+
+/// One figure of the summary.
+Html card(std::string_view name, const std::string& value, const std::string& detail) {
+  return element("div", {{"class", "card"}},
+                 textElement("span", name) + textElement("strong", value) + textElement("small", detail));
+}
+
+class HtmlReport {
+ public:
+  explicit HtmlReport(const RunRecord& record) : m_record(record), m_comparison(compareVariants(record)) {}
+
+  /// The mark stands near the beginning, by which the page is known as a run.
+  std::string page() const {
+    const ReportTexts texts;
+    const Html head = "<meta charset=\"utf-8\">"_html + Html::verbatim(std::string(kRunPageMark)) + policy() +
+                      textElement("title", m_record.title() + ": " + headlineOf(m_comparison)) +
+                      element("style", Html::verbatim(texts.style));
+    const Html script = element("script", Html::verbatim(texts.script));
+    const Html body =
+        header() + element("main", sections()) + footer() + Html::verbatim(runElement(m_record) + "\n") + script;
+    return "<!doctype html>\n" +
+           element("html", {{"lang", "en"}}, element("head", head) + "\n"_html + element("body", body)).toString() +
+           "\n";
+  }
+
+ private:
+  /// Nothing is loaded, whatever the record says.
+  static Html policy() {
+    return "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+           "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">"_html;
+  }
+
+  Html header() const {
+    std::vector<std::string> settings;
+    for (const auto& [name, value] : settingsOf(m_record)) settings.push_back(fmt::format("{} {}", name, value));
+    return element("header", textElement("h1", m_record.title()) +
+                                 textElement("p", fmt::format("{}", fmt::join(settings, " · "))));
+  }
+
+  Html sections() const {
+    return section("Result", summary()) +
+           section("Plans",
+                   "<p>Each box is a step of the fused plan, in the order of execution; within it stand the "
+                   "steps of the unfused plan whose work it does.</p>"_html +
+                       planDrawing(m_comparison)) +
+           section("Steps", element("div", {{"class", "wide"}}, stepTable(m_record, m_comparison))) +
+           section("Fusions that did not apply", misses()) + section("Low precision", quantization()) +
+           section("How it was measured", method()) + section("Environment", environment());
+  }
+
+  Html summary() const {
+    const ComparisonRow& whole = m_comparison.endToEnd;
+    const bool hasBoth = whole.unfused.count > 0 && whole.fused.count > 0;
+    Html cards = card("end to end, unfused", timeOf(whole.unfused), spreadOf(whole.unfused)) +
+                 card("end to end, fused", timeOf(whole.fused), spreadOf(whole.fused)) +
+                 card("speed-up", hasBoth ? ratioText(whole) : "not measured", intervalText(whole, hasBoth));
+    for (const PlanFigure& figure : planFiguresOf(m_record))
+      cards += card(figure.name, figure.fused.empty() ? figure.unfused : figure.fused, savingText(figure));
+    return element("div", {{"class", "cards"}}, cards);
+  }
+
+  static std::string timeOf(const SampleStats& stats) {
+    const ColumnUnit unit = timeUnitFor(stats.median);
+    return stats.count > 0 ? fmt::format("{} {}", unit.timeOf(stats), unit.name) : "not measured";
+  }
+
+  static std::string spreadOf(const SampleStats& stats) {
+    if (stats.count == 0) return {};
+    return fmt::format("± {} %, {} rounds", spreadText(stats), stats.count);
+  }
+
+  static std::string intervalText(const ComparisonRow& whole, bool hasBoth) {
+    if (!hasBoth) return {};
+    return fmt::format("95 % interval {:.3f}x to {:.3f}x{}", whole.speedup.low, whole.speedup.high,
+                       whole.isClear() ? "" : ": it could be chance");
+  }
+
+  static std::string savingText(const PlanFigure& figure) {
+    if (figure.saved.empty()) return {};
+    return fmt::format("fused; unfused {}, saved {}", figure.unfused, figure.saved);
+  }
+
+  Html misses() const {
+    const FusionMisses found = fusionMissesOf(m_record);
+    if (!found.unknown.empty()) return textElement("p", "Not known. " + found.unknown);
+    Html items;
+    for (const FusionMiss& miss : found.misses) items += itemOf(miss);
+    return textElement("p",
+                       fmt::format("As planned by this version (fuseline {}), as if the device had a kernel for every "
+                                   "fusion; the run does not say why its own plan has none of these.",
+                                   version())) +
+           differences(found.differing) + (items.isEmpty() ? "<p>None.</p>"_html : element("ul", items)) +
+           distant(found.numDistant);
+  }
+
+  static Html differences(const std::vector<std::string>& steps) {
+    if (steps.empty()) return {};
+    return textElement("p", fmt::format("This version's plan is another than the one measured. Steps of one of them "
+                                        "only: {}.",
+                                        fmt::join(steps, ", ")));
+  }
+
+  static Html distant(std::size_t count) {
+    if (count == 0) return {};
+    return element("p", prose(fmt::format("{} more fit one op only. `fuseline explain` lists them.", count)));
+  }
+
+  static Html itemOf(const FusionMiss& miss) {
+    Html item = textElement("b", miss.rule) +
+                Html::text(fmt::format(" at {} ({}), {}: {}", miss.ops, miss.pass, miss.outcome, miss.explanation));
+    for (const std::string& fix : miss.fixes) item += "<br>"_html + Html::text("Fix: " + fix);
+    if (!miss.gain.empty()) item += "<br>"_html + textElement("small", miss.gain);
+    return element("li", item);
+  }
+
+  Html quantization() const {
+    if (!m_record.recipe.is_object())
+      return m_record.settings.recipe == builtinRecipes().front().name
+                 ? "<p>None: the run quantized nothing.</p>"_html
+                 : "<p>Not known: the run does not say which recipe it had.</p>"_html;
+    NamedTexts fields;
+    for (const auto& [name, value] : m_record.recipe.items())
+      fields.emplace_back(name, value.is_string() ? value.get<std::string>()
+                                                  : value.dump(-1, ' ', false, Json::error_handler_t::replace));
+    for (const VariantRecord& variant : m_record.variants)
+      if (std::string text = quantizeStepsText(variant); !text.empty())
+        fields.emplace_back("quantizing, " + variant.name, std::move(text));
+    return definitions(fields);
+  }
+
+  /// Work that a fused step does besides is in its own time, and not here.
+  static std::string quantizeStepsText(const VariantRecord& variant) {
+    Steps steps;
+    for (const StepRecord& step : variant.steps)
+      if (step.kernel == "quantize") steps.push_back(&step);
+    if (steps.empty()) return {};
+    const SampleStats stats = summarize(sumPerRound(steps));
+    return fmt::format("{} steps of their own, {}", steps.size(),
+                       stats.count > 0 ? formatDuration(stats.median) : "not timed");
+  }
+
+  Html method() const {
+    std::vector<Html> sentences;
+    for (const std::string& sentence : methodOf(m_record, m_comparison)) sentences.push_back(prose(sentence));
+    for (const std::string& sentence : notesOf(m_record)) sentences.push_back(Html::text(sentence));
+    return listOf(sentences);
+  }
+
+  Html environment() const {
+    NamedTexts facts = m_record.environment;
+    facts.emplace_back("measured with", m_record.createdWith);
+    facts.emplace_back("pipeline hash", m_record.pipelineHash);
+    return definitions(facts);
+  }
+
+  static Html footer() {
+    return "<footer><p>The run itself is in this page. <code>fuseline-designer</code> opens the page, and "
+           "<code>fuseline compare</code> and <code>fuseline export</code> read it, as they do run files.</p>"
+           "</footer>"_html;
+  }
+
+  const RunRecord& m_record;
+  Comparison m_comparison;
+};
+
+}  // namespace
+
+Result<std::string> htmlReport(const RunRecord& record) { return HtmlReport(record).page(); }
+
+}  // namespace fuseline

@@ -1,0 +1,17 @@
+// A run as one page that opens anywhere: to read, to print, and to be read back.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+#include "core/support/result.h"
+
+#include <string>
+
+namespace fuseline {
+
+/// One HTML file that loads nothing: the result, the plans, the steps, why other fusions did not apply, how and where
+/// it was measured, and the record itself, which loadRunRecord() reads. Names are escaped. Works without scripts; with
+/// them the table is sorted by a click. Errors: none that this format has.
+Result<std::string> htmlReport(const RunRecord& record);
+
+}  // namespace fuseline
