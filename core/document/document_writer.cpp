@@ -3,6 +3,7 @@
 #include "core/document/file_format.h"
 #include "core/document/format_version.h"
 #include "core/document/json_text.h"
+#include "core/document/picture.h"
 #include "core/support/atomic_file.h"
 #include "core/support/read_file.h"
 
@@ -260,7 +261,10 @@ std::string fileTooLarge(std::size_t bytes) {
 Result<LoadedDocument> loadDocument(const std::filesystem::path& path) {
   const Result<std::string> text = readWholeFile(path, {.what = "pipeline file", .maxMiB = kMaxFileBytes >> 20U});
   if (!text) return text.error();
-  return parseDocument(*text);
+  if (!pictureKindOf(*text)) return parseDocument(*text);
+  const Result<std::string> pipeline = pipelineIn(*text);
+  if (!pipeline) return Error{fmt::format("{}: {}", path.string(), pipeline.error().message)};
+  return parseDocument(*pipeline);
 }
 
 Result<void> saveDocument(const PipelineDocument& document, const std::filesystem::path& path) {

@@ -33,7 +33,8 @@ struct LoadedDocument {
 };
 
 LoadedDocument parseDocument(std::string_view text);
-/// Errors: the file cannot be read, or is larger than 64 MiB.
+/// Of a pipeline file, or of a picture with a pipeline in it.
+/// Errors: the file cannot be read, is larger than 64 MiB, or is a picture without a pipeline.
 Result<LoadedDocument> loadDocument(const std::filesystem::path& path);
 
 /// Deterministic: same document, same bytes. Two-space indent, LF, a trailing newline.
