@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/main_window.h"
 
+#include "core/document/picture.h"
 #include "core/profile/run_file.h"
 #include "ui/canvas/metrics.h"
 #include "ui/command_palette.h"
 #include "ui/export_dialog.h"
 #include "ui/help.h"
+#include "ui/panels/drawing_dialog.h"
 #include "ui/theme/format.h"
 
 #include <QActionGroup>
@@ -42,11 +44,13 @@ constexpr auto kDeviceKey = "run/device";
 QString filePatterns() { return MainWindow::tr("Fuseline pipelines (*.fuseline);;All files (*)"); }
 
 QString openPatterns() {
-  return MainWindow::tr("Pipelines and measured runs (*.fuseline *.fuserun)") + QStringLiteral(";;") + filePatterns();
+  return MainWindow::tr("Pipelines, measured runs, drawings and reports (*.fuseline *.fuserun *.svg *.png *.html)") +
+         QStringLiteral(";;") + filePatterns();
 }
 
 bool isRunFile(const QString& path) {
-  return path.endsWith(QStringLiteral(".fuserun"), Qt::CaseInsensitive) || holdsRun(path.toStdString());
+  const QString ending = QFileInfo(path).suffix().toLower();
+  return ending == QStringLiteral("fuserun") || ending == QStringLiteral("html") || holdsRun(path.toStdString());
 }
 
 QString tensorPatterns() { return MainWindow::tr("Tensors (*.safetensors);;All files (*)"); }
@@ -191,6 +195,9 @@ void MainWindow::createFileMenu() {
   toolBar->addAction(m_save);
   addCommand(menu, tr("Save &as..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), [this] { saveAs(); });
   addCommand(menu, tr("&Export the pipeline..."), QKeySequence(Qt::CTRL | Qt::Key_E), [this] { exportPipeline(); });
+  menu->addSeparator();
+  addCommand(menu, tr("E&xport drawing..."), {}, [this] { exportDrawing(); });
+  addCommand(menu, tr("&Copy drawing"), {}, [this] { copyDrawing(); });
   menu->addSeparator();
   addCommand(menu, tr("&Quit"), QKeySequence::Quit, [this] { close(); });
 }
@@ -370,7 +377,7 @@ void MainWindow::pinBaseline() {
 
 void MainWindow::chooseBaseline() {
   const QString path = QFileDialog::getOpenFileName(this, tr("Compare with"), QFileInfo(m_session.path()).path(),
-                                                    tr("Measured runs (*.fuserun);;All files (*)"));
+                                                    tr("Measured runs (*.fuserun *.html);;All files (*)"));
   if (path.isEmpty()) return;
   Result<RunRecord> run = loadRunRecord(path.toStdString());
   if (!run) return showMessage(toQt(run.error().message));
@@ -423,6 +430,30 @@ void MainWindow::exportPipeline() {
   ExportDialog([this](const PipelineExporter& exporter) { return m_session.exportPipeline(exporter); },
                m_session.path().isEmpty() ? m_session.displayName() : m_session.path(), this)
       .exec();
+}
+
+void MainWindow::exportDrawing() {
+  DrawingDialog options(m_drawingOptions, this);
+  if (options.exec() != QDialog::Accepted) return;
+  m_drawingOptions = options.options();
+  const QString ending = endingOf(m_drawingOptions.format);
+  QFileDialog dialog(this, tr("Export drawing"), QFileInfo(m_session.path()).path(),
+                     tr("%1 drawing (*.%2);;All files (*)").arg(ending.toUpper(), ending));
+  dialog.setAcceptMode(QFileDialog::AcceptSave);
+  dialog.setDefaultSuffix(ending);
+  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName());
+  if (dialog.exec() != QDialog::Accepted) return;
+  const QString path = dialog.selectedFiles().constFirst();
+  const Result<void> written = writeDrawing(m_session, *m_scene, m_drawingOptions, path);
+  showMessage(written ? tr("The drawing is in %1.").arg(path) : toQt(written.error().message));
+}
+
+/// As the last drawing was exported.
+void MainWindow::copyDrawing() {
+  Result<std::unique_ptr<QMimeData>> copied = drawingForClipboard(m_session, *m_scene, m_drawingOptions);
+  if (!copied) return showMessage(toQt(copied.error().message));
+  QGuiApplication::clipboard()->setMimeData(copied->release());
+  statusBar()->showMessage(tr("The drawing is on the clipboard, as PNG and as SVG."), kHintDurationMs);
 }
 
 void MainWindow::createHelpMenu() {
@@ -674,12 +705,16 @@ void MainWindow::chooseAndOpen() {
 
 bool MainWindow::openFile(const QString& path) {
   const bool isRun = isRunFile(path);
-  const Result<void> opened = isRun ? m_session.openRun(path) : m_session.open(path);
+  const bool isPicture = !isRun && isPictureFile(path.toStdString());
+  const Result<void> opened = isRun       ? m_session.openRun(path)
+                              : isPicture ? m_session.openPicture(path)
+                                          : m_session.open(path);
   if (!opened) {
     showMessage(toQt(opened.error().message));
     return false;
   }
   if (isRun) showTimings();
+  if (isPicture) showMessage(tr("This pipeline is from the picture %1. Saving it asks for a name.").arg(path));
   rememberRecent(QFileInfo(path).absoluteFilePath());
   return true;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/export/exporter.h"
+#include "ui/canvas/drawing.h"
 #include "ui/canvas/graph_view.h"
 #include "ui/models/measured_examples.h"
 #include "ui/panels/inspector_panel.h"
@@ -122,6 +123,8 @@ class MainWindow : public QMainWindow {
   void saveRun();
   void exportPipeline();
   void exportRun(const Exporter& exporter);
+  void exportDrawing();
+  void copyDrawing();
   bool save();
   bool saveAs();
   bool saveTo(const QString& path);
@@ -155,6 +158,7 @@ class MainWindow : public QMainWindow {
   QAction* m_save = nullptr;
   QList<QAction*> m_hullActions;
   bool m_isFreshlyOpened = false;
+  DrawingOptions m_drawingOptions;  // of the last drawing
   QLabel* m_hint = nullptr;
   QLabel* m_counts = nullptr;
   QLabel* m_zoom = nullptr;

@@ -24,16 +24,21 @@ void addOptions(QCommandLineParser& parser) {
       "main", "Design pipelines of TransformerEngine-style ops, see how they fuse and why, and measure it."));
   parser.addHelpOption();
   parser.addVersionOption();
-  parser.addPositionalArgument(
-      "file", QApplication::translate("main", "A pipeline (*.fuseline) or a measured run (*.fuserun)."), "[file]");
+  parser.addPositionalArgument("file",
+                               QApplication::translate("main",
+                                                       "A pipeline (*.fuseline), a measured run (*.fuserun), or "
+                                                       "a drawing or a report with one in it."),
+                               "[file]");
   const auto add = [&](const QString& name, const char* help, const QString& value = {}) {
     parser.addOption({name, QApplication::translate("main", help), value});
   };
   add("worker", "Command that runs pipelines, such as \"ssh gpu-box fuseline worker\".", "command");
   add("theme", "system, light or dark.", "theme");
   add("screenshot", "Save a picture of the window and exit.", "file.png");
+  add("drawing", "Save a drawing of the pipeline, as SVG, PNG or PDF by its ending, and exit.", "file.svg");
+  add("without-pipeline", "Leave the pipeline out of the drawing, which then does not open again.");
   add("size", "Size of the window for a picture, such as 1500x940.", "WxH");
-  add("scale", "Device pixels per pixel of a picture, such as 2.", "factor");
+  add("scale", "Device pixels per pixel of a picture, such as 2; of a drawing as PNG 1 to 4.", "factor");
   add("select", "Select this op.", "op");
   add("pane", "Bring this pane to the front: plan, timings, timeline, numerics or problems.", "pane");
   add("run", "Run the pipeline before the picture is taken.");
@@ -50,16 +55,21 @@ std::optional<RunPurpose> runBefore(const QCommandLineParser& parser) {
   return parser.isSet("run") ? std::optional(RunPurpose::Times) : std::nullopt;
 }
 
+bool isPicture(const QCommandLineParser& parser) { return parser.isSet("screenshot") || parser.isSet("drawing"); }
+
 ui::ThemeChoice themeChoice(const QCommandLineParser& parser) {
   const QString name = parser.value("theme");
   if (name == "light") return ui::ThemeChoice::Light;
   if (name == "dark") return ui::ThemeChoice::Dark;
-  if (name == "system" || parser.isSet("screenshot")) return ui::ThemeChoice::System;
+  if (name == "system" || isPicture(parser)) return ui::ThemeChoice::System;
   return static_cast<ui::ThemeChoice>(QSettings().value("view/theme", 0).toInt());
 }
 
-/// The scale must be known before the first window system call, so before the parser can run.
+/// The scale of a window must be known before the first window system call, so before the parser can run.
 void applyScale(int argc, char** argv) {
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::string_view(argv[i]).starts_with("--drawing")) return;  // which has a scale of its own
+  }
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string_view(argv[i]) == "--scale") qputenv("QT_SCALE_FACTOR", argv[i + 1]);
   }
@@ -99,6 +109,40 @@ bool resizeTo(ui::MainWindow& window, const QString& text) {
   return true;
 }
 
+/// Errors: an ending that is of no drawing, or a scale that none has.
+Result<ui::DrawingOptions> drawingOptions(const QCommandLineParser& parser) {
+  const QString path = parser.value("drawing");
+  const auto format = ui::drawingFormatOf(path);
+  if (!format)
+    return Error{QApplication::translate("main", "--drawing %1: expected a name that ends in .svg, .png or .pdf.")
+                     .arg(path)
+                     .toStdString()};
+  ui::DrawingOptions options{.format = *format,
+                             .isDark = parser.value("theme") == "dark",
+                             .embedsPipeline = !parser.isSet("without-pipeline")};
+  if (!parser.isSet("scale")) return options;
+  options.scale = parser.value("scale").toInt();
+  if (options.scale >= 1 && options.scale <= ui::kLargestDrawingScale) return options;
+  return Error{QApplication::translate("main", "--scale %1: expected a whole number from 1 to %2 for a drawing.")
+                   .arg(parser.value("scale"))
+                   .arg(ui::kLargestDrawingScale)
+                   .toStdString()};
+}
+
+/// Errors: those of drawingOptions().
+Result<ScreenshotRequest> screenshotRequest(const QCommandLineParser& parser) {
+  ScreenshotRequest request{.outPath = parser.value("screenshot"),
+                            .selection = parser.value("select"),
+                            .pane = parser.value("pane"),
+                            .run = runBefore(parser)};
+  if (!parser.isSet("drawing")) return request;
+  const Result<ui::DrawingOptions> options = drawingOptions(parser);
+  if (!options) return options.error();
+  request.outPath = parser.value("drawing");
+  request.drawing = *options;
+  return request;
+}
+
 int refuse(const QString& sentence) {
   QTextStream(stderr) << sentence << Qt::endl;
   return EXIT_FAILURE;
@@ -123,24 +167,21 @@ int main(int argc, char** argv) {
   ui::Session session(
       {.workerCommand = workerCommand(parser),
        .capabilitiesOf = [&registry](const std::string& device) { return registry->capabilities(device); }});
-  const bool isPicture = parser.isSet("screenshot");
-  ui::MainWindow window(session, theme, isPicture ? ui::Persistence::None : ui::Persistence::Settings);
+  ui::MainWindow window(session, theme, isPicture(parser) ? ui::Persistence::None : ui::Persistence::Settings);
   window.setExampleFolders(exampleFolders());
   if (!resizeTo(window, parser.value("size")))
     return refuse(QApplication::translate("main", "--size %1: expected width and height, such as 1500x940.")
                       .arg(parser.value("size")));
   std::optional<Screenshot> screenshot;
-  if (isPicture) {
-    screenshot.emplace(ScreenshotRequest{.outPath = parser.value("screenshot"),
-                                         .selection = parser.value("select"),
-                                         .pane = parser.value("pane"),
-                                         .run = runBefore(parser)},
-                       window, session);
+  if (isPicture(parser)) {
+    Result<ScreenshotRequest> request = screenshotRequest(parser);
+    if (!request) return refuse(QString::fromStdString(request.error().message));
+    screenshot.emplace(std::move(*request), window, session);
   }
   window.show();
-  if (!openFirst(window, session, parser.positionalArguments()) && isPicture)
+  if (!openFirst(window, session, parser.positionalArguments()) && isPicture(parser))
     return refuse(window.message());  // there is nothing to take a picture of
-  if (!isPicture && parser.isSet("pane")) window.showPane(parser.value("pane"));
+  if (!isPicture(parser) && parser.isSet("pane")) window.showPane(parser.value("pane"));
   session.worker().requestDevices();
   return QApplication::exec();
 }

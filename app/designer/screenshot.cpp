@@ -46,6 +46,7 @@ void Screenshot::takeSoon() {
 }
 
 void Screenshot::take() {
+  if (m_request.drawing) return draw();
   QCoreApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
   m_window.canvas().fit();
   if (m_window.grab().save(m_request.outPath)) {
@@ -53,6 +54,12 @@ void Screenshot::take() {
   } else {
     fail(tr("The picture could not be written to %1.").arg(m_request.outPath));
   }
+}
+
+void Screenshot::draw() {
+  const Result<void> written = ui::writeDrawing(m_session, m_window.scene(), *m_request.drawing, m_request.outPath);
+  if (!written) return fail(QString::fromStdString(written.error().message));
+  QCoreApplication::exit(0);
 }
 
 void Screenshot::fail(const QString& sentence) {

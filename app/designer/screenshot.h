@@ -1,4 +1,5 @@
-// Screenshot: opens a file, waits for what was asked for, saves a picture of the window and ends the program.
+// Screenshot: opens a file, waits for what was asked for, saves a picture of the window or of the canvas, and ends the
+// program.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,6 +17,8 @@ struct ScreenshotRequest {
   QString selection;              // an op to select first
   QString pane;                   // to bring to the front; empty: as the window does it
   std::optional<RunPurpose> run;  // what to wait for
+  /// A drawing of the canvas in place of a picture of the window.
+  std::optional<ui::DrawingOptions> drawing = std::nullopt;
 };
 
 class Screenshot : public QObject {
@@ -28,6 +31,7 @@ class Screenshot : public QObject {
   void handleAnalysis();
   void takeSoon();
   void take();
+  void draw();
   void fail(const QString& sentence);
 
   ScreenshotRequest m_request;

@@ -131,6 +131,13 @@ QRectF GraphScene::contentRect() const {
   return rect;
 }
 
+QRectF GraphScene::wiresRect() const {
+  QRectF rect;
+  for (const LinkItem* link : m_links)
+    if (link->isVisible()) rect = rect.united(link->sceneBoundingRect());
+  return rect;
+}
+
 // ---------------------------------------------------------------------------------------------------------- syncing
 
 void GraphScene::sync() {
@@ -158,6 +165,11 @@ void GraphScene::addErrors(std::vector<NodeLook>& looks) const {
 void GraphScene::setErrorsVisible(bool visible) {
   m_areErrorsVisible = visible;
   sync();
+}
+
+void GraphScene::setSpeedupsVisible(bool visible) {
+  m_areSpeedupsVisible = visible;
+  syncHulls();
 }
 
 bool GraphScene::hasErrors() const {
@@ -227,7 +239,8 @@ void GraphScene::syncHulls() {
   qDeleteAll(m_hulls);
   m_hulls.clear();
   const auto& run = m_session.lastRun();
-  m_measured = run && !run->isStale ? std::optional(compareVariants(run->record)) : std::nullopt;
+  m_measured =
+      m_areSpeedupsVisible && run && !run->isStale ? std::optional(compareVariants(run->record)) : std::nullopt;
   const FusionReport& report = m_session.analysis()->report;
   if (m_hullFilter == HullFilter::Forward || m_hullFilter == HullFilter::Both) {
     addHulls(report.forward, HullKind::Forward);

@@ -35,11 +35,16 @@ class GraphScene : public QGraphicsScene {
   QString describe(const std::string& id) const;
   /// What the user should see when everything is fitted: nodes, hulls and labels.
   QRectF contentRect() const;
+  /// Wires may stick out of that: those that run back, and what they say.
+  QRectF wiresRect() const;
 
   HullFilter hullFilter() const { return m_hullFilter; }
   void setHullFilter(HullFilter filter);
   /// Whether nodes show the error that was measured of them.
   void setErrorsVisible(bool visible);
+  bool areErrorsVisible() const { return m_areErrorsVisible; }
+  /// Whether hulls show what was measured of their fusions.
+  void setSpeedupsVisible(bool visible);
   /// Does a node show one?
   bool hasErrors() const;
 
@@ -151,6 +156,7 @@ class GraphScene : public QGraphicsScene {
   std::unique_ptr<Draft> m_draft;
   HullFilter m_hullFilter = HullFilter::Both;
   bool m_areErrorsVisible = true;
+  bool m_areSpeedupsVisible = true;
   LinkItem* m_dropTarget = nullptr;
   bool m_isSyncing = false;
 };

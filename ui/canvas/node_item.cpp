@@ -42,6 +42,16 @@ QPainterPath roundedBox(const QRectF& box, double radius) {
   return path;
 }
 
+/// Along the left side, its corners round as the box is: nothing needs to be clipped, which an SVG cannot.
+QPainterPath stripeOf(double height) {
+  constexpr QSizeF kArc(2 * kStripePx, 2 * kCornerPx);
+  QPainterPath path(QPointF(kStripePx, 0));
+  path.arcTo(QRectF(QPointF(0, 0), kArc), 90, 90);
+  path.arcTo(QRectF(QPointF(0, height - kArc.height()), kArc), 180, 90);
+  path.closeSubpath();
+  return path;
+}
+
 }  // namespace
 
 NodeItem::NodeItem(NodeLook look, const Theme& theme) : m_look(std::move(look)), m_theme(theme) {
@@ -157,10 +167,7 @@ void NodeItem::paintBox(QPainter& painter) const {
   painter.fillPath(shape, colors.node);
   if (m_look.isUnknown) painter.fillPath(shape, QBrush(colors.warning, Qt::BDiagPattern));
   if (!isEnd) {
-    painter.save();
-    painter.setClipPath(shape);
-    painter.fillRect(QRectF(0, 0, kStripePx, box().height()), m_theme.categoryColor(m_look.category));
-    painter.restore();
+    painter.fillPath(stripeOf(box().height()), m_theme.categoryColor(m_look.category));
   }
   QPen pen(isSelected() ? colors.accent : m_look.isUnknown ? colors.warning : colors.nodeBorder, isSelected() ? 2 : 1);
   if (m_look.isUnknown) pen.setStyle(Qt::DashLine);

@@ -92,6 +92,15 @@ Result<void> Session::open(const QString& path) {
   return {};
 }
 
+Result<void> Session::openPicture(const QString& path) {
+  Result<LoadedDocument> loaded = loadDocument(path.toStdString());
+  if (!loaded) return loaded.error();
+  replaceDocument({.document = std::move(loaded->document),
+                   .problems = std::move(loaded->diagnostics),
+                   .name = QFileInfo(path).completeBaseName()});
+  return {};
+}
+
 Result<void> Session::openRun(const QString& path) {
   Result<RunRecord> record = loadRunRecord(path.toStdString());
   if (!record) return record.error();

@@ -91,6 +91,8 @@ class Session : public QObject {
   /// A document from text that is in no file: a template. Problems become fileProblems().
   void openText(const std::string& text, const QString& name);
   Result<void> open(const QString& path);
+  /// Opens the pipeline in a picture, as a document in no file. Errors leave everything as it was.
+  Result<void> openPicture(const QString& path);
   /// Opens a run file: its pipeline as it was measured, as a document in no file, and the run as the last one. Until
   /// something is run here, fusions are planned for the device of that run. Errors leave everything as it was.
   Result<void> openRun(const QString& path);

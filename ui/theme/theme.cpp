@@ -110,6 +110,12 @@ Theme::Theme(QObject* parent) : QObject(parent), m_systemPalette(QApplication::p
   linkIcons();
 }
 
+void Theme::usePaperColors(bool isDark) {
+  m_isDark = isDark;
+  m_colors = isDark ? darkColors() : lightColors();
+  m_colors.canvas = m_colors.base;
+}
+
 void Theme::apply(ThemeChoice choice) {
   m_choice = choice;
   const bool systemIsDark = m_systemPalette.color(QPalette::Window).lightness() < 128;

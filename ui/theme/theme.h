@@ -34,6 +34,9 @@ class Theme : public QObject {
 
   /// Sets style and palette of the application. System follows the brightness of the desktop's own palette.
   void apply(ThemeChoice choice);
+  /// Colours only, for a picture: the application stays as it is. What lies behind everything is white, or nearly
+  /// black.
+  void usePaperColors(bool isDark);
   ThemeChoice choice() const { return m_choice; }
   bool isDark() const { return m_isDark; }
   const ThemeColors& colors() const { return m_colors; }

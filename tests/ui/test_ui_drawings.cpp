@@ -1,0 +1,186 @@
+// Drawings of the canvas: what they show, and that they open again as the pipeline they were made of.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/support/atomic_file.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/ui/ui_test_support.h"
+#include "ui/panels/drawing_dialog.h"
+#include "ui/theme/format.h"
+
+#include <QClipboard>
+#include <QImage>
+#include <QMimeData>
+#include <QTest>
+#include <QXmlStreamReader>
+
+namespace fuseline::ui {
+
+class DrawingsTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void textsOfAnSvgAreTexts();
+  void aPngIsAsLargeAsItsScale();
+  void colorsAreThoseOfPaperNotOfTheWindow();
+  void theSelectionIsKeptAndNotDrawn();
+  void hullsAreDrawnAsShown();
+  void aPdfIsOne();
+  void anEmptyPipelineIsRefused();
+  void tooManyPixelsAreRefused();
+  void openAsThePipelineInNoFile_data();
+  void openAsThePipelineInNoFile();
+  void withoutThePipelineItStaysClosed();
+  void theDialogOffersWhatAFormatHas();
+  void isCopiedAsPngAndSvg();
+};
+
+namespace {
+
+QByteArray drawn(Fixture& f, const DrawingOptions& options) {
+  const Result<QByteArray> bytes = drawing(f.session, f.window.scene(), options);
+  return bytes ? *bytes : QByteArray::fromStdString(bytes.error().message);
+}
+
+QImage imageOf(Fixture& f, DrawingOptions options) {
+  options.format = DrawingFormat::Png;
+  return QImage::fromData(drawn(f, options), "PNG");
+}
+
+/// What stands in elements of this name; nothing where the SVG is not well formed.
+QStringList textsOf(const QByteArray& svg, const char* name = "text") {
+  QStringList texts;
+  QXmlStreamReader xml(svg);
+  while (!xml.atEnd())
+    if (xml.readNext() == QXmlStreamReader::StartElement && xml.name() == QLatin1String(name))
+      texts.append(xml.readElementText());
+  return xml.hasError() ? QStringList() : texts.replaceInStrings(QStringLiteral("\n"), QString());
+}
+
+}  // namespace
+
+void DrawingsTest::textsOfAnSvgAreTexts() {
+  Fixture f(smallPipeline());
+  const QByteArray svg = drawn(f, {});
+  for (const char* title : {"RMSNorm", "Linear", "GELU"}) QVERIFY2(textsOf(svg).contains(QLatin1String(title)), title);
+  const QString pipeline = toQt(serialize(f.session.document())).remove(u'\n');
+  QCOMPARE(textsOf(svg, "fuseline-pipeline"), QStringList(pipeline));
+}
+
+void DrawingsTest::aPngIsAsLargeAsItsScale() {
+  Fixture f(smallPipeline());
+  const QSize one = imageOf(f, {.scale = 1}).size();
+  QVERIFY(one.width() > 300);
+  QCOMPARE(imageOf(f, {.scale = 4}).size(), one * 4);
+}
+
+void DrawingsTest::colorsAreThoseOfPaperNotOfTheWindow() {
+  Fixture f(smallPipeline());
+  f.theme.apply(ThemeChoice::Dark);
+  const QPalette palette = QApplication::palette();
+  QCOMPARE(imageOf(f, {}).pixelColor(0, 0), QColor(Qt::white));
+  QVERIFY(imageOf(f, {.isDark = true}).pixelColor(0, 0).lightness() < 64);
+  QVERIFY(f.theme.isDark());
+  QCOMPARE(QApplication::palette(), palette);
+}
+
+void DrawingsTest::theSelectionIsKeptAndNotDrawn() {
+  Fixture f(smallPipeline());
+  const QImage before = imageOf(f, {});
+  f.session.select({QStringLiteral("fc")});
+  QCOMPARE(imageOf(f, {}), before);
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  QVERIFY(f.window.scene().node("fc")->isSelected());
+}
+
+void DrawingsTest::hullsAreDrawnAsShown() {
+  Fixture f(residualPipeline(true));
+  const QString label = f.window.scene().hulls().front()->look().label;
+  f.window.scene().setHullFilter(HullFilter::None);
+  QVERIFY(!drawn(f, {.embedsPipeline = false}).contains(label.section(u' ', 0, 0).toUtf8() + " \xC2\xB7"));
+  f.window.scene().setHullFilter(HullFilter::Both);
+  QVERIFY(drawn(f, {.embedsPipeline = false}).contains(label.section(u' ', 0, 0).toUtf8() + " \xC2\xB7"));
+}
+
+void DrawingsTest::aPdfIsOne() {
+  Fixture f(smallPipeline());
+  const QByteArray pdf = drawn(f, {.format = DrawingFormat::Pdf});
+  QVERIFY(pdf.startsWith("%PDF-"));
+  QCOMPARE(pdf.count("/Type /Page\n"), 1);
+  QVERIFY2(pdf.contains("/FontFile"), "texts are texts, in fonts that come with the file");
+}
+
+void DrawingsTest::anEmptyPipelineIsRefused() {
+  Fixture f(serialize(PipelineDocument()));
+  QCOMPARE(drawn(f, {}), QByteArray("The pipeline is empty: there is nothing to draw."));
+}
+
+void DrawingsTest::tooManyPixelsAreRefused() {
+  Fixture f(smallPipeline());
+  f.session.apply(MoveNode{.id = "norm", .position = Position{.x = 0, .y = 20000}});
+  const QByteArray refusal = drawn(f, {.format = DrawingFormat::Png, .scale = 2});
+  QVERIFY2(refusal.endsWith("pixels, which are too many. Choose a smaller scale, or SVG."), refusal.left(200));
+  QVERIFY(textsOf(drawn(f, {})).size() >= 3);
+}
+
+void DrawingsTest::openAsThePipelineInNoFile_data() {
+  QTest::addColumn<QString>("name");
+  QTest::newRow("svg") << "a.svg";
+  QTest::newRow("png") << "a.png";
+  QTest::newRow("another name") << "a.fuseline";
+}
+
+void DrawingsTest::openAsThePipelineInNoFile() {
+  QFETCH(const QString, name);
+  const testing::TemporaryFolder folder;
+  const QString path = toQt((folder / name.toStdString()).string());
+  Fixture f(residualPipeline(true));
+  const PipelineDocument document = f.session.document();
+  const DrawingFormat format = drawingFormatOf(path).value_or(DrawingFormat::Png);
+  QVERIFY(writeDrawing(f.session, f.window.scene(), {.format = format}, path));
+  Fixture other(smallPipeline());
+  QVERIFY(other.window.openFile(path));
+  QCOMPARE(serialize(other.session.document()), serialize(document));
+  QVERIFY(other.session.path().isEmpty());
+  QCOMPARE(other.session.displayName(), QStringLiteral("a"));
+  QVERIFY(other.window.message().contains(path));
+}
+
+void DrawingsTest::withoutThePipelineItStaysClosed() {
+  const testing::TemporaryFolder folder;
+  const QString path = toQt((folder / "a.svg").string());
+  Fixture f(smallPipeline());
+  QVERIFY(writeDrawing(f.session, f.window.scene(), {.embedsPipeline = false}, path));
+  QVERIFY(!f.window.openFile(path));
+  QVERIFY2(f.window.message().contains(QStringLiteral("a.svg: It is a picture without a pipeline.")),
+           qPrintable(f.window.message()));
+}
+
+void DrawingsTest::theDialogOffersWhatAFormatHas() {
+  DrawingDialog dialog({.format = DrawingFormat::Svg, .scale = 3, .showsFigures = false});
+  QCOMPARE(dialog.options().scale, 3);
+  QCOMPARE(dialog.options().showsFigures, false);
+  QCOMPARE(dialog.options().embedsPipeline, true);
+  auto* format = dialog.findChild<QComboBox*>();
+  const auto enabled = [&] {
+    return QPair(dialog.findChildren<QComboBox*>()[2]->isEnabled(), dialog.findChildren<QCheckBox*>()[1]->isEnabled());
+  };
+  QCOMPARE(enabled(), QPair(false, true));
+  format->setCurrentIndex(1);
+  QCOMPARE(dialog.options().format, DrawingFormat::Png);
+  QCOMPARE(enabled(), QPair(true, true));
+  format->setCurrentIndex(2);
+  QCOMPARE(enabled(), QPair(false, false));
+}
+
+void DrawingsTest::isCopiedAsPngAndSvg() {
+  Fixture f(smallPipeline());
+  const auto data = drawingForClipboard(f.session, f.window.scene(), {});
+  QVERIFY(data);
+  QCOMPARE(QImage::fromData((*data)->data(QStringLiteral("image/png"))).size(),
+           qvariant_cast<QImage>((*data)->imageData()).size());
+  QVERIFY(textsOf((*data)->data(QStringLiteral("image/svg+xml"))).contains(QStringLiteral("RMSNorm")));
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::DrawingsTest)
+#include "test_ui_drawings.moc"

@@ -1,0 +1,188 @@
+// Renders a scene of its own, in colours for paper, and puts the pipeline into the picture.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/drawing.h"
+
+#include "core/document/file_format.h"
+#include "core/document/picture.h"
+#include "core/support/atomic_file.h"
+#include "ui/theme/format.h"
+
+#include <QBuffer>
+#include <QCoreApplication>
+#include <QFileInfo>
+#include <QFontMetricsF>
+#include <QImage>
+#include <QPageSize>
+#include <QPainter>
+#include <QPdfWriter>
+#include <QRegularExpression>
+#include <QSignalBlocker>
+#include <QSvgGenerator>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr double kMarginPx = 16.0;
+// What the raster painter can address, and what is left of memory for anything else.
+constexpr double kLargestSidePx = 32767.0;
+constexpr double kLargestAreaPx = 268.0e6;  // 1 GiB
+constexpr std::array<std::pair<DrawingFormat, const char*>, 3> kEndings = {
+    {{DrawingFormat::Svg, "svg"}, {DrawingFormat::Png, "png"}, {DrawingFormat::Pdf, "pdf"}}};
+
+QString translated(const char* text) { return QCoreApplication::translate("Drawing", text); }
+
+/// The pipeline once more, in colours of its own: the window stays as it is.
+class Paper {
+ public:
+  Paper(Session& session, const GraphScene& shown, const DrawingOptions& options) : m_scene(session, m_theme) {
+    m_theme.usePaperColors(options.isDark);
+    m_scene.setHullFilter(shown.hullFilter());
+    m_scene.setErrorsVisible(shown.areErrorsVisible() && options.showsFigures);
+    m_scene.setSpeedupsVisible(options.showsFigures);
+    const QSignalBlocker keepsSelection(m_scene);  // that of the session
+    m_scene.clearSelection();
+  }
+
+  /// In whole pixels, with a margin.
+  QRect area() const {
+    const QRectF content = m_scene.contentRect().united(m_scene.wiresRect());
+    return content.adjusted(-kMarginPx, -kMarginPx, kMarginPx, kMarginPx).toAlignedRect();
+  }
+
+  /// Onto a device of whose pixels `scale` are one of the canvas.
+  void paintOn(QPaintDevice& device, int scale) {
+    QPainter painter(&device);
+    painter.setRenderHints(QPainter::Antialiasing | QPainter::TextAntialiasing);
+    const QRectF target(QPointF(), QSizeF(area().size()) * scale);
+    painter.fillRect(target, m_theme.colors().canvas);
+    m_scene.render(&painter, target, area());
+  }
+
+ private:
+  Theme m_theme;
+  GraphScene m_scene;
+};
+
+/// Of texts on the screen, by which the nodes are laid out.
+int dotsPerInch() { return QImage(1, 1, QImage::Format_RGB32).logicalDpiX(); }
+
+/// Where the reader has not got the font of this window, texts should at least not be in one with serifs.
+QByteArray withFallbackFonts(const QByteArray& svg) {
+  static const QRegularExpression family(QStringLiteral("font-family=\"([^\"]*)\""));
+  return QString::fromUtf8(svg).replace(family, QStringLiteral("font-family=\"\\1, sans-serif\"")).toUtf8();
+}
+
+QByteArray svgOf(Paper& paper, const QString& title) {
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  QSvgGenerator generator;
+  generator.setOutputDevice(&buffer);
+  generator.setResolution(dotsPerInch());
+  generator.setSize(paper.area().size());
+  generator.setViewBox(QRect(QPoint(), paper.area().size()));
+  generator.setTitle(title);
+  generator.setDescription(translated("A pipeline drawn by Fuseline"));
+  paper.paintOn(generator, 1);
+  return withFallbackFonts(bytes);
+}
+
+Result<QImage> imageOf(Paper& paper, const DrawingOptions& options) {
+  const QSizeF size = QSizeF(paper.area().size()) * options.scale;
+  const bool isTooLarge =
+      std::max(size.width(), size.height()) > kLargestSidePx || size.width() * size.height() > kLargestAreaPx;
+  QImage image;
+  if (!isTooLarge) image = QImage(size.toSize(), QImage::Format_RGB32);
+  if (image.isNull())
+    return Error{translated("A PNG of this pipeline would have %1 × %2 pixels, which are too many. Choose a smaller "
+                            "scale, or SVG.")
+                     .arg(size.width())
+                     .arg(size.height())
+                     .toStdString()};
+  paper.paintOn(image, options.scale);
+  return image;
+}
+
+Result<QByteArray> pngOf(Paper& paper, const DrawingOptions& options) {
+  const Result<QImage> image = imageOf(paper, options);
+  if (!image) return image.error();
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  image->save(&buffer, "PNG");
+  return bytes;
+}
+
+QByteArray pdfOf(Paper& paper, const QString& title) {
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  QPdfWriter writer(&buffer);
+  buffer.open(QIODevice::WriteOnly);  // unlike the other writers, this one does not
+  constexpr double kPointsPerInch = 72.0;
+  writer.setResolution(dotsPerInch());
+  writer.setPageSize(QPageSize(QSizeF(paper.area().size()) * kPointsPerInch / dotsPerInch(), QPageSize::Point,
+                               QString(), QPageSize::ExactMatch));
+  writer.setPageMargins(QMarginsF());
+  writer.setTitle(title);
+  writer.setCreator(QStringLiteral("Fuseline"));
+  paper.paintOn(writer, 1);
+  return bytes;
+}
+
+QByteArray withPipelineOf(const Session& session, const QByteArray& picture) {
+  return QByteArray::fromStdString(withPipeline(picture.toStdString(), serialize(session.document())));
+}
+
+}  // namespace
+
+std::optional<DrawingFormat> drawingFormatOf(const QString& path) {
+  const QString ending = QFileInfo(path).suffix().toLower();
+  for (const auto& [format, name] : kEndings)
+    if (ending == QLatin1String(name)) return format;
+  return std::nullopt;
+}
+
+QString endingOf(DrawingFormat format) {
+  return QLatin1String(std::ranges::find(kEndings, format, &std::pair<DrawingFormat, const char*>::first)->second);
+}
+
+Result<QByteArray> drawing(Session& session, const GraphScene& shown, const DrawingOptions& options) {
+  if (shown.contentRect().isEmpty())
+    return Error{translated("The pipeline is empty: there is nothing to draw.").toStdString()};
+  Paper paper(session, shown, options);
+  const QString title = QFileInfo(session.displayName()).completeBaseName();
+  if (options.format == DrawingFormat::Pdf) return pdfOf(paper, title);
+  const Result<QByteArray> picture =
+      options.format == DrawingFormat::Svg ? Result<QByteArray>(svgOf(paper, title)) : pngOf(paper, options);
+  return picture && options.embedsPipeline ? withPipelineOf(session, *picture) : picture;
+}
+
+Result<void> writeDrawing(Session& session, const GraphScene& shown, const DrawingOptions& options,
+                          const QString& path) {
+  const Result<QByteArray> picture = drawing(session, shown, options);
+  if (!picture) return picture.error();
+  return writeFileAtomically(path.toStdString(), [&](std::ostream& file) {
+    file.write(picture->constData(), static_cast<std::streamsize>(picture->size()));
+  });
+}
+
+Result<std::unique_ptr<QMimeData>> drawingForClipboard(Session& session, const GraphScene& shown,
+                                                       const DrawingOptions& options) {
+  auto data = std::make_unique<QMimeData>();
+  DrawingOptions each = options;
+  each.format = DrawingFormat::Png;
+  const Result<QByteArray> png = drawing(session, shown, each);
+  if (!png) return png.error();
+  data->setImageData(QImage::fromData(*png, "PNG"));
+  data->setData(QStringLiteral("image/png"), *png);
+  each.format = DrawingFormat::Svg;
+  if (const Result<QByteArray> svg = drawing(session, shown, each))
+    data->setData(QStringLiteral("image/svg+xml"), *svg);
+  return data;
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,45 @@
+// Drawings of the canvas for papers, issues and chats: SVG, PNG or PDF, which open again as the pipeline.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/canvas/graph_scene.h"
+
+#include <QByteArray>
+#include <QMimeData>
+#include <QString>
+
+#include <memory>
+#include <optional>
+
+namespace fuseline::ui {
+
+enum class DrawingFormat { Svg, Png, Pdf };
+
+struct DrawingOptions {
+  DrawingFormat format = DrawingFormat::Svg;
+  bool isDark = false;
+  int scale = 2;               // of a PNG: its pixels a pixel of the canvas
+  bool showsFigures = true;    // what was measured, as far as the canvas shows it
+  bool embedsPipeline = true;  // but for PDF, which is not read again
+};
+
+inline constexpr int kLargestDrawingScale = 4;
+
+/// By the ending of a file. Nothing: another one, or none.
+std::optional<DrawingFormat> drawingFormatOf(const QString& path);
+/// "svg".
+QString endingOf(DrawingFormat format);
+
+/// The whole pipeline as the canvas shows it, without the selection. Texts of an SVG and a PDF stay texts.
+/// Errors: there is nothing to draw, or it would have too many pixels.
+Result<QByteArray> drawing(Session& session, const GraphScene& shown, const DrawingOptions& options);
+
+/// Errors: those of drawing(), or the file cannot be written.
+Result<void> writeDrawing(Session& session, const GraphScene& shown, const DrawingOptions& options,
+                          const QString& path);
+
+/// For the clipboard: as a PNG and as an SVG. Errors: those of drawing().
+Result<std::unique_ptr<QMimeData>> drawingForClipboard(Session& session, const GraphScene& shown,
+                                                       const DrawingOptions& options);
+
+}  // namespace fuseline::ui
