@@ -45,42 +45,11 @@ Result<int> bench(const BenchOptions& options, Context& context) {
 
 }  // namespace
 
-double peakGflops(const DeviceRoofs& roofs, const std::string& dtype) {
-  return dtype == "bf16" && roofs.bf16Gflops > 0.0 ? roofs.bf16Gflops : roofs.fmaF32Gflops;
-}
-
-double leastTimeNs(const StepRecord& step, const DeviceRoofs& roofs, const std::string& dtype) {
-  return std::max(static_cast<double>(step.flops) / peakGflops(roofs, dtype),
-                  static_cast<double>(step.bytes) / roofs.copyGBps);
-}
-
-std::string roofsText(const DeviceRoofs& roofs) {
-  std::string text =
-      fmt::format("roofs, measured in this run: copy {:.1f} GB/s, f32 {:.0f} GFLOP/s, bf16 {:.0f} GFLOP/s",
-                  roofs.copyGBps, roofs.fmaF32Gflops, roofs.bf16Gflops);
-  if (roofs.fp8Gflops > 0.0) text += fmt::format(", FP8 {:.0f} GFLOP/s", roofs.fp8Gflops);
-  return text;
-}
-
-DeviceRoofs higher(const DeviceRoofs& a, const DeviceRoofs& b) {
-  return {.copyGBps = std::max(a.copyGBps, b.copyGBps),
-          .fmaF32Gflops = std::max(a.fmaF32Gflops, b.fmaF32Gflops),
-          .bf16Gflops = std::max(a.bf16Gflops, b.bf16Gflops),
-          .fp8Gflops = std::max(a.fp8Gflops, b.fp8Gflops)};
-}
-
-Json roofsJson(const DeviceRoofs& roofs) {
-  return {{"copyGBps", roofs.copyGBps},
-          {"fmaF32Gflops", roofs.fmaF32Gflops},
-          {"bf16Gflops", roofs.bf16Gflops},
-          {"fp8Gflops", roofs.fp8Gflops}};
-}
-
 void printSuite(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs, Json rows,
                 Context& context) {
   printJson(context, {{"suite", options.suite},
                       {"device", backend.device().name},
-                      {"roofs", roofsJson(roofs)},
+                      {"roofs", toJson(roofs)},
                       {"rows", std::move(rows)}});
 }
 

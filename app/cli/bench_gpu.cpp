@@ -12,6 +12,7 @@
 #include "app/cli/suite_run.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
+#include "core/profile/roofline.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/pipeline_run.h"
 
@@ -32,8 +33,6 @@ struct GpuResult {
   RunRecord stepwise = {};  // fused, launched step by step
   std::string reason = {};
   QuantizedLinears linears = {};
-  std::vector<StepWork> unfusedWork = {};
-  std::vector<StepWork> fusedWork = {};
 };
 
 bool isAskedFor(const GpuCase& what, const BenchOptions& options) {
@@ -107,9 +106,7 @@ Result<GpuResult> measureCase(const GpuCase& what, const std::string& device, co
   return GpuResult{.what = what,
                    .replayed = std::move((*records)[0]),
                    .stepwise = std::move((*records)[1]),
-                   .linears = quantizedLinears(analysis),
-                   .unfusedWork = workOf(analysis.graph(), *analysis.unfusedPlan),
-                   .fusedWork = workOf(analysis.graph(), *analysis.fusedPlan)};
+                   .linears = quantizedLinears(analysis)};
 }
 
 Result<void> writeRecord(const GpuResult& result, const std::string& folder) {
@@ -159,10 +156,10 @@ GpuRow rowOf(const GpuResult& result, const DeviceRoofs& roofs) {
     row.fusedGflops += static_cast<double>(step.flops) / row.fused.median;
     row.fusedGBps += static_cast<double>(step.bytes) / row.fused.median;
   }
-  const double leastNs = leastTimeNs(result.fusedWork, roofs);
+  const double leastNs = leastTimeNs(workOf(fused), roofs);
   if (leastNs <= 0.0) return row;
   row.roofShare = leastNs / row.fused.median;
-  row.ceiling = leastTimeNs(result.unfusedWork, roofs) / leastNs;
+  row.ceiling = leastTimeNs(workOf(unfused), roofs) / leastNs;
   return row;
 }
 
@@ -279,7 +276,7 @@ void printResults(const BenchOptions& options, const std::vector<GpuResult>& res
   for (const GpuResult& result : results) rows.push_back(toJson(result, roofs));
   printJson(context, {{"suite", "gpu"},
                       {"device", device.name},
-                      {"roofs", roofs.copyGBps > 0.0 ? roofsJson(roofs) : Json()},
+                      {"roofs", roofs.copyGBps > 0.0 ? toJson(roofs) : Json()},
                       {"rows", std::move(rows)}});
 }
 

@@ -10,6 +10,7 @@
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
 #include "core/ops/catalog.h"
+#include "core/profile/roofline.h"
 #include "core/runtime/pipeline_run.h"
 
 #include <algorithm>
@@ -104,7 +105,7 @@ SuiteRun<OperationResult> measureCases(const BenchOptions& options, const Backen
 OperationRow rowOf(const OperationCase& what, const StepRecord& step, const DeviceRoofs& roofs, bool isCpu) {
   OperationRow row{.what = what, .step = step, .time = summarize(step.samplesNs)};
   if (step.isView) return row;
-  const double leastNs = leastTimeNs(step, roofs, what.dtype);
+  const double leastNs = leastTimeNs({workOf(step)}, roofs);
   const bool isMemoryBound = leastNs <= static_cast<double>(step.bytes) / roofs.copyGBps;
   row.share = leastNs / row.time.median;
   row.wantedShare = isCpu ? kCpuShare : wantedShare(step, isMemoryBound);

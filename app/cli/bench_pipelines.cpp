@@ -7,6 +7,7 @@
 #include "app/cli/suite_run.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
+#include "core/profile/roofline.h"
 #include "core/runtime/pipeline_run.h"
 
 #include <algorithm>
@@ -90,12 +91,6 @@ double flopsOf(const VariantRecord& variant) {
   return flops;
 }
 
-double leastTimeNs(const VariantRecord& variant, const DeviceRoofs& roofs, const std::string& dtype) {
-  double timeNs = 0.0;
-  for (const StepRecord& step : variant.steps) timeNs += cli::leastTimeNs(step, roofs, dtype);
-  return timeNs;
-}
-
 double gemmShareOf(const VariantRecord& unfused, double peak) {
   double flops = 0.0;
   double timeNs = 0.0;
@@ -115,8 +110,8 @@ BenchRow rowOf(const BenchResult& result, const DeviceRoofs& roofs) {
                .fused = summarize(fused.endToEndNs),
                .speedup = compareRounds(unfused.endToEndNs, fused.endToEndNs)};
   row.fusedGflops = flopsOf(fused) / row.fused.median;
-  row.roofShare = leastTimeNs(fused, roofs, result.what.dtype) / row.fused.median;
-  row.gemmShare = gemmShareOf(unfused, peakGflops(roofs, result.what.dtype));
+  row.roofShare = leastTimeNs(workOf(fused), roofs) / row.fused.median;
+  row.gemmShare = gemmShareOf(unfused, computeRoof(roofs, arithmeticNamed(result.what.dtype)).gflops);
   return row;
 }
 

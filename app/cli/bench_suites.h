@@ -6,7 +6,6 @@
 #include "core/document/file_format.h"
 #include "core/profile/run_record.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -31,18 +30,9 @@ Result<int> benchGpu(const BenchOptions& options, Context& context);
 /// A template whose inputs have this dtype.
 Result<LoadedDocument> benchDocument(const std::string& pipeline, const std::string& dtype);
 
-/// The arithmetic peak for products of this dtype.
-double peakGflops(const DeviceRoofs& roofs, const std::string& dtype);
-/// Nanoseconds that a step needs at least: at the nearer of its two roofs.
-double leastTimeNs(const StepRecord& step, const DeviceRoofs& roofs, const std::string& dtype);
-/// "roofs, measured in this run: ...".
-std::string roofsText(const DeviceRoofs& roofs);
-Json roofsJson(const DeviceRoofs& roofs);
 /// The JSON of a suite.
 void printSuite(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs, Json rows,
                 Context& context);
-
-DeviceRoofs higher(const DeviceRoofs& a, const DeviceRoofs& b);
 
 template <class T>
 struct WithRoofs {

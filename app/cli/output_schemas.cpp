@@ -304,6 +304,7 @@ Json stepSchema() {
                  {"isView", flag("Nothing to do.")},
                  {"note", text("What there is to know about it; mostly empty.")},
                  {"ways", texts()},
+                 {"arithmetic", text("Under which roof it stands: f32, bf16 or fp8; empty: none.")},
                  {"flops", integer("Of one call.")},
                  {"bytes", integer("Least traffic.")},
                  {"samplesNs", numbers()},
@@ -343,6 +344,7 @@ Json settingsSchema() {
        {"recipeFields", mapOf({{"type", "string"}})},
        {"timing", text("What timed steps: cupti (each kernel by itself), events (the device's clock), host, or none.")},
        {"replays", flag("Launches are recorded and replayed where the device can.")},
+       {"measuresRoofs", flag("Of the device, after the rounds.")},
        {"warmup", integer("Runs before the first round.")},
        {"iterations", integer("Rounds asked for; 0: automatic.")},
        {"seed", integer("Of what was drawn.")},
@@ -353,6 +355,13 @@ Json verdictSchema() {
   return object({{"isWithin", flag("All results are within their tolerances.")},
                  {"worst", text("The result that takes most of it; empty: there is none.")},
                  {"toleranceShare", orNull(number("What it takes; above 1 is too much."))}});
+}
+
+Json roofsSchema() {
+  return object({{"copyGBps", number("Read and written.")},
+                 {"fmaF32Gflops", number("Of multiply-adds.")},
+                 {"bf16Gflops", number("The fastest product.")},
+                 {"fp8Gflops", number("The fastest product of codes; 0: none was measured.")}});
 }
 
 Json recordSchema() {
@@ -369,6 +378,8 @@ Json recordSchema() {
                  {"switches", object({{"without", texts()}, {"with", texts()}})},
                  {"environment", mapOf({{"type", "string"}})},
                  {"timingNote", text("Why steps were timed in another way than was wanted; mostly empty.")},
+                 {"roofs", orNull(roofsSchema())},
+                 {"roofsNote", text("Why there are none though they were wanted; mostly empty.")},
                  {"variants", list(variantSchema())},
                  {"numerics", orNull(object({{"fusion", verdictSchema()}, {"float32", verdictSchema()}}))},
                  {"pipeline", any("A copy of the pipeline file.")}});
@@ -380,6 +391,15 @@ Json statsSchema() {
                         {"upperQuartileNs", number("Per round.")},
                         {"minimumNs", number("Per round.")},
                         {"count", integer("Rounds.")}}));
+}
+
+Json efficiencySchema() {
+  return orNull(object({{"flopsPerByte", orNull(number("Operations over the least traffic; null: there are none."))},
+                        {"gbps", number("Of the least traffic, in 1e9 bytes a second.")},
+                        {"gflops", number("Of the operations by definition, in 1e9 a second.")},
+                        {"leastNs", orNull(number("That the roofs allow, step by step; null: no roofs."))},
+                        {"timesFromRoof", orNull(number("The median time over it."))},
+                        {"bound", text("memory, f32, bf16 or fp8 compute, host launch, several; empty: not known.")}}));
 }
 
 Json rowSchema() {
@@ -397,6 +417,8 @@ Json rowSchema() {
                  {"note", text("What there is to know about it; mostly empty.")},
                  {"unfused", statsSchema()},
                  {"fused", statsSchema()},
+                 {"unfusedEfficiency", efficiencySchema()},
+                 {"fusedEfficiency", efficiencySchema()},
                  {"speedup", speedup},
                  {"bytesSaved", integer("Least traffic.")},
                  {"launchesSaved", integer("Kernel launches.")}});
@@ -622,10 +644,7 @@ Json gpuBenchRow() {
 }
 
 Json benchSchema() {
-  const Json roofs = object({{"copyGBps", number("Read and written.")},
-                             {"fmaF32Gflops", number("Of multiply-adds.")},
-                             {"bf16Gflops", number("The fastest product.")},
-                             {"fp8Gflops", number("The fastest product of codes; 0: none was measured.")}});
+  const Json roofs = roofsSchema();
   const auto suite = [&](const char* name, const Json& row) {
     return object({{"suite", choice({name})}, {"device", text("Its name.")}, {"roofs", roofs}, {"rows", list(row)}});
   };
@@ -652,7 +671,7 @@ Json workerSchema() {
   return {{"oneOf",
            Json::array({event("hello", {{"version", text("Of the program.")}, {"protocol", integer("1.")}}),
                         event("progress", {id,
-                                           {"stage", text("preparing, warming up or measuring.")},
+                                           {"stage", text("preparing, warming up, measuring, or measuring roofs.")},
                                            {"done", integer("Of total.")},
                                            {"total", integer("Expected.")}}),
                         event("result", {id, {"record", recordSchema()}}),

@@ -27,7 +27,9 @@ class RunTable {
         m_time(unitsOf(m_comparison).time),
         m_bytes(unitsOf(m_comparison).bytes) {}
 
-  std::string text() const { return heading() + "\n" + timings() + "\n" + memory() + kernels() + notes(); }
+  std::string text() const {
+    return heading() + "\n" + timings() + efficiencies() + "\n" + memory() + kernels() + notes();
+  }
 
  private:
   std::string heading() const {
@@ -143,6 +145,68 @@ class RunTable {
             Style::Dim};
   }
 
+  // ---- what each step made of the device
+
+  std::string efficiencies() const {
+    const ColumnUnit rate = rateUnit();
+    Table table(efficiencyColumns(rate));
+    std::string phase;
+    for (std::size_t i = 0; i < m_comparison.rows.size(); ++i) {
+      const ComparisonRow& row = m_comparison.rows[i];
+      if (!hasRates(row)) continue;
+      if (row.phase != phase) table.addHeading(row.phase);
+      phase = row.phase;
+      table.addRow(efficiencyCells(row, labelOf(i), rate));
+    }
+    if (!hasRates(m_comparison.sum)) return "";
+    table.addRule();
+    table.addRow(efficiencyCells(m_comparison.sum, "sum of the steps", rate));
+    return "\n" + (m_record.roofs ? roofsText(*m_record.roofs) + "\n" : "") + table.toString(m_hasColour);
+  }
+
+  /// Not of views, and of no step where steps were not timed.
+  static bool hasRates(const ComparisonRow& row) {
+    return row.unfusedEfficiency.timeNs + row.fusedEfficiency.timeNs > 0.0;
+  }
+
+  std::vector<Column> efficiencyColumns(const ColumnUnit& rate) const {
+    std::vector<Column> columns = {{"", Align::Left}};
+    for (const auto& [variant, efficiencyOf] : sides())
+      for (std::string header :
+           {variant + " GB/s", std::string(rate.name), std::string("x roof"), std::string("bound")})
+        columns.push_back({std::move(header)});
+    return columns;
+  }
+
+  using EfficiencyOf = Efficiency ComparisonRow::*;
+
+  std::vector<std::pair<std::string, EfficiencyOf>> sides() const {
+    std::vector<std::pair<std::string, EfficiencyOf>> sides = {{"unfused", &ComparisonRow::unfusedEfficiency},
+                                                               {"fused", &ComparisonRow::fusedEfficiency}};
+    std::erase_if(sides, [&](const auto& side) { return !m_record.variant(side.first); });
+    return sides;
+  }
+
+  ColumnUnit rateUnit() const {
+    double largest = 0.0;
+    for (const ComparisonRow& row : m_comparison.rows)
+      for (const auto& [variant, efficiencyOf] : sides()) largest = std::max(largest, (row.*efficiencyOf).gflops());
+    return rateUnitFor(largest);
+  }
+
+  std::vector<Cell> efficiencyCells(const ComparisonRow& row, std::string label, const ColumnUnit& rate) const {
+    const Style style = row.depth == 0 ? Style::Plain : Style::Dim;
+    std::vector<Cell> cells = {{std::move(label), style}};
+    for (const auto& [variant, efficiencyOf] : sides()) {
+      const Efficiency& efficiency = row.*efficiencyOf;
+      cells.emplace_back(threeDigits(efficiency.gbps()), style);
+      cells.emplace_back(threeDigits(efficiency.gflops() / rate.size), style);
+      cells.emplace_back(threeDigits(efficiency.timesFromRoof()), style);
+      cells.emplace_back(efficiency.boundName(), Style::Dim);
+    }
+    return cells;
+  }
+
   std::string memory() const {
     Table table({{"", Align::Left}, {"unfused"}, {"fused"}, {"saved"}});
     addMemoryRow(table, "peak memory", &VariantRecord::peakBytes);
@@ -220,7 +284,7 @@ class RunTable {
         "\nper-round ratios includes 1), ( ) a step that both plans have: its ratio is noise. Bytes are the least "
         "traffic "
         "\nthe step needs.\n";
-    text += launchingText() + waysText();
+    text += roofsNotes() + launchingText() + waysText();
     text += methodText();
     if (!m_record.timingNote.empty()) text += "They were not traced: " + m_record.timingNote + "\n";
     if (m_record.isPartial) text += "Partial: the run was cancelled. Only complete rounds are shown.\n";
@@ -238,6 +302,13 @@ class RunTable {
              "\nnext could begin.\n";
     if (timing == "host") return "Steps were timed by the host's clock, with a wait for the device after each.\n";
     return timing == "none" ? "Steps were not timed.\n" : "";
+  }
+
+  std::string roofsNotes() const {
+    if (m_record.roofs)
+      return "x roof: the time over the least that the roofs allow; below 1 where caches are faster than the memory "
+             "that was \nmeasured. bound: by what that least time is set.\n";
+    return m_record.roofsNote.empty() ? "" : wrappedLines("No roofs. " + m_record.roofsNote, 2) + "\n";
   }
 
   /// Nothing where there is no choice.
@@ -293,6 +364,8 @@ Json rowJson(const ComparisonRow& row) {
           {"note", row.note},
           {"unfused", statsJson(row.unfused)},
           {"fused", statsJson(row.fused)},
+          {"unfusedEfficiency", fuseline::toJson(row.unfusedEfficiency)},
+          {"fusedEfficiency", fuseline::toJson(row.fusedEfficiency)},
           {"speedup", speedup},
           {"bytesSaved", row.bytesSaved},
           {"launchesSaved", row.launchesSaved}};

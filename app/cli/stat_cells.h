@@ -1,12 +1,24 @@
-// Speed-ups as table cells, and ratios as JSON.
+// Speed-ups, rates and roofs as table cells, and ratios as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "app/cli/table.h"
 #include "core/profile/comparison_text.h"
+#include "core/profile/device_roofs.h"
 #include "core/support/json.h"
 
+#include <string>
+
 namespace fuseline::cli {
+
+/// GFLOP/s or TFLOP/s; `size` in GFLOP/s.
+ColumnUnit rateUnitFor(double largestGflops);
+
+/// "1.25", "12.5", "125": with three digits, where there are no more before the point; empty for 0.
+std::string threeDigits(double value);
+
+/// "roofs, measured in this run: copy 12.3 GB/s, f32 100 GFLOP/s", those that there are.
+std::string roofsText(const DeviceRoofs& roofs);
 
 /// "1.25x" in the colour of its sign; "~1.02x" when it could be chance.
 Cell speedupCell(const RatioStats& speedup);

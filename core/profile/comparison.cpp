@@ -1,9 +1,11 @@
 // Sets the fused plan beside the unfused one: each fused op with its basic ops beneath it.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/profile/roofline.h"
 #include "core/profile/run_record.h"
 #include "core/profile/step_sums.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace fuseline {
@@ -39,56 +41,72 @@ ComparisonRow rowFor(const StepRecord& step, int depth) {
           .note = step.note};
 }
 
+/// What each variant that ran made of the device.
+struct Rooflines {
+  std::optional<Roofline> unfused;
+  std::optional<Roofline> fused;
+};
+
+void measureUnfused(ComparisonRow& row, const Steps& steps, const Rooflines& rooflines) {
+  row.unfused = summarize(sumPerRound(steps));
+  if (rooflines.unfused) row.unfusedEfficiency = rooflines.unfused->of(steps);
+}
+
+void measureFused(ComparisonRow& row, const Steps& steps, const Rooflines& rooflines) {
+  row.fused = summarize(sumPerRound(steps));
+  if (rooflines.fused) row.fusedEfficiency = rooflines.fused->of(steps);
+}
+
 /// Fills times, speed-up and savings from the steps of either side.
-void measure(ComparisonRow& row, const Steps& unfused, const Steps& fused) {
-  const std::vector<double> before = sumPerRound(unfused);
-  const std::vector<double> after = sumPerRound(fused);
-  row.unfused = summarize(before);
-  row.fused = summarize(after);
+void measure(ComparisonRow& row, const Steps& unfused, const Steps& fused, const Rooflines& rooflines) {
+  measureUnfused(row, unfused, rooflines);
+  measureFused(row, fused, rooflines);
   if (unfused.empty() || fused.empty()) return;
-  row.speedup = compareRounds(before, after);
+  row.speedup = compareRounds(sumPerRound(unfused), sumPerRound(fused));
   row.bytesSaved = totalBytes(unfused) - totalBytes(fused);
   row.launchesSaved = numLaunches(unfused) - numLaunches(fused);
 }
 
-void appendEntry(std::vector<ComparisonRow>& rows, const StepRecord& step, const Steps& parts) {
+void appendEntry(std::vector<ComparisonRow>& rows, const StepRecord& step, const Steps& parts,
+                 const Rooflines& rooflines) {
   ComparisonRow& row = rows.emplace_back(rowFor(step, 0));
-  measure(row, parts, {&step});
+  measure(row, parts, {&step}, rooflines);
   row.isInBoth = isTheOnly(parts, step);
   if (!isFused(step)) return;
-  for (const StepRecord* part : parts) rows.emplace_back(rowFor(*part, 1)).unfused = summarize(part->samplesNs);
+  for (const StepRecord* part : parts) measureUnfused(rows.emplace_back(rowFor(*part, 1)), {part}, rooflines);
 }
 
 /// Steps of the unfused plan that no entry of the fused plan stands for, such as a gradient sum that a fusion
 /// made superfluous: without them the rows would not add up.
 void appendLeftOver(std::vector<ComparisonRow>& rows, const VariantRecord& unfused,
-                    const std::set<const StepRecord*>& shown) {
+                    const std::set<const StepRecord*>& shown, const Rooflines& rooflines) {
   for (const StepRecord& step : unfused.steps)
     if (!shown.contains(&step)) {
       ComparisonRow& row = rows.emplace_back(rowFor(step, 0));
-      row.unfused = summarize(step.samplesNs);
+      measureUnfused(row, {&step}, rooflines);
       row.bytesSaved = step.bytes;
       row.launchesSaved = step.isView ? 0 : 1;
     }
 }
 
-std::vector<ComparisonRow> fusedRows(const VariantRecord& unfused, const VariantRecord& fused) {
+std::vector<ComparisonRow> fusedRows(const VariantRecord& unfused, const VariantRecord& fused,
+                                     const Rooflines& rooflines) {
   std::vector<ComparisonRow> rows;
   std::set<const StepRecord*> shown;
   for (const StepRecord& step : fused.steps) {
     const Steps parts = partsOf(step, unfused);
     shown.insert(parts.begin(), parts.end());
-    appendEntry(rows, step, parts);
+    appendEntry(rows, step, parts, rooflines);
   }
-  appendLeftOver(rows, unfused, shown);
+  appendLeftOver(rows, unfused, shown, rooflines);
   return rows;
 }
 
-std::vector<ComparisonRow> singleRows(const VariantRecord& only, bool isUnfused) {
+std::vector<ComparisonRow> singleRows(const VariantRecord& only, const Rooflines& rooflines) {
   std::vector<ComparisonRow> rows;
   for (const StepRecord& step : only.steps) {
     ComparisonRow& row = rows.emplace_back(rowFor(step, 0));
-    (isUnfused ? row.unfused : row.fused) = summarize(step.samplesNs);
+    rooflines.unfused ? measureUnfused(row, {&step}, rooflines) : measureFused(row, {&step}, rooflines);
   }
   return rows;
 }
@@ -117,11 +135,14 @@ Comparison compareVariants(const RunRecord& record) {
   const VariantRecord* fused = record.variant("fused");
   Comparison comparison{.sum = {.label = "sum of steps"},
                         .endToEnd = compareSamples(record, "end to end", &VariantRecord::endToEndNs)};
+  Rooflines rooflines;
+  if (unfused) rooflines.unfused.emplace(record, *unfused);
+  if (fused) rooflines.fused.emplace(record, *fused);
   if (unfused && fused)
-    comparison.rows = fusedRows(*unfused, *fused);
+    comparison.rows = fusedRows(*unfused, *fused, rooflines);
   else if (unfused || fused)
-    comparison.rows = singleRows(unfused ? *unfused : *fused, unfused != nullptr);
-  measure(comparison.sum, allSteps(unfused), allSteps(fused));
+    comparison.rows = singleRows(unfused ? *unfused : *fused, rooflines);
+  measure(comparison.sum, allSteps(unfused), allSteps(fused), rooflines);
   comparison.endToEnd.bytesSaved = comparison.sum.bytesSaved;
   comparison.endToEnd.launchesSaved = comparison.sum.launchesSaved;
   return comparison;

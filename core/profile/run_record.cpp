@@ -45,6 +45,7 @@ Json toJson(const StepRecord& step) {
           {"isView", step.isView},
           {"note", step.note},
           {"ways", step.ways},
+          {"arithmetic", arithmeticName(step.arithmetic)},
           {"flops", step.flops},
           {"bytes", step.bytes},
           {"samplesNs", step.samplesNs},
@@ -132,6 +133,9 @@ void read(JsonFields& fields, StepRecord& step) {
   fields.read("isView", step.isView);
   fields.read("note", step.note);
   fields.read("ways", step.ways, Presence::Optional);
+  std::string arithmetic;
+  fields.read("arithmetic", arithmetic, Presence::Optional);
+  step.arithmetic = arithmeticNamed(arithmetic);
   fields.read("flops", step.flops);
   fields.read("bytes", step.bytes);
   fields.read("samplesNs", step.samplesNs);
@@ -185,6 +189,23 @@ void readNumerics(JsonFields& fields, RunRecord& record) {
     verdicts.readObject("fusion", [&](JsonFields& verdict) { read.fusion = verdictIn(verdict); });
     verdicts.readObject("float32", [&](JsonFields& verdict) { read.float32 = verdictIn(verdict); });
   });
+}
+
+/// Null: they were not measured.
+void readRoofs(JsonFields& fields, const Json& json, RunRecord& record) {
+  fields.read("roofsNote", record.roofsNote, Presence::Optional);
+  if (!json.is_object() || json.value("roofs", Json()).is_null()) return;
+  const auto read = [&](JsonFields& item) {
+    DeviceRoofs& roofs = record.roofs.emplace();
+    for (const auto& [key, target] : {std::pair{"copyGBps", &roofs.copyGBps},
+                                      {"fmaF32Gflops", &roofs.fmaF32Gflops},
+                                      {"bf16Gflops", &roofs.bf16Gflops},
+                                      {"fp8Gflops", &roofs.fp8Gflops}}) {
+      item.read(key, *target);
+      if (!(*target >= 0.0)) item.refuse(key, fmt::format("expected a rate from 0 up, found {}.", *target));
+    }
+  };
+  fields.readObject("roofs", read);
 }
 
 void checkFormat(JsonFields& fields) {
@@ -258,6 +279,7 @@ Json toJson(const RunSettings& settings) {
           {"recipe", settings.recipe},
           {"timing", settings.timing},
           {"replays", settings.replays},
+          {"measuresRoofs", settings.measuresRoofs},
           {"warmup", settings.warmup},
           {"iterations", settings.iterations},
           {"seed", settings.seed},
@@ -275,6 +297,7 @@ Result<RunSettings> runSettingsFromJson(const Json& json) {
                              {"timing", &settings.timing}})
     fields.read(key, *target, Presence::Optional);
   fields.read("replays", settings.replays, Presence::Optional);
+  fields.read("measuresRoofs", settings.measuresRoofs, Presence::Optional);
   fields.read("warmup", settings.warmup, Presence::Optional);
   fields.read("iterations", settings.iterations, Presence::Optional);
   fields.read("seed", settings.seed, Presence::Optional);
@@ -297,6 +320,8 @@ Json toJson(const RunRecord& record) {
           {"recipe", record.recipe},
           {"switches", {{"without", record.switches.without}, {"with", record.switches.with}}},
           {"timingNote", record.timingNote},
+          {"roofs", record.roofs ? toJson(*record.roofs) : Json()},
+          {"roofsNote", record.roofsNote},
           {"environment", pairsToJson(record.environment)},
           {"variants", std::move(variants)},
           {"numerics", record.numerics ? toJson(*record.numerics) : Json()},
@@ -316,6 +341,7 @@ Result<RunRecord> runRecordFromJson(const Json& json) {
   readSwitches(fields, record.switches);
   readPairs(fields, "environment", record.environment);
   fields.read("timingNote", record.timingNote, Presence::Optional);
+  readRoofs(fields, json, record);
   fields.readObjects("variants", [&](JsonFields& item) { read(item, record.variants.emplace_back()); });
   readNumerics(fields, record);
   Json settings;

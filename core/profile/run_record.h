@@ -3,6 +3,8 @@
 #pragma once
 
 #include "core/fusion/fuser.h"
+#include "core/profile/device_roofs.h"
+#include "core/profile/efficiency.h"
 #include "core/profile/numerics.h"
 #include "core/profile/stats.h"
 #include "core/support/json.h"
@@ -54,8 +56,9 @@ struct StepRecord {
   std::vector<std::string> owners;   // the document's op ids, without repeats
   std::string writes;                // first: "[4096, 4096] bf16"; empty in older files
   bool isView = false;
-  std::string note;               // such as "one rank: nothing to measure"; mostly empty
-  std::vector<std::string> ways;  // how its kernel did it, where there was a choice; mostly empty
+  std::string note;                          // such as "one rank: nothing to measure"; mostly empty
+  std::vector<std::string> ways;             // how its kernel did it, where there was a choice; mostly empty
+  Arithmetic arithmetic = Arithmetic::None;  // under which of the device's roofs it stands; None in older files
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
   std::vector<double> samplesNs;
@@ -103,7 +106,8 @@ struct RunSettings {
   std::string timing = "auto";                                    // in a record "cupti" (each kernel by itself),
                                                                   // "events" (the device's clock), "host" or
                                                                   // "none" (from end to end only)
-  bool replays = true;  // launches are recorded and replayed where the device can
+  bool replays = true;         // launches are recorded and replayed where the device can
+  bool measuresRoofs = false;  // after the rounds, about a second
   int warmup = 3;
   int iterations = 0;  // rounds that were asked for; 0 means automatic
   std::uint64_t seed = 0;
@@ -130,7 +134,9 @@ struct RunRecord {
   Json recipe;
   RuleSwitches switches;                                         // besides the document's own
   std::vector<std::pair<std::string, std::string>> environment;  // device, libraries, compiler, threads
-  std::string timingNote;  // why steps were timed in another way than was wanted; mostly empty
+  std::string timingNote;            // why steps were timed in another way than was wanted; mostly empty
+  std::optional<DeviceRoofs> roofs;  // of the device, measured after the rounds of this run
+  std::string roofsNote;             // why there are none though they were wanted; mostly empty
   std::vector<VariantRecord> variants;
   std::optional<RunNumerics> numerics;  // nothing: nobody looked
   bool isPartial = false;               // cancelled: what was measured until then
@@ -166,7 +172,9 @@ struct ComparisonRow {
   std::string note;
   SampleStats unfused;  // sum over the basic ops for depth 0
   SampleStats fused;    // count 0 for depth 1: a part has no time of its own
-  RatioStats speedup;   // unfused / fused, depth 0 only
+  Efficiency unfusedEfficiency;
+  Efficiency fusedEfficiency;
+  RatioStats speedup;  // unfused / fused, depth 0 only
   std::int64_t bytesSaved = 0;
   std::int64_t launchesSaved = 0;
 

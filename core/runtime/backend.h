@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/plan/plan.h"
+#include "core/profile/device_roofs.h"
 #include "core/support/result.h"
 
 #include <cstddef>
@@ -105,15 +106,6 @@ class RecordedLaunches {
 struct CompileOptions {
   /// Parameters are the same in every call (inference), so that packed copies may be kept between calls.
   bool parametersAreConstant = false;
-};
-
-/// What a device can do at best, measured now: the denominators of a benchmark. 0: it was not measured, or there is no
-/// such arithmetic.
-struct DeviceRoofs {
-  double copyGBps = 0.0;      // bytes read and written by a large copy
-  double fmaF32Gflops = 0.0;  // float32 multiply-adds
-  double bf16Gflops = 0.0;    // products of bf16
-  double fp8Gflops = 0.0;     // products of FP8 codes with one scale a tensor
 };
 
 /// A kind of matrix product, and whether the library that makes a device's products has it.

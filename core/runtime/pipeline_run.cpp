@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/pipeline_run.h"
 
+#include "core/profile/roofline.h"
 #include "core/quant/copy_memory.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/numerics_run.h"
@@ -84,6 +85,7 @@ StepRecord stepRecord(const Graph& graph, const Plan& plan, const Step& step) {
                     .writes = firstWritten(plan, step),
                     .isView = !step.isLaunched(),
                     .note = step.note,
+                    .arithmetic = arithmeticOf(graph, step),
                     .flops = step.flops,
                     .bytes = step.bytesRead + step.bytesWritten};
   for (const NodeId id : step.nodes) record.ops.push_back(graph.node(id).id);
@@ -91,6 +93,18 @@ StepRecord stepRecord(const Graph& graph, const Plan& plan, const Step& step) {
     for (const QuantizeWork& work : step.copies)
       if (!work.isAmaxOnly()) record.absorbs.push_back(work.name);
   return record;
+}
+
+/// After all rounds, which they cannot disturb then. A device without roofs says why.
+void addRoofs(std::vector<RunRecord>& records, Backend& backend, const ProgressCallback& progress,
+              const std::stop_token& cancel) {
+  if (cancel.stop_requested()) return;
+  if (progress) progress("measuring roofs", 0, 1);
+  const Result<DeviceRoofs> roofs = backend.measureRoofs();
+  for (RunRecord& record : records) {
+    if (roofs) record.roofs = *roofs;
+    if (!roofs) record.roofsNote = roofs.error().message;
+  }
 }
 
 std::string timeNow() { return fmt::format("{:%F %R} UTC", fmt::gmtime(std::chrono::system_clock::now())); }
@@ -250,7 +264,7 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
   MeasurementPolicy policy = options.policy;
   policy.warmup = options.settings.warmup;
   policy.iterations = options.settings.iterations;
-  Result<Measurement> measured = fuseline::measure(executors, policy, progress, std::move(cancel));
+  Result<Measurement> measured = fuseline::measure(executors, policy, progress, cancel);
   if (!measured) return measured.error();
   std::vector<RunRecord> records;
   auto samples = measured->plans.begin();
@@ -263,6 +277,7 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
     for (const Variant& variant : run->m_variants)
       records.back().variants.push_back(run->variantRecord(variant, *samples++));
   }
+  if (options.settings.measuresRoofs) addRoofs(records, *runs.front()->m_backend, progress, cancel);
   return records;
 }
 

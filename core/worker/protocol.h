@@ -48,7 +48,7 @@ struct HelloEvent {
 /// {"type":"progress","id":1,"stage":"measuring","done":3,"total":20}
 struct ProgressEvent {
   int id = 0;
-  std::string stage;  // "preparing", "warming up", "measuring"
+  std::string stage;  // "preparing", "warming up", "measuring", "measuring roofs"
   int done = 0;
   int total = 0;
 };

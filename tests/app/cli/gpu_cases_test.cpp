@@ -1,8 +1,8 @@
 // The cases of `bench gpu`, and the model behind its ceilings.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/gpu_cases.h"
-#include "app/cli/plan_roof.h"
 #include "core/document/file_format.h"
+#include "core/profile/roofline.h"
 #include "core/quant/recipe.h"
 
 #include <algorithm>
@@ -63,18 +63,6 @@ TEST(PlanRoof, IsNearTheCeilingsOfPublishedModels) {
   EXPECT_NEAR(ceilingOf(analysisOf("gpt-mlp", small, nullptr, PassKind::Forward), kH200), 1.166, 0.07);
   EXPECT_NEAR(ceilingOf(analysisOf("llama-mlp", large, nullptr, PassKind::Training), kH200), 1.037, 0.03);
   EXPECT_NEAR(ceilingOf(analysisOf("llama-mlp", large, "DelayedScaling", PassKind::Training), kH200), 1.14, 0.08);
-}
-
-TEST(PlanRoof, TakesTheNearerOfTwoRoofs) {
-  using Arithmetic = StepWork::Arithmetic;
-  const DeviceRoofs roofs{.copyGBps = 10, .fmaF32Gflops = 5, .bf16Gflops = 20, .fp8Gflops = 0};
-  const auto leastOf = [&](Arithmetic arithmetic, double flops, double bytes) {
-    return leastTimeNs({{.arithmetic = arithmetic, .flops = flops, .bytes = bytes}}, roofs);
-  };
-  EXPECT_DOUBLE_EQ(leastOf(Arithmetic::F32, 100, 100), 20.0);
-  EXPECT_DOUBLE_EQ(leastOf(Arithmetic::Bf16Product, 100, 100), 10.0);
-  EXPECT_DOUBLE_EQ(leastOf(Arithmetic::Fp8Product, 400, 100), 20.0) << "without an arithmetic for it, that of bf16";
-  EXPECT_DOUBLE_EQ(leastTimeNs({{.bytes = 100}}, DeviceRoofs{}), 0.0) << "no roofs";
 }
 
 }  // namespace

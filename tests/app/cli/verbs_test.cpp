@@ -579,6 +579,19 @@ TEST(Run, PrintsEveryFusedOpWithItsBasicOpsInAHundredTwentyColumns) {
   expectNarrow(result.out);
 }
 
+TEST(Run, ShowsHowFarStepsAreFromTheRoofsOfTheDevice) {
+  const std::string run = "run --iterations 1 --warmup 0 " + samplePipeline();
+  const std::string roofed = fuseline(run).out;
+  for (const char* part : {"roofs, measured in this run: copy ", "GB/s", "FLOP/s", "x roof", "bound", "memory"})
+    EXPECT_TRUE(has(roofed, part)) << part << roofed;
+  const std::string plain = fuseline(run + " --no-roofs").out;
+  EXPECT_FALSE(has(plain, "oofs")) << plain;
+  EXPECT_TRUE(has(plain, "fused GB/s")) << plain;
+  const Json reference = fuseline(run + " --device reference --json").json()["record"];
+  EXPECT_TRUE(reference["roofs"].is_null());
+  EXPECT_TRUE(has(reference["roofsNote"].get<std::string>(), "reference: how fast it is says nothing"));
+}
+
 TEST(Run, DumpsBothVariantsUnderTheirNames) {
   const TemporaryFolder folder;
   const ProgramResult result = fuseline("run --device reference --iterations 1 --quiet --dump " +

@@ -20,6 +20,8 @@ RunRecord sampleRecord() {
   record.timingNote = "why";
   record.numerics = {.fusion = {.isWithin = true, .worst = "y", .toleranceShare = 0.25},
                      .float32 = {.isWithin = false, .worst = "grad.x", .toleranceShare = 1.5}};
+  record.roofs = DeviceRoofs{.copyGBps = 12.5, .fmaF32Gflops = 100, .bf16Gflops = 0.5};
+  record.roofsNote = "why not";
   record.settings.symbols = {{"M", 512}, {"H", -1}};
   record.variants.push_back({.name = "fused",
                              .steps = {{.name = "R(a, b)",
@@ -30,6 +32,7 @@ RunRecord sampleRecord() {
                                         .owners = {"a"},
                                         .writes = "[2] f32",
                                         .ways = {"by halves"},
+                                        .arithmetic = Arithmetic::Bf16,
                                         .flops = 12,
                                         .bytes = 34,
                                         .samplesNs = {1.5, 2.25},
@@ -65,6 +68,9 @@ TEST(RunRecord, IsTheSameAfterJson) {
   EXPECT_EQ(read->variants[0].unattributed[0].name, "fill");
   EXPECT_EQ(read->variants[0].numTraced(), 2);
   EXPECT_EQ(read->timingNote, "why");
+  EXPECT_EQ(read->roofs, sampleRecord().roofs);
+  EXPECT_EQ(read->roofsNote, "why not");
+  EXPECT_EQ(read->variants[0].steps[0].arithmetic, Arithmetic::Bf16);
   EXPECT_TRUE(read->isPartial);
 }
 
@@ -79,6 +85,20 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   json["variants"][0]["steps"][0].erase("activities");
   json["variants"][0]["steps"][0].erase("writes");
   json["variants"][0]["steps"][0].erase("ways");
+  json["variants"][0]["steps"][0].erase("arithmetic");
+  json.erase("roofs");
+  json.erase("roofsNote");
+  EXPECT_EQ(refusal(json), "");
+  EXPECT_FALSE(runRecordFromJson(json)->roofs);
+}
+
+TEST(RunRecord, RefusesRoofsThatAreNone) {
+  Json json = toJson(sampleRecord());
+  json["roofs"]["copyGBps"] = -1.0;
+  EXPECT_EQ(refusal(json), "/roofs/copyGBps: expected a rate from 0 up, found -1.");
+  json["roofs"].erase("copyGBps");
+  EXPECT_EQ(refusal(json), "/roofs/copyGBps: this field is missing.");
+  json["roofs"] = nullptr;
   EXPECT_EQ(refusal(json), "");
 }
 

@@ -28,7 +28,7 @@ std::string pipelineText(const std::string& recipe = "null") {
 }
 
 /// The reference, with another name.
-class RenamedBackend final : public Backend {
+class RenamedBackend : public Backend {
  public:
   explicit RenamedBackend(DeviceInfo info) : m_info(std::move(info)) {}
   const DeviceInfo& device() const override { return m_info; }
@@ -48,6 +48,13 @@ class RenamedBackend final : public Backend {
  private:
   DeviceInfo m_info;
   std::shared_ptr<Backend> m_inner = makeReferenceBackend();
+};
+
+/// With roofs that somebody measured.
+class RoofedBackend final : public RenamedBackend {
+ public:
+  RoofedBackend() : RenamedBackend({.id = "roofed"}) {}
+  Result<DeviceRoofs> measureRoofs() override { return DeviceRoofs{.copyGBps = 8, .fmaF32Gflops = 4}; }
 };
 
 Result<std::unique_ptr<PipelineRun>> prepare(const std::string& text, PipelineRunOptions options,
@@ -87,6 +94,31 @@ TEST(MeasuredRun, SaysWhereAndWhenItWasMeasured) {
   EXPECT_EQ(run.deviceName(), makeReferenceBackend()->device().name);
   EXPECT_TRUE(std::regex_match(run.fact("measured at"), std::regex(R"(2\d{3}-\d\d-\d\d \d\d:\d\d UTC)")))
       << run.fact("measured at");
+}
+
+TEST(MeasuredRun, HasTheRoofsOfItsDeviceAndTheArithmeticOfItsSteps) {
+  const PipelineRunOptions wanted{.settings = {.pass = "forward", .measuresRoofs = true}, .variants = {"unfused"}};
+  const auto run = prepare(pipelineText(), wanted, std::make_shared<RoofedBackend>());
+  ASSERT_TRUE(run) << run.error().message;
+  std::vector<std::string> stages;
+  const Result<RunRecord> record =
+      (*run)->measure([&](std::string_view stage, int, int) { stages.emplace_back(stage); });
+  ASSERT_TRUE(record) << record.error().message;
+  EXPECT_EQ(stages, (std::vector<std::string>{"measuring", "measuring roofs"})) << "after the rounds";
+  EXPECT_EQ(record->roofs, (DeviceRoofs{.copyGBps = 8, .fmaF32Gflops = 4}));
+  EXPECT_EQ(record->roofsNote, "");
+  std::vector<Arithmetic> arithmetics;
+  for (const StepRecord& step : record->variants[0].steps) arithmetics.push_back(step.arithmetic);
+  EXPECT_EQ(arithmetics, (std::vector{Arithmetic::F32, Arithmetic::Bf16, Arithmetic::F32})) << "norm, fc, act";
+}
+
+TEST(MeasuredRun, SaysWhyThereAreNoRoofs) {
+  const RunRecord none = measuredRun(pipelineText(), {.settings = {.measuresRoofs = true}});
+  EXPECT_FALSE(none.roofs);
+  EXPECT_EQ(none.roofsNote, "reference: how fast it is says nothing, so that there are no roofs to compare with.");
+  const RunRecord unwanted = measuredRun(pipelineText(), {}, std::make_shared<RoofedBackend>());
+  EXPECT_FALSE(unwanted.roofs);
+  EXPECT_EQ(unwanted.roofsNote, "");
 }
 
 TEST(MeasuredPipeline, HasTheSymbolsPassRecipeRulesAndSwitchesOfTheRun) {

@@ -1,0 +1,123 @@
+// Sums over steps; nothing overlaps.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/roofline.h"
+
+#include "core/profile/stats.h"
+
+#include <algorithm>
+
+namespace fuseline {
+
+namespace {
+
+Arithmetic arithmeticOfProduct(const Graph& graph, NodeId product) {
+  if (graph.node(product).quantizers.any()) return Arithmetic::Fp8;
+  return graph.spec(product, OperandKind::Input, 0).dtype == DType::F32 ? Arithmetic::F32 : Arithmetic::Bf16;
+}
+
+/// One step under its two roofs.
+struct LeastTime {
+  double memoryNs = 0.0;
+  double computeNs = 0.0;
+  ComputeRoof roof;
+
+  double ns() const { return std::max(memoryNs, computeNs); }
+  Bound bound() const {
+    if (ns() <= 0.0) return Bound::Unknown;
+    return computeNs > memoryNs ? Bound::Compute : Bound::Memory;
+  }
+};
+
+LeastTime leastTime(const StepWork& step, const DeviceRoofs& roofs) {
+  if (roofs.copyGBps <= 0.0 || step.arithmetic == Arithmetic::None) return {};
+  LeastTime least{.memoryNs = step.bytes / roofs.copyGBps, .roof = computeRoof(roofs, step.arithmetic)};
+  if (least.roof.gflops > 0.0) least.computeNs = step.flops / least.roof.gflops;
+  return least;
+}
+
+/// The host's mean time for a launch where the device waits for the host; 0: it does not, or nobody knows.
+double waitedForLaunchNs(const VariantRecord& variant) {
+  if (variant.launchNs.empty() || variant.launches == 0) return 0.0;
+  double stepsNs = 0.0;
+  for (const StepRecord& step : variant.steps)
+    if (!step.isView) stepsNs += summarize(step.samplesNs).median;
+  const double launchNs = summarize(variant.launchNs).median;
+  return stepsNs > 0.0 && launchNs > stepsNs ? launchNs / static_cast<double>(variant.launches) : 0.0;
+}
+
+Efficiency efficiencyOf(const StepRecord& step, const DeviceRoofs& roofs, double launchNs) {
+  const LeastTime least = leastTime(workOf(step), roofs);
+  Efficiency made{.timeNs = summarize(step.samplesNs).median,
+                  .flops = static_cast<double>(step.flops),
+                  .bytes = static_cast<double>(step.bytes),
+                  .leastNs = least.ns(),
+                  .bound = least.bound()};
+  if (made.timeNs < launchNs) made.bound = Bound::Launch;
+  if (made.bound == Bound::Compute) made.roof = least.roof.arithmetic;
+  return made;
+}
+
+/// All but the time. The least time of a whole is known where that of each part is.
+void add(Efficiency& sum, const Efficiency& part) {
+  sum.flops += part.flops;
+  sum.bytes += part.bytes;
+  sum.leastNs = sum.leastNs > 0.0 && part.leastNs > 0.0 ? sum.leastNs + part.leastNs : 0.0;
+  if (part.bound == sum.bound && part.roof == sum.roof) return;
+  sum.bound = Bound::Several;
+  sum.roof = Arithmetic::None;
+}
+
+}  // namespace
+
+Arithmetic arithmeticOf(const Graph& graph, const Step& step) {
+  if (step.transfer) return Arithmetic::None;
+  const auto isLink = [&](NodeId id) { return graph.node(id).operation->category == "Communication"; };
+  if (std::ranges::any_of(step.nodes, isLink)) return Arithmetic::None;
+  const auto isProduct = [&](NodeId id) { return graph.node(id).operation->isQuantizable; };
+  const auto product = std::ranges::find_if(step.nodes, isProduct);
+  return product == step.nodes.end() ? Arithmetic::F32 : arithmeticOfProduct(graph, *product);
+}
+
+std::vector<StepWork> workOf(const Graph& graph, const Plan& plan) {
+  std::vector<StepWork> work;
+  for (const Step& step : plan.steps)
+    if (step.isWork())
+      work.push_back({.arithmetic = arithmeticOf(graph, step),
+                      .flops = static_cast<double>(step.flops),
+                      .bytes = static_cast<double>(step.bytesRead + step.bytesWritten)});
+  return work;
+}
+
+StepWork workOf(const StepRecord& step) {
+  return {.arithmetic = step.arithmetic,
+          .flops = static_cast<double>(step.flops),
+          .bytes = static_cast<double>(step.bytes)};
+}
+
+std::vector<StepWork> workOf(const VariantRecord& variant) {
+  std::vector<StepWork> work;
+  for (const StepRecord& step : variant.steps)
+    if (!step.isView) work.push_back(workOf(step));
+  return work;
+}
+
+double leastTimeNs(const std::vector<StepWork>& work, const DeviceRoofs& roofs) {
+  double timeNs = 0.0;
+  for (const StepWork& step : work) timeNs += leastTime(step, roofs).ns();
+  return timeNs;
+}
+
+Roofline::Roofline(const RunRecord& record, const VariantRecord& variant)
+    : m_roofs(record.roofs.value_or(DeviceRoofs{})), m_launchNs(waitedForLaunchNs(variant)) {}
+
+Efficiency Roofline::of(const Steps& steps) const {
+  Steps working = steps;
+  std::erase_if(working, [](const StepRecord* step) { return step->isView; });
+  if (working.empty()) return {};
+  Efficiency sum = efficiencyOf(*working.front(), m_roofs, m_launchNs);
+  for (std::size_t i = 1; i < working.size(); ++i) add(sum, efficiencyOf(*working[i], m_roofs, m_launchNs));
+  sum.timeNs = summarize(sumPerRound(working)).median;
+  return sum;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,118 @@
+// The least time of work under a device's roofs, and what of it steps reach. Expected values are by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/roofline.h"
+
+#include "tests/support/pipelines.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+const DeviceRoofs kRoofs{.copyGBps = 10, .fmaF32Gflops = 5, .bf16Gflops = 20, .fp8Gflops = 0};
+
+StepRecord step(std::string name, Arithmetic arithmetic, std::int64_t flops, std::int64_t bytes, double timeNs) {
+  return {.name = std::move(name),
+          .phase = "forward",
+          .arithmetic = arithmetic,
+          .flops = flops,
+          .bytes = bytes,
+          .samplesNs = {timeNs, timeNs, timeNs}};
+}
+
+/// Of all steps together.
+Efficiency efficiencyOf(const VariantRecord& variant, const std::optional<DeviceRoofs>& roofs = kRoofs) {
+  RunRecord record;
+  record.roofs = roofs;
+  Steps steps;
+  for (const StepRecord& each : variant.steps) steps.push_back(&each);
+  return Roofline(record, variant).of(steps);
+}
+
+TEST(Roofline, TakesTheNearerOfTwoRoofs) {
+  const auto leastOf = [&](Arithmetic arithmetic, double flops, double bytes) {
+    return leastTimeNs({{.arithmetic = arithmetic, .flops = flops, .bytes = bytes}}, kRoofs);
+  };
+  EXPECT_DOUBLE_EQ(leastOf(Arithmetic::F32, 100, 100), 20.0);
+  EXPECT_DOUBLE_EQ(leastOf(Arithmetic::Bf16, 100, 100), 10.0);
+  EXPECT_DOUBLE_EQ(leastOf(Arithmetic::Fp8, 400, 100), 20.0) << "without an arithmetic for it, that of bf16";
+  EXPECT_DOUBLE_EQ(leastOf(Arithmetic::None, 400, 100), 0.0) << "a link has no roof here";
+  EXPECT_DOUBLE_EQ(leastTimeNs({{.bytes = 100}}, DeviceRoofs{}), 0.0) << "no roofs";
+}
+
+TEST(Roofline, SaysHowFarAStepIsFromWhichRoof) {
+  const Efficiency product = efficiencyOf({.steps = {step("fc", Arithmetic::Bf16, 6000, 100, 600)}});
+  EXPECT_DOUBLE_EQ(product.intensity(), 60);
+  EXPECT_NEAR(product.gbps(), 1.0 / 6, 1e-12);
+  EXPECT_DOUBLE_EQ(product.gflops(), 10);
+  EXPECT_DOUBLE_EQ(product.leastNs, 300);
+  EXPECT_DOUBLE_EQ(product.timesFromRoof(), 2);
+  EXPECT_EQ(product.boundName(), "bf16 compute");
+  const Efficiency norm = efficiencyOf({.steps = {step("norm", Arithmetic::F32, 10, 100, 5)}});
+  EXPECT_DOUBLE_EQ(norm.timesFromRoof(), 0.5) << "a cache is faster than the memory that was measured";
+  EXPECT_EQ(norm.boundName(), "memory");
+}
+
+TEST(Roofline, KnowsTheRatesButNoBoundWithoutRoofs) {
+  const Efficiency made = efficiencyOf({.steps = {step("fc", Arithmetic::Bf16, 6000, 100, 600)}}, std::nullopt);
+  EXPECT_DOUBLE_EQ(made.gflops(), 10);
+  EXPECT_EQ(made.timesFromRoof(), 0);
+  EXPECT_EQ(made.boundName(), "");
+  EXPECT_TRUE(toJson(made)["timesFromRoof"].is_null());
+  EXPECT_TRUE(toJson(efficiencyOf({})).is_null());
+}
+
+TEST(Roofline, AddsUpStepByStep) {
+  StepRecord view = step("view", Arithmetic::F32, 0, 1000000, 0);
+  view.isView = true;
+  const Efficiency sum = efficiencyOf(
+      {.steps = {step("fc", Arithmetic::Bf16, 6000, 100, 600), view, step("act", Arithmetic::F32, 10, 100, 20)}});
+  EXPECT_DOUBLE_EQ(sum.timeNs, 620);
+  EXPECT_DOUBLE_EQ(sum.leastNs, 310) << "300 for the product, 10 for the bytes: nothing overlaps";
+  EXPECT_EQ(sum.boundName(), "several");
+}
+
+TEST(Roofline, KnowsNoLeastTimeOfAWholeWithAPartThatHasNone) {
+  const Efficiency sum = efficiencyOf(
+      {.steps = {step("fc", Arithmetic::Bf16, 6000, 100, 600), step("to the host", Arithmetic::None, 0, 100, 50)}});
+  EXPECT_DOUBLE_EQ(sum.timeNs, 650);
+  EXPECT_EQ(sum.timesFromRoof(), 0);
+}
+
+TEST(Roofline, SeesStepsThatWaitForTheHost) {
+  VariantRecord variant{.steps = {step("a", Arithmetic::F32, 0, 100, 600), step("b", Arithmetic::F32, 0, 100, 100)},
+                        .launches = 2};
+  const auto boundOf = [&](std::size_t index) {
+    return Roofline(RunRecord{.roofs = kRoofs}, variant).of({&variant.steps[index]}).boundName();
+  };
+  variant.launchNs = {1000, 1000, 1000};
+  EXPECT_EQ(boundOf(0), "memory") << "longer than 500 ns, the host's mean";
+  EXPECT_EQ(boundOf(1), "host launch");
+  variant.launchNs = {699, 699, 699};
+  EXPECT_EQ(boundOf(1), "memory") << "the device takes 700 ns: the host is ahead";
+}
+
+std::vector<Arithmetic> arithmeticsOf(const Graph& graph) {
+  std::vector<Arithmetic> arithmetics;
+  for (const StepWork& work : workOf(graph, makePlan(graph, unfused(graph)))) arithmetics.push_back(work.arithmetic);
+  return arithmetics;
+}
+
+TEST(Roofline, HoldsProductsAgainstTheRoofOfTheirDtype) {
+  using testing::chain;
+  const auto ofLinearAndGelu = [](DType dtype, const char* recipe) {
+    return arithmeticsOf(chain(dtype, {32, 32}, {testing::linear(32), testing::link("GELU")},
+                               {.pass = PassKind::Forward, .recipe = recipe}));
+  };
+  EXPECT_EQ(ofLinearAndGelu(DType::F32, ""), (std::vector{Arithmetic::F32, Arithmetic::F32}));
+  EXPECT_EQ(ofLinearAndGelu(DType::BF16, ""), (std::vector{Arithmetic::Bf16, Arithmetic::F32}));
+  EXPECT_EQ(ofLinearAndGelu(DType::F16, ""), (std::vector{Arithmetic::Bf16, Arithmetic::F32}));
+  EXPECT_EQ(ofLinearAndGelu(DType::BF16, "Float8CurrentScaling").back(), Arithmetic::F32);
+  EXPECT_EQ(std::ranges::count(ofLinearAndGelu(DType::BF16, "Float8CurrentScaling"), Arithmetic::Fp8), 1)
+      << "the product; quantizing is no product";
+}
+
+}  // namespace
+}  // namespace fuseline
