@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/csv_table.h"
 
+#include "core/profile/roofline.h"
 #include "core/profile/stats.h"
 
 #include <string_view>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::string_view kHead =
     "variant,pass,step,rule,kernel,ops,writes,rounds,median_ns,lower_quartile_ns,upper_quartile_ns,minimum_ns,flops,"
-    "bytes\r\n";
+    "bytes,flops_per_byte,gb_per_s,gflop_per_s,least_ns,times_from_roof,bound\r\n";
 
 /// In quotes where a reader would take it for something else; quotes are doubled.
 std::string field(std::string_view text) {
@@ -32,14 +33,22 @@ std::string times(const std::vector<double>& samplesNs) {
                      stats.minimum);
 }
 
-std::string line(const VariantRecord& variant, const StepRecord& step) {
-  return fmt::format("{},{},{},{},{},{},{},{},{},{}\r\n", field(variant.name), field(step.phase), field(step.name),
+/// Empty where it is not known: GB are 1e9 bytes.
+std::string efficiency(const Efficiency& made) {
+  const auto known = [](double value) { return value > 0.0 ? fmt::format("{:.6g}", value) : ""; };
+  return fmt::format("{},{},{},{},{},{}", known(made.intensity()), known(made.gbps()), known(made.gflops()),
+                     known(made.leastNs), known(made.timesFromRoof()), made.boundName());
+}
+
+std::string line(const VariantRecord& variant, const StepRecord& step, const Roofline& roofline) {
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{}\r\n", field(variant.name), field(step.phase), field(step.name),
                      field(step.rule), field(step.kernel), field(fmt::format("{}", fmt::join(step.ops, " "))),
-                     field(step.writes), times(step.samplesNs), step.flops, step.bytes);
+                     field(step.writes), times(step.samplesNs), step.flops, step.bytes,
+                     efficiency(roofline.of({&step})));
 }
 
 std::string endToEnd(const VariantRecord& variant) {
-  return fmt::format("{},,end to end,,,,,{},,\r\n", field(variant.name), times(variant.endToEndNs));
+  return fmt::format("{},,end to end,,,,,{},,,,,,,,\r\n", field(variant.name), times(variant.endToEndNs));
 }
 
 }  // namespace
@@ -47,8 +56,9 @@ std::string endToEnd(const VariantRecord& variant) {
 Result<std::string> csvTable(const RunRecord& record) {
   std::string text(kHead);
   for (const VariantRecord& variant : record.variants) {
+    const Roofline roofline(record, variant);
     for (const StepRecord& step : variant.steps)
-      if (!step.isView) text += line(variant, step);
+      if (!step.isView) text += line(variant, step, roofline);
     text += endToEnd(variant);
   }
   return text;

@@ -155,15 +155,18 @@ TEST(CsvTable, HasALineForEachStepAndForTheWhole) {
   RunRecord record = tracedRun();
   record.variants[0].steps[1].name = "say \"act\", twice";
   record.variants[0].steps[2].isView = true;
+  record.variants[0].steps[0].arithmetic = Arithmetic::F32;
+  record.roofs = DeviceRoofs{.copyGBps = 1, .fmaF32Gflops = 24};
   const Result<std::string> text = findExporter("csv")->write(record);
   ASSERT_TRUE(text);
   EXPECT_EQ(*text,
             "variant,pass,step,rule,kernel,ops,writes,rounds,median_ns,lower_quartile_ns,upper_quartile_ns,minimum_ns,"
-            "flops,bytes\r\n"
-            "fused,forward,fc1,,BasicLinear,fc1,\"[3, 4] bf16\",3,2000,1500,2500,1000,24000,100\r\n"
-            "fused,forward,\"say \"\"act\"\", twice\",,BasicLinear,act,\"[3, 4] bf16\",3,2000,1500,2500,1000,24000,100"
-            "\r\n"
-            "fused,,end to end,,,,,3,5000,5000,5000,5000,,\r\n");
+            "flops,bytes,flops_per_byte,gb_per_s,gflop_per_s,least_ns,times_from_roof,bound\r\n"
+            "fused,forward,fc1,,BasicLinear,fc1,\"[3, 4] bf16\",3,2000,1500,2500,1000,24000,100,240,0.05,12,1000,2,f32 "
+            "compute\r\n"
+            "fused,forward,\"say \"\"act\"\", twice\",,BasicLinear,act,\"[3, 4] bf16\",3,2000,1500,2500,1000,24000,100,"
+            "240,0.05,12,,,\r\n"
+            "fused,,end to end,,,,,3,5000,5000,5000,5000,,,,,,,,\r\n");
 }
 
 TEST(Markdown, SetsEachFusedStepAboveItsOps) {
