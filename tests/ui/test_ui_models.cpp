@@ -31,6 +31,7 @@ class ModelsTest : public QObject {
   void timingsAreSetBesideABaseline();
   void timingsWithinTheNoiseAreMarked();
   void timingsTellKernelsApartWhereTheyWereTraced();
+  void timingsSayHowFarStepsAreFromTheirRoof();
   void lanesCoverEveryOpOnce();
   void lanesChangeWhenInPlaceIsToggled();
   void lanesSayWhatAStepQuantizes();
@@ -179,6 +180,31 @@ void ModelsTest::timingsWithinTheNoiseAreMarked() {
   QCOMPARE(formatSpeedup(clear), QStringLiteral("1.25×"));
   QCOMPARE(formatTiming({.median = 2e6, .lowerQuartile = 2e6, .upperQuartile = 2e6, .count = 1}),
            QStringLiteral("2 ms"));  // one sample has no spread
+}
+
+void ModelsTest::timingsSayHowFarStepsAreFromTheirRoof() {
+  RunRecord record = fusedRun();
+  record.roofs = DeviceRoofs{.copyGBps = 2, .fmaF32Gflops = 4000};
+  StepRecord& fused = record.variants[1].steps[0];
+  fused.arithmetic = Arithmetic::F32;
+  fused.bytes = 4000000;
+  fused.flops = 8000000000;
+  Theme theme;
+  TimingsModel model(theme);
+  const QAbstractItemModelTester tester(&model, kStrict);
+  model.setRecord(record);
+  QVERIFY(model.hasRates() && model.hasRoofs());
+  const auto text = [&](TimingsModel::Column column) { return model.index(0, column).data().toString(); };
+  // 4 MB and 8 GFLOP in 4 ms; the roofs allow 2 ms for each.
+  QCOMPARE(text(TimingsModel::BandwidthColumn), QStringLiteral("1.00"));
+  QCOMPARE(text(TimingsModel::RateColumn), QStringLiteral("2.00"));
+  QCOMPARE(model.headerData(TimingsModel::RateColumn, Qt::Horizontal).toString(), QStringLiteral("TFLOP/s"));
+  QCOMPARE(text(TimingsModel::RoofColumn), QStringLiteral("2.00×"));
+  QCOMPARE(text(TimingsModel::BoundColumn), QStringLiteral("memory"));
+  record.roofs.reset();
+  model.setRecord(record);
+  QVERIFY(model.hasRates() && !model.hasRoofs());
+  QCOMPARE(text(TimingsModel::RoofColumn), QString());
 }
 
 void ModelsTest::timingsTellKernelsApartWhereTheyWereTraced() {

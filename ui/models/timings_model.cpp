@@ -45,6 +45,43 @@ QString ratioText(const ComparisonRow& row) {
   return QStringLiteral("(%1×)").arg(QString::number(row.speedup.median, 'f', 2));
 }
 
+/// What the plan that is meant to be fast made of the device; of a part, what it made by itself.
+const Efficiency& shownEfficiency(const ComparisonRow& row) {
+  return row.fused.count > 0 ? row.fusedEfficiency : row.unfusedEfficiency;
+}
+
+QString efficiencyLine(const Efficiency& made) {
+  const QString text = formatEfficiency(made);
+  return text.isEmpty() ? text : u'\n' + text;
+}
+
+QVariant headerTip(int column) {
+  switch (column) {
+    case TimingsModel::BandwidthColumn:
+      return TimingsModel::tr("The least traffic, in 1e9 bytes a second. Of the fused plan; parts: of the unfused one");
+    case TimingsModel::RateColumn:
+      return TimingsModel::tr("Operations by definition, a second. Of the fused plan; parts: of the unfused one");
+    case TimingsModel::RoofColumn:
+      return TimingsModel::tr(
+          "The time over the least that the roofs allow, which were measured in this run.\n"
+          "Below 1 where caches are faster than the memory that was measured");
+    case TimingsModel::BoundColumn: return TimingsModel::tr("By what the least time is set");
+    default: return {};
+  }
+}
+
+/// Both plans, as the column shows one of them.
+QString efficiencyTip(const ComparisonRow& row) {
+  QStringList lines;
+  if (row.unfusedEfficiency.timeNs > 0.0)
+    lines.append(TimingsModel::tr("unfused: %1").arg(formatEfficiency(row.unfusedEfficiency)));
+  if (row.fusedEfficiency.timeNs > 0.0)
+    lines.append(TimingsModel::tr("fused: %1").arg(formatEfficiency(row.fusedEfficiency)));
+  return lines.join(u'\n');
+}
+
+QString knownText(double value) { return value > 0.0 ? formatThreeDigits(value) : QString(); }
+
 }  // namespace
 
 TimingsModel::TimingsModel(const Theme& theme, QObject* parent) : QAbstractItemModel(parent), m_theme(theme) {}
@@ -69,6 +106,7 @@ void TimingsModel::setRecord(const RunRecord& record) {
   addTimes(record);
   addMemory(record);
   noteKernels(record);
+  noteRates(record);
   endResetModel();
 }
 
@@ -82,6 +120,21 @@ void TimingsModel::addTimes(const RunRecord& record) {
   if (isTraced) add(tr("Of no step"), &VariantRecord::unattributedNs);
   add(isTraced ? tr("With the trace on") : tr("With clocks inside"), &VariantRecord::instrumentedNs);
   add(tr("End to end: the host launches"), &VariantRecord::launchNs);
+}
+
+void TimingsModel::noteRates(const RunRecord& record) {
+  double largestGflops = 0.0;
+  m_hasRates = false;
+  m_hasRoofs = record.roofs.has_value();
+  const auto note = [&](const ComparisonRow& row) {
+    m_hasRates = m_hasRates || shownEfficiency(row).timeNs > 0.0;
+    largestGflops = std::max(largestGflops, shownEfficiency(row).gflops());
+  };
+  for (const Group& group : m_groups) {
+    note(group.row);
+    std::ranges::for_each(group.parts, note);
+  }
+  m_ratesAreTera = largestGflops >= 1e3;
 }
 
 void TimingsModel::addMemory(const RunRecord& record) {
@@ -123,6 +176,7 @@ void TimingsModel::clear() {
   m_groups.clear();
   m_kernels.clear();
   m_changes.clear();
+  m_hasRates = m_hasRoofs = false;
   endResetModel();
 }
 
@@ -181,6 +235,17 @@ QString TimingsModel::cellText(const QModelIndex& index) const {
     case SpeedupColumn: return hasBoth && !row.isView ? ratioText(row) : QString();
     case BytesColumn: return row.depth == 0 ? formatByteCount(row.bytesSaved) : QString();
     case LaunchesColumn: return row.depth == 0 ? formatCount(row.launchesSaved) : QString();
+    default: return efficiencyText(row, index.column());
+  }
+}
+
+QString TimingsModel::efficiencyText(const ComparisonRow& row, int column) const {
+  const Efficiency& made = shownEfficiency(row);
+  switch (column) {
+    case BandwidthColumn: return knownText(made.gbps());
+    case RateColumn: return knownText(made.gflops() / (m_ratesAreTera ? 1e3 : 1.0));
+    case RoofColumn: return made.timesFromRoof() > 0.0 ? knownText(made.timesFromRoof()) + u'×' : QString();
+    case BoundColumn: return toQt(made.boundName());
     default: return QString();
   }
 }
@@ -231,8 +296,11 @@ QString TimingsModel::kernelsText(const QModelIndex& index) const {
 
 QString TimingsModel::tip(const QModelIndex& index) const {
   const ComparisonRow& row = rowAt(index);
-  if (index.column() == UnfusedColumn && row.unfused.count > 0) return samplesText(row.unfused) + kernelsText(index);
-  if (index.column() == FusedColumn && row.fused.count > 0) return samplesText(row.fused) + kernelsText(index);
+  if (index.column() == UnfusedColumn && row.unfused.count > 0)
+    return samplesText(row.unfused) + efficiencyLine(row.unfusedEfficiency) + kernelsText(index);
+  if (index.column() == FusedColumn && row.fused.count > 0)
+    return samplesText(row.fused) + efficiencyLine(row.fusedEfficiency) + kernelsText(index);
+  if (index.column() >= BandwidthColumn) return efficiencyTip(row);
   if (index.column() == SpeedupColumn && row.fused.count > 0 && row.unfused.count > 0) {
     const QString interval =
         tr("95 % interval %1 to %2").arg(row.speedup.low, 0, 'f', 3).arg(row.speedup.high, 0, 'f', 3);
@@ -272,6 +340,7 @@ QVariant TimingsModel::headerData(int section, Qt::Orientation orientation, int 
   if (role == Qt::TextAlignmentRole) {
     return static_cast<int>((section <= PassColumn ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
   }
+  if (role == Qt::ToolTipRole) return headerTip(section);
   if (role != Qt::DisplayRole) return {};
   switch (section) {
     case OpColumn: return tr("Op");
@@ -282,6 +351,10 @@ QVariant TimingsModel::headerData(int section, Qt::Orientation orientation, int 
     case BaselineColumn: return tr("Against baseline");
     case BytesColumn: return tr("Bytes saved");
     case LaunchesColumn: return tr("Launches saved");
+    case BandwidthColumn: return QStringLiteral("GB/s");
+    case RateColumn: return m_ratesAreTera ? QStringLiteral("TFLOP/s") : QStringLiteral("GFLOP/s");
+    case RoofColumn: return tr("× roof");
+    case BoundColumn: return tr("Bound by");
     default: return {};
   }
 }

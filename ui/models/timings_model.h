@@ -30,6 +30,10 @@ class TimingsModel : public QAbstractItemModel {
     BaselineColumn,  // of the fused plan, against another run
     BytesColumn,
     LaunchesColumn,
+    BandwidthColumn,  // this one and the next: of the fused plan's step, of the unfused one where it has none
+    RateColumn,
+    RoofColumn,
+    BoundColumn,
     ColumnCount
   };
   enum Role {
@@ -43,6 +47,9 @@ class TimingsModel : public QAbstractItemModel {
   /// After setRecord(): fills the column of the baseline, or empties it.
   void setComparison(const std::optional<RunComparison>& comparison);
   void clear();
+  /// Were steps timed, so that there are rates?
+  bool hasRates() const { return m_hasRates; }
+  bool hasRoofs() const { return m_hasRoofs; }
 
   QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override;
   QModelIndex parent(const QModelIndex& index) const override;
@@ -63,6 +70,8 @@ class TimingsModel : public QAbstractItemModel {
   const Group& groupAt(const QModelIndex& index) const;
   QString cellText(const QModelIndex& index) const;
   QString memoryText(const Group& group, int column) const;
+  QString efficiencyText(const ComparisonRow& row, int column) const;
+  void noteRates(const RunRecord& record);
   QVariant share(const QModelIndex& index) const;
   QVariant foreground(const QModelIndex& index) const;
   QString tip(const QModelIndex& index) const;
@@ -78,6 +87,9 @@ class TimingsModel : public QAbstractItemModel {
   std::map<std::pair<std::string, std::string>, MetricChange> m_changes;           // by phase and label
   std::string m_endToEndLabel;
   double m_longestNs = 0;
+  bool m_hasRates = false;
+  bool m_hasRoofs = false;
+  bool m_ratesAreTera = false;  // one unit for the column
 };
 
 }  // namespace fuseline::ui

@@ -16,10 +16,13 @@
 #include <QVBoxLayout>
 
 #include <algorithm>
+#include <utility>
 
 namespace fuseline::ui {
 
 namespace {
+
+constexpr int kLeastOpCharacters = 24;
 
 /// Draws a faint bar behind a time and a line above the totals.
 class TimingDelegate : public QStyledItemDelegate {
@@ -164,6 +167,29 @@ void TimingsPanel::createView() {
   m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
 }
 
+void TimingsPanel::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  fitColumns();
+}
+
+/// Rates are there where steps were timed, and roofs where they were measured. They give way, one by one, before the
+/// names of the ops do: tool tips have them, too.
+void TimingsPanel::fitColumns() {
+  QHeaderView* header = m_view->header();
+  for (const auto& [column, isThere] : {std::pair(TimingsModel::BandwidthColumn, m_model->hasRates()),
+                                        {TimingsModel::RateColumn, m_model->hasRates()},
+                                        {TimingsModel::RoofColumn, m_model->hasRates() && m_model->hasRoofs()},
+                                        {TimingsModel::BoundColumn, m_model->hasRates() && m_model->hasRoofs()}})
+    m_view->setColumnHidden(column, !isThere);
+  const int leastOpWidth = fontMetrics().averageCharWidth() * kLeastOpCharacters;
+  const auto isTooWide = [&] {
+    return header->length() > m_view->viewport()->width() || header->sectionSize(TimingsModel::OpColumn) < leastOpWidth;
+  };
+  for (const auto column :
+       {TimingsModel::BandwidthColumn, TimingsModel::RateColumn, TimingsModel::BoundColumn, TimingsModel::RoofColumn})
+    if (isTooWide()) m_view->setColumnHidden(column, true);
+}
+
 void TimingsPanel::refresh() {
   const auto& run = m_session.lastRun();
   run ? m_model->setRecord(run->record) : m_model->clear();
@@ -185,6 +211,7 @@ void TimingsPanel::refreshComparison() {
   const bool isComparable = m_comparison && m_comparison->hasValue();
   m_model->setComparison(isComparable ? std::optional(**m_comparison) : std::nullopt);
   m_view->setColumnHidden(TimingsModel::BaselineColumn, !isComparable);
+  fitColumns();
   refreshCaption();
 }
 

@@ -23,8 +23,12 @@ class TimingsPanel : public QWidget {
   /// The table as tab-separated text, for spreadsheets.
   QString asText() const;
 
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
  private:
   void createView();
+  void fitColumns();
   void refresh();
   void refreshComparison();
   void refreshCaption();

@@ -308,6 +308,7 @@ void Session::start(RunPurpose purpose) {
   request.settings.pass = m_pass == PassKind::Training ? "train" : "forward";
   request.settings.device = m_runTarget.device;
   if (m_runTarget.isGpu()) request.settings.timing = m_runTarget.timing;
+  request.settings.measuresRoofs = true;
   request.settings.rules.clear();  // the document decides
   request.tensorsFile = m_tensorsFile.toStdString();
   m_pendingRun = {.document = document(), .pass = m_pass, .device = m_runTarget.device};

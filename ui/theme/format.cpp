@@ -69,6 +69,24 @@ QString formatSpeedup(const RatioStats& speedup) {
 
 QString formatByteCount(std::int64_t bytes) { return bytes == 0 ? QStringLiteral("–") : toQt(formatBytes(bytes)); }
 
+QString formatThreeDigits(double value) {
+  return QString::number(value, 'f', value < 10.0 ? 2 : value < 100.0 ? 1 : 0);
+}
+
+QString formatBandwidth(double gbps) { return QStringLiteral("%1 GB/s").arg(formatThreeDigits(gbps)); }
+
+QString formatFlopRate(double gflops) { return toQt(formatFlops(gflops * 1e9)) + QStringLiteral("/s"); }
+
+QString formatEfficiency(const Efficiency& efficiency) {
+  QStringList parts;
+  if (efficiency.gbps() > 0.0) parts.append(formatBandwidth(efficiency.gbps()));
+  if (efficiency.gflops() > 0.0) parts.append(formatFlopRate(efficiency.gflops()));
+  if (efficiency.timesFromRoof() > 0.0)
+    parts.append(QCoreApplication::translate("Format", "%1× from its roof (%2)")
+                     .arg(formatThreeDigits(efficiency.timesFromRoof()), toQt(efficiency.boundName())));
+  return parts.join(QStringLiteral(" · "));
+}
+
 QString formatCount(std::int64_t count) { return count == 0 ? QStringLiteral("–") : QString::number(count); }
 
 QString counted(qsizetype count, const QString& one, const QString& many) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/ops/attributes.h"
+#include "core/profile/efficiency.h"
 #include "core/profile/stats.h"
 #include "core/support/json.h"
 #include "core/tensor/tensor_spec.h"
@@ -28,6 +29,14 @@ QString formatTiming(const SampleStats& stats);
 QString formatSpeedup(const RatioStats& speedup);
 /// "8.00 MiB"; an en dash for zero.
 QString formatByteCount(std::int64_t bytes);
+/// "1.23", "12.3", "123": three digits where there are no more before the point.
+QString formatThreeDigits(double value);
+/// "12.3 GB/s", of 1e9 bytes.
+QString formatBandwidth(double gbps);
+/// "1.23 TFLOP/s".
+QString formatFlopRate(double gflops);
+/// "12.3 GB/s · 1.23 TFLOP/s · 1.70× from its roof (memory)", as much of it as is known.
+QString formatEfficiency(const Efficiency& efficiency);
 /// "3"; an en dash for zero.
 QString formatCount(std::int64_t count);
 
