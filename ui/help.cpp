@@ -64,6 +64,11 @@ QString timelineRows() {
          shortcutRow(translated("Shift + drag"), translated("Measure a stretch"));
 }
 
+QString rooflineRows() {
+  return shortcutRow(translated("Left, Right, Home, End"), translated("Select the next step of the plan")) +
+         shortcutRow(translated("Up, Down"), translated("Go to the same work in the other plan"));
+}
+
 QString section(const QString& title, const QString& rows) {
   return QStringLiteral("<h3>%1</h3><table cellspacing='0' cellpadding='3'>%2</table>").arg(title, rows);
 }
@@ -82,7 +87,8 @@ void showShortcuts(const QMenuBar& menus, QWidget* parent) {
   dialog.resize(560, 640);
   auto* browser = new QTextBrowser(&dialog);
   browser->setHtml(section(translated("Canvas"), canvasRows()) + section(translated("Plan"), planRows()) +
-                   section(translated("Timeline"), timelineRows()) + text);
+                   section(translated("Timeline"), timelineRows()) + section(translated("Roofline"), rooflineRows()) +
+                   text);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, &dialog);
   QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
   auto* layout = new QVBoxLayout(&dialog);

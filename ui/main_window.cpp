@@ -35,7 +35,7 @@ namespace fuseline::ui {
 namespace {
 
 // Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
-constexpr int kLayoutVersion = 3;
+constexpr int kLayoutVersion = 4;
 constexpr int kMaxRecentFiles = 10;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
@@ -127,6 +127,7 @@ void MainWindow::createDocks() {
   m_plan = new PlanPanel(m_session, m_theme);
   m_timings = new TimingsPanel(m_session, m_theme);
   m_timeline = new TimelinePanel(m_session, m_theme);
+  m_roofline = new RooflinePanel(m_session, m_theme);
   m_numerics = new NumericsPanel(m_session, m_theme);
   addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
   addDock(QStringLiteral("inspector"), tr("Inspector"), m_inspector, Qt::RightDockWidgetArea);
@@ -134,6 +135,7 @@ void MainWindow::createDocks() {
   addDock(QStringLiteral("plan"), tr("Plan"), m_plan, Qt::BottomDockWidgetArea);
   m_timingsDock = addDock(QStringLiteral("timings"), tr("Timings"), m_timings, Qt::BottomDockWidgetArea);
   addDock(QStringLiteral("timeline"), tr("Timeline"), m_timeline, Qt::BottomDockWidgetArea);
+  addDock(QStringLiteral("roofline"), tr("Roofline"), m_roofline, Qt::BottomDockWidgetArea);
   m_numericsDock = addDock(QStringLiteral("numerics"), tr("Numerics"), m_numerics, Qt::BottomDockWidgetArea);
   m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
   const auto showBlocks = [this] { m_palette->showBlocks(m_session.document()); };
@@ -149,7 +151,9 @@ void MainWindow::applyDefaultLayout() {
   splitDockWidget(plan, m_timingsDock, Qt::Vertical);
   QDockWidget* timeline = m_docks[5];
   tabifyDockWidget(m_timingsDock, timeline);
-  tabifyDockWidget(timeline, m_numericsDock);
+  QDockWidget* roofline = m_docks[6];
+  tabifyDockWidget(timeline, roofline);
+  tabifyDockWidget(roofline, m_numericsDock);
   tabifyDockWidget(m_numericsDock, m_problemsDock);
   m_timingsDock->raise();
   resizeDocks({m_docks[0], m_docks[1]}, {194, 356}, Qt::Horizontal);
@@ -591,9 +595,10 @@ void MainWindow::showReadOnly() {
          "shown, nothing can be changed."));
 }
 
-/// Who looks at the timeline sees the run there.
+/// Who looks at the timeline, or at the roofline, sees the run there.
 void MainWindow::showTimings() {
-  if (!visiblePanes().contains(m_timeline)) m_timingsDock->raise();
+  const QList<QWidget*> shown = visiblePanes();
+  if (!shown.contains(m_timeline) && !shown.contains(m_roofline)) m_timingsDock->raise();
 }
 
 bool MainWindow::showPane(const QString& name) {
@@ -654,8 +659,8 @@ void MainWindow::makeBlock() {
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {
-  QList<QWidget*> panes = {m_palette, m_view,     m_inspector, m_whyNot,  m_plan,
-                           m_timings, m_timeline, m_numerics,  m_problems};
+  QList<QWidget*> panes = {m_palette, m_view,     m_inspector, m_whyNot,   m_plan,
+                           m_timings, m_timeline, m_roofline,  m_numerics, m_problems};
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());

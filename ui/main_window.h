@@ -12,6 +12,7 @@
 #include "ui/panels/pane_ring.h"
 #include "ui/panels/plan_panel.h"
 #include "ui/panels/problems_panel.h"
+#include "ui/panels/roofline_panel.h"
 #include "ui/panels/run_bar.h"
 #include "ui/panels/timeline_panel.h"
 #include "ui/panels/timings_panel.h"
@@ -55,6 +56,7 @@ class MainWindow : public QMainWindow {
   PlanPanel& plan() { return *m_plan; }
   TimingsPanel& timings() { return *m_timings; }
   TimelinePanel& timeline() { return *m_timeline; }
+  RooflinePanel& roofline() { return *m_roofline; }
   NumericsPanel& numerics() { return *m_numerics; }
   WhyNotPanel& whyNot() { return *m_whyNot; }
   void showTimings();
@@ -143,6 +145,7 @@ class MainWindow : public QMainWindow {
   PlanPanel* m_plan = nullptr;
   TimingsPanel* m_timings = nullptr;
   TimelinePanel* m_timeline = nullptr;
+  RooflinePanel* m_roofline = nullptr;
   NumericsPanel* m_numerics = nullptr;
   RunBar* m_runBar = nullptr;
   PaneRing* m_paneRing = nullptr;

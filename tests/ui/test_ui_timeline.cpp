@@ -1,10 +1,6 @@
 // The timeline: what is in view, which boxes there are, and what keys and the mouse do with them.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/profile/run_file.h"
-#include "core/runtime/pipeline_run.h"
 #include "core/support/read_file.h"
-#include "tests/support/one_backend.h"
-#include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 
@@ -61,30 +57,11 @@ RunRecord twoVariants() {
   return record;
 }
 
-/// A run of the small pipeline by the reference.
-RunRecord measuredRun(const char* timing = "auto") {
-  RunSettings settings{.device = "reference", .timing = timing, .warmup = 0, .iterations = 2};
-  const auto run = PipelineRun::prepare(parseDocument(smallPipeline()), "small", {.settings = std::move(settings)},
-                                        testing::OneBackend(makeReferenceBackend()));
-  return *(*run)->measure();
-}
-
 /// A window with this run opened and its timeline in front.
-struct Opened : Fixture {
-  explicit Opened(const RunRecord& record) : Fixture(residualPipeline(false)) {
-    window.resize(1400, 900);
-    window.show();
-    const auto path = folder / "small.fuserun";
-    isOpen = saveRunRecord(record, path).hasValue() && window.openFile(toQt(path.string())) &&
-             waitForAnalysis(session) && window.showPane(QStringLiteral("timeline")) &&
-             QTest::qWaitForWindowExposed(&window);
-    view().setFocus();
-  }
+struct Opened : OpenedRun {
+  explicit Opened(const RunRecord& record) : OpenedRun(record, QStringLiteral("timeline")) { view().setFocus(); }
   TimelineView& view() { return *window.timeline().view(); }
   QPoint middleOf(std::size_t track, std::size_t item) { return view().areaOf(track, item).center().toPoint(); }
-
-  testing::TemporaryFolder folder;
-  bool isOpen = false;
 };
 
 std::size_t firstStep(const TimelineTrack& track) {

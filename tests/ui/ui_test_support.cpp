@@ -2,6 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
 
+#include "core/profile/run_file.h"
+#include "core/runtime/pipeline_run.h"
+#include "tests/support/one_backend.h"
+#include "ui/theme/format.h"
+
 namespace fuseline::ui {
 
 namespace {
@@ -52,6 +57,21 @@ Fixture::Fixture(const std::string& text, const QStringList& workerCommand)
 
 QPoint Fixture::portOnView(const PortRef& port) {
   return window.canvas().mapFromScene(*window.scene().node(port.node)->portPosition(port));
+}
+
+RunRecord measuredRun(const char* timing) {
+  RunSettings settings{.device = "reference", .timing = timing, .warmup = 0, .iterations = 2};
+  const auto run = PipelineRun::prepare(parseDocument(smallPipeline()), "small", {.settings = std::move(settings)},
+                                        testing::OneBackend(makeReferenceBackend()));
+  return *(*run)->measure();
+}
+
+OpenedRun::OpenedRun(const RunRecord& record, const QString& pane) : Fixture(residualPipeline(false)) {
+  window.resize(1400, 900);
+  window.show();
+  const auto path = folder / "small.fuserun";
+  isOpen = saveRunRecord(record, path).hasValue() && window.openFile(toQt(path.string())) && waitForAnalysis(session) &&
+           window.showPane(pane) && QTest::qWaitForWindowExposed(&window);
 }
 
 void dragMouse(QWidget* viewport, QPoint from, QPoint to) {

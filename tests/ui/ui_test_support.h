@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "tests/support/temporary_folder.h"
 #include "ui/main_window.h"
 
 #include <QString>
@@ -31,6 +32,17 @@ struct Fixture {
   const DocumentOp& op(const char* id) const { return *session.document().findOp(id); }
   /// Where a port is on the canvas' viewport.
   QPoint portOnView(const PortRef& port);
+};
+
+/// A run of the small pipeline by the reference.
+RunRecord measuredRun(const char* timing = "auto");
+
+/// A window with this run opened from a file and this pane in front.
+struct OpenedRun : Fixture {
+  OpenedRun(const RunRecord& record, const QString& pane);
+
+  testing::TemporaryFolder folder;
+  bool isOpen = false;
 };
 
 /// Presses, moves and releases the left button over a viewport, as a hand would.

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/timeline_tracks.h"
 
-#include "core/ops/catalog.h"
 #include "core/profile/stats.h"
+#include "ui/models/step_category.h"
 #include "ui/theme/format.h"
 
 #include <QCoreApplication>
@@ -22,22 +22,6 @@ constexpr double kTellApartPx = 3.0;
 QString translated(const char* text) { return QCoreApplication::translate("Timeline", text); }
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-/// Of an op of the graph, if it is in there.
-std::string categoryOf(const Graph* graph, const std::string& op) {
-  const NodeId node = graph ? graph->findNode(op) : NodeId{-1};
-  return node < 0 ? std::string() : graph->node(node).operation->category;
-}
-
-/// Kernels of fusions are named after their main work; an elementwise one may be an activation.
-std::string categoryOf(const StepRecord& step, const Graph* graph) {
-  if (step.ops.size() == 1)
-    if (const std::string category = categoryOf(graph, step.ops.front()); !category.empty()) return category;
-  if (step.kernel == "elementwise")
-    for (const std::string& op : step.ops)
-      if (const std::string category = categoryOf(graph, op); category == "Activation") return category;
-  return step.kernel == "grouped_mlp" ? "Linear" : step.kernel;
-}
 
 QString line(const QString& text) { return QStringLiteral("<br>") + text; }
 

@@ -1,0 +1,205 @@
+// The roofline: where its dots are, what fusions moved, and what keys and the mouse do with them.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+
+#include <QHeaderView>
+#include <QTest>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+class RooflineTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void dotsStandByIntensityAndSpeed();
+  void fusionsHaveArrowsAndOtherStepsHaveNone();
+  void axesShowAllOfIt();
+  void clickSelectsTheOp();
+  void keysWalkAPlanAndGoToTheOther();
+  void keysGoOnFromWhatIsSelectedElsewhere();
+  void saysWhichRoofsThereAre();
+  void saysWhyThereIsNothing();
+  void columnsOfTimingsGiveWayToNames();
+};
+
+namespace {
+
+StepRecord step(std::string name, std::string phase, std::vector<std::string> ops, std::int64_t flops,
+                std::string rule = {}) {
+  return {.name = std::move(name),
+          .rule = std::move(rule),
+          .phase = std::move(phase),
+          .kernel = "BasicLinear",
+          .ops = ops,
+          .owners = std::move(ops),
+          .arithmetic = Arithmetic::F32,
+          .flops = flops,
+          .bytes = 200,
+          .samplesNs = {100.0, 100.0, 100.0}};
+}
+
+/// a and b forward, a backward, c only copies; the fused plan does both forward in one.
+RunRecord twoVariants() {
+  RunRecord record;
+  record.roofs = DeviceRoofs{.copyGBps = 4, .fmaF32Gflops = 50, .bf16Gflops = 200};
+  record.variants = {{.name = "unfused",
+                      .steps = {step("a", "forward", {"a"}, 4000), step("b", "forward", {"b"}, 20),
+                                step("c", "forward", {"c"}, 0), step("a", "backward", {"a"}, 8000)}},
+                     {.name = "fused",
+                      .steps = {step("R(a, b)", "forward", {"a", "b"}, 4020, "R"), step("c", "forward", {"c"}, 0),
+                                step("a", "backward", {"a"}, 8000)}}};
+  return record;
+}
+
+/// As if the device of the run had these.
+RunRecord roofedRun() {
+  RunRecord record = measuredRun();
+  record.roofs = DeviceRoofs{.copyGBps = 4, .fmaF32Gflops = 50};
+  return record;
+}
+
+struct Opened : OpenedRun {
+  explicit Opened(const RunRecord& record) : OpenedRun(record, QStringLiteral("roofline")) { view().setFocus(); }
+  RooflineView& view() { return *window.roofline().view(); }
+  std::size_t dot(const char* label) {
+    const auto& dots = view().plot().dots;
+    const auto found = std::ranges::find(dots, QString::fromLatin1(label), &RooflineDot::label);
+    return static_cast<std::size_t>(found - dots.begin());
+  }
+};
+
+}  // namespace
+
+void RooflineTest::dotsStandByIntensityAndSpeed() {
+  const RooflinePlot plot = rooflinePlot(twoVariants(), nullptr);
+  QStringList labels;
+  for (const RooflineDot& dot : plot.dots) labels.append(dot.label);
+  QCOMPARE(labels, QStringList({"a", "b", "a", "R(a, b)", "a"}));
+  QCOMPARE(plot.numWithoutArithmetic, 2);
+  QCOMPARE(plot.dots[0].intensity, 20.0);
+  QCOMPARE(plot.dots[0].gflops, 40.0);
+  QVERIFY(!plot.dots[0].isOfFusedPlan && plot.dots[3].isOfFusedPlan);
+  QVERIFY(!plot.dots[0].isBackward && plot.dots[2].isBackward);
+  QCOMPARE(plot.dots[3].owners, QStringList({"a", "b"}));
+  // 4000 FLOP take 80 ns at 50 GFLOP/s, 200 bytes 50 ns at 4 GB/s.
+  QCOMPARE(
+      plot.dots[0].words,
+      QStringLiteral("a: forward, unfused plan, 100 ns ± 0.0 %, 2.00 GB/s · 40 GFLOP/s · 1.25× from its roof (f32 "
+                     "compute), 20.0 FLOP per byte, at least 80 ns by its roof"));
+}
+
+void RooflineTest::fusionsHaveArrowsAndOtherStepsHaveNone() {
+  const RooflinePlot plot = rooflinePlot(twoVariants(), nullptr);
+  QCOMPARE(plot.arrows.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    QCOMPARE(plot.arrows[i].from, i);
+    QCOMPARE(plot.arrows[i].to, 3u);
+  }
+}
+
+void RooflineTest::axesShowAllOfIt() {
+  const RooflinePlot plot = rooflinePlot(twoVariants(), nullptr);
+  QCOMPARE(plot.ceilings.front().name, QStringLiteral("bf16"));
+  QCOMPARE(plot.ridge(), 50.0);
+  const LogRange intensity = intensityRange(plot);
+  const LogRange speed = speedRange(plot);
+  const auto isWithin = [](double share) { return share > 0.0 && share < 1.0; };
+  for (const RooflineDot& dot : plot.dots)
+    QVERIFY(isWithin(intensity.shareOf(dot.intensity)) && isWithin(speed.shareOf(dot.gflops)));
+  for (const RooflineCeiling& ceiling : plot.ceilings) QVERIFY(isWithin(speed.shareOf(ceiling.gflops)));
+  QVERIFY(isWithin(intensity.shareOf(plot.ridge())));
+  QCOMPARE((LogRange{0.05, 2000}).decades(10), (std::vector<double>{0.1, 1, 10, 100, 1000}));
+  QCOMPARE((LogRange{0.05, 2000}).decades(2), (std::vector<double>{0.1, 100}));
+  RooflinePlot one;
+  one.dots.push_back({.intensity = 3.0, .gflops = 3.0});
+  QVERIFY(!intensityRange(one).decades(5).empty());
+}
+
+void RooflineTest::clickSelectsTheOp() {
+  Opened f(roofedRun());
+  QVERIFY(f.isOpen);
+  const std::size_t norm = f.dot("norm");
+  QVERIFY(norm < f.view().plot().dots.size());
+  QCOMPARE(f.view().plot().dots[norm].category, std::string("Normalization"));
+  const QPoint place = f.view().areaOf(norm).center().toPoint();
+  QVERIFY(f.view().rect().contains(place));
+  QTest::mouseClick(&f.view(), Qt::LeftButton, {}, place);
+  QCOMPARE(f.view().tipAt(place), f.view().currentDot()->tip);
+  QCOMPARE(f.session.selection(), QSet<QString>({"norm"}));
+  QTest::mouseClick(&f.view(), Qt::LeftButton, {}, QPoint(1, f.view().height() - 2));
+  QVERIFY(f.session.selection().isEmpty());
+}
+
+void RooflineTest::keysWalkAPlanAndGoToTheOther() {
+  Opened f(roofedRun());
+  QVERIFY(f.isOpen);
+  QTest::keyClick(&f.view(), Qt::Key_Right);
+  QCOMPARE(f.view().currentDot()->label, QStringLiteral("norm"));
+  QCOMPARE(f.session.selection(), QSet<QString>({"norm"}));
+  QTest::keyClick(&f.view(), Qt::Key_Left);
+  QCOMPARE(f.view().currentDot()->label, QStringLiteral("norm"));
+  QTest::keyClick(&f.view(), Qt::Key_Right);
+  QCOMPARE(f.session.selection(), QSet<QString>({"fc"}));
+  QCOMPARE(f.view().accessibleDescription(), f.view().currentDot()->words);
+  QVERIFY(!f.view().currentDot()->isOfFusedPlan);
+  QTest::keyClick(&f.view(), Qt::Key_Down);
+  QVERIFY(f.view().currentDot()->isOfFusedPlan);
+  QVERIFY(f.view().currentDot()->owners.contains(QStringLiteral("fc")));
+  QTest::keyClick(&f.view(), Qt::Key_Up);
+  QVERIFY(!f.view().currentDot()->isOfFusedPlan);
+}
+
+void RooflineTest::keysGoOnFromWhatIsSelectedElsewhere() {
+  Opened f(roofedRun());
+  QVERIFY(f.isOpen);
+  f.session.select({QStringLiteral("fc")});
+  QCOMPARE(f.view().currentDot()->label, QStringLiteral("fc"));
+  QTest::keyClick(&f.view(), Qt::Key_Left);
+  QCOMPARE(f.session.selection(), QSet<QString>({"norm"}));
+  f.session.select({});
+  QVERIFY(!f.view().currentDot());
+}
+
+void RooflineTest::saysWhichRoofsThereAre() {
+  Opened f(roofedRun());
+  QVERIFY(f.isOpen);
+  const QString roofs = QStringLiteral("Roofs measured in this run: memory 4.00 GB/s, f32 50 GFLOP/s");
+  QVERIFY2(f.window.roofline().caption().startsWith(roofs), qPrintable(f.window.roofline().caption()));
+  Opened without(measuredRun());
+  QVERIFY(without.isOpen);
+  QVERIFY(!without.view().plot().dots.empty());
+  QVERIFY(without.window.roofline().caption().startsWith(QStringLiteral("No roofs: ")));
+}
+
+void RooflineTest::saysWhyThereIsNothing() {
+  Fixture empty(smallPipeline());
+  QVERIFY(empty.window.roofline().emptyText().startsWith(QStringLiteral("Nothing measured yet. Press Run")));
+  Opened f(measuredRun("none"));
+  QVERIFY(f.isOpen);
+  QVERIFY(f.window.roofline().emptyText().startsWith(QStringLiteral("Steps of this run were not timed.")));
+  QTest::keyClick(&f.view(), Qt::Key_Right);
+  QTest::mouseClick(&f.view(), Qt::LeftButton, {}, QPoint(5, 5));
+}
+
+void RooflineTest::columnsOfTimingsGiveWayToNames() {
+  OpenedRun f(roofedRun(), QStringLiteral("timings"));
+  QVERIFY(f.isOpen);
+  TimingsPanel& timings = f.window.timings();
+  const auto isShown = [&](TimingsModel::Column column) { return !timings.view()->isColumnHidden(column); };
+  timings.resize(2000, 300);
+  QVERIFY(isShown(TimingsModel::RoofColumn) && isShown(TimingsModel::BandwidthColumn));
+  timings.resize(500, 300);
+  QVERIFY(!isShown(TimingsModel::RoofColumn) && !isShown(TimingsModel::BandwidthColumn));
+  OpenedRun without(measuredRun(), QStringLiteral("timings"));
+  QVERIFY(without.isOpen);
+  without.window.timings().resize(2000, 300);
+  QVERIFY(without.window.timings().view()->isColumnHidden(TimingsModel::RoofColumn));
+  QVERIFY(!without.window.timings().view()->isColumnHidden(TimingsModel::BandwidthColumn));
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::RooflineTest)
+#include "test_ui_roofline.moc"

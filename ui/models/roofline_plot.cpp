@@ -1,0 +1,150 @@
+// From the steps of a run to what is drawn of them under its roofs.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/models/roofline_plot.h"
+
+#include "core/profile/roofline.h"
+#include "ui/models/step_category.h"
+#include "ui/theme/format.h"
+
+#include <QCoreApplication>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace fuseline::ui {
+
+namespace {
+
+/// Room around what is shown, as a factor.
+constexpr double kMargin = 1.6;
+/// To the right of the ridge and of all dots, for the names of the ceilings.
+constexpr double kRoomForNames = 3.0;
+/// From end to end, so that a power of ten is in between.
+constexpr double kShortest = 10.0;
+
+QString translated(const char* text) { return QCoreApplication::translate("Roofline", text); }
+
+QString passText(const StepRecord& step, const VariantRecord& variant) {
+  return translated("%1, %2 plan").arg(toQt(step.phase), toQt(variant.name));
+}
+
+QStringList factsOf(const StepRecord& step, const Efficiency& made) {
+  QStringList facts = {formatTiming(summarize(step.samplesNs)), formatEfficiency(made),
+                       translated("%1 FLOP per byte").arg(formatThreeDigits(made.intensity()))};
+  if (made.leastNs > 0.0) facts.append(translated("at least %1 by its roof").arg(formatDurationNs(made.leastNs)));
+  return facts;
+}
+
+RooflineDot dotOf(const StepRecord& step, const VariantRecord& variant, const Efficiency& made, const Graph* graph) {
+  RooflineDot dot{.label = toQt(step.name),
+                  .category = categoryOf(step, graph),
+                  .isOfFusedPlan = variant.name == "fused",
+                  .isBackward = step.phase == "backward",
+                  .intensity = made.intensity(),
+                  .gflops = made.gflops(),
+                  .timeNs = made.timeNs};
+  for (const std::string& owner : step.owners) dot.owners.append(toQt(owner));
+  const QStringList facts = QStringList{passText(step, variant)} + factsOf(step, made);
+  dot.words = dot.label + QStringLiteral(": ") + facts.join(QStringLiteral(", "));
+  dot.tip = QStringLiteral("<b>%1</b>").arg(dot.label.toHtmlEscaped());
+  for (const QString& fact : facts) dot.tip += QStringLiteral("<br>") + fact.toHtmlEscaped();
+  return dot;
+}
+
+class PlotBuilder {
+ public:
+  PlotBuilder(const RunRecord& record, const Graph* graph) : m_record(record), m_graph(graph) {}
+
+  RooflinePlot build() {
+    addRoofs();
+    for (const VariantRecord& variant : m_record.variants) addDots(variant);
+    addArrows();
+    return std::move(m_plot);
+  }
+
+ private:
+  void addRoofs() {
+    if (!m_record.roofs) return;
+    const DeviceRoofs& roofs = *m_record.roofs;
+    m_plot.copyGBps = roofs.copyGBps;
+    for (const auto& [arithmetic, gflops] : {std::pair(Arithmetic::F32, roofs.fmaF32Gflops),
+                                             {Arithmetic::Bf16, roofs.bf16Gflops},
+                                             {Arithmetic::Fp8, roofs.fp8Gflops}})
+      if (gflops > 0.0) m_plot.ceilings.push_back({toQt(arithmeticName(arithmetic)), gflops});
+    std::ranges::sort(m_plot.ceilings, std::ranges::greater(), &RooflineCeiling::gflops);
+  }
+
+  void addDots(const VariantRecord& variant) {
+    const Roofline roofline(m_record, variant);
+    for (const StepRecord& step : variant.steps) {
+      const Efficiency made = roofline.of({&step});
+      if (step.isView || made.timeNs <= 0.0) continue;
+      if (made.intensity() <= 0.0) {
+        ++m_plot.numWithoutArithmetic;
+        continue;
+      }
+      m_places[&step] = m_plot.dots.size();
+      m_plot.dots.push_back(dotOf(step, variant, made, m_graph));
+    }
+  }
+
+  /// Only where a fusion did something: a step that both plans have goes nowhere.
+  void addArrows() {
+    const VariantRecord* unfused = m_record.variant("unfused");
+    const VariantRecord* fused = m_record.variant("fused");
+    if (!unfused || !fused) return;
+    for (const StepRecord& step : fused->steps) {
+      const auto to = m_places.find(&step);
+      if (to == m_places.end() || (step.rule.empty() && step.absorbs.empty())) continue;
+      for (const StepRecord* part : partsOf(step, *unfused))
+        if (const auto from = m_places.find(part); from != m_places.end())
+          m_plot.arrows.push_back({from->second, to->second});
+    }
+  }
+
+  const RunRecord& m_record;
+  const Graph* m_graph;
+  RooflinePlot m_plot;
+  std::map<const StepRecord*, std::size_t> m_places;
+};
+
+LogRange around(const std::vector<double>& values) {
+  if (values.empty()) return {};
+  const auto [low, high] = std::ranges::minmax_element(values);
+  const double missing = std::sqrt(std::max(1.0, kShortest * *low / *high));
+  return {*low / missing / kMargin, *high * missing * kMargin};
+}
+
+}  // namespace
+
+RooflinePlot rooflinePlot(const RunRecord& record, const Graph* graph) { return PlotBuilder(record, graph).build(); }
+
+double LogRange::shareOf(double value) const { return std::log(value / low) / std::log(high / low); }
+
+std::vector<double> LogRange::decades(int most) const {
+  const int first = static_cast<int>(std::ceil(std::log10(low)));
+  const int last = static_cast<int>(std::floor(std::log10(high)));
+  const int step = std::max(1, (last - first + std::max(most, 1)) / std::max(most, 1));
+  std::vector<double> powers;
+  for (int exponent = first; exponent <= last; exponent += step) powers.push_back(std::pow(10.0, exponent));
+  return powers;
+}
+
+LogRange intensityRange(const RooflinePlot& plot) {
+  std::vector<double> values;
+  for (const RooflineDot& dot : plot.dots) values.push_back(dot.intensity);
+  if (plot.ridge() > 0.0) values.push_back(plot.ridge());
+  LogRange range = around(values);
+  if (plot.hasRoofs()) range.high *= kRoomForNames;
+  return range;
+}
+
+LogRange speedRange(const RooflinePlot& plot) {
+  std::vector<double> values;
+  for (const RooflineDot& dot : plot.dots) values.push_back(dot.gflops);
+  for (const RooflineCeiling& ceiling : plot.ceilings) values.push_back(ceiling.gflops);
+  return around(values);
+}
+
+}  // namespace fuseline::ui
