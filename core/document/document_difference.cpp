@@ -363,8 +363,9 @@ class Differences {
       const Json& positions = memberOf(view, "positions");
       return positions.is_object() ? positions : Json::object();
     };
+    const Json positions = positionsOf(base);
     Json before = Json::object();
-    for (const auto& [id, position] : positionsOf(base).items()) before[renamed(id, renames)] = position;
+    for (const auto& [id, position] : positions.items()) before[renamed(id, renames)] = position;
     named(Section::View, before, positionsOf(next));
     const auto othersOf = [](const Json& view) {
       if (!view.is_object()) return view.is_null() ? Json::object() : view;

@@ -22,7 +22,8 @@ TEST(Diff, ShowsWhatChangedAndWhatThePlansMakeOfIt) {
   const ProgramResult result = fuseline("diff --device reference " + samplePipeline() + " " + next);
   EXPECT_EQ(result.exitCode, 0) << result.err;
   EXPECT_TRUE(has(result.out, "ops\n  ~ act  op \"GELU\" -> \"Identity\"\n")) << result.out;
-  EXPECT_TRUE(has(result.out, "  - ForwardLinearEpilogue (fc1.linear, fc1.bias, act)\n")) << result.out;
+  EXPECT_TRUE(has(result.out, "fused plan, backward\n")) << result.out;
+  EXPECT_TRUE(has(result.out, "  - BackwardActivationLinear (act, fc2)\n  + Identity (act)\n")) << result.out;
   EXPECT_TRUE(has(result.out, "peak memory")) << result.out;
   EXPECT_EQ(fuseline("diff --exit-code --device reference " + samplePipeline() + " " + next).exitCode, 5);
 }

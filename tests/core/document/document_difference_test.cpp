@@ -26,7 +26,7 @@ std::string listed(const Changes& changes) {
     text += fmt::format("{} {}{}", kindName(change.kind), placeOf(change), change.newId.empty() ? "" : " to ") +
             change.newId;
     for (const FieldChange& field : change.fields)
-      text += fmt::format("; {} {} -> {}", field.name, field.base, field.next);
+      text += fmt::format("{} {} -> {}", field.name.empty() ? ":" : "; " + field.name, field.base, field.next);
     text += "\n";
   }
   return text;
@@ -101,8 +101,8 @@ TEST(DocumentDifferenceProperty, NamesTheOpThatWasEdited) {
 
 TEST(DocumentDifference, OfAPipelineTellsItsPartsApart) {
   const PipelineDocument llama = example("llama_mlp");
-  EXPECT_EQ(differenceAfter(llama, SetSymbol{"M", 8}), "changed symbol M; 4096 -> 8\n");
-  EXPECT_EQ(differenceAfter(llama, SetSymbol{"Q", 8}), "added symbol Q;  -> 8\n");
+  EXPECT_EQ(differenceAfter(llama, SetSymbol{"M", 8}), "changed symbol M: 512 -> 8\n");
+  EXPECT_EQ(differenceAfter(llama, SetSymbol{"Q", 8}), "added symbol Q:  -> 8\n");
   EXPECT_EQ(differenceAfter(llama, RenameOp{"norm", "first"}), "renamed op norm to first\n");
   EXPECT_EQ(differenceAfter(llama, ReplaceInput{"x", {.id = "x", .dtype = "f16", .shape = {"M", "H"}}}),
             "changed input x; dtype \"bf16\" -> \"f16\"\n");
