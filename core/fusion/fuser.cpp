@@ -446,7 +446,7 @@ class PassFuser {
     if (partsWays(attempt.nodes)) return m_late.push_back(std::move(proposal));
     for (std::size_t i = 0; i + 1 < attempt.nodes.size(); ++i)
       m_next[static_cast<std::size_t>(attempt.nodes[i])] = attempt.nodes[i + 1];
-    proposal.gain = gainOf(*attempt.saving, attempt.measured.get());
+    proposal.gain = gainOf(*attempt.saving, m_options.gains.decides ? attempt.measured.get() : nullptr);
     proposal.gain.priority = proposal.priority;
     if (isAsked(attempt)) proposal.gain.askedOps = static_cast<std::int64_t>(attempt.nodes.size());
     m_proposals.push_back(std::move(proposal));
@@ -498,13 +498,15 @@ class PassFuser {
   void choose() {
     std::vector<Candidate> candidates;
     for (const Proposal& proposal : m_proposals) candidates.push_back({proposal.attempt.nodes, proposal.gain});
-    const std::vector<std::size_t> chosen = bestSet(candidates, m_graph.nodes().size(), m_options.gains.device);
+    const std::vector<std::size_t> chosen = bestSet(candidates, m_graph.nodes().size(), decidingDevice());
     for (const std::size_t index : chosen) take(m_proposals[index]);
     for (Proposal& proposal : m_proposals)
       if (!proposal.isPart && !proposal.isTaken) reportLost(proposal);
     m_proposals.clear();
     std::ranges::fill(m_next, -1);
   }
+
+  DeviceModel decidingDevice() const { return m_options.gains.decides ? m_options.gains.device : DeviceModel{}; }
 
   void take(Proposal& proposal) {
     m_entries.add({.rule = proposal.attempt.rule, .nodes = proposal.attempt.nodes});
@@ -637,8 +639,8 @@ class PassFuser {
 
   /// TransformerEngine measures nothing, and what a user asks for by name is done.
   bool refuseSlower(const Match& match, Attempt& attempt) const {
-    if (m_options.book == RuleBook::Te || !attempt.measured || !attempt.measured->isSlower() || isAsked(attempt))
-      return false;
+    const bool mayRefuse = m_options.book != RuleBook::Te && m_options.gains.decides;
+    if (!mayRefuse || !attempt.measured || !attempt.measured->isSlower() || isAsked(attempt)) return false;
     return refuse(attempt, Outcome::MeasuredSlower,
                   fmt::format("It was {}. To use it nevertheless: --with {}@{}.", worthOf(attempt), match.rule.name,
                               match.node(0).id));
@@ -947,6 +949,13 @@ std::string_view outcomeName(Outcome outcome) {
 bool gainsMore(const Attempt& a, const Attempt& b, const DeviceModel& device) {
   if (!a.saving || !b.saving) return a.saving && !b.saving;
   return exceeds(gainOf(*a.saving, a.measured.get()), gainOf(*b.saving, b.measured.get()), device);
+}
+
+const Attempt* attemptBehind(const FusionReport& report, const FusedOperation& entry) {
+  const auto made = std::ranges::find_if(report.attempts, [&](const Attempt& attempt) {
+    return attempt.outcome == Outcome::Fused && attempt.rule == entry.rule && attempt.nodes == entry.nodes;
+  });
+  return made == report.attempts.end() ? nullptr : &*made;
 }
 
 std::string FusedOperation::name(const Graph& graph) const {

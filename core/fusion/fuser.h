@@ -96,7 +96,7 @@ struct FusionOptions {
   Capabilities capabilities;           // empty: every kernel exists
   const RuleCatalog* rules = nullptr;  // nullptr: builtinRules()
   FusionTarget target;
-  /// Decides between overlapping fusions. Not used with RuleBook::Te, where the order of the rules decides.
+  /// Decides between overlapping fusions, unless it says otherwise. With RuleBook::Te the order of the rules decides.
   GainModel gains;
 };
 
@@ -111,6 +111,9 @@ struct FusionReport {
   RuleBook book = RuleBook::All;
   DeviceModel device;  // what the predictions are made with
 };
+
+/// The attempt that made this entry of the report; nullptr for a basic op.
+const Attempt* attemptBehind(const FusionReport& report, const FusedOperation& entry);
 
 /// Errors: a switch that names no rule (with the nearest one).
 Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options = {});

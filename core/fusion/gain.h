@@ -50,6 +50,8 @@ struct GainModel {
   /// By the name of the fused step: "ForwardLinearEpilogue(fc1.linear, fc1.bias, act)". A figure goes before an
   /// estimate.
   std::map<std::string, std::shared_ptr<const MeasuredGain>> measured;
+  /// Off: the same fusions are chosen as if nothing had been measured; gains are only told, and misses ordered by them.
+  bool decides = true;
 };
 
 /// Gains that can be added up without rounding, so that equal sums are equal.

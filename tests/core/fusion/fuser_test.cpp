@@ -676,6 +676,20 @@ TEST(FuserGain, AFigureWithinItsSpreadForbidsNothing) {
   EXPECT_TRUE(attemptOf(report, "ForwardElementwiseChain")->measured);
 }
 
+TEST(FuserGain, FiguresThatDoNotDecideAreOnlyTold) {
+  const Graph graph = geluAndScale();
+  GainModel gains = measuredGelu(-1500, 0.9);
+  gains.device = {.bandwidthBytesPerSecond = 1e9, .source = "a test"};
+  gains.decides = false;
+  const FusionReport report = fused(graph, {.gains = gains});
+  EXPECT_EQ(names(graph, report.forward), Names{"ForwardElementwiseChain"});
+  EXPECT_EQ(report.device.source, "a test");
+  const Attempt* attempt = attemptBehind(report, report.forward.front());
+  ASSERT_NE(attempt, nullptr);
+  ASSERT_TRUE(attempt->measured);
+  EXPECT_EQ(attempt->measured->gainNs, -1500);
+}
+
 TEST(FuserGain, MissesAreOrderedByWhatTheyWouldGain) {
   const Graph graph = chain(DType::BF16, {8, 16}, {linear(16, "fc"), link("Bias", "b"), link("GELU", "act")});
   std::vector<std::int64_t> missed;
