@@ -175,6 +175,15 @@ QAction* MainWindow::addCommand(QMenu* menu, const QString& text, const QKeySequ
   return action;
 }
 
+/// A command with a plain letter as its key, which the other panes need to search by.
+QAction* MainWindow::addCanvasKey(QMenu& menu, const QString& text, Qt::Key key, std::function<void()> run) {
+  QAction* action = addCommand(&menu, text, QKeySequence(key), std::move(run));
+  action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
+  m_view->addAction(action);
+  m_plan->lanesView()->addAction(action);
+  return action;
+}
+
 void MainWindow::createFileMenu() {
   QMenu* menu = menuBar()->addMenu(tr("&File"));
   auto* toolBar = findChild<QToolBar*>(QStringLiteral("fileBar"));
@@ -231,6 +240,8 @@ void MainWindow::createEditMenu() {
   addBoth(tr("&Delete"), QKeySequence::Delete, [this] { m_scene->removeSelected(Reconnect::No); });
   addBoth(tr("Delete and re&connect"), QKeySequence(Qt::CTRL | Qt::Key_Delete),
           [this] { m_scene->removeSelected(Reconnect::Yes); });
+  menu->addSeparator();
+  addCanvasKey(*menu, tr("S&witch fusion here off or on"), Qt::Key_T, [this] { m_scene->toggleFusions(); });
   menu->addSeparator();
   addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_G), [this] { makeBlock(); });
   addBoth(tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_G), [this] { m_scene->expandSelected(); });

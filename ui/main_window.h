@@ -100,6 +100,7 @@ class MainWindow : public QMainWindow {
   void refreshOverflowIcons();
   void refreshTitle();
   void refreshUndo();
+  QAction* addCanvasKey(QMenu& menu, const QString& text, Qt::Key key, std::function<void()> run);
   void fillRecentMenu();
   void fillExamplesMenu();
   void addExample(const MeasuredExample& example);

@@ -50,6 +50,7 @@ class CanvasTest : public QObject {
   void deleteReconnectsWithCtrl();
   void layoutIsOneUndoStepWithoutOverlaps();
   void hullsFollowThePlan();
+  void aFusionIsSwitchedOffAndOnAtItsHull();
   void drawsUnknownOpsAndKeepsThem();
   void drawsThePortsThatAttributesDefine();
   void makesABlockAndExpandsIt();
@@ -488,6 +489,32 @@ void CanvasTest::hullsFollowThePlan() {
   QVERIFY(numForward() < numInPlace);
   f.window.scene().setHullFilter(HullFilter::None);
   QVERIFY(f.window.scene().hulls().empty());
+}
+
+void CanvasTest::aFusionIsSwitchedOffAndOnAtItsHull() {
+  Fixture f(smallPipeline());
+  GraphView& view = f.window.canvas();
+  const auto hull = [&](bool isOff) -> const HullItem* {
+    const auto& hulls = f.window.scene().hulls();
+    const auto found = std::ranges::find_if(hulls, [&](const HullItem* item) {
+      return item->look().rule == QStringLiteral("ForwardLinearEpilogue") && item->look().isOff == isOff;
+    });
+    return found == hulls.end() ? nullptr : *found;
+  };
+  QVERIFY(hull(false) && !hull(true));
+  QTest::mouseClick(view.viewport(), Qt::LeftButton, {}, view.mapFromScene(hull(false)->labelArea().center()));
+  QCOMPARE(f.session.selectedRule(), QStringLiteral("ForwardLinearEpilogue"));
+  f.window.activateWindow();
+  QVERIFY(QTest::qWaitForWindowActive(&f.window));
+  view.setFocus();
+  QTest::keyClick(&view, Qt::Key_T);
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!hull(false) && hull(true));
+  QTest::keyClick(&view, Qt::Key_T);
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(hull(false) && !hull(true));
+  QTest::keyClick(&view, Qt::Key_Right);  // another selection: the hull is not meant any more
+  QVERIFY(f.session.selectedRule().isEmpty());
 }
 
 void CanvasTest::drawsUnknownOpsAndKeepsThem() {

@@ -3,8 +3,12 @@
 #include "core/document/block_edits.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/session/edits.h"
+#include "ui/session/fusion_edits.h"
+#include "ui/theme/format.h"
 
 #include <QTest>
+
+#include <algorithm>
 
 namespace fuseline::ui {
 
@@ -25,6 +29,9 @@ class EditsTest : public QObject {
   void insertsAnInstanceOfABlock();
   void refusesToPasteForeignText();
   void switchesARuleOffAndOn();
+  void switchesAFusionOffAtOnePlace();
+  void usesAFusionThatAnotherHasTakenTheOpsFrom();
+  void usesAFusionThatHasAPriceAndGivesItsOpsBack();
 };
 
 namespace {
@@ -181,6 +188,98 @@ void EditsTest::switchesARuleOffAndOn() {
   QVERIFY(s.document().fusion()["with"] == Json({"Priced"}));
   QVERIFY(s.history.apply(removeRuleSwitch(s.document(), "with", "Priced")).hasValue());
   QVERIFY(!isRuleEnabled(s.document(), priced));
+}
+
+namespace {
+
+/// Two linear layers with an activation each, so that one rule has two places.
+std::string twoLayers() {
+  return R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": {
+    "inputs": [{"id": "x", "dtype": "bf16", "shape": [16, 32]}],
+    "ops": [{"id": "fc1", "op": "Linear", "attributes": {"in_features": 32, "out_features": 32, "bias": false}},
+            {"id": "act1", "op": "GELU"},
+            {"id": "fc2", "op": "Linear", "attributes": {"in_features": 32, "out_features": 32, "bias": false}},
+            {"id": "act2", "op": "GELU"}],
+    "wires": [["x", "fc1.x"], ["fc1.y", "act1.x"], ["act1.y", "fc2.x"], ["fc2.y", "act2.x"]],
+    "outputs": [{"id": "y", "from": "act2.y"}]}})";
+}
+
+/// A document whose fusions are planned again after every edit.
+struct Planned {
+  explicit Planned(const std::string& text) : history(parseDocument(text).document) {}
+  History history;
+  Analysis analysis = analyze(history.document());
+  const PipelineDocument& document() const { return history.document(); }
+
+  const Attempt& attempt(const char* rule, const char* op) const {
+    const auto& attempts = analysis.report.attempts;
+    return *std::ranges::find_if(attempts, [&](const Attempt& one) {
+      return one.rule->name == rule && one.stepsMatched > 1 &&
+             std::ranges::any_of(one.nodes, [&](NodeId id) { return analysis.graph().node(id).isAt(op); });
+    });
+  }
+  Outcome outcome(const char* rule, const char* op) const { return attempt(rule, op).outcome; }
+  bool apply(const Edit& edit) {
+    const bool isUndone = appliesAndUndoes(history, edit);
+    analysis = analyze(history.document());
+    return isUndone;
+  }
+};
+
+constexpr const char* kEpilogue = "ForwardLinearEpilogue";
+constexpr const char* kJoint = "ForwardBackwardSwiGLULinear";
+
+}  // namespace
+
+void EditsTest::switchesAFusionOffAtOnePlace() {
+  Planned p(twoLayers());
+  QCOMPARE(p.outcome(kEpilogue, "fc1"), Outcome::Fused);
+  const auto off = fusionToggle(p.document(), p.analysis, {QStringLiteral("fc1")}, toQt(kEpilogue));
+  QVERIFY(off && p.apply(off->edit));
+  QVERIFY(p.document().fusion()["without"] == Json({"ForwardLinearEpilogue@fc1"}));
+  QCOMPARE(p.outcome(kEpilogue, "fc1"), Outcome::SwitchedOff);
+  QCOMPARE(p.outcome(kEpilogue, "fc2"), Outcome::Fused);
+  QVERIFY(isOffHere(p.document(), p.analysis.graph(), p.attempt(kEpilogue, "fc1")));
+  const auto on = fusionToggle(p.document(), p.analysis, {QStringLiteral("fc1")}, toQt(kEpilogue));
+  QVERIFY(on && p.apply(on->edit));
+  QVERIFY(!p.document().fusion().contains("without"));
+  QCOMPARE(p.outcome(kEpilogue, "fc1"), Outcome::Fused);
+
+  QVERIFY(p.apply(setRuleEnabled(p.document(), *p.attempt(kEpilogue, "fc1").rule, false)));
+  QVERIFY(!isOffHere(p.document(), p.analysis.graph(), p.attempt(kEpilogue, "fc1")));
+}
+
+void EditsTest::usesAFusionThatAnotherHasTakenTheOpsFrom() {
+  Planned p(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": {
+    "inputs": [{"id": "x", "dtype": "bf16", "shape": [8, 16]}, {"id": "r", "dtype": "bf16", "shape": [8, 16]}],
+    "ops": [{"id": "act", "op": "GELU"}, {"id": "add", "op": "AddExtraInput"},
+            {"id": "norm", "op": "RMSNorm", "attributes": {"normalized_shape": [16]}}],
+    "wires": [["x", "act.x"], ["act.y", "add.x"], ["r", "add.extra"], ["add.y", "norm.x"]],
+    "outputs": [{"id": "y", "from": "norm.y"}]}})");
+  QCOMPARE(p.outcome("ForwardAddNorm", "add"), Outcome::TakenByAnother);
+  const auto use = useHere(p.document(), p.analysis, p.attempt("ForwardAddNorm", "add"));
+  QVERIFY(use && p.apply(*use));
+  QCOMPARE(p.outcome("ForwardAddNorm", "add"), Outcome::Fused);
+  // And back: what is asked for gives way to what is asked for later.
+  const auto back = useHere(p.document(), p.analysis, p.attempt("ForwardElementwiseChain", "act"));
+  QVERIFY(back && p.apply(*back));
+  QCOMPARE(p.outcome("ForwardElementwiseChain", "act"), Outcome::Fused);
+  QVERIFY(p.document().fusion()["with"] == Json({"ForwardElementwiseChain@act"}));
+}
+
+void EditsTest::usesAFusionThatHasAPriceAndGivesItsOpsBack() {
+  const std::vector<DocumentTemplate>& templates = documentTemplates();
+  const auto mlp = std::ranges::find(templates, "llama-mlp", &DocumentTemplate::name);
+  QVERIFY(mlp != templates.end());
+  Planned p(mlp->text);
+  QCOMPARE(p.outcome(kJoint, "act"), Outcome::OnRequest);
+  const auto use = useHere(p.document(), p.analysis, p.attempt(kJoint, "act"));
+  QVERIFY(use && p.apply(*use));
+  QCOMPARE(p.outcome(kJoint, "act"), Outcome::Fused);
+  const auto off = fusionToggle(p.document(), p.analysis, {QStringLiteral("act")}, toQt(kJoint));
+  QVERIFY(off && p.apply(off->edit));
+  QCOMPARE(p.outcome(kJoint, "act"), Outcome::OnRequest);
+  QVERIFY(!p.document().fusion().contains("with") && !p.document().fusion().contains("without"));
 }
 
 }  // namespace fuseline::ui

@@ -4,6 +4,7 @@
 #include "core/ops/catalog.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/models/attempt_list.h"
+#include "ui/models/gain_text.h"
 #include "ui/models/numerics_model.h"
 #include "ui/models/op_search.h"
 #include "ui/models/operation_card.h"
@@ -36,6 +37,8 @@ class ModelsTest : public QObject {
   void lanesChangeWhenInPlaceIsToggled();
   void lanesSayWhatAStepQuantizes();
   void fusedAttemptsComeFirst();
+  void missesThatGainMoreTimeComeFirst();
+  void gainsAreToldAsPredictedAndAsMeasured();
   void editorTextRoundTrips();
   void textColoursReachTheirContrast();
   void errorsArePercentsOfTwoDigits();
@@ -269,6 +272,41 @@ void ModelsTest::fusedAttemptsComeFirst() {
   QCOMPARE(list.shown.front()->outcome, Outcome::Fused);
   for (const Attempt* attempt : list.shown) QVERIFY(!attempt->explanation.empty());
   QVERIFY(attemptsFor(analysis, {QStringLiteral("nothing")}).shown.empty());
+}
+
+void ModelsTest::missesThatGainMoreTimeComeFirst() {
+  const auto miss = [](const char* rule, Saving saving) {
+    return Attempt{.rule = builtinRules().find(rule),
+                   .nodes = {0},
+                   .stepsMatched = 2,
+                   .outcome = Outcome::OutsideUse,
+                   .saving = saving};
+  };
+  Analysis analysis = analysisOf(smallPipeline());
+  analysis.report.attempts = {miss("ForwardLinearEpilogue", {.bytes = 2000}),
+                              miss("ForwardAddNorm", {.bytes = 1000, .launches = 1})};
+  const auto first = [&] { return attemptsFor(analysis, {}).shown.front()->rule->name; };
+  QCOMPARE(first(), std::string("ForwardLinearEpilogue"));
+  // At 1 GB/s the 1,000 bytes more take 1 us, and a launch 5 us.
+  analysis.report.device = {.bandwidthBytesPerSecond = 1e9, .launchSeconds = 5e-6, .source = "a test"};
+  QCOMPARE(first(), std::string("ForwardAddNorm"));
+}
+
+void ModelsTest::gainsAreToldAsPredictedAndAsMeasured() {
+  const DeviceModel device{.bandwidthBytesPerSecond = 1e9, .source = "a test"};
+  Attempt attempt{.saving = Saving{.bytes = 8192, .launches = 1}};
+  QCOMPARE(predictedText(attempt, {}), QStringLiteral("Predicted to save 8 KiB of memory traffic and 1 launch."));
+  QCOMPARE(predictedText(attempt, device),
+           QStringLiteral("Predicted to save 8.19 µs: 8 KiB of memory traffic and 1 launch."));
+  QCOMPARE(measuredText(attempt), QString());
+  MeasuredGain gain{.gainNs = -2500, .speedup = 0.9, .speedupLow = 0.88, .speedupHigh = 0.92, .device = "a CPU"};
+  attempt.measured = std::make_shared<const MeasuredGain>(gain);
+  QCOMPARE(measuredText(attempt),
+           QStringLiteral("Measured to lose 2.5 µs (0.90×, 95 % interval 0.88 to 0.92) on a CPU."));
+  gain.speedupHigh = 1.1;
+  attempt.measured = std::make_shared<const MeasuredGain>(gain);
+  QCOMPARE(measuredText(attempt),
+           QStringLiteral("Measured without a clear difference (0.90×, 95 % interval 0.88 to 1.10) on a CPU."));
 }
 
 void ModelsTest::editorTextRoundTrips() {

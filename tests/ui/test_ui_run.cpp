@@ -23,6 +23,7 @@ class RunTest : public QObject {
   void showsTheTableOfBothVariants();
   void runsOnTheDeviceThatWasChosen();
   void devicesThatCannotRunAreShownWithTheReason();
+  void aRunTellsGainsAndLeavesThePlan();
   void numericsShowErrorsOnNodesAndOtherRecipes();
   void cancelKeepsWhatWasMeasured();
   void stoppedRunDoesNotReplaceACompleteOne();
@@ -89,6 +90,34 @@ void RunTest::runsOnTheDeviceThatWasChosen() {
   QVERIFY(!f.session.lastRun()->isStale);
   f.session.setRunTarget({.device = "cpu"});
   QVERIFY(f.session.lastRun()->isStale);
+}
+
+void RunTest::aRunTellsGainsAndLeavesThePlan() {
+  Fixture f(smallPipeline(), worker());
+  const auto plan = [&] { return toText(f.session.analysis()->graph(), f.session.analysis()->report.forward); };
+  const auto numMeasured = [&] {
+    return std::ranges::count_if(f.session.analysis()->report.attempts,
+                                 [](const Attempt& attempt) { return attempt.measured != nullptr; });
+  };
+  const std::string before = plan();
+  QVERIFY(!f.session.analysis()->report.device.isKnown());
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  f.session.run();
+  QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.session.analysis()->report.device.isKnown());
+  QVERIFY(numMeasured() > 0);
+  QCOMPARE(plan(), before);
+  const auto measured = numMeasured();
+  f.session.select({QStringLiteral("fc")});
+  f.window.scene().toggleFusions();  // what a fusion gained is still known when it is off
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(plan() != before);
+  QCOMPARE(numMeasured(), measured);
+  QVERIFY(f.session.apply(SetSymbol{"M", 32}));  // other work
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(numMeasured(), 0);
+  QVERIFY(!f.session.analysis()->report.device.isKnown());
 }
 
 void RunTest::devicesThatCannotRunAreShownWithTheReason() {

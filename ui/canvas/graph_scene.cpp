@@ -7,8 +7,10 @@
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "ui/canvas/metrics.h"
+#include "ui/models/gain_text.h"
 #include "ui/models/numerics_model.h"
 #include "ui/models/operation_card.h"
+#include "ui/session/fusion_edits.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>
@@ -55,6 +57,16 @@ std::vector<std::string> ownersOf(const Graph& graph, const FusedOperation& entr
 }
 
 bool fitsIntoWires(const std::string& entry) { return entry != kInputEntry && entry != kOutputEntry; }
+
+/// Hand-overs have no outline of their own.
+std::optional<HullKind> hullKind(FusionPass pass) {
+  switch (pass) {
+    case FusionPass::Forward: return HullKind::Forward;
+    case FusionPass::Backward: return HullKind::Backward;
+    case FusionPass::Joint: return HullKind::Joint;
+    default: return std::nullopt;
+  }
+}
 
 /// Of what lies in a direction; nothing: it lies elsewhere. Sideways distance counts twice: an arrow key should follow
 /// the row it points along.
@@ -248,7 +260,47 @@ void GraphScene::syncHulls() {
   if (m_hullFilter == HullFilter::Backward || m_hullFilter == HullFilter::Both) {
     addHulls(report.backward, HullKind::Backward);
   }
+  addOffHulls();
   placeHulls();
+  markChosenHull();
+}
+
+bool GraphScene::isShown(HullKind kind) const {
+  const bool isAny = m_hullFilter == HullFilter::Both || (kind == HullKind::Joint && m_hullFilter != HullFilter::None);
+  return isAny || m_hullFilter == (kind == HullKind::Forward ? HullFilter::Forward : HullFilter::Backward);
+}
+
+/// Where a fusion is switched off at one place, its outline stays to switch it on again.
+void GraphScene::addOffHulls() {
+  const Analysis& analysis = *m_session.analysis();
+  for (const Attempt& attempt : analysis.report.attempts) {
+    const std::optional<HullKind> kind = hullKind(attempt.rule->pass);
+    if (!kind || !isShown(*kind) || !isOffHere(m_session.document(), analysis.graph(), attempt)) continue;
+    HullLook look = hullLook({.rule = attempt.rule, .nodes = attempt.nodes}, *kind);
+    look.isOff = true;
+    look.label = tr("off · %1").arg(look.rule);
+    look.tip += QStringLiteral("<br>") + toQt(attempt.explanation).toHtmlEscaped();
+    auto* hull = new HullItem(std::move(look), m_theme);
+    addItem(hull);
+    m_hulls.push_back(hull);
+  }
+}
+
+void GraphScene::markChosenHull() {
+  const QSet<QString>& ids = m_session.selection();
+  for (HullItem* hull : m_hulls) {
+    const QStringList& owners = hull->look().owners;
+    hull->setChosen(hull->look().rule == m_session.selectedRule() &&
+                    ids == QSet<QString>(owners.begin(), owners.end()));
+  }
+}
+
+void GraphScene::toggleFusions() {
+  if (m_session.isAnalysing()) return;  // what is shown is not what would be switched
+  const auto toggle =
+      fusionToggle(m_session.document(), *m_session.analysis(), m_session.selection(), m_session.selectedRule());
+  if (!toggle) return Q_EMIT hint(tr("Select an op that is part of a fusion, or the label of a fusion; then press T."));
+  if (m_session.apply(toggle->edit)) Q_EMIT hint(toggle->hint);
 }
 
 void GraphScene::addHulls(const std::vector<FusedOperation>& entries, HullKind kind) {
@@ -267,16 +319,18 @@ HullLook GraphScene::hullLook(const FusedOperation& entry, HullKind kind) const 
   const QString pass = kind == HullKind::Forward    ? tr("forward")
                        : kind == HullKind::Backward ? tr("backward")
                                                     : tr("forward + backward");
-  HullLook look{.kind = kind};
+  HullLook look{.kind = kind, .rule = toQt(entry.rule->name)};
   look.label = QStringLiteral("%1 · %2").arg(pass, toQt(entry.rule->name));
   look.tip = QStringLiteral("<b>%1</b><br>%2").arg(toQt(entry.rule->name), toQt(entry.rule->summary).toHtmlEscaped());
+  for (const QString& text : gainTexts(m_session.analysis()->report, entry))
+    look.tip += QStringLiteral("<br>") + text.toHtmlEscaped();
   for (const std::string& owner : ownersOf(m_session.analysis()->graph(), entry)) look.owners.append(toQt(owner));
-  look.label += measuredText(look);
+  look.label += speedupText(look);
   return look;
 }
 
 /// " · 1.43×": what the last run measured for this fusion, "~" before it within the noise. Joint: forward, backward.
-QString GraphScene::measuredText(const HullLook& look) const {
+QString GraphScene::speedupText(const HullLook& look) const {
   QStringList speedups;
   for (const ComparisonRow& row : m_measured ? m_measured->rows : std::vector<ComparisonRow>()) {
     QStringList owners;
@@ -319,6 +373,7 @@ void GraphScene::setHullFilter(HullFilter filter) {
 void GraphScene::showSelection() {
   const QScopedValueRollback guard(m_isSyncing, true);
   for (const auto& [id, item] : m_nodes) item->setSelected(m_session.selection().contains(toQt(id)));
+  markChosenHull();
 }
 
 void GraphScene::takeSelection() {
@@ -722,17 +777,24 @@ void GraphScene::mousePressEvent(QGraphicsSceneMouseEvent* event) {
     beginWire(*port, event->scenePos());
     return;
   }
-  for (const HullItem* hull : m_hulls) {
-    if (event->button() != Qt::LeftButton || !hull->labelArea().contains(event->scenePos())) continue;
-    m_session.select(QSet<QString>(hull->look().owners.begin(), hull->look().owners.end()));
-    return;
-  }
-  if (event->button() == Qt::RightButton) {
+  const bool isForMenu = event->button() == Qt::RightButton;
+  const bool isHull = (isForMenu || event->button() == Qt::LeftButton) && chooseHullAt(event->scenePos());
+  if (isForMenu) {
     event->accept();  // else the view would begin a rubber band, which clears the selection
-    selectForMenu(event->scenePos());
-    return;
+    if (!isHull) selectForMenu(event->scenePos());
   }
+  if (isHull || isForMenu) return;
   QGraphicsScene::mousePressEvent(event);
+}
+
+/// Where its label is; false where there is none.
+bool GraphScene::chooseHullAt(QPointF position) {
+  const auto hit =
+      std::ranges::find_if(m_hulls, [&](const HullItem* hull) { return hull->labelArea().contains(position); });
+  if (hit == m_hulls.end()) return false;
+  const HullLook& look = (*hit)->look();
+  m_session.selectFusion(QSet<QString>(look.owners.begin(), look.owners.end()), look.rule);
+  return true;
 }
 
 // The context menu is about what is under the pointer, or about the selection if that is a part of it.

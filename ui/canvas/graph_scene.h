@@ -62,6 +62,8 @@ class GraphScene : public QGraphicsScene {
   void makeBlockOfSelected(const std::string& name);
   /// Puts the ops of their blocks in place of the selected instances.
   void expandSelected();
+  /// Switches the selected fusion, or all that touch the selection, off at this place, or on again.
+  void toggleFusions();
   void layOut();
   /// Selects the nearest node in a direction, or any when there is no selection.
   void selectNeighbour(QPointF direction);
@@ -117,9 +119,13 @@ class GraphScene : public QGraphicsScene {
   void syncPositions(const std::vector<NodeLook>& looks);
   void syncLinks();
   void syncHulls();
+  void addOffHulls();
+  bool isShown(HullKind kind) const;
+  void markChosenHull();
+  bool chooseHullAt(QPointF position);
   void addHulls(const std::vector<FusedOperation>& entries, HullKind kind);
   HullLook hullLook(const FusedOperation& entry, HullKind kind) const;
-  QString measuredText(const HullLook& look) const;
+  QString speedupText(const HullLook& look) const;
   void placeLinks();
   void placeHulls();
   void showSelection();

@@ -76,6 +76,7 @@ QPainterPath HullItem::shape() const {
 
 QColor HullItem::color() const {
   const ThemeColors& colors = m_theme.colors();
+  if (m_look.isOff) return colors.dimText;
   switch (m_look.kind) {
     case HullKind::Forward: return colors.forward;
     case HullKind::Backward: return colors.backward;
@@ -84,25 +85,46 @@ QColor HullItem::color() const {
   return colors.forward;
 }
 
-void HullItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidget*) {
-  painter->setRenderHint(QPainter::Antialiasing);
+void HullItem::setChosen(bool isChosen) {
+  if (isChosen == m_isChosen) return;
+  m_isChosen = isChosen;
+  update();
+}
+
+QPen HullItem::outlinePen() const {
+  QPen pen(color(), m_isChosen ? 3.2 : 1.6);
+  pen.setStyle(m_look.isOff                        ? Qt::DotLine
+               : m_look.kind == HullKind::Forward  ? Qt::SolidLine
+               : m_look.kind == HullKind::Backward ? Qt::DashLine
+                                                   : Qt::DashDotLine);
+  return pen;
+}
+
+void HullItem::paintGround(QPainter& painter) const {
+  if (m_look.isOff) return;
   QColor fill = color();
   fill.setAlpha(m_look.kind == HullKind::Forward ? 30 : 42);
   const Qt::BrushStyle pattern = m_look.kind == HullKind::Forward    ? Qt::SolidPattern
                                  : m_look.kind == HullKind::Backward ? Qt::BDiagPattern
                                                                      : Qt::DiagCrossPattern;
-  painter->fillPath(m_outline, QBrush(fill, pattern));
-  QPen pen(color(), 1.6);
-  pen.setStyle(m_look.kind == HullKind::Forward    ? Qt::SolidLine
-               : m_look.kind == HullKind::Backward ? Qt::DashLine
-                                                   : Qt::DashDotLine);
-  painter->strokePath(m_outline, pen);
-  painter->setPen(Qt::NoPen);
-  painter->setBrush(color());
-  painter->drawRoundedRect(labelArea(), 5, 5);
-  painter->setFont(scaledFont(1.0, QFont::DemiBold));
-  painter->setPen(m_theme.isDark() ? m_theme.colors().canvas : QColor(Qt::white));
-  painter->drawText(labelArea(), Qt::AlignCenter, shownLabel());
+  painter.fillPath(m_outline, QBrush(fill, pattern));
+}
+
+void HullItem::paintLabel(QPainter& painter) const {
+  const QColor onColor = m_theme.isDark() ? m_theme.colors().canvas : QColor(Qt::white);
+  painter.setPen(m_look.isOff ? QPen(color(), 1.0, Qt::DotLine) : QPen(Qt::NoPen));
+  painter.setBrush(m_look.isOff ? m_theme.colors().canvas : color());
+  painter.drawRoundedRect(labelArea(), 5, 5);
+  painter.setFont(scaledFont(1.0, QFont::DemiBold));
+  painter.setPen(m_look.isOff ? color() : onColor);
+  painter.drawText(labelArea(), Qt::AlignCenter, shownLabel());
+}
+
+void HullItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidget*) {
+  painter->setRenderHint(QPainter::Antialiasing);
+  paintGround(*painter);
+  painter->strokePath(m_outline, outlinePen());
+  paintLabel(*painter);
 }
 
 }  // namespace fuseline::ui

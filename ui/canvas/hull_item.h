@@ -6,6 +6,7 @@
 
 #include <QGraphicsItem>
 #include <QPainterPath>
+#include <QPen>
 #include <QStringList>
 
 #include <vector>
@@ -13,13 +14,15 @@
 namespace fuseline::ui {
 
 /// Forward hulls are solid with their label above, backward ones dashed and hatched with it below, joint ones
-/// dash-dotted and cross-hatched: the kinds can be told apart without colour.
+/// dash-dotted and cross-hatched: the kinds can be told apart without colour. What is switched off is dotted and empty.
 enum class HullKind { Forward, Backward, Joint };
 
 struct HullLook {
   HullKind kind = HullKind::Forward;
+  QString rule;
   QString label;
   QString tip;
+  bool isOff = false;  // switched off at this place: only where it would be
   QStringList owners;  // document ops, in forward order
 };
 
@@ -30,6 +33,8 @@ class HullItem : public QGraphicsItem {
 
   int type() const override { return Type; }
   const HullLook& look() const { return m_look; }
+  /// The one that keys and menus are about.
+  void setChosen(bool isChosen);
   /// boxes: the hull's nodes. others: nodes that it should not seem to contain.
   void setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRectF>& others);
   QRectF boundingRect() const override;
@@ -40,9 +45,13 @@ class HullItem : public QGraphicsItem {
 
  private:
   QColor color() const;
+  QPen outlinePen() const;
+  void paintGround(QPainter& painter) const;
+  void paintLabel(QPainter& painter) const;
   QString shownLabel() const;
   HullLook m_look;
   const Theme& m_theme;
+  bool m_isChosen = false;
   QPainterPath m_outline;
 };
 

@@ -5,7 +5,6 @@
 #include "ui/theme/format.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace fuseline::ui {
 
@@ -18,10 +17,12 @@ bool touches(const Graph& graph, const Attempt& attempt, const QSet<QString>& se
 
 bool isDistant(const Attempt& attempt) { return attempt.outcome == Outcome::BrokenChain && attempt.stepsMatched <= 1; }
 
-auto rank(const Attempt* attempt) {
-  const Saving saving = attempt->saving.value_or(Saving{});
-  const bool isMiss = attempt->outcome != Outcome::Fused;
-  return std::tuple(isMiss, -saving.bytes, -saving.launches, -static_cast<long>(attempt->stepsMatched));
+/// What applies comes first; then what gains most, as far as it was measured or can be predicted.
+bool standsBefore(const Attempt& a, const Attempt& b, const DeviceModel& device) {
+  const auto isMiss = [](const Attempt& attempt) { return attempt.outcome != Outcome::Fused; };
+  if (isMiss(a) != isMiss(b)) return isMiss(b);
+  if (gainsMore(a, b, device)) return true;
+  return !gainsMore(b, a, device) && a.stepsMatched > b.stepsMatched;
 }
 
 }  // namespace
@@ -33,7 +34,8 @@ AttemptList attemptsFor(const Analysis& analysis, const QSet<QString>& selection
       (isDistant(attempt) ? list.distant : list.shown).push_back(&attempt);
     }
   }
-  std::ranges::stable_sort(list.shown, {}, rank);
+  std::ranges::stable_sort(
+      list.shown, [&](const Attempt* a, const Attempt* b) { return standsBefore(*a, *b, analysis.report.device); });
   return list;
 }
 

@@ -12,7 +12,7 @@
 namespace fuseline::ui {
 
 struct AttemptList {
-  /// Fusions that apply first, then misses by what they would save, most first.
+  /// Fusions that apply first, then misses, each by what they gain, most first: measured, or else predicted.
   std::vector<const Attempt*> shown;
   /// Rules that only matched the first op of their chain: too far from a fusion to be listed first.
   std::vector<const Attempt*> distant;

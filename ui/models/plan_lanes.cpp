@@ -3,6 +3,7 @@
 #include "ui/models/plan_lanes.h"
 
 #include "core/ops/offload.h"
+#include "ui/models/gain_text.h"
 #include "ui/theme/format.h"
 
 #include <QCoreApplication>
@@ -17,13 +18,15 @@ namespace {
 
 QString translated(const char* text) { return QCoreApplication::translate("PlanLanes", text); }
 
-QString tipOf(const Graph& graph, const FusedOperation& entry, Phase phase) {
+QString tipOf(const Analysis& analysis, const FusedOperation& entry, Phase phase) {
+  const Graph& graph = analysis.graph();
   QStringList members;
   for (const NodeId id : entry.nodes) members.append(toQt(graph.node(id).id));
   QString tip = QStringLiteral("<b>%1</b> (%2)<br>%3")
                     .arg(toQt(entry.name(graph)).toHtmlEscaped(), toQt(phaseName(phase)),
                          members.join(QStringLiteral(" → ")).toHtmlEscaped());
   if (entry.rule) tip += QStringLiteral("<br>%1").arg(toQt(entry.rule->summary).toHtmlEscaped());
+  for (const QString& text : gainTexts(analysis.report, entry)) tip += QStringLiteral("<br>") + text.toHtmlEscaped();
   return tip;
 }
 
@@ -50,10 +53,11 @@ QString tipOf(const QuantizeWork& work, const Node& reader) {
   return QStringLiteral("<br>") + text.arg(toQt(reader.id));
 }
 
-LaneBox laneBox(const Graph& graph, const FusedOperation& entry, Phase phase, const Copies& copies) {
+LaneBox laneBox(const Analysis& analysis, const FusedOperation& entry, Phase phase, const Copies& copies) {
+  const Graph& graph = analysis.graph();
   const auto [first, last] = std::ranges::minmax(entry.nodes);
   LaneBox box{.firstColumn = first, .lastColumn = last, .label = toQt(entry.name(graph))};
-  box.tip = tipOf(graph, entry, phase);
+  box.tip = tipOf(analysis, entry, phase);
   if (const auto work = copies.find({phase, entry.nodes.back()}); work != copies.end()) {
     box.label += QStringLiteral(" → ") + formatOf(*work->second);
     box.tip += tipOf(*work->second, graph.node(work->second->reader));
@@ -63,6 +67,7 @@ LaneBox laneBox(const Graph& graph, const FusedOperation& entry, Phase phase, co
       box.tip +=
           QStringLiteral("<br>") + translated("What %1 keeps waits in the host's memory.").arg(toQt(graph.node(id).id));
   box.isFused = entry.isFused();
+  if (entry.rule) box.rule = toQt(entry.rule->name);
   box.isJoint = entry.rule && entry.rule->pass == FusionPass::Joint;
   for (const NodeId id : entry.nodes) {
     const QString owner = toQt(graph.node(id).owner);
@@ -86,14 +91,13 @@ QString launchText(const Analysis& analysis, Phase phase, const QString& pass) {
 
 PlanLanes planLanes(const Analysis& analysis) {
   PlanLanes lanes;
-  const Graph& graph = analysis.graph();
-  for (const Node& node : graph.nodes()) lanes.columns.append(toQt(node.id));
+  for (const Node& node : analysis.graph().nodes()) lanes.columns.append(toQt(node.id));
   const Copies copies = copiesIn(analysis);
   for (const FusedOperation& entry : analysis.report.forward) {
-    if (!entry.nodes.empty()) lanes.forward.push_back(laneBox(graph, entry, Phase::Forward, copies));
+    if (!entry.nodes.empty()) lanes.forward.push_back(laneBox(analysis, entry, Phase::Forward, copies));
   }
   for (const FusedOperation& entry : analysis.report.backward) {
-    if (!entry.nodes.empty()) lanes.backward.push_back(laneBox(graph, entry, Phase::Backward, copies));
+    if (!entry.nodes.empty()) lanes.backward.push_back(laneBox(analysis, entry, Phase::Backward, copies));
   }
   return lanes;
 }

@@ -16,6 +16,7 @@ struct LaneBox {
   int lastColumn = 0;
   QString label;
   QString tip;
+  QString rule;  // empty: a basic op
   QStringList owners;
   bool isFused = false;
   bool isJoint = false;

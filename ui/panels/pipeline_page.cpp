@@ -4,6 +4,7 @@
 #include "ui/panels/recipe_section.h"
 #include "ui/panels/undo_keys.h"
 #include "ui/session/edits.h"
+#include "ui/session/fusion_edits.h"
 #include "ui/theme/format.h"
 
 #include <fmt/format.h>

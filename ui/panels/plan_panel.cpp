@@ -33,6 +33,7 @@ constexpr double kMaxStretch = 2.4;
 LanesView::LanesView(Session& session, const Theme& theme, QWidget* parent)
     : QWidget(parent), m_session(session), m_theme(theme) {
   setFocusPolicy(Qt::StrongFocus);
+  setContextMenuPolicy(Qt::ActionsContextMenu);
   setAccessibleName(tr("Forward and backward plan"));
   connect(&session, &Session::selectionChanged, this, qOverload<>(&QWidget::update));
   connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
@@ -110,7 +111,7 @@ bool LanesView::isExactlySelected(const LaneBox& box) const {
 void LanesView::select(Place place) {
   m_cursor = place;
   const LaneBox& box = boxOf(place);
-  m_session.select(QSet<QString>(box.owners.begin(), box.owners.end()));
+  m_session.selectFusion(QSet<QString>(box.owners.begin(), box.owners.end()), box.rule);
   Q_EMIT chosen(boxArea(box, place.isBackward).toAlignedRect());
   update();
 }

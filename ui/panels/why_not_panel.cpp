@@ -2,15 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/why_not_panel.h"
 
+#include "core/fusion/rule_text.h"
+#include "ui/models/gain_text.h"
 #include "ui/models/unplanned.h"
 #include "ui/panels/pane_ring.h"
-#include "ui/session/edits.h"
+#include "ui/session/fusion_edits.h"
 #include "ui/theme/format.h"
 
 #include <QHBoxLayout>
 #include <QPushButton>
 #include <QScrollBar>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace fuseline::ui {
@@ -22,15 +25,6 @@ constexpr std::size_t kMaxCards = 40;
 
 QString passText(const FusionRule& rule) {
   return QStringLiteral("%1 · %2").arg(toQt(passName(rule.pass)), toQt(originName(rule.origin)));
-}
-
-QString savingText(const Saving& saving) {
-  QStringList parts;
-  if (saving.bytes != 0) parts.append(WhyNotPanel::tr("%1 of memory traffic").arg(formatByteCount(saving.bytes)));
-  if (saving.launches != 0) {
-    parts.append(counted(saving.launches, WhyNotPanel::tr("launch"), WhyNotPanel::tr("launches")));
-  }
-  return parts.join(WhyNotPanel::tr(" and "));
 }
 
 /// Nothing is in the way of the fusion but what somebody chose, or measured.
@@ -92,7 +86,10 @@ void WhyNotPanel::refresh() {
 }
 
 void WhyNotPanel::addAttempts() {
-  const AttemptList list = attemptsFor(*m_session.analysis(), m_session.selection());
+  AttemptList list = attemptsFor(*m_session.analysis(), m_session.selection());
+  std::ranges::stable_partition(
+      list.shown, [&](const Attempt* attempt) { return toQt(attempt->rule->name) == m_session.selectedRule(); });
+  addSlowerNote(list);
   addCards(list.shown);
   if (m_showsDistant) addCards(list.distant);
   addDistantNote(list);
@@ -106,6 +103,22 @@ void WhyNotPanel::addSentence(const QString& sentence) {
 
 void WhyNotPanel::addCards(const std::vector<const Attempt*>& attempts) {
   for (std::size_t i = 0; i < attempts.size() && i < kMaxCards; ++i) m_cards->addWidget(makeCard(*attempts[i]));
+}
+
+/// What was measured decides nothing by itself; this makes it a choice that stands in the pipeline.
+void WhyNotPanel::addSlowerNote(const AttemptList& list) {
+  std::vector<const Attempt*> slower;
+  for (const Attempt* attempt : list.shown)
+    if (attempt->outcome == Outcome::Fused && attempt->measured && attempt->measured->isSlower())
+      slower.push_back(attempt);
+  if (slower.empty()) return;
+  const auto numSlower = static_cast<qsizetype>(slower.size());
+  const QString fusions = counted(numSlower, tr("fusion"), tr("fusions"));
+  auto* button = new QPushButton(tr("Switch off %1 measured as slower").arg(fusions), m_list);
+  button->setToolTip(tr("Each at its place, as one step that can be undone. Runs follow it, too."));
+  const Edit edit = switchOffHere(m_session.document(), m_session.analysis()->graph(), slower);
+  connect(button, &QPushButton::clicked, this, [this, edit] { m_session.apply(edit); });
+  m_cards->addWidget(button, 0, Qt::AlignLeft);
 }
 
 void WhyNotPanel::addDistantNote(const AttemptList& list) {
@@ -136,18 +149,20 @@ QWidget* WhyNotPanel::makeCard(const Attempt& attempt) {
   sentence->setWordWrap(true);
   sentence->setTextInteractionFlags(Qt::TextSelectableByMouse);
   layout->addWidget(sentence);
-  if (attempt.saving && !savingText(*attempt.saving).isEmpty()) {
-    auto* saving =
-        new QLabel((attempt.outcome == Outcome::Fused ? tr("Saves %1 (model).") : tr("Would save %1 (model)."))
-                       .arg(savingText(*attempt.saving)),
-                   card);
-    saving->setWordWrap(true);
-    saving->setFont(scaledFont(0.92));
-    saving->setToolTip(tr("Predicted from the least memory traffic each plan can have; not measured."));
-    layout->addWidget(saving);
-  }
+  const DeviceModel& device = m_session.analysis()->report.device;
+  if (const QString gain = predictedText(attempt, device); !gain.isEmpty())
+    layout->addWidget(makeGain(gain, predictionTip(device), card));
+  if (const QString gain = measuredText(attempt); !gain.isEmpty()) layout->addWidget(makeGain(gain, {}, card));
   layout->addLayout(makeCardButtons(attempt, card));
   return card;
+}
+
+QLabel* WhyNotPanel::makeGain(const QString& text, const QString& tip, QWidget* card) const {
+  auto* gain = new QLabel(text, card);
+  gain->setWordWrap(true);
+  gain->setFont(scaledFont(0.92));
+  gain->setToolTip(tip);
+  return gain;
 }
 
 QLayout* WhyNotPanel::makeCardHead(const Attempt& attempt, QWidget* card) {
@@ -161,7 +176,9 @@ QLayout* WhyNotPanel::makeCardHead(const Attempt& attempt, QWidget* card) {
           .arg(toQt(attempt.rule->name).toHtmlEscaped(), color.name(), toQt(outcomeName(attempt.outcome)),
                colors.dimText.name(), passText(*attempt.rule)),
       card);
-  name->setToolTip(toQt(attempt.rule->summary));
+  name->setToolTip(
+      QStringLiteral("%1<br>%2")
+          .arg(toQt(attempt.rule->summary).toHtmlEscaped(), toQt(patternText(*attempt.rule)).toHtmlEscaped()));
   auto* head = new QHBoxLayout;
   head->setSpacing(8);
   head->addWidget(icon, 0, Qt::AlignTop);
@@ -180,10 +197,15 @@ QLayout* WhyNotPanel::makeCardButtons(const Attempt& attempt, QWidget* card) {
   for (const Repair& repair : attempt.repairs) addButton(toQt(repair.label), repair.edit);
   const FusionRule& rule = *attempt.rule;
   const bool isOff = !isRuleEnabled(m_session.document(), rule);
-  if (isOff) addButton(tr("Switch this rule on"), setRuleEnabled(m_session.document(), rule, true));
-  if (attempt.outcome == Outcome::Fused) {
-    addButton(tr("Switch this rule off"), setRuleEnabled(m_session.document(), rule, false));
-  }
+  const PipelineDocument& document = m_session.document();
+  const Graph& graph = m_session.analysis()->graph();
+  const bool isFused = attempt.outcome == Outcome::Fused;
+  if (const std::optional<Edit> use = useHere(document, *m_session.analysis(), attempt))
+    addButton(tr("Use this one here"), *use);
+  if (isOffHere(document, graph, attempt)) addButton(tr("Switch on here"), switchOnHere(document, graph, {&attempt}));
+  if (isFused) addButton(tr("Switch off here"), switchOffHere(document, graph, {&attempt}));
+  if (isFused) addButton(tr("Switch this rule off"), setRuleEnabled(document, rule, false));
+  if (isOff) addButton(tr("Switch this rule on"), setRuleEnabled(document, rule, true));
   return buttons;
 }
 

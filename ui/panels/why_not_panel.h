@@ -24,8 +24,10 @@ class WhyNotPanel : public QWidget {
   void addAttempts();
   void addSentence(const QString& sentence);
   void addCards(const std::vector<const Attempt*>& attempts);
+  void addSlowerNote(const AttemptList& list);
   void addDistantNote(const AttemptList& list);
   QWidget* makeCard(const Attempt& attempt);
+  QLabel* makeGain(const QString& text, const QString& tip, QWidget* card) const;
   QLayout* makeCardHead(const Attempt& attempt, QWidget* card);
   QLayout* makeCardButtons(const Attempt& attempt, QWidget* card);
   QString titleText() const;

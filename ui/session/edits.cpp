@@ -372,45 +372,6 @@ Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QStri
   return result;
 }
 
-namespace {
-
-std::vector<Json> switchesOf(const Json& fusion, const char* key) {
-  const bool isList = fusion.is_object() && fusion.contains(key) && fusion[key].is_array();
-  return isList ? fusion[key].get<std::vector<Json>>() : std::vector<Json>{};
-}
-
-/// fusion[key] with the entry in it or not; an empty list is left out.
-void setSwitch(Json& fusion, const char* key, const Json& entry, bool isNamed) {
-  std::vector<Json> entries = switchesOf(fusion, key);
-  std::erase(entries, entry);
-  if (isNamed) entries.push_back(entry);
-  fusion.erase(key);
-  if (!entries.empty()) fusion[key] = std::move(entries);
-}
-
-}  // namespace
-
-Edit removeRuleSwitch(const PipelineDocument& document, const std::string& key, const Json& entry) {
-  Json fusion = document.fusion();
-  setSwitch(fusion, key.c_str(), entry, false);
-  return EditGroup{.label = "Remove a rule switch", .edits = {SetFusion{.fusion = std::move(fusion)}}};
-}
-
-Edit setRuleEnabled(const PipelineDocument& document, const FusionRule& rule, bool isEnabled) {
-  Json fusion = document.fusion().is_object() ? document.fusion() : Json{{"rules", "all"}};
-  setSwitch(fusion, "without", rule.name, !isEnabled && rule.price.empty());
-  setSwitch(fusion, "with", rule.name, isEnabled && !rule.price.empty());
-  return EditGroup{.label = (isEnabled ? "Switch on " : "Switch off ") + rule.name,
-                   .edits = {SetFusion{.fusion = std::move(fusion)}}};
-}
-
-bool isRuleEnabled(const PipelineDocument& document, const FusionRule& rule) {
-  const auto isNamed = [&](const char* key) {
-    return std::ranges::count(switchesOf(document.fusion(), key), Json(rule.name)) > 0;
-  };
-  return !isNamed("without") && (rule.price.empty() || isNamed("with"));
-}
-
 const Value* valueAt(const Graph& graph, const Endpoint& endpoint) {
   if (endpoint.node.empty()) return nullptr;
   const ValueId direct = graph.findValue(toString(endpoint));

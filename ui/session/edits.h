@@ -70,14 +70,6 @@ struct FragmentEdit {
 /// Pastes with fresh ids, moved by `offset`. Errors: the text is no fragment.
 Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QString& text, QPoint offset);
 
-/// Switches a rule off or on everywhere, in the document's fusion section: "without" names what is off, "with" what is
-/// on although it has a price.
-Edit setRuleEnabled(const PipelineDocument& document, const FusionRule& rule, bool isEnabled);
-bool isRuleEnabled(const PipelineDocument& document, const FusionRule& rule);
-
-/// Takes one entry out of the document's fusion[key], "with" or "without". Precondition: fusion is an object.
-Edit removeRuleSwitch(const PipelineDocument& document, const std::string& key, const Json& entry);
-
 /// The tensor at an output port of the document; nullptr when it could not be inferred.
 const Value* valueAt(const Graph& graph, const Endpoint& endpoint);
 

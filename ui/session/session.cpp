@@ -141,6 +141,7 @@ void Session::replaceDocument(Opened opened) {
   takeRun(std::move(opened.run));
   m_analysis = std::make_shared<const Analysis>();
   m_selection.clear();
+  m_selectedRule.clear();
   noteChange();
   Q_EMIT documentReplaced();
   Q_EMIT selectionChanged();
@@ -154,6 +155,7 @@ void Session::setBaseline(std::optional<RunRecord> run) {
 
 void Session::takeRun(std::optional<LastRun> run) {
   m_lastRun = std::move(run);
+  if (m_lastRun) takeGains(*m_lastRun);
   refreshCapabilities();
   if (!m_lastRun || m_lastRun->pass == m_pass) return;
   m_pass = m_lastRun->pass;
@@ -178,6 +180,19 @@ AnalysisOptions Session::analysisOptions() const {
   return options;
 }
 
+/// As far as figures of runs depend on them.
+RunSettings Session::plannedSettings() const {
+  return {.device = plannedDevice().device, .pass = m_pass == PassKind::Training ? "train" : "forward"};
+}
+
+/// Gains are told from then on. The plan stays what it was: what runs measured becomes a choice only where the user
+/// switches a fusion.
+void Session::takeGains(const LastRun& run) {
+  RunGains gains = *m_gains;
+  gains.take(run.record, run.origin ? QFileInfo(run.origin->file).fileName().toStdString() : "the last run");
+  m_gains = std::make_shared<const RunGains>(std::move(gains));
+}
+
 RunTarget Session::plannedDevice() const {
   const LastRun* const opened = openedRun();
   if (!opened) return m_runTarget;
@@ -190,7 +205,11 @@ void Session::refreshCapabilities() {
 
 void Session::startAnalysis() {
   m_pool.clear();  // a waiting analysis of an older document is of no use any more
-  m_pool.start([this, document = document(), options = analysisOptions(), generation = m_generation] {
+  const bool isPlannedForElsewhere = m_planTarget != PlanTarget();
+  auto gains = isPlannedForElsewhere ? std::make_shared<const RunGains>() : m_gains;
+  m_pool.start([this, document = document(), options = analysisOptions(), gains = std::move(gains),
+                settings = plannedSettings(), generation = m_generation]() mutable {
+    options.gains = gains->gainsFor(document, std::move(settings));
     auto analysis = std::make_shared<const Analysis>(analyze(document, options));
     QMetaObject::invokeMethod(
         this, [this, generation, analysis] { acceptAnalysis(generation, analysis); }, Qt::QueuedConnection);
@@ -212,8 +231,13 @@ void Session::compareWithPlan() {
 }
 
 void Session::select(const QSet<QString>& ids) {
-  if (ids == m_selection) return;
+  if (ids != m_selection) selectFusion(ids, {});
+}
+
+void Session::selectFusion(const QSet<QString>& ids, const QString& rule) {
+  if (ids == m_selection && rule == m_selectedRule) return;
   m_selection = ids;
+  m_selectedRule = rule;
   Q_EMIT selectionChanged();
 }
 
@@ -305,7 +329,7 @@ void Session::start(RunPurpose purpose) {
   RunRequest request{.purpose = purpose};
   request.pipelineText = serialize(document());
   request.pipelineName = displayName().toStdString();
-  request.settings.pass = m_pass == PassKind::Training ? "train" : "forward";
+  request.settings = plannedSettings();
   request.settings.device = m_runTarget.device;
   if (m_runTarget.isGpu()) request.settings.timing = m_runTarget.timing;
   request.settings.measuresRoofs = true;
@@ -336,8 +360,8 @@ bool Session::hasBetterRun() const {
 void Session::showOwnRun() {
   const bool wasPlannedForAnother = openedRun() != nullptr;
   m_lastRun = m_pendingRun;
-  if (!wasPlannedForAnother) return;
-  refreshCapabilities();
+  takeGains(*m_lastRun);
+  if (wasPlannedForAnother) refreshCapabilities();
   ++m_generation;
   startAnalysis();
 }

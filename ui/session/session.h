@@ -7,6 +7,7 @@
 #include "core/export/pipeline_exporter.h"
 #include "core/plan/analysis.h"
 #include "core/profile/run_record.h"
+#include "ui/session/run_gains.h"
 #include "ui/session/worker_client.h"
 
 #include <QObject>
@@ -111,6 +112,9 @@ class Session : public QObject {
   /// Ids of document ops, inputs and outputs: the one selection of all panels.
   const QSet<QString>& selection() const { return m_selection; }
   void select(const QSet<QString>& ids);
+  /// Selects the ops of a fusion; selectedRule() names it until something else is selected.
+  void selectFusion(const QSet<QString>& ids, const QString& rule);
+  const QString& selectedRule() const { return m_selectedRule; }
   /// The only selected id; empty when there is none or more than one.
   QString singleSelection() const;
 
@@ -175,6 +179,8 @@ class Session : public QObject {
   };
   void replaceDocument(Opened opened);
   void takeRun(std::optional<LastRun> run);
+  void takeGains(const LastRun& run);
+  RunSettings plannedSettings() const;
   /// That of the run target, or of an opened run.
   RunTarget plannedDevice() const;
   void refreshCapabilities();
@@ -202,12 +208,14 @@ class Session : public QObject {
   quint64 m_generation = 0;
   quint64 m_analysedGeneration = 0;
   QSet<QString> m_selection;
+  QString m_selectedRule;
   PassKind m_pass = PassKind::Training;
   RunTarget m_runTarget;
   PlanTarget m_planTarget;
   QString m_tensorsFile;
   std::optional<LastRun> m_lastRun;
   std::optional<RunRecord> m_baseline;
+  std::shared_ptr<const RunGains> m_gains = std::make_shared<const RunGains>();
   std::optional<LastNumerics> m_lastNumerics;
   LastRun m_pendingRun;          // what the worker is running
   bool m_isRunOrphaned = false;  // another document was opened since it began

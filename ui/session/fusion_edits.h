@@ -1,0 +1,49 @@
+// Edits of the document's fusion section: rules, and fusions at single places, are switched off and on. Pure functions
+// from a document, and where a place is meant its graph, to one undoable edit.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/document.h"
+#include "core/plan/analysis.h"
+
+#include <QSet>
+#include <QString>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fuseline::ui {
+
+/// Switches a rule off or on everywhere, in the document's fusion section: "without" names what is off, "with" what is
+/// on although it has a price.
+Edit setRuleEnabled(const PipelineDocument& document, const FusionRule& rule, bool isEnabled);
+bool isRuleEnabled(const PipelineDocument& document, const FusionRule& rule);
+
+/// Takes one entry out of the document's fusion[key], "with" or "without". Precondition: fusion is an object.
+Edit removeRuleSwitch(const PipelineDocument& document, const std::string& key, const Json& entry);
+
+/// "ForwardLinearEpilogue@fc1.linear": an attempt as the file and the command line name it, by the op it begins with.
+std::string placeEntry(const Graph& graph, const Attempt& attempt);
+
+/// Switches the fusions of these attempts off at their places; other places of their rules stay as they are.
+Edit switchOffHere(const PipelineDocument& document, const Graph& graph, const std::vector<const Attempt*>& attempts);
+/// Takes that back.
+Edit switchOnHere(const PipelineDocument& document, const Graph& graph, const std::vector<const Attempt*>& attempts);
+/// Is the attempt's fusion off at this place only? Then switchOnHere() helps.
+bool isOffHere(const PipelineDocument& document, const Graph& graph, const Attempt& attempt);
+/// Asks for a fusion that another one has taken the ops from, or that has a price; what stands in its way is switched
+/// off or not asked for any more. Nothing where asking would not help.
+std::optional<Edit> useHere(const PipelineDocument& document, const Analysis& analysis, const Attempt& attempt);
+
+/// What one key does to the fusions of a selection.
+struct FusionToggle {
+  Edit edit;
+  QString hint;  // which ones, and how to get them back
+};
+/// Off, if one that touches the selection is applied; on, if they are only off at their places. `rule` narrows it to
+/// that rule; empty: all of them. Nothing: there is no fusion to switch.
+std::optional<FusionToggle> fusionToggle(const PipelineDocument& document, const Analysis& analysis,
+                                         const QSet<QString>& selection, const QString& rule);
+
+}  // namespace fuseline::ui

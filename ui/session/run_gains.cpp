@@ -1,0 +1,31 @@
+// Collects the gains that runs measured.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/session/run_gains.h"
+
+#include "core/document/file_format.h"
+#include "core/plan/analysis.h"
+#include "core/profile/measured_gains.h"
+
+#include <utility>
+
+namespace fuseline::ui {
+
+void RunGains::take(const RunRecord& run, const std::string& runName) {
+  Result<GainModel> gains = gainsOf(run, runName);
+  if (!gains || !run.pipeline.is_object()) return;
+  const bool isSame = isKnown() && measuredSame(m_measured, run.pipeline, run.settings);
+  if (!isSame) m_gains = {};
+  m_measured = {.pipeline = run.pipeline, .settings = run.settings};
+  merge(m_gains, std::move(*gains));
+}
+
+GainModel RunGains::gainsFor(const PipelineDocument& document, RunSettings settings) const {
+  if (!isKnown()) return {.decides = false};
+  settings.recipe = recipeName(document, std::nullopt);
+  const bool isSame = static_cast<bool>(measuredSame(m_measured, Json::parse(serialize(document)), settings));
+  GainModel gains = isSame ? m_gains : GainModel();
+  gains.decides = false;
+  return gains;
+}
+
+}  // namespace fuseline::ui
