@@ -255,7 +255,8 @@ Result<OpenedPipeline> openPipeline(const PipelineOptions& options, Context& con
   if (hasErrors(diagnostics))
     return Error{fmt::format("{} cannot be used:\n{}", options.file, errorText(diagnostics, options.file))};
   for (const Diagnostic& diagnostic : diagnostics)
-    if (diagnostic.severity == Severity::Warning) context.err << toString(diagnostic, options.file) << '\n';
+    if (diagnostic.severity == Severity::Warning || diagnostic.code == kBypassedCode)
+      context.err << toString(diagnostic, options.file) << '\n';
   return pipeline;
 }
 

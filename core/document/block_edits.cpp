@@ -416,6 +416,9 @@ Result<ExpandedBlock> expandBlock(const PipelineDocument& document, std::string_
   if (op == document.ops().end()) return Error{fmt::format("There is no op {}.", instance)};
   const std::string_view name = blockNameOf(*op);
   if (name.empty()) return Error{fmt::format("{} is a {}, no instance of a block.", instance, op->operation)};
+  if (op->isBypassed())
+    return Error{fmt::format("{} is bypassed; its ops would be used again. Use {} again before it is expanded.",
+                             instance, instance)};
   const DocumentBlock* block = document.findBlock(name);
   if (!block)
     return Error{fmt::format("{} is an instance of block {}, which this pipeline does not have.", instance, name)};

@@ -212,9 +212,10 @@ class DocumentReader {
   void readOp(Index i, const std::string& pointer, DocumentBlock& block) {
     DocumentOp op;
     if (isItem(i, pointer, "an op", op.extra)) {
-      const Fields fields = openObject(i, pointer, op.extra, {"id", "op", "attributes"});
+      const Fields fields = openObject(i, pointer, op.extra, {"id", "op", "bypassed", "attributes"});
       op.id = string(fields, "id", pointer, op.extra);
       op.operation = string(fields, "op", pointer, op.extra);
+      op.bypassed = boolean(fields, "bypassed", pointer, op.extra);
       if (const auto attributes = object(fields, "attributes", pointer, op.extra)) {
         locateAll(*attributes, pointer + "/attributes");
         op.attributes = m_tree.json(*attributes);

@@ -56,11 +56,13 @@ Json toJson(const DocumentInput& input) {
 }
 
 Json toJson(const DocumentOp& op) {
-  const bool isRaw = !op.extra.is_object() && op.id.empty() && op.operation.empty() && op.attributes.empty();
+  const bool isRaw =
+      !op.extra.is_object() && op.id.empty() && op.operation.empty() && op.attributes.empty() && !op.bypassed;
   if (isRaw) return op.extra;
   Fields fields(op.extra);
   fields.addIf(!op.id.empty(), "id", op.id);
   fields.addIf(!op.operation.empty(), "op", op.operation);
+  fields.addIf(op.bypassed.has_value(), "bypassed", op.isBypassed());
   fields.addIf(!op.attributes.empty() || !op.extra.contains("attributes"), "attributes", op.attributes);
   return std::move(fields).finish();
 }
@@ -136,11 +138,22 @@ class DocumentWriter {
 
   Json versionObject() const {
     const Json& extra = bag("formatVersion");
-    const int minor = m_document.blocks().empty() ? 0 : kFormatMinorOfBlocks;
     Fields fields(extra);
     fields.addIf(!extra.contains("major"), "major", kFormatMajor);
-    fields.addIf(!extra.contains("minor"), "minor", std::max(minor, m_document.m_formatMinor));
+    fields.addIf(!extra.contains("minor"), "minor", std::max(leastMinor(), m_document.m_formatMinor));
     return std::move(fields).finish();
+  }
+
+  /// The version that knows all that the document uses.
+  int leastMinor() const {
+    const auto hasBypassed = [](const DocumentBlock& block) {
+      return std::ranges::any_of(block.ops, &DocumentOp::isBypassed);
+    };
+    const auto& blocks = m_document.blocks();
+    if (hasBypassed(m_document.pipeline()) ||
+        std::ranges::any_of(blocks, [&](const auto& entry) { return hasBypassed(entry.second); }))
+      return kFormatMinorOfBypass;
+    return blocks.empty() ? 0 : kFormatMinorOfBlocks;
   }
 
   Json symbolsObject() const {

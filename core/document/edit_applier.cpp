@@ -217,6 +217,12 @@ Result<Edit> EditApplier::operator()(const SetAttribute& edit) {
   return Edit(SetAttribute{edit.id, edit.name, std::move(change.oldValue), change.oldIndex});
 }
 
+Result<Edit> EditApplier::operator()(const SetBypassed& edit) {
+  const auto found = locate(m_block.ops, edit.id, -1);
+  if (!found) return noSuch("op", edit.id);
+  return Edit(SetBypassed{edit.id, std::exchange(m_block.ops[*found].bypassed, edit.bypassed)});
+}
+
 Result<Edit> EditApplier::operator()(const AddWire& edit) {
   if (!isStorable(edit.wire)) return notStorable("The wire");
   const auto point = insertionPoint(edit.index, m_block.wires.size());

@@ -26,6 +26,7 @@ class EditApplier {
   Result<Edit> operator()(const SetAttribute& edit);
   Result<Edit> operator()(const AddWire& edit);
   Result<Edit> operator()(const RemoveWire& edit);
+  Result<Edit> operator()(const SetBypassed& edit);
   Result<Edit> operator()(const AddInput& edit);
   Result<Edit> operator()(const RemoveInput& edit);
   Result<Edit> operator()(const ReplaceInput& edit);

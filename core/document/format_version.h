@@ -13,9 +13,11 @@ inline constexpr const char* kFormatName = "fuseline-pipeline";
 inline constexpr const char* kRunFormatName = "fuseline-run";
 inline constexpr const char* kSchemaName = "fuseline-pipeline-1.json";
 inline constexpr int kFormatMajor = 1;
-inline constexpr int kFormatMinor = 1;
+inline constexpr int kFormatMinor = 2;
 /// The minor version that brought "blocks"; a file with blocks says at least this.
 inline constexpr int kFormatMinorOfBlocks = 1;
+/// The minor version that brought "bypassed"; a file with a bypassed op says at least this.
+inline constexpr int kFormatMinorOfBypass = 2;
 inline constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20U;
 
 std::string fileTooLarge(std::size_t bytes);

@@ -14,6 +14,7 @@ namespace {
 // Names the one value that an edit overwrites as a whole; nullopt for an edit that adds, removes or renames.
 struct Target {
   std::optional<std::string> operator()(const SetAttribute& edit) const { return "a" + edit.id + "." + edit.name; }
+  std::optional<std::string> operator()(const SetBypassed& edit) const { return "b" + edit.id; }
   std::optional<std::string> operator()(const MoveNode& edit) const { return "m" + edit.id; }
   std::optional<std::string> operator()(const SetSymbol& edit) const { return "s" + edit.name; }
   std::optional<std::string> operator()(const SetRecipe&) const { return "recipe"; }

@@ -184,6 +184,7 @@ class SectionLowering {
 
   void lowerOp(std::size_t index) {
     if (!m_section.type(index)) return;
+    if (op(index).isBypassed()) return bypass(index);
     const ResolvedAttributes& resolved = m_section.attributes(index);
     if (const BlockTable::Block* block = m_context.blocks.blockOf(op(index))) return lowerInstance(index, *block);
     const auto values = m_wiring.isNamed(index) ? sourceValues(index) : std::nullopt;
@@ -197,6 +198,95 @@ class SectionLowering {
     if (!inferChain(*parts, *inputs, problem)) return reportMismatch(index, *inputs, problem);
     addNodes(index, *parts, *values);
     warnOfMixedDTypes(index, *inputs);
+  }
+
+  // Its main input is handed on as its main output. Nobody reads its other inputs, and it has no other outputs.
+  void bypass(std::size_t index) {
+    const auto value = m_wiring.isNamed(index) ? valueOf(m_wiring.sources(index).front()) : std::nullopt;
+    const bool isRead = m_isFirstTime ? reportExtraReaders(index) : hasExtraReaders(index);
+    if (!value || isRead || !keepsTensor(index, *value)) return;
+    const std::string& port = type(index).outputs.front().name;
+    m_opValues[index].resize(type(index).outputs.size());
+    m_opValues[index].front() = value;
+    m_builder.addAlias(pathOf(index) + "." + port, *value);
+    if (!m_isFirstTime) return;
+    m_sink.report(Severity::Note, kBypassedCode, {opPointer(index) + "/bypassed", op(index).id, {}},
+                  fmt::format("{} ({}) is bypassed: {}.{} is {}.", op(index).id, op(index).operation, op(index).id,
+                              port, m_builder.partial().value(*value).name));
+  }
+
+  Repair useAgain(std::size_t index) const { return {"Use " + op(index).id + " again", SetBypassed{op(index).id, {}}}; }
+
+  bool hasExtraReaders(std::size_t index) const { return extraReaders().contains(index); }
+
+  bool reportExtraReaders(std::size_t index) {
+    const auto reader = extraReaders().find(index);
+    if (reader == extraReaders().end()) return false;
+    const std::string id = op(index).id;
+    m_sink
+        .error(kBypassRefusedCode, {opPointer(index) + "/bypassed", id, reader->second.port},
+               fmt::format("{}: it is bypassed, but {} reads {}.{}; a bypassed op has its main output only. Bypass "
+                           "what reads it, too, or use {} again.",
+                           id, reader->second.by, id, reader->second.port, id))
+        .repairs = {useAgain(index)};
+    return true;
+  }
+
+  // Of bypassed ops: who reads an extra output of theirs.
+  struct ExtraReader {
+    std::string port;
+    std::string by;  // "add.extra", "output y"
+  };
+  using ExtraReaders = std::unordered_map<std::size_t, ExtraReader>;
+
+  const ExtraReaders& extraReaders() const {
+    if (!m_extraReaders) m_extraReaders = findExtraReaders();
+    return *m_extraReaders;
+  }
+
+  ExtraReaders findExtraReaders() const {
+    ExtraReaders readers;
+    const auto note = [&](const Source& source, std::string by) {
+      if (source.kind != Source::Kind::Op || source.port <= 0 || !op(source.index).isBypassed()) return;
+      const Port& port = type(source.index).outputs[static_cast<std::size_t>(source.port)];
+      readers.emplace(source.index, ExtraReader{port.name, std::move(by)});
+    };
+    for (std::size_t i = 0; i < m_opValues.size(); ++i) {
+      const std::vector<Source>& sources = m_wiring.sources(i);
+      const std::size_t numRead = op(i).isBypassed() ? std::min<std::size_t>(1, sources.size()) : sources.size();
+      for (std::size_t port = 0; port < numRead; ++port)
+        note(sources[port], op(i).id + "." + type(i).inputs[port].name);
+    }
+    for (std::size_t i = 0; i < m_section.block().outputs.size(); ++i)
+      note(m_wiring.outputSource(i), "output " + m_section.block().outputs[i].id);
+    return readers;
+  }
+
+  // What comes in goes out in its place, so both must be alike, as far as what goes out is known.
+  bool keepsTensor(std::size_t index, ValueId value) {
+    const std::optional<TensorSpec> result = resultOf(index);
+    const TensorSpec& spec = m_builder.partial().value(value).spec;
+    if (!result || (result->dtype == spec.dtype && result->shape == spec.shape)) return true;
+    const std::string id = op(index).id;
+    m_sink
+        .error(kBypassRefusedCode, {opPointer(index) + "/bypassed", id, type(index).inputs.front().name},
+               fmt::format("{}: it is bypassed, but makes {} of {}; what reads {}.{} would get another tensor. Only "
+                           "ops that keep shape and dtype can be bypassed: use {} again.",
+                           id, toString(*result), toString(spec), id, type(index).outputs.front().name, id))
+        .repairs = {useAgain(index)};
+    return false;
+  }
+
+  // What the op would make, were it used; nothing where that is not known, as of an instance of a block.
+  std::optional<TensorSpec> resultOf(std::size_t index) const {
+    const ResolvedAttributes& resolved = m_section.attributes(index);
+    const auto values = sourceValues(index);
+    if (!values || resolved.hasFailed || !resolved.missing.empty() || m_context.blocks.blockOf(op(index))) return {};
+    const Result<std::vector<Part>> parts = expand(index, resolved.values);
+    if (!parts) return std::nullopt;
+    InferenceProblem ignored;
+    const Result<std::vector<TensorSpec>> results = inferChain(*parts, specsOf(*values), ignored);
+    return results ? std::optional(results->front()) : std::nullopt;
   }
 
   void lowerInstance(std::size_t index, const BlockTable::Block& block) {
@@ -472,6 +562,7 @@ class SectionLowering {
   GraphBuilder& m_builder;
   OptionalValues m_inputValues;
   std::vector<OptionalValues> m_opValues;
+  mutable std::optional<ExtraReaders> m_extraReaders;  // looked for where an op is bypassed
   int m_numUnused = 0;
 };
 
@@ -495,8 +586,18 @@ OptionalValues addInputs(LoweringContext& context) {
 }
 
 void addOutputs(LoweringContext& context, const OptionalValues& values) {
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (values[i]) context.builder.addOutput(context.document.outputs()[i].id, *values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!values[i]) continue;
+    const DocumentOutput& output = context.document.outputs()[i];
+    const Value& value = context.builder.partial().value(*values[i]);
+    if (value.producer >= 0)
+      context.builder.addOutput(output.id, *values[i]);
+    else
+      context.sink.error("output-is-input", {fmt::format("/pipeline/outputs/{}/from", i), output.id, {}},
+                         fmt::format("Output {} would be pipeline input {} itself, because all ops in between are "
+                                     "bypassed. Use one of them again, or remove the output.",
+                                     output.id, value.name));
+  }
 }
 
 // A block that no instance has reached is checked by itself, as far as that goes without tensors.

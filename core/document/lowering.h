@@ -15,6 +15,10 @@
 
 namespace fuseline {
 
+/// Codes of diagnostics that others look for: a note for every op that is bypassed, an error for one that cannot be.
+inline constexpr const char* kBypassedCode = "bypassed";
+inline constexpr const char* kBypassRefusedCode = "bypass";
+
 struct LoweringOptions {
   PassKind pass = PassKind::Training;
   /// `--set SYMBOL=VALUE`: replaces the document's value.

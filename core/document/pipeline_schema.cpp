@@ -110,10 +110,15 @@ Json opSchema() {
                    {"description", "An instance of a block of this file: its inputs and outputs are the ports."}});
   // Ops this version does not know are kept, so any other name is text.
   names.push_back({{"type", "string"}});
-  Json schema = object({{"id", reference("id")},
-                        {"op", {{"description", "The kind of op, an entry of `fuseline ops`."}, {"anyOf", names}}},
-                        {"attributes", {{"type", "object"}}}},
-                       {"id", "op"});
+  Json schema = object(
+      {{"id", reference("id")},
+       {"op", {{"description", "The kind of op, an entry of `fuseline ops`."}, {"anyOf", names}}},
+       {"bypassed",
+        {{"type", "boolean"},
+         {"default", false},
+         {"description", "Left out: its main input goes to those that read its main output. Since format 1.2."}}},
+       {"attributes", {{"type", "object"}}}},
+      {"id", "op"});
   schema["allOf"] = std::move(conditions);
   return schema;
 }

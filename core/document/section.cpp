@@ -189,7 +189,8 @@ void Section::reportUnconnected() {
   for (std::size_t i = 0; i < m_block.ops.size(); ++i) {
     if (!m_types[i] || !m_wiring.isNamed(i)) continue;
     for (std::size_t port = 0; port < m_wiring.sources(i).size(); ++port) {
-      if (m_wiring.sources(i)[port].kind != Source::Kind::None) continue;
+      const bool isRead = port == 0 || !op(i).isBypassed();
+      if (!isRead || m_wiring.sources(i)[port].kind != Source::Kind::None) continue;
       const std::string& name = m_types[i]->inputs[port].name;
       m_sink.error("unconnected-input", {opPointer(i), op(i).id, name},
                    fmt::format("{}.{} is not connected; connect the result of an op or a {} input.", op(i).id, name,

@@ -26,6 +26,9 @@ struct Describe {
   std::string operator()(const SetAttribute& edit) const {
     return fmt::format("{} {}.{}", edit.value.is_null() ? "Reset" : "Set", edit.id, edit.name);
   }
+  std::string operator()(const SetBypassed& edit) const {
+    return (edit.bypassed.value_or(false) ? "Bypass " : "Use again ") + edit.id;
+  }
   std::string operator()(const AddWire& edit) const {
     return fmt::format("Connect {} to {}", toString(edit.wire.from), toString(edit.wire.to));
   }

@@ -47,9 +47,13 @@ struct DocumentInput {
 };
 
 struct DocumentOp {
+  /// Its main input goes to those that read its main output, as if it were not there.
+  bool isBypassed() const { return bypassed.value_or(false); }
+
   std::string id;
   std::string operation;
   Json attributes = Json::object();  // as written; expressions stay expressions
+  std::optional<bool> bypassed = std::nullopt;
   Json extra = Json::object();
   bool operator==(const DocumentOp&) const = default;
 };
@@ -99,6 +103,10 @@ struct SetAttribute {
   Json value;
   int index = -1;
 };  // null value removes it
+struct SetBypassed {
+  std::string id;
+  std::optional<bool> bypassed;
+};  // nullopt removes it: the op is used
 struct AddWire {
   Wire wire;
   int index = -1;
@@ -162,9 +170,9 @@ struct ReplaceBlock {
   DocumentBlock block;
 };
 
-using Edit = std::variant<AddOp, RemoveOp, RenameOp, SetAttribute, AddWire, RemoveWire, AddInput, RemoveInput,
-                          ReplaceInput, AddOutput, RemoveOutput, ReplaceOutput, MoveNode, SetSymbol, SetRecipe,
-                          SetFusion, AddBlock, RemoveBlock, ReplaceBlock, EditInBlock, EditGroup>;
+using Edit = std::variant<AddOp, RemoveOp, RenameOp, SetAttribute, SetBypassed, AddWire, RemoveWire, AddInput,
+                          RemoveInput, ReplaceInput, AddOutput, RemoveOutput, ReplaceOutput, MoveNode, SetSymbol,
+                          SetRecipe, SetFusion, AddBlock, RemoveBlock, ReplaceBlock, EditInBlock, EditGroup>;
 
 /// Several edits that are one entry of the history. Applied in order, all or nothing.
 struct EditGroup {

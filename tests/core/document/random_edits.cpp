@@ -82,7 +82,7 @@ Edit expandRandomBlock(const PipelineDocument& document) {
 Edit randomEdit(const PipelineDocument& document, bool isInBlock = false) {
   const auto id = *name();
   const auto at = *index();
-  switch (*rc::gen::inRange(isInBlock ? 6 : 0, 24)) {
+  switch (*rc::gen::inRange(isInBlock ? 6 : 0, 25)) {
     case 0: return AddBlock{blockName(), randomBlock(document), at};
     case 1: return RemoveBlock{blockName(), at};
     case 2: return ReplaceBlock{blockName(), randomBlock(document)};
@@ -106,6 +106,7 @@ Edit randomEdit(const PipelineDocument& document, bool isInBlock = false) {
     case 20: return *rc::gen::element<Edit>(SetRecipe{*value()}, SetFusion{*value()});
     case 21: return removeOpWithWires(document, id, *rc::gen::arbitrary<bool>());
     case 22: return AddOp{{.id = id, .operation = "block:" + blockName()}, at};
+    case 23: return SetBypassed{id, *rc::gen::element<std::optional<bool>>(std::nullopt, false, true)};
     default: {
       if (document.wires().empty()) return AddWire{*wire()};
       const auto which = *rc::gen::inRange<std::size_t>(0, document.wires().size());
