@@ -241,6 +241,7 @@ void MainWindow::createEditMenu() {
   addBoth(tr("Delete and re&connect"), QKeySequence(Qt::CTRL | Qt::Key_Delete),
           [this] { m_scene->removeSelected(Reconnect::Yes); });
   menu->addSeparator();
+  addCanvasKey(*menu, tr("&Bypass or use again"), Qt::Key_D, [this] { m_scene->toggleBypass(); });
   addCanvasKey(*menu, tr("S&witch fusion here off or on"), Qt::Key_T, [this] { m_scene->toggleFusions(); });
   menu->addSeparator();
   addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_G), [this] { makeBlock(); });

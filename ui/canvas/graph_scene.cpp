@@ -131,6 +131,7 @@ QString GraphScene::describe(const std::string& id) const {
   addTensors(tr("writes %1"), true);
   for (const HullItem* hull : m_hulls)
     if (hull->look().owners.contains(toQt(id))) parts.append(tr("fused: %1").arg(hull->look().label));
+  if (look.isBypassed) parts.append(tr("bypassed"));
   if (look.rmsError) parts.append(tr("RMS error %1").arg(formatError(*look.rmsError)));
   if (look.worst) parts.append(*look.worst == Severity::Error ? tr("has an error") : tr("has a message"));
   return parts.join(QStringLiteral(", "));
@@ -486,6 +487,12 @@ void GraphScene::duplicateSelected() {
   const QString text = copyFragment(m_session.document(), m_session.selection());
   const auto pasted = pasteFragment(m_session.document(), text, kPasteOffset);
   if (pasted && m_session.apply(pasted->edit)) m_session.select(pasted->ids);
+}
+
+void GraphScene::toggleBypass() {
+  const Result<Edit> bypass = ui::toggleBypass(m_session.document(), m_session.selection());
+  if (!bypass) return Q_EMIT hint(toQt(bypass.error().message));
+  if (m_session.apply(*bypass)) Q_EMIT hint(tr("%1. D takes it back.").arg(toQt(fuseline::describe(*bypass))));
 }
 
 void GraphScene::makeBlockOfSelected(const std::string& name) {

@@ -56,6 +56,8 @@ class GraphScene : public QGraphicsScene {
   void insertAfterSelection(const std::string& entry);
   void removeSelected(Reconnect reconnect);
   void duplicateSelected();
+  /// Bypasses the selected ops, or uses them again.
+  void toggleBypass();
   void copySelected() const;
   void paste();
   /// Moves the selected ops into a block of this name; an instance takes their place and the selection.

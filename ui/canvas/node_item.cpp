@@ -27,6 +27,8 @@ constexpr double kErrorHeightPx = 17.0;
 // Below this zoom two lines of text in a node are too small to read.
 constexpr double kFarZoom = 0.56;
 constexpr double kFarFontFactor = 1.6;
+// Of the box of a bypassed op; its texts must still be readable.
+constexpr double kGhostOpacity = 0.5;
 
 /// The largest size down to `least` of the wanted one at which the text fits.
 QFont fittedFont(QFont font, const QString& text, double widthPx, double least) {
@@ -149,9 +151,19 @@ void NodeItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
   painter->setRenderHint(QPainter::Antialiasing);
   paintBox(*painter);
   isFar ? paintFarTitle(*painter) : paintTexts(*painter);
+  if (m_look.isBypassed) paintBypass(*painter);
   paintPorts(*painter);
   if (m_look.worst) paintBadge(*painter);
   if (m_look.rmsError) paintError(*painter, isFar);
+}
+
+/// What comes in goes on: a wire through the node, in the place of what it would do.
+void NodeItem::paintBypass(QPainter& painter) const {
+  if (m_look.inputs.empty() || m_look.outputs.empty()) return;
+  QPen pen(m_theme.colors().dimText, 2.0);
+  pen.setCapStyle(Qt::RoundCap);
+  painter.setPen(pen);
+  painter.drawLine(portPosition(false, 0), portPosition(true, 0));
 }
 
 void NodeItem::paintBox(QPainter& painter) const {
@@ -164,6 +176,7 @@ void NodeItem::paintBox(QPainter& painter) const {
     halo.setAlpha(70);
     painter.fillPath(roundedBox(box().adjusted(-4, -4, 4, 4), radius + 4), halo);
   }
+  if (m_look.isBypassed) painter.setOpacity(kGhostOpacity);
   painter.fillPath(shape, colors.node);
   if (m_look.isUnknown) painter.fillPath(shape, QBrush(colors.warning, Qt::BDiagPattern));
   if (!isEnd) {
@@ -171,10 +184,23 @@ void NodeItem::paintBox(QPainter& painter) const {
   }
   QPen pen(isSelected() ? colors.accent : m_look.isUnknown ? colors.warning : colors.nodeBorder, isSelected() ? 2 : 1);
   if (m_look.isUnknown) pen.setStyle(Qt::DashLine);
+  if (m_look.isBypassed) pen.setStyle(Qt::DotLine);
+  painter.setOpacity(1.0);
   painter.strokePath(shape, pen);
 }
 
 QRectF NodeItem::textArea() const { return box().adjusted(m_look.kind == NodeKind::Op ? kStripePx + 8 : 8, 0, -8, 0); }
+
+/// Struck through where the op is bypassed.
+QFont NodeItem::titleFont(double factor) const {
+  QFont font = scaledFont(factor, QFont::DemiBold);
+  font.setStrikeOut(m_look.isBypassed);
+  return font;
+}
+
+const QColor& NodeItem::titleColor() const {
+  return m_look.isBypassed ? m_theme.colors().dimText : m_theme.colors().text;
+}
 
 /// From far away there is only the title, large, broken between its words: "MakeExtra" "Output".
 void NodeItem::paintFarTitle(QPainter& painter) const {
@@ -184,8 +210,8 @@ void NodeItem::paintFarTitle(QPainter& painter) const {
   }
   const QRectF area = textArea();
   if (m_look.isUnknown) painter.fillRect(area.adjusted(-3, 5, 3, -5), m_theme.colors().node);
-  painter.setFont(scaledFont(kFarFontFactor, QFont::DemiBold));
-  painter.setPen(m_theme.colors().text);
+  painter.setFont(titleFont(kFarFontFactor));
+  painter.setPen(titleColor());
   painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), title);
 }
 
@@ -204,7 +230,7 @@ void NodeItem::paintTexts(QPainter& painter) const {
   };
   if (m_look.isUnknown)
     painter.fillRect(area.adjusted(-3, 5, 3, 5 + height - 10 - box().height()), m_theme.colors().node);
-  drawLine(scaledFont(1.14, QFont::DemiBold), m_theme.colors().text, m_look.title, height * 0.08, height * 0.56);
+  drawLine(titleFont(1.14), titleColor(), m_look.title, height * 0.08, height * 0.56);
   drawLine(scaledFont(1.0), m_theme.colors().dimText, m_look.subtitle, height * 0.5, height * 0.92);
 }
 

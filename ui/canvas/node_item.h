@@ -54,6 +54,9 @@ class NodeItem : public QGraphicsItem {
   QPointF portPosition(bool isOutput, std::size_t index) const;
   PortMark markOf(const PortRef& port) const;
   void paintBox(QPainter& painter) const;
+  void paintBypass(QPainter& painter) const;
+  QFont titleFont(double factor) const;
+  const QColor& titleColor() const;
   void paintTexts(QPainter& painter) const;
   void paintFarTitle(QPainter& painter) const;
   void paintPorts(QPainter& painter) const;

@@ -78,16 +78,18 @@ void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const W
   }
 }
 
-/// An instance that is a nested Sequential says so: fusions stop at its border.
+/// A bypassed op says so, and an instance that is a nested Sequential: fusions stop at its border.
 QString subtitleOf(const DocumentOp& op) {
   const auto sequential = op.attributes.find(kSequentialAttribute);
   const bool isSequential = !blockNameOf(op).empty() && sequential != op.attributes.end() && *sequential == Json(true);
+  if (op.isBypassed()) return translated("%1 · bypassed").arg(toQt(op.id));
   return isSequential ? translated("%1 · Sequential").arg(toQt(op.id)) : toQt(op.id);
 }
 
 NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wiring& wiring, const Graph& graph) {
   const std::string_view block = blockNameOf(op);
   NodeLook look{.id = op.id, .kind = NodeKind::Op, .subtitle = subtitleOf(op)};
+  look.isBypassed = op.isBypassed();
   look.title = toQt(block.empty() ? std::string_view(op.operation) : block);
   const OperationPointer operation = operationOf(document, op);
   look.isUnknown = operation == nullptr;

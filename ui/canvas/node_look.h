@@ -35,6 +35,7 @@ struct NodeLook {
   std::vector<PortLook> inputs;
   std::vector<PortLook> outputs;
   bool isUnknown = false;
+  bool isBypassed = false;
   std::optional<Severity> worst;
   /// The worst rms error of what the op makes, where it is shown.
   std::optional<double> rmsError;

@@ -193,6 +193,7 @@ QString OpPage::factsText() const {
   const OperationPointer operation = operationOf(m_session.document(), *op);
   if (!operation) return QString();
   QString rows = specLines(*operation);
+  if (op->isBypassed()) rows += factRow(m_theme, tr("bypassed"), tr("hands its main input on"));
   double numFlops = 0;
   for (const Node& node : m_session.analysis()->graph().nodes()) {
     if (toQt(node.owner) != m_opId) continue;

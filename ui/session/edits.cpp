@@ -319,6 +319,40 @@ Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, con
   return std::move(script).finish(!single.empty() ? single : count == 0 ? "Disconnect" : countLabel("Remove", count));
 }
 
+namespace {
+
+/// What stands in the way of bypasses that `after` has and `before` has not; empty: nothing.
+std::string bypassProblem(const PipelineDocument& before, const PipelineDocument& after) {
+  const auto problemsOf = [](const PipelineDocument& document) {
+    std::set<std::string> messages;
+    for (const Diagnostic& diagnostic : lower(document).diagnostics)
+      if (diagnostic.code == kBypassRefusedCode || diagnostic.code == "output-is-input")
+        messages.insert(diagnostic.message);
+    return messages;
+  };
+  const std::set<std::string> known = problemsOf(before);
+  for (const std::string& message : problemsOf(after))
+    if (!known.contains(message)) return message;
+  return {};
+}
+
+}  // namespace
+
+Result<Edit> toggleBypass(const PipelineDocument& document, const QSet<QString>& ids) {
+  std::vector<const DocumentOp*> ops;
+  for (const DocumentOp& op : document.ops())
+    if (ids.contains(toQt(op.id))) ops.push_back(&op);
+  if (ops.empty()) return Error{"Select the ops to bypass."};
+  const bool isUsed = std::ranges::any_of(ops, [](const DocumentOp* op) { return !op->isBypassed(); });
+  EditScript script(document);
+  for (const DocumentOp* op : ops)
+    if (op->isBypassed() != isUsed)
+      script.add(SetBypassed{.id = op->id, .bypassed = isUsed ? std::optional(true) : std::nullopt});
+  const std::string problem = isUsed ? bypassProblem(document, script.document()) : std::string();
+  if (!problem.empty()) return Error{problem};
+  return std::move(script).finish(countLabel(isUsed ? "Bypass" : "Use again", ops.size()));
+}
+
 QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids) {
   PipelineDocument fragment;
   const auto isChosen = [&](const std::string& id) { return ids.contains(toQt(id)); };

@@ -61,6 +61,10 @@ enum class Reconnect { No, Yes };
 Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, const std::vector<Link>& links,
                  Reconnect reconnect);
 
+/// Bypasses the chosen ops, or uses them again where all of them are bypassed.
+/// Errors: nothing is chosen, or an op cannot be bypassed, with the reason.
+Result<Edit> toggleBypass(const PipelineDocument& document, const QSet<QString>& ids);
+
 /// The chosen ops and the wires among them as text: a piece of the file format with "fragment": true.
 QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids);
 struct FragmentEdit {
