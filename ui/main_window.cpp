@@ -235,6 +235,7 @@ void MainWindow::createEditMenu() {
   };
   m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
   addBoth(tr("&Copy"), QKeySequence::Copy, [this] { copy(); });
+  addBoth(tr("Cu&t"), QKeySequence::Cut, [this] { m_scene->cutSelected(); });
   addBoth(tr("&Paste"), QKeySequence::Paste, [this] { m_scene->paste(); });
   addBoth(tr("D&uplicate"), QKeySequence(Qt::CTRL | Qt::Key_D), [this] { m_scene->duplicateSelected(); });
   addBoth(tr("&Delete"), QKeySequence::Delete, [this] { m_scene->removeSelected(Reconnect::No); });
@@ -261,6 +262,9 @@ void MainWindow::createEditMenu() {
       },
       QStringLiteral("layout"));
   menu->addSeparator();
+  addCommand(menu, tr("&Find op..."), QKeySequence::Find, [this] { m_view->openFind(); });
+  addCommand(menu, tr("Find ne&xt"), QKeySequence(Qt::Key_F3), [this] { m_view->findNext(1); });
+  addCommand(menu, tr("Find pre&vious"), QKeySequence(Qt::SHIFT | Qt::Key_F3), [this] { m_view->findNext(-1); });
   addCommand(menu, tr("&Next problem"), QKeySequence(Qt::Key_F8), [this] { m_problems->selectNext(1); });
   addCommand(menu, tr("Previous pro&blem"), QKeySequence(Qt::SHIFT | Qt::Key_F8),
              [this] { m_problems->selectNext(-1); });

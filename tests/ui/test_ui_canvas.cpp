@@ -34,7 +34,16 @@ class CanvasTest : public QObject {
   void drawsAWireByDragging();
   void drawsAWireByClickingBothPorts();
   void refusesAnIllegalWireWithItsReason();
-  void dropOnEmptyCanvasCancelsANewWire();
+  void aWireDroppedOnNothingAsksWhatItLeadsTo();
+  void aWireDroppedOnNothingLeavesNoTraceOnEsc();
+  void aWireThatLeadsToAnInputAsksWhatItComesFrom();
+  void aLooseOpIsPutIntoAWireUnderIt();
+  void withAltALooseOpOnlyMoves();
+  void cutTakesOpsToTheClipboard();
+  void aBypassedOpIsAGhostAndIsUsedAgain();
+  void aBypassThatCannotBeSaysWhy();
+  void findsOpsAndTheNextOne();
+  void fShowsTheSelection();
   void takesAWireOffItsInput();
   void drawsAWireByKeys();
   void arrowKeysAimAWire();
@@ -217,12 +226,184 @@ void CanvasTest::refusesAnIllegalWireWithItsReason() {
   QVERIFY2(sentences.join(u' ').contains(QStringLiteral("cycle")), qPrintable(sentences.join(u'|')));
 }
 
-void CanvasTest::dropOnEmptyCanvasCancelsANewWire() {
+namespace {
+
+/// Types into the search that is open and confirms.
+bool search(Fixture& f, const char* text) {
+  auto* popup = f.window.canvas().findChild<SearchPopup*>();
+  if (!popup) return false;
+  auto* query = popup->findChild<QLineEdit*>();
+  QTest::keyClicks(query, QString::fromLatin1(text));
+  QTest::keyClick(query, Qt::Key_Return);
+  return true;
+}
+
+QStringList listedIn(const SearchPopup& popup) {
+  const auto* list = popup.findChild<QTreeWidget*>();
+  QStringList titles;
+  for (int i = 0; i < list->topLevelItemCount(); ++i) titles.append(list->topLevelItem(i)->text(0));
+  return titles;
+}
+
+}  // namespace
+
+void CanvasTest::aWireDroppedOnNothingAsksWhatItLeadsTo() {
   Fixture f(smallPipeline());
   const std::string before = serialize(f.session.document());
-  dragMouse(f.window.canvas().viewport(), f.portOnView({"fc", "y", true}), {30, 30});
+  const QPoint place(60, 60);
+  dragMouse(f.window.canvas().viewport(), f.portOnView({"fc", "y", true}), place);
   QVERIFY(!f.window.scene().isDrawingWire());
+  QVERIFY(f.session.selection().isEmpty());  // no rubber band went with it
+  auto* popup = f.window.canvas().findChild<SearchPopup*>();
+  QVERIFY(popup);
+  const QStringList legal = listedIn(*popup);
+  QVERIFY(legal.contains(QStringLiteral("RMSNorm")) && legal.contains(QStringLiteral("Output")));
+  QVERIFY(!legal.contains(QStringLiteral("Input")));
+  QVERIFY(search(f, "silu"));
+  QVERIFY(isWired(f.session, "fc.y", "silu.x"));
+  QVERIFY(isWired(f.session, "fc.y", "act.x"));  // who has read it still does
+  const QPoint port = f.portOnView({"silu", "x", false});
+  QVERIFY((port - place).manhattanLength() < 20);
+  f.session.undo();
   QCOMPARE(serialize(f.session.document()), before);
+}
+
+void CanvasTest::aWireDroppedOnNothingLeavesNoTraceOnEsc() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  dragMouse(f.window.canvas().viewport(), f.portOnView({"fc", "y", true}), {60, 60});
+  auto* popup = f.window.canvas().findChild<SearchPopup*>();
+  QVERIFY(popup);
+  QTest::keyClick(popup, Qt::Key_Escape);
+  QVERIFY(!popup->isVisible());
+  QCOMPARE(serialize(f.session.document()), before);
+  QVERIFY(!f.session.history().canUndo());
+}
+
+void CanvasTest::aWireThatLeadsToAnInputAsksWhatItComesFrom() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
+  QVERIFY(waitForAnalysis(f.session));
+  f.window.canvas().fit();
+  const QPoint below(30, f.window.canvas().viewport()->height() - 30);
+  dragMouse(f.window.canvas().viewport(), f.portOnView({"act", "x", false}), below);
+  auto* popup = f.window.canvas().findChild<SearchPopup*>();
+  QVERIFY(popup && listedIn(*popup).contains(QStringLiteral("Input")));
+  QVERIFY(!listedIn(*popup).contains(QStringLiteral("Output")));
+  QVERIFY(search(f, "bias"));
+  QVERIFY(isWired(f.session, "bias.y", "act.x"));
+}
+
+namespace {
+
+/// A loose op above the wire from norm to fc, and the middle of that wire.
+QPoint placeAboveAWire(Fixture& f) {
+  f.window.scene().layOut();
+  drop(f.window.canvas(), "Identity", {60, 60});
+  f.window.canvas().fit();
+  return (f.portOnView({"norm", "y", true}) + f.portOnView({"fc", "x", false})) / 2;
+}
+
+void dragNode(Fixture& f, const char* id, QPoint to, Qt::KeyboardModifiers modifiers) {
+  GraphView& view = f.window.canvas();
+  const QPoint from = view.mapFromScene(f.window.scene().node(id)->sceneBox().center());
+  QTest::mousePress(view.viewport(), Qt::LeftButton, modifiers, from);
+  for (int step = 1; step <= 4; ++step) {
+    const QPoint at = from + (to - from) * step / 4;
+    QMouseEvent move(QEvent::MouseMove, at, view.viewport()->mapToGlobal(at), Qt::NoButton, Qt::LeftButton, modifiers);
+    QApplication::sendEvent(view.viewport(), &move);
+  }
+  QTest::mouseRelease(view.viewport(), Qt::LeftButton, modifiers, to);
+}
+
+}  // namespace
+
+void CanvasTest::aLooseOpIsPutIntoAWireUnderIt() {
+  Fixture f(smallPipeline());
+  const QPoint middle = placeAboveAWire(f);
+  const std::string before = serialize(f.session.document());
+  dragNode(f, "identity", middle, Qt::NoModifier);
+  QVERIFY(isWired(f.session, "norm.y", "identity.x"));
+  QVERIFY(isWired(f.session, "identity.y", "fc.x"));
+  QCOMPARE(overlapIn(f), QString());
+  f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void CanvasTest::withAltALooseOpOnlyMoves() {
+  Fixture f(smallPipeline());
+  const QPoint middle = placeAboveAWire(f);
+  const QPointF before = f.window.scene().node("identity")->pos();
+  dragNode(f, "identity", middle, Qt::AltModifier);
+  QVERIFY(isWired(f.session, "norm.y", "fc.x"));
+  QVERIFY(f.window.scene().node("identity")->pos() != before);
+}
+
+void CanvasTest::cutTakesOpsToTheClipboard() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("fc"), QStringLiteral("x")});
+  f.window.scene().cutSelected();
+  QVERIFY(!f.session.document().findOp("fc"));
+  QVERIFY(f.session.document().findInput("x"));  // it would not come back
+  f.window.scene().paste();
+  QVERIFY(f.session.document().findOp("fc"));
+}
+
+void CanvasTest::aBypassedOpIsAGhostAndIsUsedAgain() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  f.session.select({QStringLiteral("norm"), QStringLiteral("act")});
+  f.window.activateWindow();
+  QVERIFY(QTest::qWaitForWindowActive(&f.window));
+  f.window.canvas().setFocus();
+  QTest::keyClick(&f.window.canvas(), Qt::Key_D);
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.window.scene().node("act")->look().isBypassed);
+  QVERIFY(f.window.scene().describe("act").contains(QStringLiteral("bypassed")));
+  QCOMPARE(f.session.analysis()->graph().nodes().size(), std::size_t{1});
+  f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+  f.session.redo();
+  QTest::keyClick(&f.window.canvas(), Qt::Key_D);
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void CanvasTest::aBypassThatCannotBeSaysWhy() {
+  Fixture f(smallPipeline());
+  QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
+  f.session.select({QStringLiteral("norm"), QStringLiteral("fc")});
+  f.window.scene().toggleBypass();
+  QVERIFY2(lastOf(hints).startsWith(QStringLiteral("fc: it is bypassed, but makes [16, 64] bf16 of [16, 32] bf16")),
+           qPrintable(lastOf(hints)));
+  QVERIFY(!f.session.history().canUndo());
+}
+
+void CanvasTest::findsOpsAndTheNextOne() {
+  Fixture f(smallPipeline());
+  f.window.canvas().openFind();
+  QVERIFY(search(f, "16x64"));  // fc makes it, act as well, and y is it
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  f.window.canvas().findNext(1);
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("act"));
+  f.window.canvas().findNext(1);
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("y"));
+  f.window.canvas().findNext(1);
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  f.window.canvas().findNext(-1);
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("y"));
+}
+
+void CanvasTest::fShowsTheSelection() {
+  Fixture f(smallPipeline());
+  GraphView& view = f.window.canvas();
+  view.zoomTo(0.3);
+  f.session.select({QStringLiteral("act")});
+  QTest::keyClick(&view, Qt::Key_F);
+  const QPoint centre = view.mapFromScene(f.window.scene().node("act")->sceneBox().center());
+  QVERIFY((centre - view.viewport()->rect().center()).manhattanLength() < 10);
+  QCOMPARE(view.zoom(), 1.0);
+  QTest::keyClick(&view, Qt::Key_Home);
+  QVERIFY(view.viewport()->rect().contains(view.mapFromScene(f.window.scene().node("x")->sceneBox().center())));
 }
 
 void CanvasTest::takesAWireOffItsInput() {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/block_edits.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/models/node_search.h"
 #include "ui/session/edits.h"
 #include "ui/session/fusion_edits.h"
 #include "ui/theme/format.h"
@@ -28,6 +29,10 @@ class EditsTest : public QObject {
   void pastesInstancesWithTheirBlocks();
   void insertsAnInstanceOfABlock();
   void refusesToPasteForeignText();
+  void pastesAWholePipeline();
+  void pastesAWholePipelineBesideAnother();
+  void fragmentsBringTheirSymbols();
+  void findsNodesByWhatIsKnownOfThem();
   void switchesARuleOffAndOn();
   void switchesAFusionOffAtOnePlace();
   void usesAFusionThatAnotherHasTakenTheOpsFrom();
@@ -170,6 +175,54 @@ void EditsTest::refusesToPasteForeignText() {
   Scene s;
   const auto pasted = pasteFragment(s.document(), QStringLiteral("hello"), {});
   QVERIFY(!pasted.hasValue());
+}
+
+void EditsTest::pastesAWholePipeline() {
+  History empty{PipelineDocument()};
+  const auto pasted = pasteFragment(empty.document(), QString::fromStdString(smallPipeline()), {});
+  QVERIFY(pasted.hasValue());
+  QVERIFY(appliesAndUndoes(empty, pasted->edit));
+  QCOMPARE(serialize(empty.document()), serialize(parseDocument(smallPipeline()).document));
+}
+
+void EditsTest::pastesAWholePipelineBesideAnother() {
+  Scene s;
+  QVERIFY(s.history.apply(MoveNode{.id = "norm", .position = Position{0, 500}}).hasValue());
+  QVERIFY(s.history.apply(SetSymbol{.name = "H", .value = 64}).hasValue());
+  std::string text = smallPipeline();
+  text.insert(1, R"("view": {"positions": {"norm": [0, 80]}}, "recipe": {"name": "DelayedScaling"}, )");
+  const auto pasted = pasteFragment(s.document(), QString::fromStdString(text), {});
+  QVERIFY(pasted.hasValue());
+  QVERIFY(appliesAndUndoes(s.history, pasted->edit));
+  QVERIFY(hasLink(s.document(), "x2", "norm2.x"));
+  QVERIFY(hasLink(s.document(), "act2.y", "y2"));
+  QVERIFY(s.document().symbols()["H"] == Json(64));  // what is there stays as it is
+  QVERIFY(s.document().recipe().is_null());
+  for (const auto& [id, position] : s.document().positions()) QVERIFY(id != "norm2" || position.y > 500);
+}
+
+void EditsTest::fragmentsBringTheirSymbols() {
+  Scene s;
+  const QString text = copyFragment(s.document(), {QStringLiteral("fc")});
+  History other{PipelineDocument()};
+  QVERIFY(other.apply(pasteFragment(other.document(), text, {})->edit).hasValue());
+  QVERIFY(other.document().symbols() == Json({{"H", 32}}));  // M is not named in it
+}
+
+void EditsTest::findsNodesByWhatIsKnownOfThem() {
+  Scene s;
+  const auto found = [&](const char* query) {
+    QStringList ids;
+    for (const FoundNode& node : findNodes(s.document(), s.analysis, QString::fromUtf8(query)))
+      ids.append(toQt(node.id));
+    return ids.join(u' ');
+  };
+  QCOMPARE(found("LINEAR"), QStringLiteral("fc act"));  // act is part of ForwardLinearEpilogue
+  QCOMPARE(found("fc linear"), QStringLiteral("fc"));
+  QCOMPARE(found("32x"), QString());
+  QCOMPARE(found("16 × 32"), QStringLiteral("x norm"));
+  QCOMPARE(found("nothing"), QString());
+  QCOMPARE(found(""), QStringLiteral("x norm fc act y"));
 }
 
 void EditsTest::switchesARuleOffAndOn() {

@@ -421,6 +421,10 @@ void GraphScene::followWire(bool isDownstream) {
 
 void GraphScene::previewDrop(const std::string& entry, std::optional<QPointF> position) {
   LinkItem* target = position && fitsIntoWires(entry) ? linkAt(*position) : nullptr;
+  setDropTarget(target);
+}
+
+void GraphScene::setDropTarget(LinkItem* target) {
   if (target == m_dropTarget) return;
   if (m_dropTarget) m_dropTarget->setDropTarget(false);
   m_dropTarget = target;
@@ -428,19 +432,34 @@ void GraphScene::previewDrop(const std::string& entry, std::optional<QPointF> po
   Q_EMIT hint(target ? tr("Drop to put the op into the wire to %1.").arg(toQt(target->link().to.node)) : QString());
 }
 
+/// What the one selected op that is being moved would do here: with Alt it only moves.
+std::optional<Edit> GraphScene::spliceAt(QPointF position, Qt::KeyboardModifiers modifiers) const {
+  const NodeItem* item = node(m_session.singleSelection().toStdString());
+  const LinkItem* target = item && item == mouseGrabberItem() ? linkAt(position) : nullptr;
+  if (!target || (modifiers & Qt::AltModifier)) return std::nullopt;
+  const std::string& id = item->look().id;
+  return spliceExisting(m_session.document(), id, target->link(),
+                        placeInWire(target->link(), snappedPosition(item->pos()), id));
+}
+
+void GraphScene::previewSplice(QPointF position, Qt::KeyboardModifiers modifiers) {
+  setDropTarget(spliceAt(position, modifiers) ? linkAt(position) : nullptr);
+}
+
 /// Whether a node at this place would cover none, with room left for a bit of wire.
-bool GraphScene::isFree(const Position& place) const {
+bool GraphScene::isFree(const Position& place, const std::string& exceptId) const {
   const QRectF box(place.x - kClearancePx, place.y - kClearancePx, kNodeWidthPx + 2 * kClearancePx,
                    kNodeHeightPx + 2 * kClearancePx);
-  return std::ranges::none_of(m_nodes, [&](const auto& entry) { return entry.second->sceneBox().intersects(box); });
+  return std::ranges::none_of(
+      m_nodes, [&](const auto& entry) { return entry.first != exceptId && entry.second->sceneBox().intersects(box); });
 }
 
 /// Where an op dropped on a wire stays; nullopt: its neighbours make room for it, or all are laid out automatically.
-std::optional<Position> GraphScene::placeInWire(const Link& link, const Position& place) const {
-  const auto isPlaced = [&](const std::string& id) {
-    return std::ranges::any_of(m_session.document().positions(), [&](const auto& entry) { return entry.first == id; });
+std::optional<Position> GraphScene::placeInWire(const Link& link, const Position& place, const std::string& id) const {
+  const auto isPlaced = [&](const std::string& end) {
+    return std::ranges::any_of(m_session.document().positions(), [&](const auto& entry) { return entry.first == end; });
   };
-  const bool stays = isPlaced(link.from.node) && isPlaced(link.to.node) && isFree(place);
+  const bool stays = isPlaced(link.from.node) && isPlaced(link.to.node) && isFree(place, id);
   return stays ? std::optional(place) : std::nullopt;
 }
 
@@ -460,6 +479,14 @@ void GraphScene::insertAfterSelection(const std::string& entry) {
   if (m_session.apply(added.edit)) m_session.select({toQt(added.id)});
 }
 
+void GraphScene::insertAtWire(const std::string& entry, const LooseWire& wire, QPointF position) {
+  // The port that takes the wire comes to stand where the wire was dropped.
+  const QPointF corner(wire.isFromOutput ? 0.0 : kNodeWidthPx, kNodeHeightPx / 2.0);
+  const auto added =
+      addAtWire(m_session.document(), m_session.analysis()->graph(), entry, wire, snappedPosition(position - corner));
+  if (added && m_session.apply(added->edit)) m_session.select({toQt(added->id)});
+}
+
 void GraphScene::removeSelected(Reconnect reconnect) {
   std::vector<Link> links;
   for (const LinkItem* link : m_links) {
@@ -472,6 +499,16 @@ void GraphScene::removeSelected(Reconnect reconnect) {
 void GraphScene::copySelected() const {
   const QString text = copyFragment(m_session.document(), m_session.selection());
   if (!text.isEmpty()) QGuiApplication::clipboard()->setText(text);
+}
+
+/// Of the selection only what the clipboard then has.
+void GraphScene::cutSelected() {
+  QSet<QString> ops;
+  for (const DocumentOp& op : m_session.document().ops())
+    if (m_session.selection().contains(toQt(op.id))) ops.insert(toQt(op.id));
+  if (ops.isEmpty()) return Q_EMIT hint(tr("Select the ops to cut."));
+  copySelected();
+  m_session.apply(removeNodes(m_session.document(), ops, {}, Reconnect::No));
 }
 
 void GraphScene::paste() {
@@ -674,6 +711,19 @@ void GraphScene::finishWire() {
   }
 }
 
+bool GraphScene::isOverNode(QPointF position) const {
+  return std::ranges::any_of(m_nodes, [&](const auto& entry) { return entry.second->sceneBox().contains(position); });
+}
+
+/// A new wire that ends nowhere asks what it should lead to.
+void GraphScene::dropWire(QPointF position, QPoint screenPosition) {
+  updateWire(position, screenPosition);
+  const LooseWire wire{m_draft->origin.endpoint(), m_draft->origin.isOutput};
+  const bool isLoose = !m_draft->target && !m_draft->pickedUp && !isOverNode(position);
+  finishWire();
+  if (isLoose) Q_EMIT wireDropped(wire, position, screenPosition);
+}
+
 void GraphScene::cancelWire() {
   if (!m_draft) return;
   delete m_draft->line;
@@ -769,29 +819,28 @@ void GraphScene::aimByKey(const std::optional<PortRef>& target) {
 
 // ------------------------------------------------------------------------------------------------------------ mouse
 
+/// What is taken here is accepted: else the view would begin a rubber band, which clears the selection.
 void GraphScene::mousePressEvent(QGraphicsSceneMouseEvent* event) {
+  event->setAccepted(takePress(*event));
+  if (!event->isAccepted()) QGraphicsScene::mousePressEvent(event);
+}
+
+/// False where it is about what lies below: a node, a wire, or nothing.
+bool GraphScene::takePress(const QGraphicsSceneMouseEvent& event) {
+  const QPointF position = event.scenePos();
+  const bool isLeft = event.button() == Qt::LeftButton;
+  const bool isForMenu = event.button() == Qt::RightButton;
   if (m_draft) {
-    if (event->button() == Qt::LeftButton) {
-      updateWire(event->scenePos(), event->screenPos());
-      finishWire();
-    } else {
-      cancelWire();
-    }
-    return;
+    isLeft ? dropWire(position, event.screenPos()) : cancelWire();
+    return true;
   }
-  const auto port = event->button() == Qt::LeftButton ? portNear(event->scenePos()) : std::nullopt;
-  if (port) {
-    beginWire(*port, event->scenePos());
-    return;
+  if (const auto port = isLeft ? portNear(position) : std::nullopt) {
+    beginWire(*port, position);
+    return true;
   }
-  const bool isForMenu = event->button() == Qt::RightButton;
-  const bool isHull = (isForMenu || event->button() == Qt::LeftButton) && chooseHullAt(event->scenePos());
-  if (isForMenu) {
-    event->accept();  // else the view would begin a rubber band, which clears the selection
-    if (!isHull) selectForMenu(event->scenePos());
-  }
-  if (isHull || isForMenu) return;
-  QGraphicsScene::mousePressEvent(event);
+  if ((isLeft || isForMenu) && chooseHullAt(position)) return true;
+  if (isForMenu) selectForMenu(position);
+  return isForMenu;
 }
 
 /// Where its label is; false where there is none.
@@ -819,6 +868,7 @@ void GraphScene::mouseMoveEvent(QGraphicsSceneMouseEvent* event) {
     return;
   }
   QGraphicsScene::mouseMoveEvent(event);
+  if (mouseGrabberItem()) previewSplice(event->scenePos(), event->modifiers());
 }
 
 void GraphScene::mouseReleaseEvent(QGraphicsSceneMouseEvent* event) {
@@ -829,12 +879,13 @@ void GraphScene::mouseReleaseEvent(QGraphicsSceneMouseEvent* event) {
       Q_EMIT hint(tr("Click a port to connect it, or press Esc."));
       return;
     }
-    updateWire(event->scenePos(), event->screenPos());
-    finishWire();
+    dropWire(event->scenePos(), event->screenPos());
     return;
   }
+  const std::optional<Edit> spliced = spliceAt(event->scenePos(), event->modifiers());
+  setDropTarget(nullptr);
   QGraphicsScene::mouseReleaseEvent(event);
-  commitMoves();
+  if (!spliced || !m_session.apply(*spliced)) commitMoves();
 }
 
 void GraphScene::mouseDoubleClickEvent(QGraphicsSceneMouseEvent* event) {

@@ -54,11 +54,15 @@ class GraphScene : public QGraphicsScene {
   void previewDrop(const std::string& entry, std::optional<QPointF> position);
   /// Adds an entry behind the selected node, or the last one.
   void insertAfterSelection(const std::string& entry);
+  /// Puts a palette entry where a wire was dropped, and joins the wire to it.
+  void insertAtWire(const std::string& entry, const LooseWire& wire, QPointF position);
   void removeSelected(Reconnect reconnect);
   void duplicateSelected();
   /// Bypasses the selected ops, or uses them again.
   void toggleBypass();
   void copySelected() const;
+  /// Copies the selected ops and removes them.
+  void cutSelected();
   void paste();
   /// Moves the selected ops into a block of this name; an instance takes their place and the selection.
   void makeBlockOfSelected(const std::string& name);
@@ -95,6 +99,8 @@ class GraphScene : public QGraphicsScene {
   void hint(const QString& sentence);
   void emptyDoubleClicked(QPointF position, QPoint screenPosition);
   void nodeActivated(const QString& id);
+  /// A wire that was being drawn ends where there is nothing.
+  void wireDropped(const LooseWire& wire, QPointF position, QPoint screenPosition);
 
  protected:
   void mousePressEvent(QGraphicsSceneMouseEvent* event) override;
@@ -124,6 +130,7 @@ class GraphScene : public QGraphicsScene {
   void addOffHulls();
   bool isShown(HullKind kind) const;
   void markChosenHull();
+  bool takePress(const QGraphicsSceneMouseEvent& event);
   bool chooseHullAt(QPointF position);
   void addHulls(const std::vector<FusedOperation>& entries, HullKind kind);
   HullLook hullLook(const FusedOperation& entry, HullKind kind) const;
@@ -133,12 +140,17 @@ class GraphScene : public QGraphicsScene {
   void showSelection();
   void takeSelection();
   void commitMoves();
-  bool isFree(const Position& place) const;
-  std::optional<Position> placeInWire(const Link& link, const Position& place) const;
+  bool isFree(const Position& place, const std::string& exceptId) const;
+  std::optional<Position> placeInWire(const Link& link, const Position& place, const std::string& id = {}) const;
 
   void selectForMenu(QPointF position);
   std::optional<PortRef> portNear(QPointF position) const;
   void beginWire(const PortRef& port, QPointF position);
+  void dropWire(QPointF position, QPoint screenPosition);
+  bool isOverNode(QPointF position) const;
+  std::optional<Edit> spliceAt(QPointF position, Qt::KeyboardModifiers modifiers) const;
+  void previewSplice(QPointF position, Qt::KeyboardModifiers modifiers);
+  void setDropTarget(LinkItem* target);
   void markPorts();
   void resumeWire();
   void updateWire(QPointF position, QPoint screenPosition);

@@ -4,6 +4,7 @@
 
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/search_popup.h"
+#include "ui/models/node_search.h"
 #include "ui/models/numerics_model.h"
 #include "ui/models/palette_model.h"
 #include "ui/theme/format.h"
@@ -26,7 +27,8 @@ namespace {
 
 constexpr double kMinZoom = 0.05;
 constexpr double kMaxZoom = 4.0;
-constexpr double kFitMarginPx = 28.0;
+constexpr int kFitMarginPx = 28;
+constexpr int kFindWidthPx = 420;
 constexpr int kGridStepPx = 24;
 constexpr int kLegendMarginPx = 12;
 constexpr int kLegendGapPx = 6;
@@ -38,6 +40,20 @@ Search opSearch(const PipelineDocument& document) {
     std::vector<SearchChoice> choices;
     for (const PaletteEntry& entry : searchEntries(query, blocks))
       choices.push_back({toQt(entry.name), entryTitle(entry), toQt(entry.category), entryTip(entry)});
+    return choices;
+  };
+}
+
+/// Those of them that have a port which would take the wire.
+Search wireSearch(const Session& session, const LooseWire& wire) {
+  QSet<QString> legal;
+  const PipelineDocument& document = session.document();
+  for (const SearchChoice& choice : opSearch(document)({}))
+    if (addAtWire(document, session.analysis()->graph(), choice.key.toStdString(), wire, std::nullopt))
+      legal.insert(choice.key);
+  return [all = opSearch(document), legal](const QString& query) {
+    std::vector<SearchChoice> choices = all(query);
+    std::erase_if(choices, [&](const SearchChoice& choice) { return !legal.contains(choice.key); });
     return choices;
   };
 }
@@ -59,6 +75,7 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
   connect(&scene, &GraphScene::emptyDoubleClicked, this, &GraphView::searchAt);
+  connect(&scene, &GraphScene::wireDropped, this, &GraphView::searchForWire);
   connect(&scene, &GraphScene::nodeActivated, this, &GraphView::propertiesRequested);
   connect(&session, &Session::selectionChanged, this, &GraphView::describeSelection);
   connect(&session, &Session::analysisChanged, this, &GraphView::describeSelection);
@@ -71,13 +88,25 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
 }
 
 void GraphView::fit() {
-  const QRectF content = m_scene.contentRect();
+  showRect(m_scene.contentRect());
+  m_isFitted = true;
+}
+
+void GraphView::fitSelection() {
+  QRectF content;
+  for (const QString& id : m_session.selection())
+    if (const NodeItem* item = m_scene.node(id.toStdString())) content = content.united(item->sceneBoundingRect());
+  if (content.isEmpty()) return fit();
+  showRect(content);
+}
+
+void GraphView::showRect(const QRectF& content) {
   if (content.isEmpty() || viewport()->width() < 2 * kFitMarginPx) return;
   const QSizeF room(viewport()->width() - 2 * kFitMarginPx, viewport()->height() - 2 * kFitMarginPx);
   const double factor = std::min({room.width() / content.width(), room.height() / content.height(), 1.0});
   setTransform(QTransform::fromScale(factor, factor));
   centerOn(content.center());
-  m_isFitted = true;
+  m_isFitted = false;
   Q_EMIT zoomChanged(factor);
 }
 
@@ -153,7 +182,8 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
   if (event->modifiers() == Qt::ControlModifier && isSideways) return m_scene.followWire(event->key() == Qt::Key_Right);
   if (isPlain && (moveByKey(event->key()) || wireByKey(event->key()))) return;
   if (isShift && event->key() == Qt::Key_A) return openSearch();
-  if ((isPlain && (event->key() == Qt::Key_F || event->key() == Qt::Key_Home)) ||
+  if (isPlain && event->key() == Qt::Key_F) return fitSelection();
+  if ((isPlain && event->key() == Qt::Key_Home) ||
       (isShift && (event->key() == Qt::Key_1 || event->key() == Qt::Key_Exclam))) {
     return fit();
   }
@@ -258,6 +288,56 @@ void GraphView::searchAt(QPointF scenePosition, QPoint screenPosition) {
     setFocus();
   });
   popup->openAt(screenPosition);
+}
+
+void GraphView::searchForWire(const LooseWire& wire, QPointF scenePosition, QPoint screenPosition) {
+  const QString port = toQt(toString(wire.at));
+  auto* popup = new SearchPopup(
+      wire.isFromOutput ? tr("Search an op that reads %1").arg(port) : tr("Search an op for %1 to read").arg(port),
+      wireSearch(m_session, wire), this);
+  connect(popup, &SearchPopup::chosen, this, [this, wire, scenePosition](const QString& entry) {
+    m_isFitted = false;
+    m_scene.insertAtWire(entry.toStdString(), wire, scenePosition);
+    setFocus();
+  });
+  popup->openAt(screenPosition);
+}
+
+void GraphView::openFind() {
+  auto* popup = new SearchPopup(
+      tr("Find by name, type, shape, fusion or problem"),
+      [this](const QString& query) {
+        std::vector<SearchChoice> choices;
+        for (const FoundNode& node : findNodes(m_session.document(), *m_session.analysis(), query))
+          choices.push_back({toQt(node.id), node.title, node.detail});
+        return choices;
+      },
+      this);
+  connect(popup, &SearchPopup::chosen, this, [this, popup](const QString& id) {
+    m_findQuery = popup->query();
+    showNode(id);
+    setFocus();
+  });
+  popup->openAt(viewport()->mapToGlobal(QPoint((viewport()->width() - kFindWidthPx) / 2, kFitMarginPx)), kFindWidthPx);
+}
+
+void GraphView::findNext(int step) {
+  if (m_findQuery.isEmpty()) return openFind();
+  const auto found = findNodes(m_session.document(), *m_session.analysis(), m_findQuery);
+  if (found.empty()) return;
+  const auto size = static_cast<std::ptrdiff_t>(found.size());
+  const auto current =
+      std::ranges::find(found, m_session.singleSelection().toStdString(), &FoundNode::id) - found.begin();
+  const std::ptrdiff_t next = current < size ? current + step : (step > 0 ? 0 : size - 1);
+  showNode(toQt(found[static_cast<std::size_t>((next + size) % size)].id));
+}
+
+void GraphView::showNode(const QString& id) {
+  m_session.select({id});
+  const NodeItem* item = m_scene.node(id.toStdString());
+  if (!item || mapToScene(viewport()->rect()).boundingRect().contains(item->sceneBoundingRect())) return;
+  centerOn(item);
+  m_isFitted = false;
 }
 
 void GraphView::describeSelection() {

@@ -20,6 +20,12 @@ class GraphView : public QGraphicsView {
   double zoom() const { return transform().m11(); }
   /// Opens the search to insert an op at the middle of the view, or under the pointer when it is over the view.
   void openSearch();
+  /// Opens the search for a node that is there.
+  void openFind();
+  /// Selects the next node that the last search found, or the one before.
+  void findNext(int step);
+  /// Shows the selection, never larger than life; everything where nothing is selected.
+  void fitSelection();
 
  Q_SIGNALS:
   void zoomChanged(double factor);
@@ -43,6 +49,9 @@ class GraphView : public QGraphicsView {
 
  private:
   void searchAt(QPointF scenePosition, QPoint screenPosition);
+  void searchForWire(const LooseWire& wire, QPointF scenePosition, QPoint screenPosition);
+  void showRect(const QRectF& rect);
+  void showNode(const QString& id);
   void zoomAt(QPointF viewPosition, double factor);
   bool move(QPointF direction);
   bool moveByKey(int key);
@@ -55,6 +64,7 @@ class GraphView : public QGraphicsView {
   GraphScene& m_scene;
   Session& m_session;
   const Theme& m_theme;
+  QString m_findQuery;
   bool m_isFitted = true;
   bool m_isFitPending = false;  // a new document is shown; its hulls are still to come
   bool m_isSpaceHeld = false;

@@ -29,6 +29,7 @@ class SearchPopup : public QFrame {
   /// what: "Search an op by name or keyword"
   SearchPopup(const QString& what, Search search, QWidget* parent);
   void openAt(QPoint screenPosition, int widthPx = 320);
+  QString query() const { return m_query->text(); }
 
  Q_SIGNALS:
   void chosen(const QString& key);

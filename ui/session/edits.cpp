@@ -7,6 +7,8 @@
 #include "ui/canvas/metrics.h"
 #include "ui/theme/format.h"
 
+#include <QRegularExpression>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -301,6 +303,73 @@ NodeEdit splice(const PipelineDocument& document, const Graph& graph, std::strin
   return {.edit = std::move(script).finish("Insert " + std::string(entry) + " before " + link.to.node), .id = id};
 }
 
+std::optional<Edit> spliceExisting(const PipelineDocument& document, const std::string& id, const Link& link,
+                                   std::optional<Position> position) {
+  const DocumentOp* op = document.findOp(id);
+  const OperationPointer operation = op ? operationOf(document, *op) : nullptr;
+  if (!operation || link.from.node == id || link.to.node == id) return std::nullopt;
+  const bool isLoose = !linkInto(document, {id, operation->inputs.front().name}) &&
+                       readersOf(document, {id, operation->outputs.front().name}).empty();
+  if (!isLoose) return std::nullopt;
+  EditScript script(document);
+  const std::optional<Position> place = position ? position : makeRoom(script, link.from.node);
+  if (place) script.add(MoveNode{.id = id, .position = place});
+  wireBetween(script, id, link.from, {link});
+  return std::move(script).finish("Put " + id + " before " + link.to.node);
+}
+
+namespace {
+
+/// Would a new node of this entry take the tensor at this port? Tried in a pipeline that has nothing else.
+bool takes(const PipelineDocument& document, std::string_view entry, const std::string& port, const Value& source) {
+  PipelineDocument alone;
+  for (const auto& [name, block] : document.blocks()) (void)alone.apply(AddBlock{.name = name, .block = block});
+  const std::string dtype(dtypeName(source.spec.dtype));
+  (void)alone.apply(AddInput{{.id = "source", .dtype = dtype, .shape = Json(source.spec.shape)}});
+  EditScript script(std::move(alone));
+  const std::string id = addTo(script, entry, &source, std::nullopt);
+  script.add(AddWire{{{"source", {}}, {id, port}}});
+  const std::vector<Diagnostic> problems = lower(script.document()).diagnostics;
+  return std::ranges::none_of(problems, [&](const Diagnostic& problem) {
+    return problem.node == id && (problem.code == "shape-mismatch" || problem.code == "dtype-mismatch");
+  });
+}
+
+/// Where inference has other inputs to wait for, the dtype alone is known to be wrong.
+bool mayTake(const Port& port, const Value& source) {
+  return (port.elements == PortElements::Counts) != isFloat(source.spec.dtype);
+}
+
+/// The port of the node that was just added which takes the wire; nothing: none does.
+std::optional<Endpoint> portFor(const PipelineDocument& document, const std::string& id, const LooseWire& wire,
+                                const Value* source) {
+  const DocumentOp* op = document.findOp(id);
+  if (!op)
+    return document.findOutput(id) && wire.isFromOutput   ? std::optional(Endpoint{id, {}})
+           : document.findInput(id) && !wire.isFromOutput ? std::optional(Endpoint{id, {}})
+                                                          : std::nullopt;
+  const OperationPointer operation = operationOf(document, *op);
+  if (!operation) return std::nullopt;
+  if (!wire.isFromOutput) return Endpoint{id, operation->outputs.front().name};
+  for (const Port& port : operation->inputs)
+    if (!source || (mayTake(port, *source) && takes(document, op->operation, port.name, *source)))
+      return Endpoint{id, port.name};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<NodeEdit> addAtWire(const PipelineDocument& document, const Graph& graph, std::string_view entry,
+                                  const LooseWire& wire, std::optional<Position> position) {
+  const Value* source = wire.isFromOutput ? valueAt(graph, wire.at) : nullptr;
+  EditScript script(document);
+  const std::string id = addTo(script, entry, source, position);
+  const std::optional<Endpoint> port = portFor(script.document(), id, wire, source);
+  if (!port) return std::nullopt;
+  wire.isFromOutput ? addLink(script, wire.at, *port) : addLink(script, *port, wire.at);
+  return NodeEdit{std::move(script).finish("Add " + std::string(entry) + " at " + toString(wire.at)), id};
+}
+
 Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, const std::vector<Link>& links,
                  Reconnect reconnect) {
   EditScript script(document);
@@ -353,6 +422,36 @@ Result<Edit> toggleBypass(const PipelineDocument& document, const QSet<QString>&
   return std::move(script).finish(countLabel(isUsed ? "Bypass" : "Use again", ops.size()));
 }
 
+namespace {
+
+/// Every name that stands in a text of the value, such as M and H of "2*M + H".
+void collectNames(const Json& value, std::set<std::string>& names) {
+  if (value.is_structured())
+    for (const Json& member : value) collectNames(member, names);
+  if (!value.is_string()) return;
+  static const QRegularExpression kName(QStringLiteral("[A-Za-z_][A-Za-z0-9_]*"));
+  auto match = kName.globalMatch(toQt(value.get<std::string>()));
+  while (match.hasNext()) names.insert(match.next().captured().toStdString());
+}
+
+/// The symbols of the document that the ops of a piece of it name, and those that these name.
+std::set<std::string> symbolsUsedBy(const PipelineDocument& document, const PipelineDocument& piece) {
+  std::set<std::string> names;
+  for (const DocumentOp& op : piece.ops()) collectNames(op.attributes, names);
+  for (const auto& [name, block] : piece.blocks()) {
+    for (const DocumentInput& input : block.inputs) collectNames(input.shape, names);
+    for (const DocumentOp& op : block.ops) collectNames(op.attributes, names);
+  }
+  std::size_t numBefore = 0;
+  while (std::exchange(numBefore, names.size()) != names.size())
+    for (const auto& [name, value] : document.symbols().items())
+      if (names.contains(name)) collectNames(value, names);
+  std::erase_if(names, [&](const std::string& name) { return !document.symbols().contains(name); });
+  return names;
+}
+
+}  // namespace
+
 QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids) {
   PipelineDocument fragment;
   const auto isChosen = [&](const std::string& id) { return ids.contains(toQt(id)); };
@@ -370,40 +469,100 @@ QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids)
   for (const std::string& name : blocksUsedBy(document, fragment.ops())) {
     (void)fragment.apply(AddBlock{.name = name, .block = *document.findBlock(name)});
   }
+  for (const std::string& name : symbolsUsedBy(document, fragment))
+    (void)fragment.apply(SetSymbol{.name = name, .value = document.symbols()[name]});
   Json json = Json::parse(serialize(fragment));
   json["fragment"] = true;
   return toQt(json.dump(2));
 }
 
-Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QString& text, QPoint offset) {
-  const Json json = Json::parse(text.toStdString(), nullptr, false);
-  if (!json.is_object() || !json.value("fragment", false)) {
-    return Error{.message = "The clipboard holds no ops. Copy some in Fuseline first."};
-  }
-  const PipelineDocument fragment = parseDocument(text.toStdString()).document;
-  EditScript script(document);
-  std::map<std::string, std::string> renamed;
-  FragmentEdit result;
-  // A block that is already there stays as it is, and serves the new instances, too.
-  for (const auto& [name, block] : fragment.blocks()) {
-    if (!document.findBlock(name)) script.add(AddBlock{.name = name, .block = block});
-  }
-  for (DocumentOp op : fragment.ops()) {
-    const std::string original = std::exchange(op.id, script.document().freeId(op.id));
-    renamed[original] = op.id;
-    result.ids.insert(toQt(op.id));
-    script.add(AddOp{.op = op});
-    if (const auto p = positionOf(fragment, original)) {
-      script.add(MoveNode{.id = op.id, .position = Position{p->x + offset.x(), p->y + offset.y()}});
+namespace {
+
+Error notPastable() { return Error{.message = "The clipboard holds no ops. Copy some in Fuseline first."}; }
+
+/// A piece of a pipeline, or a whole one, from text. Errors: it is neither, or its text is broken, with the place.
+Result<PipelineDocument> pastedDocument(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("pipeline")) return notPastable();
+  LoadedDocument loaded = parseDocument(text);
+  if (loaded.document.isReadOnly()) return Error{loaded.diagnostics.front().message};
+  if (loaded.document.ops().empty() && loaded.document.inputs().empty()) return notPastable();
+  return std::move(loaded.document);
+}
+
+std::optional<int> lowestRow(const PipelineDocument& document) {
+  std::optional<int> lowest;
+  for (const auto& [id, position] : document.positions()) lowest = std::max(position.y, lowest.value_or(position.y));
+  return lowest;
+}
+
+/// Adds what another document holds under ids that are free.
+class Paste {
+ public:
+  Paste(const PipelineDocument& document, const PipelineDocument& pasted, QPoint offset)
+      : m_before(document), m_pasted(pasted), m_script(document), m_offset(offset) {}
+
+  FragmentEdit run(bool isWhole) && {
+    if (isWhole) takeSettings();
+    for (const auto& [name, value] : m_pasted.symbols().items())
+      if (!m_before.symbols().contains(name)) m_script.add(SetSymbol{.name = name, .value = value});
+    // A block that is already there stays as it is, and serves the new instances, too.
+    for (const auto& [name, block] : m_pasted.blocks())
+      if (!m_before.findBlock(name)) m_script.add(AddBlock{.name = name, .block = block});
+    for (const DocumentInput& input : m_pasted.inputs()) add<AddInput>(input);
+    for (const DocumentOp& op : m_pasted.ops()) add<AddOp>(op);
+    for (const Wire& wire : m_pasted.wires())
+      if (isPasted(wire.from) && isPasted(wire.to))
+        m_script.add(AddWire{.wire = {renamed(wire.from), renamed(wire.to)}});
+    for (DocumentOutput output : m_pasted.outputs()) {
+      output.from = isPasted(output.from) ? renamed(output.from) : Endpoint();
+      add<AddOutput>(output);
     }
+    const std::size_t numNodes = m_newIds.size();
+    m_result.edit = std::move(m_script).finish(countLabel("Paste", numNodes));
+    return std::move(m_result);
   }
-  for (Wire wire : fragment.wires()) {
-    wire.from.node = renamed[wire.from.node];
-    wire.to.node = renamed[wire.to.node];
-    script.add(AddWire{.wire = wire});
+
+ private:
+  /// An empty document becomes the other one; below others it stands apart from them.
+  void takeSettings() {
+    const bool isEmpty = m_before.ops().empty() && m_before.inputs().empty() && m_before.outputs().empty();
+    if (isEmpty && !m_pasted.recipe().is_null()) m_script.add(SetRecipe{m_pasted.recipe()});
+    if (isEmpty && !m_pasted.fusion().is_null()) m_script.add(SetFusion{m_pasted.fusion()});
+    int top = 0;
+    for (const auto& [id, position] : m_pasted.positions()) top = std::min(position.y, top);
+    const std::optional<int> lowest = isEmpty ? std::nullopt : lowestRow(m_before);
+    m_offset = lowest ? QPoint(0, *lowest + kRowPitchPx - top) : QPoint();
   }
-  result.edit = std::move(script).finish(countLabel("Paste", fragment.ops().size()));
-  return result;
+
+  template <class Addition, class Node>
+  void add(Node node) {
+    const std::string original = std::exchange(node.id, m_script.document().freeId(node.id));
+    m_newIds[original] = node.id;
+    m_result.ids.insert(toQt(node.id));
+    m_script.add(Addition{node});
+    if (const auto p = positionOf(m_pasted, original))
+      m_script.add(MoveNode{.id = node.id, .position = Position{p->x + m_offset.x(), p->y + m_offset.y()}});
+  }
+
+  /// What is not could be a node of the document by chance.
+  bool isPasted(const Endpoint& endpoint) const { return m_newIds.contains(endpoint.node); }
+  Endpoint renamed(const Endpoint& endpoint) const { return {m_newIds.at(endpoint.node), endpoint.port}; }
+
+  const PipelineDocument& m_before;
+  const PipelineDocument& m_pasted;
+  EditScript m_script;
+  QPoint m_offset;
+  std::map<std::string, std::string> m_newIds;
+  FragmentEdit m_result;
+};
+
+}  // namespace
+
+Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QString& text, QPoint offset) {
+  const Result<PipelineDocument> pasted = pastedDocument(text.toStdString());
+  if (!pasted) return pasted.error();
+  return Paste(document, *pasted, offset).run(!pasted->outputs().empty() || !pasted->inputs().empty());
 }
 
 const Value* valueAt(const Graph& graph, const Endpoint& endpoint) {

@@ -57,6 +57,20 @@ NodeEdit insertAfter(const PipelineDocument& document, const Graph& graph, std::
 NodeEdit splice(const PipelineDocument& document, const Graph& graph, std::string_view entry, const Link& link,
                 std::optional<Position> position);
 
+/// Puts an op that is there into a wire, at a place; without one its neighbours make room. Nothing where it cannot be:
+/// its main ports have wires, or the wire is its own.
+std::optional<Edit> spliceExisting(const PipelineDocument& document, const std::string& id, const Link& link,
+                                   std::optional<Position> position);
+
+/// A wire that begins at a port and whose other end is still loose.
+struct LooseWire {
+  Endpoint at;
+  bool isFromOutput = true;
+};
+/// Adds a node of this entry and joins the wire to it. Nothing where none of its ports would take the wire.
+std::optional<NodeEdit> addAtWire(const PipelineDocument& document, const Graph& graph, std::string_view entry,
+                                  const LooseWire& wire, std::optional<Position> position);
+
 enum class Reconnect { No, Yes };
 Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, const std::vector<Link>& links,
                  Reconnect reconnect);
@@ -71,7 +85,9 @@ struct FragmentEdit {
   Edit edit;
   QSet<QString> ids;
 };
-/// Pastes with fresh ids, moved by `offset`. Errors: the text is no fragment.
+/// Pastes ops with fresh ids, moved by `offset`. Of a whole pipeline inputs, outputs and new symbols, too; it goes
+/// below what is there, and brings its recipe and its choice of fusions into an empty document. Errors: the text holds
+/// no ops.
 Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QString& text, QPoint offset);
 
 /// The tensor at an output port of the document; nullptr when it could not be inferred.

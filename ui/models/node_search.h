@@ -1,0 +1,25 @@
+// Finding nodes of the pipeline: by name, type, shape, the fusions they are part of, and what is wrong with them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/document.h"
+#include "core/plan/analysis.h"
+
+#include <QString>
+
+#include <string>
+#include <vector>
+
+namespace fuseline::ui {
+
+struct FoundNode {
+  std::string id;
+  QString title;   // "fc1 · Linear"
+  QString detail;  // what was found of it: a shape, a fusion, the code of a problem
+};
+
+/// The nodes that have every word of the query, whatever its case: those first whose name or type has them, each in the
+/// document's order. "4096x1024" finds shapes; an empty query finds all.
+std::vector<FoundNode> findNodes(const PipelineDocument& document, const Analysis& analysis, const QString& query);
+
+}  // namespace fuseline::ui
