@@ -9,6 +9,7 @@
 #include "ui/export_dialog.h"
 #include "ui/help.h"
 #include "ui/panels/drawing_dialog.h"
+#include "ui/panels/recovery_bar.h"
 #include "ui/theme/format.h"
 
 #include <QActionGroup>
@@ -581,7 +582,7 @@ void MainWindow::refreshIcons() {
   for (const auto& [action, name] : std::as_const(m_iconActions)) action->setIcon(m_theme.icon(name));
   refreshOverflowIcons();
   QPalette palette = m_message->palette();
-  palette.setColor(QPalette::Window, m_theme.isDark() ? QColor("#4a3a12") : QColor("#fdf0cf"));
+  palette.setColor(QPalette::Window, m_theme.messageColor());
   m_message->setPalette(palette);
 }
 
@@ -703,11 +704,28 @@ void MainWindow::focusPane(int step) {
 
 bool MainWindow::mayDiscard() {
   if (!m_session.isModified()) return true;
-  const auto answer =
-      QMessageBox::question(this, tr("Unsaved changes"), tr("Save the changes of %1?").arg(m_session.displayName()),
-                            QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
+  const QString run = m_session.isRunning() ? tr("\nThe run in progress is stopped.") : QString();
+  const auto answer = QMessageBox::question(
+      this, tr("Unsaved changes"), tr("Save the changes of %1?").arg(m_session.displayName()) + run,
+      QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
   if (answer == QMessageBox::Save) return save();
   return answer == QMessageBox::Discard;
+}
+
+/// Asks once at most, about the changes and the run together.
+bool MainWindow::mayClose() {
+  if (m_session.isModified() || !m_session.isRunning()) return mayDiscard();
+  return QMessageBox::question(this, tr("Run in progress"), tr("Stop the run and close the window?"),
+                               QMessageBox::Close | QMessageBox::Cancel, QMessageBox::Cancel) == QMessageBox::Close;
+}
+
+void MainWindow::offerRecovery(Autosave& autosave) {
+  auto* bar = new RecoveryBar(autosave, m_theme, centralWidget());
+  static_cast<QVBoxLayout*>(centralWidget()->layout())->insertWidget(0, bar);
+  connect(bar, &RecoveryBar::recoveryWanted, this, [this, &autosave] {
+    if (mayDiscard()) autosave.recoverFirst();
+  });
+  connect(&autosave, &Autosave::failed, this, &MainWindow::showMessage);
 }
 
 void MainWindow::newDocument() { newFromTemplate(serialize(PipelineDocument()), QString()); }
@@ -822,7 +840,7 @@ void MainWindow::addExample(const MeasuredExample& example) {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
-  if (!mayDiscard()) {
+  if (!mayClose()) {
     event->ignore();
     return;
   }

@@ -30,6 +30,8 @@
 
 namespace fuseline::ui {
 
+class Autosave;
+
 /// Whether the window reads and writes the user's settings. Tests and screenshots do not.
 enum class Persistence { Settings, None };
 
@@ -44,6 +46,8 @@ class MainWindow : public QMainWindow {
   /// Where "Open measured example" looks for run files.
   void setExampleFolders(const QStringList& folders) { m_exampleFolders = folders; }
   QMenu& examplesMenu() { return *m_examplesMenu; }
+  /// Shows a bar while there is something to recover.
+  void offerRecovery(Autosave& autosave);
   /// A sentence across the top of the canvas, until it is closed or replaced.
   void showMessage(const QString& sentence);
   QString message() const { return m_messageLabel->text(); }
@@ -118,6 +122,7 @@ class MainWindow : public QMainWindow {
   void showDevices(const Json& devices);
 
   bool mayDiscard();
+  bool mayClose();
   void newDocument();
   void newFromTemplate(const std::string& text, const QString& name);
   void chooseAndOpen();

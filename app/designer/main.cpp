@@ -3,12 +3,14 @@
 #include "app/backends.h"
 #include "app/designer/screenshot.h"
 #include "ui/main_window.h"
+#include "ui/session/autosave.h"
 
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QDir>
 #include <QSettings>
 #include <QSize>
+#include <QStandardPaths>
 #include <QTextStream>
 
 #include <cstdlib>
@@ -91,6 +93,10 @@ QStringList exampleFolders() {
   return {QStringLiteral(FUSELINE_SOURCE_EXAMPLES "/runs")};
 }
 
+QString journalFolder() {
+  return QStandardPaths::writableLocation(QStandardPaths::AppLocalDataLocation) + QStringLiteral("/autosave");
+}
+
 /// "1500x940"; nothing for another text.
 std::optional<QSize> sizeFrom(const QString& text) {
   const QStringList parts = text.split(u'x');
@@ -167,8 +173,11 @@ int main(int argc, char** argv) {
   ui::Session session(
       {.workerCommand = workerCommand(parser),
        .capabilitiesOf = [&registry](const std::string& device) { return registry->capabilities(device); }});
+  std::optional<ui::Autosave> autosave;
+  if (!isPicture(parser)) autosave.emplace(session, journalFolder());
   ui::MainWindow window(session, theme, isPicture(parser) ? ui::Persistence::None : ui::Persistence::Settings);
   window.setExampleFolders(exampleFolders());
+  if (autosave) window.offerRecovery(*autosave);
   if (!resizeTo(window, parser.value("size")))
     return refuse(QApplication::translate("main", "--size %1: expected width and height, such as 1500x940.")
                       .arg(parser.value("size")));

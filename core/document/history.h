@@ -27,6 +27,8 @@ class History {
 
   /// The state that is on disk; isModified() compares with it.
   void markSaved();
+  /// Whatever is on disk is another state.
+  void markUnsaved() { m_savedDepth = -1; }
   bool isModified() const;
 
  private:

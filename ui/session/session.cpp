@@ -101,6 +101,16 @@ Result<void> Session::openPicture(const QString& path) {
   return {};
 }
 
+void Session::recover(const std::string& text, const QString& path, const QString& name) {
+  LoadedDocument loaded = parseDocument(text);
+  replaceDocument({.document = std::move(loaded.document),
+                   .problems = std::move(loaded.diagnostics),
+                   .path = path,
+                   .name = name,
+                   .run = {},
+                   .isUnsaved = true});
+}
+
 Result<void> Session::openRun(const QString& path) {
   Result<RunRecord> record = loadRunRecord(path.toStdString());
   if (!record) return record.error();
@@ -130,7 +140,7 @@ QString Session::displayName() const {
 
 void Session::replaceDocument(Opened opened) {
   m_history = History(std::move(opened.document));
-  m_history.markSaved();
+  opened.isUnsaved ? m_history.markUnsaved() : m_history.markSaved();
   m_fileProblems = std::move(opened.problems);
   m_path = opened.path;
   m_name = opened.name;

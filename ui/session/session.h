@@ -94,6 +94,8 @@ class Session : public QObject {
   Result<void> open(const QString& path);
   /// Opens the pipeline in a picture, as a document in no file. Errors leave everything as it was.
   Result<void> openPicture(const QString& path);
+  /// Opens a document whose text was kept from a program that had not saved it to `path`, which may be empty.
+  void recover(const std::string& text, const QString& path, const QString& name);
   /// Opens a run file: its pipeline as it was measured, as a document in no file, and the run as the last one. Until
   /// something is run here, fusions are planned for the device of that run. Errors leave everything as it was.
   Result<void> openRun(const QString& path);
@@ -176,6 +178,7 @@ class Session : public QObject {
     QString path = {};
     QString name = {};
     std::optional<LastRun> run = {};
+    bool isUnsaved = false;
   };
   void replaceDocument(Opened opened);
   void takeRun(std::optional<LastRun> run);

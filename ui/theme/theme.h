@@ -39,6 +39,8 @@ class Theme : public QObject {
   void usePaperColors(bool isDark);
   ThemeChoice choice() const { return m_choice; }
   bool isDark() const { return m_isDark; }
+  /// The ground of messages across the canvas.
+  QColor messageColor() const { return m_isDark ? QColor("#4a3a12") : QColor("#fdf0cf"); }
   const ThemeColors& colors() const { return m_colors; }
 
   /// The colour of an op's category, the same on the canvas, in the palette and in the tables.

@@ -1,0 +1,205 @@
+// Journals of unsaved pipelines: what is kept, what a killed program leaves, and how it is offered.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/support/read_file.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/ui/ui_test_support.h"
+#include "ui/panels/recovery_bar.h"
+#include "ui/session/autosave.h"
+#include "ui/theme/format.h"
+
+#include <QDir>
+#include <QMessageBox>
+#include <QProcess>
+#include <QPushButton>
+#include <QTest>
+#include <QTimer>
+
+#include <string_view>
+
+namespace fuseline::ui {
+
+class AutosaveTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void keepsWhatIsNotSavedUntilItIs();
+  void undoneChangesLeaveNoJournal();
+  void recoversWhatAKilledProgramHadNotSaved();
+  void discardsWhatAKilledProgramHadNotSaved();
+  void leavesTheJournalOfALivingProgramAlone();
+  void leavesWhatIsNoJournalAlone();
+  void saysOnceThatNothingCanBeKept();
+  void closingDuringARunAsksOnce();
+};
+
+namespace {
+
+constexpr AutosaveTiming kAtOnce{.afterEdit = std::chrono::milliseconds(0), .whileEditing = std::chrono::seconds(30)};
+
+QString folderOf(const testing::TemporaryFolder& folder) { return toQt(folder.path().string()); }
+
+QStringList journalsIn(const testing::TemporaryFolder& folder) {
+  return QDir(folderOf(folder)).entryList({QStringLiteral("*.journal")});
+}
+
+std::string bytesOf(const std::filesystem::path& path) { return *readWholeFile(path, {.what = "file"}); }
+
+/// The file that the victim opens and changes.
+std::filesystem::path pipelineIn(const testing::TemporaryFolder& folder) { return folder / "p.fuseline"; }
+
+/// Another process of this program opens the file, changes M to 77, and is killed.
+bool killAfterAnEdit(const testing::TemporaryFolder& folder) {
+  Session session({});
+  session.openText(smallPipeline(), {});
+  if (!session.save(toQt(pipelineIn(folder).string()))) return false;
+  QProcess victim;
+  victim.start(QCoreApplication::applicationFilePath(), {QStringLiteral("--victim"), folderOf(folder)});
+  const bool isJournalled = QTest::qWaitFor([&] { return !journalsIn(folder).isEmpty(); }, 30'000);
+  victim.kill();  // SIGKILL
+  return victim.waitForFinished() && victim.exitStatus() == QProcess::CrashExit && isJournalled;
+}
+
+}  // namespace
+
+void AutosaveTest::keepsWhatIsNotSavedUntilItIs() {
+  const testing::TemporaryFolder folder;
+  Session session({});
+  Autosave autosave(session, folderOf(folder), kAtOnce);
+  session.openText(smallPipeline(), QStringLiteral("small"));
+  QVERIFY(journalsIn(folder).isEmpty());
+  QVERIFY(session.apply(SetSymbol{"M", 77}));
+  QVERIFY(QTest::qWaitFor([&] { return journalsIn(folder).size() == 1; }));
+  const Json journal = Json::parse(bytesOf(autosave.journal().toStdString()));
+  QCOMPARE(journal.at("pipeline").get<std::string>(), serialize(session.document()));
+  QVERIFY(session.save(toQt(pipelineIn(folder).string())));
+  QVERIFY(journalsIn(folder).isEmpty());
+}
+
+void AutosaveTest::undoneChangesLeaveNoJournal() {
+  const testing::TemporaryFolder folder;
+  Session session({});
+  Autosave autosave(session, folderOf(folder), kAtOnce);
+  QVERIFY(session.apply(SetSymbol{"M", 77}));
+  autosave.write();
+  QCOMPARE(journalsIn(folder).size(), 1);
+  session.undo();
+  QVERIFY(journalsIn(folder).isEmpty());
+}
+
+void AutosaveTest::recoversWhatAKilledProgramHadNotSaved() {
+  const testing::TemporaryFolder folder;
+  QVERIFY(killAfterAnEdit(folder));
+  const std::string onDisk = bytesOf(pipelineIn(folder));
+  Fixture f(residualPipeline(true));
+  Autosave autosave(f.session, folderOf(folder), kAtOnce);
+  f.window.offerRecovery(autosave);
+  auto* bar = f.window.findChild<RecoveryBar*>();
+  QVERIFY(bar && bar->isVisible());
+  QVERIFY(bar->findChild<QLabel*>()->text().contains(QStringLiteral("p.fuseline, 3 ops, from ")));
+  bar->findChildren<QPushButton*>().front()->click();
+  QVERIFY(f.session.document().symbols()["M"] == Json(77));
+  QCOMPARE(f.session.path(), toQt(pipelineIn(folder).string()));
+  QVERIFY(f.session.isModified());
+  QVERIFY(!bar->isVisible());
+  QCOMPARE(bytesOf(pipelineIn(folder)), onDisk);
+  QCOMPARE(journalsIn(folder).size(), 1);  // the new one, for it is still not saved
+  QVERIFY(QFileInfo::exists(autosave.journal()));
+}
+
+void AutosaveTest::discardsWhatAKilledProgramHadNotSaved() {
+  const testing::TemporaryFolder folder;
+  QVERIFY(killAfterAnEdit(folder));
+  Fixture f(smallPipeline());
+  Autosave autosave(f.session, folderOf(folder), kAtOnce);
+  f.window.offerRecovery(autosave);
+  auto* bar = f.window.findChild<RecoveryBar*>();
+  bar->findChildren<QPushButton*>().back()->click();
+  QVERIFY(!bar->isVisible());
+  QVERIFY(!f.session.isModified());
+  QCOMPARE(QDir(folderOf(folder)).entryList(QDir::Files), QStringList{QStringLiteral("p.fuseline")});
+}
+
+void AutosaveTest::leavesTheJournalOfALivingProgramAlone() {
+  const testing::TemporaryFolder folder;
+  Session first({});
+  Autosave living(first, folderOf(folder), kAtOnce);
+  QVERIFY(first.apply(SetSymbol{"M", 77}));
+  living.write();
+  Session second({});
+  const Autosave other(second, folderOf(folder), kAtOnce);
+  QVERIFY(other.leftovers().empty());
+  QCOMPARE(journalsIn(folder).size(), 1);
+}
+
+void AutosaveTest::leavesWhatIsNoJournalAlone() {
+  const testing::TemporaryFolder folder;
+  QFile file(folderOf(folder) + QStringLiteral("/half.journal"));
+  QVERIFY(file.open(QFile::WriteOnly) && file.write("{\"format\": \"fuseline-autos") > 0);
+  file.close();
+  Session session({});
+  const Autosave autosave(session, folderOf(folder), kAtOnce);
+  QVERIFY(autosave.leftovers().empty());
+  QVERIFY(file.exists());
+}
+
+void AutosaveTest::saysOnceThatNothingCanBeKept() {
+  const testing::TemporaryFolder folder;
+  QFile file(folderOf(folder) + QStringLiteral("/file"));
+  QVERIFY(file.open(QFile::WriteOnly));
+  Session session({});
+  Autosave autosave(session, file.fileName() + QStringLiteral("/autosave"), kAtOnce);
+  QStringList said;
+  connect(&autosave, &Autosave::failed, this, [&](const QString& sentence) { said.append(sentence); });
+  QVERIFY(session.apply(SetSymbol{"M", 77}));
+  autosave.write();
+  autosave.write();
+  QCOMPARE(said.size(), 1);
+  QVERIFY(said.front().startsWith(QStringLiteral("What is not saved yet is not kept for recovery: ")));
+}
+
+void AutosaveTest::closingDuringARunAsksOnce() {
+  // A worker that never answers.
+  Fixture f(smallPipeline(), {QStringLiteral("sleep"), QStringLiteral("60")});
+  f.session.run();
+  QVERIFY(f.session.isRunning());
+  QStringList asked;
+  const auto answer = [&](QMessageBox::StandardButton button) {
+    QTimer::singleShot(0, this, [&asked, button] {
+      auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+      if (!box) return;
+      asked.append(box->text());
+      box->button(button)->click();
+    });
+  };
+  answer(QMessageBox::Cancel);
+  QVERIFY(!f.window.close());
+  QCOMPARE(asked, QStringList{QStringLiteral("Stop the run and close the window?")});
+  QVERIFY(f.session.apply(SetSymbol{"M", 77}));
+  answer(QMessageBox::Discard);
+  QVERIFY(f.window.close());
+  QCOMPARE(asked.size(), 2);
+  QVERIFY(asked.back().endsWith(QStringLiteral("The run in progress is stopped.")));
+}
+
+namespace {
+
+int beKilled(QApplication& app, const QString& folder) {
+  Session session({});
+  Autosave autosave(session, folder, kAtOnce);
+  if (!session.open(folder + QStringLiteral("/p.fuseline"))) return EXIT_FAILURE;
+  if (!session.apply(SetSymbol{"M", 77})) return EXIT_FAILURE;
+  return app.exec();
+}
+
+}  // namespace
+
+}  // namespace fuseline::ui
+
+int main(int argc, char** argv) {
+  QApplication app(argc, argv);
+  if (argc == 3 && std::string_view(argv[1]) == "--victim")
+    return fuseline::ui::beKilled(app, QString::fromLocal8Bit(argv[2]));
+  fuseline::ui::AutosaveTest test;
+  return QTest::qExec(&test, argc, argv);
+}
+#include "test_ui_autosave.moc"
