@@ -45,7 +45,8 @@ constexpr auto kDeviceKey = "run/device";
 QString filePatterns() { return MainWindow::tr("Fuseline pipelines (*.fuseline);;All files (*)"); }
 
 QString openPatterns() {
-  return MainWindow::tr("Pipelines, measured runs, drawings and reports (*.fuseline *.fuserun *.svg *.png *.html)") +
+  return MainWindow::tr(
+             "Pipelines, measured runs, drawings, reports and modules (*.fuseline *.fuserun *.svg *.png *.html *.py)") +
          QStringLiteral(";;") + filePatterns();
 }
 
@@ -744,16 +745,14 @@ void MainWindow::chooseAndOpen() {
 
 bool MainWindow::openFile(const QString& path) {
   const bool isRun = isRunFile(path);
-  const bool isPicture = !isRun && isPictureFile(path.toStdString());
-  const Result<void> opened = isRun       ? m_session.openRun(path)
-                              : isPicture ? m_session.openPicture(path)
-                                          : m_session.open(path);
+  const Result<void> opened = isRun ? m_session.openRun(path) : m_session.open(path);
   if (!opened) {
     showMessage(toQt(opened.error().message));
     return false;
   }
   if (isRun) showTimings();
-  if (isPicture) showMessage(tr("This pipeline is from the picture %1. Saving it asks for a name.").arg(path));
+  if (!isRun && m_session.path().isEmpty())
+    showMessage(tr("This pipeline was taken out of %1. Saving it asks for a name.").arg(path));
   rememberRecent(QFileInfo(path).absoluteFilePath());
   return true;
 }

@@ -3,9 +3,9 @@
 #include "app/cli/output_file.h"
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
-#include "core/export/embedded_pipeline.h"
+#include "core/profile/run_file.h"
+#include "core/runtime/measured_pipeline.h"
 #include "core/runtime/pipeline_run.h"
-#include "core/support/read_file.h"
 
 #include <fmt/format.h>
 
@@ -20,15 +20,22 @@ struct ImportOptions {
   bool asJson = false;
 };
 
+/// As it was measured.
+Result<PipelineDocument> documentOfRun(const std::string& path) {
+  const Result<RunRecord> record = loadRunRecord(path);
+  if (!record) return record.error();
+  Result<MeasuredPipeline> pipeline = measuredPipeline(*record);
+  if (!pipeline) return Error{fmt::format("{}: {}", path, pipeline.error().message)};
+  return std::move(pipeline->document);
+}
+
 Result<PipelineDocument> documentIn(const std::string& path) {
-  const Result<std::string> file = readWholeFile(path, {.what = "file with a pipeline"});
-  if (!file) return file.error();
-  const Result<std::string> text = embeddedText(*file);
-  if (!text) return Error{fmt::format("{}: {}", path, text.error().message)};
-  LoadedDocument loaded = parseDocument(*text);
-  if (hasErrors(loaded.diagnostics))
-    return Error{fmt::format("{}: the pipeline in it cannot be used:\n{}", path, errorText(loaded.diagnostics, path))};
-  return std::move(loaded.document);
+  if (holdsRun(path)) return documentOfRun(path);
+  Result<LoadedDocument> loaded = loadDocument(path);
+  if (!loaded) return loaded.error();
+  if (hasErrors(loaded->diagnostics))
+    return Error{fmt::format("{} has no pipeline that can be used:\n{}", path, errorText(loaded->diagnostics, path))};
+  return std::move(loaded->document);
 }
 
 Result<int> importPipeline(const ImportOptions& options, Context& context) {
@@ -51,9 +58,11 @@ Result<int> importPipeline(const ImportOptions& options, Context& context) {
 void addImportVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ImportOptions>();
   CLI::App* verb =
-      addVerb(app, context, "import", "Takes the pipeline out of a file that `fuseline export` wrote of it", options,
-              importPipeline);
-  verb->add_option("FILE", options->file, "A module of TransformerEngine that was exported")->required();
+      addVerb(app, context, "import",
+              "Takes the pipeline out of a file that was made of it: a module of TransformerEngine, a picture, a run",
+              options, importPipeline);
+  verb->add_option("FILE", options->file, "What was exported (*.py, *.svg, *.png, *.html), or a run (*.fuserun)")
+      ->required();
   verb->add_option("-o,--output", options->output, "The file to write; without it standard output")->type_name("FILE");
   verb->add_flag("--force", options->replaces, "Replaces the file where it exists");
   verb->add_flag("--json", options->asJson, "Machine-readable output");

@@ -1,5 +1,6 @@
 // Writes the pipeline file: fixed key order, unknown fields behind the known ones of their object, one op a line.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/embedded_pipeline.h"
 #include "core/document/file_format.h"
 #include "core/document/format_version.h"
 #include "core/document/json_text.h"
@@ -274,10 +275,13 @@ std::string fileTooLarge(std::size_t bytes) {
 Result<LoadedDocument> loadDocument(const std::filesystem::path& path) {
   const Result<std::string> text = readWholeFile(path, {.what = "pipeline file", .maxMiB = kMaxFileBytes >> 20U});
   if (!text) return text.error();
-  if (!pictureKindOf(*text)) return parseDocument(*text);
-  const Result<std::string> pipeline = pipelineIn(*text);
+  const bool isPicture = pictureKindOf(*text).has_value();
+  if (!isPicture && !holdsEmbedded(*text)) return parseDocument(*text);
+  const Result<std::string> pipeline = isPicture ? pipelineIn(*text) : embeddedText(*text);
   if (!pipeline) return Error{fmt::format("{}: {}", path.string(), pipeline.error().message)};
-  return parseDocument(*pipeline);
+  LoadedDocument loaded = parseDocument(*pipeline);
+  loaded.isTakenOut = true;
+  return loaded;
 }
 
 Result<void> saveDocument(const PipelineDocument& document, const std::filesystem::path& path) {

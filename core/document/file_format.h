@@ -30,11 +30,13 @@ struct LoadedDocument {
   PipelineDocument document;
   std::vector<Diagnostic> diagnostics;
   SourceMap sourceMap;
+  /// It stood in a picture or a script: there is no pipeline file yet.
+  bool isTakenOut = false;
 };
 
 LoadedDocument parseDocument(std::string_view text);
-/// Of a pipeline file, or of a picture with a pipeline in it.
-/// Errors: the file cannot be read, is larger than 64 MiB, or is a picture without a pipeline.
+/// Of a pipeline file, or of a picture or an exported script with a pipeline in it.
+/// Errors: the file cannot be read, is larger than 64 MiB, or is such a file without a whole pipeline.
 Result<LoadedDocument> loadDocument(const std::filesystem::path& path);
 
 /// Deterministic: same document, same bytes. Two-space indent, LF, a trailing newline.

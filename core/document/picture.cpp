@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -175,14 +174,6 @@ std::optional<PictureKind> pictureKindOf(std::string_view bytes) {
   const bool isMarkup = first != std::string_view::npos && head[first] == '<';
   const bool isSvg = isMarkup && head.find("<svg") != std::string_view::npos && head.find("<html") == head.npos;
   return isSvg ? std::optional(PictureKind::Svg) : std::nullopt;
-}
-
-bool isPictureFile(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string head(kHeadBytes, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(file.gcount()));
-  return pictureKindOf(head).has_value();
 }
 
 std::string withPipeline(std::string picture, std::string_view pipeline) {

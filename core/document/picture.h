@@ -4,7 +4,6 @@
 
 #include "core/support/result.h"
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,8 +14,6 @@ enum class PictureKind { Png, Svg };
 
 /// By what it begins with, whatever its name. Nothing: it is another thing.
 std::optional<PictureKind> pictureKindOf(std::string_view bytes);
-/// The same of a file, of which only the beginning is read.
-bool isPictureFile(const std::filesystem::path& path);
 
 /// The picture with the text of a pipeline in it: a PNG as an uncompressed iTXt "fuseline-pipeline", an SVG in its
 /// metadata. Other programs show it as before. What is no whole picture is returned as it is.

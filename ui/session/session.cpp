@@ -86,18 +86,12 @@ void Session::openText(const std::string& text, const QString& name) {
 Result<void> Session::open(const QString& path) {
   Result<LoadedDocument> loaded = loadDocument(path.toStdString());
   if (!loaded) return loaded.error();
+  const QFileInfo file(path);
+  const bool isTakenOut = loaded->isTakenOut;
   replaceDocument({.document = std::move(loaded->document),
                    .problems = std::move(loaded->diagnostics),
-                   .path = QFileInfo(path).absoluteFilePath()});
-  return {};
-}
-
-Result<void> Session::openPicture(const QString& path) {
-  Result<LoadedDocument> loaded = loadDocument(path.toStdString());
-  if (!loaded) return loaded.error();
-  replaceDocument({.document = std::move(loaded->document),
-                   .problems = std::move(loaded->diagnostics),
-                   .name = QFileInfo(path).completeBaseName()});
+                   .path = isTakenOut ? QString() : file.absoluteFilePath(),
+                   .name = isTakenOut ? file.completeBaseName() : QString()});
   return {};
 }
 

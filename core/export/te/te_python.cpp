@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_python.h"
 
-#include "core/export/embedded_pipeline.h"
+#include "core/document/embedded_pipeline.h"
 #include "core/export/te/in_place_hazards.h"
 #include "core/export/te/python_text.h"
 #include "core/export/te/te_operation.h"

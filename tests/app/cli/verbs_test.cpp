@@ -531,9 +531,23 @@ TEST(Export, OfAPipelineIsReadBackByImport) {
   Json expected = Json::parse(readText(goldenPath("sample.fuseline")));
   expected["symbols"]["M"] = 6;
   EXPECT_EQ(Json::parse(readText(folder / "again.fuseline")), expected);
-  const ProgramResult foreign = fuseline("import " + samplePipeline());
-  EXPECT_EQ(foreign.exitCode, 1);
-  EXPECT_TRUE(has(foreign.err, "with a pipeline file in comments")) << foreign.err;
+  EXPECT_EQ(fuseline("fuse --device reference " + script).out,
+            fuseline("fuse --device reference --set M=6 " + samplePipeline()).out);
+  const std::string whole = readText(folder / "sample.py");
+  writeText(folder / "cut.py", whole.substr(0, whole.size() - 30));
+  const ProgramResult cut = fuseline("import " + quoted(folder / "cut.py"));
+  EXPECT_EQ(cut.exitCode, 1);
+  EXPECT_TRUE(has(cut.err, "with a pipeline file in comments")) << cut.err;
+}
+
+TEST(Import, OfARunIsThePipelineAsItWasMeasured) {
+  const TemporaryFolder folder;
+  const std::string run = quoted(folder / "a.fuserun");
+  ASSERT_EQ(
+      fuseline("run --device reference --iterations 1 --warmup 0 --set M=6 --quiet -o " + run + " " + samplePipeline())
+          .exitCode,
+      0);
+  EXPECT_EQ(fuseline("import " + run).json()["symbols"]["M"], 6);
 }
 
 TEST(Numerics, HoldsFusionAgainstGates) {

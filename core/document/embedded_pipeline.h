@@ -1,4 +1,4 @@
-// The pipeline file within a file of another format, to be read back from there.
+// The pipeline file within the comments of a script, to be read back from there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,6 +13,8 @@ namespace fuseline {
 /// The pipeline file as lines of comments that begin with `prefix`, between two lines that name it.
 std::string embedded(const PipelineDocument& document, std::string_view prefix);
 
+/// Is it a script with such comments, whole or not? A pipeline file is none.
+bool holdsEmbedded(std::string_view text);
 /// The text of the pipeline file that stands in such comments. Errors: there is none, it is cut off, or there are two.
 Result<std::string> embeddedText(std::string_view text);
 

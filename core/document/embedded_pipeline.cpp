@@ -1,6 +1,6 @@
 // Writes and finds a pipeline file in comments.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/export/embedded_pipeline.h"
+#include "core/document/embedded_pipeline.h"
 
 #include "core/document/file_format.h"
 
@@ -40,6 +40,12 @@ std::string embedded(const PipelineDocument& document, std::string_view prefix) 
   const std::string file = serialize(document);
   for (const std::string_view line : linesOf(file)) text += fmt::format("{}{}\n", prefix, line);
   return text + fmt::format("{}{}\n", prefix, kEnd);
+}
+
+bool holdsEmbedded(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const bool isJson = first != std::string_view::npos && text[first] == '{';
+  return !isJson && text.find(kBegin) != std::string_view::npos;
 }
 
 Result<std::string> embeddedText(std::string_view text) {
