@@ -84,10 +84,9 @@ void RooflineTest::dotsStandByIntensityAndSpeed() {
   QVERIFY(!plot.dots[0].isBackward && plot.dots[2].isBackward);
   QCOMPARE(plot.dots[3].owners, QStringList({"a", "b"}));
   // 4000 FLOP take 80 ns at 50 GFLOP/s, 200 bytes 50 ns at 4 GB/s.
-  QCOMPARE(
-      plot.dots[0].words,
-      QStringLiteral("a: forward, unfused plan, 100 ns ± 0.0 %, 2.00 GB/s · 40 GFLOP/s · 1.25× from its roof (f32 "
-                     "compute), 20.0 FLOP per byte, at least 80 ns by its roof"));
+  QCOMPARE(plot.dots[0].words,
+           QStringLiteral("a: forward, unfused plan, 100 ns ± 0.0 %, 2.00 GB/s · 40 GFLOP/s · 1.25× from its roof (f32 "
+                          "compute), 20.0 FLOP per byte, at least 80 ns by its roof"));
 }
 
 void RooflineTest::fusionsHaveArrowsAndOtherStepsHaveNone() {
