@@ -4,6 +4,7 @@
 
 #include "core/profile/roofline.h"
 #include "core/profile/stats.h"
+#include "core/support/csv.h"
 
 #include <string_view>
 
@@ -17,14 +18,6 @@ namespace {
 constexpr std::string_view kHead =
     "variant,pass,step,rule,kernel,ops,writes,rounds,median_ns,lower_quartile_ns,upper_quartile_ns,minimum_ns,flops,"
     "bytes,flops_per_byte,gb_per_s,gflop_per_s,least_ns,times_from_roof,bound\r\n";
-
-/// In quotes where a reader would take it for something else; quotes are doubled.
-std::string field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
-  return quoted + '"';
-}
 
 std::string times(const std::vector<double>& samplesNs) {
   if (samplesNs.empty()) return "0,,,,";
@@ -41,14 +34,14 @@ std::string efficiency(const Efficiency& made) {
 }
 
 std::string line(const VariantRecord& variant, const StepRecord& step, const Roofline& roofline) {
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{}\r\n", field(variant.name), field(step.phase), field(step.name),
-                     field(step.rule), field(step.kernel), field(fmt::format("{}", fmt::join(step.ops, " "))),
-                     field(step.writes), times(step.samplesNs), step.flops, step.bytes,
-                     efficiency(roofline.of({&step})));
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{}\r\n", csvField(variant.name), csvField(step.phase),
+                     csvField(step.name), csvField(step.rule), csvField(step.kernel),
+                     csvField(fmt::format("{}", fmt::join(step.ops, " "))), csvField(step.writes),
+                     times(step.samplesNs), step.flops, step.bytes, efficiency(roofline.of({&step})));
 }
 
 std::string endToEnd(const VariantRecord& variant) {
-  return fmt::format("{},,end to end,,,,,{},,,,,,,,\r\n", field(variant.name), times(variant.endToEndNs));
+  return fmt::format("{},,end to end,,,,,{},,,,,,,,\r\n", csvField(variant.name), times(variant.endToEndNs));
 }
 
 }  // namespace
