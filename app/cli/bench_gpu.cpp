@@ -6,7 +6,6 @@
 #include "app/cli/interrupt.h"
 #include "app/cli/output_file.h"
 #include "app/cli/pass_lines.h"
-#include "app/cli/plan_roof.h"
 #include "app/cli/quantized_linears.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/suite_run.h"
