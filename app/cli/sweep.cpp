@@ -90,7 +90,7 @@ Result<PreparedSweep> prepare(const SweepOptions& options, Context& context) {
     if (Result<void> known = checkAxes(*sweep, loaded->document); !known) return known.error();
   Result<OpenedPipeline> pipeline = openAnywhere(sweep->points(), options, context);
   if (!pipeline) return pipeline.error();
-  runOptions->gains = pipeline->gains;
+  runOptions->gains = pipeline->options.gains;
   if (Result<void> made = makeFolder("--records", options.recordsFolder); !made) return made.error();
   return PreparedSweep{.sweep = std::move(*sweep), .pipeline = std::move(*pipeline), .options = std::move(*runOptions)};
 }
