@@ -579,7 +579,8 @@ TEST(Export, SaysWhatItTakes) {
   EXPECT_EQ(fuseline("export x.fuserun").exitCode, 2);
   const ProgramResult unknown = fuseline("export x.fuserun --to trase");
   EXPECT_EQ(unknown.exitCode, 2);
-  EXPECT_TRUE(has(unknown.err, "did you mean trace? There is: te, dot, plan, trace, csv, markdown, html.")) << unknown.err;
+  EXPECT_TRUE(has(unknown.err, "did you mean trace? There is: te, dot, plan, trace, csv, markdown, html."))
+      << unknown.err;
   EXPECT_EQ(fuseline("export x.fuserun --to trace").exitCode, 1);
 }
 
