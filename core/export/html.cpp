@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/html.h"
 
+#include <fmt/format.h>
+
 namespace fuseline {
 
 namespace {
@@ -44,11 +46,9 @@ Html& Html::operator+=(const Html& more) {
 }
 
 Html element(std::string_view tag, const HtmlAttributes& attributes, const Html& content) {
-  std::string markup = "<" + std::string(tag);
-  for (const auto& [name, value] : attributes)
-    markup += " " + std::string(name) + "=\"" + Html::text(value).toString() + "\"";
-  markup += ">" + content.toString();
-  return Html::verbatim(markup + "</" + std::string(tag) + ">");
+  std::string markup = fmt::format("<{}", tag);
+  for (const auto& [name, value] : attributes) markup += fmt::format(" {}=\"{}\"", name, Html::text(value).toString());
+  return Html::verbatim(fmt::format("{}>{}</{}>", markup, content.toString(), tag));
 }
 
 Html element(std::string_view tag, const Html& content) { return element(tag, {}, content); }

@@ -28,7 +28,7 @@ std::string identifier(std::string_view name) {
   std::string result(name);
   std::ranges::replace_if(
       result, [](char c) { return !isLetterOrDigit(c); }, '_');
-  if (result.empty() || (result[0] >= '0' && result[0] <= '9')) result.insert(0, "_");
+  if (result.empty() || (result[0] >= '0' && result[0] <= '9')) result = fmt::format("_{}", result);
   if (std::ranges::find(kKeywords, std::string_view(result)) != kKeywords.end()) result += '_';
   return result;
 }
