@@ -56,6 +56,8 @@ std::string pythonText(std::string_view text) {
   return literal + '"';
 }
 
+std::string pythonBool(bool value) { return value ? "True" : "False"; }
+
 std::string pythonNumber(double value) {
   if (std::isnan(value)) return "float(\"nan\")";
   if (std::isinf(value)) return value > 0 ? "float(\"inf\")" : "-float(\"inf\")";

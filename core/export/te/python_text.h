@@ -27,6 +27,8 @@ class PythonNames {
 
 /// "x", with quotes, backslashes and control characters escaped.
 std::string pythonText(std::string_view text);
+/// True, False.
+std::string pythonBool(bool value);
 /// 1e-05, 1.0, float("inf"): a literal of a double, the shortest that reads back the same.
 std::string pythonNumber(double value);
 /// As it may stand within a docstring.

@@ -14,7 +14,7 @@ namespace fuseline {
 namespace {
 
 std::string literal(const AttributeValue& value) {
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "True" : "False";
+  if (const auto* flag = std::get_if<bool>(&value)) return pythonBool(*flag);
   if (const auto* real = std::get_if<double>(&value)) return pythonNumber(*real);
   if (const auto* text = std::get_if<std::string>(&value)) return pythonText(*text);
   return toString(value);

@@ -270,8 +270,9 @@ class Script {
 
   std::string tables() const {
     return inputTable() + outputList() + parameterTable() + planTable() +
-           fmt::format("TRAINS = {}\nOVERWRITES_INPUTS = {}\nIS_PARALLEL = {}\nTOLERANCE = {}\n", truth(isTraining()),
-                       truth(overwritesInputs()), truth(isParallel()), pythonNumber(tolerance()));
+           fmt::format("TRAINS = {}\nOVERWRITES_INPUTS = {}\nIS_PARALLEL = {}\nTOLERANCE = {}\n",
+                       pythonBool(isTraining()), pythonBool(overwritesInputs()), pythonBool(isParallel()),
+                       pythonNumber(tolerance()));
   }
 
   /// Counts share out the rows of what their reader reads.
@@ -286,7 +287,7 @@ class Script {
       const Value& value = graph().value(input);
       text += statement(pythonText(value.name) + ": ",
                         {"",
-                         {toString(value.spec.shape), torchType(value.spec.dtype), truth(value.needsGradient),
+                         {toString(value.spec.shape), torchType(value.spec.dtype), pythonBool(value.needsGradient),
                           fmt::format("{}", rowsFor(input))}},
                         ",", 4);
     }
@@ -353,8 +354,6 @@ class Script {
     }
     return text.empty() ? text : text + "\n        ";
   }
-
-  static const char* truth(bool value) { return value ? "True" : "False"; }
 
   /// TransformerEngine asks for a process group where an op may communicate.
   bool isParallel() const {

@@ -20,11 +20,9 @@ bool isWorthWriting(const Recipe& recipe, std::string_view name) {
   return !isRare || recipe.fields().get(name) != recipe.definition().field(name)->defaultValue;
 }
 
-std::string truth(bool value) { return value ? "True" : "False"; }
-
 std::string gemmArgument(std::string_view name, bool isSplit) {
   return fmt::format("fp8_gemm_{}=recipe.MMParams(use_split_accumulator={})", name.substr(name.rfind('_') + 1),
-                     truth(isSplit));
+                     pythonBool(isSplit));
 }
 
 /// Nothing for what scalesText() says.
@@ -33,12 +31,12 @@ std::string argumentOf(const Recipe& recipe, const std::string& name) {
   if (name.starts_with("amax_epsilon")) return {};
   if (name.starts_with("split_accumulator")) return gemmArgument(name, fields.boolean(name));
   if (name == "use_power_2_scales" && recipe.name() == "Float8BlockScaling")
-    return "use_f32_scales=" + truth(!fields.boolean(name));
+    return "use_f32_scales=" + pythonBool(!fields.boolean(name));
   if (name.ends_with("_format")) return fmt::format("{}=recipe.Format.{}", name, fields.text(name));
   const AttributeValue& value = fields.get(name);
   if (const auto* text = std::get_if<std::string>(&value))
     return fmt::format("{}={}", name, *text == "none" ? "None" : pythonText(*text));
-  if (const auto* flag = std::get_if<bool>(&value)) return fmt::format("{}={}", name, truth(*flag));
+  if (const auto* flag = std::get_if<bool>(&value)) return fmt::format("{}={}", name, pythonBool(*flag));
   return fmt::format("{}={}", name, toString(value));
 }
 
@@ -51,7 +49,7 @@ std::string scalesText(const Recipe& recipe) {
   for (const auto& [te, ours] : kTensors)
     text += statement(fmt::format("RECIPE.fp8_quant_{} = ", te),
                       {"recipe.QParams",
-                       {"power_2_scale=" + truth(recipe.fields().boolean("use_power_2_scales")),
+                       {"power_2_scale=" + pythonBool(recipe.fields().boolean("use_power_2_scales")),
                         "amax_epsilon=" + pythonNumber(recipe.fields().real(fmt::format("amax_epsilon_{}", ours)))}},
                       "", 0);
   return text;
