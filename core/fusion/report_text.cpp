@@ -13,14 +13,14 @@ namespace fuseline {
 
 namespace {
 
-std::vector<std::string> idsOf(const Graph& graph, const std::vector<NodeId>& nodes) {
+std::vector<std::string> idListOf(const Graph& graph, const std::vector<NodeId>& nodes) {
   std::vector<std::string> ids;
   for (const NodeId id : nodes) ids.push_back(graph.node(id).id);
   return ids;
 }
 
 std::string entryText(const Graph& graph, const FusedOperation& entry) {
-  const std::string ids = fmt::format("{}", fmt::join(idsOf(graph, entry.nodes), " + "));
+  const std::string ids = fmt::format("{}", fmt::join(idListOf(graph, entry.nodes), " + "));
   const std::string note = inParentheses(entry.note(graph));
   if (!entry.isFused()) return fmt::format("{} ({}){}", ids, entry.name(graph), note);
   return fmt::format("[{}]  {} ({}, {}){}", ids, entry.rule->name, passName(entry.rule->pass),
@@ -42,7 +42,7 @@ std::string worthText(const Attempt& attempt, const DeviceModel& device) {
 
 std::string attemptText(const Graph& graph, const Attempt& attempt, const DeviceModel& device) {
   const std::string head = fmt::format("{:<28} {:<9} {}", attempt.rule->name, passName(attempt.rule->pass),
-                                       fmt::join(idsOf(graph, attempt.nodes), " + "));
+                                       fmt::join(idListOf(graph, attempt.nodes), " + "));
   const bool isFused = attempt.outcome == Outcome::Fused;
   const std::string body =
       isFused ? worthText(attempt, device) : fmt::format("  {}: {}", outcomeName(attempt.outcome), attempt.explanation);
@@ -83,7 +83,7 @@ Json listJson(const Graph& graph, const std::vector<FusedOperation>& list) {
   for (const FusedOperation& entry : list)
     json.push_back({{"name", entry.name(graph)},
                     {"rule", entry.isFused() ? Json(entry.rule->name) : Json(nullptr)},
-                    {"ops", idsOf(graph, entry.nodes)}});
+                    {"ops", idListOf(graph, entry.nodes)}});
   return json;
 }
 
@@ -103,7 +103,7 @@ Json attemptJson(const Graph& graph, const Attempt& attempt, const DeviceModel& 
   for (const Repair& repair : attempt.repairs) repairs.push_back(repair.label);
   return {{"rule", attempt.rule->name},
           {"pass", passName(attempt.rule->pass)},
-          {"ops", idsOf(graph, attempt.nodes)},
+          {"ops", idListOf(graph, attempt.nodes)},
           {"stepsMatched", attempt.stepsMatched},
           {"outcome", outcomeName(attempt.outcome)},
           {"explanation", attempt.explanation},
@@ -163,7 +163,7 @@ class DotPass {
   std::string cluster(const FusedOperation& entry, std::size_t index) const {
     std::string text = fmt::format("    subgraph cluster_{}_{} {{\n      label={}; style={};\n", phaseName(m_phase),
                                    index, dotQuoted(entry.rule->name), isBackward() ? "\"rounded,dashed\"" : "rounded");
-    for (const std::string& id : idsOf(m_graph, entry.nodes)) text += fmt::format("      {};\n", name(id));
+    for (const std::string& id : idListOf(m_graph, entry.nodes)) text += fmt::format("      {};\n", name(id));
     return text + "    }\n";
   }
 

@@ -244,7 +244,7 @@ const MetricChange* find(const RunComparison& comparison, const Gate& gate) {
 
 std::string metricNames() { return fmt::format("{} or {}", fmt::join(kTotals, ", "), kAnyStep); }
 
-Error parseError(std::string_view text, std::string_view problem) {
+Error gateError(std::string_view text, std::string_view problem) {
   return {fmt::format("--fail-if \"{}\": {} A gate is like \"median>+5%\" or \"speedup<-5%\".", text, problem),
           ErrorKind::Usage};
 }
@@ -284,14 +284,14 @@ Result<RunComparison> compareRuns(const RunRecord& base, const RunRecord& next) 
 
 Result<Gate> parseGate(std::string_view text) {
   const std::size_t sign = text.find_first_of("<>");
-  if (sign == std::string_view::npos) return parseError(text, "expected > or <, found neither.");
+  if (sign == std::string_view::npos) return gateError(text, "expected > or <, found neither.");
   Gate gate{.text = std::string(text), .metric = std::string(text.substr(0, sign)), .isAbove = text[sign] == '>'};
   if (gate.metric == "p50") gate.metric = "median";
   if (!isMetric(gate.metric))
-    return parseError(text, fmt::format("expected {}, found \"{}\".", metricNames(), gate.metric));
+    return gateError(text, fmt::format("expected {}, found \"{}\".", metricNames(), gate.metric));
   const std::optional<double> percent = parsePercent(text.substr(sign + 1));
   if (!percent)
-    return parseError(text, fmt::format("expected a percentage, such as +5%, found \"{}\".", text.substr(sign + 1)));
+    return gateError(text, fmt::format("expected a percentage, such as +5%, found \"{}\".", text.substr(sign + 1)));
   gate.percent = *percent;
   return gate;
 }
