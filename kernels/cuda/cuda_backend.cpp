@@ -87,16 +87,13 @@ struct LaunchPlace {
 class LoggedKernel final : public Kernel {
  public:
   LoggedKernel(std::unique_ptr<Kernel> kernel, const Plan& plan, const Step& step, LaunchPlace place)
-      : m_kernel(std::move(kernel)),
-        m_step(rangeName(plan, step)),
-        m_bytes(step.bytesRead + step.bytesWritten),
-        m_place(std::move(place)) {}
+      : m_kernel(std::move(kernel)), m_label(plan, step), m_place(std::move(place)) {}
   std::size_t workspaceBytes() const override { return m_kernel->workspaceBytes(); }
   std::vector<std::string> ways() const override { return m_kernel->ways(); }
   void run(std::span<std::byte* const> operands, std::byte* workspace) override try {
-    const NvtxRange range(m_step, m_bytes);
+    const NvtxRange range(m_label);
     useDevice(m_place.device);
-    m_place.log->add(m_step);
+    m_place.log->add(m_label.name());
     m_kernel->run(operands, workspace);
   } catch (const DeviceFault&) {
     const cudaError_t error = lastingErrorOf(m_place.stream);
@@ -106,8 +103,7 @@ class LoggedKernel final : public Kernel {
 
  private:
   std::unique_ptr<Kernel> m_kernel;
-  std::string m_step;
-  std::int64_t m_bytes;
+  NvtxLabel m_label;
   LaunchPlace m_place;
 };
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/plan/plan.h"
+
 #include <cstdint>
 #include <string>
 
@@ -12,11 +14,36 @@ namespace fuseline::cuda {
 /// Everything of ours is in one domain, which tools can show or hide as a whole.
 nvtxDomainHandle_t nvtxDomain();
 
+/// What tools that know schemas of payloads show of a range, each as a field with its name: they can filter and sort by
+/// it. The texts are handles, which a tool gave.
+struct NvtxStepPayload {
+  nvtxStringHandle_t step = nullptr;
+  nvtxStringHandle_t kernel = nullptr;
+  nvtxStringHandle_t pass = nullptr;
+  nvtxStringHandle_t writes = nullptr;
+  std::int64_t bytes = 0;
+  std::int64_t flops = 0;
+};
+
+/// The name and the payload of a step's ranges, made once. Tools that know no schemas get the bytes alone.
+class NvtxLabel {
+ public:
+  NvtxLabel(const Plan& plan, const Step& step);
+  /// "fc1.linear (BasicLinear, forward) [4096, 4096] bf16".
+  const std::string& name() const { return m_name; }
+
+ private:
+  friend class NvtxRange;
+  std::string m_name;
+  NvtxStepPayload m_payload;
+};
+
 /// From here to the end of the scope. Without a tool it is a call through a null pointer's check.
 class NvtxRange {
  public:
-  /// bytes: the least traffic of what it stands for, as payload.
-  explicit NvtxRange(const std::string& name, std::int64_t bytes = 0);
+  explicit NvtxRange(const NvtxLabel& label);
+  /// Of no step.
+  explicit NvtxRange(const std::string& name);
   ~NvtxRange() { nvtxDomainRangePop(nvtxDomain()); }
   NvtxRange(const NvtxRange&) = delete;
   NvtxRange& operator=(const NvtxRange&) = delete;
