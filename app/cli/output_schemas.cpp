@@ -316,7 +316,12 @@ Json timelineSchema() {
                             {"activity", integer("Index in its activities; -1: the step as a whole.")},
                             {"startNs", number("Since the round began.")},
                             {"durationNs", number("Until it ended.")}});
-  return object({{"round", integer("The one with the median total; index in instrumentedNs.")}, {"spans", list(span)}});
+  const Json launch = object({{"step", integer("Index in steps; -1: all at once.")},
+                              {"startNs", number("Since the round began.")},
+                              {"durationNs", number("Of the host's time.")}});
+  return object({{"round", integer("The one with the median total; index in instrumentedNs.")},
+                 {"spans", list(span)},
+                 {"launches", list(launch)}});
 }
 
 Json variantSchema() {

@@ -5,6 +5,7 @@
 #include "app/cli/pass_lines.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
+#include "core/profile/launch_wait.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -284,7 +285,7 @@ class RunTable {
         "\nper-round ratios includes 1), ( ) a step that both plans have: its ratio is noise. Bytes are the least "
         "traffic "
         "\nthe step needs.\n";
-    text += roofsNotes() + launchingText() + waysText();
+    text += roofsNotes() + launchingText() + launchWaitsText() + waysText();
     text += methodText();
     if (!m_record.timingNote.empty()) text += "They were not traced: " + m_record.timingNote + "\n";
     if (m_record.isPartial) text += "Partial: the run was cancelled. Only complete rounds are shown.\n";
@@ -316,6 +317,14 @@ class RunTable {
     std::string text;
     for (const VariantRecord& variant : m_record.variants)
       if (!variant.launching.empty()) text += fmt::format("Launches of {}: {}.\n", variant.name, variant.launching);
+    return text;
+  }
+
+  /// Of the instrumented round with the median total.
+  std::string launchWaitsText() const {
+    std::string text;
+    for (const VariantRecord& variant : m_record.variants)
+      if (const std::string waits = launchWaitText(variant); !waits.empty()) text += wrappedLines(waits, 2) + "\n";
     return text;
   }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/chrome_trace.h"
 
+#include "core/profile/launch_wait.h"
 #include "core/profile/stats.h"
 #include "core/profile/timeline.h"
 #include "core/support/json.h"
@@ -10,6 +11,7 @@
 #include <set>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,8 +26,9 @@ Json metadata(std::string_view name, int process, int thread, Json args) {
   return {{"ph", "M"}, {"name", name}, {"pid", process}, {"tid", thread}, {"args", std::move(args)}};
 }
 
-std::string laneName(int lane) {
+std::string laneName(const TimelineLayout& layout, int lane) {
   if (lane == 0) return "steps";
+  if (layout.hasHostLane && lane == layout.numLanes - 1) return "launches by the host";
   return lane == 1 ? "beside the steps" : fmt::format("beside the steps {}", lane);
 }
 
@@ -34,6 +37,7 @@ const char* categoryOf(TimelineLevel level) {
     case TimelineLevel::Pass: return "pass";
     case TimelineLevel::Step: return "step";
     case TimelineLevel::Activity: return "kernel";
+    case TimelineLevel::Launch: return "launch";
   }
   return "";
 }
@@ -53,7 +57,11 @@ Json stepArgs(const StepRecord& step) {
 class VariantEvents {
  public:
   VariantEvents(const VariantRecord& variant, int process, Json& events)
-      : m_variant(variant), m_layout(layOut(variant)), m_process(process), m_events(events) {}
+      : m_variant(variant),
+        m_layout(layOut(variant)),
+        m_waitsNs(launchWaitsNs(variant)),
+        m_process(process),
+        m_events(events) {}
 
   void write() {
     nameAll();
@@ -79,7 +87,7 @@ class VariantEvents {
     m_events.push_back(metadata("process_name", m_process, 0, {{"name", title}}));
     m_events.push_back(metadata("process_sort_index", m_process, 0, {{"sort_index", m_process}}));
     for (int lane = 0; lane < m_layout.numLanes; ++lane) {
-      m_events.push_back(metadata("thread_name", m_process, lane, {{"name", laneName(lane)}}));
+      m_events.push_back(metadata("thread_name", m_process, lane, {{"name", laneName(m_layout, lane)}}));
       m_events.push_back(metadata("thread_sort_index", m_process, lane, {{"sort_index", lane}}));
     }
   }
@@ -128,8 +136,17 @@ class VariantEvents {
   Json argsOf(const TimelineBox& box) const {
     if (box.level == TimelineLevel::Pass) return Json::object();
     if (box.level == TimelineLevel::Step) return stepArgs(stepOf(box));
+    if (box.level == TimelineLevel::Launch) return launchArgs(box);
     Json args = {{"configuration", activityOf(m_variant, box)->configuration}};
     if (box.step >= 0) args["step"] = stepOf(box).name;
+    return args;
+  }
+
+  Json launchArgs(const TimelineBox& box) const {
+    Json args = Json::object();
+    if (box.step >= 0) args["step"] = stepOf(box).name;
+    if (box.step >= 0 && !m_waitsNs.empty())
+      args["the device waited (ns)"] = m_waitsNs[static_cast<std::size_t>(box.step)];
     return args;
   }
 
@@ -162,6 +179,7 @@ class VariantEvents {
 
   const VariantRecord& m_variant;
   TimelineLayout m_layout;
+  std::vector<double> m_waitsNs;  // by step; may be empty
   int m_process;
   std::multimap<std::size_t, FlowEnd> m_flowEnds;  // by box
   Json& m_events;

@@ -30,7 +30,10 @@ Json toJson(const Timeline& timeline) {
   for (const TimelineSpan& span : timeline.spans)
     spans.push_back(
         {{"step", span.step}, {"activity", span.activity}, {"startNs", span.startNs}, {"durationNs", span.durationNs}});
-  return {{"round", timeline.round}, {"spans", std::move(spans)}};
+  Json launches = Json::array();
+  for (const TimelineSpan& launch : timeline.launches)
+    launches.push_back({{"step", launch.step}, {"startNs", launch.startNs}, {"durationNs", launch.durationNs}});
+  return {{"round", timeline.round}, {"spans", std::move(spans)}, {"launches", std::move(launches)}};
 }
 
 Json toJson(const StepRecord& step) {
@@ -87,6 +90,11 @@ void read(JsonFields& fields, const char* key, std::vector<ActivityRecord>& acti
   fields.readObjects(key, readOne, Presence::Optional);
 }
 
+void checkTimes(JsonFields& fields, const TimelineSpan& span) {
+  for (const auto& [key, value] : {std::pair("startNs", span.startNs), {"durationNs", span.durationNs}})
+    if (!(value >= 0.0)) fields.refuse(key, fmt::format("expected nanoseconds from 0 up, found {}.", value));
+}
+
 /// Refuses what is no index of these variants' steps and activities.
 void check(JsonFields& fields, const TimelineSpan& span, const VariantRecord& variant) {
   const auto isIndex = [](int index, std::size_t size) {
@@ -100,8 +108,14 @@ void check(JsonFields& fields, const TimelineSpan& span, const VariantRecord& va
   if (!isIndex(span.activity, activities.size()) || (span.step < 0 && span.activity < 0))
     fields.refuse("activity", fmt::format("expected {}one of {} activities, found {}.", span.step < 0 ? "" : "-1, or ",
                                           activities.size(), span.activity));
-  for (const auto& [key, value] : {std::pair("startNs", span.startNs), {"durationNs", span.durationNs}})
-    if (!(value >= 0.0)) fields.refuse(key, fmt::format("expected nanoseconds from 0 up, found {}.", value));
+  checkTimes(fields, span);
+}
+
+void checkLaunch(JsonFields& fields, const TimelineSpan& launch, const VariantRecord& variant) {
+  if (launch.step < -1 || launch.step >= static_cast<std::int64_t>(variant.steps.size()))
+    fields.refuse("step", fmt::format("expected -1, or one of the variant's {} steps, found {}.", variant.steps.size(),
+                                      launch.step));
+  checkTimes(fields, launch);
 }
 
 /// After the steps, which it refers to.
@@ -114,9 +128,17 @@ void readTimeline(JsonFields& fields, VariantRecord& variant) {
     item.read("durationNs", span.durationNs);
     check(item, span, variant);
   };
+  const auto readLaunch = [&](JsonFields& item) {
+    TimelineSpan& launch = variant.timeline.launches.emplace_back();
+    item.read("step", launch.step);
+    item.read("startNs", launch.startNs);
+    item.read("durationNs", launch.durationNs);
+    checkLaunch(item, launch, variant);
+  };
   const auto readAll = [&](JsonFields& item) {
     item.read("round", variant.timeline.round);
     item.readObjects("spans", readSpan);
+    item.readObjects("launches", readLaunch, Presence::Optional);
   };
   fields.readObject("timeline", readAll, Presence::Optional);
 }

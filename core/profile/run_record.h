@@ -32,7 +32,7 @@ struct ActivityRecord {
 struct TimelineSpan {
   int step = -1;         // index in VariantRecord::steps; -1: no step's
   int activity = -1;     // index in the step's activities, or in VariantRecord::unattributed; -1: the step as a whole
-  double startNs = 0.0;  // since the run began, or since the first thing that was traced did
+  double startNs = 0.0;  // since the run began
   double durationNs = 0.0;
 };
 
@@ -40,6 +40,9 @@ struct TimelineSpan {
 struct Timeline {
   int round = 0;  // index in VariantRecord::instrumentedNs
   std::vector<TimelineSpan> spans;
+  /// When the host launched what the device did beside it, since the run began: a step each, or -1 for all at once.
+  /// Empty where a launch is over when it returns, and in older files.
+  std::vector<TimelineSpan> launches;
 };
 
 /// "fc1.linear (BasicLinear, forward) [4096, 4096] bf16". `writes` may be empty.

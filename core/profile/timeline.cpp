@@ -52,6 +52,7 @@ class Lanes {
     });
     m_layout.boxes = std::move(boxes);
     m_layout.numLanes = static_cast<int>(m_laneEnds.size());
+    addHostLane();
     return std::move(m_layout);
   }
 
@@ -114,6 +115,20 @@ class Lanes {
     return passes;
   }
 
+  /// The host does one thing at a time.
+  void addHostLane() {
+    m_layout.hasHostLane = !m_variant.timeline.launches.empty();
+    if (!m_layout.hasHostLane) return;
+    const int lane = m_layout.numLanes++;
+    for (const TimelineSpan& launch : m_variant.timeline.launches) {
+      TimelineBox box = boxOf(launch);
+      box.level = TimelineLevel::Launch;
+      box.lane = lane;
+      m_layout.endNs = std::max(m_layout.endNs, box.endNs);
+      m_layout.boxes.push_back(box);
+    }
+  }
+
   struct PlacedStep {
     int lane = 0;
     std::int64_t filledTo = 0;
@@ -144,7 +159,9 @@ const ActivityRecord* activityOf(const VariantRecord& variant, const TimelineBox
 
 std::string nameOf(const VariantRecord& variant, const TimelineBox& box) {
   if (const ActivityRecord* activity = activityOf(variant, box)) return activity->name;
+  if (box.step < 0) return "launch all steps";
   const StepRecord& step = variant.steps[at(box.step)];
+  if (box.level == TimelineLevel::Launch) return "launch " + step.name;
   return box.level == TimelineLevel::Pass ? step.phase : step.range();
 }
 

@@ -10,13 +10,13 @@
 
 namespace fuseline {
 
-enum class TimelineLevel { Pass, Step, Activity };
+enum class TimelineLevel { Pass, Step, Activity, Launch };
 
 /// Two boxes of a lane are apart, or one lies within the other; whole nanoseconds keep them so.
 struct TimelineBox {
   TimelineLevel level = TimelineLevel::Step;
   int lane = 0;
-  int step = -1;      // index in VariantRecord::steps; of a pass its first one; -1: no step's
+  int step = -1;      // index in VariantRecord::steps; of a pass its first one; -1: no step's, or the launch of all
   int activity = -1;  // index in the step's activities, or in VariantRecord::unattributed
   std::int64_t startNs = 0;
   std::int64_t endNs = 0;
@@ -27,8 +27,10 @@ struct TimelineBox {
 struct TimelineLayout {
   /// By lane, then in the order in which they began, a box before those within it.
   std::vector<TimelineBox> boxes;
-  /// Lane 0 has the passes and their steps; the others what runs beside them, such as copies.
+  /// Lane 0 has the passes and their steps; the others what runs beside them, such as copies. The last one may be the
+  /// host's, with its launches.
   int numLanes = 0;
+  bool hasHostLane = false;
   std::int64_t endNs = 0;
 };
 
@@ -38,9 +40,9 @@ std::string whyNoTimeline(const RunRecord& record);
 /// Empty where the record has no timeline.
 TimelineLayout layOut(const VariantRecord& variant);
 
-/// The activity of a box; nullptr for a pass or a step.
+/// The activity of a box; nullptr for a pass, a step or a launch.
 const ActivityRecord* activityOf(const VariantRecord& variant, const TimelineBox& box);
-/// "forward", "fc1.linear (BasicLinear, forward) [4096, 4096] bf16", or a kernel's name.
+/// "forward", "fc1.linear (BasicLinear, forward) [4096, 4096] bf16", a kernel's name, or "launch fc1.linear".
 std::string nameOf(const VariantRecord& variant, const TimelineBox& box);
 
 }  // namespace fuseline

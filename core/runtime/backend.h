@@ -78,7 +78,7 @@ struct DeviceActivity {
   std::string name;           // of a kernel as its code has it, or "copy, host to device", "fill"
   std::string configuration;  // for people: "grid 128, block 256, 40 registers, 1 KiB shared memory"
   std::size_t step = kNoStep;
-  double startNs = 0.0;  // since the first one of the trace began
+  double startNs = 0.0;  // since DeviceTrace::start() returned
   double durationNs = 0.0;
 };
 

@@ -95,6 +95,26 @@ class StepScope {
   DeviceTrace* m_trace;
 };
 
+/// Notes when the host was at something; where `since` is nothing, nobody wants to know.
+class HostSpan {
+ public:
+  HostSpan(std::vector<TimelineSpan>& spans, const std::optional<Clock::time_point>& since, int step)
+      : m_spans(spans), m_since(since), m_span{.step = step, .startNs = now()} {}
+  ~HostSpan() {
+    m_span.durationNs = now() - m_span.startNs;
+    if (m_since) m_spans.push_back(m_span);
+  }
+  HostSpan(const HostSpan&) = delete;
+  HostSpan& operator=(const HostSpan&) = delete;
+
+ private:
+  double now() const { return m_since ? nanosecondsSince(*m_since) : 0.0; }
+
+  std::vector<TimelineSpan>& m_spans;
+  std::optional<Clock::time_point> m_since;
+  TimelineSpan m_span;
+};
+
 /// Where all memory is the host's.
 class HostTransfer final : public Transfer {
  public:
@@ -288,6 +308,7 @@ std::byte* Executor::address(int tensor) const {
 }
 
 Result<void> Executor::launch(Launch& launch) {
+  const HostSpan noted(m_hostLaunches, m_notesSince, static_cast<int>(launch.step));
   try {
     const StepScope scope(m_trace.get(), launch.step);
     launch.kernel->run(launch.operands, m_workspace->data());
@@ -348,6 +369,7 @@ void Executor::recordLaunches() {
 Result<RunOutcome> Executor::launchAll(const std::stop_token& cancel) {
   if (m_recording) {
     if (cancel.stop_requested()) return cancelled();
+    const HostSpan noted(m_hostLaunches, m_notesSince, -1);
     if (Result<void> launched = attempt([&] { m_recording->launch(); }); !launched) return launched.error();
     return RunOutcome::Completed;
   }
@@ -403,6 +425,12 @@ bool Executor::writesAnything() const {
   return std::ranges::any_of(m_launches, isWritten);
 }
 
+void Executor::noteLaunches() {
+  m_hostLaunches.clear();
+  m_hostLaunches.reserve(m_launches.size());
+  m_notesSince = Clock::now();
+}
+
 /// A trace may lose what a run did; all that was measured before is not given up for that.
 Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::stop_token& cancel) {
   constexpr int kTries = 3;
@@ -411,9 +439,10 @@ Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::
   int tries = 0;
   do {
     if (Result<void> started = attempt([&] { m_trace->start(); }); !started) return started.error();
-    const Clock::time_point start = Clock::now();
+    noteLaunches();
     outcome = launchAndWait(cancel);
-    m_observedNs = nanosecondsSince(start);
+    m_observedNs = nanosecondsSince(*m_notesSince);
+    m_notesSince.reset();
     seen = attempt([&] { m_activities = m_trace->stop(); });
     if (!outcome || *outcome == RunOutcome::Cancelled) return outcome;
   } while (!seen && writesAnything() && ++tries < kTries);
@@ -435,14 +464,22 @@ Result<RunOutcome> Executor::runOnHostClock(const StepObserver& observer, const 
   return RunOutcome::Completed;
 }
 
-/// A step ends where the next one begins; nothing waits before the last one has ended.
-Result<RunOutcome> Executor::runOnDeviceClock(const StepObserver& observer, const std::stop_token& cancel) {
+Result<RunOutcome> Executor::launchBetweenMarks(const std::stop_token& cancel) {
   if (Result<void> marked = attempt([&] { m_clock->mark(0); }); !marked) return marked.error();
   for (std::size_t i = 0; i < m_launches.size(); ++i) {
     if (cancel.stop_requested()) return cancelled();
     if (Result<void> launched = launch(m_launches[i]); !launched) return launched.error();
     if (Result<void> marked = attempt([&] { m_clock->mark(i + 1); }); !marked) return marked.error();
   }
+  return RunOutcome::Completed;
+}
+
+/// A step ends where the next one begins; nothing waits before the last one has ended.
+Result<RunOutcome> Executor::runOnDeviceClock(const StepObserver& observer, const std::stop_token& cancel) {
+  noteLaunches();
+  const Result<RunOutcome> launched = launchBetweenMarks(cancel);
+  m_notesSince.reset();
+  if (!launched || *launched == RunOutcome::Cancelled) return launched;
   if (Result<void> done = wait(*m_backend); !done) return done.error();
   Result<void> read = attempt([&] {
     double startNs = 0.0;

@@ -6,10 +6,12 @@
 #include "core/runtime/backend.h"
 #include "core/tensor/tensor.h"
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -82,6 +84,9 @@ class Executor {
   double observedNs() const { return m_observedNs; }
   /// Of the last runObserved(), if it was traced.
   const std::vector<DeviceActivity>& activities() const { return m_activities; }
+  /// Of the last runObserved(): when the host launched each step, since the run began, or all at once (step -1). Empty
+  /// where a launch is over when it returns.
+  const std::vector<TimelineSpan>& launches() const { return m_hostLaunches; }
   /// How run() launches, for people: "recorded and replayed", or "step by step: ..." with the reason. Empty before
   /// the second run, and where the device does not record.
   const std::string& launching() const { return m_launching; }
@@ -131,6 +136,9 @@ class Executor {
   Result<RunOutcome> runTraced(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> runOnHostClock(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> runOnDeviceClock(const StepObserver& observer, const std::stop_token& cancel);
+  Result<RunOutcome> launchBetweenMarks(const std::stop_token& cancel);
+  /// Launches from here on are noted.
+  void noteLaunches();
   Result<RunOutcome> cancelled();
 
   std::shared_ptr<Backend> m_backend;
@@ -154,6 +162,8 @@ class Executor {
   double m_launchNs = 0.0;
   double m_observedNs = 0.0;
   std::vector<DeviceActivity> m_activities;
+  std::optional<std::chrono::steady_clock::time_point> m_notesSince;  // nothing: launches are not noted
+  std::vector<TimelineSpan> m_hostLaunches;
 };
 
 /// Does the caller bind this tensor before a run?

@@ -28,6 +28,7 @@ struct RoundSample {
   double launchNs = 0.0;
   std::vector<double> stepNs;
   std::vector<TimelineSpan> spans;  // of steps
+  std::vector<TimelineSpan> launches;
   std::vector<DeviceActivity> activities;
 };
 
@@ -107,6 +108,7 @@ class Measurer {
     Result<RunOutcome> outcome = m_plans[plan]->runObserved(observer, m_cancel);
     sample.instrumentedNs = m_plans[plan]->observedNs();
     sample.activities = m_plans[plan]->activities();
+    sample.launches = m_plans[plan]->launches();
     return note(outcome);
   }
 
@@ -125,6 +127,7 @@ class Measurer {
       kept.instrumentedNs.push_back(samples[plan].instrumentedNs);
       std::vector<TimelineSpan> traced = kept.activities.addRound(samples[plan].activities);
       kept.spans.push_back(isTraced(plan) ? std::move(traced) : samples[plan].spans);
+      kept.launches.push_back(samples[plan].launches);
       for (std::size_t step = 0; step < kept.stepNs.size(); ++step)
         kept.stepNs[step].push_back(samples[plan].stepNs[step]);
     }
@@ -184,7 +187,7 @@ Timeline PlanSamples::medianTimeline() const {
   std::iota(rounds.begin(), rounds.end(), std::size_t{0});
   const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
   std::ranges::nth_element(rounds, middle, {}, [&](std::size_t round) { return instrumentedNs[round]; });
-  return {.round = static_cast<int>(*middle), .spans = spans[*middle]};
+  return {.round = static_cast<int>(*middle), .spans = spans[*middle], .launches = launches[*middle]};
 }
 
 Result<Measurement> measure(std::span<Executor* const> plans, const MeasurementPolicy& policy,

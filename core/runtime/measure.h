@@ -38,10 +38,11 @@ struct MeasurementPolicy {
 struct PlanSamples {
   std::vector<double> endToEndNs;
   std::vector<double> instrumentedNs;
-  std::vector<double> launchNs;                  // Executor::launchNs; empty where a launch is over when it returns
-  std::vector<std::vector<double>> stepNs;       // by step, then by round; zeros for views
-  ActivitySamples activities;                    // empty where nothing was traced
-  std::vector<std::vector<TimelineSpan>> spans;  // by round: when steps ran, or what was traced
+  std::vector<double> launchNs;                     // Executor::launchNs; empty where a launch is over when it returns
+  std::vector<std::vector<double>> stepNs;          // by step, then by round; zeros for views
+  ActivitySamples activities;                       // empty where nothing was traced
+  std::vector<std::vector<TimelineSpan>> spans;     // by round: when steps ran, or what was traced
+  std::vector<std::vector<TimelineSpan>> launches;  // by round: Executor::launches
 
   /// Of the round whose instrumented total is the median. Empty where steps are not timed.
   Timeline medianTimeline() const;

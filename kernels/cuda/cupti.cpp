@@ -23,6 +23,7 @@ void bind(Symbols& symbols, Cupti& found) {
   symbols.find(found.disable, "cuptiActivityDisable");
   symbols.find(found.enableDriverCall, "cuptiActivityEnableDriverApi");
   symbols.find(found.enableRuntimeCall, "cuptiActivityEnableRuntimeApi");
+  symbols.find(found.timestamp, "cuptiGetTimestamp");
   symbols.find(found.flush, "cuptiActivityFlushAll");
   symbols.find(found.nextRecord, "cuptiActivityGetNextRecord");
   symbols.find(found.numDropped, "cuptiActivityGetNumDroppedRecords");

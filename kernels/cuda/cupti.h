@@ -21,6 +21,7 @@ struct Cupti {
   decltype(cuptiActivityDisable)* disable = nullptr;
   decltype(cuptiActivityEnableDriverApi)* enableDriverCall = nullptr;
   decltype(cuptiActivityEnableRuntimeApi)* enableRuntimeCall = nullptr;
+  decltype(cuptiGetTimestamp)* timestamp = nullptr;
   decltype(cuptiActivityFlushAll)* flush = nullptr;
   decltype(cuptiActivityGetNextRecord)* nextRecord = nullptr;
   decltype(cuptiActivityGetNumDroppedRecords)* numDropped = nullptr;

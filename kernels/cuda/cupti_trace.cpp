@@ -161,6 +161,7 @@ class Session {
   std::vector<Call> m_calls;  // to be recorded
   CUpti_SubscriberHandle m_subscriber = nullptr;
   std::atomic<bool> m_isOn = false;
+  std::uint64_t m_startNs = 0;  // on CUPTI's clock
   std::atomic<std::uint64_t> m_numTraces = 0;
 
   std::mutex m_mutex;  // of what follows
@@ -276,6 +277,8 @@ void Session::start() {
   }
   if (Result<void> enabled = enableAll(); !enabled) throw DeviceFault(enabled.error().message);
   m_isOn = true;
+  if (const CUptiResult result = m_library.timestamp(&m_startNs); result != CUPTI_SUCCESS)
+    throw DeviceFault(errorOf(result, "tell the time").message);
 }
 
 /// Without force, CUPTI keeps buffers that it thinks it may still write to.
@@ -288,8 +291,10 @@ std::vector<std::pair<Owner, DeviceActivity>> Session::stop() {
   refuseLosses();
   std::ranges::stable_sort(m_records, {}, &Record::startNs);
   std::vector<std::pair<Owner, DeviceActivity>> activities;
+  // Nothing can begin before it was launched; the clocks of host and device may differ by a little.
+  const std::uint64_t startNs = std::min(m_startNs, m_records.empty() ? m_startNs : m_records.front().startNs);
   for (Record& record : m_records) {
-    record.activity.startNs = static_cast<double>(record.startNs - m_records.front().startNs);
+    record.activity.startNs = static_cast<double>(record.startNs - startNs);
     activities.emplace_back(ownerOf(record), std::move(record.activity));
   }
   m_records.clear();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/timeline_tracks.h"
 
+#include "core/profile/launch_wait.h"
 #include "core/profile/stats.h"
 #include "ui/models/step_category.h"
 #include "ui/theme/format.h"
@@ -72,7 +73,7 @@ QString shortName(std::string_view name) {
 class TrackBuilder {
  public:
   TrackBuilder(const VariantRecord& variant, const Graph* graph)
-      : m_variant(variant), m_graph(graph), m_layout(layOut(variant)) {}
+      : m_variant(variant), m_graph(graph), m_layout(layOut(variant)), m_waitsNs(launchWaitsNs(variant)) {}
 
   TimelineTrack build() {
     m_track.name = toQt(m_variant.name);
@@ -92,6 +93,7 @@ class TrackBuilder {
     m_track.rows = {TimelineLevel::Pass, TimelineLevel::Step};
     if (m_hasKernels) m_track.rows.push_back(TimelineLevel::Activity);
     for (int lane = 1; lane < m_layout.numLanes; ++lane) m_track.rows.push_back(TimelineLevel::Activity);
+    if (m_layout.hasHostLane) m_track.rows.back() = TimelineLevel::Launch;
   }
 
   /// Beside the steps, a step stands for what was done for it.
@@ -116,9 +118,7 @@ class TrackBuilder {
                       .endNs = static_cast<double>(box.endNs),
                       .isBackward = step && step->phase == "backward"};
     const ActivityRecord* activity = activityOf(m_variant, box);
-    item.label = activity                           ? shortName(activity->name)
-                 : box.level == TimelineLevel::Pass ? passLabel(*step)
-                                                    : toQt(step->name);
+    item.label = labelOf(box, step, activity);
     item.tip = tipOf(box, step, activity);
     if (step && box.level != TimelineLevel::Pass) {
       for (const std::string& owner : step->owners) item.owners.append(toQt(owner));
@@ -133,9 +133,30 @@ class TrackBuilder {
     return step.phase == "backward" ? translated("← Backward") : translated("Forward →");
   }
 
+  static QString labelOf(const TimelineBox& box, const StepRecord* step, const ActivityRecord* activity) {
+    if (activity) return shortName(activity->name);
+    if (!step) return translated("all launches");
+    if (box.level == TimelineLevel::Launch) return translated("launch %1").arg(toQt(step->name));
+    return box.level == TimelineLevel::Pass ? passLabel(*step) : toQt(step->name);
+  }
+
+  /// Empty where the device did not wait, or nobody knows.
+  QString waitTip(const TimelineBox& box) const {
+    const double waitNs = box.step < 0 || m_waitsNs.empty() ? 0.0 : m_waitsNs[at(box.step)];
+    return waitNs <= 0.0 ? QString()
+                         : line(translated("the device waited %1 for its launch").arg(formatDurationNs(waitNs)));
+  }
+
+  QString launchTip(const TimelineBox& box, const StepRecord* step) const {
+    const QString what = step ? translated("The host launches %1").arg(toQt(step->name).toHtmlEscaped())
+                              : translated("The host launches all steps at once, as they were recorded");
+    return QStringLiteral("<b>%1</b>").arg(what) + line(timesText(box, m_track.endNs)) + waitTip(box);
+  }
+
   QString tipOf(const TimelineBox& box, const StepRecord* step, const ActivityRecord* activity) const {
     const double totalNs = m_track.endNs;
-    if (!activity && box.level == TimelineLevel::Step) return stepTip(*step, box, totalNs);
+    if (box.level == TimelineLevel::Launch) return launchTip(box, step);
+    if (!activity && box.level == TimelineLevel::Step) return stepTip(*step, box, totalNs) + waitTip(box);
     const QString name = activity ? toQt(activity->name).toHtmlEscaped() : passLabel(*step);
     QString tip = QStringLiteral("<b>%1</b>").arg(name) + line(timesText(box, totalNs));
     if (activity && !activity->configuration.empty()) tip += line(toQt(activity->configuration).toHtmlEscaped());
@@ -148,14 +169,18 @@ class TrackBuilder {
     double busyNs = 0.0;
     for (const TimelineBox& box : m_layout.boxes)
       if (box.lane == 0 && box.level == TimelineLevel::Step) busyNs += static_cast<double>(box.durationNs());
-    return translated("%1, %2 % of it in steps")
-        .arg(formatDurationNs(m_track.endNs))
-        .arg(100.0 * busyNs / std::max(m_track.endNs, 1.0), 0, 'f', 1);
+    const QString text = translated("%1, %2 % of it in steps")
+                             .arg(formatDurationNs(m_track.endNs))
+                             .arg(100.0 * busyNs / std::max(m_track.endNs, 1.0), 0, 'f', 1);
+    const std::optional<LaunchWaits> waits = launchWaits(m_variant);
+    if (!waits) return text;
+    return text + translated(", %1 waiting for the host to launch").arg(formatDurationNs(waits->waitedNs));
   }
 
   const VariantRecord& m_variant;
   const Graph* m_graph;
   TimelineLayout m_layout;
+  std::vector<double> m_waitsNs;  // by step; may be empty
   TimelineTrack m_track;
   bool m_hasKernels = false;
   std::map<int, int> m_besideLane;  // by step

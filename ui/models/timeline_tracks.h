@@ -18,7 +18,7 @@ namespace fuseline::ui {
 
 struct TimelineItem {
   TimelineLevel level = TimelineLevel::Step;
-  int row = 0;  // of its track: passes, steps, kernels if there are any, then what runs beside them
+  int row = 0;  // of its track: passes, steps, kernels if there are any, what runs beside them, the host's launches
   double startNs = 0.0;
   double endNs = 0.0;
   QString label;  // as much of a name as a box needs
@@ -33,7 +33,7 @@ struct TimelineItem {
 struct TimelineTrack {
   QString name;     // "unfused"
   QString summary;  // "12.3 ms, 97 % of it busy"
-  /// Of what its rows are: Pass, Step, ..., the rows beside the steps are Activity rows.
+  /// Of what its rows are: Pass, Step, ..., the rows beside the steps are Activity rows; the last may be Launch.
   std::vector<TimelineLevel> rows;
   std::vector<TimelineItem> items;  // by row, then by time
   double endNs = 0.0;

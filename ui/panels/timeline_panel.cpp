@@ -37,7 +37,8 @@ double rowHeight(TimelineLevel level) {
   switch (level) {
     case TimelineLevel::Pass: return 18.0;
     case TimelineLevel::Step: return 26.0;
-    case TimelineLevel::Activity: return 20.0;
+    case TimelineLevel::Activity:
+    case TimelineLevel::Launch: return 20.0;
   }
   return 0.0;
 }
@@ -393,11 +394,12 @@ void TimelineView::paintTrack(QPainter& painter, std::size_t track) const {
   for (const TimelineCell& cell : cellsInView(shown, m_range, width())) paintCell(painter, track, cell);
 }
 
-/// Passes in their own colour, all else in that of its op.
+/// Passes in their own colour, launches without one, all else in that of its op.
 QColor TimelineView::fillOf(const TimelineItem& item) const {
   const ThemeColors& colors = m_theme.colors();
   if (item.level == TimelineLevel::Pass)
     return mixed(item.isBackward ? colors.backward : colors.forward, colors.base, 0.28);
+  if (item.level == TimelineLevel::Launch) return mixed(colors.dimText, colors.base, 0.3);
   return mixed(m_theme.categoryColor(item.category), colors.base, item.level == TimelineLevel::Step ? 0.55 : 0.35);
 }
 

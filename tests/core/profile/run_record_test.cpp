@@ -42,7 +42,8 @@ RunRecord sampleRecord() {
                              .unattributed = {{"fill", "64 B", {0.5, 0.25}}},
                              .timeline = {.round = 1,
                                           .spans = {{.step = -1, .activity = 0, .durationNs = 0.25},
-                                                    {.step = 0, .activity = 0, .startNs = 3.5, .durationNs = 2.0}}},
+                                                    {.step = 0, .activity = 0, .startNs = 3.5, .durationNs = 2.0}},
+                                          .launches = {{.step = 0, .startNs = 1.0, .durationNs = 1.5}}},
                              .peakBytes = 7,
                              .arenaBytes = 8,
                              .savedForBackwardBytes = 9,
@@ -80,6 +81,8 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   json.erase("recipe");
   json.erase("numerics");
   json.erase("switches");
+  json["variants"][0]["timeline"].erase("launches");
+  EXPECT_EQ(refusal(json), "");
   json["variants"][0].erase("unattributed");
   json["variants"][0].erase("timeline");
   json["variants"][0]["steps"][0].erase("activities");
@@ -113,6 +116,18 @@ TEST(RunRecord, RefusesATimelineOfOtherSteps) {
   EXPECT_EQ(refusalWith("activity", 1), place + "activity: expected -1, or one of 1 activities, found 1.");
   EXPECT_EQ(refusalWith("startNs", -1.0), place + "startNs: expected nanoseconds from 0 up, found -1.");
   EXPECT_EQ(refusalWith("activity", -1), "");
+}
+
+TEST(RunRecord, RefusesLaunchesOfOtherSteps) {
+  const auto refusalWith = [](const char* key, Json value) {
+    Json json = toJson(sampleRecord());
+    json["variants"][0]["timeline"]["launches"][0][key] = std::move(value);
+    return refusal(json);
+  };
+  const std::string place = "/variants/0/timeline/launches/0/";
+  EXPECT_EQ(refusalWith("step", -2), place + "step: expected -1, or one of the variant's 1 steps, found -2.");
+  EXPECT_EQ(refusalWith("durationNs", -1.0), place + "durationNs: expected nanoseconds from 0 up, found -1.");
+  EXPECT_EQ(refusalWith("step", -1), "");
 }
 
 TEST(RunRecord, NamesAStepAsProfilersShowIt) {

@@ -56,6 +56,22 @@ TEST(Timeline, PutsWhatIsDoneAtOnceBesideTheSteps) {
   EXPECT_EQ(toText(variant, layOut(variant)), "0:forward[1,14] 0:a[1,14] 0:k[1,10] 1:fill[0,2] 1:l[5,14] ");
 }
 
+TEST(Timeline, GivesTheHostALaneOfItsOwn) {
+  VariantRecord variant =
+      variantOf({{"a", "forward"}, {"b", "forward"}},
+                {{.step = 0, .startNs = 0, .durationNs = 10}, {.step = 1, .startNs = 12, .durationNs = 5}});
+  EXPECT_FALSE(layOut(variant).hasHostLane);
+  variant.timeline.launches = {{.step = 0, .startNs = 0, .durationNs = 4}, {.step = 1, .startNs = 4, .durationNs = 20}};
+  const TimelineLayout layout = layOut(variant);
+  EXPECT_TRUE(layout.hasHostLane);
+  EXPECT_EQ(layout.numLanes, 2);
+  EXPECT_EQ(layout.endNs, 24);
+  EXPECT_EQ(toText(variant, layout), "0:forward[0,17] 0:a[0,10] 0:b[12,17] 1:a[0,4] 1:b[4,24] ");
+  EXPECT_EQ(nameOf(variant, layout.boxes.back()), "launch b");
+  variant.timeline.launches = {{.step = -1, .startNs = 0, .durationNs = 4}};
+  EXPECT_EQ(nameOf(variant, layOut(variant).boxes.back()), "launch all steps");
+}
+
 /// A copy must not push the step that it runs beside out of its lane.
 TEST(Timeline, PutsCopiesOfOffloadingBesideTheSteps) {
   const VariantRecord variant = variantOf({{"a", "forward"}, {"offload", "forward"}, {"b", "forward"}},

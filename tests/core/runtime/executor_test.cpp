@@ -568,6 +568,23 @@ TEST(ExecutorClock, FallsBackToEventsAndSaysWhy) {
   EXPECT_EQ(stepNs, (std::vector<double>{1.0, 2.0, 3.0}));
   EXPECT_EQ(startNs, (std::vector<double>{0.0, 1.0, 3.0}));
   EXPECT_EQ((*scene.on(backend))->clockNote(), "") << "nobody asked for a trace";
+  ASSERT_EQ(executor->launches().size(), 3u);
+  double hostNs = 0.0;
+  for (const TimelineSpan& launch : executor->launches()) {
+    EXPECT_EQ(launch.step, static_cast<int>(&launch - executor->launches().data()));
+    EXPECT_GE(launch.startNs, hostNs) << "one after the other";
+    hostNs = launch.startNs + launch.durationNs;
+  }
+  EXPECT_LE(hostNs, executor->observedNs());
+  ASSERT_TRUE(executor->run());
+  EXPECT_EQ(executor->launches().size(), 3u) << "of the run that was observed";
+}
+
+TEST(ExecutorClock, NotesNoLaunchesWhereTheHostIsTheDevice) {
+  const Scene scene = forwardMlp();
+  const auto executor = std::move(*scene.on(makeReferenceBackend()));
+  ASSERT_TRUE(executor->runObserved([](std::size_t, double, double) {}));
+  EXPECT_TRUE(executor->launches().empty());
 }
 
 TEST(ExecutorClock, AddsUpWhatATraceSawOfEachStep) {
@@ -580,6 +597,7 @@ TEST(ExecutorClock, AddsUpWhatATraceSawOfEachStep) {
   ASSERT_TRUE(executor->runObserved([&](std::size_t, double, double durationNs) { stepNs.push_back(durationNs); }));
   EXPECT_EQ(stepNs, (std::vector<double>{11.0, 11.0, 11.0}));
   EXPECT_EQ(executor->activities().size(), 7u);
+  EXPECT_EQ(executor->launches().size(), 3u);
   EXPECT_EQ(executor->activities().front().step, DeviceActivity::kNoStep);
 }
 

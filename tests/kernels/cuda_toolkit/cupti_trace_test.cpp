@@ -28,6 +28,7 @@ struct Library {
   CUpti_BuffersCallbackRequestFunc onBufferWanted = nullptr;
   CUpti_BuffersCallbackCompleteFunc onBufferFilled = nullptr;
   std::vector<std::vector<std::byte>> records;  // of the next flush
+  std::uint64_t nowNs = 0;
 };
 Library g_library;
 
@@ -122,6 +123,11 @@ CUptiResult disable(CUpti_ActivityKind kind) {
   return CUPTI_SUCCESS;
 }
 
+CUptiResult timestamp(uint64_t* nanoseconds) {
+  *nanoseconds = g_library.nowNs;
+  return CUPTI_SUCCESS;
+}
+
 /// A buffer a record: clients must not count on getting all in one.
 CUptiResult flush(uint32_t) {
   for (const std::vector<std::byte>& record : std::exchange(g_library.records, {})) {
@@ -167,6 +173,7 @@ Cupti library() {
           .disable = disable,
           .enableDriverCall = enableDriverCall,
           .enableRuntimeCall = enableRuntimeCall,
+          .timestamp = timestamp,
           .flush = flush,
           .nextRecord = nextRecord,
           .numDropped = numDropped,
@@ -253,6 +260,7 @@ TEST_F(CuptiTrace, FollowsTheNodesOfACudaGraph) {
   sayNode(300, 200);  // a clone of a clone
   sayNode(201, 101);
   EXPECT_TRUE(g_library.pushed.empty());
+  g_library.nowNs = 195;
   trace->start();
   for (const std::uint64_t node : {201U, 300U}) {
     auto replayed = kernel("k", node, node + 10);
@@ -263,8 +271,20 @@ TEST_F(CuptiTrace, FollowsTheNodesOfACudaGraph) {
   ASSERT_EQ(seen.size(), 2U);
   EXPECT_EQ(seen[0].step, DeviceActivity::kNoStep);
   EXPECT_EQ(seen[1].step, 3U);
+  EXPECT_EQ(seen[0].startNs, 6.0);
+  EXPECT_EQ(seen[1].startNs, 105.0);
+}
+
+TEST_F(CuptiTrace, BeginsWithTheFirstActivityWhereTheClocksDiffer) {
+  const auto trace = make();
+  g_library.nowNs = 120;
+  trace->start();
+  deliver(kernel("k", 100, 130));
+  deliver(kernel("l", 150, 160));
+  const std::vector<DeviceActivity> seen = trace->stop();
+  ASSERT_EQ(seen.size(), 2U);
   EXPECT_EQ(seen[0].startNs, 0.0);
-  EXPECT_EQ(seen[1].startNs, 99.0);
+  EXPECT_EQ(seen[1].startNs, 50.0);
 }
 
 TEST_F(CuptiTrace, TellsApartTracesThatLiveTogether) {

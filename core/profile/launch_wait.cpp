@@ -1,0 +1,75 @@
+// Compares when a step was launched with when the device had ended all before it.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/launch_wait.h"
+
+#include "core/profile/timeline.h"
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+/// When each step was launched, its last kernel included; empty where one is unknown.
+std::map<int, double> launchEndsNs(const Timeline& timeline) {
+  std::map<int, double> ends;
+  for (const TimelineSpan& launch : timeline.launches) ends[launch.step] = launch.startNs + launch.durationNs;
+  return ends.contains(-1) ? std::map<int, double>() : ends;
+}
+
+/// Of the steps one after the other; copies beside them wait for nobody.
+std::vector<TimelineBox> stepsInOrder(const VariantRecord& variant) {
+  std::vector<TimelineBox> steps = layOut(variant).boxes;
+  std::erase_if(steps, [](const TimelineBox& box) { return box.level != TimelineLevel::Step || box.lane != 0; });
+  return steps;
+}
+
+/// What a step does begins when it is launched, if that is seen; from mark to mark it is in the step's time.
+double workNs(const VariantRecord& variant, const TimelineBox& step, double waitNs) {
+  const auto durationNs = static_cast<double>(step.durationNs());
+  return variant.numTraced() > 0 ? durationNs : durationNs - waitNs;
+}
+
+}  // namespace
+
+std::vector<double> launchWaitsNs(const VariantRecord& variant) {
+  const std::map<int, double> launchEnds = launchEndsNs(variant.timeline);
+  if (launchEnds.empty()) return {};
+  std::vector<double> waits(variant.steps.size(), 0.0);
+  double readyNs = 0.0;
+  for (const TimelineBox& step : stepsInOrder(variant)) {
+    const auto latest = static_cast<double>(variant.numTraced() > 0 ? step.startNs : step.endNs);
+    if (const auto launched = launchEnds.find(step.step); launched != launchEnds.end())
+      waits[static_cast<std::size_t>(step.step)] = std::max(std::min(launched->second, latest) - readyNs, 0.0);
+    readyNs = std::max(readyNs, static_cast<double>(step.endNs));
+  }
+  return waits;
+}
+
+std::optional<LaunchWaits> launchWaits(const VariantRecord& variant) {
+  const std::vector<double> waits = launchWaitsNs(variant);
+  if (waits.empty()) return std::nullopt;
+  LaunchWaits sum;
+  for (const TimelineBox& step : stepsInOrder(variant)) {
+    const double waitNs = waits[static_cast<std::size_t>(step.step)];
+    sum.numWaiting += waitNs > workNs(variant, step, waitNs) ? 1 : 0;
+    ++sum.numSteps;
+    sum.waitedNs += waitNs;
+    sum.totalNs = std::max(sum.totalNs, static_cast<double>(step.endNs));
+  }
+  return sum;
+}
+
+std::string launchWaitText(const VariantRecord& variant) {
+  const std::optional<LaunchWaits> waits = launchWaits(variant);
+  if (!waits) return {};
+  return fmt::format("{}: {} of {} steps waited for the host to launch them longer than they ran, {} of {} in all.",
+                     variant.name, waits->numWaiting, waits->numSteps, formatDuration(waits->waitedNs),
+                     formatDuration(waits->totalNs));
+}
+
+}  // namespace fuseline

@@ -1,0 +1,32 @@
+// How long a device waited for the host to launch a step, in the round of a timeline.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+/// One per step: from when the device had ended all before it until it was launched. Where steps are timed from one
+/// mark on the device's clock to the next, this is part of the step's time; where kernels were traced, it lies before.
+/// Empty where it is not known: no timeline, an older file, launches that were recorded, or a device that is the host.
+std::vector<double> launchWaitsNs(const VariantRecord& variant);
+
+struct LaunchWaits {
+  int numWaiting = 0;  // steps that waited longer than they worked
+  int numSteps = 0;
+  double waitedNs = 0.0;
+  double totalNs = 0.0;  // of the round
+};
+
+/// Nothing where launchWaitsNs() is empty.
+std::optional<LaunchWaits> launchWaits(const VariantRecord& variant);
+
+/// "unfused: 12 of 14 steps waited for the host to launch them longer than they ran, 45.1 us of 81.0 us in all." Empty
+/// where it is not known.
+std::string launchWaitText(const VariantRecord& variant);
+
+}  // namespace fuseline
