@@ -19,7 +19,7 @@ namespace fuseline {
 
 namespace {
 
-using Section = DocumentChange::Section;
+using ChangedPart = DocumentChange::Section;
 using Kind = DocumentChange::Kind;
 
 /// In which order an object has its members says nothing.
@@ -178,12 +178,12 @@ class Differences {
   explicit Differences(const DifferenceOptions& options) : m_options(options) {}
 
   std::vector<DocumentChange> of(const Json& base, const Json& next) {
-    named(Section::Symbols, memberOf(base, "symbols"), memberOf(next, "symbols"));
+    named(ChangedPart::Symbols, memberOf(base, "symbols"), memberOf(next, "symbols"));
     section(memberOf(base, "pipeline"), memberOf(next, "pipeline"), memberOf(base, "view"), memberOf(next, "view"));
     blocks(memberOf(base, "blocks"), memberOf(next, "blocks"));
-    whole(Section::Recipe, changedFields(flat(memberOf(base, "recipe")), flat(memberOf(next, "recipe"))));
-    whole(Section::Fusion, fusionChanges(memberOf(base, "fusion"), memberOf(next, "fusion")));
-    whole(Section::File, changedFields(rest(base), rest(next)));
+    whole(ChangedPart::Recipe, changedFields(flat(memberOf(base, "recipe")), flat(memberOf(next, "recipe"))));
+    whole(ChangedPart::Fusion, fusionChanges(memberOf(base, "fusion"), memberOf(next, "fusion")));
+    whole(ChangedPart::File, changedFields(rest(base), rest(next)));
     return std::move(m_changes);
   }
 
@@ -193,7 +193,7 @@ class Differences {
                    {"$schema", "format", "formatVersion", "symbols", "pipeline", "blocks", "recipe", "fusion", "view"});
   }
 
-  void add(Section section, Kind kind, std::string id, std::vector<FieldChange> fields, std::string newId = {}) {
+  void add(ChangedPart section, Kind kind, std::string id, std::vector<FieldChange> fields, std::string newId = {}) {
     m_changes.push_back({.section = section,
                          .block = m_block,
                          .kind = kind,
@@ -202,12 +202,12 @@ class Differences {
                          .fields = std::move(fields)});
   }
 
-  void whole(Section section, std::vector<FieldChange> fields) {
+  void whole(ChangedPart section, std::vector<FieldChange> fields) {
     if (!fields.empty()) add(section, Kind::Changed, {}, std::move(fields));
   }
 
   /// Members of an object, each a change of its own.
-  void named(Section section, const Json& base, const Json& next) {
+  void named(ChangedPart section, const Json& base, const Json& next) {
     const auto orEmpty = [](const Json& json) { return json.is_null() ? Json::object() : json; };
     for (FieldChange& field : changedFields(orEmpty(base), orEmpty(next))) {
       const std::string id = std::exchange(field.name, {});
@@ -261,18 +261,19 @@ class Differences {
 
   void blocks(const Json& base, const Json& next) {
     const auto isOdd = [](const Json& json) { return !json.is_object() && !json.is_null(); };
-    if (isOdd(base) || isOdd(next)) return whole(Section::File, changedFields(base, next));
+    if (isOdd(base) || isOdd(next)) return whole(ChangedPart::File, changedFields(base, next));
     const Json before = base.is_null() ? Json::object() : base;
     const Json after = next.is_null() ? Json::object() : next;
     for (const auto& [name, block] : before.items()) {
       if (!after.contains(name))
-        add(Section::Blocks, Kind::Removed, name, changedFields(block, block.is_object() ? Json::object() : Json()));
+        add(ChangedPart::Blocks, Kind::Removed, name,
+            changedFields(block, block.is_object() ? Json::object() : Json()));
       else if (textOf(block) != textOf(after[name]))
         insideOf(name, block, after[name]);
     }
     for (const auto& [name, block] : after.items())
       if (!before.contains(name))
-        add(Section::Blocks, Kind::Added, name, changedFields(block.is_object() ? Json::object() : Json(), block));
+        add(ChangedPart::Blocks, Kind::Added, name, changedFields(block.is_object() ? Json::object() : Json(), block));
   }
 
   void insideOf(const std::string& name, const Json& base, const Json& next) {
@@ -296,10 +297,10 @@ class Differences {
       after.erase(name);
     }
     const Renames renames = followRenames(lists);
-    entries(Section::Inputs, lists["inputs"], renames);
-    entries(Section::Ops, lists["ops"], renames);
-    entries(Section::Wires, lists["wires"], {});
-    entries(Section::Outputs, lists["outputs"], {});
+    entries(ChangedPart::Inputs, lists["inputs"], renames);
+    entries(ChangedPart::Ops, lists["ops"], renames);
+    entries(ChangedPart::Wires, lists["wires"], {});
+    entries(ChangedPart::Outputs, lists["outputs"], {});
     std::vector<FieldChange> others = changedFields(before, after);
     if (!m_block.empty())
       for (const char* name : {"inputs", "outputs"}) portOrder(name, lists[name], renames, others);
@@ -310,7 +311,7 @@ class Differences {
   void bodyAsWhole(std::vector<FieldChange> fields) {
     if (fields.empty()) return;
     const std::string block = std::exchange(m_block, {});
-    add(block.empty() ? Section::File : Section::Blocks, Kind::Changed, block, std::move(fields));
+    add(block.empty() ? ChangedPart::File : ChangedPart::Blocks, Kind::Changed, block, std::move(fields));
     m_block = block;
   }
 
@@ -323,7 +324,7 @@ class Differences {
     return renames;
   }
 
-  void entries(Section section, const std::pair<Entries, Entries>& lists, const Renames& renames) {
+  void entries(ChangedPart section, const std::pair<Entries, Entries>& lists, const Renames& renames) {
     const Pairing pairing = paired(lists.first, lists.second);
     std::set<std::string> isNew;
     for (const Entry* entry : pairing.removed) {
@@ -366,12 +367,12 @@ class Differences {
     const Json positions = positionsOf(base);
     Json before = Json::object();
     for (const auto& [id, position] : positions.items()) before[renamed(id, renames)] = position;
-    named(Section::View, before, positionsOf(next));
+    named(ChangedPart::View, before, positionsOf(next));
     const auto othersOf = [](const Json& view) {
       if (!view.is_object()) return view.is_null() ? Json::object() : view;
       return memberOf(view, "positions").is_object() ? without(view, {"positions"}) : view;
     };
-    whole(Section::View, changedFields(othersOf(base), othersOf(next)));
+    whole(ChangedPart::View, changedFields(othersOf(base), othersOf(next)));
   }
 
   DifferenceOptions m_options;
@@ -379,18 +380,18 @@ class Differences {
   std::vector<DocumentChange> m_changes;
 };
 
-const char* nounOf(Section section) {
+const char* nounOf(ChangedPart section) {
   switch (section) {
-    case Section::Symbols: return "symbol";
-    case Section::Inputs: return "input";
-    case Section::Ops: return "op";
-    case Section::Wires: return "wire to";
-    case Section::Outputs: return "output";
-    case Section::Blocks: return "block";
-    case Section::Recipe: return "recipe";
-    case Section::Fusion: return "fusion";
-    case Section::View: return "place of";
-    case Section::File: return "file";
+    case ChangedPart::Symbols: return "symbol";
+    case ChangedPart::Inputs: return "input";
+    case ChangedPart::Ops: return "op";
+    case ChangedPart::Wires: return "wire to";
+    case ChangedPart::Outputs: return "output";
+    case ChangedPart::Blocks: return "block";
+    case ChangedPart::Recipe: return "recipe";
+    case ChangedPart::Fusion: return "fusion";
+    case ChangedPart::View: return "place of";
+    case ChangedPart::File: return "file";
   }
   return "";
 }
@@ -412,18 +413,18 @@ std::vector<FieldChange> changedFields(const Json& base, const Json& next) {
   return fields;
 }
 
-std::string_view sectionName(Section section) {
+std::string_view sectionName(ChangedPart section) {
   switch (section) {
-    case Section::Symbols: return "symbols";
-    case Section::Inputs: return "inputs";
-    case Section::Ops: return "ops";
-    case Section::Wires: return "wires";
-    case Section::Outputs: return "outputs";
-    case Section::Blocks: return "blocks";
-    case Section::Recipe: return "recipe";
-    case Section::Fusion: return "fusion";
-    case Section::View: return "view";
-    case Section::File: return "file";
+    case ChangedPart::Symbols: return "symbols";
+    case ChangedPart::Inputs: return "inputs";
+    case ChangedPart::Ops: return "ops";
+    case ChangedPart::Wires: return "wires";
+    case ChangedPart::Outputs: return "outputs";
+    case ChangedPart::Blocks: return "blocks";
+    case ChangedPart::Recipe: return "recipe";
+    case ChangedPart::Fusion: return "fusion";
+    case ChangedPart::View: return "view";
+    case ChangedPart::File: return "file";
   }
   return "";
 }

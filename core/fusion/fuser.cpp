@@ -9,6 +9,7 @@
 #include "core/fusion/fuser.h"
 
 #include "core/fusion/hand_over.h"
+#include "core/fusion/node_name.h"
 #include "core/fusion/selection.h"
 #include "core/fusion/sequential_border.h"
 #include "core/fusion/step_operands.h"
@@ -30,10 +31,6 @@ namespace fuseline {
 namespace {
 
 /// "fc1.linear (BasicLinear)".
-std::string nameOf(const Graph& graph, NodeId id) {
-  return fmt::format("{} ({})", graph.node(id).id, graph.node(id).operation->name);
-}
-
 std::string idsOf(const Graph& graph, const std::vector<NodeId>& nodes) {
   std::vector<std::string> ids;
   for (const NodeId id : nodes) ids.push_back(graph.node(id).id);

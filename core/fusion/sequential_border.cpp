@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/sequential_border.h"
 
+#include "core/fusion/node_name.h"
+
 #include <vector>
 
 #include <fmt/format.h>
@@ -37,10 +39,6 @@ std::string pathsOf(const Sequentials& borders) {
   std::vector<std::string> paths;
   for (const Sequential* border : borders) paths.push_back(border->path);
   return fmt::format("{}", fmt::join(paths, " and "));
-}
-
-std::string nameOf(const Graph& graph, NodeId id) {
-  return fmt::format("{} ({})", graph.node(id).id, graph.node(id).operation->name);
 }
 
 /// Inside a block the edit goes to the block, and so to all of its instances.

@@ -30,7 +30,7 @@ constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 // Far more than any shard of a model has.
 constexpr std::size_t kMaxTensors = 20'000;
-constexpr std::size_t kHeaderAlignment = 8;
+constexpr std::size_t kAlignment = 8;
 constexpr std::string_view kMetadata = "__metadata__";
 
 struct FormatName {
@@ -99,7 +99,7 @@ Json headerOf(const NamedTensors& tensors, const std::vector<std::size_t>& order
 std::optional<std::string> headerText(const Json& header) {
   try {
     std::string text = header.dump();
-    text.resize((text.size() + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment, ' ');
+    text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
     return text;
   } catch (const Json::type_error&) {
     return std::nullopt;
