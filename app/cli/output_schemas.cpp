@@ -190,8 +190,15 @@ Json validateSchema() {
                                   {"column", integer("1-based; 0: unknown.")},
                                   {"message", text("One sentence with both values.")},
                                   {"repairs", texts()}});
-  return object(
-      {{"file", text("As given.")}, {"isValid", flag("There is no error.")}, {"diagnostics", list(diagnostic)}});
+  const Json repaired = object({{"code", text("Of the error.")},
+                                {"pointer", text("JSON pointer, where the error was.")},
+                                {"message", text("Of the error.")},
+                                {"repair", text("What was done.")}});
+  const Fields plain = {
+      {"file", text("As given.")}, {"isValid", flag("There is no error.")}, {"diagnostics", list(diagnostic)}};
+  Fields afterRepair = plain;
+  afterRepair.insert(afterRepair.end(), {{"repaired", list(repaired)}, {"text", text("The pipeline as it is now.")}});
+  return {{"oneOf", Json::array({object(plain), object(afterRepair)})}};
 }
 
 Fields tensorFields() {

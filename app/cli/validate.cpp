@@ -1,8 +1,12 @@
 // fuseline validate: every problem of a pipeline at once.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/annotations.h"
+#include "app/cli/output_file.h"
 #include "app/cli/pipeline_options.h"
 #include "app/cli/verbs.h"
+#include "core/document/file_format.h"
+#include "core/plan/repair.h"
+#include "core/runtime/pipeline_run.h"
 
 #include <algorithm>
 
@@ -14,6 +18,9 @@ namespace {
 
 struct ValidateOptions : PipelineOptions {
   bool annotates = false;
+  bool repairs = false;
+  std::string output;
+  bool replaces = false;
 };
 
 Json toJson(const Diagnostic& diagnostic) {
@@ -50,9 +57,55 @@ void printText(const std::vector<Diagnostic>& diagnostics, const std::string& fi
                              warnings == 1 ? "" : "s");
 }
 
+/// What a repaired file would lack.
+Result<void> checkReadable(const LoadedDocument& loaded, const std::string& file) {
+  if (!hasErrors(loaded.diagnostics)) return {};
+  return Error{fmt::format("{} cannot be repaired: what of it could not be read would be lost.\n{}", file,
+                           errorText(loaded.diagnostics, file)),
+               ErrorKind::InvalidInput};
+}
+
+Json toJson(const AppliedRepair& applied) {
+  return {{"code", applied.problem.code},
+          {"pointer", applied.problem.pointer},
+          {"message", applied.problem.message},
+          {"repair", applied.label}};
+}
+
+void printRepaired(const RepairedDocument& repaired, const ValidateOptions& options, Context& context) {
+  if (options.asJson) {
+    Json applied = Json::array();
+    Json left = Json::array();
+    for (const AppliedRepair& each : repaired.applied) applied.push_back(toJson(each));
+    for (const Diagnostic& each : repaired.diagnostics) left.push_back(toJson(each));
+    return printJson(context, {{"file", options.file},
+                               {"isValid", !hasErrors(repaired.diagnostics)},
+                               {"repaired", applied},
+                               {"diagnostics", left},
+                               {"text", serialize(repaired.document)}});
+  }
+  for (const AppliedRepair& each : repaired.applied)
+    context.err << fmt::format("{}\n  repaired: {}\n", toString(each.problem, options.file), each.label);
+  for (const Diagnostic& each : repaired.diagnostics) context.err << toString(each, options.file) << '\n';
+  if (options.output.empty()) context.out << serialize(repaired.document);
+}
+
+Result<int> repairFile(const ValidateOptions& options, const OpenedPipeline& pipeline, Context& context) {
+  if (Result<void> readable = checkReadable(pipeline.loaded, options.file); !readable) return readable.error();
+  if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
+  const RepairedDocument repaired = repair(pipeline.loaded.document, pipeline.options);
+  if (!options.output.empty())
+    if (Result<void> saved = saveDocument(repaired.document, options.output); !saved) return saved.error();
+  printRepaired(repaired, options, context);
+  return hasErrors(repaired.diagnostics) ? static_cast<int>(ErrorKind::InvalidInput) : 0;
+}
+
 Result<int> validate(const ValidateOptions& options, Context& context) {
+  if (!options.output.empty() && !options.repairs)
+    return Error{"-o is for the repaired pipeline: add --repair.", ErrorKind::Usage};
   Result<OpenedPipeline> pipeline = inspectPipeline(options, context.registry);
   if (!pipeline) return pipeline.error();
+  if (options.repairs) return repairFile(options, *pipeline, context);
   const std::vector<Diagnostic> diagnostics = allDiagnostics(*pipeline);
   const bool isValid = !hasErrors(diagnostics);
   if (options.asJson) {
@@ -76,6 +129,11 @@ void addValidateVerb(CLI::App& app, Context& context) {
                            options, validate);
   addFileOptions(*verb, *options);
   addAnnotateOption(*verb, options->annotates);
+  verb->add_flag("--repair", options->repairs,
+                 "Applies the first repair of each error, and says what it did; warnings stay");
+  verb->add_option("-o,--output", options->output, "Where the repaired pipeline goes; without it to standard output")
+      ->type_name("FILE");
+  verb->add_flag("--force", options->replaces, "Replaces that file where it exists");
 }
 
 }  // namespace fuseline::cli

@@ -31,6 +31,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("devices", "--probe");
   expectFits("validate", samplePipeline());
   expectFits("validate", "'" + goldenPath("broken.fuseline").string() + "'", 1);
+  expectFits("validate", "--repair '" + goldenPath("broken.fuseline").string() + "'", 1);
   expectFits("infer", "--device sm_90 " + samplePipeline());
   expectFits("fuse", "--device reference " + samplePipeline());
   expectFits("explain", "--device reference " + samplePipeline());

@@ -6,6 +6,7 @@
 #include "tests/support/temporary_folder.h"
 
 #include <algorithm>
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -46,6 +47,31 @@ TEST(ExitCode, IsOneForInvalidInput) {
   for (const char* verb :
        {"validate", "infer", "fuse --device reference", "explain --device reference", "run --device reference"})
     EXPECT_EQ(fuseline(std::string(verb) + " " + broken).exitCode, 1) << verb;
+}
+
+TEST(Validate, RepairsWhatItCanAndSaysWhatItDid) {
+  const TemporaryFolder folder;
+  const std::string mended = quoted(folder / "mended.fuseline");
+  const std::string broken = quoted(goldenPath("broken.fuseline"));
+  const ProgramResult result = fuseline("validate --repair -o " + mended + " " + broken);
+  EXPECT_EQ(result.exitCode, 1) << "out_features stays unknown";
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(has(result.err, "repaired: Change it to RMSNorm")) << result.err;
+  EXPECT_TRUE(has(result.err, "there is no symbol K")) << result.err;
+  EXPECT_TRUE(has(fuseline("validate " + mended).err, "2 errors, 1 warning"));
+  EXPECT_EQ(fuseline("validate --repair -o " + mended + " " + broken).exitCode, 2) << "it exists";
+  EXPECT_EQ(fuseline("validate --repair --force -o " + mended + " " + mended).exitCode, 1);
+  EXPECT_EQ(fuseline("validate -o other.fuseline " + broken).exitCode, 2) << "nothing is repaired unasked";
+}
+
+TEST(Validate, RepairsNoFileThatCouldNotBeReadAsAWhole) {
+  const TemporaryFolder folder;
+  const std::filesystem::path cut = folder / "cut.fuseline";
+  std::ofstream(cut) << R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1)";
+  const ProgramResult result = fuseline("validate --repair " + quoted(cut));
+  EXPECT_EQ(result.exitCode, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(has(result.err, "cannot be repaired: what of it could not be read would be lost.")) << result.err;
 }
 
 TEST(ExitCode, IsOneForAFileThatIsNotThere) {
