@@ -28,10 +28,15 @@ std::vector<TimelineBox> stepsInOrder(const VariantRecord& variant) {
   return steps;
 }
 
+/// By its kernels, or from mark to mark on the device's clock?
+bool isTraced(const VariantRecord& variant) {
+  return std::ranges::none_of(variant.timeline.spans, [](const TimelineSpan& span) { return span.activity < 0; });
+}
+
 /// What a step does begins when it is launched, if that is seen; from mark to mark it is in the step's time.
 double workNs(const VariantRecord& variant, const TimelineBox& step, double waitNs) {
   const auto durationNs = static_cast<double>(step.durationNs());
-  return variant.numTraced() > 0 ? durationNs : durationNs - waitNs;
+  return isTraced(variant) ? durationNs : durationNs - waitNs;
 }
 
 }  // namespace
@@ -39,10 +44,11 @@ double workNs(const VariantRecord& variant, const TimelineBox& step, double wait
 std::vector<double> launchWaitsNs(const VariantRecord& variant) {
   const std::map<int, double> launchEnds = launchEndsNs(variant.timeline);
   if (launchEnds.empty()) return {};
+  const bool isSeen = isTraced(variant);
   std::vector<double> waits(variant.steps.size(), 0.0);
   double readyNs = 0.0;
   for (const TimelineBox& step : stepsInOrder(variant)) {
-    const auto latest = static_cast<double>(variant.numTraced() > 0 ? step.startNs : step.endNs);
+    const auto latest = static_cast<double>(isSeen ? step.startNs : step.endNs);
     if (const auto launched = launchEnds.find(step.step); launched != launchEnds.end())
       waits[static_cast<std::size_t>(step.step)] = std::max(std::min(launched->second, latest) - readyNs, 0.0);
     readyNs = std::max(readyNs, static_cast<double>(step.endNs));

@@ -65,7 +65,7 @@ struct StepRecord {
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
   std::vector<double> samplesNs;
-  std::vector<ActivityRecord> activities;  // where the device was traced
+  std::vector<ActivityRecord> activities;  // where the device was traced; on its clock, of transfers only
 
   /// Its name in profilers, in traces and on the timeline.
   std::string range() const { return rangeName(name, kernel, phase, writes); }
@@ -94,7 +94,7 @@ struct VariantRecord {
   std::int64_t launches = 0;
 
   const StepRecord* find(const std::string& stepName, const std::string& phase) const;
-  /// Kernels, copies and fills in the round of the timeline. 0: the device was not traced.
+  /// Kernels, copies and fills in the round of the timeline. Not traced, all but transfers are unknown.
   std::int64_t numTraced() const;
   /// One per instrumented round: what the device did and no step launched.
   std::vector<double> unattributedNs() const;

@@ -67,6 +67,8 @@ class DeviceClock {
   virtual ~DeviceClock() = default;
   /// Takes the moment at which all that was launched so far has ended. moment: below the number asked for.
   virtual void mark(std::size_t moment) = 0;
+  /// Takes the moment at which all transfers begun so far have ended.
+  virtual void markTransfers(std::size_t moment) = 0;
   /// Between two moments that were taken. Only after Backend::synchronize.
   virtual double nanosecondsBetween(std::size_t from, std::size_t to) = 0;
 };

@@ -138,6 +138,8 @@ class TransferKernel final : public Kernel {
   bool m_isEnd;
 };
 
+bool beginsTransfer(const Step& step) { return step.transfer && !step.transfer->isWait(); }
+
 Result<void> checkBinding(const PlanTensor& wanted, const Tensor* given) {
   if (!given)
     return Error{fmt::format("{}: no tensor was given for it; {} is expected.", wanted.name, toString(wanted.spec))};
@@ -344,7 +346,8 @@ void Executor::makeTrace() {
 }
 
 void Executor::makeClock() {
-  if (m_options.clock != StepClock::Host && !m_trace) m_clock = m_backend->makeClock(m_launches.size() + 1);
+  // A mark before each launch and after the last one, and one after each transfer.
+  if (m_options.clock != StepClock::Host && !m_trace) m_clock = m_backend->makeClock(2 * m_launches.size() + 1);
 }
 
 StepClock Executor::clock() const {
@@ -469,7 +472,12 @@ Result<RunOutcome> Executor::launchBetweenMarks(const std::stop_token& cancel) {
   for (std::size_t i = 0; i < m_launches.size(); ++i) {
     if (cancel.stop_requested()) return cancelled();
     if (Result<void> launched = launch(m_launches[i]); !launched) return launched.error();
-    if (Result<void> marked = attempt([&] { m_clock->mark(i + 1); }); !marked) return marked.error();
+    const bool begins = beginsTransfer(m_plan.steps[m_launches[i].step]);
+    const Result<void> marked = attempt([&] {
+      m_clock->mark(i + 1);
+      if (begins) m_clock->markTransfers(m_launches.size() + 1 + i);
+    });
+    if (!marked) return marked.error();
   }
   return RunOutcome::Completed;
 }
@@ -481,16 +489,38 @@ Result<RunOutcome> Executor::runOnDeviceClock(const StepObserver& observer, cons
   m_notesSince.reset();
   if (!launched || *launched == RunOutcome::Cancelled) return launched;
   if (Result<void> done = wait(*m_backend); !done) return done.error();
-  Result<void> read = attempt([&] {
-    double startNs = 0.0;
-    for (std::size_t i = 0; i < m_launches.size(); ++i) {
-      const double durationNs = m_clock->nanosecondsBetween(i, i + 1);
-      observer(m_launches[i].step, startNs, durationNs);
-      startNs += durationNs;
-    }
-  });
-  if (!read) return read.error();
+  if (Result<void> read = attempt([&] { readMarks(observer); }); !read) return read.error();
   return RunOutcome::Completed;
+}
+
+void Executor::readMarks(const StepObserver& observer) {
+  double startNs = 0.0;
+  std::vector<double> startsNs;
+  for (std::size_t i = 0; i < m_launches.size(); ++i) {
+    const double durationNs = m_clock->nanosecondsBetween(i, i + 1);
+    observer(m_launches[i].step, startNs, durationNs);
+    startsNs.push_back(startNs);
+    startNs += durationNs;
+  }
+  readTransferMarks(startsNs);
+}
+
+/// They run one after the other: each begins when its step does, or when the one before it has ended.
+void Executor::readTransferMarks(const std::vector<double>& stepStartsNs) {
+  m_activities.clear();
+  double lastEndNs = 0.0;
+  for (std::size_t i = 0; i < m_launches.size(); ++i) {
+    const Step& step = m_plan.steps[m_launches[i].step];
+    if (!beginsTransfer(step)) continue;
+    const double endNs = m_clock->nanosecondsBetween(0, m_launches.size() + 1 + i);
+    const double startNs = std::max(stepStartsNs[i], lastEndNs);
+    m_activities.push_back({.name = step.transfer->isOffload() ? "copy, device to host" : "copy, host to device",
+                            .configuration = formatBytes(m_plan.spec(step.operands[1]).bytes()),
+                            .step = m_launches[i].step,
+                            .startNs = startNs,
+                            .durationNs = std::max(endNs - startNs, 0.0)});
+    lastEndNs = std::max(lastEndNs, endNs);
+  }
 }
 
 std::int64_t Executor::memoryBytes() const { return m_plan.peakBytes() + static_cast<std::int64_t>(m_workspaceBytes); }

@@ -82,7 +82,7 @@ class Executor {
   /// Of the last runObserved(): the host's time until the device had ended. What a trace costs before and after is
   /// not in it.
   double observedNs() const { return m_observedNs; }
-  /// Of the last runObserved(), if it was traced.
+  /// Of the last runObserved(): all that a trace saw; without one, on the device's clock, the transfers.
   const std::vector<DeviceActivity>& activities() const { return m_activities; }
   /// Of the last runObserved(): when the host launched each step, since the run began, or all at once (step -1). Empty
   /// where a launch is over when it returns.
@@ -137,6 +137,8 @@ class Executor {
   Result<RunOutcome> runOnHostClock(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> runOnDeviceClock(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> launchBetweenMarks(const std::stop_token& cancel);
+  void readMarks(const StepObserver& observer);
+  void readTransferMarks(const std::vector<double>& stepStartsNs);
   /// Launches from here on are noted.
   void noteLaunches();
   Result<RunOutcome> cancelled();

@@ -5,6 +5,7 @@
 #include "core/profile/stats.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <random>
 
@@ -125,8 +126,8 @@ class Measurer {
       if (m_plans[plan]->hasDeviceClock()) kept.launchNs.push_back(samples[plan].launchNs);
       if (!timesSteps(plan)) continue;
       kept.instrumentedNs.push_back(samples[plan].instrumentedNs);
-      std::vector<TimelineSpan> traced = kept.activities.addRound(samples[plan].activities);
-      kept.spans.push_back(isTraced(plan) ? std::move(traced) : samples[plan].spans);
+      kept.spans.push_back(isTraced(plan) ? std::vector<TimelineSpan>() : samples[plan].spans);
+      std::ranges::copy(kept.activities.addRound(samples[plan].activities), std::back_inserter(kept.spans.back()));
       kept.launches.push_back(samples[plan].launches);
       for (std::size_t step = 0; step < kept.stepNs.size(); ++step)
         kept.stepNs[step].push_back(samples[plan].stepNs[step]);

@@ -250,7 +250,7 @@ class CudaBackend final : public Backend {
   bool isLost() const override { return lastingErrorOf(m_stream.get()) != cudaSuccess; }
 
   std::unique_ptr<DeviceClock> makeClock(std::size_t numMoments) override {
-    return makeEventClock(m_device, m_stream.get(), numMoments);
+    return makeEventClock(m_device, m_stream.get(), numMoments, m_copyStream.get());
   }
 
   Result<std::unique_ptr<DeviceTrace>> makeTrace() override {

@@ -13,7 +13,8 @@ namespace {
 
 class EventClock final : public DeviceClock {
  public:
-  EventClock(int device, Stream stream, std::size_t numMoments) : m_device(device), m_stream(stream) {
+  EventClock(int device, Stream stream, std::size_t numMoments, Stream besides)
+      : m_device(device), m_stream(stream), m_besides(besides) {
     useDevice(device);
     m_events.reserve(numMoments);
     for (std::size_t i = 0; i < numMoments; ++i) {
@@ -26,10 +27,8 @@ class EventClock final : public DeviceClock {
   EventClock(const EventClock&) = delete;
   EventClock& operator=(const EventClock&) = delete;
 
-  void mark(std::size_t moment) override {
-    useDevice(m_device);
-    check(cudaEventRecord(m_events.at(moment).get(), m_stream), "record an event");
-  }
+  void mark(std::size_t moment) override { record(moment, m_stream); }
+  void markTransfers(std::size_t moment) override { record(moment, m_besides); }
 
   double nanosecondsBetween(std::size_t from, std::size_t to) override {
     constexpr double kNanosecondsPerMillisecond = 1e6;
@@ -39,15 +38,21 @@ class EventClock final : public DeviceClock {
   }
 
  private:
+  void record(std::size_t moment, Stream stream) {
+    useDevice(m_device);
+    check(cudaEventRecord(m_events.at(moment).get(), stream), "record an event");
+  }
+
   int m_device;
   Stream m_stream;
+  Stream m_besides;
   std::vector<OwnedEvent> m_events;
 };
 
 }  // namespace
 
-std::unique_ptr<DeviceClock> makeEventClock(int device, Stream stream, std::size_t numMoments) {
-  return std::make_unique<EventClock>(device, stream, numMoments);
+std::unique_ptr<DeviceClock> makeEventClock(int device, Stream stream, std::size_t numMoments, Stream besides) {
+  return std::make_unique<EventClock>(device, stream, numMoments, besides);
 }
 
 }  // namespace fuseline::cuda

@@ -10,7 +10,9 @@
 
 namespace fuseline::cuda {
 
-/// An event a moment. They resolve about half a microsecond (CUDA runtime API, "Event Management"). Throws DeviceFault.
-std::unique_ptr<DeviceClock> makeEventClock(int device, Stream stream, std::size_t numMoments);
+/// An event a moment. They resolve about half a microsecond (CUDA runtime API, "Event Management"). `besides`: of
+/// transfers; may be nullptr where nobody marks those. Throws DeviceFault.
+std::unique_ptr<DeviceClock> makeEventClock(int device, Stream stream, std::size_t numMoments,
+                                            Stream besides = nullptr);
 
 }  // namespace fuseline::cuda

@@ -60,6 +60,7 @@ class ClockedBackend : public WrappedBackend {
   class Moments : public DeviceClock {
    public:
     void mark(std::size_t) override {}
+    void markTransfers(std::size_t) override {}
     double nanosecondsBetween(std::size_t, std::size_t to) override { return static_cast<double>(to); }
   };
 };

@@ -18,6 +18,7 @@ class TimelineTest : public QObject {
   void rangeZoomsAroundTheMomentUnderThePointer();
   void ticksAreRoundAndFew();
   void tracksHaveARowForEachLevel();
+  void theLastRowIsOfTheHostsLaunches();
   void shortBoxesAreDrawnTogetherAndNoneIsLost();
   void measuresWhatLiesBetweenTwoMoments();
   void sameOpsAreLinkedWithinAPass();
@@ -142,6 +143,26 @@ void TimelineTest::tracksHaveARowForEachLevel() {
   QCOMPARE(tracks[1].items[2].owners, QStringList({"a", "b"}));
   QVERIFY(tracks[1].items[4].tip.contains("launched by no step"));
   QVERIFY(tracks[1].items[4].owners.isEmpty());
+}
+
+/// b could begin at 100 ns; its launch ended at 130.
+void TimelineTest::theLastRowIsOfTheHostsLaunches() {
+  RunRecord record = twoVariants();
+  record.variants[0].timeline.launches = {{.step = 0, .startNs = 0, .durationNs = 10},
+                                          {.step = 1, .startNs = 90, .durationNs = 40},
+                                          {.step = 2, .startNs = 130, .durationNs = 10}};
+  record.variants[1].timeline.launches = {{.step = -1, .startNs = 0, .durationNs = 7}};
+  const std::vector<TimelineTrack> tracks = timelineTracks(record, nullptr);
+  using Rows = std::vector<TimelineLevel>;
+  QVERIFY(tracks[0].rows == Rows({TimelineLevel::Pass, TimelineLevel::Step, TimelineLevel::Launch}));
+  QCOMPARE(tracks[0].summary, QStringLiteral("200 ns, 95.0 % of it in steps, 40 ns waiting for the host to launch"));
+  const TimelineItem& launch = tracks[0].items.at(tracks[0].items.size() - 2);
+  QCOMPARE(launch.label, QStringLiteral("launch b"));
+  QCOMPARE(launch.row, 2);
+  QCOMPARE(launch.owners, QStringList({"b"}));
+  QVERIFY2(launch.tip.contains("the device waited 30 ns for its launch"), qPrintable(launch.tip));
+  QCOMPARE(tracks[1].items.back().label, QStringLiteral("all launches"));
+  QVERIFY(tracks[1].items.back().tip.contains("all steps at once"));
 }
 
 void TimelineTest::shortBoxesAreDrawnTogetherAndNoneIsLost() {

@@ -32,5 +32,19 @@ TEST(RunTable, SaysWhyStepsWereNotTraced) {
   EXPECT_EQ(tableOf("events").find("They were not traced"), std::string::npos);
 }
 
+TEST(RunTable, CountsStepsThatWaitedForTheHost) {
+  RunRecord record;
+  record.settings.timing = "events";
+  VariantRecord fused{.name = "fused", .steps = {{.name = "a", .phase = "forward"}, {.name = "b", .phase = "forward"}}};
+  fused.timeline = {
+      .spans = {{.step = 0, .startNs = 0, .durationNs = 2000}, {.step = 1, .startNs = 2000, .durationNs = 9000}},
+      .launches = {{.step = 0, .startNs = 0, .durationNs = 1500}, {.step = 1, .startNs = 1500, .durationNs = 1000}}};
+  record.variants = {fused};
+  const std::string text = runTable(record, false);
+  EXPECT_NE(text.find("fused: 1 of 2 steps waited for the host to launch them longer than they ran, 2 us of 11 us"),
+            std::string::npos)
+      << text;
+}
+
 }  // namespace
 }  // namespace fuseline::cli

@@ -113,6 +113,27 @@ TEST(Trace, HasAProcessForEachVariantAndAThreadForEachLane) {
   EXPECT_EQ(names, expected);
 }
 
+/// act could begin at 1000 and is launched at 1300; it was seen to begin right after.
+TEST(Trace, HasAThreadForTheHostThatLaunches) {
+  RunRecord record = tracedRun();
+  VariantRecord& fused = record.variants[0];
+  fused.timeline.spans[2].startNs = 1310.0;
+  fused.timeline.launches = {{.step = 0, .startNs = 0.0, .durationNs = 300.0},
+                             {.step = 1, .startNs = 300.0, .durationNs = 1000.0},
+                             {.step = 2, .startNs = 1300.0, .durationNs = 10.0}};
+  const Json trace = traceOf(record);
+  Json launches = Json::array();
+  for (const Json& event : eventsOf(trace, "X"))
+    if (event["cat"] == "launch") launches.push_back(event);
+  ASSERT_EQ(launches.size(), 3u);
+  EXPECT_EQ(launches[1]["name"], "launch act");
+  EXPECT_EQ(launches[1]["tid"], 2);
+  EXPECT_EQ(launches[1]["dur"], 1.0);
+  EXPECT_EQ(launches[1]["args"]["the device waited (ns)"], 300.0);
+  for (const Json& event : eventsOf(trace, "M"))
+    if (event["name"] == "thread_name" && event["tid"] == 2) EXPECT_EQ(event["args"]["name"], "launches by the host");
+}
+
 TEST(Trace, NeedsATimeline) {
   RunRecord record = tracedRun();
   record.variants[0].timeline = {};

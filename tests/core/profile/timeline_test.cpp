@@ -82,6 +82,16 @@ TEST(Timeline, PutsCopiesOfOffloadingBesideTheSteps) {
             "0:forward[0,16] 0:a[0,5] 0:k[0,5] 0:b[6,16] 0:k[6,16] 1:offload[5,35] 1:k[5,35] ");
 }
 
+/// Where the device was not traced, its clock tells when the copy ran, and the step that began it is over at once.
+TEST(Timeline, StretchesAStepToTheCopyThatItBegan) {
+  const VariantRecord variant = variantOf({{"a", "forward"}, {"offload", "forward"}, {"b", "forward"}},
+                                          {{.step = 0, .startNs = 0, .durationNs = 5},
+                                           {.step = 1, .startNs = 5, .durationNs = 1},
+                                           {.step = 2, .startNs = 6, .durationNs = 10},
+                                           {.step = 1, .activity = 0, .startNs = 5, .durationNs = 30}});
+  EXPECT_EQ(toText(variant, layOut(variant)), "0:forward[0,16] 0:a[0,5] 0:b[6,16] 1:offload[5,35] 1:k[5,35] ");
+}
+
 TEST(Timeline, IsEmptyWhereNothingWasTimed) {
   EXPECT_TRUE(layOut(variantOf({{"a", "forward"}}, {})).boxes.empty());
   EXPECT_EQ(layOut(variantOf({{"a", "forward"}}, {})).numLanes, 0);

@@ -580,6 +580,37 @@ TEST(ExecutorClock, FallsBackToEventsAndSaysWhy) {
   EXPECT_EQ(executor->launches().size(), 3u) << "of the run that was observed";
 }
 
+/// By the clock of the test a launch i takes i + 1 ns, and the last moment is n + 1 + i for the transfer that it
+/// begins.
+TEST(ExecutorClock, SeesWhenTransfersRan) {
+  std::vector<Link> links = {linear(5, "fc1"), link("GELU", "act"), linear(2, "fc2")};
+  for (Link& item : links) item = with(std::move(item), "cpu_offloading", true);
+  const Scene scene{.graph = chain(DType::F32, {3, 4}, links)};
+  const auto executor = std::move(*scene.on(std::make_shared<ClockedBackend>()));
+  std::vector<double> startsNs;
+  ASSERT_TRUE(executor->runObserved([&](std::size_t, double startNs, double) { startsNs.push_back(startNs); }));
+  const auto numLaunches = static_cast<double>(startsNs.size());
+  double lastEndNs = 0.0;
+  std::size_t numTransfers = 0;
+  std::size_t launch = 0;
+  for (std::size_t i = 0; i < scene.plan.steps.size(); ++i) {
+    const Step& step = scene.plan.steps[i];
+    if (!step.isLaunched()) continue;
+    const double endNs = numLaunches + 1 + static_cast<double>(launch);
+    const double startNs = std::max(startsNs[launch++], lastEndNs);
+    if (!step.transfer || step.transfer->isWait()) continue;
+    ASSERT_LT(numTransfers, executor->activities().size());
+    const DeviceActivity& copy = executor->activities()[numTransfers++];
+    EXPECT_EQ(copy.step, i);
+    EXPECT_EQ(copy.name, step.transfer->isOffload() ? "copy, device to host" : "copy, host to device");
+    EXPECT_EQ(copy.startNs, startNs);
+    EXPECT_EQ(copy.durationNs, std::max(endNs - startNs, 0.0));
+    lastEndNs = std::max(lastEndNs, endNs);
+  }
+  EXPECT_GT(numTransfers, 0u);
+  EXPECT_EQ(executor->activities().size(), numTransfers);
+}
+
 TEST(ExecutorClock, NotesNoLaunchesWhereTheHostIsTheDevice) {
   const Scene scene = forwardMlp();
   const auto executor = std::move(*scene.on(makeReferenceBackend()));

@@ -46,6 +46,7 @@ class HostMoments final : public DeviceClock {
  public:
   explicit HostMoments(std::size_t numMoments) : m_moments(numMoments) {}
   void mark(std::size_t moment) override { m_moments.at(moment) = std::chrono::steady_clock::now(); }
+  void markTransfers(std::size_t moment) override { mark(moment); }
   double nanosecondsBetween(std::size_t from, std::size_t to) override {
     return std::chrono::duration<double, std::nano>(m_moments.at(to) - m_moments.at(from)).count();
   }
