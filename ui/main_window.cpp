@@ -88,6 +88,7 @@ void MainWindow::createCentre() {
   auto* centre = new QWidget(this);
   m_scene = new GraphScene(m_session, m_theme, this);
   m_view = new GraphView(*m_scene, m_session, m_theme, centre);
+  m_overview = new OverviewMap(*m_scene, *m_view, m_theme);
   m_message = new QWidget(centre);
   m_messageLabel = new QLabel(m_message);
   m_messageLabel->setWordWrap(true);
@@ -284,6 +285,10 @@ void MainWindow::createViewMenu() {
   errors->setChecked(true);
   errors->setShortcut(QKeySequence(QStringLiteral("Alt+5")));
   connect(errors, &QAction::toggled, m_scene, &GraphScene::setErrorsVisible);
+  QAction* overview = menu->addAction(tr("&Overview of large pipelines"));
+  overview->setCheckable(true);
+  overview->setChecked(true);
+  connect(overview, &QAction::toggled, m_overview, &OverviewMap::setWanted);
   menu->addSeparator();
   for (QDockWidget* dock : std::as_const(m_docks)) menu->addAction(dock->toggleViewAction());
   addCommand(menu, tr("&Next pane"), QKeySequence(Qt::Key_F6), [this] { focusPane(1); });

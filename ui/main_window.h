@@ -5,6 +5,7 @@
 #include "core/export/exporter.h"
 #include "ui/canvas/drawing.h"
 #include "ui/canvas/graph_view.h"
+#include "ui/canvas/overview_map.h"
 #include "ui/models/measured_examples.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/numerics_panel.h"
@@ -142,6 +143,7 @@ class MainWindow : public QMainWindow {
   Persistence m_persistence;
   GraphScene* m_scene = nullptr;
   GraphView* m_view = nullptr;
+  OverviewMap* m_overview = nullptr;
   QWidget* m_message = nullptr;
   QLabel* m_messageLabel = nullptr;
   PalettePanel* m_palette = nullptr;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/auto_layout.h"
 
+#include "ui/canvas/layout_rows.h"
 #include "ui/canvas/metrics.h"
 #include "ui/session/edits.h"
 
@@ -83,6 +84,7 @@ NodePositions autoLayout(const PipelineDocument& document, const std::vector<Nod
     positions[look.id] = {snapped(centre.x - look.size().width() / 2), static_cast<int>(mainPortY) - kNodeHeightPx / 2};
   }
   gvFreeLayout(context.get(), graph.get());
+  breakIntoRows(positions, document, looks);
   return positions;
 }
 

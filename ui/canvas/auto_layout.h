@@ -13,7 +13,8 @@ namespace fuseline::ui {
 
 using NodePositions = std::map<std::string, Position>;
 
-/// Top left corners on the grid, for every node. Main wires are kept straight, extra ones bend around them.
+/// Top left corners on the grid, for every node. Main wires are kept straight, extra ones bend around them. What is far
+/// wider than high is broken into rows.
 NodePositions autoLayout(const PipelineDocument& document, const std::vector<NodeLook>& looks);
 
 }  // namespace fuseline::ui

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/link_item.h"
 
+#include "ui/canvas/metrics.h"
 #include "ui/theme/format.h"
 
 #include <QPainter>
@@ -18,9 +19,37 @@ constexpr double kLabelHeightPx = 16.0;
 constexpr double kMinLabelZoom = 0.45;
 constexpr double kGlowWidthPx = 12.0;
 
+constexpr double kCornerPx = 20.0;
+constexpr double kStubPx = 28.0;
+
+/// To the row above or below, far enough back that a curve would run across what stands between.
+bool leadsToAnotherRow(QPointF from, QPointF to) {
+  return to.x() < from.x() - kNodeWidthPx && std::abs(to.y() - from.y()) > 2 * kNodeHeightPx;
+}
+
+/// Through the middle between the rows, with round corners.
+QPainterPath pathToAnotherRow(QPointF from, QPointF to) {
+  const double down = to.y() > from.y() ? kCornerPx : -kCornerPx;
+  const double right = from.x() + kStubPx;
+  const double left = to.x() - kStubPx;
+  const double middle = (from.y() + to.y()) / 2;
+  QPainterPath path(from);
+  path.lineTo(right - kCornerPx, from.y());
+  path.quadTo(right, from.y(), right, from.y() + down);
+  path.lineTo(right, middle - down);
+  path.quadTo(right, middle, right - kCornerPx, middle);
+  path.lineTo(left + kCornerPx, middle);
+  path.quadTo(left, middle, left, middle + down);
+  path.lineTo(left, to.y() - down);
+  path.quadTo(left, to.y(), left + kCornerPx, to.y());
+  path.lineTo(to);
+  return path;
+}
+
 }  // namespace
 
 QPainterPath wirePath(QPointF from, QPointF to) {
+  if (leadsToAnotherRow(from, to)) return pathToAnotherRow(from, to);
   const double span = std::abs(to.x() - from.x());
   const double reach = std::clamp(span * 0.5, 24.0, 90.0);
   QPainterPath path(from);

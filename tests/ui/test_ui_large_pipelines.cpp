@@ -1,0 +1,188 @@
+// Large pipelines: they are laid out in rows, and have an overview.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+#include "ui/canvas/metrics.h"
+#include "ui/canvas/overview_map.h"
+
+#include <QAction>
+
+#include <cmath>
+
+namespace fuseline::ui {
+
+class LargePipelinesTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void aLongChainIsLaidOutInRows_data();
+  void aLongChainIsLaidOutInRows();
+  void aShortChainIsOneRow();
+  void rowsBeginWithLayers();
+  void isThereWhereAPartOfManyNodesIsInView();
+  void isNotThereForFewNodes();
+  void canBeSwitchedOff();
+  void aPressShowsThatPlace();
+  void aDragMovesTheView();
+};
+
+namespace {
+
+/// x -> act0 (GELU) -> ... -> y.
+std::string chainOf(int numOps) {
+  std::string ops;
+  std::string wires;
+  QString last = QStringLiteral("x");
+  for (int i = 0; i < numOps; ++i) {
+    const QString separator = i == 0 ? QString() : QStringLiteral(", ");
+    ops += (separator + QStringLiteral(R"({"id": "act%1", "op": "GELU"})").arg(i)).toStdString();
+    wires += (separator + QStringLiteral(R"(["%1", "act%2.x"])").arg(last).arg(i)).toStdString();
+    last = QStringLiteral("act%1.y").arg(i);
+  }
+  return R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": {
+    "inputs": [{"id": "x", "dtype": "bf16", "shape": [16, 32]}], "ops": [)" +
+         ops + R"(], "wires": [)" + wires + R"(], "outputs": [{"id": "y", "from": ")" + last.toStdString() + R"("}]}})";
+}
+
+/// Layers of six ops: a branch, a norm, two linear layers around a gate, and the sum with the branch.
+std::string layers(int numLayers) {
+  std::string ops;
+  std::string wires;
+  std::string last = "x";
+  for (int i = 0; i < numLayers; ++i) {
+    const std::string n = std::to_string(i);
+    ops += R"({"id": "save)" + n + R"(", "op": "MakeExtraOutput"}, {"id": "norm)" + n +
+           R"(", "op": "RMSNorm", "attributes": {"normalized_shape": [64]}}, {"id": "up)" + n +
+           R"(", "op": "Linear", "attributes": {"in_features": 64, "out_features": 256}}, {"id": "gate)" + n +
+           R"(", "op": "SwiGLU"}, {"id": "down)" + n +
+           R"(", "op": "Linear", "attributes": {"in_features": 128, "out_features": 64}}, {"id": "add)" + n +
+           R"(", "op": "AddExtraInput"}, )";
+    for (const char* id : {"save", "norm", "up", "gate", "down", "add"}) {
+      wires += R"([")" + last + R"(", ")" + id + n + R"(.x"], )";
+      last = id + n + ".y";
+    }
+    wires += R"(["save)" + n + R"(.extra", "add)" + n + R"(.extra"], )";
+  }
+  ops.resize(ops.size() - 2);
+  wires.resize(wires.size() - 2);
+  return R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": {
+    "inputs": [{"id": "x", "dtype": "bf16", "shape": [16, 64]}], "ops": [)" +
+         ops + R"(], "wires": [)" + wires + R"(], "outputs": [{"id": "y", "from": ")" + last + R"("}]}})";
+}
+
+struct LargePipeline : Fixture {
+  explicit LargePipeline(int numOps = 40) : Fixture(chainOf(numOps)) {
+    window.resize(1200, 800);
+    window.show();
+    window.canvas().zoomTo(1.0);
+  }
+
+  OverviewMap& map() { return *window.findChild<OverviewMap*>(); }
+  QPointF middleOf(const char* id) { return window.scene().node(id)->sceneBox().center(); }
+  QPointF middleOfView() {
+    const GraphView& view = window.canvas();
+    return view.mapToScene(view.viewport()->rect().center());
+  }
+};
+
+constexpr double kTolerancePx = 40.0;  // a pixel of the map is many of the canvas
+
+bool isNear(QPointF a, QPointF b) { return QLineF(a, b).length() < kTolerancePx; }
+
+}  // namespace
+
+void LargePipelinesTest::aLongChainIsLaidOutInRows_data() {
+  QTest::addColumn<int>("numOps");
+  for (const int numOps : {20, 33, 60, 150}) QTest::newRow(std::to_string(numOps).c_str()) << numOps;
+}
+
+/// In reading order: to the right within a row, then down to the next one.
+void LargePipelinesTest::aLongChainIsLaidOutInRows() {
+  QFETCH(const int, numOps);
+  Fixture f(chainOf(numOps));
+  const auto boxOf = [&](int op) { return f.window.scene().node("act" + std::to_string(op))->sceneBox(); };
+  int numRows = 1;
+  for (int op = 1; op < numOps; ++op) {
+    const QRectF before = boxOf(op - 1);
+    const QRectF box = boxOf(op);
+    if (box.y() == before.y()) {
+      QVERIFY(box.left() > before.right());
+    } else {
+      QVERIFY(box.top() > before.bottom());
+      QVERIFY(box.left() <= boxOf(0).left());
+      ++numRows;
+    }
+  }
+  QVERIFY(numRows > 1);
+  const QRectF content = f.window.scene().contentRect();
+  QVERIFY2(content.width() < 5 * content.height(), qPrintable(QString::number(content.width() / content.height())));
+}
+
+void LargePipelinesTest::aShortChainIsOneRow() {
+  Fixture f(chainOf(12));
+  for (int op = 0; op < 12; ++op)
+    QCOMPARE(f.window.scene().node("act" + std::to_string(op))->sceneBox().y(),
+             f.window.scene().node("act0")->sceneBox().y());
+}
+
+/// Only one wire leads from layer to layer; inside of them there are two.
+void LargePipelinesTest::rowsBeginWithLayers() {
+  constexpr int kNumLayers = 8;
+  Fixture f(layers(kNumLayers));
+  const auto middleOf = [&](const std::string& id) { return f.window.scene().node(id)->sceneBox().center(); };
+  int numRows = 1;
+  for (int layer = 0; layer < kNumLayers; ++layer) {
+    const std::string n = std::to_string(layer);
+    QVERIFY2(std::abs(middleOf("save" + n).y() - middleOf("add" + n).y()) < kRowPitchPx, n.c_str());
+    if (layer > 0) numRows += middleOf("save" + n).x() < middleOf("add" + std::to_string(layer - 1)).x();
+  }
+  QVERIFY(numRows > 2);
+}
+
+void LargePipelinesTest::isThereWhereAPartOfManyNodesIsInView() {
+  LargePipeline f;
+  QVERIFY(f.map().isVisible());
+  QVERIFY(f.window.canvas().rect().contains(f.map().geometry()));
+  f.window.canvas().fit();
+  QVERIFY2(!f.map().isVisible(), "everything is in view");
+  f.window.canvas().zoomTo(1.0);
+  QVERIFY(f.map().isVisible());
+}
+
+void LargePipelinesTest::isNotThereForFewNodes() {
+  LargePipeline f(OverviewMap::kFewestNodes - 3);  // with x and y one too few
+  f.window.canvas().zoomTo(4.0);
+  QVERIFY(!f.map().isVisible());
+}
+
+void LargePipelinesTest::canBeSwitchedOff() {
+  LargePipeline f;
+  for (QAction* action : f.window.findChildren<QAction*>())
+    if (action->text().contains(QStringLiteral("Overview"))) action->trigger();
+  QVERIFY(!f.map().isWanted());
+  QVERIFY(!f.map().isVisible());
+}
+
+void LargePipelinesTest::aPressShowsThatPlace() {
+  LargePipeline f;
+  for (const char* id : {"act35", "act2", "act20"}) {
+    const QPointF place = f.middleOf(id);
+    QTest::mouseClick(&f.map(), Qt::LeftButton, {}, f.map().toMap().map(place).toPoint());
+    QVERIFY2(isNear(f.middleOfView(), place), id);
+  }
+}
+
+void LargePipelinesTest::aDragMovesTheView() {
+  LargePipeline f;
+  f.window.canvas().centerOn(f.middleOf("act5"));
+  const QPoint from = f.map().toMap().map(f.middleOfView()).toPoint();
+  const QPoint to = from + QPoint(30, 20);
+  const QPointF place = f.map().toMap().inverted().map(QPointF(to));
+  QVERIFY(!isNear(f.middleOfView(), place));
+  dragMouse(&f.map(), from, to);
+  QVERIFY(isNear(f.middleOfView(), place));
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::LargePipelinesTest)
+#include "test_ui_large_pipelines.moc"

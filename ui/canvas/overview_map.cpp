@@ -1,0 +1,112 @@
+// Nodes as boxes in the colours of their categories; nothing of the map is kept between paints.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/overview_map.h"
+
+#include "ui/canvas/node_item.h"
+
+#include <QEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QScrollBar>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr QSize kSize(200, 130);
+constexpr int kMarginPx = 12;
+constexpr double kPaddingPx = 6.0;
+constexpr double kLeastBoxPx = 2.0;
+
+std::vector<const NodeItem*> nodesOf(const GraphScene& scene) {
+  std::vector<const NodeItem*> nodes;
+  for (const QGraphicsItem* item : scene.items())
+    if (const auto* node = qgraphicsitem_cast<const NodeItem*>(item)) nodes.push_back(node);
+  return nodes;
+}
+
+}  // namespace
+
+OverviewMap::OverviewMap(const GraphScene& scene, GraphView& view, const Theme& theme)
+    : QWidget(&view), m_scene(scene), m_view(view), m_theme(theme) {
+  setAccessibleName(tr("Overview of the canvas"));
+  setToolTip(tr("Click or drag to show another part of the pipeline"));
+  setCursor(Qt::PointingHandCursor);
+  view.installEventFilter(this);
+  connect(&scene, &QGraphicsScene::changed, this, &OverviewMap::refresh);
+  connect(&view, &GraphView::zoomChanged, this, &OverviewMap::refresh);
+  connect(view.horizontalScrollBar(), &QScrollBar::valueChanged, this, &OverviewMap::refresh);
+  connect(view.verticalScrollBar(), &QScrollBar::valueChanged, this, &OverviewMap::refresh);
+  connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
+  refresh();
+}
+
+void OverviewMap::setWanted(bool isWanted) {
+  m_isWanted = isWanted;
+  refresh();
+}
+
+QRectF OverviewMap::shownRect() const { return m_view.mapToScene(m_view.viewport()->rect()).boundingRect(); }
+
+/// The content, and what is in view beside it: the frame never leaves the map.
+QRectF OverviewMap::mappedRect() const { return m_scene.contentRect().united(shownRect()); }
+
+bool OverviewMap::isNeeded() const {
+  return m_isWanted && std::ssize(nodesOf(m_scene)) >= kFewestNodes && !shownRect().contains(m_scene.contentRect());
+}
+
+void OverviewMap::refresh() {
+  place();
+  setVisible(isNeeded());
+  update();
+}
+
+void OverviewMap::place() {
+  resize(kSize.boundedTo(m_view.size() / 3));
+  move(m_view.width() - width() - kMarginPx, m_view.height() - height() - kMarginPx);
+}
+
+QTransform OverviewMap::toMap() const {
+  const QRectF mapped = mappedRect();
+  const QSizeF room(width() - 2 * kPaddingPx, height() - 2 * kPaddingPx);
+  const double factor = std::min(room.width() / mapped.width(), room.height() / mapped.height());
+  QTransform transform;
+  transform.translate(width() / 2.0, height() / 2.0);
+  transform.scale(factor, factor);
+  transform.translate(-mapped.center().x(), -mapped.center().y());
+  return transform;
+}
+
+bool OverviewMap::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::Resize) refresh();
+  return QWidget::eventFilter(watched, event);
+}
+
+void OverviewMap::paintEvent(QPaintEvent* /*event*/) {
+  QPainter painter(this);
+  const ThemeColors& colors = m_theme.colors();
+  painter.setPen(colors.border);
+  painter.setBrush(colors.panel);
+  painter.drawRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5));
+  const QTransform map = toMap();
+  for (const NodeItem* node : nodesOf(m_scene)) {
+    QRectF box = map.mapRect(node->sceneBox());
+    box.setSize(box.size().expandedTo({kLeastBoxPx, kLeastBoxPx}));
+    painter.fillRect(box, node->isSelected() ? colors.accent : m_theme.categoryColor(node->look().category));
+  }
+  painter.setPen(QPen(colors.text, 1.0));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRect(map.mapRect(shownRect()));
+}
+
+void OverviewMap::showPlace(QPointF position) { m_view.centerOn(toMap().inverted().map(position)); }
+
+void OverviewMap::mousePressEvent(QMouseEvent* event) { showPlace(event->position()); }
+
+void OverviewMap::mouseMoveEvent(QMouseEvent* event) {
+  if (event->buttons() & Qt::LeftButton) showPlace(event->position());
+}
+
+}  // namespace fuseline::ui

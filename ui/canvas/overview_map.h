@@ -1,0 +1,47 @@
+// OverviewMap: the whole canvas in a corner of its view, with a frame around what is in view.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/canvas/graph_view.h"
+
+#include <QTransform>
+#include <QWidget>
+
+namespace fuseline::ui {
+
+/// A press or a drag shows that place. It hides where everything is in view already, and where there are few nodes.
+class OverviewMap : public QWidget {
+  Q_OBJECT
+
+ public:
+  /// Few nodes are found without a map.
+  static constexpr int kFewestNodes = 15;
+
+  OverviewMap(const GraphScene& scene, GraphView& view, const Theme& theme);
+
+  void setWanted(bool isWanted);
+  bool isWanted() const { return m_isWanted; }
+  /// From scene coordinates to the map's.
+  QTransform toMap() const;
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+
+ private:
+  QRectF shownRect() const;
+  QRectF mappedRect() const;
+  bool isNeeded() const;
+  void refresh();
+  void place();
+  void showPlace(QPointF position);
+
+  const GraphScene& m_scene;
+  GraphView& m_view;
+  const Theme& m_theme;
+  bool m_isWanted = true;
+};
+
+}  // namespace fuseline::ui
