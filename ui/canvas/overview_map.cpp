@@ -101,9 +101,13 @@ void OverviewMap::paintEvent(QPaintEvent* /*event*/) {
   painter.drawRect(map.mapRect(shownRect()));
 }
 
-void OverviewMap::showPlace(QPointF position) { m_view.centerOn(toMap().inverted().map(position)); }
+void OverviewMap::showPlace(QPointF position) { m_view.centerOn(m_pressedMap.inverted().map(position)); }
 
-void OverviewMap::mousePressEvent(QMouseEvent* event) { showPlace(event->position()); }
+/// The map may change its scale as the view moves; under a drag it would run away.
+void OverviewMap::mousePressEvent(QMouseEvent* event) {
+  m_pressedMap = toMap();
+  showPlace(event->position());
+}
 
 void OverviewMap::mouseMoveEvent(QMouseEvent* event) {
   if (event->buttons() & Qt::LeftButton) showPlace(event->position());

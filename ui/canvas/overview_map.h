@@ -42,6 +42,7 @@ class OverviewMap : public QWidget {
   GraphView& m_view;
   const Theme& m_theme;
   bool m_isWanted = true;
+  QTransform m_pressedMap;
 };
 
 }  // namespace fuseline::ui
