@@ -260,10 +260,12 @@ void MainWindow::createEditMenu() {
   addCommand(
       menu, tr("&Lay out"), QKeySequence(Qt::CTRL | Qt::Key_L),
       [this] {
+        const bool areSome = m_session.selection().size() > 1;
         m_scene->layOut();
-        m_view->fit();
+        if (!areSome) m_view->fit();
       },
       QStringLiteral("layout"));
+  createArrangeMenu(*menu);
   menu->addSeparator();
   addCommand(menu, tr("&Find op..."), QKeySequence::Find, [this] { m_view->openFind(); });
   addCommand(menu, tr("Find ne&xt"), QKeySequence(Qt::Key_F3), [this] { m_view->findNext(1); });
@@ -271,6 +273,23 @@ void MainWindow::createEditMenu() {
   addCommand(menu, tr("&Next problem"), QKeySequence(Qt::Key_F8), [this] { m_problems->selectNext(1); });
   addCommand(menu, tr("Previous pro&blem"), QKeySequence(Qt::SHIFT | Qt::Key_F8),
              [this] { m_problems->selectNext(-1); });
+}
+
+void MainWindow::createArrangeMenu(QMenu& editMenu) {
+  QMenu* menu = editMenu.addMenu(tr("&Arrange selected"));
+  const auto add = [&](const QString& text, Arrangement arrangement) {
+    addCommand(menu, text, {}, [this, arrangement] { m_scene->arrangeSelected(arrangement); });
+  };
+  add(tr("Align &left"), Arrangement::Left);
+  add(tr("Align &centres"), Arrangement::Centre);
+  add(tr("Align &right"), Arrangement::Right);
+  menu->addSeparator();
+  add(tr("Align &top"), Arrangement::Top);
+  add(tr("Align &middles"), Arrangement::Middle);
+  add(tr("Align &bottom"), Arrangement::Bottom);
+  menu->addSeparator();
+  add(tr("Space evenly &across"), Arrangement::SpaceAcross);
+  add(tr("Space evenly &down"), Arrangement::SpaceDown);
 }
 
 void MainWindow::createViewMenu() {

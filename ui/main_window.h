@@ -82,6 +82,7 @@ class MainWindow : public QMainWindow {
   void createDocks();
   void createFileMenu();
   void createEditMenu();
+  void createArrangeMenu(QMenu& editMenu);
   void createViewMenu();
   void createThemeMenu(QMenu& viewMenu);
   void createRunMenu();

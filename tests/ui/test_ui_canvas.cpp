@@ -58,6 +58,10 @@ class CanvasTest : public QObject {
   void tabSearchesAndInserts();
   void deleteReconnectsWithCtrl();
   void layoutIsOneUndoStepWithoutOverlaps();
+  void layoutOfTheSelectionLeavesTheRest();
+  void arrangesTheSelection_data();
+  void arrangesTheSelection();
+  void arrangingNeedsTwoNodes();
   void hullsFollowThePlan();
   void aFusionIsSwitchedOffAndOnAtItsHull();
   void drawsUnknownOpsAndKeepsThem();
@@ -638,6 +642,61 @@ void CanvasTest::deleteReconnectsWithCtrl() {
   f.session.select({QStringLiteral("fc")});
   f.window.scene().removeSelected(Reconnect::Yes);
   QVERIFY(isWired(f.session, "norm.y", "act.x"));
+}
+
+void CanvasTest::layoutOfTheSelectionLeavesTheRest() {
+  Fixture f(smallPipeline());
+  const auto cornerOf = [&](const char* id) { return f.window.scene().node(id)->pos(); };
+  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{400, 800}}));
+  QVERIFY(f.session.apply(MoveNode{.id = "act", .position = Position{480, 640}}));
+  const QPointF norm = cornerOf("norm");
+  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  f.window.scene().layOut();
+  QCOMPARE(cornerOf("norm"), norm);
+  QCOMPARE(cornerOf("fc"), QPointF(400, 640));
+  QCOMPARE(cornerOf("act").y(), 640.0);
+  QVERIFY(cornerOf("act").x() > cornerOf("fc").x() + kNodeWidthPx);
+  f.session.undo();
+  QCOMPARE(cornerOf("fc"), QPointF(400, 800));
+}
+
+/// Three boxes of 152 x 56 with their corners at (0, 0), (400, 80) and (200, 304).
+void CanvasTest::arrangesTheSelection_data() {
+  QTest::addColumn<int>("arrangement");
+  QTest::addColumn<QList<QPoint>>("corners");
+  const auto row = [](const char* name, Arrangement arrangement, const QList<QPoint>& corners) {
+    QTest::newRow(name) << static_cast<int>(arrangement) << corners;
+  };
+  row("left", Arrangement::Left, {{0, 0}, {0, 80}, {0, 304}});
+  row("centre", Arrangement::Centre, {{200, 0}, {200, 80}, {200, 304}});
+  row("right", Arrangement::Right, {{400, 0}, {400, 80}, {400, 304}});
+  row("top", Arrangement::Top, {{0, 0}, {400, 0}, {200, 0}});
+  row("middle", Arrangement::Middle, {{0, 152}, {400, 152}, {200, 152}});
+  row("bottom", Arrangement::Bottom, {{0, 304}, {400, 304}, {200, 304}});
+  row("across", Arrangement::SpaceAcross, {{0, 0}, {400, 80}, {200, 304}});
+  row("down", Arrangement::SpaceDown, {{0, 0}, {400, 152}, {200, 304}});
+}
+
+void CanvasTest::arrangesTheSelection() {
+  QFETCH(const int, arrangement);
+  QFETCH(const QList<QPoint>, corners);
+  Fixture f(smallPipeline());
+  const QList<const char*> ids = {"norm", "fc", "act"};
+  const QList<Position> before = {{0, 0}, {400, 80}, {200, 304}};
+  for (int i = 0; i < 3; ++i) QVERIFY(f.session.apply(MoveNode{.id = ids[i], .position = before[i]}));
+  f.session.select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
+  f.window.scene().arrangeSelected(static_cast<Arrangement>(arrangement));
+  for (int i = 0; i < 3; ++i) QCOMPARE(f.window.scene().node(ids[i])->pos().toPoint(), corners[i]);
+}
+
+void CanvasTest::arrangingNeedsTwoNodes() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("fc")});
+  QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
+  const std::string text = serialize(f.session.document());
+  f.window.scene().arrangeSelected(Arrangement::Left);
+  QCOMPARE(serialize(f.session.document()), text);
+  QVERIFY(hints.last().first().toString().startsWith(QStringLiteral("Select two nodes or more")));
 }
 
 void CanvasTest::layoutIsOneUndoStepWithoutOverlaps() {

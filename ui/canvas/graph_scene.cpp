@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace fuseline::ui {
@@ -37,6 +38,16 @@ constexpr int kLooseEndPx = 20;
 Position snappedPosition(QPointF position) {
   const auto snap = [](double value) { return static_cast<int>(std::lround(value / kGridPx)) * kGridPx; };
   return {snap(position.x()), snap(position.y())};
+}
+
+/// The left and upper edge of these nodes; without ids, of all.
+Position cornerOf(const std::map<std::string, Position>& positions, const std::vector<std::string>& ids = {}) {
+  Position corner{std::numeric_limits<int>::max(), std::numeric_limits<int>::max()};
+  for (const auto& [id, position] : positions) {
+    if (!ids.empty() && std::ranges::count(ids, id) == 0) continue;
+    corner = {std::min(corner.x, position.x), std::min(corner.y, position.y)};
+  }
+  return corner;
 }
 
 /// Everything that the automatic layout depends on.
@@ -563,14 +574,42 @@ void GraphScene::expandSelected() {
   }
 }
 
+std::vector<std::string> GraphScene::selectedNodes() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, item] : m_nodes)
+    if (item->isSelected()) ids.push_back(id);
+  return ids;
+}
+
+/// One undo step; nodes that stay where they are are left out.
+void GraphScene::moveNodes(const char* label, const std::vector<MoveNode>& moves) {
+  std::vector<Edit> edits;
+  for (const MoveNode& move : moves)
+    if (m_positions[move.id] != move.position) edits.push_back(move);
+  if (!edits.empty()) m_session.apply(EditGroup{.label = label, .edits = std::move(edits)});
+}
+
 void GraphScene::layOut() {
+  const std::vector<std::string> selected = selectedNodes();
+  const bool areSome = selected.size() > 1;
   std::vector<NodeLook> looks;
-  for (const auto& [id, item] : m_nodes) looks.push_back(item->look());
-  std::vector<Edit> moves;
-  for (const auto& [id, position] : autoLayout(m_session.document(), looks)) {
-    if (m_positions[id] != position) moves.push_back(MoveNode{.id = id, .position = position});
-  }
-  if (!moves.empty()) m_session.apply(EditGroup{.label = "Lay out", .edits = std::move(moves)});
+  for (const auto& [id, item] : m_nodes)
+    if (!areSome || item->isSelected()) looks.push_back(item->look());
+  const NodePositions laidOut = autoLayout(m_session.document(), looks);
+  const Position from = cornerOf(laidOut);
+  const Position to = areSome ? cornerOf(m_positions, selected) : from;
+  std::vector<MoveNode> moves;
+  for (const auto& [id, place] : laidOut)
+    moves.push_back({.id = id, .position = Position{place.x - from.x + to.x, place.y - from.y + to.y}});
+  moveNodes("Lay out", moves);
+}
+
+void GraphScene::arrangeSelected(Arrangement arrangement) {
+  NodeBoxes boxes;
+  for (const std::string& id : selectedNodes())
+    boxes[id] = QRect(QPoint(m_positions[id].x, m_positions[id].y), node(id)->look().size().toSize());
+  if (boxes.size() < 2) return Q_EMIT hint(tr("Select two nodes or more; then they can be arranged."));
+  moveNodes("Arrange", arrange(boxes, arrangement));
 }
 
 void GraphScene::commitMoves() {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/canvas/arrange.h"
 #include "ui/canvas/auto_layout.h"
 #include "ui/canvas/hull_item.h"
 #include "ui/canvas/link_item.h"
@@ -70,7 +71,10 @@ class GraphScene : public QGraphicsScene {
   void expandSelected();
   /// Switches the selected fusion, or all that touch the selection, off at this place, or on again.
   void toggleFusions();
+  /// The selected nodes where there are two or more, around the corner where they are; else all.
   void layOut();
+  /// Aligns or spaces the selected nodes.
+  void arrangeSelected(Arrangement arrangement);
   /// Selects the nearest node in a direction, or any when there is no selection.
   void selectNeighbour(QPointF direction);
   /// Selects the op at the other end of a wire out of the selected node, or into it; of several the one that lies
@@ -139,6 +143,8 @@ class GraphScene : public QGraphicsScene {
   void placeHulls();
   void showSelection();
   void takeSelection();
+  std::vector<std::string> selectedNodes() const;
+  void moveNodes(const char* label, const std::vector<MoveNode>& moves);
   void commitMoves();
   bool isFree(const Position& place, const std::string& exceptId) const;
   std::optional<Position> placeInWire(const Link& link, const Position& place, const std::string& id = {}) const;

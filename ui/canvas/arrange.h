@@ -1,0 +1,24 @@
+// Arrangements of several nodes: aligned, or evenly spaced.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/edit.h"
+
+#include <QRect>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fuseline::ui {
+
+enum class Arrangement { Left, Centre, Right, Top, Middle, Bottom, SpaceAcross, SpaceDown };
+
+/// By node, in scene coordinates.
+using NodeBoxes = std::map<std::string, QRect>;
+
+/// What moves where. Aligned nodes go to the outermost of them, or to the middle of all; spaced ones keep the first and
+/// the last where they are and get gaps of one size between them, which may be negative. On the grid.
+std::vector<MoveNode> arrange(const NodeBoxes& boxes, Arrangement arrangement);
+
+}  // namespace fuseline::ui
