@@ -3,6 +3,7 @@
 #include "ui/main_window.h"
 
 #include "core/document/picture.h"
+#include "core/profile/run_command.h"
 #include "core/profile/run_file.h"
 #include "ui/canvas/metrics.h"
 #include "ui/command_palette.h"
@@ -382,6 +383,7 @@ void MainWindow::addTensorCommands(QMenu& menu) {
   QAction* save = addCommand(&menu, tr("Save the r&un..."), {}, [this] { saveRun(); });
   connect(&menu, &QMenu::aboutToShow, save, [this, save] { save->setEnabled(m_session.lastRun().has_value()); });
   addExportCommands(menu);
+  addCopyCommands(menu);
   addBaselineCommands(menu);
   const auto refresh = [this, draw] {
     const QString& path = m_session.tensorsFile();
@@ -391,6 +393,30 @@ void MainWindow::addTensorCommands(QMenu& menu) {
   };
   draw->setEnabled(false);
   connect(&m_session, &Session::tensorsFileChanged, this, refresh);
+}
+
+void MainWindow::addCopyCommands(QMenu& menu) {
+  QMenu* commands = menu.addMenu(tr("&Copy as a command"));
+  commands->setToolTipsVisible(true);
+  addCommand(commands, tr("For the &shell"), {}, [this] {
+    copyCommand(runCommand);
+  })->setToolTip(tr("What measures this pipeline as Run does"));
+  addCommand(commands, tr("For &Nsight Systems"), {}, [this] {
+    copyCommand(nsysCommand);
+  })->setToolTip(tr("The same under nsys, which shows a range a step"));
+}
+
+/// Of the pipeline's file: what is not saved is not in it.
+void MainWindow::copyCommand(const CommandOf& commandOf) {
+  if (m_session.path().isEmpty()) return showMessage(tr("Save the pipeline first: a command names its file."));
+  const RunSettings settings{.device = m_session.runTarget().device,
+                             .pass = m_session.pass() == PassKind::Training ? "train" : "forward",
+                             .timing = m_session.runTarget().timing};
+  const std::string command =
+      commandOf(settings, m_session.path().toStdString(), m_session.tensorsFile().toStdString());
+  QGuiApplication::clipboard()->setText(toQt(command));
+  const QString unsaved = m_session.isModified() ? tr(" What is not saved is not in that file.") : QString();
+  showMessage(tr("Copied: %1").arg(toQt(command)) + unsaved);
 }
 
 void MainWindow::addExportCommands(QMenu& menu) {
@@ -639,6 +665,7 @@ void MainWindow::showReadOnly() {
 
 /// Who looks at the timeline, or at the roofline, sees the run there.
 void MainWindow::showTimings() {
+  QApplication::alert(this);  // nothing happens where the window has the focus
   const QList<QWidget*> shown = visiblePanes();
   if (!shown.contains(m_timeline) && !shown.contains(m_roofline)) m_timingsDock->raise();
 }

@@ -89,6 +89,10 @@ class MainWindow : public QMainWindow {
   void createTimingMenu(QMenu& runMenu);
   void addTensorCommands(QMenu& menu);
   void addExportCommands(QMenu& menu);
+  using CommandOf =
+      std::function<std::string(const RunSettings& settings, std::string_view file, std::string_view tensors)>;
+  void addCopyCommands(QMenu& menu);
+  void copyCommand(const CommandOf& commandOf);
   void addBaselineCommands(QMenu& menu);
   void pinBaseline();
   void chooseBaseline();

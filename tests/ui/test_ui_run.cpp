@@ -8,6 +8,9 @@
 #include "ui/panels/run_bar.h"
 #include "ui/theme/format.h"
 
+#include <QAction>
+#include <QClipboard>
+#include <QGuiApplication>
 #include <QSignalSpy>
 #include <QTest>
 
@@ -22,6 +25,7 @@ class RunTest : public QObject {
   void initTestCase();
   void showsTheTableOfBothVariants();
   void runsOnTheDeviceThatWasChosen();
+  void copiesTheCommandThatRunsTheSame();
   void devicesThatCannotRunAreShownWithTheReason();
   void aRunTellsGainsAndLeavesThePlan();
   void numericsShowErrorsOnNodesAndOtherRecipes();
@@ -118,6 +122,29 @@ void RunTest::aRunTellsGainsAndLeavesThePlan() {
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(numMeasured(), 0);
   QVERIFY(!f.session.analysis()->report.device.isKnown());
+}
+
+void RunTest::copiesTheCommandThatRunsTheSame() {
+  const testing::TemporaryFolder folder;
+  Fixture f(smallPipeline());
+  const auto copy = [&](const QString& name) {
+    for (QAction* action : f.window.findChildren<QAction*>())
+      if (action->text().remove(u'&') == name) action->trigger();
+    return QGuiApplication::clipboard()->text();
+  };
+  QGuiApplication::clipboard()->clear();
+  QCOMPARE(copy(QStringLiteral("For the shell")), QString());
+  QVERIFY(f.window.message().startsWith(QStringLiteral("Save the pipeline first")));
+  const QString path = toQt((folder / "mlp.fuseline").string());
+  QVERIFY(f.session.save(path));
+  f.session.setPass(PassKind::Forward);
+  f.session.setRunTarget({.device = "reference", .timing = "host"});
+  QCOMPARE(copy(QStringLiteral("For the shell")),
+           QStringLiteral("fuseline run %1 --pass forward --device reference --timing host").arg(path));
+  QVERIFY(copy(QStringLiteral("For Nsight Systems")).startsWith(QStringLiteral("nsys profile --trace=cuda,nvtx")));
+  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "bias", .value = true}));
+  copy(QStringLiteral("For the shell"));
+  QVERIFY(f.window.message().endsWith(QStringLiteral("What is not saved is not in that file.")));
 }
 
 void RunTest::devicesThatCannotRunAreShownWithTheReason() {

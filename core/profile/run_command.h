@@ -1,0 +1,23 @@
+// The command lines that repeat a run: in a shell, in CI, under a profiler.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+
+#include <string>
+#include <string_view>
+
+namespace fuseline {
+
+/// 'it'\''s': one word of a POSIX shell, quoted where it must be.
+std::string shellWord(std::string_view text);
+
+/// "fuseline run mlp.fuseline --device cuda:0 --timing cupti": the file decides what is not named. tensors: a
+/// safetensors file; may be empty.
+std::string runCommand(const RunSettings& settings, std::string_view file, std::string_view tensors = {});
+
+/// The same under Nsight Systems, which shows a range a step, in CUDA graphs, too. It traces by itself, so that the run
+/// does not time its steps.
+std::string nsysCommand(RunSettings settings, std::string_view file, std::string_view tensors = {});
+
+}  // namespace fuseline

@@ -1,0 +1,52 @@
+// Command lines, as a shell would take them apart.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/run_command.h"
+
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace fuseline {
+namespace {
+
+TEST(RunCommand, NamesWhatIsNotTheDefault) {
+  EXPECT_EQ(runCommand({}, "mlp.fuseline"), "fuseline run mlp.fuseline");
+  const RunSettings settings{.device = "cuda:0",
+                             .pass = "forward",
+                             .rules = "te",
+                             .recipe = "MXFP8BlockScaling",
+                             .recipeFields = {{"fp8_format", "E4M3"}},
+                             .timing = "cupti",
+                             .seed = 7,
+                             .symbols = {{"M", 512}}};
+  EXPECT_EQ(runCommand(settings, "my mlp.fuseline", "in.safetensors"),
+            "fuseline run 'my mlp.fuseline' --set M=512 --pass forward --device cuda:0 --recipe MXFP8BlockScaling "
+            "--recipe-set fp8_format=E4M3 --rules te --timing cupti --seed 7 --tensors in.safetensors");
+}
+
+TEST(RunCommand, LeavesTheTimingOfStepsToNsightSystems) {
+  EXPECT_EQ(nsysCommand({.device = "cuda:0", .timing = "cupti"}, "/a b/mlp.fuseline"),
+            "nsys profile --trace=cuda,nvtx --cuda-graph-trace=node --output=mlp fuseline run '/a b/mlp.fuseline' "
+            "--device cuda:0 --timing none");
+}
+
+std::string asTheShellReadsIt(const std::string& word) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> shell(popen(("printf %s " + word).c_str(), "r"), pclose);
+  std::array<char, 256> buffer{};
+  const std::size_t size = fread(buffer.data(), 1, buffer.size(), shell.get());
+  return {buffer.data(), size};
+}
+
+TEST(RunCommand, QuotesAnythingForTheShell) {
+  rc::check([] {
+    const auto text = *rc::gen::container<std::string>(rc::gen::elementOf(std::string("ab '\"\\$`*;&|<>(){}~#!\n=/")));
+    RC_PRE(text.size() < 200);
+    RC_ASSERT(asTheShellReadsIt(shellWord(text)) == text);
+  });
+}
+
+}  // namespace
+}  // namespace fuseline
