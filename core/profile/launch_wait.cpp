@@ -56,15 +56,24 @@ std::vector<double> launchWaitsNs(const VariantRecord& variant) {
   return waits;
 }
 
+std::vector<bool> waitedForLaunch(const VariantRecord& variant) {
+  const std::vector<double> waits = launchWaitsNs(variant);
+  std::vector<bool> waited(waits.size(), false);
+  if (waits.empty()) return waited;
+  for (const TimelineBox& box : stepsInOrder(variant)) {
+    const auto step = static_cast<std::size_t>(box.step);
+    waited[step] = waits[step] > workNs(variant, box, waits[step]);
+  }
+  return waited;
+}
+
 std::optional<LaunchWaits> launchWaits(const VariantRecord& variant) {
   const std::vector<double> waits = launchWaitsNs(variant);
   if (waits.empty()) return std::nullopt;
-  LaunchWaits sum;
+  LaunchWaits sum{.numWaiting = static_cast<int>(std::ranges::count(waitedForLaunch(variant), true))};
   for (const TimelineBox& step : stepsInOrder(variant)) {
-    const double waitNs = waits[static_cast<std::size_t>(step.step)];
-    sum.numWaiting += waitNs > workNs(variant, step, waitNs) ? 1 : 0;
     ++sum.numSteps;
-    sum.waitedNs += waitNs;
+    sum.waitedNs += waits[static_cast<std::size_t>(step.step)];
     sum.totalNs = std::max(sum.totalNs, static_cast<double>(step.endNs));
   }
   return sum;

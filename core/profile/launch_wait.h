@@ -15,8 +15,11 @@ namespace fuseline {
 /// Empty where it is not known: no timeline, an older file, launches that were recorded, or a device that is the host.
 std::vector<double> launchWaitsNs(const VariantRecord& variant);
 
+/// One per step: did the device wait longer for its launch than it worked? Empty where launchWaitsNs() is.
+std::vector<bool> waitedForLaunch(const VariantRecord& variant);
+
 struct LaunchWaits {
-  int numWaiting = 0;  // steps that waited longer than they worked
+  int numWaiting = 0;  // steps of which waitedForLaunch() says so
   int numSteps = 0;
   double waitedNs = 0.0;
   double totalNs = 0.0;  // of the round

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/roofline.h"
 
+#include "core/profile/launch_wait.h"
 #include "core/profile/stats.h"
 
 #include <algorithm>
@@ -45,16 +46,9 @@ double waitedForLaunchNs(const VariantRecord& variant) {
   return stepsNs > 0.0 && launchNs > stepsNs ? launchNs / static_cast<double>(variant.launches) : 0.0;
 }
 
-Efficiency efficiencyOf(const StepRecord& step, const DeviceRoofs& roofs, double launchNs) {
-  const LeastTime least = leastTime(workOf(step), roofs);
-  Efficiency made{.timeNs = summarize(step.samplesNs).median,
-                  .flops = static_cast<double>(step.flops),
-                  .bytes = static_cast<double>(step.bytes),
-                  .leastNs = least.ns(),
-                  .bound = least.bound()};
-  if (made.timeNs < launchNs) made.bound = Bound::Launch;
-  if (made.bound == Bound::Compute) made.roof = least.roof.arithmetic;
-  return made;
+/// Launches that are replayed are not those that were timed one by one.
+std::vector<bool> knownWaits(const VariantRecord& variant) {
+  return variant.launching.starts_with("recorded") ? std::vector<bool>() : waitedForLaunch(variant);
 }
 
 /// All but the time. The least time of a whole is known where that of each part is.
@@ -108,14 +102,34 @@ double leastTimeNs(const std::vector<StepWork>& work, const DeviceRoofs& roofs) 
 }
 
 Roofline::Roofline(const RunRecord& record, const VariantRecord& variant)
-    : m_roofs(record.roofs.value_or(DeviceRoofs{})), m_launchNs(waitedForLaunchNs(variant)) {}
+    : m_roofs(record.roofs.value_or(DeviceRoofs{})),
+      m_variant(variant),
+      m_waited(knownWaits(variant)),
+      m_launchNs(waitedForLaunchNs(variant)) {}
+
+bool Roofline::waitsForLaunch(const StepRecord& step, double timeNs) const {
+  if (m_waited.empty()) return timeNs < m_launchNs;
+  return m_waited[static_cast<std::size_t>(&step - m_variant.steps.data())];
+}
+
+Efficiency Roofline::of(const StepRecord& step) const {
+  const LeastTime least = leastTime(workOf(step), m_roofs);
+  Efficiency made{.timeNs = summarize(step.samplesNs).median,
+                  .flops = static_cast<double>(step.flops),
+                  .bytes = static_cast<double>(step.bytes),
+                  .leastNs = least.ns(),
+                  .bound = least.bound()};
+  if (waitsForLaunch(step, made.timeNs)) made.bound = Bound::Launch;
+  if (made.bound == Bound::Compute) made.roof = least.roof.arithmetic;
+  return made;
+}
 
 Efficiency Roofline::of(const Steps& steps) const {
   Steps working = steps;
   std::erase_if(working, [](const StepRecord* step) { return step->isView; });
   if (working.empty()) return {};
-  Efficiency sum = efficiencyOf(*working.front(), m_roofs, m_launchNs);
-  for (std::size_t i = 1; i < working.size(); ++i) add(sum, efficiencyOf(*working[i], m_roofs, m_launchNs));
+  Efficiency sum = of(*working.front());
+  for (std::size_t i = 1; i < working.size(); ++i) add(sum, of(*working[i]));
   sum.timeNs = summarize(sumPerRound(working)).median;
   return sum;
 }

@@ -32,19 +32,24 @@ std::vector<StepWork> workOf(const VariantRecord& variant);
 /// the peak of its arithmetic. A model: launches take no time in it. 0 without roofs.
 double leastTimeNs(const std::vector<StepWork>& work, const DeviceRoofs& roofs);
 
-/// How far the steps of a variant are from the roofs that were measured with it.
+/// How far the steps of a variant, which must outlive it, are from the roofs that were measured with it.
 class Roofline {
  public:
   Roofline(const RunRecord& record, const VariantRecord& variant);
 
-  /// Of steps of the variant; views among them are left out. A step waits for the host's launches where the host takes
-  /// longer to launch the whole plan than the device for its steps, and where the step is shorter than the host's mean
-  /// time for a launch.
+  /// Of steps of the variant; views among them are left out. A step waits for the host's launch where the device waited
+  /// longer for it than it worked (launch_wait.h). Where that is not known: where the host takes longer to launch the
+  /// whole plan than the device for its steps, and where the step is shorter than the host's mean time for a launch.
   Efficiency of(const Steps& steps) const;
 
  private:
-  DeviceRoofs m_roofs;      // all 0: none were measured
-  double m_launchNs = 0.0;  // the host's mean time for a launch where the device waits for it
+  Efficiency of(const StepRecord& step) const;
+  bool waitsForLaunch(const StepRecord& step, double timeNs) const;
+
+  DeviceRoofs m_roofs;  // all 0: none were measured
+  const VariantRecord& m_variant;
+  std::vector<bool> m_waited;  // by step; empty: not known
+  double m_launchNs = 0.0;     // the host's mean time for a launch where the device waits for it
 };
 
 }  // namespace fuseline

@@ -94,6 +94,24 @@ TEST(Roofline, SeesStepsThatWaitForTheHost) {
   EXPECT_EQ(boundOf(1), "memory") << "the device takes 700 ns: the host is ahead";
 }
 
+/// From mark to mark steps last at least as long as their launches, so that sums say nothing.
+TEST(Roofline, SeesWhichStepsTheDeviceWaitedWith) {
+  VariantRecord variant{
+      .steps = {step("a", Arithmetic::F32, 0, 100, 600), step("b", Arithmetic::F32, 0, 100, 100)},
+      .launchNs = {690, 690, 690},
+      .launching = "step by step: no recorder is left.",
+      .timeline = {.spans = {{.step = 0, .durationNs = 600}, {.step = 1, .startNs = 600, .durationNs = 100}},
+                   .launches = {{.step = 0, .durationNs = 5}, {.step = 1, .startNs = 5, .durationNs = 680}}},
+      .launches = 2};
+  const auto boundOf = [&](std::size_t index) {
+    return Roofline(RunRecord{.roofs = kRoofs}, variant).of({&variant.steps[index]}).boundName();
+  };
+  EXPECT_EQ(boundOf(0), "memory");
+  EXPECT_EQ(boundOf(1), "host launch") << "it waited 85 of its 100 ns";
+  variant.launching = "recorded and replayed";
+  EXPECT_EQ(boundOf(1), "memory") << "what was timed step by step is not how it is launched";
+}
+
 std::vector<Arithmetic> arithmeticsOf(const Graph& graph) {
   std::vector<Arithmetic> arithmetics;
   for (const StepWork& work : workOf(graph, makePlan(graph, unfused(graph)))) arithmetics.push_back(work.arithmetic);
