@@ -27,18 +27,25 @@ using Specs = std::span<const TensorSpec>;
 
 // ---- unary
 
-void setMathematics(BasicOperation& op, const ScalarFunction& f) {
-  op.infer = [](const Attributes&, Specs inputs) -> Result<OperationSpecs> {
+using FunctionOf = std::function<ScalarFunction(const Attributes&)>;
+
+void setMathematics(BasicOperation& op, const UnaryActivation& activation) {
+  op.infer = [check = activation.check](const Attributes& attributes, Specs inputs) -> Result<OperationSpecs> {
+    if (std::optional<Error> error = check ? check(attributes) : std::nullopt) return *error;
     return OperationSpecs{.outputs = {inputs[0]}};
   };
-  op.flops = [f](const Attributes&, Specs inputs) -> FlopCount {
+  op.flops = [function = activation.function](const Attributes& attributes, Specs inputs) -> FlopCount {
+    const ScalarFunction f = function(attributes);
     const std::int64_t elements = inputs[0].numElements();
     return {.forward = f.valueFlops * elements, .backward = (f.slopeFlops + 1) * elements};
   };
-  op.forwardCompute = [f](const Attributes&, References inputs, References) -> ReferenceForward {
-    return {.outputs = {mapped(inputs[0], f.value)}};
+  op.forwardCompute = [function = activation.function](const Attributes& attributes, References inputs,
+                                                       References) -> ReferenceForward {
+    return {.outputs = {mapped(inputs[0], function(attributes).value)}};
   };
-  op.backwardCompute = [f](const Attributes&, const SavedValues& saved, References gradOutputs) -> ReferenceBackward {
+  op.backwardCompute = [function = activation.function](const Attributes& attributes, const SavedValues& saved,
+                                                        References gradOutputs) -> ReferenceBackward {
+    const ScalarFunction f = function(attributes);
     return {.inputs = {combined(gradOutputs[0], saved.input(), [&](double dy, double x) { return dy * f.slope(x); })}};
   };
 }
@@ -49,10 +56,14 @@ struct Expressions {
   std::function<void(ElementwiseBuilder&, const Attributes&, ValueIndex dy)> writeGradients;
 };
 
-Expressions unaryExpressions(const ScalarFunction& f) {
-  return {.value = [f](ElementwiseBuilder& e, const Attributes&) { return f.valueExpression(e, e.input()); },
-          .writeGradients = [f](ElementwiseBuilder& e, const Attributes&,
-                                ValueIndex dy) { e.gradInput(0, e.mul(dy, f.slopeExpression(e, e.savedInput()))); }};
+Expressions unaryExpressions(const FunctionOf& function) {
+  return {
+      .value = [function](ElementwiseBuilder& e,
+                          const Attributes& attributes) { return function(attributes).valueExpression(e, e.input()); },
+      .writeGradients =
+          [function](ElementwiseBuilder& e, const Attributes& attributes, ValueIndex dy) {
+            e.gradInput(0, e.mul(dy, function(attributes).slopeExpression(e, e.savedInput())));
+          }};
 }
 
 ElementwiseDefinition definitionOf(const Expressions& activation) {
@@ -292,9 +303,10 @@ BasicOperation plainUnary(UnaryActivation activation) {
                     .keywords = std::move(activation.keywords),
                     .inputs = {{"x", "[...]", "Any shape."}},
                     .outputs = {{"y", "[...]", "The shape and dtype of x."}},
+                    .attributes = std::move(activation.attributes),
                     .saveContext = saveInput,
                     .elementwise = definitionOf(unaryExpressions(activation.function))};
-  setMathematics(op, activation.function);
+  setMathematics(op, activation);
   return op;
 }
 
@@ -363,6 +375,10 @@ AttributeSpec noRecomputeAttribute() {
           .type = AttributeType::Boolean,
           .defaultValue = false,
           .help = "Must be false: TransformerEngine has it for ScaledSReLU only."};
+}
+
+std::function<ScalarFunction(const Attributes&)> always(ScalarFunction function) {
+  return [function = std::move(function)](const Attributes&) { return function; };
 }
 
 std::function<GateFunctions(const Attributes&)> activatedBy(ScalarFunction function) {

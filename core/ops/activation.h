@@ -31,7 +31,10 @@ struct UnaryActivation {
   std::string derivative;
   std::string source;
   std::vector<std::string> keywords;
-  ScalarFunction function;
+  std::function<ScalarFunction(const Attributes&)> function;
+  std::vector<AttributeSpec> attributes = {};
+  /// An error when the attributes are no numbers to compute with; may be empty.
+  std::function<std::optional<Error>(const Attributes&)> check = {};
 };
 
 /// The functions of the two halves. Without `linear` the second half is taken as it is.
@@ -69,6 +72,8 @@ AttributeSpec interleaveAttribute(std::string help = "");
 /// activation_recompute_in_mlp of a scaled gate, which must be false.
 AttributeSpec noRecomputeAttribute();
 
+/// The function of an activation without attributes.
+std::function<ScalarFunction(const Attributes&)> always(ScalarFunction function);
 /// The functions of a gate without attributes: f(a) b.
 std::function<GateFunctions(const Attributes&)> activatedBy(ScalarFunction function);
 

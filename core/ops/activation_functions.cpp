@@ -126,6 +126,29 @@ ScalarFunction squaredRelu() {
           .slopeFlops = 2};
 }
 
+/// 2 b (1 - t^2), t = tanh(max(x, 0) / limit), b = limit t.
+ScalarFunction softClampedSquaredRelu(double limit) {
+  const auto tanhOfPositive = [=](double x) { return std::tanh(reference::maximum(x, 0.0) / limit); };
+  return {.value = [=](double x) { return std::pow(limit * tanhOfPositive(x), 2); },
+          .slope =
+              [=](double x) {
+                const double t = tanhOfPositive(x);
+                return 2.0 * limit * t * (1.0 - t * t);
+              },
+          .valueExpression =
+              [=](Builder& e, ValueIndex x) {
+                const ValueIndex clamped = scaled(e, tanhOf(e, positivePart(e, x), limit), limit);
+                return e.mul(clamped, clamped);
+              },
+          .slopeExpression =
+              [=](Builder& e, ValueIndex x) {
+                const ValueIndex t = tanhOf(e, positivePart(e, x), limit);
+                return e.mul(scaled(e, t, 2.0 * limit), tanhSlope(e, t));
+              },
+          .valueFlops = 5,
+          .slopeFlops = 7};
+}
+
 ScalarFunction silu() {
   return {.value = reference::silu,
           .slope = reference::siluGrad,

@@ -17,6 +17,8 @@ ScalarFunction quickGelu();
 ScalarFunction relu();
 /// max(x, 0)^2
 ScalarFunction squaredRelu();
+/// (limit tanh(max(x, 0) / limit))^2, which approaches limit^2.
+ScalarFunction softClampedSquaredRelu(double limit);
 /// x sigmoid(x)
 ScalarFunction silu();
 

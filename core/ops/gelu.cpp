@@ -15,7 +15,7 @@ BasicOperation gelu() {
           "dx = dy (0.5 x (1 - t^2) (0.79788456 + 0.1070322243 x^2) + 0.5 (1 + t)), t the tanh of the formula",
       .source = "Hendrycks & Gimpel 2016, arXiv:1606.08415; 0.79788456 = sqrt(2/pi)",
       .keywords = {"activation", "gaussian", "nonlinearity", "relu"},
-      .function = functions::gelu(),
+      .function = always(functions::gelu()),
   });
 }
 

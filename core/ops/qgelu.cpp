@@ -13,7 +13,7 @@ BasicOperation qgelu() {
       .derivative = "dx = dy (1.702 x s (1 - s) + s), s = sigmoid(1.702 x)",
       .source = "Hendrycks & Gimpel 2016, arXiv:1606.08415, section 2",
       .keywords = {"activation", "quick gelu", "quickgelu", "sigmoid", "nonlinearity"},
-      .function = functions::quickGelu(),
+      .function = always(functions::quickGelu()),
   });
 }
 

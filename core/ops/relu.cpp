@@ -12,7 +12,7 @@ BasicOperation relu() {
       .derivative = "dx = dy where x > 0, else 0",
       .source = "Nair & Hinton 2010, Rectified linear units improve restricted Boltzmann machines",
       .keywords = {"activation", "rectifier", "nonlinearity", "max"},
-      .function = functions::relu(),
+      .function = always(functions::relu()),
   });
 }
 

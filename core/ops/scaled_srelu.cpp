@@ -15,7 +15,7 @@ BasicOperation scaled_srelu() {
       .derivative = "dx = dy scales max(2 x, 0); dscales = dy max(x, 0)^2 summed over each row",
       .source = "TransformerEngine te.ops.ScaledSReLU; So et al. 2021, Primer, arXiv:2109.08668",
       .keywords = {"activation", "squared relu", "relu2", "mixture of experts", "moe", "router", "probability"},
-      .function = functions::squaredRelu(),
+      .function = always(functions::squaredRelu()),
   });
 }
 

@@ -12,7 +12,7 @@ BasicOperation silu() {
       .derivative = "dx = dy (x s (1 - s) + s), s = sigmoid(x)",
       .source = "Elfwing et al. 2017, arXiv:1702.03118",
       .keywords = {"activation", "swish", "sigmoid", "nonlinearity"},
-      .function = functions::silu(),
+      .function = always(functions::silu()),
   });
 }
 

@@ -13,7 +13,7 @@ BasicOperation srelu() {
       .derivative = "dx = dy max(2 x, 0)",
       .source = "So et al. 2021, Primer, arXiv:2109.08668",
       .keywords = {"activation", "squared relu", "relu2", "primer", "nonlinearity"},
-      .function = functions::squaredRelu(),
+      .function = always(functions::squaredRelu()),
   });
 }
 

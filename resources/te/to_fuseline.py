@@ -54,7 +54,7 @@ RECIPE_FIELDS = (
 )
 OPERATIONS = set(
     """BasicLinear Linear GroupedLinear Bias GELU QGELU ReLU SReLU SiLU GLU GEGLU QGEGLU ReGLU SReGLU SwiGLU ClampedSwiGLU
-    SiTUGLU ScaledSReLU ScaledSwiGLU ScaledSiTUGLU ScaledClampedQGeGLU RMSNorm LayerNorm L2Normalization Dropout
+    SiTUGLU ScaledSReLU ScaledTanhSReLU ScaledSwiGLU ScaledSiTUGLU ScaledClampedQGeGLU RMSNorm LayerNorm L2Normalization Dropout
     ConstantScale AddExtraInput MakeExtraOutput Identity Reshape Quantize AllGather ReduceScatter AllReduce""".split()
 )
 

@@ -57,6 +57,7 @@ CASES = (
     ("ClampedSwiGLU", {"limit": 0.75, "alpha": 1.5, "glu_linear_offset": 0, "glu_interleave_size": 8}, {}),
     ("SiTUGLU", {"beta1": 3, "beta2": 12}, {}),
     *((name, {}, SCALES) for name in ("ScaledSReLU", "ScaledSwiGLU", "ScaledSiTUGLU", "ScaledClampedQGeGLU")),
+    ("ScaledTanhSReLU", {"tanh_clamp_scale": 1.5}, SCALES),
     ("ScaledSwiGLU", {"glu_interleave_size": 32}, SCALES),
     ("Formula", {}, {}),
     ("Formula", {"y": "alpha * min(x, limit) * sigmoid(beta * x) * mask - (x < 0.5) ^ 2", "inputs": "mask",

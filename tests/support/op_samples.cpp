@@ -33,7 +33,7 @@ AttributeValue fittingValue(const AttributeSpec& spec, const Shape& shape) {
   switch (spec.type) {
     case AttributeType::Integer: return shape.back();
     case AttributeType::IntegerList: return std::vector{shape.back()};
-    case AttributeType::Real: return kReal;
+    case AttributeType::Real: return spec.minimum ? std::abs(kReal) : kReal;
     case AttributeType::Boolean: return false;
     case AttributeType::Text: return spec.choices.front();
   }

@@ -20,6 +20,7 @@ Attributes completed(const FusibleOperation& operation, const Attributes& given,
   if (operation.attribute("num_groups")) attributes.set("num_groups", std::int64_t{3});
   if (operation.attribute("p")) attributes.set("p", 0.4);
   if (operation.attribute("scale")) attributes.set("scale", 1.5);
+  if (operation.attribute("tanh_clamp_scale")) attributes.set("tanh_clamp_scale", 1.5);
   if (operation.attribute("normalized_shape"))
     attributes.set("normalized_shape", std::vector<std::int64_t>{input.cols()});
   if (operation.attribute("shape")) attributes.set("shape", std::vector<std::int64_t>{-1, 1, input.cols()});

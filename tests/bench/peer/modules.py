@@ -107,8 +107,18 @@ def gated(op):
     return lambda x: gate(*halves(x, interleave))
 
 
+def tanh_srelu(limit):
+    return lambda x: (limit * torch.tanh(F.relu(x) / limit)) ** 2
+
+
+def activation_of_rows(op):
+    if op.kind == "ScaledTanhSReLU":
+        return tanh_srelu(op.attributes["tanh_clamp_scale"])
+    return srelu if op.kind == "ScaledSReLU" else gated(op)
+
+
 def scaled(op):
-    activation = srelu if op.kind == "ScaledSReLU" else gated(op)
+    activation = activation_of_rows(op)
     return lambda x, scales: activation(x) * scales.to(x.dtype).unsqueeze(-1)
 
 

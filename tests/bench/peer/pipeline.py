@@ -31,6 +31,7 @@ FORMS = {
     "ClampedSwiGLU": "c * sigmoid(alpha * c) * (clamp(b) + offset), c = clamp(a)",
     "SiTUGLU": "beta1 * tanh(a / beta1) * sigmoid(a) * beta2 * tanh(b / beta2)",
     "ScaledSReLU": "scales * relu(x) ** 2",
+    "ScaledTanhSReLU": "scales * (s * tanh(relu(x) / s)) ** 2",
     "ScaledSwiGLU": "scales * silu(a) * b",
     "ScaledSiTUGLU": "scales * SiTUGLU(a, b)",
     "ScaledClampedQGeGLU": "scales * ClampedSwiGLU(a, b)",

@@ -141,6 +141,7 @@ std::vector<Grid> activationGrids() {
           {"clamped_swiglu_interleaved", interleaved({clamped("ClampedSwiGLU", 0.75, 1)}), {{32, 384}}},
           {"scaled_swiglu", interleaved({link("ScaledSwiGLU")}), {{71, 384}, {5, 7, 256}, {32, 384}}},
           {"scaled_srelu", {link("ScaledSReLU")}, {{71, 192}, {5, 7, 128}}},
+          {"scaled_tanh_srelu", {link("ScaledTanhSReLU")}, {{71, 192}, {5, 7, 128}}},
           {"scaled_clamped_qgeglu",
            interleaved({clamped("ScaledClampedQGeGLU", 7, 1), clamped("ScaledClampedQGeGLU", 7, 0)}),
            {{71, 384}, {5, 7, 256}, {32, 384}}},

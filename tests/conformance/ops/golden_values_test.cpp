@@ -162,6 +162,22 @@ TEST(GoldenValues, ScaledSquaredReluSumsTheGradientOfAScaleOverItsRow) {
   EXPECT_EQ(backward.inputs[1].values, (Values{0, 0.25 + 2 + 12 + 36}));
 }
 
+// With limit 1.5: (1.5 tanh(x / 1.5))^2 and 3 t (1 - t^2), in double precision by Python's math.
+TEST(GoldenValues, ScaledTanhSquaredReluApproachesTheSquareOfItsLimit) {
+  Call call("ScaledTanhSReLU", {2, 4});
+  call.attributes.set("tanh_clamp_scale", 1.5);
+  call.inputs = {{{2, 4}, kX}, {{2}, {0.5, 2.0}}};
+  const Values y = {0.2325834908889426, 0.7641809131238669, 1.7032664142774439, 2.09103564408038};
+  EXPECT_TRUE(allClose(call.forward().outputs[0].values, Values{0, 0, 0, 0, 2 * y[0], 2 * y[1], 2 * y[2], 2 * y[3]},
+                       kSevenDecimals));
+  const ReferenceBackward backward = call.backward({{2, 4}, Values(8, 1.0)});
+  EXPECT_TRUE(allClose(backward.inputs[0].values,
+                       Values{0, 0, 0, 0, 2 * 0.8648334727810792, 2 * 1.1545466982717538, 2 * 0.6342559094990621,
+                              2 * 0.20432803114066947},
+                       kSevenDecimals));
+  EXPECT_TRUE(allClose(backward.inputs[1].values, Values{0, y[0] + y[1] + y[2] + y[3]}, kSevenDecimals));
+}
+
 // [a0 a1 b0 b1 | a2 a3 b2 b3] with blocks of two; activated are 1 and 2, the linear halves are 1 to 4.
 TEST(GoldenValues, InterleavedGatesTakeTheirHalvesInTurns) {
   Call call("SwiGLU", {8});

@@ -207,6 +207,7 @@ TEST(BuiltinOperations, AreFoundByTheNamesOfTransformerEngine) {
                            "ReduceScatter",
                            "AllReduce",
                            "ScaledSReLU",
+                           "ScaledTanhSReLU",
                            "ScaledSwiGLU",
                            "ScaledSiTUGLU",
                            "ScaledClampedQGeGLU",

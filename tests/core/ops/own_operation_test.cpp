@@ -20,14 +20,14 @@ BasicOperation softsign() {
   return unaryActivation({
       .name = "Softsign",
       .formula = "y = x / (1 + |x|)",
-      .function = {.value = [](double x) { return x / (1 + std::abs(x)); },
-                   .slope = [](double x) { return 1 / std::pow(1 + std::abs(x), 2); },
-                   .valueExpression = [=](auto& e, auto x) { return e.binary(Opcode::Div, x, below(e, x)); },
-                   .slopeExpression =
-                       [=](auto& e, auto x) {
-                         const auto root = e.unary(Opcode::Rsqrt, below(e, x));
-                         return e.mul(e.mul(root, root), e.mul(root, root));
-                       }},
+      .function = always({.value = [](double x) { return x / (1 + std::abs(x)); },
+                          .slope = [](double x) { return 1 / std::pow(1 + std::abs(x), 2); },
+                          .valueExpression = [=](auto& e, auto x) { return e.binary(Opcode::Div, x, below(e, x)); },
+                          .slopeExpression =
+                              [=](auto& e, auto x) {
+                                const auto root = e.unary(Opcode::Rsqrt, below(e, x));
+                                return e.mul(e.mul(root, root), e.mul(root, root));
+                              }}),
   });
 }
 
