@@ -245,6 +245,7 @@ void MainWindow::createEditMenu() {
           [this] { m_scene->removeSelected(Reconnect::Yes); });
   menu->addSeparator();
   addCanvasKey(*menu, tr("&Bypass or use again"), Qt::Key_D, [this] { m_scene->toggleBypass(); });
+  addCanvasKey(*menu, tr("Draw a w&ire"), Qt::Key_W, [this] { m_view->drawWire(); });
   addCanvasKey(*menu, tr("S&witch fusion here off or on"), Qt::Key_T, [this] { m_scene->toggleFusions(); });
   menu->addSeparator();
   addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_G), [this] { makeBlock(); });

@@ -20,6 +20,8 @@ class GraphView : public QGraphicsView {
   double zoom() const { return transform().m11(); }
   /// Opens the search to insert an op at the middle of the view, or under the pointer when it is over the view.
   void openSearch();
+  /// Begins a wire at the selected node, or at its next port; the arrow keys and Enter of the view go on with it.
+  void drawWire();
   /// Opens the search for a node that is there.
   void openFind();
   /// Selects the next node that the last search found, or the one before.
@@ -55,9 +57,10 @@ class GraphView : public QGraphicsView {
   void zoomAt(QPointF viewPosition, double factor);
   bool move(QPointF direction);
   bool moveByKey(int key);
-  bool wireByKey(int key);
+  bool finishWireByKey(int key);
   void showWire();
   void describeSelection();
+  void describeWire(const QString& sentence);
   void paintInvitation(QPainter& painter) const;
   void paintErrorLegend(QPainter& painter) const;
 
