@@ -3,8 +3,8 @@
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 
+#include <QAccessible>
 #include <QApplication>
-#include <QDockWidget>
 #include <QElapsedTimer>
 #include <QLabel>
 #include <QLineEdit>
@@ -24,9 +24,11 @@ class OutlineTest : public QObject {
   void saysShapeAndFusions();
   void opsOfAnInstanceStandBelowIt();
   void aRowIsASentence();
+  void screenReadersGetTheSentence();
   void problemsAreWords();
   void timesAreThoseOfARunOfThisPipeline();
   void f2RenamesAndAnUndoNamesBack();
+  void escGivesTheNameBack();
   void inputsAreRenamedWithWhatReadsThem();
   void aNameThatIsTakenIsRefusedWithASentence();
   void namesInsideAnInstanceAreFixed();
@@ -171,6 +173,18 @@ void OutlineTest::aRowIsASentence() {
   QVERIFY2(bypassed.startsWith(QStringLiteral("norm, RMSNorm, bypassed")), qPrintable(bypassed));
 }
 
+void OutlineTest::screenReadersGetTheSentence() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.window.showPane(QStringLiteral("outline")));
+  QAccessibleInterface* outline = QAccessible::queryAccessibleInterface(f.window.outline().view());
+  QVERIFY(outline && outline->tableInterface());
+  QCOMPARE(outline->text(QAccessible::Name), QStringLiteral("Outline of the pipeline"));
+  QAccessibleInterface* fc = outline->tableInterface()->cellAt(2, OutlineModel::NameColumn);
+  QVERIFY(fc);
+  QCOMPARE(fc->text(QAccessible::Name),
+           QStringLiteral("fc, Linear, output 16 × 64 bf16, fused forward in ForwardLinearEpilogue"));
+}
+
 void OutlineTest::problemsAreWords() {
   Fixture f(smallPipeline());
   QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
@@ -210,6 +224,18 @@ void OutlineTest::f2RenamesAndAnUndoNamesBack() {
   QVERIFY(f.window.outline().view()->hasFocus());
   press(Qt::Key_Z, Qt::ControlModifier);
   QCOMPARE(serialize(f.session.document()), before);
+}
+
+void OutlineTest::escGivesTheNameBack() {
+  Fixture f(smallPipeline());
+  QVERIFY(goTo(f, "fc"));
+  press(Qt::Key_F2);
+  type(QStringLiteral("up"));
+  press(Qt::Key_Escape);
+  QCoreApplication::processEvents();
+  QVERIFY(f.window.outline().view()->hasFocus() && f.op("fc").operation == "Linear");
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  QVERIFY(!f.session.history().canUndo());
 }
 
 void OutlineTest::inputsAreRenamedWithWhatReadsThem() {
