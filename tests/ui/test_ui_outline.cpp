@@ -26,6 +26,8 @@ class OutlineTest : public QObject {
   void aRowIsASentence();
   void screenReadersGetTheSentence();
   void problemsAreWords();
+  void theIconOfAProblemIsSeenInAChosenRow_data();
+  void theIconOfAProblemIsSeenInAChosenRow();
   void timesAreThoseOfARunOfThisPipeline();
   void f2RenamesAndAnUndoNamesBack();
   void escGivesTheNameBack();
@@ -196,6 +198,29 @@ void OutlineTest::problemsAreWords() {
            qPrintable(problems.data(Qt::ToolTipRole).toString()));
   QVERIFY(cell(f.window.outline(), "fc", 0, Qt::AccessibleTextRole).contains(QStringLiteral("error: ")));
   QCOMPARE(cell(f.window.outline(), "norm", OutlineModel::ProblemsColumn), QString());
+}
+
+void OutlineTest::theIconOfAProblemIsSeenInAChosenRow_data() {
+  QTest::addColumn<int>("theme");
+  QTest::newRow("light") << static_cast<int>(ThemeChoice::Light);
+  QTest::newRow("dark") << static_cast<int>(ThemeChoice::Dark);
+}
+
+void OutlineTest::theIconOfAProblemIsSeenInAChosenRow() {
+  QFETCH(const int, theme);
+  Fixture f(smallPipeline());
+  f.theme.apply(static_cast<ThemeChoice>(theme));
+  QVERIFY(f.session.apply(SetBypassed{.id = "act", .bypassed = true}));
+  QVERIFY(waitForAnalysis(f.session));
+  const QModelIndex act = f.window.outline().indexOf(QStringLiteral("act"));
+  const QVariant icon = act.siblingAtColumn(OutlineModel::ProblemsColumn).data(Qt::DecorationRole);
+  const QImage image = icon.value<QIcon>().pixmap(32, QIcon::Selected).toImage();
+  double contrast = 0;
+  for (int y = 0; y < image.height(); ++y)
+    for (int x = 0; x < image.width(); ++x)
+      if (const QColor color = image.pixelColor(x, y); color.alpha() > 200)
+        contrast = std::max(contrast, contrastRatio(color, f.theme.colors().accent));
+  QVERIFY2(contrast > 4.5, qPrintable(QString::number(contrast)));
 }
 
 void OutlineTest::timesAreThoseOfARunOfThisPipeline() {
