@@ -666,7 +666,7 @@ void MainWindow::setTheme(ThemeChoice choice) {
 void MainWindow::setHullFilter(HullFilter filter) { m_scene->setHullFilter(filter); }
 
 void MainWindow::escape() {
-  if (m_scene->isDrawingWire()) return m_scene->cancelWire();
+  if (m_scene->isDrawingWire()) return m_view->cancelWire();
   if (m_session.isRunning()) return m_session.cancelRun();
   m_session.select({});
 }

@@ -289,7 +289,8 @@ void WindowTest::whatKeysDoInTheCanvasAndTheOutlineAreCommands() {
   QVERIFY(f.window.scene().isDrawingWire());
   f.window.scene().cancelWire();
   closePalette(f);
-  QCOMPARE(commandsFor(f, QStringLiteral("go to the")).front(), QStringLiteral("Go to the outline|View   Ctrl+Shift+O"));
+  QCOMPARE(commandsFor(f, QStringLiteral("go to the")).front(),
+           QStringLiteral("Go to the outline|View   Ctrl+Shift+O"));
 }
 
 }  // namespace fuseline::ui

@@ -9,6 +9,7 @@
 #include "ui/models/palette_model.h"
 #include "ui/theme/format.h"
 
+#include <QApplication>
 #include <QDragEnterEvent>
 #include <QKeyEvent>
 #include <QMimeData>
@@ -157,15 +158,26 @@ bool GraphView::moveByKey(int key) {
 }
 
 void GraphView::drawWire() {
+  if (!m_scene.isDrawingWire()) m_keyboardBefore = hasFocus() ? nullptr : QApplication::focusWidget();
   m_scene.startWire();
   showWire();
   if (m_scene.isDrawingWire()) setFocus();
+}
+
+void GraphView::cancelWire() {
+  m_scene.cancelWire();
+  giveKeyboardBack();
+}
+
+void GraphView::giveKeyboardBack() {
+  if (QWidget* const before = std::exchange(m_keyboardBefore, nullptr)) before->setFocus();
 }
 
 bool GraphView::finishWireByKey(int key) {
   const bool isEnter = key == Qt::Key_Return || key == Qt::Key_Enter;
   if (!isEnter || !m_scene.isDrawingWire()) return false;
   m_scene.finishWire();
+  giveKeyboardBack();
   return true;
 }
 
