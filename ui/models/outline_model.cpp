@@ -49,10 +49,6 @@ bool OutlineModel::hasTimes() const {
   return std::ranges::any_of(m_rows, [](const OutlineRow& row) { return row.timeNs > 0; });
 }
 
-bool OutlineModel::hasProblems() const {
-  return std::ranges::any_of(m_rows, [](const OutlineRow& row) { return row.worst.has_value(); });
-}
-
 /// Not of the names, which are the same: one may just be typed over.
 void OutlineModel::reportChange(const QModelIndex& parent) {
   const int numRows = rowCount(parent);

@@ -36,7 +36,6 @@ class OutlineModel : public QAbstractItemModel {
   void setRows(std::vector<OutlineRow> rows);
   const OutlineRow& row(const QModelIndex& index) const { return m_rows[static_cast<std::size_t>(index.internalId())]; }
   bool hasTimes() const;
-  bool hasProblems() const;
   /// Is there an instance of a block?
   bool hasParts() const { return m_top.size() < m_rows.size(); }
 

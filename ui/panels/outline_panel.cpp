@@ -11,6 +11,7 @@
 #include <QVBoxLayout>
 
 #include <algorithm>
+#include <optional>
 
 namespace fuseline::ui {
 
@@ -138,7 +139,6 @@ void OutlinePanel::showRows() {
                        : tr("No op has all of these words."));
   m_view->setRootIsDecorated(m_model->hasParts());
   m_view->setColumnHidden(OutlineModel::TimeColumn, !m_model->hasTimes());
-  m_view->setColumnHidden(OutlineModel::ProblemsColumn, !m_model->hasProblems());
   open({});
   showSelection();
 }

@@ -12,8 +12,6 @@
 #include <QTreeView>
 #include <QWidget>
 
-#include <optional>
-
 namespace fuseline::ui {
 
 /// F2 types over the name, whichever cell is the current one.
