@@ -57,6 +57,16 @@ QString planRows() {
          shortcutRow(translated("Up, Down"), translated("Go to the forward or the backward lane"));
 }
 
+QString outlineRows() {
+  return shortcutRow(translated("Up, Down"), translated("Select the next op; with Shift several")) +
+         shortcutRow(translated("Right, Left"), translated("Open or close an instance of a block")) +
+         shortcutRow(translated("F2"), translated("Rename")) +
+         shortcutRow(translated("Enter"), translated("Edit the selected op")) +
+         shortcutRow(translated("Delete, Ctrl+Delete"), translated("Remove; remove and reconnect")) +
+         shortcutRow(translated("D, T"), translated("Bypass the op, switch its fusion off or on")) +
+         shortcutRow(translated("W"), translated("Draw a wire from the selected op, on the canvas"));
+}
+
 QString timelineRows() {
   return shortcutRow(translated("Wheel, W, S"), translated("Zoom")) +
          shortcutRow(translated("Drag, A, D"), translated("Move the view")) +
@@ -89,9 +99,9 @@ void showShortcuts(const QMenuBar& menus, QWidget* parent) {
   dialog.setWindowTitle(translated("Keyboard shortcuts"));
   dialog.resize(560, 640);
   auto* browser = new QTextBrowser(&dialog);
-  browser->setHtml(section(translated("Canvas"), canvasRows()) + section(translated("Plan"), planRows()) +
-                   section(translated("Timeline"), timelineRows()) + section(translated("Roofline"), rooflineRows()) +
-                   text);
+  browser->setHtml(section(translated("Canvas"), canvasRows()) + section(translated("Outline"), outlineRows()) +
+                   section(translated("Plan"), planRows()) + section(translated("Timeline"), timelineRows()) +
+                   section(translated("Roofline"), rooflineRows()) + text);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, &dialog);
   QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
   auto* layout = new QVBoxLayout(&dialog);

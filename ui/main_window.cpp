@@ -37,7 +37,7 @@ namespace fuseline::ui {
 namespace {
 
 // Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
-constexpr int kLayoutVersion = 4;
+constexpr int kLayoutVersion = 5;
 constexpr int kMaxRecentFiles = 10;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
@@ -133,6 +133,7 @@ void MainWindow::createDocks() {
   m_timeline = new TimelinePanel(m_session, m_theme);
   m_roofline = new RooflinePanel(m_session, m_theme);
   m_numerics = new NumericsPanel(m_session, m_theme);
+  m_outline = new OutlinePanel(m_session, m_theme);
   addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
   addDock(QStringLiteral("inspector"), tr("Inspector"), m_inspector, Qt::RightDockWidgetArea);
   addDock(QStringLiteral("whyNot"), tr("Why not?"), m_whyNot, Qt::RightDockWidgetArea);
@@ -142,6 +143,7 @@ void MainWindow::createDocks() {
   addDock(QStringLiteral("roofline"), tr("Roofline"), m_roofline, Qt::BottomDockWidgetArea);
   m_numericsDock = addDock(QStringLiteral("numerics"), tr("Numerics"), m_numerics, Qt::BottomDockWidgetArea);
   m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
+  m_outlineDock = addDock(QStringLiteral("outline"), tr("Outline"), m_outline, Qt::BottomDockWidgetArea);
   const auto showBlocks = [this] { m_palette->showBlocks(m_session.document()); };
   connect(&m_session, &Session::documentChanged, m_palette, showBlocks);
   showBlocks();
@@ -159,6 +161,7 @@ void MainWindow::applyDefaultLayout() {
   tabifyDockWidget(timeline, roofline);
   tabifyDockWidget(roofline, m_numericsDock);
   tabifyDockWidget(m_numericsDock, m_problemsDock);
+  tabifyDockWidget(m_problemsDock, m_outlineDock);
   m_timingsDock->raise();
   resizeDocks({m_docks[0], m_docks[1]}, {194, 356}, Qt::Horizontal);
   resizeDocks({m_docks[1], m_docks[2]}, {430, 470}, Qt::Vertical);
@@ -179,11 +182,17 @@ QAction* MainWindow::addCommand(QMenu* menu, const QString& text, const QKeySequ
   return action;
 }
 
+/// A command on the selection, for the canvas and for the outline, which stands for it.
+void MainWindow::addToCanvas(QAction& action) {
+  m_view->addAction(&action);
+  m_outline->view()->addAction(&action);
+}
+
 /// A command with a plain letter as its key, which the other panes need to search by.
 QAction* MainWindow::addCanvasKey(QMenu& menu, const QString& text, Qt::Key key, std::function<void()> run) {
   QAction* action = addCommand(&menu, text, QKeySequence(key), std::move(run));
   action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
-  m_view->addAction(action);
+  addToCanvas(*action);
   m_plan->lanesView()->addAction(action);
   return action;
 }
@@ -233,9 +242,9 @@ void MainWindow::createEditMenu() {
   toolBar->addAction(m_undo);
   toolBar->addAction(m_redo);
   menu->addSeparator();
-  // The commands on the selection are the context menu of the canvas, too.
+  // The commands on the selection are the context menu of the canvas and of the outline, too.
   const auto addBoth = [&](const QString& text, const QKeySequence& shortcut, std::function<void()> run) {
-    m_view->addAction(addCommand(menu, text, shortcut, std::move(run)));
+    addToCanvas(*addCommand(menu, text, shortcut, std::move(run)));
   };
   m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
   addBoth(tr("&Copy"), QKeySequence::Copy, [this] { copy(); });
@@ -247,6 +256,7 @@ void MainWindow::createEditMenu() {
           [this] { m_scene->removeSelected(Reconnect::Yes); });
   menu->addSeparator();
   addCanvasKey(*menu, tr("&Bypass or use again"), Qt::Key_D, [this] { m_scene->toggleBypass(); });
+  addCanvasKey(*menu, tr("Draw a w&ire"), Qt::Key_W, [this] { m_view->drawWire(); });
   addCanvasKey(*menu, tr("S&witch fusion here off or on"), Qt::Key_T, [this] { m_scene->toggleFusions(); });
   menu->addSeparator();
   addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_G), [this] { makeBlock(); });
@@ -313,6 +323,7 @@ void MainWindow::createViewMenu() {
   for (QDockWidget* dock : std::as_const(m_docks)) menu->addAction(dock->toggleViewAction());
   addCommand(menu, tr("&Next pane"), QKeySequence(Qt::Key_F6), [this] { focusPane(1); });
   addCommand(menu, tr("Pre&vious pane"), QKeySequence(Qt::SHIFT | Qt::Key_F6), [this] { focusPane(-1); });
+  addCommand(menu, tr("Go to the &outline"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_O), [this] { showOutline(); });
   addCommand(menu, tr("&Restore default layout"), {}, [this] { restoreDefaultLayout(); });
   menu->addSeparator();
   createThemeMenu(*menu);
@@ -582,6 +593,8 @@ void MainWindow::createStatusBar() {
     if (!sentence.isEmpty()) statusBar()->clearMessage();  // which would cover it
     m_hint->setText(sentence);
   });
+  connect(m_outline, &OutlinePanel::hint, this,
+          [this](const QString& sentence) { statusBar()->showMessage(sentence, kHintDurationMs); });
   connect(m_view, &GraphView::zoomChanged, this,
           [this](double factor) { m_zoom->setText(tr("%1 %").arg(qRound(factor * 100))); });
   connect(m_problems, &ProblemsPanel::countsChanged, this, [this](int numErrors, int numWarnings) {
@@ -617,6 +630,7 @@ void MainWindow::connectSession() {
     if (m_persistence == Persistence::Settings) QSettings().setValue(kDeviceKey, toQt(m_session.runTarget().device));
   });
   connect(m_view, &GraphView::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
+  connect(m_outline, &OutlinePanel::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
   connect(&m_theme, &Theme::changed, this, &MainWindow::refreshIcons);
 }
 
@@ -703,7 +717,7 @@ void MainWindow::setTheme(ThemeChoice choice) {
 void MainWindow::setHullFilter(HullFilter filter) { m_scene->setHullFilter(filter); }
 
 void MainWindow::escape() {
-  if (m_scene->isDrawingWire()) return m_scene->cancelWire();
+  if (m_scene->isDrawingWire()) return m_view->cancelWire();
   if (m_session.isRunning()) return m_session.cancelRun();
   m_session.select({});
 }
@@ -728,8 +742,8 @@ void MainWindow::makeBlock() {
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {
-  QList<QWidget*> panes = {m_palette, m_view,     m_inspector, m_whyNot,   m_plan,
-                           m_timings, m_timeline, m_roofline,  m_numerics, m_problems};
+  QList<QWidget*> panes = {m_palette,  m_view,     m_inspector, m_whyNot,   m_plan,   m_timings,
+                           m_timeline, m_roofline, m_numerics,  m_problems, m_outline};
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());
@@ -746,10 +760,18 @@ void MainWindow::focusPane(int step) {
   const auto current = std::ranges::find_if(panes, hasFocus) - panes.begin();
   const bool isElsewhere = current == panes.size();  // in a tool bar: the first pane comes next, or the last one
   const qsizetype next = isElsewhere ? (step > 0 ? 0 : panes.size() - 1) : current + step;
-  QWidget& pane = *panes[(next + panes.size()) % panes.size()];
+  focusPane(*panes[(next + panes.size()) % panes.size()]);
+}
+
+void MainWindow::focusPane(QWidget& pane) {
   pane.activateWindow();  // it may float
   firstInPane(pane).setFocus(Qt::ShortcutFocusReason);
   m_paneRing->showAround(pane);
+}
+
+void MainWindow::showOutline() {
+  showPane(m_outlineDock->objectName());
+  focusPane(*m_outline);
 }
 
 // -------------------------------------------------------------------------------------------------------------- files

@@ -9,6 +9,7 @@
 #include "ui/models/measured_examples.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/numerics_panel.h"
+#include "ui/panels/outline_panel.h"
 #include "ui/panels/palette_panel.h"
 #include "ui/panels/pane_ring.h"
 #include "ui/panels/plan_panel.h"
@@ -64,6 +65,7 @@ class MainWindow : public QMainWindow {
   RooflinePanel& roofline() { return *m_roofline; }
   NumericsPanel& numerics() { return *m_numerics; }
   WhyNotPanel& whyNot() { return *m_whyNot; }
+  OutlinePanel& outline() { return *m_outline; }
   void showTimings();
   /// Brings a pane to the front: "plan", "timeline". False: there is none of this name.
   bool showPane(const QString& name);
@@ -110,6 +112,7 @@ class MainWindow : public QMainWindow {
   void refreshOverflowIcons();
   void refreshTitle();
   void refreshUndo();
+  void addToCanvas(QAction& action);
   QAction* addCanvasKey(QMenu& menu, const QString& text, Qt::Key key, std::function<void()> run);
   void fillRecentMenu();
   void fillExamplesMenu();
@@ -124,6 +127,8 @@ class MainWindow : public QMainWindow {
   void commitTypedField();
   QList<QWidget*> visiblePanes() const;
   void focusPane(int step);
+  void focusPane(QWidget& pane);
+  void showOutline();
   void showReadOnly();
   void showDevices(const Json& devices);
 
@@ -160,12 +165,14 @@ class MainWindow : public QMainWindow {
   TimelinePanel* m_timeline = nullptr;
   RooflinePanel* m_roofline = nullptr;
   NumericsPanel* m_numerics = nullptr;
+  OutlinePanel* m_outline = nullptr;
   RunBar* m_runBar = nullptr;
   PaneRing* m_paneRing = nullptr;
   QList<QDockWidget*> m_docks;
   QDockWidget* m_timingsDock = nullptr;
   QDockWidget* m_numericsDock = nullptr;
   QDockWidget* m_problemsDock = nullptr;
+  QDockWidget* m_outlineDock = nullptr;
   QMenu* m_recentMenu = nullptr;
   QMenu* m_examplesMenu = nullptr;
   QStringList m_exampleFolders;

@@ -85,6 +85,14 @@ void drop(GraphView& view, const char* entry, QPoint position) {
   QApplication::sendEvent(view.viewport(), &event);
 }
 
+/// The command of this key, which the window gives to the canvas while that has the keyboard.
+void pressW(Fixture& f) {
+  f.window.activateWindow();
+  if (!QTest::qWaitForWindowActive(&f.window)) return;
+  f.window.canvas().setFocus();
+  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+}
+
 QString lastOf(const QSignalSpy& hints) { return hints.isEmpty() ? QString() : hints.last().front().toString(); }
 
 bool isWired(const Session& session, const char* from, const char* to) {
@@ -424,7 +432,7 @@ void CanvasTest::drawsAWireByKeys() {
   QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
   f.session.select({QStringLiteral("fc")});
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
-  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  pressW(f);
   QVERIFY(f.window.scene().isDrawingWire());
   QVERIFY2(lastOf(hints).startsWith(QStringLiteral("From fc.y to act.x: Enter connects")), qPrintable(lastOf(hints)));
   QTest::keyClick(&f.window.canvas(), Qt::Key_Return);
@@ -440,7 +448,7 @@ void CanvasTest::arrowKeysAimAWire() {
   Fixture f(smallPipeline());
   f.session.select({QStringLiteral("norm")});
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
-  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  pressW(f);
   QTest::keyClick(&f.window.canvas(), Qt::Key_Right);
   QVERIFY2(lastOf(hints).contains(QStringLiteral("fc.x")), qPrintable(lastOf(hints)));
   QTest::keyClick(&f.window.canvas(), Qt::Key_Right);
@@ -460,13 +468,13 @@ void CanvasTest::keysTakeAWireOffItsInput() {
   const std::string before = serialize(f.session.document());
   f.session.select({QStringLiteral("act")});
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
-  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
-  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  pressW(f);
+  pressW(f);
   QVERIFY2(lastOf(hints).startsWith(QStringLiteral("Off act.x:")), qPrintable(lastOf(hints)));
   f.window.scene().cancelWire();
   QCOMPARE(serialize(f.session.document()), before);
-  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
-  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  pressW(f);
+  pressW(f);
   QTest::keyClick(&f.window.canvas(), Qt::Key_Return);
   QVERIFY(!isWired(f.session, "fc.y", "act.x"));
 }
@@ -475,7 +483,7 @@ void CanvasTest::saysWhereAWireByKeysBegins() {
   Fixture f(smallPipeline());
   f.session.select({});
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
-  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  pressW(f);
   QVERIFY(!f.window.scene().isDrawingWire());
   QVERIFY2(lastOf(hints).startsWith(QStringLiteral("Select the op")), qPrintable(lastOf(hints)));
 }
@@ -486,9 +494,9 @@ void CanvasTest::wireByKeysBeginsAtAFreePort() {
   const std::string id = f.session.singleSelection().toStdString();
   QVERIFY(isWired(f.session, "fc.y", (id + ".x").c_str()));
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
-  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  pressW(f);
   QVERIFY2(lastOf(hints).startsWith(toQt("From " + id + ".extra")), qPrintable(lastOf(hints)));
-  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  pressW(f);
   QVERIFY2(lastOf(hints).startsWith(toQt("From " + id + ".y")), qPrintable(lastOf(hints)));
 }
 

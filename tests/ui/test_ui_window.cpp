@@ -39,6 +39,7 @@ class WindowTest : public QObject {
   void commandsAreFoundByTyping();
   void commandsThatAreOffAreNotFound();
   void commandsSayTheirPlaceAndKeys();
+  void whatKeysDoInTheCanvasAndTheOutlineAreCommands();
 };
 
 namespace {
@@ -277,6 +278,19 @@ void WindowTest::commandsSayTheirPlaceAndKeys() {
   QCOMPARE(commandsFor(f, QStringLiteral("lay out")).front(), QStringLiteral("Lay out|Edit   Ctrl+L"));
   closePalette(f);
   QCOMPARE(commandsFor(f, QStringLiteral("dark")).front(), QStringLiteral("Dark|View > Theme"));
+}
+
+void WindowTest::whatKeysDoInTheCanvasAndTheOutlineAreCommands() {
+  Fixture f(smallPipeline());
+  QVERIFY(activate(f));
+  f.session.select({QStringLiteral("norm")});
+  QCOMPARE(commandsFor(f, QStringLiteral("draw a wire")).front(), QStringLiteral("Draw a wire|Edit   W"));
+  QTest::keyClick(f.window.findChild<SearchPopup*>()->findChild<QLineEdit*>(), Qt::Key_Return);
+  QVERIFY(f.window.scene().isDrawingWire());
+  f.window.scene().cancelWire();
+  closePalette(f);
+  QCOMPARE(commandsFor(f, QStringLiteral("go to the")).front(),
+           QStringLiteral("Go to the outline|View   Ctrl+Shift+O"));
 }
 
 }  // namespace fuseline::ui

@@ -9,6 +9,7 @@
 #include "ui/models/palette_model.h"
 #include "ui/theme/format.h"
 
+#include <QApplication>
 #include <QDragEnterEvent>
 #include <QKeyEvent>
 #include <QMimeData>
@@ -76,6 +77,7 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
   setFocusPolicy(Qt::StrongFocus);
   connect(&scene, &GraphScene::emptyDoubleClicked, this, &GraphView::searchAt);
   connect(&scene, &GraphScene::wireDropped, this, &GraphView::searchForWire);
+  connect(&scene, &GraphScene::hint, this, &GraphView::describeWire);
   connect(&scene, &GraphScene::nodeActivated, this, &GraphView::propertiesRequested);
   connect(&session, &Session::selectionChanged, this, &GraphView::describeSelection);
   connect(&session, &Session::analysisChanged, this, &GraphView::describeSelection);
@@ -155,15 +157,27 @@ bool GraphView::moveByKey(int key) {
   }
 }
 
-bool GraphView::wireByKey(int key) {
-  if (key == Qt::Key_W) {
-    m_scene.startWire();
-    showWire();
-    return true;
-  }
+void GraphView::drawWire() {
+  if (!m_scene.isDrawingWire()) m_keyboardBefore = hasFocus() ? nullptr : QApplication::focusWidget();
+  m_scene.startWire();
+  showWire();
+  if (m_scene.isDrawingWire()) setFocus();
+}
+
+void GraphView::cancelWire() {
+  m_scene.cancelWire();
+  giveKeyboardBack();
+}
+
+void GraphView::giveKeyboardBack() {
+  if (QWidget* const before = std::exchange(m_keyboardBefore, nullptr)) before->setFocus();
+}
+
+bool GraphView::finishWireByKey(int key) {
   const bool isEnter = key == Qt::Key_Return || key == Qt::Key_Enter;
   if (!isEnter || !m_scene.isDrawingWire()) return false;
   m_scene.finishWire();
+  giveKeyboardBack();
   return true;
 }
 
@@ -180,7 +194,7 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
   const bool isShift = event->modifiers() == Qt::ShiftModifier;
   const bool isSideways = event->key() == Qt::Key_Left || event->key() == Qt::Key_Right;
   if (event->modifiers() == Qt::ControlModifier && isSideways) return m_scene.followWire(event->key() == Qt::Key_Right);
-  if (isPlain && (moveByKey(event->key()) || wireByKey(event->key()))) return;
+  if (isPlain && (moveByKey(event->key()) || finishWireByKey(event->key()))) return;
   if (isShift && event->key() == Qt::Key_A) return openSearch();
   if (isPlain && event->key() == Qt::Key_F) return fitSelection();
   if ((isPlain && event->key() == Qt::Key_Home) ||
@@ -346,6 +360,11 @@ void GraphView::describeSelection() {
   const QString single = m_session.singleSelection();
   if (!single.isEmpty()) return setAccessibleDescription(m_scene.describe(single.toStdString()));
   setAccessibleDescription(ids.isEmpty() ? tr("Nothing selected") : tr("Selected: %1").arg(ids.join(u", ")));
+}
+
+/// For who does not see where the wire aims.
+void GraphView::describeWire(const QString& sentence) {
+  m_scene.isDrawingWire() ? setAccessibleDescription(sentence) : describeSelection();
 }
 
 void GraphView::drawBackground(QPainter* painter, const QRectF& rect) {

@@ -5,6 +5,7 @@
 #include "ui/canvas/graph_scene.h"
 
 #include <QGraphicsView>
+#include <QPointer>
 
 namespace fuseline::ui {
 
@@ -20,6 +21,10 @@ class GraphView : public QGraphicsView {
   double zoom() const { return transform().m11(); }
   /// Opens the search to insert an op at the middle of the view, or under the pointer when it is over the view.
   void openSearch();
+  /// Begins a wire at the selected node, or at its next port; the arrow keys and Enter of the view go on with it. When
+  /// a key ends the wire, the keyboard goes back to where it was.
+  void drawWire();
+  void cancelWire();
   /// Opens the search for a node that is there.
   void openFind();
   /// Selects the next node that the last search found, or the one before.
@@ -55,9 +60,11 @@ class GraphView : public QGraphicsView {
   void zoomAt(QPointF viewPosition, double factor);
   bool move(QPointF direction);
   bool moveByKey(int key);
-  bool wireByKey(int key);
+  bool finishWireByKey(int key);
+  void giveKeyboardBack();
   void showWire();
   void describeSelection();
+  void describeWire(const QString& sentence);
   void paintInvitation(QPainter& painter) const;
   void paintErrorLegend(QPainter& painter) const;
 
@@ -65,6 +72,7 @@ class GraphView : public QGraphicsView {
   Session& m_session;
   const Theme& m_theme;
   QString m_findQuery;
+  QPointer<QWidget> m_keyboardBefore;  // where it was when a wire was begun elsewhere
   bool m_isFitted = true;
   bool m_isFitPending = false;  // a new document is shown; its hulls are still to come
   bool m_isSpaceHeld = false;

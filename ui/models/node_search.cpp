@@ -23,10 +23,6 @@ bool hasWord(const QStringList& texts, const QString& word) {
                              [&](const QString& text) { return plain(text).contains(word, Qt::CaseInsensitive); });
 }
 
-bool hasAll(const QStringList& texts, const QStringList& words) {
-  return std::ranges::all_of(words, [&](const QString& word) { return hasWord(texts, word); });
-}
-
 /// What is known of nodes besides their names, by id: fusions, and codes of problems.
 std::map<std::string, QStringList> factsOf(const Analysis& analysis) {
   std::map<std::string, QStringList> facts;
@@ -44,10 +40,7 @@ std::map<std::string, QStringList> factsOf(const Analysis& analysis) {
 class NodeSearch {
  public:
   NodeSearch(const PipelineDocument& document, const Analysis& analysis, const QString& query)
-      : m_document(document),
-        m_analysis(analysis),
-        m_words(plain(query).split(u' ', Qt::SkipEmptyParts)),
-        m_facts(factsOf(analysis)) {}
+      : m_document(document), m_analysis(analysis), m_words(searchWords(query)), m_facts(factsOf(analysis)) {}
 
   std::vector<FoundNode> run() && {
     for (const DocumentInput& input : m_document.inputs()) add(input.id, QStringLiteral("Input"), {{input.id, {}}});
@@ -71,8 +64,8 @@ class NodeSearch {
     for (auto port = makes.rbegin(); port != makes.rend(); ++port)
       if (const Value* value = valueAt(m_analysis.graph(), *port)) facts.prepend(formatSpec(value->spec));
     FoundNode node{.id = id, .title = names.join(QStringLiteral(" · ")), .detail = facts.value(0)};
-    if (hasAll(names, m_words)) return m_found.push_back(std::move(node));
-    if (!hasAll(names + facts, m_words)) return;
+    if (hasAllWords(names, m_words)) return m_found.push_back(std::move(node));
+    if (!hasAllWords(names + facts, m_words)) return;
     const auto isWhy = [&](const QString& fact) {
       return std::ranges::any_of(m_words, [&](const QString& word) { return hasWord({fact}, word); });
     };
@@ -89,6 +82,12 @@ class NodeSearch {
 };
 
 }  // namespace
+
+QStringList searchWords(const QString& query) { return plain(query).split(u' ', Qt::SkipEmptyParts); }
+
+bool hasAllWords(const QStringList& texts, const QStringList& words) {
+  return std::ranges::all_of(words, [&](const QString& word) { return hasWord(texts, word); });
+}
 
 std::vector<FoundNode> findNodes(const PipelineDocument& document, const Analysis& analysis, const QString& query) {
   return NodeSearch(document, analysis, query).run();

@@ -6,11 +6,17 @@
 #include "core/plan/analysis.h"
 
 #include <QString>
+#include <QStringList>
 
 #include <string>
 #include <vector>
 
 namespace fuseline::ui {
+
+/// The words of a query, for hasAllWords().
+QStringList searchWords(const QString& query);
+/// Whether each word stands in one of the texts, whatever its case; "4096x1024" is "4096 × 1024".
+bool hasAllWords(const QStringList& texts, const QStringList& words);
 
 struct FoundNode {
   std::string id;

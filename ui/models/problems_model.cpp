@@ -46,6 +46,10 @@ std::vector<Diagnostic> mergedProblems(const std::vector<Diagnostic>& fromFile,
   return merged;
 }
 
+QIcon severityIcon(const Theme& theme, Severity severity) {
+  return theme.icon(iconName(severity), colorOf(theme.colors(), severity));
+}
+
 ProblemsModel::ProblemsModel(const Theme& theme, QObject* parent) : QAbstractTableModel(parent), m_theme(theme) {}
 
 void ProblemsModel::setProblems(const std::vector<Diagnostic>& fromFile, const std::vector<Diagnostic>& fromAnalysis) {
@@ -71,9 +75,7 @@ QVariant ProblemsModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole: return isPlace ? placeText(problem) : toQt(problem.message);
     case Qt::ToolTipRole: return QStringLiteral("%1 [%2]").arg(toQt(problem.message), toQt(problem.code));
-    case Qt::DecorationRole:
-      return isPlace ? m_theme.icon(iconName(problem.severity), colorOf(m_theme.colors(), problem.severity))
-                     : QVariant();
+    case Qt::DecorationRole: return isPlace ? QVariant(severityIcon(m_theme, problem.severity)) : QVariant();
     case Qt::AccessibleTextRole:
       return QStringLiteral("%1: %2").arg(toQt(severityName(problem.severity)),
                                           isPlace ? placeText(problem) : toQt(problem.message));

@@ -121,11 +121,7 @@ void OpPage::createHead() {
   m_id = new ExpressionEdit(this);
   m_id->setAccessibleName(tr("Name of the op"));
   connect(m_id, &ExpressionEdit::committedText, this, [this](const QString& text) {
-    const bool isRenamed = m_session.apply(RenameOp{.id = m_opId.toStdString(), .newId = text.toStdString()});
-    if (isRenamed)
-      m_session.select({text});
-    else
-      m_id->setCommitted(m_opId);
+    if (!m_session.rename(m_opId, text)) m_id->setCommitted(m_opId);
   });
   auto* label = new QLabel(tr("name"), this);
   label->setFixedWidth(kLabelWidthPx);

@@ -9,6 +9,7 @@
 #include "core/runtime/pipeline_run.h"
 #include "core/support/atomic_file.h"
 #include "core/tensor/safetensors.h"
+#include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
 #include <QFileInfo>
@@ -64,6 +65,12 @@ bool Session::apply(const Edit& edit, const QString& mergeKey) {
   }
   noteChange();
   return true;
+}
+
+bool Session::rename(const QString& id, const QString& newId) {
+  const bool isRenamed = apply(renameEdit(document(), id.toStdString(), newId.toStdString()));
+  if (isRenamed) select({newId});
+  return isRenamed;
 }
 
 void Session::undo() {

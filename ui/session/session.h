@@ -85,6 +85,8 @@ class Session : public QObject {
   const PipelineDocument& document() const { return m_history.document(); }
   /// Applies an edit; a refusal is emitted as a sentence. Edits with the same non-empty mergeKey become one entry.
   bool apply(const Edit& edit, const QString& mergeKey = {});
+  /// Gives an op, an input or an output another id, and selects it again; a refusal is emitted as a sentence.
+  bool rename(const QString& id, const QString& newId);
   void undo();
   void redo();
   const History& history() const { return m_history; }

@@ -5,6 +5,7 @@
 #include <QApplication>
 #include <QFile>
 #include <QPainter>
+#include <QPixmapCache>
 #include <QStyleFactory>
 #include <QSvgRenderer>
 
@@ -104,6 +105,16 @@ QPixmap renderIcon(QByteArray svg, const QColor& color, int sizePx) {
   return pixmap;
 }
 
+/// Tables ask for the icon of a cell whenever they draw it.
+QPixmap iconPixmap(const QString& name, const QColor& color, int sizePx) {
+  const QString key = QStringLiteral("icon/%1/%2/%3").arg(name, color.name()).arg(sizePx);
+  QPixmap pixmap;
+  if (QPixmapCache::find(key, &pixmap)) return pixmap;
+  pixmap = renderIcon(svgSource(name), color, sizePx);
+  QPixmapCache::insert(key, pixmap);
+  return pixmap;
+}
+
 }  // namespace
 
 Theme::Theme(QObject* parent) : QObject(parent), m_systemPalette(QApplication::palette()), m_colors(lightColors()) {
@@ -168,14 +179,17 @@ QColor Theme::dtypeColor(std::string_view dtype) const {
 QIcon Theme::icon(const QString& name) const {
   QIcon icon = this->icon(name, m_colors.text);
   for (const int sizePx : {16, 24, 32, 48}) {
-    icon.addPixmap(renderIcon(svgSource(name), m_colors.disabledText, sizePx), QIcon::Disabled);
+    icon.addPixmap(iconPixmap(name, m_colors.disabledText, sizePx), QIcon::Disabled);
   }
   return icon;
 }
 
 QIcon Theme::icon(const QString& name, const QColor& color) const {
   QIcon icon;
-  for (const int sizePx : {16, 24, 32, 48}) icon.addPixmap(renderIcon(svgSource(name), color, sizePx));
+  for (const int sizePx : {16, 24, 32, 48}) {
+    icon.addPixmap(iconPixmap(name, color, sizePx));
+    icon.addPixmap(iconPixmap(name, m_colors.onAccent, sizePx), QIcon::Selected);  // in a chosen row of a table
+  }
   return icon;
 }
 

@@ -1,0 +1,538 @@
+// The outline: it lists the pipeline, does what the canvas does, and with the keyboard alone a pipeline is built.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+#include "ui/theme/format.h"
+
+#include <QAccessible>
+#include <QApplication>
+#include <QElapsedTimer>
+#include <QLabel>
+#include <QLineEdit>
+#include <QSignalSpy>
+#include <QStatusBar>
+#include <QTest>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+class OutlineTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void listsNodesInTheOrderInWhichTheyRun();
+  void saysShapeAndFusions();
+  void opsOfAnInstanceStandBelowIt();
+  void aRowIsASentence();
+  void screenReadersGetTheSentence();
+  void problemsAreWords();
+  void theIconOfAProblemIsSeenInAChosenRow_data();
+  void theIconOfAProblemIsSeenInAChosenRow();
+  void timesAreThoseOfARunOfThisPipeline();
+  void f2RenamesAndAnUndoNamesBack();
+  void escGivesTheNameBack();
+  void inputsAreRenamedWithWhatReadsThem();
+  void aNameThatIsTakenIsRefusedWithASentence();
+  void namesInsideAnInstanceAreFixed();
+  void keysRemoveReconnectAndBypass();
+  void enterGoesToTheInspector();
+  void selectionIsThatOfTheCanvas();
+  void anOpOfAnInstanceSelectsTheInstance();
+  void filterFindsNamesOpsShapesAndFusions();
+  void filterKeepsTheSelection();
+  void anEmptyPipelineSaysWhatToDo();
+  void whatIsOpenStaysOpen();
+  void wDrawsAWireFromHere();
+  void aThousandOpsDoNotFreezeIt();
+  void editsAreOneChangeForViews();
+  void aPipelineIsBuiltByKeys();
+};
+
+namespace {
+
+QString cell(const OutlinePanel& outline, const QString& node, int column, int role = Qt::DisplayRole) {
+  return outline.indexOf(node).siblingAtColumn(column).data(role).toString();
+}
+
+QStringList namesOf(const QAbstractItemModel& model, const QModelIndex& parent = {}) {
+  QStringList names;
+  for (int row = 0; row < model.rowCount(parent); ++row) names.append(model.index(row, 0, parent).data().toString());
+  return names;
+}
+
+/// x -> fc -> act -> y with the ops written the wrong way round.
+std::string backwardsPipeline() {
+  std::string text = smallPipeline();
+  const std::string act = R"({"id": "act", "op": "GELU", "attributes": {}})";
+  const std::string rest = R"({"id": "norm")";
+  text.erase(text.find(act), act.size());
+  text.erase(text.rfind(',', text.find("],\n    \"wires\"")), 1);
+  return text.insert(text.find(rest), act + ", ");
+}
+
+std::string chainOfGelus(int numOps) {
+  PipelineDocument document;
+  (void)document.apply(AddInput{{.id = "x", .dtype = "bf16", .shape = Json({16, 32})}});
+  Endpoint from{"x", {}};
+  for (int i = 0; i < numOps; ++i) {
+    const std::string id = "op" + std::to_string(i);
+    (void)document.apply(AddOp{.op = {.id = id, .operation = "GELU"}});
+    (void)document.apply(AddWire{.wire = {from, {id, "x"}}});
+    from = {id, "y"};
+  }
+  (void)document.apply(AddOutput{.output = {.id = "out", .from = from}});
+  return serialize(document);
+}
+
+std::string stack() {
+  std::string text;
+  for (const DocumentTemplate& each : documentTemplates())
+    if (each.name == "transformer-stack") text = each.text;
+  return text;
+}
+
+/// Where Qt sends a key: a popup comes before the window.
+QWidget* keyboardOwner() {
+  QWidget* const popup = QApplication::activePopupWidget();
+  return popup && popup->focusWidget() ? popup->focusWidget() : QApplication::focusWidget();
+}
+
+void press(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) { QTest::keyClick(keyboardOwner(), key, modifiers); }
+
+void type(const QString& text) { QTest::keyClicks(keyboardOwner(), text); }
+
+/// The keyboard in the outline, with this node selected.
+bool goTo(Fixture& f, const char* node) {
+  f.window.activateWindow();
+  if (!QTest::qWaitForWindowActive(&f.window)) return false;
+  f.window.canvas().setFocus();
+  press(Qt::Key_O, Qt::ControlModifier | Qt::ShiftModifier);
+  f.session.select({QString::fromLatin1(node)});
+  return f.window.outline().view()->hasFocus();
+}
+
+/// The editor commits behind the key, and the name is asked for behind that.
+constexpr int kTurnsOfARename = 3;
+
+/// Types over the name of the selected node.
+void renameTo(const QString& name) {
+  press(Qt::Key_F2);
+  qobject_cast<QLineEdit*>(QApplication::focusWidget())->selectAll();
+  type(name);
+  press(Qt::Key_Return);
+  for (int turn = 0; turn < kTurnsOfARename; ++turn) QCoreApplication::processEvents();
+}
+
+bool isWired(const Session& session, const Endpoint& from, const Endpoint& to) {
+  return std::ranges::find(session.document().wires(), Wire{from, to}) != session.document().wires().end();
+}
+
+}  // namespace
+
+void OutlineTest::listsNodesInTheOrderInWhichTheyRun() {
+  Fixture f(backwardsPipeline());
+  QCOMPARE(f.session.document().ops().front().id, std::string("act"));
+  QCOMPARE(namesOf(f.window.outline().model()), QStringList({"x", "norm", "fc", "act", "y"}));
+  QCOMPARE(cell(f.window.outline(), "x", OutlineModel::OperationColumn), QStringLiteral("Input"));
+  QCOMPARE(cell(f.window.outline(), "act", OutlineModel::OperationColumn), QStringLiteral("GELU"));
+}
+
+void OutlineTest::saysShapeAndFusions() {
+  Fixture f(smallPipeline());
+  const OutlinePanel& outline = f.window.outline();
+  QCOMPARE(cell(outline, "fc", OutlineModel::OutputColumn), QStringLiteral("16 × 64 bf16"));
+  QCOMPARE(cell(outline, "fc", OutlineModel::ForwardColumn), QStringLiteral("ForwardLinearEpilogue"));
+  QCOMPARE(cell(outline, "act", OutlineModel::ForwardColumn), QStringLiteral("ForwardLinearEpilogue"));
+  QCOMPARE(cell(outline, "norm", OutlineModel::ForwardColumn), QString());
+  Fixture branched(residualPipeline(true));
+  QCOMPARE(cell(branched.window.outline(), "save", OutlineModel::OutputColumn), QStringLiteral("16 × 32 bf16, …"));
+  QCOMPARE(cell(branched.window.outline(), "save", OutlineModel::OutputColumn, Qt::ToolTipRole),
+           QStringLiteral("16 × 32 bf16, extra: 16 × 32 bf16"));
+  QVERIFY(f.session.apply(SetFusion{Json::parse(R"({"rules": "all", "without": ["ForwardLinearEpilogue"]})")}));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(cell(outline, "fc", OutlineModel::ForwardColumn), QString());
+}
+
+void OutlineTest::opsOfAnInstanceStandBelowIt() {
+  Fixture f(stack());
+  const OutlineFilter& model = f.window.outline().model();
+  const QModelIndex layer = f.window.outline().indexOf(QStringLiteral("layer1"));
+  QCOMPARE(layer.siblingAtColumn(OutlineModel::OperationColumn).data().toString(), QStringLiteral("Layer"));
+  QCOMPARE(namesOf(model, layer), QStringList({"save", "mlp", "add"}));
+  const QModelIndex fc1 = model.index(1, 0, model.index(1, 0, layer));
+  QCOMPARE(fc1.data().toString(), QStringLiteral("fc1"));
+  QCOMPARE(fc1.data(OutlineModel::PlaceRole).toString(), QStringLiteral("layer1.mlp.fc1"));
+  QCOMPARE(fc1.siblingAtColumn(OutlineModel::OutputColumn).data().toString(), QStringLiteral("512 × 5632 bf16"));
+}
+
+void OutlineTest::aRowIsASentence() {
+  Fixture f(smallPipeline());
+  QCOMPARE(cell(f.window.outline(), "act", OutlineModel::NameColumn, Qt::AccessibleTextRole),
+           QStringLiteral("act, GELU, output 16 × 64 bf16, fused forward in ForwardLinearEpilogue"));
+  QVERIFY(f.session.apply(SetBypassed{.id = "norm", .bypassed = true}));
+  QVERIFY(waitForAnalysis(f.session));
+  const QString bypassed = cell(f.window.outline(), "norm", OutlineModel::NameColumn, Qt::AccessibleTextRole);
+  QVERIFY2(bypassed.startsWith(QStringLiteral("norm, RMSNorm, bypassed")), qPrintable(bypassed));
+}
+
+void OutlineTest::screenReadersGetTheSentence() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.window.showPane(QStringLiteral("outline")));
+  QAccessibleInterface* outline = QAccessible::queryAccessibleInterface(f.window.outline().view());
+  QVERIFY(outline && outline->tableInterface());
+  QCOMPARE(outline->text(QAccessible::Name), QStringLiteral("Outline of the pipeline"));
+  QAccessibleInterface* fc = outline->tableInterface()->cellAt(2, OutlineModel::NameColumn);
+  QVERIFY(fc);
+  QCOMPARE(fc->text(QAccessible::Name),
+           QStringLiteral("fc, Linear, output 16 × 64 bf16, fused forward in ForwardLinearEpilogue"));
+}
+
+void OutlineTest::problemsAreWords() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
+  QVERIFY(waitForAnalysis(f.session));
+  const QModelIndex problems = f.window.outline().indexOf(QStringLiteral("fc")).siblingAtColumn(6);
+  QCOMPARE(problems.data().toString(), QStringLiteral("1 error"));
+  QVERIFY(!problems.data(Qt::DecorationRole).value<QIcon>().isNull());
+  QVERIFY2(problems.data(Qt::ToolTipRole).toString().contains(QStringLiteral("7")),
+           qPrintable(problems.data(Qt::ToolTipRole).toString()));
+  QVERIFY(cell(f.window.outline(), "fc", 0, Qt::AccessibleTextRole).contains(QStringLiteral("error: ")));
+  QCOMPARE(cell(f.window.outline(), "norm", OutlineModel::ProblemsColumn), QString());
+}
+
+void OutlineTest::theIconOfAProblemIsSeenInAChosenRow_data() {
+  QTest::addColumn<int>("theme");
+  QTest::newRow("light") << static_cast<int>(ThemeChoice::Light);
+  QTest::newRow("dark") << static_cast<int>(ThemeChoice::Dark);
+}
+
+void OutlineTest::theIconOfAProblemIsSeenInAChosenRow() {
+  QFETCH(const int, theme);
+  Fixture f(smallPipeline());
+  f.theme.apply(static_cast<ThemeChoice>(theme));
+  QVERIFY(f.session.apply(SetBypassed{.id = "act", .bypassed = true}));
+  QVERIFY(waitForAnalysis(f.session));
+  const QModelIndex act = f.window.outline().indexOf(QStringLiteral("act"));
+  const QVariant icon = act.siblingAtColumn(OutlineModel::ProblemsColumn).data(Qt::DecorationRole);
+  const QImage image = icon.value<QIcon>().pixmap(32, QIcon::Selected).toImage();
+  double contrast = 0;
+  for (int y = 0; y < image.height(); ++y)
+    for (int x = 0; x < image.width(); ++x)
+      if (const QColor color = image.pixelColor(x, y); color.alpha() > 200)
+        contrast = std::max(contrast, contrastRatio(color, f.theme.colors().accent));
+  QVERIFY2(contrast > 4.5, qPrintable(QString::number(contrast)));
+}
+
+void OutlineTest::timesAreThoseOfARunOfThisPipeline() {
+  OpenedRun f(measuredRun(), QStringLiteral("outline"));
+  QVERIFY(f.isOpen);
+  const QString time = cell(f.window.outline(), "fc", OutlineModel::TimeColumn);
+  QVERIFY2(time.contains(QStringLiteral("s")), qPrintable(time));
+  QCOMPARE(cell(f.window.outline(), "x", OutlineModel::TimeColumn), QString());
+  const QString sentence = cell(f.window.outline(), "fc", 0, Qt::AccessibleTextRole);
+  QVERIFY2(sentence.endsWith(time + QStringLiteral(" unfused")), qPrintable(sentence));
+  QVERIFY(!f.window.outline().view()->isColumnHidden(OutlineModel::TimeColumn));
+  QVERIFY(f.session.apply(SetSymbol{.name = "M", .value = 8}));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(cell(f.window.outline(), "fc", OutlineModel::TimeColumn), QString());
+  QVERIFY(f.window.outline().view()->isColumnHidden(OutlineModel::TimeColumn));
+}
+
+void OutlineTest::f2RenamesAndAnUndoNamesBack() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  QVERIFY(goTo(f, "fc"));
+  renameTo(QStringLiteral("up"));
+  QVERIFY(f.session.document().findOp("up"));
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("up"));
+  QCOMPARE(f.window.outline().view()->currentIndex().data().toString(), QStringLiteral("up"));
+  QVERIFY(f.window.outline().view()->hasFocus());
+  press(Qt::Key_Z, Qt::ControlModifier);
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void OutlineTest::escGivesTheNameBack() {
+  Fixture f(smallPipeline());
+  QVERIFY(goTo(f, "fc"));
+  press(Qt::Key_F2);
+  type(QStringLiteral("up"));
+  press(Qt::Key_Escape);
+  QCoreApplication::processEvents();
+  QVERIFY(f.window.outline().view()->hasFocus() && f.op("fc").operation == "Linear");
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  QVERIFY(!f.session.history().canUndo());
+}
+
+void OutlineTest::inputsAreRenamedWithWhatReadsThem() {
+  Fixture f(smallPipeline());
+  QVERIFY(goTo(f, "x"));
+  renameTo(QStringLiteral("tokens"));
+  QVERIFY(isWired(f.session, {"tokens", {}}, {"norm", "x"}));
+  f.session.select({QStringLiteral("y")});
+  renameTo(QStringLiteral("result"));
+  QVERIFY(f.session.document().findOutput("result"));
+}
+
+void OutlineTest::aNameThatIsTakenIsRefusedWithASentence() {
+  Fixture f(smallPipeline());
+  QVERIFY(goTo(f, "fc"));
+  const QSignalSpy refusals(&f.session, &Session::editRefused);
+  renameTo(QStringLiteral("act"));
+  QCOMPARE(refusals.size(), 1);
+  QVERIFY2(refusals.front().front().toString().contains(QStringLiteral("act")),
+           qPrintable(refusals.front().front().toString()));
+  QCOMPARE(f.window.statusBar()->currentMessage(), refusals.front().front().toString());
+  QCOMPARE(namesOf(f.window.outline().model()), QStringList({"x", "norm", "fc", "act", "y"}));
+  QVERIFY(!f.session.history().canUndo());
+}
+
+void OutlineTest::namesInsideAnInstanceAreFixed() {
+  Fixture f(stack());
+  QVERIFY(goTo(f, "layer1"));
+  press(Qt::Key_Right);  // opens it
+  press(Qt::Key_Down);
+  QCOMPARE(f.window.outline().view()->currentIndex().data().toString(), QStringLiteral("save"));
+  press(Qt::Key_F2);
+  QVERIFY(f.window.outline().view()->hasFocus());
+  QVERIFY(f.window.statusBar()->currentMessage().startsWith(QStringLiteral("An op inside of an instance")));
+}
+
+void OutlineTest::keysRemoveReconnectAndBypass() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  QVERIFY(goTo(f, "act"));
+  press(Qt::Key_D);
+  QVERIFY(f.op("act").isBypassed());
+  QCOMPARE(cell(f.window.outline(), "act", OutlineModel::OperationColumn), QStringLiteral("GELU (bypassed)"));
+  press(Qt::Key_Z, Qt::ControlModifier);
+  f.session.select({QStringLiteral("fc")});
+  press(Qt::Key_Delete, Qt::ControlModifier);
+  QVERIFY(isWired(f.session, {"norm", "y"}, {"act", "x"}));
+  press(Qt::Key_Z, Qt::ControlModifier);
+  f.session.select({QStringLiteral("fc")});
+  press(Qt::Key_Delete);
+  QCOMPARE(namesOf(f.window.outline().model()), QStringList({"x", "norm", "act", "y"}));
+  QVERIFY(!isWired(f.session, {"norm", "y"}, {"act", "x"}));
+  QCOMPARE(f.window.outline().view()->currentIndex().data().toString(), QStringLiteral("act"));
+  press(Qt::Key_Z, Qt::ControlModifier);
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void OutlineTest::enterGoesToTheInspector() {
+  Fixture f(smallPipeline());
+  QVERIFY(goTo(f, "fc"));
+  press(Qt::Key_Return);
+  QVERIFY(f.window.inspector().isAncestorOf(QApplication::focusWidget()));
+  QCOMPARE(qobject_cast<QLineEdit*>(QApplication::focusWidget())->text(), QStringLiteral("fc"));
+}
+
+void OutlineTest::selectionIsThatOfTheCanvas() {
+  Fixture f(smallPipeline());
+  QVERIFY(goTo(f, "norm"));
+  press(Qt::Key_Down);
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  QVERIFY(f.window.scene().node("fc")->isSelected() && !f.window.scene().node("norm")->isSelected());
+  press(Qt::Key_Down, Qt::ShiftModifier);
+  QCOMPARE(f.session.selection(), QSet<QString>({"fc", "act"}));
+  f.session.select({QStringLiteral("x"), QStringLiteral("act")});
+  const auto* chosen = f.window.outline().view()->selectionModel();
+  QCOMPARE(chosen->selectedRows().size(), 2);
+  QVERIFY(chosen->isRowSelected(0) && chosen->isRowSelected(3));
+  f.session.select({});
+  QVERIFY(!chosen->hasSelection());
+}
+
+void OutlineTest::anOpOfAnInstanceSelectsTheInstance() {
+  Fixture f(stack());
+  QVERIFY(goTo(f, "layer2"));
+  press(Qt::Key_Right);
+  press(Qt::Key_Down);
+  QCOMPARE(f.window.outline().view()->currentIndex().data().toString(), QStringLiteral("save"));
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("layer2"));
+  QCOMPARE(f.window.outline().view()->selectionModel()->selectedRows(),
+           QModelIndexList({f.window.outline().indexOf(QStringLiteral("layer2"))}));
+  press(Qt::Key_Down);
+  QCOMPARE(f.window.outline().view()->currentIndex().data().toString(), QStringLiteral("mlp"));
+}
+
+void OutlineTest::filterFindsNamesOpsShapesAndFusions() {
+  Fixture f(smallPipeline());
+  QLineEdit* filter = f.window.outline().filterEdit();
+  const OutlineFilter& model = f.window.outline().model();
+  filter->setText(QStringLiteral("gelu"));
+  QCOMPARE(namesOf(model), QStringList({"act"}));
+  filter->setText(QStringLiteral("16x64"));
+  QCOMPARE(namesOf(model), QStringList({"fc", "act", "y"}));
+  filter->setText(QStringLiteral("linearepi 64"));
+  QCOMPARE(namesOf(model), QStringList({"fc", "act"}));
+  filter->setText(QStringLiteral("nothing"));
+  QVERIFY(namesOf(model).isEmpty());
+  filter->clear();
+  QCOMPARE(model.rowCount(), 5);
+  Fixture nested(stack());
+  nested.window.outline().filterEdit()->setText(QStringLiteral("fc2"));
+  QCOMPARE(namesOf(nested.window.outline().model()), QStringList({"layer1", "layer2"}));
+  QVERIFY(nested.window.outline().view()->isExpanded(nested.window.outline().indexOf(QStringLiteral("layer2"))));
+}
+
+void OutlineTest::filterKeepsTheSelection() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("fc")});
+  f.window.outline().filterEdit()->setText(QStringLiteral("norm"));
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  f.window.outline().filterEdit()->clear();
+  QVERIFY(f.window.outline().view()->selectionModel()->isRowSelected(2));
+}
+
+void OutlineTest::anEmptyPipelineSaysWhatToDo() {
+  Fixture f(serialize(PipelineDocument()));
+  QVERIFY(f.window.showPane(QStringLiteral("outline")));
+  const auto* sentence = f.window.outline().findChild<QLabel*>();
+  QVERIFY(sentence->isVisibleTo(&f.window.outline()) && !f.window.outline().view()->isVisibleTo(&f.window.outline()));
+  QVERIFY(sentence->text().contains(QStringLiteral("Ctrl+Space")));
+  QVERIFY(f.session.apply(AddOp{.op = {.id = "act", .operation = "GELU"}}));
+  QVERIFY(!sentence->isVisibleTo(&f.window.outline()) && f.window.outline().view()->isVisibleTo(&f.window.outline()));
+}
+
+void OutlineTest::whatIsOpenStaysOpen() {
+  Fixture f(stack());
+  QVERIFY(goTo(f, "layer1"));
+  press(Qt::Key_Right);
+  QVERIFY(f.session.apply(AddOp{.op = {.id = "act", .operation = "GELU"}}));
+  QVERIFY(waitForAnalysis(f.session));
+  OutlinePanel& outline = f.window.outline();
+  QVERIFY(outline.view()->isExpanded(outline.indexOf(QStringLiteral("layer1"))));
+  QVERIFY(!outline.view()->isExpanded(outline.indexOf(QStringLiteral("layer2"))));
+  outline.filterEdit()->setText(QStringLiteral("fc1"));
+  outline.filterEdit()->clear();
+  QVERIFY(!outline.view()->isExpanded(outline.indexOf(QStringLiteral("layer2"))));
+}
+
+void OutlineTest::wDrawsAWireFromHere() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
+  QVERIFY(goTo(f, "fc"));
+  press(Qt::Key_W);
+  QVERIFY(f.window.scene().isDrawingWire() && f.window.canvas().hasFocus());
+  QVERIFY2(f.window.canvas().accessibleDescription().startsWith(QStringLiteral("From fc.y to act.x")),
+           qPrintable(f.window.canvas().accessibleDescription()));
+  press(Qt::Key_Return);
+  QVERIFY(isWired(f.session, {"fc", "y"}, {"act", "x"}));
+  QVERIFY(f.window.outline().view()->hasFocus());
+  press(Qt::Key_W);
+  press(Qt::Key_Escape);
+  QVERIFY(!f.window.scene().isDrawingWire() && f.window.outline().view()->hasFocus());
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+}
+
+/// The limit is far above what it takes, and far below what one waits for.
+void OutlineTest::aThousandOpsDoNotFreezeIt() {
+  constexpr int kLimitMs = 2000;
+  Fixture f(chainOfGelus(1000));
+  QElapsedTimer clock;
+  clock.start();
+  OutlinePanel outline(f.session, f.theme);
+  outline.resize(900, 300);
+  outline.show();
+  QCOMPARE(outline.model().rowCount(), 1002);
+  outline.filterEdit()->setText(QStringLiteral("op99"));
+  QCOMPARE(outline.model().rowCount(), 11);
+  outline.filterEdit()->clear();
+  outline.view()->selectAll();
+  QCOMPARE(f.session.selection().size(), 1002);
+  QVERIFY2(clock.elapsed() < kLimitMs, qPrintable(QString::number(clock.elapsed())));
+}
+
+/// Views keep their place where only values change, and are told once where rows do.
+void OutlineTest::editsAreOneChangeForViews() {
+  Fixture f(chainOfGelus(100));
+  const OutlineFilter& model = f.window.outline().model();
+  const QSignalSpy resets(&model, &QAbstractItemModel::modelReset);
+  QVERIFY(f.session.apply(SetBypassed{.id = "op7", .bypassed = true}));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(cell(f.window.outline(), "op7", OutlineModel::OperationColumn), QStringLiteral("GELU (bypassed)"));
+  QCOMPARE(resets.size(), 0);
+  QVERIFY(f.session.rename(QStringLiteral("op50"), QStringLiteral("middle")));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(resets.size(), 1);
+  QCOMPARE(f.window.outline().view()->currentIndex().data().toString(), QStringLiteral("middle"));
+}
+
+namespace {
+
+/// Chooses what the search finds first. A display gives the keyboard back to the window when a popup closes; where
+/// there is none, the test does.
+bool insertBySearch(Fixture& f, const QString& query) {
+  press(Qt::Key_Space, Qt::ControlModifier);
+  type(query);
+  press(Qt::Key_Return);
+  f.window.activateWindow();
+  return QTest::qWaitForWindowActive(&f.window) && f.window.canvas().hasFocus() && waitForAnalysis(f.session);
+}
+
+std::string problemsOf(const Session& session) {
+  std::string text;
+  for (const Diagnostic& problem : session.analysis()->lowered.diagnostics) text += toString(problem, "test") + "\n";
+  return text;
+}
+
+bool isFusedForward(const Session& session, const char* rule, const QStringList& owners) {
+  return std::ranges::any_of(session.analysis()->report.forward, [&](const FusedOperation& entry) {
+    QStringList ids;
+    for (const NodeId node : entry.nodes) ids.append(toQt(session.analysis()->graph().node(node).owner));
+    ids.removeDuplicates();
+    return entry.isFused() && entry.rule->name == rule && ids == owners;
+  });
+}
+
+}  // namespace
+
+/// LayerNorm -> Linear -> GELU -> Linear: the search joins what it puts behind the selection, W joins the rest.
+void OutlineTest::aPipelineIsBuiltByKeys() {
+  Fixture f(serialize(PipelineDocument()));
+  const std::string before = serialize(f.session.document());
+  f.window.activateWindow();
+  QVERIFY(QTest::qWaitForWindowActive(&f.window));
+  f.window.canvas().setFocus();
+  for (const char* query : {"input", "layernorm", "linear"})
+    QVERIFY2(insertBySearch(f, QString::fromLatin1(query)), query);
+  QCOMPARE(f.session.document().wires().size(), std::size_t{2});
+  press(Qt::Key_Escape);  // nothing is selected: the next op stands alone
+  QVERIFY(insertBySearch(f, QStringLiteral("gelu")));
+  QCOMPARE(f.session.document().wires().size(), std::size_t{2});
+
+  press(Qt::Key_O, Qt::ControlModifier | Qt::ShiftModifier);
+  QVERIFY(f.window.outline().view()->hasFocus());
+  press(Qt::Key_Home);
+  const auto currentOp = [&] {
+    return f.window.outline().view()->currentIndex().siblingAtColumn(OutlineModel::OperationColumn).data().toString();
+  };
+  for (int i = 0; i < 5 && currentOp() != QStringLiteral("Linear"); ++i) press(Qt::Key_Down);
+  renameTo(QStringLiteral("fc1"));
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc1"));
+  press(Qt::Key_W);
+  press(Qt::Key_Return);
+  QCOMPARE(f.session.document().wires().size(), std::size_t{3});
+  QVERIFY(waitForAnalysis(f.session));  // which says how wide the next op is
+
+  press(Qt::Key_Down);
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("gelu"));
+  for (const char* query : {"linear", "output"}) QVERIFY2(insertBySearch(f, QString::fromLatin1(query)), query);
+  QVERIFY2(f.session.analysis()->isRunnable(), problemsOf(f.session).c_str());
+  const OutlineFilter& model = f.window.outline().model();
+  QStringList operations;
+  for (int row = 0; row < model.rowCount(); ++row)
+    operations.append(model.index(row, OutlineModel::OperationColumn).data().toString());
+  QCOMPARE(operations, QStringList({"Input", "LayerNorm", "Linear", "GELU", "Linear", "Output"}));
+  QVERIFY(isFusedForward(f.session, "ForwardLinearEpilogue", {"fc1", "gelu"}));
+
+  int numUndone = 0;
+  for (; f.session.history().canUndo() && numUndone < 20; ++numUndone) press(Qt::Key_Z, Qt::ControlModifier);
+  QCOMPARE(numUndone, 8);  // six nodes, a name, a wire
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::OutlineTest)
+#include "test_ui_outline.moc"
