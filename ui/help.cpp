@@ -72,6 +72,12 @@ QString rooflineRows() {
          shortcutRow(translated("Up, Down"), translated("Go to the same work in the other plan"));
 }
 
+QString rulesRows() {
+  return shortcutRow(translated("Up, Down"), translated("Show the next rule of the book")) +
+         shortcutRow(translated("Space"), translated("Switch the rule off or on in this pipeline")) +
+         shortcutRow(translated("Tab, Enter"), translated("Go to a hit or a miss, and select its ops"));
+}
+
 QString section(const QString& title, const QString& rows) {
   return QStringLiteral("<h3>%1</h3><table cellspacing='0' cellpadding='3'>%2</table>").arg(title, rows);
 }
@@ -91,7 +97,7 @@ void showShortcuts(const QMenuBar& menus, QWidget* parent) {
   auto* browser = new QTextBrowser(&dialog);
   browser->setHtml(section(translated("Canvas"), canvasRows()) + section(translated("Plan"), planRows()) +
                    section(translated("Timeline"), timelineRows()) + section(translated("Roofline"), rooflineRows()) +
-                   text);
+                   section(translated("Rules"), rulesRows()) + text);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, &dialog);
   QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
   auto* layout = new QVBoxLayout(&dialog);

@@ -36,7 +36,7 @@ namespace fuseline::ui {
 namespace {
 
 // Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
-constexpr int kLayoutVersion = 4;
+constexpr int kLayoutVersion = 5;
 constexpr int kMaxRecentFiles = 10;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
@@ -131,6 +131,7 @@ void MainWindow::createDocks() {
   m_timeline = new TimelinePanel(m_session, m_theme);
   m_roofline = new RooflinePanel(m_session, m_theme);
   m_numerics = new NumericsPanel(m_session, m_theme);
+  m_rules = new RulesPanel(m_session, m_theme);
   addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
   addDock(QStringLiteral("inspector"), tr("Inspector"), m_inspector, Qt::RightDockWidgetArea);
   addDock(QStringLiteral("whyNot"), tr("Why not?"), m_whyNot, Qt::RightDockWidgetArea);
@@ -139,6 +140,7 @@ void MainWindow::createDocks() {
   addDock(QStringLiteral("timeline"), tr("Timeline"), m_timeline, Qt::BottomDockWidgetArea);
   addDock(QStringLiteral("roofline"), tr("Roofline"), m_roofline, Qt::BottomDockWidgetArea);
   m_numericsDock = addDock(QStringLiteral("numerics"), tr("Numerics"), m_numerics, Qt::BottomDockWidgetArea);
+  m_rulesDock = addDock(QStringLiteral("rules"), tr("Rules"), m_rules, Qt::BottomDockWidgetArea);
   m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
   const auto showBlocks = [this] { m_palette->showBlocks(m_session.document()); };
   connect(&m_session, &Session::documentChanged, m_palette, showBlocks);
@@ -156,7 +158,8 @@ void MainWindow::applyDefaultLayout() {
   QDockWidget* roofline = m_docks[6];
   tabifyDockWidget(timeline, roofline);
   tabifyDockWidget(roofline, m_numericsDock);
-  tabifyDockWidget(m_numericsDock, m_problemsDock);
+  tabifyDockWidget(m_numericsDock, m_rulesDock);
+  tabifyDockWidget(m_rulesDock, m_problemsDock);
   m_timingsDock->raise();
   resizeDocks({m_docks[0], m_docks[1]}, {194, 356}, Qt::Horizontal);
   resizeDocks({m_docks[1], m_docks[2]}, {430, 470}, Qt::Vertical);
@@ -677,8 +680,8 @@ void MainWindow::makeBlock() {
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {
-  QList<QWidget*> panes = {m_palette, m_view,     m_inspector, m_whyNot,   m_plan,
-                           m_timings, m_timeline, m_roofline,  m_numerics, m_problems};
+  QList<QWidget*> panes = {m_palette,  m_view,     m_inspector, m_whyNot, m_plan,    m_timings,
+                           m_timeline, m_roofline, m_numerics,  m_rules,  m_problems};
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());

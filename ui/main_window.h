@@ -13,6 +13,7 @@
 #include "ui/panels/plan_panel.h"
 #include "ui/panels/problems_panel.h"
 #include "ui/panels/roofline_panel.h"
+#include "ui/panels/rules_panel.h"
 #include "ui/panels/run_bar.h"
 #include "ui/panels/timeline_panel.h"
 #include "ui/panels/timings_panel.h"
@@ -63,6 +64,7 @@ class MainWindow : public QMainWindow {
   RooflinePanel& roofline() { return *m_roofline; }
   NumericsPanel& numerics() { return *m_numerics; }
   WhyNotPanel& whyNot() { return *m_whyNot; }
+  RulesPanel& rules() { return *m_rules; }
   void showTimings();
   /// Brings a pane to the front: "plan", "timeline". False: there is none of this name.
   bool showPane(const QString& name);
@@ -148,6 +150,7 @@ class MainWindow : public QMainWindow {
   InspectorPanel* m_inspector = nullptr;
   ProblemsPanel* m_problems = nullptr;
   WhyNotPanel* m_whyNot = nullptr;
+  RulesPanel* m_rules = nullptr;
   PlanPanel* m_plan = nullptr;
   TimingsPanel* m_timings = nullptr;
   TimelinePanel* m_timeline = nullptr;
@@ -158,6 +161,7 @@ class MainWindow : public QMainWindow {
   QList<QDockWidget*> m_docks;
   QDockWidget* m_timingsDock = nullptr;
   QDockWidget* m_numericsDock = nullptr;
+  QDockWidget* m_rulesDock = nullptr;
   QDockWidget* m_problemsDock = nullptr;
   QMenu* m_recentMenu = nullptr;
   QMenu* m_examplesMenu = nullptr;
