@@ -41,6 +41,7 @@ constexpr int kMaxRecentFiles = 10;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
 constexpr auto kDeviceKey = "run/device";
+constexpr auto kKeepRunsKey = "run/keepsRuns";
 
 QString filePatterns() { return MainWindow::tr("Fuseline pipelines (*.fuseline);;All files (*)"); }
 
@@ -74,6 +75,7 @@ MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, 
   createHelpMenu();
   createStatusBar();
   connectSession();
+  connectRuns();
   applyDefaultLayout();
   m_defaultState = saveState(kLayoutVersion);
   restoreLayout();
@@ -132,6 +134,7 @@ void MainWindow::createDocks() {
   m_roofline = new RooflinePanel(m_session, m_theme);
   m_numerics = new NumericsPanel(m_session, m_theme);
   m_rules = new RulesPanel(m_session, m_theme);
+  m_runs = new RunsPanel(m_session, m_theme);
   addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
   addDock(QStringLiteral("inspector"), tr("Inspector"), m_inspector, Qt::RightDockWidgetArea);
   addDock(QStringLiteral("whyNot"), tr("Why not?"), m_whyNot, Qt::RightDockWidgetArea);
@@ -140,6 +143,7 @@ void MainWindow::createDocks() {
   addDock(QStringLiteral("timeline"), tr("Timeline"), m_timeline, Qt::BottomDockWidgetArea);
   addDock(QStringLiteral("roofline"), tr("Roofline"), m_roofline, Qt::BottomDockWidgetArea);
   m_numericsDock = addDock(QStringLiteral("numerics"), tr("Numerics"), m_numerics, Qt::BottomDockWidgetArea);
+  m_runsDock = addDock(QStringLiteral("runs"), tr("Runs"), m_runs, Qt::BottomDockWidgetArea);
   m_rulesDock = addDock(QStringLiteral("rules"), tr("Rules"), m_rules, Qt::BottomDockWidgetArea);
   m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
   const auto showBlocks = [this] { m_palette->showBlocks(m_session.document()); };
@@ -158,7 +162,8 @@ void MainWindow::applyDefaultLayout() {
   QDockWidget* roofline = m_docks[6];
   tabifyDockWidget(timeline, roofline);
   tabifyDockWidget(roofline, m_numericsDock);
-  tabifyDockWidget(m_numericsDock, m_rulesDock);
+  tabifyDockWidget(m_numericsDock, m_runsDock);
+  tabifyDockWidget(m_runsDock, m_rulesDock);
   tabifyDockWidget(m_rulesDock, m_problemsDock);
   m_timingsDock->raise();
   resizeDocks({m_docks[0], m_docks[1]}, {194, 356}, Qt::Horizontal);
@@ -571,6 +576,18 @@ void MainWindow::connectSession() {
   });
   connect(m_view, &GraphView::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
   connect(&m_theme, &Theme::changed, this, &MainWindow::refreshIcons);
+}
+
+void MainWindow::connectRuns() {
+  RunHistory& history = m_runs->history();
+  if (m_persistence == Persistence::Settings) history.setKeepsRuns(QSettings().value(kKeepRunsKey, false).toBool());
+  connect(&history, &RunHistory::keepsRunsChanged, this, [this, &history] {
+    if (m_persistence == Persistence::Settings) QSettings().setValue(kKeepRunsKey, history.keepsRuns());
+  });
+  connect(&history, &RunHistory::failed, this, &MainWindow::showMessage);
+  connect(m_runs, &RunsPanel::openWanted, this, [this](const QString& path) {
+    if (mayDiscard()) openFile(path);
+  });
 }
 
 void MainWindow::restoreLayout() {

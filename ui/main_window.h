@@ -15,6 +15,7 @@
 #include "ui/panels/roofline_panel.h"
 #include "ui/panels/rules_panel.h"
 #include "ui/panels/run_bar.h"
+#include "ui/panels/runs_panel.h"
 #include "ui/panels/timeline_panel.h"
 #include "ui/panels/timings_panel.h"
 #include "ui/panels/why_not_panel.h"
@@ -65,6 +66,7 @@ class MainWindow : public QMainWindow {
   NumericsPanel& numerics() { return *m_numerics; }
   WhyNotPanel& whyNot() { return *m_whyNot; }
   RulesPanel& rules() { return *m_rules; }
+  RunsPanel& runs() { return *m_runs; }
   void showTimings();
   /// Brings a pane to the front: "plan", "timeline". False: there is none of this name.
   bool showPane(const QString& name);
@@ -96,6 +98,7 @@ class MainWindow : public QMainWindow {
   void createToolBars();
   void createStatusBar();
   void connectSession();
+  void connectRuns();
   void restoreLayout();
 
   QDockWidget* addDock(const QString& name, const QString& title, QWidget* content, Qt::DockWidgetArea area);
@@ -151,6 +154,7 @@ class MainWindow : public QMainWindow {
   ProblemsPanel* m_problems = nullptr;
   WhyNotPanel* m_whyNot = nullptr;
   RulesPanel* m_rules = nullptr;
+  RunsPanel* m_runs = nullptr;
   PlanPanel* m_plan = nullptr;
   TimingsPanel* m_timings = nullptr;
   TimelinePanel* m_timeline = nullptr;
@@ -162,6 +166,7 @@ class MainWindow : public QMainWindow {
   QDockWidget* m_timingsDock = nullptr;
   QDockWidget* m_numericsDock = nullptr;
   QDockWidget* m_rulesDock = nullptr;
+  QDockWidget* m_runsDock = nullptr;
   QDockWidget* m_problemsDock = nullptr;
   QMenu* m_recentMenu = nullptr;
   QMenu* m_examplesMenu = nullptr;
