@@ -91,17 +91,14 @@ Result<void> moveRun(const fs::path& file, const fs::path& to) {
   return {};
 }
 
-/// A record knows when it was measured; otherwise the name may tell.
-std::string sortKey(const RunEntry& entry) {
-  if (entry.summary && !entry.summary->measuredAt.empty()) return entry.summary->measuredAt;
-  std::string name = entry.file.filename().string();
-  std::ranges::replace(name, '_', ' ');
-  return name;
+/// What is not dated, such as a broken file, stands last.
+std::string_view timeOf(const RunEntry& entry) {
+  return entry.summary ? std::string_view(entry.summary->measuredAt) : std::string_view();
 }
 
 bool isNewer(const RunEntry& a, const RunEntry& b) {
   // Records tell minutes, names seconds.
-  return std::pair(sortKey(a), a.file.stem()) > std::pair(sortKey(b), b.file.stem());
+  return std::pair(timeOf(a), a.file.stem()) > std::pair(timeOf(b), b.file.stem());
 }
 
 std::vector<fs::path> runFilesIn(const fs::path& folder) {
@@ -118,8 +115,7 @@ RunSummary summaryFor(const RunRecord& record) {
   const ComparisonRow row = compareSamples(record, "", &VariantRecord::endToEndNs);
   return {.measuredAt = record.fact("measured at"),
           .title = record.title(),
-          .recipe = record.settings.recipe,
-          .pass = record.settings.pass,
+          .settings = record.settings,
           .device = record.deviceName(),
           .pipelineHash = record.pipelineHash,
           .unfused = row.unfused,

@@ -22,8 +22,7 @@ namespace fuseline {
 struct RunSummary {
   std::string measuredAt;  // "2026-11-25 09:30:00 UTC"; empty in older files
   std::string title;       // of the pipeline
-  std::string recipe;      // "None": high precision
-  std::string pass;
+  RunSettings settings;
   std::string device;
   std::string pipelineHash;
   SampleStats unfused;  // from end to end; count 0: not measured

@@ -91,8 +91,12 @@ void RunHistoryTest::aRunIsListed() {
   QVERIFY(!f.text(0, RunsModel::UnfusedColumn).isEmpty() && !f.text(0, RunsModel::FusedColumn).isEmpty());
   QVERIFY(f.text(0, RunsModel::SpeedupColumn).endsWith(u'×'));
   QCOMPARE(f.text(0, RunsModel::StateColumn), QString());
-  f.measure(datedRun("2026-11-25 10:30:00 UTC"));
+  RunRecord larger = datedRun("2026-11-25 10:30:00 UTC");
+  larger.settings.symbols = {{"M", 64}};
+  larger.isPartial = true;
+  f.measure(larger);
   QCOMPARE(f.text(0, RunsModel::WhenColumn), QStringLiteral("2026-11-25 10:30:00 UTC"));
+  QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("with M = 64, stopped early"));
   RunRecord empty = measuredRun();
   empty.variants.clear();
   f.measure(empty);
@@ -170,8 +174,9 @@ void RunHistoryTest::notesAndStarsAreThereNextTime() {
     f.measure();
     QVERIFY(f.model().setData(f.model().index(0, RunsModel::NoteColumn), QStringLiteral(" with bias "), Qt::EditRole));
     f.history().waitForDone();
-    f.choose(0);
-    f.window.runs().starAction()->trigger();
+    f.window.activateWindow();
+    f.window.runs().view()->setFocus();
+    QTest::keyClick(f.window.runs().view(), Qt::Key_S);
     f.history().waitForDone();
     QCOMPARE(f.text(0, RunsModel::StarColumn), QStringLiteral("★"));
   }
@@ -195,6 +200,7 @@ void RunHistoryTest::aBrokenFileIsASentence() {
   QVERIFY2(f.text(row, RunsModel::StateColumn).contains(QStringLiteral("not JSON")),
            qPrintable(f.text(row, RunsModel::StateColumn)));
   f.choose(row);
+  QCOMPARE(f.window.runs().problem(), f.text(row, RunsModel::StateColumn));
   QVERIFY(!f.window.runs().openAction()->isEnabled() && !f.window.runs().pinAction()->isEnabled());
   QVERIFY(f.window.runs().deleteAction()->isEnabled());
   QVERIFY(!(f.model().flags(f.model().index(row, RunsModel::NoteColumn)) & Qt::ItemIsEditable));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/runs_model.h"
 
+#include "ui/models/measured_examples.h"
 #include "ui/theme/format.h"
 
 #include <algorithm>
@@ -37,20 +38,22 @@ int RunsModel::rowCount(const QModelIndex& parent) const {
 
 int RunsModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
 
-/// The first thing that one must know before comparing it.
+/// What one must know before comparing it.
 QString RunsModel::stateText(int row) const {
   const RunEntry& entry = this->entry(row);
   if (!entry.problem.empty()) return toQt(entry.problem);
   QStringList parts;
+  const QString symbols = symbolsText(entry.summary->settings);
   if (!m_isOfThisState[static_cast<std::size_t>(row)]) parts.append(tr("another state of the pipeline"));
+  if (!symbols.isEmpty()) parts.append(tr("with %1").arg(symbols));
   if (entry.summary->isPartial) parts.append(tr("stopped early"));
   return parts.join(QStringLiteral(", "));
 }
 
 QString RunsModel::summaryText(const RunSummary& summary, int column) const {
   switch (column) {
-    case RecipeColumn: return summary.recipe == "None" ? tr("No quantization") : toQt(summary.recipe);
-    case PassColumn: return toQt(summary.pass);
+    case RecipeColumn: return summary.settings.recipe == "None" ? tr("No quantization") : toQt(summary.settings.recipe);
+    case PassColumn: return toQt(summary.settings.pass);
     case DeviceColumn: return toQt(summary.device);
     case UnfusedColumn: return formatTiming(summary.unfused);
     case FusedColumn: return formatTiming(summary.fused);

@@ -39,18 +39,23 @@ RunsPanel::RunsPanel(Session& session, const Theme& theme, QWidget* parent)
       m_model(new RunsModel(theme, this)),
       m_view(new QTreeView(this)),
       m_empty(new QLabel(tr("No runs of this pipeline yet. Press Run (Ctrl+Enter) to make one."), this)),
+      m_problem(new QLabel(this)),
       m_place(new QLabel(this)),
       m_keep(new QCheckBox(tr("Keep runs beside the document"), this)) {
   createActions();
   createView();
   m_empty->setAlignment(Qt::AlignCenter);
   m_empty->setWordWrap(true);
+  m_problem->setContentsMargins(10, 4, 10, 6);
+  m_problem->setWordWrap(true);
+  m_problem->setTextInteractionFlags(Qt::TextSelectableByMouse);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
   layout->addLayout(makeHead());
   layout->addWidget(m_view, 1);
   layout->addWidget(m_empty, 1);
+  layout->addWidget(m_problem);
   connect(m_history, &RunHistory::changed, this, &RunsPanel::refresh);
   connect(m_history, &RunHistory::keepsRunsChanged, this, &RunsPanel::refreshKeep);
   connect(&session, &Session::documentChanged, this, &RunsPanel::refreshKeep);
@@ -96,7 +101,7 @@ void RunsPanel::createView() {
   m_view->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
   m_view->header()->setSectionResizeMode(RunsModel::NoteColumn, QHeaderView::Interactive);
   m_view->setColumnWidth(RunsModel::NoteColumn, kNoteWidthPx);
-  connect(m_view->selectionModel(), &QItemSelectionModel::currentChanged, this, &RunsPanel::refreshActions);
+  connect(m_view->selectionModel(), &QItemSelectionModel::currentChanged, this, &RunsPanel::refreshCurrent);
   connect(m_view, &QTreeView::clicked, this, [this](const QModelIndex& index) {
     if (index.column() == RunsModel::StarColumn) toggleStar(index.row());
   });
@@ -134,14 +139,16 @@ void RunsPanel::refresh() {
   const bool isEmpty = m_model->rowCount() == 0;
   m_view->setVisible(!isEmpty);
   m_empty->setVisible(isEmpty);
-  refreshActions();
+  refreshCurrent();
 }
 
-void RunsPanel::refreshActions() {
+void RunsPanel::refreshCurrent() {
   const RunEntry* const entry = current();
   const bool isRun = entry && entry->summary;
   for (QAction* action : {m_open, m_pin, m_star, m_export}) action->setEnabled(isRun);
   m_delete->setEnabled(entry != nullptr);
+  m_problem->setText(entry ? toQt(entry->problem) : QString());
+  m_problem->setVisible(!m_problem->text().isEmpty());
   m_star->setText(isRun && entry->note.isStarred ? tr("Take the star away") : tr("Star"));
 }
 

@@ -22,6 +22,8 @@ class RunsPanel : public QWidget {
   RunHistory& history() { return *m_history; }
   RunsModel& model() { return *m_model; }
   QTreeView* view() const { return m_view; }
+  /// What is wrong with the chosen file; mostly empty.
+  QString problem() const { return m_problem->text(); }
   QCheckBox* keepBox() const { return m_keep; }
   QAction* openAction() const { return m_open; }
   QAction* pinAction() const { return m_pin; }
@@ -38,7 +40,7 @@ class RunsPanel : public QWidget {
   void createView();
   QLayout* makeHead();
   void refresh();
-  void refreshActions();
+  void refreshCurrent();
   void refreshKeep();
   /// The chosen run file; nullptr: none.
   const RunEntry* current() const;
@@ -53,6 +55,7 @@ class RunsPanel : public QWidget {
   RunsModel* m_model;
   QTreeView* m_view;
   QLabel* m_empty;
+  QLabel* m_problem;
   QLabel* m_place;
   QCheckBox* m_keep;
   QAction* m_open = nullptr;
