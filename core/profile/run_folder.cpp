@@ -142,6 +142,8 @@ Result<RunNotes> loadRunNotes(const fs::path& folder) {
 
 Result<void> saveRunNote(const fs::path& folder, const std::string& fileName, const RunNote& note) {
   Result<RunNotes> notes = loadRunNotes(folder);
+  const bool isThere = notes && notes->contains(fileName);
+  if (note.isEmpty() && !isThere) return {};
   std::error_code ignored;
   if (!notes) fs::rename(folder / kNotesFile, folder / (std::string(kNotesFile) + ".broken"), ignored);
   RunNotes kept = notes ? std::move(*notes) : RunNotes{};

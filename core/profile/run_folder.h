@@ -58,7 +58,8 @@ std::filesystem::path runFolderOf(const std::filesystem::path& pipeline);
 
 /// None where there is no such file. Errors: it cannot be read, or is no list of notes; with the path.
 Result<RunNotes> loadRunNotes(const std::filesystem::path& folder);
-/// The others stay. A file that cannot be read is kept as "notes.json.broken". Errors: those of writing.
+/// The others stay, and where there is nothing to forget, everything does. A file that cannot be read is kept as
+/// "notes.json.broken". Errors: those of writing.
 Result<void> saveRunNote(const std::filesystem::path& folder, const std::string& fileName, const RunNote& note);
 
 /// Makes the folder if it must, and a file that is named by the time: "2026-11-25_09-30-00.fuserun".

@@ -29,6 +29,7 @@ class RunHistoryTest : public QObject {
   void anOpenedRunLeavesTheListAsItIs();
   void whoComesBackFindsTheRunsOfBefore();
   void anotherDocumentTakesNoRunsAlong();
+  void theOldestMakeRoom();
   void deletingAsksOnce();
   void aCopyIsTheSameRun();
 };
@@ -214,6 +215,9 @@ void RunHistoryTest::aRunIsPinnedAsBaseline() {
   f.history().waitForDone();
   QVERIFY(f.session.baseline().has_value());
   QCOMPARE(f.session.baseline()->fact("measured at"), std::string("2026-11-25 09:30:00 UTC"));
+  QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("baseline"));
+  f.session.setBaseline(std::nullopt);
+  QCOMPARE(f.text(0, RunsModel::StateColumn), QString());
 }
 
 void RunHistoryTest::anOpenedRunLeavesTheListAsItIs() {
@@ -255,6 +259,29 @@ void RunHistoryTest::anotherDocumentTakesNoRunsAlong() {
   f.history().waitForDone();
   QCOMPARE(f.model().rowCount(), 0);
   QVERIFY(!std::filesystem::exists(folder / "other.runs"));
+}
+
+void RunHistoryTest::theOldestMakeRoom() {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path runs = folder / "small.runs";
+  std::filesystem::create_directories(runs);
+  const auto nameAt = [](int minute) {
+    return QString::asprintf("2026-01-01_00-%02d-00.fuserun", minute).toStdString();
+  };
+  for (int minute = 0; minute < 50; ++minute)
+    QVERIFY(saveRunRecord(datedRun(qPrintable(QString::asprintf("2026-01-01 00:%02d UTC", minute))),
+                          runs / nameAt(minute)));
+  QVERIFY(saveRunNote(runs, nameAt(0), {.isStarred = true}));
+  Shown f;
+  QVERIFY(f.saveIn(folder));
+  f.history().setKeepsRuns(true);
+  f.measure();
+  QCOMPARE(f.model().rowCount(), 51);  // 50 and the starred one
+  f.measure();
+  QCOMPARE(f.model().rowCount(), 51);
+  QVERIFY(std::filesystem::exists(runs / nameAt(0)));
+  QVERIFY(!std::filesystem::exists(runs / nameAt(1)));
+  QVERIFY(std::filesystem::exists(runs / nameAt(2)));
 }
 
 void RunHistoryTest::deletingAsksOnce() {

@@ -28,8 +28,9 @@ void RulesModel::show(std::shared_ptr<const Analysis> analysis, PassKind pass, c
   m_numOffPlaces.clear();
   for (const RuleUse& use : m_uses) {
     m_isEnabled.push_back(isRuleEnabled(document, *use.rule));
-    m_numOffPlaces.push_back(std::ranges::count_if(
-        use.misses, [&](const Attempt* miss) { return isOffHere(document, m_analysis->graph(), *miss); }));
+    m_numOffPlaces.push_back(std::ranges::count_if(use.misses, [&](const Attempt* miss) {
+      return miss->outcome == Outcome::SwitchedOff && isOffHere(document, m_analysis->graph(), *miss);
+    }));
   }
   Q_EMIT dataChanged(index(0, 0), index(rowCount() - 1, ColumnCount - 1));
 }

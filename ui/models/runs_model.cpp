@@ -19,11 +19,12 @@ QString fileName(const RunEntry& entry) { return toQt(entry.file.filename().stri
 
 RunsModel::RunsModel(const Theme& theme, QObject* parent) : QAbstractTableModel(parent), m_theme(theme) {}
 
-void RunsModel::setEntries(std::vector<RunEntry> entries, const std::function<bool(const RunEntry&)>& isOfThisState) {
+void RunsModel::setEntries(std::vector<RunEntry> entries,
+                           const std::function<RunStanding(const RunEntry&)>& standingOf) {
   beginResetModel();
   m_entries = std::move(entries);
-  m_isOfThisState.clear();
-  for (const RunEntry& entry : m_entries) m_isOfThisState.push_back(isOfThisState(entry));
+  m_standings.clear();
+  for (const RunEntry& entry : m_entries) m_standings.push_back(standingOf(entry));
   endResetModel();
 }
 
@@ -44,7 +45,9 @@ QString RunsModel::stateText(int row) const {
   if (!entry.problem.empty()) return toQt(entry.problem);
   QStringList parts;
   const QString symbols = symbolsText(entry.summary->settings);
-  if (!m_isOfThisState[static_cast<std::size_t>(row)]) parts.append(tr("another state of the pipeline"));
+  const RunStanding standing = m_standings[static_cast<std::size_t>(row)];
+  if (standing.isBaseline) parts.append(tr("baseline"));
+  if (!standing.isOfThisState) parts.append(tr("another state of the pipeline"));
   if (!symbols.isEmpty()) parts.append(tr("with %1").arg(symbols));
   if (entry.summary->isPartial) parts.append(tr("stopped early"));
   return parts.join(QStringLiteral(", "));

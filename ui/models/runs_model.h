@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/profile/run_folder.h"
+#include "ui/session/run_history.h"
 #include "ui/theme/theme.h"
 
 #include <QAbstractTableModel>
@@ -31,8 +31,7 @@ class RunsModel : public QAbstractTableModel {
   };
   explicit RunsModel(const Theme& theme, QObject* parent = nullptr);
 
-  /// `isOfThisState`: was it made with the pipeline as it is now?
-  void setEntries(std::vector<RunEntry> entries, const std::function<bool(const RunEntry&)>& isOfThisState);
+  void setEntries(std::vector<RunEntry> entries, const std::function<RunStanding(const RunEntry&)>& standingOf);
   const RunEntry& entry(int row) const { return m_entries[static_cast<std::size_t>(row)]; }
   /// -1: there is no such file.
   int rowOf(const std::filesystem::path& file) const;
@@ -54,7 +53,7 @@ class RunsModel : public QAbstractTableModel {
 
   const Theme& m_theme;
   std::vector<RunEntry> m_entries;
-  std::vector<bool> m_isOfThisState;
+  std::vector<RunStanding> m_standings;
 };
 
 }  // namespace fuseline::ui

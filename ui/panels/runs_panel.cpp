@@ -134,7 +134,7 @@ const RunEntry* RunsPanel::current() const {
 void RunsPanel::refresh() {
   const std::filesystem::path chosen = current() ? current()->file : std::filesystem::path();
   const int column = std::max(m_view->currentIndex().column(), 0);
-  m_model->setEntries(m_history->entries(), [this](const RunEntry& entry) { return m_history->isOfThisState(entry); });
+  m_model->setEntries(m_history->entries(), [this](const RunEntry& entry) { return m_history->standingOf(entry); });
   m_view->setCurrentIndex(m_model->index(std::max(m_model->rowOf(chosen), 0), column));
   const bool isEmpty = m_model->rowCount() == 0;
   m_view->setVisible(!isEmpty);
@@ -156,9 +156,10 @@ void RunsPanel::refreshKeep() {
   m_keep->setChecked(m_history->keepsRuns());
   const QString folder = m_history->folder();
   const QString name = QFileInfo(folder).fileName();
-  if (!m_history->keepsRuns()) m_place->setText(tr("Kept until Fuseline is closed"));
+  if (!m_history->keepsRuns()) m_place->setText(tr("New runs last until Fuseline is closed"));
   if (m_history->keepsRuns())
-    m_place->setText(folder.isEmpty() ? tr("Kept once the pipeline is saved") : tr("In %1").arg(name));
+    m_place->setText(folder.isEmpty() ? tr("New runs are kept once the pipeline is saved")
+                                      : tr("New runs go to %1").arg(name));
   m_place->setToolTip(folder);
   m_keep->setToolTip(folder.isEmpty()
                          ? tr("Write each run into a folder beside the pipeline, NAME.runs, once it is saved")

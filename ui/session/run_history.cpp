@@ -73,6 +73,10 @@ RunHistory::RunHistory(Session& session, QObject* parent) : QObject(parent), m_s
   // Later: a document that is replaced changes first, and is no document that was saved under another name.
   connect(&session, &Session::documentChanged, this, &RunHistory::followPath, Qt::QueuedConnection);
   connect(&session, &Session::analysisChanged, this, &RunHistory::hashDocument);
+  connect(&session, &Session::baselineChanged, this, [this] {
+    m_baseline.clear();
+    Q_EMIT changed();
+  });
   followReplacement();
 }
 
@@ -81,8 +85,9 @@ RunHistory::~RunHistory() { m_pool.waitForDone(); }
 
 QString RunHistory::folder() const { return m_path.isEmpty() ? QString() : toQt(runFolderOf(toPath(m_path)).string()); }
 
-bool RunHistory::isOfThisState(const RunEntry& entry) const {
-  return m_hash.empty() || !entry.summary || entry.summary->pipelineHash == m_hash;
+RunStanding RunHistory::standingOf(const RunEntry& entry) const {
+  return {.isOfThisState = m_hash.empty() || !entry.summary || entry.summary->pipelineHash == m_hash,
+          .isBaseline = entry.file == m_baseline};
 }
 
 /// A run that was opened out of this list leaves the list as it is.
@@ -155,15 +160,17 @@ void RunHistory::exportTo(const RunEntry& entry, const QString& path) {
 
 void RunHistory::pin(const RunEntry& entry) {
   m_pool.start([this, file = entry.file] {
-    auto record = std::make_shared<Result<RunRecord>>(loadRunRecord(file));
     QMetaObject::invokeMethod(
-        this,
-        [this, record] {
-          if (!*record) return Q_EMIT failed(toQt(record->error().message));
-          m_session.setBaseline(std::move(**record));
-        },
+        this, [this, file, record = loadRunRecord(file)]() mutable { setBaseline(file, std::move(record)); },
         Qt::QueuedConnection);
   });
+}
+
+void RunHistory::setBaseline(const fs::path& file, Result<RunRecord> record) {
+  if (!record) return Q_EMIT failed(toQt(record.error().message));
+  m_session.setBaseline(std::move(*record));
+  m_baseline = file;
+  Q_EMIT changed();
 }
 
 void RunHistory::start(Job job) {

@@ -21,6 +21,12 @@
 
 namespace fuseline::ui {
 
+/// How a run of the list stands to what is shown in the window.
+struct RunStanding {
+  bool isOfThisState = true;  // made with the pipeline as it is now; true while that is not known yet
+  bool isBaseline = false;
+};
+
 class RunHistory : public QObject {
   Q_OBJECT
 
@@ -33,8 +39,7 @@ class RunHistory : public QObject {
 
   /// The newest first.
   const std::vector<RunEntry>& entries() const { return m_entries; }
-  /// Whether a run was made with the pipeline as it is now. True while that is not known yet.
-  bool isOfThisState(const RunEntry& entry) const;
+  RunStanding standingOf(const RunEntry& entry) const;
 
   bool keepsRuns() const { return m_keepsRuns; }
   /// From now on runs are written beside the pipeline's file, and those of this session go there, too.
@@ -57,6 +62,7 @@ class RunHistory : public QObject {
   void failed(const QString& sentence);
 
  private:
+  void setBaseline(const std::filesystem::path& file, Result<RunRecord> record);
   using Job = std::function<Result<void>()>;
   void take(const RunRecord& record);
   void followReplacement();
@@ -76,7 +82,8 @@ class RunHistory : public QObject {
   QString m_path;                         // of the pipeline's file
   QStringList m_folders;                  // all with runs of this pipeline
   std::vector<RunEntry> m_entries;
-  std::string m_hash;  // of the pipeline as it is now; empty: not known yet
+  std::string m_hash;                // of the pipeline as it is now; empty: not known yet
+  std::filesystem::path m_baseline;  // the run of this list that was pinned
   bool m_keepsRuns = false;
   bool m_isRunOwn = false;  // the run in progress is of this document
   quint64 m_hashGeneration = 0;

@@ -104,6 +104,12 @@ TEST(RunNotes, AreKeptByFileAndGoWhenTheyAreEmpty) {
   EXPECT_EQ(*loadRunNotes(folder.path()), (RunNotes{{"b.fuserun", {.text = "slow"}}}));
 }
 
+TEST(RunNotes, ThatSayNothingAreNoFile) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(saveRunNote(folder.path(), "a.fuserun", {}));
+  EXPECT_FALSE(fs::exists(folder / "notes.json"));
+}
+
 TEST(RunNotes, ThatCannotBeReadAreToldAndNotOverwritten) {
   const TemporaryFolder folder;
   write(folder / "notes.json", R"({"format": "shopping list"})");
@@ -113,6 +119,8 @@ TEST(RunNotes, ThatCannotBeReadAreToldAndNotOverwritten) {
   EXPECT_TRUE(entries[0].summary);
   EXPECT_EQ(entries[1].file.filename(), "notes.json");
   EXPECT_TRUE(entries[1].problem.find("fuseline-run-notes") != std::string::npos) << entries[1].problem;
+  ASSERT_TRUE(saveRunNote(folder.path(), "a.fuserun", {}));
+  EXPECT_FALSE(fs::exists(folder / "notes.json.broken"));
   ASSERT_TRUE(saveRunNote(folder.path(), "a.fuserun", {.text = "new"}));
   EXPECT_TRUE(fs::exists(folder / "notes.json.broken"));
   EXPECT_EQ(loadRunNotes(folder.path())->size(), 1U);
