@@ -586,8 +586,14 @@ void MainWindow::connectRuns() {
   });
   connect(&history, &RunHistory::failed, this, &MainWindow::showMessage);
   connect(m_runs, &RunsPanel::openWanted, this, [this](const QString& path) {
-    if (mayDiscard()) openFile(path);
+    if (mayDiscard()) openListedRun(path);
   });
+}
+
+/// The panel lists it, so that recent files need not, where its folder may go with the program.
+void MainWindow::openListedRun(const QString& path) {
+  const Result<void> opened = m_session.openRun(path);
+  opened ? showTimings() : showMessage(toQt(opened.error().message));
 }
 
 void MainWindow::restoreLayout() {

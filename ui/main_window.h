@@ -126,6 +126,7 @@ class MainWindow : public QMainWindow {
   void showReadOnly();
   void showDevices(const Json& devices);
 
+  void openListedRun(const QString& path);
   bool mayDiscard();
   bool mayClose();
   void newDocument();

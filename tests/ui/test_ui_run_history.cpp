@@ -5,7 +5,9 @@
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 
+#include <QLineEdit>
 #include <QMessageBox>
+#include <QPointer>
 #include <QTest>
 #include <QTimer>
 
@@ -24,6 +26,7 @@ class RunHistoryTest : public QObject {
   void runsGoBesideTheDocumentWhenItIsSaved();
   void aFolderThatCannotBeWrittenLosesNoRun();
   void notesAndStarsAreThereNextTime();
+  void aNoteIsEditedOnWhileARunArrives();
   void aBrokenFileIsASentence();
   void aRunIsPinnedAsBaseline();
   void anOpenedRunLeavesTheListAsItIs();
@@ -187,6 +190,23 @@ void RunHistoryTest::notesAndStarsAreThereNextTime() {
   QCOMPARE(next.model().rowCount(), 1);
   QCOMPARE(next.text(0, RunsModel::NoteColumn), QStringLiteral("with bias"));
   QCOMPARE(next.text(0, RunsModel::StarColumn), QStringLiteral("★"));
+}
+
+void RunHistoryTest::aNoteIsEditedOnWhileARunArrives() {
+  Shown f;
+  f.measure(datedRun("2026-11-25 09:30:00 UTC"));
+  f.window.runs().view()->setCurrentIndex(f.model().index(0, RunsModel::NoteColumn));
+  f.window.runs().view()->edit(f.model().index(0, RunsModel::NoteColumn));
+  const QPointer<QLineEdit> editor = f.window.runs().view()->findChild<QLineEdit*>();
+  QVERIFY(editor);
+  QTest::keyClicks(editor, QStringLiteral("S for slow"));
+  f.measure(datedRun("2026-11-25 10:30:00 UTC"));
+  QVERIFY(editor && editor->text() == QStringLiteral("S for slow"));
+  QTest::keyClick(editor, Qt::Key_Return);
+  QTRY_COMPARE(f.text(1, RunsModel::NoteColumn), QStringLiteral("S for slow"));
+  QCOMPARE(f.text(1, RunsModel::WhenColumn), QStringLiteral("2026-11-25 09:30:00 UTC"));
+  QCOMPARE(f.text(0, RunsModel::NoteColumn), QString());
+  QVERIFY(!f.session.openedRun());
 }
 
 void RunHistoryTest::aBrokenFileIsASentence() {

@@ -19,13 +19,49 @@ QString fileName(const RunEntry& entry) { return toQt(entry.file.filename().stri
 
 RunsModel::RunsModel(const Theme& theme, QObject* parent) : QAbstractTableModel(parent), m_theme(theme) {}
 
-void RunsModel::setEntries(std::vector<RunEntry> entries,
+void RunsModel::setEntries(const std::vector<RunEntry>& entries,
                            const std::function<RunStanding(const RunEntry&)>& standingOf) {
-  beginResetModel();
-  m_entries = std::move(entries);
-  m_standings.clear();
-  for (const RunEntry& entry : m_entries) m_standings.push_back(standingOf(entry));
-  endResetModel();
+  removeOthers(entries);
+  for (std::size_t row = 0; row < entries.size(); ++row) putAt(static_cast<int>(row), entries[row]);
+  for (std::size_t row = 0; row < entries.size(); ++row) m_standings[row] = standingOf(entries[row]);
+  if (!entries.empty()) refreshFacts();
+}
+
+/// All but the notes: a field that is typed into would begin anew.
+void RunsModel::refreshFacts() {
+  Q_EMIT dataChanged(index(0, 0), index(rowCount() - 1, NoteColumn - 1));
+  Q_EMIT dataChanged(index(0, NoteColumn + 1), index(rowCount() - 1, ColumnCount - 1));
+}
+
+void RunsModel::removeOthers(const std::vector<RunEntry>& entries) {
+  for (int row = rowCount() - 1; row >= 0; --row) {
+    if (std::ranges::find(entries, entry(row).file, &RunEntry::file) == entries.end()) takeAway(row);
+  }
+}
+
+void RunsModel::takeAway(int row) {
+  beginRemoveRows({}, row, row);
+  m_entries.erase(m_entries.begin() + row);
+  m_standings.erase(m_standings.begin() + row);
+  endRemoveRows();
+}
+
+/// One that stands further below, because its date was not known before, is taken from there.
+void RunsModel::putAt(int row, const RunEntry& entry) {
+  const int old = rowOf(entry.file);
+  if (old == row) return replace(row, entry);
+  if (old >= 0) takeAway(old);
+  beginInsertRows({}, row, row);
+  m_entries.insert(m_entries.begin() + row, entry);
+  m_standings.insert(m_standings.begin() + row, RunStanding());
+  endInsertRows();
+}
+
+void RunsModel::replace(int row, const RunEntry& entry) {
+  RunEntry& old = m_entries[static_cast<std::size_t>(row)];
+  const bool isSameNote = old.note == entry.note;
+  old = entry;
+  if (!isSameNote) Q_EMIT dataChanged(index(row, NoteColumn), index(row, NoteColumn));
 }
 
 int RunsModel::rowOf(const std::filesystem::path& file) const {

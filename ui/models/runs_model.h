@@ -31,7 +31,8 @@ class RunsModel : public QAbstractTableModel {
   };
   explicit RunsModel(const Theme& theme, QObject* parent = nullptr);
 
-  void setEntries(std::vector<RunEntry> entries, const std::function<RunStanding(const RunEntry&)>& standingOf);
+  /// Rows that stay are not taken away in between, so that a note can go on being edited.
+  void setEntries(const std::vector<RunEntry>& entries, const std::function<RunStanding(const RunEntry&)>& standingOf);
   const RunEntry& entry(int row) const { return m_entries[static_cast<std::size_t>(row)]; }
   /// -1: there is no such file.
   int rowOf(const std::filesystem::path& file) const;
@@ -47,6 +48,11 @@ class RunsModel : public QAbstractTableModel {
   void noteWanted(const fuseline::RunEntry& entry, const fuseline::RunNote& note);
 
  private:
+  void removeOthers(const std::vector<RunEntry>& entries);
+  void takeAway(int row);
+  void putAt(int row, const RunEntry& entry);
+  void replace(int row, const RunEntry& entry);
+  void refreshFacts();
   QString cellText(int row, int column) const;
   QString summaryText(const RunSummary& summary, int column) const;
   QString stateText(int row) const;
