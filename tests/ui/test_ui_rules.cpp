@@ -16,6 +16,7 @@ class RulesTest : public QObject {
   void tellsWhichRulesAreNotTried();
   void saysTheConditionAndWhyItFailed();
   void linksSelectTheOps();
+  void linksAndTicksTakeTheMouseAndTheKeyboard();
   void aHullThatIsSelectedBringsItsRule();
   void aTickIsAnEditThatCanBeUndone();
   void aPlaceThatIsOffIsCounted();
@@ -47,6 +48,14 @@ struct Shown : Fixture {
     return false;
   }
 };
+
+/// On the browser's viewport; null: it is not in sight.
+QPoint placeOf(const QTextBrowser& browser, const QString& link) {
+  for (int y = 1; y < browser.viewport()->height(); y += 3)
+    for (int x = 1; x < 60; x += 3)
+      if (browser.anchorAt({x, y}) == link) return {x, y};
+  return {};
+}
 
 }  // namespace
 
@@ -117,6 +126,21 @@ void RulesTest::linksSelectTheOps() {
   QVERIFY(!f.details(QStringLiteral("BackwardLinearAdd")).isEmpty());  // save is not in place
   f.click(QStringLiteral("#miss0"));
   QCOMPARE(f.session.selection(), (QSet<QString>{QStringLiteral("save"), QStringLiteral("fc")}));
+}
+
+void RulesTest::linksAndTicksTakeTheMouseAndTheKeyboard() {
+  Shown f(residualPipeline(true));
+  f.window.activateWindow();
+  f.window.rules().view()->setCurrentIndex(f.cell(kLinearAdd, RulesModel::NameColumn));
+  f.window.rules().details()->moveCursor(QTextCursor::End);
+  const QPoint link = placeOf(*f.window.rules().details(), QStringLiteral("#hit0"));
+  QVERIFY(!link.isNull());
+  QTest::mouseClick(f.window.rules().details()->viewport(), Qt::LeftButton, {}, link);
+  QCOMPARE(f.session.selectedRule(), kLinearAdd);
+  f.window.rules().view()->setFocus();
+  QTest::keyClick(f.window.rules().view(), Qt::Key_Space);
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!f.isFused("ForwardLinearBiasAdd"));
 }
 
 void RulesTest::aHullThatIsSelectedBringsItsRule() {
