@@ -145,6 +145,7 @@ void RulesTest::linksAndTicksTakeTheMouseAndTheKeyboard() {
 
 void RulesTest::aHullThatIsSelectedBringsItsRule() {
   Shown f(residualPipeline(true));
+  QVERIFY(!f.details(kEpilogue).isEmpty());
   f.session.selectFusion({QStringLiteral("fc"), QStringLiteral("add")}, kLinearAdd);
   QCOMPARE(f.window.rules().view()->currentIndex().row(), f.cell(kLinearAdd, RulesModel::NameColumn).row());
   QVERIFY(f.window.rules().details()->toPlainText().startsWith(kLinearAdd));
