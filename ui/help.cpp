@@ -82,6 +82,18 @@ QString rooflineRows() {
          shortcutRow(translated("Up, Down"), translated("Go to the same work in the other plan"));
 }
 
+QString rulesRows() {
+  return shortcutRow(translated("Up, Down"), translated("Show the next rule of the book")) +
+         shortcutRow(translated("Space"), translated("Switch the rule off or on in this pipeline")) +
+         shortcutRow(translated("Tab, Enter"), translated("Go to a hit or a miss, and select its ops"));
+}
+
+QString runsRows() {
+  return shortcutRow(translated("Enter, double click"), translated("Open the run")) +
+         shortcutRow(translated("F2"), translated("Edit its note")) +
+         shortcutRow(translated("S"), translated("Star it, so that it is never dropped"));
+}
+
 QString section(const QString& title, const QString& rows) {
   return QStringLiteral("<h3>%1</h3><table cellspacing='0' cellpadding='3'>%2</table>").arg(title, rows);
 }
@@ -101,7 +113,8 @@ void showShortcuts(const QMenuBar& menus, QWidget* parent) {
   auto* browser = new QTextBrowser(&dialog);
   browser->setHtml(section(translated("Canvas"), canvasRows()) + section(translated("Outline"), outlineRows()) +
                    section(translated("Plan"), planRows()) + section(translated("Timeline"), timelineRows()) +
-                   section(translated("Roofline"), rooflineRows()) + text);
+                   section(translated("Roofline"), rooflineRows()) + section(translated("Rules"), rulesRows()) +
+                   section(translated("Runs"), runsRows()) + text);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, &dialog);
   QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
   auto* layout = new QVBoxLayout(&dialog);

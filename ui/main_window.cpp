@@ -42,6 +42,7 @@ constexpr int kMaxRecentFiles = 10;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
 constexpr auto kDeviceKey = "run/device";
+constexpr auto kKeepRunsKey = "run/keepsRuns";
 
 QString filePatterns() { return MainWindow::tr("Fuseline pipelines (*.fuseline);;All files (*)"); }
 
@@ -75,6 +76,7 @@ MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, 
   createHelpMenu();
   createStatusBar();
   connectSession();
+  connectRuns();
   applyDefaultLayout();
   m_defaultState = saveState(kLayoutVersion);
   restoreLayout();
@@ -134,6 +136,8 @@ void MainWindow::createDocks() {
   m_roofline = new RooflinePanel(m_session, m_theme);
   m_numerics = new NumericsPanel(m_session, m_theme);
   m_outline = new OutlinePanel(m_session, m_theme);
+  m_rules = new RulesPanel(m_session, m_theme);
+  m_runs = new RunsPanel(m_session, m_theme);
   addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
   addDock(QStringLiteral("inspector"), tr("Inspector"), m_inspector, Qt::RightDockWidgetArea);
   addDock(QStringLiteral("whyNot"), tr("Why not?"), m_whyNot, Qt::RightDockWidgetArea);
@@ -142,6 +146,8 @@ void MainWindow::createDocks() {
   addDock(QStringLiteral("timeline"), tr("Timeline"), m_timeline, Qt::BottomDockWidgetArea);
   addDock(QStringLiteral("roofline"), tr("Roofline"), m_roofline, Qt::BottomDockWidgetArea);
   m_numericsDock = addDock(QStringLiteral("numerics"), tr("Numerics"), m_numerics, Qt::BottomDockWidgetArea);
+  m_runsDock = addDock(QStringLiteral("runs"), tr("Runs"), m_runs, Qt::BottomDockWidgetArea);
+  m_rulesDock = addDock(QStringLiteral("rules"), tr("Rules"), m_rules, Qt::BottomDockWidgetArea);
   m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
   m_outlineDock = addDock(QStringLiteral("outline"), tr("Outline"), m_outline, Qt::BottomDockWidgetArea);
   const auto showBlocks = [this] { m_palette->showBlocks(m_session.document()); };
@@ -160,7 +166,9 @@ void MainWindow::applyDefaultLayout() {
   QDockWidget* roofline = m_docks[6];
   tabifyDockWidget(timeline, roofline);
   tabifyDockWidget(roofline, m_numericsDock);
-  tabifyDockWidget(m_numericsDock, m_problemsDock);
+  tabifyDockWidget(m_numericsDock, m_runsDock);
+  tabifyDockWidget(m_runsDock, m_rulesDock);
+  tabifyDockWidget(m_rulesDock, m_problemsDock);
   tabifyDockWidget(m_problemsDock, m_outlineDock);
   m_timingsDock->raise();
   resizeDocks({m_docks[0], m_docks[1]}, {194, 356}, Qt::Horizontal);
@@ -634,6 +642,24 @@ void MainWindow::connectSession() {
   connect(&m_theme, &Theme::changed, this, &MainWindow::refreshIcons);
 }
 
+void MainWindow::connectRuns() {
+  RunHistory& history = m_runs->history();
+  if (m_persistence == Persistence::Settings) history.setKeepsRuns(QSettings().value(kKeepRunsKey, false).toBool());
+  connect(&history, &RunHistory::keepsRunsChanged, this, [this, &history] {
+    if (m_persistence == Persistence::Settings) QSettings().setValue(kKeepRunsKey, history.keepsRuns());
+  });
+  connect(&history, &RunHistory::failed, this, &MainWindow::showMessage);
+  connect(m_runs, &RunsPanel::openWanted, this, [this](const QString& path) {
+    if (mayDiscard()) openListedRun(path);
+  });
+}
+
+/// The panel lists it, so that recent files need not, where its folder may go with the program.
+void MainWindow::openListedRun(const QString& path) {
+  const Result<void> opened = m_session.openRun(path);
+  opened ? showTimings() : showMessage(toQt(opened.error().message));
+}
+
 void MainWindow::restoreLayout() {
   if (m_persistence == Persistence::None) return;
   const QSettings settings;
@@ -742,8 +768,8 @@ void MainWindow::makeBlock() {
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {
-  QList<QWidget*> panes = {m_palette,  m_view,     m_inspector, m_whyNot,   m_plan,   m_timings,
-                           m_timeline, m_roofline, m_numerics,  m_problems, m_outline};
+  QList<QWidget*> panes = {m_palette,  m_view,     m_inspector, m_whyNot, m_plan,     m_timings, m_timeline,
+                           m_roofline, m_numerics, m_runs,      m_rules,  m_problems, m_outline};
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());

@@ -15,7 +15,9 @@
 #include "ui/panels/plan_panel.h"
 #include "ui/panels/problems_panel.h"
 #include "ui/panels/roofline_panel.h"
+#include "ui/panels/rules_panel.h"
 #include "ui/panels/run_bar.h"
+#include "ui/panels/runs_panel.h"
 #include "ui/panels/timeline_panel.h"
 #include "ui/panels/timings_panel.h"
 #include "ui/panels/why_not_panel.h"
@@ -66,6 +68,8 @@ class MainWindow : public QMainWindow {
   NumericsPanel& numerics() { return *m_numerics; }
   WhyNotPanel& whyNot() { return *m_whyNot; }
   OutlinePanel& outline() { return *m_outline; }
+  RulesPanel& rules() { return *m_rules; }
+  RunsPanel& runs() { return *m_runs; }
   void showTimings();
   /// Brings a pane to the front: "plan", "timeline". False: there is none of this name.
   bool showPane(const QString& name);
@@ -102,6 +106,7 @@ class MainWindow : public QMainWindow {
   void createToolBars();
   void createStatusBar();
   void connectSession();
+  void connectRuns();
   void restoreLayout();
 
   QDockWidget* addDock(const QString& name, const QString& title, QWidget* content, Qt::DockWidgetArea area);
@@ -132,6 +137,7 @@ class MainWindow : public QMainWindow {
   void showReadOnly();
   void showDevices(const Json& devices);
 
+  void openListedRun(const QString& path);
   bool mayDiscard();
   bool mayClose();
   void newDocument();
@@ -160,6 +166,8 @@ class MainWindow : public QMainWindow {
   InspectorPanel* m_inspector = nullptr;
   ProblemsPanel* m_problems = nullptr;
   WhyNotPanel* m_whyNot = nullptr;
+  RulesPanel* m_rules = nullptr;
+  RunsPanel* m_runs = nullptr;
   PlanPanel* m_plan = nullptr;
   TimingsPanel* m_timings = nullptr;
   TimelinePanel* m_timeline = nullptr;
@@ -171,6 +179,8 @@ class MainWindow : public QMainWindow {
   QList<QDockWidget*> m_docks;
   QDockWidget* m_timingsDock = nullptr;
   QDockWidget* m_numericsDock = nullptr;
+  QDockWidget* m_rulesDock = nullptr;
+  QDockWidget* m_runsDock = nullptr;
   QDockWidget* m_problemsDock = nullptr;
   QDockWidget* m_outlineDock = nullptr;
   QMenu* m_recentMenu = nullptr;

@@ -46,16 +46,11 @@ Json toJson(const FusionRule& rule) {
           {"price", rule.price}};
 }
 
-std::string headingOf(FusionPass pass) {
-  const bool isHandOver = pass == FusionPass::ForwardHandOver || pass == FusionPass::BackwardHandOver;
-  return fmt::format("{}{}", passName(pass), isHandOver ? ", hand-over" : "");
-}
-
 void printList(Context& context) {
   Table table({{"rule", Align::Left}, {"origin", Align::Left}, {"pattern", Align::Left}});
   std::string pass;
   for (const FusionRule* rule : builtinRules().all()) {
-    const std::string own = headingOf(rule->pass);
+    const std::string own = listName(rule->pass);
     if (own != pass) table.addHeading(own);
     pass = own;
     table.addRow({"  " + rule->name, std::string(originName(rule->origin)), patternText(*rule)});

@@ -49,6 +49,11 @@ std::string patternText(const FusionRule& rule) {
   return fmt::format("{}", fmt::join(steps, " → "));
 }
 
+std::string listName(FusionPass pass) {
+  const bool isHandOver = pass == FusionPass::ForwardHandOver || pass == FusionPass::BackwardHandOver;
+  return fmt::format("{}{}", passName(pass), isHandOver ? ", hand-over" : "");
+}
+
 std::vector<const FusionRule*> rulesFor(const FusibleOperation& operation) {
   const std::vector<const FusibleOperation*> parts = basicParts(operation);
   std::vector<const FusionRule*> rules = builtinRules().all();

@@ -90,6 +90,7 @@ Analysis analyze(const PipelineDocument& document, const AnalysisOptions& option
   const Graph& graph = analysis.graph();
   FusionOptions fusion = fusionOptions(document, options);
   fusion.target.recipe = analysis.recipe;
+  analysis.report.book = fusion.book;
   Result<FusionReport> report = fuse(graph, fusion);
   if (!report)
     analysis.lowered.diagnostics.push_back(

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/pipeline_run.h"
 
+#include "core/document/pipeline_hash.h"
 #include "core/profile/roofline.h"
 #include "core/quant/copy_memory.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/numerics_run.h"
-#include "core/support/hash.h"
 #include "core/support/json_fields.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -57,14 +57,6 @@ const char* nameOf(StepClock clock) {
     case StepClock::None: return "none";
   }
   return "";
-}
-
-/// Tells versions of a pipeline apart.
-std::string contentHash(std::string_view text) { return fmt::format("fnv1a64:{:016x}", fnv1a64(text)); }
-
-std::string hashWithoutView(Json pipeline) {
-  if (pipeline.is_object()) pipeline.erase("view");
-  return contentHash(pipeline.dump());
 }
 
 std::vector<std::string> ownersOf(const Graph& graph, const Step& step) {

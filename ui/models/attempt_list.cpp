@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/attempt_list.h"
 
+#include "core/fusion/rule_uses.h"
 #include "ui/theme/format.h"
 
 #include <algorithm>
@@ -14,8 +15,6 @@ bool touches(const Graph& graph, const Attempt& attempt, const QSet<QString>& se
   if (selection.isEmpty()) return true;
   return std::ranges::any_of(attempt.nodes, [&](NodeId id) { return selection.contains(toQt(graph.node(id).owner)); });
 }
-
-bool isDistant(const Attempt& attempt) { return attempt.outcome == Outcome::BrokenChain && attempt.stepsMatched <= 1; }
 
 /// What applies comes first; then what gains most, as far as it was measured or can be predicted.
 bool standsBefore(const Attempt& a, const Attempt& b, const DeviceModel& device) {

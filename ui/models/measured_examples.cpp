@@ -12,13 +12,6 @@ namespace fuseline::ui {
 
 namespace {
 
-QString symbolsText(const RunSettings& settings) {
-  QStringList symbols;
-  for (const auto& [name, value] : settings.symbols)
-    symbols.append(QStringLiteral("%1 = %2").arg(toQt(name)).arg(value));
-  return symbols.join(QStringLiteral(", "));
-}
-
 /// End to end, unfused over fused; nothing where only one of them was measured.
 QString speedupText(const RunRecord& record) {
   const ComparisonRow row = compareSamples(record, "", &VariantRecord::endToEndNs);
@@ -37,6 +30,13 @@ MeasuredExample exampleOf(const QFileInfo& file) {
 }
 
 }  // namespace
+
+QString symbolsText(const RunSettings& settings) {
+  QStringList symbols;
+  for (const auto& [name, value] : settings.symbols)
+    symbols.append(QStringLiteral("%1 = %2").arg(toQt(name)).arg(value));
+  return symbols.join(QStringLiteral(", "));
+}
 
 QString summaryOf(const RunRecord& record) {
   const RunSettings& settings = record.settings;

@@ -18,6 +18,9 @@ struct MeasuredExample {
   QString problem;  // why it cannot be opened, as a sentence; empty: it can
 };
 
+/// "M = 8192, H = 4096": in place of the pipeline's own; mostly empty.
+QString symbolsText(const RunSettings& settings);
+
 /// The line about a run: all of it is the record's own.
 QString summaryOf(const RunRecord& record);
 

@@ -1,0 +1,50 @@
+// Sorts the attempts of a report by their rules.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/rule_uses.h"
+
+#include <algorithm>
+#include <map>
+
+namespace fuseline {
+
+namespace {
+
+bool isForwardOnly(FusionPass pass) { return pass == FusionPass::Forward || pass == FusionPass::ForwardHandOver; }
+
+RuleStanding standingOf(const FusionRule& rule, RuleBook book, PassKind pass) {
+  if (book == RuleBook::Te && rule.origin != RuleOrigin::Te) return RuleStanding::OutsideBook;
+  if (pass == PassKind::Forward && !isForwardOnly(rule.pass)) return RuleStanding::OutsidePass;
+  return RuleStanding::Tried;
+}
+
+}  // namespace
+
+bool isDistant(const Attempt& attempt) { return attempt.outcome == Outcome::BrokenChain && attempt.stepsMatched <= 1; }
+
+Saving RuleUse::saved() const {
+  Saving sum;
+  for (const Attempt* hit : hits) {
+    if (!hit->saving) continue;
+    sum.bytes += hit->saving->bytes;
+    sum.launches += hit->saving->launches;
+  }
+  return sum;
+}
+
+std::vector<RuleUse> ruleUses(const FusionReport& report, PassKind pass, const RuleCatalog& rules) {
+  std::vector<RuleUse> uses;
+  std::map<const FusionRule*, std::size_t> places;
+  for (const FusionRule* rule : rules.all()) {
+    places.emplace(rule, uses.size());
+    uses.push_back({.rule = rule, .standing = standingOf(*rule, report.book, pass)});
+  }
+  for (const Attempt& attempt : report.attempts) {
+    RuleUse& use = uses[places.at(attempt.rule)];
+    (attempt.outcome == Outcome::Fused ? use.hits : use.misses).push_back(&attempt);
+  }
+  for (RuleUse& use : uses)
+    std::ranges::stable_partition(use.misses, [](const Attempt* attempt) { return !isDistant(*attempt); });
+  return uses;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,221 @@
+// Reads and writes folders of runs.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/run_folder.h"
+
+#include "core/profile/run_file.h"
+#include "core/support/atomic_file.h"
+#include "core/support/json_fields.h"
+#include "core/support/read_file.h"
+
+#include <algorithm>
+#include <ctime>
+#include <iterator>
+#include <regex>
+#include <system_error>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNotesFile = "notes.json";
+constexpr const char* kNotesFormat = "fuseline-run-notes";
+constexpr const char* kEnding = ".fuserun";
+constexpr std::size_t kMaxNotesMiB = 16;
+
+Result<RunNotes> notesFromText(std::string_view text) {
+  const Result<Json> json = parseJson(text);
+  if (!json) return json.error();
+  RunNotes notes;
+  JsonFields fields(*json, "");
+  std::string format;
+  fields.read("format", format);
+  if (!fields.error() && format != kNotesFormat) fields.refuse("format", fmt::format("expected \"{}\"", kNotesFormat));
+  fields.readObjects("notes", [&](JsonFields& item) {
+    std::string file;
+    RunNote note;
+    item.read("file", file);
+    item.read("text", note.text, Presence::Optional);
+    item.read("isStarred", note.isStarred, Presence::Optional);
+    notes[file] = std::move(note);
+  });
+  if (fields.error()) return *fields.error();
+  return notes;
+}
+
+Json toJson(const RunNotes& notes) {
+  Json list = Json::array();
+  for (const auto& [file, note] : notes)
+    list.push_back({{"file", file}, {"text", note.text}, {"isStarred", note.isStarred}});
+  return {{"format", kNotesFormat}, {"notes", std::move(list)}};
+}
+
+Result<void> writeNotes(const fs::path& folder, const RunNotes& notes) {
+  const std::string text = toJson(notes).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return writeFileAtomically(folder / kNotesFile, [&](std::ostream& file) { file << text; });
+}
+
+/// Of the program's own runs, which nobody has renamed.
+bool isNamedByTime(const fs::path& file) {
+  static const std::regex kPattern(R"(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d(-\d+)?\.fuserun)");
+  return std::regex_match(file.filename().string(), kPattern);
+}
+
+/// The file's own name, or with a number behind it where that is taken.
+fs::path freeNameLike(const fs::path& file, const fs::path& folder) {
+  fs::path free = folder / file.filename();
+  std::error_code ignored;
+  for (int number = 2; fs::exists(free, ignored); ++number)
+    free = folder / fmt::format("{}-{}{}", file.stem().string(), number, kEnding);
+  return free;
+}
+
+fs::path nameByTime() { return fmt::format("{:%Y-%m-%d_%H-%M-%S}{}", fmt::gmtime(std::time(nullptr)), kEnding); }
+
+/// Also to another disk.
+Result<void> moveRun(const fs::path& file, const fs::path& to) {
+  std::error_code error;
+  fs::create_directories(to, error);
+  const fs::path moved = freeNameLike(file, to);
+  if (!error) fs::copy_file(file, moved, error);
+  if (error) return Error{fmt::format("{} cannot be copied to {}: {}.", file.string(), to.string(), error.message())};
+  const Result<RunNotes> notes = loadRunNotes(file.parent_path());
+  const std::string name = file.filename().string();
+  if (notes && notes->contains(name))
+    if (Result<void> noted = saveRunNote(to, moved.filename().string(), notes->at(name)); !noted) return noted;
+  fs::remove(file, error);
+  return {};
+}
+
+/// What is not dated, such as a broken file, stands last.
+std::string_view timeOf(const RunEntry& entry) {
+  return entry.summary ? std::string_view(entry.summary->measuredAt) : std::string_view();
+}
+
+bool isNewer(const RunEntry& a, const RunEntry& b) {
+  // Records tell minutes, names seconds.
+  return std::pair(timeOf(a), a.file.stem()) > std::pair(timeOf(b), b.file.stem());
+}
+
+std::vector<fs::path> runFilesIn(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (it->path().extension() == kEnding) files.push_back(it->path());
+  return files;
+}
+
+}  // namespace
+
+RunSummary summaryFor(const RunRecord& record) {
+  const ComparisonRow row = compareSamples(record, "", &VariantRecord::endToEndNs);
+  return {.measuredAt = record.fact("measured at"),
+          .title = record.title(),
+          .settings = record.settings,
+          .device = record.deviceName(),
+          .pipelineHash = record.pipelineHash,
+          .unfused = row.unfused,
+          .fused = row.fused,
+          .speedup = row.speedup,
+          .isPartial = record.isPartial};
+}
+
+fs::path runFolderOf(const fs::path& pipeline) {
+  fs::path folder = pipeline;
+  return folder.replace_extension(".runs");
+}
+
+Result<RunNotes> loadRunNotes(const fs::path& folder) {
+  const fs::path path = folder / kNotesFile;
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return RunNotes{};
+  const Result<std::string> text = readWholeFile(path, {.what = "list of notes", .maxMiB = kMaxNotesMiB});
+  if (!text) return text.error();
+  Result<RunNotes> notes = notesFromText(*text);
+  if (notes) return notes;
+  return Error{fmt::format("{}: {} The runs themselves are not concerned.", path.string(), notes.error().message)};
+}
+
+Result<void> saveRunNote(const fs::path& folder, const std::string& fileName, const RunNote& note) {
+  Result<RunNotes> notes = loadRunNotes(folder);
+  const bool isThere = notes && notes->contains(fileName);
+  if (note.isEmpty() && !isThere) return {};
+  std::error_code ignored;
+  if (!notes) fs::rename(folder / kNotesFile, folder / (std::string(kNotesFile) + ".broken"), ignored);
+  RunNotes kept = notes ? std::move(*notes) : RunNotes{};
+  if (note.isEmpty())
+    kept.erase(fileName);
+  else
+    kept[fileName] = note;
+  return writeNotes(folder, kept);
+}
+
+Result<fs::path> addRun(const fs::path& folder, const RunRecord& record) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return Error{fmt::format("{} cannot be made: {}.", folder.string(), error.message())};
+  const fs::path file = freeNameLike(nameByTime(), folder);
+  if (Result<void> saved = saveRunRecord(record, file); !saved) return saved.error();
+  return file;
+}
+
+Result<void> moveRuns(const fs::path& from, const fs::path& to) {
+  Result<void> all;
+  for (const fs::path& file : runFilesIn(from))
+    if (Result<void> moved = moveRun(file, to); !moved && all) all = std::move(moved);
+  return all;
+}
+
+RunEntry RunFolderReader::entryOf(const fs::path& file) {
+  std::error_code ignored;
+  const auto changedAt = fs::last_write_time(file, ignored);
+  const std::uintmax_t sizeBytes = fs::file_size(file, ignored);
+  const auto known = m_known.find(file);
+  if (known != m_known.end() && known->second.changedAt == changedAt && known->second.sizeBytes == sizeBytes)
+    return known->second.entry;
+  RunEntry entry{.file = file};
+  const Result<RunRecord> record = loadRunRecord(file);
+  if (record)
+    entry.summary = summaryFor(*record);
+  else
+    entry.problem = record.error().message;
+  m_known[file] = {.changedAt = changedAt, .sizeBytes = sizeBytes, .entry = entry};
+  return entry;
+}
+
+std::vector<RunEntry> RunFolderReader::entriesIn(const fs::path& folder, const RunNotes& notes) {
+  std::vector<RunEntry> entries;
+  for (const fs::path& file : runFilesIn(folder)) {
+    RunEntry& entry = entries.emplace_back(entryOf(file));
+    if (const auto note = notes.find(file.filename().string()); note != notes.end()) entry.note = note->second;
+  }
+  return entries;
+}
+
+std::vector<RunEntry> RunFolderReader::read(std::span<const fs::path> folders) {
+  std::vector<RunEntry> runs;
+  std::vector<RunEntry> problems;
+  for (const fs::path& folder : folders) {
+    const Result<RunNotes> notes = loadRunNotes(folder);
+    if (!notes) problems.push_back({.file = folder / kNotesFile, .problem = notes.error().message});
+    std::ranges::move(entriesIn(folder, notes ? *notes : RunNotes{}), std::back_inserter(runs));
+  }
+  std::ranges::sort(runs, isNewer);
+  std::ranges::move(problems, std::back_inserter(runs));
+  return runs;
+}
+
+std::vector<fs::path> runsToDrop(const std::vector<RunEntry>& entries, std::size_t numKept) {
+  std::vector<fs::path> candidates;
+  for (const RunEntry& entry : entries)
+    if (entry.summary && entry.note.isEmpty() && isNamedByTime(entry.file)) candidates.push_back(entry.file);
+  candidates.erase(candidates.begin(),
+                   candidates.begin() + static_cast<std::ptrdiff_t>(std::min(numKept, candidates.size())));
+  return candidates;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,93 @@
+// A folder of runs beside a pipeline: NAME.runs with a run file each, and what the user noted of them in notes.json.
+//
+// Nobody but the user deletes what a user may miss: only unmarked runs that the program named itself make room for
+// others. A file that cannot be read is told, and left alone.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/run_record.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+/// What a list of runs says of one.
+struct RunSummary {
+  std::string measuredAt;  // "2026-11-25 09:30:00 UTC"; empty in older files
+  std::string title;       // of the pipeline
+  RunSettings settings;
+  std::string device;
+  std::string pipelineHash;
+  SampleStats unfused;  // from end to end; count 0: not measured
+  SampleStats fused;
+  RatioStats speedup;  // unfused / fused
+  bool isPartial = false;
+
+  bool hasBoth() const { return unfused.count > 0 && fused.count > 0; }
+};
+RunSummary summaryFor(const RunRecord& record);
+
+/// What a user says of a run.
+struct RunNote {
+  std::string text;
+  bool isStarred = false;
+
+  bool isEmpty() const { return text.empty() && !isStarred; }
+  bool operator==(const RunNote&) const = default;
+};
+/// By the names of the run files.
+using RunNotes = std::map<std::string, RunNote>;
+
+/// A run file, or what is wrong with it.
+struct RunEntry {
+  std::filesystem::path file;
+  RunNote note;
+  std::optional<RunSummary> summary;
+  std::string problem;  // a sentence; empty: there is none
+};
+
+/// "dir/llama.runs" for "dir/llama.fuseline".
+std::filesystem::path runFolderOf(const std::filesystem::path& pipeline);
+
+/// None where there is no such file. Errors: it cannot be read, or is no list of notes; with the path.
+Result<RunNotes> loadRunNotes(const std::filesystem::path& folder);
+/// The others stay, and where there is nothing to forget, everything does. A file that cannot be read is kept as
+/// "notes.json.broken". Errors: those of writing.
+Result<void> saveRunNote(const std::filesystem::path& folder, const std::string& fileName, const RunNote& note);
+
+/// Makes the folder if it must, and a file that is named by the time: "2026-11-25_09-30-00.fuserun".
+/// Errors: a sentence with the path.
+Result<std::filesystem::path> addRun(const std::filesystem::path& folder, const RunRecord& record);
+
+/// Moves every run of one folder to another, with what was noted. Errors: the first of them; the others are moved.
+Result<void> moveRuns(const std::filesystem::path& from, const std::filesystem::path& to);
+
+/// Reads run files, and reads them again only when they have changed. For one thread.
+class RunFolderReader {
+ public:
+  /// Every "*.fuserun" of the folders, the newest first, then notes that cannot be read. Folders need not exist.
+  std::vector<RunEntry> read(std::span<const std::filesystem::path> folders);
+
+ private:
+  struct Known {
+    std::filesystem::file_time_type changedAt;
+    std::uintmax_t sizeBytes = 0;
+    RunEntry entry;
+  };
+  RunEntry entryOf(const std::filesystem::path& file);
+  std::vector<RunEntry> entriesIn(const std::filesystem::path& folder, const RunNotes& notes);
+
+  std::map<std::filesystem::path, Known> m_known;
+};
+
+/// The oldest of those that addRun() named and nobody marked, so that `numKept` of these are left. `entries` as read.
+std::vector<std::filesystem::path> runsToDrop(const std::vector<RunEntry>& entries, std::size_t numKept);
+
+}  // namespace fuseline

@@ -1,0 +1,164 @@
+// Folders of runs: what is listed of them, what is noted, what makes room, and that nothing gets lost.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/run_folder.h"
+
+#include "core/profile/run_file.h"
+#include "tests/support/temporary_folder.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TemporaryFolder;
+using Files = std::vector<fs::path>;
+
+/// Fused 2 ms, unfused 3 ms, in each of three rounds.
+RunRecord recordAt(const std::string& time, const std::string& pipeline = "small") {
+  RunRecord record{.createdWith = "a test", .pipelineName = pipeline, .pipelineHash = "fnv1a64:1"};
+  record.pipeline = Json::object();
+  record.settings.recipe = "MXFP8BlockScaling";
+  record.environment = {{"device", "a GPU"}, {"measured at", time}};
+  record.variants = {{.name = "unfused", .endToEndNs = {3e6, 3e6, 3e6}},
+                     {.name = "fused", .endToEndNs = {2e6, 2e6, 2e6}}};
+  return record;
+}
+
+void write(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
+
+std::vector<RunEntry> readOne(const fs::path& folder) { return RunFolderReader().read({&folder, 1}); }
+
+RunEntry entry(const std::string& file, RunNote note = {}) {
+  return {.file = file, .note = std::move(note), .summary = RunSummary()};
+}
+
+TEST(RunFolder, StandsBesideThePipeline) {
+  EXPECT_EQ(runFolderOf("/home/ada/llama.fuseline"), fs::path("/home/ada/llama.runs"));
+  EXPECT_EQ(runFolderOf("/home/ada/llama.v2.fuseline"), fs::path("/home/ada/llama.v2.runs"));
+}
+
+TEST(RunFolder, ListsWhatWasMeasuredTheNewestFirst) {
+  const TemporaryFolder folder;
+  const fs::path runs = folder / "small.runs";
+  ASSERT_TRUE(addRun(runs, recordAt("2026-11-25 09:30:00 UTC")));
+  ASSERT_TRUE(addRun(runs, recordAt("2026-11-25 10:30:00 UTC")));  // most likely in the same second
+  const std::vector<RunEntry> entries = readOne(runs);
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].summary->measuredAt, "2026-11-25 10:30:00 UTC");
+  EXPECT_EQ(entries[1].summary->measuredAt, "2026-11-25 09:30:00 UTC");
+  const RunSummary& summary = *entries[0].summary;
+  EXPECT_EQ(summary.device, "a GPU");
+  EXPECT_EQ(summary.settings.recipe, "MXFP8BlockScaling");
+  EXPECT_EQ(summary.pipelineHash, "fnv1a64:1");
+  EXPECT_EQ(summary.unfused.median, 3e6);
+  EXPECT_EQ(summary.fused.median, 2e6);
+  EXPECT_EQ(summary.speedup.median, 1.5);
+  EXPECT_TRUE(summary.hasBoth());
+}
+
+TEST(RunFolder, ThatDoesNotExistIsEmpty) { EXPECT_TRUE(readOne("/nonexistent/small.runs").empty()); }
+
+TEST(RunFolder, ThatCannotBeMadeIsASentence) {
+  const TemporaryFolder folder;
+  write(folder / "small.runs", "a file, not a folder");
+  const auto added = addRun(folder / "small.runs", recordAt("2026-11-25 09:30:00 UTC"));
+  ASSERT_FALSE(added);
+  EXPECT_TRUE(added.error().message.find((folder / "small.runs").string()) != std::string::npos)
+      << added.error().message;
+}
+
+TEST(RunFolder, ABrokenFileIsListedWithItsErrorAndStays) {
+  const TemporaryFolder folder;
+  write(folder / "broken.fuserun", "{");
+  ASSERT_TRUE(addRun(folder.path(), recordAt("2026-11-25 09:30:00 UTC")));
+  const std::vector<RunEntry> entries = readOne(folder.path());
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_TRUE(entries[0].summary);
+  EXPECT_EQ(entries[1].file, folder / "broken.fuserun");
+  EXPECT_FALSE(entries[1].summary);
+  EXPECT_TRUE(entries[1].problem.find("broken.fuserun") != std::string::npos) << entries[1].problem;
+  EXPECT_TRUE(runsToDrop(entries, 0).size() == 1U && fs::exists(folder / "broken.fuserun"));
+}
+
+TEST(RunFolder, AFileThatHasChangedIsReadAgain) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "a.fuserun";
+  RunFolderReader reader;
+  write(file, "{");
+  EXPECT_FALSE(reader.read({&folder.path(), 1}).front().summary);
+  ASSERT_TRUE(saveRunRecord(recordAt("2026-11-25 09:30:00 UTC"), file));
+  EXPECT_TRUE(reader.read({&folder.path(), 1}).front().summary);
+}
+
+TEST(RunNotes, AreKeptByFileAndGoWhenTheyAreEmpty) {
+  const TemporaryFolder folder;
+  const RunNote starred{.text = "bias in bf16, \"as before\"", .isStarred = true};
+  ASSERT_TRUE(saveRunNote(folder.path(), "a.fuserun", starred));
+  ASSERT_TRUE(saveRunNote(folder.path(), "b.fuserun", {.text = "slow"}));
+  EXPECT_EQ(loadRunNotes(folder.path())->at("a.fuserun"), starred);
+  ASSERT_TRUE(saveRunNote(folder.path(), "a.fuserun", {}));
+  EXPECT_EQ(*loadRunNotes(folder.path()), (RunNotes{{"b.fuserun", {.text = "slow"}}}));
+}
+
+TEST(RunNotes, ThatSayNothingAreNoFile) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(saveRunNote(folder.path(), "a.fuserun", {}));
+  EXPECT_FALSE(fs::exists(folder / "notes.json"));
+}
+
+TEST(RunNotes, ThatCannotBeReadAreToldAndNotOverwritten) {
+  const TemporaryFolder folder;
+  write(folder / "notes.json", R"({"format": "shopping list"})");
+  ASSERT_TRUE(addRun(folder.path(), recordAt("2026-11-25 09:30:00 UTC")));
+  const std::vector<RunEntry> entries = readOne(folder.path());
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_TRUE(entries[0].summary);
+  EXPECT_EQ(entries[1].file.filename(), "notes.json");
+  EXPECT_TRUE(entries[1].problem.find("fuseline-run-notes") != std::string::npos) << entries[1].problem;
+  ASSERT_TRUE(saveRunNote(folder.path(), "a.fuserun", {}));
+  EXPECT_FALSE(fs::exists(folder / "notes.json.broken"));
+  ASSERT_TRUE(saveRunNote(folder.path(), "a.fuserun", {.text = "new"}));
+  EXPECT_TRUE(fs::exists(folder / "notes.json.broken"));
+  EXPECT_EQ(loadRunNotes(folder.path())->size(), 1U);
+}
+
+TEST(RunsToDrop, AreTheOldestThatNobodyMarkedOrNamed) {
+  // The newest first, as they are read.
+  const std::vector<RunEntry> entries = {entry("2026-11-25_09-05-00.fuserun"),
+                                         entry("2026-11-25_09-04-00.fuserun", {.isStarred = true}),
+                                         entry("2026-11-25_09-03-00.fuserun"),
+                                         entry("the good one.fuserun"),
+                                         entry("2026-11-25_09-02-00.fuserun", {.text = "before the change"}),
+                                         entry("2026-11-25_09-01-00-2.fuserun"),
+                                         {.file = "2026-11-25_09-00-00.fuserun", .problem = "It is broken."}};
+  EXPECT_EQ(runsToDrop(entries, 2), Files{"2026-11-25_09-01-00-2.fuserun"});
+  EXPECT_TRUE(runsToDrop(entries, 3).empty());
+  EXPECT_EQ(runsToDrop(entries, 0).size(), 3U);
+}
+
+TEST(MoveRuns, TakesNotesAlongAndOverwritesNothing) {
+  const TemporaryFolder folder;
+  const fs::path from = folder / "from";
+  const fs::path to = folder / "to";
+  const auto first = addRun(from, recordAt("2026-11-25 09:30:00 UTC", "moved"));
+  ASSERT_TRUE(first);
+  const std::string name = first->filename().string();
+  ASSERT_TRUE(saveRunNote(from, name, {.text = "mine"}));
+  fs::create_directories(to);
+  ASSERT_TRUE(saveRunRecord(recordAt("2026-11-25 08:00:00 UTC", "there before"), to / name));
+  ASSERT_TRUE(moveRuns(from, to));
+  EXPECT_TRUE(readOne(from).empty());
+  const std::vector<RunEntry> entries = readOne(to);
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].summary->title, "moved");
+  EXPECT_EQ(entries[0].note.text, "mine");
+  EXPECT_EQ(entries[1].summary->title, "there before");
+  EXPECT_EQ(entries[1].note.text, "");
+}
+
+}  // namespace
+}  // namespace fuseline

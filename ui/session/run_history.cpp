@@ -1,0 +1,222 @@
+// Keeps runs as files.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/session/run_history.h"
+
+#include "core/document/file_format.h"
+#include "core/document/pipeline_hash.h"
+#include "core/profile/run_file.h"
+#include "core/support/atomic_file.h"
+#include "core/support/read_file.h"
+#include "ui/theme/format.h"
+
+#include <QCoreApplication>
+#include <QDir>
+#include <QFileInfo>
+
+#include <algorithm>
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxRunMiB = 256;
+
+fs::path toPath(const QString& path) { return path.toStdString(); }
+
+bool hasSamples(const RunRecord& record) {
+  return std::ranges::any_of(record.variants, [](const VariantRecord& each) { return !each.endToEndNs.empty(); });
+}
+
+std::vector<fs::path> toPaths(const QStringList& folders) {
+  std::vector<fs::path> paths;
+  for (const QString& folder : folders) paths.push_back(toPath(folder));
+  return paths;
+}
+
+Result<void> removeFile(const fs::path& file) {
+  std::error_code error;
+  fs::remove(file, error);
+  if (error) return Error{file.string() + " cannot be deleted: " + error.message() + "."};
+  return saveRunNote(file.parent_path(), file.filename().string(), {});
+}
+
+/// Unmarked runs that are too many.
+void makeRoom(RunFolderReader& reader, const fs::path& folder) {
+  std::error_code ignored;
+  for (const fs::path& file : runsToDrop(reader.read({&folder, 1}), RunHistory::kMaxRuns)) fs::remove(file, ignored);
+}
+
+/// A folder that cannot be written is no reason to lose a run.
+Result<void> addOrElse(const fs::path& folder, const fs::path& otherwise, const RunRecord& record) {
+  const Result<fs::path> added = addRun(folder, record);
+  if (added) return {};
+  if (folder != otherwise) (void)addRun(otherwise, record);
+  return added.error();
+}
+
+Result<void> copyRun(const fs::path& from, const fs::path& to) {
+  const Result<std::string> text = readWholeFile(from, {.what = "run file", .maxMiB = kMaxRunMiB});
+  if (!text) return text.error();
+  return writeFileAtomically(to, [&](std::ostream& file) { file << *text; });
+}
+
+}  // namespace
+
+RunHistory::RunHistory(Session& session, QObject* parent) : QObject(parent), m_session(session) {
+  m_pool.setMaxThreadCount(1);
+  connect(&session, &Session::runStarted, this, [this] { m_isRunOwn = true; });
+  connect(&session.worker(), &WorkerClient::finished, this, &RunHistory::take);
+  connect(&session, &Session::documentReplaced, this, &RunHistory::followReplacement);
+  // Later: a document that is replaced changes first, and is no document that was saved under another name.
+  connect(&session, &Session::documentChanged, this, &RunHistory::followPath, Qt::QueuedConnection);
+  connect(&session, &Session::analysisChanged, this, &RunHistory::hashDocument);
+  connect(&session, &Session::baselineChanged, this, [this] {
+    m_baseline.clear();
+    Q_EMIT changed();
+  });
+  followReplacement();
+}
+
+/// What was measured last may still be on its way to the disk.
+RunHistory::~RunHistory() { m_pool.waitForDone(); }
+
+QString RunHistory::folder() const { return m_path.isEmpty() ? QString() : toQt(runFolderOf(toPath(m_path)).string()); }
+
+RunStanding RunHistory::standingOf(const RunEntry& entry) const {
+  return {.isOfThisState = m_hash.empty() || !entry.summary || entry.summary->pipelineHash == m_hash,
+          .isBaseline = entry.file == m_baseline};
+}
+
+/// A run that was opened out of this list leaves the list as it is.
+void RunHistory::followReplacement() {
+  m_isRunOwn = false;
+  const LastRun* const opened = m_session.openedRun();
+  const bool isOutOfList = opened && m_folders.contains(QFileInfo(opened->origin->file).absolutePath());
+  m_path = m_session.path();
+  m_hash.clear();
+  ++m_hashGeneration;
+  if (isOutOfList) return Q_EMIT changed();
+  m_temporaryFolder = m_temporaryOf.value(m_path);
+  if (m_temporaryFolder.isEmpty()) m_temporaryFolder = m_temporary.filePath(QString::number(++m_numDocuments));
+  m_folders = {m_temporaryFolder};
+  followFile();
+  list();
+}
+
+/// Who comes back to a file finds its runs again.
+void RunHistory::followFile() {
+  if (m_path.isEmpty()) return;
+  m_temporaryOf[m_path] = m_temporaryFolder;
+  if (!m_folders.contains(folder())) m_folders.append(folder());
+}
+
+/// Saved under a name, or another one.
+void RunHistory::followPath() {
+  if (m_session.path() == m_path) return;
+  m_path = m_session.path();
+  followFile();
+  m_keepsRuns ? moveToDocument() : list();
+}
+
+void RunHistory::setKeepsRuns(bool keepsRuns) {
+  if (keepsRuns == m_keepsRuns) return;
+  m_keepsRuns = keepsRuns;
+  Q_EMIT keepsRunsChanged();
+  if (m_keepsRuns) moveToDocument();
+}
+
+void RunHistory::moveToDocument() {
+  if (m_path.isEmpty()) return;
+  start([from = toPath(m_temporaryFolder), to = toPath(folder())] { return moveRuns(from, to); });
+}
+
+/// One that was stopped before anything was measured is none.
+void RunHistory::take(const RunRecord& record) {
+  if (!m_isRunOwn || !hasSamples(record)) return;
+  const fs::path temporary = toPath(m_temporaryFolder);
+  const fs::path target = m_keepsRuns && !m_path.isEmpty() ? toPath(folder()) : temporary;
+  start([target, temporary, record = std::make_shared<const RunRecord>(record), reader = m_reader] {
+    const Result<void> added = addOrElse(target, temporary, *record);
+    makeRoom(*reader, target);
+    return added;
+  });
+}
+
+void RunHistory::setNote(const RunEntry& entry, const RunNote& note) {
+  if (note == entry.note) return;
+  start([file = entry.file, note] { return saveRunNote(file.parent_path(), file.filename().string(), note); });
+}
+
+void RunHistory::remove(const RunEntry& entry) {
+  start([file = entry.file] { return removeFile(file); });
+}
+
+void RunHistory::exportTo(const RunEntry& entry, const QString& path) {
+  start([from = entry.file, to = toPath(path)] { return copyRun(from, to); });
+}
+
+void RunHistory::pin(const RunEntry& entry) {
+  m_pool.start([this, file = entry.file] {
+    QMetaObject::invokeMethod(
+        this, [this, file, record = loadRunRecord(file)]() mutable { setBaseline(file, std::move(record)); },
+        Qt::QueuedConnection);
+  });
+}
+
+void RunHistory::setBaseline(const fs::path& file, Result<RunRecord> record) {
+  if (!record) return Q_EMIT failed(toQt(record.error().message));
+  m_session.setBaseline(std::move(*record));
+  m_baseline = file;
+  Q_EMIT changed();
+}
+
+void RunHistory::start(Job job) {
+  m_pool.start([this, job = std::move(job)] {
+    const Result<void> done = job();
+    if (done) return;
+    QMetaObject::invokeMethod(
+        this, [this, sentence = toQt(done.error().message)] { Q_EMIT failed(sentence); }, Qt::QueuedConnection);
+  });
+  list();
+}
+
+void RunHistory::list() {
+  const quint64 generation = ++m_listGeneration;
+  m_pool.start([this, generation, folders = toPaths(m_folders), reader = m_reader] {
+    QMetaObject::invokeMethod(
+        this,
+        [this, generation, entries = reader->read(folders)]() mutable {
+          if (generation != m_listGeneration) return;
+          m_entries = std::move(entries);
+          Q_EMIT changed();
+        },
+        Qt::QueuedConnection);
+  });
+}
+
+/// The text of a large pipeline takes its time.
+void RunHistory::hashDocument() {
+  const quint64 generation = ++m_hashGeneration;
+  m_pool.start([this, generation, document = m_session.document()] {
+    const std::string hash = hashWithoutView(Json::parse(serialize(document), nullptr, false));
+    QMetaObject::invokeMethod(
+        this,
+        [this, generation, hash] {
+          if (generation != m_hashGeneration || hash == m_hash) return;
+          m_hash = hash;
+          Q_EMIT changed();
+        },
+        Qt::QueuedConnection);
+  });
+}
+
+void RunHistory::waitForDone() {
+  QCoreApplication::sendPostedEvents(this, QEvent::MetaCall);
+  m_pool.waitForDone();
+  QCoreApplication::sendPostedEvents(this, QEvent::MetaCall);
+}
+
+}  // namespace fuseline::ui
