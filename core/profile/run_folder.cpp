@@ -101,6 +101,9 @@ bool isNewer(const RunEntry& a, const RunEntry& b) {
   return std::pair(timeOf(a), a.file.stem()) > std::pair(timeOf(b), b.file.stem());
 }
 
+/// Notes that cannot be read: who knows what they marked.
+bool areNotes(const RunEntry& entry) { return entry.file.filename() == kNotesFile; }
+
 std::vector<fs::path> runFilesIn(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -211,6 +214,7 @@ std::vector<RunEntry> RunFolderReader::read(std::span<const fs::path> folders) {
 
 std::vector<fs::path> runsToDrop(const std::vector<RunEntry>& entries, std::size_t numKept) {
   std::vector<fs::path> candidates;
+  if (std::ranges::any_of(entries, areNotes)) return candidates;
   for (const RunEntry& entry : entries)
     if (entry.summary && entry.note.isEmpty() && isNamedByTime(entry.file)) candidates.push_back(entry.file);
   candidates.erase(candidates.begin(),

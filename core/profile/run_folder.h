@@ -87,7 +87,8 @@ class RunFolderReader {
   std::map<std::filesystem::path, Known> m_known;
 };
 
-/// The oldest of those that addRun() named and nobody marked, so that `numKept` of these are left. `entries` as read.
+/// The oldest of those that addRun() named and nobody marked, so that `numKept` of these are left; none where the notes
+/// cannot be read. `entries` as read.
 std::vector<std::filesystem::path> runsToDrop(const std::vector<RunEntry>& entries, std::size_t numKept);
 
 }  // namespace fuseline

@@ -140,6 +140,16 @@ TEST(RunsToDrop, AreTheOldestThatNobodyMarkedOrNamed) {
   EXPECT_EQ(runsToDrop(entries, 0).size(), 3U);
 }
 
+TEST(RunsToDrop, AreNoneWhereNobodyKnowsWhichWereMarked) {
+  const TemporaryFolder folder;
+  const auto run = addRun(folder.path(), recordAt("2026-11-25 09:30:00 UTC"));
+  ASSERT_TRUE(run);
+  ASSERT_TRUE(saveRunNote(folder.path(), run->filename().string(), {.isStarred = true}));
+  EXPECT_TRUE(runsToDrop(readOne(folder.path()), 0).empty());
+  write(folder / "notes.json", "{");
+  EXPECT_TRUE(runsToDrop(readOne(folder.path()), 0).empty());
+}
+
 TEST(MoveRuns, TakesNotesAlongAndOverwritesNothing) {
   const TemporaryFolder folder;
   const fs::path from = folder / "from";
