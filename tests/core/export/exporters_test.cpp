@@ -130,8 +130,11 @@ TEST(Trace, HasAThreadForTheHostThatLaunches) {
   EXPECT_EQ(launches[1]["tid"], 2);
   EXPECT_EQ(launches[1]["dur"], 1.0);
   EXPECT_EQ(launches[1]["args"]["the device waited (ns)"], 300.0);
-  for (const Json& event : eventsOf(trace, "M"))
-    if (event["name"] == "thread_name" && event["tid"] == 2) EXPECT_EQ(event["args"]["name"], "launches by the host");
+  const auto isNameOfThread = [](const Json& event) { return event["name"] == "thread_name" && event["tid"] == 2; };
+  const Json names = eventsOf(trace, "M");
+  const auto name = std::ranges::find_if(names, isNameOfThread);
+  ASSERT_NE(name, names.end());
+  EXPECT_EQ((*name)["args"]["name"], "launches by the host");
 }
 
 TEST(Trace, NeedsATimeline) {
