@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/hull_item.h"
 
+#include "ui/canvas/metrics.h"
+
 #include <QFontMetricsF>
 #include <QPainter>
 
 #include <algorithm>
+#include <cmath>
 
 namespace fuseline::ui {
 
@@ -24,13 +27,43 @@ QPainterPath rounded(const QRectF& rect) {
   return path;
 }
 
-/// The ops' boxes one by one, joined by bands: for ops that stand apart from each other.
-QPainterPath joinedBoxes(const std::vector<QRectF>& boxes, double marginPx) {
+/// Uniting outlines takes time that grows with the square of their number.
+constexpr std::size_t kMostJoined = 64;
+
+bool standInARow(const QRectF& a, const QRectF& b) {
+  return std::abs(a.center().y() - b.center().y()) < std::min(a.height(), b.height()) / 2;
+}
+
+bool isCrowded(const QRectF& area, const std::vector<QRectF>& others) {
+  return std::ranges::any_of(others, [&](const QRectF& other) { return area.intersects(other); });
+}
+
+/// Neighbours in a row with nothing else between them are one.
+std::vector<QRectF> runsOf(const std::vector<QRectF>& boxes, const std::vector<QRectF>& others) {
+  std::vector<QRectF> runs;
+  for (const QRectF& box : boxes) {
+    const bool continues =
+        !runs.empty() && standInARow(runs.back(), box) && !isCrowded(runs.back().united(box), others);
+    continues ? void(runs.back() = runs.back().united(box)) : runs.push_back(box);
+  }
+  return runs;
+}
+
+QPainterPath apart(const std::vector<QRectF>& runs, double marginPx) {
+  QPainterPath outline;
+  for (const QRectF& run : runs) outline.addPath(rounded(run.adjusted(-marginPx, -marginPx, marginPx, marginPx)));
+  return outline;
+}
+
+/// One by one, joined by bands; but not to the start of another row, all across what stands between.
+QPainterPath joined(const std::vector<QRectF>& runs, double marginPx) {
+  if (runs.size() > kMostJoined) return apart(runs, marginPx);
   QPainterPath outline;
   QPainterPath spine;
-  for (const QRectF& box : boxes) {
-    outline = outline.united(rounded(box.adjusted(-marginPx, -marginPx, marginPx, marginPx)));
-    spine.isEmpty() ? spine.moveTo(box.center()) : spine.lineTo(box.center());
+  for (const QRectF& run : runs) {
+    outline = outline.united(rounded(run.adjusted(-marginPx, -marginPx, marginPx, marginPx)));
+    const bool isNewRow = !spine.isEmpty() && run.left() < spine.currentPosition().x() - kNodeWidthPx;
+    spine.isEmpty() || isNewRow ? spine.moveTo(run.center()) : spine.lineTo(run.center());
   }
   QPainterPathStroker band;
   band.setWidth(2 * marginPx);
@@ -48,8 +81,8 @@ void HullItem::setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRec
   const double margin = marginOf(m_look.kind);
   QRectF around;
   for (const QRectF& box : boxes) around = around.united(box);
-  const bool isCrowded = std::ranges::any_of(others, [&](const QRectF& other) { return around.intersects(other); });
-  m_outline = isCrowded ? joinedBoxes(boxes, margin) : rounded(around.adjusted(-margin, -margin, margin, margin));
+  m_outline = isCrowded(around, others) ? joined(runsOf(boxes, others), margin)
+                                        : rounded(around.adjusted(-margin, -margin, margin, margin));
   update();
 }
 
