@@ -238,21 +238,33 @@ void MainWindow::createFileMenu() {
 
 void MainWindow::createEditMenu() {
   QMenu* menu = menuBar()->addMenu(tr("&Edit"));
+  addUndoCommands(*menu);
+  menu->addSeparator();
+  addSelectionCommands(*menu);
+  menu->addSeparator();
+  addLayoutCommands(*menu);
+  menu->addSeparator();
+  addFindCommands(*menu);
+}
+
+void MainWindow::addUndoCommands(QMenu& menu) {
   auto* toolBar = findChild<QToolBar*>(QStringLiteral("fileBar"));
   m_undo = addCommand(
-      menu, tr("&Undo"), QKeySequence::Undo, [this] { m_session.undo(); }, QStringLiteral("undo"));
+      &menu, tr("&Undo"), QKeySequence::Undo, [this] { m_session.undo(); }, QStringLiteral("undo"));
   m_redo = addCommand(
-      menu, tr("&Redo"), QKeySequence::Redo, [this] { m_session.redo(); }, QStringLiteral("redo"));
+      &menu, tr("&Redo"), QKeySequence::Redo, [this] { m_session.redo(); }, QStringLiteral("redo"));
   // All keys of the platform, as fields know them: Ctrl+Y and Ctrl+Shift+Z may both redo.
   m_undo->setShortcuts(QKeySequence::Undo);
   m_redo->setShortcuts(QKeySequence::Redo);
   toolBar->addSeparator();
   toolBar->addAction(m_undo);
   toolBar->addAction(m_redo);
-  menu->addSeparator();
-  // The commands on the selection are the context menu of the canvas and of the outline, too.
+}
+
+/// They are the context menu of the canvas and of the outline, too.
+void MainWindow::addSelectionCommands(QMenu& menu) {
   const auto addBoth = [&](const QString& text, const QKeySequence& shortcut, std::function<void()> run) {
-    addToCanvas(*addCommand(menu, text, shortcut, std::move(run)));
+    addToCanvas(*addCommand(&menu, text, shortcut, std::move(run)));
   };
   m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
   addBoth(tr("&Copy"), QKeySequence::Copy, [this] { copy(); });
@@ -262,35 +274,37 @@ void MainWindow::createEditMenu() {
   addBoth(tr("&Delete"), QKeySequence::Delete, [this] { m_scene->removeSelected(Reconnect::No); });
   addBoth(tr("Delete and re&connect"), QKeySequence(Qt::CTRL | Qt::Key_Delete),
           [this] { m_scene->removeSelected(Reconnect::Yes); });
-  menu->addSeparator();
-  addCanvasKey(*menu, tr("&Bypass or use again"), Qt::Key_D, [this] { m_scene->toggleBypass(); });
-  addCanvasKey(*menu, tr("Draw a w&ire"), Qt::Key_W, [this] { m_view->drawWire(); });
-  addCanvasKey(*menu, tr("S&witch fusion here off or on"), Qt::Key_T, [this] { m_scene->toggleFusions(); });
-  menu->addSeparator();
+  menu.addSeparator();
+  addCanvasKey(menu, tr("&Bypass or use again"), Qt::Key_D, [this] { m_scene->toggleBypass(); });
+  addCanvasKey(menu, tr("Draw a w&ire"), Qt::Key_W, [this] { m_view->drawWire(); });
+  addCanvasKey(menu, tr("S&witch fusion here off or on"), Qt::Key_T, [this] { m_scene->toggleFusions(); });
+  menu.addSeparator();
   addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_G), [this] { makeBlock(); });
   addBoth(tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_G), [this] { m_scene->expandSelected(); });
-  menu->addSeparator();
-  addCommand(menu, tr("Select &all"), QKeySequence::SelectAll, [this] {
+}
+
+void MainWindow::addLayoutCommands(QMenu& menu) {
+  addCommand(&menu, tr("Select &all"), QKeySequence::SelectAll, [this] {
     QSet<QString> ids;
     for (const DocumentOp& op : m_session.document().ops()) ids.insert(toQt(op.id));
     m_session.select(ids);
   });
-  addCommand(menu, tr("&Insert op..."), QKeySequence(Qt::CTRL | Qt::Key_Space), [this] { m_view->openSearch(); });
+  addCommand(&menu, tr("&Insert op..."), QKeySequence(Qt::CTRL | Qt::Key_Space), [this] { m_view->openSearch(); });
   addCommand(
-      menu, tr("&Lay out"), QKeySequence(Qt::CTRL | Qt::Key_L),
+      &menu, tr("&Lay out"), QKeySequence(Qt::CTRL | Qt::Key_L),
       [this] {
-        const bool areSome = m_session.selection().size() > 1;
-        m_scene->layOut();
-        if (!areSome) m_view->fit();
+        if (m_scene->layOut()) m_view->fit();
       },
       QStringLiteral("layout"));
-  createArrangeMenu(*menu);
-  menu->addSeparator();
-  addCommand(menu, tr("&Find op..."), QKeySequence::Find, [this] { m_view->openFind(); });
-  addCommand(menu, tr("Find ne&xt"), QKeySequence(Qt::Key_F3), [this] { m_view->findNext(1); });
-  addCommand(menu, tr("Find pre&vious"), QKeySequence(Qt::SHIFT | Qt::Key_F3), [this] { m_view->findNext(-1); });
-  addCommand(menu, tr("&Next problem"), QKeySequence(Qt::Key_F8), [this] { m_problems->selectNext(1); });
-  addCommand(menu, tr("Previous pro&blem"), QKeySequence(Qt::SHIFT | Qt::Key_F8),
+  createArrangeMenu(menu);
+}
+
+void MainWindow::addFindCommands(QMenu& menu) {
+  addCommand(&menu, tr("&Find op..."), QKeySequence::Find, [this] { m_view->openFind(); });
+  addCommand(&menu, tr("Find ne&xt"), QKeySequence(Qt::Key_F3), [this] { m_view->findNext(1); });
+  addCommand(&menu, tr("Find pre&vious"), QKeySequence(Qt::SHIFT | Qt::Key_F3), [this] { m_view->findNext(-1); });
+  addCommand(&menu, tr("&Next problem"), QKeySequence(Qt::Key_F8), [this] { m_problems->selectNext(1); });
+  addCommand(&menu, tr("Previous pro&blem"), QKeySequence(Qt::SHIFT | Qt::Key_F8),
              [this] { m_problems->selectNext(-1); });
 }
 

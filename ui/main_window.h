@@ -88,6 +88,10 @@ class MainWindow : public QMainWindow {
   void createDocks();
   void createFileMenu();
   void createEditMenu();
+  void addUndoCommands(QMenu& menu);
+  void addSelectionCommands(QMenu& menu);
+  void addLayoutCommands(QMenu& menu);
+  void addFindCommands(QMenu& menu);
   void createArrangeMenu(QMenu& editMenu);
   void createViewMenu();
   void createThemeMenu(QMenu& viewMenu);

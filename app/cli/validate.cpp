@@ -103,6 +103,8 @@ Result<int> repairFile(const ValidateOptions& options, const OpenedPipeline& pip
 Result<int> validate(const ValidateOptions& options, Context& context) {
   if (!options.output.empty() && !options.repairs)
     return Error{"-o is for the repaired pipeline: add --repair.", ErrorKind::Usage};
+  if (options.annotates && options.repairs)
+    return Error{"--annotate tells what is wrong, --repair mends it: give one of them.", ErrorKind::Usage};
   Result<OpenedPipeline> pipeline = inspectPipeline(options, context.registry);
   if (!pipeline) return pipeline.error();
   if (options.repairs) return repairFile(options, *pipeline, context);

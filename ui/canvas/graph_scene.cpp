@@ -589,7 +589,7 @@ void GraphScene::moveNodes(const char* label, const std::vector<MoveNode>& moves
   if (!edits.empty()) m_session.apply(EditGroup{.label = label, .edits = std::move(edits)});
 }
 
-void GraphScene::layOut() {
+bool GraphScene::layOut() {
   const std::vector<std::string> selected = selectedNodes();
   const bool areSome = selected.size() > 1;
   std::vector<NodeLook> looks;
@@ -602,6 +602,7 @@ void GraphScene::layOut() {
   for (const auto& [id, place] : laidOut)
     moves.push_back({.id = id, .position = Position{place.x - from.x + to.x, place.y - from.y + to.y}});
   moveNodes("Lay out", moves);
+  return !areSome;
 }
 
 void GraphScene::arrangeSelected(Arrangement arrangement) {

@@ -29,6 +29,7 @@ class GraphScene : public QGraphicsScene {
   ~GraphScene() override;
 
   NodeItem* node(const std::string& id) const;
+  const std::map<std::string, NodeItem*>& nodes() const { return m_nodes; }
   LinkItem* linkAt(QPointF position) const;
   const std::vector<HullItem*>& hulls() const { return m_hulls; }
   /// A node in words, for who does not see the canvas: "Linear fc1, reads 512 × 1024 bf16, writes ..., fused:
@@ -71,8 +72,8 @@ class GraphScene : public QGraphicsScene {
   void expandSelected();
   /// Switches the selected fusion, or all that touch the selection, off at this place, or on again.
   void toggleFusions();
-  /// The selected nodes where there are two or more, around the corner where they are; else all.
-  void layOut();
+  /// The selected nodes where there are two or more, around the corner where they are; else all, and returns true.
+  bool layOut();
   /// Aligns or spaces the selected nodes.
   void arrangeSelected(Arrangement arrangement);
   /// Selects the nearest node in a direction, or any when there is no selection.

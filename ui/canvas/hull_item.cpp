@@ -42,9 +42,11 @@ bool isCrowded(const QRectF& area, const std::vector<QRectF>& others) {
 std::vector<QRectF> runsOf(const std::vector<QRectF>& boxes, const std::vector<QRectF>& others) {
   std::vector<QRectF> runs;
   for (const QRectF& box : boxes) {
-    const bool continues =
-        !runs.empty() && standInARow(runs.back(), box) && !isCrowded(runs.back().united(box), others);
-    continues ? void(runs.back() = runs.back().united(box)) : runs.push_back(box);
+    const bool goesOn = !runs.empty() && standInARow(runs.back(), box) && !isCrowded(runs.back().united(box), others);
+    if (goesOn)
+      runs.back() = runs.back().united(box);
+    else
+      runs.push_back(box);
   }
   return runs;
 }

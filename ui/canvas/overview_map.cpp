@@ -20,13 +20,6 @@ constexpr int kMarginPx = 12;
 constexpr double kPaddingPx = 6.0;
 constexpr double kLeastBoxPx = 2.0;
 
-std::vector<const NodeItem*> nodesOf(const GraphScene& scene) {
-  std::vector<const NodeItem*> nodes;
-  for (const QGraphicsItem* item : scene.items())
-    if (const auto* node = qgraphicsitem_cast<const NodeItem*>(item)) nodes.push_back(node);
-  return nodes;
-}
-
 }  // namespace
 
 OverviewMap::OverviewMap(const GraphScene& scene, GraphView& view, const Theme& theme)
@@ -54,10 +47,12 @@ QRectF OverviewMap::shownRect() const { return m_view.mapToScene(m_view.viewport
 QRectF OverviewMap::mappedRect() const { return m_scene.contentRect().united(shownRect()); }
 
 bool OverviewMap::isNeeded() const {
-  return m_isWanted && std::ssize(nodesOf(m_scene)) >= kFewestNodes && !shownRect().contains(m_scene.contentRect());
+  return m_isWanted && std::ssize(m_scene.nodes()) >= kFewestNodes && !shownRect().contains(m_scene.contentRect());
 }
 
+/// A scene that ends takes leave of its views, whose scroll bars then move once more.
 void OverviewMap::refresh() {
+  if (!m_view.scene()) return;
   place();
   setVisible(isNeeded());
   update();
@@ -91,7 +86,7 @@ void OverviewMap::paintEvent(QPaintEvent* /*event*/) {
   painter.setBrush(colors.panel);
   painter.drawRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5));
   const QTransform map = toMap();
-  for (const NodeItem* node : nodesOf(m_scene)) {
+  for (const auto& [id, node] : m_scene.nodes()) {
     QRectF box = map.mapRect(node->sceneBox());
     box.setSize(box.size().expandedTo({kLeastBoxPx, kLeastBoxPx}));
     painter.fillRect(box, node->isSelected() ? colors.accent : m_theme.categoryColor(node->look().category));

@@ -62,6 +62,7 @@ TEST(Validate, RepairsWhatItCanAndSaysWhatItDid) {
   EXPECT_EQ(fuseline("validate --repair -o " + mended + " " + broken).exitCode, 2) << "it exists";
   EXPECT_EQ(fuseline("validate --repair --force -o " + mended + " " + mended).exitCode, 1);
   EXPECT_EQ(fuseline("validate -o other.fuseline " + broken).exitCode, 2) << "nothing is repaired unasked";
+  EXPECT_EQ(fuseline("validate --repair --annotate github " + broken).exitCode, 2);
 }
 
 TEST(Validate, RepairsNoFileThatCouldNotBeReadAsAWhole) {
