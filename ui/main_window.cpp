@@ -38,11 +38,11 @@ namespace {
 
 // Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
 constexpr int kLayoutVersion = 5;
-constexpr int kMaxRecentFiles = 10;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
 constexpr auto kDeviceKey = "run/device";
 constexpr auto kKeepRunsKey = "run/keepsRuns";
+constexpr auto kStartPageKey = "start/isShown";
 
 QString filePatterns() { return MainWindow::tr("Fuseline pipelines (*.fuseline);;All files (*)"); }
 
@@ -62,7 +62,11 @@ QString tensorPatterns() { return MainWindow::tr("Tensors (*.safetensors);;All f
 }  // namespace
 
 MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, QWidget* parent)
-    : QMainWindow(parent), m_session(session), m_theme(theme), m_persistence(persistence) {
+    : QMainWindow(parent),
+      m_session(session),
+      m_theme(theme),
+      m_persistence(persistence),
+      m_recentFiles(persistence == Persistence::Settings) {
   setAcceptDrops(true);
   setDockOptions(AnimatedDocks | AllowNestedDocks | AllowTabbedDocks);
   resize(1600, 1000);
@@ -75,6 +79,7 @@ MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, 
   createRunMenu();
   createHelpMenu();
   createStatusBar();
+  createStartPage();
   connectSession();
   connectRuns();
   applyDefaultLayout();
@@ -566,7 +571,22 @@ void MainWindow::createHelpMenu() {
   addCommand(menu, tr("&Find a command..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P),
              [this] { openCommandPalette(*menuBar(), this); });
   addCommand(menu, tr("&Keyboard shortcuts"), QKeySequence(Qt::Key_F1), [this] { showShortcuts(*menuBar(), this); });
+  addCommand(menu, tr("&Start page"), {}, [this] { showStartPage(); });
   addCommand(menu, tr("&About Fuseline"), {}, [this] { showAbout(this); });
+}
+
+void MainWindow::createStartPage() {
+  m_startPage = new StartPage(m_theme, m_session.settings(), this);
+  m_startPage->setShownAtStart(wantsStartPage());
+  connect(m_startPage, &StartPage::openWanted, this, &MainWindow::chooseAndOpen);
+  connect(m_startPage, &StartPage::templateChosen, this,
+          [this](const QString& name, const std::string& text) { newFromTemplate(text, name); });
+  connect(m_startPage, &StartPage::fileChosen, this, [this](const QString& path) {
+    if (mayDiscard()) openFile(path);
+  });
+  connect(m_startPage, &StartPage::shownAtStartChanged, this, [this](bool isShown) {
+    if (m_persistence == Persistence::Settings) QSettings().setValue(kStartPageKey, isShown);
+  });
 }
 
 void MainWindow::createToolBars() {
@@ -633,6 +653,7 @@ void MainWindow::connectSession() {
   connect(&m_session, &Session::documentChanged, this, &MainWindow::refreshUndo);
   connect(&m_session, &Session::documentReplaced, this, [this] {
     m_message->hide();
+    m_startPage->hide();
     m_isFreshlyOpened = true;
     showReadOnly();
     m_view->fit();
@@ -724,7 +745,21 @@ void MainWindow::showTimings() {
   if (!shown.contains(m_timeline) && !shown.contains(m_roofline)) m_timingsDock->raise();
 }
 
+void MainWindow::showStartPage() {
+  m_startPage->setRecentFiles(m_recentFiles.paths());
+  m_startPage->setExamples(measuredExamples(m_exampleFolders));
+  m_startPage->open();
+}
+
+bool MainWindow::wantsStartPage() const {
+  return m_persistence == Persistence::Settings && QSettings().value(kStartPageKey, true).toBool();
+}
+
 bool MainWindow::showPane(const QString& name) {
+  if (name == m_startPage->objectName()) {
+    showStartPage();
+    return true;
+  }
   const auto dock = std::ranges::find(m_docks, name, &QDockWidget::objectName);
   if (dock == m_docks.end()) return false;
   (*dock)->show();
@@ -733,7 +768,7 @@ bool MainWindow::showPane(const QString& name) {
 }
 
 QStringList MainWindow::paneNames() const {
-  QStringList names;
+  QStringList names = {m_startPage->objectName()};
   for (const QDockWidget* dock : m_docks) names.append(dock->objectName());
   return names;
 }
@@ -757,6 +792,7 @@ void MainWindow::setTheme(ThemeChoice choice) {
 void MainWindow::setHullFilter(HullFilter filter) { m_scene->setHullFilter(filter); }
 
 void MainWindow::escape() {
+  if (m_startPage->isVisible()) return m_startPage->hide();
   if (m_scene->isDrawingWire()) return m_view->cancelWire();
   if (m_session.isRunning()) return m_session.cancelRun();
   m_session.select({});
@@ -866,7 +902,7 @@ bool MainWindow::openFile(const QString& path) {
   if (isRun) showTimings();
   if (!isRun && m_session.path().isEmpty())
     showMessage(tr("This pipeline was taken out of %1. Saving it asks for a name.").arg(path));
-  rememberRecent(QFileInfo(path).absoluteFilePath());
+  m_recentFiles.add(path);
   return true;
 }
 
@@ -897,25 +933,14 @@ bool MainWindow::saveTo(const QString& path) {
     showMessage(toQt(saved.error().message));
     return false;
   }
-  rememberRecent(m_session.path());
+  m_recentFiles.add(m_session.path());
   return true;
-}
-
-void MainWindow::rememberRecent(const QString& path) {
-  if (m_persistence == Persistence::None) return;
-  QSettings settings;
-  QStringList recent = settings.value(QStringLiteral("recentFiles")).toStringList();
-  recent.removeAll(path);
-  recent.prepend(path);
-  settings.setValue(QStringLiteral("recentFiles"), recent.mid(0, kMaxRecentFiles));
 }
 
 void MainWindow::fillRecentMenu() {
   m_recentMenu->clear();
   m_recentMenu->setToolTipsVisible(true);
-  const QStringList recent = m_persistence == Persistence::None
-                                 ? QStringList()
-                                 : QSettings().value(QStringLiteral("recentFiles")).toStringList();
+  const QStringList recent = m_recentFiles.paths();
   for (const QString& path : recent) {
     QAction* action = m_recentMenu->addAction(QFileInfo(path).fileName());
     action->setToolTip(path);
@@ -927,7 +952,7 @@ void MainWindow::fillRecentMenu() {
   m_recentMenu->addSeparator();
   QAction* clear = m_recentMenu->addAction(tr("Clear"));
   clear->setEnabled(!recent.isEmpty());
-  connect(clear, &QAction::triggered, this, [] { QSettings().remove(QStringLiteral("recentFiles")); });
+  connect(clear, &QAction::triggered, this, [this] { m_recentFiles.clear(); });
 }
 
 /// Read again whenever it opens: runs may have been recorded since.

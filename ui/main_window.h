@@ -21,7 +21,9 @@
 #include "ui/panels/timeline_panel.h"
 #include "ui/panels/timings_panel.h"
 #include "ui/panels/why_not_panel.h"
+#include "ui/session/recent_files.h"
 #include "ui/session/session.h"
+#include "ui/start_page.h"
 #include "ui/theme/theme.h"
 
 #include <QDockWidget>
@@ -70,8 +72,13 @@ class MainWindow : public QMainWindow {
   OutlinePanel& outline() { return *m_outline; }
   RulesPanel& rules() { return *m_rules; }
   RunsPanel& runs() { return *m_runs; }
+  StartPage& startPage() { return *m_startPage; }
   void showTimings();
-  /// Brings a pane to the front: "plan", "timeline". False: there is none of this name.
+  /// Templates, recent files and measured examples, above the pipeline that is open.
+  void showStartPage();
+  /// Whether the user wants it when nothing else is opened.
+  bool wantsStartPage() const;
+  /// Brings a pane to the front: "plan", "timeline"; or the start page, "start". False: there is none of this name.
   bool showPane(const QString& name);
   QStringList paneNames() const;
   /// Docks at their places, in sizes that fit the window as it is now.
@@ -107,6 +114,7 @@ class MainWindow : public QMainWindow {
   void pinBaseline();
   void chooseBaseline();
   void createHelpMenu();
+  void createStartPage();
   void createToolBars();
   void createStatusBar();
   void connectSession();
@@ -126,7 +134,6 @@ class MainWindow : public QMainWindow {
   void fillRecentMenu();
   void fillExamplesMenu();
   void addExample(const MeasuredExample& example);
-  void rememberRecent(const QString& path);
   void setTheme(ThemeChoice choice);
   void setHullFilter(HullFilter filter);
   void escape();
@@ -161,6 +168,7 @@ class MainWindow : public QMainWindow {
   Session& m_session;
   Theme& m_theme;
   Persistence m_persistence;
+  RecentFiles m_recentFiles;
   GraphScene* m_scene = nullptr;
   GraphView* m_view = nullptr;
   OverviewMap* m_overview = nullptr;
@@ -178,6 +186,7 @@ class MainWindow : public QMainWindow {
   RooflinePanel* m_roofline = nullptr;
   NumericsPanel* m_numerics = nullptr;
   OutlinePanel* m_outline = nullptr;
+  StartPage* m_startPage = nullptr;
   RunBar* m_runBar = nullptr;
   PaneRing* m_paneRing = nullptr;
   QList<QDockWidget*> m_docks;

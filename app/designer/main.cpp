@@ -43,7 +43,8 @@ void addOptions(QCommandLineParser& parser) {
   add("scale", "Device pixels per pixel of a picture, such as 2; of a drawing as PNG 1 to 4.", "factor");
   add("select", "Select this op.", "op");
   add("pane",
-      "Bring this pane to the front: plan, timings, timeline, roofline, numerics, runs, rules, problems or outline.",
+      "Bring this pane to the front: plan, timings, timeline, roofline, numerics, runs, rules, problems or outline; or "
+      "start, the start page.",
       "pane");
   add("run", "Run the pipeline before the picture is taken.");
   add("numerics", "Measure the numerics before the picture is taken.");
@@ -93,6 +94,12 @@ QStringList exampleFolders() {
   const QDir installed(QApplication::applicationDirPath() + "/" FUSELINE_INSTALLED_EXAMPLES "/runs");
   if (installed.exists()) return {installed.canonicalPath()};
   return {QStringLiteral(FUSELINE_SOURCE_EXAMPLES "/runs")};
+}
+
+/// Over the example that stands there first; not over what is to be recovered.
+void offerStartPage(ui::MainWindow& window, const std::optional<ui::Autosave>& autosave, const QStringList& files) {
+  const bool isFree = files.isEmpty() && autosave && autosave->leftovers().empty();
+  if (isFree && window.wantsStartPage()) window.showStartPage();
 }
 
 QString journalFolder() {
@@ -192,6 +199,7 @@ int main(int argc, char** argv) {
   window.show();
   if (!openFirst(window, session, parser.positionalArguments()) && isPicture(parser))
     return refuse(window.message());  // there is nothing to take a picture of
+  offerStartPage(window, autosave, parser.positionalArguments());
   if (!isPicture(parser) && parser.isSet("pane")) window.showPane(parser.value("pane"));
   session.worker().requestDevices();
   return QApplication::exec();

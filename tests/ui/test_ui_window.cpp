@@ -4,9 +4,13 @@
 #include "ui/canvas/search_popup.h"
 #include "ui/command_palette.h"
 #include "ui/session/edits.h"
+#include "ui/template_card.h"
+#include "ui/theme/format.h"
 
 #include <QApplication>
 #include <QDockWidget>
+#include <QFileInfo>
+#include <QImage>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenuBar>
@@ -40,6 +44,10 @@ class WindowTest : public QObject {
   void commandsThatAreOffAreNotFound();
   void commandsSayTheirPlaceAndKeys();
   void whatKeysDoInTheCanvasAndTheOutlineAreCommands();
+  void startPageShowsEveryTemplate();
+  void startPageOpensWhatIsChosen();
+  void startPageGoesByEscAndByAPressBesideIt();
+  void startPageKeepsTheFocus();
 };
 
 namespace {
@@ -291,6 +299,76 @@ void WindowTest::whatKeysDoInTheCanvasAndTheOutlineAreCommands() {
   closePalette(f);
   QCOMPARE(commandsFor(f, QStringLiteral("go to the")).front(),
            QStringLiteral("Go to the outline|View   Ctrl+Shift+O"));
+}
+
+namespace {
+QList<TemplateCard*> cardsOf(Fixture& f) { return f.window.startPage().findChildren<TemplateCard*>(); }
+
+TemplateCard* cardOf(Fixture& f, const QString& name) {
+  const QList<TemplateCard*> cards = cardsOf(f);
+  const auto found = std::ranges::find(cards, name, &TemplateCard::text);
+  return found == cards.end() ? nullptr : *found;
+}
+}  // namespace
+
+void WindowTest::startPageShowsEveryTemplate() {
+  Fixture f(smallPipeline());
+  QVERIFY(!f.window.startPage().isVisible());
+  f.window.showStartPage();
+  QCOMPARE(cardsOf(f).size(), static_cast<qsizetype>(documentTemplates().size()));
+  for (TemplateCard* card : cardsOf(f)) QTRY_VERIFY2(card->hasPicture(), qPrintable(card->text()));
+  // A picture shows something: not one colour all over.
+  const QImage picture = cardOf(f, QStringLiteral("llama-mlp"))->grab().toImage();
+  std::set<QRgb> colors;
+  for (int x = 0; x < picture.width(); ++x) colors.insert(picture.pixel(x, picture.height() / 3));
+  QVERIFY2(colors.size() > 4, qPrintable(QString::number(colors.size())));
+}
+
+void WindowTest::startPageOpensWhatIsChosen() {
+  Fixture f(smallPipeline());
+  const testing::TemporaryFolder folder;
+  const QString gone = toQt((folder.path() / "gone.fuseline").string());
+  const QString there = example("gpt_mlp");
+  f.window.showStartPage();
+  cardOf(f, QStringLiteral("residual-norm"))->click();
+  QVERIFY(!f.window.startPage().isVisible());
+  QCOMPARE(f.session.displayName(), QStringLiteral("residual-norm"));
+  f.window.showStartPage();
+  f.window.startPage().setRecentFiles({gone, there});
+  QList<QToolButton*> files;
+  for (auto* button : f.window.startPage().findChildren<QToolButton*>())
+    if (button->toolTip() == gone || button->toolTip() == there) files.append(button);
+  QCOMPARE(files.size(), 2);
+  QVERIFY(!files[0]->isEnabled());
+  files[1]->click();
+  QVERIFY(!f.window.startPage().isVisible());
+  QCOMPARE(f.session.path(), QFileInfo(there).absoluteFilePath());
+}
+
+void WindowTest::startPageGoesByEscAndByAPressBesideIt() {
+  Fixture f(smallPipeline());
+  StartPage& page = f.window.startPage();
+  f.window.showStartPage();
+  QTest::keyClick(&f.window, Qt::Key_Escape);
+  QVERIFY(!page.isVisible());
+  f.window.showStartPage();
+  QTest::mouseClick(&page, Qt::LeftButton, {}, page.rect().center());  // between its parts
+  QVERIFY(page.isVisible());
+  QTest::mouseClick(&page, Qt::LeftButton, {}, QPoint(4, 4));
+  QVERIFY(!page.isVisible());
+}
+
+void WindowTest::startPageKeepsTheFocus() {
+  Fixture f(smallPipeline());
+  f.window.showStartPage();
+  std::set<const QWidget*> visited;
+  for (qsizetype step = 0; step < 3 * cardsOf(f).size(); ++step) {
+    const QWidget* focus = QApplication::focusWidget();
+    QVERIFY(focus && f.window.startPage().isAncestorOf(focus));
+    visited.insert(focus);
+    QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab);
+  }
+  for (const TemplateCard* card : cardsOf(f)) QVERIFY2(visited.contains(card), qPrintable(card->text()));
 }
 
 }  // namespace fuseline::ui

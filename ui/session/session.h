@@ -82,6 +82,8 @@ class Session : public QObject {
   explicit Session(SessionSettings settings, QObject* parent = nullptr);
   ~Session() override;
 
+  /// With which others like it can be made.
+  SessionSettings settings() const { return {m_worker.command(), m_capabilitiesOf}; }
   const PipelineDocument& document() const { return m_history.document(); }
   /// Applies an edit; a refusal is emitted as a sentence. Edits with the same non-empty mergeKey become one entry.
   bool apply(const Edit& edit, const QString& mergeKey = {});
