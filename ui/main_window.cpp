@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/main_window.h"
 
+#include "core/document/guide.h"
 #include "core/document/picture.h"
 #include "core/profile/run_command.h"
 #include "core/profile/run_file.h"
 #include "ui/canvas/metrics.h"
 #include "ui/command_palette.h"
 #include "ui/export_dialog.h"
+#include "ui/guide_window.h"
 #include "ui/help.h"
 #include "ui/panels/drawing_dialog.h"
 #include "ui/panels/recovery_bar.h"
@@ -571,6 +573,10 @@ void MainWindow::createHelpMenu() {
   addCommand(menu, tr("&Find a command..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P),
              [this] { openCommandPalette(*menuBar(), this); });
   addCommand(menu, tr("&Keyboard shortcuts"), QKeySequence(Qt::Key_F1), [this] { showShortcuts(*menuBar(), this); });
+  menu->addSeparator();
+  for (const GuidePage& page : guidePages())
+    addCommand(menu, toQt(page.title), {}, [this, name = toQt(page.name)] { showGuide(name); });
+  menu->addSeparator();
   addCommand(menu, tr("&Start page"), {}, [this] { showStartPage(); });
   addCommand(menu, tr("&About Fuseline"), {}, [this] { showAbout(this); });
 }
@@ -672,6 +678,8 @@ void MainWindow::connectSession() {
   connect(&m_session, &Session::runTargetChanged, this, [this] {
     if (m_persistence == Persistence::Settings) QSettings().setValue(kDeviceKey, toQt(m_session.runTarget().device));
   });
+  connect(m_problems, &ProblemsPanel::explanationWanted, this,
+          [this](const QString& code) { showGuide(QStringLiteral("problems"), code); });
   connect(m_view, &GraphView::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
   connect(m_outline, &OutlinePanel::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
   connect(&m_theme, &Theme::changed, this, &MainWindow::refreshIcons);
@@ -749,6 +757,12 @@ void MainWindow::showStartPage() {
   m_startPage->setRecentFiles(m_recentFiles.paths());
   m_startPage->setExamples(measuredExamples(m_exampleFolders));
   m_startPage->open();
+}
+
+GuideWindow& MainWindow::showGuide(const QString& page, const QString& heading) {
+  if (!m_guide) m_guide = new GuideWindow(this);
+  m_guide->showPage(page, heading);
+  return *m_guide;
 }
 
 bool MainWindow::wantsStartPage() const {

@@ -37,6 +37,7 @@
 namespace fuseline::ui {
 
 class Autosave;
+class GuideWindow;
 
 /// Whether the window reads and writes the user's settings. Tests and screenshots do not.
 enum class Persistence { Settings, None };
@@ -76,6 +77,8 @@ class MainWindow : public QMainWindow {
   void showTimings();
   /// Templates, recent files and measured examples, above the pipeline that is open.
   void showStartPage();
+  /// A page of the guide, from this heading on.
+  GuideWindow& showGuide(const QString& page, const QString& heading = {});
   /// Whether the user wants it when nothing else is opened.
   bool wantsStartPage() const;
   /// Brings a pane to the front: "plan", "timeline"; or the start page, "start". False: there is none of this name.
@@ -187,6 +190,7 @@ class MainWindow : public QMainWindow {
   NumericsPanel* m_numerics = nullptr;
   OutlinePanel* m_outline = nullptr;
   StartPage* m_startPage = nullptr;
+  GuideWindow* m_guide = nullptr;  // as soon as it was wanted
   RunBar* m_runBar = nullptr;
   PaneRing* m_paneRing = nullptr;
   QList<QDockWidget*> m_docks;

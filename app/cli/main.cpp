@@ -36,6 +36,7 @@ void addVerbs(CLI::App& app, cli::Context& context) {
   cli::addImportVerb(app, context);
   cli::addDevicesVerb(app, context);
   cli::addBenchVerb(app, context);
+  cli::addGuideVerb(app, context);
   cli::addSchemaVerb(app, context);
   cli::addWorkerVerb(app, context);
 }

@@ -164,6 +164,12 @@ Json recipesSchema() {
                                           {"fields", list(field)}}))}});
 }
 
+Json guideSchema() {
+  return object({{"topics", list(object({{"name", text("A page, or the code of a problem.")},
+                                         {"title", text("Its heading.")},
+                                         {"text", text("Markdown.")}}))}});
+}
+
 Json rulesSchema() {
   const Json step = object({{"role", text("Of the step.")},
                             {"accepts", text("In words.")},
@@ -695,24 +701,17 @@ Json workerSchema() {
 }  // namespace
 
 std::vector<std::pair<std::string, Json>> outputSchemas() {
-  std::vector<std::pair<std::string, Json>> schemas = {{"new", newSchema()},
-                                                       {"ops", opsSchema()},
-                                                       {"rules", rulesSchema()},
-                                                       {"recipes", recipesSchema()},
-                                                       {"validate", validateSchema()},
-                                                       {"infer", inferSchema()},
-                                                       {"fuse", fuseSchema()},
-                                                       {"explain", explainSchema()},
-                                                       {"diff", diffSchema()},
-                                                       {"run", runSchema()},
-                                                       {"devices", devicesSchema()},
-                                                       {"bench", benchSchema()},
-                                                       {"schema", any("A JSON Schema.")},
-                                                       {"sweep", sweepSchema()},
-                                                       {"compare", compareSchema()},
-                                                       {"export", exportSchema()},
-                                                       {"import", importSchema()},
-                                                       {"worker", workerSchema()}};
+  std::vector<std::pair<std::string, Json>> schemas = {
+      {"new", newSchema()},           {"ops", opsSchema()},
+      {"rules", rulesSchema()},       {"recipes", recipesSchema()},
+      {"validate", validateSchema()}, {"infer", inferSchema()},
+      {"fuse", fuseSchema()},         {"explain", explainSchema()},
+      {"diff", diffSchema()},         {"run", runSchema()},
+      {"devices", devicesSchema()},   {"bench", benchSchema()},
+      {"guide", guideSchema()},       {"schema", any("A JSON Schema.")},
+      {"sweep", sweepSchema()},       {"compare", compareSchema()},
+      {"export", exportSchema()},     {"import", importSchema()},
+      {"worker", workerSchema()}};
   for (auto& [verb, schema] : schemas) {
     Json headed = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                    {"title", "fuseline " + verb + " --json"}};

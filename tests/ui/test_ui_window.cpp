@@ -3,6 +3,7 @@
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/search_popup.h"
 #include "ui/command_palette.h"
+#include "ui/guide_window.h"
 #include "ui/session/edits.h"
 #include "ui/template_card.h"
 #include "ui/theme/format.h"
@@ -16,6 +17,7 @@
 #include <QMenuBar>
 #include <QPushButton>
 #include <QTest>
+#include <QTextBlock>
 #include <QToolBar>
 #include <QToolButton>
 #include <QTreeWidget>
@@ -48,6 +50,7 @@ class WindowTest : public QObject {
   void startPageOpensWhatIsChosen();
   void startPageGoesByEscAndByAPressBesideIt();
   void startPageKeepsTheFocus();
+  void guideOpensAtTheCodeOfAProblem();
 };
 
 namespace {
@@ -369,6 +372,26 @@ void WindowTest::startPageKeepsTheFocus() {
     QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab);
   }
   for (const TemplateCard* card : cardsOf(f)) QVERIFY2(visited.contains(card), qPrintable(card->text()));
+}
+
+void WindowTest::guideOpensAtTheCodeOfAProblem() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(SetAttribute{"fc", "in_features", 7}));
+  QVERIFY(waitForAnalysis(f.session));
+  f.window.problems().selectNext(1);
+  const QList<QPushButton*> buttons = f.window.problems().findChildren<QPushButton*>();
+  const auto explain = std::ranges::find(buttons, QStringLiteral("What does this mean?"),
+                                         [](const QPushButton* b) { return b->text(); });
+  QVERIFY(explain != buttons.end());
+  (*explain)->click();
+  auto* guide = f.window.findChild<GuideWindow*>();
+  QVERIFY(guide && guide->isVisible());
+  QCOMPARE(guide->text().textCursor().block().text(), QStringLiteral("shape-mismatch"));
+  QVERIFY(guide->text().viewport()->rect().contains(guide->text().cursorRect().topLeft()));
+  // From there the search goes on.
+  guide->searchField().setFocus();
+  QTest::keyClicks(&guide->searchField(), QStringLiteral("nested"));
+  QCOMPARE(guide->text().textCursor().selectedText(), QStringLiteral("nested"));
 }
 
 }  // namespace fuseline::ui

@@ -96,6 +96,11 @@ void ProblemsPanel::showRepairs(const Diagnostic& problem) {
     m_buttons->addWidget(button);
   }
   m_buttons->addStretch(1);
+  auto* explain = new QPushButton(tr("What does this mean?"), m_details);
+  explain->setFlat(true);
+  explain->setToolTip(tr("Opens the guide at %1").arg(toQt(problem.code)));
+  connect(explain, &QPushButton::clicked, this, [this, code = toQt(problem.code)] { Q_EMIT explanationWanted(code); });
+  m_buttons->addWidget(explain);
 }
 
 }  // namespace fuseline::ui

@@ -24,6 +24,8 @@ class ProblemsPanel : public QWidget {
 
  Q_SIGNALS:
   void countsChanged(int numErrors, int numWarnings);
+  /// Of the code of a problem.
+  void explanationWanted(const QString& code);
 
  private:
   void refresh();

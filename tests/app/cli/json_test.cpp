@@ -41,6 +41,8 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("run", "--device reference --iterations 2 --variants fused " + samplePipeline());
   expectFits("run", "--device reference --iterations 1 --warmup 0 --recipe delayed --numerics " + samplePipeline());
   expectFits("run", "--device reference --iterations 1 --warmup 0 --recipe all " + samplePipeline());
+  expectFits("guide", "");
+  expectFits("guide", "shape-mismatch");
   expectFits("sweep", "--device reference --iterations 2 --warmup 0 --over M=2,4 --over H=8 " + samplePipeline());
   expectFits("bench", "ops --quick --only AddExtraInput");
   expectFits("bench", "ops --quick --device cpu --only add-rmsnorm-linear");
@@ -86,7 +88,7 @@ TEST(JsonOutput, SchemaOfTheFileIsJson) {
 
 TEST(JsonOutput, EveryVerbOfTheHelpHasASchema) {
   for (const char* verb : {"new", "ops", "rules", "recipes", "validate", "infer", "fuse", "explain", "diff", "run",
-                           "sweep", "devices", "compare", "export", "bench", "schema", "worker", "import"}) {
+                           "sweep", "devices", "compare", "export", "bench", "guide", "schema", "worker", "import"}) {
     EXPECT_EQ(fuseline(std::string(verb) + " --help").exitCode, 0) << verb;
     EXPECT_EQ(schemaOf(verb)["title"], "fuseline " + std::string(verb) + " --json");
   }
