@@ -5,6 +5,7 @@
 #include "app/cli/plan_difference.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
+#include "core/fusion/fusion_stages.h"
 #include "core/support/json_fields.h"
 #include "core/support/read_file.h"
 
@@ -30,16 +31,8 @@ struct FuseOptions : PipelineOptions {
 
 // What each pass leaves: the graph, the lists of entries, the plan, the programs of its elementwise ops.
 
-/// The forward list before forward rules are applied.
-std::vector<FusedOperation> afterJointRules(const FusionReport& report) {
-  std::vector<FusedOperation> list;
-  for (const FusedOperation& entry : report.forward) {
-    const bool isLater = entry.isFused() && entry.rule->pass != FusionPass::Joint;
-    if (!isLater) list.push_back(entry);
-    for (std::size_t i = 0; isLater && i < entry.nodes.size(); ++i) list.push_back({.nodes = {entry.nodes[i]}});
-  }
-  std::ranges::sort(list, {}, [](const FusedOperation& entry) { return entry.nodes.back(); });
-  return list;
+std::string forwardAfter(const OpenedPipeline& pipeline, FusionStage stage) {
+  return toText(pipeline.graph(), reportAfter(pipeline.analysis.report, stage).forward);
 }
 
 std::string programsText(const OpenedPipeline& pipeline) {
@@ -59,8 +52,8 @@ struct Stage {
 
 constexpr std::array kStages = {
     Stage{"lowered", [](const OpenedPipeline& p) { return toString(p.graph()); }},
-    Stage{"joint", [](const OpenedPipeline& p) { return toText(p.graph(), afterJointRules(p.analysis.report)); }},
-    Stage{"forward", [](const OpenedPipeline& p) { return toText(p.graph(), p.analysis.report.forward); }},
+    Stage{"joint", [](const OpenedPipeline& p) { return forwardAfter(p, FusionStage::Joint); }},
+    Stage{"forward", [](const OpenedPipeline& p) { return forwardAfter(p, FusionStage::Forward); }},
     Stage{"backward", [](const OpenedPipeline& p) { return toText(p.graph(), p.analysis.report.backward); }},
     Stage{"plan", [](const OpenedPipeline& p) { return toString(*p.analysis.fusedPlan); }},
     Stage{"programs", programsText},

@@ -35,6 +35,7 @@ class ModelsTest : public QObject {
   void timingsSayHowFarStepsAreFromTheirRoof();
   void lanesCoverEveryOpOnce();
   void lanesChangeWhenInPlaceIsToggled();
+  void lanesStepThroughThePasses();
   void lanesSayWhatAStepQuantizes();
   void fusedAttemptsComeFirst();
   void missesThatGainMoreTimeComeFirst();
@@ -243,6 +244,31 @@ void ModelsTest::lanesChangeWhenInPlaceIsToggled() {
   const PlanLanes inPlace = planLanes(analysisOf(residualPipeline(true)));
   const PlanLanes outOfPlace = planLanes(analysisOf(residualPipeline(false)));
   QVERIFY(inPlace.forward.size() < outOfPlace.forward.size());
+}
+
+void ModelsTest::lanesStepThroughThePasses() {
+  const auto llama = std::ranges::find(documentTemplates(), "llama-mlp", &DocumentTemplate::name);
+  Fixture f(llama->text);
+  PlanPanel& plan = f.window.plan();
+  const auto fusedBoxes = [&] {
+    const PlanLanes& lanes = plan.lanesView()->lanes();
+    return std::pair(std::ranges::count_if(lanes.forward, &LaneBox::isFused),
+                     std::ranges::count_if(lanes.backward, &LaneBox::isFused));
+  };
+  const auto whole = fusedBoxes();
+  const QString summary = plan.summary();
+  QVERIFY(whole.first > 0 && whole.second > 0);
+  plan.stageSlider()->setFocus();
+  QTest::keyClick(plan.stageSlider(), Qt::Key_Home);
+  QCOMPARE(fusedBoxes(), std::pair(std::ptrdiff_t{0}, std::ptrdiff_t{0}));
+  QTest::keyClick(plan.stageSlider(), Qt::Key_Right);
+  QVERIFY2(plan.summary().endsWith(QStringLiteral("nothing was fused.")), qPrintable(plan.summary()));
+  QTest::keyClick(plan.stageSlider(), Qt::Key_Right);
+  QCOMPARE(fusedBoxes(), std::pair(whole.first, std::ptrdiff_t{0}));
+  QVERIFY2(plan.summary().contains(QStringLiteral("ForwardLinearBiasAdd (fc2, add)")), qPrintable(plan.summary()));
+  QTest::keyClick(plan.stageSlider(), Qt::Key_End);
+  QCOMPARE(fusedBoxes(), whole);
+  QCOMPARE(plan.summary(), summary);
 }
 
 void ModelsTest::lanesSayWhatAStepQuantizes() {

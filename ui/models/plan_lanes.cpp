@@ -18,13 +18,17 @@ namespace {
 
 QString translated(const char* text) { return QCoreApplication::translate("PlanLanes", text); }
 
+QString membersOf(const Graph& graph, const std::vector<NodeId>& nodes, const QString& between = QStringLiteral(", ")) {
+  QStringList members;
+  for (const NodeId id : nodes) members.append(toQt(graph.node(id).id));
+  return members.join(between);
+}
+
 QString tipOf(const Analysis& analysis, const FusedOperation& entry, Phase phase) {
   const Graph& graph = analysis.graph();
-  QStringList members;
-  for (const NodeId id : entry.nodes) members.append(toQt(graph.node(id).id));
   QString tip = QStringLiteral("<b>%1</b> (%2)<br>%3")
                     .arg(toQt(entry.name(graph)).toHtmlEscaped(), toQt(phaseName(phase)),
-                         members.join(QStringLiteral(" → ")).toHtmlEscaped());
+                         membersOf(graph, entry.nodes, QStringLiteral(" → ")).toHtmlEscaped());
   if (entry.rule) tip += QStringLiteral("<br>%1").arg(toQt(entry.rule->summary).toHtmlEscaped());
   for (const QString& text : gainTexts(analysis.report, entry)) tip += QStringLiteral("<br>") + text.toHtmlEscaped();
   return tip;
@@ -89,17 +93,36 @@ QString launchText(const Analysis& analysis, Phase phase, const QString& pass) {
 
 }  // namespace
 
-PlanLanes planLanes(const Analysis& analysis) {
+PlanLanes planLanes(const Analysis& analysis, FusionStage stage) {
   PlanLanes lanes;
   for (const Node& node : analysis.graph().nodes()) lanes.columns.append(toQt(node.id));
-  const Copies copies = copiesIn(analysis);
-  for (const FusedOperation& entry : analysis.report.forward) {
+  const Copies copies = stage == FusionStage::HandOvers ? copiesIn(analysis) : Copies();
+  const FusionReport report = reportAfter(analysis.report, stage);
+  for (const FusedOperation& entry : report.forward)
     if (!entry.nodes.empty()) lanes.forward.push_back(laneBox(analysis, entry, Phase::Forward, copies));
-  }
-  for (const FusedOperation& entry : analysis.report.backward) {
+  for (const FusedOperation& entry : report.backward)
     if (!entry.nodes.empty()) lanes.backward.push_back(laneBox(analysis, entry, Phase::Backward, copies));
-  }
   return lanes;
+}
+
+QString stageName(FusionStage stage) {
+  switch (stage) {
+    case FusionStage::Ops: return translated("Basic ops");
+    case FusionStage::Joint: return translated("Joint rules");
+    case FusionStage::Forward: return translated("Forward rules");
+    case FusionStage::Backward: return translated("Backward rules");
+    case FusionStage::HandOvers: return translated("The plan");
+  }
+  return {};
+}
+
+QString stageSummary(const Analysis& analysis, FusionStage stage) {
+  if (stage == FusionStage::Ops) return translated("Every op for itself, before any rule is tried.");
+  QStringList fused;
+  for (const Attempt* attempt : fusedIn(analysis.report, stage))
+    fused.append(QStringLiteral("%1 (%2)").arg(toQt(attempt->rule->name), membersOf(analysis.graph(), attempt->nodes)));
+  if (fused.isEmpty()) return translated("%1: nothing was fused.").arg(stageName(stage));
+  return QStringLiteral("%1: %2.").arg(stageName(stage), fused.join(QStringLiteral("  ·  ")));
 }
 
 QString planSummary(const Analysis& analysis) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/fusion/fusion_stages.h"
 #include "core/plan/analysis.h"
 
 #include <QString>
@@ -32,8 +33,13 @@ struct PlanLanes {
   bool operator==(const PlanLanes&) const = default;
 };
 
-PlanLanes planLanes(const Analysis& analysis);
+/// As the fuser left them after this stage.
+PlanLanes planLanes(const Analysis& analysis, FusionStage stage = FusionStage::HandOvers);
 /// "forward: 5 launches instead of 8 · backward: 9 instead of 12 · peak memory ..."; empty without a plan.
 QString planSummary(const Analysis& analysis);
+/// "Forward rules".
+QString stageName(FusionStage stage);
+/// What the rules of this stage fused: "Forward rules: ForwardLinearEpilogue (fc1, act)."
+QString stageSummary(const Analysis& analysis, FusionStage stage);
 
 }  // namespace fuseline::ui

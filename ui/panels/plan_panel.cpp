@@ -27,6 +27,8 @@ constexpr double kBoxInsetPx = 4.0;
 constexpr double kColumnPaddingPx = 22.0;
 constexpr double kMinColumnPx = 70.0;
 constexpr double kMaxStretch = 2.4;
+constexpr int kSliderWidthPx = 120;
+constexpr int kStageMarginPx = 8;
 
 }  // namespace
 
@@ -268,8 +270,9 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
     : QWidget(parent),
       m_session(session),
       m_summary(new ElidedLabel(this)),
+      m_stage(new QSlider(Qt::Horizontal, this)),
+      m_stageName(new QLabel(this)),
       m_lanesView(new LanesView(session, theme)) {
-  m_summary->setContentsMargins(10, 6, 10, 6);
   auto* area = new QScrollArea(this);
   area->setWidgetResizable(true);
   area->setFrameShape(QFrame::NoFrame);
@@ -279,7 +282,7 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
-  layout->addWidget(m_summary);
+  layout->addLayout(makeHead());
   layout->addWidget(area, 1);
   connect(m_lanesView, &LanesView::chosen, area, [area](const QRect& box) {
     area->ensureVisible(box.center().x(), box.center().y(), box.width() / 2 + 8, box.height() / 2);
@@ -288,11 +291,42 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
   refresh();
 }
 
+/// The slider at its right end: the plan as it is.
+QLayout* PlanPanel::makeHead() {
+  m_summary->setContentsMargins(10, 6, 10, 6);
+  m_stage->setRange(0, static_cast<int>(kFusionStages.size()) - 1);
+  m_stage->setValue(m_stage->maximum());
+  m_stage->setPageStep(1);
+  m_stage->setTickPosition(QSlider::TicksBelow);
+  m_stage->setFixedWidth(kSliderWidthPx);
+  m_stage->setAccessibleName(tr("Stage of the fuser"));
+  m_stage->setToolTip(tr("Steps through the passes: basic ops, joint, forward and backward rules, the plan"));
+  int widest = 0;
+  for (const FusionStage each : kFusionStages)
+    widest = std::max(widest, m_stageName->fontMetrics().horizontalAdvance(stageName(each)));
+  m_stageName->setFixedWidth(widest + kStageMarginPx);
+  connect(m_stage, &QSlider::valueChanged, this, &PlanPanel::refresh);
+  auto* row = new QHBoxLayout();
+  row->setContentsMargins(0, 0, 4, 0);
+  row->setSpacing(kStageMarginPx);
+  row->addWidget(m_summary, 1);
+  row->addWidget(m_stage);
+  row->addWidget(m_stageName);
+  return row;
+}
+
+QString PlanPanel::summaryText() const {
+  const Analysis& analysis = *m_session.analysis();
+  if (!analysis.isRunnable()) return unplannedText(m_session);
+  if (stage() != kFusionStages.back()) return stageSummary(analysis, stage());
+  return planSummary(analysis) + targetText(m_session.planTarget());
+}
+
 void PlanPanel::refresh() {
   const Analysis& analysis = *m_session.analysis();
-  m_lanesView->setLanes(analysis.isRunnable() ? planLanes(analysis) : PlanLanes());
-  m_summary->setWholeText(analysis.isRunnable() ? planSummary(analysis) + targetText(m_session.planTarget())
-                                                : unplannedText(m_session));
+  m_lanesView->setLanes(analysis.isRunnable() ? planLanes(analysis, stage()) : PlanLanes());
+  m_stageName->setText(stageName(stage()));
+  m_summary->setWholeText(summaryText());
 }
 
 }  // namespace fuseline::ui

@@ -7,7 +7,10 @@
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
 
+#include <QLabel>
+#include <QLayout>
 #include <QScrollArea>
+#include <QSlider>
 #include <QWidget>
 
 #include <optional>
@@ -75,11 +78,20 @@ class PlanPanel : public QWidget {
  public:
   PlanPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
   LanesView* lanesView() const { return m_lanesView; }
+  /// Steps through the fuser's stages.
+  QSlider* stageSlider() const { return m_stage; }
+  QString summary() const { return m_summary->toolTip(); }
 
  private:
+  QLayout* makeHead();
+  FusionStage stage() const { return kFusionStages[static_cast<std::size_t>(m_stage->value())]; }
+  QString summaryText() const;
   void refresh();
+
   Session& m_session;
   ElidedLabel* m_summary;
+  QSlider* m_stage;
+  QLabel* m_stageName;
   LanesView* m_lanesView;
 };
 
