@@ -3,11 +3,11 @@
 #include "ui/command_palette.h"
 
 #include "ui/canvas/search_popup.h"
+#include "ui/menu_commands.h"
 #include "ui/models/op_search.h"
 #include "ui/theme/format.h"
 
 #include <QAction>
-#include <QMenu>
 #include <QPointer>
 
 #include <algorithm>
@@ -24,18 +24,13 @@ struct Command {
   PaletteEntry entry;        // the category: where it is in the menus
 };
 
-QString plainText(QString text) { return text.remove(u'&'); }
-
-void collect(const QList<QAction*>& actions, const QString& place, std::vector<Command>& commands) {
-  for (QAction* action : actions) {
-    const QString text = plainText(action->text());
-    if (QMenu* menu = action->menu()) {
-      Q_EMIT menu->aboutToShow();
-      collect(menu->actions(), place.isEmpty() ? text : place + QStringLiteral(" > ") + text, commands);
-    } else if (action->isEnabled() && action->isVisible() && !action->isSeparator()) {
-      commands.push_back({action, {.name = text.toStdString(), .category = place.toStdString(), .keywords = {}}});
-    }
-  }
+std::vector<Command> usableCommands(const QMenuBar& menus) {
+  std::vector<Command> commands;
+  for (const MenuCommand& each : menuCommands(menus, MenuFilling::AsShown))
+    if (each.action->isEnabled() && each.action->isVisible())
+      commands.push_back(
+          {each.action, {.name = each.name.toStdString(), .category = each.place.toStdString(), .keywords = {}}});
+  return commands;
 }
 
 /// By the words of what it does, and of where it is.
@@ -65,8 +60,7 @@ std::vector<SearchChoice> matching(const std::vector<Command>& commands, const Q
 }  // namespace
 
 void openCommandPalette(const QMenuBar& menus, QWidget* window) {
-  std::vector<Command> commands;
-  collect(menus.actions(), {}, commands);
+  const std::vector<Command> commands = usableCommands(menus);
   auto* popup = new SearchPopup(
       QObject::tr("Search a command"), [commands](const QString& query) { return matching(commands, query); }, window);
   QObject::connect(popup, &SearchPopup::chosen, window, [commands](const QString& key) {

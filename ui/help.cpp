@@ -1,18 +1,11 @@
-// The help dialogs.
+// What help says of keys, and the about box.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/help.h"
 
 #include "ui/theme/theme.h"
 
-#include <QAction>
 #include <QCoreApplication>
-#include <QDialog>
-#include <QDialogButtonBox>
-#include <QMenu>
-#include <QMenuBar>
 #include <QMessageBox>
-#include <QTextBrowser>
-#include <QVBoxLayout>
 
 namespace fuseline::ui {
 
@@ -23,16 +16,6 @@ QString translated(const char* text) { return QCoreApplication::translate("Help"
 QString shortcutRow(const QString& keys, const QString& text) {
   return QStringLiteral("<tr><td style='padding-right:24px'><b>%1</b></td><td>%2</td></tr>")
       .arg(keys.toHtmlEscaped(), text.toHtmlEscaped());
-}
-
-QString commandRows(const QMenu& menu) {
-  QString rows;
-  for (const QAction* action : menu.actions()) {
-    if (action->menu()) rows += commandRows(*action->menu());
-    if (action->shortcut().isEmpty()) continue;
-    rows += shortcutRow(action->shortcut().toString(QKeySequence::NativeText), action->text().remove(u'&'));
-  }
-  return rows;
 }
 
 QString canvasRows() {
@@ -100,27 +83,11 @@ QString section(const QString& title, const QString& rows) {
 
 }  // namespace
 
-void showShortcuts(const QMenuBar& menus, QWidget* parent) {
-  QString text;
-  for (const QAction* action : menus.actions()) {
-    if (!action->menu()) continue;
-    const QString rows = commandRows(*action->menu());
-    if (!rows.isEmpty()) text += section(action->text().remove(u'&'), rows);
-  }
-  QDialog dialog(parent);
-  dialog.setWindowTitle(translated("Keyboard shortcuts"));
-  dialog.resize(560, 640);
-  auto* browser = new QTextBrowser(&dialog);
-  browser->setHtml(section(translated("Canvas"), canvasRows()) + section(translated("Outline"), outlineRows()) +
-                   section(translated("Plan"), planRows()) + section(translated("Timeline"), timelineRows()) +
-                   section(translated("Roofline"), rooflineRows()) + section(translated("Rules"), rulesRows()) +
-                   section(translated("Runs"), runsRows()) + text);
-  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, &dialog);
-  QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
-  auto* layout = new QVBoxLayout(&dialog);
-  layout->addWidget(browser);
-  layout->addWidget(buttons);
-  dialog.exec();
+QString paneKeys() {
+  return section(translated("Canvas"), canvasRows()) + section(translated("Outline"), outlineRows()) +
+         section(translated("Plan"), planRows()) + section(translated("Timeline"), timelineRows()) +
+         section(translated("Roofline"), rooflineRows()) + section(translated("Rules"), rulesRows()) +
+         section(translated("Runs"), runsRows());
 }
 
 void showAbout(QWidget* parent) {

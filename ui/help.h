@@ -1,14 +1,15 @@
-// The help dialogs: the sheet of shortcuts, made from the menus, and the about box.
+// What help says: the keys of the panes, and the about box.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-class QMenuBar;
+#include <QString>
+
 class QWidget;
 
 namespace fuseline::ui {
 
-/// Lists every menu command with its keys, then the keys of the canvas.
-void showShortcuts(const QMenuBar& menus, QWidget* parent);
+/// Keys that belong to no command of the menus, as HTML.
+QString paneKeys();
 void showAbout(QWidget* parent);
 
 }  // namespace fuseline::ui

@@ -13,6 +13,7 @@
 #include "ui/help.h"
 #include "ui/panels/drawing_dialog.h"
 #include "ui/panels/recovery_bar.h"
+#include "ui/shortcuts_dialog.h"
 #include "ui/theme/format.h"
 
 #include <QActionGroup>
@@ -80,6 +81,7 @@ MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, 
   createViewMenu();
   createRunMenu();
   createHelpMenu();
+  m_shortcuts = new Shortcuts(*menuBar(), persistence == Persistence::Settings, this);
   createStatusBar();
   createStartPage();
   connectSession();
@@ -572,7 +574,8 @@ void MainWindow::createHelpMenu() {
   QMenu* menu = menuBar()->addMenu(tr("&Help"));
   addCommand(menu, tr("&Find a command..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P),
              [this] { openCommandPalette(*menuBar(), this); });
-  addCommand(menu, tr("&Keyboard shortcuts"), QKeySequence(Qt::Key_F1), [this] { showShortcuts(*menuBar(), this); });
+  addCommand(menu, tr("&Keyboard shortcuts"), QKeySequence(Qt::Key_F1),
+             [this] { ShortcutsDialog(*m_shortcuts, this).exec(); });
   menu->addSeparator();
   for (const GuidePage& page : guidePages())
     addCommand(menu, toQt(page.title), {}, [this, name = toQt(page.name)] { showGuide(name); });

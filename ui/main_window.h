@@ -23,6 +23,7 @@
 #include "ui/panels/why_not_panel.h"
 #include "ui/session/recent_files.h"
 #include "ui/session/session.h"
+#include "ui/shortcuts.h"
 #include "ui/start_page.h"
 #include "ui/theme/theme.h"
 
@@ -74,6 +75,7 @@ class MainWindow : public QMainWindow {
   RulesPanel& rules() { return *m_rules; }
   RunsPanel& runs() { return *m_runs; }
   StartPage& startPage() { return *m_startPage; }
+  Shortcuts& shortcuts() { return *m_shortcuts; }
   void showTimings();
   /// Templates, recent files and measured examples, above the pipeline that is open.
   void showStartPage();
@@ -190,6 +192,7 @@ class MainWindow : public QMainWindow {
   NumericsPanel* m_numerics = nullptr;
   OutlinePanel* m_outline = nullptr;
   StartPage* m_startPage = nullptr;
+  Shortcuts* m_shortcuts = nullptr;
   GuideWindow* m_guide = nullptr;  // as soon as it was wanted
   RunBar* m_runBar = nullptr;
   PaneRing* m_paneRing = nullptr;

@@ -5,6 +5,7 @@
 #include "ui/command_palette.h"
 #include "ui/guide_window.h"
 #include "ui/session/edits.h"
+#include "ui/shortcuts_dialog.h"
 #include "ui/template_card.h"
 #include "ui/theme/format.h"
 
@@ -16,6 +17,7 @@
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QPushButton>
+#include <QSettings>
 #include <QTest>
 #include <QTextBlock>
 #include <QToolBar>
@@ -51,6 +53,9 @@ class WindowTest : public QObject {
   void startPageGoesByEscAndByAPressBesideIt();
   void startPageKeepsTheFocus();
   void guideOpensAtTheCodeOfAProblem();
+  void keysOfCommandsAreChanged();
+  void keysAreTakenFromWhoHadThem();
+  void changedKeysAreKept();
 };
 
 namespace {
@@ -392,6 +397,93 @@ void WindowTest::guideOpensAtTheCodeOfAProblem() {
   guide->searchField().setFocus();
   QTest::keyClicks(&guide->searchField(), QStringLiteral("nested"));
   QCOMPARE(guide->text().textCursor().selectedText(), QStringLiteral("nested"));
+}
+
+namespace {
+const Shortcuts::Command& commandOf(const Shortcuts& shortcuts, const QString& path) {
+  return *std::ranges::find(shortcuts.commands(), path, &Shortcuts::Command::path);
+}
+
+QTreeWidgetItem* itemOf(ShortcutsDialog& dialog, const QString& path) {
+  return dialog.list().findItems(path, Qt::MatchExactly).value(0);
+}
+
+/// Settings of its own, which no other program sees.
+class OwnSettings {
+ public:
+  OwnSettings() {
+    QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, toQt(m_folder.path().string()));
+    QSettings::setDefaultFormat(QSettings::IniFormat);
+    QCoreApplication::setOrganizationName(QStringLiteral("fuseline-tests"));
+  }
+  ~OwnSettings() {
+    QSettings().clear();
+    QSettings::setDefaultFormat(QSettings::NativeFormat);
+  }
+
+ private:
+  testing::TemporaryFolder m_folder;
+};
+}  // namespace
+
+void WindowTest::keysOfCommandsAreChanged() {
+  Fixture f(smallPipeline());
+  ShortcutsDialog dialog(f.window.shortcuts());
+  QTreeWidgetItem* item = itemOf(dialog, QStringLiteral("Edit > Duplicate"));
+  QVERIFY(item);
+  QCOMPARE(item->text(1), QStringLiteral("Ctrl+D"));
+  dialog.list().setCurrentItem(item);
+  QVERIFY(!dialog.assignButton().isEnabled());
+  dialog.keys().setKeySequence(QKeySequence(QStringLiteral("Ctrl+Alt+U")));
+  dialog.assignButton().click();
+  QCOMPARE(itemOf(dialog, QStringLiteral("Edit > Duplicate"))->text(1), QStringLiteral("Ctrl+Alt+U"));
+  // The keys do it, and the old ones do not any more.
+  f.session.select({QStringLiteral("norm")});
+  f.window.canvas().setFocus();
+  const std::size_t numOps = f.session.document().ops().size();
+  QTest::keyClick(&f.window.canvas(), Qt::Key_D, Qt::ControlModifier);
+  QCOMPARE(f.session.document().ops().size(), numOps);
+  QTest::keyClick(&f.window.canvas(), Qt::Key_U, Qt::ControlModifier | Qt::AltModifier);
+  QCOMPARE(f.session.document().ops().size(), numOps + 1);
+  QVERIFY(dialog.resetButton().isEnabled());
+  dialog.resetButton().click();
+  QCOMPARE(itemOf(dialog, QStringLiteral("Edit > Duplicate"))->text(1), QStringLiteral("Ctrl+D"));
+}
+
+void WindowTest::keysAreTakenFromWhoHadThem() {
+  Fixture f(smallPipeline());
+  Shortcuts& shortcuts = f.window.shortcuts();
+  ShortcutsDialog dialog(shortcuts);
+  dialog.list().setCurrentItem(itemOf(dialog, QStringLiteral("Edit > Lay out")));
+  dialog.keys().setKeySequence(QKeySequence(QStringLiteral("Ctrl+D")));
+  QVERIFY2(dialog.remark().contains(QStringLiteral("Edit > Duplicate")), qPrintable(dialog.remark()));
+  dialog.assignButton().click();
+  QVERIFY(commandOf(shortcuts, QStringLiteral("Edit > Duplicate")).action->shortcut().isEmpty());
+  QCOMPARE(commandOf(shortcuts, QStringLiteral("Edit > Lay out")).action->shortcut(), QKeySequence("Ctrl+D"));
+  // No two commands have the same keys as they come, or the later of them could never be reached.
+  shortcuts.resetAll();
+  for (const Shortcuts::Command& command : shortcuts.commands())
+    for (const QKeySequence& keys : command.action->shortcuts()) {
+      const Shortcuts::Command* other = shortcuts.holderOf(keys, command);
+      QVERIFY2(!other, qPrintable(command.path + QStringLiteral(" and ") + (other ? other->path : QString())));
+    }
+}
+
+void WindowTest::changedKeysAreKept() {
+  const OwnSettings settings;
+  QMenuBar menus;
+  QAction* open = menus.addMenu(QStringLiteral("&File"))->addAction(QStringLiteral("&Open"));
+  open->setShortcut(QKeySequence(QStringLiteral("Ctrl+O")));
+  {
+    Shortcuts shortcuts(menus, true);
+    shortcuts.set(shortcuts.commands().front(), QKeySequence(QStringLiteral("F12")));
+  }
+  open->setShortcut(QKeySequence(QStringLiteral("Ctrl+O")));
+  Shortcuts again(menus, true);
+  QCOMPARE(open->shortcut(), QKeySequence(QStringLiteral("F12")));
+  again.resetAll();
+  QCOMPARE(open->shortcut(), QKeySequence(QStringLiteral("Ctrl+O")));
+  QVERIFY(QSettings().allKeys().filter(QStringLiteral("shortcuts/")).isEmpty());
 }
 
 }  // namespace fuseline::ui
