@@ -2,10 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/help.h"
 
-#include "ui/theme/theme.h"
+#include "ui/theme/format.h"
 
+#include <QClipboard>
 #include <QCoreApplication>
-#include <QMessageBox>
+#include <QDialog>
+#include <QDialogButtonBox>
+#include <QGuiApplication>
+#include <QLabel>
+#include <QPlainTextEdit>
+#include <QPushButton>
+#include <QSysInfo>
+#include <QVBoxLayout>
 
 namespace fuseline::ui {
 
@@ -90,12 +98,62 @@ QString paneKeys() {
          section(translated("Runs"), runsRows());
 }
 
-void showAbout(QWidget* parent) {
-  QMessageBox::about(parent, translated("About Fuseline"),
-                     translated("<h3>Fuseline %1</h3><p>Design pipelines of TransformerEngine-style ops, see how they "
-                                "fuse and why, and measure it.</p><p>Qt %2. Apache License 2.0. No network, no "
-                                "telemetry.</p>")
-                         .arg(QStringLiteral(FUSELINE_VERSION), QString::fromLatin1(qVersion())));
+namespace {
+
+constexpr QSize kAboutSize = {620, 480};
+
+QString deviceText(const Json& device) {
+  QStringList lines = {QStringLiteral("%1: %2").arg(toQt(device.value("id", "")), toQt(device.value("name", "")))};
+  if (const std::string reason = device.value("reason", ""); !reason.empty())
+    lines.append(QStringLiteral("  ") + toQt(reason));
+  const Json details = device.value("details", Json::object());
+  for (const auto& [key, value] : details.items())
+    lines.append(
+        QStringLiteral("  %1: %2").arg(toQt(key), toQt(value.is_string() ? value.get<std::string>() : value.dump())));
+  return lines.join(u'\n');
+}
+
+QString aboutText() {
+  return translated(
+             "<h3>Fuseline %1</h3><p>Design pipelines of TransformerEngine-style ops, see how they fuse and why, and "
+             "measure it. No network, no telemetry.</p><p>Apache License 2.0. Made with Qt (LGPL 3), oneDNN and "
+             "Highway "
+             "(Apache 2.0), Graphviz (EPL), fmt, nlohmann json and mimalloc (MIT), CLI11 (BSD), NVTX (Apache 2.0 with "
+             "LLVM exception). On a GPU it loads NVIDIA's driver and CUDA libraries where they are installed; those "
+             "are NVIDIA's.</p><p>For a report of a problem:</p>")
+      .arg(QStringLiteral(FUSELINE_VERSION));
+}
+
+}  // namespace
+
+QString environmentText(const Json& devices) {
+  QStringList lines = {
+      QStringLiteral("Fuseline %1").arg(QStringLiteral(FUSELINE_VERSION)),
+      QStringLiteral("Qt %1, %2").arg(QString::fromLatin1(qVersion()), QGuiApplication::platformName()),
+      QStringLiteral("%1, %2 %3")
+          .arg(QSysInfo::prettyProductName(), QSysInfo::kernelType(), QSysInfo::kernelVersion())};
+  for (const Json& device : devices) lines.append(deviceText(device));
+  return lines.join(u'\n');
+}
+
+void showAbout(const Json& devices, QWidget* parent) {
+  QDialog dialog(parent);
+  dialog.setWindowTitle(translated("About Fuseline"));
+  dialog.resize(kAboutSize);
+  auto* about = new QLabel(aboutText(), &dialog);
+  about->setWordWrap(true);
+  auto* details = new QPlainTextEdit(environmentText(devices), &dialog);
+  details->setReadOnly(true);
+  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, &dialog);
+  auto* copy = buttons->addButton(translated("Copy details"), QDialogButtonBox::ActionRole);
+  QObject::connect(copy, &QPushButton::clicked, details,
+                   [details] { QGuiApplication::clipboard()->setText(details->toPlainText()); });
+  QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
+  auto* layout = new QVBoxLayout(&dialog);
+  layout->addWidget(about);
+  layout->addWidget(details, 1);
+  layout->addWidget(buttons);
+  dialog.exec();
 }
 
 }  // namespace fuseline::ui

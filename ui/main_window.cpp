@@ -581,7 +581,7 @@ void MainWindow::createHelpMenu() {
     addCommand(menu, toQt(page.title), {}, [this, name = toQt(page.name)] { showGuide(name); });
   menu->addSeparator();
   addCommand(menu, tr("&Start page"), {}, [this] { showStartPage(); });
-  addCommand(menu, tr("&About Fuseline"), {}, [this] { showAbout(this); });
+  addCommand(menu, tr("&About Fuseline"), {}, [this] { showAbout(m_devices, this); });
 }
 
 void MainWindow::createStartPage() {
@@ -791,6 +791,7 @@ QStringList MainWindow::paneNames() const {
 }
 
 void MainWindow::showDevices(const Json& devices) {
+  m_devices = devices;
   m_runBar->setDevices(devices);
   if (m_persistence == Persistence::Settings) m_runBar->chooseDevice(QSettings().value(kDeviceKey).toString());
   for (const Json& device : devices)

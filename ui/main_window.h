@@ -203,6 +203,7 @@ class MainWindow : public QMainWindow {
   QDockWidget* m_runsDock = nullptr;
   QDockWidget* m_problemsDock = nullptr;
   QDockWidget* m_outlineDock = nullptr;
+  Json m_devices = Json::array();  // as the worker named them
   QMenu* m_recentMenu = nullptr;
   QMenu* m_examplesMenu = nullptr;
   QStringList m_exampleFolders;

@@ -4,6 +4,7 @@
 #include "ui/canvas/search_popup.h"
 #include "ui/command_palette.h"
 #include "ui/guide_window.h"
+#include "ui/help.h"
 #include "ui/session/edits.h"
 #include "ui/shortcuts_dialog.h"
 #include "ui/template_card.h"
@@ -56,6 +57,7 @@ class WindowTest : public QObject {
   void keysOfCommandsAreChanged();
   void keysAreTakenFromWhoHadThem();
   void changedKeysAreKept();
+  void aboutNamesTheDevices();
 };
 
 namespace {
@@ -484,6 +486,18 @@ void WindowTest::changedKeysAreKept() {
   again.resetAll();
   QCOMPARE(open->shortcut(), QKeySequence(QStringLiteral("Ctrl+O")));
   QVERIFY(QSettings().allKeys().filter(QStringLiteral("shortcuts/")).isEmpty());
+}
+
+void WindowTest::aboutNamesTheDevices() {
+  const Json devices =
+      Json::parse(R"([{"id": "cuda:0", "name": "NVIDIA H200", "details": {"driver": "580.1", "SMs": 132}},
+                                       {"id": "cuda", "name": "GPU", "reason": "The driver is too old."}])");
+  const QStringList lines = environmentText(devices).split(u'\n');
+  QVERIFY(lines.size() > 3);
+  QVERIFY(lines[1].startsWith(QStringLiteral("Qt 6")));
+  QCOMPARE(lines.mid(3), (QStringList{QStringLiteral("cuda:0: NVIDIA H200"), QStringLiteral("  SMs: 132"),
+                                      QStringLiteral("  driver: 580.1"), QStringLiteral("cuda: GPU"),
+                                      QStringLiteral("  The driver is too old.")}));
 }
 
 }  // namespace fuseline::ui
