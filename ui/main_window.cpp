@@ -86,6 +86,7 @@ MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, 
   createStartPage();
   connectSession();
   connectRuns();
+  connectLog();
   applyDefaultLayout();
   m_defaultState = saveState(kLayoutVersion);
   restoreLayout();
@@ -147,6 +148,7 @@ void MainWindow::createDocks() {
   m_outline = new OutlinePanel(m_session, m_theme);
   m_rules = new RulesPanel(m_session, m_theme);
   m_runs = new RunsPanel(m_session, m_theme);
+  m_log = new LogPanel(m_session, m_theme);
   addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
   addDock(QStringLiteral("inspector"), tr("Inspector"), m_inspector, Qt::RightDockWidgetArea);
   addDock(QStringLiteral("whyNot"), tr("Why not?"), m_whyNot, Qt::RightDockWidgetArea);
@@ -159,6 +161,7 @@ void MainWindow::createDocks() {
   m_rulesDock = addDock(QStringLiteral("rules"), tr("Rules"), m_rules, Qt::BottomDockWidgetArea);
   m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
   m_outlineDock = addDock(QStringLiteral("outline"), tr("Outline"), m_outline, Qt::BottomDockWidgetArea);
+  m_logDock = addDock(QStringLiteral("log"), tr("Log"), m_log, Qt::BottomDockWidgetArea);
   const auto showBlocks = [this] { m_palette->showBlocks(m_session.document()); };
   connect(&m_session, &Session::documentChanged, m_palette, showBlocks);
   showBlocks();
@@ -179,6 +182,7 @@ void MainWindow::applyDefaultLayout() {
   tabifyDockWidget(m_runsDock, m_rulesDock);
   tabifyDockWidget(m_rulesDock, m_problemsDock);
   tabifyDockWidget(m_problemsDock, m_outlineDock);
+  tabifyDockWidget(m_outlineDock, m_logDock);
   m_timingsDock->raise();
   resizeDocks({m_docks[0], m_docks[1]}, {194, 356}, Qt::Horizontal);
   resizeDocks({m_docks[1], m_docks[2]}, {430, 470}, Qt::Vertical);
@@ -494,7 +498,7 @@ void MainWindow::chooseBaseline() {
                                                     tr("Measured runs (*.fuserun *.html);;All files (*)"));
   if (path.isEmpty()) return;
   Result<RunRecord> run = loadRunRecord(path.toStdString());
-  if (!run) return showMessage(toQt(run.error().message));
+  if (!run) return showMessage(toQt(run.error().message), Severity::Error);
   m_session.setBaseline(std::move(*run));
 }
 
@@ -511,7 +515,7 @@ void MainWindow::saveParameters() {
   if (dialog.exec() != QDialog::Accepted) return;
   const QString path = dialog.selectedFiles().constFirst();
   const Result<void> saved = m_session.saveParameters(path);
-  showMessage(saved ? tr("The parameters are in %1.").arg(path) : toQt(saved.error().message));
+  showOutcome(saved, tr("The parameters are in %1.").arg(path));
 }
 
 void MainWindow::saveRun() {
@@ -523,8 +527,7 @@ void MainWindow::saveRun() {
   if (dialog.exec() != QDialog::Accepted) return;
   const QString path = dialog.selectedFiles().constFirst();
   const Result<void> saved = m_session.saveRun(path);
-  showMessage(saved ? tr("The run is in %1. It can be opened here, and given to fuseline run --measured.").arg(path)
-                    : toQt(saved.error().message));
+  showOutcome(saved, tr("The run is in %1. It can be opened here, and given to fuseline run --measured.").arg(path));
 }
 
 void MainWindow::exportRun(const Exporter& exporter) {
@@ -536,7 +539,7 @@ void MainWindow::exportRun(const Exporter& exporter) {
   if (dialog.exec() != QDialog::Accepted) return;
   const QString path = dialog.selectedFiles().constFirst();
   const Result<void> written = m_session.exportRun(exporter, path);
-  showMessage(written ? tr("The run is in %1. %2.").arg(path, toQt(exporter.summary)) : toQt(written.error().message));
+  showOutcome(written, tr("The run is in %1. %2.").arg(path, toQt(exporter.summary)));
 }
 
 void MainWindow::exportPipeline() {
@@ -559,13 +562,13 @@ void MainWindow::exportDrawing() {
   if (dialog.exec() != QDialog::Accepted) return;
   const QString path = dialog.selectedFiles().constFirst();
   const Result<void> written = writeDrawing(m_session, *m_scene, m_drawingOptions, path);
-  showMessage(written ? tr("The drawing is in %1.").arg(path) : toQt(written.error().message));
+  showOutcome(written, tr("The drawing is in %1.").arg(path));
 }
 
 /// As the last drawing was exported.
 void MainWindow::copyDrawing() {
   Result<std::unique_ptr<QMimeData>> copied = drawingForClipboard(m_session, *m_scene, m_drawingOptions);
-  if (!copied) return showMessage(toQt(copied.error().message));
+  if (!copied) return showMessage(toQt(copied.error().message), Severity::Error);
   QGuiApplication::clipboard()->setMimeData(copied->release());
   statusBar()->showMessage(tr("The drawing is on the clipboard, as PNG and as SVG."), kHintDurationMs);
 }
@@ -674,7 +677,8 @@ void MainWindow::connectSession() {
   connect(&m_session, &Session::editRefused, this,
           [this](const QString& sentence) { statusBar()->showMessage(sentence, kHintDurationMs); });
   connect(&m_session, &Session::runStarted, m_message, &QWidget::hide);
-  connect(&m_session, &Session::runFailed, this, &MainWindow::showMessage);
+  connect(&m_session, &Session::runFailed, this,
+          [this](const QString& sentence) { showMessage(sentence, Severity::Error); });
   connect(&m_session, &Session::runFinished, this, &MainWindow::showTimings);
   connect(&m_session, &Session::numericsFinished, m_numericsDock, &QDockWidget::raise);
   connect(&m_session.worker(), &WorkerClient::devicesReceived, this, &MainWindow::showDevices);
@@ -694,16 +698,26 @@ void MainWindow::connectRuns() {
   connect(&history, &RunHistory::keepsRunsChanged, this, [this, &history] {
     if (m_persistence == Persistence::Settings) QSettings().setValue(kKeepRunsKey, history.keepsRuns());
   });
-  connect(&history, &RunHistory::failed, this, &MainWindow::showMessage);
+  connect(&history, &RunHistory::failed, this,
+          [this](const QString& sentence) { showMessage(sentence, Severity::Error); });
   connect(m_runs, &RunsPanel::openWanted, this, [this](const QString& path) {
     if (mayDiscard()) openListedRun(path);
   });
 }
 
+/// What the status line says is gone after some seconds.
+void MainWindow::connectLog() {
+  connect(statusBar(), &QStatusBar::messageChanged, this, [this](const QString& sentence) {
+    if (!sentence.isEmpty()) m_log->log().add(Severity::Note, sentence);
+  });
+  connect(&m_session, &Session::runFinished, this,
+          [this] { m_log->log().add(Severity::Note, tr("Measured: %1").arg(summaryOf(m_session.lastRun()->record))); });
+}
+
 /// The panel lists it, so that recent files need not, where its folder may go with the program.
 void MainWindow::openListedRun(const QString& path) {
   const Result<void> opened = m_session.openRun(path);
-  opened ? showTimings() : showMessage(toQt(opened.error().message));
+  opened ? showTimings() : showMessage(toQt(opened.error().message), Severity::Error);
 }
 
 void MainWindow::restoreLayout() {
@@ -737,9 +751,14 @@ void MainWindow::refreshUndo() {
   m_redo->setText(history.canRedo() ? tr("&Redo: %1").arg(toQt(history.redoLabel())) : tr("&Redo"));
 }
 
-void MainWindow::showMessage(const QString& sentence) {
+void MainWindow::showMessage(const QString& sentence, Severity severity) {
+  m_log->log().add(severity, sentence);
   m_messageLabel->setText(sentence);
   m_message->show();
+}
+
+void MainWindow::showOutcome(const Result<void>& outcome, const QString& success) {
+  outcome ? showMessage(success) : showMessage(toQt(outcome.error().message), Severity::Error);
 }
 
 void MainWindow::showReadOnly() {
@@ -837,7 +856,7 @@ void MainWindow::makeBlock() {
 
 QList<QWidget*> MainWindow::visiblePanes() const {
   QList<QWidget*> panes = {m_palette,  m_view,     m_inspector, m_whyNot, m_plan,     m_timings, m_timeline,
-                           m_roofline, m_numerics, m_runs,      m_rules,  m_problems, m_outline};
+                           m_roofline, m_numerics, m_runs,      m_rules,  m_problems, m_outline, m_log};
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());
@@ -893,7 +912,8 @@ void MainWindow::offerRecovery(Autosave& autosave) {
   connect(bar, &RecoveryBar::recoveryWanted, this, [this, &autosave] {
     if (mayDiscard()) autosave.recoverFirst();
   });
-  connect(&autosave, &Autosave::failed, this, &MainWindow::showMessage);
+  connect(&autosave, &Autosave::failed, this,
+          [this](const QString& sentence) { showMessage(sentence, Severity::Error); });
 }
 
 void MainWindow::newDocument() { newFromTemplate(serialize(PipelineDocument()), QString()); }
@@ -914,7 +934,7 @@ bool MainWindow::openFile(const QString& path) {
   const bool isRun = isRunFile(path);
   const Result<void> opened = isRun ? m_session.openRun(path) : m_session.open(path);
   if (!opened) {
-    showMessage(toQt(opened.error().message));
+    showMessage(toQt(opened.error().message), Severity::Error);
     return false;
   }
   if (isRun) showTimings();
@@ -948,7 +968,7 @@ bool MainWindow::saveAs() {
 bool MainWindow::saveTo(const QString& path) {
   const Result<void> saved = m_session.save(path);
   if (!saved) {
-    showMessage(toQt(saved.error().message));
+    showMessage(toQt(saved.error().message), Severity::Error);
     return false;
   }
   m_recentFiles.add(m_session.path());

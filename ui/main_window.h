@@ -8,6 +8,7 @@
 #include "ui/canvas/overview_map.h"
 #include "ui/models/measured_examples.h"
 #include "ui/panels/inspector_panel.h"
+#include "ui/panels/log_panel.h"
 #include "ui/panels/numerics_panel.h"
 #include "ui/panels/outline_panel.h"
 #include "ui/panels/palette_panel.h"
@@ -56,8 +57,8 @@ class MainWindow : public QMainWindow {
   QMenu& examplesMenu() { return *m_examplesMenu; }
   /// Shows a bar while there is something to recover.
   void offerRecovery(Autosave& autosave);
-  /// A sentence across the top of the canvas, until it is closed or replaced.
-  void showMessage(const QString& sentence);
+  /// A sentence across the top of the canvas, until it is closed or replaced; the log keeps it.
+  void showMessage(const QString& sentence, Severity severity = Severity::Note);
   QString message() const { return m_messageLabel->text(); }
 
   GraphView& canvas() { return *m_view; }
@@ -74,6 +75,7 @@ class MainWindow : public QMainWindow {
   OutlinePanel& outline() { return *m_outline; }
   RulesPanel& rules() { return *m_rules; }
   RunsPanel& runs() { return *m_runs; }
+  LogPanel& log() { return *m_log; }
   StartPage& startPage() { return *m_startPage; }
   Shortcuts& shortcuts() { return *m_shortcuts; }
   void showTimings();
@@ -124,6 +126,7 @@ class MainWindow : public QMainWindow {
   void createStatusBar();
   void connectSession();
   void connectRuns();
+  void connectLog();
   void restoreLayout();
 
   QDockWidget* addDock(const QString& name, const QString& title, QWidget* content, Qt::DockWidgetArea area);
@@ -150,6 +153,7 @@ class MainWindow : public QMainWindow {
   void focusPane(int step);
   void focusPane(QWidget& pane);
   void showOutline();
+  void showOutcome(const Result<void>& outcome, const QString& success);
   void showReadOnly();
   void showDevices(const Json& devices);
 
@@ -191,6 +195,7 @@ class MainWindow : public QMainWindow {
   RooflinePanel* m_roofline = nullptr;
   NumericsPanel* m_numerics = nullptr;
   OutlinePanel* m_outline = nullptr;
+  LogPanel* m_log = nullptr;
   StartPage* m_startPage = nullptr;
   Shortcuts* m_shortcuts = nullptr;
   GuideWindow* m_guide = nullptr;  // as soon as it was wanted
@@ -203,6 +208,7 @@ class MainWindow : public QMainWindow {
   QDockWidget* m_runsDock = nullptr;
   QDockWidget* m_problemsDock = nullptr;
   QDockWidget* m_outlineDock = nullptr;
+  QDockWidget* m_logDock = nullptr;
   Json m_devices = Json::array();  // as the worker named them
   QMenu* m_recentMenu = nullptr;
   QMenu* m_examplesMenu = nullptr;

@@ -9,6 +9,7 @@
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QSpinBox>
+#include <QStatusBar>
 #include <QTemporaryDir>
 #include <QTest>
 
@@ -48,6 +49,8 @@ class PanelsTest : public QObject {
   void brokenFileIsASentenceInTheWindow();
   void lateAnalysesAreDropped();
   void paletteEnterAppendsAndWires();
+  void logKeepsWhatWasSaid();
+  void logSelectsTheOpsOfAMessage();
 };
 
 namespace {
@@ -511,6 +514,33 @@ void PanelsTest::paletteEnterAppendsAndWires() {
   QTest::keyClicks(filter, QStringLiteral("identity"));
   QTest::keyClick(filter, Qt::Key_Return);
   QVERIFY(linkInto(f.session.document(), {"fc", "x"})->from == (Endpoint{"identity", "y"}));
+}
+
+void PanelsTest::logKeepsWhatWasSaid() {
+  Fixture f(smallPipeline());
+  MessageLog& log = f.window.log().log();
+  log.clear();
+  f.window.openFile(QStringLiteral("/no/such/file.fuseline"));
+  f.window.statusBar()->showMessage(QStringLiteral("a note"));
+  f.window.statusBar()->showMessage(QStringLiteral("a note"));
+  QCOMPARE(log.rowCount(), 2);
+  QVERIFY2(log.sentence(0).contains(QStringLiteral("/no/such/file.fuseline")), qPrintable(log.sentence(0)));
+  QCOMPARE(log.sentence(1), QStringLiteral("a note"));
+  const QStringList lines = log.asText().split(u'\n');
+  QVERIFY2(lines[0].contains(QStringLiteral("  error  ")), qPrintable(lines[0]));
+  QVERIFY2(lines[1].endsWith(QStringLiteral("  note  a note")), qPrintable(lines[1]));
+  for (int line = 0; line < 2 * MessageLog::kMostLines; ++line) log.add(Severity::Note, QString::number(line));
+  QCOMPARE(log.rowCount(), MessageLog::kMostLines);
+  QCOMPARE(log.sentence(MessageLog::kMostLines - 1), QString::number(2 * MessageLog::kMostLines - 1));
+}
+
+void PanelsTest::logSelectsTheOpsOfAMessage() {
+  Fixture f(smallPipeline());
+  f.window.showMessage(QStringLiteral("The step fc (act) of the fused plan failed; norms did not."), Severity::Error);
+  QTreeView* view = f.window.log().view();
+  const MessageLog& log = f.window.log().log();
+  Q_EMIT view->activated(log.index(log.rowCount() - 1, 1));
+  QCOMPARE(f.session.selection(), (QSet<QString>{QStringLiteral("fc"), QStringLiteral("act")}));
 }
 
 }  // namespace fuseline::ui

@@ -495,8 +495,8 @@ void WindowTest::aboutNamesTheDevices() {
   const QStringList lines = environmentText(devices).split(u'\n');
   QVERIFY(lines.size() > 3);
   QVERIFY(lines[1].startsWith(QStringLiteral("Qt 6")));
-  QCOMPARE(lines.mid(3), (QStringList{QStringLiteral("cuda:0: NVIDIA H200"), QStringLiteral("  SMs: 132"),
-                                      QStringLiteral("  driver: 580.1"), QStringLiteral("cuda: GPU"),
+  QCOMPARE(lines.mid(3), (QStringList{QStringLiteral("cuda:0: NVIDIA H200"), QStringLiteral("  driver: 580.1"),
+                                      QStringLiteral("  SMs: 132"), QStringLiteral("cuda: GPU"),
                                       QStringLiteral("  The driver is too old.")}));
 }
 
