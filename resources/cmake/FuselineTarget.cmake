@@ -24,6 +24,16 @@ function(fuseline_target target)
   endif()
 endfunction()
 
+# fuseline_compile_together(<target> <group> <sources>): as one source where everything is built once and nobody edits, which
+# is with sanitizers and in CI. It takes half as long or less. Names in anonymous namespaces must differ within a group.
+function(fuseline_compile_together target group)
+  if(NOT FUSELINE_SANITIZE AND NOT CMAKE_COMPILE_WARNING_AS_ERROR)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group})
+endfunction()
+
 # fuseline_quick_to_compile(<target>): for code that waits for people or runs once. In development its optimisation takes
 # longer than it will ever save.
 function(fuseline_quick_to_compile target)
