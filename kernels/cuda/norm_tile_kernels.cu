@@ -91,8 +91,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
     for (int first = 0; first < kPatch; first += NormalizedPatch::kRowsAtOnce)
       patch.make(first, [&](int row, float(&y)[kPatch]) {
         if (norm.y && patch.isInside(row)) storeElements<kPatch>(problem.y, norm.y, patch.indexOf(row), kPatch, y);
-#pragma unroll
-        for (int v = 0; v < kPatch; ++v) y[v] = roundedTo(problem.y, y[v]);
+        roundTo(problem.y, y);
         waiting.put(row, y);
       });
     writeCopies<kKind>(shared, handOver, {problem.rows, problem.cols, problem.cols}, place, waiting);

@@ -13,9 +13,13 @@ namespace fuseline::cuda::device {
 /// The largest magnitude of a packet as it is stored, and of what came before. NaN does not count.
 template <int kVector>
 __device__ float largestMagnitude(Element element, const float (&values)[kVector], int count, float largest) {
+  float stored[kVector];
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) stored[v] = values[v];
+  roundTo(element, stored);
 #pragma unroll
   for (int v = 0; v < kVector; ++v)
-    if (v < count) largest = largerOf(fabsf(roundedTo(element, values[v])), largest);
+    if (v < count) largest = largerOf(fabsf(stored[v]), largest);
   return largest;
 }
 

@@ -158,15 +158,21 @@ inline __device__ void storePacket(std::uint8_t* to, CodePacket packet, int coun
   for (int i = 0; i < count; ++i) to[i] = static_cast<std::uint8_t>(packet >> (8 * i));
 }
 
-/// Codes of element i times multiplier i.
-inline __device__ CodePacket encodePacket(const float (&values)[kPatch], const float (&multipliers)[kPatch],
-                                          FloatCode code) {
+template <FloatCode kCode>
+__device__ CodePacket encodePacket(const float (&values)[kPatch], const float (&multipliers)[kPatch]) {
   CodePacket packet = 0;
 #pragma unroll
   for (int i = 0; i < kPatch; i += 2)
-    packet |= static_cast<CodePacket>(encodePair(values[i] * multipliers[i], values[i + 1] * multipliers[i + 1], code))
+    packet |= static_cast<CodePacket>(encodePair<kCode>(values[i] * multipliers[i], values[i + 1] * multipliers[i + 1]))
               << (8 * i);
   return packet;
+}
+
+/// Codes of element i times multiplier i.
+inline __device__ CodePacket encodePacket(const float (&values)[kPatch], const float (&multipliers)[kPatch],
+                                          FloatCode code) {
+  return code == FloatCode::E4M3 ? encodePacket<FloatCode::E4M3>(values, multipliers)
+                                 : encodePacket<FloatCode::E5M2>(values, multipliers);
 }
 
 /// Codes that stand as the matrix does, of a row of a patch.

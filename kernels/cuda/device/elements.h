@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/numerics/bf16.h"
-#include "core/numerics/f16.h"
+#include "kernels/cuda/device/conversions.h"
 #include "kernels/cuda/device/program.h"
 
 #include <bit>
@@ -40,16 +39,37 @@ struct Codec<Element::F32> {
 template <>
 struct Codec<Element::F16> {
   using Bits = std::uint16_t;
-  static __device__ float decode(Bits bits) { return f16ToFloat(bits); }
-  static __device__ Bits encode(float value) { return floatToF16(value); }
+  static __device__ float decode(Bits bits) { return floatOfF16(bits); }
+  static __device__ Bits encode(float value) { return f16OfFloat(value); }
+  static __device__ std::uint32_t encodePair(float first, float second) { return f16PairOf(first, second); }
 };
 
 template <>
 struct Codec<Element::BF16> {
   using Bits = std::uint16_t;
   static __device__ float decode(Bits bits) { return bf16ToFloat(bits); }
-  static __device__ Bits encode(float value) { return floatToBf16(value); }
+  static __device__ Bits encode(float value) { return bf16OfFloat(value); }
+  static __device__ std::uint32_t encodePair(float first, float second) { return bf16PairOf(first, second); }
 };
+
+/// Words of memory, of as many values as they hold.
+template <Element kElement, int kWords>
+__device__ void encodeWords(const float* values, std::uint32_t (&words)[kWords]) {
+#pragma unroll
+  for (int word = 0; word < kWords; ++word) {
+    if constexpr (kElement == Element::F32)
+      words[word] = Codec<kElement>::encode(values[word]);
+    else
+      words[word] = Codec<kElement>::encodePair(values[2 * word], values[2 * word + 1]);
+  }
+}
+
+/// The i-th of elements that lie in words.
+template <class Bits>
+__device__ Bits bitsIn(const std::uint32_t* words, int i) {
+  constexpr int kPerWord = 4 / sizeof(Bits);
+  return static_cast<Bits>(words[i / kPerWord] >> (i % kPerWord * 8 * sizeof(Bits)));
+}
 
 /// kVector elements that are moved together, in as few accesses as there are.
 template <class Bits, int kVector>
@@ -96,11 +116,14 @@ __device__ void storeElements(void* data, std::int64_t index, int count, const f
   using Bits = typename Codec<kElement>::Bits;
   Bits* const to = static_cast<Bits*>(data) + index;
   if (count == kVector) {
-    Packet<Bits, kVector> packet;
-#pragma unroll
-    for (int i = 0; i < kVector; ++i) packet.elements[i] = Codec<kElement>::encode(values[i]);
-    FUSELINE_WRITES(to, sizeof(Packet<Bits, kVector>));
-    *reinterpret_cast<Packet<Bits, kVector>*>(to) = packet;
+    FUSELINE_WRITES(to, sizeof(Bits) * kVector);
+    if constexpr (sizeof(Bits) * kVector % sizeof(std::uint32_t) == 0) {
+      Packet<std::uint32_t, sizeof(Bits) * kVector / sizeof(std::uint32_t)> packet;
+      encodeWords<kElement>(values, packet.elements);
+      *reinterpret_cast<decltype(packet)*>(to) = packet;
+    } else {
+      for (int i = 0; i < kVector; ++i) to[i] = Codec<kElement>::encode(values[i]);
+    }
     return;
   }
 #pragma unroll
@@ -150,8 +173,12 @@ class RawPacket {
 
   template <Element kElement>
   __device__ void decode(float (&out)[kElements]) const {
+    using Bits = typename Codec<kElement>::Bits;
 #pragma unroll
-    for (int i = 0; i < kElements; ++i) out[i] = Codec<kElement>::decode(bitsOf<typename Codec<kElement>::Bits>(i));
+    for (int i = 0; i < kElements; ++i) {
+      const Half& half = m_halves[i * sizeof(Bits) / sizeof(Half)];
+      out[i] = Codec<kElement>::decode(bitsIn<Bits>(half.elements, i % (sizeof(Half) / sizeof(Bits))));
+    }
   }
 
  private:
@@ -159,24 +186,8 @@ class RawPacket {
 
   template <Element kElement>
   __device__ void encode(const float (&values)[kElements]) {
-    using Bits = typename Codec<kElement>::Bits;
-    constexpr int kPerWord = 4 / sizeof(Bits);
-#pragma unroll
-    for (int word = 0; word < kElements / kPerWord; ++word) {
-      std::uint32_t bits = 0;
-#pragma unroll
-      for (int i = 0; i < kPerWord; ++i)
-        bits |= static_cast<std::uint32_t>(Codec<kElement>::encode(values[word * kPerWord + i]))
-                << (i * 8 * sizeof(Bits));
-      m_halves[word / 4].elements[word % 4] = bits;
-    }
-  }
-
-  template <class Bits>
-  __device__ Bits bitsOf(int i) const {
-    constexpr int kPerWord = 4 / sizeof(Bits);
-    const int word = i / kPerWord;
-    return static_cast<Bits>(m_halves[word / 4].elements[word % 4] >> (i % kPerWord * 8 * sizeof(Bits)));
+    encodeWords<kElement>(values, m_halves[0].elements);
+    if constexpr (kElement == Element::F32) encodeWords<kElement>(values + kElements / 2, m_halves[1].elements);
   }
 
   Half m_halves[2] = {};  // the second one of 32-bit elements only
@@ -212,10 +223,24 @@ __device__ void storeElements(Element element, void* data, std::int64_t index, i
   }
 }
 
-inline __device__ float roundedTo(Element element, float value) {
-  if (element == Element::F16) return Codec<Element::F16>::decode(Codec<Element::F16>::encode(value));
-  if (element == Element::BF16) return Codec<Element::BF16>::decode(Codec<Element::BF16>::encode(value));
-  return value;
+template <Element kElement, int kVector>
+__device__ void roundTo(float (&values)[kVector]) {
+  using Bits = typename Codec<kElement>::Bits;
+  constexpr int kWords = (kVector * sizeof(Bits) + 3) / 4;
+  float padded[kWords * 4 / sizeof(Bits)] = {};
+  std::uint32_t words[kWords];
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) padded[v] = values[v];
+  encodeWords<kElement>(padded, words);
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) values[v] = Codec<kElement>::decode(bitsIn<Bits>(words, v));
+}
+
+/// Makes of the values what would be read if they were stored.
+template <int kVector>
+__device__ void roundTo(Element element, float (&values)[kVector]) {
+  if (element == Element::F16) return roundTo<Element::F16>(values);
+  if (element == Element::BF16) return roundTo<Element::BF16>(values);
 }
 
 template <int kVector>

@@ -101,7 +101,8 @@ inline __device__ Addends addendsOf(const NormForward& norm, bool isSumStored) {
 template <int kVector>
 __device__ void addRounded(Element sum, const float (&right)[kVector], float (&x)[kVector]) {
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) x[v] = roundedTo(sum, x[v] + right[v]);
+  for (int v = 0; v < kVector; ++v) x[v] = x[v] + right[v];
+  roundTo(sum, x);
 }
 
 /// What is normalized, of one row; the sum is stored when it is first made.

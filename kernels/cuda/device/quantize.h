@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/numerics/minifloat.h"
+#include "kernels/cuda/device/conversions.h"
 #include "kernels/cuda/device/quantize_data.h"
 
 #include <bit>
@@ -32,25 +33,39 @@ inline __device__ std::uint8_t encode(float value, FloatCode code) {
 }
 
 /// The codes of two numbers, that of the first in the lower byte.
-inline __device__ std::uint16_t encodePair(float first, float second, FloatCode code) {
+template <FloatCode kCode>
+__device__ std::uint16_t encodePair(float first, float second) {
 #ifdef __CUDA_ARCH__
   // The same bits as the host's (cuda_fp8.h emits this instruction for saturating casts).
   std::uint16_t codes;
-  if (code == FloatCode::E4M3)
+  if constexpr (kCode == FloatCode::E4M3)
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(second), "f"(first));
   else
     asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(second), "f"(first));
   return codes;
 #else
-  return static_cast<std::uint16_t>(encode(first, code) | encode(second, code) << 8);
+  return static_cast<std::uint16_t>(encode(first, kCode) | encode(second, kCode) << 8);
 #endif
 }
 
 /// NaN loses, where it comes first.
-inline __device__ float largerOf(float a, float b) { return a > b ? a : b; }
+inline __device__ float largerOf(float a, float b) {
+#ifdef __CUDA_ARCH__
+  return fmaxf(a, b);  // one instruction; b is no NaN
+#else
+  return a > b ? a : b;
+#endif
+}
 
 inline __device__ float decode(std::uint8_t code, FloatCode format) {
+#ifdef __CUDA_ARCH__
+  if (format == FloatCode::E5M2) return floatOfF16(static_cast<std::uint16_t>(code << 8));  // the upper half of an f16
+  std::uint32_t halves;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(static_cast<std::uint16_t>(code)));
+  return floatOfF16(static_cast<std::uint16_t>(halves));
+#else
   return format == FloatCode::E4M3 ? E4m3::toFloat(code) : E5m2::toFloat(code);
+#endif
 }
 
 /// The scale of the next step, of a history's amax; stays where the amax is 0, infinite or NaN.

@@ -45,7 +45,8 @@ class RowCodes {
   __device__ void take(std::int64_t row, std::int64_t col, bool isInside, const float (&values)[kPatch]) {
     float stored[kPatch];
 #pragma unroll
-    for (int v = 0; v < kPatch; ++v) stored[v] = roundedTo(m_element, values[v]);
+    for (int v = 0; v < kPatch; ++v) stored[v] = values[v];
+    roundTo(m_element, stored);
     const float largest = largestOfRow(stored);
     m_largest = largerOf(largest, m_largest);
     const Place place{row, col, isInside};

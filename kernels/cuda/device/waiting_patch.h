@@ -23,8 +23,7 @@ class WaitingPatch {
 #pragma unroll
     for (int first = 0; first < kPatch; first += kTogether) {
       Access access;
-#pragma unroll
-      for (int i = 0; i < kTogether; ++i) access.elements[i] = Codec<kElement>::encode(values[first + i]);
+      encodeWords<kElement>(values + first, access.elements);
       accessAt(row, first) = access;
     }
   }
@@ -33,14 +32,14 @@ class WaitingPatch {
     for (int first = 0; first < kPatch; first += kTogether) {
       const Access access = accessAt(row, first);
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i) x[first + i] = Codec<kElement>::decode(access.elements[i]);
+      for (int i = 0; i < kTogether; ++i) x[first + i] = Codec<kElement>::decode(bitsIn<Bits>(access.elements, i));
     }
   }
 
  private:
   using Bits = typename Codec<kElement>::Bits;
   static constexpr int kTogether = kAccessBytes / sizeof(Bits);
-  using Access = Packet<Bits, kTogether>;
+  using Access = Packet<std::uint32_t, kAccessBytes / sizeof(std::uint32_t)>;
 
   /// Threads stand side by side, so that they do not meet in a bank.
   __device__ Access& accessAt(int row, int col) const {

@@ -303,7 +303,7 @@ TEST_P(CudaRecipes, SayWhereCodesAreBroughtBack) {
   EXPECT_EQ(numBroughtBack({{.tensor = role.tensor, .gemm = role.gemm, .format = std::nullopt}}), 1);
 }
 
-NamedTensors everyBf16(const Graph& graph) {
+NamedTensors everyValueOf16Bits(const Graph& graph) {
   const Value& x = graph.value(graph.inputs().front());
   Tensor tensor = Tensor::zeros(x.spec);
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
@@ -316,7 +316,7 @@ NamedTensors everyBf16(const Graph& graph) {
 /// The copies of x, after two runs: with delayed scaling the first has the scale 1.
 std::vector<QuantizedCopy> copiesOfX(const Graph& graph, const std::shared_ptr<Backend>& backend) {
   const Plan plan = makePlan(graph, unfused(graph), {.keepIntermediates = true});
-  const auto executor = Executor::create(backend, graph, plan, *makeBindings(graph, 1, everyBf16(graph)));
+  const auto executor = Executor::create(backend, graph, plan, *makeBindings(graph, 1, everyValueOf16Bits(graph)));
   if (!executor) throw std::runtime_error(executor.error().message);
   for (int run = 0; run < 2; ++run) EXPECT_TRUE((*executor)->run());
   std::vector<QuantizedCopy> copies;
@@ -423,6 +423,22 @@ INSTANTIATE_TEST_SUITE_P(Fp8, CudaRecipes,
                          ::testing::Values("Float8CurrentScaling", "DelayedScaling", "Float8BlockScaling",
                                            "MXFP8BlockScaling"),
                          [](const auto& test) { return std::string(test.param); });
+
+/// Times a number of eleven bits the product is exact in float32, so that there is one rounding, and one right result.
+TEST_F(CudaKernels, RoundEveryValueOf16BitsToTheBitsOfTheReference) {
+  for (const DType dtype : {DType::BF16, DType::F16})
+    for (const double scale : {1.0, 1.0 + 0x1p-10, -0x1.554p-3}) {
+      const Graph graph = chain(dtype, {256, 256}, {with(link("ConstantScale"), "scale", scale)});
+      const NamedTensors x = everyValueOf16Bits(graph);
+      const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend(), 1, x);
+      const RunResults actual = runPlan(graph, unfused(graph), backendUnderTest(), 1, x);
+      for (const auto& [name, values] : expected)
+        for (std::size_t i = 0; i < values.size(); ++i)
+          ASSERT_TRUE(actual.at(name)[i] == values[i] || (std::isnan(actual.at(name)[i]) && std::isnan(values[i])))
+              << dtypeName(dtype) << " x " << scale << ", " << name << "[" << i << "]: " << actual.at(name)[i]
+              << " instead of " << values[i];
+    }
+}
 
 /// Which widths the library can add a bias to, and how it is aligned, differs between GPUs.
 TEST_F(CudaKernels, AddABiasToProductsOfAnyWidth) {
