@@ -85,22 +85,28 @@ class LoadedPacket {
   /// The first `count` of kVector elements from `index` on; zeros behind them. A whole packet must be aligned.
   __device__ void request(const void* data, std::int64_t index, int count) {
     const Bits* const from = static_cast<const Bits*>(data) + index;
-    if (count == kVector) {
-      FUSELINE_READS(from, sizeof(m_packet));
-      m_packet = *reinterpret_cast<const Packet<Bits, kVector>*>(from);
+    if (kBytes % sizeof(std::uint32_t) == 0 && count == kVector) {
+      FUSELINE_READS(from, kBytes);
+      m_words = *reinterpret_cast<const Words*>(from);
       return;
     }
+    m_words = {};
 #pragma unroll
-    for (int i = 0; i < kVector; ++i) m_packet.elements[i] = i < count ? from[i] : Bits{0};
+    for (int i = 0; i < kVector; ++i)
+      if (i < count) m_words.elements[i / kPerWord] |= static_cast<std::uint32_t>(from[i]) << (i % kPerWord * kBits);
   }
   __device__ void take(float (&out)[kVector]) const {
 #pragma unroll
-    for (int i = 0; i < kVector; ++i) out[i] = Codec<kElement>::decode(m_packet.elements[i]);
+    for (int i = 0; i < kVector; ++i) out[i] = Codec<kElement>::decode(bitsIn<Bits>(m_words.elements, i));
   }
 
  private:
   using Bits = typename Codec<kElement>::Bits;
-  Packet<Bits, kVector> m_packet;
+  static constexpr int kBytes = sizeof(Bits) * kVector;
+  static constexpr int kBits = 8 * sizeof(Bits);
+  static constexpr int kPerWord = sizeof(std::uint32_t) / sizeof(Bits);
+  using Words = Packet<std::uint32_t, (kVector + kPerWord - 1) / kPerWord>;
+  Words m_words;
 };
 
 template <Element kElement, int kVector>
