@@ -3,13 +3,13 @@
 #include "app/cli/interrupt.h"
 #include "app/cli/measuring_options.h"
 #include "app/cli/output_file.h"
-#include "app/cli/quantized_linears.h"
 #include "app/cli/suite_run.h"
-#include "app/cli/sweep_result.h"
+#include "app/cli/sweep_table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
 #include "core/profile/run_file.h"
 #include "core/quant/recipe_list.h"
+#include "core/runtime/quantized_linears.h"
 #include "core/support/atomic_file.h"
 
 #include <algorithm>
