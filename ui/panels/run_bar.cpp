@@ -77,6 +77,10 @@ void RunBar::follow() {
     showProgress(tr("starting"), 0, 0);
     refresh();
   });
+  connect(&m_session, &Session::sweepingChanged, this, [this] {
+    showProgress(tr("starting"), 0, 0);
+    refresh();
+  });
   connect(&m_session, &Session::runProgress, this, &RunBar::showProgress);
   connect(&m_session, &Session::runFinished, this, &RunBar::refresh);
   connect(&m_session, &Session::numericsFinished, this, &RunBar::refresh);
