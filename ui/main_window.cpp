@@ -379,6 +379,10 @@ void MainWindow::createRunMenu() {
     commitTypedField();
     m_session.measureNumerics();
   });
+  addCommand(menu, tr("S&weep sizes and recipes"), {}, [this] {
+    showPane(m_sweepDock->objectName());
+    focusPane(*m_sweep);
+  });
   menu->addAction(m_runBar->stopAction());
   menu->addSeparator();
   createTimingMenu(*menu);

@@ -107,7 +107,7 @@ Result<SweepRow> measurePoint(const SweepPoint& point, const std::string& name, 
   if (!run) return run.error();
   Result<RunRecord> record = (*run)->measure({}, cancel);
   if (!record) return record.error();
-  return SweepRow{.point = point, .record = std::move(*record)};
+  return measuredRow(point, std::move(*record));
 }
 
 /// "mlp_M=512_MXFP8BlockScaling.fuserun"

@@ -19,7 +19,7 @@ ColumnUnit timeUnitOf(const SweepResult& result) {
   double shortestNs = 0.0;
   for (const SweepRow& row : result.rows)
     if (row.isMeasured()) {
-      const SweepFigures figures = figuresOf(row);
+      const SweepFigures& figures = row.figures;
       const double ns = std::min(figures.unfused.median, figures.fused.median);
       shortestNs = shortestNs == 0.0 ? ns : std::min(shortestNs, ns);
     }
@@ -39,13 +39,13 @@ std::vector<Cell> cellsOf(const SweepRow& row, const ColumnUnit& time) {
     cells.emplace_back("not measured", Style::Dim);
     return cells;
   }
-  const SweepFigures figures = figuresOf(row);
+  const SweepFigures& figures = row.figures;
   const auto timeCell = [&](const SampleStats& stats) { return Cell(fmt::format("{:.3f}", stats.median / time.size)); };
   for (Cell cell : {timeCell(figures.unfused), Cell(spreadText(figures.unfused), Style::Dim), timeCell(figures.fused),
                     Cell(spreadText(figures.fused), Style::Dim),
                     Cell(fmt::format("{}", figures.fused.count), Style::Dim), speedupCell(figures.speedup),
-                    Cell(formatBytes(figures.unfusedPlan->peakBytes)), Cell(formatBytes(figures.fusedPlan->peakBytes)),
-                    Cell(fmt::format("{} -> {}", figures.unfusedPlan->launches, figures.fusedPlan->launches))})
+                    Cell(formatBytes(row.unfusedPlan().peakBytes)), Cell(formatBytes(row.fusedPlan().peakBytes)),
+                    Cell(fmt::format("{} -> {}", row.unfusedPlan().launches, row.fusedPlan().launches))})
     cells.push_back(std::move(cell));
   return cells;
 }

@@ -195,6 +195,12 @@ void SweepPoint::applyTo(RunSettings& settings) const {
   if (!recipe.empty()) settings.recipe = recipe;
 }
 
+Result<void> ShapeSweep::checkSize() const {
+  if (numPoints(*this) <= kMostPoints) return {};
+  return Error{fmt::format("expected at most {} points, found more. Take larger steps.", kMostPoints),
+               ErrorKind::Usage};
+}
+
 std::vector<SweepPoint> ShapeSweep::points() const {
   std::vector<SweepPoint> points;
   for (std::size_t i = 0; i < numPoints(*this); ++i) points.push_back(pointAt(*this, i));
@@ -210,9 +216,8 @@ Result<ShapeSweep> parseSweep(std::span<const std::string> texts) {
         "--over: expected an axis of sizes, such as M=128:16384:x2. To compare recipes at one size: fuseline run FILE "
         "--recipe none,mxfp8.",
         ErrorKind::Usage};
-  if (numPoints(sweep) > kMostPoints)
-    return Error{fmt::format("--over: expected at most {} points, found more. Take larger steps.", kMostPoints),
-                 ErrorKind::Usage};
+  if (const Result<void> fits = sweep.checkSize(); !fits)
+    return Error{"--over: " + fits.error().message, ErrorKind::Usage};
   return sweep;
 }
 

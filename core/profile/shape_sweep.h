@@ -37,6 +37,8 @@ struct ShapeSweep {
   /// Names of recipes; empty: that of the settings.
   std::vector<std::string> recipes;
 
+  /// Errors (Usage): more points than anybody waits for.
+  Result<void> checkSize() const;
   /// The whole grid. The first axis runs fastest, so that its points stand together; recipes slowest.
   std::vector<SweepPoint> points() const;
 };

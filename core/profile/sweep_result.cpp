@@ -21,7 +21,7 @@ std::vector<std::string> coordinatesOf(const SweepPoint& point, const ShapeSweep
 }
 
 Json figuresJson(const SweepRow& row) {
-  const SweepFigures figures = figuresOf(row);
+  const SweepFigures& figures = row.figures;
   return {{"rounds", figures.fused.count},
           {"unfusedMedianNs", figures.unfused.median},
           {"unfusedSpreadPercent", figures.unfused.spreadPercent()},
@@ -29,10 +29,10 @@ Json figuresJson(const SweepRow& row) {
           {"fusedSpreadPercent", figures.fused.spreadPercent()},
           {"speedup", ratioJson(figures.speedup)},
           {"isSignificant", figures.speedup.isSignificant()},
-          {"unfusedPeakBytes", figures.unfusedPlan->peakBytes},
-          {"fusedPeakBytes", figures.fusedPlan->peakBytes},
-          {"unfusedLaunches", figures.unfusedPlan->launches},
-          {"fusedLaunches", figures.fusedPlan->launches}};
+          {"unfusedPeakBytes", row.unfusedPlan().peakBytes},
+          {"fusedPeakBytes", row.fusedPlan().peakBytes},
+          {"unfusedLaunches", row.unfusedPlan().launches},
+          {"fusedLaunches", row.fusedPlan().launches}};
 }
 
 Json symbolsJson(const SweepPoint& point) {
@@ -68,30 +68,42 @@ std::vector<std::string> csvOf(const SweepRow& row, const ShapeSweep& sweep) {
     fields.push_back(row.reason);
     return fields;
   }
-  const SweepFigures figures = figuresOf(row);
+  const SweepFigures& figures = row.figures;
   fields.push_back(fmt::format("{}", figures.fused.count));
   for (const SampleStats* stats : {&figures.unfused, &figures.fused})
     for (const double ns : {stats->median, stats->lowerQuartile, stats->upperQuartile})
       fields.push_back(fmt::format("{}", ns));
   for (const double ratio : {figures.speedup.median, figures.speedup.low, figures.speedup.high})
     fields.push_back(fmt::format("{}", ratio));
-  for (const std::int64_t count : {figures.unfusedPlan->peakBytes, figures.fusedPlan->peakBytes,
-                                   figures.unfusedPlan->launches, figures.fusedPlan->launches})
+  for (const std::int64_t count :
+       {row.unfusedPlan().peakBytes, row.fusedPlan().peakBytes, row.unfusedPlan().launches, row.fusedPlan().launches})
     fields.push_back(fmt::format("{}", count));
   fields.emplace_back();
   return fields;
 }
 
+/// The row of the first recipe at the same sizes; nullptr: it was not measured. Recipes run slowest.
+const SweepRow* firstAt(const SweepResult& result, const SweepPoint& point) {
+  const auto isThere = [&](const SweepRow& row) { return row.point.symbols == point.symbols; };
+  const auto first = std::ranges::find_if(result.rows, isThere);
+  return first == result.rows.end() || !first->isMeasured() ? nullptr : &*first;
+}
+
 }  // namespace
 
-SweepFigures figuresOf(const SweepRow& row) {
-  const VariantRecord* const unfused = row.record->variant("unfused");
-  const VariantRecord* const fused = row.record->variant("fused");
-  return {.unfused = summarize(unfused->endToEndNs),
-          .fused = summarize(fused->endToEndNs),
-          .speedup = compareRounds(unfused->endToEndNs, fused->endToEndNs),
-          .unfusedPlan = unfused,
-          .fusedPlan = fused};
+SweepRow measuredRow(SweepPoint point, RunRecord record) {
+  SweepRow row{.point = std::move(point), .record = std::move(record)};
+  const std::vector<double>& unfused = row.unfusedPlan().endToEndNs;
+  const std::vector<double>& fused = row.fusedPlan().endToEndNs;
+  row.figures = {.unfused = summarize(unfused), .fused = summarize(fused), .speedup = compareRounds(unfused, fused)};
+  return row;
+}
+
+void addRow(SweepResult& result, SweepRow row) {
+  if (row.isMeasured())
+    if (const SweepRow* const first = firstAt(result, row.point))
+      row.figures.overFirstRecipe = compareApart(first->fusedPlan().endToEndNs, row.fusedPlan().endToEndNs);
+  result.rows.push_back(std::move(row));
 }
 
 std::string SweepLine::sentence(const std::string& symbol) const {
@@ -106,21 +118,12 @@ std::vector<SweepLine> linesOf(const SweepResult& result) {
     std::vector<SizedGain> gains;
     for (std::size_t i = begin; i < std::min(begin + length, result.rows.size()); ++i)
       if (const SweepRow& row = result.rows[i]; row.isMeasured())
-        gains.push_back({row.point.symbols.front().second, gainOf(figuresOf(row).speedup)});
+        gains.push_back({row.point.symbols.front().second, gainOf(row.figures.speedup)});
     SweepPoint fixed = result.rows[begin].point;
     fixed.symbols.erase(fixed.symbols.begin());
     lines.push_back({.fixed = std::move(fixed), .breakEven = breakEvenOf(std::move(gains))});
   }
   return lines;
-}
-
-std::optional<RatioStats> recipeSpeedup(const SweepResult& result, std::size_t row) {
-  const SweepRow& here = result.rows[row];
-  const auto first = std::ranges::find(
-      result.rows, here.point.symbols,
-      [](const SweepRow& each) -> const auto& { return each.point.symbols; });  // recipes run slowest
-  if (&*first == &here || !first->isMeasured() || !here.isMeasured()) return std::nullopt;
-  return compareApart(first->record->variant("fused")->endToEndNs, here.record->variant("fused")->endToEndNs);
 }
 
 std::vector<std::string> appliedRules(const VariantRecord& plan) {

@@ -6,20 +6,33 @@
 #include "core/profile/shape_sweep.h"
 #include "core/support/json.h"
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace fuseline {
 
+/// What a measured row says.
+struct SweepFigures {
+  SampleStats unfused, fused;  // from end to end
+  RatioStats speedup;          // of fusing, within rounds
+  /// How much faster the fused plan is than that of the first recipe at the same sizes. They were measured one after
+  /// the other, not in the same rounds. Nothing: it is of the first recipe, or that one was not measured.
+  std::optional<RatioStats> overFirstRecipe = {};
+};
+
 struct SweepRow {
   SweepPoint point;
   std::optional<RunRecord> record = {};  // nothing: it was not measured; else with both variants
-  std::string reason = {};               // why not
+  SweepFigures figures = {};             // of the record
+  std::string reason = {};               // why it was not measured
 
   bool isMeasured() const { return record.has_value(); }
+  const VariantRecord& unfusedPlan() const { return *record->variant("unfused"); }
+  const VariantRecord& fusedPlan() const { return *record->variant("fused"); }
 };
+/// With figures, which take a moment to find.
+SweepRow measuredRow(SweepPoint point, RunRecord record);
 
 struct SweepResult {
   std::string pipelineName;
@@ -28,14 +41,8 @@ struct SweepResult {
   std::vector<SweepRow> rows;  // as far as it came, in the order of the points
 };
 
-/// What a measured row says. Lives as long as the row.
-struct SweepFigures {
-  SampleStats unfused, fused;  // from end to end
-  RatioStats speedup;          // of fusing, within rounds
-  const VariantRecord* unfusedPlan;
-  const VariantRecord* fusedPlan;
-};
-SweepFigures figuresOf(const SweepRow& row);
+/// Puts a row behind the others, and compares it with that of the first recipe.
+void addRow(SweepResult& result, SweepRow row);
 
 /// Points that differ in the size along the first axis only, and where fusing pays among them.
 struct SweepLine {
@@ -47,10 +54,6 @@ struct SweepLine {
 };
 /// In the order of the rows, as far as they were measured.
 std::vector<SweepLine> linesOf(const SweepResult& result);
-
-/// How much faster the fused plan of a row is than that of the first recipe at the same sizes. They were measured one
-/// after the other, not in the same rounds. Nothing: it is of the first recipe, or one of both was not measured.
-std::optional<RatioStats> recipeSpeedup(const SweepResult& result, std::size_t row);
 
 /// Rules of the fused steps of a plan, in its order, as often as they were applied.
 std::vector<std::string> appliedRules(const VariantRecord& plan);

@@ -64,20 +64,21 @@ RunRecord runOf(double unfusedNs, double fusedNs) {
 }
 
 SweepRow row(std::int64_t size, const std::string& recipe, double unfusedNs, double fusedNs) {
-  return {.point = {.symbols = {{"M", size}}, .recipe = recipe}, .record = runOf(unfusedNs, fusedNs)};
+  return measuredRow({.symbols = {{"M", size}}, .recipe = recipe}, runOf(unfusedNs, fusedNs));
 }
 
-/// Without quantization fused is slower at 128, as fast as chance at none, and faster from 256 on.
+/// Without quantization fused is slower at 128, and faster from 256 on.
 SweepResult twoRecipes() {
-  return {.pipelineName = "small",
-          .deviceName = "a CPU",
-          .sweep = {.axes = {{"M", {128, 256, 512}}}, .recipes = {"None", "MXFP8BlockScaling"}},
-          .rows = {row(128, "None", 100, 200),
-                   row(256, "None", 400, 200),
-                   row(512, "None", 900, 300),
-                   {.point = {.symbols = {{"M", 128}}, .recipe = "MXFP8BlockScaling"}, .reason = "It is too small."},
-                   row(256, "MXFP8BlockScaling", 400, 100),
-                   row(512, "MXFP8BlockScaling", 900, 75)}};
+  SweepResult result{.pipelineName = "small",
+                     .deviceName = "a CPU",
+                     .sweep = {.axes = {{"M", {128, 256, 512}}}, .recipes = {"None", "MXFP8BlockScaling"}},
+                     .rows = {}};
+  const SweepRow tooSmall{.point = {.symbols = {{"M", 128}}, .recipe = "MXFP8BlockScaling"}, .reason = "Too small."};
+  for (const SweepRow& each :
+       {row(128, "None", 100, 200), row(256, "None", 400, 200), row(512, "None", 900, 300), tooSmall,
+        row(256, "MXFP8BlockScaling", 400, 100), row(512, "MXFP8BlockScaling", 900, 75)})
+    addRow(result, each);
+  return result;
 }
 
 /// A worker that answers its runs with these events, in this order, and says nothing to what comes after the last one.
@@ -189,7 +190,9 @@ void SweepTest::saysWhatIsWrongWithTheSizes() {
   f.panel().sizesEdit()->setText(QStringLiteral("2:32"));
   QCOMPARE(f.panel().planText(), QStringLiteral("Sizes: expected FIRST:LAST:STEP."));
   QVERIFY(!f.panel().startButton()->isEnabled());
-  f.session.openText(QStringLiteral("{}").toStdString(), {});
+  f.panel().sizesEdit()->setText(QStringLiteral("1:5000:+1"));
+  QCOMPARE(f.panel().planText(), QStringLiteral("Sizes: expected at most 1000 points, found more. Take larger steps."));
+  f.session.openText("{}", {});
   QVERIFY(f.panel().planText().startsWith(QStringLiteral("The pipeline has no symbol.")));
 }
 

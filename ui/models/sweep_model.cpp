@@ -42,15 +42,14 @@ SweepModel::Line SweepModel::lineOf(const SweepRow& row) {
             .isMeasured = row.isMeasured(),
             .reason = toQt(row.reason)};
   if (!row.isMeasured()) return line;
-  const SweepFigures figures = figuresOf(row);
-  line.unfused = figures.unfused;
-  line.fused = figures.fused;
-  line.speedup = figures.speedup;
-  line.unfusedPeakBytes = figures.unfusedPlan->peakBytes;
-  line.fusedPeakBytes = figures.fusedPlan->peakBytes;
-  line.unfusedLaunches = figures.unfusedPlan->launches;
-  line.fusedLaunches = figures.fusedPlan->launches;
-  line.rules = appliedRules(*figures.fusedPlan);
+  line.unfused = row.figures.unfused;
+  line.fused = row.figures.fused;
+  line.speedup = row.figures.speedup;
+  line.unfusedPeakBytes = row.unfusedPlan().peakBytes;
+  line.fusedPeakBytes = row.fusedPlan().peakBytes;
+  line.unfusedLaunches = row.unfusedPlan().launches;
+  line.fusedLaunches = row.fusedPlan().launches;
+  line.rules = appliedRules(row.fusedPlan());
   return line;
 }
 

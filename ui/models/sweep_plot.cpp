@@ -100,14 +100,14 @@ class SweepPlotBuilder {
 
   std::optional<SweepDot> speedup(std::size_t index) const {
     const SweepRow& row = m_result.rows[index];
-    const RatioStats ratio = figuresOf(row).speedup;
+    const RatioStats& ratio = row.figures.speedup;
     const QString words = translated("%1: fused is %2, %3");
     return ratioDot(row, index, ratio, words.arg(placeOf(m_result, row), ratioWords(ratio), intervalText(ratio)));
   }
 
   std::optional<SweepDot> overFirst(std::size_t index) const {
     const SweepRow& row = m_result.rows[index];
-    const std::optional<RatioStats> ratio = recipeSpeedup(m_result, index);
+    const std::optional<RatioStats>& ratio = row.figures.overFirstRecipe;
     if (!ratio) return std::nullopt;
     const QString words = translated("%1: %2 as %3, %4, measured one after the other");
     const QString first = sweepRecipeName(m_result.sweep.recipes.front());
@@ -116,11 +116,11 @@ class SweepPlotBuilder {
   }
 
   std::optional<SweepDot> unfused(std::size_t row) const {
-    return timeDot(row, figuresOf(m_result.rows[row]).unfused, translated("unfused"));
+    return timeDot(row, m_result.rows[row].figures.unfused, translated("unfused"));
   }
 
   std::optional<SweepDot> fused(std::size_t row) const {
-    return timeDot(row, figuresOf(m_result.rows[row]).fused, translated("fused"));
+    return timeDot(row, m_result.rows[row].figures.fused, translated("fused"));
   }
 
   SweepDot timeDot(std::size_t index, const SampleStats& stats, const QString& plan) const {

@@ -37,6 +37,12 @@ void addButtons(QHBoxLayout& row, std::initializer_list<QAction*> actions) {
   }
 }
 
+/// What was measured under the recipe of the pipeline.
+QString ownRecipeName(const SweepResult& result) {
+  const auto measured = std::ranges::find_if(result.rows, &SweepRow::isMeasured);
+  return measured == result.rows.end() ? QString() : sweepRecipeName(measured->record->settings.recipe);
+}
+
 /// "MXFP8BlockScaling: fused is faster from M = 512 on."
 QString sentenceOf(const SweepLine& line, const SweepResult& result) {
   const QString sentence = toQt(sentenceOf(line.breakEven, result.sweep.axes.front().symbol)) + u'.';
@@ -78,6 +84,7 @@ SweepPanel::SweepPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->addLayout(makeState());
   layout->addWidget(makeResult(), 1);
   layout->addWidget(m_empty, 1);
+  orderTabs();
   follow();
   refreshChoices();
   refreshResult();
@@ -144,6 +151,14 @@ QWidget* SweepPanel::makeResult() {
   return m_result;
 }
 
+/// As they are read.
+void SweepPanel::orderTabs() {
+  QList<QWidget*> order = {m_symbol, m_sizes, m_recipes, m_start, m_stop, m_quantity};
+  for (QToolButton* button : findChildren<QToolButton*>(Qt::FindDirectChildrenOnly)) order.append(button);
+  order += {m_chart, m_view};
+  for (qsizetype i = 1; i < order.size(); ++i) setTabOrder(order[i - 1], order[i]);
+}
+
 void SweepPanel::createActions() {
   const auto add = [this](const QString& text, const QString& tip, auto run) {
     auto* action = new QAction(text, this);
@@ -194,6 +209,7 @@ void SweepPanel::follow() {
   connect(m_stop, &QPushButton::clicked, m_sweep, &SweepSession::stop);
   connect(m_quantity, &QComboBox::currentIndexChanged, this, &SweepPanel::refreshPlot);
   connect(m_sweep, &SweepSession::changed, this, &SweepPanel::refreshResult);
+  connect(m_sweep, &SweepSession::stalenessChanged, this, &SweepPanel::refreshState);
   for (const auto signal : {&Session::documentReplaced, &Session::runTargetChanged})
     connect(&m_session, signal, this, &SweepPanel::refreshChoices);
   connect(&m_session, &Session::documentChanged, this, &SweepPanel::refreshChoices);
@@ -247,7 +263,8 @@ QString SweepPanel::whyNot() const {
   const Result<std::vector<std::int64_t>> sizes = parseSizes(m_sizes->text().trimmed().toStdString());
   if (!sizes) return tr("Sizes: %1").arg(toQt(sizes.error().message));
   if (m_recipes->chosen().isEmpty()) return tr("Choose a recipe that can run here.");
-  return {};
+  const Result<void> fits = chosenSweep()->checkSize();
+  return fits ? QString() : tr("Sizes: %1").arg(toQt(fits.error().message));
 }
 
 void SweepPanel::refreshPlan() {
@@ -263,6 +280,7 @@ void SweepPanel::refreshPlan() {
   m_plan->setToolTip(text);
   m_start->setEnabled(problem.isEmpty() && !m_session.isRunning());
   m_stop->setEnabled(m_sweep->isRunning());
+  refreshActions();
 }
 
 void SweepPanel::start() {
@@ -290,7 +308,6 @@ void SweepPanel::refreshResult() {
   refreshPlot();
   refreshState();
   refreshPlan();
-  refreshActions();
 }
 
 void SweepPanel::refreshState() {
@@ -302,11 +319,13 @@ void SweepPanel::refreshState() {
   if (m_sweep->isRunning()) parts.append(m_sweep->progress().toHtmlEscaped());
   if (result && !m_sweep->isRunning())
     parts.append(tr("%1 on %2").arg(toQt(result->pipelineName), toQt(result->deviceName)).toHtmlEscaped());
+  if (result && result->sweep.recipes.empty()) parts.append(ownRecipeName(*result).toHtmlEscaped());
   if (!m_sweep->ended().isEmpty())
     parts.append(QStringLiteral("<b>%1</b>").arg(tr("Partial: %1").arg(m_sweep->ended()).toHtmlEscaped()));
   if (m_sweep->isStale())
     parts.append(QStringLiteral("<b style='color:%1'>%2</b>")
                      .arg(m_theme.colors().warning.name(), tr("the pipeline has changed since: start again")));
+  parts.removeAll(QString());
   m_state->setText(parts.join(QStringLiteral(" · ")));
 }
 

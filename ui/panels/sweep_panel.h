@@ -61,6 +61,7 @@ class SweepPanel : public QWidget {
   QLayout* makeChoices();
   QLayout* makeState();
   QWidget* makeResult();
+  void orderTabs();
   void createActions();
   void createView();
   void follow();

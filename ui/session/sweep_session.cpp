@@ -24,7 +24,7 @@ SweepSession::SweepSession(Session& session, QObject* parent) : QObject(parent),
   connect(&session, &Session::cancelWanted, this, [this] { m_isStopping = true; });
   connect(&session, &Session::documentReplaced, this, &SweepSession::followReplacement);
   for (const auto signal : {&Session::documentChanged, &Session::passChanged, &Session::runTargetChanged})
-    connect(&session, signal, this, &SweepSession::changed);
+    connect(&session, signal, this, &SweepSession::stalenessChanged);
 }
 
 SweepSession::~SweepSession() {
@@ -102,7 +102,7 @@ void SweepSession::take(const RunRecord& record) {
   if (record.isPartial)
     m_isStopping = true;
   else
-    m_result->rows.push_back({.point = point(), .record = record});
+    addRow(*m_result, measuredRow(point(), record));
   goOn();
 }
 
@@ -114,9 +114,7 @@ void SweepSession::fail(const QString& sentence) {
   end(tr("The device was lost at %1: start the sweep again for what is missing.").arg(name));
 }
 
-void SweepSession::refuse(std::string reason) {
-  m_result->rows.push_back({.point = point(), .reason = std::move(reason)});
-}
+void SweepSession::refuse(std::string reason) { addRow(*m_result, {.point = point(), .reason = std::move(reason)}); }
 
 void SweepSession::goOn() {
   QMetaObject::invokeMethod(this, &SweepSession::measureNext, Qt::QueuedConnection);

@@ -52,8 +52,9 @@ class SweepSession : public QObject {
   Result<std::string> command() const;
 
  Q_SIGNALS:
-  /// Any of the above.
+  /// Any of the above, but that a change of the pipeline makes it stale.
   void changed();
+  void stalenessChanged();
 
  private:
   const SweepPoint& point() const { return m_points[m_result->rows.size()]; }

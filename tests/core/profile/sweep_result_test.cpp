@@ -23,8 +23,8 @@ RunRecord runOf(const Samples& unfusedNs, const Samples& fusedNs) {
 
 /// Every round took as long: enough of them for a verdict.
 SweepRow row(std::int64_t size, const std::string& recipe, double unfusedNs, double fusedNs) {
-  return {.point = {.symbols = {{"M", size}}, .recipe = recipe},
-          .record = runOf(Samples(kRounds, unfusedNs), Samples(kRounds, fusedNs))};
+  return measuredRow({.symbols = {{"M", size}}, .recipe = recipe},
+                     runOf(Samples(kRounds, unfusedNs), Samples(kRounds, fusedNs)));
 }
 
 /// Under None fused is slower at 1, and twice as fast at 2; under MXFP8 only 2 was measured.
@@ -56,15 +56,16 @@ TEST(SweepResult, OfASweepThatWasStoppedHasTheLinesThatWereBegun) {
 }
 
 TEST(SweepResult, ComparesRecipesAtTheSameSize) {
-  const SweepResult result = twoRecipes();
-  EXPECT_FALSE(recipeSpeedup(result, 0)) << "it is the first";
-  EXPECT_FALSE(recipeSpeedup(result, 2)) << "it was not measured";
-  const std::optional<RatioStats> speedup = recipeSpeedup(result, 3);
-  ASSERT_TRUE(speedup);
-  EXPECT_DOUBLE_EQ(speedup->median, 4.0);  // 200 over 50
-  SweepResult firstIsMissing = result;
-  firstIsMissing.rows[1] = {.point = result.rows[1].point, .reason = "No."};
-  EXPECT_FALSE(recipeSpeedup(firstIsMissing, 3));
+  SweepResult result{.sweep = twoRecipes().sweep};
+  for (SweepRow& each : twoRecipes().rows) addRow(result, std::move(each));
+  EXPECT_FALSE(result.rows[0].figures.overFirstRecipe) << "it is the first";
+  EXPECT_FALSE(result.rows[2].figures.overFirstRecipe) << "it was not measured";
+  ASSERT_TRUE(result.rows[3].figures.overFirstRecipe);
+  EXPECT_DOUBLE_EQ(result.rows[3].figures.overFirstRecipe->median, 4.0);  // 200 over 50
+  SweepResult firstIsMissing{.sweep = twoRecipes().sweep};
+  addRow(firstIsMissing, {.point = {.symbols = {{"M", 2}}, .recipe = "None"}, .reason = "No."});
+  addRow(firstIsMissing, twoRecipes().rows[3]);
+  EXPECT_FALSE(firstIsMissing.rows[1].figures.overFirstRecipe);
 }
 
 TEST(SweepResult, WritesALineForEveryRow) {
