@@ -37,6 +37,8 @@ class SweepTest : public QObject {
   void aPointThatFailsIsARowAndTheNextOneIsMeasured();
   void aLostDeviceEndsIt();
   void stoppingKeepsWhatWasMeasured();
+  void theWorkerIsStopped();
+  void aRecipeThatQuantizesNothingIsNotMeasured();
   void nothingElseRunsMeanwhile();
   void anotherPipelineEndsAndForgetsIt();
   void changesOfThePipelineMakeItStaleButThoseOfItsAxesDoNot();
@@ -304,6 +306,9 @@ void SweepTest::aPointThatFailsIsARowAndTheNextOneIsMeasured() {
   QCOMPARE(f.rows()[0].reason, std::string("The plans need more memory."));
   QVERIFY(f.rows()[1].isMeasured());
   QVERIFY(!f.panel().view()->isColumnHidden(SweepModel::NoteColumn));
+  const QModelIndex cell = f.panel().model().index(0, SweepModel::UnfusedColumn);
+  QCOMPARE(cell.data().toString(), QStringLiteral("not measured"));
+  QCOMPARE(cell.data(Qt::ToolTipRole).toString(), QStringLiteral("The plans need more memory."));
   QCOMPARE(f.window.message(), QString());  // the row says it
 }
 
@@ -328,6 +333,34 @@ void SweepTest::stoppingKeepsWhatWasMeasured() {
   QCOMPARE(f.rows().size(), 1u);
   QCOMPARE(f.sweep().ended(), QStringLiteral("Stopped after 1 of 3 points: what was measured stays."));
   QVERIFY(f.panel().stateText().contains(QStringLiteral("Partial")));
+}
+
+void SweepTest::theWorkerIsStopped() {
+  if (QStringLiteral(FUSELINE_PROGRAM).isEmpty()) QSKIP("The program fuseline is not part of this build.");
+  SweepFixture f(realWorker());
+  QSignalSpy progress(&f.session, &Session::runProgress);
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  f.panel().startButton()->click();
+  QVERIFY(QTest::qWaitFor([&] { return progress.count() > 0; }, kPatienceMs));
+  f.panel().stopButton()->click();
+  QVERIFY(f.wait());
+  QVERIFY(f.sweep().isPartial());
+  QVERIFY(f.sweep().ended().startsWith(QStringLiteral("Stopped after ")));
+  QVERIFY(f.panel().startButton()->isEnabled());
+  QCOMPARE(finished.count() + failed.count(), 0);  // it was no run
+}
+
+void SweepTest::aRecipeThatQuantizesNothingIsNotMeasured() {
+  const testing::TemporaryFolder folder;
+  SweepFixture f(answeringWorker(folder, results({runOf(400, 200)})));
+  f.sweep().start({.axes = {{"M", {16}}}, .recipes = {"None", "MXFP8BlockScaling"}});  // blocks have 32 values
+  QVERIFY(f.wait());
+  QCOMPARE(f.rows().size(), 2u);
+  QVERIFY(f.rows()[0].isMeasured());
+  QVERIFY2(f.rows()[1].reason.find("32") != std::string::npos, f.rows()[1].reason.c_str());
+  f.panel().quantityChoice()->setCurrentIndex(2);
+  QVERIFY(f.panel().chart()->accessibleDescription().startsWith(QStringLiteral("Nothing to compare")));
 }
 
 void SweepTest::nothingElseRunsMeanwhile() {
@@ -417,17 +450,21 @@ void SweepTest::isSavedAndRepeatedAsTheCommandLineDoes() {
 }
 
 void SweepTest::opensTheRunOfARowAndStays() {
-  if (QStringLiteral(FUSELINE_PROGRAM).isEmpty()) QSKIP("The program fuseline is not part of this build.");
-  SweepFixture f(realWorker());
-  QVERIFY(f.measure(QStringLiteral("8")));
-  QVERIFY2(f.rows()[0].isMeasured(), f.rows()[0].reason.c_str());
+  const testing::TemporaryFolder folder;
+  SweepFixture f(answeringWorker(folder, results({measuredRun()})));
+  QVERIFY(f.session.apply(SetSymbol{.name = "M", .value = 64}));
+  f.session.setRunTarget({.device = "reference"});
+  QVERIFY(f.session.save(toQt((folder / "small.fuseline").string())));
+  QVERIFY(f.measure(QStringLiteral("16")));
   f.panel().view()->setCurrentIndex(f.panel().view()->model()->index(0, 0));
   f.panel().openAction()->trigger();
   QVERIFY(f.session.openedRun());
-  QCOMPARE(f.session.document().symbols()["M"].get<int>(), 8);
+  QCOMPARE(f.session.document().symbols()["M"].get<int>(), 16);  // as it was measured
   QVERIFY(f.sweep().result());
   QVERIFY(!f.sweep().isStale());
   QCOMPARE(f.panel().model().rowCount(), 1);
+  QVERIFY(f.window.openFile(toQt((folder / "small.fuseline").string())));  // and back
+  QVERIFY(f.sweep().result());
 }
 
 }  // namespace fuseline::ui

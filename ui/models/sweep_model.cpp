@@ -88,7 +88,7 @@ QString SweepModel::cellText(const Line& line, int column) const {
     case NoteColumn: return line.reason.simplified();
     default: break;
   }
-  if (!line.isMeasured) return {};
+  if (!line.isMeasured) return column == UnfusedColumn ? tr("not measured") : QString();
   switch (column) {
     case UnfusedColumn: return formatTiming(line.unfused);
     case FusedColumn: return formatTiming(line.fused);
@@ -101,9 +101,8 @@ QString SweepModel::cellText(const Line& line, int column) const {
 }
 
 QString SweepModel::tipText(const Line& line, int column) const {
-  if (column == NoteColumn) return line.reason;
-  if (column == FusionsColumn && line.isMeasured) return ruleLines(line.rules);
-  return {};
+  if (!line.isMeasured) return line.reason;
+  return column == FusionsColumn ? ruleLines(line.rules) : QString();
 }
 
 /// Rows that were not measured have none, and stand together.
@@ -122,8 +121,8 @@ QVariant SweepModel::sortValue(const Line& line, int column) {
 }
 
 QVariant SweepModel::colorOf(const Line& line, int column) const {
-  if (column == NoteColumn) return m_theme.colors().error;
-  if (column != SpeedupColumn || !line.isMeasured) return {};
+  if (column == NoteColumn || !line.isMeasured) return m_theme.colors().error;
+  if (column != SpeedupColumn) return {};
   if (!line.speedup.isSignificant()) return m_theme.colors().dimText;
   return line.speedup.median > 1.0 ? m_theme.colors().good : m_theme.colors().error;
 }

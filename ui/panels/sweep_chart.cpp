@@ -29,6 +29,13 @@ constexpr double kLegendLinePx = 22.0;
 /// Of a legend's entry: its line, its text, and room after it.
 double entryWidth(const QString& text) { return kLegendLinePx + kGapPx + plotTextWidth(text) + 3 * kGapPx; }
 
+bool hasUnclearDot(const SweepPlot& plot) {
+  const auto isUnclear = [](const SweepSeries& series) {
+    return !std::ranges::all_of(series.dots, &SweepDot::isClear);
+  };
+  return std::ranges::any_of(plot.series, isUnclear);
+}
+
 }  // namespace
 
 SweepChart::SweepChart(const Theme& theme, QWidget* parent) : QWidget(parent), m_theme(theme) {
@@ -50,7 +57,7 @@ void SweepChart::setPlot(SweepPlot plot) {
 
 QSize SweepChart::minimumSizeHint() const { return {220, 140}; }
 
-/// Nothing where there is one line only.
+/// Nothing where there is one line, and no more to say.
 std::vector<SweepChart::LegendEntry> SweepChart::legend() const {
   std::vector<LegendEntry> entries;
   for (const SweepSeries& series : m_plot.series) {
@@ -59,8 +66,10 @@ std::vector<SweepChart::LegendEntry> SweepChart::legend() const {
     if (isNew && !series.recipe.isEmpty()) entries.push_back({.text = series.recipe, .look = series.look});
   }
   if (m_plot.quantity == SweepQuantity::Time) {
-    entries.push_back({.text = tr("unfused"), .look = {}, .isDashed = true});
-    entries.push_back({.text = tr("fused"), .look = {}});
+    entries.push_back({.text = tr("unfused"), .isDashed = true});
+    entries.push_back({.text = tr("fused")});
+  } else if (hasUnclearDot(m_plot)) {
+    entries.push_back({.text = tr("hollow: could be chance"), .isHollow = true});
   }
   placeInLines(entries);
   return entries;
@@ -188,7 +197,7 @@ void SweepChart::choose(const Place& place) {
 /// The dot that the keys stand on, else the whole.
 void SweepChart::describe() {
   if (const SweepDot* dot = currentDot()) return setAccessibleDescription(dot->words);
-  if (m_plot.isEmpty()) return setAccessibleDescription(tr("Nothing was measured."));
+  if (m_plot.isEmpty()) return setAccessibleDescription(whyNothing());
   QStringList parts = {tr("%1 over %2").arg(nameOf(m_plot.quantity), m_plot.symbol),
                        counted(std::ssize(m_plot.series), tr("line"), tr("lines")),
                        counted(std::ssize(m_plot.sizes), tr("size"), tr("sizes"))};
@@ -244,8 +253,8 @@ void SweepChart::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
   painter.fillRect(rect(), m_theme.colors().base);
-  if (m_plot.isEmpty()) return;
   painter.setFont(plotFont());
+  if (m_plot.isEmpty()) return paintNothing(painter);
   paintAxes(painter);
   paintSizes(painter);
   if (m_plot.isRatio()) paintReference(painter);
@@ -253,6 +262,18 @@ void SweepChart::paintEvent(QPaintEvent*) {
   for (const SweepSeries& series : m_plot.series) paintSeries(painter, series);
   paintCursor(painter);
   for (const LegendEntry& entry : legend()) paintLegend(painter, entry);
+}
+
+QString SweepChart::whyNothing() const {
+  return m_plot.quantity == SweepQuantity::OverFirstRecipe
+             ? tr("Nothing to compare: this needs the same size under two recipes.")
+             : tr("Nothing was measured yet.");
+}
+
+void SweepChart::paintNothing(QPainter& painter) const {
+  painter.setPen(m_theme.colors().dimText);
+  painter.drawText(QRectF(rect()).adjusted(kGapPx, kGapPx, -kGapPx, -kGapPx), Qt::AlignCenter | Qt::TextWordWrap,
+                   whyNothing());
 }
 
 void SweepChart::paintAxes(QPainter& painter) const {
@@ -356,8 +377,9 @@ void SweepChart::paintLegend(QPainter& painter, const LegendEntry& entry) const 
   const QColor color = entry.look ? colorOf(*entry.look) : m_theme.colors().text;
   const QPointF start = entry.place + QPointF(0, plotTextHeight() / 2);
   painter.setPen(QPen(color, 1.6, entry.isDashed ? Qt::DashLine : Qt::SolidLine));
-  painter.drawLine(start, start + QPointF(kLegendLinePx, 0));
+  if (!entry.isHollow) painter.drawLine(start, start + QPointF(kLegendLinePx, 0));
   painter.setPen(QPen(color, 1.4));
+  if (entry.isHollow) paintMark(painter, 0, start + QPointF(kLegendLinePx / 2, 0), kRadiusPx);
   painter.setBrush(color);
   if (entry.look) paintMark(painter, *entry.look, start + QPointF(kLegendLinePx / 2, 0), kRadiusPx);
   painter.setBrush(Qt::NoBrush);

@@ -50,11 +50,12 @@ class SweepChart : public QWidget {
   };
   const SweepDot& at(const Place& place) const { return m_plot.series[place.series].dots[place.dot]; }
 
-  /// A recipe with its mark, or, without one, what a kind of line means.
+  /// A recipe with its mark, or, without one, what a kind of line or of mark means.
   struct LegendEntry {
     QString text;
-    std::optional<int> look;
+    std::optional<int> look = {};
     bool isDashed = false;
+    bool isHollow = false;
     QPointF place = {};
   };
 
@@ -76,8 +77,11 @@ class SweepChart : public QWidget {
   void choose(const Place& place);
   void describe();
 
+  QString whyNothing() const;
+
   // Painting.
   QColor colorOf(int look) const;
+  void paintNothing(QPainter& painter) const;
   void paintAxes(QPainter& painter) const;
   void paintSizes(QPainter& painter) const;
   void paintReference(QPainter& painter) const;
