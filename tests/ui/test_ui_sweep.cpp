@@ -34,6 +34,7 @@ class SweepTest : public QObject {
   void keysWalkTheChartAndTheTableFollows();
   // How it is measured.
   void measuresOnePointAfterTheOther();
+  void theLastRunAndTheListOfRunsStay();
   void aPointThatFailsIsARowAndTheNextOneIsMeasured();
   void aLostDeviceEndsIt();
   void stoppingKeepsWhatWasMeasured();
@@ -291,9 +292,22 @@ void SweepTest::measuresOnePointAfterTheOther() {
   QVERIFY(!f.sweep().isPartial());
   QCOMPARE(f.sweep().ended(), QString());
   QCOMPARE(f.panel().summary(), QStringLiteral("fused is faster from M = 256 on; slower at 128."));
-  QVERIFY(!f.session.lastRun());  // it is no run of the pipeline as it stands
-  f.window.runs().history().waitForDone();
-  QVERIFY(f.window.runs().history().entries().empty());
+}
+
+/// Points are no runs of the pipeline as it stands.
+void SweepTest::theLastRunAndTheListOfRunsStay() {
+  const testing::TemporaryFolder folder;
+  SweepFixture f(answeringWorker(folder, results({measuredRun(), runOf(400, 200)})));
+  RunHistory& history = f.window.runs().history();
+  f.session.run();
+  QVERIFY(QTest::qWaitFor([&] { return f.session.lastRun().has_value(); }, kPatienceMs));
+  history.waitForDone();
+  QCOMPARE(history.entries().size(), 1u);
+  QVERIFY(f.measure(QStringLiteral("256")));
+  QCOMPARE(f.rows().size(), 1u);
+  history.waitForDone();
+  QCOMPARE(history.entries().size(), 1u);
+  QCOMPARE(f.session.lastRun()->record.variant("fused")->endToEndNs.size(), 2u);  // that of the run
 }
 
 void SweepTest::aPointThatFailsIsARowAndTheNextOneIsMeasured() {
