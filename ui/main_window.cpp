@@ -147,6 +147,7 @@ void MainWindow::createDocks() {
   m_numerics = new NumericsPanel(m_session, m_theme);
   m_outline = new OutlinePanel(m_session, m_theme);
   m_rules = new RulesPanel(m_session, m_theme);
+  m_sweep = new SweepPanel(m_session, m_theme);
   m_runs = new RunsPanel(m_session, m_theme);
   m_log = new LogPanel(m_session, m_theme);
   addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
@@ -157,6 +158,7 @@ void MainWindow::createDocks() {
   addDock(QStringLiteral("timeline"), tr("Timeline"), m_timeline, Qt::BottomDockWidgetArea);
   addDock(QStringLiteral("roofline"), tr("Roofline"), m_roofline, Qt::BottomDockWidgetArea);
   m_numericsDock = addDock(QStringLiteral("numerics"), tr("Numerics"), m_numerics, Qt::BottomDockWidgetArea);
+  m_sweepDock = addDock(QStringLiteral("sweep"), tr("Sweep"), m_sweep, Qt::BottomDockWidgetArea);
   m_runsDock = addDock(QStringLiteral("runs"), tr("Runs"), m_runs, Qt::BottomDockWidgetArea);
   m_rulesDock = addDock(QStringLiteral("rules"), tr("Rules"), m_rules, Qt::BottomDockWidgetArea);
   m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
@@ -178,7 +180,8 @@ void MainWindow::applyDefaultLayout() {
   QDockWidget* roofline = m_docks[6];
   tabifyDockWidget(timeline, roofline);
   tabifyDockWidget(roofline, m_numericsDock);
-  tabifyDockWidget(m_numericsDock, m_runsDock);
+  tabifyDockWidget(m_numericsDock, m_sweepDock);
+  tabifyDockWidget(m_sweepDock, m_runsDock);
   tabifyDockWidget(m_runsDock, m_rulesDock);
   tabifyDockWidget(m_rulesDock, m_problemsDock);
   tabifyDockWidget(m_problemsDock, m_outlineDock);
@@ -388,6 +391,10 @@ void MainWindow::createRunMenu() {
   addCommand(menu, tr("Measure &numerics"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Return), [this] {
     commitTypedField();
     m_session.measureNumerics();
+  });
+  addCommand(menu, tr("S&weep sizes and recipes"), {}, [this] {
+    showPane(m_sweepDock->objectName());
+    focusPane(*m_sweep);
   });
   menu->addAction(m_runBar->stopAction());
   menu->addSeparator();
@@ -700,9 +707,12 @@ void MainWindow::connectRuns() {
   });
   connect(&history, &RunHistory::failed, this,
           [this](const QString& sentence) { showMessage(sentence, Severity::Error); });
-  connect(m_runs, &RunsPanel::openWanted, this, [this](const QString& path) {
+  const auto open = [this](const QString& path) {
     if (mayDiscard()) openListedRun(path);
-  });
+  };
+  connect(m_runs, &RunsPanel::openWanted, this, open);
+  connect(m_sweep, &SweepPanel::openWanted, this, open);
+  connect(m_sweep, &SweepPanel::message, this, [this](const QString& sentence) { showMessage(sentence); });
 }
 
 /// What the status line says is gone after some seconds.
@@ -855,8 +865,8 @@ void MainWindow::makeBlock() {
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {
-  QList<QWidget*> panes = {m_palette,  m_view,     m_inspector, m_whyNot, m_plan,     m_timings, m_timeline,
-                           m_roofline, m_numerics, m_runs,      m_rules,  m_problems, m_outline, m_log};
+  QList<QWidget*> panes = {m_palette,  m_view,  m_inspector, m_whyNot, m_plan,     m_timings, m_timeline, m_roofline,
+                           m_numerics, m_sweep, m_runs,      m_rules,  m_problems, m_outline, m_log};
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());

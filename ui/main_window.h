@@ -19,6 +19,7 @@
 #include "ui/panels/rules_panel.h"
 #include "ui/panels/run_bar.h"
 #include "ui/panels/runs_panel.h"
+#include "ui/panels/sweep_panel.h"
 #include "ui/panels/timeline_panel.h"
 #include "ui/panels/timings_panel.h"
 #include "ui/panels/why_not_panel.h"
@@ -74,6 +75,7 @@ class MainWindow : public QMainWindow {
   WhyNotPanel& whyNot() { return *m_whyNot; }
   OutlinePanel& outline() { return *m_outline; }
   RulesPanel& rules() { return *m_rules; }
+  SweepPanel& sweep() { return *m_sweep; }
   RunsPanel& runs() { return *m_runs; }
   LogPanel& log() { return *m_log; }
   StartPage& startPage() { return *m_startPage; }
@@ -188,6 +190,7 @@ class MainWindow : public QMainWindow {
   ProblemsPanel* m_problems = nullptr;
   WhyNotPanel* m_whyNot = nullptr;
   RulesPanel* m_rules = nullptr;
+  SweepPanel* m_sweep = nullptr;
   RunsPanel* m_runs = nullptr;
   PlanPanel* m_plan = nullptr;
   TimingsPanel* m_timings = nullptr;
@@ -204,6 +207,7 @@ class MainWindow : public QMainWindow {
   QList<QDockWidget*> m_docks;
   QDockWidget* m_timingsDock = nullptr;
   QDockWidget* m_numericsDock = nullptr;
+  QDockWidget* m_sweepDock = nullptr;
   QDockWidget* m_rulesDock = nullptr;
   QDockWidget* m_runsDock = nullptr;
   QDockWidget* m_problemsDock = nullptr;

@@ -6,14 +6,15 @@
 #include "app/cli/interrupt.h"
 #include "app/cli/output_file.h"
 #include "app/cli/pass_lines.h"
-#include "app/cli/quantized_linears.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/suite_run.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
 #include "core/profile/roofline.h"
 #include "core/profile/run_file.h"
+#include "core/profile/stats_json.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/runtime/quantized_linears.h"
 
 #include <algorithm>
 #include <array>

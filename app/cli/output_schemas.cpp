@@ -694,7 +694,10 @@ Json workerSchema() {
                                            {"total", integer("Expected.")}}),
                         event("result", {id, {"record", recordSchema()}}),
                         event("numerics", {id, {"report", numericsSchema()}}),
-                        event("error", {id, {"message", text("A sentence.")}, {"kind", integer("The exit code.")}}),
+                        event("error", {id,
+                                        {"message", text("A sentence.")},
+                                        {"kind", integer("The exit code.")},
+                                        {"isDeviceLost", flag("It refuses everything from now on.")}}),
                         event("devices", {id, {"devices", list(deviceSchema())}})})}};
 }
 

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/recipe_matrix.h"
 
-#include "app/cli/quantized_linears.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
+#include "core/runtime/quantized_linears.h"
 #include "core/support/text.h"
 
 #include <algorithm>

@@ -32,6 +32,4 @@ Cell speedupCell(const RatioStats& speedup) {
   return {ratioText(speedup), speedup.median > 1.0 ? Style::Good : Style::Bad};
 }
 
-Json ratioJson(const RatioStats& ratio) { return {{"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}}; }
-
 }  // namespace fuseline::cli

@@ -1,11 +1,10 @@
-// Speed-ups, rates and roofs as table cells, and ratios as JSON.
+// Speed-ups, rates and roofs as table cells.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "app/cli/table.h"
 #include "core/profile/comparison_text.h"
 #include "core/profile/device_roofs.h"
-#include "core/support/json.h"
 
 #include <string>
 
@@ -25,8 +24,5 @@ Cell speedupCell(const RatioStats& speedup);
 
 /// "(0.97x)" of a step that both plans have: no speed-up, whatever it is.
 Cell ratioOfSameStepCell(const RatioStats& speedup);
-
-/// {"median": 1.25, "low": 1.24, "high": 1.27}
-Json ratioJson(const RatioStats& ratio);
 
 }  // namespace fuseline::cli

@@ -3,13 +3,13 @@
 #include "app/cli/interrupt.h"
 #include "app/cli/measuring_options.h"
 #include "app/cli/output_file.h"
-#include "app/cli/quantized_linears.h"
 #include "app/cli/suite_run.h"
-#include "app/cli/sweep_result.h"
+#include "app/cli/sweep_table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
 #include "core/profile/run_file.h"
 #include "core/quant/recipe_list.h"
+#include "core/runtime/quantized_linears.h"
 #include "core/support/atomic_file.h"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ Result<SweepRow> measurePoint(const SweepPoint& point, const std::string& name, 
   if (!run) return run.error();
   Result<RunRecord> record = (*run)->measure({}, cancel);
   if (!record) return record.error();
-  return SweepRow{.point = point, .record = std::move(*record)};
+  return measuredRow(point, std::move(*record));
 }
 
 /// "mlp_M=512_MXFP8BlockScaling.fuserun"

@@ -43,9 +43,9 @@ void addOptions(QCommandLineParser& parser) {
   add("scale", "Device pixels per pixel of a picture, such as 2; of a drawing as PNG 1 to 4.", "factor");
   add("select", "Select this op.", "op");
   add("pane",
-      "Bring this pane to the front: plan, timings, timeline, roofline, numerics, runs, rules, problems, outline or "
-      "log; or "
-      "start, the start page.",
+      "Bring this pane to the front: plan, timings, timeline, roofline, numerics, sweep, runs, rules, problems, "
+      "outline "
+      "or log; or start, the start page.",
       "pane");
   add("run", "Run the pipeline before the picture is taken.");
   add("numerics", "Measure the numerics before the picture is taken.");

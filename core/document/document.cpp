@@ -40,6 +40,11 @@ bool PipelineDocument::idExists(std::string_view id) const { return findOp(id) |
 
 std::string PipelineDocument::freeId(std::string_view stem) const { return fuseline::freeId(m_pipeline, stem); }
 
+bool meansTheSame(const PipelineDocument& a, const PipelineDocument& b) {
+  return a.inputs() == b.inputs() && a.ops() == b.ops() && a.wires() == b.wires() && a.outputs() == b.outputs() &&
+         a.blocks() == b.blocks() && a.symbols() == b.symbols() && a.recipe() == b.recipe() && a.fusion() == b.fusion();
+}
+
 std::string freeId(const DocumentBlock& block, std::string_view stem) {
   std::unordered_set<std::string> taken;
   for (const DocumentInput& input : block.inputs) taken.insert(input.id);

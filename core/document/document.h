@@ -63,6 +63,9 @@ class PipelineDocument {
   bool m_isReadOnly = false;
 };
 
+/// Equal but for where the nodes stand.
+bool meansTheSame(const PipelineDocument& a, const PipelineDocument& b);
+
 /// "fc", "fc2", "fc3" ...: the first that no input, op or output of the block bears.
 std::string freeId(const DocumentBlock& block, std::string_view stem);
 /// The first that is not in `taken`.

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -21,6 +22,23 @@ void addOption(std::string& command, std::string_view name, std::string_view val
   if (value != plain) command += fmt::format(" {} {}", name, shellWord(value));
 }
 
+/// Those that are not the defaults, a space before each.
+std::string optionsOf(const RunSettings& settings, std::string_view tensors) {
+  const RunSettings plain;
+  std::string options;
+  for (const auto& [name, value] : settings.symbols) options += fmt::format(" --set {}={}", name, value);
+  addOption(options, "--pass", settings.pass, plain.pass);
+  addOption(options, "--device", settings.device, plain.device);
+  addOption(options, "--recipe", settings.recipe, plain.recipe);
+  for (const auto& [name, value] : settings.recipeFields)
+    options += " --recipe-set " + shellWord(fmt::format("{}={}", name, value));
+  addOption(options, "--rules", settings.rules, plain.rules);
+  addOption(options, "--timing", settings.timing, plain.timing);
+  addOption(options, "--seed", std::to_string(settings.seed), std::to_string(plain.seed));
+  addOption(options, "--tensors", tensors, {});
+  return options;
+}
+
 }  // namespace
 
 std::string shellWord(std::string_view text) {
@@ -31,19 +49,20 @@ std::string shellWord(std::string_view text) {
 }
 
 std::string runCommand(const RunSettings& settings, std::string_view file, std::string_view tensors) {
-  const RunSettings plain;
-  std::string command = "fuseline run " + shellWord(file);
-  for (const auto& [name, value] : settings.symbols) command += fmt::format(" --set {}={}", name, value);
-  addOption(command, "--pass", settings.pass, plain.pass);
-  addOption(command, "--device", settings.device, plain.device);
-  addOption(command, "--recipe", settings.recipe, plain.recipe);
-  for (const auto& [name, value] : settings.recipeFields)
-    command += " --recipe-set " + shellWord(fmt::format("{}={}", name, value));
-  addOption(command, "--rules", settings.rules, plain.rules);
-  addOption(command, "--timing", settings.timing, plain.timing);
-  addOption(command, "--seed", std::to_string(settings.seed), std::to_string(plain.seed));
-  addOption(command, "--tensors", tensors, {});
-  return command;
+  return "fuseline run " + shellWord(file) + optionsOf(settings, tensors);
+}
+
+std::string sweepCommand(const ShapeSweep& sweep, RunSettings settings, std::string_view file) {
+  std::string command = "fuseline sweep " + shellWord(file);
+  for (const SweepAxis& axis : sweep.axes) {
+    command += " --over " + shellWord(fmt::format("{}={}", axis.symbol, sizesText(axis.sizes)));
+    std::erase_if(settings.symbols, [&](const auto& set) { return set.first == axis.symbol; });
+  }
+  if (!sweep.recipes.empty()) {
+    command += " --over " + shellWord(fmt::format("recipe={}", fmt::join(sweep.recipes, ",")));
+    settings.recipe.clear();
+  }
+  return command + optionsOf(settings, {});
 }
 
 std::string nsysCommand(RunSettings settings, std::string_view file, std::string_view tensors) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/profile/run_record.h"
+#include "core/profile/shape_sweep.h"
 
 #include <string>
 #include <string_view>
@@ -15,6 +16,10 @@ std::string shellWord(std::string_view text);
 /// "fuseline run mlp.fuseline --device cuda:0 --timing cupti": the file decides what is not named. tensors: a
 /// safetensors file; may be empty.
 std::string runCommand(const RunSettings& settings, std::string_view file, std::string_view tensors = {});
+
+/// "fuseline sweep mlp.fuseline --over M=128:4096:x2 --over recipe=None,MXFP8BlockScaling --device cuda:0". What an
+/// axis sets is not named besides. Every recipe of the sweep has a name.
+std::string sweepCommand(const ShapeSweep& sweep, RunSettings settings, std::string_view file);
 
 /// The same under Nsight Systems, which shows a range a step, in CUDA graphs, too. It traces by itself, so that the run
 /// does not time its steps.

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -16,6 +18,7 @@ namespace fuseline {
 namespace {
 
 constexpr std::string_view kRecipeAxis = "recipe";
+constexpr std::size_t kMostHalvings = 3;
 /// At the seconds that a point takes, an hour or more.
 constexpr std::size_t kMostPoints = 1000;
 
@@ -25,6 +28,8 @@ Error axisError(std::string_view text, std::string_view problem) {
                       text, problem),
           ErrorKind::Usage};
 }
+
+Error sizesError(std::string problem) { return {std::move(problem), ErrorKind::Usage}; }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -62,28 +67,28 @@ std::optional<Progression> progressionOf(std::string_view text) {
 }
 
 /// "128:16384:x2"
-Result<std::vector<std::int64_t>> rangeOf(std::string_view text, std::string_view values) {
+Result<std::vector<std::int64_t>> rangeOf(std::string_view values) {
   const std::vector<std::string_view> parts = split(values, ':');
-  if (parts.size() != 3) return axisError(text, "expected FIRST:LAST:STEP.");
+  if (parts.size() != 3) return sizesError("expected FIRST:LAST:STEP.");
   const std::optional<std::int64_t> first = sizeOf(parts[0]);
   const std::optional<std::int64_t> last = sizeOf(parts[1]);
   const std::optional<Progression> step = progressionOf(parts[2]);
   if (!first || !last || *last < *first)
-    return axisError(text, fmt::format("expected a first size and a last one that is no smaller, found {} and {}.",
-                                       parts[0], parts[1]));
-  if (!step) return axisError(text, fmt::format("expected a step such as x2 or +128, found '{}'.", parts[2]));
+    return sizesError(
+        fmt::format("expected a first size and a last one that is no smaller, found {} and {}.", parts[0], parts[1]));
+  if (!step) return sizesError(fmt::format("expected a step such as x2 or +128, found '{}'.", parts[2]));
   std::vector<std::int64_t> sizes;
   for (std::optional<std::int64_t> size = first; size && sizes.size() <= kMostPoints; size = step->after(*size, *last))
     sizes.push_back(*size);
   return sizes;
 }
 
-Result<std::vector<std::int64_t>> listOf(std::string_view text, std::string_view values) {
+Result<std::vector<std::int64_t>> listOf(std::string_view values) {
   std::vector<std::int64_t> sizes;
   for (const std::string_view part : split(values, ',')) {
     const std::optional<std::int64_t> size = sizeOf(part);
-    if (!size) return axisError(text, fmt::format("expected a positive whole number, found '{}'.", part));
-    if (std::ranges::count(sizes, *size) > 0) return axisError(text, fmt::format("{} is there twice.", *size));
+    if (!size) return sizesError(fmt::format("expected a positive whole number, found '{}'.", part));
+    if (std::ranges::count(sizes, *size) > 0) return sizesError(fmt::format("{} is there twice.", *size));
     sizes.push_back(*size);
   }
   return sizes;
@@ -118,9 +123,8 @@ Result<void> add(ShapeSweep& sweep, std::string_view text) {
     sweep.recipes = std::move(*recipes);
     return {};
   }
-  Result<std::vector<std::int64_t>> sizes =
-      values.find(':') == std::string_view::npos ? listOf(text, values) : rangeOf(text, values);
-  if (!sizes) return sizes.error();
+  Result<std::vector<std::int64_t>> sizes = parseSizes(values);
+  if (!sizes) return axisError(text, sizes.error().message);
   sweep.axes.push_back({.symbol = std::string(name), .sizes = std::move(*sizes)});
   return {};
 }
@@ -142,7 +146,39 @@ SweepPoint pointAt(const ShapeSweep& sweep, std::size_t index) {
   return point;
 }
 
+/// "x2" or "+128", where each size follows from the one before in this way. Sizes: at least two.
+std::optional<std::string> stepText(std::span<const std::int64_t> sizes) {
+  const std::int64_t ratio = sizes[1] / sizes[0];
+  const std::int64_t difference = sizes[1] - sizes[0];
+  const auto goOnBy = [&](auto follows) {
+    return std::ranges::adjacent_find(sizes, std::not_fn(follows)) == sizes.end();
+  };
+  if (ratio > 1 && goOnBy([ratio](std::int64_t a, std::int64_t b) { return b % a == 0 && b / a == ratio; }))
+    return fmt::format("x{}", ratio);
+  if (difference > 0 && goOnBy([difference](std::int64_t a, std::int64_t b) { return b - a == difference; }))
+    return fmt::format("+{}", difference);
+  return std::nullopt;
+}
+
 }  // namespace
+
+Result<std::vector<std::int64_t>> parseSizes(std::string_view text) {
+  return text.find(':') == std::string_view::npos ? listOf(text) : rangeOf(text);
+}
+
+std::string sizesText(std::span<const std::int64_t> sizes) {
+  if (sizes.size() > 2)
+    if (const std::optional<std::string> step = stepText(sizes))
+      return fmt::format("{}:{}:{}", sizes.front(), sizes.back(), *step);
+  return fmt::format("{}", fmt::join(sizes, ","));
+}
+
+std::vector<std::int64_t> sizesAround(std::int64_t size) {
+  std::vector<std::int64_t> sizes = {size};
+  while (sizes.size() <= kMostHalvings && sizes.front() % 2 == 0) sizes.insert(sizes.begin(), sizes.front() / 2);
+  if (size <= std::numeric_limits<std::int64_t>::max() / 2) sizes.push_back(2 * size);
+  return sizes;
+}
 
 std::string SweepPoint::name() const {
   std::vector<std::string> parts;
@@ -157,6 +193,12 @@ void SweepPoint::applyTo(RunSettings& settings) const {
     settings.symbols.emplace_back(symbol, size);
   }
   if (!recipe.empty()) settings.recipe = recipe;
+}
+
+Result<void> ShapeSweep::checkSize() const {
+  if (numPoints(*this) <= kMostPoints) return {};
+  return Error{fmt::format("expected at most {} points, found more. Take larger steps.", kMostPoints),
+               ErrorKind::Usage};
 }
 
 std::vector<SweepPoint> ShapeSweep::points() const {
@@ -174,9 +216,8 @@ Result<ShapeSweep> parseSweep(std::span<const std::string> texts) {
         "--over: expected an axis of sizes, such as M=128:16384:x2. To compare recipes at one size: fuseline run FILE "
         "--recipe none,mxfp8.",
         ErrorKind::Usage};
-  if (numPoints(sweep) > kMostPoints)
-    return Error{fmt::format("--over: expected at most {} points, found more. Take larger steps.", kMostPoints),
-                 ErrorKind::Usage};
+  if (const Result<void> fits = sweep.checkSize(); !fits)
+    return Error{"--over: " + fits.error().message, ErrorKind::Usage};
   return sweep;
 }
 

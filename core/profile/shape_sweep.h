@@ -37,9 +37,18 @@ struct ShapeSweep {
   /// Names of recipes; empty: that of the settings.
   std::vector<std::string> recipes;
 
+  /// Errors (Usage): more points than anybody waits for.
+  Result<void> checkSize() const;
   /// The whole grid. The first axis runs fastest, so that its points stand together; recipes slowest.
   std::vector<SweepPoint> points() const;
 };
+
+/// "128:16384:x2", "128:1024:+128" or "512,1024,4096". Errors (Usage): what was not expected, and what is.
+Result<std::vector<std::int64_t>> parseSizes(std::string_view text);
+/// What parseSizes() reads as these sizes, as short as it can be.
+std::string sizesText(std::span<const std::int64_t> sizes);
+/// Up to twice a size in powers of two, from an eighth of it on as far as it can be halved: 128 to 2048 of 1024.
+std::vector<std::int64_t> sizesAround(std::int64_t size);
 
 /// Texts such as "M=128:16384:x2", "M=128:1024:+128", "M=512,1024,4096" and "recipe=none,mxfp8".
 /// Errors (Usage): what of a text was not expected, and what is; no axis of sizes; an axis twice; more points than

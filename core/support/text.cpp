@@ -24,8 +24,8 @@ std::string scaled(double value, double step, const char* const* units, std::siz
     value /= step;
     ++unit;
   }
-  return unit == 0 && value == std::floor(value) ? fmt::format("{:.0f} {}", value, units[unit])
-                                                 : fmt::format("{:.3g} {}", value, units[unit]);
+  const bool isWhole = (unit == 0 && value == std::floor(value)) || std::abs(value) >= 999.5;
+  return isWhole ? fmt::format("{:.0f} {}", value, units[unit]) : fmt::format("{:.3g} {}", value, units[unit]);
 }
 
 }  // namespace

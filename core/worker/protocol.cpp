@@ -44,7 +44,8 @@ Json toJson(const ErrorEvent& event) {
   return {{"type", "error"},
           {"id", event.id},
           {"message", event.error.message},
-          {"kind", static_cast<int>(event.error.kind)}};
+          {"kind", static_cast<int>(event.error.kind)},
+          {"isDeviceLost", event.isDeviceLost}};
 }
 Json toJson(const DevicesEvent& event) { return {{"type", "devices"}, {"id", event.id}, {"devices", event.devices}}; }
 
@@ -128,6 +129,7 @@ Result<ErrorEvent> readError(JsonFields& fields) {
   fields.read("id", event.id);
   fields.read("message", event.error.message);
   fields.read("kind", kind);
+  fields.read("isDeviceLost", event.isDeviceLost, Presence::Optional);
   if (kind < static_cast<int>(ErrorKind::InvalidInput) || kind > static_cast<int>(ErrorKind::ExpectationNotMet))
     fields.refuse("kind", fmt::format("expected 1 to 5, found {}.", kind));
   event.error.kind = static_cast<ErrorKind>(kind);

@@ -64,6 +64,7 @@ struct NumericsEvent {
 struct ErrorEvent {
   int id = 0;
   Error error;
+  bool isDeviceLost = false;  // it refuses everything from now on
 };
 struct DevicesEvent {
   int id = 0;

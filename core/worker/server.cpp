@@ -122,7 +122,7 @@ class RunQueue {
     const WatchedRegistry registry(m_registry);
     const Result<WorkerEvent> event = answer(job, registry);
     if (event) return m_writer.send(*event);
-    m_writer.send(ErrorEvent{job.request.id, event.error()});
+    m_writer.send(ErrorEvent{job.request.id, event.error(), registry.isDeviceLost()});
     if (m_onDeviceLost && registry.isDeviceLost()) m_onDeviceLost();
   }
 

@@ -120,17 +120,6 @@ LogRange around(const std::vector<double>& values) {
 
 RooflinePlot rooflinePlot(const RunRecord& record, const Graph* graph) { return PlotBuilder(record, graph).build(); }
 
-double LogRange::shareOf(double value) const { return std::log(value / low) / std::log(high / low); }
-
-std::vector<double> LogRange::decades(int most) const {
-  const int first = static_cast<int>(std::ceil(std::log10(low)));
-  const int last = static_cast<int>(std::floor(std::log10(high)));
-  const int step = std::max(1, (last - first + std::max(most, 1)) / std::max(most, 1));
-  std::vector<double> powers;
-  for (int exponent = first; exponent <= last; exponent += step) powers.push_back(std::pow(10.0, exponent));
-  return powers;
-}
-
 LogRange intensityRange(const RooflinePlot& plot) {
   std::vector<double> values;
   for (const RooflineDot& dot : plot.dots) values.push_back(dot.intensity);

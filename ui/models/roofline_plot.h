@@ -4,6 +4,7 @@
 
 #include "core/graph/graph.h"
 #include "core/profile/run_record.h"
+#include "ui/models/axis_range.h"
 
 #include <QString>
 #include <QStringList>
@@ -53,17 +54,6 @@ struct RooflinePlot {
 
 /// graph: of the pipeline that ran, for the categories of its ops; may be nullptr.
 RooflinePlot rooflinePlot(const RunRecord& record, const Graph* graph);
-
-/// A logarithmic axis.
-struct LogRange {
-  double low = 1.0;
-  double high = 10.0;
-
-  /// 0 at the low end, 1 at the high one; beyond them outside.
-  double shareOf(double value) const;
-  /// Powers of ten within, at most so many: every one, or every second, third, ...
-  std::vector<double> decades(int most) const;
-};
 
 /// Axes that show all dots, all ceilings and the ridge.
 LogRange intensityRange(const RooflinePlot& plot);

@@ -3,6 +3,7 @@
 #include "ui/panels/roofline_panel.h"
 
 #include "ui/models/run_notes.h"
+#include "ui/panels/plot_painting.h"
 #include "ui/theme/format.h"
 
 #include <QHelpEvent>
@@ -28,27 +29,10 @@ constexpr double kReachPx = 3.0;  // around a dot, for the pointer
 constexpr double kGapPx = 5.0;
 constexpr double kWidestLabelPx = 170.0;
 constexpr double kArrowHeadPx = 7.0;
-constexpr double kSmallFont = 0.85;
 constexpr double kFaded = 0.3;
-
-double textHeight() { return QFontMetricsF(scaledFont(kSmallFont)).height(); }
-
-double textWidth(const QString& text) { return QFontMetricsF(scaledFont(kSmallFont)).horizontalAdvance(text); }
-
-QString axisNumber(double value) { return QString::number(value, 'g', 6); }
 
 QString nameOf(const RooflineCeiling& ceiling) {
   return QStringLiteral("%1 %2").arg(ceiling.name, formatFlopRate(ceiling.gflops));
-}
-
-QColor faded(QColor color, double alpha) {
-  color.setAlphaF(static_cast<float>(alpha));
-  return color;
-}
-
-QPolygonF diamond(QPointF centre, double radius) {
-  return QPolygonF(QList<QPointF>{centre + QPointF(0, -radius), centre + QPointF(radius, 0),
-                                  centre + QPointF(0, radius), centre + QPointF(-radius, 0)});
 }
 
 }  // namespace
@@ -76,9 +60,9 @@ void RooflineView::setPlot(RooflinePlot plot) {
 QSize RooflineView::minimumSizeHint() const { return {220, 140}; }
 
 QRectF RooflineView::plotArea() const {
-  double numbers = textWidth(tr("GFLOP/s"));
-  for (const double power : m_speed.decades(height())) numbers = std::max(numbers, textWidth(axisNumber(power)));
-  const double line = textHeight();
+  double numbers = plotTextWidth(tr("GFLOP/s"));
+  for (const double power : m_speed.decades(height())) numbers = std::max(numbers, plotTextWidth(axisNumber(power)));
+  const double line = plotTextHeight();
   return QRectF(rect()).adjusted(numbers + 2 * kGapPx, line + 2 * kGapPx, -2 * kGapPx, -(2 * line + kGapPx));
 }
 
@@ -243,7 +227,7 @@ void RooflineView::paintEvent(QPaintEvent*) {
   painter.fillRect(rect(), m_theme.colors().base);
   if (m_plot.dots.empty()) return;
   paintAxes(painter);
-  painter.setFont(scaledFont(kSmallFont));
+  painter.setFont(plotFont());
   if (m_plot.hasRoofs()) paintMemoryRoof(painter);
   if (m_plot.hasRoofs()) paintCeilings(painter);
   paintArrows(painter, false);
@@ -257,9 +241,9 @@ void RooflineView::paintEvent(QPaintEvent*) {
 
 void RooflineView::paintAxes(QPainter& painter) const {
   const QRectF area = plotArea();
-  const double line = textHeight();
+  const double line = plotTextHeight();
   const ThemeColors& colors = m_theme.colors();
-  painter.setFont(scaledFont(kSmallFont));
+  painter.setFont(plotFont());
   for (const double power : m_intensity.decades(static_cast<int>(area.width() / (4 * line)))) {
     const double x = std::round(xOf(power)) + 0.5;
     painter.setPen(colors.grid);
@@ -299,21 +283,21 @@ void RooflineView::paintMemoryRoof(QPainter& painter) const {
   painter.rotate(std::atan2(to.y() - from.y(), to.x() - from.x()) * 180.0 / std::numbers::pi);
   const double length = QLineF(from, to).length();
   const QString name = tr("memory %1").arg(formatBandwidth(m_plot.copyGBps));
-  if (textWidth(name) < length)
-    painter.drawText(QRectF(0, -textHeight() - 2, length, textHeight()), Qt::AlignCenter, name);
+  if (plotTextWidth(name) < length)
+    painter.drawText(QRectF(0, -plotTextHeight() - 2, length, plotTextHeight()), Qt::AlignCenter, name);
   painter.restore();
 }
 
 /// At the right end of each ceiling; below it where there is no room above.
 std::vector<QRectF> RooflineView::ceilingNames() const {
   const QRectF area = plotArea();
-  const double line = textHeight();
+  const double line = plotTextHeight();
   double occupied = -line;
   std::vector<QRectF> places;
   for (const RooflineCeiling& ceiling : m_plot.ceilings) {
     const double y = yOf(ceiling.gflops);
     const double top = y - line - 1 >= occupied ? y - line - 1 : y + 1;
-    const double width = textWidth(nameOf(ceiling));
+    const double width = plotTextWidth(nameOf(ceiling));
     places.emplace_back(area.right() - width, top, width, line);
     occupied = top + line;
   }
@@ -387,8 +371,8 @@ void RooflineView::paintLabels(QPainter& painter) const {
   std::vector<QRectF> taken = ceilingNames();
   for (std::size_t dot = 0; dot < m_plot.dots.size(); ++dot) taken.push_back(areaOf(dot));
   const bool hasFused = std::ranges::any_of(m_plot.dots, &RooflineDot::isOfFusedPlan);
-  const QFontMetricsF metrics(scaledFont(kSmallFont));
-  painter.setFont(scaledFont(kSmallFont));
+  const QFontMetricsF metrics(plotFont());
+  painter.setFont(plotFont());
   for (const std::size_t index : order) {
     const RooflineDot& dot = m_plot.dots[index];
     if (dot.isOfFusedPlan != hasFused && !isSelected(dot)) continue;

@@ -77,6 +77,10 @@ void RunBar::follow() {
     showProgress(tr("starting"), 0, 0);
     refresh();
   });
+  connect(&m_session, &Session::sweepingChanged, this, [this] {
+    showProgress(tr("starting"), 0, 0);
+    refresh();
+  });
   connect(&m_session, &Session::runProgress, this, &RunBar::showProgress);
   connect(&m_session, &Session::runFinished, this, &RunBar::refresh);
   connect(&m_session, &Session::numericsFinished, this, &RunBar::refresh);
@@ -91,8 +95,10 @@ void RunBar::refreshIcons() {
 void RunBar::refresh() {
   const bool isRunnable = m_session.analysis()->isRunnable();
   m_run->setEnabled(isRunnable && !m_session.isRunning());
-  m_run->setToolTip(isRunnable ? tr("Time the unfused and the fused plan (Ctrl+Enter)")
-                               : tr("The pipeline cannot run yet: see the Problems panel."));
+  const bool isSweeping = m_session.isSweeping();
+  m_run->setToolTip(isSweeping   ? tr("A sweep is in progress: stop it, or run after it.")
+                    : isRunnable ? tr("Time the unfused and the fused plan (Ctrl+Enter)")
+                                 : tr("The pipeline cannot run yet: see the Problems panel."));
   m_stop->setEnabled(m_session.isRunning());
   m_pass->setCurrentIndex(m_pass->findData(static_cast<int>(m_session.pass())));
   showRecipe(*m_recipe, m_session.document());

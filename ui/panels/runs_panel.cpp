@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/runs_panel.h"
 
+#include "ui/panels/roomy_delegate.h"
 #include "ui/theme/format.h"
 
 #include <QFileDialog>
@@ -9,7 +10,6 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QMessageBox>
-#include <QStyledItemDelegate>
 #include <QToolButton>
 #include <QVBoxLayout>
 
@@ -18,15 +18,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-class RoomyDelegate : public QStyledItemDelegate {
- public:
-  using QStyledItemDelegate::QStyledItemDelegate;
-
-  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
-    return QStyledItemDelegate::sizeHint(option, index) + QSize(10, 5);
-  }
-};
 
 constexpr int kNoteWidthPx = 130;
 

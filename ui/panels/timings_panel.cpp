@@ -3,6 +3,7 @@
 #include "ui/panels/timings_panel.h"
 
 #include "ui/models/run_notes.h"
+#include "ui/panels/table_text.h"
 #include "ui/theme/format.h"
 
 #include <QAction>
@@ -105,14 +106,6 @@ QString originTip(const RunOrigin& origin) {
 }
 
 QString shownOf(const std::string& value) { return value.empty() ? QStringLiteral("–") : toQt(value); }
-
-QString rowText(const QTreeView& view, int row, const QModelIndex& parent) {
-  QStringList cells;
-  for (int column = 0; column < view.model()->columnCount(); ++column) {
-    if (!view.isColumnHidden(column)) cells.append(view.model()->index(row, column, parent).data().toString());
-  }
-  return (parent.isValid() ? QStringLiteral("  ") : QString()) + cells.join(u'\t') + u'\n';
-}
 
 }  // namespace
 
@@ -269,13 +262,9 @@ void TimingsPanel::takeSelection() {
 }
 
 QString TimingsPanel::asText() const {
-  QStringList heads;
-  for (int column = 0; column < m_model->columnCount(); ++column) {
-    if (!m_view->isColumnHidden(column)) heads.append(m_model->headerData(column, Qt::Horizontal).toString());
-  }
-  QString text = heads.join(u'\t') + u'\n';
+  QString text = headText(*m_view);
   for (int row = 0; row < m_model->rowCount(); ++row) {
-    text += rowText(*m_view, row, {});
+    text += rowText(*m_view, row);
     const QModelIndex parent = m_model->index(row, 0);
     for (int part = 0; part < m_model->rowCount(parent); ++part) text += rowText(*m_view, part, parent);
   }

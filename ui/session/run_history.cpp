@@ -135,7 +135,7 @@ void RunHistory::moveToDocument() {
 
 /// One that was stopped before anything was measured is none.
 void RunHistory::take(const RunRecord& record) {
-  if (!m_isRunOwn || !hasSamples(record)) return;
+  if (!m_isRunOwn || m_session.isSweeping() || !hasSamples(record)) return;
   const fs::path temporary = toPath(m_temporaryFolder);
   const fs::path target = m_keepsRuns && !m_path.isEmpty() ? toPath(folder()) : temporary;
   start([target, temporary, record = std::make_shared<const RunRecord>(record), reader = m_reader] {

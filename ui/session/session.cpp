@@ -21,12 +21,6 @@ namespace fuseline::ui {
 
 namespace {
 
-/// Equal but for where the nodes stand.
-bool meansTheSame(const PipelineDocument& a, const PipelineDocument& b) {
-  return a.inputs() == b.inputs() && a.ops() == b.ops() && a.wires() == b.wires() && a.outputs() == b.outputs() &&
-         a.blocks() == b.blocks() && a.symbols() == b.symbols() && a.recipe() == b.recipe() && a.fusion() == b.fusion();
-}
-
 QStringList listOf(const std::vector<std::string>& texts) {
   QStringList list;
   for (const std::string& text : texts) list.append(toQt(text));
@@ -43,7 +37,9 @@ Session::Session(SessionSettings settings, QObject* parent)
   connect(&m_worker, &WorkerClient::progress, this, &Session::runProgress);
   connect(&m_worker, &WorkerClient::finished, this, &Session::finishRun);
   connect(&m_worker, &WorkerClient::numericsMeasured, this, &Session::finishNumerics);
-  connect(&m_worker, &WorkerClient::failed, this, &Session::runFailed);
+  connect(&m_worker, &WorkerClient::failed, this, [this](const QString& sentence) {
+    if (!m_isSweeping) Q_EMIT runFailed(sentence);
+  });
 }
 
 Session::~Session() {
@@ -335,8 +331,18 @@ void Session::run() { start(RunPurpose::Times); }
 
 void Session::measureNumerics() { start(RunPurpose::Numerics); }
 
-void Session::start(RunPurpose purpose) {
-  if (isRunning()) return;
+void Session::cancelRun() {
+  Q_EMIT cancelWanted();
+  m_worker.cancel();
+}
+
+void Session::setSweeping(bool isSweeping) {
+  if (isSweeping == m_isSweeping) return;
+  m_isSweeping = isSweeping;
+  Q_EMIT sweepingChanged();
+}
+
+RunRequest Session::runRequest(RunPurpose purpose) const {
   RunRequest request{.purpose = purpose};
   request.pipelineText = serialize(document());
   request.pipelineName = displayName().toStdString();
@@ -346,13 +352,19 @@ void Session::start(RunPurpose purpose) {
   request.settings.measuresRoofs = true;
   request.settings.rules.clear();  // the document decides
   request.tensorsFile = m_tensorsFile.toStdString();
+  return request;
+}
+
+void Session::start(RunPurpose purpose) {
+  if (isRunning()) return;
   m_pendingRun = {.document = document(), .pass = m_pass, .device = m_runTarget.device};
   m_isRunOrphaned = false;
-  m_worker.run(std::move(request));
+  m_worker.run(runRequest(purpose));
   Q_EMIT runStarted();
 }
 
 void Session::finishRun(const RunRecord& record) {
+  if (m_isSweeping) return;
   m_pendingRun.record = record;
   const bool isWorthLess = hasBetterRun();
   if (!m_isRunOrphaned && !isWorthLess) showOwnRun();

@@ -146,8 +146,13 @@ class Session : public QObject {
   void run();
   /// Compares both plans with float32, tensor by tensor.
   void measureNumerics();
-  void cancelRun() { m_worker.cancel(); }
-  bool isRunning() const { return m_worker.isRunning(); }
+  void cancelRun();
+  bool isRunning() const { return m_worker.isRunning() || m_isSweeping; }
+  /// What run() asks of the worker.
+  RunRequest runRequest(RunPurpose purpose = RunPurpose::Times) const;
+  /// While the worker measures the points of a sweep, its results are the sweep's alone, and nothing else is run.
+  void setSweeping(bool isSweeping);
+  bool isSweeping() const { return m_isSweeping; }
   const std::optional<LastRun>& lastRun() const { return m_lastRun; }
   /// The last run, if it was opened from a file.
   const LastRun* openedRun() const { return m_lastRun && m_lastRun->origin ? &*m_lastRun : nullptr; }
@@ -173,6 +178,9 @@ class Session : public QObject {
   void baselineChanged();
   void numericsFinished();
   void runFailed(const QString& sentence);
+  /// Whatever runs shall stop.
+  void cancelWanted();
+  void sweepingChanged();
 
  private:
   struct Opened {
@@ -225,6 +233,7 @@ class Session : public QObject {
   std::optional<LastNumerics> m_lastNumerics;
   LastRun m_pendingRun;          // what the worker is running
   bool m_isRunOrphaned = false;  // another document was opened since it began
+  bool m_isSweeping = false;
   WorkerClient m_worker;
   QThreadPool m_pool;
 };

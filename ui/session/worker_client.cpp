@@ -113,7 +113,7 @@ void WorkerClient::handleEvent(const WorkerEvent& event) {
 /// the fault came up as the run was being cancelled.
 void WorkerClient::handleError(const ErrorEvent& event) {
   if (event.error.kind == ErrorKind::RunFailed) abandonWorker();
-  fail(toQt(event.error.message));
+  fail(toQt(event.error.message), event.isDeviceLost ? Loss::Worker : Loss::Nothing);
 }
 
 void WorkerClient::handleEnd(int exitCode, QProcess::ExitStatus status) {
@@ -162,9 +162,10 @@ void WorkerClient::abandonWorker() {
   if (worker->state() == QProcess::NotRunning) worker->deleteLater();
 }
 
-void WorkerClient::fail(const QString& sentence) {
+void WorkerClient::fail(const QString& sentence, Loss loss) {
   m_cancelDeadline.stop();
   if (!isRunning()) return;
+  m_isLost = loss == Loss::Worker;
   m_activeId = 0;
   Q_EMIT failed(sentence);
 }

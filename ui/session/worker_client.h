@@ -27,6 +27,9 @@ class WorkerClient : public QObject {
   /// 0 when no worker process is alive.
   qint64 processId() const { return m_process ? m_process->processId() : 0; }
 
+  /// Whether the last failure cost the device or the worker's process; after others the worker can go on.
+  bool isLost() const { return m_isLost; }
+
   /// The request's id is filled in. One run at a time.
   void run(RunRequest request);
   void requestDevices();
@@ -52,7 +55,8 @@ class WorkerClient : public QObject {
   void handleError(const ErrorEvent& event);
   void endWorker();
   void abandonWorker();
-  void fail(const QString& sentence);
+  enum class Loss { Nothing, Worker };
+  void fail(const QString& sentence, Loss loss = Loss::Worker);
   QString lastWords();
 
   QStringList m_command;
@@ -63,6 +67,7 @@ class WorkerClient : public QObject {
   int m_activeId = 0;  // 0: no run
   int m_lastId = 0;
   bool m_isCancelling = false;
+  bool m_isLost = false;
 };
 
 }  // namespace fuseline::ui

@@ -27,6 +27,17 @@ TEST(RunCommand, NamesWhatIsNotTheDefault) {
             "--recipe-set fp8_format=E4M3 --rules te --timing cupti --seed 7 --tensors in.safetensors");
 }
 
+TEST(RunCommand, NamesTheAxesOfASweep) {
+  const ShapeSweep sweep{.axes = {{"M", {128, 256, 512}}, {"H", {64, 100}}}, .recipes = {"None", "MXFP8BlockScaling"}};
+  const RunSettings settings{.device = "cuda:0", .recipe = "DelayedScaling", .symbols = {{"H", 32}, {"K", 8}}};
+  EXPECT_EQ(sweepCommand(sweep, settings, "my mlp.fuseline"),
+            "fuseline sweep 'my mlp.fuseline' --over M=128:512:x2 --over H=64,100 --over recipe=None,MXFP8BlockScaling "
+            "--set K=8 --device cuda:0")
+      << "what an axis sets is not set besides";
+  EXPECT_EQ(sweepCommand({.axes = {{"M", {1, 2, 3}}}}, {.recipe = "None"}, "a.fuseline"),
+            "fuseline sweep a.fuseline --over M=1:3:+1 --recipe None");
+}
+
 TEST(RunCommand, LeavesTheTimingOfStepsToNsightSystems) {
   EXPECT_EQ(nsysCommand({.device = "cuda:0", .timing = "cupti"}, "/a b/mlp.fuseline"),
             "nsys profile --trace=cuda,nvtx --cuda-graph-trace=node --output=mlp fuseline run '/a b/mlp.fuseline' "

@@ -23,6 +23,36 @@ TEST(ShapeSweep, ReadsRangesAndLists) {
   EXPECT_EQ(sizesOf("M=4611686018427387904:9223372036854775807:x2"), (Sizes{4611686018427387904})) << "no overflow";
 }
 
+TEST(ShapeSweep, WritesSizesAsTheyAreRead) {
+  const auto text = [](const Sizes& sizes) { return sizesText(sizes); };
+  EXPECT_EQ(text({128, 256, 512, 1024}), "128:1024:x2");
+  EXPECT_EQ(text({3, 9, 27}), "3:27:x3");
+  EXPECT_EQ(text({100, 200, 300}), "100:300:+100");
+  EXPECT_EQ(text({100, 200, 400, 500}), "100,200,400,500");
+  EXPECT_EQ(text({2, 5, 10}), "2,5,10") << "5 is no multiple of 2";
+  EXPECT_EQ(text({4096, 512, 64}), "4096,512,64");
+  EXPECT_EQ(text({512, 1024}), "512,1024");
+  EXPECT_EQ(text({7}), "7");
+  EXPECT_TRUE(rc::check([] {
+    const auto distinct = *rc::gen::unique<Sizes>(rc::gen::inRange<std::int64_t>(1, 40));
+    RC_PRE(!distinct.empty());
+    RC_ASSERT(*parseSizes(sizesText(distinct)) == distinct);
+  }));
+}
+
+TEST(ShapeSweep, OffersSizesAroundOne) {
+  EXPECT_EQ(sizesAround(1024), (Sizes{128, 256, 512, 1024, 2048}));
+  EXPECT_EQ(sizesAround(12), (Sizes{3, 6, 12, 24}));
+  EXPECT_EQ(sizesAround(7), (Sizes{7, 14}));
+  EXPECT_EQ(sizesAround(1), (Sizes{1, 2}));
+  EXPECT_EQ(sizesAround(9223372036854775807), (Sizes{9223372036854775807})) << "no overflow";
+}
+
+TEST(ShapeSweep, SaysWhatIsWrongWithSizesByThemselves) {
+  EXPECT_EQ(parseSizes("1:2").error().message, "expected FIRST:LAST:STEP.");
+  EXPECT_EQ(parseSizes("").error().message, "expected a positive whole number, found ''.");
+}
+
 TEST(ShapeSweep, WalksTheFirstAxisFastestAndRecipesSlowest) {
   const ShapeSweep sweep = *parsed({"M=1,2", "recipe=none,mxfp8", "H=16,32"});
   std::vector<std::string> names;

@@ -20,6 +20,7 @@ TEST(Nearest, SharesALetterAtLeast) {
 TEST(FormatBytes, HasAUnitForEverySize) {
   EXPECT_EQ(formatBytes(0), "0 B");
   EXPECT_EQ(formatBytes(1536), "1.5 KiB");
+  EXPECT_EQ(formatBytes(1020 * 1024), "1020 KiB") << "no exponent before the next unit";
   EXPECT_EQ(formatBytes(std::int64_t{3} << 50), "3 PiB");
   EXPECT_EQ(formatBytes(std::numeric_limits<std::int64_t>::max()), "8 EiB");
 }

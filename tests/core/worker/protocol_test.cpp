@@ -74,10 +74,16 @@ TEST(Protocol, KeepsEvents) {
     for (const WorkerEvent& event :
          {WorkerEvent(NumericsEvent{id, numerics}), WorkerEvent(HelloEvent{utf8(text), 1}),
           WorkerEvent(ProgressEvent{id, utf8(text), done, total}), WorkerEvent(ResultEvent{id, record}),
-          WorkerEvent(ErrorEvent{id, {utf8(text), ErrorKind::NoDevice}}),
+          WorkerEvent(ErrorEvent{id, {utf8(text), ErrorKind::NoDevice}, done > 0}),
           WorkerEvent(DevicesEvent{id, Json::array({utf8(text)})})})
       RC_ASSERT(again(event) == encode(event));
   }));
+}
+
+TEST(Protocol, ReadsErrorsOfWorkersThatDoNotSayWhetherTheDeviceIsLost) {
+  const Result<WorkerEvent> event = decodeEvent(R"({"type": "error", "id": 1, "message": "No.", "kind": 4})");
+  ASSERT_TRUE(event) << event.error().message;
+  EXPECT_FALSE(std::get<ErrorEvent>(*event).isDeviceLost);
 }
 
 TEST(Protocol, WritesOneLine) {

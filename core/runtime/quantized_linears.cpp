@@ -1,16 +1,16 @@
 // Counts what a recipe reached.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/quantized_linears.h"
+#include "core/runtime/quantized_linears.h"
 
 #include "core/runtime/pipeline_run.h"
 
 #include <fmt/format.h>
 
-namespace fuseline::cli {
+namespace fuseline {
 
 namespace {
 
-std::string firstWarning(const Analysis& analysis) {
+std::string firstRecipeWarning(const Analysis& analysis) {
   for (const Diagnostic& diagnostic : analysis.lowered.diagnostics)
     if (diagnostic.code == "recipe-shape") return diagnostic.message;
   return "";
@@ -21,7 +21,7 @@ std::string firstWarning(const Analysis& analysis) {
 std::string QuantizedLinears::share() const { return fmt::format("{}/{}", quantized, total); }
 
 QuantizedLinears quantizedLinears(const Analysis& analysis) {
-  QuantizedLinears linears{.reason = firstWarning(analysis)};
+  QuantizedLinears linears{.reason = firstRecipeWarning(analysis)};
   for (const Node& node : analysis.graph().nodes()) {
     if (!node.operation->isQuantizable || node.operation->isView) continue;
     ++linears.total;
@@ -44,4 +44,4 @@ Result<void> checkQuantizes(const PipelineDocument& document, const RunSettings&
   return quantizes ? Result<void>() : Result<void>(Error{quantizes.reason(), ErrorKind::RunFailed});
 }
 
-}  // namespace fuseline::cli
+}  // namespace fuseline

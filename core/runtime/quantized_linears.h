@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace fuseline::cli {
+namespace fuseline {
 
 struct QuantizedLinears {
   std::int64_t total = 0;
@@ -28,4 +28,4 @@ Verdict quantizesAnything(const Analysis& analysis);
 /// analysisOptions().
 Result<void> checkQuantizes(const PipelineDocument& document, const RunSettings& settings);
 
-}  // namespace fuseline::cli
+}  // namespace fuseline

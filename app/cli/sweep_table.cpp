@@ -1,0 +1,90 @@
+// Lays out a sweep.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/sweep_table.h"
+
+#include "app/cli/stat_cells.h"
+#include "app/cli/table.h"
+#include "core/support/text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+/// So that the shortest of them still has digits.
+ColumnUnit timeUnitOf(const SweepResult& result) {
+  double shortestNs = 0.0;
+  for (const SweepRow& row : result.rows)
+    if (row.isMeasured()) {
+      const SweepFigures& figures = row.figures;
+      const double ns = std::min(figures.unfused.median, figures.fused.median);
+      shortestNs = shortestNs == 0.0 ? ns : std::min(shortestNs, ns);
+    }
+  return timeUnitFor(shortestNs);
+}
+
+std::vector<Cell> coordinateCells(const SweepPoint& point) {
+  std::vector<Cell> cells;
+  for (const auto& [symbol, size] : point.symbols) cells.emplace_back(fmt::format("{}", size));
+  if (!point.recipe.empty()) cells.emplace_back(point.recipe);
+  return cells;
+}
+
+std::vector<Cell> cellsOf(const SweepRow& row, const ColumnUnit& time) {
+  std::vector<Cell> cells = coordinateCells(row.point);
+  if (!row.isMeasured()) {
+    cells.emplace_back("not measured", Style::Dim);
+    return cells;
+  }
+  const SweepFigures& figures = row.figures;
+  const auto timeCell = [&](const SampleStats& stats) { return Cell(fmt::format("{:.3f}", stats.median / time.size)); };
+  for (Cell cell : {timeCell(figures.unfused), Cell(spreadText(figures.unfused), Style::Dim), timeCell(figures.fused),
+                    Cell(spreadText(figures.fused), Style::Dim),
+                    Cell(fmt::format("{}", figures.fused.count), Style::Dim), speedupCell(figures.speedup),
+                    Cell(formatBytes(row.unfusedPlan().peakBytes)), Cell(formatBytes(row.fusedPlan().peakBytes)),
+                    Cell(fmt::format("{} -> {}", row.unfusedPlan().launches, row.fusedPlan().launches))})
+    cells.push_back(std::move(cell));
+  return cells;
+}
+
+std::vector<Column> columnsOf(const ShapeSweep& sweep, const ColumnUnit& time) {
+  std::vector<Column> columns;
+  for (const SweepAxis& axis : sweep.axes) columns.push_back({axis.symbol});
+  if (!sweep.recipes.empty()) columns.push_back({"recipe", Align::Left});
+  for (const std::string& header :
+       {fmt::format("unfused {}", time.name), std::string("± %"), fmt::format("fused {}", time.name),
+        std::string("± %"), std::string("n"), std::string("speed-up"), std::string("peak"), std::string("fused peak"),
+        std::string("launches")})
+    columns.push_back({header});
+  return columns;
+}
+
+std::string reasonsOf(const SweepResult& result) {
+  std::string text;
+  for (const SweepRow& row : result.rows)
+    if (!row.isMeasured()) text += wrappedLines(fmt::format("{}: {}\n", row.point.name(), row.reason), 2);
+  return text;
+}
+
+}  // namespace
+
+std::string sweepTable(const SweepResult& result, bool hasColour) {
+  const ColumnUnit time = timeUnitOf(result);
+  Table table(columnsOf(result.sweep, time));
+  for (const SweepRow& row : result.rows) table.addRow(cellsOf(row, time));
+  std::string text = fmt::format("{}  on {}\n\n{}\n", styled(result.pipelineName, Style::Bold, hasColour),
+                                 result.deviceName, table.toString(hasColour));
+  for (const SweepLine& line : linesOf(result))
+    text += wrappedLines(line.sentence(result.sweep.axes.front().symbol) + ".\n", 2);
+  const std::string reasons = reasonsOf(result);
+  if (!reasons.empty()) text += "\n" + reasons;
+  return text + styled(
+                    "\nMedians of rounds that interleave both plans; ± is half the interquartile range; ~ marks a "
+                    "speed-up that could\nbe chance. peak: the memory of the unfused plan. launches: of both plans.\n",
+                    Style::Dim, hasColour);
+}
+
+}  // namespace fuseline::cli

@@ -1,0 +1,15 @@
+// Statistics as they stand in JSON output.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/stats.h"
+#include "core/support/json.h"
+
+namespace fuseline {
+
+/// {"median": 1.25, "low": 1.24, "high": 1.27}
+inline Json ratioJson(const RatioStats& ratio) {
+  return {{"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}};
+}
+
+}  // namespace fuseline

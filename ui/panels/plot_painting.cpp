@@ -1,0 +1,63 @@
+// Paints marks.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/panels/plot_painting.h"
+
+#include "ui/theme/theme.h"
+
+#include <QFontMetricsF>
+
+#include <cmath>
+#include <numbers>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr double kSmallFont = 0.85;
+
+/// As many corners, evenly around; the first one at an angle from the top.
+QPolygonF cornersAround(QPointF centre, double radius, int numCorners, double angle) {
+  QPolygonF corners;
+  for (int corner = 0; corner < numCorners; ++corner) {
+    const double at = angle + 2.0 * std::numbers::pi * corner / numCorners;
+    corners.append(centre + radius * QPointF(std::sin(at), -std::cos(at)));
+  }
+  return corners;
+}
+
+void paintRays(QPainter& painter, QPointF centre, double radius, int numRays, double angle) {
+  for (const QPointF& end : cornersAround(centre, radius, numRays, angle)) painter.drawLine(centre, end);
+}
+
+}  // namespace
+
+QFont plotFont() { return scaledFont(kSmallFont); }
+
+double plotTextHeight() { return QFontMetricsF(plotFont()).height(); }
+
+double plotTextWidth(const QString& text) { return QFontMetricsF(plotFont()).horizontalAdvance(text); }
+
+QString axisNumber(double value) { return QString::number(value, 'g', 6); }
+
+QColor faded(QColor color, double alpha) {
+  color.setAlphaF(static_cast<float>(alpha));
+  return color;
+}
+
+QPolygonF diamond(QPointF centre, double radius) { return cornersAround(centre, radius, 4, 0.0); }
+
+void paintMark(QPainter& painter, int look, QPointF centre, double radius) {
+  constexpr double kEighth = std::numbers::pi / 4.0;
+  switch (look % kNumMarks) {
+    case 0: painter.drawEllipse(centre, radius, radius); break;
+    case 1: painter.drawPolygon(cornersAround(centre, 1.2 * radius, 4, kEighth)); break;
+    case 2: painter.drawPolygon(diamond(centre, 1.3 * radius)); break;
+    case 3: painter.drawPolygon(cornersAround(centre, 1.3 * radius, 3, 0.0)); break;
+    case 4: painter.drawPolygon(cornersAround(centre, 1.3 * radius, 3, 4.0 * kEighth)); break;
+    case 5: paintRays(painter, centre, 1.3 * radius, 4, kEighth); break;
+    case 6: paintRays(painter, centre, 1.3 * radius, 4, 0.0); break;
+    default: paintRays(painter, centre, 1.3 * radius, 5, 0.0); break;
+  }
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,26 @@
+// What the plots of the window are painted with: small texts, marks, and numbers beside axes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <QColor>
+#include <QFont>
+#include <QPainter>
+#include <QPointF>
+#include <QPolygonF>
+#include <QString>
+
+namespace fuseline::ui {
+
+QFont plotFont();
+double plotTextHeight();
+double plotTextWidth(const QString& text);
+/// "0.001", "1e+06"
+QString axisNumber(double value);
+QColor faded(QColor color, double alpha);
+QPolygonF diamond(QPointF centre, double radius);
+
+constexpr int kNumMarks = 8;
+/// A shape of its own for each look: circle, square, diamond, triangles up and down, cross, plus, star; then again.
+void paintMark(QPainter& painter, int look, QPointF centre, double radius);
+
+}  // namespace fuseline::ui

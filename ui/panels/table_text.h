@@ -1,0 +1,16 @@
+// Tables as text for the clipboard: what is shown, with tabs between the cells.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <QModelIndex>
+#include <QString>
+#include <QTreeView>
+
+namespace fuseline::ui {
+
+/// The heads of the columns that are not hidden, and the end of the line.
+QString headText(const QTreeView& view);
+/// The cells of a row, likewise.
+QString rowText(const QTreeView& view, int row, const QModelIndex& parent = {});
+
+}  // namespace fuseline::ui
