@@ -11,6 +11,7 @@
 #include "ui/help.h"
 #include "ui/panels/drawing_dialog.h"
 #include "ui/panels/recovery_bar.h"
+#include "ui/session/run_files.h"
 #include "ui/theme/format.h"
 
 #include <QActionGroup>
@@ -52,11 +53,6 @@ QString openPatterns() {
          QStringLiteral(";;") + filePatterns();
 }
 
-bool isRunFile(const QString& path) {
-  const QString ending = QFileInfo(path).suffix().toLower();
-  return ending == QStringLiteral("fuserun") || ending == QStringLiteral("html") || holdsRun(path.toStdString());
-}
-
 QString tensorPatterns() { return MainWindow::tr("Tensors (*.safetensors);;All files (*)"); }
 
 }  // namespace
@@ -77,6 +73,7 @@ MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, 
   createStatusBar();
   connectSession();
   connectRuns();
+  connectComparison();
   applyDefaultLayout();
   m_defaultState = saveState(kLayoutVersion);
   restoreLayout();
@@ -92,6 +89,8 @@ void MainWindow::createCentre() {
   m_scene = new GraphScene(m_session, m_theme, this);
   m_view = new GraphView(*m_scene, m_session, m_theme, centre);
   m_overview = new OverviewMap(*m_scene, *m_view, m_theme);
+  m_comparison = new PipelineComparison(m_session, this);
+  m_marks = new ChangeMarks(*m_scene, *m_comparison, m_theme, this);
   m_message = new QWidget(centre);
   m_messageLabel = new QLabel(m_message);
   m_messageLabel->setWordWrap(true);
@@ -138,6 +137,8 @@ void MainWindow::createDocks() {
   m_outline = new OutlinePanel(m_session, m_theme);
   m_rules = new RulesPanel(m_session, m_theme);
   m_runs = new RunsPanel(m_session, m_theme);
+  m_changes = new ChangesPanel(m_session, *m_comparison, m_theme);
+  m_comparisonCommands = new ComparisonCommands(m_session, *m_comparison, *m_changes, *m_view, *m_marks, *this);
   addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
   addDock(QStringLiteral("inspector"), tr("Inspector"), m_inspector, Qt::RightDockWidgetArea);
   addDock(QStringLiteral("whyNot"), tr("Why not?"), m_whyNot, Qt::RightDockWidgetArea);
@@ -147,6 +148,7 @@ void MainWindow::createDocks() {
   addDock(QStringLiteral("roofline"), tr("Roofline"), m_roofline, Qt::BottomDockWidgetArea);
   m_numericsDock = addDock(QStringLiteral("numerics"), tr("Numerics"), m_numerics, Qt::BottomDockWidgetArea);
   m_runsDock = addDock(QStringLiteral("runs"), tr("Runs"), m_runs, Qt::BottomDockWidgetArea);
+  m_changesDock = addDock(QStringLiteral("changes"), tr("Changes"), m_changes, Qt::BottomDockWidgetArea);
   m_rulesDock = addDock(QStringLiteral("rules"), tr("Rules"), m_rules, Qt::BottomDockWidgetArea);
   m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
   m_outlineDock = addDock(QStringLiteral("outline"), tr("Outline"), m_outline, Qt::BottomDockWidgetArea);
@@ -167,7 +169,8 @@ void MainWindow::applyDefaultLayout() {
   tabifyDockWidget(timeline, roofline);
   tabifyDockWidget(roofline, m_numericsDock);
   tabifyDockWidget(m_numericsDock, m_runsDock);
-  tabifyDockWidget(m_runsDock, m_rulesDock);
+  tabifyDockWidget(m_runsDock, m_changesDock);
+  tabifyDockWidget(m_changesDock, m_rulesDock);
   tabifyDockWidget(m_rulesDock, m_problemsDock);
   tabifyDockWidget(m_problemsDock, m_outlineDock);
   m_timingsDock->raise();
@@ -229,6 +232,8 @@ void MainWindow::createFileMenu() {
   toolBar->addAction(m_save);
   addCommand(menu, tr("Save &as..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), [this] { saveAs(); });
   addCommand(menu, tr("&Export the pipeline..."), QKeySequence(Qt::CTRL | Qt::Key_E), [this] { exportPipeline(); });
+  menu->addSeparator();
+  m_comparisonCommands->addFileCommands(*menu);
   menu->addSeparator();
   addCommand(menu, tr("E&xport drawing..."), {}, [this] { exportDrawing(); });
   addCommand(menu, tr("&Copy drawing"), {}, [this] { copyDrawing(); });
@@ -306,6 +311,7 @@ void MainWindow::addFindCommands(QMenu& menu) {
   addCommand(&menu, tr("&Next problem"), QKeySequence(Qt::Key_F8), [this] { m_problems->selectNext(1); });
   addCommand(&menu, tr("Previous pro&blem"), QKeySequence(Qt::SHIFT | Qt::Key_F8),
              [this] { m_problems->selectNext(-1); });
+  m_comparisonCommands->addEditCommands(menu);
 }
 
 void MainWindow::createArrangeMenu(QMenu& editMenu) {
@@ -668,6 +674,21 @@ void MainWindow::connectRuns() {
   });
 }
 
+void MainWindow::connectComparison() {
+  connect(m_comparisonCommands, &ComparisonCommands::started, this, [this] { showPane(m_changesDock->objectName()); });
+  connect(m_comparisonCommands, &ComparisonCommands::refused, this, &MainWindow::showMessage);
+  connect(m_comparison, &PipelineComparison::changed, this, [this] {
+    const auto numChanges = static_cast<int>(m_comparison->changes().size());
+    m_changesDock->setWindowTitle(numChanges == 0 ? tr("Changes") : tr("Changes (%1)").arg(numChanges));
+  });
+}
+
+bool MainWindow::compareWith(const QString& path) {
+  const Result<void> started = m_comparison->startWithFile(path);
+  started ? void(showPane(m_changesDock->objectName())) : showMessage(toQt(started.error().message));
+  return static_cast<bool>(started);
+}
+
 /// The panel lists it, so that recent files need not, where its folder may go with the program.
 void MainWindow::openListedRun(const QString& path) {
   const Result<void> opened = m_session.openRun(path);
@@ -782,8 +803,8 @@ void MainWindow::makeBlock() {
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {
-  QList<QWidget*> panes = {m_palette,  m_view,     m_inspector, m_whyNot, m_plan,     m_timings, m_timeline,
-                           m_roofline, m_numerics, m_runs,      m_rules,  m_problems, m_outline};
+  QList<QWidget*> panes = {m_palette,  m_view,     m_inspector, m_whyNot,  m_plan,  m_timings,  m_timeline,
+                           m_roofline, m_numerics, m_runs,      m_changes, m_rules, m_problems, m_outline};
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());

@@ -6,7 +6,9 @@
 #include "ui/canvas/drawing.h"
 #include "ui/canvas/graph_view.h"
 #include "ui/canvas/overview_map.h"
+#include "ui/comparison_commands.h"
 #include "ui/models/measured_examples.h"
+#include "ui/panels/changes_panel.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/numerics_panel.h"
 #include "ui/panels/outline_panel.h"
@@ -47,6 +49,8 @@ class MainWindow : public QMainWindow {
 
   /// False when the file could not be read; the sentence is shown in the window.
   bool openFile(const QString& path);
+  /// Compares with the pipeline of a file. False: it could not be read, and the sentence is shown in the window.
+  bool compareWith(const QString& path);
   /// Where "Open measured example" looks for run files.
   void setExampleFolders(const QStringList& folders) { m_exampleFolders = folders; }
   QMenu& examplesMenu() { return *m_examplesMenu; }
@@ -70,6 +74,9 @@ class MainWindow : public QMainWindow {
   OutlinePanel& outline() { return *m_outline; }
   RulesPanel& rules() { return *m_rules; }
   RunsPanel& runs() { return *m_runs; }
+  ChangesPanel& changes() { return *m_changes; }
+  ChangeMarks& changeMarks() { return *m_marks; }
+  PipelineComparison& comparison() { return *m_comparison; }
   void showTimings();
   /// Brings a pane to the front: "plan", "timeline". False: there is none of this name.
   bool showPane(const QString& name);
@@ -111,6 +118,7 @@ class MainWindow : public QMainWindow {
   void createStatusBar();
   void connectSession();
   void connectRuns();
+  void connectComparison();
   void restoreLayout();
 
   QDockWidget* addDock(const QString& name, const QString& title, QWidget* content, Qt::DockWidgetArea area);
@@ -172,6 +180,10 @@ class MainWindow : public QMainWindow {
   WhyNotPanel* m_whyNot = nullptr;
   RulesPanel* m_rules = nullptr;
   RunsPanel* m_runs = nullptr;
+  PipelineComparison* m_comparison = nullptr;
+  ChangesPanel* m_changes = nullptr;
+  ChangeMarks* m_marks = nullptr;
+  ComparisonCommands* m_comparisonCommands = nullptr;
   PlanPanel* m_plan = nullptr;
   TimingsPanel* m_timings = nullptr;
   TimelinePanel* m_timeline = nullptr;
@@ -185,6 +197,7 @@ class MainWindow : public QMainWindow {
   QDockWidget* m_numericsDock = nullptr;
   QDockWidget* m_rulesDock = nullptr;
   QDockWidget* m_runsDock = nullptr;
+  QDockWidget* m_changesDock = nullptr;
   QDockWidget* m_problemsDock = nullptr;
   QDockWidget* m_outlineDock = nullptr;
   QMenu* m_recentMenu = nullptr;

@@ -41,9 +41,12 @@ void addOptions(QCommandLineParser& parser) {
   add("without-pipeline", "Leave the pipeline out of the drawing, which then does not open again.");
   add("size", "Size of the window for a picture, such as 1500x940.", "WxH");
   add("scale", "Device pixels per pixel of a picture, such as 2; of a drawing as PNG 1 to 4.", "factor");
+  add("compare", "Show what is not as in this pipeline, for git difftool: --compare \"$LOCAL\" \"$REMOTE\".",
+      "old.fuseline");
   add("select", "Select this op.", "op");
   add("pane",
-      "Bring this pane to the front: plan, timings, timeline, roofline, numerics, runs, rules, problems or outline.",
+      "Bring this pane to the front: plan, timings, timeline, roofline, numerics, runs, changes, rules, problems or "
+      "outline.",
       "pane");
   add("run", "Run the pipeline before the picture is taken.");
   add("numerics", "Measure the numerics before the picture is taken.");
@@ -192,6 +195,8 @@ int main(int argc, char** argv) {
   window.show();
   if (!openFirst(window, session, parser.positionalArguments()) && isPicture(parser))
     return refuse(window.message());  // there is nothing to take a picture of
+  if (parser.isSet("compare") && !window.compareWith(parser.value("compare")) && isPicture(parser))
+    return refuse(window.message());
   if (!isPicture(parser) && parser.isSet("pane")) window.showPane(parser.value("pane"));
   session.worker().requestDevices();
   return QApplication::exec();

@@ -1,5 +1,6 @@
 // PipelineDifference: what two pipelines do not have in common, in their documents, in their plans and in what these
-// need. SPDX-License-Identifier: Apache-2.0
+// need.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/document/document_difference.h"

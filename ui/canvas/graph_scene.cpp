@@ -149,7 +149,7 @@ QString GraphScene::describe(const std::string& id) const {
 }
 
 QRectF GraphScene::contentRect() const {
-  QRectF rect;
+  QRectF rect = m_surroundings;
   for (const auto& [id, item] : m_nodes) rect = rect.united(item->sceneBoundingRect());
   for (const HullItem* hull : m_hulls) rect = rect.united(hull->sceneBoundingRect());
   return rect;
@@ -174,6 +174,7 @@ void GraphScene::sync() {
   syncHulls();
   showSelection();
   resumeWire();
+  Q_EMIT itemsChanged();
   setSceneRect(contentRect().adjusted(-2000, -2000, 2000, 2000));
 }
 
@@ -373,6 +374,7 @@ void GraphScene::nodeMoved(const std::string&) {
   if (m_isSyncing) return;
   placeLinks();
   placeHulls();
+  Q_EMIT itemsChanged();
 }
 
 void GraphScene::setHullFilter(HullFilter filter) {

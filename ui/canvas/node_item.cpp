@@ -18,15 +18,11 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kCornerPx = 6.0;
 constexpr double kStripePx = 5.0;
 constexpr double kMarginPx = 16.0;  // ports, badge and focus ring stick out
 constexpr double kBadgePx = 20.0;
 constexpr double kErrorWidthPx = 62.0;
 constexpr double kErrorHeightPx = 17.0;
-// Below this zoom two lines of text in a node are too small to read.
-constexpr double kFarZoom = 0.56;
-constexpr double kFarFontFactor = 1.6;
 // Of the box of a bypassed op; its texts must still be readable.
 constexpr double kGhostOpacity = 0.5;
 
@@ -46,7 +42,7 @@ QPainterPath roundedBox(const QRectF& box, double radius) {
 
 /// Along the left side, its corners round as the box is: nothing needs to be clipped, which an SVG cannot.
 QPainterPath stripeOf(double height) {
-  constexpr QSizeF kArc(2 * kStripePx, 2 * kCornerPx);
+  constexpr QSizeF kArc(2 * kStripePx, 2 * kNodeCornerPx);
   QPainterPath path(QPointF(kStripePx, 0));
   path.arcTo(QRectF(QPointF(0, 0), kArc), 90, 90);
   path.arcTo(QRectF(QPointF(0, height - kArc.height()), kArc), 180, 90);
@@ -169,7 +165,7 @@ void NodeItem::paintBypass(QPainter& painter) const {
 void NodeItem::paintBox(QPainter& painter) const {
   const ThemeColors& colors = m_theme.colors();
   const bool isEnd = m_look.kind != NodeKind::Op;
-  const double radius = isEnd ? box().height() / 2 : kCornerPx;
+  const double radius = isEnd ? box().height() / 2 : kNodeCornerPx;
   const QPainterPath shape = roundedBox(box(), radius);
   if (isSelected()) {
     QColor halo = colors.accent;

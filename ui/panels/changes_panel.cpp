@@ -1,0 +1,190 @@
+// The changes dock.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/panels/changes_panel.h"
+
+#include "ui/theme/format.h"
+
+#include <QAction>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QScopedValueRollback>
+#include <QVBoxLayout>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr int kWhatWidthPx = 300;
+constexpr int kKindWidthPx = 110;
+
+}  // namespace
+
+ChangesPanel::ChangesPanel(Session& session, PipelineComparison& comparison, const Theme& theme, QWidget* parent)
+    : QWidget(parent),
+      m_session(session),
+      m_comparison(comparison),
+      m_theme(theme),
+      m_model(new ChangesModel(this)),
+      m_view(new QTreeView(this)),
+      m_title(new ElidedLabel(this)),
+      m_summary(new QLabel(this)),
+      m_off(new QWidget(this)),
+      m_on(new QWidget(this)),
+      m_starts(new QWidget(m_off)) {
+  createView();
+  createPages();
+  connect(&comparison, &PipelineComparison::changed, this, &ChangesPanel::refresh);
+  connect(&theme, &Theme::changed, this, &ChangesPanel::refresh);
+  connect(&session, &Session::documentChanged, this, &ChangesPanel::refreshTakeBack);
+  refresh();
+}
+
+void ChangesPanel::createView() {
+  m_view->setModel(m_model);
+  m_view->setAlternatingRowColors(true);
+  m_view->setUniformRowHeights(true);
+  m_view->setFrameShape(QFrame::NoFrame);
+  m_view->setAccessibleName(tr("Changes"));
+  m_view->header()->setStretchLastSection(true);
+  m_view->header()->setSectionsMovable(false);
+  m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
+  connect(m_view->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &ChangesPanel::showCurrent);
+  connect(m_view, &QTreeView::clicked, this, &ChangesPanel::showCurrent);
+}
+
+void ChangesPanel::createPages() {
+  QFont bold = m_title->font();
+  bold.setBold(true);
+  m_title->setFont(bold);
+  m_summary->setWordWrap(true);
+  m_summary->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  auto* on = new QVBoxLayout(m_on);
+  on->setContentsMargins(0, 0, 0, 0);
+  on->setSpacing(0);
+  auto* head = new QVBoxLayout;
+  head->setContentsMargins(10, 6, 10, 6);
+  head->setSpacing(2);
+  head->addWidget(m_title);
+  head->addWidget(m_summary);
+  on->addLayout(head);
+  on->addWidget(m_view, 1);
+  on->addWidget(createButtons());
+  auto* invitation = new QLabel(
+      tr("Nothing is compared. Here stands what is not as in another pipeline, and what it does to the plan."), m_off);
+  invitation->setAlignment(Qt::AlignCenter);
+  invitation->setWordWrap(true);
+  m_starts->setLayout(new QHBoxLayout);
+  auto* off = new QVBoxLayout(m_off);
+  off->addStretch(1);
+  off->addWidget(invitation);
+  off->addWidget(m_starts, 0, Qt::AlignCenter);
+  off->addStretch(1);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(m_off);
+  layout->addWidget(m_on);
+}
+
+QWidget* ChangesPanel::createButtons() {
+  auto* buttons = new QWidget(m_on);
+  auto* row = new QHBoxLayout(buttons);
+  row->setContentsMargins(8, 4, 8, 4);
+  const auto add = [&](const QString& text, const QString& tip, auto run) {
+    auto* button = new QPushButton(text, buttons);
+    button->setToolTip(tip);
+    connect(button, &QPushButton::clicked, this, run);
+    row->addWidget(button);
+    return button;
+  };
+  m_previous = add(tr("Previous"), tr("The change before (Shift+F7)"), [this] { selectNext(-1); });
+  m_next = add(tr("Next"), tr("The change after (F7)"), [this] { selectNext(1); });
+  m_takeBack = add(tr("Take back this change"), {}, [this] { takeBackCurrent(); });
+  row->addStretch(1);
+  add(tr("End the comparison"), tr("The pipeline stays as it is"), [this] { Q_EMIT endWanted(); });
+  return buttons;
+}
+
+void ChangesPanel::addStart(QAction& action) {
+  auto* button = new QPushButton(action.text().remove(u'&'), m_starts);
+  m_starts->layout()->addWidget(button);
+  connect(button, &QPushButton::clicked, &action, &QAction::trigger);
+  const auto follow = [button, &action] {
+    button->setEnabled(action.isEnabled());
+    button->setToolTip(action.toolTip());
+  };
+  connect(&action, &QAction::changed, button, follow);
+  follow();
+}
+
+void ChangesPanel::refresh() {
+  m_off->setVisible(!m_comparison.isOn());
+  m_on->setVisible(m_comparison.isOn());
+  m_title->setWholeText(tr("%1 -> %2").arg(m_comparison.baseName(), m_session.displayName()));
+  m_summary->setText(m_comparison.isComparing() && m_model->rowCount() == 0 ? tr("Comparing...")
+                                                                            : comparisonText(*m_comparison.result()));
+  fill();
+  const bool hasRows = !m_model->changeRows().isEmpty();
+  m_view->setVisible(m_model->rowCount() > 0);
+  m_previous->setEnabled(hasRows);
+  m_next->setEnabled(hasRows);
+  refreshTakeBack();
+}
+
+/// The current row stays the current one, where it is still there.
+void ChangesPanel::fill() {
+  const QScopedValueRollback guard(m_isFilling, true);
+  const QString key = m_view->currentIndex().siblingAtColumn(0).data(ChangesModel::KeyRole).toString();
+  m_model->show(*m_comparison.result(), m_theme);
+  m_view->expandAll();
+  m_view->setColumnWidth(ChangesModel::WhatColumn, kWhatWidthPx);
+  m_view->setColumnWidth(ChangesModel::KindColumn, kKindWidthPx);
+  for (int group = 0; group < m_model->rowCount(); ++group) m_view->setFirstColumnSpanned(group, {}, true);
+  if (const QModelIndex row = m_model->rowOfKey(key); !key.isEmpty() && row.isValid()) m_view->setCurrentIndex(row);
+}
+
+void ChangesPanel::selectNext(int step) {
+  const QList<QModelIndex> rows = m_model->changeRows();
+  if (rows.isEmpty()) return;
+  const auto current = rows.indexOf(m_view->currentIndex().siblingAtColumn(0));
+  const qsizetype first = step > 0 ? 0 : rows.size() - 1;
+  m_view->setCurrentIndex(rows[current < 0 ? first : (current + step + rows.size()) % rows.size()]);
+}
+
+void ChangesPanel::selectChange(int change) {
+  const QModelIndex row = m_model->rowOfChange(change);
+  if (row.isValid()) m_view->setCurrentIndex(row);
+}
+
+void ChangesPanel::showCurrent() {
+  if (m_isFilling) return;
+  refreshTakeBack();
+  const QModelIndex row = m_view->currentIndex().siblingAtColumn(0);
+  if (row.data(ChangesModel::KeyRole).toString().isEmpty()) return;
+  const QStringList nodes = row.data(ChangesModel::NodesRole).toStringList();
+  m_session.select(QSet<QString>(nodes.begin(), nodes.end()));
+  Q_EMIT shown(nodes, row.data(ChangesModel::ChangeRole).toInt());
+}
+
+void ChangesPanel::refreshTakeBack() {
+  if (!m_comparison.isOn()) return;
+  const QModelIndex row = m_view->currentIndex().siblingAtColumn(0);
+  const bool isChange = !row.data(ChangesModel::KeyRole).toString().isEmpty();
+  const int change = isChange ? row.data(ChangesModel::ChangeRole).toInt() : -1;
+  QString tip;
+  if (!isChange)
+    tip = tr("Choose a change first.");
+  else if (change < 0)
+    tip = tr("A plan follows from the pipeline: take back what changed there.");
+  else if (const Result<Edit> edit = m_comparison.editToTakeBack(change); !edit)
+    tip = toQt(edit.error().message);
+  m_takeBack->setEnabled(tip.isEmpty());
+  m_takeBack->setToolTip(tip.isEmpty() ? tr("Puts back what the other pipeline says, as one edit that can be undone")
+                                       : tip);
+}
+
+void ChangesPanel::takeBackCurrent() {
+  const QModelIndex row = m_view->currentIndex().siblingAtColumn(0);
+  if (row.isValid() && m_takeBack->isEnabled()) m_comparison.takeBack(row.data(ChangesModel::ChangeRole).toInt());
+}
+
+}  // namespace fuseline::ui
