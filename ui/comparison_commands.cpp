@@ -46,9 +46,7 @@ void ComparisonCommands::addEditCommands(QMenu& menu) {
   m_onActions.append(add(menu, tr("Next chan&ge"), QKeySequence(Qt::Key_F7), &ComparisonCommands::selectNext));
   m_onActions.append(
       add(menu, tr("Previous c&hange"), QKeySequence(Qt::SHIFT | Qt::Key_F7), &ComparisonCommands::selectPrevious));
-  QAction* takeBackAction = add(menu, tr("Ta&ke back this change"), {}, &ComparisonCommands::takeBack);
-  m_onActions.append(takeBackAction);
-  m_panel.view()->addAction(takeBackAction);
+  menu.addAction(&m_panel.takeBackAction());
   refresh();
 }
 
@@ -84,8 +82,6 @@ void ComparisonCommands::end() { m_comparison.end(); }
 void ComparisonCommands::selectNext() { m_panel.selectNext(1); }
 
 void ComparisonCommands::selectPrevious() { m_panel.selectNext(-1); }
-
-void ComparisonCommands::takeBack() { m_panel.takeBackCurrent(); }
 
 void ComparisonCommands::show(const QStringList& nodes, int change) {
   m_marks.setCurrent(change);

@@ -39,7 +39,6 @@ class ComparisonCommands : public QObject {
   void end();
   void selectNext();
   void selectPrevious();
-  void takeBack();
   void tell(const Result<void>& result);
   void show(const QStringList& nodes, int change);
   void refresh();

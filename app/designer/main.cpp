@@ -41,7 +41,7 @@ void addOptions(QCommandLineParser& parser) {
   add("without-pipeline", "Leave the pipeline out of the drawing, which then does not open again.");
   add("size", "Size of the window for a picture, such as 1500x940.", "WxH");
   add("scale", "Device pixels per pixel of a picture, such as 2; of a drawing as PNG 1 to 4.", "factor");
-  add("compare", "Show what is not as in this pipeline, for git difftool: --compare \"$LOCAL\" \"$REMOTE\".",
+  add("compare", "Show what is not as in this pipeline: git difftool --extcmd \"fuseline-designer --compare\".",
       "old.fuseline");
   add("select", "Select this op.", "op");
   add("pane",

@@ -52,7 +52,7 @@ class NewLinkMark : public QGraphicsItem {
   const Theme& m_theme;
 };
 
-/// A wire that only the base has: dotted, with a badge where both of its ends are still there.
+/// A wire that only the base has: dashed, with a badge where both of its ends are still there.
 class GoneLink : public QGraphicsPathItem {
  public:
   GoneLink(const QPainterPath& path, bool hasBadge, const Theme& theme)

@@ -967,7 +967,8 @@ void GraphScene::helpEvent(QGraphicsSceneHelpEvent* event) {
   for (const auto& [id, item] : m_nodes) {
     if (item->sceneBoundingRect().contains(event->scenePos())) tip = tipOf(m_session, *item, event->scenePos());
   }
-  tip.isEmpty() ? QToolTip::hideText() : QToolTip::showText(event->screenPos(), tip);
+  if (tip.isEmpty()) return QGraphicsScene::helpEvent(event);  // wires and others have tips of their own
+  QToolTip::showText(event->screenPos(), tip);
 }
 
 }  // namespace fuseline::ui

@@ -124,10 +124,19 @@ QString opsText(const ChangeCounts& counts) {
   return parts.join(QStringLiteral(", "));
 }
 
+/// "16 launches instead of 4"; empty where both are the same, or nothing is planned.
 QString figureText(const PipelineDifference& difference, std::string_view name, const QString& text) {
   const PlanFigure* const figure = findFigure(difference, "fused", name);
   if (!figure || figure->base == figure->next) return QString();
   return text.arg(valueText(*figure, figure->next), valueText(*figure, figure->base));
+}
+
+/// "fused: 16 launches instead of 4, peak memory 94.3 MiB instead of 13 MiB"
+QString planText(const PipelineDifference& difference) {
+  QStringList parts = {figureText(difference, "launches", ChangesModel::tr("%1 launches instead of %2")),
+                       figureText(difference, "peakBytes", ChangesModel::tr("peak memory %1 instead of %2"))};
+  parts.removeAll(QString());
+  return parts.isEmpty() ? QString() : ChangesModel::tr("fused: %1").arg(parts.join(QStringLiteral(", ")));
 }
 
 }  // namespace
@@ -144,11 +153,12 @@ QColor changeColor(const ThemeColors& colors, Kind kind) {
 
 QString changeSign(Kind kind) { return kind == Kind::Removed ? QStringLiteral("−") : QString(QChar(markOf(kind))); }
 
-ChangesModel::ChangesModel(QObject* parent) : QStandardItemModel(0, ColumnCount, parent) {}
+ChangesModel::ChangesModel(QObject* parent) : QStandardItemModel(0, ColumnCount, parent) {
+  setHorizontalHeaderLabels({tr("What"), tr("Change"), tr("From -> to")});
+}
 
 void ChangesModel::show(const ComparisonResult& result, const Theme& theme) {
-  clear();
-  setHorizontalHeaderLabels({tr("What"), tr("Change"), tr("From -> to")});
+  removeRows(0, rowCount());
   addDocumentChanges(result, theme.colors());
   addPlanChanges(result, theme.colors());
   addFigures(result.difference, theme.colors());
@@ -249,8 +259,7 @@ QString comparisonText(const ComparisonResult& result) {
   QStringList parts = {opsText(counts)};
   if (counts.others > 0)
     parts.append(counted(counts.others, ChangesModel::tr("other change"), ChangesModel::tr("other changes")));
-  parts.append(figureText(difference, "launches", ChangesModel::tr("fused %1 launches instead of %2")));
-  parts.append(figureText(difference, "peakBytes", ChangesModel::tr("peak memory %1 instead of %2")));
+  parts.append(planText(difference));
   parts.removeAll(QString());
   QString text = parts.join(QStringLiteral("; ")) + u'.';
   if (!result.baseAnalysis->isRunnable())

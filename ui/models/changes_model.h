@@ -44,7 +44,7 @@ class ChangesModel : public QStandardItemModel {
   QStandardItem* addGroup(const QString& title);
 };
 
-/// "3 ops added, 1 removed, 2 changed; 1 other change; fused 5 launches instead of 8; peak memory 49 MiB instead of
+/// "3 ops added, 1 removed, 2 changed; 1 other change; fused: 5 launches instead of 8, peak memory 49 MiB instead of
 /// 52 MiB."
 QString comparisonText(const ComparisonResult& result);
 

@@ -8,7 +8,10 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QScopedValueRollback>
+#include <QScrollBar>
 #include <QVBoxLayout>
+
+#include <algorithm>
 
 namespace fuseline::ui {
 
@@ -26,6 +29,7 @@ ChangesPanel::ChangesPanel(Session& session, PipelineComparison& comparison, con
       m_theme(theme),
       m_model(new ChangesModel(this)),
       m_view(new QTreeView(this)),
+      m_takeBackAction(new QAction(tr("Ta&ke back this change"), this)),
       m_title(new ElidedLabel(this)),
       m_summary(new QLabel(this)),
       m_off(new QWidget(this)),
@@ -47,7 +51,11 @@ void ChangesPanel::createView() {
   m_view->setAccessibleName(tr("Changes"));
   m_view->header()->setStretchLastSection(true);
   m_view->header()->setSectionsMovable(false);
+  m_view->setColumnWidth(ChangesModel::WhatColumn, kWhatWidthPx);
+  m_view->setColumnWidth(ChangesModel::KindColumn, kKindWidthPx);
   m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
+  m_view->addAction(m_takeBackAction);
+  connect(m_takeBackAction, &QAction::triggered, this, &ChangesPanel::takeBackCurrent);
   connect(m_view->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &ChangesPanel::showCurrent);
   connect(m_view, &QTreeView::clicked, this, &ChangesPanel::showCurrent);
 }
@@ -98,7 +106,7 @@ QWidget* ChangesPanel::createButtons() {
   };
   m_previous = add(tr("Previous"), tr("The change before (Shift+F7)"), [this] { selectNext(-1); });
   m_next = add(tr("Next"), tr("The change after (F7)"), [this] { selectNext(1); });
-  m_takeBack = add(tr("Take back this change"), {}, [this] { takeBackCurrent(); });
+  m_takeBack = add(m_takeBackAction->text().remove(u'&'), {}, [this] { takeBackCurrent(); });
   row->addStretch(1);
   add(tr("End the comparison"), tr("The pipeline stays as it is"), [this] { Q_EMIT endWanted(); });
   return buttons;
@@ -130,16 +138,34 @@ void ChangesPanel::refresh() {
   refreshTakeBack();
 }
 
-/// The current row stays the current one, where it is still there.
+/// The current row stays the current one; of one that is gone, the row that comes to stand there. What was closed stays
+/// closed, and the list is scrolled as it was.
 void ChangesPanel::fill() {
   const QScopedValueRollback guard(m_isFilling, true);
-  const QString key = m_view->currentIndex().siblingAtColumn(0).data(ChangesModel::KeyRole).toString();
+  const QModelIndex current = m_view->currentIndex().siblingAtColumn(0);
+  const QString key = current.data(ChangesModel::KeyRole).toString();
+  const qsizetype place = m_model->changeRows().indexOf(current);
+  const QSet<QString> closed = closedGroups();
+  const int scrolled = m_view->verticalScrollBar()->value();
   m_model->show(*m_comparison.result(), m_theme);
-  m_view->expandAll();
-  m_view->setColumnWidth(ChangesModel::WhatColumn, kWhatWidthPx);
-  m_view->setColumnWidth(ChangesModel::KindColumn, kKindWidthPx);
-  for (int group = 0; group < m_model->rowCount(); ++group) m_view->setFirstColumnSpanned(group, {}, true);
-  if (const QModelIndex row = m_model->rowOfKey(key); !key.isEmpty() && row.isValid()) m_view->setCurrentIndex(row);
+  for (int group = 0; group < m_model->rowCount(); ++group) {
+    const QModelIndex index = m_model->index(group, 0);
+    m_view->setFirstColumnSpanned(group, {}, true);
+    m_view->setExpanded(index, !closed.contains(index.data().toString()));
+  }
+  const QList<QModelIndex> rows = m_model->changeRows();
+  const QModelIndex same = key.isEmpty() ? QModelIndex() : m_model->rowOfKey(key);
+  if (place >= 0 && !rows.isEmpty())
+    m_view->setCurrentIndex(same.isValid() ? same : rows[std::min(place, rows.size() - 1)]);
+  m_view->verticalScrollBar()->setValue(scrolled);
+}
+
+QSet<QString> ChangesPanel::closedGroups() const {
+  QSet<QString> closed;
+  for (int group = 0; group < m_model->rowCount(); ++group)
+    if (const QModelIndex index = m_model->index(group, 0); !m_view->isExpanded(index))
+      closed.insert(index.data().toString());
+  return closed;
 }
 
 void ChangesPanel::selectNext(int step) {
@@ -166,25 +192,29 @@ void ChangesPanel::showCurrent() {
 }
 
 void ChangesPanel::refreshTakeBack() {
-  if (!m_comparison.isOn()) return;
+  const QString problem = takeBackProblem();
+  const QString tip =
+      problem.isEmpty() ? tr("Puts back what the other pipeline says, as one edit that can be undone") : problem;
+  m_takeBackAction->setEnabled(problem.isEmpty());
+  m_takeBackAction->setToolTip(tip);
+  m_takeBack->setEnabled(problem.isEmpty());
+  m_takeBack->setToolTip(tip);
+}
+
+/// Why the current row cannot be taken back; empty: it can.
+QString ChangesPanel::takeBackProblem() const {
+  if (!m_comparison.isOn()) return tr("Nothing is compared.");
   const QModelIndex row = m_view->currentIndex().siblingAtColumn(0);
-  const bool isChange = !row.data(ChangesModel::KeyRole).toString().isEmpty();
-  const int change = isChange ? row.data(ChangesModel::ChangeRole).toInt() : -1;
-  QString tip;
-  if (!isChange)
-    tip = tr("Choose a change first.");
-  else if (change < 0)
-    tip = tr("A plan follows from the pipeline: take back what changed there.");
-  else if (const Result<Edit> edit = m_comparison.editToTakeBack(change); !edit)
-    tip = toQt(edit.error().message);
-  m_takeBack->setEnabled(tip.isEmpty());
-  m_takeBack->setToolTip(tip.isEmpty() ? tr("Puts back what the other pipeline says, as one edit that can be undone")
-                                       : tip);
+  if (row.data(ChangesModel::KeyRole).toString().isEmpty()) return tr("Choose a change first.");
+  const int change = row.data(ChangesModel::ChangeRole).toInt();
+  if (change < 0) return tr("A plan follows from the pipeline: take back what changed there.");
+  const Result<Edit> edit = m_comparison.editToTakeBack(change);
+  return edit ? QString() : toQt(edit.error().message);
 }
 
 void ChangesPanel::takeBackCurrent() {
   const QModelIndex row = m_view->currentIndex().siblingAtColumn(0);
-  if (row.isValid() && m_takeBack->isEnabled()) m_comparison.takeBack(row.data(ChangesModel::ChangeRole).toInt());
+  if (row.isValid() && m_takeBackAction->isEnabled()) m_comparison.takeBack(row.data(ChangesModel::ChangeRole).toInt());
 }
 
 }  // namespace fuseline::ui

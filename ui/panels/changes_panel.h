@@ -6,8 +6,10 @@
 #include "ui/panels/elided_label.h"
 #include "ui/session/pipeline_comparison.h"
 
+#include <QAction>
 #include <QLabel>
 #include <QPushButton>
+#include <QSet>
 #include <QTreeView>
 #include <QWidget>
 
@@ -24,6 +26,9 @@ class ChangesPanel : public QWidget {
   QString title() const { return m_title->text(); }
   QString summary() const { return m_summary->text(); }
   QPushButton& takeBackButton() { return *m_takeBack; }
+
+  /// Enabled while the current row can be taken back.
+  QAction& takeBackAction() { return *m_takeBackAction; }
 
   /// Goes to the next change, round and round.
   void selectNext(int step);
@@ -46,13 +51,16 @@ class ChangesPanel : public QWidget {
   void refresh();
   void fill();
   void showCurrent();
+  QSet<QString> closedGroups() const;
   void refreshTakeBack();
+  QString takeBackProblem() const;
 
   Session& m_session;
   PipelineComparison& m_comparison;
   const Theme& m_theme;
   ChangesModel* m_model;
   QTreeView* m_view;
+  QAction* m_takeBackAction;
   ElidedLabel* m_title;
   QLabel* m_summary;
   QWidget* m_off;  // the page while nothing is compared
