@@ -18,6 +18,7 @@ class ChangesTest : public QObject {
   void marksTheCanvas();
   void showsWhatIsGoneAsGhosts();
   void aGhostGoesAsideForWhatStandsThere();
+  void aGhostGoesAsideForAWire();
   void aClickOnAGhostSelectsItsRow();
   void aRowSelectsItsOp();
   void keysGoFromChangeToChange();
@@ -50,6 +51,14 @@ struct Compared : Fixture {
     return waitForAnalysis(session) && QTest::qWaitFor([this] { return !window.comparison().isComparing(); });
   }
   bool apply(const Edit& edit) { return session.apply(edit) && wait(); }
+
+  /// Gives all nodes places, and compares with that.
+  bool placeInARow() {
+    for (const auto& [id, x] : {std::pair("x", 0), {"norm", 200}, {"fc", 400}, {"act", 600}, {"y", 800}})
+      if (!session.apply(MoveNode{id, Position{x, 40}})) return false;
+    window.comparison().start(session.document(), QStringLiteral("with places"));
+    return wait();
+  }
 
   const ChangesModel& model() { return window.changes().model(); }
   /// "ops: norm | ~ changed | eps - -> 0.1", a line a row.
@@ -172,9 +181,7 @@ void ChangesTest::marksTheCanvas() {
 
 void ChangesTest::showsWhatIsGoneAsGhosts() {
   Compared f;
-  for (const auto& [id, x] : {std::pair("x", 0), {"norm", 200}, {"fc", 400}, {"act", 600}, {"y", 800}})
-    QVERIFY(f.session.apply(MoveNode{id, Position{x, 40}}));
-  f.window.comparison().start(f.session.document(), QStringLiteral("with places"));
+  QVERIFY(f.placeInARow());
   QVERIFY(f.apply(removeOpWithWires(f.session.document(), "fc")));
   QCOMPARE(f.window.changeMarks().ghosts().size(), std::size_t{1});
   const GhostItem* ghost = f.window.changeMarks().ghosts().at("fc");
@@ -196,6 +203,14 @@ void ChangesTest::aGhostGoesAsideForWhatStandsThere() {
   QVERIFY(f.apply(removeOpWithWires(f.session.document(), "fc", true)));  // what follows moves up to its place
   const GhostItem* ghost = f.window.changeMarks().ghosts().at("fc");
   for (const auto& [id, node] : f.window.scene().nodes()) QVERIFY(!node->sceneBox().intersects(ghost->sceneBox()));
+}
+
+void ChangesTest::aGhostGoesAsideForAWire() {
+  Compared f;
+  QVERIFY(f.placeInARow());
+  QVERIFY(f.apply(removeOpWithWires(f.session.document(), "fc", true)));  // the wire runs where it stood
+  const GhostItem* ghost = f.window.changeMarks().ghosts().at("fc");
+  QCOMPARE(ghost->x(), 400.0);
   for (const LinkItem* link : f.window.scene().links()) QVERIFY(!link->shape().intersects(ghost->sceneBox()));
 }
 
