@@ -58,6 +58,8 @@ void ComparisonCommands::refresh() {
                                                      : tr("Nothing was changed since it was saved"));
   for (QAction* action : std::as_const(m_onActions)) action->setEnabled(m_comparison.isOn());
   if (!m_comparison.isOn()) m_marks.setCurrent(-1);
+  // In the context menu of the canvas only while it can be of use.
+  m_comparison.isOn() ? m_view.addAction(&m_panel.takeBackAction()) : m_view.removeAction(&m_panel.takeBackAction());
 }
 
 void ComparisonCommands::choose() {

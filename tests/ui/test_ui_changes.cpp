@@ -21,6 +21,7 @@ class ChangesTest : public QObject {
   void aGhostGoesAsideForAWire();
   void aClickOnAGhostSelectsItsRow();
   void aRowSelectsItsOp();
+  void anOpSelectsItsRow();
   void keysGoFromChangeToChange();
   void takesAChangeBackAsOneEdit();
   void afterTakingBackTheNextRowIsTheCurrentOne();
@@ -246,6 +247,25 @@ void ChangesTest::aRowSelectsItsOp() {
   QVERIFY(!isInSight());
   f.choose(QStringLiteral("drop"), kOps);
   QVERIFY(isInSight());
+}
+
+void ChangesTest::anOpSelectsItsRow() {
+  Compared f;
+  QVERIFY(f.apply(manyEdits(f.session.document())));
+  const auto current = [&] { return f.window.changes().view()->currentIndex().siblingAtColumn(0); };
+  f.session.select({QStringLiteral("gelu")});
+  QCOMPARE(current().data().toString(), QStringLiteral("act"));
+  QVERIFY(f.window.changes().takeBackAction().isEnabled());
+  // A row that is about the op already stays the current one.
+  f.choose(QStringLiteral("gelu.x"), QStringLiteral("wires"));
+  f.session.select({});
+  f.session.select({QStringLiteral("gelu")});
+  QCOMPARE(current().data().toString(), QStringLiteral("gelu.x"));
+  f.session.select({QStringLiteral("x")});  // nothing changed there
+  QCOMPARE(current().data().toString(), QStringLiteral("gelu.x"));
+  QVERIFY(f.window.canvas().actions().contains(&f.window.changes().takeBackAction()));
+  f.window.comparison().end();
+  QVERIFY(!f.window.canvas().actions().contains(&f.window.changes().takeBackAction()));
 }
 
 void ChangesTest::keysGoFromChangeToChange() {

@@ -50,19 +50,22 @@ void GhostItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option,
 }
 
 void GhostItem::paintTexts(QPainter& painter, const QRectF& box, bool isFar) const {
-  const QRectF area = box.adjusted(12, 4, -8, -4);
+  const QRectF area = box.adjusted(10, 2, -8, -2);
   painter.setPen(m_theme.colors().dimText);
-  const auto drawLine = [&](const QFont& font, const QString& text, const QRectF& place) {
-    painter.setFont(font);
-    painter.drawText(place, Qt::AlignLeft | Qt::AlignVCenter,
-                     QFontMetricsF(font).elidedText(text, Qt::ElideRight, place.width()));
-  };
   QFont title = scaledFont(isFar ? kFarFontFactor : 1.0, QFont::DemiBold);
   title.setStrikeOut(true);
-  if (isFar) return drawLine(title, look().title, area);
-  const double half = area.height() / 2;
-  drawLine(title, look().title, QRectF(area.topLeft(), QSizeF(area.width(), half)));
-  drawLine(scaledFont(1.0), look().subtitle, area.adjusted(0, half, 0, 0));
+  painter.setFont(title);
+  if (isFar)
+    return painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), breakableTitle(look().title));
+  const auto drawLine = [&](const QFont& font, const QString& text, double top, double bottom) {
+    painter.setFont(font);
+    const QRectF line(area.left(), box.top() + top, area.width(), bottom - top);
+    painter.drawText(line, static_cast<int>(Qt::AlignLeft | Qt::AlignVCenter),
+                     QFontMetricsF(font).elidedText(text, Qt::ElideRight, line.width()));
+  };
+  const double height = look().kind == NodeKind::Op ? kNodeHeightPx : kEndHeightPx;
+  drawLine(title, look().title, height * 0.08, height * 0.56);
+  drawLine(scaledFont(1.0), look().subtitle, height * 0.5, height * 0.92);
 }
 
 }  // namespace fuseline::ui

@@ -52,6 +52,12 @@ QPainterPath stripeOf(double height) {
 
 }  // namespace
 
+QString breakableTitle(QString title) {
+  for (qsizetype i = title.size() - 1; i > 0; --i)
+    if (title[i].isUpper() && title[i - 1].isLower()) title.insert(i, QChar(0x200B));
+  return title;
+}
+
 NodeItem::NodeItem(NodeLook look, const Theme& theme) : m_look(std::move(look)), m_theme(theme) {
   setFlags(ItemIsMovable | ItemIsSelectable | ItemSendsGeometryChanges);
   setZValue(10);
@@ -198,17 +204,13 @@ const QColor& NodeItem::titleColor() const {
   return m_look.isBypassed ? m_theme.colors().dimText : m_theme.colors().text;
 }
 
-/// From far away there is only the title, large, broken between its words: "MakeExtra" "Output".
+/// From far away there is only the title, large.
 void NodeItem::paintFarTitle(QPainter& painter) const {
-  QString title = m_look.title;
-  for (qsizetype i = title.size() - 1; i > 0; --i) {
-    if (title[i].isUpper() && title[i - 1].isLower()) title.insert(i, QChar(0x200B));
-  }
   const QRectF area = textArea();
   if (m_look.isUnknown) painter.fillRect(area.adjusted(-3, 5, 3, -5), m_theme.colors().node);
   painter.setFont(titleFont(kFarFontFactor));
   painter.setPen(titleColor());
-  painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), title);
+  painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), breakableTitle(m_look.title));
 }
 
 void NodeItem::paintTexts(QPainter& painter) const {

@@ -40,6 +40,7 @@ ChangesPanel::ChangesPanel(Session& session, PipelineComparison& comparison, con
   connect(&comparison, &PipelineComparison::changed, this, &ChangesPanel::refresh);
   connect(&theme, &Theme::changed, this, &ChangesPanel::refresh);
   connect(&session, &Session::documentChanged, this, &ChangesPanel::refreshTakeBack);
+  connect(&session, &Session::selectionChanged, this, &ChangesPanel::followSelection);
   refresh();
 }
 
@@ -179,6 +180,18 @@ void ChangesPanel::selectNext(int step) {
 void ChangesPanel::selectChange(int change) {
   const QModelIndex row = m_model->rowOfChange(change);
   if (row.isValid()) m_view->setCurrentIndex(row);
+}
+
+/// A node that was chosen elsewhere brings its row, unless the current one is about it already.
+void ChangesPanel::followSelection() {
+  const std::string id = m_session.singleSelection().toStdString();
+  const auto mark = m_comparison.result()->map.marks.find(id);
+  const QModelIndex current = m_view->currentIndex().siblingAtColumn(0);
+  const bool isAboutIt = current.data(ChangesModel::NodesRole).toStringList().contains(toQt(id));
+  if (m_isFilling || isAboutIt || mark == m_comparison.result()->map.marks.end()) return;
+  const QScopedValueRollback guard(m_isFilling, true);
+  selectChange(static_cast<int>(mark->second.change));
+  refreshTakeBack();
 }
 
 void ChangesPanel::showCurrent() {

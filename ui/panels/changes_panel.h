@@ -50,6 +50,7 @@ class ChangesPanel : public QWidget {
   QWidget* createButtons();
   void refresh();
   void fill();
+  void followSelection();
   void showCurrent();
   QSet<QString> closedGroups() const;
   void refreshTakeBack();
