@@ -36,7 +36,7 @@ QAction* ComparisonCommands::add(QMenu& menu, const QString& text, const QKeySeq
 void ComparisonCommands::addFileCommands(QMenu& menu) {
   QAction* choice = add(menu, tr("Co&mpare with a pipeline..."), {}, &ComparisonCommands::choose);
   m_saved = add(menu, tr("Compare with what is sa&ved"), {}, &ComparisonCommands::compareWithSaved);
-  m_onActions.append(add(menu, tr("E&nd the comparison"), {}, &ComparisonCommands::end));
+  m_onActions.append(add(menu, tr("En&d the comparison"), {}, &ComparisonCommands::end));
   m_panel.addStart(*choice);
   m_panel.addStart(*m_saved);
   refresh();

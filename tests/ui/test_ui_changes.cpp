@@ -193,6 +193,8 @@ void ChangesTest::showsWhatIsGoneAsGhosts() {
   // It goes where its neighbour goes.
   QVERIFY(f.apply(MoveNode{"norm", Position{200, 400}}));
   QCOMPARE(f.window.changeMarks().ghosts().at("fc")->pos(), QPointF(400, 400));
+  f.window.scene().node("norm")->setPos(200, 300);  // as a hand would, before it lets go
+  QTRY_COMPARE(f.window.changeMarks().ghosts().at("fc")->pos(), QPointF(400, 300));
   // It is none of the document: it cannot be selected.
   f.window.scene().clearSelection();
   f.window.changeMarks().ghosts().at("fc")->setSelected(true);

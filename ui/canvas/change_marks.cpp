@@ -121,6 +121,12 @@ ChangeMarks::ChangeMarks(GraphScene& scene, const PipelineComparison& comparison
   connect(&scene, &GraphScene::itemsChanged, this, [this] {
     if (m_comparison.isOn()) refresh();
   });
+  m_afterDrag.setSingleShot(true);
+  m_afterDrag.setInterval(0);
+  connect(&m_afterDrag, &QTimer::timeout, this, &ChangeMarks::refresh);
+  connect(&scene, &GraphScene::nodeDragged, this, [this] {
+    if (m_comparison.isOn()) m_afterDrag.start();
+  });
 }
 
 const NodeMark* ChangeMarks::markOf(const std::string& id) const {

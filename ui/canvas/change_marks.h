@@ -8,7 +8,7 @@
 #include "ui/session/pipeline_comparison.h"
 
 #include <QGraphicsPathItem>
-#include <QPointer>
+#include <QTimer>
 
 #include <map>
 #include <memory>
@@ -77,6 +77,7 @@ class ChangeMarks : public QObject {
   NodePositions m_basePositions;
   std::shared_ptr<const PipelineDocument> m_positionsOf;  // the base that they are of
   int m_current = -1;
+  QTimer m_afterDrag;  // once for all nodes that moved together
 };
 
 }  // namespace fuseline::ui

@@ -374,7 +374,7 @@ void GraphScene::nodeMoved(const std::string&) {
   if (m_isSyncing) return;
   placeLinks();
   placeHulls();
-  Q_EMIT itemsChanged();
+  Q_EMIT nodeDragged();
 }
 
 void GraphScene::setHullFilter(HullFilter filter) {

@@ -103,8 +103,10 @@ class GraphScene : public QGraphicsScene {
   void nodeMoved(const std::string& id);
 
  Q_SIGNALS:
-  /// Items were added, replaced or moved: what others hang on them is to be hung there again.
+  /// Items were added or replaced: what others hang on them is to be hung there again.
   void itemsChanged();
+  /// A node is under way: once for each of those that are dragged together.
+  void nodeDragged();
   /// A sentence for the status line; empty clears it.
   void hint(const QString& sentence);
   void emptyDoubleClicked(QPointF position, QPoint screenPosition);

@@ -126,6 +126,30 @@ TEST(TakeBack, OfRecipeFusionAndBlocksGivesTheSameBytes) {
   EXPECT_EQ(textAfterTakingBack(base, afterEdit(base, inside), Kind::Changed, inner), serialize(base));
 }
 
+TEST(TakeBack, OfTheOrderOfPortsGivesTheSameBytes) {
+  DocumentBlock block;
+  for (const char* id : {"p", "q", "r"}) block.inputs.push_back({.id = id});
+  const PipelineDocument base = afterEdit(chainOfThree(), AddBlock{"Ports", block});
+  std::swap(block.inputs[0], block.inputs[2]);
+  EXPECT_EQ(textAfterTakingBack(base, afterEdit(base, ReplaceBlock{"Ports", block}), Kind::Changed, "Ports"),
+            serialize(base));
+}
+
+TEST(TakeBack, RefusesWhatItCannotEdit) {
+  const PipelineDocument base = chainOfThree();
+  const PipelineDocument twice = afterEdit(base, AddOp{{.id = "a", .operation = "GELU"}, 0});
+  EXPECT_EQ(textAfterTakingBack(base, twice, Kind::Added, "a"),
+            "There are several nodes with the id a; rename one of them first.");
+  const PipelineDocument used =
+      afterEdit(afterEdit(base, AddBlock{"New", {}}), AddOp{{.id = "instance", .operation = "block:New"}});
+  EXPECT_EQ(textAfterTakingBack(base, used, Kind::Added, "New"),
+            "Block New is used by instance; expand or remove its instances first.");
+  const std::string text = serialize(base);
+  const PipelineDocument noted = parseDocument("{\"note\": 1, " + text.substr(1)).document;
+  EXPECT_EQ(textAfterTakingBack(base, noted, Kind::Changed, ""),
+            "These are fields that this version does not know, so it cannot edit them.");
+}
+
 TEST(TakeBack, OfAnInstanceBringsItsBlock) {
   const PipelineDocument chain = chainOfThree();
   const Result<NewBlock> made = makeBlock(chain, std::vector<std::string>{"b"}, "Inner");
