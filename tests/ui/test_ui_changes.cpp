@@ -21,6 +21,7 @@ class ChangesTest : public QObject {
   void aGhostGoesAsideForAWire();
   void aClickOnAGhostSelectsItsRow();
   void aRowSelectsItsOp();
+  void aRowOfABlockSelectsItsInstances();
   void anOpSelectsItsRow();
   void keysGoFromChangeToChange();
   void takesAChangeBackAsOneEdit();
@@ -249,6 +250,21 @@ void ChangesTest::aRowSelectsItsOp() {
   QVERIFY(!isInSight());
   f.choose(QStringLiteral("drop"), kOps);
   QVERIFY(isInSight());
+}
+
+void ChangesTest::aRowOfABlockSelectsItsInstances() {
+  std::string text;
+  for (const DocumentTemplate& entry : documentTemplates())
+    if (entry.name == "transformer-stack") text = entry.text;
+  Fixture f(text);
+  f.window.comparison().start(f.session.document(), QStringLiteral("before"));
+  // Two Layers hold one FeedForward each, which has the op "act".
+  QVERIFY(f.session.apply(EditInBlock{"FeedForward", {SetBypassed{"act", true}}}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(QTest::qWaitFor([&] { return !f.window.comparison().isComparing(); }));
+  f.window.changes().selectNext(1);
+  QCOMPARE(f.session.selection(), (QSet<QString>{QStringLiteral("layer1"), QStringLiteral("layer2")}));
+  QVERIFY(f.window.changeMarks().markOf("layer1"));
 }
 
 void ChangesTest::anOpSelectsItsRow() {

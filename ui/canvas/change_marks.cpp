@@ -86,6 +86,35 @@ QPointF pointOf(const Position& position) { return QPointF(position.x, position.
 
 // ---------------------------------------------------------------------------------------------------------- node marks
 
+namespace {
+
+/// Behind the node, so that what the node itself has at its edges stays whole.
+class NodeOutline : public QGraphicsItem {
+ public:
+  NodeOutline(NodeItem& node, const NodeMark& mark, const Theme& theme)
+      : QGraphicsItem(&node), m_node(node), m_mark(mark), m_theme(theme) {
+    setFlag(ItemStacksBehindParent);
+    setAcceptedMouseButtons(Qt::NoButton);
+  }
+  QRectF boundingRect() const override { return m_mark.boundingRect(); }
+  void paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidget*) override {
+    const QRectF box = m_mark.box();
+    const bool isOp = m_node.look().kind == NodeKind::Op;
+    const double radius = (isOp ? kNodeCornerPx : box.height() / 2) + kOutlinePx;
+    painter->setRenderHint(QPainter::Antialiasing);
+    painter->setPen(QPen(changeColor(m_theme.colors(), m_mark.kind()), 2.4));
+    painter->setBrush(Qt::NoBrush);
+    painter->drawRoundedRect(box.adjusted(-kOutlinePx, -kOutlinePx, kOutlinePx, kOutlinePx), radius, radius);
+  }
+
+ private:
+  const NodeItem& m_node;
+  const NodeMark& m_mark;
+  const Theme& m_theme;
+};
+
+}  // namespace
+
 NodeMark::NodeMark(NodeItem& node, const Theme& theme) : QGraphicsItem(&node), m_node(node), m_theme(theme) {
   setAcceptedMouseButtons(Qt::NoButton);
 }
@@ -104,12 +133,7 @@ QRectF NodeMark::boundingRect() const {
 
 void NodeMark::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget*) {
   const bool isFar = option->levelOfDetailFromTransform(painter->worldTransform()) < kFarZoom;
-  const bool isOp = m_node.look().kind == NodeKind::Op;
-  const double radius = (isOp ? kNodeCornerPx : box().height() / 2) + kOutlinePx;
   painter->setRenderHint(QPainter::Antialiasing);
-  painter->setPen(QPen(changeColor(m_theme.colors(), m_kind), 2.2));
-  painter->setBrush(Qt::NoBrush);
-  painter->drawRoundedRect(box().adjusted(-kOutlinePx, -kOutlinePx, kOutlinePx, kOutlinePx), radius, radius);
   paintChangeBadge(*painter, box(), m_kind, m_theme, isFar);
 }
 
@@ -155,10 +179,13 @@ void ChangeMarks::markNodes() {
     NodeMark* mark = markOn(*node);
     node->setOpacity(hasResult && found == marks.end() ? kUnchangedOpacity : 1.0);
     if (found == marks.end()) {
-      delete mark;
+      qDeleteAll(node->childItems());  // marks, and nothing else
       continue;
     }
-    if (!mark) mark = new NodeMark(*node, m_theme);
+    if (!mark) {
+      mark = new NodeMark(*node, m_theme);
+      new NodeOutline(*node, *mark, m_theme);
+    }
     mark->setKind(found->second.kind);
   }
 }

@@ -17,7 +17,7 @@
 
 namespace fuseline::ui {
 
-/// An outline and a badge around a node.
+/// The badge on a node, which has an outline as well.
 class NodeMark : public QGraphicsItem {
  public:
   enum { Type = UserType + 5 };
@@ -25,11 +25,12 @@ class NodeMark : public QGraphicsItem {
   int type() const override { return Type; }
   DocumentChange::Kind kind() const { return m_kind; }
   void setKind(DocumentChange::Kind kind);
+  /// Of the node, in its coordinates.
+  QRectF box() const;
   QRectF boundingRect() const override;
   void paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget* widget) override;
 
  private:
-  QRectF box() const;
   NodeItem& m_node;
   const Theme& m_theme;
   DocumentChange::Kind m_kind = DocumentChange::Kind::Changed;

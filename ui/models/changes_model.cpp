@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/changes_model.h"
 
+#include "core/document/block_edits.h"
 #include "core/document/change_text.h"
-#include "core/document/document_operation.h"
 #include "core/support/text.h"
 #include "ui/theme/format.h"
+
+#include <algorithm>
+#include <span>
 
 namespace fuseline::ui {
 
@@ -55,19 +58,24 @@ QString whatOf(const DocumentChange& change) {
   return change.id.empty() ? toQt(sectionName(change.section)) : toQt(change.id);
 }
 
+/// Also of blocks that stand in others.
+QStringList instancesOf(const std::string& block, const PipelineDocument& document) {
+  QStringList ids;
+  for (const DocumentOp& op : document.ops())
+    if (const auto used = blocksUsedBy(document, std::span(&op, 1)); std::ranges::find(used, block) != used.end())
+      ids.append(toQt(op.id));
+  return ids;
+}
+
 /// Of what happened inside a block, its instances.
 QStringList nodesOf(const DocumentChange& change, const PipelineDocument& document) {
-  QStringList ids;
-  const std::string& block = change.section == ChangedSection::Blocks ? change.id : change.block;
-  for (const DocumentOp& op : document.ops())
-    if (!block.empty() && blockNameOf(op) == block) ids.append(toQt(op.id));
-  if (!change.block.empty()) return ids;
+  if (!change.block.empty()) return instancesOf(change.block, document);
+  if (change.section == ChangedSection::Blocks) return instancesOf(change.id, document);
   const std::string id = change.kind == Kind::Renamed ? change.newId : parseEndpoint(change.id).node;
   const bool isNode = change.section == ChangedSection::Ops || change.section == ChangedSection::Inputs ||
                       change.section == ChangedSection::Wires || change.section == ChangedSection::Outputs;
   const bool isThere = change.kind != Kind::Removed || change.section == ChangedSection::Wires;
-  if (isNode && isThere && document.idExists(id)) ids.append(toQt(id));
-  return ids;
+  return isNode && isThere && document.idExists(id) ? QStringList{toQt(id)} : QStringList();
 }
 
 QString listTitle(const std::string& list) {
