@@ -13,6 +13,7 @@
 #include "ui/help.h"
 #include "ui/panels/drawing_dialog.h"
 #include "ui/panels/recovery_bar.h"
+#include "ui/session/run_files.h"
 #include "ui/shortcuts_dialog.h"
 #include "ui/theme/format.h"
 
@@ -40,7 +41,7 @@ namespace fuseline::ui {
 namespace {
 
 // Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
-constexpr int kLayoutVersion = 5;
+constexpr int kLayoutVersion = 6;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
 constexpr auto kDeviceKey = "run/device";
@@ -53,11 +54,6 @@ QString openPatterns() {
   return MainWindow::tr(
              "Pipelines, measured runs, drawings, reports and modules (*.fuseline *.fuserun *.svg *.png *.html *.py)") +
          QStringLiteral(";;") + filePatterns();
-}
-
-bool isRunFile(const QString& path) {
-  const QString ending = QFileInfo(path).suffix().toLower();
-  return ending == QStringLiteral("fuserun") || ending == QStringLiteral("html") || holdsRun(path.toStdString());
 }
 
 QString tensorPatterns() { return MainWindow::tr("Tensors (*.safetensors);;All files (*)"); }
@@ -87,6 +83,7 @@ MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, 
   connectSession();
   connectRuns();
   connectLog();
+  connectComparison();
   applyDefaultLayout();
   m_defaultState = saveState(kLayoutVersion);
   restoreLayout();
@@ -102,6 +99,8 @@ void MainWindow::createCentre() {
   m_scene = new GraphScene(m_session, m_theme, this);
   m_view = new GraphView(*m_scene, m_session, m_theme, centre);
   m_overview = new OverviewMap(*m_scene, *m_view, m_theme);
+  m_comparison = new PipelineComparison(m_session, this);
+  m_marks = new ChangeMarks(*m_scene, *m_comparison, m_theme, this);
   m_message = new QWidget(centre);
   m_messageLabel = new QLabel(m_message);
   m_messageLabel->setWordWrap(true);
@@ -150,6 +149,8 @@ void MainWindow::createDocks() {
   m_sweep = new SweepPanel(m_session, m_theme);
   m_runs = new RunsPanel(m_session, m_theme);
   m_log = new LogPanel(m_session, m_theme);
+  m_changes = new ChangesPanel(m_session, *m_comparison, m_theme);
+  m_comparisonCommands = new ComparisonCommands(m_session, *m_comparison, *m_changes, *m_view, *m_marks, *this);
   addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
   addDock(QStringLiteral("inspector"), tr("Inspector"), m_inspector, Qt::RightDockWidgetArea);
   addDock(QStringLiteral("whyNot"), tr("Why not?"), m_whyNot, Qt::RightDockWidgetArea);
@@ -160,6 +161,7 @@ void MainWindow::createDocks() {
   m_numericsDock = addDock(QStringLiteral("numerics"), tr("Numerics"), m_numerics, Qt::BottomDockWidgetArea);
   m_sweepDock = addDock(QStringLiteral("sweep"), tr("Sweep"), m_sweep, Qt::BottomDockWidgetArea);
   m_runsDock = addDock(QStringLiteral("runs"), tr("Runs"), m_runs, Qt::BottomDockWidgetArea);
+  m_changesDock = addDock(QStringLiteral("changes"), tr("Changes"), m_changes, Qt::BottomDockWidgetArea);
   m_rulesDock = addDock(QStringLiteral("rules"), tr("Rules"), m_rules, Qt::BottomDockWidgetArea);
   m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
   m_outlineDock = addDock(QStringLiteral("outline"), tr("Outline"), m_outline, Qt::BottomDockWidgetArea);
@@ -182,7 +184,8 @@ void MainWindow::applyDefaultLayout() {
   tabifyDockWidget(roofline, m_numericsDock);
   tabifyDockWidget(m_numericsDock, m_sweepDock);
   tabifyDockWidget(m_sweepDock, m_runsDock);
-  tabifyDockWidget(m_runsDock, m_rulesDock);
+  tabifyDockWidget(m_runsDock, m_changesDock);
+  tabifyDockWidget(m_changesDock, m_rulesDock);
   tabifyDockWidget(m_rulesDock, m_problemsDock);
   tabifyDockWidget(m_problemsDock, m_outlineDock);
   tabifyDockWidget(m_outlineDock, m_logDock);
@@ -245,6 +248,8 @@ void MainWindow::createFileMenu() {
   toolBar->addAction(m_save);
   addCommand(menu, tr("Save &as..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), [this] { saveAs(); });
   addCommand(menu, tr("&Export the pipeline..."), QKeySequence(Qt::CTRL | Qt::Key_E), [this] { exportPipeline(); });
+  menu->addSeparator();
+  m_comparisonCommands->addFileCommands(*menu);
   menu->addSeparator();
   addCommand(menu, tr("E&xport drawing..."), {}, [this] { exportDrawing(); });
   addCommand(menu, tr("&Copy drawing"), {}, [this] { copyDrawing(); });
@@ -322,6 +327,7 @@ void MainWindow::addFindCommands(QMenu& menu) {
   addCommand(&menu, tr("&Next problem"), QKeySequence(Qt::Key_F8), [this] { m_problems->selectNext(1); });
   addCommand(&menu, tr("Previous pro&blem"), QKeySequence(Qt::SHIFT | Qt::Key_F8),
              [this] { m_problems->selectNext(-1); });
+  m_comparisonCommands->addEditCommands(menu);
 }
 
 void MainWindow::createArrangeMenu(QMenu& editMenu) {
@@ -724,6 +730,22 @@ void MainWindow::connectLog() {
           [this] { m_log->log().add(Severity::Note, tr("Measured: %1").arg(summaryOf(m_session.lastRun()->record))); });
 }
 
+void MainWindow::connectComparison() {
+  connect(m_comparisonCommands, &ComparisonCommands::started, this, [this] { showPane(m_changesDock->objectName()); });
+  connect(m_comparisonCommands, &ComparisonCommands::refused, this,
+          [this](const QString& sentence) { showMessage(sentence, Severity::Error); });
+  connect(m_comparison, &PipelineComparison::changed, this, [this] {
+    const auto numChanges = static_cast<int>(m_comparison->changes().size());
+    m_changesDock->setWindowTitle(numChanges == 0 ? tr("Changes") : tr("Changes (%1)").arg(numChanges));
+  });
+}
+
+bool MainWindow::compareWith(const QString& path) {
+  const Result<void> started = m_comparison->startWithFile(path);
+  started ? void(showPane(m_changesDock->objectName())) : showMessage(toQt(started.error().message), Severity::Error);
+  return static_cast<bool>(started);
+}
+
 /// The panel lists it, so that recent files need not, where its folder may go with the program.
 void MainWindow::openListedRun(const QString& path) {
   const Result<void> opened = m_session.openRun(path);
@@ -865,8 +887,8 @@ void MainWindow::makeBlock() {
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {
-  QList<QWidget*> panes = {m_palette,  m_view,  m_inspector, m_whyNot, m_plan,     m_timings, m_timeline, m_roofline,
-                           m_numerics, m_sweep, m_runs,      m_rules,  m_problems, m_outline, m_log};
+  QList<QWidget*> panes = {m_palette,  m_view,  m_inspector, m_whyNot,  m_plan,  m_timings,  m_timeline, m_roofline,
+                           m_numerics, m_sweep, m_runs,      m_changes, m_rules, m_problems, m_outline,  m_log};
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());

@@ -6,7 +6,9 @@
 #include "ui/canvas/drawing.h"
 #include "ui/canvas/graph_view.h"
 #include "ui/canvas/overview_map.h"
+#include "ui/comparison_commands.h"
 #include "ui/models/measured_examples.h"
+#include "ui/panels/changes_panel.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/log_panel.h"
 #include "ui/panels/numerics_panel.h"
@@ -53,6 +55,8 @@ class MainWindow : public QMainWindow {
 
   /// False when the file could not be read; the sentence is shown in the window.
   bool openFile(const QString& path);
+  /// Compares with the pipeline of a file. False: it could not be read, and the sentence is shown in the window.
+  bool compareWith(const QString& path);
   /// Where "Open measured example" looks for run files.
   void setExampleFolders(const QStringList& folders) { m_exampleFolders = folders; }
   QMenu& examplesMenu() { return *m_examplesMenu; }
@@ -80,6 +84,9 @@ class MainWindow : public QMainWindow {
   LogPanel& log() { return *m_log; }
   StartPage& startPage() { return *m_startPage; }
   Shortcuts& shortcuts() { return *m_shortcuts; }
+  ChangesPanel& changes() { return *m_changes; }
+  ChangeMarks& changeMarks() { return *m_marks; }
+  PipelineComparison& comparison() { return *m_comparison; }
   void showTimings();
   /// Templates, recent files and measured examples, above the pipeline that is open.
   void showStartPage();
@@ -129,6 +136,7 @@ class MainWindow : public QMainWindow {
   void connectSession();
   void connectRuns();
   void connectLog();
+  void connectComparison();
   void restoreLayout();
 
   QDockWidget* addDock(const QString& name, const QString& title, QWidget* content, Qt::DockWidgetArea area);
@@ -192,6 +200,10 @@ class MainWindow : public QMainWindow {
   RulesPanel* m_rules = nullptr;
   SweepPanel* m_sweep = nullptr;
   RunsPanel* m_runs = nullptr;
+  PipelineComparison* m_comparison = nullptr;
+  ChangesPanel* m_changes = nullptr;
+  ChangeMarks* m_marks = nullptr;
+  ComparisonCommands* m_comparisonCommands = nullptr;
   PlanPanel* m_plan = nullptr;
   TimingsPanel* m_timings = nullptr;
   TimelinePanel* m_timeline = nullptr;
@@ -210,6 +222,7 @@ class MainWindow : public QMainWindow {
   QDockWidget* m_sweepDock = nullptr;
   QDockWidget* m_rulesDock = nullptr;
   QDockWidget* m_runsDock = nullptr;
+  QDockWidget* m_changesDock = nullptr;
   QDockWidget* m_problemsDock = nullptr;
   QDockWidget* m_outlineDock = nullptr;
   QDockWidget* m_logDock = nullptr;

@@ -1,12 +1,11 @@
 // fuseline diff: what two pipelines do not have in common, in their files and in their plans.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/pipeline_options.h"
-#include "app/cli/plan_difference.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
-#include "core/document/document_difference.h"
-#include "core/document/json_text.h"
+#include "core/document/change_text.h"
+#include "core/plan/pipeline_difference.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/text.h"
 
@@ -28,22 +27,9 @@ struct DiffOptions : PipelineOptions {
   bool tellsByExitCode = false;
 };
 
-/// What a plan needs, of both pipelines.
-struct Figure {
-  const char* variant;
-  const char* name;   // in JSON
-  const char* title;  // for people
-  bool isBytes;
-  std::int64_t base = 0;
-  std::int64_t next = 0;
-};
-
-struct Difference {
-  std::vector<Change> changes;
+struct Difference : PipelineDifference {
   /// Why the plans cannot be compared; empty: they can.
   std::string plansReason;
-  std::vector<PlanListDifference> plans;
-  std::vector<Figure> figures;
 };
 
 /// Errors: the file cannot be read as a pipeline. What the pipeline means may be wrong.
@@ -57,68 +43,24 @@ Result<OpenedPipeline> open(const DiffOptions& options, const std::string& file,
   return pipeline;
 }
 
-std::vector<Figure> figuresOf(const Analysis& base, const Analysis& next) {
-  std::vector<Figure> figures;
-  const auto add = [&](const char* variant, const Plan& before, const Plan& after) {
-    figures.push_back({variant, "peakBytes", "peak memory", true, before.peakBytes(), after.peakBytes()});
-    figures.push_back({variant, "savedForBackwardBytes", "saved for backward", true, before.savedForBackwardBytes,
-                       after.savedForBackwardBytes});
-    figures.push_back({variant, "launches", "launches", false, before.numLaunches(), after.numLaunches()});
-  };
-  add("unfused", *base.unfusedPlan, *next.unfusedPlan);
-  add("fused", *base.fusedPlan, *next.fusedPlan);
-  return figures;
-}
-
 Result<Difference> differenceOf(const DiffOptions& options, const Context& context) {
   const Result<OpenedPipeline> base = open(options, options.file, context);
   if (!base) return base.error();
   const Result<OpenedPipeline> next = open(options, options.next, context);
   if (!next) return next.error();
-  Difference difference{
-      .changes = documentDifference(base->loaded.document, next->loaded.document, {.withView = options.withView})};
+  Difference difference{pipelineDifference({base->loaded.document, base->analysis},
+                                           {next->loaded.document, next->analysis}, {.withView = options.withView}),
+                        {}};
   for (const auto& [pipeline, file] : {std::pair(&*base, &options.file), {&*next, &options.next}})
     if (!pipeline->analysis.isRunnable() && difference.plansReason.empty())
       difference.plansReason =
           fmt::format("{} has errors, so there is no plan of it: fuseline validate {}", *file, *file);
-  if (!difference.plansReason.empty()) return difference;
-  Result<std::vector<PlanListDifference>> plans =
-      planDifference(toJson(base->graph(), base->analysis.report), toJson(next->graph(), next->analysis.report));
-  if (!plans) return plans.error();
-  difference.plans = std::move(*plans);
-  difference.figures = figuresOf(base->analysis, next->analysis);
   return difference;
 }
 
 // ---- For people.
 
-char markOf(Change::Kind kind) {
-  switch (kind) {
-    case Change::Kind::Added: return '+';
-    case Change::Kind::Removed: return '-';
-    case Change::Kind::Changed: return '~';
-    case Change::Kind::Renamed: return '>';
-  }
-  return ' ';
-}
-
 Style styleOf(char mark) { return mark == '+' ? Style::Good : mark == '-' ? Style::Bad : Style::Plain; }
-
-/// "eps 1e-05 -> 1e-06"; of what is there on one side only, its value: of whole blocks the beginning.
-std::string fieldText(const FieldChange& field, Change::Kind kind) {
-  const std::string name = field.name.empty() ? "" : field.name + " ";
-  if (kind == Change::Kind::Added) return name + shortened(field.next);
-  if (kind == Change::Kind::Removed) return name + shortened(field.base);
-  return fmt::format("{}{} -> {}", name, field.base.empty() ? "-" : field.base, field.next.empty() ? "-" : field.next);
-}
-
-std::string changeText(const Change& change) {
-  std::vector<std::string> fields;
-  for (const FieldChange& field : change.fields) fields.push_back(fieldText(field, change.kind));
-  if (!change.newId.empty()) fields.push_back("-> " + change.newId);
-  const std::string gap = change.id.empty() ? "" : "  ";
-  return fmt::format("  {} {}{}{}", markOf(change.kind), change.id, gap, fmt::join(fields, ", "));
-}
 
 std::string changesText(const std::vector<Change>& changes, bool hasColour) {
   constexpr std::size_t kHang = 6;
@@ -129,7 +71,7 @@ std::string changesText(const std::vector<Change>& changes, bool hasColour) {
     if (!change.block.empty()) own += " in block " + change.block;
     if (own != heading) text += styled(own, Style::Bold, hasColour) + "\n";
     heading = own;
-    text += styled(wrappedLines(changeText(change), kHang), styleOf(markOf(change.kind)), hasColour) + "\n";
+    text += styled(wrappedLines("  " + changeText(change), kHang), styleOf(markOf(change.kind)), hasColour) + "\n";
   }
   return text;
 }
@@ -149,11 +91,11 @@ std::string plansText(const Difference& difference, bool hasColour) {
   return text;
 }
 
-std::string figuresTable(const std::vector<Figure>& figures, bool hasColour) {
+std::string figuresTable(const std::vector<PlanFigure>& figures, bool hasColour) {
   if (figures.empty()) return "";
   Table table({{"predicted", Align::Left}, {"base"}, {"new"}, {"change"}});
   std::string variant;
-  for (const Figure& figure : figures) {
+  for (const PlanFigure& figure : figures) {
     if (figure.variant != variant) table.addHeading(fmt::format("{} plan", figure.variant));
     variant = figure.variant;
     const auto value = [&](std::int64_t number) {
@@ -199,7 +141,7 @@ Json toJson(const PlanListDifference& list) {
   return {{"list", list.list}, {"lines", std::move(lines)}};
 }
 
-Json toJson(const Figure& figure) {
+Json toJson(const PlanFigure& figure) {
   return {{"variant", figure.variant}, {"name", figure.name}, {"base", figure.base}, {"new", figure.next}};
 }
 

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/annotations.h"
 #include "app/cli/pipeline_options.h"
-#include "app/cli/plan_difference.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
 #include "core/fusion/fusion_stages.h"
+#include "core/fusion/plan_difference.h"
 #include "core/support/json_fields.h"
 #include "core/support/read_file.h"
 

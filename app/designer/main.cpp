@@ -41,11 +41,13 @@ void addOptions(QCommandLineParser& parser) {
   add("without-pipeline", "Leave the pipeline out of the drawing, which then does not open again.");
   add("size", "Size of the window for a picture, such as 1500x940.", "WxH");
   add("scale", "Device pixels per pixel of a picture, such as 2; of a drawing as PNG 1 to 4.", "factor");
+  add("compare", "Show what is not as in this pipeline: git difftool --extcmd \"fuseline-designer --compare\".",
+      "old.fuseline");
   add("select", "Select this op.", "op");
   add("pane",
-      "Bring this pane to the front: plan, timings, timeline, roofline, numerics, sweep, runs, rules, problems, "
-      "outline "
-      "or log; or start, the start page.",
+      "Bring this pane to the front: plan, timings, timeline, roofline, numerics, sweep, runs, changes, rules, "
+      "problems, "
+      "outline or log; or start, the start page.",
       "pane");
   add("run", "Run the pipeline before the picture is taken.");
   add("numerics", "Measure the numerics before the picture is taken.");
@@ -201,6 +203,8 @@ int main(int argc, char** argv) {
   if (!openFirst(window, session, parser.positionalArguments()) && isPicture(parser))
     return refuse(window.message());  // there is nothing to take a picture of
   offerStartPage(window, autosave, parser.positionalArguments());
+  if (parser.isSet("compare") && !window.compareWith(parser.value("compare")) && isPicture(parser))
+    return refuse(window.message());
   if (!isPicture(parser) && parser.isSet("pane")) window.showPane(parser.value("pane"));
   session.worker().requestDevices();
   return QApplication::exec();

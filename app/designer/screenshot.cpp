@@ -46,6 +46,7 @@ void Screenshot::takeSoon() {
 }
 
 void Screenshot::take() {
+  if (m_window.comparison().isComparing()) return takeSoon();
   if (m_request.drawing) return draw();
   QCoreApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
   m_window.canvas().fit();

@@ -444,6 +444,13 @@ std::string placeOf(const DocumentChange& change) {
                      change.block.empty() ? "" : " in block ", change.block);
 }
 
+std::map<std::string, std::string> renamedIds(std::span<const DocumentChange> changes, std::string_view block) {
+  Renames renames;
+  for (const DocumentChange& change : changes)
+    if (change.kind == Kind::Renamed && change.block == block) renames[change.id] = change.newId;
+  return renames;
+}
+
 std::vector<DocumentChange> documentDifference(const PipelineDocument& base, const PipelineDocument& next,
                                                const DifferenceOptions& options) {
   const Result<Json> before = parseJson(serialize(base));

@@ -5,6 +5,8 @@
 
 #include "core/document/document.h"
 
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +45,9 @@ std::string_view sectionName(DocumentChange::Section section);
 std::string_view kindName(DocumentChange::Kind kind);
 /// "op fc1", "wire to fc1.x", "symbol M", "op fc1 in block Layer".
 std::string placeOf(const DocumentChange& change);
+
+/// Base id to id of the ops and inputs that were renamed, of the pipeline, or of a block.
+std::map<std::string, std::string> renamedIds(std::span<const DocumentChange> changes, std::string_view block = {});
 
 struct DifferenceOptions {
   bool withView = false;

@@ -137,6 +137,8 @@ std::string toText(const Graph& graph, const std::vector<FusedOperation>& list);
 /// "forward" and "backward" lists with their attempts, as a tree; as JSON; as Graphviz DOT.
 std::string toTree(const Graph& graph, const FusionReport& report);
 Json toJson(const Graph& graph, const FusionReport& report);
+/// Of that what runs, "forward", "backward" and "handOvers", without what was attempted.
+Json planJson(const Graph& graph, const FusionReport& report);
 std::string toDot(const Graph& graph, const FusionReport& report);
 
 }  // namespace fuseline

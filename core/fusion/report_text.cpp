@@ -189,15 +189,20 @@ std::string toTree(const Graph& graph, const FusionReport& report) {
   return text + deviceText(report.device);
 }
 
+Json planJson(const Graph& graph, const FusionReport& report) {
+  return {{"forward", listJson(graph, report.forward)},
+          {"backward", listJson(graph, report.backward)},
+          {"handOvers", handOversJson(graph, report)}};
+}
+
 Json toJson(const Graph& graph, const FusionReport& report) {
   Json attempts = Json::array();
   for (const Attempt& attempt : report.attempts) attempts.push_back(attemptJson(graph, attempt, report.device));
-  return {{"rules", report.book == RuleBook::Te ? "te" : "all"},
-          {"forward", listJson(graph, report.forward)},
-          {"backward", listJson(graph, report.backward)},
-          {"handOvers", handOversJson(graph, report)},
-          {"attempts", attempts},
-          {"device", toJson(report.device)}};
+  Json json = {{"rules", report.book == RuleBook::Te ? "te" : "all"}};
+  json.update(planJson(graph, report));
+  json["attempts"] = std::move(attempts);
+  json["device"] = toJson(report.device);
+  return json;
 }
 
 std::string toDot(const Graph& graph, const FusionReport& report) {

@@ -149,7 +149,7 @@ QString GraphScene::describe(const std::string& id) const {
 }
 
 QRectF GraphScene::contentRect() const {
-  QRectF rect;
+  QRectF rect = m_surroundings;
   for (const auto& [id, item] : m_nodes) rect = rect.united(item->sceneBoundingRect());
   for (const HullItem* hull : m_hulls) rect = rect.united(hull->sceneBoundingRect());
   return rect;
@@ -174,6 +174,7 @@ void GraphScene::sync() {
   syncHulls();
   showSelection();
   resumeWire();
+  Q_EMIT itemsChanged();
   setSceneRect(contentRect().adjusted(-2000, -2000, 2000, 2000));
 }
 
@@ -373,6 +374,7 @@ void GraphScene::nodeMoved(const std::string&) {
   if (m_isSyncing) return;
   placeLinks();
   placeHulls();
+  Q_EMIT nodeDragged();
 }
 
 void GraphScene::setHullFilter(HullFilter filter) {
@@ -965,7 +967,8 @@ void GraphScene::helpEvent(QGraphicsSceneHelpEvent* event) {
   for (const auto& [id, item] : m_nodes) {
     if (item->sceneBoundingRect().contains(event->scenePos())) tip = tipOf(m_session, *item, event->scenePos());
   }
-  tip.isEmpty() ? QToolTip::hideText() : QToolTip::showText(event->screenPos(), tip);
+  if (tip.isEmpty()) return QGraphicsScene::helpEvent(event);  // wires and others have tips of their own
+  QToolTip::showText(event->screenPos(), tip);
 }
 
 }  // namespace fuseline::ui

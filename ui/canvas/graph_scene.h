@@ -32,11 +32,14 @@ class GraphScene : public QGraphicsScene {
   const std::map<std::string, NodeItem*>& nodes() const { return m_nodes; }
   LinkItem* linkAt(QPointF position) const;
   const std::vector<HullItem*>& hulls() const { return m_hulls; }
+  const std::vector<LinkItem*>& links() const { return m_links; }
   /// A node in words, for who does not see the canvas: "Linear fc1, reads 512 × 1024 bf16, writes ..., fused:
   /// forward · ForwardLinearEpilogue, RMS error 3.7 %".
   QString describe(const std::string& id) const;
   /// What the user should see when everything is fitted: nodes, hulls and labels.
   QRectF contentRect() const;
+  /// What others draw beside the pipeline, to be seen when everything is fitted.
+  void setSurroundings(const QRectF& rect) { m_surroundings = rect; }
   /// Wires may stick out of that: those that run back, and what they say.
   QRectF wiresRect() const;
 
@@ -100,6 +103,10 @@ class GraphScene : public QGraphicsScene {
   void nodeMoved(const std::string& id);
 
  Q_SIGNALS:
+  /// Items were added or replaced: what others hang on them is to be hung there again.
+  void itemsChanged();
+  /// A node is under way: once for each of those that are dragged together.
+  void nodeDragged();
   /// A sentence for the status line; empty clears it.
   void hint(const QString& sentence);
   void emptyDoubleClicked(QPointF position, QPoint screenPosition);
@@ -185,6 +192,7 @@ class GraphScene : public QGraphicsScene {
   bool m_areErrorsVisible = true;
   bool m_areSpeedupsVisible = true;
   LinkItem* m_dropTarget = nullptr;
+  QRectF m_surroundings;
   bool m_isSyncing = false;
 };
 

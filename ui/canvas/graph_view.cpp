@@ -348,9 +348,12 @@ void GraphView::findNext(int step) {
 
 void GraphView::showNode(const QString& id) {
   m_session.select({id});
-  const NodeItem* item = m_scene.node(id.toStdString());
-  if (!item || mapToScene(viewport()->rect()).boundingRect().contains(item->sceneBoundingRect())) return;
-  centerOn(item);
+  if (const NodeItem* item = m_scene.node(id.toStdString())) showArea(item->sceneBoundingRect());
+}
+
+void GraphView::showArea(const QRectF& area) {
+  if (area.isNull() || mapToScene(viewport()->rect()).boundingRect().contains(area)) return;
+  centerOn(area.center());
   m_isFitted = false;
 }
 

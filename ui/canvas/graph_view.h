@@ -29,6 +29,8 @@ class GraphView : public QGraphicsView {
   void openFind();
   /// Selects the next node that the last search found, or the one before.
   void findNext(int step);
+  /// Moves there, unless all of it is in sight.
+  void showArea(const QRectF& area);
   /// Shows the selection, never larger than life; everything where nothing is selected.
   void fitSelection();
 

@@ -18,5 +18,10 @@ inline constexpr int kWireGapPx = 72;
 inline constexpr int kNodePitchPx = kNodeWidthPx + kWireGapPx;
 inline constexpr int kRowPitchPx = 120;
 inline constexpr int kGridPx = 8;
+/// Of an op's box.
+inline constexpr double kNodeCornerPx = 6.0;
+/// Below this zoom two lines of text in a node are too small to read: there is only a title, and it is larger.
+inline constexpr double kFarZoom = 0.56;
+inline constexpr double kFarFontFactor = 1.6;
 
 }  // namespace fuseline::ui

@@ -18,15 +18,11 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kCornerPx = 6.0;
 constexpr double kStripePx = 5.0;
 constexpr double kMarginPx = 16.0;  // ports, badge and focus ring stick out
 constexpr double kBadgePx = 20.0;
 constexpr double kErrorWidthPx = 62.0;
 constexpr double kErrorHeightPx = 17.0;
-// Below this zoom two lines of text in a node are too small to read.
-constexpr double kFarZoom = 0.56;
-constexpr double kFarFontFactor = 1.6;
 // Of the box of a bypassed op; its texts must still be readable.
 constexpr double kGhostOpacity = 0.5;
 
@@ -46,7 +42,7 @@ QPainterPath roundedBox(const QRectF& box, double radius) {
 
 /// Along the left side, its corners round as the box is: nothing needs to be clipped, which an SVG cannot.
 QPainterPath stripeOf(double height) {
-  constexpr QSizeF kArc(2 * kStripePx, 2 * kCornerPx);
+  constexpr QSizeF kArc(2 * kStripePx, 2 * kNodeCornerPx);
   QPainterPath path(QPointF(kStripePx, 0));
   path.arcTo(QRectF(QPointF(0, 0), kArc), 90, 90);
   path.arcTo(QRectF(QPointF(0, height - kArc.height()), kArc), 180, 90);
@@ -55,6 +51,12 @@ QPainterPath stripeOf(double height) {
 }
 
 }  // namespace
+
+QString breakableTitle(QString title) {
+  for (qsizetype i = title.size() - 1; i > 0; --i)
+    if (title[i].isUpper() && title[i - 1].isLower()) title.insert(i, QChar(0x200B));
+  return title;
+}
 
 NodeItem::NodeItem(NodeLook look, const Theme& theme) : m_look(std::move(look)), m_theme(theme) {
   setFlags(ItemIsMovable | ItemIsSelectable | ItemSendsGeometryChanges);
@@ -169,7 +171,7 @@ void NodeItem::paintBypass(QPainter& painter) const {
 void NodeItem::paintBox(QPainter& painter) const {
   const ThemeColors& colors = m_theme.colors();
   const bool isEnd = m_look.kind != NodeKind::Op;
-  const double radius = isEnd ? box().height() / 2 : kCornerPx;
+  const double radius = isEnd ? box().height() / 2 : kNodeCornerPx;
   const QPainterPath shape = roundedBox(box(), radius);
   if (isSelected()) {
     QColor halo = colors.accent;
@@ -202,17 +204,13 @@ const QColor& NodeItem::titleColor() const {
   return m_look.isBypassed ? m_theme.colors().dimText : m_theme.colors().text;
 }
 
-/// From far away there is only the title, large, broken between its words: "MakeExtra" "Output".
+/// From far away there is only the title, large.
 void NodeItem::paintFarTitle(QPainter& painter) const {
-  QString title = m_look.title;
-  for (qsizetype i = title.size() - 1; i > 0; --i) {
-    if (title[i].isUpper() && title[i - 1].isLower()) title.insert(i, QChar(0x200B));
-  }
   const QRectF area = textArea();
   if (m_look.isUnknown) painter.fillRect(area.adjusted(-3, 5, 3, -5), m_theme.colors().node);
   painter.setFont(titleFont(kFarFontFactor));
   painter.setPen(titleColor());
-  painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), title);
+  painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), breakableTitle(m_look.title));
 }
 
 void NodeItem::paintTexts(QPainter& painter) const {

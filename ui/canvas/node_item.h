@@ -23,6 +23,9 @@ struct PortRef {
 /// How a port looks while a wire is being drawn.
 enum class PortMark { Plain, Legal, Illegal, Target };
 
+/// A title that may be broken between its words: "MakeExtra" "Output".
+QString breakableTitle(QString title);
+
 class NodeItem : public QGraphicsItem {
  public:
   enum { Type = UserType + 1 };

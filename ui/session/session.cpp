@@ -210,16 +210,22 @@ void Session::refreshCapabilities() {
   if (m_capabilitiesOf) m_capabilities = m_capabilitiesOf(plannedDevice().device);
 }
 
-void Session::startAnalysis() {
-  m_pool.clear();  // a waiting analysis of an older document is of no use any more
+std::function<std::shared_ptr<const Analysis>()> Session::analysisOf(const PipelineDocument& document) const {
   const bool isPlannedForElsewhere = m_planTarget != PlanTarget();
   auto gains = isPlannedForElsewhere ? std::make_shared<const RunGains>() : m_gains;
-  m_pool.start([this, document = document(), options = analysisOptions(), gains = std::move(gains),
-                settings = plannedSettings(), generation = m_generation]() mutable {
-    options.gains = gains->gainsFor(document, std::move(settings));
-    auto analysis = std::make_shared<const Analysis>(analyze(document, options));
+  return [document, options = analysisOptions(), gains = std::move(gains), settings = plannedSettings()] {
+    AnalysisOptions withGains = options;
+    withGains.gains = gains->gainsFor(document, settings);
+    return std::make_shared<const Analysis>(analyze(document, withGains));
+  };
+}
+
+void Session::startAnalysis() {
+  m_pool.clear();  // a waiting analysis of an older document is of no use any more
+  m_pool.start([this, analyzeDocument = analysisOf(document()), generation = m_generation] {
     QMetaObject::invokeMethod(
-        this, [this, generation, analysis] { acceptAnalysis(generation, analysis); }, Qt::QueuedConnection);
+        this, [this, generation, analysis = analyzeDocument()] { acceptAnalysis(generation, analysis); },
+        Qt::QueuedConnection);
   });
 }
 

@@ -2,17 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/fusion/fuser.h"
 #include "core/support/json.h"
 #include "core/support/result.h"
 
 #include <string>
 #include <vector>
 
-namespace fuseline::cli {
+namespace fuseline {
 
 struct PlanLine {
   char mark = ' ';  // '-': expected only; '+': actual only
   std::string text;
+  std::vector<std::string> ops;  // ids of the graph
 };
 
 /// One of the lists "forward", "backward" and "handOvers", with what both plans have in it, too.
@@ -25,7 +27,11 @@ struct PlanListDifference {
 /// may be worded anew. Gives the lists that are not the same. Errors: `expected` is no plan.
 Result<std::vector<PlanListDifference>> planDifference(const Json& expected, const Json& actual);
 
+/// The same of two reports, without what writing them would cost.
+std::vector<PlanListDifference> planDifference(const Graph& expected, const FusionReport& expectedReport,
+                                               const Graph& actual, const FusionReport& actualReport);
+
 /// A line for each, with its mark, under the name of its list.
 std::string toString(const std::vector<PlanListDifference>& lists);
 
-}  // namespace fuseline::cli
+}  // namespace fuseline

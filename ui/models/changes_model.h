@@ -1,0 +1,51 @@
+// ChangesModel: what is not as in the base, grouped: changes of the document, then of the plan, then its figures.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/session/pipeline_comparison.h"
+#include "ui/theme/theme.h"
+
+#include <QStandardItemModel>
+
+namespace fuseline::ui {
+
+/// The colour of a kind of change, on the canvas and in the list; a sign and a word say the same.
+QColor changeColor(const ThemeColors& colors, DocumentChange::Kind kind);
+/// "+", "−", "~", ">".
+QString changeSign(DocumentChange::Kind kind);
+
+class ChangesModel : public QStandardItemModel {
+  Q_OBJECT
+
+ public:
+  enum Column { WhatColumn, KindColumn, DetailsColumn, ColumnCount };
+  enum Role {
+    /// Of a change of the document its index; of what follows from these in the plan -1.
+    ChangeRole = Qt::UserRole + 1,
+    /// Ids of the nodes that a row is about, as they are called now. Those that are gone are not there.
+    NodesRole,
+    /// What tells the row from others, also after it was compared again.
+    KeyRole
+  };
+  explicit ChangesModel(QObject* parent = nullptr);
+
+  void show(const ComparisonResult& result, const Theme& theme);
+
+  /// Rows that are about one thing, without headings and without figures, in order, at their first column.
+  QList<QModelIndex> changeRows() const;
+  /// Invalid: there is none.
+  QModelIndex rowOfChange(int change) const;
+  QModelIndex rowOfKey(const QString& key) const;
+
+ private:
+  void addDocumentChanges(const ComparisonResult& result, const ThemeColors& colors);
+  void addPlanChanges(const ComparisonResult& result, const ThemeColors& colors);
+  void addFigures(const PipelineDifference& difference, const ThemeColors& colors);
+  QStandardItem* addGroup(const QString& title);
+};
+
+/// "3 ops added, 1 removed, 2 changed; 1 other change; fused: 5 launches instead of 8, peak memory 49 MiB instead of
+/// 52 MiB."
+QString comparisonText(const ComparisonResult& result);
+
+}  // namespace fuseline::ui
