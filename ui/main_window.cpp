@@ -4,7 +4,6 @@
 
 #include "core/document/guide.h"
 #include "core/document/picture.h"
-#include "core/profile/run_command.h"
 #include "core/profile/run_file.h"
 #include "ui/canvas/metrics.h"
 #include "ui/command_palette.h"
@@ -13,6 +12,7 @@
 #include "ui/help.h"
 #include "ui/panels/drawing_dialog.h"
 #include "ui/panels/recovery_bar.h"
+#include "ui/run_commands.h"
 #include "ui/session/run_files.h"
 #include "ui/shortcuts_dialog.h"
 #include "ui/theme/format.h"
@@ -55,8 +55,6 @@ QString openPatterns() {
              "Pipelines, measured runs, drawings, reports and modules (*.fuseline *.fuserun *.svg *.png *.html *.py)") +
          QStringLiteral(";;") + filePatterns();
 }
-
-QString tensorPatterns() { return MainWindow::tr("Tensors (*.safetensors);;All files (*)"); }
 
 }  // namespace
 
@@ -369,8 +367,28 @@ void MainWindow::createViewMenu() {
   addCommand(menu, tr("Pre&vious pane"), QKeySequence(Qt::SHIFT | Qt::Key_F6), [this] { focusPane(-1); });
   addCommand(menu, tr("Go to the &outline"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_O), [this] { showOutline(); });
   addCommand(menu, tr("&Restore default layout"), {}, [this] { restoreDefaultLayout(); });
+  createPanesMenu(*menu);
   menu->addSeparator();
   createThemeMenu(*menu);
+}
+
+/// What one looks at while doing something; the rest goes away until it is wanted.
+void MainWindow::createPanesMenu(QMenu& viewMenu) {
+  QMenu* menu = viewMenu.addMenu(tr("Show panes &for"));
+  const auto add = [&](const QString& text, const QStringList& hidden, const QString& front) {
+    addCommand(menu, text, {}, [this, hidden, front] {
+      restoreDefaultLayout();
+      for (QDockWidget* dock : std::as_const(m_docks)) dock->setVisible(!hidden.contains(dock->objectName()));
+      showPane(front);
+    });
+  };
+  const QString palette = QStringLiteral("palette");
+  const QString inspector = QStringLiteral("inspector");
+  const QString whyNot = QStringLiteral("whyNot");
+  add(tr("&Designing"), {}, QStringLiteral("problems"));
+  add(tr("&Explaining fusions"), {palette, inspector}, QStringLiteral("rules"));
+  add(tr("&Profiling"), {palette, inspector, whyNot}, QStringLiteral("timings"));
+  add(tr("&Comparing"), {palette, inspector, whyNot}, QStringLiteral("changes"));
 }
 
 void MainWindow::createThemeMenu(QMenu& viewMenu) {
@@ -404,155 +422,14 @@ void MainWindow::createRunMenu() {
   });
   menu->addAction(m_runBar->stopAction());
   menu->addSeparator();
-  createTimingMenu(*menu);
-  addTensorCommands(*menu);
+  auto* commands = new RunCommands(m_session, *this);
+  connect(commands, &RunCommands::message, this, &MainWindow::showMessage);
+  commands->addTimingMenu(*menu);
+  commands->addCommands(*menu);
   auto* escapeAction = new QAction(this);
   escapeAction->setShortcut(QKeySequence(Qt::Key_Escape));
   connect(escapeAction, &QAction::triggered, this, &MainWindow::escape);
   addAction(escapeAction);
-}
-
-void MainWindow::createTimingMenu(QMenu& runMenu) {
-  QMenu* menu = runMenu.addMenu(tr("Time &steps by"));
-  menu->setToolTipsVisible(true);
-  auto* group = new QActionGroup(this);
-  const auto add = [&](const QString& text, const QString& tip, const char* timing) {
-    QAction* action = group->addAction(menu->addAction(text));
-    action->setToolTip(tip);
-    action->setCheckable(true);
-    action->setChecked(m_session.runTarget().timing == timing);
-    connect(action, &QAction::triggered, this, [this, timing] {
-      RunTarget target = m_session.runTarget();
-      target.timing = timing;
-      m_session.setRunTarget(target);
-    });
-    return action;
-  };
-  add(tr("The device's &own clock"), tr("CUDA events on a GPU, the host's clock on the CPU"), "auto");
-  QAction* kernels = add(tr("&Kernels one by one (CUPTI)"),
-                         tr("On a GPU: each kernel by itself, in the launches as they are"), "cupti");
-  add(tr("The &host's clock"), tr("With a wait for the device after every step"), "host");
-  connect(menu, &QMenu::aboutToShow, kernels, [this, kernels] { kernels->setEnabled(m_session.runTarget().isGpu()); });
-}
-
-void MainWindow::addTensorCommands(QMenu& menu) {
-  addCommand(&menu, tr("&Take tensors from a file..."), {}, [this] { chooseTensors(); });
-  QAction* draw = addCommand(&menu, tr("&Draw tensors from the seed"), {}, [this] { m_session.setTensorsFile({}); });
-  addCommand(&menu, tr("Save &parameters..."), {}, [this] { saveParameters(); });
-  QAction* save = addCommand(&menu, tr("Save the r&un..."), {}, [this] { saveRun(); });
-  connect(&menu, &QMenu::aboutToShow, save, [this, save] { save->setEnabled(m_session.lastRun().has_value()); });
-  addExportCommands(menu);
-  addCopyCommands(menu);
-  addBaselineCommands(menu);
-  const auto refresh = [this, draw] {
-    const QString& path = m_session.tensorsFile();
-    draw->setEnabled(!path.isEmpty());
-    showMessage(path.isEmpty() ? tr("Runs draw their tensors from the seed.")
-                               : tr("Runs take the tensors that %1 has; the seed gives the others.").arg(path));
-  };
-  draw->setEnabled(false);
-  connect(&m_session, &Session::tensorsFileChanged, this, refresh);
-}
-
-void MainWindow::addCopyCommands(QMenu& menu) {
-  QMenu* commands = menu.addMenu(tr("&Copy as a command"));
-  commands->setToolTipsVisible(true);
-  addCommand(commands, tr("For the &shell"), {}, [this] {
-    copyCommand(runCommand);
-  })->setToolTip(tr("What measures this pipeline as Run does"));
-  addCommand(commands, tr("For &Nsight Systems"), {}, [this] {
-    copyCommand(nsysCommand);
-  })->setToolTip(tr("The same under nsys, which shows a range a step"));
-}
-
-/// Of the pipeline's file: what is not saved is not in it.
-void MainWindow::copyCommand(const CommandOf& commandOf) {
-  if (m_session.path().isEmpty()) return showMessage(tr("Save the pipeline first: a command names its file."));
-  const RunSettings settings{.device = m_session.runTarget().device,
-                             .pass = m_session.pass() == PassKind::Training ? "train" : "forward",
-                             .timing = m_session.runTarget().timing};
-  const std::string command =
-      commandOf(settings, m_session.path().toStdString(), m_session.tensorsFile().toStdString());
-  QGuiApplication::clipboard()->setText(toQt(command));
-  const QString unsaved = m_session.isModified() ? tr(" What is not saved is not in that file.") : QString();
-  showMessage(tr("Copied: %1").arg(toQt(command)) + unsaved);
-}
-
-void MainWindow::addExportCommands(QMenu& menu) {
-  QMenu* formats = menu.addMenu(tr("E&xport the run"));
-  formats->setToolTipsVisible(true);
-  for (const Exporter& exporter : exporters()) {
-    QAction* action = formats->addAction(tr("As %1...").arg(toQt(exporter.title)));
-    action->setToolTip(toQt(exporter.summary));
-    connect(action, &QAction::triggered, this, [this, &exporter] { exportRun(exporter); });
-  }
-  connect(&menu, &QMenu::aboutToShow, formats,
-          [this, formats] { formats->setEnabled(m_session.lastRun().has_value()); });
-}
-
-void MainWindow::addBaselineCommands(QMenu& menu) {
-  menu.addSeparator();
-  addCommand(&menu, tr("Pin the run as &baseline"), QKeySequence(Qt::CTRL | Qt::Key_B), [this] { pinBaseline(); });
-  addCommand(&menu, tr("&Compare with a run..."), {}, [this] { chooseBaseline(); });
-  QAction* unpin = addCommand(&menu, tr("Unpin the baseline"), {}, [this] { m_session.setBaseline(std::nullopt); });
-  const auto refresh = [this, unpin] { unpin->setEnabled(m_session.baseline().has_value()); };
-  refresh();
-  connect(&m_session, &Session::baselineChanged, this, refresh);
-}
-
-void MainWindow::pinBaseline() {
-  if (!m_session.lastRun()) return showMessage(tr("Nothing was measured yet: run the pipeline first."));
-  m_session.setBaseline(m_session.lastRun()->record);
-  showMessage(tr("This run is the baseline: the next ones are set beside it in the Timings panel."));
-}
-
-void MainWindow::chooseBaseline() {
-  const QString path = QFileDialog::getOpenFileName(this, tr("Compare with"), QFileInfo(m_session.path()).path(),
-                                                    tr("Measured runs (*.fuserun *.html);;All files (*)"));
-  if (path.isEmpty()) return;
-  Result<RunRecord> run = loadRunRecord(path.toStdString());
-  if (!run) return showMessage(toQt(run.error().message), Severity::Error);
-  m_session.setBaseline(std::move(*run));
-}
-
-void MainWindow::chooseTensors() {
-  const QString folder = QFileInfo(m_session.path()).path();
-  const QString path = QFileDialog::getOpenFileName(this, tr("Take tensors from"), folder, tensorPatterns());
-  if (!path.isEmpty()) m_session.setTensorsFile(path);
-}
-
-void MainWindow::saveParameters() {
-  QFileDialog dialog(this, tr("Save parameters"), QFileInfo(m_session.path()).path(), tensorPatterns());
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(QStringLiteral("safetensors"));
-  if (dialog.exec() != QDialog::Accepted) return;
-  const QString path = dialog.selectedFiles().constFirst();
-  const Result<void> saved = m_session.saveParameters(path);
-  showOutcome(saved, tr("The parameters are in %1.").arg(path));
-}
-
-void MainWindow::saveRun() {
-  QFileDialog dialog(this, tr("Save the run"), QFileInfo(m_session.path()).path(),
-                     tr("Measured runs (*.fuserun);;All files (*)"));
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(QStringLiteral("fuserun"));
-  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName());
-  if (dialog.exec() != QDialog::Accepted) return;
-  const QString path = dialog.selectedFiles().constFirst();
-  const Result<void> saved = m_session.saveRun(path);
-  showOutcome(saved, tr("The run is in %1. It can be opened here, and given to fuseline run --measured.").arg(path));
-}
-
-void MainWindow::exportRun(const Exporter& exporter) {
-  QFileDialog dialog(this, tr("Export the run"), QFileInfo(m_session.path()).path(),
-                     tr("%1 (*%2);;All files (*)").arg(toQt(exporter.title), toQt(exporter.ending)));
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(toQt(exporter.ending.substr(1)));
-  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName());
-  if (dialog.exec() != QDialog::Accepted) return;
-  const QString path = dialog.selectedFiles().constFirst();
-  const Result<void> written = m_session.exportRun(exporter, path);
-  showOutcome(written, tr("The run is in %1. %2.").arg(path, toQt(exporter.summary)));
 }
 
 void MainWindow::exportPipeline() {

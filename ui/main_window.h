@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/export/exporter.h"
 #include "ui/canvas/drawing.h"
 #include "ui/canvas/graph_view.h"
 #include "ui/canvas/overview_map.h"
@@ -117,18 +116,9 @@ class MainWindow : public QMainWindow {
   void addFindCommands(QMenu& menu);
   void createArrangeMenu(QMenu& editMenu);
   void createViewMenu();
+  void createPanesMenu(QMenu& viewMenu);
   void createThemeMenu(QMenu& viewMenu);
   void createRunMenu();
-  void createTimingMenu(QMenu& runMenu);
-  void addTensorCommands(QMenu& menu);
-  void addExportCommands(QMenu& menu);
-  using CommandOf =
-      std::function<std::string(const RunSettings& settings, std::string_view file, std::string_view tensors)>;
-  void addCopyCommands(QMenu& menu);
-  void copyCommand(const CommandOf& commandOf);
-  void addBaselineCommands(QMenu& menu);
-  void pinBaseline();
-  void chooseBaseline();
   void createHelpMenu();
   void createStartPage();
   void createToolBars();
@@ -173,11 +163,7 @@ class MainWindow : public QMainWindow {
   void newDocument();
   void newFromTemplate(const std::string& text, const QString& name);
   void chooseAndOpen();
-  void chooseTensors();
-  void saveParameters();
-  void saveRun();
   void exportPipeline();
-  void exportRun(const Exporter& exporter);
   void exportDrawing();
   void copyDrawing();
   bool save();

@@ -1,0 +1,181 @@
+// Commands on runs: how steps are timed, tensors, files of runs, baselines.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/run_commands.h"
+
+#include "core/profile/run_command.h"
+#include "core/profile/run_file.h"
+#include "ui/theme/format.h"
+
+#include <QActionGroup>
+#include <QClipboard>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QGuiApplication>
+
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+QString tensorPatterns() { return RunCommands::tr("Tensors (*.safetensors);;All files (*)"); }
+}  // namespace
+
+RunCommands::RunCommands(Session& session, QWidget& window) : QObject(&window), m_session(session), m_window(window) {}
+
+QAction* RunCommands::add(QMenu& menu, const QString& text, const QKeySequence& shortcut, std::function<void()> run) {
+  QAction* action = menu.addAction(text);
+  if (!shortcut.isEmpty()) action->setShortcut(shortcut);
+  connect(action, &QAction::triggered, this, std::move(run));
+  return action;
+}
+
+void RunCommands::say(const QString& sentence, Severity severity) { Q_EMIT message(sentence, severity); }
+
+void RunCommands::tell(const Result<void>& outcome, const QString& success) {
+  outcome ? say(success) : say(toQt(outcome.error().message), Severity::Error);
+}
+
+void RunCommands::addTimingMenu(QMenu& runMenu) {
+  QMenu* menu = runMenu.addMenu(tr("Time &steps by"));
+  menu->setToolTipsVisible(true);
+  auto* group = new QActionGroup(this);
+  const auto add = [&](const QString& text, const QString& tip, const char* timing) {
+    QAction* action = group->addAction(menu->addAction(text));
+    action->setToolTip(tip);
+    action->setCheckable(true);
+    action->setChecked(m_session.runTarget().timing == timing);
+    connect(action, &QAction::triggered, this, [this, timing] {
+      RunTarget target = m_session.runTarget();
+      target.timing = timing;
+      m_session.setRunTarget(target);
+    });
+    return action;
+  };
+  add(tr("The device's &own clock"), tr("CUDA events on a GPU, the host's clock on the CPU"), "auto");
+  QAction* kernels = add(tr("&Kernels one by one (CUPTI)"),
+                         tr("On a GPU: each kernel by itself, in the launches as they are"), "cupti");
+  add(tr("The &host's clock"), tr("With a wait for the device after every step"), "host");
+  connect(menu, &QMenu::aboutToShow, kernels, [this, kernels] { kernels->setEnabled(m_session.runTarget().isGpu()); });
+}
+
+void RunCommands::addCommands(QMenu& menu) {
+  add(menu, tr("&Take tensors from a file..."), {}, [this] { chooseTensors(); });
+  QAction* draw = add(menu, tr("&Draw tensors from the seed"), {}, [this] { m_session.setTensorsFile({}); });
+  add(menu, tr("Save &parameters..."), {}, [this] { saveParameters(); });
+  QAction* save = add(menu, tr("Save the r&un..."), {}, [this] { saveRun(); });
+  connect(&menu, &QMenu::aboutToShow, save, [this, save] { save->setEnabled(m_session.lastRun().has_value()); });
+  addExportCommands(menu);
+  addCopyCommands(menu);
+  addBaselineCommands(menu);
+  const auto refresh = [this, draw] {
+    const QString& path = m_session.tensorsFile();
+    draw->setEnabled(!path.isEmpty());
+    say(path.isEmpty() ? tr("Runs draw their tensors from the seed.")
+                       : tr("Runs take the tensors that %1 has; the seed gives the others.").arg(path));
+  };
+  draw->setEnabled(false);
+  connect(&m_session, &Session::tensorsFileChanged, this, refresh);
+}
+
+void RunCommands::addCopyCommands(QMenu& menu) {
+  QMenu* commands = menu.addMenu(tr("&Copy as a command"));
+  commands->setToolTipsVisible(true);
+  add(*commands, tr("For the &shell"), {}, [this] {
+    copyCommand(runCommand);
+  })->setToolTip(tr("What measures this pipeline as Run does"));
+  add(*commands, tr("For &Nsight Systems"), {}, [this] {
+    copyCommand(nsysCommand);
+  })->setToolTip(tr("The same under nsys, which shows a range a step"));
+}
+
+/// Of the pipeline's file: what is not saved is not in it.
+void RunCommands::copyCommand(const CommandOf& commandOf) {
+  if (m_session.path().isEmpty()) return say(tr("Save the pipeline first: a command names its file."));
+  const RunSettings settings{.device = m_session.runTarget().device,
+                             .pass = m_session.pass() == PassKind::Training ? "train" : "forward",
+                             .timing = m_session.runTarget().timing};
+  const std::string command =
+      commandOf(settings, m_session.path().toStdString(), m_session.tensorsFile().toStdString());
+  QGuiApplication::clipboard()->setText(toQt(command));
+  const QString unsaved = m_session.isModified() ? tr(" What is not saved is not in that file.") : QString();
+  say(tr("Copied: %1").arg(toQt(command)) + unsaved);
+}
+
+void RunCommands::addExportCommands(QMenu& menu) {
+  QMenu* formats = menu.addMenu(tr("E&xport the run"));
+  formats->setToolTipsVisible(true);
+  for (const Exporter& exporter : exporters()) {
+    QAction* action = formats->addAction(tr("As %1...").arg(toQt(exporter.title)));
+    action->setToolTip(toQt(exporter.summary));
+    connect(action, &QAction::triggered, this, [this, &exporter] { exportRun(exporter); });
+  }
+  connect(&menu, &QMenu::aboutToShow, formats,
+          [this, formats] { formats->setEnabled(m_session.lastRun().has_value()); });
+}
+
+void RunCommands::addBaselineCommands(QMenu& menu) {
+  menu.addSeparator();
+  add(menu, tr("Pin the run as &baseline"), QKeySequence(Qt::CTRL | Qt::Key_B), [this] { pinBaseline(); });
+  add(menu, tr("&Compare with a run..."), {}, [this] { chooseBaseline(); });
+  QAction* unpin = add(menu, tr("Unpin the baseline"), {}, [this] { m_session.setBaseline(std::nullopt); });
+  const auto refresh = [this, unpin] { unpin->setEnabled(m_session.baseline().has_value()); };
+  refresh();
+  connect(&m_session, &Session::baselineChanged, this, refresh);
+}
+
+void RunCommands::pinBaseline() {
+  if (!m_session.lastRun()) return say(tr("Nothing was measured yet: run the pipeline first."));
+  m_session.setBaseline(m_session.lastRun()->record);
+  say(tr("This run is the baseline: the next ones are set beside it in the Timings panel."));
+}
+
+void RunCommands::chooseBaseline() {
+  const QString path = QFileDialog::getOpenFileName(&m_window, tr("Compare with"), QFileInfo(m_session.path()).path(),
+                                                    tr("Measured runs (*.fuserun *.html);;All files (*)"));
+  if (path.isEmpty()) return;
+  Result<RunRecord> run = loadRunRecord(path.toStdString());
+  if (!run) return say(toQt(run.error().message), Severity::Error);
+  m_session.setBaseline(std::move(*run));
+}
+
+void RunCommands::chooseTensors() {
+  const QString folder = QFileInfo(m_session.path()).path();
+  const QString path = QFileDialog::getOpenFileName(&m_window, tr("Take tensors from"), folder, tensorPatterns());
+  if (!path.isEmpty()) m_session.setTensorsFile(path);
+}
+
+void RunCommands::saveParameters() {
+  QFileDialog dialog(&m_window, tr("Save parameters"), QFileInfo(m_session.path()).path(), tensorPatterns());
+  dialog.setAcceptMode(QFileDialog::AcceptSave);
+  dialog.setDefaultSuffix(QStringLiteral("safetensors"));
+  if (dialog.exec() != QDialog::Accepted) return;
+  const QString path = dialog.selectedFiles().constFirst();
+  const Result<void> saved = m_session.saveParameters(path);
+  tell(saved, tr("The parameters are in %1.").arg(path));
+}
+
+void RunCommands::saveRun() {
+  QFileDialog dialog(&m_window, tr("Save the run"), QFileInfo(m_session.path()).path(),
+                     tr("Measured runs (*.fuserun);;All files (*)"));
+  dialog.setAcceptMode(QFileDialog::AcceptSave);
+  dialog.setDefaultSuffix(QStringLiteral("fuserun"));
+  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName());
+  if (dialog.exec() != QDialog::Accepted) return;
+  const QString path = dialog.selectedFiles().constFirst();
+  const Result<void> saved = m_session.saveRun(path);
+  tell(saved, tr("The run is in %1. It can be opened here, and given to fuseline run --measured.").arg(path));
+}
+
+void RunCommands::exportRun(const Exporter& exporter) {
+  QFileDialog dialog(&m_window, tr("Export the run"), QFileInfo(m_session.path()).path(),
+                     tr("%1 (*%2);;All files (*)").arg(toQt(exporter.title), toQt(exporter.ending)));
+  dialog.setAcceptMode(QFileDialog::AcceptSave);
+  dialog.setDefaultSuffix(toQt(exporter.ending.substr(1)));
+  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName());
+  if (dialog.exec() != QDialog::Accepted) return;
+  const QString path = dialog.selectedFiles().constFirst();
+  const Result<void> written = m_session.exportRun(exporter, path);
+  tell(written, tr("The run is in %1. %2.").arg(path, toQt(exporter.summary)));
+}
+
+}  // namespace fuseline::ui
