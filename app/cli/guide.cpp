@@ -38,9 +38,9 @@ std::vector<Topic> allPages() {
 Error unknownTopic(const std::string& name) {
   std::vector<std::string> names = problemCodes();
   for (const GuidePage& page : guidePages()) names.emplace_back(page.name);
-  return {fmt::format("The guide has no page and no code of a problem called {}{}", name,
-                      didYouMean(nearest(name, names))),
-          ErrorKind::Usage};
+  return {
+      fmt::format("The guide has no page and no code of a problem called {}{}", name, didYouMean(nearest(name, names))),
+      ErrorKind::Usage};
 }
 
 Result<Topic> topicNamed(const std::string& name) {

@@ -1,7 +1,8 @@
-// Conversions between float32 and 16 bits: instructions of the device, and the host's arithmetic where there is no
-// device. SPDX-License-Identifier: Apache-2.0 One instruction converts one or two numbers, where the integers of
-// core/numerics take about fifteen; kernels that only move memory would wait for those. The bits are the same, but for
-// NaN: the device makes its own, 0x7fff, of every NaN.
+// Conversions between float32 and 16 bits: instructions of the device, or the host's arithmetic where there is none.
+// SPDX-License-Identifier: Apache-2.0
+// One instruction converts one or two numbers, where the integers of core/numerics take about fifteen; kernels that
+// only move memory would wait for those. The bits are the same, but for NaN: the device makes its own, 0x7fff, of every
+// NaN.
 #pragma once
 
 #include "core/numerics/bf16.h"
