@@ -77,10 +77,19 @@ class Expected:
         if op["op"].startswith("block:"):
             return self.evaluate(self.blocks[op["op"][6:]], path + ".", dict(inputs))
         name, x, *extras = identifier(path), *self.inOrder(op["op"], inputs)
-        if op["op"] == "Linear" and op["attributes"].get("bias", True):
-            return {"y": f"{name}_bias({name}_linear({x}))"}
+        if op["op"] == "Linear":
+            return {"y": self.linear(name, x, op["attributes"])}
         made = {"y": f"{name}({', '.join([x, *extras])})"}
         return made | ({"extra": f"{name}.extra({x})"} if op["op"] == "MakeExtraOutput" else {})
+
+    @staticmethod
+    def linear(name, x, attributes):
+        """As TransformerEngine's Linear consists of basic ops: each rank adds its bias before the ranks are summed up."""
+        parts = ["bias"] * attributes.get("bias", True) + ["sum"] * (attributes.get("tensor_parallel_mode") == "row")
+        y = f"{name}_linear({x})" if parts else f"{name}({x})"
+        for part in parts:
+            y = f"{name}_{part}({y})"
+        return y
 
     @staticmethod
     def inOrder(kind, inputs):
