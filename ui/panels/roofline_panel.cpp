@@ -4,6 +4,7 @@
 
 #include "ui/models/run_notes.h"
 #include "ui/panels/plot_painting.h"
+#include "ui/panels/view_events.h"
 #include "ui/theme/format.h"
 
 #include <QHelpEvent>
@@ -197,18 +198,8 @@ void RooflineView::keyPressEvent(QKeyEvent* event) {
 }
 
 bool RooflineView::event(QEvent* event) {
-  if (event->type() == QEvent::ShortcutOverride) {
-    const auto* key = static_cast<QKeyEvent*>(event);
-    const bool isPlain = (key->modifiers() & ~Qt::KeypadModifier) == 0;
-    if (isPlain && isOwnKey(key->key())) event->accept();
-  }
-  if (event->type() == QEvent::ToolTip) {
-    const auto* help = static_cast<QHelpEvent*>(event);
-    const QString tip = tipAt(help->pos());
-    tip.isEmpty() ? QToolTip::hideText() : QToolTip::showText(help->globalPos(), tip, this);
-    return true;
-  }
-  return QWidget::event(event);
+  takeOwnKey(*event, Qt::KeypadModifier, isOwnKey);
+  return answerToolTip(*event, *this, [this](QPoint place) { return tipAt(place); }) || QWidget::event(event);
 }
 
 void RooflineView::mousePressEvent(QMouseEvent* event) {

@@ -3,6 +3,7 @@
 #include "ui/panels/sweep_chart.h"
 
 #include "ui/panels/plot_painting.h"
+#include "ui/panels/view_events.h"
 #include "ui/theme/format.h"
 
 #include <QHelpEvent>
@@ -218,18 +219,8 @@ void SweepChart::keyPressEvent(QKeyEvent* event) {
 }
 
 bool SweepChart::event(QEvent* event) {
-  if (event->type() == QEvent::ShortcutOverride) {
-    const auto* key = static_cast<QKeyEvent*>(event);
-    const bool isPlain = (key->modifiers() & ~Qt::KeypadModifier) == 0;
-    if (isPlain && isOwnKey(key->key())) event->accept();
-  }
-  if (event->type() == QEvent::ToolTip) {
-    const auto* help = static_cast<QHelpEvent*>(event);
-    const QString words = wordsAt(help->pos());
-    words.isEmpty() ? QToolTip::hideText() : QToolTip::showText(help->globalPos(), words, this);
-    return true;
-  }
-  return QWidget::event(event);
+  takeOwnKey(*event, Qt::KeypadModifier, isOwnKey);
+  return answerToolTip(*event, *this, [this](QPoint place) { return wordsAt(place); }) || QWidget::event(event);
 }
 
 void SweepChart::mousePressEvent(QMouseEvent* event) {

@@ -3,6 +3,7 @@
 #include "ui/panels/timeline_panel.h"
 
 #include "ui/models/run_notes.h"
+#include "ui/panels/view_events.h"
 #include "ui/theme/format.h"
 
 #include <QHelpEvent>
@@ -276,18 +277,8 @@ void TimelineView::keyPressEvent(QKeyEvent* event) {
 }
 
 bool TimelineView::event(QEvent* event) {
-  if (event->type() == QEvent::ShortcutOverride) {
-    const auto* key = static_cast<QKeyEvent*>(event);
-    const bool isPlain = (key->modifiers() & ~(Qt::ShiftModifier | Qt::KeypadModifier)) == 0;
-    if (isPlain && isOwnKey(key->key())) event->accept();
-  }
-  if (event->type() == QEvent::ToolTip) {
-    const auto* help = static_cast<QHelpEvent*>(event);
-    const QString tip = tipAt(help->pos());
-    tip.isEmpty() ? QToolTip::hideText() : QToolTip::showText(help->globalPos(), tip, this);
-    return true;
-  }
-  return QWidget::event(event);
+  takeOwnKey(*event, Qt::ShiftModifier | Qt::KeypadModifier, [this](int key) { return isOwnKey(key); });
+  return answerToolTip(*event, *this, [this](QPoint place) { return tipAt(place); }) || QWidget::event(event);
 }
 
 void TimelineView::mousePressEvent(QMouseEvent* event) {

@@ -22,16 +22,6 @@ inline __device__ float floatOfF16(std::uint16_t bits) {
 #endif
 }
 
-inline __device__ std::uint16_t f16OfFloat(float value) {
-#ifdef __CUDA_ARCH__
-  std::uint16_t bits;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-  return bits;
-#else
-  return floatToF16(value);
-#endif
-}
-
 /// The first one in the lower half.
 inline __device__ std::uint32_t f16PairOf(float first, float second) {
 #ifdef __CUDA_ARCH__
@@ -54,7 +44,9 @@ inline __device__ std::uint32_t bf16PairOf(float first, float second) {
 #endif
 }
 
-/// By the instruction for two, which is a fast one, as that for one is not.
+// One by the instructions for two: that for one bf16 is a slow one.
+
+inline __device__ std::uint16_t f16OfFloat(float value) { return static_cast<std::uint16_t>(f16PairOf(value, 0.0f)); }
 inline __device__ std::uint16_t bf16OfFloat(float value) { return static_cast<std::uint16_t>(bf16PairOf(value, 0.0f)); }
 
 }  // namespace fuseline::cuda::device
