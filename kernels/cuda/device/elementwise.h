@@ -21,9 +21,8 @@ struct Position {
 
 /// Where a grid's column stands in an operand's row.
 inline __device__ std::int64_t columnOf(const Operand& operand, std::int64_t col, std::int64_t cols) {
-  if (operand.lanes == 1) return col;
-  const std::int64_t width = operand.interleave > 0 ? operand.interleave : cols;
-  return (col / width * operand.lanes + operand.lane) * width + col % width;
+  if (operand.interleave == 0) return operand.lane * cols + col;
+  return (col / operand.interleave * operand.lanes + operand.lane) * operand.interleave + col % operand.interleave;
 }
 
 inline __device__ std::int64_t indexOf(const Operand& operand, const Grid& grid, const Position& at) {
