@@ -3,17 +3,13 @@
 #include "ui/main_window.h"
 
 #include "core/document/guide.h"
-#include "core/document/picture.h"
-#include "core/profile/run_file.h"
 #include "ui/canvas/metrics.h"
 #include "ui/command_palette.h"
-#include "ui/export_dialog.h"
 #include "ui/guide_window.h"
 #include "ui/help.h"
-#include "ui/panels/drawing_dialog.h"
+#include "ui/models/measured_examples.h"
 #include "ui/panels/recovery_bar.h"
 #include "ui/run_commands.h"
-#include "ui/session/run_files.h"
 #include "ui/shortcuts_dialog.h"
 #include "ui/theme/format.h"
 
@@ -21,12 +17,9 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QCloseEvent>
-#include <QFileDialog>
-#include <QFileInfo>
 #include <QHBoxLayout>
 #include <QInputDialog>
 #include <QMenuBar>
-#include <QMessageBox>
 #include <QMimeData>
 #include <QStatusBar>
 #include <QToolBar>
@@ -48,22 +41,10 @@ constexpr auto kDeviceKey = "run/device";
 constexpr auto kKeepRunsKey = "run/keepsRuns";
 constexpr auto kStartPageKey = "start/isShown";
 
-QString filePatterns() { return MainWindow::tr("Fuseline pipelines (*.fuseline);;All files (*)"); }
-
-QString openPatterns() {
-  return MainWindow::tr(
-             "Pipelines, measured runs, drawings, reports and modules (*.fuseline *.fuserun *.svg *.png *.html *.py)") +
-         QStringLiteral(";;") + filePatterns();
-}
-
 }  // namespace
 
 MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, QWidget* parent)
-    : QMainWindow(parent),
-      m_session(session),
-      m_theme(theme),
-      m_persistence(persistence),
-      m_recentFiles(persistence == Persistence::Settings) {
+    : QMainWindow(parent), m_session(session), m_theme(theme), m_persistence(persistence) {
   setAcceptDrops(true);
   setDockOptions(AnimatedDocks | AllowNestedDocks | AllowTabbedDocks);
   resize(1600, 1000);
@@ -78,6 +59,7 @@ MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, 
   m_shortcuts = new Shortcuts(*menuBar(), persistence == Persistence::Settings, this);
   createStatusBar();
   createStartPage();
+  connectFiles();
   connectSession();
   connectRuns();
   connectLog();
@@ -97,6 +79,7 @@ void MainWindow::createCentre() {
   m_scene = new GraphScene(m_session, m_theme, this);
   m_view = new GraphView(*m_scene, m_session, m_theme, centre);
   m_overview = new OverviewMap(*m_scene, *m_view, m_theme);
+  m_files = new FileCommands(m_session, *m_scene, m_persistence == Persistence::Settings, *this);
   m_comparison = new PipelineComparison(m_session, this);
   m_marks = new ChangeMarks(*m_scene, *m_comparison, m_theme, this);
   m_message = new QWidget(centre);
@@ -226,31 +209,33 @@ void MainWindow::createFileMenu() {
   QMenu* menu = menuBar()->addMenu(tr("&File"));
   auto* toolBar = findChild<QToolBar*>(QStringLiteral("fileBar"));
   toolBar->addAction(addCommand(
-      menu, tr("&New"), QKeySequence::New, [this] { newDocument(); }, QStringLiteral("new")));
+      menu, tr("&New"), QKeySequence::New, [this] { m_files->newDocument(); }, QStringLiteral("new")));
+  addCommand(menu, tr("New &window"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_N), [this] { m_files->newWindow(); });
   QMenu* templates = menu->addMenu(tr("New from &template"));
   for (const DocumentTemplate& entry : documentTemplates()) {
     QAction* action = templates->addAction(QStringLiteral("%1: %2").arg(toQt(entry.name), toQt(entry.summary)));
     connect(action, &QAction::triggered, this,
-            [this, text = entry.text, name = toQt(entry.name)] { newFromTemplate(text, name); });
+            [this, text = entry.text, name = toQt(entry.name)] { m_files->newFromTemplate(text, name); });
   }
   toolBar->addAction(addCommand(
-      menu, tr("&Open..."), QKeySequence::Open, [this] { chooseAndOpen(); }, QStringLiteral("open")));
-  m_recentMenu = menu->addMenu(tr("Open &recent"));
-  connect(m_recentMenu, &QMenu::aboutToShow, this, &MainWindow::fillRecentMenu);
+      menu, tr("&Open..."), QKeySequence::Open, [this] { m_files->chooseAndOpen(); }, QStringLiteral("open")));
+  QMenu* recent = menu->addMenu(tr("Open &recent"));
+  connect(recent, &QMenu::aboutToShow, m_files, [this, recent] { m_files->fillRecentMenu(*recent); });
   m_examplesMenu = menu->addMenu(tr("Open measured &example"));
   m_examplesMenu->setToolTipsVisible(true);
-  connect(m_examplesMenu, &QMenu::aboutToShow, this, &MainWindow::fillExamplesMenu);
+  connect(m_examplesMenu, &QMenu::aboutToShow, m_files, [this] { m_files->fillExamplesMenu(*m_examplesMenu); });
   menu->addSeparator();
   m_save = addCommand(
-      menu, tr("&Save"), QKeySequence::Save, [this] { save(); }, QStringLiteral("save"));
+      menu, tr("&Save"), QKeySequence::Save, [this] { m_files->save(); }, QStringLiteral("save"));
   toolBar->addAction(m_save);
-  addCommand(menu, tr("Save &as..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), [this] { saveAs(); });
-  addCommand(menu, tr("&Export the pipeline..."), QKeySequence(Qt::CTRL | Qt::Key_E), [this] { exportPipeline(); });
+  addCommand(menu, tr("Save &as..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), [this] { m_files->saveAs(); });
+  addCommand(menu, tr("&Export the pipeline..."), QKeySequence(Qt::CTRL | Qt::Key_E),
+             [this] { m_files->exportPipeline(); });
   menu->addSeparator();
   m_comparisonCommands->addFileCommands(*menu);
   menu->addSeparator();
-  addCommand(menu, tr("E&xport drawing..."), {}, [this] { exportDrawing(); });
-  addCommand(menu, tr("&Copy drawing"), {}, [this] { copyDrawing(); });
+  addCommand(menu, tr("E&xport drawing..."), {}, [this] { m_files->exportDrawing(); });
+  addCommand(menu, tr("&Copy drawing"), {}, [this] { m_files->copyDrawing(); });
   menu->addSeparator();
   addCommand(menu, tr("&Quit"), QKeySequence::Quit, [this] { close(); });
 }
@@ -432,37 +417,6 @@ void MainWindow::createRunMenu() {
   addAction(escapeAction);
 }
 
-void MainWindow::exportPipeline() {
-  commitTypedField();
-  ExportDialog([this](const PipelineExporter& exporter) { return m_session.exportPipeline(exporter); },
-               m_session.path().isEmpty() ? m_session.displayName() : m_session.path(), this)
-      .exec();
-}
-
-void MainWindow::exportDrawing() {
-  DrawingDialog options(m_drawingOptions, this);
-  if (options.exec() != QDialog::Accepted) return;
-  m_drawingOptions = options.options();
-  const QString ending = endingOf(m_drawingOptions.format);
-  QFileDialog dialog(this, tr("Export drawing"), QFileInfo(m_session.path()).path(),
-                     tr("%1 drawing (*.%2);;All files (*)").arg(ending.toUpper(), ending));
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(ending);
-  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName());
-  if (dialog.exec() != QDialog::Accepted) return;
-  const QString path = dialog.selectedFiles().constFirst();
-  const Result<void> written = writeDrawing(m_session, *m_scene, m_drawingOptions, path);
-  showOutcome(written, tr("The drawing is in %1.").arg(path));
-}
-
-/// As the last drawing was exported.
-void MainWindow::copyDrawing() {
-  Result<std::unique_ptr<QMimeData>> copied = drawingForClipboard(m_session, *m_scene, m_drawingOptions);
-  if (!copied) return showMessage(toQt(copied.error().message), Severity::Error);
-  QGuiApplication::clipboard()->setMimeData(copied->release());
-  statusBar()->showMessage(tr("The drawing is on the clipboard, as PNG and as SVG."), kHintDurationMs);
-}
-
 void MainWindow::createHelpMenu() {
   QMenu* menu = menuBar()->addMenu(tr("&Help"));
   addCommand(menu, tr("&Find a command..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P),
@@ -480,12 +434,10 @@ void MainWindow::createHelpMenu() {
 void MainWindow::createStartPage() {
   m_startPage = new StartPage(m_theme, m_session.settings(), this);
   m_startPage->setShownAtStart(wantsStartPage());
-  connect(m_startPage, &StartPage::openWanted, this, &MainWindow::chooseAndOpen);
-  connect(m_startPage, &StartPage::templateChosen, this,
-          [this](const QString& name, const std::string& text) { newFromTemplate(text, name); });
-  connect(m_startPage, &StartPage::fileChosen, this, [this](const QString& path) {
-    if (mayDiscard()) openFile(path);
-  });
+  connect(m_startPage, &StartPage::openWanted, m_files, &FileCommands::chooseAndOpen);
+  connect(m_startPage, &StartPage::templateChosen, m_files,
+          [this](const QString& name, const std::string& text) { m_files->newFromTemplate(text, name); });
+  connect(m_startPage, &StartPage::fileChosen, m_files, [this](const QString& path) { m_files->openAll({path}); });
   connect(m_startPage, &StartPage::shownAtStartChanged, this, [this](bool isShown) {
     if (m_persistence == Persistence::Settings) QSettings().setValue(kStartPageKey, isShown);
   });
@@ -582,6 +534,13 @@ void MainWindow::connectSession() {
   connect(&m_theme, &Theme::changed, this, &MainWindow::refreshIcons);
 }
 
+void MainWindow::connectFiles() {
+  connect(m_files, &FileCommands::message, this, &MainWindow::showMessage);
+  connect(m_files, &FileCommands::hint, this,
+          [this](const QString& sentence) { statusBar()->showMessage(sentence, kHintDurationMs); });
+  connect(m_files, &FileCommands::runOpened, this, &MainWindow::showTimings);
+}
+
 void MainWindow::connectRuns() {
   RunHistory& history = m_runs->history();
   if (m_persistence == Persistence::Settings) history.setKeepsRuns(QSettings().value(kKeepRunsKey, false).toBool());
@@ -590,11 +549,8 @@ void MainWindow::connectRuns() {
   });
   connect(&history, &RunHistory::failed, this,
           [this](const QString& sentence) { showMessage(sentence, Severity::Error); });
-  const auto open = [this](const QString& path) {
-    if (mayDiscard()) openListedRun(path);
-  };
-  connect(m_runs, &RunsPanel::openWanted, this, open);
-  connect(m_sweep, &SweepPanel::openWanted, this, open);
+  connect(m_runs, &RunsPanel::openWanted, m_files, &FileCommands::openListedRun);
+  connect(m_sweep, &SweepPanel::openWanted, m_files, &FileCommands::openListedRun);
   connect(m_sweep, &SweepPanel::message, this, [this](const QString& sentence) { showMessage(sentence); });
 }
 
@@ -621,12 +577,6 @@ bool MainWindow::compareWith(const QString& path) {
   const Result<void> started = m_comparison->startWithFile(path);
   started ? void(showPane(m_changesDock->objectName())) : showMessage(toQt(started.error().message), Severity::Error);
   return static_cast<bool>(started);
-}
-
-/// The panel lists it, so that recent files need not, where its folder may go with the program.
-void MainWindow::openListedRun(const QString& path) {
-  const Result<void> opened = m_session.openRun(path);
-  opened ? showTimings() : showMessage(toQt(opened.error().message), Severity::Error);
 }
 
 void MainWindow::restoreLayout() {
@@ -666,10 +616,6 @@ void MainWindow::showMessage(const QString& sentence, Severity severity) {
   m_message->show();
 }
 
-void MainWindow::showOutcome(const Result<void>& outcome, const QString& success) {
-  outcome ? showMessage(success) : showMessage(toQt(outcome.error().message), Severity::Error);
-}
-
 void MainWindow::showReadOnly() {
   if (!m_session.document().isReadOnly()) return;
   showMessage(
@@ -685,8 +631,8 @@ void MainWindow::showTimings() {
 }
 
 void MainWindow::showStartPage() {
-  m_startPage->setRecentFiles(m_recentFiles.paths());
-  m_startPage->setExamples(measuredExamples(m_exampleFolders));
+  m_startPage->setRecentFiles(m_files->recentFiles());
+  m_startPage->setExamples(measuredExamples(m_files->exampleFolders()));
   m_startPage->open();
 }
 
@@ -798,133 +744,18 @@ void MainWindow::showOutline() {
 
 // -------------------------------------------------------------------------------------------------------------- files
 
-bool MainWindow::mayDiscard() {
-  if (!m_session.isModified()) return true;
-  const QString run = m_session.isRunning() ? tr("\nThe run in progress is stopped.") : QString();
-  const auto answer = QMessageBox::question(
-      this, tr("Unsaved changes"), tr("Save the changes of %1?").arg(m_session.displayName()) + run,
-      QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
-  if (answer == QMessageBox::Save) return save();
-  return answer == QMessageBox::Discard;
-}
-
-/// Asks once at most, about the changes and the run together.
-bool MainWindow::mayClose() {
-  if (m_session.isModified() || !m_session.isRunning()) return mayDiscard();
-  return QMessageBox::question(this, tr("Run in progress"), tr("Stop the run and close the window?"),
-                               QMessageBox::Close | QMessageBox::Cancel, QMessageBox::Cancel) == QMessageBox::Close;
-}
-
 void MainWindow::offerRecovery(Autosave& autosave) {
   auto* bar = new RecoveryBar(autosave, m_theme, centralWidget());
   static_cast<QVBoxLayout*>(centralWidget()->layout())->insertWidget(0, bar);
   connect(bar, &RecoveryBar::recoveryWanted, this, [this, &autosave] {
-    if (mayDiscard()) autosave.recoverFirst();
+    if (m_files->mayDiscard()) autosave.recoverFirst();
   });
   connect(&autosave, &Autosave::failed, this,
           [this](const QString& sentence) { showMessage(sentence, Severity::Error); });
 }
 
-void MainWindow::newDocument() { newFromTemplate(serialize(PipelineDocument()), QString()); }
-
-void MainWindow::newFromTemplate(const std::string& text, const QString& name) {
-  if (mayDiscard()) m_session.openText(text, name);
-}
-
-void MainWindow::chooseAndOpen() {
-  if (!mayDiscard()) return;
-  const QString folder = QFileInfo(m_session.path()).path();
-  const QString path =
-      QFileDialog::getOpenFileName(this, tr("Open a pipeline or a measured run"), folder, openPatterns());
-  if (!path.isEmpty()) openFile(path);
-}
-
-bool MainWindow::openFile(const QString& path) {
-  const bool isRun = isRunFile(path);
-  const Result<void> opened = isRun ? m_session.openRun(path) : m_session.open(path);
-  if (!opened) {
-    showMessage(toQt(opened.error().message), Severity::Error);
-    return false;
-  }
-  if (isRun) showTimings();
-  if (!isRun && m_session.path().isEmpty())
-    showMessage(tr("This pipeline was taken out of %1. Saving it asks for a name.").arg(path));
-  m_recentFiles.add(path);
-  return true;
-}
-
-bool MainWindow::save() {
-  commitTypedField();
-  return m_session.path().isEmpty() ? saveAs() : saveTo(m_session.path());
-}
-
-/// What stands in a field and was not confirmed yet counts when the pipeline is saved or run.
-void MainWindow::commitTypedField() {
-  auto* field = qobject_cast<ExpressionEdit*>(QApplication::focusWidget());
-  if (!field) return;
-  field->clearFocus();
-  field->setFocus();
-}
-
-bool MainWindow::saveAs() {
-  QFileDialog dialog(this, tr("Save pipeline"), QFileInfo(m_session.path()).path(), filePatterns());
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(QStringLiteral("fuseline"));
-  dialog.selectFile(m_session.displayName());
-  return dialog.exec() == QDialog::Accepted && saveTo(dialog.selectedFiles().constFirst());
-}
-
-bool MainWindow::saveTo(const QString& path) {
-  const Result<void> saved = m_session.save(path);
-  if (!saved) {
-    showMessage(toQt(saved.error().message), Severity::Error);
-    return false;
-  }
-  m_recentFiles.add(m_session.path());
-  return true;
-}
-
-void MainWindow::fillRecentMenu() {
-  m_recentMenu->clear();
-  m_recentMenu->setToolTipsVisible(true);
-  const QStringList recent = m_recentFiles.paths();
-  for (const QString& path : recent) {
-    QAction* action = m_recentMenu->addAction(QFileInfo(path).fileName());
-    action->setToolTip(path);
-    action->setEnabled(QFileInfo::exists(path));
-    connect(action, &QAction::triggered, this, [this, path] {
-      if (mayDiscard()) openFile(path);
-    });
-  }
-  m_recentMenu->addSeparator();
-  QAction* clear = m_recentMenu->addAction(tr("Clear"));
-  clear->setEnabled(!recent.isEmpty());
-  connect(clear, &QAction::triggered, this, [this] { m_recentFiles.clear(); });
-}
-
-/// Read again whenever it opens: runs may have been recorded since.
-void MainWindow::fillExamplesMenu() {
-  m_examplesMenu->clear();
-  for (const MeasuredExample& example : measuredExamples(m_exampleFolders)) addExample(example);
-  if (!m_examplesMenu->isEmpty()) return;
-  QAction* none =
-      m_examplesMenu->addAction(tr("None here. On a GPU, fuseline bench gpu --records FOLDER records runs."));
-  none->setToolTip(tr("Run files, *.fuserun, are looked for in %1.").arg(m_exampleFolders.join(tr(" and "))));
-  none->setEnabled(false);
-}
-
-void MainWindow::addExample(const MeasuredExample& example) {
-  QString text = example.text;
-  QAction* action = m_examplesMenu->addAction(text.replace(u'&', QStringLiteral("&&")));
-  action->setEnabled(example.problem.isEmpty());
-  action->setToolTip(example.problem.isEmpty() ? example.path : example.problem);
-  connect(action, &QAction::triggered, this, [this, path = example.path] {
-    if (mayDiscard()) openFile(path);
-  });
-}
-
 void MainWindow::closeEvent(QCloseEvent* event) {
-  if (!mayClose()) {
+  if (!m_files->mayClose()) {
     event->ignore();
     return;
   }
@@ -938,12 +769,13 @@ void MainWindow::closeEvent(QCloseEvent* event) {
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
   const QList<QUrl> urls = event->mimeData()->urls();
-  if (urls.size() == 1 && urls.front().isLocalFile()) event->acceptProposedAction();
+  if (!urls.isEmpty() && std::ranges::all_of(urls, &QUrl::isLocalFile)) event->acceptProposedAction();
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {
-  const QString path = event->mimeData()->urls().constFirst().toLocalFile();
-  if (mayDiscard()) openFile(path);
+  QStringList paths;
+  for (const QUrl& url : event->mimeData()->urls()) paths.append(url.toLocalFile());
+  m_files->openAll(paths);
 }
 
 }  // namespace fuseline::ui

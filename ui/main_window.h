@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/canvas/drawing.h"
 #include "ui/canvas/graph_view.h"
 #include "ui/canvas/overview_map.h"
 #include "ui/comparison_commands.h"
-#include "ui/models/measured_examples.h"
+#include "ui/file_commands.h"
 #include "ui/panels/changes_panel.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/log_panel.h"
@@ -24,7 +23,6 @@
 #include "ui/panels/timeline_panel.h"
 #include "ui/panels/timings_panel.h"
 #include "ui/panels/why_not_panel.h"
-#include "ui/session/recent_files.h"
 #include "ui/session/session.h"
 #include "ui/shortcuts.h"
 #include "ui/start_page.h"
@@ -53,11 +51,10 @@ class MainWindow : public QMainWindow {
   MainWindow(Session& session, Theme& theme, Persistence persistence, QWidget* parent = nullptr);
 
   /// False when the file could not be read; the sentence is shown in the window.
-  bool openFile(const QString& path);
+  bool openFile(const QString& path) { return m_files->open(path); }
   /// Compares with the pipeline of a file. False: it could not be read, and the sentence is shown in the window.
   bool compareWith(const QString& path);
-  /// Where "Open measured example" looks for run files.
-  void setExampleFolders(const QStringList& folders) { m_exampleFolders = folders; }
+  FileCommands& files() { return *m_files; }
   QMenu& examplesMenu() { return *m_examplesMenu; }
   /// Shows a bar while there is something to recover.
   void offerRecovery(Autosave& autosave);
@@ -123,6 +120,7 @@ class MainWindow : public QMainWindow {
   void createStartPage();
   void createToolBars();
   void createStatusBar();
+  void connectFiles();
   void connectSession();
   void connectRuns();
   void connectLog();
@@ -139,44 +137,26 @@ class MainWindow : public QMainWindow {
   void refreshUndo();
   void addToCanvas(QAction& action);
   QAction* addCanvasKey(QMenu& menu, const QString& text, Qt::Key key, std::function<void()> run);
-  void fillRecentMenu();
-  void fillExamplesMenu();
-  void addExample(const MeasuredExample& example);
   void setTheme(ThemeChoice choice);
   void setHullFilter(HullFilter filter);
   void escape();
   void copy();
   /// Asks for a name.
   void makeBlock();
-  void commitTypedField();
   QList<QWidget*> visiblePanes() const;
   void focusPane(int step);
   void focusPane(QWidget& pane);
   void showOutline();
-  void showOutcome(const Result<void>& outcome, const QString& success);
   void showReadOnly();
   void showDevices(const Json& devices);
-
-  void openListedRun(const QString& path);
-  bool mayDiscard();
-  bool mayClose();
-  void newDocument();
-  void newFromTemplate(const std::string& text, const QString& name);
-  void chooseAndOpen();
-  void exportPipeline();
-  void exportDrawing();
-  void copyDrawing();
-  bool save();
-  bool saveAs();
-  bool saveTo(const QString& path);
 
   Session& m_session;
   Theme& m_theme;
   Persistence m_persistence;
-  RecentFiles m_recentFiles;
   GraphScene* m_scene = nullptr;
   GraphView* m_view = nullptr;
   OverviewMap* m_overview = nullptr;
+  FileCommands* m_files = nullptr;
   QWidget* m_message = nullptr;
   QLabel* m_messageLabel = nullptr;
   PalettePanel* m_palette = nullptr;
@@ -213,15 +193,12 @@ class MainWindow : public QMainWindow {
   QDockWidget* m_outlineDock = nullptr;
   QDockWidget* m_logDock = nullptr;
   Json m_devices = Json::array();  // as the worker named them
-  QMenu* m_recentMenu = nullptr;
   QMenu* m_examplesMenu = nullptr;
-  QStringList m_exampleFolders;
   QAction* m_undo = nullptr;
   QAction* m_redo = nullptr;
   QAction* m_save = nullptr;
   QList<QAction*> m_hullActions;
   bool m_isFreshlyOpened = false;
-  DrawingOptions m_drawingOptions;  // of the last drawing
   QLabel* m_hint = nullptr;
   QLabel* m_counts = nullptr;
   QLabel* m_zoom = nullptr;

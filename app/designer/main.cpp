@@ -8,6 +8,7 @@
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QDir>
+#include <QProcess>
 #include <QSettings>
 #include <QSize>
 #include <QStandardPaths>
@@ -26,11 +27,12 @@ void addOptions(QCommandLineParser& parser) {
       "main", "Design pipelines of TransformerEngine-style ops, see how they fuse and why, and measure it."));
   parser.addHelpOption();
   parser.addVersionOption();
-  parser.addPositionalArgument("file",
+  parser.addPositionalArgument("files",
                                QApplication::translate("main",
-                                                       "A pipeline (*.fuseline), a measured run (*.fuserun), or "
-                                                       "a drawing or a report with one in it."),
-                               "[file]");
+                                                       "Pipelines (*.fuseline), measured runs (*.fuserun), "
+                                                       "drawings or reports with one in them; the first opens here, "
+                                                       "each other in a window of its own."),
+                               "[files]");
   const auto add = [&](const QString& name, const char* help, const QString& value = {}) {
     parser.addOption({name, QApplication::translate("main", help), value});
   };
@@ -90,6 +92,14 @@ bool openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& 
     if (entry.name == "llama-mlp") session.openText(entry.text, QString::fromStdString(entry.name));
   }
   return true;
+}
+
+/// A process of its own, so that windows neither wait for each other nor end together.
+bool openWindow(const QCommandLineParser& parser, const QString& path) {
+  QStringList arguments;
+  if (parser.isSet("worker")) arguments << QStringLiteral("--worker") << parser.value("worker");
+  if (!path.isEmpty()) arguments << QStringLiteral("--") << path;
+  return QProcess::startDetached(QApplication::applicationFilePath(), arguments);
 }
 
 /// Beside the installed program, or else in the sources that it was built from.
@@ -188,7 +198,8 @@ int main(int argc, char** argv) {
   std::optional<ui::Autosave> autosave;
   if (!isPicture(parser)) autosave.emplace(session, journalFolder());
   ui::MainWindow window(session, theme, isPicture(parser) ? ui::Persistence::None : ui::Persistence::Settings);
-  window.setExampleFolders(exampleFolders());
+  window.files().setExampleFolders(exampleFolders());
+  window.files().setWindowOpener([&parser](const QString& path) { return openWindow(parser, path); });
   if (autosave) window.offerRecovery(*autosave);
   if (!resizeTo(window, parser.value("size")))
     return refuse(QApplication::translate("main", "--size %1: expected width and height, such as 1500x940.")
@@ -202,6 +213,7 @@ int main(int argc, char** argv) {
   window.show();
   if (!openFirst(window, session, parser.positionalArguments()) && isPicture(parser))
     return refuse(window.message());  // there is nothing to take a picture of
+  if (!isPicture(parser)) window.files().openWindows(parser.positionalArguments().mid(1));
   offerStartPage(window, autosave, parser.positionalArguments());
   if (parser.isSet("compare") && !window.compareWith(parser.value("compare")) && isPicture(parser))
     return refuse(window.message());

@@ -83,7 +83,7 @@ struct Opened : Fixture {
 };
 
 QList<QAction*> examplesIn(Fixture& f, const QString& folder) {
-  f.window.setExampleFolders({folder});
+  f.window.files().setExampleFolders({folder});
   Q_EMIT f.window.examplesMenu().aboutToShow();
   return f.window.examplesMenu().actions();
 }

@@ -12,11 +12,13 @@
 
 #include <QApplication>
 #include <QDockWidget>
+#include <QDragEnterEvent>
 #include <QFileInfo>
 #include <QImage>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenuBar>
+#include <QMimeData>
 #include <QPushButton>
 #include <QSettings>
 #include <QTest>
@@ -58,6 +60,9 @@ class WindowTest : public QObject {
   void keysAreTakenFromWhoHadThem();
   void changedKeysAreKept();
   void aboutNamesTheDevices();
+  void furtherFilesGetWindowsOfTheirOwn();
+  void filesDroppedTogetherAllOpen();
+  void windowThatCannotOpenIsSaid();
 };
 
 namespace {
@@ -105,6 +110,14 @@ QStringList commandsFor(Fixture& f, const QString& query) {
     texts.append(item->text(0) + u'|' + item->text(1));
   }
   return texts;
+}
+
+/// Keeps which windows were asked for.
+void recordWindows(Fixture& f, QStringList& asked, bool isOpened = true) {
+  f.window.files().setWindowOpener([&asked, isOpened](const QString& path) {
+    asked.append(path);
+    return isOpened;
+  });
 }
 
 void closePalette(Fixture& f) { delete f.window.findChild<SearchPopup*>(); }
@@ -498,6 +511,49 @@ void WindowTest::aboutNamesTheDevices() {
   QCOMPARE(lines.mid(3), (QStringList{QStringLiteral("cuda:0: NVIDIA H200"), QStringLiteral("  driver: 580.1"),
                                       QStringLiteral("  SMs: 132"), QStringLiteral("cuda: GPU"),
                                       QStringLiteral("  The driver is too old.")}));
+}
+
+void WindowTest::furtherFilesGetWindowsOfTheirOwn() {
+  Fixture f(smallPipeline());
+  QStringList asked;
+  recordWindows(f, asked);
+  f.window.files().openAll({example("llama_mlp"), example("gpt_mlp"), example("linear_bias")});
+  QCOMPARE(f.session.path(), example("llama_mlp"));
+  QCOMPARE(asked, QStringList({example("gpt_mlp"), example("linear_bias")}));
+
+  asked.clear();
+  f.window.files().newWindow();
+  QCOMPARE(asked, QStringList({QString()}));
+  QCOMPARE(f.session.path(), example("llama_mlp"));
+}
+
+void WindowTest::filesDroppedTogetherAllOpen() {
+  Fixture f(smallPipeline());
+  QStringList asked;
+  recordWindows(f, asked);
+  QMimeData data;
+  data.setUrls({QUrl::fromLocalFile(example("gpt_mlp")), QUrl::fromLocalFile(example("llama_mlp"))});
+  QDragEnterEvent enter(QPoint(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&f.window, &enter);
+  QVERIFY(enter.isAccepted());
+  QDropEvent drop(QPointF(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&f.window, &drop);
+  QCOMPARE(f.session.path(), example("gpt_mlp"));
+  QCOMPARE(asked, QStringList({example("llama_mlp")}));
+
+  data.setUrls({QUrl::fromLocalFile(example("gpt_mlp")), QUrl(QStringLiteral("https://example.org/a.fuseline"))});
+  QDragEnterEvent elsewhere(QPoint(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  elsewhere.ignore();
+  QApplication::sendEvent(&f.window, &elsewhere);
+  QVERIFY(!elsewhere.isAccepted());
+}
+
+void WindowTest::windowThatCannotOpenIsSaid() {
+  Fixture f(smallPipeline());
+  QStringList asked;
+  recordWindows(f, asked, false);
+  f.window.files().openWindows({example("gpt_mlp")});
+  QVERIFY2(f.window.message().contains(example("gpt_mlp")), qPrintable(f.window.message()));
 }
 
 }  // namespace fuseline::ui

@@ -4,6 +4,7 @@
 
 #include "ui/panels/undo_keys.h"
 
+#include <QApplication>
 #include <QKeyEvent>
 
 namespace fuseline::ui {
@@ -62,6 +63,13 @@ void ExpressionEdit::keyPressEvent(QKeyEvent* event) {
     return;
   }
   QLineEdit::keyPressEvent(event);
+}
+
+void commitTypedField() {
+  auto* field = qobject_cast<ExpressionEdit*>(QApplication::focusWidget());
+  if (!field) return;
+  field->clearFocus();
+  field->setFocus();
 }
 
 }  // namespace fuseline::ui

@@ -31,4 +31,7 @@ class ExpressionEdit : public QLineEdit {
   QString m_committed;
 };
 
+/// What stands in the field with the focus and was not confirmed yet counts when the pipeline is saved or run.
+void commitTypedField();
+
 }  // namespace fuseline::ui

@@ -1,0 +1,192 @@
+// Dialogs around the session's files.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/file_commands.h"
+
+#include "core/profile/run_file.h"
+#include "ui/export_dialog.h"
+#include "ui/models/measured_examples.h"
+#include "ui/panels/drawing_dialog.h"
+#include "ui/panels/expression_edit.h"
+#include "ui/theme/format.h"
+
+#include <QClipboard>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QGuiApplication>
+#include <QMessageBox>
+#include <QMimeData>
+
+#include <memory>
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+
+QString filePatterns() { return FileCommands::tr("Fuseline pipelines (*.fuseline);;All files (*)"); }
+
+QString openPatterns() {
+  return FileCommands::tr(
+             "Pipelines, measured runs, drawings, reports and modules (*.fuseline *.fuserun *.svg *.png *.html *.py)") +
+         QStringLiteral(";;") + filePatterns();
+}
+
+}  // namespace
+
+FileCommands::FileCommands(Session& session, GraphScene& scene, bool keepsRecent, QWidget& window)
+    : QObject(&window), m_session(session), m_scene(scene), m_window(window), m_recentFiles(keepsRecent) {}
+
+bool FileCommands::succeeded(const Result<void>& outcome) {
+  if (!outcome) say(toQt(outcome.error().message), Severity::Error);
+  return static_cast<bool>(outcome);
+}
+
+// ------------------------------------------------------------------------------------------------------------ opening
+
+void FileCommands::newDocument() { newFromTemplate(serialize(PipelineDocument()), QString()); }
+
+void FileCommands::newFromTemplate(const std::string& text, const QString& name) {
+  if (mayDiscard()) m_session.openText(text, name);
+}
+
+void FileCommands::chooseAndOpen() {
+  const QString folder = QFileInfo(m_session.path()).path();
+  openAll(QFileDialog::getOpenFileNames(&m_window, tr("Open pipelines or measured runs"), folder, openPatterns()));
+}
+
+void FileCommands::openAll(const QStringList& paths) {
+  if (paths.isEmpty()) return;
+  openIfMayDiscard(paths.front());
+  openWindows(paths.mid(1));
+}
+
+void FileCommands::openWindows(const QStringList& paths) {
+  for (const QString& path : paths) openWindow(path);
+}
+
+void FileCommands::openIfMayDiscard(const QString& path) {
+  if (mayDiscard()) open(path);
+}
+
+void FileCommands::openWindow(const QString& path) {
+  if (m_openWindow && m_openWindow(path)) return;
+  say(path.isEmpty() ? tr("No other window could be opened.") : tr("No other window could be opened for %1.").arg(path),
+      Severity::Error);
+}
+
+void FileCommands::openListedRun(const QString& path) {
+  if (mayDiscard() && succeeded(m_session.openRun(path))) Q_EMIT runOpened();
+}
+
+bool FileCommands::open(const QString& path) {
+  const bool isRun = isRunFile(path);
+  if (!succeeded(isRun ? m_session.openRun(path) : m_session.open(path))) return false;
+  if (isRun) Q_EMIT runOpened();
+  if (!isRun && m_session.path().isEmpty())
+    say(tr("This pipeline was taken out of %1. Saving it asks for a name.").arg(path));
+  m_recentFiles.add(path);
+  return true;
+}
+
+void FileCommands::fillRecentMenu(QMenu& menu) {
+  menu.clear();
+  menu.setToolTipsVisible(true);
+  const QStringList recent = m_recentFiles.paths();
+  for (const QString& path : recent) {
+    QAction* action = menu.addAction(QFileInfo(path).fileName());
+    action->setToolTip(path);
+    action->setEnabled(QFileInfo::exists(path));
+    connect(action, &QAction::triggered, this, [this, path] { openIfMayDiscard(path); });
+  }
+  menu.addSeparator();
+  QAction* clear = menu.addAction(tr("Clear"));
+  clear->setEnabled(!recent.isEmpty());
+  connect(clear, &QAction::triggered, this, [this] { m_recentFiles.clear(); });
+}
+
+void FileCommands::fillExamplesMenu(QMenu& menu) {
+  menu.clear();
+  for (const MeasuredExample& example : measuredExamples(m_exampleFolders)) addExample(menu, example);
+  if (!menu.isEmpty()) return;
+  QAction* none = menu.addAction(tr("None here. On a GPU, fuseline bench gpu --records FOLDER records runs."));
+  none->setToolTip(tr("Run files, *.fuserun, are looked for in %1.").arg(m_exampleFolders.join(tr(" and "))));
+  none->setEnabled(false);
+}
+
+void FileCommands::addExample(QMenu& menu, const MeasuredExample& example) {
+  QString text = example.text;
+  QAction* action = menu.addAction(text.replace(u'&', QStringLiteral("&&")));
+  action->setEnabled(example.problem.isEmpty());
+  action->setToolTip(example.problem.isEmpty() ? example.path : example.problem);
+  connect(action, &QAction::triggered, this, [this, path = example.path] { openIfMayDiscard(path); });
+}
+
+// ------------------------------------------------------------------------------------------------------------- saving
+
+bool FileCommands::save() {
+  commitTypedField();
+  return m_session.path().isEmpty() ? saveAs() : saveTo(m_session.path());
+}
+
+bool FileCommands::saveAs() {
+  QFileDialog dialog(&m_window, tr("Save pipeline"), QFileInfo(m_session.path()).path(), filePatterns());
+  dialog.setAcceptMode(QFileDialog::AcceptSave);
+  dialog.setDefaultSuffix(QStringLiteral("fuseline"));
+  dialog.selectFile(m_session.displayName());
+  return dialog.exec() == QDialog::Accepted && saveTo(dialog.selectedFiles().constFirst());
+}
+
+bool FileCommands::saveTo(const QString& path) {
+  if (!succeeded(m_session.save(path))) return false;
+  m_recentFiles.add(m_session.path());
+  return true;
+}
+
+bool FileCommands::mayDiscard() {
+  if (!m_session.isModified()) return true;
+  const QString run = m_session.isRunning() ? tr("\nThe run in progress is stopped.") : QString();
+  const auto answer = QMessageBox::question(
+      &m_window, tr("Unsaved changes"), tr("Save the changes of %1?").arg(m_session.displayName()) + run,
+      QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
+  if (answer == QMessageBox::Save) return save();
+  return answer == QMessageBox::Discard;
+}
+
+bool FileCommands::mayClose() {
+  if (m_session.isModified() || !m_session.isRunning()) return mayDiscard();
+  return QMessageBox::question(&m_window, tr("Run in progress"), tr("Stop the run and close the window?"),
+                               QMessageBox::Close | QMessageBox::Cancel, QMessageBox::Cancel) == QMessageBox::Close;
+}
+
+// ---------------------------------------------------------------------------------------------------------- exporting
+
+void FileCommands::exportPipeline() {
+  commitTypedField();
+  ExportDialog([this](const PipelineExporter& exporter) { return m_session.exportPipeline(exporter); },
+               m_session.path().isEmpty() ? m_session.displayName() : m_session.path(), &m_window)
+      .exec();
+}
+
+void FileCommands::exportDrawing() {
+  DrawingDialog options(m_drawingOptions, &m_window);
+  if (options.exec() != QDialog::Accepted) return;
+  m_drawingOptions = options.options();
+  const QString ending = endingOf(m_drawingOptions.format);
+  QFileDialog dialog(&m_window, tr("Export drawing"), QFileInfo(m_session.path()).path(),
+                     tr("%1 drawing (*.%2);;All files (*)").arg(ending.toUpper(), ending));
+  dialog.setAcceptMode(QFileDialog::AcceptSave);
+  dialog.setDefaultSuffix(ending);
+  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName());
+  if (dialog.exec() != QDialog::Accepted) return;
+  const QString path = dialog.selectedFiles().constFirst();
+  if (succeeded(writeDrawing(m_session, m_scene, m_drawingOptions, path))) say(tr("The drawing is in %1.").arg(path));
+}
+
+void FileCommands::copyDrawing() {
+  Result<std::unique_ptr<QMimeData>> copied = drawingForClipboard(m_session, m_scene, m_drawingOptions);
+  if (!copied) return say(toQt(copied.error().message), Severity::Error);
+  QGuiApplication::clipboard()->setMimeData(copied->release());
+  Q_EMIT hint(tr("The drawing is on the clipboard, as PNG and as SVG."));
+}
+
+}  // namespace fuseline::ui

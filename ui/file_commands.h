@@ -1,0 +1,90 @@
+// FileCommands: what the menu File does: opens, saves and exports the pipeline, and asks about unsaved changes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/canvas/drawing.h"
+#include "ui/canvas/graph_scene.h"
+#include "ui/session/recent_files.h"
+#include "ui/session/session.h"
+
+#include <QMenu>
+#include <QObject>
+#include <QStringList>
+
+#include <functional>
+#include <string>
+
+namespace fuseline::ui {
+
+struct MeasuredExample;
+
+class FileCommands : public QObject {
+  Q_OBJECT
+
+ public:
+  /// Lives as long as the window does. keepsRecent: whether recent files are kept in the user's settings.
+  FileCommands(Session& session, GraphScene& scene, bool keepsRecent, QWidget& window);
+
+  // ---- Each of these asks first, where something unsaved would be lost.
+  void newDocument();
+  void newFromTemplate(const std::string& text, const QString& name);
+  void chooseAndOpen();
+  /// The first one here, each other in a window of its own.
+  void openAll(const QStringList& paths);
+  /// A run that another list names: recent files need not, where its folder may go with the program.
+  void openListedRun(const QString& path);
+
+  /// A pipeline, a measured run, or what has a pipeline in it. False when it could not be read.
+  bool open(const QString& path);
+  /// False when it was not saved, and the user knows.
+  bool save();
+  bool saveAs();
+  void exportPipeline();
+  void exportDrawing();
+  /// As the last drawing was exported.
+  void copyDrawing();
+
+  /// False: the user wants to keep what is here.
+  bool mayDiscard();
+  /// Asks once at most, about the changes and the run together.
+  bool mayClose();
+
+  /// Opens a window of its own for a file; an empty path: for none. Without one there are no further windows.
+  using WindowOpener = std::function<bool(const QString& path)>;
+  void setWindowOpener(WindowOpener opener) { m_openWindow = std::move(opener); }
+  void newWindow() { openWindow({}); }
+  void openWindows(const QStringList& paths);
+
+  QStringList recentFiles() const { return m_recentFiles.paths(); }
+  void fillRecentMenu(QMenu& menu);
+  /// Where measured examples are looked for.
+  void setExampleFolders(const QStringList& folders) { m_exampleFolders = folders; }
+  const QStringList& exampleFolders() const { return m_exampleFolders; }
+  /// Read again whenever it opens: runs may have been recorded since.
+  void fillExamplesMenu(QMenu& menu);
+
+ Q_SIGNALS:
+  void message(const QString& sentence, Severity severity);
+  /// What needs no attention.
+  void hint(const QString& sentence);
+  void runOpened();
+
+ private:
+  void say(const QString& sentence, Severity severity = Severity::Note) { Q_EMIT message(sentence, severity); }
+  /// Says why, where it failed.
+  bool succeeded(const Result<void>& outcome);
+  bool saveTo(const QString& path);
+  void openWindow(const QString& path);
+  void openIfMayDiscard(const QString& path);
+  void addExample(QMenu& menu, const MeasuredExample& example);
+
+  Session& m_session;
+  GraphScene& m_scene;
+  QWidget& m_window;
+  RecentFiles m_recentFiles;
+  QStringList m_exampleFolders;
+  DrawingOptions m_drawingOptions;  // of the last drawing
+  WindowOpener m_openWindow;
+};
+
+}  // namespace fuseline::ui
