@@ -258,7 +258,7 @@ void printTable(const std::vector<GpuResult>& results, const DeviceRoofs& roofs,
     addRow(table, result, roofs);
   }
   context.out << device.name << "\n";
-  if (roofs.copyGBps > 0.0) context.out << roofsText(roofs) << "\n";
+  if (roofs.copyGBps > 0.0) context.out << roofsText(roofs, device.name) << "\n";
   context.out << "\n" << table.toString(context.hasColour);
   context.out << "\nMedians of rounds that interleave all. stepwise: the fused plan launched step by step. launch and "
                  "\nstepwise us: the host's time until all is launched. ~ marks a speed-up that could be chance.\n"

@@ -183,8 +183,10 @@ std::string markText(bool isCpu) {
          "products.";
 }
 
-void printTable(const std::vector<OperationRow>& rows, const DeviceRoofs& roofs, bool isCpu, Context& context) {
-  context.out << roofsText(roofs) << "\n\n";
+void printTable(const std::vector<OperationRow>& rows, const DeviceRoofs& roofs, const Backend& backend,
+                Context& context) {
+  const bool isCpu = isOnCpu(backend);
+  context.out << roofsText(roofs, backend.device().name) << "\n\n";
   Table table(
       {{"op", Align::Left}, {"dtype", Align::Left}, {"ms"}, {"± %"}, {"n"}, {"GB/s"}, {"GFLOP/s"}, {"of roof"}});
   std::string title;
@@ -245,7 +247,7 @@ Result<int> benchOperations(const BenchOptions& options, Context& context) {
     if (!result.problem.empty())
       context.err << fmt::format("not measured: {}: {}\n", titleOf(result.what), result.problem);
   if (!options.asJson) {
-    printTable(rows, measured->roofs, isCpu, context);
+    printTable(rows, measured->roofs, **backend, context);
     return run.exitCode();
   }
   Json list = Json::array();

@@ -189,7 +189,7 @@ void addRow(Table& table, const BenchRow& row) {
 }
 
 void printTable(const BenchReport& report, Context& context) {
-  context.out << roofsText(report.roofs) << "\n\n";
+  context.out << roofsText(report.roofs, "cpu") << "\n\n";
   Table table({{"size", Align::Left},
                {"dtype", Align::Left},
                {"pass", Align::Left},

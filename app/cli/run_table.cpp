@@ -162,7 +162,8 @@ class RunTable {
     if (!hasRates(m_comparison.sum)) return "";
     table.addRule();
     table.addRow(efficiencyCells(m_comparison.sum, "sum of the steps", rate));
-    return "\n" + (m_record.roofs ? roofsText(*m_record.roofs) + "\n" : "") + table.toString(m_hasColour);
+    return "\n" + (m_record.roofs ? roofsText(*m_record.roofs, m_record.deviceName()) + "\n" : "") +
+           table.toString(m_hasColour);
   }
 
   /// Not of views, and of no step where steps were not timed.

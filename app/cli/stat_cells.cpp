@@ -2,11 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/stat_cells.h"
 
-#include <utility>
+#include "core/quant/data_sheets.h"
+
+#include <tuple>
 
 #include <fmt/format.h>
 
 namespace fuseline::cli {
+
+namespace {
+
+/// Empty for a peak that is not known.
+std::string shareText(double measured, double peak) {
+  return peak > 0.0 ? fmt::format(" ({:.0f} % of the data sheet)", 100.0 * measured / peak) : "";
+}
+
+}  // namespace
 
 ColumnUnit rateUnitFor(double largestGflops) {
   return largestGflops >= 1e3 ? ColumnUnit{"TFLOP/s", 1e3} : ColumnUnit{"GFLOP/s", 1.0};
@@ -17,11 +28,14 @@ std::string threeDigits(double value) {
   return fmt::format("{:.{}f}", value, value < 10.0 ? 2 : value < 100.0 ? 1 : 0);
 }
 
-std::string roofsText(const DeviceRoofs& roofs) {
-  std::string text = fmt::format("roofs, measured in this run: copy {:.1f} GB/s", roofs.copyGBps);
-  for (const auto& [name, gflops] :
-       {std::pair("f32", roofs.fmaF32Gflops), {"bf16", roofs.bf16Gflops}, {"FP8", roofs.fp8Gflops}})
-    if (gflops > 0.0) text += fmt::format(", {} {:.0f} GFLOP/s", name, gflops);
+std::string roofsText(const DeviceRoofs& roofs, std::string_view device) {
+  const DataSheet sheet = dataSheetOf(device).value_or(DataSheet());
+  std::string text = fmt::format("roofs, measured in this run: copy {:.1f} GB/s", roofs.copyGBps) +
+                     shareText(roofs.copyGBps, sheet.memoryGBps);
+  for (const auto& [name, gflops, peak] : {std::tuple("f32", roofs.fmaF32Gflops, sheet.f32Gflops),
+                                           {"bf16", roofs.bf16Gflops, sheet.bf16Gflops},
+                                           {"FP8", roofs.fp8Gflops, sheet.fp8Gflops}})
+    if (gflops > 0.0) text += fmt::format(", {} {:.0f} GFLOP/s", name, gflops) + shareText(gflops, peak);
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include "core/profile/device_roofs.h"
 
 #include <string>
+#include <string_view>
 
 namespace fuseline::cli {
 
@@ -16,8 +17,9 @@ ColumnUnit rateUnitFor(double largestGflops);
 /// "1.25", "12.5", "125": with three digits, where there are no more before the point; empty for 0.
 std::string threeDigits(double value);
 
-/// "roofs, measured in this run: copy 12.3 GB/s, f32 100 GFLOP/s", those that there are.
-std::string roofsText(const DeviceRoofs& roofs);
+/// "roofs, measured in this run: copy 4200.0 GB/s (88 % of the data sheet), f32 100 GFLOP/s", those that there are; the
+/// share where the device's data sheet is known.
+std::string roofsText(const DeviceRoofs& roofs, std::string_view device);
 
 /// "1.25x" in the colour of its sign; "~1.02x" when it could be chance.
 Cell speedupCell(const RatioStats& speedup);

@@ -3,6 +3,7 @@
 #include "core/quant/small_layers.h"
 
 #include "core/quant/apply_recipe.h"
+#include "core/quant/data_sheets.h"
 
 #include <algorithm>
 #include <string>
@@ -15,10 +16,7 @@ namespace fuseline {
 
 namespace {
 
-// NVIDIA's data sheet of the H200 SXM, dense.
-constexpr double kBf16FlopsPerUs = 989e6;
-constexpr double kFp8FlopsPerUs = 1979e6;
-constexpr double kBytesPerUs = 4.8e6;
+constexpr double kPerUs = 1e3;  // of what is in billions a second
 /// What a kernel takes at least, however small.
 constexpr double kLaunchUs = 3.0;
 
@@ -60,13 +58,13 @@ Fp8Estimate estimateFp8(std::int64_t m, std::int64_t n, std::int64_t k, bool isT
   const double numCopies = isTraining ? 2.0 : 1.0;
   const auto quantizeUs = [&](std::int64_t rows, std::int64_t cols) {
     const double bytes = (2.0 + numCopies) * static_cast<double>(rows) * static_cast<double>(cols);
-    return std::max(bytes / kBytesPerUs, kLaunchUs);
+    return std::max(bytes / (kH200.memoryGBps * kPerUs), kLaunchUs);
   };
   const double flops =
       (isTraining ? 6.0 : 2.0) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   // In inference weights are quantized beforehand.
   const double backwardUs = isTraining ? quantizeUs(n, k) + quantizeUs(m, n) : 0.0;
-  return {.savedUs = flops * (1.0 / kBf16FlopsPerUs - 1.0 / kFp8FlopsPerUs),
+  return {.savedUs = flops / kPerUs * (1.0 / kH200.bf16Gflops - 1.0 / kH200.fp8Gflops),
           .quantizeUs = quantizeUs(m, k) + backwardUs};
 }
 

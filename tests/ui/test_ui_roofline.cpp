@@ -20,6 +20,7 @@ class RooflineTest : public QObject {
   void keysWalkAPlanAndGoToTheOther();
   void keysGoOnFromWhatIsSelectedElsewhere();
   void saysWhichRoofsThereAre();
+  void dataSheetStandsBesideWhatWasMeasured();
   void saysWhyThereIsNothing();
   void columnsOfTimingsGiveWayToNames();
 };
@@ -170,6 +171,23 @@ void RooflineTest::saysWhichRoofsThereAre() {
   QVERIFY(without.isOpen);
   QVERIFY(!without.view().plot().dots.empty());
   QVERIFY(without.window.roofline().caption().startsWith(QStringLiteral("No roofs: ")));
+}
+
+void RooflineTest::dataSheetStandsBesideWhatWasMeasured() {
+  RunRecord record = measuredRun();
+  record.environment = {{"device", "NVIDIA H200"}};
+  record.roofs = DeviceRoofs{.copyGBps = 4200, .fmaF32Gflops = 50e3, .bf16Gflops = 700e3};
+  Opened f(record);
+  QVERIFY(f.isOpen);
+  const QString sheet = QStringLiteral("dotted, by NVIDIA's data sheet: memory 4800 GB/s, bf16 989 TFLOP/s, f32 67");
+  QVERIFY2(f.window.roofline().caption().contains(sheet), qPrintable(f.window.roofline().caption()));
+  const RooflinePlot& plot = f.view().plot();
+  QCOMPARE(plot.sheet.ceilings.size(), plot.ceilings.size());  // nothing of FP8, which was not measured
+  QVERIFY(speedRange(plot).shareOf(plot.sheet.ceilings.front().gflops) < 1.0);
+
+  record.environment = {{"device", "a CPU"}};
+  Opened other(record);
+  QVERIFY(!other.window.roofline().caption().contains(QStringLiteral("data sheet")));
 }
 
 void RooflineTest::saysWhyThereIsNothing() {

@@ -3,6 +3,7 @@
 #include "ui/models/roofline_plot.h"
 
 #include "core/profile/roofline.h"
+#include "core/quant/data_sheets.h"
 #include "ui/models/step_category.h"
 #include "ui/theme/format.h"
 
@@ -52,6 +53,11 @@ RooflineDot dotOf(const StepRecord& step, const VariantRecord& variant, const Ef
   return dot;
 }
 
+double gflopsOf(const DataSheet& sheet, Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::Fp8) return sheet.fp8Gflops;
+  return arithmetic == Arithmetic::Bf16 ? sheet.bf16Gflops : sheet.f32Gflops;
+}
+
 class PlotBuilder {
  public:
   PlotBuilder(const RunRecord& record, const Graph* graph) : m_record(record), m_graph(graph) {}
@@ -73,6 +79,15 @@ class PlotBuilder {
                                              {Arithmetic::Fp8, roofs.fp8Gflops}})
       if (gflops > 0.0) m_plot.ceilings.push_back({toQt(arithmeticName(arithmetic)), gflops});
     std::ranges::sort(m_plot.ceilings, std::ranges::greater(), &RooflineCeiling::gflops);
+    if (const auto sheet = dataSheetOf(m_record.deviceName())) addSheet(*sheet);
+  }
+
+  /// Of an arithmetic that the run did not measure it says nothing.
+  void addSheet(const DataSheet& sheet) {
+    m_plot.sheet.memoryGBps = sheet.memoryGBps;
+    for (const RooflineCeiling& measured : m_plot.ceilings)
+      m_plot.sheet.ceilings.push_back({measured.name, gflopsOf(sheet, arithmeticNamed(measured.name.toStdString()))});
+    std::ranges::sort(m_plot.sheet.ceilings, std::ranges::greater(), &RooflineCeiling::gflops);
   }
 
   void addDots(const VariantRecord& variant) {
@@ -123,7 +138,8 @@ RooflinePlot rooflinePlot(const RunRecord& record, const Graph* graph) { return 
 LogRange intensityRange(const RooflinePlot& plot) {
   std::vector<double> values;
   for (const RooflineDot& dot : plot.dots) values.push_back(dot.intensity);
-  if (plot.ridge() > 0.0) values.push_back(plot.ridge());
+  for (const double ridge : {plot.ridge(), plot.sheet.ridge()})
+    if (ridge > 0.0) values.push_back(ridge);
   LogRange range = around(values);
   if (plot.hasRoofs()) range.high *= kRoomForNames;
   return range;
@@ -132,7 +148,8 @@ LogRange intensityRange(const RooflinePlot& plot) {
 LogRange speedRange(const RooflinePlot& plot) {
   std::vector<double> values;
   for (const RooflineDot& dot : plot.dots) values.push_back(dot.gflops);
-  for (const RooflineCeiling& ceiling : plot.ceilings) values.push_back(ceiling.gflops);
+  for (const auto& ceilings : {plot.ceilings, plot.sheet.ceilings})
+    for (const RooflineCeiling& ceiling : ceilings) values.push_back(ceiling.gflops);
   return around(values);
 }
 

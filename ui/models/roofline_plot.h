@@ -40,12 +40,23 @@ struct RooflineCeiling {
   double gflops = 0.0;
 };
 
+/// What the data sheet of the device says of the roofs that were measured; empty where none is known.
+struct RooflineSheet {
+  double memoryGBps = 0.0;
+  std::vector<RooflineCeiling> ceilings;
+
+  bool isKnown() const { return memoryGBps > 0.0; }
+  /// Where its memory meets its highest ceiling.
+  double ridge() const { return ceilings.empty() ? 0.0 : ceilings.front().gflops / memoryGBps; }
+};
+
 struct RooflinePlot {
   std::vector<RooflineDot> dots;  // by plan, then in the order of the plan
   std::vector<RooflineArrow> arrows;
   double copyGBps = 0.0;                  // 0: no roofs
   std::vector<RooflineCeiling> ceilings;  // the highest first
-  int numWithoutArithmetic = 0;           // steps that only move bytes, and have no place on the axis
+  RooflineSheet sheet;
+  int numWithoutArithmetic = 0;  // steps that only move bytes, and have no place on the axis
 
   bool hasRoofs() const { return copyGBps > 0.0; }
   /// Where memory and the highest ceiling meet, in FLOP per byte; 0: there are no roofs.

@@ -219,6 +219,7 @@ void RooflineView::paintEvent(QPaintEvent*) {
   if (m_plot.dots.empty()) return;
   paintAxes(painter);
   painter.setFont(plotFont());
+  if (m_plot.sheet.isKnown()) paintSheet(painter);
   if (m_plot.hasRoofs()) paintMemoryRoof(painter);
   if (m_plot.hasRoofs()) paintCeilings(painter);
   paintArrows(painter, false);
@@ -309,6 +310,22 @@ void RooflineView::paintCeilings(QPainter& painter) const {
   }
 }
 
+/// Dotted and without names, which those measured beside them have.
+void RooflineView::paintSheet(QPainter& painter) const {
+  const RooflineSheet& sheet = m_plot.sheet;
+  const QRectF area = plotArea();
+  painter.setPen(QPen(m_theme.colors().dimText, 1.0, Qt::DotLine));
+  painter.save();
+  painter.setClipRect(area);
+  const double ridge = sheet.ridge() > 0.0 ? sheet.ridge() : m_intensity.high;
+  painter.drawLine(QPointF(xOf(m_intensity.low), yOf(m_intensity.low * sheet.memoryGBps)),
+                   QPointF(xOf(ridge), yOf(ridge * sheet.memoryGBps)));
+  for (const RooflineCeiling& ceiling : sheet.ceilings)
+    painter.drawLine(QPointF(xOf(ceiling.gflops / sheet.memoryGBps), yOf(ceiling.gflops)),
+                     QPointF(area.right(), yOf(ceiling.gflops)));
+  painter.restore();
+}
+
 void RooflineView::paintArrows(QPainter& painter, bool isMarked) const {
   const ThemeColors& colors = m_theme.colors();
   const QPen pen = isMarked ? QPen(colors.accent, 1.8) : QPen(faded(colors.dimText, hasSelection() ? 0.25 : 0.6), 1.0);
@@ -396,13 +413,23 @@ std::optional<QRectF> RooflineView::freePlace(const QRectF& dot, QSizeF size, co
 
 namespace {
 
+QStringList roofTexts(double memoryGBps, const std::vector<RooflineCeiling>& ceilings) {
+  QStringList roofs = {RooflinePanel::tr("memory %1").arg(formatBandwidth(memoryGBps))};
+  for (const RooflineCeiling& ceiling : ceilings) roofs.append(nameOf(ceiling));
+  return roofs;
+}
+
 QString roofsCaption(const RunRecord& record, const RooflinePlot& plot) {
   if (!plot.hasRoofs())
     return record.roofsNote.empty() ? RooflinePanel::tr("No roofs: this run did not measure them")
                                     : RooflinePanel::tr("No roofs: %1").arg(toQt(record.roofsNote));
-  QStringList roofs = {RooflinePanel::tr("memory %1").arg(formatBandwidth(plot.copyGBps))};
-  for (const RooflineCeiling& ceiling : plot.ceilings) roofs.append(nameOf(ceiling));
-  return RooflinePanel::tr("Roofs measured in this run: %1").arg(roofs.join(QStringLiteral(", ")));
+  return RooflinePanel::tr("Roofs measured in this run: %1")
+      .arg(roofTexts(plot.copyGBps, plot.ceilings).join(QStringLiteral(", ")));
+}
+
+QString sheetCaption(const RooflineSheet& sheet) {
+  return RooflinePanel::tr("dotted, by NVIDIA's data sheet: %1")
+      .arg(roofTexts(sheet.memoryGBps, sheet.ceilings).join(QStringLiteral(", ")));
 }
 
 }  // namespace
@@ -465,6 +492,7 @@ void RooflinePanel::refreshCaption() {
   if (!run) return;
   QStringList parts = {roofsCaption(run->record, m_view->plot()).toHtmlEscaped(),
                        tr("○ unfused ● fused ◇ ◆ backward, area: time")};
+  if (m_view->plot().sheet.isKnown()) parts.insert(1, sheetCaption(m_view->plot().sheet));
   if (const int others = m_view->plot().numWithoutArithmetic; others > 0)
     parts.append(tr("not here: %1 only bytes").arg(counted(others, tr("step moves"), tr("steps move"))));
   QString text = parts.join(QStringLiteral(" · "));
