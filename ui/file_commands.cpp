@@ -45,8 +45,10 @@ bool FileCommands::succeeded(const Result<void>& outcome) {
 
 void FileCommands::newDocument() { newFromTemplate(serialize(PipelineDocument()), QString()); }
 
-void FileCommands::newFromTemplate(const std::string& text, const QString& name) {
-  if (mayDiscard()) m_session.openText(text, name);
+bool FileCommands::newFromTemplate(const std::string& text, const QString& name) {
+  if (!mayDiscard()) return false;
+  m_session.openText(text, name);
+  return true;
 }
 
 void FileCommands::chooseAndOpen() {

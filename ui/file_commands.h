@@ -27,7 +27,8 @@ class FileCommands : public QObject {
 
   // ---- Each of these asks first, where something unsaved would be lost.
   void newDocument();
-  void newFromTemplate(const std::string& text, const QString& name);
+  /// False: the user wants to keep what is here.
+  bool newFromTemplate(const std::string& text, const QString& name);
   void chooseAndOpen();
   /// The first one here, each other in a window of its own.
   void openAll(const QStringList& paths);

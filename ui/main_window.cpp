@@ -99,6 +99,8 @@ void MainWindow::createCentre() {
   auto* layout = new QVBoxLayout(centre);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
+  m_tourBar = new TourBar(m_session, m_theme, centre);
+  layout->addWidget(m_tourBar);
   layout->addWidget(m_message);
   layout->addWidget(m_view, 1);
   setCentralWidget(centre);
@@ -428,7 +430,15 @@ void MainWindow::createHelpMenu() {
     addCommand(menu, toQt(page.title), {}, [this, name = toQt(page.name)] { showGuide(name); });
   menu->addSeparator();
   addCommand(menu, tr("&Start page"), {}, [this] { showStartPage(); });
+  QMenu* tourMenu = menu->addMenu(tr("Guided &tours"));
+  tourMenu->setToolTipsVisible(true);
+  for (const Tour& tour : tours())
+    addCommand(tourMenu, tour.title, {}, [this, &tour] { startTour(tour); })->setToolTip(tour.summary);
   addCommand(menu, tr("&About Fuseline"), {}, [this] { showAbout(m_devices, this); });
+}
+
+void MainWindow::startTour(const Tour& tour) {
+  if (m_files->newFromTemplate(findTemplate(tour.pipeline)->text, toQt(tour.pipeline))) m_tourBar->start(tour);
 }
 
 void MainWindow::createStartPage() {
@@ -438,6 +448,7 @@ void MainWindow::createStartPage() {
   connect(m_startPage, &StartPage::templateChosen, m_files,
           [this](const QString& name, const std::string& text) { m_files->newFromTemplate(text, name); });
   connect(m_startPage, &StartPage::fileChosen, m_files, [this](const QString& path) { m_files->openAll({path}); });
+  connect(m_startPage, &StartPage::tourChosen, this, &MainWindow::startTour);
   connect(m_startPage, &StartPage::shownAtStartChanged, this, [this](bool isShown) {
     if (m_persistence == Persistence::Settings) QSettings().setValue(kStartPageKey, isShown);
   });
@@ -535,6 +546,7 @@ void MainWindow::connectSession() {
 }
 
 void MainWindow::connectFiles() {
+  connect(m_tourBar, &TourBar::paneWanted, this, &MainWindow::showPane);
   connect(m_files, &FileCommands::message, this, &MainWindow::showMessage);
   connect(m_files, &FileCommands::hint, this,
           [this](const QString& sentence) { statusBar()->showMessage(sentence, kHintDurationMs); });

@@ -27,6 +27,7 @@
 #include "ui/shortcuts.h"
 #include "ui/start_page.h"
 #include "ui/theme/theme.h"
+#include "ui/tours/tour_bar.h"
 
 #include <QDockWidget>
 #include <QLabel>
@@ -86,6 +87,9 @@ class MainWindow : public QMainWindow {
   void showTimings();
   /// Templates, recent files and measured examples, above the pipeline that is open.
   void showStartPage();
+  /// Asks first, where something unsaved would be lost.
+  void startTour(const Tour& tour);
+  TourBar& tourBar() { return *m_tourBar; }
   /// A page of the guide, from this heading on.
   GuideWindow& showGuide(const QString& page, const QString& heading = {});
   /// Whether the user wants it when nothing else is opened.
@@ -182,6 +186,7 @@ class MainWindow : public QMainWindow {
   GuideWindow* m_guide = nullptr;  // as soon as it was wanted
   RunBar* m_runBar = nullptr;
   PaneRing* m_paneRing = nullptr;
+  TourBar* m_tourBar = nullptr;
   QList<QDockWidget*> m_docks;
   QDockWidget* m_timingsDock = nullptr;
   QDockWidget* m_numericsDock = nullptr;

@@ -22,7 +22,7 @@ namespace fuseline::ui {
 namespace {
 
 constexpr int kColumns = 2;
-constexpr int kMaxFiles = 8;
+constexpr int kMaxFiles = 6;
 constexpr int kFilesWidthPx = 300;
 constexpr int kMarginPx = 40;
 constexpr QSize kLargestSize = {1000, 790};
@@ -34,8 +34,8 @@ QLabel* heading(const QString& text) {
   return label;
 }
 
-/// A line that opens a file; too long for its place, it ends with "...".
-QToolButton* fileButton(const QString& text, const QString& tip) {
+/// A line that opens a file or begins a tour; too long for its place, it ends with "...".
+QToolButton* lineButton(const QString& text, const QString& tip) {
   auto* button = new QToolButton();
   button->setAutoRaise(true);
   button->setToolTip(tip);
@@ -134,10 +134,26 @@ QWidget* StartPage::makeFiles() {
   layout->addWidget(heading(tr("Recent files")));
   layout->addLayout(m_recent);
   layout->addSpacing(10);
+  layout->addWidget(heading(tr("Guided tours")));
+  layout->addLayout(makeTours());
+  layout->addSpacing(10);
   layout->addWidget(heading(tr("Measured examples")));
   layout->addLayout(m_examples);
   layout->addStretch(1);
   return column;
+}
+
+QLayout* StartPage::makeTours() {
+  auto* lines = new QVBoxLayout();
+  for (const Tour& tour : tours()) {
+    QToolButton* button = lineButton(tour.title, tour.summary);
+    connect(button, &QToolButton::clicked, this, [this, &tour] {
+      hide();
+      Q_EMIT tourChosen(tour);
+    });
+    lines->addWidget(button);
+  }
+  return lines;
 }
 
 QLayout* StartPage::makeFoot() {
@@ -157,7 +173,7 @@ QLayout* StartPage::makeFoot() {
 void StartPage::setRecentFiles(const QStringList& paths) {
   clear(*m_recent);
   for (const QString& path : paths.mid(0, kMaxFiles)) {
-    QToolButton* button = fileButton(QFileInfo(path).fileName(), path);
+    QToolButton* button = lineButton(QFileInfo(path).fileName(), path);
     button->setEnabled(QFileInfo::exists(path));
     connect(button, &QToolButton::clicked, this, [this, path] {
       hide();
@@ -171,7 +187,7 @@ void StartPage::setRecentFiles(const QStringList& paths) {
 void StartPage::setExamples(const std::vector<MeasuredExample>& examples) {
   clear(*m_examples);
   for (const MeasuredExample& example : examples) {
-    QToolButton* button = fileButton(example.text, example.problem.isEmpty() ? example.text : example.problem);
+    QToolButton* button = lineButton(example.text, example.problem.isEmpty() ? example.text : example.problem);
     button->setEnabled(example.problem.isEmpty());
     connect(button, &QToolButton::clicked, this, [this, path = example.path] {
       hide();

@@ -1,4 +1,5 @@
-// StartPage: templates with pictures, recent files and measured examples, over the window until something is chosen.
+// StartPage: templates with pictures, recent files, tours and measured examples, over the window until something is
+// chosen.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,6 +7,7 @@
 #include "ui/models/measured_examples.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
+#include "ui/tours/tour.h"
 
 #include <QCheckBox>
 #include <QFrame>
@@ -38,6 +40,7 @@ class StartPage : public QWidget {
  Q_SIGNALS:
   void templateChosen(const QString& name, const std::string& text);
   void fileChosen(const QString& path);
+  void tourChosen(const Tour& tour);
   void openWanted();
   void shownAtStartChanged(bool isShown);
 
@@ -50,6 +53,7 @@ class StartPage : public QWidget {
  private:
   QWidget* makeCards();
   QWidget* makeFiles();
+  QLayout* makeTours();
   QLayout* makeFoot();
   void drawThumbnails();
   void refreshColors();

@@ -10,7 +10,6 @@
 #include "core/profile/roofline.h"
 #include "core/runtime/pipeline_run.h"
 
-#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -216,9 +215,8 @@ void printTable(const BenchReport& report, Context& context) {
 }  // namespace
 
 Result<LoadedDocument> benchDocument(const std::string& pipeline, const std::string& dtype) {
-  const auto& templates = documentTemplates();
-  const auto found = std::ranges::find(templates, pipeline, &DocumentTemplate::name);
-  if (found == templates.end()) return Error{fmt::format("The template {} is missing.", pipeline)};
+  const DocumentTemplate* found = findTemplate(pipeline);
+  if (!found) return Error{fmt::format("The template {} is missing.", pipeline)};
   LoadedDocument loaded = parseDocument(found->text);
   const std::vector<DocumentInput> inputs = loaded.document.inputs();
   for (DocumentInput input : inputs) {

@@ -7,7 +7,6 @@
 #include "core/support/atomic_file.h"
 #include "core/support/text.h"
 
-#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -44,9 +43,8 @@ Error unknownTemplate(const std::string& name) {
 
 Result<int> writeTemplate(const NewOptions& options, Context& context) {
   if (options.name.empty()) return listTemplates(options, context);
-  const auto& templates = documentTemplates();
-  const auto found = std::ranges::find(templates, options.name, &DocumentTemplate::name);
-  if (found == templates.end()) return unknownTemplate(options.name);
+  const DocumentTemplate* found = findTemplate(options.name);
+  if (!found) return unknownTemplate(options.name);
   if (!options.file.empty()) {
     if (Result<void> free = checkFree(options.file, options.replaces); !free) return free.error();
     Result<void> written = writeFileAtomically(options.file, [&](std::ostream& file) { file << found->text; });

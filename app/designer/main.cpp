@@ -88,9 +88,8 @@ void applyScale(int argc, char** argv) {
 /// False when the file could not be read, which the window says.
 bool openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& files) {
   if (!files.isEmpty()) return window.openFile(files.front());
-  for (const DocumentTemplate& entry : documentTemplates()) {
-    if (entry.name == "llama-mlp") session.openText(entry.text, QString::fromStdString(entry.name));
-  }
+  constexpr const char* kExample = "llama-mlp";
+  session.openText(findTemplate(kExample)->text, QString::fromLatin1(kExample));
   return true;
 }
 

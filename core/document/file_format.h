@@ -54,5 +54,7 @@ struct DocumentTemplate {
   std::string text;
 };
 const std::vector<DocumentTemplate>& documentTemplates();
+/// nullptr when there is none.
+const DocumentTemplate* findTemplate(std::string_view name);
 
 }  // namespace fuseline

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
 
+#include <algorithm>
+
 namespace fuseline {
 
 namespace {
@@ -32,6 +34,12 @@ const std::vector<DocumentTemplate>& documentTemplates() {
       {"transformer-stack", "Two feed-forward layers with residuals: one block, used twice.", texts.transformer_stack},
   };
   return templates;
+}
+
+const DocumentTemplate* findTemplate(std::string_view name) {
+  const auto& templates = documentTemplates();
+  const auto found = std::ranges::find(templates, name, &DocumentTemplate::name);
+  return found == templates.end() ? nullptr : &*found;
 }
 
 }  // namespace fuseline

@@ -247,8 +247,7 @@ void ModelsTest::lanesChangeWhenInPlaceIsToggled() {
 }
 
 void ModelsTest::lanesStepThroughThePasses() {
-  const auto llama = std::ranges::find(documentTemplates(), "llama-mlp", &DocumentTemplate::name);
-  Fixture f(llama->text);
+  Fixture f(findTemplate("llama-mlp")->text);
   PlanPanel& plan = f.window.plan();
   const auto fusedBoxes = [&] {
     const PlanLanes& lanes = plan.lanesView()->lanes();

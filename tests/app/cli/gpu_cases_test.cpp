@@ -17,8 +17,7 @@ TEST(GpuCases, HaveNamesOfTheirOwnAndPipelinesAndRecipesThatExist) {
   std::set<std::string> names;
   for (const GpuCase& each : gpuCases()) {
     EXPECT_TRUE(names.insert(each.name()).second) << each.name();
-    EXPECT_NE(std::ranges::find(documentTemplates(), each.pipeline, &DocumentTemplate::name),
-              documentTemplates().end());
+    EXPECT_NE(findTemplate(each.pipeline), nullptr) << each.pipeline;
     EXPECT_TRUE(each.recipe == "none" || recipeNamed(each.recipe)) << each.recipe;
   }
   for (const char* name :
@@ -36,7 +35,7 @@ TEST(GpuCases, AreMeasuredByDefaultWhereTheySayMost) {
 }
 
 Analysis analysisOf(const std::string& pipeline, const GpuSize& size, const char* recipe, PassKind pass) {
-  const auto found = std::ranges::find(documentTemplates(), pipeline, &DocumentTemplate::name);
+  const DocumentTemplate* found = findTemplate(pipeline);
   AnalysisOptions options{.lowering = {.pass = pass}};
   options.lowering.symbols = {{"M", size.M}, {"H", size.H}, {"F", size.F}};
   options.capability = ComputeCapability{9, 0};

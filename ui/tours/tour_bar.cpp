@@ -1,0 +1,95 @@
+// The bar of a tour.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/tours/tour_bar.h"
+
+#include <QHBoxLayout>
+#include <QVBoxLayout>
+
+namespace fuseline::ui {
+
+TourBar::TourBar(Session& session, const Theme& theme, QWidget* parent)
+    : QWidget(parent),
+      m_session(session),
+      m_theme(theme),
+      m_title(new QLabel(this)),
+      m_text(new QLabel(this)),
+      m_back(new QPushButton(tr("&Back"), this)),
+      m_next(new QPushButton(this)) {
+  setAccessibleName(tr("Guided tour"));
+  setAutoFillBackground(true);
+  m_title->setFont(scaledFont(1.0, QFont::DemiBold));
+  m_text->setWordWrap(true);
+  m_text->setTextFormat(Qt::RichText);
+  auto* stop = new QPushButton(tr("End &tour"), this);
+  auto* words = new QVBoxLayout();
+  words->setSpacing(2);
+  words->addWidget(m_title);
+  words->addWidget(m_text);
+  auto* row = new QHBoxLayout(this);
+  row->setContentsMargins(12, 8, 8, 8);
+  row->addLayout(words, 1);
+  for (QPushButton* button : {m_back, m_next, stop}) row->addWidget(button, 0, Qt::AlignVCenter);
+  connect(m_back, &QPushButton::clicked, this, &TourBar::back);
+  connect(m_next, &QPushButton::clicked, this, &TourBar::next);
+  connect(stop, &QPushButton::clicked, this, &TourBar::end);
+  connect(&session, &Session::documentReplaced, this, &TourBar::end);
+  connect(&session, &Session::analysisChanged, this, &TourBar::look);
+  for (const auto signal : {&Session::selectionChanged, &Session::runFinished, &Session::numericsFinished,
+                            &Session::baselineChanged, &Session::documentChanged})
+    connect(&session, signal, this, &TourBar::look);
+  connect(&theme, &Theme::changed, this, &TourBar::refreshColors);
+  refreshColors();
+  hide();
+}
+
+void TourBar::start(const Tour& tour) {
+  m_tour = &tour;
+  goTo(0);
+  show();
+}
+
+void TourBar::end() {
+  m_tour = nullptr;
+  hide();
+}
+
+void TourBar::next() {
+  if (!m_tour) return;
+  m_index + 1 < m_tour->steps.size() ? goTo(m_index + 1) : end();
+}
+
+void TourBar::back() {
+  if (m_tour && m_index > 0) goTo(m_index - 1);
+}
+
+void TourBar::goTo(std::size_t index) {
+  m_index = index;
+  m_wasDone.reset();
+  refresh();
+  if (!step()->pane.isEmpty()) Q_EMIT paneWanted(step()->pane);
+  look();
+}
+
+/// Goes on when the step gets done; one that was done before is left to the user.
+void TourBar::look() {
+  if (!m_tour || !step()->isDone || m_session.isAnalysing()) return;
+  const bool isDone = step()->isDone(m_session);
+  const bool wasDone = m_wasDone.value_or(isDone);
+  m_wasDone = isDone;
+  if (isDone && !wasDone) next();
+}
+
+void TourBar::refresh() {
+  m_title->setText(tr("%1: step %2 of %3").arg(m_tour->title).arg(m_index + 1).arg(m_tour->steps.size()));
+  m_text->setText(step()->text);
+  m_back->setEnabled(m_index > 0);
+  m_next->setText(m_index + 1 < m_tour->steps.size() ? tr("&Next") : tr("&Finish"));
+}
+
+void TourBar::refreshColors() {
+  QPalette colors = palette();
+  colors.setColor(QPalette::Window, m_theme.messageColor());
+  setPalette(colors);
+}
+
+}  // namespace fuseline::ui
