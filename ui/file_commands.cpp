@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/file_commands.h"
 
-#include "core/profile/run_file.h"
 #include "ui/export_dialog.h"
 #include "ui/models/measured_examples.h"
 #include "ui/panels/drawing_dialog.h"
 #include "ui/panels/expression_edit.h"
+#include "ui/session/run_files.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>

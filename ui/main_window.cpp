@@ -98,7 +98,7 @@ void MainWindow::createCentre() {
   m_message->setAutoFillBackground(true);
   auto* layout = new QVBoxLayout(centre);
   layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
+  layout->setSpacing(1);  // between bars
   m_tourBar = new TourBar(m_session, m_theme, centre);
   layout->addWidget(m_tourBar);
   layout->addWidget(m_message);

@@ -20,6 +20,8 @@ TourBar::TourBar(Session& session, const Theme& theme, QWidget* parent)
   m_title->setFont(scaledFont(1.0, QFont::DemiBold));
   m_text->setWordWrap(true);
   m_text->setTextFormat(Qt::RichText);
+  m_text->setAlignment(Qt::AlignLeft | Qt::AlignTop);
+  m_text->setMinimumHeight(2 * m_text->fontMetrics().lineSpacing());  // so that the canvas stays where it is
   auto* stop = new QPushButton(tr("End &tour"), this);
   auto* words = new QVBoxLayout();
   words->setSpacing(2);

@@ -50,15 +50,16 @@ Tour fusionTour() {
           {.text = text("Ops inside a solid outline run as one in the forward pass, those inside a dashed one in the "
                         "backward pass. Click <b>add</b>, the last op."),
            .isDone = selected("add")},
-          {.text = text("The outline says that <b>fc2</b> and <b>add</b> are one step: the product is added where the "
-                        "residual stands already. Switch <b>in_place</b> off in the Inspector."),
+          {.text = text("The outline says that <b>fc2</b> and <b>add</b> are one step, by TransformerEngine's rule "
+                        "ForwardLinearBiasAdd. Switch <b>in_place</b> off in the Inspector."),
            .pane = QStringLiteral("inspector"),
            .isDone = notFused("ForwardLinearBiasAdd")},
-          {.text = text("The outline has gone. <b>Why not?</b> lists what was tried with this op, and which condition "
-                        "of ForwardLinearBiasAdd fails. Press the button of its repair."),
+          {.text = text("Now a rule of Fuseline's own takes both ops; TransformerEngine would leave them apart. <b>Why "
+                        "not?</b> says which condition of ForwardLinearBiasAdd fails, with what it found. Press <b>Set "
+                        "add.in_place to true</b> there."),
            .pane = QStringLiteral("whyNot"),
            .isDone = fused("ForwardLinearBiasAdd")},
-          {.text = text("It fuses again. Each repair is one step of Undo (Ctrl+Z), and the panel <b>Rules</b> is the "
+          {.text = text("It fuses as before. A repair is one step of Undo (Ctrl+Z), and the panel <b>Rules</b> is the "
                         "whole book in the order in which rules are tried, with where each of them hit."),
            .pane = QStringLiteral("rules")},
       }};
@@ -76,8 +77,8 @@ Tour worthTour() {
                             "brackets, mean: this could be chance. Press <b>Ctrl+B</b> to keep this run as baseline."),
                .pane = QStringLiteral("timings"),
                .isDone = hasBaseline},
-              {.text = text("Click the dashed outline around <b>save</b> and <b>norm</b>, or their entry in the plan, "
-                            "and press <b>T</b>: this fusion is switched off at this place only."),
+              {.text = text("Click the label <b>backward · BackwardAddRMSNorm</b>, or its entry in the plan, and press "
+                            "<b>T</b>: this fusion is switched off at this place only."),
                .pane = QStringLiteral("plan"),
                .isDone = notFused("BackwardAddRMSNorm")},
               {.text = text("What was measured is of another plan now, and says so. Press <b>Ctrl+Enter</b> again."),
