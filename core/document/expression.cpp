@@ -6,6 +6,7 @@
 #include "core/support/text.h"
 
 #include <cctype>
+#include <charconv>
 #include <limits>
 
 #include <fmt/format.h>
@@ -154,9 +155,96 @@ void forEachName(std::string_view text, const Use& use) {
   }
 }
 
+constexpr std::int64_t kKilo = 1024;
+
+/// base^exponent; nothing where it does not fit.
+std::optional<std::int64_t> power(std::int64_t base, std::int64_t exponent) {
+  std::int64_t value = 1;
+  for (std::int64_t i = 0; i < exponent && value != 0; ++i)
+    if (i >= std::numeric_limits<std::int64_t>::digits || __builtin_mul_overflow(value, base, &value))
+      return std::nullopt;
+  return value;
+}
+
+/// Writes out the numbers of a text that are shortened.
+class Shorthand {
+ public:
+  explicit Shorthand(std::string_view text) : m_text(text) {}
+
+  std::string writtenOut() {
+    std::string result;
+    while (m_at < m_text.size()) result += isDigit(m_text[m_at]) ? number() : other();
+    return result;
+  }
+
+ private:
+  /// A name with its digits, or one character.
+  std::string other() {
+    const std::size_t begin = m_at++;
+    if (isNameStart(m_text[begin])) skip(isNamePart);
+    return std::string(m_text.substr(begin, m_at - begin));
+  }
+
+  std::string number() {
+    const std::size_t begin = m_at;
+    const std::optional<std::int64_t> value = digits();
+    const std::optional<std::int64_t> whole = value ? suffix(*value) : std::nullopt;
+    if (whole) return std::to_string(*whole);
+    skip(isNamePart);  // "4kg" is no number, and no business of ours
+    return std::string(m_text.substr(begin, m_at - begin));
+  }
+
+  /// What stands after a number counts only where nothing is glued to it.
+  std::optional<std::int64_t> suffix(std::int64_t value) {
+    if (at() == 'k' || at() == 'K') {
+      ++m_at;
+      if (isNamePart(at()) || __builtin_mul_overflow(value, kKilo, &value)) return std::nullopt;
+    } else if (at() == '^') {
+      ++m_at;
+      const std::optional<std::int64_t> exponent = isDigit(at()) ? digits() : std::nullopt;
+      if (!exponent || isNamePart(at())) return std::nullopt;
+      return power(value, *exponent);
+    } else if (isNamePart(at())) {
+      return std::nullopt;
+    }
+    return value;
+  }
+
+  std::optional<std::int64_t> digits() {
+    const std::size_t begin = m_at;
+    skip(isDigit);
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(m_text.data() + begin, m_text.data() + m_at, value);
+    return error == std::errc() ? std::optional(value) : std::nullopt;
+  }
+
+  char at() const { return m_at < m_text.size() ? m_text[m_at] : '\0'; }
+
+  void skip(bool (*isPart)(char)) {
+    while (m_at < m_text.size() && isPart(m_text[m_at])) ++m_at;
+  }
+
+  std::string_view m_text;
+  std::size_t m_at = 0;
+};
+
+bool goesOn(std::string_view typed) {
+  return !typed.empty() && (typed[0] == '*' || typed[0] == '/' || typed[0] == '+');
+}
+
 }  // namespace
 
 ExpressionValue evaluate(std::string_view text, const SymbolLookup& lookup) { return Evaluator(text, lookup).run(); }
+
+std::string typedExpression(std::string_view typed, std::string_view before) {
+  const std::string written = Shorthand(typed).writtenOut();
+  if (before.empty() || !goesOn(written)) return written;
+  const bool isSum = before.find_first_of("+-") != std::string_view::npos;
+  const std::string whole = isSum ? fmt::format("({}){}", before, written) : fmt::format("{}{}", before, written);
+  const ExpressionValue value = evaluate(whole, [](const std::string&) { return std::nullopt; });
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
+  return whole;
+}
 
 std::vector<std::string> symbolNames(std::string_view text) {
   std::vector<std::string> names;

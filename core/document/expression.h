@@ -25,6 +25,10 @@ using SymbolLookup = std::function<std::optional<std::int64_t>(const std::string
 
 ExpressionValue evaluate(std::string_view text, const SymbolLookup& lookup);
 
+/// What was typed into a field, as the expression to keep: "4k" is 4096, "2^14" is 16384, and "*2", "/2" or "+1" go on
+/// from `before`. Anything else stays as it is, right or wrong.
+std::string typedExpression(std::string_view typed, std::string_view before);
+
 /// The names in an expression, in order, also when it is malformed.
 std::vector<std::string> symbolNames(std::string_view text);
 /// The expression with one name replaced.

@@ -32,6 +32,9 @@ class PanelsTest : public QObject {
   void inspectorEditsAnOpWhosePortsDependOnItsAttributes();
   void inspectorRenamesAndKeepsTheSelection();
   void inspectorEscapeGivesTheFieldBack();
+  void inspectorSetsWhatSeveralOpsShare();
+  void inspectorOfSeveralOpsTellsDifferences();
+  void numbersAreTypedShort();
   void symbolsAreEditable();
   void recipesAreChosenAndSet();
   void inputsOfIntegersHaveNoGradient();
@@ -246,6 +249,62 @@ void PanelsTest::inputsOfIntegersHaveNoGradient() {
   QVERIFY(!gradient->isEnabled());
   QVERIFY(!gradient->isChecked());
   QCOMPARE(dtype->currentText(), QStringLiteral("i64"));
+}
+
+void PanelsTest::inspectorSetsWhatSeveralOpsShare() {
+  Fixture f(smallPipeline());
+  f.session.apply(addNode(f.session.document(), "Linear", std::nullopt).edit);
+  f.session.apply(SetAttribute{.id = "linear", .name = "in_features", .value = "H"});
+  f.session.apply(SetAttribute{.id = "linear", .name = "out_features", .value = 8});
+  f.session.select({QStringLiteral("fc"), QStringLiteral("linear")});
+  QVERIFY(waitForAnalysis(f.session));
+  QCoreApplication::processEvents();
+  const Json before = f.op("fc").attributes;
+  type(edit(f, "out_features"), QStringLiteral("*2"));
+  QCOMPARE(f.op("fc").attributes["out_features"], Json("2*H*2"));
+  QCOMPARE(f.op("linear").attributes["out_features"], Json(16));
+  auto* bias = named<QCheckBox>(f, "bias");
+  QCOMPARE(bias->checkState(), Qt::PartiallyChecked);
+  QTest::mouseClick(bias, Qt::LeftButton, {}, QPoint(8, bias->height() / 2));
+  QCOMPARE(f.op("fc").attributes["bias"], Json(true));
+  QCOMPARE(f.op("linear").attributes["bias"], Json(true));
+  f.session.undo();
+  f.session.undo();
+  QCOMPARE(f.op("fc").attributes, before);
+  QCOMPARE(f.op("linear").attributes["out_features"], Json(8));
+}
+
+void PanelsTest::inspectorOfSeveralOpsTellsDifferences() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  QCoreApplication::processEvents();
+  QVERIFY(!edit(f, "in_features"));  // GELU has none
+  const auto labels = f.window.inspector().page()->findChildren<QLabel*>();
+  const auto says = [&](const QString& text) {
+    return std::ranges::any_of(labels, [&](const QLabel* label) { return label->text() == text; });
+  };
+  QVERIFY(says(QStringLiteral("2 ops")) && says(QStringLiteral("fc, act")));
+
+  f.session.apply(addNode(f.session.document(), "Linear", std::nullopt).edit);
+  f.session.apply(SetAttribute{.id = "linear", .name = "in_features", .value = 8});
+  f.session.select({QStringLiteral("fc"), QStringLiteral("linear")});
+  QCoreApplication::processEvents();
+  QCOMPARE(edit(f, "in_features")->text(), QString());
+  QCOMPARE(edit(f, "in_features")->placeholderText(), QStringLiteral("different"));
+}
+
+void PanelsTest::numbersAreTypedShort() {
+  Fixture f(smallPipeline());
+  inspect(f, "fc");
+  type(edit(f, "out_features"), QStringLiteral("2^10"));
+  QCOMPARE(f.op("fc").attributes["out_features"], Json(1024));
+  QCOMPARE(edit(f, "out_features")->text(), QStringLiteral("1024"));
+  type(edit(f, "out_features"), QStringLiteral("*4"));
+  QCOMPARE(f.op("fc").attributes["out_features"], Json(4096));
+  f.session.select({});
+  QCoreApplication::processEvents();
+  type(edit(f, "Shape: integers, symbols or expressions, outermost first"), QStringLiteral("1k, H"));
+  QCOMPARE(f.session.document().inputs().front().shape, Json::array({1024, "H"}));
 }
 
 void PanelsTest::symbolsAreEditable() {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/attribute_field.h"
 
+#include "core/document/expression.h"
 #include "ui/panels/elided_label.h"
 #include "ui/theme/format.h"
 
@@ -20,12 +21,12 @@ std::map<std::string, std::int64_t> integerSymbols(const PipelineDocument& docum
   return symbols;
 }
 
-AttributeField::AttributeField(Session& session, const Theme& theme, QString opId, const AttributeSpec& spec,
+AttributeField::AttributeField(Session& session, const Theme& theme, QStringList opIds, const AttributeSpec& spec,
                                QWidget* parent)
     : QWidget(parent),
       m_session(session),
       m_theme(theme),
-      m_opId(std::move(opId)),
+      m_opIds(std::move(opIds)),
       m_spec(spec),
       m_label(new ElidedLabel(this)),
       m_resolved(new QLabel(this)),
@@ -72,10 +73,7 @@ void AttributeField::createEditor() {
     createCombo();
   } else {
     m_edit = new ExpressionEdit(this);
-    const QString fallback = toQt(toString(m_spec.defaultValue));
-    m_edit->setPlaceholderText(m_spec.isRequired() ? tr("required") : fallback.isEmpty() ? tr("not set") : fallback);
-    connect(m_edit, &ExpressionEdit::committedText, this,
-            [this](const QString& text) { set(jsonFromEditor(text, m_spec.type)); });
+    connect(m_edit, &ExpressionEdit::committedText, this, &AttributeField::setTyped);
   }
 }
 
@@ -88,21 +86,52 @@ void AttributeField::createCombo() {
           [this] { set(jsonFromEditor(m_combo->currentData().toString(), AttributeType::Text)); });
 }
 
-void AttributeField::set(const Json& value) {
-  m_session.apply(SetAttribute{.id = m_opId.toStdString(), .name = m_spec.name, .value = value});
+void AttributeField::setEach(const std::function<Json(const Json& written)>& valueOf) {
+  EditGroup group{tr("Set %1 of %2").arg(toQt(m_spec.name), counted(m_opIds.size(), tr("op"), tr("ops"))).toStdString(),
+                  {}};
+  for (const QString& id : m_opIds)
+    group.edits.push_back(SetAttribute{.id = id.toStdString(), .name = m_spec.name, .value = valueOf(written(id))});
+  m_session.apply(group.edits.size() == 1 ? group.edits.front() : Edit(std::move(group)));
   refresh();
 }
 
-const Json* AttributeField::written() const {
-  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
+void AttributeField::set(const Json& value) {
+  setEach([&](const Json&) { return value; });
+}
+
+/// "*2" goes on from what each op has.
+void AttributeField::setTyped(const QString& text) {
+  const bool isWhole = m_spec.type == AttributeType::Integer || m_spec.type == AttributeType::IntegerList;
+  setEach([&](const Json& written) {
+    if (!isWhole) return jsonFromEditor(text, m_spec.type);
+    const QString before = written.is_null() ? toQt(toString(m_spec.defaultValue)) : editorText(written);
+    const bool isList = before.contains(u',');
+    return jsonFromEditor(toQt(typedExpression(text.toStdString(), isList ? "" : before.toStdString())), m_spec.type);
+  });
+}
+
+Json AttributeField::written(const QString& opId) const {
+  const DocumentOp* op = m_session.document().findOp(opId.toStdString());
   if (!op || !op->attributes.is_object()) return nullptr;
   const auto found = op->attributes.find(m_spec.name);
-  return found == op->attributes.end() ? nullptr : &*found;
+  return found == op->attributes.end() ? Json() : *found;
+}
+
+bool AttributeField::isMixed() const {
+  return std::ranges::any_of(m_opIds, [&](const QString& id) { return written(id) != written(m_opIds.front()); });
+}
+
+/// What an empty field shows.
+QString AttributeField::fallbackText() const {
+  if (isMixed()) return tr("different");
+  if (m_spec.isRequired()) return tr("required");
+  const QString fallback = toQt(toString(m_spec.defaultValue));
+  return fallback.isEmpty() ? tr("not set") : fallback;
 }
 
 void AttributeField::refresh() {
   refreshEditor();
-  const bool isWritten = written() != nullptr;
+  const bool isWritten = std::ranges::any_of(m_opIds, [&](const QString& id) { return !written(id).is_null(); });
   QFont font = m_label->font();
   font.setBold(isWritten && !m_spec.isRequired());
   m_label->setFont(font);
@@ -118,31 +147,36 @@ void AttributeField::refresh() {
 }
 
 void AttributeField::refreshEditor() {
-  const Json* value = written();
+  const bool isOne = !isMixed();
+  const Json value = isOne ? written(m_opIds.front()) : Json();
   if (m_check) {
     const auto* fallback = std::get_if<bool>(&m_spec.defaultValue);
-    m_check->setChecked(value && value->is_boolean() ? value->get<bool>() : fallback && *fallback);
+    const bool isOn = value.is_boolean() ? value.get<bool>() : fallback && *fallback;
+    m_check->setTristate(false);  // nobody can choose "some of them"
+    m_check->setCheckState(!isOne ? Qt::PartiallyChecked : isOn ? Qt::Checked : Qt::Unchecked);
   } else if (m_combo) {
-    const QString text = value ? editorText(*value) : toQt(toString(m_spec.defaultValue));
+    const QString text = value.is_null() ? toQt(toString(m_spec.defaultValue)) : editorText(value);
     int index = m_combo->findData(text);
     if (index < 0) {
       m_combo->addItem(text, text);  // not a legal choice: shown as it is, the problem below says so
       index = m_combo->count() - 1;
     }
-    m_combo->setCurrentIndex(index);
+    m_combo->setPlaceholderText(fallbackText());
+    m_combo->setCurrentIndex(isOne ? index : -1);
   } else {
-    m_edit->setCommitted(value ? editorText(*value) : QString());
+    m_edit->setPlaceholderText(fallbackText());
+    m_edit->setCommitted(value.is_null() ? QString() : editorText(value));
   }
 }
 
 QString AttributeField::resolvedText() const {
-  const Json* value = written();
+  const Json value = isMixed() ? Json() : written(m_opIds.front());
   const bool isNumber = m_spec.type == AttributeType::Integer || m_spec.type == AttributeType::IntegerList;
-  if (!value || !isNumber || value->is_number()) return QString();
+  if (value.is_null() || !isNumber || value.is_number()) return QString();
   const auto symbols = integerSymbols(m_session.document());
   QStringList parts;
   bool hasExpression = false;
-  for (const Json& item : value->is_array() ? *value : Json::array({*value})) {
+  for (const Json& item : value.is_array() ? value : Json::array({value})) {
     hasExpression = hasExpression || item.is_string();
     const auto result = evaluateExpression(editorText(item).toStdString(), symbols);
     if (!result) return QString();
@@ -155,7 +189,7 @@ QString AttributeField::problemText() const {
   QStringList lines;
   const QString ending = QStringLiteral("/attributes/%1").arg(toQt(m_spec.name));
   for (const Diagnostic& problem : m_session.analysis()->lowered.diagnostics) {
-    const bool isHere = toQt(problem.node) == m_opId && toQt(problem.pointer).endsWith(ending);
+    const bool isHere = m_opIds.contains(toQt(problem.node)) && toQt(problem.pointer).endsWith(ending);
     if (isHere && problem.severity != Severity::Note) lines.append(toQt(problem.message));
   }
   return lines.join(u'\n');

@@ -1,4 +1,4 @@
-// AttributeField: the editor of one attribute, made from its AttributeSpec.
+// AttributeField: the editor of one attribute of one op or of several, made from its AttributeSpec.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,8 +10,11 @@
 #include <QCheckBox>
 #include <QComboBox>
 #include <QLabel>
+#include <QStringList>
 #include <QToolButton>
 #include <QWidget>
+
+#include <functional>
 
 namespace fuseline::ui {
 
@@ -22,7 +25,8 @@ class AttributeField : public QWidget {
   Q_OBJECT
 
  public:
-  AttributeField(Session& session, const Theme& theme, QString opId, const AttributeSpec& spec,
+  /// opIds: of one op at least. What is set is set in all of them, as one step of undo.
+  AttributeField(Session& session, const Theme& theme, QStringList opIds, const AttributeSpec& spec,
                  QWidget* parent = nullptr);
   /// Takes over what the document and the last analysis say.
   void refresh();
@@ -31,15 +35,20 @@ class AttributeField : public QWidget {
  private:
   void createEditor();
   void createCombo();
+  /// valueOf: from what an op has written, null for nothing.
+  void setEach(const std::function<Json(const Json& written)>& valueOf);
   void set(const Json& value);
-  const Json* written() const;
+  void setTyped(const QString& text);
+  Json written(const QString& opId) const;
+  bool isMixed() const;
+  QString fallbackText() const;
   void refreshEditor();
   QString resolvedText() const;
   QString problemText() const;
 
   Session& m_session;
   const Theme& m_theme;
-  QString m_opId;
+  QStringList m_opIds;
   const AttributeSpec m_spec;  // a copy: the op of a Formula lives no longer than the question for it
   QLabel* m_label;
   QCheckBox* m_check = nullptr;

@@ -16,15 +16,6 @@ namespace fuseline::ui {
 
 namespace {
 
-QLabel* wrappedLabel(const QString& text, QWidget* parent) {
-  auto* label = new QLabel(text, parent);
-  label->setWordWrap(true);
-  // As wide as the panel, never wider: long words are cut off rather than the fields beside them.
-  label->setMinimumWidth(1);
-  label->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  return label;
-}
-
 QString dim(const Theme& theme, const QString& text) {
   return QStringLiteral("<span style='color:%1'>%2</span>").arg(theme.colors().dimText.name(), text);
 }
@@ -34,6 +25,15 @@ QString factRow(const Theme& theme, const QString& name, const QString& value) {
 }
 
 }  // namespace
+
+QLabel* wrappedLabel(const QString& text, QWidget* parent) {
+  auto* label = new QLabel(text, parent);
+  label->setWordWrap(true);
+  // As wide as the panel, never wider: long words are cut off rather than the fields beside them.
+  label->setMinimumWidth(1);
+  label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  return label;
+}
 
 InspectorPanel::InspectorPanel(Session& session, const Theme& theme, QWidget* parent)
     : QScrollArea(parent), m_session(session), m_theme(theme) {
@@ -49,10 +49,18 @@ InspectorPanel::InspectorPanel(Session& session, const Theme& theme, QWidget* pa
   rebuild();
 }
 
+/// In the order of the document.
+QStringList InspectorPanel::selectedOps() const {
+  QStringList ids;
+  for (const DocumentOp& op : m_session.document().ops())
+    if (m_session.selection().contains(toQt(op.id))) ids.append(toQt(op.id));
+  return ids;
+}
+
 QString InspectorPanel::wantedStructure() const {
-  const QString id = m_session.singleSelection();
-  return m_session.document().findOp(id.toStdString()) ? OpPage::structureOf(m_session, id)
-                                                       : PipelinePage::structureOf(m_session);
+  const QStringList ops = selectedOps();
+  if (ops.size() > 1) return OpsPage::structureOf(m_session, ops);
+  return ops.isEmpty() ? PipelinePage::structureOf(m_session) : OpPage::structureOf(m_session, ops.front());
 }
 
 void InspectorPanel::refresh() {
@@ -64,13 +72,15 @@ void InspectorPanel::refresh() {
   }
 }
 
+InspectorPage* InspectorPanel::makePage() const {
+  const QStringList ops = selectedOps();
+  if (ops.size() > 1) return new OpsPage(m_session, m_theme, ops);
+  if (ops.isEmpty()) return new PipelinePage(m_session, m_theme);
+  return new OpPage(m_session, m_theme, ops.front());
+}
+
 void InspectorPanel::rebuild() {
-  const QString id = m_session.singleSelection();
-  if (m_session.document().findOp(id.toStdString())) {
-    m_page = new OpPage(m_session, m_theme, id);
-  } else {
-    m_page = new PipelinePage(m_session, m_theme);
-  }
+  m_page = makePage();
   setWidget(m_page);
   joinTabOrder(*this, *m_page);
   m_page->refresh();
@@ -141,7 +151,7 @@ void OpPage::createFields() {
     return;
   }
   for (const AttributeSpec& spec : operation->attributes) {
-    auto* field = new AttributeField(m_session, m_theme, m_opId, spec, this);
+    auto* field = new AttributeField(m_session, m_theme, {m_opId}, spec, this);
     m_fields.push_back(field);
     m_layout->addWidget(field);
   }

@@ -1,4 +1,4 @@
-// InspectorPanel: the properties of the selected op, or of the whole pipeline.
+// InspectorPanel: the properties of the selected op, of several, or of the whole pipeline.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -55,6 +55,27 @@ class OpPage : public InspectorPage {
   QLabel* m_facts = nullptr;
 };
 
+/// What several ops have in common.
+class OpsPage : public InspectorPage {
+  Q_OBJECT
+
+ public:
+  /// opIds: at least two, in the order of the document.
+  OpsPage(Session& session, const Theme& theme, QStringList opIds, QWidget* parent = nullptr);
+  static QString structureOf(const Session& session, const QStringList& opIds);
+  QString structure() const override { return m_structure; }
+  void refresh() override;
+
+ private:
+  QString titleText() const;
+  std::vector<AttributeSpec> sharedAttributes() const;
+
+  Session& m_session;
+  QStringList m_opIds;
+  QString m_structure;
+  std::vector<AttributeField*> m_fields;
+};
+
 /// Symbols, inputs, outputs, the recipe and the rule book.
 class PipelinePage : public InspectorPage {
   Q_OBJECT
@@ -93,6 +114,9 @@ class PipelinePage : public InspectorPage {
   std::vector<Refresher> m_refreshers;
 };
 
+/// A text that may be selected; as wide as the panel, never wider.
+QLabel* wrappedLabel(const QString& text, QWidget* parent);
+
 class InspectorPanel : public QScrollArea {
   Q_OBJECT
 
@@ -106,6 +130,8 @@ class InspectorPanel : public QScrollArea {
   void refresh();
   void rebuild();
   QString wantedStructure() const;
+  QStringList selectedOps() const;
+  InspectorPage* makePage() const;
   Session& m_session;
   const Theme& m_theme;
   InspectorPage* m_page = nullptr;

@@ -1,5 +1,6 @@
 // The inspector's page of the whole pipeline: symbols, inputs, outputs, recipe, rule book.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/expression.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/recipe_section.h"
 #include "ui/panels/undo_keys.h"
@@ -164,7 +165,9 @@ QWidget* PipelinePage::symbolRow(const std::string& name) {
       },
       [this, name](const QString& text) {
         if (text.isEmpty()) return;
-        m_session.apply(SetSymbol{.name = name, .value = jsonFromEditor(text, AttributeType::Integer)});
+        const std::string before = editorText(m_session.document().symbols().value(name, Json())).toStdString();
+        const QString typed = toQt(typedExpression(text.toStdString(), before));
+        m_session.apply(SetSymbol{.name = name, .value = jsonFromEditor(typed, AttributeType::Integer)});
       });
   addRemoveButton(layout, toQt(name), [this, name] { m_session.apply(SetSymbol{.name = name, .value = nullptr}); });
   return row;
@@ -202,7 +205,9 @@ QWidget* PipelinePage::inputRow(const std::string& id) {
         return input ? editorText(input->shape) : QString();
       },
       [this, id](const QString& text) {
-        changeInput(id, [&](DocumentInput& input) { input.shape = listFromEditor(text); });
+        changeInput(id, [&](DocumentInput& input) {
+          input.shape = listFromEditor(toQt(typedExpression(text.toStdString(), {})));
+        });
       });
   addDTypeBox(layout, id);
   addGradientBox(layout, id);

@@ -1,8 +1,11 @@
 // Integer expressions: values from arithmetic done by hand, errors with their place.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/expression.h"
+
 #include "core/document/lowering.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 namespace fuseline {
 namespace {
@@ -66,6 +69,50 @@ TEST(Expression, SaysWhatItExpected) {
 TEST(Expression, BoundsItsNesting) {
   EXPECT_NE(errorOf(std::string(100000, '(')).find("nested too deeply"), std::string::npos);
   EXPECT_NE(errorOf(std::string(100000, '-')).find("nested too deeply"), std::string::npos);
+}
+
+TEST(TypedExpression, WritesShortNumbersOut) {
+  EXPECT_EQ(typedExpression("4k", ""), "4096");
+  EXPECT_EQ(typedExpression("2^14", ""), "16384");
+  EXPECT_EQ(typedExpression("M, 2^3*H, 8K", ""), "M, 8*H, 8192");
+  EXPECT_EQ(typedExpression("2^0", ""), "1");
+  EXPECT_EQ(typedExpression("0^3", ""), "0");
+}
+
+TEST(TypedExpression, LeavesAloneWhatItDoesNotKnow) {
+  for (const char* text : {"H2k", "k", "4kg", "2^", "2^H", "2^70", "9223372036854775807k", "99999999999999999999",
+                           "H^2", "a b", "-1", "1e-5"})
+    EXPECT_EQ(typedExpression(text, ""), text);
+}
+
+TEST(TypedExpression, GoesOnFromWhatWasThere) {
+  EXPECT_EQ(typedExpression("*2", "4096"), "8192");
+  EXPECT_EQ(typedExpression("/4", "4096"), "1024");
+  EXPECT_EQ(typedExpression("+1k", "1"), "1025");
+  EXPECT_EQ(typedExpression("*2", "H"), "H*2");
+  EXPECT_EQ(typedExpression("*2", "H + F"), "(H + F)*2");
+  EXPECT_EQ(typedExpression("/3", "4096"), "4096/3");  // which is said to be no whole number, where it stands
+  EXPECT_EQ(typedExpression("*2", ""), "*2");
+  EXPECT_EQ(typedExpression("-2", "4096"), "-2");  // a number of its own
+}
+
+TEST(TypedExpression, OfAnExpressionIsWorthTheSame) {
+  EXPECT_TRUE(rc::check([] {
+    const auto text = *rc::gen::container<std::string>(rc::gen::elementOf(std::string("0123456789kKHF*+-/() ^,")));
+    const Result<std::int64_t> before = evaluateExpression(text, kSymbols);
+    if (before) RC_ASSERT(*evaluateExpression(typedExpression(text, ""), kSymbols) == *before);
+  }));
+}
+
+/// As what was there in brackets, and the rest behind it.
+TEST(TypedExpression, GoesOnAsArithmeticDoes) {
+  EXPECT_TRUE(rc::check([] {
+    const auto before = *rc::gen::elementOf(std::vector<std::string>{"12", "H", "H+F", "F-H", "2*H", "H/2"});
+    const auto number = *rc::gen::inRange<std::int64_t>(1, 1000);
+    const auto typed = [&](char sign) { return valueOf(typedExpression(sign + std::to_string(number), before)); };
+    RC_ASSERT(typed('*') == valueOf(before) * number);
+    RC_ASSERT(typed('+') == valueOf(before) + number);
+  }));
 }
 
 }  // namespace
