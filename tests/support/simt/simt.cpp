@@ -315,6 +315,12 @@ class CurrentRecording {
 };
 }  // namespace
 
+namespace {
+Submitter submitterOfAll;
+}  // namespace
+
+void setSubmitter(Submitter submitter) { submitterOfAll = std::move(submitter); }
+
 void setWrapper(Wrapper wrapper) { t_wrapper = std::move(wrapper); }
 
 namespace {
@@ -361,6 +367,7 @@ void SideStreams::join(std::size_t count) {
 
 void submit(const void* stream, std::function<void()> work) {
   if (t_wrapper) work = t_wrapper(std::move(work));
+  if (submitterOfAll) return submitterOfAll(stream, std::move(work));
   if (stream) return SideStreams::Stream::submit(stream, std::move(work));
   runOrRecord(std::move(work));
 }

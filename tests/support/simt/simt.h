@@ -62,6 +62,10 @@ class TurnsInScope {
 /// this thread makes, or waits until the stream is joined. Throws std::logic_error on a stream that is not forked.
 void submit(const void* stream, std::function<void()> work);
 
+/// Takes what is submitted in place of the harness, on every thread: a device of the tests that has streams itself.
+using Submitter = std::function<void(const void* stream, std::function<void()> work)>;
+void setSubmitter(Submitter submitter);
+
 /// Streams beside a device's own. When they are joined, their work runs in an order that a device may choose, and few
 /// would expect: a piece of every stream in turn, the last stream first.
 class SideStreams {

@@ -1,0 +1,416 @@
+// cuBLASLt for the host's GPU: descriptors, and products in plain loops over column-major matrices, in double.
+// SPDX-License-Identifier: Apache-2.0
+// What it refuses, and where scales stand, is what NVIDIA documents of compute capability 9.0 (cublasLt.h, and the
+// chapter on narrow precision of cuBLAS's documentation).
+#include "kernels/cuda/cublaslt.h"
+
+#include "core/tensor/element_format.h"
+#include "core/tensor/tensor.h"
+#include "tests/support/host_gpu/host_gpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <numbers>
+#include <optional>
+#include <vector>
+
+namespace fuseline::host_gpu {
+
+namespace {
+
+constexpr std::uint64_t kRequiredAlignment = 16;  // of matrices of codes, in bytes
+
+struct Operation {
+  std::map<cublasLtMatmulDescAttributes_t, std::vector<std::byte>> attributes;
+
+  template <class T>
+  T value(cublasLtMatmulDescAttributes_t attribute, T fallback) const {
+    const auto found = attributes.find(attribute);
+    if (found == attributes.end()) return fallback;
+    if (found->second.size() != sizeof(T)) std::abort();  // the library's own reading would be of other bytes
+    T read;
+    std::memcpy(&read, found->second.data(), sizeof(T));
+    return read;
+  }
+  bool isTransposed(cublasLtMatmulDescAttributes_t attribute) const {
+    return value<std::int32_t>(attribute, CUBLAS_OP_N) == CUBLAS_OP_T;
+  }
+  cublasLtEpilogue_t epilogue() const { return value(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT); }
+};
+
+struct Layout {
+  cudaDataType_t type;
+  std::int64_t rows, cols, leadingDimension;
+};
+
+struct Preference {
+  std::size_t workspaceBytes = 0;
+};
+
+template <class T, class Opaque>
+const T& of(const Opaque* opaque) {
+  return *reinterpret_cast<const T*>(opaque);
+}
+
+// ---- What there is
+
+bool isOfCodes(cudaDataType_t type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+
+bool isOneOf(cublasLtEpilogue_t epilogue, std::initializer_list<cublasLtEpilogue_t> list) {
+  return std::ranges::find(list, epilogue) != list.end();
+}
+
+/// One of two products: what is summed stands along the stored columns of both.
+bool areCodesSupported(const Operation& operation, const Layout& a, const Layout& b) {
+  if (a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) return false;
+  if (!operation.isTransposed(CUBLASLT_MATMUL_DESC_TRANSA) || operation.isTransposed(CUBLASLT_MATMUL_DESC_TRANSB))
+    return false;
+  if (a.leadingDimension % kRequiredAlignment != 0 || b.leadingDimension % kRequiredAlignment != 0) return false;
+  const auto mode = [&](cublasLtMatmulDescAttributes_t attribute) {
+    return operation.value<cublasLtMatmulMatrixScale_t>(attribute, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F);
+  };
+  const auto aMode = mode(CUBLASLT_MATMUL_DESC_A_SCALE_MODE);
+  const auto bMode = mode(CUBLASLT_MATMUL_DESC_B_SCALE_MODE);
+  const auto isOfHopper = [](cublasLtMatmulMatrixScale_t each) {
+    return each == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F || each == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F ||
+           each == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+  };
+  return isOfHopper(aMode) && isOfHopper(bMode) &&
+         !(aMode == bMode && aMode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F);
+}
+
+bool isEpilogueSupported(const Operation& operation, const Layout& a, const Layout& d) {
+  const cublasLtEpilogue_t epilogue = operation.epilogue();
+  const bool isOfCodesToo = isOneOf(epilogue, {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS,
+                                               CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS,
+                                               CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+                                               CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_RELU,
+                                               CUBLASLT_EPILOGUE_RELU_BIAS});
+  if (!isOfCodesToo && (isOfCodes(a.type) || epilogue != CUBLASLT_EPILOGUE_BGRADB)) return false;
+  const auto auxLeading = operation.value<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0);
+  const bool hasAux = isOneOf(epilogue, {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+                                         CUBLASLT_EPILOGUE_DGELU});
+  if (hasAux && (auxLeading % 8 != 0 || auxLeading < d.rows)) return false;
+  return epilogue != CUBLASLT_EPILOGUE_BGRADB || (d.rows > 1 && d.cols > 1);
+}
+
+bool fit(const Operation& operation, const Layout& a, const Layout& b, const Layout& d) {
+  const bool isAFlipped = operation.isTransposed(CUBLASLT_MATMUL_DESC_TRANSA);
+  const bool isBFlipped = operation.isTransposed(CUBLASLT_MATMUL_DESC_TRANSB);
+  return (isAFlipped ? a.cols : a.rows) == d.rows && (isBFlipped ? b.rows : b.cols) == d.cols &&
+         (isAFlipped ? a.rows : a.cols) == (isBFlipped ? b.cols : b.rows);
+}
+
+cublasStatus_t supported(const Operation& operation, const Layout& a, const Layout& b, const Layout& d) {
+  if (!fit(operation, a, b, d)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (isOfCodes(a.type) != isOfCodes(b.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (isOfCodes(a.type) && !areCodesSupported(operation, a, b)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  return isEpilogueSupported(operation, a, d) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+// ---- Values
+
+DType dtypeOf(cudaDataType_t type) {
+  return type == CUDA_R_16F ? DType::F16 : type == CUDA_R_16BF ? DType::BF16 : DType::F32;
+}
+
+/// Of a matrix that stands column by column: [cols][rows].
+std::vector<double> valuesOf(const std::byte* data, const Layout& layout) {
+  std::vector<double> values(static_cast<std::size_t>(layout.cols * layout.leadingDimension));
+  if (!isOfCodes(layout.type)) {
+    decode(data, dtypeOf(layout.type), values);
+    return values;
+  }
+  const auto format = layout.type == CUDA_R_8F_E4M3 ? ElementFormat::E4M3 : ElementFormat::E5M2;
+  visitFormat(format, [&](auto codec) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<double>(codec.toFloat(static_cast<std::uint8_t>(data[i])));
+  });
+  return values;
+}
+
+/// What a code is multiplied by: in stored column `outer`, at row `inner`, which is summed over.
+double scaleOf(const float* scales, cublasLtMatmulMatrixScale_t mode, const Layout& layout, std::int64_t outer,
+               std::int64_t inner) {
+  const auto pad4 = [](std::int64_t extent) { return (extent + 3) / 4 * 4; };
+  if (mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F)
+    return static_cast<double>(scales[inner / 128 * pad4(layout.cols) + outer]);
+  if (mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F)
+    return static_cast<double>(scales[outer / 128 * pad4((layout.rows + 127) / 128) + inner / 128]);
+  return scales ? static_cast<double>(*scales) : 1.0;
+}
+
+struct Factor {
+  const std::byte* data;
+  Layout layout;
+  bool isTransposed;
+  const float* scales;
+  cublasLtMatmulMatrixScale_t scaleMode;
+
+  std::vector<double> values() const {
+    std::vector<double> all = valuesOf(data, layout);
+    if (!isOfCodes(layout.type)) return all;
+    for (std::int64_t col = 0; col < layout.cols; ++col)
+      for (std::int64_t row = 0; row < layout.rows; ++row)
+        all[static_cast<std::size_t>(col * layout.leadingDimension + row)] *=
+            scaleOf(scales, scaleMode, layout, col, row);
+    return all;
+  }
+  std::int64_t rows() const { return isTransposed ? layout.cols : layout.rows; }
+  std::int64_t cols() const { return isTransposed ? layout.rows : layout.cols; }
+  std::size_t placeOf(std::int64_t row, std::int64_t col) const {
+    return static_cast<std::size_t>(isTransposed ? row * layout.leadingDimension + col
+                                                 : col * layout.leadingDimension + row);
+  }
+};
+
+/// GELU in its tanh form and its derivative, Hendrycks & Gimpel 2016, arXiv:1606.08415.
+double tanhOfGelu(double x) { return std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)); }
+double gelu(double x) { return 0.5 * x * (1.0 + tanhOfGelu(x)); }
+double geluGrad(double x) {
+  const double tanh = tanhOfGelu(x);
+  return 0.5 * (1.0 + tanh) +
+         0.5 * x * (1.0 - tanh * tanh) * std::sqrt(2.0 / std::numbers::pi) * (1.0 + 3.0 * 0.044715 * x * x);
+}
+
+/// D = epilogue(alpha op(A) op(B) + beta C).
+struct Product {
+  cublasLtEpilogue_t epilogue;
+  Factor a, b;
+  Layout layout;  // of C and D
+  const std::byte* c;
+  std::byte* d;
+  double alpha, beta;
+  std::byte* vector;  // of the bias, or of its gradient
+  cudaDataType_t vectorType;
+  std::byte* aux;
+  Layout auxLayout;
+
+  void run() const {
+    std::vector<double> result = sums();
+    if (isOneOf(epilogue, {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+                           CUBLASLT_EPILOGUE_RELU_BIAS}))
+      addBias(result);
+    if (isOneOf(epilogue, {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS}))
+      store(result, auxLayout, aux);
+    activate(result);
+    store(result, layout, d);
+    if (epilogue == CUBLASLT_EPILOGUE_BGRADB) storeBiasGrad();
+  }
+
+ private:
+  std::size_t at(std::int64_t row, std::int64_t col) const {
+    return static_cast<std::size_t>(col * layout.leadingDimension + row);
+  }
+
+  std::vector<double> sums() const {
+    const std::vector<double> left = a.values();
+    const std::vector<double> right = b.values();
+    std::vector<double> result(static_cast<std::size_t>(layout.cols * layout.leadingDimension));
+    if (beta != 0.0) result = valuesOf(c, layout);
+    for (double& value : result) value *= beta;
+    for (std::int64_t col = 0; col < layout.cols; ++col)
+      for (std::int64_t row = 0; row < layout.rows; ++row) {
+        double sum = 0.0;
+        for (std::int64_t k = 0; k < a.cols(); ++k) sum += left[a.placeOf(row, k)] * right[b.placeOf(k, col)];
+        result[at(row, col)] += alpha * sum;
+      }
+    return result;
+  }
+
+  /// A value a row.
+  void addBias(std::vector<double>& result) const {
+    std::vector<double> bias(static_cast<std::size_t>(layout.rows));
+    decode(vector, dtypeOf(vectorType), bias);
+    for (std::int64_t col = 0; col < layout.cols; ++col)
+      for (std::int64_t row = 0; row < layout.rows; ++row)
+        result[at(row, col)] += bias[static_cast<std::size_t>(row)];
+  }
+
+  void activate(std::vector<double>& result) const {
+    if (isOneOf(epilogue, {CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS, CUBLASLT_EPILOGUE_GELU_AUX,
+                           CUBLASLT_EPILOGUE_GELU_AUX_BIAS}))
+      std::ranges::transform(result, result.begin(), gelu);
+    if (isOneOf(epilogue, {CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_BIAS}))
+      for (double& value : result) value = std::max(value, 0.0);
+    if (epilogue != CUBLASLT_EPILOGUE_DGELU) return;
+    const std::vector<double> inputs = valuesOf(aux, auxLayout);
+    for (std::int64_t col = 0; col < layout.cols; ++col)
+      for (std::int64_t row = 0; row < layout.rows; ++row)
+        result[at(row, col)] *= geluGrad(inputs[static_cast<std::size_t>(col * auxLayout.leadingDimension + row)]);
+  }
+
+  /// B summed over k: a value a column.
+  void storeBiasGrad() const {
+    const std::vector<double> right = b.values();
+    std::vector<double> gradient(static_cast<std::size_t>(layout.cols));
+    for (std::int64_t col = 0; col < layout.cols; ++col)
+      for (std::int64_t k = 0; k < b.rows(); ++k) gradient[static_cast<std::size_t>(col)] += right[b.placeOf(k, col)];
+    encode(gradient, dtypeOf(vectorType), vector);
+  }
+
+  static void store(const std::vector<double>& values, const Layout& layout, std::byte* to) {
+    encode(values, dtypeOf(layout.type), to);
+  }
+};
+
+Factor factorOf(const Operation& operation, const void* data, const Layout& layout,
+                cublasLtMatmulDescAttributes_t transpose, cublasLtMatmulDescAttributes_t scales,
+                cublasLtMatmulDescAttributes_t mode) {
+  return {static_cast<const std::byte*>(data), layout, operation.isTransposed(transpose),
+          operation.value<const float*>(scales, nullptr),
+          operation.value<cublasLtMatmulMatrixScale_t>(mode, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F)};
+}
+
+// ---- The library's functions
+
+cublasStatus_t create(cublasLtHandle_t* handle) { return *handle = nullptr, CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t destroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
+std::size_t version() { return CUBLAS_VERSION; }
+const char* statusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS_STATUS_INVALID_VALUE";
+}
+
+cublasStatus_t createOperation(cublasLtMatmulDesc_t* made, cublasComputeType_t, cudaDataType_t) {
+  *made = reinterpret_cast<cublasLtMatmulDesc_t>(new Operation());
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t destroyOperation(cublasLtMatmulDesc_t operation) {
+  delete reinterpret_cast<Operation*>(operation);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t setOperation(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, const void* value,
+                            std::size_t bytes) {
+  const auto* const data = static_cast<const std::byte*>(value);
+  reinterpret_cast<Operation*>(operation)->attributes[attribute] = {data, data + bytes};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t createLayout(cublasLtMatrixLayout_t* made, cudaDataType_t type, std::uint64_t rows, std::uint64_t cols,
+                            std::int64_t leadingDimension) {
+  const Layout layout{type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(cols), leadingDimension};
+  if (layout.leadingDimension < layout.rows) return CUBLAS_STATUS_INVALID_VALUE;
+  *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout(layout));
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t destroyLayout(cublasLtMatrixLayout_t layout) {
+  delete reinterpret_cast<Layout*>(layout);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t createPreference(cublasLtMatmulPreference_t* made) {
+  *made = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference());
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t destroyPreference(cublasLtMatmulPreference_t preference) {
+  delete reinterpret_cast<Preference*>(preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t setPreference(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
+                             const void* value, std::size_t bytes) {
+  if (attribute != CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) return CUBLAS_STATUS_SUCCESS;
+  if (bytes != sizeof(std::size_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&reinterpret_cast<Preference*>(preference)->workspaceBytes, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// Algorithms differ in the workspace that they want, and in nothing else.
+constexpr int kNumAlgorithms = 3;
+constexpr std::size_t kWorkspaceStep = 1024;
+
+cublasLtMatmulHeuristicResult_t algorithm(int index) {
+  cublasLtMatmulHeuristicResult_t result{};
+  result.algo.data[0] = static_cast<std::uint64_t>(index) + 1;
+  result.workspaceSize = static_cast<std::size_t>(index) * kWorkspaceStep;
+  result.state = CUBLAS_STATUS_SUCCESS;
+  return result;
+}
+
+cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
+                         cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                         cublasLtMatmulPreference_t preference, int wanted, cublasLtMatmulHeuristicResult_t results[],
+                         int* found) {
+  *found = 0;
+  const auto status = supported(of<Operation>(operation), of<Layout>(a), of<Layout>(b), of<Layout>(d));
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  if (of<Layout>(c).rows != of<Layout>(d).rows) return CUBLAS_STATUS_INVALID_VALUE;
+  for (int i = 0; i < std::min(wanted, kNumAlgorithms); ++i)
+    if (algorithm(i).workspaceSize <= of<Preference>(preference).workspaceBytes) results[(*found)++] = algorithm(i);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t checkAlgorithm(cublasLtHandle_t, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
+                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                              const cublasLtMatmulAlgo_t* algo, cublasLtMatmulHeuristicResult_t* result) {
+  const std::uint64_t number = algo->data[0];
+  if (number < 1 || number > kNumAlgorithms) return CUBLAS_STATUS_INVALID_VALUE;
+  *result = algorithm(static_cast<int>(number) - 1);
+  return supported(of<Operation>(operation), of<Layout>(a), of<Layout>(b), of<Layout>(d));
+}
+
+cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void* alpha, const void* a,
+                      cublasLtMatrixLayout_t aLayout, const void* b, cublasLtMatrixLayout_t bLayout, const void* beta,
+                      const void* c, cublasLtMatrixLayout_t cLayout, void* d, cublasLtMatrixLayout_t dLayout,
+                      const cublasLtMatmulAlgo_t* algo, void* workspace, std::size_t workspaceBytes,
+                      cudaStream_t stream) {
+  cublasLtMatmulHeuristicResult_t chosen{};
+  if (const auto status = checkAlgorithm(nullptr, operation, aLayout, bLayout, cLayout, dLayout, algo, &chosen);
+      status != CUBLAS_STATUS_SUCCESS)
+    return status;
+  if (chosen.workspaceSize > workspaceBytes || (chosen.workspaceSize > 0 && !workspace))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const auto& described = of<Operation>(operation);
+  const Layout& result = of<Layout>(dLayout);
+  const Product product{
+      .epilogue = described.epilogue(),
+      .a = factorOf(described, a, of<Layout>(aLayout), CUBLASLT_MATMUL_DESC_TRANSA,
+                    CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_A_SCALE_MODE),
+      .b = factorOf(described, b, of<Layout>(bLayout), CUBLASLT_MATMUL_DESC_TRANSB,
+                    CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_MODE),
+      .layout = result,
+      .c = static_cast<const std::byte*>(c),
+      .d = static_cast<std::byte*>(d),
+      .alpha = static_cast<double>(*static_cast<const float*>(alpha)),
+      .beta = static_cast<double>(*static_cast<const float*>(beta)),
+      .vector = described.value<std::byte*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr),
+      .vectorType = described.value<cudaDataType_t>(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result.type),
+      .aux = described.value<std::byte*>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr),
+      .auxLayout = {described.value<cudaDataType_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, result.type),
+                    result.rows, result.cols,
+                    described.value<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, result.rows)}};
+  submit(stream, [product, workspace, bytes = chosen.workspaceSize] {
+    if (bytes > 0) std::memset(workspace, 0xff, bytes);  // it is the product's own
+    product.run();
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+}  // namespace fuseline::host_gpu
+
+namespace fuseline::cuda {
+
+Result<CublasLt> loadCublasLt() {
+  using namespace host_gpu;
+  return CublasLt{.create = create,
+                  .destroy = destroy,
+                  .version = version,
+                  .statusString = statusString,
+                  .createOperation = createOperation,
+                  .destroyOperation = destroyOperation,
+                  .setOperation = setOperation,
+                  .createLayout = createLayout,
+                  .destroyLayout = destroyLayout,
+                  .createPreference = createPreference,
+                  .destroyPreference = destroyPreference,
+                  .setPreference = setPreference,
+                  .heuristic = heuristic,
+                  .checkAlgorithm = checkAlgorithm,
+                  .matmul = matmul};
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,44 @@
+// A GPU of host memory behind the API of the CUDA runtime, so that the CUDA backend itself runs where there is none.
+// SPDX-License-Identifier: Apache-2.0
+// Its kernels are those of the SIMT harness. What a device leaves undefined is done in the way that few would expect,
+// and what it refuses is refused: streams run as late as they may, or as early; memory begins as NaN; a capture that
+// is not joined, waits for what is outside, or makes the host wait is none.
+#pragma once
+
+#include "kernels/cuda/stream.h"
+
+#include <cstddef>
+#include <functional>
+
+namespace fuseline::host_gpu {
+
+/// When a stream does what was launched on it. A device is free to do so at any time in between.
+enum class Turn {
+  Late,   // when somebody waits for it
+  Early,  // at once, unless it waits itself
+};
+void setTurn(Turn turn);
+
+/// What of it is free, and the whole.
+void setMemoryBytes(std::size_t bytes);
+
+/// What is there now, of any kind that has an owner.
+struct Owned {
+  std::size_t allocations = 0;
+  std::size_t bytes = 0;  // of device memory
+  std::size_t streams = 0;
+  std::size_t events = 0;
+  std::size_t graphs = 0;
+  bool operator==(const Owned&) const = default;
+};
+Owned owned();
+
+/// The next work faults, and so does every call after it, until recover().
+void faultInNextWork();
+/// As another process would find the device.
+void recover();
+
+/// Gives work to a stream, as a launch does: to its capture, if there is one.
+void submit(cuda::Stream stream, std::function<void()> work);
+
+}  // namespace fuseline::host_gpu
