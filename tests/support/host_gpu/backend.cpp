@@ -8,6 +8,7 @@
 #include "tests/support/simt/simt.h"
 
 #include <cstdlib>
+#include <string_view>
 
 namespace fuseline::cuda {
 
@@ -28,7 +29,13 @@ namespace fuseline::testing {
 
 namespace {
 
+/// FUSELINE_HOST_GPU_TURN=early: streams run as early as they may.
+host_gpu::Turn turnOf(const char* name) {
+  return name && std::string_view(name) == "early" ? host_gpu::Turn::Early : host_gpu::Turn::Late;
+}
+
 Result<std::shared_ptr<Backend>> open() {
+  host_gpu::setTurn(turnOf(std::getenv("FUSELINE_HOST_GPU_TURN")));
   simt::setSubmitter([](const void* stream, std::function<void()> work) {
     host_gpu::submit(static_cast<cuda::Stream>(const_cast<void*>(stream)), std::move(work));
   });

@@ -63,36 +63,41 @@ bool isOneOf(cublasLtEpilogue_t epilogue, std::initializer_list<cublasLtEpilogue
   return std::ranges::find(list, epilogue) != list.end();
 }
 
-/// One of two products: what is summed stands along the stored columns of both.
+/// What is summed stands along the stored columns of both factors, on Hopper.
+bool isSummedAlongColumns(const Operation& operation) {
+  return operation.isTransposed(CUBLASLT_MATMUL_DESC_TRANSA) && !operation.isTransposed(CUBLASLT_MATMUL_DESC_TRANSB);
+}
+
+/// Of both capabilities, or of one of them.
+bool isScaleMode(cublasLtMatmulMatrixScale_t mode) {
+  if (mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) return true;
+  if (majorCapability() >= 10) return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+  return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F || mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+}
+
 bool areCodesSupported(const Operation& operation, const Layout& a, const Layout& b) {
   if (a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) return false;
-  if (!operation.isTransposed(CUBLASLT_MATMUL_DESC_TRANSA) || operation.isTransposed(CUBLASLT_MATMUL_DESC_TRANSB))
-    return false;
+  if (majorCapability() < 10 && !isSummedAlongColumns(operation)) return false;
   if (a.leadingDimension % kRequiredAlignment != 0 || b.leadingDimension % kRequiredAlignment != 0) return false;
   const auto mode = [&](cublasLtMatmulDescAttributes_t attribute) {
     return operation.value<cublasLtMatmulMatrixScale_t>(attribute, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F);
   };
   const auto aMode = mode(CUBLASLT_MATMUL_DESC_A_SCALE_MODE);
   const auto bMode = mode(CUBLASLT_MATMUL_DESC_B_SCALE_MODE);
-  const auto isOfHopper = [](cublasLtMatmulMatrixScale_t each) {
-    return each == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F || each == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F ||
-           each == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
-  };
-  return isOfHopper(aMode) && isOfHopper(bMode) &&
+  return isScaleMode(aMode) && isScaleMode(bMode) &&
          !(aMode == bMode && aMode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F);
 }
 
 bool isEpilogueSupported(const Operation& operation, const Layout& a, const Layout& d) {
   const cublasLtEpilogue_t epilogue = operation.epilogue();
-  const bool isOfCodesToo = isOneOf(epilogue, {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS,
-                                               CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS,
-                                               CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
-                                               CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_RELU,
-                                               CUBLASLT_EPILOGUE_RELU_BIAS});
+  const bool isOfCodesToo =
+      isOneOf(epilogue, {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU,
+                         CUBLASLT_EPILOGUE_GELU_BIAS, CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+                         CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_BIAS});
   if (!isOfCodesToo && (isOfCodes(a.type) || epilogue != CUBLASLT_EPILOGUE_BGRADB)) return false;
   const auto auxLeading = operation.value<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0);
-  const bool hasAux = isOneOf(epilogue, {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
-                                         CUBLASLT_EPILOGUE_DGELU});
+  const bool hasAux =
+      isOneOf(epilogue, {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU});
   if (hasAux && (auxLeading % 8 != 0 || auxLeading < d.rows)) return false;
   return epilogue != CUBLASLT_EPILOGUE_BGRADB || (d.rows > 1 && d.cols > 1);
 }
@@ -132,31 +137,51 @@ std::vector<double> valuesOf(const std::byte* data, const Layout& layout) {
   return values;
 }
 
-/// What a code is multiplied by: in stored column `outer`, at row `inner`, which is summed over.
-double scaleOf(const float* scales, cublasLtMatmulMatrixScale_t mode, const Layout& layout, std::int64_t outer,
-               std::int64_t inner) {
-  const auto pad4 = [](std::int64_t extent) { return (extent + 3) / 4 * 4; };
-  if (mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F)
-    return static_cast<double>(scales[inner / 128 * pad4(layout.cols) + outer]);
-  if (mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F)
-    return static_cast<double>(scales[outer / 128 * pad4((layout.rows + 127) / 128) + inner / 128]);
-  return scales ? static_cast<double>(*scales) : 1.0;
-}
+/// What the codes of a factor are multiplied by: `outer` counts what is not summed, `inner`, of `summed`, what is.
+struct Scales {
+  const float* data;
+  cublasLtMatmulMatrixScale_t mode;
+  std::int64_t outerExtent, summed;
 
+  double at(std::int64_t outer, std::int64_t inner) const {
+    switch (mode) {
+      case CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F:
+        return static_cast<double>(data[inner / 128 * padTo(outerExtent, 4) + outer]);
+      case CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F:
+        return static_cast<double>(data[outer / 128 * padTo(padTo(summed, 128) / 128, 4) + inner / 128]);
+      case CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0: return std::exp2(exponentAt(outer, inner / 32) - 127.0);
+      default: return data ? static_cast<double>(*data) : 1.0;
+    }
+  }
+
+ private:
+  static std::int64_t padTo(std::int64_t extent, std::int64_t block) { return (extent + block - 1) / block * block; }
+
+  /// Tiles of 128 x 4 blocks, 512 bytes each, those along the sum first: cuBLAS, "1D block scaling factors layout".
+  double exponentAt(std::int64_t outer, std::int64_t block) const {
+    const std::int64_t tilesAlong = padTo(padTo(summed, 32) / 32, 4) / 4;
+    const std::int64_t tile = outer / 128 * tilesAlong + block / 4;
+    const std::int64_t inTile = outer % 32 * 16 + outer % 128 / 32 * 4 + block % 4;
+    return static_cast<double>(reinterpret_cast<const std::uint8_t*>(data)[tile * 512 + inTile]);
+  }
+};
+
+/// isLeft: A, whose columns are summed over; of B it is the rows.
 struct Factor {
   const std::byte* data;
   Layout layout;
   bool isTransposed;
-  const float* scales;
+  bool isLeft;
+  const float* scaleData;
   cublasLtMatmulMatrixScale_t scaleMode;
 
   std::vector<double> values() const {
     std::vector<double> all = valuesOf(data, layout);
     if (!isOfCodes(layout.type)) return all;
-    for (std::int64_t col = 0; col < layout.cols; ++col)
-      for (std::int64_t row = 0; row < layout.rows; ++row)
-        all[static_cast<std::size_t>(col * layout.leadingDimension + row)] *=
-            scaleOf(scales, scaleMode, layout, col, row);
+    const Scales scales{scaleData, scaleMode, isLeft ? rows() : cols(), isLeft ? cols() : rows()};
+    for (std::int64_t row = 0; row < rows(); ++row)
+      for (std::int64_t col = 0; col < cols(); ++col)
+        all[placeOf(row, col)] *= isLeft ? scales.at(row, col) : scales.at(col, row);
     return all;
   }
   std::int64_t rows() const { return isTransposed ? layout.cols : layout.rows; }
@@ -194,8 +219,7 @@ struct Product {
     if (isOneOf(epilogue, {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
                            CUBLASLT_EPILOGUE_RELU_BIAS}))
       addBias(result);
-    if (isOneOf(epilogue, {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS}))
-      store(result, auxLayout, aux);
+    if (isOneOf(epilogue, {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS})) store(result, auxLayout, aux);
     activate(result);
     store(result, layout, d);
     if (epilogue == CUBLASLT_EPILOGUE_BGRADB) storeBiasGrad();
@@ -226,8 +250,7 @@ struct Product {
     std::vector<double> bias(static_cast<std::size_t>(layout.rows));
     decode(vector, dtypeOf(vectorType), bias);
     for (std::int64_t col = 0; col < layout.cols; ++col)
-      for (std::int64_t row = 0; row < layout.rows; ++row)
-        result[at(row, col)] += bias[static_cast<std::size_t>(row)];
+      for (std::int64_t row = 0; row < layout.rows; ++row) result[at(row, col)] += bias[static_cast<std::size_t>(row)];
   }
 
   void activate(std::vector<double>& result) const {
@@ -260,7 +283,10 @@ struct Product {
 Factor factorOf(const Operation& operation, const void* data, const Layout& layout,
                 cublasLtMatmulDescAttributes_t transpose, cublasLtMatmulDescAttributes_t scales,
                 cublasLtMatmulDescAttributes_t mode) {
-  return {static_cast<const std::byte*>(data), layout, operation.isTransposed(transpose),
+  return {static_cast<const std::byte*>(data),
+          layout,
+          operation.isTransposed(transpose),
+          transpose == CUBLASLT_MATMUL_DESC_TRANSA,
           operation.value<const float*>(scales, nullptr),
           operation.value<cublasLtMatmulMatrixScale_t>(mode, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F)};
 }

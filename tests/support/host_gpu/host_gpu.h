@@ -19,8 +19,11 @@ enum class Turn {
 };
 void setTurn(Turn turn);
 
-/// What of it is free, and the whole.
+/// Of the whole device.
 void setMemoryBytes(std::size_t bytes);
+
+/// The major number of its compute capability: 9, or 10 where the environment has FUSELINE_HOST_GPU=sm_100.
+int majorCapability();
 
 /// What is there now, of any kind that has an owner.
 struct Owned {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include <cuda_runtime_api.h>
@@ -34,7 +35,7 @@ struct Capture {
 
 struct Event {
   bool hasTiming = true;
-  std::shared_ptr<Moment> moment;     // null: it was not recorded
+  std::shared_ptr<Moment> moment;    // null: it was not recorded
   std::shared_ptr<Capture> capture;  // in which it was recorded; null: in none
 };
 
@@ -140,9 +141,9 @@ void copyPages(Stream& stream, void* to, const void* from, std::size_t bytes, cu
     return machine().queues.run(&stream);
   }
   const auto* const data = static_cast<const std::byte*>(from);
-  give(stream, {nullptr,
-                [to, kept = std::vector<std::byte>(data, data + bytes)] { std::memcpy(to, kept.data(), kept.size()); },
-                nullptr});
+  give(stream,
+       {nullptr, [to, kept = std::vector<std::byte>(data, data + bytes)] { std::memcpy(to, kept.data(), kept.size()); },
+        nullptr});
 }
 
 cudaError_t copy(Stream& stream, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
@@ -212,6 +213,11 @@ cudaError_t endCapture(Capture& capture) {
 
 void setTurn(Turn turn) { machine().turn = turn; }
 void setMemoryBytes(std::size_t bytes) { machine().memoryBytes = bytes; }
+
+int majorCapability() {
+  const char* const wanted = std::getenv("FUSELINE_HOST_GPU");
+  return wanted && std::string_view(wanted) == "sm_100" ? 10 : 9;
+}
 
 Owned owned() {
   const Machine& gpu = machine();
@@ -285,7 +291,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   return call([&] {
     *properties = {};
     std::strcpy(properties->name, "GPU of host memory");
-    properties->major = 9;
+    properties->major = majorCapability();
     properties->minor = 0;
     properties->totalGlobalMem = machine().memoryBytes;
     properties->multiProcessorCount = 2;
@@ -464,9 +470,9 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   return call([&] {
     const Stream* const found = streamOf(stream);
     if (!found) return cudaErrorInvalidResourceHandle;
-    *status = !found->capture             ? cudaStreamCaptureStatusNone
+    *status = !found->capture            ? cudaStreamCaptureStatusNone
               : found->capture->isBroken ? cudaStreamCaptureStatusInvalidated
-                                          : cudaStreamCaptureStatusActive;
+                                         : cudaStreamCaptureStatusActive;
     return cudaSuccess;
   });
 }
@@ -510,7 +516,9 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   });
 }
 
-cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return call([] { return cudaSuccess; }); }
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
+  return call([] { return cudaSuccess; });
+}
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   return call([&] {
@@ -537,6 +545,8 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t*, const void*, cudaJitOption*, voi
 cudaError_t cudaLibraryGetKernel(cudaKernel_t*, cudaLibrary_t, const char*) {
   return call([] { return cudaErrorSymbolNotFound; });
 }
-cudaError_t cudaLibraryUnload(cudaLibrary_t) { return call([] { return cudaErrorInvalidResourceHandle; }); }
+cudaError_t cudaLibraryUnload(cudaLibrary_t) {
+  return call([] { return cudaErrorInvalidResourceHandle; });
+}
 
 }  // extern "C"
