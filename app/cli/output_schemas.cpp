@@ -170,6 +170,23 @@ Json guideSchema() {
                                          {"text", text("Markdown.")}}))}});
 }
 
+/// What a rule did in the pipeline that was named.
+Json ruleUseSchema() {
+  return object({{"standing", choice({"tried", "outside book", "outside pass"})},
+                 {"hits", integer("Places where it fused.")},
+                 {"misses", integer("Places where it did not.")},
+                 {"switchedOff", integer("Of these, where it is off.")},
+                 {"bytesSaved", integer("Of the least memory traffic, by all hits.")},
+                 {"launchesSaved", integer("By all hits.")},
+                 {"predictedNs", orNull(number("What that is worth by the model; null: there is none."))}});
+}
+
+Json deviceModelSchema() {
+  return object({{"bandwidthGBps", number("Of memory.")},
+                 {"launchUs", number("Of one launch.")},
+                 {"source", text("Where both come from.")}});
+}
+
 Json rulesSchema() {
   const Json step = object({{"role", text("Of the step.")},
                             {"accepts", text("In words.")},
@@ -183,7 +200,9 @@ Json rulesSchema() {
                                         {"conditions", texts()},
                                         {"becomes", text("The kernel.")},
                                         {"hardware", text("What it needs of a GPU; empty: nothing.")},
-                                        {"price", text("Why it is used on request only; empty: it has none.")}}))}});
+                                        {"price", text("Why it is used on request only; empty: it has none.")},
+                                        {"use", orNull(ruleUseSchema())}}))},
+                 {"model", orNull(deviceModelSchema())}});
 }
 
 Json validateSchema() {

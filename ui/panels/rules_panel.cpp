@@ -158,10 +158,11 @@ void RulesPanel::refresh() {
   m_model->show(m_session.analysis(), m_session.pass(), m_session.document());
   const bool isTe = m_session.analysis()->report.book == RuleBook::Te;
   const QString unplanned = unplannedText(m_session);
+  const QString saved = predictedText(m_model->saved(), m_model->analysis().report.device);
   m_caption->setText(
       (isTe ? tr("This pipeline fuses by TransformerEngine's own rules: the first that fits takes its ops.")
             : tr("This pipeline fuses by all rules: those that gain most take their ops, and of equals the earlier.")) +
-      (unplanned.isEmpty() ? QString() : u' ' + unplanned));
+      (saved.isEmpty() ? QString() : u' ' + saved) + (unplanned.isEmpty() ? QString() : u' ' + unplanned));
   if (m_isFresh && m_model->analysis().isRunnable()) showFirstHit();
   refreshDetails();
 }
