@@ -140,9 +140,9 @@ class Writer {
     const bool isQuantized = std::ranges::any_of(m_layers, [](auto& each) { return !each.layer.quantized.empty(); });
     if (!run.numerics || (isQuantized && run.numerics->copies.empty()))
       return Error{
-          fmt::format("{}: a configuration for nvidia-dlfw-inspect is made from what the tensors of a run "
-                      "lost, and this run does not say that. Measure it again: `fuseline run PIPELINE "
-                      "--numerics -o RUN.fuserun`, or export the pipeline itself.",
+          fmt::format("{}: a configuration for nvidia-dlfw-inspect is made from what the tensors of a run lost, and "
+                      "this run does not say that. Measure its numerics, too (`fuseline run PIPELINE --numerics -o "
+                      "RUN.fuserun`), or export the pipeline itself.",
                       m_source.name)};
     for (WatchedLayer& each : m_layers) each.losses = lossesOf(each.layer, run.numerics->copies);
     m_isChosen = !run.numerics->copies.empty();

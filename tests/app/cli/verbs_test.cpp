@@ -619,7 +619,7 @@ TEST(Export, AFormatOfBothTakesWhatTheFileHolds) {
   ASSERT_EQ(fuseline("run --device reference --iterations 1 --quiet -o " + run + " " + samplePipeline()).exitCode, 0);
   const ProgramResult result = fuseline("export --to dlfw-inspect " + run);
   EXPECT_EQ(result.exitCode, 1);
-  EXPECT_TRUE(has(result.err, "this run does not say that. Measure it again: ")) << result.err;
+  EXPECT_TRUE(has(result.err, "this run does not say that. Measure its numerics, too (")) << result.err;
   EXPECT_EQ(fuseline("export --to dlfw-inspect --set M=8 " + run).exitCode, 2);
 }
 

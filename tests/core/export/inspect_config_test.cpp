@@ -211,7 +211,8 @@ TEST(InspectConfig, ARunChoosesTheLayersThatLostMost) {
 
 TEST(InspectConfig, ARunMustSayWhatItLost) {
   RunRecord record = measuredRun({});
-  const std::string wanted = "and this run does not say that. Measure it again: `fuseline run PIPELINE --numerics";
+  const std::string wanted =
+      "and this run does not say that. Measure its numerics, too (`fuseline run PIPELINE --numerics";
   EXPECT_TRUE(has(configOf(record), wanted)) << "written by an older program: " << configOf(record);
   record.numerics.reset();
   EXPECT_TRUE(has(configOf(record), wanted)) << configOf(record);
