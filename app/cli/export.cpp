@@ -137,8 +137,8 @@ void addExportVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ExportOptions>();
   CLI::App* verb =
       addVerb(app, context, "export",
-              "Writes a pipeline as a module of TransformerEngine, or a run as a trace or a table; without "
-              "a file lists the formats",
+              "Writes a pipeline as a module of TransformerEngine, a run as a trace or a table, or either as a "
+              "configuration of TransformerEngine's debug tool; without a file lists the formats",
               options, exportFile);
   const CLI::Option* file =
       verb->add_option("FILE", options->file, "The pipeline, *.fuseline, or the run, *.fuserun")->type_name("FILE");

@@ -110,7 +110,7 @@ void RunHistoryTest::aRunIsListed() {
       QStringLiteral("with margin = 2, rules te, without BackwardLinearBias@fc, with ForwardBackwardSwiGLULinear");
   QCOMPARE(f.text(0, RunsModel::StateColumn), overrides);
   const QString tip = f.model().index(0, RunsModel::StateColumn).data(Qt::ToolTipRole).toString();
-  QVERIFY2(tip.startsWith(overrides + QStringLiteral("\nMeasured by: fuseline run small.fuseline ")), qPrintable(tip));
+  QVERIFY2(tip.startsWith(overrides + QStringLiteral("\nTo repeat it: fuseline run small.fuseline ")), qPrintable(tip));
   QVERIFY2(tip.endsWith(QStringLiteral(" --without BackwardLinearBias@fc --with ForwardBackwardSwiGLULinear")),
            qPrintable(tip));
   RunRecord empty = measuredRun();

@@ -90,14 +90,14 @@ QString RunsModel::stateText(int row) const {
   return parts.join(QStringLiteral(", "));
 }
 
-/// With the line that makes the run again in a shell.
+/// With the line that makes it again in a shell.
 QString RunsModel::stateTip(int row) const {
   const RunEntry& entry = this->entry(row);
   const QString state = stateText(row);
   if (!entry.problem.empty()) return state;
   const RunSummary& summary = *entry.summary;
   const std::string command = repeatCommand(summary.settings, summary.switches, summary.title + ".fuseline");
-  return (state.isEmpty() ? QString() : state + u'\n') + tr("Measured by: %1").arg(toQt(command));
+  return (state.isEmpty() ? QString() : state + u'\n') + tr("To repeat it: %1").arg(toQt(command));
 }
 
 QString RunsModel::summaryText(const RunSummary& summary, int column) const {

@@ -6,6 +6,7 @@
 #include "core/support/version.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
@@ -90,12 +91,14 @@ std::string stemOf(const WatchedLayer& each) {
   return each.layer.quantized.empty() ? "linear_layers" : "quantized_layers";
 }
 
-/// "fc1: gradient 12.3 dB, 1.2 % underflow, 0 % saturation, mse 1.2e-05 (e5m2 (per_tensor))".
+/// "fc1: gradient 12.3 dB, 1.2 % underflow, 0 % saturation, mse 1.2e-05, e5m2 (per_tensor)".
 std::string lossText(const InspectedLayer& layer, TensorType tensor, const CopyLosses& copy) {
   const QuantizationLosses& losses = copy.losses;
-  return fmt::format("{}: {} {:.1f} dB, {:.3g} % underflow, {:.3g} % saturation, mse {:.3g}, {}", layer.module,
-                     inspectName(tensor), losses.signalToNoise, 100.0 * losses.underflowShare,
-                     100.0 * losses.saturationShare, losses.meanSquaredError, copy.format);
+  const double dB = losses.signalToNoise;
+  return fmt::format("{}: {} {}, {:.3g} % underflow, {:.3g} % saturation, mse {:.3g}, {}", layer.module,
+                     inspectName(tensor), std::isinf(dB) ? "without noise" : fmt::format("{:.1f} dB", dB),
+                     100.0 * losses.underflowShare, 100.0 * losses.saturationShare, losses.meanSquaredError,
+                     copy.format);
 }
 
 bool isNvfp4(const Recipe& recipe) { return recipe.name().starts_with("NVFP4"); }

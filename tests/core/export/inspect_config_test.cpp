@@ -7,6 +7,7 @@
 
 #include "core/document/file_format.h"
 
+#include <cmath>
 #include <regex>
 
 #include <fmt/format.h>
@@ -196,9 +197,10 @@ std::string configOf(const RunRecord& record) {
 }
 
 TEST(InspectConfig, ARunChoosesTheLayersThatLostMost) {
-  const std::string text = configOf(
-      measuredRun({copyOf("fc1.linear.input@rowwise", 30.0), copyOf("fc2.linear.weight@rowwise", 31.0),
-                   copyOf("fc2.linear.grad_output@rowwise", 20.0), copyOf("fc2.linear.grad_output@columnwise", 12.5)}));
+  const std::string text =
+      configOf(measuredRun({copyOf("fc1.linear.input@rowwise", 30.0), copyOf("fc1.linear.weight@rowwise", INFINITY),
+                            copyOf("fc2.linear.weight@rowwise", 31.0), copyOf("fc2.linear.grad_output@rowwise", 20.0),
+                            copyOf("fc2.linear.grad_output@columnwise", 12.5)}));
   EXPECT_TRUE(has(text, "quantized_layers:\n  enabled: True\n  layers:\n    layer_name_regex_pattern: '^fc2$'"))
       << text;
   EXPECT_TRUE(has(text,
@@ -206,6 +208,7 @@ TEST(InspectConfig, ARunChoosesTheLayersThatLostMost) {
                   "'^fc1$'"))
       << text;
   EXPECT_TRUE(has(text, "# fc2: gradient 12.5 dB, 25 % underflow, 0 % saturation, mse 0.5, e4m3 (mx_1x32)\n")) << text;
+  EXPECT_TRUE(has(text, "# fc1: weight without noise, 25 % underflow")) << text;
   EXPECT_TRUE(has(text, "measured on NVIDIA H200")) << text;
 }
 
