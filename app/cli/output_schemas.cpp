@@ -175,7 +175,7 @@ Json ruleUseSchema() {
   return object({{"standing", choice({"tried", "outside book", "outside pass"})},
                  {"hits", integer("Places where it fused.")},
                  {"misses", integer("Places where it did not.")},
-                 {"switchedOff", integer("Of these, where it is off.")},
+                 {"switchedOff", integer("Of these, where it is switched off.")},
                  {"bytesSaved", integer("Of the least memory traffic, by all hits.")},
                  {"launchesSaved", integer("By all hits.")},
                  {"predictedNs", orNull(number("What that is worth by the model; null: there is none."))}});

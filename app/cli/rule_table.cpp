@@ -22,8 +22,8 @@ constexpr std::size_t kHang = 4;
 
 std::string countText(std::int64_t count) { return count == 0 ? "" : fmt::format("{}", count); }
 
-std::int64_t numSwitchedOff(const RuleUse& use) {
-  return std::ranges::count(use.misses, Outcome::SwitchedOff, &Attempt::outcome);
+std::int64_t numMisses(const RuleUse& use, Outcome outcome) {
+  return std::ranges::count(use.misses, outcome, &Attempt::outcome);
 }
 
 std::string_view standingName(RuleStanding standing) {
@@ -38,7 +38,8 @@ std::string_view standingName(RuleStanding standing) {
 std::string stateText(const RuleUse& use) {
   if (use.standing == RuleStanding::OutsideBook) return "not in this book";
   if (use.standing == RuleStanding::OutsidePass) return "not in this pass";
-  const std::int64_t numOff = numSwitchedOff(use);
+  if (numMisses(use, Outcome::OnRequest) > 0) return "on request";
+  const std::int64_t numOff = numMisses(use, Outcome::SwitchedOff);
   return numOff == 0 ? "" : fmt::format("off at {} place{}", numOff, numOff == 1 ? "" : "s");
 }
 
@@ -90,16 +91,18 @@ std::string ruleUseTable(const std::vector<RuleUse>& uses, const DeviceModel& de
   Table table(
       {{"rule", Align::Left}, {"hits"}, {"misses"}, {"saves"}, {"launches"}, {"time (model)"}, {"", Align::Left}});
   std::string pass;
-  std::int64_t numHits = 0, numMisses = 0;
+  std::int64_t allHits = 0;
+  std::int64_t allMisses = 0;
   for (const RuleUse& use : uses) {
-    const auto hits = static_cast<std::int64_t>(use.hits.size()), misses = static_cast<std::int64_t>(use.misses.size());
+    const auto hits = static_cast<std::int64_t>(use.hits.size());
+    const auto misses = static_cast<std::int64_t>(use.misses.size());
     if (const std::string own = listName(use.rule->pass); own != pass) table.addHeading(pass = own);
     table.addRow(rowOf("  " + use.rule->name, hits, misses, use.saved(), device, stateText(use)));
-    numHits += hits;
-    numMisses += misses;
+    allHits += hits;
+    allMisses += misses;
   }
   table.addRule();
-  table.addRow(rowOf("all", numHits, numMisses, savedBy(uses), device, ""));
+  table.addRow(rowOf("all", allHits, allMisses, savedBy(uses), device, ""));
   return table.toString(hasColour) + wrappedLines(modelText(device), 0) + "\n";
 }
 
@@ -121,8 +124,12 @@ std::string ruleUseText(const RuleUse& use, const Graph& graph, const DeviceMode
 Json useJson(const RuleUse& use, const DeviceModel& device) {
   const Saving saved = use.saved();
   const std::optional<double> ns = predictedNs(saved, device);
-  return {{"standing", standingName(use.standing)}, {"hits", use.hits.size()},   {"misses", use.misses.size()},
-          {"switchedOff", numSwitchedOff(use)},     {"bytesSaved", saved.bytes}, {"launchesSaved", saved.launches},
+  return {{"standing", standingName(use.standing)},
+          {"hits", use.hits.size()},
+          {"misses", use.misses.size()},
+          {"switchedOff", numMisses(use, Outcome::SwitchedOff)},
+          {"bytesSaved", saved.bytes},
+          {"launchesSaved", saved.launches},
           {"predictedNs", ns ? Json(*ns) : Json()}};
 }
 

@@ -1,5 +1,6 @@
 // The rules panel: what each rule did in this pipeline, its links, and its switch.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/support/read_file.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 
@@ -14,6 +15,7 @@ class RulesTest : public QObject {
   void beginsWithARuleThatHit();
   void tellsHitsAndMisses();
   void tellsTimesOfTheModel();
+  void tellsWhatSeveralHitsSaveTogether();
   void followsEdits();
   void tellsWhichRulesAreNotTried();
   void saysTheConditionAndWhyItFailed();
@@ -102,6 +104,14 @@ void RulesTest::tellsTimesOfTheModel() {
     QVERIFY(cell.data(Qt::ToolTipRole).toString().contains(QStringLiteral("An estimate")));
   }
   QVERIFY(numHits > 0);
+}
+
+/// The epilogues of both layers, as `fuseline rules --in` prints them (tests/golden/cli/rules_in.txt).
+void RulesTest::tellsWhatSeveralHitsSaveTogether() {
+  Shown f(*readWholeFile(FUSELINE_SOURCE_DIR "/tests/golden/cli/sample.fuseline", {.what = "pipeline", .maxMiB = 1}));
+  const QString details = f.details(kEpilogue);
+  QVERIFY2(details.contains(QStringLiteral("2 hits · Predicted to save 512 B of memory traffic and 3 launches.")),
+           qPrintable(details));
 }
 
 void RulesTest::followsEdits() {
