@@ -31,8 +31,9 @@ struct WatchedLayer {
   bool isLogged = true;
 
   bool isLike(const WatchedLayer& other) const {
-    return layer.gemms == other.layer.gemms && layer.kept == other.layer.kept && layer.isUnfit == other.layer.isUnfit &&
-           layer.quantized == other.layer.quantized && isLogged == other.isLogged;
+    return layer.kept == other.layer.kept && layer.isUnfit == other.layer.isUnfit &&
+           layer.tensors == other.layer.tensors && layer.quantized == other.layer.quantized &&
+           isLogged == other.isLogged;
   }
 };
 
@@ -91,21 +92,23 @@ std::string stemOf(const WatchedLayer& each) {
   return each.layer.quantized.empty() ? "linear_layers" : "quantized_layers";
 }
 
-/// "fc1: gradient 12.3 dB, 1.2 % underflow, 0 % saturation, mse 1.2e-05, e5m2 (per_tensor)".
+/// "fc1: gradient (columnwise) 12.3 dB, 1.2 % underflow, 0 % saturation, mse 1.2e-05, e5m2 (per_tensor)".
 std::string lossText(const InspectedLayer& layer, TensorType tensor, const CopyLosses& copy) {
   const QuantizationLosses& losses = copy.losses;
   const double dB = losses.signalToNoise;
-  return fmt::format("{}: {} {}, {:.3g} % underflow, {:.3g} % saturation, mse {:.3g}, {}", layer.module,
-                     inspectName(tensor), std::isinf(dB) ? "without noise" : fmt::format("{:.1f} dB", dB),
-                     100.0 * losses.underflowShare, 100.0 * losses.saturationShare, losses.meanSquaredError,
-                     copy.format);
+  return fmt::format("{}: {} ({}) {}, {:.3g} % underflow, {:.3g} % saturation, mse {:.3g}, {}", layer.module,
+                     inspectName(tensor), copy.name.substr(copy.name.find('@') + 1),
+                     std::isinf(dB) ? "without noise" : fmt::format("{:.1f} dB", dB), 100.0 * losses.underflowShare,
+                     100.0 * losses.saturationShare, losses.meanSquaredError, copy.format);
 }
 
 bool isNvfp4(const Recipe& recipe) { return recipe.name().starts_with("NVFP4"); }
 
-bool isMxfp8(const Recipe& recipe) { return recipe.name().starts_with("MXFP8"); }
-// It counted the padding between the scales.
-constexpr const char* kPaddedScales = " scale_inv_min is 0 before TransformerEngine's pull request 3041.";
+/// TransformerEngine counted the padding behind the scales of MXFP8.
+const char* knownProblem(const Recipe& recipe) {
+  const bool isMxfp8 = recipe.name().starts_with("MXFP8");
+  return isMxfp8 ? " scale_inv_min is 0 before TransformerEngine's pull request 3041." : "";
+}
 
 /// What the tool computes of tensors as the recipe quantizes them, without a further cast.
 const char* quantizedStats(const Recipe& recipe) {
@@ -246,7 +249,7 @@ class Writer {
     std::erase_if(plain, [&](TensorType type) { return std::ranges::count(each.layer.quantized, type) > 0; });
     if (!each.layer.quantized.empty()) {
       comment(4, std::string("What quantizing does: elements that become 0, scales, and the mean squared error.") +
-                     (isMxfp8(m_source.recipe) ? kPaddedScales : ""));
+                     knownProblem(m_source.recipe));
       writeFeature(isNvfp4(m_source.recipe) ? "LogNvfp4TensorStats" : "LogFp8TensorStats", each.isLogged,
                    each.layer.quantized, quantizedStats(m_source.recipe));
     }

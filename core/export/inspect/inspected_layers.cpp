@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::array kTensors = {TensorType::Input, TensorType::Weight, TensorType::GradOutput};
 
-bool contains(const auto& list, auto item) { return std::ranges::find(list, item) != list.end(); }
-
 /// Does `isQuantized` hold for both operands?
 bool holdsForBoth(GemmRole gemm, const std::function<bool(OperandRole)>& isQuantized) {
   return std::ranges::all_of(operandRoles(), [&](OperandRole role) { return role.gemm != gemm || isQuantized(role); });
@@ -40,30 +38,26 @@ bool isQuantizedHere(const Recipe& recipe, const Node& node, GemmRole gemm) {
   return holdsForBoth(gemm, [&](OperandRole role) { return recipe.quantizerFor(role, isAt).has_value(); });
 }
 
-std::vector<GemmRole> gemmsOf(const Graph& graph, const Node& node) {
-  std::vector<GemmRole> gemms = {GemmRole::Fprop};
-  if (graph.pass() != PassKind::Training) return gemms;
-  if (node.needs.anyInput()) gemms.push_back(GemmRole::Dgrad);
-  if (node.needs.anyParameter()) gemms.push_back(GemmRole::Wgrad);
-  return gemms;
+bool hasGradient(const Graph& graph, const Node& node) {
+  return graph.pass() == PassKind::Training && node.takesPartInBackward();
 }
 
-bool reads(GemmRole gemm, TensorType tensor) { return contains(operandRoles(), OperandRole{tensor, gemm}); }
+bool isQuantizedForAll(const Node& node, TensorType tensor) {
+  return std::ranges::all_of(operandRoles(),
+                             [&](OperandRole role) { return role.tensor != tensor || isQuantized(node, role.gemm); });
+}
 
 InspectedLayer layerOf(const Graph& graph, const Node& node, const Recipe& recipe) {
-  InspectedLayer layer{
-      .node = node.id, .module = node.path, .isGrouped = rowGroups(node) > 0, .gemms = gemmsOf(graph, node)};
-  for (const GemmRole gemm : layer.gemms) {
+  InspectedLayer layer{.node = node.id, .module = node.path, .isGrouped = rowGroups(node) > 0};
+  for (const GemmRole gemm : {GemmRole::Fprop, GemmRole::Dgrad, GemmRole::Wgrad}) {
     if (isQuantized(node, gemm) || !isQuantizedByItself(recipe, gemm)) continue;
     layer.kept.push_back(gemm);
     layer.isUnfit |= isQuantizedHere(recipe, node, gemm);
   }
   for (const TensorType tensor : kTensors) {
-    const auto isRead = [&](GemmRole gemm) { return reads(gemm, tensor); };
-    if (std::ranges::none_of(layer.gemms, isRead)) continue;
+    if (tensor == TensorType::GradOutput && !hasGradient(graph, node)) continue;
     layer.tensors.push_back(tensor);
-    if (std::ranges::all_of(layer.gemms, [&](GemmRole gemm) { return !isRead(gemm) || isQuantized(node, gemm); }))
-      layer.quantized.push_back(tensor);
+    if (isQuantizedForAll(node, tensor)) layer.quantized.push_back(tensor);
   }
   return layer;
 }

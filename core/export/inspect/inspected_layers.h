@@ -21,15 +21,14 @@ struct InspectedLayer {
   std::string node;        // its id in the graph: "fc1.linear"
   std::string module;      // the name of its module: "fc1", "layer1.fc1"
   bool isGrouped = false;  // the tool calls its GEMMs MODULE.gemm_0, MODULE.gemm_1 ...
-  std::vector<GemmRole> gemms;
-  /// Of these the ones that the recipe would quantize, and that an override, or the shape, leaves in high precision.
+  /// GEMMs that the recipe would quantize, and that an override, or the shape, leaves in high precision.
   std::vector<GemmRole> kept;
-  bool isUnfit = false;  // it is the shape
-  std::vector<TensorType> tensors;
-  /// Of these the ones that are quantized for every GEMM that reads them.
+  bool isUnfit = false;             // it is the shape
+  std::vector<TensorType> tensors;  // those that there are in this pass
+  /// Of these the ones that are quantized for both GEMMs that read them in training.
   std::vector<TensorType> quantized;
 
-  bool isWhollyKept() const { return !kept.empty() && kept == gemms; }
+  bool isWhollyKept() const { return kept.size() == 3; }
 };
 
 /// In the order of the graph. recipe: the one that gave the nodes their quantizers.

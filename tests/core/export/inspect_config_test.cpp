@@ -136,6 +136,17 @@ TEST(InspectConfig, AnOverrideKeepsAGemmInHighPrecision) {
   EXPECT_TRUE(has(text, "      tensors: [weight, gradient]\n      stats: [cur_amax")) << text;
 }
 
+// Training has the other GEMMs, too.
+TEST(InspectConfig, OverridesOfBackwardAreThereInAForwardPass) {
+  const auto forward = [](const char* gemm) {
+    return configOf(twoLinears(mxfp8(fmt::format(R"({{"gemm": "{}", "format": "high_precision"}})", gemm))),
+                    PassKind::Forward);
+  };
+  EXPECT_TRUE(has(forward("fprop"), "      gemms: [fprop]\n")) << forward("fprop");
+  EXPECT_TRUE(has(forward("wgrad"), "      gemms: [wgrad]\n")) << forward("wgrad");
+  EXPECT_TRUE(has(forward("wgrad"), "      tensors: [weight]\n      stats: [underflows%")) << forward("wgrad");
+}
+
 TEST(InspectConfig, AnOverrideForAllGemmsKeepsTheLayer) {
   const std::string text = configOf(twoLinears(mxfp8(R"({"op": "fc1", "format": "high_precision"})")));
   EXPECT_TRUE(has(text, "    DisableQuantizationLayer:\n      enabled: True\n")) << text;
@@ -207,9 +218,24 @@ TEST(InspectConfig, ARunChoosesTheLayersThatLostMost) {
                   "quantized_layers_not_logged:\n  enabled: False\n  layers:\n    layer_name_regex_pattern: "
                   "'^fc1$'"))
       << text;
-  EXPECT_TRUE(has(text, "# fc2: gradient 12.5 dB, 25 % underflow, 0 % saturation, mse 0.5, e4m3 (mx_1x32)\n")) << text;
-  EXPECT_TRUE(has(text, "# fc1: weight without noise, 25 % underflow")) << text;
+  EXPECT_TRUE(
+      has(text, "# fc2: gradient (columnwise) 12.5 dB, 25 % underflow, 0 % saturation, mse 0.5, e4m3 (mx_1x32)\n"))
+      << text;
+  EXPECT_TRUE(has(text, "# fc1: weight (rowwise) without noise, 25 % underflow")) << text;
   EXPECT_TRUE(has(text, "measured on NVIDIA H200")) << text;
+}
+
+TEST(LayerLosses, AreThoseOfTheNoisiestCopyOfTheLayersOwn) {
+  const std::vector<CopyLosses> copies = {
+      copyOf("mlp.experts.input0@rowwise", 30.0), copyOf("mlp.experts.input12@rowwise", 20.0),
+      copyOf("mlp.experts.weight0@columnwise", 25.0), copyOf("mlp.experts2.input0@rowwise", 1.0),
+      copyOf("experts.input0@rowwise", 2.0)};
+  const LayerLosses losses = lossesOf(InspectedLayer{.node = "mlp.experts"}, copies);
+  ASSERT_EQ(losses.worst.size(), 2u);
+  EXPECT_EQ(losses.worst[0].second, copies[1]);
+  EXPECT_EQ(losses.worst[1].second, copies[2]);
+  EXPECT_EQ(losses.signalToNoise(), 20.0);
+  EXPECT_EQ(lossesOf(InspectedLayer{.node = "fc"}, copies).signalToNoise(), INFINITY);
 }
 
 TEST(InspectConfig, ARunMustSayWhatItLost) {
