@@ -51,7 +51,8 @@ Error unknownFormat(const ExportOptions& options) {
     return {"export: expected a format, such as --to te. `fuseline export` lists them.", ErrorKind::Usage};
   std::vector<std::string> names;
   for (const PipelineExporter& exporter : pipelineExporters()) names.emplace_back(exporter.name);
-  for (const Exporter& exporter : exporters()) names.emplace_back(exporter.name);
+  for (const Exporter& exporter : exporters())
+    if (!findPipelineExporter(exporter.name)) names.emplace_back(exporter.name);
   return {fmt::format("export --to {}: there is no such format{} There is: {}.", options.format,
                       didYouMean(nearest(options.format, names)), fmt::join(names, ", ")),
           ErrorKind::Usage};
@@ -71,8 +72,7 @@ Result<void> refuseOptionsOfPlans(const ExportOptions& options) {
   for (const CLI::Option* option : options.ofPlans)
     if (option->count() > 0)
       return Error{
-          fmt::format("export --to {}: {} is an option for pipelines, and this is a format of runs, which have "
-                      "been planned and measured.",
+          fmt::format("export --to {}: {} is an option for pipelines, and a run has been planned and measured.",
                       options.format, option->get_name()),
           ErrorKind::Usage};
   return {};
@@ -101,11 +101,13 @@ Result<PipelineText> pipelineText(const PipelineExporter& exporter, const Export
                          .analysis = pipeline->analysis});
 }
 
+/// A format of both takes what the file holds.
 Result<PipelineText> exportedText(const ExportOptions& options, Context& context) {
-  if (const PipelineExporter* exporter = findPipelineExporter(options.format))
-    return pipelineText(*exporter, options, context);
-  if (const Exporter* exporter = findExporter(options.format)) return runText(*exporter, options);
-  return unknownFormat(options);
+  const PipelineExporter* const ofPipelines = findPipelineExporter(options.format);
+  const Exporter* const ofRuns = findExporter(options.format);
+  const bool isRun = options.file.ends_with(".fuserun") || holdsRun(options.file);
+  if (ofPipelines && !(ofRuns && isRun)) return pipelineText(*ofPipelines, options, context);
+  return ofRuns ? runText(*ofRuns, options) : unknownFormat(options);
 }
 
 Result<int> exportFile(const ExportOptions& options, Context& context) {
@@ -135,8 +137,8 @@ void addExportVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ExportOptions>();
   CLI::App* verb =
       addVerb(app, context, "export",
-              "Writes a pipeline as a module of TransformerEngine, or a run as a trace or a table; without "
-              "a file lists the formats",
+              "Writes a pipeline as a module of TransformerEngine, a run as a trace or a table, or either as a "
+              "configuration of TransformerEngine's debug tool; without a file lists the formats",
               options, exportFile);
   const CLI::Option* file =
       verb->add_option("FILE", options->file, "The pipeline, *.fuseline, or the run, *.fuserun")->type_name("FILE");

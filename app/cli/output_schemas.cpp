@@ -170,6 +170,23 @@ Json guideSchema() {
                                          {"text", text("Markdown.")}}))}});
 }
 
+/// What a rule did in the pipeline that was named.
+Json ruleUseSchema() {
+  return object({{"standing", choice({"tried", "outside book", "outside pass"})},
+                 {"hits", integer("Places where it fused.")},
+                 {"misses", integer("Places where it did not.")},
+                 {"switchedOff", integer("Of these, where it is switched off.")},
+                 {"bytesSaved", integer("Of the least memory traffic, by all hits.")},
+                 {"launchesSaved", integer("By all hits.")},
+                 {"predictedNs", orNull(number("What that is worth by the model; null: there is none."))}});
+}
+
+Json deviceModelSchema() {
+  return object({{"bandwidthGBps", number("Of memory.")},
+                 {"launchUs", number("Of one launch.")},
+                 {"source", text("Where both come from.")}});
+}
+
 Json rulesSchema() {
   const Json step = object({{"role", text("Of the step.")},
                             {"accepts", text("In words.")},
@@ -183,7 +200,9 @@ Json rulesSchema() {
                                         {"conditions", texts()},
                                         {"becomes", text("The kernel.")},
                                         {"hardware", text("What it needs of a GPU; empty: nothing.")},
-                                        {"price", text("Why it is used on request only; empty: it has none.")}}))}});
+                                        {"price", text("Why it is used on request only; empty: it has none.")},
+                                        {"use", orNull(ruleUseSchema())}}))},
+                 {"model", orNull(deviceModelSchema())}});
 }
 
 Json validateSchema() {
@@ -382,6 +401,33 @@ Json roofsSchema() {
                  {"fp8Gflops", number("The fastest product of codes; 0: none was measured.")}});
 }
 
+Fields lossesAnd(Fields fields) {
+  fields.insert(
+      fields.end(),
+      {{"amax", orNull(number("The largest magnitude of the tensor."))},
+       {"smallest", orNull(number("The smallest magnitude besides 0."))},
+       {"dynamicRange", orNull(number("log2 of their ratio."))},
+       {"scaleInv", list(orNull(number("What codes are multiplied by: of all blocks the smallest, the largest.")))},
+       {"underflowShare", number("Of the elements that are not 0: those that became 0.")},
+       {"saturationShare", number("Of all elements: those beyond the largest number.")},
+       {"meanSquaredError", orNull(number("Of the numbers against the tensor."))},
+       {"signalToNoise", orNull(number("In dB; null: there is no noise."))}});
+  return fields;
+}
+
+/// A quantized copy and what it lost.
+Fields copyLossesAnd(Fields fields) {
+  fields.insert(fields.end(), {{"name", text("Of the copy.")},
+                               {"owner", text("The document's op that reads it.")},
+                               {"format", text("Of its elements and scales.")}});
+  return lossesAnd(std::move(fields));
+}
+
+Json runNumericsSchema() {
+  return object(
+      {{"fusion", verdictSchema()}, {"float32", verdictSchema()}, {"copies", list(object(copyLossesAnd({})))}});
+}
+
 Json recordSchema() {
   const Json formatVersion =
       object({{"major", integer("Readers refuse a newer one.")}, {"minor", integer("Additions.")}});
@@ -399,7 +445,7 @@ Json recordSchema() {
                  {"roofs", orNull(roofsSchema())},
                  {"roofsNote", text("Why there are none though they were wanted; mostly empty.")},
                  {"variants", list(variantSchema())},
-                 {"numerics", orNull(object({{"fusion", verdictSchema()}, {"float32", verdictSchema()}}))},
+                 {"numerics", orNull(runNumericsSchema())},
                  {"pipeline", any("A copy of the pipeline file.")}});
 }
 
@@ -442,20 +488,6 @@ Json rowSchema() {
                  {"launchesSaved", integer("Kernel launches.")}});
 }
 
-Fields lossesAnd(Fields fields) {
-  fields.insert(
-      fields.end(),
-      {{"amax", orNull(number("The largest magnitude of the tensor."))},
-       {"smallest", orNull(number("The smallest magnitude besides 0."))},
-       {"dynamicRange", orNull(number("log2 of their ratio."))},
-       {"scaleInv", list(orNull(number("What codes are multiplied by: of all blocks the smallest, the largest.")))},
-       {"underflowShare", number("Of the elements that are not 0: those that became 0.")},
-       {"saturationShare", number("Of all elements: those beyond the largest number.")},
-       {"meanSquaredError", orNull(number("Of the numbers against the tensor."))},
-       {"signalToNoise", orNull(number("In dB; null: there is no noise."))}});
-  return fields;
-}
-
 Json copyNumericsSchema() {
   const Json magnitudes = object({{"firstExponent", integer("Of the first count: 2^e <= |x| < 2^(e + 1).")},
                                   {"counts", list(integer("Elements by binary order of magnitude."))},
@@ -464,11 +496,7 @@ Json copyNumericsSchema() {
                                              {"format", text("Of its elements and scales.")},
                                              {"element", text("e4m3, e5m2 or e2m1.")},
                                              {"elements", integer("So many, of the first rows, were quantized.")}}));
-  return object(lossesAnd({{"name", text("Of the copy.")},
-                           {"owner", text("The document's op that reads it.")},
-                           {"format", text("Of its elements and scales.")},
-                           {"magnitudes", magnitudes},
-                           {"requantized", list(requantized)}}));
+  return object(copyLossesAnd({{"magnitudes", magnitudes}, {"requantized", list(requantized)}}));
 }
 
 Json errorNumericsSchema() {

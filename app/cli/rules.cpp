@@ -1,9 +1,13 @@
-// fuseline rules: the rule book, in the order in which rules are tried.
+// fuseline rules: the rule book, in the order in which rules are tried, and what each did in a pipeline.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/pipeline_options.h"
+#include "app/cli/rule_table.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
 #include "core/fusion/rule_text.h"
 #include "core/support/text.h"
+
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -11,9 +15,8 @@ namespace fuseline::cli {
 
 namespace {
 
-struct RulesOptions {
+struct RulesOptions : PipelineOptions {
   std::string name;
-  bool asJson = false;
 };
 
 std::string_view repeatName(Repeat repeat) {
@@ -26,7 +29,8 @@ std::string_view repeatName(Repeat repeat) {
   return "";
 }
 
-Json toJson(const FusionRule& rule) {
+/// use: null where no pipeline was named.
+Json toJson(const FusionRule& rule, Json use) {
   Json chain = Json::array();
   for (const ChainStep& step : rule.chain)
     chain.push_back({{"role", step.role},
@@ -43,7 +47,8 @@ Json toJson(const FusionRule& rule) {
           {"conditions", conditions},
           {"becomes", rule.becomes},
           {"hardware", rule.hardware ? toString(*rule.hardware) : ""},
-          {"price", rule.price}};
+          {"price", rule.price},
+          {"use", std::move(use)}};
 }
 
 void printList(Context& context) {
@@ -75,26 +80,59 @@ Error unknownRule(const std::string& name) {
   return unknownName("rules", "rule", name, names);
 }
 
-Result<int> showAll(const RulesOptions& options, Context& context) {
-  if (!options.asJson) {
+/// The rules that were asked for; all without a name.
+std::vector<const FusionRule*> chosenRules(const RulesOptions& options) {
+  if (options.name.empty()) return builtinRules().all();
+  const FusionRule* const rule = builtinRules().find(options.name);
+  return rule ? std::vector{rule} : std::vector<const FusionRule*>();
+}
+
+Result<int> showBook(const RulesOptions& options, Context& context) {
+  const std::vector<const FusionRule*> rules = chosenRules(options);
+  if (options.asJson) {
+    Json list = Json::array();
+    for (const FusionRule* rule : rules) list.push_back(toJson(*rule, nullptr));
+    printJson(context, {{"rules", list}, {"model", nullptr}});
+  } else if (options.name.empty()) {
     printList(context);
-    return 0;
+  } else {
+    printDetails(*rules.front(), context);
   }
-  Json list = Json::array();
-  for (const FusionRule* rule : builtinRules().all()) list.push_back(toJson(*rule));
-  printJson(context, {{"rules", list}});
+  return 0;
+}
+
+Result<int> showUses(const RulesOptions& options, Context& context) {
+  const Result<OpenedPipeline> pipeline = openPipeline(options, context);
+  if (!pipeline) return pipeline.error();
+  const FusionReport& report = pipeline->analysis.report;
+  std::vector<RuleUse> uses = ruleUses(report, pipeline->graph().pass());
+  if (!options.name.empty()) std::erase_if(uses, [&](const RuleUse& use) { return use.rule->name != options.name; });
+  if (options.asJson) {
+    Json list = Json::array();
+    for (const RuleUse& use : uses) list.push_back(toJson(*use.rule, useJson(use, report.device)));
+    printJson(context, {{"rules", list}, {"model", modelJson(report.device)}});
+  } else if (options.name.empty()) {
+    context.out << ruleUseTable(uses, report.device, context.hasColour);
+  } else {
+    printDetails(*uses.front().rule, context);
+    context.out << ruleUseText(uses.front(), pipeline->graph(), report.device, context.hasColour);
+  }
   return 0;
 }
 
 Result<int> showRules(const RulesOptions& options, Context& context) {
-  if (options.name.empty()) return showAll(options, context);
-  const FusionRule* rule = builtinRules().find(options.name);
-  if (!rule) return unknownRule(options.name);
-  if (options.asJson)
-    printJson(context, {{"rules", Json::array({toJson(*rule)})}});
-  else
-    printDetails(*rule, context);
-  return 0;
+  if (chosenRules(options).empty()) return unknownRule(options.name);
+  return options.file.empty() ? showBook(options, context) : showUses(options, context);
+}
+
+/// They say how a pipeline is planned.
+void addOptionsOfPlans(CLI::App& verb, RulesOptions& options, CLI::Option* pipeline) {
+  const std::vector<CLI::Option*> others = verb.get_options();
+  addReadingOptions(verb, options);
+  addFusionOptions(verb, options);
+  addRanksOption(verb, options);
+  for (CLI::Option* option : verb.get_options())
+    if (std::ranges::find(others, option) == others.end() && !option->check_name("--json")) option->needs(pipeline);
 }
 
 }  // namespace
@@ -102,9 +140,15 @@ Result<int> showRules(const RulesOptions& options, Context& context) {
 void addRulesVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<RulesOptions>();
   CLI::App* verb =
-      addVerb(app, context, "rules", "The fusion rule book; with a name everything about one rule", options, showRules);
+      addVerb(app, context, "rules",
+              "The fusion rule book; with a name everything about one rule; with --in what each did in a pipeline, and "
+              "what that is predicted to save",
+              options, showRules);
   verb->add_option("NAME", options->name, "A rule");
-  verb->add_flag("--json", options->asJson, "Machine-readable output");
+  CLI::Option* const pipeline =
+      verb->add_option("--in", options->file, "A pipeline, *.fuseline: hits, misses and savings in it")
+          ->type_name("FILE");
+  addOptionsOfPlans(*verb, *options, pipeline);
 }
 
 }  // namespace fuseline::cli

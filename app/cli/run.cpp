@@ -164,8 +164,7 @@ Result<int> runPipeline(const RunOptions& options, Context& context) {
   if (!record) return record.error();
   const Result<std::optional<NumericsReport>> numerics = numericsOf(**run, options);
   if (!numerics) return numerics.error();
-  if (const auto& report = *numerics)
-    record->numerics = {.fusion = verdictOf(report->fusionErrors), .float32 = verdictOf(report->errors)};
+  if (const auto& report = *numerics) record->numerics = summarized(*report);
   const std::vector<GateReport> reports = checkAll(*gates, *numerics);
   print(*record, *numerics, reports, options, context);
   if (Result<void> written = writeFiles(**run, *record, options); !written) return written.error();

@@ -5,6 +5,7 @@
 #include "core/export/chrome_trace.h"
 #include "core/export/csv_table.h"
 #include "core/export/html_report.h"
+#include "core/export/inspect/dlfw_inspect.h"
 #include "core/export/markdown_table.h"
 
 #include <algorithm>
@@ -34,6 +35,11 @@ std::span<const Exporter> exporters() {
                .ending = ".html",
                .summary = "One page with plans, steps and reasons, for browsers; it opens here again as the run",
                .write = htmlReport},
+      Exporter{.name = "dlfw-inspect",
+               .title = "nvidia-dlfw-inspect configuration",
+               .ending = ".yaml",
+               .summary = "What TransformerEngine's debug tool should log of the layers whose tensors lost most",
+               .write = dlfwInspectOfRun},
   };
   return all;
 }

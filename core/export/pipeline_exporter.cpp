@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/pipeline_exporter.h"
 
+#include "core/export/inspect/dlfw_inspect.h"
 #include "core/export/te/te_python.h"
 
 #include <algorithm>
@@ -38,6 +39,11 @@ std::span<const PipelineExporter> pipelineExporters() {
                        .ending = ".json",
                        .summary = "The plan and every attempt, for `fuseline fuse --expect`",
                        .write = plan},
+      PipelineExporter{.name = "dlfw-inspect",
+                       .title = "nvidia-dlfw-inspect configuration",
+                       .ending = ".yaml",
+                       .summary = "The recipe's overrides, and statistics to log, for TransformerEngine's debug tool",
+                       .write = dlfwInspect},
   };
   return all;
 }

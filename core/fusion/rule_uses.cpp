@@ -17,17 +17,25 @@ RuleStanding standingOf(const FusionRule& rule, RuleBook book, PassKind pass) {
   return RuleStanding::Tried;
 }
 
+void add(const Saving& saving, Saving& sum) {
+  sum.bytes += saving.bytes;
+  sum.launches += saving.launches;
+}
+
 }  // namespace
 
 bool isDistant(const Attempt& attempt) { return attempt.outcome == Outcome::BrokenChain && attempt.stepsMatched <= 1; }
 
 Saving RuleUse::saved() const {
   Saving sum;
-  for (const Attempt* hit : hits) {
-    if (!hit->saving) continue;
-    sum.bytes += hit->saving->bytes;
-    sum.launches += hit->saving->launches;
-  }
+  for (const Attempt* hit : hits)
+    if (hit->saving) add(*hit->saving, sum);
+  return sum;
+}
+
+Saving savedBy(const std::vector<RuleUse>& uses) {
+  Saving sum;
+  for (const RuleUse& use : uses) add(use.saved(), sum);
   return sum;
 }
 

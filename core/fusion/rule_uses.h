@@ -28,4 +28,7 @@ struct RuleUse {
 /// Every rule, in the order in which rules are tried. `pass` is that of the graph.
 std::vector<RuleUse> ruleUses(const FusionReport& report, PassKind pass, const RuleCatalog& rules = builtinRules());
 
+/// What the hits of all rules are predicted to save together.
+Saving savedBy(const std::vector<RuleUse>& uses);
+
 }  // namespace fuseline

@@ -120,12 +120,9 @@ Json listOf(const std::vector<Item>& items) {
 }
 
 Json toJson(const CopyNumerics& copy) {
-  Json json = toJson(copy.losses);
-  json.update({{"name", copy.name},
-               {"owner", copy.owner},
-               {"format", copy.format},
-               {"magnitudes", toJson(copy.magnitudes)},
-               {"requantized", listOf(copy.requantized)}});
+  Json json = fuseline::toJson(
+      CopyLosses{.name = copy.name, .owner = copy.owner, .format = copy.format, .losses = copy.losses});
+  json.update({{"magnitudes", toJson(copy.magnitudes)}, {"requantized", listOf(copy.requantized)}});
   return json;
 }
 
@@ -198,10 +195,11 @@ Requantized requantizedIn(JsonFields& fields) {
 }
 
 CopyNumerics copyIn(JsonFields& fields) {
-  CopyNumerics copy{.losses = lossesIn(fields)};
-  fields.read("name", copy.name);
-  fields.read("owner", copy.owner);
-  fields.read("format", copy.format);
+  CopyLosses lost = copyLossesIn(fields);
+  CopyNumerics copy{.name = std::move(lost.name),
+                    .owner = std::move(lost.owner),
+                    .format = std::move(lost.format),
+                    .losses = lost.losses};
   fields.readObject("magnitudes", [&](JsonFields& nested) { copy.magnitudes = magnitudesIn(nested); });
   fields.readObjects("requantized", [&](JsonFields& nested) { copy.requantized.push_back(requantizedIn(nested)); });
   return copy;
@@ -304,6 +302,20 @@ double NumericsReport::worstUnderflow() const {
   double worst = 0.0;
   for (const CopyNumerics& copy : copies) worst = std::max(worst, copy.losses.underflowShare);
   return worst;
+}
+
+Json toJson(const CopyLosses& copy) {
+  Json json = toJson(copy.losses);
+  json.update({{"name", copy.name}, {"owner", copy.owner}, {"format", copy.format}});
+  return json;
+}
+
+CopyLosses copyLossesIn(JsonFields& fields) {
+  CopyLosses copy{.losses = lossesIn(fields)};
+  fields.read("name", copy.name);
+  fields.read("owner", copy.owner);
+  fields.read("format", copy.format);
+  return copy;
 }
 
 Json toJson(const NumericsVerdict& verdict) {

@@ -46,6 +46,17 @@ struct CopyNumerics {
   std::vector<Requantized> requantized = {};  // of rowwise copies: under every recipe that fits the tensor
 };
 
+/// What a run keeps of a copy: what it lost, without its histograms.
+struct CopyLosses {
+  std::string name;    // "fc1.input@rowwise"
+  std::string owner;   // the document's op
+  std::string format;  // "e4m3 (mx_1x32)"
+  QuantizationLosses losses;
+  bool operator==(const CopyLosses&) const = default;
+};
+Json toJson(const CopyLosses& copy);
+CopyLosses copyLossesIn(JsonFields& fields);
+
 /// How far a tensor is from another that should be the same.
 struct ErrorNumerics {
   std::string name;   // "y", "norm:y", "grad.fc1.weight"

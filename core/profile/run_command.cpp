@@ -52,6 +52,13 @@ std::string runCommand(const RunSettings& settings, std::string_view file, std::
   return "fuseline run " + shellWord(file) + optionsOf(settings, tensors);
 }
 
+std::string repeatCommand(const RunSettings& settings, const RuleSwitches& switches, std::string_view file) {
+  std::string command = runCommand(settings, file);
+  for (const std::string& entry : switches.without) command += " --without " + shellWord(entry);
+  for (const std::string& entry : switches.with) command += " --with " + shellWord(entry);
+  return command;
+}
+
 std::string sweepCommand(const ShapeSweep& sweep, RunSettings settings, std::string_view file) {
   std::string command = "fuseline sweep " + shellWord(file);
   for (const SweepAxis& axis : sweep.axes) {

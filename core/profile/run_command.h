@@ -17,6 +17,9 @@ std::string shellWord(std::string_view text);
 /// safetensors file; may be empty.
 std::string runCommand(const RunSettings& settings, std::string_view file, std::string_view tensors = {});
 
+/// What a run was made with, as its record says it.
+std::string repeatCommand(const RunSettings& settings, const RuleSwitches& switches, std::string_view file);
+
 /// "fuseline sweep mlp.fuseline --over M=128:4096:x2 --over recipe=None,MXFP8BlockScaling --device cuda:0". What an
 /// axis sets is not named besides. Every recipe of the sweep has a name.
 std::string sweepCommand(const ShapeSweep& sweep, RunSettings settings, std::string_view file);

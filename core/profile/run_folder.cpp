@@ -59,6 +59,13 @@ Result<void> writeNotes(const fs::path& folder, const RunNotes& notes) {
   return writeFileAtomically(folder / kNotesFile, [&](std::ostream& file) { file << text; });
 }
 
+/// The book that a pipeline asks for.
+std::string ownRules(const Json& pipeline) {
+  const Json fusion = pipeline.is_object() ? pipeline.value("fusion", Json()) : Json();
+  const Json rules = fusion.is_object() ? fusion.value("rules", Json()) : Json();
+  return rules.is_string() ? rules.get<std::string>() : RunSettings().rules;
+}
+
 /// Of the program's own runs, which nobody has renamed.
 bool isNamedByTime(const fs::path& file) {
   static const std::regex kPattern(R"(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d(-\d+)?\.fuserun)");
@@ -124,6 +131,8 @@ RunSummary summaryFor(const RunRecord& record) {
           .unfused = row.unfused,
           .fused = row.fused,
           .speedup = row.speedup,
+          .switches = record.switches,
+          .hasOtherRules = record.settings.rules != ownRules(record.pipeline),
           .isPartial = record.isPartial};
 }
 

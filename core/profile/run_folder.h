@@ -27,7 +27,9 @@ struct RunSummary {
   std::string pipelineHash;
   SampleStats unfused;  // from end to end; count 0: not measured
   SampleStats fused;
-  RatioStats speedup;  // unfused / fused
+  RatioStats speedup;          // unfused / fused
+  RuleSwitches switches;       // besides the pipeline's own
+  bool hasOtherRules = false;  // than the pipeline asks for
   bool isPartial = false;
 
   bool hasBoth() const { return unfused.count > 0 && fused.count > 0; }

@@ -199,7 +199,9 @@ void readSwitches(JsonFields& fields, RuleSwitches& switches) {
 }
 
 Json toJson(const RunNumerics& numerics) {
-  return {{"fusion", toJson(numerics.fusion)}, {"float32", toJson(numerics.float32)}};
+  Json copies = Json::array();
+  for (const CopyLosses& copy : numerics.copies) copies.push_back(toJson(copy));
+  return {{"fusion", toJson(numerics.fusion)}, {"float32", toJson(numerics.float32)}, {"copies", std::move(copies)}};
 }
 
 void readNumerics(JsonFields& fields, RunRecord& record) {
@@ -210,6 +212,8 @@ void readNumerics(JsonFields& fields, RunRecord& record) {
     RunNumerics& read = record.numerics.emplace();
     verdicts.readObject("fusion", [&](JsonFields& verdict) { read.fusion = verdictIn(verdict); });
     verdicts.readObject("float32", [&](JsonFields& verdict) { read.float32 = verdictIn(verdict); });
+    const auto readCopy = [&](JsonFields& copy) { read.copies.push_back(copyLossesIn(copy)); };
+    verdicts.readObjects("copies", readCopy, Presence::Optional);
   });
 }
 
@@ -250,6 +254,13 @@ void checkFormat(JsonFields& fields) {
 }
 
 }  // namespace
+
+RunNumerics summarized(const NumericsReport& report) {
+  RunNumerics numerics{.fusion = verdictOf(report.fusionErrors), .float32 = verdictOf(report.errors)};
+  for (const CopyNumerics& copy : report.copies)
+    numerics.copies.push_back({.name = copy.name, .owner = copy.owner, .format = copy.format, .losses = copy.losses});
+  return numerics;
+}
 
 std::string rangeName(std::string_view step, std::string_view kernel, std::string_view phase, std::string_view writes) {
   return fmt::format("{} ({}, {}){}{}", step, kernel, phase, writes.empty() ? "" : " ", writes);

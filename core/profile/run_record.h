@@ -124,8 +124,10 @@ struct RunSettings {
 struct RunNumerics {
   NumericsVerdict fusion;   // fused against unfused
   NumericsVerdict float32;  // unfused against float32
+  std::vector<CopyLosses> copies = {};  // what quantizing lost; none in older files
   bool operator==(const RunNumerics&) const = default;
 };
+RunNumerics summarized(const NumericsReport& report);
 
 struct RunRecord {
   std::string createdWith;  // program and version

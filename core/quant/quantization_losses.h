@@ -20,6 +20,7 @@ struct QuantizationLosses {
 
   /// log2(amax / smallest): the binary orders of magnitude that the tensor spans.
   double dynamicRange() const;
+  bool operator==(const QuantizationLosses&) const = default;
 };
 
 /// memory: the copy of x that `copy` describes. Of a transform, whose codes are those of other numbers, underflow and

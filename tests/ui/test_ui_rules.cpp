@@ -1,6 +1,8 @@
 // The rules panel: what each rule did in this pipeline, its links, and its switch.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/support/read_file.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/theme/format.h"
 
 #include <QTest>
 
@@ -12,6 +14,8 @@ class RulesTest : public QObject {
  private Q_SLOTS:
   void beginsWithARuleThatHit();
   void tellsHitsAndMisses();
+  void tellsTimesOfTheModel();
+  void tellsWhatSeveralHitsSaveTogether();
   void followsEdits();
   void tellsWhichRulesAreNotTried();
   void saysTheConditionAndWhyItFailed();
@@ -74,9 +78,40 @@ void RulesTest::tellsHitsAndMisses() {
   QCOMPARE(f.text(kLinearAdd, RulesModel::MissesColumn), QStringLiteral("–"));
   // The product, of 16 x 32 values of 2 bytes, is neither written nor read again.
   QCOMPARE(f.text(kLinearAdd, RulesModel::SavesColumn), QStringLiteral("2 KiB"));
+  QCOMPARE(f.text(kLinearAdd, RulesModel::LaunchesColumn), QStringLiteral("1"));
+  QCOMPARE(f.text(kLinearAdd, RulesModel::TimeColumn), QString());
+  QVERIFY2(f.window.rules().caption().contains(QStringLiteral("Predicted to save ")),
+           qPrintable(f.window.rules().caption()));
   QCOMPARE(f.text(kLinearAdd, RulesModel::PassColumn), QStringLiteral("forward"));
   QCOMPARE(f.text(kLinearAdd, RulesModel::PatternColumn), QStringLiteral("BasicLinear → [Bias] → AddExtraInput"));
   QCOMPARE(f.window.rules().model().rowCount(), static_cast<int>(builtinRules().all().size()));
+}
+
+/// The run told how fast the device moves bytes.
+void RulesTest::tellsTimesOfTheModel() {
+  OpenedRun f(measuredRun(), QStringLiteral("rules"));
+  QVERIFY(f.isOpen);
+  const DeviceModel& device = f.session.analysis()->report.device;
+  QVERIFY(device.bandwidthBytesPerSecond > 0.0);
+  RulesModel& model = f.window.rules().model();
+  int numHits = 0;
+  for (int row = 0; row < model.rowCount(); ++row) {
+    const Saving saved = model.use(row).saved();
+    const QModelIndex cell = model.index(row, RulesModel::TimeColumn);
+    numHits += saved.bytes > 0;
+    const double ns = 1e9 * static_cast<double>(saved.bytes) / device.bandwidthBytesPerSecond;
+    QCOMPARE(cell.data().toString(), saved == Saving{} ? QStringLiteral("–") : formatDurationNs(ns));
+    QVERIFY(cell.data(Qt::ToolTipRole).toString().contains(QStringLiteral("An estimate")));
+  }
+  QVERIFY(numHits > 0);
+}
+
+/// The epilogues of both layers, as `fuseline rules --in` prints them (tests/golden/cli/rules_in.txt).
+void RulesTest::tellsWhatSeveralHitsSaveTogether() {
+  Shown f(*readWholeFile(FUSELINE_SOURCE_DIR "/tests/golden/cli/sample.fuseline", {.what = "pipeline", .maxMiB = 1}));
+  const QString details = f.details(kEpilogue);
+  QVERIFY2(details.contains(QStringLiteral("2 hits · Predicted to save 512 B of memory traffic and 3 launches.")),
+           qPrintable(details));
 }
 
 void RulesTest::followsEdits() {

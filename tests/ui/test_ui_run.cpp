@@ -29,6 +29,7 @@ class RunTest : public QObject {
   void devicesThatCannotRunAreShownWithTheReason();
   void aRunTellsGainsAndLeavesThePlan();
   void numericsShowErrorsOnNodesAndOtherRecipes();
+  void numericsAreKeptWithTheRun();
   void cancelKeepsWhatWasMeasured();
   void stoppedRunDoesNotReplaceACompleteOne();
   void killedWorkerIsASentenceAndTheNextRunStartsAnother();
@@ -208,6 +209,31 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.session.lastNumerics()->isStale);
   QVERIFY(!f.window.scene().node("fc")->look().rmsError.has_value());
+}
+
+/// In either order, and of the same pipeline only.
+void RunTest::numericsAreKeptWithTheRun() {
+  Fixture f(smallPipeline(), worker());
+  QVERIFY(f.session.apply(SetRecipe{.recipe = {{"name", "MXFP8BlockScaling"}}}));
+  QVERIFY(waitForAnalysis(f.session));
+  QSignalSpy measured(&f.session, &Session::numericsFinished);
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  f.session.measureNumerics();
+  QVERIFY2(waitFor(measured), qPrintable(f.window.message()));
+  f.session.run();
+  QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
+  QVERIFY(f.session.lastRun()->record.numerics.has_value());
+  QCOMPARE(f.session.lastRun()->record.numerics->copies.size(), f.session.lastNumerics()->report.copies.size());
+  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 64}));
+  QVERIFY(waitForAnalysis(f.session));
+  finished.clear();
+  f.session.run();
+  QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
+  QVERIFY(!f.session.lastRun()->record.numerics.has_value());
+  measured.clear();
+  f.session.measureNumerics();
+  QVERIFY2(waitFor(measured), qPrintable(f.window.message()));
+  QVERIFY(f.session.lastRun()->record.numerics.has_value());
 }
 
 void RunTest::parametersAreSavedAndTakenBack() {

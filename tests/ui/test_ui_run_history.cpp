@@ -101,10 +101,22 @@ void RunHistoryTest::aRunIsListed() {
   f.measure(larger);
   QCOMPARE(f.text(0, RunsModel::WhenColumn), QStringLiteral("2026-11-25 10:30:00 UTC"));
   QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("with M = 64, stopped early"));
+  RunRecord chosen = datedRun("2026-11-25 11:30:00 UTC");
+  chosen.settings.rules = "te";
+  chosen.settings.recipeFields = {{"margin", "2"}};
+  chosen.switches = {.without = {"BackwardLinearBias@fc"}, .with = {"ForwardBackwardSwiGLULinear"}};
+  f.measure(chosen);
+  const QString overrides =
+      QStringLiteral("with margin = 2, rules te, without BackwardLinearBias@fc, with ForwardBackwardSwiGLULinear");
+  QCOMPARE(f.text(0, RunsModel::StateColumn), overrides);
+  const QString tip = f.model().index(0, RunsModel::StateColumn).data(Qt::ToolTipRole).toString();
+  QVERIFY2(tip.startsWith(overrides + QStringLiteral("\nTo repeat it: fuseline run small.fuseline ")), qPrintable(tip));
+  QVERIFY2(tip.endsWith(QStringLiteral(" --without BackwardLinearBias@fc --with ForwardBackwardSwiGLULinear")),
+           qPrintable(tip));
   RunRecord empty = measuredRun();
   empty.variants.clear();
   f.measure(empty);
-  QCOMPARE(f.model().rowCount(), 2);
+  QCOMPARE(f.model().rowCount(), 3);
 }
 
 void RunHistoryTest::aRunOfAnotherDocumentIsNot() {

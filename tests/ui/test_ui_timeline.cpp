@@ -330,7 +330,9 @@ void TimelineTest::isStaleAfterAnEdit() {
 }
 
 void TimelineTest::exportsTheRun() {
-  Opened f(measuredRun());
+  RunRecord run = measuredRun();
+  run.numerics.emplace();
+  Opened f(run);
   QVERIFY(f.isOpen);
   for (const Exporter& exporter : exporters()) {
     const auto path = f.folder / ("run" + std::string(exporter.ending));

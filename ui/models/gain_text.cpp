@@ -26,9 +26,13 @@ QString savedText(const Saving& saving) {
 }  // namespace
 
 QString predictedText(const Attempt& attempt, const DeviceModel& device) {
-  const QString saved = attempt.saving ? savedText(*attempt.saving) : QString();
+  return attempt.saving ? predictedText(*attempt.saving, device) : QString();
+}
+
+QString predictedText(const Saving& saving, const DeviceModel& device) {
+  const QString saved = savedText(saving);
   if (saved.isEmpty()) return saved;
-  const std::optional<double> ns = predictedNs(*attempt.saving, device);
+  const std::optional<double> ns = predictedNs(saving, device);
   if (!ns) return translated("Predicted to save %1.").arg(saved);
   return translated("Predicted to save %1: %2.").arg(formatDurationNs(*ns), saved);
 }

@@ -12,6 +12,7 @@ namespace fuseline::ui {
 /// "Predicted to save 12.3 µs: 384 MiB of memory traffic and 2 launches." Without the time where no run told how fast
 /// the device is; empty where nothing is predicted.
 QString predictedText(const Attempt& attempt, const DeviceModel& device);
+QString predictedText(const Saving& saving, const DeviceModel& device);
 /// Where the prediction comes from.
 QString predictionTip(const DeviceModel& device);
 /// "Measured to save 10.1 µs (1.04×, 95 % interval 1.02 to 1.06) on AMD EPYC 9755." Empty where nothing was measured.

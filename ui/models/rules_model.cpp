@@ -8,12 +8,22 @@
 #include "ui/theme/format.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace fuseline::ui {
 
 namespace {
 
-bool isNumber(int column) { return column >= RulesModel::HitsColumn && column <= RulesModel::SavesColumn; }
+bool isNumber(int column) { return column >= RulesModel::HitsColumn && column <= RulesModel::TimeColumn; }
+
+bool isPredicted(int column) { return column >= RulesModel::SavesColumn && column <= RulesModel::TimeColumn; }
+
+/// An en dash for nothing, as counts have it; empty without a model of the device.
+QString timeText(const Saving& saving, const DeviceModel& device) {
+  const std::optional<double> ns = predictedNs(saving, device);
+  if (!ns) return {};
+  return saving == Saving{} ? formatCount(0) : formatDurationNs(*ns);
+}
 
 }  // namespace
 
@@ -64,6 +74,8 @@ QString RulesModel::cellText(int row, int column) const {
     case HitsColumn: return formatCount(static_cast<std::int64_t>(use.hits.size()));
     case MissesColumn: return formatCount(static_cast<std::int64_t>(use.misses.size()));
     case SavesColumn: return formatByteCount(use.saved().bytes);
+    case LaunchesColumn: return formatCount(use.saved().launches);
+    case TimeColumn: return timeText(use.saved(), m_analysis->report.device);
     case StateColumn: return stateText(row);
     default: return {};
   }
@@ -76,7 +88,7 @@ QVariant RulesModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole: return cellText(index.row(), index.column());
     case Qt::ToolTipRole:
-      return index.column() == SavesColumn ? predictionTip(m_analysis->report.device) : toQt(use.rule->summary);
+      return isPredicted(index.column()) ? predictionTip(m_analysis->report.device) : toQt(use.rule->summary);
     case Qt::TextAlignmentRole:
       return static_cast<int>((isNumber(index.column()) ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
     case Qt::CheckStateRole:
@@ -104,7 +116,8 @@ QVariant RulesModel::headerData(int section, Qt::Orientation orientation, int ro
   if (role == Qt::TextAlignmentRole)
     return static_cast<int>((isNumber(section) ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
   if (role != Qt::DisplayRole) return {};
-  const QStringList heads = {tr("Rule"), tr("Pass"), tr("Hits"), tr("Misses"), tr("Saves"), tr("State"), tr("Pattern")};
+  const QStringList heads = {tr("Rule"),     tr("Pass"),         tr("Hits"),  tr("Misses"), tr("Saves"),
+                             tr("Launches"), tr("Time (model)"), tr("State"), tr("Pattern")};
   return heads[section];
 }
 

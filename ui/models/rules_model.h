@@ -23,6 +23,8 @@ class RulesModel : public QAbstractTableModel {
     HitsColumn,
     MissesColumn,
     SavesColumn,
+    LaunchesColumn,
+    TimeColumn,
     StateColumn,
     PatternColumn,
     ColumnCount
@@ -35,6 +37,8 @@ class RulesModel : public QAbstractTableModel {
   const Analysis& analysis() const { return *m_analysis; }
   /// One a row.
   const RuleUse& use(int row) const { return m_uses[static_cast<std::size_t>(row)]; }
+  /// What all hits are predicted to save together.
+  Saving saved() const { return savedBy(m_uses); }
   bool isEnabled(int row) const { return m_isEnabled[static_cast<std::size_t>(row)]; }
   /// -1: there is no such rule.
   int rowOf(const QString& rule) const;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/run_notes.h"
 
+#include "ui/models/measured_examples.h"
 #include "ui/theme/format.h"
 
 #include <QCoreApplication>
@@ -20,6 +21,19 @@ QString staleText(const LastRun& run) {
   if (numDiffering == 0) return {};
   return translated("the plan shown is not the one measured: %1")
       .arg(counted(numDiffering, translated("step differs"), translated("steps differ")));
+}
+
+QString overridesText(const RunSummary& summary) {
+  QStringList values = {symbolsText(summary.settings)};
+  for (const auto& [name, value] : summary.settings.recipeFields)
+    values.append(QStringLiteral("%1 = %2").arg(toQt(name), toQt(value)));
+  values.removeAll(QString());
+  QStringList parts;
+  if (!values.isEmpty()) parts.append(translated("with %1").arg(values.join(QStringLiteral(", "))));
+  if (summary.hasOtherRules) parts.append(translated("rules %1").arg(toQt(summary.settings.rules)));
+  for (const std::string& entry : summary.switches.without) parts.append(translated("without %1").arg(toQt(entry)));
+  for (const std::string& entry : summary.switches.with) parts.append(translated("with %1").arg(toQt(entry)));
+  return parts.join(QStringLiteral(", "));
 }
 
 }  // namespace fuseline::ui

@@ -1,7 +1,8 @@
-// Sentences that every panel with a run's figures shows beside them.
+// Texts about runs that stand beside their figures.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/profile/run_folder.h"
 #include "ui/session/session.h"
 
 #include <QString>
@@ -10,5 +11,9 @@ namespace fuseline::ui {
 
 /// What keeps the figures from being those of the pipeline and the plan as they are shown; mostly empty.
 QString staleText(const LastRun& run);
+
+/// "with M = 64, margin = 2, rules te, without ForwardLinearEpilogue@fc1": what options put in place of what the
+/// pipeline says, besides the recipe's name; mostly empty.
+QString overridesText(const RunSummary& summary);
 
 }  // namespace fuseline::ui

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/runs_model.h"
 
-#include "ui/models/measured_examples.h"
+#include "core/profile/run_command.h"
+#include "ui/models/run_notes.h"
 #include "ui/theme/format.h"
 
 #include <algorithm>
@@ -80,13 +81,23 @@ QString RunsModel::stateText(int row) const {
   const RunEntry& entry = this->entry(row);
   if (!entry.problem.empty()) return toQt(entry.problem);
   QStringList parts;
-  const QString symbols = symbolsText(entry.summary->settings);
+  const QString overrides = overridesText(*entry.summary);
   const RunStanding standing = m_standings[static_cast<std::size_t>(row)];
   if (standing.isBaseline) parts.append(tr("baseline"));
   if (!standing.isOfThisState) parts.append(tr("another state of the pipeline"));
-  if (!symbols.isEmpty()) parts.append(tr("with %1").arg(symbols));
+  if (!overrides.isEmpty()) parts.append(overrides);
   if (entry.summary->isPartial) parts.append(tr("stopped early"));
   return parts.join(QStringLiteral(", "));
+}
+
+/// With the line that makes it again in a shell.
+QString RunsModel::stateTip(int row) const {
+  const RunEntry& entry = this->entry(row);
+  const QString state = stateText(row);
+  if (!entry.problem.empty()) return state;
+  const RunSummary& summary = *entry.summary;
+  const std::string command = repeatCommand(summary.settings, summary.switches, summary.title + ".fuseline");
+  return (state.isEmpty() ? QString() : state + u'\n') + tr("To repeat it: %1").arg(toQt(command));
 }
 
 QString RunsModel::summaryText(const RunSummary& summary, int column) const {
@@ -119,7 +130,7 @@ QVariant RunsModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::EditRole:
     case Qt::DisplayRole: return cellText(index.row(), index.column());
-    case Qt::ToolTipRole: return index.column() == StateColumn ? stateText(index.row()) : toQt(entry.file.string());
+    case Qt::ToolTipRole: return index.column() == StateColumn ? stateTip(index.row()) : toQt(entry.file.string());
     case Qt::AccessibleTextRole:
       if (index.column() == StarColumn) return entry.note.isStarred ? tr("starred") : tr("not starred");
       return cellText(index.row(), index.column());

@@ -56,6 +56,7 @@ class RunsModel : public QAbstractTableModel {
   QString cellText(int row, int column) const;
   QString summaryText(const RunSummary& summary, int column) const;
   QString stateText(int row) const;
+  QString stateTip(int row) const;
 
   const Theme& m_theme;
   std::vector<RunEntry> m_entries;

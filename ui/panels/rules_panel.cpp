@@ -93,6 +93,10 @@ QString idsText(const Graph& graph, const Attempt& attempt) {
   return ids.join(QStringLiteral(", "));
 }
 
+QString countText(const std::vector<const Attempt*>& attempts, const QString& one, const QString& several) {
+  return QStringLiteral("<b>%1</b>").arg(counted(static_cast<qsizetype>(attempts.size()), one, several));
+}
+
 /// The attempt that a link stands for; nullptr: another kind of link, or one of an older text.
 const Attempt* attemptAt(const std::vector<const Attempt*>& attempts, const QString& link, const QString& kind) {
   if (!link.startsWith(kind)) return nullptr;
@@ -158,10 +162,11 @@ void RulesPanel::refresh() {
   m_model->show(m_session.analysis(), m_session.pass(), m_session.document());
   const bool isTe = m_session.analysis()->report.book == RuleBook::Te;
   const QString unplanned = unplannedText(m_session);
+  const QString saved = predictedText(m_model->saved(), m_model->analysis().report.device);
   m_caption->setText(
       (isTe ? tr("This pipeline fuses by TransformerEngine's own rules: the first that fits takes its ops.")
             : tr("This pipeline fuses by all rules: those that gain most take their ops, and of equals the earlier.")) +
-      (unplanned.isEmpty() ? QString() : u' ' + unplanned));
+      (saved.isEmpty() ? QString() : u' ' + saved) + (unplanned.isEmpty() ? QString() : u' ' + unplanned));
   if (m_isFresh && m_model->analysis().isRunnable()) showFirstHit();
   refreshDetails();
 }
@@ -195,18 +200,22 @@ QString RulesPanel::detailsText(int row) const {
 QString RulesPanel::placesText(const RuleUse& use) const {
   QString text;
   const auto add = [&](const QString& title, const std::vector<const Attempt*>& attempts, const QString& kind) {
-    text += QStringLiteral("<p><b>%1</b></p>").arg(title);
+    text += QStringLiteral("<p>%1</p>").arg(title);
     for (std::size_t i = 0; i < std::min(attempts.size(), kMaxPlaces); ++i)
       text += placeText(*attempts[i], kind + QString::number(i));
     if (attempts.size() > kMaxPlaces) text += tr("<p>and %1 more</p>").arg(attempts.size() - kMaxPlaces);
   };
-  if (!use.hits.empty())
-    add(counted(static_cast<qsizetype>(use.hits.size()), tr("hit"), tr("hits")), use.hits, kHitLink);
-  if (!use.misses.empty())
-    add(counted(static_cast<qsizetype>(use.misses.size()), tr("miss"), tr("misses")), use.misses, kMissLink);
+  if (!use.hits.empty()) add(countText(use.hits, tr("hit"), tr("hits")) + togetherText(use), use.hits, kHitLink);
+  if (!use.misses.empty()) add(countText(use.misses, tr("miss"), tr("misses")), use.misses, kMissLink);
   const bool isTried = use.standing == RuleStanding::Tried && m_model->analysis().isRunnable();
   const bool isUntouched = isTried && use.hits.empty() && use.misses.empty();
   return isUntouched ? tr("<p>No op of this pipeline begins its pattern.</p>") : text;
+}
+
+/// What several hits save; a single one says it itself.
+QString RulesPanel::togetherText(const RuleUse& use) const {
+  const QString saved = predictedText(use.saved(), m_model->analysis().report.device);
+  return use.hits.size() < 2 || saved.isEmpty() ? QString() : QStringLiteral(" · ") + saved;
 }
 
 QString RulesPanel::placeText(const Attempt& attempt, const QString& link) const {

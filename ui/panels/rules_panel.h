@@ -36,6 +36,7 @@ class RulesPanel : public QWidget {
   void refreshDetails();
   QString detailsText(int row) const;
   QString placesText(const RuleUse& use) const;
+  QString togetherText(const RuleUse& use) const;
   QString placeText(const Attempt& attempt, const QString& link) const;
   void followSelection();
   void follow(const QUrl& link);

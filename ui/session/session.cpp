@@ -27,6 +27,13 @@ QStringList listOf(const std::vector<std::string>& texts) {
   return list;
 }
 
+/// Of the same pipeline, so that the run is exported with them.
+void keepNumerics(LastRun& run, const LastNumerics& numerics) {
+  const bool isSame = run.pass == numerics.pass && run.device == numerics.device && !run.origin &&
+                      meansTheSame(run.document, numerics.document);
+  if (isSame) run.record.numerics = summarized(numerics.report);
+}
+
 }  // namespace
 
 Session::Session(SessionSettings settings, QObject* parent)
@@ -389,6 +396,7 @@ bool Session::hasBetterRun() const {
 void Session::showOwnRun() {
   const bool wasPlannedForAnother = openedRun() != nullptr;
   m_lastRun = m_pendingRun;
+  if (m_lastNumerics) keepNumerics(*m_lastRun, *m_lastNumerics);
   takeGains(*m_lastRun);
   if (wasPlannedForAnother) refreshCapabilities();
   ++m_generation;
@@ -399,6 +407,7 @@ void Session::finishNumerics(const NumericsReport& report) {
   if (!m_isRunOrphaned)
     m_lastNumerics = LastNumerics{
         .report = report, .document = m_pendingRun.document, .pass = m_pendingRun.pass, .device = m_pendingRun.device};
+  if (m_lastRun && m_lastNumerics) keepNumerics(*m_lastRun, *m_lastNumerics);
   refreshStaleness();
   Q_EMIT numericsFinished();
 }

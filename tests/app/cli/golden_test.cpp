@@ -22,6 +22,24 @@ TEST(Golden, OneOpOfManyParameters) { expectGolden(fuseline("ops GroupedLinear")
 TEST(Golden, RulesByPass) { expectGolden(fuseline("rules").out, "rules.txt"); }
 TEST(Golden, OneRule) { expectGolden(fuseline("rules ForwardLinearBiasAdd").out, "rules_forward_linear_bias_add.txt"); }
 
+TEST(Golden, RulesInAPipeline) {
+  expectGolden(fuseline("rules --device reference --bandwidth 100 --launch 5 --in " + samplePipeline()).out,
+               "rules_in.txt");
+}
+
+TEST(Golden, OneRuleInAPipeline) {
+  expectGolden(fuseline("rules BackwardLinearBias --device reference --in " + samplePipeline()).out,
+               "rules_in_backward_linear_bias.txt");
+}
+
+TEST(Golden, ExportToInspect) {
+  expectGolden(
+      fuseline("export --device reference --to dlfw-inspect --recipe MXFP8BlockScaling --set M=32 --set H=32 " +
+               samplePipeline())
+          .out,
+      "export_inspect.yaml");
+}
+
 TEST(Golden, Infer) { expectGolden(fuseline("infer --device reference " + samplePipeline()).out, "infer.txt"); }
 
 TEST(Golden, InferForward) {

@@ -26,6 +26,8 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("ops", "");
   expectFits("ops", "BasicLinear");
   expectFits("rules", "");
+  expectFits("rules", "--in " + samplePipeline());
+  expectFits("rules", "--bandwidth 3000 --launch 2.5 --in " + samplePipeline());
   expectFits("recipes", "");
   expectFits("devices", "");
   expectFits("devices", "--probe");

@@ -606,9 +606,53 @@ TEST(Export, SaysWhatItTakes) {
   EXPECT_EQ(fuseline("export x.fuserun").exitCode, 2);
   const ProgramResult unknown = fuseline("export x.fuserun --to trase");
   EXPECT_EQ(unknown.exitCode, 2);
-  EXPECT_TRUE(has(unknown.err, "did you mean trace? There is: te, dot, plan, trace, csv, markdown, html."))
+  EXPECT_TRUE(
+      has(unknown.err, "did you mean trace? There is: te, dot, plan, dlfw-inspect, trace, csv, markdown, html."))
       << unknown.err;
   EXPECT_EQ(fuseline("export x.fuserun --to trace").exitCode, 1);
+}
+
+TEST(Export, AFormatOfBothTakesWhatTheFileHolds) {
+  EXPECT_TRUE(has(fuseline("export --to dlfw-inspect " + samplePipeline()).out, "'^(fc1|fc2)$'"));
+  const TemporaryFolder folder;
+  const std::string run = quoted(folder / "run.fuserun");
+  ASSERT_EQ(fuseline("run --device reference --iterations 1 --quiet -o " + run + " " + samplePipeline()).exitCode, 0);
+  const ProgramResult result = fuseline("export --to dlfw-inspect " + run);
+  EXPECT_EQ(result.exitCode, 1);
+  EXPECT_TRUE(has(result.err, "this run does not say that. Measure its numerics, too (")) << result.err;
+  EXPECT_EQ(fuseline("export --to dlfw-inspect --set M=8 " + run).exitCode, 2);
+}
+
+TEST(Rules, OptionsOfPlansNeedAPipeline) {
+  const ProgramResult alone = fuseline("rules --set M=8");
+  EXPECT_EQ(alone.exitCode, 2);
+  EXPECT_TRUE(has(alone.err, "--set requires --in")) << alone.err;
+  EXPECT_EQ(fuseline("rules NoSuchRule --in " + samplePipeline()).exitCode, 2);
+  EXPECT_EQ(fuseline("rules --in nowhere.fuseline").exitCode, 1);
+}
+
+// The sum of the rules is that of what `fuse` tells of each fusion.
+TEST(Rules, SavingsAreThoseOfTheFusions) {
+  const Json attempts = fuseline("fuse --device reference --json " + samplePipeline()).json()["attempts"];
+  const Json rules =
+      fuseline("rules --device reference --bandwidth 2 --launch 3 --json --in " + samplePipeline()).json()["rules"];
+  std::int64_t bytes = 0;
+  std::int64_t launches = 0;
+  for (const Json& attempt : attempts) {
+    if (attempt["outcome"] != "fused" || attempt["saving"].is_null()) continue;
+    bytes += attempt["saving"]["bytes"].get<std::int64_t>();
+    launches += attempt["saving"]["launches"].get<std::int64_t>();
+  }
+  ASSERT_GT(bytes, 0);
+  for (const Json& rule : rules) {
+    const Json& use = rule["use"];
+    bytes -= use["bytesSaved"].get<std::int64_t>();
+    launches -= use["launchesSaved"].get<std::int64_t>();
+    EXPECT_DOUBLE_EQ(use["predictedNs"],
+                     use["bytesSaved"].get<double>() / 2 + 3e3 * use["launchesSaved"].get<double>());
+  }
+  EXPECT_EQ(bytes, 0);
+  EXPECT_EQ(launches, 0);
 }
 
 TEST(Run, PrintsEveryFusedOpWithItsBasicOpsInAHundredTwentyColumns) {

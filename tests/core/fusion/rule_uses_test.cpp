@@ -43,6 +43,7 @@ TEST(RuleUses, HitsStandAlongThePipelineAndAddUp) {
   EXPECT_TRUE(use.misses.empty());
   // Each bias no longer reads and writes its tensor, of 8 x 32 and 8 x 16 values of 2 bytes.
   EXPECT_EQ(use.saved(), (Saving{.bytes = 2 * 2 * (8 * 32 + 8 * 16), .launches = 2}));
+  EXPECT_EQ(savedBy({use, use}), (Saving{.bytes = 2 * use.saved().bytes, .launches = 4}));
 }
 
 TEST(RuleUses, MissesThatMatchOneOpOnlyComeLast) {

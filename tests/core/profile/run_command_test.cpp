@@ -27,6 +27,11 @@ TEST(RunCommand, NamesWhatIsNotTheDefault) {
             "--recipe-set fp8_format=E4M3 --rules te --timing cupti --seed 7 --tensors in.safetensors");
 }
 
+TEST(RunCommand, NamesTheFusionsThatWereSwitched) {
+  EXPECT_EQ(repeatCommand({.seed = 7}, {.without = {"Rule@fc1", "Other"}, .with = {"Third@it's"}}, "mlp.fuseline"),
+            "fuseline run mlp.fuseline --seed 7 --without Rule@fc1 --without Other --with 'Third@it'\\''s'");
+}
+
 TEST(RunCommand, NamesTheAxesOfASweep) {
   const ShapeSweep sweep{.axes = {{"M", {128, 256, 512}}, {"H", {64, 100}}}, .recipes = {"None", "MXFP8BlockScaling"}};
   const RunSettings settings{.device = "cuda:0", .recipe = "DelayedScaling", .symbols = {{"H", 32}, {"K", 8}}};

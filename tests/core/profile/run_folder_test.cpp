@@ -60,6 +60,17 @@ TEST(RunFolder, ListsWhatWasMeasuredTheNewestFirst) {
   EXPECT_TRUE(summary.hasBoth());
 }
 
+TEST(RunFolder, ListsWhichRulesWereNotThePipelinesOwn) {
+  RunRecord record = recordAt("2026-11-25 09:30:00 UTC");
+  EXPECT_FALSE(summaryFor(record).hasOtherRules) << "a pipeline that does not say asks for all";
+  record.settings.rules = "te";
+  EXPECT_TRUE(summaryFor(record).hasOtherRules);
+  record.pipeline = Json{{"fusion", {{"rules", "te"}}}};
+  EXPECT_FALSE(summaryFor(record).hasOtherRules);
+  record.switches.without = {"BackwardLinearBias"};
+  EXPECT_EQ(summaryFor(record).switches, record.switches);
+}
+
 TEST(RunFolder, ThatDoesNotExistIsEmpty) { EXPECT_TRUE(readOne("/nonexistent/small.runs").empty()); }
 
 TEST(RunFolder, ThatCannotBeMadeIsASentence) {

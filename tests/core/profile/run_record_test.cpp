@@ -19,7 +19,18 @@ RunRecord sampleRecord() {
                    .isPartial = true};
   record.timingNote = "why";
   record.numerics = {.fusion = {.isWithin = true, .worst = "y", .toleranceShare = 0.25},
-                     .float32 = {.isWithin = false, .worst = "grad.x", .toleranceShare = 1.5}};
+                     .float32 = {.isWithin = false, .worst = "grad.x", .toleranceShare = 1.5},
+                     .copies = {{.name = "a.input@rowwise",
+                                 .owner = "a",
+                                 .format = "e4m3 (mx_1x32)",
+                                 .losses = {.amax = 4.0,
+                                            .smallest = 0.5,
+                                            .scaleInvMin = 0.25,
+                                            .scaleInvMax = 0.5,
+                                            .underflowShare = 0.125,
+                                            .saturationShare = 0.0625,
+                                            .meanSquaredError = 1e-6,
+                                            .signalToNoise = 31.5}}}};
   record.roofs = DeviceRoofs{.copyGBps = 12.5, .fmaF32Gflops = 100, .bf16Gflops = 0.5};
   record.roofsNote = "why not";
   record.settings.symbols = {{"M", 512}, {"H", -1}};
@@ -79,6 +90,8 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   Json json = toJson(sampleRecord());
   json.erase("timingNote");
   json.erase("recipe");
+  json["numerics"].erase("copies");
+  EXPECT_EQ(refusal(json), "");
   json.erase("numerics");
   json.erase("switches");
   json["variants"][0]["timeline"].erase("launches");

@@ -1,0 +1,143 @@
+// Counts and sums of attempts, by rule.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/rule_table.h"
+
+#include "app/cli/table.h"
+#include "core/fusion/rule_text.h"
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+/// Of text behind a bullet.
+constexpr std::size_t kHang = 4;
+
+std::string countText(std::int64_t count) { return count == 0 ? "" : fmt::format("{}", count); }
+
+std::int64_t numMisses(const RuleUse& use, Outcome outcome) {
+  return std::ranges::count(use.misses, outcome, &Attempt::outcome);
+}
+
+std::string_view standingName(RuleStanding standing) {
+  switch (standing) {
+    case RuleStanding::Tried: return "tried";
+    case RuleStanding::OutsideBook: return "outside book";
+    case RuleStanding::OutsidePass: return "outside pass";
+  }
+  return "";
+}
+
+std::string stateText(const RuleUse& use) {
+  if (use.standing == RuleStanding::OutsideBook) return "not in this book";
+  if (use.standing == RuleStanding::OutsidePass) return "not in this pass";
+  if (numMisses(use, Outcome::OnRequest) > 0) return "on request";
+  const std::int64_t numOff = numMisses(use, Outcome::SwitchedOff);
+  return numOff == 0 ? "" : fmt::format("off at {} place{}", numOff, numOff == 1 ? "" : "s");
+}
+
+std::string timeText(const Saving& saving, const DeviceModel& device) {
+  const std::optional<double> ns = predictedNs(saving, device);
+  return ns && saving != Saving{} ? formatDuration(*ns) : "";
+}
+
+std::vector<Cell> savingCells(const Saving& saving, const DeviceModel& device) {
+  return {saving.bytes == 0 ? "" : formatBytes(saving.bytes), countText(saving.launches), timeText(saving, device)};
+}
+
+std::vector<Cell> rowOf(std::string name, std::int64_t hits, std::int64_t misses, const Saving& saving,
+                        const DeviceModel& device, std::string state) {
+  std::vector<Cell> cells = {std::move(name), countText(hits), countText(misses)};
+  std::ranges::move(savingCells(saving, device), std::back_inserter(cells));
+  cells.emplace_back(std::move(state));
+  return cells;
+}
+
+std::string modelText(const DeviceModel& device) {
+  const std::string least =
+      "Predicted by a model, not measured: the least memory traffic of both plans, and launches. ";
+  if (!device.isKnown())
+    return least + "Times need the speed of a device: --measured RUN.fuserun, or --bandwidth and --launch.";
+  return least + fmt::format("Times are those at {:.1f} GB/s and {:.1f} us a launch: {}.",
+                             device.bandwidthBytesPerSecond / 1e9, device.launchSeconds * 1e6, device.source);
+}
+
+std::string opsText(const Graph& graph, const Attempt& attempt) {
+  std::vector<std::string> ids;
+  for (const NodeId id : attempt.nodes) ids.push_back(graph.node(id).id);
+  return fmt::format("{}", fmt::join(ids, " + "));
+}
+
+std::string missText(const Graph& graph, const Attempt& miss) {
+  return wrappedLines(fmt::format("  · {}: {}", opsText(graph, miss), miss.explanation), kHang) + "\n";
+}
+
+std::string hitText(const Graph& graph, const Attempt& hit, const DeviceModel& device, bool hasColour) {
+  std::string text = fmt::format("  {} {}", styled("✓", Style::Good, hasColour), opsText(graph, hit));
+  if (hit.saving && *hit.saving != Saving{}) text += ": " + gainText(*hit.saving, hit.measured.get(), device);
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string ruleUseTable(const std::vector<RuleUse>& uses, const DeviceModel& device, bool hasColour) {
+  Table table(
+      {{"rule", Align::Left}, {"hits"}, {"misses"}, {"saves"}, {"launches"}, {"time (model)"}, {"", Align::Left}});
+  std::string pass;
+  std::int64_t allHits = 0;
+  std::int64_t allMisses = 0;
+  for (const RuleUse& use : uses) {
+    const auto hits = static_cast<std::int64_t>(use.hits.size());
+    const auto misses = static_cast<std::int64_t>(use.misses.size());
+    if (const std::string own = listName(use.rule->pass); own != pass) table.addHeading(pass = own);
+    table.addRow(rowOf("  " + use.rule->name, hits, misses, use.saved(), device, stateText(use)));
+    allHits += hits;
+    allMisses += misses;
+  }
+  table.addRule();
+  table.addRow(rowOf("all", allHits, allMisses, savedBy(uses), device, ""));
+  return table.toString(hasColour) + wrappedLines(modelText(device), 0) + "\n";
+}
+
+std::string ruleUseText(const RuleUse& use, const Graph& graph, const DeviceModel& device, bool hasColour) {
+  const auto counted = [](std::size_t count, const char* one, const char* several) {
+    return fmt::format("{} {}", count, count == 1 ? one : several);
+  };
+  std::string text =
+      fmt::format("\n{}, {}", counted(use.hits.size(), "hit", "hits"), counted(use.misses.size(), "miss", "misses"));
+  if (const std::string state = stateText(use); !state.empty()) text += ", " + state;
+  if (const Saving saved = use.saved(); saved != Saving{})
+    text += fmt::format("; predicted to save {} together", toString(saved, device));
+  text += "\n";
+  for (const Attempt* hit : use.hits) text += hitText(graph, *hit, device, hasColour);
+  for (const Attempt* miss : use.misses) text += missText(graph, *miss);
+  return text + wrappedLines(modelText(device), 0) + "\n";
+}
+
+Json useJson(const RuleUse& use, const DeviceModel& device) {
+  const Saving saved = use.saved();
+  const std::optional<double> ns = predictedNs(saved, device);
+  return {{"standing", standingName(use.standing)},
+          {"hits", use.hits.size()},
+          {"misses", use.misses.size()},
+          {"switchedOff", numMisses(use, Outcome::SwitchedOff)},
+          {"bytesSaved", saved.bytes},
+          {"launchesSaved", saved.launches},
+          {"predictedNs", ns ? Json(*ns) : Json()}};
+}
+
+Json modelJson(const DeviceModel& device) {
+  if (!device.isKnown()) return nullptr;
+  return {{"bandwidthGBps", device.bandwidthBytesPerSecond / 1e9},
+          {"launchUs", device.launchSeconds * 1e6},
+          {"source", device.source}};
+}
+
+}  // namespace fuseline::cli
