@@ -1,0 +1,138 @@
+// The CUDA backend's own ways: what it owns, what it measures, what it says when memory or the device fails.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/discovery.h"
+#include "tests/support/cuda_test_backend.h"
+#include "tests/support/host_gpu/host_gpu.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/run_plan.h"
+#include "tests/support/temporary_folder.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+/// For this test; what was set before is set again.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : m_name(name) {
+    if (const char* const before = std::getenv(name)) m_before = before;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { m_before ? setenv(m_name, m_before->c_str(), 1) : unsetenv(m_name); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* m_name;
+  std::optional<std::string> m_before;
+};
+
+std::shared_ptr<Backend> newBackend() {
+  (void)cudaTestBackend();  // from here on kernels go to the GPU of host memory
+  return *cuda::makeCudaBackend(0, cuda::discoverDevices().front().info);
+}
+
+Graph layer() {
+  return chain(DType::BF16, {16, 32}, {link("RMSNorm", "norm"), linear(64, "fc1"), link("GELU", "act"), linear(32)});
+}
+
+std::unique_ptr<Executor> prepared(const std::shared_ptr<Backend>& backend, const Graph& graph) {
+  return std::move(*Executor::create(backend, graph, makePlan(graph, unfused(graph)), *makeBindings(graph, 1)));
+}
+
+TEST(CudaBackendOnHost, GivesBackWhatItOwned) {
+  (void)cudaTestBackend();
+  const host_gpu::Owned before = host_gpu::owned();
+  {
+    const std::shared_ptr<Backend> backend = newBackend();
+    const Graph graph = layer();
+    const auto executor = prepared(backend, graph);
+    for (int run = 0; run < 3; ++run) ASSERT_TRUE(executor->run());
+    EXPECT_EQ(executor->launching(), "recorded and replayed");
+    EXPECT_GT(host_gpu::owned().graphs, before.graphs);
+    const auto clock = backend->makeClock(2);
+    EXPECT_GT(host_gpu::owned().events, before.events);
+  }
+  EXPECT_EQ(host_gpu::owned(), before);
+}
+
+TEST(CudaBackendOnHost, SaysWhatMemoryIsMissing) {
+  const std::shared_ptr<Backend> backend = newBackend();
+  const std::size_t used = host_gpu::owned().bytes;
+  host_gpu::setMemoryBytes(used + (std::size_t{1} << 20U));
+  const Result<std::unique_ptr<DeviceMemory>> memory = backend->allocate(std::size_t{2} << 20U);
+  const auto free = backend->freeBytes();
+  host_gpu::setMemoryBytes(std::size_t{1} << 30U);
+  ASSERT_FALSE(memory);
+  EXPECT_NE(memory.error().message.find("cuda:0: the plan wants 2 MiB of GPU memory, and 1 MiB"), std::string::npos)
+      << memory.error().message;
+  EXPECT_EQ(free, std::int64_t{1} << 20);
+  EXPECT_TRUE(backend->allocate(16));  // the refusal broke nothing
+}
+
+/// In a process of its own: the device is lost to it.
+TEST(CudaBackendOnHost, NamesTheStepOfAFaultAndIsLost) {
+  const auto fault = [] {
+    const std::shared_ptr<Backend> backend = newBackend();
+    const Graph graph = layer();
+    const auto executor = prepared(backend, graph);
+    host_gpu::faultInNextWork();
+    const Result<RunOutcome> outcome = executor->run();
+    const std::string message = outcome ? "" : outcome.error().message;
+    const bool isNamed = message.find(
+                             "cuda:0 reported a fault: an illegal memory access was encountered "
+                             "(cudaErrorIllegalAddress)") != std::string::npos;
+    std::fputs(message.c_str(), stderr);
+    std::_Exit(isNamed && backend->isLost() && !executor->run() && !backend->allocate(16) ? 0 : 1);
+  };
+  EXPECT_EXIT(fault(), ::testing::ExitedWithCode(0), "The step launched last was ");
+}
+
+TEST(CudaBackendOnHost, TimesAlgorithmsOnceAndKeepsTheFastest) {
+  const TemporaryFolder cache;
+  const Variable folder("XDG_CACHE_HOME", cache.path().string());
+  const Variable tuning("FUSELINE_TUNE", "on");
+  const auto kept = [&] {
+    std::vector<std::string> texts;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.path()))
+      if (entry.is_regular_file()) texts.push_back(entry.path().filename().string());
+    return texts;
+  };
+  const Graph graph = chain(DType::F32, {8, 16}, {linear(8)}, {.pass = PassKind::Forward});
+  const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
+  for (int process = 0; process < 2; ++process) {
+    const RunResults actual = runPlan(graph, unfused(graph), newBackend());
+    EXPECT_EQ(firstDifference(actual, expected, 1e-5), "");
+    EXPECT_EQ(kept().size(), 1u);
+  }
+}
+
+TEST(CudaBackendOnHost, ProbesProductsAndTellsItsCapability) {
+  const std::shared_ptr<Backend> backend = newBackend();
+  EXPECT_EQ(backend->device().architecture, host_gpu::majorCapability() == 10 ? "sm_100" : "sm_90");
+  const Result<std::vector<ProductSupport>> products = backend->probeProducts();
+  ASSERT_TRUE(products) << products.error().message;
+  EXPECT_GT(products->size(), 10u);
+}
+
+TEST(CudaBackendOnHost, ClocksReadTheTimeBetweenMarks) {
+  const std::shared_ptr<Backend> backend = newBackend();
+  const auto clock = backend->makeClock(2);
+  clock->mark(0);
+  clock->markTransfers(1);
+  backend->synchronize();
+  EXPECT_GE(std::abs(clock->nanosecondsBetween(0, 1)), 0.0);
+}
+
+}  // namespace
+}  // namespace fuseline
