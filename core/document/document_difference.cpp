@@ -359,6 +359,15 @@ class Differences {
                         .next = fmt::format("{}", fmt::join(after, ", "))});
   }
 
+  /// By "frame ID", so that none is taken for a node.
+  static Json framesOf(const Json& view) {
+    Json frames = Json::object();
+    const Json& list = memberOf(view, "frames");
+    if (!list.is_array()) return frames;
+    for (const Entry& entry : entriesOf(list, entryOf)) frames["frame " + entry.id] = entry.content;
+    return frames;
+  }
+
   void view(const Json& base, const Json& next, const Renames& renames) {
     const auto positionsOf = [](const Json& view) {
       const Json& positions = memberOf(view, "positions");
@@ -368,9 +377,11 @@ class Differences {
     Json before = Json::object();
     for (const auto& [id, position] : positions.items()) before[renamed(id, renames)] = position;
     named(ChangedPart::View, before, positionsOf(next));
+    named(ChangedPart::View, framesOf(base), framesOf(next));
     const auto othersOf = [](const Json& view) {
       if (!view.is_object()) return view.is_null() ? Json::object() : view;
-      return memberOf(view, "positions").is_object() ? without(view, {"positions"}) : view;
+      Json others = memberOf(view, "positions").is_object() ? without(view, {"positions"}) : view;
+      return memberOf(others, "frames").is_array() ? without(others, {"frames"}) : others;
     };
     whole(ChangedPart::View, changedFields(othersOf(base), othersOf(next)));
   }
