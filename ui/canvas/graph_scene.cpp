@@ -7,7 +7,6 @@
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "ui/canvas/metrics.h"
-#include "ui/models/gain_text.h"
 #include "ui/models/numerics_model.h"
 #include "ui/models/operation_card.h"
 #include "ui/session/fusion_edits.h"
@@ -58,26 +57,7 @@ std::string structureOf(const PipelineDocument& document, const std::vector<Node
   return text;
 }
 
-std::vector<std::string> ownersOf(const Graph& graph, const FusedOperation& entry) {
-  std::vector<std::string> owners;
-  for (const NodeId id : entry.nodes) {
-    const std::string& owner = graph.node(id).owner;
-    if (std::ranges::find(owners, owner) == owners.end()) owners.push_back(owner);
-  }
-  return owners;
-}
-
 bool fitsIntoWires(const std::string& entry) { return entry != kInputEntry && entry != kOutputEntry; }
-
-/// Hand-overs have no outline of their own.
-std::optional<HullKind> hullKind(FusionPass pass) {
-  switch (pass) {
-    case FusionPass::Forward: return HullKind::Forward;
-    case FusionPass::Backward: return HullKind::Backward;
-    case FusionPass::Joint: return HullKind::Joint;
-    default: return std::nullopt;
-  }
-}
 
 /// Of what lies in a direction; nothing: it lies elsewhere. Sideways distance counts twice: an arrow key should follow
 /// the row it points along.
@@ -263,40 +243,13 @@ void GraphScene::placeLinks() {
 void GraphScene::syncHulls() {
   qDeleteAll(m_hulls);
   m_hulls.clear();
-  const auto& run = m_session.lastRun();
-  m_measured =
-      m_areSpeedupsVisible && run && !run->isStale ? std::optional(compareVariants(run->record)) : std::nullopt;
-  const FusionReport& report = m_session.analysis()->report;
-  if (m_hullFilter == HullFilter::Forward || m_hullFilter == HullFilter::Both) {
-    addHulls(report.forward, HullKind::Forward);
-  }
-  if (m_hullFilter == HullFilter::Backward || m_hullFilter == HullFilter::Both) {
-    addHulls(report.backward, HullKind::Backward);
-  }
-  addOffHulls();
-  placeHulls();
-  markChosenHull();
-}
-
-bool GraphScene::isShown(HullKind kind) const {
-  const bool isAny = m_hullFilter == HullFilter::Both || (kind == HullKind::Joint && m_hullFilter != HullFilter::None);
-  return isAny || m_hullFilter == (kind == HullKind::Forward ? HullFilter::Forward : HullFilter::Backward);
-}
-
-/// Where a fusion is switched off at one place, its outline stays to switch it on again.
-void GraphScene::addOffHulls() {
-  const Analysis& analysis = *m_session.analysis();
-  for (const Attempt& attempt : analysis.report.attempts) {
-    const std::optional<HullKind> kind = hullKind(attempt.rule->pass);
-    if (!kind || !isShown(*kind) || !isOffHere(m_session.document(), analysis.graph(), attempt)) continue;
-    HullLook look = hullLook({.rule = attempt.rule, .nodes = attempt.nodes}, *kind);
-    look.isOff = true;
-    look.label = tr("off · %1").arg(look.rule);
-    look.tip += QStringLiteral("<br>") + toQt(attempt.explanation).toHtmlEscaped();
+  for (HullLook& look : hullLooks(m_session, m_hullFilter, m_areSpeedupsVisible)) {
     auto* hull = new HullItem(std::move(look), m_theme);
     addItem(hull);
     m_hulls.push_back(hull);
   }
+  placeHulls();
+  markChosenHull();
 }
 
 void GraphScene::markChosenHull() {
@@ -314,45 +267,6 @@ void GraphScene::toggleFusions() {
       fusionToggle(m_session.document(), *m_session.analysis(), m_session.selection(), m_session.selectedRule());
   if (!toggle) return Q_EMIT hint(tr("Select an op that is part of a fusion, or the label of a fusion; then press T."));
   if (m_session.apply(toggle->edit)) Q_EMIT hint(toggle->hint);
-}
-
-void GraphScene::addHulls(const std::vector<FusedOperation>& entries, HullKind kind) {
-  for (const FusedOperation& entry : entries) {
-    if (!entry.isFused()) continue;
-    const bool isJoint = entry.rule->pass == FusionPass::Joint;
-    // A joint fusion stands in both lists and is drawn once.
-    if (isJoint && kind == HullKind::Backward && m_hullFilter == HullFilter::Both) continue;
-    auto* hull = new HullItem(hullLook(entry, isJoint ? HullKind::Joint : kind), m_theme);
-    addItem(hull);
-    m_hulls.push_back(hull);
-  }
-}
-
-HullLook GraphScene::hullLook(const FusedOperation& entry, HullKind kind) const {
-  const QString pass = kind == HullKind::Forward    ? tr("forward")
-                       : kind == HullKind::Backward ? tr("backward")
-                                                    : tr("forward + backward");
-  HullLook look{.kind = kind, .rule = toQt(entry.rule->name)};
-  look.label = QStringLiteral("%1 · %2").arg(pass, toQt(entry.rule->name));
-  look.tip = QStringLiteral("<b>%1</b><br>%2").arg(toQt(entry.rule->name), toQt(entry.rule->summary).toHtmlEscaped());
-  for (const QString& text : gainTexts(m_session.analysis()->report, entry))
-    look.tip += QStringLiteral("<br>") + text.toHtmlEscaped();
-  for (const std::string& owner : ownersOf(m_session.analysis()->graph(), entry)) look.owners.append(toQt(owner));
-  look.label += speedupText(look);
-  return look;
-}
-
-/// " · 1.43×": what the last run measured for this fusion, "~" before it within the noise. Joint: forward, backward.
-QString GraphScene::speedupText(const HullLook& look) const {
-  QStringList speedups;
-  for (const ComparisonRow& row : m_measured ? m_measured->rows : std::vector<ComparisonRow>()) {
-    QStringList owners;
-    for (const std::string& owner : row.owners) owners.append(toQt(owner));
-    const bool isPass = look.kind == HullKind::Joint || (row.phase == "forward") == (look.kind == HullKind::Forward);
-    const bool isMeasured = row.unfused.count > 0 && row.fused.count > 0;
-    if (row.isFused && isPass && isMeasured && owners == look.owners) speedups.append(formatSpeedup(row.speedup));
-  }
-  return speedups.isEmpty() ? QString() : QStringLiteral(" · %1").arg(speedups.join(QStringLiteral(", ")));
 }
 
 void GraphScene::placeHulls() {

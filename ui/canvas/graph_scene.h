@@ -19,8 +19,6 @@
 
 namespace fuseline::ui {
 
-enum class HullFilter { None, Forward, Backward, Both };
-
 class GraphScene : public QGraphicsScene {
   Q_OBJECT
 
@@ -139,14 +137,9 @@ class GraphScene : public QGraphicsScene {
   void syncPositions(const std::vector<NodeLook>& looks);
   void syncLinks();
   void syncHulls();
-  void addOffHulls();
-  bool isShown(HullKind kind) const;
   void markChosenHull();
   bool takePress(const QGraphicsSceneMouseEvent& event);
   bool chooseHullAt(QPointF position);
-  void addHulls(const std::vector<FusedOperation>& entries, HullKind kind);
-  HullLook hullLook(const FusedOperation& entry, HullKind kind) const;
-  QString speedupText(const HullLook& look) const;
   void placeLinks();
   void placeHulls();
   void showSelection();
@@ -183,7 +176,6 @@ class GraphScene : public QGraphicsScene {
   std::map<std::string, NodeItem*> m_nodes;
   std::vector<LinkItem*> m_links;
   std::vector<HullItem*> m_hulls;
-  std::optional<Comparison> m_measured;         // of the last run, while it is about this pipeline
   std::map<std::string, Position> m_positions;  // as in the document, or automatic
   NodePositions m_automatic;
   std::string m_automaticFor;  // the structure that m_automatic was made for
