@@ -8,6 +8,7 @@
 #include "ui/canvas/metrics.h"
 #include "ui/command_palette.h"
 #include "ui/export_dialog.h"
+#include "ui/frame_commands.h"
 #include "ui/guide_window.h"
 #include "ui/help.h"
 #include "ui/panels/drawing_dialog.h"
@@ -298,8 +299,9 @@ void MainWindow::addSelectionCommands(QMenu& menu) {
   addCanvasKey(menu, tr("Draw a w&ire"), Qt::Key_W, [this] { m_view->drawWire(); });
   addCanvasKey(menu, tr("S&witch fusion here off or on"), Qt::Key_T, [this] { m_scene->toggleFusions(); });
   menu.addSeparator();
-  addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_G), [this] { makeBlock(); });
-  addBoth(tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_G), [this] { m_scene->expandSelected(); });
+  addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_M), [this] { makeBlock(); });
+  addBoth(tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_M), [this] { m_scene->expandSelected(); });
+  (new FrameCommands(*m_scene, *m_view, m_theme, this))->addMenu(menu);
 }
 
 void MainWindow::addLayoutCommands(QMenu& menu) {
@@ -742,6 +744,7 @@ void MainWindow::escape() {
   if (m_scene->isDrawingWire()) return m_view->cancelWire();
   if (m_session.isRunning()) return m_session.cancelRun();
   m_session.select({});
+  m_scene->clearSelection();
 }
 
 void MainWindow::copy() {

@@ -338,12 +338,12 @@ class DocumentReader {
     const auto i = find(fields, "area");
     if (!i) return std::nullopt;
     const std::vector<int> parts = integers(*i);
-    const auto isSide = [](int side) { return side >= 1 && side <= kMaxFrameSide; };
-    if (parts.size() == 4 && isSide(parts[2]) && isSide(parts[3]))
+    if (parts.size() == 4 && isFrameArea(parts[0], parts[1], parts[2], parts[3]))
       return FrameArea{parts[0], parts[1], parts[2], parts[3]};
     wrongType(*i, pointer + "/area",
-              fmt::format("four integers: x, y, width and height, the last two from 1 to {}", kMaxFrameSide), extra,
-              "area", Severity::Warning);
+              fmt::format("four integers: x and y, not beyond {}, width and height, from 1 to {}", kMaxFramePlace,
+                          kMaxFrameSide),
+              extra, "area", Severity::Warning);
     return std::nullopt;
   }
 

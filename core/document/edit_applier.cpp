@@ -38,16 +38,17 @@ bool isStorable(const DocumentOutput& output) {
   return isUtf8(output.id) && isStorable(output.from) && isStorable(output.extra);
 }
 
-bool isSide(int side) { return side >= 1 && side <= kMaxFrameSide; }
-
 bool isStorable(const DocumentFrame& frame) {
+  const FrameArea area = frame.area.value_or(FrameArea{0, 0, 1, 1});
   return isUtf8(frame.id) && isUtf8(frame.title) && isUtf8(frame.text.value_or("")) && isUtf8(frame.color) &&
-         isStorable(frame.extra) && (!frame.area || (isSide(frame.area->width) && isSide(frame.area->height)));
+         isStorable(frame.extra) && isFrameArea(area.x, area.y, area.width, area.height);
 }
 
 Error notDrawable(const DocumentFrame& frame) {
-  return Error{fmt::format("The frame {} cannot be stored: a side of it is not from 1 to {}, or a text not UTF-8.",
-                           frame.id, kMaxFrameSide)};
+  return Error{
+      fmt::format("The frame {} cannot be stored: a side of it is not from 1 to {}, its corner is beyond {}, or a "
+                  "text is not UTF-8.",
+                  frame.id, kMaxFrameSide, kMaxFramePlace)};
 }
 
 bool isStorable(const Wire& wire) { return isStorable(wire.from) && isStorable(wire.to); }

@@ -23,8 +23,15 @@ inline constexpr int kFormatMinorOfBypass = 2;
 inline constexpr int kFormatMinorOfFrames = 3;
 inline constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20U;
 
-/// Of the width and the height of a frame.
 inline constexpr int kMaxFrameSide = 1'000'000;
+/// Of the corner of a frame, either way from the origin: its other corner is an integer, too.
+inline constexpr int kMaxFramePlace = 1'000'000'000;
+/// May a frame be there?
+constexpr bool isFrameArea(int x, int y, int width, int height) {
+  const auto isPlace = [](int place) { return place >= -kMaxFramePlace && place <= kMaxFramePlace; };
+  const auto isSide = [](int side) { return side >= 1 && side <= kMaxFrameSide; };
+  return isPlace(x) && isPlace(y) && isSide(width) && isSide(height);
+}
 inline constexpr std::array<std::string_view, 5> kFrameColors = {"blue", "green", "yellow", "red", "purple"};
 
 std::string fileTooLarge(std::size_t bytes);

@@ -140,7 +140,7 @@ Json frameSchema() {
   Json colors = Json::array();
   for (const std::string_view color : kFrameColors) colors.push_back({{"const", color}});
   colors.push_back({{"type", "string"}});  // a newer version may have more
-  const Json integer = {{"type", "integer"}};
+  const Json place = {{"type", "integer"}, {"minimum", -kMaxFramePlace}, {"maximum", kMaxFramePlace}};
   const Json side = {{"type", "integer"}, {"minimum", 1}, {"maximum", kMaxFrameSide}};
   return object(
       {{"id", {{"type", "string"}, {"description", "Unique among the frames of its list."}}},
@@ -148,7 +148,7 @@ Json frameSchema() {
        {"text", {{"type", "string"}, {"description", "Of a note: plain text, which may have several lines."}}},
        {"area",
         {{"type", "array"},
-         {"prefixItems", {integer, integer, side, side}},
+         {"prefixItems", {place, place, side, side}},
          {"minItems", 4},
          {"maxItems", 4},
          {"description", "x, y, width and height."}}},

@@ -75,13 +75,19 @@ std::string moveLabel(const std::vector<Edit>& moves) {
 }  // namespace
 
 GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
-    : QGraphicsScene(parent), m_session(session), m_theme(theme) {
+    : QGraphicsScene(parent),
+      m_session(session),
+      m_theme(theme),
+      m_frames(std::make_unique<FrameLayer>(*this, session, theme)) {
   setItemIndexMethod(NoIndex);  // items come and go with every edit; the index would cost more than it finds
   connect(&session, &Session::documentChanged, this, &GraphScene::sync);
   connect(&session, &Session::analysisChanged, this, &GraphScene::sync);
   connect(&session, &Session::runFinished, this, &GraphScene::syncHulls);
   connect(&session, &Session::numericsFinished, this, &GraphScene::sync);
-  connect(&session, &Session::selectionChanged, this, &GraphScene::showSelection);
+  connect(&session, &Session::selectionChanged, this, [this] {
+    showSelection();
+    if (!m_isTakingSelection) m_frames->clearSelection();
+  });
   connect(&theme, &Theme::changed, this, [this] { update(); });
   connect(this, &QGraphicsScene::selectionChanged, this, &GraphScene::takeSelection);
   sync();
@@ -132,7 +138,7 @@ QRectF GraphScene::contentRect() const {
   QRectF rect = m_surroundings;
   for (const auto& [id, item] : m_nodes) rect = rect.united(item->sceneBoundingRect());
   for (const HullItem* hull : m_hulls) rect = rect.united(hull->sceneBoundingRect());
-  return rect;
+  return rect.united(m_frames->contentRect());
 }
 
 QRectF GraphScene::wiresRect() const {
@@ -152,6 +158,7 @@ void GraphScene::sync() {
   syncPositions(looks);
   syncLinks();
   syncHulls();
+  m_frames->sync();
   showSelection();
   resumeWire();
   Q_EMIT itemsChanged();
@@ -291,6 +298,15 @@ void GraphScene::nodeMoved(const std::string&) {
   Q_EMIT nodeDragged();
 }
 
+void GraphScene::placeNodes(const std::map<std::string, QPointF>& places) {
+  if (places.empty()) return;
+  {
+    const QScopedValueRollback guard(m_isSyncing, true);
+    for (const auto& [id, place] : places) node(id)->setPos(place);
+  }
+  nodeMoved(places.begin()->first);
+}
+
 void GraphScene::setHullFilter(HullFilter filter) {
   m_hullFilter = filter;
   syncHulls();
@@ -310,6 +326,7 @@ void GraphScene::takeSelection() {
   for (const auto& [id, item] : m_nodes) {
     if (item->isSelected()) ids.insert(toQt(id));
   }
+  const QScopedValueRollback guard(m_isTakingSelection, true);
   m_session.select(ids);
 }
 
@@ -419,12 +436,16 @@ void GraphScene::removeSelected(Reconnect reconnect) {
   for (const LinkItem* link : m_links) {
     if (link->isSelected()) links.push_back(link->link());
   }
-  if (links.empty() && m_session.selection().isEmpty()) return;
-  m_session.apply(removeNodes(m_session.document(), m_session.selection(), links, reconnect));
+  std::vector<Edit> edits = m_frames->removals();
+  const bool areFramesAlone = links.empty() && m_session.selection().isEmpty();
+  if (areFramesAlone && edits.empty()) return;
+  if (!areFramesAlone)
+    edits.insert(edits.begin(), removeNodes(m_session.document(), m_session.selection(), links, reconnect));
+  m_session.apply(EditGroup{.label = fuseline::describe(edits.front()), .edits = std::move(edits)});
 }
 
 void GraphScene::copySelected() const {
-  const QString text = copyFragment(m_session.document(), m_session.selection());
+  const QString text = copyFragment(m_session.document(), m_session.selection(), m_frames->selected());
   if (!text.isEmpty()) QGuiApplication::clipboard()->setText(text);
 }
 
@@ -433,9 +454,11 @@ void GraphScene::cutSelected() {
   QSet<QString> ops;
   for (const DocumentOp& op : m_session.document().ops())
     if (m_session.selection().contains(toQt(op.id))) ops.insert(toQt(op.id));
-  if (ops.isEmpty()) return Q_EMIT hint(tr("Select the ops to cut."));
+  std::vector<Edit> edits = m_frames->removals();
+  if (ops.isEmpty() && edits.empty()) return Q_EMIT hint(tr("Select the ops to cut."));
   copySelected();
-  m_session.apply(removeNodes(m_session.document(), ops, {}, Reconnect::No));
+  if (!ops.isEmpty()) edits.insert(edits.begin(), removeNodes(m_session.document(), ops, {}, Reconnect::No));
+  m_session.apply(EditGroup{.label = fuseline::describe(edits.front()), .edits = std::move(edits)});
 }
 
 void GraphScene::paste() {
@@ -444,13 +467,20 @@ void GraphScene::paste() {
     Q_EMIT hint(toQt(pasted.error().message));
     return;
   }
-  if (m_session.apply(pasted->edit)) m_session.select(pasted->ids);
+  apply(*pasted);
+}
+
+void GraphScene::apply(const FragmentEdit& pasted) {
+  if (!m_session.apply(pasted.edit)) return;
+  clearSelection();
+  m_session.select(pasted.ids);
+  for (const std::string& id : pasted.frames)
+    if (FrameItem* frame = m_frames->item(id)) frame->setSelected(true);
 }
 
 void GraphScene::duplicateSelected() {
-  const QString text = copyFragment(m_session.document(), m_session.selection());
-  const auto pasted = pasteFragment(m_session.document(), text, kPasteOffset);
-  if (pasted && m_session.apply(pasted->edit)) m_session.select(pasted->ids);
+  const QString text = copyFragment(m_session.document(), m_session.selection(), m_frames->selected());
+  if (const auto pasted = pasteFragment(m_session.document(), text, kPasteOffset)) apply(*pasted);
 }
 
 void GraphScene::toggleBypass() {
@@ -498,8 +528,8 @@ std::vector<std::string> GraphScene::selectedNodes() const {
 }
 
 /// One undo step; nodes that stay where they are are left out.
-void GraphScene::moveNodes(const char* label, const std::vector<MoveNode>& moves) {
-  std::vector<Edit> edits;
+void GraphScene::moveNodes(const char* label, const std::vector<MoveNode>& moves, std::vector<Edit> others) {
+  std::vector<Edit> edits = std::move(others);
   for (const MoveNode& move : moves)
     if (m_positions[move.id] != move.position) edits.push_back(move);
   if (!edits.empty()) m_session.apply(EditGroup{.label = label, .edits = std::move(edits)});
@@ -514,10 +544,15 @@ bool GraphScene::layOut() {
   const NodePositions laidOut = autoLayout(m_session.document(), looks);
   const Position from = cornerOf(laidOut);
   const Position to = areSome ? cornerOf(m_positions, selected) : from;
+  const NodeBoxes before = m_frames->nodeBoxes();
+  NodeBoxes after = before;
   std::vector<MoveNode> moves;
-  for (const auto& [id, place] : laidOut)
-    moves.push_back({.id = id, .position = Position{place.x - from.x + to.x, place.y - from.y + to.y}});
-  moveNodes("Lay out", moves);
+  for (const auto& [id, place] : laidOut) {
+    const QPoint target(place.x - from.x + to.x, place.y - from.y + to.y);
+    moves.push_back({.id = id, .position = Position{target.x(), target.y()}});
+    after[id].translate(target - node(id)->pos().toPoint());
+  }
+  moveNodes("Lay out", moves, refitFrames(m_session.document(), before, after));
   return !areSome;
 }
 
@@ -532,12 +567,15 @@ void GraphScene::arrangeSelected(Arrangement arrangement) {
 void GraphScene::commitMoves() {
   std::vector<Edit> moves;
   for (const auto& [id, item] : m_nodes) {
-    const Position place = snappedPosition(item->pos());
+    const QPoint exact = item->pos().toPoint();
+    const Position place = m_frames->carries(id) ? Position{exact.x(), exact.y()} : snappedPosition(item->pos());
     const bool hasMoved = item->pos() != QPointF(m_positions[id].x, m_positions[id].y);
     if (hasMoved) moves.push_back(MoveNode{.id = id, .position = place});
   }
-  if (moves.empty()) return;
-  const std::string label = moveLabel(moves);
+  std::vector<Edit> frames = m_frames->changes();
+  if (moves.empty() && frames.empty()) return;
+  const std::string label = frames.empty() ? moveLabel(moves) : m_frames->changeLabel();
+  moves.insert(moves.end(), frames.begin(), frames.end());
   if (!m_session.apply(EditGroup{.label = label, .edits = std::move(moves)})) sync();
 }
 
@@ -777,6 +815,7 @@ void GraphScene::aimByKey(const std::optional<PortRef>& target) {
 
 /// What is taken here is accepted: else the view would begin a rubber band, which clears the selection.
 void GraphScene::mousePressEvent(QGraphicsSceneMouseEvent* event) {
+  m_frames->beginDrag();
   event->setAccepted(takePress(*event));
   if (!event->isAccepted()) QGraphicsScene::mousePressEvent(event);
 }
@@ -816,6 +855,8 @@ void GraphScene::selectForMenu(QPointF position) {
     if (!m_session.selection().contains(toQt(id))) m_session.select({toQt(id)});
     return;
   }
+  const FrameItem* frame = m_frames->handleAt(position);
+  if (frame && !frame->isSelected()) m_frames->select(frame->frame().id);
 }
 
 void GraphScene::mouseMoveEvent(QGraphicsSceneMouseEvent* event) {
@@ -823,6 +864,7 @@ void GraphScene::mouseMoveEvent(QGraphicsSceneMouseEvent* event) {
     updateWire(event->scenePos(), event->screenPos());
     return;
   }
+  m_frames->setCarrying(!(event->modifiers() & Qt::AltModifier));
   QGraphicsScene::mouseMoveEvent(event);
   if (mouseGrabberItem()) previewSplice(event->scenePos(), event->modifiers());
 }
@@ -850,6 +892,8 @@ void GraphScene::mouseDoubleClickEvent(QGraphicsSceneMouseEvent* event) {
     Q_EMIT nodeActivated(toQt(id));
     return;
   }
+  const FrameItem* frame = m_frames->handleAt(event->scenePos());
+  if (frame && !frame->frame().isLocked()) return Q_EMIT m_frames->editWanted(toQt(frame->frame().id));
   Q_EMIT emptyDoubleClicked(event->scenePos(), event->screenPos());
 }
 

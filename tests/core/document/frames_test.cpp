@@ -49,13 +49,13 @@ std::string onlyMessage(const std::string& text) {
 }
 
 TEST(FrameFile, IsReadAndWrittenByteForByte) {
-  const std::string text = fileOf(
-      R"([{"id": "mlp", "title": "MLP", "area": [-40, -72, 240, 160], "color": "blue", "locked": true, "later": 1}])");
+  const std::string text =
+      fileOf(R"([{"id": "f", "title": "F", "area": [-40, -8, 24, 16], "color": "blue", "locked": true, "z": 1}])");
   const LoadedDocument loaded = parseDocument(text);
   EXPECT_TRUE(loaded.diagnostics.empty());
-  const DocumentFrame& frame = *loaded.document.findFrame("mlp");
-  EXPECT_EQ(frame.title, "MLP");
-  EXPECT_EQ(frame.area, (FrameArea{-40, -72, 240, 160}));
+  const DocumentFrame& frame = *loaded.document.findFrame("f");
+  EXPECT_EQ(frame.title, "F");
+  EXPECT_EQ(frame.area, (FrameArea{-40, -8, 24, 16}));
   EXPECT_EQ(frame.color, "blue");
   EXPECT_TRUE(frame.isLocked());
   EXPECT_FALSE(frame.isNote());
@@ -93,11 +93,14 @@ TEST(FrameFile, AnOlderOneWithoutFramesStaysAsItWas) {
 TEST(FrameFile, KeepsWhatItCannotReadAndOnlyWarns) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"([{"id": "a", "area": [0, 0, 0, 5]}])",
-       "wrong-type: \"area\" is [...] (a list); expected four integers: x, y, width and height, the last two from 1 to "
-       "1000000."},
+       "wrong-type: \"area\" is [...] (a list); expected four integers: x and y, not beyond 1000000000, width and "
+       "height, from 1 to 1000000."},
       {R"([{"id": "a", "area": [0, 0, 1000001, 5]}])",
-       "wrong-type: \"area\" is [...] (a list); expected four integers: x, y, width and height, the last two from 1 to "
-       "1000000."},
+       "wrong-type: \"area\" is [...] (a list); expected four integers: x and y, not beyond 1000000000, width and "
+       "height, from 1 to 1000000."},
+      {R"([{"id": "a", "area": [2000000000, 0, 8, 8]}])",
+       "wrong-type: \"area\" is [...] (a list); expected four integers: x and y, not beyond 1000000000, width and "
+       "height, from 1 to 1000000."},
       {R"([{"id": "a", "title": 5, "area": [0, 0, 8, 8]}])", "wrong-type: \"title\" is 5 (an integer); expected text."},
       {R"([{"id": "a", "area": [0, 0, 8, 8], "locked": "yes"}])",
        "wrong-type: \"locked\" is \"yes\" (text); expected true or false."},
@@ -149,8 +152,10 @@ TEST(FrameEdit, RefusesWithASentence) {
   EXPECT_EQ(refusal(ReplaceFrame{frameOf("x", "")}), "There is no frame x.");
   DocumentFrame flat = frameOf("mlp", "");
   flat.area->height = 0;
-  EXPECT_EQ(refusal(ReplaceFrame{flat}),
-            "The frame mlp cannot be stored: a side of it is not from 1 to 1000000, or a text not UTF-8.");
+  EXPECT_EQ(
+      refusal(ReplaceFrame{flat}),
+      "The frame mlp cannot be stored: a side of it is not from 1 to 1000000, its corner is beyond 1000000000, or a "
+      "text is not UTF-8.");
 }
 
 TEST(FrameEdit, AMergedDragIsUndoneAtOnce) {
