@@ -100,12 +100,10 @@ QRectF FrameItem::boundingRect() const { return box().adjusted(-kGripPx - 1, -kG
 
 QPainterPath FrameItem::handle() const {
   QPainterPath path;
-  path.setFillRule(Qt::WindingFill);
   path.addRect(box().adjusted(-kGripPx, -kGripPx, kGripPx, kGripPx));
-  if (isNote()) return path;
-  QPainterPath inside;
-  inside.addRect(box().adjusted(kGripPx, header().bottom(), -kGripPx, -kGripPx));
-  return path.subtracted(inside);
+  const QRectF inside = box().adjusted(kGripPx, header().bottom(), -kGripPx, -kGripPx);
+  if (!isNote() && inside.isValid()) path.addRect(inside);  // a hole: the fill rule is that of even and odd
+  return path;
 }
 
 /// A rubber band takes a frame only when it goes all around it: else no op in it could be taken that way.

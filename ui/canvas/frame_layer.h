@@ -1,5 +1,6 @@
-// FrameLayer: the frames and notes of the canvas. Keeps their items in step with the document, takes what lies in a
-// frame along with it, and turns what is done to them into edits. SPDX-License-Identifier: Apache-2.0
+// FrameLayer: the frames and notes of the canvas. It keeps their items in step with the document, takes what lies in a
+// frame along with it, and turns what is done to them into edits.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "ui/canvas/frame_geometry.h"
