@@ -658,8 +658,9 @@ void MainWindow::refreshUndo() {
   const History& history = m_session.history();
   m_undo->setEnabled(history.canUndo());
   m_redo->setEnabled(history.canRedo());
-  m_undo->setText(history.canUndo() ? tr("&Undo: %1").arg(toQt(history.undoLabel())) : tr("&Undo"));
-  m_redo->setText(history.canRedo() ? tr("&Redo: %1").arg(toQt(history.redoLabel())) : tr("&Redo"));
+  const auto plain = [](const std::string& label) { return toQt(label).replace(u'&', QStringLiteral("&&")); };
+  m_undo->setText(history.canUndo() ? tr("&Undo: %1").arg(plain(history.undoLabel())) : tr("&Undo"));
+  m_redo->setText(history.canRedo() ? tr("&Redo: %1").arg(plain(history.redoLabel())) : tr("&Redo"));
 }
 
 void MainWindow::showMessage(const QString& sentence, Severity severity) {

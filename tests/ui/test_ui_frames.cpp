@@ -40,6 +40,7 @@ class FramesTest : public QObject {
   void aNoteHasSeveralLines();
   void aNoteTakesNothingAlong();
   void layingOutRefitsFrames();
+  void layingOutKeepsOtherOpsOutOfFrames();
   void anOpInAWireWidensItsFrame();
   void framesAreCopiedAndPasted();
   void keysReachFramesAndFindKnowsTheirTitles();
@@ -291,6 +292,17 @@ void FramesTest::layingOutRefitsFrames() {
   QCOMPARE(*f.frame("away").area, (FrameArea{0, 400, 96, 48}));
   f.session.undo();
   QCOMPARE(serialize(f.session.document()), before);
+}
+
+/// norm and act are framed, and fc, which stands between them along the wires, is not.
+void FramesTest::layingOutKeepsOtherOpsOutOfFrames() {
+  Framed f(R"([{"id": "odd", "area": [160, -72, 680, 168]}])");
+  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{424, 400}}));
+  f.window.scene().layOut();
+  const QRect frame = boxOf(*f.frame("odd").area);
+  const GraphScene& scene = f.window.scene();
+  for (const char* inside : {"norm", "act"}) QVERIFY(frame.contains(scene.node(inside)->sceneBox().toRect()));
+  QVERIFY(!frame.intersects(scene.node("fc")->sceneBox().toRect()));
 }
 
 void FramesTest::anOpInAWireWidensItsFrame() {

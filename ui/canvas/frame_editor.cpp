@@ -10,6 +10,9 @@ namespace fuseline::ui {
 
 namespace {
 
+/// In the middle of a header.
+constexpr double kTitleMarginPx = 7.0;
+
 bool isEnter(const QKeyEvent& event) { return event.key() == Qt::Key_Return || event.key() == Qt::Key_Enter; }
 
 }  // namespace
@@ -20,6 +23,7 @@ FrameEditor::FrameEditor(FrameText kind, const QString& text, QWidget* parent) :
   setToolTip(isTitle ? tr("Enter confirms, Esc gives up") : tr("Ctrl+Enter confirms, Esc gives up"));
   setLineWrapMode(isTitle ? NoWrap : WidgetWidth);
   setTabChangesFocus(true);
+  if (isTitle) document()->setDocumentMargin(kTitleMarginPx);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   if (isTitle) setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   setPlainText(text);

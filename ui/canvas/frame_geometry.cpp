@@ -30,6 +30,12 @@ std::vector<const DocumentFrame*> innermostFirst(const PipelineDocument& documen
   return frames;
 }
 
+/// In it with all of its nodes, or with none.
+bool isNestedIn(const NodeGroup& outer, const NodeGroup& inner) {
+  const auto isInOuter = [&](const std::string& id) { return std::ranges::binary_search(outer, id); };
+  return std::ranges::all_of(inner, isInOuter) || std::ranges::none_of(inner, isInOuter);
+}
+
 }  // namespace
 
 QRect boxOf(const FrameArea& area) { return {area.x, area.y, area.width, area.height}; }
@@ -68,6 +74,18 @@ QRect boxAround(const PipelineDocument& document, const FrameContent& content, c
   for (const std::string& id : content.nodes) box = box.united(nodes.at(id));
   for (const std::string& id : content.frames) box = box.united(boxOf(*document.findFrame(id)->area));
   return box;
+}
+
+std::vector<NodeGroup> framedGroups(const PipelineDocument& document, const NodeBoxes& nodes) {
+  std::vector<const DocumentFrame*> frames = innermostFirst(document);
+  std::ranges::reverse(frames);
+  std::vector<NodeGroup> groups;
+  for (const DocumentFrame* frame : frames) {
+    NodeGroup group = contentOf(document, *frame, nodes).nodes;
+    if (std::ranges::all_of(groups, [&](const NodeGroup& outer) { return isNestedIn(outer, group); }))
+      groups.push_back(std::move(group));
+  }
+  return groups;
 }
 
 std::vector<Edit> refitFrames(const PipelineDocument& document, const NodeBoxes& before, const NodeBoxes& after) {

@@ -4,6 +4,7 @@
 
 #include "core/document/document.h"
 #include "ui/canvas/arrange.h"
+#include "ui/canvas/auto_layout.h"
 
 #include <QRect>
 
@@ -11,12 +12,6 @@
 #include <vector>
 
 namespace fuseline::ui {
-
-inline constexpr int kFrameHeaderPx = 32;
-/// Between what is in a frame and its edges: hulls and their labels have room there.
-inline constexpr int kFrameMarginPx = 40;
-inline constexpr int kLeastFrameWidthPx = 96;
-inline constexpr int kLeastFrameHeightPx = 48;
 
 QRect boxOf(const FrameArea& area);
 FrameArea areaOf(const QRect& box);
@@ -37,6 +32,9 @@ FrameContent contentOf(const PipelineDocument& document, const DocumentFrame& fr
 
 /// Around all nodes and frames of the content; null: it is empty.
 QRect boxAround(const PipelineDocument& document, const FrameContent& content, const NodeBoxes& nodes);
+
+/// What frames hold together, for the automatic layout: where two overlap, the larger one counts.
+std::vector<NodeGroup> framedGroups(const PipelineDocument& document, const NodeBoxes& nodes);
 
 /// Frames whose nodes are elsewhere now, each around what was in it, inner ones first. Locked ones, too: they would
 /// stand around something else.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/frame_layer.h"
 
+#include "core/document/json_text.h"
 #include "ui/canvas/frame_palette.h"
 #include "ui/canvas/graph_scene.h"
 #include "ui/canvas/metrics.h"
@@ -23,9 +24,10 @@ double sizeOf(const FrameItem* item) { return item->sceneBox().width() * item->s
 
 QPoint cornerOf(const FrameArea& area) { return {area.x, area.y}; }
 
+/// "Move note", "Colour frame Attention", "Lock 3 frames".
 std::string countLabel(const char* verb, const std::vector<DocumentFrame>& frames) {
   if (frames.size() > 1) return std::string(verb) + " " + std::to_string(frames.size()) + " frames";
-  return std::string(verb) + (frames.front().isNote() ? " note" : " frame " + frames.front().title);
+  return std::string(verb) + (frames.front().isNote() ? " note" : " frame " + shortened(frames.front().title));
 }
 
 Position onGrid(QPointF place) {
@@ -115,7 +117,7 @@ QString FrameLayer::describe(const std::string& id) const {
   if (!known) return {};
   const DocumentFrame& frame = known->frame();
   QStringList parts = {frame.isNote()
-                           ? tr("Note: %1").arg(toQt(*frame.text))
+                           ? tr("Note: %1").arg(toQt(shortened(*frame.text)).simplified())
                            : tr("Frame %1").arg(frame.title.empty() ? tr("without a title") : toQt(frame.title))};
   QStringList nodes;
   for (const std::string& node : contentOf(m_session.document(), frame, nodeBoxes()).nodes) nodes.append(toQt(node));
@@ -261,8 +263,8 @@ void FrameLayer::setText(const std::string& id, const QString& text) {
   else
     changed.title = text.simplified().toStdString();
   if (changed == known->frame()) return;
-  const std::string label = changed.isNote() ? "Write note" : "Call frame " + changed.title;
-  apply(label, {changed}, isNew ? QStringLiteral("new frame ") + toQt(id) : QString());
+  apply(countLabel(changed.isNote() ? "Write" : "Call", {changed}), {changed},
+        isNew ? QStringLiteral("new frame ") + toQt(id) : QString());
 }
 
 void FrameLayer::setColor(const std::string& color) {

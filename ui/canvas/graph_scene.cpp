@@ -541,10 +541,10 @@ bool GraphScene::layOut() {
   std::vector<NodeLook> looks;
   for (const auto& [id, item] : m_nodes)
     if (!areSome || item->isSelected()) looks.push_back(item->look());
-  const NodePositions laidOut = autoLayout(m_session.document(), looks);
+  const NodeBoxes before = m_frames->nodeBoxes();
+  const NodePositions laidOut = autoLayout(m_session.document(), looks, framedGroups(m_session.document(), before));
   const Position from = cornerOf(laidOut);
   const Position to = areSome ? cornerOf(m_positions, selected) : from;
-  const NodeBoxes before = m_frames->nodeBoxes();
   NodeBoxes after = before;
   std::vector<MoveNode> moves;
   for (const auto& [id, place] : laidOut) {
