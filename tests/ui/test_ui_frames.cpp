@@ -34,6 +34,7 @@ class FramesTest : public QObject {
   void edgesResizeTheFrame();
   void aRubberBandTakesAFrameOnlyAllAround();
   void lockedFramesLetClicksThrough();
+  void lockedFramesHaveAMenu();
   void deletingAFrameLeavesItsOps();
   void aDoubleClickEditsTheTitle();
   void escapeGivesUpTheTitle();
@@ -46,6 +47,7 @@ class FramesTest : public QObject {
   void keysReachFramesAndFindKnowsTheirTitles();
   void aFrameIsDescribedInWords();
   void drawingsHaveTitlesAndNotes();
+  void whatCannotBeDrawnIsLeftOut();
   void colorsCanBeRead_data();
   void colorsCanBeRead();
 };
@@ -157,7 +159,7 @@ void FramesTest::framesInsideAFrameGoWithIt() {
                {"id": "held", "area": [400, -40, 200, 120], "locked": true}, {"id": "apart", "area": [640, -40, 184, 112]}])");
   f.drag({380, -64}, {0, 160});
   QCOMPARE(*f.frame("inner").area, (FrameArea{184, 120, 184, 112}));
-  QCOMPARE(*f.frame("held").area, (FrameArea{400, -40, 200, 120}));
+  QCOMPARE(*f.frame("held").area, (FrameArea{400, 120, 200, 120}));  // else it would stand around something else
   QCOMPARE(*f.frame("apart").area, (FrameArea{640, -40, 184, 112}));
   QCOMPARE(f.positions()["norm"], (Position{200, 160}));
 }
@@ -217,6 +219,14 @@ void FramesTest::lockedFramesLetClicksThrough() {
   QVERIFY(!f.frame("locked").locked);
   f.click(260, -344);
   QCOMPARE(f.frames().selected(), std::vector<std::string>{"locked"});
+}
+
+void FramesTest::lockedFramesHaveAMenu() {
+  Framed f(R"([{"id": "mlp", "area": [160, -72, 456, 168], "locked": true}])");
+  QTest::mousePress(f.canvas().viewport(), Qt::RightButton, {}, f.onView(300, -56));
+  QCOMPARE(f.frames().selected(), kOnlyMlp);
+  const QList<QAction*> actions = f.canvas().actions();
+  QVERIFY(std::ranges::any_of(actions, [](const QAction* action) { return action->menu() != nullptr; }));
 }
 
 void FramesTest::deletingAFrameLeavesItsOps() {
@@ -370,6 +380,15 @@ void FramesTest::drawingsHaveTitlesAndNotes() {
   const Result<QByteArray> svg = drawing(f.session, f.window.scene(), {.embedsPipeline = false});
   QVERIFY(svg);
   for (const char* text : {">Feed forward<", ">first line<", ">second<"}) QVERIFY2(svg->contains(text), text);
+}
+
+void FramesTest::whatCannotBeDrawnIsLeftOut() {
+  Framed f(R"([{"id": "a"}, {"id": "a", "area": [0, 200, 96, 48]}, 7, {"area": [0, 0, 9, 9]},
+               {"id": "far", "area": [1000000000, -1000000000, 1000000, 1000000], "locked": 1}])");
+  QCOMPARE(f.frames().items().size(), std::size_t{1});
+  QVERIFY(f.frames().item("far"));
+  f.window.scene().layOut();
+  QVERIFY(f.session.analysis()->isRunnable());
 }
 
 void FramesTest::colorsCanBeRead_data() {

@@ -18,14 +18,12 @@ int gridAbove(int value) { return static_cast<int>(std::ceil(static_cast<double>
 double sizeOf(const FrameArea& area) { return static_cast<double>(area.width) * area.height; }
 
 bool isInside(const DocumentFrame& outer, const DocumentFrame& inner) {
-  const bool isSameSize = outer.area == inner.area;
-  return !isSameSize ? boxOf(*outer.area).contains(boxOf(*inner.area)) : &outer < &inner;
+  return outer.area != inner.area && boxOf(*outer.area).contains(boxOf(*inner.area));
 }
 
 /// Inner frames are smaller than those around them.
 std::vector<const DocumentFrame*> innermostFirst(const PipelineDocument& document) {
   std::vector<const DocumentFrame*> frames = drawnFrames(document);
-  std::ranges::reverse(frames);
   std::ranges::stable_sort(frames, {}, [](const DocumentFrame* frame) { return sizeOf(*frame->area); });
   return frames;
 }
@@ -46,7 +44,7 @@ std::vector<const DocumentFrame*> drawnFrames(const PipelineDocument& document) 
   std::vector<const DocumentFrame*> frames;
   std::set<std::string_view> ids;
   for (const DocumentFrame& frame : document.frames())
-    if (frame.area && !frame.id.empty() && ids.insert(frame.id).second) frames.push_back(&frame);
+    if (ids.insert(frame.id).second && frame.area && !frame.id.empty()) frames.push_back(&frame);
   return frames;
 }
 

@@ -16,7 +16,7 @@ namespace fuseline::ui {
 QRect boxOf(const FrameArea& area);
 FrameArea areaOf(const QRect& box);
 
-/// Those that have a place and an id of their own, in the document's order.
+/// Those that have a place and are the first with their id, as findFrame() finds them; in the document's order.
 std::vector<const DocumentFrame*> drawnFrames(const PipelineDocument& document);
 
 /// Of a frame around this, on the grid.
@@ -27,7 +27,7 @@ struct FrameContent {
   std::vector<std::string> nodes;
   std::vector<std::string> frames;
 };
-/// A note holds nothing. Of two frames of one size the later one lies in the other.
+/// A note holds nothing.
 FrameContent contentOf(const PipelineDocument& document, const DocumentFrame& frame, const NodeBoxes& nodes);
 
 /// Around all nodes and frames of the content; null: it is empty.

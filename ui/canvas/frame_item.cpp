@@ -192,9 +192,9 @@ void FrameItem::paintFrame(QPainter& painter, bool isFar) const {
   const QRectF area = beside(header());
   painter.setFont(font);
   painter.setPen(m_theme.colors().text);
-  painter.drawText(
-      area, static_cast<int>(Qt::AlignLeft | Qt::AlignVCenter),
-      QFontMetricsF(font).elidedText(toQt(m_frame.title).left(kMostShownChars), Qt::ElideRight, area.width()));
+  painter.drawText(area, static_cast<int>(Qt::AlignLeft | Qt::AlignVCenter),
+                   QFontMetricsF(font).elidedText(toQt(m_frame.title).left(kMostShownChars).simplified(),
+                                                  Qt::ElideRight, area.width()));
 }
 
 /// What is left for a text beside the lock.

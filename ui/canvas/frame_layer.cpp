@@ -19,6 +19,8 @@ namespace fuseline::ui {
 namespace {
 
 constexpr QSize kNoteSize(240, 96);
+/// More nodes than this are counted.
+constexpr qsizetype kMostNamed = 8;
 
 double sizeOf(const FrameItem* item) { return item->sceneBox().width() * item->sceneBox().height(); }
 
@@ -45,10 +47,12 @@ FrameItem* FrameLayer::item(const std::string& id) const {
   return found == m_items.end() ? nullptr : found->second;
 }
 
-FrameItem* FrameLayer::handleAt(QPointF scenePosition) const {
+FrameItem* FrameLayer::handleAt(QPointF scenePosition, Locked locked) const {
   FrameItem* best = nullptr;
-  for (const auto& [id, item] : m_items)
-    if (item->isHandle(scenePosition) && (!best || sizeOf(item) < sizeOf(best))) best = item;
+  for (const auto& [id, item] : m_items) {
+    const bool counts = locked == Locked::Included || !item->frame().isLocked();
+    if (counts && item->isHandle(scenePosition) && (!best || sizeOf(item) < sizeOf(best))) best = item;
+  }
   return best;
 }
 
@@ -121,6 +125,7 @@ QString FrameLayer::describe(const std::string& id) const {
                            : tr("Frame %1").arg(frame.title.empty() ? tr("without a title") : toQt(frame.title))};
   QStringList nodes;
   for (const std::string& node : contentOf(m_session.document(), frame, nodeBoxes()).nodes) nodes.append(toQt(node));
+  if (nodes.size() > kMostNamed) nodes = {counted(nodes.size(), tr("node"), tr("nodes"))};
   if (!nodes.isEmpty()) parts.append(tr("around %1").arg(nodes.join(tr(" and "))));
   parts.append(frameColorTitle(frame.color).toLower());
   if (frame.isLocked()) parts.append(tr("locked"));
@@ -154,14 +159,15 @@ void FrameLayer::frameMoved(const FrameItem& frame) {
   const QPointF way = m_isCarrying ? frame.pos() - cornerOf(*frame.frame().area) : QPointF();
   std::map<std::string, QPointF> places;
   for (const std::string& id : content->second.nodes) {
-    if (m_scene.node(id)->isSelected()) continue;  // it moves by itself
+    const NodeItem* node = m_scene.node(id);
+    if (!node || node->isSelected()) continue;  // gone since, or it moves by itself
     places[id] = m_pressedNodes[id] + way;
     m_isCarrying ? (void)m_carried.insert(id) : (void)m_carried.erase(id);
   }
   for (const std::string& id : content->second.frames) {
     FrameItem* inner = item(id);
-    const bool moves = inner && !inner->isSelected() && !inner->frame().isLocked();
-    if (moves) inner->setPos(cornerOf(*inner->frame().area) + way);
+    const bool movesByItself = inner && inner->isSelected() && !inner->frame().isLocked();
+    if (inner && !movesByItself) inner->setPos(cornerOf(*inner->frame().area) + way);
   }
   m_scene.placeNodes(places);
 }

@@ -30,7 +30,8 @@ class FrameLayer : public QObject {
   FrameItem* item(const std::string& id) const;
   /// The one of whose header or edge, or of which note, this is a place; of several the smallest. nullptr: there is
   /// none.
-  FrameItem* handleAt(QPointF scenePosition) const;
+  enum class Locked { Included, LeftOut };
+  FrameItem* handleAt(QPointF scenePosition, Locked locked) const;
   QRectF contentRect() const;
   void sync();
 

@@ -855,7 +855,7 @@ void GraphScene::selectForMenu(QPointF position) {
     if (!m_session.selection().contains(toQt(id))) m_session.select({toQt(id)});
     return;
   }
-  const FrameItem* frame = m_frames->handleAt(position);
+  const FrameItem* frame = m_frames->handleAt(position, FrameLayer::Locked::Included);
   if (frame && !frame->isSelected()) m_frames->select(frame->frame().id);
 }
 
@@ -892,8 +892,8 @@ void GraphScene::mouseDoubleClickEvent(QGraphicsSceneMouseEvent* event) {
     Q_EMIT nodeActivated(toQt(id));
     return;
   }
-  const FrameItem* frame = m_frames->handleAt(event->scenePos());
-  if (frame && !frame->frame().isLocked()) return Q_EMIT m_frames->editWanted(toQt(frame->frame().id));
+  const FrameItem* frame = m_frames->handleAt(event->scenePos(), FrameLayer::Locked::LeftOut);
+  if (frame) return Q_EMIT m_frames->editWanted(toQt(frame->frame().id));
   Q_EMIT emptyDoubleClicked(event->scenePos(), event->screenPos());
 }
 

@@ -50,7 +50,7 @@ class NodeSearch {
     for (const DocumentOutput& output : m_document.outputs()) add(output.id, QStringLiteral("Output"), {output.from});
     m_found.insert(m_found.end(), m_foundByFacts.begin(), m_foundByFacts.end());
     for (const DocumentFrame& frame : m_document.frames())
-      if (frame.area) addFrame(frame);
+      if (frame.area && !frame.id.empty()) addFrame(frame);
     return std::move(m_found);
   }
 
