@@ -5,6 +5,7 @@
 #include "core/document/guide.h"
 #include "core/document/picture.h"
 #include "core/profile/run_file.h"
+#include "ui/bookmark_commands.h"
 #include "ui/canvas/metrics.h"
 #include "ui/command_palette.h"
 #include "ui/export_dialog.h"
@@ -352,6 +353,10 @@ void MainWindow::createViewMenu() {
   addCommand(
       menu, tr("&Fit"), QKeySequence(Qt::CTRL | Qt::Key_9), [this] { m_view->fit(); }, QStringLiteral("fit"));
   addCommand(menu, tr("&100 %"), QKeySequence(Qt::CTRL | Qt::Key_0), [this] { m_view->zoomTo(1.0); });
+  auto* bookmarks = new BookmarkCommands(m_session, *m_view, m_persistence == Persistence::Settings, this);
+  connect(bookmarks, &BookmarkCommands::hint, this,
+          [this](const QString& sentence) { statusBar()->showMessage(sentence, kHintDurationMs); });
+  bookmarks->addMenu(*menu);
   menu->addSeparator();
   for (QAction* action : std::as_const(m_hullActions)) menu->addAction(action);
   QAction* errors = menu->addAction(tr("&Errors on nodes"));

@@ -375,6 +375,12 @@ void GraphView::showNode(const QString& id) {
   if (const NodeItem* item = m_scene.node(id.toStdString())) showArea(item->sceneBoundingRect());
 }
 
+void GraphView::showPlace(QPointF middle, double zoom) {
+  zoomTo(zoom);
+  centerOn(middle);
+  m_isFitted = false;
+}
+
 void GraphView::showArea(const QRectF& area) {
   if (area.isNull() || mapToScene(viewport()->rect()).boundingRect().contains(area)) return;
   centerOn(area.center());

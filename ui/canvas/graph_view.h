@@ -35,6 +35,8 @@ class GraphView : public QGraphicsView {
   void showArea(const QRectF& area);
   /// Of what is in sight, in scene coordinates.
   QPointF middle() const { return mapToScene(viewport()->rect().center()); }
+  /// With this place in the middle.
+  void showPlace(QPointF middle, double zoom);
   /// Opens a field for the title or the text of a frame, in its place.
   void editFrame(const QString& id);
   /// Shows the selection, never larger than life; everything where nothing is selected.
