@@ -302,7 +302,8 @@ void MainWindow::addSelectionCommands(QMenu& menu) {
   menu.addSeparator();
   addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_M), [this] { makeBlock(); });
   addBoth(tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_M), [this] { m_scene->expandSelected(); });
-  (new FrameCommands(*m_scene, *m_view, m_theme, this))->addMenu(menu);
+  auto* frames = new FrameCommands(*m_scene, *m_view, m_theme, this);
+  frames->addMenu(menu);
 }
 
 void MainWindow::addLayoutCommands(QMenu& menu) {

@@ -359,12 +359,16 @@ class Differences {
                         .next = fmt::format("{}", fmt::join(after, ", "))});
   }
 
-  /// By "frame ID", so that none is taken for a node.
-  static Json framesOf(const Json& view) {
+  /// By "frame ID", so that none is taken for a node. Nothing: they are not told apart by their ids.
+  static std::optional<Json> framesOf(const Json& view) {
     Json frames = Json::object();
     const Json& list = memberOf(view, "frames");
-    if (!list.is_array()) return frames;
-    for (const Entry& entry : entriesOf(list, entryOf)) frames["frame " + entry.id] = entry.content;
+    if (list.is_null()) return frames;
+    if (!list.is_array()) return std::nullopt;
+    for (const Entry& entry : entriesOf(list, entryOf)) {
+      if (entry.id.empty() || frames.contains("frame " + entry.id)) return std::nullopt;
+      frames["frame " + entry.id] = entry.content;
+    }
     return frames;
   }
 
@@ -377,11 +381,14 @@ class Differences {
     Json before = Json::object();
     for (const auto& [id, position] : positions.items()) before[renamed(id, renames)] = position;
     named(ChangedPart::View, before, positionsOf(next));
-    named(ChangedPart::View, framesOf(base), framesOf(next));
-    const auto othersOf = [](const Json& view) {
+    const std::optional<Json> framesBefore = framesOf(base);
+    const std::optional<Json> framesAfter = framesOf(next);
+    const bool areNamed = framesBefore && framesAfter;
+    if (areNamed) named(ChangedPart::View, *framesBefore, *framesAfter);
+    const auto othersOf = [areNamed](const Json& view) {
       if (!view.is_object()) return view.is_null() ? Json::object() : view;
       Json others = memberOf(view, "positions").is_object() ? without(view, {"positions"}) : view;
-      return memberOf(others, "frames").is_array() ? without(others, {"frames"}) : others;
+      return areNamed ? without(others, {"frames"}) : others;
     };
     whole(ChangedPart::View, changedFields(othersOf(base), othersOf(next)));
   }

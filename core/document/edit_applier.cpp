@@ -359,7 +359,7 @@ Result<Edit> EditApplier::operator()(const AddFrame& edit) {
   std::vector<DocumentFrame>& frames = m_block.frames;
   const DocumentFrame& frame = edit.frame;
   if (!isStorable(frame)) return notDrawable(frame);
-  if (const Verdict verdict = checkId(frame.id); edit.index < 0 && !verdict) return Error{verdict.reason()};
+  if (edit.index < 0 && frame.id.empty()) return Error{"The id of a frame must not be empty."};
   if (edit.index < 0 && locate(frames, frame.id, -1))
     return Error{fmt::format("There is already a frame {}.", frame.id)};
   const auto point = insertionPoint(edit.index, frames.size());

@@ -43,6 +43,7 @@ class FramesTest : public QObject {
   void layingOutRefitsFrames();
   void layingOutKeepsOtherOpsOutOfFrames();
   void anOpInAWireWidensItsFrame();
+  void anOpInAWireLeavesFramesAloneThatAreNotDrawn();
   void framesAreCopiedAndPasted();
   void keysReachFramesAndFindKnowsTheirTitles();
   void aFrameIsDescribedInWords();
@@ -324,6 +325,16 @@ void FramesTest::anOpInAWireWidensItsFrame() {
   for (const char* inside : {"norm", "gelu", "fc"})
     QVERIFY(frame.contains(f.window.scene().node(inside)->sceneBox().toRect()));
   QVERIFY(!frame.contains(f.window.scene().node("act")->sceneBox().toRect()));
+}
+
+void FramesTest::anOpInAWireLeavesFramesAloneThatAreNotDrawn() {
+  Framed f(
+      R"([{"id": "a", "title": "one", "area": [160, -72, 456, 168]}, {"id": "a", "title": "two", "area": [0, 300, 900, 96]}])");
+  const Link link{.from = {"norm", "y"}, .to = {"fc", "x"}};
+  QVERIFY(
+      f.session.apply(splice(f.session.document(), f.session.analysis()->graph(), "GELU", link, std::nullopt).edit));
+  QCOMPARE(f.session.document().frames()[0].title, std::string("one"));
+  QCOMPARE(*f.session.document().frames()[1].area, (FrameArea{0, 300, 900, 96}));
 }
 
 void FramesTest::framesAreCopiedAndPasted() {

@@ -81,7 +81,8 @@ class NodeSearch {
     const QString type = frame.isNote() ? QStringLiteral("Note") : QStringLiteral("Frame");
     const QString text = toQt(frame.text.value_or(frame.title)).simplified();
     if (!hasAllWords({text, type}, m_words)) return;
-    m_found.push_back({.id = frame.id, .title = text.left(kMostTitleChars), .detail = type, .isFrame = true});
+    m_found.push_back(
+        {.id = frame.id, .title = text.isEmpty() ? type : text.left(kMostTitleChars), .detail = type, .isFrame = true});
   }
 
   const PipelineDocument& m_document;

@@ -5,6 +5,7 @@
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "core/document/format_version.h"
+#include "ui/canvas/frame_geometry.h"
 #include "ui/canvas/metrics.h"
 #include "ui/theme/format.h"
 
@@ -149,14 +150,17 @@ std::string lastNode(const PipelineDocument& document) {
 
 /// All that stood behind this x has moved on: frames behind it, too, and those around it are wider.
 void stretchFrames(EditScript& script, int x) {
-  const auto frames = script.document().frames();
-  for (DocumentFrame frame : frames) {
-    if (!frame.area || frame.area->x + frame.area->width <= x) continue;
-    if (frame.area->x > x)
-      frame.area->x += kNodePitchPx;
+  const PipelineDocument before = script.document();
+  for (const DocumentFrame* frame : drawnFrames(before)) {
+    FrameArea area = *frame->area;
+    if (area.x + area.width <= x) continue;
+    if (area.x > x)
+      area.x += kNodePitchPx;
     else
-      frame.area->width = std::min(frame.area->width + kNodePitchPx, kMaxFrameSide);
-    script.add(ReplaceFrame{std::move(frame)});
+      area.width = std::min(area.width + kNodePitchPx, kMaxFrameSide);
+    DocumentFrame moved = *frame;
+    moved.area = area;
+    script.add(ReplaceFrame{std::move(moved)});
   }
 }
 

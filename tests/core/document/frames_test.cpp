@@ -140,6 +140,18 @@ TEST(Frame, IsAChangeOfTheViewWhereThatIsAskedFor) {
   EXPECT_EQ(changes.front().kind, DocumentChange::Kind::Added);
 }
 
+TEST(Frame, WithoutAnIdOfItsOwnIsStillAChangeOfTheView) {
+  for (const char* ids : {R"("id": "a")", R"("z": 1)"}) {
+    const auto documentWith = [&](int width) {
+      return parseDocument(fileOf(fmt::format("[{{{0}, \"area\": [0, 0, {1}, 8]}}, {{{0}, \"area\": [0, 0, 9, 9]}}]",
+                                              ids, width)))
+          .document;
+    };
+    EXPECT_TRUE(documentDifference(documentWith(8), documentWith(8), {.withView = true}).empty());
+    EXPECT_EQ(documentDifference(documentWith(8), documentWith(16), {.withView = true}).size(), 1U);
+  }
+}
+
 TEST(FrameEdit, RefusesWithASentence) {
   PipelineDocument document = withFrame(PipelineDocument(), frameOf("mlp", "MLP"));
   const auto refusal = [&](const Edit& edit) {
@@ -147,7 +159,7 @@ TEST(FrameEdit, RefusesWithASentence) {
     return result ? "accepted" : result.error().message;
   };
   EXPECT_EQ(refusal(AddFrame{frameOf("mlp", "")}), "There is already a frame mlp.");
-  EXPECT_EQ(refusal(AddFrame{frameOf("", "")}), "An id must not be empty.");
+  EXPECT_EQ(refusal(AddFrame{frameOf("", "")}), "The id of a frame must not be empty.");
   EXPECT_EQ(refusal(RemoveFrame{"mpl"}), "There is no frame mpl; did you mean mlp?");
   EXPECT_EQ(refusal(ReplaceFrame{frameOf("x", "")}), "There is no frame x.");
   DocumentFrame flat = frameOf("mlp", "");
