@@ -1,5 +1,6 @@
 // Frames and notes on the canvas: what takes them, what they take along, and what keys do.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/file_format.h"
 #include "core/document/format_version.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/drawing.h"
@@ -16,7 +17,10 @@
 #include <QTest>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <random>
 
 namespace fuseline::ui {
 
@@ -49,6 +53,7 @@ class FramesTest : public QObject {
   void aFrameIsDescribedInWords();
   void drawingsHaveTitlesAndNotes();
   void whatCannotBeDrawnIsLeftOut();
+  void anyCommandsUndoneGiveBackTheSameBytes();
   void colorsCanBeRead_data();
   void colorsCanBeRead();
 };
@@ -400,6 +405,50 @@ void FramesTest::whatCannotBeDrawnIsLeftOut() {
   QVERIFY(f.frames().item("far"));
   f.window.scene().layOut();
   QVERIFY(f.session.analysis()->isRunnable());
+}
+
+/// Whatever is done to frames, ops and notes in whatever order.
+void FramesTest::anyCommandsUndoneGiveBackTheSameBytes() {
+  std::mt19937 random(20);
+  const auto below = [&](std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+  };
+  Framed f;
+  const std::string before = serialize(f.session.document());
+  GraphScene& scene = f.window.scene();
+  const auto selectNode = [&] {
+    const auto& nodes = scene.nodes();
+    if (!nodes.empty())
+      std::next(nodes.begin(), static_cast<std::ptrdiff_t>(below(nodes.size())))->second->setSelected(true);
+  };
+  const std::vector<std::function<void()>> commands = {
+      [&] { f.frames().frameSelected(); },
+      [&] {
+        f.frames().addNote({static_cast<double>(below(900)), 300});
+      },
+      [&] { f.frames().selectNext(1); },
+      [&] { f.frames().setColor(std::string(kFrameColors[below(kFrameColors.size())])); },
+      [&] { f.frames().toggleLock(); },
+      [&] { f.frames().fitSelected(); },
+      [&] { f.frames().setText("frame", QString::number(below(100))); },
+      [&] {
+        f.drag({static_cast<double>(below(900)), -56}, {80, 40});
+      },
+      [&] { scene.duplicateSelected(); },
+      [&] { scene.removeSelected(Reconnect::Yes); },
+      [&] { scene.layOut(); },
+      [&] { f.session.undo(); },
+      selectNode,
+      selectNode,
+  };
+  for (int i = 0; i < 200; ++i) {
+    commands[below(commands.size())]();
+    if (FrameEditor* editor = f.editor()) editor->close();
+    const std::string text = serialize(f.session.document());
+    QCOMPARE(serialize(parseDocument(text).document), text);
+  }
+  while (f.session.history().canUndo()) f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
 }
 
 void FramesTest::colorsCanBeRead_data() {
