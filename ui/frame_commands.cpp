@@ -50,6 +50,7 @@ void FrameCommands::addMenu(QMenu& editMenu) {
   add(*menu, tr("&Edit title or text"), {}, [&frames] { frames.editSelected(); });
   addColors(*menu->addMenu(tr("&Colour")));
   add(*menu, tr("&Lock or unlock"), {}, [&frames] { frames.toggleLock(); });
+  add(*menu, tr("&Select what is inside"), {}, [&frames] { frames.selectContent(); });
   add(*menu, tr("F&it to what is inside"), {}, [&frames] { frames.fitSelected(); });
   add(*menu, tr("&Remove frame or note"), {}, [&frames] { frames.removeSelected(); });
   menu->addSeparator();

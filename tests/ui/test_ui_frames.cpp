@@ -50,6 +50,7 @@ class FramesTest : public QObject {
   void anOpInAWireLeavesFramesAloneThatAreNotDrawn();
   void framesAreCopiedAndPasted();
   void keysReachFramesAndFindKnowsTheirTitles();
+  void whatIsInsideCanBeSelected();
   void aFrameIsDescribedInWords();
   void drawingsHaveTitlesAndNotes();
   void whatCannotBeDrawnIsLeftOut();
@@ -377,6 +378,14 @@ void FramesTest::keysReachFramesAndFindKnowsTheirTitles() {
   QTest::keyClick(popup->findChild<QLineEdit*>(), Qt::Key_Return);
   QCOMPARE(f.frames().selected(), std::vector<std::string>{"b"});
   QVERIFY(f.session.selection().isEmpty());
+}
+
+void FramesTest::whatIsInsideCanBeSelected() {
+  Framed f;
+  f.frames().select("mlp");
+  f.frames().selectContent();
+  QCOMPARE(f.session.selection(), (QSet<QString>{QStringLiteral("norm"), QStringLiteral("fc")}));
+  QVERIFY(f.frames().selected().empty());
 }
 
 void FramesTest::aFrameIsDescribedInWords() {

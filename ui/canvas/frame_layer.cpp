@@ -289,6 +289,14 @@ void FrameLayer::toggleLock() {
   apply(countLabel(locks ? "Lock" : "Unlock", frames), frames);
 }
 
+void FrameLayer::selectContent() {
+  const std::vector<DocumentFrame> frames = chosen(tr("what is inside can be selected"));
+  QSet<QString> ids;
+  for (const DocumentFrame& frame : frames)
+    for (const std::string& id : contentOf(m_session.document(), frame, nodeBoxes()).nodes) ids.insert(toQt(id));
+  if (!ids.isEmpty()) m_session.select(ids);
+}
+
 void FrameLayer::fitSelected() {
   std::vector<DocumentFrame> frames = chosen(tr("it can be fitted to what is inside"));
   const NodeBoxes boxes = nodeBoxes();

@@ -70,6 +70,8 @@ class FrameLayer : public QObject {
   void setColor(const std::string& color);
   /// Locks the selected ones, or unlocks them where all of them are.
   void toggleLock();
+  /// Selects the nodes in the selected ones in their place.
+  void selectContent();
   /// Each as large as what lies in it asks for.
   void fitSelected();
   void removeSelected();
