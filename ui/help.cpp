@@ -30,7 +30,7 @@ QString canvasRows() {
   return shortcutRow(translated("Tab, Shift+A, double click"), translated("Search an op and insert it")) +
          shortcutRow(translated("Arrow keys"), translated("Select the next op in this direction")) +
          shortcutRow(translated("Ctrl+Left, Ctrl+Right"), translated("Follow a wire from the selected op")) +
-         shortcutRow(translated("Enter, F2"), translated("Edit the selected op")) +
+         shortcutRow(translated("Enter, F2"), translated("Edit the selected op, or the text of a frame or a note")) +
          shortcutRow(translated("Home, Shift+1"), translated("Show everything")) +
          shortcutRow(translated("F"), translated("Show the selection")) +
          shortcutRow(translated("Wheel, pinch"), translated("Zoom at the pointer")) +
@@ -38,6 +38,9 @@ QString canvasRows() {
          shortcutRow(translated("Drag from port to port, or click both"), translated("Draw a wire")) +
          shortcutRow(translated("Drop a wire on nothing"), translated("Search an op that it leads to")) +
          shortcutRow(translated("Drop an op without wires on a wire"), translated("Put it in; with Alt only move it")) +
+         shortcutRow(translated("Drag the header of a frame"),
+                     translated("Move it with all that lies in it; with Alt only the frame")) +
+         shortcutRow(translated("Drag an edge of a frame"), translated("Resize it")) +
          shortcutRow(translated("W"), translated("Draw a wire from the selected op; again: from its next port")) +
          shortcutRow(translated("Arrow keys, Enter"), translated("Choose the port of that wire, and join it")) +
          shortcutRow(translated("Esc"), translated("Give up the wire, stop the run, or clear the selection"));

@@ -3,8 +3,10 @@
 #include "ui/main_window.h"
 
 #include "core/document/guide.h"
+#include "ui/bookmark_commands.h"
 #include "ui/canvas/metrics.h"
 #include "ui/command_palette.h"
+#include "ui/frame_commands.h"
 #include "ui/guide_window.h"
 #include "ui/help.h"
 #include "ui/models/measured_examples.h"
@@ -285,8 +287,10 @@ void MainWindow::addSelectionCommands(QMenu& menu) {
   addCanvasKey(menu, tr("Draw a w&ire"), Qt::Key_W, [this] { m_view->drawWire(); });
   addCanvasKey(menu, tr("S&witch fusion here off or on"), Qt::Key_T, [this] { m_scene->toggleFusions(); });
   menu.addSeparator();
-  addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_G), [this] { makeBlock(); });
-  addBoth(tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_G), [this] { m_scene->expandSelected(); });
+  addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_M), [this] { makeBlock(); });
+  addBoth(tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_M), [this] { m_scene->expandSelected(); });
+  auto* frames = new FrameCommands(*m_scene, *m_view, m_theme, this);
+  frames->addMenu(menu);
 }
 
 void MainWindow::addLayoutCommands(QMenu& menu) {
@@ -337,6 +341,10 @@ void MainWindow::createViewMenu() {
   addCommand(
       menu, tr("&Fit"), QKeySequence(Qt::CTRL | Qt::Key_9), [this] { m_view->fit(); }, QStringLiteral("fit"));
   addCommand(menu, tr("&100 %"), QKeySequence(Qt::CTRL | Qt::Key_0), [this] { m_view->zoomTo(1.0); });
+  auto* bookmarks = new BookmarkCommands(m_session, *m_view, m_persistence == Persistence::Settings, this);
+  connect(bookmarks, &BookmarkCommands::hint, this,
+          [this](const QString& sentence) { statusBar()->showMessage(sentence, kHintDurationMs); });
+  bookmarks->addMenu(*menu);
   menu->addSeparator();
   for (QAction* action : std::as_const(m_hullActions)) menu->addAction(action);
   QAction* errors = menu->addAction(tr("&Errors on nodes"));
@@ -618,8 +626,9 @@ void MainWindow::refreshUndo() {
   const History& history = m_session.history();
   m_undo->setEnabled(history.canUndo());
   m_redo->setEnabled(history.canRedo());
-  m_undo->setText(history.canUndo() ? tr("&Undo: %1").arg(toQt(history.undoLabel())) : tr("&Undo"));
-  m_redo->setText(history.canRedo() ? tr("&Redo: %1").arg(toQt(history.redoLabel())) : tr("&Redo"));
+  const auto plain = [](const std::string& label) { return toQt(label).replace(u'&', QStringLiteral("&&")); };
+  m_undo->setText(history.canUndo() ? tr("&Undo: %1").arg(plain(history.undoLabel())) : tr("&Undo"));
+  m_redo->setText(history.canRedo() ? tr("&Redo: %1").arg(plain(history.redoLabel())) : tr("&Redo"));
 }
 
 void MainWindow::showMessage(const QString& sentence, Severity severity) {
@@ -700,6 +709,7 @@ void MainWindow::escape() {
   if (m_scene->isDrawingWire()) return m_view->cancelWire();
   if (m_session.isRunning()) return m_session.cancelRun();
   m_session.select({});
+  m_scene->clearSelection();
 }
 
 void MainWindow::copy() {

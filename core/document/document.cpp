@@ -32,6 +32,8 @@ const DocumentBlock* PipelineDocument::findBlock(std::string_view name) const {
   return found == m_blocks.end() ? nullptr : &found->second;
 }
 
+const DocumentFrame* PipelineDocument::findFrame(std::string_view id) const { return findById(m_pipeline.frames, id); }
+
 DocumentBlock* PipelineDocument::mutableBlock(std::string_view name) {
   return const_cast<DocumentBlock*>(findBlock(name));
 }
@@ -40,9 +42,26 @@ bool PipelineDocument::idExists(std::string_view id) const { return findOp(id) |
 
 std::string PipelineDocument::freeId(std::string_view stem) const { return fuseline::freeId(m_pipeline, stem); }
 
+std::string PipelineDocument::freeFrameId(std::string_view stem) const {
+  std::unordered_set<std::string> taken;
+  for (const DocumentFrame& frame : frames()) taken.insert(frame.id);
+  return fuseline::freeId(taken, stem);
+}
+
+namespace {
+
+bool hasSameLists(const DocumentBlock& a, const DocumentBlock& b) {
+  return a.inputs == b.inputs && a.ops == b.ops && a.wires == b.wires && a.outputs == b.outputs;
+}
+
+}  // namespace
+
 bool meansTheSame(const PipelineDocument& a, const PipelineDocument& b) {
-  return a.inputs() == b.inputs() && a.ops() == b.ops() && a.wires() == b.wires() && a.outputs() == b.outputs() &&
-         a.blocks() == b.blocks() && a.symbols() == b.symbols() && a.recipe() == b.recipe() && a.fusion() == b.fusion();
+  const auto isSameBlock = [](const auto& one, const auto& other) {
+    return one.first == other.first && hasSameLists(one.second, other.second);
+  };
+  return hasSameLists(a.pipeline(), b.pipeline()) && std::ranges::equal(a.blocks(), b.blocks(), isSameBlock) &&
+         a.symbols() == b.symbols() && a.recipe() == b.recipe() && a.fusion() == b.fusion();
 }
 
 std::string freeId(const DocumentBlock& block, std::string_view stem) {

@@ -30,13 +30,19 @@ class PipelineDocument {
   const Json& fusion() const { return m_fusion; }
   const std::vector<std::pair<std::string, Position>>& positions() const { return m_pipeline.positions; }
 
+  /// Of the pipeline, in file order; one whose id another one before it has is never drawn.
+  const std::vector<DocumentFrame>& frames() const { return m_pipeline.frames; }
+
   const DocumentOp* findOp(std::string_view id) const;
   const DocumentInput* findInput(std::string_view id) const;
   const DocumentOutput* findOutput(std::string_view id) const;
   const DocumentBlock* findBlock(std::string_view name) const;
+  const DocumentFrame* findFrame(std::string_view id) const;
   bool idExists(std::string_view id) const;
   /// "fc", "fc2", "fc3" ...: the first that is free.
   std::string freeId(std::string_view stem) const;
+  /// "frame", "frame2" ...: the first that no frame of the pipeline bears.
+  std::string freeFrameId(std::string_view stem) const;
   /// A file of a newer major version: it can be looked at, not edited.
   bool isReadOnly() const { return m_isReadOnly; }
 
@@ -63,7 +69,7 @@ class PipelineDocument {
   bool m_isReadOnly = false;
 };
 
-/// Equal but for where the nodes stand.
+/// Equal but for the view: where the nodes stand, and frames.
 bool meansTheSame(const PipelineDocument& a, const PipelineDocument& b);
 
 /// "fc", "fc2", "fc3" ...: the first that no input, op or output of the block bears.

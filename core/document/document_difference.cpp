@@ -359,6 +359,19 @@ class Differences {
                         .next = fmt::format("{}", fmt::join(after, ", "))});
   }
 
+  /// By "frame ID", so that none is taken for a node. Nothing: they are not told apart by their ids.
+  static std::optional<Json> framesOf(const Json& view) {
+    Json frames = Json::object();
+    const Json& list = memberOf(view, "frames");
+    if (list.is_null()) return frames;
+    if (!list.is_array()) return std::nullopt;
+    for (const Entry& entry : entriesOf(list, entryOf)) {
+      if (entry.id.empty() || frames.contains("frame " + entry.id)) return std::nullopt;
+      frames["frame " + entry.id] = entry.content;
+    }
+    return frames;
+  }
+
   void view(const Json& base, const Json& next, const Renames& renames) {
     const auto positionsOf = [](const Json& view) {
       const Json& positions = memberOf(view, "positions");
@@ -368,9 +381,14 @@ class Differences {
     Json before = Json::object();
     for (const auto& [id, position] : positions.items()) before[renamed(id, renames)] = position;
     named(ChangedPart::View, before, positionsOf(next));
-    const auto othersOf = [](const Json& view) {
+    const std::optional<Json> framesBefore = framesOf(base);
+    const std::optional<Json> framesAfter = framesOf(next);
+    const bool areNamed = framesBefore && framesAfter;
+    if (areNamed) named(ChangedPart::View, *framesBefore, *framesAfter);
+    const auto othersOf = [areNamed](const Json& view) {
       if (!view.is_object()) return view.is_null() ? Json::object() : view;
-      return memberOf(view, "positions").is_object() ? without(view, {"positions"}) : view;
+      Json others = memberOf(view, "positions").is_object() ? without(view, {"positions"}) : view;
+      return areNamed ? without(others, {"frames"}) : others;
     };
     whole(ChangedPart::View, changedFields(othersOf(base), othersOf(next)));
   }

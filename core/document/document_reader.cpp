@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -262,7 +263,8 @@ class DocumentReader {
 
   void readView(Index i, const std::string& pointer, DocumentBlock& block) {
     Json& extra = bagOf(block, "view");
-    const Fields fields = openObject(i, pointer, extra, {"positions"});
+    const Fields fields = openObject(i, pointer, extra, {"positions", "frames"});
+    readFrames(fields, pointer, block);
     const auto positions = object(fields, "positions", pointer, extra);
     if (!positions) return;
     forEachMember(*positions, pointer + "/positions", [&](std::string_view id, Index value, const std::string& place) {
@@ -274,15 +276,75 @@ class DocumentReader {
   }
 
   std::optional<Position> readPosition(Index i) const {
-    const auto parts = m_tree.isArray(i) ? m_tree.children(i) : std::vector<JsonTree::Child>{};
-    if (parts.size() != 2) return std::nullopt;
-    const auto isCoordinate = [&](const JsonTree::Child& part) {
+    const std::vector<int> parts = integers(i);
+    return parts.size() == 2 ? std::optional(Position{parts[0], parts[1]}) : std::nullopt;
+  }
+
+  // Of a list; none where one of them is something else.
+  std::vector<int> integers(Index i) const {
+    std::vector<int> values;
+    for (const JsonTree::Child& part : m_tree.isArray(i) ? m_tree.children(i) : std::vector<JsonTree::Child>{}) {
       const Json& value = m_tree[part.value].scalar;
-      return value.is_number_integer() && value >= std::numeric_limits<int>::min() &&
-             value <= std::numeric_limits<int>::max();
-    };
-    if (!isCoordinate(parts[0]) || !isCoordinate(parts[1])) return std::nullopt;
-    return Position{m_tree[parts[0].value].scalar.get<int>(), m_tree[parts[1].value].scalar.get<int>()};
+      if (!value.is_number_integer() || value < std::numeric_limits<int>::min() ||
+          value > std::numeric_limits<int>::max())
+        return {};
+      values.push_back(value.get<int>());
+    }
+    return values;
+  }
+
+  // Nothing that is wrong with frames keeps a pipeline from running, so all of it is a warning.
+  void readFrames(const Fields& fields, const std::string& pointer, DocumentBlock& block) {
+    std::unordered_set<std::string> ids;
+    forEachElement(
+        fields, "frames", pointer, bagOf(block, "view"),
+        [&](Index item, const std::string& place) {
+          block.frames.push_back(readFrame(item, place));
+          const std::string& id = block.frames.back().id;
+          if (!id.empty() && !ids.insert(id).second)
+            report(Severity::Warning, "duplicate-id", m_tree[item].offset, place,
+                   fmt::format("Two frames have the id {}; this one is not drawn.", id));
+        },
+        Severity::Warning);
+  }
+
+  DocumentFrame readFrame(Index i, const std::string& pointer) {
+    DocumentFrame frame;
+    if (!isItem(i, pointer, "a frame", frame.extra, Severity::Warning)) return frame;
+    const Fields fields = openObject(i, pointer, frame.extra, {"id", "title", "text", "area", "color", "locked"});
+    frame.id = text(fields, "id", pointer, frame.extra).value_or("");
+    frame.title = text(fields, "title", pointer, frame.extra).value_or("");
+    frame.text = text(fields, "text", pointer, frame.extra);
+    frame.area = readArea(fields, pointer, frame.extra);
+    frame.color = text(fields, "color", pointer, frame.extra).value_or("");
+    frame.locked = boolean(fields, "locked", pointer, frame.extra, Severity::Warning);
+    for (const char* name : {"id", "area"})
+      if (!fields.contains(name))
+        report(Severity::Warning, "missing-field", m_tree[i].offset, pointer,
+               fmt::format("A frame has no \"{}\"; it is kept, but not drawn.", name));
+    return frame;
+  }
+
+  std::optional<std::string> text(const Fields& fields, std::string_view name, const std::string& pointer,
+                                  Json& extra) {
+    const auto i = find(fields, name);
+    if (!i) return std::nullopt;
+    if (m_tree.isString(*i)) return m_tree.text(*i);
+    wrongType(*i, fmt::format("{}/{}", pointer, name), "text", extra, name, Severity::Warning);
+    return std::nullopt;
+  }
+
+  std::optional<FrameArea> readArea(const Fields& fields, const std::string& pointer, Json& extra) {
+    const auto i = find(fields, "area");
+    if (!i) return std::nullopt;
+    const std::vector<int> parts = integers(*i);
+    if (parts.size() == 4 && isFrameArea(parts[0], parts[1], parts[2], parts[3]))
+      return FrameArea{parts[0], parts[1], parts[2], parts[3]};
+    wrongType(*i, pointer + "/area",
+              fmt::format("four integers: x and y, not beyond {}, width and height, from 1 to {}", kMaxFramePlace,
+                          kMaxFrameSide),
+              extra, "area", Severity::Warning);
+    return std::nullopt;
   }
 
   // The fields of an object by name; unknown ones go to the extra bag, repeated ones are reported.
@@ -343,20 +405,21 @@ class DocumentReader {
 
   template <class Use>
   void forEachElement(const Fields& fields, std::string_view name, const std::string& owner, Json& extra,
-                      const Use& use) {
+                      const Use& use, Severity severity = Severity::Error) {
     const auto i = find(fields, name);
     if (!i) return;
     const std::string pointer = fmt::format("{}/{}", owner, name);
-    if (!m_tree.isArray(*i)) return wrongType(*i, pointer, "a list", extra, name);
+    if (!m_tree.isArray(*i)) return wrongType(*i, pointer, "a list", extra, name, severity);
     std::size_t index = 0;
     for (const JsonTree::Child& child : m_tree.children(*i)) use(child.value, fmt::format("{}/{}", pointer, index++));
   }
 
   // An item that is not even an object is kept whole in place of its extra bag.
-  bool isItem(Index i, const std::string& pointer, std::string_view what, Json& extra) {
+  bool isItem(Index i, const std::string& pointer, std::string_view what, Json& extra,
+              Severity severity = Severity::Error) {
     locate(i, pointer);
     if (m_tree.isObject(i)) return true;
-    report(Severity::Error, "wrong-type", m_tree[i].offset, pointer,
+    report(severity, "wrong-type", m_tree[i].offset, pointer,
            fmt::format("Expected {} (an object), found {}.", what, excerpt(i)));
     extra = m_tree.json(i);
     return false;
@@ -382,11 +445,12 @@ class DocumentReader {
     return {};
   }
 
-  std::optional<bool> boolean(const Fields& fields, std::string_view name, const std::string& pointer, Json& extra) {
+  std::optional<bool> boolean(const Fields& fields, std::string_view name, const std::string& pointer, Json& extra,
+                              Severity severity = Severity::Error) {
     const auto i = find(fields, name);
     if (!i) return std::nullopt;
     if (m_tree[*i].scalar.is_boolean()) return m_tree[*i].scalar.get<bool>();
-    wrongType(*i, fmt::format("{}/{}", pointer, name), "true or false", extra, name);
+    wrongType(*i, fmt::format("{}/{}", pointer, name), "true or false", extra, name, severity);
     return std::nullopt;
   }
 

@@ -77,6 +77,19 @@ Json toJson(const DocumentOutput& output) {
   return std::move(fields).finish();
 }
 
+Json toJson(const DocumentFrame& frame) {
+  if (!frame.extra.is_object() && frame == DocumentFrame{.extra = frame.extra}) return frame.extra;
+  const FrameArea area = frame.area.value_or(FrameArea());
+  Fields fields(frame.extra);
+  fields.addIf(!frame.id.empty(), "id", frame.id);
+  fields.addIf(!frame.title.empty(), "title", frame.title);
+  fields.addIf(frame.text.has_value(), "text", frame.text.value_or(""));
+  fields.addIf(frame.area.has_value(), "area", Json::array({area.x, area.y, area.width, area.height}));
+  fields.addIf(!frame.color.empty(), "color", frame.color);
+  fields.addIf(frame.locked.has_value(), "locked", frame.isLocked());
+  return std::move(fields).finish();
+}
+
 Json toJson(const Wire& wire) { return Json::array({toString(wire.from), toString(wire.to)}); }
 
 template <class Item>
@@ -147,14 +160,20 @@ class DocumentWriter {
 
   /// The version that knows all that the document uses.
   int leastMinor() const {
+    const auto hasFrames = [](const DocumentBlock& block) { return !block.frames.empty(); };
     const auto hasBypassed = [](const DocumentBlock& block) {
       return std::ranges::any_of(block.ops, &DocumentOp::isBypassed);
     };
-    const auto& blocks = m_document.blocks();
-    if (hasBypassed(m_document.pipeline()) ||
-        std::ranges::any_of(blocks, [&](const auto& entry) { return hasBypassed(entry.second); }))
-      return kFormatMinorOfBypass;
-    return blocks.empty() ? 0 : kFormatMinorOfBlocks;
+    if (isAnyBlock(hasFrames)) return kFormatMinorOfFrames;
+    if (isAnyBlock(hasBypassed)) return kFormatMinorOfBypass;
+    return m_document.blocks().empty() ? 0 : kFormatMinorOfBlocks;
+  }
+
+  /// The pipeline is one of them.
+  template <class Is>
+  bool isAnyBlock(const Is& is) const {
+    return is(m_document.pipeline()) ||
+           std::ranges::any_of(m_document.blocks(), [&](const auto& entry) { return is(entry.second); });
   }
 
   Json symbolsObject() const {
@@ -217,6 +236,7 @@ class DocumentWriter {
     Fields fields(bagOf(block, "view"));
     const bool hasPositions = !positions.empty();
     fields.addIf(hasPositions, "positions", Json(std::move(positions)));
+    fields.addIf(!block.frames.empty(), "frames", toJson(block.frames));
     return std::move(fields).finish();
   }
 

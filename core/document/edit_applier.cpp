@@ -3,6 +3,7 @@
 #include "core/document/edit_applier.h"
 
 #include "core/document/document_operation.h"
+#include "core/document/format_version.h"
 #include "core/document/json_text.h"
 #include "core/support/text.h"
 
@@ -37,6 +38,19 @@ bool isStorable(const DocumentOutput& output) {
   return isUtf8(output.id) && isStorable(output.from) && isStorable(output.extra);
 }
 
+bool isStorable(const DocumentFrame& frame) {
+  const FrameArea area = frame.area.value_or(FrameArea{0, 0, 1, 1});
+  return isUtf8(frame.id) && isUtf8(frame.title) && isUtf8(frame.text.value_or("")) && isUtf8(frame.color) &&
+         isStorable(frame.extra) && isFrameArea(area.x, area.y, area.width, area.height);
+}
+
+Error notDrawable(const DocumentFrame& frame) {
+  return Error{
+      fmt::format("The frame {} cannot be stored: a side of it is not from 1 to {}, its corner is beyond {}, or a "
+                  "text is not UTF-8.",
+                  frame.id, kMaxFrameSide, kMaxFramePlace)};
+}
+
 bool isStorable(const Wire& wire) { return isStorable(wire.from) && isStorable(wire.to); }
 
 template <class Item>
@@ -46,7 +60,7 @@ bool areStorable(const std::vector<Item>& items) {
 
 bool isStorable(const DocumentBlock& block) {
   return areStorable(block.inputs) && areStorable(block.ops) && areStorable(block.wires) &&
-         areStorable(block.outputs) &&
+         areStorable(block.outputs) && areStorable(block.frames) &&
          std::ranges::all_of(block.positions, [](const auto& entry) { return isUtf8(entry.first); }) &&
          std::ranges::all_of(block.extra, [](const auto& entry) { return isStorable(entry.second); });
 }
@@ -341,6 +355,34 @@ Result<Edit> EditApplier::operator()(const MoveNode& edit) {
   return Edit(MoveNode{edit.id, std::nullopt});
 }
 
+Result<Edit> EditApplier::operator()(const AddFrame& edit) {
+  std::vector<DocumentFrame>& frames = m_block.frames;
+  const DocumentFrame& frame = edit.frame;
+  if (!isStorable(frame)) return notDrawable(frame);
+  if (edit.index < 0 && frame.id.empty()) return Error{"The id of a frame must not be empty."};
+  if (edit.index < 0 && locate(frames, frame.id, -1))
+    return Error{fmt::format("There is already a frame {}.", frame.id)};
+  const auto point = insertionPoint(edit.index, frames.size());
+  if (!point) return badIndex(edit.index, frames.size());
+  frames.insert(at(frames, *point), frame);
+  return Edit(RemoveFrame{frame.id, static_cast<int>(*point)});
+}
+
+Result<Edit> EditApplier::operator()(const RemoveFrame& edit) {
+  const auto found = locate(m_block.frames, edit.id, edit.index);
+  if (!found) return noSuchFrame(edit.id);
+  AddFrame inverse{std::move(m_block.frames[*found]), static_cast<int>(*found)};
+  m_block.frames.erase(at(m_block.frames, *found));
+  return Edit(std::move(inverse));
+}
+
+Result<Edit> EditApplier::operator()(const ReplaceFrame& edit) {
+  const auto found = locate(m_block.frames, edit.frame.id, -1);
+  if (!found) return noSuchFrame(edit.frame.id);
+  if (!isStorable(edit.frame)) return notDrawable(edit.frame);
+  return Edit(ReplaceFrame{std::exchange(m_block.frames[*found], edit.frame)});
+}
+
 Result<Edit> EditApplier::operator()(const SetSymbol& edit) {
   if (!isUtf8(edit.name) || !isStorable(edit.value)) return notStorable("The symbol " + edit.name);
   MemberChange change = setMember(m_document.m_symbols, edit.name, edit.value, edit.index);
@@ -490,6 +532,12 @@ Error EditApplier::noSuch(std::string_view kind, std::string_view id) const {
   for (const DocumentOp& op : m_block.ops) ids.push_back(op.id);
   for (const DocumentOutput& output : m_block.outputs) ids.push_back(output.id);
   return Error{fmt::format("There is no {} {}{}", kind, id, didYouMean(nearest(id, ids)))};
+}
+
+Error EditApplier::noSuchFrame(std::string_view id) const {
+  std::vector<std::string> ids;
+  for (const DocumentFrame& frame : m_block.frames) ids.push_back(frame.id);
+  return Error{fmt::format("There is no frame {}{}", id, didYouMean(nearest(id, ids)))};
 }
 
 Error EditApplier::noSuchBlock(std::string_view name) const {

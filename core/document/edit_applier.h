@@ -34,6 +34,9 @@ class EditApplier {
   Result<Edit> operator()(const RemoveOutput& edit);
   Result<Edit> operator()(const ReplaceOutput& edit);
   Result<Edit> operator()(const MoveNode& edit);
+  Result<Edit> operator()(const AddFrame& edit);
+  Result<Edit> operator()(const RemoveFrame& edit);
+  Result<Edit> operator()(const ReplaceFrame& edit);
   Result<Edit> operator()(const SetSymbol& edit);
   Result<Edit> operator()(const SetRecipe& edit);
   Result<Edit> operator()(const SetFusion& edit);
@@ -52,6 +55,7 @@ class EditApplier {
   bool isInBlock() const;
   std::string userOf(std::string_view name) const;
   Error noSuchBlock(std::string_view name) const;
+  Error noSuchFrame(std::string_view id) const;
   Verdict canTakeId(const std::string& id);
   bool isUndoneByRenaming(const std::string& id, const std::string& newId);
   bool hasWires(std::string_view id) const;

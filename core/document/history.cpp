@@ -16,6 +16,7 @@ struct Target {
   std::optional<std::string> operator()(const SetAttribute& edit) const { return "a" + edit.id + "." + edit.name; }
   std::optional<std::string> operator()(const SetBypassed& edit) const { return "b" + edit.id; }
   std::optional<std::string> operator()(const MoveNode& edit) const { return "m" + edit.id; }
+  std::optional<std::string> operator()(const ReplaceFrame& edit) const { return "f" + edit.frame.id; }
   std::optional<std::string> operator()(const SetSymbol& edit) const { return "s" + edit.name; }
   std::optional<std::string> operator()(const SetRecipe&) const { return "recipe"; }
   std::optional<std::string> operator()(const SetFusion&) const { return "fusion"; }

@@ -8,7 +8,7 @@
 
 namespace fuseline {
 
-/// "fnv1a64:0123456789abcdef", of a pipeline file's content; where the nodes stand does not count.
+/// "fnv1a64:0123456789abcdef", of a pipeline file's content; where the nodes stand, and frames, do not count.
 std::string hashWithoutView(Json pipeline);
 
 }  // namespace fuseline

@@ -136,6 +136,27 @@ Json inputSchema(Json required) {
 
 Json outputSchema() { return object({{"id", reference("id")}, {"from", reference("endpoint")}}, {"id", "from"}); }
 
+Json frameSchema() {
+  Json colors = Json::array();
+  for (const std::string_view color : kFrameColors) colors.push_back({{"const", color}});
+  colors.push_back({{"type", "string"}});  // a newer version may have more
+  const Json place = {{"type", "integer"}, {"minimum", -kMaxFramePlace}, {"maximum", kMaxFramePlace}};
+  const Json side = {{"type", "integer"}, {"minimum", 1}, {"maximum", kMaxFrameSide}};
+  return object(
+      {{"id", {{"type", "string"}, {"description", "Unique among the frames of its list."}}},
+       {"title", {{"type", "string"}}},
+       {"text", {{"type", "string"}, {"description", "Of a note: plain text, which may have several lines."}}},
+       {"area",
+        {{"type", "array"},
+         {"prefixItems", {place, place, side, side}},
+         {"minItems", 4},
+         {"maxItems", 4},
+         {"description", "x, y, width and height."}}},
+       {"color", {{"description", "Grey without it."}, {"anyOf", std::move(colors)}}},
+       {"locked", {{"type", "boolean"}, {"default", false}, {"description", "Neither moved nor resized by hand."}}}},
+      {"id", "area"});
+}
+
 Json definitions() {
   const Json integer = {{"type", "integer"}};
   return {
@@ -157,6 +178,7 @@ Json definitions() {
       {"block_input", inputSchema(Json::array({"id"}))},
       {"op", opSchema()},
       {"output", outputSchema()},
+      {"frame", frameSchema()},
   };
 }
 
@@ -179,7 +201,9 @@ Json fusionSection() {
 
 Json viewSection() {
   return {{"type", "object"},
-          {"properties", {{"positions", {{"type", "object"}, {"additionalProperties", reference("position")}}}}}};
+          {"properties",
+           {{"positions", {{"type", "object"}, {"additionalProperties", reference("position")}}},
+            {"frames", listOf(reference("frame"), "Titled boxes behind the ops, and notes. Since format 1.3.")}}}};
 }
 
 // An input may say which dtype and shape it wants; without them it takes what its instance reads.

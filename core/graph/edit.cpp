@@ -44,6 +44,9 @@ struct Describe {
   std::string operator()(const MoveNode& edit) const {
     return (edit.position ? "Move " : "Place automatically ") + edit.id;
   }
+  std::string operator()(const AddFrame& edit) const { return edit.frame.isNote() ? "Add note" : "Add frame"; }
+  std::string operator()(const RemoveFrame& edit) const { return "Remove frame " + edit.id; }
+  std::string operator()(const ReplaceFrame& edit) const { return "Change frame " + edit.frame.id; }
   std::string operator()(const SetSymbol& edit) const {
     return (edit.value.is_null() ? "Remove symbol " : "Set symbol ") + edit.name;
   }

@@ -65,6 +65,31 @@ struct DocumentOutput {
   bool operator==(const DocumentOutput&) const = default;
 };
 
+/// The upper left corner of a frame, and its size: in the units of positions.
+struct FrameArea {
+  int x = 0;
+  int y = 0;
+  int width = 0;
+  int height = 0;
+  bool operator==(const FrameArea&) const = default;
+};
+
+/// A titled box behind ops, or a note. It says something to people alone: what a pipeline means does not depend on it.
+struct DocumentFrame {
+  bool isNote() const { return text.has_value(); }
+  /// Neither moved nor resized by hand.
+  bool isLocked() const { return locked.value_or(false); }
+
+  std::string id;  // its namespace is that of the frames beside it: a node may bear it, too
+  std::string title = {};
+  std::optional<std::string> text = std::nullopt;  // of a note, which has no title; lines of plain text
+  std::optional<FrameArea> area = std::nullopt;    // nullopt: it is nowhere to be seen
+  std::string color = {};                          // a name, see kFrameColors; empty or unknown: grey
+  std::optional<bool> locked = std::nullopt;
+  Json extra = Json::object();
+  bool operator==(const DocumentFrame&) const = default;
+};
+
 /// Ops and how they are wired: the pipeline, or a block, which ops with "op": "block:NAME" are instances of. The inputs
 /// and outputs of a block are the ports of its instances; the first of each is the main one.
 struct DocumentBlock {
@@ -73,6 +98,7 @@ struct DocumentBlock {
   std::vector<Wire> wires;
   std::vector<DocumentOutput> outputs;
   std::vector<std::pair<std::string, Position>> positions;
+  std::vector<DocumentFrame> frames;
   // Unknown fields, by the object they stand in: "" (the block itself), "view", "positions".
   std::map<std::string, Json> extra;
   bool operator==(const DocumentBlock&) const = default;
@@ -144,6 +170,17 @@ struct MoveNode {
   std::optional<Position> position;
   int index = -1;
 };  // nullopt: automatic
+struct AddFrame {
+  DocumentFrame frame;
+  int index = -1;
+};
+struct RemoveFrame {
+  std::string id;
+  int index = -1;
+};
+struct ReplaceFrame {
+  DocumentFrame frame;
+};  // the first with this id becomes this one
 struct SetSymbol {
   std::string name;
   Json value;
@@ -170,9 +207,10 @@ struct ReplaceBlock {
   DocumentBlock block;
 };
 
-using Edit = std::variant<AddOp, RemoveOp, RenameOp, SetAttribute, SetBypassed, AddWire, RemoveWire, AddInput,
-                          RemoveInput, ReplaceInput, AddOutput, RemoveOutput, ReplaceOutput, MoveNode, SetSymbol,
-                          SetRecipe, SetFusion, AddBlock, RemoveBlock, ReplaceBlock, EditInBlock, EditGroup>;
+using Edit =
+    std::variant<AddOp, RemoveOp, RenameOp, SetAttribute, SetBypassed, AddWire, RemoveWire, AddInput, RemoveInput,
+                 ReplaceInput, AddOutput, RemoveOutput, ReplaceOutput, MoveNode, AddFrame, RemoveFrame, ReplaceFrame,
+                 SetSymbol, SetRecipe, SetFusion, AddBlock, RemoveBlock, ReplaceBlock, EditInBlock, EditGroup>;
 
 /// Several edits that are one entry of the history. Applied in order, all or nothing.
 struct EditGroup {

@@ -1,6 +1,7 @@
 // Large pipelines: they are laid out in rows, and have an overview.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
+#include "ui/canvas/frame_palette.h"
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/overview_map.h"
 
@@ -21,6 +22,7 @@ class LargePipelinesTest : public QObject {
   void isThereWhereAPartOfManyNodesIsInView();
   void isNotThereForFewNodes();
   void canBeSwitchedOff();
+  void showsFrames();
   void aPressShowsThatPlace();
   void aDragMovesTheView();
 };
@@ -160,6 +162,13 @@ void LargePipelinesTest::canBeSwitchedOff() {
     if (action->text().contains(QStringLiteral("Overview"))) action->trigger();
   QVERIFY(!f.map().isWanted());
   QVERIFY(!f.map().isVisible());
+}
+
+void LargePipelinesTest::showsFrames() {
+  LargePipeline f;
+  QVERIFY(f.session.apply(AddFrame{{.id = "a", .area = FrameArea{0, 2000, 4000, 2000}, .color = "red"}}));
+  const QPoint middle = f.map().toMap().map(QPointF(2000, 3000)).toPoint();
+  QCOMPARE(f.map().grab().toImage().pixelColor(middle), headerGround(f.theme, "red"));
 }
 
 void LargePipelinesTest::aPressShowsThatPlace() {

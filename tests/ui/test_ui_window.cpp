@@ -422,23 +422,6 @@ const Shortcuts::Command& commandOf(const Shortcuts& shortcuts, const QString& p
 QTreeWidgetItem* itemOf(ShortcutsDialog& dialog, const QString& path) {
   return dialog.list().findItems(path, Qt::MatchExactly).value(0);
 }
-
-/// Settings of its own, which no other program sees.
-class OwnSettings {
- public:
-  OwnSettings() {
-    QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, toQt(m_folder.path().string()));
-    QSettings::setDefaultFormat(QSettings::IniFormat);
-    QCoreApplication::setOrganizationName(QStringLiteral("fuseline-tests"));
-  }
-  ~OwnSettings() {
-    QSettings().clear();
-    QSettings::setDefaultFormat(QSettings::NativeFormat);
-  }
-
- private:
-  testing::TemporaryFolder m_folder;
-};
 }  // namespace
 
 void WindowTest::keysOfCommandsAreChanged() {

@@ -7,6 +7,9 @@
 #include "tests/support/one_backend.h"
 #include "ui/theme/format.h"
 
+#include <QCoreApplication>
+#include <QSettings>
+
 namespace fuseline::ui {
 
 namespace {
@@ -53,6 +56,17 @@ Fixture::Fixture(const std::string& text, const QStringList& workerCommand)
   session.openText(text, QStringLiteral("test"));
   waitForAnalysis(session);
   window.canvas().fit();
+}
+
+OwnSettings::OwnSettings() {
+  QSettings::setPath(QSettings::IniFormat, QSettings::UserScope, toQt(m_folder.path().string()));
+  QSettings::setDefaultFormat(QSettings::IniFormat);
+  QCoreApplication::setOrganizationName(QStringLiteral("fuseline-tests"));
+}
+
+OwnSettings::~OwnSettings() {
+  QSettings().clear();
+  QSettings::setDefaultFormat(QSettings::NativeFormat);
 }
 
 QPoint Fixture::portOnView(const PortRef& port) {

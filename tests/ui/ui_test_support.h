@@ -34,6 +34,16 @@ struct Fixture {
   QPoint portOnView(const PortRef& port);
 };
 
+/// Settings of its own, which no other program sees.
+class OwnSettings {
+ public:
+  OwnSettings();
+  ~OwnSettings();
+
+ private:
+  testing::TemporaryFolder m_folder;
+};
+
 /// A run of the small pipeline by the reference.
 RunRecord measuredRun(const char* timing = "auto");
 

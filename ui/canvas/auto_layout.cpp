@@ -9,7 +9,9 @@
 #include <graphviz/cgraph.h>
 #include <graphviz/gvc.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 
 namespace fuseline::ui {
@@ -63,11 +65,29 @@ void addEdges(Agraph_t* graph, const PipelineDocument& document, const std::map<
   }
 }
 
+/// As dot's clusters: it keeps other nodes out of them.
+void addGroups(Agraph_t* graph, const std::vector<NodeGroup>& groups, const std::map<std::string, Agnode_t*>& nodes) {
+  std::map<std::string, Agraph_t*> innermost;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    std::vector<std::string> ids;
+    std::ranges::copy_if(groups[i], std::back_inserter(ids), [&](const std::string& id) { return nodes.contains(id); });
+    if (ids.empty()) continue;
+    Agraph_t* const outer = innermost.contains(ids.front()) ? innermost[ids.front()] : graph;
+    Agraph_t* const cluster = agsubg(outer, mutableText("cluster" + std::to_string(i)), 1);
+    setText(cluster, "margin", std::to_string(kFrameMarginPx + kFrameHeaderPx / 2));
+    for (const std::string& id : ids) {
+      agsubnode(cluster, nodes.at(id), 1);
+      innermost[id] = cluster;
+    }
+  }
+}
+
 int snapped(double valuePx) { return static_cast<int>(std::lround(valuePx / kGridPx)) * kGridPx; }
 
 }  // namespace
 
-NodePositions autoLayout(const PipelineDocument& document, const std::vector<NodeLook>& looks) {
+NodePositions autoLayout(const PipelineDocument& document, const std::vector<NodeLook>& looks,
+                         const std::vector<NodeGroup>& groups) {
   NodePositions positions;
   const ContextHandle context(gvContext());
   const GraphHandle graph(agopen(mutableText("pipeline"), Agdirected, nullptr));
@@ -76,6 +96,7 @@ NodePositions autoLayout(const PipelineDocument& document, const std::vector<Nod
   setText(graph.get(), "nodesep", inches(kRowPitchPx - kNodeHeightPx));
   const auto nodes = addNodes(graph.get(), looks);
   addEdges(graph.get(), document, nodes);
+  addGroups(graph.get(), groups, nodes);
   if (gvLayout(context.get(), graph.get(), "dot") != 0) return positions;
   for (const NodeLook& look : looks) {
     const pointf centre = ND_coord(nodes.at(look.id));

@@ -13,8 +13,13 @@ namespace fuseline::ui {
 
 using NodePositions = std::map<std::string, Position>;
 
+/// Nodes that stay together, with room for a frame around them.
+using NodeGroup = std::vector<std::string>;
+
 /// Top left corners on the grid, for every node. Main wires are kept straight, extra ones bend around them. What is far
-/// wider than high is broken into rows.
-NodePositions autoLayout(const PipelineDocument& document, const std::vector<NodeLook>& looks);
+/// wider than high is broken into rows. groups: each inside of others or apart from them, outer ones first; ids without
+/// a look are nothing to it.
+NodePositions autoLayout(const PipelineDocument& document, const std::vector<NodeLook>& looks,
+                         const std::vector<NodeGroup>& groups = {});
 
 }  // namespace fuseline::ui

@@ -7,7 +7,6 @@
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "ui/canvas/metrics.h"
-#include "ui/models/gain_text.h"
 #include "ui/models/numerics_model.h"
 #include "ui/models/operation_card.h"
 #include "ui/session/fusion_edits.h"
@@ -58,26 +57,7 @@ std::string structureOf(const PipelineDocument& document, const std::vector<Node
   return text;
 }
 
-std::vector<std::string> ownersOf(const Graph& graph, const FusedOperation& entry) {
-  std::vector<std::string> owners;
-  for (const NodeId id : entry.nodes) {
-    const std::string& owner = graph.node(id).owner;
-    if (std::ranges::find(owners, owner) == owners.end()) owners.push_back(owner);
-  }
-  return owners;
-}
-
 bool fitsIntoWires(const std::string& entry) { return entry != kInputEntry && entry != kOutputEntry; }
-
-/// Hand-overs have no outline of their own.
-std::optional<HullKind> hullKind(FusionPass pass) {
-  switch (pass) {
-    case FusionPass::Forward: return HullKind::Forward;
-    case FusionPass::Backward: return HullKind::Backward;
-    case FusionPass::Joint: return HullKind::Joint;
-    default: return std::nullopt;
-  }
-}
 
 /// Of what lies in a direction; nothing: it lies elsewhere. Sideways distance counts twice: an arrow key should follow
 /// the row it points along.
@@ -95,13 +75,19 @@ std::string moveLabel(const std::vector<Edit>& moves) {
 }  // namespace
 
 GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
-    : QGraphicsScene(parent), m_session(session), m_theme(theme) {
+    : QGraphicsScene(parent),
+      m_session(session),
+      m_theme(theme),
+      m_frames(std::make_unique<FrameLayer>(*this, session, theme)) {
   setItemIndexMethod(NoIndex);  // items come and go with every edit; the index would cost more than it finds
   connect(&session, &Session::documentChanged, this, &GraphScene::sync);
   connect(&session, &Session::analysisChanged, this, &GraphScene::sync);
   connect(&session, &Session::runFinished, this, &GraphScene::syncHulls);
   connect(&session, &Session::numericsFinished, this, &GraphScene::sync);
-  connect(&session, &Session::selectionChanged, this, &GraphScene::showSelection);
+  connect(&session, &Session::selectionChanged, this, [this] {
+    showSelection();
+    if (!m_isTakingSelection) m_frames->clearSelection();
+  });
   connect(&theme, &Theme::changed, this, [this] { update(); });
   connect(this, &QGraphicsScene::selectionChanged, this, &GraphScene::takeSelection);
   sync();
@@ -152,7 +138,7 @@ QRectF GraphScene::contentRect() const {
   QRectF rect = m_surroundings;
   for (const auto& [id, item] : m_nodes) rect = rect.united(item->sceneBoundingRect());
   for (const HullItem* hull : m_hulls) rect = rect.united(hull->sceneBoundingRect());
-  return rect;
+  return rect.united(m_frames->contentRect());
 }
 
 QRectF GraphScene::wiresRect() const {
@@ -172,6 +158,7 @@ void GraphScene::sync() {
   syncPositions(looks);
   syncLinks();
   syncHulls();
+  m_frames->sync();
   showSelection();
   resumeWire();
   Q_EMIT itemsChanged();
@@ -263,40 +250,13 @@ void GraphScene::placeLinks() {
 void GraphScene::syncHulls() {
   qDeleteAll(m_hulls);
   m_hulls.clear();
-  const auto& run = m_session.lastRun();
-  m_measured =
-      m_areSpeedupsVisible && run && !run->isStale ? std::optional(compareVariants(run->record)) : std::nullopt;
-  const FusionReport& report = m_session.analysis()->report;
-  if (m_hullFilter == HullFilter::Forward || m_hullFilter == HullFilter::Both) {
-    addHulls(report.forward, HullKind::Forward);
-  }
-  if (m_hullFilter == HullFilter::Backward || m_hullFilter == HullFilter::Both) {
-    addHulls(report.backward, HullKind::Backward);
-  }
-  addOffHulls();
-  placeHulls();
-  markChosenHull();
-}
-
-bool GraphScene::isShown(HullKind kind) const {
-  const bool isAny = m_hullFilter == HullFilter::Both || (kind == HullKind::Joint && m_hullFilter != HullFilter::None);
-  return isAny || m_hullFilter == (kind == HullKind::Forward ? HullFilter::Forward : HullFilter::Backward);
-}
-
-/// Where a fusion is switched off at one place, its outline stays to switch it on again.
-void GraphScene::addOffHulls() {
-  const Analysis& analysis = *m_session.analysis();
-  for (const Attempt& attempt : analysis.report.attempts) {
-    const std::optional<HullKind> kind = hullKind(attempt.rule->pass);
-    if (!kind || !isShown(*kind) || !isOffHere(m_session.document(), analysis.graph(), attempt)) continue;
-    HullLook look = hullLook({.rule = attempt.rule, .nodes = attempt.nodes}, *kind);
-    look.isOff = true;
-    look.label = tr("off · %1").arg(look.rule);
-    look.tip += QStringLiteral("<br>") + toQt(attempt.explanation).toHtmlEscaped();
+  for (HullLook& look : hullLooks(m_session, m_hullFilter, m_areSpeedupsVisible)) {
     auto* hull = new HullItem(std::move(look), m_theme);
     addItem(hull);
     m_hulls.push_back(hull);
   }
+  placeHulls();
+  markChosenHull();
 }
 
 void GraphScene::markChosenHull() {
@@ -314,45 +274,6 @@ void GraphScene::toggleFusions() {
       fusionToggle(m_session.document(), *m_session.analysis(), m_session.selection(), m_session.selectedRule());
   if (!toggle) return Q_EMIT hint(tr("Select an op that is part of a fusion, or the label of a fusion; then press T."));
   if (m_session.apply(toggle->edit)) Q_EMIT hint(toggle->hint);
-}
-
-void GraphScene::addHulls(const std::vector<FusedOperation>& entries, HullKind kind) {
-  for (const FusedOperation& entry : entries) {
-    if (!entry.isFused()) continue;
-    const bool isJoint = entry.rule->pass == FusionPass::Joint;
-    // A joint fusion stands in both lists and is drawn once.
-    if (isJoint && kind == HullKind::Backward && m_hullFilter == HullFilter::Both) continue;
-    auto* hull = new HullItem(hullLook(entry, isJoint ? HullKind::Joint : kind), m_theme);
-    addItem(hull);
-    m_hulls.push_back(hull);
-  }
-}
-
-HullLook GraphScene::hullLook(const FusedOperation& entry, HullKind kind) const {
-  const QString pass = kind == HullKind::Forward    ? tr("forward")
-                       : kind == HullKind::Backward ? tr("backward")
-                                                    : tr("forward + backward");
-  HullLook look{.kind = kind, .rule = toQt(entry.rule->name)};
-  look.label = QStringLiteral("%1 · %2").arg(pass, toQt(entry.rule->name));
-  look.tip = QStringLiteral("<b>%1</b><br>%2").arg(toQt(entry.rule->name), toQt(entry.rule->summary).toHtmlEscaped());
-  for (const QString& text : gainTexts(m_session.analysis()->report, entry))
-    look.tip += QStringLiteral("<br>") + text.toHtmlEscaped();
-  for (const std::string& owner : ownersOf(m_session.analysis()->graph(), entry)) look.owners.append(toQt(owner));
-  look.label += speedupText(look);
-  return look;
-}
-
-/// " · 1.43×": what the last run measured for this fusion, "~" before it within the noise. Joint: forward, backward.
-QString GraphScene::speedupText(const HullLook& look) const {
-  QStringList speedups;
-  for (const ComparisonRow& row : m_measured ? m_measured->rows : std::vector<ComparisonRow>()) {
-    QStringList owners;
-    for (const std::string& owner : row.owners) owners.append(toQt(owner));
-    const bool isPass = look.kind == HullKind::Joint || (row.phase == "forward") == (look.kind == HullKind::Forward);
-    const bool isMeasured = row.unfused.count > 0 && row.fused.count > 0;
-    if (row.isFused && isPass && isMeasured && owners == look.owners) speedups.append(formatSpeedup(row.speedup));
-  }
-  return speedups.isEmpty() ? QString() : QStringLiteral(" · %1").arg(speedups.join(QStringLiteral(", ")));
 }
 
 void GraphScene::placeHulls() {
@@ -377,6 +298,15 @@ void GraphScene::nodeMoved(const std::string&) {
   Q_EMIT nodeDragged();
 }
 
+void GraphScene::placeNodes(const std::map<std::string, QPointF>& places) {
+  if (places.empty()) return;
+  {
+    const QScopedValueRollback guard(m_isSyncing, true);
+    for (const auto& [id, place] : places) node(id)->setPos(place);
+  }
+  nodeMoved(places.begin()->first);
+}
+
 void GraphScene::setHullFilter(HullFilter filter) {
   m_hullFilter = filter;
   syncHulls();
@@ -396,6 +326,7 @@ void GraphScene::takeSelection() {
   for (const auto& [id, item] : m_nodes) {
     if (item->isSelected()) ids.insert(toQt(id));
   }
+  const QScopedValueRollback guard(m_isTakingSelection, true);
   m_session.select(ids);
 }
 
@@ -505,12 +436,16 @@ void GraphScene::removeSelected(Reconnect reconnect) {
   for (const LinkItem* link : m_links) {
     if (link->isSelected()) links.push_back(link->link());
   }
-  if (links.empty() && m_session.selection().isEmpty()) return;
-  m_session.apply(removeNodes(m_session.document(), m_session.selection(), links, reconnect));
+  std::vector<Edit> edits = m_frames->removals();
+  const bool areFramesAlone = links.empty() && m_session.selection().isEmpty();
+  if (areFramesAlone && edits.empty()) return;
+  if (!areFramesAlone)
+    edits.insert(edits.begin(), removeNodes(m_session.document(), m_session.selection(), links, reconnect));
+  m_session.apply(EditGroup{.label = fuseline::describe(edits.front()), .edits = std::move(edits)});
 }
 
 void GraphScene::copySelected() const {
-  const QString text = copyFragment(m_session.document(), m_session.selection());
+  const QString text = copyFragment(m_session.document(), m_session.selection(), m_frames->selected());
   if (!text.isEmpty()) QGuiApplication::clipboard()->setText(text);
 }
 
@@ -519,9 +454,11 @@ void GraphScene::cutSelected() {
   QSet<QString> ops;
   for (const DocumentOp& op : m_session.document().ops())
     if (m_session.selection().contains(toQt(op.id))) ops.insert(toQt(op.id));
-  if (ops.isEmpty()) return Q_EMIT hint(tr("Select the ops to cut."));
+  std::vector<Edit> edits = m_frames->removals();
+  if (ops.isEmpty() && edits.empty()) return Q_EMIT hint(tr("Select the ops to cut."));
   copySelected();
-  m_session.apply(removeNodes(m_session.document(), ops, {}, Reconnect::No));
+  if (!ops.isEmpty()) edits.insert(edits.begin(), removeNodes(m_session.document(), ops, {}, Reconnect::No));
+  m_session.apply(EditGroup{.label = fuseline::describe(edits.front()), .edits = std::move(edits)});
 }
 
 void GraphScene::paste() {
@@ -530,13 +467,20 @@ void GraphScene::paste() {
     Q_EMIT hint(toQt(pasted.error().message));
     return;
   }
-  if (m_session.apply(pasted->edit)) m_session.select(pasted->ids);
+  apply(*pasted);
+}
+
+void GraphScene::apply(const FragmentEdit& pasted) {
+  if (!m_session.apply(pasted.edit)) return;
+  clearSelection();
+  m_session.select(pasted.ids);
+  for (const std::string& id : pasted.frames)
+    if (FrameItem* frame = m_frames->item(id)) frame->setSelected(true);
 }
 
 void GraphScene::duplicateSelected() {
-  const QString text = copyFragment(m_session.document(), m_session.selection());
-  const auto pasted = pasteFragment(m_session.document(), text, kPasteOffset);
-  if (pasted && m_session.apply(pasted->edit)) m_session.select(pasted->ids);
+  const QString text = copyFragment(m_session.document(), m_session.selection(), m_frames->selected());
+  if (const auto pasted = pasteFragment(m_session.document(), text, kPasteOffset)) apply(*pasted);
 }
 
 void GraphScene::toggleBypass() {
@@ -584,8 +528,8 @@ std::vector<std::string> GraphScene::selectedNodes() const {
 }
 
 /// One undo step; nodes that stay where they are are left out.
-void GraphScene::moveNodes(const char* label, const std::vector<MoveNode>& moves) {
-  std::vector<Edit> edits;
+void GraphScene::moveNodes(const char* label, const std::vector<MoveNode>& moves, std::vector<Edit> others) {
+  std::vector<Edit> edits = std::move(others);
   for (const MoveNode& move : moves)
     if (m_positions[move.id] != move.position) edits.push_back(move);
   if (!edits.empty()) m_session.apply(EditGroup{.label = label, .edits = std::move(edits)});
@@ -597,13 +541,18 @@ bool GraphScene::layOut() {
   std::vector<NodeLook> looks;
   for (const auto& [id, item] : m_nodes)
     if (!areSome || item->isSelected()) looks.push_back(item->look());
-  const NodePositions laidOut = autoLayout(m_session.document(), looks);
+  const NodeBoxes before = m_frames->nodeBoxes();
+  const NodePositions laidOut = autoLayout(m_session.document(), looks, framedGroups(m_session.document(), before));
   const Position from = cornerOf(laidOut);
   const Position to = areSome ? cornerOf(m_positions, selected) : from;
+  NodeBoxes after = before;
   std::vector<MoveNode> moves;
-  for (const auto& [id, place] : laidOut)
-    moves.push_back({.id = id, .position = Position{place.x - from.x + to.x, place.y - from.y + to.y}});
-  moveNodes("Lay out", moves);
+  for (const auto& [id, place] : laidOut) {
+    const QPoint target(place.x - from.x + to.x, place.y - from.y + to.y);
+    moves.push_back({.id = id, .position = Position{target.x(), target.y()}});
+    after[id].translate(target - node(id)->pos().toPoint());
+  }
+  moveNodes("Lay out", moves, refitFrames(m_session.document(), before, after));
   return !areSome;
 }
 
@@ -618,12 +567,15 @@ void GraphScene::arrangeSelected(Arrangement arrangement) {
 void GraphScene::commitMoves() {
   std::vector<Edit> moves;
   for (const auto& [id, item] : m_nodes) {
-    const Position place = snappedPosition(item->pos());
+    const QPoint exact = item->pos().toPoint();
+    const Position place = m_frames->carries(id) ? Position{exact.x(), exact.y()} : snappedPosition(item->pos());
     const bool hasMoved = item->pos() != QPointF(m_positions[id].x, m_positions[id].y);
     if (hasMoved) moves.push_back(MoveNode{.id = id, .position = place});
   }
-  if (moves.empty()) return;
-  const std::string label = moveLabel(moves);
+  std::vector<Edit> frames = m_frames->changes();
+  if (moves.empty() && frames.empty()) return;
+  const std::string label = frames.empty() ? moveLabel(moves) : m_frames->changeLabel();
+  moves.insert(moves.end(), frames.begin(), frames.end());
   if (!m_session.apply(EditGroup{.label = label, .edits = std::move(moves)})) sync();
 }
 
@@ -863,6 +815,7 @@ void GraphScene::aimByKey(const std::optional<PortRef>& target) {
 
 /// What is taken here is accepted: else the view would begin a rubber band, which clears the selection.
 void GraphScene::mousePressEvent(QGraphicsSceneMouseEvent* event) {
+  m_frames->beginDrag();
   event->setAccepted(takePress(*event));
   if (!event->isAccepted()) QGraphicsScene::mousePressEvent(event);
 }
@@ -902,6 +855,8 @@ void GraphScene::selectForMenu(QPointF position) {
     if (!m_session.selection().contains(toQt(id))) m_session.select({toQt(id)});
     return;
   }
+  const FrameItem* frame = m_frames->handleAt(position, FrameLayer::Locked::Included);
+  if (frame && !frame->isSelected()) m_frames->select(frame->frame().id);
 }
 
 void GraphScene::mouseMoveEvent(QGraphicsSceneMouseEvent* event) {
@@ -909,6 +864,7 @@ void GraphScene::mouseMoveEvent(QGraphicsSceneMouseEvent* event) {
     updateWire(event->scenePos(), event->screenPos());
     return;
   }
+  m_frames->setCarrying(!(event->modifiers() & Qt::AltModifier));
   QGraphicsScene::mouseMoveEvent(event);
   if (mouseGrabberItem()) previewSplice(event->scenePos(), event->modifiers());
 }
@@ -936,6 +892,8 @@ void GraphScene::mouseDoubleClickEvent(QGraphicsSceneMouseEvent* event) {
     Q_EMIT nodeActivated(toQt(id));
     return;
   }
+  const FrameItem* frame = m_frames->handleAt(event->scenePos(), FrameLayer::Locked::LeftOut);
+  if (frame) return Q_EMIT m_frames->editWanted(toQt(frame->frame().id));
   Q_EMIT emptyDoubleClicked(event->scenePos(), event->screenPos());
 }
 

@@ -4,9 +4,11 @@
 
 #include "ui/canvas/arrange.h"
 #include "ui/canvas/auto_layout.h"
+#include "ui/canvas/frame_layer.h"
 #include "ui/canvas/hull_item.h"
 #include "ui/canvas/link_item.h"
 #include "ui/canvas/node_item.h"
+#include "ui/session/edits.h"
 #include "ui/session/session.h"
 
 #include <QGraphicsScene>
@@ -18,8 +20,6 @@
 #include <vector>
 
 namespace fuseline::ui {
-
-enum class HullFilter { None, Forward, Backward, Both };
 
 class GraphScene : public QGraphicsScene {
   Q_OBJECT
@@ -33,10 +33,12 @@ class GraphScene : public QGraphicsScene {
   LinkItem* linkAt(QPointF position) const;
   const std::vector<HullItem*>& hulls() const { return m_hulls; }
   const std::vector<LinkItem*>& links() const { return m_links; }
+  FrameLayer& frames() { return *m_frames; }
+  const FrameLayer& frames() const { return *m_frames; }
   /// A node in words, for who does not see the canvas: "Linear fc1, reads 512 × 1024 bf16, writes ..., fused:
   /// forward · ForwardLinearEpilogue, RMS error 3.7 %".
   QString describe(const std::string& id) const;
-  /// What the user should see when everything is fitted: nodes, hulls and labels.
+  /// What the user should see when everything is fitted: nodes, hulls and labels, frames.
   QRectF contentRect() const;
   /// What others draw beside the pipeline, to be seen when everything is fitted.
   void setSurroundings(const QRectF& rect) { m_surroundings = rect; }
@@ -101,6 +103,8 @@ class GraphScene : public QGraphicsScene {
 
   /// Called by nodes as they move.
   void nodeMoved(const std::string& id);
+  /// Moves their items together; the document follows when the mouse is released.
+  void placeNodes(const std::map<std::string, QPointF>& places);
 
  Q_SIGNALS:
   /// Items were added or replaced: what others hang on them is to be hung there again.
@@ -139,20 +143,16 @@ class GraphScene : public QGraphicsScene {
   void syncPositions(const std::vector<NodeLook>& looks);
   void syncLinks();
   void syncHulls();
-  void addOffHulls();
-  bool isShown(HullKind kind) const;
   void markChosenHull();
   bool takePress(const QGraphicsSceneMouseEvent& event);
   bool chooseHullAt(QPointF position);
-  void addHulls(const std::vector<FusedOperation>& entries, HullKind kind);
-  HullLook hullLook(const FusedOperation& entry, HullKind kind) const;
-  QString speedupText(const HullLook& look) const;
   void placeLinks();
   void placeHulls();
   void showSelection();
   void takeSelection();
   std::vector<std::string> selectedNodes() const;
-  void moveNodes(const char* label, const std::vector<MoveNode>& moves);
+  void moveNodes(const char* label, const std::vector<MoveNode>& moves, std::vector<Edit> others = {});
+  void apply(const FragmentEdit& pasted);
   void commitMoves();
   bool isFree(const Position& place, const std::string& exceptId) const;
   std::optional<Position> placeInWire(const Link& link, const Position& place, const std::string& id = {}) const;
@@ -180,10 +180,10 @@ class GraphScene : public QGraphicsScene {
 
   Session& m_session;
   const Theme& m_theme;
+  std::unique_ptr<FrameLayer> m_frames;
   std::map<std::string, NodeItem*> m_nodes;
   std::vector<LinkItem*> m_links;
   std::vector<HullItem*> m_hulls;
-  std::optional<Comparison> m_measured;         // of the last run, while it is about this pipeline
   std::map<std::string, Position> m_positions;  // as in the document, or automatic
   NodePositions m_automatic;
   std::string m_automaticFor;  // the structure that m_automatic was made for
@@ -194,6 +194,7 @@ class GraphScene : public QGraphicsScene {
   LinkItem* m_dropTarget = nullptr;
   QRectF m_surroundings;
   bool m_isSyncing = false;
+  bool m_isTakingSelection = false;
 };
 
 }  // namespace fuseline::ui

@@ -4,7 +4,6 @@
 
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/search_popup.h"
-#include "ui/models/node_search.h"
 #include "ui/models/numerics_model.h"
 #include "ui/models/palette_model.h"
 #include "ui/theme/format.h"
@@ -34,6 +33,9 @@ constexpr int kGridStepPx = 24;
 constexpr int kLegendMarginPx = 12;
 constexpr int kLegendGapPx = 6;
 constexpr int kLegendScalePx = 96;
+constexpr QSize kLeastEditorSize(180, 32);
+/// Before the id of a frame, where choices are told apart: no id of a node has a colon.
+constexpr QLatin1String kFrameKey("frame:");
 
 /// Every op of the library, and the blocks of the document.
 Search opSearch(const PipelineDocument& document) {
@@ -79,6 +81,14 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
   connect(&scene, &GraphScene::wireDropped, this, &GraphView::searchForWire);
   connect(&scene, &GraphScene::hint, this, &GraphView::describeWire);
   connect(&scene, &GraphScene::nodeActivated, this, &GraphView::propertiesRequested);
+  connect(&scene.frames(), &FrameLayer::editWanted, this, &GraphView::editFrame);
+  connect(&scene, &QGraphicsScene::selectionChanged, this, &GraphView::describeSelection);
+  connect(this, &GraphView::zoomChanged, this, &GraphView::placeEditor);
+  connect(horizontalScrollBar(), &QScrollBar::valueChanged, this, &GraphView::placeEditor);
+  connect(verticalScrollBar(), &QScrollBar::valueChanged, this, &GraphView::placeEditor);
+  connect(&session, &Session::documentReplaced, this, [this] {
+    if (m_editor) m_editor->close();
+  });
   connect(&session, &Session::selectionChanged, this, &GraphView::describeSelection);
   connect(&session, &Session::analysisChanged, this, &GraphView::describeSelection);
   // Only a new document is fitted by itself: a view that moves with every edit moves under the user's hand.
@@ -98,6 +108,8 @@ void GraphView::fitSelection() {
   QRectF content;
   for (const QString& id : m_session.selection())
     if (const NodeItem* item = m_scene.node(id.toStdString())) content = content.united(item->sceneBoundingRect());
+  for (const std::string& id : m_scene.frames().selected())
+    content = content.united(m_scene.frames().item(id)->sceneBoundingRect());
   if (content.isEmpty()) return fit();
   showRect(content);
 }
@@ -202,7 +214,8 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
     return fit();
   }
   if (isPlain && (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter || event->key() == Qt::Key_F2)) {
-    Q_EMIT propertiesRequested();
+    const bool isFrame = m_session.selection().isEmpty() && !m_scene.frames().selected().empty();
+    isFrame ? m_scene.frames().editSelected() : Q_EMIT propertiesRequested();
     return;
   }
   if (event->key() == Qt::Key_Space && !event->isAutoRepeat()) {
@@ -323,13 +336,13 @@ void GraphView::openFind() {
       [this](const QString& query) {
         std::vector<SearchChoice> choices;
         for (const FoundNode& node : findNodes(m_session.document(), *m_session.analysis(), query))
-          choices.push_back({toQt(node.id), node.title, node.detail});
+          choices.push_back({node.isFrame ? kFrameKey + toQt(node.id) : toQt(node.id), node.title, node.detail});
         return choices;
       },
       this);
-  connect(popup, &SearchPopup::chosen, this, [this, popup](const QString& id) {
+  connect(popup, &SearchPopup::chosen, this, [this, popup](const QString& key) {
     m_findQuery = popup->query();
-    showNode(id);
+    key.startsWith(kFrameKey) ? showFrame(key.sliced(kFrameKey.size())) : showNode(key);
     setFocus();
   });
   popup->openAt(viewport()->mapToGlobal(QPoint((viewport()->width() - kFindWidthPx) / 2, kFitMarginPx)), kFindWidthPx);
@@ -341,14 +354,31 @@ void GraphView::findNext(int step) {
   if (found.empty()) return;
   const auto size = static_cast<std::ptrdiff_t>(found.size());
   const auto current =
-      std::ranges::find(found, m_session.singleSelection().toStdString(), &FoundNode::id) - found.begin();
+      std::ranges::find_if(found, [this](const FoundNode& node) { return isSelected(node); }) - found.begin();
   const std::ptrdiff_t next = current < size ? current + step : (step > 0 ? 0 : size - 1);
-  showNode(toQt(found[static_cast<std::size_t>((next + size) % size)].id));
+  const FoundNode& node = found[static_cast<std::size_t>((next + size) % size)];
+  node.isFrame ? showFrame(toQt(node.id)) : showNode(toQt(node.id));
+}
+
+bool GraphView::isSelected(const FoundNode& found) const {
+  if (!found.isFrame) return m_session.singleSelection() == toQt(found.id);
+  return std::ranges::count(m_scene.frames().selected(), found.id) > 0;
+}
+
+void GraphView::showFrame(const QString& id) {
+  m_scene.frames().select(id.toStdString());
+  if (const FrameItem* item = m_scene.frames().item(id.toStdString())) showArea(item->sceneBoundingRect());
 }
 
 void GraphView::showNode(const QString& id) {
   m_session.select({id});
   if (const NodeItem* item = m_scene.node(id.toStdString())) showArea(item->sceneBoundingRect());
+}
+
+void GraphView::showPlace(QPointF middle, double zoom) {
+  zoomTo(zoom);
+  centerOn(middle);
+  m_isFitted = false;
 }
 
 void GraphView::showArea(const QRectF& area) {
@@ -357,7 +387,39 @@ void GraphView::showArea(const QRectF& area) {
   m_isFitted = false;
 }
 
+/// A field that is open is ended by the keyboard that the next one takes.
+void GraphView::editFrame(const QString& id) {
+  const FrameItem* item = m_scene.frames().item(id.toStdString());
+  if (!item) return;
+  showArea(item->sceneBox());
+  const DocumentFrame& frame = item->frame();
+  auto* editor = new FrameEditor(frame.isNote() ? FrameText::Note : FrameText::Title,
+                                 toQt(frame.text.value_or(frame.title)), viewport());
+  connect(editor, &FrameEditor::committed, this,
+          [this, id](const QString& text) { m_scene.frames().setText(id.toStdString(), text); });
+  connect(editor, &FrameEditor::ended, this, [this, editor] {
+    if (editor->hasFocus()) setFocus();
+  });
+  m_edited = id.toStdString();
+  m_editor = editor;
+  placeEditor();
+  editor->show();
+  editor->setFocus();
+}
+
+/// Never smaller than can be typed into. A scene that ends takes leave of its views, whose scroll bars then move once
+/// more.
+void GraphView::placeEditor() {
+  const FrameItem* item = m_editor && scene() ? m_scene.frames().item(m_edited) : nullptr;
+  if (!item) return;
+  const QRect area = mapFromScene(item->textArea()).boundingRect();
+  m_editor->setGeometry(QRect(area.topLeft(), area.size().expandedTo(kLeastEditorSize)));
+}
+
 void GraphView::describeSelection() {
+  QStringList frames;
+  for (const std::string& id : m_scene.frames().selected()) frames.append(m_scene.frames().describe(id));
+  if (m_session.selection().isEmpty() && !frames.isEmpty()) return setAccessibleDescription(frames.join(u"; "));
   QStringList ids(m_session.selection().begin(), m_session.selection().end());
   ids.sort();
   const QString single = m_session.singleSelection();

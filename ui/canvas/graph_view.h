@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/canvas/frame_editor.h"
 #include "ui/canvas/graph_scene.h"
+#include "ui/models/node_search.h"
 
 #include <QGraphicsView>
 #include <QPointer>
@@ -31,6 +33,12 @@ class GraphView : public QGraphicsView {
   void findNext(int step);
   /// Moves there, unless all of it is in sight.
   void showArea(const QRectF& area);
+  /// Of what is in sight, in scene coordinates.
+  QPointF middle() const { return mapToScene(viewport()->rect().center()); }
+  /// With this place in the middle.
+  void showPlace(QPointF middle, double zoom);
+  /// Opens a field for the title or the text of a frame, in its place.
+  void editFrame(const QString& id);
   /// Shows the selection, never larger than life; everything where nothing is selected.
   void fitSelection();
 
@@ -59,6 +67,9 @@ class GraphView : public QGraphicsView {
   void searchForWire(const LooseWire& wire, QPointF scenePosition, QPoint screenPosition);
   void showRect(const QRectF& rect);
   void showNode(const QString& id);
+  void showFrame(const QString& id);
+  bool isSelected(const FoundNode& found) const;
+  void placeEditor();
   void zoomAt(QPointF viewPosition, double factor);
   bool move(QPointF direction);
   bool moveByKey(int key);
@@ -74,6 +85,8 @@ class GraphView : public QGraphicsView {
   Session& m_session;
   const Theme& m_theme;
   QString m_findQuery;
+  QPointer<FrameEditor> m_editor;
+  std::string m_edited;                // the frame that it is in
   QPointer<QWidget> m_keyboardBefore;  // where it was when a wire was begun elsewhere
   bool m_isFitted = true;
   bool m_isFitPending = false;  // a new document is shown; its hulls are still to come

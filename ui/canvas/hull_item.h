@@ -2,29 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/canvas/hull_look.h"
 #include "ui/theme/theme.h"
 
 #include <QGraphicsItem>
 #include <QPainterPath>
 #include <QPen>
-#include <QStringList>
 
 #include <vector>
 
 namespace fuseline::ui {
-
-/// Forward hulls are solid with their label above, backward ones dashed and hatched with it below, joint ones
-/// dash-dotted and cross-hatched: the kinds can be told apart without colour. What is switched off is dotted and empty.
-enum class HullKind { Forward, Backward, Joint };
-
-struct HullLook {
-  HullKind kind = HullKind::Forward;
-  QString rule;
-  QString label;
-  QString tip;
-  bool isOff = false;  // switched off at this place: only where it would be
-  QStringList owners;  // document ops, in forward order
-};
 
 class HullItem : public QGraphicsItem {
  public:

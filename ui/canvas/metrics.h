@@ -20,6 +20,11 @@ inline constexpr int kRowPitchPx = 120;
 inline constexpr int kGridPx = 8;
 /// Of an op's box.
 inline constexpr double kNodeCornerPx = 6.0;
+inline constexpr int kFrameHeaderPx = 32;
+/// Between what is in a frame and its edges: hulls and their labels have room there.
+inline constexpr int kFrameMarginPx = 40;
+inline constexpr int kLeastFrameWidthPx = 96;
+inline constexpr int kLeastFrameHeightPx = 48;
 /// Below this zoom two lines of text in a node are too small to read: there is only a title, and it is larger.
 inline constexpr double kFarZoom = 0.56;
 inline constexpr double kFarFontFactor = 1.6;

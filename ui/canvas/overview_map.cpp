@@ -1,7 +1,8 @@
-// Nodes as boxes in the colours of their categories; nothing of the map is kept between paints.
+// Nodes as boxes in the colours of their categories, and frames; nothing of the map is kept between paints.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/overview_map.h"
 
+#include "ui/canvas/frame_palette.h"
 #include "ui/canvas/node_item.h"
 
 #include <QEvent>
@@ -86,6 +87,7 @@ void OverviewMap::paintEvent(QPaintEvent* /*event*/) {
   painter.setBrush(colors.panel);
   painter.drawRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5));
   const QTransform map = toMap();
+  paintFrames(painter, map);
   for (const auto& [id, node] : m_scene.nodes()) {
     QRectF box = map.mapRect(node->sceneBox());
     box.setSize(box.size().expandedTo({kLeastBoxPx, kLeastBoxPx}));
@@ -94,6 +96,18 @@ void OverviewMap::paintEvent(QPaintEvent* /*event*/) {
   painter.setPen(QPen(colors.text, 1.0));
   painter.setBrush(Qt::NoBrush);
   painter.drawRect(map.mapRect(shownRect()));
+}
+
+/// Outer ones first.
+void OverviewMap::paintFrames(QPainter& painter, const QTransform& map) const {
+  std::vector<const FrameItem*> frames;
+  for (const auto& [id, item] : m_scene.frames().items()) frames.push_back(item);
+  std::ranges::sort(frames, {}, &FrameItem::zValue);
+  for (const FrameItem* frame : frames) {
+    painter.setPen(frameColor(m_theme, frame->frame().color));
+    painter.setBrush(headerGround(m_theme, frame->frame().color));
+    painter.drawRect(map.mapRect(frame->sceneBox()));
+  }
 }
 
 void OverviewMap::showPlace(QPointF position) { m_view.centerOn(m_pressedMap.inverted().map(position)); }

@@ -37,6 +37,7 @@ class OverviewMap : public QWidget {
   void refresh();
   void place();
   void showPlace(QPointF position);
+  void paintFrames(QPainter& painter, const QTransform& map) const;
 
   const GraphScene& m_scene;
   GraphView& m_view;

@@ -15,6 +15,8 @@ namespace fuseline::ui {
 
 namespace {
 
+constexpr qsizetype kMostTitleChars = 60;
+
 /// "4096 × 1024" and "4096x1024" are the same.
 QString plain(QString text) { return text.replace(QStringLiteral(" × "), QStringLiteral("x")); }
 
@@ -47,6 +49,8 @@ class NodeSearch {
     for (const DocumentOp& op : m_document.ops()) add(op.id, toQt(op.operation), outputsOf(op));
     for (const DocumentOutput& output : m_document.outputs()) add(output.id, QStringLiteral("Output"), {output.from});
     m_found.insert(m_found.end(), m_foundByFacts.begin(), m_foundByFacts.end());
+    for (const DocumentFrame& frame : m_document.frames())
+      if (frame.area && !frame.id.empty()) addFrame(frame);
     return std::move(m_found);
   }
 
@@ -71,6 +75,14 @@ class NodeSearch {
     };
     if (const auto why = std::ranges::find_if(facts, isWhy); why != facts.end()) node.detail = *why;
     m_foundByFacts.push_back(std::move(node));
+  }
+
+  void addFrame(const DocumentFrame& frame) {
+    const QString type = frame.isNote() ? QStringLiteral("Note") : QStringLiteral("Frame");
+    const QString text = toQt(frame.text.value_or(frame.title)).simplified();
+    if (!hasAllWords({text, type}, m_words)) return;
+    m_found.push_back(
+        {.id = frame.id, .title = text.isEmpty() ? type : text.left(kMostTitleChars), .detail = type, .isFrame = true});
   }
 
   const PipelineDocument& m_document;

@@ -20,12 +20,13 @@ bool hasAllWords(const QStringList& texts, const QStringList& words);
 
 struct FoundNode {
   std::string id;
-  QString title;   // "fc1 · Linear"
-  QString detail;  // what was found of it: a shape, a fusion, the code of a problem
+  QString title;         // "fc1 · Linear"
+  QString detail;        // what was found of it: a shape, a fusion, the code of a problem
+  bool isFrame = false;  // or a note, by its title or its text
 };
 
 /// The nodes that have every word of the query, whatever its case: those first whose name or type has them, each in the
-/// document's order. "4096x1024" finds shapes; an empty query finds all.
+/// document's order, and frames behind them. "4096x1024" finds shapes; an empty query finds all.
 std::vector<FoundNode> findNodes(const PipelineDocument& document, const Analysis& analysis, const QString& query);
 
 }  // namespace fuseline::ui

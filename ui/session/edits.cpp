@@ -4,6 +4,8 @@
 
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
+#include "core/document/format_version.h"
+#include "ui/canvas/frame_geometry.h"
 #include "ui/canvas/metrics.h"
 #include "ui/theme/format.h"
 
@@ -146,6 +148,22 @@ std::string lastNode(const PipelineDocument& document) {
   return document.inputs().empty() ? std::string() : document.inputs().front().id;
 }
 
+/// All that stood behind this x has moved on: frames behind it, too, and those around it are wider.
+void stretchFrames(EditScript& script, int x) {
+  const PipelineDocument before = script.document();
+  for (const DocumentFrame* frame : drawnFrames(before)) {
+    FrameArea area = *frame->area;
+    if (area.x + area.width <= x) continue;
+    if (area.x > x)
+      area.x += kNodePitchPx;
+    else
+      area.width = std::min(area.width + kNodePitchPx, kMaxFrameSide);
+    DocumentFrame moved = *frame;
+    moved.area = area;
+    script.add(ReplaceFrame{std::move(moved)});
+  }
+}
+
 /// Makes room right of a node: everything that stands there moves on by one place.
 std::optional<Position> makeRoom(EditScript& script, const std::string& after) {
   const auto anchor = positionOf(script.document(), after);
@@ -159,6 +177,7 @@ std::optional<Position> makeRoom(EditScript& script, const std::string& after) {
   for (const auto& [id, p] : positions) {
     if (isTaken && p.x > anchor->x) script.add(MoveNode{.id = id, .position = Position{p.x + kNodePitchPx, p.y}});
   }
+  if (isTaken) stretchFrames(script, anchor->x);
   return place;
 }
 
@@ -466,7 +485,8 @@ std::set<std::string> symbolsUsedBy(const PipelineDocument& document, const Pipe
 
 }  // namespace
 
-QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids) {
+QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids,
+                     const std::vector<std::string>& frames) {
   PipelineDocument fragment;
   const auto isChosen = [&](const std::string& id) { return ids.contains(toQt(id)); };
   for (const DocumentOp& op : document.ops()) {
@@ -479,7 +499,9 @@ QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids)
   for (const Wire& wire : document.wires()) {
     if (fragment.findOp(wire.from.node) && fragment.findOp(wire.to.node)) (void)fragment.apply(AddWire{.wire = wire});
   }
-  if (fragment.ops().empty()) return QString();
+  for (const std::string& id : frames)
+    if (const DocumentFrame* frame = document.findFrame(id)) (void)fragment.apply(AddFrame{.frame = *frame});
+  if (fragment.ops().empty() && fragment.frames().empty()) return QString();
   for (const std::string& name : blocksUsedBy(document, fragment.ops())) {
     (void)fragment.apply(AddBlock{.name = name, .block = *document.findBlock(name)});
   }
@@ -500,13 +522,16 @@ Result<PipelineDocument> pastedDocument(const std::string& text) {
   if (!json.is_object() || !json.contains("pipeline")) return notPastable();
   LoadedDocument loaded = parseDocument(text);
   if (loaded.document.isReadOnly()) return Error{loaded.diagnostics.front().message};
-  if (loaded.document.ops().empty() && loaded.document.inputs().empty()) return notPastable();
+  const PipelineDocument& pasted = loaded.document;
+  if (pasted.ops().empty() && pasted.inputs().empty() && pasted.frames().empty()) return notPastable();
   return std::move(loaded.document);
 }
 
 std::optional<int> lowestRow(const PipelineDocument& document) {
   std::optional<int> lowest;
   for (const auto& [id, position] : document.positions()) lowest = std::max(position.y, lowest.value_or(position.y));
+  for (const DocumentFrame& frame : document.frames())
+    if (frame.area) lowest = std::max(frame.area->y + frame.area->height, lowest.value_or(frame.area->y));
   return lowest;
 }
 
@@ -532,8 +557,9 @@ class Paste {
       output.from = isPasted(output.from) ? renamed(output.from) : Endpoint();
       add<AddOutput>(output);
     }
+    for (const DocumentFrame& frame : m_pasted.frames()) addFrame(frame);
     const std::size_t numNodes = m_newIds.size();
-    m_result.edit = std::move(m_script).finish(countLabel("Paste", numNodes));
+    m_result.edit = std::move(m_script).finish(numNodes == 0 ? "Paste frames" : countLabel("Paste", numNodes));
     return std::move(m_result);
   }
 
@@ -545,6 +571,8 @@ class Paste {
     if (isEmpty && !m_pasted.fusion().is_null()) m_script.add(SetFusion{m_pasted.fusion()});
     int top = 0;
     for (const auto& [id, position] : m_pasted.positions()) top = std::min(position.y, top);
+    for (const DocumentFrame& frame : m_pasted.frames())
+      if (frame.area) top = std::min(frame.area->y, top);
     const std::optional<int> lowest = isEmpty ? std::nullopt : lowestRow(m_before);
     m_offset = lowest ? QPoint(0, *lowest + kRowPitchPx - top) : QPoint();
   }
@@ -557,6 +585,15 @@ class Paste {
     m_script.add(Addition{node});
     if (const auto p = positionOf(m_pasted, original))
       m_script.add(MoveNode{.id = node.id, .position = Position{p->x + m_offset.x(), p->y + m_offset.y()}});
+  }
+
+  void addFrame(DocumentFrame frame) {
+    if (!frame.area || frame.id.empty()) return;
+    frame.id = m_script.document().freeFrameId(frame.id);
+    frame.area->x += m_offset.x();
+    frame.area->y += m_offset.y();
+    m_result.frames.push_back(frame.id);
+    m_script.add(AddFrame{.frame = std::move(frame)});
   }
 
   /// What is not could be a node of the document by chance.

@@ -82,15 +82,18 @@ Edit renameEdit(const PipelineDocument& document, const std::string& id, const s
 /// Errors: nothing is chosen, or an op cannot be bypassed, with the reason.
 Result<Edit> toggleBypass(const PipelineDocument& document, const QSet<QString>& ids);
 
-/// The chosen ops and the wires among them as text: a piece of the file format with "fragment": true.
-QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids);
+/// The chosen ops and the wires among them, and the chosen frames, as text: a piece of the file format with "fragment":
+/// true.
+QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids,
+                     const std::vector<std::string>& frames = {});
 struct FragmentEdit {
   Edit edit;
   QSet<QString> ids;
+  std::vector<std::string> frames = {};
 };
-/// Pastes ops with fresh ids, moved by `offset`. Of a whole pipeline inputs, outputs and new symbols, too; it goes
-/// below what is there, and brings its recipe and its choice of fusions into an empty document. Errors: the text holds
-/// no ops.
+/// Pastes ops and frames with fresh ids, moved by `offset`. Of a whole pipeline inputs, outputs and new symbols, too;
+/// it goes below what is there, and brings its recipe and its choice of fusions into an empty document. Errors: the
+/// text holds neither ops nor frames.
 Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QString& text, QPoint offset);
 
 /// The tensor at an output port of the document; nullptr when it could not be inferred.

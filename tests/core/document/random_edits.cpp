@@ -22,7 +22,7 @@ PipelineDocument wrongDocument() {
   return parseDocument(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0, "x": 1},
     "symbols": {"M": 8, "H": "M", "N": null},
     "blocks": {"A": {"inputs": [{"id": "x", "z": 1}, 3], "ops": [{"id": "a", "op": "GELU"}, {"id": "a", "op": "block:A"}],
-      "wires": [["x", "a.x"], ["a.y", "a.x"]], "outputs": [{"id": "y"}], "view": {"positions": {"a": [1, 2], "b": 3}}},
+      "wires": [["x", "a.x"], ["a.y", "a.x"]], "outputs": [{"id": "y"}], "view": {"positions": {"a": [1, 2], "b": 3}, "frames": [{"id": "a", "area": [0, 0, 9, 9]}, 4]}},
       "B": 7, "bad id": {"note": 1}},
     "pipeline": {
       "inputs": [{"id": "a", "dtype": "bf16", "shape": ["M"]}, {"id": "x", "dtype": 5, "z": 1}, {"id": "x", "dtype": "f32", "shape": []}],
@@ -31,7 +31,9 @@ PipelineDocument wrongDocument() {
       "wires": [["x", "a.x"], ["a.y", "b.x"], ["x", "a.x"], ["c.y", "d.x"], ["a.y", "b.x"], ["b.y", "a.x"]],
       "outputs": [{"id": "y", "from": "c.y"}, {"id": "b", "from": "a.y"}, {"id": "y"}]},
     "recipe": {"name": "r"},
-    "view": {"positions": {"a": [1, 2], "c": [3, 4], "ghost": [5, 6], "odd": "?"}}})")
+    "view": {"positions": {"a": [1, 2], "c": [3, 4], "ghost": [5, 6], "odd": "?"},
+      "frames": [{"id": "a", "title": "A", "area": [0, 0, 40, 30], "z": 1}, {"id": "a", "text": "twice", "area": 3}, [],
+                 {"title": 7, "color": "blue"}]}})")
       .document;
 }
 
@@ -79,10 +81,20 @@ Edit expandRandomBlock(const PipelineDocument& document) {
   return expanded ? expanded->edit : Edit(EditGroup{.label = "refused", .edits = {}});
 }
 
+DocumentFrame randomFrame() {
+  DocumentFrame frame{.id = *name(), .title = *rc::gen::element<std::string>("", "A title", "\xFF")};
+  frame.text = *rc::gen::element<std::optional<std::string>>(std::nullopt, "", "two\nlines");
+  frame.area =
+      *rc::gen::element<std::optional<FrameArea>>(std::nullopt, FrameArea{-8, 8, 80, 40}, FrameArea{0, 0, 0, -1});
+  frame.color = *rc::gen::element<std::string>("", "blue", "mauve");
+  frame.locked = *rc::gen::element<std::optional<bool>>(std::nullopt, false, true);
+  return frame;
+}
+
 Edit randomEdit(const PipelineDocument& document, bool isInBlock = false) {
   const auto id = *name();
   const auto at = *index();
-  switch (*rc::gen::inRange(isInBlock ? 6 : 0, 25)) {
+  switch (*rc::gen::inRange(isInBlock ? 6 : 0, 28)) {
     case 0: return AddBlock{blockName(), randomBlock(document), at};
     case 1: return RemoveBlock{blockName(), at};
     case 2: return ReplaceBlock{blockName(), randomBlock(document)};
@@ -107,6 +119,9 @@ Edit randomEdit(const PipelineDocument& document, bool isInBlock = false) {
     case 21: return removeOpWithWires(document, id, *rc::gen::arbitrary<bool>());
     case 22: return AddOp{{.id = id, .operation = "block:" + blockName()}, at};
     case 23: return SetBypassed{id, *rc::gen::element<std::optional<bool>>(std::nullopt, false, true)};
+    case 24: return AddFrame{randomFrame(), at};
+    case 25: return RemoveFrame{id, at};
+    case 26: return ReplaceFrame{randomFrame()};
     default: {
       if (document.wires().empty()) return AddWire{*wire()};
       const auto which = *rc::gen::inRange<std::size_t>(0, document.wires().size());

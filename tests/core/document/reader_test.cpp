@@ -177,7 +177,7 @@ TEST(Reader, WarnsAboutANewerMinorVersionAndKeepsIt) {
   const LoadedDocument loaded =
       parseDocument(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 7}, "pipeline": {}})");
   EXPECT_EQ(listed(loaded.diagnostics),
-            "file:1:50: warning: The file has format version 1.7; this program knows 1.2. What it does not know is "
+            "file:1:50: warning: The file has format version 1.7; this program knows 1.3. What it does not know is "
             "kept and written back. [newer-minor at /formatVersion]\n");
   EXPECT_NE(serialize(loaded.document).find("\"minor\": 7"), std::string::npos);
   EXPECT_FALSE(loaded.document.isReadOnly());
@@ -199,7 +199,7 @@ TEST(Reader, OpensANewerMajorVersionReadOnly) {
 TEST(Reader, MissesTheHeader) {
   EXPECT_EQ(listed(parseDocument("{}").diagnostics),
             "file:1:1: error: The file has no \"format\"; expected \"format\": \"fuseline-pipeline\". [wrong-format]\n"
-            "file:1:1: warning: The file has no \"formatVersion\"; it is read as 1.2. [missing-field]\n"
+            "file:1:1: warning: The file has no \"formatVersion\"; it is read as 1.3. [missing-field]\n"
             "file:1:1: error: The file has no \"pipeline\". [missing-field]\n");
 }
 

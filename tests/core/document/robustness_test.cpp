@@ -13,6 +13,10 @@ namespace {
 std::vector<std::string> seeds() {
   std::vector<std::string> texts;
   for (const auto& path : exampleFiles()) texts.push_back(readFile(path));
+  PipelineDocument framed = parseDocument(texts.front()).document;
+  (void)framed.apply(AddFrame{{.id = "a", .title = "A title", .area = FrameArea{-8, 0, 400, 200}, .color = "blue"}});
+  (void)framed.apply(AddFrame{{.id = "b", .text = "two\nlines", .area = FrameArea{0, 300, 80, 40}, .locked = true}});
+  texts.push_back(serialize(framed));
   return texts;
 }
 

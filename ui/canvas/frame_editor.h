@@ -1,0 +1,38 @@
+// FrameEditor: the title of a frame, or the text of a note, typed in its place.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <QPlainTextEdit>
+
+namespace fuseline::ui {
+
+enum class FrameText { Title, Note };
+
+/// Enter ends the title, Ctrl+Enter the text of a note, and so does whatever takes the keyboard away; Esc gives up.
+/// Deletes itself then.
+class FrameEditor : public QPlainTextEdit {
+  Q_OBJECT
+
+ public:
+  FrameEditor(FrameText kind, const QString& text, QWidget* parent);
+  /// Ends without a word.
+  void close();
+
+ Q_SIGNALS:
+  void committed(const QString& text);
+  /// Either way. It may still have the keyboard.
+  void ended();
+
+ protected:
+  bool event(QEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void focusOutEvent(QFocusEvent* event) override;
+
+ private:
+  void commit();
+
+  FrameText m_kind;
+  bool m_isOpen = true;
+};
+
+}  // namespace fuseline::ui

@@ -1,0 +1,105 @@
+// Boxes in boxes.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/frame_geometry.h"
+
+#include "ui/canvas/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace fuseline::ui {
+
+namespace {
+
+int gridBelow(int value) { return static_cast<int>(std::floor(static_cast<double>(value) / kGridPx)) * kGridPx; }
+int gridAbove(int value) { return static_cast<int>(std::ceil(static_cast<double>(value) / kGridPx)) * kGridPx; }
+
+double sizeOf(const FrameArea& area) { return static_cast<double>(area.width) * area.height; }
+
+bool isInside(const DocumentFrame& outer, const DocumentFrame& inner) {
+  return outer.area != inner.area && boxOf(*outer.area).contains(boxOf(*inner.area));
+}
+
+/// Inner frames are smaller than those around them.
+std::vector<const DocumentFrame*> innermostFirst(const PipelineDocument& document) {
+  std::vector<const DocumentFrame*> frames = drawnFrames(document);
+  std::ranges::stable_sort(frames, {}, [](const DocumentFrame* frame) { return sizeOf(*frame->area); });
+  return frames;
+}
+
+/// In it with all of its nodes, or with none.
+bool isNestedIn(const NodeGroup& outer, const NodeGroup& inner) {
+  const auto isInOuter = [&](const std::string& id) { return std::ranges::binary_search(outer, id); };
+  return std::ranges::all_of(inner, isInOuter) || std::ranges::none_of(inner, isInOuter);
+}
+
+}  // namespace
+
+QRect boxOf(const FrameArea& area) { return {area.x, area.y, area.width, area.height}; }
+
+FrameArea areaOf(const QRect& box) { return {box.x(), box.y(), box.width(), box.height()}; }
+
+std::vector<const DocumentFrame*> drawnFrames(const PipelineDocument& document) {
+  std::vector<const DocumentFrame*> frames;
+  std::set<std::string_view> ids;
+  for (const DocumentFrame& frame : document.frames())
+    if (ids.insert(frame.id).second && frame.area && !frame.id.empty()) frames.push_back(&frame);
+  return frames;
+}
+
+FrameArea areaAround(const QRect& content) {
+  const int left = gridBelow(content.x() - kFrameMarginPx);
+  const int top = gridBelow(content.y() - kFrameMarginPx - kFrameHeaderPx);
+  const int right = gridAbove(content.x() + content.width() + kFrameMarginPx);
+  const int bottom = gridAbove(content.y() + content.height() + kFrameMarginPx);
+  return {left, top, right - left, bottom - top};
+}
+
+FrameContent contentOf(const PipelineDocument& document, const DocumentFrame& frame, const NodeBoxes& nodes) {
+  FrameContent content;
+  if (frame.isNote()) return content;
+  const QRect box = boxOf(*frame.area);
+  for (const auto& [id, node] : nodes)
+    if (box.contains(node)) content.nodes.push_back(id);
+  for (const DocumentFrame* other : drawnFrames(document))
+    if (other->id != frame.id && isInside(frame, *other)) content.frames.push_back(other->id);
+  return content;
+}
+
+QRect boxAround(const PipelineDocument& document, const FrameContent& content, const NodeBoxes& nodes) {
+  QRect box;
+  for (const std::string& id : content.nodes) box = box.united(nodes.at(id));
+  for (const std::string& id : content.frames) box = box.united(boxOf(*document.findFrame(id)->area));
+  return box;
+}
+
+std::vector<NodeGroup> framedGroups(const PipelineDocument& document, const NodeBoxes& nodes) {
+  std::vector<const DocumentFrame*> frames = innermostFirst(document);
+  std::ranges::reverse(frames);
+  std::vector<NodeGroup> groups;
+  for (const DocumentFrame* frame : frames) {
+    NodeGroup group = contentOf(document, *frame, nodes).nodes;
+    if (std::ranges::all_of(groups, [&](const NodeGroup& outer) { return isNestedIn(outer, group); }))
+      groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+std::vector<Edit> refitFrames(const PipelineDocument& document, const NodeBoxes& before, const NodeBoxes& after) {
+  PipelineDocument refitted = document;
+  std::vector<Edit> edits;
+  for (const DocumentFrame* frame : innermostFirst(document)) {
+    const FrameContent content = contentOf(document, *frame, before);
+    const auto hasMoved = [&](const std::string& id) { return before.at(id) != after.at(id); };
+    if (std::ranges::none_of(content.nodes, hasMoved)) continue;
+    DocumentFrame fitted = *frame;
+    fitted.area = areaAround(boxAround(refitted, content, after));
+    if (fitted == *frame) continue;
+    edits.emplace_back(ReplaceFrame{fitted});
+    (void)refitted.apply(edits.back());
+  }
+  return edits;
+}
+
+}  // namespace fuseline::ui

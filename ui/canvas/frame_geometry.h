@@ -1,0 +1,43 @@
+// What lies in a frame, and how large a frame is that lies around something. In scene pixels.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/document.h"
+#include "ui/canvas/arrange.h"
+#include "ui/canvas/auto_layout.h"
+
+#include <QRect>
+
+#include <string>
+#include <vector>
+
+namespace fuseline::ui {
+
+QRect boxOf(const FrameArea& area);
+FrameArea areaOf(const QRect& box);
+
+/// Those that have a place and are the first with their id, as findFrame() finds them; in the document's order.
+std::vector<const DocumentFrame*> drawnFrames(const PipelineDocument& document);
+
+/// Of a frame around this, on the grid.
+FrameArea areaAround(const QRect& content);
+
+/// What lies in a frame with all of its box.
+struct FrameContent {
+  std::vector<std::string> nodes;
+  std::vector<std::string> frames;
+};
+/// A note holds nothing.
+FrameContent contentOf(const PipelineDocument& document, const DocumentFrame& frame, const NodeBoxes& nodes);
+
+/// Around all nodes and frames of the content; null: it is empty.
+QRect boxAround(const PipelineDocument& document, const FrameContent& content, const NodeBoxes& nodes);
+
+/// What frames hold together, for the automatic layout: where two overlap, the larger one counts.
+std::vector<NodeGroup> framedGroups(const PipelineDocument& document, const NodeBoxes& nodes);
+
+/// Frames whose nodes are elsewhere now, each around what was in it, inner ones first. Locked ones, too: they would
+/// stand around something else.
+std::vector<Edit> refitFrames(const PipelineDocument& document, const NodeBoxes& before, const NodeBoxes& after);
+
+}  // namespace fuseline::ui

@@ -1,0 +1,130 @@
+// Says in words what a fusion is, what it gains, and what it measured.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/hull_look.h"
+
+#include "ui/models/gain_text.h"
+#include "ui/session/fusion_edits.h"
+#include "ui/theme/format.h"
+
+#include <QCoreApplication>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+
+QString translated(const char* text) { return QCoreApplication::translate("HullLook", text); }
+
+QStringList ownersOf(const Graph& graph, const FusedOperation& entry) {
+  QStringList owners;
+  for (const NodeId id : entry.nodes)
+    if (const QString owner = toQt(graph.node(id).owner); !owners.contains(owner)) owners.append(owner);
+  return owners;
+}
+
+/// Hand-overs have no outline of their own.
+std::optional<HullKind> hullKind(FusionPass pass) {
+  switch (pass) {
+    case FusionPass::Forward: return HullKind::Forward;
+    case FusionPass::Backward: return HullKind::Backward;
+    case FusionPass::Joint: return HullKind::Joint;
+    default: return std::nullopt;
+  }
+}
+
+QString passName(HullKind kind) {
+  switch (kind) {
+    case HullKind::Forward: return translated("forward");
+    case HullKind::Backward: return translated("backward");
+    case HullKind::Joint: return translated("forward + backward");
+  }
+  return {};
+}
+
+class HullLooks {
+ public:
+  HullLooks(const Session& session, HullFilter filter, bool withSpeedups)
+      : m_document(session.document()), m_analysis(*session.analysis()), m_filter(filter) {
+    const auto& run = session.lastRun();
+    if (withSpeedups && run && !run->isStale) m_measured = compareVariants(run->record).rows;
+  }
+
+  std::vector<HullLook> all() && {
+    const FusionReport& report = m_analysis.report;
+    if (m_filter == HullFilter::Forward || m_filter == HullFilter::Both) add(report.forward, HullKind::Forward);
+    if (m_filter == HullFilter::Backward || m_filter == HullFilter::Both) add(report.backward, HullKind::Backward);
+    addOff();
+    return std::move(m_looks);
+  }
+
+ private:
+  void add(const std::vector<FusedOperation>& entries, HullKind kind) {
+    for (const FusedOperation& entry : entries) {
+      if (!entry.isFused()) continue;
+      const bool isJoint = entry.rule->pass == FusionPass::Joint;
+      // A joint fusion stands in both lists and is drawn once.
+      if (isJoint && kind == HullKind::Backward && m_filter == HullFilter::Both) continue;
+      m_looks.push_back(lookOf(entry, isJoint ? HullKind::Joint : kind));
+    }
+  }
+
+  /// Where a fusion is switched off at one place, its outline stays to switch it on again.
+  void addOff() {
+    for (const Attempt& attempt : m_analysis.report.attempts) {
+      const std::optional<HullKind> kind = hullKind(attempt.rule->pass);
+      if (!kind || !isShown(*kind) || !isOffHere(m_document, m_analysis.graph(), attempt)) continue;
+      HullLook look = lookOf({.rule = attempt.rule, .nodes = attempt.nodes}, *kind);
+      look.isOff = true;
+      look.label = translated("off · %1").arg(look.rule);
+      look.tip += QStringLiteral("<br>") + toQt(attempt.explanation).toHtmlEscaped();
+      m_looks.push_back(std::move(look));
+    }
+  }
+
+  bool isShown(HullKind kind) const {
+    const bool isAny = m_filter == HullFilter::Both || (kind == HullKind::Joint && m_filter != HullFilter::None);
+    return isAny || m_filter == (kind == HullKind::Forward ? HullFilter::Forward : HullFilter::Backward);
+  }
+
+  HullLook lookOf(const FusedOperation& entry, HullKind kind) const {
+    HullLook look{.kind = kind, .rule = toQt(entry.rule->name)};
+    look.label = QStringLiteral("%1 · %2").arg(passName(kind), look.rule);
+    look.tip = QStringLiteral("<b>%1</b><br>%2").arg(look.rule, toQt(entry.rule->summary).toHtmlEscaped());
+    for (const QString& text : gainTexts(m_analysis.report, entry))
+      look.tip += QStringLiteral("<br>") + text.toHtmlEscaped();
+    look.owners = ownersOf(m_analysis.graph(), entry);
+    look.label += speedupText(look);
+    return look;
+  }
+
+  /// " · 1.43×": what the last run measured for this fusion, "~" before it within the noise. Joint: forward, backward.
+  QString speedupText(const HullLook& look) const {
+    QStringList speedups;
+    for (const ComparisonRow& row : m_measured) {
+      QStringList owners;
+      for (const std::string& owner : row.owners) owners.append(toQt(owner));
+      const bool isPass = look.kind == HullKind::Joint || (row.phase == "forward") == (look.kind == HullKind::Forward);
+      const bool isMeasured = row.unfused.count > 0 && row.fused.count > 0;
+      if (row.isFused && isPass && isMeasured && owners == look.owners) speedups.append(formatSpeedup(row.speedup));
+    }
+    return speedups.isEmpty() ? QString() : QStringLiteral(" · %1").arg(speedups.join(QStringLiteral(", ")));
+  }
+
+  const PipelineDocument& m_document;
+  const Analysis& m_analysis;
+  const HullFilter m_filter;
+  std::vector<ComparisonRow> m_measured;  // of the last run, while it is about this pipeline
+  std::vector<HullLook> m_looks;
+};
+
+}  // namespace
+
+std::vector<HullLook> hullLooks(const Session& session, HullFilter filter, bool withSpeedups) {
+  return HullLooks(session, filter, withSpeedups).all();
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,33 @@
+// HullLook: what the canvas shows of one fusion, computed from the plan and the last run.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/session/session.h"
+
+#include <QString>
+#include <QStringList>
+
+#include <vector>
+
+namespace fuseline::ui {
+
+/// Forward hulls are solid with their label above, backward ones dashed and hatched with it below, joint ones
+/// dash-dotted and cross-hatched: the kinds can be told apart without colour. What is switched off is dotted and empty.
+enum class HullKind { Forward, Backward, Joint };
+
+struct HullLook {
+  HullKind kind = HullKind::Forward;
+  QString rule;
+  QString label;
+  QString tip;
+  bool isOff = false;  // switched off at this place: only where it would be
+  QStringList owners;  // document ops, in forward order
+};
+
+enum class HullFilter { None, Forward, Backward, Both };
+
+/// Of the fused entries of both plans, as far as they are shown, and of what is switched off at one place.
+/// withSpeedups: labels tell what the last run measured, while it is about this pipeline.
+std::vector<HullLook> hullLooks(const Session& session, HullFilter filter, bool withSpeedups);
+
+}  // namespace fuseline::ui
