@@ -37,28 +37,30 @@ class Variable {
   std::optional<std::string> m_before;
 };
 
-std::shared_ptr<Backend> newBackend() {
-  (void)cudaTestBackend();  // from here on kernels go to the GPU of host memory
-  return *cuda::makeCudaBackend(0, cuda::discoverDevices().front().info);
-}
+std::shared_ptr<Backend> newBackend() { return *cuda::makeCudaBackend(0, cuda::discoverDevices().front().info); }
 
 Graph layer() {
   return chain(DType::BF16, {16, 32}, {link("RMSNorm", "norm"), linear(64, "fc1"), link("GELU", "act"), linear(32)});
 }
 
-std::unique_ptr<Executor> prepared(const std::shared_ptr<Backend>& backend, const Graph& graph) {
-  return std::move(*Executor::create(backend, graph, makePlan(graph, unfused(graph)), *makeBindings(graph, 1)));
-}
+/// layer(), unfused, ready to run.
+struct PreparedLayer {
+  explicit PreparedLayer(const std::shared_ptr<Backend>& backend)
+      : executor(std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 1)))) {}
+  Graph graph = layer();
+  Plan plan = makePlan(graph, unfused(graph));
+  std::unique_ptr<Executor> executor;
+};
 
 TEST(CudaBackendOnHost, GivesBackWhatItOwned) {
-  (void)cudaTestBackend();
+  (void)newBackend();  // what the program keeps
   const host_gpu::Owned before = host_gpu::owned();
   {
     const std::shared_ptr<Backend> backend = newBackend();
-    const Graph graph = layer();
-    const auto executor = prepared(backend, graph);
-    for (int run = 0; run < 3; ++run) ASSERT_TRUE(executor->run());
-    EXPECT_EQ(executor->launching(), "recorded and replayed");
+    const PreparedLayer prepared(backend);
+    Executor& executor = *prepared.executor;
+    for (int run = 0; run < 3; ++run) ASSERT_TRUE(executor.run());
+    EXPECT_EQ(executor.launching(), "recorded and replayed");
     EXPECT_GT(host_gpu::owned().graphs, before.graphs);
     const auto clock = backend->makeClock(2);
     EXPECT_GT(host_gpu::owned().events, before.events);
@@ -84,16 +86,16 @@ TEST(CudaBackendOnHost, SaysWhatMemoryIsMissing) {
 TEST(CudaBackendOnHost, NamesTheStepOfAFaultAndIsLost) {
   const auto fault = [] {
     const std::shared_ptr<Backend> backend = newBackend();
-    const Graph graph = layer();
-    const auto executor = prepared(backend, graph);
+    const PreparedLayer prepared(backend);
+    Executor& executor = *prepared.executor;
     host_gpu::faultInNextWork();
-    const Result<RunOutcome> outcome = executor->run();
+    const Result<RunOutcome> outcome = executor.run();
     const std::string message = outcome ? "" : outcome.error().message;
     const bool isNamed = message.find(
                              "cuda:0 reported a fault: an illegal memory access was encountered "
                              "(cudaErrorIllegalAddress)") != std::string::npos;
     std::fputs(message.c_str(), stderr);
-    std::_Exit(isNamed && backend->isLost() && !executor->run() && !backend->allocate(16) ? 0 : 1);
+    std::_Exit(isNamed && backend->isLost() && !executor.run() && !backend->allocate(16) ? 0 : 1);
   };
   EXPECT_EXIT(fault(), ::testing::ExitedWithCode(0), "The step launched last was ");
 }

@@ -24,7 +24,6 @@ class HostGpuStreams : public ::testing::TestWithParam<Turn> {
   void TearDown() override {
     for (const cudaEvent_t event : {m_event, m_back}) cudaEventDestroy(event);
     for (const cudaStream_t stream : {m_side, m_main}) cudaStreamDestroy(stream);
-    setTurn(Turn::Late);
     cudaGetLastError();
   }
 

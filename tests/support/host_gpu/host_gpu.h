@@ -17,6 +17,7 @@ enum class Turn {
   Late,   // when somebody waits for it
   Early,  // at once, unless it waits itself
 };
+/// Early from the beginning where the environment has FUSELINE_HOST_GPU_TURN=early.
 void setTurn(Turn turn);
 
 /// Of the whole device.

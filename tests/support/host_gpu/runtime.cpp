@@ -54,9 +54,24 @@ struct Machine {
   bool faultsNext = false;
 };
 
+bool hasVariable(const char* name, std::string_view value) {
+  const char* const found = std::getenv(name);
+  return found && found == value;
+}
+
+/// The kernels of the harness are given to its streams from here on.
+Machine& makeMachine() {
+  auto* const made = new Machine();
+  if (hasVariable("FUSELINE_HOST_GPU_TURN", "early")) made->turn = Turn::Early;
+  simt::setSubmitter([](const void* stream, std::function<void()> work) {
+    submit(static_cast<cuda::Stream>(const_cast<void*>(stream)), std::move(work));
+  });
+  return *made;
+}
+
 /// Never destroyed: what owns something of it may live as long as the program.
 Machine& machine() {
-  static Machine& only = *new Machine();
+  static Machine& only = makeMachine();
   return only;
 }
 
@@ -214,10 +229,7 @@ cudaError_t endCapture(Capture& capture) {
 void setTurn(Turn turn) { machine().turn = turn; }
 void setMemoryBytes(std::size_t bytes) { machine().memoryBytes = bytes; }
 
-int majorCapability() {
-  const char* const wanted = std::getenv("FUSELINE_HOST_GPU");
-  return wanted && std::string_view(wanted) == "sm_100" ? 10 : 9;
-}
+int majorCapability() { return hasVariable("FUSELINE_HOST_GPU", "sm_100") ? 10 : 9; }
 
 Owned owned() {
   const Machine& gpu = machine();

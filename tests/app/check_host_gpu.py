@@ -1,0 +1,61 @@
+"""The program on a GPU of host memory, as a user with a GPU runs it: fuseline beside a CUDA module of the tests.
+
+SPDX-License-Identifier: Apache-2.0
+Usage: check_host_gpu.py FUSELINE
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "resources" / "examples"
+FUSELINE = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else None
+SMALL = ["--set", "M=16", "--set", "H=32", "--set", "F=64"]
+ONCE = ["--iterations", "2", "--warmup", "1", "--no-roofs", "--quiet"]
+
+
+def fuseline(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([FUSELINE, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+class OnHostGpu(unittest.TestCase):
+    def run_on_gpu(self, example: str, *options: str) -> dict:
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "run.fuserun"
+            done = fuseline("run", EXAMPLES / example, "--device", "cuda", "-o", file, *SMALL, *ONCE, *options)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(file.read_text())
+
+    def test_devices_names_it(self):
+        done = fuseline("devices", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("GPU of host memory", done.stdout)
+
+    def test_both_plans_are_replayed_as_graphs(self):
+        run = self.run_on_gpu("llama_mlp.fuseline")
+        variants = {variant["name"]: variant for variant in run["variants"]}
+        self.assertEqual(set(variants), {"unfused", "fused"})
+        for variant in variants.values():
+            self.assertEqual(variant["launching"], "recorded and replayed")
+            self.assertEqual(len(variant["samplesNs"]), 2)
+        self.assertLess(len(variants["fused"]["steps"]), len(variants["unfused"]["steps"]))
+
+    def test_steps_are_launched_one_by_one_on_request(self):
+        run = self.run_on_gpu("llama_mlp.fuseline", "--no-replay")
+        for variant in run["variants"]:
+            self.assertNotEqual(variant["launching"], "recorded and replayed")
+
+    def test_fused_results_are_within_tolerance_under_fp8(self):
+        self.run_on_gpu("gpt_mlp.fuseline", "--recipe", "DelayedScaling", "--numerics", "--fail-if", "error>tolerance")
+
+    def test_experts_run_side_by_side(self):
+        done = fuseline("run", EXAMPLES / "grouped_mlp.fuseline", "--device", "cuda", "--set", "M=32", "--set", "H=32",
+                        "--set", "F=32", *ONCE, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
