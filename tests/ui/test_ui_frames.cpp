@@ -54,6 +54,7 @@ class FramesTest : public QObject {
   void aFrameIsDescribedInWords();
   void drawingsHaveTitlesAndNotes();
   void whatCannotBeDrawnIsLeftOut();
+  void placesHaveLimits();
   void anyCommandsUndoneGiveBackTheSameBytes();
   void colorsCanBeRead_data();
   void colorsCanBeRead();
@@ -409,9 +410,20 @@ void FramesTest::drawingsHaveTitlesAndNotes() {
 
 void FramesTest::whatCannotBeDrawnIsLeftOut() {
   Framed f(R"([{"id": "a"}, {"id": "a", "area": [0, 200, 96, 48]}, 7, {"area": [0, 0, 9, 9]},
-               {"id": "far", "area": [1000000000, -1000000000, 1000000, 1000000], "locked": 1}])");
-  QCOMPARE(f.frames().items().size(), std::size_t{1});
+               {"id": "tiny", "text": "no room\nfor this", "area": [0, 300, 1, 1], "locked": true},
+               {"id": "flat", "title": "nor here", "area": [0, 320, 1, 1], "locked": true}])");
+  QCOMPARE(f.frames().items().size(), std::size_t{2});
+  QVERIFY(f.frames().item("tiny"));
+  QVERIFY(!drawing(f.session, f.window.scene(), {.embedsPipeline = false})->contains("no room"));
+  f.window.scene().layOut();
+  QVERIFY(f.session.analysis()->isRunnable());
+}
+
+/// So far away that nothing else can be seen with it.
+void FramesTest::placesHaveLimits() {
+  Framed f(R"([{"id": "far", "area": [1000000000, -1000000000, 1000000, 1000000], "locked": 1}])");
   QVERIFY(f.frames().item("far"));
+  f.canvas().fit();
   f.window.scene().layOut();
   QVERIFY(f.session.analysis()->isRunnable());
 }
