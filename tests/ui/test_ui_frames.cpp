@@ -413,6 +413,9 @@ void FramesTest::aFrameIsDescribedInWords() {
   QCOMPARE(f.canvas().accessibleDescription(), QStringLiteral("Frame Feed forward, around fc and norm, blue, locked"));
   f.session.select({QStringLiteral("act")});
   QVERIFY(f.frames().selected().empty());
+  QVERIFY(!f.canvas().accessibleDescription().contains(QStringLiteral("frame")));
+  f.session.select({QStringLiteral("fc")});
+  QVERIFY(f.canvas().accessibleDescription().contains(QStringLiteral(", in frame Feed forward")));
 }
 
 void FramesTest::drawingsHaveTitlesAndNotes() {

@@ -73,6 +73,13 @@ FrameContent contentOf(const PipelineDocument& document, const DocumentFrame& fr
   return content;
 }
 
+std::vector<const DocumentFrame*> framesAround(const PipelineDocument& document, const QRect& node) {
+  std::vector<const DocumentFrame*> frames = innermostFirst(document);
+  std::erase_if(frames,
+                [&](const DocumentFrame* frame) { return frame->isNote() || !boxOf(*frame->area).contains(node); });
+  return frames;
+}
+
 std::optional<FrameArea> areaAround(const PipelineDocument& document, const FrameContent& content,
                                     const NodeBoxes& nodes) {
   QRect box;

@@ -28,6 +28,9 @@ struct FrameContent {
 /// A note holds nothing.
 FrameContent contentOf(const PipelineDocument& document, const DocumentFrame& frame, const NodeBoxes& nodes);
 
+/// That hold a node with this box, inner ones first.
+std::vector<const DocumentFrame*> framesAround(const PipelineDocument& document, const QRect& node);
+
 /// Of a frame around all of this, on the grid. Nothing: there is nothing.
 std::optional<FrameArea> areaAround(const PipelineDocument& document, const FrameContent& content,
                                     const NodeBoxes& nodes);
