@@ -4,9 +4,12 @@
 
 #include "core/document/document_operation.h"
 #include "core/document/edit_applier.h"
+#include "core/document/format_version.h"
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <queue>
 #include <set>
@@ -27,6 +30,20 @@ std::string lowerCase(std::string text) {
 std::optional<Position> positionOf(const DocumentBlock& block, const std::string& id) {
   const auto found = std::ranges::find(block.positions, id, [](const auto& entry) { return entry.first; });
   return found == block.positions.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool holds(const FrameArea& area, const Position& corner) {
+  return corner.x >= area.x && corner.x < area.x + area.width && corner.y >= area.y && corner.y < area.y + area.height;
+}
+
+/// Nothing: it would be further away than a frame may be.
+std::optional<DocumentFrame> shifted(DocumentFrame frame, std::int64_t x, std::int64_t y) {
+  const std::int64_t newX = x + frame.area->x;
+  const std::int64_t newY = y + frame.area->y;
+  if (std::max(std::abs(newX), std::abs(newY)) > kMaxFramePlace) return std::nullopt;
+  frame.area->x = static_cast<int>(newX);
+  frame.area->y = static_cast<int>(newY);
+  return frame;
 }
 
 std::unordered_set<std::string> idsOf(const DocumentBlock& block) {
@@ -202,6 +219,24 @@ class BlockMaker {
         if (!m_origin) m_origin = *position;
         m_block.positions.emplace_back(op(index).id, Position{position->x - m_origin->x, position->y - m_origin->y});
       }
+    for (const DocumentFrame& frame : m_document.frames())
+      if (goesInside(frame)) m_block.frames.push_back(*fromOrigin(frame));
+  }
+
+  std::optional<DocumentFrame> fromOrigin(const DocumentFrame& frame) const {
+    return shifted(frame, -std::int64_t{m_origin->x}, -std::int64_t{m_origin->y});
+  }
+
+  // A frame around chosen ops alone goes with them. Their corners are all that is known of where they stand.
+  bool goesInside(const DocumentFrame& frame) const {
+    if (!frame.area || frame.isNote() || frame.id.empty() || !m_origin || !fromOrigin(frame)) return false;
+    bool hasChosen = false;
+    for (const auto& [id, position] : m_document.positions()) {
+      if (!holds(*frame.area, position)) continue;
+      if (!isChosen(id)) return false;
+      hasChosen = true;
+    }
+    return hasChosen;
   }
 
   // The main output is the main result of the op that comes last.
@@ -280,6 +315,9 @@ class BlockMaker {
   void replacePositions() {
     for (const auto& [id, position] : m_block.positions) m_edits.push_back(MoveNode{id, std::nullopt});
     if (m_origin) m_edits.push_back(MoveNode{m_instance, m_origin});
+    const auto& frames = m_document.frames();
+    for (std::size_t i = frames.size(); i-- > 0;)
+      if (goesInside(frames[i])) m_edits.push_back(RemoveFrame{frames[i].id, static_cast<int>(i)});
   }
 
   void moveFusion() {
@@ -386,6 +424,16 @@ class BlockExpander {
     for (const auto& [id, position] : m_block.positions)
       if (const auto op = m_idOf.find(id); op != m_idOf.end())
         m_edits.push_back(MoveNode{op->second, Position{origin->x + position.x, origin->y + position.y}});
+    std::unordered_set<std::string> taken;
+    for (const DocumentFrame& frame : m_document.frames()) taken.insert(frame.id);
+    for (const DocumentFrame& frame : m_block.frames) {
+      if (!frame.area || frame.id.empty()) continue;
+      std::optional<DocumentFrame> copy = shifted(frame, origin->x, origin->y);
+      if (!copy) continue;
+      copy->id = freeId(taken, frame.id);
+      taken.insert(copy->id);
+      m_edits.push_back(AddFrame{std::move(*copy)});
+    }
   }
 
   void moveFusion() {

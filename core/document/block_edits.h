@@ -19,7 +19,7 @@ struct NewBlock {
 
 /// Moves ops into a new block and puts an instance of it in their place. What they read from outside become the inputs
 /// of the block, named after the ports that read it ("x", "extra"); what is read of them, its outputs. Inputs that
-/// nothing feeds become inputs, and results that nobody reads outputs, too.
+/// nothing feeds become inputs, and results that nobody reads outputs, too. Frames around chosen ops alone go inside.
 /// Errors: no ops, a name that is taken, an op between two of them that is not chosen.
 Result<NewBlock> makeBlock(const PipelineDocument& document, std::span<const std::string> ids, const std::string& name);
 
@@ -28,8 +28,8 @@ struct ExpandedBlock {
   std::vector<std::string> ids;  // of the ops that take the place of the instance
 };
 
-/// Replaces an instance by the ops of its block; ids that are taken get a number. The block stays in the document.
-/// Errors: no such op, or it is no instance of a block of this document.
+/// Replaces an instance by the ops and the frames of its block; ids that are taken get a number. The block stays in the
+/// document. Errors: no such op, or it is no instance of a block of this document.
 Result<ExpandedBlock> expandBlock(const PipelineDocument& document, std::string_view instance);
 
 /// The blocks that instances among these ops need, inner ones included, in the order of the document.

@@ -29,6 +29,7 @@ class FramesTest : public QObject {
 
  private Q_SLOTS:
   void ctrlGPutsAFrameAroundTheSelection();
+  void framesAreNested();
   void aFrameNeedsASelection();
   void theHeaderTakesAlongWhatLiesInside();
   void theHeaderKeepsWhatIsOffTheGridInItsPlace();
@@ -54,6 +55,7 @@ class FramesTest : public QObject {
   void aFrameIsDescribedInWords();
   void drawingsHaveTitlesAndNotes();
   void whatCannotBeDrawnIsLeftOut();
+  void placesHaveLimits();
   void anyCommandsUndoneGiveBackTheSameBytes();
   void colorsCanBeRead_data();
   void colorsCanBeRead();
@@ -129,6 +131,20 @@ void FramesTest::ctrlGPutsAFrameAroundTheSelection() {
   f.session.undo();
   QCOMPARE(serialize(f.session.document()), before);
   QVERIFY(!f.session.history().canUndo());
+}
+
+/// One in another, and one around another: no two edges lie upon each other.
+void FramesTest::framesAreNested() {
+  Framed f;
+  f.session.select({QStringLiteral("fc")});
+  f.frames().frameSelected();
+  QCOMPARE(*f.frame("frame").area, (FrameArea{384, -72, 232, 168}));
+  QCOMPARE(*f.frame().area, (FrameArea{160, -120, 472, 232}));
+  f.session.undo();
+  f.session.select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
+  f.frames().frameSelected();
+  QCOMPARE(*f.frame().area, (FrameArea{160, -72, 456, 168}));
+  QCOMPARE(*f.frame("frame").area, (FrameArea{144, -120, 696, 232}));
 }
 
 void FramesTest::aFrameNeedsASelection() {
@@ -303,9 +319,9 @@ void FramesTest::layingOutRefitsFrames() {
   const GraphScene& scene = f.window.scene();
   for (const char* inside : {"norm", "fc"}) QVERIFY(frame.contains(scene.node(inside)->sceneBox().toRect()));
   for (const char* outside : {"x", "act", "y"}) QVERIFY(!frame.contains(scene.node(outside)->sceneBox().toRect()));
-  QCOMPARE(
-      f.frame().area,
-      std::optional(areaAround(scene.node("norm")->sceneBox().toRect().united(scene.node("fc")->sceneBox().toRect()))));
+  const QRect ops = scene.node("norm")->sceneBox().toRect().united(scene.node("fc")->sceneBox().toRect());
+  QVERIFY(frame.contains(ops.adjusted(-40, -72, 40, 40)));
+  QVERIFY(ops.adjusted(-48, -80, 48, 48).contains(frame));  // on the grid
   QCOMPARE(*f.frame("away").area, (FrameArea{0, 400, 96, 48}));
   f.session.undo();
   QCOMPARE(serialize(f.session.document()), before);
@@ -397,6 +413,9 @@ void FramesTest::aFrameIsDescribedInWords() {
   QCOMPARE(f.canvas().accessibleDescription(), QStringLiteral("Frame Feed forward, around fc and norm, blue, locked"));
   f.session.select({QStringLiteral("act")});
   QVERIFY(f.frames().selected().empty());
+  QVERIFY(!f.canvas().accessibleDescription().contains(QStringLiteral("frame")));
+  f.session.select({QStringLiteral("fc")});
+  QVERIFY(f.canvas().accessibleDescription().contains(QStringLiteral(", in frame Feed forward")));
 }
 
 void FramesTest::drawingsHaveTitlesAndNotes() {
@@ -409,9 +428,20 @@ void FramesTest::drawingsHaveTitlesAndNotes() {
 
 void FramesTest::whatCannotBeDrawnIsLeftOut() {
   Framed f(R"([{"id": "a"}, {"id": "a", "area": [0, 200, 96, 48]}, 7, {"area": [0, 0, 9, 9]},
-               {"id": "far", "area": [1000000000, -1000000000, 1000000, 1000000], "locked": 1}])");
-  QCOMPARE(f.frames().items().size(), std::size_t{1});
+               {"id": "tiny", "text": "no room\nfor this", "area": [0, 300, 1, 1], "locked": true},
+               {"id": "flat", "title": "nor here", "area": [0, 320, 1, 1], "locked": true}])");
+  QCOMPARE(f.frames().items().size(), std::size_t{2});
+  QVERIFY(f.frames().item("tiny"));
+  QVERIFY(!drawing(f.session, f.window.scene(), {.embedsPipeline = false})->contains("no room"));
+  f.window.scene().layOut();
+  QVERIFY(f.session.analysis()->isRunnable());
+}
+
+/// So far away that nothing else can be seen with it.
+void FramesTest::placesHaveLimits() {
+  Framed f(R"([{"id": "far", "area": [1000000000, -1000000000, 1000000, 1000000], "locked": 1}])");
   QVERIFY(f.frames().item("far"));
+  f.canvas().fit();
   f.window.scene().layOut();
   QVERIFY(f.session.analysis()->isRunnable());
 }

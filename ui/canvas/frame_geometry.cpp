@@ -28,10 +28,24 @@ std::vector<const DocumentFrame*> innermostFirst(const PipelineDocument& documen
   return frames;
 }
 
+/// Of a frame around this, on the grid.
+QRect withRoom(const QRect& content, int marginPx) {
+  const int left = gridBelow(content.x() - marginPx);
+  const int top = gridBelow(content.y() - marginPx - kFrameHeaderPx);
+  const int right = gridAbove(content.x() + content.width() + marginPx);
+  const int bottom = gridAbove(content.y() + content.height() + marginPx);
+  return {left, top, right - left, bottom - top};
+}
+
+/// Both in the order of NodeBoxes.
+bool hasAll(const std::vector<std::string>& nodes, const std::vector<std::string>& some) {
+  return std::ranges::includes(nodes, some);
+}
+
 /// In it with all of its nodes, or with none.
 bool isNestedIn(const NodeGroup& outer, const NodeGroup& inner) {
   const auto isInOuter = [&](const std::string& id) { return std::ranges::binary_search(outer, id); };
-  return std::ranges::all_of(inner, isInOuter) || std::ranges::none_of(inner, isInOuter);
+  return hasAll(outer, inner) || std::ranges::none_of(inner, isInOuter);
 }
 
 }  // namespace
@@ -48,14 +62,6 @@ std::vector<const DocumentFrame*> drawnFrames(const PipelineDocument& document) 
   return frames;
 }
 
-FrameArea areaAround(const QRect& content) {
-  const int left = gridBelow(content.x() - kFrameMarginPx);
-  const int top = gridBelow(content.y() - kFrameMarginPx - kFrameHeaderPx);
-  const int right = gridAbove(content.x() + content.width() + kFrameMarginPx);
-  const int bottom = gridAbove(content.y() + content.height() + kFrameMarginPx);
-  return {left, top, right - left, bottom - top};
-}
-
 FrameContent contentOf(const PipelineDocument& document, const DocumentFrame& frame, const NodeBoxes& nodes) {
   FrameContent content;
   if (frame.isNote()) return content;
@@ -67,11 +73,46 @@ FrameContent contentOf(const PipelineDocument& document, const DocumentFrame& fr
   return content;
 }
 
-QRect boxAround(const PipelineDocument& document, const FrameContent& content, const NodeBoxes& nodes) {
+std::vector<const DocumentFrame*> framesAround(const PipelineDocument& document, const QRect& node) {
+  std::vector<const DocumentFrame*> frames = innermostFirst(document);
+  std::erase_if(frames,
+                [&](const DocumentFrame* frame) { return frame->isNote() || !boxOf(*frame->area).contains(node); });
+  return frames;
+}
+
+std::optional<FrameArea> areaAround(const PipelineDocument& document, const FrameContent& content,
+                                    const NodeBoxes& nodes) {
   QRect box;
-  for (const std::string& id : content.nodes) box = box.united(nodes.at(id));
-  for (const std::string& id : content.frames) box = box.united(boxOf(*document.findFrame(id)->area));
-  return box;
+  for (const std::string& id : content.nodes) box = box.united(withRoom(nodes.at(id), kFrameMarginPx));
+  for (const std::string& id : content.frames)
+    box = box.united(withRoom(boxOf(*document.findFrame(id)->area), kNestedMarginPx));
+  return box.isEmpty() ? std::nullopt : std::optional(areaOf(box));
+}
+
+FrameContent contentAround(const PipelineDocument& document, const std::vector<std::string>& chosen,
+                           const NodeBoxes& nodes) {
+  FrameContent content{.nodes = chosen, .frames = {}};
+  for (const DocumentFrame* frame : drawnFrames(document)) {
+    const std::vector<std::string> held = contentOf(document, *frame, nodes).nodes;
+    if (!held.empty() && hasAll(chosen, held)) content.frames.push_back(frame->id);
+  }
+  return content;
+}
+
+std::vector<Edit> makeRoomFor(const PipelineDocument& document, const FrameArea& area,
+                              const std::vector<std::string>& chosen, const NodeBoxes& nodes) {
+  std::vector<Edit> edits;
+  QRect inner = boxOf(area);
+  for (const DocumentFrame* frame : innermostFirst(document)) {
+    const std::vector<std::string> held = contentOf(document, *frame, nodes).nodes;
+    const bool isAround = held.size() > chosen.size() && hasAll(held, chosen);
+    if (!isAround || chosen.empty()) continue;
+    DocumentFrame wider = *frame;
+    wider.area = areaOf(boxOf(*frame->area).united(withRoom(inner, kNestedMarginPx)));
+    inner = boxOf(*wider.area);
+    if (wider != *frame) edits.emplace_back(ReplaceFrame{std::move(wider)});
+  }
+  return edits;
 }
 
 std::vector<NodeGroup> framedGroups(const PipelineDocument& document, const NodeBoxes& nodes) {
@@ -94,7 +135,7 @@ std::vector<Edit> refitFrames(const PipelineDocument& document, const NodeBoxes&
     const auto hasMoved = [&](const std::string& id) { return before.at(id) != after.at(id); };
     if (std::ranges::none_of(content.nodes, hasMoved)) continue;
     DocumentFrame fitted = *frame;
-    fitted.area = areaAround(boxAround(refitted, content, after));
+    fitted.area = areaAround(refitted, content, after);
     if (fitted == *frame) continue;
     edits.emplace_back(ReplaceFrame{fitted});
     (void)refitted.apply(edits.back());

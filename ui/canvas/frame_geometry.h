@@ -8,6 +8,7 @@
 
 #include <QRect>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,6 @@ FrameArea areaOf(const QRect& box);
 /// Those that have a place and are the first with their id, as findFrame() finds them; in the document's order.
 std::vector<const DocumentFrame*> drawnFrames(const PipelineDocument& document);
 
-/// Of a frame around this, on the grid.
-FrameArea areaAround(const QRect& content);
-
 /// What lies in a frame with all of its box.
 struct FrameContent {
   std::vector<std::string> nodes;
@@ -30,8 +28,19 @@ struct FrameContent {
 /// A note holds nothing.
 FrameContent contentOf(const PipelineDocument& document, const DocumentFrame& frame, const NodeBoxes& nodes);
 
-/// Around all nodes and frames of the content; null: it is empty.
-QRect boxAround(const PipelineDocument& document, const FrameContent& content, const NodeBoxes& nodes);
+/// That hold a node with this box, inner ones first.
+std::vector<const DocumentFrame*> framesAround(const PipelineDocument& document, const QRect& node);
+
+/// Of a frame around all of this, on the grid. Nothing: there is nothing.
+std::optional<FrameArea> areaAround(const PipelineDocument& document, const FrameContent& content,
+                                    const NodeBoxes& nodes);
+
+/// Nodes, and frames around some of these nodes alone, which come to lie in a new one around them.
+FrameContent contentAround(const PipelineDocument& document, const std::vector<std::string>& chosen,
+                           const NodeBoxes& nodes);
+/// Makes frames around the chosen nodes and others wide enough for a new one in them, inner ones first.
+std::vector<Edit> makeRoomFor(const PipelineDocument& document, const FrameArea& area,
+                              const std::vector<std::string>& chosen, const NodeBoxes& nodes);
 
 /// What frames hold together, for the automatic layout: where two overlap, the larger one counts.
 std::vector<NodeGroup> framedGroups(const PipelineDocument& document, const NodeBoxes& nodes);

@@ -209,7 +209,7 @@ void FrameItem::paintNote(QPainter& painter) const {
   const QFont font = scaledFont(1.0);
   const double lineHeight = QFontMetricsF(font).lineSpacing();
   QRectF line = beside(box());
-  const auto numLines = static_cast<qsizetype>((line.height() - kTextMarginPx) / lineHeight);
+  const auto numLines = static_cast<qsizetype>(std::max(0.0, (line.height() - kTextMarginPx) / lineHeight));
   line.setHeight(lineHeight);
   line.translate(0, kTextMarginPx / 2);
   painter.setFont(font);

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace fuseline::ui {
@@ -218,20 +219,22 @@ void FrameLayer::apply(const std::string& label, const std::vector<DocumentFrame
 /// Nodes that are laid out automatically would leave the frame with the next op: they stay where they are.
 void FrameLayer::frameSelected() {
   const NodeBoxes boxes = nodeBoxes();
-  FrameContent content{.nodes = {}, .frames = selected()};
+  const PipelineDocument& document = m_session.document();
+  std::vector<std::string> chosen;
   for (const auto& [id, item] : m_scene.nodes())
-    if (item->isSelected()) content.nodes.push_back(id);
-  const QRect around = boxAround(m_session.document(), content, boxes);
-  if (around.isEmpty()) return Q_EMIT m_scene.hint(tr("Select the ops that the frame shall stand around."));
-  DocumentFrame frame{.title = tr("Frame").toStdString(), .area = areaAround(around)};
-  std::vector<Edit> places;
-  const auto& placed = m_session.document().positions();
-  for (const std::string& id : contentOf(m_session.document(), frame, boxes).nodes) {
+    if (item->isSelected()) chosen.push_back(id);
+  FrameContent content = contentAround(document, chosen, boxes);
+  std::ranges::copy(selected(), std::back_inserter(content.frames));
+  const std::optional<FrameArea> area = areaAround(document, content, boxes);
+  if (!area) return Q_EMIT m_scene.hint(tr("Select the ops that the frame shall stand around."));
+  DocumentFrame frame{.title = tr("Frame").toStdString(), .area = area};
+  std::vector<Edit> before = makeRoomFor(document, *area, chosen, boxes);
+  for (const std::string& id : contentOf(document, frame, boxes).nodes) {
     const QPoint corner = m_scene.node(id)->pos().toPoint();
-    if (std::ranges::none_of(placed, [&](const auto& entry) { return entry.first == id; }))
-      places.emplace_back(MoveNode{.id = id, .position = Position{corner.x(), corner.y()}});
+    if (std::ranges::none_of(document.positions(), [&](const auto& entry) { return entry.first == id; }))
+      before.emplace_back(MoveNode{.id = id, .position = Position{corner.x(), corner.y()}});
   }
-  add(std::move(frame), std::move(places));
+  add(std::move(frame), std::move(before));
 }
 
 void FrameLayer::addNote(QPointF centre) {
@@ -302,8 +305,8 @@ void FrameLayer::fitSelected() {
   const NodeBoxes boxes = nodeBoxes();
   const PipelineDocument& document = m_session.document();
   for (DocumentFrame& frame : frames) {
-    const QRect around = boxAround(document, contentOf(document, frame, boxes), boxes);
-    if (!around.isEmpty() && !frame.isLocked()) frame.area = areaAround(around);
+    const std::optional<FrameArea> area = areaAround(document, contentOf(document, frame, boxes), boxes);
+    if (area && !frame.isLocked()) frame.area = area;
   }
   std::erase_if(frames, [&](const DocumentFrame& frame) { return frame == item(frame.id)->frame(); });
   if (!frames.empty()) apply(countLabel("Fit", frames), frames);

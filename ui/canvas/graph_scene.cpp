@@ -128,6 +128,8 @@ QString GraphScene::describe(const std::string& id) const {
   addTensors(tr("writes %1"), true);
   for (const HullItem* hull : m_hulls)
     if (hull->look().owners.contains(toQt(id))) parts.append(tr("fused: %1").arg(hull->look().label));
+  for (const DocumentFrame* frame : framesAround(m_session.document(), item->sceneBox().toAlignedRect()))
+    if (!frame->title.empty()) parts.append(tr("in frame %1").arg(toQt(frame->title)));
   if (look.isBypassed) parts.append(tr("bypassed"));
   if (look.rmsError) parts.append(tr("RMS error %1").arg(formatError(*look.rmsError)));
   if (look.worst) parts.append(*look.worst == Severity::Error ? tr("has an error") : tr("has a message"));

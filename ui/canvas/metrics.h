@@ -23,6 +23,8 @@ inline constexpr double kNodeCornerPx = 6.0;
 inline constexpr int kFrameHeaderPx = 32;
 /// Between what is in a frame and its edges: hulls and their labels have room there.
 inline constexpr int kFrameMarginPx = 40;
+/// The same between a frame and one in it.
+inline constexpr int kNestedMarginPx = 16;
 inline constexpr int kLeastFrameWidthPx = 96;
 inline constexpr int kLeastFrameHeightPx = 48;
 /// Below this zoom two lines of text in a node are too small to read: there is only a title, and it is larger.

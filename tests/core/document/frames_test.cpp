@@ -183,7 +183,30 @@ TEST(FrameEdit, AMergedDragIsUndoneAtOnce) {
   EXPECT_EQ(serialize(history.document()), before);
 }
 
-TEST(FrameEdit, MakingABlockAndExpandingItLeavesFramesAlone) {
+TEST(FrameEdit, AFrameAroundTheOpsOfANewBlockGoesInsideAndComesOutAgain) {
+  PipelineDocument document = example("llama_mlp");
+  DocumentFrame around = frameOf("mlp", "MLP");
+  around.area = FrameArea{620, 48, 680, 168};  // fc1, act and fc2
+  ASSERT_TRUE(document.apply(AddFrame{around}));
+  const PipelineDocument before = document;
+  const std::vector<std::string> ids = {"fc1", "act", "fc2"};
+  const Result<NewBlock> made = makeBlock(document, ids, "Mlp");
+  ASSERT_TRUE(made);
+  const Result<Edit> inverse = document.apply(made->edit);
+  ASSERT_TRUE(inverse);
+  EXPECT_TRUE(document.frames().empty());
+  ASSERT_EQ(document.findBlock("Mlp")->frames.size(), 1U);
+  EXPECT_EQ(document.findBlock("Mlp")->frames.front().area, (FrameArea{-40, -72, 680, 168}));
+  EXPECT_NE(serialize(document).find(R"("minor": 3)"), std::string::npos);
+
+  PipelineDocument expanded = document;
+  ASSERT_TRUE(expanded.apply(expandBlock(expanded, made->instance)->edit));
+  EXPECT_EQ(expanded.frames(), before.frames());
+  ASSERT_TRUE(document.apply(*inverse));
+  EXPECT_EQ(serialize(document), serialize(before));
+}
+
+TEST(FrameEdit, ABlockLeavesFramesAloneThatAreAroundOtherOpsToo) {
   PipelineDocument document = withFrame(example("llama_mlp"), frameOf("mlp", "MLP"));
   const std::vector<DocumentFrame> frames = document.frames();
   const std::vector<std::string> ids = {"fc1", "act", "fc2"};
