@@ -40,7 +40,7 @@ class OnHostGpu(unittest.TestCase):
         self.assertEqual(set(variants), {"unfused", "fused"})
         for variant in variants.values():
             self.assertEqual(variant["launching"], "recorded and replayed")
-            self.assertEqual(len(variant["samplesNs"]), 2)
+            self.assertEqual(len(variant["endToEndNs"]), 2)
         self.assertLess(len(variants["fused"]["steps"]), len(variants["unfused"]["steps"]))
 
     def test_steps_are_launched_one_by_one_on_request(self):
