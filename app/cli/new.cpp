@@ -7,7 +7,6 @@
 #include "core/support/atomic_file.h"
 #include "core/support/text.h"
 
-
 #include <fmt/format.h>
 
 namespace fuseline::cli {

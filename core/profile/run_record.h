@@ -122,8 +122,8 @@ struct RunSettings {
 
 /// What a look at the numbers of a run said.
 struct RunNumerics {
-  NumericsVerdict fusion;   // fused against unfused
-  NumericsVerdict float32;  // unfused against float32
+  NumericsVerdict fusion;               // fused against unfused
+  NumericsVerdict float32;              // unfused against float32
   std::vector<CopyLosses> copies = {};  // what quantizing lost; none in older files
   bool operator==(const RunNumerics&) const = default;
 };

@@ -1,9 +1,6 @@
-"""The program on a GPU of host memory, as a user with a GPU runs it: fuseline beside a CUDA module of the tests.
-
-SPDX-License-Identifier: Apache-2.0
-Usage: check_host_gpu.py FUSELINE
-"""
-
+# The program on a GPU of host memory, as a user with a GPU runs it: fuseline beside a CUDA module of the tests.
+# SPDX-License-Identifier: Apache-2.0
+# Usage: check_host_gpu.py FUSELINE
 import json
 import pathlib
 import subprocess
