@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Usage: check_host_gpu.py FUSELINE
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -14,8 +15,9 @@ SMALL = ["--set", "M=16", "--set", "H=32", "--set", "F=64"]
 ONCE = ["--iterations", "2", "--warmup", "1", "--no-roofs", "--quiet"]
 
 
-def fuseline(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([FUSELINE, *map(str, arguments)], capture_output=True, text=True, check=False)
+def fuseline(*arguments: str, environment: dict | None = None) -> subprocess.CompletedProcess:
+    return subprocess.run([FUSELINE, *map(str, arguments)], capture_output=True, text=True, check=False,
+                          env={**os.environ, **(environment or {})})
 
 
 class OnHostGpu(unittest.TestCase):
@@ -47,6 +49,18 @@ class OnHostGpu(unittest.TestCase):
 
     def test_fused_results_are_within_tolerance_under_fp8(self):
         self.run_on_gpu("gpt_mlp.fuseline", "--recipe", "DelayedScaling", "--numerics", "--fail-if", "error>tolerance")
+
+    def test_a_fault_names_the_step_and_ends_the_run(self):
+        done = fuseline("run", EXAMPLES / "llama_mlp.fuseline", "--device", "cuda", *SMALL, *ONCE, "--no-replay",
+                        environment={"FUSELINE_HOST_GPU_FAULT": "40"})
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("an illegal memory access was encountered", done.stderr)
+        self.assertIn("The step launched last was", done.stderr)
+
+    def test_what_is_too_large_is_said_before_it_runs(self):
+        done = fuseline("run", EXAMPLES / "llama_mlp.fuseline", "--device", "cuda", "--set", "M=100000", *ONCE)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("but cuda:0 has", done.stderr)
 
     def test_experts_run_side_by_side(self):
         done = fuseline("run", EXAMPLES / "grouped_mlp.fuseline", "--device", "cuda", "--set", "M=32", "--set", "H=32",

@@ -74,7 +74,7 @@ TEST(CudaBackendOnHost, SaysWhatMemoryIsMissing) {
   host_gpu::setMemoryBytes(used + (std::size_t{1} << 20U));
   const Result<std::unique_ptr<DeviceMemory>> memory = backend->allocate(std::size_t{2} << 20U);
   const auto free = backend->freeBytes();
-  host_gpu::setMemoryBytes(std::size_t{1} << 30U);
+  host_gpu::setMemoryBytes(std::size_t{256} << 20U);
   ASSERT_FALSE(memory);
   EXPECT_NE(memory.error().message.find("cuda:0: the plan wants 2 MiB of GPU memory, and 1 MiB"), std::string::npos)
       << memory.error().message;

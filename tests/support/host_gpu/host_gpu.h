@@ -37,10 +37,9 @@ struct Owned {
 };
 Owned owned();
 
-/// The next work faults, and so does every call after it, until recover().
+/// The next work faults, and so does every call after it. Where the environment has FUSELINE_HOST_GPU_FAULT=N that is
+/// the work behind the first N.
 void faultInNextWork();
-/// As another process would find the device.
-void recover();
 
 /// Gives work to a stream, as a launch does: to its capture, if there is one.
 void submit(cuda::Stream stream, std::function<void()> work);

@@ -17,9 +17,9 @@ namespace fuseline::host_gpu {
 
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // cudaMalloc's
-constexpr int kPoison = 0xff;            // NaN in every format
-constexpr std::size_t kMemoryBytes = std::size_t{1} << 30U;
+constexpr std::size_t kAlignment = 256;                        // cudaMalloc's
+constexpr int kPoison = 0xff;                                  // NaN in every format
+constexpr std::size_t kMemoryBytes = std::size_t{256} << 20U;  // too little for roofs, which would take minutes
 
 struct Capture;
 
@@ -51,7 +51,7 @@ struct Machine {
   std::size_t memoryBytes = kMemoryBytes;
   std::size_t usedBytes = 0;
   cudaError_t lasting = cudaSuccess;
-  bool faultsNext = false;
+  long workUntilFault = -1;  // it faults at 0; below: never
 };
 
 bool hasVariable(const char* name, std::string_view value) {
@@ -63,6 +63,7 @@ bool hasVariable(const char* name, std::string_view value) {
 Machine& makeMachine() {
   auto* const made = new Machine();
   if (hasVariable("FUSELINE_HOST_GPU_TURN", "early")) made->turn = Turn::Early;
+  if (const char* const work = std::getenv("FUSELINE_HOST_GPU_FAULT")) made->workUntilFault = std::atol(work);
   simt::setSubmitter([](const void* stream, std::function<void()> work) {
     submit(static_cast<cuda::Stream>(const_cast<void*>(stream)), std::move(work));
   });
@@ -114,8 +115,7 @@ bool breaksAnyCapture() {
 std::function<void()> faulting(std::function<void()> work) {
   return [work = std::move(work)] {
     Machine& gpu = machine();
-    if (gpu.faultsNext) gpu.lasting = cudaErrorIllegalAddress;
-    gpu.faultsNext = false;
+    if (gpu.workUntilFault >= 0 && gpu.workUntilFault-- == 0) gpu.lasting = cudaErrorIllegalAddress;
     if (gpu.lasting == cudaSuccess) work();
   };
 }
@@ -240,12 +240,7 @@ Owned owned() {
           .graphs = gpu.numGraphs};
 }
 
-void faultInNextWork() { machine().faultsNext = true; }
-
-void recover() {
-  machine().lasting = cudaSuccess;
-  machine().faultsNext = false;
-}
+void faultInNextWork() { machine().workUntilFault = 0; }
 
 void submit(cuda::Stream stream, std::function<void()> work) {
   const std::lock_guard lock(machine().mutex);

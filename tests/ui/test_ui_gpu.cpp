@@ -1,0 +1,104 @@
+// The designer with a GPU: a worker on one of host memory, its runs, and its faults.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+#include "ui/theme/format.h"
+
+#include <QSignalSpy>
+#include <QTest>
+
+namespace fuseline::ui {
+
+class GpuTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void initTestCase();
+  void runsAreReplayedAndShown();
+  void recipesAreMeasuredOnIt();
+  void faultInARunLeavesTheWindowAndTheNextRunWorks();
+  void stoppedRunLeavesTheWorkerUsable();
+};
+
+namespace {
+
+constexpr int kPatienceMs = 60'000;
+constexpr auto kFault = "FUSELINE_HOST_GPU_FAULT";
+
+/// A window whose runs go to the GPU.
+struct OnGpu : Fixture {
+  OnGpu() : Fixture(residualPipeline(true), {QStringLiteral(FUSELINE_GPU_PROGRAM), QStringLiteral("worker")}) {
+    session.setRunTarget({.device = "cuda:0", .architecture = "sm_90"});
+    isReady = waitForAnalysis(session);
+  }
+  bool isReady = false;
+};
+
+/// Whichever of the two comes first; the sentence of a failure.
+QString outcomeOf(Session& session) {
+  QSignalSpy finished(&session, &Session::runFinished);
+  QSignalSpy failed(&session, &Session::runFailed);
+  session.run();
+  const bool isOver = QTest::qWaitFor([&] { return finished.count() + failed.count() > 0; }, kPatienceMs);
+  if (!isOver) return QStringLiteral("nothing happened");
+  return failed.isEmpty() ? QString() : failed.first().first().toString();
+}
+
+}  // namespace
+
+void GpuTest::initTestCase() {
+  if (QStringLiteral(FUSELINE_GPU_PROGRAM).isEmpty()) QSKIP("This build has no CUDA module.");
+}
+
+void GpuTest::runsAreReplayedAndShown() {
+  OnGpu f;
+  QVERIFY(f.isReady);
+  QCOMPARE(outcomeOf(f.session), QString());
+  const RunRecord& record = f.session.lastRun()->record;
+  QCOMPARE(record.deviceName(), std::string("GPU of host memory"));
+  QCOMPARE(record.variants.size(), 2u);
+  QCOMPARE(record.variants.front().launching, std::string("recorded and replayed"));
+  QVERIFY(!record.roofs);
+  QVERIFY2(record.roofsNote.find("memory") != std::string::npos, record.roofsNote.c_str());
+  QVERIFY(f.window.timings().model().rowCount() > 4);
+}
+
+void GpuTest::recipesAreMeasuredOnIt() {
+  OnGpu f;
+  QVERIFY(f.session.apply(SetRecipe{{{"name", "Float8CurrentScaling"}}}));
+  QVERIFY(waitForAnalysis(f.session));
+  QSignalSpy finished(&f.session, &Session::numericsFinished);
+  f.session.measureNumerics();
+  QVERIFY2(QTest::qWaitFor([&] { return finished.count() > 0; }, kPatienceMs), qPrintable(f.window.message()));
+  QCOMPARE(f.session.lastNumerics()->device, std::string("cuda:0"));
+}
+
+void GpuTest::faultInARunLeavesTheWindowAndTheNextRunWorks() {
+  OnGpu f;
+  qputenv(kFault, "60");
+  const QString sentence = outcomeOf(f.session);
+  qunsetenv(kFault);
+  QVERIFY2(sentence.contains(QStringLiteral("reported a fault")), qPrintable(sentence));
+  QCOMPARE(f.window.message(), sentence);
+  QVERIFY(f.session.apply(SetSymbol{"M", 8}));  // the window goes on
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(outcomeOf(f.session), QString());
+}
+
+void GpuTest::stoppedRunLeavesTheWorkerUsable() {
+  OnGpu f;
+  QSignalSpy progress(&f.session, &Session::runProgress);
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  f.session.run();
+  QVERIFY(QTest::qWaitFor([&] { return progress.count() > 1; }, kPatienceMs));
+  f.session.cancelRun();
+  QVERIFY(QTest::qWaitFor([&] { return !f.session.isRunning(); }, kPatienceMs));
+  QVERIFY2(failed.isEmpty() || !f.window.message().contains(QStringLiteral("did not answer")),
+           qPrintable(f.window.message()));
+  QCOMPARE(outcomeOf(f.session), QString());
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::GpuTest)
+#include "test_ui_gpu.moc"
