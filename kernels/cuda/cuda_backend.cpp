@@ -239,9 +239,10 @@ class CudaBackend final : public Backend {
     copy(host.data(), device, host.size(), cudaMemcpyDeviceToHost);
   }
 
+  /// A fault may show in any call, in the first one, too.
   void synchronize() override {
-    useDevice(m_device);
-    cudaError_t error = cudaStreamSynchronize(m_stream.get());
+    cudaError_t error = cudaSetDevice(m_device);
+    if (error == cudaSuccess) error = cudaStreamSynchronize(m_stream.get());
     if (error == cudaSuccess) error = cudaStreamSynchronize(m_copyStream.get());
     if (error == cudaSuccess) return;
     throw DeviceFault(explainFault(m_device, error, m_log->lastStep()));

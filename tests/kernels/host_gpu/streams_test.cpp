@@ -15,15 +15,18 @@ namespace {
 class HostGpuStreams : public ::testing::TestWithParam<Turn> {
  protected:
   void SetUp() override {
-    setTurn(GetParam());
+    m_before = setTurn(GetParam());
     for (cudaStream_t* const stream : {&m_main, &m_side})
       ASSERT_EQ(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), cudaSuccess);
+    setMain(m_main);
     ASSERT_EQ(cudaEventCreateWithFlags(&m_event, cudaEventDisableTiming), cudaSuccess);
     ASSERT_EQ(cudaEventCreateWithFlags(&m_back, cudaEventDisableTiming), cudaSuccess);
   }
   void TearDown() override {
     for (const cudaEvent_t event : {m_event, m_back}) cudaEventDestroy(event);
     for (const cudaStream_t stream : {m_side, m_main}) cudaStreamDestroy(stream);
+    setMain(nullptr);
+    setTurn(m_before);
     cudaGetLastError();
   }
 
@@ -38,6 +41,7 @@ class HostGpuStreams : public ::testing::TestWithParam<Turn> {
     EXPECT_EQ(cudaStreamWaitEvent(then, event, 0), cudaSuccess);
   }
 
+  Turn m_before = Turn::Late;
   cudaStream_t m_main = nullptr;
   cudaStream_t m_side = nullptr;
   cudaEvent_t m_event = nullptr;

@@ -17,8 +17,10 @@ enum class Turn {
   Late,   // when somebody waits for it
   Early,  // at once, unless it waits itself
 };
-/// Early from the beginning where the environment has FUSELINE_HOST_GPU_TURN=early.
-void setTurn(Turn turn);
+/// Early from the beginning where the environment has FUSELINE_HOST_GPU_TURN=early. Returns what was set before.
+Turn setTurn(Turn turn);
+/// The stream that is late in either turn, as are graphs' own: the oldest one, which nullptr stands for.
+void setMain(cuda::Stream stream);
 
 /// Of the whole device.
 void setMemoryBytes(std::size_t bytes);

@@ -44,6 +44,7 @@ struct Machine {
   std::map<const std::byte*, std::size_t> allocations;
   std::map<const std::byte*, std::size_t> pinned;
   std::set<Stream*> streams;
+  Stream* oldest = nullptr;
   std::set<Event*> events;
   std::size_t numGraphs = 0;
   Queues queues;
@@ -226,7 +227,8 @@ cudaError_t endCapture(Capture& capture) {
 
 }  // namespace
 
-void setTurn(Turn turn) { machine().turn = turn; }
+Turn setTurn(Turn turn) { return std::exchange(machine().turn, turn); }
+void setMain(cuda::Stream stream) { machine().queues.setMain(stream ? streamOf(stream) : machine().oldest); }
 void setMemoryBytes(std::size_t bytes) { machine().memoryBytes = bytes; }
 
 int majorCapability() { return hasVariable("FUSELINE_HOST_GPU", "sm_100") ? 10 : 9; }
@@ -375,7 +377,7 @@ cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return call([&] {
     auto* const made = new Stream();
-    if (machine().streams.empty()) machine().queues.setMain(made);
+    if (machine().streams.empty()) machine().queues.setMain(machine().oldest = made);
     machine().streams.insert(made);
     *stream = reinterpret_cast<cudaStream_t>(made);
     return cudaSuccess;
