@@ -71,10 +71,10 @@ TEST(CudaBackendOnHost, GivesBackWhatItOwned) {
 TEST(CudaBackendOnHost, SaysWhatMemoryIsMissing) {
   const std::shared_ptr<Backend> backend = newBackend();
   const std::size_t used = host_gpu::owned().bytes;
-  host_gpu::setMemoryBytes(used + (std::size_t{1} << 20U));
+  const std::size_t before = host_gpu::setMemoryBytes(used + (std::size_t{1} << 20U));
   const Result<std::unique_ptr<DeviceMemory>> memory = backend->allocate(std::size_t{2} << 20U);
   const auto free = backend->freeBytes();
-  host_gpu::setMemoryBytes(std::size_t{256} << 20U);
+  host_gpu::setMemoryBytes(before);
   ASSERT_FALSE(memory);
   EXPECT_NE(memory.error().message.find("cuda:0: the plan wants 2 MiB of GPU memory, and 1 MiB"), std::string::npos)
       << memory.error().message;

@@ -22,8 +22,8 @@ Turn setTurn(Turn turn);
 /// The stream that is late in either turn, as are graphs' own: the oldest one, which nullptr stands for.
 void setMain(cuda::Stream stream);
 
-/// Of the whole device.
-void setMemoryBytes(std::size_t bytes);
+/// Of the whole device. Returns what it was before.
+std::size_t setMemoryBytes(std::size_t bytes);
 
 /// The major number of its compute capability: 9, or 10 where the environment has FUSELINE_HOST_GPU=sm_100.
 int majorCapability();

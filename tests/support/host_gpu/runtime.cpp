@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;                        // cudaMalloc's
 constexpr int kPoison = 0xff;                                  // NaN in every format
-constexpr std::size_t kMemoryBytes = std::size_t{256} << 20U;  // too little for roofs, which would take minutes
+constexpr std::size_t kMemoryBytes = std::size_t{512} << 20U;  // too little for roofs, which would take minutes
 
 struct Capture;
 
@@ -229,7 +229,7 @@ cudaError_t endCapture(Capture& capture) {
 
 Turn setTurn(Turn turn) { return std::exchange(machine().turn, turn); }
 void setMain(cuda::Stream stream) { machine().queues.setMain(stream ? streamOf(stream) : machine().oldest); }
-void setMemoryBytes(std::size_t bytes) { machine().memoryBytes = bytes; }
+std::size_t setMemoryBytes(std::size_t bytes) { return std::exchange(machine().memoryBytes, bytes); }
 
 int majorCapability() { return hasVariable("FUSELINE_HOST_GPU", "sm_100") ? 10 : 9; }
 
