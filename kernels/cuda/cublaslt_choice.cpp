@@ -54,7 +54,7 @@ std::vector<CublasLtCandidate> CublasLtChooser::choose(CublasLtProduct& product)
 
 std::size_t CublasLtChooser::chooseWay(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream) {
   const std::lock_guard lock(m_mutex);
-  if (!m_isTimed || !problem.hasTimeToTune) return 0;
+  if (!m_isTimed || !problem.hasTimeToTune || problem.m * problem.n == 0) return 0;
   const std::string key = problemKey(problem, kMaxWorkspaceBytes) + ", whole or with passes";
   return keptOr(m_cache, key, ways.size(), [&] { return timeWays(problem, ways, stream); });
 }

@@ -11,6 +11,7 @@
 #include "tests/support/run_plan.h"
 #include "tests/support/temporary_folder.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -100,22 +101,26 @@ TEST(CudaBackendOnHost, NamesTheStepOfAFaultAndIsLost) {
   EXPECT_EXIT(fault(), ::testing::ExitedWithCode(0), "The step launched last was ");
 }
 
+/// A user whose cache is empty, and who wants algorithms to be timed.
+struct EmptyCache {
+  TemporaryFolder folder;
+  Variable place{"XDG_CACHE_HOME", folder.path().string()};
+  Variable tuning{"FUSELINE_TUNE", "on"};
+
+  std::ptrdiff_t numFiles() const {
+    const auto entries = std::filesystem::recursive_directory_iterator(folder.path());
+    return std::count_if(begin(entries), end(entries), [](const auto& entry) { return entry.is_regular_file(); });
+  }
+};
+
 TEST(CudaBackendOnHost, TimesAlgorithmsOnceAndKeepsTheFastest) {
-  const TemporaryFolder cache;
-  const Variable folder("XDG_CACHE_HOME", cache.path().string());
-  const Variable tuning("FUSELINE_TUNE", "on");
-  const auto kept = [&] {
-    std::vector<std::string> texts;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.path()))
-      if (entry.is_regular_file()) texts.push_back(entry.path().filename().string());
-    return texts;
-  };
+  const EmptyCache cache;
   const Graph graph = chain(DType::F32, {8, 16}, {linear(8)}, {.pass = PassKind::Forward});
   const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
   for (int process = 0; process < 2; ++process) {
     const RunResults actual = runPlan(graph, unfused(graph), newBackend());
     EXPECT_EQ(firstDifference(actual, expected, 1e-5), "");
-    EXPECT_EQ(kept().size(), 1u);
+    EXPECT_EQ(cache.numFiles(), 1);
   }
 }
 
