@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/stat_cells.h"
 
-#include "core/quant/data_sheets.h"
+#include "core/profile/roofline.h"
 
 #include <tuple>
 
@@ -29,10 +29,10 @@ std::string threeDigits(double value) {
 }
 
 std::string roofsText(const DeviceRoofs& roofs, std::string_view device) {
-  const DataSheet sheet = dataSheetOf(device).value_or(DataSheet());
+  const DeviceRoofs sheet = publishedRoofs(device).value_or(DeviceRoofs());
   std::string text = fmt::format("roofs, measured in this run: copy {:.1f} GB/s", roofs.copyGBps) +
-                     shareText(roofs.copyGBps, sheet.memoryGBps);
-  for (const auto& [name, gflops, peak] : {std::tuple("f32", roofs.fmaF32Gflops, sheet.f32Gflops),
+                     shareText(roofs.copyGBps, sheet.copyGBps);
+  for (const auto& [name, gflops, peak] : {std::tuple("f32", roofs.fmaF32Gflops, sheet.fmaF32Gflops),
                                            {"bf16", roofs.bf16Gflops, sheet.bf16Gflops},
                                            {"FP8", roofs.fp8Gflops, sheet.fp8Gflops}})
     if (gflops > 0.0) text += fmt::format(", {} {:.0f} GFLOP/s", name, gflops) + shareText(gflops, peak);

@@ -4,6 +4,7 @@
 
 #include "core/profile/launch_wait.h"
 #include "core/profile/stats.h"
+#include "core/quant/data_sheets.h"
 
 #include <algorithm>
 
@@ -93,6 +94,15 @@ std::vector<StepWork> workOf(const VariantRecord& variant) {
   for (const StepRecord& step : variant.steps)
     if (!step.isView) work.push_back(workOf(step));
   return work;
+}
+
+std::optional<DeviceRoofs> publishedRoofs(std::string_view device) {
+  const std::optional<DataSheet> sheet = dataSheetOf(device);
+  if (!sheet) return std::nullopt;
+  return DeviceRoofs{.copyGBps = sheet->memoryGBps,
+                     .fmaF32Gflops = sheet->f32Gflops,
+                     .bf16Gflops = sheet->bf16Gflops,
+                     .fp8Gflops = sheet->fp8Gflops};
 }
 
 double leastTimeNs(const std::vector<StepWork>& work, const DeviceRoofs& roofs) {

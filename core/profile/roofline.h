@@ -7,6 +7,8 @@
 #include "core/profile/run_record.h"
 #include "core/profile/step_sums.h"
 
+#include <optional>
+#include <string_view>
 #include <vector>
 
 namespace fuseline {
@@ -31,6 +33,9 @@ std::vector<StepWork> workOf(const VariantRecord& variant);
 /// Nanoseconds, step by step at the nearer of its two roofs: its bytes at the bandwidth of a copy, its operations at
 /// the peak of its arithmetic. A model: launches take no time in it. 0 without roofs.
 double leastTimeNs(const std::vector<StepWork>& work, const DeviceRoofs& roofs);
+
+/// What a device is sold with: its data sheet's, not measured. Nullopt: not known here.
+std::optional<DeviceRoofs> publishedRoofs(std::string_view device);
 
 /// How far the steps of a variant, which must outlive it, are from the roofs that were measured with it.
 class Roofline {

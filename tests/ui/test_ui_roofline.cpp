@@ -101,15 +101,15 @@ void RooflineTest::fusionsHaveArrowsAndOtherStepsHaveNone() {
 
 void RooflineTest::axesShowAllOfIt() {
   const RooflinePlot plot = rooflinePlot(twoVariants(), nullptr);
-  QCOMPARE(plot.ceilings.front().name, QStringLiteral("bf16"));
-  QCOMPARE(plot.ridge(), 50.0);
+  QCOMPARE(plot.measured.ceilings.front().name, QStringLiteral("bf16"));
+  QCOMPARE(plot.measured.ridge(), 50.0);
   const LogRange intensity = intensityRange(plot);
   const LogRange speed = speedRange(plot);
   const auto isWithin = [](double share) { return share > 0.0 && share < 1.0; };
   for (const RooflineDot& dot : plot.dots)
     QVERIFY(isWithin(intensity.shareOf(dot.intensity)) && isWithin(speed.shareOf(dot.gflops)));
-  for (const RooflineCeiling& ceiling : plot.ceilings) QVERIFY(isWithin(speed.shareOf(ceiling.gflops)));
-  QVERIFY(isWithin(intensity.shareOf(plot.ridge())));
+  for (const RooflineCeiling& ceiling : plot.measured.ceilings) QVERIFY(isWithin(speed.shareOf(ceiling.gflops)));
+  QVERIFY(isWithin(intensity.shareOf(plot.measured.ridge())));
   QCOMPARE((LogRange{0.05, 2000}).decades(10), (std::vector<double>{0.1, 1, 10, 100, 1000}));
   QCOMPARE((LogRange{0.05, 2000}).decades(2), (std::vector<double>{0.1, 100}));
   RooflinePlot one;
@@ -182,8 +182,8 @@ void RooflineTest::dataSheetStandsBesideWhatWasMeasured() {
   const QString sheet = QStringLiteral("dotted, by NVIDIA's data sheet: memory 4800 GB/s, bf16 989 TFLOP/s, f32 67");
   QVERIFY2(f.window.roofline().caption().contains(sheet), qPrintable(f.window.roofline().caption()));
   const RooflinePlot& plot = f.view().plot();
-  QCOMPARE(plot.sheet.ceilings.size(), plot.ceilings.size());  // nothing of FP8, which was not measured
-  QVERIFY(speedRange(plot).shareOf(plot.sheet.ceilings.front().gflops) < 1.0);
+  QCOMPARE(plot.published.ceilings.size(), plot.measured.ceilings.size());  // nothing of FP8, which was not measured
+  QVERIFY(speedRange(plot).shareOf(plot.published.ceilings.front().gflops) < 1.0);
 
   record.environment = {{"device", "a CPU"}};
   Opened other(record);

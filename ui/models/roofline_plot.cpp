@@ -3,7 +3,6 @@
 #include "ui/models/roofline_plot.h"
 
 #include "core/profile/roofline.h"
-#include "core/quant/data_sheets.h"
 #include "ui/models/step_category.h"
 #include "ui/theme/format.h"
 
@@ -53,9 +52,14 @@ RooflineDot dotOf(const StepRecord& step, const VariantRecord& variant, const Ef
   return dot;
 }
 
-double gflopsOf(const DataSheet& sheet, Arithmetic arithmetic) {
-  if (arithmetic == Arithmetic::Fp8) return sheet.fp8Gflops;
-  return arithmetic == Arithmetic::Bf16 ? sheet.bf16Gflops : sheet.f32Gflops;
+RooflineLines linesOf(const DeviceRoofs& roofs) {
+  RooflineLines lines{.memoryGBps = roofs.copyGBps};
+  for (const auto& [arithmetic, gflops] : {std::pair(Arithmetic::F32, roofs.fmaF32Gflops),
+                                           {Arithmetic::Bf16, roofs.bf16Gflops},
+                                           {Arithmetic::Fp8, roofs.fp8Gflops}})
+    if (gflops > 0.0) lines.ceilings.push_back({toQt(arithmeticName(arithmetic)), gflops});
+  std::ranges::sort(lines.ceilings, std::ranges::greater(), &RooflineCeiling::gflops);
+  return lines;
 }
 
 class PlotBuilder {
@@ -72,22 +76,12 @@ class PlotBuilder {
  private:
   void addRoofs() {
     if (!m_record.roofs) return;
-    const DeviceRoofs& roofs = *m_record.roofs;
-    m_plot.copyGBps = roofs.copyGBps;
-    for (const auto& [arithmetic, gflops] : {std::pair(Arithmetic::F32, roofs.fmaF32Gflops),
-                                             {Arithmetic::Bf16, roofs.bf16Gflops},
-                                             {Arithmetic::Fp8, roofs.fp8Gflops}})
-      if (gflops > 0.0) m_plot.ceilings.push_back({toQt(arithmeticName(arithmetic)), gflops});
-    std::ranges::sort(m_plot.ceilings, std::ranges::greater(), &RooflineCeiling::gflops);
-    if (const auto sheet = dataSheetOf(m_record.deviceName())) addSheet(*sheet);
-  }
-
-  /// Of an arithmetic that the run did not measure it says nothing.
-  void addSheet(const DataSheet& sheet) {
-    m_plot.sheet.memoryGBps = sheet.memoryGBps;
-    for (const RooflineCeiling& measured : m_plot.ceilings)
-      m_plot.sheet.ceilings.push_back({measured.name, gflopsOf(sheet, arithmeticNamed(measured.name.toStdString()))});
-    std::ranges::sort(m_plot.sheet.ceilings, std::ranges::greater(), &RooflineCeiling::gflops);
+    m_plot.measured = linesOf(*m_record.roofs);
+    m_plot.published = linesOf(publishedRoofs(m_record.deviceName()).value_or(DeviceRoofs()));
+    std::erase_if(m_plot.published.ceilings, [&](const RooflineCeiling& ceiling) {
+      return std::ranges::find(m_plot.measured.ceilings, ceiling.name, &RooflineCeiling::name) ==
+             m_plot.measured.ceilings.end();
+    });
   }
 
   void addDots(const VariantRecord& variant) {
@@ -138,18 +132,18 @@ RooflinePlot rooflinePlot(const RunRecord& record, const Graph* graph) { return 
 LogRange intensityRange(const RooflinePlot& plot) {
   std::vector<double> values;
   for (const RooflineDot& dot : plot.dots) values.push_back(dot.intensity);
-  for (const double ridge : {plot.ridge(), plot.sheet.ridge()})
+  for (const double ridge : {plot.measured.ridge(), plot.published.ridge()})
     if (ridge > 0.0) values.push_back(ridge);
   LogRange range = around(values);
-  if (plot.hasRoofs()) range.high *= kRoomForNames;
+  if (plot.measured.isKnown()) range.high *= kRoomForNames;
   return range;
 }
 
 LogRange speedRange(const RooflinePlot& plot) {
   std::vector<double> values;
   for (const RooflineDot& dot : plot.dots) values.push_back(dot.gflops);
-  for (const auto& ceilings : {plot.ceilings, plot.sheet.ceilings})
-    for (const RooflineCeiling& ceiling : ceilings) values.push_back(ceiling.gflops);
+  for (const RooflineLines* lines : {&plot.measured, &plot.published})
+    for (const RooflineCeiling& ceiling : lines->ceilings) values.push_back(ceiling.gflops);
   return around(values);
 }
 

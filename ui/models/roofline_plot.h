@@ -40,27 +40,22 @@ struct RooflineCeiling {
   double gflops = 0.0;
 };
 
-/// What the data sheet of the device says of the roofs that were measured; empty where none is known.
-struct RooflineSheet {
-  double memoryGBps = 0.0;
-  std::vector<RooflineCeiling> ceilings;
+/// The roofs of a device, measured or published.
+struct RooflineLines {
+  double memoryGBps = 0.0;                // 0: they are not known
+  std::vector<RooflineCeiling> ceilings;  // the highest first
 
   bool isKnown() const { return memoryGBps > 0.0; }
-  /// Where its memory meets its highest ceiling.
-  double ridge() const { return ceilings.empty() ? 0.0 : ceilings.front().gflops / memoryGBps; }
+  /// Where memory and the highest ceiling meet, in FLOP per byte; 0: they do not.
+  double ridge() const { return isKnown() && !ceilings.empty() ? ceilings.front().gflops / memoryGBps : 0.0; }
 };
 
 struct RooflinePlot {
   std::vector<RooflineDot> dots;  // by plan, then in the order of the plan
   std::vector<RooflineArrow> arrows;
-  double copyGBps = 0.0;                  // 0: no roofs
-  std::vector<RooflineCeiling> ceilings;  // the highest first
-  RooflineSheet sheet;
+  RooflineLines measured;
+  RooflineLines published;       // by the device's data sheet, of what was measured
   int numWithoutArithmetic = 0;  // steps that only move bytes, and have no place on the axis
-
-  bool hasRoofs() const { return copyGBps > 0.0; }
-  /// Where memory and the highest ceiling meet, in FLOP per byte; 0: there are no roofs.
-  double ridge() const { return hasRoofs() && !ceilings.empty() ? ceilings.front().gflops / copyGBps : 0.0; }
 };
 
 /// graph: of the pipeline that ran, for the categories of its ops; may be nullptr.

@@ -184,8 +184,8 @@ void RooflineView::followSelection() {
 void RooflineView::describe() {
   if (const RooflineDot* dot = currentDot()) return setAccessibleDescription(dot->words);
   QStringList parts = {counted(std::ssize(m_plot.dots), tr("step"), tr("steps"))};
-  if (m_plot.hasRoofs()) parts.append(tr("memory %1").arg(formatBandwidth(m_plot.copyGBps)));
-  for (const RooflineCeiling& ceiling : m_plot.ceilings) parts.append(nameOf(ceiling));
+  if (m_plot.measured.isKnown()) parts.append(tr("memory %1").arg(formatBandwidth(m_plot.measured.memoryGBps)));
+  for (const RooflineCeiling& ceiling : m_plot.measured.ceilings) parts.append(nameOf(ceiling));
   setAccessibleDescription(parts.join(QStringLiteral(", ")));
 }
 
@@ -219,9 +219,9 @@ void RooflineView::paintEvent(QPaintEvent*) {
   if (m_plot.dots.empty()) return;
   paintAxes(painter);
   painter.setFont(plotFont());
-  if (m_plot.sheet.isKnown()) paintSheet(painter);
-  if (m_plot.hasRoofs()) paintMemoryRoof(painter);
-  if (m_plot.hasRoofs()) paintCeilings(painter);
+  if (m_plot.published.isKnown()) paintPublished(painter);
+  if (m_plot.measured.isKnown()) paintMemoryRoof(painter);
+  if (m_plot.measured.isKnown()) paintCeilings(painter);
   paintArrows(painter, false);
   for (const std::size_t dot : byTime())
     if (!isSelected(m_plot.dots[dot])) paintDot(painter, m_plot.dots[dot]);
@@ -262,19 +262,19 @@ void RooflineView::paintAxes(QPainter& painter) const {
 
 /// From the lower end to where it meets the highest ceiling, with its name along it.
 void RooflineView::paintMemoryRoof(QPainter& painter) const {
-  const double first = std::max(m_intensity.low, m_speed.low / m_plot.copyGBps);
-  const double last = std::min(
-      {m_intensity.high, m_speed.high / m_plot.copyGBps, m_plot.ridge() > 0.0 ? m_plot.ridge() : m_intensity.high});
+  const double first = std::max(m_intensity.low, m_speed.low / m_plot.measured.memoryGBps);
+  const double last = std::min({m_intensity.high, m_speed.high / m_plot.measured.memoryGBps,
+                                m_plot.measured.ridge() > 0.0 ? m_plot.measured.ridge() : m_intensity.high});
   if (last <= first) return;
-  const QPointF from(xOf(first), yOf(first * m_plot.copyGBps));
-  const QPointF to(xOf(last), yOf(last * m_plot.copyGBps));
+  const QPointF from(xOf(first), yOf(first * m_plot.measured.memoryGBps));
+  const QPointF to(xOf(last), yOf(last * m_plot.measured.memoryGBps));
   painter.setPen(QPen(m_theme.colors().text, 1.5));
   painter.drawLine(from, to);
   painter.save();
   painter.translate(from);
   painter.rotate(std::atan2(to.y() - from.y(), to.x() - from.x()) * 180.0 / std::numbers::pi);
   const double length = QLineF(from, to).length();
-  const QString name = tr("memory %1").arg(formatBandwidth(m_plot.copyGBps));
+  const QString name = tr("memory %1").arg(formatBandwidth(m_plot.measured.memoryGBps));
   if (plotTextWidth(name) < length)
     painter.drawText(QRectF(0, -plotTextHeight() - 2, length, plotTextHeight()), Qt::AlignCenter, name);
   painter.restore();
@@ -286,7 +286,7 @@ std::vector<QRectF> RooflineView::ceilingNames() const {
   const double line = plotTextHeight();
   double occupied = -line;
   std::vector<QRectF> places;
-  for (const RooflineCeiling& ceiling : m_plot.ceilings) {
+  for (const RooflineCeiling& ceiling : m_plot.measured.ceilings) {
     const double y = yOf(ceiling.gflops);
     const double top = y - line - 1 >= occupied ? y - line - 1 : y + 1;
     const double width = plotTextWidth(nameOf(ceiling));
@@ -300,10 +300,10 @@ std::vector<QRectF> RooflineView::ceilingNames() const {
 void RooflineView::paintCeilings(QPainter& painter) const {
   const QRectF area = plotArea();
   const std::vector<QRectF> names = ceilingNames();
-  for (std::size_t i = 0; i < m_plot.ceilings.size(); ++i) {
-    const RooflineCeiling& ceiling = m_plot.ceilings[i];
+  for (std::size_t i = 0; i < m_plot.measured.ceilings.size(); ++i) {
+    const RooflineCeiling& ceiling = m_plot.measured.ceilings[i];
     const double y = yOf(ceiling.gflops);
-    const double ridge = std::max(area.left(), xOf(ceiling.gflops / m_plot.copyGBps));
+    const double ridge = std::max(area.left(), xOf(ceiling.gflops / m_plot.measured.memoryGBps));
     painter.setPen(QPen(m_theme.colors().text, i == 0 ? 1.5 : 1.0, i == 0 ? Qt::SolidLine : Qt::DashLine));
     painter.drawLine(QPointF(ridge, y), QPointF(area.right(), y));
     painter.drawText(names[i], Qt::AlignCenter, nameOf(ceiling));
@@ -311,17 +311,17 @@ void RooflineView::paintCeilings(QPainter& painter) const {
 }
 
 /// Dotted and without names, which those measured beside them have.
-void RooflineView::paintSheet(QPainter& painter) const {
-  const RooflineSheet& sheet = m_plot.sheet;
+void RooflineView::paintPublished(QPainter& painter) const {
+  const RooflineLines& lines = m_plot.published;
   const QRectF area = plotArea();
   painter.setPen(QPen(m_theme.colors().dimText, 1.0, Qt::DotLine));
   painter.save();
   painter.setClipRect(area);
-  const double ridge = sheet.ridge() > 0.0 ? sheet.ridge() : m_intensity.high;
-  painter.drawLine(QPointF(xOf(m_intensity.low), yOf(m_intensity.low * sheet.memoryGBps)),
-                   QPointF(xOf(ridge), yOf(ridge * sheet.memoryGBps)));
-  for (const RooflineCeiling& ceiling : sheet.ceilings)
-    painter.drawLine(QPointF(xOf(ceiling.gflops / sheet.memoryGBps), yOf(ceiling.gflops)),
+  const double ridge = lines.ridge() > 0.0 ? lines.ridge() : m_intensity.high;
+  painter.drawLine(QPointF(xOf(m_intensity.low), yOf(m_intensity.low * lines.memoryGBps)),
+                   QPointF(xOf(ridge), yOf(ridge * lines.memoryGBps)));
+  for (const RooflineCeiling& ceiling : lines.ceilings)
+    painter.drawLine(QPointF(xOf(ceiling.gflops / lines.memoryGBps), yOf(ceiling.gflops)),
                      QPointF(area.right(), yOf(ceiling.gflops)));
   painter.restore();
 }
@@ -413,23 +413,17 @@ std::optional<QRectF> RooflineView::freePlace(const QRectF& dot, QSizeF size, co
 
 namespace {
 
-QStringList roofTexts(double memoryGBps, const std::vector<RooflineCeiling>& ceilings) {
-  QStringList roofs = {RooflinePanel::tr("memory %1").arg(formatBandwidth(memoryGBps))};
-  for (const RooflineCeiling& ceiling : ceilings) roofs.append(nameOf(ceiling));
-  return roofs;
+QString textOf(const RooflineLines& lines) {
+  QStringList roofs = {RooflinePanel::tr("memory %1").arg(formatBandwidth(lines.memoryGBps))};
+  for (const RooflineCeiling& ceiling : lines.ceilings) roofs.append(nameOf(ceiling));
+  return roofs.join(QStringLiteral(", "));
 }
 
 QString roofsCaption(const RunRecord& record, const RooflinePlot& plot) {
-  if (!plot.hasRoofs())
+  if (!plot.measured.isKnown())
     return record.roofsNote.empty() ? RooflinePanel::tr("No roofs: this run did not measure them")
                                     : RooflinePanel::tr("No roofs: %1").arg(toQt(record.roofsNote));
-  return RooflinePanel::tr("Roofs measured in this run: %1")
-      .arg(roofTexts(plot.copyGBps, plot.ceilings).join(QStringLiteral(", ")));
-}
-
-QString sheetCaption(const RooflineSheet& sheet) {
-  return RooflinePanel::tr("dotted, by NVIDIA's data sheet: %1")
-      .arg(roofTexts(sheet.memoryGBps, sheet.ceilings).join(QStringLiteral(", ")));
+  return RooflinePanel::tr("Roofs measured in this run: %1").arg(textOf(plot.measured));
 }
 
 }  // namespace
@@ -492,7 +486,8 @@ void RooflinePanel::refreshCaption() {
   if (!run) return;
   QStringList parts = {roofsCaption(run->record, m_view->plot()).toHtmlEscaped(),
                        tr("○ unfused ● fused ◇ ◆ backward, area: time")};
-  if (m_view->plot().sheet.isKnown()) parts.insert(1, sheetCaption(m_view->plot().sheet));
+  if (const RooflineLines& published = m_view->plot().published; published.isKnown())
+    parts.insert(1, tr("dotted, by NVIDIA's data sheet: %1").arg(textOf(published)));
   if (const int others = m_view->plot().numWithoutArithmetic; others > 0)
     parts.append(tr("not here: %1 only bytes").arg(counted(others, tr("step moves"), tr("steps move"))));
   QString text = parts.join(QStringLiteral(" · "));

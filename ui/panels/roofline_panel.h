@@ -65,7 +65,7 @@ class RooflineView : public QWidget {
   void paintAxes(QPainter& painter) const;
   void paintMemoryRoof(QPainter& painter) const;
   void paintCeilings(QPainter& painter) const;
-  void paintSheet(QPainter& painter) const;
+  void paintPublished(QPainter& painter) const;
   void paintArrows(QPainter& painter, bool isMarked) const;
   void paintArrow(QPainter& painter, const RooflineArrow& arrow, const QPen& pen) const;
   void paintDot(QPainter& painter, const RooflineDot& dot) const;

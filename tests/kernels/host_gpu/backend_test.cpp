@@ -129,16 +129,31 @@ TEST(CudaBackendOnHost, ProbesProductsAndTellsItsCapability) {
   EXPECT_EQ(backend->device().architecture, host_gpu::majorCapability() == 10 ? "sm_100" : "sm_90");
   const Result<std::vector<ProductSupport>> products = backend->probeProducts();
   ASSERT_TRUE(products) << products.error().message;
-  EXPECT_GT(products->size(), 10u);
+  const auto isOffered = [&](const std::string& epilogue, bool isSupported) {
+    return std::ranges::any_of(*products, [&](const ProductSupport& product) {
+      return product.epilogue == epilogue && static_cast<bool>(product.isSupported) == isSupported;
+    });
+  };
+  EXPECT_TRUE(isOffered("GELU_AUX_BIAS", true));
+  EXPECT_TRUE(isOffered("RELU_AUX", false));
+  EXPECT_TRUE(isOffered("DEFAULT", false));  // of formats of another capability
 }
 
 TEST(CudaBackendOnHost, ClocksReadTheTimeBetweenMarks) {
   const std::shared_ptr<Backend> backend = newBackend();
   const auto clock = backend->makeClock(2);
+  const auto memory = std::move(*backend->allocate(std::size_t{4} << 20U));
+  const std::vector<std::byte> bytes(memory->sizeBytes());
   clock->mark(0);
-  clock->markTransfers(1);
+  backend->upload(memory->data(), bytes);
+  clock->mark(1);
   backend->synchronize();
-  EXPECT_GE(std::abs(clock->nanosecondsBetween(0, 1)), 0.0);
+  const double copied = clock->nanosecondsBetween(0, 1);
+  EXPECT_GT(copied, 1000.0);  // 4 MiB at 4 TB/s
+  EXPECT_EQ(clock->nanosecondsBetween(1, 0), -copied);
+  clock->markTransfers(1);  // on a stream of their own
+  backend->synchronize();
+  EXPECT_GE(clock->nanosecondsBetween(0, 1), copied);
 }
 
 }  // namespace

@@ -36,6 +36,15 @@ class HostGpuStreams : public ::testing::TestWithParam<Turn> {
   void read(cudaStream_t stream) {
     submit(stream, [this] { m_read.push_back(m_written); });
   }
+  /// There and back; what is read is what was written before.
+  void workInOrder() {
+    write(m_main, 1);
+    order(m_main, m_event, m_side);
+    read(m_side);
+    write(m_side, 2);
+    order(m_side, m_back, m_main);
+    read(m_main);
+  }
   void order(cudaStream_t first, cudaEvent_t event, cudaStream_t then) {
     EXPECT_EQ(cudaEventRecord(event, first), cudaSuccess);
     EXPECT_EQ(cudaStreamWaitEvent(then, event, 0), cudaSuccess);
@@ -51,12 +60,7 @@ class HostGpuStreams : public ::testing::TestWithParam<Turn> {
 };
 
 TEST_P(HostGpuStreams, RunWhatIsOrderedInOrder) {
-  write(m_main, 1);
-  order(m_main, m_event, m_side);
-  read(m_side);
-  write(m_side, 2);
-  order(m_side, m_back, m_main);
-  read(m_main);
+  workInOrder();
   ASSERT_EQ(cudaStreamSynchronize(m_main), cudaSuccess);
   EXPECT_EQ(m_read, (std::vector{1, 2}));
 }
@@ -80,12 +84,7 @@ TEST_P(HostGpuStreams, GraphsDoAgainWhatWasCaptured) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
   ASSERT_EQ(cudaStreamBeginCapture(m_main, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  write(m_main, 1);
-  order(m_main, m_event, m_side);
-  read(m_side);
-  write(m_side, 2);
-  order(m_side, m_back, m_main);
-  read(m_main);
+  workInOrder();
   ASSERT_EQ(cudaStreamEndCapture(m_main, &graph), cudaSuccess);
   EXPECT_TRUE(m_read.empty());
   ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
