@@ -90,8 +90,10 @@ std::string wrappedLines(std::string_view text, std::size_t hang) {
     const bool isWide = displayWidth(line) > kWidth;
     std::vector<std::string> pieces = {std::string(line.substr(indent))};
     if (isWide) pieces = wrapped(line.substr(indent), kWidth - indent - hang);
-    for (std::size_t i = 0; i < pieces.size(); ++i)
-      result += (begin + i > 0 ? "\n" : "") + std::string(i == 0 ? indent : indent + hang, ' ') + pieces[i];
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (begin + i > 0) result += '\n';
+      result.append(i == 0 ? indent : indent + hang, ' ') += pieces[i];
+    }
     begin = end + 1;
   }
   return result;
