@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/backends.h"
 #include "app/designer/screenshot.h"
+#include "ui/desktop.h"
 #include "ui/main_window.h"
+#include "ui/run_notice.h"
 #include "ui/session/autosave.h"
 
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QDir>
+#include <QIcon>
 #include <QProcess>
 #include <QSettings>
 #include <QSize>
@@ -184,6 +187,9 @@ int main(int argc, char** argv) {
   QApplication::setApplicationName("fuseline-designer");
   QApplication::setApplicationDisplayName("Fuseline");
   QApplication::setApplicationVersion(FUSELINE_VERSION);
+  QApplication::setDesktopFileName(QString::fromLatin1(ui::kDesktopId));
+  QApplication::setWindowIcon(
+      QIcon::fromTheme(QString::fromLatin1(ui::kDesktopId), QIcon(QStringLiteral(":/icons/fuseline.svg"))));
   QCommandLineParser parser;
   addOptions(parser);
   parser.process(app);
@@ -203,6 +209,8 @@ int main(int argc, char** argv) {
   if (!resizeTo(window, parser.value("size")))
     return refuse(QApplication::translate("main", "--size %1: expected width and height, such as 1500x940.")
                       .arg(parser.value("size")));
+  ui::DBusDesktop desktop;
+  const ui::RunNotice notice(session, window, desktop);
   std::optional<Screenshot> screenshot;
   if (isPicture(parser)) {
     Result<ScreenshotRequest> request = screenshotRequest(parser);
