@@ -29,6 +29,7 @@ QString shortcutRow(const QString& keys, const QString& text) {
 QString canvasRows() {
   return shortcutRow(translated("Tab, Shift+A, double click"), translated("Search an op and insert it")) +
          shortcutRow(translated("Arrow keys"), translated("Select the next op in this direction")) +
+         shortcutRow(translated("Alt + arrow keys"), translated("Move the selected ops and frames")) +
          shortcutRow(translated("Ctrl+Left, Ctrl+Right"), translated("Follow a wire from the selected op")) +
          shortcutRow(translated("Enter, F2"), translated("Edit the selected op, or the text of a frame or a note")) +
          shortcutRow(translated("Home, Shift+1"), translated("Show everything")) +

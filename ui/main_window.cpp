@@ -334,6 +334,14 @@ void MainWindow::createArrangeMenu(QMenu& editMenu) {
   menu->addSeparator();
   add(tr("Space evenly &across"), Arrangement::SpaceAcross);
   add(tr("Space evenly &down"), Arrangement::SpaceDown);
+  menu->addSeparator();
+  const auto addMove = [&](const QString& text, Qt::Key key, QPoint step) {
+    addCommand(menu, text, QKeySequence(Qt::ALT | key), [this, step] { m_scene->moveSelected(step); });
+  };
+  addMove(tr("Move to the left"), Qt::Key_Left, {-1, 0});
+  addMove(tr("Move to the right"), Qt::Key_Right, {1, 0});
+  addMove(tr("Move up"), Qt::Key_Up, {0, -1});
+  addMove(tr("Move down"), Qt::Key_Down, {0, 1});
 }
 
 void MainWindow::createViewMenu() {
@@ -446,6 +454,7 @@ void MainWindow::createHelpMenu() {
 }
 
 void MainWindow::startTour(const Tour& tour) {
+  m_tourBar->end();
   if (m_files->newFromTemplate(findTemplate(tour.pipeline)->text, toQt(tour.pipeline))) m_tourBar->start(tour);
 }
 
@@ -555,6 +564,8 @@ void MainWindow::connectSession() {
 
 void MainWindow::connectFiles() {
   connect(m_tourBar, &TourBar::paneWanted, this, &MainWindow::showPane);
+  connect(m_tourBar, &TourBar::interrupted, this,
+          [this](const QString& sentence) { statusBar()->showMessage(sentence, kHintDurationMs); });
   connect(m_files, &FileCommands::message, this, &MainWindow::showMessage);
   connect(m_files, &FileCommands::hint, this,
           [this](const QString& sentence) { statusBar()->showMessage(sentence, kHintDurationMs); });

@@ -62,6 +62,7 @@ class CanvasTest : public QObject {
   void arrangesTheSelection_data();
   void arrangesTheSelection();
   void arrangingNeedsTwoNodes();
+  void keysMoveTheSelection();
   void hullsFollowThePlan();
   void aFusionIsSwitchedOffAndOnAtItsHull();
   void drawsUnknownOpsAndKeepsThem();
@@ -705,6 +706,27 @@ void CanvasTest::arrangingNeedsTwoNodes() {
   f.window.scene().arrangeSelected(Arrangement::Left);
   QCOMPARE(serialize(f.session.document()), text);
   QVERIFY(hints.last().first().toString().startsWith(QStringLiteral("Select two nodes or more")));
+}
+
+void CanvasTest::keysMoveTheSelection() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(MoveNode{.id = "norm", .position = Position{160, 80}}));
+  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{400, 80}}));
+  const std::string before = serialize(f.session.document());
+  const auto cornerOf = [&](const char* id) { return f.window.scene().node(id)->pos(); };
+  const QPointF act = cornerOf("act");
+  f.session.select({QStringLiteral("norm"), QStringLiteral("fc")});
+  f.window.canvas().setFocus();
+  for (int i = 0; i < 3; ++i) QTest::keyClick(&f.window, Qt::Key_Right, Qt::AltModifier);
+  QTest::keyClick(&f.window, Qt::Key_Up, Qt::AltModifier);
+  QCOMPARE(cornerOf("norm"), QPointF(184, 72));
+  QCOMPARE(cornerOf("fc"), QPointF(424, 72));
+  QCOMPARE(cornerOf("act"), act);
+  f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+  f.session.select({});
+  QTest::keyClick(&f.window, Qt::Key_Down, Qt::AltModifier);
+  QCOMPARE(serialize(f.session.document()), before);
 }
 
 void CanvasTest::layoutIsOneUndoStepWithoutOverlaps() {

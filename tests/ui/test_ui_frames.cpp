@@ -14,6 +14,7 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QMouseEvent>
+#include <QSignalSpy>
 #include <QTest>
 
 #include <algorithm>
@@ -32,6 +33,8 @@ class FramesTest : public QObject {
   void framesAreNested();
   void aFrameNeedsASelection();
   void theHeaderTakesAlongWhatLiesInside();
+  void keysMoveFramesAndWhatLiesInside();
+  void aLockedFrameStaysUnderKeys();
   void theHeaderKeepsWhatIsOffTheGridInItsPlace();
   void framesInsideAFrameGoWithIt();
   void withAltTheFrameMovesAlone();
@@ -154,6 +157,32 @@ void FramesTest::aFrameNeedsASelection() {
   f.frames().frameSelected();
   QVERIFY(f.session.document().frames().empty());
   QCOMPARE(said, QStringLiteral("Select the ops that the frame shall stand around."));
+}
+
+void FramesTest::keysMoveFramesAndWhatLiesInside() {
+  Framed f;
+  const std::string before = serialize(f.session.document());
+  const auto old = f.positions();
+  const FrameArea area = *f.frame().area;
+  f.frames().select("mlp");
+  for (int i = 0; i < 2; ++i) f.window.scene().moveSelected({5, 1});
+  QCOMPARE(*f.frame().area, (FrameArea{area.x + 80, area.y + 16, area.width, area.height}));
+  for (const char* inside : {"norm", "fc"})
+    QCOMPARE(f.positions()[inside], (Position{old.at(inside).x + 80, old.at(inside).y + 16}));
+  QCOMPARE(f.positions()["act"], old.at("act"));
+  f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void FramesTest::aLockedFrameStaysUnderKeys() {
+  Framed f;
+  f.frames().select("mlp");
+  f.frames().toggleLock();
+  const std::string before = serialize(f.session.document());
+  QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
+  f.window.scene().moveSelected({1, 0});
+  QCOMPARE(serialize(f.session.document()), before);
+  QVERIFY(hints.last().first().toString().contains(QStringLiteral("not locked")));
 }
 
 void FramesTest::theHeaderTakesAlongWhatLiesInside() {

@@ -8,6 +8,7 @@
 #include <QLabel>
 #include <QMenuBar>
 #include <QPushButton>
+#include <QSignalSpy>
 #include <QTest>
 #include <QToolButton>
 
@@ -121,8 +122,11 @@ void ToursTest::tourEndsWithAnotherPipelineAndAfterItsLastStep() {
   QCOMPARE(f.number(), 1u);
   QTest::mouseClick(f.window.tourBar().findChildren<QPushButton*>().at(1), Qt::LeftButton);
   QCOMPARE(f.number(), 2u);
+  QSignalSpy said(&f.window.tourBar(), &TourBar::interrupted);
   f.session.openText(smallPipeline(), QStringLiteral("small"));
   QCOMPARE(f.number(), 0u);
+  QCOMPARE(said.count(), 1);
+  QVERIFY(said.front().front().toString().contains(QStringLiteral("Take it into training code")));
   f.window.tourBar().next();  // of no tour: nothing happens
   QCOMPARE(f.number(), 0u);
 }

@@ -19,8 +19,11 @@
 #include <QScopedValueRollback>
 #include <QToolTip>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -566,7 +569,18 @@ void GraphScene::arrangeSelected(Arrangement arrangement) {
   moveNodes("Arrange", arrange(boxes, arrangement));
 }
 
-void GraphScene::commitMoves() {
+void GraphScene::moveSelected(QPoint steps) {
+  m_frames->beginDrag();
+  QList<QGraphicsItem*> moved = selectedItems();
+  moved.removeIf([](const QGraphicsItem* item) { return !(item->flags() & QGraphicsItem::ItemIsMovable); });
+  if (moved.isEmpty()) return Q_EMIT hint(tr("Select what shall move: ops, or frames that are not locked."));
+  for (QGraphicsItem* item : std::as_const(moved)) item->moveBy(steps.x() * kGridPx, steps.y() * kGridPx);
+  std::vector<std::string> ids = selectedNodes();
+  std::ranges::copy(m_frames->selected(), std::back_inserter(ids));
+  commitMoves(QStringLiteral("move ") + toQt(fmt::format("{}", fmt::join(ids, ","))));
+}
+
+void GraphScene::commitMoves(const QString& mergeKey) {
   std::vector<Edit> moves;
   for (const auto& [id, item] : m_nodes) {
     const QPoint exact = item->pos().toPoint();
@@ -578,7 +592,7 @@ void GraphScene::commitMoves() {
   if (moves.empty() && frames.empty()) return;
   const std::string label = frames.empty() ? moveLabel(moves) : m_frames->changeLabel();
   moves.insert(moves.end(), frames.begin(), frames.end());
-  if (!m_session.apply(EditGroup{.label = label, .edits = std::move(moves)})) sync();
+  if (!m_session.apply(EditGroup{.label = label, .edits = std::move(moves)}, mergeKey)) sync();
 }
 
 // ------------------------------------------------------------------------------------------------------------ wires

@@ -81,6 +81,9 @@ class GraphScene : public QGraphicsScene {
   bool layOut();
   /// Aligns or spaces the selected nodes.
   void arrangeSelected(Arrangement arrangement);
+  /// Moves the selected nodes, and the selected frames with what lies in them, by so many steps of the grid. Moves of
+  /// one selection that follow each other are one undo step.
+  void moveSelected(QPoint steps);
   /// Selects the nearest node in a direction, or any when there is no selection.
   void selectNeighbour(QPointF direction);
   /// Selects the op at the other end of a wire out of the selected node, or into it; of several the one that lies
@@ -153,7 +156,7 @@ class GraphScene : public QGraphicsScene {
   std::vector<std::string> selectedNodes() const;
   void moveNodes(const char* label, const std::vector<MoveNode>& moves, std::vector<Edit> others = {});
   void apply(const FragmentEdit& pasted);
-  void commitMoves();
+  void commitMoves(const QString& mergeKey = {});
   bool isFree(const Position& place, const std::string& exceptId) const;
   std::optional<Position> placeInWire(const Link& link, const Position& place, const std::string& id = {}) const;
 

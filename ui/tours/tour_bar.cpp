@@ -34,7 +34,7 @@ TourBar::TourBar(Session& session, const Theme& theme, QWidget* parent)
   connect(m_back, &QPushButton::clicked, this, &TourBar::back);
   connect(m_next, &QPushButton::clicked, this, &TourBar::next);
   connect(stop, &QPushButton::clicked, this, &TourBar::end);
-  connect(&session, &Session::documentReplaced, this, &TourBar::end);
+  connect(&session, &Session::documentReplaced, this, &TourBar::interrupt);
   connect(&session, &Session::analysisChanged, this, &TourBar::look);
   for (const auto signal : {&Session::selectionChanged, &Session::runFinished, &Session::numericsFinished,
                             &Session::baselineChanged, &Session::documentChanged})
@@ -53,6 +53,14 @@ void TourBar::start(const Tour& tour) {
 void TourBar::end() {
   m_tour = nullptr;
   hide();
+}
+
+void TourBar::interrupt() {
+  if (!m_tour) return;
+  Q_EMIT interrupted(
+      tr("The tour “%1” has ended: it was about the pipeline before. Help > Guided tours begins it again.")
+          .arg(m_tour->title));
+  end();
 }
 
 void TourBar::next() {

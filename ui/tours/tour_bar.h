@@ -33,8 +33,11 @@ class TourBar : public QWidget {
 
  Q_SIGNALS:
   void paneWanted(const QString& name);
+  /// A sentence: another pipeline was opened before its last step.
+  void interrupted(const QString& sentence);
 
  private:
+  void interrupt();
   void goTo(std::size_t index);
   void look();
   void refresh();
