@@ -6,6 +6,7 @@
 #include "app/cli/verbs.h"
 #include "core/fusion/fusion_stages.h"
 #include "core/fusion/plan_difference.h"
+#include "core/plan/memory_profile.h"
 #include "core/support/json_fields.h"
 #include "core/support/read_file.h"
 
@@ -29,7 +30,7 @@ struct FuseOptions : PipelineOptions {
   bool annotates = false;
 };
 
-// What each pass leaves: the graph, the lists of entries, the plan, the programs of its elementwise ops.
+// What each pass leaves: the graph, the lists of entries, the plan, its memory, the programs of its elementwise ops.
 
 std::string forwardAfter(const OpenedPipeline& pipeline, FusionStage stage) {
   return toText(pipeline.graph(), reportAfter(pipeline.analysis.report, stage).forward);
@@ -45,6 +46,11 @@ std::string programsText(const OpenedPipeline& pipeline) {
   return text;
 }
 
+std::string memoryText(const OpenedPipeline& pipeline) {
+  const Plan& plan = *pipeline.analysis.fusedPlan;
+  return toString(memoryProfile(plan), plan, pipeline.graph());
+}
+
 struct Stage {
   const char* name;
   std::string (*text)(const OpenedPipeline&);
@@ -56,6 +62,7 @@ constexpr std::array kStages = {
     Stage{"forward", [](const OpenedPipeline& p) { return forwardAfter(p, FusionStage::Forward); }},
     Stage{"backward", [](const OpenedPipeline& p) { return toText(p.graph(), p.analysis.report.backward); }},
     Stage{"plan", [](const OpenedPipeline& p) { return toString(*p.analysis.fusedPlan); }},
+    Stage{"memory", memoryText},
     Stage{"programs", programsText},
 };
 

@@ -1,0 +1,202 @@
+// The memory of a plan, step by step.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/memory_profile.h"
+
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+MemoryPurpose purposeOf(const PlanTensor& tensor) {
+  switch (tensor.role) {
+    case TensorRole::Parameter:
+    case TensorRole::QuantizerState: return MemoryPurpose::Parameters;
+    case TensorRole::ParameterGradient:
+    case TensorRole::MainGradient: return MemoryPurpose::ParameterGradients;
+    case TensorRole::Input:
+    case TensorRole::OutputGradient:
+    case TensorRole::InputGradient: return MemoryPurpose::InputsAndOutputs;
+    case TensorRole::Output: return tensor.isSaved ? MemoryPurpose::Kept : MemoryPurpose::InputsAndOutputs;
+    default: break;
+  }
+  if (tensor.isKept) return MemoryPurpose::Parameters;
+  return tensor.isSaved ? MemoryPurpose::Kept : MemoryPurpose::Passing;
+}
+
+/// Of tensors that share memory the one that needs it longest decides; an input is the caller's, whoever reads it.
+std::vector<MemoryPurpose> purposesByStorage(const Plan& plan) {
+  std::vector<MemoryPurpose> purposes(plan.storages.size(), MemoryPurpose::Passing);
+  std::vector<bool> isInput(plan.storages.size(), false);
+  for (const PlanTensor& tensor : plan.tensors) {
+    MemoryPurpose& purpose = purposes[at(tensor.storage)];
+    const MemoryPurpose own = purposeOf(tensor);
+    const bool isLonger = purpose == MemoryPurpose::Passing || own == MemoryPurpose::Kept;
+    if (isLonger && !isInput[at(tensor.storage)]) purpose = own;
+    if (tensor.role == TensorRole::Input) isInput[at(tensor.storage)] = true;
+    if (isInput[at(tensor.storage)]) purpose = MemoryPurpose::InputsAndOutputs;
+  }
+  return purposes;
+}
+
+/// Walks the steps of a plan and counts what is in use.
+class MemoryWalk {
+ public:
+  explicit MemoryWalk(const Plan& plan)
+      : m_plan(plan),
+        m_purposes(purposesByStorage(plan)),
+        m_beginning(plan.steps.size()),
+        m_ending(plan.steps.size()),
+        m_isInUse(plan.storages.size(), false) {
+    for (int storage = 0; storage < static_cast<int>(plan.storages.size()); ++storage) file(storage);
+  }
+
+  std::vector<StepMemory> walk() {
+    std::vector<StepMemory> steps;
+    for (int step = 0; step < static_cast<int>(m_plan.steps.size()); ++step) {
+      for (const int storage : m_beginning[at(step)]) begin(storage);
+      m_now.step = step;
+      if (m_plan.steps[at(step)].isLaunched()) steps.push_back(m_now);
+      for (const int storage : m_ending[at(step)]) end(storage);
+    }
+    return steps;
+  }
+
+ private:
+  const Storage& storageAt(int index) const { return m_plan.storages[at(index)]; }
+
+  void file(int index) {
+    const Storage& storage = storageAt(index);
+    if (storage.isOnHost) return;
+    if (storage.isPersistent) return count(index, storage.bytes);
+    if (storage.firstStep < 0 || storage.bytes == 0) return;  // it has no place
+    m_beginning[at(storage.firstStep)].push_back(index);
+    m_ending[at(storage.lastStep)].push_back(index);
+  }
+
+  void count(int index, std::int64_t bytes) { m_now.bytes[static_cast<std::size_t>(m_purposes[at(index)])] += bytes; }
+
+  /// A step may write where it reads: the two are one piece of memory then.
+  void begin(int index) {
+    if (const auto before = m_byOffset.find(storageAt(index).offset); before != m_byOffset.end()) end(before->second);
+    m_byOffset[storageAt(index).offset] = index;
+    m_isInUse[at(index)] = true;
+    count(index, storageAt(index).bytes);
+  }
+
+  void end(int index) {
+    if (!m_isInUse[at(index)]) return;
+    m_isInUse[at(index)] = false;
+    m_byOffset.erase(storageAt(index).offset);
+    count(index, -storageAt(index).bytes);
+  }
+
+  const Plan& m_plan;
+  std::vector<MemoryPurpose> m_purposes;
+  std::vector<std::vector<int>> m_beginning;  // storages by step
+  std::vector<std::vector<int>> m_ending;
+  std::vector<bool> m_isInUse;
+  std::map<std::int64_t, int> m_byOffset;
+  StepMemory m_now;
+};
+
+/// The op of a fused step that an operand belongs to; nullopt: the step is no op's, as a sum of gradients is.
+std::optional<NodeId> readerOf(const Step& step, const StepOperand& operand) {
+  if (step.transfer) return step.transfer->reader;
+  const auto member = at(operand.key.member);
+  if (member < step.nodes.size()) return step.nodes[member];
+  const auto work = std::ranges::find(step.copies, operand.key.member, &QuantizeWork::member);
+  return work == step.copies.end() ? std::nullopt : std::optional(work->reader);
+}
+
+std::vector<std::set<NodeId>> backwardReaders(const Plan& plan) {
+  std::vector<std::set<NodeId>> readers(plan.storages.size());
+  for (const Step& step : plan.steps) {
+    if (step.phase != Phase::Backward && !step.transfer) continue;
+    for (const StepOperand& operand : step.operands)
+      if (const auto reader = readerOf(step, operand); reader && operand.access != OperandAccess::Write)
+        readers[at(plan.tensors[at(operand.tensor)].storage)].insert(*reader);
+  }
+  return readers;
+}
+
+std::vector<KeptTensor> keptTensors(const Plan& plan) {
+  const std::vector<MemoryPurpose> purposes = purposesByStorage(plan);
+  const std::vector<std::set<NodeId>> readers = backwardReaders(plan);
+  std::vector<bool> isListed(plan.storages.size(), false);
+  std::vector<KeptTensor> kept;
+  for (int tensor = 0; tensor < static_cast<int>(plan.tensors.size()); ++tensor) {
+    const int index = plan.tensors[at(tensor)].storage;
+    const Storage& storage = plan.storages[at(index)];
+    if ((purposes[at(index)] != MemoryPurpose::Kept && !storage.isOnHost) || isListed[at(index)]) continue;
+    isListed[at(index)] = true;
+    kept.push_back({.tensor = tensor,
+                    .bytes = storage.bytes,
+                    .firstStep = storage.firstStep,
+                    .lastStep = storage.lastStep,
+                    .readers = {readers[at(index)].begin(), readers[at(index)].end()},
+                    .isOnHost = storage.isOnHost});
+  }
+  std::ranges::stable_sort(kept, {}, &KeptTensor::readers);
+  return kept;
+}
+
+std::string stepText(const StepMemory& memory, const Plan& plan) {
+  const Step& step = plan.steps[at(memory.step)];
+  std::string text = fmt::format("{:<8} {:<44}", phaseName(step.phase), step.name);
+  for (const std::int64_t bytes : memory.bytes) text += fmt::format(" {:>10}", formatBytes(bytes));
+  return text + fmt::format(" {:>10}\n", formatBytes(memory.total()));
+}
+
+std::string keptText(const KeptTensor& kept, const Plan& plan, const Graph& graph) {
+  std::vector<std::string> readers;
+  for (const NodeId reader : kept.readers) readers.push_back(graph.node(reader).id);
+  const PlanTensor& tensor = plan.tensors[at(kept.tensor)];
+  return fmt::format("  {:<24} {:<24} {:>10}  for {}, until {}{}\n", tensor.name, toString(tensor.spec),
+                     formatBytes(kept.bytes), fmt::join(readers, ", "), plan.steps[at(kept.lastStep)].name,
+                     kept.isOnHost ? ", in the host's memory" : "");
+}
+
+}  // namespace
+
+std::string_view purposeName(MemoryPurpose purpose) {
+  switch (purpose) {
+    case MemoryPurpose::Parameters: return "parameters";
+    case MemoryPurpose::ParameterGradients: return "parameter gradients";
+    case MemoryPurpose::InputsAndOutputs: return "inputs and outputs";
+    case MemoryPurpose::Kept: return "kept for backward";
+    case MemoryPurpose::Passing: return "in passing";
+  }
+  return {};
+}
+
+MemoryProfile memoryProfile(const Plan& plan) {
+  MemoryProfile profile{.steps = MemoryWalk(plan).walk(), .kept = keptTensors(plan)};
+  const auto peak = std::ranges::max_element(profile.steps, {}, &StepMemory::total);
+  profile.peak = static_cast<std::size_t>(peak - profile.steps.begin());
+  return profile;
+}
+
+std::string toString(const MemoryProfile& profile, const Plan& plan, const Graph& graph) {
+  std::string text = fmt::format("{:<53} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "parameters", "their grad",
+                                 "in and out", "kept", "in passing", "in use");
+  for (const StepMemory& memory : profile.steps) text += stepText(memory, plan);
+  if (profile.steps.empty()) return text;
+  text += fmt::format("at most {} in use, at {}; allocated once: {}\n", formatBytes(profile.peakBytes()),
+                      plan.steps[at(profile.steps[profile.peak].step)].name, formatBytes(plan.peakBytes()));
+  text += fmt::format("kept for backward: {}\n", formatBytes(plan.savedForBackwardBytes));
+  for (const KeptTensor& kept : profile.kept) text += keptText(kept, plan, graph);
+  return text;
+}
+
+}  // namespace fuseline
