@@ -77,6 +77,10 @@ QString rooflineRows() {
          shortcutRow(translated("Up, Down"), translated("Go to the same work in the other plan"));
 }
 
+QString memoryRows() {
+  return shortcutRow(translated("Left, Right, Home, End"), translated("Select the next step of the plan"));
+}
+
 QString rulesRows() {
   return shortcutRow(translated("Up, Down"), translated("Show the next rule of the book")) +
          shortcutRow(translated("Space"), translated("Switch the rule off or on in this pipeline")) +
@@ -98,8 +102,8 @@ QString section(const QString& title, const QString& rows) {
 QString paneKeys() {
   return section(translated("Canvas"), canvasRows()) + section(translated("Outline"), outlineRows()) +
          section(translated("Plan"), planRows()) + section(translated("Timeline"), timelineRows()) +
-         section(translated("Roofline"), rooflineRows()) + section(translated("Rules"), rulesRows()) +
-         section(translated("Runs"), runsRows());
+         section(translated("Roofline"), rooflineRows()) + section(translated("Memory"), memoryRows()) +
+         section(translated("Rules"), rulesRows()) + section(translated("Runs"), runsRows());
 }
 
 namespace {

@@ -36,7 +36,7 @@ namespace fuseline::ui {
 namespace {
 
 // Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
-constexpr int kLayoutVersion = 6;
+constexpr int kLayoutVersion = 7;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
 constexpr auto kDeviceKey = "run/device";
@@ -128,6 +128,7 @@ void MainWindow::createDocks() {
   m_timings = new TimingsPanel(m_session, m_theme);
   m_timeline = new TimelinePanel(m_session, m_theme);
   m_roofline = new RooflinePanel(m_session, m_theme);
+  m_memory = new MemoryPanel(m_session, m_theme);
   m_numerics = new NumericsPanel(m_session, m_theme);
   m_outline = new OutlinePanel(m_session, m_theme);
   m_rules = new RulesPanel(m_session, m_theme);
@@ -143,6 +144,7 @@ void MainWindow::createDocks() {
   m_timingsDock = addDock(QStringLiteral("timings"), tr("Timings"), m_timings, Qt::BottomDockWidgetArea);
   addDock(QStringLiteral("timeline"), tr("Timeline"), m_timeline, Qt::BottomDockWidgetArea);
   addDock(QStringLiteral("roofline"), tr("Roofline"), m_roofline, Qt::BottomDockWidgetArea);
+  m_memoryDock = addDock(QStringLiteral("memory"), tr("Memory"), m_memory, Qt::BottomDockWidgetArea);
   m_numericsDock = addDock(QStringLiteral("numerics"), tr("Numerics"), m_numerics, Qt::BottomDockWidgetArea);
   m_sweepDock = addDock(QStringLiteral("sweep"), tr("Sweep"), m_sweep, Qt::BottomDockWidgetArea);
   m_runsDock = addDock(QStringLiteral("runs"), tr("Runs"), m_runs, Qt::BottomDockWidgetArea);
@@ -166,7 +168,8 @@ void MainWindow::applyDefaultLayout() {
   tabifyDockWidget(m_timingsDock, timeline);
   QDockWidget* roofline = m_docks[6];
   tabifyDockWidget(timeline, roofline);
-  tabifyDockWidget(roofline, m_numericsDock);
+  tabifyDockWidget(roofline, m_memoryDock);
+  tabifyDockWidget(m_memoryDock, m_numericsDock);
   tabifyDockWidget(m_numericsDock, m_sweepDock);
   tabifyDockWidget(m_sweepDock, m_runsDock);
   tabifyDockWidget(m_runsDock, m_changesDock);
@@ -743,8 +746,9 @@ void MainWindow::makeBlock() {
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {
-  QList<QWidget*> panes = {m_palette,  m_view,  m_inspector, m_whyNot,  m_plan,  m_timings,  m_timeline, m_roofline,
-                           m_numerics, m_sweep, m_runs,      m_changes, m_rules, m_problems, m_outline,  m_log};
+  QList<QWidget*> panes = {m_palette,  m_view,     m_inspector, m_whyNot,   m_plan,  m_timings,
+                           m_timeline, m_roofline, m_memory,    m_numerics, m_sweep, m_runs,
+                           m_changes,  m_rules,    m_problems,  m_outline,  m_log};
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());

@@ -9,6 +9,7 @@
 #include "ui/panels/changes_panel.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/log_panel.h"
+#include "ui/panels/memory_panel.h"
 #include "ui/panels/numerics_panel.h"
 #include "ui/panels/outline_panel.h"
 #include "ui/panels/palette_panel.h"
@@ -72,6 +73,7 @@ class MainWindow : public QMainWindow {
   TimingsPanel& timings() { return *m_timings; }
   TimelinePanel& timeline() { return *m_timeline; }
   RooflinePanel& roofline() { return *m_roofline; }
+  MemoryPanel& memory() { return *m_memory; }
   NumericsPanel& numerics() { return *m_numerics; }
   WhyNotPanel& whyNot() { return *m_whyNot; }
   OutlinePanel& outline() { return *m_outline; }
@@ -178,6 +180,7 @@ class MainWindow : public QMainWindow {
   TimingsPanel* m_timings = nullptr;
   TimelinePanel* m_timeline = nullptr;
   RooflinePanel* m_roofline = nullptr;
+  MemoryPanel* m_memory = nullptr;
   NumericsPanel* m_numerics = nullptr;
   OutlinePanel* m_outline = nullptr;
   LogPanel* m_log = nullptr;
@@ -189,6 +192,7 @@ class MainWindow : public QMainWindow {
   TourBar* m_tourBar = nullptr;
   QList<QDockWidget*> m_docks;
   QDockWidget* m_timingsDock = nullptr;
+  QDockWidget* m_memoryDock = nullptr;
   QDockWidget* m_numericsDock = nullptr;
   QDockWidget* m_sweepDock = nullptr;
   QDockWidget* m_rulesDock = nullptr;

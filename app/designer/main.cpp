@@ -50,7 +50,7 @@ void addOptions(QCommandLineParser& parser) {
       "old.fuseline");
   add("select", "Select this op.", "op");
   add("pane",
-      "Bring this pane to the front: plan, timings, timeline, roofline, numerics, sweep, runs, changes, rules, "
+      "Bring this pane to the front: plan, timings, timeline, roofline, memory, numerics, sweep, runs, changes, rules, "
       "problems, "
       "outline or log; or start, the start page.",
       "pane");

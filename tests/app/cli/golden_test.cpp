@@ -55,7 +55,7 @@ TEST(Golden, FuseAsDot) {
 
 TEST(Golden, FuseStageByStage) {
   std::string text;
-  for (const char* stage : {"lowered", "joint", "forward", "backward", "plan", "programs"})
+  for (const char* stage : {"lowered", "joint", "forward", "backward", "plan", "memory", "programs"})
     text += fmt::format("== {}\n{}", stage,
                         fuseline(fmt::format("fuse --device reference --stage {} ", stage) + samplePipeline()).out);
   expectGolden(text, "fuse_stages.txt");

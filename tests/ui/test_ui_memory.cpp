@@ -1,0 +1,203 @@
+// The memory panel: what its columns and its table say, and that they follow the selection and the plan.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+#include "ui/panels/memory_panel.h"
+#include "ui/session/edits.h"
+
+#include <QCheckBox>
+#include <QClipboard>
+#include <QComboBox>
+#include <QGuiApplication>
+#include <QTest>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+class MemoryTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void columnsAreTheStepsOfThePlan();
+  void theTableSaysWhatEachOpKeeps();
+  void aFusionThatRecomputesKeepsLess();
+  void theSelectionGoesBothWays();
+  void keysWalkTheSteps();
+  void onlyWhatComesAndGoes();
+  void theUnfusedPlanIsShownToo();
+  void inferenceKeepsNothing();
+  void errorsLeaveNothingToSee();
+  void copiesTheTable();
+  void manyStepsAreDrawn();
+};
+
+namespace {
+
+/// The small pipeline: x [16, 32] bf16 -> norm -> fc (32 to 64) -> act -> y.
+struct Seen : Fixture {
+  explicit Seen(const std::string& text = smallPipeline()) : Fixture(text) {
+    window.showPane(QStringLiteral("memory"));
+    chart().setFocus();
+  }
+  MemoryPanel& panel() { return window.memory(); }
+  MemoryChart& chart() { return *panel().chart(); }
+  const std::vector<MemoryColumn>& columns() { return chart().plot().columns; }
+  QString cell(int row, int column) const {
+    const auto* table = window.findChild<KeptTable*>();
+    return table->model()->index(row, column).data().toString();
+  }
+  void choosePlan(int index) {
+    auto* plans = panel().findChild<QComboBox*>();
+    plans->setCurrentIndex(index);
+    Q_EMIT plans->activated(index);
+  }
+};
+
+QStringList labelsOf(const std::vector<MemoryColumn>& columns) {
+  QStringList labels;
+  for (const MemoryColumn& column : columns) labels.append(column.label);
+  return labels;
+}
+
+}  // namespace
+
+/// y of norm, 16 x 32 bf16, is 1 KiB; y of fc, 16 x 64 bf16, is 2 KiB; rstd, 16 f32, is 64 bytes.
+void MemoryTest::columnsAreTheStepsOfThePlan() {
+  Seen f;
+  f.choosePlan(1);
+  QCOMPARE(labelsOf(f.columns()), (QStringList{"norm", "fc", "act", "act", "fc", "norm"}));
+  QVERIFY(!f.columns()[2].isBackward && f.columns()[3].isBackward);
+  QCOMPARE(f.columns()[0].of(MemoryPurpose::Kept), 1024 + 64);
+  QCOMPARE(f.columns()[2].of(MemoryPurpose::Kept), 1024 + 64 + 2048);
+  const QString tip = f.chart().tipAt(f.chart().areaOf(2).center());
+  QVERIFY2(tip.contains(QStringLiteral("3.06 KiB kept for backward")), qPrintable(tip));
+  QVERIFY2(f.panel().caption().contains(QStringLiteral("Kept for backward: 3.06 KiB")),
+           qPrintable(f.panel().caption()));
+}
+
+void MemoryTest::theTableSaysWhatEachOpKeeps() {
+  Seen f;
+  QCOMPARE(f.cell(0, KeptTable::NameColumn), QStringLiteral("norm"));
+  QCOMPARE(f.cell(0, KeptTable::UnfusedColumn), QStringLiteral("64 B"));
+  QCOMPARE(f.cell(1, KeptTable::NameColumn), QStringLiteral("fc"));
+  QCOMPARE(f.cell(1, KeptTable::UnfusedColumn), QStringLiteral("1 KiB"));
+  QCOMPARE(f.cell(2, KeptTable::NameColumn), QStringLiteral("act"));
+  QCOMPARE(f.cell(2, KeptTable::FusedColumn), QStringLiteral("2 KiB"));
+  const QAbstractItemModel* model = f.panel().table()->model();
+  const QModelIndex tensor = model->index(0, KeptTable::NameColumn, model->index(1, 0));
+  QCOMPARE(tensor.data().toString(), QStringLiteral("norm:y"));
+  QCOMPARE(tensor.siblingAtColumn(KeptTable::SpecColumn).data().toString(), QStringLiteral("16 × 32 bf16"));
+  QVERIFY(tensor.siblingAtColumn(KeptTable::LifetimeColumn).data().toString().endsWith(QStringLiteral("for fc")));
+}
+
+void MemoryTest::aFusionThatRecomputesKeepsLess() {
+  Fixture f(findTemplate("llama-mlp")->text);
+  QVERIFY(f.session.apply(SetFusion{Json{{"with", Json::array({"ForwardBackwardSwiGLULinear"})}}}));
+  QVERIFY(waitForAnalysis(f.session));
+  const std::vector<KeptGroup> groups = keptByOp(*f.session.analysis());
+  std::int64_t unfused = 0;
+  std::int64_t fused = 0;
+  for (const KeptGroup& group : groups) {
+    unfused += group.unfusedBytes();
+    fused += group.fusedBytes();
+  }
+  QCOMPARE(unfused, f.session.analysis()->unfusedPlan->savedForBackwardBytes);
+  QCOMPARE(fused, f.session.analysis()->fusedPlan->savedForBackwardBytes);
+  QVERIFY(fused < unfused);
+}
+
+void MemoryTest::theSelectionGoesBothWays() {
+  Seen f;
+  f.session.select({QStringLiteral("fc")});
+  QVERIFY(f.chart().currentColumn());
+  QVERIFY(f.chart().currentColumn()->owners.contains(QStringLiteral("fc")));
+  QVERIFY(f.panel().table()->selectionModel()->isRowSelected(1));
+  f.panel().table()->setCurrentIndex(f.panel().table()->model()->index(2, 0));
+  QCOMPARE(f.session.selection(), QSet<QString>{QStringLiteral("act")});
+  const QRectF norm = f.chart().areaOf(0);
+  QTest::mouseClick(&f.chart(), Qt::LeftButton, {}, norm.center().toPoint());
+  QCOMPARE(f.session.selection(), QSet<QString>{QStringLiteral("norm")});
+}
+
+void MemoryTest::keysWalkTheSteps() {
+  Seen f;
+  QTest::keyClick(&f.chart(), Qt::Key_Home);
+  QVERIFY(f.session.selection().contains(QStringLiteral("norm")));
+  QTest::keyClick(&f.chart(), Qt::Key_Right);
+  QVERIFY(f.session.selection().contains(QStringLiteral("fc")));
+  QVERIFY2(f.chart().accessibleDescription().contains(QStringLiteral("in use")),
+           qPrintable(f.chart().accessibleDescription()));
+  QTest::keyClick(&f.chart(), Qt::Key_End);
+  QVERIFY(f.session.selection().contains(QStringLiteral("norm")));
+  QVERIFY(f.chart().currentColumn()->isBackward);
+}
+
+void MemoryTest::onlyWhatComesAndGoes() {
+  Seen f;
+  const double all = f.chart().areaOf(0).height();
+  f.panel().findChild<QCheckBox*>()->setChecked(true);
+  QVERIFY(f.chart().isOnlyChanging());
+  QVERIFY(f.chart().areaOf(0).height() < all);
+  QVERIFY(f.chart().areaOf(2).height() > f.chart().areaOf(0).height());
+}
+
+void MemoryTest::theUnfusedPlanIsShownToo() {
+  Seen f(residualPipeline(true));
+  const std::size_t fused = f.columns().size();
+  f.choosePlan(1);
+  QVERIFY(f.columns().size() > fused);
+}
+
+void MemoryTest::inferenceKeepsNothing() {
+  Seen f;
+  f.session.setPass(PassKind::Forward);
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!f.panel().table()->isVisibleTo(&f.panel()));
+  QVERIFY(std::ranges::none_of(f.columns(), &MemoryColumn::isBackward));
+  QVERIFY(!f.panel().caption().contains(QStringLiteral("Kept")));
+}
+
+void MemoryTest::errorsLeaveNothingToSee() {
+  Seen f;
+  QVERIFY(f.session.apply(removeNodes(f.session.document(), {QStringLiteral("fc")}, {}, Reconnect::No)));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!f.session.analysis()->isRunnable());
+  QVERIFY(f.panel().emptyText().contains(QStringLiteral("errors")));
+  QVERIFY(!f.chart().isVisibleTo(&f.panel()));
+}
+
+void MemoryTest::copiesTheTable() {
+  Seen f;
+  f.panel().table()->setFocus();
+  QTest::keyClick(f.panel().table(), Qt::Key_C, Qt::ControlModifier);
+  const QString copied = QGuiApplication::clipboard()->text();
+  QVERIFY2(copied.startsWith(QStringLiteral("Kept for backward of\tUnfused\tFused\tTensor\tIn use\n")),
+           qPrintable(copied));
+  QVERIFY2(copied.contains(QStringLiteral("norm:y\t1 KiB\t")), qPrintable(copied));
+}
+
+/// More steps than pixels: every pixel is the highest of its steps, and nothing is left white.
+void MemoryTest::manyStepsAreDrawn() {
+  Seen f;
+  MemoryPlot plot;
+  for (int i = 0; i < 20'000; ++i) {
+    MemoryColumn column;
+    column.bytes[static_cast<std::size_t>(MemoryPurpose::Kept)] = i % 100 == 50 ? 2048 : 1024;
+    plot.columns.push_back(column);
+  }
+  plot.allocatedBytes = 2048;
+  f.chart().setPlot(plot);
+  f.chart().resize(500, 200);
+  const QImage image = f.chart().grab().toImage();
+  const QRectF low = f.chart().areaOf(0);
+  const QRectF high = f.chart().areaOf(50);
+  const QColor ground = f.theme.colors().base;
+  const double middle = (low.top() + high.top()) / 2;
+  QVERIFY(image.pixelColor(QPointF(low.left() + 200, middle).toPoint()) != ground);
+  QVERIFY(image.pixelColor(QPointF(low.left() + 200, low.top() + 10).toPoint()) != ground);
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::MemoryTest)
+#include "test_ui_memory.moc"
