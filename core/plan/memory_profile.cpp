@@ -151,9 +151,15 @@ std::vector<KeptTensor> keptTensors(const Plan& plan) {
   return kept;
 }
 
-std::string stepText(const StepMemory& memory, const Plan& plan) {
+std::size_t widestName(const MemoryProfile& profile, const Plan& plan) {
+  std::size_t widest = 0;
+  for (const StepMemory& memory : profile.steps) widest = std::max(widest, plan.steps[at(memory.step)].name.size());
+  return widest;
+}
+
+std::string stepText(const StepMemory& memory, const Plan& plan, std::size_t nameWidth) {
   const Step& step = plan.steps[at(memory.step)];
-  std::string text = fmt::format("{:<8} {:<44}", phaseName(step.phase), step.name);
+  std::string text = fmt::format("{:<8} {:<{}}", phaseName(step.phase), step.name, nameWidth);
   for (const std::int64_t bytes : memory.bytes) text += fmt::format(" {:>10}", formatBytes(bytes));
   return text + fmt::format(" {:>10}\n", formatBytes(memory.total()));
 }
@@ -188,9 +194,10 @@ MemoryProfile memoryProfile(const Plan& plan) {
 }
 
 std::string toString(const MemoryProfile& profile, const Plan& plan, const Graph& graph) {
-  std::string text = fmt::format("{:<53} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "parameters", "their grad",
-                                 "in and out", "kept", "in passing", "in use");
-  for (const StepMemory& memory : profile.steps) text += stepText(memory, plan);
+  const std::size_t nameWidth = widestName(profile, plan);
+  std::string text = fmt::format("{:<{}} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", nameWidth + 9, "parameters",
+                                 "their grad", "in and out", "kept", "in passing", "in use");
+  for (const StepMemory& memory : profile.steps) text += stepText(memory, plan, nameWidth);
   if (profile.steps.empty()) return text;
   text += fmt::format("at most {} in use, at {}; allocated once: {}\n", formatBytes(profile.peakBytes()),
                       plan.steps[at(profile.steps[profile.peak].step)].name, formatBytes(plan.peakBytes()));
