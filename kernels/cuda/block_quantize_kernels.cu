@@ -7,7 +7,8 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/task_batch.h"
 
-#include <algorithm>
+#include <bit>
+#include <cstdint>
 
 #include <cuda_runtime.h>
 
@@ -33,18 +34,63 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
   }
 }
 
-/// A thread has one element: only copies that a product does not take as codes are read back.
-__global__ void __launch_bounds__(kBlockThreads) dequantizeBlocks(const __grid_constant__ BlockDequantization task) {
-  const std::int64_t elements = task.rows * task.cols;
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x; i < elements;
-       i += stride) {
-    const std::int64_t row = i / task.cols;
-    const std::int64_t col = i % task.cols;
-    const std::int64_t scale = row / task.blockRows * task.gridCols + col / task.blockCols;
-    const float factor = task.isE8m0 ? E8m0::toFloat(static_cast<const std::uint8_t*>(task.scales)[scale])
-                                     : static_cast<const float*>(task.scales)[scale];
-    storeElement(task.element, task.out, i, decode(task.codes[i], task.code) * factor);
+/// Blocks have sides that are powers of two.
+struct BlockPlaces {
+  int rowShift = 0;
+  int colShift = 0;
+
+  __device__ std::int64_t scaleAt(const BlockDequantization& task, std::int64_t row, std::int64_t col) const {
+    return (row >> rowShift) * task.gridCols + (col >> colShift);
+  }
+};
+
+__device__ float factorAt(const BlockDequantization& task, std::int64_t scale) {
+  return task.isE8m0 ? E8m0::toFloat(static_cast<const std::uint8_t*>(task.scales)[scale])
+                     : static_cast<const float*>(task.scales)[scale];
+}
+
+/// The eight codes of a packet lie in one block, or each in one of its own.
+__device__ void storeDecoded(const BlockDequantization& task, const BlockPlaces& places, std::int64_t row,
+                             std::int64_t col, CodePacket codes) {
+  float values[kPatch];
+  const bool isOneBlock = task.blockCols >= kPatch;
+  const float common = isOneBlock ? factorAt(task, places.scaleAt(task, row, col)) : 1.0f;
+#pragma unroll
+  for (int i = 0; i < kPatch; ++i) {
+    const float factor = isOneBlock ? common : factorAt(task, places.scaleAt(task, row, col + i));
+    values[i] = decode(static_cast<std::uint8_t>(codes >> (8 * i)), task.code) * factor;
+  }
+  storePacketOf(task.element, task.out, row * task.cols + col, values);
+}
+
+/// Of whole packets: all rows of a patch are asked for at once.
+__device__ void decodePatch(const BlockDequantization& task, const BlockPlaces& places, const PatchPlace& place) {
+  CodePacket packets[kPatch] = {};
+#pragma unroll
+  for (int row = 0; row < kPatch; ++row)
+    if (row < place.numRows) packets[row] = loadPacket(task.codes + (place.row + row) * task.cols + place.col, kPatch);
+#pragma unroll
+  for (int row = 0; row < kPatch; ++row)
+    if (row < place.numRows) storeDecoded(task, places, place.row + row, place.col, packets[row]);
+}
+
+__device__ void decodeSingly(const BlockDequantization& task, const BlockPlaces& places, const PatchPlace& place) {
+  for (int i = 0; i < place.numRows * place.numCols; ++i) {
+    const std::int64_t row = place.row + i / place.numCols;
+    const std::int64_t col = place.col + i % place.numCols;
+    const float factor = factorAt(task, places.scaleAt(task, row, col));
+    const std::int64_t index = row * task.cols + col;
+    storeElement(task.element, task.out, index, decode(task.codes[index], task.code) * factor);
+  }
+}
+
+__global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
+    dequantizeBlocks(const __grid_constant__ BlockDequantization task, BlockPlaces places) {
+  const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
+  for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
+    const PatchPlace place = patchPlace(tile, blockIdx.x, task.rows, task.cols);
+    if (place.numCols == 0) continue;
+    task.cols % kPatch == 0 ? decodePatch(task, places, place) : decodeSingly(task, places, place);
   }
 }
 
@@ -68,11 +114,11 @@ void launchBlockQuantize(std::span<const BlockQuantization> tensors, CopyKind ki
 }
 
 void launchBlockDequantize(const BlockDequantization& dequantization, Stream stream) {
-  constexpr std::int64_t kMaxBlocks = 65535;
-  const std::int64_t elements = dequantization.rows * dequantization.cols;
-  if (elements == 0) return;
-  const std::int64_t blocks = std::min((elements + kBlockThreads - 1) / kBlockThreads, kMaxBlocks);
-  launch(dequantizeBlocks, dim3(static_cast<unsigned>(blocks)), dim3(kBlockThreads), 0, stream, dequantization);
+  if (dequantization.rows * dequantization.cols == 0) return;
+  const BlockPlaces places{.rowShift = std::countr_zero(static_cast<std::uint64_t>(dequantization.blockRows)),
+                           .colShift = std::countr_zero(static_cast<std::uint64_t>(dequantization.blockCols))};
+  launch(dequantizeBlocks, tileGrid(dequantization.rows, dequantization.cols), dim3(kTilePatches, kTilePatches), 0,
+         stream, dequantization, places);
 }
 
 }  // namespace fuseline::cuda

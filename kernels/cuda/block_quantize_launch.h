@@ -24,7 +24,7 @@ struct BlockQuantization {
 void launchBlockQuantize(std::span<const BlockQuantization> tensors, device::CopyKind kind, Stream stream);
 
 /// out, codes: [rows, cols]; out is rounded once to the element type. A block of codes with one scale is blockRows x
-/// blockCols of them; gridCols: blocks side by side.
+/// blockCols of them, both powers of two; gridCols: blocks side by side.
 struct BlockDequantization {
   const std::uint8_t* codes = nullptr;
   const void* scales = nullptr;  // float32, or E8M0 codes

@@ -229,22 +229,32 @@ TEST(BlockQuantizeKernel, CastsEveryBf16ValueAsCoreDoes) {
 }
 
 /// Rowwise copies stand as the tensor does; columnwise ones of MX blocks too, and others as its transpose.
+void expectDecodedAsCoreDoes(const Tensor& x, Scaling scaling, Direction direction) {
+  const std::vector<std::byte> memory = expectedCopy(x, {.scaling = scaling}, direction);
+  const TensorSpec spec = copySpec(x, {.scaling = scaling}, direction);
+  Tensor out = Tensor::zeros(x.spec);
+  launchDecode(spec, memory.data(), out.data.data(), nullptr);
+  const std::vector<double> expected = dequantize(fromMemory(spec, memory.data()), direction)->toDoubles();
+  const std::vector<double> stored = out.toDoubles();
+  std::vector<double> actual = stored;
+  const auto rows = static_cast<std::size_t>(x.spec.shape.front());
+  const auto cols = static_cast<std::size_t>(x.spec.shape.back());
+  if (direction == Direction::Columnwise && traitsOf(scaling).isColumnwiseTransposed)
+    for (std::size_t i = 0; i < actual.size(); ++i) actual[i] = stored[i % cols * rows + i / cols];
+  EXPECT_EQ(actual, expected) << toString(x.spec) << " " << traitsOf(scaling).name << " " << directionName(direction);
+}
+
+/// More than one tile, less than one, and rows that are no whole packets.
 TEST(BlockDequantizeKernel, GivesWhatCoreGives) {
-  for (const Scaling scaling : {Scaling::Block1x128, Scaling::Block128x128, Scaling::Mx1x32, Scaling::Mx32x32})
-    for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
-      for (const Direction direction : kDirections) {
-        const Tensor x = waves(dtype, {128, 256}, 3.0);
-        const std::vector<std::byte> memory = expectedCopy(x, {.scaling = scaling}, direction);
-        const TensorSpec spec = copySpec(x, {.scaling = scaling}, direction);
-        Tensor out = Tensor::zeros(x.spec);
-        launchDecode(spec, memory.data(), out.data.data(), nullptr);
-        const std::vector<double> expected = dequantize(fromMemory(spec, memory.data()), direction)->toDoubles();
-        const std::vector<double> stored = out.toDoubles();
-        std::vector<double> actual = stored;
-        if (direction == Direction::Columnwise && traitsOf(scaling).isColumnwiseTransposed)
-          for (std::size_t i = 0; i < actual.size(); ++i) actual[i] = stored[i % 256 * 128 + i / 256];
-        EXPECT_EQ(actual, expected) << traitsOf(scaling).name << " " << directionName(direction);
-      }
+  for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
+    for (const Direction direction : kDirections) {
+      for (const Scaling scaling : {Scaling::Block1x128, Scaling::Block128x128})
+        for (const Shape& shape : {Shape{128, 256}, Shape{140, 24}, Shape{13, 150}})
+          expectDecodedAsCoreDoes(waves(dtype, shape, 3.0), scaling, direction);
+      for (const Scaling scaling : {Scaling::Mx1x32, Scaling::Mx32x32})
+        for (const Shape& shape : {Shape{128, 256}, Shape{32, 96}, Shape{160, 32}})
+          expectDecodedAsCoreDoes(waves(dtype, shape, 3.0), scaling, direction);
+    }
 }
 
 /// Every scale where withScaleLayout of core puts it, and zeros between.
