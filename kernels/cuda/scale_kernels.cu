@@ -24,30 +24,54 @@ __device__ Scale arranged(Scale scale, ScaleOrder order) {
                                         : scale;
 }
 
+constexpr int kLinesAtOnce = kBlockThreads / kWarpLanes;
+
+/// A warp walks where scales stand beside each other as they are written.
+struct ScaleWalk {
+  bool isAlongRows = false;
+  std::int64_t length = 0;  // of a line
+  std::int64_t lines = 0;
+};
+
+constexpr ScaleWalk walkOf(const ScaleMap& map) {
+  const bool isAlongRows = map.order == ScaleOrder::Columns;
+  return {.isAlongRows = isAlongRows,
+          .length = isAlongRows ? map.paddedOuter() : map.paddedInner(),
+          .lines = isAlongRows ? map.paddedInner() : map.paddedOuter()};
+}
+
+template <class Scale>
+__device__ void arrangeScale(const ScaleArrangement& task, std::int64_t row, std::int64_t block) {
+  const ScaleMap& map = task.map;
+  const bool isPadding = row >= map.outer || block >= map.inner;
+  static_cast<Scale*>(task.to)[map.gemm(row, block)] =
+      isPadding ? Scale{0} : arranged(static_cast<const Scale*>(task.from)[map.compact(row, block)], map.order);
+}
+
+/// blockDim: (kWarpLanes, kLinesAtOnce)
 template <class Scale>
 __global__ void __launch_bounds__(kBlockThreads) arrangeScales(const __grid_constant__ ScaleArrangement task) {
-  const ScaleMap& map = task.map;
-  const std::int64_t inner = map.paddedInner();
-  const std::int64_t scales = map.paddedOuter() * inner;
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x; i < scales; i += stride) {
-    const std::int64_t row = i / inner;
-    const std::int64_t block = i % inner;
-    const bool isPadding = row >= map.outer || block >= map.inner;
-    static_cast<Scale*>(task.to)[map.gemm(row, block)] =
-        isPadding ? Scale{0} : arranged(static_cast<const Scale*>(task.from)[map.compact(row, block)], map.order);
-  }
+  const ScaleWalk walk = walkOf(task.map);
+#pragma unroll 1
+  for (std::int64_t line = blockIdx.y * kLinesAtOnce + threadIdx.y; line < walk.lines; line += gridDim.y * kLinesAtOnce)
+#pragma unroll 1
+    for (std::int64_t i = blockIdx.x * kWarpLanes + threadIdx.x; i < walk.length; i += gridDim.x * kWarpLanes)
+      arrangeScale<Scale>(task, walk.isAlongRows ? i : line, walk.isAlongRows ? line : i);
+}
+
+unsigned gridExtent(std::int64_t extent, int perBlock) {
+  constexpr std::int64_t kMaxBlocks = 65535;
+  return static_cast<unsigned>(std::min((extent + perBlock - 1) / perBlock, kMaxBlocks));
 }
 
 }  // namespace
 
 void launchArrangeScales(const ScaleArrangement& arrangement, Stream stream) {
-  constexpr std::int64_t kMaxBlocks = 65535;
-  const std::int64_t scales = arrangement.map.paddedOuter() * arrangement.map.paddedInner();
-  if (scales == 0) return;
-  const std::int64_t blocks = std::min((scales + kBlockThreads - 1) / kBlockThreads, kMaxBlocks);
+  const ScaleWalk walk = walkOf(arrangement.map);
+  if (walk.length * walk.lines == 0) return;
   const auto kernel = arrangement.scaleBytes == 4 ? arrangeScales<std::uint32_t> : arrangeScales<std::uint8_t>;
-  launch(kernel, dim3(static_cast<unsigned>(blocks)), dim3(kBlockThreads), 0, stream, arrangement);
+  launch(kernel, dim3(gridExtent(walk.length, kWarpLanes), gridExtent(walk.lines, kLinesAtOnce)),
+         dim3(kWarpLanes, kLinesAtOnce), 0, stream, arrangement);
 }
 
 }  // namespace fuseline::cuda
