@@ -36,14 +36,33 @@ inline __device__ float largestOverLanes(float value, int width) {
   return value;
 }
 
+/// Largest magnitudes of the rows of a patch become those of rows of kLanes neighbouring patches, each held by one of
+/// their threads, so that its scale is computed once: largest[j] of thread l is of row j * kLanes + l. Of more lanes
+/// than a patch has rows, thread l has row l % kPatch.
+template <int kLanes>
+__device__ void spreadOverLanes(float (&largest)[kPatch]) {
+#pragma unroll
+  for (int offset = 1; offset < kLanes; offset *= 2) {
+    const bool isUpper = (threadIdx.x & offset) != 0;
+    if (offset >= kPatch) largest[0] = largerOf(__shfl_xor_sync(0xffffffffu, largest[0], offset), largest[0]);
+#pragma unroll
+    for (int j = 0; j < kPatch / 2 / offset; ++j) {
+      const float given = isUpper ? largest[2 * j] : largest[2 * j + 1];
+      const float held = isUpper ? largest[2 * j + 1] : largest[2 * j];
+      largest[j] = largerOf(__shfl_xor_sync(0xffffffffu, given, offset), held);
+    }
+  }
+}
+
 /// The largest magnitudes of the columns, over every kBlock rows of a tile.
 struct ColumnMaxima {
   float ofPatches[kTilePatches][kTileSide];
   float ofBlocks[kTileSide / kMxBlock][kTileSide];
 
-  /// out: those of the columns of this thread's patch, over the block that it is part of. All threads call it.
-  template <int kBlock, class Patch>
-  __device__ void find(const Patch& patch, float (&out)[kPatch]) {
+  /// out: made(block row of the tile, column of the tile, largest magnitude), called once for each, of the columns of
+  /// this thread's patch. All threads call it.
+  template <int kBlock, class Patch, class Make>
+  __device__ void find(const Patch& patch, const Make& make, float (&out)[kPatch]) {
     constexpr int kGroups = kTileSide / kBlock;
     fill<kPatch>(0.0f, out);
 #pragma unroll
@@ -61,7 +80,7 @@ struct ColumnMaxima {
       float largest = 0.0f;
       for (int above = 0; above < kPatchesPerBlock; ++above)
         largest = largerOf(ofPatches[i / kTileSide * kPatchesPerBlock + above][i % kTileSide], largest);
-      ofBlocks[i / kTileSide][i % kTileSide] = largest;
+      ofBlocks[i / kTileSide][i % kTileSide] = make(i / kTileSide, i % kTileSide, largest);
     }
     __syncthreads();
 #pragma unroll
@@ -89,18 +108,30 @@ struct BlockPair {
 
 /// Rowwise, with a scale for every kBlock elements of a row.
 template <int kBlock, bool kIsE8m0, class Patch>
-__device__ void quantizeRowBlocks(const CodedCopy& copy, std::int64_t cols, const PatchPlace& place,
+__device__ void quantizeRowBlocks(const CodedCopy& copy, const MatrixSize& size, const PatchPlace& place,
                                   const Patch& patch) {
   constexpr int kLanes = kBlock / kPatch;
+  constexpr int kSpread = kLanes < kPatch ? kLanes : kPatch;  // rows that different threads hold
+  constexpr int kHeld = kPatch / kSpread;
+  static_assert(kHeld <= 2);
+  float held[kPatch];
+  largestOfRows(patch, held);
+  spreadOverLanes<kLanes>(held);
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const bool isWriter = lane < kSpread && place.col - lane * kPatch < size.endCol;
+#pragma unroll
+  for (int j = 0; j < kHeld; ++j) {
+    const int row = j * kSpread + lane % kSpread;
+    held[j] = scaleBlock<kIsE8m0>(copy, held[j], place.row + row, place.col / kBlock, isWriter && row < place.numRows);
+  }
 #pragma unroll Patch::kRowsUnrolled
   for (int row = 0; row < kPatch; ++row) {
     float x[kPatch];
     float multipliers[kPatch];
     patch.row(row, x);
-    const float largest = largestOverLanes(largestOfRow(x), kLanes);
-    const bool isWriter = threadIdx.x % kLanes == 0 && row < place.numRows && place.numCols > 0;
-    fill<kPatch>(scaleBlock<kIsE8m0>(copy, largest, place.row + row, place.col / kBlock, isWriter), multipliers);
-    storeRow(copy.codes, cols, place, row, encodePacket(x, multipliers, copy.code));
+    fill<kPatch>(__shfl_sync(0xffffffffu, row < kSpread ? held[0] : held[kHeld - 1], row % kSpread, kLanes),
+                 multipliers);
+    storeRow(copy.codes, size.cols, place, row, encodePacket(x, multipliers, copy.code));
   }
 }
 
@@ -116,15 +147,16 @@ __device__ void storeColumns(TileMemory& shared, const CodedCopy& copy, const Ma
 template <int kBlock, bool kIsE8m0, class Patch>
 __device__ void quantizeLines(TileMemory& shared, const BlockPair& task, const MatrixSize& size,
                               const PatchPlace& place, const Patch& patch) {
-  if (task.rowwise.codes) quantizeRowBlocks<kBlock, kIsE8m0>(task.rowwise, size.cols, place, patch);
+  if (task.rowwise.codes) quantizeRowBlocks<kBlock, kIsE8m0>(task.rowwise, size, place, patch);
   if (!task.columnwise.codes) return;
+  const std::int64_t firstRow = place.row - threadIdx.y * kPatch;
+  const std::int64_t firstCol = place.col - threadIdx.x * kPatch;
+  const auto scaleOf = [&](int block, int col, float largest) {
+    const bool isInside = firstRow + block * kBlock < size.rows && firstCol + col < size.endCol;
+    return scaleBlock<kIsE8m0>(task.columnwise, largest, firstRow / kBlock + block, firstCol + col, isInside);
+  };
   float multipliers[kPatch];
-  shared.maxima.find<kBlock>(patch, multipliers);
-  const bool isFirst = threadIdx.y % (kBlock / kPatch) == 0 && place.numRows > 0;
-#pragma unroll
-  for (int col = 0; col < kPatch; ++col)
-    multipliers[col] = scaleBlock<kIsE8m0>(task.columnwise, multipliers[col], place.row / kBlock, place.col + col,
-                                           isFirst && col < place.numCols);
+  shared.maxima.find<kBlock>(patch, scaleOf, multipliers);
   storeColumns(shared, task.columnwise, size, place, patch, multipliers);
 }
 
@@ -134,7 +166,8 @@ __device__ void quantizeSquares(TileMemory& shared, const BlockPair& task, const
                                 const PatchPlace& place, const Patch& patch) {
   constexpr int kPatchesPerBlock = kBlock / kPatch;
   float ofColumns[kPatch];
-  shared.maxima.find<kBlock>(patch, ofColumns);
+  shared.maxima.find<kBlock>(
+      patch, [](int, int, float largest) { return largest; }, ofColumns);
   const float largest = largestOverLanes(largestOfRow(ofColumns), kPatchesPerBlock);
   const bool isWriter = threadIdx.x % kPatchesPerBlock == 0 && threadIdx.y % kPatchesPerBlock == 0 &&
                         place.numRows > 0 && place.numCols > 0;

@@ -122,6 +122,17 @@ inline __device__ float largestOfRow(const float (&x)[kPatch]) {
   return largest;
 }
 
+/// By row of the patch.
+template <class Patch>
+__device__ void largestOfRows(const Patch& patch, float (&largest)[kPatch]) {
+#pragma unroll
+  for (int row = 0; row < kPatch; ++row) {
+    float x[kPatch];
+    patch.row(row, x);
+    largest[row] = largestOfRow(x);
+  }
+}
+
 /// NaN does not count.
 template <class Patch>
 __device__ float largestOfPatch(const Patch& patch) {
@@ -160,12 +171,15 @@ inline __device__ void storePacket(std::uint8_t* to, CodePacket packet, int coun
 
 template <FloatCode kCode>
 __device__ CodePacket encodePacket(const float (&values)[kPatch], const float (&multipliers)[kPatch]) {
-  CodePacket packet = 0;
+  std::uint32_t words[2];
 #pragma unroll
-  for (int i = 0; i < kPatch; i += 2)
-    packet |= static_cast<CodePacket>(encodePair<kCode>(values[i] * multipliers[i], values[i + 1] * multipliers[i + 1]))
-              << (8 * i);
-  return packet;
+  for (int word = 0; word < 2; ++word) {
+    float scaled[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) scaled[i] = values[4 * word + i] * multipliers[4 * word + i];
+    words[word] = encodeFour<kCode>(scaled);
+  }
+  return words[0] | static_cast<CodePacket>(words[1]) << 32;
 }
 
 /// Codes of element i times multiplier i.

@@ -32,19 +32,28 @@ inline __device__ std::uint8_t encode(float value, FloatCode code) {
   return code == FloatCode::E4M3 ? E4m3::fromFloat(value) : E5m2::fromFloat(value);
 }
 
-/// The codes of two numbers, that of the first in the lower byte.
+/// The codes of four numbers, that of the first in the lowest byte.
 template <FloatCode kCode>
-__device__ std::uint16_t encodePair(float first, float second) {
+__device__ std::uint32_t encodeFour(const float (&x)[4]) {
 #ifdef __CUDA_ARCH__
-  // The same bits as the host's (cuda_fp8.h emits this instruction for saturating casts).
-  std::uint16_t codes;
+  // The same bits as the host's (cuda_fp8.h emits this instruction for saturating casts). Both halves in one piece of
+  // assembly: the second conversion then writes beside the first.
+  std::uint32_t codes;
   if constexpr (kCode == FloatCode::E4M3)
-    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(second), "f"(first));
+    asm("{ .reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, %2, %1; cvt.rn.satfinite.e4m3x2.f32 high, %4, %3; "
+        "mov.b32 %0, {low, high}; }"
+        : "=r"(codes)
+        : "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]));
   else
-    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(second), "f"(first));
+    asm("{ .reg .b16 low, high; cvt.rn.satfinite.e5m2x2.f32 low, %2, %1; cvt.rn.satfinite.e5m2x2.f32 high, %4, %3; "
+        "mov.b32 %0, {low, high}; }"
+        : "=r"(codes)
+        : "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]));
   return codes;
 #else
-  return static_cast<std::uint16_t>(encode(first, kCode) | encode(second, kCode) << 8);
+  std::uint32_t codes = 0;
+  for (int i = 0; i < 4; ++i) codes |= std::uint32_t{encode(x[i], kCode)} << (8 * i);
+  return codes;
 #endif
 }
 

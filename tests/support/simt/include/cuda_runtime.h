@@ -35,11 +35,21 @@ inline void __syncthreads(std::source_location where = std::source_location::cur
 }
 
 /// Only whole warps shuffle in this project.
-inline float __shfl_xor_sync(unsigned, float value, int laneMask,
-                             std::source_location where = std::source_location::current()) {
-  const unsigned source = fuseline::simt::lane() ^ static_cast<unsigned>(laneMask);
+inline float shuffled(float value, unsigned source, std::source_location where) {
   return std::bit_cast<float>(
       static_cast<std::uint32_t>(fuseline::simt::exchange(std::bit_cast<std::uint32_t>(value), source, where)));
+}
+
+inline float __shfl_xor_sync(unsigned, float value, int laneMask,
+                             std::source_location where = std::source_location::current()) {
+  return shuffled(value, fuseline::simt::lane() ^ static_cast<unsigned>(laneMask), where);
+}
+
+/// Within the `width` lanes that a lane is among, a power of two.
+inline float __shfl_sync(unsigned, float value, int source, int width,
+                         std::source_location where = std::source_location::current()) {
+  const auto mask = static_cast<unsigned>(width) - 1U;
+  return shuffled(value, (fuseline::simt::lane() & ~mask) | (static_cast<unsigned>(source) & mask), where);
 }
 
 /// Four of the eight bytes of both words, y's behind x's; a selector has four bits for each.
