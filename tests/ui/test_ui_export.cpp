@@ -3,14 +3,19 @@
 #include "tests/ui/ui_test_support.h"
 #include "ui/export_dialog.h"
 
+#include <QApplication>
 #include <QClipboard>
 #include <QComboBox>
 #include <QDialog>
+#include <QFile>
+#include <QFileDialog>
 #include <QGuiApplication>
 #include <QLabel>
 #include <QPlainTextEdit>
 #include <QPushButton>
+#include <QTemporaryDir>
 #include <QTest>
+#include <QTimer>
 
 namespace fuseline::ui {
 
@@ -21,6 +26,7 @@ class ExportTest : public QObject {
   void showsEveryFormat();
   void notesStandAboveTheText();
   void copiesTheText();
+  void savesBytesAndShowsTheirListing();
   void aPipelineWithErrorsIsASentence();
 };
 
@@ -64,6 +70,26 @@ void ExportTest::copiesTheText() {
   Dialog dialog(f);
   dialog.button(QStringLiteral("Copy"))->click();
   QCOMPARE(QGuiApplication::clipboard()->text(), dialog.text());
+}
+
+void ExportTest::savesBytesAndShowsTheirListing() {
+  Fixture f(smallPipeline());
+  Dialog dialog(f);
+  auto* const formats = dialog.dialog.findChild<QComboBox*>();
+  formats->setCurrentIndex(formats->findText(QStringLiteral("ONNX model")));
+  QVERIFY2(dialog.text().contains(QStringLiteral("fc.weight: ")), qPrintable(dialog.text()));
+  const QTemporaryDir folder;
+  const QString path = folder.filePath(QStringLiteral("small.onnx"));
+  QTimer::singleShot(0, &dialog.dialog, [&] {
+    auto* const chooser = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
+    chooser->selectFile(path);
+    QMetaObject::invokeMethod(chooser, "accept");
+  });
+  dialog.button(QStringLiteral("Save as..."))->click();
+  QVERIFY2(dialog.notes().contains(path), qPrintable(dialog.notes()));
+  QFile file(path);
+  QVERIFY(file.open(QIODevice::ReadOnly));
+  QVERIFY(file.readAll().contains("fuseline.pipeline_hash"));
 }
 
 void ExportTest::aPipelineWithErrorsIsASentence() {
