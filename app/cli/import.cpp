@@ -1,8 +1,9 @@
-// fuseline import: takes the pipeline out of a file that was made of one.
+// fuseline import: takes the pipeline out of a file that was made of one, or of another model.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/output_file.h"
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
+#include "core/export/onnx/onnx_import.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/measured_pipeline.h"
 #include "core/runtime/pipeline_run.h"
@@ -29,7 +30,15 @@ Result<PipelineDocument> documentOfRun(const std::string& path) {
   return std::move(pipeline->document);
 }
 
-Result<PipelineDocument> documentIn(const std::string& path) {
+Result<PipelineDocument> documentOfModel(const std::string& path, Context& context) {
+  Result<ImportedPipeline> imported = importOnnx(path);
+  if (!imported) return imported.error();
+  for (const std::string& note : imported->notes) context.err << fmt::format("note: {}\n", note);
+  return std::move(imported->document);
+}
+
+Result<PipelineDocument> documentIn(const std::string& path, Context& context) {
+  if (isOnnxFile(path)) return documentOfModel(path, context);
   if (holdsRun(path)) return documentOfRun(path);
   Result<LoadedDocument> loaded = loadDocument(path);
   if (!loaded) return loaded.error();
@@ -40,7 +49,7 @@ Result<PipelineDocument> documentIn(const std::string& path) {
 
 Result<int> importPipeline(const ImportOptions& options, Context& context) {
   if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
-  const Result<PipelineDocument> document = documentIn(options.file);
+  const Result<PipelineDocument> document = documentIn(options.file, context);
   if (!document) return document.error();
   if (!options.output.empty())
     if (Result<void> saved = saveDocument(*document, options.output); !saved) return saved.error();
@@ -57,11 +66,14 @@ Result<int> importPipeline(const ImportOptions& options, Context& context) {
 
 void addImportVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ImportOptions>();
-  CLI::App* verb =
-      addVerb(app, context, "import",
-              "Takes the pipeline out of a file that was made of it: a module of TransformerEngine, a picture, a run",
-              options, importPipeline);
-  verb->add_option("FILE", options->file, "What was exported (*.py, *.svg, *.png, *.html), or a run (*.fuserun)")
+  CLI::App* verb = addVerb(
+      app, context, "import",
+      "Takes the pipeline out of a file that was made of it: a module of TransformerEngine, a picture, a run; or "
+      "out of the graph of an ONNX model",
+      options, importPipeline);
+  verb->add_option(
+          "FILE", options->file,
+          "What was exported (*.py, *.svg, *.png, *.html, *.onnx), a run (*.fuserun), or another model (*.onnx)")
       ->required();
   verb->add_option("-o,--output", options->output, "The file to write; without it standard output")->type_name("FILE");
   verb->add_flag("--force", options->replaces, "Replaces the file where it exists");

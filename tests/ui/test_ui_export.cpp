@@ -27,6 +27,7 @@ class ExportTest : public QObject {
   void notesStandAboveTheText();
   void copiesTheText();
   void savesBytesAndShowsTheirListing();
+  void aModelOfOtherOpsStaysClosed();
   void aPipelineWithErrorsIsASentence();
 };
 
@@ -90,6 +91,22 @@ void ExportTest::savesBytesAndShowsTheirListing() {
   QFile file(path);
   QVERIFY(file.open(QIODevice::ReadOnly));
   QVERIFY(file.readAll().contains("fuseline.pipeline_hash"));
+  Fixture other(residualPipeline(false));
+  QVERIFY(other.window.openFile(path));
+  QCOMPARE(serialize(other.session.document()), serialize(f.session.document()));
+  QVERIFY(other.session.path().isEmpty());
+  QVERIFY(other.window.message().contains(path));
+}
+
+void ExportTest::aModelOfOtherOpsStaysClosed() {
+  Fixture f(smallPipeline());
+  const QTemporaryDir folder;
+  QFile file(folder.filePath(QStringLiteral("other.onnx")));
+  QVERIFY(file.open(QIODevice::WriteOnly));
+  file.write("no model");
+  file.close();
+  QVERIFY(!f.window.openFile(file.fileName()));
+  QVERIFY2(f.window.message().contains(QStringLiteral("expected an ONNX model")), qPrintable(f.window.message()));
 }
 
 void ExportTest::aPipelineWithErrorsIsASentence() {

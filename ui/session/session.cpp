@@ -3,6 +3,7 @@
 #include "ui/session/session.h"
 
 #include "core/document/lowering.h"
+#include "core/export/onnx/onnx_import.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/measured_pipeline.h"
@@ -94,7 +95,7 @@ void Session::openText(const std::string& text, const QString& name) {
 }
 
 Result<void> Session::open(const QString& path) {
-  Result<LoadedDocument> loaded = loadDocument(path.toStdString());
+  Result<LoadedDocument> loaded = loadOrImportDocument(path.toStdString());
   if (!loaded) return loaded.error();
   const QFileInfo file(path);
   const bool isTakenOut = loaded->isTakenOut;

@@ -95,7 +95,7 @@ class Session : public QObject {
 
   /// A document from text that is in no file: a template. Problems become fileProblems().
   void openText(const std::string& text, const QString& name);
-  /// The pipeline in a picture or a script becomes a document in no file. Errors leave everything as it was.
+  /// The pipeline in a picture, a script or a model becomes a document in no file. Errors leave everything as it was.
   Result<void> open(const QString& path);
   /// Opens a document whose text was kept from a program that had not saved it to `path`, which may be empty.
   void recover(const std::string& text, const QString& path, const QString& name);

@@ -633,6 +633,19 @@ TEST(Export, BytesGoToFilesOnly) {
   EXPECT_TRUE(has(bytesOf(folder / "model.onnx"), "fuseline.pipeline_hash"));
 }
 
+TEST(Import, ReadsModelsAndSaysWhatTheyAreNot) {
+  const TemporaryFolder folder;
+  const std::string model = quoted(folder / "model.onnx");
+  ASSERT_EQ(fuseline("export --to onnx -o " + model + " " + samplePipeline()).exitCode, 0);
+  const ProgramResult imported = fuseline("import " + model);
+  EXPECT_EQ(imported.exitCode, 0) << imported.err;
+  EXPECT_EQ(imported.out, fuseline("import " + samplePipeline()).out);
+  std::ofstream(folder / "none.onnx") << "none";
+  const ProgramResult none = fuseline("import " + quoted(folder / "none.onnx"));
+  EXPECT_EQ(none.exitCode, 1);
+  EXPECT_TRUE(has(none.err, "expected an ONNX model")) << none.err;
+}
+
 TEST(Export, WeightsAreThoseOfTheSeedOrOfAFile) {
   const TemporaryFolder folder;
   const auto modelOf = [&](const std::string& options) {
