@@ -148,9 +148,10 @@ Result<void> writeExported(const PipelineText& exported, const std::string& path
 /// Bytes are for files: what is printed of them is their listing, with --json.
 Result<void> refuseToPrintBytes(const PipelineText& exported, const ExportOptions& options) {
   if (!exported.bytes || !options.output.empty() || options.asJson) return {};
-  return Error{fmt::format("export --to {}: the file is not text, so name one: -o {}. With --json and without -o its "
-                           "listing is printed.",
-                           options.format, std::filesystem::path(options.file).stem().string() + ".onnx"),
+  return Error{fmt::format("export --to {0}: the file is not text, so name one: -o {1}{2}. With --json and without -o "
+                           "its listing is printed.",
+                           options.format, std::filesystem::path(options.file).stem().string(),
+                           findPipelineExporter(options.format)->ending),
                ErrorKind::Usage};
 }
 

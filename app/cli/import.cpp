@@ -22,41 +22,36 @@ struct ImportOptions {
 };
 
 /// As it was measured.
-Result<PipelineDocument> documentOfRun(const std::string& path) {
+Result<ImportedPipeline> pipelineOfRun(const std::string& path) {
   const Result<RunRecord> record = loadRunRecord(path);
   if (!record) return record.error();
   Result<MeasuredPipeline> pipeline = measuredPipeline(*record);
   if (!pipeline) return Error{fmt::format("{}: {}", path, pipeline.error().message)};
-  return std::move(pipeline->document);
+  return ImportedPipeline{.document = std::move(pipeline->document)};
 }
 
-Result<PipelineDocument> documentOfModel(const std::string& path, Context& context) {
-  Result<ImportedPipeline> imported = importOnnx(path);
-  if (!imported) return imported.error();
-  for (const std::string& note : imported->notes) context.err << fmt::format("note: {}\n", note);
-  return std::move(imported->document);
-}
-
-Result<PipelineDocument> documentIn(const std::string& path, Context& context) {
-  if (isOnnxFile(path)) return documentOfModel(path, context);
-  if (holdsRun(path)) return documentOfRun(path);
+Result<ImportedPipeline> pipelineIn(const std::string& path) {
+  if (isOnnxFile(path)) return importOnnx(path);
+  if (holdsRun(path)) return pipelineOfRun(path);
   Result<LoadedDocument> loaded = loadDocument(path);
   if (!loaded) return loaded.error();
   if (hasErrors(loaded->diagnostics))
     return Error{fmt::format("{} has no pipeline that can be used:\n{}", path, errorText(loaded->diagnostics, path))};
-  return std::move(loaded->document);
+  return ImportedPipeline{.document = std::move(loaded->document)};
 }
 
 Result<int> importPipeline(const ImportOptions& options, Context& context) {
   if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
-  const Result<PipelineDocument> document = documentIn(options.file, context);
-  if (!document) return document.error();
+  const Result<ImportedPipeline> imported = pipelineIn(options.file);
+  if (!imported) return imported.error();
+  for (const std::string& note : imported->notes) context.err << fmt::format("note: {}\n", note);
   if (!options.output.empty())
-    if (Result<void> saved = saveDocument(*document, options.output); !saved) return saved.error();
+    if (Result<void> saved = saveDocument(imported->document, options.output); !saved) return saved.error();
+  const std::string text = serialize(imported->document);
   if (options.asJson)
-    printJson(context, {{"file", options.output}, {"text", serialize(*document)}});
+    printJson(context, {{"file", options.output}, {"notes", imported->notes}, {"text", text}});
   else if (options.output.empty())
-    context.out << serialize(*document);
+    context.out << text;
   else
     context.err << fmt::format("Wrote {}. Next: fuseline fuse {}\n", options.output, options.output);
   return 0;

@@ -307,12 +307,15 @@ void Session::setTensorsFile(const QString& path) {
   Q_EMIT tensorsFileChanged();
 }
 
+Result<NamedTensors> Session::givenTensors() const {
+  return m_tensorsFile.isEmpty() ? NamedTensors{} : readSafetensors(m_tensorsFile.toStdString());
+}
+
 Result<void> Session::saveParameters(const QString& path) const {
   const LoweredGraph lowered = lower(document());
   if (const std::string problems = errorText(lowered.diagnostics, displayName().toStdString()); !problems.empty())
     return Error{problems};
-  Result<NamedTensors> given = NamedTensors{};
-  if (!m_tensorsFile.isEmpty()) given = readSafetensors(m_tensorsFile.toStdString());
+  const Result<NamedTensors> given = givenTensors();
   if (!given) return given.error();
   const Result<NamedTensors> bindings = makeBindings(lowered.graph, RunSettings{}.seed, *given);
   if (!bindings) return bindings.error();
@@ -335,10 +338,15 @@ Result<PipelineText> Session::exportPipeline(const PipelineExporter& exporter) c
   const AnalysisOptions options = analysisOptions();
   const Analysis analysis = analyze(document(), options);
   if (!analysis.isRunnable()) return Error{errorText(analysis.lowered.diagnostics, displayName().toStdString())};
+  Result<NamedTensors> given = givenTensors();
+  if (!given) return given.error();
+  const auto tensors = given->empty() ? nullptr : std::make_shared<const NamedTensors>(std::move(*given));
   return exporter.write({.name = QFileInfo(displayName()).completeBaseName().toStdString(),
                          .document = document(),
                          .options = options,
-                         .analysis = analysis});
+                         .analysis = analysis,
+                         .seed = RunSettings{}.seed,
+                         .tensors = tensors});
 }
 
 void Session::run() { start(RunPurpose::Times); }

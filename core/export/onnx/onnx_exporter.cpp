@@ -11,7 +11,9 @@
 #include "core/support/text.h"
 #include "core/support/version.h"
 
-#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 
 #include <fmt/format.h>
@@ -46,16 +48,12 @@ void setData(::onnx::TensorProto& proto, const std::vector<std::byte>& data) {
   proto.set_raw_data(data.data(), data.size());
 }
 
-const Tensor* find(const NamedTensors& tensors, std::string_view name) {
-  const auto found = std::ranges::find(tensors, name, &NamedTensors::value_type::first);
-  return found == tensors.end() ? nullptr : &found->second;
-}
+using TensorsByName = std::map<std::string, Tensor, std::less<>>;
 
 Result<void> fillCodes(::onnx::GraphProto& graph, const OnnxWeight& weight, const Tensor& tensor,
-                       const NamedTensors& bindings) {
+                       const TensorsByName& bindings) {
   QuantizerInputs inputs{.name = weight.parameter};
-  if (const Tensor* const scale = find(bindings, weight.scaleName))
-    inputs.scale = static_cast<float>(scale->toDoubles().front());
+  if (!weight.scaleName.empty()) inputs.scale = static_cast<float>(bindings.at(weight.scaleName).toDoubles().front());
   const Result<QuantizedTensor> quantized = quantize(tensor, *weight.quantizer, Copies::Rowwise, inputs);
   if (!quantized) return quantized.error();
   setData(*graph.mutable_initializer(weight.initializer), quantized->rowwise->data.data);
@@ -64,15 +62,15 @@ Result<void> fillCodes(::onnx::GraphProto& graph, const OnnxWeight& weight, cons
 }
 
 /// A parameter is let go once it is in the model.
-Result<void> fill(::onnx::GraphProto& graph, const std::vector<OnnxWeight>& weights, NamedTensors bindings) {
+Result<void> fill(::onnx::GraphProto& graph, const std::vector<OnnxWeight>& weights, TensorsByName bindings) {
   for (const OnnxWeight& weight : weights) {
-    const auto binding = std::ranges::find(bindings, weight.parameter, &NamedTensors::value_type::first);
+    Tensor& tensor = bindings.at(weight.parameter);
     if (weight.quantizer) {
-      if (Result<void> filled = fillCodes(graph, weight, binding->second, bindings); !filled) return filled;
+      if (Result<void> filled = fillCodes(graph, weight, tensor, bindings); !filled) return filled;
     } else {
-      setData(*graph.mutable_initializer(weight.initializer), binding->second.data);
+      setData(*graph.mutable_initializer(weight.initializer), tensor.data);
     }
-    binding->second = {};
+    tensor = {};
   }
   return {};
 }
@@ -85,6 +83,7 @@ void setMetadata(::onnx::ModelProto& model, const char* key, std::string value) 
   entry.set_value(std::move(value));
 }
 
+/// But for the hash of the graph, of which the numbers are not there yet.
 ::onnx::ModelProto modelOf(const ExportedPipeline& pipeline, ::onnx::GraphProto graph) {
   ::onnx::ModelProto model;
   model.set_ir_version(kOnnxIrVersion);
@@ -95,7 +94,6 @@ void setMetadata(::onnx::ModelProto& model, const char* key, std::string value) 
       fmt::format("The forward pass of {}, in inference. The pipeline file stands in the metadata.", pipeline.name));
   const std::string text = serialize(documentAsAnalysed(pipeline));
   setMetadata(model, kOnnxPipelineHashKey, hashWithoutView(Json::parse(text)));
-  setMetadata(model, kOnnxGraphHashKey, onnxGraphHash(graph));
   setMetadata(model, kOnnxPipelineKey, text);
   *model.mutable_graph() = std::move(graph);
   return model;
@@ -109,8 +107,8 @@ std::string head(const ExportedPipeline& pipeline, std::int64_t bytes) {
 std::string weightsNote(const ExportedPipeline& pipeline) {
   if (pipeline.tensors) return "Weights are those of the tensors given; others are initial ones.";
   return fmt::format(
-      "Weights are the initial ones, from seed {}. Those of a run are what `fuseline run --save STATE.safetensors` "
-      "writes, taken with --tensors.",
+      "Weights are the initial ones, from seed {}. What `fuseline run --save STATE.safetensors` writes, taken with "
+      "--tensors (Run > Take tensors from a file), has those of a run.",
       pipeline.seed);
 }
 
@@ -133,7 +131,9 @@ Result<PipelineText> onnxFile(const ExportedPipeline& pipeline) {
     Result<NamedTensors> bindings = makeBindings(graph, seed, tensors ? *tensors : NamedTensors());
     if (!bindings) return bindings.error();
     ::onnx::ModelProto filled = proto;
-    if (Result<void> done = fill(*filled.mutable_graph(), weights, std::move(*bindings)); !done) return done.error();
+    TensorsByName byName(std::move_iterator(bindings->begin()), std::move_iterator(bindings->end()));
+    if (Result<void> done = fill(*filled.mutable_graph(), weights, std::move(byName)); !done) return done.error();
+    setMetadata(filled, kOnnxGraphHashKey, onnxGraphHash(filled.graph()));
     return filled.SerializeAsString();
   };
   return file;

@@ -4,6 +4,7 @@
 
 #include "core/document/json_text.h"
 #include "core/document/lowering.h"
+#include "core/export/onnx/name_list.h"
 #include "core/export/onnx/onnx_exporter.h"
 #include "core/export/onnx/onnx_listing.h"
 #include "core/export/onnx/onnx_patterns.h"
@@ -17,7 +18,6 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -25,10 +25,15 @@ namespace {
 
 /// What an extent that may be any is taken as, until somebody says otherwise.
 constexpr std::int64_t kAnyExtent = 128;
-constexpr std::size_t kMostNamed = 12;
 
 /// As it may stand in a message: names in a model are any bytes.
 std::string shown(const std::string& name) { return isUtf8(name) ? shortened(name) : "?"; }
+
+/// An op of several nodes is called like what they have in common: "norm/scaled" and "/model/norm/Mul" are parts.
+std::string_view wholeName(std::string_view node) {
+  const std::size_t end = node.rfind('/');
+  return end == std::string_view::npos || end == 0 ? node : node.substr(0, end);
+}
 
 /// "/model/act.1" becomes "model_act_1", and a name that is taken gets a number.
 class Ids {
@@ -129,10 +134,10 @@ class GraphImport {
 
   void add(const std::string& tensor, FoundOperation found) {
     const ::onnx::NodeProto& node = *m_reading.maker(tensor);
-    const std::string id = m_ids.of(node.name().empty() ? found.operation : node.name());
+    const std::string id = m_ids.of(node.name().empty() ? found.operation : wholeName(node.name()));
     m_ports.emplace(tensor, id + ".y");
     if (found.dtype && m_dtype && *found.dtype != *m_dtype) found.attributes["dtype"] = dtypeName(*found.dtype);
-    m_operations.push_back({.id = id, .found = std::move(found), .position = positionOf(tensor)});
+    m_operations.push_back({.id = id, .found = std::move(found), .position = m_reading.position(tensor)});
   }
 
   /// Goes on behind it, so that all are named at once.
@@ -151,14 +156,9 @@ class GraphImport {
   }
 
   Error notUnderstood() const {
-    const std::size_t numNamed = std::min(m_unknown.size(), kMostNamed);
-    const std::string more =
-        m_unknown.size() > numNamed ? fmt::format(" and {} more", m_unknown.size() - numNamed) : std::string();
-    return Error{fmt::format(
-        "{}: {} of {} nodes are no ops of Fuseline: {}{}. Cut the model between them and import "
-        "the parts.",
-        m_name, m_unknown.size(), graph().node_size(),
-        fmt::join(m_unknown.begin(), m_unknown.begin() + static_cast<std::ptrdiff_t>(numNamed), ", "), more)};
+    return Error{
+        fmt::format("{}: {} of {} nodes are no ops of Fuseline: {}. Cut the model between them and import the parts.",
+                    m_name, m_unknown.size(), graph().node_size(), nameList(m_unknown))};
   }
 
   // ---- residuals
@@ -186,15 +186,8 @@ class GraphImport {
     const std::string id = m_ids.of("residual");
     branches.push_back({.id = id,
                         .found = {.operation = "MakeExtraOutput", .inputs = {{"x", tensor}}},
-                        .position = positionOf(tensor)});
+                        .position = m_reading.position(tensor)});
     m_branches.emplace(tensor, id);
-  }
-
-  /// Of the node that makes it; before all others for an input.
-  int positionOf(const std::string& tensor) const {
-    const ::onnx::NodeProto* const node = m_reading.maker(tensor);
-    const auto found = std::ranges::find_if(graph().node(), [&](const auto& each) { return &each == node; });
-    return found == graph().node().end() ? -1 : static_cast<int>(found - graph().node().begin());
   }
 
   void sortOperations() { std::ranges::stable_sort(m_operations, {}, &Operation::position); }

@@ -67,7 +67,10 @@ std::string onnxListing(const ::onnx::GraphProto& graph) {
 }
 
 std::string onnxGraphHash(const ::onnx::GraphProto& graph) {
-  return fmt::format("fnv1a64:{:016x}", fnv1a64(onnxListing(graph)));
+  std::string text = onnxListing(graph);
+  for (const auto& tensor : graph.initializer())
+    if (tensor.dims_size() == 0 || tensor.data_type() == ::onnx::TensorProto::INT64) text += tensor.raw_data();
+  return fmt::format("fnv1a64:{:016x}", fnv1a64(text));
 }
 
 }  // namespace fuseline

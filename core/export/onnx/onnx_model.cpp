@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_model.h"
 
+#include "core/export/onnx/name_list.h"
 #include "core/export/onnx/onnx_operation.h"
 #include "core/quant/apply_recipe.h"
 #include "core/runtime/pipeline_run.h"
@@ -13,7 +14,6 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -50,7 +50,7 @@ std::string namesOf(const Graph& graph, bool (*is)(const Node&)) {
   std::vector<std::string> names;
   for (const Node& node : graph.nodes())
     if (is(node)) names.push_back(node.id);
-  return fmt::format("{}", fmt::join(names, ", "));
+  return nameList(names);
 }
 
 void addNote(std::vector<std::string>& notes, const std::string& names, std::string_view sentence) {

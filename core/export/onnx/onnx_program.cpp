@@ -98,8 +98,10 @@ class ProgramNodes {
   OnnxValue loaded(const Place& place) {
     if (place.lanes > 1) return lane(place);
     const OnnxValue whole = m_graph.cast(operand(place), DType::F32);
-    if (place.access != Access::Column) return whole;
-    return m_graph.add("Unsqueeze", {whole, m_graph.integers({-1})}, "column");
+    if (place.access == Access::Column) return m_graph.add("Unsqueeze", {whole, m_graph.integers({-1})}, "column");
+    // A vector of one element would make a vector of a scalar.
+    const bool isVectorForScalar = place.access != Access::Full && m_graph.outputSpec().shape.empty();
+    return isVectorForScalar ? m_graph.add("Squeeze", {whole}, "scalar") : whole;
   }
 
   /// One of the two that stand side by side in the last axis.

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_quantization.h"
 
+#include "core/export/onnx/name_list.h"
 #include "core/quant/apply_recipe.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -65,11 +65,11 @@ std::vector<std::string> OnnxQuantization::notes() const {
   if (!m_followingScales.empty())
     notes.push_back(fmt::format(
         "{}: the scales of inputs follow from each input, as in Float8CurrentScaling, because no history of amaxes is "
-        "known. Those of a run are taken from what `fuseline run --save STATE.safetensors` wrote, with --tensors.",
-        fmt::join(m_followingScales, ", ")));
+        "known. What `fuseline run --save STATE.safetensors` writes, taken with --tensors, has those of a run.",
+        nameList(m_followingScales)));
   if (!m_exactScales.empty())
     notes.push_back(fmt::format("{}: the scales of inputs are not rounded to powers of two, as the recipe says.",
-                                fmt::join(m_exactScales, ", ")));
+                                nameList(m_exactScales)));
   return notes;
 }
 

@@ -81,9 +81,10 @@ const std::string& inputOf(const ::onnx::NodeProto& node, int index) {
 
 OnnxReading::OnnxReading(const ::onnx::GraphProto& graph) : m_graph(graph) {
   for (const auto& tensor : graph.initializer()) m_constants.emplace(tensor.name(), &tensor);
-  for (const auto& node : graph.node()) {
+  for (int position = 0; position < graph.node_size(); ++position) {
+    const ::onnx::NodeProto& node = graph.node(position);
     if (isPassing(node)) m_sources.emplace(node.output(0), node.input(0));
-    for (const std::string& output : node.output()) m_makers.emplace(output, &node);
+    for (const std::string& output : node.output()) m_makers.emplace(output, position);
     const auto* const value = node.op_type() == "Constant" ? findAttribute(node, "value") : nullptr;
     if (value && node.output_size() > 0) m_constants.emplace(node.output(0), &value->t());
   }
@@ -104,9 +105,14 @@ const std::string& OnnxReading::source(const std::string& tensor) const {
   return *result;
 }
 
-const ::onnx::NodeProto* OnnxReading::maker(const std::string& tensor) const {
+int OnnxReading::position(const std::string& tensor) const {
   const auto found = m_makers.find(source(tensor));
-  return found == m_makers.end() ? nullptr : found->second;
+  return found == m_makers.end() ? -1 : found->second;
+}
+
+const ::onnx::NodeProto* OnnxReading::maker(const std::string& tensor) const {
+  const int found = position(tensor);
+  return found < 0 ? nullptr : &m_graph.node(found);
 }
 
 const ::onnx::NodeProto* OnnxReading::makerOf(std::string_view type, const std::string& tensor) const {

@@ -27,6 +27,8 @@ class OnnxReading {
   const ::onnx::NodeProto* maker(const std::string& tensor) const;
   /// The maker, if it is one of this type of the standard ops.
   const ::onnx::NodeProto* makerOf(std::string_view type, const std::string& tensor) const;
+  /// Of its maker among the nodes; -1 for inputs and initialisers.
+  int position(const std::string& tensor) const;
   /// How many nodes read it, and outputs are it, which do not only pass it on.
   int numReaders(const std::string& tensor) const;
 
@@ -40,7 +42,7 @@ class OnnxReading {
 
  private:
   const ::onnx::GraphProto& m_graph;
-  std::map<std::string, const ::onnx::NodeProto*, std::less<>> m_makers;
+  std::map<std::string, int, std::less<>> m_makers;  // positions of nodes
   std::map<std::string, const ::onnx::TensorProto*, std::less<>> m_constants;
   std::map<std::string, std::string, std::less<>> m_sources;
   std::map<std::string, int, std::less<>> m_readers;

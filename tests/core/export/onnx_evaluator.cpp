@@ -266,6 +266,10 @@ Tensors computed(const ::onnx::NodeProto& node, Tensors inputs) {
     const std::int64_t axis = axisOf(integer(node, "axis", 0), inputs[0].shape);
     return {withoutAxis(taken(inputs[0], axis, static_cast<std::int64_t>(inputs[1].values.at(0)), 1), axis)};
   }
+  if (type == "Squeeze") {
+    std::erase(inputs[0].shape, 1);
+    return {inputs[0]};
+  }
   if (type == "Unsqueeze") {
     inputs[0].shape.push_back(1);  // of the axis -1
     return {inputs[0]};

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -27,11 +28,16 @@ std::string modelOf(const PipelineDocument& document) {
   return *contentOf(*exported);
 }
 
-/// Every template but those with collectives.
+/// Every template and example but those with collectives.
 std::vector<PipelineDocument> exportable() {
   std::vector<PipelineDocument> documents;
-  for (const DocumentTemplate& each : documentTemplates())
-    if (!has(each.text, "tensor_parallel")) documents.push_back(parseDocument(each.text).document);
+  const auto add = [&](PipelineDocument document) {
+    if (!has(serialize(document), "tensor_parallel")) documents.push_back(std::move(document));
+  };
+  for (const DocumentTemplate& each : documentTemplates()) add(parseDocument(each.text).document);
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::filesystem::path(FUSELINE_SOURCE_DIR) / "resources/examples"))
+    if (file.path().extension() == ".fuseline") add(loadDocument(file.path())->document);
   return documents;
 }
 
@@ -44,7 +50,7 @@ std::string withoutMetadata(const std::string& bytes) {
 }
 
 TEST(OnnxImport, GivesBackWhatWasExported) {
-  ASSERT_GT(exportable().size(), 5U);
+  ASSERT_GT(exportable().size(), 12U);
   for (const PipelineDocument& document : exportable()) {
     const Result<ImportedPipeline> imported = importOnnxModel(modelOf(document), "sample.onnx");
     ASSERT_TRUE(imported.hasValue()) << imported.error().message;
@@ -89,7 +95,7 @@ TEST(OnnxImport, FindsTheOpsInTheGraphItself) {
     EXPECT_EQ(computedBy(imported->document), computedBy(document));
     ++numRead;
   }
-  EXPECT_GE(numRead, 6);
+  EXPECT_GE(numRead, 12);
 }
 
 TEST(OnnxImport, ReadsTheGraphWhereItWasChanged) {
@@ -108,6 +114,23 @@ TEST(OnnxImport, ReadsTheGraphWhereItWasChanged) {
   ASSERT_TRUE(imported.hasValue()) << imported.error().message;
   ASSERT_TRUE(imported->document.findOp("added"));
   EXPECT_EQ(imported->document.findOp("added")->operation, "ReLU");
+}
+
+TEST(OnnxImport, ReadsTheGraphWhereANumberWasChanged) {
+  ::onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(modelOf(parseDocument(findTemplate("residual-norm")->text).document)));
+  const float eps = 0.5F;
+  int numChanged = 0;
+  for (auto& tensor : *model.mutable_graph()->mutable_initializer()) {
+    if (tensor.name() != "1e-05") continue;
+    tensor.set_raw_data(&eps, sizeof(eps));
+    ++numChanged;
+  }
+  ASSERT_EQ(numChanged, 1);
+  const Result<ImportedPipeline> imported = importOnnxModel(model.SerializeAsString(), "sample.onnx");
+  ASSERT_TRUE(imported.hasValue()) << imported.error().message;
+  ASSERT_TRUE(imported->document.findOp("norm"));
+  EXPECT_EQ(imported->document.findOp("norm")->attributes["eps"], 0.5);
 }
 
 // ---- graphs of other programs

@@ -266,6 +266,16 @@ TEST(OnnxFile, TakesTheWeightsThatAreGiven) {
   EXPECT_EQ(made.at("y").values, (std::vector<double>{11, 17, 0}));
 }
 
+TEST(OnnxFile, LeavesAScalarAScalarBesideAVectorOfOne) {
+  const Exported file = exported(
+      document(R"({"id": "x", "dtype": "f32", "shape": []})",
+               R"({"id": "f", "op": "Formula", "attributes": {"y": "x * a + b", "parameters": "a[1] = 2, b = 1"}})",
+               R"(["x", "f.x"])", "f"));
+  const ReferenceTensor y = evaluate(file.graph(), {{"x", {.shape = {}, .values = {5}}}}).at("y");
+  EXPECT_EQ(y.shape, Shape());
+  EXPECT_EQ(y.values, std::vector<double>{11});
+}
+
 TEST(OnnxFile, RefusesTensorsThatDoNotFit) {
   EXPECT_EQ(errorOf(oneLinear(1, 2, 3), {.tensors = weightOf({2, 2}, {1, 2, 3, 4})}),
             "fc.weight: the tensor given is [2, 2] f32, but the pipeline needs [3, 2] f32.");
