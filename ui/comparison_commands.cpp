@@ -63,10 +63,10 @@ void ComparisonCommands::refresh() {
 }
 
 void ComparisonCommands::choose() {
-  const QString path = QFileDialog::getOpenFileName(
-      &m_window, tr("Compare with"), QFileInfo(m_session.path()).path(),
-      tr("Pipelines, measured runs, drawings, reports and modules (*.fuseline *.fuserun *.svg *.png *.html *.py)") +
-          QStringLiteral(";;") + tr("All files (*)"));
+  const QString path = QFileDialog::getOpenFileName(&m_window, tr("Compare with"), QFileInfo(m_session.path()).path(),
+                                                    tr("Pipelines, measured runs, drawings, reports, modules and "
+                                                       "models (*.fuseline *.fuserun *.svg *.png *.html *.py *.onnx)") +
+                                                        QStringLiteral(";;") + tr("All files (*)"));
   if (!path.isEmpty()) tell(m_comparison.startWithFile(path));
 }
 

@@ -71,11 +71,11 @@ void ExportDialog::present(const PipelineText& text) {
   QStringList notes = {toQt(exporter().summary) + QStringLiteral(".")};
   for (const std::string& note : text.notes) notes += toQt(note);
   m_notes->setText(notes.join(u'\n'));
-  m_exported = text.text;
-  m_text->setPlainText(toQt(m_exported));
+  m_exported = text;
+  m_text->setPlainText(toQt(m_exported.text));
 }
 
-void ExportDialog::copy() { QGuiApplication::clipboard()->setText(toQt(m_exported)); }
+void ExportDialog::copy() { QGuiApplication::clipboard()->setText(toQt(m_exported.text)); }
 
 void ExportDialog::save() {
   const QString ending = toQt(exporter().ending);
@@ -86,8 +86,16 @@ void ExportDialog::save() {
   dialog.selectFile(QFileInfo(m_path).completeBaseName());
   if (dialog.exec() != QDialog::Accepted) return;
   const QString path = dialog.selectedFiles().constFirst();
-  const Result<void> written = writeFileAtomically(path.toStdString(), [&](std::ostream& file) { file << m_exported; });
+  const Result<void> written = writeTo(path);
   m_notes->setText(written ? tr("Saved as %1.").arg(path) : toQt(written.error().message));
+}
+
+Result<void> ExportDialog::writeTo(const QString& path) const {
+  QGuiApplication::setOverrideCursor(Qt::WaitCursor);
+  const Result<std::string> content = contentOf(m_exported);
+  QGuiApplication::restoreOverrideCursor();
+  if (!content) return content.error();
+  return writeFileAtomically(path.toStdString(), [&](std::ostream& file) { file << *content; });
 }
 
 }  // namespace fuseline::ui

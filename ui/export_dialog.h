@@ -8,7 +8,6 @@
 #include <QDialog>
 
 #include <functional>
-#include <string>
 
 class QComboBox;
 class QLabel;
@@ -32,10 +31,11 @@ class ExportDialog : public QDialog {
   void present(const PipelineText& text);
   void copy();
   void save();
+  Result<void> writeTo(const QString& path) const;
 
   Write m_write;
   QString m_path;
-  std::string m_exported;
+  PipelineText m_exported;
   QComboBox* m_formats;
   QLabel* m_notes;
   QPlainTextEdit* m_text;

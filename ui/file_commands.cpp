@@ -27,7 +27,8 @@ QString filePatterns() { return FileCommands::tr("Fuseline pipelines (*.fuseline
 
 QString openPatterns() {
   return FileCommands::tr(
-             "Pipelines, measured runs, drawings, reports and modules (*.fuseline *.fuserun *.svg *.png *.html *.py)") +
+             "Pipelines, measured runs, drawings, reports, modules and models (*.fuseline *.fuserun *.svg *.png *.html "
+             "*.py *.onnx)") +
          QStringLiteral(";;") + filePatterns();
 }
 

@@ -8,8 +8,10 @@
 #include "core/export/pipeline_exporter.h"
 #include "core/profile/run_file.h"
 #include "core/support/atomic_file.h"
+#include "core/tensor/safetensors.h"
 
 #include <filesystem>
+#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,6 +24,10 @@ struct ExportOptions : PipelineOptions {
   std::string format;
   std::string output;
   bool replaces = false;
+  std::uint64_t seed = 0;
+  std::string tensorsFile;
+  /// Options of formats that have weights.
+  std::vector<const CLI::Option*> ofWeights;
   /// Options that say how a pipeline is planned; a run has been.
   std::vector<const CLI::Option*> ofPlans;
 };
@@ -68,6 +74,15 @@ Result<RunRecord> loadRun(const std::string& file) {
                   file, file)};
 }
 
+Result<void> refuseOptionsOfWeights(const ExportOptions& options) {
+  for (const CLI::Option* option : options.ofWeights)
+    if (option->count() > 0)
+      return Error{fmt::format("export --to {}: {} is an option for formats with weights, such as --to onnx.",
+                               options.format, option->get_name()),
+                   ErrorKind::Usage};
+  return {};
+}
+
 Result<void> refuseOptionsOfPlans(const ExportOptions& options) {
   for (const CLI::Option* option : options.ofPlans)
     if (option->count() > 0)
@@ -86,6 +101,13 @@ Result<PipelineText> runText(const Exporter& exporter, const ExportOptions& opti
   return text ? Result<PipelineText>(PipelineText{std::move(*text)}) : text.error();
 }
 
+Result<std::shared_ptr<const NamedTensors>> givenTensors(const ExportOptions& options) {
+  if (options.tensorsFile.empty()) return std::shared_ptr<const NamedTensors>();
+  Result<NamedTensors> tensors = readSafetensors(options.tensorsFile);
+  if (!tensors) return tensors.error();
+  return std::make_shared<const NamedTensors>(std::move(*tensors));
+}
+
 /// A run is a pipeline, too, but as it was measured; its file is another.
 Result<PipelineText> pipelineText(const PipelineExporter& exporter, const ExportOptions& options, Context& context) {
   if (options.file.ends_with(".fuserun"))
@@ -95,10 +117,17 @@ Result<PipelineText> pipelineText(const PipelineExporter& exporter, const Export
                     options.file)};
   const Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
-  return exporter.write({.name = std::filesystem::path(options.file).stem().string(),
-                         .document = pipeline->loaded.document,
-                         .options = pipeline->options,
-                         .analysis = pipeline->analysis});
+  Result<std::shared_ptr<const NamedTensors>> tensors = givenTensors(options);
+  if (!tensors) return tensors.error();
+  Result<PipelineText> exported = exporter.write({.name = std::filesystem::path(options.file).stem().string(),
+                                                  .document = pipeline->loaded.document,
+                                                  .options = pipeline->options,
+                                                  .analysis = pipeline->analysis,
+                                                  .seed = options.seed,
+                                                  .tensors = std::move(*tensors)});
+  if (exported && !exported->bytes)
+    if (Result<void> fits = refuseOptionsOfWeights(options); !fits) return fits.error();
+  return exported;
 }
 
 /// A format of both takes what the file holds.
@@ -110,16 +139,31 @@ Result<PipelineText> exportedText(const ExportOptions& options, Context& context
   return ofRuns ? runText(*ofRuns, options) : unknownFormat(options);
 }
 
+Result<void> writeExported(const PipelineText& exported, const std::string& path) {
+  const Result<std::string> content = contentOf(exported);
+  if (!content) return content.error();
+  return writeFileAtomically(path, [&](std::ostream& file) { file << *content; });
+}
+
+/// Bytes are for files: what is printed of them is their listing, with --json.
+Result<void> refuseToPrintBytes(const PipelineText& exported, const ExportOptions& options) {
+  if (!exported.bytes || !options.output.empty() || options.asJson) return {};
+  return Error{fmt::format("export --to {0}: the file is not text, so name one: -o {1}{2}. With --json and without -o "
+                           "its listing is printed.",
+                           options.format, std::filesystem::path(options.file).stem().string(),
+                           findPipelineExporter(options.format)->ending),
+               ErrorKind::Usage};
+}
+
 Result<int> exportFile(const ExportOptions& options, Context& context) {
   if (options.file.empty()) return listAllFormats(options, context);
   if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
   const Result<PipelineText> exported = exportedText(options, context);
   if (!exported) return exported.error();
+  if (Result<void> printable = refuseToPrintBytes(*exported, options); !printable) return printable.error();
   for (const std::string& note : exported->notes) context.err << fmt::format("note: {}\n", note);
-  if (!options.output.empty()) {
-    Result<void> written = writeFileAtomically(options.output, [&](std::ostream& file) { file << exported->text; });
-    if (!written) return written.error();
-  }
+  if (!options.output.empty())
+    if (Result<void> written = writeExported(*exported, options.output); !written) return written.error();
   if (options.asJson)
     printJson(
         context,
@@ -137,14 +181,19 @@ void addExportVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ExportOptions>();
   CLI::App* verb =
       addVerb(app, context, "export",
-              "Writes a pipeline as a module of TransformerEngine, a run as a trace or a table, or either as a "
-              "configuration of TransformerEngine's debug tool; without a file lists the formats",
+              "Writes a pipeline as a module of TransformerEngine or a model for ONNX, a run as a trace or a table, or "
+              "either as a configuration of TransformerEngine's debug tool; without a file lists the formats",
               options, exportFile);
   const CLI::Option* file =
       verb->add_option("FILE", options->file, "The pipeline, *.fuseline, or the run, *.fuserun")->type_name("FILE");
   addReadingOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
+  options->ofWeights = {
+      verb->add_option("--seed", options->seed, "Of a format with weights: seed of those that are drawn")
+          ->capture_default_str(),
+      verb->add_option("--tensors", options->tensorsFile, "Of a format with weights: those of `fuseline run --save`")
+          ->type_name("IN.safetensors")};
   for (const CLI::Option* option : verb->get_options())
     if (option != file && !option->check_name("--json") && !option->check_name("--help"))
       options->ofPlans.push_back(option);

@@ -1,8 +1,9 @@
-// fuseline import: takes the pipeline out of a file that was made of one.
+// fuseline import: takes the pipeline out of a file that was made of one, or of another model.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/output_file.h"
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
+#include "core/export/onnx/onnx_import.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/measured_pipeline.h"
 #include "core/runtime/pipeline_run.h"
@@ -21,33 +22,36 @@ struct ImportOptions {
 };
 
 /// As it was measured.
-Result<PipelineDocument> documentOfRun(const std::string& path) {
+Result<ImportedPipeline> pipelineOfRun(const std::string& path) {
   const Result<RunRecord> record = loadRunRecord(path);
   if (!record) return record.error();
   Result<MeasuredPipeline> pipeline = measuredPipeline(*record);
   if (!pipeline) return Error{fmt::format("{}: {}", path, pipeline.error().message)};
-  return std::move(pipeline->document);
+  return ImportedPipeline{.document = std::move(pipeline->document)};
 }
 
-Result<PipelineDocument> documentIn(const std::string& path) {
-  if (holdsRun(path)) return documentOfRun(path);
+Result<ImportedPipeline> pipelineIn(const std::string& path) {
+  if (isOnnxFile(path)) return importOnnx(path);
+  if (holdsRun(path)) return pipelineOfRun(path);
   Result<LoadedDocument> loaded = loadDocument(path);
   if (!loaded) return loaded.error();
   if (hasErrors(loaded->diagnostics))
     return Error{fmt::format("{} has no pipeline that can be used:\n{}", path, errorText(loaded->diagnostics, path))};
-  return std::move(loaded->document);
+  return ImportedPipeline{.document = std::move(loaded->document)};
 }
 
 Result<int> importPipeline(const ImportOptions& options, Context& context) {
   if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
-  const Result<PipelineDocument> document = documentIn(options.file);
-  if (!document) return document.error();
+  const Result<ImportedPipeline> imported = pipelineIn(options.file);
+  if (!imported) return imported.error();
+  for (const std::string& note : imported->notes) context.err << fmt::format("note: {}\n", note);
   if (!options.output.empty())
-    if (Result<void> saved = saveDocument(*document, options.output); !saved) return saved.error();
+    if (Result<void> saved = saveDocument(imported->document, options.output); !saved) return saved.error();
+  const std::string text = serialize(imported->document);
   if (options.asJson)
-    printJson(context, {{"file", options.output}, {"text", serialize(*document)}});
+    printJson(context, {{"file", options.output}, {"notes", imported->notes}, {"text", text}});
   else if (options.output.empty())
-    context.out << serialize(*document);
+    context.out << text;
   else
     context.err << fmt::format("Wrote {}. Next: fuseline fuse {}\n", options.output, options.output);
   return 0;
@@ -57,11 +61,14 @@ Result<int> importPipeline(const ImportOptions& options, Context& context) {
 
 void addImportVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ImportOptions>();
-  CLI::App* verb =
-      addVerb(app, context, "import",
-              "Takes the pipeline out of a file that was made of it: a module of TransformerEngine, a picture, a run",
-              options, importPipeline);
-  verb->add_option("FILE", options->file, "What was exported (*.py, *.svg, *.png, *.html), or a run (*.fuserun)")
+  CLI::App* verb = addVerb(
+      app, context, "import",
+      "Takes the pipeline out of a file that was made of it: a module of TransformerEngine, a picture, a run; or "
+      "out of the graph of an ONNX model",
+      options, importPipeline);
+  verb->add_option(
+          "FILE", options->file,
+          "What was exported (*.py, *.svg, *.png, *.html, *.onnx), a run (*.fuserun), or another model (*.onnx)")
       ->required();
   verb->add_option("-o,--output", options->output, "The file to write; without it standard output")->type_name("FILE");
   verb->add_flag("--force", options->replaces, "Replaces the file where it exists");

@@ -101,7 +101,7 @@ Json exportSchema() {
   Json file = object({{"format", text("Its name.")},
                       {"file", text("Where it was written; empty: nowhere.")},
                       {"notes", list(text("Where the other program does something else than Fuseline."))},
-                      {"text", text("What it holds.")}});
+                      {"text", text("What it holds; of bytes a listing of it.")}});
   Json formats = object({{"formats", list(object({{"name", text("For --to.")},
                                                   {"of", choice({"pipeline", "run"})},
                                                   {"ending", text("Of its files.")},
@@ -110,7 +110,9 @@ Json exportSchema() {
 }
 
 Json importSchema() {
-  return object({{"file", text("Where it was written; empty: nowhere.")}, {"text", text("The pipeline file.")}});
+  return object({{"file", text("Where it was written; empty: nowhere.")},
+                 {"notes", list(text("What a model does not say, or a pipeline does not hold."))},
+                 {"text", text("The pipeline file.")}});
 }
 
 Json portSchema() {

@@ -3,6 +3,7 @@
 #include "core/export/pipeline_exporter.h"
 
 #include "core/export/inspect/dlfw_inspect.h"
+#include "core/export/onnx/onnx_exporter.h"
 #include "core/export/te/te_python.h"
 
 #include <algorithm>
@@ -44,6 +45,11 @@ std::span<const PipelineExporter> pipelineExporters() {
                        .ending = ".yaml",
                        .summary = "The recipe's overrides, and statistics to log, for TransformerEngine's debug tool",
                        .write = dlfwInspect},
+      PipelineExporter{.name = "onnx",
+                       .title = "ONNX model",
+                       .ending = ".onnx",
+                       .summary = "The forward pass with its weights, for onnxruntime, TensorRT and others",
+                       .write = onnxFile},
   };
   return all;
 }
@@ -52,6 +58,10 @@ const PipelineExporter* findPipelineExporter(std::string_view name) {
   const auto all = pipelineExporters();
   const auto found = std::ranges::find(all, name, &PipelineExporter::name);
   return found == all.end() ? nullptr : &*found;
+}
+
+Result<std::string> contentOf(const PipelineText& exported) {
+  return exported.bytes ? exported.bytes() : Result<std::string>(exported.text);
 }
 
 PipelineDocument documentAsAnalysed(const ExportedPipeline& pipeline) {

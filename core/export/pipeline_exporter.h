@@ -4,7 +4,11 @@
 
 #include "core/plan/analysis.h"
 #include "core/support/result.h"
+#include "core/tensor/tensor.h"
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,13 +22,22 @@ struct ExportedPipeline {
   const PipelineDocument& document;
   const AnalysisOptions& options;
   const Analysis& analysis;
+  /// For formats with weights: what these are drawn from, and those that are given in place of it, by name.
+  std::uint64_t seed = 0;
+  std::shared_ptr<const NamedTensors> tensors = nullptr;
 };
 
 struct PipelineText {
   std::string text;
   /// Where the other program will do something else than Fuseline, in sentences.
   std::vector<std::string> notes = {};
+  /// Set where the file is not text: makes its bytes, weights and all, and `text` is a listing for people. Errors: a
+  /// tensor that was given does not fit.
+  std::function<Result<std::string>()> bytes = nullptr;
 };
+
+/// What the file holds. Errors: those of PipelineText::bytes.
+Result<std::string> contentOf(const PipelineText& exported);
 
 struct PipelineExporter {
   std::string_view name;     // "te"

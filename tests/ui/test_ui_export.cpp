@@ -3,14 +3,19 @@
 #include "tests/ui/ui_test_support.h"
 #include "ui/export_dialog.h"
 
+#include <QApplication>
 #include <QClipboard>
 #include <QComboBox>
 #include <QDialog>
+#include <QFile>
+#include <QFileDialog>
 #include <QGuiApplication>
 #include <QLabel>
 #include <QPlainTextEdit>
 #include <QPushButton>
+#include <QTemporaryDir>
 #include <QTest>
+#include <QTimer>
 
 namespace fuseline::ui {
 
@@ -21,6 +26,8 @@ class ExportTest : public QObject {
   void showsEveryFormat();
   void notesStandAboveTheText();
   void copiesTheText();
+  void savesBytesAndShowsTheirListing();
+  void aModelOfOtherOpsStaysClosed();
   void aPipelineWithErrorsIsASentence();
 };
 
@@ -64,6 +71,42 @@ void ExportTest::copiesTheText() {
   Dialog dialog(f);
   dialog.button(QStringLiteral("Copy"))->click();
   QCOMPARE(QGuiApplication::clipboard()->text(), dialog.text());
+}
+
+void ExportTest::savesBytesAndShowsTheirListing() {
+  Fixture f(smallPipeline());
+  Dialog dialog(f);
+  auto* const formats = dialog.dialog.findChild<QComboBox*>();
+  formats->setCurrentIndex(formats->findText(QStringLiteral("ONNX model")));
+  QVERIFY2(dialog.text().contains(QStringLiteral("fc.weight: ")), qPrintable(dialog.text()));
+  const QTemporaryDir folder;
+  const QString path = folder.filePath(QStringLiteral("small.onnx"));
+  QTimer::singleShot(0, &dialog.dialog, [&] {
+    auto* const chooser = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
+    chooser->selectFile(path);
+    QMetaObject::invokeMethod(chooser, "accept");
+  });
+  dialog.button(QStringLiteral("Save as..."))->click();
+  QVERIFY2(dialog.notes().contains(path), qPrintable(dialog.notes()));
+  QFile file(path);
+  QVERIFY(file.open(QIODevice::ReadOnly));
+  QVERIFY(file.readAll().contains("fuseline.pipeline_hash"));
+  Fixture other(residualPipeline(false));
+  QVERIFY(other.window.openFile(path));
+  QCOMPARE(serialize(other.session.document()), serialize(f.session.document()));
+  QVERIFY(other.session.path().isEmpty());
+  QVERIFY(other.window.message().contains(path));
+}
+
+void ExportTest::aModelOfOtherOpsStaysClosed() {
+  Fixture f(smallPipeline());
+  const QTemporaryDir folder;
+  QFile file(folder.filePath(QStringLiteral("other.onnx")));
+  QVERIFY(file.open(QIODevice::WriteOnly));
+  file.write("no model");
+  file.close();
+  QVERIFY(!f.window.openFile(file.fileName()));
+  QVERIFY2(f.window.message().contains(QStringLiteral("expected an ONNX model")), qPrintable(f.window.message()));
 }
 
 void ExportTest::aPipelineWithErrorsIsASentence() {

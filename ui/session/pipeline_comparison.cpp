@@ -4,6 +4,7 @@
 
 #include "core/document/file_format.h"
 #include "core/document/take_back.h"
+#include "core/export/onnx/onnx_import.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/measured_pipeline.h"
 #include "core/runtime/pipeline_run.h"
@@ -29,7 +30,7 @@ Result<PipelineDocument> documentOfRun(const QString& path) {
 /// What can be read of it; errors in it are its own, unless nothing is left.
 Result<PipelineDocument> documentOf(const QString& path) {
   if (isRunFile(path)) return documentOfRun(path);
-  Result<LoadedDocument> loaded = loadDocument(path.toStdString());
+  Result<LoadedDocument> loaded = loadOrImportDocument(path.toStdString());
   if (!loaded) return loaded.error();
   const bool isNothing = loaded->document == PipelineDocument() && hasErrors(loaded->diagnostics);
   if (isNothing) return Error{errorText(loaded->diagnostics, path.toStdString())};

@@ -3,6 +3,7 @@
 #include "ui/session/session.h"
 
 #include "core/document/lowering.h"
+#include "core/export/onnx/onnx_import.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/measured_pipeline.h"
@@ -94,7 +95,7 @@ void Session::openText(const std::string& text, const QString& name) {
 }
 
 Result<void> Session::open(const QString& path) {
-  Result<LoadedDocument> loaded = loadDocument(path.toStdString());
+  Result<LoadedDocument> loaded = loadOrImportDocument(path.toStdString());
   if (!loaded) return loaded.error();
   const QFileInfo file(path);
   const bool isTakenOut = loaded->isTakenOut;
@@ -306,12 +307,15 @@ void Session::setTensorsFile(const QString& path) {
   Q_EMIT tensorsFileChanged();
 }
 
+Result<NamedTensors> Session::givenTensors() const {
+  return m_tensorsFile.isEmpty() ? NamedTensors{} : readSafetensors(m_tensorsFile.toStdString());
+}
+
 Result<void> Session::saveParameters(const QString& path) const {
   const LoweredGraph lowered = lower(document());
   if (const std::string problems = errorText(lowered.diagnostics, displayName().toStdString()); !problems.empty())
     return Error{problems};
-  Result<NamedTensors> given = NamedTensors{};
-  if (!m_tensorsFile.isEmpty()) given = readSafetensors(m_tensorsFile.toStdString());
+  const Result<NamedTensors> given = givenTensors();
   if (!given) return given.error();
   const Result<NamedTensors> bindings = makeBindings(lowered.graph, RunSettings{}.seed, *given);
   if (!bindings) return bindings.error();
@@ -334,10 +338,15 @@ Result<PipelineText> Session::exportPipeline(const PipelineExporter& exporter) c
   const AnalysisOptions options = analysisOptions();
   const Analysis analysis = analyze(document(), options);
   if (!analysis.isRunnable()) return Error{errorText(analysis.lowered.diagnostics, displayName().toStdString())};
+  Result<NamedTensors> given = givenTensors();
+  if (!given) return given.error();
+  const auto tensors = given->empty() ? nullptr : std::make_shared<const NamedTensors>(std::move(*given));
   return exporter.write({.name = QFileInfo(displayName()).completeBaseName().toStdString(),
                          .document = document(),
                          .options = options,
-                         .analysis = analysis});
+                         .analysis = analysis,
+                         .seed = RunSettings{}.seed,
+                         .tensors = tensors});
 }
 
 void Session::run() { start(RunPurpose::Times); }

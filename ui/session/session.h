@@ -95,7 +95,7 @@ class Session : public QObject {
 
   /// A document from text that is in no file: a template. Problems become fileProblems().
   void openText(const std::string& text, const QString& name);
-  /// The pipeline in a picture or a script becomes a document in no file. Errors leave everything as it was.
+  /// The pipeline in a picture, a script or a model becomes a document in no file. Errors leave everything as it was.
   Result<void> open(const QString& path);
   /// Opens a document whose text was kept from a program that had not saved it to `path`, which may be empty.
   void recover(const std::string& text, const QString& path, const QString& name);
@@ -142,7 +142,8 @@ class Session : public QObject {
   Result<void> saveRun(const QString& path) const;
   /// Writes the last run in a format of other programs. Errors: as saveRun(), and those of the format.
   Result<void> exportRun(const Exporter& exporter, const QString& path) const;
-  /// The pipeline in a format of other programs, as it is planned. Errors: those of the pipeline, and of the format.
+  /// The pipeline in a format of other programs, as it is planned, with the weights that a run would take. Errors:
+  /// those of the pipeline, of the tensors file, and of the format.
   Result<PipelineText> exportPipeline(const PipelineExporter& exporter) const;
   /// Times both plans. One that is stopped early does not replace a complete one of the same pipeline.
   void run();
@@ -203,6 +204,8 @@ class Session : public QObject {
   void compareWithPlan();
   void noteChange();
   AnalysisOptions analysisOptions() const;
+  /// Those of the tensors file; none without one.
+  Result<NamedTensors> givenTensors() const;
   void startAnalysis();
   void acceptAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis);
   void dropVanishedSelection();

@@ -606,10 +606,66 @@ TEST(Export, SaysWhatItTakes) {
   EXPECT_EQ(fuseline("export x.fuserun").exitCode, 2);
   const ProgramResult unknown = fuseline("export x.fuserun --to trase");
   EXPECT_EQ(unknown.exitCode, 2);
-  EXPECT_TRUE(
-      has(unknown.err, "did you mean trace? There is: te, dot, plan, dlfw-inspect, trace, csv, markdown, html."))
+  EXPECT_TRUE(has(unknown.err,
+                  "did you mean trace? There is: te, dot, plan, dlfw-inspect, onnx, trace, csv, "
+                  "markdown, html."))
       << unknown.err;
   EXPECT_EQ(fuseline("export x.fuserun --to trace").exitCode, 1);
+}
+
+std::string bytesOf(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Export, BytesGoToFilesOnly) {
+  const ProgramResult printed = fuseline("export --to onnx " + samplePipeline());
+  EXPECT_EQ(printed.exitCode, 2);
+  EXPECT_TRUE(printed.out.empty());
+  EXPECT_TRUE(has(printed.err, "the file is not text, so name one: -o ")) << printed.err;
+  const TemporaryFolder folder;
+  const std::string model = quoted(folder / "model.onnx");
+  const ProgramResult listed = fuseline("export --to onnx --json -o " + model + " " + samplePipeline());
+  EXPECT_EQ(listed.exitCode, 0) << listed.err;
+  const Json json = listed.json();
+  EXPECT_TRUE(has(json["text"], "ONNX, opset 20")) << json["text"];
+  EXPECT_TRUE(has(json["text"], "nodes\n")) << json["text"];
+  EXPECT_TRUE(has(bytesOf(folder / "model.onnx"), "fuseline.pipeline_hash"));
+}
+
+TEST(Import, ReadsModelsAndSaysWhatTheyAreNot) {
+  const TemporaryFolder folder;
+  const std::string model = quoted(folder / "model.onnx");
+  ASSERT_EQ(fuseline("export --to onnx -o " + model + " " + samplePipeline()).exitCode, 0);
+  const ProgramResult imported = fuseline("import " + model);
+  EXPECT_EQ(imported.exitCode, 0) << imported.err;
+  EXPECT_EQ(imported.out, fuseline("import " + samplePipeline()).out);
+  std::ofstream(folder / "none.onnx") << "none";
+  const ProgramResult none = fuseline("import " + quoted(folder / "none.onnx"));
+  EXPECT_EQ(none.exitCode, 1);
+  EXPECT_TRUE(has(none.err, "expected an ONNX model")) << none.err;
+}
+
+TEST(Export, WeightsAreThoseOfTheSeedOrOfAFile) {
+  const TemporaryFolder folder;
+  const auto modelOf = [&](const std::string& options) {
+    const std::string path = quoted(folder / "model.onnx");
+    const ProgramResult result =
+        fuseline("export --to onnx --force -o " + path + " " + options + " " + samplePipeline());
+    EXPECT_EQ(result.exitCode, 0) << result.err;
+    return bytesOf(folder / "model.onnx");
+  };
+  const std::string state = quoted(folder / "state.safetensors");
+  ASSERT_EQ(fuseline("run --device reference --variants unfused --iterations 1 --quiet --seed 7 --save " + state + " " +
+                     samplePipeline())
+                .exitCode,
+            0);
+  EXPECT_EQ(modelOf("--tensors " + state), modelOf("--seed 7"));
+  EXPECT_NE(modelOf("--seed 8"), modelOf("--seed 7"));
+  const ProgramResult withoutWeights = fuseline("export --to te --seed 7 " + samplePipeline());
+  EXPECT_EQ(withoutWeights.exitCode, 2);
+  EXPECT_TRUE(has(withoutWeights.err, "--seed is an option for formats with weights, such as --to onnx"))
+      << withoutWeights.err;
 }
 
 TEST(Export, AFormatOfBothTakesWhatTheFileHolds) {

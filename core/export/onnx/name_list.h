@@ -1,0 +1,13 @@
+// Names in a sentence, of which there may be many.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+/// "fc1, fc2", or the first dozen "and 96 more".
+std::string nameList(const std::vector<std::string>& names);
+
+}  // namespace fuseline

@@ -1,0 +1,100 @@
+// OnnxGraph: an ONNX graph that grows op by op, each of a few nodes named after it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/export/onnx/onnx_proto.h"
+#include "core/graph/graph.h"
+#include "core/tensor/quantizer_spec.h"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace fuseline {
+
+/// A tensor of an ONNX graph.
+struct OnnxValue {
+  std::string name;
+  DType dtype = DType::F32;
+};
+
+using OnnxAttribute = std::pair<const char*, std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>>>;
+using OnnxAttributes = std::vector<OnnxAttribute>;
+
+/// An initialiser that has a type and a shape, and gets its data last: a pipeline may be looked at without its weights.
+struct OnnxWeight {
+  int initializer = -1;   // in GraphProto
+  std::string parameter;  // "fc1.weight"
+  /// Set: the codes of the parameter; its scale, an initialiser [], stands right behind.
+  std::optional<QuantizerSpec> quantizer = std::nullopt;
+  std::string scaleName = {};  // of the state that has the scale; empty: it follows from the amax
+};
+
+class OnnxGraph {
+ public:
+  /// Takes over names, inputs and value types of the graph, which must outlive it.
+  explicit OnnxGraph(const Graph& graph);
+
+  /// Nodes that are added from now on are parts of this op.
+  void beginOperation(NodeId id);
+  NodeId id() const { return m_node; }
+  const Node& operation() const { return m_graph.node(m_node); }
+
+  // Of the current op.
+  OnnxValue input(int slot = 0) const;
+  const TensorSpec& inputSpec(int slot = 0) const;
+  const TensorSpec& outputSpec(int slot = 0) const;
+  OnnxValue parameter(int slot = 0);
+  /// The codes of parameter 0, and the inverse scale that brings them back.
+  std::pair<OnnxValue, OnnxValue> quantizedParameter(const QuantizerSpec& quantizer, std::string scaleName);
+  /// Ends an output: the last node that was added makes it, if that one has the dtype; otherwise a Cast or an Identity.
+  void setOutput(int slot, OnnxValue value);
+
+  /// Adds a node "norm/PART" that makes one tensor, of the dtype of its first input.
+  OnnxValue add(const char* type, const std::vector<OnnxValue>& inputs, std::string_view part,
+                OnnxAttributes attributes = {});
+  /// One that makes several.
+  std::vector<OnnxValue> addSeveral(const char* type, const std::vector<OnnxValue>& inputs, std::size_t numOutputs,
+                                    std::string_view part, OnnxAttributes attributes = {});
+  /// Of another element type. The value itself where it has it.
+  OnnxValue cast(const OnnxValue& value, DType dtype);
+  /// 1 and 0 in float32, of what a comparison made.
+  OnnxValue castFromBool(const OnnxValue& value);
+
+  // Constants are shared.
+  OnnxValue number(double value);
+  OnnxValue integers(const std::vector<std::int64_t>& values);
+  OnnxValue integer(std::int64_t value);
+  /// A scalar 0 of a float8 type: what QuantizeLinear takes its type from.
+  OnnxValue zeroPoint(ElementFormat format);
+
+  /// Adds the graph's outputs. Nothing is added afterwards.
+  ::onnx::GraphProto finish();
+  const std::vector<OnnxWeight>& weights() const { return m_weights; }
+
+ private:
+  std::string unique(std::string wish);
+  std::string partName(std::string_view part) const;
+  void nameValues();
+  void declareInputs();
+  OnnxValue castTo(const OnnxValue& value, DType dtype);
+  ::onnx::TensorProto* addInitializer(const std::string& name, std::int32_t type, const Shape& shape);
+
+  const Graph& m_graph;
+  NodeId m_node = -1;
+  ::onnx::GraphProto m_proto;
+  std::set<std::string, std::less<>> m_taken;
+  std::vector<std::string> m_valueNames;
+  std::map<std::string, OnnxValue, std::less<>> m_constants;
+  std::vector<OnnxWeight> m_weights;
+};
+
+/// The type and shape of a tensor, its extents as numbers.
+void setType(::onnx::ValueInfoProto& info, const TensorSpec& spec);
+
+}  // namespace fuseline

@@ -1,0 +1,292 @@
+// Looks from outputs to inputs. What is found is written as a pipeline file, which is then read as any other.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/onnx_import.h"
+
+#include "core/document/json_text.h"
+#include "core/document/lowering.h"
+#include "core/export/onnx/name_list.h"
+#include "core/export/onnx/onnx_exporter.h"
+#include "core/export/onnx/onnx_listing.h"
+#include "core/export/onnx/onnx_patterns.h"
+#include "core/runtime/pipeline_run.h"
+#include "core/support/read_file.h"
+
+#include <algorithm>
+#include <cctype>
+#include <deque>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+/// What an extent that may be any is taken as, until somebody says otherwise.
+constexpr std::int64_t kAnyExtent = 128;
+
+/// As it may stand in a message: names in a model are any bytes.
+std::string shown(const std::string& name) { return isUtf8(name) ? shortened(name) : "?"; }
+
+/// An op of several nodes is called like what they have in common: "norm/scaled" and "/model/norm/Mul" are parts.
+std::string_view wholeName(std::string_view node) {
+  const std::size_t end = node.rfind('/');
+  return end == std::string_view::npos || end == 0 ? node : node.substr(0, end);
+}
+
+/// "/model/act.1" becomes "model_act_1", and a name that is taken gets a number.
+class Ids {
+ public:
+  std::string of(std::string_view name) {
+    std::string id;
+    for (const char c : name) {
+      const bool isPlain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+      if (isPlain || (!id.empty() && id.back() != '_')) id += isPlain ? c : '_';
+    }
+    while (id.ends_with('_')) id.pop_back();
+    const bool isName = !id.empty() && std::isdigit(static_cast<unsigned char>(id.front())) == 0;
+    id = freeId(m_taken, isName ? id : "t" + id);
+    m_taken.insert(id);
+    return id;
+  }
+
+ private:
+  std::unordered_set<std::string> m_taken;
+};
+
+class GraphImport {
+ public:
+  GraphImport(const ::onnx::GraphProto& graph, std::string_view name) : m_reading(graph), m_name(name) {}
+
+  Result<ImportedPipeline> run() {
+    if (Result<void> named = nameInputs(); !named) return named.error();
+    findOperations();
+    if (!m_unknown.empty()) return notUnderstood();
+    splitResiduals();
+    return pipeline();
+  }
+
+ private:
+  struct Operation {
+    std::string id;
+    FoundOperation found;
+    int position = 0;  // of its last node
+  };
+
+  const ::onnx::GraphProto& graph() const { return m_reading.graph(); }
+
+  // ---- inputs
+
+  /// Weights may stand among the inputs, too.
+  Result<void> nameInputs() {
+    for (const auto& input : graph().input()) {
+      if (m_reading.constant(input.name())) continue;
+      const auto& type = input.type().tensor_type();
+      const std::optional<DType> dtype = floatTypeOf(type.elem_type());
+      if (!dtype || !type.has_shape())
+        return Error{fmt::format(
+            "{}: the input {} is {}, but a pipeline's inputs are float32, float16 or bfloat16, with a shape. Cut the "
+            "model behind it, or convert it.",
+            m_name, shown(input.name()), type.has_shape() ? onnxTypeName(type.elem_type()) : "without a shape")};
+      if (!m_dtype) m_dtype = dtype;
+      const std::string id = m_ids.of(input.name());
+      m_inputs.push_back({{"id", id}, {"dtype", dtypeName(*dtype)}, {"shape", shapeOf(type.shape())}});
+      m_ports.emplace(input.name(), id);
+    }
+    return {};
+  }
+
+  Json shapeOf(const ::onnx::TensorShapeProto& shape) {
+    Json extents = Json::array();
+    for (const auto& extent : shape.dim())
+      extents.push_back(extent.has_dim_value() ? Json(extent.dim_value()) : Json(symbolOf(extent.dim_param())));
+    return extents;
+  }
+
+  std::string symbolOf(const std::string& parameter) {
+    const auto known = m_symbolNames.find(parameter);
+    if (known != m_symbolNames.end() && !parameter.empty()) return known->second;
+    const std::string name = m_symbolIds.of(parameter.empty() ? "N" : parameter);
+    m_symbolNames[parameter] = name;
+    m_symbols[name] = kAnyExtent;
+    return name;
+  }
+
+  // ---- ops
+
+  void findOperations() {
+    std::deque<std::string> wanted;
+    for (const auto& output : graph().output()) wanted.push_back(output.name());
+    for (; !wanted.empty(); wanted.pop_front()) {
+      const std::string& tensor = m_reading.source(wanted.front());
+      if (m_ports.contains(tensor) || !m_seen.insert(tensor).second) continue;
+      std::optional<FoundOperation> found = operationAt(m_reading, tensor);
+      if (found) {
+        for (const auto& [port, input] : found->inputs) wanted.push_back(input);
+        add(tensor, std::move(*found));
+      } else {
+        addUnknown(tensor, wanted);
+      }
+    }
+    sortOperations();
+  }
+
+  void add(const std::string& tensor, FoundOperation found) {
+    const ::onnx::NodeProto& node = *m_reading.maker(tensor);
+    const std::string id = m_ids.of(node.name().empty() ? found.operation : wholeName(node.name()));
+    m_ports.emplace(tensor, id + ".y");
+    if (found.dtype && m_dtype && *found.dtype != *m_dtype) found.attributes["dtype"] = dtypeName(*found.dtype);
+    m_operations.push_back({.id = id, .found = std::move(found), .position = m_reading.position(tensor)});
+  }
+
+  /// Goes on behind it, so that all are named at once.
+  void addUnknown(const std::string& tensor, std::deque<std::string>& wanted) {
+    const ::onnx::NodeProto* const node = m_reading.maker(tensor);
+    if (!node) {
+      m_unknown.push_back(fmt::format("{} (a tensor that nobody makes)", shown(tensor)));
+      return;
+    }
+    if (m_reading.constant(tensor)) return m_unknown.push_back(fmt::format("{} (a constant)", shown(tensor)));
+    if (!m_unknownNodes.insert(node).second) return;
+    m_unknown.push_back(
+        fmt::format("{} ({})", shown(node->name().empty() ? tensor : node->name()), shown(node->op_type())));
+    for (const std::string& input : node->input())
+      if (!input.empty() && !m_reading.constant(input)) wanted.push_back(input);
+  }
+
+  Error notUnderstood() const {
+    return Error{
+        fmt::format("{}: {} of {} nodes are no ops of Fuseline: {}. Cut the model between them and import the parts.",
+                    m_name, m_unknown.size(), graph().node_size(), nameList(m_unknown))};
+  }
+
+  // ---- residuals
+
+  /// A tensor that one sum and other ops read goes through a MakeExtraOutput, as in te.ops: there fusions know it.
+  void splitResiduals() {
+    for (const Operation& each : m_operations)
+      for (const auto& [port, tensor] : each.found.inputs) ++m_uses[m_reading.source(tensor)];
+    for (const auto& output : graph().output()) ++m_uses[m_reading.source(output.name())];
+    std::vector<Operation> branches;
+    for (Operation& each : m_operations)
+      if (each.found.operation == "AddExtraInput") splitResidual(each.found.inputs, branches);
+    m_operations.insert(m_operations.end(), branches.begin(), branches.end());
+    sortOperations();
+  }
+
+  /// The main branch is the one that nobody else reads.
+  void splitResidual(std::vector<std::pair<std::string, std::string>>& inputs, std::vector<Operation>& branches) {
+    const auto isBranch = [&](int index) {
+      return m_uses[m_reading.source(inputs[static_cast<std::size_t>(index)].second)] > 1;
+    };
+    if (isBranch(0) && !isBranch(1)) std::swap(inputs[0].second, inputs[1].second);
+    const std::string tensor = m_reading.source(inputs[1].second);
+    if (!isBranch(1) || isBranch(0) || m_branches.contains(tensor)) return;
+    const std::string id = m_ids.of("residual");
+    branches.push_back({.id = id,
+                        .found = {.operation = "MakeExtraOutput", .inputs = {{"x", tensor}}},
+                        .position = m_reading.position(tensor)});
+    m_branches.emplace(tensor, id);
+  }
+
+  void sortOperations() { std::ranges::stable_sort(m_operations, {}, &Operation::position); }
+
+  // ---- the document
+
+  std::string portOf(const std::string& tensor, const Operation* reader = nullptr, std::string_view port = {}) const {
+    const std::string& source = m_reading.source(tensor);
+    const auto branch = m_branches.find(source);
+    const bool isBranched = branch != m_branches.end() && !(reader && reader->id == branch->second);
+    if (!isBranched) return m_ports.at(source);
+    return fmt::format("{}.{}", branch->second, port == "extra" ? "extra" : "y");
+  }
+
+  Result<ImportedPipeline> pipeline() {
+    Json ops = Json::array(), wires = Json::array(), outputs = Json::array();
+    for (const Operation& each : m_operations) {
+      ops.push_back({{"id", each.id}, {"op", each.found.operation}, {"attributes", each.found.attributes}});
+      for (const auto& [port, tensor] : each.found.inputs)
+        wires.push_back({portOf(tensor, &each, port), each.id + "." + port});
+    }
+    for (const auto& output : graph().output())
+      outputs.push_back({{"id", m_ids.of(output.name())}, {"from", portOf(output.name())}});
+    return read({{"format", "fuseline-pipeline"},
+                 {"formatVersion", {{"major", 1}, {"minor", 0}}},
+                 {"symbols", m_symbols},
+                 {"pipeline", {{"inputs", m_inputs}, {"ops", ops}, {"wires", wires}, {"outputs", outputs}}}});
+  }
+
+  Result<ImportedPipeline> read(const Json& json) const {
+    LoadedDocument loaded = parseDocument(json.dump(2, ' ', false, Json::error_handler_t::replace));
+    std::vector<Diagnostic> problems = loaded.diagnostics;
+    if (!hasErrors(problems)) problems = lower(loaded.document, {.pass = PassKind::Forward}).diagnostics;
+    if (hasErrors(problems))
+      return Error{fmt::format("{}: its nodes are ops of Fuseline, but they do not fit together:\n{}", m_name,
+                               errorText(problems, m_name))};
+    ImportedPipeline imported{.document = std::move(loaded.document)};
+    for (const auto& [symbol, value] : m_symbols.items())
+      imported.notes.push_back(fmt::format("{} is any extent in the model, and {} here: set the symbol as you need it.",
+                                           symbol, kAnyExtent));
+    imported.notes.emplace_back("Weights are not in pipeline files: a run draws initial ones.");
+    return imported;
+  }
+
+  OnnxReading m_reading;
+  std::string m_name;
+  Ids m_ids, m_symbolIds;
+  std::optional<DType> m_dtype;  // of the first input: what ops have that say no other
+  Json m_inputs = Json::array();
+  Json m_symbols = Json::object();
+  std::map<std::string, std::string> m_symbolNames;
+  std::map<std::string, std::string, std::less<>> m_ports;  // by tensor
+  std::set<std::string> m_seen;
+  std::vector<Operation> m_operations;
+  std::map<std::string, int> m_uses;              // of a tensor, by ops and outputs
+  std::map<std::string, std::string> m_branches;  // the MakeExtraOutput behind a tensor
+  std::vector<std::string> m_unknown;
+  std::set<const ::onnx::NodeProto*> m_unknownNodes;
+};
+
+std::string metadataOf(const ::onnx::ModelProto& model, std::string_view key) {
+  const auto& entries = model.metadata_props();
+  const auto found = std::ranges::find(entries, key, &::onnx::StringStringEntryProto::key);
+  return found == entries.end() ? std::string() : found->value();
+}
+
+/// That of an exported model, whose graph is still what was exported.
+std::optional<ImportedPipeline> writtenPipeline(const ::onnx::ModelProto& model) {
+  const std::string text = metadataOf(model, kOnnxPipelineKey);
+  if (text.empty() || metadataOf(model, kOnnxGraphHashKey) != onnxGraphHash(model.graph())) return std::nullopt;
+  LoadedDocument loaded = parseDocument(text);
+  return hasErrors(loaded.diagnostics) ? std::nullopt
+                                       : std::optional(ImportedPipeline{.document = std::move(loaded.document)});
+}
+
+}  // namespace
+
+bool isOnnxFile(const std::filesystem::path& path) { return path.extension() == ".onnx"; }
+
+Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_view name) {
+  ::onnx::ModelProto model;
+  if (!model.ParseFromString(bytes) || !model.has_graph() || model.graph().output_size() == 0)
+    return Error{
+        fmt::format("{}: expected an ONNX model with a graph that has outputs; this is none, or cut off.", name)};
+  if (std::optional<ImportedPipeline> written = writtenPipeline(model)) return std::move(*written);
+  return GraphImport(model.graph(), name).run();
+}
+
+Result<ImportedPipeline> importOnnx(const std::filesystem::path& path) {
+  const Result<std::string> bytes = readWholeFile(path, {.what = "ONNX model", .maxMiB = 2048});
+  if (!bytes) return bytes.error();
+  return importOnnxModel(*bytes, path.string());
+}
+
+Result<LoadedDocument> loadOrImportDocument(const std::filesystem::path& path) {
+  if (!isOnnxFile(path)) return loadDocument(path);
+  Result<ImportedPipeline> imported = importOnnx(path);
+  if (!imported) return imported.error();
+  return LoadedDocument{.document = std::move(imported->document), .isTakenOut = true};
+}
+
+}  // namespace fuseline

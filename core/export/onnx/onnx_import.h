@@ -1,0 +1,34 @@
+// Pipelines out of ONNX models: that of an exported model, or what its graph is made of.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/file_format.h"
+#include "core/support/result.h"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+struct ImportedPipeline {
+  PipelineDocument document;
+  /// What the model does not say, or the pipeline does not hold, in sentences.
+  std::vector<std::string> notes = {};
+};
+
+/// By its name: such files begin with nothing of their own.
+bool isOnnxFile(const std::filesystem::path& path);
+
+/// The pipeline of a model that Fuseline exported and nobody changed since; otherwise one of the ops that the graph is
+/// made of: linear layers, normalizations, activations, gates, sums, reshapes. Weights stay where they are.
+/// Errors: it is no model; nodes that are no ops of Fuseline, by name and type; tensors of other types.
+Result<ImportedPipeline> importOnnx(const std::filesystem::path& path);
+/// bytes: of a model file. Any bytes at all are safe.
+Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_view name);
+
+/// Of such a file, or of any other that loadDocument() reads. Errors: of either.
+Result<LoadedDocument> loadOrImportDocument(const std::filesystem::path& path);
+
+}  // namespace fuseline

@@ -1,0 +1,139 @@
+// Lowers the document for inference, writes op by op, and names the extents that may be any.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/onnx_model.h"
+
+#include "core/export/onnx/name_list.h"
+#include "core/export/onnx/onnx_operation.h"
+#include "core/quant/apply_recipe.h"
+#include "core/runtime/pipeline_run.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+using Symbols = std::map<std::string, std::int64_t>;
+
+/// The graph in inference, with other values for some symbols.
+Result<Graph> inferenceGraph(const ExportedPipeline& pipeline, const Symbols& symbols = {}) {
+  LoweringOptions options = pipeline.options.lowering;
+  options.pass = PassKind::Forward;
+  for (const auto& [name, value] : symbols) options.symbols[name] = value;
+  LoweredGraph lowered = lower(pipeline.document, options);
+  if (hasErrors(lowered.diagnostics)) return Error{errorText(lowered.diagnostics, pipeline.name)};
+  if (!pipeline.analysis.recipe) return std::move(lowered.graph);
+  std::vector<Diagnostic> warnings;  // those that the analysis has
+  return applyRecipe(std::move(lowered.graph), *pipeline.analysis.recipe, warnings);
+}
+
+Result<OnnxModel> written(const ExportedPipeline& pipeline, const Graph& graph) {
+  static const NamedTensors kNone;
+  OnnxGraph onnx(graph);
+  OnnxQuantization quantization(graph, pipeline.tensors ? *pipeline.tensors : kNone);
+  for (NodeId node = 0; node < static_cast<NodeId>(graph.nodes().size()); ++node) {
+    onnx.beginOperation(node);
+    if (Result<void> added = addOnnxOperation(onnx, quantization); !added) return added.error();
+  }
+  return OnnxModel{.graph = onnx.finish(), .weights = onnx.weights(), .notes = quantization.notes()};
+}
+
+// ---- notes
+
+std::string namesOf(const Graph& graph, bool (*is)(const Node&)) {
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes())
+    if (is(node)) names.push_back(node.id);
+  return nameList(names);
+}
+
+void addNote(std::vector<std::string>& notes, const std::string& names, std::string_view sentence) {
+  if (!names.empty()) notes.push_back(fmt::format("{}: {}", names, sentence));
+}
+
+std::vector<std::string> notesOf(const Graph& graph) {
+  std::vector<std::string> notes;
+  addNote(notes, namesOf(graph, [](const Node& node) { return node.operation->name == "Dropout"; }),
+          "passes its input on, as in inference.");
+  addNote(notes, namesOf(graph, [](const Node& node) { return !followsRecipeInOnnx(node); }),
+          "in high precision. ONNX holds FP8 with one scale a tensor, in linear layers without groups.");
+  const auto isBf16Product = [](const Node& node) {
+    const bool isLinear = node.operation->name == "BasicLinear" || node.operation->name == "GroupedLinear";
+    return isLinear && node.parameters[0].dtype == DType::BF16 && !isOnnxQuantizer(node.quantizers.weight.rowwise);
+  };
+  addNote(
+      notes, namesOf(graph, isBf16Product),
+      "a product in bf16, which onnxruntime runs on GPUs only. For a CPU give the pipeline's inputs the dtype f32 or "
+      "f16.");
+  return notes;
+}
+
+// ---- extents
+
+/// What two graphs that differ in a symbol have in common.
+std::string withoutExtents(::onnx::GraphProto graph) {
+  graph.clear_input();
+  graph.clear_output();
+  graph.clear_value_info();
+  return graph.SerializeAsString();
+}
+
+using Extents = std::vector<::onnx::TensorShapeProto_Dimension*>;
+
+/// Extents of inputs, outputs and other tensors, in this order.
+Extents extentsOf(::onnx::GraphProto& graph) {
+  Extents extents;
+  for (auto* const infos : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()})
+    for (auto& info : *infos)
+      for (auto& extent : *info.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
+        extents.push_back(&extent);
+  return extents;
+}
+
+/// Small enough that its double is no reason to refuse anything.
+std::optional<std::int64_t> valueOf(const ExportedPipeline& pipeline, const std::string& symbol, const Json& written) {
+  constexpr std::int64_t kLargest = std::int64_t{1} << 40;
+  const Symbols& replaced = pipeline.options.lowering.symbols;
+  const auto found = replaced.find(symbol);
+  if (found == replaced.end() && !written.is_number_integer()) return std::nullopt;
+  const auto value = found == replaced.end() ? written.get<std::int64_t>() : found->second;
+  return value < 1 || value > kLargest ? std::nullopt : std::optional(value);
+}
+
+/// Names every extent that is the symbol, if the graph with twice its value differs in nothing else.
+void nameExtents(const ExportedPipeline& pipeline, OnnxModel& model, const std::string& symbol, std::int64_t value) {
+  const Result<Graph> graph = inferenceGraph(pipeline, {{symbol, 2 * value}});
+  if (!graph) return;
+  Result<OnnxModel> twice = written(pipeline, *graph);
+  if (!twice || withoutExtents(twice->graph) != withoutExtents(model.graph)) return;
+  const Extents extents = extentsOf(model.graph), others = extentsOf(twice->graph);
+  Extents changed;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    if (extents[i]->has_dim_param() || extents[i]->dim_value() == others[i]->dim_value()) continue;
+    if (extents[i]->dim_value() != value || others[i]->dim_value() != 2 * value) return;
+    changed.push_back(extents[i]);
+  }
+  for (auto* const extent : changed) extent->set_dim_param(symbol);
+}
+
+}  // namespace
+
+Result<OnnxModel> onnxModel(const ExportedPipeline& pipeline) {
+  const Result<Graph> graph = inferenceGraph(pipeline);
+  if (!graph) return graph.error();
+  Result<OnnxModel> model = written(pipeline, *graph);
+  if (!model) return model;
+  std::ranges::move(notesOf(*graph), std::back_inserter(model->notes));
+  for (const auto& [symbol, expression] : pipeline.document.symbols().items())
+    if (const auto value = valueOf(pipeline, symbol, expression)) nameExtents(pipeline, *model, symbol, *value);
+  model->graph.set_name(pipeline.name);
+  return model;
+}
+
+}  // namespace fuseline

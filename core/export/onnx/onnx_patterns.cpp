@@ -1,0 +1,411 @@
+// One function an op, or a family of ops. Each begins at the last node and looks back.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/onnx_patterns.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+using Reading = const OnnxReading&;
+using Found = std::optional<FoundOperation>;
+using Name = const std::string&;
+
+// ---- pieces
+
+/// Calls f(a, b), then f(b, a), with the inputs of a node of two, until one finds something.
+template <class Function>
+auto eitherWay(const ::onnx::NodeProto& node, Function f) -> decltype(f(node.input(0), node.input(0))) {
+  if (node.input_size() != 2) return {};
+  if (auto found = f(node.input(0), node.input(1))) return found;
+  return f(node.input(1), node.input(0));
+}
+
+/// The two inputs of a node of this type, as f finds them in either order.
+template <class Function>
+auto ofTwo(Reading graph, const char* type, Name tensor, Function f) -> decltype(f(std::string(), std::string())) {
+  const ::onnx::NodeProto* const node = graph.makerOf(type, tensor);
+  if (!node) return {};
+  return eitherWay(*node, f);
+}
+
+bool isSame(Reading graph, Name a, Name b) { return graph.source(a) == graph.source(b); }
+
+/// A weight: more than a number, and no shape that an op computes with.
+const ::onnx::TensorProto* weight(Reading graph, Name tensor) {
+  const ::onnx::TensorProto* const proto = graph.constant(tensor);
+  return proto && floatTypeOf(proto->data_type()) ? proto : nullptr;
+}
+
+const ::onnx::TensorProto* vectorWeight(Reading graph, Name tensor) {
+  const ::onnx::TensorProto* const proto = weight(graph, tensor);
+  return proto && proto->dims_size() == 1 ? proto : nullptr;
+}
+
+// ---- linear layers
+
+struct Product {
+  std::string x;
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  std::string bias = {};
+  std::optional<DType> dtype = std::nullopt;
+};
+
+std::optional<Product> productWith(Reading graph, Name x, Name matrix, bool isTransposed) {
+  const ::onnx::TensorProto* const proto = weight(graph, matrix);
+  if (!proto || proto->dims_size() != 2) return std::nullopt;
+  const std::int64_t rows = proto->dims(0), cols = proto->dims(1);
+  return Product{.x = x,
+                 .in = isTransposed ? cols : rows,
+                 .out = isTransposed ? rows : cols,
+                 .dtype = floatTypeOf(proto->data_type())};
+}
+
+std::optional<Product> matMul(Reading graph, const ::onnx::NodeProto& node) {
+  const ::onnx::NodeProto* const transpose = graph.makerOf("Transpose", inputOf(node, 1));
+  return transpose ? productWith(graph, inputOf(node, 0), inputOf(*transpose, 0), true)
+                   : productWith(graph, inputOf(node, 0), inputOf(node, 1), false);
+}
+
+std::optional<Product> gemm(Reading graph, const ::onnx::NodeProto& node) {
+  const bool isPlain = realOf(node, "alpha", 1.0) == 1.0 && realOf(node, "beta", 1.0) == 1.0;
+  if (!isPlain || integerOf(node, "transA", 0) != 0) return std::nullopt;
+  auto product = productWith(graph, inputOf(node, 0), inputOf(node, 1), integerOf(node, "transB", 0) != 0);
+  if (!product || inputOf(node, 2).empty()) return product;
+  product->bias = inputOf(node, 2);
+  return vectorWeight(graph, product->bias) ? product : std::nullopt;
+}
+
+std::optional<Product> product(Reading graph, Name tensor) {
+  if (const auto* const node = graph.makerOf("MatMul", tensor)) return matMul(graph, *node);
+  if (const auto* const node = graph.makerOf("Gemm", tensor)) return gemm(graph, *node);
+  return std::nullopt;
+}
+
+/// With a bias behind it, unless somebody also reads what stands between the two.
+std::optional<Product> biasedProduct(Reading graph, Name tensor) {
+  return ofTwo(graph, "Add", tensor, [&](Name made, Name bias) -> std::optional<Product> {
+    auto found = product(graph, made);
+    const auto* const vector = vectorWeight(graph, bias);
+    if (!found || !vector || !found->bias.empty() || vector->dims(0) != found->out) return std::nullopt;
+    if (graph.numReaders(made) > 1) return std::nullopt;
+    found->bias = bias;
+    return found;
+  });
+}
+
+Found linear(Reading graph, Name tensor) {
+  std::optional<Product> found = biasedProduct(graph, tensor);
+  if (!found) found = product(graph, tensor);
+  if (!found) return std::nullopt;
+  return FoundOperation{
+      .operation = "Linear",
+      .attributes = {{"in_features", found->in}, {"out_features", found->out}, {"bias", !found->bias.empty()}},
+      .inputs = {{"x", found->x}},
+      .dtype = found->dtype};
+}
+
+Found bias(Reading graph, Name tensor) {
+  return ofTwo(graph, "Add", tensor, [&](Name x, Name vector) -> Found {
+    const auto* const proto = vectorWeight(graph, vector);
+    if (!proto || graph.constant(x)) return std::nullopt;
+    return FoundOperation{.operation = "Bias",
+                          .attributes = {{"size", proto->dims(0)}},
+                          .inputs = {{"x", x}},
+                          .dtype = floatTypeOf(proto->data_type())};
+  });
+}
+
+// ---- normalizations
+
+/// gamma: a weight, or a weight to which 1 is added.
+struct Gamma {
+  const ::onnx::TensorProto* weight = nullptr;
+  bool isZeroCentred = false;
+  explicit operator bool() const { return weight != nullptr; }
+};
+
+Gamma gammaAt(Reading graph, Name tensor) {
+  if (const auto* const proto = weight(graph, tensor)) return {proto, false};
+  return ofTwo(graph, "Add", tensor, [&](Name vector, Name one) -> Gamma {
+    return graph.isNumber(one, 1.0) ? Gamma{weight(graph, vector), true} : Gamma{};
+  });
+}
+
+FoundOperation normalization(const char* operation, Name x, const Gamma& gamma, double eps) {
+  FoundOperation found{.operation = operation,
+                       .attributes = {{"normalized_shape", shapeOf(*gamma.weight)}, {"eps", eps}},
+                       .inputs = {{"x", x}},
+                       .dtype = floatTypeOf(gamma.weight->data_type())};
+  if (gamma.isZeroCentred) found.attributes["zero_centered_gamma"] = true;
+  return found;
+}
+
+/// An axis from the front says nothing without the rank, which such a node does not tell.
+bool normalizesLastAxes(const ::onnx::NodeProto& node, const Gamma& gamma) {
+  return integerOf(node, "axis", -1) == -static_cast<std::int64_t>(gamma.weight->dims_size());
+}
+
+Found layerNorm(Reading graph, Name tensor) {
+  const auto* const node = graph.makerOf("LayerNormalization", tensor);
+  if (!node) return std::nullopt;
+  const Gamma gamma = gammaAt(graph, inputOf(*node, 1));
+  if (!gamma || !normalizesLastAxes(*node, gamma)) return std::nullopt;
+  return normalization("LayerNorm", inputOf(*node, 0), gamma, realOf(*node, "epsilon", 1e-5));
+}
+
+/// The op of opset 23, and the one by which onnxruntime had it before.
+Found wholeRmsNorm(Reading graph, Name tensor) {
+  const ::onnx::NodeProto* node = graph.makerOf("RMSNormalization", tensor);
+  if (!node) node = graph.makerOf("SimplifiedLayerNormalization", tensor);
+  if (!node) return std::nullopt;
+  const Gamma gamma = gammaAt(graph, inputOf(*node, 1));
+  if (!gamma || !normalizesLastAxes(*node, gamma)) return std::nullopt;
+  return normalization("RMSNorm", inputOf(*node, 0), gamma, realOf(*node, "epsilon", 1e-5));
+}
+
+/// x / sqrt(reduced(x^2) + eps), and how many of the last axes are reduced.
+struct ByRoot {
+  std::string x;
+  double eps = 0.0;
+  std::size_t numAxes = 0;
+};
+
+bool isSquareOf(Reading graph, Name tensor, Name x) {
+  if (const auto* const node = graph.makerOf("Mul", tensor))
+    return isSame(graph, inputOf(*node, 0), x) && isSame(graph, inputOf(*node, 1), x);
+  const auto* const node = graph.makerOf("Pow", tensor);
+  return node && isSame(graph, inputOf(*node, 0), x) && graph.isNumber(inputOf(*node, 1), 2.0);
+}
+
+/// -2, -1 is 2; 0 for axes that are not the last ones.
+std::size_t numLastAxes(Reading graph, const ::onnx::NodeProto& node) {
+  std::vector<std::int64_t> axes;
+  if (const auto* const attribute = findAttribute(node, "axes"))
+    axes.assign(attribute->ints().begin(), attribute->ints().end());
+  else if (const auto values = graph.integers(inputOf(node, 1)))
+    axes = *values;
+  std::ranges::sort(axes);
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] != static_cast<std::int64_t>(i) - static_cast<std::int64_t>(axes.size())) return 0;
+  return integerOf(node, "keepdims", 1) == 1 ? axes.size() : 0;
+}
+
+/// sqrt(reduced(x^2) + eps).
+std::optional<ByRoot> rootOver(Reading graph, const char* reduction, Name x, Name root) {
+  const auto* const sqrt = graph.makerOf("Sqrt", root);
+  if (!sqrt) return std::nullopt;
+  return ofTwo(graph, "Add", inputOf(*sqrt, 0), [&](Name reduced, Name eps) -> std::optional<ByRoot> {
+    const auto* const node = graph.makerOf(reduction, reduced);
+    const std::optional<double> number = graph.number(eps);
+    if (!node || !number || !isSquareOf(graph, inputOf(*node, 0), x)) return std::nullopt;
+    const std::size_t numAxes = numLastAxes(graph, *node);
+    return numAxes == 0 ? std::nullopt : std::optional(ByRoot{x, *number, numAxes});
+  });
+}
+
+/// x / root, or x times its reciprocal.
+std::optional<ByRoot> byRoot(Reading graph, const char* reduction, Name tensor) {
+  if (const auto* const node = graph.makerOf("Div", tensor))
+    return rootOver(graph, reduction, inputOf(*node, 0), inputOf(*node, 1));
+  return ofTwo(graph, "Mul", tensor, [&](Name x, Name factor) -> std::optional<ByRoot> {
+    if (const auto* const node = graph.makerOf("Reciprocal", factor))
+      return rootOver(graph, reduction, x, inputOf(*node, 0));
+    const auto* const node = graph.makerOf("Div", factor);
+    if (!node || !graph.isNumber(inputOf(*node, 0), 1.0)) return std::nullopt;
+    return rootOver(graph, reduction, x, inputOf(*node, 1));
+  });
+}
+
+Found rmsNorm(Reading graph, Name tensor) {
+  if (Found found = wholeRmsNorm(graph, tensor)) return found;
+  return ofTwo(graph, "Mul", tensor, [&](Name normalized, Name weight) -> Found {
+    const Gamma gamma = gammaAt(graph, weight);
+    if (!gamma) return std::nullopt;
+    const auto found = byRoot(graph, "ReduceMean", normalized);
+    if (!found || found->numAxes != static_cast<std::size_t>(gamma.weight->dims_size())) return std::nullopt;
+    return normalization("RMSNorm", found->x, gamma, found->eps);
+  });
+}
+
+Found l2Normalization(Reading graph, Name tensor) {
+  const auto found = byRoot(graph, "ReduceSum", tensor);
+  if (!found || found->numAxes != 1) return std::nullopt;
+  return FoundOperation{
+      .operation = "L2Normalization", .attributes = {{"eps", found->eps}}, .inputs = {{"x", found->x}}};
+}
+
+// ---- activations
+
+/// A function of one tensor, and the op that is it, and the one that multiplies by it.
+struct Activation {
+  const char* unary;
+  const char* gated;
+  std::optional<std::string> (*argument)(Reading graph, Name tensor);
+};
+
+using Argument = std::optional<std::string>;
+
+Argument ofSigmoid(Reading graph, Name tensor) {
+  const auto* const node = graph.makerOf("Sigmoid", tensor);
+  return node ? Argument(inputOf(*node, 0)) : std::nullopt;
+}
+
+/// The other function, by the error integral, is none of te.ops.
+Argument ofGelu(Reading graph, Name tensor) {
+  const auto* const node = graph.makerOf("Gelu", tensor);
+  return node && textOf(*node, "approximate", "none") == "tanh" ? Argument(inputOf(*node, 0)) : std::nullopt;
+}
+
+Argument ofRelu(Reading graph, Name tensor) {
+  if (const auto* const node = graph.makerOf("Relu", tensor)) return inputOf(*node, 0);
+  return ofTwo(graph, "Max", tensor,
+               [&](Name x, Name zero) { return graph.isNumber(zero, 0.0) ? Argument(x) : std::nullopt; });
+}
+
+Argument ofSquaredRelu(Reading graph, Name tensor) {
+  const auto* const node = graph.makerOf("Mul", tensor);
+  if (!node || node->input_size() != 2 || !isSame(graph, node->input(0), node->input(1))) return std::nullopt;
+  return ofRelu(graph, node->input(0));
+}
+
+Argument ofSilu(Reading graph, Name tensor) {
+  return ofTwo(graph, "Mul", tensor, [&](Name x, Name gate) {
+    const Argument argument = ofSigmoid(graph, gate);
+    return argument && isSame(graph, *argument, x) ? argument : std::nullopt;
+  });
+}
+
+/// 1.702 x
+Argument ofQuick(Reading graph, Name tensor) {
+  return ofTwo(graph, "Mul", tensor,
+               [&](Name x, Name factor) { return graph.isNumber(factor, 1.702) ? Argument(x) : std::nullopt; });
+}
+
+/// x sigmoid(1.702 x), or silu(1.702 x) / 1.702.
+Argument ofQuickGelu(Reading graph, Name tensor) {
+  return ofTwo(graph, "Mul", tensor, [&](Name x, Name factor) -> Argument {
+    if (const Argument gate = ofSigmoid(graph, factor)) {
+      const Argument argument = ofQuick(graph, *gate);
+      return argument && isSame(graph, *argument, x) ? argument : std::nullopt;
+    }
+    if (!graph.isNumber(factor, 1.0 / 1.702)) return std::nullopt;
+    const Argument scaled = ofSilu(graph, x);
+    return scaled ? ofQuick(graph, *scaled) : std::nullopt;
+  });
+}
+
+constexpr std::array kActivations = {
+    Activation{"GELU", "GEGLU", ofGelu},  Activation{"SReLU", "SReGLU", ofSquaredRelu},
+    Activation{"ReLU", "ReGLU", ofRelu},  Activation{"QGELU", "QGEGLU", ofQuickGelu},
+    Activation{"SiLU", "SwiGLU", ofSilu}, Activation{nullptr, "GLU", ofSigmoid},
+};
+
+/// The tensor of which the two are the halves of the last axis.
+Argument halvesOf(Reading graph, Name first, Name second) {
+  const auto* const node = graph.makerOf("Split", first);
+  const bool isSplit = node && node->output_size() == 2 && graph.maker(second) == node &&
+                       graph.source(first) == node->output(0) && graph.source(second) == node->output(1);
+  if (!isSplit || integerOf(*node, "axis", 0) != -1) return std::nullopt;
+  const auto sizes = graph.integers(inputOf(*node, 1));
+  const bool isUneven = !inputOf(*node, 1).empty() && (!sizes || sizes->size() != 2 || (*sizes)[0] != (*sizes)[1]);
+  return isUneven ? std::nullopt : Argument(inputOf(*node, 0));
+}
+
+Found gate(Reading graph, Name tensor) {
+  return ofTwo(graph, "Mul", tensor, [&](Name activated, Name linear) -> Found {
+    for (const Activation& activation : kActivations) {
+      const Argument argument = activation.argument(graph, activated);
+      const Argument whole = argument ? halvesOf(graph, *argument, linear) : std::nullopt;
+      if (whole) return FoundOperation{.operation = activation.gated, .inputs = {{"x", *whole}}};
+    }
+    return std::nullopt;
+  });
+}
+
+Found activation(Reading graph, Name tensor) {
+  for (const Activation& each : kActivations) {
+    const Argument argument = each.unary ? each.argument(graph, tensor) : std::nullopt;
+    if (argument && !graph.constant(*argument))
+      return FoundOperation{.operation = each.unary, .inputs = {{"x", *argument}}};
+  }
+  return std::nullopt;
+}
+
+// ---- the rest, node by node
+
+Found scale(Reading graph, Name tensor) {
+  const auto scaled = [](Name x, double factor) {
+    return FoundOperation{.operation = "ConstantScale", .attributes = {{"scale", factor}}, .inputs = {{"x", x}}};
+  };
+  return ofTwo(graph, "Mul", tensor, [&](Name x, Name factor) -> Found {
+    const std::optional<double> number = graph.number(factor);
+    return number && !graph.constant(x) ? Found(scaled(x, *number)) : std::nullopt;
+  });
+}
+
+Found sum(Reading graph, Name tensor) {
+  const auto* const node = graph.makerOf("Add", tensor);
+  if (!node || node->input_size() != 2) return std::nullopt;
+  if (graph.constant(node->input(0)) || graph.constant(node->input(1))) return std::nullopt;
+  return FoundOperation{.operation = "AddExtraInput", .inputs = {{"x", node->input(0)}, {"extra", node->input(1)}}};
+}
+
+/// A formula of two tensors; Fuseline has no op for their product.
+Found productOfTensors(Reading graph, Name tensor) {
+  const auto* const node = graph.makerOf("Mul", tensor);
+  if (!node || node->input_size() != 2) return std::nullopt;
+  if (graph.constant(node->input(0)) || graph.constant(node->input(1))) return std::nullopt;
+  if (isSame(graph, node->input(0), node->input(1)))
+    return FoundOperation{.operation = "Formula", .attributes = {{"y", "x * x"}}, .inputs = {{"x", node->input(0)}}};
+  return FoundOperation{.operation = "Formula",
+                        .attributes = {{"y", "x * b"}, {"inputs", "b"}},
+                        .inputs = {{"x", node->input(0)}, {"b", node->input(1)}}};
+}
+
+Found unaryFormula(Reading graph, Name tensor) {
+  constexpr std::array kFormulas = {std::pair("Sigmoid", "sigmoid(x)"),
+                                    std::pair("Tanh", "tanh(x)"),
+                                    std::pair("Exp", "exp(x)"),
+                                    std::pair("Log", "log(x)"),
+                                    std::pair("Sqrt", "sqrt(x)"),
+                                    std::pair("Abs", "abs(x)"),
+                                    std::pair("Neg", "-x"),
+                                    std::pair("Reciprocal", "1 / x"),
+                                    std::pair("Softplus", "softplus(x)")};
+  for (const auto& [type, formula] : kFormulas) {
+    const auto* const node = graph.makerOf(type, tensor);
+    if (node && !graph.constant(inputOf(*node, 0)))
+      return FoundOperation{
+          .operation = "Formula", .attributes = {{"y", formula}}, .inputs = {{"x", inputOf(*node, 0)}}};
+  }
+  return std::nullopt;
+}
+
+/// An extent of 0 is that of the input, which stands nowhere here.
+Found reshape(Reading graph, Name tensor) {
+  const auto* const node = graph.makerOf("Reshape", tensor);
+  const auto shape = node ? graph.integers(inputOf(*node, 1)) : std::nullopt;
+  if (!shape || std::ranges::count(*shape, 0) > 0) return std::nullopt;
+  return FoundOperation{
+      .operation = "Reshape", .attributes = {{"shape", *shape}}, .inputs = {{"x", inputOf(*node, 0)}}};
+}
+
+constexpr std::array kPatterns = {linear,     bias,  layerNorm, rmsNorm, l2Normalization,  gate,
+                                  activation, scale, sum,       reshape, productOfTensors, unaryFormula};
+
+}  // namespace
+
+std::optional<FoundOperation> operationAt(const OnnxReading& graph, const std::string& tensor) {
+  for (const auto pattern : kPatterns)
+    if (Found found = pattern(graph, tensor)) return found;
+  return std::nullopt;
+}
+
+}  // namespace fuseline

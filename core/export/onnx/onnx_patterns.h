@@ -1,0 +1,26 @@
+// Finds ops of Fuseline in an ONNX graph, each by the nodes it is made of.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/export/onnx/onnx_reading.h"
+#include "core/support/json.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+struct FoundOperation {
+  std::string operation;
+  Json attributes = Json::object();
+  std::vector<std::pair<std::string, std::string>> inputs = {};  // port and tensor of the graph
+  std::optional<DType> dtype = std::nullopt;                     // of its weights
+};
+
+/// The op that makes a tensor, whose own inputs other ops make; nothing where there is none. The larger ones go first:
+/// a gate before an activation, a layer with a bias before one without.
+std::optional<FoundOperation> operationAt(const OnnxReading& graph, const std::string& tensor);
+
+}  // namespace fuseline

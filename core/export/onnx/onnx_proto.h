@@ -1,0 +1,30 @@
+// The messages of ONNX files, and the numbers that stand in them for element types and versions.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/tensor/dtype.h"
+#include "core/tensor/element_format.h"
+
+#include <cstdint>
+#include <string_view>
+
+// The library's messages are those of onnx-ml.proto.
+#ifndef ONNX_ML
+#define ONNX_ML 1
+#endif
+#include <onnx/onnx_pb.h>
+
+namespace fuseline {
+
+/// All that is written has been in opset 20, whose Gelu is the youngest. IR version 9 is the one that came with it.
+inline constexpr std::int64_t kOnnxOpset = 20;
+inline constexpr std::int64_t kOnnxIrVersion = 9;
+
+/// TensorProto.DataType, as a number: headers older than ONNX 1.14 have no names for float8.
+std::int32_t onnxType(DType dtype);
+/// E4M3 is FLOAT8E4M3FN, E5M2 is FLOAT8E5M2. Precondition: it is not E2M1.
+std::int32_t onnxType(ElementFormat format);
+/// "bfloat16", "float8e4m3fn"; "type 7" for what Fuseline has no use for.
+std::string onnxTypeName(std::int32_t type);
+
+}  // namespace fuseline

@@ -1,0 +1,44 @@
+// Recipes with one scale a tensor, as pairs of QuantizeLinear and DequantizeLinear.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/export/onnx/onnx_graph.h"
+#include "core/quant/recipe.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+/// Has the quantizer one scale a tensor, and a format that ONNX has?
+bool isOnnxQuantizer(const std::optional<QuantizerSpec>& quantizer);
+
+/// Writes what the recipe makes of inputs and weights in fprop.
+class OnnxQuantization {
+ public:
+  /// given: tensors of an earlier run; delayed scaling takes its scales from there.
+  OnnxQuantization(const Graph& graph, const NamedTensors& given);
+
+  /// Input 0 of the current op, quantized and brought back, in float32; in its own dtype where the op leaves it alone.
+  OnnxValue input(OnnxGraph& graph);
+  /// Parameter 0, as codes that are brought back. The same otherwise.
+  OnnxValue weight(OnnxGraph& graph);
+
+  /// What differs from the recipe, in sentences.
+  std::vector<std::string> notes() const;
+
+ private:
+  using Place = std::pair<NodeId, TensorType>;
+  std::optional<float> givenScale(const Place& place) const;
+  OnnxValue inverseScale(OnnxGraph& graph, const OnnxValue& x, const QuantizerSpec& quantizer);
+
+  const NamedTensors& m_given;
+  std::map<Place, std::string> m_scaleNames;   // of delayed scaling
+  std::vector<std::string> m_followingScales;  // ops whose inputs' scales follow from the inputs, in place of a history
+  std::vector<std::string> m_exactScales;      // ops whose inputs' scales are no powers of two
+};
+
+}  // namespace fuseline

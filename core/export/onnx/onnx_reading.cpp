@@ -1,0 +1,156 @@
+// Everything is looked up by name, once.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/onnx_reading.h"
+
+#include "core/numerics/bf16.h"
+#include "core/tensor/tensor.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace fuseline {
+
+namespace {
+
+bool isStandard(const ::onnx::NodeProto& node) { return node.domain().empty() || node.domain() == "ai.onnx"; }
+
+/// Between floating-point types; what ops compute in between is none of a pipeline file's.
+bool isFloatCast(const ::onnx::NodeProto& node) {
+  return node.op_type() == "Cast" && floatTypeOf(static_cast<std::int32_t>(integerOf(node, "to", 0)));
+}
+
+bool isPassing(const ::onnx::NodeProto& node) {
+  const bool isPlain = node.op_type() == "Identity" || node.op_type() == "Dropout";
+  return isStandard(node) && node.input_size() > 0 && node.output_size() > 0 && (isPlain || isFloatCast(node));
+}
+
+/// The elements of a tensor that has them in the message itself, as numbers.
+std::optional<std::vector<double>> elementsOf(const ::onnx::TensorProto& tensor) {
+  if (tensor.data_type() == ::onnx::TensorProto::FLOAT && tensor.float_data_size() > 0)
+    return std::vector<double>(tensor.float_data().begin(), tensor.float_data().end());
+  if (tensor.data_type() == ::onnx::TensorProto::INT64 && tensor.int64_data_size() > 0)
+    return std::vector<double>(tensor.int64_data().begin(), tensor.int64_data().end());
+  const auto dtype = tensor.data_type() == ::onnx::TensorProto::INT64 ? DType::I64 : floatTypeOf(tensor.data_type());
+  if (!dtype) return std::nullopt;
+  const std::string& data = tensor.raw_data();
+  std::vector<double> values(data.size() / static_cast<std::size_t>(sizeBytes(*dtype)));
+  decode(reinterpret_cast<const std::byte*>(data.data()), *dtype, values);
+  return values;
+}
+
+}  // namespace
+
+std::optional<DType> floatTypeOf(std::int32_t type) {
+  constexpr std::array kTypes = {DType::F32, DType::F16, DType::BF16};
+  const auto found = std::ranges::find(kTypes, type, [](DType dtype) { return onnxType(dtype); });
+  return found == kTypes.end() ? std::nullopt : std::optional(*found);
+}
+
+Shape shapeOf(const ::onnx::TensorProto& tensor) { return {tensor.dims().begin(), tensor.dims().end()}; }
+
+// ---- attributes
+
+const ::onnx::AttributeProto* findAttribute(const ::onnx::NodeProto& node, std::string_view name) {
+  for (const auto& attribute : node.attribute())
+    if (attribute.name() == name) return &attribute;
+  return nullptr;
+}
+
+std::int64_t integerOf(const ::onnx::NodeProto& node, std::string_view name, std::int64_t otherwise) {
+  const auto* const attribute = findAttribute(node, name);
+  return attribute ? attribute->i() : otherwise;
+}
+
+double realOf(const ::onnx::NodeProto& node, std::string_view name, double otherwise) {
+  const auto* const attribute = findAttribute(node, name);
+  return attribute ? static_cast<double>(attribute->f()) : otherwise;
+}
+
+std::string textOf(const ::onnx::NodeProto& node, std::string_view name, std::string_view otherwise) {
+  const auto* const attribute = findAttribute(node, name);
+  return attribute ? attribute->s() : std::string(otherwise);
+}
+
+const std::string& inputOf(const ::onnx::NodeProto& node, int index) {
+  static const std::string kNone;
+  return index < node.input_size() ? node.input(index) : kNone;
+}
+
+// ---- the graph
+
+OnnxReading::OnnxReading(const ::onnx::GraphProto& graph) : m_graph(graph) {
+  for (const auto& tensor : graph.initializer()) m_constants.emplace(tensor.name(), &tensor);
+  for (int position = 0; position < graph.node_size(); ++position) {
+    const ::onnx::NodeProto& node = graph.node(position);
+    if (isPassing(node)) m_sources.emplace(node.output(0), node.input(0));
+    for (const std::string& output : node.output()) m_makers.emplace(output, position);
+    const auto* const value = node.op_type() == "Constant" ? findAttribute(node, "value") : nullptr;
+    if (value && node.output_size() > 0) m_constants.emplace(node.output(0), &value->t());
+  }
+  for (const auto& node : graph.node())
+    if (!isPassing(node))
+      for (const std::string& input : node.input()) ++m_readers[source(input)];
+  for (const auto& output : graph.output()) ++m_readers[source(output.name())];
+}
+
+/// A file may hold a ring of nodes that pass on each other's output.
+const std::string& OnnxReading::source(const std::string& tensor) const {
+  const std::string* result = &tensor;
+  for (std::size_t steps = 0; steps <= m_sources.size(); ++steps) {
+    const auto found = m_sources.find(*result);
+    if (found == m_sources.end()) break;
+    result = &found->second;
+  }
+  return *result;
+}
+
+int OnnxReading::position(const std::string& tensor) const {
+  const auto found = m_makers.find(source(tensor));
+  return found == m_makers.end() ? -1 : found->second;
+}
+
+const ::onnx::NodeProto* OnnxReading::maker(const std::string& tensor) const {
+  const int found = position(tensor);
+  return found < 0 ? nullptr : &m_graph.node(found);
+}
+
+const ::onnx::NodeProto* OnnxReading::makerOf(std::string_view type, const std::string& tensor) const {
+  const ::onnx::NodeProto* const node = maker(tensor);
+  return node && isStandard(*node) && node->op_type() == type ? node : nullptr;
+}
+
+int OnnxReading::numReaders(const std::string& tensor) const {
+  const auto found = m_readers.find(source(tensor));
+  return found == m_readers.end() ? 0 : found->second;
+}
+
+const ::onnx::TensorProto* OnnxReading::constant(const std::string& tensor) const {
+  const auto found = m_constants.find(source(tensor));
+  return found == m_constants.end() ? nullptr : found->second;
+}
+
+std::optional<double> OnnxReading::number(const std::string& tensor) const {
+  const ::onnx::TensorProto* const proto = constant(tensor);
+  if (!proto || std::ranges::any_of(proto->dims(), [](std::int64_t extent) { return extent != 1; }))
+    return std::nullopt;
+  const auto elements = elementsOf(*proto);
+  return elements && elements->size() == 1 ? std::optional(elements->front()) : std::nullopt;
+}
+
+std::optional<std::vector<std::int64_t>> OnnxReading::integers(const std::string& tensor) const {
+  const ::onnx::TensorProto* const proto = constant(tensor);
+  if (!proto || proto->data_type() != ::onnx::TensorProto::INT64) return std::nullopt;
+  if (proto->int64_data_size() > 0)
+    return std::vector<std::int64_t>(proto->int64_data().begin(), proto->int64_data().end());
+  std::vector<std::int64_t> values(proto->raw_data().size() / sizeof(std::int64_t));
+  std::memcpy(values.data(), proto->raw_data().data(), values.size() * sizeof(std::int64_t));
+  return values;
+}
+
+bool OnnxReading::isNumber(const std::string& tensor, double value) const {
+  const std::optional<double> found = number(tensor);
+  return found && static_cast<float>(*found) == static_cast<float>(value);
+}
+
+}  // namespace fuseline

@@ -1,0 +1,62 @@
+// OnnxReading: looks at an ONNX graph from its outputs: who makes a tensor, and which tensors are constants.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/export/onnx/onnx_proto.h"
+#include "core/tensor/tensor_spec.h"
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+class OnnxReading {
+ public:
+  /// The graph must outlive it.
+  explicit OnnxReading(const ::onnx::GraphProto& graph);
+
+  const ::onnx::GraphProto& graph() const { return m_graph; }
+  /// The tensor that this one is, behind nodes that pass their input on: Identity, Dropout, Cast.
+  const std::string& source(const std::string& tensor) const;
+  /// The node that makes it, or its source; nullptr for inputs and initialisers.
+  const ::onnx::NodeProto* maker(const std::string& tensor) const;
+  /// The maker, if it is one of this type of the standard ops.
+  const ::onnx::NodeProto* makerOf(std::string_view type, const std::string& tensor) const;
+  /// Of its maker among the nodes; -1 for inputs and initialisers.
+  int position(const std::string& tensor) const;
+  /// How many nodes read it, and outputs are it, which do not only pass it on.
+  int numReaders(const std::string& tensor) const;
+
+  /// An initialiser, or what a Constant holds; nullptr where it is computed.
+  const ::onnx::TensorProto* constant(const std::string& tensor) const;
+  /// Of a constant with one element. Nothing: it has more, or its data stand elsewhere.
+  std::optional<double> number(const std::string& tensor) const;
+  /// Of a constant of int64.
+  std::optional<std::vector<std::int64_t>> integers(const std::string& tensor) const;
+  bool isNumber(const std::string& tensor, double value) const;
+
+ private:
+  const ::onnx::GraphProto& m_graph;
+  std::map<std::string, int, std::less<>> m_makers;  // positions of nodes
+  std::map<std::string, const ::onnx::TensorProto*, std::less<>> m_constants;
+  std::map<std::string, std::string, std::less<>> m_sources;
+  std::map<std::string, int, std::less<>> m_readers;
+};
+
+Shape shapeOf(const ::onnx::TensorProto& tensor);
+/// Of f32, f16 and bf16.
+std::optional<DType> floatTypeOf(std::int32_t type);
+
+const ::onnx::AttributeProto* findAttribute(const ::onnx::NodeProto& node, std::string_view name);
+std::int64_t integerOf(const ::onnx::NodeProto& node, std::string_view name, std::int64_t otherwise);
+double realOf(const ::onnx::NodeProto& node, std::string_view name, double otherwise);
+std::string textOf(const ::onnx::NodeProto& node, std::string_view name, std::string_view otherwise);
+/// Of a node with fewer inputs an empty name, as of one that is left out.
+const std::string& inputOf(const ::onnx::NodeProto& node, int index);
+
+}  // namespace fuseline

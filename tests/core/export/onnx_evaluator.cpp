@@ -1,0 +1,308 @@
+// Source: https://onnx.ai/onnx/operators, opset 20. Casts and quantization to float8 do not round here.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/core/export/onnx_evaluator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <numbers>
+#include <numeric>
+#include <stdexcept>
+
+namespace fuseline::testing {
+
+namespace {
+
+using Tensors = std::vector<ReferenceTensor>;
+using Scalars = const std::vector<double>&;
+
+// ---- shapes
+
+std::int64_t axisOf(std::int64_t axis, const Shape& shape) {
+  return axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis;
+}
+
+/// The shape in front of an axis, and behind it, as counts.
+struct Around {
+  std::int64_t outer = 1, extent = 1, inner = 1;
+};
+
+Around around(const Shape& shape, std::int64_t axis) {
+  const auto at = static_cast<std::size_t>(axisOf(axis, shape));
+  Around result{.extent = shape.at(at)};
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (i != at) (i < at ? result.outer : result.inner) *= shape[i];
+  return result;
+}
+
+Shape broadcastShape(const Tensors& inputs) {
+  Shape shape;
+  for (const ReferenceTensor& input : inputs) {
+    const Shape& other = input.shape;
+    if (other.size() > shape.size()) shape.insert(shape.begin(), other.size() - shape.size(), 1);
+    for (std::size_t i = 0; i < other.size(); ++i) {
+      std::int64_t& extent = shape[shape.size() - other.size() + i];
+      if (extent != 1 && other[i] != 1 && extent != other[i]) throw std::invalid_argument("shapes do not broadcast");
+      extent = extent == 1 ? other[i] : extent;
+    }
+  }
+  return shape;
+}
+
+/// Where an element of the broadcast shape stands in an operand.
+std::size_t sourceIndex(std::int64_t index, const Shape& shape, const Shape& operand) {
+  std::int64_t source = 0, stride = 1;
+  for (std::size_t i = shape.size(); i-- > 0; index /= shape[i]) {
+    if (shape.size() - i > operand.size()) continue;
+    const std::int64_t extent = operand[i + operand.size() - shape.size()];
+    source += extent == 1 ? 0 : index % shape[i] * stride;
+    stride *= extent;
+  }
+  return static_cast<std::size_t>(source);
+}
+
+ReferenceTensor elementwise(const Tensors& inputs, const std::function<double(Scalars)>& function) {
+  ReferenceTensor result{.shape = broadcastShape(inputs)};
+  std::vector<double> operands(inputs.size());
+  for (std::int64_t i = 0; i < numElements(result.shape); ++i) {
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      operands[k] = inputs[k].values.at(sourceIndex(i, result.shape, inputs[k].shape));
+    result.values.push_back(function(operands));
+  }
+  return result;
+}
+
+// ---- ops that move elements
+
+ReferenceTensor taken(const ReferenceTensor& x, std::int64_t axis, std::int64_t first, std::int64_t count) {
+  const Around a = around(x.shape, axis);
+  ReferenceTensor result{.shape = x.shape};
+  result.shape[static_cast<std::size_t>(axisOf(axis, x.shape))] = count;
+  for (std::int64_t outer = 0; outer < a.outer; ++outer) {
+    const auto from = x.values.begin() + (outer * a.extent + first) * a.inner;
+    result.values.insert(result.values.end(), from, from + count * a.inner);
+  }
+  return result;
+}
+
+ReferenceTensor withoutAxis(ReferenceTensor x, std::int64_t axis) {
+  x.shape.erase(x.shape.begin() + axisOf(axis, x.shape));
+  return x;
+}
+
+ReferenceTensor concatenated(const Tensors& parts, std::int64_t axis) {
+  ReferenceTensor result{.shape = parts[0].shape};
+  std::int64_t& extent = result.shape[static_cast<std::size_t>(axisOf(axis, result.shape))];
+  extent = 0;
+  for (const ReferenceTensor& part : parts) extent += around(part.shape, axis).extent;
+  for (std::int64_t outer = 0; outer < around(parts[0].shape, axis).outer; ++outer)
+    for (const ReferenceTensor& part : parts) {
+      const Around a = around(part.shape, axis);
+      const auto from = part.values.begin() + outer * a.extent * a.inner;
+      result.values.insert(result.values.end(), from, from + a.extent * a.inner);
+    }
+  return result;
+}
+
+ReferenceTensor reshaped(const ReferenceTensor& x, const ReferenceTensor& wanted, bool allowsZero) {
+  ReferenceTensor result{.values = x.values};
+  std::int64_t known = 1;
+  for (std::size_t i = 0; i < wanted.values.size(); ++i) {
+    const auto extent = static_cast<std::int64_t>(wanted.values[i]);
+    result.shape.push_back(extent == 0 && !allowsZero ? x.shape.at(i) : extent);
+    if (result.shape.back() != -1) known *= result.shape.back();
+  }
+  std::ranges::replace(result.shape, -1, known == 0 ? 0 : numElements(x.shape) / known);
+  if (numElements(result.shape) != numElements(x.shape)) throw std::invalid_argument("Reshape: other elements");
+  return result;
+}
+
+ReferenceTensor transposed(const ReferenceTensor& x) {
+  ReferenceTensor result{.shape = {x.shape.at(1), x.shape.at(0)}};
+  for (std::int64_t col = 0; col < x.shape[1]; ++col)
+    for (std::int64_t row = 0; row < x.shape[0]; ++row)
+      result.values.push_back(x.values[static_cast<std::size_t>(row * x.shape[1] + col)]);
+  return result;
+}
+
+// ---- ops that sum
+
+/// a: [..., K], b: [K, N].
+ReferenceTensor product(const ReferenceTensor& a, const ReferenceTensor& b) {
+  const std::int64_t K = b.shape.at(0), N = b.shape.at(1);
+  if (a.cols() != K) throw std::invalid_argument("MatMul: other extents");
+  ReferenceTensor result{.shape = a.shape};
+  result.shape.back() = N;
+  for (std::int64_t row = 0; row < result.rows(); ++row)
+    for (std::int64_t col = 0; col < N; ++col) {
+      double sum = 0.0;
+      for (std::int64_t k = 0; k < K; ++k)
+        sum += a.values[static_cast<std::size_t>(row * K + k)] * b.values[static_cast<std::size_t>(k * N + col)];
+      result.values.push_back(sum);
+    }
+  return result;
+}
+
+/// Over the last axes, of which 1 is left each.
+ReferenceTensor reduced(const ReferenceTensor& x, std::size_t numAxes,
+                        const std::function<double(std::span<const double>)>& reduction) {
+  ReferenceTensor result{.shape = x.shape};
+  std::fill(result.shape.end() - static_cast<std::ptrdiff_t>(numAxes), result.shape.end(), 1);
+  const std::int64_t rows = numElements(result.shape);
+  const auto n = static_cast<std::size_t>(rows == 0 ? 0 : numElements(x.shape) / rows);
+  for (std::int64_t row = 0; row < rows; ++row)
+    result.values.push_back(reduction({x.values.data() + static_cast<std::size_t>(row) * n, n}));
+  return result;
+}
+
+double sumOf(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+double meanOf(std::span<const double> values) { return sumOf(values) / static_cast<double>(values.size()); }
+double largestOf(std::span<const double> values) { return *std::ranges::max_element(values); }
+
+ReferenceTensor layerNormalized(const Tensors& inputs, std::size_t numAxes, double epsilon) {
+  const ReferenceTensor& x = inputs[0];
+  const ReferenceTensor mean = reduced(x, numAxes, meanOf);
+  const ReferenceTensor centred = elementwise({x, mean}, [](Scalars v) { return v[0] - v[1]; });
+  const ReferenceTensor squares = elementwise({centred}, [](Scalars v) { return v[0] * v[0]; });
+  const ReferenceTensor variance = reduced(squares, numAxes, meanOf);
+  return elementwise({centred, variance, inputs[1], inputs[2]},
+                     [=](Scalars v) { return v[0] / std::sqrt(v[1] + epsilon) * v[2] + v[3]; });
+}
+
+// ---- the table of functions
+
+double gelu(double x) {
+  return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+
+const std::map<std::string, std::function<double(Scalars)>>& functions() {
+  static const std::map<std::string, std::function<double(Scalars)>> all = {
+      {"Identity", [](Scalars v) { return v[0]; }},
+      {"Cast", [](Scalars v) { return v[0]; }},
+      {"Add", [](Scalars v) { return v[0] + v[1]; }},
+      {"Sub", [](Scalars v) { return v[0] - v[1]; }},
+      {"Mul", [](Scalars v) { return v[0] * v[1]; }},
+      {"Div", [](Scalars v) { return v[0] / v[1]; }},
+      {"Max", [](Scalars v) { return std::max(v[0], v[1]); }},
+      {"Min", [](Scalars v) { return std::min(v[0], v[1]); }},
+      {"Less", [](Scalars v) { return v[0] < v[1] ? 1.0 : 0.0; }},
+      {"Greater", [](Scalars v) { return v[0] > v[1] ? 1.0 : 0.0; }},
+      {"IsNaN", [](Scalars v) { return std::isnan(v[0]) ? 1.0 : 0.0; }},
+      {"Where", [](Scalars v) { return v[0] != 0.0 ? v[1] : v[2]; }},
+      {"Abs", [](Scalars v) { return std::abs(v[0]); }},
+      {"Neg", [](Scalars v) { return -v[0]; }},
+      {"Exp", [](Scalars v) { return std::exp(v[0]); }},
+      {"Log", [](Scalars v) { return std::log(v[0]); }},
+      {"Sqrt", [](Scalars v) { return std::sqrt(v[0]); }},
+      {"Reciprocal", [](Scalars v) { return 1.0 / v[0]; }},
+      {"Tanh", [](Scalars v) { return std::tanh(v[0]); }},
+      {"Sigmoid", [](Scalars v) { return 1.0 / (1.0 + std::exp(-v[0])); }},
+      {"Gelu", [](Scalars v) { return gelu(v[0]); }},
+      {"QuantizeLinear", [](Scalars v) { return v[0] / v[1]; }},
+      {"DequantizeLinear", [](Scalars v) { return v[0] * v[1]; }},
+  };
+  return all;
+}
+
+// ---- nodes
+
+const ::onnx::AttributeProto* find(const ::onnx::NodeProto& node, std::string_view name) {
+  for (const auto& attribute : node.attribute())
+    if (attribute.name() == name) return &attribute;
+  return nullptr;
+}
+
+std::int64_t integer(const ::onnx::NodeProto& node, std::string_view name, std::int64_t otherwise) {
+  const auto* const attribute = find(node, name);
+  return attribute ? attribute->i() : otherwise;
+}
+
+Tensors parts(const ::onnx::NodeProto& node, const Tensors& inputs) {
+  const std::int64_t axis = integer(node, "axis", 0);
+  std::vector<double> sizes(static_cast<std::size_t>(node.output_size()));
+  if (inputs.size() > 1)
+    sizes = inputs[1].values;
+  else
+    std::ranges::fill(sizes, static_cast<double>(around(inputs[0].shape, axis).extent / node.output_size()));
+  Tensors result;
+  std::int64_t first = 0;
+  for (const double size : sizes) {
+    result.push_back(taken(inputs[0], axis, first, static_cast<std::int64_t>(size)));
+    first += static_cast<std::int64_t>(size);
+  }
+  return result;
+}
+
+ReferenceTensor shapeOf(const ::onnx::NodeProto& node, const Shape& shape) {
+  const auto end = axisOf(integer(node, "end", static_cast<std::int64_t>(shape.size())), shape);
+  return {.shape = {end}, .values = {shape.begin(), shape.begin() + end}};
+}
+
+ReferenceTensor amax(const ::onnx::NodeProto& node, const Tensors& inputs) {
+  ReferenceTensor result = reduced(inputs[0], inputs[0].shape.size(), largestOf);
+  if (integer(node, "keepdims", 1) == 0) result.shape.clear();
+  return result;
+}
+
+Tensors computed(const ::onnx::NodeProto& node, Tensors inputs) {
+  const std::string& type = node.op_type();
+  if (type.ends_with("QuantizeLinear")) inputs.resize(std::min<std::size_t>(inputs.size(), 2));  // no zero point
+  if (const auto found = functions().find(type); found != functions().end())
+    return {elementwise(inputs, found->second)};
+  if (type == "MatMul") return {product(inputs[0], inputs[1])};
+  if (type == "Transpose") return {transposed(inputs[0])};
+  if (type == "Split") return parts(node, inputs);
+  if (type == "Concat") return {concatenated(inputs, integer(node, "axis", 0))};
+  if (type == "Reshape") return {reshaped(inputs[0], inputs[1], integer(node, "allowzero", 0) != 0)};
+  if (type == "Shape") return {shapeOf(node, inputs[0].shape)};
+  if (type == "ReduceMean") return {reduced(inputs[0], inputs[1].values.size(), meanOf)};
+  if (type == "ReduceSum") return {reduced(inputs[0], inputs[1].values.size(), sumOf)};
+  if (type == "ReduceMax") return {amax(node, inputs)};
+  if (type == "LayerNormalization")
+    return {layerNormalized(inputs, static_cast<std::size_t>(-integer(node, "axis", -1)),
+                            static_cast<double>(find(node, "epsilon")->f()))};
+  if (type == "Gather") {
+    const std::int64_t axis = axisOf(integer(node, "axis", 0), inputs[0].shape);
+    return {withoutAxis(taken(inputs[0], axis, static_cast<std::int64_t>(inputs[1].values.at(0)), 1), axis)};
+  }
+  if (type == "Squeeze") {
+    std::erase(inputs[0].shape, 1);
+    return {inputs[0]};
+  }
+  if (type == "Unsqueeze") {
+    inputs[0].shape.push_back(1);  // of the axis -1
+    return {inputs[0]};
+  }
+  throw std::invalid_argument("no export writes " + type);
+}
+
+template <class T>
+std::vector<double> numbersIn(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return {values.begin(), values.end()};
+}
+
+ReferenceTensor constant(const ::onnx::TensorProto& proto) {
+  ReferenceTensor tensor{.shape = {proto.dims().begin(), proto.dims().end()}};
+  const bool isInteger = proto.data_type() == ::onnx::TensorProto::INT64;
+  tensor.values = isInteger ? numbersIn<std::int64_t>(proto.raw_data()) : numbersIn<float>(proto.raw_data());
+  return tensor;
+}
+
+}  // namespace
+
+OnnxTensors evaluate(const ::onnx::GraphProto& graph, OnnxTensors given) {
+  for (const auto& initializer : graph.initializer())
+    if (!initializer.raw_data().empty()) given.emplace(initializer.name(), constant(initializer));
+  for (const auto& node : graph.node()) {
+    Tensors inputs;
+    for (const std::string& input : node.input()) inputs.push_back(given.at(input));
+    const Tensors outputs = computed(node, std::move(inputs));
+    for (int i = 0; i < node.output_size(); ++i) given[node.output(i)] = outputs.at(static_cast<std::size_t>(i));
+  }
+  return given;
+}
+
+}  // namespace fuseline::testing

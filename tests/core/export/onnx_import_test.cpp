@@ -1,0 +1,357 @@
+// Pipelines out of ONNX models: those that were exported, graphs of other programs, and bytes that are neither.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/onnx_import.h"
+#include "core/document/json_text.h"
+#include "core/export/onnx/onnx_proto.h"
+#include "core/export/pipeline_exporter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace fuseline::testing {
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string modelOf(const PipelineDocument& document) {
+  const AnalysisOptions options;
+  const Analysis analysis = analyze(document, options);
+  const Result<PipelineText> exported = findPipelineExporter("onnx")->write(
+      {.name = "sample", .document = document, .options = options, .analysis = analysis});
+  if (!exported) throw std::invalid_argument(exported.error().message);
+  return *contentOf(*exported);
+}
+
+/// Every template and example but those with collectives.
+std::vector<PipelineDocument> exportable() {
+  std::vector<PipelineDocument> documents;
+  const auto add = [&](PipelineDocument document) {
+    if (!has(serialize(document), "tensor_parallel")) documents.push_back(std::move(document));
+  };
+  for (const DocumentTemplate& each : documentTemplates()) add(parseDocument(each.text).document);
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::filesystem::path(FUSELINE_SOURCE_DIR) / "resources/examples"))
+    if (file.path().extension() == ".fuseline") add(loadDocument(file.path())->document);
+  return documents;
+}
+
+/// The model as another program would have it: without what Fuseline notes in it.
+std::string withoutMetadata(const std::string& bytes) {
+  ::onnx::ModelProto model;
+  if (!model.ParseFromString(bytes)) throw std::invalid_argument("no model");
+  model.clear_metadata_props();
+  return model.SerializeAsString();
+}
+
+TEST(OnnxImport, GivesBackWhatWasExported) {
+  ASSERT_GT(exportable().size(), 12U);
+  for (const PipelineDocument& document : exportable()) {
+    const Result<ImportedPipeline> imported = importOnnxModel(modelOf(document), "sample.onnx");
+    ASSERT_TRUE(imported.hasValue()) << imported.error().message;
+    EXPECT_EQ(imported->document, document);
+  }
+}
+
+/// The basic ops of a pipeline in inference and their specs, in the order of the graph. Residuals may be split in
+/// another way, and a pipeline without a recipe is meant.
+std::vector<std::string> computedBy(const PipelineDocument& document) {
+  const LoweredGraph lowered = lower(document, {.pass = PassKind::Forward});
+  std::vector<std::string> lines;
+  for (const Node& node : lowered.graph.nodes()) {
+    if (node.operation->name == "MakeExtraOutput") continue;
+    std::string line =
+        fmt::format("{} -> {}", node.operation->name, toString(lowered.graph.value(node.outputs[0]).spec));
+    for (const TensorSpec& parameter : node.parameters) line += ", " + toString(parameter);
+    for (const char* name : {"eps", "scale"})
+      if (node.attributes.has(name))
+        line += fmt::format(", {} {}", name, static_cast<float>(node.attributes.real(name)));
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+/// A graph has numbers where a pipeline has symbols: those are given in its export.
+PipelineDocument withRows(PipelineDocument document, std::int64_t rows) {
+  if (document.symbols().contains("M")) (void)document.apply(SetSymbol{.name = "M", .value = rows});
+  return document;
+}
+
+// Groups of rows are cut by sizes that come with the data, which no pattern is for.
+TEST(OnnxImport, FindsTheOpsInTheGraphItself) {
+  int numRead = 0;
+  for (const PipelineDocument& each : exportable()) {
+    const bool isGrouped =
+        std::ranges::any_of(each.ops(), [](const DocumentOp& op) { return op.operation == "GroupedLinear"; });
+    if (isGrouped) continue;
+    const PipelineDocument document = withRows(each, 128);
+    const Result<ImportedPipeline> imported = importOnnxModel(withoutMetadata(modelOf(document)), "sample.onnx");
+    ASSERT_TRUE(imported.hasValue()) << imported.error().message;
+    EXPECT_EQ(computedBy(imported->document), computedBy(document));
+    ++numRead;
+  }
+  EXPECT_GE(numRead, 12);
+}
+
+TEST(OnnxImport, ReadsTheGraphWhereItWasChanged) {
+  ::onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(modelOf(parseDocument(findTemplate("linear-bias")->text).document)));
+  for (auto& node : *model.mutable_graph()->mutable_node())
+    for (auto* names : {node.mutable_input(), node.mutable_output()})
+      for (std::string& name : *names)
+        if (name == "y") name = "before";
+  ::onnx::NodeProto& relu = *model.mutable_graph()->add_node();
+  relu.set_op_type("Relu");
+  relu.set_name("added");
+  relu.add_input("before");
+  relu.add_output("y");
+  const Result<ImportedPipeline> imported = importOnnxModel(model.SerializeAsString(), "sample.onnx");
+  ASSERT_TRUE(imported.hasValue()) << imported.error().message;
+  ASSERT_TRUE(imported->document.findOp("added"));
+  EXPECT_EQ(imported->document.findOp("added")->operation, "ReLU");
+}
+
+TEST(OnnxImport, ReadsTheGraphWhereANumberWasChanged) {
+  ::onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(modelOf(parseDocument(findTemplate("residual-norm")->text).document)));
+  const float eps = 0.5F;
+  int numChanged = 0;
+  for (auto& tensor : *model.mutable_graph()->mutable_initializer()) {
+    if (tensor.name() != "1e-05") continue;
+    tensor.set_raw_data(&eps, sizeof(eps));
+    ++numChanged;
+  }
+  ASSERT_EQ(numChanged, 1);
+  const Result<ImportedPipeline> imported = importOnnxModel(model.SerializeAsString(), "sample.onnx");
+  ASSERT_TRUE(imported.hasValue()) << imported.error().message;
+  ASSERT_TRUE(imported->document.findOp("norm"));
+  EXPECT_EQ(imported->document.findOp("norm")->attributes["eps"], 0.5);
+}
+
+// ---- graphs of other programs
+
+/// Builds a model node by node, as an exporter of PyTorch would write it.
+class Model {
+ public:
+  Model& input(const std::string& name, const std::vector<std::string>& extents, int type = 1) {
+    auto& info = *m_model.mutable_graph()->add_input();
+    info.set_name(name);
+    auto& tensor = *info.mutable_type()->mutable_tensor_type();
+    tensor.set_elem_type(type);
+    for (const std::string& extent : extents) {
+      auto& dim = *tensor.mutable_shape()->add_dim();
+      std::isdigit(static_cast<unsigned char>(extent.front())) != 0 ? dim.set_dim_value(std::stoll(extent))
+                                                                    : dim.set_dim_param(extent);
+    }
+    return *this;
+  }
+
+  Model& weight(const std::string& name, const Shape& shape) {
+    auto& tensor = *m_model.mutable_graph()->add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(1);
+    for (const std::int64_t extent : shape) tensor.add_dims(extent);
+    for (std::int64_t i = 0; i < numElements(shape); ++i) tensor.add_float_data(0.5F);
+    return *this;
+  }
+
+  Model& number(const std::string& name, float value) {
+    weight(name, {});
+    m_model.mutable_graph()->mutable_initializer()->rbegin()->set_float_data(0, value);
+    return *this;
+  }
+
+  Model& axes(const std::string& name, std::int64_t axis) {
+    auto& tensor = *m_model.mutable_graph()->add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(7);
+    tensor.add_dims(1);
+    tensor.add_int64_data(axis);
+    return *this;
+  }
+
+  Model& node(const std::string& type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+              const std::vector<std::pair<std::string, std::int64_t>>& attributes = {}) {
+    auto& node = *m_model.mutable_graph()->add_node();
+    node.set_op_type(type);
+    node.set_name("/" + outputs.front());
+    for (const std::string& name : inputs) node.add_input(name);
+    for (const std::string& name : outputs) node.add_output(name);
+    for (const auto& [name, value] : attributes) {
+      auto& attribute = *node.add_attribute();
+      attribute.set_name(name);
+      attribute.set_type(::onnx::AttributeProto::INT);
+      attribute.set_i(value);
+    }
+    return *this;
+  }
+
+  Model& text(const std::string& name, const std::string& value) {
+    auto& attribute = *m_model.mutable_graph()->mutable_node()->rbegin()->add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(::onnx::AttributeProto::STRING);
+    attribute.set_s(value);
+    return *this;
+  }
+
+  Model& output(const std::string& name) {
+    m_model.mutable_graph()->add_output()->set_name(name);
+    return *this;
+  }
+
+  std::string bytes() const { return m_model.SerializeAsString(); }
+  Result<ImportedPipeline> imported() const { return importOnnxModel(bytes(), "other.onnx"); }
+
+ private:
+  ::onnx::ModelProto m_model;
+};
+
+using Texts = std::vector<std::string>;
+
+Texts operationsOf(const Result<ImportedPipeline>& imported) {
+  if (!imported) throw std::invalid_argument(imported.error().message);
+  Texts operations;
+  for (const DocumentOp& op : imported->document.ops()) operations.push_back(op.operation);
+  return operations;
+}
+
+Model mlpWithResidual() {
+  Model model;
+  model.input("tokens", {"batch", "seq", "8"}).weight("ln.w", {8}).weight("ln.b", {8}).weight("w1", {8, 16});
+  model.weight("b1", {16}).weight("w2", {16, 8});
+  model.node("LayerNormalization", {"tokens", "ln.w", "ln.b"}, {"normed"})
+      .node("MatMul", {"normed", "w1"}, {"wide"})
+      .node("Add", {"b1", "wide"}, {"biased"})
+      .node("Gelu", {"biased"}, {"activated"})
+      .text("approximate", "tanh")
+      .node("MatMul", {"activated", "w2"}, {"narrow"})
+      .node("Add", {"tokens", "narrow"}, {"sum"})
+      .output("sum");
+  return model;
+}
+
+TEST(OnnxImport, ReadsABlockWithAResidual) {
+  const Result<ImportedPipeline> imported = mlpWithResidual().imported();
+  EXPECT_EQ(operationsOf(imported),
+            (Texts{"MakeExtraOutput", "LayerNorm", "Linear", "GELU", "Linear", "AddExtraInput"}));
+  const PipelineDocument& document = imported->document;
+  EXPECT_EQ(document.symbols()["batch"], 128);
+  EXPECT_TRUE(has(imported->notes.front(), "batch is any extent in the model, and 128 here"));
+  EXPECT_EQ(document.findOp("biased")->attributes["bias"], true);
+  EXPECT_EQ(document.findOp("narrow")->attributes["bias"], false);
+  const LoweredGraph lowered = lower(document);
+  EXPECT_FALSE(hasErrors(lowered.diagnostics));
+  EXPECT_EQ(lowered.graph.value(lowered.graph.outputs()[0].value).spec.shape, (Shape{128, 128, 8}));
+}
+
+TEST(OnnxImport, ReadsFormsOfLayers) {
+  Model gemm;
+  gemm.input("x", {"4", "8"}).weight("w", {3, 8}).weight("b", {3});
+  gemm.node("Gemm", {"x", "w", "b"}, {"y"}, {{"transB", 1}}).output("y");
+  const Result<ImportedPipeline> imported = gemm.imported();
+  EXPECT_EQ(operationsOf(imported), Texts{"Linear"});
+  EXPECT_EQ(imported->document.ops()[0].attributes["in_features"], 8);
+  EXPECT_EQ(imported->document.ops()[0].attributes["out_features"], 3);
+
+  Model gate;
+  gate.input("x", {"4", "8"}).node("Split", {"x"}, {"a", "b"}, {{"axis", -1}, {"num_outputs", 2}});
+  gate.node("Sigmoid", {"a"}, {"s"}).node("Mul", {"s", "a"}, {"silu"}).node("Mul", {"b", "silu"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(gate.imported()), Texts{"SwiGLU"});
+
+  Model whole;
+  whole.input("x", {"4", "8"}).weight("g", {8}).node("RMSNormalization", {"x", "g"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(whole.imported()), Texts{"RMSNorm"});
+}
+
+/// x * (1 / sqrt(mean(x^2) + 0.25)) * g over an axis, as PyTorch writes it.
+Model decomposedRmsNorm(std::int64_t axis) {
+  Model model;
+  model.input("x", {"4", "8"}).weight("g", {8}).number("two", 2).number("eps", 0.25F).number("one", 1);
+  model.axes("axes", axis).node("Pow", {"x", "two"}, {"squares"}).node("ReduceMean", {"squares", "axes"}, {"mean"});
+  model.node("Add", {"mean", "eps"}, {"shifted"}).node("Sqrt", {"shifted"}, {"root"});
+  model.node("Div", {"one", "root"}, {"r"}).node("Mul", {"x", "r"}, {"n"}).node("Mul", {"g", "n"}, {"y"}).output("y");
+  return model;
+}
+
+TEST(OnnxImport, ReadsRmsNormInPieces) {
+  const Result<ImportedPipeline> imported = decomposedRmsNorm(-1).imported();
+  EXPECT_EQ(operationsOf(imported), Texts{"RMSNorm"});
+  EXPECT_EQ(imported->document.ops()[0].attributes["eps"], 0.25);
+}
+
+TEST(OnnxImport, NamesWhatItDoesNotUnderstand) {
+  const Result<ImportedPipeline> otherAxis = decomposedRmsNorm(-2).imported();
+  ASSERT_FALSE(otherAxis);
+  EXPECT_TRUE(has(otherAxis.error().message, "/mean (ReduceMean)")) << otherAxis.error().message;
+
+  Model model = mlpWithResidual();
+  model.node("Softmax", {"sum"}, {"p"}).node("TopK", {"p"}, {"best"}).output("best");
+  const Result<ImportedPipeline> imported = model.imported();
+  ASSERT_FALSE(imported);
+  EXPECT_TRUE(has(imported.error().message,
+                  "other.onnx: 2 of 8 nodes are no ops of Fuseline: /best (TopK), /p (Softmax). Cut the model"))
+      << imported.error().message;
+
+  Model erf;
+  erf.input("x", {"4"}).node("Gelu", {"x"}, {"y"}).output("y");
+  EXPECT_FALSE(erf.imported()) << "te.ops has the other GELU only";
+  Model foreign;
+  foreign.input("x", {"4"}).node("Relu", {"x"}, {"y"}).output("y");
+  EXPECT_TRUE(foreign.imported());
+}
+
+TEST(OnnxImport, RefusesOtherInputsAndOtherFiles) {
+  Model model;
+  model.input("ids", {"4"}, 7).node("Relu", {"ids"}, {"y"}).output("y");
+  EXPECT_TRUE(has(model.imported().error().message, "the input ids is int64, but a pipeline's inputs are float32"));
+  EXPECT_TRUE(has(importOnnxModel("no model at all", "x.onnx").error().message, "x.onnx: expected an ONNX model"));
+  EXPECT_FALSE(importOnnxModel("", "x.onnx"));
+  EXPECT_TRUE(has(importOnnx("nowhere.onnx").error().message, "nowhere.onnx"));
+}
+
+TEST(OnnxImport, ComesToAnEndInRings) {
+  Model model;
+  model.input("x", {"4"}).node("Identity", {"b"}, {"a"}).node("Identity", {"a"}, {"b"}).output("a");
+  EXPECT_FALSE(model.imported());
+  Model sums;
+  sums.input("x", {"4"}).node("Add", {"x", "b"}, {"a"}).node("Relu", {"a"}, {"b"}).output("a");
+  EXPECT_TRUE(has(sums.imported().error().message, "they do not fit together")) << sums.imported().error().message;
+}
+
+// ---- any bytes
+
+std::string mutated(std::string bytes) {
+  const int numChanges = *rc::gen::inRange(1, 6);
+  for (int i = 0; i < numChanges && !bytes.empty(); ++i) {
+    const auto at = *rc::gen::inRange<std::size_t>(0, bytes.size());
+    switch (*rc::gen::inRange(0, 4)) {
+      case 0: bytes[at] = *rc::gen::arbitrary<char>(); break;
+      case 1: bytes.erase(at, *rc::gen::inRange<std::size_t>(1, 12)); break;
+      case 2: bytes.insert(at, bytes.substr(at, *rc::gen::inRange<std::size_t>(1, 60))); break;
+      default: bytes.resize(at); break;
+    }
+  }
+  return bytes;
+}
+
+TEST(OnnxImport, MutatedModelsGiveAPipelineOrASentence) {
+  Model gate;
+  gate.input("x", {"4", "8"}).node("Split", {"x"}, {"a", "b"}, {{"axis", -1}, {"num_outputs", 2}});
+  gate.node("Sigmoid", {"a"}, {"s"}).node("Mul", {"s", "b"}, {"y"}).output("y");
+  const std::vector<std::string> seeds = {mlpWithResidual().bytes(), decomposedRmsNorm(-1).bytes(), gate.bytes()};
+  EXPECT_TRUE(rc::check([&] {
+    const Result<ImportedPipeline> imported = importOnnxModel(mutated(*rc::gen::elementOf(seeds)), "sample.onnx");
+    if (imported)
+      RC_ASSERT(!hasErrors(lower(imported->document, {.pass = PassKind::Forward}).diagnostics));
+    else
+      RC_ASSERT(!imported.error().message.empty() && isUtf8(imported.error().message));
+  }));
+}
+
+}  // namespace
+}  // namespace fuseline::testing
