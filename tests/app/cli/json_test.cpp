@@ -43,6 +43,8 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("run", "--device reference --iterations 2 --variants fused " + samplePipeline());
   expectFits("run", "--device reference --iterations 1 --warmup 0 --recipe delayed --numerics " + samplePipeline());
   expectFits("run", "--device reference --iterations 1 --warmup 0 --recipe all " + samplePipeline());
+  expectFits("run", "--device reference --iterations 1 --warmup 0 --capture norm " + samplePipeline());
+  expectFits("run", "--device reference --capture-list " + samplePipeline());
   expectFits("guide", "");
   expectFits("guide", "shape-mismatch");
   expectFits("sweep", "--device reference --iterations 2 --warmup 0 --over M=2,4 --over H=8 " + samplePipeline());
