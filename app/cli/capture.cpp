@@ -129,14 +129,6 @@ Result<TensorChoice> chosenTensors(const Graph& graph, const std::vector<Captura
   return choice;
 }
 
-std::vector<TensorSummary> summariesOf(const NamedTensors& tensors) {
-  std::vector<TensorSummary> summaries;
-  for (const auto& [name, tensor] : tensors)
-    summaries.push_back(
-        {.name = name, .spec = tensor.spec, .statistics = statisticsOf(tensor.spec.dtype, tensor.data)});
-  return summaries;
-}
-
 std::string captureTable(const std::vector<TensorSummary>& summaries, const std::vector<CapturableTensor>& missing,
                          bool hasColour) {
   Table table({{"captured", Align::Left},

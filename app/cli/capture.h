@@ -31,9 +31,6 @@ Result<void> checkCaptureFiles(const CaptureOptions& options);
 Result<TensorChoice> chosenTensors(const Graph& graph, const std::vector<CapturableTensor>& all,
                                    const CaptureOptions& options);
 
-/// What was captured, with its statistics.
-std::vector<TensorSummary> summariesOf(const NamedTensors& tensors);
-
 /// Fits 120 columns. missing: of the ops that were named, what no memory holds.
 std::string captureTable(const std::vector<TensorSummary>& summaries, const std::vector<CapturableTensor>& missing,
                          bool hasColour);

@@ -569,6 +569,7 @@ Json capturedSchema() {
                                   {"std", orNull(number("Of the finite ones, over n - 1; null: fewer than two."))},
                                   {"l1", number("Norm of the finite ones.")},
                                   {"l2", number("Norm of the finite ones.")},
+                                  {"largestAt", integer("Row-major: of the largest finite magnitude; -1: none.")},
                                   {"magnitudes", magnitudesSchema()}});
   Fields fields = capturedFields();
   fields.emplace_back("statistics", statistics);
@@ -746,19 +747,22 @@ Json workerSchema() {
     return object(fields);
   };
   const std::pair<std::string, Json> id{"id", integer("Of the request; 0: a line that was none.")};
-  return {{"oneOf",
-           Json::array({event("hello", {{"version", text("Of the program.")}, {"protocol", integer("1.")}}),
-                        event("progress", {id,
-                                           {"stage", text("preparing, warming up, measuring, or measuring roofs.")},
-                                           {"done", integer("Of total.")},
-                                           {"total", integer("Expected.")}}),
-                        event("result", {id, {"record", recordSchema()}}),
-                        event("numerics", {id, {"report", numericsSchema()}}),
-                        event("error", {id,
-                                        {"message", text("A sentence.")},
-                                        {"kind", integer("The exit code.")},
-                                        {"isDeviceLost", flag("It refuses everything from now on.")}}),
-                        event("devices", {id, {"devices", list(deviceSchema())}})})}};
+  return {
+      {"oneOf",
+       Json::array(
+           {event("hello", {{"version", text("Of the program.")}, {"protocol", integer("1.")}}),
+            event("progress",
+                  {id,
+                   {"stage", text("preparing, warming up, measuring, measuring roofs, comparing or capturing.")},
+                   {"done", integer("Of total.")},
+                   {"total", integer("Expected.")}}),
+            event("result", {id, {"record", recordSchema()}}), event("numerics", {id, {"report", numericsSchema()}}),
+            event("captured", {id, {"tensors", list(capturedSchema())}}),
+            event("error", {id,
+                            {"message", text("A sentence.")},
+                            {"kind", integer("The exit code.")},
+                            {"isDeviceLost", flag("It refuses everything from now on.")}}),
+            event("devices", {id, {"devices", list(deviceSchema())}})})}};
 }
 
 }  // namespace

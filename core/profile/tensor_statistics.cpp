@@ -3,12 +3,10 @@
 #include "core/profile/tensor_statistics.h"
 
 #include "core/profile/magnitudes_json.h"
-#include "core/tensor/tensor.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -26,12 +24,12 @@ class StatisticsSum {
     double sum = 0.0;
     std::int64_t count = 0;
     for (const double value : values) {
+      const std::int64_t element = m_statistics.elements++;
       if (!std::isfinite(value)) continue;
-      addFinite(value);
+      addFinite(value, element);
       sum += value;
       ++count;
     }
-    m_statistics.elements += static_cast<std::int64_t>(values.size());
     m_statistics.nans += std::ranges::count_if(values, [](double value) { return std::isnan(value); });
     m_statistics.infinities += std::ranges::count_if(values, [](double value) { return std::isinf(value); });
     if (count > 0) merge(count, sum / static_cast<double>(count), values);
@@ -47,7 +45,9 @@ class StatisticsSum {
   }
 
  private:
-  void addFinite(double value) {
+  void addFinite(double value, std::int64_t element) {
+    if (std::abs(value) > m_largest) m_statistics.largestAt = element;
+    m_largest = std::max(m_largest, std::abs(value));
     m_statistics.min = std::fmin(m_statistics.min, value);
     m_statistics.max = std::fmax(m_statistics.max, value);
     m_statistics.l1 += std::abs(value);
@@ -86,6 +86,7 @@ class StatisticsSum {
   double m_mean = 0.0;
   double m_deviations = 0.0;  // squared, from the mean
   double m_squares = 0.0;
+  double m_largest = -1.0;
   std::array<std::int64_t, kNumExponents> m_counts = {};
 };
 
@@ -112,6 +113,7 @@ TensorStatistics statisticsIn(JsonFields& fields) {
   statistics.std = figureIn(fields, "std");
   fields.read("l1", statistics.l1);
   fields.read("l2", statistics.l2);
+  fields.read("largestAt", statistics.largestAt);
   fields.readObject("magnitudes", [&](JsonFields& nested) { statistics.magnitudes = magnitudesIn(nested); });
   return statistics;
 }
@@ -127,6 +129,7 @@ Json statisticsJson(const TensorStatistics& statistics) {
           {"std", figureJson(statistics.std)},
           {"l1", statistics.l1},
           {"l2", statistics.l2},
+          {"largestAt", statistics.largestAt},
           {"magnitudes", toJson(statistics.magnitudes)}};
 }
 
@@ -153,6 +156,14 @@ TensorStatistics statisticsOf(DType dtype, std::span<const std::byte> data) {
     sum.add(values);
   }
   return sum.result();
+}
+
+std::vector<TensorSummary> summariesOf(const NamedTensors& tensors) {
+  std::vector<TensorSummary> summaries;
+  for (const auto& [name, tensor] : tensors)
+    summaries.push_back(
+        {.name = name, .spec = tensor.spec, .statistics = statisticsOf(tensor.spec.dtype, tensor.data)});
+  return summaries;
 }
 
 Json toJson(const TensorSummary& summary) {

@@ -3,13 +3,14 @@
 #pragma once
 
 #include "core/profile/numerics.h"
-#include "core/tensor/tensor_spec.h"
+#include "core/tensor/tensor.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace fuseline {
 
@@ -26,6 +27,7 @@ struct TensorStatistics {
   double std = std::numeric_limits<double>::quiet_NaN();  // over n - 1, as torch.std
   double l1 = 0.0;
   double l2 = 0.0;
+  std::int64_t largestAt = -1;  // the first element of the largest magnitude that is finite; -1: there is none
   MagnitudeHistogram magnitudes;
 
   std::int64_t finite() const { return elements - nans - infinities; }
@@ -40,6 +42,7 @@ struct TensorSummary {
   TensorSpec spec;
   TensorStatistics statistics;
 };
+std::vector<TensorSummary> summariesOf(const NamedTensors& tensors);
 Json toJson(const TensorSummary& summary);
 /// The inverse.
 TensorSummary tensorSummaryIn(JsonFields& fields);

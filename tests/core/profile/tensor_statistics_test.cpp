@@ -31,6 +31,7 @@ TEST(TensorStatistics, AreThoseOfTheNumbers) {
   EXPECT_DOUBLE_EQ(statistics.std, std::sqrt(46.0 / 4.0));
   EXPECT_DOUBLE_EQ(statistics.l1, 14.0);
   EXPECT_DOUBLE_EQ(statistics.l2, std::sqrt(66.0));
+  EXPECT_EQ(statistics.largestAt, 4);
 }
 
 TEST(TensorStatistics, CountWhatIsNotFiniteAndLeaveItOut) {
@@ -52,6 +53,7 @@ TEST(TensorStatistics, OfNothingAreNotNumbers) {
   EXPECT_TRUE(std::isnan(statistics.mean));
   EXPECT_TRUE(std::isnan(statisticsOf({1.0}).std)) << "one element has no spread";
   EXPECT_TRUE(statistics.magnitudes.counts.empty());
+  EXPECT_EQ(statistics.largestAt, -1);
 }
 
 /// 0.5, 0.75 and 1 to 1.5 in one order of magnitude each; 8 three orders further.
@@ -70,6 +72,7 @@ TEST(TensorStatistics, OfManyBlocksAreThoseOfAll) {
   EXPECT_DOUBLE_EQ(statistics.mean, 1000.0);
   EXPECT_NEAR(statistics.std, std::sqrt(20'000.0 / 19'999.0), 1e-12);
   EXPECT_EQ(statistics.elements, 20'000);
+  EXPECT_EQ(statistics.largestAt, 0) << "1001, the first of many";
 }
 
 TEST(TensorSummary, IsReadBackFromJson) {
