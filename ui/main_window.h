@@ -20,6 +20,7 @@
 #include "ui/panels/run_bar.h"
 #include "ui/panels/runs_panel.h"
 #include "ui/panels/sweep_panel.h"
+#include "ui/panels/tensor_panel.h"
 #include "ui/panels/timeline_panel.h"
 #include "ui/panels/timings_panel.h"
 #include "ui/panels/why_not_panel.h"
@@ -73,6 +74,7 @@ class MainWindow : public QMainWindow {
   TimelinePanel& timeline() { return *m_timeline; }
   RooflinePanel& roofline() { return *m_roofline; }
   NumericsPanel& numerics() { return *m_numerics; }
+  TensorPanel& tensor() { return *m_tensor; }
   WhyNotPanel& whyNot() { return *m_whyNot; }
   OutlinePanel& outline() { return *m_outline; }
   RulesPanel& rules() { return *m_rules; }
@@ -85,6 +87,8 @@ class MainWindow : public QMainWindow {
   ChangeMarks& changeMarks() { return *m_marks; }
   PipelineComparison& comparison() { return *m_comparison; }
   void showTimings();
+  /// In the panel Tensor.
+  void lookAt(const QString& tensor);
   /// Templates, recent files and measured examples, above the pipeline that is open.
   void showStartPage();
   /// Asks first, where something unsaved would be lost.
@@ -120,6 +124,7 @@ class MainWindow : public QMainWindow {
   void createPanesMenu(QMenu& viewMenu);
   void createThemeMenu(QMenu& viewMenu);
   void createRunMenu();
+  void addTensorCommand(QMenu& menu);
   void createHelpMenu();
   void createStartPage();
   void createToolBars();
@@ -151,6 +156,7 @@ class MainWindow : public QMainWindow {
   void focusPane(int step);
   void focusPane(QWidget& pane);
   void showOutline();
+  void lookAtTensors();
   void showReadOnly();
   void showDevices(const Json& devices);
 
@@ -179,6 +185,7 @@ class MainWindow : public QMainWindow {
   TimelinePanel* m_timeline = nullptr;
   RooflinePanel* m_roofline = nullptr;
   NumericsPanel* m_numerics = nullptr;
+  TensorPanel* m_tensor = nullptr;
   OutlinePanel* m_outline = nullptr;
   LogPanel* m_log = nullptr;
   StartPage* m_startPage = nullptr;
@@ -190,6 +197,7 @@ class MainWindow : public QMainWindow {
   QList<QDockWidget*> m_docks;
   QDockWidget* m_timingsDock = nullptr;
   QDockWidget* m_numericsDock = nullptr;
+  QDockWidget* m_tensorDock = nullptr;
   QDockWidget* m_sweepDock = nullptr;
   QDockWidget* m_rulesDock = nullptr;
   QDockWidget* m_runsDock = nullptr;

@@ -129,12 +129,15 @@ class CaptureList {
  public:
   CaptureList(const Analysis& analysis, const Plan& plan)
       : m_graph(analysis.graph()),
-        m_report(analysis.report),
+        m_fusionsOf(m_graph.nodes().size()),
         m_plan(plan),
         m_touches(TouchFinder(m_graph, plan).find()),
         m_unfusedTouches(TouchFinder(m_graph, *analysis.unfusedPlan).find()) {
     for (const PlanTensor& tensor : plan.tensors)
       if (isStoredIn(plan, tensor)) m_stored.insert(tensor.name);
+    for (const Attempt& attempt : analysis.report.attempts)
+      if (attempt.outcome == Outcome::Fused)
+        for (const NodeId id : attempt.nodes) m_fusionsOf[static_cast<std::size_t>(id)].push_back(&attempt);
   }
 
   std::vector<CapturableTensor> make(const Plan& unfusedPlan) {
@@ -165,13 +168,15 @@ class CaptureList {
 
   /// Of the fusions that happened the one around the tensor: it has most of the ops that make and read it.
   FusedAway fusionOf(const TensorTouches& touches) const {
+    const std::vector<NodeId> nodes = touches.all();
     const Attempt* best = nullptr;
     std::ptrdiff_t most = 0;
-    for (const Attempt& attempt : m_report.attempts) {
-      const std::ptrdiff_t shared = attempt.outcome == Outcome::Fused ? sharedWith(attempt, touches) : 0;
-      if (shared > most) best = &attempt;
-      most = std::max(most, shared);
-    }
+    for (const NodeId id : nodes)
+      for (const Attempt* attempt : m_fusionsOf[static_cast<std::size_t>(id)]) {
+        const std::ptrdiff_t shared = sharedWith(*attempt, nodes, touches.phase);
+        if (shared > most) best = attempt;
+        most = std::max(most, shared);
+      }
     if (!best) return {.fusion = "another plan of backward", .place = {}};
     std::vector<std::string> ids;
     for (const NodeId id : best->nodes) ids.push_back(m_graph.node(id).id);
@@ -180,11 +185,10 @@ class CaptureList {
   }
 
   /// A fusion of the pass in which the tensor is made counts before one of the other.
-  std::ptrdiff_t sharedWith(const Attempt& attempt, const TensorTouches& touches) const {
-    const std::vector<NodeId> nodes = touches.all();
+  static std::ptrdiff_t sharedWith(const Attempt& attempt, const std::vector<NodeId>& nodes, Phase phase) {
     const auto shared = std::ranges::count_if(
         nodes, [&](NodeId id) { return std::ranges::find(attempt.nodes, id) != attempt.nodes.end(); });
-    return shared == 0 ? 0 : 2 * shared + (isOfPhase(*attempt.rule, touches.phase) ? 1 : 0);
+    return 2 * shared + (isOfPhase(*attempt.rule, phase) ? 1 : 0);
   }
 
   static bool isOfPhase(const FusionRule& rule, Phase phase) {
@@ -193,7 +197,7 @@ class CaptureList {
   }
 
   const Graph& m_graph;
-  const FusionReport& m_report;
+  std::vector<std::vector<const Attempt*>> m_fusionsOf;  // by op: those that happened
   const Plan& m_plan;
   TouchesByName m_touches;
   TouchesByName m_unfusedTouches;

@@ -106,6 +106,11 @@ void WorkerClient::handleEvent(const WorkerEvent& event) {
     m_activeId = 0;
     Q_EMIT numericsMeasured(numerics->report);
   }
+  if (const auto* captured = std::get_if<CapturedEvent>(&event); captured && captured->id == m_activeId) {
+    m_cancelDeadline.stop();
+    m_activeId = 0;
+    Q_EMIT tensorsCaptured(captured->tensors);
+  }
   if (const auto* error = std::get_if<ErrorEvent>(&event); error && error->id == m_activeId) handleError(*error);
 }
 
