@@ -5,10 +5,8 @@
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 
-#include <QAccessible>
 #include <QClipboard>
 #include <QGuiApplication>
-#include <QMenuBar>
 #include <QSignalSpy>
 #include <QTest>
 
@@ -35,6 +33,7 @@ class TensorTest : public QObject {
   void changesMakeTheCaptureStale();
   void noCaptureWhileAnythingRuns();
   void failedCaptureIsASentence();
+  void olderWorkerIsASentence();
   void selectionIsCopiedWithTabs();
   void savesWhatIsShown();
   void isACommandOfTheCanvas();
@@ -284,6 +283,17 @@ void TensorTest::failedCaptureIsASentence() {
   QVERIFY(waitFor(failed));
   QVERIFY2(f.window.message().contains(QStringLiteral("no.such: there is no tensor and no op of this name")),
            qPrintable(f.window.message()));
+  QVERIFY(!f.session.isRunning());
+}
+
+void TensorTest::olderWorkerIsASentence() {
+  const QString answer = toQt(encode(WorkerEvent(ErrorEvent{0, {"/type: \"capture\" is not known."}})));
+  Fixture f(smallPipeline(), {QStringLiteral("sh"), QStringLiteral("-c"),
+                              QStringLiteral("while read -r line; do echo '%1'; done").arg(answer)});
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  f.session.captureTensors({"y"}, PlanChoice::Fused);
+  QVERIFY(waitFor(failed));
+  QVERIFY(f.window.message().contains(QStringLiteral("is not known")));
   QVERIFY(!f.session.isRunning());
 }
 
