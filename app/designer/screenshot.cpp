@@ -39,8 +39,9 @@ void Screenshot::handleAnalysis() {
   switch (*m_request.run) {
     case RunPurpose::Times: return m_session.run();
     case RunPurpose::Numerics: return m_session.measureNumerics();
-    case RunPurpose::Capture: return m_window.lookAt(m_request.tensor);
+    case RunPurpose::Capture: m_window.lookAt(m_request.tensor);
   }
+  if (!m_session.isRunning()) takeSoon();  // of a tensor that is never stored there is a sentence
 }
 
 void Screenshot::takeSoon() {

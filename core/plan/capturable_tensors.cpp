@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,9 +23,12 @@ struct TensorTouches {
   std::vector<NodeId> readers;
   Phase phase = Phase::Forward;  // in which it is made
 
+  /// Each once, the makers first.
   std::vector<NodeId> all() const {
-    std::vector<NodeId> nodes = makers;
-    nodes.insert(nodes.end(), readers.begin(), readers.end());
+    std::vector<NodeId> nodes;
+    for (const std::vector<NodeId>* list : {&makers, &readers})
+      for (const NodeId id : *list)
+        if (std::ranges::find(nodes, id) == nodes.end()) nodes.push_back(id);
     return nodes;
   }
 };
@@ -50,7 +54,8 @@ class TouchFinder {
   TouchFinder(const Graph& graph, const Plan& plan) : m_graph(graph), m_plan(plan) {}
 
   TouchesByName find() {
-    for (const Step& step : m_plan.steps) step.isView ? addView(step) : addOperands(step);
+    for (const Step& step : m_plan.steps) addOperands(step);
+    for (const Step& step : m_plan.steps) addPorts(step);
     for (const GraphOutput& output : m_graph.outputs()) addOutput(output);
     return std::move(m_touches);
   }
@@ -66,8 +71,8 @@ class TouchFinder {
     }
   }
 
-  /// What it shows is no operand of its step.
-  void addView(const Step& step) {
+  /// Views, and what goes into a sum of gradients, are no operands of the ops that make them.
+  void addPorts(const Step& step) {
     const bool isForward = step.phase == Phase::Forward;
     for (const NodeId id : step.nodes) {
       const Node& node = m_graph.node(id);
@@ -166,16 +171,17 @@ class CaptureList {
     return found == byName.end() ? TensorTouches() : found->second;
   }
 
-  /// Of the fusions that happened the one around the tensor: it has most of the ops that make and read it.
+  /// Of the fusions that happened the one around the tensor: of the pass in which it is made, if there is one, and with
+  /// most of the ops that make and read it.
   FusedAway fusionOf(const TensorTouches& touches) const {
     const std::vector<NodeId> nodes = touches.all();
     const Attempt* best = nullptr;
-    std::ptrdiff_t most = 0;
+    std::pair<bool, std::ptrdiff_t> highest{false, 0};
     for (const NodeId id : nodes)
       for (const Attempt* attempt : m_fusionsOf[static_cast<std::size_t>(id)]) {
-        const std::ptrdiff_t shared = sharedWith(*attempt, nodes, touches.phase);
-        if (shared > most) best = attempt;
-        most = std::max(most, shared);
+        const std::pair rank{isOfPhase(*attempt->rule, touches.phase), sharedWith(*attempt, nodes)};
+        if (rank > highest) best = attempt;
+        highest = std::max(highest, rank);
       }
     if (!best) return {.fusion = "another plan of backward", .place = {}};
     std::vector<std::string> ids;
@@ -184,11 +190,9 @@ class CaptureList {
             .place = fmt::format("{}@{}", best->rule->name, ids.front())};
   }
 
-  /// A fusion of the pass in which the tensor is made counts before one of the other.
-  static std::ptrdiff_t sharedWith(const Attempt& attempt, const std::vector<NodeId>& nodes, Phase phase) {
-    const auto shared = std::ranges::count_if(
+  static std::ptrdiff_t sharedWith(const Attempt& attempt, const std::vector<NodeId>& nodes) {
+    return std::ranges::count_if(
         nodes, [&](NodeId id) { return std::ranges::find(attempt.nodes, id) != attempt.nodes.end(); });
-    return 2 * shared + (isOfPhase(*attempt.rule, phase) ? 1 : 0);
   }
 
   static bool isOfPhase(const FusionRule& rule, Phase phase) {

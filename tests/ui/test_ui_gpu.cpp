@@ -80,9 +80,9 @@ void GpuTest::tensorsAreCapturedFromIt() {
   OnGpu f;
   const auto captured = [&](const char* device) {
     f.session.setRunTarget({.device = device, .architecture = ""});
-    QSignalSpy captured(&f.session, &Session::tensorsCaptured);
+    QSignalSpy finished(&f.session, &Session::tensorsCaptured);
     f.session.captureTensors({"x", "y"}, PlanChoice::Fused);
-    return QTest::qWaitFor([&] { return captured.count() > 0; }, kPatienceMs);
+    return QTest::qWaitFor([&] { return finished.count() > 0; }, kPatienceMs);
   };
   QVERIFY2(captured("cuda:0"), qPrintable(f.window.message()));
   const LastCapture onGpu = *f.session.lastCapture();

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace fuseline::ui {
 
@@ -259,14 +260,15 @@ void TensorPanel::fillTensors() {
   choose(before);
 }
 
-/// Or else what the op makes.
+/// Or else the output of the selected op: the first of its last part, or of the last one that is stored.
 void TensorPanel::choose(const std::string& tensor) {
   auto found = std::ranges::find(m_listed, tensor, &CapturableTensor::name);
   const std::string op = m_session.singleSelection().toStdString();
-  if (found == m_listed.end())
-    found = std::ranges::find_if(m_listed, [&](const CapturableTensor& each) {
-      return each.isStored() && isMade(each) && (op.empty() || each.owner == op);
-    });
+  const auto rank = [&](const CapturableTensor& each) {
+    const bool isOfOp = isMade(each) && each.owner == op;
+    return std::tuple(isOfOp, isOfOp && each.isStored(), isOfOp ? each.nodes.front() : 0);
+  };
+  if (found == m_listed.end()) found = std::ranges::max_element(m_listed, {}, rank);
   m_tensor->setCurrentIndex(found == m_listed.end() ? 0 : static_cast<int>(found - m_listed.begin()));
   showChosen();
 }

@@ -96,6 +96,16 @@ TEST(CapturableTensors, NameTheFusionOfThePassThatMakesTheTensor) {
   EXPECT_EQ(gradient.fusedAway->place, "BackwardBiasSwiGLU@bias");
 }
 
+/// Both of its ops are in a forward fusion; backward makes it.
+TEST(CapturableTensors, NameNoFusionOfTheOtherPass) {
+  const Analysis analysis =
+      analysed(chain(DType::BF16, {128, 64}, {linear(128, "fc"), link("Bias", "bias"), link("GELU", "act")}),
+               "MXFP8BlockScaling");
+  const CapturableTensor gradient = named(inFusedPlan(analysis), "grad.fc:y");
+  ASSERT_FALSE(gradient.isStored());
+  EXPECT_EQ(gradient.fusedAway->place, "BackwardQuantize@fc");
+}
+
 TEST(CapturableTensors, LeaveOutCopiesInTheHostsMemory) {
   const Analysis analysis =
       analysed(chain(DType::BF16, {8, 16}, {with(link("RMSNorm", "norm"), "cpu_offloading", true), linear(32, "fc")}));
