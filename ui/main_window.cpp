@@ -130,6 +130,7 @@ void MainWindow::createDocks() {
   m_roofline = new RooflinePanel(m_session, m_theme);
   m_memory = new MemoryPanel(m_session, m_theme);
   m_numerics = new NumericsPanel(m_session, m_theme);
+  m_tensor = new TensorPanel(m_session, m_theme);
   m_outline = new OutlinePanel(m_session, m_theme);
   m_rules = new RulesPanel(m_session, m_theme);
   m_sweep = new SweepPanel(m_session, m_theme);
@@ -146,6 +147,7 @@ void MainWindow::createDocks() {
   addDock(QStringLiteral("roofline"), tr("Roofline"), m_roofline, Qt::BottomDockWidgetArea);
   m_memoryDock = addDock(QStringLiteral("memory"), tr("Memory"), m_memory, Qt::BottomDockWidgetArea);
   m_numericsDock = addDock(QStringLiteral("numerics"), tr("Numerics"), m_numerics, Qt::BottomDockWidgetArea);
+  m_tensorDock = addDock(QStringLiteral("tensor"), tr("Tensor"), m_tensor, Qt::BottomDockWidgetArea);
   m_sweepDock = addDock(QStringLiteral("sweep"), tr("Sweep"), m_sweep, Qt::BottomDockWidgetArea);
   m_runsDock = addDock(QStringLiteral("runs"), tr("Runs"), m_runs, Qt::BottomDockWidgetArea);
   m_changesDock = addDock(QStringLiteral("changes"), tr("Changes"), m_changes, Qt::BottomDockWidgetArea);
@@ -170,7 +172,8 @@ void MainWindow::applyDefaultLayout() {
   tabifyDockWidget(timeline, roofline);
   tabifyDockWidget(roofline, m_memoryDock);
   tabifyDockWidget(m_memoryDock, m_numericsDock);
-  tabifyDockWidget(m_numericsDock, m_sweepDock);
+  tabifyDockWidget(m_numericsDock, m_tensorDock);
+  tabifyDockWidget(m_tensorDock, m_sweepDock);
   tabifyDockWidget(m_sweepDock, m_runsDock);
   tabifyDockWidget(m_runsDock, m_changesDock);
   tabifyDockWidget(m_changesDock, m_rulesDock);
@@ -422,6 +425,7 @@ void MainWindow::createRunMenu() {
     commitTypedField();
     m_session.measureNumerics();
   });
+  addTensorCommand(*menu);
   addCommand(menu, tr("S&weep sizes and recipes"), {}, [this] {
     showPane(m_sweepDock->objectName());
     focusPane(*m_sweep);
@@ -436,6 +440,14 @@ void MainWindow::createRunMenu() {
   escapeAction->setShortcut(QKeySequence(Qt::Key_Escape));
   connect(escapeAction, &QAction::triggered, this, &MainWindow::escape);
   addAction(escapeAction);
+}
+
+/// Of the selected op, from the canvas and the outline, too.
+void MainWindow::addTensorCommand(QMenu& menu) {
+  addToCanvas(*addCommand(&menu, tr("&Look at tensors"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_T), [this] {
+    commitTypedField();
+    lookAtTensors();
+  }));
 }
 
 void MainWindow::createHelpMenu() {
@@ -554,6 +566,8 @@ void MainWindow::connectSession() {
           [this](const QString& sentence) { showMessage(sentence, Severity::Error); });
   connect(&m_session, &Session::runFinished, this, &MainWindow::showTimings);
   connect(&m_session, &Session::numericsFinished, m_numericsDock, &QDockWidget::raise);
+  connect(m_numerics, &NumericsPanel::tensorWanted, this, &MainWindow::lookAt);
+  connect(m_tensor, &TensorPanel::message, this, [this](const QString& sentence) { showMessage(sentence); });
   connect(&m_session.worker(), &WorkerClient::devicesReceived, this, &MainWindow::showDevices);
   connect(&m_session, &Session::runTargetChanged, this, [this] {
     if (m_persistence == Persistence::Settings) QSettings().setValue(kDeviceKey, toQt(m_session.runTarget().device));
@@ -746,9 +760,9 @@ void MainWindow::makeBlock() {
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {
-  QList<QWidget*> panes = {m_palette,  m_view,     m_inspector, m_whyNot,   m_plan,  m_timings,
-                           m_timeline, m_roofline, m_memory,    m_numerics, m_sweep, m_runs,
-                           m_changes,  m_rules,    m_problems,  m_outline,  m_log};
+  QList<QWidget*> panes = {m_palette,  m_view,     m_inspector, m_whyNot,   m_plan,    m_timings,
+                           m_timeline, m_roofline, m_memory,    m_numerics, m_tensor,  m_sweep,
+                           m_runs,     m_changes,  m_rules,     m_problems, m_outline, m_log};
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());
@@ -772,6 +786,16 @@ void MainWindow::focusPane(QWidget& pane) {
   pane.activateWindow();  // it may float
   firstInPane(pane).setFocus(Qt::ShortcutFocusReason);
   m_paneRing->showAround(pane);
+}
+
+void MainWindow::lookAt(const QString& tensor) {
+  showPane(m_tensorDock->objectName());
+  m_tensor->lookAt(tensor);
+}
+
+void MainWindow::lookAtTensors() {
+  showPane(m_tensorDock->objectName());
+  m_tensor->lookAtSelected();
 }
 
 void MainWindow::showOutline() {

@@ -21,6 +21,7 @@
 #include "ui/panels/run_bar.h"
 #include "ui/panels/runs_panel.h"
 #include "ui/panels/sweep_panel.h"
+#include "ui/panels/tensor_panel.h"
 #include "ui/panels/timeline_panel.h"
 #include "ui/panels/timings_panel.h"
 #include "ui/panels/why_not_panel.h"
@@ -75,6 +76,7 @@ class MainWindow : public QMainWindow {
   RooflinePanel& roofline() { return *m_roofline; }
   MemoryPanel& memory() { return *m_memory; }
   NumericsPanel& numerics() { return *m_numerics; }
+  TensorPanel& tensor() { return *m_tensor; }
   WhyNotPanel& whyNot() { return *m_whyNot; }
   OutlinePanel& outline() { return *m_outline; }
   RulesPanel& rules() { return *m_rules; }
@@ -87,6 +89,8 @@ class MainWindow : public QMainWindow {
   ChangeMarks& changeMarks() { return *m_marks; }
   PipelineComparison& comparison() { return *m_comparison; }
   void showTimings();
+  /// In the panel Tensor.
+  void lookAt(const QString& tensor);
   /// Templates, recent files and measured examples, above the pipeline that is open.
   void showStartPage();
   /// Asks first, where something unsaved would be lost.
@@ -122,6 +126,7 @@ class MainWindow : public QMainWindow {
   void createPanesMenu(QMenu& viewMenu);
   void createThemeMenu(QMenu& viewMenu);
   void createRunMenu();
+  void addTensorCommand(QMenu& menu);
   void createHelpMenu();
   void createStartPage();
   void createToolBars();
@@ -153,6 +158,7 @@ class MainWindow : public QMainWindow {
   void focusPane(int step);
   void focusPane(QWidget& pane);
   void showOutline();
+  void lookAtTensors();
   void showReadOnly();
   void showDevices(const Json& devices);
 
@@ -182,6 +188,7 @@ class MainWindow : public QMainWindow {
   RooflinePanel* m_roofline = nullptr;
   MemoryPanel* m_memory = nullptr;
   NumericsPanel* m_numerics = nullptr;
+  TensorPanel* m_tensor = nullptr;
   OutlinePanel* m_outline = nullptr;
   LogPanel* m_log = nullptr;
   StartPage* m_startPage = nullptr;
@@ -194,6 +201,7 @@ class MainWindow : public QMainWindow {
   QDockWidget* m_timingsDock = nullptr;
   QDockWidget* m_memoryDock = nullptr;
   QDockWidget* m_numericsDock = nullptr;
+  QDockWidget* m_tensorDock = nullptr;
   QDockWidget* m_sweepDock = nullptr;
   QDockWidget* m_rulesDock = nullptr;
   QDockWidget* m_runsDock = nullptr;

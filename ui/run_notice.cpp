@@ -14,6 +14,7 @@ RunNotice::RunNotice(Session& session, QWidget& window, Desktop& desktop, std::c
   connect(&session, &Session::runFailed, this, [this](const QString& sentence) { end(sentence); });
   connect(&session, &Session::runFinished, this, [this] { end(summaryOfRun()); });
   connect(&session, &Session::numericsFinished, this, [this] { end(tr("The numerics were measured.")); });
+  connect(&session, &Session::tensorsCaptured, this, [this] { end(tr("The tensors were captured.")); });
   connect(&session, &Session::sweepingChanged, this,
           [this] { m_session.isSweeping() ? begin() : end(tr("The sweep has ended.")); });
   connect(&session, &Session::runStarted, this, &RunNotice::begin);

@@ -228,9 +228,9 @@ Json validateSchema() {
   return {{"oneOf", Json::array({object(plain), object(afterRepair)})}};
 }
 
-Fields tensorFields() {
+Fields tensorFields(const std::vector<std::string>& dtypes = {"f32", "f16", "bf16", "i64"}) {
   return {{"name", text("Of the tensor.")},
-          {"dtype", choice({"f32", "f16", "bf16", "i64"})},
+          {"dtype", choice(dtypes)},
           {"shape", list({{"type", "integer"}})},
           {"bytes", integer("Of its data.")}};
 }
@@ -490,15 +490,18 @@ Json rowSchema() {
                  {"launchesSaved", integer("Kernel launches.")}});
 }
 
+Json magnitudesSchema() {
+  return object({{"firstExponent", integer("Of the first count: 2^e <= |x| < 2^(e + 1).")},
+                 {"counts", list(integer("Elements by binary order of magnitude."))},
+                 {"zeros", integer("Elements that are 0.")}});
+}
+
 Json copyNumericsSchema() {
-  const Json magnitudes = object({{"firstExponent", integer("Of the first count: 2^e <= |x| < 2^(e + 1).")},
-                                  {"counts", list(integer("Elements by binary order of magnitude."))},
-                                  {"zeros", integer("Elements that are 0.")}});
   const Json requantized = object(lossesAnd({{"recipe", text("Its name.")},
                                              {"format", text("Of its elements and scales.")},
                                              {"element", text("e4m3, e5m2 or e2m1.")},
                                              {"elements", integer("So many, of the first rows, were quantized.")}}));
-  return object(copyLossesAnd({{"magnitudes", magnitudes}, {"requantized", list(requantized)}}));
+  return object(copyLossesAnd({{"magnitudes", magnitudesSchema()}, {"requantized", list(requantized)}}));
 }
 
 Json errorNumericsSchema() {
@@ -546,13 +549,43 @@ Json matrixSchema() {
   return object({{"recipes", list(row)}});
 }
 
+/// Also of what ops keep for backward.
+Fields capturedFields() { return tensorFields({"f32", "f16", "bf16", "i64", "e4m3"}); }
+
+Json capturableSchema() {
+  Fields fields = capturedFields();
+  fields.emplace_back("op", text("Of the file, which makes it, or else reads it; empty: none."));
+  fields.emplace_back("kind", text("What it is."));
+  fields.emplace_back("fusedAwayBy", orNull(text("The fusion that never stores it; null: it can be captured.")));
+  return object({{"capturable", list(object(fields))}});
+}
+
+Json capturedSchema() {
+  const Json statistics = object({{"elements", integer("All.")},
+                                  {"zeros", integer("Of them.")},
+                                  {"nans", integer("Of them.")},
+                                  {"infinities", integer("Of them.")},
+                                  {"min", orNull(number("Of the finite ones; null: there is none."))},
+                                  {"max", orNull(number("Of the finite ones."))},
+                                  {"mean", orNull(number("Of the finite ones."))},
+                                  {"std", orNull(number("Of the finite ones, over n - 1; null: fewer than two."))},
+                                  {"l1", number("Norm of the finite ones.")},
+                                  {"l2", number("Norm of the finite ones.")},
+                                  {"largestAt", integer("Row-major: of the largest finite magnitude; -1: none.")},
+                                  {"magnitudes", magnitudesSchema()}});
+  Fields fields = capturedFields();
+  fields.emplace_back("statistics", statistics);
+  return object(fields);
+}
+
 Json runSchema() {
   const Json comparison = object({{"rows", list(rowSchema())}, {"sum", rowSchema()}, {"endToEnd", rowSchema()}});
   const Json one = object({{"record", recordSchema()},
                            {"comparison", comparison},
                            {"numerics", orNull(numericsSchema())},
+                           {"captured", list(capturedSchema())},
                            {"gates", gatesSchema()}});
-  return {{"oneOf", Json::array({one, matrixSchema()})}};
+  return {{"oneOf", Json::array({one, matrixSchema(), capturableSchema()})}};
 }
 
 /// Within rounds.
@@ -716,19 +749,22 @@ Json workerSchema() {
     return object(fields);
   };
   const std::pair<std::string, Json> id{"id", integer("Of the request; 0: a line that was none.")};
-  return {{"oneOf",
-           Json::array({event("hello", {{"version", text("Of the program.")}, {"protocol", integer("1.")}}),
-                        event("progress", {id,
-                                           {"stage", text("preparing, warming up, measuring, or measuring roofs.")},
-                                           {"done", integer("Of total.")},
-                                           {"total", integer("Expected.")}}),
-                        event("result", {id, {"record", recordSchema()}}),
-                        event("numerics", {id, {"report", numericsSchema()}}),
-                        event("error", {id,
-                                        {"message", text("A sentence.")},
-                                        {"kind", integer("The exit code.")},
-                                        {"isDeviceLost", flag("It refuses everything from now on.")}}),
-                        event("devices", {id, {"devices", list(deviceSchema())}})})}};
+  return {
+      {"oneOf",
+       Json::array(
+           {event("hello", {{"version", text("Of the program.")}, {"protocol", integer("1.")}}),
+            event("progress",
+                  {id,
+                   {"stage", text("preparing, warming up, measuring, measuring roofs, comparing or capturing.")},
+                   {"done", integer("Of total.")},
+                   {"total", integer("Expected.")}}),
+            event("result", {id, {"record", recordSchema()}}), event("numerics", {id, {"report", numericsSchema()}}),
+            event("captured", {id, {"tensors", list(capturedSchema())}}),
+            event("error", {id,
+                            {"message", text("A sentence.")},
+                            {"kind", integer("The exit code.")},
+                            {"isDeviceLost", flag("It refuses everything from now on.")}}),
+            event("devices", {id, {"devices", list(deviceSchema())}})})}};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // fuseline run: runs a pipeline unfused and fused, interleaved, and prints one table.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/capture.h"
 #include "app/cli/gate_report.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/measuring_options.h"
@@ -29,6 +30,16 @@ struct RunOptions : MeasuringOptions {
   std::string stateFile;
   std::optional<bool> wantsNumerics;  // nothing: of several recipes, and where there is a gate
   std::vector<std::string> gates;
+  CaptureOptions capture;
+};
+
+/// What a run was asked for besides times.
+struct Findings {
+  std::optional<NumericsReport> numerics;
+  std::vector<GateReport> gates;
+  NamedTensors captured;
+  std::vector<TensorSummary> summaries;  // of what was captured
+  std::vector<CapturableTensor> missing;
 };
 
 Result<PipelineRunOptions> runOptionsOf(const RunOptions& options) {
@@ -75,18 +86,25 @@ Result<RunRecord> measure(PipelineRun& run, bool isQuiet, const std::stop_token&
   return run.measure([&](std::string_view stage, int done, int total) { bar.show(stage, done, total); }, cancel);
 }
 
-void print(const RunRecord& record, const std::optional<NumericsReport>& numerics, const std::vector<GateReport>& gates,
-           const RunOptions& options, Context& context) {
+Json summariesJson(const std::vector<TensorSummary>& summaries) {
+  Json list = Json::array();
+  for (const TensorSummary& summary : summaries) list.push_back(toJson(summary));
+  return list;
+}
+
+void print(const RunRecord& record, const Findings& found, const RunOptions& options, Context& context) {
   if (options.asJson) {
     return printJson(context, {{"record", toJson(record)},
                                {"comparison", toJson(compareVariants(record))},
-                               {"numerics", numerics ? toJson(*numerics) : Json()},
-                               {"gates", toJson(gates)}});
+                               {"numerics", found.numerics ? toJson(*found.numerics) : Json()},
+                               {"captured", summariesJson(found.summaries)},
+                               {"gates", toJson(found.gates)}});
   }
   if (options.isQuiet) return;
   context.out << runTable(record, context.hasColour);
-  if (numerics) context.out << "\n" << numericsTable(*numerics, context.hasColour);
-  context.out << toString(gates);
+  if (found.numerics) context.out << "\n" << numericsTable(*found.numerics, context.hasColour);
+  if (!found.summaries.empty()) context.out << "\n" << captureTable(found.summaries, found.missing, context.hasColour);
+  context.out << toString(found.gates);
 }
 
 Result<std::optional<NumericsReport>> numericsOf(const PipelineRun& run, const RunOptions& options) {
@@ -101,11 +119,48 @@ Result<void> writeTensors(const Result<NamedTensors>& tensors, const std::string
   return writeSafetensors(path, *tensors);
 }
 
-Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const RunOptions& options) {
+/// A run that was stopped is not begun again.
+Result<void> capture(const PipelineRun& run, TensorChoice choice, const std::stop_token& cancel, Findings& found) {
+  if (choice.tensors.empty() || cancel.stop_requested()) return {};
+  Result<NamedTensors> tensors = run.capture(choice, cancel);
+  if (!tensors) return tensors.error();
+  found.captured = std::move(*tensors);
+  found.summaries = summariesOf(found.captured);
+  found.missing = std::move(choice.missing);
+  return {};
+}
+
+Result<TensorChoice> chooseToCapture(const PipelineRun& run, const RunOptions& options, Context& context) {
+  if (options.capture.names.empty()) return TensorChoice();
+  Result<TensorChoice> choice = chosenTensors(run.analysis().graph(), run.capturable(), options.capture);
+  if (choice && !options.isQuiet)
+    context.err << fmt::format("Captures {} tensor{}, {}.\n", choice->tensors.size(),
+                               choice->tensors.size() == 1 ? "" : "s", formatBytes(choice->bytes()));
+  return choice;
+}
+
+/// Of the plan that --capture would take them from.
+Result<int> listCapturable(const RunOptions& options, Context& context) {
+  const Result<OpenedPipeline> pipeline = openPipeline(options, context);
+  if (!pipeline) return pipeline.error();
+  const Analysis& analysis = pipeline->analysis;
+  const bool isUnfused = !options.variants.empty() && options.variants.back() == "unfused";
+  const auto tensors = capturableTensors(analysis, isUnfused ? *analysis.unfusedPlan : *analysis.fusedPlan);
+  if (options.asJson)
+    printJson(context, {{"capturable", toJson(tensors)}});
+  else
+    context.out << capturableTable(tensors, context.hasColour);
+  return 0;
+}
+
+Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const Findings& found,
+                        const RunOptions& options) {
   if (!options.recordFile.empty())
     if (Result<void> written = saveRunRecord(record, options.recordFile); !written) return written;
   if (!options.dumpFile.empty())
     if (Result<void> written = writeTensors(run.dump(), options.dumpFile); !written) return written;
+  if (!found.captured.empty())
+    if (Result<void> written = writeCaptured(found.captured, options.capture); !written) return written;
   return options.stateFile.empty() ? Result<void>() : writeTensors(run.state(), options.stateFile);
 }
 
@@ -114,7 +169,7 @@ Result<void> checkFiles(const RunOptions& options) {
   for (const std::string* path : {&options.recordFile, &options.dumpFile, &options.stateFile})
     if (!path->empty())
       if (Result<void> writable = checkWritable(*path); !writable) return writable;
-  return {};
+  return checkCaptureFiles(options.capture);
 }
 
 Result<void> checkNoFiles(const RunOptions& options) {
@@ -125,7 +180,10 @@ Result<void> checkNoFiles(const RunOptions& options) {
                                "recipe, or take --json, which has the record of each.",
                                name, *path, options.recipe),
                    ErrorKind::Usage};
-  return {};
+  if (options.capture.names.empty()) return {};
+  return Error{fmt::format("--capture {}: expected one recipe, found --recipe {}.", options.capture.names.front(),
+                           options.recipe),
+               ErrorKind::Usage};
 }
 
 Result<int> runMatrix(const RunOptions& options, Context& context, const std::stop_token& cancel) {
@@ -152,24 +210,36 @@ Result<int> runMatrix(const RunOptions& options, Context& context, const std::st
                     context, cancel);
 }
 
+Result<Findings> findingsOf(const PipelineRun& run, TensorChoice choice, const std::vector<NumericsGate>& gates,
+                            const RunOptions& options, const std::stop_token& cancel) {
+  Result<std::optional<NumericsReport>> numerics = numericsOf(run, options);
+  if (!numerics) return numerics.error();
+  Findings found{.numerics = std::move(*numerics), .gates = {}, .captured = {}, .summaries = {}, .missing = {}};
+  found.gates = checkAll(gates, found.numerics);
+  if (Result<void> captured = capture(run, std::move(choice), cancel, found); !captured) return captured.error();
+  return found;
+}
+
 Result<int> runPipeline(const RunOptions& options, Context& context) {
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
+  if (options.capture.listsOnly) return listCapturable(options, context);
   if (namesSeveralRecipes(options.recipe)) return runMatrix(options, context, interrupt.token());
   const Result<std::vector<NumericsGate>> gates = gatesOf(options);
   if (!gates) return gates.error();
   if (Result<void> files = checkFiles(options); !files) return files.error();
   Result<std::unique_ptr<PipelineRun>> run = prepare(options, context);
   if (!run) return run.error();
+  Result<TensorChoice> choice = chooseToCapture(**run, options, context);
+  if (!choice) return choice.error();
   Result<RunRecord> record = measure(**run, options.isQuiet, interrupt.token());
   if (!record) return record.error();
-  const Result<std::optional<NumericsReport>> numerics = numericsOf(**run, options);
-  if (!numerics) return numerics.error();
-  if (const auto& report = *numerics) record->numerics = summarized(*report);
-  const std::vector<GateReport> reports = checkAll(*gates, *numerics);
-  print(*record, *numerics, reports, options, context);
-  if (Result<void> written = writeFiles(**run, *record, options); !written) return written.error();
+  Result<Findings> found = findingsOf(**run, std::move(*choice), *gates, options, interrupt.token());
+  if (!found) return found.error();
+  if (const auto& report = found->numerics) record->numerics = summarized(*report);
+  print(*record, *found, options, context);
+  if (Result<void> written = writeFiles(**run, *record, *found, options); !written) return written.error();
   if (record->isPartial) return Error{"The run was cancelled.", ErrorKind::RunFailed};
-  return exitCodeOf(reports);
+  return exitCodeOf(found->gates);
 }
 
 void addVariantsOption(CLI::App& verb, RunOptions& options) {
@@ -211,6 +281,7 @@ void addRunVerb(CLI::App& app, Context& context) {
   addVariantsOption(*verb, *options);
   addMeasuringOptions(*verb, *options);
   addRunFiles(*verb, *options);
+  addCaptureOptions(*verb, options->capture);
 }
 
 }  // namespace fuseline::cli

@@ -50,12 +50,15 @@ void addOptions(QCommandLineParser& parser) {
       "old.fuseline");
   add("select", "Select this op.", "op");
   add("pane",
-      "Bring this pane to the front: plan, timings, timeline, roofline, memory, numerics, sweep, runs, changes, rules, "
+      "Bring this pane to the front: plan, timings, timeline, roofline, memory, numerics, tensor, sweep, runs, "
+      "changes, "
+      "rules, "
       "problems, "
       "outline or log; or start, the start page.",
       "pane");
   add("run", "Run the pipeline before the picture is taken.");
   add("numerics", "Measure the numerics before the picture is taken.");
+  add("capture", "Capture this tensor before the picture is taken.", "tensor");
 }
 
 QStringList workerCommand(const QCommandLineParser& parser) {
@@ -65,6 +68,7 @@ QStringList workerCommand(const QCommandLineParser& parser) {
 
 std::optional<RunPurpose> runBefore(const QCommandLineParser& parser) {
   if (parser.isSet("numerics")) return RunPurpose::Numerics;
+  if (parser.isSet("capture")) return RunPurpose::Capture;
   return parser.isSet("run") ? std::optional(RunPurpose::Times) : std::nullopt;
 }
 
@@ -164,7 +168,8 @@ Result<ScreenshotRequest> screenshotRequest(const QCommandLineParser& parser) {
   ScreenshotRequest request{.outPath = parser.value("screenshot"),
                             .selection = parser.value("select"),
                             .pane = parser.value("pane"),
-                            .run = runBefore(parser)};
+                            .run = runBefore(parser),
+                            .tensor = parser.value("capture")};
   if (!parser.isSet("drawing")) return request;
   const Result<ui::DrawingOptions> options = drawingOptions(parser);
   if (!options) return options.error();

@@ -22,6 +22,7 @@ Screenshot::Screenshot(ScreenshotRequest request, ui::MainWindow& window, ui::Se
   connect(&session, &ui::Session::analysisChanged, this, &Screenshot::handleAnalysis);
   connect(&session, &ui::Session::runFinished, this, &Screenshot::takeSoon);
   connect(&session, &ui::Session::numericsFinished, this, &Screenshot::takeSoon);
+  connect(&session, &ui::Session::tensorsCaptured, this, &Screenshot::takeSoon);
   connect(&session, &ui::Session::runFailed, this, &Screenshot::fail);
 }
 
@@ -35,7 +36,12 @@ void Screenshot::handleAnalysis() {
   if (!m_session.analysis()->isRunnable()) return fail(tr("The pipeline has errors and cannot run."));
   if (m_isRunStarted) return;
   m_isRunStarted = true;
-  *m_request.run == RunPurpose::Times ? m_session.run() : m_session.measureNumerics();
+  switch (*m_request.run) {
+    case RunPurpose::Times: return m_session.run();
+    case RunPurpose::Numerics: return m_session.measureNumerics();
+    case RunPurpose::Capture: m_window.lookAt(m_request.tensor);
+  }
+  if (!m_session.isRunning()) takeSoon();  // of a tensor that is never stored there is a sentence
 }
 
 void Screenshot::takeSoon() {

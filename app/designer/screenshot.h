@@ -17,6 +17,7 @@ struct ScreenshotRequest {
   QString selection;              // an op to select first
   QString pane;                   // to bring to the front; empty: as the window does it
   std::optional<RunPurpose> run;  // what to wait for
+  QString tensor;                 // of a capture
   /// A drawing of the canvas in place of a picture of the window.
   std::optional<ui::DrawingOptions> drawing = std::nullopt;
 };

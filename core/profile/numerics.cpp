@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/numerics.h"
 
+#include "core/profile/magnitudes_json.h"
 #include "core/support/json_fields.h"
 
 #include <algorithm>
@@ -95,10 +96,6 @@ Json toJson(const QuantizationLosses& losses) {
           {"signalToNoise", number(losses.signalToNoise)}};
 }
 
-Json toJson(const MagnitudeHistogram& magnitudes) {
-  return {{"firstExponent", magnitudes.firstExponent}, {"counts", magnitudes.counts}, {"zeros", magnitudes.zeros}};
-}
-
 Json toJson(const Requantized& other) {
   Json json = toJson(other.losses);
   json.update({{"recipe", other.recipe},
@@ -122,7 +119,7 @@ Json listOf(const std::vector<Item>& items) {
 Json toJson(const CopyNumerics& copy) {
   Json json = fuseline::toJson(
       CopyLosses{.name = copy.name, .owner = copy.owner, .format = copy.format, .losses = copy.losses});
-  json.update({{"magnitudes", toJson(copy.magnitudes)}, {"requantized", listOf(copy.requantized)}});
+  json.update({{"magnitudes", fuseline::toJson(copy.magnitudes)}, {"requantized", listOf(copy.requantized)}});
   return json;
 }
 
@@ -170,14 +167,6 @@ std::vector<std::int64_t> countsIn(JsonFields& fields, const char* key) {
   std::vector<double> numbers;
   fields.read(key, numbers);
   return {numbers.begin(), numbers.end()};
-}
-
-MagnitudeHistogram magnitudesIn(JsonFields& fields) {
-  MagnitudeHistogram magnitudes;
-  fields.read("firstExponent", magnitudes.firstExponent);
-  fields.read("zeros", magnitudes.zeros);
-  magnitudes.counts = countsIn(fields, "counts");
-  return magnitudes;
 }
 
 Requantized requantizedIn(JsonFields& fields) {

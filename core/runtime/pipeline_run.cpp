@@ -7,6 +7,7 @@
 #include "core/quant/copy_memory.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/numerics_run.h"
+#include "core/runtime/tensor_capture.h"
 #include "core/support/json_fields.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -280,6 +281,22 @@ Result<NumericsReport> PipelineRun::numerics() const {
                           .bindings = m_bindings,
                           .recipe = m_options.settings.recipe,
                           .warmup = m_options.settings.warmup});
+}
+
+std::vector<CapturableTensor> PipelineRun::capturable() const {
+  return capturableTensors(m_analysis, *m_variants.back().plan);
+}
+
+Result<NamedTensors> PipelineRun::capture(const TensorChoice& choice, const std::stop_token& cancel) const {
+  std::vector<std::string> names;
+  for (const CapturableTensor& tensor : choice.tensors) names.push_back(tensor.name);
+  return captureTensors({.backend = m_backend,
+                         .graph = m_analysis.graph(),
+                         .plan = *m_variants.back().plan,
+                         .bindings = m_bindings,
+                         .tensors = names,
+                         .warmup = m_options.settings.warmup},
+                        cancel);
 }
 
 RunRecord PipelineRun::emptyRecord() const {

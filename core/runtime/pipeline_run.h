@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/plan/analysis.h"
+#include "core/plan/capturable_tensors.h"
 #include "core/profile/numerics.h"
 #include "core/profile/run_record.h"
 #include "core/runtime/measure.h"
@@ -64,6 +64,12 @@ class PipelineRun {
   /// Runs the last variant once more and returns what outlives a step: the parameters, the main_grad buffers and the
   /// states of quantizers, as that one run leaves them. `PipelineRunOptions::tensors` takes it back.
   Result<NamedTensors> state() const;
+
+  /// What capture() can take: the tensors of the last variant.
+  std::vector<CapturableTensor> capturable() const;
+  /// Runs the last variant once more, after as many warm-up runs as numerics() takes, and returns these tensors.
+  /// Errors: those of a run; it was cancelled.
+  Result<NamedTensors> capture(const TensorChoice& choice, const std::stop_token& cancel = {}) const;
 
   const Analysis& analysis() const { return m_analysis; }
 

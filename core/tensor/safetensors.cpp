@@ -41,14 +41,6 @@ constexpr std::array kFormatNames = {FormatName{DType::F32, "F32"},   FormatName
                                      FormatName{DType::BF16, "BF16"}, FormatName{DType::I64, "I64"},
                                      FormatName{DType::U8, "U8"},     FormatName{DType::E4M3, "F8_E4M3"}};
 
-/// A tensor as the header describes it. begin, end: bytes from the start of the data.
-struct Entry {
-  std::string name;
-  TensorSpec spec;
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-};
-
 Error fileError(const fs::path& path, std::string_view sentence) {
   return {fmt::format("{}: {}", path.string(), sentence)};
 }
@@ -207,8 +199,8 @@ const Json& member(const Json& object, const char* name) {
 
 std::string describe(const Json& value) { return value.is_string() ? value.get<std::string>() : value.type_name(); }
 
-/// One entry of the header, every field checked against the size of the data.
-Result<Entry> parseEntry(const std::string& name, const Json& value, std::uint64_t dataBytes) {
+/// One entry of the header, every field checked against the size of the data. Positions are those in the data.
+Result<StoredTensor> parseEntry(const std::string& name, const Json& value, std::uint64_t dataBytes) {
   if (!value.is_object()) return Error{fmt::format("tensor '{:.80}' is described by {}.", name, value.type_name())};
   const auto dtype = parseFormatName(member(value, "dtype"));
   if (!dtype)
@@ -221,7 +213,7 @@ Result<Entry> parseEntry(const std::string& name, const Json& value, std::uint64
   if (offsets->begin > offsets->end || offsets->end > dataBytes)
     return Error{fmt::format("tensor '{:.80}' is at bytes {} to {}, but the data has {} bytes.", name, offsets->begin,
                              offsets->end, dataBytes)};
-  Entry entry{.name = name, .spec = {*dtype, std::move(*shape)}, .begin = offsets->begin, .end = offsets->end};
+  StoredTensor entry{.name = name, .spec = {*dtype, std::move(*shape)}, .begin = offsets->begin, .end = offsets->end};
   const std::uint64_t available = entry.end - entry.begin;
   if (checkedBytes(entry.spec) != available)
     return Error{
@@ -229,10 +221,10 @@ Result<Entry> parseEntry(const std::string& name, const Json& value, std::uint64
   return entry;
 }
 
-Result<std::vector<Entry>> parseEntries(const fs::path& path, const Json& header, std::uint64_t dataBytes) {
-  std::vector<Entry> entries;
+Result<std::vector<StoredTensor>> parseEntries(const fs::path& path, const Json& header, std::uint64_t dataBytes) {
+  std::vector<StoredTensor> entries;
   for (const auto& [name, value] : header.items()) {
-    Result<Entry> entry = parseEntry(name, value, dataBytes);
+    Result<StoredTensor> entry = parseEntry(name, value, dataBytes);
     if (!entry) return fileError(path, entry.error().message);
     entries.push_back(std::move(*entry));
   }
@@ -240,12 +232,12 @@ Result<std::vector<Entry>> parseEntries(const fs::path& path, const Json& header
 }
 
 /// Every byte of the data must belong to exactly one tensor: no overlap, no hole, no rest.
-Verdict checkCoverage(const std::vector<Entry>& entries, std::uint64_t dataBytes) {
-  std::vector<const Entry*> byPosition;
-  for (const Entry& entry : entries) byPosition.push_back(&entry);
-  std::ranges::sort(byPosition, {}, [](const Entry* entry) { return std::pair(entry->begin, entry->end); });
+Verdict checkCoverage(const std::vector<StoredTensor>& entries, std::uint64_t dataBytes) {
+  std::vector<const StoredTensor*> byPosition;
+  for (const StoredTensor& entry : entries) byPosition.push_back(&entry);
+  std::ranges::sort(byPosition, {}, [](const StoredTensor* entry) { return std::pair(entry->begin, entry->end); });
   std::uint64_t expected = 0;
-  for (const Entry* entry : byPosition) {
+  for (const StoredTensor* entry : byPosition) {
     if (entry->begin != expected)
       return Verdict::no(fmt::format("tensor '{:.80}' begins at byte {}, but the one before it ends at byte {}.",
                                      entry->name, entry->begin, expected));
@@ -278,12 +270,11 @@ Result<Header> readHeader(const fs::path& path, std::istream& in, std::uint64_t 
   return header;
 }
 
-Result<NamedTensors> readData(const fs::path& path, std::istream& in, const std::vector<Entry>& entries) {
-  const std::streamoff dataStart = in.tellg();
+Result<NamedTensors> readData(const fs::path& path, std::istream& in, const std::vector<StoredTensor>& entries) {
   NamedTensors tensors;
-  for (const Entry& entry : entries) {
+  for (const StoredTensor& entry : entries) {
     Tensor tensor = Tensor::zeros(entry.spec);
-    in.seekg(dataStart + static_cast<std::streamoff>(entry.begin));
+    in.seekg(static_cast<std::streamoff>(entry.begin));
     if (!readBytes(in, reinterpret_cast<char*>(tensor.data.data()), entry.end - entry.begin))
       return fileError(path, fmt::format("the data of tensor '{:.80}' could not be read.", entry.name));
     tensors.emplace_back(entry.name, std::move(tensor));
@@ -310,6 +301,14 @@ Result<void> writeSafetensors(const fs::path& path, const NamedTensors& tensors)
 }
 
 Result<NamedTensors> readSafetensors(const fs::path& path) {
+  const Result<std::vector<StoredTensor>> index = safetensorsIndex(path);
+  if (!index) return index.error();
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fileError(path, "cannot be opened for reading.");
+  return readData(path, in, *index);
+}
+
+Result<std::vector<StoredTensor>> safetensorsIndex(const fs::path& path) {
   std::error_code failure;
   const std::uint64_t fileBytes = fs::file_size(path, failure);
   if (failure) return fileError(path, fmt::format("cannot be read: {}.", failure.message()));
@@ -319,11 +318,15 @@ Result<NamedTensors> readSafetensors(const fs::path& path) {
   if (!header) return header.error();
   const Result<Json> json = parseHeader(path, header->text);
   if (!json) return json.error();
-  const Result<std::vector<Entry>> entries = parseEntries(path, *json, header->dataBytes);
+  Result<std::vector<StoredTensor>> entries = parseEntries(path, *json, header->dataBytes);
   if (!entries) return entries.error();
   if (const Verdict verdict = checkCoverage(*entries, header->dataBytes); !verdict)
     return fileError(path, verdict.reason());
-  return readData(path, in, *entries);
+  for (StoredTensor& entry : *entries) {
+    entry.begin += fileBytes - header->dataBytes;
+    entry.end += fileBytes - header->dataBytes;
+  }
+  return entries;
 }
 
 }  // namespace fuseline

@@ -7,7 +7,10 @@
 #include "core/support/result.h"
 #include "core/tensor/tensor.h"
 
+#include <cstdint>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace fuseline {
 
@@ -18,5 +21,16 @@ Result<void> writeSafetensors(const std::filesystem::path& path, const NamedTens
 /// Reads F32, F16, BF16, F8_E4M3, I64 and U8 tensors, in the order of the header.
 /// Errors: whatever is wrong with the file, in a sentence with the path and the tensor. Any bytes at all are safe.
 Result<NamedTensors> readSafetensors(const std::filesystem::path& path);
+
+/// A tensor in a file: its data are the bytes [begin, end).
+struct StoredTensor {
+  std::string name;
+  TensorSpec spec;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+/// What the file holds and where, for who maps it. Errors: those of readSafetensors().
+Result<std::vector<StoredTensor>> safetensorsIndex(const std::filesystem::path& path);
 
 }  // namespace fuseline

@@ -13,16 +13,25 @@ namespace {
 /// Compact, one line. Bytes that are not UTF-8 are replaced: a message must never break the stream.
 std::string line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
+const char* typeOf(RunPurpose purpose) {
+  switch (purpose) {
+    case RunPurpose::Times: return "run";
+    case RunPurpose::Numerics: return "numerics";
+    case RunPurpose::Capture: return "capture";
+  }
+  return "";
+}
+
+Json toJson(const CaptureOrder& order) {
+  return {{"tensors", order.tensors}, {"file", order.file}, {"limitBytes", order.limitBytes}};
+}
+
 Json toJson(const RunRequest& request) {
-  return {{"type", request.purpose == RunPurpose::Times ? "run" : "numerics"},
-          {"id", request.id},
-          {"name", request.pipelineName},
-          {"pipeline", request.pipelineText},
-          {"settings", toJson(request.settings)},
-          {"variants", request.variants},
-          {"without", request.switches.without},
-          {"with", request.switches.with},
-          {"tensors", request.tensorsFile}};
+  return {{"type", typeOf(request.purpose)},      {"id", request.id},
+          {"name", request.pipelineName},         {"pipeline", request.pipelineText},
+          {"settings", toJson(request.settings)}, {"variants", request.variants},
+          {"without", request.switches.without},  {"with", request.switches.with},
+          {"tensors", request.tensorsFile},       {"capture", toJson(request.capture)}};
 }
 Json toJson(const CancelRequest& request) { return {{"type", "cancel"}, {"id", request.id}}; }
 Json toJson(const DevicesRequest& request) { return {{"type", "devices"}, {"id", request.id}}; }
@@ -39,6 +48,11 @@ Json toJson(const ResultEvent& event) {
 }
 Json toJson(const NumericsEvent& event) {
   return {{"type", "numerics"}, {"id", event.id}, {"report", toJson(event.report)}};
+}
+Json toJson(const CapturedEvent& event) {
+  Json tensors = Json::array();
+  for (const TensorSummary& tensor : event.tensors) tensors.push_back(toJson(tensor));
+  return {{"type", "captured"}, {"id", event.id}, {"tensors", std::move(tensors)}};
 }
 Json toJson(const ErrorEvent& event) {
   return {{"type", "error"},
@@ -61,6 +75,14 @@ Result<Variant> widen(Result<Message> message) {
   return Variant(std::move(*message));
 }
 
+CaptureOrder orderIn(JsonFields& fields) {
+  CaptureOrder order;
+  fields.read("tensors", order.tensors);
+  fields.read("file", order.file);
+  fields.read("limitBytes", order.limitBytes);
+  return order;
+}
+
 Result<RunRequest> readRun(const Json& json, JsonFields& fields, RunPurpose purpose) {
   RunRequest request{.purpose = purpose};
   fields.read("id", request.id);
@@ -70,6 +92,9 @@ Result<RunRequest> readRun(const Json& json, JsonFields& fields, RunPurpose purp
   fields.read("without", request.switches.without, Presence::Optional);
   fields.read("with", request.switches.with, Presence::Optional);
   fields.read("tensors", request.tensorsFile, Presence::Optional);
+  fields.readObject(
+      "capture", [&](JsonFields& nested) { request.capture = orderIn(nested); },
+      purpose == RunPurpose::Capture ? Presence::Required : Presence::Optional);
   if (json.contains("settings")) {
     Result<RunSettings> settings = runSettingsFromJson(json["settings"]);
     if (!settings) return settings.error();
@@ -121,6 +146,13 @@ Result<NumericsEvent> readNumerics(const Json& json, JsonFields& fields) {
   if (!report) return report.error();
   event.report = std::move(*report);
   return event;
+}
+
+Result<CapturedEvent> readCaptured(JsonFields& fields) {
+  CapturedEvent event;
+  fields.read("id", event.id);
+  fields.readObjects("tensors", [&](JsonFields& nested) { event.tensors.push_back(tensorSummaryIn(nested)); });
+  return finish(fields, std::move(event));
 }
 
 Result<ErrorEvent> readError(JsonFields& fields) {
@@ -179,10 +211,11 @@ Result<WorkerRequest> decodeRequest(std::string_view text) {
   JsonFields fields(typed->json, "");
   if (typed->type == "run") return widen<WorkerRequest>(readRun(typed->json, fields, RunPurpose::Times));
   if (typed->type == "numerics") return widen<WorkerRequest>(readRun(typed->json, fields, RunPurpose::Numerics));
+  if (typed->type == "capture") return widen<WorkerRequest>(readRun(typed->json, fields, RunPurpose::Capture));
   if (typed->type == "cancel") return widen<WorkerRequest>(readId<CancelRequest>(fields));
   if (typed->type == "devices") return widen<WorkerRequest>(readId<DevicesRequest>(fields));
   if (typed->type == "quit") return WorkerRequest(QuitRequest{});
-  return unknownType(typed->type, "run, numerics, cancel, devices, quit");
+  return unknownType(typed->type, "run, numerics, capture, cancel, devices, quit");
 }
 
 Result<WorkerEvent> decodeEvent(std::string_view text) {
@@ -193,9 +226,10 @@ Result<WorkerEvent> decodeEvent(std::string_view text) {
   if (typed->type == "progress") return widen<WorkerEvent>(readProgress(fields));
   if (typed->type == "result") return widen<WorkerEvent>(readResult(typed->json, fields));
   if (typed->type == "numerics") return widen<WorkerEvent>(readNumerics(typed->json, fields));
+  if (typed->type == "captured") return widen<WorkerEvent>(readCaptured(fields));
   if (typed->type == "error") return widen<WorkerEvent>(readError(fields));
   if (typed->type == "devices") return widen<WorkerEvent>(readDevices(fields));
-  return unknownType(typed->type, "hello, progress, result, numerics, error, devices");
+  return unknownType(typed->type, "hello, progress, result, numerics, captured, error, devices");
 }
 
 }  // namespace fuseline

@@ -5,8 +5,10 @@
 #include "core/fusion/rule.h"
 #include "core/profile/numerics.h"
 #include "core/profile/run_record.h"
+#include "core/profile/tensor_statistics.h"
 #include "core/support/result.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -14,11 +16,18 @@
 
 namespace fuseline {
 
-/// What a run is for. Numerics: what number formats do to its values; nothing is timed.
-enum class RunPurpose { Times, Numerics };
+/// What a run is for. Numerics: what number formats do to its values. Capture: some of its tensors. Both time nothing.
+enum class RunPurpose { Times, Numerics, Capture };
 
-/// {"type":"run" or
-/// "numerics","id":1,"pipeline":"...","settings":{...},"variants":[...],"without":[...],"with":[...],"tensors":"..."}
+/// {"tensors":["act:y"],"file":"...","limitBytes":268435456}
+struct CaptureOrder {
+  std::vector<std::string> tensors;  // or ops, for all of theirs
+  std::string file;                  // a safetensors file on the worker's machine, for the tensors
+  std::int64_t limitBytes = 0;       // the most that they may take
+};
+
+/// {"type":"run", "numerics" or "capture","id":1,"pipeline":"...","settings":{...},"variants":[...],"without":[...],
+/// "with":[...],"tensors":"...","capture":{...}}
 struct RunRequest {
   int id = 0;
   std::string pipelineText;
@@ -29,6 +38,8 @@ struct RunRequest {
   /// A safetensors file on the worker's machine with what the run starts from; empty: all is drawn from the seed.
   std::string tensorsFile;
   RunPurpose purpose = RunPurpose::Times;
+  /// Of the last of the variants. Only to capture.
+  CaptureOrder capture;
 };
 /// {"type":"cancel","id":1}: the run stops between iterations and reports what it has.
 struct CancelRequest {
@@ -48,7 +59,7 @@ struct HelloEvent {
 /// {"type":"progress","id":1,"stage":"measuring","done":3,"total":20}
 struct ProgressEvent {
   int id = 0;
-  std::string stage;  // "preparing", "warming up", "measuring", "measuring roofs"
+  std::string stage;  // "preparing", "warming up", "measuring", "measuring roofs", "comparing", "capturing"
   int done = 0;
   int total = 0;
 };
@@ -61,6 +72,11 @@ struct NumericsEvent {
   int id = 0;
   NumericsReport report;
 };
+/// {"type":"captured","id":1,"tensors":[{...}]}: they are in the file that was ordered.
+struct CapturedEvent {
+  int id = 0;
+  std::vector<TensorSummary> tensors;
+};
 struct ErrorEvent {
   int id = 0;
   Error error;
@@ -70,7 +86,8 @@ struct DevicesEvent {
   int id = 0;
   Json devices;
 };
-using WorkerEvent = std::variant<HelloEvent, ProgressEvent, ResultEvent, NumericsEvent, ErrorEvent, DevicesEvent>;
+using WorkerEvent =
+    std::variant<HelloEvent, ProgressEvent, ResultEvent, NumericsEvent, CapturedEvent, ErrorEvent, DevicesEvent>;
 
 /// One line without its newline.
 std::string encode(const WorkerRequest& request);

@@ -128,7 +128,12 @@ class RunQueue {
 
   Result<WorkerEvent> answer(const Job& job, const BackendRegistry& registry) {
     try {
-      return job.request.purpose == RunPurpose::Times ? measure(job, registry) : numerics(job, registry);
+      switch (job.request.purpose) {
+        case RunPurpose::Times: return measure(job, registry);
+        case RunPurpose::Numerics: return numerics(job, registry);
+        case RunPurpose::Capture: return capture(job, registry);
+      }
+      return Error{"The run has no purpose."};
     } catch (const std::exception& problem) {
       return Error{fmt::format("The run failed: {}", problem.what()), ErrorKind::RunFailed};
     }
@@ -156,6 +161,20 @@ class RunQueue {
     Result<NumericsReport> numerics = (*run)->numerics();
     if (!numerics) return numerics.error();
     return WorkerEvent(NumericsEvent{job.request.id, std::move(*numerics)});
+  }
+
+  Result<WorkerEvent> capture(const Job& job, const BackendRegistry& registry) {
+    const CaptureOrder& order = job.request.capture;
+    const Result<std::unique_ptr<PipelineRun>> run = prepare(job, registry);
+    if (!run) return run.error();
+    const Result<TensorChoice> choice = chooseTensors((*run)->analysis().graph(), (*run)->capturable(), order.tensors);
+    if (!choice) return choice.error();
+    if (Result<void> fits = checkCaptureSize(*choice, order.limitBytes); !fits) return fits.error();
+    report(job.request.id, "capturing", 0, 0);
+    const Result<NamedTensors> tensors = (*run)->capture(*choice, job.stop.get_token());
+    if (!tensors) return tensors.error();
+    if (Result<void> written = writeSafetensors(order.file, *tensors); !written) return written.error();
+    return WorkerEvent(CapturedEvent{job.request.id, summariesOf(*tensors)});
   }
 
   Result<std::unique_ptr<PipelineRun>> prepare(const Job& job, const BackendRegistry& registry) {

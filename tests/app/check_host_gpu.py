@@ -1,9 +1,12 @@
 # The program on a GPU of host memory, as a user with a GPU runs it: fuseline beside a CUDA module of the tests.
 # SPDX-License-Identifier: Apache-2.0
 # Usage: check_host_gpu.py FUSELINE
+import ast
 import json
+import math
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -18,6 +21,17 @@ ONCE = ["--iterations", "2", "--warmup", "1", "--no-roofs", "--quiet"]
 def fuseline(*arguments: str, environment: dict | None = None) -> subprocess.CompletedProcess:
     return subprocess.run([FUSELINE, *map(str, arguments)], capture_output=True, text=True, check=False,
                           env={**os.environ, **(environment or {})})
+
+
+def floats_of(npy: bytes) -> list[float]:
+    """Of a .npy file of version 1.0 with float32 numbers, as the format says."""
+    assert npy[:8] == b"\x93NUMPY\x01\x00"
+    end = 10 + struct.unpack_from("<H", npy, 8)[0]
+    header = ast.literal_eval(npy[10:end].decode("latin1"))
+    assert header["descr"] == "<f4" and not header["fortran_order"] and end % 64 == 0
+    numbers = struct.unpack_from(f"<{(len(npy) - end) // 4}f", npy, end)
+    assert len(numbers) == math.prod(header["shape"])
+    return list(numbers)
 
 
 class OnHostGpu(unittest.TestCase):
@@ -61,6 +75,24 @@ class OnHostGpu(unittest.TestCase):
         done = fuseline("run", EXAMPLES / "llama_mlp.fuseline", "--device", "cuda", "--set", "M=100000", *ONCE)
         self.assertEqual(done.returncode, 4)
         self.assertIn("but cuda:0 has", done.stderr)
+
+    def captured(self, device: str, tensor: str) -> list[float]:
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "t.npy"
+            done = fuseline("run", EXAMPLES / "llama_mlp.fuseline", "--device", device, *SMALL, *ONCE, "--capture", tensor,
+                            "--captured", file)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return floats_of(file.read_bytes())
+
+    def test_captured_tensors_are_those_of_a_cpu(self):
+        self.assertEqual(self.captured("cuda", "x"), self.captured("cpu", "x"))
+        for tensor in ("norm:y", "act:y", "grad.fc1.weight"):
+            on_gpu, on_cpu = self.captured("cuda", tensor), self.captured("cpu", tensor)
+            self.assertEqual(len(on_gpu), len(on_cpu))
+            scale = max(map(abs, on_cpu))
+            self.assertGreater(scale, 0)
+            for a, b in zip(on_gpu, on_cpu):
+                self.assertAlmostEqual(a, b, delta=0.02 * scale, msg=tensor)
 
     def test_experts_run_side_by_side(self):
         done = fuseline("run", EXAMPLES / "grouped_mlp.fuseline", "--device", "cuda", "--set", "M=32", "--set", "H=32",

@@ -6,6 +6,8 @@
 #include <QSignalSpy>
 #include <QTest>
 
+#include <cmath>
+
 namespace fuseline::ui {
 
 class GpuTest : public QObject {
@@ -15,6 +17,7 @@ class GpuTest : public QObject {
   void initTestCase();
   void runsAreReplayedAndShown();
   void recipesAreMeasuredOnIt();
+  void tensorsAreCapturedFromIt();
   void faultInARunLeavesTheWindowAndTheNextRunWorks();
   void stoppedRunLeavesTheWorkerUsable();
 };
@@ -70,6 +73,22 @@ void GpuTest::recipesAreMeasuredOnIt() {
   f.session.measureNumerics();
   QVERIFY2(QTest::qWaitFor([&] { return finished.count() > 0; }, kPatienceMs), qPrintable(f.window.message()));
   QCOMPARE(f.session.lastNumerics()->device, std::string("cuda:0"));
+}
+
+/// What the input was drawn as, it is behind a GPU, too.
+void GpuTest::tensorsAreCapturedFromIt() {
+  OnGpu f;
+  const auto captured = [&](const char* device) {
+    f.session.setRunTarget({.device = device, .architecture = ""});
+    QSignalSpy finished(&f.session, &Session::tensorsCaptured);
+    f.session.captureTensors({"x", "y"}, PlanChoice::Fused);
+    return QTest::qWaitFor([&] { return finished.count() > 0; }, kPatienceMs);
+  };
+  QVERIFY2(captured("cuda:0"), qPrintable(f.window.message()));
+  const LastCapture onGpu = *f.session.lastCapture();
+  QVERIFY2(captured("cpu"), qPrintable(f.window.message()));
+  QCOMPARE(f.session.lastCapture()->file->tensor("x")->data, onGpu.file->tensor("x")->data);
+  QVERIFY(std::abs(f.session.lastCapture()->find("y")->statistics.l2 / onGpu.find("y")->statistics.l2 - 1.0) < 0.01);
 }
 
 void GpuTest::faultInARunLeavesTheWindowAndTheNextRunWorks() {

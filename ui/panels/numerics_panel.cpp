@@ -4,6 +4,7 @@
 
 #include "ui/theme/format.h"
 
+#include <QAction>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QPainter>
@@ -106,7 +107,20 @@ QWidget* NumericsPanel::createErrors() {
   m_view->header()->setSortIndicatorClearable(true);
   m_view->sortByColumn(-1, Qt::AscendingOrder);
   connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &NumericsPanel::takeSelection);
+  addLookCommand();
   return m_view;
+}
+
+void NumericsPanel::addLookCommand() {
+  auto* look = new QAction(tr("Look at the tensor"), this);
+  look->setToolTip(tr("Its numbers, in the panel Tensor"));
+  m_view->addAction(look);
+  m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
+  connect(look, &QAction::triggered, this, [this] {
+    const QModelIndex current = m_view->currentIndex();
+    if (current.isValid()) Q_EMIT tensorWanted(current.siblingAtColumn(NumericsModel::TensorColumn).data().toString());
+  });
+  connect(m_view, &QTreeView::activated, look, &QAction::trigger);
 }
 
 QWidget* NumericsPanel::createCopies() {

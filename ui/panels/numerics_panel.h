@@ -29,8 +29,13 @@ class NumericsPanel : public QWidget {
   /// What the chosen recipe loses of the chosen tensor.
   QString lossText() const { return m_losses->text(); }
 
+ Q_SIGNALS:
+  /// To be looked at.
+  void tensorWanted(const QString& name);
+
  private:
   QWidget* createErrors();
+  void addLookCommand();
   QWidget* createCopies();
   QWidget* createStart();
   void refresh();

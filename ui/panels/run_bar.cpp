@@ -84,6 +84,7 @@ void RunBar::follow() {
   connect(&m_session, &Session::runProgress, this, &RunBar::showProgress);
   connect(&m_session, &Session::runFinished, this, &RunBar::refresh);
   connect(&m_session, &Session::numericsFinished, this, &RunBar::refresh);
+  connect(&m_session, &Session::tensorsCaptured, this, &RunBar::refresh);
   connect(&m_session, &Session::runFailed, this, &RunBar::refresh);
 }
 

@@ -214,8 +214,8 @@ void SweepPanel::follow() {
     connect(&m_session, signal, this, &SweepPanel::refreshChoices);
   connect(&m_session, &Session::documentChanged, this, &SweepPanel::refreshChoices);
   connect(&m_session, &Session::documentReplaced, this, [this] { m_typedSizes.clear(); });
-  for (const auto signal :
-       {&Session::runStarted, &Session::runFinished, &Session::numericsFinished, &Session::sweepingChanged})
+  for (const auto signal : {&Session::runStarted, &Session::runFinished, &Session::numericsFinished,
+                            &Session::tensorsCaptured, &Session::sweepingChanged})
     connect(&m_session, signal, this, &SweepPanel::refreshPlan);
   connect(&m_session, &Session::runFailed, this, &SweepPanel::refreshPlan);
   connect(&m_session, &Session::analysisChanged, this, &SweepPanel::refreshPlan);

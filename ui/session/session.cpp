@@ -4,6 +4,7 @@
 
 #include "core/document/lowering.h"
 #include "core/export/onnx/onnx_import.h"
+#include "core/plan/capturable_tensors.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/measured_pipeline.h"
@@ -37,6 +38,11 @@ void keepNumerics(LastRun& run, const LastNumerics& numerics) {
 
 }  // namespace
 
+const TensorSummary* LastCapture::find(std::string_view tensor) const {
+  const auto found = std::ranges::find(tensors, tensor, &TensorSummary::name);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
 Session::Session(SessionSettings settings, QObject* parent)
     : QObject(parent), m_capabilitiesOf(std::move(settings.capabilitiesOf)), m_worker(settings.workerCommand) {
   refreshCapabilities();
@@ -45,6 +51,7 @@ Session::Session(SessionSettings settings, QObject* parent)
   connect(&m_worker, &WorkerClient::progress, this, &Session::runProgress);
   connect(&m_worker, &WorkerClient::finished, this, &Session::finishRun);
   connect(&m_worker, &WorkerClient::numericsMeasured, this, &Session::finishNumerics);
+  connect(&m_worker, &WorkerClient::tensorsCaptured, this, &Session::finishCapture);
   connect(&m_worker, &WorkerClient::failed, this, [this](const QString& sentence) {
     if (!m_isSweeping) Q_EMIT runFailed(sentence);
   });
@@ -150,6 +157,7 @@ void Session::replaceDocument(Opened opened) {
   m_path = opened.path;
   m_name = opened.name;
   m_lastNumerics.reset();
+  m_lastCapture.reset();
   setTensorsFile({});
   m_isRunOrphaned = isRunning();
   m_worker.cancel();
@@ -349,9 +357,19 @@ Result<PipelineText> Session::exportPipeline(const PipelineExporter& exporter) c
                          .tensors = tensors});
 }
 
-void Session::run() { start(RunPurpose::Times); }
+void Session::run() { start(runRequest(RunPurpose::Times)); }
 
-void Session::measureNumerics() { start(RunPurpose::Numerics); }
+void Session::measureNumerics() { start(runRequest(RunPurpose::Numerics)); }
+
+void Session::captureTensors(const std::vector<std::string>& tensors, PlanChoice plan) {
+  if (isRunning()) return;
+  m_capturedPlan = plan;
+  m_captureFile = m_captureFolder.filePath(QStringLiteral("%1.safetensors").arg(++m_numCaptures));
+  RunRequest request = runRequest(RunPurpose::Capture);
+  request.variants = {plan == PlanChoice::Fused ? "fused" : "unfused"};
+  request.capture = {.tensors = tensors, .file = m_captureFile.toStdString(), .limitBytes = kCaptureLimitBytes};
+  start(std::move(request));
+}
 
 void Session::cancelRun() {
   Q_EMIT cancelWanted();
@@ -377,11 +395,11 @@ RunRequest Session::runRequest(RunPurpose purpose) const {
   return request;
 }
 
-void Session::start(RunPurpose purpose) {
+void Session::start(RunRequest request) {
   if (isRunning()) return;
   m_pendingRun = {.document = document(), .pass = m_pass, .device = m_runTarget.device};
   m_isRunOrphaned = false;
-  m_worker.run(runRequest(purpose));
+  m_worker.run(std::move(request));
   Q_EMIT runStarted();
 }
 
@@ -421,6 +439,23 @@ void Session::finishNumerics(const NumericsReport& report) {
   Q_EMIT numericsFinished();
 }
 
+void Session::finishCapture(const std::vector<TensorSummary>& tensors) {
+  Result<std::shared_ptr<const CapturedFile>> file = CapturedFile::open(m_captureFile);
+  if (!file) {
+    Q_EMIT runFailed(toQt(file.error().message));
+    return;
+  }
+  if (!m_isRunOrphaned)
+    m_lastCapture = LastCapture{.tensors = tensors,
+                                .file = std::move(*file),
+                                .plan = m_capturedPlan,
+                                .document = m_pendingRun.document,
+                                .pass = m_pendingRun.pass,
+                                .device = m_pendingRun.device};
+  refreshStaleness();
+  Q_EMIT tensorsCaptured();
+}
+
 /// A run that was opened was measured elsewhere: the device that runs would use here does not make it older.
 void Session::refreshStaleness() {
   const auto isStale = [this](const auto& last, const std::string& device) {
@@ -428,6 +463,7 @@ void Session::refreshStaleness() {
   };
   if (m_lastRun) m_lastRun->isStale = isStale(*m_lastRun, plannedDevice().device);
   if (m_lastNumerics) m_lastNumerics->isStale = isStale(*m_lastNumerics, m_runTarget.device);
+  if (m_lastCapture) m_lastCapture->isStale = isStale(*m_lastCapture, m_runTarget.device);
 }
 
 }  // namespace fuseline::ui

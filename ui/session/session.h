@@ -7,17 +7,21 @@
 #include "core/export/pipeline_exporter.h"
 #include "core/plan/analysis.h"
 #include "core/profile/run_record.h"
+#include "ui/session/captured_file.h"
 #include "ui/session/run_gains.h"
 #include "ui/session/worker_client.h"
 
 #include <QObject>
 #include <QSet>
 #include <QString>
+#include <QTemporaryDir>
 #include <QThreadPool>
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace fuseline::ui {
 
@@ -73,6 +77,23 @@ struct LastNumerics {
   PassKind pass = PassKind::Training;
   std::string device;
   bool isStale = false;
+};
+
+/// Which plan of the pipeline tensors are looked at in.
+enum class PlanChoice { Fused, Unfused };
+
+/// Tensors as one run left them, and what ran.
+struct LastCapture {
+  std::vector<TensorSummary> tensors;
+  std::shared_ptr<const CapturedFile> file;
+  PlanChoice plan = PlanChoice::Fused;
+  PipelineDocument document;
+  PassKind pass = PassKind::Training;
+  std::string device;
+  bool isStale = false;
+
+  /// nullptr: it was not captured.
+  const TensorSummary* find(std::string_view tensor) const;
 };
 
 class Session : public QObject {
@@ -149,6 +170,8 @@ class Session : public QObject {
   void run();
   /// Compares both plans with float32, tensor by tensor.
   void measureNumerics();
+  /// Runs the plan once and takes these tensors, or all of these ops. Errors come with runFailed().
+  void captureTensors(const std::vector<std::string>& tensors, PlanChoice plan);
   void cancelRun();
   bool isRunning() const { return m_worker.isRunning() || m_isSweeping; }
   /// What run() asks of the worker.
@@ -163,6 +186,7 @@ class Session : public QObject {
   const std::optional<RunRecord>& baseline() const { return m_baseline; }
   void setBaseline(std::optional<RunRecord> run);
   const std::optional<LastNumerics>& lastNumerics() const { return m_lastNumerics; }
+  const std::optional<LastCapture>& lastCapture() const { return m_lastCapture; }
   WorkerClient& worker() { return m_worker; }
 
  Q_SIGNALS:
@@ -180,6 +204,7 @@ class Session : public QObject {
   void runFinished();
   void baselineChanged();
   void numericsFinished();
+  void tensorsCaptured();
   void runFailed(const QString& sentence);
   /// Whatever runs shall stop.
   void cancelWanted();
@@ -209,11 +234,12 @@ class Session : public QObject {
   void startAnalysis();
   void acceptAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis);
   void dropVanishedSelection();
-  void start(RunPurpose purpose);
+  void start(RunRequest request);
   void finishRun(const RunRecord& record);
   bool hasBetterRun() const;
   void showOwnRun();
   void finishNumerics(const NumericsReport& report);
+  void finishCapture(const std::vector<TensorSummary>& tensors);
   void refreshStaleness();
 
   History m_history;
@@ -236,6 +262,11 @@ class Session : public QObject {
   std::optional<RunRecord> m_baseline;
   std::shared_ptr<const RunGains> m_gains = std::make_shared<const RunGains>();
   std::optional<LastNumerics> m_lastNumerics;
+  std::optional<LastCapture> m_lastCapture;
+  QTemporaryDir m_captureFolder;
+  int m_numCaptures = 0;
+  PlanChoice m_capturedPlan = PlanChoice::Fused;
+  QString m_captureFile;         // that the worker writes
   LastRun m_pendingRun;          // what the worker is running
   bool m_isRunOrphaned = false;  // another document was opened since it began
   bool m_isSweeping = false;

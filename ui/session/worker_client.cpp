@@ -12,6 +12,8 @@ namespace fuseline::ui {
 namespace {
 
 constexpr std::chrono::seconds kCancelPatience{2};
+// Of an error about a line that the worker took for no request: it is older than this program.
+constexpr int kNoRequest = 0;
 constexpr int kQuitPatienceMs = 300;
 // Enough for the last sentence of a dying worker, never a whole log.
 constexpr qsizetype kErrorOutputBytes = 2000;
@@ -106,7 +108,13 @@ void WorkerClient::handleEvent(const WorkerEvent& event) {
     m_activeId = 0;
     Q_EMIT numericsMeasured(numerics->report);
   }
-  if (const auto* error = std::get_if<ErrorEvent>(&event); error && error->id == m_activeId) handleError(*error);
+  if (const auto* captured = std::get_if<CapturedEvent>(&event); captured && captured->id == m_activeId) {
+    m_cancelDeadline.stop();
+    m_activeId = 0;
+    Q_EMIT tensorsCaptured(captured->tensors);
+  }
+  const auto* error = std::get_if<ErrorEvent>(&event);
+  if (error && (error->id == m_activeId || error->id == kNoRequest)) handleError(*error);
 }
 
 /// After a fault a GPU refuses everything to the process that ran into it: the next run gets another one. So it is when

@@ -40,6 +40,7 @@ class WorkerClient : public QObject {
   void progress(const QString& stage, int done, int total);
   void finished(const RunRecord& record);
   void numericsMeasured(const NumericsReport& report);
+  void tensorsCaptured(const std::vector<TensorSummary>& tensors);
   /// A sentence for the user.
   void failed(const QString& sentence);
   void devicesReceived(const Json& devices);

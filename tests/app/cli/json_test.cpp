@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/app/cli/json_schema.h"
 #include "tests/app/cli/program.h"
+#include "tests/support/temporary_folder.h"
 
 #include <set>
 #include <sstream>
@@ -43,6 +44,8 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("run", "--device reference --iterations 2 --variants fused " + samplePipeline());
   expectFits("run", "--device reference --iterations 1 --warmup 0 --recipe delayed --numerics " + samplePipeline());
   expectFits("run", "--device reference --iterations 1 --warmup 0 --recipe all " + samplePipeline());
+  expectFits("run", "--device reference --iterations 1 --warmup 0 --capture norm " + samplePipeline());
+  expectFits("run", "--device reference --capture-list " + samplePipeline());
   expectFits("guide", "");
   expectFits("guide", "shape-mismatch");
   expectFits("sweep", "--device reference --iterations 2 --warmup 0 --over M=2,4 --over H=8 " + samplePipeline());
@@ -60,8 +63,13 @@ TEST(JsonOutput, OfTheWorkerFitsItsSchemaLineByLine) {
                          {"id", 2},
                          {"pipeline", readText(goldenPath("sample.fuseline"))},
                          {"settings", {{"device", "reference"}, {"warmup", 0}}}};
-  const ProgramResult result =
-      fuseline("worker", "{\"type\":\"devices\",\"id\":1}\nnonsense\n" + numerics.dump() + "\n");
+  const TemporaryFolder folder;
+  Json capture = numerics;
+  capture["type"] = "capture";
+  capture["capture"] = {
+      {"tensors", {"norm:y"}}, {"file", (folder / "t.safetensors").string()}, {"limitBytes", 1 << 20}};
+  const ProgramResult result = fuseline(
+      "worker", "{\"type\":\"devices\",\"id\":1}\nnonsense\n" + numerics.dump() + "\n" + capture.dump() + "\n");
   const Json schema = schemaOf("worker");
   std::istringstream lines(result.out);
   std::set<std::string> types;
@@ -70,7 +78,7 @@ TEST(JsonOutput, OfTheWorkerFitsItsSchemaLineByLine) {
     types.insert(Json::parse(line)["type"]);
   }
   types.erase("progress");
-  EXPECT_EQ(types, (std::set<std::string>{"hello", "devices", "error", "numerics"}));
+  EXPECT_EQ(types, (std::set<std::string>{"hello", "devices", "error", "numerics", "captured"}));
 }
 
 TEST(JsonOutput, SchemaCheckerFindsProblems) {

@@ -75,6 +75,28 @@ void assertSame(const NamedTensors& actual, const NamedTensors& expected) {
   }
 }
 
+/// Who maps the file finds each tensor where the index says.
+TEST(Safetensors, IndexSaysWhereTheDataIs) {
+  EXPECT_TRUE(rc::check([] {
+    const TemporaryFolder folder;
+    const NamedTensors tensors = arbitraryTensors();
+    RC_ASSERT(static_cast<bool>(writeSafetensors(folder / "t.safetensors", tensors)));
+    const std::string bytes = readAll(folder / "t.safetensors");
+    const auto index = safetensorsIndex(folder / "t.safetensors");
+    RC_ASSERT(static_cast<bool>(index));
+    RC_ASSERT(index->size() == tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const StoredTensor& stored = (*index)[i];
+      const std::vector<std::byte>& data = tensors[i].second.data;
+      RC_ASSERT(stored.name == tensors[i].first);
+      RC_ASSERT(stored.spec == tensors[i].second.spec);
+      RC_ASSERT(stored.end - stored.begin == data.size());
+      RC_ASSERT(stored.end <= bytes.size());
+      RC_ASSERT(data.empty() || std::memcmp(bytes.data() + stored.begin, data.data(), data.size()) == 0);
+    }
+  }));
+}
+
 TEST(Safetensors, RoundTripIsBitExact) {
   EXPECT_TRUE(rc::check([] {
     const TemporaryFolder folder;

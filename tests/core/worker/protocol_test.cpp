@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/worker/protocol.h"
 
+#include <array>
+
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -41,7 +43,9 @@ TEST(Protocol, KeepsEveryFieldOfARunRequest) {
     request.settings.seed = seed;
     request.settings.symbols = {{utf8("s" + name), value}};
     request.variants = {"fused"};
-    request.purpose = id % 2 == 0 ? RunPurpose::Times : RunPurpose::Numerics;
+    request.purpose =
+        std::array{RunPurpose::Times, RunPurpose::Numerics, RunPurpose::Capture}[static_cast<std::size_t>(seed % 3)];
+    request.capture = {.tensors = {utf8(text)}, .file = utf8(name), .limitBytes = value};
     for (const std::string& rule : rules) request.switches.without.push_back(utf8(rule));
     for (const std::string& rule : rules) request.switches.with.push_back(utf8(rule + "@a"));
     const Result<WorkerRequest> decoded = decodeRequest(encode(WorkerRequest(request)));
@@ -54,6 +58,9 @@ TEST(Protocol, KeepsEveryFieldOfARunRequest) {
     RC_ASSERT(read.settings.symbols == request.settings.symbols);
     RC_ASSERT(read.variants == request.variants);
     RC_ASSERT(read.purpose == request.purpose);
+    RC_ASSERT(read.capture.tensors == request.capture.tensors);
+    RC_ASSERT(read.capture.file == request.capture.file);
+    RC_ASSERT(read.capture.limitBytes == value);
     RC_ASSERT(read.switches == request.switches);
   }));
 }
@@ -71,9 +78,12 @@ TEST(Protocol, KeepsEvents) {
     RunRecord record{.pipelineName = utf8(text)};
     record.variants.push_back({.name = "fused", .steps = {{.name = utf8(text), .samplesNs = samples}}});
     const NumericsReport numerics{.recipe = utf8(text), .errors = {errorOf(utf8(text), samples, samples, DType::F32)}};
+    const Tensor tensor = Tensor::fromDoubles({DType::F32, {std::ssize(samples)}}, samples);
+    const TensorSummary captured = summariesOf({{utf8(text), tensor}}).front();
     for (const WorkerEvent& event :
-         {WorkerEvent(NumericsEvent{id, numerics}), WorkerEvent(HelloEvent{utf8(text), 1}),
-          WorkerEvent(ProgressEvent{id, utf8(text), done, total}), WorkerEvent(ResultEvent{id, record}),
+         {WorkerEvent(NumericsEvent{id, numerics}), WorkerEvent(CapturedEvent{id, {captured}}),
+          WorkerEvent(HelloEvent{utf8(text), 1}), WorkerEvent(ProgressEvent{id, utf8(text), done, total}),
+          WorkerEvent(ResultEvent{id, record}),
           WorkerEvent(ErrorEvent{id, {utf8(text), ErrorKind::NoDevice}, done > 0}),
           WorkerEvent(DevicesEvent{id, Json::array({utf8(text)})})})
       RC_ASSERT(again(event) == encode(event));
@@ -109,7 +119,7 @@ std::string refusal(std::string_view line) {
 TEST(Protocol, SaysWhatIsWrongWithALine) {
   EXPECT_EQ(refusal(R"({"id":1})"), "/type: this field is missing.");
   EXPECT_EQ(refusal(R"({"type":"dance"})"),
-            "/type: \"dance\" is not known. There is: run, numerics, cancel, devices, quit.");
+            "/type: \"dance\" is not known. There is: run, numerics, capture, cancel, devices, quit.");
   EXPECT_EQ(refusal(R"({"type":"cancel"})"), "/id: this field is missing.");
   EXPECT_EQ(refusal(R"({"type":"cancel","id":1.5})"), "/id: expected an integer, found 1.5.");
   EXPECT_EQ(refusal(R"({"type":"cancel","id":99999999999})"),

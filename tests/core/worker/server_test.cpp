@@ -2,11 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/worker/server.h"
 
+#include "core/tensor/safetensors.h"
 #include "core/worker/protocol.h"
 #include "tests/support/one_backend.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/wrapped_backend.h"
 
+#include <algorithm>
 #include <condition_variable>
+#include <filesystem>
 #include <mutex>
 #include <sstream>
 #include <stdexcept>
@@ -75,6 +79,40 @@ TEST(Worker, ComparesThePipelineWithFloat32) {
   EXPECT_EQ(numerics.front().report.recipe, "None");
   ASSERT_NE(numerics.front().report.worst(), nullptr);
   EXPECT_EQ(numerics.front().report.worst()->rmsRelative, 0.0);  // the pipeline is in float32 already
+}
+
+RunRequest captureRequest(const std::string& tensor, const std::string& file, std::int64_t limitBytes) {
+  RunRequest request{.id = 8, .pipelineText = kPipeline, .pipelineName = "mlp", .purpose = RunPurpose::Capture};
+  request.settings.device = "reference";
+  request.variants = {"unfused"};
+  request.capture = {.tensors = {tensor}, .file = file, .limitBytes = limitBytes};
+  return request;
+}
+
+TEST(Worker, CapturesTensorsIntoAFile) {
+  const testing::TemporaryFolder folder;
+  const std::string file = (folder / "t.safetensors").string();
+  const auto captured =
+      only<CapturedEvent>(serve(encode(WorkerRequest(captureRequest("fc.bias:y", file, 4 * 8 * 4))) + "\n"));
+  ASSERT_EQ(captured.size(), 1u);
+  EXPECT_EQ(captured.front().id, 8);
+  ASSERT_EQ(captured.front().tensors.size(), 1u);
+  const TensorSummary& summary = captured.front().tensors.front();
+  EXPECT_EQ(summary.spec, (TensorSpec{DType::F32, {4, 8}}));
+  const Result<NamedTensors> written = readSafetensors(file);
+  ASSERT_TRUE(written) << written.error().message;
+  const std::vector<double> values = written->front().second.toDoubles();
+  EXPECT_EQ(summary.statistics.max, *std::ranges::max_element(values));
+}
+
+TEST(Worker, CapturesNoMoreThanItMay) {
+  const testing::TemporaryFolder folder;
+  const std::string file = (folder / "t.safetensors").string();
+  const auto errors = only<ErrorEvent>(serve(encode(WorkerRequest(captureRequest("fc.bias:y", file, 100))) + "\n"));
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_NE(errors.front().error.message.find("would take 128 B, but a capture may take 100 B"), std::string::npos)
+      << errors.front().error.message;
+  EXPECT_FALSE(std::filesystem::exists(file));
 }
 
 TEST(Worker, SaysHelloFirst) {

@@ -1,0 +1,58 @@
+// The tensors of a plan that can be looked at after a run, by the names that plans and numerics give them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/analysis.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+/// What one capture may take unless it is told otherwise.
+inline constexpr std::int64_t kCaptureLimitBytes = std::int64_t{256} << 20;
+
+/// Why a plan never stores a tensor of the unfused one.
+struct FusedAway {
+  std::string fusion;  // "ForwardLinearEpilogue(fc1.linear, fc1.bias, act)"
+  std::string place;   // with which it is switched off: "ForwardLinearEpilogue@fc1"
+};
+
+struct CapturableTensor {
+  std::string name;  // "x", "norm:y", "grad.fc1.weight", "fc1.input@rowwise"
+  /// As it is captured: of a quantized copy the numbers that its codes stand for, in the dtype of what was quantized.
+  TensorSpec spec;
+  std::string kind;           // "input", "parameter gradient", "quantized copy"
+  std::string owner;          // the document's op that makes it, or else reads it; empty: none
+  std::vector<NodeId> nodes;  // that make or read it
+  std::optional<FusedAway> fusedAway = std::nullopt;
+
+  bool isStored() const { return !fusedAway; }
+};
+
+/// Every tensor of both plans, in the order of the unfused one. plan: one of the two of `analysis`, which must be
+/// runnable. Copies in the host's memory are left out: they are those of tensors that are listed.
+std::vector<CapturableTensor> capturableTensors(const Analysis& analysis, const Plan& plan);
+
+struct TensorChoice {
+  std::vector<CapturableTensor> tensors;  // that the plan stores
+  std::vector<CapturableTensor> missing;  // of the ops that were named: what it never stores
+
+  std::int64_t bytes() const;
+};
+
+/// names: of tensors, or of ops for all that they make and read. Each tensor is chosen once.
+/// Errors (Usage): nothing has that name (with the nearest one), or a tensor that is never stored was named.
+Result<TensorChoice> chooseTensors(const Graph& graph, std::span<const CapturableTensor> all,
+                                   std::span<const std::string> names);
+
+/// "act:y is never stored: ForwardLinearEpilogue(fc1.linear, act) needs no memory for it."
+std::string neverStoredText(const CapturableTensor& tensor);
+
+/// Errors (Usage): they take more than that, with both sizes and the largest tensor.
+Result<void> checkCaptureSize(const TensorChoice& choice, std::int64_t limitBytes);
+
+}  // namespace fuseline

@@ -1,0 +1,33 @@
+// Copies tensors of a plan to the host while it runs.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/backend.h"
+#include "core/tensor/tensor.h"
+
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+
+namespace fuseline {
+
+struct CaptureRequest {
+  std::shared_ptr<Backend> backend;
+  const Graph& graph;
+  const Plan& plan;
+  /// Of the graph.
+  const NamedTensors& bindings;
+  /// That the plan stores (core/plan/capturable_tensors.h).
+  std::span<const std::string> tensors;
+  /// Runs before the one that is looked at, so that delayed scales have settled.
+  int warmup = 0;
+};
+
+/// Runs the plan in its own memory and reads each tensor right after the last step that writes it: what the run makes
+/// of the memory afterwards does not matter. Of a quantized copy the numbers that its codes stand for, rounded to the
+/// dtype of what was quantized. In the order of `tensors`.
+/// Errors: those of a run; the plan has no such tensor; the run was cancelled.
+Result<NamedTensors> captureTensors(const CaptureRequest& request, const std::stop_token& cancel = {});
+
+}  // namespace fuseline

@@ -1,0 +1,122 @@
+// `fuseline run --capture`: what it prints, writes and refuses.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tensor/safetensors.h"
+#include "tests/app/cli/program.h"
+#include "tests/support/temporary_folder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+namespace fuseline::testing {
+namespace {
+
+const std::string kRun = "run --device reference --iterations 1 --warmup 0 ";
+
+const Tensor* find(const NamedTensors& tensors, const std::string& name) {
+  const auto found = std::ranges::find(tensors, name, &NamedTensors::value_type::first);
+  return found == tensors.end() ? nullptr : &found->second;
+}
+
+TEST(Capture, WritesWhatTheFusedPlanOfADumpHolds) {
+  const TemporaryFolder folder;
+  const ProgramResult result = fuseline(kRun + "--quiet --capture norm:y,grad.x --capture fc1.weight --captured " +
+                                        quoted(folder / "c.safetensors") + " --dump " +
+                                        quoted(folder / "d.safetensors") + " " + samplePipeline());
+  ASSERT_EQ(result.exitCode, 0) << result.err;
+  const Result<NamedTensors> captured = readSafetensors(folder / "c.safetensors");
+  const Result<NamedTensors> dump = readSafetensors(folder / "d.safetensors");
+  ASSERT_TRUE(captured) << captured.error().message;
+  ASSERT_EQ(captured->size(), 3U);
+  for (const auto& [name, tensor] : *captured) {
+    const Tensor* dumped = find(*dump, "fused/" + name);
+    ASSERT_NE(dumped, nullptr) << name;
+    EXPECT_EQ(tensor.data, dumped->data) << name;
+  }
+}
+
+/// The mean of the squares of a normalized row is 1, so that L2 is the root of the number of elements.
+TEST(Capture, PrintsStatisticsAndSaysTheSizeFirst) {
+  const ProgramResult result = fuseline(kRun + "--capture norm:y " + samplePipeline());
+  ASSERT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_TRUE(has(result.err, "Captures 1 tensor, ")) << result.err;
+  EXPECT_TRUE(has(result.out, "norm:y")) << result.out;
+  const Json captured = fuseline(kRun + "--json --capture norm:y " + samplePipeline()).json()["captured"];
+  ASSERT_EQ(captured.size(), 1U);
+  const Json& statistics = captured[0]["statistics"];
+  const auto elements = statistics["elements"].get<double>();
+  EXPECT_NEAR(statistics["l2"].get<double>(), std::sqrt(elements), 0.01 * std::sqrt(elements));
+  EXPECT_EQ(statistics["nans"], 0);
+}
+
+TEST(Capture, AFolderTakesAFileOfEachTensor) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(fuseline(kRun + "--quiet --capture norm:y,grad.x --captured " + quoted(folder / "new/tensors") + " " +
+                     samplePipeline())
+                .exitCode,
+            0);
+  EXPECT_EQ(readText(folder / "new/tensors/norm_y.npy").substr(1, 5), "NUMPY");
+  EXPECT_EQ(readText(folder / "new/tensors/grad.x.npy").substr(1, 5), "NUMPY");
+}
+
+TEST(Capture, AnNpyFileTakesOneTensor) {
+  const TemporaryFolder folder;
+  const std::string file = " --captured " + quoted(folder / "t.npy") + " " + samplePipeline();
+  EXPECT_EQ(fuseline(kRun + "--quiet --capture norm:y" + file).exitCode, 0);
+  EXPECT_EQ(readText(folder / "t.npy").substr(1, 5), "NUMPY");
+  const ProgramResult two = fuseline(kRun + "--capture norm:y,grad.x" + file);
+  EXPECT_EQ(two.exitCode, 2);
+  EXPECT_TRUE(has(two.err, "expected one tensor for a .npy file, found 2")) << two.err;
+}
+
+TEST(Capture, ListsWhatThereIsWithoutARun) {
+  const ProgramResult result = fuseline("run --device reference --capture-list " + samplePipeline());
+  ASSERT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "grad.fc1.weight")) << result.out;
+  EXPECT_FALSE(has(result.out, "end to end")) << "nothing was measured";
+  const Json list = fuseline("run --device reference --json --capture-list " + samplePipeline()).json()["capturable"];
+  const auto isMissing = [](const Json& tensor) { return !tensor["fusedAwayBy"].is_null(); };
+  EXPECT_TRUE(std::any_of(list.begin(), list.end(), isMissing));
+  const Json plain =
+      fuseline("run --device reference --variants unfused --json --capture-list " + samplePipeline()).json();
+  EXPECT_TRUE(std::none_of(plain["capturable"].begin(), plain["capturable"].end(), isMissing));
+}
+
+/// Both ways that the message names lead to the tensor.
+TEST(Capture, SaysWhichFusionNeverStoresATensorAndHowToSeeIt) {
+  const Json list = fuseline("run --device reference --json --capture-list " + samplePipeline()).json()["capturable"];
+  const auto missing =
+      std::find_if(list.begin(), list.end(), [](const Json& tensor) { return !tensor["fusedAwayBy"].is_null(); });
+  ASSERT_NE(missing, list.end());
+  const std::string name = (*missing)["name"];
+  const ProgramResult refused = fuseline(kRun + "--capture " + name + " " + samplePipeline());
+  EXPECT_EQ(refused.exitCode, 2);
+  EXPECT_TRUE(has(refused.err, name + " is never stored: " + (*missing)["fusedAwayBy"].get<std::string>()))
+      << refused.err;
+  EXPECT_TRUE(has(refused.err, "--without ")) << refused.err;
+  EXPECT_EQ(fuseline(kRun + "--quiet --variants unfused --capture " + name + " " + samplePipeline()).exitCode, 0);
+}
+
+TEST(Capture, RefusesMoreThanItsLimitWithBothSizes) {
+  const std::string large = kRun + "--set M=4096 --set H=256 --capture x --capture-limit 1 " + samplePipeline();
+  const ProgramResult result = fuseline(large);
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_TRUE(has(result.err, "but a capture may take 1 MiB")) << result.err;
+  EXPECT_TRUE(has(result.err, "--capture-limit")) << result.err;
+  EXPECT_EQ(result.out, "") << "nothing was measured first";
+}
+
+TEST(Capture, IsRefusedWhereItMeansNothing) {
+  const TemporaryFolder folder;
+  for (const std::string& arguments :
+       {std::string("--capture nothing.here "), std::string("--captured c.safetensors "),
+        std::string("--recipe none,mxfp8 --capture norm:y "), std::string("--capture norm:y --capture-limit 0 ")})
+    EXPECT_EQ(fuseline(kRun + arguments + samplePipeline(), {}, folder.path()).exitCode, 2) << arguments;
+  EXPECT_TRUE(has(fuseline(kRun + "--capture nrom:y " + samplePipeline()).err, "did you mean norm:y?"));
+}
+
+}  // namespace
+}  // namespace fuseline::testing
