@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -22,8 +23,16 @@ namespace fuseline {
 
 namespace {
 
-/// What a message of protobuf may take, less room for what is not weights.
-constexpr std::int64_t kLargestBytes = (std::int64_t{1} << 31) - (std::int64_t{1} << 24);
+/// Of a message of protobuf.
+constexpr std::int64_t kLargestBytes = std::numeric_limits<std::int32_t>::max();
+
+Error tooLarge(std::string_view name, std::int64_t bytes) {
+  return {
+      fmt::format("{}: the model with its weights takes {}, and an ONNX file without external data holds less than 2 "
+                  "GiB. Export it "
+                  "with smaller sizes (--set), in a narrower dtype, or in parts.",
+                  name, formatBytes(bytes))};
+}
 
 std::int64_t numBytes(const ::onnx::TensorProto& tensor) {
   std::int64_t elements = 1;
@@ -118,11 +127,7 @@ Result<PipelineText> onnxFile(const ExportedPipeline& pipeline) {
   Result<OnnxModel> model = onnxModel(pipeline);
   if (!model) return model.error();
   const std::int64_t bytes = weightBytes(*model);
-  if (bytes > kLargestBytes)
-    return Error{fmt::format(
-        "{}: the weights take {}, and an ONNX file without external data holds less than 2 GiB. Export it with smaller "
-        "sizes (--set), in a narrower dtype, or in parts.",
-        pipeline.name, formatBytes(bytes))};
+  if (bytes > kLargestBytes) return tooLarge(pipeline.name, bytes);
   PipelineText file{.text = head(pipeline, bytes) + onnxListing(model->graph), .notes = std::move(model->notes)};
   if (!model->weights.empty()) file.notes.push_back(weightsNote(pipeline));
   file.bytes = [proto = modelOf(pipeline, std::move(model->graph)), weights = std::move(model->weights),
@@ -134,6 +139,8 @@ Result<PipelineText> onnxFile(const ExportedPipeline& pipeline) {
     TensorsByName byName(std::move_iterator(bindings->begin()), std::move_iterator(bindings->end()));
     if (Result<void> done = fill(*filled.mutable_graph(), weights, std::move(byName)); !done) return done.error();
     setMetadata(filled, kOnnxGraphHashKey, onnxGraphHash(filled.graph()));
+    const auto all = static_cast<std::int64_t>(filled.ByteSizeLong());
+    if (all > kLargestBytes) return tooLarge(filled.graph().name(), all);
     return filled.SerializeAsString();
   };
   return file;

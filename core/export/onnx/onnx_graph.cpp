@@ -62,9 +62,10 @@ OnnxGraph::OnnxGraph(const Graph& graph) : m_graph(graph) {
 
 // ---- names
 
-std::string OnnxGraph::unique(std::string wish) {
+std::string OnnxGraph::unique(const std::string& wish) {
   std::string name = wish;
-  for (int number = 2; !m_taken.insert(name).second; ++number) name = fmt::format("{}_{}", wish, number);
+  for (int& number = m_numbers.try_emplace(wish, 1).first->second; !m_taken.insert(name).second;)
+    name = fmt::format("{}_{}", wish, ++number);
   return name;
 }
 
@@ -186,37 +187,34 @@ OnnxValue OnnxGraph::castTo(const OnnxValue& value, DType dtype) {
   return tensor;
 }
 
+template <class T>
+OnnxValue OnnxGraph::shared(const OnnxValue& wish, std::int32_t type, const Shape& shape,
+                            const std::vector<T>& values) {
+  const auto [known, isNew] = m_constants.try_emplace(std::pair(wish.name, type), wish);
+  OnnxValue& constant = known->second;
+  if (!isNew) return constant;
+  constant.name = unique(wish.name);
+  setData(*addInitializer(constant.name, type, shape), values);
+  return constant;
+}
+
 OnnxValue OnnxGraph::number(double value) {
-  const std::string key = fmt::format("number {}", static_cast<float>(value));
-  if (const auto known = m_constants.find(key); known != m_constants.end()) return known->second;
-  const OnnxValue constant{unique(fmt::format("{}", static_cast<float>(value))), DType::F32};
-  setData(*addInitializer(constant.name, onnxType(DType::F32), {}), std::vector{static_cast<float>(value)});
-  return m_constants.emplace(key, constant).first->second;
+  const auto rounded = static_cast<float>(value);
+  return shared({fmt::format("{}", rounded), DType::F32}, onnxType(DType::F32), {}, std::vector{rounded});
 }
 
 OnnxValue OnnxGraph::integers(const std::vector<std::int64_t>& values) {
-  const std::string key = fmt::format("integers {}", fmt::join(values, ","));
-  if (const auto known = m_constants.find(key); known != m_constants.end()) return known->second;
-  const OnnxValue constant{unique(fmt::format("[{}]", fmt::join(values, ", "))), DType::I64};
   const Shape shape = {static_cast<std::int64_t>(values.size())};
-  setData(*addInitializer(constant.name, onnxType(DType::I64), shape), values);
-  return m_constants.emplace(key, constant).first->second;
+  return shared({fmt::format("[{}]", fmt::join(values, ", ")), DType::I64}, onnxType(DType::I64), shape, values);
 }
 
 OnnxValue OnnxGraph::integer(std::int64_t value) {
-  const std::string key = fmt::format("integer {}", value);
-  if (const auto known = m_constants.find(key); known != m_constants.end()) return known->second;
-  const OnnxValue constant{unique(fmt::format("{}", value)), DType::I64};
-  setData(*addInitializer(constant.name, onnxType(DType::I64), {}), std::vector{value});
-  return m_constants.emplace(key, constant).first->second;
+  return shared({fmt::format("{}", value), DType::I64}, onnxType(DType::I64), {}, std::vector{value});
 }
 
 OnnxValue OnnxGraph::zeroPoint(ElementFormat format) {
-  const std::string key = fmt::format("zero {}", formatName(format));
-  if (const auto known = m_constants.find(key); known != m_constants.end()) return known->second;
-  const OnnxValue constant{unique(fmt::format("zero_{}", formatName(format))), DType::E4M3};
-  setData(*addInitializer(constant.name, onnxType(format), {}), std::vector<std::uint8_t>{0});
-  return m_constants.emplace(key, constant).first->second;
+  return shared({fmt::format("zero_{}", formatName(format)), DType::E4M3}, onnxType(format), {},
+                std::vector<std::uint8_t>{0});
 }
 
 // ---- the end

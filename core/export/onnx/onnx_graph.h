@@ -78,19 +78,22 @@ class OnnxGraph {
   const std::vector<OnnxWeight>& weights() const { return m_weights; }
 
  private:
-  std::string unique(std::string wish);
+  std::string unique(const std::string& wish);
   std::string partName(std::string_view part) const;
   void nameValues();
   void declareInputs();
   OnnxValue castTo(const OnnxValue& value, DType dtype);
+  template <class T>
+  OnnxValue shared(const OnnxValue& wish, std::int32_t type, const Shape& shape, const std::vector<T>& values);
   ::onnx::TensorProto* addInitializer(const std::string& name, std::int32_t type, const Shape& shape);
 
   const Graph& m_graph;
   NodeId m_node = -1;
   ::onnx::GraphProto m_proto;
   std::set<std::string, std::less<>> m_taken;
+  std::map<std::string, int, std::less<>> m_numbers;  // the last one behind a name that was wanted again
   std::vector<std::string> m_valueNames;
-  std::map<std::string, OnnxValue, std::less<>> m_constants;
+  std::map<std::pair<std::string, std::int32_t>, OnnxValue> m_constants;  // by wish and type
   std::vector<OnnxWeight> m_weights;
 };
 

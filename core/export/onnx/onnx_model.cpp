@@ -69,7 +69,7 @@ std::vector<std::string> notesOf(const Graph& graph) {
   };
   addNote(
       notes, namesOf(graph, isBf16Product),
-      "a product in bf16, which onnxruntime runs on GPUs only. For a CPU give the pipeline's inputs the dtype f32 or "
+      "a product in bf16, which onnxruntime does not run on a CPU. For one give the pipeline's inputs the dtype f32 or "
       "f16.");
   return notes;
 }

@@ -283,7 +283,7 @@ TEST(OnnxFile, RefusesTensorsThatDoNotFit) {
 
 TEST(OnnxFile, RefusesWhatProtobufCannotHold) {
   const std::string error = errorOf(oneLinear(1, 32768, 32768, "bf16"));
-  EXPECT_TRUE(has(error, "sample: the weights take 2 GiB")) << error;
+  EXPECT_TRUE(has(error, "sample: the model with its weights takes 2 GiB")) << error;
 }
 
 TEST(OnnxFile, RefusesCollectivesByName) {
