@@ -16,7 +16,7 @@ namespace fuseline {
 
 namespace {
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
+std::size_t toIndex(int index) { return static_cast<std::size_t>(index); }
 
 MemoryPurpose purposeOf(const PlanTensor& tensor) {
   switch (tensor.role) {
@@ -39,12 +39,12 @@ std::vector<MemoryPurpose> purposesByStorage(const Plan& plan) {
   std::vector<MemoryPurpose> purposes(plan.storages.size(), MemoryPurpose::Passing);
   std::vector<bool> isInput(plan.storages.size(), false);
   for (const PlanTensor& tensor : plan.tensors) {
-    MemoryPurpose& purpose = purposes[at(tensor.storage)];
+    MemoryPurpose& purpose = purposes[toIndex(tensor.storage)];
     const MemoryPurpose own = purposeOf(tensor);
     const bool isLonger = purpose == MemoryPurpose::Passing || own == MemoryPurpose::Kept;
-    if (isLonger && !isInput[at(tensor.storage)]) purpose = own;
-    if (tensor.role == TensorRole::Input) isInput[at(tensor.storage)] = true;
-    if (isInput[at(tensor.storage)]) purpose = MemoryPurpose::InputsAndOutputs;
+    if (isLonger && !isInput[toIndex(tensor.storage)]) purpose = own;
+    if (tensor.role == TensorRole::Input) isInput[toIndex(tensor.storage)] = true;
+    if (isInput[toIndex(tensor.storage)]) purpose = MemoryPurpose::InputsAndOutputs;
   }
   return purposes;
 }
@@ -64,39 +64,41 @@ class MemoryWalk {
   std::vector<StepMemory> walk() {
     std::vector<StepMemory> steps;
     for (int step = 0; step < static_cast<int>(m_plan.steps.size()); ++step) {
-      for (const int storage : m_beginning[at(step)]) begin(storage);
+      for (const int storage : m_beginning[toIndex(step)]) begin(storage);
       m_now.step = step;
-      if (m_plan.steps[at(step)].isLaunched()) steps.push_back(m_now);
-      for (const int storage : m_ending[at(step)]) end(storage);
+      if (m_plan.steps[toIndex(step)].isLaunched()) steps.push_back(m_now);
+      for (const int storage : m_ending[toIndex(step)]) end(storage);
     }
     return steps;
   }
 
  private:
-  const Storage& storageAt(int index) const { return m_plan.storages[at(index)]; }
+  const Storage& storageAt(int index) const { return m_plan.storages[toIndex(index)]; }
 
   void file(int index) {
     const Storage& storage = storageAt(index);
     if (storage.isOnHost) return;
     if (storage.isPersistent) return count(index, storage.bytes);
     if (storage.firstStep < 0 || storage.bytes == 0) return;  // it has no place
-    m_beginning[at(storage.firstStep)].push_back(index);
-    m_ending[at(storage.lastStep)].push_back(index);
+    m_beginning[toIndex(storage.firstStep)].push_back(index);
+    m_ending[toIndex(storage.lastStep)].push_back(index);
   }
 
-  void count(int index, std::int64_t bytes) { m_now.bytes[static_cast<std::size_t>(m_purposes[at(index)])] += bytes; }
+  void count(int index, std::int64_t bytes) {
+    m_now.bytes[static_cast<std::size_t>(m_purposes[toIndex(index)])] += bytes;
+  }
 
   /// A step may write where it reads: the two are one piece of memory then.
   void begin(int index) {
     if (const auto before = m_byOffset.find(storageAt(index).offset); before != m_byOffset.end()) end(before->second);
     m_byOffset[storageAt(index).offset] = index;
-    m_isInUse[at(index)] = true;
+    m_isInUse[toIndex(index)] = true;
     count(index, storageAt(index).bytes);
   }
 
   void end(int index) {
-    if (!m_isInUse[at(index)]) return;
-    m_isInUse[at(index)] = false;
+    if (!m_isInUse[toIndex(index)]) return;
+    m_isInUse[toIndex(index)] = false;
     m_byOffset.erase(storageAt(index).offset);
     count(index, -storageAt(index).bytes);
   }
@@ -113,7 +115,7 @@ class MemoryWalk {
 /// The op of a fused step that an operand belongs to; nullopt: the step is no op's, as a sum of gradients is.
 std::optional<NodeId> readerOf(const Step& step, const StepOperand& operand) {
   if (step.transfer) return step.transfer->reader;
-  const auto member = at(operand.key.member);
+  const auto member = toIndex(operand.key.member);
   if (member < step.nodes.size()) return step.nodes[member];
   const auto work = std::ranges::find(step.copies, operand.key.member, &QuantizeWork::member);
   return work == step.copies.end() ? std::nullopt : std::optional(work->reader);
@@ -125,7 +127,7 @@ std::vector<std::set<NodeId>> backwardReaders(const Plan& plan) {
     if (step.phase != Phase::Backward && !step.transfer) continue;
     for (const StepOperand& operand : step.operands)
       if (const auto reader = readerOf(step, operand); reader && operand.access != OperandAccess::Write)
-        readers[at(plan.tensors[at(operand.tensor)].storage)].insert(*reader);
+        readers[toIndex(plan.tensors[toIndex(operand.tensor)].storage)].insert(*reader);
   }
   return readers;
 }
@@ -136,15 +138,15 @@ std::vector<KeptTensor> keptTensors(const Plan& plan) {
   std::vector<bool> isListed(plan.storages.size(), false);
   std::vector<KeptTensor> kept;
   for (int tensor = 0; tensor < static_cast<int>(plan.tensors.size()); ++tensor) {
-    const int index = plan.tensors[at(tensor)].storage;
-    const Storage& storage = plan.storages[at(index)];
-    if ((purposes[at(index)] != MemoryPurpose::Kept && !storage.isOnHost) || isListed[at(index)]) continue;
-    isListed[at(index)] = true;
+    const int index = plan.tensors[toIndex(tensor)].storage;
+    const Storage& storage = plan.storages[toIndex(index)];
+    if ((purposes[toIndex(index)] != MemoryPurpose::Kept && !storage.isOnHost) || isListed[toIndex(index)]) continue;
+    isListed[toIndex(index)] = true;
     kept.push_back({.tensor = tensor,
                     .bytes = storage.bytes,
                     .firstStep = storage.firstStep,
                     .lastStep = storage.lastStep,
-                    .readers = {readers[at(index)].begin(), readers[at(index)].end()},
+                    .readers = {readers[toIndex(index)].begin(), readers[toIndex(index)].end()},
                     .isOnHost = storage.isOnHost});
   }
   std::ranges::stable_sort(kept, {}, &KeptTensor::readers);
@@ -153,12 +155,13 @@ std::vector<KeptTensor> keptTensors(const Plan& plan) {
 
 std::size_t widestName(const MemoryProfile& profile, const Plan& plan) {
   std::size_t widest = 0;
-  for (const StepMemory& memory : profile.steps) widest = std::max(widest, plan.steps[at(memory.step)].name.size());
+  for (const StepMemory& memory : profile.steps)
+    widest = std::max(widest, plan.steps[toIndex(memory.step)].name.size());
   return widest;
 }
 
 std::string stepText(const StepMemory& memory, const Plan& plan, std::size_t nameWidth) {
-  const Step& step = plan.steps[at(memory.step)];
+  const Step& step = plan.steps[toIndex(memory.step)];
   std::string text = fmt::format("{:<8} {:<{}}", phaseName(step.phase), step.name, nameWidth);
   for (const std::int64_t bytes : memory.bytes) text += fmt::format(" {:>10}", formatBytes(bytes));
   return text + fmt::format(" {:>10}\n", formatBytes(memory.total()));
@@ -167,9 +170,9 @@ std::string stepText(const StepMemory& memory, const Plan& plan, std::size_t nam
 std::string keptText(const KeptTensor& kept, const Plan& plan, const Graph& graph) {
   std::vector<std::string> readers;
   for (const NodeId reader : kept.readers) readers.push_back(graph.node(reader).id);
-  const PlanTensor& tensor = plan.tensors[at(kept.tensor)];
+  const PlanTensor& tensor = plan.tensors[toIndex(kept.tensor)];
   return fmt::format("  {:<24} {:<24} {:>10}  for {}, until {}{}\n", tensor.name, toString(tensor.spec),
-                     formatBytes(kept.bytes), fmt::join(readers, ", "), plan.steps[at(kept.lastStep)].name,
+                     formatBytes(kept.bytes), fmt::join(readers, ", "), plan.steps[toIndex(kept.lastStep)].name,
                      kept.isOnHost ? ", in the host's memory" : "");
 }
 
@@ -200,7 +203,7 @@ std::string toString(const MemoryProfile& profile, const Plan& plan, const Graph
   for (const StepMemory& memory : profile.steps) text += stepText(memory, plan, nameWidth);
   if (profile.steps.empty()) return text;
   text += fmt::format("at most {} in use, at {}; allocated once: {}\n", formatBytes(profile.peakBytes()),
-                      plan.steps[at(profile.steps[profile.peak].step)].name, formatBytes(plan.peakBytes()));
+                      plan.steps[toIndex(profile.steps[profile.peak].step)].name, formatBytes(plan.peakBytes()));
   text += fmt::format("kept for backward: {}\n", formatBytes(plan.savedForBackwardBytes));
   for (const KeptTensor& kept : profile.kept) text += keptText(kept, plan, graph);
   return text;
