@@ -85,9 +85,10 @@ Result<void> checkNames(const Graph& graph, const std::vector<CapturableTensor>&
 }  // namespace
 
 void addCaptureOptions(CLI::App& verb, CaptureOptions& options) {
-  verb.add_option("--capture", options.names,
-                  "Also: runs the fused plan once more (of --variants unfused that one) and prints statistics of these "
-                  "tensors, or of all of an op")
+  verb.add_option(
+          "--capture", options.names,
+          "Also: runs the last of --variants once more, the fused plan, and prints statistics of these tensors, or of "
+          "all of an op")
       ->type_name("NAME[,NAME...]")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -97,7 +98,7 @@ void addCaptureOptions(CLI::App& verb, CaptureOptions& options) {
       ->type_name("OUT");
   verb.add_option("--capture-limit", options.limitMiB, "The most that a capture may take")
       ->type_name("MiB")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 22))
       ->capture_default_str();
   verb.add_flag("--capture-list", options.listsOnly, "Runs nothing: lists what --capture can take, with sizes");
 }

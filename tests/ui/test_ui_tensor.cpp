@@ -31,6 +31,8 @@ class TensorTest : public QObject {
   void whatAFusionNeverStoresIsASentenceAndAWay();
   void rowOfNumericsLeadsToItsTensor();
   void changesMakeTheCaptureStale();
+  void editsBehindAnotherTabAreSafe();
+  void aNewCaptureKeepsThePlace();
   void noCaptureWhileAnythingRuns();
   void failedCaptureIsASentence();
   void olderWorkerIsASentence();
@@ -257,6 +259,40 @@ void TensorTest::changesMakeTheCaptureStale() {
   f.session.openText(smallPipeline(), QStringLiteral("other"));
   QVERIFY(!f.session.lastCapture());
   QCOMPARE(f.panel().model().rowCount(), 0);
+}
+
+/// The panel lists nothing while it is hidden, and knows what its list is of.
+void TensorTest::editsBehindAnotherTabAreSafe() {
+  Fixture f(smallPipeline());
+  f.window.show();
+  f.window.showPane(QStringLiteral("tensor"));
+  QVERIFY(f.window.tensor().tensors()->count() > 8);
+  f.window.showPane(QStringLiteral("timings"));
+  f.session.openText(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": {
+    "inputs": [{"id": "x", "dtype": "f32", "shape": [2, 2]}],
+    "ops": [{"id": "act", "op": "GELU", "attributes": {}}],
+    "wires": [["x", "act.x"]], "outputs": [{"id": "y", "from": "act.y"}]}})",
+                     QStringLiteral("other"));
+  QVERIFY(waitForAnalysis(f.session));
+  f.session.select({QStringLiteral("act")});
+  f.window.showPane(QStringLiteral("tensor"));
+  QCOMPARE(f.window.tensor().tensors()->count(), 4);  // x, y and their gradients
+}
+
+void TensorTest::aNewCaptureKeepsThePlace() {
+  if (!hasWorker()) QSKIP("The program fuseline is not part of this build.");
+  CapturedOp f(QStringLiteral("norm"));
+  QVERIFY2(f.isCaptured, qPrintable(f.window.message()));
+  f.panel().view()->setCurrentIndex(f.panel().model().index(5, 7));
+  QVERIFY(f.session.apply(SetAttribute{"norm", "eps", 0.5}));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(f.panel().view()->currentIndex(), f.panel().model().index(5, 7));
+  const double before = f.panel().model().valueOf(5 * 32 + 7);
+  QSignalSpy captured(&f.session, &Session::tensorsCaptured);
+  f.panel().captureButton()->click();
+  QVERIFY2(waitFor(captured), qPrintable(f.window.message()));
+  QCOMPARE(f.panel().view()->currentIndex(), f.panel().model().index(5, 7));
+  QVERIFY(std::abs(f.panel().model().valueOf(5 * 32 + 7)) < std::abs(before));
 }
 
 void TensorTest::noCaptureWhileAnythingRuns() {

@@ -45,6 +45,10 @@ void TensorModel::show(const TensorSummary& summary, std::shared_ptr<const Captu
   endResetModel();
 }
 
+bool TensorModel::shows(const TensorSummary& summary, const std::shared_ptr<const CapturedFile>& file) const {
+  return m_file && m_file == file && m_summary.name == summary.name;
+}
+
 void TensorModel::clear() {
   beginResetModel();
   m_summary = {};

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 namespace fuseline::ui {
 
@@ -34,6 +35,9 @@ class TensorModel : public QAbstractTableModel {
 
   void show(const TensorSummary& summary, std::shared_ptr<const CapturedFile> file);
   void clear();
+  /// Is it this very tensor of this capture?
+  bool shows(const TensorSummary& summary, const std::shared_ptr<const CapturedFile>& file) const;
+  const std::string& name() const { return m_summary.name; }
   void setShading(Shading shading);
 
   /// Row-major; -1: none.

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -162,8 +163,7 @@ QWidget* TensorPanel::createTools() {
   connect(m_shading, &QComboBox::currentIndexChanged, this,
           [this](int index) { m_model->setShading(static_cast<Shading>(index)); });
   row->addWidget(m_shading);
-  m_copy = addTool(*row, tr("Copy"), tr("The selected cells, with tabs (Ctrl+C)"), {},
-                   [this] { QGuiApplication::clipboard()->setText(asText()); });
+  m_copy = addTool(*row, tr("Copy"), tr("The selected cells, with tabs (Ctrl+C)"), {}, [this] { copy(); });
   addTool(*row, tr("Save as..."), tr("The tensor as .npy or .safetensors"), {}, [this] { saveAs(); });
   return tools;
 }
@@ -200,7 +200,9 @@ void TensorPanel::connectSession() {
   connect(&m_session, &Session::tensorsCaptured, this, &TensorPanel::showChosen);
   connect(&m_session, &Session::documentReplaced, this, &TensorPanel::refresh);
   connect(&m_session, &Session::analysisChanged, this, &TensorPanel::refresh);
-  connect(&m_session, &Session::selectionChanged, this, &TensorPanel::fillTensors);
+  connect(&m_session, &Session::selectionChanged, this, [this] {
+    if (isVisible()) fillTensors();
+  });
   for (const auto signal : {&Session::documentChanged, &Session::passChanged, &Session::runTargetChanged})
     connect(&m_session, signal, this, &TensorPanel::refreshCaption);
   for (const auto signal : {&Session::runStarted, &Session::runFinished, &Session::numericsFinished,
@@ -227,18 +229,20 @@ void TensorPanel::showEvent(QShowEvent* event) {
 }
 
 void TensorPanel::refresh() {
-  if (isVisible()) listAll();
-  if (isVisible() || !m_session.lastCapture()) fillTensors();
+  if (!isVisible()) return;
+  listAll();
+  fillTensors();
 }
 
 void TensorPanel::listAll() {
+  m_analysis = m_session.analysis();
   const Plan* listed = chosenPlan();
   m_all = listed ? capturableTensors(*m_session.analysis(), *listed) : std::vector<CapturableTensor>();
 }
 
 bool TensorPanel::isInScope(const CapturableTensor& tensor) const {
   const std::string op = m_session.singleSelection().toStdString();
-  const Graph& graph = m_session.analysis()->graph();
+  const Graph& graph = m_analysis->graph();
   return op.empty() || tensor.name == op || tensor.name == "grad." + op ||
          std::ranges::any_of(tensor.nodes, [&](NodeId id) { return graph.node(id).isAt(op); });
 }
@@ -251,11 +255,13 @@ void TensorPanel::fillTensors() {
                        [this](const CapturableTensor& tensor) { return isInScope(tensor); });
   {
     const QSignalBlocker blocker(m_tensor);
-    m_tensor->clear();
+    QStringList texts;
     for (const CapturableTensor& tensor : m_listed)
-      m_tensor->addItem(tensor.isStored()
-                            ? tr("%1 · %2, %3").arg(toQt(tensor.name), formatSpec(tensor.spec), toQt(tensor.kind))
-                            : tr("%1 · never stored").arg(toQt(tensor.name)));
+      texts.append(tensor.isStored()
+                       ? tr("%1 · %2, %3").arg(toQt(tensor.name), formatSpec(tensor.spec), toQt(tensor.kind))
+                       : tr("%1 · never stored").arg(toQt(tensor.name)));
+    m_tensor->clear();
+    m_tensor->addItems(texts);
   }
   choose(before);
 }
@@ -348,23 +354,31 @@ const TensorSummary* TensorPanel::shown() const {
 
 void TensorPanel::showChosen() {
   const TensorSummary* summary = shown();
-  if (summary)
-    m_model->show(*summary, m_session.lastCapture()->file);
-  else
-    m_model->clear();
-  m_histogram->show(summary ? summary->statistics.magnitudes : MagnitudeHistogram(), std::nullopt);
+  showNumbers(summary);
   for (QWidget* part : {m_content, static_cast<QWidget*>(m_caption), m_tools}) part->setVisible(summary);
   m_hintArea->setVisible(!summary);
   m_hint->setText(hintFor(chosen()));
   m_unfused->setVisible(chosen() && !chosen()->isStored());
+  refreshCapture();
+  refreshCaption();
+}
+
+/// Of the same tensor in another capture the place stays.
+void TensorPanel::showNumbers(const TensorSummary* summary) {
+  if (!summary) return m_model->clear();
+  const std::shared_ptr<const CapturedFile>& file = m_session.lastCapture()->file;
+  if (m_model->shows(*summary, file)) return;
+  const QModelIndex before = m_model->name() == summary->name ? m_view->currentIndex() : QModelIndex();
+  const auto [row, column] = std::pair(std::max(0, before.row()), std::max(0, before.column()));
+  m_model->show(*summary, file);
+  m_histogram->show(summary->statistics.magnitudes, std::nullopt);
   {
     const QScopedValueRollback guard(m_isSyncing, true);
     m_row->setRange(0, std::max(0, m_model->rowCount() - 1));
     m_column->setRange(0, std::max(0, m_model->columnCount() - 1));
   }
-  refreshCapture();
-  refreshCaption();
-  m_view->setCurrentIndex(m_model->index(0, 0));
+  const QModelIndex place = m_model->index(row, column);
+  m_view->setCurrentIndex(place.isValid() ? place : m_model->index(0, 0));
 }
 
 QString TensorPanel::hintFor(const CapturableTensor* chosen) const {
@@ -448,16 +462,24 @@ void TensorPanel::goToLargest() {
 
 QString TensorPanel::asText() const {
   QString text;
-  for (const QItemSelectionRange& range : m_view->selectionModel()->selection()) {
-    if (qsizetype{range.width()} * range.height() > kMostCopiedCells) return text;
+  for (const QItemSelectionRange& range : m_view->selectionModel()->selection())
     for (int row = range.top(); row <= range.bottom(); ++row) {
       QStringList cells;
       for (int column = range.left(); column <= range.right(); ++column)
         cells.append(m_model->index(row, column).data().toString());
       text += cells.join(u'\t') + u'\n';
     }
-  }
   return text;
+}
+
+void TensorPanel::copy() {
+  qsizetype cells = 0;
+  for (const QItemSelectionRange& range : m_view->selectionModel()->selection())
+    cells += qsizetype{range.width()} * range.height();
+  if (cells > kMostCopiedCells)
+    return Q_EMIT message(
+        tr("%1 cells are selected; the clipboard takes a million. Save the tensor instead.").arg(cells));
+  QGuiApplication::clipboard()->setText(asText());
 }
 
 /// Before the window's own Ctrl+C, which is about the canvas.

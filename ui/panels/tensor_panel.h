@@ -18,6 +18,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace fuseline::ui {
@@ -73,6 +75,7 @@ class TensorPanel : public QWidget {
   void fillTensors();
   void refreshCapture();
   void showChosen();
+  void showNumbers(const TensorSummary* summary);
   QString hintFor(const CapturableTensor* chosen) const;
   void refreshCaption();
   void capture();
@@ -81,6 +84,7 @@ class TensorPanel : public QWidget {
   void goTo(std::int64_t element);
   void goToTyped();
   void followCell();
+  void copy();
   void saveAs();
   PlanChoice plan() const;
   const Plan* chosenPlan() const;
@@ -112,8 +116,9 @@ class TensorPanel : public QWidget {
   QLabel* m_place;
   QComboBox* m_shading;
   QAction* m_copy = nullptr;
-  std::vector<CapturableTensor> m_all;     // of the chosen plan
-  std::vector<CapturableTensor> m_listed;  // in the order of m_tensor
+  std::shared_ptr<const Analysis> m_analysis;  // that m_all is of
+  std::vector<CapturableTensor> m_all;         // of the chosen plan
+  std::vector<CapturableTensor> m_listed;      // in the order of m_tensor
   bool m_isSyncing = false;
 };
 
