@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-# Checks the head of every source and the README.md of every folder of core/ and kernels/.
+# Checks the head of every source, the README.md of every folder of core/ and kernels/, and properties of tests.
 # SPDX-License-Identifier: Apache-2.0
-"""check_files.py ROOT: exit status 1 when a head or a README.md of the tree at ROOT is missing or malformed."""
+"""check_files.py ROOT: exit status 1 when a head or a README.md of the tree at ROOT is missing or malformed, or a property of a test
+cannot fail."""
 
 import itertools
 import pathlib
@@ -29,7 +30,7 @@ def head_offence(path):
     head = itertools.takewhile(lambda line: line.startswith(mark), lines)
     if f"{mark} {SPDX}" not in head:
         return f'the comment at the top has no line "{mark} {SPDX}"'
-    return guard_offence(path, lines)
+    return guard_offence(path, lines) or property_offence(lines)
 
 
 def guard_offence(path, lines):
@@ -39,6 +40,13 @@ def guard_offence(path, lines):
     if path.name.endswith("-inl.h") and any("HWY_TARGET_TOGGLE" in line for line in lines):
         return None
     return "a header without #pragma once"
+
+
+def property_offence(lines):
+    """RapidCheck reports a falsified property as a result, which is lost where nobody looks at it."""
+    if any(line.lstrip().startswith("rc::check(") for line in lines):
+        return "a property that cannot fail: expected EXPECT_TRUE(rc::check(...))"
+    return None
 
 
 def readme_offence(folder):

@@ -126,6 +126,7 @@ class Files(unittest.TestCase):
             (first + spdx.replace("Apache-2.0", "MIT") + once, "no line"),
             (first + once + spdx, "no line"),
             (first + spdx, "without #pragma once"),
+            (HEAD + "  rc::check(\"words\", [] {\n", "cannot fail"),
         ):
             with self.subTest(text=text):
                 found = self.offences("core/plan/a.h", text)

@@ -164,7 +164,7 @@ void expectNesting(const Json& events) {
 }
 
 TEST(Trace, NestsStrictlyWhateverRan) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     RunRecord record = tracedRun();
     std::vector<TimelineSpan>& spans = record.variants[0].timeline.spans;
     for (TimelineSpan& span : spans) {
@@ -172,7 +172,7 @@ TEST(Trace, NestsStrictlyWhateverRan) {
       span.durationNs = *rc::gen::inRange(0, 50000) / 7.0;
     }
     expectNesting(eventsOf(traceOf(record), "X"));
-  });
+  }));
 }
 
 TEST(CsvTable, HasALineForEachStepAndForTheWhole) {

@@ -63,10 +63,10 @@ TEST(Repair, ChangesNothingOfASoundPipeline) {
   EXPECT_EQ(repaired.document, document);
 }
 
-/// Letters that are missing from the names of ops: the nearest name is the one that was meant.
+/// A letter is missing from names that no other is near to: the nearest name is the one that was meant.
 TEST(Repair, FindsEveryMisspeltOp) {
-  static constexpr std::array kNames = {"RMSNorm", "LayerNorm", "SwiGLU", "Dropout", "ConstantScale"};
-  rc::check([] {
+  static constexpr std::array kNames = {"RMSNorm", "LayerNorm", "L2Normalization", "Dropout", "ConstantScale"};
+  EXPECT_TRUE(rc::check([] {
     const auto misspelt = *rc::gen::container<std::set<int>>(rc::gen::inRange(0, 5));
     std::string ops;
     std::string wires;
@@ -86,7 +86,7 @@ TEST(Repair, FindsEveryMisspeltOp) {
     const std::vector<std::string> labels = labelsOf(repaired);
     const auto isOfAName = [](const std::string& label) { return label.starts_with("Change it to "); };
     RC_ASSERT(std::ranges::count_if(labels, isOfAName) == std::ssize(misspelt));
-  });
+  }));
 }
 
 }  // namespace

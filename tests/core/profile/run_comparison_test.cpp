@@ -189,18 +189,18 @@ TEST(Gates, SayWhatOfATextIsWrong) {
 }
 
 TEST(Gates, AreReadOrRefusedWhateverTheText) {
-  rc::check([](const std::string& text) {
+  EXPECT_TRUE(rc::check([](const std::string& text) {
     const Result<Gate> gate = parseGate(text);
     RC_ASSERT((gate.hasValue() || gate.error().kind == ErrorKind::Usage));
-  });
-  rc::check([] {
+  }));
+  EXPECT_TRUE(rc::check([] {
     const int percent = *rc::gen::inRange(-90, 500);
     const bool isAbove = *rc::gen::arbitrary<bool>();
     const Gate gate = *parseGate("peak" + std::string(isAbove ? ">" : "<") + (percent > 0 ? "+" : "") +
                                  std::to_string(percent) + "%");
     RC_ASSERT(gate.percent == percent);
     RC_ASSERT(gate.isAbove == isAbove);
-  });
+  }));
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ bool isApartOrNested(const TimelineBox& a, const TimelineBox& b) {
 }
 
 TEST(Timeline, NestsStrictlyAndLosesNothing) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const VariantRecord variant = arbitraryVariant();
     const TimelineLayout layout = layOut(variant);
     std::size_t numActivities = 0;
@@ -161,7 +161,7 @@ TEST(Timeline, NestsStrictlyAndLosesNothing) {
     RC_ASSERT(numActivities ==
               static_cast<std::size_t>(std::ranges::count_if(
                   variant.timeline.spans, [](const TimelineSpan& span) { return span.activity >= 0; })));
-  });
+  }));
 }
 
 }  // namespace
