@@ -86,7 +86,9 @@ bool FileCommands::open(const QString& path) {
   if (!succeeded(isRun ? m_session.openRun(path) : m_session.open(path))) return false;
   if (isRun) Q_EMIT runOpened();
   if (!isRun && m_session.path().isEmpty())
-    say(tr("This pipeline was taken out of %1. Saving it asks for a name.").arg(path));
+    say((QStringList{tr("This pipeline was taken out of %1. Saving it asks for a name.").arg(path)} +
+         m_session.fileNotes())
+            .join(u' '));
   m_recentFiles.add(path);
   return true;
 }

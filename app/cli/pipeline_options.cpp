@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/pipeline_options.h"
 
+#include "core/export/onnx/onnx_import.h"
 #include "core/profile/measured_gains.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/pipeline_run.h"
@@ -223,7 +224,7 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   if (!settings) return settings.error();
   Result<Device> device = deviceFor(options.device, registry);
   if (!device) return device.error();
-  Result<LoadedDocument> loaded = loadDocument(options.file);
+  Result<LoadedDocument> loaded = loadOrImportDocument(options.file);
   if (!loaded) return loaded.error();
   if (Result<void> symbols = checkSymbols(loaded->document, *settings); !symbols) return symbols.error();
   Result<AnalysisOptions> analysis = analysisOptions(*settings, options.switches, std::move(device->capabilities));
@@ -254,6 +255,7 @@ Result<OpenedPipeline> openPipeline(const PipelineOptions& options, Context& con
   const std::vector<Diagnostic> diagnostics = allDiagnostics(*pipeline);
   if (hasErrors(diagnostics))
     return Error{fmt::format("{} cannot be used:\n{}", options.file, errorText(diagnostics, options.file))};
+  for (const std::string& note : pipeline->loaded.notes) context.err << fmt::format("note: {}\n", note);
   for (const Diagnostic& diagnostic : diagnostics)
     if (diagnostic.severity == Severity::Warning || diagnostic.code == kBypassedCode)
       context.err << toString(diagnostic, options.file) << '\n';

@@ -7,6 +7,7 @@
 #include "app/cli/sweep_table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
+#include "core/export/onnx/onnx_import.h"
 #include "core/profile/run_file.h"
 #include "core/quant/recipe_list.h"
 #include "core/runtime/quantized_linears.h"
@@ -84,7 +85,7 @@ Result<PreparedSweep> prepare(const SweepOptions& options, Context& context) {
   if (Result<void> fits = checkSweepOptions(options, *sweep); !fits) return fits.error();
   Result<PipelineRunOptions> runOptions = pipelineRunOptions(options);
   if (!runOptions) return runOptions.error();
-  const Result<LoadedDocument> loaded = loadDocument(options.file);
+  const Result<LoadedDocument> loaded = loadOrImportDocument(options.file);
   if (!loaded) return loaded.error();
   if (!hasErrors(loaded->diagnostics))
     if (Result<void> known = checkAxes(*sweep, loaded->document); !known) return known.error();

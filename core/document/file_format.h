@@ -32,6 +32,8 @@ struct LoadedDocument {
   SourceMap sourceMap;
   /// It stood in a picture or a script: there is no pipeline file yet.
   bool isTakenOut = false;
+  /// Of a model of another program: what it does not say, in sentences.
+  std::vector<std::string> notes = {};
 };
 
 LoadedDocument parseDocument(std::string_view text);

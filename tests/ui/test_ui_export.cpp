@@ -1,5 +1,6 @@
 // The export dialog: what it shows is what it saves, and what stands in the way is a sentence.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/onnx_proto.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/export_dialog.h"
 
@@ -27,6 +28,7 @@ class ExportTest : public QObject {
   void notesStandAboveTheText();
   void copiesTheText();
   void savesBytesAndShowsTheirListing();
+  void aModelFromElsewhereTellsWhatItLeavesOpen();
   void aModelOfOtherOpsStaysClosed();
   void aPipelineWithErrorsIsASentence();
 };
@@ -96,6 +98,34 @@ void ExportTest::savesBytesAndShowsTheirListing() {
   QCOMPARE(serialize(other.session.document()), serialize(f.session.document()));
   QVERIFY(other.session.path().isEmpty());
   QVERIFY(other.window.message().contains(path));
+}
+
+void ExportTest::aModelFromElsewhereTellsWhatItLeavesOpen() {
+  Fixture f(smallPipeline());
+  ::onnx::ModelProto model;
+  model.set_ir_version(kOnnxIrVersion);
+  model.add_opset_import()->set_version(kOnnxOpset);
+  auto& input = *model.mutable_graph()->add_input();
+  input.set_name("x");
+  auto& type = *input.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(onnxType(DType::F32));
+  type.mutable_shape()->add_dim()->set_dim_param("tokens");
+  type.mutable_shape()->add_dim()->set_dim_value(32);
+  auto& node = *model.mutable_graph()->add_node();
+  node.set_op_type("Relu");
+  node.add_input("x");
+  node.add_output("y");
+  *model.mutable_graph()->add_output() = input;
+  model.mutable_graph()->mutable_output(0)->set_name("y");
+  const QTemporaryDir folder;
+  QFile file(folder.filePath(QStringLiteral("relu.onnx")));
+  QVERIFY(file.open(QIODevice::WriteOnly));
+  file.write(QByteArray::fromStdString(model.SerializeAsString()));
+  file.close();
+  QVERIFY2(f.window.openFile(file.fileName()), qPrintable(f.window.message()));
+  QCOMPARE(f.session.document().ops().size(), std::size_t{1});
+  QVERIFY2(f.window.message().contains(QStringLiteral("tokens is any extent in the model")),
+           qPrintable(f.window.message()));
 }
 
 void ExportTest::aModelOfOtherOpsStaysClosed() {

@@ -108,6 +108,7 @@ Result<void> Session::open(const QString& path) {
   const bool isTakenOut = loaded->isTakenOut;
   replaceDocument({.document = std::move(loaded->document),
                    .problems = std::move(loaded->diagnostics),
+                   .notes = std::move(loaded->notes),
                    .path = isTakenOut ? QString() : file.absoluteFilePath(),
                    .name = isTakenOut ? file.completeBaseName() : QString()});
   return {};
@@ -154,6 +155,7 @@ void Session::replaceDocument(Opened opened) {
   m_history = History(std::move(opened.document));
   opened.isUnsaved ? m_history.markUnsaved() : m_history.markSaved();
   m_fileProblems = std::move(opened.problems);
+  m_fileNotes = listOf(opened.notes);
   m_path = opened.path;
   m_name = opened.name;
   m_lastNumerics.reset();

@@ -131,6 +131,8 @@ class Session : public QObject {
 
   /// Problems that were found while reading the file.
   const std::vector<Diagnostic>& fileProblems() const { return m_fileProblems; }
+  /// What a model of another program did not say, in sentences.
+  const QStringList& fileNotes() const { return m_fileNotes; }
   /// The last finished analysis; never null. It may be one edit behind the document.
   const std::shared_ptr<const Analysis>& analysis() const { return m_analysis; }
   /// Analyses a document, on any thread, as the session's own is analysed now: for the same device, pass and ranks.
@@ -214,6 +216,7 @@ class Session : public QObject {
   struct Opened {
     PipelineDocument document;
     std::vector<Diagnostic> problems = {};
+    std::vector<std::string> notes = {};
     QString path = {};
     QString name = {};
     std::optional<LastRun> run = {};
@@ -246,6 +249,7 @@ class Session : public QObject {
   QString m_path;
   QString m_name;
   std::vector<Diagnostic> m_fileProblems;
+  QStringList m_fileNotes;
   std::function<Capabilities(const std::string& deviceId)> m_capabilitiesOf;
   Capabilities m_capabilities;  // of the planned device
   std::shared_ptr<const Analysis> m_analysis = std::make_shared<const Analysis>();

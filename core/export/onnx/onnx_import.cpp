@@ -286,7 +286,8 @@ Result<LoadedDocument> loadOrImportDocument(const std::filesystem::path& path) {
   if (!isOnnxFile(path)) return loadDocument(path);
   Result<ImportedPipeline> imported = importOnnx(path);
   if (!imported) return imported.error();
-  return LoadedDocument{.document = std::move(imported->document), .isTakenOut = true};
+  return LoadedDocument{
+      .document = std::move(imported->document), .isTakenOut = true, .notes = std::move(imported->notes)};
 }
 
 }  // namespace fuseline

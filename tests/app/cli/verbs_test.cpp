@@ -640,6 +640,7 @@ TEST(Import, ReadsModelsAndSaysWhatTheyAreNot) {
   const ProgramResult imported = fuseline("import " + model);
   EXPECT_EQ(imported.exitCode, 0) << imported.err;
   EXPECT_EQ(imported.out, fuseline("import " + samplePipeline()).out);
+  EXPECT_EQ(fuseline("fuse --format json " + model).out, fuseline("fuse --format json " + samplePipeline()).out);
   std::ofstream(folder / "none.onnx") << "none";
   const ProgramResult none = fuseline("import " + quoted(folder / "none.onnx"));
   EXPECT_EQ(none.exitCode, 1);
