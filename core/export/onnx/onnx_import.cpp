@@ -136,6 +136,7 @@ class GraphImport {
     const ::onnx::NodeProto& node = *m_reading.maker(tensor);
     const std::string id = m_ids.of(node.name().empty() ? found.operation : wholeName(node.name()));
     m_ports.emplace(tensor, id + ".y");
+    if (!found.note.empty()) m_noted[found.note].push_back(id);
     if (found.dtype && m_dtype && *found.dtype != *m_dtype) found.attributes["dtype"] = dtypeName(*found.dtype);
     m_operations.push_back({.id = id, .found = std::move(found), .position = m_reading.position(tensor)});
   }
@@ -228,6 +229,7 @@ class GraphImport {
     for (const auto& [symbol, value] : m_symbols.items())
       imported.notes.push_back(fmt::format("{} is any extent in the model, and {} here: set the symbol as you need it.",
                                            symbol, kAnyExtent));
+    for (const auto& [note, ops] : m_noted) imported.notes.push_back(fmt::format("{}: {}", nameList(ops), note));
     imported.notes.emplace_back("Weights are not in pipeline files: a run draws initial ones.");
     return imported;
   }
@@ -242,8 +244,9 @@ class GraphImport {
   std::map<std::string, std::string, std::less<>> m_ports;  // by tensor
   std::set<std::string> m_seen;
   std::vector<Operation> m_operations;
-  std::map<std::string, int> m_uses;              // of a tensor, by ops and outputs
-  std::map<std::string, std::string> m_branches;  // the MakeExtraOutput behind a tensor
+  std::map<std::string, int> m_uses;                        // of a tensor, by ops and outputs
+  std::map<std::string, std::string> m_branches;            // the MakeExtraOutput behind a tensor
+  std::map<std::string, std::vector<std::string>> m_noted;  // ops by what there is to say of them
   std::vector<std::string> m_unknown;
   std::set<const ::onnx::NodeProto*> m_unknownNodes;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numbers>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -32,6 +33,18 @@ auto ofTwo(Reading graph, const char* type, Name tensor, Function f) -> decltype
   const ::onnx::NodeProto* const node = graph.makerOf(type, tensor);
   if (!node) return {};
   return eitherWay(*node, f);
+}
+
+/// The factors of two products, one of the other: f(a, b, c) in all orders, until one finds something.
+template <class Function>
+auto ofThree(Reading graph, Name tensor, Function f) -> decltype(f(tensor, tensor, tensor)) {
+  return ofTwo(graph, "Mul", tensor, [&](Name product, Name c) {
+    return ofTwo(graph, "Mul", product, [&](Name a, Name b) {
+      if (auto found = f(a, b, c)) return found;
+      if (auto found = f(a, c, b)) return found;
+      return f(c, a, b);
+    });
+  });
 }
 
 bool isSame(Reading graph, Name a, Name b) { return graph.source(a) == graph.source(b); }
@@ -248,6 +261,7 @@ struct Activation {
   const char* unary;
   const char* gated;
   std::optional<std::string> (*argument)(Reading graph, Name tensor);
+  const char* note = "";  // FoundOperation::note
 };
 
 using Argument = std::optional<std::string>;
@@ -257,10 +271,73 @@ Argument ofSigmoid(Reading graph, Name tensor) {
   return node ? Argument(inputOf(*node, 0)) : std::nullopt;
 }
 
-/// The other function, by the error integral, is none of te.ops.
-Argument ofGelu(Reading graph, Name tensor) {
+// GELU. Source: Hendrycks & Gimpel 2016, "Gaussian error linear units": x / 2 (1 + erf(x / sqrt(2))), and its
+// approximation, x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), which te.ops has.
+
+Argument geluNode(Reading graph, Name tensor, std::string_view approximation) {
   const auto* const node = graph.makerOf("Gelu", tensor);
-  return node && textOf(*node, "approximate", "none") == "tanh" ? Argument(inputOf(*node, 0)) : std::nullopt;
+  return node && textOf(*node, "approximate", "none") == approximation ? Argument(inputOf(*node, 0)) : std::nullopt;
+}
+
+/// x / 2 (1 + f(x)); inner: the x of an f(x).
+Argument geluInPieces(Reading graph, Name tensor, Argument (*inner)(Reading graph, Name tensor)) {
+  return ofThree(graph, tensor, [&](Name x, Name half, Name sum) -> Argument {
+    if (!graph.isNumber(half, 0.5)) return std::nullopt;
+    const Argument argument = ofTwo(graph, "Add", sum, [&](Name one, Name function) {
+      return graph.isNumber(one, 1.0) ? inner(graph, function) : std::nullopt;
+    });
+    return argument && isSame(graph, *argument, x) ? argument : std::nullopt;
+  });
+}
+
+/// Of the product of a tensor with a number.
+Argument timesNumber(Reading graph, Name tensor, double number) {
+  return ofTwo(graph, "Mul", tensor,
+               [&](Name x, Name factor) { return graph.isNumber(factor, number) ? Argument(x) : std::nullopt; });
+}
+
+/// erf(x / sqrt(2))
+Argument ofScaledErf(Reading graph, Name tensor) {
+  const auto* const node = graph.makerOf("Erf", tensor);
+  if (!node) return std::nullopt;
+  const auto* const quotient = graph.makerOf("Div", inputOf(*node, 0));
+  if (quotient && graph.isNumber(inputOf(*quotient, 1), std::numbers::sqrt2)) return inputOf(*quotient, 0);
+  return timesNumber(graph, inputOf(*node, 0), 1.0 / std::numbers::sqrt2);
+}
+
+/// x^3
+Argument ofCube(Reading graph, Name tensor) {
+  const auto* const power = graph.makerOf("Pow", tensor);
+  if (power && graph.isNumber(inputOf(*power, 1), 3.0)) return inputOf(*power, 0);
+  return ofThree(graph, tensor, [&](Name a, Name b, Name c) {
+    return isSame(graph, a, b) && isSame(graph, b, c) ? Argument(a) : std::nullopt;
+  });
+}
+
+/// tanh(sqrt(2 / pi) (x + 0.044715 x^3))
+Argument ofCubicTanh(Reading graph, Name tensor) {
+  const auto* const node = graph.makerOf("Tanh", tensor);
+  const Argument sum =
+      node ? timesNumber(graph, inputOf(*node, 0), std::numbers::sqrt2 * std::numbers::inv_sqrtpi) : std::nullopt;
+  if (!sum) return std::nullopt;
+  return ofTwo(graph, "Add", *sum, [&](Name x, Name cubic) -> Argument {
+    const Argument cube = timesNumber(graph, cubic, 0.044715);
+    const Argument argument = cube ? ofCube(graph, *cube) : std::nullopt;
+    return argument && isSame(graph, *argument, x) ? argument : std::nullopt;
+  });
+}
+
+Argument ofGelu(Reading graph, Name tensor) {
+  const Argument whole = geluNode(graph, tensor, "tanh");
+  return whole ? whole : geluInPieces(graph, tensor, ofCubicTanh);
+}
+
+constexpr const char* kExactGeluNote =
+    "GELU by the error function in the model; te.ops has its approximation by tanh, at most 0.0005 away.";
+
+Argument ofExactGelu(Reading graph, Name tensor) {
+  const Argument whole = geluNode(graph, tensor, "none");
+  return whole ? whole : geluInPieces(graph, tensor, ofScaledErf);
 }
 
 Argument ofRelu(Reading graph, Name tensor) {
@@ -283,10 +360,7 @@ Argument ofSilu(Reading graph, Name tensor) {
 }
 
 /// 1.702 x
-Argument ofQuick(Reading graph, Name tensor) {
-  return ofTwo(graph, "Mul", tensor,
-               [&](Name x, Name factor) { return graph.isNumber(factor, 1.702) ? Argument(x) : std::nullopt; });
-}
+Argument ofQuick(Reading graph, Name tensor) { return timesNumber(graph, tensor, 1.702); }
 
 /// x sigmoid(1.702 x), or silu(1.702 x) / 1.702.
 Argument ofQuickGelu(Reading graph, Name tensor) {
@@ -302,9 +376,10 @@ Argument ofQuickGelu(Reading graph, Name tensor) {
 }
 
 constexpr std::array kActivations = {
-    Activation{"GELU", "GEGLU", ofGelu},  Activation{"SReLU", "SReGLU", ofSquaredRelu},
-    Activation{"ReLU", "ReGLU", ofRelu},  Activation{"QGELU", "QGEGLU", ofQuickGelu},
-    Activation{"SiLU", "SwiGLU", ofSilu}, Activation{nullptr, "GLU", ofSigmoid},
+    Activation{"GELU", "GEGLU", ofGelu},   Activation{"SReLU", "SReGLU", ofSquaredRelu},
+    Activation{"ReLU", "ReGLU", ofRelu},   Activation{"QGELU", "QGEGLU", ofQuickGelu},
+    Activation{"SiLU", "SwiGLU", ofSilu},  Activation{"GELU", "GEGLU", ofExactGelu, kExactGeluNote},
+    Activation{nullptr, "GLU", ofSigmoid},
 };
 
 /// The tensor of which the two are the halves of the last axis.
@@ -323,7 +398,8 @@ Found gate(Reading graph, Name tensor) {
     for (const Activation& activation : kActivations) {
       const Argument argument = activation.argument(graph, activated);
       const Argument whole = argument ? halvesOf(graph, *argument, linear) : std::nullopt;
-      if (whole) return FoundOperation{.operation = activation.gated, .inputs = {{"x", *whole}}};
+      if (whole)
+        return FoundOperation{.operation = activation.gated, .inputs = {{"x", *whole}}, .note = activation.note};
     }
     return std::nullopt;
   });
@@ -333,7 +409,7 @@ Found activation(Reading graph, Name tensor) {
   for (const Activation& each : kActivations) {
     const Argument argument = each.unary ? each.argument(graph, tensor) : std::nullopt;
     if (argument && !graph.constant(*argument))
-      return FoundOperation{.operation = each.unary, .inputs = {{"x", *argument}}};
+      return FoundOperation{.operation = each.unary, .inputs = {{"x", *argument}}, .note = each.note};
   }
   return std::nullopt;
 }

@@ -17,6 +17,7 @@ struct FoundOperation {
   Json attributes = Json::object();
   std::vector<std::pair<std::string, std::string>> inputs = {};  // port and tensor of the graph
   std::optional<DType> dtype = std::nullopt;                     // of its weights
+  std::string note = {};  // what it does in another way than the nodes, as the end of a sentence; mostly empty
 };
 
 /// The op that makes a tensor, whose own inputs other ops make; nothing where there is none. The larger ones go first:
