@@ -4,6 +4,7 @@
 
 #include "tests/support/temporary_folder.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -57,14 +58,13 @@ NpyFile parse(const std::string& bytes) {
 template <class T>
 std::vector<double> numbersAs(const std::string& data) {
   std::vector<T> numbers(data.size() / sizeof(T));
-  std::memcpy(numbers.data(), data.data(), data.size());
+  std::ranges::copy(data, reinterpret_cast<char*>(numbers.data()));
   return {numbers.begin(), numbers.end()};
 }
 
 std::vector<std::byte> bytesIn(const std::string& text) {
-  std::vector<std::byte> bytes(text.size());
-  std::memcpy(bytes.data(), text.data(), text.size());
-  return bytes;
+  const auto* const first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
 }
 
 /// "(3,)" with the comma that makes a tuple of it, spaces up to a multiple of 64, a newline.

@@ -4,6 +4,7 @@
 
 #include "tests/support/temporary_folder.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -92,7 +93,8 @@ TEST(Safetensors, IndexSaysWhereTheDataIs) {
       RC_ASSERT(stored.spec == tensors[i].second.spec);
       RC_ASSERT(stored.end - stored.begin == data.size());
       RC_ASSERT(stored.end <= bytes.size());
-      RC_ASSERT(data.empty() || std::memcmp(bytes.data() + stored.begin, data.data(), data.size()) == 0);
+      const auto* const first = reinterpret_cast<const std::byte*>(bytes.data()) + stored.begin;
+      RC_ASSERT(std::equal(data.begin(), data.end(), first));
     }
   }));
 }
