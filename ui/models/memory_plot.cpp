@@ -156,9 +156,9 @@ QString memorySummary(const Analysis& analysis) {
   const Plan& unfused = *analysis.unfusedPlan;
   const MemoryProfile profile = memoryProfile(fused);
   if (profile.steps.empty()) return {};
-  QString text = translated("At most %1 in use, at %2; unfused %3.")
-                     .arg(bytesText(profile.peakBytes()), nameOf(fused, profile.steps[profile.peak].step),
-                          bytesText(memoryProfile(unfused).peakBytes()));
+  QString text = translated("%1 allocated, unfused %2; at most %3 in use, at %4.")
+                     .arg(bytesText(fused.peakBytes()), bytesText(unfused.peakBytes()), bytesText(profile.peakBytes()),
+                          nameOf(fused, profile.steps[profile.peak].step));
   if (analysis.graph().pass() == PassKind::Training)
     text += translated(" Kept for backward: %1, unfused %2.")
                 .arg(bytesText(fused.savedForBackwardBytes), bytesText(unfused.savedForBackwardBytes));

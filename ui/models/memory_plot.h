@@ -60,8 +60,8 @@ struct KeptGroup {
 /// By op, in the order of the pipeline. Empty without plans.
 std::vector<KeptGroup> keptByOp(const Analysis& analysis);
 
-/// "At most 49 MiB in use, at fc2 (backward); unfused 50 MiB. Kept for backward: 9.25 MiB, unfused 9.25 MiB." Empty
-/// without plans.
+/// "49 MiB allocated, unfused 50 MiB; at most 49 MiB in use, at fc2 (backward). Kept for backward: 9.25 MiB, unfused
+/// 9.25 MiB." Empty without plans.
 QString memorySummary(const Analysis& analysis);
 
 }  // namespace fuseline::ui
