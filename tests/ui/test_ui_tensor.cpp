@@ -36,6 +36,7 @@ class TensorTest : public QObject {
   void noCaptureWhileAnythingRuns();
   void failedCaptureIsASentence();
   void olderWorkerIsASentence();
+  void aWorkerElsewhereIsASentence();
   void selectionIsCopiedWithTabs();
   void savesWhatIsShown();
   void isACommandOfTheCanvas();
@@ -330,6 +331,19 @@ void TensorTest::olderWorkerIsASentence() {
   f.session.captureTensors({"y"}, PlanChoice::Fused);
   QVERIFY(waitFor(failed));
   QVERIFY(f.window.message().contains(QStringLiteral("is not known")));
+  QVERIFY(!f.session.isRunning());
+}
+
+/// It has written its file where this window does not see it.
+void TensorTest::aWorkerElsewhereIsASentence() {
+  const QString answer = toQt(encode(WorkerEvent(CapturedEvent{.id = 1, .tensors = {}})));
+  Fixture f(smallPipeline(), {QStringLiteral("sh"), QStringLiteral("-c"),
+                              QStringLiteral("while read -r line; do echo '%1'; done").arg(answer)});
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  f.session.captureTensors({"y"}, PlanChoice::Fused);
+  QVERIFY(waitFor(failed));
+  QVERIFY2(f.window.message().contains(QStringLiteral("on the worker's machine")), qPrintable(f.window.message()));
+  QVERIFY(!f.session.lastCapture());
   QVERIFY(!f.session.isRunning());
 }
 

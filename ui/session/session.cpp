@@ -442,6 +442,12 @@ void Session::finishNumerics(const NumericsReport& report) {
 }
 
 void Session::finishCapture(const std::vector<TensorSummary>& tensors) {
+  if (!QFileInfo::exists(m_captureFile)) {
+    Q_EMIT runFailed(tr("The captured tensors are not here, but in %1 on the worker's machine, if it runs on another "
+                        "one. Capture there: fuseline run FILE --capture OP --captured OUT.safetensors.")
+                         .arg(m_captureFile));
+    return;
+  }
   Result<std::shared_ptr<const CapturedFile>> file = CapturedFile::open(m_captureFile);
   if (!file) {
     Q_EMIT runFailed(toQt(file.error().message));
