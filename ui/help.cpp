@@ -72,6 +72,13 @@ QString timelineRows() {
          shortcutRow(translated("Shift + drag"), translated("Measure a stretch"));
 }
 
+QString flameRows() {
+  return shortcutRow(translated("Arrow keys"), translated("Select what is beside, above or beneath")) +
+         shortcutRow(translated("Double click, Return"), translated("Zoom to the box")) +
+         shortcutRow(translated("Backspace; Home, Escape"), translated("Zoom one level out; show the whole plan")) +
+         shortcutRow(translated("/, Enter"), translated("Search; select the next match"));
+}
+
 QString rooflineRows() {
   return shortcutRow(translated("Left, Right, Home, End"), translated("Select the next step of the plan")) +
          shortcutRow(translated("Up, Down"), translated("Go to the same work in the other plan"));
@@ -102,8 +109,9 @@ QString section(const QString& title, const QString& rows) {
 QString paneKeys() {
   return section(translated("Canvas"), canvasRows()) + section(translated("Outline"), outlineRows()) +
          section(translated("Plan"), planRows()) + section(translated("Timeline"), timelineRows()) +
-         section(translated("Roofline"), rooflineRows()) + section(translated("Memory"), memoryRows()) +
-         section(translated("Rules"), rulesRows()) + section(translated("Runs"), runsRows());
+         section(translated("Flame"), flameRows()) + section(translated("Roofline"), rooflineRows()) +
+         section(translated("Memory"), memoryRows()) + section(translated("Rules"), rulesRows()) +
+         section(translated("Runs"), runsRows());
 }
 
 namespace {

@@ -36,7 +36,7 @@ namespace fuseline::ui {
 namespace {
 
 // Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
-constexpr int kLayoutVersion = 7;
+constexpr int kLayoutVersion = 8;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
 constexpr auto kDeviceKey = "run/device";
@@ -127,6 +127,7 @@ void MainWindow::createDocks() {
   m_plan = new PlanPanel(m_session, m_theme);
   m_timings = new TimingsPanel(m_session, m_theme);
   m_timeline = new TimelinePanel(m_session, m_theme);
+  m_flame = new FlamePanel(m_session, m_theme);
   m_roofline = new RooflinePanel(m_session, m_theme);
   m_memory = new MemoryPanel(m_session, m_theme);
   m_numerics = new NumericsPanel(m_session, m_theme);
@@ -144,6 +145,7 @@ void MainWindow::createDocks() {
   addDock(QStringLiteral("plan"), tr("Plan"), m_plan, Qt::BottomDockWidgetArea);
   m_timingsDock = addDock(QStringLiteral("timings"), tr("Timings"), m_timings, Qt::BottomDockWidgetArea);
   addDock(QStringLiteral("timeline"), tr("Timeline"), m_timeline, Qt::BottomDockWidgetArea);
+  addDock(QStringLiteral("flame"), tr("Flame"), m_flame, Qt::BottomDockWidgetArea);
   addDock(QStringLiteral("roofline"), tr("Roofline"), m_roofline, Qt::BottomDockWidgetArea);
   m_memoryDock = addDock(QStringLiteral("memory"), tr("Memory"), m_memory, Qt::BottomDockWidgetArea);
   m_numericsDock = addDock(QStringLiteral("numerics"), tr("Numerics"), m_numerics, Qt::BottomDockWidgetArea);
@@ -166,20 +168,8 @@ void MainWindow::applyDefaultLayout() {
   setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
   QDockWidget* plan = m_docks[3];
   splitDockWidget(plan, m_timingsDock, Qt::Vertical);
-  QDockWidget* timeline = m_docks[5];
-  tabifyDockWidget(m_timingsDock, timeline);
-  QDockWidget* roofline = m_docks[6];
-  tabifyDockWidget(timeline, roofline);
-  tabifyDockWidget(roofline, m_memoryDock);
-  tabifyDockWidget(m_memoryDock, m_numericsDock);
-  tabifyDockWidget(m_numericsDock, m_tensorDock);
-  tabifyDockWidget(m_tensorDock, m_sweepDock);
-  tabifyDockWidget(m_sweepDock, m_runsDock);
-  tabifyDockWidget(m_runsDock, m_changesDock);
-  tabifyDockWidget(m_changesDock, m_rulesDock);
-  tabifyDockWidget(m_rulesDock, m_problemsDock);
-  tabifyDockWidget(m_problemsDock, m_outlineDock);
-  tabifyDockWidget(m_outlineDock, m_logDock);
+  for (qsizetype i = m_docks.indexOf(m_timingsDock) + 1; i < m_docks.size(); ++i)
+    tabifyDockWidget(m_docks[i - 1], m_docks[i]);
   m_timingsDock->raise();
   resizeDocks({m_docks[0], m_docks[1]}, {194, 356}, Qt::Horizontal);
   resizeDocks({m_docks[1], m_docks[2]}, {430, 470}, Qt::Vertical);
@@ -600,6 +590,7 @@ void MainWindow::connectRuns() {
   connect(m_runs, &RunsPanel::openWanted, m_files, &FileCommands::openListedRun);
   connect(m_sweep, &SweepPanel::openWanted, m_files, &FileCommands::openListedRun);
   connect(m_sweep, &SweepPanel::message, this, [this](const QString& sentence) { showMessage(sentence); });
+  connect(m_flame, &FlamePanel::message, this, [this](const QString& sentence) { showMessage(sentence); });
 }
 
 /// What the status line says is gone after some seconds.
@@ -760,9 +751,9 @@ void MainWindow::makeBlock() {
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {
-  QList<QWidget*> panes = {m_palette,  m_view,     m_inspector, m_whyNot,   m_plan,    m_timings,
-                           m_timeline, m_roofline, m_memory,    m_numerics, m_tensor,  m_sweep,
-                           m_runs,     m_changes,  m_rules,     m_problems, m_outline, m_log};
+  QList<QWidget*> panes = {m_palette, m_view,     m_inspector, m_whyNot,   m_plan,   m_timings, m_timeline,
+                           m_flame,   m_roofline, m_memory,    m_numerics, m_tensor, m_sweep,   m_runs,
+                           m_changes, m_rules,    m_problems,  m_outline,  m_log};
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());

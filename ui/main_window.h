@@ -7,6 +7,7 @@
 #include "ui/comparison_commands.h"
 #include "ui/file_commands.h"
 #include "ui/panels/changes_panel.h"
+#include "ui/panels/flame_panel.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/log_panel.h"
 #include "ui/panels/memory_panel.h"
@@ -73,6 +74,7 @@ class MainWindow : public QMainWindow {
   PlanPanel& plan() { return *m_plan; }
   TimingsPanel& timings() { return *m_timings; }
   TimelinePanel& timeline() { return *m_timeline; }
+  FlamePanel& flame() { return *m_flame; }
   RooflinePanel& roofline() { return *m_roofline; }
   MemoryPanel& memory() { return *m_memory; }
   NumericsPanel& numerics() { return *m_numerics; }
@@ -185,6 +187,7 @@ class MainWindow : public QMainWindow {
   PlanPanel* m_plan = nullptr;
   TimingsPanel* m_timings = nullptr;
   TimelinePanel* m_timeline = nullptr;
+  FlamePanel* m_flame = nullptr;
   RooflinePanel* m_roofline = nullptr;
   MemoryPanel* m_memory = nullptr;
   NumericsPanel* m_numerics = nullptr;

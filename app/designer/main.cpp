@@ -50,11 +50,8 @@ void addOptions(QCommandLineParser& parser) {
       "old.fuseline");
   add("select", "Select this op.", "op");
   add("pane",
-      "Bring this pane to the front: plan, timings, timeline, roofline, memory, numerics, tensor, sweep, runs, "
-      "changes, "
-      "rules, "
-      "problems, "
-      "outline or log; or start, the start page.",
+      "Bring this pane to the front: plan, timings, timeline, flame, roofline, memory, numerics, tensor, sweep, runs, "
+      "changes, rules, problems, outline or log; or start, the start page.",
       "pane");
   add("run", "Run the pipeline before the picture is taken.");
   add("numerics", "Measure the numerics before the picture is taken.");

@@ -4,6 +4,7 @@
 
 #include "core/export/chrome_trace.h"
 #include "core/export/csv_table.h"
+#include "core/export/folded_stacks.h"
 #include "core/export/html_report.h"
 #include "core/export/inspect/dlfw_inspect.h"
 #include "core/export/markdown_table.h"
@@ -20,6 +21,11 @@ std::span<const Exporter> exporters() {
                .ending = ".json",
                .summary = "When each pass, step and kernel ran, for ui.perfetto.dev and chrome://tracing",
                .write = chromeTrace},
+      Exporter{.name = "folded",
+               .title = "Folded stacks",
+               .ending = ".folded",
+               .summary = "Where the time goes, from plans down to kernels, for flamegraph.pl, inferno and speedscope",
+               .write = foldedStacks},
       Exporter{.name = "csv",
                .title = "CSV table",
                .ending = ".csv",

@@ -6,6 +6,7 @@
 #include "core/document/picture.h"
 #include "core/support/atomic_file.h"
 #include "ui/theme/format.h"
+#include "ui/theme/svg_picture.h"
 
 #include <QBuffer>
 #include <QCoreApplication>
@@ -15,9 +16,7 @@
 #include <QPageSize>
 #include <QPainter>
 #include <QPdfWriter>
-#include <QRegularExpression>
 #include <QSignalBlocker>
-#include <QSvgGenerator>
 
 #include <algorithm>
 #include <array>
@@ -69,27 +68,9 @@ class Paper {
   GraphScene m_scene;
 };
 
-/// Of texts on the screen, by which the nodes are laid out.
-int dotsPerInch() { return QImage(1, 1, QImage::Format_RGB32).logicalDpiX(); }
-
-/// Where the reader has not got the font of this window, texts should at least not be in one with serifs.
-QByteArray withFallbackFonts(const QByteArray& svg) {
-  static const QRegularExpression family(QStringLiteral("font-family=\"([^\"]*)\""));
-  return QString::fromUtf8(svg).replace(family, QStringLiteral("font-family=\"\\1, sans-serif\"")).toUtf8();
-}
-
 QByteArray svgOf(Paper& paper, const QString& title) {
-  QByteArray bytes;
-  QBuffer buffer(&bytes);
-  QSvgGenerator generator;
-  generator.setOutputDevice(&buffer);
-  generator.setResolution(dotsPerInch());
-  generator.setSize(paper.area().size());
-  generator.setViewBox(QRect(QPoint(), paper.area().size()));
-  generator.setTitle(title);
-  generator.setDescription(translated("A pipeline drawn by Fuseline"));
-  paper.paintOn(generator, 1);
-  return withFallbackFonts(bytes);
+  return svgPicture(paper.area().size(), title, translated("A pipeline drawn by Fuseline"),
+                    [&](QPaintDevice& device) { paper.paintOn(device, 1); });
 }
 
 Result<QImage> imageOf(Paper& paper, const DrawingOptions& options) {
@@ -123,8 +104,8 @@ QByteArray pdfOf(Paper& paper, const QString& title) {
   QPdfWriter writer(&buffer);
   buffer.open(QIODevice::WriteOnly);  // unlike the other writers, this one does not
   constexpr double kPointsPerInch = 72.0;
-  writer.setResolution(dotsPerInch());
-  writer.setPageSize(QPageSize(QSizeF(paper.area().size()) * kPointsPerInch / dotsPerInch(), QPageSize::Point,
+  writer.setResolution(screenDotsPerInch());
+  writer.setPageSize(QPageSize(QSizeF(paper.area().size()) * kPointsPerInch / screenDotsPerInch(), QPageSize::Point,
                                QString(), QPageSize::ExactMatch));
   writer.setPageMargins(QMarginsF());
   writer.setTitle(title);

@@ -4,6 +4,7 @@
 
 #include "core/profile/launch_wait.h"
 #include "core/profile/stats.h"
+#include "ui/models/kernel_name.h"
 #include "ui/models/step_category.h"
 #include "ui/theme/format.h"
 
@@ -57,17 +58,6 @@ QString stepTip(const StepRecord& step, const TimelineBox& box, double totalNs) 
                                               formatDurationNs(summarize(activity.samplesNs).median)));
   if (!step.note.empty()) tip += line(toQt(step.note).toHtmlEscaped());
   return tip;
-}
-
-/// "rmsNorm<bf16, 8>" of "void fuseline::device::rmsNorm<bf16, 8>(...)": the end of a long name says more.
-QString shortName(std::string_view name) {
-  const std::size_t arguments = std::min(name.find('('), name.size());
-  name = name.substr(0, arguments);
-  const std::size_t plainEnd = std::min(name.find('<'), name.size());
-  const std::size_t scope = name.substr(0, plainEnd).rfind("::");
-  const std::size_t result = name.substr(0, plainEnd).rfind(' ');
-  if (scope != std::string_view::npos) return toQt(name.substr(scope + 2));
-  return name.starts_with("void ") ? toQt(name.substr(result + 1)) : toQt(name);
 }
 
 class TrackBuilder {
@@ -134,7 +124,7 @@ class TrackBuilder {
   }
 
   static QString labelOf(const TimelineBox& box, const StepRecord* step, const ActivityRecord* activity) {
-    if (activity) return shortName(activity->name);
+    if (activity) return shortKernelName(activity->name);
     if (!step) return translated("all launches");
     if (box.level == TimelineLevel::Launch) return translated("launch %1").arg(toQt(step->name));
     return box.level == TimelineLevel::Pass ? passLabel(*step) : toQt(step->name);

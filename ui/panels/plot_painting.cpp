@@ -44,6 +44,11 @@ QColor faded(QColor color, double alpha) {
   return color;
 }
 
+QColor mixed(const QColor& a, const QColor& b, double share) {
+  const auto mix = [share](int x, int y) { return static_cast<int>(std::lround(x * share + y * (1.0 - share))); };
+  return {mix(a.red(), b.red()), mix(a.green(), b.green()), mix(a.blue(), b.blue())};
+}
+
 QPolygonF diamond(QPointF centre, double radius) { return cornersAround(centre, radius, 4, 0.0); }
 
 void paintMark(QPainter& painter, int look, QPointF centre, double radius) {

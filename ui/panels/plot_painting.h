@@ -17,6 +17,8 @@ double plotTextWidth(const QString& text);
 /// "0.001", "1e+06"
 QString axisNumber(double value);
 QColor faded(QColor color, double alpha);
+/// share: of a, 0 to 1; the rest is of b.
+QColor mixed(const QColor& a, const QColor& b, double share);
 QPolygonF diamond(QPointF centre, double radius);
 
 constexpr int kNumMarks = 8;

@@ -3,6 +3,7 @@
 #include "ui/panels/timeline_panel.h"
 
 #include "ui/models/run_notes.h"
+#include "ui/panels/plot_painting.h"
 #include "ui/panels/view_events.h"
 #include "ui/theme/format.h"
 
@@ -48,11 +49,6 @@ double heightOf(const TimelineTrack& track) {
   double height = kHeadHeightPx;
   for (const TimelineLevel level : track.rows) height += rowHeight(level);
   return height + kTrackGapPx;
-}
-
-QColor mixed(const QColor& a, const QColor& b, double share) {
-  const auto mix = [share](int x, int y) { return static_cast<int>(std::lround(x * share + y * (1.0 - share))); };
-  return {mix(a.red(), b.red()), mix(a.green(), b.green()), mix(a.blue(), b.blue())};
 }
 
 }  // namespace
