@@ -3,6 +3,7 @@
 #include "core/export/folded_stacks.h"
 
 #include "core/profile/time_tree.h"
+#include "core/profile/timeline.h"
 
 #include <algorithm>
 #include <cmath>
@@ -41,7 +42,11 @@ void write(const TimeNode& node, const std::string& above, std::string& text) {
 Result<std::string> foldedStacks(const RunRecord& record) {
   std::string text;
   for (const VariantRecord& variant : record.variants) write(timeTree(record, variant), "", text);
-  if (text.empty()) return Error{"the steps of this run were not timed. Run it with --timing auto."};
+  if (text.empty())
+    return Error{
+        fmt::format("{}: folded stacks need the times of steps, and this run has none: {}. Measure it again: "
+                    "`fuseline run PIPELINE -o RUN.fuserun`.",
+                    record.title(), whyNoTimeline(record))};
   return text;
 }
 

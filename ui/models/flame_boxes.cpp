@@ -79,10 +79,21 @@ class BoxBuilder {
     return ids;
   }
 
-  static QString labelOf(const TimeNode& node) {
+  /// "fc1 + act · ForwardLinearEpilogue" of "ForwardLinearEpilogue(fc1, act)": what is in it says more.
+  QString shortName(const TimeNode& node) const {
+    if (node.level == TimeLevel::Activity) return shortKernelName(node.name);
+    QString name = toQt(node.name);
+    if (node.level != TimeLevel::Step) return name;
+    const QString rule = toQt(m_variant.steps[node.steps.front()].rule);
+    if (rule.isEmpty() || !name.startsWith(rule + u'(')) return name;
+    name = name.mid(rule.size() + 1).chopped(1).replace(QStringLiteral(", "), QStringLiteral(" + "));
+    return name + QStringLiteral(" · ") + rule;
+  }
+
+  QString labelOf(const TimeNode& node) const {
     if (node.level == TimeLevel::Pass && node.name == "forward") return translated("Forward →");
     if (node.level == TimeLevel::Pass && node.name == "backward") return translated("← Backward");
-    const QString name = node.level == TimeLevel::Activity ? shortKernelName(node.name) : toQt(node.name);
+    const QString name = shortName(node);
     return node.count == 1 ? name : translated("%1 × %2").arg(name).arg(node.count);
   }
 

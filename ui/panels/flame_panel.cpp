@@ -104,17 +104,18 @@ void FlamePanel::showEvent(QShowEvent* event) {
   if (m_isBehind) refresh();
 }
 
-/// The key "/" goes to the search, Escape and Down back.
+/// The key "/" goes to the search, Escape and Down back, before Escape is the window's.
 bool FlamePanel::eventFilter(QObject* watched, QEvent* event) {
-  if (event->type() != QEvent::KeyPress) return QWidget::eventFilter(watched, event);
+  const bool isPress = event->type() == QEvent::KeyPress;
+  if (!isPress && event->type() != QEvent::ShortcutOverride) return QWidget::eventFilter(watched, event);
   const auto* key = static_cast<QKeyEvent*>(event);
-  if (watched == m_view && key->text() == QStringLiteral("/")) {
-    m_search->setFocus(Qt::ShortcutFocusReason);
-    return true;
-  }
-  if (watched != m_search || (key->key() != Qt::Key_Escape && key->key() != Qt::Key_Down)) return false;
-  if (key->key() == Qt::Key_Escape) m_search->clear();
-  m_view->setFocus(Qt::ShortcutFocusReason);
+  const bool goesBack = watched == m_search && (key->key() == Qt::Key_Escape || key->key() == Qt::Key_Down);
+  const bool goesToSearch = watched == m_view && key->text() == QStringLiteral("/");
+  if (!goesBack && !goesToSearch) return false;
+  event->accept();
+  if (!isPress) return true;
+  if (goesBack && key->key() == Qt::Key_Escape) m_search->clear();
+  (goesBack ? static_cast<QWidget*>(m_view) : m_search)->setFocus(Qt::ShortcutFocusReason);
   return true;
 }
 

@@ -193,6 +193,29 @@ TEST(CsvTable, HasALineForEachStepAndForTheWhole) {
             "fused,,end to end,,,,,3,5000,5000,5000,5000,,,,,,,,\r\n");
 }
 
+/// fused: norm takes 2 us, and of fc1's 2 us a kernel 1.5; estimates of what is fused are no lines.
+TEST(FoldedStacks, HaveALineForWhatEachStepAndKernelTook) {
+  RunRecord record = comparedRun();
+  record.variants[0].steps[1].activities = {{"gemm<128; 64>", "", {1500.0, 1500.0, 1500.0}}};
+  EXPECT_EQ(exported("folded", record),
+            "unfused;forward;norm 2000\n"
+            "unfused;forward;fc1 500\n"
+            "unfused;forward;fc1;gemm<128, 64> 1500\n"
+            "unfused;forward;act 2000\n"
+            "fused;forward;norm 2000\n"
+            "fused;forward;Epilogue(fc1, act) 2000\n");
+}
+
+TEST(FoldedStacks, SayWhatTheyNeed) {
+  RunRecord record = comparedRun();
+  record.settings.timing = "none";
+  for (VariantRecord& variant : record.variants)
+    for (StepRecord& each : variant.steps) each.samplesNs.clear();
+  EXPECT_EQ(exported("folded", record),
+            "mlp: folded stacks need the times of steps, and this run has none: it was measured with --timing none, as "
+            "whole runs only. Measure it again: `fuseline run PIPELINE -o RUN.fuserun`.");
+}
+
 TEST(Markdown, SetsEachFusedStepAboveItsOps) {
   const std::string text = exported("markdown", comparedRun());
   const std::string expected =
