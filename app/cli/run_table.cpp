@@ -298,7 +298,9 @@ class RunTable {
     const std::string& timing = m_record.settings.timing;
     if (timing == "cupti")
       return "Steps were timed by CUPTI, kernel by kernel, in launches like those from end to end; a step is the time "
-             "\nin which its kernels ran. ! marks a trace that costs more than 2 %.\n";
+             "\nin which its kernels ran. ! marks a trace that costs more than 2 %. From end to end the trace was "
+             "switched "
+             "\noff, but loaded; --timing none measures without it.\n";
     if (timing == "events")
       return "Steps were timed by events of the device between them, launched one by one; a step is the time until the "
              "\nnext could begin.\n";

@@ -57,7 +57,9 @@ std::string roundsText(const RunRecord& record, const Comparison& comparison) {
 std::string clockText(const RunRecord& record) {
   const std::string& timing = record.settings.timing;
   if (timing == "none") return "Steps were not timed: whole passes only.";
-  if (timing == "cupti") return "Steps are sums of their kernels, each of which was traced by itself (CUPTI).";
+  if (timing == "cupti")
+    return "Steps are sums of their kernels, each of which was traced by itself (CUPTI); whole passes ran with the "
+           "trace switched off, but loaded.";
   if (timing == "events") return "Steps were timed by the device's own clock (events).";
   if (timing == "host") return "Steps were timed by the host's clock.";
   return "The run does not say what its steps were timed by.";

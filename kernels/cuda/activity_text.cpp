@@ -35,6 +35,7 @@ std::size_t beginOfParameters(const std::string& declaration) {
 }  // namespace
 
 std::string kernelName(const char* mangled) {
+  if (!mangled) return "unnamed kernel";
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(mangled, nullptr, nullptr, &status),
                                                          &std::free);

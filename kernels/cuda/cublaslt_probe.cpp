@@ -122,7 +122,7 @@ CublasLtTerms termsOf(const Formats& formats, const Epilogue& epilogue) {
   terms.epilogue = epilogue.value;
   if (epilogue.hasBias) terms.biasType = biasTypeOf(terms);
   terms.hasAux = epilogue.aux != Aux::None;
-  if (epilogue.aux == Aux::Values) terms.auxType = terms.cType;
+  if (epilogue.aux == Aux::Values && !formats.hasCodedResult) terms.auxType = terms.cType;  // beside codes: its own
   if (formats.hasRowScales) terms.aScaleMode = terms.bScaleMode = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
   if (formats.hasCodedResult) terms.dType = terms.aType;
   terms.hasResultScale = formats.hasCodedResult;

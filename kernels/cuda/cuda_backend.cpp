@@ -212,7 +212,7 @@ class CudaBackend final : public Backend {
   Result<std::unique_ptr<DeviceMemory>> allocateOnHost(std::size_t sizeBytes) override {
     try {
       useDevice(m_device);
-      return makePinnedMemory(sizeBytes);
+      return makePinnedMemory(m_device, sizeBytes);
     } catch (const DeviceFault& fault) {
       return Error{fmt::format("{}: no {} of the host's memory for what is offloaded. {}", m_info.id,
                                formatBytes(static_cast<std::int64_t>(sizeBytes)), fault.what()),

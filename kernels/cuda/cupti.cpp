@@ -15,14 +15,11 @@ void bind(Symbols& symbols, Cupti& found) {
   symbols.find(found.subscribe, "cuptiSubscribe_v2");
   symbols.find(found.unsubscribe, "cuptiUnsubscribe");
   symbols.find(found.enableCallback, "cuptiEnableCallback");
-  symbols.find(found.callName, "cuptiGetCallbackName");
   symbols.find(found.errorMessage, "cuptiGetErrorMessage");
   symbols.find(found.graphNodeId, "cuptiGetGraphNodeId");
   symbols.find(found.registerBuffers, "cuptiActivityRegisterCallbacks");
   symbols.find(found.enable, "cuptiActivityEnable");
   symbols.find(found.disable, "cuptiActivityDisable");
-  symbols.find(found.enableDriverCall, "cuptiActivityEnableDriverApi");
-  symbols.find(found.enableRuntimeCall, "cuptiActivityEnableRuntimeApi");
   symbols.find(found.timestamp, "cuptiGetTimestamp");
   symbols.find(found.flush, "cuptiActivityFlushAll");
   symbols.find(found.nextRecord, "cuptiActivityGetNextRecord");

@@ -13,14 +13,11 @@ struct Cupti {
   decltype(cuptiSubscribe_v2)* subscribe = nullptr;
   decltype(cuptiUnsubscribe)* unsubscribe = nullptr;
   decltype(cuptiEnableCallback)* enableCallback = nullptr;
-  decltype(cuptiGetCallbackName)* callName = nullptr;
   decltype(cuptiGetErrorMessage)* errorMessage = nullptr;
   decltype(cuptiGetGraphNodeId)* graphNodeId = nullptr;
   decltype(cuptiActivityRegisterCallbacks)* registerBuffers = nullptr;
   decltype(cuptiActivityEnable)* enable = nullptr;
   decltype(cuptiActivityDisable)* disable = nullptr;
-  decltype(cuptiActivityEnableDriverApi)* enableDriverCall = nullptr;
-  decltype(cuptiActivityEnableRuntimeApi)* enableRuntimeCall = nullptr;
   decltype(cuptiGetTimestamp)* timestamp = nullptr;
   decltype(cuptiActivityFlushAll)* flush = nullptr;
   decltype(cuptiActivityGetNextRecord)* nextRecord = nullptr;

@@ -24,35 +24,16 @@ using Owner = std::uint64_t;
 constexpr int kStepBits = 32;
 
 constexpr CUpti_ExternalCorrelationKind kOurKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
-/// Kernels are joined to the calls that launched them, and those to their owners.
-constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-                               CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+/// Kernels are joined to the calls that launched them, and those to their owners: the library tells the owners only of
+/// calls that it records. Calls are switched on as a kind: a function that is switched on by itself once the context
+/// is there may record nothing.
+constexpr std::array kKinds = {
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,    CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_RUNTIME};
 
-/// A function of CUDA by its number.
-struct Call {
-  CUpti_CallbackDomain domain;
-  CUpti_CallbackId id;
-};
-
-/// Owners are told of calls that are recorded, and each record costs time: of all calls these have a kernel, a copy or
-/// a filling to own.
-bool givesWork(std::string_view name) {
-  return std::ranges::any_of(std::array{"Launch", "Memcpy", "Memset"},
-                             [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
-}
-
-/// By their names, so that those which are newer than the header are among them.
-std::vector<Call> callsThatGiveWork(const Cupti& library) {
-  constexpr CUpti_CallbackId kNumNumbers = 4096;  // CUDA 13.0 has some 800 of the driver
-  std::vector<Call> calls;
-  for (const CUpti_CallbackDomain domain : {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API})
-    for (CUpti_CallbackId id = 1; id < kNumNumbers; ++id) {
-      const char* name = nullptr;
-      if (library.callName(domain, id, &name) == CUPTI_SUCCESS && name && givesWork(name))
-        calls.push_back({domain, id});
-    }
-  return calls;
-}
+/// CUPTI of CUDA 13.0 before its Update 1, whose release notes name deadlocks when kernels are no longer recorded, and
+/// crashes when records are flushed.
+constexpr std::uint32_t kVersionThatHangs = 130000;
 
 /// Who launches on this thread.
 thread_local Owner t_owner = 0;
@@ -139,11 +120,10 @@ class Session {
   Owner nextTrace() { return ++m_numTraces << kStepBits; }
 
  private:
-  explicit Session(const Cupti& library) : m_library(library), m_calls(callsThatGiveWork(library)) {}
+  explicit Session(const Cupti& library) : m_library(library) {}
   Result<void> subscribe();
   Result<void> enableAll();
   void disableAll();
-  CUptiResult enableCall(const Call& call, bool isEnabled);
   Error errorOf(CUptiResult result, const char* action) const;
   Error occupied(std::string_view client) const;
 
@@ -158,7 +138,6 @@ class Session {
   void refuseLosses() const;
 
   Cupti m_library;
-  std::vector<Call> m_calls;  // to be recorded
   CUpti_SubscriberHandle m_subscriber = nullptr;
   std::atomic<bool> m_isOn = false;
   std::uint64_t m_startNs = 0;  // on CUPTI's clock
@@ -221,6 +200,11 @@ Result<void> Session::subscribe() {
 Result<std::shared_ptr<Session>> Session::open(const Cupti& library) {
   const std::lock_guard lock(g_mutex);
   if (std::shared_ptr<Session> existing = g_session.lock()) return existing;
+  std::uint32_t version = 0;
+  if (library.version(&version) == CUPTI_SUCCESS && version == kVersionThatHangs)
+    return Error{
+        "CUPTI of CUDA 13.0 can hang or crash a traced program; its Update 1 does not. Install that, or a later one.",
+        ErrorKind::RunFailed};
   std::shared_ptr<Session> session(new Session(library));
   if (Result<void> subscribed = session->subscribe(); !subscribed) return subscribed.error();
   if (const CUptiResult result = library.registerBuffers(onBufferWanted, onBufferFilled); result != CUPTI_SUCCESS)
@@ -241,21 +225,11 @@ Result<void> Session::enableAll() {
   for (const CUpti_ActivityKind kind : kKinds)
     if (const CUptiResult result = m_library.enable(kind); result != CUPTI_SUCCESS)
       return errorOf(result, "record what the GPU does");
-  for (const Call& call : m_calls)
-    if (const CUptiResult result = enableCall(call, true); result != CUPTI_SUCCESS)
-      return errorOf(result, "record launches");
   return {};
 }
 
 void Session::disableAll() {
   for (const CUpti_ActivityKind kind : kKinds) m_library.disable(kind);
-  for (const Call& call : m_calls) enableCall(call, false);
-}
-
-CUptiResult Session::enableCall(const Call& call, bool isEnabled) {
-  const auto enable =
-      call.domain == CUPTI_CB_DOMAIN_DRIVER_API ? m_library.enableDriverCall : m_library.enableRuntimeCall;
-  return enable(call.id, isEnabled);
 }
 
 void Session::begin(Owner owner) {
@@ -302,13 +276,14 @@ std::vector<std::pair<Owner, DeviceActivity>> Session::stop() {
 }
 
 void Session::refuseLosses() const {
-  const auto isUntimed = [](const Record& record) { return record.startNs == 0 && record.endNs == 0; };
+  const auto isUntimed = [](const Record& record) { return record.startNs == 0 || record.endNs < record.startNs; };
   const auto numUntimed = static_cast<std::size_t>(std::ranges::count_if(m_records, isUntimed));
   if (m_numDropped + numUntimed == 0 && !m_records.empty()) return;
-  throw DeviceFault(fmt::format(
-      "CUPTI delivered {} records of the GPU's work, lost {}, and left {} without times: steps cannot be timed by it. "
-      "Time them by events (--timing events).",
-      m_records.size(), m_numDropped, numUntimed));
+  throw DeviceFault(
+      fmt::format("CUPTI delivered {} records of the GPU's work, lost {}, and left {} without times that can be: steps "
+                  "cannot be timed by it. "
+                  "Time them by events (--timing events).",
+                  m_records.size(), m_numDropped, numUntimed));
 }
 
 Owner Session::ownerOf(const Record& record) const {
@@ -398,11 +373,17 @@ class CuptiTrace final : public DeviceTrace {
 
   std::vector<DeviceActivity> stop() override {
     std::vector<DeviceActivity> activities;
+    bool hasOwners = false;
     for (auto& [owner, activity] : m_session->stop()) {
+      hasOwners |= owner != 0;
       const bool isOurs = owner >> kStepBits == m_trace >> kStepBits;
       activity.step = isOurs ? static_cast<std::size_t>(owner - m_trace) : DeviceActivity::kNoStep;
       activities.push_back(std::move(activity));
     }
+    if (!hasOwners)
+      throw DeviceFault(
+          "CUPTI said of nothing that the GPU did who launched it: steps cannot be timed by it. Time them by events "
+          "(--timing events).");
     return activities;
   }
 

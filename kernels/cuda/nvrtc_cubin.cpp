@@ -8,6 +8,7 @@
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nvrtc.h>
 
 namespace fuseline::cuda {
@@ -80,6 +81,9 @@ const Result<Nvrtc>& nvrtcLibrary() {
   return nvrtc;
 }
 
+/// Products and sums are rounded as they are written, in every kernel that the same code goes into.
+constexpr std::array kOptions = {"--std=c++20", "--device-as-default-execution-space", "--fmad=false"};
+
 /// One compilation.
 class Compilation {
  public:
@@ -101,9 +105,8 @@ class Compilation {
         m_nvrtc.create(&m_program, source.c_str(), "elementwise.cu", kNumHeaders, texts.data(), names.data());
     if (created != NVRTC_SUCCESS) return created;
     const std::string target = "--gpu-architecture=" + architecture;
-    // Products and sums are rounded as they are written, in every kernel that the same code goes into.
-    std::vector<const char*> options = {target.c_str(), "--std=c++20", "--device-as-default-execution-space",
-                                        "--fmad=false"};
+    std::vector<const char*> options = {target.c_str()};
+    options.insert(options.end(), kOptions.begin(), kOptions.end());
     if (isStrict)
       options.insert(options.end(), {"--ptxas-options=--warn-on-spills", "--ptxas-options=--warn-on-local-memory-usage",
                                      "--ptxas-options=--warning-as-error"});
@@ -167,7 +170,8 @@ std::string cubinOrigin(const std::string& architecture) {
   nvrtc->version(&major, &minor);
   std::string headers;
   for (const Header& header : kHeaders) headers += header.text;
-  return fmt::format("{}, NVRTC {}.{}, headers {:016x}", architecture, major, minor, fnv1a64(headers));
+  return fmt::format("{}, NVRTC {}.{}, {}, headers {:016x}", architecture, major, minor, fmt::join(kOptions, " "),
+                     fnv1a64(headers));
 }
 
 }  // namespace fuseline::cuda

@@ -13,12 +13,16 @@ namespace {
 
 class PinnedMemory final : public DeviceMemory {
  public:
-  explicit PinnedMemory(std::size_t sizeBytes) : m_sizeBytes(sizeBytes) {
+  PinnedMemory(int device, std::size_t sizeBytes) : m_device(device), m_sizeBytes(sizeBytes) {
     const cudaError_t error = cudaHostAlloc(&m_data, sizeBytes, cudaHostAllocDefault);
     if (error != cudaSuccess) cudaGetLastError();  // a refused allocation breaks nothing: take its error off the record
     check(error, "lock pages of the host's memory");
   }
-  ~PinnedMemory() override { cudaFreeHost(m_data); }
+  /// On a thread that has chosen no device, this would make a context on the first one.
+  ~PinnedMemory() override {
+    cudaSetDevice(m_device);
+    cudaFreeHost(m_data);
+  }
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 
@@ -26,6 +30,7 @@ class PinnedMemory final : public DeviceMemory {
   std::size_t sizeBytes() const override { return m_sizeBytes; }
 
  private:
+  int m_device;
   void* m_data = nullptr;
   std::size_t m_sizeBytes;
 };
@@ -55,8 +60,8 @@ class StreamTransfer final : public Transfer {
 
 }  // namespace
 
-std::unique_ptr<DeviceMemory> makePinnedMemory(std::size_t sizeBytes) {
-  return std::make_unique<PinnedMemory>(sizeBytes);
+std::unique_ptr<DeviceMemory> makePinnedMemory(int device, std::size_t sizeBytes) {
+  return std::make_unique<PinnedMemory>(device, sizeBytes);
 }
 
 std::unique_ptr<Transfer> makeStreamTransfer(const TransferStreams& streams, std::span<std::byte> to,

@@ -12,7 +12,7 @@
 namespace fuseline::cuda {
 
 /// Page-locked: the copy engines read and write it without the processor. Throws DeviceFault where there is too little.
-std::unique_ptr<DeviceMemory> makePinnedMemory(std::size_t sizeBytes);
+std::unique_ptr<DeviceMemory> makePinnedMemory(int device, std::size_t sizeBytes);
 
 struct TransferStreams {
   Stream stream = nullptr;   // of kernels

@@ -19,7 +19,7 @@ struct Library {
   std::string otherClient;
   int numClients = 0;
   std::set<CUpti_ActivityKind> enabled;
-  std::set<std::string> enabledCalls;
+  std::uint32_t version = 130001;
   std::set<CUpti_CallbackId> events;
   std::vector<std::uint64_t> pushed;
   std::size_t numDropped = 0;
@@ -83,39 +83,9 @@ CUptiResult enable(CUpti_ActivityKind kind) {
   return g_library.onEnable;
 }
 
-/// By their numbers, of both domains; nothing has the number 0.
-constexpr std::array kCalls = {"",
-                               "cuLaunchKernel",
-                               "cuStreamSynchronize",
-                               "cuMemcpyHtoDAsync_v2",
-                               "cudaLaunchKernelExC_v11060",
-                               "cudaEventRecord_v3020",
-                               "cudaMemsetAsync_v3020",
-                               "cudaGraphLaunch_v10000"};
-constexpr CUpti_CallbackId kFirstOfRuntime = 4;
-
-CUptiResult callName(CUpti_CallbackDomain domain, uint32_t id, const char** name) {
-  const bool isRuntime = domain == CUPTI_CB_DOMAIN_RUNTIME_API;
-  if (id == 0 || id >= kCalls.size() || isRuntime != (id >= kFirstOfRuntime)) return CUPTI_ERROR_INVALID_PARAMETER;
-  *name = kCalls.at(id);
+CUptiResult version(uint32_t* number) {
+  *number = g_library.version;
   return CUPTI_SUCCESS;
-}
-
-CUptiResult enableCall(bool isOfDomain, CUpti_CallbackId id, uint8_t isEnabled) {
-  if (!isOfDomain) return CUPTI_ERROR_INVALID_PARAMETER;
-  if (isEnabled)
-    g_library.enabledCalls.insert(kCalls.at(id));
-  else
-    g_library.enabledCalls.erase(kCalls.at(id));
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult enableDriverCall(CUpti_CallbackId id, uint8_t isEnabled) {
-  return enableCall(id < kFirstOfRuntime, id, isEnabled);
-}
-
-CUptiResult enableRuntimeCall(CUpti_CallbackId id, uint8_t isEnabled) {
-  return enableCall(id >= kFirstOfRuntime, id, isEnabled);
 }
 
 CUptiResult disable(CUpti_ActivityKind kind) {
@@ -162,17 +132,15 @@ CUptiResult push(CUpti_ExternalCorrelationKind, uint64_t id) {
 CUptiResult pop(CUpti_ExternalCorrelationKind, uint64_t*) { return CUPTI_SUCCESS; }
 
 Cupti library() {
-  return {.subscribe = subscribe,
+  return {.version = version,
+          .subscribe = subscribe,
           .unsubscribe = unsubscribe,
           .enableCallback = enableCallback,
-          .callName = callName,
           .errorMessage = errorMessage,
           .graphNodeId = graphNodeId,
           .registerBuffers = registerBuffers,
           .enable = enable,
           .disable = disable,
-          .enableDriverCall = enableDriverCall,
-          .enableRuntimeCall = enableRuntimeCall,
           .timestamp = timestamp,
           .flush = flush,
           .nextRecord = nextRecord,
@@ -231,6 +199,13 @@ class CuptiTrace : public ::testing::Test {
   }
 };
 
+/// What is delivered without a correlation was launched by a step.
+void launchFromStep(DeviceTrace& trace) {
+  trace.beginStep(0);
+  trace.endStep();
+  deliverCall(0, g_library.pushed.back());
+}
+
 TEST_F(CuptiTrace, FindsTheStepThatLaunchedAKernel) {
   const auto trace = make();
   trace->start();
@@ -279,6 +254,7 @@ TEST_F(CuptiTrace, BeginsWithTheFirstActivityWhereTheClocksDiffer) {
   const auto trace = make();
   g_library.nowNs = 120;
   trace->start();
+  launchFromStep(*trace);
   deliver(kernel("k", 100, 130));
   deliver(kernel("l", 150, 160));
   const std::vector<DeviceActivity> seen = trace->stop();
@@ -311,6 +287,7 @@ TEST_F(CuptiTrace, TellsApartTracesThatLiveTogether) {
 TEST_F(CuptiTrace, SeesCopiesAndFillings) {
   const auto trace = make();
   trace->start();
+  launchFromStep(*trace);
   CUpti_ActivityMemcpy6 copy{};
   copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
   copy.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
@@ -337,38 +314,27 @@ TEST_F(CuptiTrace, RecordsOnlyBetweenStartAndStop) {
   trace->start();
   EXPECT_TRUE(g_library.enabled.contains(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
   EXPECT_FALSE(g_library.enabled.contains(CUPTI_ACTIVITY_KIND_KERNEL)) << "it would serialize kernels";
+  launchFromStep(*trace);
   deliver(kernel("k", 1, 2));
   trace->stop();
   EXPECT_TRUE(g_library.enabled.empty());
 }
 
-/// Every call that is recorded takes longer, and most give the GPU nothing to do.
-TEST_F(CuptiTrace, RecordsTheCallsThatGiveTheGpuWork) {
+/// Of a function that is switched on by itself once there is a context, nothing may be recorded, and so no owner.
+TEST_F(CuptiTrace, RecordsCallsAsAKind) {
   const auto trace = make();
-  EXPECT_TRUE(g_library.enabledCalls.empty());
   trace->start();
-  EXPECT_EQ(g_library.enabledCalls,
-            (std::set<std::string>{"cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cudaLaunchKernelExC_v11060",
-                                   "cudaMemsetAsync_v3020", "cudaGraphLaunch_v10000"}));
-  EXPECT_FALSE(g_library.enabled.contains(CUPTI_ACTIVITY_KIND_RUNTIME)) << "it would be all calls";
-  EXPECT_FALSE(g_library.enabled.contains(CUPTI_ACTIVITY_KIND_DRIVER)) << "it would be all calls";
-  deliver(kernel("k", 1, 2));
-  trace->stop();
-  EXPECT_TRUE(g_library.enabledCalls.empty());
+  EXPECT_TRUE(g_library.enabled.contains(CUPTI_ACTIVITY_KIND_RUNTIME));
+  EXPECT_TRUE(g_library.enabled.contains(CUPTI_ACTIVITY_KIND_DRIVER));
 }
 
-/// The library itself knows the numbers, without a GPU.
-TEST(Cupti, HasNamesForCallsThatLaunch) {
-  const Result<Cupti> found = loadCupti();
-  if (!found) GTEST_SKIP() << found.error().message;
-  const auto nameOf = [&](CUpti_CallbackDomain domain, CUpti_CallbackId id) {
-    const char* name = nullptr;
-    return found->callName(domain, id, &name) == CUPTI_SUCCESS && name ? std::string(name) : "";
-  };
-  EXPECT_EQ(nameOf(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel), "cuLaunchKernel");
-  EXPECT_EQ(nameOf(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000),
-            "cudaGraphLaunch_v10000");
-  EXPECT_EQ(nameOf(CUPTI_CB_DOMAIN_RUNTIME_API, 4095), "");
+TEST_F(CuptiTrace, RefusesWorkThatNobodyLaunched) {
+  const auto trace = make();
+  trace->start();
+  trace->beginStep(1);
+  trace->endStep();
+  deliver(kernel("k", 1, 2));
+  EXPECT_THROW(trace->stop(), std::exception) << "steps of no time at all";
 }
 
 TEST_F(CuptiTrace, RefusesToTimeWhatItDidNotSee) {
@@ -378,6 +344,9 @@ TEST_F(CuptiTrace, RefusesToTimeWhatItDidNotSee) {
   trace->start();
   deliver(kernel("k", 0, 0));
   EXPECT_THROW(trace->stop(), std::exception) << "a kernel without times";
+  trace->start();
+  deliver(kernel("k", 9, 8));
+  EXPECT_THROW(trace->stop(), std::exception) << "a kernel that ends before it begins";
   trace->start();
   deliver(kernel("k", 1, 2));
   g_library.numDropped = 5;
@@ -395,6 +364,12 @@ TEST_F(CuptiTrace, NamesTheToolThatIsInTheWay) {
   EXPECT_NE(refusal().find("in use by CUPTI for Nsight Systems"), std::string::npos) << refusal();
   g_library.otherClient = "";
   EXPECT_NE(refusal().find("in use by another tool"), std::string::npos) << refusal();
+}
+
+TEST_F(CuptiTrace, RefusesTheReleaseThatHangs) {
+  g_library.version = 130000;
+  EXPECT_NE(refusal().find("Update 1"), std::string::npos) << refusal();
+  EXPECT_EQ(g_library.numClients, 0);
 }
 
 TEST_F(CuptiTrace, SaysBeforeARunWhatTheLibraryRefuses) {
