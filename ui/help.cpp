@@ -63,7 +63,7 @@ QString outlineRows() {
 }
 
 QString timelineRows() {
-  return shortcutRow(translated("Wheel, W, S"), translated("Zoom")) +
+  return shortcutRow(translated("Wheel, pinch, W, S"), translated("Zoom")) +
          shortcutRow(translated("Drag, A, D"), translated("Move the view")) +
          shortcutRow(translated("Arrow keys, comma, period"), translated("Select the next box")) +
          shortcutRow(translated("Home, F"), translated("Show everything, or what is selected")) +

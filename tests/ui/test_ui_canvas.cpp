@@ -17,6 +17,7 @@
 #include <QTimer>
 
 #include <algorithm>
+#include <cmath>
 
 namespace fuseline::ui {
 
@@ -71,6 +72,7 @@ class CanvasTest : public QObject {
   void asksForTheNameOfABlock();
   void dropsABlockFromThePalette();
   void rightClickSelectsWhatTheMenuIsAbout();
+  void pinchZoomsAtTheFingers();
 };
 
 namespace {
@@ -830,6 +832,20 @@ void CanvasTest::drawsThePortsThatAttributesDefine() {
   QVERIFY(f.session.apply(RemoveWire{.wire = {from, {"act", "b"}}}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!hasPort("b"));
+}
+
+void CanvasTest::pinchZoomsAtTheFingers() {
+  Fixture f(smallPipeline());
+  GraphView& view = f.window.canvas();
+  view.zoomTo(0.5);
+  const QPoint fingers(60, 40);
+  const QPointF before = view.mapToScene(fingers);
+  pinch(*view.viewport(), fingers, 1.5);
+  QVERIFY(std::abs(view.zoom() - 0.75) < 1e-9);
+  const QPointF moved = view.mapToScene(fingers) - before;
+  QVERIFY2(std::hypot(moved.x(), moved.y()) < 3.0, "the place under the fingers stays there");
+  pinch(*view.viewport(), fingers, 0.5);
+  QVERIFY(std::abs(view.zoom() - 0.375) < 1e-9);
 }
 
 }  // namespace fuseline::ui

@@ -1,17 +1,24 @@
 // Panels: the inspector edits, the selection is one, files round-trip, problems are repaired.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
+#include "ui/panels/table_copying.h"
 
+#include <QAction>
 #include <QCheckBox>
+#include <QClipboard>
 #include <QComboBox>
+#include <QGuiApplication>
+#include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QSpinBox>
+#include <QStandardItemModel>
 #include <QStatusBar>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QTreeView>
 
 #include <algorithm>
 #include <map>
@@ -54,6 +61,8 @@ class PanelsTest : public QObject {
   void paletteEnterAppendsAndWires();
   void logKeepsWhatWasSaid();
   void logSelectsTheOpsOfAMessage();
+  void tablesAreCopiedAsTheyAreShown();
+  void ctrlCInATableIsAboutTheTable();
 };
 
 namespace {
@@ -600,6 +609,40 @@ void PanelsTest::logSelectsTheOpsOfAMessage() {
   const MessageLog& log = f.window.log().log();
   Q_EMIT view->activated(log.index(log.rowCount() - 1, 1));
   QCOMPARE(f.session.selection(), (QSet<QString>{QStringLiteral("fc"), QStringLiteral("act")}));
+}
+
+/// Hidden columns are left out, moved ones stand where they are shown, and rows within others are indented.
+void PanelsTest::tablesAreCopiedAsTheyAreShown() {
+  QStandardItemModel model;
+  model.setHorizontalHeaderLabels({"Step", "Hidden", "Time"});
+  model.horizontalHeaderItem(2)->setTextAlignment(Qt::AlignRight);
+  const auto row = [](const char* name, const char* time) {
+    return QList<QStandardItem*>{new QStandardItem(name), new QStandardItem("x"), new QStandardItem(time)};
+  };
+  model.appendRow(row("fc | act", "2"));
+  model.item(0)->appendRow(row("fc", "1"));
+  QTreeView view;
+  view.setModel(&model);
+  view.hideColumn(1);
+  QCOMPARE(tableText(view), QStringLiteral("Step\tTime\nfc | act\t2\n  fc\t1\n"));
+  QCOMPARE(tableMarkdown(view), QStringLiteral("| Step | Time |\n| :-- | --: |\n| fc \\| act | 2 |\n| └ fc | 1 |\n"));
+  view.header()->moveSection(2, 0);
+  QVERIFY(tableMarkdown(view).startsWith(QStringLiteral("| Time | Step |\n| --: | :-- |\n")));
+}
+
+void PanelsTest::ctrlCInATableIsAboutTheTable() {
+  Fixture f(findTemplate("llama-mlp")->text);
+  f.window.showPane(QStringLiteral("rules"));
+  QTreeView& rules = *f.window.rules().view();
+  rules.setFocus();
+  QGuiApplication::clipboard()->clear();
+  QTest::keySequence(&rules, QKeySequence::Copy);
+  QCOMPARE(QGuiApplication::clipboard()->text(), tableText(rules));
+  const QList<QAction*> actions = rules.actions();
+  const auto markdown = std::ranges::find_if(actions, [](auto* action) { return action->text().contains("Markdown"); });
+  QVERIFY(markdown != actions.end());
+  (*markdown)->trigger();
+  QCOMPARE(QGuiApplication::clipboard()->text(), tableMarkdown(rules));
 }
 
 }  // namespace fuseline::ui

@@ -8,6 +8,8 @@
 #include "ui/theme/format.h"
 
 #include <QCoreApplication>
+#include <QNativeGestureEvent>
+#include <QPointingDevice>
 #include <QSettings>
 
 namespace fuseline::ui {
@@ -93,6 +95,12 @@ void dragMouse(QWidget* viewport, QPoint from, QPoint to) {
   QTest::mousePress(viewport, Qt::LeftButton, {}, from);
   for (int step = 1; step <= 4; ++step) QTest::mouseMove(viewport, from + (to - from) * step / 4);
   QTest::mouseRelease(viewport, Qt::LeftButton, {}, to);
+}
+
+void pinch(QWidget& widget, QPointF position, double factor) {
+  QNativeGestureEvent event(Qt::ZoomNativeGesture, QPointingDevice::primaryPointingDevice(), 2, position, position,
+                            widget.mapToGlobal(position), factor - 1.0, QPointF());
+  QApplication::sendEvent(&widget, &event);
 }
 
 }  // namespace fuseline::ui

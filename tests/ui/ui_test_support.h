@@ -55,6 +55,9 @@ struct OpenedRun : Fixture {
   bool isOpen = false;
 };
 
+/// Two fingers on a touchpad over a widget; factor: above 1 they move apart.
+void pinch(QWidget& widget, QPointF position, double factor);
+
 /// Presses, moves and releases the left button over a viewport, as a hand would.
 void dragMouse(QWidget* viewport, QPoint from, QPoint to);
 

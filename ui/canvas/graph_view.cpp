@@ -3,6 +3,7 @@
 #include "ui/canvas/graph_view.h"
 
 #include "ui/canvas/metrics.h"
+#include "ui/canvas/pinch.h"
 #include "ui/canvas/search_popup.h"
 #include "ui/models/numerics_model.h"
 #include "ui/models/palette_model.h"
@@ -234,8 +235,15 @@ void GraphView::keyReleaseEvent(QKeyEvent* event) {
   QGraphicsView::keyReleaseEvent(event);
 }
 
+bool GraphView::viewportEvent(QEvent* event) {
+  const std::optional<Pinch> pinch = pinchIn(*event);
+  if (!pinch) return QGraphicsView::viewportEvent(event);
+  zoomAt(pinch->position, pinch->factor);
+  return true;
+}
+
 void GraphView::wheelEvent(QWheelEvent* event) {
-  // A touchpad reports pixels: two fingers pan, as everywhere else. With Ctrl (also a pinch) it zooms.
+  // A touchpad reports pixels: two fingers pan, as everywhere else. With Ctrl it zooms.
   const bool isTouchpad = !event->pixelDelta().isNull() && !(event->modifiers() & Qt::ControlModifier);
   if (isTouchpad) {
     horizontalScrollBar()->setValue(horizontalScrollBar()->value() - event->pixelDelta().x());

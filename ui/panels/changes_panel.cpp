@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/changes_panel.h"
 
+#include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
 #include <QAction>
@@ -54,8 +55,8 @@ void ChangesPanel::createView() {
   m_view->header()->setSectionsMovable(false);
   m_view->setColumnWidth(ChangesModel::WhatColumn, kWhatWidthPx);
   m_view->setColumnWidth(ChangesModel::KindColumn, kKindWidthPx);
-  m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
   m_view->addAction(m_takeBackAction);
+  makeCopyable(*m_view);
   connect(m_takeBackAction, &QAction::triggered, this, &ChangesPanel::takeBackCurrent);
   connect(m_view->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &ChangesPanel::showCurrent);
   connect(m_view, &QTreeView::clicked, this, &ChangesPanel::showCurrent);

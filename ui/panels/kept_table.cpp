@@ -4,11 +4,10 @@
 
 #include "core/support/text.h"
 #include "ui/panels/roomy_delegate.h"
-#include "ui/panels/table_text.h"
+#include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
 #include <QAction>
-#include <QClipboard>
 #include <QGuiApplication>
 #include <QHeaderView>
 #include <QKeyEvent>
@@ -91,10 +90,7 @@ KeptTable::KeptTable(Session& session, const Theme& theme, QWidget* parent)
   setItemDelegate(new RoomyDelegate(this));
   for (const int column : {UnfusedColumn, FusedColumn})
     setItemDelegateForColumn(column, new BytesDelegate(theme, this));
-  auto* copy = new QAction(tr("Copy the table"), this);
-  connect(copy, &QAction::triggered, this, &KeptTable::copy);
-  addAction(copy);
-  setContextMenuPolicy(Qt::ActionsContextMenu);
+  makeCopyable(*this);
   connect(&session, &Session::selectionChanged, this, &KeptTable::followSelection);
   connect(&theme, &Theme::changed, viewport(), qOverload<>(&QWidget::update));
 }
@@ -112,30 +108,6 @@ void KeptTable::setGroups(const std::vector<KeptGroup>& groups) {
   if (groups.size() <= kMostOpen) expandAll();
   for (int column = 0; column < LifetimeColumn; ++column) resizeColumnToContents(column);
   followSelection();
-}
-
-/// Ops and their tensors.
-QString KeptTable::text() const {
-  QString text = headText(*this);
-  for (int row = 0; row < m_model->rowCount(); ++row) {
-    text += rowText(*this, row);
-    const QModelIndex op = m_model->index(row, NameColumn);
-    for (int tensor = 0; tensor < m_model->rowCount(op); ++tensor) text += rowText(*this, tensor, op);
-  }
-  return text;
-}
-
-void KeptTable::copy() const { QGuiApplication::clipboard()->setText(text()); }
-
-/// Ctrl+C is the table's here, not the canvas'.
-bool KeptTable::event(QEvent* event) {
-  if (event->type() == QEvent::ShortcutOverride && static_cast<QKeyEvent*>(event)->matches(QKeySequence::Copy))
-    event->accept();
-  return QTreeView::event(event);
-}
-
-void KeptTable::keyPressEvent(QKeyEvent* event) {
-  event->matches(QKeySequence::Copy) ? copy() : QTreeView::keyPressEvent(event);
 }
 
 void KeptTable::currentChanged(const QModelIndex& current, const QModelIndex& previous) {

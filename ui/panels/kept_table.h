@@ -25,15 +25,11 @@ class KeptTable : public QTreeView {
   KeptTable(Session& session, const Theme& theme, QWidget* parent = nullptr);
 
   void setGroups(const std::vector<KeptGroup>& groups);
-  QString text() const;
 
  protected:
-  bool event(QEvent* event) override;
-  void keyPressEvent(QKeyEvent* event) override;
   void currentChanged(const QModelIndex& current, const QModelIndex& previous) override;
 
  private:
-  void copy() const;
   void followSelection();
 
   Session& m_session;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/outline_panel.h"
 
+#include "ui/panels/table_copying.h"
 #include "ui/panels/undo_keys.h"
 
 #include <QHeaderView>
@@ -95,7 +96,7 @@ void OutlinePanel::createView() {
   m_view->setIndentation(kIndentationPx);
   m_view->setExpandsOnDoubleClick(false);
   m_view->setFrameShape(QFrame::NoFrame);
-  m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
+  addCopyCommands(*m_view);  // Ctrl+C is about the ops
   QHeaderView* header = m_view->header();
   header->setSectionsMovable(false);
   header->setResizeContentsPrecision(kNumMeasuredRows);

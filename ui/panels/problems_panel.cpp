@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/problems_panel.h"
 
+#include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
 #include <QHeaderView>
@@ -32,6 +33,7 @@ ProblemsPanel::ProblemsPanel(Session& session, const Theme& theme, QWidget* pare
   m_view->setAccessibleName(tr("Problems"));
   m_view->header()->setStretchLastSection(true);
   m_view->setColumnWidth(ProblemsModel::PlaceColumn, 170);
+  makeCopyable(*m_view);
   m_empty->setAlignment(Qt::AlignCenter);
   m_sentence->setWordWrap(true);
   m_sentence->setTextInteractionFlags(Qt::TextSelectableByMouse);

@@ -5,6 +5,7 @@
 #include "core/fusion/rule_text.h"
 #include "ui/models/gain_text.h"
 #include "ui/models/unplanned.h"
+#include "ui/panels/table_copying.h"
 #include "ui/session/fusion_edits.h"
 #include "ui/theme/format.h"
 
@@ -151,6 +152,7 @@ void RulesPanel::createView() {
   m_view->setFrameShape(QFrame::NoFrame);
   m_view->setAccessibleName(tr("Fusion rules, in the order in which they are tried"));
   m_view->header()->setSectionsMovable(false);
+  makeCopyable(*m_view);
   m_view->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
   connect(m_view->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &RulesPanel::refreshDetails);
 }

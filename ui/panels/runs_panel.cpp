@@ -3,6 +3,7 @@
 #include "ui/panels/runs_panel.h"
 
 #include "ui/panels/roomy_delegate.h"
+#include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
 #include <QFileDialog>
@@ -85,7 +86,7 @@ void RunsPanel::createView() {
   m_view->setUniformRowHeights(true);
   m_view->setFrameShape(QFrame::NoFrame);
   m_view->setAccessibleName(tr("Runs of this pipeline"));
-  m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
+  makeCopyable(*m_view);
   m_view->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
   m_view->header()->setSectionsMovable(false);
   m_view->header()->setMinimumSectionSize(24);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/timeline_panel.h"
 
+#include "ui/canvas/pinch.h"
 #include "ui/models/run_notes.h"
 #include "ui/panels/plot_painting.h"
 #include "ui/panels/view_events.h"
@@ -273,6 +274,11 @@ void TimelineView::keyPressEvent(QKeyEvent* event) {
 }
 
 bool TimelineView::event(QEvent* event) {
+  if (const std::optional<Pinch> pinch = pinchIn(*event); pinch && !m_tracks.empty()) {
+    m_range.zoom(pinch->factor, timeAt(pinch->position.x()));
+    update();
+    return true;
+  }
   takeOwnKey(*event, Qt::ShiftModifier | Qt::KeypadModifier, [this](int key) { return isOwnKey(key); });
   return answerToolTip(*event, *this, [this](QPoint place) { return tipAt(place); }) || QWidget::event(event);
 }

@@ -1,0 +1,112 @@
+// Puts tables on the clipboard.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/panels/table_copying.h"
+
+#include "ui/panels/table_text.h"
+
+#include <QAction>
+#include <QClipboard>
+#include <QCoreApplication>
+#include <QGuiApplication>
+#include <QHeaderView>
+#include <QKeyEvent>
+
+#include <functional>
+
+namespace fuseline::ui {
+
+namespace {
+
+QString translated(const char* text) { return QCoreApplication::translate("TableCopying", text); }
+
+/// A row, then those in it.
+void forEachRow(const QTreeView& view, const std::function<void(const QModelIndex& first)>& visit,
+                const QModelIndex& parent = {}) {
+  for (int row = 0; row < view.model()->rowCount(parent); ++row) {
+    const QModelIndex first = view.model()->index(row, 0, parent);
+    visit(first);
+    forEachRow(view, visit, first);
+  }
+}
+
+/// As they are shown from left to right.
+QList<int> shownColumns(const QTreeView& view) {
+  QList<int> columns;
+  for (int place = 0; place < view.header()->count(); ++place)
+    if (const int column = view.header()->logicalIndex(place); !view.isColumnHidden(column)) columns.append(column);
+  return columns;
+}
+
+QString cellText(QString text) { return text.replace(u'|', QStringLiteral("\\|")).replace(u'\n', u' '); }
+
+QString lineOf(const QStringList& cells) { return QStringLiteral("| %1 |\n").arg(cells.join(QStringLiteral(" | "))); }
+
+bool isNumeric(const QTreeView& view, int column) {
+  const QVariant alignment = view.model()->headerData(column, Qt::Horizontal, Qt::TextAlignmentRole);
+  return (alignment.toInt() & Qt::AlignRight) != 0;
+}
+
+/// Takes Ctrl+C before the window does.
+class CopyKey : public QObject {
+ public:
+  explicit CopyKey(QTreeView& view) : QObject(&view), m_view(view) { view.installEventFilter(this); }
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override {
+    const bool isKey = event->type() == QEvent::ShortcutOverride || event->type() == QEvent::KeyPress;
+    if (!isKey || !static_cast<QKeyEvent*>(event)->matches(QKeySequence::Copy))
+      return QObject::eventFilter(watched, event);
+    event->accept();
+    if (event->type() == QEvent::KeyPress) QGuiApplication::clipboard()->setText(tableText(m_view));
+    return true;
+  }
+
+ private:
+  QTreeView& m_view;
+};
+
+void addCommand(QTreeView& view, const QString& text, QString (*toText)(const QTreeView& view)) {
+  auto* action = new QAction(text, &view);
+  QObject::connect(action, &QAction::triggered, &view,
+                   [&view, toText] { QGuiApplication::clipboard()->setText(toText(view)); });
+  view.addAction(action);
+}
+
+}  // namespace
+
+QString tableText(const QTreeView& view) {
+  QString text = headText(view);
+  forEachRow(view, [&](const QModelIndex& first) { text += rowText(view, first.row(), first.parent()); });
+  return text;
+}
+
+QString tableMarkdown(const QTreeView& view) {
+  const QList<int> columns = shownColumns(view);
+  QStringList heads;
+  QStringList rules;
+  for (const int column : columns) {
+    heads.append(cellText(view.model()->headerData(column, Qt::Horizontal).toString()));
+    rules.append(isNumeric(view, column) ? QStringLiteral("--:") : QStringLiteral(":--"));
+  }
+  QString text = lineOf(heads) + lineOf(rules);
+  forEachRow(view, [&](const QModelIndex& first) {
+    QStringList cells;
+    for (const int column : columns) cells.append(cellText(first.siblingAtColumn(column).data().toString()));
+    if (first.parent().isValid() && !cells.isEmpty()) cells.front().prepend(QStringLiteral("└ "));
+    text += lineOf(cells);
+  });
+  return text;
+}
+
+void addCopyCommands(QTreeView& view) {
+  view.setContextMenuPolicy(Qt::ActionsContextMenu);
+  addCommand(view, translated("Copy table"), tableText);
+  addCommand(view, translated("Copy table as Markdown"), tableMarkdown);
+}
+
+void makeCopyable(QTreeView& view) {
+  addCopyCommands(view);
+  new CopyKey(view);
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,20 @@
+// Tables that can be copied: with tabs for spreadsheets, or as Markdown for pull requests.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <QString>
+#include <QTreeView>
+
+namespace fuseline::ui {
+
+/// All rows, those inside others after them and indented, as in headText() and rowText().
+QString tableText(const QTreeView& view);
+/// The same as a table of Markdown, its columns aligned as they are shown.
+QString tableMarkdown(const QTreeView& view);
+
+/// Two commands in the view's context menu.
+void addCopyCommands(QTreeView& view);
+/// And Ctrl+C in the view is about the table, not about the canvas.
+void makeCopyable(QTreeView& view);
+
+}  // namespace fuseline::ui
