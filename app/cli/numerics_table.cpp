@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -51,15 +50,8 @@ std::string copiesTable(const NumericsReport& report, bool hasColour) {
 
 /// The number of units in the last place that 99 % of the elements are within.
 std::string ulpText(const ErrorNumerics& error) {
-  std::int64_t total = 0;
-  for (const std::int64_t count : error.ulpHistogram) total += count;
-  std::int64_t within = 0;
-  for (std::size_t bucket = 0; bucket + 1 < error.ulpHistogram.size(); ++bucket) {
-    within += error.ulpHistogram[bucket];
-    if (static_cast<double>(within) >= 0.99 * static_cast<double>(total))
-      return bucket == 0 ? "0.5" : fmt::format("{}", 1 << (bucket - 1));
-  }
-  return fmt::format("> {}", 1 << (ErrorNumerics::kUlpBuckets - 3));
+  const double ulps = error.ulpsOf(0.99);
+  return std::isfinite(ulps) ? fmt::format("{:g}", ulps) : fmt::format("> {}", 1 << (ErrorNumerics::kUlpBuckets - 3));
 }
 
 /// "pass 0.12", of the tolerance.

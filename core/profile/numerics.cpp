@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace fuseline {
@@ -255,6 +256,16 @@ MagnitudeHistogram magnitudesOf(const std::vector<double>& values) {
   for (const auto& [exponent, count] : counts)
     magnitudes.counts[static_cast<std::size_t>(exponent - magnitudes.firstExponent)] = count;
   return magnitudes;
+}
+
+double ErrorNumerics::ulpsOf(double share) const {
+  const auto total = std::accumulate(ulpHistogram.begin(), ulpHistogram.end(), std::int64_t{0});
+  std::int64_t within = 0;
+  for (int bucket = 0; bucket + 1 < kUlpBuckets; ++bucket) {
+    within += ulpHistogram[static_cast<std::size_t>(bucket)];
+    if (static_cast<double>(within) >= share * static_cast<double>(total)) return std::ldexp(0.5, bucket);
+  }
+  return std::numeric_limits<double>::infinity();
 }
 
 ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const std::vector<double>& expected,

@@ -77,6 +77,8 @@ struct ErrorNumerics {
   double toleranceShare = 0.0;
 
   bool isWithin() const { return isFinite && toleranceShare <= 1.0; }
+  /// The units in the last place that this share of the elements is within: 0.5, 1, 2 ... 512; infinity: more.
+  double ulpsOf(double share) const;
 };
 
 /// Elements that are NaN or infinite in both count as equal. expected: as many values as actual.

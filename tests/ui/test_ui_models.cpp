@@ -404,6 +404,15 @@ void ModelsTest::numericsShowErrorsAndTheirOwners() {
   QCOMPARE(model.index(0, NumericsModel::FusedColumn).data().toString(), QStringLiteral("–"));
   QCOMPARE(model.index(1, NumericsModel::FusedColumn).data().toString(), QStringLiteral("exact"));
   QCOMPARE(errorsByOwner(report).at("fc"), first.rmsRelative);
+  // 0.5 is 32 units in the last place of 2; sqrt(0.25 / 5), over the 0.016 that bf16 is allowed, is 13.975.
+  QCOMPARE(model.index(0, NumericsModel::UlpColumn).data().toString(), QStringLiteral("32"));
+  const QModelIndex verdict = model.index(0, NumericsModel::VerdictColumn);
+  QCOMPARE(verdict.data().toString(), QStringLiteral("FAIL 13.97"));
+  QCOMPARE(verdict.data(NumericsModel::IsWithinRole), QVariant(false));
+  QVERIFY(!model.index(0, NumericsModel::FusedColumn).data(NumericsModel::IsWithinRole).isValid());
+  model.setReport({.errors = {first}, .fusionErrors = {first}});
+  QCOMPARE(model.index(0, NumericsModel::FusedColumn).data().toString(), QStringLiteral("22 %, FAIL 13.97"));
+  QCOMPARE(model.index(0, NumericsModel::FusedColumn).data(NumericsModel::IsWithinRole), QVariant(false));
 }
 
 void ModelsTest::textColoursReachTheirContrast() {

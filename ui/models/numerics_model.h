@@ -25,15 +25,19 @@ double heatShare(double rmsError);
 /// "0.38 %"; "exact" for 0.
 QString formatError(double rmsError);
 
+/// "pass 0.12", "FAIL 1.4": how much of its tolerance an error takes; words as the command line has them.
+QString verdictText(const ErrorNumerics& error);
+
 class NumericsModel : public QAbstractTableModel {
   Q_OBJECT
 
  public:
-  enum Column { TensorColumn, RmsColumn, MaxColumn, CosineColumn, FusedColumn, ColumnCount };
+  enum Column { TensorColumn, RmsColumn, MaxColumn, CosineColumn, UlpColumn, VerdictColumn, FusedColumn, ColumnCount };
   enum Role {
     OwnerRole = Qt::UserRole + 1,  // the document's op
     SortRole,                      // a number or a text
-    HeatRole                       // heatShare() of the row; in RmsColumn only
+    HeatRole,                      // heatShare() of the row; in RmsColumn only
+    IsWithinRole                   // of what a column with a verdict is about: is the error within its tolerance?
   };
   using QAbstractTableModel::QAbstractTableModel;
 
@@ -47,8 +51,10 @@ class NumericsModel : public QAbstractTableModel {
  private:
   struct Row {
     ErrorNumerics error;
-    std::optional<double> fusedRms;
+    std::optional<ErrorNumerics> fusion;
   };
+  /// What a verdict is about; nullptr: the column has none.
+  static const ErrorNumerics* judgedIn(const Row& row, int column);
   QString text(const Row& row, int column) const;
   QVariant sortKey(const Row& row, int column) const;
   QString tip(const Row& row) const;

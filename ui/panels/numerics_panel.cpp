@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/numerics_panel.h"
 
+#include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
 #include <QAction>
@@ -20,6 +21,10 @@ namespace fuseline::ui {
 
 namespace {
 
+// In these proportions.
+constexpr int kErrorsPx = 800;
+constexpr int kCopiesPx = 300;
+
 /// A chip in the colour that the op has on the canvas, left of the error.
 class HeatDelegate : public QStyledItemDelegate {
  public:
@@ -37,6 +42,41 @@ class HeatDelegate : public QStyledItemDelegate {
   }
 };
 
+/// Verdicts in the colours of good and bad, beside their words.
+class VerdictDelegate : public QStyledItemDelegate {
+ public:
+  VerdictDelegate(const Theme& theme, QObject* parent) : QStyledItemDelegate(parent), m_theme(theme) {}
+
+ protected:
+  void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
+    QStyledItemDelegate::initStyleOption(option, index);
+    const QVariant isWithin = index.data(NumericsModel::IsWithinRole);
+    if (!isWithin.isValid()) return;
+    const ThemeColors& colors = m_theme.colors();
+    option->palette.setColor(QPalette::Text, isWithin.toBool() ? colors.good : colors.error);
+    option->font.setBold(!isWithin.toBool());
+  }
+
+ private:
+  const Theme& m_theme;
+};
+
+/// "fused ↔ unfused: pass, at most 0.12 of the tolerance (act:y)"
+QString verdictOfAll(const QString& what, const std::vector<ErrorNumerics>& errors) {
+  const NumericsVerdict verdict = verdictOf(errors);
+  if (verdict.worst.empty()) return {};
+  return NumericsPanel::tr("%1: %2, at most %3 of the tolerance (%4)")
+      .arg(what, verdict.isWithin ? NumericsPanel::tr("pass") : NumericsPanel::tr("FAIL"),
+           QString::number(verdict.toleranceShare, 'f', 2), toQt(verdict.worst));
+}
+
+QString scaleText(const QuantizationLosses& losses) {
+  const QString least = QString::number(losses.scaleInvMin, 'g', 3);
+  return losses.scaleInvMin == losses.scaleInvMax
+             ? least
+             : QStringLiteral("%1 … %2").arg(least, QString::number(losses.scaleInvMax, 'g', 3));
+}
+
 QString percentText(double share) {
   return share == 0.0 ? QStringLiteral("0") : QStringLiteral("%1 %").arg(QString::number(100.0 * share, 'g', 2));
 }
@@ -45,9 +85,10 @@ QString lossesText(const QString& format, const QuantizationLosses& losses) {
   const QString noise = std::isfinite(losses.signalToNoise)
                             ? NumericsPanel::tr("%1 dB").arg(losses.signalToNoise, 0, 'f', 1)
                             : NumericsPanel::tr("exact");
-  return NumericsPanel::tr("%1 · amax %2 · range 2^%3 · underflow %4 · saturated %5 · SNR %6")
+  return NumericsPanel::tr("%1 · amax %2 · range 2^%3 · scale_inv %4 · underflow %5 · saturated %6 · mse %7 · SNR %8")
       .arg(format, QString::number(losses.amax, 'g', 3), QString::number(losses.dynamicRange(), 'f', 1),
-           percentText(losses.underflowShare), percentText(losses.saturationShare), noise);
+           scaleText(losses), percentText(losses.underflowShare), percentText(losses.saturationShare),
+           QString::number(losses.meanSquaredError, 'g', 2), noise);
 }
 
 }  // namespace
@@ -70,9 +111,11 @@ NumericsPanel::NumericsPanel(Session& session, const Theme& theme, QWidget* pare
   splitter->addWidget(createCopies());
   splitter->setStretchFactor(0, 3);
   splitter->setStretchFactor(1, 2);
+  splitter->setSizes({kErrorsPx, kCopiesPx});
   m_content = splitter;
   m_start = createStart();
   m_caption->setContentsMargins(10, 6, 10, 6);
+  m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -94,6 +137,8 @@ QWidget* NumericsPanel::createErrors() {
   m_sorted->setSortRole(NumericsModel::SortRole);
   m_view->setModel(m_sorted);
   m_view->setItemDelegateForColumn(NumericsModel::RmsColumn, new HeatDelegate(m_view));
+  for (const int column : {NumericsModel::VerdictColumn, NumericsModel::FusedColumn})
+    m_view->setItemDelegateForColumn(column, new VerdictDelegate(m_theme, m_view));
   m_view->setRootIsDecorated(false);
   m_view->setAlternatingRowColors(true);
   m_view->setUniformRowHeights(true);
@@ -102,7 +147,6 @@ QWidget* NumericsPanel::createErrors() {
   m_view->setAccessibleName(tr("Errors against float32"));
   m_view->header()->setStretchLastSection(false);
   m_view->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
-  m_view->header()->setSectionResizeMode(NumericsModel::TensorColumn, QHeaderView::Stretch);
   m_view->setSortingEnabled(true);
   m_view->header()->setSortIndicatorClearable(true);
   m_view->sortByColumn(-1, Qt::AscendingOrder);
@@ -115,7 +159,7 @@ void NumericsPanel::addLookCommand() {
   auto* look = new QAction(tr("Look at the tensor"), this);
   look->setToolTip(tr("Its numbers, in the panel Tensor"));
   m_view->addAction(look);
-  m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
+  makeCopyable(*m_view);
   connect(look, &QAction::triggered, this, [this] {
     const QModelIndex current = m_view->currentIndex();
     if (current.isValid()) Q_EMIT tensorWanted(current.siblingAtColumn(NumericsModel::TensorColumn).data().toString());
@@ -179,11 +223,17 @@ void NumericsPanel::refreshCaption() {
   if (!last) return;
   const NumericsReport& report = last->report;
   const ErrorNumerics* worst = report.worst();
-  QStringList parts = {toQt(report.recipe)};
-  if (worst) parts.append(tr("worst rms error %1 (%2)").arg(formatError(worst->rmsRelative), toQt(worst->name)));
+  QStringList parts = {toQt(report.recipe).toHtmlEscaped()};
+  if (worst)
+    parts.append(tr("worst rms error %1 (%2)").arg(formatError(worst->rmsRelative), toQt(worst->name).toHtmlEscaped()));
   const auto strong = [this](const QString& text) {
     return QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name(), text.toHtmlEscaped());
   };
+  for (const auto& [what, errors] :
+       {std::pair(tr("against float32"), &report.errors), std::pair(tr("fused ↔ unfused"), &report.fusionErrors)}) {
+    const QString verdict = verdictOfAll(what, *errors);
+    if (!verdict.isEmpty()) parts.append(verdictOf(*errors).isWithin ? verdict.toHtmlEscaped() : strong(verdict));
+  }
   if (const auto& origin = report.firstNonFinite)
     parts.append(strong(tr("first NaN or ∞: %1, made by %2").arg(toQt(origin->tensor), toQt(origin->step))));
   for (const FrozenScale& frozen : report.frozenScales)

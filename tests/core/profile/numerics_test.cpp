@@ -31,6 +31,17 @@ TEST(ErrorOf, CountsUnitsInTheLastPlaceOfTheDtype) {
   EXPECT_EQ(error.ulpHistogram[ErrorNumerics::kUlpBuckets - 1], 1);
 }
 
+TEST(ErrorOf, SaysHowManyUnitsMostElementsAreWithin) {
+  ErrorNumerics error;
+  error.ulpHistogram = {90, 5, 4, 1};
+  EXPECT_EQ(error.ulpsOf(0.9), 0.5);
+  EXPECT_EQ(error.ulpsOf(0.95), 1.0);
+  EXPECT_EQ(error.ulpsOf(0.99), 2.0);
+  EXPECT_EQ(error.ulpsOf(1.0), 4.0);
+  error.ulpHistogram.back() = 100;
+  EXPECT_EQ(error.ulpsOf(0.99), std::numeric_limits<double>::infinity());
+}
+
 TEST(ErrorOf, SeesNonFiniteElementsThatDiffer) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
