@@ -30,6 +30,9 @@ QString canvasRows() {
   return shortcutRow(translated("Tab, Shift+A, double click"), translated("Search an op and insert it")) +
          shortcutRow(translated("Arrow keys"), translated("Select the next op in this direction")) +
          shortcutRow(translated("Alt + arrow keys"), translated("Move the selected ops and frames")) +
+         shortcutRow(translated("Shift + click or drag"), translated("Select this, too")) +
+         shortcutRow(translated("Shift+Alt, Ctrl+Alt + click"), translated("Select all before the op, or behind it")) +
+         shortcutRow(translated("Ctrl+H"), translated("Replace the selected op, with its wires")) +
          shortcutRow(translated("Ctrl+Left, Ctrl+Right"), translated("Follow a wire from the selected op")) +
          shortcutRow(translated("Enter, F2"), translated("Edit the selected op, or the text of a frame or a note")) +
          shortcutRow(translated("Home, Shift+1"), translated("Show everything")) +

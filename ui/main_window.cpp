@@ -270,7 +270,6 @@ void MainWindow::addSelectionCommands(QMenu& menu) {
   const auto addBoth = [&](const QString& text, const QKeySequence& shortcut, std::function<void()> run) {
     addToCanvas(*addCommand(&menu, text, shortcut, std::move(run)));
   };
-  m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
   addBoth(tr("&Copy"), QKeySequence::Copy, [this] { copy(); });
   addBoth(tr("Cu&t"), QKeySequence::Cut, [this] { m_scene->cutSelected(); });
   addBoth(tr("&Paste"), QKeySequence::Paste, [this] { m_scene->paste(); });
@@ -280,6 +279,7 @@ void MainWindow::addSelectionCommands(QMenu& menu) {
           [this] { m_scene->removeSelected(Reconnect::Yes); });
   menu.addSeparator();
   addCanvasKey(menu, tr("&Bypass or use again"), Qt::Key_D, [this] { m_scene->toggleBypass(); });
+  addBoth(tr("Rep&lace op..."), QKeySequence(Qt::CTRL | Qt::Key_H), [this] { m_view->openReplace(); });
   addCanvasKey(menu, tr("Draw a w&ire"), Qt::Key_W, [this] { m_view->drawWire(); });
   addCanvasKey(menu, tr("S&witch fusion here off or on"), Qt::Key_T, [this] { m_scene->toggleFusions(); });
   menu.addSeparator();
@@ -295,6 +295,10 @@ void MainWindow::addLayoutCommands(QMenu& menu) {
     for (const DocumentOp& op : m_session.document().ops()) ids.insert(toQt(op.id));
     m_session.select(ids);
   });
+  addCommand(&menu, tr("Select all &before"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Left),
+             [this] { m_scene->selectReachable(Direction::Upstream); });
+  addCommand(&menu, tr("Select all be&hind"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Right),
+             [this] { m_scene->selectReachable(Direction::Downstream); });
   addCommand(&menu, tr("&Insert op..."), QKeySequence(Qt::CTRL | Qt::Key_Space), [this] { m_view->openSearch(); });
   addCommand(
       &menu, tr("&Lay out"), QKeySequence(Qt::CTRL | Qt::Key_L),

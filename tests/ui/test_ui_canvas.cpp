@@ -11,10 +11,12 @@
 #include <QApplication>
 #include <QDragEnterEvent>
 #include <QInputDialog>
+#include <QLineEdit>
 #include <QMimeData>
 #include <QSignalSpy>
 #include <QTest>
 #include <QTimer>
+#include <QTreeWidget>
 
 #include <algorithm>
 #include <cmath>
@@ -73,6 +75,10 @@ class CanvasTest : public QObject {
   void dropsABlockFromThePalette();
   void rightClickSelectsWhatTheMenuIsAbout();
   void pinchZoomsAtTheFingers();
+  void shiftAddsToTheSelection();
+  void selectsWhatIsBeforeAndBehind();
+  void menusAreAboutWhatIsUnderThePointer();
+  void replacesTheSelectedOp();
 };
 
 namespace {
@@ -846,6 +852,80 @@ void CanvasTest::pinchZoomsAtTheFingers() {
   QVERIFY2(std::hypot(moved.x(), moved.y()) < 3.0, "the place under the fingers stays there");
   pinch(*view.viewport(), fingers, 0.5);
   QVERIFY(std::abs(view.zoom() - 0.375) < 1e-9);
+}
+
+void CanvasTest::shiftAddsToTheSelection() {
+  Fixture f(smallPipeline());
+  GraphView& view = f.window.canvas();
+  const auto middleOf = [&](const char* id) {
+    return view.mapFromScene(f.window.scene().node(id)->sceneBox().center());
+  };
+  QTest::mouseClick(view.viewport(), Qt::LeftButton, {}, middleOf("norm"));
+  QTest::mouseClick(view.viewport(), Qt::LeftButton, Qt::ShiftModifier, middleOf("act"));
+  QCOMPARE(f.session.selection(), (QSet<QString>{"norm", "act"}));
+  QTest::mouseClick(view.viewport(), Qt::LeftButton, Qt::ShiftModifier, middleOf("act"));
+  QCOMPARE(f.session.selection(), (QSet<QString>{"norm", "act"}));
+  const QRectF box = f.window.scene().node("fc")->sceneBox().adjusted(-6, -6, 6, 6);
+  const QPoint corner = view.mapFromScene(box.topLeft());
+  QTest::mousePress(view.viewport(), Qt::LeftButton, Qt::ShiftModifier, corner);
+  for (const double share : {0.5, 1.0}) {
+    const QPoint place = corner + (view.mapFromScene(box.bottomRight()) - corner) * share;
+    QMouseEvent move(QEvent::MouseMove, place, view.viewport()->mapToGlobal(place), Qt::NoButton, Qt::LeftButton,
+                     Qt::ShiftModifier);
+    QApplication::sendEvent(view.viewport(), &move);
+  }
+  QTest::mouseRelease(view.viewport(), Qt::LeftButton, Qt::ShiftModifier, view.mapFromScene(box.bottomRight()));
+  QCOMPARE(f.session.selection(), (QSet<QString>{"norm", "fc", "act"}));
+}
+
+void CanvasTest::selectsWhatIsBeforeAndBehind() {
+  Fixture f(smallPipeline());
+  GraphView& view = f.window.canvas();
+  const QPoint fc = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center());
+  QTest::mouseClick(view.viewport(), Qt::LeftButton, Qt::ShiftModifier | Qt::AltModifier, fc);
+  QCOMPARE(f.session.selection(), (QSet<QString>{"x", "norm", "fc"}));
+  f.session.select({});
+  QTest::mouseClick(view.viewport(), Qt::LeftButton, Qt::ControlModifier | Qt::AltModifier, fc);
+  QVERIFY(f.session.selection().contains("act") && !f.session.selection().contains("norm"));
+  f.session.select({QStringLiteral("norm")});
+  f.window.scene().selectReachable(Direction::Upstream);
+  QCOMPARE(f.session.selection(), (QSet<QString>{"x", "norm"}));
+}
+
+void CanvasTest::menusAreAboutWhatIsUnderThePointer() {
+  Fixture f(smallPipeline());
+  GraphView& view = f.window.canvas();
+  GraphScene& scene = f.window.scene();
+  const auto has = [&](QPoint place, const QString& text) {
+    const auto menu = view.menuAt(place);
+    return std::ranges::any_of(menu->actions(), [&](const QAction* action) { return action->text().contains(text); });
+  };
+  const QPoint node = view.mapFromScene(scene.node("fc")->sceneBox().center());
+  const QPoint wire = view.mapFromScene(scene.links().front()->path().pointAtPercent(0.5));
+  QVERIFY(has(node, "Replace") || has(node, "Rep&lace"));
+  QVERIFY(has({2, 2}, "Insert op here") && has({2, 2}, "Show everything") && !has({2, 2}, "Remove the wire"));
+  QVERIFY(has(wire, "Remove the wire to norm.x"));
+  f.session.select({QStringLiteral("act")});
+  const auto menu = view.menuAt(wire);
+  menu->actions().last()->trigger();
+  QVERIFY(!linkInto(f.session.document(), {"norm", "x"}));
+  QVERIFY2(f.session.document().findOp("act"), "the menu is about the wire, not about what is selected");
+}
+
+void CanvasTest::replacesTheSelectedOp() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("act")});
+  f.window.canvas().openReplace();
+  auto* popup = f.window.canvas().findChild<SearchPopup*>();
+  QVERIFY(popup);
+  const auto* list = popup->findChild<QTreeWidget*>();
+  QVERIFY(!list->findItems("SiLU", Qt::MatchStartsWith).isEmpty());
+  QVERIFY2(list->findItems("AddExtraInput", Qt::MatchStartsWith).size() == 1, "an input more is no hindrance");
+  QVERIFY2(list->findItems("GELU", Qt::MatchExactly).isEmpty(), "it is one already");
+  QTest::keyClicks(popup->findChild<QLineEdit*>(), "SiLU");
+  QTest::keyClick(popup->findChild<QLineEdit*>(), Qt::Key_Return);
+  QCOMPARE(f.op("act").operation, std::string("SiLU"));
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("act"));
 }
 
 }  // namespace fuseline::ui

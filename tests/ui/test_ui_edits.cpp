@@ -23,6 +23,8 @@ class EditsTest : public QObject {
   void replacesAWireIntoATakenInput();
   void refusesACycleWithASentence();
   void warnsOfAShapeThatDoesNotFit();
+  void replacesAnOpAndKeepsItsWires();
+  void replacingSaysWhatWouldBeLost();
   void removesAndReconnects();
   void removesAnInputWithItsWires();
   void pastesWithFreshIdsAndInnerWires();
@@ -119,6 +121,30 @@ void EditsTest::warnsOfAShapeThatDoesNotFit() {
   QVERIFY(s.history.apply(RemoveWire{.wire = {{"x", ""}, {"norm", "x"}}}).hasValue());
   const std::string warning = linkWarning(s.document(), {"x", ""}, {"norm", "x"});
   QVERIFY2(QString::fromStdString(warning).contains(QStringLiteral("32")), warning.c_str());
+}
+
+void EditsTest::replacesAnOpAndKeepsItsWires() {
+  Scene s;
+  const auto edit = replaceOp(s.document(), s.analysis.graph(), "norm", "LayerNorm");
+  QVERIFY(edit);
+  QVERIFY(appliesAndUndoes(s.history, *edit));
+  const DocumentOp& norm = *s.document().findOp("norm");
+  QCOMPARE(norm.operation, std::string("LayerNorm"));
+  QCOMPARE(norm.attributes["normalized_shape"], s.document().findOp("norm")->attributes["normalized_shape"]);
+  QVERIFY(hasLink(s.document(), "x", "norm.x") && hasLink(s.document(), "norm.y", "fc.x"));
+  QVERIFY(!hasErrors(lower(s.document()).diagnostics));
+  QCOMPARE(s.document().ops().front().id, std::string("norm"));  // its place in the file
+}
+
+/// The extra output of MakeExtraOutput is read, and no GELU has one.
+void EditsTest::replacingSaysWhatWouldBeLost() {
+  const PipelineDocument document = parseDocument(residualPipeline(false)).document;
+  const Analysis analysis = analyze(document);
+  const auto edit = replaceOp(document, analysis.graph(), "save", "GELU");
+  QVERIFY(!edit);
+  QCOMPARE(edit.error().message, std::string("GELU has no port for the wire from save.extra to add.extra."));
+  QVERIFY(!replaceOp(document, analysis.graph(), "fc", "NoSuchOp"));
+  QVERIFY(!replaceOp(document, analysis.graph(), "nothing", "GELU"));
 }
 
 void EditsTest::removesAndReconnects() {

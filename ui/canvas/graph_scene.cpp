@@ -449,6 +449,23 @@ void GraphScene::removeSelected(Reconnect reconnect) {
   m_session.apply(EditGroup{.label = fuseline::describe(edits.front()), .edits = std::move(edits)});
 }
 
+void GraphScene::replace(const std::string& id, const std::string& entry) {
+  const Result<Edit> edit = replaceOp(m_session.document(), m_session.analysis()->graph(), id, entry);
+  if (!edit) return Q_EMIT hint(toQt(edit.error().message));
+  if (m_session.apply(*edit)) m_session.select({toQt(id)});
+}
+
+void GraphScene::selectReachable(const std::string& id, Direction direction) {
+  QSet<QString> ids = m_session.selection();
+  for (const std::string& found : reachable(m_session.document(), id, direction)) ids.insert(toQt(found));
+  m_session.select(ids);
+}
+
+void GraphScene::selectReachable(Direction direction) {
+  if (m_session.selection().isEmpty()) return Q_EMIT hint(tr("Select the ops to go on from."));
+  for (const QString& id : QSet<QString>(m_session.selection())) selectReachable(id.toStdString(), direction);
+}
+
 void GraphScene::copySelected() const {
   const QString text = copyFragment(m_session.document(), m_session.selection(), m_frames->selected());
   if (!text.isEmpty()) QGuiApplication::clipboard()->setText(text);
@@ -850,25 +867,55 @@ bool GraphScene::takePress(const QGraphicsSceneMouseEvent& event) {
     return true;
   }
   if ((isLeft || isForMenu) && chooseHullAt(position)) return true;
+  const std::string id = isLeft ? nodeAt(position) : std::string();
+  if (!id.empty() && takeNodePress(id, event.modifiers())) return true;
   if (isForMenu) selectForMenu(position);
   return isForMenu;
 }
 
-/// Where its label is; false where there is none.
-bool GraphScene::chooseHullAt(QPointF position) {
+std::string GraphScene::nodeAt(QPointF position) const {
+  const auto found =
+      std::ranges::find_if(m_nodes, [&](const auto& entry) { return entry.second->sceneBox().contains(position); });
+  return found == m_nodes.end() ? std::string() : found->first;
+}
+
+/// Shift adds the node to the selection; with Alt all before it, and Ctrl and Alt add all behind it. False: the press
+/// is the node's own.
+bool GraphScene::takeNodePress(const std::string& id, Qt::KeyboardModifiers modifiers) {
+  if (modifiers == (Qt::ShiftModifier | Qt::AltModifier))
+    selectReachable(id, Direction::Upstream);
+  else if (modifiers == (Qt::ControlModifier | Qt::AltModifier))
+    selectReachable(id, Direction::Downstream);
+  else if (modifiers == Qt::ShiftModifier)
+    m_session.select(m_session.selection() + QSet<QString>{toQt(id)});
+  else
+    return false;
+  return true;
+}
+
+/// Where its label is.
+const HullItem* GraphScene::hullAt(QPointF position) const {
   const auto hit =
       std::ranges::find_if(m_hulls, [&](const HullItem* hull) { return hull->labelArea().contains(position); });
-  if (hit == m_hulls.end()) return false;
-  const HullLook& look = (*hit)->look();
+  return hit == m_hulls.end() ? nullptr : *hit;
+}
+
+bool GraphScene::isOverSelectable(QPointF position) const {
+  return !nodeAt(position).empty() || hullAt(position) || m_frames->handleAt(position, FrameLayer::Locked::Included);
+}
+
+bool GraphScene::chooseHullAt(QPointF position) {
+  const HullItem* hull = hullAt(position);
+  if (!hull) return false;
+  const HullLook& look = hull->look();
   m_session.selectFusion(QSet<QString>(look.owners.begin(), look.owners.end()), look.rule);
   return true;
 }
 
 // The context menu is about what is under the pointer, or about the selection if that is a part of it.
 void GraphScene::selectForMenu(QPointF position) {
-  for (const auto& [id, item] : m_nodes) {
-    if (!item->sceneBox().contains(position)) continue;
-    if (!m_session.selection().contains(toQt(id))) m_session.select({toQt(id)});
+  if (const QString id = toQt(nodeAt(position)); !id.isEmpty()) {
+    if (!m_session.selection().contains(id)) m_session.select({id});
     return;
   }
   const FrameItem* frame = m_frames->handleAt(position, FrameLayer::Locked::Included);

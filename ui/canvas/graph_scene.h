@@ -31,6 +31,8 @@ class GraphScene : public QGraphicsScene {
   NodeItem* node(const std::string& id) const;
   const std::map<std::string, NodeItem*>& nodes() const { return m_nodes; }
   LinkItem* linkAt(QPointF position) const;
+  /// Is there a node, a hull's label or a frame's handle?
+  bool isOverSelectable(QPointF position) const;
   const std::vector<HullItem*>& hulls() const { return m_hulls; }
   const std::vector<LinkItem*>& links() const { return m_links; }
   FrameLayer& frames() { return *m_frames; }
@@ -64,6 +66,12 @@ class GraphScene : public QGraphicsScene {
   /// Puts a palette entry where a wire was dropped, and joins the wire to it.
   void insertAtWire(const std::string& entry, const LooseWire& wire, QPointF position);
   void removeSelected(Reconnect reconnect);
+  /// Puts an op of a palette entry in an op's place.
+  void replace(const std::string& id, const std::string& entry);
+  /// Selects the op, too, and all that it reads from, or with Downstream all that reads from it.
+  void selectReachable(const std::string& id, Direction direction);
+  /// Of each selected node.
+  void selectReachable(Direction direction);
   void duplicateSelected();
   /// Bypasses the selected ops, or uses them again.
   void toggleBypass();
@@ -148,6 +156,9 @@ class GraphScene : public QGraphicsScene {
   void syncHulls();
   void markChosenHull();
   bool takePress(const QGraphicsSceneMouseEvent& event);
+  bool takeNodePress(const std::string& id, Qt::KeyboardModifiers modifiers);
+  std::string nodeAt(QPointF position) const;
+  const HullItem* hullAt(QPointF position) const;
   bool chooseHullAt(QPointF position);
   void placeLinks();
   void placeHulls();

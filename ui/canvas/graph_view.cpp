@@ -48,18 +48,30 @@ Search opSearch(const PipelineDocument& document) {
   };
 }
 
-/// Those of them that have a port which would take the wire.
-Search wireSearch(const Session& session, const LooseWire& wire) {
+/// Those of them that may be used.
+Search searchOf(const PipelineDocument& document, const std::function<bool(const std::string& entry)>& isLegal) {
   QSet<QString> legal;
-  const PipelineDocument& document = session.document();
   for (const SearchChoice& choice : opSearch(document)({}))
-    if (addAtWire(document, session.analysis()->graph(), choice.key.toStdString(), wire, std::nullopt))
-      legal.insert(choice.key);
+    if (isLegal(choice.key.toStdString())) legal.insert(choice.key);
   return [all = opSearch(document), legal](const QString& query) {
     std::vector<SearchChoice> choices = all(query);
     std::erase_if(choices, [&](const SearchChoice& choice) { return !legal.contains(choice.key); });
     return choices;
   };
+}
+
+/// Those that have a port which would take the wire.
+Search wireSearch(const Session& session, const LooseWire& wire) {
+  return searchOf(session.document(), [&](const std::string& entry) {
+    return addAtWire(session.document(), session.analysis()->graph(), entry, wire, std::nullopt).has_value();
+  });
+}
+
+/// Those that have ports for all wires of the op.
+Search replacementSearch(const Session& session, const DocumentOp& op) {
+  return searchOf(session.document(), [&](const std::string& entry) {
+    return entry != op.operation && bool(replaceOp(session.document(), session.analysis()->graph(), op.id, entry));
+  });
 }
 
 }  // namespace
@@ -242,6 +254,51 @@ bool GraphView::viewportEvent(QEvent* event) {
   return true;
 }
 
+/// By the keyboard it is about the selection, wherever the pointer is.
+void GraphView::contextMenuEvent(QContextMenuEvent* event) {
+  const bool isByKey = event->reason() == QContextMenuEvent::Keyboard && !m_session.selection().isEmpty();
+  if (isByKey) {
+    QMenu::exec(actions(), event->globalPos(), nullptr, this);
+  } else if (const std::unique_ptr<QMenu> menu = menuAt(event->pos())) {
+    menu->exec(event->globalPos());
+  }
+}
+
+std::unique_ptr<QMenu> GraphView::menuAt(QPoint place) {
+  auto menu = std::make_unique<QMenu>(this);
+  const QPointF position = mapToScene(place);
+  const LinkItem* link = m_scene.linkAt(position);
+  if (m_scene.isOverSelectable(position))
+    menu->addActions(actions());
+  else if (link)
+    addWireCommands(*menu, link->link(), place);
+  else
+    addCanvasCommands(*menu, place);
+  return menu;
+}
+
+void GraphView::addWireCommands(QMenu& menu, const Link& link, QPoint place) {
+  menu.addAction(tr("Insert op into the wire..."), this, [this, place] {
+    m_session.select({});
+    searchAt(mapToScene(place), viewport()->mapToGlobal(place));
+  });
+  menu.addAction(tr("Remove the wire to %1").arg(toQt(toString(link.to))), this,
+                 [this, link] { m_session.apply(unlinkEdit(m_session.document(), link)); });
+}
+
+void GraphView::addCanvasCommands(QMenu& menu, QPoint place) {
+  menu.addAction(tr("Insert op here..."), this, [this, place] {
+    m_session.select({});
+    searchAt(mapToScene(place), viewport()->mapToGlobal(place));
+  });
+  menu.addAction(tr("Paste"), &m_scene, &GraphScene::paste);
+  menu.addSeparator();
+  menu.addAction(tr("Lay out"), this, [this] {
+    if (m_scene.layOut()) fit();
+  });
+  menu.addAction(tr("Show everything"), this, &GraphView::fit);
+}
+
 void GraphView::wheelEvent(QWheelEvent* event) {
   // A touchpad reports pixels: two fingers pan, as everywhere else. With Ctrl it zooms.
   const bool isTouchpad = !event->pixelDelta().isNull() && !(event->modifiers() & Qt::ControlModifier);
@@ -257,10 +314,20 @@ void GraphView::wheelEvent(QWheelEvent* event) {
 
 void GraphView::mousePressEvent(QMouseEvent* event) {
   const bool isPan = event->button() == Qt::MiddleButton || (event->button() == Qt::LeftButton && m_isSpaceHeld);
-  if (!isPan) return QGraphicsView::mousePressEvent(event);
+  if (!isPan) return pressScene(*event);
   m_isPanning = true;
   m_panFrom = event->pos();
   viewport()->setCursor(Qt::ClosedHandCursor);
+}
+
+/// A band drawn with Shift adds to the selection, as Qt has it with Ctrl.
+void GraphView::pressScene(QMouseEvent& event) {
+  const bool addsBand = event.button() == Qt::LeftButton && event.modifiers() == Qt::ShiftModifier &&
+                        !m_scene.isOverSelectable(mapToScene(event.position().toPoint()));
+  if (!addsBand) return QGraphicsView::mousePressEvent(&event);
+  QMouseEvent withCtrl(event.type(), event.position(), event.globalPosition(), event.button(), event.buttons(),
+                       Qt::ControlModifier, event.pointingDevice());
+  QGraphicsView::mousePressEvent(&withCtrl);
 }
 
 void GraphView::mouseMoveEvent(QMouseEvent* event) {
@@ -323,6 +390,20 @@ void GraphView::searchAt(QPointF scenePosition, QPoint screenPosition) {
     setFocus();
   });
   popup->openAt(screenPosition);
+}
+
+void GraphView::openReplace() {
+  const std::string id = m_session.singleSelection().toStdString();
+  const DocumentOp* op = m_session.document().findOp(id);
+  if (!op) return Q_EMIT m_scene.hint(tr("Select the op to replace."));
+  auto* popup =
+      new SearchPopup(tr("Search an op in place of %1").arg(toQt(id)), replacementSearch(m_session, *op), this);
+  connect(popup, &SearchPopup::chosen, this, [this, id](const QString& entry) {
+    m_scene.replace(id, entry.toStdString());
+    setFocus();
+  });
+  showNode(toQt(id));
+  popup->openAt(viewport()->mapToGlobal(mapFromScene(m_scene.node(id)->sceneBox().bottomLeft())));
 }
 
 void GraphView::searchForWire(const LooseWire& wire, QPointF scenePosition, QPoint screenPosition) {

@@ -7,7 +7,10 @@
 #include "ui/models/node_search.h"
 
 #include <QGraphicsView>
+#include <QMenu>
 #include <QPointer>
+
+#include <memory>
 
 namespace fuseline::ui {
 
@@ -23,6 +26,8 @@ class GraphView : public QGraphicsView {
   double zoom() const { return transform().m11(); }
   /// Opens the search to insert an op at the middle of the view, or under the pointer when it is over the view.
   void openSearch();
+  /// Opens the search for an op to put in place of the selected one.
+  void openReplace();
   /// Begins a wire at the selected node, or at its next port; the arrow keys and Enter of the view go on with it. When
   /// a key ends the wire, the keyboard goes back to where it was.
   void drawWire();
@@ -41,6 +46,9 @@ class GraphView : public QGraphicsView {
   void editFrame(const QString& id);
   /// Shows the selection, never larger than life; everything where nothing is selected.
   void fitSelection();
+  /// What the menu offers at a place: the commands for the selection on what can be selected, else those for a wire or
+  /// for the canvas. nullptr: nothing.
+  std::unique_ptr<QMenu> menuAt(QPoint place);
 
  Q_SIGNALS:
   void zoomChanged(double factor);
@@ -51,6 +59,7 @@ class GraphView : public QGraphicsView {
   bool viewportEvent(QEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
   void keyReleaseEvent(QKeyEvent* event) override;
+  void contextMenuEvent(QContextMenuEvent* event) override;
   void wheelEvent(QWheelEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
@@ -64,6 +73,9 @@ class GraphView : public QGraphicsView {
   void drawForeground(QPainter* painter, const QRectF& rect) override;
 
  private:
+  void pressScene(QMouseEvent& event);
+  void addWireCommands(QMenu& menu, const Link& link, QPoint place);
+  void addCanvasCommands(QMenu& menu, QPoint place);
   void searchAt(QPointF scenePosition, QPoint screenPosition);
   void searchForWire(const LooseWire& wire, QPointF scenePosition, QPoint screenPosition);
   void showRect(const QRectF& rect);

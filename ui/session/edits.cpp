@@ -217,6 +217,66 @@ void removeNode(EditScript& script, const std::string& id, Reconnect reconnect) 
   if (document.findOutput(id)) script.add(RemoveOutput{.id = id});
 }
 
+/// Where a wire of `before` goes in `after`: to the port of its name, or from one main port to the other. Empty:
+/// nowhere.
+template <class Port>
+std::string portInstead(const std::string& port, const std::vector<Port>& before, const std::vector<Port>& after) {
+  if (std::ranges::find(after, port, &Port::name) != after.end()) return port;
+  const bool isMain = !before.empty() && before.front().name == port;
+  return isMain && !after.empty() ? after.front().name : std::string();
+}
+
+/// Guesses what it needs; what both have stays as it is.
+Json attributesInstead(const PipelineDocument& document, const DocumentOp& old, const FusibleOperation& operation,
+                       const Value* source) {
+  Json attributes = guessAttributes(document, operation, source);
+  for (const AttributeSpec& spec : operation.attributes)
+    if (old.attributes.contains(spec.name)) attributes[spec.name] = old.attributes[spec.name];
+  return attributes;
+}
+
+/// The wires of an op that is another one now.
+class Rewiring {
+ public:
+  Rewiring(std::string id, const FusibleOperation& before, const FusibleOperation& after)
+      : m_id(std::move(id)), m_before(before), m_after(after) {}
+
+  /// Errors: one has no port to go to.
+  Result<void> rewire(EditScript& script) const {
+    const PipelineDocument document = script.document();
+    for (std::size_t i = 0; i < document.wires().size(); ++i) {
+      const Wire& wire = document.wires()[i];
+      const Wire next{endInstead(wire.from, m_before.outputs, m_after.outputs),
+                      endInstead(wire.to, m_before.inputs, m_after.inputs)};
+      if (isNowhere(next.from) || isNowhere(next.to)) return lost(wire.from, toString(wire.to));
+      if (next == wire) continue;
+      script.add(RemoveWire{wire, static_cast<int>(i)});
+      script.add(AddWire{next, static_cast<int>(i)});
+    }
+    for (const DocumentOutput& output : document.outputs()) {
+      DocumentOutput next = output;
+      next.from = endInstead(output.from, m_before.outputs, m_after.outputs);
+      if (isNowhere(next.from)) return lost(output.from, output.id);
+      if (!(next == output)) script.add(ReplaceOutput{.id = output.id, .output = next});
+    }
+    return {};
+  }
+
+ private:
+  template <class Port>
+  Endpoint endInstead(const Endpoint& end, const std::vector<Port>& before, const std::vector<Port>& after) const {
+    return end.node == m_id ? Endpoint{end.node, portInstead(end.port, before, after)} : end;
+  }
+  bool isNowhere(const Endpoint& end) const { return end.node == m_id && end.port.empty(); }
+  Error lost(const Endpoint& from, const std::string& to) const {
+    return {m_after.name + " has no port for the wire from " + toString(from) + " to " + to + "."};
+  }
+
+  std::string m_id;
+  const FusibleOperation& m_before;
+  const FusibleOperation& m_after;
+};
+
 std::vector<std::string> errorsAt(const PipelineDocument& document, const std::string& node) {
   std::vector<std::string> messages;
   for (const Diagnostic& diagnostic : lower(document).diagnostics) {
@@ -387,6 +447,26 @@ std::optional<NodeEdit> addAtWire(const PipelineDocument& document, const Graph&
   if (!port) return std::nullopt;
   wire.isFromOutput ? addLink(script, wire.at, *port) : addLink(script, *port, wire.at);
   return NodeEdit{std::move(script).finish("Add " + std::string(entry) + " at " + toString(wire.at)), id};
+}
+
+Result<Edit> replaceOp(const PipelineDocument& document, const Graph& graph, const std::string& id,
+                       std::string_view entry) {
+  const auto old = std::ranges::find(document.ops(), id, &DocumentOp::id);
+  if (old == document.ops().end()) return Error{id + " is no op."};
+  DocumentOp next = *old;
+  next.operation = entry;
+  const OperationPointer before = operationOf(document, *old);
+  OperationPointer after = operationOf(document, next);
+  if (!before || !after) return Error{std::string(before ? entry : old->operation) + " is no op that is known here."};
+  const auto feed = before->inputs.empty() ? std::nullopt : linkInto(document, {id, before->inputs.front().name});
+  next.attributes = attributesInstead(document, *old, *after, feed ? valueAt(graph, feed->from) : nullptr);
+  after = operationOf(document, next);
+  const auto index = static_cast<int>(old - document.ops().begin());
+  EditScript script(document);
+  script.add(RemoveOp{id, index});
+  script.add(AddOp{next, index});
+  if (Result<void> rewired = Rewiring(id, *before, *after).rewire(script); !rewired) return rewired.error();
+  return std::move(script).finish("Replace " + id + " by " + std::string(entry));
 }
 
 Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, const std::vector<Link>& links,

@@ -71,6 +71,11 @@ struct LooseWire {
 std::optional<NodeEdit> addAtWire(const PipelineDocument& document, const Graph& graph, std::string_view entry,
                                   const LooseWire& wire, std::optional<Position> position);
 
+/// Another op in an op's place, with its id, its wires and the attributes that both have.
+/// Errors: a wire would have no port to go to, or one of the ops is not known.
+Result<Edit> replaceOp(const PipelineDocument& document, const Graph& graph, const std::string& id,
+                       std::string_view entry);
+
 enum class Reconnect { No, Yes };
 Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, const std::vector<Link>& links,
                  Reconnect reconnect);
