@@ -514,14 +514,34 @@ void MainWindow::refreshOverflowIcons() {
     more->setIcon(m_theme.icon(QStringLiteral("more")));
 }
 
+QToolButton* MainWindow::addStatusButton(const QString& text, const QString& tip, std::function<void()> run) {
+  auto* button = new QToolButton(this);
+  button->setAutoRaise(true);
+  button->setText(text);
+  button->setToolTip(tip);
+  button->setFocusPolicy(Qt::TabFocus);
+  connect(button, &QToolButton::clicked, this, std::move(run));
+  return button;
+}
+
 void MainWindow::createStatusBar() {
   m_hint = new QLabel(this);
-  m_counts = new QLabel(this);
-  m_zoom = new QLabel(this);
+  m_selected = new QLabel(this);
+  m_counts =
+      addStatusButton(tr("No problems"), tr("Show the problems"), [this] { showPane(m_problemsDock->objectName()); });
+  m_zoom = addStatusButton(tr("100 %"), tr("Show everything; when all is in sight, in its true size"), [this] {
+    const double before = m_view->zoom();
+    m_view->fit();
+    if (qFuzzyCompare(before, m_view->zoom())) m_view->zoomTo(1.0);
+  });
   statusBar()->addWidget(m_hint, 1);
-  statusBar()->addPermanentWidget(m_counts);
-  statusBar()->addPermanentWidget(m_zoom);
-  m_counts->setText(tr("No problems"));
+  for (QWidget* widget :
+       {static_cast<QWidget*>(m_selected), static_cast<QWidget*>(m_counts), static_cast<QWidget*>(m_zoom)})
+    statusBar()->addPermanentWidget(widget);
+  connect(&m_session, &Session::selectionChanged, this, [this] {
+    const qsizetype count = m_session.selection().size();
+    m_selected->setText(count == 0 ? QString() : tr("%1 selected").arg(count));
+  });
   connect(m_scene, &GraphScene::hint, this, [this](const QString& sentence) {
     if (!sentence.isEmpty()) statusBar()->clearMessage();  // which would cover it
     m_hint->setText(sentence);

@@ -37,6 +37,7 @@
 #include <QMainWindow>
 #include <QMenu>
 #include <QSettings>
+#include <QToolButton>
 
 #include <functional>
 
@@ -141,6 +142,7 @@ class MainWindow : public QMainWindow {
   void restoreLayout();
 
   QDockWidget* addDock(const QString& name, const QString& title, QWidget* content, Qt::DockWidgetArea area);
+  QToolButton* addStatusButton(const QString& text, const QString& tip, std::function<void()> run);
   QAction* addCommand(QMenu* menu, const QString& text, const QKeySequence& shortcut, std::function<void()> run,
                       const QString& icon = {});
   void applyDefaultLayout();
@@ -220,8 +222,9 @@ class MainWindow : public QMainWindow {
   QList<QAction*> m_hullActions;
   bool m_isFreshlyOpened = false;
   QLabel* m_hint = nullptr;
-  QLabel* m_counts = nullptr;
-  QLabel* m_zoom = nullptr;
+  QLabel* m_selected = nullptr;
+  QToolButton* m_counts = nullptr;
+  QToolButton* m_zoom = nullptr;
   QByteArray m_defaultState;
   QList<QPair<QAction*, QString>> m_iconActions;
 };

@@ -18,6 +18,7 @@
 #include <QStatusBar>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QToolButton>
 #include <QTreeView>
 
 #include <algorithm>
@@ -63,6 +64,8 @@ class PanelsTest : public QObject {
   void logSelectsTheOpsOfAMessage();
   void tablesAreCopiedAsTheyAreShown();
   void ctrlCInATableIsAboutTheTable();
+  void recipesThatTheDeviceCannotRunSayWhy();
+  void theStatusBarLeadsOn();
 };
 
 namespace {
@@ -643,6 +646,47 @@ void PanelsTest::ctrlCInATableIsAboutTheTable() {
   QVERIFY(markdown != actions.end());
   (*markdown)->trigger();
   QCOMPARE(QGuiApplication::clipboard()->text(), tableMarkdown(rules));
+}
+
+/// MXFP8 needs tensor cores of Blackwell; a CPU emulates them.
+void PanelsTest::recipesThatTheDeviceCannotRunSayWhy() {
+  Fixture f(smallPipeline());
+  auto* bar = f.window.findChild<RunBar*>();
+  QComboBox& recipes = *bar->recipeChoice();
+  const int row = recipes.findData(QStringLiteral("MXFP8BlockScaling"));
+  QVERIFY(row >= 0 && recipes.itemData(row, Qt::ToolTipRole).toString().isEmpty());
+  f.session.setRunTarget({.device = "cuda:0", .architecture = "sm_90"});
+  const QString whyNot = recipes.itemData(row, Qt::ToolTipRole).toString();
+  QVERIFY2(whyNot.contains("MXFP8BlockScaling"), qPrintable(whyNot));
+  QVERIFY(!recipes.itemIcon(row).isNull());
+  QVERIFY(recipes.itemData(recipes.findData(QStringLiteral("Float8CurrentScaling")), Qt::ToolTipRole).isNull());
+  recipes.setCurrentIndex(row);
+  Q_EMIT recipes.activated(row);
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY2(bar->runAction()->toolTip().contains(whyNot), qPrintable(bar->runAction()->toolTip()));
+  QVERIFY(f.session.analysis()->isRunnable());  // it is planned all the same
+}
+
+void PanelsTest::theStatusBarLeadsOn() {
+  Fixture f(smallPipeline());
+  const auto button = [&](const char* text) -> QToolButton* {
+    for (auto* each : f.window.statusBar()->findChildren<QToolButton*>())
+      if (each->text().contains(text)) return each;
+    return nullptr;
+  };
+  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  const auto labels = f.window.statusBar()->findChildren<QLabel*>();
+  QVERIFY(std::ranges::any_of(labels, [](const QLabel* label) { return label->text() == "2 selected"; }));
+  QVERIFY(button("No problems"));
+  button("No problems")->click();
+  QVERIFY(f.window.problems().isVisible());
+  f.window.canvas().zoomTo(2.0);
+  QVERIFY(button("200 %"));
+  button("200 %")->click();
+  const double fitted = f.window.canvas().zoom();
+  QVERIFY(fitted <= 1.0);
+  button("%")->click();
+  QCOMPARE(f.window.canvas().zoom(), 1.0);
 }
 
 }  // namespace fuseline::ui

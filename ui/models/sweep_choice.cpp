@@ -3,6 +3,7 @@
 #include "ui/models/sweep_choice.h"
 
 #include "core/quant/recipe.h"
+#include "ui/models/recipe_support.h"
 #include "ui/theme/format.h"
 
 #include <QCoreApplication>
@@ -29,14 +30,6 @@ bool isOf(const std::optional<Recipe>& own, const RecipeDefinition& definition) 
 
 bool isOneOfAll(const std::optional<Recipe>& own) {
   return std::ranges::any_of(builtinRecipes(), [&](const RecipeDefinition& each) { return isOf(own, each); });
-}
-
-/// On a CPU every recipe is emulated.
-QString whyNotOn(const RunTarget& target, const Recipe& recipe) {
-  const auto capability = parseCapability(target.architecture);
-  if (!target.isGpu() || !capability) return {};
-  const Verdict verdict = supports(recipe, *capability);
-  return verdict ? QString() : toQt(verdict.reason());
 }
 
 SweepRecipe builtin(const RecipeDefinition& definition, const std::optional<Recipe>& own, const RunTarget& target) {

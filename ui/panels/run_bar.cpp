@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/run_bar.h"
 
+#include "ui/models/recipe_support.h"
 #include "ui/panels/recipe_section.h"
 #include "ui/theme/format.h"
 
@@ -91,21 +92,40 @@ void RunBar::follow() {
 void RunBar::refreshIcons() {
   m_run->setIcon(m_theme.icon(QStringLiteral("run"), m_theme.colors().good));
   m_stop->setIcon(m_theme.icon(QStringLiteral("stop")));
+  refreshRecipes();
 }
 
 void RunBar::refresh() {
   const bool isRunnable = m_session.analysis()->isRunnable();
   m_run->setEnabled(isRunnable && !m_session.isRunning());
-  const bool isSweeping = m_session.isSweeping();
-  m_run->setToolTip(isSweeping   ? tr("A sweep is in progress: stop it, or run after it.")
-                    : isRunnable ? tr("Time the unfused and the fused plan (Ctrl+Enter)")
-                                 : tr("The pipeline cannot run yet: see the Problems panel."));
   m_stop->setEnabled(m_session.isRunning());
   m_pass->setCurrentIndex(m_pass->findData(static_cast<int>(m_session.pass())));
   showRecipe(*m_recipe, m_session.document());
+  refreshRecipes();
+  m_run->setToolTip(runTip());
   m_device->setCurrentIndex(m_device->findData(toQt(m_session.runTarget().device)));
   m_recipe->setEnabled(!m_session.document().isReadOnly());
   m_progressAction->setVisible(m_session.isRunning());
+}
+
+QString RunBar::runTip() const {
+  if (m_session.isSweeping()) return tr("A sweep is in progress: stop it, or run after it.");
+  if (!m_session.analysis()->isRunnable()) return tr("The pipeline cannot run yet: see the Problems panel.");
+  const QString whyNot = m_recipe->currentData(Qt::ToolTipRole).toString();
+  return whyNot.isEmpty() ? tr("Time the unfused and the fused plan (Ctrl+Enter)")
+                          : tr("It can only be planned here. %1").arg(whyNot);
+}
+
+void RunBar::refreshRecipes() {
+  for (int row = 0; row < m_recipe->count(); ++row) {
+    const RecipeDefinition& recipe = *findRecipe(m_recipe->itemData(row).toString().toStdString());
+    const QString whyNot = whyNotOn(m_session.runTarget(), *Recipe::create(recipe));
+    m_recipe->setItemData(row, whyNot.isEmpty() ? QVariant() : QVariant(whyNot), Qt::ToolTipRole);
+    m_recipe->setItemData(row, whyNot.isEmpty() ? QVariant() : QVariant(m_theme.colors().disabledText),
+                          Qt::ForegroundRole);
+    m_recipe->setItemIcon(
+        row, whyNot.isEmpty() ? QIcon() : m_theme.icon(QStringLiteral("warning"), m_theme.colors().warning));
+  }
 }
 
 void RunBar::showProgress(const QString& stage, int done, int total) {

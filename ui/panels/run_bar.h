@@ -24,6 +24,8 @@ class RunBar : public QToolBar {
   /// Does nothing where there is none of this id, or it cannot run.
   void chooseDevice(const QString& id);
   QComboBox* deviceChoice() const { return m_device; }
+  /// Those that the device cannot run are dimmed, with the reason; they are planned all the same.
+  QComboBox* recipeChoice() const { return m_recipe; }
 
  private:
   void createChoices();
@@ -31,6 +33,8 @@ class RunBar : public QToolBar {
   void follow();
   void refresh();
   void refreshIcons();
+  void refreshRecipes();
+  QString runTip() const;
   void addDevice(const Json& device);
   void takeDevice(int index);
   void showProgress(const QString& stage, int done, int total);
