@@ -4,6 +4,7 @@
 
 #include "core/profile/run_command.h"
 #include "core/profile/run_file.h"
+#include "ui/panels/run_options_dialog.h"
 #include "ui/theme/format.h"
 
 #include <QActionGroup>
@@ -59,6 +60,7 @@ void RunCommands::addTimingMenu(QMenu& runMenu) {
 }
 
 void RunCommands::addCommands(QMenu& menu) {
+  add(menu, tr("&Options..."), {}, [this] { chooseOptions(); });
   add(menu, tr("&Take tensors from a file..."), {}, [this] { chooseTensors(); });
   QAction* draw = add(menu, tr("&Draw tensors from the seed"), {}, [this] { m_session.setTensorsFile({}); });
   add(menu, tr("Save &parameters..."), {}, [this] { saveParameters(); });
@@ -91,9 +93,10 @@ void RunCommands::addCopyCommands(QMenu& menu) {
 /// Of the pipeline's file: what is not saved is not in it.
 void RunCommands::copyCommand(const CommandOf& commandOf) {
   if (m_session.path().isEmpty()) return say(tr("Save the pipeline first: a command names its file."));
-  const RunSettings settings{.device = m_session.runTarget().device,
-                             .pass = m_session.pass() == PassKind::Training ? "train" : "forward",
-                             .timing = m_session.runTarget().timing};
+  RunSettings settings{.device = m_session.runTarget().device,
+                       .pass = m_session.pass() == PassKind::Training ? "train" : "forward",
+                       .timing = m_session.runTarget().timing};
+  m_session.runOptions().applyTo(settings);
   const std::string command =
       commandOf(settings, m_session.path().toStdString(), m_session.tensorsFile().toStdString());
   QGuiApplication::clipboard()->setText(toQt(command));
@@ -136,6 +139,11 @@ void RunCommands::chooseBaseline() {
   Result<RunRecord> run = loadRunRecord(path.toStdString());
   if (!run) return say(toQt(run.error().message), Severity::Error);
   m_session.setBaseline(std::move(*run));
+}
+
+void RunCommands::chooseOptions() {
+  RunOptionsDialog dialog(m_session.runOptions(), &m_window);
+  if (dialog.exec() == QDialog::Accepted) m_session.setRunOptions(dialog.options());
 }
 
 void RunCommands::chooseTensors() {

@@ -36,6 +36,7 @@ class RunCommands : public QObject {
   void addBaselineCommands(QMenu& menu);
   void pinBaseline();
   void chooseBaseline();
+  void chooseOptions();
   void chooseTensors();
   void saveParameters();
   void saveRun();

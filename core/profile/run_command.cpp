@@ -33,7 +33,10 @@ std::string optionsOf(const RunSettings& settings, std::string_view tensors) {
   for (const auto& [name, value] : settings.recipeFields)
     options += " --recipe-set " + shellWord(fmt::format("{}={}", name, value));
   addOption(options, "--rules", settings.rules, plain.rules);
+  addOption(options, "--iterations", std::to_string(settings.iterations), std::to_string(plain.iterations));
+  addOption(options, "--warmup", std::to_string(settings.warmup), std::to_string(plain.warmup));
   addOption(options, "--timing", settings.timing, plain.timing);
+  if (!settings.replays) options += " --no-replay";
   addOption(options, "--seed", std::to_string(settings.seed), std::to_string(plain.seed));
   addOption(options, "--tensors", tensors, {});
   return options;

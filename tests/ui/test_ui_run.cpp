@@ -6,12 +6,15 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/panels/run_bar.h"
+#include "ui/panels/run_options_dialog.h"
 #include "ui/theme/format.h"
 
 #include <QAction>
 #include <QClipboard>
 #include <QGuiApplication>
+#include <QLineEdit>
 #include <QSignalSpy>
+#include <QSpinBox>
 #include <QTest>
 
 #include <csignal>
@@ -27,6 +30,7 @@ class RunTest : public QObject {
   void runsOnTheDeviceThatWasChosen();
   void copiesTheCommandThatRunsTheSame();
   void devicesThatCannotRunAreShownWithTheReason();
+  void runsAsTheOptionsSay();
   void aRunTellsGainsAndLeavesThePlan();
   void numericsShowErrorsOnNodesAndOtherRecipes();
   void numericsAreKeptWithTheRun();
@@ -97,6 +101,27 @@ void RunTest::runsOnTheDeviceThatWasChosen() {
   QVERIFY(f.session.lastRun()->isStale);
 }
 
+void RunTest::runsAsTheOptionsSay() {
+  Fixture f(smallPipeline(), worker());
+  f.session.setRunTarget({.device = "reference"});
+  RunOptionsDialog dialog(f.session.runOptions());
+  QCOMPARE(dialog.options(), RunOptions());
+  dialog.findChildren<QSpinBox*>().front()->setValue(4);
+  dialog.findChildren<QSpinBox*>().back()->setValue(1);
+  auto* seed = dialog.findChild<QLineEdit*>(QString(), Qt::FindDirectChildrenOnly);
+  seed->clear();
+  QTest::keyClicks(seed, "9x");
+  QCOMPARE(dialog.options().seed, std::uint64_t{9});
+  f.session.setRunOptions(dialog.options());
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  f.session.run();
+  QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
+  const RunRecord& record = f.session.lastRun()->record;
+  QCOMPARE(record.variants.front().endToEndNs.size(), std::size_t{4});
+  QCOMPARE(record.settings.warmup, 1);
+  QCOMPARE(record.settings.seed, std::uint64_t{9});
+}
+
 void RunTest::aRunTellsGainsAndLeavesThePlan() {
   Fixture f(smallPipeline(), worker());
   const auto plan = [&] { return toText(f.session.analysis()->graph(), f.session.analysis()->report.forward); };
@@ -142,6 +167,11 @@ void RunTest::copiesTheCommandThatRunsTheSame() {
   f.session.setRunTarget({.device = "reference", .timing = "host"});
   QCOMPARE(copy(QStringLiteral("For the shell")),
            QStringLiteral("fuseline run %1 --pass forward --device reference --timing host").arg(path));
+  f.session.setRunOptions({.warmup = 0, .iterations = 20, .seed = 7, .replays = false});
+  QCOMPARE(copy(QStringLiteral("For the shell")),
+           QStringLiteral("fuseline run %1 --pass forward --device reference --iterations 20 --warmup 0 --timing host "
+                          "--no-replay --seed 7")
+               .arg(path));
   QVERIFY(copy(QStringLiteral("For Nsight Systems")).startsWith(QStringLiteral("nsys profile --trace=cuda,nvtx")));
   QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "bias", .value = true}));
   copy(QStringLiteral("For the shell"));

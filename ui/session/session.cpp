@@ -390,6 +390,7 @@ RunRequest Session::runRequest(RunPurpose purpose) const {
   request.pipelineName = displayName().toStdString();
   request.settings = plannedSettings();
   request.settings.device = m_runTarget.device;
+  m_runOptions.applyTo(request.settings);
   if (m_runTarget.isGpu()) request.settings.timing = m_runTarget.timing;
   request.settings.measuresRoofs = true;
   request.settings.rules.clear();  // the document decides

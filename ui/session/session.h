@@ -9,6 +9,7 @@
 #include "core/profile/run_record.h"
 #include "ui/session/captured_file.h"
 #include "ui/session/run_gains.h"
+#include "ui/session/run_options.h"
 #include "ui/session/worker_client.h"
 
 #include <QObject>
@@ -155,6 +156,9 @@ class Session : public QObject {
   const PlanTarget& planTarget() const { return m_planTarget; }
   void setPlanTarget(const PlanTarget& target);
   /// The safetensors file that runs take parameters and inputs from; empty: they are drawn from the seed.
+  const RunOptions& runOptions() const { return m_runOptions; }
+  /// Of the next run.
+  void setRunOptions(const RunOptions& options) { m_runOptions = options; }
   const QString& tensorsFile() const { return m_tensorsFile; }
   void setTensorsFile(const QString& path);
   /// Writes the parameters that a run would start with.
@@ -261,6 +265,7 @@ class Session : public QObject {
   PassKind m_pass = PassKind::Training;
   RunTarget m_runTarget;
   PlanTarget m_planTarget;
+  RunOptions m_runOptions;
   QString m_tensorsFile;
   std::optional<LastRun> m_lastRun;
   std::optional<RunRecord> m_baseline;
