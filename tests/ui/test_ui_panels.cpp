@@ -1,6 +1,7 @@
 // Panels: the inspector edits, the selection is one, files round-trip, problems are repaired.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
+#include "ui/panels/block_section.h"
 #include "ui/panels/table_copying.h"
 
 #include <QAction>
@@ -66,6 +67,8 @@ class PanelsTest : public QObject {
   void ctrlCInATableIsAboutTheTable();
   void recipesThatTheDeviceCannotRunSayWhy();
   void theStatusBarLeadsOn();
+  void opsInsideABlockAreEditedAtAnInstance();
+  void aFieldInsideABlockTellsItsProblem();
 };
 
 namespace {
@@ -687,6 +690,68 @@ void PanelsTest::theStatusBarLeadsOn() {
   QVERIFY(fitted <= 1.0);
   button("%")->click();
   QCOMPARE(f.window.canvas().zoom(), 1.0);
+}
+
+/// layer1 and layer2 are instances of Layer, whose mlp is one of FeedForward.
+struct InsideBlocks : Fixture {
+  InsideBlocks() : Fixture(findTemplate("transformer-stack")->text) {
+    session.select({QStringLiteral("layer2")});
+    QTest::qWait(0);
+    inspector().findChild<BlockSection*>()->openerOf("mlp")->click();
+  }
+  QWidget& inspector() { return window.inspector(); }
+  QWidget* open(const char* op) {
+    for (auto* section : inspector().findChildren<BlockSection*>())
+      if (QToolButton* opener = section->openerOf(op); opener && !opener->isChecked()) opener->click();
+    return &inspector();
+  }
+  const DocumentOp& inner(const char* op) const {
+    const auto& ops = session.document().findBlock("FeedForward")->ops;
+    return *std::ranges::find(ops, op, &DocumentOp::id);
+  }
+  AttributeField* field(const QString& name) {
+    for (auto* each : inspector().findChildren<AttributeField*>())
+      if (each->editor()->accessibleName() == name && each->isVisibleTo(&inspector())) return each;
+    return nullptr;
+  }
+};
+
+void PanelsTest::opsInsideABlockAreEditedAtAnInstance() {
+  InsideBlocks f;
+  f.open("norm");
+  const auto labels = f.inspector().findChildren<QLabel*>();
+  QVERIFY(
+      std::ranges::any_of(labels, [](const QLabel* label) { return label->text().contains("in all 2 instances"); }));
+  AttributeField* eps = f.field("eps");
+  QVERIFY(eps);
+  auto* edit = qobject_cast<QLineEdit*>(eps->editor());
+  edit->setFocus();
+  edit->selectAll();
+  QTest::keyClicks(edit, "0.25");
+  QTest::keyClick(edit, Qt::Key_Return);
+  QCOMPARE(f.inner("norm").attributes["eps"], Json(0.25));
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("layer2"));
+  QVERIFY2(f.field("eps") == eps, "the page stays as it is, with what is open in it");
+  QVERIFY(waitForAnalysis(f.session));
+  int numFollowing = 0;
+  for (const Node& node : f.session.analysis()->graph().nodes())
+    if (node.path.ends_with("mlp.norm") && node.attributes.real("eps") == 0.25) ++numFollowing;
+  QCOMPARE(numFollowing, 2);
+  f.session.undo();
+  QCOMPARE(f.inner("norm").attributes["eps"], Json(1e-05));
+  QCOMPARE(edit->text(), QStringLiteral("1e-05"));
+}
+
+void PanelsTest::aFieldInsideABlockTellsItsProblem() {
+  InsideBlocks f;
+  f.open("fc1");
+  AttributeField* width = f.field("out_features");
+  QVERIFY(width);
+  QVERIFY(f.session.apply(
+      EditInBlock{"FeedForward", {SetAttribute{.id = "fc1", .name = "out_features", .value = "NoSuchSymbol"}}}));
+  QVERIFY(waitForAnalysis(f.session));
+  const auto labels = width->findChildren<QLabel*>();
+  QVERIFY(std::ranges::any_of(labels, [](const QLabel* label) { return label->text().contains("NoSuchSymbol"); }));
 }
 
 }  // namespace fuseline::ui

@@ -22,11 +22,12 @@ std::map<std::string, std::int64_t> integerSymbols(const PipelineDocument& docum
 }
 
 AttributeField::AttributeField(Session& session, const Theme& theme, QStringList opIds, const AttributeSpec& spec,
-                               QWidget* parent)
+                               QWidget* parent, std::string block)
     : QWidget(parent),
       m_session(session),
       m_theme(theme),
       m_opIds(std::move(opIds)),
+      m_block(std::move(block)),
       m_spec(spec),
       m_label(new ElidedLabel(this)),
       m_resolved(new QLabel(this)),
@@ -91,7 +92,8 @@ void AttributeField::setEach(const std::function<Json(const Json& written)>& val
                   {}};
   for (const QString& id : m_opIds)
     group.edits.push_back(SetAttribute{.id = id.toStdString(), .name = m_spec.name, .value = valueOf(written(id))});
-  m_session.apply(group.edits.size() == 1 ? group.edits.front() : Edit(std::move(group)));
+  const Edit edit = group.edits.size() == 1 ? group.edits.front() : Edit(std::move(group));
+  m_session.apply(m_block.empty() ? edit : Edit(EditInBlock{m_block, {edit}}));
   refresh();
 }
 
@@ -111,10 +113,18 @@ void AttributeField::setTyped(const QString& text) {
 }
 
 Json AttributeField::written(const QString& opId) const {
-  const DocumentOp* op = m_session.document().findOp(opId.toStdString());
-  if (!op || !op->attributes.is_object()) return nullptr;
+  const auto op = std::ranges::find(ops(), opId.toStdString(), &DocumentOp::id);
+  if (op == ops().end() || !op->attributes.is_object()) return nullptr;
   const auto found = op->attributes.find(m_spec.name);
   return found == op->attributes.end() ? Json() : *found;
+}
+
+/// Of the place that the field is about; none where the block is gone.
+const std::vector<DocumentOp>& AttributeField::ops() const {
+  static const std::vector<DocumentOp> none;
+  if (m_block.empty()) return m_session.document().ops();
+  const DocumentBlock* block = m_session.document().findBlock(m_block);
+  return block ? block->ops : none;
 }
 
 bool AttributeField::isMixed() const {
@@ -185,13 +195,20 @@ QString AttributeField::resolvedText() const {
   return hasExpression ? QStringLiteral("= %1").arg(parts.join(QStringLiteral(", "))) : QString();
 }
 
+/// Problems inside of blocks are told of instances, but their pointers say where they stand.
+bool AttributeField::isAboutField(const Diagnostic& problem) const {
+  const QString pointer = toQt(problem.pointer);
+  if (!pointer.endsWith(QStringLiteral("/attributes/%1").arg(toQt(m_spec.name)))) return false;
+  if (m_block.empty()) return m_opIds.contains(toQt(problem.node));
+  const auto op = std::ranges::find(ops(), m_opIds.front().toStdString(), &DocumentOp::id);
+  return pointer.startsWith(QStringLiteral("/blocks/%1/ops/%2/").arg(toQt(m_block)).arg(op - ops().begin()));
+}
+
 QString AttributeField::problemText() const {
   QStringList lines;
-  const QString ending = QStringLiteral("/attributes/%1").arg(toQt(m_spec.name));
-  for (const Diagnostic& problem : m_session.analysis()->lowered.diagnostics) {
-    const bool isHere = m_opIds.contains(toQt(problem.node)) && toQt(problem.pointer).endsWith(ending);
-    if (isHere && problem.severity != Severity::Note) lines.append(toQt(problem.message));
-  }
+  for (const Diagnostic& problem : m_session.analysis()->lowered.diagnostics)
+    if (isAboutField(problem) && problem.severity != Severity::Note && !lines.contains(toQt(problem.message)))
+      lines.append(toQt(problem.message));
   return lines.join(u'\n');
 }
 

@@ -25,9 +25,10 @@ class AttributeField : public QWidget {
   Q_OBJECT
 
  public:
-  /// opIds: of one op at least. What is set is set in all of them, as one step of undo.
+  /// opIds: of one op at least. What is set is set in all of them, as one step of undo. block: the one that they are
+  /// written in; empty: the pipeline.
   AttributeField(Session& session, const Theme& theme, QStringList opIds, const AttributeSpec& spec,
-                 QWidget* parent = nullptr);
+                 QWidget* parent = nullptr, std::string block = {});
   /// Takes over what the document and the last analysis say.
   void refresh();
   QWidget* editor() const;
@@ -40,6 +41,8 @@ class AttributeField : public QWidget {
   void set(const Json& value);
   void setTyped(const QString& text);
   Json written(const QString& opId) const;
+  const std::vector<DocumentOp>& ops() const;
+  bool isAboutField(const Diagnostic& problem) const;
   bool isMixed() const;
   QString fallbackText() const;
   void refreshEditor();
@@ -49,6 +52,7 @@ class AttributeField : public QWidget {
   Session& m_session;
   const Theme& m_theme;
   QStringList m_opIds;
+  const std::string m_block;
   const AttributeSpec m_spec;  // a copy: the op of a Formula lives no longer than the question for it
   QLabel* m_label;
   QCheckBox* m_check = nullptr;

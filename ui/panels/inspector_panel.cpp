@@ -108,7 +108,8 @@ OpPage::OpPage(Session& session, const Theme& theme, QString opId, QWidget* pare
 
 QString OpPage::structureOf(const Session& session, const QString& opId) {
   const DocumentOp* op = session.document().findOp(opId.toStdString());
-  return QStringLiteral("op/%1/%2").arg(opId, op ? toQt(op->operation) : QString());
+  const QString kind = QStringLiteral("op/%1/%2").arg(opId, op ? toQt(op->operation) : QString());
+  return op ? kind + BlockSection::structureOf(session.document(), std::string(blockNameOf(*op))) : kind;
 }
 
 void OpPage::createHead() {
@@ -155,6 +156,10 @@ void OpPage::createFields() {
     m_fields.push_back(field);
     m_layout->addWidget(field);
   }
+  const std::string block(blockNameOf(*op));
+  if (block.empty()) return;
+  m_inside = new BlockSection(m_session, m_theme, block, this);
+  m_layout->addWidget(m_inside);
 }
 
 void OpPage::createFacts() {
@@ -171,6 +176,7 @@ void OpPage::refresh() {
   m_id->setCommitted(m_opId);
   m_id->setReadOnly(m_session.document().isReadOnly());
   for (AttributeField* field : m_fields) field->refresh();
+  if (m_inside) m_inside->refresh();
   m_facts->setText(factsText());
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ui/panels/attribute_field.h"
+#include "ui/panels/block_section.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
 
@@ -51,6 +52,7 @@ class OpPage : public InspectorPage {
   QVBoxLayout* m_layout;
   ExpressionEdit* m_id = nullptr;
   std::vector<AttributeField*> m_fields;
+  BlockSection* m_inside = nullptr;  // of an instance
   QLabel* m_formula = nullptr;
   QLabel* m_facts = nullptr;
 };
