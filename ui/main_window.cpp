@@ -285,6 +285,7 @@ void MainWindow::addSelectionCommands(QMenu& menu) {
   menu.addSeparator();
   addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_M), [this] { makeBlock(); });
   addBoth(tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_M), [this] { m_scene->expandSelected(); });
+  addBoth(tr("Repeat op..."), QKeySequence(Qt::CTRL | Qt::Key_R), [this] { repeatOp(); });
   auto* frames = new FrameCommands(*m_scene, *m_view, m_theme, this);
   frames->addMenu(menu);
 }
@@ -772,6 +773,17 @@ void MainWindow::makeBlock() {
   const QString name = QInputDialog::getText(this, tr("Make block"), tr("Name of the block"), QLineEdit::Normal,
                                              toQt(free), &isAccepted);
   if (isAccepted) m_scene->makeBlockOfSelected(name.trimmed().toStdString());
+}
+
+void MainWindow::repeatOp() {
+  constexpr int kMostTimes = 1000;
+  const QString id = m_session.singleSelection();
+  if (!m_session.document().findOp(id.toStdString()))
+    return m_hint->setText(tr("Select the op or the block to repeat."));
+  bool isAccepted = false;
+  const int count =
+      QInputDialog::getInt(this, tr("Repeat %1").arg(id), tr("How many in a row"), 2, 2, kMostTimes, 1, &isAccepted);
+  if (isAccepted) m_scene->repeatSelected(count);
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {

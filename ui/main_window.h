@@ -158,6 +158,8 @@ class MainWindow : public QMainWindow {
   void copy();
   /// Asks for a name.
   void makeBlock();
+  /// Asks how many times.
+  void repeatOp();
   QList<QWidget*> visiblePanes() const;
   void focusPane(int step);
   void focusPane(QWidget& pane);

@@ -10,6 +10,7 @@
 #include <QTest>
 
 #include <algorithm>
+#include <set>
 
 namespace fuseline::ui {
 
@@ -25,6 +26,9 @@ class EditsTest : public QObject {
   void warnsOfAShapeThatDoesNotFit();
   void replacesAnOpAndKeepsItsWires();
   void replacingSaysWhatWouldBeLost();
+  void repeatsAnOpInARow();
+  void repeatsABlock();
+  void repeatingNeedsOneInputAndOneOutput();
   void removesAndReconnects();
   void removesAnInputWithItsWires();
   void pastesWithFreshIdsAndInnerWires();
@@ -145,6 +149,45 @@ void EditsTest::replacingSaysWhatWouldBeLost() {
   QCOMPARE(edit.error().message, std::string("GELU has no port for the wire from save.extra to add.extra."));
   QVERIFY(!replaceOp(document, analysis.graph(), "fc", "NoSuchOp"));
   QVERIFY(!replaceOp(document, analysis.graph(), "nothing", "GELU"));
+}
+
+void EditsTest::repeatsAnOpInARow() {
+  Scene s;
+  const auto row = repeatOp(s.document(), "act", 3);
+  QVERIFY(row);
+  QCOMPARE(row->ids, (std::vector<std::string>{"act", "act2", "act3"}));
+  QVERIFY(appliesAndUndoes(s.history, row->edit));
+  QVERIFY(hasLink(s.document(), "fc.y", "act.x") && hasLink(s.document(), "act.y", "act2.x") &&
+          hasLink(s.document(), "act2.y", "act3.x") && hasLink(s.document(), "act3.y", "y"));
+  QVERIFY(!hasLink(s.document(), "act.y", "y"));
+  QVERIFY(!hasErrors(lower(s.document()).diagnostics));
+}
+
+/// layer2 is taken; its place in the row is behind those that are new.
+void EditsTest::repeatsABlock() {
+  History history{parseDocument(findTemplate("transformer-stack")->text).document};
+  const auto row = repeatOp(history.document(), "layer1", 3);
+  QVERIFY(row);
+  QCOMPARE(row->ids, (std::vector<std::string>{"layer1", "layer3", "layer4"}));
+  QVERIFY(appliesAndUndoes(history, row->edit));
+  QVERIFY(hasLink(history.document(), "layer4.y", "layer2.x"));
+  QCOMPARE(history.document().findOp("layer4")->operation, std::string("block:Layer"));
+  const auto& positions = history.document().positions();
+  std::set<std::pair<int, int>> places;
+  for (const auto& [id, place] : positions) places.insert({place.x, place.y});
+  QVERIFY2(places.size() == positions.size(), "no node lies on another");
+  QVERIFY(!hasErrors(lower(history.document()).diagnostics));
+}
+
+void EditsTest::repeatingNeedsOneInputAndOneOutput() {
+  const PipelineDocument document = parseDocument(residualPipeline(false)).document;
+  const auto save = repeatOp(document, "save", 2);
+  QVERIFY(!save);
+  QCOMPARE(save.error().message, std::string("save.extra is read besides: only what has one output can be repeated."));
+  const auto add = repeatOp(document, "add", 2);
+  QVERIFY(!add);
+  QVERIFY2(add.error().message.starts_with("add reads save.extra besides"), add.error().message.c_str());
+  QVERIFY(!repeatOp(document, "x", 2));
 }
 
 void EditsTest::removesAndReconnects() {

@@ -455,6 +455,15 @@ void GraphScene::replace(const std::string& id, const std::string& entry) {
   if (m_session.apply(*edit)) m_session.select({toQt(id)});
 }
 
+void GraphScene::repeatSelected(int count) {
+  const Result<RepeatedOp> row = repeatOp(m_session.document(), m_session.singleSelection().toStdString(), count);
+  if (!row) return Q_EMIT hint(toQt(row.error().message));
+  if (!m_session.apply(row->edit)) return;
+  QSet<QString> ids;
+  for (const std::string& id : row->ids) ids.insert(toQt(id));
+  m_session.select(ids);
+}
+
 void GraphScene::selectReachable(const std::string& id, Direction direction) {
   QSet<QString> ids = m_session.selection();
   for (const std::string& found : reachable(m_session.document(), id, direction)) ids.insert(toQt(found));

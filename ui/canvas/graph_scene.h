@@ -81,6 +81,8 @@ class GraphScene : public QGraphicsScene {
   void paste();
   /// Moves the selected ops into a block of this name; an instance takes their place and the selection.
   void makeBlockOfSelected(const std::string& name);
+  /// Puts the selected op there so many times in a row, and selects them all.
+  void repeatSelected(int count);
   /// Puts the ops of their blocks in place of the selected instances.
   void expandSelected();
   /// Switches the selected fusion, or all that touch the selection, off at this place, or on again.

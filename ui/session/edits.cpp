@@ -217,6 +217,35 @@ void removeNode(EditScript& script, const std::string& id, Reconnect reconnect) 
   if (document.findOutput(id)) script.add(RemoveOutput{.id = id});
 }
 
+/// "layer3" after "layer1" where "layer2" is taken.
+std::string nextId(const PipelineDocument& document, const std::string& id) {
+  const std::size_t digits = id.find_last_not_of("0123456789") + 1;
+  const bool hasNumber = digits < id.size() && id.size() - digits <= 6;
+  const std::string stem = hasNumber ? id.substr(0, digits) : id;
+  int number = hasNumber ? std::stoi(id.substr(digits)) : 1;
+  std::string next;
+  do next = stem + std::to_string(++number);
+  while (document.idExists(next));
+  return next;
+}
+
+/// Empty: the op can stand in a row of its like.
+std::string whyNotInARow(const PipelineDocument& document, const std::string& id) {
+  const DocumentOp* op = document.findOp(id);
+  const OperationPointer operation = op ? operationOf(document, *op) : nullptr;
+  if (!operation || operation->inputs.empty() || operation->outputs.empty())
+    return id + " is no op that can be repeated.";
+  const std::string& input = operation->inputs.front().name;
+  const std::string& output = operation->outputs.front().name;
+  for (const Link& link : linksOf(document)) {
+    if (link.to.node == id && link.to.port != input)
+      return id + " reads " + toString(link.from) + " besides: only what has one input can be repeated.";
+    if (link.from.node == id && link.from.port != output)
+      return toString(link.from) + " is read besides: only what has one output can be repeated.";
+  }
+  return {};
+}
+
 /// Where a wire of `before` goes in `after`: to the port of its name, or from one main port to the other. Empty:
 /// nowhere.
 template <class Port>
@@ -467,6 +496,28 @@ Result<Edit> replaceOp(const PipelineDocument& document, const Graph& graph, con
   script.add(AddOp{next, index});
   if (Result<void> rewired = Rewiring(id, *before, *after).rewire(script); !rewired) return rewired.error();
   return std::move(script).finish("Replace " + id + " by " + std::string(entry));
+}
+
+Result<RepeatedOp> repeatOp(const PipelineDocument& document, const std::string& id, int count) {
+  if (const std::string problem = whyNotInARow(document, id); !problem.empty()) return Error{problem};
+  const DocumentOp op = *document.findOp(id);
+  const std::string input = operationOf(document, op)->inputs.front().name;
+  const Endpoint result = *mainOutput(document, id);
+  const std::vector<Link> readers = readersOf(document, result);
+  RepeatedOp row{.edit = {}, .ids = {id}};
+  EditScript script(document);
+  for (int i = 1; i < count; ++i) {
+    const std::optional<Position> place = makeRoom(script, row.ids.back());
+    DocumentOp next = op;
+    next.id = nextId(script.document(), row.ids.back());
+    script.add(AddOp{.op = next});
+    if (place) script.add(MoveNode{.id = next.id, .position = *place});
+    script.add(AddWire{.wire = {{row.ids.back(), result.port}, {next.id, input}}});
+    row.ids.push_back(next.id);
+  }
+  for (const Link& reader : readers) addLink(script, {row.ids.back(), result.port}, reader.to);
+  row.edit = std::move(script).finish("Repeat " + id + " " + std::to_string(count) + " times");
+  return row;
 }
 
 Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, const std::vector<Link>& links,

@@ -76,6 +76,15 @@ std::optional<NodeEdit> addAtWire(const PipelineDocument& document, const Graph&
 Result<Edit> replaceOp(const PipelineDocument& document, const Graph& graph, const std::string& id,
                        std::string_view entry);
 
+struct RepeatedOp {
+  Edit edit;
+  std::vector<std::string> ids;  // of all in the row
+};
+/// An op, or an instance of a block, so many times in a row, each reading what the one before it writes; what read the
+/// op reads the last one. count: 2 at least.
+/// Errors: there is no such op, or it has more than one input or output with a wire.
+Result<RepeatedOp> repeatOp(const PipelineDocument& document, const std::string& id, int count);
+
 enum class Reconnect { No, Yes };
 Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, const std::vector<Link>& links,
                  Reconnect reconnect);
