@@ -11,6 +11,7 @@
 #include "ui/models/palette_model.h"
 #include "ui/models/plan_lanes.h"
 #include "ui/models/problems_model.h"
+#include "ui/models/run_progress.h"
 #include "ui/models/timings_model.h"
 #include "ui/theme/format.h"
 
@@ -45,6 +46,7 @@ class ModelsTest : public QObject {
   void errorsArePercentsOfTwoDigits();
   void heatGrowsWithTheErrorAndIsReadInGrey();
   void numericsShowErrorsAndTheirOwners();
+  void progressTellsWhatIsLeft();
   void cardsTellWhatTheOpLibraryPrints();
 };
 
@@ -387,6 +389,19 @@ void ModelsTest::heatGrowsWithTheErrorAndIsReadInGrey() {
     QVERIFY2(contrastRatio(color, textOn(color)) >= 4.5, qPrintable(color.name()));
     before = onBlack;
   }
+}
+
+/// 12 of 50 took 6 s: the other 38 take 19.
+void ModelsTest::progressTellsWhatIsLeft() {
+  QCOMPARE(progressText("measuring", 12, 50, 6000), QStringLiteral("measuring 12/50 · 19 s left"));
+  QCOMPARE(progressText("measuring", 12, 50, 500), QStringLiteral("measuring 12/50"));
+  QCOMPARE(progressText("measuring", 2, 50, 6000), QStringLiteral("measuring 2/50"));
+  QCOMPARE(progressText("measuring", 50, 50, 6000), QStringLiteral("measuring 50/50"));
+  QCOMPARE(progressText("measuring", 10, 100, 10'000), QStringLiteral("measuring 10/100 · 2 min left"));
+  QCOMPARE(progressText("preparing", 0, 1, 9000), QStringLiteral("preparing"));
+  QCOMPARE(stageText("preparing", true), QStringLiteral("starting CUDA, choosing kernels"));
+  QCOMPARE(stageText("preparing", false), QStringLiteral("preparing"));
+  QCOMPARE(stageText("something newer", true), QStringLiteral("something newer"));
 }
 
 void ModelsTest::numericsShowErrorsAndTheirOwners() {

@@ -3,6 +3,7 @@
 #include "ui/panels/run_bar.h"
 
 #include "ui/models/recipe_support.h"
+#include "ui/models/run_progress.h"
 #include "ui/panels/recipe_section.h"
 #include "ui/theme/format.h"
 
@@ -34,7 +35,7 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
   m_stop->setToolTip(tr("Stop the run (Ctrl+. or Esc)"));
   createChoices();
   // Wide enough for the longest text, which the style would break otherwise.
-  m_progress->setFixedWidth(m_progress->fontMetrics().horizontalAdvance(tr("warming up 10000/10000")) + 24);
+  m_progress->setFixedWidth(m_progress->fontMetrics().horizontalAdvance(longestProgressText()) + 24);
   m_progress->setAccessibleName(tr("Progress of the run"));
   m_device->setAccessibleName(tr("Device"));
   m_device->setToolTip(tr("What the pipeline runs on, and is planned for"));
@@ -75,11 +76,11 @@ void RunBar::follow() {
   connect(&m_session, &Session::passChanged, this, &RunBar::refresh);
   connect(&m_session, &Session::runTargetChanged, this, &RunBar::refresh);
   connect(&m_session, &Session::runStarted, this, [this] {
-    showProgress(tr("starting"), 0, 0);
+    showProgress(QStringLiteral("starting"), 0, 0);
     refresh();
   });
   connect(&m_session, &Session::sweepingChanged, this, [this] {
-    showProgress(tr("starting"), 0, 0);
+    showProgress(QStringLiteral("starting"), 0, 0);
     refresh();
   });
   connect(&m_session, &Session::runProgress, this, &RunBar::showProgress);
@@ -129,9 +130,12 @@ void RunBar::refreshRecipes() {
 }
 
 void RunBar::showProgress(const QString& stage, int done, int total) {
-  m_progress->setRange(0, total);
+  if (stage != m_stage || done == 0) m_stageClock.restart();
+  m_stage = stage;
+  m_progress->setRange(0, total > 1 ? total : 0);
   m_progress->setValue(done);
-  m_progress->setFormat(total > 0 ? QStringLiteral("%1 %2/%3").arg(stage).arg(done).arg(total) : stage);
+  const QString text = stageText(stage, m_session.runTarget().isGpu());
+  m_progress->setFormat(progressText(text, done, total, m_stageClock.elapsed()));
 }
 
 void RunBar::setDevices(const Json& devices) {

@@ -7,6 +7,7 @@
 
 #include <QAction>
 #include <QComboBox>
+#include <QElapsedTimer>
 #include <QProgressBar>
 #include <QToolBar>
 
@@ -46,6 +47,8 @@ class RunBar : public QToolBar {
   QComboBox* m_pass;
   QComboBox* m_recipe;
   QProgressBar* m_progress;
+  QString m_stage;
+  QElapsedTimer m_stageClock;
   QAction* m_progressAction;
   QComboBox* m_device;
 };
