@@ -69,8 +69,8 @@ class BlockNames {
       if (const std::string_view name = blockNameOf(op); !name.empty()) m_blocks.try_emplace({place, op.id}, name);
   }
 
-  std::map<std::pair<std::string, std::string>, std::string>
-      m_blocks;  // by the block that an instance is in, and its id
+  // By the block that an instance is in, and its id.
+  std::map<std::pair<std::string, std::string>, std::string> m_blocks;
 };
 
 /// A step's place: its groups from the outermost one, and its name in the last one.
@@ -128,16 +128,23 @@ class TreeBuilder {
   Place placeOf(const StepRecord& step) const {
     const std::vector<std::string> names = namesOf(step);
     Path groups = groupsOf(names);
-    if (!step.rule.empty()) return {groups, fmt::format("{}({})", step.rule, fmt::join(within(groups, names), ", "))};
+    if (!step.rule.empty()) return {groups, fusedName(step.rule, groups, names)};
     const Path path = pathOf(step.name);
     if (m_groups.contains(path)) return {path, path.back()};
     return {groups, joined(path, groups.size())};
   }
 
-  std::vector<std::string> within(const Path& groups, const std::vector<std::string>& names) const {
-    std::vector<std::string> shorter;
-    for (const std::string& name : names) shorter.push_back(joined(pathOf(name), groups.size()));
-    return shorter;
+  /// As it is called in these groups; the whole name where it is in others.
+  std::string within(const Path& groups, const std::string& name) const {
+    const Path path = pathOf(name);
+    const bool isIn = path.size() > groups.size() && std::equal(groups.begin(), groups.end(), path.begin());
+    return joined(path, isIn ? groups.size() : 0);
+  }
+
+  /// "ForwardLinearBias(fc1.linear, fc1.bias)"
+  std::string fusedName(const std::string& rule, const Path& groups, std::vector<std::string> names) const {
+    for (std::string& name : names) name = within(groups, name);
+    return fmt::format("{}({})", rule, fmt::join(names, ", "));
   }
 
   std::size_t childOf(std::size_t parent, TimeLevel level, const std::string& name) {
@@ -202,8 +209,8 @@ class TreeBuilder {
     const double shareOfNs = medianNs(step.samplesNs) / unfusedNs;
     for (const StepRecord* part : parts) {
       if (part->isView) continue;
-      const std::string name = within(groups, {part->name}).front();
-      const std::size_t entry = addTime(leaf, TimeLevel::Part, name, medianNs(part->samplesNs) * shareOfNs, index);
+      const double ns = medianNs(part->samplesNs) * shareOfNs;
+      const std::size_t entry = addTime(leaf, TimeLevel::Part, within(groups, part->name), ns, index);
       m_entries[entry].node.isEstimate = true;
     }
   }

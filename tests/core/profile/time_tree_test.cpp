@@ -70,6 +70,14 @@ TEST(TimeTree, PutsAFusedStepWhereAllOfItsOpsAre) {
             "fused 5 (forward 5 (a 4 (Add(b.fc, add) 4), Scale(a.x, c) 1))");
 }
 
+/// What it does besides belongs elsewhere.
+TEST(TimeTree, NamesWhatAFusedStepAbsorbsInFull) {
+  StepRecord fused = step("R(a.b.c.fc, a.b.c.act)", 4, {"a.b.c.fc", "a.b.c.act"}, "R");
+  fused.absorbs = {"z.scale"};
+  EXPECT_EQ(fusedTree(runOf({fused}, {plain("a.b.c.fc", 2), plain("a.b.c.act", 1), plain("z.scale", 1)})),
+            "fused 4 (forward 4 (a 4 (b 4 (c 4 (R(fc, act) 4 (fc ~2, act ~1, z.scale ~1))))))");
+}
+
 /// Kernels were measured, so that nothing has to be estimated.
 TEST(TimeTree, ShowsTheKernelsOfATracedStep) {
   StepRecord fused = step("Epilogue(fc, act)", 10, {"fc", "act"}, "Epilogue");
