@@ -42,6 +42,17 @@ device::Operand operandOf(const Place& place, DType dtype) {
           .lanes = static_cast<std::uint8_t>(place.lanes)};
 }
 
+bool isScalar(const device::Operand& operand) { return operand.access == device::Access::Scalar; }
+
+/// Sums the columns of a scalar's parts by many blocks; what is left is the sum of those, which one block makes.
+PartSums launchColumnsOf(const PartSums& scalar, float* columns, Stream stream) {
+  PartSums sums = scalar;
+  sums.to = operandOf({.access = Access::Row}, DType::F32);
+  sums.to.data = reinterpret_cast<std::byte*>(columns);
+  launchPartSums(sums, stream);
+  return {.parts = columns, .items = 1, .terms = scalar.cols, .to = scalar.to, .cols = scalar.cols};
+}
+
 }  // namespace
 
 ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int numMultiprocessors,
@@ -69,21 +80,26 @@ ProgramRunner::ProgramRunner(const DeviceProgram& program, const ElementwiseShap
 }
 
 std::size_t ProgramRunner::workspaceBytes(const ElementwiseShape& shape) const {
-  return static_cast<std::size_t>(numColumnParts(m_program, shape) + numRowParts(m_program, shape)) * sizeof(float);
+  const std::int64_t scalarTerms = std::ranges::any_of(m_columnSums, isScalar) ? shape.grid.cols : 0;
+  return static_cast<std::size_t>(numColumnParts(m_program, shape) + numRowParts(m_program, shape) + scalarTerms) *
+         sizeof(float);
 }
 
 void ProgramRunner::run(const ElementwiseShape& shape, std::span<std::byte* const> memory, std::byte* workspace,
                         Stream stream) {
   auto* const columnParts = reinterpret_cast<float*>(workspace);
   if (hasElements(shape)) launch(shape, memory, columnParts, stream);
+  const float* const rowParts = columnParts + numColumnParts(m_program, shape);
+  float* const scalarTerms = columnParts + numColumnParts(m_program, shape) + numRowParts(m_program, shape);
   const auto finish = [&](PartSums sums, std::byte* to) {
+    if (!to) return;
     sums.to.data = to;
-    if (to) launchPartSums(sums, stream);
+    if (isScalar(sums.to)) sums = launchColumnsOf(sums, scalarTerms, stream);
+    launchPartSums(sums, stream);
   };
   memory = memory.subspan(static_cast<std::size_t>(m_program.numOperands));
   for (std::size_t s = 0; s < m_columnSums.size(); ++s) finish(columnSums(shape, s, columnParts), memory[s]);
   memory = memory.subspan(m_columnSums.size());
-  const float* const rowParts = columnParts + numColumnParts(m_program, shape);
   for (std::size_t s = 0; s < m_rowSums.size(); ++s) finish(rowSums(shape, s, rowParts), memory[s]);
 }
 
@@ -98,19 +114,12 @@ void ProgramRunner::launch(const ElementwiseShape& shape, std::span<std::byte* c
 
 PartSums ProgramRunner::columnSums(const ElementwiseShape& shape, std::size_t sum, const float* parts) const {
   const std::int64_t cols = shape.grid.cols;
-  const std::int64_t blocks = hasElements(shape) ? shape.blocksY : 0;
-  PartSums sums{.parts = parts + static_cast<std::int64_t>(sum) * shape.blocksY * cols,
-                .items = cols,
-                .terms = blocks,
-                .termStride = cols,
-                .to = m_columnSums[sum],
-                .cols = cols};
-  if (sums.to.access == device::Access::Scalar) {
-    sums.items = 1;
-    sums.terms = blocks * cols;
-    sums.termStride = 1;
-  }
-  return sums;
+  return {.parts = parts + static_cast<std::int64_t>(sum) * shape.blocksY * cols,
+          .items = cols,
+          .terms = hasElements(shape) ? shape.blocksY : 0,
+          .termStride = cols,
+          .to = m_columnSums[sum],
+          .cols = cols};
 }
 
 PartSums ProgramRunner::rowSums(const ElementwiseShape& shape, std::size_t sum, const float* parts) const {
