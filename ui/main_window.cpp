@@ -125,7 +125,7 @@ void MainWindow::createDocks() {
   m_problems = new ProblemsPanel(m_session, m_theme);
   m_whyNot = new WhyNotPanel(m_session, m_theme);
   m_plan = new PlanPanel(m_session, m_theme);
-  m_timings = new TimingsPanel(m_session, m_theme);
+  m_timings = new TimingsPanel(m_session, m_theme, m_persistence == Persistence::Settings);
   m_timeline = new TimelinePanel(m_session, m_theme);
   m_flame = new FlamePanel(m_session, m_theme);
   m_roofline = new RooflinePanel(m_session, m_theme);

@@ -9,7 +9,7 @@
 
 namespace fuseline {
 
-std::string ColumnUnit::timeOf(const SampleStats& stats) const { return fmt::format("{:.3f}", stats.median / size); }
+std::string ColumnUnit::timeOf(double ns) const { return fmt::format("{:.3f}", ns / size); }
 
 std::string ColumnUnit::bytesOf(std::int64_t bytes) const {
   return fmt::format("{:.2f}", static_cast<double>(bytes) / size);

@@ -15,7 +15,8 @@ struct ColumnUnit {
   double size = 1e3;
 
   /// "12.345", without the unit.
-  std::string timeOf(const SampleStats& stats) const;
+  std::string timeOf(double ns) const;
+  std::string timeOf(const SampleStats& stats) const { return timeOf(stats.median); }
   /// "128.00", without the unit.
   std::string bytesOf(std::int64_t bytes) const;
 };

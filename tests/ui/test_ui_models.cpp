@@ -143,8 +143,8 @@ void ModelsTest::timingsShowFusedOpsWithTheirParts() {
   model.setRecord(fusedRun());
   const QModelIndex fused = model.index(0, TimingsModel::OpColumn);
   QCOMPARE(model.rowCount(fused), 2);
-  QVERIFY(model.index(0, TimingsModel::UnfusedColumn).data().toString().startsWith(QStringLiteral("5 ms")));
-  QVERIFY(model.index(0, TimingsModel::FusedColumn).data().toString().startsWith(QStringLiteral("4 ms")));
+  QCOMPARE(model.index(0, TimingsModel::UnfusedColumn).data().toString(), QStringLiteral("5.000"));
+  QCOMPARE(model.index(0, TimingsModel::FusedColumn).data().toString(), QStringLiteral("4.000"));
   QCOMPARE(model.index(0, TimingsModel::SpeedupColumn).data().toString(), QStringLiteral("1.25×"));
   QCOMPARE(fused.data(TimingsModel::OwnersRole).toStringList(), QStringList({"a", "b"}));
   const QModelIndex part = model.index(0, TimingsModel::FusedColumn, fused);
@@ -199,17 +199,15 @@ void ModelsTest::timingsSayHowFarStepsAreFromTheirRoof() {
   TimingsModel model(theme);
   const QAbstractItemModelTester tester(&model, kStrict);
   model.setRecord(record);
-  QVERIFY(model.hasRates() && model.hasRoofs());
   const auto text = [&](TimingsModel::Column column) { return model.index(0, column).data().toString(); };
   // 4 MB and 8 GFLOP in 4 ms; the roofs allow 2 ms for each.
   QCOMPARE(text(TimingsModel::BandwidthColumn), QStringLiteral("1.00"));
   QCOMPARE(text(TimingsModel::RateColumn), QStringLiteral("2.00"));
   QCOMPARE(model.headerData(TimingsModel::RateColumn, Qt::Horizontal).toString(), QStringLiteral("TFLOP/s"));
-  QCOMPARE(text(TimingsModel::RoofColumn), QStringLiteral("2.00×"));
+  QCOMPARE(text(TimingsModel::RoofColumn), QStringLiteral("2.00"));
   QCOMPARE(text(TimingsModel::BoundColumn), QStringLiteral("memory"));
   record.roofs.reset();
   model.setRecord(record);
-  QVERIFY(model.hasRates() && !model.hasRoofs());
   QCOMPARE(text(TimingsModel::RoofColumn), QString());
 }
 
@@ -227,7 +225,7 @@ void ModelsTest::timingsTellKernelsApartWhereTheyWereTraced() {
   for (int row = 0; row < model.rowCount(); ++row) labels.append(model.index(row, 0).data().toString());
   const int rest = static_cast<int>(labels.indexOf(QStringLiteral("Of no step")));
   QVERIFY(rest > 0);
-  QCOMPARE(model.index(rest, TimingsModel::FusedColumn).data().toString().section(u' ', 0, 1), QStringLiteral("5 µs"));
+  QCOMPARE(model.index(rest, TimingsModel::FusedColumn).data().toString(), QStringLiteral("0.005"));
   QVERIFY(labels.contains(QStringLiteral("With the trace on")));
 }
 

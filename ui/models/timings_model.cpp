@@ -6,6 +6,8 @@
 #include "ui/theme/theme.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -39,35 +41,22 @@ QString baselineTip(const MetricChange& change) {
   return text;
 }
 
-/// In parentheses where it is no speed-up, because both plans have the step.
-QString ratioText(const ComparisonRow& row) {
-  if (!row.isInBoth) return formatSpeedup(row.speedup);
-  return QStringLiteral("(%1×)").arg(QString::number(row.speedup.median, 'f', 2));
-}
-
-/// What the plan that is meant to be fast made of the device; of a part, what it made by itself.
-const Efficiency& shownEfficiency(const ComparisonRow& row) {
-  return row.fused.count > 0 ? row.fusedEfficiency : row.unfusedEfficiency;
-}
-
 QString efficiencyLine(const Efficiency& made) {
   const QString text = formatEfficiency(made);
   return text.isEmpty() ? text : u'\n' + text;
 }
 
-QVariant headerTip(int column) {
-  switch (column) {
-    case TimingsModel::BandwidthColumn:
-      return TimingsModel::tr("The least traffic, in 1e9 bytes a second. Of the fused plan; parts: of the unfused one");
-    case TimingsModel::RateColumn:
-      return TimingsModel::tr("Operations by definition, a second. Of the fused plan; parts: of the unfused one");
-    case TimingsModel::RoofColumn:
-      return TimingsModel::tr(
-          "The time over the least that the roofs allow, which were measured in this run.\n"
-          "Below 1 where caches are faster than the memory that was measured");
-    case TimingsModel::BoundColumn: return TimingsModel::tr("By what the least time is set");
-    default: return {};
-  }
+QString speedupTip(const ComparisonRow& row) {
+  if (row.fused.count == 0 || row.unfused.count == 0) return {};
+  const QString interval =
+      TimingsModel::tr("95 % interval %1 to %2").arg(row.speedup.low, 0, 'f', 3).arg(row.speedup.high, 0, 'f', 3);
+  if (row.isInBoth) return TimingsModel::tr("%1. Both plans have this step: the ratio is noise").arg(interval);
+  return row.isClear() ? interval : TimingsModel::tr("%1: within the noise").arg(interval);
+}
+
+ColumnUnit flopUnitFor(double largest) {
+  if (largest >= 1e12) return {"TFLOP", 1e12};
+  return largest >= 1e9 ? ColumnUnit{"GFLOP", 1e9} : ColumnUnit{"MFLOP", 1e6};
 }
 
 /// Both plans, as the column shows one of them.
@@ -80,7 +69,24 @@ QString efficiencyTip(const ComparisonRow& row) {
   return lines.join(u'\n');
 }
 
-QString knownText(double value) { return value > 0.0 ? formatThreeDigits(value) : QString(); }
+const TimingsColumn& columnAt(int column) { return timingsColumns()[static_cast<std::size_t>(column)]; }
+
+Qt::Alignment alignmentOf(int column) {
+  return (columnAt(column).isOfWords() ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter;
+}
+
+TimingsRow stepRow(const ComparisonRow& times, const FactsOfSteps& facts, const ComparisonRow& sum) {
+  TimingsRow row{.times = times, .unfused = facts.ofStep("unfused", times)};
+  if (times.depth == 0) row.fused = facts.ofStep("fused", times);
+  row.planNs = row.isOfFused() ? sum.fused.median : sum.unfused.median;
+  return row;
+}
+
+TimingsRow planRow(const ComparisonRow& times, const FactsOfSteps& facts) {
+  return {.times = times, .unfused = facts.ofPlan("unfused"), .fused = facts.ofPlan("fused")};
+}
+
+QString detailsOf(const std::optional<StepFacts>& facts) { return facts ? facts->details : QString(); }
 
 }  // namespace
 
@@ -89,32 +95,36 @@ TimingsModel::TimingsModel(const Theme& theme, QObject* parent) : QAbstractItemM
 void TimingsModel::setRecord(const RunRecord& record) {
   beginResetModel();
   m_groups.clear();
-  m_changes.clear();
   const Comparison comparison = compareVariants(record);
   m_endToEndLabel = comparison.endToEnd.label;
-  m_longestNs = 0;
-  for (const ComparisonRow& row : comparison.rows) {
-    if (row.depth == 0 || m_groups.empty()) {
-      m_groups.push_back({.row = row});
-    } else {
-      m_groups.back().parts.push_back(row);
-    }
-    m_longestNs = std::max({m_longestNs, row.unfused.median, row.fused.median});
-  }
-  m_groups.push_back({.row = comparison.sum, .isFooter = true});
-  m_groups.push_back({.row = comparison.endToEnd, .isFooter = true});
+  addSteps(record, comparison);
   addTimes(record);
   addMemory(record);
-  noteKernels(record);
-  noteRates(record);
+  chooseUnits(comparison);
   endResetModel();
+}
+
+void TimingsModel::addSteps(const RunRecord& record, const Comparison& comparison) {
+  const FactsOfSteps facts(record);
+  m_longestNs = 0;
+  for (const ComparisonRow& times : comparison.rows) {
+    TimingsRow row = stepRow(times, facts, comparison.sum);
+    if (times.depth == 0 || m_groups.empty())
+      m_groups.push_back({.row = std::move(row)});
+    else
+      m_groups.back().parts.push_back(std::move(row));
+    m_longestNs = std::max({m_longestNs, times.unfused.median, times.fused.median});
+  }
+  m_groups.push_back({.row = planRow(comparison.sum, facts), .isFooter = true});
+  m_groups.push_back({.row = {.times = comparison.endToEnd}, .isFooter = true});
 }
 
 /// What measuring cost, and what of a run no step accounts for.
 void TimingsModel::addTimes(const RunRecord& record) {
   const auto add = [&](const QString& label, const SamplesOf& samplesOf) {
     ComparisonRow row = compareSamples(record, label.toStdString(), samplesOf);
-    if (row.unfused.count + row.fused.count > 0) m_groups.push_back({.row = std::move(row), .isFooter = true});
+    if (row.unfused.count + row.fused.count > 0)
+      m_groups.push_back({.row = {.times = std::move(row)}, .isFooter = true});
   };
   const bool isTraced = record.settings.isTraced();
   if (isTraced) add(tr("Of no step"), &VariantRecord::unattributedNs);
@@ -122,19 +132,24 @@ void TimingsModel::addTimes(const RunRecord& record) {
   add(tr("End to end: the host launches"), &VariantRecord::launchNs);
 }
 
-void TimingsModel::noteRates(const RunRecord& record) {
+/// By the largest value of each column.
+void TimingsModel::chooseUnits(const Comparison& comparison) {
   double largestGflops = 0.0;
-  m_hasRates = false;
-  m_hasRoofs = record.roofs.has_value();
-  const auto note = [&](const ComparisonRow& row) {
-    m_hasRates = m_hasRates || shownEfficiency(row).timeNs > 0.0;
-    largestGflops = std::max(largestGflops, shownEfficiency(row).gflops());
+  StepFacts largest;
+  const auto note = [&](const TimingsRow& row) {
+    largestGflops = std::max(largestGflops, row.efficiency().gflops());
+    if (!row.facts()) return;
+    largest.flops = std::max(largest.flops, row.facts()->flops);
+    largest.bytes = std::max(largest.bytes, row.facts()->bytes);
   };
   for (const Group& group : m_groups) {
     note(group.row);
     std::ranges::for_each(group.parts, note);
   }
-  m_ratesAreTera = largestGflops >= 1e3;
+  const ComparisonUnits units = unitsOf(comparison);
+  m_units = {.time = units.time, .saved = units.bytes, .traffic = byteUnitFor(static_cast<double>(largest.bytes))};
+  m_units.flops = flopUnitFor(static_cast<double>(largest.flops));
+  if (largestGflops >= 1e3) m_units.rate = {"TFLOP/s", 1e3};
 }
 
 void TimingsModel::addMemory(const RunRecord& record) {
@@ -142,10 +157,10 @@ void TimingsModel::addMemory(const RunRecord& record) {
   const VariantRecord* fused = record.variant("fused");
   const auto add = [&](const char* label, std::int64_t VariantRecord::*member) {
     Group group{.isFooter = true};
-    group.row.label = label;
+    group.row.times.label = label;
     if (unfused) group.unfusedText = formatByteCount(unfused->*member);
     if (fused) group.fusedText = formatByteCount(fused->*member);
-    if (unfused && fused) group.row.bytesSaved = unfused->*member - fused->*member;
+    if (unfused && fused) group.row.times.bytesSaved = unfused->*member - fused->*member;
     m_groups.push_back(std::move(group));
   };
   add(kPeakLabel, &VariantRecord::peakBytes);
@@ -155,28 +170,35 @@ void TimingsModel::addMemory(const RunRecord& record) {
 }
 
 void TimingsModel::setComparison(const std::optional<RunComparison>& comparison) {
-  m_changes.clear();
+  std::map<std::pair<std::string, std::string>, const MetricChange*> changes;  // by pass and label
   const std::map<std::string, std::string> labels = {
       {"median", m_endToEndLabel}, {"peak", kPeakLabel}, {"saved", kSavedLabel}};
-  for (const MetricChange& step : comparison ? comparison->steps : std::vector<MetricChange>())
-    m_changes[{step.phase, step.name}] = step;
-  for (const MetricChange& total : comparison ? comparison->totals : std::vector<MetricChange>())
-    if (const auto label = labels.find(total.name); label != labels.end()) m_changes[{"", label->second}] = total;
+  if (comparison) {
+    for (const MetricChange& step : comparison->steps) changes[{step.phase, step.name}] = &step;
+    for (const MetricChange& total : comparison->totals)
+      if (const auto label = labels.find(total.name); label != labels.end()) changes[{"", label->second}] = &total;
+  }
+  for (Group& group : m_groups) {
+    const auto found = changes.find({group.row.times.phase, group.row.times.label});
+    group.row.change = found == changes.end() ? std::nullopt : std::optional(*found->second);
+  }
   if (!m_groups.empty()) Q_EMIT dataChanged(index(0, BaselineColumn), index(rowCount() - 1, BaselineColumn));
 }
 
-const MetricChange* TimingsModel::changeAt(const QModelIndex& index) const {
-  const ComparisonRow& row = rowAt(index);
-  const auto found = m_changes.find({row.phase, row.label});
-  return found == m_changes.end() || index.internalId() != kTopLevel ? nullptr : &found->second;
+void TimingsModel::setStale(bool isStale) {
+  if (std::exchange(m_isStale, isStale) == isStale) return;
+  const auto tell = [this](const QModelIndex& parent) {
+    const int numRows = rowCount(parent);
+    if (numRows > 0)
+      Q_EMIT dataChanged(index(0, 0, parent), index(numRows - 1, ColumnCount - 1, parent), {Qt::FontRole});
+  };
+  tell({});
+  for (int row = 0; row < rowCount(); ++row) tell(index(row, 0));
 }
 
 void TimingsModel::clear() {
   beginResetModel();
   m_groups.clear();
-  m_kernels.clear();
-  m_changes.clear();
-  m_hasRates = m_hasRoofs = false;
   endResetModel();
 }
 
@@ -203,112 +225,91 @@ const TimingsModel::Group& TimingsModel::groupAt(const QModelIndex& index) const
   return m_groups[isTop ? static_cast<std::size_t>(index.row()) : static_cast<std::size_t>(index.internalId())];
 }
 
-const ComparisonRow& TimingsModel::rowAt(const QModelIndex& index) const {
+const TimingsRow& TimingsModel::rowAt(const QModelIndex& index) const {
   const Group& group = groupAt(index);
   return index.internalId() == kTopLevel ? group.row : group.parts[static_cast<std::size_t>(index.row())];
 }
 
-QString TimingsModel::memoryText(const Group& group, int column) const {
-  switch (column) {
-    case OpColumn: return toQt(group.row.label);
+QString TimingsModel::memoryText(const Group& group, const TimingsColumn& column) const {
+  switch (&column - timingsColumns().data()) {
     case UnfusedColumn: return group.unfusedText;
     case FusedColumn: return group.fusedText;
-    case BytesColumn: return formatByteCount(group.row.bytesSaved);
+    case OpColumn:
+    case BaselineColumn:
+    case BytesColumn: return column.textOf(group.row, m_units);
     default: return QString();
   }
 }
 
 QString TimingsModel::cellText(const QModelIndex& index) const {
+  const TimingsColumn& column = columnAt(index.column());
   const Group& group = groupAt(index);
-  if (index.column() == BaselineColumn) {
-    const MetricChange* const change = changeAt(index);
-    return change ? toQt(changeText(*change)) : QString();
-  }
-  if (!group.unfusedText.isEmpty() || !group.fusedText.isEmpty()) return memoryText(group, index.column());
-  const ComparisonRow& row = rowAt(index);
-  const bool hasBoth = row.unfused.count > 0 && row.fused.count > 0;
-  switch (index.column()) {
-    case OpColumn: return toQt(row.label);
-    case PassColumn: return toQt(row.phase);
-    case UnfusedColumn: return row.isView ? tr("view") : formatTiming(row.unfused);
-    case FusedColumn: return row.isView ? QString() : formatTiming(row.fused);
-    case SpeedupColumn: return hasBoth && !row.isView ? ratioText(row) : QString();
-    case BytesColumn: return row.depth == 0 ? formatByteCount(row.bytesSaved) : QString();
-    case LaunchesColumn: return row.depth == 0 ? formatCount(row.launchesSaved) : QString();
-    default: return efficiencyText(row, index.column());
-  }
+  return group.isMemory() ? memoryText(group, column) : column.textOf(rowAt(index), m_units);
 }
 
-QString TimingsModel::efficiencyText(const ComparisonRow& row, int column) const {
-  const Efficiency& made = shownEfficiency(row);
-  switch (column) {
-    case BandwidthColumn: return knownText(made.gbps());
-    case RateColumn: return knownText(made.gflops() / (m_ratesAreTera ? 1e3 : 1.0));
-    case RoofColumn: return made.timesFromRoof() > 0.0 ? knownText(made.timesFromRoof()) + u'×' : QString();
-    case BoundColumn: return toQt(made.boundName());
-    default: return QString();
+QVariant TimingsModel::sortKey(const QModelIndex& index) const {
+  const TimingsColumn& column = columnAt(index.column());
+  if (!column.isOfWords()) {
+    const std::optional<double> value = column.value(rowAt(index));
+    return value ? QVariant(*value) : QVariant();
   }
+  const QString words = cellText(index);
+  return words.isEmpty() ? QVariant() : QVariant(words);
 }
 
 QVariant TimingsModel::share(const QModelIndex& index) const {
-  const ComparisonRow& row = rowAt(index);
-  const bool isTime = index.column() == UnfusedColumn || index.column() == FusedColumn;
-  if (!isTime || groupAt(index).isFooter || m_longestNs <= 0 || row.isView) return -1.0;
-  const SampleStats& stats = index.column() == UnfusedColumn ? row.unfused : row.fused;
-  return stats.count > 0 ? stats.median / m_longestNs : -1.0;
+  const int column = index.column();
+  if (groupAt(index).isFooter || (column != UnfusedColumn && column != FusedColumn && column != ShareColumn))
+    return -1.0;
+  const std::optional<double> value = columnAt(column).value(rowAt(index));
+  const double whole = column == ShareColumn ? 100.0 : m_longestNs;
+  return value && whole > 0.0 ? *value / whole : -1.0;
 }
 
 QVariant TimingsModel::foreground(const QModelIndex& index) const {
-  const ComparisonRow& row = rowAt(index);
+  const TimingsRow& row = rowAt(index);
   const ThemeColors& colors = m_theme.colors();
-  if (index.internalId() != kTopLevel || row.isView) return colors.dimText;
+  if (index.internalId() != kTopLevel || row.times.isView) return colors.dimText;
   if (index.column() == BaselineColumn) {
-    const MetricChange* const change = changeAt(index);
-    const std::optional<bool> isBetter = change ? hasImproved(*change) : std::nullopt;
+    const std::optional<bool> isBetter = row.change ? hasImproved(*row.change) : std::nullopt;
     if (!isBetter) return colors.dimText;
     return *isBetter ? colors.good : colors.warning;
   }
   if (index.column() != SpeedupColumn) return {};
-  if (!row.isClear()) return colors.dimText;
-  return row.speedup.median > 1.0 ? colors.good : colors.warning;
+  if (!row.times.isClear()) return colors.dimText;
+  return row.times.speedup.median > 1.0 ? colors.good : colors.warning;
 }
 
-/// A line for how a step was done where there was a choice, and, where the device was traced, for every kernel.
-void TimingsModel::noteKernels(const RunRecord& record) {
-  m_kernels.clear();
-  for (const VariantRecord& variant : record.variants)
-    for (const StepRecord& step : variant.steps) {
-      QString& text = m_kernels[{variant.name, step.phase, step.name}];
-      for (const std::string& way : step.ways) text += u'\n' + toQt(way);
-      for (const ActivityRecord& kernel : step.activities)
-        text += tr("\n%1  %2 (%3)")
-                    .arg(formatDurationNs(summarize(kernel.samplesNs).median), toQt(kernel.name),
-                         toQt(kernel.configuration));
-    }
-}
-
-QString TimingsModel::kernelsText(const QModelIndex& index) const {
-  const ComparisonRow& row = rowAt(index);
-  const char* const variant = index.column() == FusedColumn ? "fused" : "unfused";
-  const auto found = m_kernels.find({variant, row.phase, row.label});
-  return found == m_kernels.end() ? QString() : found->second;
+QVariant TimingsModel::font(const QModelIndex& index) const {
+  const bool isHeavy = index.internalId() == kTopLevel && (groupAt(index).isFooter || rowAt(index).times.isFused);
+  const bool isSlanted = m_isStale && !columnAt(index.column()).isOfWords();
+  if (!isHeavy && !isSlanted) return {};
+  QFont font = scaledFont(1.0, isHeavy ? QFont::DemiBold : QFont::Normal);
+  font.setItalic(isSlanted);
+  return font;
 }
 
 QString TimingsModel::tip(const QModelIndex& index) const {
-  const ComparisonRow& row = rowAt(index);
-  if (index.column() == UnfusedColumn && row.unfused.count > 0)
-    return samplesText(row.unfused) + efficiencyLine(row.unfusedEfficiency) + kernelsText(index);
-  if (index.column() == FusedColumn && row.fused.count > 0)
-    return samplesText(row.fused) + efficiencyLine(row.fusedEfficiency) + kernelsText(index);
-  if (index.column() >= BandwidthColumn) return efficiencyTip(row);
-  if (index.column() == SpeedupColumn && row.fused.count > 0 && row.unfused.count > 0) {
-    const QString interval =
-        tr("95 % interval %1 to %2").arg(row.speedup.low, 0, 'f', 3).arg(row.speedup.high, 0, 'f', 3);
-    if (row.isInBoth) return tr("%1. Both plans have this step: the ratio is noise").arg(interval);
-    return row.isClear() ? interval : tr("%1: within the noise").arg(interval);
+  const TimingsRow& row = rowAt(index);
+  const ComparisonRow& times = row.times;
+  switch (index.column()) {
+    case UnfusedColumn:
+    case UnfusedSpreadColumn:
+      if (times.unfused.count == 0) break;
+      return samplesText(times.unfused) + efficiencyLine(times.unfusedEfficiency) + detailsOf(row.unfused);
+    case FusedColumn:
+    case FusedSpreadColumn:
+      if (times.fused.count == 0) break;
+      return samplesText(times.fused) + efficiencyLine(times.fusedEfficiency) + detailsOf(row.fused);
+    case SpeedupColumn: return speedupTip(times);
+    case BaselineColumn: return row.change ? baselineTip(*row.change) : QString();
+    case BandwidthColumn:
+    case RateColumn:
+    case RoofColumn:
+    case RoofShareColumn:
+    case BoundColumn: return efficiencyTip(times);
+    default: break;
   }
-  if (const MetricChange* const change = index.column() == BaselineColumn ? changeAt(index) : nullptr)
-    return baselineTip(*change);
   return cellText(index);
 }
 
@@ -317,18 +318,15 @@ QVariant TimingsModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole: return cellText(index);
     case Qt::ToolTipRole: return tip(index);
-    case Qt::TextAlignmentRole:
-      return static_cast<int>((index.column() <= PassColumn ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
-    case Qt::FontRole:
-      return index.internalId() == kTopLevel && (groupAt(index).isFooter || rowAt(index).isFused)
-                 ? scaledFont(1.0, QFont::DemiBold)
-                 : QVariant();
+    case Qt::TextAlignmentRole: return static_cast<int>(alignmentOf(index.column()));
+    case Qt::FontRole: return font(index);
     case Qt::ForegroundRole: return foreground(index);
     case ShareRole: return share(index);
+    case SortRole: return sortKey(index);
     case FooterRole: return groupAt(index).isFooter;
     case OwnersRole: {
       QStringList owners;
-      for (const std::string& owner : rowAt(index).owners) owners.append(toQt(owner));
+      for (const std::string& owner : rowAt(index).times.owners) owners.append(toQt(owner));
       return owners;
     }
     default: return {};
@@ -337,24 +335,14 @@ QVariant TimingsModel::data(const QModelIndex& index, int role) const {
 
 QVariant TimingsModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
-  if (role == Qt::TextAlignmentRole) {
-    return static_cast<int>((section <= PassColumn ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
-  }
-  if (role == Qt::ToolTipRole) return headerTip(section);
-  if (role != Qt::DisplayRole) return {};
-  switch (section) {
-    case OpColumn: return tr("Op");
-    case PassColumn: return tr("Pass");
-    case UnfusedColumn: return tr("Unfused");
-    case FusedColumn: return tr("Fused");
-    case SpeedupColumn: return tr("Speed-up");
-    case BaselineColumn: return tr("Against baseline");
-    case BytesColumn: return tr("Bytes saved");
-    case LaunchesColumn: return tr("Launches saved");
-    case BandwidthColumn: return QStringLiteral("GB/s");
-    case RateColumn: return m_ratesAreTera ? QStringLiteral("TFLOP/s") : QStringLiteral("GFLOP/s");
-    case RoofColumn: return tr("× roof");
-    case BoundColumn: return tr("Bound by");
+  const TimingsColumn& column = columnAt(section);
+  switch (role) {
+    case Qt::DisplayRole: return column.title(m_units);
+    case Qt::AccessibleTextRole: return column.fullTitle(m_units);
+    case Qt::ToolTipRole: return column.tip ? tr(column.tip) : column.fullTitle(m_units);
+    case Qt::TextAlignmentRole: return static_cast<int>(alignmentOf(section));
+    case Qt::InitialSortOrderRole:
+      return static_cast<int>(column.isOfWords() ? Qt::AscendingOrder : Qt::DescendingOrder);
     default: return {};
   }
 }

@@ -4,15 +4,13 @@
 
 #include "core/profile/run_comparison.h"
 #include "core/profile/run_record.h"
+#include "ui/models/timings_columns.h"
 #include "ui/theme/theme.h"
 
 #include <QAbstractItemModel>
 
-#include <map>
 #include <optional>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 namespace fuseline::ui {
@@ -21,25 +19,13 @@ class TimingsModel : public QAbstractItemModel {
   Q_OBJECT
 
  public:
-  enum Column {
-    OpColumn,
-    PassColumn,
-    UnfusedColumn,
-    FusedColumn,
-    SpeedupColumn,
-    BaselineColumn,  // of the fused plan, against another run
-    BytesColumn,
-    LaunchesColumn,
-    BandwidthColumn,  // this one and the next: of the fused plan's step, of the unfused one where it has none
-    RateColumn,
-    RoofColumn,
-    BoundColumn,
-    ColumnCount
-  };
+  using enum TimingsColumn::Id;
+  using Column = TimingsColumn::Id;
   enum Role {
     OwnersRole = Qt::UserRole + 1,  // QStringList of document ops
-    ShareRole,                      // a time over the longest unfused one, for the bar in the cell; negative: no bar
-    FooterRole                      // true for totals
+    ShareRole,                      // how long the bar in the cell is, 0 to 1; negative: no bar
+    FooterRole,                     // true for totals
+    SortRole                        // a number, or the words of a column of words; invalid: the row has none
   };
   explicit TimingsModel(const Theme& theme, QObject* parent = nullptr);
 
@@ -47,9 +33,8 @@ class TimingsModel : public QAbstractItemModel {
   /// After setRecord(): fills the column of the baseline, or empties it.
   void setComparison(const std::optional<RunComparison>& comparison);
   void clear();
-  /// Were steps timed, so that there are rates?
-  bool hasRates() const { return m_hasRates; }
-  bool hasRoofs() const { return m_hasRoofs; }
+  /// Figures of a run that is not of what is shown stand in italics.
+  void setStale(bool isStale);
 
   QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override;
   QModelIndex parent(const QModelIndex& index) const override;
@@ -60,36 +45,34 @@ class TimingsModel : public QAbstractItemModel {
 
  private:
   struct Group {
-    ComparisonRow row;
-    std::vector<ComparisonRow> parts;
+    TimingsRow row;
+    std::vector<TimingsRow> parts;
     bool isFooter = false;
-    /// Totals that are no times: memory.
+    /// Totals that are no times: memory. They say their unit.
     QString unfusedText, fusedText;
+
+    bool isMemory() const { return !unfusedText.isEmpty() || !fusedText.isEmpty(); }
   };
-  const ComparisonRow& rowAt(const QModelIndex& index) const;
+  const TimingsRow& rowAt(const QModelIndex& index) const;
   const Group& groupAt(const QModelIndex& index) const;
   QString cellText(const QModelIndex& index) const;
-  QString memoryText(const Group& group, int column) const;
-  QString efficiencyText(const ComparisonRow& row, int column) const;
-  void noteRates(const RunRecord& record);
+  QString memoryText(const Group& group, const TimingsColumn& column) const;
+  QVariant sortKey(const QModelIndex& index) const;
   QVariant share(const QModelIndex& index) const;
   QVariant foreground(const QModelIndex& index) const;
+  QVariant font(const QModelIndex& index) const;
   QString tip(const QModelIndex& index) const;
+  void addSteps(const RunRecord& record, const Comparison& comparison);
   void addTimes(const RunRecord& record);
   void addMemory(const RunRecord& record);
-  void noteKernels(const RunRecord& record);
-  QString kernelsText(const QModelIndex& index) const;
-  const MetricChange* changeAt(const QModelIndex& index) const;
+  void chooseUnits(const Comparison& comparison);
 
   const Theme& m_theme;
   std::vector<Group> m_groups;
-  std::map<std::tuple<std::string, std::string, std::string>, QString> m_kernels;  // by variant, phase and step
-  std::map<std::pair<std::string, std::string>, MetricChange> m_changes;           // by phase and label
+  TimingsUnits m_units;
   std::string m_endToEndLabel;
   double m_longestNs = 0;
-  bool m_hasRates = false;
-  bool m_hasRoofs = false;
-  bool m_ratesAreTera = false;  // one unit for the column
+  bool m_isStale = false;
 };
 
 }  // namespace fuseline::ui

@@ -2,20 +2,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/table_text.h"
 
+#include <QHeaderView>
+
 namespace fuseline::ui {
+
+namespace {
+
+/// From left to right.
+QList<int> shownColumns(const QTreeView& view) {
+  QList<int> columns;
+  for (int place = 0; place < view.header()->count(); ++place)
+    if (const int column = view.header()->logicalIndex(place); !view.isColumnHidden(column)) columns.append(column);
+  return columns;
+}
+
+}  // namespace
 
 QString headText(const QTreeView& view) {
   QStringList heads;
-  for (int column = 0; column < view.model()->columnCount(); ++column)
-    if (!view.isColumnHidden(column)) heads.append(view.model()->headerData(column, Qt::Horizontal).toString());
+  for (const int column : shownColumns(view)) heads.append(view.model()->headerData(column, Qt::Horizontal).toString());
   return heads.join(u'\t') + u'\n';
 }
 
 QString rowText(const QTreeView& view, int row, const QModelIndex& parent) {
   QStringList cells;
-  for (int column = 0; column < view.model()->columnCount(); ++column) {
-    if (!view.isColumnHidden(column)) cells.append(view.model()->index(row, column, parent).data().toString());
-  }
+  for (const int column : shownColumns(view)) cells.append(view.model()->index(row, column, parent).data().toString());
   return (parent.isValid() ? QStringLiteral("  ") : QString()) + cells.join(u'\t') + u'\n';
 }
 

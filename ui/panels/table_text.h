@@ -8,7 +8,7 @@
 
 namespace fuseline::ui {
 
-/// The heads of the columns that are not hidden, and the end of the line.
+/// The heads of the columns that are not hidden, in the order in which they stand, and the end of the line.
 QString headText(const QTreeView& view);
 /// The cells of a row, likewise.
 QString rowText(const QTreeView& view, int row, const QModelIndex& parent = {});

@@ -10,7 +10,8 @@
 #include <QClipboard>
 #include <QFileInfo>
 #include <QGuiApplication>
-#include <QHeaderView>
+#include <QHBoxLayout>
+#include <QMenu>
 #include <QPainter>
 #include <QScopedValueRollback>
 #include <QStyledItemDelegate>
@@ -22,8 +23,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-constexpr int kLeastOpCharacters = 24;
 
 /// Draws a faint bar behind a time and a line above the totals.
 class TimingDelegate : public QStyledItemDelegate {
@@ -50,7 +49,7 @@ class TimingDelegate : public QStyledItemDelegate {
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
     // A time's bar needs a length of its own, besides the text on it.
     const bool isTime = index.column() == TimingsModel::UnfusedColumn || index.column() == TimingsModel::FusedColumn;
-    return QStyledItemDelegate::sizeHint(option, index) + QSize(isTime ? 60 : 16, 5);
+    return QStyledItemDelegate::sizeHint(option, index) + QSize(isTime ? 30 : 12, 5);
   }
 
  private:
@@ -105,29 +104,45 @@ QString originTip(const RunOrigin& origin) {
   return text;
 }
 
+std::vector<TableColumns::Column> columnsOfTable() {
+  std::vector<TableColumns::Column> columns;
+  for (const TimingsColumn& column : timingsColumns())
+    columns.push_back({QString::fromLatin1(column.id), column.isShownFirst});
+  return columns;
+}
+
+/// The table over the model that sorts it.
+QTreeView* makeView(TimingsOrder& order, TimingsModel& model, QWidget* parent) {
+  order.setSourceModel(&model);
+  auto* view = new QTreeView(parent);
+  view->setModel(&order);
+  return view;
+}
+
 QString shownOf(const std::string& value) { return value.empty() ? QStringLiteral("–") : toQt(value); }
 
 }  // namespace
 
-TimingsPanel::TimingsPanel(Session& session, const Theme& theme, QWidget* parent)
+TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QWidget* parent)
     : QWidget(parent),
       m_session(session),
       m_theme(theme),
       m_model(new TimingsModel(theme, this)),
-      m_view(new QTreeView(this)),
-      m_caption(new QLabel(this)),
+      m_order(new TimingsOrder(this)),
+      m_view(makeView(*m_order, *m_model, this)),
+      m_columns(*m_view, columnsOfTable(), isKept ? QStringLiteral("timings/columns") : QString()),
+      m_head(new QWidget(this)),
+      m_caption(new QLabel(m_head)),
+      m_runAgain(new QPushButton(tr("Run again"), m_head)),
       m_empty(new QLabel(this)) {
+  createHead();
   createView();
-  m_caption->setContentsMargins(10, 6, 10, 6);
-  m_caption->setTextFormat(Qt::RichText);
-  m_caption->setWordWrap(true);
-  m_caption->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_empty->setAlignment(Qt::AlignCenter);
   m_empty->setWordWrap(true);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
-  layout->addWidget(m_caption);
+  layout->addWidget(m_head);
   layout->addWidget(m_view, 1);
   layout->addWidget(m_empty, 1);
   connect(&session, &Session::runFinished, this, &TimingsPanel::refresh);
@@ -138,56 +153,46 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, QWidget* parent
   connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshCaption);
   connect(&session, &Session::selectionChanged, this, &TimingsPanel::showSelection);
   connect(&theme, &Theme::changed, this, &TimingsPanel::refreshCaption);
+  for (const auto signal : {&Session::runStarted, &Session::runFinished, &Session::numericsFinished,
+                            &Session::tensorsCaptured, &Session::sweepingChanged})
+    connect(&session, signal, this, &TimingsPanel::refreshRunAgain);
+  connect(&session, &Session::runFailed, this, &TimingsPanel::refreshRunAgain);
+  connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshRunAgain);
   refresh();
 }
 
+/// The caption, and beside it what helps where it warns.
+void TimingsPanel::createHead() {
+  m_caption->setTextFormat(Qt::RichText);
+  m_caption->setWordWrap(true);
+  m_caption->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  m_runAgain->setToolTip(tr("Measure the pipeline as it is now (Ctrl+Enter)"));
+  connect(m_runAgain, &QPushButton::clicked, &m_session, &Session::run);
+  auto* row = new QHBoxLayout(m_head);
+  row->setContentsMargins(10, 6, 10, 6);
+  row->addWidget(m_caption, 1);
+  row->addWidget(m_runAgain, 0, Qt::AlignTop);
+}
+
 void TimingsPanel::createView() {
-  m_view->setModel(m_model);
   m_view->setItemDelegate(new TimingDelegate(m_theme, m_view));
   m_view->setAlternatingRowColors(true);
   m_view->setUniformRowHeights(true);
   m_view->setSelectionMode(QAbstractItemView::ExtendedSelection);
   m_view->setFrameShape(QFrame::NoFrame);
   m_view->setAccessibleName(tr("Timings"));
-  m_view->header()->setStretchLastSection(false);
-  m_view->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
-  m_view->header()->setSectionResizeMode(TimingsModel::OpColumn, QHeaderView::Stretch);
-  m_view->header()->setSectionsMovable(false);
   connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &TimingsPanel::takeSelection);
   auto* copy = new QAction(tr("Copy table"), m_view);
   connect(copy, &QAction::triggered, this, [this] { QGuiApplication::clipboard()->setText(asText()); });
-  m_view->addAction(copy);
+  m_view->addActions({copy, m_columns.sorter()->menuAction(), m_columns.chooser()->menuAction()});
   m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
-}
-
-void TimingsPanel::resizeEvent(QResizeEvent* event) {
-  QWidget::resizeEvent(event);
-  fitColumns();
-}
-
-/// Rates are there where steps were timed, and roofs where they were measured. They give way, one by one, before the
-/// names of the ops do: tool tips have them, too.
-void TimingsPanel::fitColumns() {
-  QHeaderView* header = m_view->header();
-  for (const auto& [column, isThere] : {std::pair(TimingsModel::BandwidthColumn, m_model->hasRates()),
-                                        {TimingsModel::RateColumn, m_model->hasRates()},
-                                        {TimingsModel::RoofColumn, m_model->hasRates() && m_model->hasRoofs()},
-                                        {TimingsModel::BoundColumn, m_model->hasRates() && m_model->hasRoofs()}})
-    m_view->setColumnHidden(column, !isThere);
-  const int leastOpWidth = fontMetrics().averageCharWidth() * kLeastOpCharacters;
-  const auto isTooWide = [&] {
-    return header->length() > m_view->viewport()->width() || header->sectionSize(TimingsModel::OpColumn) < leastOpWidth;
-  };
-  for (const auto column :
-       {TimingsModel::BandwidthColumn, TimingsModel::RateColumn, TimingsModel::BoundColumn, TimingsModel::RoofColumn})
-    if (isTooWide()) m_view->setColumnHidden(column, true);
 }
 
 void TimingsPanel::refresh() {
   const auto& run = m_session.lastRun();
   run ? m_model->setRecord(run->record) : m_model->clear();
   m_view->setVisible(run.has_value());
-  m_caption->setVisible(run.has_value());
+  m_head->setVisible(run.has_value());
   m_empty->setVisible(!run);
   m_empty->setText(tr("Nothing measured yet. Press Run (Ctrl+Enter) to time the unfused and the fused plan."));
   m_view->expandAll();
@@ -203,8 +208,7 @@ void TimingsPanel::refreshComparison() {
   if (run && baseline) m_comparison = compareRuns(*baseline, run->record);
   const bool isComparable = m_comparison && m_comparison->hasValue();
   m_model->setComparison(isComparable ? std::optional(**m_comparison) : std::nullopt);
-  m_view->setColumnHidden(TimingsModel::BaselineColumn, !isComparable);
-  fitColumns();
+  m_columns.refresh();
   refreshCaption();
 }
 
@@ -230,11 +234,18 @@ void TimingsPanel::refreshCaption() {
                                    : toQt(run->device).toHtmlEscaped() + QStringLiteral(" · ") + settingsText(*run)};
   if (run->record.isPartial) parts.append(QStringLiteral("<b>%1</b>").arg(tr("stopped early: partial result")));
   const QString warning = staleText(*run);
+  m_model->setStale(!warning.isEmpty());
+  m_runAgain->setVisible(!warning.isEmpty());
   if (!warning.isEmpty())
     parts.append(QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name(), warning));
   const QString against = m_comparison ? QStringLiteral("<br>") + baselineText() : QString();
   m_caption->setText(parts.join(QStringLiteral(" · ")) + against);
   m_caption->setToolTip((run->origin ? originTip(*run->origin) : QString()) + environmentText(run->record));
+}
+
+/// As the button Run is.
+void TimingsPanel::refreshRunAgain() {
+  m_runAgain->setEnabled(m_session.analysis()->isRunnable() && !m_session.isRunning());
 }
 
 void TimingsPanel::showSelection() {
@@ -246,7 +257,7 @@ void TimingsPanel::showSelection() {
         std::ranges::any_of(owners, [&](const QString& id) { return m_session.selection().contains(id); });
     if (isChosen) chosen.select(index, index.siblingAtColumn(TimingsModel::ColumnCount - 1));
   };
-  for (int row = 0; row < m_model->rowCount(); ++row) choose(m_model->index(row, 0));
+  for (int row = 0; row < m_order->rowCount(); ++row) choose(m_order->index(row, 0));
   m_view->selectionModel()->select(chosen, QItemSelectionModel::ClearAndSelect);
   if (!chosen.isEmpty()) m_view->scrollTo(chosen.indexes().front());
 }
@@ -263,10 +274,11 @@ void TimingsPanel::takeSelection() {
 
 QString TimingsPanel::asText() const {
   QString text = headText(*m_view);
-  for (int row = 0; row < m_model->rowCount(); ++row) {
+  for (int row = 0; row < m_order->rowCount(); ++row) {
     text += rowText(*m_view, row);
-    const QModelIndex parent = m_model->index(row, 0);
-    for (int part = 0; part < m_model->rowCount(parent); ++part) text += rowText(*m_view, part, parent);
+    const QModelIndex parent = m_order->index(row, 0);
+    if (!m_view->isExpanded(parent)) continue;
+    for (int part = 0; part < m_order->rowCount(parent); ++part) text += rowText(*m_view, part, parent);
   }
   return text;
 }

@@ -3,9 +3,12 @@
 #pragma once
 
 #include "ui/models/timings_model.h"
+#include "ui/models/timings_order.h"
+#include "ui/panels/table_columns.h"
 #include "ui/session/session.h"
 
 #include <QLabel>
+#include <QPushButton>
 #include <QTreeView>
 #include <QWidget>
 
@@ -15,23 +18,24 @@ class TimingsPanel : public QWidget {
   Q_OBJECT
 
  public:
-  TimingsPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
+  /// isKept: whether the columns are read from the settings and written there.
+  TimingsPanel(Session& session, const Theme& theme, bool isKept = false, QWidget* parent = nullptr);
   const TimingsModel& model() const { return *m_model; }
   QTreeView* view() const { return m_view; }
   /// What the table shows, of where: rich text.
   QString caption() const { return m_caption->text(); }
-  /// The table as tab-separated text, for spreadsheets.
+  TableColumns& columns() { return m_columns; }
+  QPushButton* runAgain() const { return m_runAgain; }
+  /// The table as it is shown, as tab-separated text, for spreadsheets.
   QString asText() const;
 
- protected:
-  void resizeEvent(QResizeEvent* event) override;
-
  private:
+  void createHead();
   void createView();
-  void fitColumns();
   void refresh();
   void refreshComparison();
   void refreshCaption();
+  void refreshRunAgain();
   QString baselineText() const;
   void showSelection();
   void takeSelection();
@@ -39,8 +43,12 @@ class TimingsPanel : public QWidget {
   Session& m_session;
   const Theme& m_theme;
   TimingsModel* m_model;
+  TimingsOrder* m_order;
   QTreeView* m_view;
+  TableColumns m_columns;
+  QWidget* m_head;
   QLabel* m_caption;
+  QPushButton* m_runAgain;
   QLabel* m_empty;
   std::optional<Result<RunComparison>> m_comparison;  // with the baseline, if there is one
   bool m_isSyncing = false;

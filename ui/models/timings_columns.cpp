@@ -1,0 +1,334 @@
+// The table of the columns, and how their cells are written.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/models/timings_columns.h"
+
+#include "core/profile/stats.h"
+#include "ui/theme/format.h"
+
+#include <QCoreApplication>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+using Value = std::optional<double>;
+using Format = TimingsColumn::Format;
+
+constexpr auto kOfOnePlan = "Of the fused plan; parts: of the unfused one";
+
+QString translated(const char* text) { return QCoreApplication::translate("TimingsColumns", text); }
+
+Value valueIf(bool isKnown, double value) { return isKnown ? Value(value) : std::nullopt; }
+
+Value known(double value) { return valueIf(value > 0.0, value); }
+
+Value known(std::int64_t value) { return known(static_cast<double>(value)); }
+
+Value median(const ComparisonRow& row, const SampleStats& stats) {
+  return valueIf(stats.count > 0 && !row.isView, stats.median);
+}
+
+Value spread(const ComparisonRow& row, const SampleStats& stats) {
+  return valueIf(stats.hasSpread() && !row.isView, stats.spreadPercent());
+}
+
+QString spreadWords(const ComparisonRow& row, const SampleStats& stats) {
+  return spread(row, stats) ? toQt(spreadText(stats)) : QString();
+}
+
+/// Of the one plan.
+Value ofStats(const TimingsRow& row, double SampleStats::*member) {
+  return valueIf(median(row.times, row.stats()).has_value(), row.stats().*member);
+}
+
+Value quartileRange(const TimingsRow& row) {
+  return valueIf(spread(row.times, row.stats()).has_value(), row.stats().upperQuartile - row.stats().lowerQuartile);
+}
+
+Value share(const TimingsRow& row) {
+  const Value ns = ofStats(row, &SampleStats::median);
+  return valueIf(ns && row.planNs > 0.0, 100.0 * ns.value_or(0.0) / row.planNs);
+}
+
+Value speedup(const TimingsRow& row) {
+  return valueIf(median(row.times, row.times.unfused) && median(row.times, row.times.fused), row.times.speedup.median);
+}
+
+/// In parentheses where it is no speed-up, because both plans have the step.
+QString speedupWords(const TimingsRow& row) {
+  if (!speedup(row)) return {};
+  if (!row.times.isInBoth) return formatSpeedup(row.times.speedup);
+  return QStringLiteral("(%1×)").arg(QString::number(row.times.speedup.median, 'f', 2));
+}
+
+Value saved(const ComparisonRow& row, std::int64_t count) {
+  return valueIf(row.depth == 0, static_cast<double>(count));
+}
+
+template <typename T>
+T fact(const TimingsRow& row, T StepFacts::*member) {
+  return row.facts() ? *row.facts().*member : T();
+}
+
+Value roofShare(const Efficiency& made) {
+  return made.timesFromRoof() > 0.0 ? Value(100.0 / made.timesFromRoof()) : std::nullopt;
+}
+
+QString unitText(const ColumnUnit& unit) { return toQt(unit.name).replace(QStringLiteral("us"), QStringLiteral("µs")); }
+
+QString numberText(Format format, double value, const ColumnUnit& unit) {
+  switch (format) {
+    case Format::Time: return toQt(unit.timeOf(value));
+    case Format::Bytes:
+      return value == 0.0 ? QStringLiteral("–") : toQt(unit.bytesOf(static_cast<std::int64_t>(value)));
+    case Format::Percent: return QString::number(value, 'f', 1);
+    case Format::Digits: return formatThreeDigits(value / unit.size);
+    case Format::Count: return formatCount(static_cast<std::int64_t>(value));
+    case Format::Words: break;
+  }
+  return {};
+}
+
+std::vector<TimingsColumn> makeColumns() {
+  const auto time = &TimingsUnits::time;
+  return {
+      {.id = "op",
+       .heading = "Op",
+       .words = [](const TimingsRow& row) { return toQt(row.times.label); },
+       .isShownFirst = true},
+      {.id = "pass",
+       .heading = "Pass",
+       .words = [](const TimingsRow& row) { return toQt(row.times.phase); },
+       .isShownFirst = true},
+      {.id = "unfused",
+       .heading = "Unfused (%1)",
+       .tip = "Median of the rounds",
+       .format = Format::Time,
+       .unit = time,
+       .value = [](const TimingsRow& row) { return median(row.times, row.times.unfused); },
+       .words = [](const TimingsRow& row) { return row.times.isView ? translated("view") : QString(); },
+       .isShownFirst = true},
+      {.id = "unfusedSpread",
+       .heading = "± %",
+       .name = "Unfused, ± %",
+       .tip = "Half the interquartile range over the median",
+       .format = Format::Percent,
+       .value = [](const TimingsRow& row) { return spread(row.times, row.times.unfused); },
+       .words = [](const TimingsRow& row) { return spreadWords(row.times, row.times.unfused); },
+       .isShownFirst = true},
+      {.id = "fused",
+       .heading = "Fused (%1)",
+       .tip = "Median of the rounds",
+       .format = Format::Time,
+       .unit = time,
+       .value = [](const TimingsRow& row) { return median(row.times, row.times.fused); },
+       .isShownFirst = true},
+      {.id = "fusedSpread",
+       .heading = "± %",
+       .name = "Fused, ± %",
+       .tip = "Half the interquartile range over the median",
+       .format = Format::Percent,
+       .value = [](const TimingsRow& row) { return spread(row.times, row.times.fused); },
+       .words = [](const TimingsRow& row) { return spreadWords(row.times, row.times.fused); },
+       .isShownFirst = true},
+      {.id = "speedup",
+       .heading = "Speed-up",
+       .tip = "Unfused over fused, within a round. ~: within the noise. In parentheses: both plans have the step",
+       .format = Format::Digits,
+       .value = speedup,
+       .words = speedupWords,
+       .isShownFirst = true},
+      {.id = "baseline",
+       .heading = "Against baseline",
+       .format = Format::Percent,
+       .value =
+           [](const TimingsRow& row) {
+             return valueIf(row.change && row.change->isInBoth(), row.change ? row.change->change.median : 0.0);
+           },
+       .words = [](const TimingsRow& row) { return row.change ? toQt(changeText(*row.change)) : QString(); },
+       .isShownFirst = true},
+      {.id = "bytesSaved",
+       .heading = "Saved (%1)",
+       .name = "Bytes saved (%1)",
+       .format = Format::Bytes,
+       .unit = &TimingsUnits::saved,
+       .value = [](const TimingsRow& row) { return saved(row.times, row.times.bytesSaved); },
+       .isShownFirst = true},
+      {.id = "launchesSaved",
+       .heading = "Launches saved",
+       .format = Format::Count,
+       .value = [](const TimingsRow& row) { return saved(row.times, row.times.launchesSaved); },
+       .isShownFirst = true},
+      {.id = "bandwidth",
+       .heading = "GB/s",
+       .tip = "The least traffic, in 1e9 bytes a second. Of the fused plan; parts: of the unfused one",
+       .format = Format::Digits,
+       .value = [](const TimingsRow& row) { return known(row.efficiency().gbps()); },
+       .isShownFirst = true},
+      {.id = "rate",
+       .heading = "%1",
+       .tip = "Operations by definition, a second. Of the fused plan; parts: of the unfused one",
+       .format = Format::Digits,
+       .unit = &TimingsUnits::rate,
+       .value = [](const TimingsRow& row) { return known(row.efficiency().gflops()); },
+       .isShownFirst = true},
+      {.id = "roof",
+       .heading = "× roof",
+       .tip = "The time over the least that the roofs allow, which were measured in this run.\n"
+              "Below 1 where caches are faster than the memory that was measured",
+       .format = Format::Digits,
+       .value = [](const TimingsRow& row) { return known(row.efficiency().timesFromRoof()); },
+       .isShownFirst = true},
+      {.id = "bound",
+       .heading = "Bound by",
+       .tip = "By what the least time is set",
+       .words = [](const TimingsRow& row) { return toQt(row.efficiency().boundName()); },
+       .isShownFirst = true},
+      {.id = "share",
+       .heading = "Share (%)",
+       .tip = "Of all steps of the plan. Of the fused plan; parts: of the unfused one",
+       .format = Format::Percent,
+       .value = share},
+      {.id = "fastest",
+       .heading = "Fastest (%1)",
+       .tip = kOfOnePlan,
+       .format = Format::Time,
+       .unit = time,
+       .value = [](const TimingsRow& row) { return ofStats(row, &SampleStats::minimum); }},
+      {.id = "quartiles",
+       .heading = "IQR (%1)",
+       .name = "Interquartile range (%1)",
+       .tip = "The upper quartile less the lower one. Of the fused plan; parts: of the unfused one",
+       .format = Format::Time,
+       .unit = time,
+       .value = quartileRange},
+      {.id = "host",
+       .heading = "Host (%1)",
+       .name = "Host's time for the launch (%1)",
+       .tip = "What the host took to launch it, in the round of the timeline.\n"
+              "Known where launches were timed one by one",
+       .format = Format::Time,
+       .unit = time,
+       .value = [](const TimingsRow& row) { return fact(row, &StepFacts::hostLaunchNs); }},
+      {.id = "launches",
+       .heading = "Launches",
+       .tip = "Steps that launch something. Of the fused plan; parts: of the unfused one",
+       .format = Format::Count,
+       .value = [](const TimingsRow& row) { return known(fact(row, &StepFacts::launches)); }},
+      {.id = "flops",
+       .heading = "%1",
+       .tip = "Operations by definition. Of the fused plan; parts: of the unfused one",
+       .format = Format::Digits,
+       .unit = &TimingsUnits::flops,
+       .value = [](const TimingsRow& row) { return known(fact(row, &StepFacts::flops)); }},
+      {.id = "bytes",
+       .heading = "Bytes (%1)",
+       .tip = "The least traffic. Of the fused plan; parts: of the unfused one",
+       .format = Format::Bytes,
+       .unit = &TimingsUnits::traffic,
+       .value = [](const TimingsRow& row) { return known(fact(row, &StepFacts::bytes)); }},
+      {.id = "intensity",
+       .heading = "FLOP/byte",
+       .tip = "Arithmetic intensity: operations over the least traffic",
+       .format = Format::Digits,
+       .value = [](const TimingsRow& row) { return known(row.efficiency().intensity()); }},
+      {.id = "roofShare",
+       .heading = "% of roof",
+       .tip = "The least time that the roofs allow over the time",
+       .format = Format::Percent,
+       .value = [](const TimingsRow& row) { return roofShare(row.efficiency()); }},
+      {.id = "writes",
+       .heading = "Writes",
+       .name = "Shape and dtype of what it writes",
+       .tip = "The first tensor that the step writes",
+       .words = [](const TimingsRow& row) { return fact(row, &StepFacts::writes); }},
+      {.id = "kernel",
+       .heading = "Kernel",
+       .words = [](const TimingsRow& row) { return fact(row, &StepFacts::kernel); }},
+  };
+}
+
+StepFacts factsOf(const StepRecord& step) {
+  StepFacts facts{.writes = toQt(step.writes),
+                  .kernel = toQt(step.kernel),
+                  .flops = step.flops,
+                  .bytes = step.bytes,
+                  .launches = step.isView ? 0 : 1};
+  for (const std::string& way : step.ways) facts.details += u'\n' + toQt(way);
+  for (const ActivityRecord& kernel : step.activities)
+    facts.details +=
+        QStringLiteral("\n%1  %2 (%3)")
+            .arg(formatDurationNs(summarize(kernel.samplesNs).median), toQt(kernel.name), toQt(kernel.configuration));
+  return facts;
+}
+
+/// By step; those that were launched together are no step's.
+std::map<int, double> hostLaunches(const Timeline& timeline) {
+  std::map<int, double> ns;
+  for (const TimelineSpan& launch : timeline.launches) ns[launch.step] += launch.durationNs;
+  return ns;
+}
+
+void addTo(StepFacts& plan, const StepFacts& step) {
+  plan.flops += step.flops;
+  plan.bytes += step.bytes;
+  plan.launches += step.launches;
+  if (step.hostLaunchNs) plan.hostLaunchNs = plan.hostLaunchNs.value_or(0.0) + *step.hostLaunchNs;
+}
+
+}  // namespace
+
+// -------------------------------------------------------------------------------------------------------------- facts
+
+FactsOfSteps::FactsOfSteps(const RunRecord& record) {
+  for (const VariantRecord& variant : record.variants) add(variant);
+}
+
+void FactsOfSteps::add(const VariantRecord& variant) {
+  StepFacts plan;
+  const std::map<int, double> hostNs = hostLaunches(variant.timeline);
+  for (std::size_t i = 0; i < variant.steps.size(); ++i) {
+    StepFacts facts = factsOf(variant.steps[i]);
+    if (const auto found = hostNs.find(static_cast<int>(i)); found != hostNs.end()) facts.hostLaunchNs = found->second;
+    addTo(plan, facts);
+    m_facts[{variant.name, variant.steps[i].phase, variant.steps[i].name}] = std::move(facts);
+  }
+  m_facts[{variant.name, "", ""}] = plan;
+}
+
+std::optional<StepFacts> FactsOfSteps::find(const Key& key) const {
+  const auto found = m_facts.find(key);
+  return found == m_facts.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<StepFacts> FactsOfSteps::ofStep(const std::string& variant, const ComparisonRow& row) const {
+  return find({variant, row.phase, row.label});
+}
+
+std::optional<StepFacts> FactsOfSteps::ofPlan(const std::string& variant) const { return find({variant, "", ""}); }
+
+// ------------------------------------------------------------------------------------------------------------ columns
+
+const std::vector<TimingsColumn>& timingsColumns() {
+  static const std::vector<TimingsColumn> columns = makeColumns();
+  return columns;
+}
+
+QString TimingsColumn::title(const TimingsUnits& units) const {
+  return translated(heading).replace(QStringLiteral("%1"), unit ? unitText(units.*unit) : QString());
+}
+
+QString TimingsColumn::fullTitle(const TimingsUnits& units) const {
+  if (!name) return title(units);
+  return translated(name).replace(QStringLiteral("%1"), unit ? unitText(units.*unit) : QString());
+}
+
+QString TimingsColumn::textOf(const TimingsRow& row, const TimingsUnits& units) const {
+  if (const QString own = words ? words(row) : QString(); !own.isEmpty() || isOfWords()) return own;
+  const Value number = value(row);
+  return number ? numberText(format, *number, unit ? units.*unit : ColumnUnit{"", 1.0}) : QString();
+}
+
+}  // namespace fuseline::ui
