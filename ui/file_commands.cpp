@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/file_commands.h"
 
+#include "core/runtime/pipeline_run.h"
 #include "ui/export_dialog.h"
 #include "ui/models/measured_examples.h"
 #include "ui/panels/drawing_dialog.h"
 #include "ui/panels/expression_edit.h"
+#include "ui/session/autosave.h"
 #include "ui/session/run_files.h"
 #include "ui/theme/format.h"
 
@@ -15,6 +17,7 @@
 #include <QGuiApplication>
 #include <QMessageBox>
 #include <QMimeData>
+#include <QPushButton>
 
 #include <memory>
 #include <utility>
@@ -32,10 +35,20 @@ QString openPatterns() {
          QStringLiteral(";;") + filePatterns();
 }
 
+/// Such as a file with the marks of a merge in it.
+bool isUnreadable(const LoadedDocument& loaded) {
+  return loaded.document == PipelineDocument() && hasErrors(loaded.diagnostics);
+}
+
 }  // namespace
 
 FileCommands::FileCommands(Session& session, GraphScene& scene, bool keepsRecent, QWidget& window)
-    : QObject(&window), m_session(session), m_scene(scene), m_window(window), m_recentFiles(keepsRecent) {}
+    : QObject(&window),
+      m_session(session),
+      m_scene(scene),
+      m_window(window),
+      m_recentFiles(keepsRecent),
+      m_watch(session) {}
 
 bool FileCommands::succeeded(const Result<void>& outcome) {
   if (!outcome) say(toQt(outcome.error().message), Severity::Error);
@@ -93,6 +106,21 @@ bool FileCommands::open(const QString& path) {
   return true;
 }
 
+Result<void> FileCommands::setAside() {
+  if (m_autosave) return m_autosave->setAside();
+  return Error{tr("What is not saved here cannot be set aside. Save it under another name first.").toStdString()};
+}
+
+void FileCommands::reload() {
+  commitTypedField();
+  const QString path = m_session.path();
+  const Result<LoadedDocument> loaded = loadDocument(path.toStdString());
+  if (!loaded) return say(toQt(loaded.error().message), Severity::Error);
+  if (isUnreadable(*loaded)) return say(toQt(errorText(loaded->diagnostics, path.toStdString())), Severity::Error);
+  if (m_session.isModified() && !succeeded(setAside())) return;
+  succeeded(m_session.open(path));
+}
+
 void FileCommands::fillRecentMenu(QMenu& menu) {
   menu.clear();
   menu.setToolTipsVisible(true);
@@ -130,7 +158,24 @@ void FileCommands::addExample(QMenu& menu, const MeasuredExample& example) {
 
 bool FileCommands::save() {
   commitTypedField();
-  return m_session.path().isEmpty() ? saveAs() : saveTo(m_session.path());
+  if (m_session.path().isEmpty()) return saveAs();
+  return m_watch.check() == FileState::Changed ? askToOverwrite() : saveTo(m_session.path());
+}
+
+bool FileCommands::askToOverwrite() {
+  QMessageBox box(QMessageBox::Warning, tr("Changed by another program"),
+                  tr("Another program changed %1 since it was read or saved here. Overwrite what it wrote?")
+                      .arg(m_session.displayName()),
+                  QMessageBox::Cancel, &m_window);
+  const QPushButton* overwrite = box.addButton(tr("Overwrite"), QMessageBox::DestructiveRole);
+  const QPushButton* elsewhere = box.addButton(tr("Save as..."), QMessageBox::AcceptRole);
+  const QPushButton* compare = box.addButton(tr("Compare"), QMessageBox::ActionRole);
+  box.setDefaultButton(QMessageBox::Cancel);
+  box.exec();
+  if (box.clickedButton() == overwrite) return saveTo(m_session.path());
+  if (box.clickedButton() == elsewhere) return saveAs();
+  if (box.clickedButton() == compare) Q_EMIT compareWithFileWanted();
+  return false;
 }
 
 bool FileCommands::saveAs() {
@@ -147,18 +192,23 @@ bool FileCommands::saveTo(const QString& path) {
   return true;
 }
 
+bool FileCommands::isUnsaved() { return m_session.isModified() || m_watch.check() == FileState::Deleted; }
+
 bool FileCommands::mayDiscard() {
-  if (!m_session.isModified()) return true;
+  if (!isUnsaved()) return true;
   const QString run = m_session.isRunning() ? tr("\nThe run in progress is stopped.") : QString();
-  const auto answer = QMessageBox::question(
-      &m_window, tr("Unsaved changes"), tr("Save the changes of %1?").arg(m_session.displayName()) + run,
-      QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
+  const QString question = m_watch.state() == FileState::Deleted
+                               ? tr("Another program deleted or moved %1. Save what is here?")
+                               : tr("Save the changes of %1?");
+  const auto answer =
+      QMessageBox::question(&m_window, tr("Unsaved changes"), question.arg(m_session.displayName()) + run,
+                            QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
   if (answer == QMessageBox::Save) return save();
   return answer == QMessageBox::Discard;
 }
 
 bool FileCommands::mayClose() {
-  if (m_session.isModified() || !m_session.isRunning()) return mayDiscard();
+  if (isUnsaved() || !m_session.isRunning()) return mayDiscard();
   return QMessageBox::question(&m_window, tr("Run in progress"), tr("Stop the run and close the window?"),
                                QMessageBox::Close | QMessageBox::Cancel, QMessageBox::Cancel) == QMessageBox::Close;
 }

@@ -4,6 +4,7 @@
 
 #include "ui/canvas/drawing.h"
 #include "ui/canvas/graph_scene.h"
+#include "ui/session/file_watch.h"
 #include "ui/session/recent_files.h"
 #include "ui/session/session.h"
 
@@ -16,6 +17,7 @@
 
 namespace fuseline::ui {
 
+class Autosave;
 struct MeasuredExample;
 
 class FileCommands : public QObject {
@@ -37,7 +39,9 @@ class FileCommands : public QObject {
 
   /// A pipeline, a measured run, or what has a pipeline in it. False when it could not be read.
   bool open(const QString& path);
-  /// False when it was not saved, and the user knows.
+  /// Reads the file again. What is not saved is set aside first; where it cannot be, nothing is read.
+  void reload();
+  /// False when it was not saved, and the user knows. Asks first where another program changed the file.
   bool save();
   bool saveAs();
   void exportPipeline();
@@ -49,6 +53,10 @@ class FileCommands : public QObject {
   bool mayDiscard();
   /// Asks once at most, about the changes and the run together.
   bool mayClose();
+
+  FileWatch& watch() { return m_watch; }
+  /// Where reload() sets aside what is not saved.
+  void setAutosave(Autosave& autosave) { m_autosave = &autosave; }
 
   /// Opens a window of its own for a file; an empty path: for none. Without one there are no further windows.
   using WindowOpener = std::function<bool(const QString& path)>;
@@ -69,12 +77,18 @@ class FileCommands : public QObject {
   /// What needs no attention.
   void hint(const QString& sentence);
   void runOpened();
+  /// The user wants to see what the file holds beside what is here.
+  void compareWithFileWanted();
 
  private:
   void say(const QString& sentence, Severity severity = Severity::Note) { Q_EMIT message(sentence, severity); }
   /// Says why, where it failed.
   bool succeeded(const Result<void>& outcome);
   bool saveTo(const QString& path);
+  bool askToOverwrite();
+  Result<void> setAside();
+  /// Whether something is here that the file does not hold.
+  bool isUnsaved();
   void openWindow(const QString& path);
   void openIfMayDiscard(const QString& path);
   void addExample(QMenu& menu, const MeasuredExample& example);
@@ -83,6 +97,8 @@ class FileCommands : public QObject {
   GraphScene& m_scene;
   QWidget& m_window;
   RecentFiles m_recentFiles;
+  FileWatch m_watch;
+  Autosave* m_autosave = nullptr;
   QStringList m_exampleFolders;
   DrawingOptions m_drawingOptions;  // of the last drawing
   WindowOpener m_openWindow;

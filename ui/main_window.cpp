@@ -10,6 +10,7 @@
 #include "ui/guide_window.h"
 #include "ui/help.h"
 #include "ui/models/measured_examples.h"
+#include "ui/panels/file_bar.h"
 #include "ui/panels/recovery_bar.h"
 #include "ui/run_commands.h"
 #include "ui/shortcuts_dialog.h"
@@ -61,6 +62,7 @@ MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, 
   m_shortcuts = new Shortcuts(*menuBar(), persistence == Persistence::Settings, this);
   createStatusBar();
   createStartPage();
+  createFileBar();
   connectFiles();
   connectSession();
   connectRuns();
@@ -481,6 +483,14 @@ void MainWindow::createStartPage() {
   });
 }
 
+void MainWindow::createFileBar() {
+  auto* bar = new FileBar(m_session, m_files->watch(), m_theme, centralWidget());
+  static_cast<QVBoxLayout*>(centralWidget()->layout())->insertWidget(0, bar);
+  connect(bar, &FileBar::reloadWanted, m_files, &FileCommands::reload);
+  connect(bar, &FileBar::compareWanted, m_files, &FileCommands::compareWithFileWanted);
+  connect(m_files, &FileCommands::compareWithFileWanted, this, [this] { compareWith(m_session.path()); });
+}
+
 void MainWindow::createToolBars() {
   auto* fileBar = addToolBar(tr("File"));
   fileBar->setObjectName(QStringLiteral("fileBar"));
@@ -833,6 +843,7 @@ void MainWindow::showOutline() {
 // -------------------------------------------------------------------------------------------------------------- files
 
 void MainWindow::offerRecovery(Autosave& autosave) {
+  m_files->setAutosave(autosave);
   auto* bar = new RecoveryBar(autosave, m_theme, centralWidget());
   static_cast<QVBoxLayout*>(centralWidget()->layout())->insertWidget(0, bar);
   connect(bar, &RecoveryBar::recoveryWanted, this, [this, &autosave] {

@@ -135,6 +135,7 @@ class MainWindow : public QMainWindow {
   void createToolBars();
   void createStatusBar();
   void connectFiles();
+  void createFileBar();
   void connectSession();
   void connectRuns();
   void connectLog();

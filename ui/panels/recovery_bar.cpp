@@ -54,8 +54,9 @@ void RecoveryBar::refresh() {
   const std::vector<Leftover>& leftovers = m_autosave.leftovers();
   setVisible(!leftovers.empty());
   if (leftovers.empty()) return;
-  const QString text =
-      tr("Fuseline ended before this was saved: <b>%1</b>.").arg(titleOf(leftovers.front()).toHtmlEscaped());
+  const QString reason = leftovers.front().isSetAside ? tr("Set aside when its file was read again: <b>%1</b>.")
+                                                      : tr("Fuseline ended before this was saved: <b>%1</b>.");
+  const QString text = reason.arg(titleOf(leftovers.front()).toHtmlEscaped());
   const auto numMore = static_cast<qsizetype>(leftovers.size()) - 1;
   m_text->setText(numMore == 0 ? text : text + tr(" %1 more after it.").arg(numMore));
   m_text->setToolTip(leftovers.front().file);

@@ -1,4 +1,5 @@
-// RecoveryBar: offers what a program that ended without a word had not saved. It stands above the canvas and waits.
+// RecoveryBar: offers what a program that ended without a word had not saved, and what was set aside. It waits above
+// the canvas.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

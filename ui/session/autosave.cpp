@@ -50,16 +50,16 @@ std::optional<Leftover> readJournal(const QString& path) {
                   .name = toQt(textOf(journal, "name")),
                   .savedAt = QDateTime::fromString(toQt(textOf(journal, "savedAt")), Qt::ISODate),
                   .text = textOf(journal, "pipeline"),
-                  .lock = {}};
+                  .lock = {},
+                  .isSetAside = journal.value("isSetAside", Json()) == Json(true)};
 }
+
+QString newStem(const QString& folder) { return folder + u'/' + QUuid::createUuid().toString(QUuid::WithoutBraces); }
 
 }  // namespace
 
 Autosave::Autosave(Session& session, QString folder, AutosaveTiming timing, QObject* parent)
-    : QObject(parent),
-      m_session(session),
-      m_folder(std::move(folder)),
-      m_stem(m_folder + u'/' + QUuid::createUuid().toString(QUuid::WithoutBraces)) {
+    : QObject(parent), m_session(session), m_folder(std::move(folder)), m_stem(newStem(m_folder)) {
   m_afterEdit.setSingleShot(true);
   m_afterEdit.setInterval(timing.afterEdit);
   m_whileEditing.setSingleShot(true);
@@ -120,16 +120,32 @@ void Autosave::write() {
   m_afterEdit.stop();
   m_whileEditing.stop();
   if (!m_session.isModified()) return remove();
+  const Result<void> written = writeJournal(Reason::Unsaved);
+  if (written || std::exchange(m_hasFailed, true)) return;
+  Q_EMIT failed(tr("What is not saved yet is not kept for recovery: %1").arg(toQt(written.error().message)));
+}
+
+Result<void> Autosave::setAside() {
+  const Result<void> written = writeJournal(Reason::SetAside);
+  if (!written) return written;
+  std::optional<Leftover> leftover = readJournal(journal());
+  if (!leftover) return Error{journal().toStdString() + " cannot be read."};
+  leftover->lock = std::move(m_lock);
+  m_leftovers.insert(m_leftovers.begin(), std::move(*leftover));
+  m_stem = newStem(m_folder);
+  Q_EMIT leftoversChanged();
+  return {};
+}
+
+Result<void> Autosave::writeJournal(Reason reason) {
+  if (!lock()) return Error{m_folder.toStdString() + " cannot be written."};
   const Json content = {{"format", kJournalFormat},
                         {"file", m_session.path().toStdString()},
                         {"name", m_session.displayName().toStdString()},
                         {"savedAt", QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString()},
+                        {"isSetAside", reason == Reason::SetAside},
                         {"pipeline", serialize(m_session.document())}};
-  const Result<void> written =
-      lock() ? writeFileAtomically(journal().toStdString(), [&](std::ostream& file) { file << content.dump() << '\n'; })
-             : Error{m_folder.toStdString() + " cannot be written."};
-  if (written || std::exchange(m_hasFailed, true)) return;
-  Q_EMIT failed(tr("What is not saved yet is not kept for recovery: %1").arg(toQt(written.error().message)));
+  return writeFileAtomically(journal().toStdString(), [&](std::ostream& file) { file << content.dump() << '\n'; });
 }
 
 void Autosave::remove() {

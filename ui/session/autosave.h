@@ -25,7 +25,7 @@ struct AutosaveTiming {
   std::chrono::milliseconds whileEditing{30000};  // at the latest
 };
 
-/// What another process left behind. Nobody else recovers it while this lives.
+/// What another process left behind, or what this one set aside. Nobody else recovers it while this lives.
 struct Leftover {
   QString journal;
   QString file;  // that it was opened from; empty: none
@@ -33,6 +33,7 @@ struct Leftover {
   QDateTime savedAt;
   std::string text;  // the pipeline
   std::shared_ptr<QLockFile> lock;
+  bool isSetAside = false;
 };
 
 class Autosave : public QObject {
@@ -43,7 +44,8 @@ class Autosave : public QObject {
   Autosave(Session& session, QString folder, AutosaveTiming timing = {}, QObject* parent = nullptr);
   ~Autosave() override;
 
-  /// Journals whose process is gone, the newest first. Those that cannot be read are left alone.
+  /// Journals whose process is gone and those that were set aside, the newest first. Those that cannot be read are left
+  /// alone.
   const std::vector<Leftover>& leftovers() const { return m_leftovers; }
   /// Opens what was left as an unsaved change of its file; the journal stays until there is a new one.
   /// Precondition: there is a leftover; it is the first one.
@@ -53,6 +55,9 @@ class Autosave : public QObject {
 
   /// Writes the journal if something is unsaved, else removes it.
   void write();
+  /// Keeps what is not saved as the first leftover, for who is about to open something in its place.
+  /// Errors: the journal cannot be written.
+  Result<void> setAside();
   /// Where this process keeps its journal.
   QString journal() const { return m_stem + QStringLiteral(".journal"); }
 
@@ -63,13 +68,15 @@ class Autosave : public QObject {
 
  private:
   void findLeftovers();
+  enum class Reason { Unsaved, SetAside };
+  Result<void> writeJournal(Reason reason);
   void noteChange();
   void remove();
   bool lock();
 
   Session& m_session;
   QString m_folder;
-  QString m_stem;  // of the files of this process, with the folder
+  QString m_stem;  // of the journal that is being kept, and its lock, with the folder
   std::unique_ptr<QLockFile> m_lock;
   std::vector<Leftover> m_leftovers;
   QTimer m_afterEdit;

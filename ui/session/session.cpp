@@ -146,6 +146,11 @@ Result<void> Session::save(const QString& path) {
   return saved;
 }
 
+void Session::markUnsaved() {
+  m_history.markUnsaved();
+  Q_EMIT documentChanged();
+}
+
 QString Session::displayName() const {
   if (!m_path.isEmpty()) return QFileInfo(m_path).fileName();
   return m_name.isEmpty() ? tr("Untitled") : m_name;

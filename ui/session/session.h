@@ -129,6 +129,8 @@ class Session : public QObject {
   const QString& path() const { return m_path; }
   QString displayName() const;
   bool isModified() const { return m_history.isModified(); }
+  /// The file does not hold what is here any more.
+  void markUnsaved();
 
   /// Problems that were found while reading the file.
   const std::vector<Diagnostic>& fileProblems() const { return m_fileProblems; }

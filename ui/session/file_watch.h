@@ -1,0 +1,54 @@
+// FileWatch: notices when another program changes, replaces or deletes the file of the open document.
+//
+// What counts is what the file holds: a touch says nothing, and neither does what the session saves itself.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/session/session.h"
+
+#include <QByteArray>
+#include <QFileSystemWatcher>
+#include <QObject>
+#include <QString>
+#include <QTimer>
+
+#include <optional>
+
+namespace fuseline::ui {
+
+enum class FileState { AsKnown, Changed, Deleted };
+
+class FileWatch : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit FileWatch(Session& session, QObject* parent = nullptr);
+
+  /// As it was found last. A document in no file is as known.
+  FileState state() const { return m_state; }
+  /// Looks now, for who cannot wait for the system to tell.
+  FileState check();
+  /// What the file holds is known from now on, and the document is an unsaved change of it.
+  void keepMine();
+
+ Q_SIGNALS:
+  /// Of the state; or of the file again, where it had changed before.
+  void changed();
+
+ private:
+  using Content = std::optional<QByteArray>;  // a hash; nothing: there is no file
+  void start();
+  void noteChange();
+  void watch();
+  void take(const Content& content);
+
+  Session& m_session;
+  QString m_path;   // of the file that m_known is about
+  Content m_known;  // as it was read or written here, or accepted
+  Content m_found;
+  FileState m_state = FileState::AsKnown;
+  QFileSystemWatcher m_watcher;
+  QTimer m_settled;
+};
+
+}  // namespace fuseline::ui
