@@ -455,6 +455,8 @@ Json statsSchema() {
   return orNull(object({{"medianNs", number("Per round.")},
                         {"lowerQuartileNs", number("Per round.")},
                         {"upperQuartileNs", number("Per round.")},
+                        {"percentile5Ns", number("Per round, as quartiles between two rounds.")},
+                        {"percentile95Ns", number("Per round, as quartiles between two rounds.")},
                         {"minimumNs", number("Per round.")},
                         {"count", integer("Rounds.")}}));
 }

@@ -355,6 +355,8 @@ Json statsJson(const SampleStats& stats) {
   return {{"medianNs", stats.median},
           {"lowerQuartileNs", stats.lowerQuartile},
           {"upperQuartileNs", stats.upperQuartile},
+          {"percentile5Ns", stats.percentile5},
+          {"percentile95Ns", stats.percentile95},
           {"minimumNs", stats.minimum},
           {"count", stats.count}};
 }

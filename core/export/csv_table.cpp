@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kHead =
     "variant,pass,step,rule,kernel,ops,writes,rounds,median_ns,lower_quartile_ns,upper_quartile_ns,minimum_ns,flops,"
-    "bytes,flops_per_byte,gb_per_s,gflop_per_s,least_ns,times_from_roof,bound\r\n";
+    "bytes,flops_per_byte,gb_per_s,gflop_per_s,least_ns,times_from_roof,bound,percentile5_ns,percentile95_ns\r\n";
 
 std::string times(const std::vector<double>& samplesNs) {
   if (samplesNs.empty()) return "0,,,,";
@@ -33,15 +33,23 @@ std::string efficiency(const Efficiency& made) {
                      known(made.leastNs), known(made.timesFromRoof()), made.boundName());
 }
 
+std::string percentiles(const std::vector<double>& samplesNs) {
+  if (samplesNs.empty()) return ",";
+  const SampleStats stats = summarize(samplesNs);
+  return fmt::format("{},{}", stats.percentile5, stats.percentile95);
+}
+
 std::string line(const VariantRecord& variant, const StepRecord& step, const Roofline& roofline) {
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{}\r\n", csvField(variant.name), csvField(step.phase),
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\r\n", csvField(variant.name), csvField(step.phase),
                      csvField(step.name), csvField(step.rule), csvField(step.kernel),
                      csvField(fmt::format("{}", fmt::join(step.ops, " "))), csvField(step.writes),
-                     times(step.samplesNs), step.flops, step.bytes, efficiency(roofline.of({&step})));
+                     times(step.samplesNs), step.flops, step.bytes, efficiency(roofline.of({&step})),
+                     percentiles(step.samplesNs));
 }
 
 std::string endToEnd(const VariantRecord& variant) {
-  return fmt::format("{},,end to end,,,,,{},,,,,,,,\r\n", csvField(variant.name), times(variant.endToEndNs));
+  return fmt::format("{},,end to end,,,,,{},,,,,,,,,{}\r\n", csvField(variant.name), times(variant.endToEndNs),
+                     percentiles(variant.endToEndNs));
 }
 
 }  // namespace

@@ -72,6 +72,8 @@ SampleStats summarize(std::span<const double> samples) {
   return {.median = quantile(sorted, 0.5),
           .lowerQuartile = quantile(sorted, 0.25),
           .upperQuartile = quantile(sorted, 0.75),
+          .percentile5 = quantile(sorted, 0.05),
+          .percentile95 = quantile(sorted, 0.95),
           .minimum = sorted.front(),
           .count = static_cast<int>(sorted.size())};
 }

@@ -1,4 +1,4 @@
-// Statistics of repeated measurements: median and quartiles, never a bare mean.
+// Statistics of repeated measurements: median, quartiles and percentiles, never a bare mean.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,6 +11,8 @@ struct SampleStats {
   double median = 0.0;
   double lowerQuartile = 0.0;
   double upperQuartile = 0.0;
+  double percentile5 = 0.0;
+  double percentile95 = 0.0;
   double minimum = 0.0;
   int count = 0;
 
@@ -20,6 +22,7 @@ struct SampleStats {
   bool hasSpread() const { return count > 1; }
 };
 
+/// Between two samples quantiles are interpolated linearly (Hyndman & Fan 1996, type 7).
 SampleStats summarize(std::span<const double> samples);
 
 /// The median of per-round ratios a[i] / b[i] and its bootstrap 95 % confidence interval.

@@ -76,8 +76,6 @@ Value roofShare(const Efficiency& made) {
   return made.timesFromRoof() > 0.0 ? Value(100.0 / made.timesFromRoof()) : std::nullopt;
 }
 
-QString unitText(const ColumnUnit& unit) { return toQt(unit.name).replace(QStringLiteral("us"), QStringLiteral("µs")); }
-
 QString numberText(Format format, double value, const ColumnUnit& unit) {
   switch (format) {
     case Format::Time: return toQt(unit.timeOf(value));
@@ -204,6 +202,18 @@ std::vector<TimingsColumn> makeColumns() {
        .format = Format::Time,
        .unit = time,
        .value = quartileRange},
+      {.id = "percentile5",
+       .heading = "P5 (%1)",
+       .tip = "5 % of the rounds were faster. Of the fused plan; parts: of the unfused one",
+       .format = Format::Time,
+       .unit = time,
+       .value = [](const TimingsRow& row) { return ofStats(row, &SampleStats::percentile5); }},
+      {.id = "percentile95",
+       .heading = "P95 (%1)",
+       .tip = "5 % of the rounds were slower. Of the fused plan; parts: of the unfused one",
+       .format = Format::Time,
+       .unit = time,
+       .value = [](const TimingsRow& row) { return ofStats(row, &SampleStats::percentile95); }},
       {.id = "host",
        .heading = "Host (%1)",
        .name = "Host's time for the launch (%1)",
@@ -310,6 +320,8 @@ std::optional<StepFacts> FactsOfSteps::ofStep(const std::string& variant, const 
 std::optional<StepFacts> FactsOfSteps::ofPlan(const std::string& variant) const { return find({variant, "", ""}); }
 
 // ------------------------------------------------------------------------------------------------------------ columns
+
+QString unitText(const ColumnUnit& unit) { return toQt(unit.name).replace(QStringLiteral("us"), QStringLiteral("µs")); }
 
 const std::vector<TimingsColumn>& timingsColumns() {
   static const std::vector<TimingsColumn> columns = makeColumns();

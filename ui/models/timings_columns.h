@@ -34,6 +34,7 @@ struct TimingsRow {
   std::optional<StepFacts> unfused, fused;
   double planNs = 0.0;                 // all steps of the plan that is spoken of; 0: the row is no step
   std::optional<MetricChange> change;  // of the fused plan, against another run
+  SamplesOf ofPlan;                    // of a whole plan, where the row is no step: its rounds
 
   bool isOfFused() const { return times.fused.count > 0; }
   const SampleStats& stats() const { return isOfFused() ? times.fused : times.unfused; }
@@ -82,6 +83,8 @@ struct TimingsColumn {
     ShareColumn,
     FastestColumn,
     QuartilesColumn,
+    Percentile5Column,
+    Percentile95Column,
     HostColumn,
     NumLaunchesColumn,
     FlopsColumn,
@@ -114,6 +117,9 @@ struct TimingsColumn {
   /// Empty where the row has no such value.
   QString textOf(const TimingsRow& row, const TimingsUnits& units) const;
 };
+
+/// "µs"
+QString unitText(const ColumnUnit& unit);
 
 /// By TimingsColumn::Id.
 const std::vector<TimingsColumn>& timingsColumns();

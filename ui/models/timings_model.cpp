@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/timings_model.h"
 
+#include "core/profile/step_sums.h"
 #include "ui/theme/format.h"
 #include "ui/theme/theme.h"
 
@@ -59,6 +60,12 @@ ColumnUnit flopUnitFor(double largest) {
   return largest >= 1e9 ? ColumnUnit{"GFLOP", 1e9} : ColumnUnit{"MFLOP", 1e6};
 }
 
+Steps allSteps(const VariantRecord& variant) {
+  Steps steps;
+  for (const StepRecord& step : variant.steps) steps.push_back(&step);
+  return steps;
+}
+
 /// Both plans, as the column shows one of them.
 QString efficiencyTip(const ComparisonRow& row) {
   QStringList lines;
@@ -82,8 +89,11 @@ TimingsRow stepRow(const ComparisonRow& times, const FactsOfSteps& facts, const 
   return row;
 }
 
-TimingsRow planRow(const ComparisonRow& times, const FactsOfSteps& facts) {
-  return {.times = times, .unfused = facts.ofPlan("unfused"), .fused = facts.ofPlan("fused")};
+TimingsRow sumRow(const ComparisonRow& times, const FactsOfSteps& facts) {
+  return {.times = times,
+          .unfused = facts.ofPlan("unfused"),
+          .fused = facts.ofPlan("fused"),
+          .ofPlan = [](const VariantRecord& variant) { return sumPerRound(allSteps(variant)); }};
 }
 
 QString detailsOf(const std::optional<StepFacts>& facts) { return facts ? facts->details : QString(); }
@@ -115,8 +125,8 @@ void TimingsModel::addSteps(const RunRecord& record, const Comparison& compariso
       m_groups.back().parts.push_back(std::move(row));
     m_longestNs = std::max({m_longestNs, times.unfused.median, times.fused.median});
   }
-  m_groups.push_back({.row = planRow(comparison.sum, facts), .isFooter = true});
-  m_groups.push_back({.row = {.times = comparison.endToEnd}, .isFooter = true});
+  m_groups.push_back({.row = sumRow(comparison.sum, facts), .isFooter = true});
+  m_groups.push_back({.row = {.times = comparison.endToEnd, .ofPlan = &VariantRecord::endToEndNs}, .isFooter = true});
 }
 
 /// What measuring cost, and what of a run no step accounts for.
@@ -124,7 +134,7 @@ void TimingsModel::addTimes(const RunRecord& record) {
   const auto add = [&](const QString& label, const SamplesOf& samplesOf) {
     ComparisonRow row = compareSamples(record, label.toStdString(), samplesOf);
     if (row.unfused.count + row.fused.count > 0)
-      m_groups.push_back({.row = {.times = std::move(row)}, .isFooter = true});
+      m_groups.push_back({.row = {.times = std::move(row), .ofPlan = samplesOf}, .isFooter = true});
   };
   const bool isTraced = record.settings.isTraced();
   if (isTraced) add(tr("Of no step"), &VariantRecord::unattributedNs);
@@ -223,6 +233,12 @@ int TimingsModel::columnCount(const QModelIndex&) const { return ColumnCount; }
 const TimingsModel::Group& TimingsModel::groupAt(const QModelIndex& index) const {
   const bool isTop = index.internalId() == kTopLevel;
   return m_groups[isTop ? static_cast<std::size_t>(index.row()) : static_cast<std::size_t>(index.internalId())];
+}
+
+const TimingsRow* TimingsModel::endToEnd() const {
+  const auto isIt = [this](const Group& group) { return group.isFooter && group.row.times.label == m_endToEndLabel; };
+  const auto found = std::ranges::find_if(m_groups, isIt);
+  return found == m_groups.end() ? nullptr : &found->row;
 }
 
 const TimingsRow& TimingsModel::rowAt(const QModelIndex& index) const {

@@ -35,6 +35,9 @@ class TimingsModel : public QAbstractItemModel {
   void clear();
   /// Figures of a run that is not of what is shown stand in italics.
   void setStale(bool isStale);
+  const TimingsRow& rowAt(const QModelIndex& index) const;
+  /// nullptr: nothing was measured.
+  const TimingsRow* endToEnd() const;
 
   QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override;
   QModelIndex parent(const QModelIndex& index) const override;
@@ -53,7 +56,6 @@ class TimingsModel : public QAbstractItemModel {
 
     bool isMemory() const { return !unfusedText.isEmpty() || !fusedText.isEmpty(); }
   };
-  const TimingsRow& rowAt(const QModelIndex& index) const;
   const Group& groupAt(const QModelIndex& index) const;
   QString cellText(const QModelIndex& index) const;
   QString memoryText(const Group& group, const TimingsColumn& column) const;

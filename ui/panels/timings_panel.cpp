@@ -14,6 +14,7 @@
 #include <QMenu>
 #include <QPainter>
 #include <QScopedValueRollback>
+#include <QSettings>
 #include <QStyledItemDelegate>
 #include <QVBoxLayout>
 
@@ -23,6 +24,12 @@
 namespace fuseline::ui {
 
 namespace {
+
+// In these proportions.
+constexpr int kTablePx = 800;
+constexpr int kSamplesPx = 260;
+constexpr auto kSamplesKey = "timings/showsRounds";
+constexpr auto kSizesKey = "timings/sizes";
 
 /// Draws a faint bar behind a time and a line above the totals.
 class TimingDelegate : public QStyledItemDelegate {
@@ -131,19 +138,24 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QW
       m_order(new TimingsOrder(this)),
       m_view(makeView(*m_order, *m_model, this)),
       m_columns(*m_view, columnsOfTable(), isKept ? QStringLiteral("timings/columns") : QString()),
+      m_samples(new SampleView(theme)),
+      m_body(new QSplitter(Qt::Horizontal, this)),
       m_head(new QWidget(this)),
       m_caption(new QLabel(m_head)),
       m_runAgain(new QPushButton(tr("Run again"), m_head)),
-      m_empty(new QLabel(this)) {
+      m_showSamples(new QToolButton(m_head)),
+      m_empty(new QLabel(this)),
+      m_isKept(isKept) {
   createHead();
   createView();
+  createBody();
   m_empty->setAlignment(Qt::AlignCenter);
   m_empty->setWordWrap(true);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
   layout->addWidget(m_head);
-  layout->addWidget(m_view, 1);
+  layout->addWidget(m_body, 1);
   layout->addWidget(m_empty, 1);
   connect(&session, &Session::runFinished, this, &TimingsPanel::refresh);
   connect(&session, &Session::baselineChanged, this, &TimingsPanel::refreshComparison);
@@ -172,6 +184,28 @@ void TimingsPanel::createHead() {
   row->setContentsMargins(10, 6, 10, 6);
   row->addWidget(m_caption, 1);
   row->addWidget(m_runAgain, 0, Qt::AlignTop);
+  row->addWidget(m_showSamples, 0, Qt::AlignTop);
+}
+
+/// The table, and the rounds of its row beside it.
+void TimingsPanel::createBody() {
+  m_body->addWidget(m_view);
+  m_body->addWidget(m_samples);
+  m_body->setStretchFactor(0, 1);
+  m_body->setSizes({kTablePx, kSamplesPx});
+  m_body->setChildrenCollapsible(false);
+  m_showSamples->setText(tr("Rounds"));
+  m_showSamples->setToolTip(tr("Show how the rounds of the current row spread"));
+  m_showSamples->setCheckable(true);
+  m_showSamples->setChecked(!m_isKept || QSettings().value(kSamplesKey, true).toBool());
+  m_samples->setVisible(m_showSamples->isChecked());
+  connect(m_showSamples, &QToolButton::toggled, this, [this](bool isShown) {
+    m_samples->setVisible(isShown);
+    if (m_isKept) QSettings().setValue(kSamplesKey, isShown);
+  });
+  if (!m_isKept) return;
+  m_body->restoreState(QSettings().value(kSizesKey).toByteArray());
+  connect(m_body, &QSplitter::splitterMoved, this, [this] { QSettings().setValue(kSizesKey, m_body->saveState()); });
 }
 
 void TimingsPanel::createView() {
@@ -182,6 +216,8 @@ void TimingsPanel::createView() {
   m_view->setFrameShape(QFrame::NoFrame);
   m_view->setAccessibleName(tr("Timings"));
   connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &TimingsPanel::takeSelection);
+  connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &TimingsPanel::refreshSamples);
+  connect(m_view->selectionModel(), &QItemSelectionModel::currentChanged, this, &TimingsPanel::refreshSamples);
   auto* copy = new QAction(tr("Copy table"), m_view);
   connect(copy, &QAction::triggered, this, [this] { QGuiApplication::clipboard()->setText(asText()); });
   m_view->addActions({copy, m_columns.sorter()->menuAction(), m_columns.chooser()->menuAction()});
@@ -191,13 +227,14 @@ void TimingsPanel::createView() {
 void TimingsPanel::refresh() {
   const auto& run = m_session.lastRun();
   run ? m_model->setRecord(run->record) : m_model->clear();
-  m_view->setVisible(run.has_value());
+  m_body->setVisible(run.has_value());
   m_head->setVisible(run.has_value());
   m_empty->setVisible(!run);
   m_empty->setText(tr("Nothing measured yet. Press Run (Ctrl+Enter) to time the unfused and the fused plan."));
   m_view->expandAll();
   refreshComparison();
   showSelection();
+  refreshSamples();
 }
 
 /// Of the fused plan's steps and totals, as `fuseline compare` has them.
@@ -246,6 +283,22 @@ void TimingsPanel::refreshCaption() {
 /// As the button Run is.
 void TimingsPanel::refreshRunAgain() {
   m_runAgain->setEnabled(m_session.analysis()->isRunnable() && !m_session.isRunning());
+}
+
+/// The current row, if it is selected or a part of what is; else the first one that is, or the whole.
+const TimingsRow* TimingsPanel::shownRow() const {
+  const QItemSelectionModel& selection = *m_view->selectionModel();
+  const QModelIndexList selected = selection.selectedRows();
+  if (selected.isEmpty()) return m_model->endToEnd();
+  const QModelIndex current = selection.currentIndex().siblingAtColumn(0);
+  const bool isCurrent = selected.contains(current) || selected.contains(current.parent());
+  return &m_model->rowAt(m_order->mapToSource(isCurrent ? current : selected.front()));
+}
+
+void TimingsPanel::refreshSamples() {
+  const auto& run = m_session.lastRun();
+  const TimingsRow* row = run ? shownRow() : nullptr;
+  m_samples->setPlot(row ? samplePlot(run->record, *row) : SamplePlot());
 }
 
 void TimingsPanel::showSelection() {

@@ -1,14 +1,17 @@
-// TimingsPanel: the measured times of the unfused and the fused plan, side by side.
+// TimingsPanel: the measured times of the unfused and the fused plan, side by side, and how the rounds of a row spread.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "ui/models/timings_model.h"
 #include "ui/models/timings_order.h"
+#include "ui/panels/sample_view.h"
 #include "ui/panels/table_columns.h"
 #include "ui/session/session.h"
 
 #include <QLabel>
 #include <QPushButton>
+#include <QSplitter>
+#include <QToolButton>
 #include <QTreeView>
 #include <QWidget>
 
@@ -18,7 +21,7 @@ class TimingsPanel : public QWidget {
   Q_OBJECT
 
  public:
-  /// isKept: whether the columns are read from the settings and written there.
+  /// isKept: whether its columns and parts are read from the settings and written there.
   TimingsPanel(Session& session, const Theme& theme, bool isKept = false, QWidget* parent = nullptr);
   const TimingsModel& model() const { return *m_model; }
   QTreeView* view() const { return m_view; }
@@ -26,16 +29,22 @@ class TimingsPanel : public QWidget {
   QString caption() const { return m_caption->text(); }
   TableColumns& columns() { return m_columns; }
   QPushButton* runAgain() const { return m_runAgain; }
+  /// The rounds of the current row, or from end to end.
+  SampleView& samples() { return *m_samples; }
+  QToolButton* samplesButton() const { return m_showSamples; }
   /// The table as it is shown, as tab-separated text, for spreadsheets.
   QString asText() const;
 
  private:
   void createHead();
   void createView();
+  void createBody();
   void refresh();
   void refreshComparison();
   void refreshCaption();
   void refreshRunAgain();
+  void refreshSamples();
+  const TimingsRow* shownRow() const;
   QString baselineText() const;
   void showSelection();
   void takeSelection();
@@ -46,11 +55,15 @@ class TimingsPanel : public QWidget {
   TimingsOrder* m_order;
   QTreeView* m_view;
   TableColumns m_columns;
+  SampleView* m_samples;
+  QSplitter* m_body;
   QWidget* m_head;
   QLabel* m_caption;
   QPushButton* m_runAgain;
+  QToolButton* m_showSamples;
   QLabel* m_empty;
   std::optional<Result<RunComparison>> m_comparison;  // with the baseline, if there is one
+  bool m_isKept;
   bool m_isSyncing = false;
 };
 

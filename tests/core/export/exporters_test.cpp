@@ -185,12 +185,13 @@ TEST(CsvTable, HasALineForEachStepAndForTheWhole) {
   ASSERT_TRUE(text);
   EXPECT_EQ(*text,
             "variant,pass,step,rule,kernel,ops,writes,rounds,median_ns,lower_quartile_ns,upper_quartile_ns,minimum_ns,"
-            "flops,bytes,flops_per_byte,gb_per_s,gflop_per_s,least_ns,times_from_roof,bound\r\n"
+            "flops,bytes,flops_per_byte,gb_per_s,gflop_per_s,least_ns,times_from_roof,bound,percentile5_ns,"
+            "percentile95_ns\r\n"
             "fused,forward,fc1,,BasicLinear,fc1,\"[3, 4] bf16\",3,2000,1500,2500,1000,24000,100,240,0.05,12,1000,2,f32 "
-            "compute\r\n"
+            "compute,1100,2900\r\n"
             "fused,forward,\"say \"\"act\"\", twice\",,BasicLinear,act,\"[3, 4] bf16\",3,2000,1500,2500,1000,24000,100,"
-            "240,0.05,12,,,\r\n"
-            "fused,,end to end,,,,,3,5000,5000,5000,5000,,,,,,,,\r\n");
+            "240,0.05,12,,,,1100,2900\r\n"
+            "fused,,end to end,,,,,3,5000,5000,5000,5000,,,,,,,,,5000,5000\r\n");
 }
 
 /// fused: norm takes 2 us, and of fc1's 2 us a kernel 1.5; estimates of what is fused are no lines.

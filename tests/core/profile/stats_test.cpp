@@ -3,7 +3,9 @@
 #include "core/profile/stats.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -32,6 +34,18 @@ TEST(Summarize, InterpolatesBetweenSamples) {
   EXPECT_DOUBLE_EQ(stats.upperQuartile, 3.25);
 }
 
+TEST(Summarize, GivesPercentilesAsNumpyDoes) {
+  // numpy.percentile([7, 1, 3, 2, 10], [5, 95]) = [1.2, 9.4]
+  const SampleStats few = summarize(std::vector<double>{7, 1, 3, 2, 10});
+  EXPECT_DOUBLE_EQ(few.percentile5, 1.2);
+  EXPECT_DOUBLE_EQ(few.percentile95, 9.4);
+  std::vector<double> many(101);
+  std::iota(many.rbegin(), many.rend(), 0.0);
+  EXPECT_DOUBLE_EQ(summarize(many).percentile5, 5);
+  EXPECT_DOUBLE_EQ(summarize(many).percentile95, 95);
+  EXPECT_DOUBLE_EQ(summarize(std::vector<double>{4}).percentile95, 4);
+}
+
 TEST(Summarize, OfNothingCountsNothing) {
   EXPECT_EQ(summarize({}).count, 0);
   EXPECT_DOUBLE_EQ(summarize({}).spreadPercent(), 0);
@@ -46,9 +60,36 @@ TEST(Summarize, OrdersItsStatistics) {
   EXPECT_TRUE(rc::check([](const std::vector<double>& samples) {
     const SampleStats stats = summarize(samples);
     RC_ASSERT(stats.count == static_cast<int>(samples.size()));
-    RC_ASSERT(stats.minimum <= stats.lowerQuartile);
+    RC_ASSERT(stats.minimum <= stats.percentile5);
+    RC_ASSERT(stats.percentile5 <= stats.lowerQuartile);
     RC_ASSERT(stats.lowerQuartile <= stats.median);
     RC_ASSERT(stats.median <= stats.upperQuartile);
+    RC_ASSERT(stats.upperQuartile <= stats.percentile95);
+  }));
+}
+
+TEST(Summarize, LeavesATwentiethOfTheSamplesOnEitherSide) {
+  EXPECT_TRUE(rc::check([] {
+    const auto samples = *rc::gen::nonEmpty<std::vector<int>>();
+    const std::vector<double> values(samples.begin(), samples.end());
+    const SampleStats stats = summarize(values);
+    const auto below = std::ranges::count_if(values, [&](double value) { return value < stats.percentile5; });
+    const auto above = std::ranges::count_if(values, [&](double value) { return value > stats.percentile95; });
+    const double twentieth = 0.05 * static_cast<double>(values.size() - 1);
+    RC_ASSERT(static_cast<double>(below) <= twentieth + 1.0);
+    RC_ASSERT(static_cast<double>(above) <= twentieth + 1.0);
+  }));
+}
+
+TEST(Summarize, MirrorsItsPercentiles) {
+  EXPECT_TRUE(rc::check([] {
+    const auto samples = *rc::gen::nonEmpty<std::vector<std::int16_t>>();
+    std::vector<double> values(samples.begin(), samples.end());
+    const SampleStats stats = summarize(values);
+    for (double& value : values) value = -value;
+    const SampleStats mirrored = summarize(values);
+    RC_ASSERT(std::abs(stats.percentile5 + mirrored.percentile95) <= 1e-9);
+    RC_ASSERT(std::abs(stats.percentile95 + mirrored.percentile5) <= 1e-9);
   }));
 }
 

@@ -1,0 +1,211 @@
+// How the rounds of a row of the table of timings are spread: which ones they are, their axis, keys and pointer.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+#include "ui/panels/timings_panel.h"
+
+#include <QSettings>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fuseline::ui {
+
+class SamplesTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void partsOfAFusedStepAreSummedRoundByRound();
+  void aPartIsOfTheUnfusedPlanAlone();
+  void wholePlansHaveRoundsToo();
+  void memoryHasNoRounds();
+  void samplesFarAwayStandAtTheEndOfTheAxis();
+  void equalSamplesHaveAnAxis();
+  void theRowThatIsSelectedIsShown();
+  void dotsStandWhereTheirTimeIs();
+  void theNearestDotIsTold();
+  void keysWalkTheRounds();
+  void isHiddenAndStaysSo();
+};
+
+namespace {
+
+StepRecord step(const char* name, std::vector<std::string> ops, std::vector<double> samplesNs, const char* rule = "") {
+  return {.name = name, .rule = rule, .phase = "forward", .ops = ops, .owners = ops, .samplesNs = std::move(samplesNs)};
+}
+
+/// The small pipeline: fc and act, which are one step of the fused plan.
+RunRecord smallRun() {
+  RunRecord record = measuredRun();
+  record.variants = {{.name = "unfused",
+                      .steps = {step("fc", {"fc"}, {3000, 3100, 3200}), step("act", {"act"}, {1000, 1500, 1300})},
+                      .endToEndNs = {4400, 4300, 4200},
+                      .instrumentedNs = {4700, 4800, 4900}},
+                     {.name = "fused",
+                      .steps = {step("Rule(fc, act)", {"fc", "act"}, {3500, 3300, 3700}, "Rule")},
+                      .endToEndNs = {3600, 3500, 3400, 3300},
+                      .instrumentedNs = {3900, 3800, 3700}}};
+  record.variants[0].peakBytes = 1024;
+  return record;
+}
+
+struct Model {
+  explicit Model(const RunRecord& run = smallRun()) : record(run), model(theme) { model.setRecord(record); }
+  SamplePlot plotOf(const char* label) const {
+    for (int row = 0; row < model.rowCount(); ++row)
+      if (model.index(row, 0).data().toString() == QString::fromLatin1(label))
+        return samplePlot(record, model.rowAt(model.index(row, 0)));
+    return {.title = QStringLiteral("no such row")};
+  }
+  RunRecord record;
+  Theme theme;
+  TimingsModel model;
+};
+
+using Samples = std::vector<double>;
+
+SamplePlot plotOf(const Samples& fusedNs) {
+  RunRecord record = smallRun();
+  record.variants[1].steps[0].samplesNs = fusedNs;
+  record.variants.erase(record.variants.begin());
+  return Model(record).plotOf("Rule(fc, act)");
+}
+
+struct Panel : OpenedRun {
+  Panel() : OpenedRun(smallRun(), QStringLiteral("timings")) { window.timings().resize(1000, 400); }
+  SampleView& view() { return window.timings().samples(); }
+};
+
+}  // namespace
+
+void SamplesTest::partsOfAFusedStepAreSummedRoundByRound() {
+  const SamplePlot plot = Model().plotOf("Rule(fc, act)");
+  QCOMPARE(plot.title, QStringLiteral("Rule(fc, act) · forward"));
+  QCOMPARE(plot.strips.size(), std::size_t{2});
+  QCOMPARE(plot.strips[0].ns, Samples({4000, 4600, 4500}));
+  QCOMPARE(plot.strips[1].ns, Samples({3500, 3300, 3700}));
+  QCOMPARE(plot.strips[1].meanNs, 3500.0);
+  QVERIFY(plot.axis.low < 3.3 && plot.axis.high > 4.6);  // us
+  QCOMPARE(roundText(plot, plot.strips[1], 2), QStringLiteral("Fused: round 3 of 3, 3.700 µs"));
+}
+
+void SamplesTest::aPartIsOfTheUnfusedPlanAlone() {
+  const Model f;
+  const SamplePlot plot = samplePlot(f.record, f.model.rowAt(f.model.index(1, 0, f.model.index(0, 0))));
+  QCOMPARE(plot.strips.size(), std::size_t{1});
+  QVERIFY(!plot.strips[0].isFused);
+  QCOMPARE(plot.strips[0].ns, Samples({1000, 1500, 1300}));
+}
+
+void SamplesTest::wholePlansHaveRoundsToo() {
+  const Model f;
+  QCOMPARE(f.plotOf("end to end").strips[1].ns, Samples({3600, 3500, 3400, 3300}));
+  QCOMPARE(f.plotOf("sum of steps").strips[0].ns, Samples({4000, 4600, 4500}));
+  QCOMPARE(f.plotOf("With clocks inside").strips[0].ns, Samples({4700, 4800, 4900}));
+}
+
+void SamplesTest::memoryHasNoRounds() {
+  const SamplePlot plot = Model().plotOf("Peak memory");
+  QCOMPARE(plot.title, QStringLiteral("Peak memory"));
+  QVERIFY(plot.strips.empty());
+}
+
+void SamplesTest::samplesFarAwayStandAtTheEndOfTheAxis() {
+  Samples samples(99, 1000.0);
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i] += static_cast<double>(i);
+  samples[40] = 1e6;
+  Theme theme;
+  SampleView view(theme);
+  view.resize(400, 200);
+  view.setPlot(plotOf(samples));
+  QVERIFY(view.plot().axis.high < 2.0);  // us
+  const double outermost = view.placeOf({0, 98}).x();
+  QVERIFY(view.placeOf({0, 40}).x() > outermost && view.placeOf({0, 40}).x() <= 400.0);
+  QVERIFY(view.tipAt(view.placeOf({0, 40})).contains(QStringLiteral("1000.000 µs")));
+}
+
+void SamplesTest::equalSamplesHaveAnAxis() {
+  const SamplePlot plot = plotOf({2000, 2000, 2000});
+  QVERIFY(plot.axis.low < 2.0 && plot.axis.high > 2.0);
+  QVERIFY(std::isfinite(plot.axis.shareOf(2.0)));
+}
+
+void SamplesTest::theRowThatIsSelectedIsShown() {
+  Panel f;
+  QVERIFY(f.isOpen);
+  QCOMPARE(f.view().plot().title, QStringLiteral("end to end"));
+  f.session.select({QStringLiteral("act")});
+  QCOMPARE(f.view().plot().title, QStringLiteral("Rule(fc, act) · forward"));
+  QTreeView& table = *f.window.timings().view();
+  table.setCurrentIndex(table.model()->index(0, 0, table.model()->index(0, 0)));
+  QCOMPARE(f.view().plot().title, QStringLiteral("fc · forward"));
+  f.session.select({});
+  QCOMPARE(f.view().plot().title, QStringLiteral("end to end"));
+}
+
+/// From left to right by time, and downwards by round.
+void SamplesTest::dotsStandWhereTheirTimeIs() {
+  Panel f;
+  QVERIFY(f.isOpen);
+  f.session.select({QStringLiteral("act")});
+  const QPointF first = f.view().placeOf({1, 0});
+  const QPointF second = f.view().placeOf({1, 1});
+  const QPointF third = f.view().placeOf({1, 2});
+  QVERIFY(second.x() < first.x() && first.x() < third.x());
+  QVERIFY(first.y() < second.y() && second.y() < third.y());
+  QVERIFY(std::abs((third.x() - first.x()) - (first.x() - second.x())) < 1e-6);  // 3300, 3500, 3700
+  QVERIFY(f.view().placeOf({0, 2}).y() < first.y());                             // unfused above fused
+}
+
+void SamplesTest::theNearestDotIsTold() {
+  Panel f;
+  QVERIFY(f.isOpen);
+  f.session.select({QStringLiteral("act")});
+  const QPointF place = f.view().placeOf({0, 1});
+  QCOMPARE(f.view().dotAt(place + QPointF(2, 1)), std::optional(SampleView::Dot{0, 1}));
+  QCOMPARE(f.view().tipAt(place), QStringLiteral("Unfused: round 2 of 3, 4.600 µs"));
+  QCOMPARE(f.view().dotAt({0, 0}), std::nullopt);
+  QVERIFY(f.view().tipAt({0, 0}).isEmpty());
+}
+
+void SamplesTest::keysWalkTheRounds() {
+  Panel f;
+  QVERIFY(f.isOpen);
+  f.session.select({QStringLiteral("act")});
+  SampleView& view = f.view();
+  QVERIFY(view.focusPolicy() & Qt::TabFocus);
+  QVERIFY(view.accessibleDescription().contains(QStringLiteral("Fused: median 3.500 µs, mean 3.500 µs")));
+  const auto press = [&](Qt::Key key) {
+    QTest::keyClick(&view, key);
+    return view.cursor().value_or(SampleView::Dot{9, 9});
+  };
+  QCOMPARE(press(Qt::Key_Right), (SampleView::Dot{0, 0}));
+  QCOMPARE(press(Qt::Key_Right), (SampleView::Dot{0, 1}));
+  QCOMPARE(press(Qt::Key_Down), (SampleView::Dot{1, 1}));
+  QVERIFY(view.accessibleDescription().contains(QStringLiteral("Fused: round 2 of 3, 3.300 µs")));
+  QCOMPARE(press(Qt::Key_Down), (SampleView::Dot{1, 1}));
+  QCOMPARE(press(Qt::Key_End), (SampleView::Dot{1, 2}));
+  QCOMPARE(press(Qt::Key_Right), (SampleView::Dot{1, 2}));
+  QCOMPARE(press(Qt::Key_Home), (SampleView::Dot{1, 0}));
+  QCOMPARE(press(Qt::Key_Up), (SampleView::Dot{0, 0}));
+}
+
+void SamplesTest::isHiddenAndStaysSo() {
+  const OwnSettings settings;
+  Theme theme;
+  Session session({});
+  {
+    TimingsPanel panel(session, theme, true);
+    QVERIFY(!panel.samples().isHidden());
+    panel.samplesButton()->click();
+    QVERIFY(panel.samples().isHidden());
+  }
+  TimingsPanel again(session, theme, true);
+  QVERIFY(again.samples().isHidden());
+  again.samplesButton()->click();
+  QVERIFY(!again.samples().isHidden());
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::SamplesTest)
+#include "test_ui_samples.moc"
