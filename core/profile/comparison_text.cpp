@@ -11,8 +11,10 @@ namespace fuseline {
 
 std::string ColumnUnit::timeOf(double ns) const { return fmt::format("{:.3f}", ns / size); }
 
+/// What rounds to nothing has no sign.
 std::string ColumnUnit::bytesOf(std::int64_t bytes) const {
-  return fmt::format("{:.2f}", static_cast<double>(bytes) / size);
+  const std::string text = fmt::format("{:.2f}", static_cast<double>(bytes) / size);
+  return text == "-0.00" ? "0.00" : text;
 }
 
 ColumnUnit timeUnitFor(double longestNs) {

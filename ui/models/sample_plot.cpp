@@ -74,6 +74,7 @@ QString SamplePlot::timeText(double ns) const {
 
 SamplePlot samplePlot(const RunRecord& record, const TimingsRow& row) {
   SamplePlot plot{.title = toQt(row.times.label)};
+  if (row.times.isView) return plot;
   if (!row.times.phase.empty()) plot.title += QStringLiteral(" · ") + toQt(row.times.phase);
   const VariantRecord* unfused = record.variant("unfused");
   const VariantRecord* fused = record.variant("fused");

@@ -285,14 +285,17 @@ void TimingsPanel::refreshRunAgain() {
   m_runAgain->setEnabled(m_session.analysis()->isRunnable() && !m_session.isRunning());
 }
 
-/// The current row, if it is selected or a part of what is; else the first one that is, or the whole.
+/// The current row, if it is selected or a part of what is; else the first one that is and was launched, or the whole.
 const TimingsRow* TimingsPanel::shownRow() const {
   const QItemSelectionModel& selection = *m_view->selectionModel();
   const QModelIndexList selected = selection.selectedRows();
   if (selected.isEmpty()) return m_model->endToEnd();
   const QModelIndex current = selection.currentIndex().siblingAtColumn(0);
   const bool isCurrent = selected.contains(current) || selected.contains(current.parent());
-  return &m_model->rowAt(m_order->mapToSource(isCurrent ? current : selected.front()));
+  const auto rowOf = [&](const QModelIndex& index) { return &m_model->rowAt(m_order->mapToSource(index)); };
+  if (isCurrent) return rowOf(current);
+  const auto launched = std::ranges::find_if(selected, [&](const auto& index) { return !rowOf(index)->times.isView; });
+  return rowOf(launched == selected.end() ? selected.front() : *launched);
 }
 
 void TimingsPanel::refreshSamples() {

@@ -1,5 +1,6 @@
 // The rows that set the fused plan beside the unfused one.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/profile/comparison_text.h"
 #include "core/profile/run_record.h"
 
 #include <gtest/gtest.h>
@@ -159,6 +160,13 @@ TEST(CompareVariants, LeavesTheOtherColumnEmptyForOneVariant) {
   EXPECT_EQ(comparison.rows[0].unfused.count, 0);
   EXPECT_EQ(comparison.rows[0].fused.count, 7);
   EXPECT_FALSE(comparison.endToEnd.speedup.isSignificant());
+}
+
+TEST(ColumnUnit, WritesNothingWithoutASign) {
+  const ColumnUnit unit = byteUnitFor(8.0 * 1024 * 1024);
+  EXPECT_EQ(unit.bytesOf(-4), "0.00");
+  EXPECT_EQ(unit.bytesOf(-1024 * 1024), "-1.00");
+  EXPECT_EQ(unit.bytesOf(1572864), "1.50");
 }
 
 }  // namespace
