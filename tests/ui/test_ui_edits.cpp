@@ -148,6 +148,19 @@ void EditsTest::replacingSaysWhatWouldBeLost() {
   QVERIFY(!edit);
   QCOMPARE(edit.error().message, std::string("GELU has no port for the wire from save.extra to add.extra."));
   QVERIFY(!replaceOp(document, analysis.graph(), "fc", "NoSuchOp"));
+  // The main input a would go to x, which has a wire of its own.
+  const PipelineDocument two =
+      parseDocument(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 1},
+    "blocks": {"Two": {"inputs": [{"id": "a"}, {"id": "x"}],
+                       "ops": [{"id": "add", "op": "AddExtraInput", "attributes": {}}],
+                       "wires": [["a", "add.x"], ["x", "add.extra"]], "outputs": [{"id": "y", "from": "add.y"}]}},
+    "pipeline": {"inputs": [{"id": "in", "dtype": "bf16", "shape": [8, 8]}],
+                 "ops": [{"id": "two", "op": "block:Two", "attributes": {}}],
+                 "wires": [["in", "two.a"], ["in", "two.x"]], "outputs": [{"id": "y", "from": "two.y"}]}})")
+          .document;
+  const auto merged = replaceOp(two, analyze(two).graph(), "two", "GELU");
+  QVERIFY(!merged);
+  QCOMPARE(merged.error().message, std::string("GELU has no port for the wire from in to two.x."));
   QVERIFY(!replaceOp(document, analysis.graph(), "nothing", "GELU"));
 }
 

@@ -257,11 +257,7 @@ bool GraphView::viewportEvent(QEvent* event) {
 /// By the keyboard it is about the selection, wherever the pointer is.
 void GraphView::contextMenuEvent(QContextMenuEvent* event) {
   const bool isByKey = event->reason() == QContextMenuEvent::Keyboard && !m_session.selection().isEmpty();
-  if (isByKey) {
-    QMenu::exec(actions(), event->globalPos(), nullptr, this);
-  } else if (const std::unique_ptr<QMenu> menu = menuAt(event->pos())) {
-    menu->exec(event->globalPos());
-  }
+  isByKey ? QMenu::exec(actions(), event->globalPos(), nullptr, this) : menuAt(event->pos())->exec(event->globalPos());
 }
 
 std::unique_ptr<QMenu> GraphView::menuAt(QPoint place) {

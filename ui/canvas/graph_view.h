@@ -47,7 +47,7 @@ class GraphView : public QGraphicsView {
   /// Shows the selection, never larger than life; everything where nothing is selected.
   void fitSelection();
   /// What the menu offers at a place: the commands for the selection on what can be selected, else those for a wire or
-  /// for the canvas. nullptr: nothing.
+  /// for the canvas.
   std::unique_ptr<QMenu> menuAt(QPoint place);
 
  Q_SIGNALS:

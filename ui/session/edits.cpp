@@ -273,11 +273,13 @@ class Rewiring {
   /// Errors: one has no port to go to.
   Result<void> rewire(EditScript& script) const {
     const PipelineDocument document = script.document();
+    std::set<std::string> fed;  // no input has two wires
     for (std::size_t i = 0; i < document.wires().size(); ++i) {
       const Wire& wire = document.wires()[i];
       const Wire next{endInstead(wire.from, m_before.outputs, m_after.outputs),
                       endInstead(wire.to, m_before.inputs, m_after.inputs)};
-      if (isNowhere(next.from) || isNowhere(next.to)) return lost(wire.from, toString(wire.to));
+      const bool isTaken = next.to.node == m_id && !fed.insert(next.to.port).second;
+      if (isNowhere(next.from) || isNowhere(next.to) || isTaken) return lost(wire.from, toString(wire.to));
       if (next == wire) continue;
       script.add(RemoveWire{wire, static_cast<int>(i)});
       script.add(AddWire{next, static_cast<int>(i)});
