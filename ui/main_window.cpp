@@ -15,6 +15,7 @@
 #include "ui/run_commands.h"
 #include "ui/shortcuts_dialog.h"
 #include "ui/theme/format.h"
+#include "ui/view_memory.h"
 
 #include <QActionGroup>
 #include <QApplication>
@@ -43,6 +44,8 @@ constexpr int kHintDurationMs = 8000;
 constexpr auto kDeviceKey = "run/device";
 constexpr auto kKeepRunsKey = "run/keepsRuns";
 constexpr auto kStartPageKey = "start/isShown";
+constexpr auto kReopensKey = "start/reopens";
+constexpr auto kLastFileKey = "session/lastFile";
 
 }  // namespace
 
@@ -63,6 +66,7 @@ MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, 
   createStatusBar();
   createStartPage();
   createFileBar();
+  if (persistence == Persistence::Settings) m_viewMemory = new ViewMemory(session, *m_view, this);
   connectFiles();
   connectSession();
   connectRuns();
@@ -473,11 +477,15 @@ void MainWindow::startTour(const Tour& tour) {
 void MainWindow::createStartPage() {
   m_startPage = new StartPage(m_theme, m_session.settings(), this);
   m_startPage->setShownAtStart(wantsStartPage());
+  m_startPage->setReopening(reopens());
   connect(m_startPage, &StartPage::openWanted, m_files, &FileCommands::chooseAndOpen);
   connect(m_startPage, &StartPage::templateChosen, m_files,
           [this](const QString& name, const std::string& text) { m_files->newFromTemplate(text, name); });
   connect(m_startPage, &StartPage::fileChosen, m_files, [this](const QString& path) { m_files->openAll({path}); });
   connect(m_startPage, &StartPage::tourChosen, this, &MainWindow::startTour);
+  connect(m_startPage, &StartPage::reopeningChanged, this, [this](bool isReopening) {
+    if (m_persistence == Persistence::Settings) QSettings().setValue(kReopensKey, isReopening);
+  });
   connect(m_startPage, &StartPage::shownAtStartChanged, this, [this](bool isShown) {
     if (m_persistence == Persistence::Settings) QSettings().setValue(kStartPageKey, isShown);
   });
@@ -717,6 +725,15 @@ GuideWindow& MainWindow::showGuide(const QString& page, const QString& heading) 
   return *m_guide;
 }
 
+bool MainWindow::reopens() const {
+  return m_persistence == Persistence::Settings && QSettings().value(kReopensKey, true).toBool();
+}
+
+QString MainWindow::fileToReopen() const {
+  const QString file = reopens() ? QSettings().value(kLastFileKey).toString() : QString();
+  return QFileInfo::exists(file) ? file : QString();
+}
+
 bool MainWindow::wantsStartPage() const {
   return m_persistence == Persistence::Settings && QSettings().value(kStartPageKey, true).toBool();
 }
@@ -862,6 +879,8 @@ void MainWindow::closeEvent(QCloseEvent* event) {
     QSettings settings;
     settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
     settings.setValue(QStringLiteral("window/state"), saveState(kLayoutVersion));
+    settings.setValue(kLastFileKey, m_session.path());
+    m_viewMemory->remember();
   }
   event->accept();
 }

@@ -45,6 +45,7 @@ namespace fuseline::ui {
 
 class Autosave;
 class GuideWindow;
+class ViewMemory;
 
 /// Whether the window reads and writes the user's settings. Tests and screenshots do not.
 enum class Persistence { Settings, None };
@@ -103,6 +104,8 @@ class MainWindow : public QMainWindow {
   GuideWindow& showGuide(const QString& page, const QString& heading = {});
   /// Whether the user wants it when nothing else is opened.
   bool wantsStartPage() const;
+  /// The file that the window which was closed last had open. Empty: none, it is gone, or the user does not want it.
+  QString fileToReopen() const;
   /// Brings a pane to the front: "plan", "timeline"; or the start page, "start". False: there is none of this name.
   bool showPane(const QString& name);
   QStringList paneNames() const;
@@ -164,6 +167,7 @@ class MainWindow : public QMainWindow {
   QList<QWidget*> visiblePanes() const;
   void focusPane(int step);
   void focusPane(QWidget& pane);
+  bool reopens() const;
   void showOutline();
   void lookAtTensors();
   void showReadOnly();
@@ -204,6 +208,7 @@ class MainWindow : public QMainWindow {
   GuideWindow* m_guide = nullptr;  // as soon as it was wanted
   RunBar* m_runBar = nullptr;
   PaneRing* m_paneRing = nullptr;
+  ViewMemory* m_viewMemory = nullptr;  // with Persistence::Settings
   TourBar* m_tourBar = nullptr;
   QList<QDockWidget*> m_docks;
   QDockWidget* m_timingsDock = nullptr;

@@ -160,11 +160,15 @@ QLayout* StartPage::makeFoot() {
   m_atStart = new QCheckBox(tr("Show this page when Fuseline starts"));
   m_atStart->setChecked(true);
   connect(m_atStart, &QCheckBox::toggled, this, &StartPage::shownAtStartChanged);
+  m_reopens = new QCheckBox(tr("Begin with the last pipeline instead"));
+  m_reopens->setToolTip(tr("What the window that was closed last showed. File > New and Help > Start page begin anew"));
+  connect(m_reopens, &QCheckBox::toggled, this, &StartPage::reopeningChanged);
   auto* close = new QPushButton(tr("Close"));
   close->setToolTip(tr("Go on with the pipeline behind this page (Esc)"));
   connect(close, &QPushButton::clicked, this, &StartPage::hide);
   auto* row = new QHBoxLayout();
   row->addWidget(m_atStart);
+  row->addWidget(m_reopens);
   row->addStretch(1);
   row->addWidget(close);
   return row;

@@ -33,6 +33,7 @@ class StartPage : public QWidget {
   void setRecentFiles(const QStringList& paths);
   void setExamples(const std::vector<MeasuredExample>& examples);
   void setShownAtStart(bool isShown) { m_atStart->setChecked(isShown); }
+  void setReopening(bool isReopening) { m_reopens->setChecked(isReopening); }
 
   /// In the middle of the window, above everything.
   void open();
@@ -43,6 +44,7 @@ class StartPage : public QWidget {
   void tourChosen(const Tour& tour);
   void openWanted();
   void shownAtStartChanged(bool isShown);
+  void reopeningChanged(bool isReopening);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -66,6 +68,7 @@ class StartPage : public QWidget {
   QVBoxLayout* m_recent = nullptr;
   QVBoxLayout* m_examples = nullptr;
   QCheckBox* m_atStart = nullptr;
+  QCheckBox* m_reopens = nullptr;
 };
 
 }  // namespace fuseline::ui

@@ -12,6 +12,7 @@
 #include <QDir>
 #include <QIcon>
 #include <QProcess>
+#include <QSessionManager>
 #include <QSettings>
 #include <QSize>
 #include <QStandardPaths>
@@ -53,6 +54,7 @@ void addOptions(QCommandLineParser& parser) {
       "Bring this pane to the front: plan, timings, timeline, flame, roofline, memory, numerics, tensor, sweep, runs, "
       "changes, rules, problems, outline or log; or start, the start page.",
       "pane");
+  add("no-restore", "Begin without the pipeline that was open last.");
   add("run", "Run the pipeline before the picture is taken.");
   add("numerics", "Measure the numerics before the picture is taken.");
   add("capture", "Capture this tensor before the picture is taken.", "tensor");
@@ -89,6 +91,25 @@ void applyScale(int argc, char** argv) {
   }
 }
 
+/// What was given, else what was open last; not over what is to be recovered.
+QStringList filesToOpen(const QCommandLineParser& parser, const ui::MainWindow& window,
+                        const std::optional<ui::Autosave>& autosave) {
+  const QStringList given = parser.positionalArguments();
+  const bool isFree = given.isEmpty() && !parser.isSet("no-restore") && autosave && autosave->leftovers().empty();
+  const QString last = isFree ? window.fileToReopen() : QString();
+  return last.isEmpty() ? given : QStringList{last};
+}
+
+/// A desktop that ends starts this again when it is back; what is not saved is in the journal.
+void followSession(QApplication& app, ui::Session& session, ui::Autosave& autosave) {
+  QObject::connect(&app, &QGuiApplication::commitDataRequest, &session, [&autosave] { autosave.write(); });
+  QObject::connect(&app, &QGuiApplication::saveStateRequest, &session, [&session](QSessionManager& manager) {
+    QStringList command = {QApplication::applicationFilePath(), QStringLiteral("--no-restore")};
+    if (!session.path().isEmpty()) command << QStringLiteral("--") << session.path();
+    manager.setRestartCommand(command);
+  });
+}
+
 /// False when the file could not be read, which the window says.
 bool openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& files) {
   if (!files.isEmpty()) return window.openFile(files.front());
@@ -100,6 +121,7 @@ bool openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& 
 /// A process of its own, so that windows neither wait for each other nor end together.
 bool openWindow(const QCommandLineParser& parser, const QString& path) {
   QStringList arguments;
+  arguments << QStringLiteral("--no-restore");
   if (parser.isSet("worker")) arguments << QStringLiteral("--worker") << parser.value("worker");
   if (!path.isEmpty()) arguments << QStringLiteral("--") << path;
   return QProcess::startDetached(QApplication::applicationFilePath(), arguments);
@@ -220,10 +242,12 @@ int main(int argc, char** argv) {
     screenshot.emplace(std::move(*request), window, session);
   }
   window.show();
-  if (!openFirst(window, session, parser.positionalArguments()) && isPicture(parser))
+  if (autosave) followSession(app, session, *autosave);
+  const QStringList files = filesToOpen(parser, window, autosave);
+  if (!openFirst(window, session, files) && isPicture(parser))
     return refuse(window.message());  // there is nothing to take a picture of
-  if (!isPicture(parser)) window.files().openWindows(parser.positionalArguments().mid(1));
-  offerStartPage(window, autosave, parser.positionalArguments());
+  if (!isPicture(parser)) window.files().openWindows(files.mid(1));
+  offerStartPage(window, autosave, files);
   if (parser.isSet("compare") && !window.compareWith(parser.value("compare")) && isPicture(parser))
     return refuse(window.message());
   if (!isPicture(parser) && parser.isSet("pane")) window.showPane(parser.value("pane"));

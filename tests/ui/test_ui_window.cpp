@@ -13,6 +13,7 @@
 #include <QApplication>
 #include <QDockWidget>
 #include <QDragEnterEvent>
+#include <QFile>
 #include <QFileInfo>
 #include <QImage>
 #include <QLabel>
@@ -28,6 +29,7 @@
 #include <QTreeWidget>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 #include <vector>
@@ -55,6 +57,8 @@ class WindowTest : public QObject {
   void startPageOpensWhatIsChosen();
   void startPageGoesByEscAndByAPressBesideIt();
   void startPageKeepsTheFocus();
+  void theLastFileIsOpenedAgainWhereItWas();
+  void aFileThatIsGoneIsNotOpenedAgain();
   void guideOpensAtTheCodeOfAProblem();
   void keysOfCommandsAreChanged();
   void keysAreTakenFromWhoHadThem();
@@ -392,6 +396,76 @@ void WindowTest::startPageKeepsTheFocus() {
     QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab);
   }
   for (const TemplateCard* card : cardsOf(f)) QVERIFY2(visited.contains(card), qPrintable(card->text()));
+}
+
+namespace {
+
+/// A window that keeps settings, with a file of its own.
+struct Kept {
+  explicit Kept(const QString& path) {
+    isOpen = path.isEmpty() || (window.openFile(path) && waitForAnalysis(session));
+    window.resize(1200, 800);
+    window.show();
+  }
+  Theme theme;
+  Session session{SessionSettings{}};
+  MainWindow window{session, theme, Persistence::Settings};
+  bool isOpen = false;
+};
+
+QString pipelineFile(const testing::TemporaryFolder& folder, const char* name) {
+  const QString path = toQt((folder / name).string());
+  QFile file(path);
+  if (file.open(QFile::WriteOnly)) file.write(QByteArray::fromStdString(smallPipeline()));
+  return path;
+}
+
+}  // namespace
+
+void WindowTest::theLastFileIsOpenedAgainWhereItWas() {
+  const OwnSettings settings;
+  const testing::TemporaryFolder folder;
+  const QString path = pipelineFile(folder, "a.fuseline");
+  const QString other = pipelineFile(folder, "b.fuseline");
+  QPointF middle;
+  {
+    Kept f(path);
+    QVERIFY(f.isOpen);
+    f.window.canvas().showPlace({40, 30}, 1.5);
+    middle = f.window.canvas().middle();
+    QVERIFY(f.window.openFile(other));
+    QTRY_VERIFY(f.window.canvas().zoom() <= 1.0);  // another file, all of it
+    QVERIFY(f.window.openFile(path));
+    QTRY_VERIFY(qFuzzyCompare(f.window.canvas().zoom(), 1.5));
+    f.window.close();
+  }
+  Kept again(QString{});
+  QCOMPARE(again.window.fileToReopen(), path);
+  QVERIFY(again.window.openFile(path));
+  QTRY_VERIFY(qFuzzyCompare(again.window.canvas().zoom(), 1.5));
+  const QPointF moved = again.window.canvas().middle() - middle;
+  QVERIFY2(std::abs(moved.x()) < 8.0 && std::abs(moved.y()) < 8.0, "the place in the middle is the same");
+  again.window.startPage().setReopening(false);
+  QCOMPARE(again.window.fileToReopen(), QString());
+  again.window.startPage().setReopening(true);
+  again.window.canvas().fit();
+  again.window.close();
+  Kept fitted(path);
+  QTRY_VERIFY(fitted.window.canvas().zoom() <= 1.0);  // nothing was chosen any more
+}
+
+void WindowTest::aFileThatIsGoneIsNotOpenedAgain() {
+  const OwnSettings settings;
+  const testing::TemporaryFolder folder;
+  const QString path = pipelineFile(folder, "a.fuseline");
+  {
+    Kept f(path);
+    f.window.close();
+  }
+  QVERIFY(QFile::remove(path));
+  QCOMPARE(Kept(QString{}).window.fileToReopen(), QString());
+  Fixture picture(smallPipeline());  // reads no settings
+  QCOMPARE(picture.window.fileToReopen(), QString());
 }
 
 void WindowTest::guideOpensAtTheCodeOfAProblem() {

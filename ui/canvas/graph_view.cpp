@@ -107,9 +107,14 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
   // Only a new document is fitted by itself: a view that moves with every edit moves under the user's hand.
   connect(&session, &Session::documentReplaced, this, [this] { m_isFitPending = true; });
   connect(&session, &Session::analysisChanged, this, [this] {
-    if (std::exchange(m_isFitPending, false)) fit();
+    if (std::exchange(m_isFitPending, false)) showFirst();
   });
   connect(&theme, &Theme::changed, this, [this] { viewport()->update(); });
+}
+
+void GraphView::showFirst() {
+  const std::optional<ViewPlace> place = std::exchange(m_firstPlace, std::nullopt);
+  place ? showPlace(place->middle, place->zoom) : fit();
 }
 
 void GraphView::fit() {
@@ -128,7 +133,7 @@ void GraphView::fitSelection() {
 }
 
 void GraphView::showRect(const QRectF& content) {
-  if (content.isEmpty() || viewport()->width() < 2 * kFitMarginPx) return;
+  if (content.isEmpty() || std::min(viewport()->width(), viewport()->height()) <= 2 * kFitMarginPx) return;
   const QSizeF room(viewport()->width() - 2 * kFitMarginPx, viewport()->height() - 2 * kFitMarginPx);
   const double factor = std::min({room.width() / content.width(), room.height() / content.height(), 1.0});
   setTransform(QTransform::fromScale(factor, factor));

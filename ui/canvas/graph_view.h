@@ -5,12 +5,14 @@
 #include "ui/canvas/frame_editor.h"
 #include "ui/canvas/graph_scene.h"
 #include "ui/models/node_search.h"
+#include "ui/session/view_place.h"
 
 #include <QGraphicsView>
 #include <QMenu>
 #include <QPointer>
 
 #include <memory>
+#include <optional>
 
 namespace fuseline::ui {
 
@@ -40,6 +42,12 @@ class GraphView : public QGraphicsView {
   void showArea(const QRectF& area);
   /// Of what is in sight, in scene coordinates.
   QPointF middle() const { return mapToScene(viewport()->rect().center()); }
+  /// What the user has chosen to see; nothing: everything is in sight.
+  std::optional<ViewPlace> place() const {
+    return m_isFitted ? std::nullopt : std::optional(ViewPlace{middle(), zoom()});
+  }
+  /// Of a document that is being opened, in place of everything.
+  void setFirstPlace(const std::optional<ViewPlace>& place) { m_firstPlace = place; }
   /// With this place in the middle.
   void showPlace(QPointF middle, double zoom);
   /// Opens a field for the title or the text of a frame, in its place.
@@ -78,6 +86,7 @@ class GraphView : public QGraphicsView {
   void addCanvasCommands(QMenu& menu, QPoint place);
   void searchAt(QPointF scenePosition, QPoint screenPosition);
   void searchForWire(const LooseWire& wire, QPointF scenePosition, QPoint screenPosition);
+  void showFirst();
   void showRect(const QRectF& rect);
   void showNode(const QString& id);
   void showFrame(const QString& id);
@@ -102,6 +111,7 @@ class GraphView : public QGraphicsView {
   std::string m_edited;                // the frame that it is in
   QPointer<QWidget> m_keyboardBefore;  // where it was when a wire was begun elsewhere
   bool m_isFitted = true;
+  std::optional<ViewPlace> m_firstPlace;
   bool m_isFitPending = false;  // a new document is shown; its hulls are still to come
   bool m_isSpaceHeld = false;
   bool m_isPanning = false;

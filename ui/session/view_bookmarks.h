@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/session/view_place.h"
+
 #include <QMap>
-#include <QPointF>
 #include <QString>
 #include <QVariantMap>
 
@@ -12,11 +13,6 @@
 namespace fuseline::ui {
 
 inline constexpr int kMaxBookmarks = 9;
-
-struct ViewPlace {
-  QPointF middle;  // in scene coordinates
-  double zoom = 1.0;
-};
 
 class ViewBookmarks {
  public:
