@@ -160,7 +160,7 @@ QLayout* StartPage::makeFoot() {
   m_atStart = new QCheckBox(tr("Show this page when Fuseline starts"));
   m_atStart->setChecked(true);
   connect(m_atStart, &QCheckBox::toggled, this, &StartPage::shownAtStartChanged);
-  m_reopens = new QCheckBox(tr("Begin with the last pipeline instead"));
+  m_reopens = new QCheckBox(tr("Go on with the last pipeline, if there is one"));
   m_reopens->setToolTip(tr("What the window that was closed last showed. File > New and Help > Start page begin anew"));
   connect(m_reopens, &QCheckBox::toggled, this, &StartPage::reopeningChanged);
   auto* close = new QPushButton(tr("Close"));
