@@ -91,23 +91,13 @@ void applyScale(int argc, char** argv) {
   }
 }
 
-/// What was given, else what was open last; not over what is to be recovered.
-QStringList filesToOpen(const QCommandLineParser& parser, const ui::MainWindow& window,
-                        const std::optional<ui::Autosave>& autosave) {
-  const QStringList given = parser.positionalArguments();
-  const bool isFree = given.isEmpty() && !parser.isSet("no-restore") && autosave && autosave->leftovers().empty();
-  const QString last = isFree ? window.fileToReopen() : QString();
-  return last.isEmpty() ? given : QStringList{last};
-}
-
-/// A desktop that ends starts this again when it is back; what is not saved is in the journal.
-void followSession(QApplication& app, ui::Session& session, ui::Autosave& autosave) {
-  QObject::connect(&app, &QGuiApplication::commitDataRequest, &session, [&autosave] { autosave.write(); });
-  QObject::connect(&app, &QGuiApplication::saveStateRequest, &session, [&session](QSessionManager& manager) {
-    QStringList command = {QApplication::applicationFilePath(), QStringLiteral("--no-restore")};
-    if (!session.path().isEmpty()) command << QStringLiteral("--") << session.path();
-    manager.setRestartCommand(command);
-  });
+/// Where nothing else was asked for and nothing is to be recovered. False: there is none, or it could not be read,
+/// which the window says.
+bool reopenLast(const QCommandLineParser& parser, ui::MainWindow& window, const std::optional<ui::Autosave>& autosave) {
+  const bool isAsked = !parser.positionalArguments().isEmpty() || parser.isSet("no-restore") || parser.isSet("compare");
+  if (isAsked || !autosave || !autosave->leftovers().empty()) return false;
+  const QString last = window.fileToReopen();
+  return !last.isEmpty() && window.openFile(last);
 }
 
 /// False when the file could not be read, which the window says.
@@ -118,13 +108,26 @@ bool openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& 
   return true;
 }
 
-/// A process of its own, so that windows neither wait for each other nor end together.
-bool openWindow(const QCommandLineParser& parser, const QString& path) {
-  QStringList arguments;
-  arguments << QStringLiteral("--no-restore");
+/// What begins a window like this one on a file; an empty path: on none.
+QStringList windowArguments(const QCommandLineParser& parser, const QString& path) {
+  QStringList arguments = {QStringLiteral("--no-restore")};
   if (parser.isSet("worker")) arguments << QStringLiteral("--worker") << parser.value("worker");
   if (!path.isEmpty()) arguments << QStringLiteral("--") << path;
-  return QProcess::startDetached(QApplication::applicationFilePath(), arguments);
+  return arguments;
+}
+
+/// A process of its own, so that windows neither wait for each other nor end together.
+bool openWindow(const QCommandLineParser& parser, const QString& path) {
+  return QProcess::startDetached(QApplication::applicationFilePath(), windowArguments(parser, path));
+}
+
+/// A desktop that ends starts this again when it is back; what is not saved stays in the journal.
+void followSession(QApplication& app, const QCommandLineParser& parser, ui::Session& session, ui::Autosave& autosave) {
+  QObject::connect(&app, &QGuiApplication::commitDataRequest, &session, [&autosave] { autosave.leaveBehind(); });
+  QObject::connect(&app, &QGuiApplication::saveStateRequest, &session, [&](QSessionManager& manager) {
+    manager.setRestartCommand(QStringList{QApplication::applicationFilePath()} +
+                              windowArguments(parser, session.path()));
+  });
 }
 
 /// Beside the installed program, or else in the sources that it was built from.
@@ -242,12 +245,13 @@ int main(int argc, char** argv) {
     screenshot.emplace(std::move(*request), window, session);
   }
   window.show();
-  if (autosave) followSession(app, session, *autosave);
-  const QStringList files = filesToOpen(parser, window, autosave);
-  if (!openFirst(window, session, files) && isPicture(parser))
+  if (autosave) followSession(app, parser, session, *autosave);
+  const QStringList files = parser.positionalArguments();
+  const bool isReopened = reopenLast(parser, window, autosave);
+  if (!isReopened && !openFirst(window, session, files) && isPicture(parser))
     return refuse(window.message());  // there is nothing to take a picture of
   if (!isPicture(parser)) window.files().openWindows(files.mid(1));
-  offerStartPage(window, autosave, files);
+  if (!isReopened) offerStartPage(window, autosave, files);
   if (parser.isSet("compare") && !window.compareWith(parser.value("compare")) && isPicture(parser))
     return refuse(window.message());
   if (!isPicture(parser) && parser.isSet("pane")) window.showPane(parser.value("pane"));

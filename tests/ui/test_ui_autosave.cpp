@@ -24,6 +24,7 @@ class AutosaveTest : public QObject {
  private Q_SLOTS:
   void keepsWhatIsNotSavedUntilItIs();
   void undoneChangesLeaveNoJournal();
+  void whatADesktopThatEndsInterruptsIsLeftBehind();
   void recoversWhatAKilledProgramHadNotSaved();
   void discardsWhatAKilledProgramHadNotSaved();
   void leavesTheJournalOfALivingProgramAlone();
@@ -84,6 +85,23 @@ void AutosaveTest::undoneChangesLeaveNoJournal() {
   QCOMPARE(journalsIn(folder).size(), 1);
   session.undo();
   QVERIFY(journalsIn(folder).isEmpty());
+}
+
+void AutosaveTest::whatADesktopThatEndsInterruptsIsLeftBehind() {
+  const testing::TemporaryFolder folder;
+  Fixture f(smallPipeline());
+  {
+    Autosave autosave(f.session, folderOf(folder), kAtOnce);
+    autosave.leaveBehind();  // nothing is unsaved
+  }
+  QVERIFY(journalsIn(folder).isEmpty());
+  {
+    Autosave autosave(f.session, folderOf(folder), kAtOnce);
+    QVERIFY(f.session.apply(SetSymbol{"M", 77}));
+    autosave.leaveBehind();
+  }
+  QCOMPARE(journalsIn(folder).size(), 1);
+  QCOMPARE(Autosave(f.session, folderOf(folder), kAtOnce).leftovers().size(), std::size_t{1});
 }
 
 void AutosaveTest::recoversWhatAKilledProgramHadNotSaved() {

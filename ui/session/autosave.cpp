@@ -10,6 +10,7 @@
 #include <QCoreApplication>
 #include <QDir>
 #include <QFile>
+#include <QFileInfo>
 #include <QUuid>
 
 #include <algorithm>
@@ -71,7 +72,20 @@ Autosave::Autosave(Session& session, QString folder, AutosaveTiming timing, QObj
   findLeftovers();
 }
 
-Autosave::~Autosave() { remove(); }
+Autosave::~Autosave() {
+  if (!m_isLeftBehind) remove();
+}
+
+void Autosave::leaveBehind() {
+  write();
+  m_isLeftBehind = m_session.isModified();
+}
+
+/// Times are kept to the second.
+bool Autosave::isFirstOutdated() const {
+  const QFileInfo file(m_leftovers.front().file);
+  return file.exists() && file.lastModified() >= m_leftovers.front().savedAt.addSecs(1);
+}
 
 void Autosave::findLeftovers() {
   const QStringList names = QDir(m_folder).entryList({QStringLiteral("*.journal")}, QDir::Files);

@@ -55,6 +55,10 @@ class Autosave : public QObject {
 
   /// Writes the journal if something is unsaved, else removes it.
   void write();
+  /// Writes it, and leaves it to the next program, however this one ends.
+  void leaveBehind();
+  /// Has the file of the first leftover been changed since that was kept? Precondition: there is a leftover.
+  bool isFirstOutdated() const;
   /// Keeps what is not saved as the first leftover, for who is about to open something in its place.
   /// Errors: the journal cannot be written.
   Result<void> setAside();
@@ -81,6 +85,7 @@ class Autosave : public QObject {
   std::vector<Leftover> m_leftovers;
   QTimer m_afterEdit;
   QTimer m_whileEditing;
+  bool m_isLeftBehind = false;
   bool m_hasFailed = false;
 };
 

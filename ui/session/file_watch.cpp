@@ -103,6 +103,11 @@ void FileWatch::take(const Content& content) {
   if (!isSame) Q_EMIT changed();
 }
 
+void FileWatch::distrust() {
+  m_known = QByteArray();
+  check();
+}
+
 void FileWatch::keepMine() {
   m_known = m_path.isEmpty() ? std::nullopt : hashOfFile(m_path);
   take(m_known);

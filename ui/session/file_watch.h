@@ -28,6 +28,8 @@ class FileWatch : public QObject {
   FileState state() const { return m_state; }
   /// Looks now, for who cannot wait for the system to tell.
   FileState check();
+  /// What the file holds is not what the document goes back to: another program has changed it.
+  void distrust();
   /// What the file holds is known from now on, and the document is an unsaved change of it.
   void keepMine();
 
