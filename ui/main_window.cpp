@@ -15,6 +15,7 @@
 #include "ui/run_commands.h"
 #include "ui/shortcuts_dialog.h"
 #include "ui/theme/format.h"
+#include "ui/theme/message_ground.h"
 #include "ui/view_memory.h"
 
 #include <QActionGroup>
@@ -103,7 +104,7 @@ void MainWindow::createCentre() {
   row->addWidget(m_messageLabel, 1);
   row->addWidget(close, 0, Qt::AlignTop);
   m_message->hide();
-  m_message->setAutoFillBackground(true);
+  useMessageGround(*m_message, m_theme);
   auto* layout = new QVBoxLayout(centre);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(1);  // between bars
@@ -276,7 +277,7 @@ void MainWindow::addSelectionCommands(QMenu& menu) {
   const auto addBoth = [&](const QString& text, const QKeySequence& shortcut, std::function<void()> run) {
     addToCanvas(*addCommand(&menu, text, shortcut, std::move(run)));
   };
-  addBoth(tr("&Copy"), QKeySequence::Copy, [this] { copy(); });
+  addBoth(tr("&Copy"), QKeySequence::Copy, [this] { m_scene->copySelected(); });
   addBoth(tr("Cu&t"), QKeySequence::Cut, [this] { m_scene->cutSelected(); });
   addBoth(tr("&Paste"), QKeySequence::Paste, [this] { m_scene->paste(); });
   addBoth(tr("D&uplicate"), QKeySequence(Qt::CTRL | Qt::Key_D), [this] { m_scene->duplicateSelected(); });
@@ -673,9 +674,6 @@ void MainWindow::restoreLayout() {
 void MainWindow::refreshIcons() {
   for (const auto& [action, name] : std::as_const(m_iconActions)) action->setIcon(m_theme.icon(name));
   refreshOverflowIcons();
-  QPalette palette = m_message->palette();
-  palette.setColor(QPalette::Window, m_theme.messageColor());
-  m_message->setPalette(palette);
 }
 
 void MainWindow::refreshTitle() {
@@ -783,14 +781,6 @@ void MainWindow::escape() {
   m_scene->clearSelection();
 }
 
-void MainWindow::copy() {
-  if (m_timings->view()->hasFocus()) {
-    QGuiApplication::clipboard()->setText(m_timings->asText());
-  } else {
-    m_scene->copySelected();
-  }
-}
-
 void MainWindow::makeBlock() {
   if (m_session.selection().isEmpty()) return m_hint->setText(tr("Select the ops that shall become a block."));
   const PipelineDocument& document = m_session.document();
@@ -864,7 +854,10 @@ void MainWindow::offerRecovery(Autosave& autosave) {
   auto* bar = new RecoveryBar(autosave, m_theme, centralWidget());
   static_cast<QVBoxLayout*>(centralWidget()->layout())->insertWidget(0, bar);
   connect(bar, &RecoveryBar::recoveryWanted, this, [this, &autosave] {
-    if (m_files->mayDiscard()) autosave.recoverFirst();
+    if (!m_files->mayDiscard()) return;
+    const bool isOutdated = autosave.isFirstOutdated();
+    autosave.recoverFirst();
+    if (isOutdated) m_files->watch().distrust();
   });
   connect(&autosave, &Autosave::failed, this,
           [this](const QString& sentence) { showMessage(sentence, Severity::Error); });

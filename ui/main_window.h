@@ -159,7 +159,6 @@ class MainWindow : public QMainWindow {
   void setTheme(ThemeChoice choice);
   void setHullFilter(HullFilter filter);
   void escape();
-  void copy();
   /// Asks for a name.
   void makeBlock();
   /// Asks how many times.

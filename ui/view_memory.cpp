@@ -2,18 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/view_memory.h"
 
-#include <QSettings>
-#include <QVariantMap>
+#include "ui/session/file_settings.h"
 
 namespace fuseline::ui {
 
 namespace {
 
-constexpr int kMostFiles = 50;
-constexpr auto kKey = "view/places";
-
-/// The last one first.
-QVariantList entries() { return QSettings().value(kKey).toList(); }
+FileSettings settings() { return {QStringLiteral("view/places"), QStringLiteral("place")}; }
 
 }  // namespace
 
@@ -27,12 +22,9 @@ ViewMemory::ViewMemory(Session& session, GraphView& view, QObject* parent)
 
 void ViewMemory::remember() {
   if (m_path.isEmpty()) return;
-  QVariantList kept = entries();
-  kept.removeIf([this](const QVariant& entry) { return entry.toMap().value("file").toString() == m_path; });
-  if (const auto place = m_view.place())
-    kept.prepend(
-        QVariantMap{{"file", m_path}, {"x", place->middle.x()}, {"y", place->middle.y()}, {"zoom", place->zoom}});
-  QSettings().setValue(kKey, kept.mid(0, kMostFiles));
+  const std::optional<ViewPlace> place = m_view.place();
+  const auto& [middle, zoom] = place.value_or(ViewPlace());
+  settings().set(m_path, place ? QVariant(QVariantList{middle.x(), middle.y(), zoom}) : QVariant());
 }
 
 /// The canvas still shows the place of the document before; it moves when the new one is analysed.
@@ -42,15 +34,11 @@ void ViewMemory::follow() {
   m_view.setFirstPlace(placeOf(m_path));
 }
 
+/// Settings may have been written by hand: what is no place is none.
 std::optional<ViewPlace> ViewMemory::placeOf(const QString& path) const {
-  if (path.isEmpty()) return std::nullopt;
-  for (const QVariant& entry : entries()) {
-    const QVariantMap place = entry.toMap();
-    if (place.value("file").toString() != path) continue;
-    const ViewPlace found{{place.value("x").toDouble(), place.value("y").toDouble()}, place.value("zoom").toDouble()};
-    return found.zoom > 0.0 ? std::optional(found) : std::nullopt;
-  }
-  return std::nullopt;
+  const QVariantList values = path.isEmpty() ? QVariantList() : settings().of(path).toList();
+  if (values.size() != 3 || values[2].toDouble() <= 0.0) return std::nullopt;
+  return ViewPlace{{values[0].toDouble(), values[1].toDouble()}, values[2].toDouble()};
 }
 
 }  // namespace fuseline::ui

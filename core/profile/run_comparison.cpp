@@ -3,7 +3,7 @@
 #include "core/profile/run_comparison.h"
 
 #include "core/document/document_difference.h"
-#include "core/document/file_format.h"
+#include "core/profile/run_pipeline.h"
 #include "core/support/percent.h"
 #include "core/support/text.h"
 
@@ -32,11 +32,8 @@ std::string structureOf(const RunRecord& record) {
 
 /// Nothing: one of the records has no pipeline that can be read.
 std::optional<std::vector<DocumentChange>> pipelineChanges(const RunRecord& base, const RunRecord& next) {
-  const auto read = [](const RunRecord& record) {
-    return parseDocument(record.pipeline.dump(-1, ' ', false, Json::error_handler_t::replace));
-  };
-  const LoadedDocument before = read(base);
-  const LoadedDocument after = read(next);
+  const LoadedDocument before = pipelineOf(base);
+  const LoadedDocument after = pipelineOf(next);
   if (hasErrors(before.diagnostics) || hasErrors(after.diagnostics)) return std::nullopt;
   std::vector<DocumentChange> changes = documentDifference(before.document, after.document);
   std::erase_if(changes, [](const DocumentChange& change) {

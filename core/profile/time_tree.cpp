@@ -3,7 +3,7 @@
 #include "core/profile/time_tree.h"
 
 #include "core/document/document_operation.h"
-#include "core/document/file_format.h"
+#include "core/profile/run_pipeline.h"
 #include "core/profile/step_sums.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ class BlockNames {
  public:
   explicit BlockNames(const RunRecord& record) {
     if (!record.pipeline.is_object()) return;
-    const LoadedDocument loaded = parseDocument(record.pipeline.dump(-1, ' ', false, Json::error_handler_t::replace));
+    const LoadedDocument loaded = pipelineOf(record);
     if (hasErrors(loaded.diagnostics)) return;
     addInstances(kPipeline, loaded.document.pipeline());
     for (const auto& [name, block] : loaded.document.blocks()) addInstances(name, block);

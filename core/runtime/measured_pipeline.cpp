@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/measured_pipeline.h"
 
-#include "core/document/file_format.h"
+#include "core/profile/run_pipeline.h"
 #include "core/runtime/pipeline_run.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace fuseline {
 namespace {
 
 Result<PipelineDocument> documentOf(const RunRecord& run) {
-  LoadedDocument loaded = parseDocument(run.pipeline.dump(-1, ' ', false, Json::error_handler_t::replace));
+  LoadedDocument loaded = pipelineOf(run);
   for (const Diagnostic& diagnostic : loaded.diagnostics)
     if (diagnostic.severity == Severity::Error)
       return Error{

@@ -8,7 +8,7 @@
 #include "ui/session/autosave.h"
 #include "ui/theme/format.h"
 
-#include <QDir>
+#include <QDateTime>
 #include <QFile>
 #include <QMessageBox>
 #include <QPushButton>
@@ -35,6 +35,7 @@ class FileWatchTest : public QObject {
   void keepingMineIsAnUnsavedChange();
   void reloadsWhatIsThere();
   void reloadingSetsAsideWhatIsNotSaved();
+  void aFileThatIsNewerThanWhatIsRecoveredIsNotOverwritten();
   void aBrokenFileIsNotReloaded();
   void comparesWithWhatIsThere();
 };
@@ -227,6 +228,31 @@ void FileWatchTest::reloadingSetsAsideWhatIsNotSaved() {
   QCOMPARE(f.m(), 64);
   QVERIFY(f.session.isModified());
   QCOMPARE(f.bytes(), withM(32));
+}
+
+void FileWatchTest::aFileThatIsNewerThanWhatIsRecoveredIsNotOverwritten() {
+  const testing::TemporaryFolder journals;
+  const QString folder = toQt(journals.path().string());
+  for (const bool isNewer : {false, true}) {
+    Opened f;
+    {
+      Autosave before(f.session, folder);
+      QVERIFY(f.session.apply(SetSymbol{"M", 64}));
+      before.leaveBehind();
+    }
+    f.session.undo();
+    QFile file(f.path);
+    QVERIFY(file.open(QFile::ReadWrite));
+    const QDateTime now = QDateTime::currentDateTime();
+    QVERIFY(file.setFileTime(now.addSecs(isNewer ? 60 : -60), QFileDevice::FileModificationTime));
+    file.close();
+    Autosave after(f.session, folder);
+    QCOMPARE(after.leftovers().size(), std::size_t{1});
+    f.window.offerRecovery(after);
+    Q_EMIT f.window.findChild<RecoveryBar*>()->recoveryWanted();
+    QCOMPARE(f.m(), 64);
+    QCOMPARE(f.watch().check(), isNewer ? FileState::Changed : FileState::AsKnown);
+  }
 }
 
 void FileWatchTest::aBrokenFileIsNotReloaded() {

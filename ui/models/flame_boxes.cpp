@@ -5,6 +5,7 @@
 #include "core/profile/stats.h"
 #include "ui/models/kernel_name.h"
 #include "ui/models/step_category.h"
+#include "ui/models/step_tip.h"
 #include "ui/theme/format.h"
 
 #include <QCoreApplication>
@@ -116,15 +117,7 @@ class BoxBuilder {
   }
 
   static QString stepText(const StepRecord& step) {
-    QString text = line(toQt(step.range()).toHtmlEscaped());
-    const SampleStats stats = summarize(step.samplesNs);
-    if (stats.hasSpread()) text += line(translated("all rounds: %1").arg(formatTiming(stats)));
-    if (step.bytes > 0 && stats.median > 0.0)
-      text += line(QStringLiteral("%1 · %2 GB/s")
-                       .arg(formatByteCount(step.bytes))
-                       .arg(static_cast<double>(step.bytes) / stats.median, 0, 'g', 3));
-    for (const std::string& way : step.ways) text += line(toQt(way).toHtmlEscaped());
-    return text;
+    return line(toQt(step.range()).toHtmlEscaped()) + stepLines(step, summarize(step.samplesNs).median);
   }
 
   const VariantRecord& m_variant;

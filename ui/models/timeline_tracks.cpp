@@ -3,9 +3,9 @@
 #include "ui/models/timeline_tracks.h"
 
 #include "core/profile/launch_wait.h"
-#include "core/profile/stats.h"
 #include "ui/models/kernel_name.h"
 #include "ui/models/step_category.h"
+#include "ui/models/step_tip.h"
 #include "ui/theme/format.h"
 
 #include <QCoreApplication>
@@ -27,12 +27,6 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 QString line(const QString& text) { return QStringLiteral("<br>") + text; }
 
-/// "12.5 GB/s": what was reached, by the model's count of the work.
-QString rate(double work, double durationNs, const char* unit) {
-  return durationNs <= 0 || work <= 0 ? QString()
-                                      : QStringLiteral("%1 %2").arg(work / durationNs, 0, 'g', 3).arg(toQt(unit));
-}
-
 QString timesText(const TimelineBox& box, double totalNs) {
   const auto durationNs = static_cast<double>(box.durationNs());
   QString text =
@@ -42,22 +36,8 @@ QString timesText(const TimelineBox& box, double totalNs) {
 }
 
 QString stepTip(const StepRecord& step, const TimelineBox& box, double totalNs) {
-  QString tip = QStringLiteral("<b>%1</b>").arg(toQt(step.range()).toHtmlEscaped()) + line(timesText(box, totalNs));
-  const SampleStats stats = summarize(step.samplesNs);
-  if (stats.hasSpread()) tip += line(translated("all rounds: %1").arg(formatTiming(stats)));
-  QStringList work;
-  const auto durationNs = static_cast<double>(box.durationNs());
-  if (step.bytes > 0) work.append(formatByteCount(step.bytes));
-  work.append(rate(static_cast<double>(step.bytes), durationNs, "GB/s"));
-  work.append(rate(static_cast<double>(step.flops) / 1e3, durationNs, "TFLOP/s"));
-  work.removeAll(QString());
-  if (!work.isEmpty()) tip += line(work.join(QStringLiteral(" · ")));
-  for (const std::string& way : step.ways) tip += line(toQt(way).toHtmlEscaped());
-  for (const ActivityRecord& activity : step.activities)
-    tip += line(QStringLiteral("%1 (%2)").arg(toQt(activity.name).toHtmlEscaped(),
-                                              formatDurationNs(summarize(activity.samplesNs).median)));
-  if (!step.note.empty()) tip += line(toQt(step.note).toHtmlEscaped());
-  return tip;
+  return QStringLiteral("<b>%1</b>").arg(toQt(step.range()).toHtmlEscaped()) + line(timesText(box, totalNs)) +
+         stepLines(step, static_cast<double>(box.durationNs()));
 }
 
 class TrackBuilder {

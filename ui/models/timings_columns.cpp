@@ -8,6 +8,7 @@
 #include <QCoreApplication>
 
 #include <algorithm>
+#include <iterator>
 
 namespace fuseline::ui {
 
@@ -89,55 +90,45 @@ QString numberText(Format format, double value, const ColumnUnit& unit) {
   return {};
 }
 
-std::vector<TimingsColumn> makeColumns() {
+/// Those that are shown until the user chooses.
+std::vector<TimingsColumn> firstColumns() {
   const auto time = &TimingsUnits::time;
   return {
-      {.id = "op",
-       .heading = "Op",
-       .words = [](const TimingsRow& row) { return toQt(row.times.label); },
-       .isShownFirst = true},
-      {.id = "pass",
-       .heading = "Pass",
-       .words = [](const TimingsRow& row) { return toQt(row.times.phase); },
-       .isShownFirst = true},
+      {.id = "op", .heading = "Op", .words = [](const TimingsRow& row) { return toQt(row.times.label); }},
+      {.id = "pass", .heading = "Pass", .words = [](const TimingsRow& row) { return toQt(row.times.phase); }},
       {.id = "unfused",
        .heading = "Unfused (%1)",
        .tip = "Median of the rounds",
        .format = Format::Time,
        .unit = time,
        .value = [](const TimingsRow& row) { return median(row.times, row.times.unfused); },
-       .words = [](const TimingsRow& row) { return row.times.isView ? translated("view") : QString(); },
-       .isShownFirst = true},
+       .words = [](const TimingsRow& row) { return row.times.isView ? translated("view") : QString(); }},
       {.id = "unfusedSpread",
        .heading = "± %",
        .name = "Unfused, ± %",
        .tip = "Half the interquartile range over the median",
        .format = Format::Percent,
        .value = [](const TimingsRow& row) { return spread(row.times, row.times.unfused); },
-       .words = [](const TimingsRow& row) { return spreadWords(row.times, row.times.unfused); },
-       .isShownFirst = true},
+       .words = [](const TimingsRow& row) { return spreadWords(row.times, row.times.unfused); }},
       {.id = "fused",
        .heading = "Fused (%1)",
        .tip = "Median of the rounds",
        .format = Format::Time,
        .unit = time,
-       .value = [](const TimingsRow& row) { return median(row.times, row.times.fused); },
-       .isShownFirst = true},
+       .value = [](const TimingsRow& row) { return median(row.times, row.times.fused); }},
       {.id = "fusedSpread",
        .heading = "± %",
        .name = "Fused, ± %",
        .tip = "Half the interquartile range over the median",
        .format = Format::Percent,
        .value = [](const TimingsRow& row) { return spread(row.times, row.times.fused); },
-       .words = [](const TimingsRow& row) { return spreadWords(row.times, row.times.fused); },
-       .isShownFirst = true},
+       .words = [](const TimingsRow& row) { return spreadWords(row.times, row.times.fused); }},
       {.id = "speedup",
        .heading = "Speed-up",
        .tip = "Unfused over fused, within a round. ~: within the noise. In parentheses: both plans have the step",
        .format = Format::Digits,
        .value = speedup,
-       .words = speedupWords,
-       .isShownFirst = true},
+       .words = speedupWords},
       {.id = "baseline",
        .heading = "Against baseline",
        .format = Format::Percent,
@@ -145,45 +136,44 @@ std::vector<TimingsColumn> makeColumns() {
            [](const TimingsRow& row) {
              return valueIf(row.change && row.change->isInBoth(), row.change ? row.change->change.median : 0.0);
            },
-       .words = [](const TimingsRow& row) { return row.change ? toQt(changeText(*row.change)) : QString(); },
-       .isShownFirst = true},
+       .words = [](const TimingsRow& row) { return row.change ? toQt(changeText(*row.change)) : QString(); }},
       {.id = "bytesSaved",
        .heading = "Saved (%1)",
        .name = "Bytes saved (%1)",
        .format = Format::Bytes,
        .unit = &TimingsUnits::saved,
-       .value = [](const TimingsRow& row) { return saved(row.times, row.times.bytesSaved); },
-       .isShownFirst = true},
+       .value = [](const TimingsRow& row) { return saved(row.times, row.times.bytesSaved); }},
       {.id = "launchesSaved",
        .heading = "Launches saved",
        .format = Format::Count,
-       .value = [](const TimingsRow& row) { return saved(row.times, row.times.launchesSaved); },
-       .isShownFirst = true},
+       .value = [](const TimingsRow& row) { return saved(row.times, row.times.launchesSaved); }},
       {.id = "bandwidth",
        .heading = "GB/s",
        .tip = "The least traffic, in 1e9 bytes a second. Of the fused plan; parts: of the unfused one",
        .format = Format::Digits,
-       .value = [](const TimingsRow& row) { return known(row.efficiency().gbps()); },
-       .isShownFirst = true},
+       .value = [](const TimingsRow& row) { return known(row.efficiency().gbps()); }},
       {.id = "rate",
        .heading = "%1",
        .tip = "Operations by definition, a second. Of the fused plan; parts: of the unfused one",
        .format = Format::Digits,
        .unit = &TimingsUnits::rate,
-       .value = [](const TimingsRow& row) { return known(row.efficiency().gflops()); },
-       .isShownFirst = true},
+       .value = [](const TimingsRow& row) { return known(row.efficiency().gflops()); }},
       {.id = "roof",
        .heading = "× roof",
        .tip = "The time over the least that the roofs allow, which were measured in this run.\n"
               "Below 1 where caches are faster than the memory that was measured",
        .format = Format::Digits,
-       .value = [](const TimingsRow& row) { return known(row.efficiency().timesFromRoof()); },
-       .isShownFirst = true},
+       .value = [](const TimingsRow& row) { return known(row.efficiency().timesFromRoof()); }},
       {.id = "bound",
        .heading = "Bound by",
        .tip = "By what the least time is set",
-       .words = [](const TimingsRow& row) { return toQt(row.efficiency().boundName()); },
-       .isShownFirst = true},
+       .words = [](const TimingsRow& row) { return toQt(row.efficiency().boundName()); }},
+  };
+}
+
+std::vector<TimingsColumn> furtherColumns() {
+  const auto time = &TimingsUnits::time;
+  return {
       {.id = "share",
        .heading = "Share (%)",
        .tip = "Of all steps of the plan. Of the fused plan; parts: of the unfused one",
@@ -258,6 +248,13 @@ std::vector<TimingsColumn> makeColumns() {
        .heading = "Kernel",
        .words = [](const TimingsRow& row) { return fact(row, &StepFacts::kernel); }},
   };
+}
+
+std::vector<TimingsColumn> makeColumns() {
+  std::vector<TimingsColumn> columns = firstColumns();
+  for (TimingsColumn& column : columns) column.isShownFirst = true;
+  std::ranges::copy(furtherColumns(), std::back_inserter(columns));
+  return columns;
 }
 
 StepFacts factsOf(const StepRecord& step) {

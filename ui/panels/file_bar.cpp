@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/file_bar.h"
 
+#include "ui/theme/message_ground.h"
+
 #include <QHBoxLayout>
 
 namespace fuseline::ui {
@@ -10,7 +12,6 @@ FileBar::FileBar(Session& session, FileWatch& watch, const Theme& theme, QWidget
     : QWidget(parent),
       m_session(session),
       m_watch(watch),
-      m_theme(theme),
       m_text(new QLabel(this)),
       m_reload(new QPushButton(tr("Reload"), this)),
       m_compare(new QPushButton(tr("Compare"), this)) {
@@ -23,21 +24,13 @@ FileBar::FileBar(Session& session, FileWatch& watch, const Theme& theme, QWidget
   row->setContentsMargins(12, 6, 8, 6);
   row->addWidget(m_text, 1);
   for (QPushButton* button : {m_reload, m_compare, keep}) row->addWidget(button);
-  setAutoFillBackground(true);
   connect(m_reload, &QPushButton::clicked, this, &FileBar::reloadWanted);
   connect(m_compare, &QPushButton::clicked, this, &FileBar::compareWanted);
   connect(keep, &QPushButton::clicked, &watch, &FileWatch::keepMine);
   connect(&watch, &FileWatch::changed, this, &FileBar::refresh);
   connect(&session, &Session::documentChanged, this, &FileBar::refresh);
-  connect(&theme, &Theme::changed, this, &FileBar::refreshColors);
-  refreshColors();
+  useMessageGround(*this, theme);
   refresh();
-}
-
-void FileBar::refreshColors() {
-  QPalette colors = palette();
-  colors.setColor(QPalette::Window, m_theme.messageColor());
-  setPalette(colors);
 }
 
 void FileBar::refresh() {

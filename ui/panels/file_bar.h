@@ -23,12 +23,10 @@ class FileBar : public QWidget {
 
  private:
   void refresh();
-  void refreshColors();
   QString text() const;
 
   Session& m_session;
   FileWatch& m_watch;
-  const Theme& m_theme;
   QLabel* m_text;
   QPushButton* m_reload;
   QPushButton* m_compare;

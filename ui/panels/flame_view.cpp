@@ -25,8 +25,6 @@ constexpr double kLeastLabelPx = 24.0;
 constexpr double kFaded = 0.25;
 constexpr double kNameSize = 0.9;
 
-double rowPx() { return QFontMetricsF(scaledFont(kNameSize)).height() + kRoomPx; }
-
 /// Names that lead to a box, for finding it again.
 QStringList namesTo(const std::vector<FlameBox>& boxes, std::size_t box) {
   QStringList names;
@@ -45,6 +43,7 @@ FlameView::FlameView(Session& session, const Theme& theme, QWidget* parent)
 }
 
 void FlameView::setBoxes(std::vector<FlameBox> boxes) {
+  m_rowPx = QFontMetricsF(scaledFont(kNameSize)).height() + kRoomPx;
   const QStringList zoomed = m_boxes.empty() ? QStringList() : namesTo(m_boxes, m_zoomed);
   m_boxes = std::move(boxes);
   m_cursor.reset();
@@ -101,7 +100,7 @@ int FlameView::numRows() const {
   return last + 1;
 }
 
-QSize FlameView::sizeHint() const { return {400, static_cast<int>(std::ceil(numRows() * rowPx())) + 4}; }
+QSize FlameView::sizeHint() const { return {400, static_cast<int>(std::ceil(numRows() * m_rowPx)) + 4}; }
 
 /// Those that the zoomed one is in fill their rows.
 bool FlameView::isAboveZoomed(std::size_t box) const {
@@ -112,8 +111,8 @@ bool FlameView::isAboveZoomed(std::size_t box) const {
 
 QRectF FlameView::areaOf(std::size_t index) const {
   const FlameBox& box = m_boxes[index];
-  const double top = box.row * rowPx() + kGapPx;
-  const double height = rowPx() - kGapPx;
+  const double top = box.row * m_rowPx + kGapPx;
+  const double height = m_rowPx - kGapPx;
   if (index == m_zoomed || isAboveZoomed(index)) return {0.0, top, static_cast<double>(width()), height};
   const FlameBox& zoomed = m_boxes[m_zoomed];
   const bool isInside = box.row > zoomed.row && box.startNs >= zoomed.startNs && box.endNs <= zoomed.endNs;

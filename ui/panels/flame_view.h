@@ -78,6 +78,7 @@ class FlameView : public QWidget {
   std::vector<bool> m_isMatch;
   QRegularExpression m_search;
   int m_numMatches = 0;
+  double m_rowPx = 0.0;  // by the font
   std::size_t m_zoomed = 0;
   std::optional<std::size_t> m_cursor;
 };

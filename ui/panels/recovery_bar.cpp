@@ -4,6 +4,7 @@
 
 #include "core/document/file_format.h"
 #include "ui/theme/format.h"
+#include "ui/theme/message_ground.h"
 
 #include <QHBoxLayout>
 #include <QLocale>
@@ -24,7 +25,7 @@ QString titleOf(const Leftover& leftover) {
 }  // namespace
 
 RecoveryBar::RecoveryBar(Autosave& autosave, const Theme& theme, QWidget* parent)
-    : QWidget(parent), m_autosave(autosave), m_theme(theme), m_text(new QLabel(this)) {
+    : QWidget(parent), m_autosave(autosave), m_text(new QLabel(this)) {
   m_text->setWordWrap(true);
   auto* recover = new QPushButton(tr("Recover"), this);
   auto* discard = new QPushButton(tr("Discard"), this);
@@ -35,19 +36,11 @@ RecoveryBar::RecoveryBar(Autosave& autosave, const Theme& theme, QWidget* parent
   row->addWidget(m_text, 1);
   row->addWidget(recover);
   row->addWidget(discard);
-  setAutoFillBackground(true);
   connect(recover, &QPushButton::clicked, this, &RecoveryBar::recoveryWanted);
   connect(discard, &QPushButton::clicked, this, [this] { m_autosave.discardFirst(); });
   connect(&autosave, &Autosave::leftoversChanged, this, &RecoveryBar::refresh);
-  connect(&theme, &Theme::changed, this, &RecoveryBar::refreshColors);
-  refreshColors();
+  useMessageGround(*this, theme);
   refresh();
-}
-
-void RecoveryBar::refreshColors() {
-  QPalette colors = palette();
-  colors.setColor(QPalette::Window, m_theme.messageColor());
-  setPalette(colors);
 }
 
 void RecoveryBar::refresh() {

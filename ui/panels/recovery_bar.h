@@ -23,10 +23,8 @@ class RecoveryBar : public QWidget {
 
  private:
   void refresh();
-  void refreshColors();
 
   Autosave& m_autosave;
-  const Theme& m_theme;
   QLabel* m_text;
 };
 

@@ -74,6 +74,7 @@ void RunBar::follow() {
   connect(m_stop, &QAction::triggered, &m_session, &Session::cancelRun);
   connect(&m_session, &Session::analysisChanged, this, &RunBar::refresh);
   connect(&m_session, &Session::passChanged, this, &RunBar::refresh);
+  connect(&m_session, &Session::runTargetChanged, this, &RunBar::refreshRecipes);
   connect(&m_session, &Session::runTargetChanged, this, &RunBar::refresh);
   connect(&m_session, &Session::runStarted, this, [this] {
     showProgress(QStringLiteral("starting"), 0, 0);
@@ -102,7 +103,6 @@ void RunBar::refresh() {
   m_stop->setEnabled(m_session.isRunning());
   m_pass->setCurrentIndex(m_pass->findData(static_cast<int>(m_session.pass())));
   showRecipe(*m_recipe, m_session.document());
-  refreshRecipes();
   m_run->setToolTip(runTip());
   m_device->setCurrentIndex(m_device->findData(toQt(m_session.runTarget().device)));
   m_recipe->setEnabled(!m_session.document().isReadOnly());

@@ -3,7 +3,7 @@
 #include "ui/panels/sweep_panel.h"
 
 #include "ui/panels/roomy_delegate.h"
-#include "ui/panels/table_text.h"
+#include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>
@@ -170,8 +170,6 @@ void SweepPanel::createActions() {
   m_open = add(tr("Open"), tr("Show the run, with the pipeline as it was measured (Enter)"), [this] {
     if (const auto row = currentRow()) openRow(*row);
   });
-  m_copy = add(tr("Copy table"), tr("With tabs, for a spreadsheet"),
-               [this] { QGuiApplication::clipboard()->setText(asText()); });
   m_save = add(tr("Save as CSV..."), tr("Write the table as fuseline sweep -o does"), [this] { saveCsv(); });
   m_copyCommand = add(tr("Copy as a command"), tr("What measures the same in a shell"), [this] { copyCommand(); });
   m_open->setShortcuts({QKeySequence(Qt::Key_Return), QKeySequence(Qt::Key_Enter)});
@@ -188,12 +186,11 @@ void SweepPanel::createView() {
   m_view->setUniformRowHeights(true);
   m_view->setFrameShape(QFrame::NoFrame);
   m_view->setAccessibleName(tr("Points of the sweep"));
-  m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
+  makeCopyable(*m_view);
   m_view->header()->setSectionsMovable(false);
   m_view->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
   m_view->setSortingEnabled(true);
   m_view->sortByColumn(-1, Qt::AscendingOrder);  // as measured
-  m_view->installEventFilter(this);
 }
 
 void SweepPanel::follow() {
@@ -339,7 +336,6 @@ void SweepPanel::refreshActions() {
   const bool hasRows = m_model->rowCount() > 0;
   const std::optional<std::size_t> row = currentRow();
   m_open->setEnabled(row && m_model->isMeasured(static_cast<int>(*row)) && !m_session.isRunning());
-  m_copy->setEnabled(hasRows);
   m_save->setEnabled(hasRows);
   m_copyCommand->setEnabled(hasRows);
 }
@@ -361,21 +357,6 @@ void SweepPanel::openRow(std::size_t row) {
 }
 
 // ------------------------------------------------------------------------------------------------------------- taking
-
-QString SweepPanel::asText() const {
-  QString text = headText(*m_view);
-  for (int row = 0; row < m_sorted->rowCount(); ++row) text += rowText(*m_view, row);
-  return text;
-}
-
-/// Before the window's own Ctrl+C, which is about the canvas.
-bool SweepPanel::eventFilter(QObject* watched, QEvent* event) {
-  const bool isKey = event->type() == QEvent::ShortcutOverride || event->type() == QEvent::KeyPress;
-  if (!isKey || !static_cast<QKeyEvent*>(event)->matches(QKeySequence::Copy))
-    return QWidget::eventFilter(watched, event);
-  event->type() == QEvent::KeyPress ? m_copy->trigger() : event->accept();
-  return true;
-}
 
 void SweepPanel::saveCsv() {
   QFileDialog dialog(this, tr("Save the table"), QFileInfo(m_session.path()).path(),

@@ -46,8 +46,6 @@ class SweepPanel : public QWidget {
   QString stateText() const { return m_state->text(); }
   /// From where on fusing pays.
   QString summary() const { return m_summary->text(); }
-  /// The table as it is sorted, with tabs between its cells.
-  QString asText() const;
 
  Q_SIGNALS:
   /// Of a run, which takes the place of the pipeline in the window.
@@ -55,8 +53,6 @@ class SweepPanel : public QWidget {
   void message(const QString& sentence);
 
  protected:
-  bool eventFilter(QObject* watched, QEvent* event) override;
-
  private:
   QLayout* makeChoices();
   QLayout* makeState();
@@ -103,7 +99,6 @@ class SweepPanel : public QWidget {
   QLabel* m_summary;
   QLabel* m_empty;
   QAction* m_open = nullptr;
-  QAction* m_copy = nullptr;
   QAction* m_save = nullptr;
   QAction* m_copyCommand = nullptr;
   QHash<QString, QString> m_typedSizes;  // by the symbol

@@ -19,13 +19,13 @@ namespace {
 
 QString translated(const char* text) { return QCoreApplication::translate("TableCopying", text); }
 
-/// A row, then those in it.
+/// A row, then those that are shown in it.
 void forEachRow(const QTreeView& view, const std::function<void(const QModelIndex& first)>& visit,
                 const QModelIndex& parent = {}) {
   for (int row = 0; row < view.model()->rowCount(parent); ++row) {
     const QModelIndex first = view.model()->index(row, 0, parent);
     visit(first);
-    forEachRow(view, visit, first);
+    if (view.isExpanded(first)) forEachRow(view, visit, first);
   }
 }
 
@@ -46,6 +46,11 @@ bool isNumeric(const QTreeView& view, int column) {
   return (alignment.toInt() & Qt::AlignRight) != 0;
 }
 
+/// Leaves the clipboard alone where there is nothing.
+void copy(const QTreeView& view, QString (*toText)(const QTreeView& view)) {
+  if (view.model()->rowCount() > 0) QGuiApplication::clipboard()->setText(toText(view));
+}
+
 /// Takes Ctrl+C before the window does.
 class CopyKey : public QObject {
  public:
@@ -57,7 +62,7 @@ class CopyKey : public QObject {
     if (!isKey || !static_cast<QKeyEvent*>(event)->matches(QKeySequence::Copy))
       return QObject::eventFilter(watched, event);
     event->accept();
-    if (event->type() == QEvent::KeyPress) QGuiApplication::clipboard()->setText(tableText(m_view));
+    if (event->type() == QEvent::KeyPress) copy(m_view, tableText);
     return true;
   }
 
@@ -67,8 +72,7 @@ class CopyKey : public QObject {
 
 void addCommand(QTreeView& view, const QString& text, QString (*toText)(const QTreeView& view)) {
   auto* action = new QAction(text, &view);
-  QObject::connect(action, &QAction::triggered, &view,
-                   [&view, toText] { QGuiApplication::clipboard()->setText(toText(view)); });
+  QObject::connect(action, &QAction::triggered, &view, [&view, toText] { copy(view, toText); });
   view.addAction(action);
 }
 

@@ -7,7 +7,7 @@
 
 namespace fuseline::ui {
 
-/// All rows, those inside others after them and indented, as in headText() and rowText().
+/// All rows; those inside others after them and indented, where they are open. As in headText() and rowText().
 QString tableText(const QTreeView& view);
 /// The same as a table of Markdown, its columns aligned as they are shown.
 QString tableMarkdown(const QTreeView& view);

@@ -3,7 +3,7 @@
 #include "ui/panels/timings_panel.h"
 
 #include "ui/models/run_notes.h"
-#include "ui/panels/table_text.h"
+#include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
 #include <QAction>
@@ -218,10 +218,8 @@ void TimingsPanel::createView() {
   connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &TimingsPanel::takeSelection);
   connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &TimingsPanel::refreshSamples);
   connect(m_view->selectionModel(), &QItemSelectionModel::currentChanged, this, &TimingsPanel::refreshSamples);
-  auto* copy = new QAction(tr("Copy table"), m_view);
-  connect(copy, &QAction::triggered, this, [this] { QGuiApplication::clipboard()->setText(asText()); });
-  m_view->addActions({copy, m_columns.sorter()->menuAction(), m_columns.chooser()->menuAction()});
-  m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
+  makeCopyable(*m_view);
+  m_view->addActions({m_columns.sorter()->menuAction(), m_columns.chooser()->menuAction()});
 }
 
 void TimingsPanel::refresh() {
@@ -328,15 +326,6 @@ void TimingsPanel::takeSelection() {
   if (!ids.isEmpty()) m_session.select(ids);
 }
 
-QString TimingsPanel::asText() const {
-  QString text = headText(*m_view);
-  for (int row = 0; row < m_order->rowCount(); ++row) {
-    text += rowText(*m_view, row);
-    const QModelIndex parent = m_order->index(row, 0);
-    if (!m_view->isExpanded(parent)) continue;
-    for (int part = 0; part < m_order->rowCount(parent); ++part) text += rowText(*m_view, part, parent);
-  }
-  return text;
-}
+QString TimingsPanel::asText() const { return tableText(*m_view); }
 
 }  // namespace fuseline::ui

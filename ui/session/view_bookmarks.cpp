@@ -1,19 +1,14 @@
-// A list in the settings: each entry a file and its places, the last one first.
+// Places as they stand in the settings.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/view_bookmarks.h"
 
-#include <QSettings>
+#include "ui/session/file_settings.h"
 
 namespace fuseline::ui {
 
 namespace {
 
-constexpr int kMaxFiles = 50;
-constexpr auto kKey = "viewBookmarks";
-
-QVariantList keptFiles() { return QSettings().value(kKey).toList(); }
-
-QString pathOf(const QVariant& file) { return file.toMap().value(QStringLiteral("path")).toString(); }
+FileSettings settings() { return {QStringLiteral("viewBookmarks"), QStringLiteral("places")}; }
 
 QVariantList toVariant(const QMap<int, ViewPlace>& places) {
   QVariantList list;
@@ -41,8 +36,7 @@ void ViewBookmarks::open(const QString& path) {
   m_path = path;
   m_places.clear();
   if (!m_isKept || path.isEmpty()) return;
-  for (const QVariant& file : keptFiles())
-    if (pathOf(file) == path) m_places = fromVariant(file.toMap().value(QStringLiteral("places")));
+  m_places = fromVariant(settings().of(path));
 }
 
 void ViewBookmarks::follow(const QString& path) {
@@ -63,10 +57,7 @@ std::optional<ViewPlace> ViewBookmarks::at(int number) const {
 
 void ViewBookmarks::keep() const {
   if (!m_isKept || m_path.isEmpty() || m_places.isEmpty()) return;
-  QVariantList files = keptFiles();
-  files.removeIf([this](const QVariant& file) { return pathOf(file) == m_path; });
-  files.prepend(QVariantMap{{QStringLiteral("path"), m_path}, {QStringLiteral("places"), toVariant(m_places)}});
-  QSettings().setValue(kKey, files.mid(0, kMaxFiles));
+  settings().set(m_path, toVariant(m_places));
 }
 
 }  // namespace fuseline::ui

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/tours/tour_bar.h"
 
+#include "ui/theme/message_ground.h"
+
 #include <QHBoxLayout>
 #include <QVBoxLayout>
 
@@ -10,13 +12,11 @@ namespace fuseline::ui {
 TourBar::TourBar(Session& session, const Theme& theme, QWidget* parent)
     : QWidget(parent),
       m_session(session),
-      m_theme(theme),
       m_title(new QLabel(this)),
       m_text(new QLabel(this)),
       m_back(new QPushButton(tr("&Back"), this)),
       m_next(new QPushButton(this)) {
   setAccessibleName(tr("Guided tour"));
-  setAutoFillBackground(true);
   m_title->setFont(scaledFont(1.0, QFont::DemiBold));
   m_text->setWordWrap(true);
   m_text->setTextFormat(Qt::RichText);
@@ -39,8 +39,7 @@ TourBar::TourBar(Session& session, const Theme& theme, QWidget* parent)
   for (const auto signal : {&Session::selectionChanged, &Session::runFinished, &Session::numericsFinished,
                             &Session::baselineChanged, &Session::documentChanged})
     connect(&session, signal, this, &TourBar::look);
-  connect(&theme, &Theme::changed, this, &TourBar::refreshColors);
-  refreshColors();
+  useMessageGround(*this, theme);
   hide();
 }
 
@@ -94,12 +93,6 @@ void TourBar::refresh() {
   m_text->setText(step()->text);
   m_back->setEnabled(m_index > 0);
   m_next->setText(m_index + 1 < m_tour->steps.size() ? tr("&Next") : tr("&Finish"));
-}
-
-void TourBar::refreshColors() {
-  QPalette colors = palette();
-  colors.setColor(QPalette::Window, m_theme.messageColor());
-  setPalette(colors);
 }
 
 }  // namespace fuseline::ui

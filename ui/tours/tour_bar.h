@@ -41,10 +41,8 @@ class TourBar : public QWidget {
   void goTo(std::size_t index);
   void look();
   void refresh();
-  void refreshColors();
 
   Session& m_session;
-  const Theme& m_theme;
   const Tour* m_tour = nullptr;
   std::size_t m_index = 0;
   std::optional<bool> m_wasDone;  // the step, when last looked at; nothing: not yet

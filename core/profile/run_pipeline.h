@@ -1,0 +1,13 @@
+// The pipeline that a run has with it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/file_format.h"
+#include "core/profile/run_record.h"
+
+namespace fuseline {
+
+/// With what is wrong about it: runs may have been written by hand.
+LoadedDocument pipelineOf(const RunRecord& record);
+
+}  // namespace fuseline
