@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/analysis.h"
 
+#include "core/plan/padding.h"
 #include "core/quant/apply_recipe.h"
 #include "core/quant/small_layers.h"
 
@@ -47,6 +48,7 @@ void addRecipe(const PipelineDocument& document, const AnalysisOptions& options,
   }
   if (!analysis.recipe) return;
   analysis.lowered.graph = applyRecipe(std::move(analysis.lowered.graph), *analysis.recipe, diagnostics);
+  addPaddingRepairs(document, options.lowering, *analysis.recipe, diagnostics);
   if (std::optional<Diagnostic> note = noteSmallLayers(analysis.graph(), *analysis.recipe))
     diagnostics.push_back(std::move(*note));
 }
