@@ -4,7 +4,7 @@
 #include "tests/ui/ui_test_support.h"
 #include "ui/models/node_search.h"
 #include "ui/session/edits.h"
-#include "ui/session/fusion_edits.h"
+#include "ui/session/fusion_toggle.h"
 #include "ui/theme/format.h"
 
 #include <QTest>

@@ -9,7 +9,7 @@
 #include "ui/canvas/metrics.h"
 #include "ui/models/numerics_model.h"
 #include "ui/models/operation_card.h"
-#include "ui/session/fusion_edits.h"
+#include "ui/session/fusion_toggle.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/hull_look.h"
 
+#include "core/plan/fusion_edits.h"
 #include "ui/models/gain_text.h"
-#include "ui/session/fusion_edits.h"
 #include "ui/theme/format.h"
 
 #include <QCoreApplication>

@@ -3,8 +3,8 @@
 #include "ui/models/rules_model.h"
 
 #include "core/fusion/rule_text.h"
+#include "core/plan/fusion_edits.h"
 #include "ui/models/gain_text.h"
-#include "ui/session/fusion_edits.h"
 #include "ui/theme/format.h"
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 // The inspector's page of the whole pipeline: symbols, inputs, outputs, recipe, rule book.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/expression.h"
+#include "core/plan/fusion_edits.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/recipe_section.h"
 #include "ui/panels/undo_keys.h"
 #include "ui/session/edits.h"
-#include "ui/session/fusion_edits.h"
 #include "ui/theme/format.h"
 
 #include <fmt/format.h>

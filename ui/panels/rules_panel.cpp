@@ -3,10 +3,10 @@
 #include "ui/panels/rules_panel.h"
 
 #include "core/fusion/rule_text.h"
+#include "core/plan/fusion_edits.h"
 #include "ui/models/gain_text.h"
 #include "ui/models/unplanned.h"
 #include "ui/panels/table_copying.h"
-#include "ui/session/fusion_edits.h"
 #include "ui/theme/format.h"
 
 #include <QHeaderView>

@@ -6,14 +6,11 @@
 #include "core/document/document.h"
 #include "core/plan/analysis.h"
 
-#include <QSet>
-#include <QString>
-
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace fuseline::ui {
+namespace fuseline {
 
 /// Switches a rule off or on everywhere, in the document's fusion section: "without" names what is off, "with" what is
 /// on although it has a price.
@@ -36,14 +33,4 @@ bool isOffHere(const PipelineDocument& document, const Graph& graph, const Attem
 /// off or not asked for any more. Nothing where asking would not help.
 std::optional<Edit> useHere(const PipelineDocument& document, const Analysis& analysis, const Attempt& attempt);
 
-/// What one key does to the fusions of a selection.
-struct FusionToggle {
-  Edit edit;
-  QString hint;  // which ones, and how to get them back
-};
-/// Off, if one that touches the selection is applied; on, if they are only off at their places. `rule` narrows it to
-/// that rule; empty: all of them. Nothing: there is no fusion to switch.
-std::optional<FusionToggle> fusionToggle(const PipelineDocument& document, const Analysis& analysis,
-                                         const QSet<QString>& selection, const QString& rule);
-
-}  // namespace fuseline::ui
+}  // namespace fuseline

@@ -1,20 +1,13 @@
 // Rewrites the lists "with" and "without" of the document's fusion section.
 // SPDX-License-Identifier: Apache-2.0
-#include "ui/session/fusion_edits.h"
-
-#include "ui/theme/format.h"
-
-#include <QCoreApplication>
-#include <QStringList>
+#include "core/plan/fusion_edits.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace fuseline::ui {
+namespace fuseline {
 
 namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("FusionEdits", text); }
 
 std::vector<Json> switchesOf(const Json& fusion, const char* key) {
   const bool isList = fusion.is_object() && fusion.contains(key) && fusion[key].is_array();
@@ -109,17 +102,6 @@ bool sharesOps(const Attempt& a, const Attempt& b) {
 
 bool isHandOver(FusionPass pass) { return pass == FusionPass::ForwardHandOver || pass == FusionPass::BackwardHandOver; }
 
-bool touches(const Graph& graph, const Attempt& attempt, const QSet<QString>& selection) {
-  return std::ranges::any_of(attempt.nodes, [&](NodeId id) { return selection.contains(toQt(graph.node(id).owner)); });
-}
-
-QString namesOf(const std::vector<const Attempt*>& attempts) {
-  QStringList names;
-  for (const Attempt* attempt : attempts) names.append(toQt(attempt->rule->name));
-  names.removeDuplicates();
-  return names.join(QStringLiteral(", "));
-}
-
 }  // namespace
 
 Edit removeRuleSwitch(const PipelineDocument& document, const std::string& key, const Json& entry) {
@@ -182,22 +164,4 @@ std::optional<Edit> useHere(const PipelineDocument& document, const Analysis& an
   return std::move(switches).finish("Use " + nameOf(analysis.graph(), {&attempt}));
 }
 
-std::optional<FusionToggle> fusionToggle(const PipelineDocument& document, const Analysis& analysis,
-                                         const QSet<QString>& selection, const QString& rule) {
-  const Graph& graph = analysis.graph();
-  std::vector<const Attempt*> applied;
-  std::vector<const Attempt*> off;
-  for (const Attempt& attempt : analysis.report.attempts) {
-    const bool isMeant = rule.isEmpty() || toQt(attempt.rule->name) == rule;
-    if (!isMeant || !touches(graph, attempt, selection)) continue;
-    if (attempt.outcome == Outcome::Fused) applied.push_back(&attempt);
-    if (isOffHere(document, graph, attempt)) off.push_back(&attempt);
-  }
-  if (!applied.empty())
-    return FusionToggle{switchOffHere(document, graph, applied),
-                        translated("Switched off here: %1. T switches it on again.").arg(namesOf(applied))};
-  if (off.empty()) return std::nullopt;
-  return FusionToggle{switchOnHere(document, graph, off), translated("Switched on here: %1.").arg(namesOf(off))};
-}
-
-}  // namespace fuseline::ui
+}  // namespace fuseline
