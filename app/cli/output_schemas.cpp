@@ -287,6 +287,30 @@ Json fuseSchema() {
        {"device", deviceModel()}});
 }
 
+Json suggestSchema() {
+  Json needs = object({{"bytesMoved", integer("By all steps, at least.")},
+                       {"launches", integer("Steps that are launched.")},
+                       {"savedForBackwardBytes", integer("What forward keeps.")},
+                       {"peakBytes", integer("Of the plan's memory.")},
+                       {"flops", integer("Of all steps.")},
+                       {"quantizedFlops", integer("Of them in steps that multiply quantized matrices.")}});
+  Json plans = mapOf(texts());
+  plans["description"] = "By list, forward, backward or handOvers: what goes (-) and what comes (+).";
+  return object(
+      {{"suggestions",
+        list(object({{"kind", choice({"same results", "changes behaviour"})},
+                     {"label", text("What to do.")},
+                     {"op", text("Where; empty: it concerns the whole pipeline.")},
+                     {"source", text("Who proposed it.")},
+                     {"effects", texts()},
+                     {"caution", text("What else there is to know; may be empty.")},
+                     {"before", needs},
+                     {"after", needs},
+                     {"predictedSavedNs", orNull(number("Of traffic and launches; null: no device was measured."))},
+                     {"estimatedFp8SavedUs", number("By 8-bit products, by the data sheet of an H200.")},
+                     {"plans", plans}}))}});
+}
+
 Json explainSchema() {
   return object(
       {{"ops", list(object({{"op", text("Where the attempts begin.")}, {"attempts", list(attemptSchema())}}))}});
@@ -773,16 +797,13 @@ Json workerSchema() {
 
 std::vector<std::pair<std::string, Json>> outputSchemas() {
   std::vector<std::pair<std::string, Json>> schemas = {
-      {"new", newSchema()},           {"ops", opsSchema()},
-      {"rules", rulesSchema()},       {"recipes", recipesSchema()},
-      {"validate", validateSchema()}, {"infer", inferSchema()},
-      {"fuse", fuseSchema()},         {"explain", explainSchema()},
-      {"diff", diffSchema()},         {"run", runSchema()},
-      {"devices", devicesSchema()},   {"bench", benchSchema()},
-      {"guide", guideSchema()},       {"schema", any("A JSON Schema.")},
-      {"sweep", sweepSchema()},       {"compare", compareSchema()},
-      {"export", exportSchema()},     {"import", importSchema()},
-      {"worker", workerSchema()}};
+      {"new", newSchema()},         {"ops", opsSchema()},           {"rules", rulesSchema()},
+      {"recipes", recipesSchema()}, {"validate", validateSchema()}, {"infer", inferSchema()},
+      {"fuse", fuseSchema()},       {"explain", explainSchema()},   {"suggest", suggestSchema()},
+      {"diff", diffSchema()},       {"run", runSchema()},           {"devices", devicesSchema()},
+      {"bench", benchSchema()},     {"guide", guideSchema()},       {"schema", any("A JSON Schema.")},
+      {"sweep", sweepSchema()},     {"compare", compareSchema()},   {"export", exportSchema()},
+      {"import", importSchema()},   {"worker", workerSchema()}};
   for (auto& [verb, schema] : schemas) {
     Json headed = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                    {"title", "fuseline " + verb + " --json"}};

@@ -32,6 +32,10 @@ Json fusionOf(const PipelineDocument& document) {
   return document.fusion().is_object() ? document.fusion() : Json{{"rules", "all"}};
 }
 
+bool sharesOps(const Attempt& a, const Attempt& b) {
+  return std::ranges::any_of(a.nodes, [&](NodeId id) { return std::ranges::find(b.nodes, id) != b.nodes.end(); });
+}
+
 /// The document's fusion section, as places are switched in it one after the other.
 class PlaceSwitches {
  public:
@@ -54,8 +58,17 @@ class PlaceSwitches {
     if (!isNamed("with", attempt)) add("with", attempt);
   }
 
-  /// Takes out what asks for it here.
-  void stopAsking(const Attempt& attempt) { forget("with", attempt); }
+  /// What has taken its ops is switched off, or not asked for any more.
+  void askInPlaceOfOthers(const Attempt& attempt, const FusionReport& report) {
+    for (const Attempt& other : report.attempts) {
+      if (other.outcome != Outcome::Fused || !sharesOps(other, attempt)) continue;
+      // Joint fusions are chosen before all others, which cannot take their ops by being asked for.
+      const bool comesFirst = other.rule->pass == FusionPass::Joint && attempt.rule->pass != FusionPass::Joint;
+      if (comesFirst) leaveOut(other);
+      if (other.rule->pass == attempt.rule->pass) forget("with", other);
+    }
+    ask(attempt);
+  }
 
   Edit finish(std::string label) && {
     return EditGroup{.label = std::move(label), .edits = {SetFusion{.fusion = std::move(m_fusion)}}};
@@ -96,11 +109,14 @@ std::string nameOf(const Graph& graph, const std::vector<const Attempt*>& attemp
   return attempts.front()->rule->name + " at " + graph.node(attempts.front()->nodes.front()).id;
 }
 
-bool sharesOps(const Attempt& a, const Attempt& b) {
-  return std::ranges::any_of(a.nodes, [&](NodeId id) { return std::ranges::find(b.nodes, id) != b.nodes.end(); });
-}
-
 bool isHandOver(FusionPass pass) { return pass == FusionPass::ForwardHandOver || pass == FusionPass::BackwardHandOver; }
+
+/// TransformerEngine's order cannot be asked for anything, and a step that makes a tensor quantizes one result only.
+bool canBeAskedFor(const FusionReport& report, const Attempt& attempt) {
+  const bool isTaken = attempt.outcome == Outcome::TakenByAnother && report.book == RuleBook::All;
+  const bool isWaiting = attempt.outcome == Outcome::OnRequest || attempt.outcome == Outcome::MeasuredSlower;
+  return (isTaken || isWaiting) && !isHandOver(attempt.rule->pass);
+}
 
 }  // namespace
 
@@ -147,21 +163,17 @@ bool isOffHere(const PipelineDocument& document, const Graph& graph, const Attem
          !switches.isNamedEverywhere("without", attempt);
 }
 
-/// TransformerEngine's order cannot be asked for anything, and a step that makes a tensor quantizes one result only.
 std::optional<Edit> useHere(const PipelineDocument& document, const Analysis& analysis, const Attempt& attempt) {
-  const bool isTaken = attempt.outcome == Outcome::TakenByAnother && analysis.report.book == RuleBook::All;
-  const bool isWaiting = attempt.outcome == Outcome::OnRequest || attempt.outcome == Outcome::MeasuredSlower;
-  if ((!isTaken && !isWaiting) || isHandOver(attempt.rule->pass)) return std::nullopt;
+  return useHere(document, analysis, std::vector{&attempt});
+}
+
+std::optional<Edit> useHere(const PipelineDocument& document, const Analysis& analysis,
+                            const std::vector<const Attempt*>& attempts) {
+  const auto canBeAsked = [&](const Attempt* attempt) { return canBeAskedFor(analysis.report, *attempt); };
+  if (!std::ranges::all_of(attempts, canBeAsked)) return std::nullopt;
   PlaceSwitches switches(document, analysis.graph());
-  for (const Attempt& other : analysis.report.attempts) {
-    if (other.outcome != Outcome::Fused || !sharesOps(other, attempt)) continue;
-    // Joint fusions are chosen before all others, which cannot take their ops by being asked for.
-    const bool comesFirst = other.rule->pass == FusionPass::Joint && attempt.rule->pass != FusionPass::Joint;
-    if (comesFirst) switches.leaveOut(other);
-    if (other.rule->pass == attempt.rule->pass) switches.stopAsking(other);
-  }
-  switches.ask(attempt);
-  return std::move(switches).finish("Use " + nameOf(analysis.graph(), {&attempt}));
+  for (const Attempt* attempt : attempts) switches.askInPlaceOfOthers(*attempt, analysis.report);
+  return std::move(switches).finish("Use " + nameOf(analysis.graph(), attempts));
 }
 
 }  // namespace fuseline

@@ -32,5 +32,8 @@ bool isOffHere(const PipelineDocument& document, const Graph& graph, const Attem
 /// Asks for a fusion that another one has taken the ops from, or that has a price; what stands in its way is switched
 /// off or not asked for any more. Nothing where asking would not help.
 std::optional<Edit> useHere(const PipelineDocument& document, const Analysis& analysis, const Attempt& attempt);
+/// The same of several attempts of one rule.
+std::optional<Edit> useHere(const PipelineDocument& document, const Analysis& analysis,
+                            const std::vector<const Attempt*>& attempts);
 
 }  // namespace fuseline

@@ -28,26 +28,37 @@ bool isForHopper(const Node& node) {
   return spec && (spec->scaling == Scaling::PerTensor || spec->scaling == Scaling::Block1x128);
 }
 
-struct SmallLayer {
+struct Fp8Layer {
   NodeId node = -1;
-  std::string text;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  Fp8Estimate estimate;
+
+  double gainUs() const { return estimate.savedUs - estimate.quantizeUs; }
 };
 
-std::optional<SmallLayer> smallLayer(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  const TensorSpec& x = graph.spec(id, OperandKind::Input, 0);
-  if (!isForHopper(node) || x.dtype == DType::F32 || x.rows() == 0) return std::nullopt;
-  const std::int64_t n = graph.spec(id, OperandKind::Output, 0).cols();
-  const Fp8Estimate estimate = estimateFp8(x.rows(), n, x.cols(), graph.pass() == PassKind::Training);
-  if (estimate.savedUs >= estimate.quantizeUs) return std::nullopt;
-  return SmallLayer{id, fmt::format("{} (M={} N={} K={}: saves {:.2g} us, costs {:.2g} us)", node.id, x.rows(), n,
-                                    x.cols(), estimate.savedUs, estimate.quantizeUs)};
+std::vector<Fp8Layer> fp8Layers(const Graph& graph) {
+  std::vector<Fp8Layer> layers;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const TensorSpec& x = graph.spec(id, OperandKind::Input, 0);
+    if (!isForHopper(graph.node(id)) || x.dtype == DType::F32 || x.rows() == 0) continue;
+    const std::int64_t n = graph.spec(id, OperandKind::Output, 0).cols();
+    layers.push_back(
+        {id, x.rows(), n, x.cols(), estimateFp8(x.rows(), n, x.cols(), graph.pass() == PassKind::Training)});
+  }
+  return layers;
 }
 
-std::string listed(const std::vector<SmallLayer>& layers) {
+std::string textOf(const Graph& graph, const Fp8Layer& layer) {
+  return fmt::format("{} (M={} N={} K={}: saves {:.2g} us, costs {:.2g} us)", graph.node(layer.node).id, layer.m,
+                     layer.n, layer.k, layer.estimate.savedUs, layer.estimate.quantizeUs);
+}
+
+std::string listed(const Graph& graph, const std::vector<Fp8Layer>& layers) {
   std::vector<std::string> texts;
-  for (const SmallLayer& layer : layers)
-    if (texts.size() < kMostNamed) texts.push_back(layer.text);
+  for (const Fp8Layer& layer : layers)
+    if (texts.size() < kMostNamed) texts.push_back(textOf(graph, layer));
   if (layers.size() > kMostNamed) texts.push_back(fmt::format("{} more", layers.size() - kMostNamed));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
@@ -68,10 +79,15 @@ Fp8Estimate estimateFp8(std::int64_t m, std::int64_t n, std::int64_t k, bool isT
           .quantizeUs = quantizeUs(m, k) + backwardUs};
 }
 
+double estimateFp8(const Graph& graph) {
+  double savedUs = 0.0;
+  for (const Fp8Layer& layer : fp8Layers(graph)) savedUs += layer.gainUs();
+  return savedUs;
+}
+
 std::optional<Diagnostic> noteSmallLayers(const Graph& graph, const Recipe& recipe) {
-  std::vector<SmallLayer> layers;
-  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
-    if (std::optional<SmallLayer> layer = smallLayer(graph, id)) layers.push_back(std::move(*layer));
+  std::vector<Fp8Layer> layers = fp8Layers(graph);
+  std::erase_if(layers, [](const Fp8Layer& layer) { return layer.gainUs() >= 0.0; });
   if (layers.empty()) return std::nullopt;
   return Diagnostic{
       .severity = Severity::Note,
@@ -80,7 +96,7 @@ std::optional<Diagnostic> noteSmallLayers(const Graph& graph, const Recipe& reci
       .message = fmt::format(
           "By the data sheet of an H200 and 3 us a launch (an estimate), {} makes {} slower than 16 bits: {}. Larger "
           "products gain; or leave {} out with an override of the recipe.",
-          recipe.name(), layers.size() == 1 ? "a layer" : "layers", listed(layers),
+          recipe.name(), layers.size() == 1 ? "a layer" : "layers", listed(graph, layers),
           layers.size() == 1 ? "it" : "them")};
 }
 

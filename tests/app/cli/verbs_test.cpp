@@ -65,6 +65,27 @@ TEST(Validate, RepairsWhatItCanAndSaysWhatItDid) {
   EXPECT_EQ(fuseline("validate --repair --annotate github " + broken).exitCode, 2);
 }
 
+TEST(Suggest, ListsWhatHelpsAndAppliesOne) {
+  const TemporaryFolder folder;
+  const std::string changed = quoted(folder / "changed.fuseline");
+  const std::string suggest = "suggest --device reference --rules te " + samplePipeline();
+  const ProgramResult listed = fuseline(suggest);
+  EXPECT_EQ(listed.exitCode, 0) << listed.err;
+  EXPECT_TRUE(has(listed.out, "Set add.in_place to true")) << listed.out;
+  EXPECT_TRUE(has(listed.out, "1 launch fewer")) << listed.out;
+  EXPECT_TRUE(has(listed.out, "forward + ForwardLinearBiasAdd (fc2, add)")) << listed.out;
+  EXPECT_TRUE(has(listed.err, "the model's")) << "an estimate is labelled as one";
+  const ProgramResult applied = fuseline(suggest + " --apply 1 -o " + changed);
+  EXPECT_EQ(applied.exitCode, 0) << applied.err;
+  const Json again = fuseline("fuse --json --device reference --rules te " + changed).json();
+  EXPECT_EQ(again["forward"].back()["name"], "ForwardLinearBiasAdd") << again["forward"];
+  EXPECT_EQ(fuseline(suggest + " --apply 1 -o " + changed).exitCode, 2) << "it exists";
+  EXPECT_EQ(fuseline(suggest + " --apply 99").exitCode, 2);
+  EXPECT_EQ(fuseline(suggest + " -o other.fuseline").exitCode, 2) << "which one?";
+  EXPECT_EQ(fuseline("suggest --device reference " + changed).out,
+            "Nothing was found after which the plan would need less.\n");
+}
+
 TEST(Validate, RepairsNoFileThatCouldNotBeReadAsAWhole) {
   const TemporaryFolder folder;
   const std::filesystem::path cut = folder / "cut.fuseline";

@@ -1,0 +1,136 @@
+// fuseline suggest: edits after which the plan needs less, each of them tried.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/output_file.h"
+#include "app/cli/pipeline_options.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verbs.h"
+#include "core/document/file_format.h"
+#include "core/plan/suggestions.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+struct SuggestOptions : PipelineOptions {
+  int apply = 0;  // counted from 1; 0: none
+  std::string output;
+  bool replaces = false;
+};
+
+/// Behind "  12. ".
+constexpr std::size_t kIndent = 6;
+
+void printIndented(std::string_view text, Context& context) {
+  const std::string indent(kIndent, ' ');
+  context.out << wrappedLines(indent + std::string(text), 0) << '\n';
+}
+
+/// More is for `fuseline diff`.
+constexpr std::size_t kMostLines = 6;
+
+/// "backward - GELU (act)"
+std::vector<std::string> planTexts(const std::vector<PlanListDifference>& plans) {
+  std::vector<std::string> texts;
+  for (const PlanListDifference& list : plans)
+    for (const PlanLine& line : list.lines)
+      if (line.mark != ' ') texts.push_back(fmt::format("{} {} {}", list.list, line.mark, line.text));
+  return texts;
+}
+
+void printPlans(const std::vector<PlanListDifference>& plans, Context& context) {
+  std::vector<std::string> texts = planTexts(plans);
+  if (texts.size() > kMostLines + 1) {
+    const std::size_t left = texts.size() - kMostLines;
+    texts.resize(kMostLines);
+    texts.push_back(fmt::format("and {} more lines of the plans", left));
+  }
+  for (const std::string& text : texts) context.out << styled("      " + text, Style::Dim, context.hasColour) << '\n';
+}
+
+void print(const Suggestion& suggestion, std::size_t number, const DeviceModel& device, Context& context) {
+  const Proposal& proposal = suggestion.proposal;
+  context.out << fmt::format("{:4}. {}\n", number, styled(proposal.repair.label, Style::Bold, context.hasColour));
+  printIndented(fmt::format("{}", fmt::join(effectsOf(suggestion, device), ", ")), context);
+  if (!proposal.caution.empty()) printIndented(proposal.caution, context);
+  printPlans(suggestion.plans, context);
+}
+
+std::string_view headOf(SuggestionKind kind) {
+  return kind == SuggestionKind::SameResults
+             ? "Same results"
+             : "Changes behaviour: what the pipeline computes, takes, or does to its caller's tensors";
+}
+
+void printText(const std::vector<Suggestion>& found, const DeviceModel& device, Context& context) {
+  if (found.empty()) context.out << "Nothing was found after which the plan would need less.\n";
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const SuggestionKind kind = found[i].proposal.kind;
+    if (i == 0 || found[i - 1].proposal.kind != kind)
+      context.out << styled(headOf(kind), Style::Bold, context.hasColour) << '\n';
+    print(found[i], i + 1, device, context);
+  }
+  if (!found.empty())
+    context.err << "Figures are the model's: the least traffic of each step. `fuseline run` measures.\n";
+}
+
+void printAll(const std::vector<Suggestion>& found, const SuggestOptions& options, const DeviceModel& device,
+              Context& context) {
+  if (!options.asJson) return printText(found, device, context);
+  Json list = Json::array();
+  for (const Suggestion& suggestion : found) list.push_back(toJson(suggestion, device));
+  printJson(context, {{"suggestions", list}});
+}
+
+Result<int> applyOne(const SuggestOptions& options, PipelineDocument document, const std::vector<Suggestion>& found,
+                     Context& context) {
+  if (options.apply > static_cast<int>(found.size()))
+    return Error{fmt::format("--apply {}: there {} {} suggestion{}. Without --apply they are listed.", options.apply,
+                             found.size() == 1 ? "is" : "are", found.size(), found.size() == 1 ? "" : "s"),
+                 ErrorKind::Usage};
+  const Repair& repair = found[static_cast<std::size_t>(options.apply - 1)].proposal.repair;
+  if (const Result<Edit> applied = document.apply(repair.edit); !applied) return applied.error();
+  if (options.output.empty())
+    context.out << serialize(document);
+  else if (const Result<void> saved = saveDocument(document, options.output); !saved)
+    return saved.error();
+  context.err << "Applied: " << repair.label << '\n';
+  return 0;
+}
+
+Result<int> suggest(const SuggestOptions& options, Context& context) {
+  if (!options.output.empty() && options.apply == 0)
+    return Error{"-o is for the changed pipeline: say which suggestion to apply, with --apply N.", ErrorKind::Usage};
+  Result<OpenedPipeline> pipeline = openPipeline(options, context);
+  if (!pipeline) return pipeline.error();
+  const std::vector<Suggestion> found = suggestions(pipeline->loaded.document, pipeline->options);
+  if (options.apply == 0) {
+    printAll(found, options, pipeline->options.gains.device, context);
+    return 0;
+  }
+  if (const Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
+  return applyOne(options, std::move(pipeline->loaded.document), found, context);
+}
+
+}  // namespace
+
+void addSuggestVerb(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<SuggestOptions>();
+  CLI::App* verb =
+      addVerb(app, context, "suggest", "Edits after which the plan needs less, each of them tried", options, suggest);
+  addFileOptions(*verb, *options);
+  addFusionOptions(*verb, *options);
+  addRanksOption(*verb, *options);
+  CLI::Option* apply =
+      verb->add_option("--apply", options->apply, "Writes the pipeline with suggestion N, counted from 1")
+          ->type_name("N")
+          ->check(CLI::Range(1, static_cast<int>(kMostTried)));
+  verb->get_option("--json")->excludes(apply);
+  verb->add_option("-o,--output", options->output, "Where the changed pipeline goes; without it to standard output")
+      ->type_name("FILE");
+  verb->add_flag("--force", options->replaces, "Replaces that file where it exists");
+}
+
+}  // namespace fuseline::cli

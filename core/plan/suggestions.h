@@ -1,0 +1,71 @@
+// Suggestions: edits of a document that were tried, and after which its plan needs less.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/fusion/plan_difference.h"
+#include "core/plan/analysis.h"
+
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+/// The two are never mixed: the first can be followed without a thought.
+enum class SuggestionKind { SameResults, ChangesBehavior };
+/// "same results", "changes behaviour".
+std::string_view kindName(SuggestionKind kind);
+
+/// An edit that may be worth something.
+struct Proposal {
+  std::string source;  // "missed_fusions": the file of core/plan/suggestions it is from
+  std::string node;    // id of an op of the document; empty: it concerns the whole pipeline
+  SuggestionKind kind = SuggestionKind::SameResults;
+  Repair repair;
+  std::string caution;  // what else there is to know, in sentences; may be empty
+  /// It trades time for memory, and what it costs the model does not tell: of traffic and launches nothing is said.
+  bool isTradeForMemory = false;
+};
+
+/// What a fused plan needs at least, by the minimum-traffic model.
+struct PlanNeeds {
+  std::int64_t bytesMoved = 0;  // read and written by all steps of a run
+  std::int64_t launches = 0;
+  std::int64_t savedForBackwardBytes = 0;
+  std::int64_t peakBytes = 0;
+  std::int64_t flops = 0;
+  std::int64_t quantizedFlops = 0;  // of them in steps that multiply quantized matrices
+};
+/// Precondition: the analysis has a plan.
+PlanNeeds needsOf(const Analysis& analysis);
+
+struct Suggestion {
+  Proposal proposal;
+  PlanNeeds before;
+  PlanNeeds after;
+  /// What 8-bit products save more than quantizing takes, by the data sheet of an H200: an estimate. 0 unless such a
+  /// GPU is planned for.
+  double fp8SavedUs = 0.0;
+  std::vector<PlanListDifference> plans;
+
+  /// Of memory traffic and launches; negative: more is needed.
+  Saving saving() const;
+};
+
+/// Tries what the sources of core/plan/suggestions propose, each by itself, and gives what is worth it: less traffic or
+/// fewer launches, less memory, or more of the products in 8 bits. What keeps results comes first, in each kind what
+/// gains most. `options` are those of the analysis. Takes one analysis a proposal, at most kMostTried; of those
+/// that lead to the same document the first counts. Empty when stopped, or where the document has errors.
+std::vector<Suggestion> suggestions(const PipelineDocument& document, const AnalysisOptions& options = {},
+                                    const std::stop_token& stop = {});
+inline constexpr std::size_t kMostTried = 200;
+
+/// "moves 5.5 MiB less", "1 launch fewer", "keeps 2.75 MiB less for backward", ...: gains first, then what it costs.
+std::vector<std::string> effectsOf(const Suggestion& suggestion, const DeviceModel& device = {});
+
+Json toJson(const Suggestion& suggestion, const DeviceModel& device = {});
+
+}  // namespace fuseline

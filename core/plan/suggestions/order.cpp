@@ -1,0 +1,113 @@
+// Neighbours that may change places: both orders are the same mathematics, and perhaps only one of them is fused.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/document/document_operation.h"
+#include "core/plan/suggestions/sources.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+/// f(s x) = s f(x) for s > 0; of ReLU for no other s.
+bool passesScaleOn(const FusibleOperation& operation, double scale) {
+  static constexpr std::string_view kLinear[] = {"BasicLinear", "Reshape", "Identity"};
+  return std::ranges::count(kLinear, operation.name) > 0 || (operation.name == "ReLU" && scale > 0.0);
+}
+
+/// Each element for itself, whatever the shape.
+bool isOfAnyShape(const Graph& graph, const Node& node) {
+  const FusibleOperation& operation = *node.operation;
+  const bool isPlain = operation.isElementwise() && operation.parameters.empty() && !operation.settle;
+  return isPlain && node.inputs.size() == 1 && node.outputs.size() == 1 &&
+         graph.value(node.inputs.front()).spec.shape == graph.value(node.outputs.front()).spec.shape;
+}
+
+bool commute(const Graph& graph, const Node& a, const Node& b) {
+  const auto passes = [](const Node& scale, const Node& other) {
+    return scale.operation->name == "ConstantScale" && passesScaleOn(*other.operation, scale.attributes.real("scale"));
+  };
+  const auto reshapes = [&](const Node& view, const Node& other) {
+    return view.operation->name == "Reshape" && isOfAnyShape(graph, other);
+  };
+  return passes(a, b) || passes(b, a) || reshapes(a, b) || reshapes(b, a);
+}
+
+/// The op that alone reads what the node makes, as its main input.
+const Node* onlyReader(const Graph& graph, const Node& node) {
+  if (node.outputs.empty()) return nullptr;
+  const Value& value = graph.value(node.outputs.front());
+  const bool isAlone = value.uses.size() == 1 && !value.isOutput && value.uses.front().slot == 0;
+  return isAlone ? &graph.node(value.uses.front().node) : nullptr;
+}
+
+class Swap {
+ public:
+  Swap(const PipelineDocument& document, const Node& first, const Node& second)
+      : m_document(document),
+        m_first(first.id),
+        m_firstIn{first.id, first.operation->inputs.front().name},
+        m_firstOut{first.id, first.operation->outputs.front().name},
+        m_secondIn{second.id, second.operation->inputs.front().name},
+        m_secondOut{second.id, second.operation->outputs.front().name} {}
+
+  /// The main wires change their ends; the ops change their places on the canvas.
+  Edit edit() const {
+    EditGroup group{.label = fmt::format("Move {} behind {}", m_first, m_secondIn.node)};
+    for (const Wire& wire : m_document.wires())
+      if (turned(wire) != wire) group.edits.emplace_back(RemoveWire{wire});
+    for (const Wire& wire : m_document.wires())
+      if (turned(wire) != wire) group.edits.emplace_back(AddWire{turned(wire)});
+    for (DocumentOutput output : m_document.outputs())
+      if (output.from == m_secondOut) {
+        output.from = m_firstOut;
+        group.edits.emplace_back(ReplaceOutput{output.id, output});
+      }
+    group.edits.emplace_back(MoveNode{m_first, positionOf(m_secondIn.node)});
+    group.edits.emplace_back(MoveNode{m_secondIn.node, positionOf(m_first)});
+    return group;
+  }
+
+ private:
+  Wire turned(const Wire& wire) const {
+    if (wire.to == m_firstIn) return {wire.from, m_secondIn};
+    if (wire.to == m_secondIn) return {m_secondOut, m_firstIn};
+    if (wire.from == m_secondOut) return {m_firstOut, wire.to};
+    return wire;
+  }
+
+  std::optional<Position> positionOf(const std::string& id) const {
+    const auto found = std::ranges::find(m_document.positions(), id, [](const auto& each) { return each.first; });
+    return found == m_document.positions().end() ? std::nullopt : std::optional(found->second);
+  }
+
+  const PipelineDocument& m_document;
+  std::string m_first;
+  Endpoint m_firstIn;
+  Endpoint m_firstOut;
+  Endpoint m_secondIn;
+  Endpoint m_secondOut;
+};
+
+}  // namespace
+
+std::vector<Proposal> suggestion_sources::order(const SuggestionContext& context) {
+  std::vector<Proposal> proposals;
+  const Graph& graph = context.analysis.graph();
+  for (const Node& first : graph.nodes()) {
+    const Node* second = onlyReader(graph, first);
+    if (!second || !context.document.findOp(first.id) || !context.document.findOp(second->id)) continue;
+    if (!commute(graph, first, *second)) continue;
+    Edit edit = Swap(context.document, first, *second).edit();
+    proposals.push_back({.source = "order",
+                         .node = first.id,
+                         .repair = {describe(edit), std::move(edit)},
+                         .caution = "The same mathematics; what is rounded may differ in the last bit."});
+  }
+  return proposals;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,30 @@
+// Recipes, where the pipeline has none and the GPU that it is planned for has such products.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/suggestions/sources.h"
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+bool isNone(const std::optional<Recipe>& recipe) { return !recipe || recipe->name() == builtinRecipes().front().name; }
+
+}  // namespace
+
+/// Delayed scaling needs steps before the first one that counts: it is left to people.
+std::vector<Proposal> suggestion_sources::recipes(const SuggestionContext& context) {
+  std::vector<Proposal> proposals;
+  if (!isNone(context.analysis.recipe) || context.options.recipe || !context.options.capability) return proposals;
+  for (const RecipeDefinition& definition : builtinRecipes()) {
+    const Result<Recipe> recipe = Recipe::create(definition);
+    if (!recipe || isNone(*recipe) || definition.hasState || !supports(*recipe, *context.options.capability)) continue;
+    proposals.push_back({.source = "recipes",
+                         .kind = SuggestionKind::ChangesBehavior,
+                         .repair = {"Use " + definition.name, SetRecipe{{{"name", definition.name}}}},
+                         .caution = "Linear layers then multiply rounded numbers: look at what Numerics says."});
+  }
+  return proposals;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,232 @@
+// Suggestions: each holds what it promises, and nothing is suggested that does not help.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/suggestions.h"
+
+#include "core/document/file_format.h"
+#include "core/runtime/backend.h"
+#include "tests/support/run_plan.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using testing::firstDifference;
+using testing::runPlan;
+
+/// One op of a chain: "fc BasicLinear {...}".
+struct Op {
+  std::string id;
+  std::string operation;
+  std::string attributes = "{}";
+};
+
+/// x [M, H] through the ops, one after the other. An AddExtraInput adds r, another input.
+PipelineDocument chainOf(const std::vector<Op>& ops, const std::string& more = "", const std::string& dtype = "bf16") {
+  std::vector<std::string> written;
+  std::vector<std::string> wires;
+  std::string from = "x";
+  for (const Op& op : ops) {
+    written.push_back(
+        fmt::format(R"({{"id": "{}", "op": "{}", "attributes": {}}})", op.id, op.operation, op.attributes));
+    wires.push_back(fmt::format(R"(["{}", "{}.x"])", from, op.id));
+    if (op.operation == "AddExtraInput") wires.push_back(fmt::format(R"(["r", "{}.extra"])", op.id));
+    from = op.id + ".y";
+  }
+  const std::string input = R"({{"id": "{}", "dtype": "{}", "shape": ["M", "H"]}})";
+  LoadedDocument loaded = parseDocument(fmt::format(
+      R"({{"format": "fuseline-pipeline", "formatVersion": {{"major": 1, "minor": 0}}, "symbols": {{"M": 64, "H": 32}},
+           "pipeline": {{"inputs": [{}, {}], "ops": [{}], "wires": [{}], "outputs": [{{"id": "y", "from": "{}"}}]}}{}}})",
+      fmt::format(fmt::runtime(input), "x", dtype), fmt::format(fmt::runtime(input), "r", dtype),
+      fmt::join(written, ", "), fmt::join(wires, ", "), from, more));
+  EXPECT_FALSE(hasErrors(loaded.diagnostics)) << (loaded.diagnostics.empty() ? "" : loaded.diagnostics.front().message);
+  return std::move(loaded.document);
+}
+
+const Op kLinear = {"fc", "BasicLinear", R"({"in_features": "H", "out_features": "H"})"};
+const Op kHalf = {"scale", "ConstantScale", R"({"scale": 0.5})"};
+const Op kAddInPlace = {"add", "AddExtraInput", R"({"in_place": true})"};
+
+std::vector<std::string> labelsOf(const std::vector<Suggestion>& found) {
+  std::vector<std::string> labels;
+  for (const Suggestion& suggestion : found) labels.push_back(suggestion.proposal.repair.label);
+  return labels;
+}
+
+const Suggestion* find(const std::vector<Suggestion>& found, const std::string& label) {
+  const auto at = std::ranges::find(found, label, [](const Suggestion& each) { return each.proposal.repair.label; });
+  return at == found.end() ? nullptr : &*at;
+}
+
+TEST(Suggestions, HaveNothingToSayOfAPlanThatCannotBeBettered) {
+  EXPECT_EQ(labelsOf(suggestions(chainOf({kLinear, kAddInPlace}))), std::vector<std::string>{});
+}
+
+TEST(Suggestions, AreEmptyForADocumentWithErrors) {
+  EXPECT_TRUE(suggestions(chainOf({{"fc", "BasicLinear", R"({"in_features": 7, "out_features": 8})"}})).empty());
+}
+
+TEST(Suggestions, StopWhenAsked) {
+  std::stop_source source;
+  source.request_stop();
+  EXPECT_TRUE(suggestions(chainOf({kHalf, kLinear, kAddInPlace}), {}, source.get_token()).empty());
+}
+
+// The scale costs a pass of its own before the GEMM: 2 x 64 x 32 x 2 B forward, and as much backward.
+TEST(Suggestions, MoveAScaleBehindTheProductThatTakesItAlong) {
+  const std::vector<Suggestion> found = suggestions(chainOf({kHalf, kLinear, kAddInPlace}));
+  const Suggestion* move = find(found, "Move scale behind fc");
+  ASSERT_TRUE(move) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
+  EXPECT_EQ(move->proposal.kind, SuggestionKind::SameResults);
+  EXPECT_EQ(move->proposal.node, "scale");
+  EXPECT_EQ(move->saving(), (Saving{.bytes = 4 * 64 * 32 * 2, .launches = 2}));
+  EXPECT_EQ(effectsOf(*move).front(), "moves 16 KiB less");
+}
+
+TEST(Suggestions, RemoveWhatDoesNothingWhereItStandsBetweenOthers) {
+  const Op nothing = {"nothing", "Identity"};
+  const PipelineDocument document = chainOf({kLinear, nothing, kAddInPlace}, R"(, "fusion": {"rules": "te"})");
+  const std::vector<Suggestion> found = suggestions(document);
+  const Suggestion* removal = find(found, "Remove nothing, which does nothing");
+  ASSERT_TRUE(removal) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
+  EXPECT_EQ(removal->proposal.kind, SuggestionKind::SameResults);
+  EXPECT_EQ(removal->saving(), (Saving{.bytes = 2 * 64 * 32 * 2, .launches = 1}));
+}
+
+TEST(Suggestions, SwitchOnWhatTheDocumentKeepsOff) {
+  const char* kOff = R"(, "fusion": {"without": ["ForwardLinearBiasAdd@fc"]})";
+  EXPECT_TRUE(find(suggestions(chainOf({kLinear, kAddInPlace}, kOff)), "Switch ForwardLinearBiasAdd@fc on again"));
+  const Op gelu = {"act", "GELU"};
+  const std::vector<Suggestion> te = suggestions(chainOf({kLinear, gelu}, R"(, "fusion": {"rules": "te"})"));
+  ASSERT_TRUE(find(te, "Use the whole rule book"));
+}
+
+TEST(Suggestions, SayWhatElseAnAttributeChanges) {
+  const Op add = {"add", "AddExtraInput", R"({"in_place": false})"};
+  const std::vector<Suggestion> found = suggestions(chainOf({kLinear, add}, R"(, "fusion": {"rules": "te"})"));
+  const Suggestion* inPlace = find(found, "Set add.in_place to true");
+  ASSERT_TRUE(inPlace) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
+  EXPECT_EQ(inPlace->proposal.kind, SuggestionKind::ChangesBehavior);
+  EXPECT_NE(inPlace->proposal.caution.find("storage"), std::string::npos) << inPlace->proposal.caution;
+  const auto isLast = [](const Suggestion& each) { return each.proposal.kind == SuggestionKind::ChangesBehavior; };
+  EXPECT_TRUE(std::ranges::is_partitioned(found, std::not_fn(isLast)));
+}
+
+// What its price costs the model does not count: it must not be praised for it.
+TEST(Suggestions, TellOfAFusionWithAPriceWhatMemoryItSavesAndNoMore) {
+  const PipelineDocument document = chainOf({{"fc1", "BasicLinear", R"({"in_features": "H", "out_features": "4*H"})"},
+                                             {"act", "SwiGLU"},
+                                             {"fc2", "BasicLinear", R"({"in_features": "2*H", "out_features": "H"})"}});
+  const std::vector<Suggestion> found = suggestions(document);
+  const Suggestion* joint = find(found, "Use ForwardBackwardSwiGLULinear at act");
+  ASSERT_TRUE(joint) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
+  EXPECT_EQ(joint->saving(), Saving{});
+  const std::vector<std::string> effects = effectsOf(*joint);
+  EXPECT_EQ(effects.front(), "keeps 8 KiB less for backward");  // SwiGLU's output: 64 x 2 x 32 x 2 B
+  EXPECT_TRUE(std::ranges::none_of(effects, [](const std::string& text) { return text.starts_with("moves"); }));
+  EXPECT_FALSE(joint->proposal.caution.empty());
+}
+
+TEST(Suggestions, PadWhatTheRecipeCannotTake) {
+  PipelineDocument document = chainOf({kLinear}, R"(, "recipe": {"name": "Float8CurrentScaling"})");
+  ASSERT_TRUE(document.apply(SetSymbol{"M", 60}));
+  const std::vector<Suggestion> found = suggestions(document);
+  const Suggestion* padding = find(found, "Pad M to 64 (6.7 % more)");
+  ASSERT_TRUE(padding) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
+  EXPECT_EQ(padding->before.quantizedFlops, 0);
+  EXPECT_GE(padding->after.quantizedFlops, 3 * 2 * 64 * 32 * 32);
+}
+
+/// Products so large that 8 bits gain by any data sheet, or so small that quantizing takes longer.
+std::vector<Suggestion> recipesFor(std::int64_t size, std::optional<ComputeCapability> capability) {
+  PipelineDocument document = chainOf({kLinear});
+  EXPECT_TRUE(document.apply(SetSymbol{"M", size}));
+  EXPECT_TRUE(document.apply(SetSymbol{"H", size}));
+  return suggestions(document, {.capability = capability});
+}
+
+TEST(Suggestions, OfferRecipesWhereTheyArePredictedToGain) {
+  const ComputeCapability hopper{9, 0};
+  const std::vector<Suggestion> large = recipesFor(8192, hopper);
+  const Suggestion* recipe = find(large, "Use Float8CurrentScaling");
+  ASSERT_TRUE(recipe) << fmt::format("{}", fmt::join(labelsOf(large), ", "));
+  EXPECT_GT(recipe->fp8SavedUs, 0.0);
+  EXPECT_FALSE(find(large, "Use MXFP8BlockScaling")) << "Hopper has no such products.";
+  EXPECT_FALSE(find(recipesFor(256, hopper), "Use Float8CurrentScaling"));
+  EXPECT_FALSE(find(recipesFor(8192, std::nullopt), "Use Float8CurrentScaling"));
+}
+
+TEST(Suggestions, PredictTimesOfAMeasuredDevice) {
+  const AnalysisOptions options{.gains = {.device = {.bandwidthBytesPerSecond = 1e9, .launchSeconds = 1e-6}}};
+  const PipelineDocument document = chainOf({kHalf, kLinear, kAddInPlace});
+  const std::vector<Suggestion> found = suggestions(document, options);
+  ASSERT_TRUE(find(found, "Move scale behind fc"));
+  // 16 KiB at 1 GB/s and 2 launches of 1 us.
+  EXPECT_EQ(effectsOf(*find(found, "Move scale behind fc"), options.gains.device).front(), "predicted to save 18.4 us");
+}
+
+/// Chains of what the sources know to be exchangeable or idle, and of what is not.
+std::vector<Op> randomChain() {
+  static const std::vector<Op> kOps = {
+      kHalf,
+      kLinear,
+      {"act", "ReLU"},
+      {"gelu", "GELU"},
+      {"nothing", "Identity"},
+      {"drop", "Dropout", R"({"p": 0.0})"},
+      {"minus", "ConstantScale", R"({"scale": -2.0})"},
+      {"one", "ConstantScale", R"({"scale": 1.0})"},
+      {"flat", "Reshape", R"({"shape": [-1, "H"]})"},
+      kAddInPlace,
+      {"bias", "Bias", R"({"size": "H"})"},
+  };
+  std::vector<Op> ops;
+  const auto length = *rc::gen::inRange(1, 7);
+  for (int i = 0; i < length; ++i) {
+    ops.push_back(*rc::gen::elementOf(kOps));
+    ops.back().id += std::to_string(i);
+  }
+  return ops;
+}
+
+RC_GTEST_PROP(Suggestions, KeepResultsWhereTheySaySo, ()) {
+  const std::string fusion = *rc::gen::element<std::string>("", R"(, "fusion": {"rules": "te"})");
+  const PipelineDocument document = chainOf(randomChain(), fusion, "f32");
+  const Graph before = analyze(document).graph();
+  const auto expected = runPlan(before, unfused(before), makeReferenceBackend());
+  for (const Suggestion& suggestion : suggestions(document)) {
+    if (suggestion.proposal.kind != SuggestionKind::SameResults) continue;
+    PipelineDocument changed = document;
+    RC_ASSERT(changed.apply(suggestion.proposal.repair.edit).hasValue());
+    const Analysis after = analyze(changed);
+    RC_LOG() << suggestion.proposal.repair.label << '\n';
+    RC_ASSERT(firstDifference(runPlan(after.graph(), after.report, makeReferenceBackend()), expected, 1e-4) == "");
+  }
+}
+
+RC_GTEST_PROP(Suggestions, NeedWhatTheyPromise, ()) {
+  const PipelineDocument document = chainOf(randomChain());
+  for (const Suggestion& suggestion : suggestions(document)) {
+    PipelineDocument changed = document;
+    const Result<Edit> undo = changed.apply(suggestion.proposal.repair.edit);
+    RC_ASSERT(undo.hasValue());
+    const Analysis after = analyze(changed);
+    RC_ASSERT(after.isRunnable());
+    RC_ASSERT(after.fusedPlan->numLaunches() == suggestion.after.launches);
+    RC_ASSERT(after.fusedPlan->savedForBackwardBytes == suggestion.after.savedForBackwardBytes);
+    RC_ASSERT(changed.apply(*undo).hasValue());
+    RC_ASSERT(serialize(changed) == serialize(document));
+  }
+}
+
+}  // namespace
+}  // namespace fuseline
