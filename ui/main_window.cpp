@@ -39,7 +39,7 @@ namespace fuseline::ui {
 namespace {
 
 // Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
-constexpr int kLayoutVersion = 8;
+constexpr int kLayoutVersion = 9;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
 constexpr auto kDeviceKey = "run/device";
@@ -131,6 +131,7 @@ void MainWindow::createDocks() {
   m_inspector = new InspectorPanel(m_session, m_theme);
   m_problems = new ProblemsPanel(m_session, m_theme);
   m_whyNot = new WhyNotPanel(m_session, m_theme);
+  m_suggestions = new SuggestionsPanel(m_session, m_theme);
   m_plan = new PlanPanel(m_session, m_theme);
   m_timings = new TimingsPanel(m_session, m_theme, m_persistence == Persistence::Settings);
   m_timeline = new TimelinePanel(m_session, m_theme);
@@ -149,7 +150,10 @@ void MainWindow::createDocks() {
   addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
   addDock(QStringLiteral("inspector"), tr("Inspector"), m_inspector, Qt::RightDockWidgetArea);
   addDock(QStringLiteral("whyNot"), tr("Why not?"), m_whyNot, Qt::RightDockWidgetArea);
-  addDock(QStringLiteral("plan"), tr("Plan"), m_plan, Qt::BottomDockWidgetArea);
+  const QDockWidget* suggestions =
+      addDock(QStringLiteral("suggestions"), tr("Suggestions"), m_suggestions, Qt::RightDockWidgetArea);
+  connect(suggestions, &QDockWidget::visibilityChanged, m_suggestions, &SuggestionsPanel::setSeen);
+  m_planDock = addDock(QStringLiteral("plan"), tr("Plan"), m_plan, Qt::BottomDockWidgetArea);
   m_timingsDock = addDock(QStringLiteral("timings"), tr("Timings"), m_timings, Qt::BottomDockWidgetArea);
   addDock(QStringLiteral("timeline"), tr("Timeline"), m_timeline, Qt::BottomDockWidgetArea);
   addDock(QStringLiteral("flame"), tr("Flame"), m_flame, Qt::BottomDockWidgetArea);
@@ -173,14 +177,15 @@ void MainWindow::createDocks() {
 
 void MainWindow::applyDefaultLayout() {
   setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
-  QDockWidget* plan = m_docks[3];
-  splitDockWidget(plan, m_timingsDock, Qt::Vertical);
+  splitDockWidget(m_planDock, m_timingsDock, Qt::Vertical);
   for (qsizetype i = m_docks.indexOf(m_timingsDock) + 1; i < m_docks.size(); ++i)
     tabifyDockWidget(m_docks[i - 1], m_docks[i]);
   m_timingsDock->raise();
+  tabifyDockWidget(m_docks[2], m_docks[3]);
+  m_docks[2]->raise();
   resizeDocks({m_docks[0], m_docks[1]}, {194, 356}, Qt::Horizontal);
   resizeDocks({m_docks[1], m_docks[2]}, {430, 470}, Qt::Vertical);
-  resizeDocks({plan, m_timingsDock}, {150, qRound(height() * kTimingsShare)}, Qt::Vertical);
+  resizeDocks({m_planDock, m_timingsDock}, {150, qRound(height() * kTimingsShare)}, Qt::Vertical);
 }
 
 void MainWindow::restoreDefaultLayout() {
@@ -396,10 +401,11 @@ void MainWindow::createPanesMenu(QMenu& viewMenu) {
   const QString palette = QStringLiteral("palette");
   const QString inspector = QStringLiteral("inspector");
   const QString whyNot = QStringLiteral("whyNot");
+  const QString suggestions = QStringLiteral("suggestions");
   add(tr("&Designing"), {}, QStringLiteral("problems"));
   add(tr("&Explaining fusions"), {palette, inspector}, QStringLiteral("rules"));
-  add(tr("&Profiling"), {palette, inspector, whyNot}, QStringLiteral("timings"));
-  add(tr("&Comparing"), {palette, inspector, whyNot}, QStringLiteral("changes"));
+  add(tr("&Profiling"), {palette, inspector, whyNot, suggestions}, QStringLiteral("timings"));
+  add(tr("&Comparing"), {palette, inspector, whyNot, suggestions}, QStringLiteral("changes"));
 }
 
 void MainWindow::createThemeMenu(QMenu& viewMenu) {
@@ -804,9 +810,9 @@ void MainWindow::repeatOp() {
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {
-  QList<QWidget*> panes = {m_palette, m_view,     m_inspector, m_whyNot,   m_plan,   m_timings, m_timeline,
-                           m_flame,   m_roofline, m_memory,    m_numerics, m_tensor, m_sweep,   m_runs,
-                           m_changes, m_rules,    m_problems,  m_outline,  m_log};
+  QList<QWidget*> panes = {m_palette,  m_view,    m_inspector, m_whyNot,   m_suggestions, m_plan,   m_timings,
+                           m_timeline, m_flame,   m_roofline,  m_memory,   m_numerics,    m_tensor, m_sweep,
+                           m_runs,     m_changes, m_rules,     m_problems, m_outline,     m_log};
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());

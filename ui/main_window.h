@@ -21,6 +21,7 @@
 #include "ui/panels/rules_panel.h"
 #include "ui/panels/run_bar.h"
 #include "ui/panels/runs_panel.h"
+#include "ui/panels/suggestions_panel.h"
 #include "ui/panels/sweep_panel.h"
 #include "ui/panels/tensor_panel.h"
 #include "ui/panels/timeline_panel.h"
@@ -82,6 +83,7 @@ class MainWindow : public QMainWindow {
   NumericsPanel& numerics() { return *m_numerics; }
   TensorPanel& tensor() { return *m_tensor; }
   WhyNotPanel& whyNot() { return *m_whyNot; }
+  SuggestionsPanel& suggestionsPanel() { return *m_suggestions; }
   OutlinePanel& outline() { return *m_outline; }
   RulesPanel& rules() { return *m_rules; }
   SweepPanel& sweep() { return *m_sweep; }
@@ -185,6 +187,7 @@ class MainWindow : public QMainWindow {
   InspectorPanel* m_inspector = nullptr;
   ProblemsPanel* m_problems = nullptr;
   WhyNotPanel* m_whyNot = nullptr;
+  SuggestionsPanel* m_suggestions = nullptr;
   RulesPanel* m_rules = nullptr;
   SweepPanel* m_sweep = nullptr;
   RunsPanel* m_runs = nullptr;
@@ -210,6 +213,7 @@ class MainWindow : public QMainWindow {
   ViewMemory* m_viewMemory = nullptr;  // with Persistence::Settings
   TourBar* m_tourBar = nullptr;
   QList<QDockWidget*> m_docks;
+  QDockWidget* m_planDock = nullptr;
   QDockWidget* m_timingsDock = nullptr;
   QDockWidget* m_memoryDock = nullptr;
   QDockWidget* m_numericsDock = nullptr;

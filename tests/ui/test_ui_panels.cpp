@@ -69,6 +69,7 @@ class PanelsTest : public QObject {
   void theStatusBarLeadsOn();
   void opsInsideABlockAreEditedAtAnInstance();
   void aFieldInsideABlockTellsItsProblem();
+  void suggestionsAreTriedWhileSomebodyLooks();
 };
 
 namespace {
@@ -754,6 +755,53 @@ void PanelsTest::aFieldInsideABlockTellsItsProblem() {
   QVERIFY(waitForAnalysis(f.session));
   const auto labels = width->findChildren<QLabel*>();
   QVERIFY(std::ranges::any_of(labels, [](const QLabel* label) { return label->text().contains("NoSuchSymbol"); }));
+}
+
+namespace {
+
+/// The scale is a step of its own where it stands; behind the product it is none.
+constexpr const char* kScaleBeforeProduct = R"({
+  "format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "symbols": {"M": 64, "H": 32},
+  "pipeline": {
+    "inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]}],
+    "ops": [{"id": "scale", "op": "ConstantScale", "attributes": {"scale": 0.5}},
+            {"id": "fc", "op": "BasicLinear", "attributes": {"in_features": "H", "out_features": "H"}}],
+    "wires": [["x", "scale.x"], ["scale.y", "fc.x"]],
+    "outputs": [{"id": "y", "from": "fc.y"}]}})";
+
+QPushButton* buttonOf(const QWidget& panel, const QString& text) {
+  for (auto* button : panel.findChildren<QPushButton*>())
+    if (button->text() == text) return button;
+  return nullptr;
+}
+
+}  // namespace
+
+void PanelsTest::suggestionsAreTriedWhileSomebodyLooks() {
+  Fixture f(kScaleBeforeProduct);
+  SuggestionsPanel& panel = f.window.suggestionsPanel();
+  QVERIFY(!panel.search().isSearching() && panel.search().found().empty());
+  f.window.showPane(QStringLiteral("suggestions"));
+  QTRY_VERIFY(!panel.search().isSearching() && panel.search().found().size() == 1);
+  QVERIFY(shows(panel, QStringLiteral("<b>Move scale behind fc</b>")));
+
+  QPushButton* select = buttonOf(panel, QStringLiteral("Select scale"));
+  QVERIFY(select);
+  select->click();
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("scale"));
+  const auto numSteps = f.session.analysis()->fusedPlan->numLaunches();
+  QPushButton* apply = buttonOf(panel, QStringLiteral("Apply"));
+  QVERIFY(apply && apply->accessibleName().contains(QStringLiteral("Move scale behind fc")));
+  apply->click();
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(f.session.analysis()->fusedPlan->numLaunches(), numSteps - 2);
+  QTRY_VERIFY(!panel.search().isSearching() && panel.search().found().empty());
+  QVERIFY(shows(panel, QStringLiteral("Nothing was found after which the plan would need less.")));
+
+  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
+  QVERIFY(waitForAnalysis(f.session));
+  QTRY_VERIFY(!panel.search().isSearching());
+  QVERIFY(shows(panel, QStringLiteral("Nothing is planned while the pipeline has 1 error.")));
 }
 
 }  // namespace fuseline::ui

@@ -221,7 +221,7 @@ void WindowTest::f6WalksThroughTheVisiblePanes() {
     QVERIFY(hasFocus(**pane));
   }
   f.window.findChild<QDockWidget*>(QStringLiteral("numerics"))->raise();
-  f.window.findChild<QDockWidget*>(QStringLiteral("whyNot"))->hide();
+  for (const char* pane : {"whyNot", "suggestions"}) f.window.findChild<QDockWidget*>(pane)->hide();
   QCoreApplication::processEvents();
   press(Qt::Key_F6);
   QVERIFY(hasFocus(window.plan()));

@@ -6,6 +6,7 @@
 #include "core/plan/fusion_edits.h"
 #include "ui/models/gain_text.h"
 #include "ui/models/unplanned.h"
+#include "ui/panels/card.h"
 #include "ui/panels/pane_ring.h"
 #include "ui/theme/format.h"
 
@@ -137,23 +138,15 @@ void WhyNotPanel::addDistantNote(const AttemptList& list) {
 }
 
 QWidget* WhyNotPanel::makeCard(const Attempt& attempt) {
-  auto* card = new QFrame(m_list);
-  card->setObjectName(QStringLiteral("card"));
-  card->setStyleSheet(QStringLiteral("QFrame#card { background: %1; border: 1px solid %2; border-radius: 6px; }")
-                          .arg(m_theme.colors().base.name(), m_theme.colors().border.name()));
-  auto* layout = new QVBoxLayout(card);
-  layout->setContentsMargins(10, 8, 10, 8);
-  layout->setSpacing(5);
-  layout->addLayout(makeCardHead(attempt, card));
-  auto* sentence = new QLabel(toQt(attempt.explanation), card);
-  sentence->setWordWrap(true);
-  sentence->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  layout->addWidget(sentence);
+  QFrame* card = ui::makeCard(m_theme, m_list);
+  QVBoxLayout& layout = layoutOf(*card);
+  layout.addLayout(makeCardHead(attempt, card));
+  layout.addWidget(makeSentence(toQt(attempt.explanation), card));
   const DeviceModel& device = m_session.analysis()->report.device;
   if (const QString gain = predictedText(attempt, device); !gain.isEmpty())
-    layout->addWidget(makeGain(gain, predictionTip(device), card));
-  if (const QString gain = measuredText(attempt); !gain.isEmpty()) layout->addWidget(makeGain(gain, {}, card));
-  layout->addLayout(makeCardButtons(attempt, card));
+    layout.addWidget(makeGain(gain, predictionTip(device), card));
+  if (const QString gain = measuredText(attempt); !gain.isEmpty()) layout.addWidget(makeGain(gain, {}, card));
+  layout.addLayout(makeCardButtons(attempt, card));
   return card;
 }
 

@@ -233,13 +233,19 @@ void Session::refreshCapabilities() {
   if (m_capabilitiesOf) m_capabilities = m_capabilitiesOf(plannedDevice().device);
 }
 
-std::function<std::shared_ptr<const Analysis>()> Session::analysisOf(const PipelineDocument& document) const {
+std::function<AnalysisOptions()> Session::optionsFor(const PipelineDocument& document) const {
   const bool isPlannedForElsewhere = m_planTarget != PlanTarget();
   auto gains = isPlannedForElsewhere ? std::make_shared<const RunGains>() : m_gains;
   return [document, options = analysisOptions(), gains = std::move(gains), settings = plannedSettings()] {
     AnalysisOptions withGains = options;
     withGains.gains = gains->gainsFor(document, settings);
-    return std::make_shared<const Analysis>(analyze(document, withGains));
+    return withGains;
+  };
+}
+
+std::function<std::shared_ptr<const Analysis>()> Session::analysisOf(const PipelineDocument& document) const {
+  return [document, options = optionsFor(document)] {
+    return std::make_shared<const Analysis>(analyze(document, options()));
   };
 }
 

@@ -140,6 +140,8 @@ class Session : public QObject {
   const std::shared_ptr<const Analysis>& analysis() const { return m_analysis; }
   /// Analyses a document, on any thread, as the session's own is analysed now: for the same device, pass and ranks.
   std::function<std::shared_ptr<const Analysis>()> analysisOf(const PipelineDocument& document) const;
+  /// The options of that, to be called on any thread.
+  std::function<AnalysisOptions()> optionsFor(const PipelineDocument& document) const;
   bool isAnalysing() const { return m_analysedGeneration != m_generation; }
 
   /// Ids of document ops, inputs and outputs: the one selection of all panels.

@@ -1,0 +1,56 @@
+// One search at a time: an edit stops the one before it.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/session/suggestion_search.h"
+
+#include <utility>
+
+namespace fuseline::ui {
+
+SuggestionSearch::SuggestionSearch(Session& session, QObject* parent) : QObject(parent), m_session(session) {
+  m_pool.setMaxThreadCount(1);
+  connect(&session, &Session::analysisChanged, this, [this] {
+    m_isOutdated = true;
+    restart();
+  });
+}
+
+SuggestionSearch::~SuggestionSearch() {
+  stop();
+  m_pool.waitForDone();
+}
+
+void SuggestionSearch::setWanted(bool isWanted) {
+  m_isWanted = isWanted;
+  restart();
+}
+
+void SuggestionSearch::stop() {
+  m_pool.clear();
+  m_stop.request_stop();
+}
+
+void SuggestionSearch::restart() {
+  if (!m_isWanted || !m_isOutdated) return;
+  stop();
+  m_stop = {};
+  m_isOutdated = false;
+  m_isSearching = true;
+  const PipelineDocument& document = m_session.document();
+  m_pool.start(
+      [this, number = ++m_number, document, optionsOf = m_session.optionsFor(document), token = m_stop.get_token()] {
+        std::vector<Suggestion> found = suggestions(document, optionsOf(), token);
+        QMetaObject::invokeMethod(
+            this, [this, number, found = std::move(found)]() mutable { accept(number, std::move(found)); },
+            Qt::QueuedConnection);
+      });
+  Q_EMIT changed();
+}
+
+void SuggestionSearch::accept(quint64 number, std::vector<Suggestion> found) {
+  if (number != m_number) return;
+  m_found = std::move(found);
+  m_isSearching = false;
+  Q_EMIT changed();
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,48 @@
+// SuggestionSearch: looks for edits that would help the session's pipeline, on a thread of its own.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/suggestions.h"
+#include "ui/session/session.h"
+
+#include <QObject>
+#include <QThreadPool>
+
+#include <stop_token>
+#include <vector>
+
+namespace fuseline::ui {
+
+/// Searches again whenever the analysis changes, as long as somebody looks at what it finds.
+class SuggestionSearch : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit SuggestionSearch(Session& session, QObject* parent = nullptr);
+  ~SuggestionSearch() override;
+
+  /// Somebody looks, or nobody does any more.
+  void setWanted(bool isWanted);
+  /// Of the analysis as it is now, or while it is searching, of an older one.
+  const std::vector<Suggestion>& found() const { return m_found; }
+  bool isSearching() const { return m_isSearching; }
+
+ Q_SIGNALS:
+  void changed();
+
+ private:
+  void restart();
+  void stop();
+  void accept(quint64 number, std::vector<Suggestion> found);
+
+  Session& m_session;
+  std::vector<Suggestion> m_found;
+  std::stop_source m_stop;
+  quint64 m_number = 0;  // of the newest search; what older ones find is dropped
+  bool m_isWanted = false;
+  bool m_isOutdated = true;  // the analysis changed since the last search began
+  bool m_isSearching = false;
+  QThreadPool m_pool;
+};
+
+}  // namespace fuseline::ui
