@@ -3,6 +3,7 @@
 #include "tests/ui/ui_test_support.h"
 #include "ui/panels/block_section.h"
 #include "ui/panels/table_copying.h"
+#include "ui/theme/format.h"
 
 #include <QAction>
 #include <QCheckBox>
@@ -70,6 +71,7 @@ class PanelsTest : public QObject {
   void opsInsideABlockAreEditedAtAnInstance();
   void aFieldInsideABlockTellsItsProblem();
   void suggestionsAreTriedWhileSomebodyLooks();
+  void singleGemmsStayInHighPrecision();
 };
 
 namespace {
@@ -802,6 +804,40 @@ void PanelsTest::suggestionsAreTriedWhileSomebodyLooks() {
   QVERIFY(waitForAnalysis(f.session));
   QTRY_VERIFY(!panel.search().isSearching());
   QVERIFY(shows(panel, QStringLiteral("Nothing is planned while the pipeline has 1 error.")));
+}
+
+void PanelsTest::singleGemmsStayInHighPrecision() {
+  Fixture f(kScaleBeforeProduct);
+  inspect(f, "fc");
+  const auto section = [&] { return f.window.inspector().page()->findChild<GemmSection*>(); };
+  QVERIFY(section() && section()->isHidden());
+  QVERIFY(f.session.apply(SetRecipe{Json{{"name", "Float8CurrentScaling"}, {"use_power_2_scales", true}}}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!section()->isHidden());
+  QVERIFY(section()->box(GemmRole::Wgrad)->isChecked());
+
+  section()->box(GemmRole::Wgrad)->click();
+  QVERIFY(waitForAnalysis(f.session));
+  const Json special = {{"gemm", "wgrad"}, {"op", "fc"}, {"format", "high_precision"}};
+  QVERIFY(f.session.document().recipe().at("overrides") == Json::array({special}));
+  QVERIFY(f.session.document().recipe().at("use_power_2_scales") == Json(true));
+  QVERIFY(!section()->box(GemmRole::Wgrad)->isChecked() && section()->box(GemmRole::Dgrad)->isChecked());
+  QCOMPARE(toQt(f.session.history().undoLabel()), QStringLiteral("Leave wgrad of fc in high precision"));
+  const Graph& graph = f.session.analysis()->graph();
+  const LinearQuantizers& quantizers = graph.node(graph.findNode("fc")).quantizers;
+  QVERIFY(!quantizers.input.columnwise && quantizers.input.rowwise);
+
+  QVERIFY(f.session.rename(QStringLiteral("fc"), QStringLiteral("project")));
+  QVERIFY(f.session.document().recipe().at("overrides").at(0).at("op") == Json("project"));
+  f.session.select({});
+  QCoreApplication::processEvents();
+  QVERIFY(shows(*f.window.inspector().page(), QStringLiteral("project: wgrad in high precision")));
+  const auto buttons = f.window.inspector().page()->findChildren<QToolButton*>();
+  const auto remove = std::ranges::find_if(
+      buttons, [](const QToolButton* button) { return button->accessibleName().contains("the override"); });
+  QVERIFY(remove != buttons.end());
+  (*remove)->click();
+  QVERIFY(!f.session.document().recipe().contains("overrides"));
 }
 
 }  // namespace fuseline::ui

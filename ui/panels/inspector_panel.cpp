@@ -156,6 +156,8 @@ void OpPage::createFields() {
     m_fields.push_back(field);
     m_layout->addWidget(field);
   }
+  m_gemms = new GemmSection(m_session, {m_opId}, this);
+  m_layout->addWidget(m_gemms);
   const std::string block(blockNameOf(*op));
   if (block.empty()) return;
   m_inside = new BlockSection(m_session, m_theme, block, this);
@@ -176,6 +178,7 @@ void OpPage::refresh() {
   m_id->setCommitted(m_opId);
   m_id->setReadOnly(m_session.document().isReadOnly());
   for (AttributeField* field : m_fields) field->refresh();
+  if (m_gemms) m_gemms->refresh();
   if (m_inside) m_inside->refresh();
   m_facts->setText(factsText());
 }

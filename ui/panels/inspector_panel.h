@@ -4,6 +4,7 @@
 
 #include "ui/panels/attribute_field.h"
 #include "ui/panels/block_section.h"
+#include "ui/panels/gemm_section.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
 
@@ -52,6 +53,7 @@ class OpPage : public InspectorPage {
   QVBoxLayout* m_layout;
   ExpressionEdit* m_id = nullptr;
   std::vector<AttributeField*> m_fields;
+  GemmSection* m_gemms = nullptr;
   BlockSection* m_inside = nullptr;  // of an instance
   QLabel* m_formula = nullptr;
   QLabel* m_facts = nullptr;
@@ -76,6 +78,7 @@ class OpsPage : public InspectorPage {
   QStringList m_opIds;
   QString m_structure;
   std::vector<AttributeField*> m_fields;
+  GemmSection* m_gemms = nullptr;
 };
 
 /// Symbols, inputs, outputs, the recipe and the rule book.
@@ -95,6 +98,7 @@ class PipelinePage : public InspectorPage {
   void createInputs();
   void createOutputs();
   void createRecipe();
+  void addOverrides(QFormLayout* form);
   void createRules();
   void addPlanTarget(QFormLayout* form);
   void addRuleSwitches(QFormLayout* form, const std::string& key, const QString& label);

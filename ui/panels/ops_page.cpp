@@ -40,6 +40,8 @@ OpsPage::OpsPage(Session& session, const Theme& theme, QStringList opIds, QWidge
     m_fields.push_back(new AttributeField(session, theme, m_opIds, spec, this));
     layout->addWidget(m_fields.back());
   }
+  m_gemms = new GemmSection(session, m_opIds, this);
+  layout->addWidget(m_gemms);
   const QString hint = m_fields.empty() ? tr("They have no attribute in common.")
                                         : tr("What is set here is set in all of them. *2 doubles what each has.");
   layout->addWidget(wrappedLabel(hint, this));
@@ -73,6 +75,7 @@ std::vector<AttributeSpec> OpsPage::sharedAttributes() const {
 
 void OpsPage::refresh() {
   for (AttributeField* field : m_fields) field->refresh();
+  m_gemms->refresh();
 }
 
 }  // namespace fuseline::ui

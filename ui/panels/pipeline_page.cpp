@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/expression.h"
 #include "core/plan/fusion_edits.h"
+#include "core/quant/gemm_switches.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/recipe_section.h"
 #include "ui/panels/undo_keys.h"
@@ -28,6 +29,8 @@ QStringList namesOf(const PipelineDocument& document) {
   for (const DocumentInput& input : document.inputs()) names.append(QStringLiteral("input ") + toQt(input.id));
   for (const DocumentOutput& output : document.outputs()) names.append(QStringLiteral("output ") + toQt(output.id));
   names.append(QStringLiteral("recipe ") + toQt(recipeOf(document).name));
+  if (document.recipe().is_object() && document.recipe().contains("overrides"))
+    names.append(toQt(document.recipe()["overrides"].dump()));
   if (document.fusion().is_object()) names.append(toQt(document.fusion().dump()));
   return names;
 }
@@ -290,8 +293,28 @@ QWidget* PipelinePage::outputRow(const std::string& id) {
 
 void PipelinePage::createRecipe() {
   auto* section = new RecipeSection(m_session, this);
-  addSection(tr("Quantization"))->addRow(section);
+  QFormLayout* form = addSection(tr("Quantization"));
+  form->addRow(section);
   m_refreshers.push_back([section] { section->refresh(); });
+  addOverrides(form);
+}
+
+/// What the recipe makes of single ops. Boxes at the ops add to it.
+void PipelinePage::addOverrides(QFormLayout* form) {
+  const Result<Recipe> recipe = recipeFromJson(m_session.document().recipe());
+  if (!recipe) return;
+  for (std::size_t i = 0; i < recipe->overrides().size(); ++i) {
+    const QString text = toQt(overrideText(recipe->overrides()[i]));
+    auto* row = new QHBoxLayout;
+    row->addWidget(wrappedLabel(text, this), 1);
+    addRemoveButton(row, tr("the override \"%1\"").arg(text), [this, i] {
+      Json changed = m_session.document().recipe();
+      changed["overrides"].erase(i);
+      if (changed["overrides"].empty()) changed.erase("overrides");
+      m_session.apply(EditGroup{.label = "Remove an override", .edits = {SetRecipe{std::move(changed)}}});
+    });
+    form->addRow(row);
+  }
 }
 
 void PipelinePage::createRules() {

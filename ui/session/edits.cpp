@@ -540,20 +540,6 @@ Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, con
   return std::move(script).finish(!single.empty() ? single : count == 0 ? "Disconnect" : countLabel("Remove", count));
 }
 
-Edit renameEdit(const PipelineDocument& document, const std::string& id, const std::string& newId) {
-  if (const DocumentInput* input = document.findInput(id)) {
-    DocumentInput renamed = *input;
-    renamed.id = newId;
-    return ReplaceInput{.id = id, .input = std::move(renamed)};
-  }
-  if (const DocumentOutput* output = document.findOutput(id)) {
-    DocumentOutput renamed = *output;
-    renamed.id = newId;
-    return ReplaceOutput{.id = id, .output = std::move(renamed)};
-  }
-  return RenameOp{.id = id, .newId = newId};
-}
-
 namespace {
 
 /// What stands in the way of bypasses that `after` has and `before` has not; empty: nothing.

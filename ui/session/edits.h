@@ -89,9 +89,6 @@ enum class Reconnect { No, Yes };
 Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, const std::vector<Link>& links,
                  Reconnect reconnect);
 
-/// Gives an op, an input or an output another id. Applying it refuses ids that cannot be.
-Edit renameEdit(const PipelineDocument& document, const std::string& id, const std::string& newId);
-
 /// Bypasses the chosen ops, or uses them again where all of them are bypassed.
 /// Errors: nothing is chosen, or an op cannot be bypassed, with the reason.
 Result<Edit> toggleBypass(const PipelineDocument& document, const QSet<QString>& ids);

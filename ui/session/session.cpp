@@ -3,6 +3,7 @@
 #include "ui/session/session.h"
 
 #include "core/document/lowering.h"
+#include "core/document/renaming.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/plan/capturable_tensors.h"
 #include "core/profile/run_file.h"
@@ -79,7 +80,7 @@ bool Session::apply(const Edit& edit, const QString& mergeKey) {
 }
 
 bool Session::rename(const QString& id, const QString& newId) {
-  const bool isRenamed = apply(renameEdit(document(), id.toStdString(), newId.toStdString()));
+  const bool isRenamed = apply(renameNode(document(), id.toStdString(), newId.toStdString()));
   if (isRenamed) select({newId});
   return isRenamed;
 }
