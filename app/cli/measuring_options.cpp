@@ -46,6 +46,8 @@ void addMeasuringOptions(CLI::App& verb, MeasuringOptions& options) {
       ->capture_default_str();
   verb.add_flag("--replay,!--no-replay", options.replays,
                 "Record the launches where the device can (CUDA graphs), and replay them; on by default");
+  verb.add_flag("--cold", options.startsCold,
+                "Fill the caches with other data before every run: what a plan reads first comes from memory");
   verb.add_flag("--roofs,!--no-roofs", options.measuresRoofs,
                 "Measure after the rounds what the device can do at best, in about a second");
 }
@@ -58,6 +60,7 @@ Result<PipelineRunOptions> pipelineRunOptions(const MeasuringOptions& options) {
   if (!iterations) return iterations.error();
   settings->timing = options.timing;
   settings->replays = options.replays;
+  settings->startsCold = options.startsCold;
   settings->measuresRoofs = options.measuresRoofs;
   settings->warmup = options.warmup;
   settings->iterations = *iterations;

@@ -16,11 +16,12 @@ struct MeasuringOptions : PipelineOptions {
   std::uint64_t seed = 0;
   std::string timing = "auto";
   bool replays = true;
+  bool startsCold = false;
   bool measuresRoofs = true;
   bool isQuiet = false;
 };
 
-/// --iterations, --warmup, --seed, --timing, --replay, --roofs.
+/// --iterations, --warmup, --seed, --timing, --replay, --cold, --roofs.
 void addMeasuringOptions(CLI::App& verb, MeasuringOptions& options);
 
 /// Errors: (NoDevice) an architecture to plan for; (Usage) what cannot be read as a setting.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/run_texts.h"
 
+#include "core/profile/cold_costs.h"
 #include "core/profile/comparison_text.h"
 #include "core/support/text.h"
 
@@ -142,6 +143,7 @@ std::vector<std::string> methodOf(const RunRecord& record, const Comparison& com
                         "1. In parentheses stands the ratio of a step that both plans have: noise, no speed-up."
                       : "One plan was measured, so there is no speed-up.",
       clockText(record),
+      cachesText(record),
       record.settings.timesSteps() ? separationText(record) : "",
       record.settings.timesSteps() ? unattributedText(record) : "",
       "Bytes and operations are the least that a step needs, counted and not measured; memory is what the plans take.",
@@ -153,6 +155,7 @@ std::vector<std::string> methodOf(const RunRecord& record, const Comparison& com
 
 std::vector<std::string> notesOf(const RunRecord& record) {
   std::vector<std::string> sentences;
+  if (std::string text = firstRunText(record); !text.empty()) sentences.push_back(std::move(text));
   if (!record.timingNote.empty())
     sentences.push_back(fmt::format("Why steps were not timed otherwise: {}.", record.timingNote));
   for (const VariantRecord& variant : record.variants)

@@ -37,6 +37,7 @@ std::string optionsOf(const RunSettings& settings, std::string_view tensors) {
   addOption(options, "--warmup", std::to_string(settings.warmup), std::to_string(plain.warmup));
   addOption(options, "--timing", settings.timing, plain.timing);
   if (!settings.replays) options += " --no-replay";
+  if (settings.startsCold) options += " --cold";
   addOption(options, "--seed", std::to_string(settings.seed), std::to_string(plain.seed));
   addOption(options, "--tensors", tensors, {});
   return options;

@@ -67,6 +67,8 @@ Json toJson(const VariantRecord& variant) {
           {"endToEndNs", variant.endToEndNs},
           {"instrumentedNs", variant.instrumentedNs},
           {"launchNs", variant.launchNs},
+          {"preparationNs", variant.preparationNs},
+          {"firstRunNs", variant.firstRunNs},
           {"launching", variant.launching},
           {"unattributed", toJson(variant.unattributed)},
           {"timeline", toJson(variant.timeline)},
@@ -174,6 +176,8 @@ void read(JsonFields& fields, VariantRecord& variant) {
   fields.read("endToEndNs", variant.endToEndNs);
   fields.read("instrumentedNs", variant.instrumentedNs);
   fields.read("launchNs", variant.launchNs, Presence::Optional);
+  fields.read("preparationNs", variant.preparationNs, Presence::Optional);
+  fields.read("firstRunNs", variant.firstRunNs, Presence::Optional);
   fields.read("launching", variant.launching, Presence::Optional);
   read(fields, "unattributed", variant.unattributed);
   fields.readObjects("steps", [&](JsonFields& step) { read(step, variant.steps.emplace_back()); });
@@ -312,6 +316,7 @@ Json toJson(const RunSettings& settings) {
           {"recipe", settings.recipe},
           {"timing", settings.timing},
           {"replays", settings.replays},
+          {"startsCold", settings.startsCold},
           {"measuresRoofs", settings.measuresRoofs},
           {"warmup", settings.warmup},
           {"iterations", settings.iterations},
@@ -330,6 +335,7 @@ Result<RunSettings> runSettingsFromJson(const Json& json) {
                              {"timing", &settings.timing}})
     fields.read(key, *target, Presence::Optional);
   fields.read("replays", settings.replays, Presence::Optional);
+  fields.read("startsCold", settings.startsCold, Presence::Optional);
   fields.read("measuresRoofs", settings.measuresRoofs, Presence::Optional);
   fields.read("warmup", settings.warmup, Presence::Optional);
   fields.read("iterations", settings.iterations, Presence::Optional);

@@ -81,6 +81,10 @@ struct VariantRecord {
   /// One per round, from the pass without clocks: the host's time until all was launched. Empty where a launch is over
   /// when it returns.
   std::vector<double> launchNs;
+  /// Making the plan ready: kernels compiled, memory allocated, tensors drawn and copied. 0 in older files.
+  double preparationNs = 0.0;
+  /// Of the first run, before the rounds. 0: there was none, or an older file.
+  double firstRunNs = 0.0;
   /// How that pass was launched, for people: "recorded and replayed". Empty where there is no choice.
   std::string launching;
   /// Where the device was traced: what no step launched.
@@ -110,6 +114,7 @@ struct RunSettings {
                                                                   // "events" (the device's clock), "host" or
                                                                   // "none" (from end to end only)
   bool replays = true;         // launches are recorded and replayed where the device can
+  bool startsCold = false;     // caches are filled with other data before every run
   bool measuresRoofs = false;  // after the rounds, about a second
   int warmup = 3;
   int iterations = 0;  // rounds that were asked for; 0 means automatic

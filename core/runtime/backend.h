@@ -105,6 +105,14 @@ class RecordedLaunches {
   virtual void launch() = 0;
 };
 
+/// Puts other data into a device's caches, so that what a plan reads first comes from memory.
+class CacheFiller {
+ public:
+  virtual ~CacheFiller() = default;
+  /// Returns when it is done. Errors: a fault of the device.
+  virtual Result<void> fill() = 0;
+};
+
 struct CompileOptions {
   /// Parameters are the same in every call (inference), so that packed copies may be kept between calls.
   bool parametersAreConstant = false;
@@ -151,6 +159,10 @@ class Backend {
   /// Errors: what `launches` returned, or a launch that cannot be recorded; nothing ran then, either.
   virtual Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>& /*launches*/) {
     return std::unique_ptr<RecordedLaunches>();
+  }
+  /// Has memory of its own, twice the last cache's. Errors: no memory; (Usage) times of this device say nothing.
+  virtual Result<std::unique_ptr<CacheFiller>> makeCacheFiller() {
+    return Error{device().id + ": how fast it is says nothing, so that its caches need not be cold.", ErrorKind::Usage};
   }
   /// Takes about a second. Errors (Usage): times of this device say nothing.
   virtual Result<DeviceRoofs> measureRoofs() {

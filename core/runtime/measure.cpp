@@ -55,8 +55,10 @@ class Measurer {
     const Clock::time_point start = Clock::now();
     for (int& done = m_measurement.numWarmups; isCold(done, start) && !m_measurement.isPartial; ++done) {
       report("warming up", done, std::max(m_policy.warmup, done + 1));
-      for (Executor* plan : m_plans)
-        if (Result<void> ran = note(plan->run(m_cancel)); !ran) return ran;
+      for (std::size_t plan = 0; plan < m_plans.size(); ++plan) {
+        if (Result<void> ran = note(m_plans[plan]->run(m_cancel)); !ran) return ran;
+        if (done == 0) m_measurement.plans[plan].firstRunNs = m_plans[plan]->runNs();
+      }
     }
     return {};
   }
@@ -75,6 +77,8 @@ class Measurer {
     std::ranges::shuffle(order, m_random);
     for (const std::size_t turn : order) {
       const std::size_t plan = turn / 2;
+      if (m_policy.cacheFiller)
+        if (Result<void> filled = m_policy.cacheFiller->fill(); !filled) return filled;
       Result<void> ran = turn % 2 == 0 ? runPlain(plan, samples[plan]) : runInstrumented(plan, samples[plan]);
       if (!ran || m_measurement.isPartial) return ran;
     }

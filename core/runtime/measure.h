@@ -32,10 +32,16 @@ struct MeasurementPolicy {
   double tightInterval = 0.01;
   /// Or this much time was used. A pipeline too slow for minimumRounds stops after three times as much.
   std::chrono::duration<double> budget{4.0};
+  /// Set: fills the caches before every run of a round, outside of what is timed. Steps after the first find what those
+  /// before them left.
+  CacheFiller* cacheFiller = nullptr;
 };
 
-/// What one plan took. All lists are as long as there were complete rounds.
+/// What one plan took. The lists are as long as there were complete rounds.
 struct PlanSamples {
+  /// Of the very first run: pages are touched, code is loaded, weights are packed. 0 where no run came before the
+  /// rounds.
+  double firstRunNs = 0.0;
   std::vector<double> endToEndNs;
   std::vector<double> instrumentedNs;
   std::vector<double> launchNs;                     // Executor::launchNs; empty where a launch is over when it returns

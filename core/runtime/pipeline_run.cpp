@@ -223,10 +223,12 @@ Result<void> PipelineRun::addVariants() {
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();
+    const auto start = std::chrono::steady_clock::now();
     Result<std::unique_ptr<Executor>> executor =
         Executor::create(m_backend, m_analysis.graph(), **plan, m_bindings, {}, options);
     if (!executor) return executor.error();
-    m_variants.push_back({.name = name, .plan = *plan, .executor = std::move(*executor)});
+    const std::chrono::duration<double, std::nano> preparation = std::chrono::steady_clock::now() - start;
+    m_variants.push_back({name, *plan, std::move(*executor), preparation.count()});
   }
   return resolveTiming();
 }
@@ -257,6 +259,9 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
   MeasurementPolicy policy = options.policy;
   policy.warmup = options.settings.warmup;
   policy.iterations = options.settings.iterations;
+  Result<std::unique_ptr<CacheFiller>> filler = runs.front()->cacheFiller();
+  if (!filler) return filler.error();
+  policy.cacheFiller = filler->get();
   Result<Measurement> measured = fuseline::measure(executors, policy, progress, cancel);
   if (!measured) return measured.error();
   std::vector<RunRecord> records;
@@ -272,6 +277,12 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
   }
   if (options.settings.measuresRoofs) addRoofs(records, *runs.front()->m_backend, progress, cancel);
   return records;
+}
+
+/// nullptr unless caches shall be cold.
+Result<std::unique_ptr<CacheFiller>> PipelineRun::cacheFiller() const {
+  if (!m_options.settings.startsCold) return std::unique_ptr<CacheFiller>();
+  return m_backend->makeCacheFiller();
 }
 
 Result<NumericsReport> PipelineRun::numerics() const {
@@ -316,6 +327,8 @@ VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSampl
                        .endToEndNs = samples.endToEndNs,
                        .instrumentedNs = samples.instrumentedNs,
                        .launchNs = samples.launchNs,
+                       .preparationNs = variant.preparationNs,
+                       .firstRunNs = samples.firstRunNs,
                        .launching = variant.executor->launching(),
                        .unattributed = samples.activities.of(DeviceActivity::kNoStep),
                        .peakBytes = variant.executor->memoryBytes(),

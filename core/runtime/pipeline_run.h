@@ -78,6 +78,7 @@ class PipelineRun {
     std::string name;
     const Plan* plan = nullptr;
     std::unique_ptr<Executor> executor;
+    double preparationNs = 0.0;
   };
 
   PipelineRun() = default;
@@ -89,6 +90,7 @@ class PipelineRun {
   Result<void> addVariants();
   /// Says in the settings which clock there is.
   Result<void> resolveTiming();
+  Result<std::unique_ptr<CacheFiller>> cacheFiller() const;
   RunRecord emptyRecord() const;
   VariantRecord variantRecord(const Variant& variant, const PlanSamples& samples) const;
   /// Appends the tensors that are wanted, with the prefix before their names.

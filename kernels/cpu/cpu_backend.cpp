@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/cpu_backend.h"
 
+#include "kernels/cpu/cache_filler.h"
 #include "kernels/cpu/catalog.h"
 #include "kernels/cpu/cpu_info.h"
 #include "kernels/cpu/cpu_memory.h"
@@ -108,6 +109,8 @@ class CpuBackend final : public Backend {
   }
 
   void synchronize() override {}  // run() returns when the work is done
+
+  Result<std::unique_ptr<CacheFiller>> makeCacheFiller() override { return cpu::makeCacheFiller(m_settings.threads); }
 
   Result<DeviceRoofs> measureRoofs() override { return cpu::measureRoofs(m_settings.threads); }
 

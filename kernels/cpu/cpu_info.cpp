@@ -100,6 +100,12 @@ int defaultThreads() {
   return threads > 0 ? threads : availableCores();
 }
 
+std::int64_t lastLevelCacheBytes() {
+  constexpr std::int64_t kUsualBytes = std::int64_t{32} << 20;
+  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes > 0 ? bytes : kUsualBytes;
+}
+
 bool hasNativeBf16Gemm() {
   const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
   return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;

@@ -12,6 +12,9 @@ int availableCores();
 /// OMP_NUM_THREADS where it is set to a number, else availableCores().
 int defaultThreads();
 
+/// Of one last-level cache, of which there may be several; a usual size where the system does not say.
+std::int64_t lastLevelCacheBytes();
+
 /// Does oneDNN multiply bf16 with the CPU's own instructions?
 bool hasNativeBf16Gemm();
 

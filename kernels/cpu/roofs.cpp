@@ -12,7 +12,6 @@
 #include <vector>
 
 #include <omp.h>
-#include <unistd.h>
 
 namespace fuseline::cpu {
 
@@ -21,7 +20,6 @@ namespace {
 constexpr int kRounds = 7;
 constexpr double kPatienceSeconds = 1.0;  // for the rounds of one roof
 constexpr std::int64_t kRegisterIterations = 1 << 20;
-constexpr std::int64_t kDefaultCacheBytes = std::int64_t{32} << 20;
 
 double secondsOf(const auto& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -39,11 +37,6 @@ double bestRate(double amount, const auto& work) {
     spent += seconds;
   }
   return best;
-}
-
-std::int64_t lastLevelCacheBytes() {
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? bytes : kDefaultCacheBytes;
 }
 
 double copyRate(int threads) {

@@ -14,4 +14,10 @@ void check(cudaError_t error, const char* action) {
 
 void useDevice(int device) { check(cudaSetDevice(device), "be selected"); }
 
+int selectedDevice() {
+  int device = 0;
+  check(cudaGetDevice(&device), "say which it is");
+  return device;
+}
+
 }  // namespace fuseline::cuda

@@ -19,5 +19,7 @@ void check(cudaError_t error, const char* action);
 
 /// Selects the device for this thread: the runtime keeps it per thread, and the caller may be any. Throws DeviceFault.
 void useDevice(int device);
+/// The one that is selected. Throws DeviceFault.
+int selectedDevice();
 
 }  // namespace fuseline::cuda

@@ -4,6 +4,7 @@
 
 #include "core/runtime/executor.h"
 #include "core/support/text.h"
+#include "kernels/cuda/cache_filler.h"
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cublaslt_gemm.h"
@@ -273,6 +274,16 @@ class CudaBackend final : public Backend {
   std::vector<std::pair<std::string, std::string>> conditions() override {
     const Nvml* const nvml = loadNvml();
     return nvml ? factsOf(conditionsOf(*nvml, m_busId)) : std::vector<std::pair<std::string, std::string>>();
+  }
+
+  Result<std::unique_ptr<CacheFiller>> makeCacheFiller() override {
+    try {
+      useDevice(m_device);
+      return cuda::makeCacheFiller(m_device, m_stream.get());
+    } catch (const DeviceFault& fault) {
+      return Error{fmt::format("{}: no memory to fill its cache with. {}", m_info.id, fault.what()),
+                   ErrorKind::RunFailed};
+    }
   }
 
   Result<DeviceRoofs> measureRoofs() override {

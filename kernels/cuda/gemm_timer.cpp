@@ -3,6 +3,7 @@
 #include "kernels/cuda/gemm_timer.h"
 
 #include "kernels/cuda/arena.h"
+#include "kernels/cuda/cache_filler.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/event_clock.h"
 #include "kernels/cuda/gemm_sample.h"
@@ -31,25 +32,13 @@ std::size_t aligned(std::size_t sizeBytes) {
   return (sizeBytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment;
 }
 
-int currentDevice() {
-  int device = 0;
-  check(cudaGetDevice(&device), "say which it is");
-  return device;
-}
-
-std::size_t l2Bytes() {
-  int sizeBytes = 0;
-  check(cudaDeviceGetAttribute(&sizeBytes, cudaDevAttrL2CacheSize, currentDevice()), "say how large its cache is");
-  return static_cast<std::size_t>(sizeBytes);
-}
-
 /// Several sets of operands, a workspace, and what a head start writes.
 class SampleMemory {
  public:
   SampleMemory(const GemmProblem& problem, std::size_t workspaceBytes, Stream stream)
       : m_sample(sampleOf(problem)),
         m_setBytes(setBytes(m_sample)),
-        m_numSets(std::min(2 * l2Bytes() / m_setBytes + 1, kMaxSets)),
+        m_numSets(std::min(2 * l2CacheBytes() / m_setBytes + 1, kMaxSets)),
         m_workspaceBytes(aligned(workspaceBytes)),
         m_arena(m_numSets * m_setBytes + m_workspaceBytes + kHeadStartBytes),
         m_stream(stream) {
@@ -137,7 +126,7 @@ class GemmTimer final : public CandidateTimer {
       : m_launch(std::move(launch)),
         m_memory(problem, workspaceBytes, stream),
         m_stream(stream),
-        m_clock(makeEventClock(currentDevice(), m_stream, 2)) {}
+        m_clock(makeEventClock(selectedDevice(), m_stream, 2)) {}
 
   std::optional<double> timeNs(std::size_t candidate) override {
     const int numLaunches = launchesOfASample();

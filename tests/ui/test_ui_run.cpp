@@ -167,10 +167,10 @@ void RunTest::copiesTheCommandThatRunsTheSame() {
   f.session.setRunTarget({.device = "reference", .timing = "host"});
   QCOMPARE(copy(QStringLiteral("For the shell")),
            QStringLiteral("fuseline run %1 --pass forward --device reference --timing host").arg(path));
-  f.session.setRunOptions({.warmup = 0, .iterations = 20, .seed = 7, .replays = false});
+  f.session.setRunOptions({.warmup = 0, .iterations = 20, .seed = 7, .replays = false, .startsCold = true});
   QCOMPARE(copy(QStringLiteral("For the shell")),
            QStringLiteral("fuseline run %1 --pass forward --device reference --iterations 20 --warmup 0 --timing host "
-                          "--no-replay --seed 7")
+                          "--no-replay --cold --seed 7")
                .arg(path));
   QVERIFY(copy(QStringLiteral("For Nsight Systems")).startsWith(QStringLiteral("nsys profile --trace=cuda,nvtx")));
   QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "bias", .value = true}));

@@ -35,6 +35,9 @@ void RunOptionsDialog::createFields() {
   m_seed->setToolTip(tr("Of what is drawn: inputs, parameters, gradients and dropout"));
   m_replays = new QCheckBox(tr("Re&cord the launches, and replay them (CUDA graphs)"), this);
   m_replays->setToolTip(tr("Where the device can. Without it the host's time for each launch counts"));
+  m_startsCold = new QCheckBox(tr("Begin with c&old caches"), this);
+  m_startsCold->setToolTip(
+      tr("Fills the caches with other data before every run: what a plan reads first comes from memory"));
   auto* buttons =
       new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel | QDialogButtonBox::RestoreDefaults, this);
   connect(buttons, &QDialogButtonBox::accepted, this, &QDialog::accept);
@@ -45,6 +48,7 @@ void RunOptionsDialog::createFields() {
   form->addRow(tr("&Warm-up runs"), m_warmup);
   form->addRow(tr("&Seed"), m_seed);
   form->addRow(m_replays);
+  form->addRow(m_startsCold);
   form->addRow(buttons);
 }
 
@@ -53,13 +57,15 @@ void RunOptionsDialog::show(const RunOptions& options) {
   m_warmup->setValue(options.warmup);
   m_seed->setText(QString::number(options.seed));
   m_replays->setChecked(options.replays);
+  m_startsCold->setChecked(options.startsCold);
 }
 
 RunOptions RunOptionsDialog::options() const {
   return {.warmup = m_warmup->value(),
           .iterations = m_iterations->value(),
           .seed = m_seed->text().toULongLong(),
-          .replays = m_replays->isChecked()};
+          .replays = m_replays->isChecked(),
+          .startsCold = m_startsCold->isChecked()};
 }
 
 }  // namespace fuseline::ui

@@ -27,6 +27,7 @@ class RunOptionsDialog : public QDialog {
   QSpinBox* m_warmup = nullptr;
   QLineEdit* m_seed = nullptr;
   QCheckBox* m_replays = nullptr;
+  QCheckBox* m_startsCold = nullptr;
 };
 
 }  // namespace fuseline::ui

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/timings_panel.h"
 
+#include "core/profile/cold_costs.h"
 #include "ui/models/run_notes.h"
 #include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
@@ -69,7 +70,8 @@ QString environmentText(const RunRecord& record) {
     parts.append(QStringLiteral("%1: %2").arg(toQt(name), toQt(value)));
   }
   parts.append(TimingsPanel::tr("steps timed by: %1").arg(toQt(record.settings.timing)));
-  if (!record.timingNote.empty()) parts.append(toQt(record.timingNote));
+  for (const std::string& sentence : {record.timingNote, cachesText(record), firstRunText(record)})
+    if (!sentence.empty()) parts.append(toQt(sentence));
   for (const VariantRecord& variant : record.variants)
     if (!variant.launching.empty())
       parts.append(TimingsPanel::tr("launches of %1: %2").arg(toQt(variant.name), toQt(variant.launching)));
@@ -98,6 +100,7 @@ QString settingsText(const LastRun& run) {
   parts.append(
       TimingsPanel::tr("%1, interleaved")
           .arg(counted(static_cast<qsizetype>(numRounds), TimingsPanel::tr("round"), TimingsPanel::tr("rounds"))));
+  if (run.record.settings.startsCold) parts.append(TimingsPanel::tr("cold caches"));
   parts.append(TimingsPanel::tr("median ± half the interquartile range"));
   return parts.join(QStringLiteral(" · ")).toHtmlEscaped();
 }

@@ -14,12 +14,14 @@ struct RunOptions {
   int iterations = 0;  // rounds; 0: until the ratio is known well
   std::uint64_t seed = 0;
   bool replays = true;
+  bool startsCold = false;
 
   void applyTo(RunSettings& settings) const {
     settings.warmup = warmup;
     settings.iterations = iterations;
     settings.seed = seed;
     settings.replays = replays;
+    settings.startsCold = startsCold;
   }
   bool operator==(const RunOptions&) const = default;
 };

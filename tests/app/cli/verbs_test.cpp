@@ -174,6 +174,23 @@ TEST(Run, TimesWholeRunsOnlyWhereNothingShallTimeSteps) {
   EXPECT_TRUE(has(explained.err, "Run it without --timing none")) << explained.err;
 }
 
+TEST(Run, SaysThatCachesWereColdAndWhatCameBeforeTheRounds) {
+  const TemporaryFolder folder;
+  const std::string cold = quoted(folder / "cold.fuserun");
+  const std::string warm = quoted(folder / "warm.fuserun");
+  const std::string run = "run --device cpu --iterations 2 --no-roofs " + samplePipeline();
+  const ProgramResult coldly = fuseline(run + " --cold -o " + cold);
+  EXPECT_EQ(coldly.exitCode, 0) << coldly.err;
+  EXPECT_TRUE(has(coldly.out, "The caches were filled with other data before every run")) << coldly.out;
+  EXPECT_TRUE(has(coldly.out, "Getting ready took ")) << coldly.out;
+  EXPECT_FALSE(has(fuseline(run + " -o " + warm).out, "The caches were filled"));
+  const ProgramResult compared = fuseline("compare " + warm + " " + cold);
+  EXPECT_TRUE(has(compared.out + compared.err, "caches")) << compared.out << compared.err;
+  const ProgramResult reference = fuseline("run --device reference --cold " + samplePipeline());
+  EXPECT_EQ(reference.exitCode, 2);
+  EXPECT_TRUE(has(reference.err, "its caches need not be cold")) << reference.err;
+}
+
 TEST(Messages, OfAWrongRecipeNameTheOnesThatExist) {
   EXPECT_TRUE(has(fuseline("fuse --device reference --recipe FP9 " + samplePipeline()).err,
                   "there is no recipe 'FP9'; there are None, DelayedScaling,"));

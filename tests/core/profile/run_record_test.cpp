@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_record.h"
 
+#include "core/profile/cold_costs.h"
+
 #include <gtest/gtest.h>
 
 namespace fuseline {
@@ -34,6 +36,7 @@ RunRecord sampleRecord() {
   record.roofs = DeviceRoofs{.copyGBps = 12.5, .fmaF32Gflops = 100, .bf16Gflops = 0.5};
   record.roofsNote = "why not";
   record.settings.symbols = {{"M", 512}, {"H", -1}};
+  record.settings.startsCold = true;
   record.variants.push_back({.name = "fused",
                              .steps = {{.name = "R(a, b)",
                                         .rule = "R",
@@ -50,6 +53,8 @@ RunRecord sampleRecord() {
                                         .activities = {{"gemm", "grid 8", {1.0, 2.0}}}}},
                              .endToEndNs = {3, 4},
                              .instrumentedNs = {5, 6},
+                             .preparationNs = 2.5e6,
+                             .firstRunNs = 1.25e6,
                              .unattributed = {{"fill", "64 B", {0.5, 0.25}}},
                              .timeline = {.round = 1,
                                           .spans = {{.step = -1, .activity = 0, .durationNs = 0.25},
@@ -86,6 +91,22 @@ TEST(RunRecord, IsTheSameAfterJson) {
   EXPECT_TRUE(read->isPartial);
 }
 
+TEST(RunRecord, SaysWhatComesBeforeTheRounds) {
+  RunRecord record = sampleRecord();
+  EXPECT_EQ(firstRunText(record), "Getting ready took 2.5 ms fused, and the first run 1.25 ms: not counted.");
+  record.variants.push_back(record.variants.front());
+  record.variants.front().name = "unfused";
+  EXPECT_EQ(firstRunText(record),
+            "Getting ready took 2.5 ms unfused and 2.5 ms fused, and the first run 1.25 ms and 1.25 ms: not counted.");
+  for (VariantRecord& variant : record.variants) variant.firstRunNs = 0.0;
+  EXPECT_EQ(firstRunText(record), "Getting ready took 2.5 ms unfused and 2.5 ms fused: not counted.");
+  for (VariantRecord& variant : record.variants) variant.preparationNs = 0.0;
+  EXPECT_EQ(firstRunText(record), "");
+  EXPECT_NE(cachesText(record), "");
+  record.settings.startsCold = false;
+  EXPECT_EQ(cachesText(record), "");
+}
+
 TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   Json json = toJson(sampleRecord());
   json.erase("timingNote");
@@ -95,6 +116,9 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   json.erase("numerics");
   json.erase("switches");
   json["variants"][0]["timeline"].erase("launches");
+  json["variants"][0].erase("preparationNs");
+  json["variants"][0].erase("firstRunNs");
+  json["settings"].erase("startsCold");
   EXPECT_EQ(refusal(json), "");
   json["variants"][0].erase("unattributed");
   json["variants"][0].erase("timeline");

@@ -86,6 +86,41 @@ TEST(Measure, TimesWholeRunsOnlyWhereNothingTimesSteps) {
   EXPECT_EQ(measured->plans[1].instrumentedNs.size(), 2u);
 }
 
+/// Counts; fails from some call on.
+class CountingFiller : public CacheFiller {
+ public:
+  explicit CountingFiller(int fails = 1 << 20) : m_fails(fails) {}
+  Result<void> fill() override {
+    if (++numFills < m_fails) return {};
+    return Error{"The device is gone.", ErrorKind::RunFailed};
+  }
+  int numFills = 0;
+
+ private:
+  int m_fails;
+};
+
+TEST(Measure, FillsTheCachesBeforeEveryRunOfARound) {
+  Scene scene;
+  CountingFiller filler;
+  ASSERT_TRUE(measure(scene.executors, {.warmup = 3, .iterations = 5, .cacheFiller = &filler}));
+  EXPECT_EQ(filler.numFills, 5 * 2 * 2) << "rounds of two plans, plain and instrumented";
+  CountingFiller failing(3);
+  const Result<Measurement> measured = measure(scene.executors, {.iterations = 5, .cacheFiller = &failing});
+  ASSERT_FALSE(measured);
+  EXPECT_EQ(measured.error().message, "The device is gone.");
+}
+
+TEST(Measure, KeepsWhatTheFirstRunTook) {
+  Scene scene;
+  const Result<Measurement> warmed = measure(scene.executors, {.warmup = 1, .iterations = 1});
+  ASSERT_TRUE(warmed);
+  for (const PlanSamples& plan : warmed->plans) EXPECT_GT(plan.firstRunNs, 0.0);
+  const Result<Measurement> cold = measure(scene.executors, {.warmup = 0, .iterations = 1});
+  ASSERT_TRUE(cold);
+  for (const PlanSamples& plan : cold->plans) EXPECT_EQ(plan.firstRunNs, 0.0);
+}
+
 TEST(Measure, StopsByItselfWithinItsBounds) {
   Scene scene;
   const MeasurementPolicy policy{.minimumRounds = 6, .maximumRounds = 9, .tightInterval = 0.0};

@@ -1,5 +1,6 @@
 // Memory, threads and roofs.
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/cache_filler.h"
 #include "kernels/cpu/cpu_info.h"
 #include "kernels/cpu/cpu_memory.h"
 #include "kernels/cpu/roofs.h"
@@ -35,6 +36,13 @@ TEST(CpuInfo, NamesTheCpuAndItsThreads) {
   const DeviceInfo info = describeCpu(3);
   EXPECT_NE(info.name.find("3 threads"), std::string::npos) << info.name;
   EXPECT_FALSE(info.details.empty());
+}
+
+TEST(CacheFiller, WritesTwiceWhatALastCacheHolds) {
+  EXPECT_GT(lastLevelCacheBytes(), std::int64_t{1} << 19);
+  auto filler = makeCacheFiller(2);
+  ASSERT_TRUE(filler) << filler.error().message;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE((*filler)->fill());
 }
 
 TEST(Roofs, AreMeasuredAndFollowTheInstructions) {

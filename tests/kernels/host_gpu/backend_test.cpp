@@ -53,6 +53,18 @@ struct PreparedLayer {
   std::unique_ptr<Executor> executor;
 };
 
+TEST(CudaBackendOnHost, FillsItsCacheAndGivesTheMemoryBack) {
+  const std::shared_ptr<Backend> backend = newBackend();
+  const host_gpu::Owned before = host_gpu::owned();
+  {
+    const auto filler = backend->makeCacheFiller();
+    ASSERT_TRUE(filler) << filler.error().message;
+    EXPECT_GT(host_gpu::owned().allocations, before.allocations);
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE((*filler)->fill());
+  }
+  EXPECT_EQ(host_gpu::owned().allocations, before.allocations);
+}
+
 TEST(CudaBackendOnHost, GivesBackWhatItOwned) {
   (void)newBackend();  // what the program keeps
   const host_gpu::Owned before = host_gpu::owned();
