@@ -163,6 +163,7 @@ void showAbout(const Json& devices, QWidget* parent) {
   about->setWordWrap(true);
   auto* details = new QPlainTextEdit(environmentText(devices), &dialog);
   details->setReadOnly(true);
+  details->setAccessibleName(translated("Details for a report"));
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, &dialog);
   auto* copy = buttons->addButton(translated("Copy details"), QDialogButtonBox::ActionRole);
   QObject::connect(copy, &QPushButton::clicked, details,

@@ -5,11 +5,13 @@
 #include "ui/command_palette.h"
 #include "ui/guide_window.h"
 #include "ui/help.h"
+#include "ui/menu_commands.h"
 #include "ui/session/edits.h"
 #include "ui/shortcuts_dialog.h"
 #include "ui/template_card.h"
 #include "ui/theme/format.h"
 
+#include <QAccessible>
 #include <QApplication>
 #include <QDockWidget>
 #include <QDragEnterEvent>
@@ -24,12 +26,14 @@
 #include <QSettings>
 #include <QTest>
 #include <QTextBlock>
+#include <QTimer>
 #include <QToolBar>
 #include <QToolButton>
 #include <QTreeWidget>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -64,6 +68,9 @@ class WindowTest : public QObject {
   void keysAreTakenFromWhoHadThem();
   void changedKeysAreKept();
   void aboutNamesTheDevices();
+  void everyControlHasAName();
+  void everyControlOfADialogHasAName_data();
+  void everyControlOfADialogHasAName();
   void furtherFilesGetWindowsOfTheirOwn();
   void filesDroppedTogetherAllOpen();
   void windowThatCannotOpenIsSaid();
@@ -89,6 +96,24 @@ std::vector<std::pair<QString, QRect>> panesOf(const MainWindow& window) {
   for (const auto* dock : window.findChildren<QDockWidget*>())
     if (!dock->visibleRegion().isEmpty()) panes.emplace_back(dock->objectName(), dock->geometry());
   return panes;
+}
+
+/// What the keyboard can reach and a screen reader could not name: "QComboBox in Numerics"
+QStringList namelessIn(QWidget& window) {
+  QStringList nameless;
+  for (QWidget* widget : window.findChildren<QWidget*>()) {
+    const auto* label = qobject_cast<QLabel*>(widget);
+    if (label && label->text().isEmpty()) continue;  // there is nothing to reach yet
+    const bool isPart = widget->objectName().startsWith(QStringLiteral("qt_")) || widget->focusProxy();
+    if (widget->focusPolicy() == Qt::NoFocus || isPart || widget->window() != &window) continue;
+    const QAccessibleInterface* control = QAccessible::queryAccessibleInterface(widget);
+    if (!control->text(QAccessible::Name).isEmpty()) continue;
+    QStringList place = {QString::fromLatin1(widget->metaObject()->className())};
+    for (const QWidget* around = widget->parentWidget(); around; around = around->parentWidget())
+      place.append(QString::fromLatin1(around->metaObject()->className()));
+    nameless.append(place.join(QStringLiteral(" in ")));
+  }
+  return nameless;
 }
 
 /// "plan over inspector"; empty when every pane has its own room in the window.
@@ -568,6 +593,43 @@ void WindowTest::aboutNamesTheDevices() {
   QCOMPARE(lines.mid(3), (QStringList{QStringLiteral("cuda:0: NVIDIA H200"), QStringLiteral("  driver: 580.1"),
                                       QStringLiteral("  SMs: 132"), QStringLiteral("cuda: GPU"),
                                       QStringLiteral("  The driver is too old.")}));
+}
+
+void WindowTest::everyControlHasAName() {
+  OpenedRun f(measuredRun(), QStringLiteral("timings"));
+  QVERIFY(f.isOpen);
+  f.session.select({QStringLiteral("fc")});
+  f.window.showStartPage();
+  f.window.showMessage(QStringLiteral("Something."));
+  QCOMPARE(namelessIn(f.window).join(u'\n'), QString());
+  f.session.select({});
+  QCOMPARE(namelessIn(f.window).join(u'\n'), QString());
+  QCOMPARE(namelessIn(f.window.showGuide(QStringLiteral("start"))).join(u'\n'), QString());
+}
+
+void WindowTest::everyControlOfADialogHasAName_data() {
+  QTest::addColumn<QString>("command");
+  for (const char* command :
+       {"Export the pipeline...", "Export drawing...", "Options...", "Keyboard shortcuts", "About Fuseline"})
+    QTest::newRow(command) << QString::fromLatin1(command);
+}
+
+void WindowTest::everyControlOfADialogHasAName() {
+  QFETCH(const QString, command);
+  Fixture f(smallPipeline());
+  const auto commands = menuCommands(*f.window.menuBar(), MenuFilling::AsTheyStand);
+  const auto found = std::ranges::find(commands, command, &MenuCommand::name);
+  QVERIFY(found != commands.end());
+  std::optional<QStringList> nameless;
+  QTimer::singleShot(0, &f.window, [&] {
+    QWidget* dialog = QApplication::activeModalWidget();
+    if (!dialog) return;
+    nameless = namelessIn(*dialog);
+    dialog->close();
+  });
+  found->action->trigger();
+  QVERIFY(nameless);
+  QCOMPARE(nameless->join(u'\n'), QString());
 }
 
 void WindowTest::furtherFilesGetWindowsOfTheirOwn() {
