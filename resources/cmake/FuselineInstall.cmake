@@ -15,6 +15,9 @@ install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES resources/desktop/fuseline.bash-completion
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME fuseline)
 install(FILES resources/desktop/org.fuseline.pipeline.xml DESTINATION ${CMAKE_INSTALL_DATADIR}/mime/packages)
+install(FILES resources/desktop/application-vnd.fuseline.pipeline+json.svg
+              resources/desktop/application-vnd.fuseline.run+json.svg
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/icons/hicolor/scalable/mimetypes)
 
 if(FUSELINE_DESIGNER)
   install(FILES resources/desktop/org.fuseline.designer.desktop DESTINATION ${CMAKE_INSTALL_DATADIR}/applications)
