@@ -16,7 +16,8 @@
 #include <QFileInfo>
 #include <QGuiApplication>
 #include <QMessageBox>
-#include <QMimeData>
+#include <QPrintDialog>
+#include <QPrinter>
 #include <QPushButton>
 
 #include <memory>
@@ -242,6 +243,28 @@ void FileCommands::copyDrawing() {
   if (!copied) return say(toQt(copied.error().message), Severity::Error);
   QGuiApplication::clipboard()->setMimeData(copied->release());
   Q_EMIT hint(tr("The drawing is on the clipboard, as PNG and as SVG."));
+}
+
+void FileCommands::printDrawing() {
+  QPrinter printer(QPrinter::HighResolution);
+  const QSizeF size = m_scene.contentRect().size();
+  printer.setPageOrientation(size.width() > size.height() ? QPageLayout::Landscape : QPageLayout::Portrait);
+  printer.setDocName(m_session.displayName());
+  printer.setCreator(QStringLiteral("Fuseline"));
+  QPrintDialog dialog(&printer, &m_window);
+  dialog.setOption(QAbstractPrintDialog::PrintPageRange, false);  // there is one page
+  if (dialog.exec() != QDialog::Accepted) return;
+  DrawingOptions options = m_drawingOptions;
+  options.isDark = false;
+  const QRectF page(QPointF(), printer.pageLayout().paintRectPixels(printer.resolution()).size());
+  succeeded(ui::printDrawing(m_session, m_scene, options, printer, page));
+}
+
+std::unique_ptr<QMimeData> FileCommands::drawingToDrag() {
+  Result<std::unique_ptr<QMimeData>> data = drawingForDrag(m_session, m_scene, m_drawingOptions, m_draggedFiles.path());
+  if (data) return std::move(*data);
+  say(toQt(data.error().message), Severity::Error);
+  return nullptr;
 }
 
 }  // namespace fuseline::ui

@@ -10,6 +10,7 @@
 #include "ui/guide_window.h"
 #include "ui/help.h"
 #include "ui/models/measured_examples.h"
+#include "ui/panels/drag_source.h"
 #include "ui/panels/file_bar.h"
 #include "ui/panels/recovery_bar.h"
 #include "ui/run_commands.h"
@@ -241,10 +242,22 @@ void MainWindow::createFileMenu() {
   menu->addSeparator();
   m_comparisonCommands->addFileCommands(*menu);
   menu->addSeparator();
-  addCommand(menu, tr("E&xport drawing..."), {}, [this] { m_files->exportDrawing(); });
-  addCommand(menu, tr("&Copy drawing"), {}, [this] { m_files->copyDrawing(); });
+  addDrawingCommands(*menu);
   menu->addSeparator();
   addCommand(menu, tr("&Quit"), QKeySequence::Quit, [this] { close(); });
+}
+
+void MainWindow::addDrawingCommands(QMenu& menu) {
+  QAction* exportDrawing = addCommand(
+      &menu, tr("E&xport drawing..."), {}, [this] { m_files->exportDrawing(); }, QStringLiteral("drawing"));
+  exportDrawing->setToolTip(tr("Export a drawing of the pipeline, or drag it from here to another window"));
+  addCommand(&menu, tr("&Copy drawing"), {}, [this] { m_files->copyDrawing(); });
+  addCommand(&menu, tr("&Print..."), QKeySequence::Print, [this] { m_files->printDrawing(); });
+  auto* toolBar = findChild<QToolBar*>(QStringLiteral("fileBar"));
+  toolBar->addAction(exportDrawing);
+  new DragSource(
+      *toolBar->widgetForAction(exportDrawing), [](QPoint) { return true; },
+      [this] { return m_files->drawingToDrag(); });
 }
 
 void MainWindow::createEditMenu() {

@@ -122,6 +122,7 @@ class MainWindow : public QMainWindow {
   void createCentre();
   void createDocks();
   void createFileMenu();
+  void addDrawingCommands(QMenu& menu);
   void createEditMenu();
   void addUndoCommands(QMenu& menu);
   void addSelectionCommands(QMenu& menu);
