@@ -16,7 +16,6 @@
 #include "ui/run_commands.h"
 #include "ui/shortcuts_dialog.h"
 #include "ui/theme/format.h"
-#include "ui/theme/message_ground.h"
 #include "ui/view_memory.h"
 
 #include <QActionGroup>
@@ -92,20 +91,7 @@ void MainWindow::createCentre() {
   m_files = new FileCommands(m_session, *m_scene, m_persistence == Persistence::Settings, *this);
   m_comparison = new PipelineComparison(m_session, this);
   m_marks = new ChangeMarks(*m_scene, *m_comparison, m_theme, this);
-  m_message = new QWidget(centre);
-  m_messageLabel = new QLabel(m_message);
-  m_messageLabel->setWordWrap(true);
-  m_messageLabel->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  auto* close = new QToolButton(m_message);
-  close->setText(tr("Close"));
-  close->setAutoRaise(true);
-  connect(close, &QToolButton::clicked, m_message, &QWidget::hide);
-  auto* row = new QHBoxLayout(m_message);
-  row->setContentsMargins(12, 6, 8, 6);
-  row->addWidget(m_messageLabel, 1);
-  row->addWidget(close, 0, Qt::AlignTop);
-  m_message->hide();
-  useMessageGround(*m_message, m_theme);
+  m_message = new MessageBar(m_theme, centre);
   auto* layout = new QVBoxLayout(centre);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(1);  // between bars
@@ -706,7 +692,7 @@ void MainWindow::refreshUndo() {
 
 void MainWindow::showMessage(const QString& sentence, Severity severity) {
   m_log->log().add(severity, sentence);
-  m_messageLabel->setText(sentence);
+  m_message->setText(sentence);
   m_message->show();
 }
 
@@ -864,6 +850,7 @@ void MainWindow::showOutline() {
 
 void MainWindow::offerRecovery(Autosave& autosave) {
   m_files->setAutosave(autosave);
+  m_log->offerFolder(tr("Open the folder of unsaved work"), autosave.folder());
   auto* bar = new RecoveryBar(autosave, m_theme, centralWidget());
   static_cast<QVBoxLayout*>(centralWidget()->layout())->insertWidget(0, bar);
   connect(bar, &RecoveryBar::recoveryWanted, this, [this, &autosave] {

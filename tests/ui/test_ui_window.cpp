@@ -6,6 +6,7 @@
 #include "ui/guide_window.h"
 #include "ui/help.h"
 #include "ui/menu_commands.h"
+#include "ui/session/autosave.h"
 #include "ui/session/edits.h"
 #include "ui/shortcuts_dialog.h"
 #include "ui/template_card.h"
@@ -13,6 +14,7 @@
 
 #include <QAccessible>
 #include <QApplication>
+#include <QDesktopServices>
 #include <QDockWidget>
 #include <QDragEnterEvent>
 #include <QFile>
@@ -22,7 +24,9 @@
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QMimeData>
+#include <QPlainTextEdit>
 #include <QPushButton>
+#include <QRegularExpression>
 #include <QSettings>
 #include <QTest>
 #include <QTextBlock>
@@ -30,6 +34,7 @@
 #include <QToolBar>
 #include <QToolButton>
 #include <QTreeWidget>
+#include <QUrl>
 
 #include <algorithm>
 #include <cmath>
@@ -68,12 +73,25 @@ class WindowTest : public QObject {
   void keysAreTakenFromWhoHadThem();
   void changedKeysAreKept();
   void aboutNamesTheDevices();
+  void longMessagesHaveTheirRestBehindAButton();
+  void theLogOpensTheFolderOfUnsavedWork();
   void everyControlHasAName();
   void everyControlOfADialogHasAName_data();
   void everyControlOfADialogHasAName();
   void furtherFilesGetWindowsOfTheirOwn();
   void filesDroppedTogetherAllOpen();
   void windowThatCannotOpenIsSaid();
+};
+
+/// A file manager.
+class FolderWatcher : public QObject {
+  Q_OBJECT
+
+ public Q_SLOTS:
+  void open(const QUrl& url) { opened = url; }
+
+ public:
+  QUrl opened;
 };
 
 namespace {
@@ -588,11 +606,52 @@ void WindowTest::aboutNamesTheDevices() {
       Json::parse(R"([{"id": "cuda:0", "name": "NVIDIA H200", "details": {"driver": "580.1", "SMs": 132}},
                                        {"id": "cuda", "name": "GPU", "reason": "The driver is too old."}])");
   const QStringList lines = environmentText(devices).split(u'\n');
-  QVERIFY(lines.size() > 3);
-  QVERIFY(lines[1].startsWith(QStringLiteral("Qt 6")));
-  QCOMPARE(lines.mid(3), (QStringList{QStringLiteral("cuda:0: NVIDIA H200"), QStringLiteral("  driver: 580.1"),
+  QVERIFY(lines.size() > 4);
+  QVERIFY2(QRegularExpression(QStringLiteral("^Built as \\w+ with (GCC|Clang) \\d+\\.")).match(lines[1]).hasMatch(),
+           qPrintable(lines[1]));
+  QVERIFY(lines[2].startsWith(QStringLiteral("Qt 6")));
+  QCOMPARE(lines.mid(4), (QStringList{QStringLiteral("cuda:0: NVIDIA H200"), QStringLiteral("  driver: 580.1"),
                                       QStringLiteral("  SMs: 132"), QStringLiteral("cuda: GPU"),
                                       QStringLiteral("  The driver is too old.")}));
+}
+
+void WindowTest::longMessagesHaveTheirRestBehindAButton() {
+  Fixture f(smallPipeline());
+  f.window.showMessage(QStringLiteral("Short."));
+  QVERIFY(f.window.messageBar().detailsButton().isHidden());
+  const QString text = QStringLiteral("fc: it does not fit.\nact: nor does this.");
+  f.window.showMessage(text);
+  QCOMPARE(f.window.message(), text);
+  const auto* label = f.window.messageBar().findChild<QLabel*>();
+  QCOMPARE(label->text(), QStringLiteral("fc: it does not fit. …"));
+  QString details;
+  QTimer::singleShot(0, &f.window, [&] {
+    QWidget* dialog = QApplication::activeModalWidget();
+    if (!dialog) return;
+    details = dialog->findChild<QPlainTextEdit*>()->toPlainText();
+    dialog->close();
+  });
+  QTest::mouseClick(&f.window.messageBar().detailsButton(), Qt::LeftButton);
+  QCOMPARE(details, text);
+  f.window.showMessage(QStringLiteral("word ").repeated(200));
+  QVERIFY2(label->text().size() <= 302 && label->text().endsWith(QStringLiteral("word …")), qPrintable(label->text()));
+}
+
+void WindowTest::theLogOpensTheFolderOfUnsavedWork() {
+  Fixture f(smallPipeline());
+  const testing::TemporaryFolder folder;
+  const QString unsaved = toQt((folder.path() / "unsaved").string());
+  Autosave autosave(f.session, unsaved);
+  f.window.offerRecovery(autosave);
+  FolderWatcher watcher;
+  QDesktopServices::setUrlHandler(QStringLiteral("file"), &watcher, "open");
+  const QList<QAction*> commands = f.window.log().view()->actions();
+  const auto command = std::ranges::find(commands, QStringLiteral("Open the folder of unsaved work"), &QAction::text);
+  QVERIFY(command != commands.end());
+  (*command)->trigger();
+  QDesktopServices::unsetUrlHandler(QStringLiteral("file"));
+  QCOMPARE(watcher.opened, QUrl::fromLocalFile(unsaved));
+  QVERIFY(QFileInfo(unsaved).isDir());
 }
 
 void WindowTest::everyControlHasAName() {
