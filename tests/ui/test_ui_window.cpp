@@ -11,6 +11,7 @@
 #include "ui/shortcuts_dialog.h"
 #include "ui/template_card.h"
 #include "ui/theme/format.h"
+#include "ui/theme/system_palette.h"
 
 #include <QAccessible>
 #include <QApplication>
@@ -35,6 +36,7 @@
 #include <QToolButton>
 #include <QTreeWidget>
 #include <QUrl>
+#include <QWindow>
 
 #include <algorithm>
 #include <cmath>
@@ -73,6 +75,7 @@ class WindowTest : public QObject {
   void keysAreTakenFromWhoHadThem();
   void changedKeysAreKept();
   void aboutNamesTheDevices();
+  void theThemeFollowsTheDesktop();
   void longMessagesHaveTheirRestBehindAButton();
   void theLogOpensTheFolderOfUnsavedWork();
   void everyControlHasAName();
@@ -613,6 +616,30 @@ void WindowTest::aboutNamesTheDevices() {
   QCOMPARE(lines.mid(4), (QStringList{QStringLiteral("cuda:0: NVIDIA H200"), QStringLiteral("  driver: 580.1"),
                                       QStringLiteral("  SMs: 132"), QStringLiteral("cuda: GPU"),
                                       QStringLiteral("  The driver is too old.")}));
+}
+
+void WindowTest::theThemeFollowsTheDesktop() {
+  Fixture f(smallPipeline());
+  QPalette desktop(Qt::lightGray);
+  int numReads = 0;
+  const SystemPalette follower(f.theme, [&] {
+    ++numReads;
+    return desktop;
+  });
+  f.theme.apply(ThemeChoice::System);
+  QCOMPARE(numReads, 0);  // its own change is not the desktop's
+  QEvent changed(QEvent::ThemeChange);
+  QCoreApplication::sendEvent(f.window.windowHandle(), &changed);
+  QVERIFY(!f.theme.isDark());
+  desktop = QPalette(Qt::black);
+  QCoreApplication::sendEvent(f.window.windowHandle(), &changed);
+  QVERIFY(f.theme.isDark());
+  QVERIFY(QApplication::palette().color(QPalette::Window).lightness() < 64);
+  f.theme.apply(ThemeChoice::Light);
+  QEvent palette(QEvent::ApplicationPaletteChange);
+  QCoreApplication::sendEvent(qApp, &palette);
+  QCOMPARE(numReads, 3);
+  QVERIFY2(!f.theme.isDark(), "what was chosen stays");
 }
 
 void WindowTest::longMessagesHaveTheirRestBehindAButton() {
