@@ -12,6 +12,7 @@
 #include "ui/models/measured_examples.h"
 #include "ui/panels/drag_source.h"
 #include "ui/panels/file_bar.h"
+#include "ui/panels/file_choice.h"
 #include "ui/panels/recovery_bar.h"
 #include "ui/run_commands.h"
 #include "ui/shortcuts_dialog.h"
@@ -47,6 +48,7 @@ constexpr auto kKeepRunsKey = "run/keepsRuns";
 constexpr auto kStartPageKey = "start/isShown";
 constexpr auto kReopensKey = "start/reopens";
 constexpr auto kLastFileKey = "session/lastFile";
+constexpr auto kFoldersKey = "session/folders";
 
 }  // namespace
 
@@ -666,6 +668,7 @@ void MainWindow::restoreLayout() {
   const QSettings settings;
   restoreGeometry(settings.value(QStringLiteral("window/geometry")).toByteArray());
   restoreState(settings.value(QStringLiteral("window/state")).toByteArray(), kLayoutVersion);
+  setFileFolders(*this, settings.value(kFoldersKey).toMap());
 }
 
 // ------------------------------------------------------------------------------------------------------------ showing
@@ -873,6 +876,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
     settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
     settings.setValue(QStringLiteral("window/state"), saveState(kLayoutVersion));
     settings.setValue(kLastFileKey, m_session.path());
+    settings.setValue(kFoldersKey, fileFolders(*this));
     m_viewMemory->remember();
   }
   event->accept();

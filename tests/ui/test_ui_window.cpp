@@ -6,6 +6,7 @@
 #include "ui/guide_window.h"
 #include "ui/help.h"
 #include "ui/menu_commands.h"
+#include "ui/panels/file_choice.h"
 #include "ui/session/autosave.h"
 #include "ui/session/edits.h"
 #include "ui/shortcuts_dialog.h"
@@ -16,9 +17,11 @@
 #include <QAccessible>
 #include <QApplication>
 #include <QDesktopServices>
+#include <QDir>
 #include <QDockWidget>
 #include <QDragEnterEvent>
 #include <QFile>
+#include <QFileDialog>
 #include <QFileInfo>
 #include <QImage>
 #include <QLabel>
@@ -40,6 +43,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -70,6 +74,7 @@ class WindowTest : public QObject {
   void startPageKeepsTheFocus();
   void theLastFileIsOpenedAgainWhereItWas();
   void aFileThatIsGoneIsNotOpenedAgain();
+  void filesAreChosenWhereTheyWereLastTime();
   void guideOpensAtTheCodeOfAProblem();
   void keysOfCommandsAreChanged();
   void keysAreTakenFromWhoHadThem();
@@ -466,6 +471,22 @@ QString pipelineFile(const testing::TemporaryFolder& folder, const char* name) {
   return path;
 }
 
+/// Where the dialog begins that this opens; a file is chosen in another folder, or it is given up.
+QString folderOfChooser(const std::function<void()>& open, const QString& chosenFolder = {}) {
+  QString first;
+  QTimer::singleShot(0, qApp, [&] {
+    auto* chooser = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
+    if (!chooser) return;
+    first = chooser->directory().absolutePath();
+    if (chosenFolder.isEmpty()) return chooser->reject();
+    chooser->setDirectory(chosenFolder);
+    chooser->selectFile(QStringLiteral("chosen"));
+    QMetaObject::invokeMethod(chooser, "accept");
+  });
+  open();
+  return first;
+}
+
 }  // namespace
 
 void WindowTest::theLastFileIsOpenedAgainWhereItWas() {
@@ -512,6 +533,28 @@ void WindowTest::aFileThatIsGoneIsNotOpenedAgain() {
   QCOMPARE(Kept(QString{}).window.fileToReopen(), QString());
   Fixture picture(smallPipeline());  // reads no settings
   QCOMPARE(picture.window.fileToReopen(), QString());
+}
+
+void WindowTest::filesAreChosenWhereTheyWereLastTime() {
+  const OwnSettings settings;
+  const testing::TemporaryFolder folder;
+  const QString pipeline = pipelineFile(folder, "a.fuseline");
+  const QString drawings = toQt((folder.path() / "drawings").string());
+  QVERIFY(QDir().mkpath(drawings));
+  const FileChoice drawing{.purpose = QStringLiteral("drawing"), .pipeline = pipeline, .ending = QStringLiteral("svg")};
+  const FileChoice run{.purpose = QStringLiteral("run"), .pipeline = pipeline};
+  {
+    Kept f(pipeline);
+    QWidget dialog(&f.window, Qt::Dialog);
+    QCOMPARE(folderOfChooser([&] { fileToSave(drawing, &dialog); }, drawings), toQt(folder.path().string()));
+    QCOMPARE(folderOfChooser([&] { fileToSave(drawing, &f.window); }), drawings);
+    QCOMPARE(folderOfChooser([&] { fileToOpen(run, &f.window); }), toQt(folder.path().string()));
+    f.window.close();
+  }
+  Kept again(pipeline);
+  QCOMPARE(folderOfChooser([&] { fileToSave(drawing, &again.window); }), drawings);
+  QVERIFY(QDir(drawings).removeRecursively());
+  QCOMPARE(folderOfChooser([&] { fileToSave(drawing, &again.window); }), toQt(folder.path().string()));
 }
 
 void WindowTest::guideOpensAtTheCodeOfAProblem() {
