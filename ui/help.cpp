@@ -149,7 +149,7 @@ QString aboutText() {
 QString environmentText(const Json& devices) {
   QStringList lines = {
       QStringLiteral("Fuseline %1").arg(QStringLiteral(FUSELINE_VERSION)),
-      translated("Built as %1 with %2").arg(QStringLiteral(FUSELINE_BUILD_TYPE), compiler()),
+      QStringLiteral("Built as %1 with %2").arg(QStringLiteral(FUSELINE_BUILD_TYPE), compiler()),
       QStringLiteral("Qt %1, %2").arg(QString::fromLatin1(qVersion()), QGuiApplication::platformName()),
       QStringLiteral("%1, %2 %3")
           .arg(QSysInfo::prettyProductName(), QSysInfo::kernelType(), QSysInfo::kernelVersion())};

@@ -132,7 +132,7 @@ double paintHead(QPainter& painter, const QRectF& page, const QString& name) {
   return 2 * height;
 }
 
-/// In the middle of the room, as large as it fits there and never larger than `most`.
+/// At the top of the room, as large as it fits there and never more than `most` times as large.
 QRectF fitted(const QSizeF& size, const QRectF& room, double most) {
   const double scale = std::min({room.width() / size.width(), room.height() / size.height(), most});
   QRectF target(QPointF(), size * scale);

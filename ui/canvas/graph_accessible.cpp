@@ -121,9 +121,9 @@ class GraphAccessible : public QAccessibleWidget {
     QObject::connect(&view.session(), &Session::analysisChanged, &m_listener,
                      [this] { tellOfFocus(QAccessible::NameChanged); });
     // Qt tells of the view once it has the keyboard, and of tables that show the same selection: this comes last.
-    const auto tell = [this] { tellOfFocus(); };
-    QObject::connect(&view.session(), &Session::selectionChanged, &m_listener, tell, Qt::QueuedConnection);
-    QObject::connect(qApp, &QApplication::focusChanged, &m_listener, tell, Qt::QueuedConnection);
+    const auto follow = [this] { tellOfFocus(); };
+    QObject::connect(&view.session(), &Session::selectionChanged, &m_listener, follow, Qt::QueuedConnection);
+    QObject::connect(qApp, &QApplication::focusChanged, &m_listener, follow, Qt::QueuedConnection);
   }
   ~GraphAccessible() override {
     for (const auto& [key, id] : m_ids) QAccessible::deleteAccessibleInterface(id);
@@ -160,7 +160,7 @@ class GraphAccessible : public QAccessibleWidget {
   }
   void refresh() const {
     m_keys = m_view.sentences().nodes();
-    m_numNodes = m_keys.size();
+    m_numNodes = static_cast<int>(m_keys.size());
     for (const LinkItem* link : m_view.graph().links()) m_keys.push_back(keyOf(link->link()));
     const std::set<std::string> kept(m_keys.begin(), m_keys.end());
     std::erase_if(m_ids, [&](const auto& entry) {
@@ -181,7 +181,10 @@ class GraphAccessible : public QAccessibleWidget {
   }
 
   int numItems() const { return static_cast<int>(keys().size()); }
-  int numNodes() const { return keys().empty() ? 0 : static_cast<int>(m_numNodes); }
+  int numNodes() const {
+    keys();  // which counts them
+    return m_numNodes;
+  }
   int indexOfKey(const std::string& key) const {
     const auto found = std::ranges::find(keys(), key);
     return found == keys().end() ? -1 : static_cast<int>(found - keys().begin());
@@ -209,7 +212,7 @@ class GraphAccessible : public QAccessibleWidget {
   // Made when somebody asks.
   mutable bool m_isStale = true;
   mutable std::vector<std::string> m_keys;
-  mutable std::size_t m_numNodes = 0;
+  mutable int m_numNodes = 0;
   mutable std::map<std::string, QAccessible::Id> m_ids;
 };
 
