@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/comparison_commands.h"
 
+#include "ui/panels/file_choice.h"
 #include "ui/theme/format.h"
-
-#include <QFileDialog>
-#include <QFileInfo>
 
 namespace fuseline::ui {
 
@@ -63,10 +61,13 @@ void ComparisonCommands::refresh() {
 }
 
 void ComparisonCommands::choose() {
-  const QString path = QFileDialog::getOpenFileName(&m_window, tr("Compare with"), QFileInfo(m_session.path()).path(),
-                                                    tr("Pipelines, measured runs, drawings, reports, modules and "
-                                                       "models (*.fuseline *.fuserun *.svg *.png *.html *.py *.onnx)") +
-                                                        QStringLiteral(";;") + tr("All files (*)"));
+  const QString path = fileToOpen({.purpose = QStringLiteral("pipeline"),
+                                   .title = tr("Compare with"),
+                                   .patterns = tr("Pipelines, measured runs, drawings, reports, modules and "
+                                                  "models (*.fuseline *.fuserun *.svg *.png *.html *.py *.onnx)") +
+                                               QStringLiteral(";;") + tr("All files (*)"),
+                                   .pipeline = m_session.path()},
+                                  &m_window);
   if (!path.isEmpty()) tell(m_comparison.startWithFile(path));
 }
 

@@ -3,12 +3,12 @@
 #include "ui/export_dialog.h"
 
 #include "core/support/atomic_file.h"
+#include "ui/panels/file_choice.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>
 #include <QComboBox>
 #include <QDialogButtonBox>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QFontDatabase>
 #include <QGuiApplication>
@@ -79,13 +79,14 @@ void ExportDialog::copy() { QGuiApplication::clipboard()->setText(toQt(m_exporte
 
 void ExportDialog::save() {
   const QString ending = toQt(exporter().ending);
-  QFileDialog dialog(this, windowTitle(), QFileInfo(m_path).path(),
-                     tr("%1 (*%2);;All files (*)").arg(toQt(exporter().title), ending));
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(ending.mid(1));
-  dialog.selectFile(QFileInfo(m_path).completeBaseName());
-  if (dialog.exec() != QDialog::Accepted) return;
-  const QString path = dialog.selectedFiles().constFirst();
+  const QString path = fileToSave({.purpose = QStringLiteral("export"),
+                                   .title = windowTitle(),
+                                   .patterns = tr("%1 (*%2);;All files (*)").arg(toQt(exporter().title), ending),
+                                   .pipeline = m_path,
+                                   .ending = ending.mid(1),
+                                   .name = QFileInfo(m_path).completeBaseName()},
+                                  this);
+  if (path.isEmpty()) return;
   const Result<void> written = writeTo(path);
   m_notes->setText(written ? tr("Saved as %1.").arg(path) : toQt(written.error().message));
 }

@@ -7,16 +7,17 @@
 #include "ui/models/measured_examples.h"
 #include "ui/panels/drawing_dialog.h"
 #include "ui/panels/expression_edit.h"
+#include "ui/panels/file_choice.h"
 #include "ui/session/autosave.h"
 #include "ui/session/run_files.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QGuiApplication>
 #include <QMessageBox>
-#include <QMimeData>
+#include <QPrintDialog>
+#include <QPrinter>
 #include <QPushButton>
 
 #include <memory>
@@ -66,8 +67,11 @@ bool FileCommands::newFromTemplate(const std::string& text, const QString& name)
 }
 
 void FileCommands::chooseAndOpen() {
-  const QString folder = QFileInfo(m_session.path()).path();
-  openAll(QFileDialog::getOpenFileNames(&m_window, tr("Open pipelines or measured runs"), folder, openPatterns()));
+  openAll(filesToOpen({.purpose = QStringLiteral("pipeline"),
+                       .title = tr("Open pipelines or measured runs"),
+                       .patterns = openPatterns(),
+                       .pipeline = m_session.path()},
+                      &m_window));
 }
 
 void FileCommands::openAll(const QStringList& paths) {
@@ -179,11 +183,14 @@ bool FileCommands::askToOverwrite() {
 }
 
 bool FileCommands::saveAs() {
-  QFileDialog dialog(&m_window, tr("Save pipeline"), QFileInfo(m_session.path()).path(), filePatterns());
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(QStringLiteral("fuseline"));
-  dialog.selectFile(m_session.displayName());
-  return dialog.exec() == QDialog::Accepted && saveTo(dialog.selectedFiles().constFirst());
+  const QString path = fileToSave({.purpose = QStringLiteral("pipeline"),
+                                   .title = tr("Save pipeline"),
+                                   .patterns = filePatterns(),
+                                   .pipeline = m_session.path(),
+                                   .ending = QStringLiteral("fuseline"),
+                                   .name = m_session.path().isEmpty() ? m_session.displayName() : m_session.path()},
+                                  &m_window);
+  return !path.isEmpty() && saveTo(path);
 }
 
 bool FileCommands::saveTo(const QString& path) {
@@ -227,13 +234,14 @@ void FileCommands::exportDrawing() {
   if (options.exec() != QDialog::Accepted) return;
   m_drawingOptions = options.options();
   const QString ending = endingOf(m_drawingOptions.format);
-  QFileDialog dialog(&m_window, tr("Export drawing"), QFileInfo(m_session.path()).path(),
-                     tr("%1 drawing (*.%2);;All files (*)").arg(ending.toUpper(), ending));
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(ending);
-  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName());
-  if (dialog.exec() != QDialog::Accepted) return;
-  const QString path = dialog.selectedFiles().constFirst();
+  const QString path = fileToSave({.purpose = QStringLiteral("drawing"),
+                                   .title = tr("Export drawing"),
+                                   .patterns = tr("%1 drawing (*.%2);;All files (*)").arg(ending.toUpper(), ending),
+                                   .pipeline = m_session.path(),
+                                   .ending = ending,
+                                   .name = QFileInfo(m_session.displayName()).completeBaseName()},
+                                  &m_window);
+  if (path.isEmpty()) return;
   if (succeeded(writeDrawing(m_session, m_scene, m_drawingOptions, path))) say(tr("The drawing is in %1.").arg(path));
 }
 
@@ -242,6 +250,28 @@ void FileCommands::copyDrawing() {
   if (!copied) return say(toQt(copied.error().message), Severity::Error);
   QGuiApplication::clipboard()->setMimeData(copied->release());
   Q_EMIT hint(tr("The drawing is on the clipboard, as PNG and as SVG."));
+}
+
+void FileCommands::printDrawing() {
+  QPrinter printer(QPrinter::HighResolution);
+  const QSizeF size = m_scene.contentRect().size();
+  printer.setPageOrientation(size.width() > size.height() ? QPageLayout::Landscape : QPageLayout::Portrait);
+  printer.setDocName(m_session.displayName());
+  printer.setCreator(QStringLiteral("Fuseline"));
+  QPrintDialog dialog(&printer, &m_window);
+  dialog.setOption(QAbstractPrintDialog::PrintPageRange, false);  // there is one page
+  if (dialog.exec() != QDialog::Accepted) return;
+  DrawingOptions options = m_drawingOptions;
+  options.isDark = false;
+  const QRectF page(QPointF(), printer.pageLayout().paintRectPixels(printer.resolution()).size());
+  succeeded(ui::printDrawing(m_session, m_scene, options, printer, page));
+}
+
+std::unique_ptr<QMimeData> FileCommands::drawingToDrag() {
+  Result<std::unique_ptr<QMimeData>> data = drawingForDrag(m_session, m_scene, m_drawingOptions, m_draggedFiles.path());
+  if (data) return std::move(*data);
+  say(toQt(data.error().message), Severity::Error);
+  return nullptr;
 }
 
 }  // namespace fuseline::ui

@@ -9,10 +9,13 @@
 #include "ui/session/session.h"
 
 #include <QMenu>
+#include <QMimeData>
 #include <QObject>
 #include <QStringList>
+#include <QTemporaryDir>
 
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace fuseline::ui {
@@ -48,6 +51,9 @@ class FileCommands : public QObject {
   void exportDrawing();
   /// As the last drawing was exported.
   void copyDrawing();
+  void printDrawing();
+  /// As the last drawing was exported; nullptr where there is none, and the user knows.
+  std::unique_ptr<QMimeData> drawingToDrag();
 
   /// False: the user wants to keep what is here.
   bool mayDiscard();
@@ -101,6 +107,7 @@ class FileCommands : public QObject {
   Autosave* m_autosave = nullptr;
   QStringList m_exampleFolders;
   DrawingOptions m_drawingOptions;  // of the last drawing
+  QTemporaryDir m_draggedFiles;     // until the window ends: who took one may still read it
   WindowOpener m_openWindow;
 };
 

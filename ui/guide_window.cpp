@@ -37,6 +37,7 @@ GuideWindow::GuideWindow(QWidget* parent)
   m_text->setAccessibleName(tr("Page"));
   m_text->document()->setDocumentMargin(kMarginPx);
   m_search->setPlaceholderText(tr("Find in this page"));
+  m_search->setAccessibleName(tr("Find in this page"));
   m_search->setClearButtonEnabled(true);
   auto* column = new QVBoxLayout();
   column->addWidget(m_search);

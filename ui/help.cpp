@@ -2,18 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/help.h"
 
+#include "ui/panels/text_dialog.h"
 #include "ui/theme/format.h"
 
-#include <QClipboard>
 #include <QCoreApplication>
-#include <QDialog>
-#include <QDialogButtonBox>
 #include <QGuiApplication>
-#include <QLabel>
-#include <QPlainTextEdit>
-#include <QPushButton>
 #include <QSysInfo>
-#include <QVBoxLayout>
 
 namespace fuseline::ui {
 
@@ -119,8 +113,6 @@ QString paneKeys() {
 
 namespace {
 
-constexpr QSize kAboutSize = {620, 480};
-
 QString deviceText(const Json& device) {
   QStringList lines = {QStringLiteral("%1: %2").arg(toQt(device.value("id", "")), toQt(device.value("name", "")))};
   if (const std::string reason = device.value("reason", ""); !reason.empty())
@@ -130,6 +122,15 @@ QString deviceText(const Json& device) {
     lines.append(
         QStringLiteral("  %1: %2").arg(toQt(key), toQt(value.is_string() ? value.get<std::string>() : value.dump())));
   return lines.join(u'\n');
+}
+
+/// "GCC 12.2.0".
+QString compiler() {
+#ifdef __clang__
+  return QStringLiteral("Clang " __clang_version__).trimmed();
+#else
+  return QStringLiteral("GCC " __VERSION__);
+#endif
 }
 
 QString aboutText() {
@@ -148,6 +149,7 @@ QString aboutText() {
 QString environmentText(const Json& devices) {
   QStringList lines = {
       QStringLiteral("Fuseline %1").arg(QStringLiteral(FUSELINE_VERSION)),
+      QStringLiteral("Built as %1 with %2").arg(QStringLiteral(FUSELINE_BUILD_TYPE), compiler()),
       QStringLiteral("Qt %1, %2").arg(QString::fromLatin1(qVersion()), QGuiApplication::platformName()),
       QStringLiteral("%1, %2 %3")
           .arg(QSysInfo::prettyProductName(), QSysInfo::kernelType(), QSysInfo::kernelVersion())};
@@ -156,23 +158,7 @@ QString environmentText(const Json& devices) {
 }
 
 void showAbout(const Json& devices, QWidget* parent) {
-  QDialog dialog(parent);
-  dialog.setWindowTitle(translated("About Fuseline"));
-  dialog.resize(kAboutSize);
-  auto* about = new QLabel(aboutText(), &dialog);
-  about->setWordWrap(true);
-  auto* details = new QPlainTextEdit(environmentText(devices), &dialog);
-  details->setReadOnly(true);
-  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, &dialog);
-  auto* copy = buttons->addButton(translated("Copy details"), QDialogButtonBox::ActionRole);
-  QObject::connect(copy, &QPushButton::clicked, details,
-                   [details] { QGuiApplication::clipboard()->setText(details->toPlainText()); });
-  QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
-  auto* layout = new QVBoxLayout(&dialog);
-  layout->addWidget(about);
-  layout->addWidget(details, 1);
-  layout->addWidget(buttons);
-  dialog.exec();
+  TextDialog(translated("About Fuseline"), aboutText(), environmentText(devices), parent).exec();
 }
 
 }  // namespace fuseline::ui

@@ -10,12 +10,13 @@
 #include "ui/guide_window.h"
 #include "ui/help.h"
 #include "ui/models/measured_examples.h"
+#include "ui/panels/drag_source.h"
 #include "ui/panels/file_bar.h"
+#include "ui/panels/file_choice.h"
 #include "ui/panels/recovery_bar.h"
 #include "ui/run_commands.h"
 #include "ui/shortcuts_dialog.h"
 #include "ui/theme/format.h"
-#include "ui/theme/message_ground.h"
 #include "ui/view_memory.h"
 
 #include <QActionGroup>
@@ -47,6 +48,7 @@ constexpr auto kKeepRunsKey = "run/keepsRuns";
 constexpr auto kStartPageKey = "start/isShown";
 constexpr auto kReopensKey = "start/reopens";
 constexpr auto kLastFileKey = "session/lastFile";
+constexpr auto kFoldersKey = "session/folders";
 
 }  // namespace
 
@@ -91,20 +93,7 @@ void MainWindow::createCentre() {
   m_files = new FileCommands(m_session, *m_scene, m_persistence == Persistence::Settings, *this);
   m_comparison = new PipelineComparison(m_session, this);
   m_marks = new ChangeMarks(*m_scene, *m_comparison, m_theme, this);
-  m_message = new QWidget(centre);
-  m_messageLabel = new QLabel(m_message);
-  m_messageLabel->setWordWrap(true);
-  m_messageLabel->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  auto* close = new QToolButton(m_message);
-  close->setText(tr("Close"));
-  close->setAutoRaise(true);
-  connect(close, &QToolButton::clicked, m_message, &QWidget::hide);
-  auto* row = new QHBoxLayout(m_message);
-  row->setContentsMargins(12, 6, 8, 6);
-  row->addWidget(m_messageLabel, 1);
-  row->addWidget(close, 0, Qt::AlignTop);
-  m_message->hide();
-  useMessageGround(*m_message, m_theme);
+  m_message = new MessageBar(m_theme, centre);
   auto* layout = new QVBoxLayout(centre);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(1);  // between bars
@@ -246,10 +235,22 @@ void MainWindow::createFileMenu() {
   menu->addSeparator();
   m_comparisonCommands->addFileCommands(*menu);
   menu->addSeparator();
-  addCommand(menu, tr("E&xport drawing..."), {}, [this] { m_files->exportDrawing(); });
-  addCommand(menu, tr("&Copy drawing"), {}, [this] { m_files->copyDrawing(); });
+  addDrawingCommands(*menu);
   menu->addSeparator();
   addCommand(menu, tr("&Quit"), QKeySequence::Quit, [this] { close(); });
+}
+
+void MainWindow::addDrawingCommands(QMenu& menu) {
+  QAction* exportDrawing = addCommand(
+      &menu, tr("E&xport drawing..."), {}, [this] { m_files->exportDrawing(); }, QStringLiteral("drawing"));
+  exportDrawing->setToolTip(tr("Export a drawing of the pipeline, or drag it from here to another window"));
+  addCommand(&menu, tr("&Copy drawing"), {}, [this] { m_files->copyDrawing(); });
+  addCommand(&menu, tr("&Print..."), QKeySequence::Print, [this] { m_files->printDrawing(); });
+  auto* toolBar = findChild<QToolBar*>(QStringLiteral("fileBar"));
+  toolBar->addAction(exportDrawing);
+  new DragSource(
+      *toolBar->widgetForAction(exportDrawing), [](QPoint) { return true; },
+      [this] { return m_files->drawingToDrag(); });
 }
 
 void MainWindow::createEditMenu() {
@@ -673,6 +674,7 @@ void MainWindow::restoreLayout() {
   const QSettings settings;
   restoreGeometry(settings.value(QStringLiteral("window/geometry")).toByteArray());
   restoreState(settings.value(QStringLiteral("window/state")).toByteArray(), kLayoutVersion);
+  setFileFolders(*this, settings.value(kFoldersKey).toMap());
 }
 
 // ------------------------------------------------------------------------------------------------------------ showing
@@ -699,7 +701,7 @@ void MainWindow::refreshUndo() {
 
 void MainWindow::showMessage(const QString& sentence, Severity severity) {
   m_log->log().add(severity, sentence);
-  m_messageLabel->setText(sentence);
+  m_message->setText(sentence);
   m_message->show();
 }
 
@@ -857,6 +859,7 @@ void MainWindow::showOutline() {
 
 void MainWindow::offerRecovery(Autosave& autosave) {
   m_files->setAutosave(autosave);
+  m_log->offerFolder(tr("Open the folder of unsaved work"), autosave.folder());
   auto* bar = new RecoveryBar(autosave, m_theme, centralWidget());
   static_cast<QVBoxLayout*>(centralWidget()->layout())->insertWidget(0, bar);
   connect(bar, &RecoveryBar::recoveryWanted, this, [this, &autosave] {
@@ -879,6 +882,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
     settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
     settings.setValue(QStringLiteral("window/state"), saveState(kLayoutVersion));
     settings.setValue(kLastFileKey, m_session.path());
+    settings.setValue(kFoldersKey, fileFolders(*this));
     m_viewMemory->remember();
   }
   event->accept();

@@ -11,6 +11,7 @@
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/log_panel.h"
 #include "ui/panels/memory_panel.h"
+#include "ui/panels/message_bar.h"
 #include "ui/panels/numerics_panel.h"
 #include "ui/panels/outline_panel.h"
 #include "ui/panels/palette_panel.h"
@@ -67,7 +68,8 @@ class MainWindow : public QMainWindow {
   void offerRecovery(Autosave& autosave);
   /// A sentence across the top of the canvas, until it is closed or replaced; the log keeps it.
   void showMessage(const QString& sentence, Severity severity = Severity::Note);
-  QString message() const { return m_messageLabel->text(); }
+  MessageBar& messageBar() { return *m_message; }
+  QString message() const { return m_message->text(); }
 
   GraphView& canvas() { return *m_view; }
   GraphScene& scene() { return *m_scene; }
@@ -124,6 +126,7 @@ class MainWindow : public QMainWindow {
   void createCentre();
   void createDocks();
   void createFileMenu();
+  void addDrawingCommands(QMenu& menu);
   void createEditMenu();
   void addUndoCommands(QMenu& menu);
   void addSelectionCommands(QMenu& menu);
@@ -181,8 +184,7 @@ class MainWindow : public QMainWindow {
   GraphView* m_view = nullptr;
   OverviewMap* m_overview = nullptr;
   FileCommands* m_files = nullptr;
-  QWidget* m_message = nullptr;
-  QLabel* m_messageLabel = nullptr;
+  MessageBar* m_message = nullptr;
   PalettePanel* m_palette = nullptr;
   InspectorPanel* m_inspector = nullptr;
   ProblemsPanel* m_problems = nullptr;

@@ -4,12 +4,12 @@
 
 #include "core/profile/run_command.h"
 #include "core/profile/run_file.h"
+#include "ui/panels/file_choice.h"
 #include "ui/panels/run_options_dialog.h"
 #include "ui/theme/format.h"
 
 #include <QActionGroup>
 #include <QClipboard>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QGuiApplication>
 
@@ -133,8 +133,11 @@ void RunCommands::pinBaseline() {
 }
 
 void RunCommands::chooseBaseline() {
-  const QString path = QFileDialog::getOpenFileName(&m_window, tr("Compare with"), QFileInfo(m_session.path()).path(),
-                                                    tr("Measured runs (*.fuserun *.html);;All files (*)"));
+  const QString path = fileToOpen({.purpose = QStringLiteral("run"),
+                                   .title = tr("Compare with"),
+                                   .patterns = tr("Measured runs (*.fuserun *.html);;All files (*)"),
+                                   .pipeline = m_session.path()},
+                                  &m_window);
   if (path.isEmpty()) return;
   Result<RunRecord> run = loadRunRecord(path.toStdString());
   if (!run) return say(toQt(run.error().message), Severity::Error);
@@ -147,41 +150,49 @@ void RunCommands::chooseOptions() {
 }
 
 void RunCommands::chooseTensors() {
-  const QString folder = QFileInfo(m_session.path()).path();
-  const QString path = QFileDialog::getOpenFileName(&m_window, tr("Take tensors from"), folder, tensorPatterns());
+  const QString path = fileToOpen({.purpose = QStringLiteral("tensors"),
+                                   .title = tr("Take tensors from"),
+                                   .patterns = tensorPatterns(),
+                                   .pipeline = m_session.path()},
+                                  &m_window);
   if (!path.isEmpty()) m_session.setTensorsFile(path);
 }
 
 void RunCommands::saveParameters() {
-  QFileDialog dialog(&m_window, tr("Save parameters"), QFileInfo(m_session.path()).path(), tensorPatterns());
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(QStringLiteral("safetensors"));
-  if (dialog.exec() != QDialog::Accepted) return;
-  const QString path = dialog.selectedFiles().constFirst();
+  const QString path = fileToSave({.purpose = QStringLiteral("tensors"),
+                                   .title = tr("Save parameters"),
+                                   .patterns = tensorPatterns(),
+                                   .pipeline = m_session.path(),
+                                   .ending = QStringLiteral("safetensors")},
+                                  &m_window);
+  if (path.isEmpty()) return;
   const Result<void> saved = m_session.saveParameters(path);
   tell(saved, tr("The parameters are in %1.").arg(path));
 }
 
 void RunCommands::saveRun() {
-  QFileDialog dialog(&m_window, tr("Save the run"), QFileInfo(m_session.path()).path(),
-                     tr("Measured runs (*.fuserun);;All files (*)"));
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(QStringLiteral("fuserun"));
-  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName());
-  if (dialog.exec() != QDialog::Accepted) return;
-  const QString path = dialog.selectedFiles().constFirst();
+  const QString path = fileToSave({.purpose = QStringLiteral("run"),
+                                   .title = tr("Save the run"),
+                                   .patterns = tr("Measured runs (*.fuserun);;All files (*)"),
+                                   .pipeline = m_session.path(),
+                                   .ending = QStringLiteral("fuserun"),
+                                   .name = QFileInfo(m_session.displayName()).completeBaseName()},
+                                  &m_window);
+  if (path.isEmpty()) return;
   const Result<void> saved = m_session.saveRun(path);
   tell(saved, tr("The run is in %1. It can be opened here, and given to fuseline run --measured.").arg(path));
 }
 
 void RunCommands::exportRun(const Exporter& exporter) {
-  QFileDialog dialog(&m_window, tr("Export the run"), QFileInfo(m_session.path()).path(),
-                     tr("%1 (*%2);;All files (*)").arg(toQt(exporter.title), toQt(exporter.ending)));
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(toQt(exporter.ending.substr(1)));
-  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName());
-  if (dialog.exec() != QDialog::Accepted) return;
-  const QString path = dialog.selectedFiles().constFirst();
+  const QString path =
+      fileToSave({.purpose = QStringLiteral("export"),
+                  .title = tr("Export the run"),
+                  .patterns = tr("%1 (*%2);;All files (*)").arg(toQt(exporter.title), toQt(exporter.ending)),
+                  .pipeline = m_session.path(),
+                  .ending = toQt(exporter.ending.substr(1)),
+                  .name = QFileInfo(m_session.displayName()).completeBaseName()},
+                 &m_window);
+  if (path.isEmpty()) return;
   const Result<void> written = m_session.exportRun(exporter, path);
   tell(written, tr("The run is in %1. %2.").arg(path, toQt(exporter.summary)));
 }

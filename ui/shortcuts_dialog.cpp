@@ -39,6 +39,7 @@ ShortcutsDialog::ShortcutsDialog(Shortcuts& shortcuts, QWidget* parent)
   setWindowTitle(tr("Keyboard shortcuts"));
   resize(kSize);
   auto* panes = new QTextBrowser(this);
+  panes->setAccessibleName(tr("Keys of the panes"));
   panes->setHtml(paneKeys());
   auto* tabs = new QTabWidget(this);
   tabs->addTab(makeCommands(), tr("Commands"));
@@ -56,6 +57,7 @@ ShortcutsDialog::ShortcutsDialog(Shortcuts& shortcuts, QWidget* parent)
 QWidget* ShortcutsDialog::makeCommands() {
   auto* page = new QWidget(this);
   m_filter->setPlaceholderText(tr("Filter by name or keys"));
+  m_filter->setAccessibleName(tr("Filter the commands"));
   m_filter->setClearButtonEnabled(true);
   m_list->setHeaderLabels({tr("Command"), tr("Keys")});
   m_list->setRootIsDecorated(false);

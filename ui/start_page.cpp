@@ -104,6 +104,7 @@ QWidget* StartPage::makeCards() {
     ++number;
   }
   auto* scroll = new QScrollArea();
+  scroll->setAccessibleName(tr("Templates"));
   scroll->setWidget(cards);
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);

@@ -6,6 +6,7 @@
 #include "ui/main_window.h"
 #include "ui/run_notice.h"
 #include "ui/session/autosave.h"
+#include "ui/theme/system_palette.h"
 
 #include <QApplication>
 #include <QCommandLineParser>
@@ -55,6 +56,7 @@ void addOptions(QCommandLineParser& parser) {
       "changes, rules, problems, outline or log; or start, the start page.",
       "pane");
   add("no-restore", "Begin without the pipeline that was open last.");
+  add("reset-settings", "Forget all settings, such as layout, keys and recent files, and begin as at first.");
   add("run", "Run the pipeline before the picture is taken.");
   add("numerics", "Measure the numerics before the picture is taken.");
   add("capture", "Capture this tensor before the picture is taken.", "tensor");
@@ -221,8 +223,10 @@ int main(int argc, char** argv) {
   addOptions(parser);
   parser.process(app);
 
+  if (parser.isSet("reset-settings")) QSettings().clear();
   ui::Theme theme;
   theme.apply(themeChoice(parser));
+  const ui::SystemPalette systemPalette(theme);
   const std::unique_ptr<BackendRegistry> registry = makeBackendRegistry();
   ui::Session session(
       {.workerCommand = workerCommand(parser),

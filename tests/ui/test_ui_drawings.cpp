@@ -10,7 +10,11 @@
 #include <QImage>
 #include <QMimeData>
 #include <QTest>
+#include <QUrl>
 #include <QXmlStreamReader>
+
+#include <algorithm>
+#include <cmath>
 
 namespace fuseline::ui {
 
@@ -31,6 +35,10 @@ class DrawingsTest : public QObject {
   void withoutThePipelineItStaysClosed();
   void theDialogOffersWhatAFormatHas();
   void isCopiedAsPngAndSvg();
+  void isPrintedBelowItsNameAndFitsThePage();
+  void isPrintedNoLargerThanOnTheScreen();
+  void anEmptyPipelineIsNotPrinted();
+  void isDraggedOutAsAFileThatOpens();
 };
 
 namespace {
@@ -178,6 +186,80 @@ void DrawingsTest::isCopiedAsPngAndSvg() {
   QCOMPARE(QImage::fromData((*data)->data(QStringLiteral("image/png"))).size(),
            qvariant_cast<QImage>((*data)->imageData()).size());
   QVERIFY(textsOf((*data)->data(QStringLiteral("image/svg+xml"))).contains(QStringLiteral("RMSNorm")));
+}
+
+namespace {
+
+constexpr int kWhite = 255;
+
+/// Of the pixels that are not white.
+QRect inkIn(const QImage& page, const QRect& area) {
+  QRect ink;
+  for (int y = area.top(); y <= area.bottom(); ++y)
+    for (int x = area.left(); x <= area.right(); ++x)
+      if (qGray(page.pixel(x, y)) < kWhite) ink |= QRect(x, y, 1, 1);
+  return ink;
+}
+
+/// A page, and what is printed on it inside a margin.
+struct Page {
+  Page(Fixture& f, QSize size, int dotsPerMeter) : image(size, QImage::Format_RGB32), area(image.rect()) {
+    image.setDotsPerMeterX(dotsPerMeter);
+    image.setDotsPerMeterY(dotsPerMeter);
+    image.fill(Qt::white);
+    area.adjust(20, 20, -20, -20);
+    printed = printDrawing(f.session, f.window.scene(), {}, image, area);
+  }
+  /// Below the head.
+  QRect drawing() const {
+    const int head = area.top() + 2 * QFontMetrics(QApplication::font(), &image).height();
+    return inkIn(image, QRect(0, head, image.width(), image.height() - head));
+  }
+
+  QImage image;
+  QRect area;
+  Result<void> printed;
+};
+
+constexpr int kScreenDotsPerMeter = 3780;  // 96 an inch
+
+}  // namespace
+
+void DrawingsTest::isPrintedBelowItsNameAndFitsThePage() {
+  Fixture f(smallPipeline());
+  const Page page(f, {400, 300}, kScreenDotsPerMeter);
+  QVERIFY(page.printed);
+  QVERIFY(!inkIn(page.image, QRect(page.area.topLeft(), QSize(100, 10))).isEmpty());  // the name
+  QVERIFY(!page.drawing().isEmpty());
+  QVERIFY(page.area.contains(page.drawing()));
+  QVERIFY2(page.drawing().width() > page.area.width() * 0.8, "it is as large as it fits");
+}
+
+void DrawingsTest::isPrintedNoLargerThanOnTheScreen() {
+  Fixture f(smallPipeline());
+  const double life = f.window.scene().contentRect().width();
+  const Page once(f, {4000, 3000}, kScreenDotsPerMeter);
+  const Page twice(f, {4000, 3000}, 2 * kScreenDotsPerMeter);
+  QVERIFY2(std::abs(once.drawing().width() / life - 1) < 0.05, qPrintable(QString::number(once.drawing().width())));
+  QVERIFY2(std::abs(twice.drawing().width() / life - 2) < 0.1, qPrintable(QString::number(twice.drawing().width())));
+}
+
+void DrawingsTest::anEmptyPipelineIsNotPrinted() {
+  Fixture f(serialize(PipelineDocument()));
+  const Page page(f, {400, 300}, kScreenDotsPerMeter);
+  QVERIFY(!page.printed);
+  QVERIFY(inkIn(page.image, page.image.rect()).isEmpty());
+}
+
+void DrawingsTest::isDraggedOutAsAFileThatOpens() {
+  Fixture f(smallPipeline());
+  const std::unique_ptr<QMimeData> data = f.window.files().drawingToDrag();
+  QVERIFY(data && data->hasImage() && data->hasFormat(QStringLiteral("image/svg+xml")));
+  QCOMPARE(data->urls().size(), 1);
+  QCOMPARE(data->urls().front().fileName(), QStringLiteral("test.svg"));
+  Fixture other(serialize(PipelineDocument()));
+  QVERIFY(other.window.openFile(data->urls().front().toLocalFile()));
+  QVERIFY(other.session.document() == f.session.document());
 }
 
 }  // namespace fuseline::ui

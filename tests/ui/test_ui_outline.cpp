@@ -24,6 +24,12 @@ class OutlineTest : public QObject {
   void opsOfAnInstanceStandBelowIt();
   void aRowIsASentence();
   void screenReadersGetTheSentence();
+  void nodesAndWiresOfTheCanvasAreChildren();
+  void aNodeOfTheCanvasIsWhereItIsDrawn();
+  void theSelectedNodeOfTheCanvasHasTheKeyboard();
+  void screenReadersFollowTheKeyboardOnTheCanvas();
+  void screenReadersPressNodes();
+  void aNodeThatIsRemovedIsNoLongerAChild();
   void problemsAreWords();
   void theIconOfAProblemIsSeenInAChosenRow_data();
   void theIconOfAProblemIsSeenInAChosenRow();
@@ -126,6 +132,45 @@ bool isWired(const Session& session, const Endpoint& from, const Endpoint& to) {
   return std::ranges::find(session.document().wires(), Wire{from, to}) != session.document().wires().end();
 }
 
+const QString kSentenceOfFc =
+    QStringLiteral("fc, Linear, input 16 × 32 bf16, output 16 × 64 bf16, fused forward in ForwardLinearEpilogue");
+
+/// A screen reader at the canvas of the small pipeline.
+struct Heard : Fixture {
+  Heard() : Fixture(smallPipeline()) {
+    current = this;
+    QAccessible::installUpdateHandler([](QAccessibleEvent* event) {
+      const QAccessibleInterface* about = event->accessibleInterface();
+      if (event->type() == QAccessible::Focus && about->parent() == current->canvas)
+        current->heard.append(about->text(QAccessible::Name));
+    });
+    window.activateWindow();
+    isShown = QTest::qWaitForWindowActive(&window);
+    canvas = QAccessible::queryAccessibleInterface(&window.canvas());
+  }
+  ~Heard() { QAccessible::installUpdateHandler(nullptr); }
+
+  QAccessibleInterface* node(const char* id) const {
+    for (int index = 0; index < canvas->childCount(); ++index)
+      if (canvas->child(index)->text(QAccessible::Name).startsWith(QLatin1String(id) + u','))
+        return canvas->child(index);
+    return nullptr;
+  }
+  QStringList names(QAccessible::Role role) const {
+    QStringList names;
+    for (int index = 0; index < canvas->childCount(); ++index)
+      if (canvas->child(index)->role() == role) names.append(canvas->child(index)->text(QAccessible::Name));
+    return names;
+  }
+
+  QAccessibleInterface* canvas = nullptr;
+  QStringList heard;  // what got the keyboard
+  bool isShown = false;
+
+ private:
+  static inline Heard* current = nullptr;
+};
+
 }  // namespace
 
 void OutlineTest::listsNodesInTheOrderInWhichTheyRun() {
@@ -166,8 +211,9 @@ void OutlineTest::opsOfAnInstanceStandBelowIt() {
 
 void OutlineTest::aRowIsASentence() {
   Fixture f(smallPipeline());
-  QCOMPARE(cell(f.window.outline(), "act", OutlineModel::NameColumn, Qt::AccessibleTextRole),
-           QStringLiteral("act, GELU, output 16 × 64 bf16, fused forward in ForwardLinearEpilogue"));
+  QCOMPARE(
+      cell(f.window.outline(), "act", OutlineModel::NameColumn, Qt::AccessibleTextRole),
+      QStringLiteral("act, GELU, input 16 × 64 bf16, output 16 × 64 bf16, fused forward in ForwardLinearEpilogue"));
   QVERIFY(f.session.apply(SetBypassed{.id = "norm", .bypassed = true}));
   QVERIFY(waitForAnalysis(f.session));
   const QString bypassed = cell(f.window.outline(), "norm", OutlineModel::NameColumn, Qt::AccessibleTextRole);
@@ -182,8 +228,87 @@ void OutlineTest::screenReadersGetTheSentence() {
   QCOMPARE(outline->text(QAccessible::Name), QStringLiteral("Outline of the pipeline"));
   QAccessibleInterface* fc = outline->tableInterface()->cellAt(2, OutlineModel::NameColumn);
   QVERIFY(fc);
-  QCOMPARE(fc->text(QAccessible::Name),
-           QStringLiteral("fc, Linear, output 16 × 64 bf16, fused forward in ForwardLinearEpilogue"));
+  QCOMPARE(fc->text(QAccessible::Name), kSentenceOfFc);
+}
+
+void OutlineTest::nodesAndWiresOfTheCanvasAreChildren() {
+  Heard f;
+  QCOMPARE(f.names(QAccessible::ListItem),
+           QStringList({"x, Input, output 16 × 32 bf16", "norm, RMSNorm, input 16 × 32 bf16, output 16 × 32 bf16",
+                        kSentenceOfFc,
+                        "act, GELU, input 16 × 64 bf16, output 16 × 64 bf16, fused forward in "
+                        "ForwardLinearEpilogue",
+                        "y, Output, output 16 × 64 bf16"}));
+  QCOMPARE(f.names(QAccessible::Graphic).front(), QStringLiteral("From x to norm.x, 16 × 32 bf16"));
+  for (int index = 0; index < f.canvas->childCount(); ++index)
+    QCOMPARE(f.canvas->indexOfChild(f.canvas->child(index)), index);
+}
+
+void OutlineTest::aNodeOfTheCanvasIsWhereItIsDrawn() {
+  Heard f;
+  const GraphView& view = f.window.canvas();
+  const QPoint middle =
+      view.viewport()->mapToGlobal(view.mapFromScene(f.window.scene().node("fc")->sceneBox().center()));
+  QVERIFY(f.node("fc")->rect().contains(middle));
+  QCOMPARE(f.canvas->childAt(middle.x(), middle.y()), f.node("fc"));
+  QVERIFY(!f.node("fc")->state().offscreen);
+  f.window.canvas().showPlace(QPointF(1e4, 1e4), 1);
+  QVERIFY(f.node("fc")->state().offscreen);
+}
+
+void OutlineTest::theSelectedNodeOfTheCanvasHasTheKeyboard() {
+  Heard f;
+  f.window.canvas().goTo(QStringLiteral("norm"));
+  press(Qt::Key_Right);
+  QVERIFY(f.node("fc")->state().focused && f.node("fc")->state().selected);
+  QCOMPARE(f.canvas->focusChild(), f.node("fc"));
+  QVERIFY(!f.node("norm")->state().selected);
+  f.session.select({QStringLiteral("norm"), QStringLiteral("fc")});
+  QVERIFY(f.node("norm")->state().selected && !f.node("norm")->state().focused);
+  QCOMPARE(f.canvas->focusChild(), f.canvas);
+}
+
+void OutlineTest::screenReadersFollowTheKeyboardOnTheCanvas() {
+  Heard f;
+  // Without a display nobody ever listens; elsewhere the bus of screen readers takes a moment.
+  const int patienceMs = QGuiApplication::platformName() == QStringLiteral("offscreen") ? 0 : 3000;
+  if (!QTest::qWaitFor([] { return QAccessible::isActive(); }, patienceMs))
+    QSKIP("No screen reader can listen; under xcb with QT_LINUX_ACCESSIBILITY_ALWAYS_ON=1 one can.");
+  const auto isHeard = [&] { return !f.heard.isEmpty() && f.heard.back() == kSentenceOfFc; };
+  f.window.canvas().goTo(QStringLiteral("norm"));
+  press(Qt::Key_Right);
+  QTRY_VERIFY(isHeard());
+  f.window.outline().view()->setFocus();
+  QCoreApplication::processEvents();
+  f.heard.clear();
+  f.window.canvas().setFocus();
+  QTRY_VERIFY(isHeard());
+}
+
+void OutlineTest::screenReadersPressNodes() {
+  Heard f;
+  QSignalSpy wanted(&f.window.canvas(), &GraphView::propertiesRequested);
+  QAccessibleActionInterface* actions = f.node("act")->actionInterface();
+  QVERIFY(actions);
+  actions->doAction(QAccessibleActionInterface::setFocusAction());
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("act"));
+  QVERIFY(f.window.canvas().hasFocus());
+  QCOMPARE(wanted.count(), 0);
+  actions->doAction(QAccessibleActionInterface::pressAction());
+  QCOMPARE(wanted.count(), 1);
+}
+
+void OutlineTest::aNodeThatIsRemovedIsNoLongerAChild() {
+  Heard f;
+  QVERIFY(f.node("act"));
+  const QAccessible::Id id = QAccessible::uniqueId(f.node("act"));
+  f.session.select({QStringLiteral("act")});
+  f.window.scene().removeSelected(Reconnect::Yes);
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!f.node("act"));
+  QVERIFY(!QAccessible::accessibleInterface(id));
+  QVERIFY(f.node("fc") && f.node("fc")->isValid());
+  QVERIFY(f.names(QAccessible::Graphic).contains(QStringLiteral("From fc.y to y, 16 × 64 bf16")));
 }
 
 void OutlineTest::problemsAreWords() {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
 #include "ui/panels/block_section.h"
+#include "ui/panels/drawing_dialog.h"
 #include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
@@ -9,10 +10,12 @@
 #include <QCheckBox>
 #include <QClipboard>
 #include <QComboBox>
+#include <QDrag>
 #include <QGuiApplication>
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMimeData>
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QSpinBox>
@@ -20,6 +23,7 @@
 #include <QStatusBar>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QTimer>
 #include <QToolButton>
 #include <QTreeView>
 
@@ -65,6 +69,8 @@ class PanelsTest : public QObject {
   void logKeepsWhatWasSaid();
   void logSelectsTheOpsOfAMessage();
   void tablesAreCopiedAsTheyAreShown();
+  void selectedRowsAreDraggedOut();
+  void theDrawingIsDraggedFromItsButton();
   void ctrlCInATableIsAboutTheTable();
   void recipesThatTheDeviceCannotRunSayWhy();
   void theStatusBarLeadsOn();
@@ -96,6 +102,41 @@ void type(ExpressionEdit* field, const QString& text) {
 void inspect(Fixture& f, const char* id) {
   f.session.select({QString::fromLatin1(id)});
   QCoreApplication::processEvents();
+}
+
+struct Dragged {
+  QString text;
+  bool hasUrls = false;
+};
+
+/// Looks at the drags that a widget begins. Without a display they end at once, and go soon after.
+class DragWatch : public QObject {
+ public:
+  explicit DragWatch(QWidget& widget) { widget.installEventFilter(this); }
+  Dragged dragged;
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override {
+    if (event->type() == QEvent::ChildAdded) {
+      QObject* child = static_cast<QChildEvent*>(event)->child();
+      QMetaObject::invokeMethod(
+          child, [this, child] { look(qobject_cast<QDrag*>(child)); }, Qt::QueuedConnection);
+    }
+    return QObject::eventFilter(watched, event);
+  }
+
+ private:
+  void look(const QDrag* drag) {
+    if (drag) dragged = {.text = drag->mimeData()->text(), .hasUrls = drag->mimeData()->hasUrls()};
+  }
+};
+
+/// What a drag from there takes along.
+Dragged draggedOut(QWidget& widget, QPoint from) {
+  const DragWatch watch(widget);
+  dragMouse(&widget, from, from + QPoint(0, 80));
+  QCoreApplication::processEvents();
+  return watch.dragged;
 }
 
 }  // namespace
@@ -621,6 +662,37 @@ void PanelsTest::logSelectsTheOpsOfAMessage() {
 }
 
 /// Hidden columns are left out, moved ones stand where they are shown, and rows within others are indented.
+void PanelsTest::selectedRowsAreDraggedOut() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.window.showPane(QStringLiteral("outline")));
+  QCoreApplication::processEvents();
+  OutlineView& outline = *f.window.outline().view();
+  QVERIFY(!selectedRows(outline));
+  f.session.select({QStringLiteral("norm"), QStringLiteral("fc")});
+  const QStringList all = tableText(outline).split(u'\n');
+  const QString wanted = (all.mid(0, 1) + all.mid(2, 2)).join(u'\n') + u'\n';  // the head, norm and fc
+  const QPoint fc = outline.visualRect(f.window.outline().indexOf(QStringLiteral("fc"))).center();
+  QCOMPARE(draggedOut(*outline.viewport(), fc).text, wanted);
+  QCOMPARE(f.session.selection(), (QSet<QString>{QStringLiteral("norm"), QStringLiteral("fc")}));
+}
+
+void PanelsTest::theDrawingIsDraggedFromItsButton() {
+  Fixture f(smallPipeline());
+  const QList<QToolButton*> buttons = f.window.findChildren<QToolButton*>();
+  const auto found = std::ranges::find(buttons, QStringLiteral("Export drawing"), &QToolButton::text);
+  QVERIFY(found != buttons.end());
+  QToolButton& button = **found;
+  QVERIFY(draggedOut(button, button.rect().center()).hasUrls);
+  QVERIFY(!button.isDown());
+  bool isAsked = false;
+  QTimer::singleShot(0, &button, [&] {
+    isAsked = qobject_cast<DrawingDialog*>(QApplication::activeModalWidget()) != nullptr;
+    if (isAsked) QApplication::activeModalWidget()->close();
+  });
+  QTest::mouseClick(&button, Qt::LeftButton);
+  QVERIFY(isAsked);
+}
+
 void PanelsTest::tablesAreCopiedAsTheyAreShown() {
   QStandardItemModel model;
   model.setHorizontalHeaderLabels({"Step", "Hidden", "Time"});

@@ -5,31 +5,46 @@
 #include "ui/command_palette.h"
 #include "ui/guide_window.h"
 #include "ui/help.h"
+#include "ui/menu_commands.h"
+#include "ui/panels/file_choice.h"
+#include "ui/session/autosave.h"
 #include "ui/session/edits.h"
 #include "ui/shortcuts_dialog.h"
 #include "ui/template_card.h"
 #include "ui/theme/format.h"
+#include "ui/theme/system_palette.h"
 
+#include <QAccessible>
 #include <QApplication>
+#include <QDesktopServices>
+#include <QDir>
 #include <QDockWidget>
 #include <QDragEnterEvent>
 #include <QFile>
+#include <QFileDialog>
 #include <QFileInfo>
 #include <QImage>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QMimeData>
+#include <QPlainTextEdit>
 #include <QPushButton>
+#include <QRegularExpression>
 #include <QSettings>
 #include <QTest>
 #include <QTextBlock>
+#include <QTimer>
 #include <QToolBar>
 #include <QToolButton>
 #include <QTreeWidget>
+#include <QUrl>
+#include <QWindow>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -59,14 +74,32 @@ class WindowTest : public QObject {
   void startPageKeepsTheFocus();
   void theLastFileIsOpenedAgainWhereItWas();
   void aFileThatIsGoneIsNotOpenedAgain();
+  void filesAreChosenWhereTheyWereLastTime();
   void guideOpensAtTheCodeOfAProblem();
   void keysOfCommandsAreChanged();
   void keysAreTakenFromWhoHadThem();
   void changedKeysAreKept();
   void aboutNamesTheDevices();
+  void theThemeFollowsTheDesktop();
+  void longMessagesHaveTheirRestBehindAButton();
+  void theLogOpensTheFolderOfUnsavedWork();
+  void everyControlHasAName();
+  void everyControlOfADialogHasAName_data();
+  void everyControlOfADialogHasAName();
   void furtherFilesGetWindowsOfTheirOwn();
   void filesDroppedTogetherAllOpen();
   void windowThatCannotOpenIsSaid();
+};
+
+/// A file manager.
+class FolderWatcher : public QObject {
+  Q_OBJECT
+
+ public Q_SLOTS:
+  void open(const QUrl& url) { opened = url; }
+
+ public:
+  QUrl opened;
 };
 
 namespace {
@@ -89,6 +122,24 @@ std::vector<std::pair<QString, QRect>> panesOf(const MainWindow& window) {
   for (const auto* dock : window.findChildren<QDockWidget*>())
     if (!dock->visibleRegion().isEmpty()) panes.emplace_back(dock->objectName(), dock->geometry());
   return panes;
+}
+
+/// What the keyboard can reach and a screen reader could not name: "QComboBox in Numerics"
+QStringList namelessIn(QWidget& window) {
+  QStringList nameless;
+  for (QWidget* widget : window.findChildren<QWidget*>()) {
+    const auto* label = qobject_cast<QLabel*>(widget);
+    if (label && label->text().isEmpty()) continue;  // there is nothing to reach yet
+    const bool isPart = widget->objectName().startsWith(QStringLiteral("qt_")) || widget->focusProxy();
+    if (widget->focusPolicy() == Qt::NoFocus || isPart || widget->window() != &window) continue;
+    const QAccessibleInterface* control = QAccessible::queryAccessibleInterface(widget);
+    if (!control->text(QAccessible::Name).isEmpty()) continue;
+    QStringList place = {QString::fromLatin1(widget->metaObject()->className())};
+    for (const QWidget* around = widget->parentWidget(); around; around = around->parentWidget())
+      place.append(QString::fromLatin1(around->metaObject()->className()));
+    nameless.append(place.join(QStringLiteral(" in ")));
+  }
+  return nameless;
 }
 
 /// "plan over inspector"; empty when every pane has its own room in the window.
@@ -420,6 +471,22 @@ QString pipelineFile(const testing::TemporaryFolder& folder, const char* name) {
   return path;
 }
 
+/// Where the dialog begins that this opens; a file is chosen in another folder, or it is given up.
+QString folderOfChooser(const std::function<void()>& open, const QString& chosenFolder = {}) {
+  QString first;
+  QTimer::singleShot(0, qApp, [&] {
+    auto* chooser = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
+    if (!chooser) return;
+    first = chooser->directory().absolutePath();
+    if (chosenFolder.isEmpty()) return chooser->reject();
+    chooser->setDirectory(chosenFolder);
+    chooser->selectFile(QStringLiteral("chosen"));
+    QMetaObject::invokeMethod(chooser, "accept");
+  });
+  open();
+  return first;
+}
+
 }  // namespace
 
 void WindowTest::theLastFileIsOpenedAgainWhereItWas() {
@@ -466,6 +533,28 @@ void WindowTest::aFileThatIsGoneIsNotOpenedAgain() {
   QCOMPARE(Kept(QString{}).window.fileToReopen(), QString());
   Fixture picture(smallPipeline());  // reads no settings
   QCOMPARE(picture.window.fileToReopen(), QString());
+}
+
+void WindowTest::filesAreChosenWhereTheyWereLastTime() {
+  const OwnSettings settings;
+  const testing::TemporaryFolder folder;
+  const QString pipeline = pipelineFile(folder, "a.fuseline");
+  const QString drawings = toQt((folder.path() / "drawings").string());
+  QVERIFY(QDir().mkpath(drawings));
+  const FileChoice drawing{.purpose = QStringLiteral("drawing"), .pipeline = pipeline, .ending = QStringLiteral("svg")};
+  const FileChoice run{.purpose = QStringLiteral("run"), .pipeline = pipeline};
+  {
+    Kept f(pipeline);
+    QWidget dialog(&f.window, Qt::Dialog);
+    QCOMPARE(folderOfChooser([&] { fileToSave(drawing, &dialog); }, drawings), toQt(folder.path().string()));
+    QCOMPARE(folderOfChooser([&] { fileToSave(drawing, &f.window); }), drawings);
+    QCOMPARE(folderOfChooser([&] { fileToOpen(run, &f.window); }), toQt(folder.path().string()));
+    f.window.close();
+  }
+  Kept again(pipeline);
+  QCOMPARE(folderOfChooser([&] { fileToSave(drawing, &again.window); }), drawings);
+  QVERIFY(QDir(drawings).removeRecursively());
+  QCOMPARE(folderOfChooser([&] { fileToSave(drawing, &again.window); }), toQt(folder.path().string()));
 }
 
 void WindowTest::guideOpensAtTheCodeOfAProblem() {
@@ -563,11 +652,113 @@ void WindowTest::aboutNamesTheDevices() {
       Json::parse(R"([{"id": "cuda:0", "name": "NVIDIA H200", "details": {"driver": "580.1", "SMs": 132}},
                                        {"id": "cuda", "name": "GPU", "reason": "The driver is too old."}])");
   const QStringList lines = environmentText(devices).split(u'\n');
-  QVERIFY(lines.size() > 3);
-  QVERIFY(lines[1].startsWith(QStringLiteral("Qt 6")));
-  QCOMPARE(lines.mid(3), (QStringList{QStringLiteral("cuda:0: NVIDIA H200"), QStringLiteral("  driver: 580.1"),
+  QVERIFY(lines.size() > 4);
+  QVERIFY2(QRegularExpression(QStringLiteral("^Built as \\w+ with (GCC|Clang) \\d+\\.")).match(lines[1]).hasMatch(),
+           qPrintable(lines[1]));
+  QVERIFY(lines[2].startsWith(QStringLiteral("Qt 6")));
+  QCOMPARE(lines.mid(4), (QStringList{QStringLiteral("cuda:0: NVIDIA H200"), QStringLiteral("  driver: 580.1"),
                                       QStringLiteral("  SMs: 132"), QStringLiteral("cuda: GPU"),
                                       QStringLiteral("  The driver is too old.")}));
+}
+
+void WindowTest::theThemeFollowsTheDesktop() {
+  Fixture f(smallPipeline());
+  QPalette desktop(Qt::lightGray);
+  int numReads = 0;
+  const SystemPalette follower(f.theme, [&] {
+    ++numReads;
+    return desktop;
+  });
+  f.theme.apply(ThemeChoice::System);
+  QCOMPARE(numReads, 0);  // its own change is not the desktop's
+  QEvent changed(QEvent::ThemeChange);
+  QCoreApplication::sendEvent(f.window.windowHandle(), &changed);
+  QVERIFY(!f.theme.isDark());
+  desktop = QPalette(Qt::black);
+  QCoreApplication::sendEvent(f.window.windowHandle(), &changed);
+  QVERIFY(f.theme.isDark());
+  QVERIFY(QApplication::palette().color(QPalette::Window).lightness() < 64);
+  f.theme.apply(ThemeChoice::Light);
+  QEvent palette(QEvent::ApplicationPaletteChange);
+  QCoreApplication::sendEvent(qApp, &palette);
+  QCOMPARE(numReads, 3);
+  QVERIFY2(!f.theme.isDark(), "what was chosen stays");
+}
+
+void WindowTest::longMessagesHaveTheirRestBehindAButton() {
+  Fixture f(smallPipeline());
+  f.window.showMessage(QStringLiteral("Short."));
+  QVERIFY(f.window.messageBar().detailsButton().isHidden());
+  const QString text = QStringLiteral("fc: it does not fit.\nact: nor does this.");
+  f.window.showMessage(text);
+  QCOMPARE(f.window.message(), text);
+  const auto* label = f.window.messageBar().findChild<QLabel*>();
+  QCOMPARE(label->text(), QStringLiteral("fc: it does not fit. …"));
+  QString details;
+  QTimer::singleShot(0, &f.window, [&] {
+    QWidget* dialog = QApplication::activeModalWidget();
+    if (!dialog) return;
+    details = dialog->findChild<QPlainTextEdit*>()->toPlainText();
+    dialog->close();
+  });
+  QTest::mouseClick(&f.window.messageBar().detailsButton(), Qt::LeftButton);
+  QCOMPARE(details, text);
+  f.window.showMessage(QStringLiteral("word ").repeated(200));
+  QVERIFY2(label->text().size() <= 302 && label->text().endsWith(QStringLiteral("word …")), qPrintable(label->text()));
+}
+
+void WindowTest::theLogOpensTheFolderOfUnsavedWork() {
+  Fixture f(smallPipeline());
+  const testing::TemporaryFolder folder;
+  const QString unsaved = toQt((folder.path() / "unsaved").string());
+  Autosave autosave(f.session, unsaved);
+  f.window.offerRecovery(autosave);
+  FolderWatcher watcher;
+  QDesktopServices::setUrlHandler(QStringLiteral("file"), &watcher, "open");
+  const QList<QAction*> commands = f.window.log().view()->actions();
+  const auto command = std::ranges::find(commands, QStringLiteral("Open the folder of unsaved work"), &QAction::text);
+  QVERIFY(command != commands.end());
+  (*command)->trigger();
+  QDesktopServices::unsetUrlHandler(QStringLiteral("file"));
+  QCOMPARE(watcher.opened, QUrl::fromLocalFile(unsaved));
+  QVERIFY(QFileInfo(unsaved).isDir());
+}
+
+void WindowTest::everyControlHasAName() {
+  OpenedRun f(measuredRun(), QStringLiteral("timings"));
+  QVERIFY(f.isOpen);
+  f.session.select({QStringLiteral("fc")});
+  f.window.showStartPage();
+  f.window.showMessage(QStringLiteral("Something."));
+  QCOMPARE(namelessIn(f.window).join(u'\n'), QString());
+  f.session.select({});
+  QCOMPARE(namelessIn(f.window).join(u'\n'), QString());
+  QCOMPARE(namelessIn(f.window.showGuide(QStringLiteral("start"))).join(u'\n'), QString());
+}
+
+void WindowTest::everyControlOfADialogHasAName_data() {
+  QTest::addColumn<QString>("command");
+  for (const char* command :
+       {"Export the pipeline...", "Export drawing...", "Options...", "Keyboard shortcuts", "About Fuseline"})
+    QTest::newRow(command) << QString::fromLatin1(command);
+}
+
+void WindowTest::everyControlOfADialogHasAName() {
+  QFETCH(const QString, command);
+  Fixture f(smallPipeline());
+  const auto commands = menuCommands(*f.window.menuBar(), MenuFilling::AsTheyStand);
+  const auto found = std::ranges::find(commands, command, &MenuCommand::name);
+  QVERIFY(found != commands.end());
+  std::optional<QStringList> nameless;
+  QTimer::singleShot(0, &f.window, [&] {
+    QWidget* dialog = QApplication::activeModalWidget();
+    if (!dialog) return;
+    nameless = namelessIn(*dialog);
+    dialog->close();
+  });
+  found->action->trigger();
+  QVERIFY(nameless);
+  QCOMPARE(nameless->join(u'\n'), QString());
 }
 
 void WindowTest::furtherFilesGetWindowsOfTheirOwn() {

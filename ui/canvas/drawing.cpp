@@ -10,13 +10,17 @@
 
 #include <QBuffer>
 #include <QCoreApplication>
+#include <QDate>
+#include <QDir>
 #include <QFileInfo>
 #include <QFontMetricsF>
 #include <QImage>
+#include <QLocale>
 #include <QPageSize>
 #include <QPainter>
 #include <QPdfWriter>
 #include <QSignalBlocker>
+#include <QUrl>
 
 #include <algorithm>
 #include <array>
@@ -57,8 +61,11 @@ class Paper {
   /// Onto a device of whose pixels `scale` are one of the canvas.
   void paintOn(QPaintDevice& device, int scale) {
     QPainter painter(&device);
+    paintInto(painter, QRectF(QPointF(), QSizeF(area().size()) * scale));
+  }
+
+  void paintInto(QPainter& painter, const QRectF& target) {
     painter.setRenderHints(QPainter::Antialiasing | QPainter::TextAntialiasing);
-    const QRectF target(QPointF(), QSizeF(area().size()) * scale);
     painter.fillRect(target, m_theme.colors().canvas);
     m_scene.render(&painter, target, area());
   }
@@ -114,6 +121,29 @@ QByteArray pdfOf(Paper& paper, const QString& title) {
   return bytes;
 }
 
+/// The name of the file and the date, above a line; returns how high that is.
+double paintHead(QPainter& painter, const QRectF& page, const QString& name) {
+  const double height = QFontMetricsF(painter.font(), painter.device()).height();
+  const QRectF line(page.topLeft(), QSizeF(page.width(), height));
+  const QString date = QLocale().toString(QDate::currentDate(), QLocale::ShortFormat);
+  painter.drawText(line, Qt::AlignLeft, name);
+  painter.drawText(line, Qt::AlignRight, date);
+  painter.drawLine(line.bottomLeft(), line.bottomRight());
+  return 2 * height;
+}
+
+/// At the top of the room, as large as it fits there and never more than `most` times as large.
+QRectF fitted(const QSizeF& size, const QRectF& room, double most) {
+  const double scale = std::min({room.width() / size.width(), room.height() / size.height(), most});
+  QRectF target(QPointF(), size * scale);
+  target.moveCenter({room.center().x(), room.top() + target.height() / 2});
+  return target;
+}
+
+Error nothingToDraw() { return Error{translated("The pipeline is empty: there is nothing to draw.").toStdString()}; }
+
+QString titleOf(const Session& session) { return QFileInfo(session.displayName()).completeBaseName(); }
+
 QByteArray withPipelineOf(const Session& session, const QByteArray& picture) {
   return QByteArray::fromStdString(withPipeline(picture.toStdString(), serialize(session.document())));
 }
@@ -132,10 +162,9 @@ QString endingOf(DrawingFormat format) {
 }
 
 Result<QByteArray> drawing(Session& session, const GraphScene& shown, const DrawingOptions& options) {
-  if (shown.contentRect().isEmpty())
-    return Error{translated("The pipeline is empty: there is nothing to draw.").toStdString()};
+  if (shown.contentRect().isEmpty()) return nothingToDraw();
   Paper paper(session, shown, options);
-  const QString title = QFileInfo(session.displayName()).completeBaseName();
+  const QString title = titleOf(session);
   if (options.format == DrawingFormat::Pdf) return pdfOf(paper, title);
   const Result<QByteArray> picture =
       options.format == DrawingFormat::Svg ? Result<QByteArray>(svgOf(paper, title)) : pngOf(paper, options);
@@ -151,6 +180,17 @@ Result<void> writeDrawing(Session& session, const GraphScene& shown, const Drawi
   });
 }
 
+Result<void> printDrawing(Session& session, const GraphScene& shown, const DrawingOptions& options,
+                          QPaintDevice& device, const QRectF& page) {
+  if (shown.contentRect().isEmpty()) return nothingToDraw();
+  Paper paper(session, shown, options);
+  QPainter painter(&device);
+  const double head = paintHead(painter, page, session.displayName());
+  const double lifeSize = static_cast<double>(device.logicalDpiX()) / screenDotsPerInch();
+  paper.paintInto(painter, fitted(paper.area().size(), page.adjusted(0, head, 0, 0), lifeSize));
+  return {};
+}
+
 Result<std::unique_ptr<QMimeData>> drawingForClipboard(Session& session, const GraphScene& shown,
                                                        const DrawingOptions& options) {
   auto data = std::make_unique<QMimeData>();
@@ -163,6 +203,16 @@ Result<std::unique_ptr<QMimeData>> drawingForClipboard(Session& session, const G
   each.format = DrawingFormat::Svg;
   if (const Result<QByteArray> svg = drawing(session, shown, each))
     data->setData(QStringLiteral("image/svg+xml"), *svg);
+  return data;
+}
+
+Result<std::unique_ptr<QMimeData>> drawingForDrag(Session& session, const GraphScene& shown,
+                                                  const DrawingOptions& options, const QString& folder) {
+  Result<std::unique_ptr<QMimeData>> data = drawingForClipboard(session, shown, options);
+  if (!data) return data;
+  const QString path = QDir(folder).filePath(titleOf(session) + u'.' + endingOf(options.format));
+  if (const Result<void> written = writeDrawing(session, shown, options, path); !written) return written.error();
+  (*data)->setUrls({QUrl::fromLocalFile(path)});
   return data;
 }
 

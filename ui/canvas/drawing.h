@@ -38,8 +38,16 @@ Result<QByteArray> drawing(Session& session, const GraphScene& shown, const Draw
 Result<void> writeDrawing(Session& session, const GraphScene& shown, const DrawingOptions& options,
                           const QString& path);
 
+/// On a page of a printer, as large as it fits and never larger than on a screen, below the name of the file and the
+/// date. page: in pixels of the device. Errors: there is nothing to draw.
+Result<void> printDrawing(Session& session, const GraphScene& shown, const DrawingOptions& options,
+                          QPaintDevice& device, const QRectF& page);
+
 /// For the clipboard: as a PNG and as an SVG. Errors: those of drawing().
 Result<std::unique_ptr<QMimeData>> drawingForClipboard(Session& session, const GraphScene& shown,
                                                        const DrawingOptions& options);
+/// For other windows: the same, and a file of the chosen format in this folder. Errors: those of writeDrawing().
+Result<std::unique_ptr<QMimeData>> drawingForDrag(Session& session, const GraphScene& shown,
+                                                  const DrawingOptions& options, const QString& folder);
 
 }  // namespace fuseline::ui

@@ -114,31 +114,6 @@ LinkItem* GraphScene::linkAt(QPointF position) const {
   return nullptr;
 }
 
-QString GraphScene::describe(const std::string& id) const {
-  const NodeItem* item = node(id);
-  if (!item) return toQt(id);
-  const NodeLook& look = item->look();
-  QStringList parts = {QStringLiteral("%1 %2").arg(look.title, toQt(id))};
-  const auto addTensors = [&](const QString& verb, bool isOutput) {
-    QStringList specs;
-    for (const LinkItem* link : m_links)
-      if ((isOutput ? link->link().from : link->link().to).node == id && link->spec())
-        specs.append(formatSpec(*link->spec()));
-    specs.removeDuplicates();
-    if (!specs.isEmpty()) parts.append(verb.arg(specs.join(tr(" and "))));
-  };
-  addTensors(tr("reads %1"), false);
-  addTensors(tr("writes %1"), true);
-  for (const HullItem* hull : m_hulls)
-    if (hull->look().owners.contains(toQt(id))) parts.append(tr("fused: %1").arg(hull->look().label));
-  for (const DocumentFrame* frame : framesAround(m_session.document(), item->sceneBox().toAlignedRect()))
-    if (!frame->title.empty()) parts.append(tr("in frame %1").arg(toQt(frame->title)));
-  if (look.isBypassed) parts.append(tr("bypassed"));
-  if (look.rmsError) parts.append(tr("RMS error %1").arg(formatError(*look.rmsError)));
-  if (look.worst) parts.append(*look.worst == Severity::Error ? tr("has an error") : tr("has a message"));
-  return parts.join(QStringLiteral(", "));
-}
-
 QRectF GraphScene::contentRect() const {
   QRectF rect = m_surroundings;
   for (const auto& [id, item] : m_nodes) rect = rect.united(item->sceneBoundingRect());

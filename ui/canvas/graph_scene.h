@@ -37,9 +37,6 @@ class GraphScene : public QGraphicsScene {
   const std::vector<LinkItem*>& links() const { return m_links; }
   FrameLayer& frames() { return *m_frames; }
   const FrameLayer& frames() const { return *m_frames; }
-  /// A node in words, for who does not see the canvas: "Linear fc1, reads 512 × 1024 bf16, writes ..., fused:
-  /// forward · ForwardLinearEpilogue, RMS error 3.7 %".
-  QString describe(const std::string& id) const;
   /// What the user should see when everything is fitted: nodes, hulls and labels, frames.
   QRectF contentRect() const;
   /// What others draw beside the pipeline, to be seen when everything is fitted.

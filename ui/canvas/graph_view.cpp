@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/graph_view.h"
 
+#include "ui/canvas/graph_accessible.h"
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/pinch.h"
 #include "ui/canvas/search_popup.h"
@@ -77,7 +78,12 @@ Search replacementSearch(const Session& session, const DocumentOp& op) {
 }  // namespace
 
 GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QWidget* parent)
-    : QGraphicsView(&scene, parent), m_scene(scene), m_session(session), m_theme(theme) {
+    : QGraphicsView(&scene, parent),
+      m_scene(scene),
+      m_session(session),
+      m_theme(theme),
+      m_sentences(new NodeSentences(session, scene, this)) {
+  installGraphAccessibility();
   setAccessibleName(tr("Pipeline canvas"));
   setRenderHint(QPainter::Antialiasing);
   setDragMode(RubberBandDrag);
@@ -465,6 +471,11 @@ void GraphView::showNode(const QString& id) {
   if (const NodeItem* item = m_scene.node(id.toStdString())) showArea(item->sceneBoundingRect());
 }
 
+void GraphView::goTo(const QString& node) {
+  showNode(node);
+  setFocus();
+}
+
 void GraphView::showPlace(QPointF middle, double zoom) {
   zoomTo(zoom);
   centerOn(middle);
@@ -513,7 +524,7 @@ void GraphView::describeSelection() {
   QStringList ids(m_session.selection().begin(), m_session.selection().end());
   ids.sort();
   const QString single = m_session.singleSelection();
-  if (!single.isEmpty()) return setAccessibleDescription(m_scene.describe(single.toStdString()));
+  if (!single.isEmpty()) return setAccessibleDescription(m_sentences->of(single.toStdString()));
   setAccessibleDescription(ids.isEmpty() ? tr("Nothing selected") : tr("Selected: %1").arg(ids.join(u", ")));
 }
 

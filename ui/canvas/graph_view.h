@@ -4,6 +4,7 @@
 
 #include "ui/canvas/frame_editor.h"
 #include "ui/canvas/graph_scene.h"
+#include "ui/canvas/node_sentences.h"
 #include "ui/models/node_search.h"
 #include "ui/session/view_place.h"
 
@@ -22,6 +23,12 @@ class GraphView : public QGraphicsView {
  public:
   GraphView(GraphScene& scene, Session& session, const Theme& theme, QWidget* parent = nullptr);
 
+  GraphScene& graph() const { return m_scene; }
+  Session& session() const { return m_session; }
+  /// What is said of nodes and wires.
+  NodeSentences& sentences() const { return *m_sentences; }
+  /// Selects the node, shows it and takes the keyboard.
+  void goTo(const QString& node);
   /// Shows everything, never larger than life. The view stays fitted until the user pans or zooms.
   void fit();
   void zoomTo(double factor);
@@ -106,6 +113,7 @@ class GraphView : public QGraphicsView {
   GraphScene& m_scene;
   Session& m_session;
   const Theme& m_theme;
+  NodeSentences* m_sentences;
   QString m_findQuery;
   QPointer<FrameEditor> m_editor;
   std::string m_edited;                // the frame that it is in

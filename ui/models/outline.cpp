@@ -5,6 +5,7 @@
 #include "core/document/document_operation.h"
 #include "ui/models/problems_model.h"
 #include "ui/session/edits.h"
+#include "ui/session/session.h"
 #include "ui/theme/format.h"
 
 #include <QCoreApplication>
@@ -22,6 +23,7 @@ QString translated(const char* text) { return QCoreApplication::translate("Outli
 
 /// What the analysis and the run say of a place.
 struct PlaceFacts {
+  QStringList inputs;
   QStringList forward, backward;
   double timeNs = 0;
 };
@@ -36,6 +38,16 @@ std::vector<std::string> placesOf(const Node& node) {
     places.push_back(places.back().substr(0, dot));
   }
   return places;
+}
+
+/// What comes from outside of each place around the node.
+void addInputs(Facts& facts, std::set<std::pair<std::string, ValueId>>& seen, const Graph& graph, const Node& node) {
+  for (const ValueId id : node.inputs) {
+    const Value& value = graph.value(id);
+    for (const std::string& place : placesOf(node))
+      if ((value.producer < 0 || !graph.node(value.producer).isAt(place)) && seen.emplace(place, id).second)
+        facts[place].inputs.append(formatSpec(value.spec));
+  }
 }
 
 void addFusions(Facts& facts, const Graph& graph, const std::vector<FusedOperation>& entries,
@@ -64,8 +76,11 @@ void addTimes(Facts& facts, const Graph& graph, const RunRecord& run) {
 Facts factsOf(const Analysis& analysis, const RunRecord* run) {
   Facts facts;
   const Graph& graph = analysis.graph();
-  for (const Node& node : graph.nodes())
+  std::set<std::pair<std::string, ValueId>> seen;
+  for (const Node& node : graph.nodes()) {
     for (const std::string& place : placesOf(node)) facts.try_emplace(place);
+    addInputs(facts, seen, graph, node);
+  }
   addFusions(facts, graph, analysis.report.forward, &PlaceFacts::forward);
   addFusions(facts, graph, analysis.report.backward, &PlaceFacts::backward);
   if (run) addTimes(facts, graph, *run);
@@ -153,6 +168,7 @@ class Outline {
   int add(OutlineRow row, const std::vector<Endpoint>& makes) {
     addOutputs(row, makes);
     if (const auto found = m_facts.find(row.place); found != m_facts.end()) {
+      row.inputs = found->second.inputs;
       row.forward = found->second.forward.join(QStringLiteral(", "));
       row.backward = found->second.backward.join(QStringLiteral(", "));
       row.timeNs = found->second.timeNs;
@@ -207,6 +223,12 @@ std::vector<OutlineRow> outlineOf(const PipelineDocument& document, const Analys
   return Outline(document, analysis, fileProblems, run).run();
 }
 
+std::vector<OutlineRow> outlineOf(const Session& session) {
+  const std::optional<LastRun>& run = session.lastRun();
+  const RunRecord* record = run && !run->isStale ? &run->record : nullptr;
+  return outlineOf(session.document(), *session.analysis(), session.fileProblems(), record);
+}
+
 QString outputsText(const OutlineRow& row) {
   const QStringList main = row.output.isEmpty() ? QStringList() : QStringList(row.output);
   return (main + row.otherOutputs).join(QStringLiteral(", "));
@@ -222,6 +244,7 @@ QString problemsText(const OutlineRow& row) {
 QString sentenceOf(const OutlineRow& row) {
   QStringList parts = {row.name, row.operation};
   if (row.isBypassed) parts.append(translated("bypassed"));
+  if (!row.inputs.isEmpty()) parts.append(translated("input %1").arg(row.inputs.join(QStringLiteral(", "))));
   if (!outputsText(row).isEmpty()) parts.append(translated("output %1").arg(outputsText(row)));
   if (!row.forward.isEmpty()) parts.append(translated("fused forward in %1").arg(row.forward));
   if (!row.backward.isEmpty()) parts.append(translated("fused backward in %1").arg(row.backward));

@@ -15,11 +15,14 @@
 
 namespace fuseline::ui {
 
+class Session;
+
 struct OutlineRow {
   std::string place;  // "fc1", or "layer1.fc1" inside an instance of a block
   std::string node;   // the id in the pipeline that it belongs to: what is selected with it
   QString name;
   QString operation;              // "Linear", the block's name, "Input"
+  QStringList inputs = {};        // the tensors that it reads: "32 × 48 bf16"
   QString output = {};            // "32 × 48 bf16"; empty: not known yet
   QStringList otherOutputs = {};  // "extra: 32 × 48 bf16"
   QString forward = {};           // the fused ops it is a part of; empty: none
@@ -39,11 +42,15 @@ struct OutlineRow {
 std::vector<OutlineRow> outlineOf(const PipelineDocument& document, const Analysis& analysis,
                                   const std::vector<Diagnostic>& fileProblems, const RunRecord* run);
 
+/// With the last run while it is about this pipeline.
+std::vector<OutlineRow> outlineOf(const Session& session);
+
 /// What it writes, each tensor with its port but the first.
 QString outputsText(const OutlineRow& row);
 /// "2 errors", "1 warning": how many there are of the worst kind; empty: no problem.
 QString problemsText(const OutlineRow& row);
-/// A row as a sentence: "fc1, Linear, output 32 × 48 bf16, fused forward in ForwardLinearEpilogue, 0.41 ms unfused".
+/// A row as a sentence: "fc1, Linear, input 32 × 16 bf16, output 32 × 48 bf16, fused forward in ForwardLinearEpilogue,
+/// 0.41 ms unfused".
 QString sentenceOf(const OutlineRow& row);
 
 }  // namespace fuseline::ui

@@ -5,9 +5,9 @@
 #include "core/profile/timeline.h"
 #include "core/support/atomic_file.h"
 #include "ui/models/run_notes.h"
+#include "ui/panels/file_choice.h"
 #include "ui/theme/format.h"
 
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QKeyEvent>
 #include <QPushButton>
@@ -195,13 +195,15 @@ Result<void> FlamePanel::saveSvg(const QString& path) const {
 }
 
 void FlamePanel::askAndSave() {
-  QFileDialog dialog(this, tr("Save the flame graph"), QFileInfo(m_session.path()).path(),
-                     tr("Pictures (*.svg);;All files (*)"));
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(QStringLiteral("svg"));
-  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName() + QStringLiteral("-flame"));
-  if (dialog.exec() != QDialog::Accepted) return;
-  const QString path = dialog.selectedFiles().constFirst();
+  const QString path =
+      fileToSave({.purpose = QStringLiteral("drawing"),
+                  .title = tr("Save the flame graph"),
+                  .patterns = tr("Pictures (*.svg);;All files (*)"),
+                  .pipeline = m_session.path(),
+                  .ending = QStringLiteral("svg"),
+                  .name = QFileInfo(m_session.displayName()).completeBaseName() + QStringLiteral("-flame")},
+                 this);
+  if (path.isEmpty()) return;
   const Result<void> saved = saveSvg(path);
   Q_EMIT message(saved ? tr("The flame graph is in %1.").arg(path) : toQt(saved.error().message));
 }

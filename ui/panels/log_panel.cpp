@@ -5,9 +5,12 @@
 #include "ui/theme/format.h"
 
 #include <QClipboard>
+#include <QDesktopServices>
+#include <QDir>
 #include <QGuiApplication>
 #include <QHeaderView>
 #include <QRegularExpression>
+#include <QUrl>
 #include <QVBoxLayout>
 
 namespace fuseline::ui {
@@ -49,6 +52,13 @@ void LogPanel::addCommand(const QString& text, const std::function<void()>& run)
   auto* action = new QAction(text, this);
   connect(action, &QAction::triggered, this, run);
   m_view->addAction(action);
+}
+
+void LogPanel::offerFolder(const QString& text, const QString& folder) {
+  addCommand(text, [folder] {
+    QDir().mkpath(folder);
+    QDesktopServices::openUrl(QUrl::fromLocalFile(folder));
+  });
 }
 
 void LogPanel::selectOpsOf(const QModelIndex& index) {

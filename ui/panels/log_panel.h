@@ -17,6 +17,8 @@ class LogPanel : public QWidget {
   LogPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
   MessageLog& log() { return *m_log; }
   QTreeView* view() const { return m_view; }
+  /// A command that shows this folder where files are shown; it need not be there yet.
+  void offerFolder(const QString& text, const QString& folder);
 
  private:
   void addCommand(const QString& text, const std::function<void()>& run);

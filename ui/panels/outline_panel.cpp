@@ -12,7 +12,6 @@
 #include <QVBoxLayout>
 
 #include <algorithm>
-#include <optional>
 
 namespace fuseline::ui {
 
@@ -32,12 +31,6 @@ class RoomyDelegate : public QStyledItemDelegate {
     return QStyledItemDelegate::sizeHint(option, index) + kCellRoomPx;
   }
 };
-
-/// The record of the last run while it is about this pipeline.
-const RunRecord* recordOf(const Session& session) {
-  const std::optional<LastRun>& run = session.lastRun();
-  return run && !run->isStale ? &run->record : nullptr;
-}
 
 }  // namespace
 
@@ -117,8 +110,7 @@ void OutlinePanel::refresh() {
   const QModelIndex before = m_view->currentIndex();
   const QString node = before.data(OutlineModel::NodeRole).toString();
   const int row = before.row();
-  m_model->setRows(
-      outlineOf(m_session.document(), *m_session.analysis(), m_session.fileProblems(), recordOf(m_session)));
+  m_model->setRows(outlineOf(m_session));
   showRows();
   if (row < 0 || m_view->currentIndex().isValid()) return;
   // The arrow keys go on from where an op was removed.

@@ -274,6 +274,7 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
       m_stageName(new QLabel(this)),
       m_lanesView(new LanesView(session, theme)) {
   auto* area = new QScrollArea(this);
+  area->setAccessibleName(tr("Plan"));
   area->setWidgetResizable(true);
   area->setFrameShape(QFrame::NoFrame);
   area->setFocusPolicy(Qt::ClickFocus);  // Tab goes to the lanes

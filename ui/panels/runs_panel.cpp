@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/runs_panel.h"
 
+#include "ui/panels/file_choice.h"
 #include "ui/panels/roomy_delegate.h"
 #include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QHBoxLayout>
 #include <QHeaderView>
@@ -178,12 +178,14 @@ void RunsPanel::deleteCurrent() {
 
 void RunsPanel::exportCurrent() {
   const RunEntry entry = *current();
-  QFileDialog dialog(this, tr("Save a copy of the run"), QFileInfo(m_session.path()).path(),
-                     tr("Measured runs (*.fuserun);;All files (*)"));
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(QStringLiteral("fuserun"));
-  dialog.selectFile(toQt(entry.file.stem().string()));
-  if (dialog.exec() == QDialog::Accepted) m_history->exportTo(entry, dialog.selectedFiles().constFirst());
+  const QString path = fileToSave({.purpose = QStringLiteral("run"),
+                                   .title = tr("Save a copy of the run"),
+                                   .patterns = tr("Measured runs (*.fuserun);;All files (*)"),
+                                   .pipeline = m_session.path(),
+                                   .ending = QStringLiteral("fuserun"),
+                                   .name = toQt(entry.file.stem().string())},
+                                  this);
+  if (!path.isEmpty()) m_history->exportTo(entry, path);
 }
 
 /// The star has had its clicks, and a note is edited.

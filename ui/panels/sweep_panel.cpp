@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/sweep_panel.h"
 
+#include "ui/panels/file_choice.h"
 #include "ui/panels/roomy_delegate.h"
 #include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QGuiApplication>
 #include <QHBoxLayout>
@@ -359,13 +359,14 @@ void SweepPanel::openRow(std::size_t row) {
 // ------------------------------------------------------------------------------------------------------------- taking
 
 void SweepPanel::saveCsv() {
-  QFileDialog dialog(this, tr("Save the table"), QFileInfo(m_session.path()).path(),
-                     tr("Comma-separated values (*.csv);;All files (*)"));
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(QStringLiteral("csv"));
-  dialog.selectFile(QFileInfo(m_session.displayName()).completeBaseName());
-  if (dialog.exec() != QDialog::Accepted) return;
-  const QString path = dialog.selectedFiles().constFirst();
+  const QString path = fileToSave({.purpose = QStringLiteral("export"),
+                                   .title = tr("Save the table"),
+                                   .patterns = tr("Comma-separated values (*.csv);;All files (*)"),
+                                   .pipeline = m_session.path(),
+                                   .ending = QStringLiteral("csv"),
+                                   .name = QFileInfo(m_session.displayName()).completeBaseName()},
+                                  this);
+  if (path.isEmpty()) return;
   const Result<void> saved = m_sweep->saveCsv(path);
   Q_EMIT message(saved ? tr("The table is in %1.").arg(path) : toQt(saved.error().message));
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/table_copying.h"
 
+#include "ui/panels/drag_source.h"
 #include "ui/panels/table_text.h"
 
 #include <QAction>
@@ -76,6 +77,18 @@ void addCommand(QTreeView& view, const QString& text, QString (*toText)(const QT
   view.addAction(action);
 }
 
+/// A press on a row that is not selected begins a selection of several, where the view has such.
+void makeDraggable(QTreeView& view) {
+  new DragSource(
+      *view.viewport(),
+      [&view](QPoint place) {
+        const QModelIndex index = view.indexAt(place);
+        if (!index.isValid() || !view.visualRect(index).contains(place)) return false;
+        return view.selectionMode() == QAbstractItemView::SingleSelection || view.selectionModel()->isSelected(index);
+      },
+      [&view] { return selectedRows(view); });
+}
+
 }  // namespace
 
 QString tableText(const QTreeView& view) {
@@ -102,7 +115,22 @@ QString tableMarkdown(const QTreeView& view) {
   return text;
 }
 
+std::unique_ptr<QMimeData> selectedRows(const QTreeView& view) {
+  QString rows;
+  forEachRow(view, [&](const QModelIndex& first) {
+    if (view.selectionModel()->isRowSelected(first.row(), first.parent()))
+      rows += rowText(view, first.row(), first.parent());
+  });
+  if (rows.isEmpty()) return nullptr;
+  auto data = std::make_unique<QMimeData>();
+  const QString text = headText(view) + rows;
+  data->setText(text);
+  data->setData(QStringLiteral("text/tab-separated-values"), text.toUtf8());
+  return data;
+}
+
 void addCopyCommands(QTreeView& view) {
+  makeDraggable(view);
   view.setContextMenuPolicy(Qt::ActionsContextMenu);
   addCommand(view, translated("Copy table"), tableText);
   addCommand(view, translated("Copy table as Markdown"), tableMarkdown);

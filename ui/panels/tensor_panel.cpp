@@ -4,11 +4,10 @@
 
 #include "core/support/text.h"
 #include "core/tensor/npy.h"
+#include "ui/panels/file_choice.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>
-#include <QFileDialog>
-#include <QFileInfo>
 #include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QHeaderView>
@@ -500,16 +499,13 @@ Result<void> TensorPanel::save(const QString& path) const {
 }
 
 void TensorPanel::saveAs() {
-  QFileDialog dialog(this, tr("Save the tensor"), QFileInfo(m_session.path()).path(),
-                     tr("NumPy (*.npy);;Tensors (*.safetensors)"));
-  dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(QStringLiteral("npy"));
-  connect(&dialog, &QFileDialog::filterSelected, &dialog, [&dialog](const QString& filter) {
-    dialog.setDefaultSuffix(filter.contains(QStringLiteral("npy")) ? QStringLiteral("npy")
-                                                                   : QStringLiteral("safetensors"));
-  });
-  if (dialog.exec() != QDialog::Accepted) return;
-  const QString path = dialog.selectedFiles().constFirst();
+  const QString path = fileToSave({.purpose = QStringLiteral("tensors"),
+                                   .title = tr("Save the tensor"),
+                                   .patterns = tr("NumPy (*.npy);;Tensors (*.safetensors)"),
+                                   .pipeline = m_session.path(),
+                                   .ending = QStringLiteral("npy")},
+                                  this);
+  if (path.isEmpty()) return;
   const Result<void> saved = save(path);
   const bool isWidened =
       path.endsWith(QStringLiteral(".npy")) && saved && npyDType(shown()->spec.dtype) != shown()->spec.dtype;

@@ -62,6 +62,8 @@ class Autosave : public QObject {
   /// Keeps what is not saved as the first leftover, for who is about to open something in its place.
   /// Errors: the journal cannot be written.
   Result<void> setAside();
+  /// Where journals are kept.
+  const QString& folder() const { return m_folder; }
   /// Where this process keeps its journal.
   QString journal() const { return m_stem + QStringLiteral(".journal"); }
 

@@ -6,6 +6,7 @@
 #include <QFile>
 #include <QPainter>
 #include <QPixmapCache>
+#include <QScopedValueRollback>
 #include <QStyleFactory>
 #include <QSvgRenderer>
 
@@ -128,6 +129,7 @@ void Theme::usePaperColors(bool isDark) {
 }
 
 void Theme::apply(ThemeChoice choice) {
+  const QScopedValueRollback guard(m_isApplying, true);
   m_choice = choice;
   const bool systemIsDark = m_systemPalette.color(QPalette::Window).lightness() < 128;
   m_isDark = choice == ThemeChoice::Dark || (choice == ThemeChoice::System && systemIsDark);
@@ -139,6 +141,11 @@ void Theme::apply(ThemeChoice choice) {
   if (m_isDark) fields.setColor(QPalette::Base, QColor("#333842"));
   for (const char* widget : {"QCheckBox", "QLineEdit"}) QApplication::setPalette(fields, widget);
   Q_EMIT changed();
+}
+
+void Theme::setSystemPalette(const QPalette& palette) {
+  m_systemPalette = palette;
+  apply(m_choice);
 }
 
 QPalette Theme::makePalette() const {

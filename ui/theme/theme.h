@@ -37,6 +37,10 @@ class Theme : public QObject {
   /// Colours only, for a picture: the application stays as it is. What lies behind everything is white, or nearly
   /// black.
   void usePaperColors(bool isDark);
+  /// That of the desktop has changed.
+  void setSystemPalette(const QPalette& palette);
+  /// Is the application's palette being changed by this?
+  bool isApplying() const { return m_isApplying; }
   ThemeChoice choice() const { return m_choice; }
   bool isDark() const { return m_isDark; }
   /// The ground of messages across the canvas.
@@ -58,6 +62,7 @@ class Theme : public QObject {
   QPalette m_systemPalette;
   ThemeChoice m_choice = ThemeChoice::System;
   bool m_isDark = false;
+  bool m_isApplying = false;
   ThemeColors m_colors;
 };
 

@@ -15,7 +15,7 @@ TourBar::TourBar(Session& session, const Theme& theme, QWidget* parent)
       m_title(new QLabel(this)),
       m_text(new QLabel(this)),
       m_back(new QPushButton(tr("&Back"), this)),
-      m_next(new QPushButton(this)) {
+      m_next(new QPushButton(tr("&Next"), this)) {
   setAccessibleName(tr("Guided tour"));
   m_title->setFont(scaledFont(1.0, QFont::DemiBold));
   m_text->setWordWrap(true);

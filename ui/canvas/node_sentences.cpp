@@ -1,0 +1,54 @@
+// Sentences of nodes and wires.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/node_sentences.h"
+
+#include "ui/canvas/graph_scene.h"
+#include "ui/models/numerics_model.h"
+#include "ui/theme/format.h"
+
+#include <QTextDocumentFragment>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+NodeSentences::NodeSentences(const Session& session, const GraphScene& scene, QObject* parent)
+    : QObject(parent), m_session(session), m_scene(scene) {
+  const auto forget = [this] { m_rows.reset(); };
+  connect(&scene, &GraphScene::itemsChanged, this, forget);
+  connect(&session, &Session::runFinished, this, forget);
+  connect(&session, &Session::passChanged, this, forget);
+}
+
+const std::vector<OutlineRow>& NodeSentences::rows() {
+  if (!m_rows) m_rows = outlineOf(m_session);
+  return *m_rows;
+}
+
+std::vector<std::string> NodeSentences::nodes() {
+  std::vector<std::string> ids;
+  for (const OutlineRow& row : rows())
+    if (row.parent < 0 && m_scene.node(row.node)) ids.push_back(row.node);
+  return ids;
+}
+
+QString NodeSentences::of(const std::string& node) {
+  const auto row = std::ranges::find(rows(), node, &OutlineRow::place);
+  const NodeItem* item = m_scene.node(node);
+  if (row == rows().end() || !item) return toQt(node);
+  QStringList parts = {sentenceOf(*row)};
+  for (const DocumentFrame* frame : framesAround(m_session.document(), item->sceneBox().toAlignedRect()))
+    if (!frame->title.empty()) parts.append(tr("in frame %1").arg(toQt(frame->title)));
+  if (const auto error = item->look().rmsError) parts.append(tr("RMS error %1").arg(formatError(*error)));
+  return parts.join(QStringLiteral(", "));
+}
+
+QString NodeSentences::of(const LinkItem& link) {
+  QStringList parts = {tr("From %1 to %2").arg(toQt(toString(link.link().from)), toQt(toString(link.link().to)))};
+  if (link.spec()) parts.append(formatSpec(*link.spec()));
+  const QString quantizer = QTextDocumentFragment::fromHtml(link.toolTip()).toPlainText().simplified();
+  if (!quantizer.isEmpty()) parts.append(quantizer);
+  return parts.join(QStringLiteral(", "));
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,32 @@
+// MessageBar: what is said across the top of the canvas; of a long text its beginning, the rest behind a button.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/theme/theme.h"
+
+#include <QLabel>
+#include <QToolButton>
+#include <QWidget>
+
+namespace fuseline::ui {
+
+class MessageBar : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit MessageBar(const Theme& theme, QWidget* parent = nullptr);
+
+  void setText(const QString& text);
+  /// All of it.
+  const QString& text() const { return m_text; }
+  QToolButton& detailsButton() { return *m_details; }
+
+ private:
+  void showDetails();
+
+  QString m_text;
+  QLabel* m_label;
+  QToolButton* m_details;
+};
+
+}  // namespace fuseline::ui
