@@ -79,6 +79,8 @@ class CanvasTest : public QObject {
   void selectsWhatIsBeforeAndBehind();
   void menusAreAboutWhatIsUnderThePointer();
   void replacesTheSelectedOp();
+  void xAndADragCutWires();
+  void aCutThatIsGivenUpLeavesNoTrace();
 };
 
 namespace {
@@ -95,12 +97,14 @@ void drop(GraphView& view, const char* entry, QPoint position) {
 }
 
 /// The command of this key, which the window gives to the canvas while that has the keyboard.
-void pressW(Fixture& f) {
+void press(Fixture& f, Qt::Key key) {
   f.window.activateWindow();
   if (!QTest::qWaitForWindowActive(&f.window)) return;
   f.window.canvas().setFocus();
-  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  QTest::keyClick(&f.window.canvas(), key);
 }
+
+void pressW(Fixture& f) { press(f, Qt::Key_W); }
 
 QString lastOf(const QSignalSpy& hints) { return hints.isEmpty() ? QString() : hints.last().front().toString(); }
 
@@ -926,6 +930,64 @@ void CanvasTest::replacesTheSelectedOp() {
   QTest::keyClick(popup->findChild<QLineEdit*>(), Qt::Key_Return);
   QCOMPARE(f.op("act").operation, std::string("SiLU"));
   QCOMPARE(f.session.singleSelection(), QStringLiteral("act"));
+}
+
+namespace {
+
+/// X is held and the left button drawn from above one op's output to below the other's, and not let go.
+void drawCut(Fixture& f, const PortRef& above, const PortRef& below) {
+  GraphView& view = f.window.canvas();
+  const QPoint from = f.portOnView(above) + QPoint(20, -60);
+  const QPoint to = f.portOnView(below) + QPoint(20, 60);
+  QTest::keyPress(&view, Qt::Key_X);
+  QTest::mousePress(view.viewport(), Qt::LeftButton, {}, from);
+  for (const double share : {0.5, 1.0}) {
+    const QPoint at = from + (to - from) * share;
+    QMouseEvent move(QEvent::MouseMove, at, view.viewport()->mapToGlobal(at), Qt::NoButton, Qt::LeftButton, {});
+    QApplication::sendEvent(view.viewport(), &move);
+  }
+}
+
+void letGoOfCut(Fixture& f) {
+  QTest::mouseRelease(f.window.canvas().viewport(), Qt::LeftButton, {}, {});
+  QTest::keyRelease(&f.window.canvas(), Qt::Key_X);
+}
+
+QStringList markedForCut(Fixture& f) {
+  QStringList ends;
+  for (const LinkItem* item : f.window.scene().links())
+    if (item->isCut()) ends.append(toQt(toString(item->link().to)));
+  return ends;
+}
+
+}  // namespace
+
+void CanvasTest::xAndADragCutWires() {
+  Fixture f(residualPipeline(false));
+  const std::string before = serialize(f.session.document());
+  drawCut(f, {"save", "y", true}, {"save", "extra", true});
+  QCOMPARE(markedForCut(f), QStringList({"fc.x", "add.extra"}));
+  QCOMPARE(serialize(f.session.document()), before);
+  letGoOfCut(f);
+  QVERIFY(!linkInto(f.session.document(), {"fc", "x"}) && !linkInto(f.session.document(), {"add", "extra"}));
+  QVERIFY(isWired(f.session, "fc.y", "add.x"));
+  QVERIFY(f.session.selection().isEmpty());  // no rubber band went with it
+  f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+  QVERIFY(!f.session.history().canUndo());
+}
+
+void CanvasTest::aCutThatIsGivenUpLeavesNoTrace() {
+  Fixture f(residualPipeline(false));
+  const std::string before = serialize(f.session.document());
+  drawCut(f, {"save", "y", true}, {"save", "extra", true});
+  QVERIFY(!markedForCut(f).isEmpty());
+  press(f, Qt::Key_Escape);
+  QVERIFY(markedForCut(f).isEmpty());
+  letGoOfCut(f);
+  QCOMPARE(serialize(f.session.document()), before);
+  QVERIFY(!f.session.history().canUndo());
+  QVERIFY(!f.window.canvas().cancelCut());
 }
 
 }  // namespace fuseline::ui

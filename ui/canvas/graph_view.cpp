@@ -95,6 +95,9 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
   connect(&scene, &GraphScene::hint, this, &GraphView::describeWire);
   connect(&scene, &GraphScene::nodeActivated, this, &GraphView::propertiesRequested);
   connect(&scene.frames(), &FrameLayer::editWanted, this, &GraphView::editFrame);
+  connect(&scene, &GraphScene::itemsChanged, this, [this] {
+    if (m_cut) m_cut->mark();
+  });
   connect(&scene, &QGraphicsScene::selectionChanged, this, &GraphView::describeSelection);
   connect(this, &GraphView::zoomChanged, this, &GraphView::placeEditor);
   connect(horizontalScrollBar(), &QScrollBar::valueChanged, this, &GraphView::placeEditor);
@@ -238,18 +241,39 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
   }
   if (event->key() == Qt::Key_Space && !event->isAutoRepeat()) {
     m_isSpaceHeld = true;
-    viewport()->setCursor(Qt::OpenHandCursor);
-    return;
+    return showHandCursor();
+  }
+  if (isPlain && event->key() == Qt::Key_X && !event->isAutoRepeat()) {
+    m_isCutHeld = true;
+    return showHandCursor();
   }
   QGraphicsView::keyPressEvent(event);
+}
+
+/// What a drag would do here.
+void GraphView::showHandCursor() {
+  if (m_isCutHeld || m_cut) return viewport()->setCursor(Qt::CrossCursor);
+  m_isSpaceHeld ? viewport()->setCursor(Qt::OpenHandCursor) : viewport()->unsetCursor();
 }
 
 void GraphView::keyReleaseEvent(QKeyEvent* event) {
   if (event->key() == Qt::Key_Space && !event->isAutoRepeat()) {
     m_isSpaceHeld = false;
-    viewport()->unsetCursor();
+    showHandCursor();
+  }
+  if (event->key() == Qt::Key_X && !event->isAutoRepeat()) {
+    m_isCutHeld = false;
+    showHandCursor();
   }
   QGraphicsView::keyReleaseEvent(event);
+}
+
+/// Keys that are let go elsewhere are not seen here.
+void GraphView::focusOutEvent(QFocusEvent* event) {
+  m_isSpaceHeld = false;
+  m_isCutHeld = false;
+  showHandCursor();
+  QGraphicsView::focusOutEvent(event);
 }
 
 bool GraphView::viewportEvent(QEvent* event) {
@@ -315,10 +339,41 @@ void GraphView::wheelEvent(QWheelEvent* event) {
 
 void GraphView::mousePressEvent(QMouseEvent* event) {
   const bool isPan = event->button() == Qt::MiddleButton || (event->button() == Qt::LeftButton && m_isSpaceHeld);
-  if (!isPan) return pressScene(*event);
+  if (isPan) return beginPan(event->pos());
+  const bool isCut = event->button() == Qt::LeftButton && m_isCutHeld && !m_scene.isDrawingWire();
+  isCut ? beginCut(mapToScene(event->pos())) : pressScene(*event);
+}
+
+void GraphView::beginPan(QPoint place) {
   m_isPanning = true;
-  m_panFrom = event->pos();
+  m_panFrom = place;
   viewport()->setCursor(Qt::ClosedHandCursor);
+}
+
+void GraphView::beginCut(QPointF from) {
+  m_cut = std::make_unique<WireCut>(m_scene, m_theme, from);
+  Q_EMIT m_scene.hint(tr("Draw across the wires to remove; Esc gives up."));
+}
+
+void GraphView::moveCut(QPointF end) {
+  m_cut->moveTo(end);
+  const std::size_t count = m_cut->crossed().size();
+  Q_EMIT m_scene.hint(count == 1 ? tr("Let go to remove 1 wire; Esc gives up.")
+                                 : tr("Let go to remove %1 wires; Esc gives up.").arg(count));
+}
+
+void GraphView::finishCut() {
+  const std::vector<Link> links = m_cut->crossed();
+  cancelCut();
+  if (!links.empty()) m_session.apply(removeNodes(m_session.document(), {}, links, Reconnect::No));
+}
+
+bool GraphView::cancelCut() {
+  if (!m_cut) return false;
+  m_cut.reset();
+  showHandCursor();
+  Q_EMIT m_scene.hint({});
+  return true;
 }
 
 /// A band drawn with Shift adds to the selection, as Qt has it with Ctrl.
@@ -332,6 +387,7 @@ void GraphView::pressScene(QMouseEvent& event) {
 }
 
 void GraphView::mouseMoveEvent(QMouseEvent* event) {
+  if (m_cut) return moveCut(mapToScene(event->pos()));
   if (!m_isPanning) return QGraphicsView::mouseMoveEvent(event);
   const QPoint moved = event->pos() - m_panFrom;
   m_panFrom = event->pos();
@@ -341,9 +397,10 @@ void GraphView::mouseMoveEvent(QMouseEvent* event) {
 }
 
 void GraphView::mouseReleaseEvent(QMouseEvent* event) {
+  if (m_cut && event->button() == Qt::LeftButton) return finishCut();
   if (!m_isPanning) return QGraphicsView::mouseReleaseEvent(event);
   m_isPanning = false;
-  m_isSpaceHeld ? viewport()->setCursor(Qt::OpenHandCursor) : viewport()->unsetCursor();
+  showHandCursor();
 }
 
 void GraphView::resizeEvent(QResizeEvent* event) {

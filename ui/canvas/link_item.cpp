@@ -82,6 +82,12 @@ void LinkItem::setDropTarget(bool isTarget) {
   update();
 }
 
+void LinkItem::setCut(bool isCut) {
+  if (isCut == m_isCut) return;
+  m_isCut = isCut;
+  update();
+}
+
 QRectF LinkItem::boundingRect() const {
   const QPointF middle = path().pointAtPercent(0.5);
   return path().boundingRect().adjusted(-6, -6, 6, 6).united(QRectF(middle.x() - 80, middle.y() - 20, 160, 62));
@@ -95,17 +101,23 @@ QPainterPath LinkItem::shape() const {
 
 QColor LinkItem::color() const {
   const ThemeColors& colors = m_theme.colors();
+  if (m_isCut) return colors.error;
   if (isSelected() || m_isDropTarget) return colors.accent;
   return m_spec ? m_theme.dtypeColor(dtypeName(m_spec->dtype)) : colors.dimText;
+}
+
+QPen LinkItem::pen() const {
+  QPen pen(color(), isSelected() || m_isDropTarget || m_isCut ? 3.2 : 2.0);
+  pen.setCapStyle(Qt::RoundCap);
+  if (!m_spec) pen.setStyle(Qt::DashLine);
+  if (m_isCut) pen.setStyle(Qt::DotLine);
+  return pen;
 }
 
 void LinkItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget*) {
   painter->setRenderHint(QPainter::Antialiasing);
   if (m_isDropTarget) paintGlow(*painter);
-  QPen pen(color(), isSelected() || m_isDropTarget ? 3.2 : 2.0);
-  pen.setCapStyle(Qt::RoundCap);
-  if (!m_spec) pen.setStyle(Qt::DashLine);
-  painter->strokePath(path(), pen);
+  painter->strokePath(path(), pen());
   if (option->levelOfDetailFromTransform(painter->worldTransform()) <= kMinLabelZoom) return;
   paintLabel(*painter);
   if (!m_chip.isEmpty()) paintChip(*painter);

@@ -30,12 +30,16 @@ class LinkItem : public QGraphicsPathItem {
   /// Drop here and the new op goes into this wire.
   void setDropTarget(bool isTarget);
   bool isDropTarget() const { return m_isDropTarget; }
+  /// Is about to be cut.
+  void setCut(bool isCut);
+  bool isCut() const { return m_isCut; }
   QRectF boundingRect() const override;
   QPainterPath shape() const override;
   void paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget* widget) override;
 
  private:
   void paintGlow(QPainter& painter) const;
+  QPen pen() const;
   void paintLabel(QPainter& painter) const;
   void paintChip(QPainter& painter) const;
   QColor color() const;
@@ -44,6 +48,7 @@ class LinkItem : public QGraphicsPathItem {
   std::optional<TensorSpec> m_spec;
   QString m_chip;
   bool m_isDropTarget = false;
+  bool m_isCut = false;
 };
 
 }  // namespace fuseline::ui
