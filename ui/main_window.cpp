@@ -776,7 +776,7 @@ void MainWindow::setHullFilter(HullFilter filter) { m_scene->setHullFilter(filte
 void MainWindow::escape() {
   if (m_startPage->isVisible()) return m_startPage->hide();
   if (m_scene->isDrawingWire()) return m_view->cancelWire();
-  if (m_view->cancelCut()) return;
+  if (m_view->cancelCut() || m_scene->cancelCopy()) return;
   if (m_session.isRunning()) return m_session.cancelRun();
   m_session.select({});
   m_scene->clearSelection();

@@ -79,6 +79,9 @@ class CanvasTest : public QObject {
   void selectsWhatIsBeforeAndBehind();
   void menusAreAboutWhatIsUnderThePointer();
   void replacesTheSelectedOp();
+  void altAndADragCopyTheSelection();
+  void aCopyThatIsGivenUpLeavesNoTrace();
+  void altOnAnInputOnlyMovesIt();
   void xAndADragCutWires();
   void aCutThatIsGivenUpLeavesNoTrace();
 };
@@ -329,10 +332,11 @@ QPoint placeAboveAWire(Fixture& f) {
   return (f.portOnView({"norm", "y", true}) + f.portOnView({"fc", "x", false})) / 2;
 }
 
-void dragNode(Fixture& f, const char* id, QPoint to, Qt::KeyboardModifiers modifiers) {
+void dragNode(Fixture& f, const char* id, QPoint to, Qt::KeyboardModifiers modifiers,
+              Qt::KeyboardModifiers atPress = Qt::NoModifier) {
   GraphView& view = f.window.canvas();
   const QPoint from = view.mapFromScene(f.window.scene().node(id)->sceneBox().center());
-  QTest::mousePress(view.viewport(), Qt::LeftButton, modifiers, from);
+  QTest::mousePress(view.viewport(), Qt::LeftButton, atPress, from);
   for (int step = 1; step <= 4; ++step) {
     const QPoint at = from + (to - from) * step / 4;
     QMouseEvent move(QEvent::MouseMove, at, view.viewport()->mapToGlobal(at), Qt::NoButton, Qt::LeftButton, modifiers);
@@ -961,6 +965,53 @@ QStringList markedForCut(Fixture& f) {
 }
 
 }  // namespace
+
+void CanvasTest::altAndADragCopyTheSelection() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  GraphView& view = f.window.canvas();
+  const QPointF norm = f.window.scene().node("norm")->pos();
+  const QPointF fc = f.window.scene().node("fc")->pos();
+  f.session.select({"norm", "fc"});
+  const QPoint below = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center() + QPointF(16, 240));
+  dragNode(f, "fc", below, Qt::NoModifier, Qt::AltModifier);
+  QCOMPARE(f.session.selection(), (QSet<QString>{"norm2", "fc2"}));
+  QVERIFY(isWired(f.session, "norm2.y", "fc2.x"));
+  QVERIFY(!linkInto(f.session.document(), {"norm2", "x"}));
+  QCOMPARE(f.window.scene().node("norm")->pos(), norm);
+  const QPointF offset = f.window.scene().node("fc2")->pos() - fc;
+  QVERIFY(QLineF(offset, QPointF(16, 240)).length() <= kGridPx);
+  QCOMPARE(f.window.scene().node("norm2")->pos() - norm, offset);
+  QCOMPARE(f.session.history().undoLabel(), std::string("Duplicate 2 nodes"));
+  f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void CanvasTest::aCopyThatIsGivenUpLeavesNoTrace() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  GraphView& view = f.window.canvas();
+  const QPoint from = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center());
+  const qsizetype numItems = f.window.scene().items().size();
+  QTest::mousePress(view.viewport(), Qt::LeftButton, Qt::AltModifier, from);
+  const QPoint to = from + QPoint(0, 120);
+  QMouseEvent move(QEvent::MouseMove, to, view.viewport()->mapToGlobal(to), Qt::NoButton, Qt::LeftButton, {});
+  QApplication::sendEvent(view.viewport(), &move);
+  QVERIFY(f.window.scene().items().size() > numItems);
+  press(f, Qt::Key_Escape);
+  QCOMPARE(f.window.scene().items().size(), numItems);
+  QTest::mouseRelease(view.viewport(), Qt::LeftButton, {}, to);
+  QCOMPARE(serialize(f.session.document()), before);
+  QVERIFY(!f.session.history().canUndo());
+}
+
+void CanvasTest::altOnAnInputOnlyMovesIt() {
+  Fixture f(smallPipeline());
+  const QPoint below = f.portOnView({"x", "", true}) + QPoint(-30, 120);
+  dragNode(f, "x", below, Qt::NoModifier, Qt::AltModifier);
+  QCOMPARE(f.session.document().inputs().size(), std::size_t{1});
+  QCOMPARE(f.session.history().undoLabel(), std::string("Move x"));
+}
 
 void CanvasTest::xAndADragCutWires() {
   Fixture f(residualPipeline(false));

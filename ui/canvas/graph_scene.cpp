@@ -514,6 +514,65 @@ void GraphScene::duplicateSelected() {
   if (const auto pasted = pasteFragment(m_session.document(), text, kPasteOffset)) apply(*pasted);
 }
 
+/// Of the selection, to which the node at the pointer comes to belong. False: there is no op in it.
+bool GraphScene::beginCopy(const std::string& id, QPointF position) {
+  if (!m_session.selection().contains(toQt(id))) m_session.select({toQt(id)});
+  const DragCopy::Content content = copyContent();
+  if (content.nodes.empty()) return false;
+  m_copy = std::make_unique<DragCopy>(*this, m_theme, content, position);
+  return true;
+}
+
+DragCopy::Content GraphScene::copyContent() const {
+  DragCopy::Content content;
+  PipelineDocument placed = m_session.document();
+  for (const Edit& place : missingPlaces()) (void)placed.apply(place);
+  content.fragment = copyFragment(placed, m_session.selection(), m_frames->selected());
+  for (const auto& [id, item] : m_nodes)
+    if (item->look().kind == NodeKind::Op && m_session.selection().contains(toQt(id))) content.nodes[id] = item;
+  for (const LinkItem* item : m_links)
+    if (content.nodes.contains(item->link().from.node) && content.nodes.contains(item->link().to.node))
+      content.links.push_back(item);
+  for (const std::string& id : m_frames->selected()) content.frames.push_back(m_frames->item(id));
+  return content;
+}
+
+/// What the automatic layout gave, as edits: then all stay where they are when others come.
+std::vector<Edit> GraphScene::missingPlaces() const {
+  std::map<std::string, Position> missing = m_positions;
+  for (const auto& [id, place] : m_session.document().positions()) missing.erase(id);
+  std::vector<Edit> edits;
+  for (const auto& [id, place] : missing) edits.push_back(MoveNode{.id = id, .position = place});
+  return edits;
+}
+
+void GraphScene::moveCopy(QPointF position) {
+  const bool wasDragged = m_copy->isDragged();
+  m_copy->moveTo(position);
+  if (m_copy->isDragged() && !wasDragged) Q_EMIT hint(tr("Let go to put the copy here; Esc gives up."));
+}
+
+void GraphScene::finishCopy() {
+  const std::unique_ptr<DragCopy> copy = std::move(m_copy);
+  Q_EMIT hint({});
+  if (!copy->isDragged()) return;
+  auto pasted = pasteFragment(m_session.document(), copy->fragment(), copy->offset());
+  if (!pasted) return;
+  std::vector<Edit> edits = missingPlaces();
+  edits.push_back(std::move(pasted->edit));
+  const auto count = pasted->ids.size();
+  const std::string label = "Duplicate " + std::to_string(count) + (count == 1 ? " node" : " nodes");
+  pasted->edit = EditGroup{.label = label, .edits = std::move(edits)};
+  apply(*pasted);
+}
+
+bool GraphScene::cancelCopy() {
+  if (!m_copy) return false;
+  m_copy.reset();
+  Q_EMIT hint({});
+  return true;
+}
+
 void GraphScene::toggleBypass() {
   const Result<Edit> bypass = ui::toggleBypass(m_session.document(), m_session.selection());
   if (!bypass) return Q_EMIT hint(toQt(bypass.error().message));
@@ -877,7 +936,7 @@ bool GraphScene::takePress(const QGraphicsSceneMouseEvent& event) {
   }
   if ((isLeft || isForMenu) && chooseHullAt(position)) return true;
   const std::string id = isLeft ? nodeAt(position) : std::string();
-  if (!id.empty() && takeNodePress(id, event.modifiers())) return true;
+  if (!id.empty() && takeNodePress(id, event)) return true;
   if (isForMenu) selectForMenu(position);
   return isForMenu;
 }
@@ -888,9 +947,11 @@ std::string GraphScene::nodeAt(QPointF position) const {
   return found == m_nodes.end() ? std::string() : found->first;
 }
 
-/// Shift adds the node to the selection; with Alt all before it, and Ctrl and Alt add all behind it. False: the press
-/// is the node's own.
-bool GraphScene::takeNodePress(const std::string& id, Qt::KeyboardModifiers modifiers) {
+/// Shift adds the node to the selection; with Alt all before it, and Ctrl and Alt add all behind it. Alt alone drags a
+/// copy. False: the press is the node's own.
+bool GraphScene::takeNodePress(const std::string& id, const QGraphicsSceneMouseEvent& event) {
+  const Qt::KeyboardModifiers modifiers = event.modifiers();
+  if (modifiers == Qt::AltModifier) return beginCopy(id, event.scenePos());
   if (modifiers == (Qt::ShiftModifier | Qt::AltModifier))
     selectReachable(id, Direction::Upstream);
   else if (modifiers == (Qt::ControlModifier | Qt::AltModifier))
@@ -932,6 +993,7 @@ void GraphScene::selectForMenu(QPointF position) {
 }
 
 void GraphScene::mouseMoveEvent(QGraphicsSceneMouseEvent* event) {
+  if (m_copy) return moveCopy(event->scenePos());
   if (m_draft) {
     updateWire(event->scenePos(), event->screenPos());
     return;
@@ -942,6 +1004,7 @@ void GraphScene::mouseMoveEvent(QGraphicsSceneMouseEvent* event) {
 }
 
 void GraphScene::mouseReleaseEvent(QGraphicsSceneMouseEvent* event) {
+  if (m_copy) return finishCopy();
   if (m_draft) {
     const bool isClick = QLineF(m_draft->pressedAt, event->scenePos()).length() < kClickTolerancePx;
     if (isClick && !m_draft->isSticky) {

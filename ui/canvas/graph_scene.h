@@ -4,6 +4,7 @@
 
 #include "ui/canvas/arrange.h"
 #include "ui/canvas/auto_layout.h"
+#include "ui/canvas/drag_copy.h"
 #include "ui/canvas/frame_layer.h"
 #include "ui/canvas/hull_item.h"
 #include "ui/canvas/link_item.h"
@@ -100,6 +101,9 @@ class GraphScene : public QGraphicsScene {
   /// nearest to its row.
   void followWire(bool isDownstream);
 
+  /// Puts away the copies that hang on the pointer. False: there are none.
+  bool cancelCopy();
+
   bool isDrawingWire() const { return m_draft != nullptr; }
   void cancelWire();
 
@@ -158,7 +162,12 @@ class GraphScene : public QGraphicsScene {
   void syncHulls();
   void markChosenHull();
   bool takePress(const QGraphicsSceneMouseEvent& event);
-  bool takeNodePress(const std::string& id, Qt::KeyboardModifiers modifiers);
+  bool takeNodePress(const std::string& id, const QGraphicsSceneMouseEvent& event);
+  bool beginCopy(const std::string& id, QPointF position);
+  DragCopy::Content copyContent() const;
+  std::vector<Edit> missingPlaces() const;
+  void moveCopy(QPointF position);
+  void finishCopy();
   std::string nodeAt(QPointF position) const;
   const HullItem* hullAt(QPointF position) const;
   bool chooseHullAt(QPointF position);
@@ -204,6 +213,7 @@ class GraphScene : public QGraphicsScene {
   NodePositions m_automatic;
   std::string m_automaticFor;  // the structure that m_automatic was made for
   std::unique_ptr<Draft> m_draft;
+  std::unique_ptr<DragCopy> m_copy;
   HullFilter m_hullFilter = HullFilter::Both;
   bool m_areErrorsVisible = true;
   bool m_areSpeedupsVisible = true;
