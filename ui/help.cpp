@@ -43,7 +43,9 @@ QString canvasRows() {
          shortcutRow(translated("Drop a wire on nothing"), translated("Search an op that it leads to")) +
          shortcutRow(translated("Alt + drag an op"), translated("Put a copy of the selection there")) +
          shortcutRow(translated("X + drag"), translated("Cut the wires that the line crosses")) +
-         shortcutRow(translated("Drop an op without wires on a wire"),
+         shortcutRow(translated("Ctrl+V, Ctrl+D"),
+                     translated("With a wire selected: into it, if shapes and types agree")) +
+         shortcutRow(translated("Drop an op or a chain on a wire"),
                      translated("Put it in; with Alt pressed later only move it")) +
          shortcutRow(translated("Drag the header of a frame"),
                      translated("Move it with all that lies in it; with Alt only the frame")) +

@@ -79,6 +79,8 @@ class CanvasTest : public QObject {
   void selectsWhatIsBeforeAndBehind();
   void menusAreAboutWhatIsUnderThePointer();
   void replacesTheSelectedOp();
+  void aChainIsPutIntoAWireUnderIt();
+  void pastesIntoTheSelectedWire();
   void altAndADragCopyTheSelection();
   void aCopyThatIsGivenUpLeavesNoTrace();
   void altOnAnInputOnlyMovesIt();
@@ -965,6 +967,46 @@ QStringList markedForCut(Fixture& f) {
 }
 
 }  // namespace
+
+void CanvasTest::aChainIsPutIntoAWireUnderIt() {
+  Fixture f(smallPipeline());
+  placeInARow(f, kNodePitchPx);
+  QVERIFY(f.session.apply(AddOp{.op = {.id = "id", .operation = "Identity"}}));
+  QVERIFY(f.session.apply(AddOp{.op = {.id = "silu", .operation = "SiLU"}}));
+  QVERIFY(f.session.apply(AddWire{{{"id", "y"}, {"silu", "x"}}}));
+  QVERIFY(f.session.apply(MoveNode{.id = "id", .position = Position{0, 240}}));
+  QVERIFY(f.session.apply(MoveNode{.id = "silu", .position = Position{kNodePitchPx, 240}}));
+  f.window.canvas().fit();
+  const std::string before = serialize(f.session.document());
+  f.session.select({"id", "silu"});
+  dragNode(f, "silu", middleOfWire(f), Qt::NoModifier);
+  QVERIFY(isWired(f.session, "norm.y", "id.x") && isWired(f.session, "silu.y", "fc.x"));
+  QCOMPARE(overlapIn(f), QString());
+  f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void CanvasTest::pastesIntoTheSelectedWire() {
+  Fixture f(smallPipeline());
+  const auto selectWireTo = [&](const char* node) {
+    f.session.select({});
+    for (LinkItem* item : f.window.scene().links()) item->setSelected(item->link().to.node == node);
+  };
+  f.session.select({"norm"});
+  f.window.scene().copySelected();
+  QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
+  selectWireTo("act");
+  f.window.scene().paste();
+  QVERIFY(f.session.document().findOp("norm2") && isWired(f.session, "fc.y", "act.x"));
+  QVERIFY2(lastOf(hints).contains("act.x") && lastOf(hints).contains("64"), qPrintable(lastOf(hints)));
+  f.session.undo();
+  selectWireTo("norm");
+  f.window.scene().paste();
+  QVERIFY(isWired(f.session, "x", "norm2.x") && isWired(f.session, "norm2.y", "norm.x"));
+  f.session.undo();
+  QVERIFY(!f.session.document().findOp("norm2"));
+  QVERIFY(!f.session.history().canUndo());
+}
 
 void CanvasTest::altAndADragCopyTheSelection() {
   Fixture f(smallPipeline());

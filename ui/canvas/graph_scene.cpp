@@ -225,6 +225,7 @@ void GraphScene::syncPositions(const std::vector<NodeLook>& looks) {
 }
 
 void GraphScene::syncLinks() {
+  const std::vector<Link> selected = selectedWires();
   m_dropTarget = nullptr;
   qDeleteAll(m_links);
   m_links.clear();
@@ -235,6 +236,7 @@ void GraphScene::syncLinks() {
     const QuantizerChip chip = value ? quantizerChip(m_session.analysis()->graph(), *value, link) : QuantizerChip();
     item->setQuantizer(chip.text, chip.tip);
     addItem(item);
+    item->setSelected(std::ranges::count(selected, link) > 0);
     m_links.push_back(item);
   }
   placeLinks();
@@ -381,43 +383,69 @@ void GraphScene::setDropTarget(LinkItem* target) {
   Q_EMIT hint(target ? tr("Drop to put the op into the wire to %1.").arg(toQt(target->link().to.node)) : QString());
 }
 
-/// What the one selected op that is being moved would do here: with Alt it only moves.
+/// The selection while it is being moved by one of its ops.
+std::set<std::string> GraphScene::draggedOps() const {
+  const auto* grabbed = qgraphicsitem_cast<const NodeItem*>(mouseGrabberItem());
+  if (!grabbed || !m_session.selection().contains(toQt(grabbed->look().id))) return {};
+  std::set<std::string> ids;
+  for (const QString& id : m_session.selection()) ids.insert(id.toStdString());
+  return ids;
+}
+
+/// That is none of the chain's own.
+LinkItem* GraphScene::linkUnder(QPointF position, const std::set<std::string>& chain) const {
+  const auto isUnder = [&](const LinkItem* item) {
+    const Link& link = item->link();
+    return !chain.contains(link.from.node) && !chain.contains(link.to.node) && item->shape().contains(position);
+  };
+  const auto found = std::ranges::find_if(m_links, isUnder);
+  return found == m_links.end() ? nullptr : *found;
+}
+
+/// What the ops that are being moved would do here: with Alt they only move.
 std::optional<Edit> GraphScene::spliceAt(QPointF position, Qt::KeyboardModifiers modifiers) const {
-  const NodeItem* item = node(m_session.singleSelection().toStdString());
-  const LinkItem* target = item && item == mouseGrabberItem() ? linkAt(position) : nullptr;
+  const std::set<std::string> ids = draggedOps();
+  const LinkItem* target = ids.empty() ? nullptr : linkUnder(position, ids);
   if (!target || (modifiers & Qt::AltModifier)) return std::nullopt;
-  const std::string& id = item->look().id;
-  return spliceExisting(m_session.document(), id, target->link(),
-                        placeInWire(target->link(), snappedPosition(item->pos()), id));
+  Places places;
+  for (const std::string& id : ids) places[id] = snappedPosition(node(id)->pos());
+  const Room room = roomIn(target->link(), places);
+  const Result<Edit> edit = spliceChain(m_session.document(), ids, target->link(), places, room);
+  return edit ? std::optional(*edit) : std::nullopt;
 }
 
 void GraphScene::previewSplice(QPointF position, Qt::KeyboardModifiers modifiers) {
-  setDropTarget(spliceAt(position, modifiers) ? linkAt(position) : nullptr);
+  setDropTarget(spliceAt(position, modifiers) ? linkUnder(position, draggedOps()) : nullptr);
 }
 
-/// Whether a node at this place would cover none, with room left for a bit of wire.
-bool GraphScene::isFree(const Position& place, const std::string& exceptId) const {
+/// Whether a node at this place would cover none but these, with room left for a bit of wire.
+bool GraphScene::isFree(const Position& place, const std::set<std::string>& except) const {
   const QRectF box(place.x - kClearancePx, place.y - kClearancePx, kNodeWidthPx + 2 * kClearancePx,
                    kNodeHeightPx + 2 * kClearancePx);
-  return std::ranges::none_of(
-      m_nodes, [&](const auto& entry) { return entry.first != exceptId && entry.second->sceneBox().intersects(box); });
+  return std::ranges::none_of(m_nodes, [&](const auto& entry) {
+    return !except.contains(entry.first) && entry.second->sceneBox().intersects(box);
+  });
 }
 
-/// Where an op dropped on a wire stays; nullopt: its neighbours make room for it, or all are laid out automatically.
-std::optional<Position> GraphScene::placeInWire(const Link& link, const Position& place, const std::string& id) const {
+/// Of ops that are dropped on a wire: where there is none, neighbours make it, or all are laid out automatically.
+Room GraphScene::roomIn(const Link& link, const Places& places) const {
   const auto isPlaced = [&](const std::string& end) {
     return std::ranges::any_of(m_session.document().positions(), [&](const auto& entry) { return entry.first == end; });
   };
-  const bool stays = isPlaced(link.from.node) && isPlaced(link.to.node) && isFree(place, id);
-  return stays ? std::optional(place) : std::nullopt;
+  std::set<std::string> ids;
+  for (const auto& [id, place] : places) ids.insert(id);
+  const bool isThere = isPlaced(link.from.node) && isPlaced(link.to.node) &&
+                       std::ranges::all_of(places, [&](const auto& entry) { return isFree(entry.second, ids); });
+  return isThere ? Room::IsThere : Room::IsMade;
 }
 
 void GraphScene::dropEntry(const std::string& entry, QPointF position) {
   previewDrop({}, std::nullopt);
   const Position place = snappedPosition(position - QPointF(kNodeWidthPx / 2.0, kNodeHeightPx / 2.0));
   const LinkItem* target = fitsIntoWires(entry) ? linkAt(position) : nullptr;
+  const bool stays = target && roomIn(target->link(), {{std::string(), place}}) == Room::IsThere;
   const NodeEdit added = target ? splice(m_session.document(), m_session.analysis()->graph(), entry, target->link(),
-                                         placeInWire(target->link(), place))
+                                         stays ? std::optional(place) : std::nullopt)
                                 : addNode(m_session.document(), entry, place);
   if (m_session.apply(added.edit)) m_session.select({toQt(added.id)});
 }
@@ -437,10 +465,7 @@ void GraphScene::insertAtWire(const std::string& entry, const LooseWire& wire, Q
 }
 
 void GraphScene::removeSelected(Reconnect reconnect) {
-  std::vector<Link> links;
-  for (const LinkItem* link : m_links) {
-    if (link->isSelected()) links.push_back(link->link());
-  }
+  const std::vector<Link> links = selectedWires();
   std::vector<Edit> edits = m_frames->removals();
   const bool areFramesAlone = links.empty() && m_session.selection().isEmpty();
   if (areFramesAlone && edits.empty()) return;
@@ -492,13 +517,27 @@ void GraphScene::cutSelected() {
   m_session.apply(EditGroup{.label = fuseline::describe(edits.front()), .edits = std::move(edits)});
 }
 
-void GraphScene::paste() {
-  const auto pasted = pasteFragment(m_session.document(), QGuiApplication::clipboard()->text(), kPasteOffset);
-  if (!pasted) {
-    Q_EMIT hint(toQt(pasted.error().message));
-    return;
-  }
+void GraphScene::paste() { pasteText(QGuiApplication::clipboard()->text()); }
+
+void GraphScene::pasteText(const QString& text) {
+  const std::vector<Link> wires = selectedWires();
+  const bool isIntoWire = wires.size() == 1;
+  const Result<FragmentEdit> into =
+      isIntoWire ? pasteIntoWire(m_session.document(), text, wires.front()) : Result<FragmentEdit>(Error{});
+  if (into) return apply(*into);
+  const Result<FragmentEdit> pasted = pasteFragment(m_session.document(), text, kPasteOffset);
+  if (!pasted) return Q_EMIT hint(toQt(pasted.error().message));
   apply(*pasted);
+  if (isIntoWire)
+    Q_EMIT hint(
+        tr("Not put into the wire to %1: %2").arg(toQt(toString(wires.front().to)), toQt(into.error().message)));
+}
+
+std::vector<Link> GraphScene::selectedWires() const {
+  std::vector<Link> links;
+  for (const LinkItem* item : m_links)
+    if (item->isSelected()) links.push_back(item->link());
+  return links;
 }
 
 void GraphScene::apply(const FragmentEdit& pasted) {
@@ -511,7 +550,7 @@ void GraphScene::apply(const FragmentEdit& pasted) {
 
 void GraphScene::duplicateSelected() {
   const QString text = copyFragment(m_session.document(), m_session.selection(), m_frames->selected());
-  if (const auto pasted = pasteFragment(m_session.document(), text, kPasteOffset)) apply(*pasted);
+  if (!text.isEmpty()) pasteText(text);
 }
 
 /// Of the selection, to which the node at the pointer comes to belong. False: there is no op in it.

@@ -9,6 +9,7 @@
 #include "ui/canvas/hull_item.h"
 #include "ui/canvas/link_item.h"
 #include "ui/canvas/node_item.h"
+#include "ui/session/chain_edits.h"
 #include "ui/session/edits.h"
 #include "ui/session/session.h"
 
@@ -18,6 +19,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace fuseline::ui {
@@ -79,6 +82,7 @@ class GraphScene : public QGraphicsScene {
   void copySelected() const;
   /// Copies the selected ops and removes them.
   void cutSelected();
+  /// Into the selected wire where there is one that takes it; else beside what is there, with the reason as a hint.
   void paste();
   /// Moves the selected ops into a block of this name; an instance takes their place and the selection.
   void makeBlockOfSelected(const std::string& name);
@@ -179,16 +183,20 @@ class GraphScene : public QGraphicsScene {
   void moveNodes(const char* label, const std::vector<MoveNode>& moves, std::vector<Edit> others = {});
   void apply(const FragmentEdit& pasted);
   void commitMoves(const QString& mergeKey = {});
-  bool isFree(const Position& place, const std::string& exceptId) const;
-  std::optional<Position> placeInWire(const Link& link, const Position& place, const std::string& id = {}) const;
+  bool isFree(const Position& place, const std::set<std::string>& except) const;
+  Room roomIn(const Link& link, const Places& places) const;
+  std::vector<Link> selectedWires() const;
+  void pasteText(const QString& text);
 
   void selectForMenu(QPointF position);
   std::optional<PortRef> portNear(QPointF position) const;
   void beginWire(const PortRef& port, QPointF position);
   void dropWire(QPointF position, QPoint screenPosition);
   bool isOverNode(QPointF position) const;
+  LinkItem* linkUnder(QPointF position, const std::set<std::string>& chain) const;
   std::optional<Edit> spliceAt(QPointF position, Qt::KeyboardModifiers modifiers) const;
   void previewSplice(QPointF position, Qt::KeyboardModifiers modifiers);
+  std::set<std::string> draggedOps() const;
   void setDropTarget(LinkItem* target);
   void markPorts();
   void resumeWire();

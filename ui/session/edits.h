@@ -57,11 +57,6 @@ NodeEdit insertAfter(const PipelineDocument& document, const Graph& graph, std::
 NodeEdit splice(const PipelineDocument& document, const Graph& graph, std::string_view entry, const Link& link,
                 std::optional<Position> position);
 
-/// Puts an op that is there into a wire, at a place; without one its neighbours make room. Nothing where it cannot be:
-/// its main ports have wires, or the wire is its own.
-std::optional<Edit> spliceExisting(const PipelineDocument& document, const std::string& id, const Link& link,
-                                   std::optional<Position> position);
-
 /// A wire that begins at a port and whose other end is still loose.
 struct LooseWire {
   Endpoint at;
