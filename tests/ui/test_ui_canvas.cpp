@@ -1,5 +1,6 @@
 // Gestures on the canvas become edits; refusals say why.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/block_edits.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/search_popup.h"
@@ -81,6 +82,7 @@ class CanvasTest : public QObject {
   void replacesTheSelectedOp();
   void aChainIsPutIntoAWireUnderIt();
   void pastesIntoTheSelectedWire();
+  void dividesFusersAtTheBordersOfSequentials();
   void altAndADragCopyTheSelection();
   void aCopyThatIsGivenUpLeavesNoTrace();
   void altOnAnInputOnlyMovesIt();
@@ -1006,6 +1008,31 @@ void CanvasTest::pastesIntoTheSelectedWire() {
   f.session.undo();
   QVERIFY(!f.session.document().findOp("norm2"));
   QVERIFY(!f.session.history().canUndo());
+}
+
+/// TransformerEngine calls a nested Sequential as a foreign module: what is before it, in it and behind it are three
+/// fusers.
+void CanvasTest::dividesFusersAtTheBordersOfSequentials() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.window.scene().borders().empty());
+  QVERIFY(f.session.apply(makeBlock(f.session.document(), std::vector<std::string>{"fc"}, "Mlp")->edit));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.window.scene().borders().empty());
+  QVERIFY(f.session.apply(SetAttribute{.id = "mlp", .name = "sequential", .value = true}));
+  QVERIFY(waitForAnalysis(f.session));
+  const auto& borders = f.window.scene().borders();
+  QCOMPARE(borders.size(), std::size_t{2});
+  QCOMPARE(borders.front()->textBefore() + borders.front()->textBehind(), QStringLiteral("fuser 1fuser 2"));
+  QCOMPARE(borders.back()->textBefore() + borders.back()->textBehind(), QStringLiteral("fuser 2fuser 3"));
+  QVERIFY2(borders.front()->toolTip().contains("no fusion crosses"), qPrintable(borders.front()->toolTip()));
+  const auto isBetween = [&](const BorderItem* border, const char* left, const char* right) {
+    return f.window.scene().node(left)->sceneBox().right() < border->x() &&
+           border->x() < f.window.scene().node(right)->sceneBox().left();
+  };
+  QVERIFY(isBetween(borders.front(), "norm", "mlp") && isBetween(borders.back(), "mlp", "act"));
+  f.session.undo();
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.window.scene().borders().empty());
 }
 
 void CanvasTest::altAndADragCopyTheSelection() {

@@ -133,6 +133,9 @@ QString GraphScene::describe(const std::string& id) const {
     if (hull->look().owners.contains(toQt(id))) parts.append(tr("fused: %1").arg(hull->look().label));
   for (const DocumentFrame* frame : framesAround(m_session.document(), item->sceneBox().toAlignedRect()))
     if (!frame->title.empty()) parts.append(tr("in frame %1").arg(toQt(frame->title)));
+  for (const BorderItem* border : m_borders)
+    if (border->border().to == id)
+      parts.append(tr("behind the border between %1 and %2").arg(border->textBefore(), border->textBehind()));
   if (look.isBypassed) parts.append(tr("bypassed"));
   if (look.rmsError) parts.append(tr("RMS error %1").arg(formatError(*look.rmsError)));
   if (look.worst) parts.append(*look.worst == Severity::Error ? tr("has an error") : tr("has a message"));
@@ -143,6 +146,7 @@ QRectF GraphScene::contentRect() const {
   QRectF rect = m_surroundings;
   for (const auto& [id, item] : m_nodes) rect = rect.united(item->sceneBoundingRect());
   for (const HullItem* hull : m_hulls) rect = rect.united(hull->sceneBoundingRect());
+  for (const BorderItem* border : m_borders) rect = rect.united(border->sceneBoundingRect());
   return rect.united(m_frames->contentRect());
 }
 
@@ -163,6 +167,7 @@ void GraphScene::sync() {
   syncPositions(looks);
   syncLinks();
   syncHulls();
+  syncBorders();
   m_frames->sync();
   showSelection();
   resumeWire();
@@ -266,6 +271,28 @@ void GraphScene::syncHulls() {
   markChosenHull();
 }
 
+void GraphScene::syncBorders() {
+  qDeleteAll(m_borders);
+  m_borders.clear();
+  for (FuserBorder& border : fuserBorders(m_session.analysis()->graph())) {
+    m_borders.push_back(new BorderItem(std::move(border), m_theme));
+    addItem(m_borders.back());
+  }
+  placeBorders();
+}
+
+/// Across the middle of the first wire between the two ops.
+void GraphScene::placeBorders() {
+  for (BorderItem* item : m_borders) {
+    const auto isBetween = [&](const LinkItem* link) {
+      return link->link().from.node == item->border().from && link->link().to.node == item->border().to;
+    };
+    const auto found = std::ranges::find_if(m_links, isBetween);
+    item->setVisible(found != m_links.end() && (*found)->isVisible());
+    if (item->isVisible()) item->setPos((*found)->path().pointAtPercent(0.5));
+  }
+}
+
 void GraphScene::markChosenHull() {
   const QSet<QString>& ids = m_session.selection();
   for (HullItem* hull : m_hulls) {
@@ -302,6 +329,7 @@ void GraphScene::nodeMoved(const std::string&) {
   if (m_isSyncing) return;
   placeLinks();
   placeHulls();
+  placeBorders();
   Q_EMIT nodeDragged();
 }
 

@@ -4,6 +4,7 @@
 
 #include "ui/canvas/arrange.h"
 #include "ui/canvas/auto_layout.h"
+#include "ui/canvas/border_item.h"
 #include "ui/canvas/drag_copy.h"
 #include "ui/canvas/frame_layer.h"
 #include "ui/canvas/hull_item.h"
@@ -39,6 +40,7 @@ class GraphScene : public QGraphicsScene {
   bool isOverSelectable(QPointF position) const;
   const std::vector<HullItem*>& hulls() const { return m_hulls; }
   const std::vector<LinkItem*>& links() const { return m_links; }
+  const std::vector<BorderItem*>& borders() const { return m_borders; }
   FrameLayer& frames() { return *m_frames; }
   const FrameLayer& frames() const { return *m_frames; }
   /// A node in words, for who does not see the canvas: "Linear fc1, reads 512 × 1024 bf16, writes ..., fused:
@@ -176,6 +178,8 @@ class GraphScene : public QGraphicsScene {
   const HullItem* hullAt(QPointF position) const;
   bool chooseHullAt(QPointF position);
   void placeLinks();
+  void syncBorders();
+  void placeBorders();
   void placeHulls();
   void showSelection();
   void takeSelection();
@@ -217,6 +221,7 @@ class GraphScene : public QGraphicsScene {
   std::map<std::string, NodeItem*> m_nodes;
   std::vector<LinkItem*> m_links;
   std::vector<HullItem*> m_hulls;
+  std::vector<BorderItem*> m_borders;
   std::map<std::string, Position> m_positions;  // as in the document, or automatic
   NodePositions m_automatic;
   std::string m_automaticFor;  // the structure that m_automatic was made for
