@@ -17,6 +17,7 @@
 #include "ui/theme/format.h"
 #include "ui/theme/message_ground.h"
 #include "ui/view_memory.h"
+#include "ui/wire_label_commands.h"
 
 #include <QActionGroup>
 #include <QApplication>
@@ -368,6 +369,8 @@ void MainWindow::createViewMenu() {
   errors->setChecked(true);
   errors->setShortcut(QKeySequence(QStringLiteral("Alt+5")));
   connect(errors, &QAction::toggled, m_scene, &GraphScene::setErrorsVisible);
+  auto* labels = new WireLabelCommands(*m_scene, m_persistence == Persistence::Settings, this);
+  labels->addMenu(*menu);
   QAction* overview = menu->addAction(tr("&Overview of large pipelines"));
   overview->setCheckable(true);
   overview->setChecked(true);

@@ -83,6 +83,8 @@ class CanvasTest : public QObject {
   void aChainIsPutIntoAWireUnderIt();
   void pastesIntoTheSelectedWire();
   void dividesFusersAtTheBordersOfSequentials();
+  void wiresSayAsMuchAsIsChosen();
+  void theChoiceOfLabelsIsKept();
   void altAndADragCopyTheSelection();
   void aCopyThatIsGivenUpLeavesNoTrace();
   void altOnAnInputOnlyMovesIt();
@@ -1008,6 +1010,48 @@ void CanvasTest::pastesIntoTheSelectedWire() {
   f.session.undo();
   QVERIFY(!f.session.document().findOp("norm2"));
   QVERIFY(!f.session.history().canUndo());
+}
+
+namespace {
+
+QAction* labelsAction(Fixture& f, const QString& name) {
+  for (const MenuCommand& command : menuCommands(*f.window.menuBar(), MenuFilling::AsTheyStand))
+    if (command.path() == QStringLiteral("View > Labels of wires > ") + name) return command.action;
+  return nullptr;
+}
+
+const LinkItem& wireTo(Fixture& f, const char* node) {
+  const auto& links = f.window.scene().links();
+  return **std::ranges::find_if(links, [&](const LinkItem* item) { return item->link().to.node == node; });
+}
+
+}  // namespace
+
+void CanvasTest::wiresSayAsMuchAsIsChosen() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(SetRecipe{{{"name", "Float8CurrentScaling"}}}));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(wireTo(f, "fc").labelLines(), QStringList({"16×32", "bf16"}));
+  labelsAction(f, "Off")->trigger();
+  QCOMPARE(wireTo(f, "fc").labelLines(), QStringList());
+  labelsAction(f, "Full")->trigger();
+  QCOMPARE(wireTo(f, "fc").labelLines(), QStringList({"[16, 32]", "bf16 →"}));
+  QVERIFY2(wireTo(f, "fc").toolTip().startsWith("[16, 32] bf16 → e4m3\n"), qPrintable(wireTo(f, "fc").toolTip()));
+  placeInARow(f, 3 * kNodePitchPx);
+  QCOMPARE(wireTo(f, "fc").labelLines(), QStringList({"[16, 32] bf16 → e4m3"}));
+  QCOMPARE(wireTo(f, "act").labelLines(), QStringList({"[16, 64] bf16"}));
+}
+
+void CanvasTest::theChoiceOfLabelsIsKept() {
+  const OwnSettings settings;
+  Theme theme;
+  Session session{SessionSettings()};
+  for (const WireLabels expected : {WireLabels::Short, WireLabels::Full}) {
+    MainWindow window(session, theme, Persistence::Settings);
+    QCOMPARE(window.scene().wireLabels(), expected);
+    for (const MenuCommand& command : menuCommands(*window.menuBar(), MenuFilling::AsTheyStand))
+      if (command.path() == QStringLiteral("View > Labels of wires > Full")) command.action->trigger();
+  }
 }
 
 /// TransformerEngine calls a nested Sequential as a foreign module: what is before it, in it and behind it are three

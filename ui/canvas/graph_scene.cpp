@@ -194,6 +194,11 @@ void GraphScene::setSpeedupsVisible(bool visible) {
   syncHulls();
 }
 
+void GraphScene::setWireLabels(WireLabels labels) {
+  m_wireLabels = labels;
+  for (LinkItem* item : m_links) item->setLabels(labels);
+}
+
 bool GraphScene::hasErrors() const {
   return std::ranges::any_of(m_nodes, [](const auto& entry) { return entry.second->look().rmsError.has_value(); });
 }
@@ -240,6 +245,7 @@ void GraphScene::syncLinks() {
     item->setSpec(value ? std::optional(value->spec) : std::nullopt);
     const QuantizerChip chip = value ? quantizerChip(m_session.analysis()->graph(), *value, link) : QuantizerChip();
     item->setQuantizer(chip.text, chip.tip);
+    item->setLabels(m_wireLabels);
     addItem(item);
     item->setSelected(std::ranges::count(selected, link) > 0);
     m_links.push_back(item);

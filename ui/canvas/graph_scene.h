@@ -60,6 +60,8 @@ class GraphScene : public QGraphicsScene {
   bool areErrorsVisible() const { return m_areErrorsVisible; }
   /// Whether hulls show what was measured of their fusions.
   void setSpeedupsVisible(bool visible);
+  void setWireLabels(WireLabels labels);
+  WireLabels wireLabels() const { return m_wireLabels; }
   /// Does a node show one?
   bool hasErrors() const;
 
@@ -228,6 +230,7 @@ class GraphScene : public QGraphicsScene {
   std::unique_ptr<Draft> m_draft;
   std::unique_ptr<DragCopy> m_copy;
   HullFilter m_hullFilter = HullFilter::Both;
+  WireLabels m_wireLabels = WireLabels::Short;
   bool m_areErrorsVisible = true;
   bool m_areSpeedupsVisible = true;
   LinkItem* m_dropTarget = nullptr;

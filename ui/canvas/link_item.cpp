@@ -46,7 +46,20 @@ QPainterPath pathToAnotherRow(QPointF from, QPointF to) {
   return path;
 }
 
+QFont labelFont() { return scaledFont(0.88); }
+
+QString shapeInBrackets(const Shape& shape) {
+  QStringList extents;
+  for (const std::int64_t extent : shape) extents.append(QString::number(extent));
+  return u'[' + extents.join(QStringLiteral(", ")) + u']';
+}
+
 }  // namespace
+
+QString fullWireText(const TensorSpec& spec, const QString& quantized) {
+  const QString text = shapeInBrackets(spec.shape) + u' ' + toQt(dtypeName(spec.dtype));
+  return quantized.isEmpty() ? text : text + QStringLiteral(" → ") + quantized;
+}
 
 QPainterPath wirePath(QPointF from, QPointF to) {
   if (leadsToAnotherRow(from, to)) return pathToAnotherRow(from, to);
@@ -67,14 +80,44 @@ void LinkItem::setEnds(QPointF from, QPointF to) { setPath(wirePath(from, to)); 
 void LinkItem::setSpec(const std::optional<TensorSpec>& spec) {
   prepareGeometryChange();
   m_spec = spec;
+  showTip();
   update();
 }
 
 void LinkItem::setQuantizer(const QString& chip, const QString& tip) {
   prepareGeometryChange();
   m_chip = chip;
-  setToolTip(tip);
+  m_quantizerTip = tip;
+  showTip();
   update();
+}
+
+void LinkItem::setLabels(WireLabels labels) {
+  prepareGeometryChange();
+  m_labels = labels;
+  update();
+}
+
+void LinkItem::showTip() {
+  const QString text = m_spec ? fullWireText(*m_spec, m_chip) : QString();
+  setToolTip(m_quantizerTip.isEmpty() ? text : text + u'\n' + m_quantizerTip);
+}
+
+bool LinkItem::hasRoomFor(const QString& text) const {
+  const double span = path().pointAtPercent(1).x() - path().pointAtPercent(0).x();
+  return QFontMetricsF(labelFont()).horizontalAdvance(text) <= span - 2 * kPortSnapPx;
+}
+
+bool LinkItem::saysAllInOneLine() const {
+  return m_labels == WireLabels::Full && m_spec && hasRoomFor(fullWireText(*m_spec, m_chip));
+}
+
+QStringList LinkItem::labelLines() const {
+  if (!m_spec || m_labels == WireLabels::Off) return {};
+  const QString dtype = toQt(dtypeName(m_spec->dtype));
+  if (m_labels == WireLabels::Short) return {formatShape(m_spec->shape).remove(u' '), dtype};
+  if (saysAllInOneLine()) return {fullWireText(*m_spec, m_chip)};
+  return {shapeInBrackets(m_spec->shape), m_chip.isEmpty() ? dtype : dtype + QStringLiteral(" →")};
 }
 
 void LinkItem::setDropTarget(bool isTarget) {
@@ -120,7 +163,7 @@ void LinkItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
   painter->strokePath(path(), pen());
   if (option->levelOfDetailFromTransform(painter->worldTransform()) <= kMinLabelZoom) return;
   paintLabel(*painter);
-  if (!m_chip.isEmpty()) paintChip(*painter);
+  if (!m_chip.isEmpty() && !saysAllInOneLine()) paintChip(*painter);
 }
 
 /// Seen beside the hand and the ghost of what it drags.
@@ -146,21 +189,19 @@ void LinkItem::paintChip(QPainter& painter) const {
 }
 
 void LinkItem::paintLabel(QPainter& painter) const {
-  if (!m_spec) return;
   const QPointF middle = path().pointAtPercent(0.5);
-  const auto drawLine = [&](const QString& text, double top) {
-    const QFontMetricsF metrics(painter.font());
-    const double width = metrics.horizontalAdvance(text) + 4;
+  double top = middle.y() - kLabelHeightPx - 2.5;
+  painter.setFont(labelFont());
+  painter.setPen(m_theme.colors().dimText);
+  for (const QString& line : labelLines()) {
+    const double width = QFontMetricsF(painter.font()).horizontalAdvance(line) + 4;
     const QRectF area(middle.x() - width / 2, top, width, kLabelHeightPx);
     QColor ground = m_theme.colors().canvas;
     ground.setAlpha(150);
     painter.fillRect(area, ground);
-    painter.drawText(area, Qt::AlignCenter, text);
-  };
-  painter.setFont(scaledFont(0.88));
-  painter.setPen(m_theme.colors().dimText);
-  drawLine(formatShape(m_spec->shape).remove(u' '), middle.y() - kLabelHeightPx - 2.5);
-  drawLine(toQt(dtypeName(m_spec->dtype)), middle.y() + 2.5);
+    painter.drawText(area, Qt::AlignCenter, line);
+    top = middle.y() + 2.5;
+  }
 }
 
 }  // namespace fuseline::ui
