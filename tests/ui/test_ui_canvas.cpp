@@ -3,6 +3,7 @@
 #include "core/document/block_edits.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/metrics.h"
+#include "ui/canvas/port_shape.h"
 #include "ui/canvas/search_popup.h"
 #include "ui/models/palette_model.h"
 #include "ui/session/edits.h"
@@ -85,6 +86,7 @@ class CanvasTest : public QObject {
   void dividesFusersAtTheBordersOfSequentials();
   void wiresSayAsMuchAsIsChosen();
   void theChoiceOfLabelsIsKept();
+  void portsTellTheirDtypeByShapeAndTip();
   void altAndADragCopyTheSelection();
   void aCopyThatIsGivenUpLeavesNoTrace();
   void altOnAnInputOnlyMovesIt();
@@ -1052,6 +1054,25 @@ void CanvasTest::theChoiceOfLabelsIsKept() {
     for (const MenuCommand& command : menuCommands(*window.menuBar(), MenuFilling::AsTheyStand))
       if (command.path() == QStringLiteral("View > Labels of wires > Full")) command.action->trigger();
   }
+}
+
+void CanvasTest::portsTellTheirDtypeByShapeAndTip() {
+  Fixture f(smallPipeline());
+  const auto outputOf = [&](const char* id) { return f.window.scene().node(id)->look().outputs.front(); };
+  QVERIFY(outputOf("fc").dtype == DType::BF16);
+  QVERIFY2(outputOf("fc").tip.contains("16 × 64 bf16 · 2 KiB"), qPrintable(outputOf("fc").tip));
+  QVERIFY(f.window.scene().dtypes() == std::set<DType>{DType::BF16});
+  DocumentInput wide = *f.session.document().findInput("x");
+  wide.id = "wide";
+  wide.dtype = "f32";
+  QVERIFY(f.session.apply(AddInput{wide}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(outputOf("wide").dtype == DType::F32);
+  QVERIFY(f.window.scene().dtypes() == (std::set<DType>{DType::F32, DType::BF16}));
+  std::vector<QPainterPath> shapes;
+  for (const DType dtype : {DType::F32, DType::F16, DType::BF16, DType::I64}) shapes.push_back(portShape(dtype, {}, 5));
+  for (std::size_t i = 0; i < shapes.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) QVERIFY(shapes[i] != shapes[j]);
 }
 
 /// TransformerEngine calls a nested Sequential as a foreign module: what is before it, in it and behind it are three

@@ -221,6 +221,14 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   QVERIFY(fc.look().rmsError.has_value());
   QVERIFY(*fc.look().rmsError > 0.005);  // E4M3 has 3 bits behind the point
   QVERIFY(f.window.scene().hasErrors());
+  const CopyNumerics* copy = nullptr;
+  for (const CopyNumerics& each : f.session.lastNumerics()->report.copies)
+    if (each.name == "fc.input@rowwise") copy = &each;
+  QVERIFY(copy);
+  const QString tip = f.window.scene().node("norm")->look().outputs.front().tip;
+  QVERIFY2(tip.contains(QStringLiteral("amax %1 · ").arg(formatThreeDigits(copy->losses.amax))), qPrintable(tip));
+  QVERIFY2(tip.contains("underflow as e4m3"), qPrintable(tip));
+  QCOMPARE(fc.look().inputs.front().tip.section("<br>", -1), tip.section("<br>", -1));
 
   f.session.select({QStringLiteral("fc")});
   QVERIFY(panel.copies()->currentText().startsWith(QStringLiteral("fc.")));

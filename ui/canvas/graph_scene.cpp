@@ -7,6 +7,7 @@
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "ui/canvas/metrics.h"
+#include "ui/models/measured_tensor.h"
 #include "ui/models/numerics_model.h"
 #include "ui/models/operation_card.h"
 #include "ui/session/fusion_edits.h"
@@ -87,6 +88,7 @@ GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
   connect(&session, &Session::analysisChanged, this, &GraphScene::sync);
   connect(&session, &Session::runFinished, this, &GraphScene::syncHulls);
   connect(&session, &Session::numericsFinished, this, &GraphScene::sync);
+  connect(&session, &Session::tensorsCaptured, this, &GraphScene::sync);
   connect(&session, &Session::selectionChanged, this, [this] {
     showSelection();
     if (!m_isTakingSelection) m_frames->clearSelection();
@@ -163,6 +165,7 @@ void GraphScene::sync() {
   const QScopedValueRollback guard(m_isSyncing, true);
   auto looks = nodeLooks(m_session.document(), *m_session.analysis(), m_session.fileProblems());
   addErrors(looks);
+  addMeasured(looks);
   syncNodes(looks);
   syncPositions(looks);
   syncLinks();
@@ -182,6 +185,32 @@ void GraphScene::addErrors(std::vector<NodeLook>& looks) const {
   const std::map<std::string, double> errors = errorsByOwner(numerics->report);
   for (NodeLook& look : looks)
     if (const auto found = errors.find(look.id); found != errors.end()) look.rmsError = found->second;
+}
+
+/// To the tips of ports.
+void GraphScene::addMeasured(std::vector<NodeLook>& looks) const {
+  const MeasuredTensors measured(m_session);
+  const Graph& graph = m_session.analysis()->graph();
+  std::map<Endpoint, Endpoint> sources;
+  for (const Link& link : linksOf(m_session.document())) sources[link.to] = link.from;
+  const auto addTo = [&](PortLook& port, const Endpoint& source) {
+    const Value* value = valueAt(graph, source);
+    const QString text = value ? measured.textOf(graph, *value) : QString();
+    if (!text.isEmpty()) port.tip += QStringLiteral("<br>") + text.toHtmlEscaped();
+  };
+  for (NodeLook& look : looks) {
+    for (PortLook& port : look.inputs) addTo(port, sources[{look.id, port.name}]);
+    for (PortLook& port : look.outputs) addTo(port, {look.id, port.name});
+  }
+}
+
+std::set<DType> GraphScene::dtypes() const {
+  std::set<DType> found;
+  for (const auto& [id, item] : m_nodes)
+    for (const auto* ports : {&item->look().inputs, &item->look().outputs})
+      for (const PortLook& port : *ports)
+        if (port.dtype) found.insert(*port.dtype);
+  return found;
 }
 
 void GraphScene::setErrorsVisible(bool visible) {

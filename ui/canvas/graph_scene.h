@@ -62,6 +62,8 @@ class GraphScene : public QGraphicsScene {
   void setSpeedupsVisible(bool visible);
   void setWireLabels(WireLabels labels);
   WireLabels wireLabels() const { return m_wireLabels; }
+  /// Of the tensors at all ports.
+  std::set<DType> dtypes() const;
   /// Does a node show one?
   bool hasErrors() const;
 
@@ -164,6 +166,7 @@ class GraphScene : public QGraphicsScene {
 
   void sync();
   void addErrors(std::vector<NodeLook>& looks) const;
+  void addMeasured(std::vector<NodeLook>& looks) const;
   void syncNodes(const std::vector<NodeLook>& looks);
   void syncPositions(const std::vector<NodeLook>& looks);
   void syncLinks();

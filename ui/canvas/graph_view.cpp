@@ -4,6 +4,7 @@
 
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/pinch.h"
+#include "ui/canvas/port_shape.h"
 #include "ui/canvas/search_popup.h"
 #include "ui/models/numerics_model.h"
 #include "ui/models/palette_model.h"
@@ -598,6 +599,7 @@ void GraphView::drawForeground(QPainter* painter, const QRectF&) {
   const PipelineDocument& document = m_session.document();
   if (document.ops().empty() && document.inputs().empty()) paintInvitation(*painter);
   if (m_scene.hasErrors()) paintErrorLegend(*painter);
+  paintDtypeLegend(*painter);
   painter->restore();
 }
 
@@ -607,6 +609,27 @@ void GraphView::paintInvitation(QPainter& painter) const {
   painter.drawText(viewport()->rect(), Qt::AlignCenter,
                    tr("Drag an op here from the palette, press Tab to search,\n"
                       "or choose a template from File > New from template."));
+}
+
+/// The shapes and colours of ports and wires, where there is more than one; above the other legend.
+void GraphView::paintDtypeLegend(QPainter& painter) const {
+  const std::set<DType> dtypes = m_scene.dtypes();
+  if (dtypes.size() < 2) return;
+  painter.setFont(scaledFont(0.85));
+  const QFontMetrics metrics(painter.font());
+  const int rows = m_scene.hasErrors() ? 3 : 1;
+  const double middle = viewport()->height() - kLegendMarginPx - (rows - 0.5) * metrics.height();
+  double left = kLegendMarginPx;
+  for (const DType dtype : dtypes) {
+    const QString name = toQt(dtypeName(dtype));
+    painter.setPen(QPen(m_theme.dtypeColor(dtypeName(dtype)), 1.8));
+    painter.setBrush(m_theme.colors().node);
+    painter.drawPath(portShape(dtype, QPointF(left + kPortRadiusPx, middle), kPortRadiusPx));
+    left += 2 * kPortRadiusPx + kLegendGapPx;
+    painter.setPen(m_theme.colors().dimText);
+    painter.drawText(QPointF(left, middle + metrics.ascent() - metrics.height() / 2.0), name);
+    left += metrics.horizontalAdvance(name) + 2 * kLegendGapPx;
+  }
 }
 
 /// What the figures on nodes are, and their colours.

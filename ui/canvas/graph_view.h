@@ -111,6 +111,7 @@ class GraphView : public QGraphicsView {
   void describeWire(const QString& sentence);
   void paintInvitation(QPainter& painter) const;
   void paintErrorLegend(QPainter& painter) const;
+  void paintDtypeLegend(QPainter& painter) const;
 
   GraphScene& m_scene;
   Session& m_session;

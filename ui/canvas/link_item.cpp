@@ -18,6 +18,7 @@ namespace {
 constexpr double kLabelHeightPx = 16.0;
 constexpr double kMinLabelZoom = 0.45;
 constexpr double kGlowWidthPx = 12.0;
+constexpr double kLeastFontShare = 0.75;
 
 constexpr double kCornerPx = 20.0;
 constexpr double kStubPx = 28.0;
@@ -47,6 +48,13 @@ QPainterPath pathToAnotherRow(QPointF from, QPointF to) {
 }
 
 QFont labelFont() { return scaledFont(0.88); }
+
+/// Smaller where the text would reach below the nodes at its ends, as far as it can still be read.
+QFont fittedFont(QFont font, const QString& text, double widthPx) {
+  const double share = widthPx / QFontMetricsF(font).horizontalAdvance(text);
+  font.setPointSizeF(font.pointSizeF() * std::clamp(share, kLeastFontShare, 1.0));
+  return font;
+}
 
 QString shapeInBrackets(const Shape& shape) {
   QStringList extents;
@@ -103,13 +111,11 @@ void LinkItem::showTip() {
   setToolTip(m_quantizerTip.isEmpty() ? text : text + u'\n' + m_quantizerTip);
 }
 
-bool LinkItem::hasRoomFor(const QString& text) const {
-  const double span = path().pointAtPercent(1).x() - path().pointAtPercent(0).x();
-  return QFontMetricsF(labelFont()).horizontalAdvance(text) <= span - 2 * kPortSnapPx;
-}
+double LinkItem::roomPx() const { return path().pointAtPercent(1).x() - path().pointAtPercent(0).x() - kPortRadiusPx; }
 
 bool LinkItem::saysAllInOneLine() const {
-  return m_labels == WireLabels::Full && m_spec && hasRoomFor(fullWireText(*m_spec, m_chip));
+  return m_labels == WireLabels::Full && m_spec &&
+         QFontMetricsF(labelFont()).horizontalAdvance(fullWireText(*m_spec, m_chip)) < roomPx();
 }
 
 QStringList LinkItem::labelLines() const {
@@ -191,9 +197,9 @@ void LinkItem::paintChip(QPainter& painter) const {
 void LinkItem::paintLabel(QPainter& painter) const {
   const QPointF middle = path().pointAtPercent(0.5);
   double top = middle.y() - kLabelHeightPx - 2.5;
-  painter.setFont(labelFont());
   painter.setPen(m_theme.colors().dimText);
   for (const QString& line : labelLines()) {
+    painter.setFont(fittedFont(labelFont(), line, roomPx()));
     const double width = QFontMetricsF(painter.font()).horizontalAdvance(line) + 4;
     const QRectF area(middle.x() - width / 2, top, width, kLabelHeightPx);
     QColor ground = m_theme.colors().canvas;

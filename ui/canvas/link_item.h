@@ -51,7 +51,7 @@ class LinkItem : public QGraphicsPathItem {
   void paintGlow(QPainter& painter) const;
   QPen pen() const;
   void showTip();
-  bool hasRoomFor(const QString& text) const;
+  double roomPx() const;
   bool saysAllInOneLine() const;
   void paintLabel(QPainter& painter) const;
   void paintChip(QPainter& painter) const;

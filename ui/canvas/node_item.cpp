@@ -4,6 +4,7 @@
 
 #include "ui/canvas/graph_scene.h"
 #include "ui/canvas/metrics.h"
+#include "ui/canvas/port_shape.h"
 #include "ui/models/numerics_model.h"
 #include "ui/theme/format.h"
 
@@ -245,9 +246,10 @@ void NodeItem::paintPort(QPainter& painter, const PortLook& port, bool isOutput,
                         : mark == PortMark::Legal ? kPortRadiusPx + 1.5
                                                   : kPortRadiusPx;
   painter.setOpacity(mark == PortMark::Illegal ? 0.3 : 1.0);
-  painter.setPen(QPen(mark == PortMark::Plain ? colors.dimText : colors.accent, 1.4));
+  const QColor plain = port.dtype ? m_theme.dtypeColor(dtypeName(*port.dtype)) : colors.dimText;
+  painter.setPen(QPen(mark == PortMark::Plain ? plain : colors.accent, 1.8));
   painter.setBrush(mark == PortMark::Legal || mark == PortMark::Target ? colors.accent : colors.node);
-  painter.drawEllipse(centre, radius, radius);
+  painter.drawPath(portShape(port.dtype, centre, radius));
   if (port.isNamed && painter.worldTransform().m11() >= kFarZoom) {
     painter.setFont(scaledFont(0.92));
     painter.setPen(colors.dimText);

@@ -21,7 +21,13 @@ QString translated(const char* text) { return QCoreApplication::translate("NodeL
 
 QString specText(const Graph& graph, const Endpoint& endpoint) {
   const Value* value = valueAt(graph, endpoint);
-  return value ? formatSpec(value->spec) : translated("shape not known yet");
+  return value ? QStringLiteral("%1 · %2").arg(formatSpec(value->spec), formatByteCount(value->spec.bytes()))
+               : translated("shape not known yet");
+}
+
+std::optional<DType> dtypeAt(const Graph& graph, const Endpoint& endpoint) {
+  const Value* value = valueAt(graph, endpoint);
+  return value ? std::optional(value->spec.dtype) : std::nullopt;
 }
 
 QString portTip(const QString& name, const QString& declared, const QString& actual) {
@@ -71,10 +77,13 @@ void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const W
   for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
     const Endpoint to{look.id, operation.inputs[i].name};
     look.inputs.push_back(portLook(operation.inputs[i], i, incomingSpec(wiring, graph, to)));
+    if (const auto source = wiring.sources.find(to); source != wiring.sources.end())
+      look.inputs.back().dtype = dtypeAt(graph, source->second);
   }
   for (std::size_t i = 0; i < operation.outputs.size(); ++i) {
     const Endpoint from{look.id, operation.outputs[i].name};
     look.outputs.push_back(portLook(operation.outputs[i], i, specText(graph, from)));
+    look.outputs.back().dtype = dtypeAt(graph, from);
   }
 }
 
@@ -111,7 +120,7 @@ NodeLook inputLook(const DocumentInput& input, const Graph& graph) {
   const QString spec = specText(graph, {.node = input.id});
   NodeLook look{.id = input.id, .kind = NodeKind::Input, .title = toQt(input.id), .subtitle = translated("input")};
   look.tip = portTip(translated("Input %1").arg(toQt(input.id)), QString(), spec);
-  look.outputs.push_back({.name = "", .tip = look.tip});
+  look.outputs.push_back({.name = "", .tip = look.tip, .dtype = dtypeAt(graph, {.node = input.id})});
   return look;
 }
 
@@ -119,7 +128,7 @@ NodeLook outputLook(const DocumentOutput& output, const Graph& graph) {
   const QString spec = output.from.node.empty() ? translated("not connected") : specText(graph, output.from);
   NodeLook look{.id = output.id, .kind = NodeKind::Output, .title = toQt(output.id), .subtitle = translated("output")};
   look.tip = portTip(translated("Output %1").arg(toQt(output.id)), QString(), spec);
-  look.inputs.push_back({.name = "", .tip = look.tip});
+  look.inputs.push_back({.name = "", .tip = look.tip, .dtype = dtypeAt(graph, output.from)});
   return look;
 }
 

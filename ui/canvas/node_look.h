@@ -19,6 +19,8 @@ enum class NodeKind { Op, Input, Output };
 struct PortLook {
   std::string name;
   QString tip;
+  /// Of its tensor; nothing: not known.
+  std::optional<DType> dtype;
   /// Extra ports show their name; the main one is where everybody expects it.
   bool isNamed = false;
   bool operator==(const PortLook&) const = default;
