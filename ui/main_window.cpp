@@ -369,6 +369,10 @@ void MainWindow::createViewMenu() {
   errors->setChecked(true);
   errors->setShortcut(QKeySequence(QStringLiteral("Alt+5")));
   connect(errors, &QAction::toggled, m_scene, &GraphScene::setErrorsVisible);
+  QAction* statuses = menu->addAction(tr("R&un status on nodes"));
+  statuses->setCheckable(true);
+  connect(statuses, &QAction::toggled, m_scene, &GraphScene::setStatusesVisible);
+  statuses->setChecked(true);
   auto* labels = new WireLabelCommands(*m_scene, m_persistence == Persistence::Settings, this);
   labels->addMenu(*menu);
   QAction* overview = menu->addAction(tr("&Overview of large pipelines"));

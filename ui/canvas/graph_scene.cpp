@@ -82,7 +82,8 @@ GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
     : QGraphicsScene(parent),
       m_session(session),
       m_theme(theme),
-      m_frames(std::make_unique<FrameLayer>(*this, session, theme)) {
+      m_frames(std::make_unique<FrameLayer>(*this, session, theme)),
+      m_statuses(session) {
   setItemIndexMethod(NoIndex);  // items come and go with every edit; the index would cost more than it finds
   connect(&session, &Session::documentChanged, this, &GraphScene::sync);
   connect(&session, &Session::analysisChanged, this, &GraphScene::sync);
@@ -92,6 +93,9 @@ GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
   connect(&session, &Session::selectionChanged, this, [this] {
     showSelection();
     if (!m_isTakingSelection) m_frames->clearSelection();
+  });
+  connect(&m_statuses, &NodeStatuses::changed, this, [this] {
+    if (m_areStatusesVisible) sync();
   });
   connect(&theme, &Theme::changed, this, [this] { update(); });
   connect(this, &QGraphicsScene::selectionChanged, this, &GraphScene::takeSelection);
@@ -139,6 +143,7 @@ QString GraphScene::describe(const std::string& id) const {
     if (border->border().to == id)
       parts.append(tr("behind the border between %1 and %2").arg(border->textBefore(), border->textBehind()));
   if (look.isBypassed) parts.append(tr("bypassed"));
+  if (look.status) parts.append(statusName(*look.status));
   if (look.rmsError) parts.append(tr("RMS error %1").arg(formatError(*look.rmsError)));
   if (look.worst) parts.append(*look.worst == Severity::Error ? tr("has an error") : tr("has a message"));
   return parts.join(QStringLiteral(", "));
@@ -166,6 +171,7 @@ void GraphScene::sync() {
   auto looks = nodeLooks(m_session.document(), *m_session.analysis(), m_session.fileProblems());
   addErrors(looks);
   addMeasured(looks);
+  addStatuses(looks);
   syncNodes(looks);
   syncPositions(looks);
   syncLinks();
@@ -202,6 +208,20 @@ void GraphScene::addMeasured(std::vector<NodeLook>& looks) const {
     for (PortLook& port : look.inputs) addTo(port, sources[{look.id, port.name}]);
     for (PortLook& port : look.outputs) addTo(port, {look.id, port.name});
   }
+}
+
+void GraphScene::addStatuses(std::vector<NodeLook>& looks) const {
+  if (!m_areStatusesVisible) return;
+  for (NodeLook& look : looks) {
+    if (look.kind != NodeKind::Op) continue;
+    look.status = m_statuses.of(look.id);
+    look.tip += QStringLiteral("<br><br>") + m_statuses.textOf(look.id).toHtmlEscaped();
+  }
+}
+
+void GraphScene::setStatusesVisible(bool visible) {
+  m_areStatusesVisible = visible;
+  sync();
 }
 
 std::set<DType> GraphScene::dtypes() const {

@@ -60,6 +60,8 @@ class GraphScene : public QGraphicsScene {
   bool areErrorsVisible() const { return m_areErrorsVisible; }
   /// Whether hulls show what was measured of their fusions.
   void setSpeedupsVisible(bool visible);
+  /// Whether ops show if they were run, and what came of it. Not unless it is asked for.
+  void setStatusesVisible(bool visible);
   void setWireLabels(WireLabels labels);
   WireLabels wireLabels() const { return m_wireLabels; }
   /// Of the tensors at all ports.
@@ -167,6 +169,7 @@ class GraphScene : public QGraphicsScene {
   void sync();
   void addErrors(std::vector<NodeLook>& looks) const;
   void addMeasured(std::vector<NodeLook>& looks) const;
+  void addStatuses(std::vector<NodeLook>& looks) const;
   void syncNodes(const std::vector<NodeLook>& looks);
   void syncPositions(const std::vector<NodeLook>& looks);
   void syncLinks();
@@ -233,7 +236,9 @@ class GraphScene : public QGraphicsScene {
   std::unique_ptr<Draft> m_draft;
   std::unique_ptr<DragCopy> m_copy;
   HullFilter m_hullFilter = HullFilter::Both;
+  NodeStatuses m_statuses;
   WireLabels m_wireLabels = WireLabels::Short;
+  bool m_areStatusesVisible = false;
   bool m_areErrorsVisible = true;
   bool m_areSpeedupsVisible = true;
   LinkItem* m_dropTarget = nullptr;

@@ -111,7 +111,9 @@ void LinkItem::showTip() {
   setToolTip(m_quantizerTip.isEmpty() ? text : text + u'\n' + m_quantizerTip);
 }
 
-double LinkItem::roomPx() const { return path().pointAtPercent(1).x() - path().pointAtPercent(0).x() - kPortRadiusPx; }
+double LinkItem::roomPx() const {
+  return std::abs(path().pointAtPercent(1).x() - path().pointAtPercent(0).x()) - kPortRadiusPx;
+}
 
 bool LinkItem::saysAllInOneLine() const {
   return m_labels == WireLabels::Full && m_spec &&

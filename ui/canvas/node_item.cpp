@@ -5,6 +5,7 @@
 #include "ui/canvas/graph_scene.h"
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/port_shape.h"
+#include "ui/canvas/status_badge.h"
 #include "ui/models/numerics_model.h"
 #include "ui/theme/format.h"
 
@@ -22,6 +23,7 @@ namespace {
 constexpr double kStripePx = 5.0;
 constexpr double kMarginPx = 16.0;  // ports, badge and focus ring stick out
 constexpr double kBadgePx = 20.0;
+constexpr double kStatusInsetPx = 18.0;
 constexpr double kErrorWidthPx = 62.0;
 constexpr double kErrorHeightPx = 17.0;
 // Of the box of a bypassed op; its texts must still be readable.
@@ -158,6 +160,12 @@ void NodeItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
   paintPorts(*painter);
   if (m_look.worst) paintBadge(*painter);
   if (m_look.rmsError) paintError(*painter, isFar);
+  if (m_look.status) paintStatus(*painter);
+}
+
+/// On the lower edge, at the other end than the error.
+void NodeItem::paintStatus(QPainter& painter) const {
+  paintStatusBadge(painter, box().bottomLeft() + QPointF(kStatusInsetPx, 0), *m_look.status, m_theme);
 }
 
 /// What comes in goes on: a wire through the node, in the place of what it would do.

@@ -4,6 +4,7 @@
 
 #include "core/document/document.h"
 #include "core/plan/analysis.h"
+#include "ui/models/node_statuses.h"
 
 #include <QSizeF>
 #include <QString>
@@ -41,6 +42,8 @@ struct NodeLook {
   std::optional<Severity> worst;
   /// The worst rms error of what the op makes, where it is shown.
   std::optional<double> rmsError;
+  /// Of an op, where it is shown.
+  std::optional<NodeStatus> status;
   bool operator==(const NodeLook&) const = default;
 
   QSizeF size() const;
