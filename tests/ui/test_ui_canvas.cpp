@@ -84,6 +84,7 @@ class CanvasTest : public QObject {
   void aChainIsPutIntoAWireUnderIt();
   void pastesIntoTheSelectedWire();
   void dividesFusersAtTheBordersOfSequentials();
+  void showsWhatCannotBeWiredAndWhy();
   void wiresSayAsMuchAsIsChosen();
   void theChoiceOfLabelsIsKept();
   void portsTellTheirDtypeByShapeAndTip();
@@ -1028,6 +1029,29 @@ const LinkItem& wireTo(Fixture& f, const char* node) {
 }
 
 }  // namespace
+
+void CanvasTest::showsWhatCannotBeWiredAndWhy() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  dragMouse(f.window.canvas().viewport(), f.portOnView({"fc", "y", true}), QPoint(60, 60));
+  auto* popup = f.window.canvas().findChild<SearchPopup*>();
+  QVERIFY(popup);
+  const QStringList usable = listedIn(*popup);
+  popup->findChild<QCheckBox*>()->click();
+  const QStringList all = listedIn(*popup);
+  QVERIFY(all.size() > usable.size());
+  QCOMPARE(all.first(usable.size()), usable);
+  auto* query = popup->findChild<QLineEdit*>();
+  QTest::keyClicks(query, "Input");
+  auto* list = popup->findChild<QTreeWidget*>();
+  list->setCurrentItem(list->findItems("Input", Qt::MatchExactly).front());
+  const auto* reason = popup->findChild<QLabel*>();
+  QVERIFY(reason->isVisible());
+  QCOMPARE(reason->text(), QStringLiteral("An input reads nothing."));
+  QTest::keyClick(query, Qt::Key_Return);
+  QVERIFY(popup->isVisible());
+  QCOMPARE(serialize(f.session.document()), before);
+}
 
 void CanvasTest::wiresSayAsMuchAsIsChosen() {
   Fixture f(smallPipeline());

@@ -49,29 +49,47 @@ Search opSearch(const PipelineDocument& document) {
   };
 }
 
-/// Those of them that may be used.
-Search searchOf(const PipelineDocument& document, const std::function<bool(const std::string& entry)>& isLegal) {
-  QSet<QString> legal;
+/// Of these those that may be used; and all, those that may not behind the others and with the reason.
+struct Searches {
+  Search usable;
+  Search all;
+};
+
+/// whyNot: empty where the entry may be used.
+Searches searchesOf(const PipelineDocument& document,
+                    const std::function<std::string(const std::string& entry)>& whyNot) {
+  QHash<QString, QString> reasons;
   for (const SearchChoice& choice : opSearch(document)({}))
-    if (isLegal(choice.key.toStdString())) legal.insert(choice.key);
-  return [all = opSearch(document), legal](const QString& query) {
-    std::vector<SearchChoice> choices = all(query);
-    std::erase_if(choices, [&](const SearchChoice& choice) { return !legal.contains(choice.key); });
+    if (const std::string reason = whyNot(choice.key.toStdString()); !reason.empty())
+      reasons.insert(choice.key, toQt(reason));
+  const Search all = [search = opSearch(document), reasons](const QString& query) {
+    std::vector<SearchChoice> choices = search(query);
+    for (SearchChoice& choice : choices) choice.reason = reasons.value(choice.key);
+    std::ranges::stable_partition(choices, [](const SearchChoice& choice) { return choice.reason.isEmpty(); });
     return choices;
   };
+  const Search usable = [all](const QString& query) {
+    std::vector<SearchChoice> choices = all(query);
+    std::erase_if(choices, [](const SearchChoice& choice) { return !choice.reason.isEmpty(); });
+    return choices;
+  };
+  return {usable, all};
 }
 
-/// Those that have a port which would take the wire.
-Search wireSearch(const Session& session, const LooseWire& wire) {
-  return searchOf(session.document(), [&](const std::string& entry) {
-    return addAtWire(session.document(), session.analysis()->graph(), entry, wire, std::nullopt).has_value();
+/// Those are usable that have a port which would take the wire.
+Searches wireSearch(const Session& session, const LooseWire& wire) {
+  return searchesOf(session.document(), [&](const std::string& entry) {
+    const auto added = addAtWire(session.document(), session.analysis()->graph(), entry, wire, std::nullopt);
+    return added ? std::string() : added.error().message;
   });
 }
 
-/// Those that have ports for all wires of the op.
-Search replacementSearch(const Session& session, const DocumentOp& op) {
-  return searchOf(session.document(), [&](const std::string& entry) {
-    return entry != op.operation && bool(replaceOp(session.document(), session.analysis()->graph(), op.id, entry));
+/// Those are usable that have ports for all wires of the op.
+Searches replacementSearch(const Session& session, const DocumentOp& op) {
+  return searchesOf(session.document(), [&](const std::string& entry) {
+    if (entry == op.operation) return op.id + " is one already.";
+    const auto replaced = replaceOp(session.document(), session.analysis()->graph(), op.id, entry);
+    return replaced ? std::string() : replaced.error().message;
   });
 }
 
@@ -455,8 +473,9 @@ void GraphView::openReplace() {
   const std::string id = m_session.singleSelection().toStdString();
   const DocumentOp* op = m_session.document().findOp(id);
   if (!op) return Q_EMIT m_scene.hint(tr("Select the op to replace."));
-  auto* popup =
-      new SearchPopup(tr("Search an op in place of %1").arg(toQt(id)), replacementSearch(m_session, *op), this);
+  const Searches searches = replacementSearch(m_session, *op);
+  auto* popup = new SearchPopup(tr("Search an op in place of %1").arg(toQt(id)), searches.usable, this);
+  popup->setWider(searches.all);
   connect(popup, &SearchPopup::chosen, this, [this, id](const QString& entry) {
     m_scene.replace(id, entry.toStdString());
     setFocus();
@@ -467,9 +486,11 @@ void GraphView::openReplace() {
 
 void GraphView::searchForWire(const LooseWire& wire, QPointF scenePosition, QPoint screenPosition) {
   const QString port = toQt(toString(wire.at));
+  const Searches searches = wireSearch(m_session, wire);
   auto* popup = new SearchPopup(
       wire.isFromOutput ? tr("Search an op that reads %1").arg(port) : tr("Search an op for %1 to read").arg(port),
-      wireSearch(m_session, wire), this);
+      searches.usable, this);
+  popup->setWider(searches.all);
   connect(popup, &SearchPopup::chosen, this, [this, wire, scenePosition](const QString& entry) {
     m_isFitted = false;
     m_scene.insertAtWire(entry.toStdString(), wire, scenePosition);

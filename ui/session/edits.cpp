@@ -10,6 +10,8 @@
 
 #include <QRegularExpression>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -323,7 +325,7 @@ NodeEdit splice(const PipelineDocument& document, const Graph& graph, std::strin
 namespace {
 
 /// Would a new node of this entry take the tensor at this port? Tried in a pipeline that has nothing else.
-bool takes(const PipelineDocument& document, std::string_view entry, const std::string& port, const Value& source) {
+Verdict takes(const PipelineDocument& document, std::string_view entry, const std::string& port, const Value& source) {
   PipelineDocument alone;
   for (const auto& [name, block] : document.blocks()) (void)alone.apply(AddBlock{.name = name, .block = block});
   const std::string dtype(dtypeName(source.spec.dtype));
@@ -331,43 +333,55 @@ bool takes(const PipelineDocument& document, std::string_view entry, const std::
   EditScript script(std::move(alone));
   const std::string id = addTo(script, entry, &source, std::nullopt);
   script.add(AddWire{{{"source", {}}, {id, port}}});
-  const std::vector<Diagnostic> problems = lower(script.document()).diagnostics;
-  return std::ranges::none_of(problems, [&](const Diagnostic& problem) {
-    return problem.node == id && (problem.code == "shape-mismatch" || problem.code == "dtype-mismatch");
-  });
+  for (const Diagnostic& problem : lower(script.document()).diagnostics)
+    if (problem.node == id && (problem.code == "shape-mismatch" || problem.code == "dtype-mismatch"))
+      return Verdict::no(problem.message);
+  return Verdict::yes();
 }
 
 /// Where inference has other inputs to wait for, the dtype alone is known to be wrong.
-bool mayTake(const Port& port, const Value& source) {
-  return (port.elements == PortElements::Counts) != isFloat(source.spec.dtype);
+Verdict mayTake(const Port& port, const Value& source) {
+  const bool readsCounts = port.elements == PortElements::Counts;
+  if (readsCounts != isFloat(source.spec.dtype)) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("{} reads {}, not {}.", port.name, readsCounts ? "counts" : "numbers", dtypeName(source.spec.dtype)));
 }
 
-/// The port of the node that was just added which takes the wire; nothing: none does.
-std::optional<Endpoint> portFor(const PipelineDocument& document, const std::string& id, const LooseWire& wire,
-                                const Value* source) {
+/// Of an input or an output that was just added.
+Result<Endpoint> portOfEnd(const PipelineDocument& document, const std::string& id, const LooseWire& wire) {
+  if (document.findOutput(id))
+    return wire.isFromOutput ? Result<Endpoint>(Endpoint{id, {}})
+                             : Error{"An output makes nothing that could be read."};
+  return wire.isFromOutput ? Result<Endpoint>(Error{"An input reads nothing."}) : Endpoint{id, {}};
+}
+
+/// The port of the node that was just added which takes the wire. Errors: none does; why the first one does not.
+Result<Endpoint> portFor(const PipelineDocument& document, const std::string& id, const LooseWire& wire,
+                         const Value* source) {
   const DocumentOp* op = document.findOp(id);
-  if (!op)
-    return document.findOutput(id) && wire.isFromOutput   ? std::optional(Endpoint{id, {}})
-           : document.findInput(id) && !wire.isFromOutput ? std::optional(Endpoint{id, {}})
-                                                          : std::nullopt;
+  if (!op) return portOfEnd(document, id, wire);
   const OperationPointer operation = operationOf(document, *op);
-  if (!operation) return std::nullopt;
+  if (!operation) return Error{op->operation + " is not known here."};
   if (!wire.isFromOutput) return Endpoint{id, operation->outputs.front().name};
-  for (const Port& port : operation->inputs)
-    if (!source || (mayTake(port, *source) && takes(document, op->operation, port.name, *source)))
-      return Endpoint{id, port.name};
-  return std::nullopt;
+  std::string reason = op->operation + " reads nothing.";
+  for (const Port& port : operation->inputs) {
+    Verdict verdict = source ? mayTake(port, *source) : Verdict::yes();
+    if (verdict && source) verdict = takes(document, op->operation, port.name, *source);
+    if (verdict) return Endpoint{id, port.name};
+    if (&port == &operation->inputs.front()) reason = verdict.reason();
+  }
+  return Error{reason};
 }
 
 }  // namespace
 
-std::optional<NodeEdit> addAtWire(const PipelineDocument& document, const Graph& graph, std::string_view entry,
-                                  const LooseWire& wire, std::optional<Position> position) {
+Result<NodeEdit> addAtWire(const PipelineDocument& document, const Graph& graph, std::string_view entry,
+                           const LooseWire& wire, std::optional<Position> position) {
   const Value* source = wire.isFromOutput ? valueAt(graph, wire.at) : nullptr;
   EditScript script(document);
   const std::string id = addTo(script, entry, source, position);
-  const std::optional<Endpoint> port = portFor(script.document(), id, wire, source);
-  if (!port) return std::nullopt;
+  const Result<Endpoint> port = portFor(script.document(), id, wire, source);
+  if (!port) return port.error();
   wire.isFromOutput ? addLink(script, wire.at, *port) : addLink(script, *port, wire.at);
   return NodeEdit{std::move(script).finish("Add " + std::string(entry) + " at " + toString(wire.at)), id};
 }

@@ -62,8 +62,8 @@ struct LooseWire {
   Endpoint at;
   bool isFromOutput = true;
 };
-/// Adds a node of this entry and joins the wire to it. Nothing where none of its ports would take the wire.
-std::optional<NodeEdit> addAtWire(const PipelineDocument& document, const Graph& graph, std::string_view entry,
+/// Adds a node of this entry and joins the wire to it. Errors: none of its ports would take the wire.
+Result<NodeEdit> addAtWire(const PipelineDocument& document, const Graph& graph, std::string_view entry,
                                   const LooseWire& wire, std::optional<Position> position);
 
 /// Another op in an op's place, with its id, its wires and the attributes that both have.
