@@ -196,6 +196,7 @@ void GraphScene::addErrors(std::vector<NodeLook>& looks) const {
 /// To the tips of ports.
 void GraphScene::addMeasured(std::vector<NodeLook>& looks) const {
   const MeasuredTensors measured(m_session);
+  if (measured.isEmpty()) return;
   const Graph& graph = m_session.analysis()->graph();
   std::map<Endpoint, Endpoint> sources;
   for (const Link& link : linksOf(m_session.document())) sources[link.to] = link.from;

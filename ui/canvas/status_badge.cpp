@@ -9,7 +9,6 @@ namespace fuseline::ui {
 namespace {
 
 constexpr double kRadiusPx = 7.0;
-constexpr double kRingPx = 4.0;
 
 QColor colorOf(NodeStatus status, const ThemeColors& colors) {
   switch (status) {
@@ -26,7 +25,7 @@ QColor colorOf(NodeStatus status, const ThemeColors& colors) {
 QPainterPath signOf(NodeStatus status) {
   QPainterPath sign;
   switch (status) {
-    case NodeStatus::NeverRun: break;
+    case NodeStatus::NeverRun: sign.addPolygon(QPolygonF({{-0.35, 0}, {0.35, 0}})); break;
     case NodeStatus::Running: sign.addPolygon(QPolygonF({{-0.3, -0.5}, {0.55, 0}, {-0.3, 0.5}, {-0.3, -0.5}})); break;
     case NodeStatus::Measured: sign.addPolygon(QPolygonF({{-0.5, 0.05}, {-0.12, 0.42}, {0.5, -0.38}})); break;
     case NodeStatus::Stale:
@@ -45,13 +44,14 @@ QPainterPath signOf(NodeStatus status) {
 
 void paintStatusBadge(QPainter& painter, QPointF centre, NodeStatus status, const Theme& theme) {
   const QColor color = colorOf(status, theme.colors());
-  const bool isRing = status == NodeStatus::NeverRun;
-  painter.setPen(QPen(isRing ? color : theme.colors().canvas, 1.4));
-  painter.setBrush(isRing ? theme.colors().node : color);
-  painter.drawEllipse(centre, isRing ? kRingPx : kRadiusPx, isRing ? kRingPx : kRadiusPx);
+  const bool isEmpty = status == NodeStatus::NeverRun;
+  painter.setPen(QPen(isEmpty ? color : theme.colors().canvas, isEmpty ? 1.0 : 1.4));
+  painter.setBrush(isEmpty ? theme.colors().node : color);
+  painter.drawEllipse(centre, kRadiusPx, kRadiusPx);
   painter.setBrush(Qt::NoBrush);
   const QTransform place = QTransform::fromTranslate(centre.x(), centre.y()).scale(kRadiusPx, kRadiusPx);
-  painter.strokePath(place.map(signOf(status)), QPen(textOn(color), 1.7, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
+  painter.strokePath(place.map(signOf(status)),
+                     QPen(isEmpty ? color : textOn(color), 1.7, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
 }
 
 }  // namespace fuseline::ui

@@ -17,7 +17,11 @@ bool crosses(const QLineF& line, const QPainterPath& path) {
   return false;
 }
 
-bool isCrossed(const LinkItem& item, const QLineF& line) { return item.isVisible() && crosses(line, item.path()); }
+bool isCrossed(const LinkItem& item, const QLineF& line) {
+  const QRectF around = QRectF(line.p1(), line.p2()).normalized().adjusted(-1, -1, 1, 1);
+  const bool isNear = item.path().controlPointRect().adjusted(-1, -1, 1, 1).intersects(around);
+  return item.isVisible() && isNear && crosses(line, item.path());
+}
 
 }  // namespace
 

@@ -17,6 +17,7 @@ class MeasuredTensors {
   /// Of the last measurement of numerics and the last capture, as far as they are of the pipeline as it is.
   explicit MeasuredTensors(const Session& session);
 
+  bool isEmpty() const { return m_copies.empty() && !m_capture; }
   /// "amax 3.21", "amax 3.21 · 0.4 % underflow as e4m3 (tensor)"; empty: nothing was measured of it.
   QString textOf(const Graph& graph, const Value& value) const;
 

@@ -19,17 +19,6 @@ bool isNamedIn(const QString& sentence, const std::string& op) {
 
 }  // namespace
 
-QString statusName(NodeStatus status) {
-  switch (status) {
-    case NodeStatus::NeverRun: return NodeStatuses::tr("not run");
-    case NodeStatus::Running: return NodeStatuses::tr("running");
-    case NodeStatus::Measured: return NodeStatuses::tr("measured");
-    case NodeStatus::Stale: return NodeStatuses::tr("measured before it changed");
-    case NodeStatus::Failed: return NodeStatuses::tr("failed");
-  }
-  return {};
-}
-
 NodeStatuses::NodeStatuses(const Session& session) : m_session(session) {
   connect(&session, &Session::runStarted, this, &NodeStatuses::begin);
   connect(&session, &Session::cancelWanted, this, [this] { m_isCancelled = true; });
@@ -77,10 +66,10 @@ NodeStatus NodeStatuses::of(const std::string& op) const {
 
 QString NodeStatuses::textOf(const std::string& op) const {
   switch (of(op)) {
-    case NodeStatus::NeverRun: return tr("Not run yet.");
+    case NodeStatus::NeverRun: return tr("Its times were not measured yet.");
     case NodeStatus::Running: return tr("Running now.");
-    case NodeStatus::Measured: return tr("Measured on %1.").arg(toQt(m_session.lastRun()->device));
-    case NodeStatus::Stale: return tr("Measured, but the pipeline has changed since. Run it again.");
+    case NodeStatus::Measured: return tr("Its times were measured on %1.").arg(toQt(m_session.lastRun()->device));
+    case NodeStatus::Stale: return tr("Its times are those of the pipeline before it changed. Run it again.");
     case NodeStatus::Failed: return tr("The last run failed: %1").arg(m_failure);
   }
   return {};

@@ -1,7 +1,8 @@
-// NodeStatuses: whether the ops of a pipeline were run, and what came of it.
+// NodeStatuses: whether the ops of a pipeline were timed, and what came of it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/models/node_status.h"
 #include "ui/session/session.h"
 
 #include <QObject>
@@ -12,10 +13,6 @@
 
 namespace fuseline::ui {
 
-enum class NodeStatus { NeverRun, Running, Measured, Stale, Failed };
-/// "not run", "running".
-QString statusName(NodeStatus status);
-
 class NodeStatuses : public QObject {
   Q_OBJECT
 
@@ -24,7 +21,7 @@ class NodeStatuses : public QObject {
 
   /// Of an op of the document.
   NodeStatus of(const std::string& op) const;
-  /// The same as a sentence: "Measured on cpu."
+  /// The same as a sentence: "Its times were measured on cpu."
   QString textOf(const std::string& op) const;
 
  Q_SIGNALS:

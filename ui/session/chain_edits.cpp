@@ -58,10 +58,12 @@ int widthOf(const Places& places) {
 
 void placeChain(EditScript& script, const std::vector<std::string>& ordered, const std::string& after,
                 const Places& places, Room room) {
-  const Places alone = placesAt({}, ordered, places);
-  const auto made =
-      room == Room::IsThere ? std::nullopt : makeRoom(script, after, widthOf(alone), {ordered.begin(), ordered.end()});
-  const Places chosen = made ? placesAt(*made, ordered, places) : room == Room::IsThere ? places : Places();
+  Places chosen = places;
+  if (room == Room::IsMade) {
+    const int width = widthOf(placesAt({}, ordered, places));
+    const auto made = makeRoom(script, after, width, {ordered.begin(), ordered.end()});
+    chosen = made ? placesAt(*made, ordered, places) : Places();
+  }
   for (const std::string& id : ordered) {
     const auto found = chosen.find(id);
     const std::optional<Position> place = found == chosen.end() ? std::nullopt : std::optional(found->second);

@@ -64,7 +64,7 @@ struct LooseWire {
 };
 /// Adds a node of this entry and joins the wire to it. Errors: none of its ports would take the wire.
 Result<NodeEdit> addAtWire(const PipelineDocument& document, const Graph& graph, std::string_view entry,
-                                  const LooseWire& wire, std::optional<Position> position);
+                           const LooseWire& wire, std::optional<Position> position);
 
 /// Another op in an op's place, with its id, its wires and the attributes that both have.
 /// Errors: a wire would have no port to go to, or one of the ops is not known.
