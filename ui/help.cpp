@@ -35,7 +35,12 @@ QString canvasRows() {
          shortcutRow(translated("Middle button, Space + drag"), translated("Move the view")) +
          shortcutRow(translated("Drag from port to port, or click both"), translated("Draw a wire")) +
          shortcutRow(translated("Drop a wire on nothing"), translated("Search an op that it leads to")) +
-         shortcutRow(translated("Drop an op without wires on a wire"), translated("Put it in; with Alt only move it")) +
+         shortcutRow(translated("Alt + drag an op"), translated("Put a copy of the selection there")) +
+         shortcutRow(translated("X + drag"), translated("Cut the wires that the line crosses")) +
+         shortcutRow(translated("Ctrl+V, Ctrl+D"),
+                     translated("With a wire selected: into it, if shapes and types agree")) +
+         shortcutRow(translated("Drop an op or a chain on a wire"),
+                     translated("Put it in; with Alt pressed later only move it")) +
          shortcutRow(translated("Drag the header of a frame"),
                      translated("Move it with all that lies in it; with Alt only the frame")) +
          shortcutRow(translated("Drag an edge of a frame"), translated("Resize it")) +

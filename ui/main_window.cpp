@@ -18,6 +18,7 @@
 #include "ui/shortcuts_dialog.h"
 #include "ui/theme/format.h"
 #include "ui/view_memory.h"
+#include "ui/wire_label_commands.h"
 
 #include <QActionGroup>
 #include <QApplication>
@@ -374,6 +375,12 @@ void MainWindow::createViewMenu() {
   errors->setChecked(true);
   errors->setShortcut(QKeySequence(QStringLiteral("Alt+5")));
   connect(errors, &QAction::toggled, m_scene, &GraphScene::setErrorsVisible);
+  QAction* statuses = menu->addAction(tr("R&un status on nodes"));
+  statuses->setCheckable(true);
+  connect(statuses, &QAction::toggled, m_scene, &GraphScene::setStatusesVisible);
+  statuses->setChecked(true);
+  auto* labels = new WireLabelCommands(*m_scene, m_persistence == Persistence::Settings, this);
+  labels->addMenu(*menu);
   QAction* overview = menu->addAction(tr("&Overview of large pipelines"));
   overview->setCheckable(true);
   overview->setChecked(true);
@@ -784,6 +791,7 @@ void MainWindow::setHullFilter(HullFilter filter) { m_scene->setHullFilter(filte
 void MainWindow::escape() {
   if (m_startPage->isVisible()) return m_startPage->hide();
   if (m_scene->isDrawingWire()) return m_view->cancelWire();
+  if (m_view->cancelCut() || m_scene->cancelCopy()) return;
   if (m_session.isRunning()) return m_session.cancelRun();
   m_session.select({});
   m_scene->clearSelection();

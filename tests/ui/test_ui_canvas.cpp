@@ -1,7 +1,9 @@
 // Gestures on the canvas become edits; refusals say why.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/block_edits.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/metrics.h"
+#include "ui/canvas/port_shape.h"
 #include "ui/canvas/search_popup.h"
 #include "ui/models/palette_model.h"
 #include "ui/session/edits.h"
@@ -79,6 +81,18 @@ class CanvasTest : public QObject {
   void selectsWhatIsBeforeAndBehind();
   void menusAreAboutWhatIsUnderThePointer();
   void replacesTheSelectedOp();
+  void aChainIsPutIntoAWireUnderIt();
+  void pastesIntoTheSelectedWire();
+  void dividesFusersAtTheBordersOfSequentials();
+  void showsWhatCannotBeWiredAndWhy();
+  void wiresSayAsMuchAsIsChosen();
+  void theChoiceOfLabelsIsKept();
+  void portsTellTheirDtypeByShapeAndTip();
+  void altAndADragCopyTheSelection();
+  void aCopyThatIsGivenUpLeavesNoTrace();
+  void altOnAnInputOnlyMovesIt();
+  void xAndADragCutWires();
+  void aCutThatIsGivenUpLeavesNoTrace();
 };
 
 namespace {
@@ -95,12 +109,14 @@ void drop(GraphView& view, const char* entry, QPoint position) {
 }
 
 /// The command of this key, which the window gives to the canvas while that has the keyboard.
-void pressW(Fixture& f) {
+void press(Fixture& f, Qt::Key key) {
   f.window.activateWindow();
   if (!QTest::qWaitForWindowActive(&f.window)) return;
   f.window.canvas().setFocus();
-  QTest::keyClick(&f.window.canvas(), Qt::Key_W);
+  QTest::keyClick(&f.window.canvas(), key);
 }
+
+void pressW(Fixture& f) { press(f, Qt::Key_W); }
 
 QString lastOf(const QSignalSpy& hints) { return hints.isEmpty() ? QString() : hints.last().front().toString(); }
 
@@ -325,10 +341,11 @@ QPoint placeAboveAWire(Fixture& f) {
   return (f.portOnView({"norm", "y", true}) + f.portOnView({"fc", "x", false})) / 2;
 }
 
-void dragNode(Fixture& f, const char* id, QPoint to, Qt::KeyboardModifiers modifiers) {
+void dragNode(Fixture& f, const char* id, QPoint to, Qt::KeyboardModifiers modifiers,
+              Qt::KeyboardModifiers atPress = Qt::NoModifier) {
   GraphView& view = f.window.canvas();
   const QPoint from = view.mapFromScene(f.window.scene().node(id)->sceneBox().center());
-  QTest::mousePress(view.viewport(), Qt::LeftButton, modifiers, from);
+  QTest::mousePress(view.viewport(), Qt::LeftButton, atPress, from);
   for (int step = 1; step <= 4; ++step) {
     const QPoint at = from + (to - from) * step / 4;
     QMouseEvent move(QEvent::MouseMove, at, view.viewport()->mapToGlobal(at), Qt::NoButton, Qt::LeftButton, modifiers);
@@ -924,6 +941,260 @@ void CanvasTest::replacesTheSelectedOp() {
   QTest::keyClick(popup->findChild<QLineEdit*>(), Qt::Key_Return);
   QCOMPARE(f.op("act").operation, std::string("SiLU"));
   QCOMPARE(f.session.singleSelection(), QStringLiteral("act"));
+}
+
+namespace {
+
+/// X is held and the left button drawn from above one op's output to below the other's, and not let go.
+void drawCut(Fixture& f, const PortRef& above, const PortRef& below) {
+  GraphView& view = f.window.canvas();
+  const QPoint from = f.portOnView(above) + QPoint(20, -60);
+  const QPoint to = f.portOnView(below) + QPoint(20, 60);
+  QTest::keyPress(&view, Qt::Key_X);
+  QTest::mousePress(view.viewport(), Qt::LeftButton, {}, from);
+  for (const double share : {0.5, 1.0}) {
+    const QPoint at = from + (to - from) * share;
+    QMouseEvent move(QEvent::MouseMove, at, view.viewport()->mapToGlobal(at), Qt::NoButton, Qt::LeftButton, {});
+    QApplication::sendEvent(view.viewport(), &move);
+  }
+}
+
+void letGoOfCut(Fixture& f) {
+  QTest::mouseRelease(f.window.canvas().viewport(), Qt::LeftButton, {}, {});
+  QTest::keyRelease(&f.window.canvas(), Qt::Key_X);
+}
+
+QStringList markedForCut(Fixture& f) {
+  QStringList ends;
+  for (const LinkItem* item : f.window.scene().links())
+    if (item->isCut()) ends.append(toQt(toString(item->link().to)));
+  return ends;
+}
+
+}  // namespace
+
+void CanvasTest::aChainIsPutIntoAWireUnderIt() {
+  Fixture f(smallPipeline());
+  placeInARow(f, kNodePitchPx);
+  QVERIFY(f.session.apply(AddOp{.op = {.id = "id", .operation = "Identity"}}));
+  QVERIFY(f.session.apply(AddOp{.op = {.id = "silu", .operation = "SiLU"}}));
+  QVERIFY(f.session.apply(AddWire{{{"id", "y"}, {"silu", "x"}}}));
+  QVERIFY(f.session.apply(MoveNode{.id = "id", .position = Position{0, 240}}));
+  QVERIFY(f.session.apply(MoveNode{.id = "silu", .position = Position{kNodePitchPx, 240}}));
+  f.window.canvas().fit();
+  const std::string before = serialize(f.session.document());
+  f.session.select({"id", "silu"});
+  dragNode(f, "silu", middleOfWire(f), Qt::NoModifier);
+  QVERIFY(isWired(f.session, "norm.y", "id.x") && isWired(f.session, "silu.y", "fc.x"));
+  QCOMPARE(overlapIn(f), QString());
+  f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void CanvasTest::pastesIntoTheSelectedWire() {
+  Fixture f(smallPipeline());
+  const auto selectWireTo = [&](const char* node) {
+    f.session.select({});
+    for (LinkItem* item : f.window.scene().links()) item->setSelected(item->link().to.node == node);
+  };
+  f.session.select({"norm"});
+  f.window.scene().copySelected();
+  QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
+  selectWireTo("act");
+  f.window.scene().paste();
+  QVERIFY(f.session.document().findOp("norm2") && isWired(f.session, "fc.y", "act.x"));
+  QVERIFY2(lastOf(hints).contains("act.x") && lastOf(hints).contains("64"), qPrintable(lastOf(hints)));
+  f.session.undo();
+  selectWireTo("norm");
+  f.window.scene().paste();
+  QVERIFY(isWired(f.session, "x", "norm2.x") && isWired(f.session, "norm2.y", "norm.x"));
+  f.session.undo();
+  QVERIFY(!f.session.document().findOp("norm2"));
+  QVERIFY(!f.session.history().canUndo());
+}
+
+namespace {
+
+QAction* labelsAction(Fixture& f, const QString& name) {
+  for (const MenuCommand& command : menuCommands(*f.window.menuBar(), MenuFilling::AsTheyStand))
+    if (command.path() == QStringLiteral("View > Labels of wires > ") + name) return command.action;
+  return nullptr;
+}
+
+const LinkItem& wireTo(Fixture& f, const char* node) {
+  const auto& links = f.window.scene().links();
+  return **std::ranges::find_if(links, [&](const LinkItem* item) { return item->link().to.node == node; });
+}
+
+}  // namespace
+
+void CanvasTest::showsWhatCannotBeWiredAndWhy() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  dragMouse(f.window.canvas().viewport(), f.portOnView({"fc", "y", true}), QPoint(60, 60));
+  auto* popup = f.window.canvas().findChild<SearchPopup*>();
+  QVERIFY(popup);
+  const QStringList usable = listedIn(*popup);
+  popup->findChild<QCheckBox*>()->click();
+  const QStringList all = listedIn(*popup);
+  QVERIFY(all.size() > usable.size());
+  QCOMPARE(all.first(usable.size()), usable);
+  auto* query = popup->findChild<QLineEdit*>();
+  QTest::keyClicks(query, "Input");
+  auto* list = popup->findChild<QTreeWidget*>();
+  list->setCurrentItem(list->findItems("Input", Qt::MatchExactly).front());
+  const auto* reason = popup->findChild<QLabel*>();
+  QVERIFY(reason->isVisible());
+  QCOMPARE(reason->text(), QStringLiteral("An input reads nothing."));
+  QTest::keyClick(query, Qt::Key_Return);
+  QVERIFY(popup->isVisible());
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void CanvasTest::wiresSayAsMuchAsIsChosen() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(SetRecipe{{{"name", "Float8CurrentScaling"}}}));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(wireTo(f, "fc").labelLines(), QStringList({"16×32", "bf16"}));
+  labelsAction(f, "Off")->trigger();
+  QCOMPARE(wireTo(f, "fc").labelLines(), QStringList());
+  labelsAction(f, "Full")->trigger();
+  QCOMPARE(wireTo(f, "fc").labelLines(), QStringList({"[16, 32]", "bf16 →"}));
+  QVERIFY2(wireTo(f, "fc").toolTip().startsWith("[16, 32] bf16 → e4m3\n"), qPrintable(wireTo(f, "fc").toolTip()));
+  placeInARow(f, 3 * kNodePitchPx);
+  QCOMPARE(wireTo(f, "fc").labelLines(), QStringList({"[16, 32] bf16 → e4m3"}));
+  QCOMPARE(wireTo(f, "act").labelLines(), QStringList({"[16, 64] bf16"}));
+}
+
+void CanvasTest::theChoiceOfLabelsIsKept() {
+  const OwnSettings settings;
+  Theme theme;
+  Session session{SessionSettings()};
+  for (const WireLabels expected : {WireLabels::Short, WireLabels::Full}) {
+    MainWindow window(session, theme, Persistence::Settings);
+    QCOMPARE(window.scene().wireLabels(), expected);
+    for (const MenuCommand& command : menuCommands(*window.menuBar(), MenuFilling::AsTheyStand))
+      if (command.path() == QStringLiteral("View > Labels of wires > Full")) command.action->trigger();
+  }
+}
+
+void CanvasTest::portsTellTheirDtypeByShapeAndTip() {
+  Fixture f(smallPipeline());
+  const auto outputOf = [&](const char* id) { return f.window.scene().node(id)->look().outputs.front(); };
+  QVERIFY(outputOf("fc").dtype == DType::BF16);
+  QVERIFY2(outputOf("fc").tip.contains("16 × 64 bf16 · 2 KiB"), qPrintable(outputOf("fc").tip));
+  QVERIFY(f.window.scene().dtypes() == std::set<DType>{DType::BF16});
+  DocumentInput wide = *f.session.document().findInput("x");
+  wide.id = "wide";
+  wide.dtype = "f32";
+  QVERIFY(f.session.apply(AddInput{wide}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(outputOf("wide").dtype == DType::F32);
+  QVERIFY(f.window.scene().dtypes() == (std::set<DType>{DType::F32, DType::BF16}));
+  std::vector<QPainterPath> shapes;
+  for (const DType dtype : {DType::F32, DType::F16, DType::BF16, DType::I64}) shapes.push_back(portShape(dtype, {}, 5));
+  for (std::size_t i = 0; i < shapes.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) QVERIFY(shapes[i] != shapes[j]);
+}
+
+/// TransformerEngine calls a nested Sequential as a foreign module: what is before it, in it and behind it are three
+/// fusers.
+void CanvasTest::dividesFusersAtTheBordersOfSequentials() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.window.scene().borders().empty());
+  QVERIFY(f.session.apply(makeBlock(f.session.document(), std::vector<std::string>{"fc"}, "Mlp")->edit));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.window.scene().borders().empty());
+  QVERIFY(f.session.apply(SetAttribute{.id = "mlp", .name = "sequential", .value = true}));
+  QVERIFY(waitForAnalysis(f.session));
+  const auto& borders = f.window.scene().borders();
+  QCOMPARE(borders.size(), std::size_t{2});
+  QCOMPARE(borders.front()->textBefore() + borders.front()->textBehind(), QStringLiteral("fuser 1fuser 2"));
+  QCOMPARE(borders.back()->textBefore() + borders.back()->textBehind(), QStringLiteral("fuser 2fuser 3"));
+  QVERIFY2(borders.front()->toolTip().contains("no fusion crosses"), qPrintable(borders.front()->toolTip()));
+  const auto isBetween = [&](const BorderItem* border, const char* left, const char* right) {
+    return f.window.scene().node(left)->sceneBox().right() < border->x() &&
+           border->x() < f.window.scene().node(right)->sceneBox().left();
+  };
+  QVERIFY(isBetween(borders.front(), "norm", "mlp") && isBetween(borders.back(), "mlp", "act"));
+  f.session.undo();
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.window.scene().borders().empty());
+}
+
+void CanvasTest::altAndADragCopyTheSelection() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  GraphView& view = f.window.canvas();
+  const QPointF norm = f.window.scene().node("norm")->pos();
+  const QPointF fc = f.window.scene().node("fc")->pos();
+  f.session.select({"norm", "fc"});
+  const QPoint below = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center() + QPointF(16, 240));
+  dragNode(f, "fc", below, Qt::NoModifier, Qt::AltModifier);
+  QCOMPARE(f.session.selection(), (QSet<QString>{"norm2", "fc2"}));
+  QVERIFY(isWired(f.session, "norm2.y", "fc2.x"));
+  QVERIFY(!linkInto(f.session.document(), {"norm2", "x"}));
+  QCOMPARE(f.window.scene().node("norm")->pos(), norm);
+  const QPointF offset = f.window.scene().node("fc2")->pos() - fc;
+  QVERIFY(QLineF(offset, QPointF(16, 240)).length() <= kGridPx);
+  QCOMPARE(f.window.scene().node("norm2")->pos() - norm, offset);
+  QCOMPARE(f.session.history().undoLabel(), std::string("Duplicate 2 nodes"));
+  f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+}
+
+void CanvasTest::aCopyThatIsGivenUpLeavesNoTrace() {
+  Fixture f(smallPipeline());
+  const std::string before = serialize(f.session.document());
+  GraphView& view = f.window.canvas();
+  const QPoint from = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center());
+  const qsizetype numItems = f.window.scene().items().size();
+  QTest::mousePress(view.viewport(), Qt::LeftButton, Qt::AltModifier, from);
+  const QPoint to = from + QPoint(0, 120);
+  QMouseEvent move(QEvent::MouseMove, to, view.viewport()->mapToGlobal(to), Qt::NoButton, Qt::LeftButton, {});
+  QApplication::sendEvent(view.viewport(), &move);
+  QVERIFY(f.window.scene().items().size() > numItems);
+  press(f, Qt::Key_Escape);
+  QCOMPARE(f.window.scene().items().size(), numItems);
+  QTest::mouseRelease(view.viewport(), Qt::LeftButton, {}, to);
+  QCOMPARE(serialize(f.session.document()), before);
+  QVERIFY(!f.session.history().canUndo());
+}
+
+void CanvasTest::altOnAnInputOnlyMovesIt() {
+  Fixture f(smallPipeline());
+  const QPoint below = f.portOnView({"x", "", true}) + QPoint(-30, 120);
+  dragNode(f, "x", below, Qt::NoModifier, Qt::AltModifier);
+  QCOMPARE(f.session.document().inputs().size(), std::size_t{1});
+  QCOMPARE(f.session.history().undoLabel(), std::string("Move x"));
+}
+
+void CanvasTest::xAndADragCutWires() {
+  Fixture f(residualPipeline(false));
+  const std::string before = serialize(f.session.document());
+  drawCut(f, {"save", "y", true}, {"save", "extra", true});
+  QCOMPARE(markedForCut(f), QStringList({"fc.x", "add.extra"}));
+  QCOMPARE(serialize(f.session.document()), before);
+  letGoOfCut(f);
+  QVERIFY(!linkInto(f.session.document(), {"fc", "x"}) && !linkInto(f.session.document(), {"add", "extra"}));
+  QVERIFY(isWired(f.session, "fc.y", "add.x"));
+  QVERIFY(f.session.selection().isEmpty());  // no rubber band went with it
+  f.session.undo();
+  QCOMPARE(serialize(f.session.document()), before);
+  QVERIFY(!f.session.history().canUndo());
+}
+
+void CanvasTest::aCutThatIsGivenUpLeavesNoTrace() {
+  Fixture f(residualPipeline(false));
+  const std::string before = serialize(f.session.document());
+  drawCut(f, {"save", "y", true}, {"save", "extra", true});
+  QVERIFY(!markedForCut(f).isEmpty());
+  press(f, Qt::Key_Escape);
+  QVERIFY(markedForCut(f).isEmpty());
+  letGoOfCut(f);
+  QCOMPARE(serialize(f.session.document()), before);
+  QVERIFY(!f.session.history().canUndo());
+  QVERIFY(!f.window.canvas().cancelCut());
 }
 
 }  // namespace fuseline::ui

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/block_edits.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/canvas/metrics.h"
 #include "ui/models/node_search.h"
+#include "ui/session/chain_edits.h"
 #include "ui/session/edits.h"
 #include "ui/session/fusion_toggle.h"
 #include "ui/theme/format.h"
@@ -43,6 +45,11 @@ class EditsTest : public QObject {
   void switchesAFusionOffAtOnePlace();
   void usesAFusionThatAnotherHasTakenTheOpsFrom();
   void usesAFusionThatHasAPriceAndGivesItsOpsBack();
+  void putsAChainIntoAWireAndMakesRoom();
+  void refusesWhatIsNoChain_data();
+  void refusesWhatIsNoChain();
+  void pastesAChainIntoAWire();
+  void doesNotPasteIntoAWireWhatDoesNotFit();
 };
 
 namespace {
@@ -415,6 +422,84 @@ void EditsTest::usesAFusionThatHasAPriceAndGivesItsOpsBack() {
   QVERIFY(off && p.apply(off->edit));
   QCOMPARE(p.outcome(kJoint, "act"), Outcome::OnRequest);
   QVERIFY(!p.document().fusion().contains("with") && !p.document().fusion().contains("without"));
+}
+
+namespace {
+
+/// The small pipeline in a row, and below it id (Identity) -> silu (SiLU), which nothing else is wired to.
+struct SceneWithChain : Scene {
+  SceneWithChain() {
+    int x = 0;
+    for (const char* id : {"x", "norm", "fc", "act", "y"})
+      (void)history.apply(MoveNode{.id = id, .position = Position{kNodePitchPx * x++, 0}});
+    (void)history.apply(AddOp{.op = {.id = "id", .operation = "Identity"}});
+    (void)history.apply(AddOp{.op = {.id = "silu", .operation = "SiLU"}});
+    (void)history.apply(AddWire{{{"id", "y"}, {"silu", "x"}}});
+  }
+  const Places places = {{"id", {0, 400}}, {"silu", {kNodePitchPx, 408}}};
+  Position at(const std::string& id) const {
+    const auto& all = document().positions();
+    return std::ranges::find(all, id, [](const auto& entry) { return entry.first; })->second;
+  }
+};
+
+}  // namespace
+
+void EditsTest::putsAChainIntoAWireAndMakesRoom() {
+  SceneWithChain s;
+  const Link wire = *linkInto(s.document(), {"fc", "x"});
+  const Result<Edit> edit = spliceChain(s.document(), {"id", "silu"}, wire, s.places, Room::IsMade);
+  QVERIFY2(edit.hasValue(), edit ? "" : edit.error().message.c_str());
+  QVERIFY(appliesAndUndoes(s.history, *edit));
+  QVERIFY(hasLink(s.document(), "norm.y", "id.x") && hasLink(s.document(), "silu.y", "fc.x"));
+  QVERIFY(!hasLink(s.document(), "norm.y", "fc.x"));
+  QVERIFY(s.at("norm") == (Position{kNodePitchPx, 0}));
+  QVERIFY(s.at("id") == (Position{2 * kNodePitchPx, 0}));
+  QVERIFY(s.at("silu") == (Position{3 * kNodePitchPx, 8}));
+  QVERIFY(s.at("fc") == (Position{4 * kNodePitchPx, 0}));
+  QVERIFY(s.at("y") == (Position{6 * kNodePitchPx, 0}));
+}
+
+void EditsTest::refusesWhatIsNoChain_data() {
+  QTest::addColumn<QStringList>("ids");
+  QTest::addColumn<QString>("reason");
+  QTest::newRow("two ops apart") << QStringList{"id", "loose"} << "id.x, loose.x";
+  QTest::newRow("an op with wires") << QStringList{"norm"} << "one free input";
+  QTest::newRow("an input") << QStringList{"x"} << "x is no op";
+}
+
+void EditsTest::refusesWhatIsNoChain() {
+  QFETCH(const QStringList, ids);
+  QFETCH(const QString, reason);
+  SceneWithChain s;
+  QVERIFY(s.history.apply(AddOp{.op = {.id = "loose", .operation = "SiLU"}}).hasValue());
+  std::set<std::string> chosen;
+  for (const QString& id : ids) chosen.insert(id.toStdString());
+  const Result<ChainEnds> ends = chainEnds(s.document(), chosen);
+  QVERIFY(!ends);
+  QVERIFY2(toQt(ends.error().message).contains(reason), ends.error().message.c_str());
+}
+
+void EditsTest::pastesAChainIntoAWire() {
+  SceneWithChain s;
+  const QString text = copyFragment(s.document(), {"id", "silu"});
+  const auto pasted = pasteIntoWire(s.document(), text, *linkInto(s.document(), {"act", "x"}));
+  QVERIFY2(pasted.hasValue(), pasted ? "" : pasted.error().message.c_str());
+  QVERIFY(appliesAndUndoes(s.history, pasted->edit));
+  QCOMPARE(pasted->ids, (QSet<QString>{"id2", "silu2"}));
+  QVERIFY(hasLink(s.document(), "fc.y", "id2.x") && hasLink(s.document(), "silu2.y", "act.x"));
+  QVERIFY(s.at("id2") == (Position{3 * kNodePitchPx, 0}));
+  QVERIFY(s.at("act") == (Position{5 * kNodePitchPx, 0}));
+}
+
+/// RMSNorm over 32 columns does not read the 64 that fc makes.
+void EditsTest::doesNotPasteIntoAWireWhatDoesNotFit() {
+  SceneWithChain s;
+  const QString text = copyFragment(s.document(), {"norm"});
+  QVERIFY(pasteIntoWire(s.document(), text, *linkInto(s.document(), {"norm", "x"})).hasValue());
+  const auto pasted = pasteIntoWire(s.document(), text, *linkInto(s.document(), {"act", "x"}));
+  QVERIFY(!pasted);
+  QVERIFY2(toQt(pasted.error().message).contains("64"), pasted.error().message.c_str());
 }
 
 }  // namespace fuseline::ui

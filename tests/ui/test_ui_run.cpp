@@ -77,15 +77,23 @@ void RunTest::initTestCase() {
 void RunTest::showsTheTableOfBothVariants() {
   Fixture f(smallPipeline(), worker());
   QSignalSpy finished(&f.session, &Session::runFinished);
+  const auto status = [&](const char* op) { return f.window.scene().node(op)->look().status; };
+  QVERIFY(status("fc") == NodeStatus::NeverRun && !status("x"));
   f.session.run();
   QVERIFY(f.session.isRunning());
+  QVERIFY(status("fc") == NodeStatus::Running);
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
+  QVERIFY(status("fc") == NodeStatus::Measured);
+  QVERIFY(f.window.scene().node("fc")->look().tip.contains("measured on cpu"));
   QVERIFY(f.session.lastRun().has_value());
   QVERIFY(!f.session.lastRun()->isStale);
   const TimingsModel& model = f.window.timings().model();
   QVERIFY(model.rowCount() > 4);
   QVERIFY(!model.index(0, TimingsModel::UnfusedColumn).data().toString().isEmpty());
   QVERIFY(f.window.timings().asText().contains(QStringLiteral("Peak memory")));
+  QVERIFY(f.session.apply(AddOp{.op = {.id = "late", .operation = "Identity"}}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(status("fc") == NodeStatus::Stale && status("late") == NodeStatus::NeverRun);
 }
 
 void RunTest::runsOnTheDeviceThatWasChosen() {
@@ -221,6 +229,14 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   QVERIFY(fc.look().rmsError.has_value());
   QVERIFY(*fc.look().rmsError > 0.005);  // E4M3 has 3 bits behind the point
   QVERIFY(f.window.scene().hasErrors());
+  const CopyNumerics* copy = nullptr;
+  for (const CopyNumerics& each : f.session.lastNumerics()->report.copies)
+    if (each.name == "fc.input@rowwise") copy = &each;
+  QVERIFY(copy);
+  const QString tip = f.window.scene().node("norm")->look().outputs.front().tip;
+  QVERIFY2(tip.contains(QStringLiteral("amax %1 · ").arg(formatThreeDigits(copy->losses.amax))), qPrintable(tip));
+  QVERIFY2(tip.contains("underflow as e4m3"), qPrintable(tip));
+  QCOMPARE(fc.look().inputs.front().tip.section("<br>", -1), tip.section("<br>", -1));
 
   f.session.select({QStringLiteral("fc")});
   QVERIFY(panel.copies()->currentText().startsWith(QStringLiteral("fc.")));
@@ -331,6 +347,7 @@ void RunTest::killedWorkerIsASentenceAndTheNextRunStartsAnother() {
   ::kill(static_cast<pid_t>(f.session.worker().processId()), SIGKILL);
   QVERIFY(waitFor(failed));
   QVERIFY(f.window.message().contains(QStringLiteral("document is untouched")));
+  QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::Failed);
   QCOMPARE(serialize(f.session.document()), before);
   QSignalSpy finished(&f.session, &Session::runFinished);
   f.session.run();

@@ -48,6 +48,7 @@ class Paper {
     m_scene.setHullFilter(shown.hullFilter());
     m_scene.setErrorsVisible(shown.areErrorsVisible() && options.showsFigures);
     m_scene.setSpeedupsVisible(options.showsFigures);
+    m_scene.setWireLabels(shown.wireLabels());
     const QSignalBlocker keepsSelection(m_scene);  // that of the session
     m_scene.clearSelection();
   }

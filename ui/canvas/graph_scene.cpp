@@ -7,6 +7,7 @@
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "ui/canvas/metrics.h"
+#include "ui/models/measured_tensor.h"
 #include "ui/models/numerics_model.h"
 #include "ui/models/operation_card.h"
 #include "ui/session/fusion_toggle.h"
@@ -81,15 +82,20 @@ GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
     : QGraphicsScene(parent),
       m_session(session),
       m_theme(theme),
-      m_frames(std::make_unique<FrameLayer>(*this, session, theme)) {
+      m_frames(std::make_unique<FrameLayer>(*this, session, theme)),
+      m_statuses(session) {
   setItemIndexMethod(NoIndex);  // items come and go with every edit; the index would cost more than it finds
   connect(&session, &Session::documentChanged, this, &GraphScene::sync);
   connect(&session, &Session::analysisChanged, this, &GraphScene::sync);
   connect(&session, &Session::runFinished, this, &GraphScene::syncHulls);
   connect(&session, &Session::numericsFinished, this, &GraphScene::sync);
+  connect(&session, &Session::tensorsCaptured, this, &GraphScene::sync);
   connect(&session, &Session::selectionChanged, this, [this] {
     showSelection();
     if (!m_isTakingSelection) m_frames->clearSelection();
+  });
+  connect(&m_statuses, &NodeStatuses::changed, this, [this] {
+    if (m_areStatusesVisible) sync();
   });
   connect(&theme, &Theme::changed, this, [this] { update(); });
   connect(this, &QGraphicsScene::selectionChanged, this, &GraphScene::takeSelection);
@@ -118,6 +124,7 @@ QRectF GraphScene::contentRect() const {
   QRectF rect = m_surroundings;
   for (const auto& [id, item] : m_nodes) rect = rect.united(item->sceneBoundingRect());
   for (const HullItem* hull : m_hulls) rect = rect.united(hull->sceneBoundingRect());
+  for (const BorderItem* border : m_borders) rect = rect.united(border->sceneBoundingRect());
   return rect.united(m_frames->contentRect());
 }
 
@@ -134,10 +141,13 @@ void GraphScene::sync() {
   const QScopedValueRollback guard(m_isSyncing, true);
   auto looks = nodeLooks(m_session.document(), *m_session.analysis(), m_session.fileProblems());
   addErrors(looks);
+  addMeasured(looks);
+  addStatuses(looks);
   syncNodes(looks);
   syncPositions(looks);
   syncLinks();
   syncHulls();
+  syncBorders();
   m_frames->sync();
   showSelection();
   resumeWire();
@@ -154,6 +164,47 @@ void GraphScene::addErrors(std::vector<NodeLook>& looks) const {
     if (const auto found = errors.find(look.id); found != errors.end()) look.rmsError = found->second;
 }
 
+/// To the tips of ports.
+void GraphScene::addMeasured(std::vector<NodeLook>& looks) const {
+  const MeasuredTensors measured(m_session);
+  if (measured.isEmpty()) return;
+  const Graph& graph = m_session.analysis()->graph();
+  std::map<Endpoint, Endpoint> sources;
+  for (const Link& link : linksOf(m_session.document())) sources[link.to] = link.from;
+  const auto addTo = [&](PortLook& port, const Endpoint& source) {
+    const Value* value = valueAt(graph, source);
+    const QString text = value ? measured.textOf(graph, *value) : QString();
+    if (!text.isEmpty()) port.tip += QStringLiteral("<br>") + text.toHtmlEscaped();
+  };
+  for (NodeLook& look : looks) {
+    for (PortLook& port : look.inputs) addTo(port, sources[{look.id, port.name}]);
+    for (PortLook& port : look.outputs) addTo(port, {look.id, port.name});
+  }
+}
+
+void GraphScene::addStatuses(std::vector<NodeLook>& looks) const {
+  if (!m_areStatusesVisible) return;
+  for (NodeLook& look : looks) {
+    if (look.kind != NodeKind::Op) continue;
+    look.status = m_statuses.of(look.id);
+    look.tip += QStringLiteral("<br><br>") + m_statuses.textOf(look.id).toHtmlEscaped();
+  }
+}
+
+void GraphScene::setStatusesVisible(bool visible) {
+  m_areStatusesVisible = visible;
+  sync();
+}
+
+std::set<DType> GraphScene::dtypes() const {
+  std::set<DType> found;
+  for (const auto& [id, item] : m_nodes)
+    for (const auto* ports : {&item->look().inputs, &item->look().outputs})
+      for (const PortLook& port : *ports)
+        if (port.dtype) found.insert(*port.dtype);
+  return found;
+}
+
 void GraphScene::setErrorsVisible(bool visible) {
   m_areErrorsVisible = visible;
   sync();
@@ -162,6 +213,11 @@ void GraphScene::setErrorsVisible(bool visible) {
 void GraphScene::setSpeedupsVisible(bool visible) {
   m_areSpeedupsVisible = visible;
   syncHulls();
+}
+
+void GraphScene::setWireLabels(WireLabels labels) {
+  m_wireLabels = labels;
+  for (LinkItem* item : m_links) item->setLabels(labels);
 }
 
 bool GraphScene::hasErrors() const {
@@ -200,6 +256,7 @@ void GraphScene::syncPositions(const std::vector<NodeLook>& looks) {
 }
 
 void GraphScene::syncLinks() {
+  const std::vector<Link> selected = selectedWires();
   m_dropTarget = nullptr;
   qDeleteAll(m_links);
   m_links.clear();
@@ -209,7 +266,9 @@ void GraphScene::syncLinks() {
     item->setSpec(value ? std::optional(value->spec) : std::nullopt);
     const QuantizerChip chip = value ? quantizerChip(m_session.analysis()->graph(), *value, link) : QuantizerChip();
     item->setQuantizer(chip.text, chip.tip);
+    item->setLabels(m_wireLabels);
     addItem(item);
+    item->setSelected(std::ranges::count(selected, link) > 0);
     m_links.push_back(item);
   }
   placeLinks();
@@ -237,6 +296,28 @@ void GraphScene::syncHulls() {
   }
   placeHulls();
   markChosenHull();
+}
+
+void GraphScene::syncBorders() {
+  qDeleteAll(m_borders);
+  m_borders.clear();
+  for (FuserBorder& border : fuserBorders(m_session.analysis()->graph())) {
+    m_borders.push_back(new BorderItem(std::move(border), m_theme));
+    addItem(m_borders.back());
+  }
+  placeBorders();
+}
+
+/// Across the middle of the first wire between the two ops.
+void GraphScene::placeBorders() {
+  for (BorderItem* item : m_borders) {
+    const auto isBetween = [&](const LinkItem* link) {
+      return link->link().from.node == item->border().from && link->link().to.node == item->border().to;
+    };
+    const auto found = std::ranges::find_if(m_links, isBetween);
+    item->setVisible(found != m_links.end() && (*found)->isVisible());
+    if (item->isVisible()) item->setPos((*found)->path().pointAtPercent(0.5));
+  }
 }
 
 void GraphScene::markChosenHull() {
@@ -275,6 +356,7 @@ void GraphScene::nodeMoved(const std::string&) {
   if (m_isSyncing) return;
   placeLinks();
   placeHulls();
+  placeBorders();
   Q_EMIT nodeDragged();
 }
 
@@ -356,43 +438,69 @@ void GraphScene::setDropTarget(LinkItem* target) {
   Q_EMIT hint(target ? tr("Drop to put the op into the wire to %1.").arg(toQt(target->link().to.node)) : QString());
 }
 
-/// What the one selected op that is being moved would do here: with Alt it only moves.
+/// The selection while it is being moved by one of its ops.
+std::set<std::string> GraphScene::draggedOps() const {
+  const auto* grabbed = qgraphicsitem_cast<const NodeItem*>(mouseGrabberItem());
+  if (!grabbed || !m_session.selection().contains(toQt(grabbed->look().id))) return {};
+  std::set<std::string> ids;
+  for (const QString& id : m_session.selection()) ids.insert(id.toStdString());
+  return ids;
+}
+
+/// That is none of the chain's own.
+LinkItem* GraphScene::linkUnder(QPointF position, const std::set<std::string>& chain) const {
+  const auto isUnder = [&](const LinkItem* item) {
+    const Link& link = item->link();
+    return !chain.contains(link.from.node) && !chain.contains(link.to.node) && item->shape().contains(position);
+  };
+  const auto found = std::ranges::find_if(m_links, isUnder);
+  return found == m_links.end() ? nullptr : *found;
+}
+
+/// What the ops that are being moved would do here: with Alt they only move.
 std::optional<Edit> GraphScene::spliceAt(QPointF position, Qt::KeyboardModifiers modifiers) const {
-  const NodeItem* item = node(m_session.singleSelection().toStdString());
-  const LinkItem* target = item && item == mouseGrabberItem() ? linkAt(position) : nullptr;
+  const std::set<std::string> ids = draggedOps();
+  const LinkItem* target = ids.empty() ? nullptr : linkUnder(position, ids);
   if (!target || (modifiers & Qt::AltModifier)) return std::nullopt;
-  const std::string& id = item->look().id;
-  return spliceExisting(m_session.document(), id, target->link(),
-                        placeInWire(target->link(), snappedPosition(item->pos()), id));
+  Places places;
+  for (const std::string& id : ids) places[id] = snappedPosition(node(id)->pos());
+  const Room room = roomIn(target->link(), places);
+  const Result<Edit> edit = spliceChain(m_session.document(), ids, target->link(), places, room);
+  return edit ? std::optional(*edit) : std::nullopt;
 }
 
 void GraphScene::previewSplice(QPointF position, Qt::KeyboardModifiers modifiers) {
-  setDropTarget(spliceAt(position, modifiers) ? linkAt(position) : nullptr);
+  setDropTarget(spliceAt(position, modifiers) ? linkUnder(position, draggedOps()) : nullptr);
 }
 
-/// Whether a node at this place would cover none, with room left for a bit of wire.
-bool GraphScene::isFree(const Position& place, const std::string& exceptId) const {
+/// Whether a node at this place would cover none but these, with room left for a bit of wire.
+bool GraphScene::isFree(const Position& place, const std::set<std::string>& except) const {
   const QRectF box(place.x - kClearancePx, place.y - kClearancePx, kNodeWidthPx + 2 * kClearancePx,
                    kNodeHeightPx + 2 * kClearancePx);
-  return std::ranges::none_of(
-      m_nodes, [&](const auto& entry) { return entry.first != exceptId && entry.second->sceneBox().intersects(box); });
+  return std::ranges::none_of(m_nodes, [&](const auto& entry) {
+    return !except.contains(entry.first) && entry.second->sceneBox().intersects(box);
+  });
 }
 
-/// Where an op dropped on a wire stays; nullopt: its neighbours make room for it, or all are laid out automatically.
-std::optional<Position> GraphScene::placeInWire(const Link& link, const Position& place, const std::string& id) const {
+/// Of ops that are dropped on a wire: where there is none, neighbours make it, or all are laid out automatically.
+Room GraphScene::roomIn(const Link& link, const Places& places) const {
   const auto isPlaced = [&](const std::string& end) {
     return std::ranges::any_of(m_session.document().positions(), [&](const auto& entry) { return entry.first == end; });
   };
-  const bool stays = isPlaced(link.from.node) && isPlaced(link.to.node) && isFree(place, id);
-  return stays ? std::optional(place) : std::nullopt;
+  std::set<std::string> ids;
+  for (const auto& [id, place] : places) ids.insert(id);
+  const bool isThere = isPlaced(link.from.node) && isPlaced(link.to.node) &&
+                       std::ranges::all_of(places, [&](const auto& entry) { return isFree(entry.second, ids); });
+  return isThere ? Room::IsThere : Room::IsMade;
 }
 
 void GraphScene::dropEntry(const std::string& entry, QPointF position) {
   previewDrop({}, std::nullopt);
   const Position place = snappedPosition(position - QPointF(kNodeWidthPx / 2.0, kNodeHeightPx / 2.0));
   const LinkItem* target = fitsIntoWires(entry) ? linkAt(position) : nullptr;
+  const bool stays = target && roomIn(target->link(), {{std::string(), place}}) == Room::IsThere;
   const NodeEdit added = target ? splice(m_session.document(), m_session.analysis()->graph(), entry, target->link(),
-                                         placeInWire(target->link(), place))
+                                         stays ? std::optional(place) : std::nullopt)
                                 : addNode(m_session.document(), entry, place);
   if (m_session.apply(added.edit)) m_session.select({toQt(added.id)});
 }
@@ -412,10 +520,7 @@ void GraphScene::insertAtWire(const std::string& entry, const LooseWire& wire, Q
 }
 
 void GraphScene::removeSelected(Reconnect reconnect) {
-  std::vector<Link> links;
-  for (const LinkItem* link : m_links) {
-    if (link->isSelected()) links.push_back(link->link());
-  }
+  const std::vector<Link> links = selectedWires();
   std::vector<Edit> edits = m_frames->removals();
   const bool areFramesAlone = links.empty() && m_session.selection().isEmpty();
   if (areFramesAlone && edits.empty()) return;
@@ -467,13 +572,27 @@ void GraphScene::cutSelected() {
   m_session.apply(EditGroup{.label = fuseline::describe(edits.front()), .edits = std::move(edits)});
 }
 
-void GraphScene::paste() {
-  const auto pasted = pasteFragment(m_session.document(), QGuiApplication::clipboard()->text(), kPasteOffset);
-  if (!pasted) {
-    Q_EMIT hint(toQt(pasted.error().message));
-    return;
-  }
+void GraphScene::paste() { pasteText(QGuiApplication::clipboard()->text()); }
+
+void GraphScene::pasteText(const QString& text) {
+  const std::vector<Link> wires = selectedWires();
+  const bool isIntoWire = wires.size() == 1;
+  const Result<FragmentEdit> into =
+      isIntoWire ? pasteIntoWire(m_session.document(), text, wires.front()) : Result<FragmentEdit>(Error{});
+  if (into) return apply(*into);
+  const Result<FragmentEdit> pasted = pasteFragment(m_session.document(), text, kPasteOffset);
+  if (!pasted) return Q_EMIT hint(toQt(pasted.error().message));
   apply(*pasted);
+  if (isIntoWire)
+    Q_EMIT hint(
+        tr("Not put into the wire to %1: %2").arg(toQt(toString(wires.front().to)), toQt(into.error().message)));
+}
+
+std::vector<Link> GraphScene::selectedWires() const {
+  std::vector<Link> links;
+  for (const LinkItem* item : m_links)
+    if (item->isSelected()) links.push_back(item->link());
+  return links;
 }
 
 void GraphScene::apply(const FragmentEdit& pasted) {
@@ -486,7 +605,66 @@ void GraphScene::apply(const FragmentEdit& pasted) {
 
 void GraphScene::duplicateSelected() {
   const QString text = copyFragment(m_session.document(), m_session.selection(), m_frames->selected());
-  if (const auto pasted = pasteFragment(m_session.document(), text, kPasteOffset)) apply(*pasted);
+  if (!text.isEmpty()) pasteText(text);
+}
+
+/// Of the selection, to which the node at the pointer comes to belong. False: there is no op in it.
+bool GraphScene::beginCopy(const std::string& id, QPointF position) {
+  if (!m_session.selection().contains(toQt(id))) m_session.select({toQt(id)});
+  const DragCopy::Content content = copyContent();
+  if (content.nodes.empty()) return false;
+  m_copy = std::make_unique<DragCopy>(*this, m_theme, content, position);
+  return true;
+}
+
+DragCopy::Content GraphScene::copyContent() const {
+  DragCopy::Content content;
+  PipelineDocument placed = m_session.document();
+  for (const Edit& place : missingPlaces()) (void)placed.apply(place);
+  content.fragment = copyFragment(placed, m_session.selection(), m_frames->selected());
+  for (const auto& [id, item] : m_nodes)
+    if (item->look().kind == NodeKind::Op && m_session.selection().contains(toQt(id))) content.nodes[id] = item;
+  for (const LinkItem* item : m_links)
+    if (content.nodes.contains(item->link().from.node) && content.nodes.contains(item->link().to.node))
+      content.links.push_back(item);
+  for (const std::string& id : m_frames->selected()) content.frames.push_back(m_frames->item(id));
+  return content;
+}
+
+/// What the automatic layout gave, as edits: then all stay where they are when others come.
+std::vector<Edit> GraphScene::missingPlaces() const {
+  std::map<std::string, Position> missing = m_positions;
+  for (const auto& [id, place] : m_session.document().positions()) missing.erase(id);
+  std::vector<Edit> edits;
+  for (const auto& [id, place] : missing) edits.push_back(MoveNode{.id = id, .position = place});
+  return edits;
+}
+
+void GraphScene::moveCopy(QPointF position) {
+  const bool wasDragged = m_copy->isDragged();
+  m_copy->moveTo(position);
+  if (m_copy->isDragged() && !wasDragged) Q_EMIT hint(tr("Let go to put the copy here; Esc gives up."));
+}
+
+void GraphScene::finishCopy() {
+  const std::unique_ptr<DragCopy> copy = std::move(m_copy);
+  Q_EMIT hint({});
+  if (!copy->isDragged()) return;
+  auto pasted = pasteFragment(m_session.document(), copy->fragment(), copy->offset());
+  if (!pasted) return;
+  std::vector<Edit> edits = missingPlaces();
+  edits.push_back(std::move(pasted->edit));
+  const auto count = pasted->ids.size();
+  const std::string label = "Duplicate " + std::to_string(count) + (count == 1 ? " node" : " nodes");
+  pasted->edit = EditGroup{.label = label, .edits = std::move(edits)};
+  apply(*pasted);
+}
+
+bool GraphScene::cancelCopy() {
+  if (!m_copy) return false;
+  m_copy.reset();
+  Q_EMIT hint({});
+  return true;
 }
 
 void GraphScene::toggleBypass() {
@@ -852,7 +1030,7 @@ bool GraphScene::takePress(const QGraphicsSceneMouseEvent& event) {
   }
   if ((isLeft || isForMenu) && chooseHullAt(position)) return true;
   const std::string id = isLeft ? nodeAt(position) : std::string();
-  if (!id.empty() && takeNodePress(id, event.modifiers())) return true;
+  if (!id.empty() && takeNodePress(id, event)) return true;
   if (isForMenu) selectForMenu(position);
   return isForMenu;
 }
@@ -863,9 +1041,11 @@ std::string GraphScene::nodeAt(QPointF position) const {
   return found == m_nodes.end() ? std::string() : found->first;
 }
 
-/// Shift adds the node to the selection; with Alt all before it, and Ctrl and Alt add all behind it. False: the press
-/// is the node's own.
-bool GraphScene::takeNodePress(const std::string& id, Qt::KeyboardModifiers modifiers) {
+/// Shift adds the node to the selection; with Alt all before it, and Ctrl and Alt add all behind it. Alt alone drags a
+/// copy. False: the press is the node's own.
+bool GraphScene::takeNodePress(const std::string& id, const QGraphicsSceneMouseEvent& event) {
+  const Qt::KeyboardModifiers modifiers = event.modifiers();
+  if (modifiers == Qt::AltModifier) return beginCopy(id, event.scenePos());
   if (modifiers == (Qt::ShiftModifier | Qt::AltModifier))
     selectReachable(id, Direction::Upstream);
   else if (modifiers == (Qt::ControlModifier | Qt::AltModifier))
@@ -907,6 +1087,7 @@ void GraphScene::selectForMenu(QPointF position) {
 }
 
 void GraphScene::mouseMoveEvent(QGraphicsSceneMouseEvent* event) {
+  if (m_copy) return moveCopy(event->scenePos());
   if (m_draft) {
     updateWire(event->scenePos(), event->screenPos());
     return;
@@ -917,6 +1098,7 @@ void GraphScene::mouseMoveEvent(QGraphicsSceneMouseEvent* event) {
 }
 
 void GraphScene::mouseReleaseEvent(QGraphicsSceneMouseEvent* event) {
+  if (m_copy) return finishCopy();
   if (m_draft) {
     const bool isClick = QLineF(m_draft->pressedAt, event->scenePos()).length() < kClickTolerancePx;
     if (isClick && !m_draft->isSticky) {

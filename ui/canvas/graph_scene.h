@@ -4,10 +4,14 @@
 
 #include "ui/canvas/arrange.h"
 #include "ui/canvas/auto_layout.h"
+#include "ui/canvas/border_item.h"
+#include "ui/canvas/drag_copy.h"
 #include "ui/canvas/frame_layer.h"
 #include "ui/canvas/hull_item.h"
 #include "ui/canvas/link_item.h"
 #include "ui/canvas/node_item.h"
+#include "ui/models/node_statuses.h"
+#include "ui/session/chain_edits.h"
 #include "ui/session/edits.h"
 #include "ui/session/session.h"
 
@@ -17,6 +21,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace fuseline::ui {
@@ -35,6 +41,7 @@ class GraphScene : public QGraphicsScene {
   bool isOverSelectable(QPointF position) const;
   const std::vector<HullItem*>& hulls() const { return m_hulls; }
   const std::vector<LinkItem*>& links() const { return m_links; }
+  const std::vector<BorderItem*>& borders() const { return m_borders; }
   FrameLayer& frames() { return *m_frames; }
   const FrameLayer& frames() const { return *m_frames; }
   /// What the user should see when everything is fitted: nodes, hulls and labels, frames.
@@ -51,6 +58,12 @@ class GraphScene : public QGraphicsScene {
   bool areErrorsVisible() const { return m_areErrorsVisible; }
   /// Whether hulls show what was measured of their fusions.
   void setSpeedupsVisible(bool visible);
+  /// Whether ops show if they were run, and what came of it. Not unless it is asked for.
+  void setStatusesVisible(bool visible);
+  void setWireLabels(WireLabels labels);
+  WireLabels wireLabels() const { return m_wireLabels; }
+  /// Of the tensors at all ports.
+  std::set<DType> dtypes() const;
   /// Does a node show one?
   bool hasErrors() const;
 
@@ -75,6 +88,7 @@ class GraphScene : public QGraphicsScene {
   void copySelected() const;
   /// Copies the selected ops and removes them.
   void cutSelected();
+  /// Into the selected wire where there is one that takes it; else beside what is there, with the reason as a hint.
   void paste();
   /// Moves the selected ops into a block of this name; an instance takes their place and the selection.
   void makeBlockOfSelected(const std::string& name);
@@ -96,6 +110,9 @@ class GraphScene : public QGraphicsScene {
   /// Selects the op at the other end of a wire out of the selected node, or into it; of several the one that lies
   /// nearest to its row.
   void followWire(bool isDownstream);
+
+  /// Puts away the copies that hang on the pointer. False: there are none.
+  bool cancelCopy();
 
   bool isDrawingWire() const { return m_draft != nullptr; }
   void cancelWire();
@@ -149,17 +166,26 @@ class GraphScene : public QGraphicsScene {
 
   void sync();
   void addErrors(std::vector<NodeLook>& looks) const;
+  void addMeasured(std::vector<NodeLook>& looks) const;
+  void addStatuses(std::vector<NodeLook>& looks) const;
   void syncNodes(const std::vector<NodeLook>& looks);
   void syncPositions(const std::vector<NodeLook>& looks);
   void syncLinks();
   void syncHulls();
   void markChosenHull();
   bool takePress(const QGraphicsSceneMouseEvent& event);
-  bool takeNodePress(const std::string& id, Qt::KeyboardModifiers modifiers);
+  bool takeNodePress(const std::string& id, const QGraphicsSceneMouseEvent& event);
+  bool beginCopy(const std::string& id, QPointF position);
+  DragCopy::Content copyContent() const;
+  std::vector<Edit> missingPlaces() const;
+  void moveCopy(QPointF position);
+  void finishCopy();
   std::string nodeAt(QPointF position) const;
   const HullItem* hullAt(QPointF position) const;
   bool chooseHullAt(QPointF position);
   void placeLinks();
+  void syncBorders();
+  void placeBorders();
   void placeHulls();
   void showSelection();
   void takeSelection();
@@ -167,16 +193,20 @@ class GraphScene : public QGraphicsScene {
   void moveNodes(const char* label, const std::vector<MoveNode>& moves, std::vector<Edit> others = {});
   void apply(const FragmentEdit& pasted);
   void commitMoves(const QString& mergeKey = {});
-  bool isFree(const Position& place, const std::string& exceptId) const;
-  std::optional<Position> placeInWire(const Link& link, const Position& place, const std::string& id = {}) const;
+  bool isFree(const Position& place, const std::set<std::string>& except) const;
+  Room roomIn(const Link& link, const Places& places) const;
+  std::vector<Link> selectedWires() const;
+  void pasteText(const QString& text);
 
   void selectForMenu(QPointF position);
   std::optional<PortRef> portNear(QPointF position) const;
   void beginWire(const PortRef& port, QPointF position);
   void dropWire(QPointF position, QPoint screenPosition);
   bool isOverNode(QPointF position) const;
+  LinkItem* linkUnder(QPointF position, const std::set<std::string>& chain) const;
   std::optional<Edit> spliceAt(QPointF position, Qt::KeyboardModifiers modifiers) const;
   void previewSplice(QPointF position, Qt::KeyboardModifiers modifiers);
+  std::set<std::string> draggedOps() const;
   void setDropTarget(LinkItem* target);
   void markPorts();
   void resumeWire();
@@ -197,11 +227,16 @@ class GraphScene : public QGraphicsScene {
   std::map<std::string, NodeItem*> m_nodes;
   std::vector<LinkItem*> m_links;
   std::vector<HullItem*> m_hulls;
+  std::vector<BorderItem*> m_borders;
   std::map<std::string, Position> m_positions;  // as in the document, or automatic
   NodePositions m_automatic;
   std::string m_automaticFor;  // the structure that m_automatic was made for
   std::unique_ptr<Draft> m_draft;
+  std::unique_ptr<DragCopy> m_copy;
   HullFilter m_hullFilter = HullFilter::Both;
+  NodeStatuses m_statuses;
+  WireLabels m_wireLabels = WireLabels::Short;
+  bool m_areStatusesVisible = false;
   bool m_areErrorsVisible = true;
   bool m_areSpeedupsVisible = true;
   LinkItem* m_dropTarget = nullptr;

@@ -5,6 +5,7 @@
 #include "ui/canvas/graph_accessible.h"
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/pinch.h"
+#include "ui/canvas/port_shape.h"
 #include "ui/canvas/search_popup.h"
 #include "ui/models/numerics_model.h"
 #include "ui/models/palette_model.h"
@@ -49,29 +50,47 @@ Search opSearch(const PipelineDocument& document) {
   };
 }
 
-/// Those of them that may be used.
-Search searchOf(const PipelineDocument& document, const std::function<bool(const std::string& entry)>& isLegal) {
-  QSet<QString> legal;
+/// Of these those that may be used; and all, those that may not behind the others and with the reason.
+struct Searches {
+  Search usable;
+  Search all;
+};
+
+/// whyNot: empty where the entry may be used.
+Searches searchesOf(const PipelineDocument& document,
+                    const std::function<std::string(const std::string& entry)>& whyNot) {
+  QHash<QString, QString> reasons;
   for (const SearchChoice& choice : opSearch(document)({}))
-    if (isLegal(choice.key.toStdString())) legal.insert(choice.key);
-  return [all = opSearch(document), legal](const QString& query) {
-    std::vector<SearchChoice> choices = all(query);
-    std::erase_if(choices, [&](const SearchChoice& choice) { return !legal.contains(choice.key); });
+    if (const std::string reason = whyNot(choice.key.toStdString()); !reason.empty())
+      reasons.insert(choice.key, toQt(reason));
+  const Search all = [search = opSearch(document), reasons](const QString& query) {
+    std::vector<SearchChoice> choices = search(query);
+    for (SearchChoice& choice : choices) choice.reason = reasons.value(choice.key);
+    std::ranges::stable_partition(choices, [](const SearchChoice& choice) { return choice.reason.isEmpty(); });
     return choices;
   };
+  const Search usable = [all](const QString& query) {
+    std::vector<SearchChoice> choices = all(query);
+    std::erase_if(choices, [](const SearchChoice& choice) { return !choice.reason.isEmpty(); });
+    return choices;
+  };
+  return {usable, all};
 }
 
-/// Those that have a port which would take the wire.
-Search wireSearch(const Session& session, const LooseWire& wire) {
-  return searchOf(session.document(), [&](const std::string& entry) {
-    return addAtWire(session.document(), session.analysis()->graph(), entry, wire, std::nullopt).has_value();
+/// Those are usable that have a port which would take the wire.
+Searches wireSearch(const Session& session, const LooseWire& wire) {
+  return searchesOf(session.document(), [&](const std::string& entry) {
+    const auto added = addAtWire(session.document(), session.analysis()->graph(), entry, wire, std::nullopt);
+    return added ? std::string() : added.error().message;
   });
 }
 
-/// Those that have ports for all wires of the op.
-Search replacementSearch(const Session& session, const DocumentOp& op) {
-  return searchOf(session.document(), [&](const std::string& entry) {
-    return entry != op.operation && bool(replaceOp(session.document(), session.analysis()->graph(), op.id, entry));
+/// Those are usable that have ports for all wires of the op.
+Searches replacementSearch(const Session& session, const DocumentOp& op) {
+  return searchesOf(session.document(), [&](const std::string& entry) {
+    if (entry == op.operation) return op.id + " is one already.";
+    const auto replaced = replaceOp(session.document(), session.analysis()->graph(), op.id, entry);
+    return replaced ? std::string() : replaced.error().message;
   });
 }
 
@@ -101,6 +120,9 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
   connect(&scene, &GraphScene::hint, this, &GraphView::describeWire);
   connect(&scene, &GraphScene::nodeActivated, this, &GraphView::propertiesRequested);
   connect(&scene.frames(), &FrameLayer::editWanted, this, &GraphView::editFrame);
+  connect(&scene, &GraphScene::itemsChanged, this, [this] {
+    if (m_cut) m_cut->mark();
+  });
   connect(&scene, &QGraphicsScene::selectionChanged, this, &GraphView::describeSelection);
   connect(this, &GraphView::zoomChanged, this, &GraphView::placeEditor);
   connect(horizontalScrollBar(), &QScrollBar::valueChanged, this, &GraphView::placeEditor);
@@ -244,18 +266,39 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
   }
   if (event->key() == Qt::Key_Space && !event->isAutoRepeat()) {
     m_isSpaceHeld = true;
-    viewport()->setCursor(Qt::OpenHandCursor);
-    return;
+    return showHandCursor();
+  }
+  if (isPlain && event->key() == Qt::Key_X && !event->isAutoRepeat()) {
+    m_isCutHeld = true;
+    return showHandCursor();
   }
   QGraphicsView::keyPressEvent(event);
+}
+
+/// What a drag would do here.
+void GraphView::showHandCursor() {
+  if (m_isCutHeld || m_cut) return viewport()->setCursor(Qt::CrossCursor);
+  m_isSpaceHeld ? viewport()->setCursor(Qt::OpenHandCursor) : viewport()->unsetCursor();
 }
 
 void GraphView::keyReleaseEvent(QKeyEvent* event) {
   if (event->key() == Qt::Key_Space && !event->isAutoRepeat()) {
     m_isSpaceHeld = false;
-    viewport()->unsetCursor();
+    showHandCursor();
+  }
+  if (event->key() == Qt::Key_X && !event->isAutoRepeat()) {
+    m_isCutHeld = false;
+    showHandCursor();
   }
   QGraphicsView::keyReleaseEvent(event);
+}
+
+/// Keys that are let go elsewhere are not seen here.
+void GraphView::focusOutEvent(QFocusEvent* event) {
+  m_isSpaceHeld = false;
+  m_isCutHeld = false;
+  showHandCursor();
+  QGraphicsView::focusOutEvent(event);
 }
 
 bool GraphView::viewportEvent(QEvent* event) {
@@ -321,10 +364,41 @@ void GraphView::wheelEvent(QWheelEvent* event) {
 
 void GraphView::mousePressEvent(QMouseEvent* event) {
   const bool isPan = event->button() == Qt::MiddleButton || (event->button() == Qt::LeftButton && m_isSpaceHeld);
-  if (!isPan) return pressScene(*event);
+  if (isPan) return beginPan(event->pos());
+  const bool isCut = event->button() == Qt::LeftButton && m_isCutHeld && !m_scene.isDrawingWire();
+  isCut ? beginCut(mapToScene(event->pos())) : pressScene(*event);
+}
+
+void GraphView::beginPan(QPoint place) {
   m_isPanning = true;
-  m_panFrom = event->pos();
+  m_panFrom = place;
   viewport()->setCursor(Qt::ClosedHandCursor);
+}
+
+void GraphView::beginCut(QPointF from) {
+  m_cut = std::make_unique<WireCut>(m_scene, m_theme, from);
+  Q_EMIT m_scene.hint(tr("Draw across the wires to remove; Esc gives up."));
+}
+
+void GraphView::moveCut(QPointF end) {
+  m_cut->moveTo(end);
+  const std::size_t count = m_cut->crossed().size();
+  Q_EMIT m_scene.hint(count == 1 ? tr("Let go to remove 1 wire; Esc gives up.")
+                                 : tr("Let go to remove %1 wires; Esc gives up.").arg(count));
+}
+
+void GraphView::finishCut() {
+  const std::vector<Link> links = m_cut->crossed();
+  cancelCut();
+  if (!links.empty()) m_session.apply(removeNodes(m_session.document(), {}, links, Reconnect::No));
+}
+
+bool GraphView::cancelCut() {
+  if (!m_cut) return false;
+  m_cut.reset();
+  showHandCursor();
+  Q_EMIT m_scene.hint({});
+  return true;
 }
 
 /// A band drawn with Shift adds to the selection, as Qt has it with Ctrl.
@@ -338,6 +412,7 @@ void GraphView::pressScene(QMouseEvent& event) {
 }
 
 void GraphView::mouseMoveEvent(QMouseEvent* event) {
+  if (m_cut) return moveCut(mapToScene(event->pos()));
   if (!m_isPanning) return QGraphicsView::mouseMoveEvent(event);
   const QPoint moved = event->pos() - m_panFrom;
   m_panFrom = event->pos();
@@ -347,9 +422,10 @@ void GraphView::mouseMoveEvent(QMouseEvent* event) {
 }
 
 void GraphView::mouseReleaseEvent(QMouseEvent* event) {
+  if (m_cut && event->button() == Qt::LeftButton) return finishCut();
   if (!m_isPanning) return QGraphicsView::mouseReleaseEvent(event);
   m_isPanning = false;
-  m_isSpaceHeld ? viewport()->setCursor(Qt::OpenHandCursor) : viewport()->unsetCursor();
+  showHandCursor();
 }
 
 void GraphView::resizeEvent(QResizeEvent* event) {
@@ -403,8 +479,9 @@ void GraphView::openReplace() {
   const std::string id = m_session.singleSelection().toStdString();
   const DocumentOp* op = m_session.document().findOp(id);
   if (!op) return Q_EMIT m_scene.hint(tr("Select the op to replace."));
-  auto* popup =
-      new SearchPopup(tr("Search an op in place of %1").arg(toQt(id)), replacementSearch(m_session, *op), this);
+  const Searches searches = replacementSearch(m_session, *op);
+  auto* popup = new SearchPopup(tr("Search an op in place of %1").arg(toQt(id)), searches.usable, this);
+  popup->setWider(searches.all);
   connect(popup, &SearchPopup::chosen, this, [this, id](const QString& entry) {
     m_scene.replace(id, entry.toStdString());
     setFocus();
@@ -415,9 +492,11 @@ void GraphView::openReplace() {
 
 void GraphView::searchForWire(const LooseWire& wire, QPointF scenePosition, QPoint screenPosition) {
   const QString port = toQt(toString(wire.at));
+  const Searches searches = wireSearch(m_session, wire);
   auto* popup = new SearchPopup(
       wire.isFromOutput ? tr("Search an op that reads %1").arg(port) : tr("Search an op for %1 to read").arg(port),
-      wireSearch(m_session, wire), this);
+      searches.usable, this);
+  popup->setWider(searches.all);
   connect(popup, &SearchPopup::chosen, this, [this, wire, scenePosition](const QString& entry) {
     m_isFitted = false;
     m_scene.insertAtWire(entry.toStdString(), wire, scenePosition);
@@ -552,6 +631,7 @@ void GraphView::drawForeground(QPainter* painter, const QRectF&) {
   const PipelineDocument& document = m_session.document();
   if (document.ops().empty() && document.inputs().empty()) paintInvitation(*painter);
   if (m_scene.hasErrors()) paintErrorLegend(*painter);
+  paintDtypeLegend(*painter);
   painter->restore();
 }
 
@@ -561,6 +641,27 @@ void GraphView::paintInvitation(QPainter& painter) const {
   painter.drawText(viewport()->rect(), Qt::AlignCenter,
                    tr("Drag an op here from the palette, press Tab to search,\n"
                       "or choose a template from File > New from template."));
+}
+
+/// The shapes and colours of ports and wires, where there is more than one; above the other legend.
+void GraphView::paintDtypeLegend(QPainter& painter) const {
+  const std::set<DType> dtypes = m_scene.dtypes();
+  if (dtypes.size() < 2) return;
+  painter.setFont(scaledFont(0.85));
+  const QFontMetrics metrics(painter.font());
+  const int rows = m_scene.hasErrors() ? 3 : 1;
+  const double middle = viewport()->height() - kLegendMarginPx - (rows - 0.5) * metrics.height();
+  double left = kLegendMarginPx;
+  for (const DType dtype : dtypes) {
+    const QString name = toQt(dtypeName(dtype));
+    painter.setPen(QPen(m_theme.dtypeColor(dtypeName(dtype)), 1.8));
+    painter.setBrush(m_theme.colors().node);
+    painter.drawPath(portShape(dtype, QPointF(left + kPortRadiusPx, middle), kPortRadiusPx));
+    left += 2 * kPortRadiusPx + kLegendGapPx;
+    painter.setPen(m_theme.colors().dimText);
+    painter.drawText(QPointF(left, middle + metrics.ascent() - metrics.height() / 2.0), name);
+    left += metrics.horizontalAdvance(name) + 2 * kLegendGapPx;
+  }
 }
 
 /// What the figures on nodes are, and their colours.

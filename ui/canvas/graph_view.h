@@ -5,6 +5,7 @@
 #include "ui/canvas/frame_editor.h"
 #include "ui/canvas/graph_scene.h"
 #include "ui/canvas/node_sentences.h"
+#include "ui/canvas/wire_cut.h"
 #include "ui/models/node_search.h"
 #include "ui/session/view_place.h"
 
@@ -41,6 +42,8 @@ class GraphView : public QGraphicsView {
   /// a key ends the wire, the keyboard goes back to where it was.
   void drawWire();
   void cancelWire();
+  /// Gives up the cut that is being drawn. False: there is none.
+  bool cancelCut();
   /// Opens the search for a node that is there.
   void openFind();
   /// Selects the next node that the last search found, or the one before.
@@ -74,6 +77,7 @@ class GraphView : public QGraphicsView {
   bool viewportEvent(QEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
   void keyReleaseEvent(QKeyEvent* event) override;
+  void focusOutEvent(QFocusEvent* event) override;
   void contextMenuEvent(QContextMenuEvent* event) override;
   void wheelEvent(QWheelEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
@@ -89,6 +93,11 @@ class GraphView : public QGraphicsView {
 
  private:
   void pressScene(QMouseEvent& event);
+  void beginPan(QPoint place);
+  void beginCut(QPointF from);
+  void moveCut(QPointF end);
+  void finishCut();
+  void showHandCursor();
   void addWireCommands(QMenu& menu, const Link& link, QPoint place);
   void addCanvasCommands(QMenu& menu, QPoint place);
   void searchAt(QPointF scenePosition, QPoint screenPosition);
@@ -109,6 +118,7 @@ class GraphView : public QGraphicsView {
   void describeWire(const QString& sentence);
   void paintInvitation(QPainter& painter) const;
   void paintErrorLegend(QPainter& painter) const;
+  void paintDtypeLegend(QPainter& painter) const;
 
   GraphScene& m_scene;
   Session& m_session;
@@ -122,6 +132,8 @@ class GraphView : public QGraphicsView {
   std::optional<ViewPlace> m_firstPlace;
   bool m_isFitPending = false;  // a new document is shown; its hulls are still to come
   bool m_isSpaceHeld = false;
+  bool m_isCutHeld = false;  // the key is down with which a drag cuts wires
+  std::unique_ptr<WireCut> m_cut;
   bool m_isPanning = false;
   QPoint m_panFrom;
 };

@@ -18,6 +18,7 @@ namespace {
 constexpr double kLabelHeightPx = 16.0;
 constexpr double kMinLabelZoom = 0.45;
 constexpr double kGlowWidthPx = 12.0;
+constexpr double kLeastFontShare = 0.75;
 
 constexpr double kCornerPx = 20.0;
 constexpr double kStubPx = 28.0;
@@ -46,7 +47,27 @@ QPainterPath pathToAnotherRow(QPointF from, QPointF to) {
   return path;
 }
 
+QFont labelFont() { return scaledFont(0.88); }
+
+/// Smaller where the text would reach below the nodes at its ends, as far as it can still be read.
+QFont fittedFont(QFont font, const QString& text, double widthPx) {
+  const double share = widthPx / QFontMetricsF(font).horizontalAdvance(text);
+  font.setPointSizeF(font.pointSizeF() * std::clamp(share, kLeastFontShare, 1.0));
+  return font;
+}
+
+QString shapeInBrackets(const Shape& shape) {
+  QStringList extents;
+  for (const std::int64_t extent : shape) extents.append(QString::number(extent));
+  return u'[' + extents.join(QStringLiteral(", ")) + u']';
+}
+
 }  // namespace
+
+QString fullWireText(const TensorSpec& spec, const QString& quantized) {
+  const QString text = shapeInBrackets(spec.shape) + u' ' + toQt(dtypeName(spec.dtype));
+  return quantized.isEmpty() ? text : text + QStringLiteral(" → ") + quantized;
+}
 
 QPainterPath wirePath(QPointF from, QPointF to) {
   if (leadsToAnotherRow(from, to)) return pathToAnotherRow(from, to);
@@ -67,18 +88,54 @@ void LinkItem::setEnds(QPointF from, QPointF to) { setPath(wirePath(from, to)); 
 void LinkItem::setSpec(const std::optional<TensorSpec>& spec) {
   prepareGeometryChange();
   m_spec = spec;
+  showTip();
   update();
 }
 
 void LinkItem::setQuantizer(const QString& chip, const QString& tip) {
   prepareGeometryChange();
   m_chip = chip;
-  setToolTip(tip);
+  m_quantizerTip = tip;
+  showTip();
   update();
+}
+
+void LinkItem::setLabels(WireLabels labels) {
+  prepareGeometryChange();
+  m_labels = labels;
+  update();
+}
+
+void LinkItem::showTip() {
+  const QString text = m_spec ? fullWireText(*m_spec, m_chip) : QString();
+  setToolTip(m_quantizerTip.isEmpty() ? text : text + u'\n' + m_quantizerTip);
+}
+
+double LinkItem::roomPx() const {
+  return std::abs(path().pointAtPercent(1).x() - path().pointAtPercent(0).x()) - kPortRadiusPx;
+}
+
+bool LinkItem::saysAllInOneLine() const {
+  return m_labels == WireLabels::Full && m_spec &&
+         QFontMetricsF(labelFont()).horizontalAdvance(fullWireText(*m_spec, m_chip)) < roomPx();
+}
+
+QStringList LinkItem::labelLines() const {
+  if (!m_spec || m_labels == WireLabels::Off) return {};
+  const QString dtype = toQt(dtypeName(m_spec->dtype));
+  if (m_labels == WireLabels::Short) return {formatShape(m_spec->shape).remove(u' '), dtype};
+  if (saysAllInOneLine()) return {fullWireText(*m_spec, m_chip)};
+  return {shapeInBrackets(m_spec->shape), m_chip.isEmpty() ? dtype : dtype + QStringLiteral(" →")};
 }
 
 void LinkItem::setDropTarget(bool isTarget) {
   m_isDropTarget = isTarget;
+  update();
+}
+
+void LinkItem::setCut(bool isCut) {
+  if (isCut == m_isCut) return;
+  m_isCut = isCut;
   update();
 }
 
@@ -95,20 +152,26 @@ QPainterPath LinkItem::shape() const {
 
 QColor LinkItem::color() const {
   const ThemeColors& colors = m_theme.colors();
+  if (m_isCut) return colors.error;
   if (isSelected() || m_isDropTarget) return colors.accent;
   return m_spec ? m_theme.dtypeColor(dtypeName(m_spec->dtype)) : colors.dimText;
+}
+
+QPen LinkItem::pen() const {
+  QPen pen(color(), isSelected() || m_isDropTarget || m_isCut ? 3.2 : 2.0);
+  pen.setCapStyle(Qt::RoundCap);
+  if (!m_spec) pen.setStyle(Qt::DashLine);
+  if (m_isCut) pen.setStyle(Qt::DotLine);
+  return pen;
 }
 
 void LinkItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget*) {
   painter->setRenderHint(QPainter::Antialiasing);
   if (m_isDropTarget) paintGlow(*painter);
-  QPen pen(color(), isSelected() || m_isDropTarget ? 3.2 : 2.0);
-  pen.setCapStyle(Qt::RoundCap);
-  if (!m_spec) pen.setStyle(Qt::DashLine);
-  painter->strokePath(path(), pen);
+  painter->strokePath(path(), pen());
   if (option->levelOfDetailFromTransform(painter->worldTransform()) <= kMinLabelZoom) return;
   paintLabel(*painter);
-  if (!m_chip.isEmpty()) paintChip(*painter);
+  if (!m_chip.isEmpty() && !saysAllInOneLine()) paintChip(*painter);
 }
 
 /// Seen beside the hand and the ghost of what it drags.
@@ -134,21 +197,19 @@ void LinkItem::paintChip(QPainter& painter) const {
 }
 
 void LinkItem::paintLabel(QPainter& painter) const {
-  if (!m_spec) return;
   const QPointF middle = path().pointAtPercent(0.5);
-  const auto drawLine = [&](const QString& text, double top) {
-    const QFontMetricsF metrics(painter.font());
-    const double width = metrics.horizontalAdvance(text) + 4;
+  double top = middle.y() - kLabelHeightPx - 2.5;
+  painter.setPen(m_theme.colors().dimText);
+  for (const QString& line : labelLines()) {
+    painter.setFont(fittedFont(labelFont(), line, roomPx()));
+    const double width = QFontMetricsF(painter.font()).horizontalAdvance(line) + 4;
     const QRectF area(middle.x() - width / 2, top, width, kLabelHeightPx);
     QColor ground = m_theme.colors().canvas;
     ground.setAlpha(150);
     painter.fillRect(area, ground);
-    painter.drawText(area, Qt::AlignCenter, text);
-  };
-  painter.setFont(scaledFont(0.88));
-  painter.setPen(m_theme.colors().dimText);
-  drawLine(formatShape(m_spec->shape).remove(u' '), middle.y() - kLabelHeightPx - 2.5);
-  drawLine(toQt(dtypeName(m_spec->dtype)), middle.y() + 2.5);
+    painter.drawText(area, Qt::AlignCenter, line);
+    top = middle.y() + 2.5;
+  }
 }
 
 }  // namespace fuseline::ui

@@ -7,6 +7,7 @@
 #include "ui/theme/theme.h"
 
 #include <QGraphicsPathItem>
+#include <QStringList>
 
 #include <optional>
 
@@ -14,6 +15,12 @@ namespace fuseline::ui {
 
 /// A smooth line that leaves `from` to the right and enters `to` from the left.
 QPainterPath wirePath(QPointF from, QPointF to);
+
+/// How much wires say of their tensors: nothing, "16384×4096" above "bf16", or "[16384, 4096] bf16 → e4m3".
+enum class WireLabels { Off, Short, Full };
+
+/// "[16384, 4096] bf16 → e4m3". quantized: the format that a recipe makes of the tensor; empty: none.
+QString fullWireText(const TensorSpec& spec, const QString& quantized);
 
 class LinkItem : public QGraphicsPathItem {
  public:
@@ -27,15 +34,25 @@ class LinkItem : public QGraphicsPathItem {
   const std::optional<TensorSpec>& spec() const { return m_spec; }
   /// What a recipe makes of the tensor before it is multiplied; empty: nothing. tip: the same in sentences.
   void setQuantizer(const QString& chip, const QString& tip);
+  void setLabels(WireLabels labels);
+  /// The lines beside the wire, from top to bottom; the first one stands above it. In one line where it is long enough.
+  QStringList labelLines() const;
   /// Drop here and the new op goes into this wire.
   void setDropTarget(bool isTarget);
   bool isDropTarget() const { return m_isDropTarget; }
+  /// Is about to be cut.
+  void setCut(bool isCut);
+  bool isCut() const { return m_isCut; }
   QRectF boundingRect() const override;
   QPainterPath shape() const override;
   void paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget* widget) override;
 
  private:
   void paintGlow(QPainter& painter) const;
+  QPen pen() const;
+  void showTip();
+  double roomPx() const;
+  bool saysAllInOneLine() const;
   void paintLabel(QPainter& painter) const;
   void paintChip(QPainter& painter) const;
   QColor color() const;
@@ -43,7 +60,10 @@ class LinkItem : public QGraphicsPathItem {
   const Theme& m_theme;
   std::optional<TensorSpec> m_spec;
   QString m_chip;
+  QString m_quantizerTip;
+  WireLabels m_labels = WireLabels::Short;
   bool m_isDropTarget = false;
+  bool m_isCut = false;
 };
 
 }  // namespace fuseline::ui

@@ -4,6 +4,8 @@
 
 #include "ui/canvas/graph_scene.h"
 #include "ui/canvas/metrics.h"
+#include "ui/canvas/port_shape.h"
+#include "ui/canvas/status_badge.h"
 #include "ui/models/numerics_model.h"
 #include "ui/theme/format.h"
 
@@ -21,6 +23,7 @@ namespace {
 constexpr double kStripePx = 5.0;
 constexpr double kMarginPx = 16.0;  // ports, badge and focus ring stick out
 constexpr double kBadgePx = 20.0;
+constexpr double kStatusInsetPx = 18.0;
 constexpr double kErrorWidthPx = 62.0;
 constexpr double kErrorHeightPx = 17.0;
 // Of the box of a bypassed op; its texts must still be readable.
@@ -157,6 +160,12 @@ void NodeItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
   paintPorts(*painter);
   if (m_look.worst) paintBadge(*painter);
   if (m_look.rmsError) paintError(*painter, isFar);
+  if (m_look.status) paintStatus(*painter);
+}
+
+/// On the lower edge, at the other end than the error.
+void NodeItem::paintStatus(QPainter& painter) const {
+  paintStatusBadge(painter, box().bottomLeft() + QPointF(kStatusInsetPx, 0), *m_look.status, m_theme);
 }
 
 /// What comes in goes on: a wire through the node, in the place of what it would do.
@@ -245,9 +254,10 @@ void NodeItem::paintPort(QPainter& painter, const PortLook& port, bool isOutput,
                         : mark == PortMark::Legal ? kPortRadiusPx + 1.5
                                                   : kPortRadiusPx;
   painter.setOpacity(mark == PortMark::Illegal ? 0.3 : 1.0);
-  painter.setPen(QPen(mark == PortMark::Plain ? colors.dimText : colors.accent, 1.4));
+  const QColor plain = port.dtype ? m_theme.dtypeColor(dtypeName(*port.dtype)) : colors.dimText;
+  painter.setPen(QPen(mark == PortMark::Plain ? plain : colors.accent, 1.8));
   painter.setBrush(mark == PortMark::Legal || mark == PortMark::Target ? colors.accent : colors.node);
-  painter.drawEllipse(centre, radius, radius);
+  painter.drawPath(portShape(port.dtype, centre, radius));
   if (port.isNamed && painter.worldTransform().m11() >= kFarZoom) {
     painter.setFont(scaledFont(0.92));
     painter.setPen(colors.dimText);

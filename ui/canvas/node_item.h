@@ -66,6 +66,7 @@ class NodeItem : public QGraphicsItem {
   void paintPort(QPainter& painter, const PortLook& port, bool isOutput, std::size_t index) const;
   void paintBadge(QPainter& painter) const;
   void paintError(QPainter& painter, bool isFar) const;
+  void paintStatus(QPainter& painter) const;
 
   NodeLook m_look;
   const Theme& m_theme;

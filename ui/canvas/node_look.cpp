@@ -19,18 +19,25 @@ namespace {
 
 QString translated(const char* text) { return QCoreApplication::translate("NodeLook", text); }
 
-QString specText(const Graph& graph, const Endpoint& endpoint) {
-  const Value* value = valueAt(graph, endpoint);
-  return value ? formatSpec(value->spec) : translated("shape not known yet");
+/// value: nullptr where it could not be inferred.
+QString specText(const Value* value) {
+  return value ? QStringLiteral("%1 · %2").arg(formatSpec(value->spec), formatByteCount(value->spec.bytes()))
+               : translated("shape not known yet");
 }
+
+std::optional<DType> dtypeOf(const Value* value) { return value ? std::optional(value->spec.dtype) : std::nullopt; }
 
 QString portTip(const QString& name, const QString& declared, const QString& actual) {
   const QString shape = declared.isEmpty() ? QString() : QStringLiteral(" %1").arg(declared);
   return QStringLiteral("<b>%1</b>%2<br>%3").arg(name.toHtmlEscaped(), shape.toHtmlEscaped(), actual.toHtmlEscaped());
 }
 
-PortLook portLook(const Port& port, std::size_t index, const QString& actual) {
-  return {.name = port.name, .tip = portTip(toQt(port.name), toQt(port.shape), actual), .isNamed = index > 0};
+/// tensor: in words.
+PortLook portLook(const Port& port, std::size_t index, const Value* value, const QString& tensor) {
+  return {.name = port.name,
+          .tip = portTip(toQt(port.name), toQt(port.shape), tensor),
+          .dtype = dtypeOf(value),
+          .isNamed = index > 0};
 }
 
 /// Which output each input reads, and which outputs are read: found once for all nodes.
@@ -46,11 +53,6 @@ Wiring wiringOf(const PipelineDocument& document) {
     wiring.read.insert(link.from);
   }
   return wiring;
-}
-
-QString incomingSpec(const Wiring& wiring, const Graph& graph, const Endpoint& to) {
-  const auto source = wiring.sources.find(to);
-  return source == wiring.sources.end() ? translated("not connected") : specText(graph, source->second);
 }
 
 /// Ports that only wires name: all of an op that this version does not know, and those that an op has no longer. So the
@@ -69,12 +71,15 @@ void addWiredPorts(NodeLook& look, const Wiring& wiring, const QString& tip) {
 
 void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const Wiring& wiring, const Graph& graph) {
   for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
-    const Endpoint to{look.id, operation.inputs[i].name};
-    look.inputs.push_back(portLook(operation.inputs[i], i, incomingSpec(wiring, graph, to)));
+    const auto source = wiring.sources.find({look.id, operation.inputs[i].name});
+    const bool isWired = source != wiring.sources.end();
+    const Value* value = isWired ? valueAt(graph, source->second) : nullptr;
+    const QString tensor = isWired ? specText(value) : translated("not connected");
+    look.inputs.push_back(portLook(operation.inputs[i], i, value, tensor));
   }
   for (std::size_t i = 0; i < operation.outputs.size(); ++i) {
-    const Endpoint from{look.id, operation.outputs[i].name};
-    look.outputs.push_back(portLook(operation.outputs[i], i, specText(graph, from)));
+    const Value* value = valueAt(graph, {look.id, operation.outputs[i].name});
+    look.outputs.push_back(portLook(operation.outputs[i], i, value, specText(value)));
   }
 }
 
@@ -108,18 +113,19 @@ NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wi
 }
 
 NodeLook inputLook(const DocumentInput& input, const Graph& graph) {
-  const QString spec = specText(graph, {.node = input.id});
+  const Value* value = valueAt(graph, {.node = input.id});
   NodeLook look{.id = input.id, .kind = NodeKind::Input, .title = toQt(input.id), .subtitle = translated("input")};
-  look.tip = portTip(translated("Input %1").arg(toQt(input.id)), QString(), spec);
-  look.outputs.push_back({.name = "", .tip = look.tip});
+  look.tip = portTip(translated("Input %1").arg(toQt(input.id)), QString(), specText(value));
+  look.outputs.push_back({.name = "", .tip = look.tip, .dtype = dtypeOf(value)});
   return look;
 }
 
 NodeLook outputLook(const DocumentOutput& output, const Graph& graph) {
-  const QString spec = output.from.node.empty() ? translated("not connected") : specText(graph, output.from);
+  const Value* value = valueAt(graph, output.from);
+  const QString spec = output.from.node.empty() ? translated("not connected") : specText(value);
   NodeLook look{.id = output.id, .kind = NodeKind::Output, .title = toQt(output.id), .subtitle = translated("output")};
   look.tip = portTip(translated("Output %1").arg(toQt(output.id)), QString(), spec);
-  look.inputs.push_back({.name = "", .tip = look.tip});
+  look.inputs.push_back({.name = "", .tip = look.tip, .dtype = dtypeOf(value)});
   return look;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/document/document.h"
 #include "core/plan/analysis.h"
+#include "ui/models/node_status.h"
 
 #include <QSizeF>
 #include <QString>
@@ -19,6 +20,8 @@ enum class NodeKind { Op, Input, Output };
 struct PortLook {
   std::string name;
   QString tip;
+  /// Of its tensor; nothing: not known.
+  std::optional<DType> dtype;
   /// Extra ports show their name; the main one is where everybody expects it.
   bool isNamed = false;
   bool operator==(const PortLook&) const = default;
@@ -39,6 +42,8 @@ struct NodeLook {
   std::optional<Severity> worst;
   /// The worst rms error of what the op makes, where it is shown.
   std::optional<double> rmsError;
+  /// Of an op, where it is shown.
+  std::optional<NodeStatus> status;
   bool operator==(const NodeLook&) const = default;
 
   QSizeF size() const;

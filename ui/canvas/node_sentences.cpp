@@ -39,6 +39,10 @@ QString NodeSentences::of(const std::string& node) {
   QStringList parts = {sentenceOf(*row)};
   for (const DocumentFrame* frame : framesAround(m_session.document(), item->sceneBox().toAlignedRect()))
     if (!frame->title.empty()) parts.append(tr("in frame %1").arg(toQt(frame->title)));
+  for (const BorderItem* border : m_scene.borders())
+    if (border->border().to == node)
+      parts.append(tr("behind the border between %1 and %2").arg(border->textBefore(), border->textBehind()));
+  if (item->look().status) parts.append(statusName(*item->look().status));
   if (const auto error = item->look().rmsError) parts.append(tr("RMS error %1").arg(formatError(*error)));
   return parts.join(QStringLiteral(", "));
 }

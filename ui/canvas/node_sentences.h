@@ -23,7 +23,8 @@ class NodeSentences : public QObject {
 
   /// The nodes of the canvas, in the order in which they run.
   std::vector<std::string> nodes();
-  /// The sentence of the outline, with the frames around the node and the error that was measured of it.
+  /// The sentence of the outline, with the frames around the node, the border before it, whether it was run, and the
+  /// error that was measured of it.
   QString of(const std::string& node);
   /// "From fc.y to act.x, 16 × 64 bf16", and what a recipe makes of the tensor.
   static QString of(const LinkItem& link);

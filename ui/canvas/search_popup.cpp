@@ -14,6 +14,7 @@ namespace fuseline::ui {
 namespace {
 
 constexpr int kHeightPx = 300;
+constexpr int kReasonRole = Qt::UserRole + 1;
 
 }  // namespace
 
@@ -21,7 +22,9 @@ SearchPopup::SearchPopup(const QString& what, Search search, QWidget* parent)
     : QFrame(parent, Qt::Popup),
       m_search(std::move(search)),
       m_query(new QLineEdit(this)),
-      m_list(new QTreeWidget(this)) {
+      m_list(new QTreeWidget(this)),
+      m_showAll(new QCheckBox(tr("Show &all, with the reasons against them"), this)),
+      m_reason(new QLabel(this)) {
   setAttribute(Qt::WA_DeleteOnClose);
   setFrameShape(StyledPanel);
   m_query->setPlaceholderText(what);
@@ -40,9 +43,16 @@ SearchPopup::SearchPopup(const QString& what, Search search, QWidget* parent)
   layout->setContentsMargins(8, 8, 8, 8);
   layout->addWidget(m_query);
   layout->addWidget(m_list);
+  layout->addWidget(m_reason);
+  layout->addWidget(m_showAll);
+  m_reason->setWordWrap(true);
+  m_reason->hide();
+  m_showAll->hide();
   connect(m_query, &QLineEdit::textChanged, this, &SearchPopup::fill);
   connect(m_query, &QLineEdit::returnPressed, this, &SearchPopup::accept);
   connect(m_list, &QTreeWidget::itemClicked, this, &SearchPopup::accept);
+  connect(m_list, &QTreeWidget::currentItemChanged, this, &SearchPopup::showReason);
+  connect(m_showAll, &QCheckBox::toggled, this, &SearchPopup::fill);
   fill();
 }
 
@@ -57,17 +67,35 @@ void SearchPopup::openAt(QPoint screenPosition, int widthPx) {
 
 void SearchPopup::fill() {
   m_list->clear();
-  for (const SearchChoice& choice : m_search(m_query->text())) {
+  const Search& search = m_showAll->isChecked() ? m_wider : m_search;
+  for (const SearchChoice& choice : search(m_query->text())) {
     auto* item = new QTreeWidgetItem(m_list, {choice.title, choice.detail});
     item->setData(0, Qt::UserRole, choice.key);
     item->setToolTip(0, choice.tip);
     item->setForeground(1, palette().placeholderText());
+    item->setData(0, kReasonRole, choice.reason);
+    if (!isUsable(item)) item->setForeground(0, palette().brush(QPalette::Disabled, QPalette::Text));
   }
   m_list->setCurrentItem(m_list->topLevelItem(0));
 }
 
+void SearchPopup::setWider(Search search) {
+  m_wider = std::move(search);
+  m_showAll->show();
+}
+
+bool SearchPopup::isUsable(const QTreeWidgetItem* item) const {
+  return item && item->data(0, kReasonRole).toString().isEmpty();
+}
+
+void SearchPopup::showReason() {
+  const QTreeWidgetItem* item = m_list->currentItem();
+  m_reason->setText(item ? item->data(0, kReasonRole).toString() : QString());
+  m_reason->setVisible(!m_reason->text().isEmpty());
+}
+
 void SearchPopup::accept() {
-  if (!m_list->currentItem()) return;
+  if (!isUsable(m_list->currentItem())) return;
   const QString key = m_list->currentItem()->data(0, Qt::UserRole).toString();
   close();
   Q_EMIT chosen(key);

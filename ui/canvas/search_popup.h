@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <QCheckBox>
 #include <QFrame>
+#include <QLabel>
 #include <QLineEdit>
 #include <QTreeWidget>
 
@@ -14,8 +16,9 @@ namespace fuseline::ui {
 struct SearchChoice {
   QString key;
   QString title;
-  QString detail;    // at the other end of the line
-  QString tip = {};  // rich text
+  QString detail;       // at the other end of the line
+  QString tip = {};     // rich text
+  QString reason = {};  // why it cannot be chosen; empty: it can
 };
 
 /// What matches a text, best first; all of an empty one.
@@ -30,6 +33,8 @@ class SearchPopup : public QFrame {
   SearchPopup(const QString& what, Search search, QWidget* parent);
   void openAt(QPoint screenPosition, int widthPx = 320);
   QString query() const { return m_query->text(); }
+  /// Offers to show what else there is, with the reasons why that cannot be chosen.
+  void setWider(Search search);
 
  Q_SIGNALS:
   void chosen(const QString& key);
@@ -40,9 +45,14 @@ class SearchPopup : public QFrame {
  private:
   void fill();
   void accept();
+  void showReason();
+  bool isUsable(const QTreeWidgetItem* item) const;
   Search m_search;
+  Search m_wider;
   QLineEdit* m_query;
   QTreeWidget* m_list;
+  QCheckBox* m_showAll;
+  QLabel* m_reason;
 };
 
 }  // namespace fuseline::ui

@@ -4,12 +4,13 @@
 
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
-#include "core/document/format_version.h"
-#include "ui/canvas/frame_geometry.h"
 #include "ui/canvas/metrics.h"
+#include "ui/session/edit_script.h"
 #include "ui/theme/format.h"
 
 #include <QRegularExpression>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
@@ -19,32 +20,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-/// Collects edits that are valid one after the other.
-class EditScript {
- public:
-  explicit EditScript(PipelineDocument document) : m_scratch(std::move(document)) {}
-  const PipelineDocument& document() const { return m_scratch; }
-
-  /// Applies to the scratch copy first; an edit that is refused stays in the group, so that the user sees why.
-  void add(Edit edit) {
-    (void)m_scratch.apply(edit);
-    m_edits.push_back(std::move(edit));
-  }
-  Edit finish(std::string label) && {
-    if (m_edits.size() == 1) return std::move(m_edits.front());
-    return EditGroup{.label = std::move(label), .edits = std::move(m_edits)};
-  }
-
- private:
-  PipelineDocument m_scratch;
-  std::vector<Edit> m_edits;
-};
-
-std::optional<Position> positionOf(const PipelineDocument& document, const std::string& id) {
-  const auto found = std::ranges::find(document.positions(), id, [](const auto& entry) { return entry.first; });
-  return found == document.positions().end() ? std::nullopt : std::optional(found->second);
-}
 
 std::string stemOf(std::string_view entry) {
   std::string stem(entry.starts_with(kBlockPrefix) ? entry.substr(kBlockPrefix.size()) : entry);
@@ -109,27 +84,6 @@ std::string addTo(EditScript& script, std::string_view entry, const Value* sourc
   return id;
 }
 
-void addLink(EditScript& script, const Endpoint& from, const Endpoint& to) {
-  if (const DocumentOutput* output = script.document().findOutput(to.node)) {
-    DocumentOutput changed = *output;
-    changed.from = from;
-    script.add(ReplaceOutput{.id = to.node, .output = changed});
-    return;
-  }
-  if (const auto taken = linkInto(script.document(), to)) script.add(RemoveWire{.wire = {taken->from, taken->to}});
-  script.add(AddWire{.wire = {from, to}});
-}
-
-void removeLink(EditScript& script, const Link& link) {
-  if (!link.isOutput) {
-    script.add(RemoveWire{.wire = {link.from, link.to}});
-  } else if (const DocumentOutput* output = script.document().findOutput(link.to.node)) {
-    DocumentOutput changed = *output;
-    changed.from = {};
-    script.add(ReplaceOutput{.id = link.to.node, .output = changed});
-  }
-}
-
 /// Where the main output of a node can be read; nullopt for outputs and unknown ops.
 std::optional<Endpoint> mainOutput(const PipelineDocument& document, const std::string& id) {
   if (document.findInput(id)) return Endpoint{.node = id};
@@ -148,39 +102,6 @@ std::string lastNode(const PipelineDocument& document) {
   return document.inputs().empty() ? std::string() : document.inputs().front().id;
 }
 
-/// All that stood behind this x has moved on: frames behind it, too, and those around it are wider.
-void stretchFrames(EditScript& script, int x) {
-  const PipelineDocument before = script.document();
-  for (const DocumentFrame* frame : drawnFrames(before)) {
-    FrameArea area = *frame->area;
-    if (area.x + area.width <= x) continue;
-    if (area.x > x)
-      area.x += kNodePitchPx;
-    else
-      area.width = std::min(area.width + kNodePitchPx, kMaxFrameSide);
-    DocumentFrame moved = *frame;
-    moved.area = area;
-    script.add(ReplaceFrame{std::move(moved)});
-  }
-}
-
-/// Makes room right of a node: everything that stands there moves on by one place.
-std::optional<Position> makeRoom(EditScript& script, const std::string& after) {
-  const auto anchor = positionOf(script.document(), after);
-  if (!anchor) return std::nullopt;
-  const Position place{anchor->x + kNodePitchPx, anchor->y};
-  const auto positions = script.document().positions();
-  const bool isTaken = std::ranges::any_of(positions, [&](const auto& entry) {
-    const Position& p = entry.second;
-    return p.x > anchor->x && p.x < place.x + kNodePitchPx && std::abs(p.y - place.y) < kRowPitchPx;
-  });
-  for (const auto& [id, p] : positions) {
-    if (isTaken && p.x > anchor->x) script.add(MoveNode{.id = id, .position = Position{p.x + kNodePitchPx, p.y}});
-  }
-  if (isTaken) stretchFrames(script, anchor->x);
-  return place;
-}
-
 /// Joins a new node between `source` and those who read from it. A node without a main input or output stays apart.
 void wireBetween(EditScript& script, const std::string& id, const Endpoint& source, const std::vector<Link>& readers) {
   const DocumentOp* op = script.document().findOp(id);
@@ -191,18 +112,6 @@ void wireBetween(EditScript& script, const std::string& id, const Endpoint& sour
     for (const Link& reader : readers) addLink(script, result, reader.to);
   }
   if (!operation->inputs.empty()) addLink(script, source, {id, operation->inputs.front().name});
-}
-
-std::vector<Link> readersOf(const PipelineDocument& document, const Endpoint& from) {
-  std::vector<Link> readers;
-  for (const Link& link : linksOf(document)) {
-    if (link.from == from) readers.push_back(link);
-  }
-  return readers;
-}
-
-std::string countLabel(const char* verb, std::size_t count) {
-  return std::string(verb) + " " + std::to_string(count) + (count == 1 ? " node" : " nodes");
 }
 
 void removeNode(EditScript& script, const std::string& id, Reconnect reconnect) {
@@ -413,25 +322,10 @@ NodeEdit splice(const PipelineDocument& document, const Graph& graph, std::strin
   return {.edit = std::move(script).finish("Insert " + std::string(entry) + " before " + link.to.node), .id = id};
 }
 
-std::optional<Edit> spliceExisting(const PipelineDocument& document, const std::string& id, const Link& link,
-                                   std::optional<Position> position) {
-  const DocumentOp* op = document.findOp(id);
-  const OperationPointer operation = op ? operationOf(document, *op) : nullptr;
-  if (!operation || link.from.node == id || link.to.node == id) return std::nullopt;
-  const bool isLoose = !linkInto(document, {id, operation->inputs.front().name}) &&
-                       readersOf(document, {id, operation->outputs.front().name}).empty();
-  if (!isLoose) return std::nullopt;
-  EditScript script(document);
-  const std::optional<Position> place = position ? position : makeRoom(script, link.from.node);
-  if (place) script.add(MoveNode{.id = id, .position = place});
-  wireBetween(script, id, link.from, {link});
-  return std::move(script).finish("Put " + id + " before " + link.to.node);
-}
-
 namespace {
 
 /// Would a new node of this entry take the tensor at this port? Tried in a pipeline that has nothing else.
-bool takes(const PipelineDocument& document, std::string_view entry, const std::string& port, const Value& source) {
+Verdict takes(const PipelineDocument& document, std::string_view entry, const std::string& port, const Value& source) {
   PipelineDocument alone;
   for (const auto& [name, block] : document.blocks()) (void)alone.apply(AddBlock{.name = name, .block = block});
   const std::string dtype(dtypeName(source.spec.dtype));
@@ -439,43 +333,55 @@ bool takes(const PipelineDocument& document, std::string_view entry, const std::
   EditScript script(std::move(alone));
   const std::string id = addTo(script, entry, &source, std::nullopt);
   script.add(AddWire{{{"source", {}}, {id, port}}});
-  const std::vector<Diagnostic> problems = lower(script.document()).diagnostics;
-  return std::ranges::none_of(problems, [&](const Diagnostic& problem) {
-    return problem.node == id && (problem.code == "shape-mismatch" || problem.code == "dtype-mismatch");
-  });
+  for (const Diagnostic& problem : lower(script.document()).diagnostics)
+    if (problem.node == id && (problem.code == "shape-mismatch" || problem.code == "dtype-mismatch"))
+      return Verdict::no(problem.message);
+  return Verdict::yes();
 }
 
 /// Where inference has other inputs to wait for, the dtype alone is known to be wrong.
-bool mayTake(const Port& port, const Value& source) {
-  return (port.elements == PortElements::Counts) != isFloat(source.spec.dtype);
+Verdict mayTake(const Port& port, const Value& source) {
+  const bool readsCounts = port.elements == PortElements::Counts;
+  if (readsCounts != isFloat(source.spec.dtype)) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("{} reads {}, not {}.", port.name, readsCounts ? "counts" : "numbers", dtypeName(source.spec.dtype)));
 }
 
-/// The port of the node that was just added which takes the wire; nothing: none does.
-std::optional<Endpoint> portFor(const PipelineDocument& document, const std::string& id, const LooseWire& wire,
-                                const Value* source) {
+/// Of an input or an output that was just added.
+Result<Endpoint> portOfEnd(const PipelineDocument& document, const std::string& id, const LooseWire& wire) {
+  if (document.findOutput(id))
+    return wire.isFromOutput ? Result<Endpoint>(Endpoint{id, {}})
+                             : Error{"An output makes nothing that could be read."};
+  return wire.isFromOutput ? Result<Endpoint>(Error{"An input reads nothing."}) : Endpoint{id, {}};
+}
+
+/// The port of the node that was just added which takes the wire. Errors: none does; why the first one does not.
+Result<Endpoint> portFor(const PipelineDocument& document, const std::string& id, const LooseWire& wire,
+                         const Value* source) {
   const DocumentOp* op = document.findOp(id);
-  if (!op)
-    return document.findOutput(id) && wire.isFromOutput   ? std::optional(Endpoint{id, {}})
-           : document.findInput(id) && !wire.isFromOutput ? std::optional(Endpoint{id, {}})
-                                                          : std::nullopt;
+  if (!op) return portOfEnd(document, id, wire);
   const OperationPointer operation = operationOf(document, *op);
-  if (!operation) return std::nullopt;
+  if (!operation) return Error{op->operation + " is not known here."};
   if (!wire.isFromOutput) return Endpoint{id, operation->outputs.front().name};
-  for (const Port& port : operation->inputs)
-    if (!source || (mayTake(port, *source) && takes(document, op->operation, port.name, *source)))
-      return Endpoint{id, port.name};
-  return std::nullopt;
+  std::string reason = op->operation + " reads nothing.";
+  for (const Port& port : operation->inputs) {
+    Verdict verdict = source ? mayTake(port, *source) : Verdict::yes();
+    if (verdict && source) verdict = takes(document, op->operation, port.name, *source);
+    if (verdict) return Endpoint{id, port.name};
+    if (&port == &operation->inputs.front()) reason = verdict.reason();
+  }
+  return Error{reason};
 }
 
 }  // namespace
 
-std::optional<NodeEdit> addAtWire(const PipelineDocument& document, const Graph& graph, std::string_view entry,
-                                  const LooseWire& wire, std::optional<Position> position) {
+Result<NodeEdit> addAtWire(const PipelineDocument& document, const Graph& graph, std::string_view entry,
+                           const LooseWire& wire, std::optional<Position> position) {
   const Value* source = wire.isFromOutput ? valueAt(graph, wire.at) : nullptr;
   EditScript script(document);
   const std::string id = addTo(script, entry, source, position);
-  const std::optional<Endpoint> port = portFor(script.document(), id, wire, source);
-  if (!port) return std::nullopt;
+  const Result<Endpoint> port = portFor(script.document(), id, wire, source);
+  if (!port) return port.error();
   wire.isFromOutput ? addLink(script, wire.at, *port) : addLink(script, *port, wire.at);
   return NodeEdit{std::move(script).finish("Add " + std::string(entry) + " at " + toString(wire.at)), id};
 }

@@ -57,19 +57,14 @@ NodeEdit insertAfter(const PipelineDocument& document, const Graph& graph, std::
 NodeEdit splice(const PipelineDocument& document, const Graph& graph, std::string_view entry, const Link& link,
                 std::optional<Position> position);
 
-/// Puts an op that is there into a wire, at a place; without one its neighbours make room. Nothing where it cannot be:
-/// its main ports have wires, or the wire is its own.
-std::optional<Edit> spliceExisting(const PipelineDocument& document, const std::string& id, const Link& link,
-                                   std::optional<Position> position);
-
 /// A wire that begins at a port and whose other end is still loose.
 struct LooseWire {
   Endpoint at;
   bool isFromOutput = true;
 };
-/// Adds a node of this entry and joins the wire to it. Nothing where none of its ports would take the wire.
-std::optional<NodeEdit> addAtWire(const PipelineDocument& document, const Graph& graph, std::string_view entry,
-                                  const LooseWire& wire, std::optional<Position> position);
+/// Adds a node of this entry and joins the wire to it. Errors: none of its ports would take the wire.
+Result<NodeEdit> addAtWire(const PipelineDocument& document, const Graph& graph, std::string_view entry,
+                           const LooseWire& wire, std::optional<Position> position);
 
 /// Another op in an op's place, with its id, its wires and the attributes that both have.
 /// Errors: a wire would have no port to go to, or one of the ops is not known.

@@ -1,0 +1,57 @@
+// Paints discs with signs that are drawn, not written: they look the same in every font.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/status_badge.h"
+
+#include <QPainterPath>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr double kRadiusPx = 7.0;
+
+QColor colorOf(NodeStatus status, const ThemeColors& colors) {
+  switch (status) {
+    case NodeStatus::NeverRun: return colors.dimText;
+    case NodeStatus::Running: return colors.accent;
+    case NodeStatus::Measured: return colors.good;
+    case NodeStatus::Stale: return colors.warning;
+    case NodeStatus::Failed: return colors.error;
+  }
+  return colors.dimText;
+}
+
+/// In a square from -1 to 1.
+QPainterPath signOf(NodeStatus status) {
+  QPainterPath sign;
+  switch (status) {
+    case NodeStatus::NeverRun: sign.addPolygon(QPolygonF({{-0.35, 0}, {0.35, 0}})); break;
+    case NodeStatus::Running: sign.addPolygon(QPolygonF({{-0.3, -0.5}, {0.55, 0}, {-0.3, 0.5}, {-0.3, -0.5}})); break;
+    case NodeStatus::Measured: sign.addPolygon(QPolygonF({{-0.5, 0.05}, {-0.12, 0.42}, {0.5, -0.38}})); break;
+    case NodeStatus::Stale:
+      sign.moveTo(-0.55, 0.12);
+      sign.cubicTo(-0.3, -0.6, 0.3, 0.6, 0.55, -0.12);
+      break;
+    case NodeStatus::Failed:
+      sign.addPolygon(QPolygonF({{-0.4, -0.4}, {0.4, 0.4}}));
+      sign.addPolygon(QPolygonF({{-0.4, 0.4}, {0.4, -0.4}}));
+      break;
+  }
+  return sign;
+}
+
+}  // namespace
+
+void paintStatusBadge(QPainter& painter, QPointF centre, NodeStatus status, const Theme& theme) {
+  const QColor color = colorOf(status, theme.colors());
+  const bool isEmpty = status == NodeStatus::NeverRun;
+  painter.setPen(QPen(isEmpty ? color : theme.colors().canvas, isEmpty ? 1.0 : 1.4));
+  painter.setBrush(isEmpty ? theme.colors().node : color);
+  painter.drawEllipse(centre, kRadiusPx, kRadiusPx);
+  painter.setBrush(Qt::NoBrush);
+  const QTransform place = QTransform::fromTranslate(centre.x(), centre.y()).scale(kRadiusPx, kRadiusPx);
+  painter.strokePath(place.map(signOf(status)),
+                     QPen(isEmpty ? color : textOn(color), 1.7, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
+}
+
+}  // namespace fuseline::ui
