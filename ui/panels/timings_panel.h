@@ -4,6 +4,7 @@
 
 #include "ui/models/timings_model.h"
 #include "ui/models/timings_order.h"
+#include "ui/panels/baseline_bar.h"
 #include "ui/panels/sample_view.h"
 #include "ui/panels/table_columns.h"
 #include "ui/session/session.h"
@@ -31,6 +32,9 @@ class TimingsPanel : public QWidget {
   QPushButton* runAgain() const { return m_runAgain; }
   /// The rounds of the current row, or from end to end.
   SampleView& samples() { return *m_samples; }
+  BaselineBar& baselineBar() { return *m_baselineBar; }
+  /// Types into the note of the current row.
+  QAction* noteAction() const { return m_editNote; }
   QToolButton* samplesButton() const { return m_showSamples; }
   /// The table as it is shown, as tab-separated text, for spreadsheets.
   QString asText() const;
@@ -44,6 +48,9 @@ class TimingsPanel : public QWidget {
   void refreshCaption();
   void refreshRunAgain();
   void refreshSamples();
+  void refreshNotes();
+  void editNote();
+  void showColumn(int slot);
   const TimingsRow* shownRow() const;
   QString baselineText() const;
   void showSelection();
@@ -59,10 +66,12 @@ class TimingsPanel : public QWidget {
   QSplitter* m_body;
   QWidget* m_head;
   QLabel* m_caption;
+  BaselineBar* m_baselineBar;
+  QAction* m_editNote;
   QPushButton* m_runAgain;
   QToolButton* m_showSamples;
   QLabel* m_empty;
-  std::optional<Result<RunComparison>> m_comparison;  // with the baseline, if there is one
+  std::optional<Result<RunComparison>> m_comparison;  // with the reference, if there is one
   bool m_isKept;
   bool m_isSyncing = false;
 };
