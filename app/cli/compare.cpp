@@ -5,11 +5,14 @@
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
+#include "core/export/html_report.h"
 #include "core/profile/run_comparison.h"
 #include "core/profile/run_folder.h"
+#include "core/support/atomic_file.h"
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <span>
 
 #include <fmt/format.h>
@@ -23,6 +26,7 @@ struct CompareOptions {
   std::string next;
   std::vector<std::string> others;
   std::vector<std::string> gates;
+  std::string report;
   bool asJson = false;
   bool annotates = false;
 };
@@ -290,6 +294,14 @@ void print(const std::vector<Base>& bases, const RunRecord& next, const CompareO
   context.out << notesText(options.next, next);
 }
 
+/// Nothing for an empty path.
+Result<void> writeReport(const std::vector<Base>& bases, const RunRecord& next, const std::string& path) {
+  if (path.empty()) return {};
+  std::vector<NamedRun> runs;
+  for (const Base& base : bases) runs.push_back({std::filesystem::path(base.file).filename().string(), base.record});
+  return writeFileAtomically(path, [&](std::ostream& file) { file << htmlReportBeside(next, runs); });
+}
+
 /// Of the gates that failed.
 std::string annotationsOf(const std::vector<GateReport>& gates, const std::string& file) {
   std::string text;
@@ -310,6 +322,7 @@ Result<int> compare(const CompareOptions& options, Context& context) {
   const Result<std::vector<GateResult>> results = checkAll(*gates, comparison);
   if (!results) return results.error();
   const std::vector<GateReport> reports = reportsOf(*results);
+  if (Result<void> written = writeReport(*bases, *next, options.report); !written) return written.error();
   if (options.asJson)
     printJson(context, toJson(*bases, *next, reports));
   else {
@@ -339,6 +352,8 @@ void addCompareVerb(CLI::App& app, Context& context) {
           "Such as \"median>+5%\" or \"speedup<-5%\"; of median, unfused, speedup, peak, saved, launches, step. "
           "A change that could be chance does not fail")
       ->type_name("GATE");
+  verb->add_option("--report", options->report, "Also writes NEW as a page, with the comparison in it")
+      ->type_name("OUT.html");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
   addAnnotateOption(*verb, options->annotates);
 }
