@@ -90,6 +90,8 @@ BaselineBar::Chip BaselineBar::makeChip(const Baseline& baseline) {
   chip.run->setText(fontMetrics().elidedText(baseline.name, Qt::ElideMiddle, kWidestPx));
   chip.run->setToolTip(tipOf(baseline, isReference));
   chip.run->setAccessibleName(tr("Baseline %1: %2").arg(baseline.letter(), baseline.name));
+  chip.run->setFont(scaledFont(1.0, isReference ? QFont::Bold : QFont::Normal));
+  chip.run->setAutoRaise(true);
   chip.run->setCheckable(true);
   chip.run->setChecked(isReference);
   chip.unpin->setText(QStringLiteral("×"));

@@ -126,6 +126,16 @@ QTreeView* makeView(TimingsOrder& order, TimingsModel& model, QWidget* parent) {
   return view;
 }
 
+/// One above the other.
+QWidget* makeSide(std::initializer_list<QWidget*> widgets) {
+  auto* side = new QWidget;
+  auto* column = new QVBoxLayout(side);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(1);
+  for (QWidget* widget : widgets) column->addWidget(widget, 1);
+  return side;
+}
+
 QString shownOf(const std::string& value) { return value.empty() ? QStringLiteral("–") : toQt(value); }
 
 }  // namespace
@@ -139,6 +149,7 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QW
       m_view(makeView(*m_order, *m_model, this)),
       m_columns(*m_view, columnsOfTable(), isKept ? QStringLiteral("timings/columns") : QString()),
       m_samples(new SampleView(theme)),
+      m_rounds(new RoundComparisonView(theme)),
       m_body(new QSplitter(Qt::Horizontal, this)),
       m_head(new QWidget(this)),
       m_caption(new QLabel(m_head)),
@@ -199,7 +210,7 @@ void TimingsPanel::createHead() {
 /// The table, and the rounds of its row beside it.
 void TimingsPanel::createBody() {
   m_body->addWidget(m_view);
-  m_body->addWidget(m_samples);
+  m_body->addWidget(makeSide({m_samples, m_rounds}));
   m_body->setStretchFactor(0, 1);
   m_body->setSizes({kTablePx, kSamplesPx});
   m_body->setChildrenCollapsible(false);
@@ -210,6 +221,7 @@ void TimingsPanel::createBody() {
   m_samples->setVisible(m_showSamples->isChecked());
   connect(m_showSamples, &QToolButton::toggled, this, [this](bool isShown) {
     m_samples->setVisible(isShown);
+    refreshSamples();
     if (m_isKept) QSettings().setValue(kSamplesKey, isShown);
   });
   if (!m_isKept) return;
@@ -268,6 +280,7 @@ void TimingsPanel::refreshComparison() {
   if (run) m_model->setNotes(run->record);
   m_columns.refresh();
   refreshCaption();
+  refreshSamples();
 }
 
 /// Who pins a run wants to see it, whichever columns were chosen before.
@@ -342,6 +355,15 @@ void TimingsPanel::refreshSamples() {
   const auto& run = m_session.lastRun();
   const TimingsRow* row = run ? shownRow() : nullptr;
   m_samples->setPlot(row ? samplePlot(run->record, *row) : SamplePlot());
+  refreshRounds(row);
+}
+
+void TimingsPanel::refreshRounds(const TimingsRow* row) {
+  const Baseline* reference = m_session.baselines().reference();
+  const bool isShown = row && reference && m_showSamples->isChecked();
+  m_rounds->setVisible(isShown);
+  m_samples->parentWidget()->setVisible(m_showSamples->isChecked());
+  if (isShown) m_rounds->setComparison(compareRoundsOf(m_session.lastRun()->record, *reference, *row));
 }
 
 void TimingsPanel::showSelection() {

@@ -5,6 +5,7 @@
 #include "ui/models/timings_model.h"
 #include "ui/models/timings_order.h"
 #include "ui/panels/baseline_bar.h"
+#include "ui/panels/round_comparison_view.h"
 #include "ui/panels/sample_view.h"
 #include "ui/panels/table_columns.h"
 #include "ui/session/session.h"
@@ -32,6 +33,8 @@ class TimingsPanel : public QWidget {
   QPushButton* runAgain() const { return m_runAgain; }
   /// The rounds of the current row, or from end to end.
   SampleView& samples() { return *m_samples; }
+  /// The same rounds over those of the reference.
+  RoundComparisonView& rounds() { return *m_rounds; }
   BaselineBar& baselineBar() { return *m_baselineBar; }
   /// Types into the note of the current row.
   QAction* noteAction() const { return m_editNote; }
@@ -48,6 +51,7 @@ class TimingsPanel : public QWidget {
   void refreshCaption();
   void refreshRunAgain();
   void refreshSamples();
+  void refreshRounds(const TimingsRow* row);
   void refreshNotes();
   void editNote();
   void showColumn(int slot);
@@ -63,6 +67,7 @@ class TimingsPanel : public QWidget {
   QTreeView* m_view;
   TableColumns m_columns;
   SampleView* m_samples;
+  RoundComparisonView* m_rounds;
   QSplitter* m_body;
   QWidget* m_head;
   QLabel* m_caption;
