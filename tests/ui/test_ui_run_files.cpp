@@ -7,6 +7,7 @@
 #include "tests/support/one_backend.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/session/baseline_memory.h"
 #include "ui/theme/format.h"
 
 #include <QDragEnterEvent>
@@ -38,6 +39,7 @@ class RunFilesTest : public QObject {
   void aBaselineWithoutACommonVariantSaysSo();
   void asManyRunsArePinnedAsThereAreLetters();
   void stepsAreNotedAndFoundAgain();
+  void baselinesOfAPipelineAreThereNextTime();
 };
 
 namespace {
@@ -326,6 +328,40 @@ void RunFilesTest::asManyRunsArePinnedAsThereAreLetters() {
   QVERIFY(baselines.pin(recordOf()));
   QCOMPARE(baselines.reference()->letter(), QStringLiteral("B"));  // the letter that is free
   QCOMPARE(baselines.all()[2].letter(), QStringLiteral("C"));
+}
+
+void RunFilesTest::baselinesOfAPipelineAreThereNextTime() {
+  const OwnSettings settings;
+  const testing::TemporaryFolder folder;
+  const QString pipeline = toQt((folder / "small.fuseline").string());
+  const QString other = toQt((folder / "other.fuseline").string());
+  QStringList runs;
+  for (const char* name : {"a.fuserun", "b.fuserun", "c.fuserun"}) {
+    runs.append(toQt((folder / name).string()));
+    QVERIFY(saveRunRecord(recordOf(), folder / name));
+  }
+  {
+    Session session({});
+    const BaselineMemory memory(session, nullptr);
+    session.openText(smallPipeline(), QStringLiteral("small"));
+    QVERIFY(session.save(other) && session.save(pipeline));
+    QCoreApplication::sendPostedEvents();
+    for (const QString& run : runs) QVERIFY(session.baselines().pin(recordOf(), run));
+    session.baselines().setReference(1);
+  }
+  QVERIFY(std::filesystem::remove(folder / "c.fuserun"));
+  Session session({});
+  const BaselineMemory memory(session, nullptr);
+  QVERIFY(session.open(pipeline));
+  QCOMPARE(session.baselines().all().size(), std::size_t{2});
+  QCOMPARE(session.baselines().all()[0].file, runs[0]);
+  QCOMPARE(session.baselines().reference()->file, runs[1]);
+  QVERIFY(session.open(other));
+  QCOMPARE(session.baselines().all().size(), std::size_t{2});  // of none of its own: they stay
+  QVERIFY(session.open(pipeline));
+  session.baselines().unpinAll();
+  QVERIFY(session.open(pipeline));
+  QVERIFY(session.baselines().isEmpty());
 }
 
 void RunFilesTest::stepsAreNotedAndFoundAgain() {
