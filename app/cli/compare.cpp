@@ -282,16 +282,16 @@ std::string tableText(const std::vector<Base>& bases, bool hasColour) {
   return differences + (differences.empty() ? "" : "\n") + CompareTable(bases.front().comparison).text(hasColour);
 }
 
-void print(const std::vector<Base>& bases, const RunRecord& next, const CompareOptions& options, Context& context) {
-  context.out << tableText(bases, context.hasColour)
-              << "\nMedians. ~ marks a change that could be chance within the runs. Both were measured at their own "
-                 "time: what \nchanged on the machine in between looks like a change of the program. speedup is free "
-                 "of that.\n";
+std::string textOf(const std::vector<Base>& bases, const RunRecord& next, const std::string& nextFile, bool hasColour) {
+  std::string text =
+      tableText(bases, hasColour) +
+      "\nMedians. ~ marks a change that could be chance within the runs. Both were measured at their own "
+      "time: what \nchanged on the machine in between looks like a change of the program. speedup is free "
+      "of that.\n";
   for (std::size_t base = 0; base < bases.size(); ++base)
-    context.out << newAndGoneText(bases[base].comparison,
-                                  bases.size() > 1 ? fmt::format("Against {}: ", letterOf(base)) : "");
-  for (const Base& base : bases) context.out << notesText(base.file, base.record);
-  context.out << notesText(options.next, next);
+    text += newAndGoneText(bases[base].comparison, bases.size() > 1 ? fmt::format("Against {}: ", letterOf(base)) : "");
+  for (const Base& base : bases) text += notesText(base.file, base.record);
+  return text + notesText(nextFile, next);
 }
 
 /// Nothing for an empty path.
@@ -325,10 +325,8 @@ Result<int> compare(const CompareOptions& options, Context& context) {
   if (Result<void> written = writeReport(*bases, *next, options.report); !written) return written.error();
   if (options.asJson)
     printJson(context, toJson(*bases, *next, reports));
-  else {
-    print(*bases, *next, options, context);
-    context.out << toString(reports);
-  }
+  else
+    context.out << textOf(*bases, *next, options.next, context.hasColour) << toString(reports);
   if (options.annotates) context.out << annotationsOf(reports, options.next);
   return exitCodeOf(reports);
 }

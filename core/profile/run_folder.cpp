@@ -50,12 +50,14 @@ Result<RunNotes> notesFromText(std::string_view text) {
   return notes;
 }
 
+Json emptyList() { return {{"format", kNotesFormat}, {"notes", Json::array()}}; }
+
 /// The list as it is written, so that what newer programs say in it stays. Once it has been read, it can be.
 Json listIn(const fs::path& folder) {
   const Result<std::string> text =
       readWholeFile(folder / kNotesFile, {.what = "list of notes", .maxMiB = kMaxNotesMiB});
   Result<Json> json = text ? parseJson(*text) : Result<Json>(text.error());
-  return json ? std::move(*json) : Json{{"format", kNotesFormat}, {"notes", Json::array()}};
+  return json ? std::move(*json) : emptyList();
 }
 
 Json::iterator itemOf(Json& items, const std::string& fileName) {
@@ -101,7 +103,7 @@ fs::path freeNameLike(const fs::path& file, const fs::path& folder) {
 fs::path nameByTime() { return fmt::format("{:%Y-%m-%d_%H-%M-%S}{}", fmt::gmtime(std::time(nullptr)), kEnding); }
 
 /// Also to another disk.
-Result<void> moveRun(const fs::path& file, const fs::path& to, const FileMoved& isMoved) {
+Result<void> moveRun(const fs::path& file, const fs::path& to, const FileMoved& onMoved) {
   std::error_code error;
   fs::create_directories(to, error);
   const fs::path moved = freeNameLike(file, to);
@@ -112,7 +114,7 @@ Result<void> moveRun(const fs::path& file, const fs::path& to, const FileMoved& 
   if (notes && notes->contains(name))
     if (Result<void> noted = saveRunNote(to, moved.filename().string(), notes->at(name)); !noted) return noted;
   fs::remove(file, error);
-  if (isMoved) isMoved(file, moved);
+  if (onMoved) onMoved(file, moved);
   return {};
 }
 
@@ -176,7 +178,7 @@ Result<void> saveRunNote(const fs::path& folder, const std::string& fileName, co
   if (note.isEmpty() && !isThere) return {};
   std::error_code ignored;
   if (!notes) fs::rename(folder / kNotesFile, folder / (std::string(kNotesFile) + ".broken"), ignored);
-  Json list = listIn(folder);
+  Json list = notes ? listIn(folder) : emptyList();
   setNote(list["notes"], fileName, note);
   return writeNotes(folder, list);
 }
@@ -219,10 +221,10 @@ Result<fs::path> addRun(const fs::path& folder, const RunRecord& record) {
   return file;
 }
 
-Result<void> moveRuns(const fs::path& from, const fs::path& to, const FileMoved& isMoved) {
+Result<void> moveRuns(const fs::path& from, const fs::path& to, const FileMoved& onMoved) {
   Result<void> all;
   for (const fs::path& file : runFilesIn(from))
-    if (Result<void> moved = moveRun(file, to, isMoved); !moved && all) all = std::move(moved);
+    if (Result<void> moved = moveRun(file, to, onMoved); !moved && all) all = std::move(moved);
   return all;
 }
 

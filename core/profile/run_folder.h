@@ -82,7 +82,7 @@ Result<std::filesystem::path> addRun(const std::filesystem::path& folder, const 
 using FileMoved = std::function<void(const std::filesystem::path& from, const std::filesystem::path& to)>;
 /// Moves every run of one folder to another, with what was noted. Errors: the first of them; the others are moved.
 Result<void> moveRuns(const std::filesystem::path& from, const std::filesystem::path& to,
-                      const FileMoved& isMoved = {});
+                      const FileMoved& onMoved = {});
 
 /// Reads run files, and reads them again only when they have changed. For one thread.
 class RunFolderReader {
