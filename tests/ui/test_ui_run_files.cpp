@@ -4,6 +4,7 @@
 #include "core/profile/run_folder.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/atomic_file.h"
+#include "core/support/read_file.h"
 #include "tests/support/one_backend.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
@@ -293,6 +294,12 @@ void RunFilesTest::baselinesStandBesideAnotherRun() {
                QStringLiteral("Baseline A: <b>before &lt;the&gt; change</b>, measured 2026-01-02 03:04:05 UTC")),
            qPrintable(caption));
   QVERIFY2(caption.contains(QStringLiteral("symbol M 32 → ")), qPrintable(caption));
+  const testing::TemporaryFolder folder;
+  const QString page = toQt((folder / "run.html").string());
+  QVERIFY(f.session.exportRun(*findExporter("html"), page));
+  const std::string text = *readWholeFile(page.toStdString(), {.what = "page", .maxMiB = 1});
+  QVERIFY(text.find("<h3>A: before &lt;the&gt; change</h3>") != std::string::npos);
+  QVERIFY(text.find("<h3>B: small</h3>") != std::string::npos);
   timings.baselineBar().unitBox()->setCurrentText(QStringLiteral("ratio"));
   QCOMPARE(timings.model().changeUnit(), ChangeUnit::Ratio);
   timings.baselineBar().chips()[0].unpin->click();

@@ -5,6 +5,7 @@
 #include "ui/theme/baseline_colors.h"
 #include "ui/theme/format.h"
 
+#include <QApplication>
 #include <QLabel>
 #include <QSettings>
 
@@ -67,8 +68,9 @@ void BaselineBar::createUnits(bool isKept) {
 
 ChangeUnit BaselineBar::unit() const { return static_cast<ChangeUnit>(m_unit->currentData().toInt()); }
 
-/// Later: a chip may be what was pressed.
+/// Old chips go later: one of them may be what was pressed. Who is there with the keyboard stays in the bar.
 void BaselineBar::refresh() {
+  const bool hasFocus = isAncestorOf(QApplication::focusWidget()) && !m_unit->hasFocus();
   for (const Chip& chip : m_chips)
     for (QToolButton* button : {chip.run, chip.unpin}) {
       button->hide();
@@ -80,6 +82,9 @@ void BaselineBar::refresh() {
   for (const Chip& chip : m_chips)
     for (QToolButton* button : {chip.run, chip.unpin}) m_row->insertWidget(place++, button);
   setVisible(!m_chips.empty());
+  const Baseline* reference = m_baselines.reference();
+  for (const Chip& chip : m_chips)
+    if (hasFocus && chip.slot == reference->slot) chip.run->setFocus();
 }
 
 BaselineBar::Chip BaselineBar::makeChip(const Baseline& baseline) {

@@ -253,6 +253,7 @@ void TimingsPanel::createView() {
 
 void TimingsPanel::refresh() {
   const auto& run = m_session.lastRun();
+  m_known.clear();
   run ? m_model->setRecord(run->record) : m_model->clear();
   m_body->setVisible(run.has_value());
   m_head->setVisible(run.has_value());
@@ -264,6 +265,13 @@ void TimingsPanel::refresh() {
   refreshSamples();
 }
 
+/// Once for each pair of runs: with many steps it takes a while.
+const Result<RunComparison>& TimingsPanel::comparisonWith(const Baseline& baseline) {
+  const auto known = m_known.find(baseline.record);
+  if (known != m_known.end()) return known->second;
+  return m_known.emplace(baseline.record, compareRuns(*baseline.record, m_session.lastRun()->record)).first->second;
+}
+
 /// Of the fused plan's steps and totals, as `fuseline compare` has them.
 void TimingsPanel::refreshComparison() {
   const auto& run = m_session.lastRun();
@@ -272,7 +280,7 @@ void TimingsPanel::refreshComparison() {
   m_comparison.reset();
   for (const Baseline& baseline : baselines.all()) {
     if (!run) break;
-    const Result<RunComparison> comparison = compareRuns(*baseline.record, run->record);
+    const Result<RunComparison>& comparison = comparisonWith(baseline);
     if (comparison) compared.push_back({baseline, *comparison});
     if (baseline.slot == baselines.reference()->slot) m_comparison = comparison;
   }

@@ -17,6 +17,9 @@
 #include <QTreeView>
 #include <QWidget>
 
+#include <map>
+#include <memory>
+
 namespace fuseline::ui {
 
 class TimingsPanel : public QWidget {
@@ -52,6 +55,7 @@ class TimingsPanel : public QWidget {
   void refreshRunAgain();
   void refreshSamples();
   void refreshRounds(const TimingsRow* row);
+  const Result<RunComparison>& comparisonWith(const Baseline& baseline);
   void refreshNotes();
   void editNote();
   void showColumn(int slot);
@@ -76,7 +80,8 @@ class TimingsPanel : public QWidget {
   QPushButton* m_runAgain;
   QToolButton* m_showSamples;
   QLabel* m_empty;
-  std::optional<Result<RunComparison>> m_comparison;  // with the reference, if there is one
+  std::map<std::shared_ptr<const RunRecord>, Result<RunComparison>> m_known;  // of the run that is shown
+  std::optional<Result<RunComparison>> m_comparison;                          // with the reference, if there is one
   bool m_isKept;
   bool m_isSyncing = false;
 };

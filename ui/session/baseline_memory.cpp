@@ -6,7 +6,6 @@
 #include "ui/session/baselines.h"
 #include "ui/session/file_settings.h"
 
-#include <QFileInfo>
 #include <QScopedValueRollback>
 
 #include <utility>
@@ -28,8 +27,7 @@ QStringList filesOf(const Baselines& baselines) {
 
 }  // namespace
 
-BaselineMemory::BaselineMemory(Session& session, QObject* parent)
-    : QObject(parent), m_session(session), m_path(session.path()) {
+BaselineMemory::BaselineMemory(Session& session, QObject* parent) : QObject(parent), m_session(session) {
   connect(&session, &Session::baselinesChanged, this, &BaselineMemory::remember);
   connect(&session, &Session::documentReplaced, this, &BaselineMemory::restore);
   // It may have been saved under another name. Queued: of another document this signal comes first.
@@ -47,10 +45,11 @@ void BaselineMemory::followFile() {
   if (std::exchange(m_path, m_session.path()) != m_session.path()) remember();
 }
 
-/// What cannot be read is not pinned, and is not worth a message: nobody asked for it just now.
+/// Not of a file that is only read again. What cannot be read is not pinned, and is not worth a message: nobody asked
+/// for it just now.
 void BaselineMemory::restore() {
-  m_path = m_session.path();
-  const QStringList files = m_path.isEmpty() ? QStringList() : settings().of(m_path).toStringList();
+  if (std::exchange(m_path, m_session.path()) == m_session.path() || m_path.isEmpty()) return;
+  const QStringList files = settings().of(m_path).toStringList();
   if (files.isEmpty()) return;
   const QScopedValueRollback guard(m_isRestoring, true);
   Baselines& baselines = m_session.baselines();

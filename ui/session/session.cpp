@@ -3,6 +3,7 @@
 #include "ui/session/session.h"
 
 #include "core/document/lowering.h"
+#include "core/export/html_comparison.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/plan/capturable_tensors.h"
 #include "core/profile/run_file.h"
@@ -36,6 +37,14 @@ void keepNumerics(LastRun& run, const LastNumerics& numerics) {
   const bool isSame = run.pass == numerics.pass && run.device == numerics.device && !run.origin &&
                       meansTheSame(run.document, numerics.document);
   if (isSame) run.record.numerics = summarized(numerics.report);
+}
+
+/// "A: before the change"
+std::vector<NamedRun> namedRunsOf(const Baselines& baselines) {
+  std::vector<NamedRun> runs;
+  for (const Baseline& each : baselines.all())
+    runs.push_back({QStringLiteral("%1: %2").arg(each.letter(), each.name).toStdString(), *each.record});
+  return runs;
 }
 
 }  // namespace
@@ -356,7 +365,9 @@ void Session::setRowNote(const RowNote& note) {
 
 Result<void> Session::exportRun(const Exporter& exporter, const QString& path) const {
   if (!m_lastRun) return Error{tr("Nothing was measured yet: run the pipeline first.").toStdString()};
-  const Result<std::string> text = exporter.write(m_lastRun->record);
+  const Result<std::string> text = exporter.writeBeside
+                                       ? exporter.writeBeside(m_lastRun->record, namedRunsOf(*m_baselines))
+                                       : exporter.write(m_lastRun->record);
   if (!text) return text.error();
   return writeFileAtomically(path.toStdString(), [&](std::ostream& file) { file << *text; });
 }

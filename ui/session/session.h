@@ -171,7 +171,8 @@ class Session : public QObject {
   /// Writes the last run as a run file, for `fuseline run --measured` and for this window elsewhere.
   /// Errors: nothing was measured yet, the file cannot be written.
   Result<void> saveRun(const QString& path) const;
-  /// Writes the last run in a format of other programs. Errors: as saveRun(), and those of the format.
+  /// Writes the last run in a format of other programs, beside the baselines where the format can. Errors: as
+  /// saveRun(), and those of the format.
   Result<void> exportRun(const Exporter& exporter, const QString& path) const;
   /// The pipeline in a format of other programs, as it is planned, with the weights that a run would take. Errors:
   /// those of the pipeline, of the tensors file, and of the format.
