@@ -15,6 +15,7 @@
 #include "ui/panels/file_choice.h"
 #include "ui/panels/recovery_bar.h"
 #include "ui/run_commands.h"
+#include "ui/session/baseline_memory.h"
 #include "ui/shortcuts_dialog.h"
 #include "ui/theme/format.h"
 #include "ui/view_memory.h"
@@ -71,6 +72,7 @@ MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, 
   createStartPage();
   createFileBar();
   if (persistence == Persistence::Settings) m_viewMemory = new ViewMemory(session, *m_view, this);
+  if (persistence == Persistence::Settings) new BaselineMemory(session, this);
   connectFiles();
   connectSession();
   connectRuns();

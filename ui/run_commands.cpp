@@ -3,9 +3,10 @@
 #include "ui/run_commands.h"
 
 #include "core/profile/run_command.h"
-#include "core/profile/run_file.h"
+#include "core/profile/run_folder.h"
 #include "ui/panels/file_choice.h"
 #include "ui/panels/run_options_dialog.h"
+#include "ui/session/baselines.h"
 #include "ui/theme/format.h"
 
 #include <QActionGroup>
@@ -119,29 +120,33 @@ void RunCommands::addExportCommands(QMenu& menu) {
 void RunCommands::addBaselineCommands(QMenu& menu) {
   menu.addSeparator();
   add(menu, tr("Pin the run as &baseline"), QKeySequence(Qt::CTRL | Qt::Key_B), [this] { pinBaseline(); });
-  add(menu, tr("&Compare with a run..."), {}, [this] { chooseBaseline(); });
-  QAction* unpin = add(menu, tr("Unpin the baseline"), {}, [this] { m_session.setBaseline(std::nullopt); });
-  const auto refresh = [this, unpin] { unpin->setEnabled(m_session.baseline().has_value()); };
+  add(menu, tr("&Compare with runs..."), {}, [this] { chooseBaselines(); });
+  QAction* unpin = add(menu, tr("Unpin all baselines"), {}, [this] { m_session.baselines().unpinAll(); });
+  const auto refresh = [this, unpin] { unpin->setEnabled(!m_session.baselines().isEmpty()); };
   refresh();
-  connect(&m_session, &Session::baselineChanged, this, refresh);
+  connect(&m_session, &Session::baselinesChanged, this, refresh);
 }
 
 void RunCommands::pinBaseline() {
   if (!m_session.lastRun()) return say(tr("Nothing was measured yet: run the pipeline first."));
-  m_session.setBaseline(m_session.lastRun()->record);
-  say(tr("This run is the baseline: the next ones are set beside it in the Timings panel."));
+  Baselines& baselines = m_session.baselines();
+  const Result<void> pinned = baselines.pin(m_session.lastRun()->record, m_session.runFile());
+  tell(pinned, pinned ? tr("This run is baseline %1: the next ones are set beside it in the Timings panel.")
+                            .arg(baselines.reference()->letter())
+                      : QString());
 }
 
-void RunCommands::chooseBaseline() {
-  const QString path = fileToOpen({.purpose = QStringLiteral("run"),
-                                   .title = tr("Compare with"),
-                                   .patterns = tr("Measured runs (*.fuserun *.html);;All files (*)"),
-                                   .pipeline = m_session.path()},
-                                  &m_window);
-  if (path.isEmpty()) return;
-  Result<RunRecord> run = loadRunRecord(path.toStdString());
-  if (!run) return say(toQt(run.error().message), Severity::Error);
-  m_session.setBaseline(std::move(*run));
+void RunCommands::chooseBaselines() {
+  const QStringList paths = filesToOpen({.purpose = QStringLiteral("run"),
+                                         .title = tr("Compare with"),
+                                         .patterns = tr("Measured runs (*.fuserun *.html);;All files (*)"),
+                                         .pipeline = m_session.path()},
+                                        &m_window);
+  for (const QString& path : paths) {
+    Result<RunRecord> run = loadNotedRun(path.toStdString());
+    const Result<void> pinned = run ? m_session.baselines().pin(std::move(*run), path) : Result<void>(run.error());
+    if (!pinned) return say(toQt(pinned.error().message), Severity::Error);
+  }
 }
 
 void RunCommands::chooseOptions() {

@@ -35,7 +35,7 @@ class RunCommands : public QObject {
   void addExportCommands(QMenu& menu);
   void addBaselineCommands(QMenu& menu);
   void pinBaseline();
-  void chooseBaseline();
+  void chooseBaselines();
   void chooseOptions();
   void chooseTensors();
   void saveParameters();

@@ -5,11 +5,15 @@
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
+#include "core/export/html_report.h"
 #include "core/profile/run_comparison.h"
-#include "core/profile/run_file.h"
+#include "core/profile/run_folder.h"
+#include "core/support/atomic_file.h"
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -20,10 +24,40 @@ namespace {
 struct CompareOptions {
   std::string base;
   std::string next;
+  std::vector<std::string> others;
   std::vector<std::string> gates;
+  std::string report;
   bool asJson = false;
   bool annotates = false;
 };
+
+/// A run that the new one is set beside.
+struct Base {
+  std::string file;
+  RunRecord record;
+  RunComparison comparison;
+};
+
+Result<Base> baseOf(const std::string& file, const RunRecord& next) {
+  Result<RunRecord> record = loadNotedRun(file);
+  if (!record) return record.error();
+  Result<RunComparison> comparison = compareRuns(*record, next);
+  if (!comparison) return comparison.error();
+  return Base{.file = file, .record = std::move(*record), .comparison = std::move(*comparison)};
+}
+
+/// The first one is what gates are about.
+Result<std::vector<Base>> basesOf(const CompareOptions& options, const RunRecord& next) {
+  std::vector<std::string> files = {options.base};
+  files.insert(files.end(), options.others.begin(), options.others.end());
+  std::vector<Base> bases;
+  for (const std::string& file : files) {
+    Result<Base> base = baseOf(file, next);
+    if (!base) return base.error();
+    bases.push_back(std::move(*base));
+  }
+  return bases;
+}
 
 Result<std::vector<Gate>> gatesOf(const CompareOptions& options) {
   std::vector<Gate> gates;
@@ -73,62 +107,199 @@ Json listOf(const std::vector<T>& items) {
   return list;
 }
 
+Json toJson(const RunComparison& comparison) {
+  return {{"variant", comparison.variant},
+          {"differences", listOf(comparison.differences)},
+          {"totals", listOf(comparison.totals)},
+          {"steps", listOf(comparison.steps)}};
+}
+
+Json notesJson(const RunRecord& record) {
+  return {{"note", record.note}, {"rowNotes", fuseline::toJson(record.rowNotes)}};
+}
+
+Json toJson(const std::vector<Base>& bases, const RunRecord& next, const std::vector<GateReport>& gates) {
+  Json json = toJson(bases.front().comparison);
+  Json others = Json::array();
+  for (const Base& base : std::span(bases).subspan(1)) {
+    Json other = toJson(base.comparison);
+    other["file"] = base.file;
+    other["notes"] = notesJson(base.record);
+    others.push_back(std::move(other));
+  }
+  json["others"] = std::move(others);
+  json["notes"] = {{"base", notesJson(bases.front().record)}, {"new", notesJson(next)}};
+  json["gates"] = toJson(gates);
+  return json;
+}
+
 Cell changeCell(const MetricChange& metric) {
   const std::optional<bool> isBetter = hasImproved(metric);
   if (!isBetter) return {changeText(metric), Style::Dim};
   return {changeText(metric), *isBetter ? Style::Good : Style::Bad};
 }
 
+ColumnUnit timeUnitOf(const RunComparison& comparison) {
+  double longestNs = 0.0;
+  for (const MetricChange& total : comparison.totals)
+    if (total.unit == "ns") longestNs = std::max({longestNs, total.base.median, total.next.median});
+  return timeUnitFor(longestNs);
+}
+
+Cell valueCell(const MetricChange& metric, const SampleStats& stats, const ColumnUnit& time) {
+  if (stats.count == 0) return {};
+  if (metric.unit == "ns") return fmt::format("{} {}", time.timeOf(stats), time.name);
+  if (metric.unit == "bytes") return formatBytes(static_cast<std::int64_t>(stats.median));
+  return metric.unit == "x" ? fmt::format("{:.3f}x", stats.median) : fmt::format("{:g}", stats.median);
+}
+
+Cell spreadCell(const SampleStats& stats) { return {stats.hasSpread() ? spreadText(stats) : "", Style::Dim}; }
+
+std::string labelOf(const MetricChange& metric) { return "  " + (metric.name == "median" ? "time" : metric.name); }
+
 class CompareTable {
  public:
-  CompareTable(const RunComparison& comparison, const Context& context) : m_comparison(comparison), m_context(context) {
-    double longestNs = 0.0;
-    for (const MetricChange& total : comparison.totals)
-      if (total.unit == "ns") longestNs = std::max({longestNs, total.base.median, total.next.median});
-    m_time = timeUnitFor(longestNs);
-  }
+  explicit CompareTable(const RunComparison& comparison) : m_comparison(comparison), m_time(timeUnitOf(comparison)) {}
 
-  std::string text() {
+  std::string text(bool hasColour) {
     m_table.addHeading(fmt::format("from end to end, {}", m_comparison.variant));
-    for (const MetricChange& total : m_comparison.totals) add(total, total.name == "median" ? "time" : total.name);
+    std::ranges::for_each(m_comparison.totals, [this](const MetricChange& total) { add(total); });
     m_table.addHeading(fmt::format("steps of the {} plan", m_comparison.variant));
-    for (const MetricChange& step : m_comparison.steps) add(step, step.name);
-    return m_table.toString(m_context.hasColour);
+    std::ranges::for_each(m_comparison.steps, [this](const MetricChange& step) { add(step); });
+    return m_table.toString(hasColour);
   }
 
  private:
-  void add(const MetricChange& metric, const std::string& label) {
-    const auto value = [&](const SampleStats& stats) { return stats.count > 0 ? valueText(metric, stats) : ""; };
-    const auto spread = [&](const SampleStats& stats) {
-      return Cell(stats.hasSpread() ? spreadText(stats) : "", Style::Dim);
-    };
-    m_table.addRow({"  " + label, metric.phase, value(metric.base), spread(metric.base), value(metric.next),
-                    spread(metric.next), changeCell(metric)});
-  }
-
-  std::string valueText(const MetricChange& metric, const SampleStats& stats) const {
-    if (metric.unit == "ns") return fmt::format("{:.3f} {}", stats.median / m_time.size, m_time.name);
-    if (metric.unit == "bytes") return formatBytes(static_cast<std::int64_t>(stats.median));
-    return metric.unit == "x" ? fmt::format("{:.3f}x", stats.median) : fmt::format("{:g}", stats.median);
+  void add(const MetricChange& metric) {
+    m_table.addRow({labelOf(metric), metric.phase, valueCell(metric, metric.base, m_time), spreadCell(metric.base),
+                    valueCell(metric, metric.next, m_time), spreadCell(metric.next), changeCell(metric)});
   }
 
   const RunComparison& m_comparison;
-  const Context& m_context;
-  ColumnUnit m_time{};
+  ColumnUnit m_time;
   Table m_table{
       {{"", Align::Left}, {"pass", Align::Left}, {"base"}, {"± %"}, {"new"}, {"± %"}, {"change", Align::Right}}};
 };
 
-void print(const RunComparison& comparison, const std::vector<GateReport>& gates, Context& context) {
+char letterOf(std::size_t base) { return static_cast<char>('A' + base); }
+
+/// The new run, and what it is against each base. Rows of one base only are blank for the others.
+class SeveralTable {
+ public:
+  explicit SeveralTable(const std::vector<Base>& bases)
+      : m_bases(bases), m_time(timeUnitOf(bases.front().comparison)), m_table(columns(bases.size())) {}
+
+  std::string text(bool hasColour) {
+    addAll("from end to end", &RunComparison::totals);
+    addAll("steps", &RunComparison::steps);
+    return m_table.toString(hasColour);
+  }
+
+ private:
+  using Metrics = std::vector<MetricChange> RunComparison::*;
+
+  static std::vector<Column> columns(std::size_t numBases) {
+    std::vector<Column> columns = {{"", Align::Left}, {"pass", Align::Left}, {"new"}, {"± %"}};
+    for (std::size_t base = 0; base < numBases; ++base) {
+      columns.push_back({std::string(1, letterOf(base))});
+      columns.push_back({"change"});
+    }
+    return columns;
+  }
+
+  static const MetricChange* find(const std::vector<MetricChange>& metrics, const MetricChange& like) {
+    const auto isLike = [&](const MetricChange& each) { return each.name == like.name && each.phase == like.phase; };
+    const auto found = std::ranges::find_if(metrics, isLike);
+    return found == metrics.end() ? nullptr : &*found;
+  }
+
+  /// Each once, in the order of the first base that has it.
+  void addAll(const char* heading, Metrics metrics) {
+    m_table.addHeading(heading);
+    std::vector<MetricChange> shown;
+    for (const Base& base : m_bases)
+      for (const MetricChange& metric : base.comparison.*metrics)
+        if (!find(shown, metric)) add(shown.emplace_back(metric), metrics);
+  }
+
+  void add(const MetricChange& metric, Metrics metrics) {
+    std::vector<Cell> cells = {labelOf(metric), metric.phase, valueCell(metric, metric.next, m_time),
+                               spreadCell(metric.next)};
+    for (const Base& base : m_bases) {
+      const MetricChange* own = find(base.comparison.*metrics, metric);
+      cells.push_back(own ? valueCell(*own, own->base, m_time) : Cell());
+      cells.push_back(own ? changeCell(*own) : Cell());
+    }
+    m_table.addRow(std::move(cells));
+  }
+
+  const std::vector<Base>& m_bases;
+  ColumnUnit m_time;
+  Table m_table;
+};
+
+std::string differencesText(const RunComparison& comparison, const std::string& indent) {
+  std::string text;
   for (const RunComparison::Difference& difference : comparison.differences)
-    context.out << fmt::format("{}: {} -> {}\n", difference.what, difference.base.empty() ? "-" : difference.base,
-                               difference.next.empty() ? "-" : difference.next);
-  if (!comparison.differences.empty()) context.out << "\n";
-  context.out << CompareTable(comparison, context).text()
-              << "\nMedians. ~ marks a change that could be chance within the runs. Both were measured at their own "
-                 "time: what \nchanged on the machine in between looks like a change of the program. speedup is free "
-                 "of that.\n"
-              << toString(gates);
+    text += fmt::format("{}{}: {} -> {}\n", indent, difference.what, difference.base.empty() ? "-" : difference.base,
+                        difference.next.empty() ? "-" : difference.next);
+  return text;
+}
+
+/// "A: old.fuserun, before the change".
+std::string basesText(const std::vector<Base>& bases) {
+  std::string text;
+  for (std::size_t base = 0; base < bases.size(); ++base) {
+    const std::string& note = bases[base].record.note;
+    text += fmt::format("{}: {}{}{}\n", letterOf(base), bases[base].file, note.empty() ? "" : ", ", note);
+    text += differencesText(bases[base].comparison, "   ");
+  }
+  return text;
+}
+
+/// "2 steps new, 1 gone."; empty: none.
+std::string newAndGoneText(const RunComparison& comparison, const std::string& against) {
+  const auto isNew = [](const MetricChange& step) { return step.base.count == 0; };
+  const auto isGone = [](const MetricChange& step) { return step.next.count == 0; };
+  const auto numNew = std::ranges::count_if(comparison.steps, isNew);
+  const auto numGone = std::ranges::count_if(comparison.steps, isGone);
+  if (numNew + numGone == 0) return {};
+  return fmt::format("{}{} step{} new, {} gone.\n", against, numNew, numNew == 1 ? "" : "s", numGone);
+}
+
+/// What the user says of one of the runs.
+std::string notesText(const std::string& file, const RunRecord& record) {
+  if (record.note.empty() && record.rowNotes.empty()) return {};
+  std::string text = fmt::format("\nnotes of {}\n", file);
+  if (!record.note.empty()) text += fmt::format("  {}\n", record.note);
+  for (const RowNote& note : record.rowNotes) text += fmt::format("  {} ({}): {}\n", note.step, note.phase, note.text);
+  return text;
+}
+
+std::string tableText(const std::vector<Base>& bases, bool hasColour) {
+  if (bases.size() > 1) return basesText(bases) + "\n" + SeveralTable(bases).text(hasColour);
+  const std::string differences = differencesText(bases.front().comparison, "");
+  return differences + (differences.empty() ? "" : "\n") + CompareTable(bases.front().comparison).text(hasColour);
+}
+
+std::string textOf(const std::vector<Base>& bases, const RunRecord& next, const std::string& nextFile, bool hasColour) {
+  std::string text =
+      tableText(bases, hasColour) +
+      "\nMedians. ~ marks a change that could be chance within the runs. Both were measured at their own "
+      "time: what \nchanged on the machine in between looks like a change of the program. speedup is free "
+      "of that.\n";
+  for (std::size_t base = 0; base < bases.size(); ++base)
+    text += newAndGoneText(bases[base].comparison, bases.size() > 1 ? fmt::format("Against {}: ", letterOf(base)) : "");
+  for (const Base& base : bases) text += notesText(base.file, base.record);
+  return text + notesText(nextFile, next);
+}
+
+/// Nothing for an empty path.
+Result<void> writeReport(const std::vector<Base>& bases, const RunRecord& next, const std::string& path) {
+  if (path.empty()) return {};
+  std::vector<NamedRun> runs;
+  for (const Base& base : bases) runs.push_back({std::filesystem::path(base.file).filename().string(), base.record});
+  return writeFileAtomically(path, [&](std::ostream& file) { file << htmlReportBeside(next, runs); });
 }
 
 /// Of the gates that failed.
@@ -143,23 +314,19 @@ std::string annotationsOf(const std::vector<GateReport>& gates, const std::strin
 Result<int> compare(const CompareOptions& options, Context& context) {
   const Result<std::vector<Gate>> gates = gatesOf(options);
   if (!gates) return gates.error();
-  const Result<RunRecord> base = loadRunRecord(options.base);
-  if (!base) return base.error();
-  const Result<RunRecord> next = loadRunRecord(options.next);
+  const Result<RunRecord> next = loadNotedRun(options.next);
   if (!next) return next.error();
-  const Result<RunComparison> comparison = compareRuns(*base, *next);
-  if (!comparison) return comparison.error();
-  const Result<std::vector<GateResult>> results = checkAll(*gates, *comparison);
+  const Result<std::vector<Base>> bases = basesOf(options, *next);
+  if (!bases) return bases.error();
+  const RunComparison& comparison = bases->front().comparison;
+  const Result<std::vector<GateResult>> results = checkAll(*gates, comparison);
   if (!results) return results.error();
   const std::vector<GateReport> reports = reportsOf(*results);
+  if (Result<void> written = writeReport(*bases, *next, options.report); !written) return written.error();
   if (options.asJson)
-    printJson(context, {{"variant", comparison->variant},
-                        {"differences", listOf(comparison->differences)},
-                        {"totals", listOf(comparison->totals)},
-                        {"steps", listOf(comparison->steps)},
-                        {"gates", toJson(reports)}});
+    printJson(context, toJson(*bases, *next, reports));
   else
-    print(*comparison, reports, context);
+    context.out << textOf(*bases, *next, options.next, context.hasColour) << toString(reports);
   if (options.annotates) context.out << annotationsOf(reports, options.next);
   return exitCodeOf(reports);
 }
@@ -174,11 +341,17 @@ void addCompareVerb(CLI::App& app, Context& context) {
       ->type_name("BASE.fuserun")
       ->required();
   verb->add_option("NEW", options->next, "The other run")->type_name("NEW.fuserun")->required();
+  verb->add_option("--with", options->others,
+                   "Another run that NEW is compared with, beside BASE; repeatable. Gates are about BASE alone")
+      ->type_name("BASE.fuserun")
+      ->allow_extra_args(false);
   verb->add_option(
           "--fail-if", options->gates,
           "Such as \"median>+5%\" or \"speedup<-5%\"; of median, unfused, speedup, peak, saved, launches, step. "
           "A change that could be chance does not fail")
       ->type_name("GATE");
+  verb->add_option("--report", options->report, "Also writes NEW as a page, with the comparison in it")
+      ->type_name("OUT.html");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
   addAnnotateOption(*verb, options->annotates);
 }

@@ -40,6 +40,9 @@ Json object(const Fields& fields) {
 Json mapOf(Json values) { return {{"type", "object"}, {"additionalProperties", std::move(values)}}; }
 
 Json phase() { return choice({"forward", "backward"}); }
+Json rowNotes() {
+  return list(object({{"step", text("Its name.")}, {"phase", phase()}, {"text", text("What a user says of it.")}}));
+}
 Json saving() {
   return orNull(object({{"bytes", integer("Memory traffic saved at least, by the model.")},
                         {"launches", integer("Kernel launches saved.")},
@@ -88,13 +91,20 @@ Json compareSchema() {
                               {"changeLow", orNull(number("Of the 95 % interval."))},
                               {"changeHigh", orNull(number("Of the 95 % interval."))},
                               {"isSignificant", flag("Not by chance within the runs.")}});
-  return object({{"variant", choice({"unfused", "fused"})},
-                 {"differences", list(object({{"what", text("A setting or a fact of the environment.")},
-                                              {"base", text("Empty: not said.")},
-                                              {"new", text("Empty: not said.")}}))},
-                 {"totals", list(metric)},
-                 {"steps", list(metric)},
-                 {"gates", gatesSchema()}});
+  const Json notes = object({{"note", text("What a user says of the run; mostly empty.")}, {"rowNotes", rowNotes()}});
+  const Fields comparison = {{"variant", choice({"unfused", "fused"})},
+                             {"differences", list(object({{"what", text("A setting or a fact of the environment.")},
+                                                          {"base", text("Empty: not said.")},
+                                                          {"new", text("Empty: not said.")}}))},
+                             {"totals", list(metric)},
+                             {"steps", list(metric)}};
+  Fields other = comparison;
+  other.insert(other.end(), {{"file", text("Of --with.")}, {"notes", notes}});
+  Fields all = comparison;
+  all.insert(all.end(), {{"others", list(object(other))},
+                         {"notes", object({{"base", notes}, {"new", notes}})},
+                         {"gates", gatesSchema()}});
+  return object(all);
 }
 
 Json exportSchema() {
@@ -460,22 +470,26 @@ Json runNumericsSchema() {
 Json recordSchema() {
   const Json formatVersion =
       object({{"major", integer("Readers refuse a newer one.")}, {"minor", integer("Additions.")}});
-  return object({{"format", choice({"fuseline-run"})},
-                 {"formatVersion", formatVersion},
-                 {"createdWith", text("Program and version.")},
-                 {"isPartial", flag("It was cancelled.")},
-                 {"pipelineName", text("Of the file.")},
-                 {"pipelineHash", text("Of the pipeline without its view.")},
-                 {"settings", settingsSchema()},
-                 {"recipe", any("With its fields and overrides; null: none.")},
-                 {"switches", object({{"without", texts()}, {"with", texts()}})},
-                 {"environment", mapOf({{"type", "string"}})},
-                 {"timingNote", text("Why steps were timed in another way than was wanted; mostly empty.")},
-                 {"roofs", orNull(roofsSchema())},
-                 {"roofsNote", text("Why there are none though they were wanted; mostly empty.")},
-                 {"variants", list(variantSchema())},
-                 {"numerics", orNull(runNumericsSchema())},
-                 {"pipeline", any("A copy of the pipeline file.")}});
+  return object(
+      {{"format", choice({"fuseline-run"})},
+       {"formatVersion", formatVersion},
+       {"createdWith", text("Program and version.")},
+       {"isPartial", flag("It was cancelled.")},
+       {"pipelineName", text("Of the file.")},
+       {"pipelineHash", text("Of the pipeline without its view.")},
+       {"settings", settingsSchema()},
+       {"recipe", any("With its fields and overrides; null: none.")},
+       {"switches", object({{"without", texts()}, {"with", texts()}})},
+       {"environment", mapOf({{"type", "string"}})},
+       {"timingNote", text("Why steps were timed in another way than was wanted; mostly empty.")},
+       {"roofs", orNull(roofsSchema())},
+       {"roofsNote", text("Why there are none though they were wanted; mostly empty.")},
+       {"variants", list(variantSchema())},
+       {"numerics", orNull(runNumericsSchema())},
+       {"note", text("What a user says of the run; mostly empty.")},
+       {"rowNotes",
+        list(object({{"step", text("Its name.")}, {"phase", phase()}, {"text", text("What a user says of it.")}}))},
+       {"pipeline", any("A copy of the pipeline file.")}});
 }
 
 Json statsSchema() {

@@ -24,6 +24,7 @@ namespace {
 
 struct RunOptions : MeasuringOptions {
   std::string recordFile;
+  std::string note;
   std::vector<std::string> variants = {"unfused", "fused"};
   std::string tensorsFile;
   std::string dumpFile;
@@ -235,6 +236,7 @@ Result<int> runPipeline(const RunOptions& options, Context& context) {
   if (!record) return record.error();
   Result<Findings> found = findingsOf(**run, std::move(*choice), *gates, options, interrupt.token());
   if (!found) return found.error();
+  record->note = options.note;
   if (const auto& report = found->numerics) record->numerics = summarized(*report);
   print(*record, *found, options, context);
   if (Result<void> written = writeFiles(**run, *record, *found, options); !written) return written.error();
@@ -250,6 +252,8 @@ void addVariantsOption(CLI::App& verb, RunOptions& options) {
 
 void addRunFiles(CLI::App& verb, RunOptions& options) {
   verb.add_option("-o,--output", options.recordFile, "Writes the run record")->type_name("RUN.fuserun");
+  verb.add_option("--note", options.note, "What to say of the run, in its record and wherever it is compared")
+      ->type_name("TEXT");
   verb.add_option("--tensors", options.tensorsFile, "Inputs, parameters, main_grad buffers and output gradients")
       ->type_name("IN.safetensors");
   verb.add_option("--dump", options.dumpFile, "Runs once more and writes every tensor")->type_name("OUT.safetensors");

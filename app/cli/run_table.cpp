@@ -39,7 +39,8 @@ class RunTable {
     return styled(m_record.pipelineName, Style::Bold, m_hasColour) +
            fmt::format("  on {}\npass {} · rules {} · recipe {} · seed {} · {} round{} after {} warm-up runs{}\n",
                        deviceText(), settings.pass, settings.rules, settings.recipe, settings.seed, numRounds(),
-                       numRounds() == 1 ? "" : "s", settings.warmup, symbolText());
+                       numRounds() == 1 ? "" : "s", settings.warmup, symbolText()) +
+           (m_record.note.empty() ? "" : m_record.note + "\n");
   }
 
   int numRounds() const { return std::max(m_comparison.endToEnd.unfused.count, m_comparison.endToEnd.fused.count); }

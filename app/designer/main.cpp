@@ -2,15 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/backends.h"
 #include "app/designer/screenshot.h"
+#include "core/profile/run_folder.h"
 #include "ui/desktop.h"
 #include "ui/main_window.h"
 #include "ui/run_notice.h"
 #include "ui/session/autosave.h"
+#include "ui/session/baselines.h"
 #include "ui/theme/system_palette.h"
 
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QDir>
+#include <QFileInfo>
 #include <QIcon>
 #include <QProcess>
 #include <QSessionManager>
@@ -22,6 +25,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <utility>
 
 namespace {
 
@@ -50,6 +54,7 @@ void addOptions(QCommandLineParser& parser) {
   add("scale", "Device pixels per pixel of a picture, such as 2; of a drawing as PNG 1 to 4.", "factor");
   add("compare", "Show what is not as in this pipeline: git difftool --extcmd \"fuseline-designer --compare\".",
       "old.fuseline");
+  add("baseline", "Pin this run, which others are then set beside; repeatable.", "run.fuserun");
   add("select", "Select this op.", "op");
   add("pane",
       "Bring this pane to the front: plan, timings, timeline, flame, roofline, memory, numerics, tensor, sweep, runs, "
@@ -60,6 +65,16 @@ void addOptions(QCommandLineParser& parser) {
   add("run", "Run the pipeline before the picture is taken.");
   add("numerics", "Measure the numerics before the picture is taken.");
   add("capture", "Capture this tensor before the picture is taken.", "tensor");
+}
+
+Result<void> pinBaselines(const QCommandLineParser& parser, ui::Session& session) {
+  for (const QString& file : parser.values("baseline")) {
+    Result<RunRecord> run = loadNotedRun(file.toStdString());
+    if (!run) return run.error();
+    const Result<void> pinned = session.baselines().pin(std::move(*run), QFileInfo(file).absoluteFilePath());
+    if (!pinned) return pinned;
+  }
+  return {};
 }
 
 QStringList workerCommand(const QCommandLineParser& parser) {
@@ -258,6 +273,8 @@ int main(int argc, char** argv) {
   if (!isReopened) offerStartPage(window, autosave, files);
   if (parser.isSet("compare") && !window.compareWith(parser.value("compare")) && isPicture(parser))
     return refuse(window.message());
+  if (const Result<void> pinned = pinBaselines(parser, session); !pinned)
+    return refuse(QString::fromStdString(pinned.error().message));
   if (!isPicture(parser) && parser.isSet("pane")) window.showPane(parser.value("pane"));
   session.worker().requestDevices();
   return QApplication::exec();

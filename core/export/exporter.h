@@ -11,6 +11,8 @@
 
 namespace fuseline {
 
+struct NamedRun;
+
 struct Exporter {
   std::string_view name;     // "trace"
   std::string_view title;    // for people: "Chrome trace"
@@ -18,6 +20,8 @@ struct Exporter {
   std::string_view summary;  // what it is for, in one sentence
   /// Errors: a sentence what of the run it would need, and how it is measured.
   Result<std::string> (*write)(const RunRecord& record) = nullptr;
+  /// Of formats that can set the run beside others; else null.
+  std::string (*writeBeside)(const RunRecord& record, std::span<const NamedRun> bases) = nullptr;
 };
 
 std::span<const Exporter> exporters();

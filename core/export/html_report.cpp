@@ -59,7 +59,8 @@ Html card(std::string_view name, const std::string& value, const std::string& de
 
 class HtmlReport {
  public:
-  explicit HtmlReport(const RunRecord& record) : m_record(record), m_comparison(compareVariants(record)) {}
+  explicit HtmlReport(const RunRecord& record, std::span<const NamedRun> bases = {})
+      : m_record(record), m_bases(bases), m_comparison(compareVariants(record)) {}
 
   /// The mark stands near the beginning, by which the page is known as a run.
   std::string page() const {
@@ -87,7 +88,8 @@ class HtmlReport {
     std::vector<std::string> settings;
     for (const auto& [name, value] : settingsOf(m_record)) settings.push_back(fmt::format("{} {}", name, value));
     return element("header", textElement("h1", m_record.title()) +
-                                 textElement("p", fmt::format("{}", fmt::join(settings, " · "))));
+                                 textElement("p", fmt::format("{}", fmt::join(settings, " · "))) +
+                                 (m_record.note.empty() ? Html() : textElement("blockquote", m_record.note)));
   }
 
   Html sections() const {
@@ -96,9 +98,15 @@ class HtmlReport {
                    "<p>Each box is a step of the fused plan, in the order of execution; within it stand the "
                    "steps of the unfused plan whose work it does.</p>"_html +
                        planDrawing(m_comparison)) +
-           section("Steps", element("div", {{"class", "wide"}}, stepTable(m_record, m_comparison))) +
+           section("Steps", element("div", {{"class", "wide"}}, stepTable(m_record, m_comparison))) + beside() +
            section("Fusions that did not apply", misses()) + section("Low precision", quantization()) +
            section("How it was measured", method()) + section("Environment", environment());
+  }
+
+  Html beside() const {
+    Html content;
+    for (const NamedRun& base : m_bases) content += comparisonOf(base, m_record);
+    return content.isEmpty() ? Html() : section("Against other runs", content);
   }
 
   Html summary() const {
@@ -213,11 +221,16 @@ class HtmlReport {
   }
 
   const RunRecord& m_record;
+  std::span<const NamedRun> m_bases;
   Comparison m_comparison;
 };
 
 }  // namespace
 
 Result<std::string> htmlReport(const RunRecord& record) { return HtmlReport(record).page(); }
+
+std::string htmlReportBeside(const RunRecord& record, std::span<const NamedRun> bases) {
+  return HtmlReport(record, bases).page();
+}
 
 }  // namespace fuseline

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/export/html_comparison.h"
 #include "core/profile/run_record.h"
 #include "core/support/result.h"
 
+#include <span>
 #include <string>
 
 namespace fuseline {
@@ -13,5 +15,7 @@ namespace fuseline {
 /// it was measured, and the record itself, which loadRunRecord() reads. Names are escaped. Works without scripts; with
 /// them the table is sorted by a click. Errors: none that this format has.
 Result<std::string> htmlReport(const RunRecord& record);
+/// The same, with the run beside others after its steps.
+std::string htmlReportBeside(const RunRecord& record, std::span<const NamedRun> bases);
 
 }  // namespace fuseline

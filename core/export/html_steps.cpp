@@ -147,6 +147,8 @@ class StepTable {
   Html nameCell(const ComparisonRow& row) const {
     Html name = Html::text(row.depth > 0 ? row.label : entryName(row));
     if (row.isFused && row.depth == 0) name += " <small>fused</small>"_html;
+    if (const std::string note = m_record.noteOf(row.label, row.phase); !note.empty())
+      name += element("div", {{"class", "noted"}}, Html::text(note));
     if (const StepRecord* step = stepOf(row)) name += details(*step, row);
     return element("td", {{"class", "name"}, {"tabindex", "0"}, {"data-v", entryName(row)}}, name);
   }

@@ -34,7 +34,7 @@ class MarkdownTable {
       : m_record(record), m_comparison(compareVariants(record)), m_units(unitsOf(m_comparison)) {}
 
   std::string text() const {
-    return "### " + heading() + "\n\n" + settings() + "\n" + times() + "\n" + figures() + "\n" + details();
+    return "### " + heading() + "\n\n" + settings() + said() + "\n" + times() + "\n" + figures() + "\n" + details();
   }
 
  private:
@@ -47,6 +47,16 @@ class MarkdownTable {
     for (const auto& [name, value] : settingsOf(m_record))
       texts.push_back(fmt::format("{} {}", name, markdownCode(value)));
     return fmt::format("{}\n", fmt::join(texts, " · "));
+  }
+
+  /// What the user says of the run and of its steps.
+  std::string said() const {
+    std::string text = m_record.note.empty() ? "" : fmt::format("\n{}\n", markdownCode(m_record.note));
+    if (!m_record.rowNotes.empty()) text += "\n";
+    for (const RowNote& note : m_record.rowNotes)
+      text +=
+          fmt::format("- {} ({}): {}\n", markdownCode(note.step), markdownCode(note.phase), markdownCode(note.text));
+    return text;
   }
 
   std::string times() const {

@@ -41,21 +41,40 @@ Result<RunNotes> notesFromText(std::string_view text) {
     item.read("file", file);
     item.read("text", note.text, Presence::Optional);
     item.read("isStarred", note.isStarred, Presence::Optional);
+    Json rows;
+    item.read("rows", rows, Presence::Optional);
+    if (!rows.is_null()) readRowNotes(item, "rows", note.rows.emplace());
     notes[file] = std::move(note);
   });
   if (fields.error()) return *fields.error();
   return notes;
 }
 
-Json toJson(const RunNotes& notes) {
-  Json list = Json::array();
-  for (const auto& [file, note] : notes)
-    list.push_back({{"file", file}, {"text", note.text}, {"isStarred", note.isStarred}});
-  return {{"format", kNotesFormat}, {"notes", std::move(list)}};
+Json emptyList() { return {{"format", kNotesFormat}, {"notes", Json::array()}}; }
+
+/// The list as it is written, so that what newer programs say in it stays. Once it has been read, it can be.
+Json listIn(const fs::path& folder) {
+  const Result<std::string> text =
+      readWholeFile(folder / kNotesFile, {.what = "list of notes", .maxMiB = kMaxNotesMiB});
+  Result<Json> json = text ? parseJson(*text) : Result<Json>(text.error());
+  return json ? std::move(*json) : emptyList();
 }
 
-Result<void> writeNotes(const fs::path& folder, const RunNotes& notes) {
-  const std::string text = toJson(notes).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+Json::iterator itemOf(Json& items, const std::string& fileName) {
+  return std::find_if(items.begin(), items.end(), [&](const Json& item) { return item.value("file", "") == fileName; });
+}
+
+void setNote(Json& items, const std::string& fileName, const RunNote& note) {
+  auto item = itemOf(items, fileName);
+  if (item == items.end()) item = items.insert(items.end(), Json{{"file", fileName}});
+  (*item)["text"] = note.text;
+  (*item)["isStarred"] = note.isStarred;
+  if (note.rows) (*item)["rows"] = toJson(*note.rows);
+  if (note.isEmpty() && !item->contains("rows")) items.erase(item);
+}
+
+Result<void> writeNotes(const fs::path& folder, const Json& list) {
+  const std::string text = list.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   return writeFileAtomically(folder / kNotesFile, [&](std::ostream& file) { file << text; });
 }
 
@@ -84,7 +103,7 @@ fs::path freeNameLike(const fs::path& file, const fs::path& folder) {
 fs::path nameByTime() { return fmt::format("{:%Y-%m-%d_%H-%M-%S}{}", fmt::gmtime(std::time(nullptr)), kEnding); }
 
 /// Also to another disk.
-Result<void> moveRun(const fs::path& file, const fs::path& to) {
+Result<void> moveRun(const fs::path& file, const fs::path& to, const FileMoved& onMoved) {
   std::error_code error;
   fs::create_directories(to, error);
   const fs::path moved = freeNameLike(file, to);
@@ -95,6 +114,7 @@ Result<void> moveRun(const fs::path& file, const fs::path& to) {
   if (notes && notes->contains(name))
     if (Result<void> noted = saveRunNote(to, moved.filename().string(), notes->at(name)); !noted) return noted;
   fs::remove(file, error);
+  if (onMoved) onMoved(file, moved);
   return {};
 }
 
@@ -153,17 +173,43 @@ Result<RunNotes> loadRunNotes(const fs::path& folder) {
 }
 
 Result<void> saveRunNote(const fs::path& folder, const std::string& fileName, const RunNote& note) {
-  Result<RunNotes> notes = loadRunNotes(folder);
+  const Result<RunNotes> notes = loadRunNotes(folder);
   const bool isThere = notes && notes->contains(fileName);
   if (note.isEmpty() && !isThere) return {};
   std::error_code ignored;
   if (!notes) fs::rename(folder / kNotesFile, folder / (std::string(kNotesFile) + ".broken"), ignored);
-  RunNotes kept = notes ? std::move(*notes) : RunNotes{};
-  if (note.isEmpty())
-    kept.erase(fileName);
-  else
-    kept[fileName] = note;
-  return writeNotes(folder, kept);
+  Json list = notes ? listIn(folder) : emptyList();
+  setNote(list["notes"], fileName, note);
+  return writeNotes(folder, list);
+}
+
+Result<void> forgetRunNote(const fs::path& folder, const std::string& fileName) {
+  const Result<RunNotes> notes = loadRunNotes(folder);
+  if (!notes || !notes->contains(fileName)) return {};
+  Json list = listIn(folder);
+  list["notes"].erase(itemOf(list["notes"], fileName));
+  return writeNotes(folder, list);
+}
+
+Result<void> saveRowNotes(const fs::path& run, const std::vector<RowNote>& rows) {
+  Result<RunNotes> notes = loadRunNotes(run.parent_path());
+  if (!notes) return notes.error();
+  const std::string name = run.filename().string();
+  RunNote& note = (*notes)[name];
+  note.rows = rows;
+  return saveRunNote(run.parent_path(), name, note);
+}
+
+/// Notes that cannot be read keep no run from being opened.
+Result<RunRecord> loadNotedRun(const fs::path& path) {
+  Result<RunRecord> record = loadRunRecord(path);
+  const Result<RunNotes> notes = loadRunNotes(fs::absolute(path).parent_path());
+  if (!record || !notes) return record;
+  const auto note = notes->find(path.filename().string());
+  if (note == notes->end()) return record;
+  if (!note->second.text.empty()) record->note = note->second.text;
+  if (note->second.rows) record->rowNotes = *note->second.rows;
+  return record;
 }
 
 Result<fs::path> addRun(const fs::path& folder, const RunRecord& record) {
@@ -175,10 +221,10 @@ Result<fs::path> addRun(const fs::path& folder, const RunRecord& record) {
   return file;
 }
 
-Result<void> moveRuns(const fs::path& from, const fs::path& to) {
+Result<void> moveRuns(const fs::path& from, const fs::path& to, const FileMoved& onMoved) {
   Result<void> all;
   for (const fs::path& file : runFilesIn(from))
-    if (Result<void> moved = moveRun(file, to); !moved && all) all = std::move(moved);
+    if (Result<void> moved = moveRun(file, to, onMoved); !moved && all) all = std::move(moved);
   return all;
 }
 
@@ -225,7 +271,7 @@ std::vector<fs::path> runsToDrop(const std::vector<RunEntry>& entries, std::size
   std::vector<fs::path> candidates;
   if (std::ranges::any_of(entries, areNotes)) return candidates;
   for (const RunEntry& entry : entries)
-    if (entry.summary && entry.note.isEmpty() && isNamedByTime(entry.file)) candidates.push_back(entry.file);
+    if (entry.summary && !entry.note.isMark() && isNamedByTime(entry.file)) candidates.push_back(entry.file);
   candidates.erase(candidates.begin(),
                    candidates.begin() + static_cast<std::ptrdiff_t>(std::min(numKept, candidates.size())));
   return candidates;

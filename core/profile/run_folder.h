@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -40,8 +41,11 @@ RunSummary summaryFor(const RunRecord& record);
 struct RunNote {
   std::string text;
   bool isStarred = false;
+  std::optional<std::vector<RowNote>> rows = {};  // nothing: those in the run file are meant
 
-  bool isEmpty() const { return text.empty() && !isStarred; }
+  bool isEmpty() const { return text.empty() && !isStarred && !rows; }
+  /// Whether a user would miss the run.
+  bool isMark() const { return !text.empty() || isStarred || (rows && !rows->empty()); }
   bool operator==(const RunNote&) const = default;
 };
 /// By the names of the run files.
@@ -60,16 +64,25 @@ std::filesystem::path runFolderOf(const std::filesystem::path& pipeline);
 
 /// None where there is no such file. Errors: it cannot be read, or is no list of notes; with the path.
 Result<RunNotes> loadRunNotes(const std::filesystem::path& folder);
-/// The others stay, and where there is nothing to forget, everything does. A file that cannot be read is kept as
-/// "notes.json.broken". Errors: those of writing.
+/// The others stay, as do the rows of this one where `note` has none, and fields of newer programs. A file that cannot
+/// be read is kept as "notes.json.broken". Errors: those of writing.
 Result<void> saveRunNote(const std::filesystem::path& folder, const std::string& fileName, const RunNote& note);
+/// Also of its rows. Errors: those of writing.
+Result<void> forgetRunNote(const std::filesystem::path& folder, const std::string& fileName);
+/// What is said of the rows of a run, wherever its file is; the rest of its note stays. Errors: those of writing, and a
+/// file "notes.json" that is no list of notes, which is left alone.
+Result<void> saveRowNotes(const std::filesystem::path& run, const std::vector<RowNote>& rows);
+/// A run file with what was noted of it: beside the file, else in it. Errors: as loadRunRecord().
+Result<RunRecord> loadNotedRun(const std::filesystem::path& path);
 
 /// Makes the folder if it must, and a file that is named by the time: "2026-11-25_09-30-00.fuserun".
 /// Errors: a sentence with the path.
 Result<std::filesystem::path> addRun(const std::filesystem::path& folder, const RunRecord& record);
 
+using FileMoved = std::function<void(const std::filesystem::path& from, const std::filesystem::path& to)>;
 /// Moves every run of one folder to another, with what was noted. Errors: the first of them; the others are moved.
-Result<void> moveRuns(const std::filesystem::path& from, const std::filesystem::path& to);
+Result<void> moveRuns(const std::filesystem::path& from, const std::filesystem::path& to,
+                      const FileMoved& onMoved = {});
 
 /// Reads run files, and reads them again only when they have changed. For one thread.
 class RunFolderReader {

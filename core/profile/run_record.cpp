@@ -303,6 +303,17 @@ std::string RunRecord::deviceName() const {
   return name.empty() ? settings.device : name;
 }
 
+std::string RunRecord::noteOf(std::string_view step, std::string_view phase) const {
+  const auto found =
+      std::ranges::find_if(rowNotes, [&](const RowNote& each) { return each.step == step && each.phase == phase; });
+  return found == rowNotes.end() ? std::string() : found->text;
+}
+
+void RunRecord::setNoteOf(const RowNote& given) {
+  std::erase_if(rowNotes, [&](const RowNote& each) { return each.step == given.step && each.phase == given.phase; });
+  if (!given.text.empty()) rowNotes.push_back(given);
+}
+
 std::string RunRecord::title() const {
   constexpr std::string_view kEnding = ".fuseline";
   const bool isFile = pipelineName.ends_with(kEnding);
@@ -346,6 +357,22 @@ Result<RunSettings> runSettingsFromJson(const Json& json) {
   return settings;
 }
 
+Json toJson(const std::vector<RowNote>& notes) {
+  Json list = Json::array();
+  for (const RowNote& note : notes) list.push_back({{"step", note.step}, {"phase", note.phase}, {"text", note.text}});
+  return list;
+}
+
+void readRowNotes(JsonFields& fields, const char* key, std::vector<RowNote>& notes) {
+  const auto read = [&](JsonFields& item) {
+    RowNote& note = notes.emplace_back();
+    item.read("step", note.step);
+    item.read("phase", note.phase);
+    item.read("text", note.text);
+  };
+  fields.readObjects(key, read, Presence::Optional);
+}
+
 Json toJson(const RunRecord& record) {
   Json variants = Json::array();
   for (const VariantRecord& variant : record.variants) variants.push_back(toJson(variant));
@@ -364,6 +391,8 @@ Json toJson(const RunRecord& record) {
           {"environment", pairsToJson(record.environment)},
           {"variants", std::move(variants)},
           {"numerics", record.numerics ? toJson(*record.numerics) : Json()},
+          {"note", record.note},
+          {"rowNotes", toJson(record.rowNotes)},
           {"pipeline", record.pipeline}};
 }
 
@@ -383,6 +412,8 @@ Result<RunRecord> runRecordFromJson(const Json& json) {
   readRoofs(fields, json, record);
   fields.readObjects("variants", [&](JsonFields& item) { read(item, record.variants.emplace_back()); });
   readNumerics(fields, record);
+  fields.read("note", record.note, Presence::Optional);
+  readRowNotes(fields, "rowNotes", record.rowNotes);
   Json settings;
   fields.read("settings", settings);
   if (fields.error()) return *fields.error();

@@ -20,6 +20,8 @@
 
 namespace fuseline {
 
+class JsonFields;
+
 /// A kernel or a copy that a step launched, as the device's tracing library saw it. Such of the same name and
 /// configuration are one, with their sum: one sample per instrumented round.
 struct ActivityRecord {
@@ -134,6 +136,14 @@ struct RunNumerics {
 };
 RunNumerics summarized(const NumericsReport& report);
 
+/// What a user says of a step.
+struct RowNote {
+  std::string step;
+  std::string phase;
+  std::string text;
+  bool operator==(const RowNote&) const = default;
+};
+
 struct RunRecord {
   std::string createdWith;  // program and version
   std::string pipelineName;
@@ -150,12 +160,18 @@ struct RunRecord {
   std::vector<VariantRecord> variants;
   std::optional<RunNumerics> numerics;  // nothing: nobody looked
   bool isPartial = false;               // cancelled: what was measured until then
+  std::string note;                     // what a user says of it
+  std::vector<RowNote> rowNotes;        // and of its steps; none is empty
 
   const VariantRecord* variant(const std::string& name) const;
   /// Of the environment, such as "driver"; empty where the record does not say.
   std::string fact(std::string_view name) const;
   /// "NVIDIA H200"; where the record does not say, the id that was asked for: "cuda:0".
   std::string deviceName() const;
+  /// Of the user, of a step; mostly empty.
+  std::string noteOf(std::string_view step, std::string_view phase) const;
+  /// In place of what there was; an empty text takes it away.
+  void setNoteOf(const RowNote& given);
   /// The pipeline's name. Runs of the designer name its file, those of the command line leave the ending out.
   std::string title() const;
 };
@@ -168,6 +184,11 @@ Result<RunSettings> runSettingsFromJson(const Json& json);
 Json toJson(const RunRecord& record);
 /// Errors: another format, a newer major version, a missing or wrong field; with the JSON pointer.
 Result<RunRecord> runRecordFromJson(const Json& json);
+
+/// [{"step": ..., "phase": ..., "text": ...}]
+Json toJson(const std::vector<RowNote>& notes);
+/// Adds those of a list under `key` that may be absent.
+void readRowNotes(JsonFields& fields, const char* key, std::vector<RowNote>& notes);
 
 /// One row of the table that stands beside the graph: a fused op, and its basic ops one level deeper.
 struct ComparisonRow {

@@ -30,7 +30,9 @@ class ModelsTest : public QObject {
   void paletteListsTheBlocksOfTheDocument();
   void problemsAreSortedAndNotRepeated();
   void timingsShowFusedOpsWithTheirParts();
-  void timingsAreSetBesideABaseline();
+  void timingsAreSetBesideBaselines();
+  void stepsThatAreNewOrGoneAreListed();
+  void changesWithinTheNoiseAreMarked();
   void timingsWithinTheNoiseAreMarked();
   void timingsTellKernelsApartWhereTheyWereTraced();
   void timingsSayHowFarStepsAreFromTheirRoof();
@@ -74,6 +76,12 @@ RunRecord fusedRun() {
   record.variants = {variant("unfused", {step("a", "", {"a"}, 3e6), step("b", "", {"b"}, 2e6)}, 5e6),
                      variant("fused", {step("Rule(a, b)", "Rule", {"a", "b"}, 4e6)}, 4e6)};
   return record;
+}
+
+/// The fused run beside this one.
+ComparedBaseline compared(const RunRecord& base, int slot) {
+  return {{.record = std::make_shared<const RunRecord>(base), .name = QStringLiteral("before"), .slot = slot},
+          *compareRuns(base, fusedRun())};
 }
 
 Analysis analysisOf(const std::string& text) { return analyze(parseDocument(text).document); }
@@ -153,30 +161,78 @@ void ModelsTest::timingsShowFusedOpsWithTheirParts() {
   QCOMPARE(model.rowCount(), 0);
 }
 
-void ModelsTest::timingsAreSetBesideABaseline() {
+void ModelsTest::timingsAreSetBesideBaselines() {
   Theme theme;
   TimingsModel model(theme);
   const QAbstractItemModelTester tester(&model, kStrict);
-  RunRecord baseline = fusedRun();
-  for (double& sample : baseline.variants[1].steps[0].samplesNs) sample *= 2.0;
-  baseline.variants[1].peakBytes = 8192;
+  RunRecord slower = fusedRun();
+  for (double& sample : slower.variants[1].steps[0].samplesNs) sample *= 2.0;
+  slower.variants[1].peakBytes = 8192;
   model.setRecord(fusedRun());
-  const auto textOf = [&](const char* label) {
+  const auto textOf = [&](const char* label, int slot) {
     for (int row = 0; row < model.rowCount(); ++row)
       if (model.index(row, TimingsModel::OpColumn).data().toString() == QString::fromLatin1(label))
-        return model.index(row, TimingsModel::BaselineColumn).data().toString();
+        return model.index(row, TimingsModel::BaselineColumn + slot).data().toString();
     return QStringLiteral("no such row");
   };
-  QCOMPARE(textOf("Rule(a, b)"), QString());
-  model.setComparison(*compareRuns(baseline, fusedRun()));
-  QCOMPARE(textOf("Rule(a, b)"), QStringLiteral("-50.0 %"));
-  QCOMPARE(textOf("end to end"), QStringLiteral("same"));
-  QCOMPARE(textOf("Peak memory"), QStringLiteral("-50.0 %"));
+  QCOMPARE(textOf("Rule(a, b)", 0), QString());
+  model.setComparisons({compared(slower, 0), compared(fusedRun(), 2)});
+  QCOMPARE(textOf("Rule(a, b)", 0), QStringLiteral("▼ -50.0 %"));
+  QCOMPARE(textOf("Rule(a, b)", 1), QString());
+  QCOMPARE(textOf("Rule(a, b)", 2), QStringLiteral("same"));
+  QCOMPARE(textOf("end to end", 0), QStringLiteral("same"));
+  QCOMPARE(textOf("Peak memory", 0), QStringLiteral("▼ -50.0 %"));
   const QModelIndex fused = model.index(0, TimingsModel::BaselineColumn);
   QCOMPARE(fused.data(Qt::ForegroundRole).value<QColor>(), theme.colors().good);
   QVERIFY(fused.data(Qt::ToolTipRole).toString().contains(QStringLiteral("baseline: median 8 ms")));
-  model.setComparison(std::nullopt);
-  QCOMPARE(textOf("Rule(a, b)"), QString());
+  model.setChangeUnit(ChangeUnit::Amount);
+  QCOMPARE(textOf("Rule(a, b)", 0), QStringLiteral("▼ -4.000"));  // ms, of 8 and 4
+  QCOMPARE(textOf("Peak memory", 0), QStringLiteral("▼ -4 KiB"));
+  QCOMPARE(model.headerData(TimingsModel::BaselineColumn, Qt::Horizontal).toString(), QStringLiteral("Against A (ms)"));
+  model.setChangeUnit(ChangeUnit::Ratio);
+  QCOMPARE(textOf("Rule(a, b)", 0), QStringLiteral("▼ 0.500×"));
+  model.setComparisons({});
+  QCOMPARE(textOf("Rule(a, b)", 0), QString());
+}
+
+void ModelsTest::stepsThatAreNewOrGoneAreListed() {
+  Theme theme;
+  TimingsModel model(theme);
+  const QAbstractItemModelTester tester(&model, kStrict);
+  RunRecord other = fusedRun();
+  other.variants[1].steps[0].name = "Other(a, b)";
+  model.setRecord(fusedRun());
+  const int numRows = model.rowCount();
+  model.setComparisons({compared(other, 0), compared(fusedRun(), 1), compared(other, 2)});
+  QCOMPARE(model.rowCount(), numRows + 1);  // once, though two baselines have it
+  const QModelIndex gone = model.index(1, TimingsModel::OpColumn);
+  QCOMPARE(gone.data().toString(), QStringLiteral("Other(a, b)"));
+  QCOMPARE(gone.data(TimingsModel::OwnersRole).toStringList(), QStringList({"a", "b"}));
+  QVERIFY(!gone.data(TimingsModel::FooterRole).toBool());
+  QVERIFY(gone.data(Qt::FontRole).value<QFont>().strikeOut());
+  const auto textAt = [&](int row, int slot) { return model.index(row, TimingsModel::BaselineColumn + slot).data(); };
+  QCOMPARE(textAt(1, 0).toString(), QStringLiteral("gone"));
+  QCOMPARE(textAt(1, 1).toString(), QString());
+  QCOMPARE(textAt(1, 2).toString(), QStringLiteral("gone"));
+  QCOMPARE(textAt(0, 0).toString(), QStringLiteral("new"));
+  QCOMPARE(textAt(0, 1).toString(), QStringLiteral("same"));
+  model.setComparisons({});
+  QCOMPARE(model.rowCount(), numRows);
+}
+
+void ModelsTest::changesWithinTheNoiseAreMarked() {
+  const SampleStats base{.median = 4e6, .count = 9};
+  const SampleStats next{.median = 4.04e6, .count = 9};
+  MetricChange change{.name = "fc", .unit = "ns", .base = base, .next = next, .change = {1.01, 0.98, 1.04}};
+  const ColumnUnit ms = timeUnitFor(4e6);
+  QCOMPARE(changeText(change, ChangeUnit::Percent, ms), QStringLiteral("~ +1.0 %"));
+  QCOMPARE(changeText(change, ChangeUnit::Amount, ms), QStringLiteral("~ +0.040"));
+  QCOMPARE(changeInterval(change), QStringLiteral("+1.0 % (95 % interval -2.0 % to +4.0 %)"));
+  change.change.low = 1.005;
+  QCOMPARE(changeText(change, ChangeUnit::Ratio, ms), QStringLiteral("▲ 1.010×"));
+  change.base.count = 0;
+  QCOMPARE(changeText(change, ChangeUnit::Amount, ms), QStringLiteral("new"));
+  QVERIFY(!changeValue(change, ChangeUnit::Percent));
 }
 
 void ModelsTest::timingsWithinTheNoiseAreMarked() {

@@ -1,13 +1,18 @@
 // Measured runs that are opened: what the window shows of them, what it says of where they are from, what it refuses.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/profile/run_file.h"
+#include "core/profile/run_folder.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/atomic_file.h"
+#include "core/support/read_file.h"
 #include "tests/support/one_backend.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/session/baseline_memory.h"
 #include "ui/theme/format.h"
 
 #include <QDragEnterEvent>
+#include <QLineEdit>
 #include <QMimeData>
 #include <QTest>
 #include <QTextDocument>
@@ -31,8 +36,11 @@ class RunFilesTest : public QObject {
   void runsCanBeDropped();
   void examplesAreListedAndOpened();
   void anEmptyFolderSaysHowToRecord();
-  void aBaselineStandsBesideAnotherRun();
+  void baselinesStandBesideAnotherRun();
   void aBaselineWithoutACommonVariantSaysSo();
+  void asManyRunsArePinnedAsThereAreLetters();
+  void stepsAreNotedAndFoundAgain();
+  void baselinesOfAPipelineAreThereNextTime();
 };
 
 namespace {
@@ -262,24 +270,44 @@ void RunFilesTest::anEmptyFolderSaysHowToRecord() {
   }
 }
 
-void RunFilesTest::aBaselineStandsBesideAnotherRun() {
+void RunFilesTest::baselinesStandBesideAnotherRun() {
   Opened f(recordOf());
   QVERIFY(f.isOpen);
-  const auto isShown = [&] { return !f.window.timings().view()->isColumnHidden(TimingsModel::BaselineColumn); };
-  QVERIFY(!isShown());
-  QVERIFY(!f.window.timings().asText().contains(QStringLiteral("Against baseline")));
-  RunRecord baseline = recordOf({.symbols = {{"M", 32}}});
-  baseline.environment.emplace_back("measured at", "2026-01-02 03:04:05 UTC");
-  f.session.setBaseline(baseline);
-  QVERIFY(isShown());
-  QVERIFY(f.window.timings().asText().contains(QStringLiteral("Against baseline")));
-  const QString caption = f.window.timings().caption();
-  QVERIFY2(caption.contains(QStringLiteral("Baseline: <b>small</b>, measured 2026-01-02 03:04:05 UTC")),
+  TimingsPanel& timings = f.window.timings();
+  const auto isShown = [&](int slot) { return !timings.view()->isColumnHidden(TimingsModel::BaselineColumn + slot); };
+  QVERIFY(!isShown(0));
+  QVERIFY(timings.baselineBar().isHidden());
+  QVERIFY(!timings.asText().contains(QStringLiteral("Against")));
+  RunRecord smaller = recordOf({.symbols = {{"M", 32}}});
+  smaller.environment.emplace_back("measured at", "2026-01-02 03:04:05 UTC");
+  smaller.note = "before <the> change";
+  QVERIFY(f.session.baselines().pin(smaller));
+  timings.columns().choose(TimingsModel::BaselineColumn + 1, false);
+  QVERIFY(f.session.baselines().pin(recordOf()));
+  QVERIFY(isShown(0) && isShown(1) && !isShown(2));  // who pins a run wants to see it
+  QVERIFY(timings.asText().contains(QStringLiteral("Against A\tAgainst B")));
+  QVERIFY2(timings.caption().contains(QStringLiteral("Baseline B: <b>small</b>")), qPrintable(timings.caption()));
+  QCOMPARE(timings.baselineBar().chips().size(), std::size_t{2});
+  timings.baselineBar().chips()[0].run->click();
+  const QString caption = timings.caption();
+  QVERIFY2(caption.contains(
+               QStringLiteral("Baseline A: <b>before &lt;the&gt; change</b>, measured 2026-01-02 03:04:05 UTC")),
            qPrintable(caption));
   QVERIFY2(caption.contains(QStringLiteral("symbol M 32 → ")), qPrintable(caption));
-  f.session.setBaseline(std::nullopt);
-  QVERIFY(!isShown());
-  QVERIFY(!f.window.timings().caption().contains(QStringLiteral("Baseline")));
+  const testing::TemporaryFolder folder;
+  const QString page = toQt((folder / "run.html").string());
+  QVERIFY(f.session.exportRun(*findExporter("html"), page));
+  const std::string text = *readWholeFile(page.toStdString(), {.what = "page", .maxMiB = 1});
+  QVERIFY(text.find("<h3>A: before &lt;the&gt; change</h3>") != std::string::npos);
+  QVERIFY(text.find("<h3>B: small</h3>") != std::string::npos);
+  timings.baselineBar().unitBox()->setCurrentText(QStringLiteral("ratio"));
+  QCOMPARE(timings.model().changeUnit(), ChangeUnit::Ratio);
+  timings.baselineBar().chips()[0].unpin->click();
+  QVERIFY(!isShown(0) && isShown(1));
+  QVERIFY(timings.caption().contains(QStringLiteral("Baseline B")));
+  f.session.baselines().unpinAll();
+  QVERIFY(!isShown(1) && timings.baselineBar().isHidden());
+  QVERIFY(!timings.caption().contains(QStringLiteral("Baseline")));
 }
 
 void RunFilesTest::aBaselineWithoutACommonVariantSaysSo() {
@@ -287,10 +315,84 @@ void RunFilesTest::aBaselineWithoutACommonVariantSaysSo() {
   QVERIFY(f.isOpen);
   RunRecord baseline = recordOf();
   baseline.variants.clear();
-  f.session.setBaseline(baseline);
+  QVERIFY(f.session.baselines().pin(baseline));
   QVERIFY(f.window.timings().view()->isColumnHidden(TimingsModel::BaselineColumn));
   const QString caption = f.window.timings().caption();
   QVERIFY2(caption.contains(QStringLiteral("variant")), qPrintable(caption));
+}
+
+void RunFilesTest::asManyRunsArePinnedAsThereAreLetters() {
+  Baselines baselines;
+  for (const char* file : {"/a.fuserun", "/b.fuserun", "/c.fuserun", "/d.fuserun", "/b.fuserun"})
+    QVERIFY(baselines.pin(recordOf(), QString::fromLatin1(file)));
+  QCOMPARE(baselines.all().size(), std::size_t{4});
+  QCOMPARE(baselines.reference()->letter(), QStringLiteral("B"));  // pinned again
+  QCOMPARE(baselines.reference()->name, QStringLiteral("b"));
+  const Result<void> fifth = baselines.pin(recordOf());
+  QVERIFY(!fifth && fifth.error().message.starts_with("4 runs are pinned already."));
+  baselines.unpin(1);
+  QCOMPARE(baselines.reference()->letter(), QStringLiteral("A"));
+  QVERIFY(baselines.pin(recordOf()));
+  QCOMPARE(baselines.reference()->letter(), QStringLiteral("B"));  // the letter that is free
+  QCOMPARE(baselines.all()[2].letter(), QStringLiteral("C"));
+}
+
+void RunFilesTest::baselinesOfAPipelineAreThereNextTime() {
+  const OwnSettings settings;
+  const testing::TemporaryFolder folder;
+  const QString pipeline = toQt((folder / "small.fuseline").string());
+  const QString other = toQt((folder / "other.fuseline").string());
+  QStringList runs;
+  for (const char* name : {"a.fuserun", "b.fuserun", "c.fuserun"}) {
+    runs.append(toQt((folder / name).string()));
+    QVERIFY(saveRunRecord(recordOf(), folder / name));
+  }
+  {
+    Session session({});
+    const BaselineMemory memory(session, nullptr);
+    session.openText(smallPipeline(), QStringLiteral("small"));
+    QVERIFY(session.save(other) && session.save(pipeline));
+    QCoreApplication::sendPostedEvents();
+    for (const QString& run : runs) QVERIFY(session.baselines().pin(recordOf(), run));
+    session.baselines().setReference(1);
+  }
+  QVERIFY(std::filesystem::remove(folder / "c.fuserun"));
+  Session session({});
+  const BaselineMemory memory(session, nullptr);
+  QVERIFY(session.open(pipeline));
+  QCOMPARE(session.baselines().all().size(), std::size_t{2});
+  QCOMPARE(session.baselines().all()[0].file, runs[0]);
+  QCOMPARE(session.baselines().reference()->file, runs[1]);
+  QVERIFY(session.open(other));
+  QCOMPARE(session.baselines().all().size(), std::size_t{2});  // of none of its own: they stay
+  QVERIFY(session.open(pipeline));
+  session.baselines().unpinAll();
+  QVERIFY(session.open(pipeline));
+  QVERIFY(session.baselines().isEmpty());
+}
+
+void RunFilesTest::stepsAreNotedAndFoundAgain() {
+  const RunRecord record = recordOf();
+  Opened f(record);
+  QVERIFY(f.isOpen);
+  TimingsPanel& timings = f.window.timings();
+  QVERIFY(timings.view()->isColumnHidden(TimingsModel::NoteColumn));
+  timings.view()->setCurrentIndex(timings.view()->model()->index(0, 0));
+  timings.noteAction()->trigger();
+  auto* editor = timings.view()->findChild<QLineEdit*>();
+  QVERIFY(editor);
+  QTest::keyClicks(editor, QStringLiteral("why so slow?"));
+  QTest::keyClick(editor, Qt::Key_Return);
+  QTRY_COMPARE(timings.model().index(0, TimingsModel::NoteColumn).data().toString(), QStringLiteral("why so slow?"));
+  f.window.runs().history().waitForDone();
+  QVERIFY(timings.asText().contains(QStringLiteral("why so slow?")));
+  const auto again = loadNotedRun(f.file.path().toStdString());
+  const StepRecord& first = record.variant("fused")->steps.front();
+  QCOMPARE(again->noteOf(first.name, first.phase), std::string("why so slow?"));
+  QVERIFY(loadRunRecord(f.file.path().toStdString())->rowNotes.empty());  // the measurement stays as it was
+  f.session.setRowNote({.step = first.name, .phase = first.phase, .text = ""});
+  f.window.runs().history().waitForDone();
+  QVERIFY(loadNotedRun(f.file.path().toStdString())->rowNotes.empty());
 }
 
 }  // namespace fuseline::ui

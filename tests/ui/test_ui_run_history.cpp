@@ -29,6 +29,7 @@ class RunHistoryTest : public QObject {
   void aNoteIsEditedOnWhileARunArrives();
   void aBrokenFileIsASentence();
   void aRunIsPinnedAsBaseline();
+  void notesOfStepsGoWhereTheRunGoes();
   void anOpenedRunLeavesTheListAsItIs();
   void whoComesBackFindsTheRunsOfBefore();
   void anotherDocumentTakesNoRunsAlong();
@@ -245,11 +246,39 @@ void RunHistoryTest::aRunIsPinnedAsBaseline() {
   QCOMPARE(f.window.runs().view()->currentIndex().row(), 0);  // of itself
   f.window.runs().pinAction()->trigger();
   f.history().waitForDone();
-  QVERIFY(f.session.baseline().has_value());
-  QCOMPARE(f.session.baseline()->fact("measured at"), std::string("2026-11-25 09:30:00 UTC"));
-  QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("baseline"));
-  f.session.setBaseline(std::nullopt);
+  const Baseline* pinned = f.session.baselines().reference();
+  QVERIFY(pinned);
+  QCOMPARE(pinned->record->fact("measured at"), std::string("2026-11-25 09:30:00 UTC"));
+  QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("baseline A"));
+  f.model().setData(f.model().index(0, RunsModel::NoteColumn), QStringLiteral("as before"));
+  f.history().waitForDone();
+  QCOMPARE(f.session.baselines().reference()->name, QStringLiteral("as before"));
+  f.measure(datedRun("2026-11-25 10:30:00 UTC"));
+  QVERIFY(f.session.baselines().pin(f.session.lastRun()->record, f.session.runFile()));  // as Ctrl+B does
+  QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("baseline B"));
+  f.session.baselines().unpinAll();
   QCOMPARE(f.text(0, RunsModel::StateColumn), QString());
+}
+
+void RunHistoryTest::notesOfStepsGoWhereTheRunGoes() {
+  Shown f;
+  const testing::TemporaryFolder folder;
+  f.measure();
+  const StepRecord& step = f.session.lastRun()->record.variants.front().steps.front();
+  f.session.setRowNote({.step = step.name, .phase = step.phase, .text = "first"});
+  f.model().setData(f.model().index(0, RunsModel::NoteColumn), QStringLiteral("of the run"));
+  f.history().waitForDone();
+  QVERIFY(f.saveIn(folder));
+  f.history().setKeepsRuns(true);
+  f.history().waitForDone();
+  f.history().waitForDone();  // told of the new place
+  f.session.setRowNote({.step = step.name, .phase = "backward", .text = "second"});
+  f.history().waitForDone();
+  QCOMPARE(std::filesystem::path(f.session.runFile().toStdString()).parent_path(), folder / "small.runs");
+  const RunRecord again = *loadNotedRun(f.session.runFile().toStdString());
+  QCOMPARE(again.note, std::string("of the run"));
+  QCOMPARE(again.rowNotes.size(), std::size_t{2});
+  QCOMPARE(again.noteOf(step.name, step.phase), std::string("first"));
 }
 
 void RunHistoryTest::anOpenedRunLeavesTheListAsItIs() {

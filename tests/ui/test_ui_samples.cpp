@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace fuseline::ui {
 
@@ -25,6 +26,9 @@ class SamplesTest : public QObject {
   void theNearestDotIsTold();
   void keysWalkTheRounds();
   void isHiddenAndStaysSo();
+  void roundsAreSharesOfEachRun();
+  void rowsWithoutRoundsInBothSaySo();
+  void theReferenceStandsBesideTheRounds();
 };
 
 namespace {
@@ -68,6 +72,10 @@ SamplePlot plotOf(const Samples& fusedNs) {
   record.variants[1].steps[0].samplesNs = fusedNs;
   record.variants.erase(record.variants.begin());
   return Model(record).plotOf("Rule(fc, act)");
+}
+
+Baseline baselineOf(const RunRecord& record) {
+  return {.record = std::make_shared<const RunRecord>(record), .name = QStringLiteral("before")};
 }
 
 struct Panel : OpenedRun {
@@ -203,6 +211,57 @@ void SamplesTest::isHiddenAndStaysSo() {
   QVERIFY(again.samples().isHidden());
   again.samplesButton()->click();
   QVERIFY(!again.samples().isHidden());
+}
+
+/// 60 of one run and 20 of the other: each as a whole.
+void SamplesTest::roundsAreSharesOfEachRun() {
+  RunRecord run = smallRun();
+  RunRecord base = smallRun();
+  run.variants[1].steps[0].samplesNs.assign(60, 2000.0);
+  base.variants[1].steps[0].samplesNs.assign(20, 4000.0);
+  const Model f(run);
+  const RoundComparison comparison = compareRoundsOf(run, baselineOf(base), f.model.rowAt(f.model.index(0, 0)));
+  QCOMPARE(comparison.title, QStringLiteral("Rule(fc, act) · forward · Fused"));
+  const auto sum = [](const Samples& shares) { return std::accumulate(shares.begin(), shares.end(), 0.0); };
+  QVERIFY(std::abs(sum(comparison.next.shares) - 1.0) < 1e-9 && std::abs(sum(comparison.base.shares) - 1.0) < 1e-9);
+  QCOMPARE(comparison.next.shares.size(), comparison.base.shares.size());
+  const auto highest = [](const Samples& shares) { return std::ranges::max_element(shares) - shares.begin(); };
+  QVERIFY(highest(comparison.next.shares) < highest(comparison.base.shares));
+  QCOMPARE(wordsOf(comparison), QStringLiteral("A: 4.000 µs, now 2.000 µs: -50.0 %"));
+  base.variants[1].steps[0].samplesNs = {1000, 2000, 3000, 4000};
+  const RoundComparison vague = compareRoundsOf(run, baselineOf(base), f.model.rowAt(f.model.index(0, 0)));
+  QVERIFY2(wordsOf(vague).contains(QStringLiteral("95 % interval")), qPrintable(wordsOf(vague)));
+  QVERIFY2(wordsOf(vague).endsWith(QStringLiteral("which could be chance")), qPrintable(wordsOf(vague)));
+}
+
+void SamplesTest::rowsWithoutRoundsInBothSaySo() {
+  RunRecord other = smallRun();
+  other.variants[0].steps[0].name = "else";
+  const Model f;
+  const TimingsRow& part = f.model.rowAt(f.model.index(0, 0, f.model.index(0, 0)));
+  QCOMPARE(wordsOf(compareRoundsOf(f.record, baselineOf(other), part)),
+           QStringLiteral("Baseline A has no rounds of it."));
+  QCOMPARE(wordsOf(compareRoundsOf(other, baselineOf(f.record), part)),
+           QStringLiteral("This run has no rounds of it."));
+}
+
+void SamplesTest::theReferenceStandsBesideTheRounds() {
+  Panel f;
+  QVERIFY(f.isOpen);
+  RoundComparisonView& rounds = f.window.timings().rounds();
+  QVERIFY(rounds.isHidden());
+  QVERIFY(f.session.baselines().pin(smallRun()));
+  QVERIFY(!rounds.isHidden());
+  QCOMPARE(rounds.comparison().title, QStringLiteral("end to end · Fused"));
+  f.session.select({QStringLiteral("act")});
+  QVERIFY(rounds.accessibleDescription().startsWith(QStringLiteral("Rule(fc, act) · forward · Fused: A: 3.500 µs")));
+  QVERIFY(f.session.baselines().pin(smallRun()));
+  QCOMPARE(rounds.comparison().slot, 1);  // the reference is the one that was pinned last
+  f.window.timings().samplesButton()->click();
+  QVERIFY(rounds.isHidden());
+  f.window.timings().samplesButton()->click();
+  f.session.baselines().unpinAll();
+  QVERIFY(rounds.isHidden());
 }
 
 }  // namespace fuseline::ui

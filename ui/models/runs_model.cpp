@@ -83,7 +83,7 @@ QString RunsModel::stateText(int row) const {
   QStringList parts;
   const QString overrides = overridesText(*entry.summary);
   const RunStanding standing = m_standings[static_cast<std::size_t>(row)];
-  if (standing.isBaseline) parts.append(tr("baseline"));
+  if (!standing.baseline.isEmpty()) parts.append(tr("baseline %1").arg(standing.baseline));
   if (!standing.isOfThisState) parts.append(tr("another state of the pipeline"));
   if (!overrides.isEmpty()) parts.append(overrides);
   if (entry.summary->isPartial) parts.append(tr("stopped early"));

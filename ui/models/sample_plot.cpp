@@ -54,6 +54,8 @@ LinearRange rangeOf(const SampleStrip& strip) {
           .high = std::min(*std::ranges::max_element(strip.ns), strip.stats.percentile95 + reach)};
 }
 
+}  // namespace
+
 void chooseAxis(SamplePlot& plot) {
   LinearRange all = rangeOf(plot.strips.front());
   for (const SampleStrip& strip : plot.strips) {
@@ -65,8 +67,6 @@ void chooseAxis(SamplePlot& plot) {
   plot.unit = timeUnitFor(all.high);
   plot.axis = {.low = plot.inUnit(all.low - kMargin * width), .high = plot.inUnit(all.high + kMargin * width)};
 }
-
-}  // namespace
 
 QString SamplePlot::timeText(double ns) const {
   return QStringLiteral("%1 %2").arg(toQt(unit.timeOf(ns)), unitText(unit));

@@ -35,6 +35,9 @@ struct SamplePlot {
   QString timeText(double ns) const;
 };
 
+/// After its strips have changed; there is one at least.
+void chooseAxis(SamplePlot& plot);
+
 /// Of a part the unfused plan alone.
 SamplePlot samplePlot(const RunRecord& record, const TimingsRow& row);
 

@@ -90,6 +90,11 @@ QString numberText(Format format, double value, const ColumnUnit& unit) {
   return {};
 }
 
+/// "%1": the baseline's letter.
+TimingsColumn againstColumn(const char* id, int slot) {
+  return {.id = id, .heading = "Against %1", .format = Format::Percent, .slot = slot};
+}
+
 /// Those that are shown until the user chooses.
 std::vector<TimingsColumn> firstColumns() {
   const auto time = &TimingsUnits::time;
@@ -129,14 +134,14 @@ std::vector<TimingsColumn> firstColumns() {
        .format = Format::Digits,
        .value = speedup,
        .words = speedupWords},
-      {.id = "baseline",
-       .heading = "Against baseline",
-       .format = Format::Percent,
-       .value =
-           [](const TimingsRow& row) {
-             return valueIf(row.change && row.change->isInBoth(), row.change ? row.change->change.median : 0.0);
-           },
-       .words = [](const TimingsRow& row) { return row.change ? toQt(changeText(*row.change)) : QString(); }},
+      againstColumn("baseline", 0),
+      againstColumn("baselineB", 1),
+      againstColumn("baselineC", 2),
+      againstColumn("baselineD", 3),
+      {.id = "note",
+       .heading = "Note",
+       .tip = "What you say of the step. F2, or a double click, changes it",
+       .words = [](const TimingsRow& row) { return row.note; }},
       {.id = "bytesSaved",
        .heading = "Saved (%1)",
        .name = "Bytes saved (%1)",
@@ -285,6 +290,16 @@ void addTo(StepFacts& plan, const StepFacts& step) {
   if (step.hostLaunchNs) plan.hostLaunchNs = plan.hostLaunchNs.value_or(0.0) + *step.hostLaunchNs;
 }
 
+const std::optional<MetricChange>& changeOf(const TimingsRow& row, int slot) {
+  return row.changes[static_cast<std::size_t>(slot)];
+}
+
+/// Percentages and ratios say their unit in each cell.
+QString againstTitle(int slot, const TimingsUnits& units) {
+  const QString title = translated("Against %1").arg(QChar(u'A' + slot));
+  return units.change == ChangeUnit::Amount ? QStringLiteral("%1 (%2)").arg(title, unitText(units.time)) : title;
+}
+
 }  // namespace
 
 // -------------------------------------------------------------------------------------------------------------- facts
@@ -326,6 +341,7 @@ const std::vector<TimingsColumn>& timingsColumns() {
 }
 
 QString TimingsColumn::title(const TimingsUnits& units) const {
+  if (isOfBaseline()) return againstTitle(slot, units);
   return translated(heading).replace(QStringLiteral("%1"), unit ? unitText(units.*unit) : QString());
 }
 
@@ -334,7 +350,17 @@ QString TimingsColumn::fullTitle(const TimingsUnits& units) const {
   return translated(name).replace(QStringLiteral("%1"), unit ? unitText(units.*unit) : QString());
 }
 
+std::optional<double> TimingsColumn::valueOf(const TimingsRow& row, const TimingsUnits& units) const {
+  if (!isOfBaseline()) return value ? value(row) : std::nullopt;
+  const std::optional<MetricChange>& change = changeOf(row, slot);
+  return change ? changeValue(*change, units.change) : std::nullopt;
+}
+
 QString TimingsColumn::textOf(const TimingsRow& row, const TimingsUnits& units) const {
+  if (isOfBaseline()) {
+    const std::optional<MetricChange>& change = changeOf(row, slot);
+    return change ? changeText(*change, units.change, units.time) : QString();
+  }
   if (const QString own = words ? words(row) : QString(); !own.isEmpty() || isOfWords()) return own;
   const Value number = value(row);
   return number ? numberText(format, *number, unit ? units.*unit : ColumnUnit{"", 1.0}) : QString();

@@ -5,9 +5,12 @@
 #include "core/profile/comparison_text.h"
 #include "core/profile/run_comparison.h"
 #include "core/profile/run_record.h"
+#include "ui/models/change_text.h"
+#include "ui/session/baselines.h"
 
 #include <QString>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -32,9 +35,12 @@ struct StepFacts {
 struct TimingsRow {
   ComparisonRow times;
   std::optional<StepFacts> unfused, fused;
-  double planNs = 0.0;                 // all steps of the plan that is spoken of; 0: the row is no step
-  std::optional<MetricChange> change;  // of the fused plan, against another run
-  SamplesOf ofPlan;                    // of a whole plan, where the row is no step: its rounds
+  double planNs = 0.0;  // all steps of the plan that is spoken of; 0: the row is no step
+  SamplesOf ofPlan;     // of a whole plan, where the row is no step: its rounds
+  /// Against the baselines, by slot.
+  std::array<std::optional<MetricChange>, Baselines::kMost> changes = {};
+  bool isGone = false;  // a step of baselines only
+  QString note;         // the user's
 
   bool isOfFused() const { return times.fused.count > 0; }
   const SampleStats& stats() const { return isOfFused() ? times.fused : times.unfused; }
@@ -62,6 +68,7 @@ struct TimingsUnits {
   ColumnUnit traffic = {"B", 1.0};
   ColumnUnit flops = {"GFLOP", 1e9};
   ColumnUnit rate = {"GFLOP/s", 1.0};
+  ChangeUnit change = ChangeUnit::Percent;
 };
 
 struct TimingsColumn {
@@ -73,7 +80,9 @@ struct TimingsColumn {
     FusedColumn,
     FusedSpreadColumn,
     SpeedupColumn,
-    BaselineColumn,  // of the fused plan, against another run
+    BaselineColumn,  // the first of Baselines::kMost: of the fused plan, against other runs
+    LastBaselineColumn = BaselineColumn + Baselines::kMost - 1,
+    NoteColumn,
     BytesColumn,
     LaunchesColumn,
     BandwidthColumn,
@@ -108,12 +117,16 @@ struct TimingsColumn {
   std::optional<double> (*value)(const TimingsRow& row) = nullptr;
   /// Words, and numbers that stand with more than their digits; else null.
   QString (*words)(const TimingsRow& row) = nullptr;
+  int slot = -1;  // of the baseline that it is about
   bool isShownFirst = false;
 
   bool isOfWords() const { return format == Format::Words; }
+  bool isOfBaseline() const { return slot >= 0; }
   QString title(const TimingsUnits& units) const;
   /// With nothing left to guess.
   QString fullTitle(const TimingsUnits& units) const;
+  /// Nothing where the row has no such value, and of words.
+  std::optional<double> valueOf(const TimingsRow& row, const TimingsUnits& units) const;
   /// Empty where the row has no such value.
   QString textOf(const TimingsRow& row, const TimingsUnits& units) const;
 };

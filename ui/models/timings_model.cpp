@@ -3,6 +3,7 @@
 #include "ui/models/timings_model.h"
 
 #include "core/profile/step_sums.h"
+#include "ui/theme/baseline_colors.h"
 #include "ui/theme/format.h"
 #include "ui/theme/theme.h"
 
@@ -17,6 +18,7 @@ namespace {
 // Internal id of a top-level index; a part carries its group's row.
 constexpr quintptr kTopLevel = ~quintptr{0};
 
+constexpr int kMarkPx = 14;
 constexpr const char* kPeakLabel = "Peak memory";
 constexpr const char* kSavedLabel = "Saved for backward";
 
@@ -35,10 +37,7 @@ QString valueText(const MetricChange& metric, const SampleStats& stats) {
 QString baselineTip(const MetricChange& change) {
   QString text = TimingsModel::tr("baseline: %1\nthis run: %2")
                      .arg(valueText(change, change.base), valueText(change, change.next));
-  if (change.isInBoth() && change.unit == "ns")
-    text += TimingsModel::tr("\nratio: 95 % interval %1 to %2")
-                .arg(change.change.low, 0, 'f', 3)
-                .arg(change.change.high, 0, 'f', 3);
+  if (change.isInBoth()) text += u'\n' + changeInterval(change);
   return text;
 }
 
@@ -105,6 +104,7 @@ TimingsModel::TimingsModel(const Theme& theme, QObject* parent) : QAbstractItemM
 void TimingsModel::setRecord(const RunRecord& record) {
   beginResetModel();
   m_groups.clear();
+  m_comparisons.clear();
   const Comparison comparison = compareVariants(record);
   m_endToEndLabel = comparison.endToEnd.label;
   addSteps(record, comparison);
@@ -112,6 +112,7 @@ void TimingsModel::setRecord(const RunRecord& record) {
   addMemory(record);
   chooseUnits(comparison);
   endResetModel();
+  setNotes(record);
 }
 
 void TimingsModel::addSteps(const RunRecord& record, const Comparison& comparison) {
@@ -157,7 +158,10 @@ void TimingsModel::chooseUnits(const Comparison& comparison) {
     std::ranges::for_each(group.parts, note);
   }
   const ComparisonUnits units = unitsOf(comparison);
-  m_units = {.time = units.time, .saved = units.bytes, .traffic = byteUnitFor(static_cast<double>(largest.bytes))};
+  m_units = {.time = units.time,
+             .saved = units.bytes,
+             .traffic = byteUnitFor(static_cast<double>(largest.bytes)),
+             .change = m_units.change};
   m_units.flops = flopUnitFor(static_cast<double>(largest.flops));
   if (largestGflops >= 1e3) m_units.rate = {"TFLOP/s", 1e3};
 }
@@ -179,31 +183,117 @@ void TimingsModel::addMemory(const RunRecord& record) {
     add("Waiting in the host's memory", &VariantRecord::hostBytes);
 }
 
-void TimingsModel::setComparison(const std::optional<RunComparison>& comparison) {
-  std::map<std::pair<std::string, std::string>, const MetricChange*> changes;  // by pass and label
-  const std::map<std::string, std::string> labels = {
+// ----------------------------------------------------------------------------------------------------------- baselines
+
+/// Steps are those of the plan that both runs have. nullptr: the change is of no row.
+TimingsRow* TimingsModel::rowOf(const MetricChange& change, const std::string& variant) {
+  const std::map<std::string, std::string> totals = {
       {"median", m_endToEndLabel}, {"peak", kPeakLabel}, {"saved", kSavedLabel}};
-  if (comparison) {
-    for (const MetricChange& step : comparison->steps) changes[{step.phase, step.name}] = &step;
-    for (const MetricChange& total : comparison->totals)
-      if (const auto label = labels.find(total.name); label != labels.end()) changes[{"", label->second}] = &total;
-  }
+  const auto total = totals.find(change.name);
+  const bool isTotal = change.phase.empty();
+  if (isTotal && total == totals.end()) return nullptr;
+  const std::string& label = isTotal ? total->second : change.name;
+  const auto isIt = [&](const TimingsRow& row) { return row.times.label == label && row.times.phase == change.phase; };
   for (Group& group : m_groups) {
-    const auto found = changes.find({group.row.times.phase, group.row.times.label});
-    group.row.change = found == changes.end() ? std::nullopt : std::optional(*found->second);
+    if (isIt(group.row)) return &group.row;
+    const auto part = std::ranges::find_if(group.parts, isIt);
+    if (variant == "unfused" && part != group.parts.end()) return &*part;
   }
-  if (!m_groups.empty()) Q_EMIT dataChanged(index(0, BaselineColumn), index(rowCount() - 1, BaselineColumn));
+  return nullptr;
+}
+
+void TimingsModel::compare(const ComparedBaseline& compared) {
+  const auto take = [&](const MetricChange& change) {
+    TimingsRow* row = rowOf(change, compared.comparison.variant);
+    if (row) row->changes[static_cast<std::size_t>(compared.baseline.slot)] = change;
+  };
+  std::ranges::for_each(compared.comparison.totals, take);
+  std::ranges::for_each(compared.comparison.steps, take);
+}
+
+void TimingsModel::setComparisons(std::vector<ComparedBaseline> comparisons) {
+  removeGone();
+  forEachRow([](TimingsRow& row) { row.changes = {}; });
+  if (!m_groups.empty()) addGone(comparisons);
+  m_comparisons = std::move(comparisons);
+  for (const ComparedBaseline& compared : m_comparisons) compare(compared);
+  tellColumns(BaselineColumn, LastBaselineColumn);
+  Q_EMIT headerDataChanged(Qt::Horizontal, BaselineColumn, LastBaselineColumn);
+}
+
+void TimingsModel::removeGone() {
+  for (int row = rowCount() - 1; row >= 0; --row) {
+    if (!m_groups[static_cast<std::size_t>(row)].row.isGone) continue;
+    beginRemoveRows({}, row, row);
+    m_groups.erase(m_groups.begin() + row);
+    endRemoveRows();
+  }
+}
+
+/// In the order of their baselines' plans, once each.
+void TimingsModel::addGone(const std::vector<ComparedBaseline>& comparisons) {
+  for (const auto& [baseline, comparison] : comparisons)
+    for (const MetricChange& step : comparison.steps) {
+      if (step.next.count > 0 || rowOf(step, comparison.variant)) continue;
+      const StepRecord* old = baseline.record->variant(comparison.variant)->find(step.name, step.phase);
+      const auto place = std::ranges::find_if(m_groups, &Group::isFooter);
+      const int row = static_cast<int>(place - m_groups.begin());
+      beginInsertRows({}, row, row);
+      TimingsRow gone{.times = {.label = step.name, .phase = step.phase, .owners = old->owners}, .isGone = true};
+      m_groups.insert(place, {.row = std::move(gone)});
+      endInsertRows();
+    }
+}
+
+void TimingsModel::setChangeUnit(ChangeUnit unit) {
+  m_units.change = unit;
+  tellColumns(BaselineColumn, LastBaselineColumn);
+  Q_EMIT headerDataChanged(Qt::Horizontal, BaselineColumn, LastBaselineColumn);
+}
+
+// --------------------------------------------------------------------------------------------------------------- notes
+
+void TimingsModel::setNotes(const RunRecord& record) {
+  forEachRow([&](TimingsRow& row) { row.note = toQt(record.noteOf(row.times.label, row.times.phase)); });
+  tellColumns(NoteColumn, NoteColumn);
+}
+
+/// Totals are no steps.
+Qt::ItemFlags TimingsModel::flags(const QModelIndex& index) const {
+  const Qt::ItemFlags flags = QAbstractItemModel::flags(index);
+  const bool isEditable = index.isValid() && index.column() == NoteColumn && !groupAt(index).isFooter;
+  return isEditable ? flags | Qt::ItemIsEditable : flags;
+}
+
+bool TimingsModel::setData(const QModelIndex& index, const QVariant& value, int role) {
+  if (role != Qt::EditRole || !(flags(index) & Qt::ItemIsEditable)) return false;
+  const ComparisonRow& times = rowAt(index).times;
+  Q_EMIT noteWanted({.step = times.label, .phase = times.phase, .text = value.toString().trimmed().toStdString()});
+  return true;
+}
+
+// ---------------------------------------------------------------------------------------------------------------- rows
+
+template <class Act>
+void TimingsModel::forEachRow(Act act) {
+  for (Group& group : m_groups) {
+    act(group.row);
+    std::ranges::for_each(group.parts, act);
+  }
+}
+
+void TimingsModel::tellColumns(int first, int last, const QList<int>& roles) {
+  const auto tell = [&](const QModelIndex& parent) {
+    const int numRows = rowCount(parent);
+    if (numRows > 0) Q_EMIT dataChanged(index(0, first, parent), index(numRows - 1, last, parent), roles);
+  };
+  tell({});
+  for (int row = 0; row < rowCount(); ++row) tell(index(row, 0));
 }
 
 void TimingsModel::setStale(bool isStale) {
   if (std::exchange(m_isStale, isStale) == isStale) return;
-  const auto tell = [this](const QModelIndex& parent) {
-    const int numRows = rowCount(parent);
-    if (numRows > 0)
-      Q_EMIT dataChanged(index(0, 0, parent), index(numRows - 1, ColumnCount - 1, parent), {Qt::FontRole});
-  };
-  tell({});
-  for (int row = 0; row < rowCount(); ++row) tell(index(row, 0));
+  tellColumns(0, ColumnCount - 1, {Qt::FontRole});
 }
 
 void TimingsModel::clear() {
@@ -247,11 +337,11 @@ const TimingsRow& TimingsModel::rowAt(const QModelIndex& index) const {
 }
 
 QString TimingsModel::memoryText(const Group& group, const TimingsColumn& column) const {
+  if (column.isOfBaseline()) return column.textOf(group.row, m_units);
   switch (&column - timingsColumns().data()) {
     case UnfusedColumn: return group.unfusedText;
     case FusedColumn: return group.fusedText;
     case OpColumn:
-    case BaselineColumn:
     case BytesColumn: return column.textOf(group.row, m_units);
     default: return QString();
   }
@@ -266,7 +356,7 @@ QString TimingsModel::cellText(const QModelIndex& index) const {
 QVariant TimingsModel::sortKey(const QModelIndex& index) const {
   const TimingsColumn& column = columnAt(index.column());
   if (!column.isOfWords()) {
-    const std::optional<double> value = column.value(rowAt(index));
+    const std::optional<double> value = column.valueOf(rowAt(index), m_units);
     return value ? QVariant(*value) : QVariant();
   }
   const QString words = cellText(index);
@@ -285,12 +375,13 @@ QVariant TimingsModel::share(const QModelIndex& index) const {
 QVariant TimingsModel::foreground(const QModelIndex& index) const {
   const TimingsRow& row = rowAt(index);
   const ThemeColors& colors = m_theme.colors();
-  if (index.internalId() != kTopLevel || row.times.isView) return colors.dimText;
-  if (index.column() == BaselineColumn) {
-    const std::optional<bool> isBetter = row.change ? hasImproved(*row.change) : std::nullopt;
+  if (const int slot = columnAt(index.column()).slot; slot >= 0) {
+    const std::optional<MetricChange>& change = row.changes[static_cast<std::size_t>(slot)];
+    const std::optional<bool> isBetter = change ? hasImproved(*change) : std::nullopt;
     if (!isBetter) return colors.dimText;
     return *isBetter ? colors.good : colors.warning;
   }
+  if (index.internalId() != kTopLevel || row.times.isView || row.isGone) return colors.dimText;
   if (index.column() != SpeedupColumn) return {};
   if (!row.times.isClear()) return colors.dimText;
   return row.times.speedup.median > 1.0 ? colors.good : colors.warning;
@@ -299,8 +390,10 @@ QVariant TimingsModel::foreground(const QModelIndex& index) const {
 QVariant TimingsModel::font(const QModelIndex& index) const {
   const bool isHeavy = index.internalId() == kTopLevel && (groupAt(index).isFooter || rowAt(index).times.isFused);
   const bool isSlanted = m_isStale && !columnAt(index.column()).isOfWords();
-  if (!isHeavy && !isSlanted) return {};
+  const bool isStruck = index.column() == OpColumn && rowAt(index).isGone;
+  if (!isHeavy && !isSlanted && !isStruck) return {};
   QFont font = scaledFont(1.0, isHeavy ? QFont::DemiBold : QFont::Normal);
+  font.setStrikeOut(isStruck);
   font.setItalic(isSlanted);
   return font;
 }
@@ -308,6 +401,10 @@ QVariant TimingsModel::font(const QModelIndex& index) const {
 QString TimingsModel::tip(const QModelIndex& index) const {
   const TimingsRow& row = rowAt(index);
   const ComparisonRow& times = row.times;
+  if (const int slot = columnAt(index.column()).slot; slot >= 0) {
+    const std::optional<MetricChange>& change = row.changes[static_cast<std::size_t>(slot)];
+    return change ? baselineTip(*change) : QString();
+  }
   switch (index.column()) {
     case UnfusedColumn:
     case UnfusedSpreadColumn:
@@ -318,7 +415,6 @@ QString TimingsModel::tip(const QModelIndex& index) const {
       if (times.fused.count == 0) break;
       return samplesText(times.fused) + efficiencyLine(times.fusedEfficiency) + detailsOf(row.fused);
     case SpeedupColumn: return speedupTip(times);
-    case BaselineColumn: return row.change ? baselineTip(*row.change) : QString();
     case BandwidthColumn:
     case RateColumn:
     case RoofColumn:
@@ -332,6 +428,7 @@ QString TimingsModel::tip(const QModelIndex& index) const {
 QVariant TimingsModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   switch (role) {
+    case Qt::EditRole:
     case Qt::DisplayRole: return cellText(index);
     case Qt::ToolTipRole: return tip(index);
     case Qt::TextAlignmentRole: return static_cast<int>(alignmentOf(index.column()));
@@ -349,9 +446,26 @@ QVariant TimingsModel::data(const QModelIndex& index, int role) const {
   }
 }
 
+/// What a column says of its own baseline; nothing: as the others do.
+QVariant TimingsModel::baselineHeader(const TimingsColumn& column, int role) const {
+  const auto found = std::ranges::find_if(
+      m_comparisons, [&](const ComparedBaseline& each) { return each.baseline.slot == column.slot; });
+  if (found == m_comparisons.end()) return {};
+  const QString& name = found->baseline.name;
+  switch (role) {
+    case Qt::AccessibleTextRole: return tr("%1: %2").arg(column.title(m_units), name);
+    case Qt::ToolTipRole:
+      return tr("What the %1 plan takes now, against baseline %2: %3\n▼ less, ▲ more, ~ within the noise")
+          .arg(toQt(found->comparison.variant), found->baseline.letter(), name);
+    case Qt::DecorationRole: return baselineMark(m_theme, column.slot, kMarkPx);
+    default: return {};
+  }
+}
+
 QVariant TimingsModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
   const TimingsColumn& column = columnAt(section);
+  if (const QVariant own = column.isOfBaseline() ? baselineHeader(column, role) : QVariant(); own.isValid()) return own;
   switch (role) {
     case Qt::DisplayRole: return column.title(m_units);
     case Qt::AccessibleTextRole: return column.fullTitle(m_units);

@@ -15,6 +15,12 @@
 
 namespace fuseline::ui {
 
+/// A baseline, and how a run differs from it.
+struct ComparedBaseline {
+  Baseline baseline;
+  RunComparison comparison;
+};
+
 class TimingsModel : public QAbstractItemModel {
   Q_OBJECT
 
@@ -30,8 +36,13 @@ class TimingsModel : public QAbstractItemModel {
   explicit TimingsModel(const Theme& theme, QObject* parent = nullptr);
 
   void setRecord(const RunRecord& record);
-  /// After setRecord(): fills the column of the baseline, or empties it.
-  void setComparison(const std::optional<RunComparison>& comparison);
+  /// After setRecord(): fills the columns of the baselines, empties the others, and lists steps that only baselines
+  /// have before the sums.
+  void setComparisons(std::vector<ComparedBaseline> comparisons);
+  void setChangeUnit(ChangeUnit unit);
+  ChangeUnit changeUnit() const { return m_units.change; }
+  /// After setRecord(): what the user says of its steps, and of those that are gone.
+  void setNotes(const RunRecord& record);
   void clear();
   /// Figures of a run that is not of what is shown stand in italics.
   void setStale(bool isStale);
@@ -45,6 +56,12 @@ class TimingsModel : public QAbstractItemModel {
   int columnCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
   QVariant headerData(int section, Qt::Orientation orientation, int role = Qt::DisplayRole) const override;
+  Qt::ItemFlags flags(const QModelIndex& index) const override;
+  /// Of a note: asks for it; whoever owns the run answers with setNotes().
+  bool setData(const QModelIndex& index, const QVariant& value, int role = Qt::EditRole) override;
+
+ Q_SIGNALS:
+  void noteWanted(const fuseline::RowNote& note);
 
  private:
   struct Group {
@@ -64,6 +81,14 @@ class TimingsModel : public QAbstractItemModel {
   QVariant foreground(const QModelIndex& index) const;
   QVariant font(const QModelIndex& index) const;
   QString tip(const QModelIndex& index) const;
+  void compare(const ComparedBaseline& compared);
+  TimingsRow* rowOf(const MetricChange& change, const std::string& variant);
+  void removeGone();
+  void addGone(const std::vector<ComparedBaseline>& comparisons);
+  template <class Act>
+  void forEachRow(Act act);
+  void tellColumns(int first, int last, const QList<int>& roles = {});
+  QVariant baselineHeader(const TimingsColumn& column, int role) const;
   void addSteps(const RunRecord& record, const Comparison& comparison);
   void addTimes(const RunRecord& record);
   void addMemory(const RunRecord& record);
@@ -71,6 +96,7 @@ class TimingsModel : public QAbstractItemModel {
 
   const Theme& m_theme;
   std::vector<Group> m_groups;
+  std::vector<ComparedBaseline> m_comparisons;
   TimingsUnits m_units;
   std::string m_endToEndLabel;
   double m_longestNs = 0;

@@ -129,6 +129,16 @@ QTreeView* makeView(TimingsOrder& order, TimingsModel& model, QWidget* parent) {
   return view;
 }
 
+/// One above the other.
+QWidget* makeSide(std::initializer_list<QWidget*> widgets) {
+  auto* side = new QWidget;
+  auto* column = new QVBoxLayout(side);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(1);
+  for (QWidget* widget : widgets) column->addWidget(widget, 1);
+  return side;
+}
+
 QString shownOf(const std::string& value) { return value.empty() ? QStringLiteral("–") : toQt(value); }
 
 }  // namespace
@@ -142,9 +152,12 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QW
       m_view(makeView(*m_order, *m_model, this)),
       m_columns(*m_view, columnsOfTable(), isKept ? QStringLiteral("timings/columns") : QString()),
       m_samples(new SampleView(theme)),
+      m_rounds(new RoundComparisonView(theme)),
       m_body(new QSplitter(Qt::Horizontal, this)),
       m_head(new QWidget(this)),
       m_caption(new QLabel(m_head)),
+      m_baselineBar(new BaselineBar(session.baselines(), theme, isKept, this)),
+      m_editNote(new QAction(tr("Edit the &note"), this)),
       m_runAgain(new QPushButton(tr("Run again"), m_head)),
       m_showSamples(new QToolButton(m_head)),
       m_empty(new QLabel(this)),
@@ -158,10 +171,17 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QW
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
   layout->addWidget(m_head);
+  layout->addWidget(m_baselineBar);
   layout->addWidget(m_body, 1);
   layout->addWidget(m_empty, 1);
   connect(&session, &Session::runFinished, this, &TimingsPanel::refresh);
-  connect(&session, &Session::baselineChanged, this, &TimingsPanel::refreshComparison);
+  connect(&session, &Session::baselinesChanged, this, &TimingsPanel::refreshComparison);
+  connect(&session.baselines(), &Baselines::pinned, this, &TimingsPanel::showColumn);
+  connect(&session, &Session::rowNotesChanged, this, &TimingsPanel::refreshNotes);
+  connect(m_baselineBar, &BaselineBar::unitChosen, this, [this] {
+    m_model->setChangeUnit(m_baselineBar->unit());
+    m_columns.refresh();
+  });
   connect(&session, &Session::documentReplaced, this, &TimingsPanel::refresh);
   connect(&session, &Session::documentChanged, this, &TimingsPanel::refreshCaption);
   connect(&session, &Session::passChanged, this, &TimingsPanel::refreshCaption);
@@ -193,7 +213,7 @@ void TimingsPanel::createHead() {
 /// The table, and the rounds of its row beside it.
 void TimingsPanel::createBody() {
   m_body->addWidget(m_view);
-  m_body->addWidget(m_samples);
+  m_body->addWidget(makeSide({m_samples, m_rounds}));
   m_body->setStretchFactor(0, 1);
   m_body->setSizes({kTablePx, kSamplesPx});
   m_body->setChildrenCollapsible(false);
@@ -204,6 +224,7 @@ void TimingsPanel::createBody() {
   m_samples->setVisible(m_showSamples->isChecked());
   connect(m_showSamples, &QToolButton::toggled, this, [this](bool isShown) {
     m_samples->setVisible(isShown);
+    refreshSamples();
     if (m_isKept) QSettings().setValue(kSamplesKey, isShown);
   });
   if (!m_isKept) return;
@@ -221,12 +242,21 @@ void TimingsPanel::createView() {
   connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &TimingsPanel::takeSelection);
   connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &TimingsPanel::refreshSamples);
   connect(m_view->selectionModel(), &QItemSelectionModel::currentChanged, this, &TimingsPanel::refreshSamples);
+  m_view->setEditTriggers(QAbstractItemView::DoubleClicked);
+  m_editNote->setShortcut(QKeySequence(Qt::Key_F2));
+  m_editNote->setShortcutContext(Qt::WidgetShortcut);
+  m_editNote->setToolTip(tr("Say something about the step; it is kept beside the run's file"));
+  connect(m_editNote, &QAction::triggered, this, &TimingsPanel::editNote);
+  connect(m_model, &TimingsModel::noteWanted, &m_session, &Session::setRowNote);
+  m_model->setChangeUnit(m_baselineBar->unit());
   makeCopyable(*m_view);
+  m_view->addAction(m_editNote);
   m_view->addActions({m_columns.sorter()->menuAction(), m_columns.chooser()->menuAction()});
 }
 
 void TimingsPanel::refresh() {
   const auto& run = m_session.lastRun();
+  m_known.clear();
   run ? m_model->setRecord(run->record) : m_model->clear();
   m_body->setVisible(run.has_value());
   m_head->setVisible(run.has_value());
@@ -238,23 +268,56 @@ void TimingsPanel::refresh() {
   refreshSamples();
 }
 
+/// Once for each pair of runs: with many steps it takes a while.
+const Result<RunComparison>& TimingsPanel::comparisonWith(const Baseline& baseline) {
+  const auto known = m_known.find(baseline.record);
+  if (known != m_known.end()) return known->second;
+  return m_known.emplace(baseline.record, compareRuns(*baseline.record, m_session.lastRun()->record)).first->second;
+}
+
 /// Of the fused plan's steps and totals, as `fuseline compare` has them.
 void TimingsPanel::refreshComparison() {
   const auto& run = m_session.lastRun();
-  const auto& baseline = m_session.baseline();
+  const Baselines& baselines = m_session.baselines();
+  std::vector<ComparedBaseline> compared;
   m_comparison.reset();
-  if (run && baseline) m_comparison = compareRuns(*baseline, run->record);
-  const bool isComparable = m_comparison && m_comparison->hasValue();
-  m_model->setComparison(isComparable ? std::optional(**m_comparison) : std::nullopt);
+  for (const Baseline& baseline : baselines.all()) {
+    if (!run) break;
+    const Result<RunComparison>& comparison = comparisonWith(baseline);
+    if (comparison) compared.push_back({baseline, *comparison});
+    if (baseline.slot == baselines.reference()->slot) m_comparison = comparison;
+  }
+  m_model->setComparisons(std::move(compared));
+  if (run) m_model->setNotes(run->record);
   m_columns.refresh();
   refreshCaption();
+  refreshSamples();
 }
 
-/// A line under the caption: which run is the baseline, and what else is not the same.
+/// Who pins a run wants to see it, whichever columns were chosen before.
+void TimingsPanel::showColumn(int slot) { m_columns.choose(TimingsModel::BaselineColumn + slot, true); }
+
+void TimingsPanel::refreshNotes() {
+  if (const auto& run = m_session.lastRun()) m_model->setNotes(run->record);
+  m_columns.refresh();
+}
+
+/// Of the first note there is no column yet.
+void TimingsPanel::editNote() {
+  const QModelIndex note = m_view->currentIndex().siblingAtColumn(TimingsModel::NoteColumn);
+  if (!(m_order->flags(note) & Qt::ItemIsEditable)) return;
+  m_columns.choose(TimingsModel::NoteColumn, true);
+  m_view->setColumnHidden(TimingsModel::NoteColumn, false);
+  m_view->setCurrentIndex(note);
+  m_view->edit(note);
+}
+
+/// A line under the caption: which run is the reference, and what else is not the same.
 QString TimingsPanel::baselineText() const {
-  const RunRecord& baseline = *m_session.baseline();
-  const QString name = tr("Baseline: <b>%1</b>, measured %2")
-                           .arg(toQt(baseline.title()).toHtmlEscaped(), toQt(baseline.fact("measured at")));
+  const Baseline& baseline = *m_session.baselines().reference();
+  const QString name = tr("Baseline %1: <b>%2</b>, measured %3")
+                           .arg(baseline.letter(), baseline.name.toHtmlEscaped(),
+                                toQt(baseline.record->fact("measured at")).toHtmlEscaped());
   if (!*m_comparison) return name + QStringLiteral(" · ") + toQt(m_comparison->error().message).toHtmlEscaped();
   QStringList others;
   for (const RunComparison::Difference& each : (*m_comparison)->differences)
@@ -303,6 +366,15 @@ void TimingsPanel::refreshSamples() {
   const auto& run = m_session.lastRun();
   const TimingsRow* row = run ? shownRow() : nullptr;
   m_samples->setPlot(row ? samplePlot(run->record, *row) : SamplePlot());
+  refreshRounds(row);
+}
+
+void TimingsPanel::refreshRounds(const TimingsRow* row) {
+  const Baseline* reference = m_session.baselines().reference();
+  const bool isShown = row && reference && m_showSamples->isChecked();
+  m_rounds->setVisible(isShown);
+  m_samples->parentWidget()->setVisible(m_showSamples->isChecked());
+  if (isShown) m_rounds->setComparison(compareRoundsOf(m_session.lastRun()->record, *reference, *row));
 }
 
 void TimingsPanel::showSelection() {

@@ -4,6 +4,8 @@
 
 #include "ui/models/timings_model.h"
 #include "ui/models/timings_order.h"
+#include "ui/panels/baseline_bar.h"
+#include "ui/panels/round_comparison_view.h"
 #include "ui/panels/sample_view.h"
 #include "ui/panels/table_columns.h"
 #include "ui/session/session.h"
@@ -14,6 +16,9 @@
 #include <QToolButton>
 #include <QTreeView>
 #include <QWidget>
+
+#include <map>
+#include <memory>
 
 namespace fuseline::ui {
 
@@ -31,6 +36,11 @@ class TimingsPanel : public QWidget {
   QPushButton* runAgain() const { return m_runAgain; }
   /// The rounds of the current row, or from end to end.
   SampleView& samples() { return *m_samples; }
+  /// The same rounds over those of the reference.
+  RoundComparisonView& rounds() { return *m_rounds; }
+  BaselineBar& baselineBar() { return *m_baselineBar; }
+  /// Types into the note of the current row.
+  QAction* noteAction() const { return m_editNote; }
   QToolButton* samplesButton() const { return m_showSamples; }
   /// The table as it is shown, as tab-separated text, for spreadsheets.
   QString asText() const;
@@ -44,6 +54,11 @@ class TimingsPanel : public QWidget {
   void refreshCaption();
   void refreshRunAgain();
   void refreshSamples();
+  void refreshRounds(const TimingsRow* row);
+  const Result<RunComparison>& comparisonWith(const Baseline& baseline);
+  void refreshNotes();
+  void editNote();
+  void showColumn(int slot);
   const TimingsRow* shownRow() const;
   QString baselineText() const;
   void showSelection();
@@ -56,13 +71,17 @@ class TimingsPanel : public QWidget {
   QTreeView* m_view;
   TableColumns m_columns;
   SampleView* m_samples;
+  RoundComparisonView* m_rounds;
   QSplitter* m_body;
   QWidget* m_head;
   QLabel* m_caption;
+  BaselineBar* m_baselineBar;
+  QAction* m_editNote;
   QPushButton* m_runAgain;
   QToolButton* m_showSamples;
   QLabel* m_empty;
-  std::optional<Result<RunComparison>> m_comparison;  // with the baseline, if there is one
+  std::map<std::shared_ptr<const RunRecord>, Result<RunComparison>> m_known;  // of the run that is shown
+  std::optional<Result<RunComparison>> m_comparison;                          // with the reference, if there is one
   bool m_isKept;
   bool m_isSyncing = false;
 };

@@ -7,6 +7,7 @@
 #include "core/profile/run_file.h"
 #include "core/support/atomic_file.h"
 #include "core/support/read_file.h"
+#include "ui/session/baselines.h"
 #include "ui/theme/format.h"
 
 #include <QCoreApplication>
@@ -40,7 +41,7 @@ Result<void> removeFile(const fs::path& file) {
   std::error_code error;
   fs::remove(file, error);
   if (error) return Error{file.string() + " cannot be deleted: " + error.message() + "."};
-  return saveRunNote(file.parent_path(), file.filename().string(), {});
+  return forgetRunNote(file.parent_path(), file.filename().string());
 }
 
 /// Unmarked runs that are too many.
@@ -49,12 +50,16 @@ void makeRoom(RunFolderReader& reader, const fs::path& folder) {
   for (const fs::path& file : runsToDrop(reader.read({&folder, 1}), RunHistory::kMaxRuns)) fs::remove(file, ignored);
 }
 
+struct Added {
+  Result<fs::path> file;  // where it is now
+  Result<void> outcome;   // of the folder that was meant
+};
+
 /// A folder that cannot be written is no reason to lose a run.
-Result<void> addOrElse(const fs::path& folder, const fs::path& otherwise, const RunRecord& record) {
-  const Result<fs::path> added = addRun(folder, record);
-  if (added) return {};
-  if (folder != otherwise) (void)addRun(otherwise, record);
-  return added.error();
+Added addOrElse(const fs::path& folder, const fs::path& otherwise, const RunRecord& record) {
+  Result<fs::path> added = addRun(folder, record);
+  if (added || folder == otherwise) return {added, added ? Result<void>() : added.error()};
+  return {addRun(otherwise, record), added.error()};
 }
 
 Result<void> copyRun(const fs::path& from, const fs::path& to) {
@@ -73,10 +78,8 @@ RunHistory::RunHistory(Session& session, QObject* parent) : QObject(parent), m_s
   // Later: a document that is replaced changes first, and is no document that was saved under another name.
   connect(&session, &Session::documentChanged, this, &RunHistory::followPath, Qt::QueuedConnection);
   connect(&session, &Session::analysisChanged, this, &RunHistory::hashDocument);
-  connect(&session, &Session::baselineChanged, this, [this] {
-    m_baseline.clear();
-    Q_EMIT changed();
-  });
+  connect(&session, &Session::baselinesChanged, this, &RunHistory::changed);
+  connect(&session, &Session::rowNotesChanged, this, &RunHistory::noteRows);
   followReplacement();
 }
 
@@ -86,14 +89,16 @@ RunHistory::~RunHistory() { m_pool.waitForDone(); }
 QString RunHistory::folder() const { return m_path.isEmpty() ? QString() : toQt(runFolderOf(toPath(m_path)).string()); }
 
 RunStanding RunHistory::standingOf(const RunEntry& entry) const {
+  const Baseline* baseline = m_session.baselines().inFile(toQt(entry.file.string()));
   return {.isOfThisState = m_hash.empty() || !entry.summary || entry.summary->pipelineHash == m_hash,
-          .isBaseline = entry.file == m_baseline};
+          .baseline = baseline ? baseline->letter() : QString()};
 }
 
 /// A run that was opened out of this list leaves the list as it is.
 void RunHistory::followReplacement() {
   m_isRunOwn = false;
   const LastRun* const opened = m_session.openedRun();
+  ++m_numShown;
   const bool isOutOfList = opened && m_folders.contains(QFileInfo(opened->origin->file).absolutePath());
   m_path = m_session.path();
   m_hash.clear();
@@ -130,7 +135,17 @@ void RunHistory::setKeepsRuns(bool keepsRuns) {
 
 void RunHistory::moveToDocument() {
   if (m_path.isEmpty()) return;
-  start([from = toPath(m_temporaryFolder), to = toPath(folder())] { return moveRuns(from, to); });
+  start([this, from = toPath(m_temporaryFolder), to = toPath(folder())] {
+    return moveRuns(from, to, [this](const fs::path& old, const fs::path& now) {
+      tell([this, old = toQt(old.string()), now = toQt(now.string())] { followMove(old, now); });
+    });
+  });
+}
+
+void RunHistory::followMove(const QString& from, const QString& to) {
+  if (m_session.runFile() == from) m_session.setRunFile(to);
+  m_session.baselines().followFile(from, to);
+  Q_EMIT changed();
 }
 
 /// One that was stopped before anything was measured is none.
@@ -138,16 +153,41 @@ void RunHistory::take(const RunRecord& record) {
   if (!m_isRunOwn || m_session.isSweeping() || !hasSamples(record)) return;
   const fs::path temporary = toPath(m_temporaryFolder);
   const fs::path target = m_keepsRuns && !m_path.isEmpty() ? toPath(folder()) : temporary;
-  start([target, temporary, record = std::make_shared<const RunRecord>(record), reader = m_reader] {
-    const Result<void> added = addOrElse(target, temporary, *record);
+  const quint64 number = isShown(record) ? ++m_numShown : 0;
+  start([this, target, temporary, number, record = std::make_shared<const RunRecord>(record), reader = m_reader] {
+    const Added added = addOrElse(target, temporary, *record);
     makeRoom(*reader, target);
-    return added;
+    if (added.file) tell([this, number, file = toQt(added.file->string())] { takeFile(number, file); });
+    return added.outcome;
   });
+}
+
+/// One that was stopped does not take the place of a complete one.
+bool RunHistory::isShown(const RunRecord& record) const {
+  const std::optional<LastRun>& shown = m_session.lastRun();
+  return shown && !shown->origin && shown->record.isPartial == record.isPartial;
+}
+
+/// What was noted before there was a file goes there, too.
+void RunHistory::takeFile(quint64 number, const QString& file) {
+  if (number != m_numShown) return;
+  m_session.setRunFile(file);
+  if (!m_session.lastRun()->record.rowNotes.empty()) noteRows();
 }
 
 void RunHistory::setNote(const RunEntry& entry, const RunNote& note) {
   if (note == entry.note) return;
-  start([file = entry.file, note] { return saveRunNote(file.parent_path(), file.filename().string(), note); });
+  const RunNote own{.text = note.text, .isStarred = note.isStarred};
+  start([file = entry.file, own] { return saveRunNote(file.parent_path(), file.filename().string(), own); });
+  const QString file = toQt(entry.file.string());
+  m_session.baselines().rename(file, note.text);
+  if (file == m_session.runFile()) m_session.setRunNote(note.text);
+}
+
+void RunHistory::noteRows() {
+  const QString& file = m_session.runFile();
+  if (file.isEmpty()) return;
+  start([file = toPath(file), rows = m_session.lastRun()->record.rowNotes] { return saveRowNotes(file, rows); });
 }
 
 void RunHistory::remove(const RunEntry& entry) {
@@ -160,27 +200,27 @@ void RunHistory::exportTo(const RunEntry& entry, const QString& path) {
 
 void RunHistory::pin(const RunEntry& entry) {
   m_pool.start([this, file = entry.file] {
-    QMetaObject::invokeMethod(
-        this, [this, file, record = loadRunRecord(file)]() mutable { setBaseline(file, std::move(record)); },
-        Qt::QueuedConnection);
+    tell([this, file, record = loadNotedRun(file)]() mutable { pinRead(file, std::move(record)); });
   });
 }
 
-void RunHistory::setBaseline(const fs::path& file, Result<RunRecord> record) {
-  if (!record) return Q_EMIT failed(toQt(record.error().message));
-  m_session.setBaseline(std::move(*record));
-  m_baseline = file;
-  Q_EMIT changed();
+void RunHistory::pinRead(const fs::path& file, Result<RunRecord> record) {
+  const Result<void> pinned =
+      record ? m_session.baselines().pin(std::move(*record), toQt(file.string())) : Result<void>(record.error());
+  if (!pinned) Q_EMIT failed(toQt(pinned.error().message));
 }
 
 void RunHistory::start(Job job) {
   m_pool.start([this, job = std::move(job)] {
     const Result<void> done = job();
-    if (done) return;
-    QMetaObject::invokeMethod(
-        this, [this, sentence = toQt(done.error().message)] { Q_EMIT failed(sentence); }, Qt::QueuedConnection);
+    if (!done) tell([this, sentence = toQt(done.error().message)] { Q_EMIT failed(sentence); });
   });
   list();
+}
+
+template <class Act>
+void RunHistory::tell(Act act) {
+  QMetaObject::invokeMethod(this, std::move(act), Qt::QueuedConnection);
 }
 
 void RunHistory::list() {

@@ -24,7 +24,7 @@ namespace fuseline::ui {
 /// How a run of the list stands to what is shown in the window.
 struct RunStanding {
   bool isOfThisState = true;  // made with the pipeline as it is now; true while that is not known yet
-  bool isBaseline = false;
+  QString baseline;           // its letter; empty: it is not pinned
 };
 
 class RunHistory : public QObject {
@@ -51,7 +51,7 @@ class RunHistory : public QObject {
   void remove(const RunEntry& entry);
   /// A copy of the file.
   void exportTo(const RunEntry& entry, const QString& path);
-  /// Becomes what others are set beside.
+  /// Becomes one that others are set beside.
   void pin(const RunEntry& entry);
   /// Waits for everything that was asked for. For tests.
   void waitForDone();
@@ -62,7 +62,14 @@ class RunHistory : public QObject {
   void failed(const QString& sentence);
 
  private:
-  void setBaseline(const std::filesystem::path& file, Result<RunRecord> record);
+  void pinRead(const std::filesystem::path& file, Result<RunRecord> record);
+  void noteRows();
+  void followMove(const QString& from, const QString& to);
+  bool isShown(const RunRecord& record) const;
+  void takeFile(quint64 number, const QString& file);
+  /// From the thread, to be done in the window's.
+  template <class Act>
+  void tell(Act act);
   using Job = std::function<Result<void>()>;
   void take(const RunRecord& record);
   void followReplacement();
@@ -82,8 +89,8 @@ class RunHistory : public QObject {
   QString m_path;                         // of the pipeline's file
   QStringList m_folders;                  // all with runs of this pipeline
   std::vector<RunEntry> m_entries;
-  std::string m_hash;                // of the pipeline as it is now; empty: not known yet
-  std::filesystem::path m_baseline;  // the run of this list that was pinned
+  std::string m_hash;      // of the pipeline as it is now; empty: not known yet
+  quint64 m_numShown = 0;  // counts what the window shows, so that a file is told of the right one
   bool m_keepsRuns = false;
   bool m_isRunOwn = false;  // the run in progress is of this document
   quint64 m_hashGeneration = 0;

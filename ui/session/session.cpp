@@ -4,14 +4,17 @@
 
 #include "core/document/lowering.h"
 #include "core/document/renaming.h"
+#include "core/export/html_comparison.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/plan/capturable_tensors.h"
 #include "core/profile/run_file.h"
+#include "core/profile/run_folder.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/measured_pipeline.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/atomic_file.h"
 #include "core/tensor/safetensors.h"
+#include "ui/session/baselines.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
@@ -37,6 +40,14 @@ void keepNumerics(LastRun& run, const LastNumerics& numerics) {
   if (isSame) run.record.numerics = summarized(numerics.report);
 }
 
+/// "A: before the change"
+std::vector<NamedRun> namedRunsOf(const Baselines& baselines) {
+  std::vector<NamedRun> runs;
+  for (const Baseline& each : baselines.all())
+    runs.push_back({QStringLiteral("%1: %2").arg(each.letter(), each.name).toStdString(), *each.record});
+  return runs;
+}
+
 }  // namespace
 
 const TensorSummary* LastCapture::find(std::string_view tensor) const {
@@ -45,7 +56,10 @@ const TensorSummary* LastCapture::find(std::string_view tensor) const {
 }
 
 Session::Session(SessionSettings settings, QObject* parent)
-    : QObject(parent), m_capabilitiesOf(std::move(settings.capabilitiesOf)), m_worker(settings.workerCommand) {
+    : QObject(parent),
+      m_capabilitiesOf(std::move(settings.capabilitiesOf)),
+      m_baselines(new Baselines(this)),
+      m_worker(settings.workerCommand) {
   refreshCapabilities();
   // One thread: analyses of one document are only ever superseded, never needed at the same time.
   m_pool.setMaxThreadCount(1);
@@ -53,6 +67,7 @@ Session::Session(SessionSettings settings, QObject* parent)
   connect(&m_worker, &WorkerClient::finished, this, &Session::finishRun);
   connect(&m_worker, &WorkerClient::numericsMeasured, this, &Session::finishNumerics);
   connect(&m_worker, &WorkerClient::tensorsCaptured, this, &Session::finishCapture);
+  connect(m_baselines, &Baselines::changed, this, &Session::baselinesChanged);
   connect(&m_worker, &WorkerClient::failed, this, [this](const QString& sentence) {
     if (!m_isSweeping) Q_EMIT runFailed(sentence);
   });
@@ -126,7 +141,7 @@ void Session::recover(const std::string& text, const QString& path, const QStrin
 }
 
 Result<void> Session::openRun(const QString& path) {
-  Result<RunRecord> record = loadRunRecord(path.toStdString());
+  Result<RunRecord> record = loadNotedRun(path.toStdString());
   if (!record) return record.error();
   Result<MeasuredPipeline> measured = measuredPipeline(*record);
   if (!measured) return Error{path.toStdString() + ": " + measured.error().message};
@@ -179,13 +194,9 @@ void Session::replaceDocument(Opened opened) {
 }
 
 /// The pass and the device that fusions are planned for follow an opened run.
-void Session::setBaseline(std::optional<RunRecord> run) {
-  m_baseline = std::move(run);
-  Q_EMIT baselineChanged();
-}
-
 void Session::takeRun(std::optional<LastRun> run) {
   m_lastRun = std::move(run);
+  m_runFile = openedRun() ? openedRun()->origin->file : QString();
   if (m_lastRun) takeGains(*m_lastRun);
   refreshCapabilities();
   if (!m_lastRun || m_lastRun->pass == m_pass) return;
@@ -349,9 +360,21 @@ Result<void> Session::saveRun(const QString& path) const {
   return saveRunRecord(m_lastRun->record, path.toStdString());
 }
 
+void Session::setRunNote(const std::string& note) {
+  if (m_lastRun) m_lastRun->record.note = note;
+}
+
+void Session::setRowNote(const RowNote& note) {
+  if (!m_lastRun) return;
+  m_lastRun->record.setNoteOf(note);
+  Q_EMIT rowNotesChanged();
+}
+
 Result<void> Session::exportRun(const Exporter& exporter, const QString& path) const {
   if (!m_lastRun) return Error{tr("Nothing was measured yet: run the pipeline first.").toStdString()};
-  const Result<std::string> text = exporter.write(m_lastRun->record);
+  const Result<std::string> text = exporter.writeBeside
+                                       ? exporter.writeBeside(m_lastRun->record, namedRunsOf(*m_baselines))
+                                       : exporter.write(m_lastRun->record);
   if (!text) return text.error();
   return writeFileAtomically(path.toStdString(), [&](std::ostream& file) { file << *text; });
 }
@@ -438,6 +461,7 @@ bool Session::hasBetterRun() const {
 void Session::showOwnRun() {
   const bool wasPlannedForAnother = openedRun() != nullptr;
   m_lastRun = m_pendingRun;
+  m_runFile.clear();
   if (m_lastNumerics) keepNumerics(*m_lastRun, *m_lastNumerics);
   takeGains(*m_lastRun);
   if (wasPlannedForAnother) refreshCapabilities();

@@ -26,6 +26,8 @@
 
 namespace fuseline::ui {
 
+class Baselines;
+
 /// What the program that hosts the window knows and the window does not.
 struct SessionSettings {
   QStringList workerCommand;
@@ -171,7 +173,8 @@ class Session : public QObject {
   /// Writes the last run as a run file, for `fuseline run --measured` and for this window elsewhere.
   /// Errors: nothing was measured yet, the file cannot be written.
   Result<void> saveRun(const QString& path) const;
-  /// Writes the last run in a format of other programs. Errors: as saveRun(), and those of the format.
+  /// Writes the last run in a format of other programs, beside the baselines where the format can. Errors: as
+  /// saveRun(), and those of the format.
   Result<void> exportRun(const Exporter& exporter, const QString& path) const;
   /// The pipeline in a format of other programs, as it is planned, with the weights that a run would take. Errors:
   /// those of the pipeline, of the tensors file, and of the format.
@@ -192,9 +195,14 @@ class Session : public QObject {
   const std::optional<LastRun>& lastRun() const { return m_lastRun; }
   /// The last run, if it was opened from a file.
   const LastRun* openedRun() const { return m_lastRun && m_lastRun->origin ? &*m_lastRun : nullptr; }
-  /// The run that others are set beside. It stays when the pipeline changes, and when another one is opened.
-  const std::optional<RunRecord>& baseline() const { return m_baseline; }
-  void setBaseline(std::optional<RunRecord> run);
+  /// The file that the last run was opened from, or is kept in. Empty: none is known.
+  const QString& runFile() const { return m_runFile; }
+  void setRunFile(const QString& path) { m_runFile = path; }
+  /// What the user says of the last run, or of one of its steps. Who keeps run files writes it there.
+  void setRunNote(const std::string& note);
+  void setRowNote(const RowNote& note);
+  /// The runs that others are set beside. They stay when the pipeline changes, and when another one is opened.
+  Baselines& baselines() const { return *m_baselines; }
   const std::optional<LastNumerics>& lastNumerics() const { return m_lastNumerics; }
   const std::optional<LastCapture>& lastCapture() const { return m_lastCapture; }
   WorkerClient& worker() { return m_worker; }
@@ -212,7 +220,8 @@ class Session : public QObject {
   void runStarted();
   void runProgress(const QString& stage, int done, int total);
   void runFinished();
-  void baselineChanged();
+  void rowNotesChanged();
+  void baselinesChanged();
   void numericsFinished();
   void tensorsCaptured();
   void runFailed(const QString& sentence);
@@ -272,7 +281,8 @@ class Session : public QObject {
   RunOptions m_runOptions;
   QString m_tensorsFile;
   std::optional<LastRun> m_lastRun;
-  std::optional<RunRecord> m_baseline;
+  QString m_runFile;
+  Baselines* m_baselines;
   std::shared_ptr<const RunGains> m_gains = std::make_shared<const RunGains>();
   std::optional<LastNumerics> m_lastNumerics;
   std::optional<LastCapture> m_lastCapture;

@@ -37,7 +37,7 @@ TourBar::TourBar(Session& session, const Theme& theme, QWidget* parent)
   connect(&session, &Session::documentReplaced, this, &TourBar::interrupt);
   connect(&session, &Session::analysisChanged, this, &TourBar::look);
   for (const auto signal : {&Session::selectionChanged, &Session::runFinished, &Session::numericsFinished,
-                            &Session::baselineChanged, &Session::documentChanged})
+                            &Session::baselinesChanged, &Session::documentChanged})
     connect(&session, signal, this, &TourBar::look);
   useMessageGround(*this, theme);
   hide();

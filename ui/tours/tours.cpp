@@ -1,5 +1,6 @@
 // The tours.
 // SPDX-License-Identifier: Apache-2.0
+#include "ui/session/baselines.h"
 #include "ui/tours/tour.h"
 
 #include <QCoreApplication>
@@ -34,7 +35,7 @@ auto selected(const char* op) {
 
 bool isMeasured(const Session& session) { return session.lastRun() && !session.lastRun()->isStale; }
 bool areNumericsMeasured(const Session& session) { return session.lastNumerics() && !session.lastNumerics()->isStale; }
-bool hasBaseline(const Session& session) { return session.baseline().has_value(); }
+bool hasBaseline(const Session& session) { return !session.baselines().isEmpty(); }
 bool isQuantized(const Session& session) {
   return session.analysis()->recipe && session.analysis()->recipe->name() != "None";
 }

@@ -584,6 +584,34 @@ TEST(Compare, HoldsTheNewRunAgainstGates) {
   EXPECT_EQ(schemaProblem(fuseline("schema --of compare").json(), json.json()), "");
 }
 
+TEST(Compare, SetsTheNewRunBesideSeveral) {
+  const TemporaryFolder folder;
+  const std::string base = quoted(folder / "a.fuserun");
+  const std::string other = quoted(folder / "b.fuserun");
+  const std::string next = quoted(folder / "c.fuserun");
+  for (const auto& [run, options] : {std::pair(base, " --note first"), {other, " --rules te"}, {next, ""}})
+    ASSERT_EQ(
+        fuseline("run --device reference --iterations 3 --quiet -o " + run + options + " " + samplePipeline()).exitCode,
+        0);
+  std::ofstream(folder / "notes.json") << R"({"format": "fuseline-run-notes", "notes": [{"file": "b.fuserun", )"
+                                          R"("text": "its own rules", "rows": [{"step": "a step", )"
+                                          R"("phase": "forward", "text": "of interest"}]}]})";
+  const std::string all = "compare " + base + " " + next + " --with " + other;
+  const ProgramResult shown = fuseline(all + " --fail-if 'launches<+0%' --report " + quoted(folder / "c.html"));
+  EXPECT_EQ(shown.exitCode, 0) << "gates are about the first: " << shown.err;
+  for (const char* part : {"b.fuserun, its own rules\n   rules: te -> all", "Against B: ", " gone.", "gone\n", "new\n",
+                           "  its own rules\n  a step (forward): of interest"})
+    EXPECT_TRUE(has(shown.out, part)) << part << "\n" << shown.out;
+  EXPECT_FALSE(has(shown.out, "Against A")) << "the same plan has no new steps";
+  EXPECT_EQ(fuseline("compare " + other + " " + next + " --fail-if 'launches<+0%'").exitCode, 5);
+  const Json json = fuseline(all + " --json").json();
+  EXPECT_EQ(schemaProblem(fuseline("schema --of compare").json(), json), "");
+  EXPECT_EQ(json["others"][0]["notes"]["note"], "its own rules");
+  EXPECT_EQ(json["notes"]["base"]["note"], "first");
+  const ProgramResult page = fuseline("compare " + base + " " + quoted(folder / "c.html"));
+  EXPECT_EQ(page.exitCode, 0) << "a page is a run as well: " << page.err;
+}
+
 TEST(Export, OfAPipelineIsReadBackByImport) {
   const TemporaryFolder folder;
   const std::string script = quoted(folder / "sample.py");

@@ -1,5 +1,6 @@
 // Reports: pages that are whole, load nothing, take no name for markup, and hold the run that they show.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/export/html_report.h"
 #include "core/document/file_format.h"
 #include "core/export/fusion_misses.h"
 #include "core/export/html.h"
@@ -55,6 +56,8 @@ RunRecord hostileRun() {
   record.recipe = {{name, {name}}};
   record.pipeline = {{name, name}};
   record.switches.without = {name};
+  record.note = name;
+  record.rowNotes = {{name, name, name}};
   for (VariantRecord& variant : record.variants) {
     variant.launching = name;
     for (StepRecord& step : variant.steps) {
@@ -65,6 +68,39 @@ RunRecord hostileRun() {
     variant.steps[0].name = variant.steps[0].phase = name;
   }
   return record;
+}
+
+TEST(HtmlReport, ShowsWhatTheUserSays) {
+  RunRecord record = comparedRun();
+  record.note = "before the change";
+  record.rowNotes = {{.step = "norm", .phase = "forward", .text = "slower than it should be"}};
+  const std::string shown = withoutScripts(exported("html", record));
+  EXPECT_EQ(count(shown, "<blockquote>before the change</blockquote>"), 1u);
+  EXPECT_EQ(count(shown, "slower than it should be"), 1u);
+  const std::string markdown = exported("markdown", record);
+  EXPECT_EQ(count(markdown, "`before the change`"), 1u);
+  EXPECT_EQ(count(markdown, "- `norm` (`forward`): `slower than it should be`"), 1u);
+}
+
+TEST(HtmlReport, SetsTheRunBesideOthers) {
+  NamedRun slower{.name = "old <i>.fuserun", .record = comparedRun()};
+  slower.record.note = "first try";
+  VariantRecord& fused = slower.record.variants[1];
+  for (double& ns : fused.endToEndNs) ns *= 4.0;
+  fused.steps.back().name = "vanished";
+  RunRecord unfused = comparedRun();
+  unfused.variants.pop_back();
+  unfused.variants[0].name = "else";
+  const std::string page = htmlReportBeside(comparedRun(), std::vector{slower, NamedRun{"other", unfused}});
+  const std::string shown = withoutScripts(page);
+  EXPECT_EQ(unbalanced(page), std::vector<std::string>());
+  EXPECT_EQ(count(shown, "<h3>old &lt;i&gt;.fuserun</h3><p>first try</p>"), 1u);
+  EXPECT_EQ(count(shown, ">-75.0 %</td>"), 1u) << "from end to end";
+  EXPECT_EQ(count(shown, "<td>vanished</td>"), 1u);
+  EXPECT_EQ(count(shown, ">gone</td>"), 1u);
+  EXPECT_EQ(count(shown, ">new</td>"), 1u);
+  EXPECT_EQ(count(shown, "no variant in common"), 1u);
+  EXPECT_EQ(count(withoutScripts(exported("html", comparedRun())), "Against other runs"), 0u);
 }
 
 TEST(HtmlReport, TakesNoNameForMarkup) {

@@ -115,6 +115,52 @@ TEST(RunNotes, AreKeptByFileAndGoWhenTheyAreEmpty) {
   EXPECT_EQ(*loadRunNotes(folder.path()), (RunNotes{{"b.fuserun", {.text = "slow"}}}));
 }
 
+TEST(RunNotes, OfStepsStandBesideTheFileAndOutdoThoseInIt) {
+  const TemporaryFolder folder;
+  RunRecord record = recordAt("2026-11-25 09:30:00 UTC");
+  record.note = "in the file";
+  record.rowNotes = {{.step = "fc", .phase = "forward", .text = "in the file"}};
+  const fs::path run = *addRun(folder.path(), record);
+  EXPECT_EQ(loadNotedRun(run)->rowNotes, record.rowNotes);
+  ASSERT_TRUE(saveRowNotes(run, {{.step = "fc", .phase = "backward", .text = "beside"}}));
+  ASSERT_TRUE(saveRunNote(folder.path(), run.filename().string(), {.text = "of the run", .isStarred = true}));
+  RunRecord noted = *loadNotedRun(run);
+  EXPECT_EQ(noted.note, "of the run");
+  EXPECT_EQ(noted.noteOf("fc", "backward"), "beside") << "a note of the run leaves those of steps";
+  EXPECT_EQ(noted.noteOf("fc", "forward"), "");
+  EXPECT_TRUE(readOne(folder.path())[0].note.isStarred) << "and the other way round";
+  ASSERT_TRUE(saveRowNotes(run, {}));
+  EXPECT_TRUE(loadNotedRun(run)->rowNotes.empty()) << "taken away, they do not come back from the file";
+  EXPECT_EQ(loadRunRecord(run)->rowNotes, record.rowNotes);
+  ASSERT_TRUE(forgetRunNote(folder.path(), run.filename().string()));
+  EXPECT_EQ(loadNotedRun(run)->note, "in the file");
+}
+
+TEST(RunNotes, KeepWhatNewerProgramsSay) {
+  const TemporaryFolder folder;
+  write(folder / "notes.json",
+        R"({"format": "fuseline-run-notes", "since": 2, "notes": [{"file": "a.fuserun", "text": "old", "hue": 7}]})");
+  ASSERT_TRUE(saveRunNote(folder.path(), "a.fuserun", {.text = "new"}));
+  ASSERT_TRUE(saveRunNote(folder.path(), "b.fuserun", {.text = "other"}));
+  std::ifstream file(folder / "notes.json");
+  const Json json = Json::parse(file);
+  EXPECT_EQ(json["since"], 2);
+  EXPECT_EQ(json["notes"][0]["hue"], 7);
+  EXPECT_EQ(json["notes"][0]["text"], "new");
+  EXPECT_EQ(json["notes"][1]["file"], "b.fuserun");
+}
+
+TEST(RunNotes, LeaveAForeignFileOfTheSameNameAlone) {
+  const TemporaryFolder folder;
+  const fs::path run = *addRun(folder.path(), recordAt("2026-11-25 09:30:00 UTC"));
+  write(folder / "notes.json", R"(["buy milk"])");
+  const Result<void> saved = saveRowNotes(run, {{.step = "fc", .phase = "forward", .text = "slow"}});
+  ASSERT_FALSE(saved);
+  EXPECT_TRUE(saved.error().message.find("notes.json") != std::string::npos) << saved.error().message;
+  EXPECT_TRUE(loadNotedRun(run)) << "the run can be read all the same";
+  EXPECT_FALSE(fs::exists(folder / "notes.json.broken"));
+}
+
 TEST(RunNotes, ThatSayNothingAreNoFile) {
   const TemporaryFolder folder;
   ASSERT_TRUE(saveRunNote(folder.path(), "a.fuserun", {}));

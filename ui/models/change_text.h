@@ -1,0 +1,25 @@
+// How a quantity has changed against a baseline, as tables write it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/comparison_text.h"
+#include "core/profile/run_comparison.h"
+
+#include <QString>
+
+#include <optional>
+
+namespace fuseline::ui {
+
+/// What a change is told as: of the base, in the unit of the column (bytes in their own), or new over base.
+enum class ChangeUnit { Percent, Amount, Ratio };
+
+/// "▼ -5.0 %", "▲ +0.123", "▼ 0.950×"; "~ +0.4 %" where it could be chance; "same", "new" or "gone". Arrows tell which
+/// way it went.
+QString changeText(const MetricChange& change, ChangeUnit unit, const ColumnUnit& time);
+/// What it is sorted by; nothing: one of the runs does not have it.
+std::optional<double> changeValue(const MetricChange& change, ChangeUnit unit);
+/// "-5.0 % (95 % interval -6.1 % to -4.2 %)"; without the interval where nothing scatters.
+QString changeInterval(const MetricChange& change);
+
+}  // namespace fuseline::ui
