@@ -7,6 +7,7 @@
 #include "core/export/exporter.h"
 #include "core/export/pipeline_exporter.h"
 #include "core/profile/run_file.h"
+#include "core/profile/run_folder.h"
 #include "core/support/atomic_file.h"
 #include "core/tensor/safetensors.h"
 
@@ -66,7 +67,7 @@ Error unknownFormat(const ExportOptions& options) {
 
 /// A pipeline has no times.
 Result<RunRecord> loadRun(const std::string& file) {
-  Result<RunRecord> record = loadRunRecord(file);
+  Result<RunRecord> record = loadNotedRun(file);
   if (record || !file.ends_with(".fuseline")) return record;
   return Error{
       fmt::format("{}: expected a run, found a pipeline. Measure it first: `fuseline run {} -o RUN.fuserun`, "

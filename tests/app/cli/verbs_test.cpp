@@ -604,6 +604,7 @@ TEST(Compare, SetsTheNewRunBesideSeveral) {
     EXPECT_TRUE(has(shown.out, part)) << part << "\n" << shown.out;
   EXPECT_FALSE(has(shown.out, "Against A")) << "the same plan has no new steps";
   EXPECT_EQ(fuseline("compare " + other + " " + next + " --fail-if 'launches<+0%'").exitCode, 5);
+  EXPECT_TRUE(has(fuseline("export --to markdown " + other).out, "`its own rules`"));
   const Json json = fuseline(all + " --json").json();
   EXPECT_EQ(schemaProblem(fuseline("schema --of compare").json(), json), "");
   EXPECT_EQ(json["others"][0]["notes"]["note"], "its own rules");
