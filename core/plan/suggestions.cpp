@@ -27,7 +27,7 @@ constexpr Source kSources[] = {
 #undef FUSELINE_CATALOG_ENTRY
 
 /// Memory that is not worth a word.
-constexpr double kLeastShare = 0.01;
+constexpr double kLeastMemoryShare = 0.01;
 
 std::vector<Proposal> proposalsFor(const SuggestionContext& context) {
   std::vector<Proposal> proposals;
@@ -53,7 +53,7 @@ bool isFaster(const Suggestion& suggestion, const DeviceModel& device) {
 }
 
 bool isMuchLess(std::int64_t after, std::int64_t before) {
-  return static_cast<double>(before - after) > kLeastShare * static_cast<double>(before);
+  return static_cast<double>(before - after) > kLeastMemoryShare * static_cast<double>(before);
 }
 
 bool needsLessMemory(const Suggestion& suggestion) {
