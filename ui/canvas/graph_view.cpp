@@ -49,7 +49,7 @@ Search opSearch(const PipelineDocument& document) {
   };
 }
 
-/// Of these those that may be used; and all, those that may not behind the others and with the reason.
+/// Those entries that may be used; and all, the others behind them with the reason.
 struct Searches {
   Search usable;
   Search all;
