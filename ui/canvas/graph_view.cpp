@@ -65,7 +65,8 @@ Searches searchesOf(const PipelineDocument& document,
   const Search all = [search = opSearch(document), reasons](const QString& query) {
     std::vector<SearchChoice> choices = search(query);
     for (SearchChoice& choice : choices) choice.reason = reasons.value(choice.key);
-    std::ranges::stable_partition(choices, [](const SearchChoice& choice) { return choice.reason.isEmpty(); });
+    std::stable_partition(choices.begin(), choices.end(),
+                          [](const SearchChoice& choice) { return choice.reason.isEmpty(); });
     return choices;
   };
   const Search usable = [all](const QString& query) {
