@@ -50,7 +50,7 @@ Search opSearch(const PipelineDocument& document) {
   };
 }
 
-/// Of these those that may be used; and all, those that may not behind the others and with the reason.
+/// Those entries that may be used; and all, the others behind them with the reason.
 struct Searches {
   Search usable;
   Search all;
@@ -66,7 +66,8 @@ Searches searchesOf(const PipelineDocument& document,
   const Search all = [search = opSearch(document), reasons](const QString& query) {
     std::vector<SearchChoice> choices = search(query);
     for (SearchChoice& choice : choices) choice.reason = reasons.value(choice.key);
-    std::ranges::stable_partition(choices, [](const SearchChoice& choice) { return choice.reason.isEmpty(); });
+    std::stable_partition(choices.begin(), choices.end(),
+                          [](const SearchChoice& choice) { return choice.reason.isEmpty(); });
     return choices;
   };
   const Search usable = [all](const QString& query) {

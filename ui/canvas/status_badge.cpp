@@ -25,16 +25,18 @@ QColor colorOf(NodeStatus status, const ThemeColors& colors) {
 QPainterPath signOf(NodeStatus status) {
   QPainterPath sign;
   switch (status) {
-    case NodeStatus::NeverRun: sign.addPolygon(QPolygonF({{-0.35, 0}, {0.35, 0}})); break;
-    case NodeStatus::Running: sign.addPolygon(QPolygonF({{-0.3, -0.5}, {0.55, 0}, {-0.3, 0.5}, {-0.3, -0.5}})); break;
-    case NodeStatus::Measured: sign.addPolygon(QPolygonF({{-0.5, 0.05}, {-0.12, 0.42}, {0.5, -0.38}})); break;
+    case NodeStatus::NeverRun: sign.addPolygon(QList<QPointF>{{-0.35, 0}, {0.35, 0}}); break;
+    case NodeStatus::Running:
+      sign.addPolygon(QList<QPointF>{{-0.3, -0.5}, {0.55, 0}, {-0.3, 0.5}, {-0.3, -0.5}});
+      break;
+    case NodeStatus::Measured: sign.addPolygon(QList<QPointF>{{-0.5, 0.05}, {-0.12, 0.42}, {0.5, -0.38}}); break;
     case NodeStatus::Stale:
       sign.moveTo(-0.55, 0.12);
       sign.cubicTo(-0.3, -0.6, 0.3, 0.6, 0.55, -0.12);
       break;
     case NodeStatus::Failed:
-      sign.addPolygon(QPolygonF({{-0.4, -0.4}, {0.4, 0.4}}));
-      sign.addPolygon(QPolygonF({{-0.4, 0.4}, {0.4, -0.4}}));
+      sign.addPolygon(QList<QPointF>{{-0.4, -0.4}, {0.4, 0.4}});
+      sign.addPolygon(QList<QPointF>{{-0.4, 0.4}, {0.4, -0.4}});
       break;
   }
   return sign;
