@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/plot_painting.h"
 
-#include "ui/theme/theme.h"
-
 #include <QFontMetricsF>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -63,6 +62,21 @@ void paintMark(QPainter& painter, int look, QPointF centre, double radius) {
     case 6: paintRays(painter, centre, 1.3 * radius, 4, 0.0); break;
     default: paintRays(painter, centre, 1.3 * radius, 5, 0.0); break;
   }
+}
+
+void paintTimeAxis(QPainter& painter, const QRectF& area, const LinearRange& axis, const Theme& theme) {
+  constexpr double kLeastTickPx = 64.0;
+  const int most = std::max(2, static_cast<int>(area.width() / kLeastTickPx));
+  for (const double value : axis.ticks(most)) {
+    const double x = std::round(area.left() + area.width() * axis.shareOf(value)) + 0.5;
+    painter.setPen(theme.colors().grid);
+    painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
+    painter.setPen(theme.colors().dimText);
+    painter.drawText(QRectF(x - kLeastTickPx / 2, area.bottom() + 2, kLeastTickPx, plotTextHeight()), Qt::AlignCenter,
+                     axisNumber(value));
+  }
+  painter.setPen(theme.colors().border);
+  painter.drawLine(area.bottomLeft(), area.bottomRight());
 }
 
 }  // namespace fuseline::ui

@@ -14,7 +14,6 @@ namespace fuseline::ui {
 namespace {
 
 constexpr double kGapPx = 6.0;
-constexpr double kLeastTickPx = 64.0;
 constexpr int kWordLines = 3;
 
 }  // namespace
@@ -71,7 +70,7 @@ void RoundComparisonView::paintEvent(QPaintEvent*) {
     return;
   }
   if (m_comparison.next.shares.empty()) return;
-  paintAxis(painter);
+  paintTimeAxis(painter, plotArea(), m_comparison.axis, m_theme);
   paintSides(painter);
   paintWords(painter);
 }
@@ -91,21 +90,6 @@ void RoundComparisonView::paintTitle(QPainter& painter) const {
   painter.drawText(name, Qt::AlignLeft | Qt::AlignTop,
                    painter.fontMetrics().elidedText(m_comparison.baseline.section(QStringLiteral(": "), 1),
                                                     Qt::ElideMiddle, qRound(name.width())));
-}
-
-void RoundComparisonView::paintAxis(QPainter& painter) const {
-  const QRectF area = plotArea();
-  const int most = std::max(2, static_cast<int>(area.width() / kLeastTickPx));
-  for (const double value : m_comparison.axis.ticks(most)) {
-    const double x = std::round(area.left() + area.width() * m_comparison.axis.shareOf(value)) + 0.5;
-    painter.setPen(m_theme.colors().grid);
-    painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
-    painter.setPen(m_theme.colors().dimText);
-    painter.drawText(QRectF(x - kLeastTickPx / 2, area.bottom() + 2, kLeastTickPx, plotTextHeight()), Qt::AlignCenter,
-                     axisNumber(value));
-  }
-  painter.setPen(m_theme.colors().border);
-  painter.drawLine(area.bottomLeft(), area.bottomRight());
 }
 
 void RoundComparisonView::paintSides(QPainter& painter) const {

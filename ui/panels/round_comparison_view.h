@@ -29,7 +29,6 @@ class RoundComparisonView : public QWidget {
   double xOf(double ns) const;
   QPolygonF outlineOf(const RoundHistogram& side) const;
   void paintTitle(QPainter& painter) const;
-  void paintAxis(QPainter& painter) const;
   void paintSides(QPainter& painter) const;
   void paintMedian(QPainter& painter, const RoundHistogram& side, const QPen& pen) const;
   void paintWords(QPainter& painter) const;

@@ -20,7 +20,6 @@ namespace {
 constexpr double kGapPx = 6.0;
 constexpr double kDotPx = 2.2;    // its radius
 constexpr double kReachPx = 7.0;  // of the pointer
-constexpr double kLeastTickPx = 64.0;
 
 }  // namespace
 
@@ -164,26 +163,11 @@ void SampleView::paintEvent(QPaintEvent*) {
     painter.drawText(rect(), Qt::AlignCenter, tr("No rounds of this row."));
     return;
   }
-  paintAxis(painter);
+  paintTimeAxis(painter, plotArea(), m_plot.axis, m_theme);
   for (std::size_t strip = 0; strip < m_plot.strips.size(); ++strip) paintStrip(painter, strip);
   if (m_cursor && hasFocus()) paintMarked(painter, *m_cursor);
   if (m_hovered) paintMarked(painter, *m_hovered);
   paintLegend(painter);
-}
-
-void SampleView::paintAxis(QPainter& painter) const {
-  const QRectF area = plotArea();
-  const int most = std::max(2, static_cast<int>(area.width() / kLeastTickPx));
-  for (const double value : m_plot.axis.ticks(most)) {
-    const double x = std::round(area.left() + area.width() * m_plot.axis.shareOf(value)) + 0.5;
-    painter.setPen(m_theme.colors().grid);
-    painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
-    painter.setPen(m_theme.colors().dimText);
-    painter.drawText(QRectF(x - kLeastTickPx / 2, area.bottom() + 2, kLeastTickPx, plotTextHeight()), Qt::AlignCenter,
-                     axisNumber(value));
-  }
-  painter.setPen(m_theme.colors().border);
-  painter.drawLine(area.bottomLeft(), area.bottomRight());
 }
 
 void SampleView::paintStrip(QPainter& painter, std::size_t strip) const {

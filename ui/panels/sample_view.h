@@ -51,7 +51,6 @@ class SampleView : public QWidget {
   Dot neighbour(int key) const;
   void hover(const std::optional<Dot>& dot);
   void describe();
-  void paintAxis(QPainter& painter) const;
   void paintStrip(QPainter& painter, std::size_t strip) const;
   void paintSums(QPainter& painter, const SampleStrip& strip, const QRectF& band) const;
   void paintDots(QPainter& painter, std::size_t strip) const;
