@@ -32,6 +32,7 @@
 #include <QPushButton>
 #include <QRegularExpression>
 #include <QSettings>
+#include <QTabBar>
 #include <QTest>
 #include <QTextBlock>
 #include <QTimer>
@@ -129,7 +130,9 @@ QStringList namelessIn(QWidget& window) {
   QStringList nameless;
   for (QWidget* widget : window.findChildren<QWidget*>()) {
     const auto* label = qobject_cast<QLabel*>(widget);
-    if (label && label->text().isEmpty()) continue;  // there is nothing to reach yet
+    const auto* tabs = qobject_cast<QTabBar*>(widget);
+    // There is nothing to reach yet; Qt keeps tab bars that it needed once.
+    if ((label && label->text().isEmpty()) || (tabs && tabs->count() == 0)) continue;
     const bool isPart = widget->objectName().startsWith(QStringLiteral("qt_")) || widget->focusProxy();
     if (widget->focusPolicy() == Qt::NoFocus || isPart || widget->window() != &window) continue;
     const QAccessibleInterface* control = QAccessible::queryAccessibleInterface(widget);

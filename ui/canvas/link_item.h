@@ -34,6 +34,7 @@ class LinkItem : public QGraphicsPathItem {
   const std::optional<TensorSpec>& spec() const { return m_spec; }
   /// What a recipe makes of the tensor before it is multiplied; empty: nothing. tip: the same in sentences.
   void setQuantizer(const QString& chip, const QString& tip);
+  const QString& quantizerTip() const { return m_quantizerTip; }
   void setLabels(WireLabels labels);
   /// The lines beside the wire, from top to bottom; the first one stands above it. In one line where it is long enough.
   QStringList labelLines() const;

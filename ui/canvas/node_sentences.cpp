@@ -42,7 +42,8 @@ QString NodeSentences::of(const std::string& node) {
   for (const BorderItem* border : m_scene.borders())
     if (border->border().to == node)
       parts.append(tr("behind the border between %1 and %2").arg(border->textBefore(), border->textBehind()));
-  if (item->look().status) parts.append(statusName(*item->look().status));
+  const auto status = item->look().status;
+  if (status && *status != NodeStatus::NeverRun) parts.append(statusName(*status));
   if (const auto error = item->look().rmsError) parts.append(tr("RMS error %1").arg(formatError(*error)));
   return parts.join(QStringLiteral(", "));
 }
@@ -50,7 +51,7 @@ QString NodeSentences::of(const std::string& node) {
 QString NodeSentences::of(const LinkItem& link) {
   QStringList parts = {tr("From %1 to %2").arg(toQt(toString(link.link().from)), toQt(toString(link.link().to)))};
   if (link.spec()) parts.append(formatSpec(*link.spec()));
-  const QString quantizer = QTextDocumentFragment::fromHtml(link.toolTip()).toPlainText().simplified();
+  const QString quantizer = QTextDocumentFragment::fromHtml(link.quantizerTip()).toPlainText().simplified();
   if (!quantizer.isEmpty()) parts.append(quantizer);
   return parts.join(QStringLiteral(", "));
 }
