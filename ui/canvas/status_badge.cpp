@@ -9,6 +9,7 @@ namespace fuseline::ui {
 namespace {
 
 constexpr double kRadiusPx = 7.0;
+constexpr double kEmptyRadiusPx = 3.5;  // of an op that was not run: there is nothing to say of it yet
 
 QColor colorOf(NodeStatus status, const ThemeColors& colors) {
   switch (status) {
@@ -25,7 +26,7 @@ QColor colorOf(NodeStatus status, const ThemeColors& colors) {
 QPainterPath signOf(NodeStatus status) {
   QPainterPath sign;
   switch (status) {
-    case NodeStatus::NeverRun: sign.addPolygon(QList<QPointF>{{-0.35, 0}, {0.35, 0}}); break;
+    case NodeStatus::NeverRun: break;
     case NodeStatus::Running:
       sign.addPolygon(QList<QPointF>{{-0.3, -0.5}, {0.55, 0}, {-0.3, 0.5}, {-0.3, -0.5}});
       break;
@@ -47,13 +48,13 @@ QPainterPath signOf(NodeStatus status) {
 void paintStatusBadge(QPainter& painter, QPointF centre, NodeStatus status, const Theme& theme) {
   const QColor color = colorOf(status, theme.colors());
   const bool isEmpty = status == NodeStatus::NeverRun;
+  const double radius = isEmpty ? kEmptyRadiusPx : kRadiusPx;
   painter.setPen(QPen(isEmpty ? color : theme.colors().canvas, isEmpty ? 1.0 : 1.4));
   painter.setBrush(isEmpty ? theme.colors().node : color);
-  painter.drawEllipse(centre, kRadiusPx, kRadiusPx);
+  painter.drawEllipse(centre, radius, radius);
   painter.setBrush(Qt::NoBrush);
   const QTransform place = QTransform::fromTranslate(centre.x(), centre.y()).scale(kRadiusPx, kRadiusPx);
-  painter.strokePath(place.map(signOf(status)),
-                     QPen(isEmpty ? color : textOn(color), 1.7, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
+  painter.strokePath(place.map(signOf(status)), QPen(textOn(color), 1.7, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
 }
 
 }  // namespace fuseline::ui
