@@ -9,7 +9,7 @@ namespace fuseline::ui {
 namespace {
 
 constexpr double kRadiusPx = 7.0;
-constexpr double kEmptyRadiusPx = 3.5;  // of an op that was not run: there is nothing to say of it yet
+constexpr double kDotRadiusPx = 3.5;  // of an op that was not run: there is nothing to say of it yet
 
 QColor colorOf(NodeStatus status, const ThemeColors& colors) {
   switch (status) {
@@ -47,10 +47,9 @@ QPainterPath signOf(NodeStatus status) {
 
 void paintStatusBadge(QPainter& painter, QPointF centre, NodeStatus status, const Theme& theme) {
   const QColor color = colorOf(status, theme.colors());
-  const bool isEmpty = status == NodeStatus::NeverRun;
-  const double radius = isEmpty ? kEmptyRadiusPx : kRadiusPx;
-  painter.setPen(QPen(isEmpty ? color : theme.colors().canvas, isEmpty ? 1.0 : 1.4));
-  painter.setBrush(isEmpty ? theme.colors().node : color);
+  const double radius = status == NodeStatus::NeverRun ? kDotRadiusPx : kRadiusPx;
+  painter.setPen(QPen(theme.colors().canvas, 1.4));
+  painter.setBrush(color);
   painter.drawEllipse(centre, radius, radius);
   painter.setBrush(Qt::NoBrush);
   const QTransform place = QTransform::fromTranslate(centre.x(), centre.y()).scale(kRadiusPx, kRadiusPx);
