@@ -43,9 +43,6 @@ bool multipliesQuantized(const Graph& graph, const Step& step) {
   });
 }
 
-/// The FP8 products of an H200.
-constexpr ComputeCapability kHopper{9, 0};
-
 Gain gainOf(const Suggestion& suggestion) { return gainOf(suggestion.saving()); }
 
 bool isFaster(const Suggestion& suggestion, const DeviceModel& device) {
@@ -104,7 +101,7 @@ class Trials {
   }
 
   double fp8SavedUs(const Analysis& after) const {
-    if (m_options.capability != kHopper) return 0.0;
+    if (m_options.capability != kEstimatedCapability) return 0.0;
     return estimateFp8(after.graph()) - estimateFp8(m_analysis.graph());
   }
 

@@ -10,6 +10,9 @@
 
 namespace fuseline {
 
+/// Of the GPU of these estimates.
+inline constexpr ComputeCapability kEstimatedCapability{9, 0};
+
 /// What FP8 is worth to one linear layer in one step, by the data sheet of an H200 and 3 us for the smallest launch: an
 /// estimate, not a measurement.
 struct Fp8Estimate {

@@ -1,6 +1,7 @@
-// Recipes, where the pipeline has none and the GPU that it is planned for has such products.
+// Recipes, where the pipeline has none and what they gain on the GPU that it is planned for can be estimated.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/suggestions/sources.h"
+#include "core/quant/small_layers.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +16,8 @@ bool isNone(const std::optional<Recipe>& recipe) { return !recipe || recipe->nam
 /// Delayed scaling needs steps before the first one that counts: it is left to people.
 std::vector<Proposal> suggestion_sources::recipes(const SuggestionContext& context) {
   std::vector<Proposal> proposals;
-  if (!isNone(context.analysis.recipe) || context.options.recipe || !context.options.capability) return proposals;
+  const bool canBeEstimated = context.options.capability == kEstimatedCapability;
+  if (!isNone(context.analysis.recipe) || context.options.recipe || !canBeEstimated) return proposals;
   for (const RecipeDefinition& definition : builtinRecipes()) {
     const Result<Recipe> recipe = Recipe::create(definition);
     if (!recipe || isNone(*recipe) || definition.hasState || !supports(*recipe, *context.options.capability)) continue;

@@ -163,6 +163,7 @@ TEST(Suggestions, OfferRecipesWhereTheyArePredictedToGain) {
   EXPECT_FALSE(find(large, "Use MXFP8BlockScaling")) << "Hopper has no such products.";
   EXPECT_FALSE(find(recipesFor(256, hopper), "Use Float8CurrentScaling"));
   EXPECT_FALSE(find(recipesFor(8192, std::nullopt), "Use Float8CurrentScaling"));
+  EXPECT_TRUE(recipesFor(8192, ComputeCapability{10, 0}).empty()) << "Nobody estimated what it gains there.";
 }
 
 TEST(Suggestions, PredictTimesOfAMeasuredDevice) {
