@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/annotations.h"
 #include "app/cli/gate_report.h"
+#include "app/cli/output_file.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
@@ -27,6 +28,7 @@ struct CompareOptions {
   std::vector<std::string> others;
   std::vector<std::string> gates;
   std::string report;
+  bool replaces = false;
   bool asJson = false;
   bool annotates = false;
 };
@@ -314,6 +316,7 @@ std::string annotationsOf(const std::vector<GateReport>& gates, const std::strin
 Result<int> compare(const CompareOptions& options, Context& context) {
   const Result<std::vector<Gate>> gates = gatesOf(options);
   if (!gates) return gates.error();
+  if (const Result<void> free = checkFree(options.report, options.replaces); !free) return free.error();
   const Result<RunRecord> next = loadNotedRun(options.next);
   if (!next) return next.error();
   const Result<std::vector<Base>> bases = basesOf(options, *next);
@@ -352,6 +355,7 @@ void addCompareVerb(CLI::App& app, Context& context) {
       ->type_name("GATE");
   verb->add_option("--report", options->report, "Also writes NEW as a page, with the comparison in it")
       ->type_name("OUT.html");
+  verb->add_flag("--force", options->replaces, "Replaces that page where it exists");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
   addAnnotateOption(*verb, options->annotates);
 }

@@ -599,6 +599,8 @@ TEST(Compare, SetsTheNewRunBesideSeveral) {
   const std::string all = "compare " + base + " " + next + " --with " + other;
   const ProgramResult shown = fuseline(all + " --fail-if 'launches<+0%' --report " + quoted(folder / "c.html"));
   EXPECT_EQ(shown.exitCode, 0) << "gates are about the first: " << shown.err;
+  EXPECT_EQ(fuseline(all + " --report " + quoted(folder / "c.html")).exitCode, 2) << "it exists";
+  EXPECT_EQ(fuseline(all + " --force --report " + quoted(folder / "c.html")).exitCode, 0);
   for (const char* part : {"b.fuserun, its own rules\n   rules: te -> all", "Against B: ", " gone.", "gone\n", "new\n",
                            "  its own rules\n  a step (forward): of interest"})
     EXPECT_TRUE(has(shown.out, part)) << part << "\n" << shown.out;
