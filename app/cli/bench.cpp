@@ -27,6 +27,8 @@ Result<void> checkOptions(const BenchOptions& options) {
       return Error{fmt::format("bench {}: {} is an option of suite {} only.", options.suite, option.name,
                                fmt::join(option.suites, " and ")),
                    ErrorKind::Usage};
+  if (options.startsCold && options.suite != "ops")
+    return Error{fmt::format("bench {}: --cold is an option of suite ops only.", options.suite), ErrorKind::Usage};
   for (const auto& [name, isGiven] : {std::pair("--all", options.isAll), {"--list", options.isListed}})
     if (isGiven && options.suite != "gpu")
       return Error{fmt::format("bench {}: {} is an option of suite gpu only.", options.suite, name), ErrorKind::Usage};
@@ -49,6 +51,7 @@ void printSuite(const BenchOptions& options, const Backend& backend, const Devic
                 Context& context) {
   printJson(context, {{"suite", options.suite},
                       {"device", backend.device().name},
+                      {"startsCold", options.startsCold},
                       {"roofs", toJson(roofs)},
                       {"rows", std::move(rows)}});
 }
@@ -61,6 +64,9 @@ void addBenchVerb(CLI::App& app, Context& context) {
       options, bench);
   verb->add_option("SUITE", options->suite, "The suite")->capture_default_str();
   verb->add_flag("--quick", options->isQuick, "Small sizes only");
+  verb->add_flag(
+      "--cold", options->startsCold,
+      "Suite ops: fills the caches with other data before every run; without it small ops find theirs there");
   verb->add_option(
           "--only", options->only,
           "Suite ops: this op or layer alone, or \"layers\"; suite gpu: cases with this in their name, such as "

@@ -68,10 +68,10 @@ OperationSizes sizesFor(const BenchOptions& options, bool isCpu) {
   return isCpu ? OperationSizes::Cpu : OperationSizes::Gpu;
 }
 
-Result<RunRecord> measureCase(const OperationCase& what, const std::string& device, OperationSizes sizes,
-                              const Context& context, const std::stop_token& cancel) {
+Result<RunRecord> measureCase(const OperationCase& what, const PipelineRunOptions& options, const Context& context,
+                              const std::stop_token& cancel) {
   Result<std::unique_ptr<PipelineRun>> run =
-      PipelineRun::prepare(documentFor(what), what.name, optionsFor(what, device, sizes), context.registry);
+      PipelineRun::prepare(documentFor(what), what.name, options, context.registry);
   if (!run) return run.error();
   return (*run)->measure({}, cancel);
 }
@@ -91,7 +91,9 @@ SuiteRun<OperationResult> measureCases(const BenchOptions& options, const Backen
   const SuiteSteps<OperationCase, OperationResult> steps{
       .name = [](const OperationCase& what) { return titleOf(what) + " " + what.dtype; },
       .measure = [&](const OperationCase& what) -> Result<OperationResult> {
-        const Result<RunRecord> record = measureCase(what, backend.device().id, sizes, context, cancel);
+        PipelineRunOptions how = optionsFor(what, backend.device().id, sizes);
+        how.settings.startsCold = options.startsCold;
+        const Result<RunRecord> record = measureCase(what, how, context, cancel);
         if (!record) return record.error();
         return resultOf(what, *record);
       },
@@ -142,7 +144,8 @@ Result<void> explainPoorRows(std::vector<OperationRow>& rows, const Context& con
     const std::span<OperationRow> group(&rows[first], last - first);
     first = last;
     if (!group.front().what.operation || std::ranges::none_of(group, isPoor)) continue;
-    const Result<RunRecord> record = measureCase(group.front().what, "cpu", OperationSizes::Quick, context, cancel);
+    const OperationCase& what = group.front().what;
+    const Result<RunRecord> record = measureCase(what, optionsFor(what, "cpu", OperationSizes::Quick), context, cancel);
     if (!record) return record.error();
     for (std::size_t i = 0; i < group.size(); ++i)
       if (isPoor(group[i]))
@@ -184,7 +187,7 @@ std::string markText(bool isCpu) {
 }
 
 void printTable(const std::vector<OperationRow>& rows, const DeviceRoofs& roofs, const Backend& backend,
-                Context& context) {
+                bool startsCold, Context& context) {
   const bool isCpu = isOnCpu(backend);
   context.out << roofsText(roofs, backend.device().name) << "\n\n";
   Table table(
@@ -197,7 +200,8 @@ void printTable(const std::vector<OperationRow>& rows, const DeviceRoofs& roofs,
   }
   context.out << table.toString(context.hasColour);
   context.out << "\nof roof: the least time that the roofs allow, over the time. Bytes are the least traffic; "
-              << markText(isCpu) << "\n";
+              << markText(isCpu) << "\n"
+              << (startsCold ? "The caches were filled with other data before every run.\n" : "");
   printReasons(rows, context);
 }
 
@@ -247,7 +251,7 @@ Result<int> benchOperations(const BenchOptions& options, Context& context) {
     if (!result.problem.empty())
       context.err << fmt::format("not measured: {}: {}\n", titleOf(result.what), result.problem);
   if (!options.asJson) {
-    printTable(rows, measured->roofs, **backend, context);
+    printTable(rows, measured->roofs, **backend, options.startsCold, context);
     return run.exitCode();
   }
   Json list = Json::array();

@@ -14,6 +14,7 @@ namespace fuseline::cli {
 struct BenchOptions {
   std::string suite = "cpu";
   bool isQuick = false;
+  bool startsCold = false;    // suite ops: caches are filled with other data before every run
   bool isAll = false;         // suite gpu: more than what is measured by default
   bool isListed = false;      // suite gpu: the names of its cases only
   std::string only;           // suite ops: this op or layer; suite gpu: this pipeline; empty: all

@@ -770,7 +770,11 @@ Json gpuBenchRow() {
 Json benchSchema() {
   const Json roofs = roofsSchema();
   const auto suite = [&](const char* name, const Json& row) {
-    return object({{"suite", choice({name})}, {"device", text("Its name.")}, {"roofs", roofs}, {"rows", list(row)}});
+    return object({{"suite", choice({name})},
+                   {"device", text("Its name.")},
+                   {"startsCold", flag("Caches are filled with other data before every run.")},
+                   {"roofs", roofs},
+                   {"rows", list(row)}});
   };
   const Json scaling =
       object({{"suite", choice({"scaling"})}, {"device", text("Its name.")}, {"rows", list(scalingBenchRow())}});

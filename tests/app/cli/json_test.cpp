@@ -50,7 +50,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("guide", "");
   expectFits("guide", "shape-mismatch");
   expectFits("sweep", "--device reference --iterations 2 --warmup 0 --over M=2,4 --over H=8 " + samplePipeline());
-  expectFits("bench", "ops --quick --only AddExtraInput");
+  expectFits("bench", "ops --quick --cold --only AddExtraInput");
   expectFits("bench", "ops --quick --device cpu --only add-rmsnorm-linear");
   expectFits("bench", "scaling --quick");
   expectFits("bench", "gpu --list");

@@ -133,6 +133,7 @@ TEST(ExitCode, IsTwoForUsage) {
         std::string("schema --of dance"),
         std::string("bench tpu"),
         std::string("bench ops --only Nope"),
+        std::string("bench cpu --cold"),
         std::string("bench gpu --only nope"),
         std::string("bench ops --only Linear"),
         std::string("bench ops --quick --device reference"),
