@@ -42,13 +42,6 @@ std::optional<NodeId> nodeBehind(const Step& step, int member) {
   return work == step.copies.end() ? std::nullopt : std::optional(work->reader);
 }
 
-std::string portName(const Graph& graph, ValueId id) {
-  const Value& value = graph.value(id);
-  if (value.producer < 0) return value.name;
-  const Node& node = graph.node(value.producer);
-  return fmt::format("{}:{}", node.id, node.operation->outputs[static_cast<std::size_t>(value.port)].name);
-}
-
 class TouchFinder {
  public:
   TouchFinder(const Graph& graph, const Plan& plan) : m_graph(graph), m_plan(plan) {}
@@ -88,7 +81,7 @@ class TouchFinder {
 
   /// Of the value, or of its gradient.
   TensorTouches& touchOf(ValueId value, Phase phase) {
-    return m_touches[(phase == Phase::Forward ? "" : "grad.") + portName(m_graph, value)];
+    return m_touches[(phase == Phase::Forward ? "" : "grad.") + capturableName(m_graph, m_graph.value(value))];
   }
 
   /// Plans name it, and the gradient that comes from outside, after the output.
@@ -245,6 +238,12 @@ Result<void> chooseByName(const Graph& graph, std::span<const CapturableTensor> 
 }
 
 }  // namespace
+
+std::string capturableName(const Graph& graph, const Value& value) {
+  if (value.producer < 0) return value.name;
+  const Node& node = graph.node(value.producer);
+  return fmt::format("{}:{}", node.id, node.operation->outputs[static_cast<std::size_t>(value.port)].name);
+}
 
 std::vector<CapturableTensor> capturableTensors(const Analysis& analysis, const Plan& plan) {
   return CaptureList(analysis, plan).make(*analysis.unfusedPlan);

@@ -33,6 +33,9 @@ struct CapturableTensor {
   bool isStored() const { return !fusedAway; }
 };
 
+/// What the tensor on an edge is captured as: "x", "norm:y".
+std::string capturableName(const Graph& graph, const Value& value);
+
 /// Every tensor of both plans, in the order of the unfused one. plan: one of the two of `analysis`, which must be
 /// runnable. Copies in the host's memory are left out: they are those of tensors that are listed.
 std::vector<CapturableTensor> capturableTensors(const Analysis& analysis, const Plan& plan);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/measured_tensor.h"
 
+#include "core/plan/capturable_tensors.h"
+#include "core/quant/apply_recipe.h"
 #include "ui/theme/format.h"
 
 #include <QCoreApplication>
@@ -17,13 +19,6 @@ QString translated(const char* text) { return QCoreApplication::translate("Measu
 
 QString amaxText(double amax) { return translated("amax %1").arg(formatThreeDigits(amax)); }
 
-/// As captures name it: "x", "norm:y".
-std::string captureName(const Graph& graph, const Value& value) {
-  if (value.producer < 0) return value.name;
-  const Node& node = graph.node(value.producer);
-  return node.id + ":" + node.operation->outputs[static_cast<std::size_t>(value.port)].name;
-}
-
 }  // namespace
 
 MeasuredTensors::MeasuredTensors(const Session& session) {
@@ -37,9 +32,10 @@ MeasuredTensors::MeasuredTensors(const Session& session) {
 /// By whichever reader makes one.
 const CopyNumerics* MeasuredTensors::copyOf(const Graph& graph, const Value& value) const {
   for (const Use& use : value.uses)
-    for (const char* copy : {".input@rowwise", ".input@columnwise"})
-      if (const auto found = m_copies.find(graph.node(use.node).id + copy); use.slot == 0 && found != m_copies.end())
-        return found->second;
+    for (const char* copy : {"@rowwise", "@columnwise"}) {
+      const auto found = m_copies.find(quantizedName(graph.node(use.node), TensorType::Input) + copy);
+      if (use.slot == 0 && found != m_copies.end()) return found->second;
+    }
   return nullptr;
 }
 
@@ -47,7 +43,7 @@ QString MeasuredTensors::textOf(const Graph& graph, const Value& value) const {
   if (const CopyNumerics* copy = copyOf(graph, value))
     return translated("%1 · %2 % underflow as %3")
         .arg(amaxText(copy->losses.amax), formatThreeDigits(100 * copy->losses.underflowShare), toQt(copy->format));
-  const TensorSummary* summary = m_capture ? m_capture->find(captureName(graph, value)) : nullptr;
+  const TensorSummary* summary = m_capture ? m_capture->find(capturableName(graph, value)) : nullptr;
   const bool isFinite = summary && summary->statistics.finite() > 0;
   return isFinite ? amaxText(std::max(std::abs(summary->statistics.min), std::abs(summary->statistics.max)))
                   : QString();

@@ -97,6 +97,13 @@ TimingsRow sumRow(const ComparisonRow& times, const FactsOfSteps& facts) {
 
 QString detailsOf(const std::optional<StepFacts>& facts) { return facts ? facts->details : QString(); }
 
+/// Empty: the total has no row.
+std::string totalLabel(const std::string& total, const std::string& endToEndLabel) {
+  if (total == "median") return endToEndLabel;
+  if (total == "peak") return kPeakLabel;
+  return total == "saved" ? kSavedLabel : "";
+}
+
 }  // namespace
 
 TimingsModel::TimingsModel(const Theme& theme, QObject* parent) : QAbstractItemModel(parent), m_theme(theme) {}
@@ -187,12 +194,8 @@ void TimingsModel::addMemory(const RunRecord& record) {
 
 /// Steps are those of the plan that both runs have. nullptr: the change is of no row.
 TimingsRow* TimingsModel::rowOf(const MetricChange& change, const std::string& variant) {
-  const std::map<std::string, std::string> totals = {
-      {"median", m_endToEndLabel}, {"peak", kPeakLabel}, {"saved", kSavedLabel}};
-  const auto total = totals.find(change.name);
-  const bool isTotal = change.phase.empty();
-  if (isTotal && total == totals.end()) return nullptr;
-  const std::string& label = isTotal ? total->second : change.name;
+  const std::string label = change.phase.empty() ? totalLabel(change.name, m_endToEndLabel) : change.name;
+  if (label.empty()) return nullptr;
   const auto isIt = [&](const TimingsRow& row) { return row.times.label == label && row.times.phase == change.phase; };
   for (Group& group : m_groups) {
     if (isIt(group.row)) return &group.row;
