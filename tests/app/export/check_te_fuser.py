@@ -7,6 +7,7 @@ which needs a GPU, is replaced by a mock: ops are made on the CPU and asked to f
 the packages are missing."""
 
 import argparse
+import contextlib
 import enum
 import glob
 import importlib.util
@@ -48,12 +49,22 @@ def import_te():
     import transformer_engine.common
 
     transformer_engine.common.load_framework_extension = lambda framework: None
-    import torch
     import transformer_engine.pytorch
 
-    store = torch.distributed.HashStore()
-    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
     return transformer_engine.pytorch
+
+
+@contextlib.contextmanager
+def group_of(num_ranks):
+    """A group that only looks like one: its collectives are never called."""
+    import torch
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=num_ranks)
+    try:
+        yield
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 def run(*arguments):
@@ -122,10 +133,18 @@ def import_difference(to_fuseline, exported, script, options, folder):
     return [] if sequential_of(again) == sequential_of(script) else ["the module is another after it was imported"]
 
 
-def drawn(seed):
+def parallelise(op, draw):
+    """Linear layers of a tensor-parallel group that keep the shapes of the whole."""
+    if "in_features" in op["attributes"]:
+        op["attributes"]["tensor_parallel_mode"] = draw.choice(["none", "column", "row"])
+
+
+def drawn(seed, num_ranks=1):
     """A random pipeline in which everything is read: TransformerEngine plans backward for what nobody reads, too."""
     document, draw = test_te_export.drawn(seed), random.Random(seed)
     body = document["pipeline"]
+    for op in body["ops"] if num_ranks > 1 else []:
+        parallelise(op, draw)
     made = [f"{op['id']}.y" for op in body["ops"]]
     made += [f"{op['id']}.extra" for op in body["ops"] if op["op"] == "MakeExtraOutput"]
     unread = sorted(set(made) - {source for source, _ in body["wires"]})
@@ -133,17 +152,40 @@ def drawn(seed):
     return document, draw.choice(["none", "delayed", "float8current"])
 
 
-def cases(folder, numRandom):
+# With one of these, TransformerEngine's Userbuffers fuse and then stop with an error.
+WITHOUT_USERBUFFERS = {"float8block", "nvfp4"}
+
+
+def communicates(path):
+    return "userbuffers_comm_name" in path.read_text(encoding="utf-8")
+
+
+def cases(folder, num_random, num_ranks):
     """(name, path, options) of pipelines."""
+    ranks = ["--ranks", num_ranks]
     for path in test_te_export.EXAMPLES:
+        if communicates(path) != (num_ranks > 1):
+            continue
         for recipe, device in RECIPES.items():
-            yield f"{path.name} {recipe}", path, ["--recipe", recipe, "--device", device]
-        yield f"{path.name} forward", path, ["--pass", "forward"]
-    for seed in range(numRandom):
-        document, recipe = drawn(seed)
+            if num_ranks == 1 or recipe not in WITHOUT_USERBUFFERS:
+                yield f"{path.name} {recipe}", path, ["--recipe", recipe, "--device", device, *ranks]
+        yield f"{path.name} forward", path, ["--pass", "forward", "--device", "sm_90", *ranks]
+    for seed in range(num_random):
+        document, recipe = drawn(seed, num_ranks)
         path = folder / "drawn.fuseline"
         path.write_text(json.dumps(document), encoding="utf-8")
-        yield f"random {seed} {recipe}", path, ["--recipe", recipe, "--device", "sm_90"]
+        yield f"random {seed} {recipe}, ranks: {num_ranks}", path, ["--recipe", recipe, "--device", "sm_90", *ranks]
+
+
+def check(te, to_fuseline, case, folder):
+    """The number of modules of a case, and what differs."""
+    name, path, arguments = case
+    script = run("export", path, "--to", "te", *arguments)
+    exported = loaded(script)
+    found = list(differences(te, exported))
+    if list(exported.PLAN) == ["layers"] and "Formula_" not in script and path in test_te_export.EXAMPLES:
+        found += import_difference(to_fuseline, exported, script, arguments, folder)
+    return len(exported.PLAN), [f"{name}: {problem}" for problem in found]
 
 
 def main():
@@ -156,19 +198,17 @@ def main():
     sys.path.insert(0, str(ROOT / "resources" / "te"))
     import to_fuseline
 
-    numModules, problems = 0, []
+    num_modules, problems = 0, []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for case, path, arguments in cases(folder, options.random):
-            script = run("export", path, "--to", "te", *arguments)
-            exported = loaded(script)
-            found = list(differences(te, exported))
-            if list(exported.PLAN) == ["layers"] and "Formula_" not in script and path in test_te_export.EXAMPLES:
-                found += import_difference(to_fuseline, exported, script, arguments, folder)
-            numModules += len(exported.PLAN)
-            problems += [f"{case}: {problem}" for problem in found]
+        for num_ranks in (1, 2):
+            with group_of(num_ranks):
+                for case in cases(folder, options.random, num_ranks):
+                    num_found, found = check(te, to_fuseline, case, folder)
+                    num_modules += num_found
+                    problems += found
     print("\n".join(problems))
-    print(f"{numModules} modules, {len(problems)} differences")
+    print(f"{num_modules} modules, {len(problems)} differences")
     return 1 if problems else 0
 
 
