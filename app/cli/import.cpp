@@ -18,6 +18,7 @@ struct ImportOptions {
   std::string file;
   std::string output;
   bool replaces = false;
+  bool isStrict = false;
   bool asJson = false;
 };
 
@@ -30,8 +31,9 @@ Result<ImportedPipeline> pipelineOfRun(const std::string& path) {
   return ImportedPipeline{.document = std::move(pipeline->document)};
 }
 
-Result<ImportedPipeline> pipelineIn(const std::string& path) {
-  if (isOnnxFile(path)) return importOnnx(path);
+Result<ImportedPipeline> pipelineIn(const ImportOptions& options) {
+  const std::string& path = options.file;
+  if (isOnnxFile(path)) return importOnnx(path, {.isStrict = options.isStrict});
   if (holdsRun(path)) return pipelineOfRun(path);
   Result<LoadedDocument> loaded = loadDocument(path);
   if (!loaded) return loaded.error();
@@ -42,7 +44,7 @@ Result<ImportedPipeline> pipelineIn(const std::string& path) {
 
 Result<int> importPipeline(const ImportOptions& options, Context& context) {
   if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
-  const Result<ImportedPipeline> imported = pipelineIn(options.file);
+  const Result<ImportedPipeline> imported = pipelineIn(options);
   if (!imported) return imported.error();
   for (const std::string& note : imported->notes) context.err << fmt::format("note: {}\n", note);
   if (!options.output.empty())
@@ -71,6 +73,8 @@ void addImportVerb(CLI::App& app, Context& context) {
           "What was exported (*.py, *.svg, *.png, *.html, *.onnx), a run (*.fuserun), or another model (*.onnx)")
       ->required();
   verb->add_option("-o,--output", options->output, "The file to write; without it standard output")->type_name("FILE");
+  verb->add_flag("--strict", options->isStrict,
+                 "Refuses an ONNX model with nodes that are no ops; without it they are left out, with a note");
   verb->add_flag("--force", options->replaces, "Replaces the file where it exists");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_import.h"
 
+#include "core/document/expression.h"
 #include "core/document/json_text.h"
 #include "core/document/lowering.h"
 #include "core/export/onnx/name_list.h"
@@ -59,10 +60,11 @@ class GraphImport {
  public:
   GraphImport(const ::onnx::GraphProto& graph, std::string_view name) : m_reading(graph), m_name(name) {}
 
-  Result<ImportedPipeline> run() {
-    if (Result<void> named = nameInputs(); !named) return named.error();
+  Result<ImportedPipeline> run(const OnnxImportOptions& options) {
+    nameInputs();
     findOperations();
-    if (!m_unknown.empty()) return notUnderstood();
+    if (!m_unknown.empty() && (options.isStrict || m_operations.empty())) return notUnderstood();
+    if (Result<void> cut = cutOut(); !cut) return cut.error();
     splitResiduals();
     return pipeline();
   }
@@ -70,6 +72,7 @@ class GraphImport {
  private:
   struct Operation {
     std::string id;
+    std::string tensor = {};  // that it makes
     FoundOperation found;
     int position = 0;  // of its last node
   };
@@ -78,30 +81,40 @@ class GraphImport {
 
   // ---- inputs
 
-  /// Weights may stand among the inputs, too.
-  Result<void> nameInputs() {
-    for (const auto& input : graph().input()) {
-      if (m_reading.constant(input.name())) continue;
-      const auto& type = input.type().tensor_type();
-      const std::optional<DType> dtype = floatTypeOf(type.elem_type());
-      if (!dtype || !type.has_shape())
-        return Error{fmt::format(
-            "{}: the input {} is {}, but a pipeline's inputs are float32, float16 or bfloat16, with a shape. Cut the "
-            "model behind it, or convert it.",
-            m_name, shown(input.name()), type.has_shape() ? onnxTypeName(type.elem_type()) : "without a shape")};
-      if (!m_dtype) m_dtype = dtype;
-      const std::string id = m_ids.of(input.name());
-      m_inputs.push_back({{"id", id}, {"dtype", dtypeName(*dtype)}, {"shape", shapeOf(type.shape())}});
-      m_ports.emplace(input.name(), id);
-    }
-    return {};
+  /// Weights may stand among the inputs, too. What is no pipeline's input, such as the numbers of tokens, is left to
+  /// the nodes that read it.
+  void nameInputs() {
+    for (const auto& input : graph().input())
+      if (!m_reading.constant(input.name()) && isInput(m_reading.type(input.name()))) addInput(input.name());
+  }
+
+  static bool isInput(const ::onnx::TypeProto::Tensor* type) { return type && floatTypeOf(type->elem_type()); }
+
+  /// Precondition: isInput() of its type.
+  void addInput(const std::string& tensor) {
+    const ::onnx::TypeProto::Tensor& type = *m_reading.type(tensor);
+    const DType dtype = *floatTypeOf(type.elem_type());
+    if (!m_dtype) m_dtype = dtype;
+    const std::string id = m_ids.of(tensor);
+    m_inputs.push_back({{"id", id}, {"dtype", dtypeName(dtype)}, {"shape", shapeOf(type.shape())}});
+    m_ports.emplace(tensor, id);
   }
 
   Json shapeOf(const ::onnx::TensorShapeProto& shape) {
     Json extents = Json::array();
     for (const auto& extent : shape.dim())
-      extents.push_back(extent.has_dim_value() ? Json(extent.dim_value()) : Json(symbolOf(extent.dim_param())));
+      extents.push_back(extent.has_dim_value() ? Json(extent.dim_value()) : Json(extentOf(extent.dim_param())));
     return extents;
+  }
+
+  /// "batch", or "batch*heads" of symbols that stand elsewhere, too.
+  std::string extentOf(const std::string& parameter) {
+    const std::vector<std::string> names = symbolNames(parameter);
+    const ExpressionValue value = evaluate(parameter, [](const std::string&) { return kAnyExtent; });
+    if (names.empty() || !std::holds_alternative<std::int64_t>(value)) return symbolOf(parameter);
+    std::string expression = parameter;
+    for (const std::string& name : names) expression = replaceSymbol(expression, name, symbolOf(name));
+    return expression;
   }
 
   std::string symbolOf(const std::string& parameter) {
@@ -121,7 +134,8 @@ class GraphImport {
     for (; !wanted.empty(); wanted.pop_front()) {
       const std::string& tensor = m_reading.source(wanted.front());
       if (m_ports.contains(tensor) || !m_seen.insert(tensor).second) continue;
-      std::optional<FoundOperation> found = operationAt(m_reading, tensor);
+      std::optional<FoundOperation> found;
+      if (computesFloats(tensor)) found = operationAt(m_reading, tensor);
       if (found) {
         for (const auto& [port, input] : found->inputs) wanted.push_back(input);
         add(tensor, std::move(*found));
@@ -132,34 +146,135 @@ class GraphImport {
     sortOperations();
   }
 
+  /// Sums and products of extents are no ops.
+  bool computesFloats(const std::string& tensor) const {
+    const std::int32_t type = m_reading.elementType(tensor);
+    return type == 0 || floatTypeOf(type);
+  }
+
   void add(const std::string& tensor, FoundOperation found) {
     const ::onnx::NodeProto& node = *m_reading.maker(tensor);
     const std::string id = m_ids.of(node.name().empty() ? found.operation : wholeName(node.name()));
     m_ports.emplace(tensor, id + ".y");
+    m_made.insert(tensor);
     if (!found.note.empty()) m_noted[found.note].push_back(id);
-    if (found.dtype && m_dtype && *found.dtype != *m_dtype) found.attributes["dtype"] = dtypeName(*found.dtype);
-    m_operations.push_back({.id = id, .found = std::move(found), .position = m_reading.position(tensor)});
+    // Exporters fold the conversion of a weight to f32, and convert what is made with it back.
+    if (const auto dtype = m_reading.readAs(tensor); dtype && found.dtype == DType::F32) found.dtype = dtype;
+    m_isMixed = m_isMixed || (found.dtype && m_dtype && *found.dtype != *m_dtype);
+    m_operations.push_back(
+        {.id = id, .tensor = tensor, .found = std::move(found), .position = m_reading.position(tensor)});
   }
 
   /// Goes on behind it, so that all are named at once.
   void addUnknown(const std::string& tensor, std::deque<std::string>& wanted) {
     const ::onnx::NodeProto* const node = m_reading.maker(tensor);
     if (!node) {
-      m_unknown.push_back(fmt::format("{} (a tensor that nobody makes)", shown(tensor)));
+      if (!m_reading.type(tensor)) m_unknown.push_back(fmt::format("{} (a tensor that nobody makes)", shown(tensor)));
       return;
     }
     if (m_reading.constant(tensor)) return m_unknown.push_back(fmt::format("{} (a constant)", shown(tensor)));
-    if (!m_unknownNodes.insert(node).second) return;
-    m_unknown.push_back(
-        fmt::format("{} ({})", shown(node->name().empty() ? tensor : node->name()), shown(node->op_type())));
+    if (std::ranges::find(m_unknownNodes, node) != m_unknownNodes.end()) return;
+    leaveOut(*node, tensor);
     for (const std::string& input : node->input())
       if (!input.empty() && !m_reading.constant(input)) wanted.push_back(input);
   }
 
+  void leaveOut(const ::onnx::NodeProto& node, const std::string& tensor) {
+    m_unknownNodes.push_back(&node);
+    m_unknown.push_back(
+        fmt::format("{} ({})", shown(node.name().empty() ? tensor : node.name()), shown(node.op_type())));
+  }
+
+  std::string unknownText(const char* orBetween = "") const {
+    return fmt::format("{} of {} nodes are no ops of Fuseline{}: {}.", m_unknown.size(), graph().node_size(), orBetween,
+                       nameList(m_unknown));
+  }
+
   Error notUnderstood() const {
-    return Error{
-        fmt::format("{}: {} of {} nodes are no ops of Fuseline: {}. Cut the model between them and import the parts.",
-                    m_name, m_unknown.size(), graph().node_size(), nameList(m_unknown))};
+    const char* const next = m_operations.empty() ? "No other node is left." : "Without --strict the rest is imported.";
+    return Error{fmt::format("{}: {} {}", m_name, unknownText(), next)};
+  }
+
+  // ---- what is left where nodes are left out
+
+  /// What ops read of nodes that are none becomes an input, what such nodes read of ops an output.
+  Result<void> cutOut() {
+    leaveOutIslands();
+    for (const Operation& each : m_operations)
+      for (const auto& [port, tensor] : each.found.inputs)
+        if (Result<void> named = cutInput(m_reading.source(tensor), each.found); !named) return named;
+    for (const auto& output : graph().output())
+      if (m_ports.contains(m_reading.source(output.name()))) m_outputs.push_back(output.name());
+    for (const ::onnx::NodeProto* const node : m_unknownNodes) cutOutputs(*node);
+    return {};
+  }
+
+  /// Ops between nodes that are none are left out, too, unless a layer is among them: a scale within attention.
+  void leaveOutIslands() {
+    std::set<std::string> kept;  // tensors
+    for (const auto& [tensor, port] : m_ports)
+      if (!m_made.contains(tensor)) kept.insert(tensor);
+    for (const auto& output : graph().output()) kept.insert(m_reading.source(output.name()));
+    for (std::size_t before = 0; before != kept.size();) {
+      before = kept.size();
+      for (const Operation& each : m_operations) keepNeighbours(each, kept);
+    }
+    std::erase_if(m_operations, [&](const Operation& each) { return !kept.contains(each.tensor) && dropped(each); });
+  }
+
+  /// Keeps what an op reads and makes, if it is a layer or one of these is kept.
+  void keepNeighbours(const Operation& each, std::set<std::string>& kept) const {
+    const auto isKept = [&](const auto& input) { return kept.contains(m_reading.source(input.second)); };
+    if (!each.found.dtype && !kept.contains(each.tensor) && std::ranges::none_of(each.found.inputs, isKept)) return;
+    kept.insert(each.tensor);
+    for (const auto& [port, tensor] : each.found.inputs)
+      if (m_made.contains(m_reading.source(tensor))) kept.insert(m_reading.source(tensor));
+  }
+
+  bool dropped(const Operation& each) {
+    leaveOut(*m_reading.maker(each.tensor), each.tensor);
+    m_made.erase(each.tensor);
+    m_ports.erase(each.tensor);
+    return true;
+  }
+
+  Result<void> cutInput(const std::string& tensor, const FoundOperation& reader) {
+    if (m_ports.contains(tensor)) return {};
+    const auto* const type = m_reading.type(tensor);
+    if (!isInput(type))
+      return Error{
+          fmt::format("{}: the {} {} is {}, but a pipeline's inputs are float32, float16 or bfloat16, with a shape. {}",
+                      m_name, m_reading.maker(tensor) ? "tensor" : "input", shown(tensor),
+                      type ? onnxTypeName(type->elem_type()) : "without a shape",
+                      type ? "Cut the model behind it, or convert it."
+                           : "Python's onnx.shape_inference.infer_shapes notes shapes.")};
+    addInput(tensor);
+    // What the graph calls any extent, a layer may know.
+    Json& extents = m_inputs.back()["shape"];
+    if (reader.attributes.contains("in_features") && !extents.empty())
+      extents.back() = reader.attributes["in_features"];
+    m_cutInputs.push_back(shown(tensor));
+    return {};
+  }
+
+  /// Who asks for a shape only needs no values.
+  void cutOutputs(const ::onnx::NodeProto& node) {
+    if (node.op_type() == "Shape") return;
+    for (const std::string& input : node.input()) {
+      const std::string& tensor = m_reading.source(input);
+      const bool isMade = m_made.contains(tensor) && m_reading.maker(tensor);
+      const auto isSame = [&](const std::string& output) { return m_reading.source(output) == tensor; };
+      if (!isMade || std::ranges::any_of(m_outputs, isSame)) continue;
+      m_outputs.push_back(tensor);
+      m_cutOutputs.push_back(shown(tensor));
+    }
+  }
+
+  std::string cutNote() const {
+    std::string note = unknownText(", or stand between such") + " They were left out";
+    if (!m_cutInputs.empty()) note += fmt::format("; what they make became inputs: {}", nameList(m_cutInputs));
+    if (!m_cutOutputs.empty()) note += fmt::format("; what they read became outputs: {}", nameList(m_cutOutputs));
+    return note + ".";
   }
 
   // ---- residuals
@@ -168,7 +283,7 @@ class GraphImport {
   void splitResiduals() {
     for (const Operation& each : m_operations)
       for (const auto& [port, tensor] : each.found.inputs) ++m_uses[m_reading.source(tensor)];
-    for (const auto& output : graph().output()) ++m_uses[m_reading.source(output.name())];
+    for (const std::string& output : m_outputs) ++m_uses[m_reading.source(output)];
     std::vector<Operation> branches;
     for (Operation& each : m_operations)
       if (each.found.operation == "AddExtraInput") splitResidual(each.found.inputs, branches);
@@ -203,15 +318,20 @@ class GraphImport {
     return fmt::format("{}.{}", branch->second, port == "extra" ? "extra" : "y");
   }
 
+  Json attributesOf(const FoundOperation& found) const {
+    Json attributes = found.attributes;
+    if (m_isMixed && found.dtype) attributes["dtype"] = dtypeName(*found.dtype);
+    return attributes;
+  }
+
   Result<ImportedPipeline> pipeline() {
     Json ops = Json::array(), wires = Json::array(), outputs = Json::array();
     for (const Operation& each : m_operations) {
-      ops.push_back({{"id", each.id}, {"op", each.found.operation}, {"attributes", each.found.attributes}});
+      ops.push_back({{"id", each.id}, {"op", each.found.operation}, {"attributes", attributesOf(each.found)}});
       for (const auto& [port, tensor] : each.found.inputs)
         wires.push_back({portOf(tensor, &each, port), each.id + "." + port});
     }
-    for (const auto& output : graph().output())
-      outputs.push_back({{"id", m_ids.of(output.name())}, {"from", portOf(output.name())}});
+    for (const std::string& output : m_outputs) outputs.push_back({{"id", m_ids.of(output)}, {"from", portOf(output)}});
     return read({{"format", "fuseline-pipeline"},
                  {"formatVersion", {{"major", 1}, {"minor", 0}}},
                  {"symbols", m_symbols},
@@ -226,6 +346,7 @@ class GraphImport {
       return Error{fmt::format("{}: its nodes are ops of Fuseline, but they do not fit together:\n{}", m_name,
                                errorText(problems, m_name))};
     ImportedPipeline imported{.document = std::move(loaded.document)};
+    if (!m_unknown.empty()) imported.notes.push_back(cutNote());
     for (const auto& [symbol, value] : m_symbols.items())
       imported.notes.push_back(fmt::format("{} is any extent in the model, and {} here: set the symbol as you need it.",
                                            symbol, kAnyExtent));
@@ -237,7 +358,8 @@ class GraphImport {
   OnnxReading m_reading;
   std::string m_name;
   Ids m_ids, m_symbolIds;
-  std::optional<DType> m_dtype;  // of the first input: what ops have that say no other
+  std::optional<DType> m_dtype;  // of the first input
+  bool m_isMixed = false;        // an op has weights of another dtype
   Json m_inputs = Json::array();
   Json m_symbols = Json::object();
   std::map<std::string, std::string> m_symbolNames;
@@ -248,7 +370,10 @@ class GraphImport {
   std::map<std::string, std::string> m_branches;            // the MakeExtraOutput behind a tensor
   std::map<std::string, std::vector<std::string>> m_noted;  // ops by what there is to say of them
   std::vector<std::string> m_unknown;
-  std::set<const ::onnx::NodeProto*> m_unknownNodes;
+  std::vector<const ::onnx::NodeProto*> m_unknownNodes;
+  std::set<std::string> m_made;        // by ops
+  std::vector<std::string> m_outputs;  // tensors
+  std::vector<std::string> m_cutInputs, m_cutOutputs;
 };
 
 std::string metadataOf(const ::onnx::ModelProto& model, std::string_view key) {
@@ -270,19 +395,20 @@ std::optional<ImportedPipeline> writtenPipeline(const ::onnx::ModelProto& model)
 
 bool isOnnxFile(const std::filesystem::path& path) { return path.extension() == ".onnx"; }
 
-Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_view name) {
+Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_view name,
+                                         const OnnxImportOptions& options) {
   ::onnx::ModelProto model;
   if (!model.ParseFromString(bytes) || !model.has_graph() || model.graph().output_size() == 0)
     return Error{
         fmt::format("{}: expected an ONNX model with a graph that has outputs; this is none, or cut off.", name)};
   if (std::optional<ImportedPipeline> written = writtenPipeline(model)) return std::move(*written);
-  return GraphImport(model.graph(), name).run();
+  return GraphImport(model.graph(), name).run(options);
 }
 
-Result<ImportedPipeline> importOnnx(const std::filesystem::path& path) {
+Result<ImportedPipeline> importOnnx(const std::filesystem::path& path, const OnnxImportOptions& options) {
   const Result<std::string> bytes = readWholeFile(path, {.what = "ONNX model", .maxMiB = 2048});
   if (!bytes) return bytes.error();
-  return importOnnxModel(*bytes, path.string());
+  return importOnnxModel(*bytes, path.string(), options);
 }
 
 Result<LoadedDocument> loadOrImportDocument(const std::filesystem::path& path) {

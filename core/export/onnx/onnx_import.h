@@ -21,12 +21,18 @@ struct ImportedPipeline {
 /// By its name: such files begin with nothing of their own.
 bool isOnnxFile(const std::filesystem::path& path);
 
+struct OnnxImportOptions {
+  bool isStrict = false;  // nodes that are no ops of Fuseline are an error
+};
+
 /// The pipeline of a model that Fuseline exported and nobody changed since; otherwise one of the ops that the graph is
-/// made of: linear layers, normalizations, activations, gates, sums, reshapes. Weights stay where they are.
-/// Errors: it is no model; nodes that are no ops of Fuseline, by name and type; tensors of other types.
-Result<ImportedPipeline> importOnnx(const std::filesystem::path& path);
+/// made of: linear layers, normalizations, activations, gates, sums, reshapes. Weights stay where they are. Nodes that
+/// are no ops of Fuseline are left out and named in a note: what they make becomes inputs, what they read outputs.
+/// Errors: it is no model; no node is an op of Fuseline; tensors of other types.
+Result<ImportedPipeline> importOnnx(const std::filesystem::path& path, const OnnxImportOptions& options = {});
 /// bytes: of a model file. Any bytes at all are safe.
-Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_view name);
+Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_view name,
+                                         const OnnxImportOptions& options = {});
 
 /// Of such a file, or of any other that loadDocument() reads. Errors: of either.
 Result<LoadedDocument> loadOrImportDocument(const std::filesystem::path& path);

@@ -160,16 +160,16 @@ FoundOperation normalization(const char* operation, Name x, const Gamma& gamma, 
   return found;
 }
 
-/// An axis from the front says nothing without the rank, which such a node does not tell.
-bool normalizesLastAxes(const ::onnx::NodeProto& node, const Gamma& gamma) {
-  return integerOf(node, "axis", -1) == -static_cast<std::int64_t>(gamma.weight->dims_size());
+bool normalizesLastAxes(Reading graph, const ::onnx::NodeProto& node, const Gamma& gamma) {
+  const auto axis = graph.axisFromEnd(inputOf(node, 0), integerOf(node, "axis", -1));
+  return axis == -static_cast<std::int64_t>(gamma.weight->dims_size());
 }
 
 Found layerNorm(Reading graph, Name tensor) {
   const auto* const node = graph.makerOf("LayerNormalization", tensor);
   if (!node) return std::nullopt;
   const Gamma gamma = gammaAt(graph, inputOf(*node, 1));
-  if (!gamma || !normalizesLastAxes(*node, gamma)) return std::nullopt;
+  if (!gamma || !normalizesLastAxes(graph, *node, gamma)) return std::nullopt;
   return normalization("LayerNorm", inputOf(*node, 0), gamma, realOf(*node, "epsilon", 1e-5));
 }
 
@@ -179,7 +179,7 @@ Found wholeRmsNorm(Reading graph, Name tensor) {
   if (!node) node = graph.makerOf("SimplifiedLayerNormalization", tensor);
   if (!node) return std::nullopt;
   const Gamma gamma = gammaAt(graph, inputOf(*node, 1));
-  if (!gamma || !normalizesLastAxes(*node, gamma)) return std::nullopt;
+  if (!gamma || !normalizesLastAxes(graph, *node, gamma)) return std::nullopt;
   return normalization("RMSNorm", inputOf(*node, 0), gamma, realOf(*node, "epsilon", 1e-5));
 }
 
@@ -197,13 +197,14 @@ bool isSquareOf(Reading graph, Name tensor, Name x) {
   return node && isSame(graph, inputOf(*node, 0), x) && graph.isNumber(inputOf(*node, 1), 2.0);
 }
 
-/// -2, -1 is 2; 0 for axes that are not the last ones.
-std::size_t numLastAxes(Reading graph, const ::onnx::NodeProto& node) {
+/// -2, -1 is 2; 0 for axes that are not the last ones of x.
+std::size_t numLastAxes(Reading graph, const ::onnx::NodeProto& node, Name x) {
   std::vector<std::int64_t> axes;
   if (const auto* const attribute = findAttribute(node, "axes"))
     axes.assign(attribute->ints().begin(), attribute->ints().end());
   else if (const auto values = graph.integers(inputOf(node, 1)))
     axes = *values;
+  for (std::int64_t& axis : axes) axis = graph.axisFromEnd(x, axis).value_or(0);
   std::ranges::sort(axes);
   for (std::size_t i = 0; i < axes.size(); ++i)
     if (axes[i] != static_cast<std::int64_t>(i) - static_cast<std::int64_t>(axes.size())) return 0;
@@ -218,7 +219,7 @@ std::optional<ByRoot> rootOver(Reading graph, const char* reduction, Name x, Nam
     const auto* const node = graph.makerOf(reduction, reduced);
     const std::optional<double> number = graph.number(eps);
     if (!node || !number || !isSquareOf(graph, inputOf(*node, 0), x)) return std::nullopt;
-    const std::size_t numAxes = numLastAxes(graph, *node);
+    const std::size_t numAxes = numLastAxes(graph, *node, x);
     return numAxes == 0 ? std::nullopt : std::optional(ByRoot{x, *number, numAxes});
   });
 }
@@ -387,7 +388,7 @@ Argument halvesOf(Reading graph, Name first, Name second) {
   const auto* const node = graph.makerOf("Split", first);
   const bool isSplit = node && node->output_size() == 2 && graph.maker(second) == node &&
                        graph.source(first) == node->output(0) && graph.source(second) == node->output(1);
-  if (!isSplit || integerOf(*node, "axis", 0) != -1) return std::nullopt;
+  if (!isSplit || graph.axisFromEnd(inputOf(*node, 0), integerOf(*node, "axis", 0)) != -1) return std::nullopt;
   const auto sizes = graph.integers(inputOf(*node, 1));
   const bool isUneven = !inputOf(*node, 1).empty() && (!sizes || sizes->size() != 2 || (*sizes)[0] != (*sizes)[1]);
   return isUneven ? std::nullopt : Argument(inputOf(*node, 0));

@@ -81,17 +81,46 @@ const std::string& inputOf(const ::onnx::NodeProto& node, int index) {
 
 OnnxReading::OnnxReading(const ::onnx::GraphProto& graph) : m_graph(graph) {
   for (const auto& tensor : graph.initializer()) m_constants.emplace(tensor.name(), &tensor);
-  for (int position = 0; position < graph.node_size(); ++position) {
-    const ::onnx::NodeProto& node = graph.node(position);
-    if (isPassing(node)) m_sources.emplace(node.output(0), node.input(0));
-    for (const std::string& output : node.output()) m_makers.emplace(output, position);
-    const auto* const value = node.op_type() == "Constant" ? findAttribute(node, "value") : nullptr;
-    if (value && node.output_size() > 0) m_constants.emplace(node.output(0), &value->t());
-  }
+  for (const auto* values : {&graph.input(), &graph.value_info(), &graph.output()})
+    for (const auto& value : *values) noteType(value);
+  for (int position = 0; position < graph.node_size(); ++position) noteMaker(position);
   for (const auto& node : graph.node())
-    if (!isPassing(node))
-      for (const std::string& input : node.input()) ++m_readers[source(input)];
-  for (const auto& output : graph.output()) ++m_readers[source(output.name())];
+    if (passesOn(node)) m_sources.emplace(node.output(0), node.input(0));
+  for (const auto& node : graph.node()) noteReaders(node);
+  for (const auto& output : graph.output()) {
+    ++m_readers[source(output.name())];
+    if (m_sources.find(output.name()) == m_sources.end()) m_readAs[output.name()] = std::nullopt;
+  }
+}
+
+void OnnxReading::noteType(const ::onnx::ValueInfoProto& value) {
+  const auto& type = value.type().tensor_type();
+  if (type.has_shape()) m_types.emplace(value.name(), &type);
+}
+
+void OnnxReading::noteMaker(int position) {
+  const ::onnx::NodeProto& node = m_graph.node(position);
+  for (const std::string& output : node.output()) m_makers.emplace(output, position);
+  const auto* const value = node.op_type() == "Constant" ? findAttribute(node, "value") : nullptr;
+  if (value && node.output_size() > 0) m_constants.emplace(node.output(0), &value->t());
+}
+
+/// What becomes a floating-point number only now is another tensor.
+bool OnnxReading::passesOn(const ::onnx::NodeProto& node) const {
+  if (!isPassing(node)) return false;
+  const std::int32_t type = elementType(node.input(0));
+  return node.op_type() != "Cast" || type == 0 || floatTypeOf(type);
+}
+
+void OnnxReading::noteReaders(const ::onnx::NodeProto& node) {
+  if (!passesOn(node))
+    for (const std::string& input : node.input()) ++m_readers[source(input)];
+  const auto dtype =
+      isFloatCast(node) ? floatTypeOf(static_cast<std::int32_t>(integerOf(node, "to", 0))) : std::nullopt;
+  for (const std::string& input : node.input()) {
+    const auto [entry, isFirst] = m_readAs.emplace(input, dtype);
+    if (!isFirst && entry->second != dtype) entry->second = std::nullopt;
+  }
 }
 
 /// A file may hold a ring of nodes that pass on each other's output.
@@ -146,6 +175,40 @@ std::optional<std::vector<std::int64_t>> OnnxReading::integers(const std::string
   std::vector<std::int64_t> values(proto->raw_data().size() / sizeof(std::int64_t));
   std::memcpy(values.data(), proto->raw_data().data(), values.size() * sizeof(std::int64_t));
   return values;
+}
+
+/// Nodes that only pass a tensor on keep its shape.
+const ::onnx::TypeProto::Tensor* OnnxReading::type(const std::string& tensor) const {
+  for (const std::string& name : {tensor, source(tensor)})
+    if (const auto found = m_types.find(name); found != m_types.end()) return found->second;
+  return nullptr;
+}
+
+/// Nearly all ops compute in the type of their first input; shapes begin with a Shape.
+std::int32_t OnnxReading::elementType(const std::string& tensor) const {
+  const std::string* name = &tensor;
+  for (int steps = 0; steps <= m_graph.node_size(); ++steps) {
+    if (const auto found = m_types.find(*name); found != m_types.end()) return found->second->elem_type();
+    if (const auto found = m_constants.find(*name); found != m_constants.end()) return found->second->data_type();
+    const auto made = m_makers.find(*name);
+    if (made == m_makers.end()) return 0;
+    const ::onnx::NodeProto& node = m_graph.node(made->second);
+    if (node.op_type() == "Cast") return static_cast<std::int32_t>(integerOf(node, "to", 0));
+    if (node.op_type() == "Shape" || node.op_type() == "Size") return ::onnx::TensorProto::INT64;
+    name = &inputOf(node, node.op_type() == "Where" ? 1 : 0);
+  }
+  return 0;
+}
+
+std::optional<DType> OnnxReading::readAs(const std::string& tensor) const {
+  const auto found = m_readAs.find(tensor);
+  return found == m_readAs.end() ? std::nullopt : found->second;
+}
+
+std::optional<std::int64_t> OnnxReading::axisFromEnd(const std::string& tensor, std::int64_t axis) const {
+  if (axis < 0) return axis;
+  const auto* const found = type(tensor);
+  return found ? std::optional(axis - found->shape().dim_size()) : std::nullopt;
 }
 
 bool OnnxReading::isNumber(const std::string& tensor, double value) const {

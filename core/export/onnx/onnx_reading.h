@@ -40,12 +40,29 @@ class OnnxReading {
   std::optional<std::vector<std::int64_t>> integers(const std::string& tensor) const;
   bool isNumber(const std::string& tensor, double value) const;
 
+  /// TensorProto.DataType: what the graph says of it, or that of what it is computed of. 0 where neither is known.
+  std::int32_t elementType(const std::string& tensor) const;
+  /// What all who read it convert it to; nothing where somebody reads it as it is.
+  std::optional<DType> readAs(const std::string& tensor) const;
+  /// What the graph says of its element type and shape; nullptr where it says nothing.
+  const ::onnx::TypeProto::Tensor* type(const std::string& tensor) const;
+  /// The axis, counted from the end: -1 is the last one. Nothing: it is counted from the front, and the graph does not
+  /// say how many there are.
+  std::optional<std::int64_t> axisFromEnd(const std::string& tensor, std::int64_t axis) const;
+
  private:
+  void noteType(const ::onnx::ValueInfoProto& value);
+  void noteMaker(int position);
+  bool passesOn(const ::onnx::NodeProto& node) const;
+  void noteReaders(const ::onnx::NodeProto& node);
+
   const ::onnx::GraphProto& m_graph;
   std::map<std::string, int, std::less<>> m_makers;  // positions of nodes
   std::map<std::string, const ::onnx::TensorProto*, std::less<>> m_constants;
   std::map<std::string, std::string, std::less<>> m_sources;
   std::map<std::string, int, std::less<>> m_readers;
+  std::map<std::string, std::optional<DType>, std::less<>> m_readAs;
+  std::map<std::string, const ::onnx::TypeProto::Tensor*, std::less<>> m_types;
 };
 
 Shape shapeOf(const ::onnx::TensorProto& tensor);
