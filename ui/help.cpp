@@ -4,16 +4,14 @@
 
 #include "ui/panels/text_dialog.h"
 #include "ui/theme/format.h"
+#include "ui/translated.h"
 
-#include <QCoreApplication>
 #include <QGuiApplication>
 #include <QSysInfo>
 
 namespace fuseline::ui {
 
 namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("Help", text); }
 
 QString shortcutRow(const QString& keys, const QString& text) {
   return QStringLiteral("<tr><td style='padding-right:24px'><b>%1</b></td><td>%2</td></tr>")

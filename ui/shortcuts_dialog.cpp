@@ -17,7 +17,7 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr QSize kSize = {640, 620};
+constexpr QSize kDialogSize = {640, 620};
 constexpr int kCommandWidthPx = 400;
 enum Column { CommandColumn, KeysColumn };
 
@@ -37,7 +37,7 @@ ShortcutsDialog::ShortcutsDialog(Shortcuts& shortcuts, QWidget* parent)
       m_assign(new QPushButton(tr("Assign"), this)),
       m_reset(new QPushButton(tr("Reset"), this)) {
   setWindowTitle(tr("Keyboard shortcuts"));
-  resize(kSize);
+  resize(kDialogSize);
   auto* panes = new QTextBrowser(this);
   panes->setAccessibleName(tr("Keys of the panes"));
   panes->setHtml(paneKeys());

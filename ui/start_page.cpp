@@ -24,7 +24,7 @@ namespace {
 constexpr int kColumns = 2;
 constexpr int kMaxFiles = 6;
 constexpr int kFilesWidthPx = 300;
-constexpr int kMarginPx = 40;
+constexpr int kPageMarginPx = 40;
 constexpr QSize kLargestSize = {1000, 790};
 constexpr int kShade = 110;  // of 255, over the window behind
 
@@ -214,7 +214,7 @@ void StartPage::open() {
 
 void StartPage::place() {
   setGeometry(parentWidget()->rect());
-  const QSize room = size() - QSize(2 * kMarginPx, 2 * kMarginPx);
+  const QSize room = size() - QSize(2 * kPageMarginPx, 2 * kPageMarginPx);
   QRect area(QPoint(), room.boundedTo(kLargestSize));
   area.moveCenter(rect().center());
   m_page->setGeometry(area);

@@ -34,8 +34,6 @@ std::vector<Span> spansOf(const NodeBoxes& boxes, bool isAcross) {
   return spans;
 }
 
-int onGrid(double value) { return static_cast<int>(std::lround(value / kGridPx)) * kGridPx; }
-
 void align(std::vector<Span>& spans, Arrangement arrangement) {
   const int first = std::ranges::min(spans, {}, &Span::start).start;
   const int last = std::ranges::max(spans, {}, &Span::end).end();
@@ -73,7 +71,7 @@ std::vector<MoveNode> arrange(const NodeBoxes& boxes, Arrangement arrangement) {
   std::vector<MoveNode> moves;
   for (const Span& span : spans) {
     const QRect& box = boxes.at(span.id);
-    const int start = onGrid(span.start);
+    const int start = static_cast<int>(onGrid(span.start));
     if (start == (across ? box.x() : box.y())) continue;
     moves.push_back({.id = span.id, .position = Position{across ? start : box.x(), across ? box.y() : start}});
   }

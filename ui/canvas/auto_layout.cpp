@@ -18,7 +18,7 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kPointsPerInch = 72.0;
+constexpr double kLayoutUnitsPerInch = 72.0;
 
 struct CloseGraph {
   void operator()(Agraph_t* graph) const { agclose(graph); }
@@ -37,7 +37,7 @@ void setText(void* object, const char* name, const std::string& value) {
   agsafeset(object, mutableText(name), mutableText(value), mutableText(""));
 }
 
-std::string inches(double sizePx) { return std::to_string(sizePx / kPointsPerInch); }
+std::string inches(double sizePx) { return std::to_string(sizePx / kLayoutUnitsPerInch); }
 
 std::map<std::string, Agnode_t*> addNodes(Agraph_t* graph, const std::vector<NodeLook>& looks) {
   std::map<std::string, Agnode_t*> nodes;

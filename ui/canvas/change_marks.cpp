@@ -21,7 +21,7 @@ constexpr double kOutlinePx = 3.0;
 constexpr double kMarkMarginPx = 18.0;
 // What did not change steps back, and can still be read.
 constexpr double kUnchangedOpacity = 0.55;
-constexpr double kClearancePx = 12.0;
+constexpr double kMarkClearancePx = 12.0;
 constexpr int kMostRowsAway = 8;
 // Of a wire's length: where its badge stands, clear of its port and of the shape in its middle.
 constexpr double kBadgeShare = 0.2;
@@ -259,7 +259,8 @@ const NodePositions& ChangeMarks::basePositions() {
 /// In the row, or in the nearest one where it covers nothing.
 QPointF ChangeMarks::freePlace(QPointF wanted, QSizeF size) const {
   const auto isFree = [&](QPointF place) {
-    const QRectF area = QRectF(place, size).adjusted(-kClearancePx, -kClearancePx, kClearancePx, kClearancePx);
+    const QRectF area =
+        QRectF(place, size).adjusted(-kMarkClearancePx, -kMarkClearancePx, kMarkClearancePx, kMarkClearancePx);
     const auto covers = [&](const NodeItem* item) { return item->isVisible() && item->sceneBox().intersects(area); };
     return std::ranges::none_of(m_scene.nodes(), [&](const auto& entry) { return covers(entry.second); }) &&
            std::ranges::none_of(m_ghosts, [&](const auto& entry) { return covers(entry.second); }) &&

@@ -16,8 +16,6 @@ constexpr double kOpacity = 0.65;
 constexpr double kAboveNodes = 15.0;
 constexpr double kLeastDragPx = 4.0;
 
-double onGrid(double value) { return std::round(value / kGridPx) * kGridPx; }
-
 }  // namespace
 
 DragCopy::DragCopy(QGraphicsScene& scene, const Theme& theme, const Content& content, QPointF from)

@@ -7,9 +7,9 @@
 #include "core/support/atomic_file.h"
 #include "ui/theme/format.h"
 #include "ui/theme/svg_picture.h"
+#include "ui/translated.h"
 
 #include <QBuffer>
-#include <QCoreApplication>
 #include <QDate>
 #include <QDir>
 #include <QFileInfo>
@@ -37,8 +37,6 @@ constexpr double kLargestSidePx = 32767.0;
 constexpr double kLargestAreaPx = 268.0e6;  // 1 GiB
 constexpr std::array<std::pair<DrawingFormat, const char*>, 3> kEndings = {
     {{DrawingFormat::Svg, "svg"}, {DrawingFormat::Png, "png"}, {DrawingFormat::Pdf, "pdf"}}};
-
-QString translated(const char* text) { return QCoreApplication::translate("Drawing", text); }
 
 /// The pipeline once more, in colours of its own: the window stays as it is.
 class Paper {

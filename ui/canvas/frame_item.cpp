@@ -24,7 +24,7 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kCornerPx = 8.0;
+constexpr double kFrameCornerPx = 8.0;
 constexpr double kTextMarginPx = 12.0;
 constexpr double kLockWidthPx = 11.0;
 constexpr double kLockHeightPx = 14.0;
@@ -33,11 +33,9 @@ constexpr double kGripPx = 5.0;
 /// Of a text from a file, which may be a book.
 constexpr qsizetype kMostShownChars = 4000;
 
-double onGrid(double value) { return std::round(value / kGridPx) * kGridPx; }
-
-QPainterPath rounded(const QRectF& box) {
+QPainterPath roundedFrame(const QRectF& box) {
   QPainterPath path;
-  path.addRoundedRect(box, kCornerPx, kCornerPx);
+  path.addRoundedRect(box, kFrameCornerPx, kFrameCornerPx);
   return path;
 }
 
@@ -183,11 +181,11 @@ QPen FrameItem::edgePen() const {
 }
 
 void FrameItem::paintFrame(QPainter& painter, bool isFar) const {
-  painter.fillPath(rounded(box()), frameGround(m_theme, m_frame.color));
+  painter.fillPath(roundedFrame(box()), frameGround(m_theme, m_frame.color));
   QPainterPath top;
   top.addRect(header());
-  painter.fillPath(rounded(box()).intersected(top), headerGround(m_theme, m_frame.color));
-  painter.strokePath(rounded(box()), edgePen());
+  painter.fillPath(roundedFrame(box()).intersected(top), headerGround(m_theme, m_frame.color));
+  painter.strokePath(roundedFrame(box()), edgePen());
   const QFont font = scaledFont(isFar ? kFarFontFactor : 1.14, QFont::DemiBold);
   const QRectF area = beside(header());
   painter.setFont(font);
@@ -204,8 +202,8 @@ QRectF FrameItem::beside(const QRectF& area) const {
 }
 
 void FrameItem::paintNote(QPainter& painter) const {
-  painter.fillPath(rounded(box()), headerGround(m_theme, m_frame.color));
-  painter.strokePath(rounded(box()), edgePen());
+  painter.fillPath(roundedFrame(box()), headerGround(m_theme, m_frame.color));
+  painter.strokePath(roundedFrame(box()), edgePen());
   const QFont font = scaledFont(1.0);
   const double lineHeight = QFontMetricsF(font).lineSpacing();
   QRectF line = beside(box());

@@ -23,7 +23,7 @@ constexpr QSize kNoteSize(240, 96);
 /// More nodes than this are counted.
 constexpr qsizetype kMostNamed = 8;
 
-double sizeOf(const FrameItem* item) { return item->sceneBox().width() * item->sceneBox().height(); }
+double areaSizeOf(const FrameItem* item) { return item->sceneBox().width() * item->sceneBox().height(); }
 
 QPoint cornerOf(const FrameArea& area) { return {area.x, area.y}; }
 
@@ -33,9 +33,8 @@ std::string countLabel(const char* verb, const std::vector<DocumentFrame>& frame
   return std::string(verb) + (frames.front().isNote() ? " note" : " frame " + shortened(frames.front().title));
 }
 
-Position onGrid(QPointF place) {
-  const auto snap = [](double value) { return static_cast<int>(std::lround(value / kGridPx)) * kGridPx; };
-  return {snap(place.x()), snap(place.y())};
+Position positionOnGrid(QPointF place) {
+  return {static_cast<int>(onGrid(place.x())), static_cast<int>(onGrid(place.y()))};
 }
 
 }  // namespace
@@ -52,7 +51,7 @@ FrameItem* FrameLayer::handleAt(QPointF scenePosition, Locked locked) const {
   FrameItem* best = nullptr;
   for (const auto& [id, item] : m_items) {
     const bool counts = locked == Locked::Included || !item->frame().isLocked();
-    if (counts && item->isHandle(scenePosition) && (!best || sizeOf(item) < sizeOf(best))) best = item;
+    if (counts && item->isHandle(scenePosition) && (!best || areaSizeOf(item) < areaSizeOf(best))) best = item;
   }
   return best;
 }
@@ -82,7 +81,7 @@ void FrameLayer::sync() {
   for (const auto& [id, item] : m_items)
     if (!kept.contains(id)) delete item;
   m_items = std::move(kept);
-  std::ranges::stable_sort(stacked, std::greater<>(), sizeOf);
+  std::ranges::stable_sort(stacked, std::greater<>(), areaSizeOf);
   for (std::size_t i = 0; i < stacked.size(); ++i)
     stacked[i]->setZValue(static_cast<double>(i) - static_cast<double>(stacked.size()));
 }
@@ -238,7 +237,7 @@ void FrameLayer::frameSelected() {
 }
 
 void FrameLayer::addNote(QPointF centre) {
-  const Position corner = onGrid(centre - QPointF(kNoteSize.width(), kNoteSize.height()) / 2);
+  const Position corner = positionOnGrid(centre - QPointF(kNoteSize.width(), kNoteSize.height()) / 2);
   add({.id = {},
        .text = tr("Note").toStdString(),
        .area = FrameArea{corner.x, corner.y, kNoteSize.width(), kNoteSize.height()},

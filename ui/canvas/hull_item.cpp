@@ -14,16 +14,16 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kCornerPx = 12.0;
-constexpr double kLabelHeightPx = 22.0;
+constexpr double kHullCornerPx = 12.0;
+constexpr double kHullLabelHeightPx = 22.0;
 constexpr double kLabelPaddingPx = 8.0;
 
 /// Backward hulls are a little larger, so that both outlines of the same ops stay visible.
 double marginOf(HullKind kind) { return kind == HullKind::Forward ? 13.0 : kind == HullKind::Backward ? 20.0 : 17.0; }
 
-QPainterPath rounded(const QRectF& rect) {
+QPainterPath roundedHull(const QRectF& rect) {
   QPainterPath path;
-  path.addRoundedRect(rect, kCornerPx, kCornerPx);
+  path.addRoundedRect(rect, kHullCornerPx, kHullCornerPx);
   return path;
 }
 
@@ -53,7 +53,7 @@ std::vector<QRectF> runsOf(const std::vector<QRectF>& boxes, const std::vector<Q
 
 QPainterPath apart(const std::vector<QRectF>& runs, double marginPx) {
   QPainterPath outline;
-  for (const QRectF& run : runs) outline.addPath(rounded(run.adjusted(-marginPx, -marginPx, marginPx, marginPx)));
+  for (const QRectF& run : runs) outline.addPath(roundedHull(run.adjusted(-marginPx, -marginPx, marginPx, marginPx)));
   return outline;
 }
 
@@ -63,7 +63,7 @@ QPainterPath joined(const std::vector<QRectF>& runs, double marginPx) {
   QPainterPath outline;
   QPainterPath spine;
   for (const QRectF& run : runs) {
-    outline = outline.united(rounded(run.adjusted(-marginPx, -marginPx, marginPx, marginPx)));
+    outline = outline.united(roundedHull(run.adjusted(-marginPx, -marginPx, marginPx, marginPx)));
     const bool isNewRow = !spine.isEmpty() && run.left() < spine.currentPosition().x() - kNodeWidthPx;
     spine.isEmpty() || isNewRow ? spine.moveTo(run.center()) : spine.lineTo(run.center());
   }
@@ -84,21 +84,21 @@ void HullItem::setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRec
   QRectF around;
   for (const QRectF& box : boxes) around = around.united(box);
   m_outline = isCrowded(around, others) ? joined(runsOf(boxes, others), margin)
-                                        : rounded(around.adjusted(-margin, -margin, margin, margin));
+                                        : roundedHull(around.adjusted(-margin, -margin, margin, margin));
   update();
 }
 
 /// As much of the label as the hull is wide, so that it never covers its neighbour's; the tip has all of it.
 QString HullItem::shownLabel() const {
-  const double room = m_outline.boundingRect().width() - kCornerPx - 2 * kLabelPaddingPx;
+  const double room = m_outline.boundingRect().width() - kHullCornerPx - 2 * kLabelPaddingPx;
   return QFontMetricsF(scaledFont(1.0, QFont::DemiBold)).elidedText(m_look.label, Qt::ElideRight, room);
 }
 
 QRectF HullItem::labelArea() const {
   const QRectF bounds = m_outline.boundingRect();
   const double width = QFontMetricsF(scaledFont(1.0, QFont::DemiBold)).horizontalAdvance(shownLabel());
-  const double top = m_look.kind == HullKind::Backward ? bounds.bottom() - 4 : bounds.top() - kLabelHeightPx + 4;
-  return {bounds.left() + kCornerPx, top, width + 2 * kLabelPaddingPx, kLabelHeightPx};
+  const double top = m_look.kind == HullKind::Backward ? bounds.bottom() - 4 : bounds.top() - kHullLabelHeightPx + 4;
+  return {bounds.left() + kHullCornerPx, top, width + 2 * kLabelPaddingPx, kHullLabelHeightPx};
 }
 
 QRectF HullItem::boundingRect() const { return m_outline.boundingRect().united(labelArea()).adjusted(-2, -2, 2, 2); }

@@ -5,8 +5,7 @@
 #include "core/plan/fusion_edits.h"
 #include "ui/models/gain_text.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <optional>
@@ -16,8 +15,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("HullLook", text); }
 
 QStringList ownersOf(const Graph& graph, const FusedOperation& entry) {
   QStringList owners;

@@ -15,12 +15,12 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kLabelHeightPx = 16.0;
+constexpr double kWireLabelHeightPx = 16.0;
 constexpr double kMinLabelZoom = 0.45;
 constexpr double kGlowWidthPx = 12.0;
 constexpr double kLeastFontShare = 0.75;
 
-constexpr double kCornerPx = 20.0;
+constexpr double kBendPx = 20.0;
 constexpr double kStubPx = 28.0;
 
 /// To the row above or below, far enough back that a curve would run across what stands between.
@@ -30,19 +30,19 @@ bool leadsToAnotherRow(QPointF from, QPointF to) {
 
 /// Through the middle between the rows, with round corners.
 QPainterPath pathToAnotherRow(QPointF from, QPointF to) {
-  const double down = to.y() > from.y() ? kCornerPx : -kCornerPx;
+  const double down = to.y() > from.y() ? kBendPx : -kBendPx;
   const double right = from.x() + kStubPx;
   const double left = to.x() - kStubPx;
   const double middle = (from.y() + to.y()) / 2;
   QPainterPath path(from);
-  path.lineTo(right - kCornerPx, from.y());
+  path.lineTo(right - kBendPx, from.y());
   path.quadTo(right, from.y(), right, from.y() + down);
   path.lineTo(right, middle - down);
-  path.quadTo(right, middle, right - kCornerPx, middle);
-  path.lineTo(left + kCornerPx, middle);
+  path.quadTo(right, middle, right - kBendPx, middle);
+  path.lineTo(left + kBendPx, middle);
   path.quadTo(left, middle, left, middle + down);
   path.lineTo(left, to.y() - down);
-  path.quadTo(left, to.y(), left + kCornerPx, to.y());
+  path.quadTo(left, to.y(), left + kBendPx, to.y());
   path.lineTo(to);
   return path;
 }
@@ -188,7 +188,7 @@ void LinkItem::paintChip(QPainter& painter) const {
   const QFontMetricsF metrics(painter.font());
   const QPointF middle = path().pointAtPercent(0.5);
   const double width = metrics.horizontalAdvance(m_chip) + 14;
-  const QRectF area(middle.x() - width / 2, middle.y() + kLabelHeightPx + 5.5, width, kLabelHeightPx + 2);
+  const QRectF area(middle.x() - width / 2, middle.y() + kWireLabelHeightPx + 5.5, width, kWireLabelHeightPx + 2);
   painter.setPen(Qt::NoPen);
   painter.setBrush(m_theme.colors().accent);
   painter.drawRoundedRect(area, area.height() / 2, area.height() / 2);
@@ -198,12 +198,12 @@ void LinkItem::paintChip(QPainter& painter) const {
 
 void LinkItem::paintLabel(QPainter& painter) const {
   const QPointF middle = path().pointAtPercent(0.5);
-  double top = middle.y() - kLabelHeightPx - 2.5;
+  double top = middle.y() - kWireLabelHeightPx - 2.5;
   painter.setPen(m_theme.colors().dimText);
   for (const QString& line : labelLines()) {
     painter.setFont(fittedFont(labelFont(), line, roomPx()));
     const double width = QFontMetricsF(painter.font()).horizontalAdvance(line) + 4;
-    const QRectF area(middle.x() - width / 2, top, width, kLabelHeightPx);
+    const QRectF area(middle.x() - width / 2, top, width, kWireLabelHeightPx);
     QColor ground = m_theme.colors().canvas;
     ground.setAlpha(150);
     painter.fillRect(area, ground);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
+
 namespace fuseline::ui {
 
 inline constexpr int kNodeWidthPx = 152;
@@ -18,6 +20,8 @@ inline constexpr int kWireGapPx = 72;
 inline constexpr int kNodePitchPx = kNodeWidthPx + kWireGapPx;
 inline constexpr int kRowPitchPx = 120;
 inline constexpr int kGridPx = 8;
+/// The nearest place on it: a whole number.
+inline double onGrid(double place) { return std::round(place / kGridPx) * kGridPx; }
 /// Of an op's box.
 inline constexpr double kNodeCornerPx = 6.0;
 inline constexpr int kFrameHeaderPx = 32;

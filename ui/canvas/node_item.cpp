@@ -21,7 +21,7 @@ namespace fuseline::ui {
 namespace {
 
 constexpr double kStripePx = 5.0;
-constexpr double kMarginPx = 16.0;  // ports, badge and focus ring stick out
+constexpr double kNodeMarginPx = 16.0;  // ports, badge and focus ring stick out
 constexpr double kBadgePx = 20.0;
 constexpr double kStatusInsetPx = 18.0;
 constexpr double kErrorWidthPx = 62.0;
@@ -72,7 +72,9 @@ QRectF NodeItem::box() const {
   return {QPointF(0, drop), m_look.size()};
 }
 
-QRectF NodeItem::boundingRect() const { return box().adjusted(-kMarginPx, -kMarginPx, kMarginPx, kMarginPx); }
+QRectF NodeItem::boundingRect() const {
+  return box().adjusted(-kNodeMarginPx, -kNodeMarginPx, kNodeMarginPx, kNodeMarginPx);
+}
 
 void NodeItem::setLook(NodeLook look) {
   if (look == m_look) return;

@@ -6,8 +6,7 @@
 #include "ui/canvas/metrics.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <map>
@@ -16,8 +15,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("NodeLook", text); }
 
 /// value: nullptr where it could not be inferred.
 QString specText(const Value* value) {

@@ -17,7 +17,7 @@ namespace fuseline::ui {
 namespace {
 
 constexpr QSize kSize(200, 130);
-constexpr int kMarginPx = 12;
+constexpr int kMapMarginPx = 12;
 constexpr double kPaddingPx = 6.0;
 constexpr double kLeastBoxPx = 2.0;
 
@@ -61,7 +61,7 @@ void OverviewMap::refresh() {
 
 void OverviewMap::place() {
   resize(kSize.boundedTo(m_view.size() / 3));
-  move(m_view.width() - width() - kMarginPx, m_view.height() - height() - kMarginPx);
+  move(m_view.width() - width() - kMapMarginPx, m_view.height() - height() - kMapMarginPx);
 }
 
 QTransform OverviewMap::toMap() const {

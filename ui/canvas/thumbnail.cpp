@@ -14,7 +14,7 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kMarginPx = 12.0;
+constexpr double kThumbnailMarginPx = 12.0;
 // A pipeline of two ops is not drawn larger than on the canvas.
 constexpr double kLargestScale = 0.8;
 
@@ -36,7 +36,9 @@ QRectF targetOf(const QRectF& content, QSizeF size) {
 QPixmap pictureOf(Session& session, const Theme& theme, QSize size) {
   GraphScene scene(session, theme);
   const QRectF content =
-      scene.contentRect().united(scene.wiresRect()).adjusted(-kMarginPx, -kMarginPx, kMarginPx, kMarginPx);
+      scene.contentRect()
+          .united(scene.wiresRect())
+          .adjusted(-kThumbnailMarginPx, -kThumbnailMarginPx, kThumbnailMarginPx, kThumbnailMarginPx);
   QPixmap picture = emptyPicture(size, theme.colors().canvas);
   QPainter painter(&picture);
   painter.setRenderHints(QPainter::Antialiasing | QPainter::TextAntialiasing);

@@ -7,8 +7,7 @@
 #include "ui/models/step_category.h"
 #include "ui/models/step_tip.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <set>
@@ -16,8 +15,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("Flame", text); }
 
 QString line(const QString& text) { return QStringLiteral("<br>") + text; }
 

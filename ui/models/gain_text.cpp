@@ -3,8 +3,7 @@
 #include "ui/models/gain_text.h"
 
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <cmath>
 #include <optional>
@@ -12,8 +11,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("GainText", text); }
 
 /// "384 MiB of memory traffic and 2 launches"; empty for nothing.
 QString savedText(const Saving& saving) {

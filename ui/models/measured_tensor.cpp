@@ -5,8 +5,7 @@
 #include "core/plan/capturable_tensors.h"
 #include "core/quant/apply_recipe.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,8 +13,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("MeasuredTensor", text); }
 
 QString amaxText(double amax) { return translated("amax %1").arg(formatThreeDigits(amax)); }
 

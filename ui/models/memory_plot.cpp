@@ -4,8 +4,7 @@
 
 #include "core/support/text.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <map>
@@ -14,8 +13,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("MemoryPlot", text); }
 
 QString bytesText(std::int64_t bytes) { return toQt(formatBytes(bytes)); }
 

@@ -4,8 +4,8 @@
 
 #include "core/fusion/rule_text.h"
 #include "ui/theme/format.h"
+#include "ui/translated.h"
 
-#include <QCoreApplication>
 #include <QStringList>
 
 #include <string>
@@ -13,8 +13,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("OperationCard", text); }
 
 QString escaped(const std::string& text) { return toQt(text).toHtmlEscaped(); }
 

@@ -7,8 +7,7 @@
 #include "ui/session/edits.h"
 #include "ui/session/session.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <map>
@@ -18,8 +17,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("Outline", text); }
 
 /// What the analysis and the run say of a place.
 struct PlaceFacts {

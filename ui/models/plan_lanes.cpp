@@ -5,8 +5,7 @@
 #include "core/ops/offload.h"
 #include "ui/models/gain_text.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <map>
@@ -15,8 +14,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("PlanLanes", text); }
 
 QString membersOf(const Graph& graph, const std::vector<NodeId>& nodes, const QString& between = QStringLiteral(", ")) {
   QStringList members;

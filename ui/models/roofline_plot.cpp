@@ -5,8 +5,7 @@
 #include "core/profile/roofline.h"
 #include "ui/models/step_category.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,8 +21,6 @@ constexpr double kMargin = 1.6;
 constexpr double kRoomForNames = 3.0;
 /// From end to end, so that a power of ten is in between.
 constexpr double kShortest = 10.0;
-
-QString translated(const char* text) { return QCoreApplication::translate("Roofline", text); }
 
 QString passText(const StepRecord& step, const VariantRecord& variant) {
   return translated("%1, %2 plan").arg(toQt(step.phase), toQt(variant.name));

@@ -3,8 +3,7 @@
 #include "ui/models/round_comparison.h"
 
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,8 +14,6 @@ namespace {
 
 constexpr std::size_t kFewestBins = 8;
 constexpr std::size_t kMostBins = 40;
-
-QString translated(const char* text) { return QCoreApplication::translate("RoundComparison", text); }
 
 const SampleStrip* stripOf(const SamplePlot& plot, bool isFused) {
   const auto found = std::ranges::find(plot.strips, isFused, &SampleStrip::isFused);

@@ -4,16 +4,9 @@
 
 #include "ui/models/measured_examples.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 namespace fuseline::ui {
-
-namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("RunNotes", text); }
-
-}  // namespace
 
 QString staleText(const LastRun& run) {
   if (run.isStale) return translated("the pipeline has changed since: run again");

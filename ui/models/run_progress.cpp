@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/run_progress.h"
 
-#include <QCoreApplication>
+#include "ui/translated.h"
+
 #include <QHash>
 
 #include <cmath>
@@ -13,8 +14,6 @@ namespace {
 
 constexpr std::int64_t kPatienceMs = 3000;
 constexpr int kLeastDone = 3;
-
-QString translated(const char* text) { return QCoreApplication::translate("RunProgress", text); }
 
 QString secondsLeft(double seconds) {
   if (seconds < 60.0) return translated("%1 s left").arg(static_cast<int>(std::ceil(seconds)));

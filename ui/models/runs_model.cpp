@@ -12,7 +12,7 @@ namespace fuseline::ui {
 
 namespace {
 
-bool isNumber(int column) { return column >= RunsModel::UnfusedColumn && column <= RunsModel::SpeedupColumn; }
+bool isTimeColumn(int column) { return column >= RunsModel::UnfusedColumn && column <= RunsModel::SpeedupColumn; }
 
 QString fileName(const RunEntry& entry) { return toQt(entry.file.filename().string()); }
 
@@ -135,7 +135,7 @@ QVariant RunsModel::data(const QModelIndex& index, int role) const {
       if (index.column() == StarColumn) return entry.note.isStarred ? tr("starred") : tr("not starred");
       return cellText(index.row(), index.column());
     case Qt::TextAlignmentRole:
-      return static_cast<int>((isNumber(index.column()) ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+      return static_cast<int>((isTimeColumn(index.column()) ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
     case Qt::ForegroundRole:
       return entry.problem.empty() || index.column() != StateColumn ? QVariant() : QVariant(m_theme.colors().error);
     default: return {};
@@ -161,7 +161,7 @@ Qt::ItemFlags RunsModel::flags(const QModelIndex& index) const {
 QVariant RunsModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
   if (role == Qt::TextAlignmentRole)
-    return static_cast<int>((isNumber(section) ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+    return static_cast<int>((isTimeColumn(section) ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
   if (role != Qt::DisplayRole) return {};
   const QStringList heads = {tr("★"),      tr("Measured"), tr("Note"),  tr("Recipe"),   tr("Pass"),
                              tr("Device"), tr("Unfused"),  tr("Fused"), tr("Speed-up"), tr("State")};

@@ -4,8 +4,7 @@
 
 #include "core/profile/step_sums.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <numeric>
@@ -16,9 +15,7 @@ namespace {
 
 /// So many times the range from P5 to P95 beyond it a sample is far from all others.
 constexpr double kFar = 1.5;
-constexpr double kMargin = 0.04;  // of the axis, beside the outermost samples
-
-QString translated(const char* text) { return QCoreApplication::translate("SamplePlot", text); }
+constexpr double kRoomAround = 0.04;  // of the axis, beside the outermost samples
 
 std::vector<double> fusedSamples(const VariantRecord& fused, const TimingsRow& row) {
   if (row.ofPlan) return row.ofPlan(fused);
@@ -65,7 +62,7 @@ void chooseAxis(SamplePlot& plot) {
   // Equal samples have an axis, too.
   const double width = all.high > all.low ? all.high - all.low : std::max(all.high, 1.0);
   plot.unit = timeUnitFor(all.high);
-  plot.axis = {.low = plot.inUnit(all.low - kMargin * width), .high = plot.inUnit(all.high + kMargin * width)};
+  plot.axis = {.low = plot.inUnit(all.low - kRoomAround * width), .high = plot.inUnit(all.high + kRoomAround * width)};
 }
 
 QString SamplePlot::timeText(double ns) const {

@@ -7,7 +7,7 @@ namespace fuseline::ui {
 namespace {
 
 /// Of an op of the graph, if it is in there.
-std::string categoryOf(const Graph* graph, const std::string& op) {
+std::string categoryOfOp(const Graph* graph, const std::string& op) {
   const NodeId node = graph ? graph->findNode(op) : NodeId{-1};
   return node < 0 ? std::string() : graph->node(node).operation->category;
 }
@@ -17,10 +17,10 @@ std::string categoryOf(const Graph* graph, const std::string& op) {
 /// Kernels of fusions are named after their main work; an elementwise one may be an activation.
 std::string categoryOf(const StepRecord& step, const Graph* graph) {
   if (step.ops.size() == 1)
-    if (const std::string category = categoryOf(graph, step.ops.front()); !category.empty()) return category;
+    if (const std::string category = categoryOfOp(graph, step.ops.front()); !category.empty()) return category;
   if (step.kernel == "elementwise")
     for (const std::string& op : step.ops)
-      if (const std::string category = categoryOf(graph, op); category == "Activation") return category;
+      if (const std::string category = categoryOfOp(graph, op); category == "Activation") return category;
   return step.kernel == "grouped_mlp" ? "Linear" : step.kernel;
 }
 

@@ -12,7 +12,7 @@ namespace fuseline::ui {
 
 namespace {
 
-QString line(const QString& text) { return QStringLiteral("<br>") + text; }
+QString lineOf(const QString& text) { return QStringLiteral("<br>") + text; }
 
 /// "12.5 GB/s": what was reached, by the model's count of the work.
 QString rate(double work, double durationNs, const char* unit) {
@@ -26,18 +26,18 @@ QString stepLines(const StepRecord& step, double durationNs) {
   QString lines;
   const SampleStats stats = summarize(step.samplesNs);
   if (stats.hasSpread())
-    lines += line(QCoreApplication::translate("StepTip", "all rounds: %1").arg(formatTiming(stats)));
+    lines += lineOf(QCoreApplication::translate("StepTip", "all rounds: %1").arg(formatTiming(stats)));
   QStringList work;
   if (step.bytes > 0) work.append(formatByteCount(step.bytes));
   work.append(rate(static_cast<double>(step.bytes), durationNs, "GB/s"));
   work.append(rate(static_cast<double>(step.flops) / 1e3, durationNs, "TFLOP/s"));
   work.removeAll(QString());
-  if (!work.isEmpty()) lines += line(work.join(QStringLiteral(" · ")));
-  for (const std::string& way : step.ways) lines += line(toQt(way).toHtmlEscaped());
+  if (!work.isEmpty()) lines += lineOf(work.join(QStringLiteral(" · ")));
+  for (const std::string& way : step.ways) lines += lineOf(toQt(way).toHtmlEscaped());
   for (const ActivityRecord& activity : step.activities)
-    lines += line(QStringLiteral("%1 (%2)").arg(toQt(activity.name).toHtmlEscaped(),
-                                                formatDurationNs(summarize(activity.samplesNs).median)));
-  if (!step.note.empty()) lines += line(toQt(step.note).toHtmlEscaped());
+    lines += lineOf(QStringLiteral("%1 (%2)").arg(toQt(activity.name).toHtmlEscaped(),
+                                                  formatDurationNs(summarize(activity.samplesNs).median)));
+  if (!step.note.empty()) lines += lineOf(toQt(step.note).toHtmlEscaped());
   return lines;
 }
 

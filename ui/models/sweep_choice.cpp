@@ -5,8 +5,7 @@
 #include "core/quant/recipe.h"
 #include "ui/models/recipe_support.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <optional>
@@ -14,8 +13,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("Sweep", text); }
 
 /// Nothing where the document names none that exists, or with fields that it does not have.
 std::optional<Recipe> ownRecipe(const PipelineDocument& document) {

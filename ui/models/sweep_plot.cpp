@@ -4,8 +4,7 @@
 
 #include "ui/models/sweep_choice.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,9 +15,7 @@ namespace fuseline::ui {
 namespace {
 
 /// Room around what is shown, as a share of it.
-constexpr double kMargin = 0.08;
-
-QString translated(const char* text) { return QCoreApplication::translate("Sweep", text); }
+constexpr double kAxisMargin = 0.08;
 
 double sizeOf(const SweepRow& row) { return static_cast<double>(row.point.symbols.front().second); }
 
@@ -179,11 +176,11 @@ class SweepPlotBuilder {
   /// One value alone stands in the middle.
   static AxisRange padded(AxisRange range) {
     if (range.isLogarithmic) {
-      const double factor = std::max(std::pow(range.high / range.low, kMargin), 1.02);
+      const double factor = std::max(std::pow(range.high / range.low, kAxisMargin), 1.02);
       return {true, range.low / factor, range.high * factor};
     }
     const double least = 0.02 * std::abs(range.high);
-    const double margin = std::max(kMargin * (range.high - range.low), least > 0.0 ? least : 1.0);
+    const double margin = std::max(kAxisMargin * (range.high - range.low), least > 0.0 ? least : 1.0);
     return {false, range.low - margin, range.high + margin};
   }
 

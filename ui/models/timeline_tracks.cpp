@@ -7,8 +7,7 @@
 #include "ui/models/step_category.h"
 #include "ui/models/step_tip.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <map>
@@ -21,11 +20,9 @@ namespace {
 constexpr double kLeastWidthPx = 1.0;
 constexpr double kTellApartPx = 3.0;
 
-QString translated(const char* text) { return QCoreApplication::translate("Timeline", text); }
-
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-QString line(const QString& text) { return QStringLiteral("<br>") + text; }
+QString tipLine(const QString& text) { return QStringLiteral("<br>") + text; }
 
 QString timesText(const TimelineBox& box, double totalNs) {
   const auto durationNs = static_cast<double>(box.durationNs());
@@ -36,7 +33,7 @@ QString timesText(const TimelineBox& box, double totalNs) {
 }
 
 QString stepTip(const StepRecord& step, const TimelineBox& box, double totalNs) {
-  return QStringLiteral("<b>%1</b>").arg(toQt(step.range()).toHtmlEscaped()) + line(timesText(box, totalNs)) +
+  return QStringLiteral("<b>%1</b>").arg(toQt(step.range()).toHtmlEscaped()) + tipLine(timesText(box, totalNs)) +
          stepLines(step, static_cast<double>(box.durationNs()));
 }
 
@@ -114,13 +111,13 @@ class TrackBuilder {
   QString waitTip(const TimelineBox& box) const {
     const double waitNs = box.step < 0 || m_waitsNs.empty() ? 0.0 : m_waitsNs[at(box.step)];
     return waitNs <= 0.0 ? QString()
-                         : line(translated("the device waited %1 for its launch").arg(formatDurationNs(waitNs)));
+                         : tipLine(translated("the device waited %1 for its launch").arg(formatDurationNs(waitNs)));
   }
 
   QString launchTip(const TimelineBox& box, const StepRecord* step) const {
     const QString what = step ? translated("The host launches %1").arg(toQt(step->name).toHtmlEscaped())
                               : translated("The host launches all steps at once, as they were recorded");
-    return QStringLiteral("<b>%1</b>").arg(what) + line(timesText(box, m_track.endNs)) + waitTip(box);
+    return QStringLiteral("<b>%1</b>").arg(what) + tipLine(timesText(box, m_track.endNs)) + waitTip(box);
   }
 
   QString tipOf(const TimelineBox& box, const StepRecord* step, const ActivityRecord* activity) const {
@@ -128,10 +125,10 @@ class TrackBuilder {
     if (box.level == TimelineLevel::Launch) return launchTip(box, step);
     if (!activity && box.level == TimelineLevel::Step) return stepTip(*step, box, totalNs) + waitTip(box);
     const QString name = activity ? toQt(activity->name).toHtmlEscaped() : passLabel(*step);
-    QString tip = QStringLiteral("<b>%1</b>").arg(name) + line(timesText(box, totalNs));
-    if (activity && !activity->configuration.empty()) tip += line(toQt(activity->configuration).toHtmlEscaped());
-    if (activity && step) tip += line(toQt(step->range()).toHtmlEscaped());
-    if (activity && !step) tip += line(translated("launched by no step"));
+    QString tip = QStringLiteral("<b>%1</b>").arg(name) + tipLine(timesText(box, totalNs));
+    if (activity && !activity->configuration.empty()) tip += tipLine(toQt(activity->configuration).toHtmlEscaped());
+    if (activity && step) tip += tipLine(toQt(step->range()).toHtmlEscaped());
+    if (activity && !step) tip += tipLine(translated("launched by no step"));
     return tip;
   }
 

@@ -4,8 +4,7 @@
 
 #include "core/profile/stats.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <iterator>
@@ -18,8 +17,6 @@ using Value = std::optional<double>;
 using Format = TimingsColumn::Format;
 
 constexpr auto kOfOnePlan = "Of the fused plan; parts: of the unfused one";
-
-QString translated(const char* text) { return QCoreApplication::translate("TimingsColumns", text); }
 
 Value valueIf(bool isKnown, double value) { return isKnown ? Value(value) : std::nullopt; }
 

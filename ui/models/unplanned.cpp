@@ -4,18 +4,11 @@
 
 #include "ui/models/problems_model.h"
 #include "ui/theme/format.h"
-
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 
 namespace fuseline::ui {
-
-namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("Unplanned", text); }
-
-}  // namespace
 
 QString unplannedText(const Session& session) {
   if (session.analysis()->isRunnable()) return QString();

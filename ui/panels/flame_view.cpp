@@ -21,7 +21,7 @@ namespace {
 constexpr double kRoomPx = 8.0;  // above and beneath a name, together
 constexpr double kGapPx = 1.0;
 constexpr double kLeastWidthPx = 1.0;
-constexpr double kLeastLabelPx = 24.0;
+constexpr double kLeastFlameLabelPx = 24.0;
 constexpr double kFaded = 0.25;
 constexpr double kNameSize = 0.9;
 
@@ -292,7 +292,7 @@ void FlameView::paintBox(QPainter& painter, const Theme& theme, std::size_t inde
 }
 
 void FlameView::paintLabel(QPainter& painter, const FlameBox& box, const QRectF& area, const QColor& ground) const {
-  if (area.width() < kLeastLabelPx) return;
+  if (area.width() < kLeastFlameLabelPx) return;
   painter.setFont(scaledFont(kNameSize, box.isFused ? QFont::DemiBold : QFont::Normal));
   painter.setPen(textOn(ground));
   const QRectF place = area.adjusted(5, 0, -4, 0);

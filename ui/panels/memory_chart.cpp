@@ -21,7 +21,7 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kGapPx = 5.0;
+constexpr double kAxisGapPx = 5.0;
 constexpr double kHeadroom = 1.08;     // above the highest line
 constexpr double kLeastNamePx = 46.0;  // of a column that has its name beneath
 constexpr double kSwatchPx = 12.0;
@@ -87,11 +87,11 @@ double MemoryChart::unitBytes() const {
 /// As many in a line as there is room for.
 std::vector<MemoryChart::LegendEntry> MemoryChart::legend() const {
   std::vector<LegendEntry> entries;
-  QPointF place(kGapPx, kGapPx);
+  QPointF place(kAxisGapPx, kAxisGapPx);
   for (const MemoryPurpose purpose : shown()) {
     const QString text = toQt(purposeName(purpose));
-    const double wide = kSwatchPx + plotTextWidth(text) + 4 * kGapPx;
-    if (place.x() > kGapPx && place.x() + wide > width()) place = QPointF(kGapPx, place.y() + plotTextHeight());
+    const double wide = kSwatchPx + plotTextWidth(text) + 4 * kAxisGapPx;
+    if (place.x() > kAxisGapPx && place.x() + wide > width()) place = QPointF(kAxisGapPx, place.y() + plotTextHeight());
     entries.push_back({purpose, text, place});
     place.rx() += wide;
   }
@@ -101,8 +101,9 @@ std::vector<MemoryChart::LegendEntry> MemoryChart::legend() const {
 /// Beneath the legend and a line of names.
 QRectF MemoryChart::plotArea() const {
   const double line = plotTextHeight();
-  return QRectF(rect()).adjusted(plotTextWidth(QStringLiteral("0000 MiB")) + 2 * kGapPx,
-                                 legend().back().place.y() + 2 * line + kGapPx, -2 * kGapPx, -(line + 2 * kGapPx));
+  return QRectF(rect()).adjusted(plotTextWidth(QStringLiteral("0000 MiB")) + 2 * kAxisGapPx,
+                                 legend().back().place.y() + 2 * line + kAxisGapPx, -2 * kAxisGapPx,
+                                 -(line + 2 * kAxisGapPx));
 }
 
 double MemoryChart::columnWidth() const {
@@ -240,7 +241,7 @@ void MemoryChart::paintAxes(QPainter& painter) const {
     painter.setPen(m_theme.colors().grid);
     painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
     painter.setPen(m_theme.colors().dimText);
-    painter.drawText(QRectF(0, y - line / 2, area.left() - kGapPx, line), Qt::AlignRight | Qt::AlignVCenter,
+    painter.drawText(QRectF(0, y - line / 2, area.left() - kAxisGapPx, line), Qt::AlignRight | Qt::AlignVCenter,
                      bytesText(static_cast<std::int64_t>(value * unit)));
   }
   painter.setPen(m_theme.colors().border);
@@ -285,9 +286,9 @@ void MemoryChart::paintBackwardBorder(QPainter& painter) const {
   painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
   const QRectF names(area.left(), area.top() - plotTextHeight(), area.width(), plotTextHeight());
   painter.setPen(m_theme.colors().forward);
-  painter.drawText(QRectF(names.topLeft(), QPointF(x - kGapPx, names.bottom())), Qt::AlignRight, tr("forward"));
+  painter.drawText(QRectF(names.topLeft(), QPointF(x - kAxisGapPx, names.bottom())), Qt::AlignRight, tr("forward"));
   painter.setPen(m_theme.colors().backward);
-  painter.drawText(QRectF(QPointF(x + kGapPx, names.top()), names.bottomRight()), Qt::AlignLeft, tr("backward"));
+  painter.drawText(QRectF(QPointF(x + kAxisGapPx, names.top()), names.bottomRight()), Qt::AlignLeft, tr("backward"));
 }
 
 /// The columns of the selected ops, and the one that the keys stand on.
@@ -308,9 +309,9 @@ void MemoryChart::paintNames(QPainter& painter) const {
   const QFontMetricsF metrics(plotFont());
   painter.setPen(m_theme.colors().dimText);
   for (std::size_t i = 0; i < m_plot.columns.size(); ++i) {
-    const QRectF place(areaOf(i).left(), plotArea().bottom() + kGapPx, width, plotTextHeight());
+    const QRectF place(areaOf(i).left(), plotArea().bottom() + kAxisGapPx, width, plotTextHeight());
     painter.drawText(place, Qt::AlignCenter,
-                     metrics.elidedText(m_plot.columns[i].label, Qt::ElideRight, width - kGapPx));
+                     metrics.elidedText(m_plot.columns[i].label, Qt::ElideRight, width - kAxisGapPx));
   }
 }
 
@@ -331,8 +332,8 @@ void MemoryChart::paintLegend(QPainter& painter) const {
     painter.drawRect(swatch);
     painter.setPen(m_theme.colors().text);
     const QSizeF size(plotTextWidth(entry.text) + 2, plotTextHeight());
-    painter.drawText(QRectF(QPointF(swatch.right() + kGapPx, entry.place.y()), size), Qt::AlignLeft | Qt::AlignVCenter,
-                     entry.text);
+    painter.drawText(QRectF(QPointF(swatch.right() + kAxisGapPx, entry.place.y()), size),
+                     Qt::AlignLeft | Qt::AlignVCenter, entry.text);
   }
 }
 

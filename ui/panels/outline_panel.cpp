@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/outline_panel.h"
 
+#include "ui/panels/roomy_delegate.h"
 #include "ui/panels/table_copying.h"
 #include "ui/panels/undo_keys.h"
 
 #include <QHeaderView>
 #include <QKeyEvent>
 #include <QScopedValueRollback>
-#include <QStyledItemDelegate>
 #include <QVBoxLayout>
 
 #include <algorithm>
@@ -19,18 +19,8 @@ namespace {
 
 constexpr int kIndentationPx = 16;
 constexpr int kMaxColumnWidthPx = 250;
-constexpr QSize kCellRoomPx(16, 5);
 /// Enough for widths that fit; all of a long pipeline would have to be measured with every edit.
 constexpr int kNumMeasuredRows = 60;
-
-/// Leaves the columns room between them.
-class RoomyDelegate : public QStyledItemDelegate {
- public:
-  using QStyledItemDelegate::QStyledItemDelegate;
-  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
-    return QStyledItemDelegate::sizeHint(option, index) + kCellRoomPx;
-  }
-};
 
 }  // namespace
 

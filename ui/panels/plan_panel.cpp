@@ -20,8 +20,8 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kLabelWidthPx = 92.0;
-constexpr double kHeadHeightPx = 24.0;
+constexpr double kLaneLabelWidthPx = 92.0;
+constexpr double kPlanHeadHeightPx = 24.0;
 constexpr double kLaneHeightPx = 46.0;
 constexpr double kBoxInsetPx = 4.0;
 constexpr double kColumnPaddingPx = 22.0;
@@ -72,25 +72,27 @@ void LanesView::measureColumns() {
       for (auto width = first; width != last; ++width) *width += missing;
     }
   }
-  m_columnEdges = {kLabelWidthPx};
+  m_columnEdges = {kLaneLabelWidthPx};
   for (const double columnWidth : widths) m_columnEdges.push_back(m_columnEdges.back() + columnWidth);
 }
 
 double LanesView::columnLeft(int column) const {
   const double edge = m_columnEdges[static_cast<std::size_t>(column)];
-  const double used = m_columnEdges.back() - kLabelWidthPx;
-  const double room = width() - kLabelWidthPx - 8;
-  return used <= 0 || room <= used ? edge : kLabelWidthPx + (edge - kLabelWidthPx) * std::min(room / used, kMaxStretch);
+  const double used = m_columnEdges.back() - kLaneLabelWidthPx;
+  const double room = width() - kLaneLabelWidthPx - 8;
+  return used <= 0 || room <= used
+             ? edge
+             : kLaneLabelWidthPx + (edge - kLaneLabelWidthPx) * std::min(room / used, kMaxStretch);
 }
 
 QSize LanesView::sizeHint() const {
-  const double width = m_columnEdges.empty() ? kLabelWidthPx : m_columnEdges.back();
-  return {static_cast<int>(std::ceil(width)) + 8, static_cast<int>(kHeadHeightPx + 2 * kLaneHeightPx) + 8};
+  const double width = m_columnEdges.empty() ? kLaneLabelWidthPx : m_columnEdges.back();
+  return {static_cast<int>(std::ceil(width)) + 8, static_cast<int>(kPlanHeadHeightPx + 2 * kLaneHeightPx) + 8};
 }
 
 QRectF LanesView::boxArea(const LaneBox& box, bool isBackward) const {
   const double left = columnLeft(box.firstColumn);
-  const double top = kHeadHeightPx + (isBackward ? kLaneHeightPx : 0);
+  const double top = kPlanHeadHeightPx + (isBackward ? kLaneHeightPx : 0);
   return QRectF(left, top, columnLeft(box.lastColumn + 1) - left, kLaneHeightPx)
       .adjusted(kBoxInsetPx, kBoxInsetPx, -kBoxInsetPx, -kBoxInsetPx);
 }
@@ -196,23 +198,23 @@ void LanesView::paintHeads(QPainter& painter) const {
     const double left = columnLeft(column);
     const double right = columnLeft(column + 1);
     painter.setPen(m_theme.colors().dimText);
-    painter.drawText(QRectF(left, 0, right - left, kHeadHeightPx), Qt::AlignCenter, m_lanes.columns[column]);
+    painter.drawText(QRectF(left, 0, right - left, kPlanHeadHeightPx), Qt::AlignCenter, m_lanes.columns[column]);
     painter.setPen(QPen(m_theme.colors().grid, 1, Qt::DotLine));
-    painter.drawLine(QPointF(right, 4), QPointF(right, kHeadHeightPx + 2 * kLaneHeightPx));
+    painter.drawLine(QPointF(right, 4), QPointF(right, kPlanHeadHeightPx + 2 * kLaneHeightPx));
   }
 }
 
 void LanesView::paintLane(QPainter& painter, bool isBackward) const {
-  const double top = kHeadHeightPx + (isBackward ? kLaneHeightPx : 0);
+  const double top = kPlanHeadHeightPx + (isBackward ? kLaneHeightPx : 0);
   painter.setFont(scaledFont(0.9, QFont::DemiBold));
   painter.setPen(isBackward ? m_theme.colors().backward : m_theme.colors().forward);
-  painter.drawText(QRectF(10, top, kLabelWidthPx - 12, kLaneHeightPx), Qt::AlignVCenter | Qt::AlignLeft,
+  painter.drawText(QRectF(10, top, kLaneLabelWidthPx - 12, kLaneHeightPx), Qt::AlignVCenter | Qt::AlignLeft,
                    isBackward ? tr("← Backward") : tr("Forward →"));
   const auto& boxes = isBackward ? m_lanes.backward : m_lanes.forward;
   for (const LaneBox& box : boxes) paintBox(painter, box, isBackward);
   if (!boxes.empty() || !isBackward) return;
   painter.setPen(m_theme.colors().dimText);
-  painter.drawText(QRectF(kLabelWidthPx, top, width() - kLabelWidthPx, kLaneHeightPx), Qt::AlignVCenter,
+  painter.drawText(QRectF(kLaneLabelWidthPx, top, width() - kLaneLabelWidthPx, kLaneHeightPx), Qt::AlignVCenter,
                    m_session.pass() == PassKind::Forward ? tr("not part of a forward-only run") : QString());
 }
 

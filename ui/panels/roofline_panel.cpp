@@ -27,10 +27,10 @@ namespace {
 constexpr double kLargestRadiusPx = 15.0;
 constexpr double kLeastRadiusPx = 3.5;
 constexpr double kReachPx = 3.0;  // around a dot, for the pointer
-constexpr double kGapPx = 5.0;
+constexpr double kRoofGapPx = 5.0;
 constexpr double kWidestLabelPx = 170.0;
 constexpr double kArrowHeadPx = 7.0;
-constexpr double kFaded = 0.3;
+constexpr double kFadedDot = 0.3;
 
 QString nameOf(const RooflineCeiling& ceiling) {
   return QStringLiteral("%1 %2").arg(ceiling.name, formatFlopRate(ceiling.gflops));
@@ -64,7 +64,8 @@ QRectF RooflineView::plotArea() const {
   double numbers = plotTextWidth(tr("GFLOP/s"));
   for (const double power : m_speed.decades(height())) numbers = std::max(numbers, plotTextWidth(axisNumber(power)));
   const double line = plotTextHeight();
-  return QRectF(rect()).adjusted(numbers + 2 * kGapPx, line + 2 * kGapPx, -2 * kGapPx, -(2 * line + kGapPx));
+  return QRectF(rect()).adjusted(numbers + 2 * kRoofGapPx, line + 2 * kRoofGapPx, -2 * kRoofGapPx,
+                                 -(2 * line + kRoofGapPx));
 }
 
 double RooflineView::xOf(double intensity) const {
@@ -248,14 +249,14 @@ void RooflineView::paintAxes(QPainter& painter) const {
     painter.setPen(colors.grid);
     painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
     painter.setPen(colors.dimText);
-    painter.drawText(QRectF(0, y - line / 2, area.left() - kGapPx, line), Qt::AlignRight | Qt::AlignVCenter,
+    painter.drawText(QRectF(0, y - line / 2, area.left() - kRoofGapPx, line), Qt::AlignRight | Qt::AlignVCenter,
                      axisNumber(power));
   }
   painter.setPen(colors.border);
   painter.drawLine(area.topLeft(), area.bottomLeft());
   painter.drawLine(area.bottomLeft(), area.bottomRight());
   painter.setPen(colors.dimText);
-  painter.drawText(QRectF(kGapPx, kGapPx, area.width(), line), Qt::AlignLeft | Qt::AlignVCenter, tr("GFLOP/s"));
+  painter.drawText(QRectF(kRoofGapPx, kRoofGapPx, area.width(), line), Qt::AlignLeft | Qt::AlignVCenter, tr("GFLOP/s"));
   painter.drawText(QRectF(area.left(), area.bottom() + line + 2, area.width(), line), Qt::AlignRight,
                    tr("FLOP per byte of the least traffic"));
 }
@@ -356,7 +357,7 @@ void RooflineView::paintArrow(QPainter& painter, const RooflineArrow& arrow, con
 void RooflineView::paintDot(QPainter& painter, const RooflineDot& dot) const {
   const ThemeColors& colors = m_theme.colors();
   const bool isMarked = isSelected(dot);
-  const double strength = hasSelection() && !isMarked ? kFaded : 1.0;
+  const double strength = hasSelection() && !isMarked ? kFadedDot : 1.0;
   const QColor color = m_theme.categoryColor(dot.category);
   const QPointF centre = centreOf(dot);
   const double radius = radiusOf(dot);

@@ -13,7 +13,7 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kGapPx = 6.0;
+constexpr double kRoundGapPx = 6.0;
 constexpr int kWordLines = 3;
 
 }  // namespace
@@ -36,7 +36,8 @@ QSize RoundComparisonView::minimumSizeHint() const { return {200, 120}; }
 /// Between the title and the axis, beneath which stand words.
 QRectF RoundComparisonView::plotArea() const {
   const double line = plotTextHeight();
-  return QRectF(rect()).adjusted(kGapPx, line + kGapPx, -kGapPx, -((1 + kWordLines) * line + kGapPx));
+  return QRectF(rect()).adjusted(kRoundGapPx, line + kRoundGapPx, -kRoundGapPx,
+                                 -((1 + kWordLines) * line + kRoundGapPx));
 }
 
 double RoundComparisonView::xOf(double ns) const {
@@ -78,7 +79,7 @@ void RoundComparisonView::paintEvent(QPaintEvent*) {
 /// Which run is which: the letter in its colour, then the one that is filled.
 void RoundComparisonView::paintTitle(QPainter& painter) const {
   const double line = plotTextHeight();
-  const QRectF place = QRectF(rect()).adjusted(kGapPx, kGapPx / 2, -kGapPx, 0);
+  const QRectF place = QRectF(rect()).adjusted(kRoundGapPx, kRoundGapPx / 2, -kRoundGapPx, 0);
   const QPixmap mark = baselineMark(m_theme, m_comparison.slot, qRound(line));
   painter.drawPixmap(place.topLeft(), mark);
   const double now = plotTextWidth(tr("now")) + line;
@@ -86,7 +87,7 @@ void RoundComparisonView::paintTitle(QPainter& painter) const {
                    faded(m_theme.colors().accent, 0.45));
   painter.setPen(m_theme.colors().text);
   painter.drawText(place, Qt::AlignRight | Qt::AlignTop, tr("now"));
-  const QRectF name = place.adjusted(line + kGapPx, 0, -now - kGapPx, 0);
+  const QRectF name = place.adjusted(line + kRoundGapPx, 0, -now - kRoundGapPx, 0);
   painter.drawText(name, Qt::AlignLeft | Qt::AlignTop,
                    painter.fontMetrics().elidedText(m_comparison.baseline.section(QStringLiteral(": "), 1),
                                                     Qt::ElideMiddle, qRound(name.width())));
@@ -115,7 +116,7 @@ void RoundComparisonView::paintMedian(QPainter& painter, const RoundHistogram& s
 
 void RoundComparisonView::paintWords(QPainter& painter) const {
   const double line = plotTextHeight();
-  const QRectF place(kGapPx, height() - kWordLines * line, width() - 2 * kGapPx, kWordLines * line);
+  const QRectF place(kRoundGapPx, height() - kWordLines * line, width() - 2 * kRoundGapPx, kWordLines * line);
   painter.setPen(m_comparison.change.change.isSignificant() ? m_theme.colors().text : m_theme.colors().dimText);
   painter.drawText(place, Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, wordsOf(m_comparison));
 }

@@ -17,9 +17,9 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kGapPx = 6.0;
-constexpr double kDotPx = 2.2;    // its radius
-constexpr double kReachPx = 7.0;  // of the pointer
+constexpr double kSampleGapPx = 6.0;
+constexpr double kDotPx = 2.2;          // its radius
+constexpr double kSampleReachPx = 7.0;  // of the pointer
 
 }  // namespace
 
@@ -45,7 +45,7 @@ QSize SampleView::minimumSizeHint() const { return {200, 110}; }
 /// Between the title and the axis.
 QRectF SampleView::plotArea() const {
   const double line = plotTextHeight();
-  return QRectF(rect()).adjusted(kGapPx, line + kGapPx, -kGapPx, -(2 * line + 2 * kGapPx));
+  return QRectF(rect()).adjusted(kSampleGapPx, line + kSampleGapPx, -kSampleGapPx, -(2 * line + 2 * kSampleGapPx));
 }
 
 /// Beneath the plan's name.
@@ -53,7 +53,7 @@ QRectF SampleView::bandOf(std::size_t strip) const {
   const QRectF area = plotArea();
   const double height = area.height() / static_cast<double>(m_plot.strips.size());
   const double top = area.top() + height * static_cast<double>(strip);
-  return {area.left(), top + plotTextHeight(), area.width(), std::max(1.0, height - plotTextHeight() - kGapPx)};
+  return {area.left(), top + plotTextHeight(), area.width(), std::max(1.0, height - plotTextHeight() - kSampleGapPx)};
 }
 
 /// What is outside of the axis stands at its end.
@@ -71,7 +71,7 @@ QPointF SampleView::placeOf(const Dot& dot) const {
 
 std::optional<SampleView::Dot> SampleView::dotAt(QPointF place) const {
   std::optional<Dot> nearest;
-  double least = kReachPx;
+  double least = kSampleReachPx;
   for (std::size_t strip = 0; strip < m_plot.strips.size(); ++strip)
     for (std::size_t round = 0; round < m_plot.strips[strip].ns.size(); ++round) {
       const QPointF way = placeOf({strip, round}) - place;
@@ -155,7 +155,7 @@ void SampleView::paintEvent(QPaintEvent*) {
   painter.fillRect(rect(), m_theme.colors().base);
   painter.setFont(plotFont());
   painter.setPen(m_theme.colors().text);
-  const QRectF title = QRectF(rect()).adjusted(kGapPx, kGapPx / 2, -kGapPx, 0);
+  const QRectF title = QRectF(rect()).adjusted(kSampleGapPx, kSampleGapPx / 2, -kSampleGapPx, 0);
   painter.drawText(title, Qt::AlignLeft | Qt::AlignTop,
                    painter.fontMetrics().elidedText(m_plot.title, Qt::ElideMiddle, qRound(title.width())));
   if (m_plot.strips.empty()) {
@@ -228,13 +228,13 @@ void SampleView::paintMarked(QPainter& painter, const Dot& dot) const {
 void SampleView::paintLegend(QPainter& painter) const {
   const ThemeColors& colors = m_theme.colors();
   const double line = plotTextHeight();
-  const QRectF place(kGapPx, height() - line - kGapPx / 2, width() - 2 * kGapPx, line);
+  const QRectF place(kSampleGapPx, height() - line - kSampleGapPx / 2, width() - 2 * kSampleGapPx, line);
   painter.setPen(colors.dimText);
   painter.drawText(place, Qt::AlignRight | Qt::AlignVCenter, unitText(m_plot.unit));
   double x = place.left();
-  const double end = place.right() - plotTextWidth(unitText(m_plot.unit)) - kGapPx;
+  const double end = place.right() - plotTextWidth(unitText(m_plot.unit)) - kSampleGapPx;
   const auto add = [&](const QPen& pen, const QBrush& brush, double wide, const QString& text) {
-    if (x + wide + kGapPx + plotTextWidth(text) > end) return;
+    if (x + wide + kSampleGapPx + plotTextWidth(text) > end) return;
     painter.setPen(pen);
     painter.setBrush(brush);
     if (wide > 1.0)
@@ -242,8 +242,8 @@ void SampleView::paintLegend(QPainter& painter) const {
     else
       painter.drawLine(QPointF(x, place.top() + 1), QPointF(x, place.bottom() - 1));
     painter.setPen(colors.dimText);
-    painter.drawText(QPointF(x + wide + kGapPx / 2, place.bottom() - painter.fontMetrics().descent()), text);
-    x += wide + 2 * kGapPx + plotTextWidth(text);
+    painter.drawText(QPointF(x + wide + kSampleGapPx / 2, place.bottom() - painter.fontMetrics().descent()), text);
+    x += wide + 2 * kSampleGapPx + plotTextWidth(text);
   };
   add(QPen(colors.accent, 2.0), Qt::NoBrush, 1.0, tr("median"));
   add(QPen(colors.error, 1.2, Qt::DashLine), Qt::NoBrush, 1.0, tr("mean"));

@@ -22,13 +22,13 @@ namespace fuseline::ui {
 namespace {
 
 constexpr double kRadiusPx = 4.0;
-constexpr double kReachPx = 9.0;  // around a dot, for the pointer
-constexpr double kGapPx = 5.0;
+constexpr double kSweepReachPx = 9.0;  // around a dot, for the pointer
+constexpr double kSweepGapPx = 5.0;
 constexpr double kCapPx = 3.5;  // half the width of a whisker's end
 constexpr double kLegendLinePx = 22.0;
 
 /// Of a legend's entry: its line, its text, and room after it.
-double entryWidth(const QString& text) { return kLegendLinePx + kGapPx + plotTextWidth(text) + 3 * kGapPx; }
+double entryWidth(const QString& text) { return kLegendLinePx + kSweepGapPx + plotTextWidth(text) + 3 * kSweepGapPx; }
 
 bool hasUnclearDot(const SweepPlot& plot) {
   const auto isUnclear = [](const SweepSeries& series) {
@@ -78,11 +78,11 @@ std::vector<SweepChart::LegendEntry> SweepChart::legend() const {
 
 /// As many in a line as there is room for.
 void SweepChart::placeInLines(std::vector<LegendEntry>& entries) const {
-  QPointF place(kGapPx, kGapPx);
+  QPointF place(kSweepGapPx, kSweepGapPx);
   for (LegendEntry& entry : entries) {
-    const bool isFirst = place.x() == kGapPx;
-    if (!isFirst && place.x() + entryWidth(entry.text) > width() - kGapPx)
-      place = QPointF(kGapPx, place.y() + plotTextHeight());
+    const bool isFirst = place.x() == kSweepGapPx;
+    if (!isFirst && place.x() + entryWidth(entry.text) > width() - kSweepGapPx)
+      place = QPointF(kSweepGapPx, place.y() + plotTextHeight());
     entry.place = place;
     place.rx() += entryWidth(entry.text);
   }
@@ -90,15 +90,15 @@ void SweepChart::placeInLines(std::vector<LegendEntry>& entries) const {
 
 double SweepChart::legendHeight() const {
   const std::vector<LegendEntry> entries = legend();
-  return entries.empty() ? 0.0 : entries.back().place.y() - kGapPx + plotTextHeight();
+  return entries.empty() ? 0.0 : entries.back().place.y() - kSweepGapPx + plotTextHeight();
 }
 
 QRectF SweepChart::plotArea() const {
   const double line = plotTextHeight();
   double numbers = 0.0;
   for (const double value : m_plot.y.ticks(8)) numbers = std::max(numbers, plotTextWidth(valueText(value)));
-  return QRectF(rect()).adjusted(numbers + 2 * kGapPx, line + legendHeight() + 2 * kGapPx, -3 * kGapPx,
-                                 -(2 * line + kGapPx));
+  return QRectF(rect()).adjusted(numbers + 2 * kSweepGapPx, line + legendHeight() + 2 * kSweepGapPx, -3 * kSweepGapPx,
+                                 -(2 * line + kSweepGapPx));
 }
 
 double SweepChart::xOf(double size) const {
@@ -125,7 +125,7 @@ std::vector<double> SweepChart::valueTicks() const {
 
 std::optional<SweepChart::Place> SweepChart::placeAt(QPointF position) const {
   std::optional<Place> found;
-  double nearest = kReachPx;
+  double nearest = kSweepReachPx;
   for (std::size_t series = 0; series < m_plot.series.size(); ++series)
     for (std::size_t dot = 0; dot < m_plot.series[series].dots.size(); ++dot) {
       const double apart = QLineF(position, placeOf(m_plot.series[series].dots[dot])).length();
@@ -214,7 +214,7 @@ void SweepChart::keyPressEvent(QKeyEvent* event) {
   const std::optional<Place> next = neighbour(event->key());
   if (!next) return;
   choose(*next);
-  const QPointF below = placeOf(*currentDot()) + QPointF(kReachPx, kReachPx);
+  const QPointF below = placeOf(*currentDot()) + QPointF(kSweepReachPx, kSweepReachPx);
   QToolTip::showText(mapToGlobal(below.toPoint()), currentDot()->words, this);
 }
 
@@ -263,8 +263,8 @@ QString SweepChart::whyNothing() const {
 
 void SweepChart::paintNothing(QPainter& painter) const {
   painter.setPen(m_theme.colors().dimText);
-  painter.drawText(QRectF(rect()).adjusted(kGapPx, kGapPx, -kGapPx, -kGapPx), Qt::AlignCenter | Qt::TextWordWrap,
-                   whyNothing());
+  painter.drawText(QRectF(rect()).adjusted(kSweepGapPx, kSweepGapPx, -kSweepGapPx, -kSweepGapPx),
+                   Qt::AlignCenter | Qt::TextWordWrap, whyNothing());
 }
 
 void SweepChart::paintAxes(QPainter& painter) const {
@@ -276,15 +276,15 @@ void SweepChart::paintAxes(QPainter& painter) const {
     painter.setPen(colors.grid);
     painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
     painter.setPen(colors.dimText);
-    painter.drawText(QRectF(0, y - line / 2, area.left() - kGapPx, line), Qt::AlignRight | Qt::AlignVCenter,
+    painter.drawText(QRectF(0, y - line / 2, area.left() - kSweepGapPx, line), Qt::AlignRight | Qt::AlignVCenter,
                      valueText(value));
   }
   painter.setPen(colors.border);
   painter.drawLine(area.topLeft(), area.bottomLeft());
   painter.drawLine(area.bottomLeft(), area.bottomRight());
   painter.setPen(colors.dimText);
-  painter.drawText(QRectF(kGapPx, area.top() - line - kGapPx, area.width(), line), Qt::AlignLeft | Qt::AlignVCenter,
-                   nameOf(m_plot.quantity));
+  painter.drawText(QRectF(kSweepGapPx, area.top() - line - kSweepGapPx, area.width(), line),
+                   Qt::AlignLeft | Qt::AlignVCenter, nameOf(m_plot.quantity));
   painter.drawText(QRectF(area.left(), area.bottom() + line + 2, area.width(), line), Qt::AlignRight, m_plot.symbol);
 }
 
@@ -300,7 +300,7 @@ void SweepChart::paintSizes(QPainter& painter) const {
     painter.setPen(m_theme.colors().grid);
     painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
     if (x - half < free) continue;
-    free = x + half + 2 * kGapPx;
+    free = x + half + 2 * kSweepGapPx;
     painter.setPen(m_theme.colors().dimText);
     painter.drawText(QRectF(x - half - 1, area.bottom() + 2, 2 * half + 2, line), Qt::AlignCenter, text);
   }
@@ -323,7 +323,7 @@ void SweepChart::paintBorders(QPainter& painter) const {
     const double wide = plotTextWidth(border.text) + 2;
     painter.setPen(QPen(colorOf(border.look), 1.4, Qt::DotLine));
     painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
-    const double left = x + kGapPx + wide > area.right() ? x - kGapPx - wide : x + kGapPx;
+    const double left = x + kSweepGapPx + wide > area.right() ? x - kSweepGapPx - wide : x + kSweepGapPx;
     const QRectF place(left, y, wide, plotTextHeight());
     painter.fillRect(place, faded(m_theme.colors().base, 0.8));
     painter.setPen(m_theme.colors().text);
@@ -376,8 +376,8 @@ void SweepChart::paintLegend(QPainter& painter, const LegendEntry& entry) const 
   painter.setBrush(Qt::NoBrush);
   painter.setPen(m_theme.colors().text);
   const QSizeF size(plotTextWidth(entry.text) + 2, plotTextHeight());
-  painter.drawText(QRectF(entry.place + QPointF(kLegendLinePx + kGapPx, 0), size), Qt::AlignLeft | Qt::AlignVCenter,
-                   entry.text);
+  painter.drawText(QRectF(entry.place + QPointF(kLegendLinePx + kSweepGapPx, 0), size),
+                   Qt::AlignLeft | Qt::AlignVCenter, entry.text);
 }
 
 }  // namespace fuseline::ui

@@ -15,7 +15,7 @@ namespace fuseline::ui {
 namespace {
 
 constexpr int kSavingDelayMs = 300;
-constexpr int kWidestPx = 420;  // of a column that is as wide as its contents
+constexpr int kWidestColumnPx = 420;  // of a column that is as wide as its contents
 constexpr int kLeastFirstCharacters = 24;
 constexpr auto kShownKey = "shown";
 constexpr auto kWidthsKey = "widths";
@@ -126,7 +126,7 @@ void TableColumns::fit() {
   for (int column = 0; column < numColumns(); ++column) {
     if (header.isSectionHidden(column)) continue;
     m_view.resizeColumnToContents(column);
-    if (header.sectionSize(column) > kWidestPx) header.resizeSection(column, kWidestPx);
+    if (header.sectionSize(column) > kWidestColumnPx) header.resizeSection(column, kWidestColumnPx);
   }
   m_leastFirstPx = std::min(header.sectionSize(0), m_view.fontMetrics().averageCharWidth() * kLeastFirstCharacters);
   stretch();

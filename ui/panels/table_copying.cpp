@@ -4,10 +4,10 @@
 
 #include "ui/panels/drag_source.h"
 #include "ui/panels/table_text.h"
+#include "ui/translated.h"
 
 #include <QAction>
 #include <QClipboard>
-#include <QCoreApplication>
 #include <QGuiApplication>
 #include <QHeaderView>
 #include <QKeyEvent>
@@ -18,8 +18,6 @@ namespace fuseline::ui {
 
 namespace {
 
-QString translated(const char* text) { return QCoreApplication::translate("TableCopying", text); }
-
 /// A row, then those that are shown in it.
 void forEachRow(const QTreeView& view, const std::function<void(const QModelIndex& first)>& visit,
                 const QModelIndex& parent = {}) {
@@ -28,14 +26,6 @@ void forEachRow(const QTreeView& view, const std::function<void(const QModelInde
     visit(first);
     if (view.isExpanded(first)) forEachRow(view, visit, first);
   }
-}
-
-/// As they are shown from left to right.
-QList<int> shownColumns(const QTreeView& view) {
-  QList<int> columns;
-  for (int place = 0; place < view.header()->count(); ++place)
-    if (const int column = view.header()->logicalIndex(place); !view.isColumnHidden(column)) columns.append(column);
-  return columns;
 }
 
 QString cellText(QString text) { return text.replace(u'|', QStringLiteral("\\|")).replace(u'\n', u' '); }

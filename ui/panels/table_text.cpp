@@ -6,17 +6,12 @@
 
 namespace fuseline::ui {
 
-namespace {
-
-/// From left to right.
 QList<int> shownColumns(const QTreeView& view) {
   QList<int> columns;
   for (int place = 0; place < view.header()->count(); ++place)
     if (const int column = view.header()->logicalIndex(place); !view.isColumnHidden(column)) columns.append(column);
   return columns;
 }
-
-}  // namespace
 
 QString headText(const QTreeView& view) {
   QStringList heads;

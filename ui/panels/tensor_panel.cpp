@@ -25,7 +25,7 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr int kSidePx = 8;
+constexpr int kTensorSidePx = 8;
 /// As text, more cells than this are no longer for the clipboard.
 constexpr qsizetype kMostCopiedCells = 1'000'000;
 
@@ -41,7 +41,7 @@ bool isMade(const CapturableTensor& tensor) { return tensor.kind == "output" || 
 
 QHBoxLayout* rowIn(QWidget& widget) {
   auto* row = new QHBoxLayout(&widget);
-  row->setContentsMargins(kSidePx, 4, kSidePx, 4);
+  row->setContentsMargins(kTensorSidePx, 4, kTensorSidePx, 4);
   return row;
 }
 
@@ -67,7 +67,7 @@ TensorPanel::TensorPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
   layout->addWidget(createChoice());
-  m_caption->setContentsMargins(kSidePx, 0, kSidePx, 2);
+  m_caption->setContentsMargins(kTensorSidePx, 0, kTensorSidePx, 2);
   m_caption->setWordWrap(true);
   m_caption->setTextInteractionFlags(Qt::TextSelectableByMouse);
   layout->addWidget(m_caption);

@@ -27,7 +27,7 @@ namespace fuseline::ui {
 namespace {
 
 // In these proportions.
-constexpr int kTablePx = 800;
+constexpr int kTimingsTablePx = 800;
 constexpr int kSamplesPx = 260;
 constexpr auto kSamplesKey = "timings/showsRounds";
 constexpr auto kSizesKey = "timings/sizes";
@@ -215,7 +215,7 @@ void TimingsPanel::createBody() {
   m_body->addWidget(m_view);
   m_body->addWidget(makeSide({m_samples, m_rounds}));
   m_body->setStretchFactor(0, 1);
-  m_body->setSizes({kTablePx, kSamplesPx});
+  m_body->setSizes({kTimingsTablePx, kSamplesPx});
   m_body->setChildrenCollapsible(false);
   m_showSamples->setText(tr("Rounds"));
   m_showSamples->setToolTip(tr("Show how the rounds of the current row spread"));

@@ -3,8 +3,8 @@
 #include "ui/session/fusion_toggle.h"
 
 #include "ui/theme/format.h"
+#include "ui/translated.h"
 
-#include <QCoreApplication>
 #include <QStringList>
 
 #include <algorithm>
@@ -13,8 +13,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-QString translated(const char* text) { return QCoreApplication::translate("FusionEdits", text); }
 
 bool touches(const Graph& graph, const Attempt& attempt, const QSet<QString>& selection) {
   return std::ranges::any_of(attempt.nodes, [&](NodeId id) { return selection.contains(toQt(graph.node(id).owner)); });

@@ -8,7 +8,7 @@
 namespace fuseline::ui {
 
 namespace {
-constexpr int kMaxFiles = 10;
+constexpr int kMaxRecent = 10;
 constexpr auto kKey = "recentFiles";
 }  // namespace
 
@@ -20,7 +20,7 @@ void RecentFiles::add(const QString& path) {
   QStringList recent = paths();
   recent.removeAll(whole);
   recent.prepend(whole);
-  QSettings().setValue(kKey, recent.mid(0, kMaxFiles));
+  QSettings().setValue(kKey, recent.mid(0, kMaxRecent));
 }
 
 void RecentFiles::clear() {

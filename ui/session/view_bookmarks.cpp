@@ -1,4 +1,4 @@
-// Places as they stand in the settings.
+// Places as they stand in the bookmarkSettings.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/view_bookmarks.h"
 
@@ -8,7 +8,7 @@ namespace fuseline::ui {
 
 namespace {
 
-FileSettings settings() { return {QStringLiteral("viewBookmarks"), QStringLiteral("places")}; }
+FileSettings bookmarkSettings() { return {QStringLiteral("viewBookmarks"), QStringLiteral("places")}; }
 
 QVariantList toVariant(const QMap<int, ViewPlace>& places) {
   QVariantList list;
@@ -36,7 +36,7 @@ void ViewBookmarks::open(const QString& path) {
   m_path = path;
   m_places.clear();
   if (!m_isKept || path.isEmpty()) return;
-  m_places = fromVariant(settings().of(path));
+  m_places = fromVariant(bookmarkSettings().of(path));
 }
 
 void ViewBookmarks::follow(const QString& path) {
@@ -57,7 +57,7 @@ std::optional<ViewPlace> ViewBookmarks::at(int number) const {
 
 void ViewBookmarks::keep() const {
   if (!m_isKept || m_path.isEmpty() || m_places.isEmpty()) return;
-  settings().set(m_path, toVariant(m_places));
+  bookmarkSettings().set(m_path, toVariant(m_places));
 }
 
 }  // namespace fuseline::ui

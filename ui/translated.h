@@ -1,0 +1,12 @@
+// translated: texts that stand outside of classes, for translators. lupdate -tr-function-alias tr+=translated finds
+// them. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <QCoreApplication>
+#include <QString>
+
+namespace fuseline::ui {
+
+inline QString translated(const char* text) { return QCoreApplication::translate("Fuseline", text); }
+
+}  // namespace fuseline::ui
