@@ -1,5 +1,5 @@
-// translated: texts that stand outside of classes, for translators. lupdate -tr-function-alias tr+=translated finds
-// them. SPDX-License-Identifier: Apache-2.0
+// Texts that stand outside of classes. For translators lupdate -tr-function-alias tr+=translated finds them.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <QCoreApplication>
