@@ -163,7 +163,21 @@ void FileCommands::addExample(QMenu& menu, const MeasuredExample& example) {
 bool FileCommands::save() {
   commitTypedField();
   if (m_session.path().isEmpty()) return saveAs();
+  if (m_session.isPartlyRead()) return askToLose();
   return m_watch.check() == FileState::Changed ? askToOverwrite() : saveTo(m_session.path());
+}
+
+bool FileCommands::askToLose() {
+  QMessageBox box(QMessageBox::Warning, tr("Not all of the file was read"),
+                  tr("What of %1 could not be read, which the panel Problems lists, would be lost. Overwrite the file?")
+                      .arg(m_session.displayName()),
+                  QMessageBox::Cancel, &m_window);
+  const QPushButton* overwrite = box.addButton(tr("Overwrite"), QMessageBox::DestructiveRole);
+  const QPushButton* elsewhere = box.addButton(tr("Save as..."), QMessageBox::AcceptRole);
+  box.setDefaultButton(QMessageBox::Cancel);
+  box.exec();
+  if (box.clickedButton() == overwrite) return saveTo(m_session.path());
+  return box.clickedButton() == elsewhere && saveAs();
 }
 
 bool FileCommands::askToOverwrite() {

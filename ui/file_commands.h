@@ -92,6 +92,8 @@ class FileCommands : public QObject {
   bool succeeded(const Result<void>& outcome);
   bool saveTo(const QString& path);
   bool askToOverwrite();
+  /// Of a file of which not all was read.
+  bool askToLose();
   Result<void> setAside();
   /// Whether something is here that the file does not hold.
   bool isUnsaved();

@@ -9,7 +9,9 @@
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -19,6 +21,8 @@ namespace fuseline {
 
 namespace {
 
+constexpr std::array<std::string_view, 9> kFileFields = {"$schema",  "format", "formatVersion", "symbols", "blocks",
+                                                         "pipeline", "recipe", "fusion",        "view"};
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string_view kindOf(const Json& value) {
@@ -41,14 +45,14 @@ class DocumentReader {
 
   LoadedDocument read() {
     if (m_text.size() > kMaxFileBytes) {
-      report(Severity::Error, "too-large", 0, "", fileTooLarge(m_text.size()));
+      giveUp("too-large", 0, fileTooLarge(m_text.size()));
       return std::move(m_loaded);
     }
     stripByteOrderMark();
     JsonTree::SyntaxError error;
     m_tree = JsonTree::parse(m_text.substr(m_start), error);
     if (m_tree.isEmpty())
-      report(Severity::Error, error.code, error.offset, "", error.message);
+      giveUp(error.code, error.offset, error.message);
     else
       readFile();
     return std::move(m_loaded);
@@ -59,6 +63,11 @@ class DocumentReader {
   using Fields = std::unordered_map<std::string_view, Index>;
 
   PipelineDocument& document() { return m_loaded.document; }
+
+  void giveUp(std::string code, std::size_t offset, std::string message) {
+    m_loaded.isUnreadable = true;
+    report(Severity::Error, std::move(code), offset, "", std::move(message));
+  }
 
   Json& bag(const std::string& name) { return document().m_extra.try_emplace(name, Json::object()).first->second; }
 
@@ -77,14 +86,12 @@ class DocumentReader {
 
   void readFile() {
     if (!m_tree.isObject(0)) {
-      report(Severity::Error, "wrong-type", 0, "", fmt::format("A pipeline file is an object, not {}.", kind(0)));
+      giveUp("wrong-type", 0, fmt::format("A pipeline file is an object, not {}.", kind(0)));
       return;
     }
     locate(0, "");
     Json& extra = bag("");
-    const Fields fields =
-        openObject(0, "", extra,
-                   {"$schema", "format", "formatVersion", "symbols", "blocks", "pipeline", "recipe", "fusion", "view"});
+    const Fields fields = openObject(0, "", extra, kFileFields);
     readHeader(fields, extra);
     if (const auto symbols = object(fields, "symbols", "", extra)) readSymbols(*symbols);
     if (const auto blocks = object(fields, "blocks", "", extra)) readBlocks(*blocks);
@@ -95,6 +102,7 @@ class DocumentReader {
     document().m_recipe = readAnything(fields, "recipe");
     document().m_fusion = readAnything(fields, "fusion");
     if (const auto view = object(fields, "view", "", extra)) readView(*view, "/view", document().m_pipeline);
+    m_loaded.isUnreadable = !fields.contains("pipeline");
     std::erase_if(document().m_extra, isEmptyBag);
     std::erase_if(document().m_pipeline.extra, isEmptyBag);
   }
@@ -347,8 +355,12 @@ class DocumentReader {
     return std::nullopt;
   }
 
-  // The fields of an object by name; unknown ones go to the extra bag, repeated ones are reported.
   Fields openObject(Index i, const std::string& pointer, Json& extra, std::initializer_list<std::string_view> known) {
+    return openObject(i, pointer, extra, std::span(known.begin(), known.size()));
+  }
+
+  // The fields of an object by name; unknown ones go to the extra bag, repeated ones are reported.
+  Fields openObject(Index i, const std::string& pointer, Json& extra, std::span<const std::string_view> known) {
     Fields fields;
     std::vector<std::pair<std::string, Json>> unknown;
     forEachMember(i, pointer, [&](std::string_view name, Index value, const std::string& memberPointer) {
@@ -359,11 +371,24 @@ class DocumentReader {
       } else {
         unknown.emplace_back(name, m_tree.json(value));
         noteDuplicatesBelow(value, memberPointer);
+        warnOfUnknown(name, value, memberPointer, known);
       }
     });
     auto& bag = extra.get_ref<Json::object_t&>();
     for (auto& [name, value] : unknown) bag.push_back({std::move(name), std::move(value)});
     return fields;
+  }
+
+  // Fields of later versions are kept without a word; one that is nearly a known one, or belongs elsewhere, is not.
+  void warnOfUnknown(std::string_view name, Index value, const std::string& pointer,
+                     std::span<const std::string_view> known) {
+    const bool isOfFile = pointer.find('/', 1) != std::string::npos && std::ranges::count(kFileFields, name) > 0;
+    const std::string meant = isOfFile ? std::string() : misspelt(name, known);
+    if (!isOfFile && meant.empty()) return;
+    const std::string hint = isOfFile ? fmt::format("\"{}\" belongs into the outermost object of the file.", name)
+                                      : fmt::format("Did you mean \"{}\"?", meant);
+    report(Severity::Warning, "unknown-field", m_tree[value].offset, pointer,
+           fmt::format("\"{}\" is no field of this object and does nothing here. {}", name, hint));
   }
 
   // use(name, value, pointer) for every member whose key is the first of its name.

@@ -30,6 +30,8 @@ struct LoadedDocument {
   PipelineDocument document;
   std::vector<Diagnostic> diagnostics;
   SourceMap sourceMap;
+  /// Nothing of the text could be read: it is no JSON, or no pipeline file.
+  bool isUnreadable = false;
   /// It stood in a picture or a script: there is no pipeline file yet.
   bool isTakenOut = false;
   /// Of a model of another program: what it does not say, in sentences.

@@ -57,6 +57,13 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
   return found;
 }
 
+std::string misspelt(std::string_view name, std::span<const std::string_view> candidates) {
+  const int most = name.size() < 6 ? 1 : 2;
+  const auto distanceOf = [&](std::string_view candidate) { return editDistance(name, candidate); };
+  const auto found = std::ranges::min_element(candidates, {}, distanceOf);
+  return found == candidates.end() || distanceOf(*found) > most ? std::string() : std::string(*found);
+}
+
 std::string didYouMean(std::string_view near) { return near.empty() ? "." : fmt::format("; did you mean {}?", near); }
 
 std::string formatBytes(std::int64_t bytes) {

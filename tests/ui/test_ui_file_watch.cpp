@@ -32,6 +32,8 @@ class FileWatchTest : public QObject {
   void undoneChangesAreNoSave();
   void savingAsFollowsTheNewFile();
   void savingAsksBeforeItOverwrites();
+  void savingAsksBeforeItLosesWhatWasNotRead();
+  void aFileThatIsNoPipelineIsNotOpened();
   void keepingMineIsAnUnsavedChange();
   void reloadsWhatIsThere();
   void reloadingSetsAsideWhatIsNotSaved();
@@ -189,6 +191,35 @@ void FileWatchTest::savingAsksBeforeItOverwrites() {
   QVERIFY(f.window.files().save());
   QVERIFY(f.bytes() != withM(32) && !f.session.isModified());
   QVERIFY(f.staysAsKnown());
+}
+
+// An op of a wrong form is a problem; what stands there must not be lost without a word.
+void FileWatchTest::savingAsksBeforeItLosesWhatWasNotRead() {
+  Opened f;
+  std::string partly = withM(32);
+  partly.insert(partly.find('[', partly.find("\"ops\"")) + 1, "7, ");
+  f.write(partly);
+  QVERIFY(f.session.open(f.session.path()).hasValue());
+  QVERIFY(f.session.isPartlyRead());
+  answer(QStringLiteral("Cancel"));
+  QVERIFY(!f.window.files().save());
+  QCOMPARE(f.bytes(), partly);
+  answer(QStringLiteral("Overwrite"));
+  QVERIFY(f.window.files().save());
+  QVERIFY(f.bytes() != partly && !f.session.isPartlyRead());
+}
+
+void FileWatchTest::aFileThatIsNoPipelineIsNotOpened() {
+  Opened f;
+  const std::string before = withM(32);
+  const std::size_t numOps = f.session.document().ops().size();
+  for (const std::string& text : {before.substr(0, before.size() / 2), std::string("[1]"), std::string("{\"a\": 1}")}) {
+    f.write(text);
+    const Result<void> opened = f.session.open(f.session.path());
+    QVERIFY(!opened && toQt(opened.error().message).contains(QFileInfo(f.session.path()).fileName()));
+    QCOMPARE(f.session.document().ops().size(), numOps);
+    QCOMPARE(f.bytes(), text);
+  }
 }
 
 void FileWatchTest::keepingMineIsAnUnsavedChange() {

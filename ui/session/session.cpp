@@ -120,6 +120,7 @@ void Session::openText(const std::string& text, const QString& name) {
 Result<void> Session::open(const QString& path) {
   Result<LoadedDocument> loaded = loadOrImportDocument(path.toStdString());
   if (!loaded) return loaded.error();
+  if (loaded->isUnreadable) return Error{errorText(loaded->diagnostics, path.toStdString())};
   const QFileInfo file(path);
   const bool isTakenOut = loaded->isTakenOut;
   replaceDocument({.document = std::move(loaded->document),
@@ -157,6 +158,7 @@ Result<void> Session::save(const QString& path) {
   Result<void> saved = saveDocument(document(), path.toStdString());
   if (!saved) return saved;
   m_path = QFileInfo(path).absoluteFilePath();
+  m_fileProblems.clear();
   m_history.markSaved();
   Q_EMIT documentChanged();
   return saved;

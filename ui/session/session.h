@@ -136,6 +136,8 @@ class Session : public QObject {
 
   /// Problems that were found while reading the file.
   const std::vector<Diagnostic>& fileProblems() const { return m_fileProblems; }
+  /// The file holds what could not be read, which saving into it would lose.
+  bool isPartlyRead() const { return hasErrors(m_fileProblems); }
   /// What a model of another program did not say, in sentences.
   const QStringList& fileNotes() const { return m_fileNotes; }
   /// The last finished analysis; never null. It may be one edit behind the document.

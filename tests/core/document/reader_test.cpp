@@ -60,6 +60,46 @@ TEST(Reader, GivesAnEmptyDocumentForAMalformedFile) {
   EXPECT_EQ(firstProblem("[]"), "f:1:1: error: A pipeline file is an object, not a list. [wrong-type]");
 }
 
+TEST(Reader, SaysWhatIsNoPipelineAtAll) {
+  for (const char* text : {"{", "[]", "7", "{\"name\": \"another\", \"version\": \"1.0\"}"})
+    EXPECT_TRUE(parseDocument(text).isUnreadable) << text;
+  const LoadedDocument partly = parseDocument(R"({"format": "fuseline-pipeline", "pipeline": {"ops": [7]}})");
+  EXPECT_TRUE(hasErrors(partly.diagnostics));
+  EXPECT_FALSE(partly.isUnreadable);
+}
+
+std::vector<std::string> unknownFields(const std::string& text) {
+  std::vector<std::string> messages;
+  for (const Diagnostic& each : parseDocument(text).diagnostics)
+    if (each.code == "unknown-field") messages.push_back(each.pointer + ": " + each.message);
+  return messages;
+}
+
+TEST(Reader, WarnsOfMisspeltFieldsAndKeepsThem) {
+  const std::string text = R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
+    "recipie": {"name": "None"}, "symbolz": {}, "pipeline": {"inputs": [], "ops": [{"id": "a", "op": "GELU", "bypased": true}]}})";
+  EXPECT_EQ(unknownFields(text),
+            (std::vector<std::string>{
+                "/recipie: \"recipie\" is no field of this object and does nothing here. Did you mean \"recipe\"?",
+                "/symbolz: \"symbolz\" is no field of this object and does nothing here. Did you mean \"symbols\"?",
+                "/pipeline/ops/0/bypased: \"bypased\" is no field of this object and does nothing here. Did you mean "
+                "\"bypassed\"?"}));
+  EXPECT_NE(serialize(parseDocument(text).document).find("bypased"), std::string::npos);
+}
+
+TEST(Reader, WarnsOfFieldsOfTheFileWithinThePipeline) {
+  EXPECT_EQ(unknownFields(R"({"format": "fuseline-pipeline", "pipeline": {"ops": [], "recipe": {"name": "None"}}})"),
+            std::vector<std::string>{"/pipeline/recipe: \"recipe\" is no field of this object and does nothing here. "
+                                     "\"recipe\" belongs into the outermost object of the file."});
+}
+
+// Files of later versions, and notes of other programs, are nobody's mistake.
+TEST(Reader, KeepsOtherFieldsWithoutAWord) {
+  EXPECT_TRUE(unknownFields(R"({"format": "fuseline-pipeline", "author": "me", "x-notes": [],
+    "pipeline": {"ops": [{"id": "a", "op": "GELU", "note": "why", "tag": 3}], "name": "mlp"}})")
+                  .empty());
+}
+
 TEST(Reader, ReportsBothPlacesOfADuplicateKey) {
   const std::string text = fileWith(
       "{\"inputs\": [], \"ops\": [{\"id\": \"a\",\n \"op\": \"GELU\",\n  \"op\": \"SwiGLU\"}],"
