@@ -28,11 +28,15 @@ struct Context {
   int exitCode = 0;
 };
 
+/// How a verb is called, one line a call, for the end of its help.
+std::string examplesOf(const std::string& verb);
+
 /// Declares a verb whose options live in an Options, and what it does. `run` returns the exit code.
 template <class Options>
 CLI::App* addVerb(CLI::App& app, Context& context, const std::string& name, const std::string& help,
                   const std::shared_ptr<Options>& options, Result<int> (*run)(const Options&, Context&)) {
   CLI::App* verb = app.add_subcommand(name, help);
+  verb->footer(examplesOf(name));
   verb->callback([&context, options, run] {
     const Result<int> code = run(*options, context);
     context.exitCode = code ? *code : static_cast<int>(code.error().kind);

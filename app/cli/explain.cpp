@@ -64,16 +64,25 @@ std::vector<std::string> idsOf(const Graph& graph, const Attempt& attempt) {
 
 /// Behind "fix: ".
 constexpr std::size_t kFixHang = 5;
+/// Behind "✓ ".
+constexpr std::size_t kMarkHang = 2;
+
+/// "  ✓ Rule (forward), ...": broken into lines as plain text, then coloured.
+void printHead(const Attempt& attempt, const std::string& rest, Style name, Context& context) {
+  const bool isFused = attempt.outcome == Outcome::Fused;
+  const std::string plain =
+      wrappedLines(fmt::format("    {} ({}), {}", attempt.rule->name, passName(attempt.rule->pass), rest), kMarkHang);
+  const std::string_view behind = std::string_view(plain).substr(4 + attempt.rule->name.size());
+  context.out << fmt::format("  {} {}{}\n",
+                             styled(isFused ? "✓" : "·", isFused ? Style::Good : Style::Dim, context.hasColour),
+                             styled(attempt.rule->name, name, context.hasColour), behind);
+}
 
 void print(const OpenedPipeline& pipeline, const Attempt& attempt, Context& context) {
   const Graph& graph = pipeline.graph();
   const bool isFused = attempt.outcome == Outcome::Fused;
-  context.out << fmt::format("  {} {} ({}), {}",
-                             styled(isFused ? "✓" : "·", isFused ? Style::Good : Style::Dim, context.hasColour),
-                             styled(attempt.rule->name, Style::Bold, context.hasColour), passName(attempt.rule->pass),
-                             outcomeName(attempt.outcome));
-  if (isFused) context.out << fmt::format(": {}", fmt::join(idsOf(graph, attempt), " + "));
-  context.out << '\n';
+  const std::string ops = isFused ? fmt::format(": {}", fmt::join(idsOf(graph, attempt), " + ")) : std::string();
+  printHead(attempt, std::string(outcomeName(attempt.outcome)) + ops, Style::Bold, context);
   const bool couldBeLonger = isFused && !attempt.repairs.empty();
   if (!isFused || couldBeLonger) context.out << wrappedLines("      " + attempt.explanation, 0) << '\n';
   for (const Repair& repair : attempt.repairs)
@@ -93,9 +102,10 @@ struct Section {
 };
 
 void printPartOf(const Graph& graph, const Attempt& attempt, Context& context) {
-  context.out << fmt::format("  {} {} ({}), fused: {}; see {}\n", styled("✓", Style::Good, context.hasColour),
-                             attempt.rule->name, passName(attempt.rule->pass), fmt::join(idsOf(graph, attempt), " + "),
-                             graph.node(attempt.nodes.front()).id);
+  printHead(
+      attempt,
+      fmt::format("fused: {}; see {}", fmt::join(idsOf(graph, attempt), " + "), graph.node(attempt.nodes.front()).id),
+      Style::Plain, context);
 }
 
 void printSection(const OpenedPipeline& pipeline, const Section& section, Context& context) {

@@ -11,7 +11,7 @@ namespace fuseline::cli {
 std::string toString(const std::vector<GateReport>& gates) {
   std::string text;
   for (const GateReport& gate : gates)
-    text += fmt::format("{} {}: {}.\n", gate.isMet ? "met   " : "FAILED", gate.gate, gate.sentence);
+    text += fmt::format("{} {}: {}.\n", gate.isMet ? "passed" : "FAILED", gate.gate, gate.sentence);
   return text;
 }
 

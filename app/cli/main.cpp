@@ -42,6 +42,13 @@ void addVerbs(CLI::App& app, cli::Context& context) {
   cli::addWorkerVerb(app, context);
 }
 
+/// A full disk, or a descriptor that is closed. Who closes a pipe ends the program before.
+int flushed(int exitCode) {
+  if (std::cout.flush() || exitCode != 0) return exitCode;
+  std::cerr << "fuseline: standard output cannot be written; what was printed is not complete.\n";
+  return static_cast<int>(ErrorKind::RunFailed);
+}
+
 /// CLI11 says only that there is none.
 int refuseVerb(const CLI::App& app, const std::string& name) {
   std::vector<std::string> verbs;
@@ -90,7 +97,7 @@ int runProgram(int argc, char** argv) {
     std::cerr << fmt::format("{0}: {1} `{0} --help` says what it takes.\n", name, sentenceOf(verb, problem));
     return static_cast<int>(ErrorKind::Usage);
   }
-  return context.exitCode;
+  return flushed(context.exitCode);
 }
 
 }  // namespace

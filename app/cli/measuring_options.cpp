@@ -36,7 +36,7 @@ void addMeasuringOptions(CLI::App& verb, MeasuringOptions& options) {
       ->capture_default_str();
   verb.add_option("--warmup", options.warmup,
                   "Runs before the first round; on a GPU for 100 ms at least, unless it is 0")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   verb.add_option("--seed", options.seed, "Seed of what is drawn")->capture_default_str();
   verb.add_option(

@@ -226,7 +226,8 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   if (!device) return device.error();
   Result<LoadedDocument> loaded = loadOrImportDocument(options.file);
   if (!loaded) return loaded.error();
-  if (Result<void> symbols = checkSymbols(loaded->document, *settings); !symbols) return symbols.error();
+  if (!loaded->isUnreadable)
+    if (Result<void> symbols = checkSymbols(loaded->document, *settings); !symbols) return symbols.error();
   Result<AnalysisOptions> analysis = analysisOptions(*settings, options.switches, std::move(device->capabilities));
   if (!analysis) return analysis.error();
   analysis->capability = device->capability;
@@ -240,6 +241,11 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   if (Result<void> meant = checkSwitches(options.switches, pipeline.analysis); !meant) return meant.error();
   if (Result<void> fits = checkArchitecture(options.device, pipeline.analysis.recipe); !fits) return fits.error();
   return pipeline;
+}
+
+void keepSymbols(OpenedPipeline& pipeline) {
+  for (const auto& [name, value] : std::exchange(pipeline.options.lowering.symbols, {}))
+    (void)pipeline.loaded.document.apply(SetSymbol{.name = name, .value = value});
 }
 
 std::vector<Diagnostic> allDiagnostics(const OpenedPipeline& pipeline) {

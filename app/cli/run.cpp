@@ -5,6 +5,7 @@
 #include "app/cli/interrupt.h"
 #include "app/cli/measuring_options.h"
 #include "app/cli/numerics_table.h"
+#include "app/cli/output_file.h"
 #include "app/cli/recipe_matrix.h"
 #include "app/cli/run_table.h"
 #include "app/cli/terminal.h"
@@ -24,6 +25,7 @@ namespace {
 
 struct RunOptions : MeasuringOptions {
   std::string recordFile;
+  bool replaces = false;
   std::string note;
   std::vector<std::string> variants = {"unfused", "fused"};
   std::string tensorsFile;
@@ -167,6 +169,7 @@ Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const F
 
 /// What cannot be written should not be measured first.
 Result<void> checkFiles(const RunOptions& options) {
+  if (Result<void> free = checkFree(options.recordFile, options.replaces); !free) return free;
   for (const std::string* path : {&options.recordFile, &options.dumpFile, &options.stateFile})
     if (!path->empty())
       if (Result<void> writable = checkWritable(*path); !writable) return writable;
@@ -252,6 +255,7 @@ void addVariantsOption(CLI::App& verb, RunOptions& options) {
 
 void addRunFiles(CLI::App& verb, RunOptions& options) {
   verb.add_option("-o,--output", options.recordFile, "Writes the run record")->type_name("RUN.fuserun");
+  verb.add_flag("--force", options.replaces, "Replaces that file where it exists");
   verb.add_option("--note", options.note, "What to say of the run, in its record and wherever it is compared")
       ->type_name("TEXT");
   verb.add_option("--tensors", options.tensorsFile, "Inputs, parameters, main_grad buffers and output gradients")

@@ -6,6 +6,7 @@
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "core/profile/cold_costs.h"
+#include "core/profile/doubts.h"
 #include "core/profile/launch_wait.h"
 #include "core/support/text.h"
 
@@ -293,6 +294,7 @@ class RunTable {
     for (const std::string& sentence : {cachesText(m_record), firstRunText(m_record)})
       if (!sentence.empty()) text += wrappedLines(sentence, 2) + "\n";
     if (!m_record.timingNote.empty()) text += "They were not traced: " + m_record.timingNote + "\n";
+    for (const std::string& doubt : doubtsOf(m_record)) text += wrappedLines("Doubtful: " + doubt, 2) + "\n";
     if (m_record.isPartial) text += "Partial: the run was cancelled. Only complete rounds are shown.\n";
     return styled(text, Style::Dim, m_hasColour);
   }

@@ -105,6 +105,7 @@ Result<int> suggest(const SuggestOptions& options, Context& context) {
     return Error{"-o is for the changed pipeline: say which suggestion to apply, with --apply N.", ErrorKind::Usage};
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
+  keepSymbols(*pipeline);
   const std::vector<Suggestion> found = suggestions(pipeline->loaded.document, pipeline->options);
   if (options.apply == 0) {
     printAll(found, options, pipeline->options.gains.device, context);

@@ -9,7 +9,6 @@ namespace fuseline::cli {
 
 namespace {
 
-constexpr std::size_t kWidest = 120;
 constexpr std::size_t kGap = 2;
 constexpr std::size_t kNarrowest = 16;
 
@@ -48,7 +47,8 @@ std::vector<std::size_t> Table::widths() const {
     if (row.kind != Row::Kind::Cells) continue;
     for (std::size_t i = 0; i < row.cells.size(); ++i) widths[i] = std::max(widths[i], displayWidth(row.cells[i].text));
   }
-  const std::size_t excess = totalWidth(widths) > kWidest ? totalWidth(widths) - kWidest : 0;
+  const std::size_t widest = outputWidth();
+  const std::size_t excess = totalWidth(widths) > widest ? totalWidth(widths) - widest : 0;
   std::size_t& flexible = hasTextColumn() ? widths.back() : widths.front();
   if (excess > 0) flexible = std::max(kNarrowest, flexible > excess ? flexible - excess : 0);
   return widths;

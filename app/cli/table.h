@@ -24,7 +24,8 @@ struct Cell {
   Cell(const char* value) : text(value) {}
 };
 
-/// Rows of cells under headers, at most 120 columns wide: a last column of text is wrapped, else the first one is cut.
+/// Rows of cells under headers, at most outputWidth() wide: a last column of text is wrapped, else the first one is
+/// cut.
 class Table {
  public:
   explicit Table(std::vector<Column> columns);

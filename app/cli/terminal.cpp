@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -39,11 +41,32 @@ std::string bar(int done, int total) {
   return text;
 }
 
+constexpr std::size_t kNarrowestText = 60;
+constexpr std::size_t kWidestText = 120;
+
+/// As it is said or found when the program begins; the widest where it is neither.
+std::size_t widthOfTerminal() {
+  const char* said = std::getenv("COLUMNS");
+  const std::string_view text = said ? said : "";
+  std::size_t columns = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), columns).ec == std::errc() && columns > 0) return columns;
+  winsize size{};
+  const bool isKnown = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return isKnown ? size.ws_col : kWidestText;
+}
+
 }  // namespace
 
 bool outputHasColour() {
   const char* noColour = std::getenv("NO_COLOR");
-  return isatty(STDOUT_FILENO) && !(noColour && *noColour);
+  const char* terminal = std::getenv("TERM");
+  const bool isDumb = terminal && std::string_view(terminal) == "dumb";
+  return isatty(STDOUT_FILENO) && !isDumb && !(noColour && *noColour);
+}
+
+std::size_t outputWidth() {
+  static const std::size_t width = std::clamp(widthOfTerminal(), kNarrowestText, kWidestText);
+  return width;
 }
 
 std::string styled(std::string_view text, Style style, bool hasColour) {
@@ -81,15 +104,15 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
 }
 
 std::string wrappedLines(std::string_view text, std::size_t hang) {
-  constexpr std::size_t kWidth = 120;
+  const std::size_t width = outputWidth();
   std::string result;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
-    const bool isWide = displayWidth(line) > kWidth;
+    const bool isWide = displayWidth(line) > width;
     std::vector<std::string> pieces = {std::string(line.substr(indent))};
-    if (isWide) pieces = wrapped(line.substr(indent), kWidth - indent - hang);
+    if (isWide) pieces = wrapped(line.substr(indent), width - std::min(width, indent + hang));
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       if (begin + i > 0) result += '\n';
       result.append(i == 0 ? indent : indent + hang, ' ') += pieces[i];

@@ -12,8 +12,13 @@ namespace fuseline::cli {
 
 enum class Style { Plain, Bold, Dim, Good, Bad };
 
-/// May standard output be coloured? Only a terminal, and only without NO_COLOR (https://no-color.org).
+/// May standard output be coloured? Only a terminal that knows colours, and only without NO_COLOR
+/// (https://no-color.org).
 bool outputHasColour();
+
+/// Columns for text: those of the terminal, or of COLUMNS where that is set, but at least 60 and at most 120, which is
+/// what people read at once. 120 where there is no terminal.
+std::size_t outputWidth();
 
 /// The text in ANSI colours, or as it is.
 std::string styled(std::string_view text, Style style, bool hasColour);
@@ -27,8 +32,8 @@ std::string fitted(std::string_view text, std::size_t width);
 /// The text in lines of at most `width` columns, broken at spaces. At least one line.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
-/// Lines that are wider than what people read at once, 120 columns, are broken at spaces; what follows stands `hang`
-/// columns deeper. Without a line break at the end. Only for text without colours.
+/// Lines that are wider than outputWidth() are broken at spaces; what follows stands `hang` columns deeper. Without a
+/// line break at the end. Only for text without colours.
 std::string wrappedLines(std::string_view text, std::size_t hang);
 
 /// One line on standard error that is drawn again and again: on a terminal only, and after a second.

@@ -90,10 +90,14 @@ void printRepaired(const RepairedDocument& repaired, const ValidateOptions& opti
   if (options.output.empty()) context.out << serialize(repaired.document);
 }
 
-Result<int> repairFile(const ValidateOptions& options, const OpenedPipeline& pipeline, Context& context) {
+Result<int> repairFile(const ValidateOptions& options, OpenedPipeline pipeline, Context& context) {
   if (Result<void> readable = checkReadable(pipeline.loaded, options.file); !readable) return readable.error();
   if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
+  keepSymbols(pipeline);
   const RepairedDocument repaired = repair(pipeline.loaded.document, pipeline.options);
+  if (repaired.applied.empty() && hasErrors(repaired.diagnostics))
+    return Error{fmt::format("{}: none of its problems has a repair, and nothing was written.\n{}", options.file,
+                             errorText(allDiagnostics(pipeline), options.file))};
   if (!options.output.empty())
     if (Result<void> saved = saveDocument(repaired.document, options.output); !saved) return saved.error();
   printRepaired(repaired, options, context);
@@ -107,7 +111,7 @@ Result<int> validate(const ValidateOptions& options, Context& context) {
     return Error{"--annotate tells what is wrong, --repair mends it: give one of them.", ErrorKind::Usage};
   Result<OpenedPipeline> pipeline = inspectPipeline(options, context.registry);
   if (!pipeline) return pipeline.error();
-  if (options.repairs) return repairFile(options, *pipeline, context);
+  if (options.repairs) return repairFile(options, std::move(*pipeline), context);
   const std::vector<Diagnostic> diagnostics = allDiagnostics(*pipeline);
   const bool isValid = !hasErrors(diagnostics);
   if (options.asJson) {

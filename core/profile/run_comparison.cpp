@@ -209,6 +209,12 @@ bool crosses(const MetricChange& metric, const Gate& gate) {
   return isBeyond && metric.change.isSignificant();
 }
 
+/// Counts are the same in every round.
+bool hasTooFewRounds(const MetricChange& metric) {
+  const bool isMeasured = metric.unit == "ns" || metric.unit == "x";
+  return isMeasured && std::min(metric.base.count, metric.next.count) < kRoundsForAClaim;
+}
+
 std::string sentenceOf(const MetricChange& metric) {
   const std::string where = metric.phase.empty() ? "" : fmt::format(" ({})", metric.phase);
   std::string text = fmt::format("{}{}: {} to {}, {}", metric.name, where, valueText(metric, metric.base.median),
@@ -303,6 +309,10 @@ Result<GateResult> check(const Gate& gate, const RunComparison& comparison) {
     return gateError(gate,
                      "the runs are of two devices, whose times say nothing of each other. Hold their speedup, peak or "
                      "launches against a gate.");
+  if (hasTooFewRounds(*metric))
+    return gateError(gate, fmt::format("{} and {} rounds are too few to tell a change from chance. Run both with "
+                                       "--iterations {} or more.",
+                                       metric->base.count, metric->next.count, kRoundsForAClaim));
   return GateResult{.gate = gate, .isMet = !crosses(*metric, gate), .sentence = sentenceOf(*metric)};
 }
 

@@ -62,7 +62,8 @@ struct GateResult {
   std::string sentence;  // with the figures, or with the step that is worst
 };
 
-/// Errors: a gate on times of two devices, or on what one of the runs does not have.
+/// Errors: a gate on times of two devices, on what one of the runs does not have, or on fewer rounds than
+/// kRoundsForAClaim.
 Result<GateResult> check(const Gate& gate, const RunComparison& comparison);
 
 }  // namespace fuseline

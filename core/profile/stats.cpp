@@ -14,8 +14,6 @@ namespace {
 
 constexpr int kResamples = 2000;
 constexpr std::uint64_t kBootstrapSeed = 20240229;
-/// With fewer rounds not even six equal signs reach 95 % (2 * 0.5^5 = 0.0625), so no claim is made.
-constexpr std::size_t kRoundsForAClaim = 6;
 
 /// Linear interpolation between order statistics (Hyndman & Fan 1996, type 7).
 double quantile(std::span<const double> sorted, double fraction) {
@@ -54,7 +52,7 @@ std::vector<double> bootstrapMedians(std::span<const double> samples, std::mt199
 RatioStats statsOf(double median, std::vector<double> resampled, std::size_t numRounds) {
   std::ranges::sort(resampled);
   RatioStats stats{.median = median, .low = quantile(resampled, 0.025), .high = quantile(resampled, 0.975)};
-  if (numRounds >= kRoundsForAClaim) return stats;
+  if (numRounds >= std::size_t{kRoundsForAClaim}) return stats;
   stats.low = std::min(stats.low, 1.0);
   stats.high = std::max(stats.high, 1.0);
   return stats;

@@ -34,6 +34,9 @@ struct RatioStats {
   bool isSignificant() const { return low > 1.0 || high < 1.0; }
 };
 
+/// With fewer rounds not even that many equal signs reach 95 % (2 * 0.5^5 = 0.0625), so no claim is made.
+inline constexpr int kRoundsForAClaim = 6;
+
 RatioStats compareRounds(std::span<const double> a, std::span<const double> b);
 
 /// a[i] / b[i], round by round.

@@ -3,9 +3,11 @@
 #include "core/runtime/pipeline_run.h"
 
 #include "core/document/pipeline_hash.h"
+#include "core/profile/doubts.h"
 #include "core/profile/roofline.h"
 #include "core/quant/copy_memory.h"
 #include "core/runtime/bindings.h"
+#include "core/runtime/neighbour_watch.h"
 #include "core/runtime/numerics_run.h"
 #include "core/runtime/tensor_capture.h"
 #include "core/support/json_fields.h"
@@ -262,11 +264,13 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
   Result<std::unique_ptr<CacheFiller>> filler = runs.front()->cacheFiller();
   if (!filler) return filler.error();
   policy.cacheFiller = filler->get();
+  const NeighbourWatch neighbours;
   Result<Measurement> measured = fuseline::measure(executors, policy, progress, cancel);
   if (!measured) return measured.error();
   std::vector<RunRecord> records;
   auto samples = measured->plans.begin();
-  const auto conditions = runs.front()->m_backend->conditions();  // first: a GPU raises its clocks again when it idles
+  auto conditions = runs.front()->m_backend->conditions();  // first: a GPU raises its clocks again when it idles
+  if (std::string share = neighbours.text(); !share.empty()) conditions.emplace_back(kNeighboursFact, std::move(share));
   for (const PipelineRun* run : runs) {
     records.push_back(run->emptyRecord());
     std::ranges::copy(conditions, std::back_inserter(records.back().environment));

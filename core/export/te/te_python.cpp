@@ -14,6 +14,7 @@
 #include "core/support/version.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <set>
 
@@ -156,12 +157,20 @@ class Script {
     return fmt::format("{} -> {}", shapesOf(inputs), shapesOf(outputs));
   }
 
+  /// What Python can import; who saves the file under another name knows.
+  std::string moduleName() const {
+    std::string name;
+    for (const char c : m_pipeline.name) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+    const bool isName = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0;
+    return isName ? name : "m" + name;
+  }
+
   std::string head() const {
     std::string text = fmt::format(
         "#!/usr/bin/env python3\n\"\"\"{}: {}\n\nWritten by fuseline {}. `from {} import Pipeline, RECIPE` gives the "
         "module "
         "and its recipe;\nas a program it measures a step on the GPU. The pipeline file stands at the end.\n{}",
-        docText(m_pipeline.name), signatureText(), version(), docText(m_pipeline.name), needs());
+        docText(m_pipeline.name), signatureText(), version(), moduleName(), needs());
     for (const std::string& note : m_notes) text += fmt::format("\n* {}", docText(note));
     text +=
         "\n\"\"\"\n\nimport argparse\nimport importlib.metadata\nimport os\nimport statistics\nimport sys\n\nimport "

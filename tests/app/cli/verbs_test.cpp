@@ -35,6 +35,76 @@ void expectNarrow(const std::string& text) {
         << line;
 }
 
+// "fuseline sweep mlp.fuseline --over M=64": the options of an example are those of its verb.
+TEST(Help, EndsWithExamplesOfTheVerb) {
+  int numExamples = 0;
+  for (const char* verb : {"new", "ops", "rules", "recipes", "validate", "infer", "fuse", "explain", "suggest", "run",
+                           "sweep", "compare", "export", "import", "devices", "bench", "guide", "schema"}) {
+    const std::string help = fuseline(std::string(verb) + " --help").out;
+    const std::string options = help.substr(0, help.find("Examples:"));
+    std::istringstream lines(help.substr(options.size()));
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("  fuseline ")) continue;
+      ++numExamples;
+      EXPECT_TRUE(line.starts_with(std::string("  fuseline ") + verb)) << line;
+      std::istringstream words(line);
+      for (std::string word; words >> word;)
+        if (word.starts_with("-")) {
+          EXPECT_TRUE(has(options, word)) << verb << ": " << word;
+        }
+    }
+  }
+  EXPECT_GE(numExamples, 30);
+}
+
+TEST(Output, FitsTheTerminal) {
+  const std::string sample = samplePipeline();
+  for (const char* verb : {"explain ", "fuse ", "infer "})
+    for (const std::string columns : {"80", "100"}) {
+      setenv("COLUMNS", columns.c_str(), 1);
+      std::istringstream lines(fuseline(verb + sample).out);
+      unsetenv("COLUMNS");
+      for (std::string line; std::getline(lines, line);)
+        EXPECT_LE(std::ranges::count_if(line, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }),
+                  std::stoi(columns))
+            << line;
+    }
+}
+
+TEST(Output, SaysWhereItCannotBeWritten) {
+  EXPECT_EQ(fuseline("ops >/dev/full; echo $?").out, "4\n");
+  EXPECT_EQ(fuseline("ops RMSNrom >/dev/full; echo $?").out, "2\n") << "what was wrong before is what is told";
+}
+
+TEST(Run, ReplacesNoRecordUnasked) {
+  const TemporaryFolder folder;
+  const std::string run =
+      "run --device reference --iterations 1 --set M=16 " + samplePipeline() + " -o " + quoted(folder / "a.fuserun");
+  EXPECT_EQ(fuseline(run).exitCode, 0);
+  const ProgramResult again = fuseline(run);
+  EXPECT_EQ(again.exitCode, 2);
+  EXPECT_TRUE(has(again.err, "--force")) << again.err;
+  EXPECT_EQ(fuseline(run + " --force").exitCode, 0);
+}
+
+TEST(Suggest, TriesEditsWithTheSizesThatAreSet) {
+  const std::string pipeline =
+      quoted(std::filesystem::path(FUSELINE_SOURCE_DIR) / "resources/examples/gpt_mlp.fuseline");
+  const ProgramResult result = fuseline("suggest --device sm_100 --recipe mxfp8 --set M=100 " + pipeline);
+  EXPECT_TRUE(has(inOneLine(result.out), "M to 128")) << result.out;
+}
+
+TEST(Validate, WritesNothingWhereNothingWasRepaired) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a.fuseline") << R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
+    "pipeline": {"inputs": [], "ops": [{"id": "a", "op": "GELU", "attributes": {}}], "wires": [], "outputs": [{"id": "y", "from": "a.y"}]}})";
+  const ProgramResult result =
+      fuseline("validate --repair " + quoted(folder / "a.fuseline") + " -o " + quoted(folder / "b.fuseline"));
+  EXPECT_EQ(result.exitCode, 1);
+  EXPECT_TRUE(has(result.err, "nothing was written")) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "b.fuseline"));
+}
+
 TEST(ExitCode, IsZeroForAValidPipeline) {
   const ProgramResult result = fuseline("validate " + samplePipeline());
   EXPECT_EQ(result.exitCode, 0);
@@ -649,11 +719,12 @@ TEST(Import, OfARunIsThePipelineAsItWasMeasured) {
 
 TEST(Numerics, HoldsFusionAgainstGates) {
   const TemporaryFolder folder;
-  const std::string run = "run --device reference --iterations 1 --warmup 0 -o " + quoted(folder / "a.fuserun") + " ";
+  const std::string run =
+      "run --device reference --iterations 1 --warmup 0 --force -o " + quoted(folder / "a.fuserun") + " ";
   const ProgramResult met = fuseline(run + "--fail-if 'error>tolerance' " + samplePipeline());
   EXPECT_EQ(met.exitCode, 0) << met.err;
   EXPECT_TRUE(has(met.out, "fused against unfused: pass; the worst is ")) << met.out;
-  EXPECT_TRUE(has(met.out, "met    error>tolerance: the largest is ")) << met.out;
+  EXPECT_TRUE(has(met.out, "passed error>tolerance: the largest is ")) << met.out;
   const Json verdict = Json::parse(readText(folder / "a.fuserun"))["numerics"]["fusion"];
   EXPECT_TRUE(verdict["isWithin"]);
   EXPECT_LE(verdict["toleranceShare"].get<double>(), 1.0);

@@ -161,6 +161,19 @@ TEST(Gates, DoNotFailByChance) {
   EXPECT_TRUE(result.sentence.ends_with("which could be chance")) << result.sentence;
 }
 
+TEST(Gates, OnTimesNeedAFewRounds) {
+  RunRecord base = runOf(200, 100, {});
+  RunRecord next = runOf(200, 1000, {});
+  for (RunRecord* record : {&base, &next})
+    for (VariantRecord& variant : record->variants) variant.endToEndNs.resize(5);
+  const Result<GateResult> result = check(*parseGate("median>+5%"), compared(base, next));
+  ASSERT_FALSE(result);
+  EXPECT_EQ(
+      result.error().message,
+      "--fail-if \"median>+5%\": 5 and 5 rounds are too few to tell a change from chance. Run both with --iterations 6 "
+      "or more.");
+}
+
 TEST(Gates, OnCountsNeedNoSamples) {
   const RunRecord base = runOf(2, 1, {});
   RunRecord next = base;

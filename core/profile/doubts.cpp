@@ -1,0 +1,53 @@
+// Looks at the environment of a record, and at its steps under its roofs.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/doubts.h"
+
+#include "core/profile/roofline.h"
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+/// Faster by so much is no scatter. Memory may be a cache, which is faster than the roof; arithmetic has no such way.
+constexpr double kBeyondRoof = 0.8;
+
+std::string neighboursDoubt(const RunRecord& record) {
+  const std::string share = record.fact(kNeighboursFact);
+  if (share.empty()) return {};
+  return fmt::format(
+      "Other programs took {} during the rounds: times are too long, and what they say of the two plans is less sure "
+      "than their intervals. Run again on a machine that does nothing else.",
+      share);
+}
+
+/// The step that is farthest beyond the peak of its arithmetic.
+std::string roofDoubt(const RunRecord& record) {
+  double least = kBeyondRoof;
+  std::string text;
+  for (const VariantRecord& variant : record.variants) {
+    const Roofline roofline(record, variant);
+    for (const StepRecord& step : variant.steps) {
+      if (step.isView) continue;
+      const Efficiency efficiency = roofline.of({&step});
+      if (efficiency.bound != Bound::Compute || efficiency.timesFromRoof() >= least) continue;
+      least = efficiency.timesFromRoof();
+      text = fmt::format(
+          "{} ({}) computed {:.1f} times as fast as the {} roof, which was measured after the rounds and is therefore "
+          "too low: other programs, or clocks, were in its way. Run again for roofs that hold.",
+          step.name, step.phase, 1.0 / least, arithmeticName(efficiency.roof));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> doubtsOf(const RunRecord& record) {
+  std::vector<std::string> doubts = {neighboursDoubt(record), roofDoubt(record)};
+  std::erase(doubts, "");
+  return doubts;
+}
+
+}  // namespace fuseline

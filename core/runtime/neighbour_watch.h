@@ -1,0 +1,36 @@
+// NeighbourWatch: how much of the machine's CPUs other programs took while something was measured.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fuseline {
+
+/// CPU time since the system began, in seconds.
+struct CpuTimes {
+  double busy = 0.0;  // of all programs
+  double idle = 0.0;
+};
+
+/// Of the first line of Linux' /proc/stat (proc(5)); nothing for another text. ticks: a second.
+std::optional<CpuTimes> cpuTimesIn(std::string_view text, double ticks);
+
+/// What others took of the machine's CPUs, from 0 to 1, between two moments in which this program itself took
+/// ownSeconds. 0 where it is too little to be told from how coarsely the system counts.
+double neighboursShare(const CpuTimes& before, const CpuTimes& after, double ownSeconds);
+
+/// Watches from its construction on.
+class NeighbourWatch {
+ public:
+  NeighbourWatch();
+  /// "48 % of the CPUs", for a record's environment; empty where it is less than a twentieth, or not known.
+  std::string text() const;
+
+ private:
+  std::optional<CpuTimes> m_before;
+  double m_ownBefore = 0.0;
+};
+
+}  // namespace fuseline
