@@ -125,7 +125,8 @@ Result<PipelineText> pipelineText(const PipelineExporter& exporter, const Export
                                                   .options = pipeline->options,
                                                   .analysis = pipeline->analysis,
                                                   .seed = options.seed,
-                                                  .tensors = std::move(*tensors)});
+                                                  .tensors = std::move(*tensors),
+                                                  .layOut = context.layOut});
   if (exported && !exported->bytes)
     if (Result<void> fits = refuseOptionsOfWeights(options); !fits) return fits.error();
   return exported;
@@ -180,11 +181,12 @@ Result<int> exportFile(const ExportOptions& options, Context& context) {
 
 void addExportVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ExportOptions>();
-  CLI::App* verb =
-      addVerb(app, context, "export",
-              "Writes a pipeline as a module of TransformerEngine or a model for ONNX, a run as a trace or a table, or "
-              "either as a configuration of TransformerEngine's debug tool; without a file lists the formats",
-              options, exportFile);
+  CLI::App* verb = addVerb(
+      app, context, "export",
+      "Writes a pipeline as a module of TransformerEngine, a model for ONNX or a drawing, a run as a trace, a table or "
+      "a page, or "
+      "either as a configuration of TransformerEngine's debug tool; without a file lists the formats",
+      options, exportFile);
   const CLI::Option* file =
       verb->add_option("FILE", options->file, "The pipeline, *.fuseline, or the run, *.fuserun")->type_name("FILE");
   addReadingOptions(*verb, *options);

@@ -58,6 +58,7 @@ const TensorSummary* LastCapture::find(std::string_view tensor) const {
 Session::Session(SessionSettings settings, QObject* parent)
     : QObject(parent),
       m_capabilitiesOf(std::move(settings.capabilitiesOf)),
+      m_layOut(std::move(settings.layOut)),
       m_baselines(new Baselines(this)),
       m_worker(settings.workerCommand) {
   refreshCapabilities();
@@ -391,7 +392,8 @@ Result<PipelineText> Session::exportPipeline(const PipelineExporter& exporter) c
                          .options = options,
                          .analysis = analysis,
                          .seed = RunSettings{}.seed,
-                         .tensors = tensors});
+                         .tensors = tensors,
+                         .layOut = m_layOut});
 }
 
 void Session::run() { start(runRequest(RunPurpose::Times)); }
