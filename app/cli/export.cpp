@@ -5,6 +5,7 @@
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
 #include "core/export/exporter.h"
+#include "core/export/html_comparison.h"
 #include "core/export/pipeline_exporter.h"
 #include "core/profile/run_file.h"
 #include "core/profile/run_folder.h"
@@ -94,11 +95,11 @@ Result<void> refuseOptionsOfPlans(const ExportOptions& options) {
   return {};
 }
 
-Result<PipelineText> runText(const Exporter& exporter, const ExportOptions& options) {
+Result<PipelineText> runText(const Exporter& exporter, const ExportOptions& options, const Context& context) {
   if (Result<void> fits = refuseOptionsOfPlans(options); !fits) return fits.error();
   const Result<RunRecord> record = loadRun(options.file);
   if (!record) return record.error();
-  Result<std::string> text = exporter.write(*record);
+  Result<std::string> text = exporter.writeWith(*record, {}, context.layOut);
   return text ? Result<PipelineText>(PipelineText{std::move(*text)}) : text.error();
 }
 
@@ -138,7 +139,7 @@ Result<PipelineText> exportedText(const ExportOptions& options, Context& context
   const Exporter* const ofRuns = findExporter(options.format);
   const bool isRun = options.file.ends_with(".fuserun") || holdsRun(options.file);
   if (ofPipelines && !(ofRuns && isRun)) return pipelineText(*ofPipelines, options, context);
-  return ofRuns ? runText(*ofRuns, options) : unknownFormat(options);
+  return ofRuns ? runText(*ofRuns, options, context) : unknownFormat(options);
 }
 
 Result<void> writeExported(const PipelineText& exported, const std::string& path) {

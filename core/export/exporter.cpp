@@ -14,6 +14,11 @@
 
 namespace fuseline {
 
+Result<std::string> Exporter::writeWith(const RunRecord& record, std::span<const NamedRun> bases,
+                                        const LayOutGraph& layOut) const {
+  return writeBeside ? Result<std::string>(writeBeside(record, bases, layOut)) : write(record);
+}
+
 std::span<const Exporter> exporters() {
   static const std::array all = {
       Exporter{.name = "trace",

@@ -1,6 +1,7 @@
 // The export dialog: what it shows is what it saves, and what stands in the way is a sentence.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/drawing/layouts.h"
+#include "core/export/html_comparison.h"
 #include "core/export/onnx/onnx_proto.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/export_dialog.h"
@@ -34,6 +35,7 @@ class ExportTest : public QObject {
   void aPipelineWithErrorsIsASentence();
   void aLaidOutDrawingOpensAsItsPipeline();
   void withoutLayoutsADrawingIsASentence();
+  void aPageOfARunIsThatOfTheCommandLine();
 };
 
 namespace {
@@ -192,6 +194,21 @@ void ExportTest::withoutLayoutsADrawingIsASentence() {
   formats->setCurrentIndex(formats->findText(QStringLiteral("Laid out drawing")));
   QVERIFY2(dialog.notes().contains(QStringLiteral("this build has no Graphviz")), qPrintable(dialog.notes()));
   QVERIFY(!dialog.button(QStringLiteral("Save as..."))->isEnabled());
+}
+
+void ExportTest::aPageOfARunIsThatOfTheCommandLine() {
+  Designer designer;
+  if (!designer.session.settings().layOut) QSKIP("This build has no Graphviz.");
+  const QTemporaryDir folder;
+  const RunRecord record = measuredRun();
+  QVERIFY(designer.window.openFile(writtenTo(folder, "small.fuserun", toJson(record).dump())));
+  const QString path = folder.filePath(QStringLiteral("small.html"));
+  QVERIFY(designer.session.exportRun(*findExporter("html"), path));
+  QFile page(path);
+  QVERIFY(page.open(QIODevice::ReadOnly));
+  const Result<std::string> expected = findExporter("html")->writeWith(record, {}, graphLayout());
+  QVERIFY(expected->find("<svg") != std::string::npos);
+  QCOMPARE(page.readAll().toStdString(), *expected);
 }
 
 }  // namespace fuseline::ui

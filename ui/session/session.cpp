@@ -373,9 +373,7 @@ void Session::setRowNote(const RowNote& note) {
 
 Result<void> Session::exportRun(const Exporter& exporter, const QString& path) const {
   if (!m_lastRun) return Error{tr("Nothing was measured yet: run the pipeline first.").toStdString()};
-  const Result<std::string> text = exporter.writeBeside
-                                       ? exporter.writeBeside(m_lastRun->record, namedRunsOf(*m_baselines))
-                                       : exporter.write(m_lastRun->record);
+  const Result<std::string> text = exporter.writeWith(m_lastRun->record, namedRunsOf(*m_baselines), m_layOut);
   if (!text) return text.error();
   return writeFileAtomically(path.toStdString(), [&](std::ostream& file) { file << *text; });
 }
