@@ -21,9 +21,9 @@ struct Exporter {
   std::string_view summary;  // what it is for, in one sentence
   /// Errors: a sentence what of the run it would need, and how it is measured.
   Result<std::string> (*write)(const RunRecord& record) = nullptr;
-  /// Of formats that can set the run beside others and show its graph; else null.
-  std::string (*writeBeside)(const RunRecord& record, std::span<const NamedRun> bases,
-                             const LayOutGraph& layOut) = nullptr;
+  /// Of formats that can set the run beside others or show its graph; else null. Errors: as those of write.
+  Result<std::string> (*writeBeside)(const RunRecord& record, std::span<const NamedRun> bases,
+                                     const LayOutGraph& layOut) = nullptr;
 
   /// By whichever of both has more to show.
   Result<std::string> writeWith(const RunRecord& record, std::span<const NamedRun> bases,

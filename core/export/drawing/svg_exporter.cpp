@@ -4,8 +4,12 @@
 
 #include "core/document/json_text.h"
 #include "core/document/picture.h"
+#include "core/export/drawing/measured_graph.h"
 #include "core/export/drawing/svg_graph.h"
+#include "core/runtime/measured_pipeline.h"
+#include "core/support/text.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -25,6 +29,11 @@ std::vector<DrawnPass> passesOf(const Analysis& analysis) {
   return passes;
 }
 
+std::string withoutStop(std::string sentence) {
+  if (sentence.ends_with('.')) sentence.pop_back();
+  return sentence;
+}
+
 Error notDrawn(const std::string& why) {
   return Error{
       fmt::format("--to svg: {}. `fuseline export --to dot` writes the graph for other programs, such as dot "
@@ -32,14 +41,38 @@ Error notDrawn(const std::string& why) {
                   why)};
 }
 
+Error noLibrary() { return notDrawn("this build has no Graphviz, which places the ops (Debian: libgraphviz-dev)"); }
+
+std::optional<HeatLegend> legendOf(const MeasuredGraph& graph) {
+  if (!graph.isTimed()) return std::nullopt;
+  return HeatLegend{.caption = fmt::format("median times of steps, {} plan; shares of their sum, {}", graph.variant(),
+                                           formatDuration(graph.sumNs())),
+                    .most = graph.hottest()};
+}
+
+Result<std::string> file(const std::vector<DrawnPass>& passes, const LayOutGraph& layOut, SvgOptions options,
+                         const PipelineDocument& document) {
+  if (!isUtf8(options.title)) options.title = "pipeline";
+  const Result<Html> svg = svgOf(passes, layOut, options);
+  if (!svg) return notDrawn(svg.error().message);
+  return withPipeline(svg->toString() + "\n", serialize(document));
+}
+
 }  // namespace
 
 Result<PipelineText> svgDrawing(const ExportedPipeline& pipeline) {
-  if (!pipeline.layOut) return notDrawn("this build has no Graphviz, which places the ops (Debian: libgraphviz-dev)");
-  const std::string title = isUtf8(pipeline.name) ? pipeline.name : "pipeline";
-  const Result<Html> svg = svgOf(passesOf(pipeline.analysis), pipeline.layOut, {.use = SvgUse::File, .title = title});
-  if (!svg) return notDrawn(svg.error().message);
-  return PipelineText{withPipeline(svg->toString() + "\n", serialize(documentAsAnalysed(pipeline)))};
+  if (!pipeline.layOut) return noLibrary();
+  Result<std::string> svg =
+      file(passesOf(pipeline.analysis), pipeline.layOut, {.title = pipeline.name}, documentAsAnalysed(pipeline));
+  return svg ? Result<PipelineText>(PipelineText{std::move(*svg)}) : svg.error();
+}
+
+Result<std::string> svgDrawingOfRun(const RunRecord& record, const LayOutGraph& layOut) {
+  if (!layOut) return noLibrary();
+  const Result<MeasuredGraph> graph = MeasuredGraph::of(record);
+  if (!graph) return Error{fmt::format("--to svg: {}.", withoutStop(graph.error().message))};
+  return file(graph->passes(), layOut, {.title = record.title(), .legend = legendOf(*graph)},
+              measuredPipeline(record)->document);
 }
 
 }  // namespace fuseline

@@ -21,6 +21,9 @@ namespace {
 
 constexpr double kMarginPx = 16.0;
 constexpr double kGapPx = 48.0;  // between the passes
+constexpr double kLegendPx = 52.0;
+constexpr int kNumShades = 32;
+constexpr DrawnSize kShade = {5.0, 12.0};
 
 std::size_t numOps(const std::vector<DrawnPass>& passes) {
   std::size_t most = 0;
@@ -32,19 +35,44 @@ std::size_t numOps(const std::vector<DrawnPass>& passes) {
 /// Side by side, on lines with the headings.
 struct Sheet {
   std::vector<double> lefts;
+  double top = kMarginPx;
   DrawnSize size;
 };
 
-Sheet sheetOf(std::span<const GraphLayout> layouts) {
+Sheet sheetOf(std::span<const GraphLayout> layouts, const std::optional<HeatLegend>& legend) {
   Sheet sheet{.size = {kMarginPx, 0.0}};
+  if (legend) sheet.top += kLegendPx;
   for (const GraphLayout& layout : layouts) {
     if (!sheet.lefts.empty()) sheet.size.width += kGapPx;
     sheet.lefts.push_back(sheet.size.width);
     sheet.size.width += std::max(layout.size.width, textWidthPx(phaseHeading(Phase::Backward), kNameFontPx));
     sheet.size.height = std::max(sheet.size.height, layout.size.height);
   }
-  return {std::move(sheet.lefts),
-          {std::ceil(sheet.size.width + kMarginPx), std::ceil(sheet.size.height + kHeadingPx + 2 * kMarginPx)}};
+  if (legend) sheet.size.width = std::max(sheet.size.width, kMarginPx + textWidthPx(legend->caption, kTypeFontPx));
+  sheet.size = {std::ceil(sheet.size.width + kMarginPx),
+                std::ceil(sheet.top + kHeadingPx + sheet.size.height + kMarginPx)};
+  return sheet;
+}
+
+Html legendMarkup(const HeatLegend& legend) {
+  const double baseline = kMarginPx + kShade.height - 1.5;
+  const HtmlAttributes look = {{"class", "figure"}, {"fill", kLightPalette.dimText}, {"font-size", px(kTypeFontPx)}};
+  const double left = kMarginPx + 12.0;
+  Html shades;
+  for (int i = 0; i < kNumShades; ++i) {
+    const Rgb color = heatColor((i + 0.5) / kNumShades);
+    // A little wider than a step, so that nothing shines through between two.
+    shades += shape("rect", {{"x", px(left + i * kShade.width)},
+                             {"y", px(kMarginPx)},
+                             {"width", px(kShade.width + (i + 1 < kNumShades ? 0.5 : 0.0))},
+                             {"height", px(kShade.height)},
+                             {"fill", hexOf(color)}});
+  }
+  const double right = left + kNumShades * kShade.width + 6.0;
+  return "\n"_html +
+         element("g", {{"class", "legend"}},
+                 textAt({kMarginPx, baseline}, look, "0") + shades + textAt({right, baseline}, look, legend.most) +
+                     textAt({kMarginPx, kMarginPx + kShade.height + kLinePx}, look, legend.caption));
 }
 
 Html head(const SvgOptions& options, const DrawnSize& size) {
@@ -103,10 +131,11 @@ Result<Html> svgOf(const std::vector<DrawnPass>& passes, const LayOutGraph& layO
     if (!layout) return layout.error();
     layouts.push_back(std::move(*layout));
   }
-  const Sheet sheet = sheetOf(layouts);
+  const Sheet sheet = sheetOf(layouts, options.legend);
   Html content = head(options, sheet.size);
+  if (options.legend) content += legendMarkup(*options.legend);
   for (std::size_t i = 0; i < passes.size(); ++i)
-    content += "\n"_html + svgPass(passes[i], layouts[i], {sheet.lefts[i], kMarginPx});
+    content += "\n"_html + svgPass(passes[i], layouts[i], {sheet.lefts[i], sheet.top});
   return element("svg", rootAttributes(options, sheet.size), content + "\n"_html);
 }
 

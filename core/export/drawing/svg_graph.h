@@ -7,6 +7,7 @@
 #include "core/export/html.h"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,16 @@ std::string drawingStyle();
 
 enum class SvgUse { File, InPage };
 
+/// Of shaded boxes, above them.
+struct HeatLegend {
+  std::string caption;
+  std::string most;  // at the hot end: "1.14 ms (42 %)"
+};
+
 struct SvgOptions {
   SvgUse use = SvgUse::File;
   std::string title;
+  std::optional<HeatLegend> legend = std::nullopt;
 };
 
 /// The passes side by side: forward flows down, backward up. Ops have the class "op" and the id of opAnchor(). Texts

@@ -177,6 +177,20 @@ class Svg(unittest.TestCase):
         for kind in ("paper", "box", "title", "type", "label", "wire", "tip", "hull", "hull-title"):
             self.assertRegex(dark, rf"\.{kind}\b")
 
+    def test_runs_are_shaded_and_open_as_what_they_ran(self):
+        with tempfile.TemporaryDirectory() as folder:
+            record, picture = pathlib.Path(folder) / "a.fuserun", pathlib.Path(folder) / "a.svg"
+            run("run", ROOT / "resources" / "examples" / "llama_mlp.fuseline", "--set", "M=16", "--iterations", "3",
+                "--no-roofs", "--quiet", "-o", record)
+            run("export", record, "--to", "svg", "-o", picture)
+            drawing = Drawing(picture.read_text(encoding="utf-8"))
+            fills = {box.get("fill") for box in drawing.root.iter(f"{SVG}rect") if box.get("class") == "box heat"}
+            self.assertIn("#fde725", fills, "the longest step is the end of the scale")
+            legend = [text.text for group in drawing.root.iter(f"{SVG}g") if group.get("class") == "legend"
+                      for text in group.findall(f"{SVG}text")]
+            self.assertRegex(legend[1], r"^[0-9.]+ (us|ms) \([0-9.]+ %\)$")
+            self.assertIn('"M": 16', run("import", picture))
+
     def test_has_too_many_ops(self):
         with tempfile.TemporaryDirectory() as folder:
             path = written(folder, chain([f"op{i}" for i in range(1001)]))

@@ -6,7 +6,8 @@
 #include "tests/core/export/sample_layout.h"
 #include "tests/core/export/sample_runs.h"
 
-#include <fmt/format.h>
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 namespace fuseline {
@@ -54,7 +55,31 @@ TEST(ReportGraph, IsShadedByTheStepsOfTheRun) {
     EXPECT_NE(page.find(hexOf(heatColor(step.samplesNs.front() / 9000.0))), std::string::npos) << step.name;
 }
 
-TEST(ReportGraph, IsLeftOutOfUntimedShades) {
+TEST(ReportGraph, OpsOfSeveralStepsHaveTheirSum) {
+  RunRecord record = plannedRun("llama-mlp");
+  std::vector<StepRecord>& steps = record.variants[1].steps;
+  ASSERT_EQ(steps[1].ops, std::vector<std::string>{"norm"});
+  StepRecord again = steps[1];
+  again.name = "norm.again";
+  again.samplesNs = {3000.0};
+  steps.push_back(again);
+  const std::string page = htmlReportBeside(record, {}, inAColumn);
+  EXPECT_NE(page.find(">5 us · 10 %</text>"), std::string::npos) << "2 us and 3 us, of 48 us";
+}
+
+TEST(ReportGraph, FramesOfOneOpAreOne) {
+  RunRecord record = plannedRun("llama-mlp");
+  std::vector<StepRecord>& steps = record.variants[1].steps;
+  const auto fused = std::ranges::find_if(steps, [](const StepRecord& step) { return !step.rule.empty(); });
+  StepRecord again = *fused;
+  again.rule = "AgainAndAgain";
+  steps.push_back(again);
+  const std::string page = htmlReportBeside(record, {}, inAColumn);
+  EXPECT_NE(page.find("<svg"), std::string::npos);
+  EXPECT_EQ(page.find("<title>AgainAndAgain</title>"), std::string::npos);
+}
+
+TEST(ReportGraph, HasNoShadesWithoutTimes) {
   RunRecord record = plannedRun("llama-mlp");
   for (VariantRecord& variant : record.variants)
     for (StepRecord& step : variant.steps) step.samplesNs.clear();
