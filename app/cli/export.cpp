@@ -184,9 +184,9 @@ void addExportVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ExportOptions>();
   CLI::App* verb = addVerb(
       app, context, "export",
-      "Writes a pipeline as a module of TransformerEngine, a model for ONNX or a drawing, a run as a trace, a table or "
-      "a page, or "
-      "either as a configuration of TransformerEngine's debug tool; without a file lists the formats",
+      "Writes a pipeline as a module of TransformerEngine, a model for ONNX or a drawing, a run as a trace, a table, a "
+      "page or a drawing, or either as a configuration of TransformerEngine's debug tool; without a file lists the "
+      "formats",
       options, exportFile);
   const CLI::Option* file =
       verb->add_option("FILE", options->file, "The pipeline, *.fuseline, or the run, *.fuserun")->type_name("FILE");
