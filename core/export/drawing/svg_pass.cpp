@@ -125,7 +125,7 @@ class PassWriter {
     const Html parts = textElement("title", box.tip) + ground(box, rect) + texts(box, rect);
     if (!isOp(box)) return "\n"_html + element("g", {{"class", "end"}}, parts);
     const HtmlAttributes attributes = {{"class", "op"}, {"id", opAnchor(m_pass.phase, box.node)}};
-    const Html content = box.link.empty() ? parts : element("a", {{"href", box.link}, {"tabindex", "-1"}}, parts);
+    const Html content = box.link.empty() ? parts : element("a", {{"href", box.link}}, parts);
     return "\n"_html + element("g", attributes, content);
   }
 
