@@ -297,11 +297,12 @@ std::string textOf(const std::vector<Base>& bases, const RunRecord& next, const 
 }
 
 /// Nothing for an empty path.
-Result<void> writeReport(const std::vector<Base>& bases, const RunRecord& next, const std::string& path) {
+Result<void> writeReport(const std::vector<Base>& bases, const RunRecord& next, const std::string& path,
+                         const LayOutGraph& layOut) {
   if (path.empty()) return {};
   std::vector<NamedRun> runs;
   for (const Base& base : bases) runs.push_back({std::filesystem::path(base.file).filename().string(), base.record});
-  return writeFileAtomically(path, [&](std::ostream& file) { file << htmlReportBeside(next, runs); });
+  return writeFileAtomically(path, [&](std::ostream& file) { file << htmlReportBeside(next, runs, layOut); });
 }
 
 /// Of the gates that failed.
@@ -325,7 +326,8 @@ Result<int> compare(const CompareOptions& options, Context& context) {
   const Result<std::vector<GateResult>> results = checkAll(*gates, comparison);
   if (!results) return results.error();
   const std::vector<GateReport> reports = reportsOf(*results);
-  if (Result<void> written = writeReport(*bases, *next, options.report); !written) return written.error();
+  if (Result<void> written = writeReport(*bases, *next, options.report, context.layOut); !written)
+    return written.error();
   if (options.asJson)
     printJson(context, toJson(*bases, *next, reports));
   else

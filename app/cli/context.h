@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/export/drawing/graph_layout.h"
 #include "core/runtime/backend.h"
 #include "core/support/json.h"
 #include "core/support/result.h"
@@ -26,6 +27,7 @@ struct Context {
   std::ostream& err;
   bool hasColour = false;
   int exitCode = 0;
+  LayOutGraph layOut = nullptr;
 };
 
 /// How a verb is called, one line a call, for the end of its help.

@@ -5,6 +5,7 @@
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
 #include "core/export/exporter.h"
+#include "core/export/html_comparison.h"
 #include "core/export/pipeline_exporter.h"
 #include "core/profile/run_file.h"
 #include "core/profile/run_folder.h"
@@ -94,11 +95,11 @@ Result<void> refuseOptionsOfPlans(const ExportOptions& options) {
   return {};
 }
 
-Result<PipelineText> runText(const Exporter& exporter, const ExportOptions& options) {
+Result<PipelineText> runText(const Exporter& exporter, const ExportOptions& options, const Context& context) {
   if (Result<void> fits = refuseOptionsOfPlans(options); !fits) return fits.error();
   const Result<RunRecord> record = loadRun(options.file);
   if (!record) return record.error();
-  Result<std::string> text = exporter.write(*record);
+  Result<std::string> text = exporter.writeWith(*record, {}, context.layOut);
   return text ? Result<PipelineText>(PipelineText{std::move(*text)}) : text.error();
 }
 
@@ -125,7 +126,8 @@ Result<PipelineText> pipelineText(const PipelineExporter& exporter, const Export
                                                   .options = pipeline->options,
                                                   .analysis = pipeline->analysis,
                                                   .seed = options.seed,
-                                                  .tensors = std::move(*tensors)});
+                                                  .tensors = std::move(*tensors),
+                                                  .layOut = context.layOut});
   if (exported && !exported->bytes)
     if (Result<void> fits = refuseOptionsOfWeights(options); !fits) return fits.error();
   return exported;
@@ -137,7 +139,7 @@ Result<PipelineText> exportedText(const ExportOptions& options, Context& context
   const Exporter* const ofRuns = findExporter(options.format);
   const bool isRun = options.file.ends_with(".fuserun") || holdsRun(options.file);
   if (ofPipelines && !(ofRuns && isRun)) return pipelineText(*ofPipelines, options, context);
-  return ofRuns ? runText(*ofRuns, options) : unknownFormat(options);
+  return ofRuns ? runText(*ofRuns, options, context) : unknownFormat(options);
 }
 
 Result<void> writeExported(const PipelineText& exported, const std::string& path) {
@@ -180,11 +182,12 @@ Result<int> exportFile(const ExportOptions& options, Context& context) {
 
 void addExportVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ExportOptions>();
-  CLI::App* verb =
-      addVerb(app, context, "export",
-              "Writes a pipeline as a module of TransformerEngine or a model for ONNX, a run as a trace or a table, or "
-              "either as a configuration of TransformerEngine's debug tool; without a file lists the formats",
-              options, exportFile);
+  CLI::App* verb = addVerb(
+      app, context, "export",
+      "Writes a pipeline as a module of TransformerEngine, a model for ONNX or a drawing, a run as a trace, a table, a "
+      "page or a drawing, or either as a configuration of TransformerEngine's debug tool; without a file lists the "
+      "formats",
+      options, exportFile);
   const CLI::Option* file =
       verb->add_option("FILE", options->file, "The pipeline, *.fuseline, or the run, *.fuserun")->type_name("FILE");
   addReadingOptions(*verb, *options);

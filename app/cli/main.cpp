@@ -4,6 +4,7 @@
 #include "app/backends.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
+#include "app/drawing/layouts.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 
@@ -83,7 +84,11 @@ int runProgram(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("Start with: fuseline new llama-mlp -o mlp.fuseline, then fuseline run mlp.fuseline");
   const std::unique_ptr<BackendRegistry> registry = makeBackendRegistry();
-  cli::Context context{.registry = *registry, .out = std::cout, .err = std::cerr, .hasColour = cli::outputHasColour()};
+  cli::Context context{.registry = *registry,
+                       .out = std::cout,
+                       .err = std::cerr,
+                       .hasColour = cli::outputHasColour(),
+                       .layOut = graphLayout()};
   addVerbs(app, context);
   try {
     app.parse(argc, argv);

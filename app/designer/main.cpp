@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/backends.h"
 #include "app/designer/screenshot.h"
+#include "app/drawing/layouts.h"
 #include "core/profile/run_folder.h"
 #include "ui/desktop.h"
 #include "ui/main_window.h"
@@ -245,7 +246,8 @@ int main(int argc, char** argv) {
   const std::unique_ptr<BackendRegistry> registry = makeBackendRegistry();
   ui::Session session(
       {.workerCommand = workerCommand(parser),
-       .capabilitiesOf = [&registry](const std::string& device) { return registry->capabilities(device); }});
+       .capabilitiesOf = [&registry](const std::string& device) { return registry->capabilities(device); },
+       .layOut = graphLayout()});
   std::optional<ui::Autosave> autosave;
   if (!isPicture(parser)) autosave.emplace(session, journalFolder());
   ui::MainWindow window(session, theme, isPicture(parser) ? ui::Persistence::None : ui::Persistence::Settings);

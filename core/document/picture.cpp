@@ -20,7 +20,7 @@ using namespace std::string_view_literals;
 
 constexpr std::size_t kHeadBytes = 4096;
 constexpr const char* kOrigin =
-    "Pictures with one are what the designer writes: File > Export drawing, with the pipeline inside.";
+    "Pictures with one are what File > Export drawing of the designer and `fuseline export --to svg` write.";
 
 // ------------------------------------------------------------------------------------------------------------- PNG
 

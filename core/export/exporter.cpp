@@ -4,6 +4,7 @@
 
 #include "core/export/chrome_trace.h"
 #include "core/export/csv_table.h"
+#include "core/export/drawing/svg_exporter.h"
 #include "core/export/folded_stacks.h"
 #include "core/export/html_report.h"
 #include "core/export/inspect/dlfw_inspect.h"
@@ -13,6 +14,25 @@
 #include <array>
 
 namespace fuseline {
+
+namespace {
+
+Result<std::string> pageBeside(const RunRecord& record, std::span<const NamedRun> bases, const LayOutGraph& layOut) {
+  return htmlReportBeside(record, bases, layOut);
+}
+
+Result<std::string> drawingOfRun(const RunRecord& record, std::span<const NamedRun>, const LayOutGraph& layOut) {
+  return svgDrawingOfRun(record, layOut);
+}
+
+Result<std::string> drawingWithoutLayout(const RunRecord& record) { return svgDrawingOfRun(record, {}); }
+
+}  // namespace
+
+Result<std::string> Exporter::writeWith(const RunRecord& record, std::span<const NamedRun> bases,
+                                        const LayOutGraph& layOut) const {
+  return writeBeside ? writeBeside(record, bases, layOut) : write(record);
+}
 
 std::span<const Exporter> exporters() {
   static const std::array all = {
@@ -41,7 +61,13 @@ std::span<const Exporter> exporters() {
                .ending = ".html",
                .summary = "One page with plans, steps and reasons, for browsers; it opens here again as the run",
                .write = htmlReport,
-               .writeBeside = htmlReportBeside},
+               .writeBeside = pageBeside},
+      Exporter{.name = "svg",
+               .title = "Shaded drawing",
+               .ending = ".svg",
+               .summary = "The graph, its ops shaded by their time, as a picture that opens here again as the pipeline",
+               .write = drawingWithoutLayout,
+               .writeBeside = drawingOfRun},
       Exporter{.name = "dlfw-inspect",
                .title = "nvidia-dlfw-inspect configuration",
                .ending = ".yaml",

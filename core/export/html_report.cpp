@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/html_report.h"
 
+#include "core/export/drawing/svg_graph.h"
 #include "core/export/fusion_misses.h"
+#include "core/export/html_graph.h"
 #include "core/export/html_steps.h"
 #include "core/export/run_texts.h"
 #include "core/profile/run_page.h"
@@ -59,15 +61,18 @@ Html card(std::string_view name, const std::string& value, const std::string& de
 
 class HtmlReport {
  public:
-  explicit HtmlReport(const RunRecord& record, std::span<const NamedRun> bases = {})
-      : m_record(record), m_bases(bases), m_comparison(compareVariants(record)) {}
+  explicit HtmlReport(const RunRecord& record, std::span<const NamedRun> bases = {}, const LayOutGraph& layOut = {})
+      : m_record(record),
+        m_bases(bases),
+        m_comparison(compareVariants(record)),
+        m_graph(reportGraph(record, m_comparison, layOut)) {}
 
   /// The mark stands near the beginning, by which the page is known as a run.
   std::string page() const {
     const ReportTexts texts;
     const Html head = "<meta charset=\"utf-8\">"_html + Html::verbatim(std::string(kRunPageMark)) + policy() +
                       textElement("title", m_record.title() + ": " + headlineOf(m_comparison)) +
-                      element("style", Html::verbatim(texts.style));
+                      element("style", Html::verbatim(graphStyle() + texts.style));
     const Html script = element("script", Html::verbatim(texts.script));
     const Html body =
         header() + element("main", sections()) + footer() + Html::verbatim(runElement(m_record) + "\n") + script;
@@ -84,6 +89,11 @@ class HtmlReport {
            "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">"_html;
   }
 
+  std::string graphStyle() const {
+    if (m_graph.markup.isEmpty()) return {};
+    return "@media screen and (prefers-color-scheme: dark) {\n" + drawingStyle() + "}\n";
+  }
+
   Html header() const {
     std::vector<std::string> settings;
     for (const auto& [name, value] : settingsOf(m_record)) settings.push_back(fmt::format("{} {}", name, value));
@@ -98,8 +108,9 @@ class HtmlReport {
                    "<p>Each box is a step of the fused plan, in the order of execution; within it stand the "
                    "steps of the unfused plan whose work it does.</p>"_html +
                        planDrawing(m_comparison)) +
-           section("Steps", element("div", {{"class", "wide"}}, stepTable(m_record, m_comparison))) + beside() +
-           section("Fusions that did not apply", misses()) + section("Low precision", quantization()) +
+           (m_graph.markup.isEmpty() ? Html() : section("Graph", m_graph.markup)) +
+           section("Steps", element("div", {{"class", "wide"}}, stepTable(m_record, m_comparison, m_graph.ops))) +
+           beside() + section("Fusions that did not apply", misses()) + section("Low precision", quantization()) +
            section("How it was measured", method()) + section("Environment", environment());
   }
 
@@ -223,14 +234,15 @@ class HtmlReport {
   const RunRecord& m_record;
   std::span<const NamedRun> m_bases;
   Comparison m_comparison;
+  ReportGraph m_graph;
 };
 
 }  // namespace
 
 Result<std::string> htmlReport(const RunRecord& record) { return HtmlReport(record).page(); }
 
-std::string htmlReportBeside(const RunRecord& record, std::span<const NamedRun> bases) {
-  return HtmlReport(record, bases).page();
+std::string htmlReportBeside(const RunRecord& record, std::span<const NamedRun> bases, const LayOutGraph& layOut) {
+  return HtmlReport(record, bases, layOut).page();
 }
 
 }  // namespace fuseline

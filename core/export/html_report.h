@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/export/drawing/graph_layout.h"
 #include "core/export/html_comparison.h"
 #include "core/profile/run_record.h"
 #include "core/support/result.h"
@@ -13,9 +14,10 @@ namespace fuseline {
 
 /// One HTML file that loads nothing: the result, the plans, the steps, why other fusions did not apply, how and where
 /// it was measured, and the record itself, which loadRunRecord() reads. Names are escaped. Works without scripts; with
-/// them the table is sorted by a click. Errors: none that this format has.
+/// them the table is sorted by a click, and shows which ops of the graph a step runs. Errors: none that this format
+/// has.
 Result<std::string> htmlReport(const RunRecord& record);
-/// The same, with the run beside others after its steps.
-std::string htmlReportBeside(const RunRecord& record, std::span<const NamedRun> bases);
+/// The same, with the run beside others after its steps, and with its graph, where somebody lays that out.
+std::string htmlReportBeside(const RunRecord& record, std::span<const NamedRun> bases, const LayOutGraph& layOut = {});
 
 }  // namespace fuseline

@@ -5,6 +5,7 @@
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -101,8 +102,8 @@ class PlanDrawing {
 
 class StepTable {
  public:
-  StepTable(const RunRecord& record, const Comparison& comparison)
-      : m_record(record), m_comparison(comparison), m_units(unitsOf(comparison)) {
+  StepTable(const RunRecord& record, const Comparison& comparison, const OpsOfRows& ops)
+      : m_record(record), m_comparison(comparison), m_ops(ops), m_units(unitsOf(comparison)) {
     for (const ComparisonRow& row : comparison.rows)
       m_longestNs = std::max({m_longestNs, row.unfused.median, row.fused.median});
   }
@@ -135,39 +136,47 @@ class StepTable {
     for (std::size_t i = entry.row; i < entry.end; ++i) {
       const ComparisonRow& row = m_comparison.rows[i];
       const char* look = row.depth > 0 ? "part" : row.isFused ? "fused" : "basic";
-      rows += element("tr", {{"class", look}}, nameCell(row) + textElement("td", row.phase) + figures(row, bars(row)));
+      HtmlAttributes attributes = {{"class", look}};
+      if (!opsOf(i).empty()) attributes.emplace_back("data-ops", anchorsOf(i));
+      rows += element("tr", attributes, nameCell(i) + textElement("td", row.phase) + figures(row, bars(row)));
     }
     return element("tbody", rows);
+  }
+
+  std::span<const DrawnOpName> opsOf(std::size_t row) const {
+    return row < m_ops.size() ? std::span<const DrawnOpName>(m_ops[row]) : std::span<const DrawnOpName>();
+  }
+
+  std::string anchorsOf(std::size_t row) const {
+    std::vector<std::string> anchors;
+    for (const DrawnOpName& op : opsOf(row)) anchors.push_back(op.anchor);
+    return fmt::format("{}", fmt::join(anchors, " "));
   }
 
   Html total(const ComparisonRow& row, const char* name) const {
     return element("tr", textElement("th", name) + "<td></td>"_html + figures(row, {}));
   }
 
-  Html nameCell(const ComparisonRow& row) const {
+  Html nameCell(std::size_t index) const {
+    const ComparisonRow& row = m_comparison.rows[index];
     Html name = Html::text(row.depth > 0 ? row.label : entryName(row));
     if (row.isFused && row.depth == 0) name += " <small>fused</small>"_html;
     if (const std::string note = m_record.noteOf(row.label, row.phase); !note.empty())
       name += element("div", {{"class", "noted"}}, Html::text(note));
-    if (const StepRecord* step = stepOf(row)) name += details(*step, row);
-    return element("td", {{"class", "name"}, {"tabindex", "0"}, {"data-v", entryName(row)}}, name);
+    if (const StepRecord* step = stepOf(m_record, row)) name += details(*step, row, opsOf(index));
+    HtmlAttributes attributes = {{"class", "name"}, {"tabindex", "0"}, {"data-v", entryName(row)}};
+    if (!opsOf(index).empty()) attributes.emplace_back("id", rowAnchor(index));
+    return element("td", attributes, name);
   }
 
-  /// Of the fused plan, where it has the step.
-  const StepRecord* stepOf(const ComparisonRow& row) const {
-    const VariantRecord* unfused = m_record.variant("unfused");
-    const VariantRecord* fused = m_record.variant("fused");
-    const StepRecord* step = fused && row.depth == 0 ? fused->find(row.label, row.phase) : nullptr;
-    return step || !unfused ? step : unfused->find(row.label, row.phase);
-  }
-
-  static Html details(const StepRecord& step, const ComparisonRow& row) {
+  static Html details(const StepRecord& step, const ComparisonRow& row, std::span<const DrawnOpName> drawn) {
     const auto line = [](std::string_view name, const std::string& value) {
       return value.empty() ? Html() : textElement("dt", name) + textElement("dd", value);
     };
+    const Html ops = drawn.empty() ? line("ops", fmt::format("{}", fmt::join(step.ops, ", "))) : linksTo(drawn);
     const double timeNs = row.fused.count > 0 ? row.fused.median : row.unfused.median;
-    Html list = line("step", step.name) + line("rule", step.rule) + line("kernel", step.kernel) +
-                line("ops", fmt::format("{}", fmt::join(step.ops, ", "))) + line("writes", step.writes) +
+    Html list = line("step", step.name) + line("rule", step.rule) + line("kernel", step.kernel) + ops +
+                line("writes", step.writes) +
                 line("bytes, counted", formatBytes(step.bytes) + rateText(step.bytes, timeNs, "GB/s")) +
                 line("operations, counted",
                      formatFlops(static_cast<double>(step.flops)) + rateText(step.flops, timeNs, "GFLOP/s")) +
@@ -177,6 +186,14 @@ class StepTable {
       list += line(formatDuration(summarize(kernel.samplesNs).median),
                    fmt::format("{} ({})", kernel.name, kernel.configuration));
     return element("dl", {{"class", "details"}}, list);
+  }
+
+  /// To the boxes of the graph.
+  static Html linksTo(std::span<const DrawnOpName> ops) {
+    Html links;
+    for (const DrawnOpName& op : ops)
+      links += (links.isEmpty() ? Html() : ", "_html) + element("a", {{"href", "#" + op.anchor}}, Html::text(op.name));
+    return "<dt>ops</dt>"_html + element("dd", links);
   }
 
   /// An amount a nanosecond is a billion a second.
@@ -230,6 +247,7 @@ class StepTable {
 
   const RunRecord& m_record;
   const Comparison& m_comparison;
+  const OpsOfRows& m_ops;
   ComparisonUnits m_units;
   double m_longestNs = 0.0;
 };
@@ -238,6 +256,17 @@ class StepTable {
 
 Html planDrawing(const Comparison& comparison) { return PlanDrawing(comparison).markup(); }
 
-Html stepTable(const RunRecord& record, const Comparison& comparison) { return StepTable(record, comparison).markup(); }
+Html stepTable(const RunRecord& record, const Comparison& comparison, const OpsOfRows& ops) {
+  return StepTable(record, comparison, ops).markup();
+}
+
+const StepRecord* stepOf(const RunRecord& record, const ComparisonRow& row) {
+  const VariantRecord* unfused = record.variant("unfused");
+  const VariantRecord* fused = record.variant("fused");
+  const StepRecord* step = fused && row.depth == 0 ? fused->find(row.label, row.phase) : nullptr;
+  return step || !unfused ? step : unfused->find(row.label, row.phase);
+}
+
+std::string rowAnchor(std::size_t row) { return fmt::format("step-{}", row); }
 
 }  // namespace fuseline

@@ -6,12 +6,30 @@
 #include "core/profile/comparison_text.h"
 #include "core/profile/run_record.h"
 
+#include <cstddef>
+#include <string>
+#include <vector>
+
 namespace fuseline {
 
 /// The fused plan, a box a step in the order of execution, with the basic ops that it replaces within it.
 Html planDrawing(const Comparison& comparison);
 
+/// The ops of a row that are in a drawing on the page: the ids of their boxes, and their names.
+struct DrawnOpName {
+  std::string anchor;
+  std::string name;
+};
+using OpsOfRows = std::vector<std::vector<DrawnOpName>>;
+
 /// Rows that can be sorted, each entry with its basic ops beneath it; details of a step appear where one points at it.
-Html stepTable(const RunRecord& record, const Comparison& comparison);
+/// ops: by row of the comparison; empty: there is no drawing.
+Html stepTable(const RunRecord& record, const Comparison& comparison, const OpsOfRows& ops = {});
+
+/// Of the fused plan, where it has the step; else of the unfused one. nullptr: of neither.
+const StepRecord* stepOf(const RunRecord& record, const ComparisonRow& row);
+
+/// "step-3": the id of what names a row of the comparison within its page.
+std::string rowAnchor(std::size_t row);
 
 }  // namespace fuseline

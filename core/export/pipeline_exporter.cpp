@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/pipeline_exporter.h"
 
+#include "core/export/drawing/svg_exporter.h"
 #include "core/export/inspect/dlfw_inspect.h"
 #include "core/export/onnx/onnx_exporter.h"
 #include "core/export/te/te_python.h"
@@ -30,6 +31,12 @@ std::span<const PipelineExporter> pipelineExporters() {
                        .ending = ".py",
                        .summary = "A module of te.ops in Python, with its recipe, that measures and checks itself",
                        .write = tePython},
+      PipelineExporter{
+          .name = "svg",
+          .title = "Laid out drawing",
+          .ending = ".svg",
+          .summary = "The graph with what is fused, forward and backward, as a picture that opens here again",
+          .write = svgDrawing},
       PipelineExporter{.name = "dot",
                        .title = "Graphviz drawing",
                        .ending = ".dot",

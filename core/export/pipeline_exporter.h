@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/export/drawing/graph_layout.h"
 #include "core/plan/analysis.h"
 #include "core/support/result.h"
 #include "core/tensor/tensor.h"
@@ -25,6 +26,8 @@ struct ExportedPipeline {
   /// For formats with weights: what these are drawn from, and those that are given in place of it, by name.
   std::uint64_t seed = 0;
   std::shared_ptr<const NamedTensors> tensors = nullptr;
+  /// For formats that are drawings. Empty: nobody can.
+  LayOutGraph layOut = nullptr;
 };
 
 struct PipelineText {

@@ -1,4 +1,4 @@
-// Sorts the table of steps by a click on a column, and saves the run that is in the page. The page reads well without.
+// Sorts the table of steps by a click on a column, shows which ops of the graph a step runs, and saves the run that is in the page. The page reads well without.
 "use strict";
 const table = document.getElementById("steps");
 const entries = [...table.tBodies];
@@ -36,6 +36,36 @@ for (const head of table.tHead.rows[0].cells) {
   head.append(button);
   button.addEventListener("click", () => sortBy(head, head.dataset.sort === "number"));
 }
+
+// Within the drawing only: the page stays where it is.
+function reveal(box) {
+  const drawing = box.closest(".drawing");
+  const [inner, outer] = [box.getBoundingClientRect(), drawing.getBoundingClientRect()];
+  const isShown = inner.top >= outer.top && inner.bottom <= outer.bottom && inner.left >= outer.left &&
+    inner.right <= outer.right;
+  if (isShown) return;
+  drawing.scrollBy(inner.left + inner.width / 2 - outer.left - outer.width / 2,
+    inner.top + inner.height / 2 - outer.top - outer.height / 2);
+}
+
+// Whoever points at one sees the others.
+function tie(element, others) {
+  const light = (isLit) => {
+    for (const each of [element, ...others]) each.classList.toggle("lit", isLit);
+  };
+  for (const event of ["mouseenter", "focusin"]) element.addEventListener(event, () => light(true));
+  for (const event of ["mouseleave", "focusout"]) element.addEventListener(event, () => light(false));
+}
+
+const rowsOfBoxes = new Map();
+for (const row of table.rows) {
+  const boxes = (row.dataset.ops ?? "").split(" ").map((id) => document.getElementById(id)).filter((box) => box);
+  if (boxes.length === 0) continue;
+  for (const box of boxes) rowsOfBoxes.set(box, [...(rowsOfBoxes.get(box) ?? []), row]);
+  tie(row, boxes);
+  for (const event of ["mouseenter", "focusin"]) row.addEventListener(event, () => reveal(boxes[0]));
+}
+for (const [box, rows] of rowsOfBoxes) tie(box, rows);
 
 function saveRun() {
   const text = document.getElementById("fuseline-run").textContent;

@@ -28,6 +28,7 @@ RULES = (
     ("core/", rf"^({CUDA})", "core knows no CUDA"),
     ("core/", rf"^({CPU_LIBRARIES})", "core knows no kernel library"),
     ("core/", rf"^({COMMAND_LINE})", "core knows no command line"),
+    ("core/", r"^graphviz/", "core knows no Graphviz"),
     ("kernels/", r"^(ui|app|tests)/", "kernels know no ui, app or tests"),
     ("kernels/", rf"^({QT})", "kernels know no Qt"),
     ("kernels/", rf"^({COMMAND_LINE})", "kernels know no command line"),
@@ -39,6 +40,7 @@ RULES = (
     ("ui/", rf"^({CUDA}|{CPU_LIBRARIES})", "ui knows no device library"),
     ("ui/", rf"^({COMMAND_LINE})", "ui knows no command line"),
     ("app/cli/", rf"^({QT}|ui/)", "the program fuseline links no Qt"),
+    ("app/drawing/", rf"^({QT}|ui/|{CUDA})", "layouts of graphs need neither Qt nor CUDA"),
     ("app/backends", rf"^({QT}|ui/|{CUDA})", "the backends of a program need neither Qt nor CUDA"),
     ("app/", r"^tests/", "no program includes tests"),
 )

@@ -58,6 +58,8 @@ class Layers(unittest.TestCase):
             ("ui/canvas/a.cpp", "<cuda_runtime.h>", "ui knows no device library"),
             ("app/cli/run.cpp", "<QCoreApplication>", "fuseline links no Qt"),
             ("app/cli/run.cpp", '"ui/session/session.h"', "fuseline links no Qt"),
+            ("core/export/a.cpp", "<graphviz/gvc.h>", "core knows no Graphviz"),
+            ("app/drawing/a.cpp", '"ui/canvas/auto_layout.h"', "layouts of graphs need neither Qt nor CUDA"),
             ("app/backends.cpp", "<cuda_runtime.h>", "neither Qt nor CUDA"),
             ("app/designer/main.cpp", '"tests/support/builders.h"', "no program includes tests"),
             ("core/plan/a.cpp", '"plan.h"', "written from the root"),

@@ -1,5 +1,7 @@
 // The export dialog: what it shows is what it saves, and what stands in the way is a sentence.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/drawing/layouts.h"
+#include "core/export/html_comparison.h"
 #include "core/export/onnx/onnx_proto.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/export_dialog.h"
@@ -31,6 +33,9 @@ class ExportTest : public QObject {
   void aModelFromElsewhereTellsWhatItLeavesOpen();
   void aModelOfOtherOpsStaysClosed();
   void aPipelineWithErrorsIsASentence();
+  void aLaidOutDrawingOpensAsItsPipeline();
+  void withoutLayoutsADrawingIsASentence();
+  void aPageOfARunIsThatOfTheCommandLine();
 };
 
 namespace {
@@ -147,6 +152,63 @@ void ExportTest::aPipelineWithErrorsIsASentence() {
   QVERIFY2(dialog.notes().contains(QStringLiteral("in_features is 5")), qPrintable(dialog.notes()));
   QVERIFY(!dialog.button(QStringLiteral("Copy"))->isEnabled());
   QVERIFY(!dialog.button(QStringLiteral("Save as..."))->isEnabled());
+}
+
+namespace {
+
+/// A window of the program, which has layouts.
+struct Designer {
+  Designer()
+      : session(SessionSettings{.workerCommand = {}, .layOut = graphLayout()}),
+        window(session, theme, Persistence::None) {}
+  Theme theme;
+  Session session;
+  MainWindow window;
+};
+
+QString writtenTo(const QTemporaryDir& folder, const char* name, const std::string& text) {
+  const QString path = folder.filePath(QLatin1String(name));
+  QFile file(path);
+  const bool isOpen = file.open(QIODevice::WriteOnly);
+  return isOpen && file.write(QByteArray::fromStdString(text)) >= 0 ? path : QString();
+}
+
+}  // namespace
+
+void ExportTest::aLaidOutDrawingOpensAsItsPipeline() {
+  Designer designer;
+  if (!designer.session.settings().layOut) QSKIP("This build has no Graphviz.");
+  designer.session.openText(smallPipeline(), QStringLiteral("small"));
+  const Result<PipelineText> svg = designer.session.exportPipeline(*findPipelineExporter("svg"));
+  QVERIFY2(svg.hasValue(), svg ? "" : svg.error().message.c_str());
+  const QTemporaryDir folder;
+  Fixture other(residualPipeline(false));
+  QVERIFY(other.window.openFile(writtenTo(folder, "small.svg", svg->text)));
+  QCOMPARE(serialize(other.session.document()), serialize(designer.session.document()));
+}
+
+void ExportTest::withoutLayoutsADrawingIsASentence() {
+  Fixture f(smallPipeline());
+  Dialog dialog(f);
+  auto* const formats = dialog.dialog.findChild<QComboBox*>();
+  formats->setCurrentIndex(formats->findText(QStringLiteral("Laid out drawing")));
+  QVERIFY2(dialog.notes().contains(QStringLiteral("this build has no Graphviz")), qPrintable(dialog.notes()));
+  QVERIFY(!dialog.button(QStringLiteral("Save as..."))->isEnabled());
+}
+
+void ExportTest::aPageOfARunIsThatOfTheCommandLine() {
+  Designer designer;
+  if (!designer.session.settings().layOut) QSKIP("This build has no Graphviz.");
+  const QTemporaryDir folder;
+  const RunRecord record = measuredRun();
+  QVERIFY(designer.window.openFile(writtenTo(folder, "small.fuserun", toJson(record).dump())));
+  const QString path = folder.filePath(QStringLiteral("small.html"));
+  QVERIFY(designer.session.exportRun(*findExporter("html"), path));
+  QFile page(path);
+  QVERIFY(page.open(QIODevice::ReadOnly));
+  const Result<std::string> expected = findExporter("html")->writeWith(record, {}, graphLayout());
+  QVERIFY(expected->find("<svg") != std::string::npos);
+  QCOMPARE(page.readAll().toStdString(), *expected);
 }
 
 }  // namespace fuseline::ui

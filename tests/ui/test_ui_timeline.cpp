@@ -336,8 +336,10 @@ void TimelineTest::exportsTheRun() {
   QVERIFY(f.isOpen);
   for (const Exporter& exporter : exporters()) {
     const auto path = f.folder / ("run" + std::string(exporter.ending));
-    QVERIFY(f.session.exportRun(exporter, toQt(path.string())).hasValue());
-    QCOMPARE(*readWholeFile(path, {.what = "export", .maxMiB = 1}), *exporter.write(f.session.lastRun()->record));
+    const Result<std::string> expected = exporter.write(f.session.lastRun()->record);
+    QCOMPARE(f.session.exportRun(exporter, toQt(path.string())).hasValue(), expected.hasValue());
+    QCOMPARE(expected.hasValue(), exporter.name != "svg");  // this window has nobody who lays out graphs
+    if (expected) QCOMPARE(*readWholeFile(path, {.what = "export", .maxMiB = 1}), *expected);
   }
   Fixture empty(smallPipeline());
   QVERIFY(!empty.session.exportRun(exporters()[0], QStringLiteral("never.json")).hasValue());

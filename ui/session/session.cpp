@@ -58,6 +58,7 @@ const TensorSummary* LastCapture::find(std::string_view tensor) const {
 Session::Session(SessionSettings settings, QObject* parent)
     : QObject(parent),
       m_capabilitiesOf(std::move(settings.capabilitiesOf)),
+      m_layOut(std::move(settings.layOut)),
       m_baselines(new Baselines(this)),
       m_worker(settings.workerCommand) {
   refreshCapabilities();
@@ -374,9 +375,7 @@ void Session::setRowNote(const RowNote& note) {
 
 Result<void> Session::exportRun(const Exporter& exporter, const QString& path) const {
   if (!m_lastRun) return Error{tr("Nothing was measured yet: run the pipeline first.").toStdString()};
-  const Result<std::string> text = exporter.writeBeside
-                                       ? exporter.writeBeside(m_lastRun->record, namedRunsOf(*m_baselines))
-                                       : exporter.write(m_lastRun->record);
+  const Result<std::string> text = exporter.writeWith(m_lastRun->record, namedRunsOf(*m_baselines), m_layOut);
   if (!text) return text.error();
   return writeFileAtomically(path.toStdString(), [&](std::ostream& file) { file << *text; });
 }
@@ -393,7 +392,8 @@ Result<PipelineText> Session::exportPipeline(const PipelineExporter& exporter) c
                          .options = options,
                          .analysis = analysis,
                          .seed = RunSettings{}.seed,
-                         .tensors = tensors});
+                         .tensors = tensors,
+                         .layOut = m_layOut});
 }
 
 void Session::run() { start(runRequest(RunPurpose::Times)); }

@@ -34,6 +34,8 @@ struct SessionSettings {
   /// What a device has kernels for, so that plans are those that it runs. Nothing, or an empty answer: every kernel is
   /// assumed to exist.
   std::function<Capabilities(const std::string& deviceId)> capabilitiesOf = {};
+  /// Of exports, on this thread. Empty: they have no drawings.
+  LayOutGraph layOut = {};
 };
 
 /// Where pipelines run, and what their steps are timed by: RunSettings::device and timing.
@@ -107,7 +109,7 @@ class Session : public QObject {
   ~Session() override;
 
   /// With which others like it can be made.
-  SessionSettings settings() const { return {m_worker.command(), m_capabilitiesOf}; }
+  SessionSettings settings() const { return {m_worker.command(), m_capabilitiesOf, m_layOut}; }
   const PipelineDocument& document() const { return m_history.document(); }
   /// Applies an edit; a refusal is emitted as a sentence. Edits with the same non-empty mergeKey become one entry.
   bool apply(const Edit& edit, const QString& mergeKey = {});
@@ -270,6 +272,7 @@ class Session : public QObject {
   std::vector<Diagnostic> m_fileProblems;
   QStringList m_fileNotes;
   std::function<Capabilities(const std::string& deviceId)> m_capabilitiesOf;
+  LayOutGraph m_layOut;
   Capabilities m_capabilities;  // of the planned device
   std::shared_ptr<const Analysis> m_analysis = std::make_shared<const Analysis>();
   // Counts changes of the document; a result with an older number is dropped.

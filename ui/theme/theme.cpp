@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/theme/theme.h"
 
+#include "core/export/drawing/palette.h"
+
 #include <QApplication>
 #include <QFile>
 #include <QPainter>
@@ -11,8 +13,7 @@
 #include <QSvgRenderer>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <cstdint>
 
 // A static library's resources are linked in by naming them; the macro must stand outside any namespace.
 static void linkIcons() { Q_INIT_RESOURCE(icons); }
@@ -26,29 +27,29 @@ ThemeColors lightColors() {
   c.canvas = QColor("#f4f5f7");
   c.grid = QColor("#d9dce2");
   c.panel = QColor("#eceef1");
-  c.base = QColor("#ffffff");
+  c.base = QColor(kLightPalette.paper);
   c.alternate = QColor("#f6f7f9");
   c.border = QColor("#c3c8d0");
-  c.text = QColor("#1b1f26");
-  c.dimText = QColor("#586170");
+  c.text = QColor(kLightPalette.text);
+  c.dimText = QColor(kLightPalette.dimText);
   c.disabledText = QColor("#8a929e");
-  c.node = QColor("#ffffff");
-  c.nodeBorder = QColor("#aab1bd");
+  c.node = QColor(kLightPalette.node);
+  c.nodeBorder = QColor(kLightPalette.nodeBorder);
   c.accent = QColor("#1f6feb");
   c.onAccent = QColor("#ffffff");
   c.error = QColor("#c0262d");
   c.warning = QColor("#8f5a00");
   c.note = QColor("#1f5fbf");
   c.good = QColor("#0b7a5b");
-  c.forward = QColor("#0f6ab4");
-  c.backward = QColor("#a2480c");
-  c.joint = QColor("#7a3ea8");
-  c.gemm = QColor("#2f6fd0");
-  c.norm = QColor("#8250c4");
-  c.activation = QColor("#2a9156");
-  c.elementwise = QColor("#b98a00");
-  c.branch = QColor("#7d6046");
-  c.neutral = QColor("#78818f");
+  c.forward = QColor(kLightPalette.forward);
+  c.backward = QColor(kLightPalette.backward);
+  c.joint = QColor(kLightPalette.joint);
+  c.gemm = QColor(kLightPalette.gemm);
+  c.norm = QColor(kLightPalette.norm);
+  c.activation = QColor(kLightPalette.activation);
+  c.elementwise = QColor(kLightPalette.elementwise);
+  c.branch = QColor(kLightPalette.branch);
+  c.neutral = QColor(kLightPalette.neutral);
   return c;
 }
 
@@ -57,38 +58,35 @@ ThemeColors darkColors() {
   c.canvas = QColor("#16181d");
   c.grid = QColor("#2b2f38");
   c.panel = QColor("#21242b");
-  c.base = QColor("#191b21");
+  c.base = QColor(kDarkPalette.paper);
   c.alternate = QColor("#1f2229");
   c.border = QColor("#3c424e");
-  c.text = QColor("#e4e7ec");
-  c.dimText = QColor("#a3abb8");
+  c.text = QColor(kDarkPalette.text);
+  c.dimText = QColor(kDarkPalette.dimText);
   c.disabledText = QColor("#6f7785");
-  c.node = QColor("#2a2e37");
-  c.nodeBorder = QColor("#4d5563");
+  c.node = QColor(kDarkPalette.node);
+  c.nodeBorder = QColor(kDarkPalette.nodeBorder);
   c.accent = QColor("#5b9dff");
   c.onAccent = QColor("#0b1220");
   c.error = QColor("#ff7b7b");
   c.warning = QColor("#f0b429");
   c.note = QColor("#7db4ff");
   c.good = QColor("#4fd1a1");
-  c.forward = QColor("#62b3f5");
-  c.backward = QColor("#f39a57");
-  c.joint = QColor("#c79bf2");
-  c.gemm = QColor("#5b93ec");
-  c.norm = QColor("#a97de6");
-  c.activation = QColor("#4bbd7d");
-  c.elementwise = QColor("#dcb33c");
-  c.branch = QColor("#b8957a");
-  c.neutral = QColor("#8d96a5");
+  c.forward = QColor(kDarkPalette.forward);
+  c.backward = QColor(kDarkPalette.backward);
+  c.joint = QColor(kDarkPalette.joint);
+  c.gemm = QColor(kDarkPalette.gemm);
+  c.norm = QColor(kDarkPalette.norm);
+  c.activation = QColor(kDarkPalette.activation);
+  c.elementwise = QColor(kDarkPalette.elementwise);
+  c.branch = QColor(kDarkPalette.branch);
+  c.neutral = QColor(kDarkPalette.neutral);
   return c;
 }
 
-double linearised(double channel) {
-  return channel <= 0.04045 ? channel / 12.92 : std::pow((channel + 0.055) / 1.055, 2.4);
-}
-
 double relativeLuminance(const QColor& color) {
-  return 0.2126 * linearised(color.redF()) + 0.7152 * linearised(color.greenF()) + 0.0722 * linearised(color.blueF());
+  const auto channel = [](int value) { return static_cast<std::uint8_t>(value); };
+  return fuseline::relativeLuminance({channel(color.red()), channel(color.green()), channel(color.blue())});
 }
 
 QByteArray svgSource(const QString& name) {
@@ -167,13 +165,7 @@ QPalette Theme::makePalette() const {
 }
 
 QColor Theme::categoryColor(std::string_view category) const {
-  const auto contains = [&](std::string_view word) { return category.find(word) != std::string_view::npos; };
-  if (contains("inear") || contains("GEMM") || contains("Matrix")) return m_colors.gemm;
-  if (contains("orm")) return m_colors.norm;
-  if (contains("ctivation")) return m_colors.activation;
-  if (contains("lementwise") || contains("ias") || contains("cale")) return m_colors.elementwise;
-  if (contains("ranch") || contains("esidual") || contains("xtra") || contains("tructure")) return m_colors.branch;
-  return m_colors.neutral;
+  return QColor((m_isDark ? kDarkPalette : kLightPalette).*toneOf(category).color);
 }
 
 QColor Theme::dtypeColor(std::string_view dtype) const {
@@ -201,14 +193,8 @@ QIcon Theme::icon(const QString& name, const QColor& color) const {
 }
 
 QColor heatColor(double share) {
-  static constexpr std::array<QRgb, 6> kStops = {0x440154, 0x414487, 0x2a788e, 0x22a884, 0x7ad151, 0xfde725};
-  const double place = std::clamp(share, 0.0, 1.0) * (kStops.size() - 1);
-  const auto first = std::min(static_cast<std::size_t>(place), kStops.size() - 2);
-  const double rest = place - static_cast<double>(first);
-  const QColor a(kStops[first]);
-  const QColor b(kStops[first + 1]);
-  const auto mixed = [rest](int from, int to) { return qRound(from + rest * (to - from)); };
-  return {mixed(a.red(), b.red()), mixed(a.green(), b.green()), mixed(a.blue(), b.blue())};
+  const Rgb color = fuseline::heatColor(share);
+  return {color.red, color.green, color.blue};
 }
 
 QColor textOn(const QColor& ground) {

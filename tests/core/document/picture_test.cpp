@@ -26,7 +26,7 @@ const std::string kPng =
 const std::string kSvg = "<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"><g/>\n</svg>\n";
 
 const std::string kOrigin =
-    " Pictures with one are what the designer writes: File > Export drawing, with the pipeline inside.";
+    " Pictures with one are what File > Export drawing of the designer and `fuseline export --to svg` write.";
 
 std::string refusalOf(const std::string& picture) {
   const Result<std::string> text = pipelineIn(picture);

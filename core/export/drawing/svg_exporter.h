@@ -1,0 +1,18 @@
+// A pipeline, or a run of one, as an SVG that opens as that pipeline.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/export/pipeline_exporter.h"
+#include "core/profile/run_record.h"
+
+namespace fuseline {
+
+/// Ops in the colours of their categories, what is fused in frames, and the pipeline within. Light or dark, as whoever
+/// shows it prefers. Errors: nobody lays out graphs in this build; and those of svgOf().
+Result<PipelineText> svgDrawing(const ExportedPipeline& pipeline);
+
+/// The same of the pipeline in a run, as it was measured: ops shaded by the time of their steps. Errors: also those of
+/// MeasuredGraph::of().
+Result<std::string> svgDrawingOfRun(const RunRecord& record, const LayOutGraph& layOut);
+
+}  // namespace fuseline

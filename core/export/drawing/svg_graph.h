@@ -1,0 +1,44 @@
+// Passes of a graph as SVG: placed by a library, drawn here, so that the same graph gives the same text everywhere.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/export/drawing/drawn_pass.h"
+#include "core/export/drawing/graph_layout.h"
+#include "core/export/html.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+/// Placing the boxes of more ops takes minutes, and nobody would find one of them.
+inline constexpr std::size_t kMostDrawnOps = 1000;
+
+/// What stands in a drawing's <style>, and in that of a page with drawings in it: the colours of the dark theme. Those
+/// of the light one are attributes, which every program reads.
+std::string drawingStyle();
+
+enum class SvgUse { File, InPage };
+
+/// Of shaded boxes, above them.
+struct HeatLegend {
+  std::string caption;
+  std::string most;  // at the hot end: "1.14 ms (42 %)"
+};
+
+struct SvgOptions {
+  SvgUse use = SvgUse::File;
+  std::string title;
+  std::optional<HeatLegend> legend = std::nullopt;
+};
+
+/// The passes side by side: forward flows down, backward up. Ops have the class "op" and the id of opAnchor(). Texts
+/// stay texts. Errors: too many ops, and those of layOut, which is not empty.
+Result<Html> svgOf(const std::vector<DrawnPass>& passes, const LayOutGraph& layOut, const SvgOptions& options = {});
+
+/// "op-f3": the id of a box within its page.
+std::string opAnchor(Phase phase, NodeId node);
+
+}  // namespace fuseline

@@ -1,0 +1,29 @@
+// One pass as SVG, at its place in a drawing.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/export/drawing/drawn_pass.h"
+#include "core/export/drawing/graph_layout.h"
+#include "core/export/drawing/palette.h"
+#include "core/export/html.h"
+
+#include <string>
+
+namespace fuseline {
+
+/// "forward ↓": the way that data flow.
+std::string phaseHeading(Phase phase);
+/// Of the line with the heading, above what was laid out.
+inline constexpr double kHeadingPx = 28.0;
+
+Html svgPass(const DrawnPass& pass, const GraphLayout& layout, const DrawnPoint& origin);
+
+/// The class of a frame, and what its outline looks like.
+struct FrameLook {
+  const char* name;
+  const char* DrawingPalette::*color;
+  const char* dashes;  // nullptr: a line without gaps
+};
+FrameLook lookOf(FrameKind kind);
+
+}  // namespace fuseline

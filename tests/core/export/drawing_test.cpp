@@ -1,0 +1,112 @@
+// Drawings: what they show of a graph, whoever places it, and what they say where nobody does.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/document/file_format.h"
+#include "core/document/json_text.h"
+#include "core/export/drawing/drawn_pass.h"
+#include "core/export/drawing/svg_exporter.h"
+#include "core/export/drawing/svg_graph.h"
+#include "core/export/drawing/text_width.h"
+#include "tests/core/export/sample_layout.h"
+#include "tests/support/random_pipelines.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using testing::chain;
+
+RC_GTEST_PROP(DrawingText, IsCutBetweenCharacters, (const std::vector<std::uint16_t>& choices)) {
+  static const std::vector<std::string> kCharacters = {"a", "W", "ö", "→", "字", "😀"};
+  std::string text;
+  for (const std::uint16_t choice : choices) text += kCharacters[choice % kCharacters.size()];
+  const auto most = *rc::gen::inRange<std::size_t>(1, 40);
+  const std::string cut = shortened(text, most);
+  RC_ASSERT(isUtf8(cut));
+  const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; };
+  RC_ASSERT(static_cast<std::size_t>(std::ranges::count_if(cut, begins)) == std::min(most, choices.size()));
+  RC_ASSERT((cut == text) == (choices.size() <= most));
+  RC_ASSERT(textWidthPx(text, 10.0) >= 4.0 * static_cast<double>(choices.size()));
+}
+
+int count(const DrawnPass& pass, NodeId node) {
+  return static_cast<int>(std::ranges::count(pass.boxes, node, &DrawnBox::node));
+}
+
+/// No box is in two frames, and frames around others come first.
+void checkFrames(const DrawnPass& pass) {
+  std::set<int> framed;
+  for (std::size_t i = 0; i < pass.frames.size(); ++i) {
+    RC_ASSERT(pass.frames[i].outer < static_cast<int>(i));
+    for (const int box : pass.frames[i].boxes) RC_ASSERT(framed.insert(box).second);
+  }
+}
+
+RC_GTEST_PROP(DrawnPass, HasEveryOpAndEveryWire, ()) {
+  const testing::RandomPipeline pipeline = testing::randomPipeline();
+  const Graph graph = chain(DType::BF16, {32, 16}, pipeline.links, pipeline.options);
+  const FusionReport report = *fuse(graph, {.switches = pipeline.switches});
+  const DrawnPass forward = drawnPass(graph, fusionsOf(graph, report.forward, Phase::Forward), Phase::Forward);
+  const DrawnPass backward = drawnPass(graph, fusionsOf(graph, report.backward, Phase::Backward), Phase::Backward);
+  std::size_t numWires = graph.outputs().size();
+  for (const Value& value : graph.values()) numWires += value.uses.size();
+  RC_ASSERT(forward.wires.size() == numWires);
+  for (NodeId node = 0; node < static_cast<NodeId>(graph.nodes().size()); ++node) {
+    RC_ASSERT(count(forward, node) == 1);
+    RC_ASSERT(count(backward, node) == (graph.node(node).takesPartInBackward() ? 1 : 0));
+  }
+  for (const DrawnPass* pass : {&forward, &backward}) checkFrames(*pass);
+}
+
+TEST(DrawnPass, GradientsFlowBack) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {testing::link("GELU", "a"), testing::link("ReLU", "b")});
+  const DrawnPass pass = drawnPass(graph, {}, Phase::Backward);
+  std::set<std::pair<std::string, std::string>> wires;
+  for (const DrawnWire& wire : pass.wires) {
+    EXPECT_EQ(wire.label, "[8, 16] bf16");
+    wires.emplace(pass.boxes[static_cast<std::size_t>(wire.from)].name,
+                  pass.boxes[static_cast<std::size_t>(wire.to)].name);
+  }
+  EXPECT_EQ(wires, (std::set<std::pair<std::string, std::string>>{
+                       {"gradient of y", "b"}, {"b", "a"}, {"a", "gradient of x"}}));
+}
+
+TEST(DrawnPass, OfNoOpIsEmpty) {
+  const Graph graph = chain(DType::BF16, {8, 16}, {testing::link("GELU", "a")}, {.inputRequiresGradient = false});
+  EXPECT_TRUE(drawnPass(graph, {}, Phase::Backward).boxes.empty());
+}
+
+Result<PipelineText> svgOfTemplate(const LayOutGraph& layOut) {
+  const std::string name = "linear-bias";
+  const Analysis analysis = analysisOf(name);
+  const PipelineDocument document =
+      parseDocument(std::ranges::find(documentTemplates(), name, &DocumentTemplate::name)->text).document;
+  return svgDrawing({.name = name, .document = document, .options = {}, .analysis = analysis, .layOut = layOut});
+}
+
+TEST(SvgDrawing, SaysWhatItWouldNeed) {
+  const Result<PipelineText> without = svgOfTemplate(nullptr);
+  ASSERT_FALSE(without);
+  EXPECT_EQ(
+      without.error().message,
+      "--to svg: this build has no Graphviz, which places the ops (Debian: libgraphviz-dev). `fuseline export --to "
+      "dot` writes the graph for other programs, such as dot -Tsvg.");
+  const Result<PipelineText> failed = svgOfTemplate([](const LayoutProblem&) { return Error{"it is tired"}; });
+  ASSERT_FALSE(failed);
+  EXPECT_TRUE(failed.error().message.starts_with("--to svg: it is tired. ")) << failed.error().message;
+}
+
+TEST(SvgDrawing, NamesItsProgramsNowhereThatChanges) {
+  const Result<PipelineText> svg = svgOfTemplate(inAColumn);
+  ASSERT_TRUE(svg) << svg.error().message;
+  EXPECT_EQ(svg->text.find("0.1.0"), std::string::npos);
+  EXPECT_EQ(svg->text, svgOfTemplate(inAColumn)->text);
+}
+
+}  // namespace
+}  // namespace fuseline
