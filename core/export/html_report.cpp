@@ -7,6 +7,7 @@
 #include "core/export/html_graph.h"
 #include "core/export/html_steps.h"
 #include "core/export/run_texts.h"
+#include "core/profile/doubts.h"
 #include "core/profile/run_page.h"
 #include "core/profile/step_sums.h"
 #include "core/quant/recipe.h"
@@ -103,7 +104,7 @@ class HtmlReport {
   }
 
   Html sections() const {
-    return section("Result", summary()) +
+    return section("Result", summary() + doubts()) +
            section("Plans",
                    "<p>Each box is a step of the fused plan, in the order of execution; within it stand the "
                    "steps of the unfused plan whose work it does.</p>"_html +
@@ -129,6 +130,13 @@ class HtmlReport {
     for (const PlanFigure& figure : planFiguresOf(m_record))
       cards += card(figure.name, figure.fused.empty() ? figure.unfused : figure.fused, savingText(figure));
     return element("div", {{"class", "cards"}}, cards);
+  }
+
+  Html doubts() const {
+    Html paragraphs;
+    for (const std::string& doubt : doubtsOf(m_record))
+      paragraphs += element("p", {{"class", "doubt"}}, textElement("strong", "Doubtful. ") + Html::text(doubt));
+    return paragraphs;
   }
 
   static std::string timeOf(const SampleStats& stats) {

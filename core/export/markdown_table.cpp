@@ -4,6 +4,7 @@
 
 #include "core/export/run_texts.h"
 #include "core/profile/comparison_text.h"
+#include "core/profile/doubts.h"
 
 #include <algorithm>
 #include <cctype>
@@ -34,7 +35,8 @@ class MarkdownTable {
       : m_record(record), m_comparison(compareVariants(record)), m_units(unitsOf(m_comparison)) {}
 
   std::string text() const {
-    return "### " + heading() + "\n\n" + settings() + said() + "\n" + times() + "\n" + figures() + "\n" + details();
+    return "### " + heading() + "\n\n" + settings() + said() + doubts() + "\n" + times() + "\n" + figures() + "\n" +
+           details();
   }
 
  private:
@@ -56,6 +58,13 @@ class MarkdownTable {
     for (const RowNote& note : m_record.rowNotes)
       text +=
           fmt::format("- {} ({}): {}\n", markdownCode(note.step), markdownCode(note.phase), markdownCode(note.text));
+    return text;
+  }
+
+  std::string doubts() const {
+    std::string text;
+    for (const std::string& doubt : doubtsOf(m_record))
+      text += fmt::format("\n**Doubtful.** {}\n", markdownCode(doubt));
     return text;
   }
 

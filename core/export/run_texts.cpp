@@ -4,7 +4,6 @@
 
 #include "core/profile/cold_costs.h"
 #include "core/profile/comparison_text.h"
-#include "core/profile/doubts.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -155,7 +154,7 @@ std::vector<std::string> methodOf(const RunRecord& record, const Comparison& com
 }
 
 std::vector<std::string> notesOf(const RunRecord& record) {
-  std::vector<std::string> sentences = doubtsOf(record);
+  std::vector<std::string> sentences;
   if (std::string text = firstRunText(record); !text.empty()) sentences.push_back(std::move(text));
   if (!record.timingNote.empty())
     sentences.push_back(fmt::format("Why steps were not timed otherwise: {}.", record.timingNote));

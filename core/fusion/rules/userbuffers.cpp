@@ -74,7 +74,7 @@ std::vector<Repair> sequenceParallel(const Match& match) {
   return {setAttribute(match.node(0), kSequenceParallel, true)};
 }
 
-std::vector<Condition> conditions() {
+std::vector<Condition> communicationConditions() {
   return {severalRanks("overlap"),
           recipeFieldIs("backward_override", "none", "Userbuffers compute backward as the recipe says"),
           {.sentence = "The linear is row- or column-parallel, or a ReduceScatter follows it.",
@@ -91,7 +91,7 @@ std::vector<Condition> conditions() {
 FusionRule userbuffersLinear(FusionRule rule) {
   rule.origin = RuleOrigin::Te;
   rule.chain = chain();
-  rule.conditions = conditions();
+  rule.conditions = communicationConditions();
   rule.becomes = "userbuffers_linear";
   // TransformerEngine runs on nothing older.
   rule.hardware = HardwareNeed{.minimum = {8, 0}};

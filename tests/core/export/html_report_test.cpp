@@ -70,6 +70,15 @@ RunRecord hostileRun() {
   return record;
 }
 
+TEST(HtmlReport, BeginsWithWhatIsDoubtful) {
+  RunRecord record = comparedRun();
+  EXPECT_EQ(count(exported("html", record), "class=\"doubt\""), 0u);
+  record.environment.emplace_back("other programs", "48 % of the CPUs");
+  const std::string page = exported("html", record);
+  const std::size_t place = page.find("Other programs took 48 % of the CPUs");
+  EXPECT_LT(place, page.find("<h2>Plans</h2>"));
+}
+
 TEST(HtmlReport, ShowsWhatTheUserSays) {
   RunRecord record = comparedRun();
   record.note = "before the change";
