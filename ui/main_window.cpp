@@ -126,7 +126,7 @@ void MainWindow::createDocks() {
   m_suggestions = new SuggestionsPanel(m_session, m_theme);
   m_plan = new PlanPanel(m_session, m_theme);
   m_timings = new TimingsPanel(m_session, m_theme, m_persistence == Persistence::Settings);
-  m_timeline = new TimelinePanel(m_session, m_theme);
+  m_timeline = new TimelinePanel(m_session, m_theme, m_persistence == Persistence::Settings);
   m_flame = new FlamePanel(m_session, m_theme);
   m_roofline = new RooflinePanel(m_session, m_theme);
   m_memory = new MemoryPanel(m_session, m_theme);

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
 namespace fuseline::ui {
 
@@ -91,6 +90,10 @@ class TrackBuilder {
     item.label = labelOf(box, step, activity);
     item.tip = tipOf(box, step, activity);
     if (step && box.level != TimelineLevel::Pass) {
+      item.step = box.step;
+      item.stepName = toQt(step->name);
+      item.kernel = toQt(step->kernel);
+      if (box.level == TimelineLevel::Step && step->bytes > 0) item.bytes = step->bytes;
       for (const std::string& owner : step->owners) item.owners.append(toQt(owner));
       item.ops = step->ops;
       item.isFused = !step->rule.empty();

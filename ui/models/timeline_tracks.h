@@ -10,6 +10,8 @@
 #include <QStringList>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +23,11 @@ struct TimelineItem {
   int row = 0;  // of its track: passes, steps, kernels if there are any, what runs beside them, the host's launches
   double startNs = 0.0;
   double endNs = 0.0;
-  QString label;  // as much of a name as a box needs
+  QString label;                      // as much of a name as a box needs
+  int step = -1;                      // index in the variant's steps; -1: no step's, or the launch of all
+  QString stepName;                   // "fc1.linear"
+  QString kernel;                     // of a step: what does its work, "BasicLinear"
+  std::optional<std::int64_t> bytes;  // of a step: read and written, by the model's count
   QString tip;
   QStringList owners;
   std::vector<std::string> ops;

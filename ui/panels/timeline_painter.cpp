@@ -27,7 +27,7 @@ void TimelinePainter::paint() {
   for (std::size_t track = 0; track < tracks().size(); ++track) paintTrack(track);
   m_painter.setRenderHint(QPainter::Antialiasing);
   paintLinks();
-  paintStretch();
+  paintArea();
 }
 
 bool TimelinePainter::isSelected(const TimelineItem& item) const {
@@ -124,23 +124,33 @@ void TimelinePainter::paintLinks() {
   }
 }
 
-void TimelinePainter::paintStretch() {
-  if (!m_picture.stretch) return;
-  const double left = m_picture.range.xAt(m_picture.stretch->first, m_width);
-  const double right = m_picture.range.xAt(m_picture.stretch->second, m_width);
+/// Its rows, between two lines that lead up to the ruler.
+void TimelinePainter::paintArea() {
+  if (!m_picture.area) return;
+  const TimelineArea& area = *m_picture.area;
+  const double left = m_picture.range.xAt(area.startNs, m_width);
+  const double right = m_picture.range.xAt(area.endNs, m_width);
   QColor fill = m_theme.colors().accent;
   fill.setAlpha(36);
-  m_painter.fillRect(QRectF(left, TimelineStack::kRulerHeightPx, right - left, m_height), fill);
+  double bottom = TimelineStack::kRulerHeightPx;
+  for (const auto& [track, row] : area.rows) {
+    const QRectF band(left, m_picture.stack.rowTop(track, row), right - left, m_picture.stack.rowHeight(track, row));
+    m_painter.fillRect(band, fill);
+    bottom = std::max(bottom, band.bottom());
+  }
   m_painter.setPen(QPen(m_theme.colors().accent, 1));
-  for (const double x : {left, right}) m_painter.drawLine(QPointF(x, 0), QPointF(x, m_height));
+  for (const double x : {left, right}) m_painter.drawLine(QPointF(x, 0), QPointF(x, bottom));
+  paintAreaText(left, right);
+}
+
+void TimelinePainter::paintAreaText(double left, double right) {
   m_painter.setFont(scaledFont(0.9, QFont::DemiBold));
-  const QString text = m_picture.stretchText;
-  const double textWidth = QFontMetricsF(m_painter.font()).horizontalAdvance(text) + 12;
+  const double textWidth = QFontMetricsF(m_painter.font()).horizontalAdvance(m_picture.areaText) + 12;
   const QRectF ground(std::clamp((left + right - textWidth) / 2, 0.0, std::max(0.0, m_width - textWidth)), 1, textWidth,
                       TimelineStack::kRulerHeightPx - 2);
   m_painter.fillRect(ground, m_theme.colors().accent);
   m_painter.setPen(m_theme.colors().onAccent);
-  m_painter.drawText(ground, Qt::AlignCenter, text);
+  m_painter.drawText(ground, Qt::AlignCenter, m_picture.areaText);
 }
 
 }  // namespace fuseline::ui

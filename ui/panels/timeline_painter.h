@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/models/timeline_area.h"
 #include "ui/models/timeline_range.h"
 #include "ui/models/timeline_stack.h"
 #include "ui/models/timeline_walk.h"
@@ -25,9 +26,9 @@ struct TimelinePicture {
   const TimelineRange& range;
   const std::vector<std::pair<std::size_t, std::size_t>>& links;  // of the first two tracks
   const QSet<QString>& selection;
-  std::optional<TimelinePlace> cursor;               // of the keyboard, where it is here
-  std::optional<std::pair<double, double>> stretch;  // measured
-  QString stretchText;
+  std::optional<TimelinePlace> cursor;  // of the keyboard, where it is here
+  const std::optional<TimelineArea>& area;
+  QString areaText;
 };
 
 class TimelinePainter {
@@ -41,7 +42,8 @@ class TimelinePainter {
   void paintCell(std::size_t track, const TimelineCell& cell);
   void paintLabel(const QRectF& area, const TimelineItem& item, const QColor& ground);
   void paintLinks();
-  void paintStretch();
+  void paintArea();
+  void paintAreaText(double left, double right);
   QColor fillOf(const TimelineItem& item) const;
   bool isSelected(const TimelineItem& item) const;
   const std::vector<TimelineTrack>& tracks() const { return m_picture.stack.tracks(); }

@@ -5,11 +5,18 @@
 #include "ui/models/run_notes.h"
 #include "ui/theme/format.h"
 
+#include <QSettings>
 #include <QVBoxLayout>
 
 namespace fuseline::ui {
 
 namespace {
+
+// In these proportions.
+constexpr int kTracksPx = 300;
+constexpr int kSumsPx = 160;
+constexpr auto kSumsKey = "timeline/showsSums";
+constexpr auto kSizesKey = "timeline/sizes";
 
 QString methodText(const RunRecord& record) {
   const std::string& timing = record.settings.timing;
@@ -25,20 +32,25 @@ QString captionOf(const LastRun& run) {
 
 }  // namespace
 
-TimelinePanel::TimelinePanel(Session& session, const Theme& theme, QWidget* parent)
+TimelinePanel::TimelinePanel(Session& session, const Theme& theme, bool isKept, QWidget* parent)
     : QWidget(parent),
       m_session(session),
       m_theme(theme),
       m_caption(new QLabel(this)),
       m_empty(new QLabel(this)),
       m_area(new QScrollArea(this)),
-      m_view(new TimelineView(session, theme)) {
+      m_view(new TimelineView(session, theme)),
+      m_sums(new TimelineSums(session, theme, isKept)),
+      m_body(new QSplitter(Qt::Vertical, this)),
+      m_isKept(isKept),
+      m_wantsSums(!isKept || QSettings().value(kSumsKey, true).toBool()) {
   m_caption->setContentsMargins(10, 6, 10, 6);
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
   m_caption->setToolTip(
       tr("Wheel or W and S zoom · drag or A and D pan · Home shows all, F what is selected\n"
-         "Double click or Return zooms to a box, Backspace back · Shift and a drag measure"));
+         "Double click or Return zooms to a box, Backspace back · Shift and a drag choose a stretch of rows,\n"
+         "R the current box; Q shows and hides the table of what it adds up to"));
   m_empty->setAlignment(Qt::AlignCenter);
   m_empty->setWordWrap(true);
   m_area->setWidgetResizable(true);
@@ -46,11 +58,12 @@ TimelinePanel::TimelinePanel(Session& session, const Theme& theme, QWidget* pare
   m_area->setFocusPolicy(Qt::NoFocus);
   m_area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   m_area->setWidget(m_view);
+  createBody();
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
   layout->addWidget(m_caption);
-  layout->addWidget(m_area, 1);
+  layout->addWidget(m_body, 1);
   layout->addWidget(m_empty, 1);
   for (const auto signal : {&Session::runFinished, &Session::documentReplaced})
     connect(&session, signal, this, &TimelinePanel::refresh);
@@ -59,6 +72,42 @@ TimelinePanel::TimelinePanel(Session& session, const Theme& theme, QWidget* pare
     connect(&session, signal, this, &TimelinePanel::refreshCaption);
   connect(&theme, &Theme::changed, this, &TimelinePanel::refreshCaption);
   refresh();
+}
+
+/// The tracks, and below them the table of an area.
+void TimelinePanel::createBody() {
+  m_body->addWidget(m_area);
+  m_body->addWidget(m_sums);
+  m_body->setStretchFactor(0, 1);
+  m_body->setSizes({kTracksPx, kSumsPx});
+  m_body->setChildrenCollapsible(false);
+  m_sums->hide();
+  connect(m_view, &TimelineView::areaChanged, this, [this] {
+    m_sums->setArea(m_view->tracks(), m_view->area());
+    m_sums->setVisible(m_wantsSums && m_view->area());
+  });
+  connect(m_view, &TimelineView::sumsToggled, this, &TimelinePanel::toggleSums);
+  connect(m_sums, &TimelineSums::closeWanted, this, [this] {
+    showSums(false);
+    m_view->setFocus();
+  });
+  if (!m_isKept) return;
+  m_body->restoreState(QSettings().value(kSizesKey).toByteArray());
+  connect(m_body, &QSplitter::splitterMoved, this, [this] { QSettings().setValue(kSizesKey, m_body->saveState()); });
+}
+
+void TimelinePanel::showSums(bool isShown) {
+  m_wantsSums = isShown;
+  if (m_isKept) QSettings().setValue(kSumsKey, isShown);
+  m_sums->setVisible(isShown && m_view->area());
+}
+
+/// Without an area, the table is of what is in view.
+void TimelinePanel::toggleSums() {
+  if (m_view->tracks().empty()) return;
+  const bool isShown = m_sums->isVisibleTo(this);
+  showSums(!isShown);
+  if (!isShown && !m_view->area()) m_view->takeView();
 }
 
 QString TimelinePanel::emptyText() const {
@@ -75,10 +124,11 @@ void TimelinePanel::refresh() {
   const Analysis& analysis = *m_session.analysis();
   const Graph* graph = run && !run->isStale && analysis.isRunnable() ? &analysis.graph() : nullptr;
   m_view->setTracks(run ? timelineTracks(run->record, graph) : std::vector<TimelineTrack>());
+  m_sums->setArea(m_view->tracks(), m_view->area());
   const QString nothing = emptyText();
   m_empty->setText(nothing);
   m_empty->setVisible(!nothing.isEmpty());
-  m_area->setVisible(nothing.isEmpty());
+  m_body->setVisible(nothing.isEmpty());
   m_caption->setVisible(nothing.isEmpty());
   refreshCaption();
 }

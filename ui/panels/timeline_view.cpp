@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -54,12 +55,12 @@ void TimelineView::setTracks(std::vector<TimelineTrack> tracks) {
   m_stack.setTracks(std::move(tracks));
   m_links = this->tracks().size() < 2 ? decltype(m_links)() : sameWork(this->tracks()[0], this->tracks()[1]);
   m_cursor.reset();
-  if (totalNs != m_totalNs) {
-    m_totalNs = totalNs;
+  const double before = std::exchange(m_totalNs, totalNs);
+  if (totalNs != before) {
     m_range.setTotal(totalNs * kRoomBehind);
     m_earlier.clear();
-    m_stretch.reset();
   }
+  if (m_area && (totalNs != before || !fits(*m_area))) setArea(std::nullopt);
   QStringList summaries;
   for (const TimelineTrack& track : this->tracks()) summaries.append(track.name + QStringLiteral(": ") + track.summary);
   setAccessibleDescription(summaries.join(QStringLiteral("; ")));
@@ -105,12 +106,26 @@ bool TimelineView::isSelected(const TimelineItem& item) const {
   return std::ranges::any_of(item.owners, [&](const QString& id) { return m_session.selection().contains(id); });
 }
 
+std::optional<TimelinePlace> TimelineView::firstSelected() const {
+  for (const auto& [track, row] : m_stack.rows())
+    for (std::size_t item = 0; item < tracks()[track].items.size(); ++item)
+      if (tracks()[track].items[item].row == row && isSelected(tracks()[track].items[item]))
+        return TimelinePlace{track, item};
+  return std::nullopt;
+}
+
+bool TimelineView::fits(const TimelineArea& area) const {
+  const auto rows = m_stack.rows();
+  return std::ranges::all_of(area.rows, [&](const auto& row) { return std::ranges::find(rows, row) != rows.end(); });
+}
+
 // ----------------------------------------------------------------------------------------------------------- commands
 
 bool TimelineView::isOwnKey(int key) const {
-  static constexpr int kKeys[] = {Qt::Key_W,      Qt::Key_S,     Qt::Key_A,        Qt::Key_D,
-                                  Qt::Key_Plus,   Qt::Key_Minus, Qt::Key_Home,     Qt::Key_F,
-                                  Qt::Key_Return, Qt::Key_Enter, Qt::Key_Backspace};
+  static constexpr int kKeys[] = {Qt::Key_W,         Qt::Key_S,    Qt::Key_A, Qt::Key_D,      Qt::Key_Plus,
+                                  Qt::Key_Minus,     Qt::Key_Home, Qt::Key_F, Qt::Key_Return, Qt::Key_Enter,
+                                  Qt::Key_Backspace, Qt::Key_R,    Qt::Key_Q};
+  if (key == Qt::Key_Escape) return m_area.has_value();
   return moveOf(key) || std::ranges::find(kKeys, key) != std::end(kKeys);
 }
 
@@ -180,9 +195,36 @@ bool TimelineView::handleWalk(int key) {
   return true;
 }
 
+bool TimelineView::handleArea(int key) {
+  switch (key) {
+    case Qt::Key_R: takeBox(); return true;
+    case Qt::Key_Q: Q_EMIT sumsToggled(); return true;
+    case Qt::Key_Escape: setArea(std::nullopt); return true;
+    default: return false;
+  }
+}
+
+void TimelineView::setArea(std::optional<TimelineArea> area) {
+  m_area = std::move(area);
+  update();
+  Q_EMIT areaChanged();
+}
+
+void TimelineView::takeView() {
+  setArea(TimelineArea{
+      .startNs = m_range.startNs(), .endNs = std::min(m_range.endNs(), m_totalNs), .rows = m_stack.rows()});
+}
+
+/// The area of the current box, or else of the first one that is selected.
+void TimelineView::takeBox() {
+  const std::optional<TimelinePlace> place = m_cursor ? m_cursor : firstSelected();
+  if (place) setArea(areaOfBox(m_stack, place->track, itemAt(*place)));
+}
+
 void TimelineView::keyPressEvent(QKeyEvent* event) {
   if (m_stack.isEmpty() || !isOwnKey(event->key())) return QWidget::keyPressEvent(event);
-  if (!handleView(event->key())) handleWalk(event->key());
+  const int key = event->key();
+  if (!handleView(key) && !handleWalk(key)) handleArea(key);
 }
 
 bool TimelineView::event(QEvent* event) {
@@ -208,7 +250,8 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event) {
   if (!m_drag->hasMoved && std::abs(x - m_drag->from.x()) < kClickSlackPx) return;
   m_drag->hasMoved = true;
   if (m_drag->measures)
-    m_stretch = std::minmax(m_drag->fromNs, std::clamp(timeAt(x), 0.0, m_totalNs));
+    m_area = areaBetween(m_stack, {m_drag->fromNs, std::clamp(timeAt(x), 0.0, m_totalNs)},
+                         {m_drag->from.y(), event->position().y()});
   else
     m_range.pan(m_drag->fromNs - timeAt(x));
   update();
@@ -216,8 +259,10 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event) {
 
 void TimelineView::mouseReleaseEvent(QMouseEvent* event) {
   const std::optional<Drag> drag = std::exchange(m_drag, std::nullopt);
-  if (!drag || drag->hasMoved) return;
-  m_stretch.reset();
+  if (!drag) return;
+  if (drag->hasMoved && drag->measures) Q_EMIT areaChanged();
+  if (drag->hasMoved) return;
+  if (m_area) setArea(std::nullopt);
   if (const auto found = cellAt(event->position()))
     select({found->first, found->second.first});
   else
@@ -254,9 +299,10 @@ void TimelineView::scrollAndZoom(QWheelEvent* event) {
 }
 
 QString TimelineView::measuredText() const {
-  if (!m_stretch) return {};
-  QStringList parts = {tr("Δ %1").arg(formatDurationNs(m_stretch->second - m_stretch->first))};
-  for (const TimelineTrack& track : tracks()) parts.append(spanSummary(track, m_stretch->first, m_stretch->second));
+  if (!m_area) return {};
+  QStringList parts = {tr("Δ %1").arg(formatDurationNs(m_area->lengthNs()))};
+  for (const std::size_t track : m_area->tracks())
+    parts.append(spanSummary(tracks()[track], m_area->startNs, m_area->endNs));
   return parts.join(QStringLiteral("  ·  "));
 }
 
@@ -269,8 +315,8 @@ void TimelineView::paintEvent(QPaintEvent*) {
                                 .links = m_links,
                                 .selection = m_session.selection(),
                                 .cursor = hasFocus() ? m_cursor : std::nullopt,
-                                .stretch = m_stretch,
-                                .stretchText = measuredText()};
+                                .area = m_area,
+                                .areaText = measuredText()};
   TimelinePainter(painter, picture, QSizeF(size()), m_theme).paint();
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/models/timeline_area.h"
 #include "ui/models/timeline_range.h"
 #include "ui/models/timeline_stack.h"
 #include "ui/models/timeline_walk.h"
@@ -17,7 +18,8 @@
 namespace fuseline::ui {
 
 /// Draws the tracks. The wheel, W and S zoom, dragging, A and D pan; Home shows all, F what is selected, Return what
-/// the arrow keys stand on, Backspace what was shown before. Shift and a drag measure a stretch.
+/// the arrow keys stand on, Backspace what was shown before. Shift and a drag choose an area, R that of the current
+/// box.
 class TimelineView : public QWidget {
   Q_OBJECT
 
@@ -32,9 +34,19 @@ class TimelineView : public QWidget {
   const TimelineItem* currentItem() const;
   /// Where a box is drawn, in the widget.
   QRectF areaOf(std::size_t track, std::size_t item) const;
-  /// What Shift and a drag have measured; empty: nothing.
+  const std::optional<TimelineArea>& area() const { return m_area; }
+  void setArea(std::optional<TimelineArea> area);
+  /// All rows, as long as what is in view.
+  void takeView();
+  /// What the area measures, in a line; empty: there is none.
   QString measuredText() const;
   QSize sizeHint() const override;
+
+ Q_SIGNALS:
+  /// Not while it is still dragged.
+  void areaChanged();
+  /// The key that shows and hides the table.
+  void sumsToggled();
 
  protected:
   bool event(QEvent* event) override;
@@ -60,11 +72,15 @@ class TimelineView : public QWidget {
   std::optional<std::pair<std::size_t, TimelineCell>> cellAt(QPointF position) const;
   QString tipAt(QPointF position) const;
   bool isSelected(const TimelineItem& item) const;
+  std::optional<TimelinePlace> firstSelected() const;
+  bool fits(const TimelineArea& area) const;
 
   // Commands.
   bool isOwnKey(int key) const;
   bool handleView(int key);
   bool handleWalk(int key);
+  bool handleArea(int key);
+  void takeBox();
   void jumpTo(double startNs, double endNs);
   void showSelection();
   void back();
@@ -80,7 +96,7 @@ class TimelineView : public QWidget {
   double m_totalNs = 0.0;
   std::optional<TimelinePlace> m_cursor;
   std::optional<Drag> m_drag;
-  std::optional<std::pair<double, double>> m_stretch;
+  std::optional<TimelineArea> m_area;
 };
 
 }  // namespace fuseline::ui
