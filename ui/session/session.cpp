@@ -112,6 +112,12 @@ void Session::redo() {
   noteChange();
 }
 
+void Session::goTo(std::size_t depth) {
+  if (depth == m_history.depth() || depth > m_history.size()) return;
+  m_history.goTo(depth);
+  noteChange();
+}
+
 void Session::openText(const std::string& text, const QString& name) {
   LoadedDocument loaded = parseDocument(text);
   replaceDocument({.document = std::move(loaded.document), .problems = std::move(loaded.diagnostics), .name = name});

@@ -115,6 +115,8 @@ class Session : public QObject {
   bool rename(const QString& id, const QString& newId);
   void undo();
   void redo();
+  /// Undoes or redoes until so many entries of the history are done, as one change.
+  void goTo(std::size_t depth);
   const History& history() const { return m_history; }
 
   /// A document from text that is in no file: a template. Problems become fileProblems().
