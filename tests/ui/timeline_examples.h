@@ -59,4 +59,12 @@ inline RunRecord tracedVariant() {
   return record;
 }
 
+/// tracedVariant() as if the small pipeline had been measured so, which a window can open.
+inline RunRecord tracedRun() {
+  RunRecord record = measuredRun();
+  record.variants = tracedVariant().variants;
+  record.settings.timing = "cupti";
+  return record;
+}
+
 }  // namespace fuseline::ui

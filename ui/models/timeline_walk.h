@@ -4,6 +4,7 @@
 
 #include "ui/models/timeline_stack.h"
 
+#include <compare>
 #include <cstddef>
 #include <optional>
 
@@ -13,7 +14,7 @@ namespace fuseline::ui {
 struct TimelinePlace {
   std::size_t track = 0;
   std::size_t item = 0;
-  bool operator==(const TimelinePlace&) const = default;
+  auto operator<=>(const TimelinePlace&) const = default;
 };
 
 enum class TimelineMove { Before, Behind, Above, Below };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ui/models/timeline_area.h"
+#include "ui/models/timeline_links.h"
 #include "ui/models/timeline_range.h"
 #include "ui/models/timeline_stack.h"
 #include "ui/models/timeline_walk.h"
@@ -24,11 +25,14 @@ namespace fuseline::ui {
 struct TimelinePicture {
   const TimelineStack& stack;
   const TimelineRange& range;
-  const std::vector<std::pair<std::size_t, std::size_t>>& links;  // of the first two tracks
+  const std::vector<TimelineLink>& links;                   // of the first two tracks
+  const std::vector<std::vector<TimelineLink>>& passLinks;  // by track, forward to backward
+  const std::vector<TimelinePlace>& matches;                // of a search, in ascending order
   const QSet<QString>& selection;
   std::optional<TimelinePlace> cursor;  // of the keyboard, where it is here
   const std::optional<TimelineArea>& area;
   QString areaText;
+  std::optional<double> dropY = {};  // where a dragged track would go
 };
 
 class TimelinePainter {
@@ -37,11 +41,21 @@ class TimelinePainter {
   void paint();
 
  private:
+  void paintGrid();
   void paintRuler();
+  void paintTracks(bool arePinned);
   void paintTrack(std::size_t track);
+  void paintHead(std::size_t track);
+  void paintTriangle(std::size_t track);
+  void paintPin(std::size_t track);
   void paintCell(std::size_t track, const TimelineCell& cell);
   void paintLabel(const QRectF& area, const TimelineItem& item, const QColor& ground);
+  void paintMatch(const QRectF& area);
   void paintLinks();
+  void paintPassLinks(std::size_t track);
+  void paintCurve(const QRectF& from, const QRectF& to, double lift);
+  QRectF boxOf(std::size_t track, const TimelineItem& item) const;
+  bool isMatch(std::size_t track, const TimelineCell& cell) const;
   void paintArea();
   void paintAreaText(double left, double right);
   QColor fillOf(const TimelineItem& item) const;

@@ -3,18 +3,24 @@
 #include "ui/panels/timeline_panel.h"
 
 #include "ui/models/run_notes.h"
+#include "ui/panels/timeline_tracks_menu.h"
 #include "ui/theme/format.h"
 
+#include <QHBoxLayout>
+#include <QMenu>
 #include <QSettings>
 #include <QVBoxLayout>
+
+#include <utility>
 
 namespace fuseline::ui {
 
 namespace {
 
-// In these proportions.
-constexpr int kTracksPx = 300;
-constexpr int kSumsPx = 160;
+// Of the height, tracks have so many parts while there is a table.
+constexpr int kTracksPart = 3;
+constexpr int kParts = 5;
+constexpr int kCardOffsetPx = 6;
 constexpr auto kSumsKey = "timeline/showsSums";
 constexpr auto kSizesKey = "timeline/sizes";
 
@@ -36,21 +42,19 @@ TimelinePanel::TimelinePanel(Session& session, const Theme& theme, bool isKept, 
     : QWidget(parent),
       m_session(session),
       m_theme(theme),
-      m_caption(new QLabel(this)),
+      m_head(new QWidget(this)),
+      m_caption(new QLabel(m_head)),
+      m_tracks(new QToolButton(m_head)),
+      m_hidden(new HiddenTracksBar(theme, this)),
       m_empty(new QLabel(this)),
       m_area(new QScrollArea(this)),
       m_view(new TimelineView(session, theme)),
+      m_find(new TimelineFind(*m_view, this)),
       m_sums(new TimelineSums(session, theme, isKept)),
       m_body(new QSplitter(Qt::Vertical, this)),
       m_isKept(isKept),
       m_wantsSums(!isKept || QSettings().value(kSumsKey, true).toBool()) {
-  m_caption->setContentsMargins(10, 6, 10, 6);
-  m_caption->setTextFormat(Qt::RichText);
-  m_caption->setWordWrap(true);
-  m_caption->setToolTip(
-      tr("Wheel or W and S zoom · drag or A and D pan · Home shows all, F what is selected\n"
-         "Double click or Return zooms to a box, Backspace back · Shift and a drag choose a stretch of rows,\n"
-         "R the current box; Q shows and hides the table of what it adds up to"));
+  createHead();
   m_empty->setAlignment(Qt::AlignCenter);
   m_empty->setWordWrap(true);
   m_area->setWidgetResizable(true);
@@ -59,14 +63,21 @@ TimelinePanel::TimelinePanel(Session& session, const Theme& theme, bool isKept, 
   m_area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   m_area->setWidget(m_view);
   createBody();
+  connectTracks();
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
-  layout->addWidget(m_caption);
+  layout->addWidget(m_head);
+  layout->addWidget(m_find);
+  layout->addWidget(m_hidden);
   layout->addWidget(m_body, 1);
   layout->addWidget(m_empty, 1);
-  for (const auto signal : {&Session::runFinished, &Session::documentReplaced})
+  for (const auto signal : {&Session::runFinished, &Session::documentReplaced}) {
     connect(&session, signal, this, &TimelinePanel::refresh);
+    connect(&session, signal, this, &TimelinePanel::closeCards);
+  }
+  connect(m_view, &TimelineView::findWanted, m_find, &TimelineFind::open);
+  connect(m_view, &TimelineView::pinWanted, this, &TimelinePanel::pin);
   connect(&session, &Session::analysisChanged, this, &TimelinePanel::refresh);
   for (const auto signal : {&Session::documentChanged, &Session::passChanged})
     connect(&session, signal, this, &TimelinePanel::refreshCaption);
@@ -74,17 +85,65 @@ TimelinePanel::TimelinePanel(Session& session, const Theme& theme, bool isKept, 
   refresh();
 }
 
+void TimelinePanel::createHead() {
+  m_caption->setTextFormat(Qt::RichText);
+  m_caption->setWordWrap(true);
+  m_caption->setToolTip(
+      tr("Wheel or W and S zoom · drag or A and D pan · Home shows all, F what is selected\n"
+         "Double click or Return zooms to a box, Backspace back · Shift and a drag choose a stretch of rows,\n"
+         "R the current box; Q shows and hides the table of what it adds up to"));
+  m_tracks->setText(tr("Tracks"));
+  m_tracks->setToolTip(tr("Fold, pin, move and hide tracks, or rows of a kind"));
+  m_tracks->setAccessibleName(tr("Arrange the tracks of the timeline"));
+  m_tracks->setPopupMode(QToolButton::InstantPopup);
+  m_tracks->setMenu(new QMenu(m_tracks));
+  connect(m_tracks->menu(), &QMenu::aboutToShow, this,
+          [this] { fillTracksMenu(*m_tracks->menu(), *m_view, std::nullopt); });
+  auto* row = new QHBoxLayout(m_head);
+  row->setContentsMargins(10, 6, 10, 6);
+  row->addWidget(m_caption, 1);
+  row->addWidget(m_tracks, 0, Qt::AlignTop);
+}
+
+/// How they are arranged is kept, and what is hidden is said.
+void TimelinePanel::connectTracks() {
+  if (m_isKept) m_view->arrange([](TimelineStack& stack) { stack.setArrangement(loadTimelineArrangement()); });
+  connect(m_view, &TimelineView::arrangementChanged, this, [this] {
+    if (m_isKept) saveTimelineArrangement(m_view->stack().arrangement());
+    m_hidden->follow(m_view->stack());
+  });
+  connect(m_hidden, &HiddenTracksBar::showAllWanted, this, [this] {
+    m_view->arrange(&TimelineStack::showAll);
+    m_view->setFocus();
+  });
+  connect(m_view, &TimelineView::revealed, this, [this](const QRect& area) {
+    if (!area.isNull()) m_area->ensureVisible(area.center().x(), area.center().y(), 0, area.height());
+  });
+}
+
+QList<TipCard*> TimelinePanel::cards() const { return findChildren<TipCard*>(QString(), Qt::FindDirectChildrenOnly); }
+
+void TimelinePanel::pin(const QString& html, const QString& title, QPoint place) {
+  auto* card = new TipCard(html, title, m_theme, *this);
+  card->moveTo(m_view->mapTo(this, place) + QPoint(kCardOffsetPx, kCardOffsetPx));
+  card->show();
+}
+
+/// They are of another run.
+void TimelinePanel::closeCards() {
+  for (TipCard* card : cards()) card->deleteLater();
+}
+
 /// The tracks, and below them the table of an area.
 void TimelinePanel::createBody() {
   m_body->addWidget(m_area);
   m_body->addWidget(m_sums);
   m_body->setStretchFactor(0, 1);
-  m_body->setSizes({kTracksPx, kSumsPx});
   m_body->setChildrenCollapsible(false);
   m_sums->hide();
   connect(m_view, &TimelineView::areaChanged, this, [this] {
     m_sums->setArea(m_view->tracks(), m_view->area());
-    m_sums->setVisible(m_wantsSums && m_view->area());
+    refreshSums();
   });
   connect(m_view, &TimelineView::sumsToggled, this, &TimelinePanel::toggleSums);
   connect(m_sums, &TimelineSums::closeWanted, this, [this] {
@@ -92,14 +151,22 @@ void TimelinePanel::createBody() {
     m_view->setFocus();
   });
   if (!m_isKept) return;
-  m_body->restoreState(QSettings().value(kSizesKey).toByteArray());
+  m_hasSizes = m_body->restoreState(QSettings().value(kSizesKey).toByteArray());
   connect(m_body, &QSplitter::splitterMoved, this, [this] { QSettings().setValue(kSizesKey, m_body->saveState()); });
 }
 
 void TimelinePanel::showSums(bool isShown) {
   m_wantsSums = isShown;
   if (m_isKept) QSettings().setValue(kSumsKey, isShown);
-  m_sums->setVisible(isShown && m_view->area());
+  refreshSums();
+}
+
+/// The first time in its share of the height; then as the user has left it.
+void TimelinePanel::refreshSums() {
+  const bool isShown = m_wantsSums && m_view->area();
+  if (isShown && !std::exchange(m_hasSizes, true))
+    m_body->setSizes({m_body->height() * kTracksPart / kParts, m_body->height() * (kParts - kTracksPart) / kParts});
+  m_sums->setVisible(isShown);
 }
 
 /// Without an area, the table is of what is in view.
@@ -129,7 +196,8 @@ void TimelinePanel::refresh() {
   m_empty->setText(nothing);
   m_empty->setVisible(!nothing.isEmpty());
   m_body->setVisible(nothing.isEmpty());
-  m_caption->setVisible(nothing.isEmpty());
+  m_head->setVisible(nothing.isEmpty());
+  m_hidden->follow(m_view->stack());
   refreshCaption();
 }
 

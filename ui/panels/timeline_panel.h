@@ -2,14 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/panels/hidden_tracks_bar.h"
+#include "ui/panels/timeline_find.h"
 #include "ui/panels/timeline_sums.h"
 #include "ui/panels/timeline_view.h"
+#include "ui/panels/tip_card.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
 
 #include <QLabel>
 #include <QScrollArea>
 #include <QSplitter>
+#include <QToolButton>
 #include <QWidget>
 
 namespace fuseline::ui {
@@ -23,6 +27,12 @@ class TimelinePanel : public QWidget {
   TimelineView* view() const { return m_view; }
   /// What the area of the view adds up to.
   TimelineSums& sums() { return *m_sums; }
+  HiddenTracksBar& hiddenTracks() { return *m_hidden; }
+  TimelineFind& find() { return *m_find; }
+  /// What was pinned, the oldest first.
+  QList<TipCard*> cards() const;
+  /// Its menu arranges the tracks.
+  QToolButton* tracksButton() const { return m_tracks; }
   QString caption() const { return m_caption->text(); }
   /// Why there is nothing to see; empty where there is.
   QString emptyText() const;
@@ -30,20 +40,30 @@ class TimelinePanel : public QWidget {
  private:
   void refresh();
   void refreshCaption();
+  void createHead();
   void createBody();
+  void connectTracks();
+  void pin(const QString& html, const QString& title, QPoint place);
+  void closeCards();
   void toggleSums();
+  void refreshSums();
   void showSums(bool isShown);
 
   Session& m_session;
   const Theme& m_theme;
+  QWidget* m_head;
   QLabel* m_caption;
+  QToolButton* m_tracks;
+  HiddenTracksBar* m_hidden;
   QLabel* m_empty;
   QScrollArea* m_area;
   TimelineView* m_view;
+  TimelineFind* m_find;
   TimelineSums* m_sums;
   QSplitter* m_body;
   bool m_isKept;
   bool m_wantsSums;
+  bool m_hasSizes = false;
 };
 
 }  // namespace fuseline::ui

@@ -7,10 +7,9 @@
 #include "ui/panels/view_events.h"
 #include "ui/theme/format.h"
 
+#include <QCursor>
 #include <QKeyEvent>
-#include <QMouseEvent>
 #include <QPainter>
-#include <QWheelEvent>
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +22,6 @@ namespace {
 constexpr double kZoomStep = 1.25;
 constexpr double kPanShare = 0.15;
 constexpr double kMarginShare = 0.08;
-constexpr double kClickSlackPx = 4.0;
 constexpr double kRoomBehind = 1.01;  // so that the last boxes do not touch the border
 constexpr int kEmptyHeightPx = 120;
 
@@ -54,6 +52,9 @@ void TimelineView::setTracks(std::vector<TimelineTrack> tracks) {
   for (const TimelineTrack& track : tracks) totalNs = std::max(totalNs, track.endNs);
   m_stack.setTracks(std::move(tracks));
   m_links = this->tracks().size() < 2 ? decltype(m_links)() : sameWork(this->tracks()[0], this->tracks()[1]);
+  m_passLinks.clear();
+  for (const TimelineTrack& track : this->tracks()) m_passLinks.push_back(acrossPasses(track));
+  m_matches.clear();
   m_cursor.reset();
   const double before = std::exchange(m_totalNs, totalNs);
   if (totalNs != before) {
@@ -61,12 +62,63 @@ void TimelineView::setTracks(std::vector<TimelineTrack> tracks) {
     m_earlier.clear();
   }
   if (m_area && (totalNs != before || !fits(*m_area))) setArea(std::nullopt);
+  followStack();
+  Q_EMIT tracksChanged();
+}
+
+/// How high it is, and what a screen reader says of it.
+void TimelineView::followStack() {
   QStringList summaries;
-  for (const TimelineTrack& track : this->tracks()) summaries.append(track.name + QStringLiteral(": ") + track.summary);
+  for (const std::size_t track : m_stack.order()) {
+    QString summary = tracks()[track].name + QStringLiteral(": ") + tracks()[track].summary;
+    if (m_stack.isPinned(track)) summary += tr(", pinned");
+    if (m_stack.isFolded(track)) summary += tr(", folded");
+    summaries.append(summary);
+  }
   setAccessibleDescription(summaries.join(QStringLiteral("; ")));
   setMinimumHeight(sizeHint().height());
   updateGeometry();
+  followScroll();
   update();
+}
+
+void TimelineView::setMatches(std::vector<TimelinePlace> matches) {
+  m_matches = std::move(matches);
+  std::ranges::sort(m_matches);
+  update();
+}
+
+void TimelineView::arrange(const std::function<void(TimelineStack&)>& change) {
+  change(m_stack);
+  dropHidden();
+  followStack();
+  Q_EMIT arrangementChanged();
+}
+
+/// The current box and the area are of rows that are shown.
+void TimelineView::dropHidden() {
+  if (m_cursor && !m_stack.isShown(m_cursor->track, currentItem()->row)) m_cursor.reset();
+  if (!m_area || fits(*m_area)) return;
+  TimelineArea area = *m_area;
+  std::erase_if(area.rows, [this](const auto& row) { return !m_stack.isShown(row.first, row.second); });
+  setArea(area.rows.empty() ? std::nullopt : std::optional(std::move(area)));
+}
+
+/// In a scroll area, what of it is in view.
+void TimelineView::followScroll() {
+  const QWidget* viewport = parentWidget();
+  m_stack.setScroll(-std::min(0, y()), viewport ? viewport->height() : height());
+}
+
+void TimelineView::moveEvent(QMoveEvent* event) {
+  QWidget::moveEvent(event);
+  followScroll();
+  update();
+}
+
+void TimelineView::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  followScroll();
 }
 
 QSize TimelineView::sizeHint() const {
@@ -83,14 +135,37 @@ const TimelineItem* TimelineView::currentItem() const { return m_cursor ? &itemA
 
 std::optional<std::pair<std::size_t, TimelineCell>> TimelineView::cellAt(QPointF position) const {
   constexpr double kReachPx = 1.0;  // a box of one pixel can be met
-  for (std::size_t track = 0; track < tracks().size(); ++track)
-    for (const TimelineCell& cell : cellsInView(tracks()[track], m_range, width()))
-      if (m_stack.areaOf(track, cell).adjusted(-kReachPx, 0, kReachPx, 0).contains(position))
-        return std::pair(track, cell);
+  const std::optional<std::size_t> track = m_stack.trackAt(position.y());
+  if (!track) return std::nullopt;
+  for (const TimelineCell& cell : cellsInView(tracks()[*track], m_range, width()))
+    if (m_stack.isShown(*track, tracks()[*track].items[cell.first].row) &&
+        m_stack.areaOf(*track, cell).adjusted(-kReachPx, 0, kReachPx, 0).contains(position))
+      return std::pair(*track, cell);
   return std::nullopt;
 }
 
+std::optional<std::size_t> TimelineView::headAt(QPointF position) const {
+  const std::optional<std::size_t> track = m_stack.trackAt(position.y());
+  return track && m_stack.isInHead(*track, position.y()) ? track : std::nullopt;
+}
+
+/// Of the current box, or else the first one.
+std::optional<std::size_t> TimelineView::currentTrack() const {
+  if (m_cursor) return m_cursor->track;
+  return m_stack.order().empty() ? std::nullopt : std::optional(m_stack.order().front());
+}
+
+QString TimelineView::headTipAt(std::size_t track, QPointF position) const {
+  if (m_stack.foldArea(track).contains(position))
+    return m_stack.isFolded(track) ? tr("Unfold the track (Space)") : tr("Fold the track (Space)");
+  if (m_stack.pinArea(track, width()).contains(position))
+    return m_stack.isPinned(track) ? tr("Let the track scroll again (P)")
+                                   : tr("Pin the track: it stays at the top when others scroll (P)");
+  return tr("Drag it up or down to move the track (Alt+Up, Alt+Down)");
+}
+
 QString TimelineView::tipAt(QPointF position) const {
+  if (const auto track = headAt(position)) return headTipAt(*track, position);
   const auto found = cellAt(position);
   if (!found) return {};
   const auto& [track, cell] = *found;
@@ -122,18 +197,28 @@ bool TimelineView::fits(const TimelineArea& area) const {
 // ----------------------------------------------------------------------------------------------------------- commands
 
 bool TimelineView::isOwnKey(int key) const {
-  static constexpr int kKeys[] = {Qt::Key_W,         Qt::Key_S,    Qt::Key_A, Qt::Key_D,      Qt::Key_Plus,
-                                  Qt::Key_Minus,     Qt::Key_Home, Qt::Key_F, Qt::Key_Return, Qt::Key_Enter,
-                                  Qt::Key_Backspace, Qt::Key_R,    Qt::Key_Q};
+  static constexpr int kKeys[] = {Qt::Key_W,         Qt::Key_S,    Qt::Key_A,    Qt::Key_D,      Qt::Key_Plus,
+                                  Qt::Key_Minus,     Qt::Key_Home, Qt::Key_F,    Qt::Key_Return, Qt::Key_Enter,
+                                  Qt::Key_Backspace, Qt::Key_R,    Qt::Key_Q,    Qt::Key_Space,  Qt::Key_P,
+                                  Qt::Key_H,         Qt::Key_F2,   Qt::Key_Slash};
   if (key == Qt::Key_Escape) return m_area.has_value();
   return moveOf(key) || std::ranges::find(kKeys, key) != std::end(kKeys);
 }
 
-void TimelineView::select(TimelinePlace place) {
+/// With Alt, arrow keys move the track.
+bool TimelineView::isOwnKey(const QKeyEvent& event) const {
+  if (event.matches(QKeySequence::Find)) return true;
+  const Qt::KeyboardModifiers modifiers = event.modifiers() & ~(Qt::ShiftModifier | Qt::KeypadModifier);
+  if (modifiers == Qt::AltModifier) return event.key() == Qt::Key_Up || event.key() == Qt::Key_Down;
+  return modifiers == Qt::NoModifier && isOwnKey(event.key());
+}
+
+void TimelineView::goTo(TimelinePlace place) {
   m_cursor = place;
   const TimelineItem& item = itemAt(place);
   m_range.reveal(item.startNs, std::min(item.endNs, item.startNs + m_range.lengthNs()));
   m_session.select(QSet<QString>(item.owners.begin(), item.owners.end()));
+  Q_EMIT revealed(areaOf(place.track, place.item).toAlignedRect());
   update();
 }
 
@@ -191,7 +276,7 @@ bool TimelineView::handleView(int key) {
 bool TimelineView::handleWalk(int key) {
   const std::optional<TimelineMove> move = moveOf(key);
   if (!move) return false;
-  if (const auto next = m_cursor ? neighbourOf(m_stack, *m_cursor, *move) : firstStep(m_stack)) select(*next);
+  if (const auto next = m_cursor ? neighbourOf(m_stack, *m_cursor, *move) : firstStep(m_stack)) goTo(*next);
   return true;
 }
 
@@ -202,6 +287,34 @@ bool TimelineView::handleArea(int key) {
     case Qt::Key_Escape: setArea(std::nullopt); return true;
     default: return false;
   }
+}
+
+bool TimelineView::handleTrack(int key, Qt::KeyboardModifiers modifiers) {
+  const std::optional<std::size_t> track = currentTrack();
+  const bool moves = modifiers.testFlag(Qt::AltModifier);
+  if (!track || (!moves && key != Qt::Key_Space && key != Qt::Key_P && key != Qt::Key_H)) return false;
+  arrange([&](TimelineStack& stack) {
+    switch (key) {
+      case Qt::Key_Space: return stack.setFolded(*track, !stack.isFolded(*track));
+      case Qt::Key_P: return stack.setPinned(*track, !stack.isPinned(*track));
+      case Qt::Key_H: return stack.setShown(*track, false);
+      default: stack.move(*track, key == Qt::Key_Up ? -1 : 1);
+    }
+  });
+  return true;
+}
+
+/// Of the box under the pointer, or else of the current one.
+void TimelineView::pinTip() {
+  const QPoint pointer = mapFromGlobal(QCursor::pos());
+  const auto found = underMouse() ? cellAt(pointer) : std::nullopt;
+  if (found) {
+    const QString& title = tracks()[found->first].items[found->second.first].label;
+    return Q_EMIT pinWanted(tipAt(pointer), title, pointer);
+  }
+  if (!m_cursor) return;
+  const QRectF area = areaOf(m_cursor->track, m_cursor->item);
+  Q_EMIT pinWanted(currentItem()->tip, currentItem()->label, area.bottomLeft().toPoint());
 }
 
 void TimelineView::setArea(std::optional<TimelineArea> area) {
@@ -222,8 +335,11 @@ void TimelineView::takeBox() {
 }
 
 void TimelineView::keyPressEvent(QKeyEvent* event) {
-  if (m_stack.isEmpty() || !isOwnKey(event->key())) return QWidget::keyPressEvent(event);
+  if (m_stack.isEmpty() || !isOwnKey(*event)) return QWidget::keyPressEvent(event);
   const int key = event->key();
+  if (event->matches(QKeySequence::Find) || key == Qt::Key_Slash) return Q_EMIT findWanted();
+  if (key == Qt::Key_F2) return pinTip();
+  if (handleTrack(key, event->modifiers())) return;
   if (!handleView(key) && !handleWalk(key)) handleArea(key);
 }
 
@@ -233,69 +349,8 @@ bool TimelineView::event(QEvent* event) {
     update();
     return true;
   }
-  takeOwnKey(*event, Qt::ShiftModifier | Qt::KeypadModifier, [this](int key) { return isOwnKey(key); });
+  if (event->type() == QEvent::ShortcutOverride && isOwnKey(static_cast<QKeyEvent&>(*event))) event->accept();
   return answerToolTip(*event, *this, [this](QPoint place) { return tipAt(place); }) || QWidget::event(event);
-}
-
-void TimelineView::mousePressEvent(QMouseEvent* event) {
-  if (event->button() != Qt::LeftButton || m_stack.isEmpty()) return QWidget::mousePressEvent(event);
-  m_drag = Drag{.from = event->position(),
-                .fromNs = timeAt(event->position().x()),
-                .measures = event->modifiers().testFlag(Qt::ShiftModifier)};
-}
-
-void TimelineView::mouseMoveEvent(QMouseEvent* event) {
-  if (!m_drag) return QWidget::mouseMoveEvent(event);
-  const double x = event->position().x();
-  if (!m_drag->hasMoved && std::abs(x - m_drag->from.x()) < kClickSlackPx) return;
-  m_drag->hasMoved = true;
-  if (m_drag->measures)
-    m_area = areaBetween(m_stack, {m_drag->fromNs, std::clamp(timeAt(x), 0.0, m_totalNs)},
-                         {m_drag->from.y(), event->position().y()});
-  else
-    m_range.pan(m_drag->fromNs - timeAt(x));
-  update();
-}
-
-void TimelineView::mouseReleaseEvent(QMouseEvent* event) {
-  const std::optional<Drag> drag = std::exchange(m_drag, std::nullopt);
-  if (!drag) return;
-  if (drag->hasMoved && drag->measures) Q_EMIT areaChanged();
-  if (drag->hasMoved) return;
-  if (m_area) setArea(std::nullopt);
-  if (const auto found = cellAt(event->position()))
-    select({found->first, found->second.first});
-  else
-    m_session.select({});
-  update();
-}
-
-void TimelineView::mouseDoubleClickEvent(QMouseEvent* event) {
-  const auto found = cellAt(event->position());
-  if (!found) return;
-  const auto& items = tracks()[found->first].items;
-  jumpTo(items[found->second.first].startNs, items[found->second.last].endNs);
-}
-
-void TimelineView::wheelEvent(QWheelEvent* event) {
-  if (m_stack.isEmpty()) return QWidget::wheelEvent(event);
-  const QPoint turned = event->angleDelta();
-  const bool isSideways = turned.x() != 0 || event->modifiers().testFlag(Qt::ShiftModifier);
-  const bool scrolls = parentWidget() && height() > parentWidget()->height();
-  // Where the rows need a scroll bar, the plain wheel is for it.
-  if (!isSideways && scrolls && !event->modifiers().testFlag(Qt::ControlModifier)) return event->ignore();
-  scrollAndZoom(event);
-  event->accept();
-  update();
-}
-
-void TimelineView::scrollAndZoom(QWheelEvent* event) {
-  constexpr double kNotch = 120.0;
-  const QPoint turned = event->angleDelta();
-  if (turned.x() != 0) return m_range.pan(-turned.x() / kNotch * kPanShare * m_range.lengthNs());
-  const double notches = turned.y() / kNotch;
-  if (event->modifiers().testFlag(Qt::ShiftModifier)) return m_range.pan(-notches * kPanShare * m_range.lengthNs());
-  m_range.zoom(std::pow(kZoomStep, notches), timeAt(event->position().x()));
 }
 
 QString TimelineView::measuredText() const {
@@ -313,10 +368,13 @@ void TimelineView::paintEvent(QPaintEvent*) {
   const TimelinePicture picture{.stack = m_stack,
                                 .range = m_range,
                                 .links = m_links,
+                                .passLinks = m_passLinks,
+                                .matches = m_matches,
                                 .selection = m_session.selection(),
                                 .cursor = hasFocus() ? m_cursor : std::nullopt,
                                 .area = m_area,
-                                .areaText = measuredText()};
+                                .areaText = measuredText(),
+                                .dropY = dropY()};
   TimelinePainter(painter, picture, QSizeF(size()), m_theme).paint();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ui/models/timeline_area.h"
+#include "ui/models/timeline_links.h"
 #include "ui/models/timeline_range.h"
 #include "ui/models/timeline_stack.h"
 #include "ui/models/timeline_walk.h"
@@ -11,6 +12,7 @@
 
 #include <QWidget>
 
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -29,9 +31,16 @@ class TimelineView : public QWidget {
   /// Keeps what is in view as long as the tracks are as long.
   void setTracks(std::vector<TimelineTrack> tracks);
   const std::vector<TimelineTrack>& tracks() const { return m_stack.tracks(); }
+  const TimelineStack& stack() const { return m_stack; }
   const TimelineRange& range() const { return m_range; }
+  /// Folds, pins, moves or hides tracks or rows.
+  void arrange(const std::function<void(TimelineStack&)>& change);
   /// The box that the arrow keys go on from; nullptr before the first one.
   const TimelineItem* currentItem() const;
+  /// Makes a box the current one, selects its ops and brings it into view.
+  void goTo(TimelinePlace place);
+  /// Boxes to mark; in ascending order.
+  void setMatches(std::vector<TimelinePlace> matches);
   /// Where a box is drawn, in the widget.
   QRectF areaOf(std::size_t track, std::size_t item) const;
   const std::optional<TimelineArea>& area() const { return m_area; }
@@ -47,6 +56,13 @@ class TimelineView : public QWidget {
   void areaChanged();
   /// The key that shows and hides the table.
   void sumsToggled();
+  void arrangementChanged();
+  void tracksChanged();
+  void findWanted();
+  /// What is said of a box shall stay, as a card at this place. title: what it is called.
+  void pinWanted(const QString& html, const QString& title, QPoint place);
+  /// A box was gone to that may be scrolled out of sight.
+  void revealed(const QRect& area);
 
  protected:
   bool event(QEvent* event) override;
@@ -57,13 +73,19 @@ class TimelineView : public QWidget {
   void mouseReleaseEvent(QMouseEvent* event) override;
   void mouseDoubleClickEvent(QMouseEvent* event) override;
   void wheelEvent(QWheelEvent* event) override;
+  void contextMenuEvent(QContextMenuEvent* event) override;
+  void moveEvent(QMoveEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
+  enum class DragKind { Pan, Measure, Track };
   struct Drag {
+    DragKind kind = DragKind::Pan;
     QPointF from;
+    QPointF to;
     double fromNs = 0.0;
+    std::size_t track = 0;  // whose head it is
     bool hasMoved = false;
-    bool measures = false;
   };
 
   // Places.
@@ -71,26 +93,39 @@ class TimelineView : public QWidget {
   const TimelineItem& itemAt(TimelinePlace place) const { return tracks()[place.track].items[place.item]; }
   std::optional<std::pair<std::size_t, TimelineCell>> cellAt(QPointF position) const;
   QString tipAt(QPointF position) const;
+  QString headTipAt(std::size_t track, QPointF position) const;
+  std::optional<std::size_t> headAt(QPointF position) const;
+  std::optional<std::size_t> currentTrack() const;
   bool isSelected(const TimelineItem& item) const;
   std::optional<TimelinePlace> firstSelected() const;
   bool fits(const TimelineArea& area) const;
 
   // Commands.
   bool isOwnKey(int key) const;
+  bool isOwnKey(const QKeyEvent& event) const;
   bool handleView(int key);
   bool handleWalk(int key);
   bool handleArea(int key);
+  bool handleTrack(int key, Qt::KeyboardModifiers modifiers);
+  bool pressHead(std::size_t track, QPointF position);
+  void drop(const Drag& drag);
+  std::optional<double> dropY() const;
+  void followScroll();
+  void dropHidden();
+  void followStack();
   void takeBox();
   void jumpTo(double startNs, double endNs);
   void showSelection();
   void back();
-  void select(TimelinePlace place);
+  void pinTip();
   void scrollAndZoom(QWheelEvent* event);
 
   Session& m_session;
   const Theme& m_theme;
   TimelineStack m_stack;
-  std::vector<std::pair<std::size_t, std::size_t>> m_links;  // of the first two tracks
+  std::vector<TimelineLink> m_links;                   // of the first two tracks
+  std::vector<std::vector<TimelineLink>> m_passLinks;  // by track, forward to backward
+  std::vector<TimelinePlace> m_matches;
   TimelineRange m_range;
   std::vector<TimelineRange> m_earlier;
   double m_totalNs = 0.0;
