@@ -98,9 +98,16 @@ class HtmlReport {
                    "<p>Each box is a step of the fused plan, in the order of execution; within it stand the "
                    "steps of the unfused plan whose work it does.</p>"_html +
                        planDrawing(m_comparison)) +
-           section("Steps", element("div", {{"class", "wide"}}, stepTable(m_record, m_comparison))) + beside() +
-           section("Fusions that did not apply", misses()) + section("Low precision", quantization()) +
+           section("Steps", element("div", {{"class", "wide"}}, stepTable(m_record, m_comparison))) + stretches() +
+           beside() + section("Fusions that did not apply", misses()) + section("Low precision", quantization()) +
            section("How it was measured", method()) + section("Environment", environment());
+  }
+
+  /// What the user says of parts of the timeline.
+  Html stretches() const {
+    std::vector<Html> notes;
+    for (const StretchNote& note : m_record.stretchNotes) notes.push_back(Html::text(stretchNoteLine(note)));
+    return notes.empty() ? Html() : section("Notes on the timeline", listOf(notes));
   }
 
   Html beside() const {

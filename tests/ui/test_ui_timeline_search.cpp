@@ -46,7 +46,7 @@ TimelineStack tracedStack() {
   return stack;
 }
 
-/// So many pixels of a row above the boxes that have not the colours of the same row without a selection.
+/// So many pixels at this height have another colour.
 int numChanged(const QImage& before, const QImage& after, int y) {
   int count = 0;
   for (int x = 0; x < before.width(); ++x) count += before.pixel(x, y) != after.pixel(x, y);
@@ -134,15 +134,15 @@ void TimelineSearchTest::workOfTheSameOpsIsJoinedAcrossPasses() {
 void TimelineSearchTest::curvesAreDrawnForTheSelectionOnly() {
   OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
-  const int head = qRound(f.view().stack().top(0) + TimelineStack::kHeadHeightPx) - 6;
+  const int y = qRound(f.view().stack().rowTop(0, 1)) - 8;
   for (const bool isDark : {false, true}) {
     f.theme.apply(isDark ? ThemeChoice::Dark : ThemeChoice::Light);
     f.session.select({});
     const QImage none = f.view().grab().toImage();
     f.session.select({QStringLiteral("norm")});
-    QVERIFY(numChanged(none, f.view().grab().toImage(), head) > 0);
+    QVERIFY(numChanged(none, f.view().grab().toImage(), y) > 0);
     f.session.select({QStringLiteral("x")});
-    QCOMPARE(numChanged(none, f.view().grab().toImage(), head), 0);
+    QCOMPARE(numChanged(none, f.view().grab().toImage(), y), 0);
   }
 }
 

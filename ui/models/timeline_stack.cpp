@@ -43,6 +43,11 @@ void TimelineStack::setArrangement(TimelineArrangement arrangement) {
   layOut();
 }
 
+void TimelineStack::setNoteLanes(int count) {
+  m_numNoteLanes = count;
+  layOut();
+}
+
 void TimelineStack::setScroll(double topPx, double heightPx) {
   m_scrolledPx = topPx;
   m_viewHeightPx = heightPx;
@@ -59,7 +64,7 @@ void TimelineStack::layOut() {
   });
   m_tops.assign(m_tracks.size(), 0.0);
   m_pinnedHeightPx = 0.0;
-  m_heightPx = kRulerHeightPx;
+  m_heightPx = rulerHeight();
   for (const std::size_t track : m_order) {
     m_tops[track] = m_heightPx;
     m_heightPx += trackHeight(track);
@@ -139,11 +144,11 @@ bool TimelineStack::move(std::size_t track, int by) {
 // ----------------------------------------------------------------------------------------------------------- geometry
 
 bool TimelineStack::sticks() const {
-  return m_pinnedHeightPx > 0.0 && kRulerHeightPx + m_pinnedHeightPx <= kMostPinnedShare * m_viewHeightPx;
+  return m_pinnedHeightPx > 0.0 && rulerHeight() + m_pinnedHeightPx <= kMostPinnedShare * m_viewHeightPx;
 }
 
 double TimelineStack::pinnedBottom() const {
-  return m_scrolledPx + kRulerHeightPx + (sticks() ? m_pinnedHeightPx : 0.0);
+  return m_scrolledPx + rulerHeight() + (sticks() ? m_pinnedHeightPx : 0.0);
 }
 
 double TimelineStack::top(std::size_t track) const {
@@ -177,7 +182,7 @@ std::vector<std::pair<std::size_t, int>> TimelineStack::rows() const {
 }
 
 std::optional<std::size_t> TimelineStack::trackAt(double y) const {
-  if (y < m_scrolledPx + kRulerHeightPx) return std::nullopt;
+  if (y < m_scrolledPx + rulerHeight()) return std::nullopt;
   for (const std::size_t track : m_order) {
     if (y >= top(track) && y < top(track) + trackHeight(track)) return track;  // pinned ones, which cover, come first
   }

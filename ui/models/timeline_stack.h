@@ -20,6 +20,7 @@ class TimelineStack {
  public:
   static constexpr double kRulerHeightPx = 22.0;
   static constexpr double kHeadHeightPx = 22.0;
+  static constexpr double kNoteHeightPx = 18.0;
 
   void setTracks(std::vector<TimelineTrack> tracks);
   const std::vector<TimelineTrack>& tracks() const { return m_tracks; }
@@ -27,6 +28,8 @@ class TimelineStack {
 
   const TimelineArrangement& arrangement() const { return m_arrangement; }
   void setArrangement(TimelineArrangement arrangement);
+  /// Below the ruler, for notes.
+  void setNoteLanes(int count);
   /// What of the timeline is in view.
   void setScroll(double topPx, double heightPx);
 
@@ -53,6 +56,7 @@ class TimelineStack {
 
   double heightPx() const { return m_heightPx; }
   double rulerTop() const { return m_scrolledPx; }
+  double noteTop(int lane) const { return m_scrolledPx + kRulerHeightPx + lane * kNoteHeightPx; }
   /// Where tracks begin that scroll: above it they are covered.
   double pinnedBottom() const;
   /// Of the head of a shown track.
@@ -79,12 +83,15 @@ class TimelineStack {
 
  private:
   bool sticks() const;
+  /// With the notes.
+  double rulerHeight() const { return kRulerHeightPx + m_numNoteLanes * kNoteHeightPx; }
   void layOut();
 
   std::vector<TimelineTrack> m_tracks;
   TimelineArrangement m_arrangement;
   std::vector<std::size_t> m_order;
   std::vector<double> m_tops;  // by track, where nothing is scrolled
+  int m_numNoteLanes = 0;
   double m_pinnedHeightPx = 0.0;
   double m_heightPx = kRulerHeightPx;
   double m_scrolledPx = 0.0;

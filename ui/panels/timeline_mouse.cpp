@@ -67,12 +67,19 @@ void TimelineView::mouseReleaseEvent(QMouseEvent* event) {
   const std::optional<Drag> drag = std::exchange(m_drag, std::nullopt);
   if (!drag) return;
   if (drag->hasMoved) return drop(*drag);
+  if (const PlacedNote* placed = noteAt(event->position())) return takeNoted(placed->note);
   if (m_area) setArea(std::nullopt);
   if (const auto found = cellAt(event->position()))
     goTo({found->first, found->second.first});
   else
     m_session.select({});
   update();
+}
+
+/// Of hidden tracks there is no area.
+void TimelineView::takeNoted(const StretchNote& note) {
+  TimelineArea area = fuseline::ui::areaOf(m_stack, note);
+  if (!area.rows.empty()) setArea(std::move(area));
 }
 
 void TimelineView::drop(const Drag& drag) {

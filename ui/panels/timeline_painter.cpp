@@ -17,8 +17,16 @@ namespace {
 constexpr double kPixelsPerTick = 110.0;
 constexpr double kLeastLabelPx = 24.0;
 constexpr double kLeastLabelHeightPx = 12.0;
+constexpr double kLeastNotePx = 8.0;
+constexpr double kLeastLiftPx = 10.0;
 
 }  // namespace
+
+QRectF noteArea(const TimelineStack& stack, const TimelineRange& range, double widthPx, const PlacedNote& placed) {
+  const double left = range.xAt(placed.note.startNs, widthPx);
+  const double right = std::max(range.xAt(placed.note.endNs, widthPx), left + kLeastNotePx);
+  return {left, stack.noteTop(placed.lane) + 1, right - left, TimelineStack::kNoteHeightPx - 2};
+}
 
 TimelinePainter::TimelinePainter(QPainter& painter, const TimelinePicture& picture, QSizeF size, const Theme& theme)
     : m_painter(painter), m_picture(picture), m_width(size.width()), m_height(size.height()), m_theme(theme) {}
@@ -36,6 +44,7 @@ void TimelinePainter::paint() {
   paintLinks();
   for (const std::size_t track : m_picture.stack.order()) paintPassLinks(track);
   paintRuler();
+  paintNotes();
   paintArea();
   if (!m_picture.dropY) return;
   m_painter.setPen(QPen(m_theme.colors().accent, 2));
@@ -224,7 +233,8 @@ void TimelinePainter::paintPassLinks(std::size_t track) {
     if (!m_picture.stack.isShown(track, items[forward].row) || !m_picture.stack.isShown(track, items[backward].row))
       continue;
     const QRectF from = boxOf(track, items[forward]);
-    paintCurve(from, boxOf(track, items[backward]), from.top() - m_picture.stack.top(track));
+    paintCurve(from, boxOf(track, items[backward]),
+               std::max(from.top() - m_picture.stack.top(track) - TimelineStack::kHeadHeightPx, kLeastLiftPx));
   }
   m_painter.setClipping(false);
 }
@@ -235,7 +245,7 @@ void TimelinePainter::paintCurve(const QRectF& from, const QRectF& to, double li
   constexpr double kArrowPx = 5.0;
   const QPointF start(from.center().x(), from.top() + 2);
   const QPointF end(to.center().x(), to.top() + 2);
-  const double high = std::min(start.y(), end.y()) - kControlShare * (lift - TimelineStack::kHeadHeightPx / 2);
+  const double high = std::min(start.y(), end.y()) - kControlShare * lift;
   QPainterPath path(start);
   path.cubicTo(QPointF(start.x(), high), QPointF(end.x(), high), end);
   m_painter.setRenderHint(QPainter::Antialiasing);
@@ -246,6 +256,50 @@ void TimelinePainter::paintCurve(const QRectF& from, const QRectF& to, double li
   m_painter.setBrush(m_theme.colors().accent);
   m_painter.drawPolygon(
       QPolygonF({end, end + QPointF(-kArrowPx / 1.5, -kArrowPx), end + QPointF(kArrowPx / 1.5, -kArrowPx)}));
+}
+
+/// A label in a lane below the ruler, with a faint band over the tracks that it is about.
+void TimelinePainter::paintNotes() {
+  const ThemeColors& colors = m_theme.colors();
+  for (const PlacedNote& placed : m_picture.notes) {
+    const QRectF label = noteArea(m_picture.stack, m_picture.range, m_width, placed);
+    if (label.right() < 0 || label.left() > m_width) continue;
+    paintNoteBand(placed.note, label);
+    const QColor ground = mixed(colors.note, colors.base, 0.35);
+    m_painter.fillRect(label, ground);
+    const double left = std::max(label.left(), 0.0);
+    const QRectF text(left + 4, label.top(), std::max(label.right(), left + roomBehind(placed)) - left - 6,
+                      label.height());
+    m_painter.setFont(scaledFont(0.85));
+    m_painter.setPen(text.right() > label.right() ? colors.text : textOn(ground));
+    m_painter.drawText(
+        text, Qt::AlignVCenter | Qt::AlignLeft,
+        QFontMetricsF(m_painter.font()).elidedText(toQt(placed.note.text), Qt::ElideRight, text.width()));
+  }
+}
+
+/// In pixels, to the next note of the lane: a short one may write there.
+double TimelinePainter::roomBehind(const PlacedNote& placed) const {
+  double endX = m_width;
+  for (const PlacedNote& other : m_picture.notes)
+    if (other.lane == placed.lane && other.note.startNs > placed.note.startNs)
+      endX = std::min(endX, m_picture.range.xAt(other.note.startNs, m_width));
+  return endX - std::max(m_picture.range.xAt(placed.note.startNs, m_width), 0.0);
+}
+
+void TimelinePainter::paintNoteBand(const StretchNote& note, const QRectF& label) {
+  QColor fill = m_theme.colors().note;
+  fill.setAlpha(26);
+  for (const std::size_t track : tracksOf(m_picture.stack, note)) {
+    QRectF band(label.left(), m_picture.stack.top(track) + TimelineStack::kHeadHeightPx, label.width(),
+                m_picture.stack.trackHeight(track) - TimelineStack::kHeadHeightPx);
+    if (!m_picture.stack.isPinned(track)) band.setTop(std::max(band.top(), m_picture.stack.pinnedBottom()));
+    if (band.height() <= 0) continue;
+    m_painter.fillRect(band, fill);
+    m_painter.setPen(QPen(m_theme.colors().note, 1, Qt::DotLine));
+    for (const double x : {band.left(), band.right()})
+      m_painter.drawLine(QPointF(x, band.top()), QPointF(x, band.bottom()));
+  }
 }
 
 /// Its rows, between two lines that lead up to the ruler.

@@ -4,6 +4,7 @@
 
 #include "ui/models/timeline_area.h"
 #include "ui/models/timeline_links.h"
+#include "ui/models/timeline_notes.h"
 #include "ui/models/timeline_range.h"
 #include "ui/models/timeline_stack.h"
 #include "ui/models/timeline_walk.h"
@@ -30,10 +31,14 @@ struct TimelinePicture {
   const std::vector<TimelinePlace>& matches;                // of a search, in ascending order
   const QSet<QString>& selection;
   std::optional<TimelinePlace> cursor;  // of the keyboard, where it is here
+  const std::vector<PlacedNote>& notes;
   const std::optional<TimelineArea>& area;
   QString areaText;
   std::optional<double> dropY = {};  // where a dragged track would go
 };
+
+/// The label of a note, in its lane: at least so wide that it can be met.
+QRectF noteArea(const TimelineStack& stack, const TimelineRange& range, double widthPx, const PlacedNote& placed);
 
 class TimelinePainter {
  public:
@@ -56,6 +61,9 @@ class TimelinePainter {
   void paintCurve(const QRectF& from, const QRectF& to, double lift);
   QRectF boxOf(std::size_t track, const TimelineItem& item) const;
   bool isMatch(std::size_t track, const TimelineCell& cell) const;
+  void paintNotes();
+  void paintNoteBand(const StretchNote& note, const QRectF& label);
+  double roomBehind(const PlacedNote& placed) const;
   void paintArea();
   void paintAreaText(double left, double right);
   QColor fillOf(const TimelineItem& item) const;

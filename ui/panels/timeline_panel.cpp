@@ -11,6 +11,7 @@
 #include <QSettings>
 #include <QVBoxLayout>
 
+#include <algorithm>
 #include <utility>
 
 namespace fuseline::ui {
@@ -64,6 +65,7 @@ TimelinePanel::TimelinePanel(Session& session, const Theme& theme, bool isKept, 
   m_area->setWidget(m_view);
   createBody();
   connectTracks();
+  connectNotes();
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
@@ -91,7 +93,8 @@ void TimelinePanel::createHead() {
   m_caption->setToolTip(
       tr("Wheel or W and S zoom · drag or A and D pan · Home shows all, F what is selected\n"
          "Double click or Return zooms to a box, Backspace back · Shift and a drag choose a stretch of rows,\n"
-         "R the current box; Q shows and hides the table of what it adds up to"));
+         "R the current box; Q shows and hides the table of what it adds up to, N notes something of it\n"
+         "Ctrl+F finds boxes · F2 leaves what is said of a box on the screen · F1 lists all keys"));
   m_tracks->setText(tr("Tracks"));
   m_tracks->setToolTip(tr("Fold, pin, move and hide tracks, or rows of a kind"));
   m_tracks->setAccessibleName(tr("Arrange the tracks of the timeline"));
@@ -134,6 +137,33 @@ void TimelinePanel::closeCards() {
   for (TipCard* card : cards()) card->deleteLater();
 }
 
+/// In the head of the table is a field for a note on the area.
+void TimelinePanel::connectNotes() {
+  connect(m_view, &TimelineView::noteWanted, this, [this] {
+    showSums(true);
+    m_sums->noteField()->setFocus(Qt::ShortcutFocusReason);
+  });
+  connect(m_sums, &TimelineSums::noteWanted, this, [this](const QString& text) {
+    if (m_view->area()) m_session.setStretchNote(noteOn(m_view->tracks(), *m_view->area(), text));
+  });
+  connect(m_sums, &TimelineSums::noteFinished, m_view, qOverload<>(&QWidget::setFocus));
+  connect(&m_session, &Session::stretchNotesChanged, this, &TimelinePanel::refreshNotes);
+}
+
+void TimelinePanel::refreshNotes() {
+  const auto& run = m_session.lastRun();
+  m_view->setNotes(run ? run->record.stretchNotes : std::vector<StretchNote>());
+  refreshNote();
+}
+
+void TimelinePanel::refreshNote() {
+  if (!m_view->area() || !m_session.lastRun()) return m_sums->setNote(QString());
+  const StretchNote wanted = noteOn(m_view->tracks(), *m_view->area(), QString());
+  const auto& notes = m_session.lastRun()->record.stretchNotes;
+  const auto found = std::ranges::find_if(notes, [&](const StretchNote& note) { return note.isOfSameStretch(wanted); });
+  m_sums->setNote(found == notes.end() ? QString() : toQt(found->text));
+}
+
 /// The tracks, and below them the table of an area.
 void TimelinePanel::createBody() {
   m_body->addWidget(m_area);
@@ -143,6 +173,7 @@ void TimelinePanel::createBody() {
   m_sums->hide();
   connect(m_view, &TimelineView::areaChanged, this, [this] {
     m_sums->setArea(m_view->tracks(), m_view->area());
+    refreshNote();
     refreshSums();
   });
   connect(m_view, &TimelineView::sumsToggled, this, &TimelinePanel::toggleSums);
@@ -192,6 +223,7 @@ void TimelinePanel::refresh() {
   const Graph* graph = run && !run->isStale && analysis.isRunnable() ? &analysis.graph() : nullptr;
   m_view->setTracks(run ? timelineTracks(run->record, graph) : std::vector<TimelineTrack>());
   m_sums->setArea(m_view->tracks(), m_view->area());
+  refreshNotes();
   const QString nothing = emptyText();
   m_empty->setText(nothing);
   m_empty->setVisible(!nothing.isEmpty());

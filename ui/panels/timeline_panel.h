@@ -45,6 +45,9 @@ class TimelinePanel : public QWidget {
   void connectTracks();
   void pin(const QString& html, const QString& title, QPoint place);
   void closeCards();
+  void connectNotes();
+  void refreshNotes();
+  void refreshNote();
   void toggleSums();
   void refreshSums();
   void showSums(bool isShown);

@@ -7,11 +7,13 @@
 #include "ui/theme/format.h"
 
 #include <QHeaderView>
+#include <QKeyEvent>
 #include <QPainter>
 #include <QSettings>
 #include <QVBoxLayout>
 
 #include <algorithm>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -69,7 +71,8 @@ TimelineSums::TimelineSums(Session& session, const Theme& theme, bool isKept, QW
     : QWidget(parent),
       m_session(session),
       m_theme(theme),
-      m_caption(new QLabel(this)),
+      m_caption(new ElidedLabel(this)),
+      m_note(new QLineEdit(this)),
       m_by(new QComboBox(this)),
       m_close(new QToolButton(this)),
       m_model(new TimelineSumsModel(this)),
@@ -86,7 +89,9 @@ TimelineSums::TimelineSums(Session& session, const Theme& theme, bool isKept, QW
 }
 
 QHBoxLayout* TimelineSums::makeHead() {
-  m_caption->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  m_note->setPlaceholderText(tr("Add a note (N)"));
+  m_note->setAccessibleName(tr("Note on the stretch"));
+  m_note->setToolTip(tr("What you say of the stretch; it is kept beside the run's file, and stands in its reports"));
   m_by->addItems({tr("By step"), tr("By category of ops"), tr("By kernel")});
   m_by->setAccessibleName(tr("What the stretch is added up by"));
   m_by->setToolTip(
@@ -98,13 +103,17 @@ QHBoxLayout* TimelineSums::makeHead() {
   m_close->setAutoRaise(true);
   auto* row = new QHBoxLayout();
   row->setContentsMargins(10, 4, 8, 4);
-  row->addWidget(m_caption, 1);
+  row->addWidget(m_caption);
+  row->addWidget(m_note, 1);
   row->addWidget(m_by);
   row->addWidget(m_close);
   connect(m_by, &QComboBox::currentIndexChanged, this, [this](int by) {
     if (m_isKept) QSettings().setValue(kByKey, by);
     refresh();
   });
+  m_note->installEventFilter(this);
+  connect(m_note, &QLineEdit::editingFinished, this, &TimelineSums::takeNote);
+  connect(m_note, &QLineEdit::returnPressed, this, &TimelineSums::noteFinished);
   connect(m_close, &QToolButton::clicked, this, &TimelineSums::closeWanted);
   return row;
 }
@@ -128,14 +137,38 @@ void TimelineSums::setArea(const std::vector<TimelineTrack>& tracks, const std::
   refresh();
 }
 
+void TimelineSums::setNote(const QString& note) {
+  m_shownNote = note;
+  m_note->setText(note);
+}
+
+/// Escape leaves the note as it was.
+bool TimelineSums::eventFilter(QObject* watched, QEvent* event) {
+  const bool isPress = event->type() == QEvent::KeyPress;
+  if (!isPress && event->type() != QEvent::ShortcutOverride) return QWidget::eventFilter(watched, event);
+  if (static_cast<QKeyEvent*>(event)->key() != Qt::Key_Escape) return false;
+  event->accept();
+  if (!isPress) return true;
+  m_note->setText(m_shownNote);
+  Q_EMIT noteFinished();
+  return true;
+}
+
+/// A field that is left as it was says nothing.
+void TimelineSums::takeNote() {
+  const QString note = m_note->text().trimmed();
+  if (note != std::exchange(m_shownNote, note)) Q_EMIT noteWanted(note);
+}
+
 void TimelineSums::refresh() {
+  m_note->setVisible(m_area.has_value());
   if (!m_area) {
-    m_caption->setText(tr("Shift and a drag choose a stretch of rows, R the selected box, Q all that is in view"));
+    m_caption->setWholeText(tr("Shift and a drag choose a stretch of rows, R the selected box, Q all that is in view"));
     m_model->setSums({}, 1.0, {});
   } else {
-    m_caption->setText(tr("%1 from %2 on, in %3")
-                           .arg(formatDurationNs(m_area->lengthNs()), formatDurationNs(m_area->startNs),
-                                counted(static_cast<qsizetype>(m_area->rows.size()), tr("row"), tr("rows"))));
+    m_caption->setWholeText(tr("%1 from %2 on, in %3")
+                                .arg(formatDurationNs(m_area->lengthNs()), formatDurationNs(m_area->startNs),
+                                     counted(static_cast<qsizetype>(m_area->rows.size()), tr("row"), tr("rows"))));
     m_model->setSums(sumsOf(m_tracks, *m_area, by()), m_area->lengthNs(), namesOf(m_tracks));
   }
   m_columns.refresh();

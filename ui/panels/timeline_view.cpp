@@ -82,6 +82,12 @@ void TimelineView::followStack() {
   update();
 }
 
+void TimelineView::setNotes(const std::vector<StretchNote>& notes) {
+  m_notes = placeNotes(notes);
+  m_stack.setNoteLanes(numLanes(m_notes));
+  followStack();
+}
+
 void TimelineView::setMatches(std::vector<TimelinePlace> matches) {
   m_matches = std::move(matches);
   std::ranges::sort(m_matches);
@@ -144,6 +150,12 @@ std::optional<std::pair<std::size_t, TimelineCell>> TimelineView::cellAt(QPointF
   return std::nullopt;
 }
 
+const PlacedNote* TimelineView::noteAt(QPointF position) const {
+  for (const PlacedNote& placed : m_notes)
+    if (noteArea(m_stack, m_range, width(), placed).contains(position)) return &placed;
+  return nullptr;
+}
+
 std::optional<std::size_t> TimelineView::headAt(QPointF position) const {
   const std::optional<std::size_t> track = m_stack.trackAt(position.y());
   return track && m_stack.isInHead(*track, position.y()) ? track : std::nullopt;
@@ -165,6 +177,7 @@ QString TimelineView::headTipAt(std::size_t track, QPointF position) const {
 }
 
 QString TimelineView::tipAt(QPointF position) const {
+  if (const PlacedNote* placed = noteAt(position)) return toQt(stretchNoteLine(placed->note)).toHtmlEscaped();
   if (const auto track = headAt(position)) return headTipAt(*track, position);
   const auto found = cellAt(position);
   if (!found) return {};
@@ -197,10 +210,10 @@ bool TimelineView::fits(const TimelineArea& area) const {
 // ----------------------------------------------------------------------------------------------------------- commands
 
 bool TimelineView::isOwnKey(int key) const {
-  static constexpr int kKeys[] = {Qt::Key_W,         Qt::Key_S,    Qt::Key_A,    Qt::Key_D,      Qt::Key_Plus,
-                                  Qt::Key_Minus,     Qt::Key_Home, Qt::Key_F,    Qt::Key_Return, Qt::Key_Enter,
-                                  Qt::Key_Backspace, Qt::Key_R,    Qt::Key_Q,    Qt::Key_Space,  Qt::Key_P,
-                                  Qt::Key_H,         Qt::Key_F2,   Qt::Key_Slash};
+  static constexpr int kKeys[] = {Qt::Key_W,         Qt::Key_S,    Qt::Key_A, Qt::Key_D,      Qt::Key_Plus,
+                                  Qt::Key_Minus,     Qt::Key_Home, Qt::Key_F, Qt::Key_Return, Qt::Key_Enter,
+                                  Qt::Key_Backspace, Qt::Key_R,    Qt::Key_Q, Qt::Key_Space,  Qt::Key_P,
+                                  Qt::Key_H,         Qt::Key_F2,   Qt::Key_N, Qt::Key_Slash};
   if (key == Qt::Key_Escape) return m_area.has_value();
   return moveOf(key) || std::ranges::find(kKeys, key) != std::end(kKeys);
 }
@@ -283,6 +296,7 @@ bool TimelineView::handleWalk(int key) {
 bool TimelineView::handleArea(int key) {
   switch (key) {
     case Qt::Key_R: takeBox(); return true;
+    case Qt::Key_N: takeNote(); return true;
     case Qt::Key_Q: Q_EMIT sumsToggled(); return true;
     case Qt::Key_Escape: setArea(std::nullopt); return true;
     default: return false;
@@ -326,6 +340,12 @@ void TimelineView::setArea(std::optional<TimelineArea> area) {
 void TimelineView::takeView() {
   setArea(TimelineArea{
       .startNs = m_range.startNs(), .endNs = std::min(m_range.endNs(), m_totalNs), .rows = m_stack.rows()});
+}
+
+/// Without an area, of the current box.
+void TimelineView::takeNote() {
+  if (!m_area) takeBox();
+  if (m_area) Q_EMIT noteWanted();
 }
 
 /// The area of the current box, or else of the first one that is selected.
@@ -372,6 +392,7 @@ void TimelineView::paintEvent(QPaintEvent*) {
                                 .matches = m_matches,
                                 .selection = m_session.selection(),
                                 .cursor = hasFocus() ? m_cursor : std::nullopt,
+                                .notes = m_notes,
                                 .area = m_area,
                                 .areaText = measuredText(),
                                 .dropY = dropY()};

@@ -4,6 +4,7 @@
 
 #include "ui/models/timeline_area.h"
 #include "ui/models/timeline_links.h"
+#include "ui/models/timeline_notes.h"
 #include "ui/models/timeline_range.h"
 #include "ui/models/timeline_stack.h"
 #include "ui/models/timeline_walk.h"
@@ -37,6 +38,8 @@ class TimelineView : public QWidget {
   void arrange(const std::function<void(TimelineStack&)>& change);
   /// The box that the arrow keys go on from; nullptr before the first one.
   const TimelineItem* currentItem() const;
+  /// What the user says of stretches, in lanes below the ruler; a click on one chooses its area.
+  void setNotes(const std::vector<StretchNote>& notes);
   /// Makes a box the current one, selects its ops and brings it into view.
   void goTo(TimelinePlace place);
   /// Boxes to mark; in ascending order.
@@ -56,6 +59,8 @@ class TimelineView : public QWidget {
   void areaChanged();
   /// The key that shows and hides the table.
   void sumsToggled();
+  /// The user wants to say something of the area.
+  void noteWanted();
   void arrangementChanged();
   void tracksChanged();
   void findWanted();
@@ -93,6 +98,7 @@ class TimelineView : public QWidget {
   const TimelineItem& itemAt(TimelinePlace place) const { return tracks()[place.track].items[place.item]; }
   std::optional<std::pair<std::size_t, TimelineCell>> cellAt(QPointF position) const;
   QString tipAt(QPointF position) const;
+  const PlacedNote* noteAt(QPointF position) const;
   QString headTipAt(std::size_t track, QPointF position) const;
   std::optional<std::size_t> headAt(QPointF position) const;
   std::optional<std::size_t> currentTrack() const;
@@ -114,6 +120,8 @@ class TimelineView : public QWidget {
   void dropHidden();
   void followStack();
   void takeBox();
+  void takeNote();
+  void takeNoted(const StretchNote& note);
   void jumpTo(double startNs, double endNs);
   void showSelection();
   void back();
@@ -126,6 +134,7 @@ class TimelineView : public QWidget {
   std::vector<TimelineLink> m_links;                   // of the first two tracks
   std::vector<std::vector<TimelineLink>> m_passLinks;  // by track, forward to backward
   std::vector<TimelinePlace> m_matches;
+  std::vector<PlacedNote> m_notes;
   TimelineRange m_range;
   std::vector<TimelineRange> m_earlier;
   double m_totalNs = 0.0;

@@ -376,6 +376,12 @@ void Session::setRowNote(const RowNote& note) {
   Q_EMIT rowNotesChanged();
 }
 
+void Session::setStretchNote(const StretchNote& note) {
+  if (!m_lastRun) return;
+  putStretchNote(m_lastRun->record.stretchNotes, note);
+  Q_EMIT stretchNotesChanged();
+}
+
 Result<void> Session::exportRun(const Exporter& exporter, const QString& path) const {
   if (!m_lastRun) return Error{tr("Nothing was measured yet: run the pipeline first.").toStdString()};
   const Result<std::string> text = exporter.writeBeside

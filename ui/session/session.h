@@ -203,6 +203,7 @@ class Session : public QObject {
   /// What the user says of the last run, or of one of its steps. Who keeps run files writes it there.
   void setRunNote(const std::string& note);
   void setRowNote(const RowNote& note);
+  void setStretchNote(const StretchNote& note);
   /// The runs that others are set beside. They stay when the pipeline changes, and when another one is opened.
   Baselines& baselines() const { return *m_baselines; }
   const std::optional<LastNumerics>& lastNumerics() const { return m_lastNumerics; }
@@ -223,6 +224,7 @@ class Session : public QObject {
   void runProgress(const QString& stage, int done, int total);
   void runFinished();
   void rowNotesChanged();
+  void stretchNotesChanged();
   void baselinesChanged();
   void numericsFinished();
   void tensorsCaptured();
