@@ -6,6 +6,8 @@
 
 #include <QFont>
 
+#include <algorithm>
+
 namespace fuseline::ui {
 
 HistoryModel::HistoryModel(const Session& session, const Theme& theme, QObject* parent)
@@ -55,6 +57,7 @@ QString HistoryModel::stateOf(std::size_t depth) const {
 QVariant HistoryModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid() || index.row() >= rowCount()) return {};
   const std::size_t depth = depthOf(index);
+  if (depth > m_session.history().size()) return {};  // while others are told of a change before this is
   const bool isUndone = depth > m_session.history().depth();
   const QString state = stateOf(depth);
   switch (role) {

@@ -147,13 +147,9 @@ bool TimelineStack::sticks() const {
   return m_pinnedHeightPx > 0.0 && rulerHeight() + m_pinnedHeightPx <= kMostPinnedShare * m_viewHeightPx;
 }
 
-double TimelineStack::pinnedBottom() const {
-  return m_scrolledPx + rulerHeight() + (sticks() ? m_pinnedHeightPx : 0.0);
-}
+double TimelineStack::pinnedBottom() const { return tracksTop() + (sticks() ? m_pinnedHeightPx : 0.0); }
 
-double TimelineStack::top(std::size_t track) const {
-  return m_tops[track] + (isPinned(track) && sticks() ? m_scrolledPx : 0.0);
-}
+double TimelineStack::top(std::size_t track) const { return m_tops[track] + (sticks(track) ? m_scrolledPx : 0.0); }
 
 double TimelineStack::trackHeight(std::size_t track) const {
   double height = kHeadHeightPx + kTrackGapPx;
@@ -182,7 +178,7 @@ std::vector<std::pair<std::size_t, int>> TimelineStack::rows() const {
 }
 
 std::optional<std::size_t> TimelineStack::trackAt(double y) const {
-  if (y < m_scrolledPx + rulerHeight()) return std::nullopt;
+  if (y < tracksTop()) return std::nullopt;
   for (const std::size_t track : m_order) {
     if (y >= top(track) && y < top(track) + trackHeight(track)) return track;  // pinned ones, which cover, come first
   }

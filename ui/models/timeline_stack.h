@@ -37,6 +37,8 @@ class TimelineStack {
   const std::vector<std::size_t>& order() const { return m_order; }
   bool isFolded(std::size_t track) const { return m_arrangement.folded.contains(m_tracks[track].name); }
   bool isPinned(std::size_t track) const { return m_arrangement.pinned.contains(m_tracks[track].name); }
+  /// Whether it is pinned, and there is room for it to stay.
+  bool sticks(std::size_t track) const { return isPinned(track) && sticks(); }
   bool isShown(std::size_t track) const { return !m_arrangement.hidden.contains(m_tracks[track].name); }
   bool isShown(std::size_t track, int row) const;
   int numHiddenTracks() const;
@@ -57,6 +59,8 @@ class TimelineStack {
   double heightPx() const { return m_heightPx; }
   double rulerTop() const { return m_scrolledPx; }
   double noteTop(int lane) const { return m_scrolledPx + kRulerHeightPx + lane * kNoteHeightPx; }
+  /// Below the ruler and the notes, which nothing covers.
+  double tracksTop() const { return m_scrolledPx + rulerHeight(); }
   /// Where tracks begin that scroll: above it they are covered.
   double pinnedBottom() const;
   /// Of the head of a shown track.

@@ -18,7 +18,7 @@ constexpr double kPixelsPerTick = 110.0;
 constexpr double kLeastLabelPx = 24.0;
 constexpr double kLeastLabelHeightPx = 12.0;
 constexpr double kLeastNotePx = 8.0;
-constexpr double kLeastLiftPx = 10.0;
+constexpr double kLeastLiftPx = 7.0;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ QRectF noteArea(const TimelineStack& stack, const TimelineRange& range, double w
 TimelinePainter::TimelinePainter(QPainter& painter, const TimelinePicture& picture, QSizeF size, const Theme& theme)
     : m_painter(painter), m_picture(picture), m_width(size.width()), m_height(size.height()), m_theme(theme) {}
 
-/// What scrolls, then what covers it: pinned tracks and the ruler.
+/// What scrolls, then what covers it: pinned tracks, the ruler and notes.
 void TimelinePainter::paint() {
   const double covered = m_picture.stack.pinnedBottom();
   paintGrid();
@@ -51,9 +51,9 @@ void TimelinePainter::paint() {
   m_painter.drawLine(QPointF(0, *m_picture.dropY), QPointF(m_width, *m_picture.dropY));
 }
 
-void TimelinePainter::paintTracks(bool arePinned) {
+void TimelinePainter::paintTracks(bool areSticking) {
   for (const std::size_t track : m_picture.stack.order())
-    if (m_picture.stack.isPinned(track) == arePinned) paintTrack(track);
+    if (m_picture.stack.sticks(track) == areSticking) paintTrack(track);
 }
 
 bool TimelinePainter::isSelected(const TimelineItem& item) const {
@@ -184,6 +184,7 @@ void TimelinePainter::paintLinks() {
   QColor band = m_theme.colors().accent;
   band.setAlpha(48);
   m_painter.setRenderHint(QPainter::Antialiasing);
+  m_painter.setClipRect(QRectF(0, m_picture.stack.tracksTop(), m_width, m_height));
   const std::vector<QRectF> firsts = m_picture.stack.areasOf(0, m_picture.range, m_width);
   const std::vector<QRectF> seconds = m_picture.stack.areasOf(1, m_picture.range, m_width);
   for (const auto& [first, second] : m_picture.links) {
@@ -199,6 +200,7 @@ void TimelinePainter::paintLinks() {
     path.closeSubpath();
     m_painter.fillPath(path, band);
   }
+  m_painter.setClipping(false);
 }
 
 bool TimelinePainter::isMatch(std::size_t track, const TimelineCell& cell) const {
@@ -224,9 +226,9 @@ QRectF TimelinePainter::boxOf(std::size_t track, const TimelineItem& item) const
 /// From where the selected ops run forward to where their gradients are made, over the boxes.
 void TimelinePainter::paintPassLinks(std::size_t track) {
   if (m_picture.selection.isEmpty()) return;
-  const bool isPinned = m_picture.stack.isPinned(track);
+  const bool sticks = m_picture.stack.sticks(track);
   const double covered = m_picture.stack.pinnedBottom();
-  if (!isPinned) m_painter.setClipRect(QRectF(0, covered, m_width, m_height - covered));
+  if (!sticks) m_painter.setClipRect(QRectF(0, covered, m_width, m_height - covered));
   const auto& items = tracks()[track].items;
   for (const auto& [forward, backward] : m_picture.passLinks[track]) {
     if (!isSelected(items[forward]) && !isSelected(items[backward])) continue;
@@ -293,7 +295,7 @@ void TimelinePainter::paintNoteBand(const StretchNote& note, const QRectF& label
   for (const std::size_t track : tracksOf(m_picture.stack, note)) {
     QRectF band(label.left(), m_picture.stack.top(track) + TimelineStack::kHeadHeightPx, label.width(),
                 m_picture.stack.trackHeight(track) - TimelineStack::kHeadHeightPx);
-    if (!m_picture.stack.isPinned(track)) band.setTop(std::max(band.top(), m_picture.stack.pinnedBottom()));
+    if (!m_picture.stack.sticks(track)) band.setTop(std::max(band.top(), m_picture.stack.pinnedBottom()));
     if (band.height() <= 0) continue;
     m_painter.fillRect(band, fill);
     m_painter.setPen(QPen(m_theme.colors().note, 1, Qt::DotLine));
@@ -314,7 +316,7 @@ void TimelinePainter::paintArea() {
   double bottom = top + TimelineStack::kRulerHeightPx;
   for (const auto& [track, row] : area.rows) {
     QRectF band(left, m_picture.stack.rowTop(track, row), right - left, m_picture.stack.rowHeight(track, row));
-    if (!m_picture.stack.isPinned(track)) band.setTop(std::max(band.top(), m_picture.stack.pinnedBottom()));
+    if (!m_picture.stack.sticks(track)) band.setTop(std::max(band.top(), m_picture.stack.pinnedBottom()));
     if (band.height() > 0) m_painter.fillRect(band, fill);
     bottom = std::max(bottom, band.bottom());
   }

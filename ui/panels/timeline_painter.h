@@ -48,7 +48,7 @@ class TimelinePainter {
  private:
   void paintGrid();
   void paintRuler();
-  void paintTracks(bool arePinned);
+  void paintTracks(bool areSticking);
   void paintTrack(std::size_t track);
   void paintHead(std::size_t track);
   void paintTriangle(std::size_t track);
