@@ -4,6 +4,8 @@
 #include "tests/ui/timeline_examples.h"
 #include "ui/theme/format.h"
 
+#include <QImage>
+#include <QScrollBar>
 #include <QTest>
 
 #include <random>
@@ -22,6 +24,7 @@ class TimelineNotesTest : public QObject {
   void escapeLeavesItAsItWas();
   void isKeptBesideTheRun();
   void lanesMakeRoomAboveTheTracks();
+  void tracksScrollBelowTheLanes();
 };
 
 namespace {
@@ -142,6 +145,26 @@ void TimelineNotesTest::lanesMakeRoomAboveTheTracks() {
   QCOMPARE(f.view().stack().top(0), top + TimelineStack::kNoteHeightPx);
   f.session.setStretchNote({.variant = "unfused", .startNs = 50, .endNs = 100, .text = "b"});
   QCOMPARE(f.view().stack().top(0), top + 2 * TimelineStack::kNoteHeightPx);
+}
+
+/// Also those that are pinned where there is no room for them to stay.
+void TimelineNotesTest::tracksScrollBelowTheLanes() {
+  OpenedTimeline f(tracedRun());
+  QVERIFY(f.isOpen);
+  f.window.resize(1400, 640);
+  f.session.setStretchNote({.variant = "fused", .startNs = 0, .endNs = 1, .text = "a"});
+  f.view().arrange([](TimelineStack& stack) {
+    for (const std::size_t track : {0, 1}) stack.setPinned(track, true);
+  });
+  QTest::qWait(0);
+  QScrollBar& scrollBar = *f.window.timeline().findChild<QScrollArea*>()->verticalScrollBar();
+  scrollBar.setValue(qRound(f.view().stack().rowTop(0, 1) - f.view().stack().tracksTop()));
+  QVERIFY(scrollBar.value() > 0 && !f.view().stack().sticks(0));
+  const QImage image = f.view().grab().toImage();
+  const int y = qRound(f.view().stack().noteTop(0)) + 9;
+  int numEmpty = 0;
+  for (int x = 0; x < image.width(); ++x) numEmpty += image.pixelColor(x, y) == f.theme.colors().base;
+  QVERIFY(numEmpty > image.width() / 2);
 }
 
 }  // namespace fuseline::ui

@@ -32,7 +32,7 @@ bool isOwnKey(int key) {
 TipCard::TipCard(const QString& html, const QString& title, const Theme& theme, QWidget& parent)
     : QFrame(&parent), m_label(new QLabel(html, this)) {
   setFocusPolicy(Qt::StrongFocus);
-  setFrameShape(QFrame::StyledPanel);
+  setFrameStyle(static_cast<int>(QFrame::Box) | static_cast<int>(QFrame::Plain));  // in the colour of its text
   setAutoFillBackground(true);
   setAccessibleName(tr("Pinned: %1").arg(title));
   setAccessibleDescription(text());
