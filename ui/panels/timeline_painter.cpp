@@ -235,8 +235,10 @@ void TimelinePainter::paintPassLinks(std::size_t track) {
     if (!m_picture.stack.isShown(track, items[forward].row) || !m_picture.stack.isShown(track, items[backward].row))
       continue;
     const QRectF from = boxOf(track, items[forward]);
-    paintCurve(from, boxOf(track, items[backward]),
-               std::max(from.top() - m_picture.stack.top(track) - TimelineStack::kHeadHeightPx, kLeastLiftPx));
+    const QRectF to = boxOf(track, items[backward]);
+    const bool isPassed = std::max(from.right(), to.right()) < 0 || std::min(from.left(), to.left()) > m_width;
+    const double lift = std::max(from.top() - m_picture.stack.top(track) - TimelineStack::kHeadHeightPx, kLeastLiftPx);
+    if (!isPassed) paintCurve(from, to, lift);
   }
   m_painter.setClipping(false);
 }
