@@ -124,8 +124,7 @@ QString paneKeys() {
          section(translated("Plan"), planRows()) + section(translated("Timeline"), timelineRows()) +
          section(translated("Flame"), flameRows()) + section(translated("Roofline"), rooflineRows()) +
          section(translated("Memory"), memoryRows()) + section(translated("Rules"), rulesRows()) +
-         section(translated("Runs"), runsRows()) +
-         section(translated("History"), historyRows());
+         section(translated("Runs"), runsRows()) + section(translated("History"), historyRows());
 }
 
 namespace {
