@@ -65,11 +65,22 @@ QString outlineRows() {
 QString timelineRows() {
   return shortcutRow(translated("Wheel, pinch, W, S"), translated("Zoom")) +
          shortcutRow(translated("Drag, A, D"), translated("Move the view")) +
-         shortcutRow(translated("Arrow keys, comma, period"), translated("Select the next box")) +
+         shortcutRow(translated("Arrow keys; comma, period"), translated("Select the next box; in the row")) +
+         shortcutRow(translated("Ctrl+F, /; Enter, F3"), translated("Find boxes; go to the next that matches")) +
          shortcutRow(translated("Home, F"), translated("Show everything, or what is selected")) +
          shortcutRow(translated("Double click, Return"), translated("Zoom to the box")) +
          shortcutRow(translated("Backspace"), translated("Show what was shown before")) +
-         shortcutRow(translated("Shift + drag"), translated("Measure a stretch"));
+         shortcutRow(translated("Shift + drag, R"), translated("Choose an area, or that of the box")) +
+         shortcutRow(translated("Q; Escape"), translated("Show or hide what the area adds up to; clear the area")) +
+         shortcutRow(translated("N"), translated("Say something of the area, or of the box")) +
+         shortcutRow(translated("F2"), translated("Leave what is said of the box on the screen")) +
+         shortcutRow(translated("Space, P, H"), translated("Fold, pin or hide the track")) +
+         shortcutRow(translated("Alt + Up, Down; drag its head"), translated("Move the track"));
+}
+
+QString historyRows() {
+  return shortcutRow(translated("Up, Down"), translated("Walk through what was done")) +
+         shortcutRow(translated("Enter, click"), translated("Take the pipeline there: back, or forth again"));
 }
 
 QString flameRows() {
@@ -111,7 +122,7 @@ QString paneKeys() {
          section(translated("Plan"), planRows()) + section(translated("Timeline"), timelineRows()) +
          section(translated("Flame"), flameRows()) + section(translated("Roofline"), rooflineRows()) +
          section(translated("Memory"), memoryRows()) + section(translated("Rules"), rulesRows()) +
-         section(translated("Runs"), runsRows());
+         section(translated("Runs"), runsRows()) + section(translated("History"), historyRows());
 }
 
 namespace {

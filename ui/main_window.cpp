@@ -42,7 +42,7 @@ namespace fuseline::ui {
 namespace {
 
 // Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
-constexpr int kLayoutVersion = 9;
+constexpr int kLayoutVersion = 10;
 constexpr double kTimingsShare = 0.32;
 constexpr int kHintDurationMs = 8000;
 constexpr auto kDeviceKey = "run/device";
@@ -126,7 +126,7 @@ void MainWindow::createDocks() {
   m_suggestions = new SuggestionsPanel(m_session, m_theme);
   m_plan = new PlanPanel(m_session, m_theme);
   m_timings = new TimingsPanel(m_session, m_theme, m_persistence == Persistence::Settings);
-  m_timeline = new TimelinePanel(m_session, m_theme);
+  m_timeline = new TimelinePanel(m_session, m_theme, m_persistence == Persistence::Settings);
   m_flame = new FlamePanel(m_session, m_theme);
   m_roofline = new RooflinePanel(m_session, m_theme);
   m_memory = new MemoryPanel(m_session, m_theme);
@@ -137,6 +137,7 @@ void MainWindow::createDocks() {
   m_sweep = new SweepPanel(m_session, m_theme);
   m_runs = new RunsPanel(m_session, m_theme);
   m_log = new LogPanel(m_session, m_theme);
+  m_history = new HistoryPanel(m_session, m_theme);
   m_changes = new ChangesPanel(m_session, *m_comparison, m_theme);
   m_comparisonCommands = new ComparisonCommands(m_session, *m_comparison, *m_changes, *m_view, *m_marks, *this);
   addDock(QStringLiteral("palette"), tr("Palette"), m_palette, Qt::LeftDockWidgetArea);
@@ -160,6 +161,7 @@ void MainWindow::createDocks() {
   m_problemsDock = addDock(QStringLiteral("problems"), tr("Problems"), m_problems, Qt::BottomDockWidgetArea);
   m_outlineDock = addDock(QStringLiteral("outline"), tr("Outline"), m_outline, Qt::BottomDockWidgetArea);
   m_logDock = addDock(QStringLiteral("log"), tr("Log"), m_log, Qt::BottomDockWidgetArea);
+  m_historyDock = addDock(QStringLiteral("history"), tr("History"), m_history, Qt::BottomDockWidgetArea);
   const auto showBlocks = [this] { m_palette->showBlocks(m_session.document()); };
   connect(&m_session, &Session::documentChanged, m_palette, showBlocks);
   showBlocks();
@@ -276,6 +278,10 @@ void MainWindow::addUndoCommands(QMenu& menu) {
   // All keys of the platform, as fields know them: Ctrl+Y and Ctrl+Shift+Z may both redo.
   m_undo->setShortcuts(QKeySequence::Undo);
   m_redo->setShortcuts(QKeySequence::Redo);
+  addCommand(&menu, tr("&History"), QKeySequence(Qt::CTRL | Qt::ALT | Qt::Key_Z), [this] {
+    showPane(m_historyDock->objectName());
+    focusPane(*m_history);
+  });
   toolBar->addSeparator();
   toolBar->addAction(m_undo);
   toolBar->addAction(m_redo);

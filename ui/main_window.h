@@ -8,6 +8,7 @@
 #include "ui/file_commands.h"
 #include "ui/panels/changes_panel.h"
 #include "ui/panels/flame_panel.h"
+#include "ui/panels/history_panel.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/log_panel.h"
 #include "ui/panels/memory_panel.h"
@@ -91,6 +92,7 @@ class MainWindow : public QMainWindow {
   SweepPanel& sweep() { return *m_sweep; }
   RunsPanel& runs() { return *m_runs; }
   LogPanel& log() { return *m_log; }
+  HistoryPanel& history() { return *m_history; }
   StartPage& startPage() { return *m_startPage; }
   Shortcuts& shortcuts() { return *m_shortcuts; }
   ChangesPanel& changes() { return *m_changes; }
@@ -207,6 +209,7 @@ class MainWindow : public QMainWindow {
   TensorPanel* m_tensor = nullptr;
   OutlinePanel* m_outline = nullptr;
   LogPanel* m_log = nullptr;
+  HistoryPanel* m_history = nullptr;
   StartPage* m_startPage = nullptr;
   Shortcuts* m_shortcuts = nullptr;
   GuideWindow* m_guide = nullptr;  // as soon as it was wanted
@@ -227,6 +230,7 @@ class MainWindow : public QMainWindow {
   QDockWidget* m_problemsDock = nullptr;
   QDockWidget* m_outlineDock = nullptr;
   QDockWidget* m_logDock = nullptr;
+  QDockWidget* m_historyDock = nullptr;
   Json m_devices = Json::array();  // as the worker named them
   QMenu* m_examplesMenu = nullptr;
   QAction* m_undo = nullptr;

@@ -117,7 +117,9 @@ Json toJson(const RunComparison& comparison) {
 }
 
 Json notesJson(const RunRecord& record) {
-  return {{"note", record.note}, {"rowNotes", fuseline::toJson(record.rowNotes)}};
+  return {{"note", record.note},
+          {"rowNotes", fuseline::toJson(record.rowNotes)},
+          {"stretchNotes", fuseline::toJson(record.stretchNotes)}};
 }
 
 Json toJson(const std::vector<Base>& bases, const RunRecord& next, const std::vector<GateReport>& gates) {
@@ -271,10 +273,11 @@ std::string newAndGoneText(const RunComparison& comparison, const std::string& a
 
 /// What the user says of one of the runs.
 std::string notesText(const std::string& file, const RunRecord& record) {
-  if (record.note.empty() && record.rowNotes.empty()) return {};
+  if (record.note.empty() && record.rowNotes.empty() && record.stretchNotes.empty()) return {};
   std::string text = fmt::format("\nnotes of {}\n", file);
   if (!record.note.empty()) text += fmt::format("  {}\n", record.note);
   for (const RowNote& note : record.rowNotes) text += fmt::format("  {} ({}): {}\n", note.step, note.phase, note.text);
+  for (const StretchNote& note : record.stretchNotes) text += fmt::format("  {}\n", stretchNoteLine(note));
   return text;
 }
 

@@ -43,6 +43,12 @@ Json phase() { return choice({"forward", "backward"}); }
 Json rowNotes() {
   return list(object({{"step", text("Its name.")}, {"phase", phase()}, {"text", text("What a user says of it.")}}));
 }
+Json stretchNotes() {
+  return list(object({{"variant", text("unfused or fused; empty: all.")},
+                      {"startNs", number("Since the run began.")},
+                      {"endNs", number("Since the run began.")},
+                      {"text", text("What a user says of this part of the timeline.")}}));
+}
 Json saving() {
   return orNull(object({{"bytes", integer("Memory traffic saved at least, by the model.")},
                         {"launches", integer("Kernel launches saved.")},
@@ -91,7 +97,9 @@ Json compareSchema() {
                               {"changeLow", orNull(number("Of the 95 % interval."))},
                               {"changeHigh", orNull(number("Of the 95 % interval."))},
                               {"isSignificant", flag("Not by chance within the runs.")}});
-  const Json notes = object({{"note", text("What a user says of the run; mostly empty.")}, {"rowNotes", rowNotes()}});
+  const Json notes = object({{"note", text("What a user says of the run; mostly empty.")},
+                             {"rowNotes", rowNotes()},
+                             {"stretchNotes", stretchNotes()}});
   const Fields comparison = {{"variant", choice({"unfused", "fused"})},
                              {"differences", list(object({{"what", text("A setting or a fact of the environment.")},
                                                           {"base", text("Empty: not said.")},
@@ -470,26 +478,25 @@ Json runNumericsSchema() {
 Json recordSchema() {
   const Json formatVersion =
       object({{"major", integer("Readers refuse a newer one.")}, {"minor", integer("Additions.")}});
-  return object(
-      {{"format", choice({"fuseline-run"})},
-       {"formatVersion", formatVersion},
-       {"createdWith", text("Program and version.")},
-       {"isPartial", flag("It was cancelled.")},
-       {"pipelineName", text("Of the file.")},
-       {"pipelineHash", text("Of the pipeline without its view.")},
-       {"settings", settingsSchema()},
-       {"recipe", any("With its fields and overrides; null: none.")},
-       {"switches", object({{"without", texts()}, {"with", texts()}})},
-       {"environment", mapOf({{"type", "string"}})},
-       {"timingNote", text("Why steps were timed in another way than was wanted; mostly empty.")},
-       {"roofs", orNull(roofsSchema())},
-       {"roofsNote", text("Why there are none though they were wanted; mostly empty.")},
-       {"variants", list(variantSchema())},
-       {"numerics", orNull(runNumericsSchema())},
-       {"note", text("What a user says of the run; mostly empty.")},
-       {"rowNotes",
-        list(object({{"step", text("Its name.")}, {"phase", phase()}, {"text", text("What a user says of it.")}}))},
-       {"pipeline", any("A copy of the pipeline file.")}});
+  return object({{"format", choice({"fuseline-run"})},
+                 {"formatVersion", formatVersion},
+                 {"createdWith", text("Program and version.")},
+                 {"isPartial", flag("It was cancelled.")},
+                 {"pipelineName", text("Of the file.")},
+                 {"pipelineHash", text("Of the pipeline without its view.")},
+                 {"settings", settingsSchema()},
+                 {"recipe", any("With its fields and overrides; null: none.")},
+                 {"switches", object({{"without", texts()}, {"with", texts()}})},
+                 {"environment", mapOf({{"type", "string"}})},
+                 {"timingNote", text("Why steps were timed in another way than was wanted; mostly empty.")},
+                 {"roofs", orNull(roofsSchema())},
+                 {"roofsNote", text("Why there are none though they were wanted; mostly empty.")},
+                 {"variants", list(variantSchema())},
+                 {"numerics", orNull(runNumericsSchema())},
+                 {"note", text("What a user says of the run; mostly empty.")},
+                 {"rowNotes", rowNotes()},
+                 {"stretchNotes", stretchNotes()},
+                 {"pipeline", any("A copy of the pipeline file.")}});
 }
 
 Json statsSchema() {

@@ -59,7 +59,7 @@ void addOptions(QCommandLineParser& parser) {
   add("select", "Select this op.", "op");
   add("pane",
       "Bring this pane to the front: plan, timings, timeline, flame, roofline, memory, numerics, tensor, sweep, runs, "
-      "changes, rules, problems, outline or log; or start, the start page.",
+      "changes, rules, problems, outline, log or history; or start, the start page.",
       "pane");
   add("no-restore", "Begin without the pipeline that was open last.");
   add("reset-settings", "Forget all settings, such as layout, keys and recent files, and begin as at first.");

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <optional>
 #include <set>
 
 namespace fuseline {
@@ -107,7 +106,21 @@ std::string History::undoLabel() const { return canUndo() ? m_undo.back().label 
 
 std::string History::redoLabel() const { return canRedo() ? m_redo.back().label : std::string(); }
 
+const std::string& History::label(std::size_t index) const {
+  return index < m_undo.size() ? m_undo[index].label : m_redo[size() - 1 - index].label;
+}
+
+void History::goTo(std::size_t depth) {
+  assert(depth <= size());
+  while (this->depth() > depth) undo();
+  while (this->depth() < depth) redo();
+}
+
 void History::markSaved() { m_savedDepth = static_cast<long>(m_undo.size()); }
+
+std::optional<std::size_t> History::savedDepth() const {
+  return m_savedDepth < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(m_savedDepth));
+}
 
 bool History::isModified() const { return m_savedDepth != static_cast<long>(m_undo.size()); }
 

@@ -4,6 +4,8 @@
 
 #include "core/document/document.h"
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,11 +27,22 @@ class History {
   std::string undoLabel() const;
   std::string redoLabel() const;
 
+  /// All that was done and not overtaken by another edit, undone or not.
+  std::size_t size() const { return m_undo.size() + m_redo.size(); }
+  /// So many of these are done; the others are undone.
+  std::size_t depth() const { return m_undo.size(); }
+  /// Of an entry, the oldest first: of what leads from depth `index` to the next.
+  const std::string& label(std::size_t index) const;
+  /// Undoes or redoes until so many are done; at most size().
+  void goTo(std::size_t depth);
+
   /// The state that is on disk; isModified() compares with it.
   void markSaved();
   /// Whatever is on disk is another state.
   void markUnsaved() { m_savedDepth = -1; }
   bool isModified() const;
+  /// The depth of what is on disk; nothing: no undo or redo leads there.
+  std::optional<std::size_t> savedDepth() const;
 
  private:
   struct Entry {

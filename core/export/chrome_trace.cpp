@@ -185,6 +185,22 @@ class VariantEvents {
   Json& m_events;
 };
 
+/// Notes may overlap, and so they are asynchronous events, each with an id of its own.
+void writeNotes(const RunRecord& record, const std::string& variant, int process, Json& events) {
+  int number = 0;
+  for (const StretchNote& note : record.stretchNotes) {
+    ++number;
+    if (!note.variant.empty() && note.variant != variant) continue;
+    Json item = {
+        {"ph", "b"},      {"cat", "note"}, {"name", note.text},       {"id", fmt::format("note{}.{}", process, number)},
+        {"pid", process}, {"tid", 0},      {"ts", note.startNs / 1e3}};
+    events.push_back(item);
+    item["ph"] = "e";
+    item["ts"] = note.endNs / 1e3;
+    events.push_back(std::move(item));
+  }
+}
+
 Json otherData(const RunRecord& record) {
   Json data = {{"pipeline", record.title()},
                {"pipeline hash", record.pipelineHash},
@@ -209,7 +225,9 @@ Result<std::string> chromeTrace(const RunRecord& record) {
   int process = 0;
   for (const VariantRecord& variant : record.variants) {
     ++process;
-    if (!variant.timeline.spans.empty()) VariantEvents(variant, process, events).write();
+    if (variant.timeline.spans.empty()) continue;
+    VariantEvents(variant, process, events).write();
+    writeNotes(record, variant.name, process, events);
   }
   const Json trace = {{"displayTimeUnit", "ns"}, {"otherData", otherData(record)}, {"traceEvents", std::move(events)}};
   return trace.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -111,8 +111,16 @@ class HtmlReport {
                        planDrawing(m_comparison)) +
            (m_graph.markup.isEmpty() ? Html() : section("Graph", m_graph.markup)) +
            section("Steps", element("div", {{"class", "wide"}}, stepTable(m_record, m_comparison, m_graph.ops))) +
-           beside() + section("Fusions that did not apply", misses()) + section("Low precision", quantization()) +
-           section("How it was measured", method()) + section("Environment", environment());
+           stretches() + beside() + section("Fusions that did not apply", misses()) +
+           section("Low precision", quantization()) + section("How it was measured", method()) +
+           section("Environment", environment());
+  }
+
+  /// What the user says of parts of the timeline.
+  Html stretches() const {
+    std::vector<Html> notes;
+    for (const StretchNote& note : m_record.stretchNotes) notes.push_back(Html::text(stretchNoteLine(note)));
+    return notes.empty() ? Html() : section("Notes on the timeline", listOf(notes));
   }
 
   Html beside() const {

@@ -51,13 +51,15 @@ class MarkdownTable {
     return fmt::format("{}\n", fmt::join(texts, " · "));
   }
 
-  /// What the user says of the run and of its steps.
+  /// What the user says of the run, of its steps and of its timeline.
   std::string said() const {
     std::string text = m_record.note.empty() ? "" : fmt::format("\n{}\n", markdownCode(m_record.note));
-    if (!m_record.rowNotes.empty()) text += "\n";
+    if (!m_record.rowNotes.empty() || !m_record.stretchNotes.empty()) text += "\n";
     for (const RowNote& note : m_record.rowNotes)
       text +=
           fmt::format("- {} ({}): {}\n", markdownCode(note.step), markdownCode(note.phase), markdownCode(note.text));
+    for (const StretchNote& note : m_record.stretchNotes)
+      text += fmt::format("- {}\n", markdownCode(stretchNoteLine(note)));
     return text;
   }
 

@@ -44,6 +44,9 @@ Result<RunNotes> notesFromText(std::string_view text) {
     Json rows;
     item.read("rows", rows, Presence::Optional);
     if (!rows.is_null()) readRowNotes(item, "rows", note.rows.emplace());
+    Json stretches;
+    item.read("stretches", stretches, Presence::Optional);
+    if (!stretches.is_null()) readStretchNotes(item, "stretches", note.stretches.emplace());
     notes[file] = std::move(note);
   });
   if (fields.error()) return *fields.error();
@@ -70,7 +73,8 @@ void setNote(Json& items, const std::string& fileName, const RunNote& note) {
   (*item)["text"] = note.text;
   (*item)["isStarred"] = note.isStarred;
   if (note.rows) (*item)["rows"] = toJson(*note.rows);
-  if (note.isEmpty() && !item->contains("rows")) items.erase(item);
+  if (note.stretches) (*item)["stretches"] = toJson(*note.stretches);
+  if (note.isEmpty() && !item->contains("rows") && !item->contains("stretches")) items.erase(item);
 }
 
 Result<void> writeNotes(const fs::path& folder, const Json& list) {
@@ -200,6 +204,15 @@ Result<void> saveRowNotes(const fs::path& run, const std::vector<RowNote>& rows)
   return saveRunNote(run.parent_path(), name, note);
 }
 
+Result<void> saveStretchNotes(const fs::path& run, const std::vector<StretchNote>& stretches) {
+  Result<RunNotes> notes = loadRunNotes(run.parent_path());
+  if (!notes) return notes.error();
+  const std::string name = run.filename().string();
+  RunNote& note = (*notes)[name];
+  note.stretches = stretches;
+  return saveRunNote(run.parent_path(), name, note);
+}
+
 /// Notes that cannot be read keep no run from being opened.
 Result<RunRecord> loadNotedRun(const fs::path& path) {
   Result<RunRecord> record = loadRunRecord(path);
@@ -209,6 +222,7 @@ Result<RunRecord> loadNotedRun(const fs::path& path) {
   if (note == notes->end()) return record;
   if (!note->second.text.empty()) record->note = note->second.text;
   if (note->second.rows) record->rowNotes = *note->second.rows;
+  if (note->second.stretches) record->stretchNotes = *note->second.stretches;
   return record;
 }
 

@@ -41,11 +41,14 @@ RunSummary summaryFor(const RunRecord& record);
 struct RunNote {
   std::string text;
   bool isStarred = false;
-  std::optional<std::vector<RowNote>> rows = {};  // nothing: those in the run file are meant
+  std::optional<std::vector<RowNote>> rows = {};           // nothing: those in the run file are meant
+  std::optional<std::vector<StretchNote>> stretches = {};  // likewise
 
-  bool isEmpty() const { return text.empty() && !isStarred && !rows; }
+  bool isEmpty() const { return text.empty() && !isStarred && !rows && !stretches; }
   /// Whether a user would miss the run.
-  bool isMark() const { return !text.empty() || isStarred || (rows && !rows->empty()); }
+  bool isMark() const {
+    return !text.empty() || isStarred || (rows && !rows->empty()) || (stretches && !stretches->empty());
+  }
   bool operator==(const RunNote&) const = default;
 };
 /// By the names of the run files.
@@ -72,6 +75,8 @@ Result<void> forgetRunNote(const std::filesystem::path& folder, const std::strin
 /// What is said of the rows of a run, wherever its file is; the rest of its note stays. Errors: those of writing, and a
 /// file "notes.json" that is no list of notes, which is left alone.
 Result<void> saveRowNotes(const std::filesystem::path& run, const std::vector<RowNote>& rows);
+/// The same of parts of its timeline. Programs that do not know of these keep them beside notes of steps.
+Result<void> saveStretchNotes(const std::filesystem::path& run, const std::vector<StretchNote>& stretches);
 /// A run file with what was noted of it: beside the file, else in it. Errors: as loadRunRecord().
 Result<RunRecord> loadNotedRun(const std::filesystem::path& path);
 

@@ -393,6 +393,7 @@ Json toJson(const RunRecord& record) {
           {"numerics", record.numerics ? toJson(*record.numerics) : Json()},
           {"note", record.note},
           {"rowNotes", toJson(record.rowNotes)},
+          {"stretchNotes", toJson(record.stretchNotes)},
           {"pipeline", record.pipeline}};
 }
 
@@ -414,6 +415,7 @@ Result<RunRecord> runRecordFromJson(const Json& json) {
   readNumerics(fields, record);
   fields.read("note", record.note, Presence::Optional);
   readRowNotes(fields, "rowNotes", record.rowNotes);
+  readStretchNotes(fields, "stretchNotes", record.stretchNotes);
   Json settings;
   fields.read("settings", settings);
   if (fields.error()) return *fields.error();

@@ -7,6 +7,7 @@
 #include "core/profile/efficiency.h"
 #include "core/profile/numerics.h"
 #include "core/profile/stats.h"
+#include "core/profile/stretch_note.h"
 #include "core/support/json.h"
 #include "core/support/result.h"
 
@@ -158,10 +159,11 @@ struct RunRecord {
   std::optional<DeviceRoofs> roofs;  // of the device, measured after the rounds of this run
   std::string roofsNote;             // why there are none though they were wanted; mostly empty
   std::vector<VariantRecord> variants;
-  std::optional<RunNumerics> numerics;  // nothing: nobody looked
-  bool isPartial = false;               // cancelled: what was measured until then
-  std::string note;                     // what a user says of it
-  std::vector<RowNote> rowNotes;        // and of its steps; none is empty
+  std::optional<RunNumerics> numerics;         // nothing: nobody looked
+  bool isPartial = false;                      // cancelled: what was measured until then
+  std::string note;                            // what a user says of it
+  std::vector<RowNote> rowNotes;               // and of its steps; none is empty
+  std::vector<StretchNote> stretchNotes = {};  // and of its timeline; none is empty, by when they begin
 
   const VariantRecord* variant(const std::string& name) const;
   /// Of the environment, such as "driver"; empty where the record does not say.

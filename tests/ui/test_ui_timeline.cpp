@@ -1,7 +1,8 @@
 // The timeline: what is in view, which boxes there are, and what keys and the mouse do with them.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/read_file.h"
-#include "tests/ui/ui_test_support.h"
+#include "tests/ui/timeline_examples.h"
+#include "ui/models/timeline_links.h"
 #include "ui/theme/format.h"
 
 #include <QTest>
@@ -33,37 +34,6 @@ class TimelineTest : public QObject {
 };
 
 namespace {
-
-StepRecord step(std::string name, std::string phase, std::vector<std::string> ops, std::string rule = {}) {
-  return {.name = std::move(name),
-          .rule = std::move(rule),
-          .phase = std::move(phase),
-          .kernel = "BasicLinear",
-          .ops = ops,
-          .owners = std::move(ops)};
-}
-
-/// a and b forward, a backward; the fused plan does both forward in one.
-RunRecord twoVariants() {
-  RunRecord record;
-  record.variants = {{.name = "unfused",
-                      .steps = {step("a", "forward", {"a"}), step("b", "forward", {"b"}), step("a", "backward", {"a"})},
-                      .timeline = {.spans = {{.step = 0, .startNs = 0, .durationNs = 100},
-                                             {.step = 1, .startNs = 100, .durationNs = 50},
-                                             {.step = 2, .startNs = 160, .durationNs = 40}}}},
-                     {.name = "fused",
-                      .steps = {step("R(a, b)", "forward", {"a", "b"}, "R"), step("a", "backward", {"a"})},
-                      .timeline = {.spans = {{.step = 0, .startNs = 0, .durationNs = 120},
-                                             {.step = 1, .startNs = 120, .durationNs = 40}}}}};
-  return record;
-}
-
-/// A window with this run opened and its timeline in front.
-struct Opened : OpenedRun {
-  explicit Opened(const RunRecord& record) : OpenedRun(record, QStringLiteral("timeline")) { view().setFocus(); }
-  TimelineView& view() { return *window.timeline().view(); }
-  QPoint middleOf(std::size_t track, std::size_t item) { return view().areaOf(track, item).center().toPoint(); }
-};
 
 std::size_t firstStep(const TimelineTrack& track) {
   const auto found = std::ranges::find(track.items, TimelineLevel::Step, &TimelineItem::level);
@@ -121,15 +91,7 @@ void TimelineTest::ticksAreRoundAndFew() {
 }
 
 void TimelineTest::tracksHaveARowForEachLevel() {
-  RunRecord record = twoVariants();
-  VariantRecord& traced = record.variants[1];
-  traced.steps[0].activities = {{"void a::b::gemm<c::d>(float*)", "grid 8", {100.0}},
-                                {"copy, host to device", "", {20.0}}};
-  traced.unattributed = {{"fill", "64 B", {5.0}}};
-  traced.timeline.spans = {{.step = 0, .activity = 0, .startNs = 0, .durationNs = 100},
-                           {.step = -1, .activity = 0, .startNs = 10, .durationNs = 5},
-                           {.step = 0, .activity = 1, .startNs = 100, .durationNs = 20}};
-  const std::vector<TimelineTrack> tracks = timelineTracks(record, nullptr);
+  const std::vector<TimelineTrack> tracks = timelineTracks(tracedVariant(), nullptr);
   QCOMPARE(tracks.size(), 2u);
   using Rows = std::vector<TimelineLevel>;
   QVERIFY(tracks[0].rows == Rows({TimelineLevel::Pass, TimelineLevel::Step}));
@@ -169,7 +131,7 @@ void TimelineTest::shortBoxesAreDrawnTogetherAndNoneIsLost() {
   RunRecord record;
   VariantRecord variant{.name = "fused"};
   for (int i = 0; i < 1000; ++i) {
-    variant.steps.push_back(step("s" + std::to_string(i), "forward", {"a"}));
+    variant.steps.push_back(measuredStep("s" + std::to_string(i), "forward", {"a"}));
     variant.timeline.spans.push_back({.step = i, .startNs = 10.0 * i, .durationNs = i == 500 ? 9.0 : 1.0});
   }
   record.variants = {variant};
@@ -212,7 +174,7 @@ void TimelineTest::sameOpsAreLinkedWithinAPass() {
 }
 
 void TimelineTest::paneShowsARunAndFollowsTheSelection() {
-  Opened f(measuredRun());
+  OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
   QCOMPARE(f.view().tracks().size(), 2u);
   QVERIFY(f.window.timeline().emptyText().isEmpty());
@@ -226,7 +188,7 @@ void TimelineTest::paneShowsARunAndFollowsTheSelection() {
 }
 
 void TimelineTest::arrowKeysWalkBoxesAndRows() {
-  Opened f(measuredRun());
+  OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
   QTest::keyClick(&f.view(), Qt::Key_Right);
   QCOMPARE(f.view().currentItem()->label, QStringLiteral("norm"));
@@ -245,7 +207,7 @@ void TimelineTest::arrowKeysWalkBoxesAndRows() {
 }
 
 void TimelineTest::keysZoomPanAndGoBack() {
-  Opened f(measuredRun());
+  OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
   QTest::keyClick(&f.view(), Qt::Key_Right);
   QTest::keyClick(&f.view(), Qt::Key_Return);
@@ -272,7 +234,7 @@ void TimelineTest::keysZoomPanAndGoBack() {
 }
 
 void TimelineTest::mouseSelectsPansAndMeasures() {
-  Opened f(measuredRun());
+  OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
   const std::size_t first = firstStep(f.view().tracks()[0]);
   QTest::mouseDClick(&f.view(), Qt::LeftButton, {}, f.middleOf(0, first));
@@ -295,7 +257,7 @@ void TimelineTest::mouseSelectsPansAndMeasures() {
 }
 
 void TimelineTest::aRunLeavesItInFront() {
-  Opened f(measuredRun());
+  OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
   f.window.showTimings();
   QTest::qWait(0);
@@ -309,7 +271,7 @@ void TimelineTest::aRunLeavesItInFront() {
 void TimelineTest::saysWhyThereIsNothing() {
   Fixture empty(smallPipeline());
   QVERIFY(empty.window.timeline().emptyText().startsWith(QStringLiteral("Nothing measured yet.")));
-  Opened f(measuredRun("none"));
+  OpenedTimeline f(measuredRun("none"));
   QVERIFY(f.isOpen);
   QVERIFY2(f.window.timeline().emptyText().contains(QStringLiteral("it was measured with --timing none")),
            qPrintable(f.window.timeline().emptyText()));
@@ -319,7 +281,7 @@ void TimelineTest::saysWhyThereIsNothing() {
 }
 
 void TimelineTest::isStaleAfterAnEdit() {
-  Opened f(measuredRun());
+  OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
   QVERIFY(!f.window.timeline().caption().contains(QStringLiteral("run again")));
   const TimelineRange before = f.view().range();
@@ -332,7 +294,7 @@ void TimelineTest::isStaleAfterAnEdit() {
 void TimelineTest::exportsTheRun() {
   RunRecord run = measuredRun();
   run.numerics.emplace();
-  Opened f(run);
+  OpenedTimeline f(run);
   QVERIFY(f.isOpen);
   for (const Exporter& exporter : exporters()) {
     const auto path = f.folder / ("run" + std::string(exporter.ending));

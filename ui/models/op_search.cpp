@@ -24,16 +24,6 @@ std::vector<PaletteEntry> collectEntries() {
   return entries;
 }
 
-bool hasLettersInOrder(const QString& text, const QString& letters) {
-  qsizetype at = 0;
-  for (const QChar letter : letters) {
-    at = text.indexOf(letter, at, Qt::CaseInsensitive);
-    if (at < 0) return false;
-    ++at;
-  }
-  return true;
-}
-
 }  // namespace
 
 const std::vector<PaletteEntry>& paletteEntries() {
@@ -62,6 +52,16 @@ std::vector<PaletteEntry> blockEntries(const PipelineDocument& document) {
 QString entryTitle(const PaletteEntry& entry) {
   const QString name = toQt(entry.name);
   return name.startsWith(toQt(kBlockPrefix)) ? name.mid(static_cast<qsizetype>(kBlockPrefix.size())) : name;
+}
+
+bool hasLettersInOrder(const QString& text, const QString& letters) {
+  qsizetype at = 0;
+  for (const QChar letter : letters) {
+    at = text.indexOf(letter, at, Qt::CaseInsensitive);
+    if (at < 0) return false;
+    ++at;
+  }
+  return true;
 }
 
 std::optional<int> matchRank(const PaletteEntry& entry, const QString& query) {

@@ -32,6 +32,9 @@ QString entryTitle(const PaletteEntry& entry);
 /// The card of an op, the summary of anything else. Rich text.
 QString entryTip(const PaletteEntry& entry);
 
+/// Whether all of the letters stand in the text, in their order, whatever their case: "rn" in "RMSNorm".
+bool hasLettersInOrder(const QString& text, const QString& letters);
+
 /// 0 is best; nullopt when the entry does not match. Case does not matter; an empty query matches everything.
 /// Order: start of the name, part of the name, a keyword, letters of the name in order ("rn" for RMSNorm), summary.
 std::optional<int> matchRank(const PaletteEntry& entry, const QString& query);

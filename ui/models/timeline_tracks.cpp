@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
 namespace fuseline::ui {
 
@@ -55,10 +54,10 @@ class TrackBuilder {
 
  private:
   void layOutRows() {
-    m_hasKernels = std::ranges::any_of(
+    m_track.hasKernels = std::ranges::any_of(
         m_layout.boxes, [](const TimelineBox& box) { return box.lane == 0 && box.level == TimelineLevel::Activity; });
     m_track.rows = {TimelineLevel::Pass, TimelineLevel::Step};
-    if (m_hasKernels) m_track.rows.push_back(TimelineLevel::Activity);
+    if (m_track.hasKernels) m_track.rows.push_back(TimelineLevel::Activity);
     for (int lane = 1; lane < m_layout.numLanes; ++lane) m_track.rows.push_back(TimelineLevel::Activity);
     if (m_layout.hasHostLane) m_track.rows.back() = TimelineLevel::Launch;
   }
@@ -70,7 +69,7 @@ class TrackBuilder {
     const auto step = m_besideLane.find(box.step);
     const bool isInStep = step != m_besideLane.end() && step->second == box.lane;
     if (box.level == TimelineLevel::Activity && box.step >= 0 && isInStep) return std::nullopt;
-    return box.lane + (m_hasKernels ? 2 : 1);
+    return box.lane + (m_track.hasKernels ? 2 : 1);
   }
 
   const StepRecord* stepOf(const TimelineBox& box) const {
@@ -88,6 +87,10 @@ class TrackBuilder {
     item.label = labelOf(box, step, activity);
     item.tip = tipOf(box, step, activity);
     if (step && box.level != TimelineLevel::Pass) {
+      item.step = box.step;
+      item.stepName = toQt(step->name);
+      item.kernel = toQt(step->kernel);
+      if (box.level == TimelineLevel::Step && step->bytes > 0) item.bytes = step->bytes;
       for (const std::string& owner : step->owners) item.owners.append(toQt(owner));
       item.ops = step->ops;
       item.isFused = !step->rule.empty();
@@ -149,7 +152,6 @@ class TrackBuilder {
   TimelineLayout m_layout;
   std::vector<double> m_waitsNs;  // by step; may be empty
   TimelineTrack m_track;
-  bool m_hasKernels = false;
   std::map<int, int> m_besideLane;  // by step
 };
 
@@ -193,24 +195,6 @@ QString spanSummary(const TimelineTrack& track, double startNs, double endNs) {
   }
   return translated("%1: %2, %3 of it in steps")
       .arg(track.name, counted(numSteps, translated("step"), translated("steps")), formatDurationNs(busyNs));
-}
-
-std::vector<std::pair<std::size_t, std::size_t>> sameWork(const TimelineTrack& a, const TimelineTrack& b) {
-  std::multimap<std::pair<bool, std::string>, std::size_t> byOp;
-  for (std::size_t i = 0; i < b.items.size(); ++i)
-    if (b.items[i].level == TimelineLevel::Step)
-      for (const std::string& op : b.items[i].ops) byOp.emplace(std::pair(b.items[i].isBackward, op), i);
-  std::vector<std::pair<std::size_t, std::size_t>> pairs;
-  for (std::size_t i = 0; i < a.items.size(); ++i) {
-    if (a.items[i].level != TimelineLevel::Step) continue;
-    for (const std::string& op : a.items[i].ops) {
-      const auto [first, last] = byOp.equal_range({a.items[i].isBackward, op});
-      for (auto found = first; found != last; ++found) pairs.emplace_back(i, found->second);
-    }
-  }
-  std::ranges::sort(pairs);
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  return pairs;
 }
 
 }  // namespace fuseline::ui

@@ -10,6 +10,8 @@
 #include <QStringList>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +23,11 @@ struct TimelineItem {
   int row = 0;  // of its track: passes, steps, kernels if there are any, what runs beside them, the host's launches
   double startNs = 0.0;
   double endNs = 0.0;
-  QString label;  // as much of a name as a box needs
+  QString label;                      // as much of a name as a box needs
+  int step = -1;                      // index in the variant's steps; -1: no step's, or the launch of all
+  QString stepName;                   // "fc1.linear"
+  QString kernel;                     // of a step: what does its work, "BasicLinear"
+  std::optional<std::int64_t> bytes;  // of a step: read and written, by the model's count
   QString tip;
   QStringList owners;
   std::vector<std::string> ops;
@@ -35,6 +41,7 @@ struct TimelineTrack {
   QString summary;  // "12.3 ms, 97 % of it busy"
   /// Of what its rows are: Pass, Step, ..., the rows beside the steps are Activity rows; the last may be Launch.
   std::vector<TimelineLevel> rows;
+  bool hasKernels = false;          // right below the steps, what was done for them
   std::vector<TimelineItem> items;  // by row, then by time
   double endNs = 0.0;
 };
@@ -57,8 +64,5 @@ std::vector<TimelineCell> cellsInView(const TimelineTrack& track, const Timeline
 
 /// "7 steps, 1.2 ms of 1.3 ms in steps": what of a track lies between two moments.
 QString spanSummary(const TimelineTrack& track, double startNs, double endNs);
-
-/// Steps of two tracks that do the work of the same ops in the same pass, as indices of their items.
-std::vector<std::pair<std::size_t, std::size_t>> sameWork(const TimelineTrack& a, const TimelineTrack& b);
 
 }  // namespace fuseline::ui

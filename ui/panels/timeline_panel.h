@@ -2,118 +2,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/models/timeline_range.h"
-#include "ui/models/timeline_tracks.h"
+#include "ui/panels/hidden_tracks_bar.h"
+#include "ui/panels/timeline_find.h"
+#include "ui/panels/timeline_sums.h"
+#include "ui/panels/timeline_view.h"
+#include "ui/panels/tip_card.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
 
 #include <QLabel>
 #include <QScrollArea>
+#include <QSplitter>
+#include <QToolButton>
 #include <QWidget>
 
-#include <optional>
-#include <utility>
-#include <vector>
-
 namespace fuseline::ui {
-
-/// Draws the tracks. The wheel, W and S zoom, dragging, A and D pan; Home shows all, F what is selected, Return what
-/// the arrow keys stand on, Backspace what was shown before. Shift and a drag measure a stretch.
-class TimelineView : public QWidget {
-  Q_OBJECT
-
- public:
-  TimelineView(Session& session, const Theme& theme, QWidget* parent = nullptr);
-
-  /// Keeps what is in view as long as the tracks are as long.
-  void setTracks(std::vector<TimelineTrack> tracks);
-  const std::vector<TimelineTrack>& tracks() const { return m_tracks; }
-  const TimelineRange& range() const { return m_range; }
-  /// The box that the arrow keys go on from; nullptr before the first one.
-  const TimelineItem* currentItem() const;
-  /// Where a box is drawn, in the widget.
-  QRectF areaOf(std::size_t track, std::size_t item) const;
-  /// What Shift and a drag have measured; empty: nothing.
-  QString measuredText() const;
-  QSize sizeHint() const override;
-
- protected:
-  bool event(QEvent* event) override;
-  void paintEvent(QPaintEvent* event) override;
-  void keyPressEvent(QKeyEvent* event) override;
-  void mousePressEvent(QMouseEvent* event) override;
-  void mouseMoveEvent(QMouseEvent* event) override;
-  void mouseReleaseEvent(QMouseEvent* event) override;
-  void mouseDoubleClickEvent(QMouseEvent* event) override;
-  void wheelEvent(QWheelEvent* event) override;
-
- private:
-  struct Place {
-    std::size_t track = 0;
-    std::size_t item = 0;
-  };
-  struct Drag {
-    QPointF from;
-    double fromNs = 0.0;
-    bool hasMoved = false;
-    bool measures = false;
-  };
-  using Stretch = std::pair<double, double>;
-
-  // Geometry.
-  double trackTop(std::size_t track) const;
-  double rowTop(std::size_t track, int row) const;
-  QRectF cellArea(std::size_t track, const TimelineCell& cell) const;
-  /// By item; null for what is not in view.
-  std::vector<QRectF> areasOf(std::size_t track) const;
-  double timeAt(double x) const { return m_range.timeAt(x, width()); }
-
-  // Places.
-  const TimelineItem& itemAt(Place place) const { return m_tracks[place.track].items[place.item]; }
-  std::optional<std::pair<std::size_t, TimelineCell>> cellAt(QPointF position) const;
-  QString tipAt(QPointF position) const;
-  bool isSelected(const TimelineItem& item) const;
-  std::optional<Place> neighbour(int key) const;
-  std::optional<Place> besideInRow(Place from, int by) const;
-  std::optional<Place> inNextRow(Place from, int by) const;
-  std::vector<std::pair<std::size_t, int>> allRows() const;
-
-  // Commands.
-  bool isOwnKey(int key) const;
-  bool handleView(int key);
-  void jumpTo(double startNs, double endNs);
-  void showSelection();
-  void back();
-  void select(Place place);
-  void scrollAndZoom(QWheelEvent* event);
-
-  // Painting.
-  void paintRuler(QPainter& painter) const;
-  void paintTrack(QPainter& painter, std::size_t track) const;
-  void paintCell(QPainter& painter, std::size_t track, const TimelineCell& cell) const;
-  void paintLabel(QPainter& painter, const QRectF& area, const TimelineItem& item, const QColor& ground) const;
-  void paintLinks(QPainter& painter) const;
-  void paintStretch(QPainter& painter) const;
-  QColor fillOf(const TimelineItem& item) const;
-
-  Session& m_session;
-  const Theme& m_theme;
-  std::vector<TimelineTrack> m_tracks;
-  std::vector<std::pair<std::size_t, std::size_t>> m_links;  // of the first two tracks
-  TimelineRange m_range;
-  std::vector<TimelineRange> m_earlier;
-  double m_totalNs = 0.0;
-  std::optional<Place> m_cursor;
-  std::optional<Drag> m_drag;
-  std::optional<Stretch> m_stretch;
-};
 
 class TimelinePanel : public QWidget {
   Q_OBJECT
 
  public:
-  TimelinePanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
+  /// isKept: whether how it is arranged is read from the settings and written there.
+  TimelinePanel(Session& session, const Theme& theme, bool isKept = false, QWidget* parent = nullptr);
   TimelineView* view() const { return m_view; }
+  /// What the area of the view adds up to.
+  TimelineSums& sums() { return *m_sums; }
+  HiddenTracksBar& hiddenTracks() { return *m_hidden; }
+  TimelineFind& find() { return *m_find; }
+  /// What was pinned, the oldest first.
+  QList<TipCard*> cards() const;
+  /// Its menu arranges the tracks.
+  QToolButton* tracksButton() const { return m_tracks; }
   QString caption() const { return m_caption->text(); }
   /// Why there is nothing to see; empty where there is.
   QString emptyText() const;
@@ -121,13 +40,33 @@ class TimelinePanel : public QWidget {
  private:
   void refresh();
   void refreshCaption();
+  void createHead();
+  void createBody();
+  void connectTracks();
+  void pin(const QString& html, const QString& title, QPoint place);
+  void closeCards();
+  void connectNotes();
+  void refreshNotes();
+  void refreshNote();
+  void toggleSums();
+  void refreshSums();
+  void showSums(bool isShown);
 
   Session& m_session;
   const Theme& m_theme;
+  QWidget* m_head;
   QLabel* m_caption;
+  QToolButton* m_tracks;
+  HiddenTracksBar* m_hidden;
   QLabel* m_empty;
   QScrollArea* m_area;
   TimelineView* m_view;
+  TimelineFind* m_find;
+  TimelineSums* m_sums;
+  QSplitter* m_body;
+  bool m_isKept;
+  bool m_wantsSums;
+  bool m_hasSizes = false;
 };
 
 }  // namespace fuseline::ui

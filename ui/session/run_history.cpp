@@ -80,6 +80,7 @@ RunHistory::RunHistory(Session& session, QObject* parent) : QObject(parent), m_s
   connect(&session, &Session::analysisChanged, this, &RunHistory::hashDocument);
   connect(&session, &Session::baselinesChanged, this, &RunHistory::changed);
   connect(&session, &Session::rowNotesChanged, this, &RunHistory::noteRows);
+  connect(&session, &Session::stretchNotesChanged, this, &RunHistory::noteStretches);
   followReplacement();
 }
 
@@ -173,6 +174,7 @@ void RunHistory::takeFile(quint64 number, const QString& file) {
   if (number != m_numShown) return;
   m_session.setRunFile(file);
   if (!m_session.lastRun()->record.rowNotes.empty()) noteRows();
+  if (!m_session.lastRun()->record.stretchNotes.empty()) noteStretches();
 }
 
 void RunHistory::setNote(const RunEntry& entry, const RunNote& note) {
@@ -188,6 +190,17 @@ void RunHistory::noteRows() {
   const QString& file = m_session.runFile();
   if (file.isEmpty()) return;
   start([file = toPath(file), rows = m_session.lastRun()->record.rowNotes] { return saveRowNotes(file, rows); });
+}
+
+/// With what is said of steps, so that programs that do not know of stretches keep both.
+void RunHistory::noteStretches() {
+  const QString& file = m_session.runFile();
+  if (file.isEmpty()) return;
+  const RunRecord& record = m_session.lastRun()->record;
+  start([file = toPath(file), rows = record.rowNotes, stretches = record.stretchNotes]() -> Result<void> {
+    if (Result<void> saved = saveRowNotes(file, rows); !saved) return saved;
+    return saveStretchNotes(file, stretches);
+  });
 }
 
 void RunHistory::remove(const RunEntry& entry) {

@@ -64,6 +64,7 @@ class RunHistory : public QObject {
  private:
   void pinRead(const std::filesystem::path& file, Result<RunRecord> record);
   void noteRows();
+  void noteStretches();
   void followMove(const QString& from, const QString& to);
   bool isShown(const RunRecord& record) const;
   void takeFile(quint64 number, const QString& file);

@@ -113,6 +113,12 @@ void Session::redo() {
   noteChange();
 }
 
+void Session::goTo(std::size_t depth) {
+  if (depth == m_history.depth() || depth > m_history.size()) return;
+  m_history.goTo(depth);
+  noteChange();
+}
+
 void Session::openText(const std::string& text, const QString& name) {
   LoadedDocument loaded = parseDocument(text);
   replaceDocument({.document = std::move(loaded.document), .problems = std::move(loaded.diagnostics), .name = name});
@@ -371,6 +377,12 @@ void Session::setRowNote(const RowNote& note) {
   if (!m_lastRun) return;
   m_lastRun->record.setNoteOf(note);
   Q_EMIT rowNotesChanged();
+}
+
+void Session::setStretchNote(const StretchNote& note) {
+  if (!m_lastRun) return;
+  putStretchNote(m_lastRun->record.stretchNotes, note);
+  Q_EMIT stretchNotesChanged();
 }
 
 Result<void> Session::exportRun(const Exporter& exporter, const QString& path) const {

@@ -117,6 +117,8 @@ class Session : public QObject {
   bool rename(const QString& id, const QString& newId);
   void undo();
   void redo();
+  /// Undoes or redoes until so many entries of the history are done, as one change.
+  void goTo(std::size_t depth);
   const History& history() const { return m_history; }
 
   /// A document from text that is in no file: a template. Problems become fileProblems().
@@ -205,6 +207,7 @@ class Session : public QObject {
   /// What the user says of the last run, or of one of its steps. Who keeps run files writes it there.
   void setRunNote(const std::string& note);
   void setRowNote(const RowNote& note);
+  void setStretchNote(const StretchNote& note);
   /// The runs that others are set beside. They stay when the pipeline changes, and when another one is opened.
   Baselines& baselines() const { return *m_baselines; }
   const std::optional<LastNumerics>& lastNumerics() const { return m_lastNumerics; }
@@ -225,6 +228,7 @@ class Session : public QObject {
   void runProgress(const QString& stage, int done, int total);
   void runFinished();
   void rowNotesChanged();
+  void stretchNotesChanged();
   void baselinesChanged();
   void numericsFinished();
   void tensorsCaptured();

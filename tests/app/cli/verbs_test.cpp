@@ -666,14 +666,16 @@ TEST(Compare, SetsTheNewRunBesideSeveral) {
         0);
   std::ofstream(folder / "notes.json") << R"({"format": "fuseline-run-notes", "notes": [{"file": "b.fuserun", )"
                                           R"("text": "its own rules", "rows": [{"step": "a step", )"
-                                          R"("phase": "forward", "text": "of interest"}]}]})";
+                                          R"("phase": "forward", "text": "of interest"}], )"
+                                          R"("stretches": [{"variant": "fused", "startNs": 1000, "endNs": 2000, )"
+                                          R"("text": "a gap"}]}]})";
   const std::string all = "compare " + base + " " + next + " --with " + other;
   const ProgramResult shown = fuseline(all + " --fail-if 'launches<+0%' --report " + quoted(folder / "c.html"));
   EXPECT_EQ(shown.exitCode, 0) << "gates are about the first: " << shown.err;
   EXPECT_EQ(fuseline(all + " --report " + quoted(folder / "c.html")).exitCode, 2) << "it exists";
   EXPECT_EQ(fuseline(all + " --force --report " + quoted(folder / "c.html")).exitCode, 0);
   for (const char* part : {"b.fuserun, its own rules\n   rules: te -> all", "Against B: ", " gone.", "gone\n", "new\n",
-                           "  its own rules\n  a step (forward): of interest"})
+                           "  its own rules\n  a step (forward): of interest\n  fused, 1 us to 2 us: a gap"})
     EXPECT_TRUE(has(shown.out, part)) << part << "\n" << shown.out;
   EXPECT_FALSE(has(shown.out, "Against A")) << "the same plan has no new steps";
   EXPECT_EQ(fuseline("compare " + other + " " + next + " --fail-if 'launches<+0%'").exitCode, 5);
@@ -681,6 +683,7 @@ TEST(Compare, SetsTheNewRunBesideSeveral) {
   const Json json = fuseline(all + " --json").json();
   EXPECT_EQ(schemaProblem(fuseline("schema --of compare").json(), json), "");
   EXPECT_EQ(json["others"][0]["notes"]["note"], "its own rules");
+  EXPECT_EQ(json["others"][0]["notes"]["stretchNotes"][0]["text"], "a gap");
   EXPECT_EQ(json["notes"]["base"]["note"], "first");
   const ProgramResult page = fuseline("compare " + base + " " + quoted(folder / "c.html"));
   EXPECT_EQ(page.exitCode, 0) << "a page is a run as well: " << page.err;

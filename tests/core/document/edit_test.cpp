@@ -76,6 +76,36 @@ TEST(EditProperty, HistoryUndoesAndRedoesMergedEdits) {
   }));
 }
 
+/// Each depth has its own bytes, whichever way one goes there.
+TEST(EditProperty, HistoryGoesToAnyDepthAndBack) {
+  EXPECT_TRUE(rc::check([] {
+    History history(randomStart());
+    std::vector<std::string> texts = {serialize(history.document())};
+    std::vector<std::string> labels;
+    const int numEdits = *rc::gen::inRange(0, 20);
+    for (int i = 0; i < numEdits; ++i) {
+      if (!history.apply(randomEditOrGroup(history.document()))) continue;
+      texts.push_back(serialize(history.document()));
+      labels.push_back(history.undoLabel());
+    }
+    const std::size_t saved = *rc::gen::inRange<std::size_t>(0, texts.size());
+    history.goTo(saved);
+    history.markSaved();
+    const auto depths = *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(0, texts.size()));
+    for (const std::size_t depth : depths) {
+      history.goTo(depth);
+      RC_ASSERT(history.depth() == depth);
+      RC_ASSERT(history.size() == labels.size());
+      RC_ASSERT(serialize(history.document()) == texts[depth]);
+      RC_ASSERT(history.isModified() == (depth != saved));
+      RC_ASSERT(history.savedDepth() == saved);
+      for (std::size_t i = 0; i < labels.size(); ++i) RC_ASSERT(history.label(i) == labels[i]);
+    }
+    history.goTo(labels.size());
+    RC_ASSERT(serialize(history.document()) == texts.back());
+  }));
+}
+
 // ---- Examples.
 
 std::string refusal(PipelineDocument document, const Edit& edit) {
@@ -250,6 +280,20 @@ TEST(History, NamesWhatItUndoes) {
   EXPECT_EQ(history.undoLabel(), "Set fc.bias");
   history.undo();
   EXPECT_EQ(history.redoLabel(), "Set fc.bias");
+}
+
+TEST(History, AnEditAfterGoingBackOvertakesWhatWasUndone) {
+  History history(example("linear_bias"));
+  for (const int value : {1, 2, 3}) ASSERT_TRUE(history.apply(SetSymbol{"M", value}));
+  history.markSaved();
+  history.goTo(1);
+  EXPECT_EQ(history.size(), 3U);
+  EXPECT_EQ(history.savedDepth(), 3U);
+  ASSERT_TRUE(history.apply(SetAttribute{"fc", "bias", false}));
+  EXPECT_EQ(history.size(), 2U);
+  EXPECT_EQ(history.label(0), "Set symbol M");
+  EXPECT_EQ(history.label(1), "Set fc.bias");
+  EXPECT_EQ(history.savedDepth(), std::nullopt);
 }
 
 TEST(History, ARefusedEditLeavesNoEntry) {

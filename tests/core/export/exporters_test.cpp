@@ -137,6 +137,26 @@ TEST(Trace, HasAThreadForTheHostThatLaunches) {
   EXPECT_EQ((*name)["args"]["name"], "launches by the host");
 }
 
+/// Of a note on all plans there is one in each process.
+TEST(Trace, HasNotesAsSpansOfTheirOwn) {
+  RunRecord record = tracedRun();
+  EXPECT_TRUE(eventsOf(traceOf(record), "b").empty());
+  record.stretchNotes = {{.variant = "fused", .startNs = 500.0, .endNs = 1500.0, .text = "waits"},
+                         {.variant = "unfused", .startNs = 500.0, .endNs = 1500.0, .text = "of no process here"},
+                         {.variant = "", .startNs = 800.0, .endNs = 1800.0, .text = "overlaps"}};
+  const Json begins = eventsOf(traceOf(record), "b");
+  const Json ends = eventsOf(traceOf(record), "e");
+  ASSERT_EQ(begins.size(), 2u);
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(begins[0]["name"], "waits");
+  EXPECT_EQ(begins[0]["ts"], 0.5);
+  EXPECT_EQ(ends[0]["ts"], 1.5);
+  EXPECT_EQ(begins[1]["name"], "overlaps");
+  for (std::size_t i = 0; i < 2; ++i)
+    for (const char* key : {"id", "cat", "pid", "name"}) EXPECT_EQ(begins[i][key], ends[i][key]);
+  EXPECT_NE(begins[0]["id"], begins[1]["id"]);
+}
+
 TEST(Trace, NeedsATimeline) {
   RunRecord record = tracedRun();
   record.variants[0].timeline = {};

@@ -58,6 +58,7 @@ RunRecord hostileRun() {
   record.switches.without = {name};
   record.note = name;
   record.rowNotes = {{name, name, name}};
+  record.stretchNotes = {{.variant = name, .startNs = 1.0, .endNs = 2.0, .text = name}};
   for (VariantRecord& variant : record.variants) {
     variant.launching = name;
     for (StepRecord& step : variant.steps) {
@@ -89,6 +90,16 @@ TEST(HtmlReport, ShowsWhatTheUserSays) {
   const std::string markdown = exported("markdown", record);
   EXPECT_EQ(count(markdown, "`before the change`"), 1u);
   EXPECT_EQ(count(markdown, "- `norm` (`forward`): `slower than it should be`"), 1u);
+}
+
+TEST(HtmlReport, ListsNotesOnTheTimeline) {
+  RunRecord record = comparedRun();
+  EXPECT_EQ(count(withoutScripts(exported("html", record)), "Notes on the timeline"), 0u);
+  record.stretchNotes = {{.variant = "fused", .startNs = 1000.0, .endNs = 2000.0, .text = "waits <here>"}};
+  const std::string shown = withoutScripts(exported("html", record));
+  EXPECT_EQ(count(shown, "<h2>Notes on the timeline</h2>"), 1u);
+  EXPECT_EQ(count(shown, "fused, 1 us to 2 us: waits &lt;here&gt;"), 1u);
+  EXPECT_EQ(count(exported("markdown", record), "- `fused, 1 us to 2 us: waits <here>`"), 1u);
 }
 
 TEST(HtmlReport, SetsTheRunBesideOthers) {
