@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/timeline_area.h"
 
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <algorithm>
 #include <functional>
@@ -16,8 +16,6 @@ namespace fuseline::ui {
 namespace {
 
 using Items = std::vector<const TimelineItem*>;
-
-QString translated(const char* text) { return QCoreApplication::translate("Timeline", text); }
 
 double partNs(const TimelineItem& item, const TimelineArea& area) {
   return std::min(item.endNs, area.endNs) - std::max(item.startNs, area.startNs);

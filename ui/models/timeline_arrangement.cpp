@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/models/timeline_arrangement.h"
 
-#include <QCoreApplication>
+#include "ui/translated.h"
+
 #include <QSettings>
 
 #include <utility>
@@ -22,8 +23,6 @@ constexpr auto kHiddenRowsKey = "hiddenRows";
 constexpr std::pair<const char*, TimelineRowKind> kIds[] = {{"kernels", TimelineRowKind::Kernels},
                                                             {"beside", TimelineRowKind::Beside},
                                                             {"launches", TimelineRowKind::Launches}};
-
-QString translated(const char* text) { return QCoreApplication::translate("Timeline", text); }
 
 }  // namespace
 

@@ -23,7 +23,7 @@ constexpr int kTracksPart = 3;
 constexpr int kParts = 5;
 constexpr int kCardOffsetPx = 6;
 constexpr auto kSumsKey = "timeline/showsSums";
-constexpr auto kSizesKey = "timeline/sizes";
+constexpr auto kTimelineSizesKey = "timeline/sizes";
 
 QString methodText(const RunRecord& record) {
   const std::string& timing = record.settings.timing;
@@ -182,8 +182,9 @@ void TimelinePanel::createBody() {
     m_view->setFocus();
   });
   if (!m_isKept) return;
-  m_hasSizes = m_body->restoreState(QSettings().value(kSizesKey).toByteArray());
-  connect(m_body, &QSplitter::splitterMoved, this, [this] { QSettings().setValue(kSizesKey, m_body->saveState()); });
+  m_hasSizes = m_body->restoreState(QSettings().value(kTimelineSizesKey).toByteArray());
+  connect(m_body, &QSplitter::splitterMoved, this,
+          [this] { QSettings().setValue(kTimelineSizesKey, m_body->saveState()); });
 }
 
 void TimelinePanel::showSums(bool isShown) {

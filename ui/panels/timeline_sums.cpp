@@ -52,7 +52,7 @@ QTreeView* makeView(TimelineSumsModel& model, QWidget* parent) {
 }
 
 /// By TimelineSumsModel::Column.
-std::vector<TableColumns::Column> columnsOfTable() {
+std::vector<TableColumns::Column> columnsOfSums() {
   std::vector<TableColumns::Column> columns;
   for (const char* id : {"name", "plan", "pass", "count", "sum", "median", "share", "idle", "bytes", "bandwidth"})
     columns.push_back({QString::fromLatin1(id)});
@@ -77,7 +77,7 @@ TimelineSums::TimelineSums(Session& session, const Theme& theme, bool isKept, QW
       m_close(new QToolButton(this)),
       m_model(new TimelineSumsModel(this)),
       m_view(makeView(*m_model, this)),
-      m_columns(*m_view, columnsOfTable(), isKept ? QStringLiteral("timeline/columns") : QString()),
+      m_columns(*m_view, columnsOfSums(), isKept ? QStringLiteral("timeline/columns") : QString()),
       m_isKept(isKept) {
   createView();
   auto* layout = new QVBoxLayout(this);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/timeline_tracks_menu.h"
 
-#include <QCoreApplication>
+#include "ui/translated.h"
 
 #include <functional>
 
@@ -11,8 +11,6 @@ namespace fuseline::ui {
 namespace {
 
 using Change = std::function<void(TimelineStack&)>;
-
-QString translated(const char* text) { return QCoreApplication::translate("TimelineTracksMenu", text); }
 
 QAction* add(QMenu& menu, TimelineView& view, const QString& text, Change change) {
   QAction* action = menu.addAction(text);

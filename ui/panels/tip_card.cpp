@@ -20,7 +20,7 @@ namespace fuseline::ui {
 namespace {
 
 constexpr int kStepPx = 10;
-constexpr int kWidestPx = 460;
+constexpr int kWidestCardPx = 460;
 
 bool isOwnKey(int key) {
   return key == Qt::Key_Left || key == Qt::Key_Right || key == Qt::Key_Up || key == Qt::Key_Down ||
@@ -37,7 +37,7 @@ TipCard::TipCard(const QString& html, const QString& title, const Theme& theme, 
   setAccessibleName(tr("Pinned: %1").arg(title));
   setAccessibleDescription(text());
   setCursor(Qt::SizeAllCursor);
-  setMaximumWidth(kWidestPx);
+  setMaximumWidth(kWidestCardPx);
   m_label->setTextFormat(Qt::RichText);
   m_label->setWordWrap(true);
   m_label->setTextInteractionFlags(Qt::TextSelectableByMouse);
