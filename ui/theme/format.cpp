@@ -62,6 +62,32 @@ QString formatTiming(const SampleStats& stats) {
   return QStringLiteral("%1 ± %2 %").arg(formatDurationNs(stats.median), spread);
 }
 
+namespace {
+
+constexpr auto kTimeFormat = "yyyy-MM-dd HH:mm:ss";
+
+QDateTime timeFromUtc(std::string_view utc) {
+  QDateTime time = QDateTime::fromString(toQt(utc), QStringLiteral("yyyy-MM-dd HH:mm:ss 'UTC'"));
+  time.setTimeSpec(Qt::UTC);
+  return time.toLocalTime();
+}
+
+}  // namespace
+
+QString formatLocalTime(const QDateTime& time) {
+  return time.toString(QString::fromLatin1(kTimeFormat)) + u' ' + time.timeZoneAbbreviation();
+}
+
+QString localTimeOf(std::string_view utc) {
+  const QDateTime time = timeFromUtc(utc);
+  return time.isValid() ? time.toString(QString::fromLatin1(kTimeFormat)) : toQt(utc);
+}
+
+QString zonedTimeOf(std::string_view utc) {
+  const QDateTime time = timeFromUtc(utc);
+  return time.isValid() ? formatLocalTime(time) : toQt(utc);
+}
+
 QString formatSpeedup(const RatioStats& speedup) {
   return QStringLiteral("%1%2×").arg(speedup.isSignificant() ? QString() : QStringLiteral("~ "),
                                      QString::number(speedup.median, 'f', 2));
