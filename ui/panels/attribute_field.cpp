@@ -32,7 +32,7 @@ AttributeField::AttributeField(Session& session, const Theme& theme, QStringList
       m_label(new ElidedLabel(this)),
       m_resolved(new QLabel(this)),
       m_reset(new QToolButton(this)),
-      m_problem(new QLabel(this)) {
+      m_problem(new FieldProblem(theme, this)) {
   createEditor();
   m_label->setText(toQt(spec.name));
   m_label->setBuddy(editor());
@@ -48,7 +48,6 @@ AttributeField::AttributeField(Session& session, const Theme& theme, QStringList
   QSizePolicy keepsRoom = m_reset->sizePolicy();
   keepsRoom.setRetainSizeWhenHidden(true);
   m_reset->setSizePolicy(keepsRoom);
-  m_problem->setWordWrap(true);
   auto* layout = new QGridLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setVerticalSpacing(2);
@@ -150,9 +149,7 @@ void AttributeField::refresh() {
   m_resolved->setText(resolvedText());
   m_resolved->setStyleSheet(QStringLiteral("color: %1").arg(m_theme.colors().dimText.name()));
   m_resolved->setVisible(!m_resolved->text().isEmpty());
-  m_problem->setText(problemText());
-  m_problem->setStyleSheet(QStringLiteral("color: %1").arg(m_theme.colors().error.name()));
-  m_problem->setVisible(!m_problem->text().isEmpty());
+  m_problem->tell(problemText(), m_edit);
   setEnabled(!m_session.document().isReadOnly());
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/ops/attributes.h"
 #include "ui/panels/expression_edit.h"
+#include "ui/panels/field_problem.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
 
@@ -19,7 +20,7 @@
 namespace fuseline::ui {
 
 /// Labels are this wide in the whole inspector, so that its fields stand in one column.
-inline constexpr int kLabelWidthPx = 138;
+inline constexpr int kLabelWidthPx = 178;
 
 class AttributeField : public QWidget {
   Q_OBJECT
@@ -60,7 +61,7 @@ class AttributeField : public QWidget {
   ExpressionEdit* m_edit = nullptr;
   QLabel* m_resolved;
   QToolButton* m_reset;
-  QLabel* m_problem;
+  FieldProblem* m_problem;
 };
 
 /// The integer symbols of a document, for evaluating expressions beside their editors.
