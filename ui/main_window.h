@@ -117,6 +117,7 @@ class MainWindow : public QMainWindow {
   void restoreDefaultLayout();
 
  protected:
+  void childEvent(QChildEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
@@ -176,6 +177,7 @@ class MainWindow : public QMainWindow {
   void lookAtTensors();
   void showReadOnly();
   void showDevices(const Json& devices);
+  void sayMissingDevices(const Json& devices);
 
   Session& m_session;
   Theme& m_theme;
