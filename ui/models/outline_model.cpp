@@ -29,6 +29,7 @@ void OutlineModel::setRows(std::vector<OutlineRow> rows) {
   if (areTheSamePlaces(rows, m_rows)) {
     m_rows = std::move(rows);
     chooseTimeUnit();
+    Q_EMIT headerDataChanged(Qt::Horizontal, TimeColumn, TimeColumn);
     return reportChange({});
   }
   beginResetModel();
@@ -65,7 +66,6 @@ void OutlineModel::chooseTimeUnit() {
   const auto longest = std::ranges::max_element(m_rows, {}, &OutlineRow::timeNs);
   if (longest == m_rows.end()) return;
   m_timeUnit = timeUnitFor(longest->timeNs);
-  Q_EMIT headerDataChanged(Qt::Horizontal, TimeColumn, TimeColumn);
 }
 
 const std::vector<int>& OutlineModel::parts(const QModelIndex& parent) const {
