@@ -99,6 +99,9 @@ void RunHistoryTest::aRunIsListed() {
   QVERIFY(!f.text(0, RunsModel::UnfusedColumn).isEmpty() && !f.text(0, RunsModel::FusedColumn).isEmpty());
   QVERIFY(f.text(0, RunsModel::SpeedupColumn).endsWith(u'×'));
   QCOMPARE(f.text(0, RunsModel::StateColumn), QString());
+  QCOMPARE(localTimeOf("2026-11-25 20:52 UTC"), QStringLiteral("2026-11-26 02:22"));
+  QCOMPARE(zonedTimeOf("2026-11-25 20:52 UTC"), QStringLiteral("2026-11-26 02:22 IST"));
+  QCOMPARE(localTimeOf("long ago"), QStringLiteral("long ago"));
   RunRecord larger = datedRun("2026-11-25 10:30:00 UTC");
   larger.settings.symbols = {{"M", 64}};
   larger.isPartial = true;

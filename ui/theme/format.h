@@ -28,7 +28,8 @@ QString formatDurationNs(double durationNs);
 QString formatTiming(const SampleStats& stats);
 /// "2026-11-25 15:00:00 IST": with the zone, for tool tips.
 QString formatLocalTime(const QDateTime& time);
-/// "2026-11-25 09:30:00 UTC" of a run record as the time on this machine, without the zone; another text as it is.
+/// "2026-11-25 09:30:00 UTC", or without seconds, of a run record as the time on this machine, without the zone;
+/// another text as it is.
 QString localTimeOf(std::string_view utc);
 /// The same with the zone.
 QString zonedTimeOf(std::string_view utc);
