@@ -16,7 +16,8 @@ namespace {
 
 constexpr int kSavingDelayMs = 300;
 constexpr int kWidestColumnPx = 420;  // of a column that is as wide as its contents
-constexpr int kLeastFirstCharacters = 31;
+constexpr int kLeastFirstCharacters = 34;
+constexpr int kMarkGapPx = 4;
 constexpr int kHeadRoomPx = 14;  // margins, and what stands behind a head that is aligned to the right
 constexpr auto kShownKey = "shown";
 constexpr auto kWidthsKey = "widths";
@@ -129,7 +130,9 @@ int TableColumns::contentWidth(int column) const {
   const int arrow = header.sortIndicatorSection() == column
                         ? header.style()->pixelMetric(QStyle::PM_HeaderMarkSize) + kHeadRoomPx
                         : 0;
-  const int headPx = header.fontMetrics().horizontalAdvance(head) + kHeadRoomPx + arrow;
+  const bool hasMark = m_view.model()->headerData(column, Qt::Horizontal, Qt::DecorationRole).isValid();
+  const int mark = hasMark ? header.style()->pixelMetric(QStyle::PM_SmallIconSize) + kMarkGapPx : 0;
+  const int headPx = header.fontMetrics().horizontalAdvance(head) + kHeadRoomPx + mark + arrow;
   return std::max({cells.sizeHintForColumn(column), headPx, header.minimumSectionSize()});
 }
 

@@ -28,8 +28,9 @@ namespace {
 
 // In these proportions.
 constexpr int kTimingsTablePx = 1000;
-constexpr int kSamplesPx = 190;
+constexpr int kSamplesPx = 160;
 constexpr int kTimingBarPx = 6;
+constexpr int kTimingsThriftPx = 5;  // less room than in other tables, so that all columns fit beside each other
 constexpr auto kSamplesKey = "timings/showsRounds";
 constexpr auto kSizesKey = "timings/sizes";
 
@@ -58,7 +59,7 @@ class TimingDelegate : public RoomyDelegate {
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
     // A time's bar needs a length of its own, besides the text on it.
     const bool isTime = index.column() == TimingsModel::UnfusedColumn || index.column() == TimingsModel::FusedColumn;
-    return RoomyDelegate::sizeHint(option, index) + QSize(isTime ? kTimingBarPx : 0, 0);
+    return RoomyDelegate::sizeHint(option, index) + QSize(isTime ? kTimingBarPx : -kTimingsThriftPx, 0);
   }
 
  private:
