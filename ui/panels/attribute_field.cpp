@@ -36,7 +36,8 @@ AttributeField::AttributeField(Session& session, const Theme& theme, QStringList
   createEditor();
   m_label->setText(toQt(spec.name));
   m_label->setBuddy(editor());
-  m_label->setFixedWidth(kLabelWidthPx);
+  m_label->setMinimumWidth(kLabelWidthPx);
+  m_label->setMaximumWidth(m_check ? kWidestTickLabelPx : kLabelWidthPx);
   const QString unit = spec.unit.empty() ? QString() : tr(" Unit: %1.").arg(toQt(spec.unit));
   editor()->setToolTip(toQt(spec.help) + unit);
   m_label->setToolTip(toQt(spec.name) + QStringLiteral(": ") + editor()->toolTip());  // the name may be cut
