@@ -1,5 +1,6 @@
 // translated: texts that stand outside of classes, for translators. lupdate -tr-function-alias tr+=translated finds
-// them. SPDX-License-Identifier: Apache-2.0
+// them.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <QCoreApplication>
