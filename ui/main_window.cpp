@@ -10,6 +10,7 @@
 #include "ui/guide_window.h"
 #include "ui/help.h"
 #include "ui/models/measured_examples.h"
+#include "ui/models/numerics_text.h"
 #include "ui/panels/drag_source.h"
 #include "ui/panels/file_bar.h"
 #include "ui/panels/file_choice.h"
@@ -30,6 +31,7 @@
 #include <QMenuBar>
 #include <QMimeData>
 #include <QStatusBar>
+#include <QTabBar>
 #include <QToolBar>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -42,10 +44,14 @@ namespace fuseline::ui {
 namespace {
 
 // Raised when docks are added or renamed, so that an old layout is not forced onto a new window.
-constexpr int kLayoutVersion = 10;
-constexpr double kTimingsShare = 0.32;
+constexpr int kLayoutVersion = 11;
+constexpr double kTimingsShare = 0.27;
+constexpr int kPlanHeightPx = 110;
+constexpr int kPaletteWidthPx = 194;
+constexpr int kInspectorWidthPx = 356;
 constexpr int kHintDurationMs = 8000;
 constexpr auto kDeviceKey = "run/device";
+constexpr auto kMissingDevicesKey = "run/missingDevices";
 constexpr auto kKeepRunsKey = "run/keepsRuns";
 constexpr auto kStartPageKey = "start/isShown";
 constexpr auto kReopensKey = "start/reopens";
@@ -177,9 +183,9 @@ void MainWindow::applyDefaultLayout() {
   m_timingsDock->raise();
   tabifyDockWidget(m_docks[2], m_docks[3]);
   m_docks[2]->raise();
-  resizeDocks({m_docks[0], m_docks[1]}, {194, 356}, Qt::Horizontal);
+  resizeDocks({m_docks[0], m_docks[1]}, {kPaletteWidthPx, kInspectorWidthPx}, Qt::Horizontal);
   resizeDocks({m_docks[1], m_docks[2]}, {430, 470}, Qt::Vertical);
-  resizeDocks({m_planDock, m_timingsDock}, {150, qRound(height() * kTimingsShare)}, Qt::Vertical);
+  resizeDocks({m_planDock, m_timingsDock}, {kPlanHeightPx, qRound(height() * kTimingsShare)}, Qt::Vertical);
 }
 
 void MainWindow::restoreDefaultLayout() {
@@ -377,7 +383,7 @@ void MainWindow::createViewMenu() {
           [this](const QString& sentence) { statusBar()->showMessage(sentence, kHintDurationMs); });
   bookmarks->addMenu(*menu);
   menu->addSeparator();
-  for (QAction* action : std::as_const(m_hullActions)) menu->addAction(action);
+  menu->addMenu(tr("Fusion &hulls"))->addActions(m_hullActions);
   QAction* errors = menu->addAction(tr("&Errors on nodes"));
   errors->setCheckable(true);
   errors->setChecked(true);
@@ -449,6 +455,7 @@ void MainWindow::createRunMenu() {
     commitTypedField();
     m_session.measureNumerics();
   });
+  addAction(m_runBar->refusalAction());
   addTensorCommand(*menu);
   addCommand(menu, tr("S&weep sizes and recipes"), {}, [this] {
     showPane(m_sweepDock->objectName());
@@ -577,8 +584,8 @@ void MainWindow::createStatusBar() {
     if (qFuzzyCompare(before, m_view->zoom())) m_view->zoomTo(1.0);
   });
   statusBar()->addWidget(m_hint, 1);
-  for (QWidget* widget :
-       {static_cast<QWidget*>(m_selected), static_cast<QWidget*>(m_counts), static_cast<QWidget*>(m_zoom)})
+  for (QWidget* widget : {static_cast<QWidget*>(m_runBar->progress()), static_cast<QWidget*>(m_selected),
+                          static_cast<QWidget*>(m_counts), static_cast<QWidget*>(m_zoom)})
     statusBar()->addPermanentWidget(widget);
   connect(&m_session, &Session::selectionChanged, this, [this] {
     const qsizetype count = m_session.selection().size();
@@ -628,6 +635,12 @@ void MainWindow::connectSession() {
   connect(&m_session, &Session::runTargetChanged, this, [this] {
     if (m_persistence == Persistence::Settings) QSettings().setValue(kDeviceKey, toQt(m_session.runTarget().device));
   });
+  connect(&m_session, &Session::problemsWanted, this, [this] {
+    showPane(m_problemsDock->objectName());
+    m_problems->selectFirst();
+  });
+  connect(m_runBar, &RunBar::refused, this,
+          [this](const QString& sentence) { showMessage(sentence, Severity::Error); });
   connect(m_problems, &ProblemsPanel::explanationWanted, this,
           [this](const QString& code) { showGuide(QStringLiteral("problems"), code); });
   connect(m_view, &GraphView::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
@@ -664,8 +677,19 @@ void MainWindow::connectLog() {
   connect(statusBar(), &QStatusBar::messageChanged, this, [this](const QString& sentence) {
     if (!sentence.isEmpty()) m_log->log().add(Severity::Note, sentence);
   });
-  connect(&m_session, &Session::runFinished, this,
-          [this] { m_log->log().add(Severity::Note, tr("Measured: %1").arg(summaryOf(m_session.lastRun()->record))); });
+  const auto note = [this](const QString& sentence) {
+    m_log->log().add(Severity::Note, sentence, MessageLog::Repeated::Kept);
+  };
+  connect(&m_session, &Session::runFinished, this, [this, note] {
+    if (m_session.lastRun()) note(tr("Measured: %1").arg(summaryOf(m_session.lastRun()->record)));
+  });
+  connect(&m_session, &Session::numericsFinished, this, [this, note] {
+    if (m_session.lastNumerics()) note(tr("Numerics: %1").arg(summaryOf(m_session.lastNumerics()->report)));
+  });
+  connect(&m_session, &Session::tensorsCaptured, this, [this, note] {
+    if (m_session.lastCapture())
+      note(tr("Captured %1.").arg(counted(std::ssize(m_session.lastCapture()->tensors), tr("tensor"), tr("tensors"))));
+  });
 }
 
 void MainWindow::connectComparison() {
@@ -781,10 +805,20 @@ void MainWindow::showDevices(const Json& devices) {
   m_devices = devices;
   m_runBar->setDevices(devices);
   if (m_persistence == Persistence::Settings) m_runBar->chooseDevice(QSettings().value(kDeviceKey).toString());
+  sayMissingDevices(devices);
+}
+
+/// What a device lacks stands in the list of devices; here it is said once, and again when it is something else.
+void MainWindow::sayMissingDevices(const Json& devices) {
+  if (m_persistence == Persistence::None) return;
+  QStringList missing;
   for (const Json& device : devices)
     if (const std::string reason = device.value("reason", ""); !reason.empty())
-      return statusBar()->showMessage(QStringLiteral("%1: %2").arg(toQt(device.value("id", "")), toQt(reason)),
-                                      kHintDurationMs);
+      missing.append(QStringLiteral("%1: %2").arg(toQt(device.value("id", "")), toQt(reason)));
+  QSettings settings;
+  if (missing == settings.value(kMissingDevicesKey).toStringList()) return;
+  settings.setValue(kMissingDevicesKey, missing);
+  if (!missing.isEmpty()) showMessage(missing.join(u'\n'));
 }
 
 void MainWindow::setTheme(ThemeChoice choice) {
@@ -886,6 +920,15 @@ void MainWindow::offerRecovery(Autosave& autosave) {
   });
   connect(&autosave, &Autosave::failed, this,
           [this](const QString& sentence) { showMessage(sentence, Severity::Error); });
+}
+
+/// Qt shortens the names of tabs to nothing before it lets them be scrolled.
+void MainWindow::childEvent(QChildEvent* event) {
+  QMainWindow::childEvent(event);
+  auto* tabs = event->polished() ? qobject_cast<QTabBar*>(event->child()) : nullptr;
+  if (!tabs) return;
+  tabs->setElideMode(Qt::ElideNone);
+  tabs->setUsesScrollButtons(true);
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

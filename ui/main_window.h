@@ -119,6 +119,7 @@ class MainWindow : public QMainWindow {
   void restoreDefaultLayout();
 
  protected:
+  void childEvent(QChildEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
@@ -178,6 +179,7 @@ class MainWindow : public QMainWindow {
   void lookAtTensors();
   void showReadOnly();
   void showDevices(const Json& devices);
+  void sayMissingDevices(const Json& devices);
 
   Session& m_session;
   Theme& m_theme;

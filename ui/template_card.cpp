@@ -56,9 +56,8 @@ void TemplateCard::paintEvent(QPaintEvent* /*event*/) {
 
 void TemplateCard::drawFrame(QPainter& painter) const {
   const ThemeColors& colors = m_theme.colors();
-  const bool isChosen = hasFocus() || underMouse();
-  painter.setBrush(colors.base);
-  painter.setPen(QPen(isChosen ? colors.accent : colors.border, isChosen ? 2.0 : 1.0));
+  painter.setBrush(underMouse() ? colors.alternate : colors.base);
+  painter.setPen(QPen(hasFocus() ? colors.accent : colors.border, hasFocus() ? 2.0 : 1.0));
   painter.drawRoundedRect(QRectF(rect()).adjusted(1, 1, -1, -1), kCornerPx, kCornerPx);
 }
 

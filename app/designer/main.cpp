@@ -58,8 +58,10 @@ void addOptions(QCommandLineParser& parser) {
   add("baseline", "Pin this run, which others are then set beside; repeatable.", "run.fuserun");
   add("select", "Select this op.", "op");
   add("pane",
-      "Bring this pane to the front: plan, timings, timeline, flame, roofline, memory, numerics, tensor, sweep, runs, "
-      "changes, rules, problems, outline, log or history; or start, the start page.",
+      "Bring this pane to the front: palette, inspector, whyNot, suggestions, plan, timings, timeline, flame, "
+      "roofline, "
+      "memory, numerics, tensor, sweep, runs, changes, rules, problems, outline, log or history; or start, the start "
+      "page.",
       "pane");
   add("no-restore", "Begin without the pipeline that was open last.");
   add("reset-settings", "Forget all settings, such as layout, keys and recent files, and begin as at first.");
@@ -90,6 +92,13 @@ std::optional<RunPurpose> runBefore(const QCommandLineParser& parser) {
 }
 
 bool isPicture(const QCommandLineParser& parser) { return parser.isSet("screenshot") || parser.isSet("drawing"); }
+
+/// Errors: a theme that there is not.
+Result<void> checkTheme(const QCommandLineParser& parser) {
+  const QString name = parser.value("theme");
+  if (name.isEmpty() || name == "system" || name == "light" || name == "dark") return {};
+  return Error{QApplication::translate("main", "--theme %1: expected system, light or dark.").arg(name).toStdString()};
+}
 
 ui::ThemeChoice themeChoice(const QCommandLineParser& parser) {
   const QString name = parser.value("theme");
@@ -239,6 +248,8 @@ int main(int argc, char** argv) {
   addOptions(parser);
   parser.process(app);
 
+  if (const Result<void> theme = checkTheme(parser); !theme)
+    return refuse(QString::fromStdString(theme.error().message));
   if (parser.isSet("reset-settings")) QSettings().clear();
   ui::Theme theme;
   theme.apply(themeChoice(parser));

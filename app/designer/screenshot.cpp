@@ -55,7 +55,6 @@ void Screenshot::take() {
   if (m_window.comparison().isComparing()) return takeSoon();
   if (m_request.drawing) return draw();
   QCoreApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
-  m_window.canvas().fit();
   if (m_window.grab().save(m_request.outPath)) {
     QCoreApplication::exit(0);
   } else {

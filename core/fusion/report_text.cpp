@@ -28,9 +28,10 @@ std::string entryText(const Graph& graph, const FusedOperation& entry) {
 }
 
 std::string listText(const Graph& graph, std::string_view title, const std::vector<FusedOperation>& list) {
-  std::string text = fmt::format("{} ({} entries, {} ops)\n", title, list.size(),
-                                 std::accumulate(list.begin(), list.end(), std::size_t{0},
-                                                 [](std::size_t sum, const auto& e) { return sum + e.nodes.size(); }));
+  const std::size_t numOps = std::accumulate(list.begin(), list.end(), std::size_t{0},
+                                             [](std::size_t sum, const auto& e) { return sum + e.nodes.size(); });
+  std::string text = fmt::format("{} ({} {}, {} {})\n", title, list.size(), list.size() == 1 ? "entry" : "entries",
+                                 numOps, numOps == 1 ? "op" : "ops");
   for (std::size_t i = 0; i < list.size(); ++i)
     text += fmt::format("{} {}\n", i + 1 == list.size() ? "└─" : "├─", entryText(graph, list[i]));
   return text;

@@ -211,10 +211,9 @@ Result<void> PipelineRun::checkMemory() const {
     needed += (*plan)->peakBytes();
   }
   if (available == 0 || needed <= available) return {};
-  return Error{fmt::format("{}: the plans need {} of memory, but {} has {}{}. Make the pipeline smaller with --set, or "
-                           "run one variant at a time with --variants.",
-                           m_pipelineName, formatBytes(needed), m_backend->device().id, formatBytes(available),
-                           m_backend->freeBytes() ? " free" : ""),
+  return Error{fmt::format("{}: the plans need {} of memory, but {} has {}{}. {}", m_pipelineName, formatBytes(needed),
+                           m_backend->device().id, formatBytes(available), m_backend->freeBytes() ? " free" : "",
+                           m_options.tooLargeAdvice),
                ErrorKind::RunFailed};
 }
 

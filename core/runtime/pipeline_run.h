@@ -31,6 +31,8 @@ struct PipelineRunOptions {
   GainModel gains;
   /// Tensors from a file; what is missing here is drawn from the seed.
   NamedTensors tensors;
+  /// What to do about a pipeline that is too large for the device, as one reads it: a sentence.
+  std::string tooLargeAdvice = "Make the pipeline smaller with --set, or run one variant at a time with --variants.";
 };
 
 /// Errors (Usage): an unknown pass, rule book, recipe or timing, with the names that exist.

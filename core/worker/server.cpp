@@ -181,6 +181,8 @@ class RunQueue {
     report(job.request.id, "preparing", 0, 1);
     PipelineRunOptions options{
         .settings = job.request.settings, .variants = job.request.variants, .switches = job.request.switches};
+    // Who reads it sits before a window.
+    options.tooLargeAdvice = "Give its symbols smaller values, or choose a device with more memory.";
     if (!job.request.tensorsFile.empty()) {
       Result<NamedTensors> tensors = readSafetensors(job.request.tensorsFile);
       if (!tensors) return tensors.error();

@@ -19,6 +19,7 @@ class LargePipelinesTest : public QObject {
   void aLongChainIsLaidOutInRows();
   void aShortChainIsOneRow();
   void rowsBeginWithLayers();
+  void opensWhereItBeginsAndCanBeRead();
   void isThereWhereAPartOfManyNodesIsInView();
   void isNotThereForFewNodes();
   void canBeSwitchedOff();
@@ -138,6 +139,27 @@ void LargePipelinesTest::rowsBeginWithLayers() {
     if (layer > 0) numRows += middleOf("save" + n).x() < middleOf("add" + std::to_string(layer - 1)).x();
   }
   QVERIFY(numRows > 2);
+}
+
+void LargePipelinesTest::opensWhereItBeginsAndCanBeRead() {
+  LargePipeline f;
+  f.session.openText(chainOf(60), QStringLiteral("large"));
+  QVERIFY(waitForAnalysis(f.session));
+  const GraphView& view = f.window.canvas();
+  const auto isInView = [&](const char* id) {
+    const QPolygonF box = view.mapFromScene(f.window.scene().node(id)->sceneBox());
+    return QRectF(view.viewport()->rect()).contains(box.boundingRect());
+  };
+  QCOMPARE(view.zoom(), 0.75);
+  QVERIFY(isInView("x") && isInView("act0") && !isInView("y"));
+  f.window.resize(1100, 760);  // it stays the beginning, until something else is chosen
+  QCOMPARE(view.zoom(), 0.75);
+  QVERIFY(isInView("x"));
+  f.window.canvas().fit();
+  QVERIFY(view.zoom() < 0.75 && isInView("y"));
+  f.session.openText(smallPipeline(), QStringLiteral("small"));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(view.zoom() >= 0.75 || (isInView("x") && !isInView("y")));
 }
 
 void LargePipelinesTest::isThereWhereAPartOfManyNodesIsInView() {

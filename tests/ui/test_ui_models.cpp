@@ -37,10 +37,12 @@ class ModelsTest : public QObject {
   void timingsTellKernelsApartWhereTheyWereTraced();
   void timingsSayHowFarStepsAreFromTheirRoof();
   void lanesCoverEveryOpOnce();
+  void summariesCountInWords();
   void lanesChangeWhenInPlaceIsToggled();
   void lanesStepThroughThePasses();
   void lanesSayWhatAStepQuantizes();
   void fusedAttemptsComeFirst();
+  void anOpThatNoRuleTakesShowsWhatItBreaks();
   void missesThatGainMoreTimeComeFirst();
   void gainsAreToldAsPredictedAndAsMeasured();
   void editorTextRoundTrips();
@@ -230,6 +232,8 @@ void ModelsTest::changesWithinTheNoiseAreMarked() {
   QCOMPARE(changeInterval(change), QStringLiteral("+1.0 % (95 % interval -2.0 % to +4.0 %)"));
   change.change.low = 1.005;
   QCOMPARE(changeText(change, ChangeUnit::Ratio, ms), QStringLiteral("▲ 1.010×"));
+  change.change = {1079.411, 1000.0, 1100.0};
+  QCOMPARE(changeText(change, ChangeUnit::Percent, ms), QStringLiteral("▲ ×1079"));
   change.base.count = 0;
   QCOMPARE(changeText(change, ChangeUnit::Amount, ms), QStringLiteral("new"));
   QVERIFY(!changeValue(change, ChangeUnit::Percent));
@@ -295,6 +299,18 @@ void ModelsTest::lanesCoverEveryOpOnce() {
   QVERIFY(!planSummary(analysis).isEmpty());
 }
 
+void ModelsTest::summariesCountInWords() {
+  const QString one =
+      planSummary(analysisOf(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": {
+      "inputs": [{"id": "x", "dtype": "bf16", "shape": [16, 32]}], "ops": [{"id": "act", "op": "GELU", "attributes": {}}],
+      "wires": [["x", "act.x"]], "outputs": [{"id": "y", "from": "act.y"}]}})"));
+  QVERIFY2(one.startsWith(QStringLiteral("Forward: 1 launch, as unfused  ·  backward: 1 launch, as unfused  ·  peak ")),
+           qPrintable(one));
+  QVERIFY2(one.endsWith(QStringLiteral("B, as unfused")), qPrintable(one));
+  const QString fewer = planSummary(analysisOf(residualPipeline(true)));
+  QVERIFY2(fewer.startsWith(QStringLiteral("Forward: 1 launch instead of 2  ·  ")), qPrintable(fewer));
+}
+
 void ModelsTest::lanesChangeWhenInPlaceIsToggled() {
   // TransformerEngine fuses the addition into the GEMM exactly when it may overwrite the extra input.
   const PlanLanes inPlace = planLanes(analysisOf(residualPipeline(true)));
@@ -353,6 +369,20 @@ void ModelsTest::fusedAttemptsComeFirst() {
   QCOMPARE(list.shown.front()->outcome, Outcome::Fused);
   for (const Attempt* attempt : list.shown) QVERIFY(!attempt->explanation.empty());
   QVERIFY(attemptsFor(analysis, {QStringLiteral("nothing")}).shown.empty());
+}
+
+void ModelsTest::anOpThatNoRuleTakesShowsWhatItBreaks() {
+  const Analysis analysis =
+      analysisOf(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": {
+      "inputs": [{"id": "x", "dtype": "bf16", "shape": [16, 32]}],
+      "ops": [{"id": "fc", "op": "Linear", "attributes": {"in_features": 32, "out_features": 64, "bias": false}},
+              {"id": "l2", "op": "L2Normalization", "attributes": {}}, {"id": "act", "op": "GELU", "attributes": {}}],
+      "wires": [["x", "fc.x"], ["fc.y", "l2.x"], ["l2.y", "act.x"]], "outputs": [{"id": "y", "from": "act.y"}]}})");
+  const AttemptList list = attemptsFor(analysis, {QStringLiteral("l2")});
+  const auto epilogue = std::ranges::find_if(
+      list.shown, [](const Attempt* attempt) { return attempt->rule->name == "ForwardLinearEpilogue"; });
+  QVERIFY(epilogue != list.shown.end());
+  QVERIFY2((*epilogue)->explanation.starts_with("After fc (BasicLinear) comes l2"), (*epilogue)->explanation.c_str());
 }
 
 void ModelsTest::missesThatGainMoreTimeComeFirst() {

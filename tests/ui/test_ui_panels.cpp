@@ -23,6 +23,7 @@
 #include <QStatusBar>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QTextDocumentFragment>
 #include <QTimer>
 #include <QToolButton>
 #include <QTreeView>
@@ -50,6 +51,9 @@ class PanelsTest : public QObject {
   void inspectorOfSeveralOpsTellsDifferences();
   void numbersAreTypedShort();
   void symbolsAreEditable();
+  void symbolsTellTheirProblems_data();
+  void symbolsTellTheirProblems();
+  void theWayLeadsFromThePlanToTheError();
   void recipesAreChosenAndSet();
   void inputsOfIntegersHaveNoGradient();
   void fusionsArePlannedForRanksAndForOtherHardware();
@@ -67,6 +71,8 @@ class PanelsTest : public QObject {
   void lateAnalysesAreDropped();
   void paletteEnterAppendsAndWires();
   void logKeepsWhatWasSaid();
+  void everyMeasurementIsLogged();
+  void placesOfProblemsAreWords();
   void logSelectsTheOpsOfAMessage();
   void tablesAreCopiedAsTheyAreShown();
   void selectedRowsAreDraggedOut();
@@ -377,6 +383,54 @@ void PanelsTest::symbolsAreEditable() {
   QCOMPARE(value->spec.shape, (Shape{16, 48}));
 }
 
+void PanelsTest::symbolsTellTheirProblems_data() {
+  QTest::addColumn<QString>("value");
+  QTest::addColumn<QString>("sentence");
+  QTest::newRow("no number") << QStringLiteral("abc")
+                             << QStringLiteral("Symbol H is \"abc\"; at character 1: there is no symbol abc.");
+  QTest::newRow("negative") << QStringLiteral("-3")
+                            << QStringLiteral("x: extent 1 of the shape is -3; expected 0 or more.");
+}
+
+void PanelsTest::symbolsTellTheirProblems() {
+  QFETCH(const QString, value);
+  QFETCH(const QString, sentence);
+  Fixture f(smallPipeline());
+  inspect(f, "nothing");
+  QVERIFY(!edit(f, "Value of H")->isProblem());
+  type(edit(f, "Value of H"), value);
+  QVERIFY(waitForAnalysis(f.session));
+  QCoreApplication::processEvents();
+  ExpressionEdit* field = edit(f, "Value of H");
+  QVERIFY(field->isProblem());
+  QVERIFY(!edit(f, "Value of M")->isProblem());
+  const auto* problem = field->parentWidget()->findChild<FieldProblem*>();
+  QVERIFY(problem && problem->isVisibleTo(f.window.inspector().page()));
+  QVERIFY2(problem->text().split(u'\n').contains(sentence), qPrintable(problem->text()));
+  f.session.undo();
+  QVERIFY(waitForAnalysis(f.session));
+  QCoreApplication::processEvents();
+  QVERIFY(!edit(f, "Value of H")->isProblem());
+}
+
+void PanelsTest::theWayLeadsFromThePlanToTheError() {
+  Fixture f(smallPipeline());
+  f.window.show();
+  QVERIFY(QTest::qWaitForWindowExposed(&f.window));
+  const RunBar& bar = *f.window.findChild<RunBar*>();
+  QVERIFY(!bar.refusalAction()->isEnabled());
+  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = "abc"}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!bar.runAction()->isEnabled());
+  QTest::keyClick(&f.window, Qt::Key_Return, Qt::ControlModifier);
+  QVERIFY(f.window.messageBar().isVisible());
+  QCOMPARE(f.window.messageBar().text(),
+           QStringLiteral("The pipeline cannot run: Symbol H is \"abc\"; at character 1: there is no symbol abc."));
+  Q_EMIT f.window.plan().unplanned()->linkActivated(QStringLiteral("problems"));
+  QCOMPARE(f.window.problems().view()->currentIndex().row(), 0);
+  QVERIFY(f.window.problems().view()->visibleRegion().boundingRect().height() > 0);
+}
+
 void PanelsTest::recipesAreChosenAndSet() {
   Fixture f(smallPipeline());
   inspect(f, "nothing");
@@ -463,8 +517,11 @@ namespace {
 /// Is this sentence in the panel for the user to see?
 bool shows(const QWidget& panel, const QString& sentence) {
   const auto labels = panel.findChildren<QLabel*>();
-  return std::ranges::any_of(
-      labels, [&](const QLabel* label) { return label->isVisibleTo(&panel) && label->text() == sentence; });
+  return std::ranges::any_of(labels, [&](const QLabel* label) {
+    const bool saysIt =
+        label->text() == sentence || QTextDocumentFragment::fromHtml(label->text()).toPlainText() == sentence;
+    return saysIt && label->isVisibleTo(&panel);
+  });
 }
 
 qsizetype numCards(Fixture& f) { return f.window.whyNot().findChildren<QFrame*>(QStringLiteral("card")).size(); }
@@ -495,6 +552,7 @@ void PanelsTest::withErrorsNothingIsPlannedAnywhere() {
   const QString sentence = QStringLiteral("Nothing is planned while the pipeline has 1 error.");
   QVERIFY(shows(f.window.plan(), sentence));
   QVERIFY(shows(f.window.whyNot(), sentence));
+  QVERIFY(shows(f.window.timings(), QStringLiteral("Nothing can be measured while the pipeline has 1 error.")));
   QCOMPARE(numCards(f), 0);
   QVERIFY(f.window.scene().hulls().empty());
 
@@ -562,6 +620,8 @@ void PanelsTest::problemsOfferRepairs() {
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!f.session.analysis()->isRunnable());
   QVERIFY(f.window.problems().model().count(Severity::Error) >= 1);
+  QVERIFY(!f.window.problems().findChildren<QPushButton*>().isEmpty());  // there before a row is chosen
+  QCOMPARE(f.session.singleSelection(), QString());
   f.window.problems().selectNext(1);
   QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
   const auto buttons = f.window.problems().findChildren<QPushButton*>();
@@ -650,6 +710,28 @@ void PanelsTest::logKeepsWhatWasSaid() {
   for (int line = 0; line < 2 * MessageLog::kMostLines; ++line) log.add(Severity::Note, QString::number(line));
   QCOMPARE(log.rowCount(), MessageLog::kMostLines);
   QCOMPARE(log.sentence(MessageLog::kMostLines - 1), QString::number(2 * MessageLog::kMostLines - 1));
+}
+
+void PanelsTest::everyMeasurementIsLogged() {
+  Fixture f(smallPipeline());
+  MessageLog& log = f.window.log().log();
+  log.clear();
+  const RunRecord record = measuredRun();
+  for (int run = 0; run < 2; ++run) Q_EMIT f.session.worker().finished(record);
+  QCOMPARE(log.rowCount(), 2);
+  QVERIFY2(log.sentence(1).startsWith(QStringLiteral("Measured: ")), qPrintable(log.sentence(1)));
+  Q_EMIT f.session.worker().numericsMeasured({});
+  QCOMPARE(log.sentence(2), QStringLiteral("Numerics: nothing to compare"));
+}
+
+void PanelsTest::placesOfProblemsAreWords() {
+  Fixture f(smallPipeline());
+  ProblemsModel model(f.theme);
+  model.setProblems({{.pointer = "/symbols/M"}, {.pointer = "/pipeline"}, {.line = 13, .column = 93}}, {});
+  QStringList places;
+  for (int row = 0; row < model.rowCount(); ++row) places.append(model.index(row, 0).data().toString());
+  QCOMPARE(places,
+           QStringList({QStringLiteral("symbol M"), QStringLiteral("pipeline"), QStringLiteral("file (13:93)")}));
 }
 
 void PanelsTest::logSelectsTheOpsOfAMessage() {

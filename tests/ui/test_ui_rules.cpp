@@ -216,7 +216,8 @@ void RulesTest::aPipelineWithErrorsHasNoPlaces() {
   QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.text(kLinearAdd, RulesModel::HitsColumn), QStringLiteral("–"));
-  QVERIFY2(f.window.rules().caption().contains(QStringLiteral("Nothing is planned while the pipeline has 1 error.")),
+  QVERIFY2(f.window.rules().caption().contains(
+               QStringLiteral("Nothing is planned while the pipeline has <a href=\"problems\">1 error</a>.")),
            qPrintable(f.window.rules().caption()));
   QCOMPARE(f.text(kEpilogue, RulesModel::StateColumn), QStringLiteral("not in this book"));
   QVERIFY(!f.details(kLinearAdd).contains(QStringLiteral("No op of this pipeline")));

@@ -34,6 +34,7 @@ class RunTest : public QObject {
   void aRunTellsGainsAndLeavesThePlan();
   void numericsShowErrorsOnNodesAndOtherRecipes();
   void numericsAreKeptWithTheRun();
+  void whatIsTooLargeIsRefusedInWordsOfTheWindow();
   void cancelKeepsWhatWasMeasured();
   void stoppedRunDoesNotReplaceACompleteOne();
   void killedWorkerIsASentenceAndTheNextRunStartsAnother();
@@ -304,6 +305,19 @@ void RunTest::tensorsThatDoNotFitAreASentence() {
   f.session.run();
   QVERIFY(waitFor(failed));
   QVERIFY2(f.window.message().contains(QStringLiteral("nobody")), qPrintable(f.window.message()));
+}
+
+void RunTest::whatIsTooLargeIsRefusedInWordsOfTheWindow() {
+  Fixture f(smallPipeline(), worker());
+  QVERIFY(f.session.apply(SetSymbol{.name = "M", .value = 100'000'000'000}));
+  QVERIFY(waitForAnalysis(f.session));
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  f.session.run();
+  QVERIFY(waitFor(failed));
+  const QString message = f.window.message();
+  QVERIFY2(message.contains(QStringLiteral("Give its symbols smaller values")), qPrintable(message));
+  QVERIFY2(!message.contains(QStringLiteral("--")), qPrintable(message));
+  QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::NeverRun);  // no op is to blame
 }
 
 void RunTest::cancelKeepsWhatWasMeasured() {

@@ -16,6 +16,7 @@
 #include <QMimeData>
 #include <QTest>
 #include <QTextDocument>
+#include <QTextDocumentFragment>
 
 namespace fuseline::ui {
 
@@ -23,8 +24,10 @@ class RunFilesTest : public QObject {
   Q_OBJECT
 
  private Q_SLOTS:
+  void initTestCase() { qputenv("TZ", "IST-5:30"); }
   void openedRunIsTheLastRun();
   void runIsSavedAndOpenedAgain();
+  void numericsOfTheRecordAreShown();
   void captionNamesTheDeviceOfTheRecord();
   void isStaleAfterAnEditAndFreshAfterUndo();
   void anotherDeviceInTheToolBarDoesNotMakeItStale();
@@ -123,6 +126,32 @@ void RunFilesTest::runIsSavedAndOpenedAgain() {
   QVERIFY(!other.session.saveRun(path).hasValue());  // nothing was measured there, and the file stays
   QVERIFY(other.session.openRun(path).hasValue());
   QVERIFY(toJson(other.session.lastRun()->record) == saved);
+}
+
+void RunFilesTest::numericsOfTheRecordAreShown() {
+  RunRecord record = recordOf();
+  Opened without(record);
+  QVERIFY(!without.window.numerics().recorded().isVisibleTo(&without.window.numerics()));
+
+  record.numerics = RunNumerics{.fusion = {.isWithin = true, .worst = "act:y", .toleranceShare = 0.125},
+                                .float32 = {.isWithin = false, .worst = "grad.fc.weight", .toleranceShare = 1.5}};
+  record.numerics->copies.push_back({.name = "fc.input@rowwise",
+                                     .owner = "fc",
+                                     .format = "e4m3 (mx_1x32)",
+                                     .losses = {.amax = 3.5, .smallest = 0.875, .underflowShare = 0.25}});
+  Opened f(record);
+  QVERIFY(f.isOpen);
+  RecordedNumerics& recorded = f.window.numerics().recorded();
+  QVERIFY(recorded.isVisibleTo(&f.window.numerics()));
+  const QString caption = QTextDocumentFragment::fromHtml(recorded.caption()).toPlainText();
+  for (const char* part : {"opened from small.fuserun", "fused ↔ unfused: pass, at most 0.13 of the tolerance (act:y)",
+                           "unfused against float32: FAIL, at most 1.50 of the tolerance (grad.fc.weight)"})
+    QVERIFY2(caption.contains(QString::fromUtf8(part)), qPrintable(caption));
+  QCOMPARE(recorded.copies().rowCount(), 1);
+  const auto cell = [&](int column) { return recorded.copies().index(0, column).data().toString(); };
+  QCOMPARE(cell(RecordedNumerics::CopyColumn), QStringLiteral("fc.input@rowwise"));
+  QCOMPARE(cell(RecordedNumerics::RangeColumn), QStringLiteral("2^2.0"));
+  QCOMPARE(cell(RecordedNumerics::UnderflowColumn), QStringLiteral("25 %"));
 }
 
 void RunFilesTest::captionNamesTheDeviceOfTheRecord() {
@@ -290,9 +319,9 @@ void RunFilesTest::baselinesStandBesideAnotherRun() {
   QCOMPARE(timings.baselineBar().chips().size(), std::size_t{2});
   timings.baselineBar().chips()[0].run->click();
   const QString caption = timings.caption();
-  QVERIFY2(caption.contains(
-               QStringLiteral("Baseline A: <b>before &lt;the&gt; change</b>, measured 2026-01-02 03:04:05 UTC")),
-           qPrintable(caption));
+  QVERIFY2(
+      caption.contains(QStringLiteral("Baseline A: <b>before &lt;the&gt; change</b>, measured 2026-01-02 08:34:05")),
+      qPrintable(caption));
   QVERIFY2(caption.contains(QStringLiteral("symbol M 32 → ")), qPrintable(caption));
   const testing::TemporaryFolder folder;
   const QString page = toQt((folder / "run.html").string());

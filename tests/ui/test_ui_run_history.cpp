@@ -19,6 +19,7 @@ class RunHistoryTest : public QObject {
   Q_OBJECT
 
  private Q_SLOTS:
+  void initTestCase() { qputenv("TZ", "IST-5:30"); }
   void aRunIsListed();
   void aRunOfAnotherDocumentIsNot();
   void aRunOfAnotherStateOfThePipelineSaysSo();
@@ -90,17 +91,22 @@ void RunHistoryTest::aRunIsListed() {
   QCOMPARE(f.model().rowCount(), 0);
   f.measure(datedRun("2026-11-25 09:30:00 UTC"));
   QCOMPARE(f.model().rowCount(), 1);
-  QCOMPARE(f.text(0, RunsModel::WhenColumn), QStringLiteral("2026-11-25 09:30:00 UTC"));
+  QCOMPARE(f.text(0, RunsModel::WhenColumn), QStringLiteral("2026-11-25 15:00:00"));
+  const QModelIndex when = f.model().index(0, RunsModel::WhenColumn);
+  QVERIFY(when.data(Qt::ToolTipRole).toString().startsWith(QStringLiteral("2026-11-25 15:00:00 IST")));
   QCOMPARE(f.text(0, RunsModel::RecipeColumn), QStringLiteral("No quantization"));
   QCOMPARE(f.text(0, RunsModel::PassColumn), QStringLiteral("train"));
   QVERIFY(!f.text(0, RunsModel::UnfusedColumn).isEmpty() && !f.text(0, RunsModel::FusedColumn).isEmpty());
   QVERIFY(f.text(0, RunsModel::SpeedupColumn).endsWith(u'×'));
   QCOMPARE(f.text(0, RunsModel::StateColumn), QString());
+  QCOMPARE(localTimeOf("2026-11-25 20:52 UTC"), QStringLiteral("2026-11-26 02:22"));
+  QCOMPARE(zonedTimeOf("2026-11-25 20:52 UTC"), QStringLiteral("2026-11-26 02:22 IST"));
+  QCOMPARE(localTimeOf("long ago"), QStringLiteral("long ago"));
   RunRecord larger = datedRun("2026-11-25 10:30:00 UTC");
   larger.settings.symbols = {{"M", 64}};
   larger.isPartial = true;
   f.measure(larger);
-  QCOMPARE(f.text(0, RunsModel::WhenColumn), QStringLiteral("2026-11-25 10:30:00 UTC"));
+  QCOMPARE(f.text(0, RunsModel::WhenColumn), QStringLiteral("2026-11-25 16:00:00"));
   QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("with M = 64, stopped early"));
   RunRecord chosen = datedRun("2026-11-25 11:30:00 UTC");
   chosen.settings.rules = "te";
@@ -217,7 +223,7 @@ void RunHistoryTest::aNoteIsEditedOnWhileARunArrives() {
   QVERIFY(editor && editor->text() == QStringLiteral("S for slow"));
   QTest::keyClick(editor, Qt::Key_Return);
   QTRY_COMPARE(f.text(1, RunsModel::NoteColumn), QStringLiteral("S for slow"));
-  QCOMPARE(f.text(1, RunsModel::WhenColumn), QStringLiteral("2026-11-25 09:30:00 UTC"));
+  QCOMPARE(f.text(1, RunsModel::WhenColumn), QStringLiteral("2026-11-25 15:00:00"));
   QCOMPARE(f.text(0, RunsModel::NoteColumn), QString());
   QVERIFY(!f.session.openedRun());
 }

@@ -291,7 +291,7 @@ void SweepTest::measuresOnePointAfterTheOther() {
   QCOMPARE(f.rows()[1].point.symbols.front().second, 256);
   QVERIFY(!f.sweep().isPartial());
   QCOMPARE(f.sweep().ended(), QString());
-  QCOMPARE(f.panel().summary(), QStringLiteral("fused is faster from M = 256 on; slower at 128."));
+  QCOMPARE(f.panel().summary(), QStringLiteral("Fused is faster from M = 256 on; slower at 128."));
 }
 
 /// Points are no runs of the pipeline as it stands.

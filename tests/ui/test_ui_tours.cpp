@@ -87,6 +87,10 @@ void ToursTest::stepGoesOnWhenItIsDone() {
   QCOMPARE(f.number(), 1u);
   f.session.select({QStringLiteral("add")});
   QCOMPARE(f.number(), 2u);
+  auto* next = f.window.tourBar().findChildren<QPushButton*>().at(1);
+  QTest::mouseClick(next, Qt::LeftButton);  // it waits for what the next step speaks of
+  QCOMPARE(f.number(), 2u);
+  QVERIFY(!next->isEnabled());
   QVERIFY(f.apply(inPlace(false)));
   QCOMPARE(f.number(), 3u);
   QVERIFY(!f.window.whyNot().visibleRegion().isEmpty());

@@ -58,6 +58,7 @@ class WindowTest : public QObject {
  private Q_SLOTS:
   void panesDoNotOverlapInASmallWindow_data();
   void panesDoNotOverlapInASmallWindow();
+  void tabsKeepTheirNamesInASmallWindow();
   void planSummaryIsCutOffAndStaysInItsTip();
   void overflowOfAToolBarIsSeen_data();
   void overflowOfAToolBarIsSeen();
@@ -205,6 +206,21 @@ void WindowTest::panesDoNotOverlapInASmallWindow() {
   f.window.problems().selectNext(1);
   QCoreApplication::processEvents();
   QCOMPARE(overlapIn(f.window), QString());
+}
+
+void WindowTest::tabsKeepTheirNamesInASmallWindow() {
+  Fixture f(smallPipeline());
+  f.window.resize(1024, 700);
+  f.window.show();
+  QVERIFY(QTest::qWaitForWindowExposed(&f.window));
+  int numTabs = 0;
+  for (const QTabBar* bar : f.window.findChildren<QTabBar*>(Qt::FindDirectChildrenOnly)) {
+    for (int tab = 0; tab < bar->count(); ++tab)
+      QVERIFY2(bar->tabRect(tab).width() > bar->fontMetrics().horizontalAdvance(bar->tabText(tab)),
+               qPrintable(bar->tabText(tab)));
+    numTabs += bar->count();
+  }
+  QVERIFY(numTabs >= 16);
 }
 
 void WindowTest::planSummaryIsCutOffAndStaysInItsTip() {

@@ -31,6 +31,8 @@ namespace {
 constexpr double kMinZoom = 0.05;
 constexpr double kMaxZoom = 4.0;
 constexpr int kFitMarginPx = 28;
+/// Below it names and shapes cannot be read.
+constexpr double kReadableZoom = 0.75;
 constexpr int kFindWidthPx = 420;
 constexpr int kGridStepPx = 24;
 constexpr int kLegendMarginPx = 12;
@@ -143,12 +145,30 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
 
 void GraphView::showFirst() {
   const std::optional<ViewPlace> place = std::exchange(m_firstPlace, std::nullopt);
-  place ? showPlace(place->middle, place->zoom) : fit();
+  place ? showPlace(place->middle, place->zoom) : showBeginning();
+}
+
+/// Everything, if it can be read; else where it begins, at the left.
+void GraphView::showBeginning() {
+  fit();
+  m_showsBeginning = true;
+  if (zoom() >= kReadableZoom || m_scene.contentRect().isEmpty()) return;
+  const double marginPx = kFitMarginPx / kReadableZoom;
+  const QRectF content = m_scene.contentRect().adjusted(-marginPx, -marginPx, marginPx, marginPx);
+  const QSizeF room = QSizeF(viewport()->size()) / kReadableZoom;
+  const auto middleOf = [](double first, double length, double roomLength) {
+    return first + std::min(length, roomLength) / 2;
+  };
+  setTransform(QTransform::fromScale(kReadableZoom, kReadableZoom));
+  centerOn(middleOf(content.left(), content.width(), room.width()),
+           middleOf(content.top(), content.height(), room.height()));
+  Q_EMIT zoomChanged(kReadableZoom);
 }
 
 void GraphView::fit() {
   showRect(m_scene.contentRect());
   m_isFitted = true;
+  m_showsBeginning = false;
 }
 
 void GraphView::fitSelection() {
@@ -431,7 +451,7 @@ void GraphView::mouseReleaseEvent(QMouseEvent* event) {
 
 void GraphView::resizeEvent(QResizeEvent* event) {
   QGraphicsView::resizeEvent(event);
-  if (m_isFitted) fit();
+  if (m_isFitted) m_showsBeginning ? showBeginning() : fit();
 }
 
 void GraphView::dragEnterEvent(QDragEnterEvent* event) {

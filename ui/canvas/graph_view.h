@@ -103,6 +103,7 @@ class GraphView : public QGraphicsView {
   void searchAt(QPointF scenePosition, QPoint screenPosition);
   void searchForWire(const LooseWire& wire, QPointF scenePosition, QPoint screenPosition);
   void showFirst();
+  void showBeginning();
   void showRect(const QRectF& rect);
   void showNode(const QString& id);
   void showFrame(const QString& id);
@@ -128,7 +129,8 @@ class GraphView : public QGraphicsView {
   QPointer<FrameEditor> m_editor;
   std::string m_edited;                // the frame that it is in
   QPointer<QWidget> m_keyboardBefore;  // where it was when a wire was begun elsewhere
-  bool m_isFitted = true;
+  bool m_isFitted = true;              // nothing else was chosen to be seen
+  bool m_showsBeginning = false;       // then: of what is too large, instead of all
   std::optional<ViewPlace> m_firstPlace;
   bool m_isFitPending = false;  // a new document is shown; its hulls are still to come
   bool m_isSpaceHeld = false;

@@ -20,6 +20,9 @@ constexpr double kMinLabelZoom = 0.45;
 constexpr double kGlowWidthPx = 12.0;
 constexpr double kLeastFontShare = 0.75;
 
+constexpr double kPortGapPx = 4.0;     // between a label and the ports
+constexpr double kLeastRoomPx = 56.0;  // of a wire between nodes that nearly touch
+
 constexpr double kBendPx = 20.0;
 constexpr double kStubPx = 28.0;
 
@@ -112,7 +115,7 @@ void LinkItem::showTip() {
 }
 
 double LinkItem::roomPx() const {
-  return std::abs(path().pointAtPercent(1).x() - path().pointAtPercent(0).x()) - kPortRadiusPx;
+  return std::abs(path().pointAtPercent(1).x() - path().pointAtPercent(0).x()) - 2 * kPortRadiusPx - kPortGapPx;
 }
 
 bool LinkItem::saysAllInOneLine() const {
@@ -200,9 +203,12 @@ void LinkItem::paintLabel(QPainter& painter) const {
   const QPointF middle = path().pointAtPercent(0.5);
   double top = middle.y() - kWireLabelHeightPx - 2.5;
   painter.setPen(m_theme.colors().dimText);
-  for (const QString& line : labelLines()) {
-    painter.setFont(fittedFont(labelFont(), line, roomPx()));
-    const double width = QFontMetricsF(painter.font()).horizontalAdvance(line) + 4;
+  const double room = std::max(roomPx(), kLeastRoomPx);
+  for (const QString& whole : labelLines()) {
+    painter.setFont(fittedFont(labelFont(), whole, room));
+    const QFontMetricsF metrics(painter.font());
+    const QString line = metrics.elidedText(whole, Qt::ElideMiddle, room);
+    const double width = metrics.horizontalAdvance(line) + 4;
     const QRectF area(middle.x() - width / 2, top, width, kWireLabelHeightPx);
     QColor ground = m_theme.colors().canvas;
     ground.setAlpha(150);

@@ -16,6 +16,17 @@ bool touches(const Graph& graph, const Attempt& attempt, const QSet<QString>& se
   return std::ranges::any_of(attempt.nodes, [&](NodeId id) { return selection.contains(toQt(graph.node(id).owner)); });
 }
 
+/// Does one of the selected ops stand where the rule wanted another one?
+bool breaksAt(const Graph& graph, const Attempt& attempt, const QSet<QString>& selection) {
+  if (attempt.outcome != Outcome::BrokenChain || attempt.nodes.empty()) return false;
+  const std::vector<ValueId>& outputs = graph.node(attempt.nodes.back()).outputs;
+  return std::ranges::any_of(outputs, [&](ValueId output) {
+    return std::ranges::any_of(graph.value(output).uses, [&](const Use& use) {
+      return selection.contains(toQt(graph.node(use.node).owner));
+    });
+  });
+}
+
 /// What applies comes first; then what gains most, as far as it was measured or can be predicted.
 bool standsBefore(const Attempt& a, const Attempt& b, const DeviceModel& device) {
   const auto isMiss = [](const Attempt& attempt) { return attempt.outcome != Outcome::Fused; };
@@ -33,6 +44,9 @@ AttemptList attemptsFor(const Analysis& analysis, const QSet<QString>& selection
       (isDistant(attempt) ? list.distant : list.shown).push_back(&attempt);
     }
   }
+  if (list.shown.empty() && list.distant.empty())
+    for (const Attempt& attempt : analysis.report.attempts)
+      if (breaksAt(analysis.graph(), attempt, selection)) list.shown.push_back(&attempt);
   std::ranges::stable_sort(
       list.shown, [&](const Attempt* a, const Attempt* b) { return standsBefore(*a, *b, analysis.report.device); });
   return list;

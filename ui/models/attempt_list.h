@@ -18,8 +18,8 @@ struct AttemptList {
   std::vector<const Attempt*> distant;
 };
 
-/// The attempts that touch one of the selected document ops; all of them for an empty selection. The pointers live
-/// as long as the analysis.
+/// The attempts that touch one of the selected document ops; all of them for an empty selection. Where there are none,
+/// those that end because one of these ops comes next. The pointers live as long as the analysis.
 AttemptList attemptsFor(const Analysis& analysis, const QSet<QString>& selection);
 
 }  // namespace fuseline::ui

@@ -10,7 +10,12 @@ namespace fuseline::ui {
 
 namespace {
 
-QString percentText(double ratio) { return QString::asprintf("%+.1f %%", 100.0 * (ratio - 1.0)); }
+/// Ten times as much and more is a ratio: nobody reads +107841.1 %.
+QString percentText(double ratio) {
+  constexpr double kLeastRatio = 10.0;
+  if (ratio >= kLeastRatio) return QStringLiteral("×%1").arg(formatThreeDigits(ratio));
+  return QString::asprintf("%+.1f %%", 100.0 * (ratio - 1.0));
+}
 
 QString amountText(const MetricChange& change, const ColumnUnit& time) {
   const double difference = change.next.median - change.base.median;

@@ -9,8 +9,8 @@ namespace fuseline::ui {
 
 MessageLog::MessageLog(const Theme& theme, QObject* parent) : QAbstractTableModel(parent), m_theme(theme) {}
 
-void MessageLog::add(Severity severity, const QString& sentence) {
-  if (!m_lines.empty() && m_lines.back().sentence == sentence) return;
+void MessageLog::add(Severity severity, const QString& sentence, Repeated repeated) {
+  if (repeated == Repeated::LeftOut && !m_lines.empty() && m_lines.back().sentence == sentence) return;
   if (rowCount() == kMostLines) {
     beginRemoveRows({}, 0, 0);
     m_lines.pop_front();
@@ -50,7 +50,7 @@ QVariant MessageLog::data(const QModelIndex& index, int role) const {
   const bool isTime = index.column() == TimeColumn;
   switch (role) {
     case Qt::DisplayRole: return isTime ? line.time.toString(QStringLiteral("HH:mm:ss")) : line.sentence;
-    case Qt::ToolTipRole: return line.sentence;
+    case Qt::ToolTipRole: return isTime ? formatLocalTime(line.time) : line.sentence;
     case Qt::DecorationRole: return isTime ? QVariant(severityIcon(m_theme, line.severity)) : QVariant();
     case Qt::AccessibleTextRole: return textOf(line);
     default: return {};

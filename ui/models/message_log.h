@@ -22,8 +22,9 @@ class MessageLog : public QAbstractTableModel {
 
   explicit MessageLog(const Theme& theme, QObject* parent = nullptr);
 
-  /// A sentence that repeats the last line is left out.
-  void add(Severity severity, const QString& sentence);
+  /// Of a sentence that repeats the last line.
+  enum class Repeated { LeftOut, Kept };
+  void add(Severity severity, const QString& sentence, Repeated repeated = Repeated::LeftOut);
   void clear();
   const QString& sentence(int row) const { return m_lines[static_cast<std::size_t>(row)].sentence; }
   /// "2026-01-31 12:00:00  error  ...", a line each.

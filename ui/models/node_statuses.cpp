@@ -21,6 +21,9 @@ bool isNamedIn(const QString& sentence, const std::string& op) {
 
 NodeStatuses::NodeStatuses(const Session& session) : m_session(session) {
   connect(&session, &Session::runStarted, this, &NodeStatuses::begin);
+  connect(&session, &Session::runProgress, this, [this](const QString& stage) {
+    m_blamesAll = m_blamesAll || (stage != QStringLiteral("starting") && stage != QStringLiteral("preparing"));
+  });
   connect(&session, &Session::cancelWanted, this, [this] { m_isCancelled = true; });
   connect(&session, &Session::runFinished, this, [this] { end(); });
   connect(&session, &Session::numericsFinished, this, [this] { end(); });
@@ -31,6 +34,7 @@ NodeStatuses::NodeStatuses(const Session& session) : m_session(session) {
 
 void NodeStatuses::begin() {
   m_isRunning = true;
+  m_blamesAll = false;
   m_isCancelled = false;
   m_failure.clear();
   Q_EMIT changed();
@@ -40,6 +44,7 @@ void NodeStatuses::begin() {
 void NodeStatuses::end(const QString& failure) {
   if (!std::exchange(m_isRunning, false)) return;
   m_failure = m_isCancelled ? QString() : failure;
+  m_blamesAll = m_blamesAll || m_session.worker().isLost();
   m_blamed = namedIn(m_failure);
   Q_EMIT changed();
 }
@@ -51,9 +56,9 @@ std::set<std::string> NodeStatuses::namedIn(const QString& sentence) const {
   return named;
 }
 
-/// Of a failure that names no op all are part.
+/// Of a failure that names no op all are part, unless it was refused before any of them ran.
 bool NodeStatuses::isBlamed(const std::string& op) const {
-  return !m_failure.isEmpty() && (m_blamed.empty() || m_blamed.contains(op));
+  return !m_failure.isEmpty() && (m_blamed.empty() ? m_blamesAll : m_blamed.contains(op));
 }
 
 NodeStatus NodeStatuses::of(const std::string& op) const {

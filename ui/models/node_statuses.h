@@ -36,6 +36,7 @@ class NodeStatuses : public QObject {
 
   const Session& m_session;
   bool m_isRunning = false;
+  bool m_blamesAll = false;  // where a failure names no op: something ran, or the worker is gone
   bool m_isCancelled = false;
   QString m_failure;               // why the last run failed; empty: it did not, or the pipeline is another one since
   std::set<std::string> m_blamed;  // the ops that it names

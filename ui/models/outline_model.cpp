@@ -4,6 +4,7 @@
 
 #include "ui/models/node_search.h"
 #include "ui/models/problems_model.h"
+#include "ui/models/timings_columns.h"
 #include "ui/theme/format.h"
 
 #include <algorithm>
@@ -27,10 +28,13 @@ void OutlineModel::setRows(std::vector<OutlineRow> rows) {
   if (rows == m_rows) return;
   if (areTheSamePlaces(rows, m_rows)) {
     m_rows = std::move(rows);
+    chooseTimeUnit();
+    Q_EMIT headerDataChanged(Qt::Horizontal, TimeColumn, TimeColumn);
     return reportChange({});
   }
   beginResetModel();
   m_rows = std::move(rows);
+  chooseTimeUnit();
   m_top.clear();
   m_ordinals.assign(m_rows.size(), 0);
   for (std::size_t i = 0; i < m_rows.size(); ++i) {
@@ -55,6 +59,13 @@ void OutlineModel::reportChange(const QModelIndex& parent) {
   if (numRows == 0) return;
   Q_EMIT dataChanged(index(0, OperationColumn, parent), index(numRows - 1, ColumnCount - 1, parent));
   for (int row = 0; row < numRows; ++row) reportChange(index(row, NameColumn, parent));
+}
+
+/// By the longest time.
+void OutlineModel::chooseTimeUnit() {
+  const auto longest = std::ranges::max_element(m_rows, {}, &OutlineRow::timeNs);
+  if (longest == m_rows.end()) return;
+  m_timeUnit = timeUnitFor(longest->timeNs);
 }
 
 const std::vector<int>& OutlineModel::parts(const QModelIndex& parent) const {
@@ -85,7 +96,7 @@ QString OutlineModel::cellText(const OutlineRow& row, int column) const {
     case OutputColumn: return row.otherOutputs.isEmpty() ? row.output : row.output + QStringLiteral(", …");
     case ForwardColumn: return row.forward;
     case BackwardColumn: return row.backward;
-    case TimeColumn: return row.timeNs > 0 ? formatDurationNs(row.timeNs) : QString();
+    case TimeColumn: return row.timeNs > 0 ? toQt(m_timeUnit.timeOf(row.timeNs)) : QString();
     case ProblemsColumn: return problemsText(row);
     default: return {};
   }
@@ -125,6 +136,7 @@ QVariant OutlineModel::headerData(int section, Qt::Orientation orientation, int 
   if (role == Qt::TextAlignmentRole)
     return section == TimeColumn ? QVariant(Qt::AlignRight | Qt::AlignVCenter) : QVariant(Qt::AlignLeft);
   if (role != Qt::DisplayRole) return {};
+  if (section == TimeColumn) return tr("Unfused (%1)").arg(unitText(m_timeUnit));
   static const char* const kTitles[] = {QT_TR_NOOP("Name"),
                                         QT_TR_NOOP("Op"),
                                         QT_TR_NOOP("Output"),

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/profile/comparison_text.h"
 #include "ui/models/outline.h"
 #include "ui/theme/theme.h"
 
@@ -57,11 +58,13 @@ class OutlineModel : public QAbstractItemModel {
   QString cellText(const OutlineRow& row, int column) const;
   QString tip(const OutlineRow& row, int column) const;
   void reportChange(const QModelIndex& parent);
+  void chooseTimeUnit();
 
   const Theme& m_theme;
   std::vector<OutlineRow> m_rows;
-  std::vector<int> m_top;       // of the pipeline itself, indices of m_rows
-  std::vector<int> m_ordinals;  // by row: its place among its siblings
+  ColumnUnit m_timeUnit{"ms", 1e6};  // of all times
+  std::vector<int> m_top;            // of the pipeline itself, indices of m_rows
+  std::vector<int> m_ordinals;       // by row: its place among its siblings
 };
 
 /// Shows the rows that have every word somewhere; an instance also for its ops, and all ops of an instance that has

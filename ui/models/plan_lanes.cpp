@@ -82,10 +82,18 @@ std::int64_t launchesOf(const Plan& plan, Phase phase) {
 }
 
 QString launchText(const Analysis& analysis, Phase phase, const QString& pass) {
-  return translated("%1: %2 launches instead of %3")
-      .arg(pass)
-      .arg(launchesOf(*analysis.fusedPlan, phase))
-      .arg(launchesOf(*analysis.unfusedPlan, phase));
+  const std::int64_t fused = launchesOf(*analysis.fusedPlan, phase);
+  const std::int64_t unfused = launchesOf(*analysis.unfusedPlan, phase);
+  const QString launches = counted(fused, translated("launch"), translated("launches"));
+  if (fused == unfused) return translated("%1: %2, as unfused").arg(pass, launches);
+  return translated("%1: %2 instead of %3").arg(pass, launches).arg(unfused);
+}
+
+QString peakText(const Analysis& analysis) {
+  const QString fused = formatByteCount(analysis.fusedPlan->peakBytes());
+  const QString unfused = formatByteCount(analysis.unfusedPlan->peakBytes());
+  return fused == unfused ? translated("peak memory %1, as unfused").arg(fused)
+                          : translated("peak memory %1 instead of %2").arg(fused, unfused);
 }
 
 }  // namespace
@@ -128,9 +136,7 @@ QString planSummary(const Analysis& analysis) {
   if (analysis.graph().pass() == PassKind::Training) {
     parts.append(launchText(analysis, Phase::Backward, translated("backward")));
   }
-  parts.append(
-      translated("peak memory %1 instead of %2")
-          .arg(formatByteCount(analysis.fusedPlan->peakBytes()), formatByteCount(analysis.unfusedPlan->peakBytes())));
+  parts.append(peakText(analysis));
   if (const std::int64_t bytes = analysis.fusedPlan->hostBytes; bytes > 0)
     parts.append(translated("%1 wait in the host's memory").arg(formatByteCount(bytes)));
   return parts.join(QStringLiteral("  ·  "));

@@ -4,6 +4,8 @@
 
 #include "ui/theme/format.h"
 
+#include <QHash>
+
 #include <algorithm>
 
 namespace fuseline::ui {
@@ -27,8 +29,24 @@ QColor colorOf(const ThemeColors& colors, Severity severity) {
   return severity == Severity::Error ? colors.error : severity == Severity::Warning ? colors.warning : colors.note;
 }
 
+/// What is of no node in the words of the inspector: "symbol M", "pipeline", "file".
+QString placeOfPointer(const QString& pointer) {
+  const QStringList parts = pointer.split(u'/', Qt::SkipEmptyParts);
+  if (parts.isEmpty()) return ProblemsModel::tr("file");
+  static const QHash<QString, const char*> kPlaces = {
+      {QStringLiteral("symbols"), QT_TR_NOOP("symbol")}, {QStringLiteral("blocks"), QT_TR_NOOP("block")},
+      {QStringLiteral("recipe"), QT_TR_NOOP("recipe")},  {QStringLiteral("fusion"), QT_TR_NOOP("fusion")},
+      {QStringLiteral("view"), QT_TR_NOOP("view")},      {QStringLiteral("pipeline"), QT_TR_NOOP("pipeline")}};
+  const auto known = kPlaces.find(parts.front());
+  if (known == kPlaces.end()) return pointer;
+  const QString place = ProblemsModel::tr(*known);
+  const bool isNamed =
+      parts.size() > 1 && (parts.front() == QStringLiteral("symbols") || parts.front() == QStringLiteral("blocks"));
+  return isNamed ? place + u' ' + parts[1] : parts.size() > 1 ? pointer : place;
+}
+
 QString placeText(const Diagnostic& problem) {
-  const QString node = toQt(problem.node.empty() ? problem.pointer : problem.node);
+  const QString node = problem.node.empty() ? placeOfPointer(toQt(problem.pointer)) : toQt(problem.node);
   const QString place = problem.port.empty() ? node : QStringLiteral("%1.%2").arg(node, toQt(problem.port));
   return problem.line > 0 ? QStringLiteral("%1 (%2:%3)").arg(place).arg(problem.line).arg(problem.column) : place;
 }

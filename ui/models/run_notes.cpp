@@ -6,6 +6,8 @@
 #include "ui/theme/format.h"
 #include "ui/translated.h"
 
+#include <QFileInfo>
+
 namespace fuseline::ui {
 
 QString staleText(const LastRun& run) {
@@ -14,6 +16,17 @@ QString staleText(const LastRun& run) {
   if (numDiffering == 0) return {};
   return translated("the plan shown is not the one measured: %1")
       .arg(counted(numDiffering, translated("step differs"), translated("steps differ")));
+}
+
+QString originText(const LastRun& run) {
+  const QString driver = toQt(run.record.fact("driver"));
+  QStringList details = {toQt(run.device), toQt(run.record.fact("architecture")),
+                         driver.isEmpty() ? QString() : translated("driver %1").arg(driver)};
+  details.removeAll(QString());
+  const QString day = localTimeOf(run.record.fact("measured at")).section(u' ', 0, 0);
+  return translated("Measured %1on <b>%2</b> (%3), opened from %4")
+      .arg(day.isEmpty() ? day : day.toHtmlEscaped() + u' ', toQt(run.record.deviceName()).toHtmlEscaped(),
+           details.join(QStringLiteral(", ")).toHtmlEscaped(), QFileInfo(run.origin->file).fileName().toHtmlEscaped());
 }
 
 QString overridesText(const RunSummary& summary) {

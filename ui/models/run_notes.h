@@ -12,6 +12,10 @@ namespace fuseline::ui {
 /// What keeps the figures from being those of the pipeline and the plan as they are shown; mostly empty.
 QString staleText(const LastRun& run);
 
+/// "Measured 2026-11-26 on <b>NVIDIA H200</b> (cuda:0, sm_90, driver 570), opened from R.fuserun": of a run that was
+/// not measured here; rich text.
+QString originText(const LastRun& run);
+
 /// "with M = 64, margin = 2, rules te, without ForwardLinearEpilogue@fc1": what options put in place of what the
 /// pipeline says, besides the recipe's name; mostly empty.
 QString overridesText(const RunSummary& summary);

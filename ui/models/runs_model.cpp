@@ -117,7 +117,7 @@ QString RunsModel::cellText(int row, int column) const {
   const bool isDated = entry.summary && !entry.summary->measuredAt.empty();
   switch (column) {
     case StarColumn: return entry.note.isStarred ? QStringLiteral("★") : QStringLiteral("☆");
-    case WhenColumn: return isDated ? toQt(entry.summary->measuredAt) : fileName(entry);
+    case WhenColumn: return isDated ? localTimeOf(entry.summary->measuredAt) : fileName(entry);
     case NoteColumn: return toQt(entry.note.text);
     case StateColumn: return stateText(row);
     default: return entry.summary ? summaryText(*entry.summary, column) : QString();
@@ -130,7 +130,11 @@ QVariant RunsModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::EditRole:
     case Qt::DisplayRole: return cellText(index.row(), index.column());
-    case Qt::ToolTipRole: return index.column() == StateColumn ? stateTip(index.row()) : toQt(entry.file.string());
+    case Qt::ToolTipRole:
+      if (index.column() == StateColumn) return stateTip(index.row());
+      return index.column() == WhenColumn && entry.summary
+                 ? zonedTimeOf(entry.summary->measuredAt) + u'\n' + toQt(entry.file.string())
+                 : toQt(entry.file.string());
     case Qt::AccessibleTextRole:
       if (index.column() == StarColumn) return entry.note.isStarred ? tr("starred") : tr("not starred");
       return cellText(index.row(), index.column());

@@ -8,7 +8,11 @@
 
 namespace fuseline::ui {
 
-/// "Nothing is planned while the pipeline has 1 error."; empty when there is a plan.
+/// "Nothing is planned while the pipeline has 1 error."; empty when there is a plan. The errors are a link.
 QString unplannedText(const Session& session);
+/// "Nothing can be measured while the pipeline has 1 error."; likewise.
+QString unmeasurableText(const Session& session);
+/// "The pipeline cannot run: Symbol M is ..." and how many errors more; empty when it can. Without a link.
+QString whyNotRunnable(const Session& session);
 
 }  // namespace fuseline::ui

@@ -32,11 +32,12 @@ AttributeField::AttributeField(Session& session, const Theme& theme, QStringList
       m_label(new ElidedLabel(this)),
       m_resolved(new QLabel(this)),
       m_reset(new QToolButton(this)),
-      m_problem(new QLabel(this)) {
+      m_problem(new FieldProblem(theme, this)) {
   createEditor();
   m_label->setText(toQt(spec.name));
   m_label->setBuddy(editor());
-  m_label->setFixedWidth(kLabelWidthPx);
+  m_label->setMinimumWidth(kLabelWidthPx);
+  m_label->setMaximumWidth(m_check ? kWidestTickLabelPx : kLabelWidthPx);
   const QString unit = spec.unit.empty() ? QString() : tr(" Unit: %1.").arg(toQt(spec.unit));
   editor()->setToolTip(toQt(spec.help) + unit);
   m_label->setToolTip(toQt(spec.name) + QStringLiteral(": ") + editor()->toolTip());  // the name may be cut
@@ -48,7 +49,6 @@ AttributeField::AttributeField(Session& session, const Theme& theme, QStringList
   QSizePolicy keepsRoom = m_reset->sizePolicy();
   keepsRoom.setRetainSizeWhenHidden(true);
   m_reset->setSizePolicy(keepsRoom);
-  m_problem->setWordWrap(true);
   auto* layout = new QGridLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setVerticalSpacing(2);
@@ -150,9 +150,7 @@ void AttributeField::refresh() {
   m_resolved->setText(resolvedText());
   m_resolved->setStyleSheet(QStringLiteral("color: %1").arg(m_theme.colors().dimText.name()));
   m_resolved->setVisible(!m_resolved->text().isEmpty());
-  m_problem->setText(problemText());
-  m_problem->setStyleSheet(QStringLiteral("color: %1").arg(m_theme.colors().error.name()));
-  m_problem->setVisible(!m_problem->text().isEmpty());
+  m_problem->tell(problemText(), m_edit);
   setEnabled(!m_session.document().isReadOnly());
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/ops/attributes.h"
 #include "ui/panels/expression_edit.h"
+#include "ui/panels/field_problem.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
 
@@ -18,8 +19,10 @@
 
 namespace fuseline::ui {
 
-/// Labels are this wide in the whole inspector, so that its fields stand in one column.
-inline constexpr int kLabelWidthPx = 138;
+/// Labels are this wide in the whole inspector, so that its fields stand in one column. Beside a box to tick there is
+/// room for longer ones.
+inline constexpr int kLabelWidthPx = 152;
+inline constexpr int kWidestTickLabelPx = 220;
 
 class AttributeField : public QWidget {
   Q_OBJECT
@@ -60,7 +63,7 @@ class AttributeField : public QWidget {
   ExpressionEdit* m_edit = nullptr;
   QLabel* m_resolved;
   QToolButton* m_reset;
-  QLabel* m_problem;
+  FieldProblem* m_problem;
 };
 
 /// The integer symbols of a document, for evaluating expressions beside their editors.

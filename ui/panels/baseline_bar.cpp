@@ -23,7 +23,7 @@ QString tipOf(const Baseline& baseline, bool isReference) {
   const RunRecord& run = *baseline.record;
   QStringList lines = {BaselineBar::tr("Baseline %1: %2").arg(baseline.letter(), baseline.name),
                        BaselineBar::tr("%1 on %2, measured %3")
-                           .arg(toQt(run.title()), toQt(run.deviceName()), toQt(run.fact("measured at")))};
+                           .arg(toQt(run.title()), toQt(run.deviceName()), zonedTimeOf(run.fact("measured at")))};
   if (!baseline.file.isEmpty()) lines.append(baseline.file);
   lines.append(isReference ? BaselineBar::tr("The reference: the caption and the rounds compare with it")
                            : BaselineBar::tr("Click it to make it the reference"));

@@ -20,6 +20,7 @@ QVBoxLayout& layoutOf(QFrame& card) { return *static_cast<QVBoxLayout*>(card.lay
 QLabel* makeSentence(const QString& text, QWidget* parent) {
   auto* sentence = new QLabel(text, parent);
   sentence->setWordWrap(true);
+  sentence->setMinimumWidth(1);  // a long word is cut off rather than the card
   sentence->setTextInteractionFlags(Qt::TextSelectableByMouse);
   return sentence;
 }

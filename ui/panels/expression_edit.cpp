@@ -6,8 +6,15 @@
 
 #include <QApplication>
 #include <QKeyEvent>
+#include <QPainter>
 
 namespace fuseline::ui {
+
+namespace {
+
+constexpr double kProblemBorderPx = 1.6;
+
+}  // namespace
 
 ExpressionEdit::ExpressionEdit(QWidget* parent) : QLineEdit(parent) {
   connect(this, &QLineEdit::editingFinished, this, &ExpressionEdit::commit);
@@ -20,6 +27,11 @@ void ExpressionEdit::setCommitted(const QString& text) {
   if (isBeingTyped || this->text() == text) return;
   setText(text);
   setCursorPosition(0);
+}
+
+void ExpressionEdit::setProblemColor(const QColor& color) {
+  m_problemColor = color;
+  update();
 }
 
 void ExpressionEdit::commit() {
@@ -63,6 +75,15 @@ void ExpressionEdit::keyPressEvent(QKeyEvent* event) {
     return;
   }
   QLineEdit::keyPressEvent(event);
+}
+
+void ExpressionEdit::paintEvent(QPaintEvent* event) {
+  QLineEdit::paintEvent(event);
+  if (!isProblem()) return;
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setPen(QPen(m_problemColor, kProblemBorderPx));
+  painter.drawRoundedRect(QRectF(rect()).adjusted(1, 1, -1, -1), 2, 2);
 }
 
 void commitTypedField() {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <QColor>
 #include <QLineEdit>
 
 namespace fuseline::ui {
@@ -15,6 +16,9 @@ class ExpressionEdit : public QLineEdit {
   /// What the document says. Does not disturb what is being typed.
   void setCommitted(const QString& text);
   const QString& committed() const { return m_committed; }
+  /// Of a border around what is a problem; an invalid one: it is none.
+  void setProblemColor(const QColor& color);
+  bool isProblem() const { return m_problemColor.isValid(); }
 
  Q_SIGNALS:
   /// The user has finished and the text differs from what the document says.
@@ -23,12 +27,14 @@ class ExpressionEdit : public QLineEdit {
  protected:
   bool event(QEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
 
  private:
   void commit();
   void forgetTyping();
   bool step(int by);
   QString m_committed;
+  QColor m_problemColor;
 };
 
 /// What stands in the field with the focus and was not confirmed yet counts when the pipeline is saved or run.

@@ -9,6 +9,7 @@
 #include "ui/theme/theme.h"
 
 #include <QFormLayout>
+#include <QHBoxLayout>
 #include <QScrollArea>
 #include <QVBoxLayout>
 #include <QWidget>
@@ -102,6 +103,8 @@ class PipelinePage : public InspectorPage {
   void createRules();
   void addPlanTarget(QFormLayout* form);
   void addRuleSwitches(QFormLayout* form, const std::string& key, const QString& label);
+  static QHBoxLayout* rowIn(QWidget& place);
+  void addProblem(QWidget& row, ExpressionEdit& edit, std::function<QString()> sentences);
   QWidget* symbolRow(const std::string& name);
   QWidget* inputRow(const std::string& id);
   void addDTypeBox(QLayout* layout, const std::string& id);

@@ -87,7 +87,7 @@ KeptTable::KeptTable(Session& session, const Theme& theme, QWidget* parent)
   setFrameShape(QFrame::NoFrame);
   setUniformRowHeights(true);
   setAlternatingRowColors(true);
-  setItemDelegate(new RoomyDelegate(this));
+  makeRoomy(*this);
   for (const int column : {UnfusedColumn, FusedColumn})
     setItemDelegateForColumn(column, new BytesDelegate(theme, this));
   makeCopyable(*this);

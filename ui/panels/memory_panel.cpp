@@ -56,6 +56,7 @@ QHBoxLayout* MemoryPanel::makeHead() {
   head->setContentsMargins(10, 6, 10, 6);
   head->addWidget(m_caption, 1);
   head->addWidget(m_plan);
+  head->addSpacing(8);
   head->addWidget(m_onlyChanging);
   connect(m_plan, &QComboBox::activated, this, &MemoryPanel::refreshChart);
   connect(m_onlyChanging, &QCheckBox::toggled, m_chart, &MemoryChart::setOnlyChanging);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/numerics_panel.h"
 
+#include "ui/models/numerics_text.h"
 #include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
@@ -15,7 +16,6 @@
 #include <QVBoxLayout>
 
 #include <algorithm>
-#include <cmath>
 
 namespace fuseline::ui {
 
@@ -61,34 +61,11 @@ class VerdictDelegate : public QStyledItemDelegate {
   const Theme& m_theme;
 };
 
-/// "fused ↔ unfused: pass, at most 0.12 of the tolerance (act:y)"
-QString verdictOfAll(const QString& what, const std::vector<ErrorNumerics>& errors) {
-  const NumericsVerdict verdict = verdictOf(errors);
-  if (verdict.worst.empty()) return {};
-  return NumericsPanel::tr("%1: %2, at most %3 of the tolerance (%4)")
-      .arg(what, verdict.isWithin ? NumericsPanel::tr("pass") : NumericsPanel::tr("FAIL"),
-           QString::number(verdict.toleranceShare, 'f', 2), toQt(verdict.worst));
-}
-
-QString scaleText(const QuantizationLosses& losses) {
-  const QString least = QString::number(losses.scaleInvMin, 'g', 3);
-  return losses.scaleInvMin == losses.scaleInvMax
-             ? least
-             : QStringLiteral("%1 … %2").arg(least, QString::number(losses.scaleInvMax, 'g', 3));
-}
-
-QString percentText(double share) {
-  return share == 0.0 ? QStringLiteral("0") : QStringLiteral("%1 %").arg(QString::number(100.0 * share, 'g', 2));
-}
-
 QString lossesText(const QString& format, const QuantizationLosses& losses) {
-  const QString noise = std::isfinite(losses.signalToNoise)
-                            ? NumericsPanel::tr("%1 dB").arg(losses.signalToNoise, 0, 'f', 1)
-                            : NumericsPanel::tr("exact");
   return NumericsPanel::tr("%1 · amax %2 · range 2^%3 · scale_inv %4 · underflow %5 · saturated %6 · mse %7 · SNR %8")
       .arg(format, QString::number(losses.amax, 'g', 3), QString::number(losses.dynamicRange(), 'f', 1),
-           scaleText(losses), percentText(losses.underflowShare), percentText(losses.saturationShare),
-           QString::number(losses.meanSquaredError, 'g', 2), noise);
+           scaleText(losses), lossShareText(losses.underflowShare), lossShareText(losses.saturationShare),
+           QString::number(losses.meanSquaredError, 'g', 2), noiseText(losses));
 }
 
 }  // namespace
@@ -114,6 +91,7 @@ NumericsPanel::NumericsPanel(Session& session, const Theme& theme, QWidget* pare
   splitter->setSizes({kErrorsPx, kCopiesPx});
   m_content = splitter;
   m_start = createStart();
+  m_recorded = new RecordedNumerics(session, theme, this);
   m_caption->setContentsMargins(10, 6, 10, 6);
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
@@ -122,9 +100,11 @@ NumericsPanel::NumericsPanel(Session& session, const Theme& theme, QWidget* pare
   layout->setSpacing(0);
   layout->addWidget(m_caption);
   layout->addWidget(m_content, 1);
+  layout->addWidget(m_recorded, 1);
   layout->addWidget(m_start, 1);
   connect(&session, &Session::numericsFinished, this, &NumericsPanel::refresh);
   connect(&session, &Session::documentReplaced, this, &NumericsPanel::refresh);
+  connect(&session, &Session::runFinished, this, &NumericsPanel::refreshRecorded);
   connect(&session, &Session::documentChanged, this, &NumericsPanel::refreshCaption);
   connect(&session, &Session::passChanged, this, &NumericsPanel::refreshCaption);
   connect(&session, &Session::selectionChanged, this, &NumericsPanel::showSelection);
@@ -184,7 +164,7 @@ QWidget* NumericsPanel::createCopies() {
   layout->setContentsMargins(8, 4, 8, 6);
   layout->addLayout(row);
   layout->addWidget(m_histogram, 1);
-  layout->addWidget(m_losses);
+  layout->addWidget(m_losses, 0);
   connect(m_copies, &QComboBox::currentIndexChanged, this, &NumericsPanel::fillRecipes);
   connect(m_recipes, &QComboBox::currentIndexChanged, this, &NumericsPanel::showCopy);
   return side;
@@ -212,15 +192,23 @@ void NumericsPanel::refresh() {
   m_model->setReport(last ? last->report : NumericsReport{});
   m_content->setVisible(last.has_value());
   m_caption->setVisible(last.has_value());
-  m_start->setVisible(!last);
+  refreshRecorded();
   fillCopies();
   refreshCaption();
   showSelection();
 }
 
+/// What a run file has, until something is measured here.
+void NumericsPanel::refreshRecorded() {
+  const bool isMeasured = m_session.lastNumerics().has_value();
+  const bool isRecorded = !isMeasured && m_recorded->refresh();
+  m_recorded->setVisible(isRecorded);
+  m_start->setVisible(!isMeasured && !isRecorded);
+}
+
 void NumericsPanel::refreshCaption() {
   const auto& last = m_session.lastNumerics();
-  if (!last) return;
+  if (!last) return refreshRecorded();
   const NumericsReport& report = last->report;
   const ErrorNumerics* worst = report.worst();
   QStringList parts = {toQt(report.recipe).toHtmlEscaped()};
@@ -231,8 +219,9 @@ void NumericsPanel::refreshCaption() {
   };
   for (const auto& [what, errors] :
        {std::pair(tr("against float32"), &report.errors), std::pair(tr("fused ↔ unfused"), &report.fusionErrors)}) {
-    const QString verdict = verdictOfAll(what, *errors);
-    if (!verdict.isEmpty()) parts.append(verdictOf(*errors).isWithin ? verdict.toHtmlEscaped() : strong(verdict));
+    const NumericsVerdict verdict = verdictOf(*errors);
+    const QString sentence = verdictSentence(what, verdict);
+    if (!sentence.isEmpty()) parts.append(verdict.isWithin ? sentence.toHtmlEscaped() : strong(sentence));
   }
   if (const auto& origin = report.firstNonFinite)
     parts.append(strong(tr("first NaN or ∞: %1, made by %2").arg(toQt(origin->tensor), toQt(origin->step))));
@@ -277,6 +266,10 @@ const Requantized* NumericsPanel::chosenRecipe() const {
 
 void NumericsPanel::showCopy() {
   const CopyNumerics* copy = chosenCopy();
+  for (QWidget* widget :
+       {static_cast<QWidget*>(m_copies), static_cast<QWidget*>(m_recipes), static_cast<QWidget*>(m_histogram)})
+    widget->setVisible(copy);
+  m_losses->setAlignment(copy ? Qt::AlignLeft | Qt::AlignVCenter : Qt::AlignCenter);
   if (!copy) {
     m_histogram->show({}, std::nullopt);
     m_losses->setText(tr("The recipe quantizes nothing here. Choose one in the tool bar."));

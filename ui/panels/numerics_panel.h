@@ -4,6 +4,7 @@
 
 #include "ui/models/numerics_model.h"
 #include "ui/panels/histogram_view.h"
+#include "ui/panels/recorded_numerics.h"
 #include "ui/session/session.h"
 
 #include <QComboBox>
@@ -28,6 +29,8 @@ class NumericsPanel : public QWidget {
   QComboBox* recipes() const { return m_recipes; }
   /// What the chosen recipe loses of the chosen tensor.
   QString lossText() const { return m_losses->text(); }
+  /// What is shown of a run that was opened.
+  RecordedNumerics& recorded() const { return *m_recorded; }
 
  Q_SIGNALS:
   /// To be looked at.
@@ -39,6 +42,7 @@ class NumericsPanel : public QWidget {
   QWidget* createCopies();
   QWidget* createStart();
   void refresh();
+  void refreshRecorded();
   void refreshCaption();
   void fillCopies();
   void fillRecipes();
@@ -58,6 +62,7 @@ class NumericsPanel : public QWidget {
   QLabel* m_caption;
   QWidget* m_content;
   QWidget* m_start;
+  RecordedNumerics* m_recorded;
   QPushButton* m_measure;
   QComboBox* m_copies;
   QComboBox* m_recipes;

@@ -69,7 +69,7 @@ OutlinePanel::OutlinePanel(Session& session, const Theme& theme, QWidget* parent
 
 void OutlinePanel::createView() {
   m_view->setModel(m_filter);
-  m_view->setItemDelegate(new RoomyDelegate(m_view));
+  makeRoomy(*m_view);
   m_view->setAccessibleName(tr("Outline of the pipeline"));
   m_view->setSelectionMode(QAbstractItemView::ExtendedSelection);
   m_view->setEditTriggers(QAbstractItemView::NoEditTriggers);  // F2 is the view's own

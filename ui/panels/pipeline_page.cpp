@@ -3,6 +3,7 @@
 #include "core/document/expression.h"
 #include "core/plan/fusion_edits.h"
 #include "core/quant/gemm_switches.h"
+#include "ui/panels/field_problem.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/recipe_section.h"
 #include "ui/panels/undo_keys.h"
@@ -66,6 +67,14 @@ QString planTargetNote(const Session& session) {
   const Verdict fits = recipe && capability ? supports(*recipe, *capability) : Verdict::yes();
   const QString reason = fits ? QString() : toQt(fits.reason()) + u' ';
   return reason + PipelinePage::tr("Runs still use the device in the tool bar, and one rank.");
+}
+
+/// Of the field of a name: short ones leave their room to the shape.
+int nameWidth(const ExpressionEdit& edit, const QString& name) {
+  constexpr int kNarrowestNamePx = 56;
+  constexpr int kWidestNamePx = 130;
+  constexpr int kFramePx = 16;
+  return std::clamp(edit.fontMetrics().horizontalAdvance(name) + kFramePx, kNarrowestNamePx, kWidestNamePx);
 }
 
 Endpoint endpointOf(const QString& text) { return parseEndpoint(text.trimmed().toStdString()); }
@@ -156,11 +165,26 @@ void PipelinePage::createSymbols() {
                [this] { m_session.apply(SetSymbol{.name = freeSymbol(m_session.document()), .value = 1024}); });
 }
 
+/// A row of fields over the problems of one of them.
+QHBoxLayout* PipelinePage::rowIn(QWidget& place) {
+  auto* column = new QVBoxLayout(&place);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(2);
+  auto* fields = new QHBoxLayout;
+  column->addLayout(fields);
+  return fields;
+}
+
+void PipelinePage::addProblem(QWidget& row, ExpressionEdit& edit, std::function<QString()> sentences) {
+  auto* problem = new FieldProblem(m_theme, &row);
+  row.layout()->addWidget(problem);
+  m_refreshers.push_back([problem, &edit, sentences] { problem->tell(sentences(), &edit); });
+}
+
 QWidget* PipelinePage::symbolRow(const std::string& name) {
   auto* row = new QWidget(this);
-  auto* layout = new QHBoxLayout(row);
-  layout->setContentsMargins(0, 0, 0, 0);
-  addEdit(
+  QHBoxLayout* layout = rowIn(*row);
+  ExpressionEdit* value = addEdit(
       layout, tr("Value of %1").arg(toQt(name)),
       [this, name] {
         const Json& symbols = m_session.document().symbols();
@@ -173,6 +197,7 @@ QWidget* PipelinePage::symbolRow(const std::string& name) {
         m_session.apply(SetSymbol{.name = name, .value = jsonFromEditor(typed, AttributeType::Integer)});
       });
   addRemoveButton(layout, toQt(name), [this, name] { m_session.apply(SetSymbol{.name = name, .value = nullptr}); });
+  addProblem(*row, *value, [this, name] { return problemsOfSymbol(m_session, name); });
   return row;
 }
 
@@ -193,15 +218,14 @@ void PipelinePage::changeInput(const std::string& id, const std::function<void(D
 
 QWidget* PipelinePage::inputRow(const std::string& id) {
   auto* row = new QWidget(this);
-  auto* layout = new QHBoxLayout(row);
-  layout->setContentsMargins(0, 0, 0, 0);
+  QHBoxLayout* layout = rowIn(*row);
   ExpressionEdit* name = addEdit(
       layout, tr("Name of the input"), [id] { return toQt(id); },
       [this, id](const QString& text) {
         changeInput(id, [&](DocumentInput& input) { input.id = text.toStdString(); });
       });
-  name->setMaximumWidth(56);
-  addEdit(
+  name->setMaximumWidth(nameWidth(*name, toQt(id)));
+  ExpressionEdit* shape = addEdit(
       layout, tr("Shape: integers, symbols or expressions, outermost first"),
       [this, id] {
         const DocumentInput* input = m_session.document().findInput(id);
@@ -216,6 +240,11 @@ QWidget* PipelinePage::inputRow(const std::string& id) {
   addGradientBox(layout, id);
   addRemoveButton(layout, toQt(id),
                   [this, id] { m_session.apply(removeNodes(m_session.document(), {toQt(id)}, {}, Reconnect::No)); });
+  addProblem(*row, *shape, [this, id] {
+    const auto& inputs = m_session.document().inputs();
+    const auto place = std::ranges::find(inputs, id, &DocumentInput::id) - inputs.begin();
+    return problemsAt(m_session, QStringLiteral("/pipeline/inputs/%1/shape").arg(place));
+  });
   return row;
 }
 
@@ -278,7 +307,7 @@ QWidget* PipelinePage::outputRow(const std::string& id) {
   ExpressionEdit* name = addEdit(
       layout, tr("Name of the output"), [id] { return toQt(id); },
       [change](const QString& text) { change([&](DocumentOutput& output) { output.id = text.toStdString(); }); });
-  name->setMaximumWidth(56);
+  name->setMaximumWidth(nameWidth(*name, toQt(id)));
   addEdit(
       layout, tr("The port it reads, such as fc2.y"),
       [this, id] {

@@ -21,9 +21,9 @@ namespace fuseline::ui {
 namespace {
 
 constexpr double kLaneLabelWidthPx = 92.0;
-constexpr double kPlanHeadHeightPx = 24.0;
-constexpr double kLaneHeightPx = 46.0;
-constexpr double kBoxInsetPx = 4.0;
+constexpr double kPlanHeadHeightPx = 20.0;
+constexpr double kLaneHeightPx = 36.0;
+constexpr double kBoxInsetPx = 3.0;
 constexpr double kColumnPaddingPx = 22.0;
 constexpr double kMinColumnPx = 70.0;
 constexpr double kMaxStretch = 2.4;
@@ -272,6 +272,7 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
     : QWidget(parent),
       m_session(session),
       m_summary(new ElidedLabel(this)),
+      m_unplanned(new QLabel(this)),
       m_stage(new QSlider(Qt::Horizontal, this)),
       m_stageName(new QLabel(this)),
       m_lanesView(new LanesView(session, theme)) {
@@ -296,7 +297,8 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
 
 /// The slider at its right end: the plan as it is.
 QLayout* PlanPanel::makeHead() {
-  m_summary->setContentsMargins(10, 6, 10, 6);
+  for (QLabel* text : {static_cast<QLabel*>(m_summary), m_unplanned}) text->setContentsMargins(10, 3, 10, 3);
+  connect(m_unplanned, &QLabel::linkActivated, &m_session, &Session::problemsWanted);
   m_stage->setRange(0, static_cast<int>(kFusionStages.size()) - 1);
   m_stage->setValue(m_stage->maximum());
   m_stage->setPageStep(1);
@@ -313,6 +315,7 @@ QLayout* PlanPanel::makeHead() {
   row->setContentsMargins(0, 0, 4, 0);
   row->setSpacing(kStageMarginPx);
   row->addWidget(m_summary, 1);
+  row->addWidget(m_unplanned, 1);
   row->addWidget(m_stage);
   row->addWidget(m_stageName);
   return row;
@@ -320,7 +323,7 @@ QLayout* PlanPanel::makeHead() {
 
 QString PlanPanel::summaryText() const {
   const Analysis& analysis = *m_session.analysis();
-  if (!analysis.isRunnable()) return unplannedText(m_session);
+  if (!analysis.isRunnable()) return QString();
   if (stage() != kFusionStages.back()) return stageSummary(analysis, stage());
   return planSummary(analysis) + targetText(m_session.planTarget());
 }
@@ -330,6 +333,9 @@ void PlanPanel::refresh() {
   m_lanesView->setLanes(analysis.isRunnable() ? planLanes(analysis, stage()) : PlanLanes());
   m_stageName->setText(stageName(stage()));
   m_summary->setWholeText(summaryText());
+  m_unplanned->setText(unplannedText(m_session));
+  m_summary->setVisible(analysis.isRunnable());
+  m_unplanned->setVisible(!analysis.isRunnable());
 }
 
 }  // namespace fuseline::ui

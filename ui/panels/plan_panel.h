@@ -81,6 +81,8 @@ class PlanPanel : public QWidget {
   /// Steps through the fuser's stages.
   QSlider* stageSlider() const { return m_stage; }
   QString summary() const { return m_summary->toolTip(); }
+  /// Why there is no plan, with a link to the errors; hidden while there is one.
+  QLabel* unplanned() const { return m_unplanned; }
 
  private:
   QLayout* makeHead();
@@ -90,6 +92,7 @@ class PlanPanel : public QWidget {
 
   Session& m_session;
   ElidedLabel* m_summary;
+  QLabel* m_unplanned;
   QSlider* m_stage;
   QLabel* m_stageName;
   LanesView* m_lanesView;

@@ -7,6 +7,7 @@
 
 #include <QHeaderView>
 #include <QPushButton>
+#include <QScopedValueRollback>
 #include <QVBoxLayout>
 
 namespace fuseline::ui {
@@ -50,7 +51,12 @@ ProblemsPanel::ProblemsPanel(Session& session, const Theme& theme, QWidget* pare
   connect(&session, &Session::analysisChanged, this, &ProblemsPanel::refresh);
   connect(&session, &Session::documentReplaced, this, &ProblemsPanel::refresh);
   connect(&theme, &Theme::changed, m_view->viewport(), qOverload<>(&QWidget::update));
-  connect(m_view->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &ProblemsPanel::showCurrent);
+  connect(m_view->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this] {
+    if (m_isRefreshing) return;
+    showCurrent();
+    goToCurrent();
+  });
+  connect(m_view, &QTreeView::clicked, this, &ProblemsPanel::goToCurrent);
   refresh();
 }
 
@@ -59,15 +65,39 @@ void ProblemsPanel::refresh() {
   const bool isEmpty = m_model->rowCount() == 0;
   m_empty->setVisible(isEmpty);
   m_view->setVisible(!isEmpty);
-  clearDetails();
+  showFirstRepairs();
   Q_EMIT countsChanged(m_model->count(Severity::Error), m_model->count(Severity::Warning));
 }
 
 void ProblemsPanel::selectNext(int step) {
   const int numRows = m_model->rowCount();
   if (numRows == 0) return;
-  const int row = m_view->currentIndex().isValid() ? m_view->currentIndex().row() + step : 0;
+  const int row = m_isOffered ? 0 : m_view->currentIndex().row() + step;
   m_view->setCurrentIndex(m_model->index((row + numRows) % numRows, 0));
+  goToCurrent();
+}
+
+/// Errors stand first.
+void ProblemsPanel::selectFirst() {
+  m_view->setCurrentIndex(m_model->index(0, 0));
+  goToCurrent();
+  m_view->setFocus();
+}
+
+/// Of the first problem, so that nobody has to find out that rows can be clicked. Nothing is selected on the canvas.
+void ProblemsPanel::showFirstRepairs() {
+  const QScopedValueRollback guard(m_isRefreshing, true);
+  m_view->setCurrentIndex(m_model->index(0, 0));
+  showCurrent();
+  m_isOffered = true;
+}
+
+void ProblemsPanel::goToCurrent() {
+  m_isOffered = false;
+  const QModelIndex current = m_view->currentIndex();
+  if (!current.isValid()) return;
+  const std::string& node = m_model->problems()[static_cast<std::size_t>(current.row())].node;
+  if (m_session.document().idExists(node)) m_session.select({toQt(node)});
 }
 
 void ProblemsPanel::clearDetails() {
@@ -83,7 +113,6 @@ void ProblemsPanel::showCurrent() {
   const QModelIndex current = m_view->currentIndex();
   if (!current.isValid()) return;
   const Diagnostic problem = m_model->problems()[static_cast<std::size_t>(current.row())];
-  if (m_session.document().idExists(problem.node)) m_session.select({toQt(problem.node)});
   m_sentence->setText(toQt(problem.message));
   showRepairs(problem);
   m_details->show();

@@ -21,6 +21,7 @@ class ProblemsPanel : public QWidget {
   QTreeView* view() const { return m_view; }
   /// Goes to the next problem, round and round.
   void selectNext(int step);
+  void selectFirst();
 
  Q_SIGNALS:
   void countsChanged(int numErrors, int numWarnings);
@@ -30,6 +31,8 @@ class ProblemsPanel : public QWidget {
  private:
   void refresh();
   void showCurrent();
+  void goToCurrent();
+  void showFirstRepairs();
   void showRepairs(const Diagnostic& problem);
   void clearDetails();
 
@@ -40,6 +43,8 @@ class ProblemsPanel : public QWidget {
   QWidget* m_details;
   QLabel* m_sentence;
   QHBoxLayout* m_buttons;
+  bool m_isRefreshing = false;
+  bool m_isOffered = false;  // the current row was nobody's choice
 };
 
 }  // namespace fuseline::ui

@@ -17,6 +17,8 @@ class RecipeChoice : public QPushButton {
 
  public:
   explicit RecipeChoice(QWidget* parent = nullptr);
+  /// With room between the text and the arrow.
+  QSize sizeHint() const override { return QPushButton::sizeHint() + QSize(16, 0); }
 
   /// Those that cannot run are shown with the reason and cannot be ticked. What was ticked stays so where it can.
   void setOffered(std::vector<SweepRecipe> offered);

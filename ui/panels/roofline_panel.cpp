@@ -17,8 +17,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 #include <numeric>
+#include <set>
 
 namespace fuseline::ui {
 
@@ -31,6 +33,9 @@ constexpr double kRoofGapPx = 5.0;
 constexpr double kWidestLabelPx = 170.0;
 constexpr double kArrowHeadPx = 7.0;
 constexpr double kFadedDot = 0.3;
+constexpr double kKeyMarkPx = 5.0;
+constexpr double kKeyLinePx = 22.0;
+constexpr double kKeysApartPx = 16.0;
 
 QString nameOf(const RooflineCeiling& ceiling) {
   return QStringLiteral("%1 %2").arg(ceiling.name, formatFlopRate(ceiling.gflops));
@@ -230,6 +235,7 @@ void RooflineView::paintEvent(QPaintEvent*) {
   for (const std::size_t dot : byTime())
     if (isSelected(m_plot.dots[dot])) paintDot(painter, m_plot.dots[dot]);
   paintLabels(painter);
+  paintLegend(painter);
 }
 
 void RooflineView::paintAxes(QPainter& painter) const {
@@ -261,21 +267,45 @@ void RooflineView::paintAxes(QPainter& painter) const {
                    tr("FLOP per byte of the least traffic"));
 }
 
-/// From the lower end to where it meets the highest ceiling, with its name along it.
-void RooflineView::paintMemoryRoof(QPainter& painter) const {
+/// From the lower end to where it meets the highest ceiling; nothing: it is not in sight.
+std::optional<QLineF> RooflineView::memoryRoof() const {
+  if (!m_plot.measured.isKnown()) return std::nullopt;
   const double first = std::max(m_intensity.low, m_speed.low / m_plot.measured.memoryGBps);
   const double last = std::min({m_intensity.high, m_speed.high / m_plot.measured.memoryGBps,
                                 m_plot.measured.ridge() > 0.0 ? m_plot.measured.ridge() : m_intensity.high});
-  if (last <= first) return;
-  const QPointF from(xOf(first), yOf(first * m_plot.measured.memoryGBps));
-  const QPointF to(xOf(last), yOf(last * m_plot.measured.memoryGBps));
+  if (last <= first) return std::nullopt;
+  return QLineF(xOf(first), yOf(first * m_plot.measured.memoryGBps), xOf(last), yOf(last * m_plot.measured.memoryGBps));
+}
+
+QString RooflineView::memoryName() const { return tr("memory %1").arg(formatBandwidth(m_plot.measured.memoryGBps)); }
+
+/// What the name along the roof covers, in pieces as long as they are high.
+std::vector<QRectF> RooflineView::memoryNamePlaces() const {
+  const std::optional<QLineF> roof = memoryRoof();
+  const double nameLength = plotTextWidth(memoryName());
+  if (!roof || nameLength >= roof->length()) return {};
+  const double line = plotTextHeight();
+  std::vector<QRectF> places;
+  for (double along = (roof->length() - nameLength) / 2; along < (roof->length() + nameLength) / 2; along += line) {
+    const QPointF at = roof->pointAt(along / roof->length());
+    places.emplace_back(at.x() - line / 2, at.y() - line - 2, line, line + 2);
+  }
+  return places;
+}
+
+/// With its name along it.
+void RooflineView::paintMemoryRoof(QPainter& painter) const {
+  const std::optional<QLineF> roof = memoryRoof();
+  if (!roof) return;
+  const QPointF from = roof->p1();
+  const QPointF to = roof->p2();
   painter.setPen(QPen(m_theme.colors().text, 1.5));
   painter.drawLine(from, to);
   painter.save();
   painter.translate(from);
   painter.rotate(std::atan2(to.y() - from.y(), to.x() - from.x()) * 180.0 / std::numbers::pi);
   const double length = QLineF(from, to).length();
-  const QString name = tr("memory %1").arg(formatBandwidth(m_plot.measured.memoryGBps));
+  const QString name = memoryName();
   if (plotTextWidth(name) < length)
     painter.drawText(QRectF(0, -plotTextHeight() - 2, length, plotTextHeight()), Qt::AlignCenter, name);
   painter.restore();
@@ -373,23 +403,78 @@ void RooflineView::paintDot(QPainter& painter, const RooflineDot& dot) const {
   draw(radius + 3.5);
 }
 
-/// Of what is selected and of the longest steps of the fused plan, as far as there is room.
+/// On the line above the plot, as far as there is room.
+void RooflineView::paintLegend(QPainter& painter) const {
+  const ThemeColors& colors = m_theme.colors();
+  const double middle = kRoofGapPx + plotTextHeight() / 2;
+  double x = 2 * kRoofGapPx + plotTextWidth(tr("GFLOP/s")) + kKeysApartPx;
+  const auto add = [&](double markPx, const QString& words, auto draw) {
+    const double end = x + markPx + kRoofGapPx + plotTextWidth(words);
+    if (end > width()) return;
+    painter.setPen(QPen(colors.dimText, 1.4));
+    painter.setBrush(Qt::NoBrush);
+    draw(QPointF(x, middle));
+    painter.setPen(colors.dimText);
+    painter.drawText(QRectF(x + markPx + kRoofGapPx, kRoofGapPx, end - x, plotTextHeight()),
+                     Qt::AlignLeft | Qt::AlignVCenter, words);
+    x = end + kKeysApartPx;
+  };
+  const auto addDot = [&](const QString& words, const QColor& fill, bool isDiamond) {
+    add(2 * kKeyMarkPx, words, [&, fill, isDiamond](QPointF left) {
+      const QPointF centre = left + QPointF(kKeyMarkPx, 0);
+      painter.setBrush(fill);
+      isDiamond ? void(painter.drawPolygon(diamond(centre, kKeyMarkPx)))
+                : painter.drawEllipse(centre, kKeyMarkPx, kKeyMarkPx);
+    });
+  };
+  const auto addLine = [&](const QString& words, const QPen& pen) {
+    add(kKeyLinePx, words, [&, pen](QPointF left) {
+      painter.setPen(pen);
+      painter.drawLine(left, left + QPointF(kKeyLinePx, 0));
+    });
+  };
+  addDot(tr("forward, unfused"), Qt::transparent, false);
+  addDot(tr("forward, fused"), colors.dimText, false);
+  addDot(tr("backward"), colors.dimText, true);
+  if (!m_plot.arrows.empty()) addLine(tr("to the fused op that does its work"), QPen(faded(colors.dimText, 0.6), 1.0));
+  addLine(tr("measured roof"), QPen(colors.text, 1.5));
+  if (m_plot.published.isKnown()) addLine(tr("roof by the data sheet"), QPen(colors.dimText, 1.0, Qt::DotLine));
+  add(0.0, tr("area: time"), [](QPointF) {});
+}
+
+/// The other dots of its plan that stand on a dot: their names would stand around it without telling whose they are.
+std::vector<std::size_t> RooflineView::coveredBy(std::size_t index) const {
+  std::vector<std::size_t> covered;
+  for (std::size_t other = 0; other < m_plot.dots.size(); ++other) {
+    const bool isOfSamePlan = m_plot.dots[other].isOfFusedPlan == m_plot.dots[index].isOfFusedPlan;
+    if (other != index && isOfSamePlan && areaOf(other).intersects(areaOf(index))) covered.push_back(other);
+  }
+  return covered;
+}
+
+/// Of what is selected and of the longest steps of the fused plan, as far as there is room. Where dots stand on each
+/// other, of the longest only, with the number of the others.
 void RooflineView::paintLabels(QPainter& painter) const {
   std::vector<std::size_t> order = byTime();
   std::ranges::stable_partition(order, [&](std::size_t dot) { return isSelected(m_plot.dots[dot]); });
   std::vector<QRectF> taken = ceilingNames();
+  std::ranges::copy(memoryNamePlaces(), std::back_inserter(taken));
   for (std::size_t dot = 0; dot < m_plot.dots.size(); ++dot) taken.push_back(areaOf(dot));
+  std::set<std::size_t> told;
   const bool hasFused = std::ranges::any_of(m_plot.dots, &RooflineDot::isOfFusedPlan);
   const QFontMetricsF metrics(plotFont());
   painter.setFont(plotFont());
   for (const std::size_t index : order) {
     const RooflineDot& dot = m_plot.dots[index];
-    if (dot.isOfFusedPlan != hasFused && !isSelected(dot)) continue;
-    const QString text = metrics.elidedText(dot.label, Qt::ElideRight, kWidestLabelPx);
+    if (!isSelected(dot) && (dot.isOfFusedPlan != hasFused || told.contains(index))) continue;
+    const std::vector<std::size_t> covered = coveredBy(index);
+    const QString others = covered.empty() ? QString() : QStringLiteral(" +%1").arg(covered.size());
+    const QString text = metrics.elidedText(dot.label, Qt::ElideRight, kWidestLabelPx) + others;
     const std::optional<QRectF> place =
         freePlace(areaOf(index), QSizeF(metrics.horizontalAdvance(text), metrics.height()), taken);
     if (!place) continue;
     taken.push_back(*place);
+    told.insert(covered.begin(), covered.end());
     const bool isFaded = hasSelection() && !isSelected(dot);
     painter.setPen(isFaded ? m_theme.colors().disabledText : m_theme.colors().text);
     painter.fillRect(*place, faded(m_theme.colors().base, 0.75));
@@ -485,8 +570,7 @@ void RooflinePanel::refresh() {
 void RooflinePanel::refreshCaption() {
   const auto& run = m_session.lastRun();
   if (!run) return;
-  QStringList parts = {roofsCaption(run->record, m_view->plot()).toHtmlEscaped(),
-                       tr("○ unfused ● fused ◇ ◆ backward, area: time")};
+  QStringList parts = {roofsCaption(run->record, m_view->plot()).toHtmlEscaped()};
   if (const RooflineLines& published = m_view->plot().published; published.isKnown())
     parts.insert(1, tr("dotted, by NVIDIA's data sheet: %1").arg(textOf(published)));
   if (const int others = m_view->plot().numWithoutArithmetic; others > 0)

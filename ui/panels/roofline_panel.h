@@ -7,6 +7,7 @@
 #include "ui/theme/theme.h"
 
 #include <QLabel>
+#include <QLineF>
 #include <QWidget>
 
 #include <optional>
@@ -63,6 +64,9 @@ class RooflineView : public QWidget {
 
   // Painting.
   void paintAxes(QPainter& painter) const;
+  std::optional<QLineF> memoryRoof() const;
+  QString memoryName() const;
+  std::vector<QRectF> memoryNamePlaces() const;
   void paintMemoryRoof(QPainter& painter) const;
   void paintCeilings(QPainter& painter) const;
   void paintPublished(QPainter& painter) const;
@@ -70,6 +74,8 @@ class RooflineView : public QWidget {
   void paintArrow(QPainter& painter, const RooflineArrow& arrow, const QPen& pen) const;
   void paintDot(QPainter& painter, const RooflineDot& dot) const;
   void paintLabels(QPainter& painter) const;
+  void paintLegend(QPainter& painter) const;
+  std::vector<std::size_t> coveredBy(std::size_t dot) const;
   std::optional<QRectF> freePlace(const QRectF& dot, QSizeF size, const std::vector<QRectF>& taken) const;
   std::vector<std::size_t> byTime() const;
 

@@ -1,10 +1,16 @@
-// RoomyDelegate: cells of tables with some room around their texts.
+// RoomyDelegate and RoomyHeader: tables with some room around their texts, so that a number at the right edge of its
+// column stands clear of the words in the next one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <QHeaderView>
 #include <QStyledItemDelegate>
+#include <QTreeView>
 
 namespace fuseline::ui {
+
+/// Behind what is aligned to the right.
+inline constexpr QChar kBehindRight(0x2002);
 
 class RoomyDelegate : public QStyledItemDelegate {
  public:
@@ -13,6 +19,45 @@ class RoomyDelegate : public QStyledItemDelegate {
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
     return QStyledItemDelegate::sizeHint(option, index) + QSize(10, 5);
   }
+
+ protected:
+  void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
+    QStyledItemDelegate::initStyleOption(option, index);
+    if ((option->displayAlignment & Qt::AlignRight) && !option->text.isEmpty()) option->text += kBehindRight;
+  }
 };
+
+/// Of a tree view, whose sections can be clicked and moved.
+class RoomyHeader : public QHeaderView {
+ public:
+  explicit RoomyHeader(QWidget* parent) : QHeaderView(Qt::Horizontal, parent) {
+    setSectionsClickable(true);
+    setSectionsMovable(true);
+    setStretchLastSection(true);
+    setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  }
+
+ protected:
+  void initStyleOptionForIndex(QStyleOptionHeader* option, int section) const override {
+    QHeaderView::initStyleOptionForIndex(option, section);
+    if (isRight(section)) option->text += kBehindRight;
+  }
+  QSize sectionSizeFromContents(int section) const override {
+    const int room = isRight(section) ? fontMetrics().horizontalAdvance(kBehindRight) : 0;
+    return QHeaderView::sectionSizeFromContents(section) + QSize(room, 0);
+  }
+
+ private:
+  bool isRight(int section) const {
+    return model() &&
+           (model()->headerData(section, Qt::Horizontal, Qt::TextAlignmentRole).toInt() & Qt::AlignRight) != 0;
+  }
+};
+
+/// To be called before anything is said about the header.
+inline void makeRoomy(QTreeView& view, RoomyDelegate* delegate = nullptr) {
+  view.setHeader(new RoomyHeader(&view));
+  view.setItemDelegate(delegate ? delegate : new RoomyDelegate(&view));
+}
 
 }  // namespace fuseline::ui

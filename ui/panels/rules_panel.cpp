@@ -6,6 +6,7 @@
 #include "core/plan/fusion_edits.h"
 #include "ui/models/gain_text.h"
 #include "ui/models/unplanned.h"
+#include "ui/panels/roomy_delegate.h"
 #include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
@@ -13,7 +14,6 @@
 #include <QPainter>
 #include <QScrollBar>
 #include <QSplitter>
-#include <QStyledItemDelegate>
 #include <QVBoxLayout>
 
 #include <utility>
@@ -31,9 +31,9 @@ const QString kHitLink = QStringLiteral("#hit");
 const QString kMissLink = QStringLiteral("#miss");
 
 /// Outlines the boxes, which the style draws without contrast on a dark ground.
-class RuleDelegate : public QStyledItemDelegate {
+class RuleDelegate : public RoomyDelegate {
  public:
-  RuleDelegate(const Theme& theme, QObject* parent) : QStyledItemDelegate(parent), m_theme(theme) {}
+  RuleDelegate(const Theme& theme, QObject* parent) : RoomyDelegate(parent), m_theme(theme) {}
 
   void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override {
     QStyledItemDelegate::paint(painter, option, index);
@@ -122,6 +122,7 @@ RulesPanel::RulesPanel(Session& session, const Theme& theme, QWidget* parent)
   m_details->setAccessibleName(tr("The rule in full"));
   m_caption->setContentsMargins(10, 6, 10, 6);
   m_caption->setWordWrap(true);
+  connect(m_caption, &QLabel::linkActivated, &m_session, &Session::problemsWanted);
   auto* splitter = new QSplitter(Qt::Horizontal, this);
   splitter->addWidget(m_view);
   splitter->addWidget(m_details);
@@ -145,7 +146,7 @@ RulesPanel::RulesPanel(Session& session, const Theme& theme, QWidget* parent)
 
 void RulesPanel::createView() {
   m_view->setModel(m_model);
-  m_view->setItemDelegate(new RuleDelegate(m_theme, m_view));
+  makeRoomy(*m_view, new RuleDelegate(m_theme, m_view));
   m_view->setRootIsDecorated(false);
   m_view->setAlternatingRowColors(true);
   m_view->setUniformRowHeights(true);

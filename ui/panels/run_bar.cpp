@@ -4,6 +4,7 @@
 
 #include "ui/models/recipe_support.h"
 #include "ui/models/run_progress.h"
+#include "ui/models/unplanned.h"
 #include "ui/panels/recipe_section.h"
 #include "ui/theme/format.h"
 
@@ -23,6 +24,7 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
       m_theme(theme),
       m_run(new QAction(tr("Run"), this)),
       m_stop(new QAction(tr("Stop"), this)),
+      m_refusal(new QAction(this)),
       m_pass(new QComboBox(this)),
       m_recipe(new QComboBox(this)),
       m_progress(new QProgressBar(this)),
@@ -45,7 +47,6 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
   addWidget(m_pass);
   addWidget(m_recipe);
   addWidget(m_device);
-  m_progressAction = addWidget(m_progress);
   follow();
   connect(&theme, &Theme::changed, this, &RunBar::refreshIcons);
   refreshIcons();
@@ -72,6 +73,9 @@ void RunBar::createChoices() {
 
 void RunBar::follow() {
   connect(m_stop, &QAction::triggered, &m_session, &Session::cancelRun);
+  connect(m_run, &QAction::changed, this, &RunBar::refreshRefusal);
+  connect(m_refusal, &QAction::triggered, this, [this] { Q_EMIT refused(whyNotRunnable(m_session)); });
+  refreshRefusal();
   connect(&m_session, &Session::analysisChanged, this, &RunBar::refresh);
   connect(&m_session, &Session::passChanged, this, &RunBar::refresh);
   connect(&m_session, &Session::runTargetChanged, this, &RunBar::refreshRecipes);
@@ -106,12 +110,18 @@ void RunBar::refresh() {
   m_run->setToolTip(runTip());
   m_device->setCurrentIndex(m_device->findData(toQt(m_session.runTarget().device)));
   m_recipe->setEnabled(!m_session.document().isReadOnly());
-  m_progressAction->setVisible(m_session.isRunning());
+  m_progress->setVisible(m_session.isRunning());
+  refreshRefusal();
+}
+
+void RunBar::refreshRefusal() {
+  m_refusal->setShortcuts(m_run->shortcuts());
+  m_refusal->setEnabled(!m_session.analysis()->isRunnable() && !m_session.isAnalysing());
 }
 
 QString RunBar::runTip() const {
   if (m_session.isSweeping()) return tr("A sweep is in progress: stop it, or run after it.");
-  if (!m_session.analysis()->isRunnable()) return tr("The pipeline cannot run yet: see the Problems panel.");
+  if (!m_session.analysis()->isRunnable()) return whyNotRunnable(m_session);
   const QString whyNot = m_recipe->currentData(Qt::ToolTipRole).toString();
   return whyNot.isEmpty() ? tr("Time the unfused and the fused plan (Ctrl+Enter)")
                           : tr("It can only be planned here. %1").arg(whyNot);

@@ -20,13 +20,21 @@ class RunBar : public QToolBar {
   RunBar(Session& session, const Theme& theme, QWidget* parent = nullptr);
   QAction* runAction() const { return m_run; }
   QAction* stopAction() const { return m_stop; }
+  /// Has the key of Run while that is off because of errors.
+  QAction* refusalAction() const { return m_refusal; }
   /// As a worker lists them. Those that cannot run are shown with the reason and cannot be chosen.
   void setDevices(const Json& devices);
   /// Does nothing where there is none of this id, or it cannot run.
   void chooseDevice(const QString& id);
+  /// How far a run is; hidden while there is none. For the status bar: in a tool bar it would push others about.
+  QProgressBar* progress() const { return m_progress; }
   QComboBox* deviceChoice() const { return m_device; }
   /// Those that the device cannot run are dimmed, with the reason; they are planned all the same.
   QComboBox* recipeChoice() const { return m_recipe; }
+
+ Q_SIGNALS:
+  /// Why Run does nothing.
+  void refused(const QString& sentence);
 
  private:
   void createChoices();
@@ -34,6 +42,7 @@ class RunBar : public QToolBar {
   void follow();
   void refresh();
   void refreshIcons();
+  void refreshRefusal();
   void refreshRecipes();
   QString runTip() const;
   void addDevice(const Json& device);
@@ -44,12 +53,12 @@ class RunBar : public QToolBar {
   const Theme& m_theme;
   QAction* m_run;
   QAction* m_stop;
+  QAction* m_refusal;
   QComboBox* m_pass;
   QComboBox* m_recipe;
   QProgressBar* m_progress;
   QString m_stage;
   QElapsedTimer m_stageClock;
-  QAction* m_progressAction;
   QComboBox* m_device;
 };
 

@@ -80,7 +80,7 @@ void RunsPanel::createActions() {
 
 void RunsPanel::createView() {
   m_view->setModel(m_model);
-  m_view->setItemDelegate(new RoomyDelegate(m_view));
+  makeRoomy(*m_view);
   m_view->setRootIsDecorated(false);
   m_view->setAlternatingRowColors(true);
   m_view->setUniformRowHeights(true);

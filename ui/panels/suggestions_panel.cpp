@@ -5,6 +5,7 @@
 #include "ui/models/gain_text.h"
 #include "ui/models/unplanned.h"
 #include "ui/panels/card.h"
+#include "ui/panels/elided_button.h"
 #include "ui/panels/pane_ring.h"
 #include "ui/theme/format.h"
 
@@ -71,6 +72,7 @@ SuggestionsPanel::SuggestionsPanel(Session& session, const Theme& theme, QWidget
   layout->addWidget(m_area, 1);
   connect(&m_search, &SuggestionSearch::changed, this, &SuggestionsPanel::refresh);
   connect(&theme, &Theme::changed, this, &SuggestionsPanel::refresh);
+  connect(m_title, &QLabel::linkActivated, &session, &Session::problemsWanted);
   refresh();
 }
 
@@ -140,7 +142,7 @@ QLayout* SuggestionsPanel::makeButtons(const Suggestion& suggestion, QWidget* ca
   connect(apply, &QPushButton::clicked, this, [this, edit = proposal.repair.edit] { m_session.apply(edit); });
   buttons->addWidget(apply);
   if (const QString node = toQt(proposal.node); !node.isEmpty()) {
-    auto* show = new QPushButton(tr("Select %1").arg(node), card);
+    auto* show = new ElidedButton(tr("Select %1").arg(node), card);
     connect(show, &QPushButton::clicked, this, [this, node] { m_session.select({node}); });
     buttons->addWidget(show);
   }

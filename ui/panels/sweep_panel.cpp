@@ -44,9 +44,15 @@ QString ownRecipeName(const SweepResult& result) {
 }
 
 /// "MXFP8BlockScaling: fused is faster from M = 512 on."
+/// Those of the core go on from a name.
+QString capitalized(QString sentence) {
+  if (!sentence.isEmpty()) sentence[0] = sentence[0].toUpper();
+  return sentence;
+}
+
 QString sentenceOf(const SweepLine& line, const SweepResult& result) {
   const QString sentence = toQt(sentenceOf(line.breakEven, result.sweep.axes.front().symbol)) + u'.';
-  return result.sweep.recipes.empty() ? sentence
+  return result.sweep.recipes.empty() ? capitalized(sentence)
                                       : QStringLiteral("%1: %2").arg(sweepRecipeName(line.fixed.recipe), sentence);
 }
 
@@ -99,6 +105,7 @@ QLayout* SweepPanel::makeChoices() {
   m_symbol->setAccessibleName(tr("Symbol"));
   m_symbol->setToolTip(tr("Which symbol of the pipeline takes the sizes"));
   m_symbol->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  m_quantity->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   m_sizes->setAccessibleName(tr("Sizes"));
   m_sizes->setPlaceholderText(QStringLiteral("128:4096:x2"));
   m_sizes->setToolTip(tr("FIRST:LAST:STEP, such as 128:4096:x2 or 128:1024:+128, or a list: 512,1024,4096"));
@@ -180,7 +187,7 @@ void SweepPanel::createView() {
   m_sorted->setSourceModel(m_model);
   m_sorted->setSortRole(SweepModel::kSortRole);
   m_view->setModel(m_sorted);
-  m_view->setItemDelegate(new RoomyDelegate(m_view));
+  makeRoomy(*m_view);
   m_view->setRootIsDecorated(false);
   m_view->setAlternatingRowColors(true);
   m_view->setUniformRowHeights(true);

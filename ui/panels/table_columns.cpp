@@ -16,7 +16,9 @@ namespace {
 
 constexpr int kSavingDelayMs = 300;
 constexpr int kWidestColumnPx = 420;  // of a column that is as wide as its contents
-constexpr int kLeastFirstCharacters = 24;
+constexpr int kLeastFirstCharacters = 34;
+constexpr int kMarkGapPx = 4;
+constexpr int kHeadRoomPx = 14;  // margins, and what stands behind a head that is aligned to the right
 constexpr auto kShownKey = "shown";
 constexpr auto kWidthsKey = "widths";
 constexpr auto kSortKey = "sort";
@@ -70,6 +72,7 @@ void TableColumns::followHeader() {
   };
   connect(&m_saving, &QTimer::timeout, this, &TableColumns::save);
   connect(m_view.header(), &QHeaderView::sortIndicatorChanged, this, keep);
+  connect(m_view.header(), &QHeaderView::sortIndicatorChanged, this, &TableColumns::fit);
   connect(m_view.header(), &QHeaderView::sectionMoved, this, keep);
   connect(m_view.header(), &QHeaderView::sectionResized, this, [this, keep] {
     m_hasOwnWidths = m_hasOwnWidths || !m_isArranging;
@@ -119,14 +122,27 @@ void TableColumns::refresh() {
   fit();
 }
 
+/// Qt would leave room for a sort indicator in every head.
+int TableColumns::contentWidth(int column) const {
+  const QAbstractItemView& cells = m_view;
+  const QHeaderView& header = *m_view.header();
+  const QString head = m_view.model()->headerData(column, Qt::Horizontal).toString();
+  const int arrow = header.sortIndicatorSection() == column
+                        ? header.style()->pixelMetric(QStyle::PM_HeaderMarkSize) + kHeadRoomPx
+                        : 0;
+  const bool hasMark = m_view.model()->headerData(column, Qt::Horizontal, Qt::DecorationRole).isValid();
+  const int mark = hasMark ? header.style()->pixelMetric(QStyle::PM_SmallIconSize) + kMarkGapPx : 0;
+  const int headPx = header.fontMetrics().horizontalAdvance(head) + kHeadRoomPx + mark + arrow;
+  return std::max({cells.sizeHintForColumn(column), headPx, header.minimumSectionSize()});
+}
+
 void TableColumns::fit() {
   if (m_hasOwnWidths) return;
   const QScopedValueRollback guard(m_isArranging, true);
   QHeaderView& header = *m_view.header();
   for (int column = 0; column < numColumns(); ++column) {
     if (header.isSectionHidden(column)) continue;
-    m_view.resizeColumnToContents(column);
-    if (header.sectionSize(column) > kWidestColumnPx) header.resizeSection(column, kWidestColumnPx);
+    header.resizeSection(column, std::min(contentWidth(column), kWidestColumnPx));
   }
   m_leastFirstPx = std::min(header.sectionSize(0), m_view.fontMetrics().averageCharWidth() * kLeastFirstCharacters);
   stretch();

@@ -49,6 +49,7 @@ class TableColumns : public QObject {
   bool hasWords(int column, const QModelIndex& parent = {}) const;
   QString nameOf(int column) const;
   int numColumns() const { return static_cast<int>(m_columns.size()); }
+  int contentWidth(int column) const;
   void fit();
   void stretch();
   void load();

@@ -4,19 +4,19 @@
 
 #include "core/profile/cold_costs.h"
 #include "ui/models/run_notes.h"
+#include "ui/models/unplanned.h"
+#include "ui/panels/roomy_delegate.h"
 #include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
 #include <QAction>
 #include <QClipboard>
-#include <QFileInfo>
 #include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QMenu>
 #include <QPainter>
 #include <QScopedValueRollback>
 #include <QSettings>
-#include <QStyledItemDelegate>
 #include <QVBoxLayout>
 
 #include <algorithm>
@@ -27,15 +27,17 @@ namespace fuseline::ui {
 namespace {
 
 // In these proportions.
-constexpr int kTimingsTablePx = 800;
-constexpr int kSamplesPx = 260;
+constexpr int kTimingsTablePx = 1000;
+constexpr int kSamplesPx = 160;
+constexpr int kTimingBarPx = 6;
+constexpr int kTimingsThriftPx = 5;  // less room than in other tables, so that all columns fit beside each other
 constexpr auto kSamplesKey = "timings/showsRounds";
 constexpr auto kSizesKey = "timings/sizes";
 
 /// Draws a faint bar behind a time and a line above the totals.
-class TimingDelegate : public QStyledItemDelegate {
+class TimingDelegate : public RoomyDelegate {
  public:
-  TimingDelegate(const Theme& theme, QObject* parent) : QStyledItemDelegate(parent), m_theme(theme) {}
+  TimingDelegate(const Theme& theme, QObject* parent) : RoomyDelegate(parent), m_theme(theme) {}
 
   void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override {
     const double share = index.data(TimingsModel::ShareRole).toDouble();
@@ -57,7 +59,7 @@ class TimingDelegate : public QStyledItemDelegate {
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
     // A time's bar needs a length of its own, besides the text on it.
     const bool isTime = index.column() == TimingsModel::UnfusedColumn || index.column() == TimingsModel::FusedColumn;
-    return QStyledItemDelegate::sizeHint(option, index) + QSize(isTime ? 30 : 12, 5);
+    return RoomyDelegate::sizeHint(option, index) + QSize(isTime ? kTimingBarPx : -kTimingsThriftPx, 0);
   }
 
  private:
@@ -78,18 +80,6 @@ QString environmentText(const RunRecord& record) {
   return parts.join(u'\n');
 }
 
-/// A line of its own above the caption: what is shown was not measured here.
-QString originText(const LastRun& run) {
-  const QString driver = toQt(run.record.fact("driver"));
-  QStringList details = {toQt(run.device), toQt(run.record.fact("architecture")),
-                         driver.isEmpty() ? QString() : TimingsPanel::tr("driver %1").arg(driver)};
-  details.removeAll(QString());
-  const QString day = toQt(run.record.fact("measured at")).section(u' ', 0, 0);
-  return TimingsPanel::tr("Measured %1on <b>%2</b> (%3), opened from %4")
-      .arg(day.isEmpty() ? day : day.toHtmlEscaped() + u' ', toQt(run.record.deviceName()).toHtmlEscaped(),
-           details.join(QStringLiteral(", ")).toHtmlEscaped(), QFileInfo(run.origin->file).fileName().toHtmlEscaped());
-}
-
 /// "train · with M = 8192 · 40 rounds, interleaved · ...".
 QString settingsText(const LastRun& run) {
   const VariantRecord* fused = run.record.variant("fused");
@@ -103,6 +93,14 @@ QString settingsText(const LastRun& run) {
   if (run.record.settings.startsCold) parts.append(TimingsPanel::tr("cold caches"));
   parts.append(TimingsPanel::tr("median ± half the interquartile range"));
   return parts.join(QStringLiteral(" · ")).toHtmlEscaped();
+}
+
+/// "End to end 1.04×: 180 ms instead of 188 ms"; empty where only one plan was measured.
+QString endToEndText(const TimingsRow* row) {
+  if (!row || row->times.fused.count == 0 || row->times.unfused.count == 0) return {};
+  return TimingsPanel::tr("end to end %1: %2 instead of %3")
+      .arg(formatSpeedup(row->times.speedup), formatDurationNs(row->times.fused.median),
+           formatDurationNs(row->times.unfused.median));
 }
 
 /// Before the tool tip of an opened run: its file, and what of the plan is not what was measured.
@@ -125,6 +123,7 @@ std::vector<TableColumns::Column> columnsOfTable() {
 QTreeView* makeView(TimingsOrder& order, TimingsModel& model, QWidget* parent) {
   order.setSourceModel(&model);
   auto* view = new QTreeView(parent);
+  makeRoomy(*view);
   view->setModel(&order);
   return view;
 }
@@ -193,6 +192,8 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QW
     connect(&session, signal, this, &TimingsPanel::refreshRunAgain);
   connect(&session, &Session::runFailed, this, &TimingsPanel::refreshRunAgain);
   connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshRunAgain);
+  connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshEmpty);
+  connect(m_empty, &QLabel::linkActivated, &session, &Session::problemsWanted);
   refresh();
 }
 
@@ -261,11 +262,19 @@ void TimingsPanel::refresh() {
   m_body->setVisible(run.has_value());
   m_head->setVisible(run.has_value());
   m_empty->setVisible(!run);
-  m_empty->setText(tr("Nothing measured yet. Press Run (Ctrl+Enter) to time the unfused and the fused plan."));
+  refreshEmpty();
   m_view->expandAll();
   refreshComparison();
   showSelection();
   refreshSamples();
+}
+
+/// Who opens a pipeline presses Run first: where that cannot work the way there leads over the errors.
+void TimingsPanel::refreshEmpty() {
+  const QString whyNot = unmeasurableText(m_session);
+  m_empty->setText(whyNot.isEmpty() || m_session.isAnalysing()
+                       ? tr("Nothing measured yet. Press Run (Ctrl+Enter) to time the unfused and the fused plan.")
+                       : whyNot);
 }
 
 /// Once for each pair of runs: with many steps it takes a while.
@@ -317,7 +326,7 @@ QString TimingsPanel::baselineText() const {
   const Baseline& baseline = *m_session.baselines().reference();
   const QString name = tr("Baseline %1: <b>%2</b>, measured %3")
                            .arg(baseline.letter(), baseline.name.toHtmlEscaped(),
-                                toQt(baseline.record->fact("measured at")).toHtmlEscaped());
+                                localTimeOf(baseline.record->fact("measured at")).toHtmlEscaped());
   if (!*m_comparison) return name + QStringLiteral(" · ") + toQt(m_comparison->error().message).toHtmlEscaped();
   QStringList others;
   for (const RunComparison::Difference& each : (*m_comparison)->differences)
@@ -333,6 +342,8 @@ void TimingsPanel::refreshCaption() {
   if (!run) return;
   QStringList parts = {run->origin ? originText(*run) + QStringLiteral("<br>") + settingsText(*run)
                                    : toQt(run->device).toHtmlEscaped() + QStringLiteral(" · ") + settingsText(*run)};
+  if (const QString gain = endToEndText(m_model->endToEnd()); !gain.isEmpty())
+    parts.append(QStringLiteral("<b>%1</b>").arg(gain));
   if (run->record.isPartial) parts.append(QStringLiteral("<b>%1</b>").arg(tr("stopped early: partial result")));
   const QString warning = staleText(*run);
   m_model->setStale(!warning.isEmpty());

@@ -50,6 +50,7 @@ class TimingsPanel : public QWidget {
   void createView();
   void createBody();
   void refresh();
+  void refreshEmpty();
   void refreshComparison();
   void refreshCaption();
   void refreshRunAgain();

@@ -7,6 +7,7 @@
 #include "ui/models/gain_text.h"
 #include "ui/models/unplanned.h"
 #include "ui/panels/card.h"
+#include "ui/panels/elided_button.h"
 #include "ui/panels/pane_ring.h"
 #include "ui/theme/format.h"
 
@@ -99,6 +100,7 @@ void WhyNotPanel::addAttempts() {
 void WhyNotPanel::addSentence(const QString& sentence) {
   auto* label = new QLabel(sentence, m_list);
   label->setWordWrap(true);
+  connect(label, &QLabel::linkActivated, &m_session, &Session::problemsWanted);
   m_cards->addWidget(label);
 }
 
@@ -115,7 +117,7 @@ void WhyNotPanel::addSlowerNote(const AttemptList& list) {
   if (slower.empty()) return;
   const auto numSlower = static_cast<qsizetype>(slower.size());
   const QString fusions = counted(numSlower, tr("fusion"), tr("fusions"));
-  auto* button = new QPushButton(tr("Switch off %1 measured as slower").arg(fusions), m_list);
+  auto* button = new ElidedButton(tr("Switch off %1 measured as slower").arg(fusions), m_list);
   button->setToolTip(tr("Each at its place, as one step that can be undone. Runs follow it, too."));
   const Edit edit = switchOffHere(m_session.document(), m_session.analysis()->graph(), slower);
   connect(button, &QPushButton::clicked, this, [this, edit] { m_session.apply(edit); });
@@ -127,7 +129,7 @@ void WhyNotPanel::addDistantNote(const AttemptList& list) {
     addSentence(tr("No fusion of the rule book begins or continues here."));
   if (list.distant.empty() || m_showsDistant) return;
   const auto numDistant = static_cast<qsizetype>(list.distant.size());
-  auto* more = new QPushButton(
+  auto* more = new ElidedButton(
       tr("Show %1 that match only one op").arg(counted(numDistant, tr("attempt"), tr("attempts"))), m_list);
   more->setFlat(true);
   connect(more, &QPushButton::clicked, this, [this] {
@@ -175,6 +177,7 @@ QLayout* WhyNotPanel::makeCardHead(const Attempt& attempt, QWidget* card) {
   auto* head = new QHBoxLayout;
   head->setSpacing(8);
   head->addWidget(icon, 0, Qt::AlignTop);
+  name->setMinimumWidth(1);  // rather cut off than wider than the panel
   head->addWidget(name, 1);
   return head;
 }
@@ -183,7 +186,7 @@ QLayout* WhyNotPanel::makeCardButtons(const Attempt& attempt, QWidget* card) {
   auto* buttons = new QVBoxLayout;
   buttons->setSpacing(4);
   const auto addButton = [&](const QString& text, const Edit& edit) {
-    auto* button = new QPushButton(text, card);
+    auto* button = new ElidedButton(text, card);
     connect(button, &QPushButton::clicked, this, [this, edit] { m_session.apply(edit); });
     buttons->addWidget(button, 0, Qt::AlignLeft);
   };

@@ -31,7 +31,7 @@ class CapturedFile {
   std::optional<Tensor> tensor(std::string_view name) const;
 
  private:
-  explicit CapturedFile(const QString& path) : m_file(path) {}
+  explicit CapturedFile(const QString& name) : m_file(name) {}
   const StoredTensor* find(std::string_view tensor) const;
 
   QFile m_file;

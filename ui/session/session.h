@@ -213,6 +213,7 @@ class Session : public QObject {
   const std::optional<LastNumerics>& lastNumerics() const { return m_lastNumerics; }
   const std::optional<LastCapture>& lastCapture() const { return m_lastCapture; }
   WorkerClient& worker() { return m_worker; }
+  const WorkerClient& worker() const { return m_worker; }
 
  Q_SIGNALS:
   void documentChanged();
@@ -233,6 +234,8 @@ class Session : public QObject {
   void numericsFinished();
   void tensorsCaptured();
   void runFailed(const QString& sentence);
+  /// Somebody wants to see the first error.
+  void problemsWanted();
   /// Whatever runs shall stop.
   void cancelWanted();
   void sweepingChanged();

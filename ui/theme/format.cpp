@@ -62,6 +62,36 @@ QString formatTiming(const SampleStats& stats) {
   return QStringLiteral("%1 ± %2 %").arg(formatDurationNs(stats.median), spread);
 }
 
+namespace {
+
+enum class Zone { Untold, Told };
+
+/// Run records of the command line have no seconds.
+constexpr const char* kTimeFormats[] = {"yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd HH:mm"};
+
+/// On the clock of this machine, in the form that the text has; as it is where it has none of them.
+QString timeFromUtc(std::string_view utc, Zone zone) {
+  for (const char* format : kTimeFormats) {
+    QDateTime time = QDateTime::fromString(toQt(utc), QString::fromLatin1(format) + QStringLiteral(" 'UTC'"));
+    if (!time.isValid()) continue;
+    time.setTimeSpec(Qt::UTC);
+    const QDateTime here = time.toLocalTime();
+    const QString text = here.toString(QString::fromLatin1(format));
+    return zone == Zone::Told ? text + u' ' + here.timeZoneAbbreviation() : text;
+  }
+  return toQt(utc);
+}
+
+}  // namespace
+
+QString formatLocalTime(const QDateTime& time) {
+  return time.toString(QString::fromLatin1(kTimeFormats[0])) + u' ' + time.timeZoneAbbreviation();
+}
+
+QString localTimeOf(std::string_view utc) { return timeFromUtc(utc, Zone::Untold); }
+
+QString zonedTimeOf(std::string_view utc) { return timeFromUtc(utc, Zone::Told); }
+
 QString formatSpeedup(const RatioStats& speedup) {
   return QStringLiteral("%1%2×").arg(speedup.isSignificant() ? QString() : QStringLiteral("~ "),
                                      QString::number(speedup.median, 'f', 2));

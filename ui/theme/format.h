@@ -8,6 +8,7 @@
 #include "core/support/json.h"
 #include "core/tensor/tensor_spec.h"
 
+#include <QDateTime>
 #include <QString>
 
 #include <string>
@@ -25,6 +26,13 @@ QString formatSpec(const TensorSpec& spec);
 QString formatDurationNs(double durationNs);
 /// "12.3 ms ± 1 %": the median and half the interquartile range, which one sample does not have.
 QString formatTiming(const SampleStats& stats);
+/// "2026-11-25 15:00:00 IST": with the zone, for tool tips.
+QString formatLocalTime(const QDateTime& time);
+/// "2026-11-25 09:30:00 UTC", or without seconds, of a run record as the time on this machine, without the zone;
+/// another text as it is.
+QString localTimeOf(std::string_view utc);
+/// The same with the zone.
+QString zonedTimeOf(std::string_view utc);
 /// "1.43×", with "~" before it when the difference is within the noise.
 QString formatSpeedup(const RatioStats& speedup);
 /// "8.00 MiB"; an en dash for zero.

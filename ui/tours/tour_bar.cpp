@@ -84,6 +84,7 @@ void TourBar::look() {
   if (!m_tour || !step()->isDone || m_session.isAnalysing()) return;
   const bool isDone = step()->isDone(m_session);
   const bool wasDone = m_wasDone.value_or(isDone);
+  m_next->setEnabled(isDone);
   m_wasDone = isDone;
   if (isDone && !wasDone) next();
 }
@@ -92,6 +93,8 @@ void TourBar::refresh() {
   m_title->setText(tr("%1: step %2 of %3").arg(m_tour->title).arg(m_index + 1).arg(m_tour->steps.size()));
   m_text->setText(step()->text);
   m_back->setEnabled(m_index > 0);
+  m_next->setEnabled(!step()->isDone);  // what comes next speaks of what this step does
+  m_next->setToolTip(step()->isDone ? tr("When the step is done") : QString());
   m_next->setText(m_index + 1 < m_tour->steps.size() ? tr("&Next") : tr("&Finish"));
 }
 
