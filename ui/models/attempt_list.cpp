@@ -21,9 +21,8 @@ bool breaksAt(const Graph& graph, const Attempt& attempt, const QSet<QString>& s
   if (attempt.outcome != Outcome::BrokenChain || attempt.nodes.empty()) return false;
   const std::vector<ValueId>& outputs = graph.node(attempt.nodes.back()).outputs;
   return std::ranges::any_of(outputs, [&](ValueId output) {
-    return std::ranges::any_of(graph.value(output).uses, [&](const Use& use) {
-      return selection.contains(toQt(graph.node(use.node).owner));
-    });
+    return std::ranges::any_of(graph.value(output).uses,
+                               [&](const Use& use) { return selection.contains(toQt(graph.node(use.node).owner)); });
   });
 }
 
