@@ -28,6 +28,7 @@ class RunFilesTest : public QObject {
   void openedRunIsTheLastRun();
   void runIsSavedAndOpenedAgain();
   void numericsOfTheRecordAreShown();
+  void captionSaysWhatIsDoubtful();
   void captionNamesTheDeviceOfTheRecord();
   void isStaleAfterAnEditAndFreshAfterUndo();
   void anotherDeviceInTheToolBarDoesNotMakeItStale();
@@ -152,6 +153,19 @@ void RunFilesTest::numericsOfTheRecordAreShown() {
   QCOMPARE(cell(RecordedNumerics::CopyColumn), QStringLiteral("fc.input@rowwise"));
   QCOMPARE(cell(RecordedNumerics::RangeColumn), QStringLiteral("2^2.0"));
   QCOMPARE(cell(RecordedNumerics::UnderflowColumn), QStringLiteral("25 %"));
+}
+
+void RunFilesTest::captionSaysWhatIsDoubtful() {
+  RunRecord record = recordOf();
+  Opened quiet(record);
+  QVERIFY(!captionOf(quiet).contains(QStringLiteral("doubtful")));
+  record.environment.emplace_back("other programs", "48 % of the CPUs");
+  Opened f(record);
+  QVERIFY(captionOf(f).contains(QStringLiteral("doubtful")));
+  const auto labels = f.window.timings().findChildren<QLabel*>();
+  QVERIFY(std::ranges::any_of(labels, [](const QLabel* label) {
+    return label->toolTip().startsWith(QStringLiteral("Other programs took 48 % of the CPUs"));
+  }));
 }
 
 void RunFilesTest::captionNamesTheDeviceOfTheRecord() {

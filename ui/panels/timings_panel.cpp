@@ -3,6 +3,7 @@
 #include "ui/panels/timings_panel.h"
 
 #include "core/profile/cold_costs.h"
+#include "core/profile/doubts.h"
 #include "ui/models/run_notes.h"
 #include "ui/models/unplanned.h"
 #include "ui/panels/roomy_delegate.h"
@@ -345,14 +346,19 @@ void TimingsPanel::refreshCaption() {
   if (const QString gain = endToEndText(m_model->endToEnd()); !gain.isEmpty())
     parts.append(QStringLiteral("<b>%1</b>").arg(gain));
   if (run->record.isPartial) parts.append(QStringLiteral("<b>%1</b>").arg(tr("stopped early: partial result")));
+  const QString warn = QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name());
+  const std::vector<std::string> doubts = doubtsOf(run->record);
+  if (!doubts.empty()) parts.append(warn.arg(tr("doubtful: the tip says why")));
   const QString warning = staleText(*run);
   m_model->setStale(!warning.isEmpty());
   m_runAgain->setVisible(!warning.isEmpty());
-  if (!warning.isEmpty())
-    parts.append(QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name(), warning));
+  if (!warning.isEmpty()) parts.append(warn.arg(warning));
   const QString against = m_comparison ? QStringLiteral("<br>") + baselineText() : QString();
   m_caption->setText(parts.join(QStringLiteral(" · ")) + against);
-  m_caption->setToolTip((run->origin ? originTip(*run->origin) : QString()) + environmentText(run->record));
+  QStringList tips;
+  for (const std::string& doubt : doubts) tips.append(toQt(doubt));
+  if (run->origin) tips.append(originTip(*run->origin).trimmed());
+  m_caption->setToolTip((tips << environmentText(run->record)).join(u'\n'));
 }
 
 /// As the button Run is.
