@@ -33,6 +33,7 @@ class FileWatchTest : public QObject {
   void savingAsFollowsTheNewFile();
   void savingAsksBeforeItOverwrites();
   void savingAsksBeforeItLosesWhatWasNotRead();
+  void whatIsKeptIsStillAProblem();
   void aFileThatIsNoPipelineIsNotOpened();
   void keepingMineIsAnUnsavedChange();
   void reloadsWhatIsThere();
@@ -207,6 +208,23 @@ void FileWatchTest::savingAsksBeforeItLosesWhatWasNotRead() {
   answer(QStringLiteral("Overwrite"));
   QVERIFY(f.window.files().save());
   QVERIFY(f.bytes() != partly && !f.session.isPartlyRead());
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(f.window.problems().model().count(Severity::Error), 0);
+}
+
+// What saving keeps is still there: the panel goes on to say so, and nobody is asked.
+void FileWatchTest::whatIsKeptIsStillAProblem() {
+  Opened f;
+  std::string misspelt = withM(32);
+  misspelt.insert(misspelt.find("\"pipeline\""), "\"recipie\": {}, ");
+  f.write(misspelt);
+  QVERIFY(f.session.open(f.session.path()).hasValue());
+  QVERIFY(!f.session.isPartlyRead());
+  QVERIFY(f.session.apply(SetSymbol{"M", 64}));
+  QVERIFY(f.window.files().save());
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(f.session.fileProblems().size(), std::size_t{1});
+  QCOMPARE(f.window.problems().model().count(Severity::Warning), 1);
 }
 
 void FileWatchTest::aFileThatIsNoPipelineIsNotOpened() {

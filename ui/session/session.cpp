@@ -165,8 +165,12 @@ Result<void> Session::save(const QString& path) {
   Result<void> saved = saveDocument(document(), path.toStdString());
   if (!saved) return saved;
   m_path = QFileInfo(path).absoluteFilePath();
-  m_fileProblems.clear();
   m_history.markSaved();
+  m_isPartlyRead = false;
+  if (!m_fileProblems.empty()) {
+    m_fileProblems = parseDocument(serialize(document())).diagnostics;  // of what the file holds now
+    startAnalysis();
+  }
   Q_EMIT documentChanged();
   return saved;
 }
@@ -185,6 +189,7 @@ void Session::replaceDocument(Opened opened) {
   m_history = History(std::move(opened.document));
   opened.isUnsaved ? m_history.markUnsaved() : m_history.markSaved();
   m_fileProblems = std::move(opened.problems);
+  m_isPartlyRead = hasErrors(m_fileProblems);
   m_fileNotes = listOf(opened.notes);
   m_path = opened.path;
   m_name = opened.name;

@@ -141,7 +141,7 @@ class Session : public QObject {
   /// Problems that were found while reading the file.
   const std::vector<Diagnostic>& fileProblems() const { return m_fileProblems; }
   /// The file holds what could not be read, which saving into it would lose.
-  bool isPartlyRead() const { return hasErrors(m_fileProblems); }
+  bool isPartlyRead() const { return m_isPartlyRead; }
   /// What a model of another program did not say, in sentences.
   const QStringList& fileNotes() const { return m_fileNotes; }
   /// The last finished analysis; never null. It may be one edit behind the document.
@@ -277,6 +277,7 @@ class Session : public QObject {
   QString m_path;
   QString m_name;
   std::vector<Diagnostic> m_fileProblems;
+  bool m_isPartlyRead = false;
   QStringList m_fileNotes;
   std::function<Capabilities(const std::string& deviceId)> m_capabilitiesOf;
   LayOutGraph m_layOut;

@@ -219,7 +219,9 @@ class GraphImport {
       before = kept.size();
       for (const Operation& each : m_operations) keepNeighbours(each, kept);
     }
-    std::erase_if(m_operations, [&](const Operation& each) { return !kept.contains(each.tensor) && dropped(each); });
+    for (const Operation& each : m_operations)
+      if (!kept.contains(each.tensor)) leaveOutOperation(each);
+    std::erase_if(m_operations, [&](const Operation& each) { return !kept.contains(each.tensor); });
   }
 
   /// Keeps what an op reads and makes, if it is a layer or one of these is kept.
@@ -231,11 +233,10 @@ class GraphImport {
       if (m_made.contains(m_reading.source(tensor))) kept.insert(m_reading.source(tensor));
   }
 
-  bool dropped(const Operation& each) {
+  void leaveOutOperation(const Operation& each) {
     leaveOut(*m_reading.maker(each.tensor), each.tensor);
     m_made.erase(each.tensor);
     m_ports.erase(each.tensor);
-    return true;
   }
 
   Result<void> cutInput(const std::string& tensor, const FoundOperation& reader) {
@@ -262,9 +263,8 @@ class GraphImport {
     if (node.op_type() == "Shape") return;
     for (const std::string& input : node.input()) {
       const std::string& tensor = m_reading.source(input);
-      const bool isMade = m_made.contains(tensor) && m_reading.maker(tensor);
       const auto isSame = [&](const std::string& output) { return m_reading.source(output) == tensor; };
-      if (!isMade || std::ranges::any_of(m_outputs, isSame)) continue;
+      if (!m_made.contains(tensor) || std::ranges::any_of(m_outputs, isSame)) continue;
       m_outputs.push_back(tensor);
       m_cutOutputs.push_back(shown(tensor));
     }

@@ -100,7 +100,11 @@ void OnnxReading::noteType(const ::onnx::ValueInfoProto& value) {
 
 void OnnxReading::noteMaker(int position) {
   const ::onnx::NodeProto& node = m_graph.node(position);
-  for (const std::string& output : node.output()) m_makers.emplace(output, position);
+  const std::int32_t elementType = elementTypeMadeBy(node);
+  for (const std::string& output : node.output()) {
+    m_makers.emplace(output, position);
+    m_elementTypes.emplace(output, elementType);
+  }
   const auto* const value = node.op_type() == "Constant" ? findAttribute(node, "value") : nullptr;
   if (value && node.output_size() > 0) m_constants.emplace(node.output(0), &value->t());
 }
@@ -185,19 +189,17 @@ const ::onnx::TypeProto::Tensor* OnnxReading::type(const std::string& tensor) co
 }
 
 /// Nearly all ops compute in the type of their first input; shapes begin with a Shape.
+std::int32_t OnnxReading::elementTypeMadeBy(const ::onnx::NodeProto& node) const {
+  if (node.op_type() == "Cast") return static_cast<std::int32_t>(integerOf(node, "to", 0));
+  if (node.op_type() == "Shape" || node.op_type() == "Size") return ::onnx::TensorProto::INT64;
+  return elementType(inputOf(node, node.op_type() == "Where" ? 1 : 0));
+}
+
 std::int32_t OnnxReading::elementType(const std::string& tensor) const {
-  const std::string* name = &tensor;
-  for (int steps = 0; steps <= m_graph.node_size(); ++steps) {
-    if (const auto found = m_types.find(*name); found != m_types.end()) return found->second->elem_type();
-    if (const auto found = m_constants.find(*name); found != m_constants.end()) return found->second->data_type();
-    const auto made = m_makers.find(*name);
-    if (made == m_makers.end()) return 0;
-    const ::onnx::NodeProto& node = m_graph.node(made->second);
-    if (node.op_type() == "Cast") return static_cast<std::int32_t>(integerOf(node, "to", 0));
-    if (node.op_type() == "Shape" || node.op_type() == "Size") return ::onnx::TensorProto::INT64;
-    name = &inputOf(node, node.op_type() == "Where" ? 1 : 0);
-  }
-  return 0;
+  if (const auto found = m_types.find(tensor); found != m_types.end()) return found->second->elem_type();
+  if (const auto found = m_constants.find(tensor); found != m_constants.end()) return found->second->data_type();
+  const auto found = m_elementTypes.find(tensor);
+  return found == m_elementTypes.end() ? 0 : found->second;
 }
 
 std::optional<DType> OnnxReading::readAs(const std::string& tensor) const {

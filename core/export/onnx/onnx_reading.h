@@ -40,7 +40,8 @@ class OnnxReading {
   std::optional<std::vector<std::int64_t>> integers(const std::string& tensor) const;
   bool isNumber(const std::string& tensor, double value) const;
 
-  /// TensorProto.DataType: what the graph says of it, or that of what it is computed of. 0 where neither is known.
+  /// TensorProto.DataType: what the graph says of it, or that of what it is computed of. 0 where neither is known,
+  /// as in a graph whose nodes do not stand in the order in which they run.
   std::int32_t elementType(const std::string& tensor) const;
   /// What all who read it convert it to; nothing where somebody reads it as it is.
   std::optional<DType> readAs(const std::string& tensor) const;
@@ -53,6 +54,7 @@ class OnnxReading {
  private:
   void noteType(const ::onnx::ValueInfoProto& value);
   void noteMaker(int position);
+  std::int32_t elementTypeMadeBy(const ::onnx::NodeProto& node) const;
   bool passesOn(const ::onnx::NodeProto& node) const;
   void noteReaders(const ::onnx::NodeProto& node);
 
@@ -63,6 +65,7 @@ class OnnxReading {
   std::map<std::string, int, std::less<>> m_readers;
   std::map<std::string, std::optional<DType>, std::less<>> m_readAs;
   std::map<std::string, const ::onnx::TypeProto::Tensor*, std::less<>> m_types;
+  std::map<std::string, std::int32_t, std::less<>> m_elementTypes;  // of what nodes make
 };
 
 Shape shapeOf(const ::onnx::TensorProto& tensor);

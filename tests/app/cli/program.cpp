@@ -12,6 +12,9 @@
 
 namespace fuseline::testing {
 
+// Whoever starts the tests may sit before a narrow terminal.
+[[maybe_unused]] const int kWithoutColumns = unsetenv("COLUMNS");
+
 std::string quoted(const std::filesystem::path& path) { return "'" + path.string() + "'"; }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
