@@ -194,11 +194,11 @@ void FileWatchTest::savingAsksBeforeItOverwrites() {
   QVERIFY(f.staysAsKnown());
 }
 
-// An op of a wrong form is a problem; what stands there must not be lost without a word.
+// Of two values under one key the second is left out; it must not be lost without a word.
 void FileWatchTest::savingAsksBeforeItLosesWhatWasNotRead() {
   Opened f;
   std::string partly = withM(32);
-  partly.insert(partly.find('[', partly.find("\"ops\"")) + 1, "7, ");
+  partly.insert(partly.find("\"pipeline\""), "\"symbols\": {\"M\": 8}, ");
   f.write(partly);
   QVERIFY(f.session.open(f.session.path()).hasValue());
   QVERIFY(f.session.isPartlyRead());
@@ -216,6 +216,7 @@ void FileWatchTest::savingAsksBeforeItLosesWhatWasNotRead() {
 void FileWatchTest::whatIsKeptIsStillAProblem() {
   Opened f;
   std::string misspelt = withM(32);
+  misspelt.insert(misspelt.find('[', misspelt.find("\"ops\"")) + 1, "7, ");
   misspelt.insert(misspelt.find("\"pipeline\""), "\"recipie\": {}, ");
   f.write(misspelt);
   QVERIFY(f.session.open(f.session.path()).hasValue());
@@ -223,7 +224,8 @@ void FileWatchTest::whatIsKeptIsStillAProblem() {
   QVERIFY(f.session.apply(SetSymbol{"M", 64}));
   QVERIFY(f.window.files().save());
   QVERIFY(waitForAnalysis(f.session));
-  QCOMPARE(f.session.fileProblems().size(), std::size_t{1});
+  QCOMPARE(f.session.fileProblems().size(), std::size_t{2});
+  QVERIFY(f.bytes().find("recipie") != std::string::npos);
   QCOMPARE(f.window.problems().model().count(Severity::Warning), 1);
 }
 

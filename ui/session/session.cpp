@@ -33,6 +33,19 @@ QStringList listOf(const std::vector<std::string>& texts) {
   return list;
 }
 
+/// Those that reading what is saved would find.
+std::vector<Diagnostic> problemsWhenSaved(const PipelineDocument& document) {
+  return parseDocument(serialize(document)).diagnostics;
+}
+
+/// What an error is about is written back as it stands, or the error would be gone.
+bool losesWhenSaved(const std::vector<Diagnostic>& problems, const PipelineDocument& document) {
+  const auto numErrors = [](const std::vector<Diagnostic>& all) {
+    return std::ranges::count(all, Severity::Error, &Diagnostic::severity);
+  };
+  return hasErrors(problems) && numErrors(problemsWhenSaved(document)) < numErrors(problems);
+}
+
 /// Of the same pipeline, so that the run is exported with them.
 void keepNumerics(LastRun& run, const LastNumerics& numerics) {
   const bool isSame = run.pass == numerics.pass && run.device == numerics.device && !run.origin &&
@@ -168,7 +181,7 @@ Result<void> Session::save(const QString& path) {
   m_history.markSaved();
   m_isPartlyRead = false;
   if (!m_fileProblems.empty()) {
-    m_fileProblems = parseDocument(serialize(document())).diagnostics;  // of what the file holds now
+    m_fileProblems = problemsWhenSaved(document());
     startAnalysis();
   }
   Q_EMIT documentChanged();
@@ -189,7 +202,7 @@ void Session::replaceDocument(Opened opened) {
   m_history = History(std::move(opened.document));
   opened.isUnsaved ? m_history.markUnsaved() : m_history.markSaved();
   m_fileProblems = std::move(opened.problems);
-  m_isPartlyRead = hasErrors(m_fileProblems);
+  m_isPartlyRead = losesWhenSaved(m_fileProblems, document());
   m_fileNotes = listOf(opened.notes);
   m_path = opened.path;
   m_name = opened.name;

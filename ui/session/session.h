@@ -140,7 +140,8 @@ class Session : public QObject {
 
   /// Problems that were found while reading the file.
   const std::vector<Diagnostic>& fileProblems() const { return m_fileProblems; }
-  /// The file holds what could not be read, which saving into it would lose.
+  /// The file holds what saving into it would lose: a second value under the same key, for one. Most of what could not
+  /// be read is kept and written back.
   bool isPartlyRead() const { return m_isPartlyRead; }
   /// What a model of another program did not say, in sentences.
   const QStringList& fileNotes() const { return m_fileNotes; }
