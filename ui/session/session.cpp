@@ -180,11 +180,8 @@ Result<void> Session::save(const QString& path) {
   m_path = QFileInfo(path).absoluteFilePath();
   m_history.markSaved();
   m_isPartlyRead = false;
-  if (!m_fileProblems.empty()) {
-    m_fileProblems = problemsWhenSaved(document());
-    startAnalysis();
-  }
-  Q_EMIT documentChanged();
+  if (!m_fileProblems.empty()) m_fileProblems = problemsWhenSaved(document());
+  noteChange();
   return saved;
 }
 
