@@ -19,11 +19,14 @@ constexpr std::array kExamples = {
     Example{"ops", "ops\nops RMSNorm"},
     Example{"rules", "rules\nrules ForwardLinearBiasAdd\nrules --in mlp.fuseline"},
     Example{"recipes", "recipes\nrecipes Float8CurrentScaling"},
-    Example{"validate", "validate mlp.fuseline\nvalidate mlp.fuseline --repair -o mended.fuseline"},
+    Example{"validate",
+            "validate mlp.fuseline\nvalidate models/*.fuseline --annotate github\nvalidate mlp.fuseline --repair -o "
+            "mended.fuseline"},
     Example{"infer", "infer mlp.fuseline\ninfer mlp.fuseline --set M=4096 --json"},
-    Example{"fuse",
-            "fuse mlp.fuseline\nfuse mlp.fuseline --device sm_90 --recipe float8current\n"
-            "fuse mlp.fuseline --expect PLAN.json"},
+    Example{
+        "fuse",
+        "fuse mlp.fuseline\nfuse mlp.fuseline --format plan\nfuse mlp.fuseline --device sm_90 --recipe float8current\n"
+        "fuse mlp.fuseline --expect PLAN.json"},
     Example{"explain", "explain mlp.fuseline\nexplain mlp.fuseline act"},
     Example{"suggest", "suggest mlp.fuseline\nsuggest mlp.fuseline --apply 1 -o better.fuseline"},
     Example{"run",
@@ -35,7 +38,7 @@ constexpr std::array kExamples = {
             "compare before.fuserun after.fuserun\n"
             "compare before.fuserun after.fuserun --fail-if \"median>+5%\""},
     Example{"export", "export mlp.fuseline --to te -o mlp.py\nexport after.fuserun --to html -o report.html"},
-    Example{"import", "import mlp.py -o mlp.fuseline\nimport model.onnx -o model.fuseline"},
+    Example{"import", "import mlp.py -o mlp.fuseline\nimport model.onnx -o model.fuseline --weights model.safetensors"},
     Example{"devices", "devices\ndevices --json"},
     Example{"bench", "bench ops --quick\nbench scaling"},
     Example{"guide", "guide\nguide shape-mismatch"},

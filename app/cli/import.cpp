@@ -7,6 +7,7 @@
 #include "core/profile/run_file.h"
 #include "core/runtime/measured_pipeline.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/tensor/safetensors.h"
 
 #include <fmt/format.h>
 
@@ -17,6 +18,7 @@ namespace {
 struct ImportOptions {
   std::string file;
   std::string output;
+  std::string weights;
   bool replaces = false;
   bool isStrict = false;
   bool asJson = false;
@@ -33,7 +35,8 @@ Result<ImportedPipeline> pipelineOfRun(const std::string& path) {
 
 Result<ImportedPipeline> pipelineIn(const ImportOptions& options) {
   const std::string& path = options.file;
-  if (isOnnxFile(path)) return importOnnx(path, {.isStrict = options.isStrict});
+  if (isOnnxFile(path))
+    return importOnnx(path, {.isStrict = options.isStrict, .takesWeights = !options.weights.empty()});
   if (holdsRun(path)) return pipelineOfRun(path);
   Result<LoadedDocument> loaded = loadDocument(path);
   if (!loaded) return loaded.error();
@@ -42,11 +45,30 @@ Result<ImportedPipeline> pipelineIn(const ImportOptions& options) {
   return ImportedPipeline{.document = std::move(loaded->document)};
 }
 
+/// Nothing where they are not wanted.
+Result<void> writeWeights(const NamedTensors& weights, const ImportOptions& options, Context& context) {
+  if (options.weights.empty()) return {};
+  if (weights.empty()) return Error{fmt::format("{}: the model has no weights of these ops.", options.file)};
+  if (Result<void> written = writeSafetensors(options.weights, weights); !written) return written.error();
+  context.err << fmt::format("Wrote {} weights to {}, for run --tensors and export --tensors.\n", weights.size(),
+                             options.weights);
+  return {};
+}
+
+Result<void> checkOptions(const ImportOptions& options) {
+  if (!options.weights.empty() && !isOnnxFile(options.file))
+    return Error{"--weights takes them out of an ONNX model, and this file is none.", ErrorKind::Usage};
+  for (const std::string& file : {options.output, options.weights})
+    if (Result<void> free = checkFree(file, options.replaces); !free) return free;
+  return {};
+}
+
 Result<int> importPipeline(const ImportOptions& options, Context& context) {
-  if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
+  if (Result<void> usable = checkOptions(options); !usable) return usable.error();
   const Result<ImportedPipeline> imported = pipelineIn(options);
   if (!imported) return imported.error();
   for (const std::string& note : imported->notes) context.err << fmt::format("note: {}\n", note);
+  if (Result<void> written = writeWeights(imported->weights, options, context); !written) return written.error();
   if (!options.output.empty())
     if (Result<void> saved = saveDocument(imported->document, options.output); !saved) return saved.error();
   const std::string text = serialize(imported->document);
@@ -73,9 +95,11 @@ void addImportVerb(CLI::App& app, Context& context) {
           "What was exported (*.py, *.svg, *.png, *.html, *.onnx), a run (*.fuserun), or another model (*.onnx)")
       ->required();
   verb->add_option("-o,--output", options->output, "The file to write; without it standard output")->type_name("FILE");
+  verb->add_option("--weights", options->weights, "Also writes the weights of an ONNX model, for --tensors")
+      ->type_name("OUT.safetensors");
   verb->add_flag("--strict", options->isStrict,
                  "Refuses an ONNX model with nodes that are no ops; without it they are left out, with a note");
-  verb->add_flag("--force", options->replaces, "Replaces the file where it exists");
+  verb->add_flag("--force", options->replaces, "Replaces files where they exist");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }
 

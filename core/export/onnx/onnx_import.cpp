@@ -56,11 +56,30 @@ class Ids {
   std::unordered_set<std::string> m_taken;
 };
 
+/// The note tells what a run would draw, and where it would take the rest from.
+Result<void> addWeights(ImportedPipeline& imported, const Graph& graph, const WeightSource& source,
+                        const OnnxImportOptions& options) {
+  if (!options.takesWeights) {
+    imported.notes.emplace_back(
+        "Weights are not in pipeline files: a run draws initial ones, or takes with --tensors those that `fuseline "
+        "import MODEL --weights OUT.safetensors` writes.");
+    return {};
+  }
+  Result<ReadWeights> read = readWeights(graph, source);
+  if (!read) return read.error();
+  imported.weights = std::move(read->tensors);
+  if (!read->missing.empty())
+    imported.notes.push_back(
+        fmt::format("The model has no numbers for {}: a run draws initial ones.", nameList(read->missing)));
+  return {};
+}
+
 class GraphImport {
  public:
   GraphImport(const ::onnx::GraphProto& graph, std::string_view name) : m_reading(graph), m_name(name) {}
 
   Result<ImportedPipeline> run(const OnnxImportOptions& options) {
+    m_options = options;
     nameInputs();
     findOperations();
     if (!m_unknown.empty() && (options.isStrict || m_operations.empty())) return notUnderstood();
@@ -340,21 +359,35 @@ class GraphImport {
 
   Result<ImportedPipeline> read(const Json& json) const {
     LoadedDocument loaded = parseDocument(json.dump(2, ' ', false, Json::error_handler_t::replace));
-    std::vector<Diagnostic> problems = loaded.diagnostics;
-    if (!hasErrors(problems)) problems = lower(loaded.document, {.pass = PassKind::Forward}).diagnostics;
-    if (hasErrors(problems))
+    LoweredGraph lowered{.graph = {}, .diagnostics = loaded.diagnostics};
+    if (!hasErrors(lowered.diagnostics)) lowered = lower(loaded.document, {.pass = PassKind::Forward});
+    if (hasErrors(lowered.diagnostics))
       return Error{fmt::format("{}: its nodes are ops of Fuseline, but they do not fit together:\n{}", m_name,
-                               errorText(problems, m_name))};
+                               errorText(lowered.diagnostics, m_name))};
     ImportedPipeline imported{.document = std::move(loaded.document)};
     if (!m_unknown.empty()) imported.notes.push_back(cutNote());
     for (const auto& [symbol, value] : m_symbols.items())
       imported.notes.push_back(fmt::format("{} is any extent in the model, and {} here: set the symbol as you need it.",
                                            symbol, kAnyExtent));
     for (const auto& [note, ops] : m_noted) imported.notes.push_back(fmt::format("{}: {}", nameList(ops), note));
-    imported.notes.emplace_back("Weights are not in pipeline files: a run draws initial ones.");
+    const auto find = [this](const Node& node, int slot) { return weightOf(node, slot); };
+    if (Result<void> read = addWeights(imported, lowered.graph, {.find = find, .folder = m_options.folder}, m_options);
+        !read)
+      return read.error();
     return imported;
   }
 
+  /// Of the op that the node was made of.
+  std::optional<FoundWeight> weightOf(const Node& node, int slot) const {
+    const std::string name = node.parameterName(slot);
+    const auto operation = std::ranges::find(m_operations, node.owner, &Operation::id);
+    if (operation == m_operations.end()) return std::nullopt;
+    const std::vector<FoundWeight>& weights = operation->found.weights;
+    const auto weight = std::ranges::find(weights, name.substr(name.rfind('.') + 1), &FoundWeight::parameter);
+    return weight == weights.end() ? std::nullopt : std::optional(*weight);
+  }
+
+  OnnxImportOptions m_options;
   OnnxReading m_reading;
   std::string m_name;
   Ids m_ids, m_symbolIds;
@@ -391,6 +424,20 @@ std::optional<ImportedPipeline> writtenPipeline(const ::onnx::ModelProto& model)
                                        : std::optional(ImportedPipeline{.document = std::move(loaded.document)});
 }
 
+/// Exported weights are called like parameters. Quantized ones are codes, which say less than the weights.
+Result<ImportedPipeline> withWeights(ImportedPipeline written, const ::onnx::GraphProto& graph,
+                                     const OnnxImportOptions& options) {
+  if (!options.takesWeights) return written;
+  const LoweredGraph lowered = lower(written.document, {.pass = PassKind::Forward});
+  const auto find = [&](const Node& node, int slot) -> std::optional<FoundWeight> {
+    const auto constant = std::ranges::find(graph.initializer(), node.parameterName(slot), &::onnx::TensorProto::name);
+    if (constant == graph.initializer().end() || !floatTypeOf(constant->data_type())) return std::nullopt;
+    return FoundWeight{node.parameterName(slot), &*constant};
+  };
+  Result<void> read = addWeights(written, lowered.graph, {.find = find, .folder = options.folder}, options);
+  return read ? Result<ImportedPipeline>(std::move(written)) : read.error();
+}
+
 }  // namespace
 
 bool isOnnxFile(const std::filesystem::path& path) { return path.extension() == ".onnx"; }
@@ -401,14 +448,17 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
   if (!model.ParseFromString(bytes) || !model.has_graph() || model.graph().output_size() == 0)
     return Error{
         fmt::format("{}: expected an ONNX model with a graph that has outputs; this is none, or cut off.", name)};
-  if (std::optional<ImportedPipeline> written = writtenPipeline(model)) return std::move(*written);
+  if (std::optional<ImportedPipeline> written = writtenPipeline(model))
+    return withWeights(std::move(*written), model.graph(), options);
   return GraphImport(model.graph(), name).run(options);
 }
 
 Result<ImportedPipeline> importOnnx(const std::filesystem::path& path, const OnnxImportOptions& options) {
   const Result<std::string> bytes = readWholeFile(path, {.what = "ONNX model", .maxMiB = 2048});
   if (!bytes) return bytes.error();
-  return importOnnxModel(*bytes, path.string(), options);
+  OnnxImportOptions beside = options;
+  beside.folder = path.parent_path();
+  return importOnnxModel(*bytes, path.string(), beside);
 }
 
 Result<LoadedDocument> loadOrImportDocument(const std::filesystem::path& path) {

@@ -4,6 +4,7 @@
 
 #include "core/document/file_format.h"
 #include "core/support/result.h"
+#include "core/tensor/tensor.h"
 
 #include <filesystem>
 #include <string>
@@ -16,19 +17,23 @@ struct ImportedPipeline {
   PipelineDocument document;
   /// What the model does not say, or the pipeline does not hold, in sentences.
   std::vector<std::string> notes = {};
+  /// The parameters, as `run --tensors` takes them; only where they were asked for.
+  NamedTensors weights = {};
 };
 
 /// By its name: such files begin with nothing of their own.
 bool isOnnxFile(const std::filesystem::path& path);
 
 struct OnnxImportOptions {
-  bool isStrict = false;  // nodes that are no ops of Fuseline are an error
+  bool isStrict = false;              // nodes that are no ops of Fuseline are an error
+  bool takesWeights = false;          // reads the weights, too
+  std::filesystem::path folder = {};  // where their files stand, if they are not in the model
 };
 
 /// The pipeline of a model that Fuseline exported and nobody changed since; otherwise one of the ops that the graph is
-/// made of: linear layers, normalizations, activations, gates, sums, reshapes. Weights stay where they are. Nodes that
+/// made of: linear layers, normalizations, activations, gates, sums, reshapes. Nodes that
 /// are no ops of Fuseline are left out and named in a note: what they make becomes inputs, what they read outputs.
-/// Errors: it is no model; no node is an op of Fuseline; tensors of other types.
+/// Errors: it is no model; no node is an op of Fuseline; tensors of other types; weights that cannot be read.
 Result<ImportedPipeline> importOnnx(const std::filesystem::path& path, const OnnxImportOptions& options = {});
 /// bytes: of a model file. Any bytes at all are safe.
 Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_view name,

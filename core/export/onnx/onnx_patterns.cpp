@@ -68,6 +68,7 @@ struct Product {
   std::int64_t out = 0;
   std::string bias = {};
   std::optional<DType> dtype = std::nullopt;
+  FoundWeight matrix = {};
 };
 
 std::optional<Product> productWith(Reading graph, Name x, Name matrix, bool isTransposed) {
@@ -77,7 +78,8 @@ std::optional<Product> productWith(Reading graph, Name x, Name matrix, bool isTr
   return Product{.x = x,
                  .in = isTransposed ? cols : rows,
                  .out = isTransposed ? rows : cols,
-                 .dtype = floatTypeOf(proto->data_type())};
+                 .dtype = floatTypeOf(proto->data_type()),
+                 .matrix = {"weight", proto, !isTransposed}};
 }
 
 std::optional<Product> matMul(Reading graph, const ::onnx::NodeProto& node) {
@@ -117,11 +119,14 @@ Found linear(Reading graph, Name tensor) {
   std::optional<Product> found = biasedProduct(graph, tensor);
   if (!found) found = product(graph, tensor);
   if (!found) return std::nullopt;
+  std::vector<FoundWeight> weights = {found->matrix};
+  if (!found->bias.empty()) weights.push_back({"bias", vectorWeight(graph, found->bias)});
   return FoundOperation{
       .operation = "Linear",
       .attributes = {{"in_features", found->in}, {"out_features", found->out}, {"bias", !found->bias.empty()}},
       .inputs = {{"x", found->x}},
-      .dtype = found->dtype};
+      .dtype = found->dtype,
+      .weights = std::move(weights)};
 }
 
 Found bias(Reading graph, Name tensor) {
@@ -131,7 +136,8 @@ Found bias(Reading graph, Name tensor) {
     return FoundOperation{.operation = "Bias",
                           .attributes = {{"size", proto->dims(0)}},
                           .inputs = {{"x", x}},
-                          .dtype = floatTypeOf(proto->data_type())};
+                          .dtype = floatTypeOf(proto->data_type()),
+                          .weights = {{"bias", proto}}};
   });
 }
 
@@ -155,7 +161,8 @@ FoundOperation normalization(const char* operation, Name x, const Gamma& gamma, 
   FoundOperation found{.operation = operation,
                        .attributes = {{"normalized_shape", shapeOf(*gamma.weight)}, {"eps", eps}},
                        .inputs = {{"x", x}},
-                       .dtype = floatTypeOf(gamma.weight->data_type())};
+                       .dtype = floatTypeOf(gamma.weight->data_type()),
+                       .weights = {{"weight", gamma.weight}}};
   if (gamma.isZeroCentred) found.attributes["zero_centered_gamma"] = true;
   return found;
 }
@@ -170,7 +177,9 @@ Found layerNorm(Reading graph, Name tensor) {
   if (!node) return std::nullopt;
   const Gamma gamma = gammaAt(graph, inputOf(*node, 1));
   if (!gamma || !normalizesLastAxes(graph, *node, gamma)) return std::nullopt;
-  return normalization("LayerNorm", inputOf(*node, 0), gamma, realOf(*node, "epsilon", 1e-5));
+  FoundOperation found = normalization("LayerNorm", inputOf(*node, 0), gamma, realOf(*node, "epsilon", 1e-5));
+  if (const auto* const beta = weight(graph, inputOf(*node, 2))) found.weights.push_back({"bias", beta});
+  return found;
 }
 
 /// The op of opset 23, and the one by which onnxruntime had it before.

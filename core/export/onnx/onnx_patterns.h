@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/export/onnx/onnx_reading.h"
+#include "core/export/onnx/onnx_weights.h"
 #include "core/support/json.h"
 
 #include <optional>
@@ -17,6 +18,7 @@ struct FoundOperation {
   Json attributes = Json::object();
   std::vector<std::pair<std::string, std::string>> inputs = {};  // port and tensor of the graph
   std::optional<DType> dtype = std::nullopt;                     // of its weights
+  std::vector<FoundWeight> weights = {};
   std::string note = {};  // what it does in another way than the nodes, as the end of a sentence; mostly empty
 };
 
