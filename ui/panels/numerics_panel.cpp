@@ -3,6 +3,7 @@
 #include "ui/panels/numerics_panel.h"
 
 #include "ui/models/numerics_text.h"
+#include "ui/panels/roomy_delegate.h"
 #include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
@@ -26,30 +27,30 @@ constexpr int kErrorsPx = 800;
 constexpr int kCopiesPx = 300;
 
 /// A chip in the colour that the op has on the canvas, left of the error.
-class HeatDelegate : public QStyledItemDelegate {
+class HeatDelegate : public RoomyDelegate {
  public:
-  using QStyledItemDelegate::QStyledItemDelegate;
+  using RoomyDelegate::RoomyDelegate;
 
   void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override {
-    QStyledItemDelegate::paint(painter, option, index);
+    RoomyDelegate::paint(painter, option, index);
     const QVariant heat = index.data(NumericsModel::HeatRole);
     if (!heat.isValid()) return;
     const QRect area = option.rect;
     painter->fillRect(QRect(area.left() + 6, area.center().y() - 5, 10, 10), heatColor(heat.toDouble()));
   }
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
-    return QStyledItemDelegate::sizeHint(option, index) + QSize(28, 5);
+    return RoomyDelegate::sizeHint(option, index) + QSize(18, 0);
   }
 };
 
 /// Verdicts in the colours of good and bad, beside their words.
-class VerdictDelegate : public QStyledItemDelegate {
+class VerdictDelegate : public RoomyDelegate {
  public:
-  VerdictDelegate(const Theme& theme, QObject* parent) : QStyledItemDelegate(parent), m_theme(theme) {}
+  VerdictDelegate(const Theme& theme, QObject* parent) : RoomyDelegate(parent), m_theme(theme) {}
 
  protected:
   void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
-    QStyledItemDelegate::initStyleOption(option, index);
+    RoomyDelegate::initStyleOption(option, index);
     const QVariant isWithin = index.data(NumericsModel::IsWithinRole);
     if (!isWithin.isValid()) return;
     const ThemeColors& colors = m_theme.colors();
@@ -116,6 +117,8 @@ QWidget* NumericsPanel::createErrors() {
   m_sorted->setSourceModel(m_model);
   m_sorted->setSortRole(NumericsModel::SortRole);
   m_view->setModel(m_sorted);
+  makeRoomy(*m_view);
+  m_view->header()->setSectionsMovable(false);
   m_view->setItemDelegateForColumn(NumericsModel::RmsColumn, new HeatDelegate(m_view));
   for (const int column : {NumericsModel::VerdictColumn, NumericsModel::FusedColumn})
     m_view->setItemDelegateForColumn(column, new VerdictDelegate(m_theme, m_view));
