@@ -85,6 +85,8 @@ void print(const OpenedPipeline& pipeline, const FuseOptions& options, Context& 
     printJson(context, toJson(graph, report));
   else if (options.format == "dot")
     context.out << toDot(graph, report);
+  else if (options.format == "plan")
+    context.out << planTree(graph, report);
   else
     context.out << wrappedLines(toTree(graph, report), kHang);
 }
@@ -134,9 +136,10 @@ void addFuseVerb(CLI::App& app, Context& context) {
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
-  CLI::Option* format = verb->add_option("--format", options->format, "tree, json or dot")
-                            ->check(CLI::IsMember({"tree", "json", "dot"}))
-                            ->capture_default_str();
+  CLI::Option* format =
+      verb->add_option("--format", options->format, "tree; plan, which leaves out the attempts; json; or dot")
+          ->check(CLI::IsMember({"tree", "plan", "json", "dot"}))
+          ->capture_default_str();
   verb->add_option("--stage", options->stage,
                    "Prints what one pass leaves: " + fmt::format("{}", fmt::join(stageNames(), ", ")))
       ->check(CLI::IsMember(stageNames()))

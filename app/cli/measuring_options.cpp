@@ -44,12 +44,14 @@ void addMeasuringOptions(CLI::App& verb, MeasuringOptions& options) {
           "What times steps: cupti (a GPU's kernels one by one), events (the device's own clock), host, auto, or none: "
           "whole runs only")
       ->capture_default_str();
-  verb.add_flag("--replay,!--no-replay", options.replays,
-                "Record the launches where the device can (CUDA graphs), and replay them; on by default");
+  verb.add_flag_callback(
+      "--no-replay", [&options] { options.replays = false; },
+      "Launch step by step, also where the device could record the launches (CUDA graphs) and replay them");
   verb.add_flag("--cold", options.startsCold,
                 "Fill the caches with other data before every run: what a plan reads first comes from memory");
-  verb.add_flag("--roofs,!--no-roofs", options.measuresRoofs,
-                "Measure after the rounds what the device can do at best, in about a second");
+  verb.add_flag_callback(
+      "--no-roofs", [&options] { options.measuresRoofs = false; },
+      "Leave out what the device can do at best, which takes about a second after the rounds");
 }
 
 Result<PipelineRunOptions> pipelineRunOptions(const MeasuringOptions& options) {

@@ -21,7 +21,7 @@ struct MeasuringOptions : PipelineOptions {
   bool isQuiet = false;
 };
 
-/// --iterations, --warmup, --seed, --timing, --replay, --cold, --roofs.
+/// --iterations, --warmup, --seed, --timing, --no-replay, --cold, --no-roofs.
 void addMeasuringOptions(CLI::App& verb, MeasuringOptions& options);
 
 /// Errors: (NoDevice) an architecture to plan for; (Usage) what cannot be read as a setting.

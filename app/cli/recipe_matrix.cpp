@@ -125,8 +125,15 @@ std::string matrixTable(const std::vector<MatrixRow>& rows, bool hasColour) {
                {"rms error"},
                {"worst in", Align::Left}});
   for (const MatrixRow& row : rows) table.addRow(cellsOf(row, rows.front()));
+  table.dropEmptyColumns();
   return table.toString(hasColour);
 }
+
+constexpr std::string_view kLegend =
+    "Medians of interleaved rounds; ± is half the interquartile range. of {}: the fused time over that of its row, "
+    "less "
+    "than 1x is faster; ~ marks a ratio that could be chance. linears: how many the recipe quantizes. Errors are "
+    "against the same pipeline in float32. On a CPU formats are emulated: the times are not those of tensor cores.\n";
 
 std::string notes(const std::vector<MatrixRow>& rows) {
   std::string text;
@@ -135,10 +142,7 @@ std::string notes(const std::vector<MatrixRow>& rows) {
   for (const MatrixRow& row : rows)
     if (row.recipe->hardware)
       text += fmt::format("{} {} for its own GEMMs.\n", row.recipe->name, hardwareText(*row.recipe));
-  return text +
-         "Medians of interleaved rounds; ± is half the interquartile range; ~ marks a ratio that could be chance. On a "
-         "CPU\nformats are emulated: the times are not those of tensor cores. Errors are against the same pipeline in "
-         "float32.\nlinears: how many the recipe quantizes.\n";
+  return text + wrappedLines(fmt::format(kLegend, rows.front().recipe->name), 0);
 }
 
 Json toJson(const MatrixRow& row, const MatrixRow& first) {

@@ -271,9 +271,11 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
       ->type_name("GATE")
       ->allow_extra_args(false);
   // A flag that is bound to an optional gives it a value before anything is parsed (CLI11 2.1).
-  verb.add_flag_function(
-      "--numerics,!--no-numerics", [&options](std::int64_t count) { options.wantsNumerics = count > 0; },
+  verb.add_flag_callback(
+      "--numerics", [&options] { options.wantsNumerics = true; },
       "Also: what the number formats do to every tensor; of several recipes unless it is denied");
+  verb.add_flag_callback(
+      "--no-numerics", [&options] { options.wantsNumerics = false; }, "Not of several recipes either");
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ class RunTable {
     table.addRow(boldLabel(cellsOf(m_comparison.endToEnd, "end to end")));
     if (const ComparisonRow row = rowOf(&VariantRecord::launchNs); row.unfused.count + row.fused.count > 0)
       table.addRow(cellsOf(row, "  of it the host launches"));
+    table.dropEmptyColumns();
     return table.toString(m_hasColour);
   }
 
@@ -165,6 +166,7 @@ class RunTable {
     if (!hasRates(m_comparison.sum)) return "";
     table.addRule();
     table.addRow(efficiencyCells(m_comparison.sum, "sum of the steps", rate));
+    table.dropEmptyColumns();
     return "\n" + (m_record.roofs ? roofsText(*m_record.roofs, m_record.deviceName()) + "\n" : "") +
            table.toString(m_hasColour);
   }

@@ -40,6 +40,19 @@ void Table::addHeading(std::string text) {
 
 void Table::addRule() { m_rows.push_back({.kind = Row::Kind::Rule}); }
 
+void Table::dropEmptyColumns() {
+  for (std::size_t column = m_columns.size() - 1; column > 0; --column) {
+    const auto hasText = [column](const Row& row) {
+      return column < row.cells.size() && !row.cells[column].text.empty();
+    };
+    if (std::ranges::any_of(m_rows, hasText)) continue;
+    const auto place = static_cast<std::ptrdiff_t>(column);
+    m_columns.erase(m_columns.begin() + place);
+    for (Row& row : m_rows)
+      if (column < row.cells.size()) row.cells.erase(row.cells.begin() + place);
+  }
+}
+
 std::vector<std::size_t> Table::widths() const {
   std::vector<std::size_t> widths;
   for (const Column& column : m_columns) widths.push_back(displayWidth(column.header));

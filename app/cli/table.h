@@ -36,6 +36,8 @@ class Table {
   void addHeading(std::string text);
   void addRule();
 
+  /// Takes away what no row has anything in; the first column stays.
+  void dropEmptyColumns();
   std::string toString(bool hasColour) const;
 
  private:

@@ -17,6 +17,7 @@ namespace fuseline::cli {
 namespace {
 
 struct ValidateOptions : PipelineOptions {
+  std::vector<std::string> files;
   bool annotates = false;
   bool repairs = false;
   std::string output;
@@ -104,26 +105,64 @@ Result<int> repairFile(const ValidateOptions& options, OpenedPipeline pipeline, 
   return hasErrors(repaired.diagnostics) ? static_cast<int>(ErrorKind::InvalidInput) : 0;
 }
 
+/// One file, as JSON.
+struct Findings {
+  Json json;
+  bool isValid = false;
+};
+
+Findings findingsOf(const OpenedPipeline& pipeline, const std::string& file) {
+  const std::vector<Diagnostic> diagnostics = allDiagnostics(pipeline);
+  Json list = Json::array();
+  for (const Diagnostic& diagnostic : diagnostics) list.push_back(toJson(diagnostic));
+  const bool isValid = !hasErrors(diagnostics);
+  return {{{"file", file}, {"isValid", isValid}, {"diagnostics", std::move(list)}}, isValid};
+}
+
+void printFindings(const OpenedPipeline& pipeline, const ValidateOptions& options, Context& context) {
+  if (options.annotates)
+    printAnnotations(allDiagnostics(pipeline), options.file, context);
+  else
+    printText(allDiagnostics(pipeline), options.file, context);
+}
+
+/// Of one file what was found in it; of several a list of that.
+void printJsonOf(std::vector<Json> files, bool areValid, Context& context) {
+  if (files.size() == 1) return printJson(context, files.front());
+  printJson(context, {{"isValid", areValid}, {"files", std::move(files)}});
+}
+
+Result<int> validateFiles(ValidateOptions options, Context& context) {
+  std::vector<Json> json;
+  bool areValid = true;
+  for (const std::string& file : options.files) {
+    options.file = file;
+    const Result<OpenedPipeline> pipeline = inspectPipeline(options, context.registry);
+    if (!pipeline) return pipeline.error();
+    Findings findings = findingsOf(*pipeline, file);
+    areValid = areValid && findings.isValid;
+    json.push_back(std::move(findings.json));
+    if (!options.asJson) printFindings(*pipeline, options, context);
+  }
+  if (options.asJson) printJsonOf(std::move(json), areValid, context);
+  return areValid ? 0 : static_cast<int>(ErrorKind::InvalidInput);
+}
+
+Result<int> repairOne(ValidateOptions options, Context& context) {
+  if (options.files.size() > 1)
+    return Error{fmt::format("--repair mends one pipeline, and {} were given: call it for each.", options.files.size()),
+                 ErrorKind::Usage};
+  options.file = options.files.front();
+  Result<OpenedPipeline> pipeline = inspectPipeline(options, context.registry);
+  return pipeline ? repairFile(options, std::move(*pipeline), context) : pipeline.error();
+}
+
 Result<int> validate(const ValidateOptions& options, Context& context) {
   if (!options.output.empty() && !options.repairs)
     return Error{"-o is for the repaired pipeline: add --repair.", ErrorKind::Usage};
   if (options.annotates && options.repairs)
     return Error{"--annotate tells what is wrong, --repair mends it: give one of them.", ErrorKind::Usage};
-  Result<OpenedPipeline> pipeline = inspectPipeline(options, context.registry);
-  if (!pipeline) return pipeline.error();
-  if (options.repairs) return repairFile(options, std::move(*pipeline), context);
-  const std::vector<Diagnostic> diagnostics = allDiagnostics(*pipeline);
-  const bool isValid = !hasErrors(diagnostics);
-  if (options.asJson) {
-    Json list = Json::array();
-    for (const Diagnostic& diagnostic : diagnostics) list.push_back(toJson(diagnostic));
-    printJson(context, {{"file", options.file}, {"isValid", isValid}, {"diagnostics", list}});
-  } else if (options.annotates) {
-    printAnnotations(diagnostics, options.file, context);
-  } else {
-    printText(diagnostics, options.file, context);
-  }
-  return isValid ? 0 : static_cast<int>(ErrorKind::InvalidInput);
+  return options.repairs ? repairOne(options, context) : validateFiles(options, context);
 }
 
 }  // namespace
@@ -131,9 +170,10 @@ Result<int> validate(const ValidateOptions& options, Context& context) {
 void addValidateVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ValidateOptions>();
   options->device = "reference";  // no kernel is asked for
-  CLI::App* verb = addVerb(app, context, "validate", "Every problem of a pipeline, each with its place and a repair",
+  CLI::App* verb = addVerb(app, context, "validate", "Every problem of pipelines, each with its place and a repair",
                            options, validate);
-  addFileOptions(*verb, *options);
+  verb->add_option("FILE", options->files, "The pipelines, *.fuseline")->required();
+  addReadingOptions(*verb, *options);
   addAnnotateOption(*verb, options->annotates);
   verb->add_flag("--repair", options->repairs,
                  "Applies the first repair of each error, and says what it did; warnings stay");

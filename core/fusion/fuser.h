@@ -134,7 +134,9 @@ Verdict verifyExpansion(const Graph& graph, const FusionReport& report);
 /// One line an entry: "[fc1 + act]  ForwardLinearEpilogue (forward, fuseline)".
 std::string toText(const Graph& graph, const std::vector<FusedOperation>& list);
 
-/// "forward" and "backward" lists with their attempts, as a tree; as JSON; as Graphviz DOT.
+/// The "forward" and "backward" lists as a tree.
+std::string planTree(const Graph& graph, const FusionReport& report);
+/// The same with the attempts behind it; as JSON; as Graphviz DOT.
 std::string toTree(const Graph& graph, const FusionReport& report);
 Json toJson(const Graph& graph, const FusionReport& report);
 /// Of that what runs, "forward", "backward" and "handOvers", without what was attempted.

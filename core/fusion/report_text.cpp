@@ -181,11 +181,14 @@ std::string toText(const Graph& graph, const std::vector<FusedOperation>& list) 
   return text;
 }
 
+std::string planTree(const Graph& graph, const FusionReport& report) {
+  const std::string forward = listText(graph, "forward", report.forward);
+  if (graph.pass() != PassKind::Training) return forward;
+  return forward + listText(graph, "backward, executed from last to first", report.backward);
+}
+
 std::string toTree(const Graph& graph, const FusionReport& report) {
-  std::string text = listText(graph, "forward", report.forward);
-  if (graph.pass() == PassKind::Training)
-    text += listText(graph, "backward, executed from last to first", report.backward);
-  text += "attempts\n";
+  std::string text = planTree(graph, report) + "attempts\n";
   for (const Attempt& attempt : report.attempts) text += attemptText(graph, attempt, report.device);
   return text + deviceText(report.device);
 }

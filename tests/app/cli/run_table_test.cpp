@@ -46,5 +46,17 @@ TEST(RunTable, CountsStepsThatWaitedForTheHost) {
       << text;
 }
 
+TEST(RunTable, LeavesOutColumnsWithoutFigures) {
+  RunRecord record;
+  record.variants = {{.name = "fused",
+                      .steps = {{.name = "a", .phase = "forward", .bytes = 8, .samplesNs = {1e3, 2e3}}},
+                      .endToEndNs = {1e3, 2e3},
+                      .instrumentedNs = {1e3, 2e3}}};
+  const std::string text = runTable(record, false);
+  EXPECT_NE(text.find("fused us"), std::string::npos) << text;
+  for (const char* column : {"unfused us", "unfused GB/s", "x roof"})
+    EXPECT_EQ(text.find(column), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace fuseline::cli
