@@ -1,10 +1,10 @@
 // fuseline compare: two runs side by side, and gates for continuous integration.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/annotations.h"
-#include "app/cli/gate_report.h"
+#include "app/cli/comparison_table.h"
 #include "app/cli/output_file.h"
-#include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
+#include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
 #include "core/export/html_report.h"
 #include "core/profile/run_comparison.h"
@@ -61,61 +61,6 @@ Result<std::vector<Base>> basesOf(const CompareOptions& options, const RunRecord
   return bases;
 }
 
-Result<std::vector<Gate>> gatesOf(const CompareOptions& options) {
-  std::vector<Gate> gates;
-  for (const std::string& text : options.gates) {
-    Result<Gate> gate = parseGate(text);
-    if (!gate) return gate.error();
-    gates.push_back(std::move(*gate));
-  }
-  return gates;
-}
-
-Result<std::vector<GateResult>> checkAll(const std::vector<Gate>& gates, const RunComparison& comparison) {
-  std::vector<GateResult> results;
-  for (const Gate& gate : gates) {
-    Result<GateResult> result = check(gate, comparison);
-    if (!result) return result.error();
-    results.push_back(std::move(*result));
-  }
-  return results;
-}
-
-Json toJson(const SampleStats& stats) {
-  if (stats.count == 0) return nullptr;
-  return {{"median", stats.median}, {"spreadPercent", stats.spreadPercent()}, {"samples", stats.count}};
-}
-
-Json toJson(const MetricChange& metric) {
-  return {{"name", metric.name},
-          {"phase", metric.phase},
-          {"unit", metric.unit},
-          {"base", toJson(metric.base)},
-          {"new", toJson(metric.next)},
-          {"change", metric.isInBoth() ? Json(metric.change.median) : Json()},
-          {"changeLow", metric.isInBoth() ? Json(metric.change.low) : Json()},
-          {"changeHigh", metric.isInBoth() ? Json(metric.change.high) : Json()},
-          {"isSignificant", metric.isInBoth() && metric.change.isSignificant()}};
-}
-
-Json toJson(const RunComparison::Difference& difference) {
-  return {{"what", difference.what}, {"base", difference.base}, {"new", difference.next}};
-}
-
-template <class T>
-Json listOf(const std::vector<T>& items) {
-  Json list = Json::array();
-  for (const T& item : items) list.push_back(toJson(item));
-  return list;
-}
-
-Json toJson(const RunComparison& comparison) {
-  return {{"variant", comparison.variant},
-          {"differences", listOf(comparison.differences)},
-          {"totals", listOf(comparison.totals)},
-          {"steps", listOf(comparison.steps)}};
-}
-
 Json notesJson(const RunRecord& record) {
   return {{"note", record.note},
           {"rowNotes", fuseline::toJson(record.rowNotes)},
@@ -123,10 +68,10 @@ Json notesJson(const RunRecord& record) {
 }
 
 Json toJson(const std::vector<Base>& bases, const RunRecord& next, const std::vector<GateReport>& gates) {
-  Json json = toJson(bases.front().comparison);
+  Json json = comparisonJson(bases.front().comparison);
   Json others = Json::array();
   for (const Base& base : std::span(bases).subspan(1)) {
-    Json other = toJson(base.comparison);
+    Json other = comparisonJson(base.comparison);
     other["file"] = base.file;
     other["notes"] = notesJson(base.record);
     others.push_back(std::move(other));
@@ -136,54 +81,6 @@ Json toJson(const std::vector<Base>& bases, const RunRecord& next, const std::ve
   json["gates"] = toJson(gates);
   return json;
 }
-
-Cell changeCell(const MetricChange& metric) {
-  const std::optional<bool> isBetter = hasImproved(metric);
-  if (!isBetter) return {changeText(metric), Style::Dim};
-  return {changeText(metric), *isBetter ? Style::Good : Style::Bad};
-}
-
-ColumnUnit timeUnitOf(const RunComparison& comparison) {
-  double longestNs = 0.0;
-  for (const MetricChange& total : comparison.totals)
-    if (total.unit == "ns") longestNs = std::max({longestNs, total.base.median, total.next.median});
-  return timeUnitFor(longestNs);
-}
-
-Cell valueCell(const MetricChange& metric, const SampleStats& stats, const ColumnUnit& time) {
-  if (stats.count == 0) return {};
-  if (metric.unit == "ns") return fmt::format("{} {}", time.timeOf(stats), time.name);
-  if (metric.unit == "bytes") return formatBytes(static_cast<std::int64_t>(stats.median));
-  return metric.unit == "x" ? fmt::format("{:.3f}x", stats.median) : fmt::format("{:g}", stats.median);
-}
-
-Cell spreadCell(const SampleStats& stats) { return {stats.hasSpread() ? spreadText(stats) : "", Style::Dim}; }
-
-std::string labelOf(const MetricChange& metric) { return "  " + (metric.name == "median" ? "time" : metric.name); }
-
-class CompareTable {
- public:
-  explicit CompareTable(const RunComparison& comparison) : m_comparison(comparison), m_time(timeUnitOf(comparison)) {}
-
-  std::string text(bool hasColour) {
-    m_table.addHeading(fmt::format("from end to end, {}", m_comparison.variant));
-    std::ranges::for_each(m_comparison.totals, [this](const MetricChange& total) { add(total); });
-    m_table.addHeading(fmt::format("steps of the {} plan", m_comparison.variant));
-    std::ranges::for_each(m_comparison.steps, [this](const MetricChange& step) { add(step); });
-    return m_table.toString(hasColour);
-  }
-
- private:
-  void add(const MetricChange& metric) {
-    m_table.addRow({labelOf(metric), metric.phase, valueCell(metric, metric.base, m_time), spreadCell(metric.base),
-                    valueCell(metric, metric.next, m_time), spreadCell(metric.next), changeCell(metric)});
-  }
-
-  const RunComparison& m_comparison;
-  ColumnUnit m_time;
-  Table m_table{
-      {{"", Align::Left}, {"pass", Align::Left}, {"base"}, {"± %"}, {"new"}, {"± %"}, {"change", Align::Right}}};
-};
 
 char letterOf(std::size_t base) { return static_cast<char>('A' + base); }
 
@@ -261,16 +158,6 @@ std::string basesText(const std::vector<Base>& bases) {
   return text;
 }
 
-/// "2 steps new, 1 gone."; empty: none.
-std::string newAndGoneText(const RunComparison& comparison, const std::string& against) {
-  const auto isNew = [](const MetricChange& step) { return step.base.count == 0; };
-  const auto isGone = [](const MetricChange& step) { return step.next.count == 0; };
-  const auto numNew = std::ranges::count_if(comparison.steps, isNew);
-  const auto numGone = std::ranges::count_if(comparison.steps, isGone);
-  if (numNew + numGone == 0) return {};
-  return fmt::format("{}{} step{} new, {} gone.\n", against, numNew, numNew == 1 ? "" : "s", numGone);
-}
-
 /// What the user says of one of the runs.
 std::string notesText(const std::string& file, const RunRecord& record) {
   if (record.note.empty() && record.rowNotes.empty() && record.stretchNotes.empty()) return {};
@@ -284,15 +171,18 @@ std::string notesText(const std::string& file, const RunRecord& record) {
 std::string tableText(const std::vector<Base>& bases, bool hasColour) {
   if (bases.size() > 1) return basesText(bases) + "\n" + SeveralTable(bases).text(hasColour);
   const std::string differences = differencesText(bases.front().comparison, "");
-  return differences + (differences.empty() ? "" : "\n") + CompareTable(bases.front().comparison).text(hasColour);
+  return differences + (differences.empty() ? "" : "\n") + comparisonTable(bases.front().comparison, hasColour);
+}
+
+/// Of the base that was measured apart, if there is one.
+std::string legendOf(const std::vector<Base>& bases) {
+  const auto isPaired = [](const Base& base) { return base.comparison.isPaired; };
+  const auto apart = std::ranges::find_if_not(bases, isPaired);
+  return comparisonLegend(apart == bases.end() ? bases.front().comparison : apart->comparison);
 }
 
 std::string textOf(const std::vector<Base>& bases, const RunRecord& next, const std::string& nextFile, bool hasColour) {
-  std::string text =
-      tableText(bases, hasColour) +
-      "\nMedians. ~ marks a change that could be chance within the runs. Both were measured at their own "
-      "time: what \nchanged on the machine in between looks like a change of the program. speedup is free "
-      "of that.\n";
+  std::string text = tableText(bases, hasColour) + "\n" + wrappedLines(legendOf(bases), 0);
   for (std::size_t base = 0; base < bases.size(); ++base)
     text += newAndGoneText(bases[base].comparison, bases.size() > 1 ? fmt::format("Against {}: ", letterOf(base)) : "");
   for (const Base& base : bases) text += notesText(base.file, base.record);
@@ -318,25 +208,23 @@ std::string annotationsOf(const std::vector<GateReport>& gates, const std::strin
 }
 
 Result<int> compare(const CompareOptions& options, Context& context) {
-  const Result<std::vector<Gate>> gates = gatesOf(options);
+  const Result<std::vector<Gate>> gates = parseGates(options.gates);
   if (!gates) return gates.error();
   if (const Result<void> free = checkFree(options.report, options.replaces); !free) return free.error();
   const Result<RunRecord> next = loadNotedRun(options.next);
   if (!next) return next.error();
   const Result<std::vector<Base>> bases = basesOf(options, *next);
   if (!bases) return bases.error();
-  const RunComparison& comparison = bases->front().comparison;
-  const Result<std::vector<GateResult>> results = checkAll(*gates, comparison);
-  if (!results) return results.error();
-  const std::vector<GateReport> reports = reportsOf(*results);
+  const Result<std::vector<GateReport>> reports = checkGates(*gates, bases->front().comparison);
+  if (!reports) return reports.error();
   if (Result<void> written = writeReport(*bases, *next, options.report, context.layOut); !written)
     return written.error();
   if (options.asJson)
-    printJson(context, toJson(*bases, *next, reports));
+    printJson(context, toJson(*bases, *next, *reports));
   else
-    context.out << textOf(*bases, *next, options.next, context.hasColour) << toString(reports);
-  if (options.annotates) context.out << annotationsOf(reports, options.next);
-  return exitCodeOf(reports);
+    context.out << textOf(*bases, *next, options.next, context.hasColour) << toString(*reports);
+  if (options.annotates) context.out << annotationsOf(*reports, options.next);
+  return exitCodeOf(*reports);
 }
 
 }  // namespace

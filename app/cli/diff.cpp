@@ -1,6 +1,8 @@
 // fuseline diff: what two pipelines do not have in common, in their files and in their plans.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/pipeline_options.h"
+#include "app/cli/comparison_table.h"
+#include "app/cli/interrupt.h"
+#include "app/cli/measuring_options.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
@@ -10,7 +12,11 @@
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
 #include <functional>
+#include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,8 +27,10 @@ namespace {
 
 using Change = DocumentChange;
 
-struct DiffOptions : PipelineOptions {
+struct DiffOptions : MeasuringOptions {
   std::string next;
+  std::vector<std::string> gates;
+  bool measures = false;
   bool withView = false;
   bool tellsByExitCode = false;
 };
@@ -30,6 +38,7 @@ struct DiffOptions : PipelineOptions {
 struct Difference : PipelineDifference {
   /// Why the plans cannot be compared; empty: they can.
   std::string plansReason;
+  std::optional<RunComparison> measured;  // nothing: it was not asked for
 };
 
 /// Errors: the file cannot be read as a pipeline. What the pipeline means may be wrong.
@@ -43,18 +52,52 @@ Result<OpenedPipeline> open(const DiffOptions& options, const std::string& file,
   return pipeline;
 }
 
-Result<Difference> differenceOf(const DiffOptions& options, const Context& context) {
+// ---- Both pipelines, measured in turns.
+
+std::string nameOfPipeline(const std::string& file) { return std::filesystem::path(file).stem().string(); }
+
+Result<std::unique_ptr<PipelineRun>> prepared(const OpenedPipeline& pipeline, const std::string& file,
+                                              PipelineRunOptions options, const Context& context) {
+  if (!pipeline.analysis.isRunnable())
+    return Error{fmt::format("--measure: {} cannot run:\n{}", file, errorText(allDiagnostics(pipeline), file))};
+  return PipelineRun::prepare(pipeline.loaded, nameOfPipeline(file), std::move(options), context.registry);
+}
+
+Result<RunComparison> measureBoth(const DiffOptions& options, const OpenedPipeline& base, const OpenedPipeline& next,
+                                  const Context& context, const std::stop_token& cancel) {
+  Result<PipelineRunOptions> settings = pipelineRunOptions(options);
+  if (!settings) return settings.error();
+  settings->variants = {"fused"};
+  settings->settings.measuresRoofs = false;
+  const auto baseRun = prepared(base, options.file, *settings, context);
+  if (!baseRun) return baseRun.error();
+  const auto nextRun = prepared(next, options.next, *settings, context);
+  if (!nextRun) return nextRun.error();
+  ProgressBar bar(!options.isQuiet);
+  const auto records = PipelineRun::measureTogether(
+      std::array{baseRun->get(), nextRun->get()},
+      [&](std::string_view stage, int done, int total) { bar.show(stage, done, total); }, cancel);
+  if (!records) return records.error();
+  return compareRuns(records->front(), records->back());
+}
+
+Result<Difference> differenceOf(const DiffOptions& options, const Context& context, const std::stop_token& cancel) {
   const Result<OpenedPipeline> base = open(options, options.file, context);
   if (!base) return base.error();
   const Result<OpenedPipeline> next = open(options, options.next, context);
   if (!next) return next.error();
   Difference difference{pipelineDifference({base->loaded.document, base->analysis},
                                            {next->loaded.document, next->analysis}, {.withView = options.withView}),
+                        {},
                         {}};
   for (const auto& [pipeline, file] : {std::pair(&*base, &options.file), {&*next, &options.next}})
     if (!pipeline->analysis.isRunnable() && difference.plansReason.empty())
       difference.plansReason =
           fmt::format("{} has errors, so there is no plan of it: fuseline validate {}", *file, *file);
+  if (!options.measures) return difference;
+  Result<RunComparison> measured = measureBoth(options, *base, *next, context, cancel);
+  if (!measured) return measured.error();
+  difference.measured = std::move(*measured);
   return difference;
 }
 
@@ -112,13 +155,20 @@ std::string figuresTable(const std::vector<PlanFigure>& figures, bool hasColour)
   return table.toString(hasColour);
 }
 
+std::string measuredText(const RunComparison& measured, bool hasColour) {
+  return comparisonTable(measured, hasColour) + "\n" + newAndGoneText(measured, "") +
+         wrappedLines(comparisonLegend(measured), 0);
+}
+
 void printText(const Difference& difference, const DiffOptions& options, Context& context) {
-  if (difference.changes.empty()) {
+  if (difference.changes.empty())
     context.out << fmt::format("No difference between {} and {}.\n", options.file, options.next);
-    return;
-  }
-  context.out << changesText(difference.changes, context.hasColour) << "\n" << plansText(difference, context.hasColour);
-  if (!difference.figures.empty()) context.out << "\n" << figuresTable(difference.figures, context.hasColour);
+  else
+    context.out << changesText(difference.changes, context.hasColour) << "\n"
+                << plansText(difference, context.hasColour);
+  if (!difference.changes.empty() && !difference.figures.empty())
+    context.out << "\n" << figuresTable(difference.figures, context.hasColour);
+  if (difference.measured) context.out << "\n" << measuredText(*difference.measured, context.hasColour);
 }
 
 // ---- For programs.
@@ -152,23 +202,38 @@ Json listOf(const std::vector<T>& items) {
   return list;
 }
 
-void print(const Difference& difference, const DiffOptions& options, Context& context) {
-  if (!options.asJson) return printText(difference, options, context);
+void print(const Difference& difference, const std::vector<GateReport>& gates, const DiffOptions& options,
+           Context& context) {
+  if (!options.asJson) {
+    printText(difference, options, context);
+    context.out << toString(gates);
+    return;
+  }
   printJson(context, {{"base", options.file},
                       {"new", options.next},
                       {"isSame", difference.changes.empty()},
                       {"changes", listOf(difference.changes)},
                       {"plansReason", difference.plansReason},
                       {"plans", listOf(difference.plans)},
-                      {"predicted", listOf(difference.figures)}});
+                      {"predicted", listOf(difference.figures)},
+                      {"measured", difference.measured ? comparisonJson(*difference.measured) : Json()},
+                      {"gates", toJson(gates)}});
 }
 
 Result<int> diff(const DiffOptions& options, Context& context) {
-  const Result<Difference> difference = differenceOf(options, context);
+  if (!options.gates.empty() && !options.measures)
+    return Error{"--fail-if is about what is measured: add --measure.", ErrorKind::Usage};
+  const Result<std::vector<Gate>> gates = parseGates(options.gates);
+  if (!gates) return gates.error();
+  const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
+  const Result<Difference> difference = differenceOf(options, context, interrupt.token());
   if (!difference) return difference.error();
-  print(*difference, options, context);
+  Result<std::vector<GateReport>> reports = std::vector<GateReport>();
+  if (difference->measured) reports = checkGates(*gates, *difference->measured);
+  if (!reports) return reports.error();
+  print(*difference, *reports, options, context);
   const bool differs = options.tellsByExitCode && !difference->changes.empty();
-  return differs ? static_cast<int>(ErrorKind::ExpectationNotMet) : 0;
+  return differs ? Result<int>(static_cast<int>(ErrorKind::ExpectationNotMet)) : exitCodeOf(*reports);
 }
 
 }  // namespace
@@ -184,9 +249,20 @@ void addDiffVerb(CLI::App& app, Context& context) {
   addReadingOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
+  verb->add_flag("--measure", options->measures,
+                 "Runs the fused plans of both in turns, so that what else the machine does meets them alike");
+  verb->add_option("--fail-if", options->gates,
+                   "With --measure: exits 5, such as \"median>+5%\"; of median, peak, saved, launches, step. A change "
+                   "that could be chance does not fail")
+      ->type_name("GATE")
+      ->allow_extra_args(false);
+  addMeasuringOptions(*verb, *options);
   verb->add_flag("--view", options->withView, "Also how they are laid out");
   verb->add_flag("--exit-code", options->tellsByExitCode, "Exits 5 where they differ");
   verb->footer(
+      "Examples:\n"
+      "  fuseline diff old.fuseline new.fuseline\n"
+      "  fuseline diff old.fuseline new.fuseline --measure --fail-if \"median>+5%\"\n\n"
       "With git:\n"
       "  git difftool --extcmd \"fuseline diff\" -- FILE.fuseline   two versions of a file\n"
       "  echo '*.fuseline diff=fuseline' >> .gitattributes\n"

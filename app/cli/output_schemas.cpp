@@ -84,7 +84,8 @@ Json gatesSchema() {
                       {"sentence", text("With the figures.")}}));
 }
 
-Json compareSchema() {
+/// Of two runs.
+Fields comparisonFields() {
   const Json stats = orNull(object({{"median", number("Of the unit.")},
                                     {"spreadPercent", number("Half the interquartile range over the median.")},
                                     {"samples", integer("Rounds.")}}));
@@ -97,18 +98,22 @@ Json compareSchema() {
                               {"changeLow", orNull(number("Of the 95 % interval."))},
                               {"changeHigh", orNull(number("Of the 95 % interval."))},
                               {"isSignificant", flag("Not by chance within the runs.")}});
+  return {{"variant", choice({"unfused", "fused"})},
+          {"isPaired", flag("Both took turns in one measurement, and changes are of each round.")},
+          {"differences", list(object({{"what", text("A setting or a fact of the environment.")},
+                                       {"base", text("Empty: not said.")},
+                                       {"new", text("Empty: not said.")}}))},
+          {"totals", list(metric)},
+          {"steps", list(metric)}};
+}
+
+Json compareSchema() {
   const Json notes = object({{"note", text("What a user says of the run; mostly empty.")},
                              {"rowNotes", rowNotes()},
                              {"stretchNotes", stretchNotes()}});
-  const Fields comparison = {{"variant", choice({"unfused", "fused"})},
-                             {"differences", list(object({{"what", text("A setting or a fact of the environment.")},
-                                                          {"base", text("Empty: not said.")},
-                                                          {"new", text("Empty: not said.")}}))},
-                             {"totals", list(metric)},
-                             {"steps", list(metric)}};
-  Fields other = comparison;
+  Fields other = comparisonFields();
   other.insert(other.end(), {{"file", text("Of --with.")}, {"notes", notes}});
-  Fields all = comparison;
+  Fields all = comparisonFields();
   all.insert(all.end(), {{"others", list(object(other))},
                          {"notes", object({{"base", notes}, {"new", notes}})},
                          {"gates", gatesSchema()}});
@@ -243,7 +248,8 @@ Json validateSchema() {
       {"file", text("As given.")}, {"isValid", flag("There is no error.")}, {"diagnostics", list(diagnostic)}};
   Fields afterRepair = plain;
   afterRepair.insert(afterRepair.end(), {{"repaired", list(repaired)}, {"text", text("The pipeline as it is now.")}});
-  return {{"oneOf", Json::array({object(plain), object(afterRepair)})}};
+  const Json several = object({{"isValid", flag("There is no error in any.")}, {"files", list(object(plain))}});
+  return {{"oneOf", Json::array({object(plain), object(afterRepair), several})}};
 }
 
 Fields tensorFields(const std::vector<std::string>& dtypes = {"f32", "f16", "bf16", "i64"}) {
@@ -359,7 +365,9 @@ Json diffSchema() {
                  {"changes", list(change)},
                  {"plansReason", text("Why the plans cannot be compared; empty: they can.")},
                  {"plans", list(planList)},
-                 {"predicted", list(figure)}});
+                 {"predicted", list(figure)},
+                 {"measured", orNull(object(comparisonFields()))},
+                 {"gates", gatesSchema()}});
 }
 
 Json activitySchema() {
@@ -484,6 +492,7 @@ Json recordSchema() {
                  {"isPartial", flag("It was cancelled.")},
                  {"pipelineName", text("Of the file.")},
                  {"pipelineHash", text("Of the pipeline without its view.")},
+                 {"roundsId", text("The same in runs that took turns in one measurement; empty: it ran alone.")},
                  {"settings", settingsSchema()},
                  {"recipe", any("With its fields and overrides; null: none.")},
                  {"switches", object({{"without", texts()}, {"with", texts()}})},

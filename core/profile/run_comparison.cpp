@@ -134,22 +134,36 @@ class Differences {
   std::vector<RunComparison::Difference> m_all;
 };
 
-MetricChange changeOf(std::string name, std::string unit, const std::vector<double>& base,
-                      const std::vector<double>& next) {
-  return {.name = std::move(name),
-          .phase = {},
-          .unit = std::move(unit),
-          .base = summarize(base),
-          .next = summarize(next),
-          .change = compareApart(next, base)};
-}
+/// Of samples of two runs.
+class Changes {
+ public:
+  Changes(const RunRecord& base, const RunRecord& next) : m_base(base), m_next(next) {}
+
+  MetricChange of(std::string name, std::string unit, const std::vector<double>& base,
+                  const std::vector<double>& next) const {
+    return {.name = std::move(name),
+            .phase = {},
+            .unit = std::move(unit),
+            .base = summarize(base),
+            .next = summarize(next),
+            .change = changeBetween(m_base, m_next, base, next)};
+  }
+
+ private:
+  const RunRecord& m_base;
+  const RunRecord& m_next;
+};
 
 /// A number that is counted, not measured: any change of it is one.
 MetricChange countOf(std::string name, std::string unit, std::int64_t base, std::int64_t next) {
-  const auto samples = [](std::int64_t count) { return std::vector{static_cast<double>(count)}; };
-  MetricChange change = changeOf(std::move(name), std::move(unit), samples(base), samples(next));
-  change.change.low = change.change.high = change.change.median;
-  return change;
+  const auto of = [](std::int64_t count) { return summarize(std::array{static_cast<double>(count)}); };
+  const double ratio = base > 0 ? static_cast<double>(next) / static_cast<double>(base) : 1.0;
+  return {.name = std::move(name),
+          .phase = {},
+          .unit = std::move(unit),
+          .base = of(base),
+          .next = of(next),
+          .change = {.median = ratio, .low = ratio, .high = ratio}};
 }
 
 std::vector<double> samplesOf(const RunRecord& record, const char* variant) {
@@ -162,12 +176,13 @@ std::vector<double> speedupsOf(const RunRecord& record) {
 }
 
 std::vector<MetricChange> totalsOf(const RunRecord& base, const RunRecord& next, const std::string& variant) {
+  const Changes changes(base, next);
   const VariantRecord& before = *base.variant(variant);
   const VariantRecord& after = *next.variant(variant);
-  std::vector<MetricChange> totals = {changeOf("median", "ns", before.endToEndNs, after.endToEndNs)};
+  std::vector<MetricChange> totals = {changes.of("median", "ns", before.endToEndNs, after.endToEndNs)};
   if (variant != "unfused") {
-    totals.push_back(changeOf("unfused", "ns", samplesOf(base, "unfused"), samplesOf(next, "unfused")));
-    totals.push_back(changeOf("speedup", "x", speedupsOf(base), speedupsOf(next)));
+    totals.push_back(changes.of("unfused", "ns", samplesOf(base, "unfused"), samplesOf(next, "unfused")));
+    totals.push_back(changes.of("speedup", "x", speedupsOf(base), speedupsOf(next)));
   }
   totals.push_back(countOf("peak", "bytes", before.peakBytes, after.peakBytes));
   totals.push_back(countOf("saved", "bytes", before.savedForBackwardBytes, after.savedForBackwardBytes));
@@ -176,12 +191,12 @@ std::vector<MetricChange> totalsOf(const RunRecord& base, const RunRecord& next,
   return totals;
 }
 
-std::vector<MetricChange> stepsOf(const VariantRecord& base, const VariantRecord& next) {
+std::vector<MetricChange> stepsOf(const VariantRecord& base, const VariantRecord& next, const Changes& changes) {
   static const std::vector<double> kNone;
   std::vector<MetricChange> steps;
   const auto add = [&](const StepRecord& step, const std::vector<double>& before, const std::vector<double>& after) {
     if (step.isView) return;
-    steps.push_back(changeOf(step.name, "ns", before, after));
+    steps.push_back(changes.of(step.name, "ns", before, after));
     steps.back().phase = step.phase;
   };
   for (const StepRecord& step : next.steps) {
@@ -272,15 +287,25 @@ std::optional<bool> hasImproved(const MetricChange& metric) {
 
 bool RunComparison::isOneDevice() const { return std::ranges::count(differences, "device", &Difference::what) == 0; }
 
+bool tookTurns(const RunRecord& base, const RunRecord& next) {
+  return !base.roundsId.empty() && base.roundsId == next.roundsId;
+}
+
+RatioStats changeBetween(const RunRecord& base, const RunRecord& next, std::span<const double> baseSamples,
+                         std::span<const double> nextSamples) {
+  return tookTurns(base, next) ? compareRounds(nextSamples, baseSamples) : compareApart(nextSamples, baseSamples);
+}
+
 Result<RunComparison> compareRuns(const RunRecord& base, const RunRecord& next) {
   for (const char* variant : {"fused", "unfused"}) {
     const VariantRecord* before = base.variant(variant);
     const VariantRecord* after = next.variant(variant);
     if (before && after)
       return RunComparison{.differences = Differences(base, next).all(),
+                           .isPaired = tookTurns(base, next),
                            .variant = variant,
                            .totals = totalsOf(base, next, variant),
-                           .steps = stepsOf(*before, *after)};
+                           .steps = stepsOf(*before, *after, Changes(base, next))};
   }
   return Error{
       fmt::format("{} and {}: the runs have no variant in common: one is of the fused plan, and one of the "

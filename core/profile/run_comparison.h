@@ -5,6 +5,7 @@
 #include "core/profile/run_record.h"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,12 @@ struct MetricChange {
   bool isInBoth() const { return base.count > 0 && next.count > 0; }
 };
 
+/// Did both runs take turns in one measurement?
+bool tookTurns(const RunRecord& base, const RunRecord& next);
+/// next over base of samples of two runs: of each round where they took turns, else of the medians.
+RatioStats changeBetween(const RunRecord& base, const RunRecord& next, std::span<const double> baseSamples,
+                         std::span<const double> nextSamples);
+
 /// "+5.0 %", "~+0.4 %" where that could be chance, "same", "new" or "gone".
 std::string changeText(const MetricChange& metric);
 /// Nothing: it has not changed, perhaps. A speed-up is better when it grows.
@@ -34,6 +41,8 @@ struct RunComparison {
     std::string what, base, next;
   };
   std::vector<Difference> differences;
+  /// Both took turns in one measurement, so ratios are of each round; else of the medians of two measurements.
+  bool isPaired = false;
   std::string variant;               // whose steps are compared: the fused one, where both runs have it
   std::vector<MetricChange> totals;  // from end to end, then memory and launches
   std::vector<MetricChange> steps;   // in the new run's order, then those that are gone

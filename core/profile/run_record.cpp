@@ -382,6 +382,7 @@ Json toJson(const RunRecord& record) {
           {"isPartial", record.isPartial},
           {"pipelineName", record.pipelineName},
           {"pipelineHash", record.pipelineHash},
+          {"roundsId", record.roundsId},
           {"settings", toJson(record.settings)},
           {"recipe", record.recipe},
           {"switches", {{"without", record.switches.without}, {"with", record.switches.with}}},
@@ -405,6 +406,7 @@ Result<RunRecord> runRecordFromJson(const Json& json) {
   fields.read("isPartial", record.isPartial);
   fields.read("pipelineName", record.pipelineName);
   fields.read("pipelineHash", record.pipelineHash);
+  fields.read("roundsId", record.roundsId, Presence::Optional);
   fields.read("pipeline", record.pipeline);
   fields.read("recipe", record.recipe, Presence::Optional);
   readSwitches(fields, record.switches);

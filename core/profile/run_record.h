@@ -155,6 +155,8 @@ struct RunRecord {
   Json recipe;
   RuleSwitches switches;                                         // besides the document's own
   std::vector<std::pair<std::string, std::string>> environment;  // device, libraries, compiler, threads
+  /// The same in records of runs that took turns in one measurement, so that round follows round. Empty: it ran alone.
+  std::string roundsId;
   std::string timingNote;            // why steps were timed in another way than was wanted; mostly empty
   std::optional<DeviceRoofs> roofs;  // of the device, measured after the rounds of this run
   std::string roofsNote;             // why there are none though they were wanted; mostly empty

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <iterator>
 #include <map>
+#include <random>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -100,6 +101,12 @@ void addRoofs(std::vector<RunRecord>& records, Backend& backend, const ProgressC
     if (roofs) record.roofs = *roofs;
     if (!roofs) record.roofsNote = roofs.error().message;
   }
+}
+
+/// No two measurements have the same.
+std::string newRoundsId() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
 }
 
 std::string timeNow() { return fmt::format("{:%F %R} UTC", fmt::gmtime(std::chrono::system_clock::now())); }
@@ -267,12 +274,14 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
   Result<Measurement> measured = fuseline::measure(executors, policy, progress, cancel);
   if (!measured) return measured.error();
   std::vector<RunRecord> records;
+  const std::string roundsId = runs.size() > 1 ? newRoundsId() : std::string();
   auto samples = measured->plans.begin();
   auto conditions = runs.front()->m_backend->conditions();  // first: a GPU raises its clocks again when it idles
   if (std::string share = neighbours.text(); !share.empty()) conditions.emplace_back(kNeighboursFact, std::move(share));
   for (const PipelineRun* run : runs) {
     records.push_back(run->emptyRecord());
     std::ranges::copy(conditions, std::back_inserter(records.back().environment));
+    records.back().roundsId = roundsId;
     records.back().isPartial = measured->isPartial;
     records.back().settings.warmup = measured->numWarmups;
     for (const Variant& variant : run->m_variants)

@@ -31,7 +31,8 @@ Json toJson(const RunRequest& request) {
           {"name", request.pipelineName},         {"pipeline", request.pipelineText},
           {"settings", toJson(request.settings)}, {"variants", request.variants},
           {"without", request.switches.without},  {"with", request.switches.with},
-          {"tensors", request.tensorsFile},       {"capture", toJson(request.capture)}};
+          {"tensors", request.tensorsFile},       {"capture", toJson(request.capture)},
+          {"beside", request.besideText},         {"besideName", request.besideName}};
 }
 Json toJson(const CancelRequest& request) { return {{"type", "cancel"}, {"id", request.id}}; }
 Json toJson(const DevicesRequest& request) { return {{"type", "devices"}, {"id", request.id}}; }
@@ -44,7 +45,10 @@ Json toJson(const ProgressEvent& event) {
   return {{"type", "progress"}, {"id", event.id}, {"stage", event.stage}, {"done", event.done}, {"total", event.total}};
 }
 Json toJson(const ResultEvent& event) {
-  return {{"type", "result"}, {"id", event.id}, {"record", toJson(event.record)}};
+  return {{"type", "result"},
+          {"id", event.id},
+          {"record", toJson(event.record)},
+          {"beside", event.beside ? toJson(*event.beside) : Json()}};
 }
 Json toJson(const NumericsEvent& event) {
   return {{"type", "numerics"}, {"id", event.id}, {"report", toJson(event.report)}};
@@ -92,6 +96,8 @@ Result<RunRequest> readRun(const Json& json, JsonFields& fields, RunPurpose purp
   fields.read("without", request.switches.without, Presence::Optional);
   fields.read("with", request.switches.with, Presence::Optional);
   fields.read("tensors", request.tensorsFile, Presence::Optional);
+  fields.read("beside", request.besideText, Presence::Optional);
+  fields.read("besideName", request.besideName, Presence::Optional);
   fields.readObject(
       "capture", [&](JsonFields& nested) { request.capture = orderIn(nested); },
       purpose == RunPurpose::Capture ? Presence::Required : Presence::Optional);
@@ -134,6 +140,10 @@ Result<ResultEvent> readResult(const Json& json, JsonFields& fields) {
   Result<RunRecord> record = runRecordFromJson(json["record"]);
   if (!record) return record.error();
   event.record = std::move(*record);
+  if (json.value("beside", Json()).is_null()) return event;
+  Result<RunRecord> beside = runRecordFromJson(json["beside"]);
+  if (!beside) return beside.error();
+  event.beside = std::move(*beside);
   return event;
 }
 

@@ -9,6 +9,7 @@
 #include "core/support/result.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -27,7 +28,7 @@ struct CaptureOrder {
 };
 
 /// {"type":"run", "numerics" or "capture","id":1,"pipeline":"...","settings":{...},"variants":[...],"without":[...],
-/// "with":[...],"tensors":"...","capture":{...}}
+/// "with":[...],"tensors":"...","capture":{...},"beside":"...","besideName":"..."}
 struct RunRequest {
   int id = 0;
   std::string pipelineText;
@@ -38,6 +39,9 @@ struct RunRequest {
   /// A safetensors file on the worker's machine with what the run starts from; empty: all is drawn from the seed.
   std::string tensorsFile;
   RunPurpose purpose = RunPurpose::Times;
+  /// A pipeline that takes turns with it, under the same settings; empty: none. Only for times.
+  std::string besideText;
+  std::string besideName;
   /// Of the last of the variants. Only to capture.
   CaptureOrder capture;
 };
@@ -63,9 +67,11 @@ struct ProgressEvent {
   int done = 0;
   int total = 0;
 };
+/// {"type":"result","id":1,"record":{...},"beside":{...}}
 struct ResultEvent {
   int id = 0;
   RunRecord record;
+  std::optional<RunRecord> beside;  // of the pipeline that took turns with it; nothing: there was none
 };
 /// {"type":"numerics","id":1,"report":{...}}
 struct NumericsEvent {

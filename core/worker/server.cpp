@@ -18,6 +18,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -147,11 +148,17 @@ class RunQueue {
     const int id = job.request.id;
     const Result<std::unique_ptr<PipelineRun>> run = prepare(job, registry);
     if (!run) return run.error();
-    Result<RunRecord> record =
-        (*run)->measure([this, id](std::string_view stage, int done, int total) { report(id, stage, done, total); },
-                        job.stop.get_token());
-    if (!record) return record.error();
-    return WorkerEvent(ResultEvent{id, std::move(*record)});
+    const Result<std::unique_ptr<PipelineRun>> beside = prepareBeside(job, registry);
+    if (!beside) return beside.error();
+    std::vector<PipelineRun*> runs = {run->get()};
+    if (*beside) runs.push_back(beside->get());
+    Result<std::vector<RunRecord>> records = PipelineRun::measureTogether(
+        runs, [this, id](std::string_view stage, int done, int total) { report(id, stage, done, total); },
+        job.stop.get_token());
+    if (!records) return records.error();
+    ResultEvent event{id, std::move(records->front()), std::nullopt};
+    if (*beside) event.beside = std::move(records->back());
+    return WorkerEvent(std::move(event));
   }
 
   Result<WorkerEvent> numerics(const Job& job, const BackendRegistry& registry) {
@@ -179,17 +186,34 @@ class RunQueue {
 
   Result<std::unique_ptr<PipelineRun>> prepare(const Job& job, const BackendRegistry& registry) {
     report(job.request.id, "preparing", 0, 1);
+    Result<PipelineRunOptions> options = optionsOf(job.request);
+    if (!options) return options.error();
+    return PipelineRun::prepare(parseDocument(job.request.pipelineText), job.request.pipelineName, std::move(*options),
+                                registry);
+  }
+
+  /// nullptr: nothing takes turns with it.
+  Result<std::unique_ptr<PipelineRun>> prepareBeside(const Job& job, const BackendRegistry& registry) {
+    const RunRequest& request = job.request;
+    if (request.besideText.empty()) return std::unique_ptr<PipelineRun>();
+    Result<PipelineRunOptions> options = optionsOf(request);
+    if (!options) return options.error();
+    auto run =
+        PipelineRun::prepare(parseDocument(request.besideText), request.besideName, std::move(*options), registry);
+    if (!run) return Error{fmt::format("{}: {}", request.besideName, run.error().message), run.error().kind};
+    return run;
+  }
+
+  static Result<PipelineRunOptions> optionsOf(const RunRequest& request) {
     PipelineRunOptions options{
-        .settings = job.request.settings, .variants = job.request.variants, .switches = job.request.switches};
+        .settings = request.settings, .variants = request.variants, .switches = request.switches};
     // Who reads it sits before a window.
     options.tooLargeAdvice = "Give its symbols smaller values, or choose a device with more memory.";
-    if (!job.request.tensorsFile.empty()) {
-      Result<NamedTensors> tensors = readSafetensors(job.request.tensorsFile);
-      if (!tensors) return tensors.error();
-      options.tensors = std::move(*tensors);
-    }
-    return PipelineRun::prepare(parseDocument(job.request.pipelineText), job.request.pipelineName, std::move(options),
-                                registry);
+    if (request.tensorsFile.empty()) return options;
+    Result<NamedTensors> tensors = readSafetensors(request.tensorsFile);
+    if (!tensors) return tensors.error();
+    options.tensors = std::move(*tensors);
+    return options;
   }
 
   EventWriter& m_writer;

@@ -31,6 +31,7 @@ class RunTest : public QObject {
   void copiesTheCommandThatRunsTheSame();
   void devicesThatCannotRunAreShownWithTheReason();
   void runsAsTheOptionsSay();
+  void measuresBothPipelinesOfAComparison();
   void aRunTellsGainsAndLeavesThePlan();
   void numericsShowErrorsOnNodesAndOtherRecipes();
   void numericsAreKeptWithTheRun();
@@ -129,6 +130,46 @@ void RunTest::runsAsTheOptionsSay() {
   QCOMPARE(record.variants.front().endToEndNs.size(), std::size_t{4});
   QCOMPARE(record.settings.warmup, 1);
   QCOMPARE(record.settings.seed, std::uint64_t{9});
+}
+
+namespace {
+
+/// The rows under the heading of what was measured in turns.
+QStringList measuredRows(const ChangesModel& model) {
+  QStringList rows;
+  for (int group = 0; group < model.rowCount(); ++group) {
+    const QModelIndex parent = model.index(group, 0);
+    if (!parent.data().toString().startsWith(QStringLiteral("measured in turns"))) continue;
+    for (int row = 0; row < model.rowCount(parent); ++row) rows.append(model.index(row, 0, parent).data().toString());
+  }
+  return rows;
+}
+
+}  // namespace
+
+void RunTest::measuresBothPipelinesOfAComparison() {
+  Fixture f(smallPipeline(), worker());
+  f.session.setRunOptions({.iterations = 3});
+  QPushButton& measure = f.window.changes().measureButton();
+  QVERIFY(!measure.isEnabled());
+  f.window.comparison().start(f.session.document(), QStringLiteral("before"));
+  QVERIFY(f.session.apply(SetBypassed{"act", true}));
+  QVERIFY(waitForAnalysis(f.session) && QTest::qWaitFor([&] { return !f.window.comparison().isComparing(); }));
+  for (int times = 0; times < 2; ++times) {
+    QSignalSpy finished(&f.session, &Session::runFinished);
+    QVERIFY2(measure.isEnabled(), qPrintable(measure.toolTip()));
+    measure.click();
+    QVERIFY(!measure.isEnabled());
+    QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
+    QCOMPARE(f.session.baselines().all().size(), std::size_t{1});
+  }
+  QCOMPARE(f.session.baselines().reference()->name, QStringLiteral("before"));
+  const QStringList rows = measuredRows(f.window.changes().model());
+  QVERIFY2(rows.contains(QStringLiteral("time from end to end")), qPrintable(rows.join(u'\n')));
+  QVERIFY2(rows.filter(QStringLiteral("act")).size() > 0, qPrintable(rows.join(u'\n')));  // its steps are gone
+  f.session.undo();
+  QVERIFY(waitForAnalysis(f.session));
+  QTRY_VERIFY(measuredRows(f.window.changes().model()).isEmpty());
 }
 
 void RunTest::aRunTellsGainsAndLeavesThePlan() {

@@ -110,6 +110,53 @@ QString percentText(const PlanFigure& figure) {
   return QStringLiteral("%1%2 %").arg(percent > 0 ? QStringLiteral("+") : QString()).arg(percent, 0, 'f', 1);
 }
 
+// ---- What was measured.
+
+QString amountText(const MetricChange& metric, const SampleStats& stats) {
+  return metric.unit == "x" ? QStringLiteral("%1x").arg(stats.median, 0, 'f', 3) : formatDurationNs(stats.median);
+}
+
+/// "1.2 ms -> 0.9 ms"; of a step that only one has, its time.
+QString amountsText(const MetricChange& metric) {
+  if (!metric.isInBoth()) return amountText(metric, metric.base.count > 0 ? metric.base : metric.next);
+  return QStringLiteral("%1 -> %2").arg(amountText(metric, metric.base), amountText(metric, metric.next));
+}
+
+QString metricTitle(const MetricChange& metric) {
+  if (!metric.phase.empty()) return ChangesModel::tr("%1, %2").arg(toQt(metric.name), toQt(metric.phase));
+  if (metric.name == "median") return ChangesModel::tr("time from end to end");
+  if (metric.name == "unfused") return ChangesModel::tr("time from end to end, unfused");
+  return ChangesModel::tr("speed-up of fusing");
+}
+
+RowLook lookOf(const MetricChange& metric, const ThemeColors& colors) {
+  const std::optional<bool> isBetter = hasImproved(metric);
+  return {.what = metricTitle(metric),
+          .kind = toQt(changeText(metric)),
+          .details = amountsText(metric),
+          .color = !isBetter   ? colors.dimText
+                   : *isBetter ? colors.good
+                               : colors.warning};
+}
+
+QString stepKey(const MetricChange& step) {
+  return QStringLiteral("measured/%1/%2").arg(toQt(step.phase), toQt(step.name));
+}
+
+QStringList idsOf(const std::vector<std::string>& owners) {
+  QStringList ids;
+  for (const std::string& owner : owners) ids.append(toQt(owner));
+  return ids;
+}
+
+/// Of a step that is gone, what it was of.
+QStringList ownersOf(const MeasuredChange& measured, const MetricChange& step) {
+  for (const RunRecord* record : {measured.next, measured.base})
+    if (const VariantRecord* variant = record->variant(measured.comparison.variant))
+      if (const StepRecord* found = variant->find(step.name, step.phase)) return idsOf(found->owners);
+  return {};
+}
+
 QString figureTitle(const PlanFigure& figure) {
   const QString plan =
       std::string_view(figure.variant) == "fused" ? ChangesModel::tr("fused plan") : ChangesModel::tr("unfused plan");
@@ -168,11 +215,12 @@ ChangesModel::ChangesModel(QObject* parent) : QStandardItemModel(0, ColumnCount,
   setHorizontalHeaderLabels({tr("What"), tr("Change"), tr("From -> to")});
 }
 
-void ChangesModel::show(const ComparisonResult& result, const Theme& theme) {
+void ChangesModel::show(const ComparisonResult& result, const MeasuredChange* measured, const Theme& theme) {
   removeRows(0, rowCount());
   addDocumentChanges(result, theme.colors());
   addPlanChanges(result, theme.colors());
   addFigures(result.difference, theme.colors());
+  if (measured) addMeasured(*measured, result.document, theme.colors());
 }
 
 QStandardItem* ChangesModel::addGroup(const QString& title) {
@@ -237,6 +285,19 @@ void ChangesModel::addFigures(const PipelineDifference& difference, const ThemeC
             .details = isSame ? base : QStringLiteral("%1 -> %2").arg(base, valueText(figure, figure.next)),
             .color = isSame ? colors.dimText : colors.text},
            QString());
+  }
+}
+
+/// Totals, then the steps that changed, and not by chance.
+void ChangesModel::addMeasured(const MeasuredChange& measured, const PipelineDocument& document,
+                               const ThemeColors& colors) {
+  QStandardItem* group = addGroup(tr("measured in turns, %1 plan").arg(toQt(measured.comparison.variant)));
+  for (const MetricChange& total : measured.comparison.totals)
+    if (total.unit == "ns" || total.unit == "x") addRow(*group, lookOf(total, colors), QString());
+  for (const MetricChange& step : measured.comparison.steps) {
+    if (step.isInBoth() && !step.change.isSignificant()) continue;
+    QStandardItem* row = addRow(*group, lookOf(step, colors), stepKey(step));
+    row->setData(stillThere(ownersOf(measured, step), document), NodesRole);
   }
 }
 

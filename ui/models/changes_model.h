@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/profile/run_comparison.h"
 #include "ui/session/pipeline_comparison.h"
 #include "ui/theme/theme.h"
 
@@ -13,6 +14,13 @@ namespace fuseline::ui {
 QColor changeColor(const ThemeColors& colors, DocumentChange::Kind kind);
 /// "+", "−", "~", ">".
 QString changeSign(DocumentChange::Kind kind);
+
+/// What runs of both pipelines say that took turns.
+struct MeasuredChange {
+  RunComparison comparison;
+  const RunRecord* base;
+  const RunRecord* next;
+};
 
 class ChangesModel : public QStandardItemModel {
   Q_OBJECT
@@ -29,7 +37,8 @@ class ChangesModel : public QStandardItemModel {
   };
   explicit ChangesModel(QObject* parent = nullptr);
 
-  void show(const ComparisonResult& result, const Theme& theme);
+  /// measured: of both pipelines in turns; nullptr: they were not.
+  void show(const ComparisonResult& result, const MeasuredChange* measured, const Theme& theme);
 
   /// Rows that are about one thing, without headings and without figures, in order, at their first column.
   QList<QModelIndex> changeRows() const;
@@ -41,6 +50,7 @@ class ChangesModel : public QStandardItemModel {
   void addDocumentChanges(const ComparisonResult& result, const ThemeColors& colors);
   void addPlanChanges(const ComparisonResult& result, const ThemeColors& colors);
   void addFigures(const PipelineDifference& difference, const ThemeColors& colors);
+  void addMeasured(const MeasuredChange& measured, const PipelineDocument& document, const ThemeColors& colors);
   QStandardItem* addGroup(const QString& title);
 };
 

@@ -79,7 +79,10 @@ RoundComparison compareRoundsOf(const RunRecord& run, const Baseline& baseline, 
   const std::size_t numBins = numBinsFor(std::max(now.ns.size(), then.ns.size()));
   comparison.next = histogramOf(now, comparison, numBins);
   comparison.base = histogramOf(then, comparison, numBins);
-  comparison.change = {.unit = "ns", .base = then.stats, .next = now.stats, .change = compareApart(now.ns, then.ns)};
+  comparison.change = {.unit = "ns",
+                       .base = then.stats,
+                       .next = now.stats,
+                       .change = changeBetween(*baseline.record, run, then.ns, now.ns)};
   return comparison;
 }
 

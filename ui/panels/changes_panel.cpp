@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/changes_panel.h"
 
+#include "core/document/file_format.h"
+#include "core/document/pipeline_hash.h"
+#include "ui/panels/roomy_delegate.h"
 #include "ui/panels/table_copying.h"
+#include "ui/session/baselines.h"
 #include "ui/theme/format.h"
 
 #include <QAction>
@@ -42,11 +46,19 @@ ChangesPanel::ChangesPanel(Session& session, PipelineComparison& comparison, con
   connect(&theme, &Theme::changed, this, &ChangesPanel::refresh);
   connect(&session, &Session::documentChanged, this, &ChangesPanel::refreshTakeBack);
   connect(&session, &Session::selectionChanged, this, &ChangesPanel::followSelection);
+  connect(&session, &Session::runFinished, this, &ChangesPanel::refresh);
+  connect(&session.baselines(), &Baselines::changed, this, &ChangesPanel::refresh);
+  for (const auto signal :
+       {&Session::runStarted, &Session::sweepingChanged, &Session::numericsFinished, &Session::tensorsCaptured})
+    connect(&session, signal, this, &ChangesPanel::refreshMeasure);
+  connect(&session, &Session::runFailed, this, &ChangesPanel::refreshMeasure);
+  connect(&session, &Session::analysisChanged, this, &ChangesPanel::refreshMeasure);
   refresh();
 }
 
 void ChangesPanel::createView() {
   m_view->setModel(m_model);
+  makeRoomy(*m_view);
   m_view->setAlternatingRowColors(true);
   m_view->setUniformRowHeights(true);
   m_view->setFrameShape(QFrame::NoFrame);
@@ -109,6 +121,7 @@ QWidget* ChangesPanel::createButtons() {
   m_previous = add(tr("Previous"), tr("The change before (Shift+F7)"), [this] { selectNext(-1); });
   m_next = add(tr("Next"), tr("The change after (F7)"), [this] { selectNext(1); });
   m_takeBack = add(m_takeBackAction->text().remove(u'&'), {}, [this] { takeBackCurrent(); });
+  m_measure = add(tr("Measure both"), {}, [this] { measureBoth(); });
   row->addStretch(1);
   add(tr("End the comparison"), tr("The pipeline stays as it is"), [this] { Q_EMIT endWanted(); });
   return buttons;
@@ -138,6 +151,7 @@ void ChangesPanel::refresh() {
   m_previous->setEnabled(hasRows);
   m_next->setEnabled(hasRows);
   refreshTakeBack();
+  refreshMeasure();
 }
 
 /// The current row stays the current one; of one that is gone, the row that comes to stand there. What was closed stays
@@ -149,7 +163,8 @@ void ChangesPanel::fill() {
   const qsizetype place = m_model->changeRows().indexOf(current);
   const QSet<QString> closed = closedGroups();
   const int scrolled = m_view->verticalScrollBar()->value();
-  m_model->show(*m_comparison.result(), m_theme);
+  const std::optional<MeasuredChange> measured = measuredChange();
+  m_model->show(*m_comparison.result(), measured ? &*measured : nullptr, m_theme);
   for (int group = 0; group < m_model->rowCount(); ++group) {
     const QModelIndex index = m_model->index(group, 0);
     m_view->setFirstColumnSpanned(group, {}, true);
@@ -230,5 +245,38 @@ void ChangesPanel::takeBackCurrent() {
   const QModelIndex row = m_view->currentIndex().siblingAtColumn(0);
   if (row.isValid() && m_takeBackAction->isEnabled()) m_comparison.takeBack(row.data(ChangesModel::ChangeRole).toInt());
 }
+
+/// What the last run and the reference say, if they took turns and the pipeline is still as it was.
+std::optional<MeasuredChange> ChangesPanel::measuredChange() const {
+  const std::optional<LastRun>& run = m_session.lastRun();
+  const Baseline* const base = m_session.baselines().reference();
+  if (!m_comparison.isOn() || !run || run->isStale || !base || !tookTurns(*base->record, run->record)) return {};
+  const Result<Json> compared = parseJson(serialize(*m_comparison.result()->base));
+  if (!compared || hashWithoutView(*compared) != base->record->pipelineHash) return {};
+  Result<RunComparison> comparison = compareRuns(*base->record, run->record);
+  if (!comparison) return {};
+  return MeasuredChange{std::move(*comparison), base->record.get(), &run->record};
+}
+
+void ChangesPanel::refreshMeasure() {
+  const QString problem = measureProblem();
+  m_measure->setEnabled(problem.isEmpty());
+  m_measure->setToolTip(problem.isEmpty() ? tr("Runs both pipelines in turns, so that what else the machine does meets "
+                                               "them alike. The other one becomes a baseline.")
+                                          : problem);
+}
+
+/// Why both cannot be measured; empty: they can.
+QString ChangesPanel::measureProblem() const {
+  if (!m_comparison.isOn()) return tr("Nothing is compared.");
+  if (m_session.isRunning()) return tr("Something else is running.");
+  if (m_comparison.isComparing()) return tr("The pipelines are being compared.");
+  const ComparisonResult& result = *m_comparison.result();
+  if (!result.baseAnalysis->isRunnable()) return tr("The other pipeline has errors.");
+  if (!result.analysis->isRunnable()) return tr("This pipeline has errors.");
+  return {};
+}
+
+void ChangesPanel::measureBoth() { m_session.runBeside(*m_comparison.result()->base, m_comparison.baseName()); }
 
 }  // namespace fuseline::ui

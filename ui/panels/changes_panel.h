@@ -13,6 +13,8 @@
 #include <QTreeView>
 #include <QWidget>
 
+#include <optional>
+
 namespace fuseline::ui {
 
 class ChangesPanel : public QWidget {
@@ -26,6 +28,7 @@ class ChangesPanel : public QWidget {
   QString title() const { return m_title->text(); }
   QString summary() const { return m_summary->text(); }
   QPushButton& takeBackButton() { return *m_takeBack; }
+  QPushButton& measureButton() { return *m_measure; }
 
   /// Enabled while the current row can be taken back.
   QAction& takeBackAction() { return *m_takeBackAction; }
@@ -54,6 +57,10 @@ class ChangesPanel : public QWidget {
   void showCurrent();
   QSet<QString> closedGroups() const;
   void refreshTakeBack();
+  void refreshMeasure();
+  void measureBoth();
+  QString measureProblem() const;
+  std::optional<MeasuredChange> measuredChange() const;
   QString takeBackProblem() const;
 
   Session& m_session;
@@ -70,6 +77,7 @@ class ChangesPanel : public QWidget {
   QPushButton* m_previous = nullptr;
   QPushButton* m_next = nullptr;
   QPushButton* m_takeBack = nullptr;
+  QPushButton* m_measure = nullptr;
   bool m_isFilling = false;
 };
 

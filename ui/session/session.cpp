@@ -425,6 +425,13 @@ Result<PipelineText> Session::exportPipeline(const PipelineExporter& exporter) c
 
 void Session::run() { start(runRequest(RunPurpose::Times)); }
 
+void Session::runBeside(const PipelineDocument& base, const QString& name) {
+  RunRequest request = runRequest(RunPurpose::Times);
+  request.besideText = serialize(base);
+  request.besideName = name.toStdString();
+  start(std::move(request));
+}
+
 void Session::measureNumerics() { start(runRequest(RunPurpose::Numerics)); }
 
 void Session::captureTensors(const std::vector<std::string>& tensors, PlanChoice plan) {
@@ -470,14 +477,23 @@ void Session::start(RunRequest request) {
   Q_EMIT runStarted();
 }
 
-void Session::finishRun(const RunRecord& record) {
+void Session::finishRun(const RunRecord& record, const RunRecord* beside) {
   if (m_isSweeping) return;
   m_pendingRun.record = record;
   const bool isWorthLess = hasBetterRun();
   if (!m_isRunOrphaned && !isWorthLess) showOwnRun();
+  if (beside && !m_isRunOrphaned && !isWorthLess) pinBeside(*beside);
   refreshStaleness();
   Q_EMIT runFinished();
   if (isWorthLess) Q_EMIT runFailed(tr("Stopped early: the complete result from before stays."));
+}
+
+/// In place of the one that took turns with the run before.
+void Session::pinBeside(const RunRecord& beside) {
+  const auto isOlder = [](const Baseline& each) { return each.file.isEmpty() && !each.record->roundsId.empty(); };
+  const auto older = std::ranges::find_if(m_baselines->all(), isOlder);
+  if (older != m_baselines->all().end()) m_baselines->unpin(older->slot);
+  if (const Result<void> pinned = m_baselines->pin(beside); !pinned) Q_EMIT runFailed(toQt(pinned.error().message));
 }
 
 /// Whether the run that has just ended was stopped, while a complete one of the same pipeline is shown.

@@ -188,6 +188,8 @@ class Session : public QObject {
   Result<PipelineText> exportPipeline(const PipelineExporter& exporter) const;
   /// Times both plans. One that is stopped early does not replace a complete one of the same pipeline.
   void run();
+  /// The same in turns with another pipeline, whose run is then the reference of the baselines.
+  void runBeside(const PipelineDocument& base, const QString& name);
   /// Compares both plans with float32, tensor by tensor.
   void measureNumerics();
   /// Runs the plan once and takes these tensors, or all of these ops. Errors come with runFailed().
@@ -267,7 +269,8 @@ class Session : public QObject {
   void acceptAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis);
   void dropVanishedSelection();
   void start(RunRequest request);
-  void finishRun(const RunRecord& record);
+  void finishRun(const RunRecord& record, const RunRecord* beside);
+  void pinBeside(const RunRecord& beside);
   bool hasBetterRun() const;
   void showOwnRun();
   void finishNumerics(const NumericsReport& report);

@@ -101,7 +101,7 @@ void WorkerClient::handleEvent(const WorkerEvent& event) {
   if (const auto* result = std::get_if<ResultEvent>(&event); result && result->id == m_activeId) {
     m_cancelDeadline.stop();
     m_activeId = 0;
-    Q_EMIT finished(result->record);
+    Q_EMIT finished(result->record, result->beside ? &*result->beside : nullptr);
   }
   if (const auto* numerics = std::get_if<NumericsEvent>(&event); numerics && numerics->id == m_activeId) {
     m_cancelDeadline.stop();

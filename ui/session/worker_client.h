@@ -38,7 +38,8 @@ class WorkerClient : public QObject {
 
  Q_SIGNALS:
   void progress(const QString& stage, int done, int total);
-  void finished(const RunRecord& record);
+  /// beside: of the pipeline that took turns with it; nullptr: there was none.
+  void finished(const RunRecord& record, const RunRecord* beside);
   void numericsMeasured(const NumericsReport& report);
   void tensorsCaptured(const std::vector<TensorSummary>& tensors);
   /// A sentence for the user.

@@ -51,5 +51,32 @@ TEST(Diff, ComparesWhatThePlanCannotBeMadeOf) {
   EXPECT_EQ(fuseline("diff " + samplePipeline() + " /no/such/file").exitCode, 1);
 }
 
+TEST(Diff, MeasuresBothInTurns) {
+  const TemporaryFolder folder;
+  const std::string next = changedSample(folder, R"("id": "act", "op": "GELU")", R"("id": "act", "op": "Identity")");
+  const std::string call = "diff --device reference --iterations 6 " + samplePipeline() + " " + next;
+  const ProgramResult result = fuseline(call + " --measure");
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "from end to end, fused\n")) << result.out;
+  EXPECT_TRUE(has(result.out, "Both took turns in the same rounds")) << result.out;
+  EXPECT_TRUE(has(result.out, " gone.\n")) << result.out;
+  // Without the GELU its input is not kept for backward any more.
+  const ProgramResult gated = fuseline(call + " --measure --fail-if 'saved<-10%' --fail-if 'peak>+10%'");
+  EXPECT_EQ(gated.exitCode, 5) << gated.out;
+  EXPECT_TRUE(has(gated.out, "FAILED saved<-10%: ")) << gated.out;
+  EXPECT_TRUE(has(gated.out, "passed peak>+10%: ")) << gated.out;
+}
+
+TEST(Diff, MeasuresOnlyWhatCanRun) {
+  const TemporaryFolder folder;
+  const std::string broken = changedSample(folder, R"("op": "GELU")", R"("op": "GELUU")");
+  const ProgramResult result = fuseline("diff --device reference --measure " + samplePipeline() + " " + broken);
+  EXPECT_EQ(result.exitCode, 1);
+  EXPECT_TRUE(has(result.err, "--measure: ") && has(result.err, "GELUU")) << result.err;
+  const ProgramResult ungated = fuseline("diff --fail-if 'median>+5%' " + samplePipeline() + " " + samplePipeline());
+  EXPECT_EQ(ungated.exitCode, 2);
+  EXPECT_TRUE(has(ungated.err, "add --measure")) << ungated.err;
+}
+
 }  // namespace
 }  // namespace fuseline::testing

@@ -34,6 +34,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("devices", "--probe");
   expectFits("validate", samplePipeline());
   expectFits("validate", "'" + goldenPath("broken.fuseline").string() + "'", 1);
+  expectFits("validate", samplePipeline() + " '" + goldenPath("broken.fuseline").string() + "'", 1);
   expectFits("validate", "--repair '" + goldenPath("broken.fuseline").string() + "'", 1);
   expectFits("infer", "--device sm_90 " + samplePipeline());
   expectFits("fuse", "--device reference " + samplePipeline());
@@ -41,6 +42,8 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("suggest", "--device reference --rules te --bandwidth 100 --launch 2 " + samplePipeline());
   expectFits("diff", "--device reference " + samplePipeline() + " '" + goldenPath("nested.fuseline").string() + "'");
   expectFits("diff", "--view " + samplePipeline() + " '" + goldenPath("broken.fuseline").string() + "'");
+  expectFits("diff", "--device reference --measure --iterations 1 --fail-if 'peak>+900%' " + samplePipeline() + " '" +
+                         goldenPath("nested.fuseline").string() + "'");
   expectFits("run", "--device reference --iterations 2 --warmup 0 " + samplePipeline());
   expectFits("run", "--device reference --iterations 2 --variants fused " + samplePipeline());
   expectFits("run", "--device reference --iterations 1 --warmup 0 --recipe delayed --numerics " + samplePipeline());

@@ -54,6 +54,31 @@ TEST(CompareRuns, PutsTotalsAndStepsBesideEachOther) {
   EXPECT_EQ(comparison.steps[3].next.count, 0) << "gone";
 }
 
+/// A machine that gets slower and slower hides a change of 2 % from medians, but not from rounds in turns.
+TEST(CompareRuns, ComparesRoundByRoundWhatTookTurns) {
+  RunRecord base = runOf(200, 100, {step("a", 60)});
+  RunRecord next = base;
+  const auto drifting = [](double timeNs) {
+    std::vector<double> samples;
+    for (int i = 0; i < 12; ++i) samples.push_back(timeNs * (1.0 + 0.1 * i));
+    return samples;
+  };
+  for (const auto& [record, scale] : {std::pair(&base, 1.0), {&next, 1.02}}) {
+    record->variants[1].endToEndNs = drifting(100 * scale);
+    record->variants[1].steps[0].samplesNs = drifting(60 * scale);
+  }
+  EXPECT_FALSE(compared(base, next).isPaired);
+  EXPECT_FALSE(total(compared(base, next), "median").change.isSignificant());
+  base.roundsId = next.roundsId = "1";
+  const RunComparison paired = compared(base, next);
+  EXPECT_TRUE(paired.isPaired);
+  EXPECT_TRUE(total(paired, "median").change.isSignificant());
+  EXPECT_NEAR(total(paired, "median").change.low, 1.02, 1e-9);
+  EXPECT_TRUE(paired.steps[0].change.isSignificant());
+  next.roundsId = "2";
+  EXPECT_FALSE(compared(base, next).isPaired);
+}
+
 TEST(CompareRuns, NamesWhatIsNotTheSameAndNotWhatChangesAnyway) {
   const RunRecord base = runOf(2, 1, {});
   RunRecord next = base;

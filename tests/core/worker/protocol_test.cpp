@@ -43,6 +43,8 @@ TEST(Protocol, KeepsEveryFieldOfARunRequest) {
     request.settings.seed = seed;
     request.settings.symbols = {{utf8("s" + name), value}};
     request.variants = {"fused"};
+    request.besideText = utf8(name + text);
+    request.besideName = utf8(text);
     request.purpose =
         std::array{RunPurpose::Times, RunPurpose::Numerics, RunPurpose::Capture}[static_cast<std::size_t>(seed % 3)];
     request.capture = {.tensors = {utf8(text)}, .file = utf8(name), .limitBytes = value};
@@ -57,6 +59,8 @@ TEST(Protocol, KeepsEveryFieldOfARunRequest) {
     RC_ASSERT(read.settings.seed == seed);
     RC_ASSERT(read.settings.symbols == request.settings.symbols);
     RC_ASSERT(read.variants == request.variants);
+    RC_ASSERT(read.besideText == request.besideText);
+    RC_ASSERT(read.besideName == request.besideName);
     RC_ASSERT(read.purpose == request.purpose);
     RC_ASSERT(read.capture.tensors == request.capture.tensors);
     RC_ASSERT(read.capture.file == request.capture.file);

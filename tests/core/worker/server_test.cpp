@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/worker/server.h"
 
+#include "core/profile/run_comparison.h"
+
 #include "core/tensor/safetensors.h"
 #include "core/worker/protocol.h"
 #include "tests/support/one_backend.h"
@@ -131,6 +133,32 @@ TEST(Worker, RunsAPipelineBothWays) {
   for (const VariantRecord& variant : results[0].record.variants) EXPECT_EQ(variant.endToEndNs.size(), 3u);
   EXPECT_LT(results[0].record.variants[1].launches, results[0].record.variants[0].launches);
   EXPECT_EQ(only<ProgressEvent>(events).front().stage, "preparing");
+}
+
+TEST(Worker, RunsTwoPipelinesInTurns) {
+  RunRequest request{.id = 6, .pipelineText = kPipeline, .pipelineName = "mlp"};
+  request.settings.device = "reference";
+  request.settings.iterations = 3;
+  request.besideText = kPipeline;
+  request.besideName = "before";
+  const auto results = only<ResultEvent>(serve(encode(WorkerRequest(request)) + "\n" + runLine(7, 1)));
+  ASSERT_EQ(results.size(), 2u);
+  ASSERT_TRUE(results[0].beside);
+  EXPECT_EQ(results[0].beside->pipelineName, "before");
+  EXPECT_TRUE(tookTurns(*results[0].beside, results[0].record));
+  for (const VariantRecord& variant : results[0].beside->variants) EXPECT_EQ(variant.endToEndNs.size(), 3u);
+  EXPECT_FALSE(results[1].beside);
+  EXPECT_FALSE(tookTurns(results[1].record, results[1].record)) << "it ran alone";
+}
+
+TEST(Worker, NamesThePipelineThatCannotTakeTurns) {
+  RunRequest request{.id = 6, .pipelineText = kPipeline, .pipelineName = "mlp"};
+  request.settings.device = "reference";
+  request.besideText = "{}";
+  request.besideName = "before";
+  const auto errors = only<ErrorEvent>(serve(encode(WorkerRequest(request)) + "\n"));
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_TRUE(errors[0].error.message.starts_with("before")) << errors[0].error.message;
 }
 
 TEST(Worker, RunsSeveralRequestsInOrder) {
