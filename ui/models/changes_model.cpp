@@ -179,11 +179,11 @@ QString opsText(const ChangeCounts& counts) {
   return parts.join(QStringLiteral(", "));
 }
 
-/// "16 launches instead of 4"; empty where both are the same, or nothing is planned. one: the text for 1.
+/// "16 launches instead of 4"; empty where both read the same, or nothing is planned. one: the text for 1.
 QString figureText(const PipelineDifference& difference, std::string_view name, const QString& one,
                    const QString& many) {
   const PlanFigure* const figure = findFigure(difference, "fused", name);
-  if (!figure || figure->base == figure->next) return QString();
+  if (!figure || valueText(*figure, figure->base) == valueText(*figure, figure->next)) return QString();
   return (figure->next == 1 ? one : many).arg(valueText(*figure, figure->next), valueText(*figure, figure->base));
 }
 
@@ -219,8 +219,8 @@ void ChangesModel::show(const ComparisonResult& result, const MeasuredChange* me
   removeRows(0, rowCount());
   addDocumentChanges(result, theme.colors());
   addPlanChanges(result, theme.colors());
-  addFigures(result.difference, theme.colors());
   if (measured) addMeasured(*measured, result.document, theme.colors());
+  addFigures(result.difference, theme.colors());
 }
 
 QStandardItem* ChangesModel::addGroup(const QString& title) {
