@@ -76,11 +76,16 @@ std::vector<std::string> findPath(const PipelineDocument& document, const std::s
 }  // namespace
 
 Edit removeOpWithWires(const PipelineDocument& document, std::string_view id, bool reconnect) {
-  const DocumentOp* op = document.findOp(id);
-  const OperationPointer operation = op ? operationOf(document, *op) : nullptr;
+  return removeOpWithWires(document, document.pipeline(), id, reconnect);
+}
+
+Edit removeOpWithWires(const PipelineDocument& document, const DocumentBlock& section, std::string_view id,
+                       bool reconnect) {
+  const auto op = std::ranges::find(section.ops, id, &DocumentOp::id);
+  const OperationPointer operation = op != section.ops.end() ? operationOf(document, *op) : nullptr;
   const Endpoint input = {std::string(id), mainInput(operation)};
   const Endpoint output = {std::string(id), mainOutput(operation)};
-  const auto& wires = document.wires();
+  const auto& wires = section.wires;
   const auto feed = std::ranges::find(wires, input, &Wire::to);
   const Endpoint* source = reconnect && feed != wires.end() && feed->from.node != id ? &feed->from : nullptr;
 
@@ -91,8 +96,8 @@ Edit removeOpWithWires(const PipelineDocument& document, std::string_view id, bo
     group.edits.push_back(RemoveWire{wire, i});
     if (source && wire.from == output && wire.to.node != id) group.edits.push_back(AddWire{{*source, wire.to}, i});
   }
-  for (int i = static_cast<int>(document.outputs().size()) - 1; i >= 0; --i) {
-    const DocumentOutput& reader = document.outputs()[static_cast<std::size_t>(i)];
+  for (int i = static_cast<int>(section.outputs.size()) - 1; i >= 0; --i) {
+    const DocumentOutput& reader = section.outputs[static_cast<std::size_t>(i)];
     if (reader.from.node != id) continue;
     group.edits.push_back(RemoveOutput{reader.id, i});
     if (source && reader.from == output)

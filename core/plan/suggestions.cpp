@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -28,6 +29,8 @@ constexpr Source kSources[] = {
 
 /// Memory that is not worth a word.
 constexpr double kLeastMemoryShare = 0.01;
+/// How many suggestions are tried together: each takes an analysis.
+constexpr std::size_t kMostCombined = 40;
 
 std::vector<Proposal> proposalsFor(const SuggestionContext& context) {
   std::vector<Proposal> proposals;
@@ -65,6 +68,43 @@ bool isWorthIt(const Suggestion& suggestion, const DeviceModel& device) {
          suggestion.after.quantizedFlops > suggestion.before.quantizedFlops;
 }
 
+bool comesFirst(const Suggestion& a, const Suggestion& b, const DeviceModel& device) {
+  if (a.proposal.kind != b.proposal.kind) return a.proposal.kind < b.proposal.kind;
+  if (a.fp8SavedUs != b.fp8SavedUs) return a.fp8SavedUs > b.fp8SavedUs;
+  return exceeds(gainOf(a), gainOf(b), device);
+}
+
+/// A document that grows better step by step, and what was done to it.
+struct Improved {
+  PipelineDocument document;
+  Analysis analysis;
+  std::vector<Proposal> applied = {};
+};
+
+/// "Do 3 of these together: Remove a, which does nothing; Move s behind fc; ..."
+std::string labelOf(const std::vector<Proposal>& applied) {
+  constexpr std::size_t kMostNamed = 3;
+  std::string label = fmt::format("Do {} of these together: ", applied.size());
+  for (std::size_t i = 0; i < std::min(applied.size(), kMostNamed); ++i)
+    label += (i > 0 ? "; " : "") + applied[i].repair.label;
+  return applied.size() > kMostNamed ? label + fmt::format("; and {} more", applied.size() - kMostNamed) : label;
+}
+
+/// Each once.
+std::string cautionOf(const std::vector<Proposal>& applied) {
+  std::vector<std::string> cautions;
+  for (const Proposal& each : applied)
+    if (!each.caution.empty() && std::ranges::count(cautions, each.caution) == 0) cautions.push_back(each.caution);
+  return fmt::format("{}", fmt::join(cautions, " "));
+}
+
+Proposal together(std::vector<Proposal> applied) {
+  EditGroup group{.label = labelOf(applied)};
+  for (Proposal& each : applied) group.edits.push_back(each.repair.edit);
+  const std::string caution = cautionOf(applied);
+  return {.source = "combination", .node = {}, .repair = {group.label, std::move(group)}, .caution = caution};
+}
+
 class Trials {
  public:
   Trials(const PipelineDocument& document, const AnalysisOptions& options)
@@ -77,21 +117,28 @@ class Trials {
       if (stop.stop_requested()) return {};
       if (std::optional<Suggestion> suggestion = tried(std::move(proposal))) found.push_back(std::move(*suggestion));
     }
-    std::ranges::stable_sort(found, [&](const Suggestion& a, const Suggestion& b) { return comesFirst(a, b); });
-    return found;
+    std::ranges::stable_sort(found, [&](const auto& a, const auto& b) { return comesFirst(a, b, device()); });
+    if (std::optional<Suggestion> combination = combined(found, stop))
+      found.insert(found.begin(), std::move(*combination));
+    return stop.stop_requested() ? std::vector<Suggestion>() : found;
   }
 
  private:
+  const DeviceModel& device() const { return m_options.gains.device; }
+
   std::optional<Suggestion> tried(Proposal proposal) {
     PipelineDocument changed = m_document;
     if (!changed.apply(proposal.repair.edit) || !isNew(changed)) return std::nullopt;
-    const Analysis after = analyze(changed, m_options);
+    return comparedWithNow(std::move(proposal), analyze(changed, m_options));
+  }
+
+  std::optional<Suggestion> comparedWithNow(Proposal proposal, const Analysis& after) const {
     if (!after.isRunnable()) return std::nullopt;
     Suggestion suggestion{.proposal = std::move(proposal),
                           .before = needsOf(m_analysis),
                           .after = needsOf(after),
                           .fp8SavedUs = fp8SavedUs(after)};
-    if (!isWorthIt(suggestion, m_options.gains.device)) return std::nullopt;
+    if (!isWorthIt(suggestion, device())) return std::nullopt;
     suggestion.plans = planDifference(m_analysis.graph(), m_analysis.report, after.graph(), after.report);
     return suggestion;
   }
@@ -105,10 +152,45 @@ class Trials {
     return estimateFp8(after.graph()) - estimateFp8(m_analysis.graph());
   }
 
-  bool comesFirst(const Suggestion& a, const Suggestion& b) const {
-    if (a.proposal.kind != b.proposal.kind) return a.proposal.kind < b.proposal.kind;
-    if (a.fp8SavedUs != b.fp8SavedUs) return a.fp8SavedUs > b.fp8SavedUs;
-    return exceeds(gainOf(a), gainOf(b), m_options.gains.device);
+  // ---- several at once
+
+  /// Of those that keep results: one after the other as long as the plan needs less, the best of them first. Nothing:
+  /// that is not more than the best one alone. `found` is in order.
+  std::optional<Suggestion> combined(const std::vector<Suggestion>& found, const std::stop_token& stop) const {
+    std::vector<const Suggestion*> candidates;
+    for (const Suggestion& each : found)
+      if (each.proposal.kind == SuggestionKind::SameResults && !each.proposal.isTradeForMemory)
+        candidates.push_back(&each);
+    if (candidates.size() > kMostCombined) candidates.resize(kMostCombined);
+    Improved improved{m_document, m_analysis};
+    for (const Suggestion* each : candidates) {
+      if (stop.stop_requested()) return std::nullopt;
+      improve(improved, *each);
+    }
+    if (improved.applied.size() < 2) return std::nullopt;
+    std::optional<Suggestion> all = comparedWithNow(together(std::move(improved.applied)), improved.analysis);
+    return all && exceeds(gainOf(*all), gainOf(*candidates.front()), device()) ? all : std::nullopt;
+  }
+
+  /// Edits name places in lists: what is proposed for the document as it is by now is what counts.
+  void improve(Improved& improved, const Suggestion& suggestion) const {
+    std::vector<Proposal> proposals = proposalsFor({improved.document, m_options, improved.analysis});
+    const auto isSame = [&](const Proposal& each) {
+      return each.source == suggestion.proposal.source && each.repair.label == suggestion.proposal.repair.label;
+    };
+    const auto again = std::ranges::find_if(proposals, isSame);
+    PipelineDocument changed = improved.document;
+    if (again == proposals.end() || !changed.apply(again->repair.edit)) return;
+    Analysis analysis = analyze(changed, m_options);
+    if (!analysis.isRunnable() || !isLess(needsOf(analysis), needsOf(improved.analysis))) return;
+    improved.document = std::move(changed);
+    improved.analysis = std::move(analysis);
+    improved.applied.push_back(std::move(*again));
+  }
+
+  bool isLess(const PlanNeeds& after, const PlanNeeds& before) const {
+    const Saving saving{before.bytesMoved - after.bytesMoved, before.launches - after.launches};
+    return exceeds(gainOf(saving), {}, device());
   }
 
   const PipelineDocument& m_document;

@@ -57,8 +57,10 @@ struct Suggestion {
 
 /// Tries what the sources of core/plan/suggestions propose, each by itself, and gives what is worth it: less traffic or
 /// fewer launches, less memory, or more of the products in 8 bits. What keeps results comes first, in each kind what
-/// gains most. `options` are those of the analysis. Takes one analysis a proposal, at most kMostTried; of those
-/// that lead to the same document the first counts. Empty when stopped, or where the document has errors.
+/// gains most. Where several that keep results gain more together than the best of them alone, that comes before all.
+/// An op of a block counts once, however many instances there are. `options` are those of the analysis. Takes one
+/// analysis a proposal, at most kMostTried, and some more for the combination; of those that lead to the same
+/// document the first counts. Empty when stopped, or where the document has errors.
 std::vector<Suggestion> suggestions(const PipelineDocument& document, const AnalysisOptions& options = {},
                                     const std::stop_token& stop = {});
 inline constexpr std::size_t kMostTried = 200;

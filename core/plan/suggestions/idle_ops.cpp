@@ -1,6 +1,11 @@
 // Ops that do nothing, but may stand between others.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/suggestions/sources.h"
+#include "core/plan/suggestions/written_op.h"
+
+#include <optional>
+#include <set>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -20,12 +25,15 @@ bool isIdle(const Node& node) {
 
 std::vector<Proposal> suggestion_sources::idle_ops(const SuggestionContext& context) {
   std::vector<Proposal> proposals;
+  std::set<std::string> seen;  // an op of a block is in each of its instances
   for (const Node& node : context.analysis.graph().nodes()) {
-    if (!isIdle(node) || !context.document.findOp(node.id)) continue;
+    const std::optional<WrittenOp> op = isIdle(node) ? writtenOp(context.document, node) : std::nullopt;
+    if (!op || !seen.insert(op->text()).second) continue;
     proposals.push_back({.source = "idle_ops",
-                         .node = node.id,
-                         .repair = {fmt::format("Remove {}, which does nothing", node.id),
-                                    removeOpWithWires(context.document, node.id, true)}});
+                         .node = node.owner,
+                         .repair = {fmt::format("Remove {}, which does nothing", op->text()),
+                                    op->inPlace(removeOpWithWires(context.document, *op->section, op->id, true))},
+                         .caution = op->cautionWith("")});
   }
   return proposals;
 }

@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/document_operation.h"
 #include "core/plan/suggestions/sources.h"
+#include "core/plan/suggestions/written_op.h"
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -46,22 +49,23 @@ const Node* onlyReader(const Graph& graph, const Node& node) {
 
 class Swap {
  public:
-  Swap(const PipelineDocument& document, const Node& first, const Node& second)
-      : m_document(document),
+  /// Both of one section.
+  Swap(const WrittenOp& first, const Node& firstNode, const WrittenOp& second, const Node& secondNode)
+      : m_section(*first.section),
         m_first(first.id),
-        m_firstIn{first.id, first.operation->inputs.front().name},
-        m_firstOut{first.id, first.operation->outputs.front().name},
-        m_secondIn{second.id, second.operation->inputs.front().name},
-        m_secondOut{second.id, second.operation->outputs.front().name} {}
+        m_firstIn{first.id, firstNode.operation->inputs.front().name},
+        m_firstOut{first.id, firstNode.operation->outputs.front().name},
+        m_secondIn{second.id, secondNode.operation->inputs.front().name},
+        m_secondOut{second.id, secondNode.operation->outputs.front().name} {}
 
   /// The main wires change their ends; the ops change their places on the canvas.
-  Edit edit() const {
+  EditGroup edit() const {
     EditGroup group{.label = fmt::format("Move {} behind {}", m_first, m_secondIn.node)};
-    for (const Wire& wire : m_document.wires())
+    for (const Wire& wire : m_section.wires)
       if (turned(wire) != wire) group.edits.emplace_back(RemoveWire{wire});
-    for (const Wire& wire : m_document.wires())
+    for (const Wire& wire : m_section.wires)
       if (turned(wire) != wire) group.edits.emplace_back(AddWire{turned(wire)});
-    for (DocumentOutput output : m_document.outputs())
+    for (DocumentOutput output : m_section.outputs)
       if (output.from == m_secondOut) {
         output.from = m_firstOut;
         group.edits.emplace_back(ReplaceOutput{output.id, output});
@@ -80,11 +84,11 @@ class Swap {
   }
 
   std::optional<Position> positionOf(const std::string& id) const {
-    const auto found = std::ranges::find(m_document.positions(), id, [](const auto& each) { return each.first; });
-    return found == m_document.positions().end() ? std::nullopt : std::optional(found->second);
+    const auto found = std::ranges::find(m_section.positions, id, [](const auto& each) { return each.first; });
+    return found == m_section.positions.end() ? std::nullopt : std::optional(found->second);
   }
 
-  const PipelineDocument& m_document;
+  const DocumentBlock& m_section;
   std::string m_first;
   Endpoint m_firstIn;
   Endpoint m_firstOut;
@@ -96,16 +100,21 @@ class Swap {
 
 std::vector<Proposal> suggestion_sources::order(const SuggestionContext& context) {
   std::vector<Proposal> proposals;
+  std::set<std::string> seen;  // an op of a block is in each of its instances
   const Graph& graph = context.analysis.graph();
   for (const Node& first : graph.nodes()) {
     const Node* second = onlyReader(graph, first);
-    if (!second || !context.document.findOp(first.id) || !context.document.findOp(second->id)) continue;
-    if (!commute(graph, first, *second)) continue;
-    Edit edit = Swap(context.document, first, *second).edit();
-    proposals.push_back({.source = "order",
-                         .node = first.id,
-                         .repair = {describe(edit), std::move(edit)},
-                         .caution = "The same mathematics; what is rounded may differ in the last bit."});
+    if (!second || !commute(graph, first, *second)) continue;
+    const std::optional<WrittenOp> op = writtenOp(context.document, first);
+    const std::optional<WrittenOp> reader = writtenOp(context.document, *second);
+    if (!op || !reader || !op->isBeside(*reader) || !seen.insert(op->text()).second) continue;
+    EditGroup edit = Swap(*op, first, *reader, *second).edit();
+    std::string label = op->block.empty() ? edit.label : fmt::format("{} of block {}", edit.label, op->block);
+    proposals.push_back(
+        {.source = "order",
+         .node = first.owner,
+         .repair = {std::move(label), op->inPlace(std::move(edit))},
+         .caution = op->cautionWith("The same mathematics; what is rounded may differ in the last bit.")});
   }
   return proposals;
 }

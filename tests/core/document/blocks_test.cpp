@@ -490,6 +490,21 @@ std::string refusal(PipelineDocument document, const Edit& edit) {
   return result ? "accepted" : result.error().message;
 }
 
+/// The last op of a block makes its output, which instances are read by.
+TEST(Blocks, RemoveAnOpInsideAndGoOnWithWhatItRead) {
+  PipelineDocument document = parseDocument(findTemplate("transformer-stack")->text).document;
+  const std::string before = serialize(document);
+  const Edit removal = removeOpWithWires(document, *document.findBlock("FeedForward"), "fc2", true);
+  const Result<Edit> undo = document.apply(EditInBlock{"FeedForward", std::get<EditGroup>(removal).edits});
+  ASSERT_TRUE(undo) << undo.error().message;
+  const DocumentBlock& block = *document.findBlock("FeedForward");
+  EXPECT_EQ(block.ops.size(), 3u);
+  ASSERT_EQ(block.outputs.size(), 1u);
+  EXPECT_EQ(toString(block.outputs.front().from), "act.y");
+  ASSERT_TRUE(document.apply(*undo));
+  EXPECT_EQ(serialize(document), before);
+}
+
 TEST(BlockEdit, RefusalsSayWhy) {
   const PipelineDocument stack = example("transformer_stack");
   EXPECT_EQ(refusal(stack, AddBlock{"Layer", {}}), "There is already a block Layer.");

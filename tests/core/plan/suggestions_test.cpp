@@ -4,6 +4,7 @@
 
 #include "core/document/file_format.h"
 #include "core/runtime/backend.h"
+#include "core/support/json_fields.h"
 #include "tests/support/run_plan.h"
 
 #include <algorithm>
@@ -54,6 +55,7 @@ PipelineDocument chainOf(const std::vector<Op>& ops, const std::string& more = "
 
 const Op kLinear = {"fc", "BasicLinear", R"({"in_features": "H", "out_features": "H"})"};
 const Op kHalf = {"scale", "ConstantScale", R"({"scale": 0.5})"};
+const Op kNothing = {"nothing", "Identity"};
 const Op kAddInPlace = {"add", "AddExtraInput", R"({"in_place": true})"};
 
 std::vector<std::string> labelsOf(const std::vector<Suggestion>& found) {
@@ -93,13 +95,80 @@ TEST(Suggestions, MoveAScaleBehindTheProductThatTakesItAlong) {
 }
 
 TEST(Suggestions, RemoveWhatDoesNothingWhereItStandsBetweenOthers) {
-  const Op nothing = {"nothing", "Identity"};
-  const PipelineDocument document = chainOf({kLinear, nothing, kAddInPlace}, R"(, "fusion": {"rules": "te"})");
+  const PipelineDocument document = chainOf({kLinear, kNothing, kAddInPlace}, R"(, "fusion": {"rules": "te"})");
   const std::vector<Suggestion> found = suggestions(document);
   const Suggestion* removal = find(found, "Remove nothing, which does nothing");
   ASSERT_TRUE(removal) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
   EXPECT_EQ(removal->proposal.kind, SuggestionKind::SameResults);
   EXPECT_EQ(removal->saving(), (Saving{.bytes = 2 * 64 * 32 * 2, .launches = 1}));
+}
+
+/// Two layers of one block, which is a chain like that of chainOf().
+PipelineDocument layersOf(const std::vector<Op>& ops, const std::string& more = "", const std::string& dtype = "bf16") {
+  const Json chain = *parseJson(serialize(chainOf(ops, more, dtype)));
+  Json block = {{"inputs", {{{"id", "x"}}, {{"id", "r"}}}}};
+  for (const char* part : {"ops", "wires", "outputs"}) block[part] = chain["pipeline"][part];
+  Json document = chain;
+  document["blocks"] = {{"Layer", block}};
+  document["pipeline"]["ops"] = {{{"id", "first"}, {"op", "block:Layer"}}, {{"id", "second"}, {"op", "block:Layer"}}};
+  document["pipeline"]["wires"] = Json::array();
+  for (const auto& [from, to] :
+       {std::pair("x", "first.x"), {"r", "first.r"}, {"first.y", "second.x"}, {"r", "second.r"}})
+    document["pipeline"]["wires"].push_back(Json::array({from, to}));
+  document["pipeline"]["outputs"] = {{{"id", "y"}, {"from", "second.y"}}};
+  LoadedDocument loaded = parseDocument(document.dump());
+  EXPECT_FALSE(hasErrors(loaded.diagnostics)) << loaded.diagnostics.front().message << document.dump(2);
+  return std::move(loaded.document);
+}
+
+const char* const kTeRules = R"(, "fusion": {"rules": "te"})";
+
+TEST(Suggestions, LookIntoBlocksOnceForAllInstances) {
+  const std::vector<Suggestion> moves = suggestions(layersOf({kHalf, kLinear, kAddInPlace}));
+  const Suggestion* move = find(moves, "Move scale behind fc of block Layer");
+  ASSERT_TRUE(move) << fmt::format("{}", fmt::join(labelsOf(moves), ", "));
+  EXPECT_EQ(move->proposal.node, "first");
+  EXPECT_TRUE(move->proposal.caution.starts_with("In every instance of block Layer. ")) << move->proposal.caution;
+  // Of the first instance as outside of a block; forward, the product of the first takes along the scale of the second.
+  EXPECT_EQ(move->saving(), (Saving{.bytes = (4 + 2) * 64 * 32 * 2, .launches = 2 + 1}));
+
+  const PipelineDocument document = layersOf({kLinear, kNothing, kAddInPlace}, kTeRules);
+  const std::vector<Suggestion> removals = suggestions(document);
+  const Suggestion* removal = find(removals, "Remove nothing of block Layer, which does nothing");
+  ASSERT_TRUE(removal) << fmt::format("{}", fmt::join(labelsOf(removals), ", "));
+  EXPECT_EQ(removal->saving(), (Saving{.bytes = 2 * 2 * 64 * 32 * 2, .launches = 2}));
+  PipelineDocument changed = document;
+  const Result<Edit> undo = changed.apply(removal->proposal.repair.edit);
+  ASSERT_TRUE(undo);
+  EXPECT_EQ(changed.findBlock("Layer")->ops.size(), 2u);
+  ASSERT_TRUE(changed.apply(*undo));
+  EXPECT_EQ(serialize(changed), serialize(document));
+}
+
+TEST(Suggestions, SayWhatTheBestDoTogether) {
+  const Op otherHalf = {"half", "ConstantScale", R"({"scale": 0.25})"};
+  const Op otherLinear = {"fc2", "BasicLinear", R"({"in_features": "H", "out_features": "H"})"};
+  const Op otherAdd = {"add2", "AddExtraInput", R"({"in_place": true})"};
+  const PipelineDocument document = chainOf({kHalf, kLinear, kAddInPlace, otherHalf, otherLinear, otherAdd});
+  const std::vector<Suggestion> found = suggestions(document);
+  const Suggestion* first = find(found, "Move scale behind fc");
+  const Suggestion* second = find(found, "Move half behind fc2");
+  ASSERT_TRUE(first && second) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
+  const Suggestion& both = found.front();
+  EXPECT_EQ(both.proposal.repair.label, "Do 2 of these together: Move scale behind fc; Move half behind fc2");
+  EXPECT_EQ(both.proposal.kind, SuggestionKind::SameResults);
+  EXPECT_EQ(both.saving().bytes, first->saving().bytes + second->saving().bytes);
+  EXPECT_EQ(both.saving().launches, first->saving().launches + second->saving().launches);
+  EXPECT_EQ(both.proposal.caution, first->proposal.caution) << "said once";
+  PipelineDocument changed = document;
+  ASSERT_TRUE(changed.apply(both.proposal.repair.edit));
+  for (const Suggestion& left : suggestions(changed))
+    EXPECT_NE(left.proposal.source, "order") << left.proposal.repair.label;
+}
+
+TEST(Suggestions, SayNothingOfOneThatIsAlone) {
+  for (const Suggestion& each : suggestions(chainOf({kLinear, kNothing, kAddInPlace})))
+    EXPECT_NE(each.proposal.source, "combination") << each.proposal.repair.label;
 }
 
 TEST(Suggestions, SwitchOnWhatTheDocumentKeepsOff) {
@@ -199,9 +268,14 @@ std::vector<Op> randomChain() {
   return ops;
 }
 
+/// As the pipeline itself, or in two instances of a block.
+PipelineDocument randomDocument(const std::string& fusion, const std::string& dtype) {
+  const std::vector<Op> ops = randomChain();
+  return *rc::gen::arbitrary<bool>() ? layersOf(ops, fusion, dtype) : chainOf(ops, fusion, dtype);
+}
+
 RC_GTEST_PROP(Suggestions, KeepResultsWhereTheySaySo, ()) {
-  const std::string fusion = *rc::gen::element<std::string>("", R"(, "fusion": {"rules": "te"})");
-  const PipelineDocument document = chainOf(randomChain(), fusion, "f32");
+  const PipelineDocument document = randomDocument(*rc::gen::element<std::string>("", kTeRules), "f32");
   const Graph before = analyze(document).graph();
   const auto expected = runPlan(before, unfused(before), makeReferenceBackend());
   for (const Suggestion& suggestion : suggestions(document)) {
@@ -215,7 +289,7 @@ RC_GTEST_PROP(Suggestions, KeepResultsWhereTheySaySo, ()) {
 }
 
 RC_GTEST_PROP(Suggestions, NeedWhatTheyPromise, ()) {
-  const PipelineDocument document = chainOf(randomChain());
+  const PipelineDocument document = randomDocument(*rc::gen::element<std::string>("", kTeRules), "bf16");
   for (const Suggestion& suggestion : suggestions(document)) {
     PipelineDocument changed = document;
     const Result<Edit> undo = changed.apply(suggestion.proposal.repair.edit);

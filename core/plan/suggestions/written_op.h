@@ -1,0 +1,31 @@
+// WrittenOp: where the op of a node is written, in the pipeline or in a block, and edits of it there.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/document.h"
+#include "core/graph/graph.h"
+
+#include <optional>
+#include <string>
+
+namespace fuseline {
+
+struct WrittenOp {
+  const DocumentBlock* section = nullptr;  // the pipeline, or a block
+  std::string block;                       // its name; empty: the pipeline
+  std::string instance;                    // the path of the instance that the node is of; empty: the pipeline
+  std::string id;                          // within the section
+
+  /// "op", or "op of block Layer".
+  std::string text() const;
+  /// The edit of the section as one of the document.
+  Edit inPlace(Edit edit) const;
+  /// Behind "In every instance of block Layer.", which nobody says of an op of the pipeline.
+  std::string cautionWith(const std::string& sentences) const;
+  bool isBeside(const WrittenOp& other) const { return block == other.block && instance == other.instance; }
+};
+
+/// Nothing: the node is a part of an op, such as the product of a Linear.
+std::optional<WrittenOp> writtenOp(const PipelineDocument& document, const Node& node);
+
+}  // namespace fuseline
