@@ -49,9 +49,16 @@ void addMeasuringOptions(CLI::App& verb, MeasuringOptions& options) {
       "Launch step by step, also where the device could record the launches (CUDA graphs) and replay them");
   verb.add_flag("--cold", options.startsCold,
                 "Fill the caches with other data before every run: what a plan reads first comes from memory");
-  verb.add_flag_callback(
-      "--no-roofs", [&options] { options.measuresRoofs = false; },
-      "Leave out what the device can do at best, which takes about a second after the rounds");
+}
+
+void addRoofsOption(CLI::App& verb, MeasuringOptions& options) {
+  if (options.measuresRoofs)
+    verb.add_flag_callback(
+        "--no-roofs", [&options] { options.measuresRoofs = false; },
+        "Leave out what the device can do at best, which takes about a second after the rounds");
+  else
+    verb.add_flag("--roofs", options.measuresRoofs,
+                  "Measure after the rounds what the device can do at best, in about a second");
 }
 
 Result<PipelineRunOptions> pipelineRunOptions(const MeasuringOptions& options) {

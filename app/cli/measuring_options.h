@@ -21,8 +21,10 @@ struct MeasuringOptions : PipelineOptions {
   bool isQuiet = false;
 };
 
-/// --iterations, --warmup, --seed, --timing, --no-replay, --cold, --no-roofs.
+/// --iterations, --warmup, --seed, --timing, --no-replay, --cold.
 void addMeasuringOptions(CLI::App& verb, MeasuringOptions& options);
+/// --no-roofs, or --roofs where they are not measured unless somebody asks for them.
+void addRoofsOption(CLI::App& verb, MeasuringOptions& options);
 
 /// Errors: (NoDevice) an architecture to plan for; (Usage) what cannot be read as a setting.
 Result<PipelineRunOptions> pipelineRunOptions(const MeasuringOptions& options);

@@ -49,6 +49,15 @@ MatrixRow prepared(const MatrixRequest& request, const RecipeDefinition& recipe,
   return row;
 }
 
+/// What was measured stays where they fail.
+void lookAtNumerics(MatrixRow& row, const std::stop_token& cancel) {
+  Result<NumericsReport> numerics = row.run->numerics(cancel);
+  if (numerics)
+    row.numerics = std::move(*numerics);
+  else
+    row.reason = numerics.error().message;
+}
+
 Result<void> measure(std::vector<MatrixRow>& rows, const MatrixRequest& request, const std::stop_token& cancel) {
   std::vector<PipelineRun*> runs;
   for (const MatrixRow& row : rows)
@@ -62,10 +71,7 @@ Result<void> measure(std::vector<MatrixRow>& rows, const MatrixRequest& request,
   for (MatrixRow& row : rows) {
     if (!row.run) continue;
     row.record = std::move(*record++);
-    if (!request.wantsNumerics) continue;
-    Result<NumericsReport> numerics = row.run->numerics();
-    if (!numerics) return numerics.error();
-    row.numerics = std::move(*numerics);
+    if (request.wantsNumerics && !cancel.stop_requested()) lookAtNumerics(row, cancel);
   }
   return {};
 }
@@ -86,9 +92,9 @@ std::int64_t numFusions(const MatrixRow& row) {
          std::ranges::count_if(report.backward, &FusedOperation::isFused);
 }
 
-/// The times of the last variant over those of the first row, round by round.
+/// The times of the last variant over those of the first row, round by round. Nothing: one of them has no rounds.
 std::optional<RatioStats> ratioTo(const MatrixRow& first, const MatrixRow& row) {
-  if (&first == &row || !first.run || !row.run) return std::nullopt;
+  if (&first == &row || !first.run || !row.run || lastVariant(row).endToEndNs.empty()) return std::nullopt;
   return compareRounds(lastVariant(row).endToEndNs, lastVariant(first).endToEndNs);
 }
 
@@ -166,6 +172,7 @@ void print(const std::vector<MatrixRow>& rows, const MatrixRequest& request, Con
     for (const MatrixRow& row : rows) list.push_back(toJson(row, rows.front()));
     return printJson(context, {{"recipes", std::move(list)}});
   }
+  if (request.isQuiet) return;
   context.out << matrixTable(rows, context.hasColour) << "\n" << styled(notes(rows), Style::Dim, context.hasColour);
 }
 
@@ -176,6 +183,9 @@ Result<int> runRecipes(const MatrixRequest& request, Context& context, const std
   for (const RecipeDefinition* recipe : request.recipes) rows.push_back(prepared(request, *recipe, context));
   if (Result<void> measured = measure(rows, request, cancel); !measured) return measured.error();
   print(rows, request, context);
+  const auto isPartial = [](const MatrixRow& row) { return row.record.isPartial; };
+  if (std::ranges::any_of(rows, isPartial) || cancel.stop_requested())
+    return Error{"The run was cancelled.", ErrorKind::RunFailed};
   return 0;
 }
 

@@ -110,11 +110,14 @@ void print(const RunRecord& record, const Findings& found, const RunOptions& opt
   context.out << toString(found.gates);
 }
 
-Result<std::optional<NumericsReport>> numericsOf(const PipelineRun& run, const RunOptions& options) {
-  if (!options.wantsNumerics.value_or(!options.gates.empty())) return std::optional<NumericsReport>();
-  Result<NumericsReport> report = run.numerics();
+/// A run that was stopped is not begun again.
+Result<void> lookAtNumerics(const PipelineRun& run, const RunOptions& options, const std::stop_token& cancel,
+                            Findings& found) {
+  if (!options.wantsNumerics.value_or(!options.gates.empty()) || cancel.stop_requested()) return {};
+  Result<NumericsReport> report = run.numerics(cancel);
   if (!report) return report.error();
-  return std::optional(std::move(*report));
+  found.numerics = std::move(*report);
+  return {};
 }
 
 Result<void> writeTensors(const Result<NamedTensors>& tensors, const std::string& path) {
@@ -122,7 +125,6 @@ Result<void> writeTensors(const Result<NamedTensors>& tensors, const std::string
   return writeSafetensors(path, *tensors);
 }
 
-/// A run that was stopped is not begun again.
 Result<void> capture(const PipelineRun& run, TensorChoice choice, const std::stop_token& cancel, Findings& found) {
   if (choice.tensors.empty() || cancel.stop_requested()) return {};
   Result<NamedTensors> tensors = run.capture(choice, cancel);
@@ -177,8 +179,10 @@ Result<void> checkFiles(const RunOptions& options) {
 }
 
 Result<void> checkNoFiles(const RunOptions& options) {
-  for (const auto& [name, path] :
-       {std::pair("-o", &options.recordFile), {"--dump", &options.dumpFile}, {"--save", &options.stateFile}})
+  for (const auto& [name, path] : {std::pair("-o", &options.recordFile),
+                                   {"--dump", &options.dumpFile},
+                                   {"--save", &options.stateFile},
+                                   {"--note", &options.note}})
     if (!path->empty())
       return Error{fmt::format("{} {}: expected one recipe, found --recipe {}. A file is that of one run: name one "
                                "recipe, or take --json, which has the record of each.",
@@ -195,6 +199,9 @@ Result<int> runMatrix(const RunOptions& options, Context& context, const std::st
     return Error{
         fmt::format("--fail-if {}: expected one recipe, found --recipe {}.", options.gates.front(), options.recipe),
         ErrorKind::Usage};
+  if (!options.measuredFiles.empty())
+    return Error{"--measured: the figures of a run hold for its own recipe, and several are compared.",
+                 ErrorKind::Usage};
   if (Result<void> none = checkNoFiles(options); !none) return none.error();
   RunOptions plain = options;
   plain.recipe.clear();
@@ -204,6 +211,7 @@ Result<int> runMatrix(const RunOptions& options, Context& context, const std::st
   if (!runOptions) return runOptions.error();
   const Result<OpenedPipeline> pipeline = openPipeline(plain, context);
   if (!pipeline) return pipeline.error();
+  runOptions->gains = pipeline->options.gains;
   return runRecipes({.loaded = pipeline->loaded,
                      .pipelineName = pipelineNameOf(options),
                      .options = std::move(*runOptions),
@@ -214,14 +222,12 @@ Result<int> runMatrix(const RunOptions& options, Context& context, const std::st
                     context, cancel);
 }
 
-Result<Findings> findingsOf(const PipelineRun& run, TensorChoice choice, const std::vector<NumericsGate>& gates,
-                            const RunOptions& options, const std::stop_token& cancel) {
-  Result<std::optional<NumericsReport>> numerics = numericsOf(run, options);
-  if (!numerics) return numerics.error();
-  Findings found{.numerics = std::move(*numerics), .gates = {}, .captured = {}, .summaries = {}, .missing = {}};
+/// What could be found, and why the rest could not: times that were measured are not lost for that.
+Result<void> look(const PipelineRun& run, TensorChoice choice, const std::vector<NumericsGate>& gates,
+                  const RunOptions& options, const std::stop_token& cancel, Findings& found) {
+  if (Result<void> looked = lookAtNumerics(run, options, cancel, found); !looked) return looked;
   found.gates = checkAll(gates, found.numerics);
-  if (Result<void> captured = capture(run, std::move(choice), cancel, found); !captured) return captured.error();
-  return found;
+  return capture(run, std::move(choice), cancel, found);
 }
 
 Result<int> runPipeline(const RunOptions& options, Context& context) {
@@ -237,14 +243,15 @@ Result<int> runPipeline(const RunOptions& options, Context& context) {
   if (!choice) return choice.error();
   Result<RunRecord> record = measure(**run, options.isQuiet, interrupt.token());
   if (!record) return record.error();
-  Result<Findings> found = findingsOf(**run, std::move(*choice), *gates, options, interrupt.token());
-  if (!found) return found.error();
+  Findings found;
+  const Result<void> looked = look(**run, std::move(*choice), *gates, options, interrupt.token(), found);
   record->note = options.note;
-  if (const auto& report = found->numerics) record->numerics = summarized(*report);
-  print(*record, *found, options, context);
-  if (Result<void> written = writeFiles(**run, *record, *found, options); !written) return written.error();
+  if (found.numerics) record->numerics = summarized(*found.numerics);
+  print(*record, found, options, context);
+  if (Result<void> written = writeFiles(**run, *record, found, options); !written) return written.error();
+  if (!looked) return looked.error();
   if (record->isPartial) return Error{"The run was cancelled.", ErrorKind::RunFailed};
-  return exitCodeOf(found->gates);
+  return exitCodeOf(found.gates);
 }
 
 void addVariantsOption(CLI::App& verb, RunOptions& options) {
@@ -290,6 +297,7 @@ void addRunVerb(CLI::App& app, Context& context) {
   addFusionOptions(*verb, *options);
   addVariantsOption(*verb, *options);
   addMeasuringOptions(*verb, *options);
+  addRoofsOption(*verb, *options);
   addRunFiles(*verb, *options);
   addCaptureOptions(*verb, options->capture);
 }

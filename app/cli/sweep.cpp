@@ -111,12 +111,24 @@ Result<SweepRow> measurePoint(const SweepPoint& point, const std::string& name, 
   return measuredRow(point, std::move(*record));
 }
 
-/// "mlp_M=512_MXFP8BlockScaling.fuserun"
-Result<void> writeRecord(const SweepRow& row, const std::string& pipelineName, const std::string& folder) {
-  if (folder.empty() || !row.isMeasured()) return {};
-  std::string name = fmt::format("{} {}.fuserun", pipelineName, row.point.name());
+/// "FOLDER/mlp_M=512_MXFP8BlockScaling.fuserun"
+std::filesystem::path recordFileOf(const SweepPoint& point, const SweepOptions& options) {
+  std::string name = fmt::format("{} {}.fuserun", pipelineNameOf(options), point.name());
   std::ranges::replace(name, ' ', '_');
-  return saveRunRecord(*row.record, std::filesystem::path(folder) / name);
+  return std::filesystem::path(options.recordsFolder) / name;
+}
+
+Result<void> writeRecord(const SweepRow& row, const SweepOptions& options) {
+  if (options.recordsFolder.empty() || !row.isMeasured()) return {};
+  return saveRunRecord(*row.record, recordFileOf(row.point, options));
+}
+
+/// What is there is another sweep's.
+Result<void> checkRecordsFree(const ShapeSweep& sweep, const SweepOptions& options) {
+  if (options.recordsFolder.empty()) return {};
+  for (const SweepPoint& point : sweep.points())
+    if (Result<void> free = checkFree(recordFileOf(point, options).string(), options.replaces); !free) return free;
+  return {};
 }
 
 SuiteRun<SweepRow> measureAll(const SweepOptions& options, const PreparedSweep& prepared, const Backend& backend,
@@ -128,7 +140,7 @@ SuiteRun<SweepRow> measureAll(const SweepOptions& options, const PreparedSweep& 
       .measure = [&](const SweepPoint& point) { return measurePoint(point, name, prepared, context.registry, cancel); },
       .refuse = [](const SweepPoint& point,
                    const std::string& reason) { return SweepRow{.point = point, .reason = reason}; },
-      .keep = [&](const SweepRow& row) { return writeRecord(row, name, options.recordsFolder); },
+      .keep = [&](const SweepRow& row) { return writeRecord(row, options); },
       .isDeviceLost = [&] { return backend.isLost(); },
       .show = [&](const std::string& point, int done, int total) { bar.show(point, done, total); }};
   return runSuite(prepared.sweep.points(), steps, cancel);
@@ -153,6 +165,7 @@ Result<int> sweepSizes(const SweepOptions& options, Context& context) {
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
   const Result<PreparedSweep> prepared = prepare(options, context);
   if (!prepared) return prepared.error();
+  if (Result<void> free = checkRecordsFree(prepared->sweep, options); !free) return free.error();
   const Result<std::shared_ptr<Backend>> backend = context.registry.open(options.device);
   if (!backend) return backend.error();
   SuiteRun<SweepRow> run = measureAll(options, *prepared, **backend, context, interrupt.token());
@@ -173,7 +186,7 @@ void addSweepFiles(CLI::App& verb, SweepOptions& options) {
   CLI::Option* csv = verb.add_flag("--csv", options.asCsv, "Prints the table as comma-separated values");
   csv->excludes(verb.get_option("--json"));
   verb.add_option("-o,--output", options.tableFile, "Also writes it as comma-separated values")->type_name("FILE.csv");
-  verb.add_flag("--force", options.replaces, "Replaces the file where it exists");
+  verb.add_flag("--force", options.replaces, "Replaces files where they exist");
   verb.add_option("--records", options.recordsFolder, "Keeps the run of every size in this folder")
       ->type_name("FOLDER");
   verb.add_flag("--quiet", options.isQuiet, "No progress");
@@ -196,6 +209,7 @@ void addSweepVerb(CLI::App& app, Context& context) {
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addMeasuringOptions(*verb, *options);
+  addRoofsOption(*verb, *options);
   addSweepFiles(*verb, *options);
 }
 

@@ -44,14 +44,17 @@ struct KeptRun {
   }
 };
 
-Result<KeptRun> runKeeping(const std::shared_ptr<Backend>& backend, const Graph& graph, const FusionReport& report,
-                           const NamedTensors& bindings, int warmup) {
+Result<KeptRun> runKeeping(const NumericsRequest& request, const Graph& graph, const FusionReport& report,
+                           const NamedTensors& bindings) {
   KeptRun run{.plan = std::make_unique<Plan>(makePlan(graph, report, {.keepIntermediates = true})), .executor = {}};
-  Result<std::unique_ptr<Executor>> executor = Executor::create(backend, graph, *run.plan, bindings);
+  Result<std::unique_ptr<Executor>> executor = Executor::create(request.backend, graph, *run.plan, bindings);
   if (!executor) return executor.error();
   run.executor = std::move(*executor);
-  for (int done = 0; done <= warmup; ++done)
-    if (Result<RunOutcome> outcome = run.executor->run(); !outcome) return outcome.error();
+  for (int done = 0; done <= request.warmup; ++done) {
+    const Result<RunOutcome> outcome = run.executor->run(request.cancel);
+    if (!outcome) return outcome.error();
+    if (*outcome == RunOutcome::Cancelled) return Error{"The numerics were cancelled.", ErrorKind::RunFailed};
+  }
   return run;
 }
 
@@ -69,7 +72,7 @@ Result<NamedTensors> converted(const Graph& graph, const NamedTensors& bindings)
 Result<KeptRun> runInFloat32(const NumericsRequest& request, const Graph& graph) {
   const Result<NamedTensors> bindings = converted(graph, request.bindings);
   if (!bindings) return bindings.error();
-  return runKeeping(request.backend, graph, unfused(graph), *bindings, request.warmup);
+  return runKeeping(request, graph, unfused(graph), *bindings);
 }
 
 /// What a step makes of numbers, with the step that makes it.
@@ -246,7 +249,7 @@ Result<NumericsReport> measureNumerics(const NumericsRequest& request) try {
   const Result<KeptRun> reference = runInFloat32(request, *exact);
   if (!reference) return reference.error();
   const auto run = [&](const FusionReport& report) {
-    return runKeeping(request.backend, request.graph, report, request.bindings, request.warmup);
+    return runKeeping(request, request.graph, report, request.bindings);
   };
   const Result<KeptRun> plain = run(unfused(request.graph));
   if (!plain) return plain.error();

@@ -8,6 +8,7 @@
 #include "core/tensor/tensor.h"
 
 #include <memory>
+#include <stop_token>
 #include <string>
 
 namespace fuseline {
@@ -21,10 +22,11 @@ struct NumericsRequest {
   std::string recipe;
   /// Steps before the one that is looked at, so that delayed scales have settled.
   int warmup = 0;
+  std::stop_token cancel = {};
 };
 
 /// Runs the pipeline in float32, and as it is, unfused and fused, keeping every tensor.
-/// Errors: those of a run.
+/// Errors: those of a run; it was cancelled.
 Result<NumericsReport> measureNumerics(const NumericsRequest& request);
 
 }  // namespace fuseline

@@ -297,13 +297,14 @@ Result<std::unique_ptr<CacheFiller>> PipelineRun::cacheFiller() const {
   return m_backend->makeCacheFiller();
 }
 
-Result<NumericsReport> PipelineRun::numerics() const {
+Result<NumericsReport> PipelineRun::numerics(std::stop_token cancel) const {
   return measureNumerics({.backend = m_backend,
                           .graph = m_analysis.graph(),
                           .fused = m_analysis.report,
                           .bindings = m_bindings,
                           .recipe = m_options.settings.recipe,
-                          .warmup = m_options.settings.warmup});
+                          .warmup = m_options.settings.warmup,
+                          .cancel = std::move(cancel)});
 }
 
 std::vector<CapturableTensor> PipelineRun::capturable() const {

@@ -57,8 +57,8 @@ class PipelineRun {
                                                         const ProgressCallback& progress = {},
                                                         std::stop_token cancel = {});
 
-  /// What the number formats of the recipe do to every tensor.
-  Result<NumericsReport> numerics() const;
+  /// What the number formats of the recipe do to every tensor. Errors: those of a run; it was cancelled.
+  Result<NumericsReport> numerics(std::stop_token cancel = {}) const;
 
   /// Runs every variant once more with memory of its own for every tensor, and returns them all. Where both
   /// variants run, names begin with "unfused/" and "fused/".

@@ -165,7 +165,7 @@ class RunQueue {
     const Result<std::unique_ptr<PipelineRun>> run = prepare(job, registry);
     if (!run) return run.error();
     report(job.request.id, "comparing", 0, 0);
-    Result<NumericsReport> numerics = (*run)->numerics();
+    Result<NumericsReport> numerics = (*run)->numerics(job.stop.get_token());
     if (!numerics) return numerics.error();
     return WorkerEvent(NumericsEvent{job.request.id, std::move(*numerics)});
   }

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace fuseline::testing {
@@ -36,6 +37,26 @@ void expectNarrow(const std::string& text) {
 }
 
 // "fuseline sweep mlp.fuseline --over M=64": the options of an example are those of its verb.
+TEST(Recipes, AreComparedWithoutAWordWhereItShallBeQuiet) {
+  const ProgramResult result =
+      fuseline("run --device reference --iterations 1 --warmup 0 --recipe all --quiet " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  for (const char* option : {"--measured no.fuserun", "--note 'a word'"})
+    EXPECT_EQ(fuseline(fmt::format("run --recipe all {} {}", option, samplePipeline())).exitCode, 2) << option;
+}
+
+TEST(Sweep, ReplacesNoRecordUnasked) {
+  const TemporaryFolder folder;
+  const std::string call = "sweep --device reference --iterations 1 --over M=8,16 --records " +
+                           quoted(folder / "runs") + " " + samplePipeline();
+  ASSERT_EQ(fuseline(call).exitCode, 0);
+  const ProgramResult again = fuseline(call);
+  EXPECT_EQ(again.exitCode, 2);
+  EXPECT_TRUE(has(again.err, "--force replaces it")) << again.err;
+  EXPECT_EQ(fuseline(call + " --force").exitCode, 0);
+}
+
 TEST(Help, EndsWithExamplesOfTheVerb) {
   int numExamples = 0;
   for (const char* verb : {"new", "ops", "rules", "recipes", "validate", "infer", "fuse", "explain", "suggest", "run",
