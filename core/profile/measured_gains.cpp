@@ -127,6 +127,7 @@ void merge(GainModel& gains, GainModel more) {
 }
 
 Verdict measuredSame(const RunRecord& run, const Json& pipeline, const RunSettings& settings) {
+  if (!run.pipeline.is_object()) return Verdict::no("it does not say which pipeline it measured.");
   if (workOf(run.pipeline) != workOf(pipeline))
     return Verdict::no("it measured another pipeline, or this one before it was changed.");
   if (Verdict symbols = sameSymbols(symbolsOf(run.pipeline, run.settings), symbolsOf(pipeline, settings)); !symbols)

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <optional>
 
@@ -157,7 +158,7 @@ class Changes {
 /// A number that is counted, not measured: any change of it is one.
 MetricChange countOf(std::string name, std::string unit, std::int64_t base, std::int64_t next) {
   const auto of = [](std::int64_t count) { return summarize(std::array{static_cast<double>(count)}); };
-  const double ratio = base > 0 ? static_cast<double>(next) / static_cast<double>(base) : 1.0;
+  const double ratio = base == next ? 1.0 : static_cast<double>(next) / static_cast<double>(base);  // from 0: infinite
   return {.name = std::move(name),
           .phase = {},
           .unit = std::move(unit),
@@ -209,7 +210,9 @@ std::vector<MetricChange> stepsOf(const VariantRecord& base, const VariantRecord
 }
 
 /// "+12.3 %"
-std::string percentText(double ratio) { return fmt::format("{:+.1f} %", 100.0 * (ratio - 1.0)); }
+std::string percentText(double ratio) {
+  return std::isinf(ratio) ? "from 0" : fmt::format("{:+.1f} %", 100.0 * (ratio - 1.0));
+}
 
 std::string valueText(const MetricChange& metric, double value) {
   if (metric.unit == "ns") return formatDuration(value);

@@ -21,25 +21,10 @@ namespace {
 
 // A traced run of a large pipeline has some MiB.
 constexpr std::size_t kMaxMiB = 256;
-// A run has 7 levels, an embedded pipeline some more. The JSON library copies and writes level by level.
-constexpr int kMaxDepth = 200;
 constexpr std::size_t kHeadBytes = 256;
 constexpr const char* kOrigin = "A run file is what `fuseline run PIPELINE -o RUN.fuserun` writes.";
 constexpr const char* kPageOrigin =
     "Pages with one are what `fuseline export RUN.fuserun --to html -o RUN.html` writes.";
-
-bool isTooDeep(std::string_view text) {
-  int depth = 0;
-  bool isInText = false;
-  for (std::size_t i = 0; i < text.size() && depth <= kMaxDepth; ++i) {
-    const char c = text[i];
-    if (isInText && c == '\\') ++i;
-    if (c == '"') isInText = !isInText;
-    if (isInText) continue;
-    depth += (c == '{' || c == '[') - (c == '}' || c == ']');
-  }
-  return depth > kMaxDepth;
-}
 
 Result<RunRecord> recordFromText(std::string_view text) {
   if (isPage(text)) {
@@ -47,7 +32,6 @@ Result<RunRecord> recordFromText(std::string_view text) {
     if (!run) return Error{fmt::format("It is a page that holds no run. {}", kPageOrigin)};
     text = *run;
   }
-  if (isTooDeep(text)) return Error{fmt::format("It is nested more than {} levels deep. {}", kMaxDepth, kOrigin)};
   const Result<Json> json = parseJson(text);
   if (!json) return Error{fmt::format("{} {}", json.error().message, kOrigin)};
   return runRecordFromJson(*json);

@@ -8,6 +8,9 @@
 #include "core/support/read_file.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <iterator>
 #include <regex>
@@ -95,30 +98,62 @@ bool isNamedByTime(const fs::path& file) {
   return std::regex_match(file.filename().string(), kPattern);
 }
 
-/// The file's own name, or with a number behind it where that is taken.
-fs::path freeNameLike(const fs::path& file, const fs::path& folder) {
+/// An empty file of the file's own name, or with a number behind it where that is taken: no other program takes it
+/// then.
+Result<fs::path> reserveNameLike(const fs::path& file, const fs::path& folder) {
   fs::path free = folder / file.filename();
-  std::error_code ignored;
-  for (int number = 2; fs::exists(free, ignored); ++number)
+  for (int number = 2;; ++number) {
+    if (std::FILE* reserved = std::fopen(free.c_str(), "wx")) {
+      std::fclose(reserved);
+      return free;
+    }
+    if (errno != EEXIST) return Error{fmt::format("{} cannot be written: {}.", free.string(), std::strerror(errno))};
     free = folder / fmt::format("{}-{}{}", file.stem().string(), number, kEnding);
-  return free;
+  }
 }
 
 fs::path nameByTime() { return fmt::format("{:%Y-%m-%d_%H-%M-%S}{}", fmt::gmtime(std::time(nullptr)), kEnding); }
 
-/// Also to another disk.
+Result<void> copyOver(const fs::path& file, const fs::path& target) {
+  std::error_code error;
+  fs::copy_file(file, target, fs::copy_options::overwrite_existing, error);
+  if (!error) return {};
+  return Error{fmt::format("{} cannot be copied to {}: {}.", file.string(), target.string(), error.message())};
+}
+
+Result<void> takeNoteAlong(const fs::path& file, const fs::path& target) {
+  const Result<RunNotes> notes = loadRunNotes(file.parent_path());
+  const std::string name = file.filename().string();
+  if (!notes || !notes->contains(name)) return {};
+  return saveRunNote(target.parent_path(), target.filename().string(), notes->at(name));
+}
+
+/// A note of a file that is gone does no harm.
+Result<void> removeMoved(const fs::path& file) {
+  std::error_code error;
+  if (fs::remove(file, error)) {
+    (void)forgetRunNote(file.parent_path(), file.filename().string());
+    return {};
+  }
+  return Error{fmt::format("{} cannot be moved, because it cannot be deleted: {}.", file.string(), error.message())};
+}
+
+/// Also to another disk. Where a part of it fails the file is where it was, and nowhere else.
 Result<void> moveRun(const fs::path& file, const fs::path& to, const FileMoved& onMoved) {
   std::error_code error;
   fs::create_directories(to, error);
-  const fs::path moved = freeNameLike(file, to);
-  if (!error) fs::copy_file(file, moved, error);
-  if (error) return Error{fmt::format("{} cannot be copied to {}: {}.", file.string(), to.string(), error.message())};
-  const Result<RunNotes> notes = loadRunNotes(file.parent_path());
-  const std::string name = file.filename().string();
-  if (notes && notes->contains(name))
-    if (Result<void> noted = saveRunNote(to, moved.filename().string(), notes->at(name)); !noted) return noted;
-  fs::remove(file, error);
-  if (onMoved) onMoved(file, moved);
+  if (error) return Error{fmt::format("{} cannot be made: {}.", to.string(), error.message())};
+  const Result<fs::path> target = reserveNameLike(file, to);
+  if (!target) return target.error();
+  Result<void> moved = copyOver(file, *target);
+  if (moved) moved = takeNoteAlong(file, *target);
+  if (moved) moved = removeMoved(file);
+  if (!moved) {
+    fs::remove(*target, error);
+    (void)forgetRunNote(to, target->filename().string());
+    return moved;
+  }
+  if (onMoved) onMoved(file, *target);
   return {};
 }
 
@@ -230,9 +265,13 @@ Result<fs::path> addRun(const fs::path& folder, const RunRecord& record) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return Error{fmt::format("{} cannot be made: {}.", folder.string(), error.message())};
-  const fs::path file = freeNameLike(nameByTime(), folder);
-  if (Result<void> saved = saveRunRecord(record, file); !saved) return saved.error();
-  return file;
+  const Result<fs::path> file = reserveNameLike(nameByTime(), folder);
+  if (!file) return file.error();
+  if (Result<void> saved = saveRunRecord(record, *file); !saved) {
+    fs::remove(*file, error);
+    return saved.error();
+  }
+  return *file;
 }
 
 Result<void> moveRuns(const fs::path& from, const fs::path& to, const FileMoved& onMoved) {

@@ -10,6 +10,22 @@ namespace fuseline {
 
 namespace {
 
+// A run has 7 levels, a pipeline in it some more. The JSON library copies, writes and destroys level by level.
+constexpr int kMaxDepth = 200;
+
+bool isTooDeep(std::string_view text) {
+  int depth = 0;
+  bool isInText = false;
+  for (std::size_t i = 0; i < text.size() && depth <= kMaxDepth; ++i) {
+    const char c = text[i];
+    if (isInText && c == '\\') ++i;
+    if (c == '"') isInText = !isInText;
+    if (isInText) continue;
+    depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+  }
+  return depth > kMaxDepth;
+}
+
 bool isSigned64(const Json& value) {
   if (!value.is_number_integer()) return false;
   return !value.is_number_unsigned() ||
@@ -118,6 +134,7 @@ void JsonFields::assign(const Json& value, std::string_view key, std::vector<dou
 void JsonFields::assign(const Json& value, std::string_view, Json& out) { out = value; }
 
 Result<Json> parseJson(std::string_view text) {
+  if (isTooDeep(text)) return Error{fmt::format("It is nested more than {} levels deep.", kMaxDepth)};
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& problem) {

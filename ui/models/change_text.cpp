@@ -3,6 +3,7 @@
 #include "ui/models/change_text.h"
 
 #include "ui/theme/format.h"
+#include "ui/translated.h"
 
 #include <cmath>
 
@@ -13,6 +14,7 @@ namespace {
 /// Ten times as much and more is a ratio: nobody reads +107841.1 %.
 QString percentText(double ratio) {
   constexpr double kLeastRatio = 10.0;
+  if (std::isinf(ratio)) return translated("from 0");
   if (ratio >= kLeastRatio) return QStringLiteral("×%1").arg(formatThreeDigits(ratio));
   return QString::asprintf("%+.1f %%", 100.0 * (ratio - 1.0));
 }

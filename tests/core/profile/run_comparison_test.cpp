@@ -54,6 +54,18 @@ TEST(CompareRuns, PutsTotalsAndStepsBesideEachOther) {
   EXPECT_EQ(comparison.steps[3].next.count, 0) << "gone";
 }
 
+TEST(CompareRuns, TellsWhatGrewFromNothing) {
+  RunRecord base = runOf(200, 100, {});
+  RunRecord next = base;
+  next.variants[1].savedForBackwardBytes = 1 << 20;
+  const RunComparison comparison = compared(base, next);
+  EXPECT_EQ(changeText(total(comparison, "saved")), "from 0");
+  EXPECT_FALSE(check(*parseGate("saved>+0%"), comparison)->isMet);
+  EXPECT_EQ(changeText(total(compared(base, base), "saved")), "same");
+  EXPECT_TRUE(check(*parseGate("saved>+0%"), compared(base, base))->isMet);
+  EXPECT_EQ(changeText(total(compared(next, base), "saved")), "-100.0 %");
+}
+
 /// A machine that gets slower and slower hides a change of 2 % from medians, but not from rounds in turns.
 TEST(CompareRuns, ComparesRoundByRoundWhatTookTurns) {
   RunRecord base = runOf(200, 100, {step("a", 60)});

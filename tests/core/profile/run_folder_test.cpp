@@ -225,6 +225,28 @@ TEST(MoveRuns, TakesNotesAlongAndOverwritesNothing) {
   EXPECT_EQ(entries[0].note.text, "mine");
   EXPECT_EQ(entries[1].summary->title, "there before");
   EXPECT_EQ(entries[1].note.text, "");
+  EXPECT_TRUE(loadRunNotes(from)->empty());
+}
+
+TEST(MoveRuns, LeavesARunWhereItsNoteCannotGo) {
+  const TemporaryFolder folder;
+  const auto run = addRun(folder / "from", recordAt("2026-11-25 09:30:00 UTC"));
+  ASSERT_TRUE(run);
+  ASSERT_TRUE(saveRunNote(folder / "from", run->filename().string(), {.text = "mine"}));
+  fs::create_directories(folder / "to" / "notes.json" / "in the way");
+  fs::create_directories(folder / "to" / "notes.json.broken" / "in the way, too");
+  EXPECT_FALSE(moveRuns(folder / "from", folder / "to"));
+  EXPECT_EQ(readOne(folder / "from").front().note.text, "mine");
+  for (const auto& left : fs::directory_iterator(folder / "to")) EXPECT_NE(left.path().extension(), ".fuserun");
+}
+
+TEST(RunNotes, ThatAreNestedWithoutEndAreASentence) {
+  const TemporaryFolder folder;
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  write(folder / "notes.json", R"({"format": "fuseline-run-notes", "notes": [)" + deep + "]}");
+  const Result<RunNotes> notes = loadRunNotes(folder.path());
+  ASSERT_FALSE(notes);
+  EXPECT_NE(notes.error().message.find("levels deep"), std::string::npos) << notes.error().message.substr(0, 200);
 }
 
 }  // namespace
