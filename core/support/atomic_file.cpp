@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/atomic_file.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -41,6 +44,41 @@ Result<void> writeDirectly(const fs::path& path, const std::function<void(std::o
   return {};
 }
 
+/// So that a power cut after the rename leaves the new content, and not an empty file under the old name.
+bool isOnDisk(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool isSynced = fsync(file) == 0 || errno == EINVAL;  // of a file system that has nothing to wait for
+  close(file);
+  return isSynced;
+}
+
+/// A link is followed: it stays one, and what it leads to is written, be it there or not. Of links in a ring any.
+fs::path targetOf(fs::path path) {
+  constexpr int kMostLinks = 40;
+  std::error_code problem;
+  for (int followed = 0; followed < kMostLinks && fs::is_symlink(path, problem); ++followed)
+    path = path.parent_path() / fs::read_symlink(path, problem);
+  return path;
+}
+
+/// Why they could not be; empty when they were, or there is no such file yet.
+std::string takePermissions(const fs::path& from, const fs::path& to) {
+  std::error_code problem;
+  const fs::file_status status = fs::status(from, problem);
+  if (!fs::exists(status)) return {};
+  fs::permissions(to, status.permissions(), problem);
+  return problem ? problem.message() : std::string();
+}
+
+std::string replaceWith(const fs::path& temporary, const fs::path& path) {
+  if (std::string why = takePermissions(path, temporary); !why.empty()) return why;
+  if (!isOnDisk(temporary)) return std::strerror(errno);
+  std::error_code failure;
+  fs::rename(temporary, path, failure);
+  return failure ? failure.message() : std::string();
+}
+
 bool isSpecialFile(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored) && !fs::is_regular_file(path, ignored);
@@ -50,14 +88,11 @@ bool isSpecialFile(const fs::path& path) {
 
 Result<void> writeFileAtomically(const fs::path& path, const std::function<void(std::ostream&)>& write) {
   if (isSpecialFile(path)) return writeDirectly(path, write);
-  const fs::path temporary = temporaryBeside(path);
+  const fs::path target = targetOf(path);
+  const fs::path temporary = temporaryBeside(target);
   std::string why = writeTo(temporary, write);
-  if (why.empty()) {
-    std::error_code failure;
-    fs::rename(temporary, path, failure);
-    if (!failure) return {};
-    why = failure.message();
-  }
+  if (why.empty()) why = replaceWith(temporary, target);
+  if (why.empty()) return {};
   std::error_code ignored;
   fs::remove(temporary, ignored);
   return writeError(path, why);
@@ -67,7 +102,7 @@ Result<void> checkWritable(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return writeError(path, std::strerror(EISDIR));
   if (isSpecialFile(path)) return {};
-  const fs::path temporary = temporaryBeside(path);
+  const fs::path temporary = temporaryBeside(targetOf(path));
   const std::string why = writeTo(temporary, [](std::ostream&) {});
   fs::remove(temporary, ignored);
   return why.empty() ? Result<void>() : writeError(path, why);

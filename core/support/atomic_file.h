@@ -11,7 +11,8 @@
 namespace fuseline {
 
 /// Writes a file so that readers see the old content or the new one, never a part: into a temporary file beside it,
-/// then a rename. Something that is no regular file, such as /dev/stdout, is written directly.
+/// then a rename once the disk has it. A link stays one, and permissions stay what they were. Something that is no
+/// regular file, such as /dev/stdout, is written directly.
 /// Errors: the folder does not exist or cannot be written, the disk is full. No temporary file is left then.
 Result<void> writeFileAtomically(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
 

@@ -47,6 +47,28 @@ TEST(AtomicFile, KeepsTheOldContentWhenWritingFails) {
   EXPECT_EQ(numFiles(folder), 1);
 }
 
+TEST(AtomicFile, FollowsALinkAndLeavesItOne) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "elsewhere");
+  ASSERT_TRUE(writeFileAtomically(folder / "elsewhere" / "a", text("old")));
+  std::filesystem::create_symlink("elsewhere/a", folder / "link");
+  ASSERT_TRUE(writeFileAtomically(folder / "link", text("new")));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(contentOf(folder / "elsewhere" / "a"), "new");
+  std::filesystem::create_symlink("elsewhere/b", folder / "dangling");
+  ASSERT_TRUE(writeFileAtomically(folder / "dangling", text("made")));
+  EXPECT_EQ(contentOf(folder / "elsewhere" / "b"), "made");
+}
+
+TEST(AtomicFile, KeepsThePermissionsOfTheFile) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(writeFileAtomically(folder / "a", text("old")));
+  constexpr auto kOwnerOnly = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
+  std::filesystem::permissions(folder / "a", kOwnerOnly);
+  ASSERT_TRUE(writeFileAtomically(folder / "a", text("new")));
+  EXPECT_EQ(std::filesystem::status(folder / "a").permissions(), kOwnerOnly);
+}
+
 TEST(AtomicFile, NamesThePathOfAFolderThatDoesNotExist) {
   const TemporaryFolder folder;
   const auto path = folder / "missing" / "a";
