@@ -270,15 +270,11 @@ Result<std::int64_t> evaluateExpression(std::string_view text, const std::map<st
   });
   if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
   const auto& problem = std::get<ExpressionProblem>(value);
-  std::string hint;
-  if (problem.kind == ExpressionProblem::Kind::UnknownSymbol) {
-    std::vector<std::string> names;
-    for (const auto& [name, known] : symbols) names.push_back(name);
-    const std::string near = nearest(problem.symbol, names);
-    if (!near.empty()) hint = "; did you mean " + near + "?";
-  }
-  return Error{
-      fmt::format("In \"{}\", column {}: {}{}", text, problem.column, problem.message, hint.empty() ? "." : hint)};
+  std::vector<std::string> names;
+  for (const auto& [name, known] : symbols) names.push_back(name);
+  const bool isUnknown = problem.kind == ExpressionProblem::Kind::UnknownSymbol;
+  const std::string near = isUnknown ? nearest(problem.symbol, names) : std::string();
+  return Error{fmt::format("In \"{}\", column {}: {}{}", text, problem.column, problem.message, didYouMean(near))};
 }
 
 }  // namespace fuseline

@@ -150,10 +150,10 @@ class Scanner {
   std::optional<Error> m_problem;
 };
 
-std::string didYouMean(const std::string& name, const std::vector<std::string>& candidates) {
-  // One letter is as near as any other.
+/// Empty where none is near; one letter is as near as any other.
+std::string hintFor(const std::string& name, const std::vector<std::string>& candidates) {
   const std::string near = name.size() > 1 ? nearest(name, candidates) : std::string();
-  return near.empty() ? "" : "; did you mean " + near + "?";
+  return near.empty() ? std::string() : didYouMean(near);
 }
 
 std::string shortName(const std::string& name) {
@@ -277,7 +277,7 @@ class FormulaParser {
       known.insert(known.begin(), m_names.variables.begin(), m_names.variables.end());
       for (const auto& [constant, value] : m_names.constants) known.push_back(constant);
     }
-    const std::string hint = didYouMean(shortName(name), known);
+    const std::string hint = hintFor(shortName(name), known);
     const std::string list = isCall ? fmt::format("; the functions are {}", fmt::join(known, ", "))
                                     : fmt::format("; the names are {}", fmt::join(m_names.variables, ", "));
     return failed(column, fmt::format("unknown {} {}{}", isCall ? "function" : "name", shortName(name),
