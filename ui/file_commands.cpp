@@ -121,7 +121,7 @@ void FileCommands::reload() {
   const Result<LoadedDocument> loaded = loadDocument(path.toStdString());
   if (!loaded) return say(toQt(loaded.error().message), Severity::Error);
   if (isUnreadable(*loaded)) return say(toQt(errorText(loaded->diagnostics, path.toStdString())), Severity::Error);
-  if (m_session.isModified() && !succeeded(setAside())) return;
+  if (!mayStopSweep() || (m_session.isModified() && !succeeded(setAside()))) return;
   succeeded(m_session.open(path));
 }
 
@@ -197,6 +197,7 @@ bool FileCommands::askToOverwrite() {
 }
 
 bool FileCommands::saveAs() {
+  commitTypedField();
   const QString path = fileToSave({.purpose = QStringLiteral("pipeline"),
                                    .title = tr("Save pipeline"),
                                    .patterns = filePatterns(),
@@ -215,8 +216,16 @@ bool FileCommands::saveTo(const QString& path) {
 
 bool FileCommands::isUnsaved() { return m_session.isModified() || m_watch.check() == FileState::Deleted; }
 
+/// The points of a sweep are in no file yet.
+bool FileCommands::mayStopSweep() {
+  if (!m_session.isSweeping()) return true;
+  return QMessageBox::question(&m_window, tr("Sweep in progress"), tr("Stop the sweep, and lose what it has measured?"),
+                               QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Cancel) == QMessageBox::Discard;
+}
+
 bool FileCommands::mayDiscard() {
-  if (!isUnsaved()) return true;
+  commitTypedField();
+  if (!isUnsaved()) return mayStopSweep();
   const QString run = m_session.isRunning() ? tr("\nThe run in progress is stopped.") : QString();
   const QString question = m_watch.state() == FileState::Deleted
                                ? tr("Another program deleted or moved %1. Save what is here?")
@@ -229,6 +238,7 @@ bool FileCommands::mayDiscard() {
 }
 
 bool FileCommands::mayClose() {
+  commitTypedField();
   if (isUnsaved() || !m_session.isRunning()) return mayDiscard();
   return QMessageBox::question(&m_window, tr("Run in progress"), tr("Stop the run and close the window?"),
                                QMessageBox::Close | QMessageBox::Cancel, QMessageBox::Cancel) == QMessageBox::Close;

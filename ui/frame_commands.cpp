@@ -7,6 +7,7 @@
 #include "ui/theme/format.h"
 
 #include <QAction>
+#include <QApplication>
 #include <QPainter>
 #include <QPixmap>
 
@@ -19,7 +20,9 @@ namespace {
 constexpr int kSwatchPx = 16;
 
 QIcon swatch(const Theme& theme, std::string_view color) {
-  QPixmap picture(kSwatchPx, kSwatchPx);
+  const qreal ratio = qApp->devicePixelRatio();
+  QPixmap picture(QSize(kSwatchPx, kSwatchPx) * ratio);
+  picture.setDevicePixelRatio(ratio);
   picture.fill(Qt::transparent);
   QPainter painter(&picture);
   painter.setPen(QPen(frameColor(theme, color), 2));

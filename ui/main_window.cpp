@@ -28,6 +28,7 @@
 #include <QCloseEvent>
 #include <QHBoxLayout>
 #include <QInputDialog>
+#include <QLineEdit>
 #include <QMenuBar>
 #include <QMimeData>
 #include <QStatusBar>
@@ -299,11 +300,17 @@ void MainWindow::addSelectionCommands(QMenu& menu) {
     addToCanvas(*addCommand(&menu, text, shortcut, std::move(run)));
   };
   addBoth(tr("&Copy"), QKeySequence::Copy, [this] { m_scene->copySelected(); });
-  addBoth(tr("Cu&t"), QKeySequence::Cut, [this] { m_scene->cutSelected(); });
+  // Keys that mean something else to tables and lists.
+  const auto addHere = [&](const QString& text, const QKeySequence& shortcut, std::function<void()> run) {
+    QAction* const action = addCommand(&menu, text, shortcut, std::move(run));
+    action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
+    addToCanvas(*action);
+  };
+  addHere(tr("Cu&t"), QKeySequence::Cut, [this] { m_scene->cutSelected(); });
   addBoth(tr("&Paste"), QKeySequence::Paste, [this] { m_scene->paste(); });
   addBoth(tr("D&uplicate"), QKeySequence(Qt::CTRL | Qt::Key_D), [this] { m_scene->duplicateSelected(); });
-  addBoth(tr("&Delete"), QKeySequence::Delete, [this] { m_scene->removeSelected(Reconnect::No); });
-  addBoth(tr("Delete and re&connect"), QKeySequence(Qt::CTRL | Qt::Key_Delete),
+  addHere(tr("&Delete"), QKeySequence::Delete, [this] { m_scene->removeSelected(Reconnect::No); });
+  addHere(tr("Delete and re&connect"), QKeySequence(Qt::CTRL | Qt::Key_Delete),
           [this] { m_scene->removeSelected(Reconnect::Yes); });
   menu.addSeparator();
   addCanvasKey(menu, tr("&Bypass or use again"), Qt::Key_D, [this] { m_scene->toggleBypass(); });
@@ -319,11 +326,13 @@ void MainWindow::addSelectionCommands(QMenu& menu) {
 }
 
 void MainWindow::addLayoutCommands(QMenu& menu) {
-  addCommand(&menu, tr("Select &all"), QKeySequence::SelectAll, [this] {
+  QAction* const all = addCommand(&menu, tr("Select &all"), QKeySequence::SelectAll, [this] {
     QSet<QString> ids;
     for (const DocumentOp& op : m_session.document().ops()) ids.insert(toQt(op.id));
     m_session.select(ids);
   });
+  all->setShortcutContext(Qt::WidgetWithChildrenShortcut);  // tables have rows to select
+  addToCanvas(*all);
   addCommand(&menu, tr("Select all &before"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Left),
              [this] { m_scene->selectReachable(Direction::Upstream); });
   addCommand(&menu, tr("Select all be&hind"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Right),
@@ -451,10 +460,13 @@ void MainWindow::createRunMenu() {
     commitTypedField();
     m_session.run();
   });
-  addCommand(menu, tr("Measure &numerics"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Return), [this] {
-    commitTypedField();
-    m_session.measureNumerics();
-  });
+  QAction* const numerics =
+      addCommand(menu, tr("Measure &numerics"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Return), [this] {
+        commitTypedField();
+        m_session.measureNumerics();
+      });
+  const auto followRunning = [this, numerics] { numerics->setEnabled(!m_session.isRunning()); };
+  connect(&m_session, &Session::runningChanged, numerics, followRunning);
   addAction(m_runBar->refusalAction());
   addTensorCommand(*menu);
   addCommand(menu, tr("S&weep sizes and recipes"), {}, [this] {
@@ -680,9 +692,8 @@ void MainWindow::connectLog() {
   const auto note = [this](const QString& sentence) {
     m_log->log().add(Severity::Note, sentence, MessageLog::Repeated::Kept);
   };
-  connect(&m_session, &Session::runFinished, this, [this, note] {
-    if (m_session.lastRun()) note(tr("Measured: %1").arg(summaryOf(m_session.lastRun()->record)));
-  });
+  connect(&m_session, &Session::measured, this,
+          [this, note] { note(tr("Measured: %1").arg(summaryOf(m_session.lastRun()->record))); });
   connect(&m_session, &Session::numericsFinished, this, [this, note] {
     if (m_session.lastNumerics()) note(tr("Numerics: %1").arg(summaryOf(m_session.lastNumerics()->report)));
   });
@@ -834,6 +845,7 @@ void MainWindow::escape() {
   if (m_startPage->isVisible()) return m_startPage->hide();
   if (m_scene->isDrawingWire()) return m_view->cancelWire();
   if (m_view->cancelCut() || m_scene->cancelCopy()) return;
+  if (auto* const field = qobject_cast<QLineEdit*>(QApplication::focusWidget())) return field->clear();
   if (m_session.isRunning()) return m_session.cancelRun();
   m_session.select({});
   m_scene->clearSelection();
@@ -862,9 +874,9 @@ void MainWindow::repeatOp() {
 }
 
 QList<QWidget*> MainWindow::visiblePanes() const {
-  QList<QWidget*> panes = {m_palette,  m_view,    m_inspector, m_whyNot,   m_suggestions, m_plan,   m_timings,
-                           m_timeline, m_flame,   m_roofline,  m_memory,   m_numerics,    m_tensor, m_sweep,
-                           m_runs,     m_changes, m_rules,     m_problems, m_outline,     m_log};
+  QList<QWidget*> panes;
+  for (const QDockWidget* dock : m_docks) panes.append(dock->widget());
+  panes.insert(panes.indexOf(m_palette) + 1, m_view);
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {
     const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());

@@ -12,7 +12,9 @@ RunNotice::RunNotice(Session& session, QWidget& window, Desktop& desktop, std::c
                      QObject* parent)
     : QObject(parent), m_session(session), m_window(window), m_desktop(desktop), m_longTime(longTime) {
   connect(&session, &Session::runFailed, this, [this](const QString& sentence) { end(sentence); });
-  connect(&session, &Session::runFinished, this, [this] { end(summaryOfRun()); });
+  connect(&session, &Session::measured, this, [this] { end(summaryOfRun()); });
+  connect(
+      &session, &Session::runFinished, this, [this] { end(tr("The run has ended.")); }, Qt::QueuedConnection);
   connect(&session, &Session::numericsFinished, this, [this] { end(tr("The numerics were measured.")); });
   connect(&session, &Session::tensorsCaptured, this, [this] { end(tr("The tensors were captured.")); });
   connect(&session, &Session::sweepingChanged, this,

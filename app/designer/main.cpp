@@ -23,10 +23,13 @@
 #include <QStandardPaths>
 #include <QTextStream>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -110,11 +113,16 @@ ui::ThemeChoice themeChoice(const QCommandLineParser& parser) {
 
 /// The scale of a window must be known before the first window system call, so before the parser can run.
 void applyScale(int argc, char** argv) {
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::string_view(argv[i]).starts_with("--drawing")) return;  // which has a scale of its own
-  }
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::string_view(argv[i]) == "--scale") qputenv("QT_SCALE_FACTOR", argv[i + 1]);
+  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
+  const auto isDrawing = [](std::string_view each) { return each.starts_with("--drawing"); };
+  if (std::ranges::any_of(arguments, isDrawing)) return;  // which has a scale of its own
+  constexpr std::string_view kOption = "--scale";
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view each = arguments[i];
+    std::string_view scale;
+    if (each == kOption && i + 1 < arguments.size()) scale = arguments[i + 1];
+    if (each.starts_with("--scale=")) scale = each.substr(kOption.size() + 1);
+    if (!scale.empty()) qputenv("QT_SCALE_FACTOR", QByteArray(scale.data(), static_cast<qsizetype>(scale.size())));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "core/support/read_file.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/panels/expression_edit.h"
 #include "ui/panels/recovery_bar.h"
 #include "ui/session/autosave.h"
 #include "ui/theme/format.h"
@@ -31,6 +32,7 @@ class AutosaveTest : public QObject {
   void leavesWhatIsNoJournalAlone();
   void saysOnceThatNothingCanBeKept();
   void closingDuringARunAsksOnce();
+  void whatIsTypedCountsWhenTheWindowCloses();
 };
 
 namespace {
@@ -173,6 +175,28 @@ void AutosaveTest::saysOnceThatNothingCanBeKept() {
   autosave.write();
   QCOMPARE(said.size(), 1);
   QVERIFY(said.front().startsWith(QStringLiteral("What is not saved yet is not kept for recovery: ")));
+}
+
+void AutosaveTest::whatIsTypedCountsWhenTheWindowCloses() {
+  Fixture f(smallPipeline());
+  f.window.activateWindow();
+  QVERIFY(QTest::qWaitForWindowActive(&f.window));
+  auto* field = f.window.inspector().findChild<ExpressionEdit*>();
+  QVERIFY(field);
+  field->setFocus();
+  field->selectAll();
+  QTest::keyClicks(field, QStringLiteral("77"));
+  QVERIFY(!f.session.isModified());
+  QString asked;
+  QTimer::singleShot(0, this, [&asked] {
+    auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+    if (!box) return;
+    asked = box->text();
+    box->button(QMessageBox::Cancel)->click();
+  });
+  QVERIFY(!f.window.close());
+  QVERIFY2(asked.startsWith(QStringLiteral("Save the changes of ")), qPrintable(asked));
+  QVERIFY(f.session.isModified());
 }
 
 void AutosaveTest::closingDuringARunAsksOnce() {

@@ -29,6 +29,8 @@ class CanvasTest : public QObject {
   Q_OBJECT
 
  private Q_SLOTS:
+  void aWireFromNowhereIsLeftWhereItIs();
+  void anUnsteadyClickMovesNothing();
   void dropsAnOpFromThePalette();
   void dropsAnOpOntoAWire();
   void dropOntoAWireMakesRoom_data();
@@ -128,6 +130,34 @@ bool isWired(const Session& session, const char* from, const char* to) {
 }
 
 }  // namespace
+
+/// A file may say so; its Problems do, too.
+void CanvasTest::aWireFromNowhereIsLeftWhereItIs() {
+  std::string text = smallPipeline();
+  const std::string wire = "\"fc.y\"";
+  QVERIFY(text.find(wire) != std::string::npos);
+  text.replace(text.find(wire), wire.size(), "\"ghost.y\"");
+  Fixture f(text);
+  const std::vector<Wire> wires = f.session.document().wires();
+  f.session.select({QStringLiteral("act")});
+  for (int times = 0; times < 4; ++times) pressW(f);
+  QVERIFY(f.window.scene().isDrawingWire());
+  press(f, Qt::Key_Escape);
+  QVERIFY(!f.window.scene().isDrawingWire());
+  QVERIFY(f.session.document().wires() == wires);
+}
+
+void CanvasTest::anUnsteadyClickMovesNothing() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(MoveNode{"norm", Position{203, 41}}));
+  QVERIFY(waitForAnalysis(f.session));
+  const std::size_t depth = f.session.history().depth();
+  const QPoint at = f.window.canvas().mapFromScene(f.window.scene().node("norm")->sceneBoundingRect().center());
+  dragMouse(f.window.canvas().viewport(), at, at + QPoint(1, 1));
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("norm"));
+  QCOMPARE(f.session.history().depth(), depth);
+  QCOMPARE(f.window.scene().node("norm")->pos(), QPointF(203, 41));
+}
 
 void CanvasTest::dropsAnOpFromThePalette() {
   Fixture f(smallPipeline());

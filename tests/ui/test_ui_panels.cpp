@@ -717,7 +717,7 @@ void PanelsTest::everyMeasurementIsLogged() {
   MessageLog& log = f.window.log().log();
   log.clear();
   const RunRecord record = measuredRun();
-  for (int run = 0; run < 2; ++run) Q_EMIT f.session.worker().finished(record);
+  for (int run = 0; run < 2; ++run) Q_EMIT f.session.worker().finished(record, nullptr);
   QCOMPARE(log.rowCount(), 2);
   QVERIFY2(log.sentence(1).startsWith(QStringLiteral("Measured: ")), qPrintable(log.sentence(1)));
   Q_EMIT f.session.worker().numericsMeasured({});

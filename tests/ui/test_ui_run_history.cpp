@@ -54,7 +54,7 @@ struct Shown : Fixture {
   /// As if the worker had measured it.
   void measure(const RunRecord& record = measuredRun()) {
     Q_EMIT session.runStarted();
-    Q_EMIT session.worker().finished(record);
+    Q_EMIT session.worker().finished(record, nullptr);
     history().waitForDone();
   }
   void choose(int row) { window.runs().view()->setCurrentIndex(model().index(row, RunsModel::WhenColumn)); }
@@ -130,7 +130,7 @@ void RunHistoryTest::aRunOfAnotherDocumentIsNot() {
   Shown f;
   Q_EMIT f.session.runStarted();
   f.session.openText(residualPipeline(true), QStringLiteral("other"));
-  Q_EMIT f.session.worker().finished(measuredRun());
+  Q_EMIT f.session.worker().finished(measuredRun(), nullptr);
   f.history().waitForDone();
   QCOMPARE(f.model().rowCount(), 0);
 }

@@ -14,6 +14,7 @@
 #include "ui/theme/format.h"
 #include "ui/theme/system_palette.h"
 
+#include <QAbstractItemView>
 #include <QAccessible>
 #include <QApplication>
 #include <QDesktopServices>
@@ -63,6 +64,8 @@ class WindowTest : public QObject {
   void overflowOfAToolBarIsSeen_data();
   void overflowOfAToolBarIsSeen();
   void f6WalksThroughTheVisiblePanes();
+  void f6ReachesEveryPane();
+  void deleteInATableLeavesTheOps();
   void f6ShowsWhereTheKeyboardIs();
   void tabGoesOnInsideAPane();
   void arrowKeysWalkThroughBothLanes();
@@ -297,6 +300,43 @@ void WindowTest::f6WalksThroughTheVisiblePanes() {
   QVERIFY(hasFocus(window.plan()));
   press(Qt::Key_F6);
   QVERIFY(hasFocus(window.numerics()));
+}
+
+void WindowTest::f6ReachesEveryPane() {
+  Fixture f(smallPipeline());
+  QVERIFY(activate(f));
+  for (QDockWidget* dock : f.window.findChildren<QDockWidget*>()) {
+    dock->raise();
+    QCoreApplication::processEvents();
+    f.window.canvas().setFocus();
+    bool isReached = false;
+    for (int presses = 0; presses < 10 && !isReached; ++presses) {
+      press(Qt::Key_F6);
+      isReached = hasFocus(*dock->widget());
+    }
+    QVERIFY2(isReached, qPrintable(dock->objectName()));
+  }
+}
+
+void WindowTest::deleteInATableLeavesTheOps() {
+  Fixture f(smallPipeline());
+  QVERIFY(activate(f));
+  f.session.select({QStringLiteral("act")});
+  f.window.findChild<QDockWidget*>(QStringLiteral("problems"))->raise();
+  QCoreApplication::processEvents();
+  for (const char* pane : {"problems", "runs", "rules"}) {
+    auto* dock = f.window.findChild<QDockWidget*>(QString::fromLatin1(pane));
+    dock->raise();
+    QCoreApplication::processEvents();
+    auto* table = dock->findChild<QAbstractItemView*>();
+    table->setFocus();
+    if (!table->hasFocus()) continue;  // it shows nothing
+    press(Qt::Key_Delete);
+    QVERIFY2(f.session.document().findOp("act"), pane);
+  }
+  f.window.canvas().setFocus();
+  press(Qt::Key_Delete);
+  QVERIFY(!f.session.document().findOp("act"));
 }
 
 void WindowTest::f6ShowsWhereTheKeyboardIs() {

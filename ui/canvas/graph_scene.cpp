@@ -33,6 +33,8 @@ namespace fuseline::ui {
 namespace {
 
 constexpr double kClickTolerancePx = 4.0;
+/// What moved less was clicked with an unsteady hand.
+constexpr double kLeastMovePx = 3.0;
 constexpr QPoint kPasteOffset(32, 40);
 // Left around an op that is dropped into a wire, so that its ports can still be taken.
 constexpr int kClearancePx = 16;
@@ -252,7 +254,10 @@ void GraphScene::syncPositions(const std::vector<NodeLook>& looks) {
     m_automaticFor = structure;
     m_positions.insert(m_automatic.begin(), m_automatic.end());
   }
-  for (const auto& [id, item] : m_nodes) item->setPos(m_positions[id].x, m_positions[id].y);
+  // What the mouse holds stays in its hand.
+  const bool isDragging = mouseGrabberItem() != nullptr;
+  for (const auto& [id, item] : m_nodes)
+    if (!isDragging || !item->isSelected()) item->setPos(m_positions[id].x, m_positions[id].y);
 }
 
 void GraphScene::syncLinks() {
@@ -764,8 +769,11 @@ void GraphScene::commitMoves(const QString& mergeKey) {
   for (const auto& [id, item] : m_nodes) {
     const QPoint exact = item->pos().toPoint();
     const Position place = m_frames->carries(id) ? Position{exact.x(), exact.y()} : snappedPosition(item->pos());
-    const bool hasMoved = item->pos() != QPointF(m_positions[id].x, m_positions[id].y);
-    if (hasMoved) moves.push_back(MoveNode{.id = id, .position = place});
+    const QPointF way = item->pos() - QPointF(m_positions[id].x, m_positions[id].y);
+    if (way.manhattanLength() < kLeastMovePx)
+      item->setPos(m_positions[id].x, m_positions[id].y);
+    else if (m_positions[id] != place)
+      moves.push_back(MoveNode{.id = id, .position = place});
   }
   std::vector<Edit> frames = m_frames->changes();
   if (moves.empty() && frames.empty()) return;
@@ -783,12 +791,20 @@ std::optional<PortRef> GraphScene::portNear(QPointF position) const {
   return std::nullopt;
 }
 
+/// A wire of a file may begin at an op that is not there, or at a port that it has not.
+bool GraphScene::isOnCanvas(const PortRef& port) const {
+  const NodeItem* const item = node(port.node);
+  return item && item->portPosition(port);
+}
+
 void GraphScene::beginWire(const PortRef& port, QPointF position) {
   m_draft = std::make_unique<Draft>(Draft{.origin = port, .pressedAt = position});
   if (!port.isOutput) {
-    if (const auto link = linkInto(m_session.document(), port.endpoint())) {
+    const auto link = linkInto(m_session.document(), port.endpoint());
+    const PortRef origin = link ? PortRef{link->from.node, link->from.port, true} : port;
+    if (link && isOnCanvas(origin)) {
       m_draft->pickedUp = link;
-      m_draft->origin = {link->from.node, link->from.port, true};
+      m_draft->origin = origin;
     }
   }
   m_draft->line = addPath(QPainterPath(), QPen(m_theme.colors().accent, 2.4, Qt::SolidLine, Qt::RoundCap));
@@ -799,8 +815,7 @@ void GraphScene::beginWire(const PortRef& port, QPointF position) {
 /// An analysis that arrives while a wire is being drawn must not take it out of the user's hand.
 void GraphScene::resumeWire() {
   if (!m_draft) return;
-  const NodeItem* origin = node(m_draft->origin.node);
-  if (!origin || !origin->portPosition(m_draft->origin)) return cancelWire();
+  if (!isOnCanvas(m_draft->origin)) return cancelWire();
   for (LinkItem* item : m_links) {
     if (m_draft->pickedUp == item->link()) item->hide();
   }

@@ -200,6 +200,7 @@ class GraphScene : public QGraphicsScene {
 
   void selectForMenu(QPointF position);
   std::optional<PortRef> portNear(QPointF position) const;
+  bool isOnCanvas(const PortRef& port) const;
   void beginWire(const PortRef& port, QPointF position);
   void dropWire(QPointF position, QPoint screenPosition);
   bool isOverNode(QPointF position) const;

@@ -48,10 +48,7 @@ ChangesPanel::ChangesPanel(Session& session, PipelineComparison& comparison, con
   connect(&session, &Session::selectionChanged, this, &ChangesPanel::followSelection);
   connect(&session, &Session::runFinished, this, &ChangesPanel::refresh);
   connect(&session.baselines(), &Baselines::changed, this, &ChangesPanel::refresh);
-  for (const auto signal :
-       {&Session::runStarted, &Session::sweepingChanged, &Session::numericsFinished, &Session::tensorsCaptured})
-    connect(&session, signal, this, &ChangesPanel::refreshMeasure);
-  connect(&session, &Session::runFailed, this, &ChangesPanel::refreshMeasure);
+  connect(&session, &Session::runningChanged, this, &ChangesPanel::refreshMeasure);
   connect(&session, &Session::analysisChanged, this, &ChangesPanel::refreshMeasure);
   refresh();
 }

@@ -7,6 +7,8 @@
 #include <QApplication>
 #include <QKeyEvent>
 #include <QPainter>
+#include <QPlainTextEdit>
+#include <QPointer>
 
 namespace fuseline::ui {
 
@@ -87,10 +89,10 @@ void ExpressionEdit::paintEvent(QPaintEvent* event) {
 }
 
 void commitTypedField() {
-  auto* field = qobject_cast<ExpressionEdit*>(QApplication::focusWidget());
-  if (!field) return;
+  const QPointer<QWidget> field = QApplication::focusWidget();
+  if (!qobject_cast<QLineEdit*>(field) && !qobject_cast<QPlainTextEdit*>(field)) return;
   field->clearFocus();
-  field->setFocus();
+  if (field && field->isVisible()) field->setFocus();  // the editor of a note, or of a cell, is gone now
 }
 
 }  // namespace fuseline::ui

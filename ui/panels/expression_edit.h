@@ -37,7 +37,8 @@ class ExpressionEdit : public QLineEdit {
   QColor m_problemColor;
 };
 
-/// What stands in the field with the focus and was not confirmed yet counts when the pipeline is saved or run.
+/// What stands in the field with the focus, of a panel, a table or the canvas, and was not confirmed yet counts when
+/// the pipeline is saved, left or run.
 void commitTypedField();
 
 }  // namespace fuseline::ui

@@ -182,6 +182,7 @@ QWidget* NumericsPanel::createStart() {
   text->setWordWrap(true);
   m_measure->setToolTip(tr("Measure numerics (Ctrl+Shift+Enter)"));
   connect(m_measure, &QPushButton::clicked, &m_session, &Session::measureNumerics);
+  connect(&m_session, &Session::runningChanged, m_measure, [this] { m_measure->setDisabled(m_session.isRunning()); });
   auto* layout = new QVBoxLayout(start);
   layout->addStretch();
   layout->addWidget(text);

@@ -71,6 +71,8 @@ RecordedNumerics::RecordedNumerics(Session& session, const Theme& theme, QWidget
   layout->addWidget(m_view, 1);
   layout->addWidget(m_nothing, 1);
   connect(m_measure, &QPushButton::clicked, &session, &Session::measureNumerics);
+  connect(&session, &Session::runningChanged, m_measure,
+          [this, &session] { m_measure->setDisabled(session.isRunning()); });
 }
 
 void RecordedNumerics::createView() {

@@ -72,6 +72,8 @@ SuggestionsPanel::SuggestionsPanel(Session& session, const Theme& theme, QWidget
   layout->addWidget(m_area, 1);
   connect(&m_search, &SuggestionSearch::changed, this, &SuggestionsPanel::refresh);
   connect(&theme, &Theme::changed, this, &SuggestionsPanel::refresh);
+  connect(&session, &Session::documentChanged, this, &SuggestionsPanel::refreshEnabled);
+  connect(&session, &Session::analysisChanged, this, &SuggestionsPanel::refreshEnabled);
   connect(m_title, &QLabel::linkActivated, &session, &Session::problemsWanted);
   refresh();
 }
@@ -93,11 +95,16 @@ void SuggestionsPanel::refresh() {
   m_cards->setSpacing(8);
   if (unplannedText(m_session).isEmpty()) addSuggestions();
   m_cards->addStretch(1);
-  m_list->setEnabled(!m_search.isSearching());  // they may not fit what the pipeline is by now
+  refreshEnabled();
   const int scrolled = m_area->verticalScrollBar()->value();
   m_area->setWidget(m_list);
   joinTabOrder(*m_area, *m_list);
   m_area->verticalScrollBar()->setValue(scrolled);
+}
+
+/// They may not fit what the pipeline is by now.
+void SuggestionsPanel::refreshEnabled() {
+  if (m_list) m_list->setEnabled(!m_search.isSearching() && !m_session.isAnalysing());
 }
 
 void SuggestionsPanel::addSuggestions() {

@@ -26,6 +26,7 @@ class SuggestionsPanel : public QWidget {
   void refresh();
   QString titleText() const;
   void addSuggestions();
+  void refreshEnabled();
   QWidget* makeCard(const Suggestion& suggestion);
   QLayout* makeButtons(const Suggestion& suggestion, QWidget* card);
 

@@ -43,13 +43,13 @@ QString ownRecipeName(const SweepResult& result) {
   return measured == result.rows.end() ? QString() : sweepRecipeName(measured->record->settings.recipe);
 }
 
-/// "MXFP8BlockScaling: fused is faster from M = 512 on."
 /// Those of the core go on from a name.
 QString capitalized(QString sentence) {
   if (!sentence.isEmpty()) sentence[0] = sentence[0].toUpper();
   return sentence;
 }
 
+/// "MXFP8BlockScaling: fused is faster from M = 512 on."
 QString sentenceOf(const SweepLine& line, const SweepResult& result) {
   const QString sentence = toQt(sentenceOf(line.breakEven, result.sweep.axes.front().symbol)) + u'.';
   return result.sweep.recipes.empty() ? capitalized(sentence)
@@ -218,10 +218,7 @@ void SweepPanel::follow() {
     connect(&m_session, signal, this, &SweepPanel::refreshChoices);
   connect(&m_session, &Session::documentChanged, this, &SweepPanel::refreshChoices);
   connect(&m_session, &Session::documentReplaced, this, [this] { m_typedSizes.clear(); });
-  for (const auto signal : {&Session::runStarted, &Session::runFinished, &Session::numericsFinished,
-                            &Session::tensorsCaptured, &Session::sweepingChanged})
-    connect(&m_session, signal, this, &SweepPanel::refreshPlan);
-  connect(&m_session, &Session::runFailed, this, &SweepPanel::refreshPlan);
+  connect(&m_session, &Session::runningChanged, this, &SweepPanel::refreshPlan);
   connect(&m_session, &Session::analysisChanged, this, &SweepPanel::refreshPlan);
   connect(&m_theme, &Theme::changed, this, &SweepPanel::refreshState);
   connect(m_chart, &SweepChart::rowChosen, this, &SweepPanel::chooseRow);

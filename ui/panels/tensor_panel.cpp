@@ -204,10 +204,7 @@ void TensorPanel::connectSession() {
   });
   for (const auto signal : {&Session::documentChanged, &Session::passChanged, &Session::runTargetChanged})
     connect(&m_session, signal, this, &TensorPanel::refreshCaption);
-  for (const auto signal : {&Session::runStarted, &Session::runFinished, &Session::numericsFinished,
-                            &Session::tensorsCaptured, &Session::sweepingChanged})
-    connect(&m_session, signal, this, &TensorPanel::refreshCapture);
-  connect(&m_session, &Session::runFailed, this, &TensorPanel::refreshCapture);
+  connect(&m_session, &Session::runningChanged, this, &TensorPanel::refreshCapture);
   connect(&m_theme, &Theme::changed, this, &TensorPanel::refreshCaption);
 }
 

@@ -188,10 +188,7 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QW
   connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshCaption);
   connect(&session, &Session::selectionChanged, this, &TimingsPanel::showSelection);
   connect(&theme, &Theme::changed, this, &TimingsPanel::refreshCaption);
-  for (const auto signal : {&Session::runStarted, &Session::runFinished, &Session::numericsFinished,
-                            &Session::tensorsCaptured, &Session::sweepingChanged})
-    connect(&session, signal, this, &TimingsPanel::refreshRunAgain);
-  connect(&session, &Session::runFailed, this, &TimingsPanel::refreshRunAgain);
+  connect(&session, &Session::runningChanged, this, &TimingsPanel::refreshRunAgain);
   connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshRunAgain);
   connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshEmpty);
   connect(m_empty, &QLabel::linkActivated, &session, &Session::problemsWanted);

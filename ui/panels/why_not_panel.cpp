@@ -134,7 +134,7 @@ void WhyNotPanel::addDistantNote(const AttemptList& list) {
   more->setFlat(true);
   connect(more, &QPushButton::clicked, this, [this] {
     m_showsDistant = true;
-    refresh();
+    QMetaObject::invokeMethod(this, &WhyNotPanel::refresh, Qt::QueuedConnection);  // which takes the button away
   });
   m_cards->addWidget(more);
 }

@@ -82,6 +82,10 @@ Session::Session(SessionSettings settings, QObject* parent)
   connect(&m_worker, &WorkerClient::numericsMeasured, this, &Session::finishNumerics);
   connect(&m_worker, &WorkerClient::tensorsCaptured, this, &Session::finishCapture);
   connect(m_baselines, &Baselines::changed, this, &Session::baselinesChanged);
+  for (const auto signal : {&Session::runStarted, &Session::runFinished, &Session::numericsFinished,
+                            &Session::tensorsCaptured, &Session::sweepingChanged})
+    connect(this, signal, this, &Session::runningChanged);
+  connect(this, &Session::runFailed, this, &Session::runningChanged);
   connect(&m_worker, &WorkerClient::failed, this, [this](const QString& sentence) {
     if (!m_isSweeping) Q_EMIT runFailed(sentence);
   });
@@ -95,8 +99,8 @@ Session::~Session() {
 bool Session::apply(const Edit& edit, const QString& mergeKey) {
   if (document().isReadOnly()) {
     Q_EMIT editRefused(
-        tr("This file was written by a newer version and is open read-only. Save it under another "
-           "format version to edit it."));
+        tr("This file was written by a newer version of Fuseline, and is open to be looked at and run only. A newer "
+           "program can edit it."));
     return false;
   }
   const Result<void> applied = m_history.apply(edit, mergeKey.toStdString());
@@ -481,10 +485,12 @@ void Session::finishRun(const RunRecord& record, const RunRecord* beside) {
   if (m_isSweeping) return;
   m_pendingRun.record = record;
   const bool isWorthLess = hasBetterRun();
-  if (!m_isRunOrphaned && !isWorthLess) showOwnRun();
-  if (beside && !m_isRunOrphaned && !isWorthLess) pinBeside(*beside);
+  const bool isTaken = !m_isRunOrphaned && !isWorthLess;
+  if (isTaken) showOwnRun();
+  if (beside && isTaken) pinBeside(*beside);
   refreshStaleness();
   Q_EMIT runFinished();
+  if (isTaken) Q_EMIT measured();
   if (isWorthLess) Q_EMIT runFailed(tr("Stopped early: the complete result from before stays."));
 }
 

@@ -230,7 +230,12 @@ class Session : public QObject {
   void tensorsFileChanged();
   void runStarted();
   void runProgress(const QString& stage, int done, int total);
+  /// A run has ended; lastRun() is its result, or that of a better one.
   void runFinished();
+  /// After runFinished(), if the result is lastRun() now.
+  void measured();
+  /// isRunning() may be another.
+  void runningChanged();
   void rowNotesChanged();
   void stretchNotesChanged();
   void baselinesChanged();

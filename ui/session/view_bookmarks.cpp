@@ -1,4 +1,4 @@
-// Places as they stand in the bookmarkSettings.
+// Places as they stand in the settings.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/view_bookmarks.h"
 
