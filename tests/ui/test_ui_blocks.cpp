@@ -79,6 +79,9 @@ void BlocksTest::aDoubleClickGoesInside() {
   f.doubleClick("mlp");
   QCOMPARE(f.scope().path(), QStringList({"layer1", "mlp"}));
   QCOMPARE(namesOf(f.scene()), QStringList({"act", "fc1", "fc2", "norm", "x", "y"}));
+  QCOMPARE(f.scope().numInstances(), std::ptrdiff_t{2});
+  QVERIFY(f.scene().node("x")->sceneBox().right() < f.scene().node("norm")->sceneBox().left());
+  QVERIFY(f.scene().node("y")->sceneBox().left() > f.scene().node("fc2")->sceneBox().right());
   QCOMPARE(f.session.singleSelection(), QStringLiteral("layer1"));
 }
 
@@ -164,13 +167,15 @@ void BlocksTest::anEditIsUndoneOutside() {
 
 void BlocksTest::wiresAreDrawnInside() {
   Stack f;
+  f.window.resize(1600, 1000);
   f.window.show();
   f.enter({"layer1", "mlp"});
+  QTest::qWait(50);  // the bar above the canvas takes its place
+  f.window.canvas().fit();
   const Link link{{"act", "y"}, {"fc2", "x"}};
   QVERIFY(f.scope().apply(unlinkEdit(f.scope().document(), link)));
   QCOMPARE(f.feedForward().wires.size(), std::size_t{3});
   QVERIFY(linkVerdict(f.scope().document(), link.from, link.to));
-  QTest::qWait(50);  // the bar above the canvas takes its place
   dragMouse(f.window.canvas().viewport(), f.portOnView({"act", "y", true}), f.portOnView({"fc2", "x", false}));
   QCOMPARE(std::ranges::count(f.feedForward().wires, Wire{link.from, link.to}), 1);
 }

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace fuseline::ui {
@@ -88,6 +89,20 @@ QStringList wayTo(const PipelineDocument& document, const DocumentOp& op, std::s
   return {};
 }
 
+/// Instances in a place and in all that it holds. known: what was counted; also ends a block that holds itself.
+std::ptrdiff_t countInside(const PipelineDocument& document, const DocumentBlock& place, const std::string& block,
+                           std::map<const DocumentBlock*, std::ptrdiff_t>& known) {
+  if (const auto found = known.find(&place); found != known.end()) return found->second;
+  known[&place] = 0;
+  std::ptrdiff_t count = 0;
+  for (const DocumentOp& op : place.ops) {
+    if (blockNameOf(op) == block) ++count;
+    if (const DocumentBlock* inside = document.findBlock(blockNameOf(op)))
+      count += countInside(document, *inside, block, known);
+  }
+  return known[&place] = count;
+}
+
 bool holdsItself(const PipelineDocument& document, const std::string& name) {
   const DocumentBlock* block = document.findBlock(name);
   const std::vector<std::string> used = block ? blocksUsedBy(document, block->ops) : std::vector<std::string>();
@@ -110,12 +125,8 @@ CanvasScope::CanvasScope(Session& session) : m_session(session) {
 }
 
 std::ptrdiff_t CanvasScope::numInstances() const {
-  const auto countIn = [this](const DocumentBlock& place) {
-    return std::ranges::count_if(place.ops, [this](const DocumentOp& op) { return blockNameOf(op) == blockName(); });
-  };
-  std::ptrdiff_t count = countIn(m_session.document().pipeline());
-  for (const auto& [name, block] : m_session.document().blocks()) count += countIn(block);
-  return count;
+  std::map<const DocumentBlock*, std::ptrdiff_t> known;
+  return countInside(m_session.document(), m_session.document().pipeline(), blockName(), known);
 }
 
 bool CanvasScope::canEnter(const std::string& id) const {

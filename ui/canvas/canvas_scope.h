@@ -29,7 +29,7 @@ class CanvasScope : public QObject {
   bool isInside() const { return !m_levels.empty(); }
   /// Of the block that is shown; empty for the pipeline.
   std::string blockName() const { return isInside() ? m_levels.back().block : std::string(); }
-  /// Of the block that is shown, in the whole document; those in other blocks once for each block.
+  /// Of the block that is shown, in the whole pipeline.
   std::ptrdiff_t numInstances() const;
   /// Whether one can go into this op of what is shown.
   bool canEnter(const std::string& id) const;

@@ -53,6 +53,33 @@ Position cornerOf(const std::map<std::string, Position>& positions, const std::v
   return corner;
 }
 
+/// On the row of the op at its other end, or on the next free one.
+Position besideOp(const std::map<std::string, Position>& places, const std::string& op, int x, std::set<int>& taken) {
+  const auto found = places.find(op);
+  int y = (found == places.end() ? 0 : found->second.y) + (kNodeHeightPx - kEndHeightPx) / 2;
+  while (!taken.insert(y).second) y += kRowPitchPx;
+  return {x, y};
+}
+
+/// Blocks say where their ops stand, and rarely where their inputs and outputs do: those come before and behind them.
+void placePorts(std::map<std::string, Position>& places, const PipelineDocument& block) {
+  std::map<std::string, Position> given(block.positions().begin(), block.positions().end());
+  if (given.empty()) return;
+  const auto [first, last] = std::ranges::minmax_element(given, {}, [](const auto& entry) { return entry.second.x; });
+  std::set<int> takenBefore;
+  std::set<int> takenBehind;
+  const auto isOf = [](const std::string& id) { return [&id](const Wire& wire) { return wire.from.node == id; }; };
+  for (const DocumentInput& input : block.inputs()) {
+    if (given.contains(input.id)) continue;
+    const auto wire = std::ranges::find_if(block.wires(), isOf(input.id));
+    const std::string reader = wire == block.wires().end() ? std::string() : wire->to.node;
+    places[input.id] = besideOp(given, reader, first->second.x - kEndWidthPx - kWireGapPx, takenBefore);
+  }
+  for (const DocumentOutput& output : block.outputs())
+    if (!given.contains(output.id))
+      places[output.id] = besideOp(given, output.from.node, last->second.x + kNodeWidthPx + kWireGapPx, takenBehind);
+}
+
 /// Everything that the automatic layout depends on.
 std::string structureOf(const PipelineDocument& document, const std::vector<NodeLook>& looks) {
   std::string text;
@@ -278,6 +305,7 @@ void GraphScene::syncPositions(const std::vector<NodeLook>& looks) {
     if (structure != m_automaticFor) m_automatic = autoLayout(document, looks);
     m_automaticFor = structure;
     m_positions.insert(m_automatic.begin(), m_automatic.end());
+    if (m_scope.isInside()) placePorts(m_positions, document);
   }
   for (const auto& [id, item] : m_nodes) item->setPos(m_positions[id].x, m_positions[id].y);
 }

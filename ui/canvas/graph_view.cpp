@@ -137,7 +137,7 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
   connect(&scene.scope(), &CanvasScope::pathChanged, this, [this] {
     if (m_editor) m_editor->close();
     cancelCut();
-    fit();
+    showBeginning();
   });
   connect(&session, &Session::analysisChanged, this, &GraphView::describeSelection);
   // Only a new document is fitted by itself: a view that moves with every edit moves under the user's hand.
