@@ -26,6 +26,8 @@ QString canvasRows() {
          shortcutRow(translated("Shift+Alt, Ctrl+Alt + click"), translated("Select all before the op, or behind it")) +
          shortcutRow(translated("Ctrl+H"), translated("Replace the selected op, with its wires")) +
          shortcutRow(translated("Ctrl+Left, Ctrl+Right"), translated("Follow a wire from the selected op")) +
+         shortcutRow(translated("Double click on an instance, Ctrl+Down"), translated("Go into its block")) +
+         shortcutRow(translated("Ctrl+Up"), translated("Go out of the block")) +
          shortcutRow(translated("Enter, F2"), translated("Edit the selected op, or the text of a frame or a note")) +
          shortcutRow(translated("Home, Shift+1"), translated("Show everything")) +
          shortcutRow(translated("F"), translated("Show the selection")) +
@@ -56,7 +58,7 @@ QString outlineRows() {
   return shortcutRow(translated("Up, Down"), translated("Select the next op; with Shift several")) +
          shortcutRow(translated("Right, Left"), translated("Open or close an instance of a block")) +
          shortcutRow(translated("F2"), translated("Rename")) +
-         shortcutRow(translated("Enter"), translated("Edit the selected op")) +
+         shortcutRow(translated("Enter"), translated("Edit the selected op; one inside of a block is shown there")) +
          shortcutRow(translated("Delete, Ctrl+Delete"), translated("Remove; remove and reconnect")) +
          shortcutRow(translated("D, T"), translated("Bypass the op, switch its fusion off or on")) +
          shortcutRow(translated("W"), translated("Draw a wire from the selected op, on the canvas"));

@@ -3,6 +3,8 @@
 #include "ui/main_window.h"
 
 #include "core/document/guide.h"
+#include "ui/block_bar.h"
+#include "ui/block_commands.h"
 #include "ui/bookmark_commands.h"
 #include "ui/canvas/metrics.h"
 #include "ui/command_palette.h"
@@ -99,6 +101,7 @@ void MainWindow::createCentre() {
   auto* centre = new QWidget(this);
   m_scene = new GraphScene(m_session, m_theme, this);
   m_view = new GraphView(*m_scene, m_session, m_theme, centre);
+  m_blockCommands = new BlockCommands(*m_scene, *m_view, this);
   m_overview = new OverviewMap(*m_scene, *m_view, m_theme);
   m_files = new FileCommands(m_session, *m_scene, m_persistence == Persistence::Settings, *this);
   m_comparison = new PipelineComparison(m_session, this);
@@ -110,6 +113,8 @@ void MainWindow::createCentre() {
   m_tourBar = new TourBar(m_session, m_theme, centre);
   layout->addWidget(m_tourBar);
   layout->addWidget(m_message);
+  m_blockBar = new BlockBar(m_scene->scope(), m_theme, centre);
+  layout->addWidget(m_blockBar);
   layout->addWidget(m_view, 1);
   setCentralWidget(centre);
   m_paneRing = new PaneRing(m_theme, centre);
@@ -320,6 +325,7 @@ void MainWindow::addSelectionCommands(QMenu& menu) {
   menu.addSeparator();
   addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_M), [this] { makeBlock(); });
   addBoth(tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_M), [this] { m_scene->expandSelected(); });
+  m_blockCommands->addTo(menu);
   addBoth(tr("Repeat op..."), QKeySequence(Qt::CTRL | Qt::Key_R), [this] { repeatOp(); });
   auto* frames = new FrameCommands(*m_scene, *m_view, m_theme, this);
   frames->addMenu(menu);
@@ -328,8 +334,8 @@ void MainWindow::addSelectionCommands(QMenu& menu) {
 void MainWindow::addLayoutCommands(QMenu& menu) {
   QAction* const all = addCommand(&menu, tr("Select &all"), QKeySequence::SelectAll, [this] {
     QSet<QString> ids;
-    for (const DocumentOp& op : m_session.document().ops()) ids.insert(toQt(op.id));
-    m_session.select(ids);
+    for (const DocumentOp& op : m_scene->scope().document().ops()) ids.insert(toQt(op.id));
+    m_scene->scope().select(ids);
   });
   all->setShortcutContext(Qt::WidgetWithChildrenShortcut);  // tables have rows to select
   addToCanvas(*all);
@@ -657,6 +663,9 @@ void MainWindow::connectSession() {
           [this](const QString& code) { showGuide(QStringLiteral("problems"), code); });
   connect(m_view, &GraphView::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
   connect(m_outline, &OutlinePanel::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
+  m_blockCommands->follow(*m_outline);
+  m_blockCommands->follow(*m_problems);
+  m_blockCommands->lead(*m_inspector);
   connect(&m_theme, &Theme::changed, this, &MainWindow::refreshIcons);
 }
 
@@ -847,12 +856,12 @@ void MainWindow::escape() {
   if (m_view->cancelCut() || m_scene->cancelCopy()) return;
   if (auto* const field = qobject_cast<QLineEdit*>(QApplication::focusWidget())) return field->clear();
   if (m_session.isRunning()) return m_session.cancelRun();
-  m_session.select({});
+  m_scene->scope().select({});
   m_scene->clearSelection();
 }
 
 void MainWindow::makeBlock() {
-  if (m_session.selection().isEmpty()) return m_hint->setText(tr("Select the ops that shall become a block."));
+  if (m_scene->scope().selection().isEmpty()) return m_hint->setText(tr("Select the ops that shall become a block."));
   const PipelineDocument& document = m_session.document();
   std::string free = "Block";
   for (int number = 2; document.findBlock(free); ++number) free = "Block" + std::to_string(number);
@@ -864,8 +873,8 @@ void MainWindow::makeBlock() {
 
 void MainWindow::repeatOp() {
   constexpr int kMostTimes = 1000;
-  const QString id = m_session.singleSelection();
-  if (!m_session.document().findOp(id.toStdString()))
+  const QString id = m_scene->scope().singleSelection();
+  if (!m_scene->scope().document().findOp(id.toStdString()))
     return m_hint->setText(tr("Select the op or the block to repeat."));
   bool isAccepted = false;
   const int count =

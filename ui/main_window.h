@@ -47,6 +47,8 @@
 namespace fuseline::ui {
 
 class Autosave;
+class BlockBar;
+class BlockCommands;
 class GuideWindow;
 class ViewMemory;
 
@@ -72,6 +74,7 @@ class MainWindow : public QMainWindow {
   MessageBar& messageBar() { return *m_message; }
   QString message() const { return m_message->text(); }
 
+  BlockBar& blockBar() { return *m_blockBar; }
   GraphView& canvas() { return *m_view; }
   GraphScene& scene() { return *m_scene; }
   PalettePanel& palettePanel() { return *m_palette; }
@@ -185,6 +188,8 @@ class MainWindow : public QMainWindow {
   Theme& m_theme;
   Persistence m_persistence;
   GraphScene* m_scene = nullptr;
+  BlockCommands* m_blockCommands = nullptr;
+  BlockBar* m_blockBar = nullptr;
   GraphView* m_view = nullptr;
   OverviewMap* m_overview = nullptr;
   FileCommands* m_files = nullptr;

@@ -59,7 +59,7 @@ void addOptions(QCommandLineParser& parser) {
   add("compare", "Show what is not as in this pipeline: git difftool --extcmd \"fuseline-designer --compare\".",
       "old.fuseline");
   add("baseline", "Pin this run, which others are then set beside; repeatable.", "run.fuserun");
-  add("select", "Select this op.", "op");
+  add("select", "Select this op; \"layer1.fc1\" is one inside of a block, which is then shown.", "op");
   add("pane",
       "Bring this pane to the front: palette, inspector, whyNot, suggestions, plan, timings, timeline, flame, "
       "roofline, "

@@ -28,9 +28,10 @@ Screenshot::Screenshot(ScreenshotRequest request, ui::MainWindow& window, ui::Se
 
 void Screenshot::handleAnalysis() {
   if (!m_request.selection.isEmpty()) {
-    if (!m_session.document().findOp(m_request.selection.toStdString()))
+    ui::CanvasScope& scope = m_window.scene().scope();
+    scope.goTo(m_request.selection);
+    if (!scope.document().findOp(m_request.selection.section(u'.', -1).toStdString()))
       return fail(tr("--select %1: the pipeline has no such op.").arg(m_request.selection));
-    m_session.select({m_request.selection});
   }
   if (!m_request.run) return takeSoon();
   if (!m_session.analysis()->isRunnable()) return fail(tr("The pipeline has errors and cannot run."));

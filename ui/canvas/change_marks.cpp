@@ -159,8 +159,10 @@ const NodeMark* ChangeMarks::markOf(const std::string& id) const {
 }
 
 void ChangeMarks::refresh() {
-  const bool isAnother = m_shown != m_comparison.result();
-  m_shown = m_comparison.result();
+  // Comparisons are about the pipeline: inside of a block nothing is marked.
+  const auto result = m_scene.scope().isInside() ? std::make_shared<const ComparisonResult>() : m_comparison.result();
+  const bool isAnother = m_shown != result;
+  m_shown = result;
   if (isAnother) clearGhosts();
   markNodes();
   markLinks();

@@ -39,8 +39,8 @@ Position positionOnGrid(QPointF place) {
 
 }  // namespace
 
-FrameLayer::FrameLayer(GraphScene& scene, Session& session, const Theme& theme)
-    : m_scene(scene), m_session(session), m_theme(theme) {}
+FrameLayer::FrameLayer(GraphScene& scene, CanvasScope& scope, const Theme& theme)
+    : m_scene(scene), m_scope(scope), m_theme(theme) {}
 
 FrameItem* FrameLayer::item(const std::string& id) const {
   const auto found = m_items.find(id);
@@ -64,7 +64,7 @@ QRectF FrameLayer::contentRect() const {
 
 /// Smaller ones lie on top: one inside another can be seen and taken.
 void FrameLayer::sync() {
-  const std::vector<const DocumentFrame*> frames = drawnFrames(m_session.document());
+  const std::vector<const DocumentFrame*> frames = drawnFrames(m_scope.document());
   std::map<std::string, FrameItem*> kept;
   std::vector<FrameItem*> stacked;
   for (const DocumentFrame* frame : frames) {
@@ -90,7 +90,7 @@ void FrameLayer::sync() {
 
 std::vector<std::string> FrameLayer::selected() const {
   std::vector<std::string> ids;
-  for (const DocumentFrame* frame : drawnFrames(m_session.document()))
+  for (const DocumentFrame* frame : drawnFrames(m_scope.document()))
     if (const FrameItem* known = item(frame->id); known && known->isSelected()) ids.push_back(frame->id);
   return ids;
 }
@@ -124,7 +124,7 @@ QString FrameLayer::describe(const std::string& id) const {
                            ? tr("Note: %1").arg(toQt(shortened(*frame.text)).simplified())
                            : tr("Frame %1").arg(frame.title.empty() ? tr("without a title") : toQt(frame.title))};
   QStringList nodes;
-  for (const std::string& node : contentOf(m_session.document(), frame, nodeBoxes()).nodes) nodes.append(toQt(node));
+  for (const std::string& node : contentOf(m_scope.document(), frame, nodeBoxes()).nodes) nodes.append(toQt(node));
   if (nodes.size() > kMostNamed) nodes = {counted(nodes.size(), tr("node"), tr("nodes"))};
   if (!nodes.isEmpty()) parts.append(tr("around %1").arg(nodes.join(tr(" and "))));
   parts.append(frameColorTitle(frame.color).toLower());
@@ -148,7 +148,7 @@ void FrameLayer::beginDrag() {
   if (m_items.empty()) return;
   for (const auto& [id, node] : m_scene.nodes()) m_pressedNodes[id] = node->pos();
   const NodeBoxes boxes = nodeBoxes();
-  for (const auto& [id, item] : m_items) m_contents[id] = contentOf(m_session.document(), item->frame(), boxes);
+  for (const auto& [id, item] : m_items) m_contents[id] = contentOf(m_scope.document(), item->frame(), boxes);
 }
 
 /// Everything goes as far as the frame went since the mouse was pressed, so that nothing is moved twice.
@@ -212,13 +212,13 @@ std::vector<DocumentFrame> FrameLayer::chosen(const QString& what) const {
 void FrameLayer::apply(const std::string& label, const std::vector<DocumentFrame>& frames, const QString& mergeKey) {
   EditGroup group{.label = label, .edits = {}};
   for (const DocumentFrame& frame : frames) group.edits.emplace_back(ReplaceFrame{frame});
-  m_session.apply(group, mergeKey);
+  m_scope.apply(group, mergeKey);
 }
 
 /// Nodes that are laid out automatically would leave the frame with the next op: they stay where they are.
 void FrameLayer::frameSelected() {
   const NodeBoxes boxes = nodeBoxes();
-  const PipelineDocument& document = m_session.document();
+  const PipelineDocument& document = m_scope.document();
   std::vector<std::string> chosen;
   for (const auto& [id, item] : m_scene.nodes())
     if (item->isSelected()) chosen.push_back(id);
@@ -246,12 +246,12 @@ void FrameLayer::addNote(QPointF centre) {
 }
 
 void FrameLayer::add(DocumentFrame frame, std::vector<Edit> before) {
-  frame.id = m_session.document().freeFrameId(frame.isNote() ? "note" : "frame");
+  frame.id = m_scope.document().freeFrameId(frame.isNote() ? "note" : "frame");
   const std::string id = frame.id;
   EditGroup group{.label = fuseline::describe(AddFrame{frame}), .edits = std::move(before)};
   group.edits.emplace_back(AddFrame{std::move(frame)});
   m_newest = id;
-  if (!m_session.apply(group, QStringLiteral("new frame ") + toQt(id))) return;
+  if (!m_scope.apply(group, QStringLiteral("new frame ") + toQt(id))) return;
   select(id);
   Q_EMIT editWanted(toQt(id));
 }
@@ -295,14 +295,14 @@ void FrameLayer::selectContent() {
   const std::vector<DocumentFrame> frames = chosen(tr("what is inside can be selected"));
   QSet<QString> ids;
   for (const DocumentFrame& frame : frames)
-    for (const std::string& id : contentOf(m_session.document(), frame, nodeBoxes()).nodes) ids.insert(toQt(id));
-  if (!ids.isEmpty()) m_session.select(ids);
+    for (const std::string& id : contentOf(m_scope.document(), frame, nodeBoxes()).nodes) ids.insert(toQt(id));
+  if (!ids.isEmpty()) m_scope.select(ids);
 }
 
 void FrameLayer::fitSelected() {
   std::vector<DocumentFrame> frames = chosen(tr("it can be fitted to what is inside"));
   const NodeBoxes boxes = nodeBoxes();
-  const PipelineDocument& document = m_session.document();
+  const PipelineDocument& document = m_scope.document();
   for (DocumentFrame& frame : frames) {
     const std::optional<FrameArea> area = areaAround(document, contentOf(document, frame, boxes), boxes);
     if (area && !frame.isLocked()) frame.area = area;
@@ -314,7 +314,7 @@ void FrameLayer::fitSelected() {
 void FrameLayer::removeSelected() {
   if (chosen(tr("it can be removed")).empty()) return;
   std::vector<Edit> edits = removals();
-  if (!edits.empty()) m_session.apply(EditGroup{.label = "Remove frames", .edits = std::move(edits)});
+  if (!edits.empty()) m_scope.apply(EditGroup{.label = "Remove frames", .edits = std::move(edits)});
 }
 
 std::vector<Edit> FrameLayer::removals() {

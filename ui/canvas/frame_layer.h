@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/canvas/canvas_scope.h"
 #include "ui/canvas/frame_geometry.h"
 #include "ui/canvas/frame_item.h"
-#include "ui/session/session.h"
 
 #include <QObject>
 
@@ -22,7 +22,7 @@ class FrameLayer : public QObject {
   Q_OBJECT
 
  public:
-  FrameLayer(GraphScene& scene, Session& session, const Theme& theme);
+  FrameLayer(GraphScene& scene, CanvasScope& scope, const Theme& theme);
 
   /// Of all nodes of the canvas.
   NodeBoxes nodeBoxes() const;
@@ -89,7 +89,7 @@ class FrameLayer : public QObject {
   void add(DocumentFrame frame, std::vector<Edit> before);
 
   GraphScene& m_scene;
-  Session& m_session;
+  CanvasScope& m_scope;
   const Theme& m_theme;
   std::map<std::string, FrameItem*> m_items;
   std::map<std::string, QPointF> m_pressedNodes;   // where they stood when the mouse was pressed

@@ -55,6 +55,33 @@ Position cornerOf(const std::map<std::string, Position>& positions, const std::v
   return corner;
 }
 
+/// On the row of the op at its other end, or on the next free one.
+Position besideOp(const std::map<std::string, Position>& places, const std::string& op, int x, std::set<int>& taken) {
+  const auto found = places.find(op);
+  int y = (found == places.end() ? 0 : found->second.y) + (kNodeHeightPx - kEndHeightPx) / 2;
+  while (!taken.insert(y).second) y += kRowPitchPx;
+  return {x, y};
+}
+
+/// Blocks say where their ops stand, and rarely where their inputs and outputs do: those come before and behind them.
+void placePorts(std::map<std::string, Position>& places, const PipelineDocument& block) {
+  std::map<std::string, Position> given(block.positions().begin(), block.positions().end());
+  if (given.empty()) return;
+  const auto [first, last] = std::ranges::minmax_element(given, {}, [](const auto& entry) { return entry.second.x; });
+  std::set<int> takenBefore;
+  std::set<int> takenBehind;
+  const auto isOf = [](const std::string& id) { return [&id](const Wire& wire) { return wire.from.node == id; }; };
+  for (const DocumentInput& input : block.inputs()) {
+    if (given.contains(input.id)) continue;
+    const auto wire = std::ranges::find_if(block.wires(), isOf(input.id));
+    const std::string reader = wire == block.wires().end() ? std::string() : wire->to.node;
+    places[input.id] = besideOp(given, reader, first->second.x - kEndWidthPx - kWireGapPx, takenBefore);
+  }
+  for (const DocumentOutput& output : block.outputs())
+    if (!given.contains(output.id))
+      places[output.id] = besideOp(given, output.from.node, last->second.x + kNodeWidthPx + kWireGapPx, takenBehind);
+}
+
 /// Everything that the automatic layout depends on.
 std::string structureOf(const PipelineDocument& document, const std::vector<NodeLook>& looks) {
   std::string text;
@@ -83,8 +110,9 @@ std::string moveLabel(const std::vector<Edit>& moves) {
 GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
     : QGraphicsScene(parent),
       m_session(session),
+      m_scope(session),
       m_theme(theme),
-      m_frames(std::make_unique<FrameLayer>(*this, session, theme)),
+      m_frames(std::make_unique<FrameLayer>(*this, m_scope, theme)),
       m_statuses(session) {
   setItemIndexMethod(NoIndex);  // items come and go with every edit; the index would cost more than it finds
   connect(&session, &Session::documentChanged, this, &GraphScene::sync);
@@ -92,7 +120,8 @@ GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
   connect(&session, &Session::runFinished, this, &GraphScene::syncHulls);
   connect(&session, &Session::numericsFinished, this, &GraphScene::sync);
   connect(&session, &Session::tensorsCaptured, this, &GraphScene::sync);
-  connect(&session, &Session::selectionChanged, this, [this] {
+  connect(&m_scope, &CanvasScope::pathChanged, this, &GraphScene::showOther);
+  connect(&m_scope, &CanvasScope::selectionChanged, this, [this] {
     showSelection();
     if (!m_isTakingSelection) m_frames->clearSelection();
   });
@@ -108,6 +137,30 @@ GraphScene::~GraphScene() {
   // The base class deletes the items and reports a changed selection, when this part of the object is gone.
   disconnect();
   clear();
+}
+
+void GraphScene::enterSelected() {
+  const QString id = m_scope.singleSelection();
+  if (!m_scope.canEnter(id.toStdString()))
+    return Q_EMIT hint(tr("Select an instance of a block to open it here. Ctrl+M makes a block of ops."));
+  m_scope.enter(id);
+}
+
+void GraphScene::leaveBlock() {
+  if (!m_scope.isInside()) return Q_EMIT hint(tr("This is the pipeline itself; there is nothing around it."));
+  m_scope.leaveTo(m_scope.path().size() - 1);
+}
+
+/// Nodes of the same name there and here have nothing to do with each other.
+void GraphScene::showOther() {
+  cancelCopy();
+  cancelWire();
+  {
+    const QScopedValueRollback guard(m_isSyncing, true);
+    clearSelection();
+    syncNodes({});
+  }
+  sync();
 }
 
 NodeItem* GraphScene::node(const std::string& id) const {
@@ -141,7 +194,8 @@ QRectF GraphScene::wiresRect() const {
 
 void GraphScene::sync() {
   const QScopedValueRollback guard(m_isSyncing, true);
-  auto looks = nodeLooks(m_session.document(), *m_session.analysis(), m_session.fileProblems());
+  auto looks = nodeLooks(m_scope.document(), *m_scope.analysis(),
+                         m_scope.isInside() ? std::vector<Diagnostic>() : m_session.fileProblems());
   addErrors(looks);
   addMeasured(looks);
   addStatuses(looks);
@@ -160,7 +214,7 @@ void GraphScene::sync() {
 /// Errors of a pipeline that has changed since would be taken for those of this one.
 void GraphScene::addErrors(std::vector<NodeLook>& looks) const {
   const auto& numerics = m_session.lastNumerics();
-  if (!m_areErrorsVisible || !numerics || numerics->isStale) return;
+  if (m_scope.isInside() || !m_areErrorsVisible || !numerics || numerics->isStale) return;
   const std::map<std::string, double> errors = errorsByOwner(numerics->report);
   for (NodeLook& look : looks)
     if (const auto found = errors.find(look.id); found != errors.end()) look.rmsError = found->second;
@@ -169,10 +223,10 @@ void GraphScene::addErrors(std::vector<NodeLook>& looks) const {
 /// To the tips of ports.
 void GraphScene::addMeasured(std::vector<NodeLook>& looks) const {
   const MeasuredTensors measured(m_session);
-  if (measured.isEmpty()) return;
-  const Graph& graph = m_session.analysis()->graph();
+  if (measured.isEmpty() || m_scope.isInside()) return;
+  const Graph& graph = m_scope.analysis()->graph();
   std::map<Endpoint, Endpoint> sources;
-  for (const Link& link : linksOf(m_session.document())) sources[link.to] = link.from;
+  for (const Link& link : linksOf(m_scope.document())) sources[link.to] = link.from;
   const auto addTo = [&](PortLook& port, const Endpoint& source) {
     const Value* value = valueAt(graph, source);
     const QString text = value ? measured.textOf(graph, *value) : QString();
@@ -185,7 +239,7 @@ void GraphScene::addMeasured(std::vector<NodeLook>& looks) const {
 }
 
 void GraphScene::addStatuses(std::vector<NodeLook>& looks) const {
-  if (!m_areStatusesVisible) return;
+  if (!m_areStatusesVisible || m_scope.isInside()) return;
   for (NodeLook& look : looks) {
     if (look.kind != NodeKind::Op) continue;
     look.status = m_statuses.of(look.id);
@@ -245,7 +299,7 @@ void GraphScene::syncNodes(const std::vector<NodeLook>& looks) {
 }
 
 void GraphScene::syncPositions(const std::vector<NodeLook>& looks) {
-  const PipelineDocument& document = m_session.document();
+  const PipelineDocument& document = m_scope.document();
   m_positions.clear();
   for (const auto& [id, position] : document.positions()) m_positions[id] = position;
   if (!std::ranges::all_of(looks, [&](const NodeLook& look) { return m_positions.contains(look.id); })) {
@@ -253,6 +307,7 @@ void GraphScene::syncPositions(const std::vector<NodeLook>& looks) {
     if (structure != m_automaticFor) m_automatic = autoLayout(document, looks);
     m_automaticFor = structure;
     m_positions.insert(m_automatic.begin(), m_automatic.end());
+    if (m_scope.isInside()) placePorts(m_positions, document);
   }
   // What the mouse holds stays in its hand.
   const bool isDragging = mouseGrabberItem() != nullptr;
@@ -265,11 +320,11 @@ void GraphScene::syncLinks() {
   m_dropTarget = nullptr;
   qDeleteAll(m_links);
   m_links.clear();
-  for (const Link& link : linksOf(m_session.document())) {
+  for (const Link& link : linksOf(m_scope.document())) {
     auto* item = new LinkItem(link, m_theme);
-    const Value* value = valueAt(m_session.analysis()->graph(), link.from);
+    const Value* value = valueAt(m_scope.analysis()->graph(), link.from);
     item->setSpec(value ? std::optional(value->spec) : std::nullopt);
-    const QuantizerChip chip = value ? quantizerChip(m_session.analysis()->graph(), *value, link) : QuantizerChip();
+    const QuantizerChip chip = value ? quantizerChip(m_scope.analysis()->graph(), *value, link) : QuantizerChip();
     item->setQuantizer(chip.text, chip.tip);
     item->setLabels(m_wireLabels);
     addItem(item);
@@ -294,7 +349,7 @@ void GraphScene::placeLinks() {
 void GraphScene::syncHulls() {
   qDeleteAll(m_hulls);
   m_hulls.clear();
-  for (HullLook& look : hullLooks(m_session, m_hullFilter, m_areSpeedupsVisible)) {
+  for (HullLook& look : hullLooks(m_session, m_scope, m_hullFilter, m_areSpeedupsVisible)) {
     auto* hull = new HullItem(std::move(look), m_theme);
     addItem(hull);
     m_hulls.push_back(hull);
@@ -306,7 +361,7 @@ void GraphScene::syncHulls() {
 void GraphScene::syncBorders() {
   qDeleteAll(m_borders);
   m_borders.clear();
-  for (FuserBorder& border : fuserBorders(m_session.analysis()->graph())) {
+  for (FuserBorder& border : fuserBorders(m_scope.analysis()->graph())) {
     m_borders.push_back(new BorderItem(std::move(border), m_theme));
     addItem(m_borders.back());
   }
@@ -326,7 +381,7 @@ void GraphScene::placeBorders() {
 }
 
 void GraphScene::markChosenHull() {
-  const QSet<QString>& ids = m_session.selection();
+  const QSet<QString>& ids = m_scope.selection();
   for (HullItem* hull : m_hulls) {
     const QStringList& owners = hull->look().owners;
     hull->setChosen(hull->look().rule == m_session.selectedRule() &&
@@ -335,11 +390,14 @@ void GraphScene::markChosenHull() {
 }
 
 void GraphScene::toggleFusions() {
+  if (m_scope.isInside())
+    return Q_EMIT hint(tr(
+        "Fusions are switched outside of blocks, where all of them can be seen. Go out with Ctrl+Up; then press T."));
   if (m_session.isAnalysing()) return;  // what is shown is not what would be switched
   const auto toggle =
-      fusionToggle(m_session.document(), *m_session.analysis(), m_session.selection(), m_session.selectedRule());
+      fusionToggle(m_scope.document(), *m_scope.analysis(), m_scope.selection(), m_session.selectedRule());
   if (!toggle) return Q_EMIT hint(tr("Select an op that is part of a fusion, or the label of a fusion; then press T."));
-  if (m_session.apply(toggle->edit)) Q_EMIT hint(toggle->hint);
+  if (m_scope.apply(toggle->edit)) Q_EMIT hint(toggle->hint);
 }
 
 void GraphScene::placeHulls() {
@@ -383,7 +441,7 @@ void GraphScene::setHullFilter(HullFilter filter) {
 
 void GraphScene::showSelection() {
   const QScopedValueRollback guard(m_isSyncing, true);
-  for (const auto& [id, item] : m_nodes) item->setSelected(m_session.selection().contains(toQt(id)));
+  for (const auto& [id, item] : m_nodes) item->setSelected(m_scope.selection().contains(toQt(id)));
   markChosenHull();
 }
 
@@ -394,11 +452,11 @@ void GraphScene::takeSelection() {
     if (item->isSelected()) ids.insert(toQt(id));
   }
   const QScopedValueRollback guard(m_isTakingSelection, true);
-  m_session.select(ids);
+  m_scope.select(ids);
 }
 
 void GraphScene::selectNeighbour(QPointF direction) {
-  const NodeItem* current = node(m_session.singleSelection().toStdString());
+  const NodeItem* current = node(m_scope.singleSelection().toStdString());
   const NodeItem* best = nullptr;
   std::optional<double> bestCost;
   for (const auto& [id, item] : m_nodes) {
@@ -409,11 +467,11 @@ void GraphScene::selectNeighbour(QPointF direction) {
     best = item;
     bestCost = cost;
   }
-  if (best) m_session.select({toQt(best->look().id)});
+  if (best) m_scope.select({toQt(best->look().id)});
 }
 
 void GraphScene::followWire(bool isDownstream) {
-  const NodeItem* current = node(m_session.singleSelection().toStdString());
+  const NodeItem* current = node(m_scope.singleSelection().toStdString());
   if (!current) return;
   const auto offRow = [&](const NodeItem* item) {
     return std::abs(item->sceneBox().center().y() - current->sceneBox().center().y());
@@ -425,7 +483,7 @@ void GraphScene::followWire(bool isDownstream) {
     const NodeItem* end = here.node == current->look().id ? node(there.node) : nullptr;
     if (end && (!next || offRow(end) < offRow(next))) next = end;
   }
-  if (next) m_session.select({toQt(next->look().id)});
+  if (next) m_scope.select({toQt(next->look().id)});
 }
 
 // ------------------------------------------------------------------------------------------------------------ edits
@@ -446,9 +504,9 @@ void GraphScene::setDropTarget(LinkItem* target) {
 /// The selection while it is being moved by one of its ops.
 std::set<std::string> GraphScene::draggedOps() const {
   const auto* grabbed = qgraphicsitem_cast<const NodeItem*>(mouseGrabberItem());
-  if (!grabbed || !m_session.selection().contains(toQt(grabbed->look().id))) return {};
+  if (!grabbed || !m_scope.selection().contains(toQt(grabbed->look().id))) return {};
   std::set<std::string> ids;
-  for (const QString& id : m_session.selection()) ids.insert(id.toStdString());
+  for (const QString& id : m_scope.selection()) ids.insert(id.toStdString());
   return ids;
 }
 
@@ -470,7 +528,7 @@ std::optional<Edit> GraphScene::spliceAt(QPointF position, Qt::KeyboardModifiers
   Places places;
   for (const std::string& id : ids) places[id] = snappedPosition(node(id)->pos());
   const Room room = roomIn(target->link(), places);
-  const Result<Edit> edit = spliceChain(m_session.document(), ids, target->link(), places, room);
+  const Result<Edit> edit = spliceChain(m_scope.document(), ids, target->link(), places, room);
   return edit ? std::optional(*edit) : std::nullopt;
 }
 
@@ -490,7 +548,7 @@ bool GraphScene::isFree(const Position& place, const std::set<std::string>& exce
 /// Of ops that are dropped on a wire: where there is none, neighbours make it, or all are laid out automatically.
 Room GraphScene::roomIn(const Link& link, const Places& places) const {
   const auto isPlaced = [&](const std::string& end) {
-    return std::ranges::any_of(m_session.document().positions(), [&](const auto& entry) { return entry.first == end; });
+    return std::ranges::any_of(m_scope.document().positions(), [&](const auto& entry) { return entry.first == end; });
   };
   std::set<std::string> ids;
   for (const auto& [id, place] : places) ids.insert(id);
@@ -504,77 +562,77 @@ void GraphScene::dropEntry(const std::string& entry, QPointF position) {
   const Position place = snappedPosition(position - QPointF(kNodeWidthPx / 2.0, kNodeHeightPx / 2.0));
   const LinkItem* target = fitsIntoWires(entry) ? linkAt(position) : nullptr;
   const bool stays = target && roomIn(target->link(), {{std::string(), place}}) == Room::IsThere;
-  const NodeEdit added = target ? splice(m_session.document(), m_session.analysis()->graph(), entry, target->link(),
+  const NodeEdit added = target ? splice(m_scope.document(), m_scope.analysis()->graph(), entry, target->link(),
                                          stays ? std::optional(place) : std::nullopt)
-                                : addNode(m_session.document(), entry, place);
-  if (m_session.apply(added.edit)) m_session.select({toQt(added.id)});
+                                : addNode(m_scope.document(), entry, place);
+  if (m_scope.apply(added.edit)) m_scope.select({toQt(added.id)});
 }
 
 void GraphScene::insertAfterSelection(const std::string& entry) {
-  const NodeEdit added = insertAfter(m_session.document(), m_session.analysis()->graph(), entry,
-                                     m_session.singleSelection().toStdString());
-  if (m_session.apply(added.edit)) m_session.select({toQt(added.id)});
+  const NodeEdit added =
+      insertAfter(m_scope.document(), m_scope.analysis()->graph(), entry, m_scope.singleSelection().toStdString());
+  if (m_scope.apply(added.edit)) m_scope.select({toQt(added.id)});
 }
 
 void GraphScene::insertAtWire(const std::string& entry, const LooseWire& wire, QPointF position) {
   // The port that takes the wire comes to stand where the wire was dropped.
   const QPointF corner(wire.isFromOutput ? 0.0 : kNodeWidthPx, kNodeHeightPx / 2.0);
   const auto added =
-      addAtWire(m_session.document(), m_session.analysis()->graph(), entry, wire, snappedPosition(position - corner));
-  if (added && m_session.apply(added->edit)) m_session.select({toQt(added->id)});
+      addAtWire(m_scope.document(), m_scope.analysis()->graph(), entry, wire, snappedPosition(position - corner));
+  if (added && m_scope.apply(added->edit)) m_scope.select({toQt(added->id)});
 }
 
 void GraphScene::removeSelected(Reconnect reconnect) {
   const std::vector<Link> links = selectedWires();
   std::vector<Edit> edits = m_frames->removals();
-  const bool areFramesAlone = links.empty() && m_session.selection().isEmpty();
+  const bool areFramesAlone = links.empty() && m_scope.selection().isEmpty();
   if (areFramesAlone && edits.empty()) return;
   if (!areFramesAlone)
-    edits.insert(edits.begin(), removeNodes(m_session.document(), m_session.selection(), links, reconnect));
-  m_session.apply(EditGroup{.label = fuseline::describe(edits.front()), .edits = std::move(edits)});
+    edits.insert(edits.begin(), removeNodes(m_scope.document(), m_scope.selection(), links, reconnect));
+  m_scope.apply(EditGroup{.label = fuseline::describe(edits.front()), .edits = std::move(edits)});
 }
 
 void GraphScene::replace(const std::string& id, const std::string& entry) {
-  const Result<Edit> edit = replaceOp(m_session.document(), m_session.analysis()->graph(), id, entry);
+  const Result<Edit> edit = replaceOp(m_scope.document(), m_scope.analysis()->graph(), id, entry);
   if (!edit) return Q_EMIT hint(toQt(edit.error().message));
-  if (m_session.apply(*edit)) m_session.select({toQt(id)});
+  if (m_scope.apply(*edit)) m_scope.select({toQt(id)});
 }
 
 void GraphScene::repeatSelected(int count) {
-  const Result<RepeatedOp> row = repeatOp(m_session.document(), m_session.singleSelection().toStdString(), count);
+  const Result<RepeatedOp> row = repeatOp(m_scope.document(), m_scope.singleSelection().toStdString(), count);
   if (!row) return Q_EMIT hint(toQt(row.error().message));
-  if (!m_session.apply(row->edit)) return;
+  if (!m_scope.apply(row->edit)) return;
   QSet<QString> ids;
   for (const std::string& id : row->ids) ids.insert(toQt(id));
-  m_session.select(ids);
+  m_scope.select(ids);
 }
 
 void GraphScene::selectReachable(const std::string& id, Direction direction) {
-  QSet<QString> ids = m_session.selection();
-  for (const std::string& found : reachable(m_session.document(), id, direction)) ids.insert(toQt(found));
-  m_session.select(ids);
+  QSet<QString> ids = m_scope.selection();
+  for (const std::string& found : reachable(m_scope.document(), id, direction)) ids.insert(toQt(found));
+  m_scope.select(ids);
 }
 
 void GraphScene::selectReachable(Direction direction) {
-  if (m_session.selection().isEmpty()) return Q_EMIT hint(tr("Select the ops to go on from."));
-  for (const QString& id : QSet<QString>(m_session.selection())) selectReachable(id.toStdString(), direction);
+  if (m_scope.selection().isEmpty()) return Q_EMIT hint(tr("Select the ops to go on from."));
+  for (const QString& id : QSet<QString>(m_scope.selection())) selectReachable(id.toStdString(), direction);
 }
 
 void GraphScene::copySelected() const {
-  const QString text = copyFragment(m_session.document(), m_session.selection(), m_frames->selected());
+  const QString text = copyFragment(m_scope.document(), m_scope.selection(), m_frames->selected());
   if (!text.isEmpty()) QGuiApplication::clipboard()->setText(text);
 }
 
 /// Of the selection only what the clipboard then has.
 void GraphScene::cutSelected() {
   QSet<QString> ops;
-  for (const DocumentOp& op : m_session.document().ops())
-    if (m_session.selection().contains(toQt(op.id))) ops.insert(toQt(op.id));
+  for (const DocumentOp& op : m_scope.document().ops())
+    if (m_scope.selection().contains(toQt(op.id))) ops.insert(toQt(op.id));
   std::vector<Edit> edits = m_frames->removals();
   if (ops.isEmpty() && edits.empty()) return Q_EMIT hint(tr("Select the ops to cut."));
   copySelected();
-  if (!ops.isEmpty()) edits.insert(edits.begin(), removeNodes(m_session.document(), ops, {}, Reconnect::No));
-  m_session.apply(EditGroup{.label = fuseline::describe(edits.front()), .edits = std::move(edits)});
+  if (!ops.isEmpty()) edits.insert(edits.begin(), removeNodes(m_scope.document(), ops, {}, Reconnect::No));
+  m_scope.apply(EditGroup{.label = fuseline::describe(edits.front()), .edits = std::move(edits)});
 }
 
 void GraphScene::paste() { pasteText(QGuiApplication::clipboard()->text()); }
@@ -583,9 +641,9 @@ void GraphScene::pasteText(const QString& text) {
   const std::vector<Link> wires = selectedWires();
   const bool isIntoWire = wires.size() == 1;
   const Result<FragmentEdit> into =
-      isIntoWire ? pasteIntoWire(m_session.document(), text, wires.front()) : Result<FragmentEdit>(Error{});
+      isIntoWire ? pasteIntoWire(m_scope.document(), text, wires.front()) : Result<FragmentEdit>(Error{});
   if (into) return apply(*into);
-  const Result<FragmentEdit> pasted = pasteFragment(m_session.document(), text, kPasteOffset);
+  const Result<FragmentEdit> pasted = pasteFragment(m_scope.document(), text, kPasteOffset);
   if (!pasted) return Q_EMIT hint(toQt(pasted.error().message));
   apply(*pasted);
   if (isIntoWire)
@@ -601,21 +659,21 @@ std::vector<Link> GraphScene::selectedWires() const {
 }
 
 void GraphScene::apply(const FragmentEdit& pasted) {
-  if (!m_session.apply(pasted.edit)) return;
+  if (!m_scope.apply(pasted.edit)) return;
   clearSelection();
-  m_session.select(pasted.ids);
+  m_scope.select(pasted.ids);
   for (const std::string& id : pasted.frames)
     if (FrameItem* frame = m_frames->item(id)) frame->setSelected(true);
 }
 
 void GraphScene::duplicateSelected() {
-  const QString text = copyFragment(m_session.document(), m_session.selection(), m_frames->selected());
+  const QString text = copyFragment(m_scope.document(), m_scope.selection(), m_frames->selected());
   if (!text.isEmpty()) pasteText(text);
 }
 
 /// Of the selection, to which the node at the pointer comes to belong. False: there is no op in it.
 bool GraphScene::beginCopy(const std::string& id, QPointF position) {
-  if (!m_session.selection().contains(toQt(id))) m_session.select({toQt(id)});
+  if (!m_scope.selection().contains(toQt(id))) m_scope.select({toQt(id)});
   const DragCopy::Content content = copyContent();
   if (content.nodes.empty()) return false;
   m_copy = std::make_unique<DragCopy>(*this, m_theme, content, position);
@@ -624,11 +682,11 @@ bool GraphScene::beginCopy(const std::string& id, QPointF position) {
 
 DragCopy::Content GraphScene::copyContent() const {
   DragCopy::Content content;
-  PipelineDocument placed = m_session.document();
+  PipelineDocument placed = m_scope.document();
   for (const Edit& place : missingPlaces()) (void)placed.apply(place);
-  content.fragment = copyFragment(placed, m_session.selection(), m_frames->selected());
+  content.fragment = copyFragment(placed, m_scope.selection(), m_frames->selected());
   for (const auto& [id, item] : m_nodes)
-    if (item->look().kind == NodeKind::Op && m_session.selection().contains(toQt(id))) content.nodes[id] = item;
+    if (item->look().kind == NodeKind::Op && m_scope.selection().contains(toQt(id))) content.nodes[id] = item;
   for (const LinkItem* item : m_links)
     if (content.nodes.contains(item->link().from.node) && content.nodes.contains(item->link().to.node))
       content.links.push_back(item);
@@ -639,7 +697,7 @@ DragCopy::Content GraphScene::copyContent() const {
 /// What the automatic layout gave, as edits: then all stay where they are when others come.
 std::vector<Edit> GraphScene::missingPlaces() const {
   std::map<std::string, Position> missing = m_positions;
-  for (const auto& [id, place] : m_session.document().positions()) missing.erase(id);
+  for (const auto& [id, place] : m_scope.document().positions()) missing.erase(id);
   std::vector<Edit> edits;
   for (const auto& [id, place] : missing) edits.push_back(MoveNode{.id = id, .position = place});
   return edits;
@@ -655,7 +713,7 @@ void GraphScene::finishCopy() {
   const std::unique_ptr<DragCopy> copy = std::move(m_copy);
   Q_EMIT hint({});
   if (!copy->isDragged()) return;
-  auto pasted = pasteFragment(m_session.document(), copy->fragment(), copy->offset());
+  auto pasted = pasteFragment(m_scope.document(), copy->fragment(), copy->offset());
   if (!pasted) return;
   std::vector<Edit> edits = missingPlaces();
   edits.push_back(std::move(pasted->edit));
@@ -673,30 +731,30 @@ bool GraphScene::cancelCopy() {
 }
 
 void GraphScene::toggleBypass() {
-  const Result<Edit> bypass = ui::toggleBypass(m_session.document(), m_session.selection());
+  const Result<Edit> bypass = ui::toggleBypass(m_scope.document(), m_scope.selection());
   if (!bypass) return Q_EMIT hint(toQt(bypass.error().message));
-  if (m_session.apply(*bypass)) Q_EMIT hint(tr("%1. D takes it back.").arg(toQt(fuseline::describe(*bypass))));
+  if (m_scope.apply(*bypass)) Q_EMIT hint(tr("%1. D takes it back.").arg(toQt(fuseline::describe(*bypass))));
 }
 
 void GraphScene::makeBlockOfSelected(const std::string& name) {
   std::vector<std::string> ids;
-  for (const DocumentOp& op : m_session.document().ops()) {
-    if (m_session.selection().contains(toQt(op.id))) ids.push_back(op.id);
+  for (const DocumentOp& op : m_scope.document().ops()) {
+    if (m_scope.selection().contains(toQt(op.id))) ids.push_back(op.id);
   }
-  const Result<NewBlock> made = makeBlock(m_session.document(), ids, name);
+  const Result<NewBlock> made = makeBlock(m_scope.document(), ids, name);
   if (!made) {
     Q_EMIT hint(toQt(made.error().message));
     return;
   }
-  if (m_session.apply(made->edit)) m_session.select({toQt(made->instance)});
+  if (m_scope.apply(made->edit)) m_scope.select({toQt(made->instance)});
 }
 
 void GraphScene::expandSelected() {
-  PipelineDocument scratch = m_session.document();
+  PipelineDocument scratch = m_scope.document();
   EditGroup group{.label = "Expand block", .edits = {}};
   QSet<QString> ids;
-  for (const DocumentOp& op : m_session.document().ops()) {
-    if (!m_session.selection().contains(toQt(op.id)) || blockNameOf(op).empty()) continue;
+  for (const DocumentOp& op : m_scope.document().ops()) {
+    if (!m_scope.selection().contains(toQt(op.id)) || blockNameOf(op).empty()) continue;
     const Result<ExpandedBlock> expanded = expandBlock(scratch, op.id);
     if (!expanded || !scratch.apply(expanded->edit)) continue;
     group.edits.push_back(expanded->edit);
@@ -704,8 +762,8 @@ void GraphScene::expandSelected() {
   }
   if (group.edits.empty()) {
     Q_EMIT hint(tr("Select an instance of a block; then it can be expanded."));
-  } else if (m_session.apply(group)) {
-    m_session.select(ids);
+  } else if (m_scope.apply(group)) {
+    m_scope.select(ids);
   }
 }
 
@@ -721,7 +779,7 @@ void GraphScene::moveNodes(const char* label, const std::vector<MoveNode>& moves
   std::vector<Edit> edits = std::move(others);
   for (const MoveNode& move : moves)
     if (m_positions[move.id] != move.position) edits.push_back(move);
-  if (!edits.empty()) m_session.apply(EditGroup{.label = label, .edits = std::move(edits)});
+  if (!edits.empty()) m_scope.apply(EditGroup{.label = label, .edits = std::move(edits)});
 }
 
 bool GraphScene::layOut() {
@@ -731,7 +789,7 @@ bool GraphScene::layOut() {
   for (const auto& [id, item] : m_nodes)
     if (!areSome || item->isSelected()) looks.push_back(item->look());
   const NodeBoxes before = m_frames->nodeBoxes();
-  const NodePositions laidOut = autoLayout(m_session.document(), looks, framedGroups(m_session.document(), before));
+  const NodePositions laidOut = autoLayout(m_scope.document(), looks, framedGroups(m_scope.document(), before));
   const Position from = cornerOf(laidOut);
   const Position to = areSome ? cornerOf(m_positions, selected) : from;
   NodeBoxes after = before;
@@ -741,7 +799,7 @@ bool GraphScene::layOut() {
     moves.push_back({.id = id, .position = Position{target.x(), target.y()}});
     after[id].translate(target - node(id)->pos().toPoint());
   }
-  moveNodes("Lay out", moves, refitFrames(m_session.document(), before, after));
+  moveNodes("Lay out", moves, refitFrames(m_scope.document(), before, after));
   return !areSome;
 }
 
@@ -779,7 +837,7 @@ void GraphScene::commitMoves(const QString& mergeKey) {
   if (moves.empty() && frames.empty()) return;
   const std::string label = frames.empty() ? moveLabel(moves) : m_frames->changeLabel();
   moves.insert(moves.end(), frames.begin(), frames.end());
-  if (!m_session.apply(EditGroup{.label = label, .edits = std::move(moves)}, mergeKey)) sync();
+  if (!m_scope.apply(EditGroup{.label = label, .edits = std::move(moves)}, mergeKey)) sync();
 }
 
 // ------------------------------------------------------------------------------------------------------------ wires
@@ -800,7 +858,7 @@ bool GraphScene::isOnCanvas(const PortRef& port) const {
 void GraphScene::beginWire(const PortRef& port, QPointF position) {
   m_draft = std::make_unique<Draft>(Draft{.origin = port, .pressedAt = position});
   if (!port.isOutput) {
-    const auto link = linkInto(m_session.document(), port.endpoint());
+    const auto link = linkInto(m_scope.document(), port.endpoint());
     const PortRef origin = link ? PortRef{link->from.node, link->from.port, true} : port;
     if (link && isOnCanvas(origin)) {
       m_draft->pickedUp = link;
@@ -838,14 +896,14 @@ Verdict GraphScene::draftVerdict(const PortRef& target) const {
                                        : tr("An input can only be joined to an output.").toStdString());
   }
   const Link link = draftLink(target);
-  return linkVerdict(m_session.document(), link.from, link.to);
+  return linkVerdict(m_scope.document(), link.from, link.to);
 }
 
 /// Quick for large pipelines: a wire is illegal within one side and where it would close a cycle.
 void GraphScene::markPorts() {
   const PortRef& origin = m_draft->origin;
   const auto forbidden =
-      reachable(m_session.document(), origin.node, origin.isOutput ? Direction::Upstream : Direction::Downstream);
+      reachable(m_scope.document(), origin.node, origin.isOutput ? Direction::Upstream : Direction::Downstream);
   for (const auto& [id, item] : m_nodes) {
     for (const PortRef& port : item->ports()) {
       if (port == origin) continue;
@@ -886,7 +944,7 @@ QString GraphScene::sentenceOf(const PortRef& target) {
   pen.setColor(verdict ? m_theme.colors().accent : m_theme.colors().error);
   m_draft->line->setPen(pen);
   if (!verdict) return toQt(verdict.reason());
-  const QString warning = toQt(linkWarning(m_session.document(), link.from, link.to));
+  const QString warning = toQt(linkWarning(m_scope.document(), link.from, link.to));
   return warning.isEmpty() ? warning : tr("Can be connected, but: %1").arg(warning);
 }
 
@@ -898,20 +956,20 @@ void GraphScene::finishWire() {
   const Link link = isPort ? draftLink(*target) : Link{};
   cancelWire();
   if (!verdict) Q_EMIT hint(toQt(verdict.reason()));
-  const PipelineDocument& document = m_session.document();
+  const PipelineDocument& document = m_scope.document();
   if (isPort && verdict) {
     const bool isSame = keep->pickedUp && keep->pickedUp->to == link.to;
     if (isSame) return;
     Edit connectEdit = linkEdit(document, link.from, link.to);
     if (!keep->pickedUp) {
-      m_session.apply(connectEdit);
+      m_scope.apply(connectEdit);
     } else {
       EditGroup group{.label = "Reconnect to " + toString(link.to), .edits = {unlinkEdit(document, *keep->pickedUp)}};
       group.edits.push_back(std::move(connectEdit));
-      m_session.apply(group);
+      m_scope.apply(group);
     }
   } else if (!isPort && keep->pickedUp) {
-    m_session.apply(unlinkEdit(document, *keep->pickedUp));
+    m_scope.apply(unlinkEdit(document, *keep->pickedUp));
   }
 }
 
@@ -941,7 +999,7 @@ void GraphScene::cancelWire() {
 // ----------------------------------------------------------------------------------------------------- wires by keys
 
 bool GraphScene::isUnconnected(const PortRef& port) const {
-  const PipelineDocument& document = m_session.document();
+  const PipelineDocument& document = m_scope.document();
   if (!port.isOutput) return !linkInto(document, port.endpoint());
   return std::ranges::none_of(linksOf(document), [&](const Link& link) { return link.from == port.endpoint(); });
 }
@@ -956,7 +1014,7 @@ std::vector<PortRef> GraphScene::originsOf(const NodeItem& item) const {
 }
 
 void GraphScene::startWire() {
-  const NodeItem* item = node(m_session.singleSelection().toStdString());
+  const NodeItem* item = node(m_scope.singleSelection().toStdString());
   if (!item) return Q_EMIT hint(tr("Select the op where the wire begins; then press W."));
   const std::vector<PortRef> ports = originsOf(*item);
   if (ports.empty()) return;
@@ -1066,7 +1124,7 @@ bool GraphScene::takeNodePress(const std::string& id, const QGraphicsSceneMouseE
   else if (modifiers == (Qt::ControlModifier | Qt::AltModifier))
     selectReachable(id, Direction::Downstream);
   else if (modifiers == Qt::ShiftModifier)
-    m_session.select(m_session.selection() + QSet<QString>{toQt(id)});
+    m_scope.select(m_scope.selection() + QSet<QString>{toQt(id)});
   else
     return false;
   return true;
@@ -1087,14 +1145,15 @@ bool GraphScene::chooseHullAt(QPointF position) {
   const HullItem* hull = hullAt(position);
   if (!hull) return false;
   const HullLook& look = hull->look();
-  m_session.selectFusion(QSet<QString>(look.owners.begin(), look.owners.end()), look.rule);
+  const QSet<QString> owners(look.owners.begin(), look.owners.end());
+  m_scope.isInside() ? m_scope.select(owners) : m_session.selectFusion(owners, look.rule);
   return true;
 }
 
 // The context menu is about what is under the pointer, or about the selection if that is a part of it.
 void GraphScene::selectForMenu(QPointF position) {
   if (const QString id = toQt(nodeAt(position)); !id.isEmpty()) {
-    if (!m_session.selection().contains(id)) m_session.select({id});
+    if (!m_scope.selection().contains(id)) m_scope.select({id});
     return;
   }
   const FrameItem* frame = m_frames->handleAt(position, FrameLayer::Locked::Included);
@@ -1127,13 +1186,13 @@ void GraphScene::mouseReleaseEvent(QGraphicsSceneMouseEvent* event) {
   const std::optional<Edit> spliced = spliceAt(event->scenePos(), event->modifiers());
   setDropTarget(nullptr);
   QGraphicsScene::mouseReleaseEvent(event);
-  if (!spliced || !m_session.apply(*spliced)) commitMoves();
+  if (!spliced || !m_scope.apply(*spliced)) commitMoves();
 }
 
 void GraphScene::mouseDoubleClickEvent(QGraphicsSceneMouseEvent* event) {
   for (const auto& [id, item] : m_nodes) {
     if (!item->sceneBox().contains(event->scenePos())) continue;
-    Q_EMIT nodeActivated(toQt(id));
+    m_scope.canEnter(id) ? m_scope.enter(toQt(id)) : Q_EMIT nodeActivated(toQt(id));
     return;
   }
   const FrameItem* frame = m_frames->handleAt(event->scenePos(), FrameLayer::Locked::LeftOut);
@@ -1151,12 +1210,12 @@ std::optional<OperationCost> costAt(const Graph& graph, const std::string& id) {
   return nodes.empty() ? std::nullopt : std::optional(costOf(graph, nodes));
 }
 
-QString tipOf(const Session& session, const NodeItem& item, QPointF scenePosition) {
+QString tipOf(const CanvasScope& scope, const NodeItem& item, QPointF scenePosition) {
   const NodeLook& look = item.look();
-  const DocumentOp* op = session.document().findOp(look.id);
-  const OperationPointer operation = op ? operationOf(session.document(), *op) : nullptr;
+  const DocumentOp* op = scope.document().findOp(look.id);
+  const OperationPointer operation = op ? operationOf(scope.document(), *op) : nullptr;
   if (!operation || item.portNear(scenePosition)) return item.tipAt(scenePosition);
-  return operationCard(*operation, toQt(look.id), costAt(session.analysis()->graph(), look.id)) + look.tip;
+  return operationCard(*operation, toQt(look.id), costAt(scope.analysis()->graph(), look.id)) + look.tip;
 }
 
 }  // namespace
@@ -1167,7 +1226,7 @@ void GraphScene::helpEvent(QGraphicsSceneHelpEvent* event) {
     if (hull->labelArea().contains(event->scenePos())) tip = hull->look().tip;
   }
   for (const auto& [id, item] : m_nodes) {
-    if (item->sceneBoundingRect().contains(event->scenePos())) tip = tipOf(m_session, *item, event->scenePos());
+    if (item->sceneBoundingRect().contains(event->scenePos())) tip = tipOf(m_scope, *item, event->scenePos());
   }
   if (tip.isEmpty()) return QGraphicsScene::helpEvent(event);  // wires and others have tips of their own
   QToolTip::showText(event->screenPos(), tip);

@@ -5,6 +5,7 @@
 #include "ui/canvas/arrange.h"
 #include "ui/canvas/auto_layout.h"
 #include "ui/canvas/border_item.h"
+#include "ui/canvas/canvas_scope.h"
 #include "ui/canvas/drag_copy.h"
 #include "ui/canvas/frame_layer.h"
 #include "ui/canvas/hull_item.h"
@@ -33,6 +34,14 @@ class GraphScene : public QGraphicsScene {
  public:
   GraphScene(Session& session, const Theme& theme, QObject* parent = nullptr);
   ~GraphScene() override;
+
+  /// Which part of the document is shown, and edited.
+  CanvasScope& scope() { return m_scope; }
+  const CanvasScope& scope() const { return m_scope; }
+  /// Goes into the selected instance of a block.
+  void enterSelected();
+  /// To the block around the one that is shown, or to the pipeline.
+  void leaveBlock();
 
   NodeItem* node(const std::string& id) const;
   const std::map<std::string, NodeItem*>& nodes() const { return m_nodes; }
@@ -165,6 +174,7 @@ class GraphScene : public QGraphicsScene {
   };
 
   void sync();
+  void showOther();
   void addErrors(std::vector<NodeLook>& looks) const;
   void addMeasured(std::vector<NodeLook>& looks) const;
   void addStatuses(std::vector<NodeLook>& looks) const;
@@ -223,6 +233,7 @@ class GraphScene : public QGraphicsScene {
   Verdict draftVerdict(const PortRef& target) const;
 
   Session& m_session;
+  CanvasScope m_scope;
   const Theme& m_theme;
   std::unique_ptr<FrameLayer> m_frames;
   std::map<std::string, NodeItem*> m_nodes;

@@ -81,18 +81,18 @@ Searches searchesOf(const PipelineDocument& document,
 }
 
 /// Those are usable that have a port which would take the wire.
-Searches wireSearch(const Session& session, const LooseWire& wire) {
-  return searchesOf(session.document(), [&](const std::string& entry) {
-    const auto added = addAtWire(session.document(), session.analysis()->graph(), entry, wire, std::nullopt);
+Searches wireSearch(const CanvasScope& scope, const LooseWire& wire) {
+  return searchesOf(scope.document(), [&](const std::string& entry) {
+    const auto added = addAtWire(scope.document(), scope.analysis()->graph(), entry, wire, std::nullopt);
     return added ? std::string() : added.error().message;
   });
 }
 
 /// Those are usable that have ports for all wires of the op.
-Searches replacementSearch(const Session& session, const DocumentOp& op) {
-  return searchesOf(session.document(), [&](const std::string& entry) {
+Searches replacementSearch(const CanvasScope& scope, const DocumentOp& op) {
+  return searchesOf(scope.document(), [&](const std::string& entry) {
     if (entry == op.operation) return op.id + " is one already.";
-    const auto replaced = replaceOp(session.document(), session.analysis()->graph(), op.id, entry);
+    const auto replaced = replaceOp(scope.document(), scope.analysis()->graph(), op.id, entry);
     return replaced ? std::string() : replaced.error().message;
   });
 }
@@ -133,7 +133,12 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
   connect(&session, &Session::documentReplaced, this, [this] {
     if (m_editor) m_editor->close();
   });
-  connect(&session, &Session::selectionChanged, this, &GraphView::describeSelection);
+  connect(&scene.scope(), &CanvasScope::selectionChanged, this, &GraphView::describeSelection);
+  connect(&scene.scope(), &CanvasScope::pathChanged, this, [this] {
+    if (m_editor) m_editor->close();
+    cancelCut();
+    showBeginning();
+  });
   connect(&session, &Session::analysisChanged, this, &GraphView::describeSelection);
   // Only a new document is fitted by itself: a view that moves with every edit moves under the user's hand.
   connect(&session, &Session::documentReplaced, this, [this] { m_isFitPending = true; });
@@ -173,7 +178,7 @@ void GraphView::fit() {
 
 void GraphView::fitSelection() {
   QRectF content;
-  for (const QString& id : m_session.selection())
+  for (const QString& id : m_scene.scope().selection())
     if (const NodeItem* item = m_scene.node(id.toStdString())) content = content.united(item->sceneBoundingRect());
   for (const std::string& id : m_scene.frames().selected())
     content = content.united(m_scene.frames().item(id)->sceneBoundingRect());
@@ -281,7 +286,7 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
     return fit();
   }
   if (isPlain && (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter || event->key() == Qt::Key_F2)) {
-    const bool isFrame = m_session.selection().isEmpty() && !m_scene.frames().selected().empty();
+    const bool isFrame = m_scene.scope().selection().isEmpty() && !m_scene.frames().selected().empty();
     isFrame ? m_scene.frames().editSelected() : Q_EMIT propertiesRequested();
     return;
   }
@@ -331,7 +336,7 @@ bool GraphView::viewportEvent(QEvent* event) {
 
 /// By the keyboard it is about the selection, wherever the pointer is.
 void GraphView::contextMenuEvent(QContextMenuEvent* event) {
-  const bool isByKey = event->reason() == QContextMenuEvent::Keyboard && !m_session.selection().isEmpty();
+  const bool isByKey = event->reason() == QContextMenuEvent::Keyboard && !m_scene.scope().selection().isEmpty();
   isByKey ? QMenu::exec(actions(), event->globalPos(), nullptr, this) : menuAt(event->pos())->exec(event->globalPos());
 }
 
@@ -350,16 +355,16 @@ std::unique_ptr<QMenu> GraphView::menuAt(QPoint place) {
 
 void GraphView::addWireCommands(QMenu& menu, const Link& link, QPoint place) {
   menu.addAction(tr("Insert op into the wire..."), this, [this, place] {
-    m_session.select({});
+    m_scene.scope().select({});
     searchAt(mapToScene(place), viewport()->mapToGlobal(place));
   });
   menu.addAction(tr("Remove the wire to %1").arg(toQt(toString(link.to))), this,
-                 [this, link] { m_session.apply(unlinkEdit(m_session.document(), link)); });
+                 [this, link] { m_scene.scope().apply(unlinkEdit(m_scene.scope().document(), link)); });
 }
 
 void GraphView::addCanvasCommands(QMenu& menu, QPoint place) {
   menu.addAction(tr("Insert op here..."), this, [this, place] {
-    m_session.select({});
+    m_scene.scope().select({});
     searchAt(mapToScene(place), viewport()->mapToGlobal(place));
   });
   menu.addAction(tr("Paste"), &m_scene, &GraphScene::paste);
@@ -411,7 +416,7 @@ void GraphView::moveCut(QPointF end) {
 void GraphView::finishCut() {
   const std::vector<Link> links = m_cut->crossed();
   cancelCut();
-  if (!links.empty()) m_session.apply(removeNodes(m_session.document(), {}, links, Reconnect::No));
+  if (!links.empty()) m_scene.scope().apply(removeNodes(m_scene.scope().document(), {}, links, Reconnect::No));
 }
 
 bool GraphView::cancelCut() {
@@ -483,10 +488,10 @@ void GraphView::openSearch() {
 }
 
 void GraphView::searchAt(QPointF scenePosition, QPoint screenPosition) {
-  auto* popup = new SearchPopup(tr("Search an op by name or keyword"), opSearch(m_session.document()), this);
+  auto* popup = new SearchPopup(tr("Search an op by name or keyword"), opSearch(m_scene.scope().document()), this);
   connect(popup, &SearchPopup::chosen, this, [this, scenePosition](const QString& entry) {
     // With a node selected the new op goes behind it; otherwise it goes where the search was opened.
-    if (m_session.singleSelection().isEmpty()) {
+    if (m_scene.scope().singleSelection().isEmpty()) {
       m_scene.dropEntry(entry.toStdString(), scenePosition);
     } else {
       m_scene.insertAfterSelection(entry.toStdString());
@@ -497,10 +502,10 @@ void GraphView::searchAt(QPointF scenePosition, QPoint screenPosition) {
 }
 
 void GraphView::openReplace() {
-  const std::string id = m_session.singleSelection().toStdString();
-  const DocumentOp* op = m_session.document().findOp(id);
+  const std::string id = m_scene.scope().singleSelection().toStdString();
+  const DocumentOp* op = m_scene.scope().document().findOp(id);
   if (!op) return Q_EMIT m_scene.hint(tr("Select the op to replace."));
-  const Searches searches = replacementSearch(m_session, *op);
+  const Searches searches = replacementSearch(m_scene.scope(), *op);
   auto* popup = new SearchPopup(tr("Search an op in place of %1").arg(toQt(id)), searches.usable, this);
   popup->setWider(searches.all);
   connect(popup, &SearchPopup::chosen, this, [this, id](const QString& entry) {
@@ -513,7 +518,7 @@ void GraphView::openReplace() {
 
 void GraphView::searchForWire(const LooseWire& wire, QPointF scenePosition, QPoint screenPosition) {
   const QString port = toQt(toString(wire.at));
-  const Searches searches = wireSearch(m_session, wire);
+  const Searches searches = wireSearch(m_scene.scope(), wire);
   auto* popup = new SearchPopup(
       wire.isFromOutput ? tr("Search an op that reads %1").arg(port) : tr("Search an op for %1 to read").arg(port),
       searches.usable, this);
@@ -531,7 +536,7 @@ void GraphView::openFind() {
       tr("Find by name, type, shape, fusion or problem"),
       [this](const QString& query) {
         std::vector<SearchChoice> choices;
-        for (const FoundNode& node : findNodes(m_session.document(), *m_session.analysis(), query))
+        for (const FoundNode& node : findNodes(m_scene.scope().document(), *m_scene.scope().analysis(), query))
           choices.push_back({node.isFrame ? kFrameKey + toQt(node.id) : toQt(node.id), node.title, node.detail});
         return choices;
       },
@@ -546,7 +551,7 @@ void GraphView::openFind() {
 
 void GraphView::findNext(int step) {
   if (m_findQuery.isEmpty()) return openFind();
-  const auto found = findNodes(m_session.document(), *m_session.analysis(), m_findQuery);
+  const auto found = findNodes(m_scene.scope().document(), *m_scene.scope().analysis(), m_findQuery);
   if (found.empty()) return;
   const auto size = static_cast<std::ptrdiff_t>(found.size());
   const auto current =
@@ -557,7 +562,7 @@ void GraphView::findNext(int step) {
 }
 
 bool GraphView::isSelected(const FoundNode& found) const {
-  if (!found.isFrame) return m_session.singleSelection() == toQt(found.id);
+  if (!found.isFrame) return m_scene.scope().singleSelection() == toQt(found.id);
   return std::ranges::count(m_scene.frames().selected(), found.id) > 0;
 }
 
@@ -567,7 +572,7 @@ void GraphView::showFrame(const QString& id) {
 }
 
 void GraphView::showNode(const QString& id) {
-  m_session.select({id});
+  m_scene.scope().select({id});
   if (const NodeItem* item = m_scene.node(id.toStdString())) showArea(item->sceneBoundingRect());
 }
 
@@ -620,10 +625,10 @@ void GraphView::placeEditor() {
 void GraphView::describeSelection() {
   QStringList frames;
   for (const std::string& id : m_scene.frames().selected()) frames.append(m_scene.frames().describe(id));
-  if (m_session.selection().isEmpty() && !frames.isEmpty()) return setAccessibleDescription(frames.join(u"; "));
-  QStringList ids(m_session.selection().begin(), m_session.selection().end());
+  if (m_scene.scope().selection().isEmpty() && !frames.isEmpty()) return setAccessibleDescription(frames.join(u"; "));
+  QStringList ids(m_scene.scope().selection().begin(), m_scene.scope().selection().end());
   ids.sort();
-  const QString single = m_session.singleSelection();
+  const QString single = m_scene.scope().singleSelection();
   if (!single.isEmpty()) return setAccessibleDescription(m_sentences->of(single.toStdString()));
   setAccessibleDescription(ids.isEmpty() ? tr("Nothing selected") : tr("Selected: %1").arg(ids.join(u", ")));
 }
@@ -649,7 +654,7 @@ void GraphView::drawBackground(QPainter* painter, const QRectF& rect) {
 void GraphView::drawForeground(QPainter* painter, const QRectF&) {
   painter->save();
   painter->resetTransform();
-  const PipelineDocument& document = m_session.document();
+  const PipelineDocument& document = m_scene.scope().document();
   if (document.ops().empty() && document.inputs().empty()) paintInvitation(*painter);
   if (m_scene.hasErrors()) paintErrorLegend(*painter);
   paintDtypeLegend(*painter);

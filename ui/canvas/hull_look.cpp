@@ -16,11 +16,21 @@ namespace fuseline::ui {
 
 namespace {
 
-QStringList ownersOf(const Graph& graph, const FusedOperation& entry) {
+QString ownerOf(const Node& node, const CanvasScope& scope) {
+  return toQt(scope.isInside() ? scope.idAt(node.path) : node.owner);
+}
+
+/// Without those that are elsewhere.
+QStringList ownersOf(const Graph& graph, const FusedOperation& entry, const CanvasScope& scope) {
   QStringList owners;
   for (const NodeId id : entry.nodes)
-    if (const QString owner = toQt(graph.node(id).owner); !owners.contains(owner)) owners.append(owner);
+    if (const QString owner = ownerOf(graph.node(id), scope); !owner.isEmpty() && !owners.contains(owner))
+      owners.append(owner);
   return owners;
+}
+
+bool reachesOut(const Graph& graph, const FusedOperation& entry, const CanvasScope& scope) {
+  return std::ranges::any_of(entry.nodes, [&](NodeId id) { return ownerOf(graph.node(id), scope).isEmpty(); });
 }
 
 /// Hand-overs have no outline of their own.
@@ -44,10 +54,10 @@ QString passName(HullKind kind) {
 
 class HullLooks {
  public:
-  HullLooks(const Session& session, HullFilter filter, bool withSpeedups)
-      : m_document(session.document()), m_analysis(*session.analysis()), m_filter(filter) {
+  HullLooks(const Session& session, const CanvasScope& scope, HullFilter filter, bool withSpeedups)
+      : m_document(session.document()), m_scope(scope), m_analysis(*session.analysis()), m_filter(filter) {
     const auto& run = session.lastRun();
-    if (withSpeedups && run && !run->isStale) m_measured = compareVariants(run->record).rows;
+    if (withSpeedups && !scope.isInside() && run && !run->isStale) m_measured = compareVariants(run->record).rows;
   }
 
   std::vector<HullLook> all() && {
@@ -55,6 +65,7 @@ class HullLooks {
     if (m_filter == HullFilter::Forward || m_filter == HullFilter::Both) add(report.forward, HullKind::Forward);
     if (m_filter == HullFilter::Backward || m_filter == HullFilter::Both) add(report.backward, HullKind::Backward);
     addOff();
+    std::erase_if(m_looks, [](const HullLook& look) { return look.owners.isEmpty(); });
     return std::move(m_looks);
   }
 
@@ -93,7 +104,9 @@ class HullLooks {
     look.tip = QStringLiteral("<b>%1</b><br>%2").arg(look.rule, toQt(entry.rule->summary).toHtmlEscaped());
     for (const QString& text : gainTexts(m_analysis.report, entry))
       look.tip += QStringLiteral("<br>") + text.toHtmlEscaped();
-    look.owners = ownersOf(m_analysis.graph(), entry);
+    look.owners = ownersOf(m_analysis.graph(), entry, m_scope);
+    if (reachesOut(m_analysis.graph(), entry, m_scope))
+      look.tip += QStringLiteral("<br>") + translated("Ops outside of the block are a part of it, too.");
     look.label += speedupText(look);
     return look;
   }
@@ -112,6 +125,7 @@ class HullLooks {
   }
 
   const PipelineDocument& m_document;
+  const CanvasScope& m_scope;
   const Analysis& m_analysis;
   const HullFilter m_filter;
   std::vector<ComparisonRow> m_measured;  // of the last run, while it is about this pipeline
@@ -120,8 +134,9 @@ class HullLooks {
 
 }  // namespace
 
-std::vector<HullLook> hullLooks(const Session& session, HullFilter filter, bool withSpeedups) {
-  return HullLooks(session, filter, withSpeedups).all();
+std::vector<HullLook> hullLooks(const Session& session, const CanvasScope& scope, HullFilter filter,
+                                bool withSpeedups) {
+  return HullLooks(session, scope, filter, withSpeedups).all();
 }
 
 }  // namespace fuseline::ui

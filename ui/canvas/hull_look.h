@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/canvas/canvas_scope.h"
 #include "ui/session/session.h"
 
 #include <QString>
@@ -21,13 +22,14 @@ struct HullLook {
   QString label;
   QString tip;
   bool isOff = false;  // switched off at this place: only where it would be
-  QStringList owners;  // document ops, in forward order
+  QStringList owners;  // ops of what is shown, in forward order
 };
 
 enum class HullFilter { None, Forward, Backward, Both };
 
 /// Of the fused entries of both plans, as far as they are shown, and of what is switched off at one place.
+/// Inside a block: of those with ops in the instance that one came through.
 /// withSpeedups: labels tell what the last run measured, while it is about this pipeline.
-std::vector<HullLook> hullLooks(const Session& session, HullFilter filter, bool withSpeedups);
+std::vector<HullLook> hullLooks(const Session& session, const CanvasScope& scope, HullFilter filter, bool withSpeedups);
 
 }  // namespace fuseline::ui

@@ -28,16 +28,18 @@ const std::vector<OutlineRow>& NodeSentences::rows() {
 std::vector<std::string> NodeSentences::nodes() {
   std::vector<std::string> ids;
   for (const OutlineRow& row : rows())
-    if (row.parent < 0 && m_scene.node(row.node)) ids.push_back(row.node);
+    if (const std::string id = m_scene.scope().idAt(row.place);
+        m_scene.scope().placeOf(id) == row.place && m_scene.node(id))
+      ids.push_back(id);
   return ids;
 }
 
 QString NodeSentences::of(const std::string& node) {
-  const auto row = std::ranges::find(rows(), node, &OutlineRow::place);
+  const auto row = std::ranges::find(rows(), m_scene.scope().placeOf(node), &OutlineRow::place);
   const NodeItem* item = m_scene.node(node);
   if (row == rows().end() || !item) return toQt(node);
   QStringList parts = {sentenceOf(*row)};
-  for (const DocumentFrame* frame : framesAround(m_session.document(), item->sceneBox().toAlignedRect()))
+  for (const DocumentFrame* frame : framesAround(m_scene.scope().document(), item->sceneBox().toAlignedRect()))
     if (!frame->title.empty()) parts.append(tr("in frame %1").arg(toQt(frame->title)));
   for (const BorderItem* border : m_scene.borders())
     if (border->border().to == node)

@@ -86,7 +86,7 @@ void OutlinePanel::createView() {
   header->setMaximumSectionSize(kMaxColumnWidthPx);
   header->setSectionResizeMode(QHeaderView::ResizeToContents);
   connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &OutlinePanel::takeSelection);
-  connect(m_view, &QTreeView::activated, this, &OutlinePanel::propertiesRequested);
+  connect(m_view, &QTreeView::activated, this, &OutlinePanel::activate);
   connect(m_view, &QTreeView::expanded, this, [this](const QModelIndex& index) { noteOpen(index, true); });
   connect(m_view, &QTreeView::collapsed, this, [this](const QModelIndex& index) { noteOpen(index, false); });
   connect(m_view, &OutlineView::nameIsFixed, this,
@@ -188,6 +188,11 @@ void OutlinePanel::showSelection() {
   const QModelIndex first = chosen.front().topLeft();
   m_view->selectionModel()->setCurrentIndex(first, QItemSelectionModel::NoUpdate);
   m_view->scrollTo(first);
+}
+
+void OutlinePanel::activate(const QModelIndex& index) {
+  if (!index.parent().isValid()) return Q_EMIT propertiesRequested();
+  Q_EMIT insideWanted(index.siblingAtColumn(0).data(OutlineModel::PlaceRole).toString());
 }
 
 /// An op inside of an instance stands for the instance: what is selected is what commands change.

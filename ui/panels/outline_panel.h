@@ -43,6 +43,8 @@ class OutlinePanel : public QWidget {
  Q_SIGNALS:
   /// Enter, or a double click.
   void propertiesRequested();
+  /// The same on an op inside of an instance: "layer1.fc1".
+  void insideWanted(const QString& place);
   /// A sentence for the status line.
   void hint(const QString& sentence);
 
@@ -59,6 +61,7 @@ class OutlinePanel : public QWidget {
   void goToFirst();
   void showSelection();
   void takeSelection();
+  void activate(const QModelIndex& index);
 
   Session& m_session;
   OutlineModel* m_model;

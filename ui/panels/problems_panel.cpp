@@ -96,8 +96,10 @@ void ProblemsPanel::goToCurrent() {
   m_isOffered = false;
   const QModelIndex current = m_view->currentIndex();
   if (!current.isValid()) return;
-  const std::string& node = m_model->problems()[static_cast<std::size_t>(current.row())].node;
-  if (m_session.document().idExists(node)) m_session.select({toQt(node)});
+  const Diagnostic problem = m_model->problems()[static_cast<std::size_t>(current.row())];
+  if (!m_session.document().idExists(problem.node)) return;
+  m_session.select({toQt(problem.node)});
+  if (problem.pointer.starts_with("/blocks/")) Q_EMIT insideWanted(toQt(problem.node), toQt(problem.pointer));
 }
 
 void ProblemsPanel::clearDetails() {

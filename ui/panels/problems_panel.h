@@ -24,6 +24,8 @@ class ProblemsPanel : public QWidget {
   void selectFirst();
 
  Q_SIGNALS:
+  /// A problem inside of this instance was chosen.
+  void insideWanted(const QString& instance, const QString& pointer);
   void countsChanged(int numErrors, int numWarnings);
   /// Of the code of a problem.
   void explanationWanted(const QString& code);

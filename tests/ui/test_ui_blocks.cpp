@@ -1,0 +1,324 @@
+// Inside blocks on the canvas: the way in and out, and that edits there are edits of the block.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/document/document_operation.h"
+#include "core/document/file_format.h"
+#include "tests/ui/ui_test_support.h"
+#include "ui/block_bar.h"
+#include "ui/panels/attribute_field.h"
+#include "ui/panels/block_section.h"
+#include "ui/session/edits.h"
+#include "ui/theme/format.h"
+
+#include <QSignalSpy>
+#include <QTest>
+
+#include <algorithm>
+#include <random>
+
+namespace fuseline::ui {
+
+namespace {
+
+/// layer1 and layer2 (Layer: save, mlp, add), mlp (FeedForward: norm, fc1, act, fc2), norm.
+struct Stack : Fixture {
+  Stack() : Fixture(findTemplate("transformer-stack")->text) {}
+  GraphScene& scene() { return window.scene(); }
+  CanvasScope& scope() { return window.scene().scope(); }
+  const DocumentBlock& feedForward() const { return *session.document().findBlock("FeedForward"); }
+  QString bytes() const { return toQt(serialize(session.document())); }
+  void enter(std::initializer_list<const char*> path) {
+    for (const char* id : path) scope().enter(QString::fromUtf8(id));
+  }
+  void doubleClick(const char* id) {
+    const QPoint place = window.canvas().mapFromScene(scene().node(id)->sceneBox().center());
+    QTest::mouseDClick(window.canvas().viewport(), Qt::LeftButton, {}, place);
+  }
+};
+
+QStringList namesOf(const GraphScene& scene) {
+  QStringList names;
+  for (const auto& [id, item] : scene.nodes()) names.append(toQt(id));
+  return names;
+}
+
+}  // namespace
+
+class BlocksTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void aDoubleClickGoesInside();
+  void keysGoInAndOut();
+  void aPlaceOfTheBarLeadsOut();
+  void aDoubleClickOnAnOpDoesNot();
+  void shapesAreThoseOfTheInstance();
+  void hullsAreThoseOfTheInstance();
+  void anEditInsideIsOneOfTheBlock();
+  void anEditIsUndoneOutside();
+  void wiresAreDrawnInside();
+  void aMoveIsKeptWithTheBlock();
+  void pasteInside();
+  void aBlockIsMadeInside();
+  void aBlockDoesNotHoldItself();
+  void whoIsSelectedOutsideIsShown();
+  void aVanishedInstanceLeadsOut();
+  void anotherDocumentLeadsOut();
+  void theInspectorOpensTheSelectedOp();
+  void theOutlineLeadsInside();
+  void aProblemLeadsInside();
+  void randomEditsAreUndone();
+};
+
+void BlocksTest::aDoubleClickGoesInside() {
+  Stack f;
+  QVERIFY(!f.window.blockBar().isVisibleTo(&f.window));
+  f.doubleClick("layer1");
+  QCOMPARE(namesOf(f.scene()), QStringList({"add", "mlp", "save", "x", "y"}));
+  QVERIFY(f.window.blockBar().isVisibleTo(&f.window));
+  QVERIFY2(f.window.blockBar().note().contains("all 2 instances"), qPrintable(f.window.blockBar().note()));
+  f.doubleClick("mlp");
+  QCOMPARE(f.scope().path(), QStringList({"layer1", "mlp"}));
+  QCOMPARE(namesOf(f.scene()), QStringList({"act", "fc1", "fc2", "norm", "x", "y"}));
+  QCOMPARE(f.scope().numInstances(), std::ptrdiff_t{2});
+  QVERIFY(f.scene().node("x")->sceneBox().right() < f.scene().node("norm")->sceneBox().left());
+  QVERIFY(f.scene().node("y")->sceneBox().left() > f.scene().node("fc2")->sceneBox().right());
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("layer1"));
+}
+
+void BlocksTest::keysGoInAndOut() {
+  Stack f;
+  f.window.show();
+  f.window.canvas().setFocus();
+  f.session.select({QStringLiteral("layer2")});
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Down, Qt::ControlModifier);
+  QCOMPARE(f.scope().path(), QStringList({"layer2"}));
+  QTest::keyClick(&f.window.canvas(), Qt::Key_Up, Qt::ControlModifier);
+  QVERIFY(!f.scope().isInside());
+  QVERIFY(f.scene().node("layer2")->isSelected());
+}
+
+void BlocksTest::aPlaceOfTheBarLeadsOut() {
+  Stack f;
+  f.enter({"layer1", "mlp"});
+  QStringList names;
+  for (const QToolButton* place : f.window.blockBar().places()) names.append(place->text());
+  QCOMPARE(names, QStringList({"Pipeline", "layer1", "mlp"}));
+  f.window.blockBar().places().at(1)->click();
+  QCOMPARE(f.scope().path(), QStringList({"layer1"}));
+  QVERIFY2(f.scene().node("mlp")->isSelected(), "one sees where one was");
+  f.window.blockBar().places().at(0)->click();
+  QVERIFY(f.scene().node("layer2"));
+}
+
+void BlocksTest::aDoubleClickOnAnOpDoesNot() {
+  Stack f;
+  f.doubleClick("norm");
+  QVERIFY(!f.scope().isInside());
+}
+
+void BlocksTest::shapesAreThoseOfTheInstance() {
+  Stack f;
+  f.enter({"layer2", "mlp"});
+  const Graph& whole = f.session.analysis()->graph();
+  const Graph& inside = f.scope().analysis()->graph();
+  for (const char* value : {"fc1.y", "act.y", "fc2.y"}) {
+    const ValueId expected = whole.findValue(std::string("layer2.mlp.") + value);
+    const ValueId actual = inside.findValue(value);
+    QVERIFY2(expected >= 0 && actual >= 0, value);
+    QCOMPARE(toString(inside.value(actual).spec), toString(whole.value(expected).spec));
+  }
+}
+
+void BlocksTest::hullsAreThoseOfTheInstance() {
+  Stack f;
+  f.enter({"layer1", "mlp"});
+  QVERIFY(!f.scene().hulls().empty());
+  for (const HullItem* hull : f.scene().hulls())
+    for (const QString& owner : hull->look().owners) QVERIFY2(f.scene().node(owner.toStdString()), qPrintable(owner));
+}
+
+void BlocksTest::anEditInsideIsOneOfTheBlock() {
+  Stack f;
+  f.enter({"layer1", "mlp"});
+  f.scope().select({QStringLiteral("act")});
+  f.scene().removeSelected(Reconnect::Yes);
+  QVERIFY(!f.scene().node("act"));
+  QVERIFY(std::ranges::none_of(f.feedForward().ops, [](const DocumentOp& op) { return op.id == "act"; }));
+  QVERIFY(std::ranges::count(f.feedForward().wires, Wire{{"fc1", "y"}, {"fc2", "x"}}) == 1);
+  QCOMPARE(f.session.document().ops().size(), std::size_t{3});
+  f.scene().insertAfterSelection("GELU");
+  QVERIFY(std::ranges::any_of(f.feedForward().ops, [](const DocumentOp& op) { return op.operation == "GELU"; }));
+  f.scope().select({QStringLiteral("norm")});
+  f.scene().toggleBypass();
+  QVERIFY(f.feedForward().ops.front().isBypassed());
+}
+
+void BlocksTest::anEditIsUndoneOutside() {
+  Stack f;
+  const QString before = f.bytes();
+  f.enter({"layer1", "mlp"});
+  f.scope().select({QStringLiteral("act")});
+  f.scene().removeSelected(Reconnect::Yes);
+  f.scope().leaveTo(0);
+  QVERIFY2(toQt(f.session.history().undoLabel()).contains("in FeedForward"), f.session.history().undoLabel().c_str());
+  f.session.undo();
+  QCOMPARE(f.bytes(), before);
+}
+
+void BlocksTest::wiresAreDrawnInside() {
+  Stack f;
+  f.window.resize(1600, 1000);
+  f.window.show();
+  f.enter({"layer1", "mlp"});
+  QTest::qWait(50);  // the bar above the canvas takes its place
+  f.window.canvas().fit();
+  const Link link{{"act", "y"}, {"fc2", "x"}};
+  QVERIFY(f.scope().apply(unlinkEdit(f.scope().document(), link)));
+  QCOMPARE(f.feedForward().wires.size(), std::size_t{3});
+  QVERIFY(linkVerdict(f.scope().document(), link.from, link.to));
+  dragMouse(f.window.canvas().viewport(), f.portOnView({"act", "y", true}), f.portOnView({"fc2", "x", false}));
+  QCOMPARE(std::ranges::count(f.feedForward().wires, Wire{link.from, link.to}), 1);
+}
+
+void BlocksTest::aMoveIsKeptWithTheBlock() {
+  Stack f;
+  f.enter({"layer1"});
+  f.scope().select({QStringLiteral("save")});
+  f.scene().moveSelected({1, 0});
+  const auto& positions = f.session.document().findBlock("Layer")->positions;
+  const auto save = std::ranges::find_if(positions, [](const auto& entry) { return entry.first == "save"; });
+  QVERIFY(save != positions.end());
+  QVERIFY(save->second.x > 0);
+  QVERIFY(f.session.document().findBlock("Layer")->inputs.front().shape.empty());
+}
+
+void BlocksTest::pasteInside() {
+  Stack f;
+  f.session.select({QStringLiteral("norm")});
+  f.scene().copySelected();
+  f.enter({"layer1", "mlp"});
+  f.scene().paste();
+  QVERIFY(std::ranges::any_of(f.feedForward().ops, [](const DocumentOp& op) { return op.id == "norm2"; }));
+  QCOMPARE(f.scope().selection(), QSet<QString>{QStringLiteral("norm2")});
+}
+
+void BlocksTest::aBlockIsMadeInside() {
+  Stack f;
+  const QString before = f.bytes();
+  f.enter({"layer1", "mlp"});
+  f.scope().select({QStringLiteral("act"), QStringLiteral("fc2")});
+  f.scene().makeBlockOfSelected("Half");
+  QVERIFY(f.session.document().findBlock("Half"));
+  QVERIFY(f.scope().canEnter("half"));
+  f.scene().expandSelected();
+  QVERIFY(f.scene().node("act"));
+  while (f.session.history().canUndo()) f.session.undo();
+  QCOMPARE(f.bytes(), before);
+}
+
+void BlocksTest::aBlockDoesNotHoldItself() {
+  Stack f;
+  const QString before = f.bytes();
+  f.enter({"layer1", "mlp"});
+  QSignalSpy refused(&f.session, &Session::editRefused);
+  f.scene().insertAfterSelection("block:Layer");
+  QCOMPARE(refused.count(), 1);
+  QCOMPARE(f.bytes(), before);
+}
+
+void BlocksTest::whoIsSelectedOutsideIsShown() {
+  Stack f;
+  f.enter({"layer1"});
+  f.session.select({QStringLiteral("norm")});
+  QVERIFY(!f.scope().isInside());
+  QVERIFY(f.scene().node("norm")->isSelected());
+}
+
+void BlocksTest::aVanishedInstanceLeadsOut() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("fc")});
+  f.window.scene().makeBlockOfSelected("Project");
+  f.window.scene().scope().enter(QStringLiteral("project"));
+  QVERIFY(f.window.scene().scope().isInside());
+  f.session.undo();
+  QVERIFY(!f.window.scene().scope().isInside());
+  QVERIFY(f.window.scene().node("norm"));
+}
+
+void BlocksTest::anotherDocumentLeadsOut() {
+  Stack f;
+  f.enter({"layer1"});
+  f.session.openText(findTemplate("transformer-stack")->text, QStringLiteral("again"));
+  QVERIFY(!f.scope().isInside());
+  QVERIFY(f.scene().node("layer1"));
+}
+
+void BlocksTest::theInspectorOpensTheSelectedOp() {
+  Stack f;
+  f.window.show();
+  f.enter({"layer1", "mlp"});
+  QTest::qWait(10);
+  f.scope().select({QStringLiteral("fc1")});
+  QTest::qWait(10);
+  const auto fields = f.window.inspector().findChildren<AttributeField*>();
+  const auto isOpen = [](const AttributeField* field) {
+    return field->isVisible() && field->editor()->accessibleName() == QStringLiteral("out_features");
+  };
+  QVERIFY(std::ranges::any_of(fields, isOpen));
+}
+
+void BlocksTest::theOutlineLeadsInside() {
+  Stack f;
+  f.scope().goTo(QStringLiteral("layer2.mlp.fc1"));
+  QCOMPARE(f.scope().path(), QStringList({"layer2", "mlp"}));
+  QCOMPARE(f.scope().singleSelection(), QStringLiteral("fc1"));
+  f.scope().goTo(QStringLiteral("layer1.add"));
+  QCOMPARE(f.scope().path(), QStringList({"layer1"}));
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("layer1"));
+}
+
+void BlocksTest::aProblemLeadsInside() {
+  Stack f;
+  QVERIFY(f.session.apply(
+      EditInBlock{"FeedForward", {SetAttribute{.id = "fc2", .name = "in_features", .value = Json(7)}}}));
+  QVERIFY(waitForAnalysis(f.session));
+  f.window.problems().selectNext(1);
+  QCOMPARE(f.scope().path().size(), qsizetype{2});
+  QCOMPARE(f.scope().singleSelection(), QStringLiteral("fc2"));
+  QVERIFY2(f.scene().node("fc2")->look().worst, "the node is marked inside, too");
+}
+
+/// What a hand does inside, at random.
+void BlocksTest::randomEditsAreUndone() {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    Stack f;
+    const QString before = f.bytes();
+    std::mt19937 random(seed);
+    f.enter({"layer1", "mlp"});
+    for (int step = 0; step < 25 && f.scope().isInside(); ++step) {
+      const auto& ops = f.scope().document().ops();
+      if (!ops.empty()) f.scope().select({toQt(ops[random() % ops.size()].id)});
+      switch (random() % 7) {
+        case 0: f.scene().removeSelected(Reconnect::Yes); break;
+        case 1: f.scene().insertAfterSelection("GELU"); break;
+        case 2: f.scene().toggleBypass(); break;
+        case 3: f.scene().moveSelected({1, 1}); break;
+        case 4: f.scene().duplicateSelected(); break;
+        case 5: f.scene().dropEntry("Input", {60, 300}); break;
+        default: f.scene().makeBlockOfSelected("Inner" + std::to_string(step)); break;
+      }
+    }
+    const QString after = f.bytes();
+    QVERIFY(after != before);
+    const std::size_t depth = f.session.history().depth();
+    f.session.goTo(0);
+    QCOMPARE(f.bytes(), before);
+    f.session.goTo(depth);
+    QCOMPARE(f.bytes(), after);
+  }
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::BlocksTest)
+#include "test_ui_blocks.moc"

@@ -1,0 +1,252 @@
+// Shows the definition of a block as a pipeline, with the tensors of one of its instances.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/canvas_scope.h"
+
+#include "core/document/block_edits.h"
+#include "core/document/document_operation.h"
+#include "core/document/lowering.h"
+#include "ui/session/edits.h"
+#include "ui/theme/format.h"
+
+#include <QScopedValueRollback>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+
+template <class Item, class Make>
+void addEach(EditGroup& group, const std::vector<Item>& items, const Make& make) {
+  for (std::size_t i = 0; i < items.size(); ++i) group.edits.push_back(make(items[i], static_cast<int>(i)));
+}
+
+/// In the exact form of edits: a block that is wrong is shown as it is.
+void addParts(EditGroup& group, const DocumentBlock& block) {
+  addEach(group, block.inputs, [](const DocumentInput& input, int i) { return AddInput{input, i}; });
+  addEach(group, block.ops, [](const DocumentOp& op, int i) { return AddOp{op, i}; });
+  addEach(group, block.wires, [](const Wire& wire, int i) { return AddWire{wire, i}; });
+  addEach(group, block.outputs, [](const DocumentOutput& output, int i) { return AddOutput{output, i}; });
+  addEach(group, block.positions, [](const auto& entry, int i) { return MoveNode{entry.first, entry.second, i}; });
+  addEach(group, block.frames, [](const DocumentFrame& frame, int i) { return AddFrame{frame, i}; });
+}
+
+/// nullopt where the block cannot be a pipeline.
+std::optional<PipelineDocument> asPipeline(const PipelineDocument& whole, const DocumentBlock& block) {
+  EditGroup group{.label = {}, .edits = {}};
+  addEach(group, whole.blocks(), [](const auto& entry, int i) { return AddBlock{entry.first, entry.second, i}; });
+  for (const auto& [name, value] : whole.symbols().items()) group.edits.push_back(SetSymbol{name, value});
+  group.edits.push_back(SetRecipe{whole.recipe()});
+  addParts(group, block);
+  PipelineDocument document;
+  return document.apply(group) ? std::optional(std::move(document)) : std::nullopt;
+}
+
+/// Gives the inputs the tensors that the instance reads. False: not all of them are known.
+bool takeTensors(std::vector<DocumentInput>& inputs, const PipelineDocument& around, const Graph& graph,
+                 const std::string& instance) {
+  bool isComplete = true;
+  for (DocumentInput& input : inputs) {
+    const auto link = linkInto(around, {instance, input.id});
+    const Value* value = link ? valueAt(graph, link->from) : nullptr;
+    isComplete = isComplete && value;
+    if (!value) continue;
+    input.dtype = std::string(dtypeName(value->spec.dtype));
+    input.shape = Json(value->spec.shape);
+    input.requiresGradient = value->needsGradient;
+  }
+  return isComplete;
+}
+
+bool isOfDocument(const Edit& edit) {
+  return std::holds_alternative<AddBlock>(edit) || std::holds_alternative<RemoveBlock>(edit) ||
+         std::holds_alternative<ReplaceBlock>(edit) || std::holds_alternative<EditInBlock>(edit);
+}
+
+void addInBlock(std::vector<Edit>& edits, const std::string& block, const Edit& edit) {
+  if (const auto* group = std::get_if<EditGroup>(&edit)) {
+    for (const Edit& part : group->edits) addInBlock(edits, block, part);
+    return;
+  }
+  if (isOfDocument(edit)) return edits.push_back(edit);
+  auto* last = edits.empty() ? nullptr : std::get_if<EditInBlock>(&edits.back());
+  if (last && last->name == block) return last->edits.push_back(edit);
+  edits.push_back(EditInBlock{block, {edit}});
+}
+
+/// The ids from an op of a place down to an instance of a block; empty: there is none. A block that holds itself ends.
+QStringList wayTo(const PipelineDocument& document, const DocumentOp& op, std::string_view block, int depth = 0) {
+  constexpr int kMostLevels = 64;
+  if (blockNameOf(op) == block) return {toQt(op.id)};
+  const DocumentBlock* inside = depth < kMostLevels ? document.findBlock(blockNameOf(op)) : nullptr;
+  for (const DocumentOp& inner : inside ? inside->ops : std::vector<DocumentOp>())
+    if (const QStringList way = wayTo(document, inner, block, depth + 1); !way.isEmpty())
+      return QStringList{toQt(op.id)} + way;
+  return {};
+}
+
+/// Instances in a place and in all that it holds. known: what was counted; also ends a block that holds itself.
+std::ptrdiff_t countInside(const PipelineDocument& document, const DocumentBlock& place, const std::string& block,
+                           std::map<const DocumentBlock*, std::ptrdiff_t>& known) {
+  if (const auto found = known.find(&place); found != known.end()) return found->second;
+  known[&place] = 0;
+  std::ptrdiff_t count = 0;
+  for (const DocumentOp& op : place.ops) {
+    if (blockNameOf(op) == block) ++count;
+    if (const DocumentBlock* inside = document.findBlock(blockNameOf(op)))
+      count += countInside(document, *inside, block, known);
+  }
+  return known[&place] = count;
+}
+
+bool holdsItself(const PipelineDocument& document, const std::string& name) {
+  const DocumentBlock* block = document.findBlock(name);
+  const std::vector<std::string> used = block ? blocksUsedBy(document, block->ops) : std::vector<std::string>();
+  return std::ranges::count(used, name) > 0;
+}
+
+}  // namespace
+
+Edit editInBlock(const std::string& block, const Edit& edit) {
+  EditGroup group{.label = fmt::format("{} in {}", fuseline::describe(edit), block), .edits = {}};
+  addInBlock(group.edits, block, edit);
+  return group;
+}
+
+CanvasScope::CanvasScope(Session& session) : m_session(session) {
+  connect(&session, &Session::documentChanged, this, &CanvasScope::follow);
+  connect(&session, &Session::analysisChanged, this, &CanvasScope::follow);
+  connect(&session, &Session::documentReplaced, this, [this] { setPath({}); });
+  connect(&session, &Session::selectionChanged, this, &CanvasScope::noteSelection);
+}
+
+std::ptrdiff_t CanvasScope::numInstances() const {
+  std::map<const DocumentBlock*, std::ptrdiff_t> known;
+  return countInside(m_session.document(), m_session.document().pipeline(), blockName(), known);
+}
+
+bool CanvasScope::canEnter(const std::string& id) const {
+  const DocumentOp* op = document().findOp(id);
+  return op && document().findBlock(blockNameOf(*op));
+}
+
+void CanvasScope::enter(const QString& id) {
+  if (!canEnter(id.toStdString())) return;
+  m_selection.clear();
+  setPath(m_path + QStringList{id});
+}
+
+void CanvasScope::leaveTo(qsizetype depth) {
+  if (depth < 0 || depth >= m_path.size()) return;
+  const QString left = m_path.at(depth);
+  m_selection = {left};
+  setPath(m_path.first(depth));
+}
+
+void CanvasScope::goTo(const QString& place) {
+  QStringList path = place.split(u'.');
+  const QString id = path.takeLast();
+  setPath(path);
+  if (m_path == path && document().idExists(id.toStdString())) select({id});
+}
+
+void CanvasScope::goToPointer(const QString& instance, const QString& pointer) {
+  const QStringList parts = pointer.split(u'/');  // "", "blocks", name, "ops", index
+  const DocumentOp* op = m_session.document().findOp(instance.toStdString());
+  if (!op || parts.size() < 5 || parts[1] != u"blocks" || parts[3] != u"ops") return;
+  const std::string name = parts[2].toStdString();
+  const DocumentBlock* block = m_session.document().findBlock(name);
+  const QStringList way = wayTo(m_session.document(), *op, name);
+  const auto index = static_cast<std::size_t>(parts[4].toULongLong());
+  if (!block || way.isEmpty() || index >= block->ops.size()) return;
+  goTo((way + QStringList{toQt(block->ops[index].id)}).join(u'.'));
+}
+
+std::string CanvasScope::placeOf(const std::string& id) const {
+  return m_path.isEmpty() ? id : m_path.join(u'.').toStdString() + "." + id;
+}
+
+std::string CanvasScope::idAt(const std::string& place) const {
+  const std::string around = placeOf({});
+  if (!place.starts_with(around)) return {};
+  const std::string inside = place.substr(around.size());
+  return inside.substr(0, inside.find('.'));
+}
+
+bool CanvasScope::apply(const Edit& edit, const QString& mergeKey) {
+  if (!isInside()) return m_session.apply(edit, mergeKey);
+  const Edit whole = editInBlock(blockName(), edit);
+  PipelineDocument trial = m_session.document();
+  if (trial.apply(whole) && holdsItself(trial, blockName()) && !holdsItself(m_session.document(), blockName())) {
+    Q_EMIT m_session.editRefused(
+        tr("Block %1 would hold itself. Add the op outside, or expand the block first.").arg(toQt(blockName())));
+    return false;
+  }
+  return m_session.apply(whole, mergeKey.isEmpty() ? mergeKey : toQt(blockName()) + u'/' + mergeKey);
+}
+
+void CanvasScope::select(const QSet<QString>& ids) {
+  if (!isInside()) return m_session.select(ids);
+  if (ids == m_selection) return;
+  m_selection = ids;
+  Q_EMIT selectionChanged();
+}
+
+QString CanvasScope::singleSelection() const { return selection().size() == 1 ? *selection().begin() : QString(); }
+
+std::optional<CanvasScope::Level> CanvasScope::levelInside(const std::string& instance) const {
+  if (!canEnter(instance)) return std::nullopt;
+  const std::string name(blockNameOf(*document().findOp(instance)));
+  DocumentBlock block = *m_session.document().findBlock(name);
+  const bool areKnown = takeTensors(block.inputs, document(), analysis()->graph(), instance);
+  std::optional<PipelineDocument> inside = asPipeline(m_session.document(), block);
+  if (!inside) return std::nullopt;
+  Analysis known;
+  if (areKnown) known.lowered = lower(*inside, {.pass = m_session.pass()});
+  return Level{name, std::move(*inside), std::make_shared<const Analysis>(std::move(known))};
+}
+
+/// Goes out where an instance is gone.
+void CanvasScope::follow() {
+  if (m_path.isEmpty()) return;
+  m_levels.clear();
+  for (const QString& id : std::as_const(m_path)) {
+    std::optional<Level> level = levelInside(id.toStdString());
+    if (!level) break;
+    m_levels.push_back(std::move(*level));
+  }
+  const auto depth = static_cast<qsizetype>(m_levels.size());
+  const bool isCutOff = depth < m_path.size();
+  m_path = m_path.first(depth);
+  m_selection.removeIf([this](const QString& id) { return !document().idExists(id.toStdString()); });
+  isCutOff ? Q_EMIT pathChanged() : Q_EMIT contentChanged();
+}
+
+void CanvasScope::setPath(const QStringList& path) {
+  if (path == m_path) return;
+  m_path = path;
+  m_levels.clear();
+  follow();
+  selectInstance();
+  Q_EMIT pathChanged();
+  Q_EMIT selectionChanged();
+}
+
+/// So that the other panes are about it.
+void CanvasScope::selectInstance() {
+  if (m_path.isEmpty()) return;
+  const QScopedValueRollback guard(m_isSelecting, true);
+  m_session.select({m_path.first()});
+}
+
+/// What is selected is seen: whoever selects something else outside comes out.
+void CanvasScope::noteSelection() {
+  if (m_isSelecting || m_path.isEmpty()) return Q_EMIT selectionChanged();
+  if (m_session.selection() != QSet<QString>{m_path.first()}) setPath({});
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,91 @@
+// CanvasScope: which part of the document the canvas shows: the pipeline, or the inside of a block.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/session/session.h"
+
+#include <QObject>
+#include <QSet>
+#include <QString>
+#include <QStringList>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fuseline::ui {
+
+/// Inside a block its definition stands for the pipeline: what reads or edits a pipeline works there unchanged. Shapes
+/// are those of the instance that one came through, edits are of the block and so of all its instances.
+class CanvasScope : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit CanvasScope(Session& session);
+
+  /// The instances that one came through, outermost first; empty: the pipeline itself.
+  const QStringList& path() const { return m_path; }
+  bool isInside() const { return !m_levels.empty(); }
+  /// Of the block that is shown; empty for the pipeline.
+  std::string blockName() const { return isInside() ? m_levels.back().block : std::string(); }
+  /// Of the block that is shown, in the whole pipeline.
+  std::ptrdiff_t numInstances() const;
+  /// Whether one can go into this op of what is shown.
+  bool canEnter(const std::string& id) const;
+  void enter(const QString& id);
+  /// Goes out until so many instances are left; the one that one comes out of is selected.
+  void leaveTo(qsizetype depth);
+  /// Shows and selects "layer1.mlp.fc1", wherever that is.
+  void goTo(const QString& place);
+  /// The same of "/blocks/FeedForward/ops/1/attributes/eps", in the first place in an instance where the block is.
+  void goToPointer(const QString& instance, const QString& pointer);
+
+  /// "layer1.fc1": what an op of what is shown is called in the whole pipeline.
+  std::string placeOf(const std::string& id) const;
+  /// The same backwards, for the op of what is shown that this one is, or is in; empty: it is elsewhere.
+  std::string idAt(const std::string& place) const;
+
+  const PipelineDocument& document() const { return isInside() ? m_levels.back().document : m_session.document(); }
+  const std::shared_ptr<const Analysis>& analysis() const {
+    return isInside() ? m_levels.back().analysis : m_session.analysis();
+  }
+  /// Of document(): inside a block it becomes an edit of the block.
+  bool apply(const Edit& edit, const QString& mergeKey = {});
+
+  /// Ids of document(). The session's selection is that of the pipeline: of the instance, while one is inside.
+  const QSet<QString>& selection() const { return isInside() ? m_selection : m_session.selection(); }
+  void select(const QSet<QString>& ids);
+  QString singleSelection() const;
+
+ Q_SIGNALS:
+  /// Something else is shown, or is called otherwise.
+  void pathChanged();
+  void selectionChanged();
+  /// What is shown has other content.
+  void contentChanged();
+
+ private:
+  struct Level {
+    std::string block;
+    PipelineDocument document;
+    std::shared_ptr<const Analysis> analysis;
+  };
+
+  std::optional<Level> levelInside(const std::string& instance) const;
+  void follow();
+  void setPath(const QStringList& path);
+  void selectInstance();
+  void noteSelection();
+
+  Session& m_session;
+  QStringList m_path;
+  std::vector<Level> m_levels;  // one for each instance of the path
+  QSet<QString> m_selection;    // inside
+  bool m_isSelecting = false;
+};
+
+/// An edit of the inside of a block as one of the document. What blocks cannot hold, such as a new block, stays beside.
+Edit editInBlock(const std::string& block, const Edit& edit);
+
+}  // namespace fuseline::ui
