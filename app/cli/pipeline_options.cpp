@@ -3,6 +3,7 @@
 #include "app/cli/pipeline_options.h"
 
 #include "core/export/onnx/onnx_import.h"
+#include "core/ops/external.h"
 #include "core/profile/measured_gains.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/pipeline_run.h"
@@ -263,7 +264,8 @@ Result<OpenedPipeline> openPipeline(const PipelineOptions& options, Context& con
     return Error{fmt::format("{} cannot be used:\n{}", options.file, errorText(diagnostics, options.file))};
   for (const std::string& note : pipeline->loaded.notes) context.err << fmt::format("note: {}\n", note);
   for (const Diagnostic& diagnostic : diagnostics)
-    if (diagnostic.severity == Severity::Warning || diagnostic.code == kBypassedCode)
+    if (diagnostic.severity == Severity::Warning || diagnostic.code == kBypassedCode ||
+        diagnostic.code == kExternalCode)
       context.err << toString(diagnostic, options.file) << '\n';
   return pipeline;
 }

@@ -3,6 +3,7 @@
 #include "core/document/attribute_resolver.h"
 
 #include "core/document/json_text.h"
+#include "core/ops/external.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -153,6 +154,7 @@ std::optional<AttributeValue> AttributeResolver::readList(const Field& field, co
 std::optional<AttributeValue> AttributeResolver::readText(const Field& field, const Json& value) {
   if (!value.is_string()) return wrongType(field, value);
   const std::string& text = value.get_ref<const std::string&>();
+  if (field.spec.unit == kExtentsUnit) return AttributeValue(m_symbols.withValues(text));
   if (field.spec.isName && !isName(text)) return badName(field, text);
   const auto& choices = field.spec.choices;
   if (choices.empty() || std::ranges::find(choices, text) != choices.end()) return AttributeValue(text);

@@ -9,6 +9,7 @@
 #include "core/document/document_operation.h"
 #include "core/document/json_text.h"
 #include "core/document/section.h"
+#include "core/ops/external.h"
 #include "core/ops/offload.h"
 
 #include <algorithm>
@@ -192,12 +193,37 @@ class SectionLowering {
     if (m_isFirstTime)
       for (const AttributeSpec* spec : resolved.missing) reportMissing(index, *spec, inputs);
     if (!inputs || resolved.hasFailed || !resolved.missing.empty()) return;
+    if (isExternal(type(index))) return cutAt(index, *values);
     const Result<std::vector<Part>> parts = expand(index, resolved.values);
     if (!parts) return reportBadAttribute(m_sink, op(index), index, type(index), parts.error());
     InferenceProblem problem;
     if (!inferChain(*parts, *inputs, problem)) return reportMismatch(index, *inputs, problem);
     addNodes(index, *parts, *values);
     warnOfMixedDTypes(index, *inputs);
+  }
+
+  // What it reads becomes an output, and what it makes an input, under the names that tensors of ops have.
+  void cutAt(std::size_t index, const std::vector<ValueId>& values) {
+    InferenceProblem problem;
+    const Part whole = {pathOf(index), m_section.type(index), m_section.attributes(index).values};
+    const Result<std::vector<TensorSpec>> made = inferPart(whole, specsOf(values), problem);
+    if (!made) return reportMismatch(index, specsOf(values), problem);
+    for (std::size_t port = 0; port < values.size(); ++port)
+      handOut(whole.id + "." + type(index).inputs[port].name, values[port]);
+    for (std::size_t port = 0; port < made->size(); ++port)
+      m_opValues[index].emplace_back(
+          m_builder.addInput(whole.id + "." + type(index).outputs[port].name, (*made)[port]));
+    if (!m_isFirstTime) return;
+    m_sink.report(Severity::Note, kExternalCode, {opPointer(index), op(index).id, {}},
+                  fmt::format("{} ({}) is not run: what it reads is an output of what runs, what it makes an input, "
+                              "drawn from the seed. Its time is in no figure.",
+                              op(index).id, op(index).operation));
+  }
+
+  // An input of the pipeline, or what another such op makes, is computed by nothing.
+  void handOut(const std::string& name, ValueId value) {
+    m_builder.addAlias(name, value);
+    if (m_builder.partial().value(value).producer >= 0) m_builder.addOutput(name, value);
   }
 
   // Its main input is handed on as its main output. Nobody reads its other inputs, and it has no other outputs.
@@ -592,6 +618,11 @@ void addOutputs(LoweringContext& context, const OptionalValues& values) {
     const Value& value = context.builder.partial().value(*values[i]);
     if (value.producer >= 0)
       context.builder.addOutput(output.id, *values[i]);
+    else if (isOfExternal(value.name))
+      context.sink.error("output-is-input", {fmt::format("/pipeline/outputs/{}/from", i), output.id, {}},
+                         fmt::format("Output {} would be {} itself, which {} makes; that op is not run. Let an op in "
+                                     "between read it, or remove the output.",
+                                     output.id, value.name, externalOf(value.name)));
     else
       context.sink.error("output-is-input", {fmt::format("/pipeline/outputs/{}/from", i), output.id, {}},
                          fmt::format("Output {} would be pipeline input {} itself, because all ops in between are "

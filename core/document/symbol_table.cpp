@@ -6,6 +6,7 @@
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -155,6 +156,22 @@ std::optional<std::int64_t> SymbolTable::expression(const std::string& text, con
     diagnostic.repairs.push_back({fmt::format("Replace {} by {}", problem.symbol, near),
                                   replace(Json(replaceSymbol(text, problem.symbol, near)))});
   return std::nullopt;
+}
+
+std::string SymbolTable::withValues(std::string_view text) const {
+  const auto isPart = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; };
+  std::string result;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    depth += text[i] == '[' ? 1 : text[i] == ']' ? -1 : 0;
+    const std::size_t begin = i++;
+    if (isPart(text[begin]))
+      while (i < text.size() && isPart(text[i])) ++i;
+    const std::string word(text.substr(begin, i - begin));
+    const auto found = depth > 0 ? m_values.find(word) : m_values.end();
+    result += found == m_values.end() ? word : fmt::format("{}", found->second);
+  }
+  return result;
 }
 
 }  // namespace fuseline

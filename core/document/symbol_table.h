@@ -25,6 +25,9 @@ class SymbolTable {
   std::optional<std::int64_t> integer(const Json& value, const std::string& what, const Spot& spot,
                                       const std::function<Edit(Json)>& replace) const;
 
+  /// A text in which the symbols that stand within brackets are replaced by their values. What is no symbol stays.
+  std::string withValues(std::string_view text) const;
+
  private:
   void applyOverrides(const LoweringOptions& options);
   void evaluateFrom(const std::string& first);

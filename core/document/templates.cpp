@@ -32,6 +32,7 @@ const std::vector<DocumentTemplate>& documentTemplates() {
       {"tensor-parallel-mlp", "Split by columns, then by rows over ranks, with sequence parallelism.",
        texts.tensor_parallel_mlp},
       {"transformer-stack", "Two feed-forward layers with residuals: one block, used twice.", texts.transformer_stack},
+      {"llama-layer", "A layer of Llama with its attention, which is an op External: not run.", texts.llama_layer},
   };
   return templates;
 }

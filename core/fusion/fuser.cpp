@@ -13,6 +13,7 @@
 #include "core/fusion/selection.h"
 #include "core/fusion/sequential_border.h"
 #include "core/fusion/step_operands.h"
+#include "core/ops/external.h"
 #include "core/quant/apply_recipe.h"
 #include "core/support/text.h"
 
@@ -239,10 +240,19 @@ class ChainWalker {
     return false;
   }
 
+  std::string outsideText(const Value& value) const {
+    const auto id = static_cast<ValueId>(&value - m_graph.values().data());
+    const auto& outputs = m_graph.outputs();
+    const auto cut = std::ranges::find_if(
+        outputs, [&](const GraphOutput& output) { return output.value == id && isOfExternal(output.name); });
+    if (cut == outputs.end()) return "the outside (it is a pipeline output)";
+    return fmt::format("{}, which is not run (no fusion crosses it)", externalOf(cut->name));
+  }
+
   std::string sharedText(const Value& value) const {
     std::vector<std::string> readers;
     for (const Use& use : value.uses) readers.push_back(m_graph.node(use.node).id);
-    if (value.isOutput) readers.emplace_back("the outside (it is a pipeline output)");
+    if (value.isOutput) readers.push_back(outsideText(value));
     const char* const reason =
         m_rule.pass == FusionPass::Backward
             ? "the gradients of its readers are added up in between. With a MakeExtraOutput for the branch the sum is "

@@ -4,6 +4,7 @@
 
 #include "core/fusion/step_operands.h"
 #include "core/ops/catalog.h"
+#include "core/ops/external.h"
 #include "core/support/text.h"
 
 #include <numeric>
@@ -107,6 +108,7 @@ std::string toString(const OperationCost& cost) {
 }
 
 std::optional<OperationCost> sampleCost(const FusibleOperation& operation) {
+  if (isExternal(operation)) return std::nullopt;
   GraphBuilder builder;
   ValueId main = builder.addInput("x", sampleInput());
   for (const ExpandedOperation& part : partsOf(operation)) {

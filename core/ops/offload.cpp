@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/offload.h"
 
+#include "core/ops/external.h"
 #include "core/ops/shared_attributes.h"
 
 namespace fuseline {
@@ -11,7 +12,7 @@ namespace {
 constexpr const char* kOffload = "cpu_offloading";
 
 bool keepsSomething(const FusibleOperation& operation) {
-  if (operation.isComposite()) return true;
+  if (operation.isComposite()) return !isExternal(operation);
   if (operation.isView) return false;
   const auto* const save = operation.saveContext.target<OperationContext (*)(const SaveArguments&)>();
   return operation.saveContext && !(save && *save == saveNothing);

@@ -6,6 +6,7 @@
 #include "core/document/pipeline_hash.h"
 #include "core/export/onnx/onnx_listing.h"
 #include "core/export/onnx/onnx_model.h"
+#include "core/ops/external.h"
 #include "core/runtime/bindings.h"
 #include "core/support/json_fields.h"
 #include "core/support/text.h"
@@ -121,9 +122,19 @@ std::string weightsNote(const ExportedPipeline& pipeline) {
       pipeline.seed);
 }
 
+/// The model would be in pieces.
+std::optional<Error> refuseExternals(const Graph& graph) {
+  for (const ValueId input : graph.inputs())
+    if (const std::string& name = graph.value(input).name; isOfExternal(name))
+      return Error{fmt::format("{} (External) has no form in ONNX. Remove it, or export each part by itself.",
+                               externalOf(name))};
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<PipelineText> onnxFile(const ExportedPipeline& pipeline) {
+  if (auto error = refuseExternals(pipeline.analysis.graph())) return *error;
   Result<OnnxModel> model = onnxModel(pipeline);
   if (!model) return model.error();
   const std::int64_t bytes = weightBytes(*model);

@@ -4,12 +4,14 @@
 
 #include "core/document/embedded_pipeline.h"
 #include "core/export/te/in_place_hazards.h"
+#include "core/export/te/modules_between.h"
 #include "core/export/te/python_text.h"
 #include "core/export/te/te_operation.h"
 #include "core/export/te/te_recipe.h"
 #include "core/export/te/te_sequences.h"
 #include "core/export/te/torch_formula.h"
 #include "core/fusion/rules/conditions.h"
+#include "core/ops/external.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/version.h"
 
@@ -88,9 +90,16 @@ struct TePlan {
 class Script {
  public:
   Script(const ExportedPipeline& pipeline, TePlan plan, std::vector<std::string> notes)
-      : m_pipeline(pipeline), m_plan(std::move(plan)), m_notes(std::move(notes)) {}
+      : m_pipeline(pipeline),
+        m_plan(std::move(plan)),
+        m_notes(std::move(notes)),
+        m_between(modulesBetween(pipeline.document, m_plan.graph)) {}
 
   Result<PipelineText> write() {
+    for (const ModuleBetween& module : m_between) {
+      if (module.call.empty()) return withoutModule(module);
+      noteModule(module);
+    }
     addModules();
     std::string formulas;
     for (const Module& module : m_modules) {
@@ -114,9 +123,24 @@ class Script {
   const Graph& graph() const { return m_plan.graph; }
   bool isTraining() const { return graph().pass() == PassKind::Training; }
 
+  static Error withoutModule(const ModuleBetween& module) {
+    return Error{fmt::format(
+        "{} (External) has no module to export: its attribute module is empty. Expected the Python expression that "
+        "makes it, such as te.DotProductAttention(32, 128); set it.",
+        module.path)};
+  }
+
+  void noteModule(const ModuleBetween& module) {
+    m_notes.push_back(fmt::format(
+        "{}: the module {} stands between the te.ops.Sequential, as no channel of TransformerEngine goes through it. "
+        "Fuseline does not run it, so times, outputs and gradients of this script are not those of `fuseline run`.",
+        module.path, module.call));
+  }
+
   void addModules() {
     PythonNames members(kMembers);
-    std::vector<TeSequence> sequences = teSequences(graph(), m_plan.report);
+    for (const ModuleBetween& module : m_between) m_betweenNames.push_back(members.of(module.path));
+    std::vector<TeSequence> sequences = teSequences(graph(), m_plan.report, m_between);
     const bool isOne = std::ranges::count_if(sequences, &TeSequence::isTe) == 1;
     int part = 0;
     for (TeSequence& sequence : sequences) {
@@ -140,6 +164,19 @@ class Script {
 
   static std::string className(const Module& module) { return "Formula_" + module.name; }
 
+  /// Those of the whole pipeline, without what modules make and read in between.
+  std::vector<ValueId> outerInputs() const {
+    std::vector<ValueId> inputs = graph().inputs();
+    std::erase_if(inputs, [&](ValueId input) { return isOfExternal(graph().value(input).name); });
+    return inputs;
+  }
+
+  std::vector<GraphOutput> outerOutputs() const {
+    std::vector<GraphOutput> outputs = graph().outputs();
+    std::erase_if(outputs, [](const GraphOutput& output) { return isOfExternal(output.name); });
+    return outputs;
+  }
+
   // ---- the head
 
   std::string shapesOf(const std::vector<std::pair<std::string, ValueId>>& values) const {
@@ -152,8 +189,8 @@ class Script {
 
   std::string signatureText() const {
     std::vector<std::pair<std::string, ValueId>> inputs, outputs;
-    for (const ValueId input : graph().inputs()) inputs.emplace_back(graph().value(input).name, input);
-    for (const GraphOutput& output : graph().outputs()) outputs.emplace_back(output.name, output.value);
+    for (const ValueId input : outerInputs()) inputs.emplace_back(graph().value(input).name, input);
+    for (const GraphOutput& output : outerOutputs()) outputs.emplace_back(output.name, output.value);
     return fmt::format("{} -> {}", shapesOf(inputs), shapesOf(outputs));
   }
 
@@ -205,6 +242,8 @@ class Script {
     for (const Module& module : m_modules)
       text += module.sequence.isTe ? sequential(module)
                                    : fmt::format("        self.{} = {}(device)\n", module.name, className(module));
+    for (std::size_t i = 0; i < m_between.size(); ++i)
+      text += fmt::format("        self.{} = ({}).to(device)\n", m_betweenNames[i], m_between[i].call);
     return text;
   }
 
@@ -259,12 +298,47 @@ class Script {
 
   std::string forward() {
     std::vector<std::string> arguments = {"self"};
-    for (const ValueId input : graph().inputs()) arguments.push_back(variable(input));
-    std::string text = statement("def ", {"forward", arguments}, ":", 4);
-    for (const Module& module : m_modules) text += callText(module);
+    for (const ValueId input : outerInputs()) arguments.push_back(variable(input));
+    std::string text = statement("def ", {"forward", arguments}, ":", 4) + calls();
     std::vector<std::string> results;
-    for (const GraphOutput& output : graph().outputs()) results.push_back(variable(output.value));
+    for (const GraphOutput& output : outerOutputs()) results.push_back(variable(output.value));
     return text + fmt::format("        return {}\n", fmt::join(results, ", "));
+  }
+
+  /// Each module in between as soon as all that it reads is made. They stand in the order of their wires.
+  std::string calls() {
+    std::string text;
+    std::set<NodeId> made;
+    std::vector<bool> isCalled(m_between.size());
+    const auto callReady = [&] {
+      for (std::size_t i = 0; i < m_between.size(); ++i) {
+        if (isCalled[i] || !isReady(m_between[i], made)) continue;
+        isCalled[i] = true;
+        text += betweenText(i);
+      }
+    };
+    callReady();
+    for (const Module& module : m_modules) {
+      text += callText(module);
+      made.insert(module.sequence.nodes.begin(), module.sequence.nodes.end());
+      callReady();
+    }
+    return text;
+  }
+
+  bool isReady(const ModuleBetween& module, const std::set<NodeId>& made) const {
+    return std::ranges::all_of(module.inputs, [&](ValueId input) {
+      return std::ranges::all_of(makersOf(graph(), m_between, input),
+                                 [&](NodeId maker) { return made.contains(maker); });
+    });
+  }
+
+  std::string betweenText(std::size_t index) {
+    std::vector<std::string> results, arguments;
+    for (const ValueId value : m_between[index].outputs) results.push_back(variable(value));
+    for (const ValueId value : m_between[index].inputs) arguments.push_back(variable(value));
+    return statement(fmt::format("{} = ", fmt::join(results, ", ")), {"self." + m_betweenNames[index], arguments}, "",
+                     8);
   }
 
   std::string callText(const Module& module) {
@@ -292,7 +366,7 @@ class Script {
 
   std::string inputTable() const {
     std::string text = "# Shape, dtype, whether it has a gradient, and the rows that counts share out.\nINPUTS = {\n";
-    for (const ValueId input : graph().inputs()) {
+    for (const ValueId input : outerInputs()) {
       const Value& value = graph().value(input);
       text += statement(pythonText(value.name) + ": ",
                         {"",
@@ -305,7 +379,7 @@ class Script {
 
   std::string outputList() const {
     std::vector<std::string> names;
-    for (const GraphOutput& output : graph().outputs()) names.push_back(pythonText(output.name));
+    for (const GraphOutput& output : outerOutputs()) names.push_back(pythonText(output.name));
     return fmt::format("OUTPUTS = [{}]\n", fmt::join(names, ", "));
   }
 
@@ -402,6 +476,8 @@ class Script {
   const ExportedPipeline& m_pipeline;
   TePlan m_plan;
   std::vector<std::string> m_notes;
+  std::vector<ModuleBetween> m_between;
+  std::vector<std::string> m_betweenNames;
   std::vector<Module> m_modules;
   PythonNames m_variables{{"self", "te", "torch", "recipe"}};
 };

@@ -62,13 +62,16 @@ bool isChain(const Graph& graph, const Unit& unit) {
 
 class SequenceBuilder {
  public:
-  explicit SequenceBuilder(const Graph& graph) : m_graph(graph), m_sequenceOf(graph.nodes().size(), -1) {}
+  SequenceBuilder(const Graph& graph, const std::vector<ModuleBetween>& between)
+      : m_graph(graph), m_between(between), m_sequenceOf(graph.nodes().size(), -1) {}
 
   bool isReady(const Unit& unit) const {
     return std::ranges::all_of(unit, [&](NodeId node) {
       return std::ranges::all_of(m_graph.node(node).inputs, [&](ValueId value) {
-        const NodeId producer = m_graph.value(value).producer;
-        return producer < 0 || m_sequenceOf[at(producer)] >= 0 || contains(unit, producer);
+        const bool isInput = m_graph.value(value).producer < 0;
+        return std::ranges::all_of(makersOf(m_graph, m_between, value), [&](NodeId maker) {
+          return m_sequenceOf[at(maker)] >= 0 || (!isInput && contains(unit, maker));
+        });
       });
     });
   }
@@ -104,11 +107,17 @@ class SequenceBuilder {
       const auto& inputs = m_graph.node(node).inputs;
       return std::all_of(inputs.begin() + 1, inputs.end(), [&](ValueId value) {
         const Value& extra = m_graph.value(value);
-        if (extra.producer < 0 || contains(unit, extra.producer)) return true;
+        if (extra.producer < 0) return isMadeBefore(value, sequence);
+        if (contains(unit, extra.producer)) return true;
         const int source = m_sequenceOf[at(extra.producer)];
         return source < sequence || (source == sequence && extra.port > 0);
       });
     });
+  }
+
+  bool isMadeBefore(ValueId input, int sequence) const {
+    return std::ranges::all_of(makersOf(m_graph, m_between, input),
+                               [&](NodeId maker) { return m_sequenceOf[at(maker)] < sequence; });
   }
 
   void addEnds(TeSequence& sequence) const {
@@ -125,6 +134,7 @@ class SequenceBuilder {
   }
 
   const Graph& m_graph;
+  const std::vector<ModuleBetween>& m_between;
   std::vector<int> m_sequenceOf;  // of a node; -1: none yet
   std::vector<TeSequence> m_sequences;
 };
@@ -164,6 +174,17 @@ std::vector<Unit> unitsOf(const Graph& graph, const FusionReport& report) {
 
 }  // namespace
 
+std::vector<NodeId> makersOf(const Graph& graph, const std::vector<ModuleBetween>& between, ValueId value) {
+  if (const NodeId producer = graph.value(value).producer; producer >= 0) return {producer};
+  std::vector<NodeId> makers;
+  for (const ModuleBetween& module : between) {
+    if (std::ranges::find(module.outputs, value) == module.outputs.end()) continue;
+    for (const ValueId input : module.inputs)
+      for (const NodeId maker : makersOf(graph, between, input)) makers.push_back(maker);
+  }
+  return makers;
+}
+
 bool isTeOperation(const Node& node) {
   constexpr std::string_view kOurs = "Formula";
   const std::string& name = node.operation->name;
@@ -182,9 +203,10 @@ bool isReturned(const Graph& graph, const TeSequence& sequence, ValueId value) {
   return graph.value(value).isOutput || uses.empty() || std::ranges::any_of(uses, isOutside);
 }
 
-std::vector<TeSequence> teSequences(const Graph& graph, const FusionReport& report) {
+std::vector<TeSequence> teSequences(const Graph& graph, const FusionReport& report,
+                                    const std::vector<ModuleBetween>& between) {
   std::vector<Unit> waiting = unitsOf(graph, report);
-  SequenceBuilder builder(graph);
+  SequenceBuilder builder(graph, between);
   while (!waiting.empty()) {
     const std::optional<std::size_t> next = nextUnit(builder, waiting);
     if (!next) {

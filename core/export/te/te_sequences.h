@@ -5,6 +5,7 @@
 #include "core/fusion/fuser.h"
 #include "core/graph/graph.h"
 
+#include <string>
 #include <vector>
 
 namespace fuseline {
@@ -21,6 +22,17 @@ struct TeSequence {
   std::vector<ValueId> extraOutputs;  // those that somebody outside reads, or nobody, in the order of ops and slots
 };
 
+/// A module between sequences that the graph does not hold, an op External: what it reads, and what it makes.
+struct ModuleBetween {
+  std::string path;  // "attention"
+  std::string call;  // what makes it: "te.DotProductAttention(32, 128)"
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+};
+
+/// What the value is computed from at last: its op, or the ops in front of the modules that make it.
+std::vector<NodeId> makersOf(const Graph& graph, const std::vector<ModuleBetween>& between, ValueId value);
+
 /// Is the node an op of te.ops?
 bool isTeOperation(const Node& node);
 /// Is the value read within the sequence that makes it, as an extra input of a later op?
@@ -30,7 +42,9 @@ bool isReturned(const Graph& graph, const TeSequence& sequence, ValueId value);
 
 /// All nodes, each once, in an order in which every sequence reads what earlier ones made. Ops that `report` fuses, in
 /// either pass, stay together where the wires allow it. A value that several ops read, or that is a pipeline output,
-/// ends its sequence, and so does the border of a nested Sequential: no fusion of TransformerEngine crosses either.
-std::vector<TeSequence> teSequences(const Graph& graph, const FusionReport& report);
+/// ends its sequence, and so does the border of a nested Sequential: no fusion of TransformerEngine crosses either. A
+/// sequence that reads what a module makes comes behind all that the module reads.
+std::vector<TeSequence> teSequences(const Graph& graph, const FusionReport& report,
+                                    const std::vector<ModuleBetween>& between = {});
 
 }  // namespace fuseline

