@@ -1,6 +1,7 @@
 // Gestures on the canvas become edits; refusals say why.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/block_edits.h"
+#include "core/document/file_format.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/port_shape.h"
@@ -31,6 +32,7 @@ class CanvasTest : public QObject {
  private Q_SLOTS:
   void aWireFromNowhereIsLeftWhereItIs();
   void anUnsteadyClickMovesNothing();
+  void anOpThatIsNotRunSaysSo();
   void dropsAnOpFromThePalette();
   void dropsAnOpOntoAWire();
   void dropOntoAWireMakesRoom_data();
@@ -145,6 +147,16 @@ void CanvasTest::aWireFromNowhereIsLeftWhereItIs() {
   press(f, Qt::Key_Escape);
   QVERIFY(!f.window.scene().isDrawingWire());
   QVERIFY(f.session.document().wires() == wires);
+}
+
+void CanvasTest::anOpThatIsNotRunSaysSo() {
+  Fixture f(findTemplate("llama-layer")->text);
+  const NodeLook& attention = f.window.scene().node("attention")->look();
+  QVERIFY(attention.isNotRun && attention.isHatched() && !attention.isUnknown);
+  QVERIFY(!attention.status);
+  QCOMPARE(attention.subtitle, QStringLiteral("attention · not run"));
+  QVERIFY(f.window.scene().node("proj")->look().status);
+  QVERIFY(f.session.analysis()->isRunnable());
 }
 
 void CanvasTest::anUnsteadyClickMovesNothing() {

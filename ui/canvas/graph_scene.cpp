@@ -241,7 +241,7 @@ void GraphScene::addMeasured(std::vector<NodeLook>& looks) const {
 void GraphScene::addStatuses(std::vector<NodeLook>& looks) const {
   if (!m_areStatusesVisible || m_scope.isInside()) return;
   for (NodeLook& look : looks) {
-    if (look.kind != NodeKind::Op) continue;
+    if (look.kind != NodeKind::Op || look.isNotRun) continue;
     look.status = m_statuses.of(look.id);
     look.tip += QStringLiteral("<br><br>") + m_statuses.textOf(look.id).toHtmlEscaped();
   }

@@ -191,7 +191,8 @@ void NodeItem::paintBox(QPainter& painter) const {
   }
   if (m_look.isBypassed) painter.setOpacity(kGhostOpacity);
   painter.fillPath(shape, colors.node);
-  if (m_look.isUnknown) painter.fillPath(shape, QBrush(colors.warning, Qt::BDiagPattern));
+  if (m_look.isHatched())
+    painter.fillPath(shape, QBrush(m_look.isUnknown ? colors.warning : colors.nodeBorder, Qt::BDiagPattern));
   if (!isEnd) {
     painter.fillPath(stripeOf(box().height()), m_theme.categoryColor(m_look.category));
   }
@@ -218,7 +219,7 @@ const QColor& NodeItem::titleColor() const {
 /// From far away there is only the title, large.
 void NodeItem::paintFarTitle(QPainter& painter) const {
   const QRectF area = textArea();
-  if (m_look.isUnknown) painter.fillRect(area.adjusted(-3, 5, 3, -5), m_theme.colors().node);
+  if (m_look.isHatched()) painter.fillRect(area.adjusted(-3, 5, 3, -5), m_theme.colors().node);
   painter.setFont(titleFont(kFarFontFactor));
   painter.setPen(titleColor());
   painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), breakableTitle(m_look.title));
@@ -237,7 +238,7 @@ void NodeItem::paintTexts(QPainter& painter) const {
     painter.drawText(QRectF(area.left(), area.top() + top, area.width(), bottom - top), static_cast<int>(alignment),
                      fitted);
   };
-  if (m_look.isUnknown)
+  if (m_look.isHatched())
     painter.fillRect(area.adjusted(-3, 5, 3, 5 + height - 10 - box().height()), m_theme.colors().node);
   drawLine(titleFont(1.14), titleColor(), m_look.title, height * 0.08, height * 0.56);
   drawLine(scaledFont(1.0), m_theme.colors().dimText, m_look.subtitle, height * 0.5, height * 0.92);

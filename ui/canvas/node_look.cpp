@@ -3,6 +3,7 @@
 #include "ui/canvas/node_look.h"
 
 #include "core/document/document_operation.h"
+#include "core/ops/external.h"
 #include "ui/canvas/metrics.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
@@ -95,6 +96,8 @@ NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wi
   look.title = toQt(block.empty() ? std::string_view(op.operation) : block);
   const OperationPointer operation = operationOf(document, op);
   look.isUnknown = operation == nullptr;
+  look.isNotRun = operation && isExternal(*operation);
+  if (look.isNotRun && !look.isBypassed) look.subtitle = translated("%1 · not run").arg(toQt(op.id));
   if (operation) {
     look.category = operation->category;
     addDeclaredPorts(look, *operation, wiring, graph);

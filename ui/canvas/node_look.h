@@ -39,6 +39,8 @@ struct NodeLook {
   std::vector<PortLook> outputs;
   bool isUnknown = false;
   bool isBypassed = false;
+  /// It stands for what Fuseline has no kernel for.
+  bool isNotRun = false;
   std::optional<Severity> worst;
   /// The worst rms error of what the op makes, where it is shown.
   std::optional<double> rmsError;
@@ -46,6 +48,7 @@ struct NodeLook {
   std::optional<NodeStatus> status;
   bool operator==(const NodeLook&) const = default;
 
+  bool isHatched() const { return isUnknown || isNotRun; }
   QSizeF size() const;
 };
 
