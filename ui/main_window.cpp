@@ -854,7 +854,8 @@ void MainWindow::escape() {
   if (m_startPage->isVisible()) return m_startPage->hide();
   if (m_scene->isDrawingWire()) return m_view->cancelWire();
   if (m_view->cancelCut() || m_scene->cancelCopy()) return;
-  if (auto* const field = qobject_cast<QLineEdit*>(QApplication::focusWidget())) return field->clear();
+  if (auto* const field = qobject_cast<QLineEdit*>(QApplication::focusWidget()))
+    return field->isClearButtonEnabled() ? field->clear() : void();  // a filter; who types does not stop a run
   if (m_session.isRunning()) return m_session.cancelRun();
   m_scene->scope().select({});
   m_scene->clearSelection();

@@ -25,10 +25,7 @@ bool isPassing(const ::onnx::NodeProto& node) {
   return isStandard(node) && node.input_size() > 0 && node.output_size() > 0 && (isPlain || isFloatCast(node));
 }
 
-/// Two bytes an element, each in an int32 of its own.
-std::vector<double> halvesOf(const ::onnx::TensorProto& tensor, DType dtype) {
-  std::vector<std::uint16_t> halves;
-  for (const std::int32_t value : tensor.int32_data()) halves.push_back(static_cast<std::uint16_t>(value));
+std::vector<double> decoded(const std::vector<std::uint16_t>& halves, DType dtype) {
   std::vector<double> values(halves.size());
   decode(reinterpret_cast<const std::byte*>(halves.data()), dtype, values);
   return values;
@@ -41,7 +38,7 @@ std::optional<std::vector<double>> elementsOf(const ::onnx::TensorProto& tensor)
   if (tensor.data_type() == ::onnx::TensorProto::INT64 && tensor.int64_data_size() > 0)
     return std::vector<double>(tensor.int64_data().begin(), tensor.int64_data().end());
   const auto half = floatTypeOf(tensor.data_type());
-  if (half && *half != DType::F32 && tensor.int32_data_size() > 0) return halvesOf(tensor, *half);
+  if (half && *half != DType::F32 && tensor.int32_data_size() > 0) return decoded(halvesOf(tensor), *half);
   const auto dtype = tensor.data_type() == ::onnx::TensorProto::INT64 ? DType::I64 : floatTypeOf(tensor.data_type());
   if (!dtype) return std::nullopt;
   const std::string& data = tensor.raw_data();
@@ -56,6 +53,12 @@ std::optional<DType> floatTypeOf(std::int32_t type) {
   constexpr std::array kTypes = {DType::F32, DType::F16, DType::BF16};
   const auto found = std::ranges::find(kTypes, type, [](DType dtype) { return onnxType(dtype); });
   return found == kTypes.end() ? std::nullopt : std::optional(*found);
+}
+
+std::vector<std::uint16_t> halvesOf(const ::onnx::TensorProto& tensor) {
+  std::vector<std::uint16_t> halves;
+  for (const std::int32_t value : tensor.int32_data()) halves.push_back(static_cast<std::uint16_t>(value));
+  return halves;
 }
 
 Shape shapeOf(const ::onnx::TensorProto& tensor) { return {tensor.dims().begin(), tensor.dims().end()}; }

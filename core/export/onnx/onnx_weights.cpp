@@ -36,13 +36,6 @@ Bytes bytesOf(const T* data, std::size_t count) {
   return bytes;
 }
 
-/// Two bytes an element, each in an int32 of its own.
-Bytes bytesOfHalves(const ::onnx::TensorProto& tensor) {
-  std::vector<std::uint16_t> halves;
-  for (const std::int32_t value : tensor.int32_data()) halves.push_back(static_cast<std::uint16_t>(value));
-  return bytesOf(halves.data(), halves.size());
-}
-
 // ---- external data
 
 /// Of the list of keys and values; empty: it is not there.
@@ -93,7 +86,10 @@ Result<Bytes> storedBytes(const ::onnx::TensorProto& tensor, std::uint64_t size,
   if (tensor.data_location() == ::onnx::TensorProto::EXTERNAL) return externalBytes(tensor, size, folder);
   if (tensor.float_data_size() > 0)
     return bytesOf(tensor.float_data().data(), static_cast<std::size_t>(tensor.float_data_size()));
-  if (tensor.int32_data_size() > 0) return bytesOfHalves(tensor);
+  if (tensor.int32_data_size() > 0) {
+    const std::vector<std::uint16_t> halves = halvesOf(tensor);
+    return bytesOf(halves.data(), halves.size());
+  }
   return bytesOf(tensor.raw_data().data(), tensor.raw_data().size());
 }
 
