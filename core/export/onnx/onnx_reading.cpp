@@ -38,7 +38,7 @@ std::optional<std::vector<double>> elementsOf(const ::onnx::TensorProto& tensor)
   if (tensor.data_type() == ::onnx::TensorProto::INT64 && tensor.int64_data_size() > 0)
     return std::vector<double>(tensor.int64_data().begin(), tensor.int64_data().end());
   const auto half = floatTypeOf(tensor.data_type());
-  if (half && *half != DType::F32 && tensor.int32_data_size() > 0) return decoded(halvesOf(tensor), *half);
+  if (half && *half != DType::F32 && tensor.int32_data_size() > 0) return decoded(halfBits(tensor), *half);
   const auto dtype = tensor.data_type() == ::onnx::TensorProto::INT64 ? DType::I64 : floatTypeOf(tensor.data_type());
   if (!dtype) return std::nullopt;
   const std::string& data = tensor.raw_data();
@@ -55,7 +55,7 @@ std::optional<DType> floatTypeOf(std::int32_t type) {
   return found == kTypes.end() ? std::nullopt : std::optional(*found);
 }
 
-std::vector<std::uint16_t> halvesOf(const ::onnx::TensorProto& tensor) {
+std::vector<std::uint16_t> halfBits(const ::onnx::TensorProto& tensor) {
   std::vector<std::uint16_t> halves;
   for (const std::int32_t value : tensor.int32_data()) halves.push_back(static_cast<std::uint16_t>(value));
   return halves;

@@ -70,7 +70,7 @@ class OnnxReading {
 
 Shape shapeOf(const ::onnx::TensorProto& tensor);
 /// The elements of a tensor of two bytes an element, which has each in an int32 of its own.
-std::vector<std::uint16_t> halvesOf(const ::onnx::TensorProto& tensor);
+std::vector<std::uint16_t> halfBits(const ::onnx::TensorProto& tensor);
 /// Of f32, f16 and bf16.
 std::optional<DType> floatTypeOf(std::int32_t type);
 

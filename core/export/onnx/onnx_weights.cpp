@@ -87,7 +87,7 @@ Result<Bytes> storedBytes(const ::onnx::TensorProto& tensor, std::uint64_t size,
   if (tensor.float_data_size() > 0)
     return bytesOf(tensor.float_data().data(), static_cast<std::size_t>(tensor.float_data_size()));
   if (tensor.int32_data_size() > 0) {
-    const std::vector<std::uint16_t> halves = halvesOf(tensor);
+    const std::vector<std::uint16_t> halves = halfBits(tensor);
     return bytesOf(halves.data(), halves.size());
   }
   return bytesOf(tensor.raw_data().data(), tensor.raw_data().size());
