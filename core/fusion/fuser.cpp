@@ -240,11 +240,13 @@ class ChainWalker {
     return false;
   }
 
+  /// What an op that is not run reads is an output under the name of that op's input, and not of the tensor.
   std::string outsideText(const Value& value) const {
     const auto id = static_cast<ValueId>(&value - m_graph.values().data());
     const auto& outputs = m_graph.outputs();
-    const auto cut = std::ranges::find_if(
-        outputs, [&](const GraphOutput& output) { return output.value == id && isOfExternal(output.name); });
+    const auto cut = std::ranges::find_if(outputs, [&](const GraphOutput& output) {
+      return output.value == id && output.name != value.name && isOfExternal(output.name);
+    });
     if (cut == outputs.end()) return "the outside (it is a pipeline output)";
     return fmt::format("{}, which is not run (no fusion crosses it)", externalOf(cut->name));
   }
