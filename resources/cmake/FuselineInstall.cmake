@@ -14,7 +14,7 @@ install(FILES resources/te/to_fuseline.py DESTINATION ${CMAKE_INSTALL_DATADIR}/f
 # Pages and pictures stand where the README's links lead.
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY resources/guide DESTINATION ${CMAKE_INSTALL_DOCDIR}/resources)
-install(FILES resources/desktop/designer.png DESTINATION ${CMAKE_INSTALL_DOCDIR}/resources/desktop)
+install(DIRECTORY resources/pictures DESTINATION ${CMAKE_INSTALL_DOCDIR}/resources)
 install(FILES resources/desktop/fuseline.bash-completion
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME fuseline)
 install(FILES resources/desktop/fuseline.zsh-completion
