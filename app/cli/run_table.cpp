@@ -80,7 +80,7 @@ class RunTable {
     if (m_record.settings.timesSteps()) addStepSums(table);
     table.addRow(boldLabel(cellsOf(m_comparison.endToEnd, "end to end")));
     if (const ComparisonRow row = rowOf(&VariantRecord::launchNs); row.unfused.count + row.fused.count > 0)
-      table.addRow(cellsOf(row, "  of it the host launches"));
+      table.addRow(cellsOf(row, "the host launches"));
     table.dropEmptyColumns();
     return table.toString(m_hasColour);
   }

@@ -104,28 +104,6 @@ class Weaver {
     std::erase_if(m_waiting, [&](const Waiting& waiting) { return bytesOf(waiting) * kLeastShare < largest; });
   }
 
-  /// Copies of weights, which are made anew in every forward, are no activations.
-  void consider(int index, const StepOperand& operand) {
-    if (operand.key.kind == OperandKind::Parameter) return;
-    const NodeId node = nodeOf(m_plan.steps[at(index)], operand);
-    const int tensor = root(operand.tensor);
-    if (node < 0 || !isOffloaded(m_graph.node(node).attributes) || !mayWait(tensor)) return;
-    if (std::ranges::find(m_waiting, tensor, &Waiting::tensor) != m_waiting.end()) return;
-    m_waiting.push_back({.tensor = tensor, .reader = node});
-  }
-
-  /// Others may read it in backward before the op that offloads it does.
-  void findBorders(Waiting& waiting) const {
-    for (int index = 0; index < static_cast<int>(m_plan.steps.size()); ++index) {
-      const Step& step = m_plan.steps[at(index)];
-      for (const StepOperand& operand : step.operands) {
-        if (root(operand.tensor) != waiting.tensor) continue;
-        if (step.phase == Phase::Forward && operand.access != OperandAccess::Read) waiting.producer = index;
-        if (step.phase == Phase::Backward && waiting.firstRead < 0) waiting.firstRead = index;
-      }
-    }
-  }
-
   int addTensor(const PlanTensor& like, const char* suffix, TensorRole role) {
     const auto index = static_cast<int>(m_plan.tensors.size());
     PlanTensor added{.name = like.name + suffix, .spec = like.spec, .role = role};

@@ -6,6 +6,7 @@
 #include "core/profile/device_roofs.h"
 #include "core/support/result.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -69,6 +70,8 @@ class DeviceClock {
   virtual void mark(std::size_t moment) = 0;
   /// Takes the moment at which all transfers begun so far have ended.
   virtual void markTransfers(std::size_t moment) = 0;
+  /// Keeps the device busy for about so long, so that the host gets ahead with what it launches next.
+  virtual void takeHeadStart(std::chrono::nanoseconds duration) = 0;
   /// Between two moments that were taken. Only after Backend::synchronize.
   virtual double nanosecondsBetween(std::size_t from, std::size_t to) = 0;
 };

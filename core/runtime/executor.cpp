@@ -55,6 +55,17 @@ Error unknownTensor(std::string_view name, const Plan& plan) {
                       nearest(name, tensorNames(plan)))};
 }
 
+/// Moments of the clock of runs.
+enum End : std::size_t { kBegin, kEnd, kEndOfTransfers, kNumEnds };
+
+/// How long a device is kept busy, in nanoseconds: longer than the launches that follow took the last time.
+constexpr double kHeadStartShare = 1.5;
+constexpr double kLeastHeadStartNs = 20e3;
+/// A launch with its mark: what it may take before there was a last time, and the most that is believed, as a host that
+/// finds the queue full waits for the device.
+constexpr double kAssumedLaunchNs = 10e3;
+constexpr double kMostLaunchNs = 30e3;
+
 /// Fewer launches are not worth a recording: a replay is a launch, too.
 constexpr std::size_t kFewestRecorded = 3;
 
@@ -348,6 +359,8 @@ void Executor::makeTrace() {
 void Executor::makeClock() {
   // A mark before each launch and after the last one, and one after each transfer.
   if (m_options.clock != StepClock::Host && !m_trace) m_clock = m_backend->makeClock(2 * m_launches.size() + 1);
+  if (m_options.clock != StepClock::Host) m_totalClock = m_backend->makeClock(kNumEnds);
+  m_markedLaunchNs = kAssumedLaunchNs * static_cast<double>(m_launches.size());
 }
 
 StepClock Executor::clock() const {
@@ -369,7 +382,7 @@ void Executor::recordLaunches() {
     m_launching = "recorded and replayed";
 }
 
-Result<RunOutcome> Executor::launchAll(const std::stop_token& cancel) {
+Result<RunOutcome> Executor::launchSteps(const std::stop_token& cancel) {
   if (m_recording) {
     if (cancel.stop_requested()) return cancelled();
     const HostSpan noted(m_hostLaunches, m_notesSince, -1);
@@ -384,6 +397,13 @@ Result<RunOutcome> Executor::launchAll(const std::stop_token& cancel) {
   return RunOutcome::Completed;
 }
 
+Result<RunOutcome> Executor::launchAll(const std::stop_token& cancel) {
+  const Clock::time_point start = Clock::now();
+  Result<RunOutcome> launched = launchSteps(cancel);
+  m_launchNs = nanosecondsSince(start);
+  return launched;
+}
+
 /// A device tells of a fault when it is waited for, whichever step it was in.
 Result<void> Executor::launchAlone(Launch& item) {
   if (Result<void> launched = launch(item); !launched) return launched;
@@ -393,6 +413,7 @@ Result<void> Executor::launchAlone(Launch& item) {
 
 Result<RunOutcome> Executor::run(std::stop_token cancel) {
   if (m_hasCompletedRun && !std::exchange(m_hasTriedToRecord, true)) recordLaunches();
+  if (m_hasCompletedRun && m_totalClock) return launchBetweenEnds(cancel);
   const Clock::time_point start = Clock::now();
   Result<RunOutcome> outcome = launchAndWait(cancel);
   m_runNs = nanosecondsSince(start);
@@ -401,18 +422,43 @@ Result<RunOutcome> Executor::run(std::stop_token cancel) {
 }
 
 Result<RunOutcome> Executor::launchAndWait(const std::stop_token& cancel) {
-  const Clock::time_point start = Clock::now();
   Result<RunOutcome> launched = launchAll(cancel);
-  m_launchNs = nanosecondsSince(start);
   if (!launched || *launched == RunOutcome::Cancelled) return launched;
   if (Result<void> done = wait(*m_backend); !done) return done.error();
   return RunOutcome::Completed;
 }
 
+void Executor::getAhead(DeviceClock& clock, double launchNs) {
+  const double believedNs = std::min(launchNs, kMostLaunchNs * static_cast<double>(m_launches.size()));
+  const double ns = std::max(kHeadStartShare * believedNs, kLeastHeadStartNs);
+  clock.takeHeadStart(std::chrono::nanoseconds(static_cast<std::int64_t>(ns)));
+}
+
+/// The host's clock would count how long it takes to reach the device and to hear of the end, in every run the same.
+Result<RunOutcome> Executor::launchBetweenEnds(const std::stop_token& cancel) {
+  const Result<void> begun = attempt([&] {
+    if (m_recording) getAhead(*m_totalClock, m_launchNs);
+    m_totalClock->mark(kBegin);
+  });
+  if (!begun) return begun.error();
+  Result<RunOutcome> launched = launchAll(cancel);
+  if (!launched || *launched == RunOutcome::Cancelled) return launched;
+  const Result<void> ended = attempt([&] {
+    m_totalClock->mark(kEnd);
+    m_totalClock->markTransfers(kEndOfTransfers);
+    m_backend->synchronize();
+    m_runNs = std::max(m_totalClock->nanosecondsBetween(kBegin, kEnd),
+                       m_totalClock->nanosecondsBetween(kBegin, kEndOfTransfers));
+  });
+  if (!ended) return ended.error();
+  return RunOutcome::Completed;
+}
+
 Result<RunOutcome> Executor::runObserved(const StepObserver& observer, std::stop_token cancel) {
   if (m_trace && !m_launches.empty()) return runTraced(observer, cancel);
+  if (m_clock) return runOnDeviceClock(observer, cancel);
   const Clock::time_point start = Clock::now();
-  Result<RunOutcome> outcome = m_clock ? runOnDeviceClock(observer, cancel) : runOnHostClock(observer, cancel);
+  Result<RunOutcome> outcome = runOnHostClock(observer, cancel);
   m_observedNs = nanosecondsSince(start);
   return outcome;
 }
@@ -434,6 +480,13 @@ void Executor::noteLaunches() {
   m_notesSince = Clock::now();
 }
 
+/// What is replayed begins when the host has launched it, and all else when the host begins to.
+double Executor::tracedNs() const {
+  double endNs = 0.0;
+  for (const DeviceActivity& activity : m_activities) endNs = std::max(endNs, activity.startNs + activity.durationNs);
+  return endNs - (m_recording ? m_activities.front().startNs : 0.0);
+}
+
 /// A trace may lose what a run did; all that was measured before is not given up for that.
 Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::stop_token& cancel) {
   constexpr int kTries = 3;
@@ -450,6 +503,7 @@ Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::
     if (!outcome || *outcome == RunOutcome::Cancelled) return outcome;
   } while (!seen && writesAnything() && ++tries < kTries);
   if (!seen && writesAnything()) return seen.error();
+  if (m_totalClock && !m_activities.empty()) m_observedNs = tracedNs();
   const std::vector<double> stepNs = busyNsBySteps(m_activities, m_plan.steps.size());
   const std::vector<double> startNs = startNsBySteps(m_activities, m_plan.steps.size());
   for (const Launch& item : m_launches) observer(item.step, startNs[item.step], stepNs[item.step]);
@@ -468,6 +522,7 @@ Result<RunOutcome> Executor::runOnHostClock(const StepObserver& observer, const 
 }
 
 Result<RunOutcome> Executor::launchBetweenMarks(const std::stop_token& cancel) {
+  const Clock::time_point start = Clock::now();
   if (Result<void> marked = attempt([&] { m_clock->mark(0); }); !marked) return marked.error();
   for (std::size_t i = 0; i < m_launches.size(); ++i) {
     if (cancel.stop_requested()) return cancelled();
@@ -479,21 +534,26 @@ Result<RunOutcome> Executor::launchBetweenMarks(const std::stop_token& cancel) {
     });
     if (!marked) return marked.error();
   }
+  m_markedLaunchNs = nanosecondsSince(start);
   return RunOutcome::Completed;
 }
 
 /// A step ends where the next one begins; nothing waits before the last one has ended.
 Result<RunOutcome> Executor::runOnDeviceClock(const StepObserver& observer, const std::stop_token& cancel) {
   noteLaunches();
+  if (m_recording)
+    if (Result<void> ahead = attempt([&] { getAhead(*m_clock, m_markedLaunchNs); }); !ahead) return ahead.error();
   const Result<RunOutcome> launched = launchBetweenMarks(cancel);
   m_notesSince.reset();
+  if (m_recording) m_hostLaunches.clear();  // nothing waited for them
   if (!launched || *launched == RunOutcome::Cancelled) return launched;
   if (Result<void> done = wait(*m_backend); !done) return done.error();
-  if (Result<void> read = attempt([&] { readMarks(observer); }); !read) return read.error();
+  if (Result<void> read = attempt([&] { m_observedNs = readMarks(observer); }); !read) return read.error();
   return RunOutcome::Completed;
 }
 
-void Executor::readMarks(const StepObserver& observer) {
+/// How long all took.
+double Executor::readMarks(const StepObserver& observer) {
   double startNs = 0.0;
   std::vector<double> startsNs;
   for (std::size_t i = 0; i < m_launches.size(); ++i) {
@@ -502,11 +562,12 @@ void Executor::readMarks(const StepObserver& observer) {
     startsNs.push_back(startNs);
     startNs += durationNs;
   }
-  readTransferMarks(startsNs);
+  return std::max(startNs, readTransferMarks(startsNs));
 }
 
-/// They run one after the other: each begins when its step does, or when the one before it has ended.
-void Executor::readTransferMarks(const std::vector<double>& stepStartsNs) {
+/// They run one after the other: each begins when its step does, or when the one before it has ended. Gives the end of
+/// the last.
+double Executor::readTransferMarks(const std::vector<double>& stepStartsNs) {
   m_activities.clear();
   double lastEndNs = 0.0;
   for (std::size_t i = 0; i < m_launches.size(); ++i) {
@@ -521,6 +582,7 @@ void Executor::readTransferMarks(const std::vector<double>& stepStartsNs) {
                             .durationNs = std::max(endNs - startNs, 0.0)});
     lastEndNs = std::max(lastEndNs, endNs);
   }
+  return lastEndNs;
 }
 
 std::int64_t Executor::memoryBytes() const { return m_plan.peakBytes() + static_cast<std::int64_t>(m_workspaceBytes); }

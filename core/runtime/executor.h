@@ -66,26 +66,28 @@ class Executor {
   /// sizes), and from then on they are replayed. Until one has completed, each step is waited for: the fault of a
   /// device is then of that step. Errors (RunFailed): what a kernel threw, with the step's name.
   Result<RunOutcome> run(std::stop_token cancel = {});
-  /// The same, and every step is timed. Unless it is traced, each is launched by itself.
+  /// The same, and every step is timed. Unless it is traced, each is launched by itself; where run() replays, the
+  /// device waits until the host is ahead, as otherwise short steps would be as long as their launches.
   Result<RunOutcome> runObserved(const StepObserver& observer, std::stop_token cancel = {});
 
   /// What times steps here.
   StepClock clock() const;
   /// Does the device work beside the host, so that launching is one thing and running another?
-  bool hasDeviceClock() const { return m_clock || m_trace; }
+  bool hasDeviceClock() const { return m_totalClock != nullptr; }
   /// Why it is not what was wanted; mostly empty.
   const std::string& clockNote() const { return m_clockNote; }
-  /// Of the last run(): the host's time until the device had ended. Recording its launches is not in it.
+  /// Of the last run(): from the first launch until the device had ended. Where launches are replayed, the device
+  /// begins when the host has made them. On the device's clock where it has one; but the first run, which waits for
+  /// each step, is on the host's. Recording is not in it. Says nothing of a run that was cancelled.
   double runNs() const { return m_runNs; }
   /// Of the last run(): the host's time until all was launched.
   double launchNs() const { return m_launchNs; }
-  /// Of the last runObserved(): the host's time until the device had ended. What a trace costs before and after is
-  /// not in it.
+  /// Of the last runObserved(): as runNs(). What a trace costs before and after is not in it.
   double observedNs() const { return m_observedNs; }
   /// Of the last runObserved(): all that a trace saw; without one, on the device's clock, the transfers.
   const std::vector<DeviceActivity>& activities() const { return m_activities; }
   /// Of the last runObserved(): when the host launched each step, since the run began, or all at once (step -1). Empty
-  /// where a launch is over when it returns.
+  /// where a launch is over when it returns, and where the device waited until the host was ahead.
   const std::vector<TimelineSpan>& launches() const { return m_hostLaunches; }
   /// How run() launches, for people: "recorded and replayed", or "step by step: ..." with the reason. Empty before
   /// the second run, and where the device does not record.
@@ -128,17 +130,21 @@ class Executor {
   void makeClock();
   Result<void> launch(Launch& launch);
   Result<void> launchAlone(Launch& launch);
+  Result<RunOutcome> launchSteps(const std::stop_token& cancel);
   Result<RunOutcome> launchAll(const std::stop_token& cancel);
   void recordLaunches();
   Result<RunOutcome> launchAndWait(const std::stop_token& cancel);
+  Result<RunOutcome> launchBetweenEnds(const std::stop_token& cancel);
+  void getAhead(DeviceClock& clock, double launchNs);
+  double tracedNs() const;
   /// Else a trace has nothing to see.
   bool writesAnything() const;
   Result<RunOutcome> runTraced(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> runOnHostClock(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> runOnDeviceClock(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> launchBetweenMarks(const std::stop_token& cancel);
-  void readMarks(const StepObserver& observer);
-  void readTransferMarks(const std::vector<double>& stepStartsNs);
+  double readMarks(const StepObserver& observer);
+  double readTransferMarks(const std::vector<double>& stepStartsNs);
   /// Launches from here on are noted.
   void noteLaunches();
   Result<RunOutcome> cancelled();
@@ -154,7 +160,8 @@ class Executor {
   std::unique_ptr<DeviceMemory> m_workspace;
   std::size_t m_workspaceBytes = 0;
   std::unique_ptr<DeviceTrace> m_trace;
-  std::unique_ptr<DeviceClock> m_clock;
+  std::unique_ptr<DeviceClock> m_clock;       // of steps
+  std::unique_ptr<DeviceClock> m_totalClock;  // of runs
   std::string m_clockNote;
   std::unique_ptr<RecordedLaunches> m_recording;
   std::string m_launching;
@@ -162,6 +169,7 @@ class Executor {
   bool m_hasTriedToRecord = false;
   double m_runNs = 0.0;
   double m_launchNs = 0.0;
+  double m_markedLaunchNs = 0.0;  // of the last run with marks; before the first, what it may be
   double m_observedNs = 0.0;
   std::vector<DeviceActivity> m_activities;
   std::optional<std::chrono::steady_clock::time_point> m_notesSince;  // nothing: launches are not noted

@@ -16,7 +16,8 @@ class CandidateTimer {
   virtual ~CandidateTimer() = default;
   /// Runs a candidate and says for how many nanoseconds; nullopt: it failed, and is out.
   virtual std::optional<double> timeNs(std::size_t candidate) = 0;
-  /// Host time since the contest began.
+  /// Host time of what was timed. Loading a candidate's code is not in it: that happens once a process, and the choice
+  /// must not depend on it.
   virtual std::chrono::nanoseconds spent() const = 0;
 };
 

@@ -29,7 +29,7 @@ KeptAlgorithm keptAs(const CublasLtCandidate& candidate, const AlgorithmChoice& 
           .numCandidates = choice.numTimed};
 }
 
-/// What the library offers it may still refuse at the launch; then the next one has its turn.
+/// What the library offers, or what was kept, it may still refuse at the launch; then the next one has its turn.
 std::vector<CublasLtCandidate> inWorkspaceOfFirst(std::vector<CublasLtCandidate> candidates) {
   if (candidates.empty()) return candidates;
   const std::size_t most = candidates.front().workspaceSize;
@@ -42,8 +42,12 @@ std::vector<CublasLtCandidate> inWorkspaceOfFirst(std::vector<CublasLtCandidate>
 std::vector<CublasLtCandidate> CublasLtChooser::choose(CublasLtProduct& product) {
   const std::lock_guard lock(m_mutex);
   const std::string key = problemKey(product.problem(), kMaxWorkspaceBytes);
-  if (const auto kept = recall(product, key)) return {*kept};
-  const std::vector<CublasLtCandidate> candidates = product.candidates(kMaxCandidates);
+  const std::optional<CublasLtCandidate> kept = recall(product, key);
+  std::vector<CublasLtCandidate> candidates = product.candidates(kMaxCandidates);
+  if (kept) {
+    candidates.insert(candidates.begin(), *kept);
+    return inWorkspaceOfFirst(std::move(candidates));
+  }
   if (candidates.empty() || !m_isTimed || !product.problem().hasTimeToTune) return inWorkspaceOfFirst(candidates);
   const AlgorithmChoice choice = timeCandidates(product, candidates);
   if (choice.haveAllFailed) return {};

@@ -132,6 +132,7 @@ class Session {
   static void CUPTIAPI onBufferFilled(CUcontext context, uint32_t stream, uint8_t* buffer, std::size_t size,
                                       std::size_t filled);
   void noteNode(CUpti_CallbackId event, const CUpti_GraphData& data);
+  void take(uint8_t* buffer, std::size_t filled, CUcontext context, uint32_t stream);
   void read(uint8_t* buffer, std::size_t filled);
   void add(const CUpti_Activity& record);
   Owner ownerOf(const Record& record) const;
@@ -150,18 +151,21 @@ class Session {
   std::size_t m_numDropped = 0;
 };
 
-/// CUPTI's buffer callbacks know no client: this is the one. Buffers outlive it.
 std::mutex g_mutex;
 std::weak_ptr<Session> g_session;
+
+/// CUPTI's buffer callbacks know no client: this is the one, for as long as the lock is held. Buffers outlive it.
+std::mutex g_readerMutex;
+Session* g_reader = nullptr;
 
 Buffers& buffers() {
   static Buffers& all = *new Buffers;  // never ended: CUPTI's thread may come late
   return all;
 }
 
-std::shared_ptr<Session> currentSession() {
-  const std::lock_guard lock(g_mutex);
-  return g_session.lock();
+void replaceReader(const Session* old, Session* reader) {
+  const std::lock_guard lock(g_readerMutex);
+  if (g_reader == old) g_reader = reader;
 }
 
 Error Session::errorOf(CUptiResult result, const char* action) const {
@@ -213,11 +217,13 @@ Result<std::shared_ptr<Session>> Session::open(const Cupti& library) {
   session->disableAll();
   if (!enabled) return enabled.error();
   buffers().makeSome();
+  replaceReader(nullptr, session.get());
   g_session = session;
   return session;
 }
 
 Session::~Session() {
+  replaceReader(this, nullptr);
   if (m_subscriber) m_library.unsubscribe(m_subscriber);
 }
 
@@ -255,10 +261,12 @@ void Session::start() {
     throw DeviceFault(errorOf(result, "tell the time").message);
 }
 
-/// Without force, CUPTI keeps buffers that it thinks it may still write to.
+/// Without force, CUPTI keeps buffers that it thinks it may still write to; forced at once, it may hand over what has
+/// no end yet.
 std::vector<std::pair<Owner, DeviceActivity>> Session::stop() {
   m_isOn = false;
-  const CUptiResult flushed = m_library.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  CUptiResult flushed = m_library.flush(0);
+  if (flushed == CUPTI_SUCCESS) flushed = m_library.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   disableAll();
   if (flushed != CUPTI_SUCCESS) throw DeviceFault(errorOf(flushed, "deliver records").message);
   const std::lock_guard lock(m_mutex);
@@ -322,14 +330,19 @@ void CUPTIAPI Session::onBufferWanted(uint8_t** buffer, std::size_t* size, std::
 
 void CUPTIAPI Session::onBufferFilled(CUcontext context, uint32_t stream, uint8_t* buffer, std::size_t /*size*/,
                                       std::size_t filled) {
-  if (const std::shared_ptr<Session> session = currentSession()) {
-    std::size_t numDropped = 0;
-    session->m_library.numDropped(context, stream, &numDropped);
-    const std::lock_guard lock(session->m_mutex);
-    session->m_numDropped += numDropped;
-    session->read(buffer, filled);
+  {
+    const std::lock_guard lock(g_readerMutex);
+    if (g_reader) g_reader->take(buffer, filled, context, stream);
   }
   buffers().giveBack(buffer);
+}
+
+void Session::take(uint8_t* buffer, std::size_t filled, CUcontext context, uint32_t stream) {
+  std::size_t numDropped = 0;
+  m_library.numDropped(context, stream, &numDropped);
+  const std::lock_guard lock(m_mutex);
+  m_numDropped += numDropped;
+  read(buffer, filled);
 }
 
 void Session::read(uint8_t* buffer, std::size_t filled) {

@@ -3,8 +3,10 @@
 #include "kernels/cuda/event_clock.h"
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/delay_launch.h"
 #include "kernels/cuda/stream_event.h"
 
+#include <cstdint>
 #include <vector>
 
 namespace fuseline::cuda {
@@ -16,6 +18,7 @@ class EventClock final : public DeviceClock {
   EventClock(int device, Stream stream, std::size_t numMoments, Stream besides)
       : m_device(device), m_stream(stream), m_besides(besides) {
     useDevice(device);
+    check(cudaDeviceGetAttribute(&m_kilohertz, cudaDevAttrClockRate, device), "say how fast its clock is");
     m_events.reserve(numMoments);
     for (std::size_t i = 0; i < numMoments; ++i) {
       cudaEvent_t event = nullptr;
@@ -29,6 +32,12 @@ class EventClock final : public DeviceClock {
 
   void mark(std::size_t moment) override { record(moment, m_stream); }
   void markTransfers(std::size_t moment) override { record(moment, m_besides); }
+
+  void takeHeadStart(std::chrono::nanoseconds duration) override {
+    constexpr std::int64_t kNanosecondsPerMillisecond = 1'000'000;
+    useDevice(m_device);
+    launchDelay(duration.count() * m_kilohertz / kNanosecondsPerMillisecond, m_stream);
+  }
 
   double nanosecondsBetween(std::size_t from, std::size_t to) override {
     constexpr double kNanosecondsPerMillisecond = 1e6;
@@ -44,6 +53,7 @@ class EventClock final : public DeviceClock {
   }
 
   int m_device;
+  int m_kilohertz = 0;  // at most
   Stream m_stream;
   Stream m_besides;
   std::vector<OwnedEvent> m_events;

@@ -61,6 +61,7 @@ class ClockedBackend : public WrappedBackend {
    public:
     void mark(std::size_t) override {}
     void markTransfers(std::size_t) override {}
+    void takeHeadStart(std::chrono::nanoseconds) override {}
     double nanosecondsBetween(std::size_t, std::size_t to) override { return static_cast<double>(to); }
   };
 };

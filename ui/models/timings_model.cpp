@@ -147,7 +147,7 @@ void TimingsModel::addTimes(const RunRecord& record) {
   const bool isTraced = record.settings.isTraced();
   if (isTraced) add(tr("Of no step"), &VariantRecord::unattributedNs);
   add(isTraced ? tr("With the trace on") : tr("With clocks inside"), &VariantRecord::instrumentedNs);
-  add(tr("End to end: the host launches"), &VariantRecord::launchNs);
+  add(tr("The host launches"), &VariantRecord::launchNs);
 }
 
 /// By the largest value of each column.

@@ -575,9 +575,87 @@ TEST(ExecutorClock, FallsBackToEventsAndSaysWhy) {
     EXPECT_GE(launch.startNs, hostNs) << "one after the other";
     hostNs = launch.startNs + launch.durationNs;
   }
-  EXPECT_LE(hostNs, executor->observedNs());
+  EXPECT_EQ(executor->observedNs(), 1.0 + 2.0 + 3.0);
   ASSERT_TRUE(executor->run());
   EXPECT_EQ(executor->launches().size(), 3u) << "of the run that was observed";
+}
+
+/// Writes down what its clock and its launches are asked for.
+class LoggedBackend final : public WrappedBackend {
+ public:
+  explicit LoggedBackend(bool records)
+      : WrappedBackend([this](const Step&) { log.emplace_back("step"); }), m_records(records) {}
+  std::unique_ptr<DeviceClock> makeClock(std::size_t) override { return std::make_unique<LoggedClock>(log); }
+  Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>&) override {
+    return m_records ? std::unique_ptr<RecordedLaunches>(std::make_unique<Replay>(log)) : nullptr;
+  }
+
+  std::vector<std::string> log;
+
+ private:
+  class LoggedClock final : public DeviceClock {
+   public:
+    explicit LoggedClock(std::vector<std::string>& log) : m_log(log) {}
+    void mark(std::size_t) override { m_log.emplace_back("mark"); }
+    void markTransfers(std::size_t) override { m_log.emplace_back("transfers"); }
+    void takeHeadStart(std::chrono::nanoseconds) override { m_log.emplace_back("ahead"); }
+    double nanosecondsBetween(std::size_t, std::size_t to) override { return 100.0 * static_cast<double>(to); }
+
+   private:
+    std::vector<std::string>& m_log;
+  };
+  class Replay final : public RecordedLaunches {
+   public:
+    explicit Replay(std::vector<std::string>& log) : m_log(log) {}
+    void launch() override { m_log.emplace_back("replay"); }
+
+   private:
+    std::vector<std::string>& m_log;
+  };
+  bool m_records;
+};
+
+using Log = std::vector<std::string>;
+
+/// The host would else be in every time, most in those of short steps.
+TEST(ExecutorClock, GetsAheadOfADeviceThatReplays) {
+  const Scene scene = forwardMlp();
+  const auto backend = std::make_shared<LoggedBackend>(true);
+  const auto executor = std::move(*scene.on(backend));
+  ASSERT_TRUE(executor->run());
+  EXPECT_EQ(std::exchange(backend->log, {}), (Log{"step", "step", "step"})) << "it loads code, on the host's clock";
+  EXPECT_GT(executor->runNs(), 200.0);
+  ASSERT_TRUE(executor->run());
+  EXPECT_EQ(std::exchange(backend->log, {}), (Log{"ahead", "mark", "replay", "mark", "transfers"}));
+  EXPECT_EQ(executor->runNs(), 200.0);
+  ASSERT_TRUE(executor->runObserved([](std::size_t, double, double) {}));
+  EXPECT_EQ(backend->log, (Log{"ahead", "mark", "step", "mark", "step", "mark", "step", "mark"}));
+  EXPECT_TRUE(executor->launches().empty()) << "no step waited for its launch";
+}
+
+/// Then the host is a part of what is measured.
+TEST(ExecutorClock, DoesNotGetAheadOfADeviceThatIsLaunchedStepByStep) {
+  const Scene scene = forwardMlp();
+  const auto backend = std::make_shared<LoggedBackend>(false);
+  const auto executor = std::move(*scene.on(backend));
+  for (int run = 0; run < 2; ++run) {
+    backend->log.clear();
+    ASSERT_TRUE(executor->run());
+  }
+  EXPECT_EQ(std::exchange(backend->log, {}), (Log{"mark", "step", "step", "step", "mark", "transfers"}));
+  ASSERT_TRUE(executor->runObserved([](std::size_t, double, double) {}));
+  EXPECT_EQ(backend->log, (Log{"mark", "step", "mark", "step", "mark", "step", "mark"}));
+  EXPECT_EQ(executor->launches().size(), 3u);
+}
+
+TEST(ExecutorClock, IsTheHostsAloneWhereThatIsWanted) {
+  const Scene scene = forwardMlp();
+  const auto backend = std::make_shared<LoggedBackend>(true);
+  const auto executor = std::move(*scene.on(backend, {.clock = StepClock::Host}));
+  for (int run = 0; run < 2; ++run) ASSERT_TRUE(executor->run());
+  ASSERT_TRUE(executor->runObserved([](std::size_t, double, double) {}));
+  EXPECT_EQ(backend->log, (Log{"step", "step", "step", "replay", "step", "step", "step"}));
+  EXPECT_FALSE(executor->hasDeviceClock());
 }
 
 /// By the clock of the test a launch i takes i + 1 ns, and the last moment is n + 1 + i for the transfer that it

@@ -310,7 +310,13 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   return call([&] {
-    *value = attribute == cudaDevAttrMultiProcessorCount ? 2 : attribute == cudaDevAttrL2CacheSize ? 1 << 16 : 0;
+    constexpr int kKilohertz = 1'000'000;  // that of the harness' clock64()
+    switch (attribute) {
+      case cudaDevAttrMultiProcessorCount: *value = 2; break;
+      case cudaDevAttrL2CacheSize: *value = 1 << 16; break;
+      case cudaDevAttrClockRate: *value = kKilohertz; break;
+      default: *value = 0;
+    }
     return cudaSuccess;
   });
 }

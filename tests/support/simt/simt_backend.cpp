@@ -3,6 +3,7 @@
 #include "tests/support/simt/simt_backend.h"
 
 #include "kernels/cuda/catalog.h"
+#include "kernels/cuda/delay_launch.h"
 #include "kernels/cuda/epilogue_passes.h"
 #include "kernels/cuda/lanes.h"
 #include "tests/support/cuda_test_backend.h"
@@ -47,6 +48,7 @@ class HostMoments final : public DeviceClock {
   explicit HostMoments(std::size_t numMoments) : m_moments(numMoments) {}
   void mark(std::size_t moment) override { m_moments.at(moment) = std::chrono::steady_clock::now(); }
   void markTransfers(std::size_t moment) override { mark(moment); }
+  void takeHeadStart(std::chrono::nanoseconds duration) override { cuda::launchDelay(duration.count(), nullptr); }
   double nanosecondsBetween(std::size_t from, std::size_t to) override {
     return std::chrono::duration<double, std::nano>(m_moments.at(to) - m_moments.at(from)).count();
   }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 
@@ -61,6 +62,12 @@ inline std::uint32_t __byte_perm(std::uint32_t x, std::uint32_t y, std::uint32_t
     result |= static_cast<std::uint32_t>(bytes >> (8 * selected) & 0xffU) << (8 * i);
   }
   return result;
+}
+
+/// A cycle a nanosecond.
+inline long long clock64() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 inline int atomicMax(int* address, int value) {
