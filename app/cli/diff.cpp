@@ -39,6 +39,7 @@ struct Difference : PipelineDifference {
   /// Why the plans cannot be compared; empty: they can.
   std::string plansReason;
   std::optional<RunComparison> measured;  // nothing: it was not asked for
+  bool isCancelled = false;               // while it was measured
 };
 
 /// Errors: the file cannot be read as a pipeline. What the pipeline means may be wrong.
@@ -60,11 +61,12 @@ Result<std::unique_ptr<PipelineRun>> prepared(const OpenedPipeline& pipeline, co
                                               PipelineRunOptions options, const Context& context) {
   if (!pipeline.analysis.isRunnable())
     return Error{fmt::format("--measure: {} cannot run:\n{}", file, errorText(allDiagnostics(pipeline), file))};
+  options.gains = pipeline.options.gains;
   return PipelineRun::prepare(pipeline.loaded, nameOfPipeline(file), std::move(options), context.registry);
 }
 
-Result<RunComparison> measureBoth(const DiffOptions& options, const OpenedPipeline& base, const OpenedPipeline& next,
-                                  const Context& context, const std::stop_token& cancel) {
+Result<void> measureBoth(const DiffOptions& options, const OpenedPipeline& base, const OpenedPipeline& next,
+                         Difference& difference, Context& context, const std::stop_token& cancel) {
   Result<PipelineRunOptions> settings = pipelineRunOptions(options);
   if (!settings) return settings.error();
   settings->variants = {"fused"};
@@ -73,15 +75,19 @@ Result<RunComparison> measureBoth(const DiffOptions& options, const OpenedPipeli
   if (!baseRun) return baseRun.error();
   const auto nextRun = prepared(next, options.next, *settings, context);
   if (!nextRun) return nextRun.error();
+  printNotes(base, options.file, context);
+  printNotes(next, options.next, context);
   ProgressBar bar(!options.isQuiet);
   const auto records = PipelineRun::measureTogether(
       std::array{baseRun->get(), nextRun->get()},
       [&](std::string_view stage, int done, int total) { bar.show(stage, done, total); }, cancel);
   if (!records) return records.error();
-  return compareRuns(records->front(), records->back());
+  difference.measured = compareRuns(records->front(), records->back());
+  difference.isCancelled = std::ranges::any_of(*records, &RunRecord::isPartial);
+  return {};
 }
 
-Result<Difference> differenceOf(const DiffOptions& options, const Context& context, const std::stop_token& cancel) {
+Result<Difference> differenceOf(const DiffOptions& options, Context& context, const std::stop_token& cancel) {
   const Result<OpenedPipeline> base = open(options, options.file, context);
   if (!base) return base.error();
   const Result<OpenedPipeline> next = open(options, options.next, context);
@@ -89,15 +95,15 @@ Result<Difference> differenceOf(const DiffOptions& options, const Context& conte
   Difference difference{pipelineDifference({base->loaded.document, base->analysis},
                                            {next->loaded.document, next->analysis}, {.withView = options.withView}),
                         {},
-                        {}};
+                        {},
+                        false};
   for (const auto& [pipeline, file] : {std::pair(&*base, &options.file), {&*next, &options.next}})
     if (!pipeline->analysis.isRunnable() && difference.plansReason.empty())
       difference.plansReason =
           fmt::format("{} has errors, so there is no plan of it: fuseline validate {}", *file, *file);
   if (!options.measures) return difference;
-  Result<RunComparison> measured = measureBoth(options, *base, *next, context, cancel);
-  if (!measured) return measured.error();
-  difference.measured = std::move(*measured);
+  if (Result<void> measured = measureBoth(options, *base, *next, difference, context, cancel); !measured)
+    return measured.error();
   return difference;
 }
 
@@ -220,18 +226,48 @@ void print(const Difference& difference, const std::vector<GateReport>& gates, c
                       {"gates", toJson(gates)}});
 }
 
-Result<int> diff(const DiffOptions& options, Context& context) {
+/// Fused plans only are measured.
+Result<void> checkMeasured(const Gate& gate) {
+  if (gate.metric != "unfused" && gate.metric != "speedup") return {};
+  return Error{fmt::format("--fail-if {}: diff --measure measures the fused plans only; expected a gate on median, "
+                           "peak, saved, launches or step. Run both with `fuseline run` and use `fuseline compare`.",
+                           gate.text),
+               ErrorKind::Usage};
+}
+
+Result<std::vector<Gate>> gatesOf(const DiffOptions& options) {
   if (!options.gates.empty() && !options.measures)
     return Error{"--fail-if is about what is measured: add --measure.", ErrorKind::Usage};
-  const Result<std::vector<Gate>> gates = parseGates(options.gates);
+  Result<std::vector<Gate>> gates = parseGates(options.gates);
+  if (!gates) return gates;
+  for (const Gate& gate : *gates)
+    if (Result<void> checked = checkMeasured(gate); !checked) return checked.error();
+  return gates;
+}
+
+Result<void> checkOptions(const DiffOptions& options) {
+  if (!options.measuredFiles.empty())
+    return Error{"--measured: the figures of a run hold for its own pipeline, and two are compared.", ErrorKind::Usage};
+  if (options.measures && options.ranks > 1)
+    return Error{fmt::format("--ranks {}: what is measured runs as one rank, and so would not be the plan that is "
+                             "shown. Leave out --measure or --ranks.",
+                             options.ranks),
+                 ErrorKind::Usage};
+  return {};
+}
+
+Result<int> diff(const DiffOptions& options, Context& context) {
+  if (Result<void> checked = checkOptions(options); !checked) return checked.error();
+  const Result<std::vector<Gate>> gates = gatesOf(options);
   if (!gates) return gates.error();
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
   const Result<Difference> difference = differenceOf(options, context, interrupt.token());
   if (!difference) return difference.error();
   Result<std::vector<GateReport>> reports = std::vector<GateReport>();
-  if (difference->measured) reports = checkGates(*gates, *difference->measured);
+  if (difference->measured && !difference->isCancelled) reports = checkGates(*gates, *difference->measured);
+  print(*difference, reports ? *reports : std::vector<GateReport>(), options, context);
+  if (difference->isCancelled) return Error{"The measurement was cancelled.", ErrorKind::RunFailed};
   if (!reports) return reports.error();
-  print(*difference, *reports, options, context);
   const bool differs = options.tellsByExitCode && !difference->changes.empty();
   return differs ? Result<int>(static_cast<int>(ErrorKind::ExpectationNotMet)) : exitCodeOf(*reports);
 }

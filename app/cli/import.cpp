@@ -46,8 +46,10 @@ Result<ImportedPipeline> pipelineIn(const ImportOptions& options) {
 }
 
 /// Nothing where they are not wanted.
-Result<void> writeWeights(const NamedTensors& weights, const ImportOptions& options, Context& context) {
+Result<void> writeWeights(const ImportedPipeline& imported, const ImportOptions& options, Context& context) {
   if (options.weights.empty()) return {};
+  if (imported.weightsProblem) return *imported.weightsProblem;
+  const NamedTensors& weights = imported.weights;
   if (weights.empty()) return Error{fmt::format("{}: the model has no weights of these ops.", options.file)};
   if (Result<void> written = writeSafetensors(options.weights, weights); !written) return written.error();
   context.err << fmt::format("Wrote {} weights to {}, for run --tensors and export --tensors.\n", weights.size(),
@@ -68,9 +70,9 @@ Result<int> importPipeline(const ImportOptions& options, Context& context) {
   const Result<ImportedPipeline> imported = pipelineIn(options);
   if (!imported) return imported.error();
   for (const std::string& note : imported->notes) context.err << fmt::format("note: {}\n", note);
-  if (Result<void> written = writeWeights(imported->weights, options, context); !written) return written.error();
   if (!options.output.empty())
     if (Result<void> saved = saveDocument(imported->document, options.output); !saved) return saved.error();
+  const Result<void> weights = writeWeights(*imported, options, context);
   const std::string text = serialize(imported->document);
   if (options.asJson)
     printJson(context, {{"file", options.output}, {"notes", imported->notes}, {"text", text}});
@@ -78,7 +80,7 @@ Result<int> importPipeline(const ImportOptions& options, Context& context) {
     context.out << text;
   else
     context.err << fmt::format("Wrote {}. Next: fuseline fuse {}\n", options.output, options.output);
-  return 0;
+  return weights ? Result<int>(0) : weights.error();
 }
 
 }  // namespace

@@ -262,12 +262,16 @@ Result<OpenedPipeline> openPipeline(const PipelineOptions& options, Context& con
   const std::vector<Diagnostic> diagnostics = allDiagnostics(*pipeline);
   if (hasErrors(diagnostics))
     return Error{fmt::format("{} cannot be used:\n{}", options.file, errorText(diagnostics, options.file))};
-  for (const std::string& note : pipeline->loaded.notes) context.err << fmt::format("note: {}\n", note);
-  for (const Diagnostic& diagnostic : diagnostics)
+  printNotes(*pipeline, options.file, context);
+  return pipeline;
+}
+
+void printNotes(const OpenedPipeline& pipeline, const std::string& file, Context& context) {
+  for (const std::string& note : pipeline.loaded.notes) context.err << fmt::format("note: {}\n", note);
+  for (const Diagnostic& diagnostic : allDiagnostics(pipeline))
     if (diagnostic.severity == Severity::Warning || diagnostic.code == kBypassedCode ||
         diagnostic.code == kExternalCode)
-      context.err << toString(diagnostic, options.file) << '\n';
-  return pipeline;
+      context.err << toString(diagnostic, file) << '\n';
 }
 
 }  // namespace fuseline::cli

@@ -55,6 +55,9 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
 /// The same, for verbs that need a sound pipeline. Prints warnings. Errors: also every problem of the document.
 Result<OpenedPipeline> openPipeline(const PipelineOptions& options, Context& context);
 
+/// What whoever reads figures of a pipeline has to know: notes of its import, warnings, and which ops are not run.
+void printNotes(const OpenedPipeline& pipeline, const std::string& file, Context& context);
+
 /// Writes the values of --set into the document: edits are tried with them, and a changed pipeline has them.
 void keepSymbols(OpenedPipeline& pipeline);
 

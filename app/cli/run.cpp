@@ -250,7 +250,8 @@ Result<int> runPipeline(const RunOptions& options, Context& context) {
   print(*record, found, options, context);
   if (Result<void> written = writeFiles(**run, *record, found, options); !written) return written.error();
   if (!looked) return looked.error();
-  if (record->isPartial) return Error{"The run was cancelled.", ErrorKind::RunFailed};
+  if (record->isPartial || interrupt.token().stop_requested())
+    return Error{"The run was cancelled.", ErrorKind::RunFailed};
   return exitCodeOf(found.gates);
 }
 

@@ -111,19 +111,26 @@ struct Findings {
   bool isValid = false;
 };
 
-Findings findingsOf(const OpenedPipeline& pipeline, const std::string& file) {
-  const std::vector<Diagnostic> diagnostics = allDiagnostics(pipeline);
+Findings findingsOf(const std::vector<Diagnostic>& diagnostics, const std::string& file) {
   Json list = Json::array();
   for (const Diagnostic& diagnostic : diagnostics) list.push_back(toJson(diagnostic));
   const bool isValid = !hasErrors(diagnostics);
   return {{{"file", file}, {"isValid", isValid}, {"diagnostics", std::move(list)}}, isValid};
 }
 
-void printFindings(const OpenedPipeline& pipeline, const ValidateOptions& options, Context& context) {
+void printFindings(const std::vector<Diagnostic>& diagnostics, const ValidateOptions& options, Context& context) {
   if (options.annotates)
-    printAnnotations(allDiagnostics(pipeline), options.file, context);
+    printAnnotations(diagnostics, options.file, context);
   else
-    printText(allDiagnostics(pipeline), options.file, context);
+    printText(diagnostics, options.file, context);
+}
+
+/// Of one file among several: what keeps it from being looked at is a problem of this one only.
+Result<std::vector<Diagnostic>> problemsOf(const ValidateOptions& options, Context& context) {
+  const Result<OpenedPipeline> pipeline = inspectPipeline(options, context.registry);
+  if (pipeline) return allDiagnostics(*pipeline);
+  if (options.files.size() == 1) return pipeline.error();
+  return std::vector<Diagnostic>{{.code = "not-opened", .message = pipeline.error().message}};
 }
 
 /// Of one file what was found in it; of several a list of that.
@@ -137,12 +144,12 @@ Result<int> validateFiles(ValidateOptions options, Context& context) {
   bool areValid = true;
   for (const std::string& file : options.files) {
     options.file = file;
-    const Result<OpenedPipeline> pipeline = inspectPipeline(options, context.registry);
-    if (!pipeline) return pipeline.error();
-    Findings findings = findingsOf(*pipeline, file);
+    const Result<std::vector<Diagnostic>> diagnostics = problemsOf(options, context);
+    if (!diagnostics) return diagnostics.error();
+    Findings findings = findingsOf(*diagnostics, file);
     areValid = areValid && findings.isValid;
     json.push_back(std::move(findings.json));
-    if (!options.asJson) printFindings(*pipeline, options, context);
+    if (!options.asJson) printFindings(*diagnostics, options, context);
   }
   if (options.asJson) printJsonOf(std::move(json), areValid, context);
   return areValid ? 0 : static_cast<int>(ErrorKind::InvalidInput);

@@ -205,7 +205,7 @@ class SectionLowering {
   // What it reads becomes an output, and what it makes an input, under the names that tensors of ops have.
   void cutAt(std::size_t index, const std::vector<ValueId>& values) {
     InferenceProblem problem;
-    const Part whole = {pathOf(index), m_section.type(index), m_section.attributes(index).values};
+    const Part whole = asWhole(index);
     const Result<std::vector<TensorSpec>> made = inferPart(whole, specsOf(values), problem);
     if (!made) return reportMismatch(index, specsOf(values), problem);
     for (std::size_t port = 0; port < values.size(); ++port)
@@ -308,11 +308,21 @@ class SectionLowering {
     const ResolvedAttributes& resolved = m_section.attributes(index);
     const auto values = sourceValues(index);
     if (!values || resolved.hasFailed || !resolved.missing.empty() || m_context.blocks.blockOf(op(index))) return {};
-    const Result<std::vector<Part>> parts = expand(index, resolved.values);
+    const Result<std::vector<Part>> parts = inferredParts(index);
     if (!parts) return std::nullopt;
     InferenceProblem ignored;
     const Result<std::vector<TensorSpec>> results = inferChain(*parts, specsOf(*values), ignored);
     return results ? std::optional(results->front()) : std::nullopt;
+  }
+
+  // What is not run has no parts, but shapes as a whole.
+  Part asWhole(std::size_t index) const {
+    return {pathOf(index), m_section.type(index), m_section.attributes(index).values};
+  }
+
+  Result<std::vector<Part>> inferredParts(std::size_t index) const {
+    if (isExternal(type(index))) return std::vector<Part>{asWhole(index)};
+    return expand(index, m_section.attributes(index).values);
   }
 
   void lowerInstance(std::size_t index, const BlockTable::Block& block) {
@@ -410,7 +420,7 @@ class SectionLowering {
   Result<std::vector<Part>> expandWith(std::size_t index, const Attributes& attributes) const {
     Result<std::vector<Part>> parts = expand(index, attributes);
     const FusibleOperation* written = m_context.operations.find(op(index).operation);
-    if (!parts || !written || !written->specialise) return parts;
+    if (!parts || parts->empty() || !written || !written->specialise) return parts;
     Result<OperationPointer> form = specialised(*written, attributes);
     if (!form) return form.error();
     parts->front().operation = std::move(*form);

@@ -174,4 +174,24 @@ std::string SymbolTable::withValues(std::string_view text) const {
   return result;
 }
 
+std::string SymbolTable::withExpressions(std::string_view text) const {
+  const SymbolLookup lookup = [this](const std::string& name) {
+    const auto found = m_values.find(name);
+    return found == m_values.end() ? std::nullopt : std::optional(found->second);
+  };
+  std::string result;
+  for (std::size_t begin = text.find('{'); begin != std::string_view::npos; begin = text.find('{')) {
+    result += text.substr(0, begin);
+    text.remove_prefix(begin);
+    const std::size_t end = text.find_first_of("{}", 1);
+    const bool isClosed = end != std::string_view::npos && text[end] == '}';
+    const std::string_view inner = isClosed ? text.substr(1, end - 1) : "";
+    const ExpressionValue value = evaluate(inner, lookup);
+    const bool isMeant = !symbolNames(inner).empty() && std::holds_alternative<std::int64_t>(value);
+    result += isMeant ? fmt::format("{}", std::get<std::int64_t>(value)) : "{";
+    text.remove_prefix(isMeant ? end + 1 : 1);
+  }
+  return result + std::string(text);
+}
+
 }  // namespace fuseline

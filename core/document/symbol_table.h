@@ -27,6 +27,9 @@ class SymbolTable {
 
   /// A text in which the symbols that stand within brackets are replaced by their values. What is no symbol stays.
   std::string withValues(std::string_view text) const;
+  /// A text in which the expressions of symbols that stand in braces, "{H / D}", are replaced by their values. What is
+  /// no expression, or names no symbol, stays.
+  std::string withExpressions(std::string_view text) const;
 
  private:
   void applyOverrides(const LoweringOptions& options);

@@ -5,10 +5,12 @@
 #include "core/ops/formula_parser.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -26,10 +28,11 @@ constexpr const char* kExternal = "External";
 
 using Specs = std::span<const TensorSpec>;
 
-/// An entry of `outputs`: "y", which is of the shape of x, or "y = [x.0, 4096]".
+/// An entry of `outputs`: "y", which is of the shape of x, or "y = [x.0, 4096]", or "y = [x.0] i64".
 struct DeclaredOutput {
   std::string name;
   std::optional<std::string> shape;  // without the brackets
+  std::optional<DType> dtype = {};
 };
 
 std::string_view trimmed(std::string_view text) {
@@ -74,16 +77,36 @@ std::optional<Error> takeName(const char* attribute, std::string_view name, std:
   return std::nullopt;
 }
 
+/// Of tensors in graphs; codes are never on their own.
+constexpr std::array kDTypes = {DType::F32, DType::F16, DType::BF16, DType::I64};
+
+std::vector<std::string_view> dtypeNames() {
+  std::vector<std::string_view> names;
+  for (const DType dtype : kDTypes) names.push_back(dtypeName(dtype));
+  return names;
+}
+
+std::optional<DType> declaredDType(std::string_view name) {
+  const std::optional<DType> dtype = parseDType(name);
+  return dtype && std::ranges::find(kDTypes, *dtype) != kDTypes.end() ? dtype : std::nullopt;
+}
+
 Result<DeclaredOutput> parseOutput(std::string_view entry) {
   const auto equals = entry.find('=');
   DeclaredOutput output{.name = std::string(trimmed(entry.substr(0, equals))), .shape = std::nullopt};
   if (equals == std::string_view::npos) return output;
   const std::string_view shape = trimmed(entry.substr(equals + 1));
-  if (shape.size() < 2 || shape.front() != '[' || shape.back() != ']')
+  const std::size_t end = shape.rfind(']');
+  if (!shape.starts_with('[') || end == std::string_view::npos)
     return errorOf("outputs", fmt::format("the shape of {} is \"{}\"; expected one in brackets, such as [x.0, 4096].",
                                           output.name, shape));
-  output.shape = shape.substr(1, shape.size() - 2);
-  return output;
+  output.shape = shape.substr(1, end - 1);
+  const std::string_view dtype = trimmed(shape.substr(end + 1));
+  if (dtype.empty()) return output;
+  output.dtype = declaredDType(dtype);
+  if (output.dtype) return output;
+  return errorOf("outputs", fmt::format("the dtype of {} is \"{}\"; expected one of {}, or none, which is that of x.",
+                                        output.name, dtype, fmt::join(dtypeNames(), ", ")));
 }
 
 Result<std::vector<DeclaredOutput>> parseOutputs(const std::string& text, std::vector<std::string>& taken) {
@@ -119,11 +142,13 @@ FormulaNames extentNames(const std::vector<std::string>& inputs, Specs specs) {
   return names;
 }
 
+/// "k1_0" for "k1.0", where a name stands before the dot and not a number.
 std::string asFormula(std::string text) {
-  for (std::size_t i = 1; i + 1 < text.size(); ++i) {
-    const bool isInName = std::isalpha(static_cast<unsigned char>(text[i - 1])) != 0 || text[i - 1] == '_';
-    const bool isAxis = std::isdigit(static_cast<unsigned char>(text[i + 1])) != 0;
-    if (text[i] == '.' && isInName && isAxis) text[i] = '_';
+  std::size_t begin = 0;  // of the name or number that we are in
+  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+    const auto isDigit = [&](std::size_t at) { return std::isdigit(static_cast<unsigned char>(text[at])) != 0; };
+    if (text[i] == '.' && i > begin && !isDigit(begin) && isDigit(i + 1)) text[i] = '_';
+    if (std::isalnum(static_cast<unsigned char>(text[i])) == 0 && text[i] != '_') begin = i + 1;
   }
   return text;
 }
@@ -142,7 +167,7 @@ Result<std::int64_t> extent(std::string_view text, const FormulaNames& names) {
 
 Result<TensorSpec> specOf(const DeclaredOutput& output, const std::vector<std::string>& inputs, Specs specs) {
   if (!output.shape) return specs[0];
-  TensorSpec spec{.dtype = specs[0].dtype, .shape = {}};
+  TensorSpec spec{.dtype = output.dtype.value_or(specs[0].dtype), .shape = {}};
   if (trimmed(*output.shape).empty()) return spec;
   const FormulaNames names = extentNames(inputs, specs);
   for (const std::string_view text : entriesOf(*output.shape)) {
@@ -174,11 +199,12 @@ std::vector<AttributeSpec> externalAttributes() {
   std::vector<AttributeSpec> attributes = {
       textAttribute("inputs", "", "Names of further inputs, such as \"k, v\"."),
       textAttribute("outputs", "y",
-                    "What it makes, with shapes: \"y = [x.0, 4096], lse = [H, x.1 / 2]\". x.0 is the first extent of "
-                    "input x; symbols of the file may be used. Without a shape it is that of x."),
+                    "What it makes, with shapes: \"y = [x.0, 4096], lse = [H, x.1 / 2] f32\". x.0 is the first extent "
+                    "of input x; symbols of the file may be used. Without a shape or dtype it is that of x."),
       textAttribute("module", "",
                     "The Python expression that makes the module for the export to TransformerEngine, such as "
-                    "\"te.DotProductAttention(32, 128)\". It is called with the inputs in the order of the ports."),
+                    "\"te.DotProductAttention({H / D}, {D})\", in which expressions of the file's symbols stand in "
+                    "braces. It is called with the inputs in the order of the ports."),
       textAttribute("description", "", "What it computes, for readers."),
   };
   attributes[1].unit = kExtentsUnit;
@@ -187,14 +213,14 @@ std::vector<AttributeSpec> externalAttributes() {
 
 std::vector<Port> inputPorts(const std::vector<std::string>& names) {
   std::vector<Port> ports;
-  for (const std::string& name : names) ports.push_back({name, "[...]", "Any shape."});
+  for (const std::string& name : names) ports.push_back({name, "[...]", "Any shape and dtype.", PortElements::Any});
   return ports;
 }
 
 std::vector<Port> outputPorts(const std::vector<DeclaredOutput>& outputs) {
   std::vector<Port> ports;
   for (const DeclaredOutput& output : outputs)
-    ports.push_back({output.name, "[...]", "The shape that outputs says, in the dtype of x."});
+    ports.push_back({output.name, "[...]", "The shape and dtype that outputs says."});
   return ports;
 }
 

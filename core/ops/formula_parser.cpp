@@ -272,14 +272,18 @@ class FormulaParser {
 
   Term unknown(const std::string& name, int column) {
     const bool isCall = m_scanner.peek() == '(';
+    std::vector<std::string> constants;
+    for (const auto& [constant, value] : m_names.constants) constants.push_back(constant);
+    const std::vector<std::string>& named = m_names.variables.empty() ? constants : m_names.variables;
     std::vector<std::string> known = functionNames();
     if (!isCall) {
       known.insert(known.begin(), m_names.variables.begin(), m_names.variables.end());
-      for (const auto& [constant, value] : m_names.constants) known.push_back(constant);
+      known.insert(known.end(), constants.begin(), constants.end());
     }
     const std::string hint = hintFor(shortName(name), known);
-    const std::string list = isCall ? fmt::format("; the functions are {}", fmt::join(known, ", "))
-                                    : fmt::format("; the names are {}", fmt::join(m_names.variables, ", "));
+    const std::string list = isCall          ? fmt::format("; the functions are {}", fmt::join(known, ", "))
+                             : named.empty() ? "."
+                                             : fmt::format("; the names are {}", fmt::join(named, ", "));
     return failed(column, fmt::format("unknown {} {}{}", isCall ? "function" : "name", shortName(name),
                                       hint.empty() ? list : hint));
   }

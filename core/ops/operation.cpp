@@ -63,6 +63,7 @@ Result<OperationPointer> specialised(const FusibleOperation& operation, const At
 namespace {
 
 std::optional<Error> checkElements(const FusibleOperation& operation, const Port& port, const TensorSpec& spec) {
+  if (port.elements == PortElements::Any) return std::nullopt;
   const bool takesCounts = port.elements == PortElements::Counts;
   if (takesCounts != isFloat(spec.dtype)) return std::nullopt;
   return Error{fmt::format("{}: {} is {}, but it must be {}.", operation.name, port.name, toString(spec),

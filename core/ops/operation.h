@@ -19,7 +19,7 @@ namespace fuseline {
 
 /// What an op reads of a tensor. Numbers are floating-point and may have a gradient; counts are integers, such as the
 /// sizes of groups, and have none.
-enum class PortElements { Numbers, Counts };
+enum class PortElements { Numbers, Counts, Any };
 
 /// What an op may look at to draw one of its inputs.
 struct DrawArguments {

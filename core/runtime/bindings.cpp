@@ -115,39 +115,67 @@ Tensor fitted(const Need& need, Tensor given) {
   return given;
 }
 
-/// States of recipes that the pipeline does not run with now; they are kept apart by recipe and lose nothing.
-bool isOtherState(const std::string& name, const std::vector<Need>& needs) {
-  const bool isState = name.ends_with(".scale") || isHistory(name);
-  return isState && name.find('/') != std::string::npos && std::ranges::count(needs, name, &Need::name) == 0;
-}
+class Needs {
+ public:
+  explicit Needs(std::vector<Need> needs) : m_needs(std::move(needs)) {
+    for (const Need& need : m_needs) m_byName.emplace(need.name, &need);
+  }
+  Needs(const Needs&) = delete;
+  Needs& operator=(const Needs&) = delete;
 
-Error unknownTensor(const std::string& name, const std::vector<Need>& needs) {
-  std::vector<std::string> names;
-  for (const Need& need : needs) names.push_back(need.name);
-  return {fmt::format("{}: the pipeline takes no tensor of this name{}", name, didYouMean(nearest(name, names)))};
-}
+  const std::vector<Need>& all() const { return m_needs; }
 
-Result<void> checkGiven(const std::string& name, const Tensor& tensor, const std::vector<Need>& needs) {
-  const auto need = std::ranges::find(needs, name, &Need::name);
-  if (need == needs.end()) return unknownTensor(name, needs);
-  if (need->spec == tensor.spec || isResizable(*need, tensor)) return {};
-  return Error{fmt::format("{}: the tensor given is {}, but the pipeline needs {}.", name, toString(tensor.spec),
-                           toString(need->spec))};
-}
+  const Need* find(std::string_view name) const {
+    const auto found = m_byName.find(name);
+    return found == m_byName.end() ? nullptr : found->second;
+  }
+
+  Result<void> check(const std::string& name, const Tensor& given) const {
+    const Need* const need = find(name);
+    if (!need) return isOtherState(name) ? Result<void>() : unknown(name);
+    if (need->spec == given.spec || isResizable(*need, given)) return {};
+    return Error{fmt::format("{}: the tensor given is {}, but the pipeline needs {}.", name, toString(given.spec),
+                             toString(need->spec))};
+  }
+
+ private:
+  /// States of recipes that the pipeline does not run with now; they are kept apart by recipe and lose nothing.
+  static bool isOtherState(const std::string& name) {
+    const bool isState = name.ends_with(".scale") || isHistory(name);
+    return isState && name.find('/') != std::string::npos;
+  }
+
+  Error unknown(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const Need& need : m_needs) names.push_back(need.name);
+    return {fmt::format("{}: the pipeline takes no tensor of this name{}", name, didYouMean(nearest(name, names)))};
+  }
+
+  std::vector<Need> m_needs;
+  std::unordered_map<std::string_view, const Need*> m_byName;
+};
 
 }  // namespace
 
 Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given) {
-  const std::vector<Need> needs = needsOf(graph, seed);
-  for (const auto& [name, tensor] : given)
-    if (!isOtherState(name, needs))
-      if (Result<void> fits = checkGiven(name, tensor, needs); !fits) return fits.error();
+  const Needs needs(needsOf(graph, seed));
+  std::unordered_map<std::string_view, const Tensor*> givenByName;
+  for (const auto& [name, tensor] : given) {
+    if (Result<void> fits = needs.check(name, tensor); !fits) return fits.error();
+    givenByName.emplace(name, &tensor);
+  }
   NamedTensors bindings;
-  for (const Need& need : needs) {
-    const auto found = std::ranges::find(given, need.name, &NamedTensors::value_type::first);
-    bindings.emplace_back(need.name, found == given.end() ? need.draw() : fitted(need, found->second));
+  for (const Need& need : needs.all()) {
+    const auto found = givenByName.find(need.name);
+    bindings.emplace_back(need.name, found == givenByName.end() ? need.draw() : fitted(need, *found->second));
   }
   return bindings;
+}
+
+NamedTensors thoseThatFit(const Graph& graph, NamedTensors tensors) {
+  const Needs needs(needsOf(graph, 0));
+  std::erase_if(tensors, [&](const auto& each) { return !needs.check(each.first, each.second); });
+  return tensors;
 }
 
 NamedTensors parametersOf(const Graph& graph, const NamedTensors& bindings) {

@@ -17,6 +17,9 @@ namespace fuseline {
 /// (with the nearest name), or one with another spec.
 Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given = {});
 
+/// Without those that makeBindings() would refuse.
+NamedTensors thoseThatFit(const Graph& graph, NamedTensors tensors);
+
 /// Those of the bindings that are the graph's parameters.
 NamedTensors parametersOf(const Graph& graph, const NamedTensors& bindings);
 

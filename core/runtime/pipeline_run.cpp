@@ -188,6 +188,7 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
   Result<Json> pipeline = parseJson(serialize(loaded.document));
   if (pipeline) m_pipeline = std::move(*pipeline);
   if (Result<void> fits = checkMemory(); !fits) return fits;
+  if (m_options.takesTensorsThatFit) m_options.tensors = thoseThatFit(m_analysis.graph(), std::move(m_options.tensors));
   Result<NamedTensors> bindings = makeBindings(m_analysis.graph(), m_options.settings.seed, m_options.tensors);
   if (!bindings) return bindings.error();
   m_bindings = std::move(*bindings);

@@ -31,6 +31,8 @@ struct PipelineRunOptions {
   GainModel gains;
   /// Tensors from a file; what is missing here is drawn from the seed.
   NamedTensors tensors;
+  /// They are another pipeline's: what this one does not take, or in another shape, is left out.
+  bool takesTensorsThatFit = false;
   /// What to do about a pipeline that is too large for the device, as one reads it: a sentence.
   std::string tooLargeAdvice = "Make the pipeline smaller with --set, or run one variant at a time with --variants.";
 };

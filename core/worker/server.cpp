@@ -198,6 +198,7 @@ class RunQueue {
     if (request.besideText.empty()) return std::unique_ptr<PipelineRun>();
     Result<PipelineRunOptions> options = optionsOf(request);
     if (!options) return options.error();
+    options->takesTensorsThatFit = true;  // they were chosen for the pipeline that it takes turns with
     auto run =
         PipelineRun::prepare(parseDocument(request.besideText), request.besideName, std::move(*options), registry);
     if (!run) return Error{fmt::format("{}: {}", request.besideName, run.error().message), run.error().kind};

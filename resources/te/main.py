@@ -147,6 +147,11 @@ def main():
     add("--warmup", type=int, default=10)
     add("--seed", type=int, default=0)
     options = parser.parse_args()
+    if options.check and NOT_RUN:
+        parser.error(
+            f"--check: Fuseline did not run {', '.join(NOT_RUN)}, so that what comes"
+            " before and after cannot be compared"
+        )
     torch.manual_seed(options.seed)
     join_group()
     model = Pipeline().train(TRAINS)

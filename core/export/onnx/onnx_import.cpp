@@ -9,6 +9,7 @@
 #include "core/export/onnx/onnx_exporter.h"
 #include "core/export/onnx/onnx_listing.h"
 #include "core/export/onnx/onnx_patterns.h"
+#include "core/export/onnx/onnx_regions.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/read_file.h"
 
@@ -19,6 +20,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -57,21 +59,23 @@ class Ids {
 };
 
 /// The note tells what a run would draw, and where it would take the rest from.
-Result<void> addWeights(ImportedPipeline& imported, const Graph& graph, const WeightSource& source,
-                        const OnnxImportOptions& options) {
+void addWeights(ImportedPipeline& imported, const Graph& graph, const WeightSource& source,
+                const OnnxImportOptions& options) {
   if (!options.takesWeights) {
     imported.notes.emplace_back(
         "Weights are not in pipeline files: a run draws initial ones, or takes with --tensors those that `fuseline "
         "import MODEL --weights OUT.safetensors` writes.");
-    return {};
+    return;
   }
   Result<ReadWeights> read = readWeights(graph, source);
-  if (!read) return read.error();
+  if (!read) {
+    imported.weightsProblem = read.error();
+    return;
+  }
   imported.weights = std::move(read->tensors);
   if (!read->missing.empty())
     imported.notes.push_back(
         fmt::format("The model has no numbers for {}: a run draws initial ones.", nameList(read->missing)));
-  return {};
 }
 
 class GraphImport {
@@ -82,7 +86,7 @@ class GraphImport {
     m_options = options;
     nameInputs();
     findOperations();
-    if (!m_unknown.empty() && (options.isStrict || m_operations.empty())) return notUnderstood();
+    if (hasUnknown() && (options.isStrict || m_operations.empty())) return notUnderstood();
     if (Result<void> cut = cutOut(); !cut) return cut.error();
     splitResiduals();
     return pipeline();
@@ -94,6 +98,14 @@ class GraphImport {
     std::string tensor = {};  // that it makes
     FoundOperation found;
     int position = 0;  // of its last node
+  };
+
+  /// A node that is no op, or an op that is left out with such.
+  struct LeftOut {
+    std::string name;  // "/attn/p (Softmax)"
+    const ::onnx::NodeProto* node = nullptr;
+    GraphPart part = {};
+    int position = 0;
   };
 
   const ::onnx::GraphProto& graph() const { return m_reading.graph(); }
@@ -192,21 +204,38 @@ class GraphImport {
       return;
     }
     if (m_reading.constant(tensor)) return m_unknown.push_back(fmt::format("{} (a constant)", shown(tensor)));
-    if (std::ranges::find(m_unknownNodes, node) != m_unknownNodes.end()) return;
-    leaveOut(*node, tensor);
+    if (!m_unknownNodes.insert(node).second) return;
+    std::vector<std::string> inputs;
     for (const std::string& input : node->input())
-      if (!input.empty() && !m_reading.constant(input)) wanted.push_back(input);
+      if (!input.empty() && !m_reading.constant(input)) inputs.push_back(input);
+    wanted.insert(wanted.end(), inputs.begin(), inputs.end());
+    leaveOut(*node, tensor, inputs);
   }
 
-  void leaveOut(const ::onnx::NodeProto& node, const std::string& tensor) {
-    m_unknownNodes.push_back(&node);
-    m_unknown.push_back(
-        fmt::format("{} ({})", shown(node.name().empty() ? tensor : node.name()), shown(node.op_type())));
+  /// Who asks for a shape only needs no values.
+  void leaveOut(const ::onnx::NodeProto& node, const std::string& tensor, const std::vector<std::string>& inputs) {
+    LeftOut left{
+        .name = fmt::format("{} ({})", shown(node.name().empty() ? tensor : node.name()), shown(node.op_type())),
+        .node = &node,
+        .position = m_reading.position(tensor)};
+    if (node.op_type() != "Shape")
+      for (const std::string& input : inputs) left.part.inputs.push_back(m_reading.source(input));
+    left.part.outputs.assign(node.output().begin(), node.output().end());
+    m_leftOut.push_back(std::move(left));
+  }
+
+  bool hasUnknown() const { return !m_unknown.empty() || !m_leftOut.empty(); }
+
+  std::vector<std::string> unknownNames() const {
+    std::vector<std::string> names = m_unknown;
+    for (const LeftOut& left : m_leftOut) names.push_back(left.name);
+    return names;
   }
 
   std::string unknownText(const char* orBetween = "") const {
-    return fmt::format("{} of {} nodes are no ops of Fuseline{}: {}.", m_unknown.size(), graph().node_size(), orBetween,
-                       nameList(m_unknown));
+    const std::vector<std::string> names = unknownNames();
+    return fmt::format("{} of {} nodes are no ops of Fuseline{}: {}.", names.size(), graph().node_size(), orBetween,
+                       nameList(names));
   }
 
   Error notUnderstood() const {
@@ -216,16 +245,26 @@ class GraphImport {
 
   // ---- what is left where nodes are left out
 
-  /// What ops read of nodes that are none becomes an input, what such nodes read of ops an output.
+  /// What stands between ops becomes an External. What ops read of other nodes that are none becomes an input, what
+  /// such nodes read of ops an output.
   Result<void> cutOut() {
     leaveOutIslands();
+    addExternals();
     for (const Operation& each : m_operations)
       for (const auto& [port, tensor] : each.found.inputs)
         if (Result<void> named = cutInput(m_reading.source(tensor), each.found); !named) return named;
-    for (const auto& output : graph().output())
-      if (m_ports.contains(m_reading.source(output.name()))) m_outputs.push_back(output.name());
-    for (const ::onnx::NodeProto* const node : m_unknownNodes) cutOutputs(*node);
+    for (const auto& output : graph().output()) addOutput(output.name());
+    for (const LeftOut& left : m_leftOut) cutOutputs(left);
     return {};
+  }
+
+  /// What an External makes is drawn, and so would say nothing.
+  void addOutput(const std::string& tensor) {
+    const std::string& source = m_reading.source(tensor);
+    if (m_externalTensors.contains(source))
+      m_drawnOutputs.push_back(shown(tensor));
+    else if (m_ports.contains(source))
+      m_outputs.push_back(tensor);
   }
 
   /// Ops between nodes that are none are left out, too, unless a layer is among them: a scale within attention.
@@ -253,7 +292,9 @@ class GraphImport {
   }
 
   void leaveOutOperation(const Operation& each) {
-    leaveOut(*m_reading.maker(each.tensor), each.tensor);
+    std::vector<std::string> inputs;
+    for (const auto& [port, tensor] : each.found.inputs) inputs.push_back(tensor);
+    leaveOut(*m_reading.maker(each.tensor), each.tensor, inputs);
     m_made.erase(each.tensor);
     m_ports.erase(each.tensor);
   }
@@ -269,19 +310,19 @@ class GraphImport {
                       type ? "Cut the model behind it, or convert it."
                            : "Python's onnx.shape_inference.infer_shapes notes shapes.")};
     addInput(tensor);
-    // What the graph calls any extent, a layer may know.
-    Json& extents = m_inputs.back()["shape"];
-    if (reader.attributes.contains("in_features") && !extents.empty())
-      extents.back() = reader.attributes["in_features"];
+    learnFrom(reader, m_inputs.back()["shape"]);
     m_cutInputs.push_back(shown(tensor));
     return {};
   }
 
-  /// Who asks for a shape only needs no values.
-  void cutOutputs(const ::onnx::NodeProto& node) {
-    if (node.op_type() == "Shape") return;
-    for (const std::string& input : node.input()) {
-      const std::string& tensor = m_reading.source(input);
+  /// What the graph calls any extent, a layer may know.
+  static void learnFrom(const FoundOperation& reader, Json& extents) {
+    if (reader.attributes.contains("in_features") && !extents.empty())
+      extents.back() = reader.attributes["in_features"];
+  }
+
+  void cutOutputs(const LeftOut& left) {
+    for (const std::string& tensor : left.part.inputs) {
       const auto isSame = [&](const std::string& output) { return m_reading.source(output) == tensor; };
       if (!m_made.contains(tensor) || std::ranges::any_of(m_outputs, isSame)) continue;
       m_outputs.push_back(tensor);
@@ -294,6 +335,133 @@ class GraphImport {
     if (!m_cutInputs.empty()) note += fmt::format("; what they make became inputs: {}", nameList(m_cutInputs));
     if (!m_cutOutputs.empty()) note += fmt::format("; what they read became outputs: {}", nameList(m_cutOutputs));
     return note + ".";
+  }
+
+  // ---- what stands for nodes between ops
+
+  /// Each group of nodes that computes with what ops make, for other ops.
+  void addExternals() {
+    std::vector<GraphPart> parts;
+    const std::vector<std::size_t> order = partsInOrder(parts);
+    std::set<std::string> given;
+    for (const auto& [tensor, port] : m_ports)
+      if (!m_made.contains(tensor)) given.insert(tensor);
+    std::set<std::size_t> used;
+    for (const Region& region : regionsOf(parts, given)) {
+      std::vector<std::size_t> members;
+      for (const std::size_t part : region.parts) members.push_back(order[part]);
+      if (addExternal(region, members)) used.insert(members.begin(), members.end());
+    }
+    std::vector<LeftOut> left;
+    for (std::size_t i = 0; i < m_leftOut.size(); ++i)
+      if (!used.contains(i)) left.push_back(std::move(m_leftOut[i]));
+    m_leftOut = std::move(left);
+  }
+
+  /// As the nodes stand in the model; gives the number of each among what was left out.
+  std::vector<std::size_t> partsInOrder(std::vector<GraphPart>& parts) const {
+    std::multimap<int, std::pair<GraphPart, std::size_t>> byPosition;
+    for (const Operation& each : m_operations) {
+      GraphPart part{.isOperation = true, .inputs = {}, .outputs = {each.tensor}};
+      for (const auto& [port, tensor] : each.found.inputs) part.inputs.push_back(m_reading.source(tensor));
+      byPosition.emplace(each.position, std::pair(std::move(part), std::size_t{0}));
+    }
+    for (std::size_t i = 0; i < m_leftOut.size(); ++i)
+      byPosition.emplace(m_leftOut[i].position, std::pair(m_leftOut[i].part, i));
+    std::vector<std::size_t> order;
+    for (auto& [position, part] : byPosition) {
+      parts.push_back(std::move(part.first));
+      order.push_back(part.second);
+    }
+    return order;
+  }
+
+  /// False: nothing that it reads is known, or the model does not say the shape of what it makes.
+  bool addExternal(const Region& region, const std::vector<std::size_t>& members) {
+    FoundOperation found{.operation = "External"};
+    for (const std::string& tensor : region.inputs)
+      if (m_ports.contains(tensor)) found.inputs.emplace_back(numbered("x", found.inputs.size()), tensor);
+    const bool isKnown = std::ranges::all_of(
+        region.outputs, [this](const std::string& tensor) { return isInput(m_reading.type(tensor)); });
+    if (found.inputs.empty() || !isKnown) return false;
+    found.attributes = externalAttributes(found, region.outputs, members);
+    const std::string id = m_ids.of(nameOf(members));
+    for (std::size_t i = 0; i < region.outputs.size(); ++i) {
+      m_ports.emplace(region.outputs[i], fmt::format("{}.{}", id, numbered("y", i)));
+      m_made.insert(region.outputs[i]);
+      m_externalTensors.insert(region.outputs[i]);
+    }
+    m_numInExternals += members.size();
+    m_externals.push_back(id);
+    m_operations.push_back({.id = id,
+                            .tensor = region.outputs.front(),
+                            .found = std::move(found),
+                            .position = m_reading.position(region.outputs.front())});
+    return true;
+  }
+
+  /// "x", "x2", "x3".
+  static std::string numbered(const char* name, std::size_t index) {
+    return index == 0 ? name : fmt::format("{}{}", name, index + 1);
+  }
+
+  Json externalAttributes(const FoundOperation& found, const std::vector<std::string>& made,
+                          const std::vector<std::size_t>& members) {
+    std::vector<std::string> others, outputs;
+    for (std::size_t i = 1; i < found.inputs.size(); ++i) others.push_back(found.inputs[i].first);
+    for (std::size_t i = 0; i < made.size(); ++i)
+      outputs.push_back(fmt::format("{} = {}", numbered("y", i), declared(made[i], found.inputs.front().second)));
+    std::vector<std::string> types;
+    for (const std::size_t member : members)
+      if (const std::string type = shown(m_leftOut[member].node->op_type());
+          std::ranges::find(types, type) == types.end())
+        types.push_back(type);
+    Json attributes = {{"outputs", fmt::format("{}", fmt::join(outputs, ", "))}};
+    if (!others.empty()) attributes["inputs"] = fmt::format("{}", fmt::join(others, ", "));
+    attributes["description"] =
+        fmt::format("{} node{} of the model: {}", members.size(), members.size() == 1 ? "" : "s", nameList(types));
+    return attributes;
+  }
+
+  /// "[batch, 64]", with the dtype where it is not known to be that of x.
+  std::string declared(const std::string& tensor, const std::string& x) {
+    const ::onnx::TypeProto::Tensor& type = *m_reading.type(tensor);
+    Json extents = shapeOf(type.shape());
+    for (const Operation& each : m_operations)
+      for (const auto& [port, input] : each.found.inputs)
+        if (m_reading.source(input) == tensor) learnFrom(each.found, extents);
+    std::vector<std::string> texts;
+    for (const Json& extent : extents) texts.push_back(extent.is_string() ? extent.get<std::string>() : extent.dump());
+    const bool isOfX = m_reading.elementType(x) == type.elem_type();
+    return fmt::format("[{}]{}{}", fmt::join(texts, ", "), isOfX ? "" : " ",
+                       isOfX ? "" : dtypeName(*floatTypeOf(type.elem_type())));
+  }
+
+  /// What the names of the nodes have in common; else by what is in it.
+  std::string nameOf(const std::vector<std::size_t>& members) const {
+    std::string common = m_leftOut[members.front()].node->name();
+    bool isAttention = false;
+    for (const std::size_t member : members) {
+      const ::onnx::NodeProto& node = *m_leftOut[member].node;
+      const auto [end, other] = std::ranges::mismatch(common, node.name());
+      common.erase(end, common.end());
+      isAttention = isAttention || node.op_type() == "Softmax" || node.op_type().find("Attention") != std::string::npos;
+    }
+    const std::size_t slash = common.rfind('/');
+    if (members.size() == 1 && !common.empty()) return common;
+    if (slash != std::string::npos && slash > 0) return common.substr(0, slash);
+    return isAttention ? "attention" : m_leftOut[members.back()].node->op_type();
+  }
+
+  std::string externalNote() const {
+    std::string note = fmt::format(
+        "{} nodes that are no ops of Fuseline, or stand between such, became {} of op External, which is not "
+        "run: {}. Its attribute module is for the Python that makes it.",
+        m_numInExternals, m_externals.size() == 1 ? "one" : fmt::format("{}", m_externals.size()),
+        nameList(m_externals));
+    if (!m_drawnOutputs.empty())
+      note += fmt::format(" It makes outputs of the model, which are none here: {}.", nameList(m_drawnOutputs));
+    return note;
   }
 
   // ---- residuals
@@ -365,15 +533,14 @@ class GraphImport {
       return Error{fmt::format("{}: its nodes are ops of Fuseline, but they do not fit together:\n{}", m_name,
                                errorText(lowered.diagnostics, m_name))};
     ImportedPipeline imported{.document = std::move(loaded.document)};
-    if (!m_unknown.empty()) imported.notes.push_back(cutNote());
+    if (hasUnknown()) imported.notes.push_back(cutNote());
+    if (!m_externals.empty()) imported.notes.push_back(externalNote());
     for (const auto& [symbol, value] : m_symbols.items())
       imported.notes.push_back(fmt::format("{} is any extent in the model, and {} here: set the symbol as you need it.",
                                            symbol, kAnyExtent));
     for (const auto& [note, ops] : m_noted) imported.notes.push_back(fmt::format("{}: {}", nameList(ops), note));
     const auto find = [this](const Node& node, int slot) { return weightOf(node, slot); };
-    if (Result<void> read = addWeights(imported, lowered.graph, {.find = find, .folder = m_options.folder}, m_options);
-        !read)
-      return read.error();
+    addWeights(imported, lowered.graph, {.find = find, .folder = m_options.folder}, m_options);
     return imported;
   }
 
@@ -402,8 +569,13 @@ class GraphImport {
   std::map<std::string, int> m_uses;                        // of a tensor, by ops and outputs
   std::map<std::string, std::string> m_branches;            // the MakeExtraOutput behind a tensor
   std::map<std::string, std::vector<std::string>> m_noted;  // ops by what there is to say of them
-  std::vector<std::string> m_unknown;
-  std::vector<const ::onnx::NodeProto*> m_unknownNodes;
+  std::vector<std::string> m_unknown;                       // tensors that no node makes
+  std::set<const ::onnx::NodeProto*> m_unknownNodes;
+  std::vector<LeftOut> m_leftOut;
+  std::vector<std::string> m_externals;  // ids
+  std::set<std::string> m_externalTensors;
+  std::size_t m_numInExternals = 0;
+  std::vector<std::string> m_drawnOutputs;
   std::set<std::string> m_made;        // by ops
   std::vector<std::string> m_outputs;  // tensors
   std::vector<std::string> m_cutInputs, m_cutOutputs;
@@ -425,8 +597,8 @@ std::optional<ImportedPipeline> writtenPipeline(const ::onnx::ModelProto& model)
 }
 
 /// Exported weights are called like parameters. Quantized ones are codes, which say less than the weights.
-Result<ImportedPipeline> withWeights(ImportedPipeline written, const ::onnx::GraphProto& graph,
-                                     const OnnxImportOptions& options) {
+ImportedPipeline withWeights(ImportedPipeline written, const ::onnx::GraphProto& graph,
+                             const OnnxImportOptions& options) {
   if (!options.takesWeights) return written;
   const LoweredGraph lowered = lower(written.document, {.pass = PassKind::Forward});
   const auto find = [&](const Node& node, int slot) -> std::optional<FoundWeight> {
@@ -434,8 +606,8 @@ Result<ImportedPipeline> withWeights(ImportedPipeline written, const ::onnx::Gra
     if (constant == graph.initializer().end() || !floatTypeOf(constant->data_type())) return std::nullopt;
     return FoundWeight{node.parameterName(slot), &*constant};
   };
-  Result<void> read = addWeights(written, lowered.graph, {.find = find, .folder = options.folder}, options);
-  return read ? Result<ImportedPipeline>(std::move(written)) : read.error();
+  addWeights(written, lowered.graph, {.find = find, .folder = options.folder}, options);
+  return written;
 }
 
 }  // namespace

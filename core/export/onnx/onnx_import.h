@@ -7,6 +7,7 @@
 #include "core/tensor/tensor.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ struct ImportedPipeline {
   std::vector<std::string> notes = {};
   /// The parameters, as `run --tensors` takes them; only where they were asked for.
   NamedTensors weights = {};
+  /// Why these could not be read; the pipeline does not need them.
+  std::optional<Error> weightsProblem = {};
 };
 
 /// By its name: such files begin with nothing of their own.
@@ -33,7 +36,7 @@ struct OnnxImportOptions {
 /// The pipeline of a model that Fuseline exported and nobody changed since; otherwise one of the ops that the graph is
 /// made of: linear layers, normalizations, activations, gates, sums, reshapes. Nodes that
 /// are no ops of Fuseline are left out and named in a note: what they make becomes inputs, what they read outputs.
-/// Errors: it is no model; no node is an op of Fuseline; tensors of other types; weights that cannot be read.
+/// Errors: it is no model; no node is an op of Fuseline; tensors of other types.
 Result<ImportedPipeline> importOnnx(const std::filesystem::path& path, const OnnxImportOptions& options = {});
 /// bytes: of a model file. Any bytes at all are safe.
 Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_view name,

@@ -177,8 +177,10 @@ Found layerNorm(Reading graph, Name tensor) {
   if (!node) return std::nullopt;
   const Gamma gamma = gammaAt(graph, inputOf(*node, 1));
   if (!gamma || !normalizesLastAxes(graph, *node, gamma)) return std::nullopt;
+  const auto* const beta = weight(graph, inputOf(*node, 2));
+  if (!beta && !inputOf(*node, 2).empty()) return std::nullopt;  // it is computed
   FoundOperation found = normalization("LayerNorm", inputOf(*node, 0), gamma, realOf(*node, "epsilon", 1e-5));
-  if (const auto* const beta = weight(graph, inputOf(*node, 2))) found.weights.push_back({"bias", beta});
+  found.weights.push_back({"bias", beta});
   return found;
 }
 

@@ -188,11 +188,14 @@ std::optional<double> OnnxReading::number(const std::string& tensor) const {
 std::optional<std::vector<std::int64_t>> OnnxReading::integers(const std::string& tensor) const {
   const ::onnx::TensorProto* const proto = constant(tensor);
   if (!proto || proto->data_type() != ::onnx::TensorProto::INT64) return std::nullopt;
-  if (proto->int64_data_size() > 0)
-    return std::vector<std::int64_t>(proto->int64_data().begin(), proto->int64_data().end());
-  std::vector<std::int64_t> values(proto->raw_data().size() / sizeof(std::int64_t));
-  std::memcpy(values.data(), proto->raw_data().data(), values.size() * sizeof(std::int64_t));
-  return values;
+  std::vector<std::int64_t> values(proto->int64_data().begin(), proto->int64_data().end());
+  if (values.empty()) {
+    values.resize(proto->raw_data().size() / sizeof(std::int64_t));
+    std::memcpy(values.data(), proto->raw_data().data(), values.size() * sizeof(std::int64_t));
+  }
+  // Else they stand in another file, or some are missing.
+  const bool isWhole = static_cast<std::int64_t>(values.size()) == numElements(shapeOf(*proto));
+  return isWhole ? std::optional(std::move(values)) : std::nullopt;
 }
 
 /// Nodes that only pass a tensor on keep its shape.

@@ -112,6 +112,7 @@ Shape shapeInOp(const FoundWeight& weight) {
 }  // namespace
 
 Result<Tensor> readWeight(const FoundWeight& weight, const TensorSpec& spec, const fs::path& folder) {
+  if (!weight.constant) return Tensor::zeros(spec);
   const ::onnx::TensorProto& constant = *weight.constant;
   const std::optional<DType> dtype = floatTypeOf(constant.data_type());
   if (!dtype)

@@ -18,8 +18,8 @@ namespace fuseline {
 /// A parameter of an op, such as "weight", and the constant of a graph that holds it.
 struct FoundWeight {
   std::string parameter;
-  const ::onnx::TensorProto* constant = nullptr;
-  bool isTransposed = false;  // a matrix: [in, out] in the model
+  const ::onnx::TensorProto* constant = nullptr;  // nullptr: it is zero, as where the graph adds nothing
+  bool isTransposed = false;                      // a matrix: [in, out] in the model
 };
 
 /// The elements, rounded once where the spec has a narrower dtype. folder: where files of external data stand.

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/in_place_hazards.h"
 
+#include "core/ops/external.h"
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -84,6 +86,8 @@ std::optional<std::string> hazardOf(const Graph& graph, NodeId sum, const std::s
     if (const auto value = keptFor(node, tensor.values()))
       return fmt::format("{} keeps that tensor, {}, for backward", node.id, nameOf(*value));
   for (const ValueId value : tensor.values()) {
+    if (graph.value(value).producer < 0 && isOfExternal(nameOf(value)))
+      return fmt::format("{} may keep that tensor, {}, for backward", externalOf(nameOf(value)), nameOf(value));
     if (graph.value(value).isOutput) return fmt::format("that tensor, {}, is an output", nameOf(value));
     for (const Use& use : graph.value(value).uses)
       if (use.node > sum && !isSame(graph.node(use.node)))

@@ -3,6 +3,7 @@
 #include "core/export/te/modules_between.h"
 
 #include "core/document/document_operation.h"
+#include "core/document/symbol_table.h"
 #include "core/ops/external.h"
 
 #include <algorithm>
@@ -32,9 +33,10 @@ std::vector<ValueId> valuesOf(const Graph& graph, const std::string& path, const
   return values;
 }
 
-std::string moduleOf(const DocumentOp& op) {
+std::string moduleOf(const DocumentOp& op, const SymbolTable& symbols) {
   const auto found = op.attributes.find("module");
-  return found != op.attributes.end() && found->is_string() ? found->get<std::string>() : std::string();
+  const bool isGiven = found != op.attributes.end() && found->is_string();
+  return isGiven ? symbols.withExpressions(found->get_ref<const std::string&>()) : std::string();
 }
 
 /// Lowering adds their outputs op by op, so that each op begins with its first.
@@ -51,13 +53,15 @@ std::vector<std::string> pathsOf(const Graph& graph) {
 }  // namespace
 
 std::vector<ModuleBetween> modulesBetween(const PipelineDocument& document, const Graph& graph) {
+  DiagnosticSink ignored(nullptr);  // the graph could not be lowered otherwise
+  const SymbolTable symbols(document, {}, ignored);
   std::vector<ModuleBetween> modules;
   for (const std::string& path : pathsOf(graph)) {
     const DocumentOp* op = opAt(document, path);
     if (!op) continue;
     const OperationPointer type = operationOf(document, *op);
     modules.push_back({.path = path,
-                       .call = moduleOf(*op),
+                       .call = moduleOf(*op, symbols),
                        .inputs = valuesOf(graph, path, type->inputs),
                        .outputs = valuesOf(graph, path, type->outputs)});
   }

@@ -9,7 +9,8 @@
 
 namespace fuseline {
 
-/// In an order in which each reads what earlier ones made. `graph` is lowered from the document.
+/// In an order in which each reads what earlier ones made. `graph` is lowered from the document, with the values that
+/// its symbols have there.
 std::vector<ModuleBetween> modulesBetween(const PipelineDocument& document, const Graph& graph);
 
 }  // namespace fuseline

@@ -93,7 +93,8 @@ class Script {
       : m_pipeline(pipeline),
         m_plan(std::move(plan)),
         m_notes(std::move(notes)),
-        m_between(modulesBetween(pipeline.document, m_plan.graph)) {}
+        m_between(modulesBetween(documentAsAnalysed(pipeline), m_plan.graph)),
+        m_makers(m_plan.graph, m_between) {}
 
   Result<PipelineText> write() {
     for (const ModuleBetween& module : m_between) {
@@ -328,8 +329,7 @@ class Script {
 
   bool isReady(const ModuleBetween& module, const std::set<NodeId>& made) const {
     return std::ranges::all_of(module.inputs, [&](ValueId input) {
-      return std::ranges::all_of(makersOf(graph(), m_between, input),
-                                 [&](NodeId maker) { return made.contains(maker); });
+      return std::ranges::all_of(m_makers.of(input), [&](NodeId maker) { return made.contains(maker); });
     });
   }
 
@@ -353,9 +353,16 @@ class Script {
 
   std::string tables() const {
     return inputTable() + outputList() + parameterTable() + planTable() +
-           fmt::format("TRAINS = {}\nOVERWRITES_INPUTS = {}\nIS_PARALLEL = {}\nTOLERANCE = {}\n",
+           fmt::format("TRAINS = {}\nOVERWRITES_INPUTS = {}\nIS_PARALLEL = {}\nTOLERANCE = {}\nNOT_RUN = [{}]\n",
                        pythonBool(isTraining()), pythonBool(overwritesInputs()), pythonBool(isParallel()),
-                       pythonNumber(tolerance()));
+                       pythonNumber(tolerance()), fmt::join(modulesNotRun(), ", "));
+  }
+
+  /// By Fuseline.
+  std::vector<std::string> modulesNotRun() const {
+    std::vector<std::string> paths;
+    for (const ModuleBetween& module : m_between) paths.push_back(pythonText(module.path));
+    return paths;
   }
 
   /// Counts share out the rows of what their reader reads.
@@ -477,6 +484,7 @@ class Script {
   TePlan m_plan;
   std::vector<std::string> m_notes;
   std::vector<ModuleBetween> m_between;
+  Makers m_makers;
   std::vector<std::string> m_betweenNames;
   std::vector<Module> m_modules;
   PythonNames m_variables{{"self", "te", "torch", "recipe"}};

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <set>
 
 namespace fuseline {
 
@@ -63,13 +64,13 @@ bool isChain(const Graph& graph, const Unit& unit) {
 class SequenceBuilder {
  public:
   SequenceBuilder(const Graph& graph, const std::vector<ModuleBetween>& between)
-      : m_graph(graph), m_between(between), m_sequenceOf(graph.nodes().size(), -1) {}
+      : m_graph(graph), m_makers(graph, between), m_sequenceOf(graph.nodes().size(), -1) {}
 
   bool isReady(const Unit& unit) const {
     return std::ranges::all_of(unit, [&](NodeId node) {
       return std::ranges::all_of(m_graph.node(node).inputs, [&](ValueId value) {
         const bool isInput = m_graph.value(value).producer < 0;
-        return std::ranges::all_of(makersOf(m_graph, m_between, value), [&](NodeId maker) {
+        return std::ranges::all_of(m_makers.of(value), [&](NodeId maker) {
           return m_sequenceOf[at(maker)] >= 0 || (!isInput && contains(unit, maker));
         });
       });
@@ -116,8 +117,7 @@ class SequenceBuilder {
   }
 
   bool isMadeBefore(ValueId input, int sequence) const {
-    return std::ranges::all_of(makersOf(m_graph, m_between, input),
-                               [&](NodeId maker) { return m_sequenceOf[at(maker)] < sequence; });
+    return std::ranges::all_of(m_makers.of(input), [&](NodeId maker) { return m_sequenceOf[at(maker)] < sequence; });
   }
 
   void addEnds(TeSequence& sequence) const {
@@ -134,7 +134,7 @@ class SequenceBuilder {
   }
 
   const Graph& m_graph;
-  const std::vector<ModuleBetween>& m_between;
+  Makers m_makers;
   std::vector<int> m_sequenceOf;  // of a node; -1: none yet
   std::vector<TeSequence> m_sequences;
 };
@@ -174,15 +174,21 @@ std::vector<Unit> unitsOf(const Graph& graph, const FusionReport& report) {
 
 }  // namespace
 
-std::vector<NodeId> makersOf(const Graph& graph, const std::vector<ModuleBetween>& between, ValueId value) {
-  if (const NodeId producer = graph.value(value).producer; producer >= 0) return {producer};
-  std::vector<NodeId> makers;
+Makers::Makers(const Graph& graph, const std::vector<ModuleBetween>& between) : m_graph(graph) {
   for (const ModuleBetween& module : between) {
-    if (std::ranges::find(module.outputs, value) == module.outputs.end()) continue;
-    for (const ValueId input : module.inputs)
-      for (const NodeId maker : makersOf(graph, between, input)) makers.push_back(maker);
+    std::set<NodeId> makers;
+    for (const ValueId input : module.inputs) {
+      const std::vector<NodeId> before = of(input);
+      makers.insert(before.begin(), before.end());
+    }
+    for (const ValueId output : module.outputs) m_beforeModules[output].assign(makers.begin(), makers.end());
   }
-  return makers;
+}
+
+std::vector<NodeId> Makers::of(ValueId value) const {
+  if (const NodeId producer = m_graph.value(value).producer; producer >= 0) return {producer};
+  const auto found = m_beforeModules.find(value);
+  return found == m_beforeModules.end() ? std::vector<NodeId>() : found->second;
 }
 
 bool isTeOperation(const Node& node) {

@@ -5,6 +5,7 @@
 #include "core/fusion/fuser.h"
 #include "core/graph/graph.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,18 @@ struct ModuleBetween {
   std::vector<ValueId> outputs;
 };
 
-/// What the value is computed from at last: its op, or the ops in front of the modules that make it.
-std::vector<NodeId> makersOf(const Graph& graph, const std::vector<ModuleBetween>& between, ValueId value);
+/// What values are computed from at last: their op, or the ops in front of the modules that make them.
+class Makers {
+ public:
+  /// between: in an order in which each reads what earlier ones made. The graph must outlive this.
+  Makers(const Graph& graph, const std::vector<ModuleBetween>& between);
+  /// Each once.
+  std::vector<NodeId> of(ValueId value) const;
+
+ private:
+  const Graph& m_graph;
+  std::map<ValueId, std::vector<NodeId>> m_beforeModules;  // by what those make
+};
 
 /// Is the node an op of te.ops?
 bool isTeOperation(const Node& node);

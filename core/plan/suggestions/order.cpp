@@ -58,6 +58,14 @@ class Swap {
         m_secondIn{second.id, secondNode.operation->inputs.front().name},
         m_secondOut{second.id, secondNode.operation->outputs.front().name} {}
 
+  /// Is what the first makes for the second alone, as the file has it? The graph does not tell of an output of a block
+  /// that this instance leaves unread, nor of ops in between that are bypassed.
+  bool isDirect() const {
+    const auto numWires = std::ranges::count(m_section.wires, m_firstOut, &Wire::from);
+    return numWires == 1 && std::ranges::count(m_section.wires, Wire{m_firstOut, m_secondIn}) == 1 &&
+           std::ranges::find(m_section.outputs, m_firstOut, &DocumentOutput::from) == m_section.outputs.end();
+  }
+
   /// The main wires change their ends; the ops change their places on the canvas.
   EditGroup edit() const {
     EditGroup group{.label = fmt::format("Move {} behind {}", m_first, m_secondIn.node)};
@@ -108,7 +116,9 @@ std::vector<Proposal> suggestion_sources::order(const SuggestionContext& context
     const std::optional<WrittenOp> op = writtenOp(context.document, first);
     const std::optional<WrittenOp> reader = writtenOp(context.document, *second);
     if (!op || !reader || !op->isBeside(*reader) || !seen.insert(op->text()).second) continue;
-    EditGroup edit = Swap(*op, first, *reader, *second).edit();
+    const Swap swap(*op, first, *reader, *second);
+    if (!swap.isDirect()) continue;
+    EditGroup edit = swap.edit();
     std::string label = op->block.empty() ? edit.label : fmt::format("{} of block {}", edit.label, op->block);
     proposals.push_back(
         {.source = "order",

@@ -67,6 +67,26 @@ TEST(Diff, MeasuresBothInTurns) {
   EXPECT_TRUE(has(gated.out, "passed peak>+10%: ")) << gated.out;
 }
 
+TEST(Diff, RefusesWhatItCouldNotMeasureBeforeItMeasures) {
+  const std::string call = "diff --device reference --measure " + samplePipeline() + " " + samplePipeline();
+  for (const char* option : {" --fail-if 'speedup<-5%'", " --fail-if 'unfused>+5%'", " --ranks 8"}) {
+    const ProgramResult result = fuseline(call + option);
+    EXPECT_EQ(result.exitCode, 2) << option;
+    EXPECT_EQ(result.out, "") << option;
+  }
+  const ProgramResult measured = fuseline("diff --measured a.fuserun " + samplePipeline() + " " + samplePipeline());
+  EXPECT_EQ(measured.exitCode, 2);
+  EXPECT_TRUE(has(measured.err, "--measured: the figures of a run hold for its own pipeline")) << measured.err;
+}
+
+/// What took long is not lost for a gate that asks for more rounds.
+TEST(Diff, ShowsWhatItMeasuredWhereAGateCannotJudge) {
+  const ProgramResult result = fuseline("diff --device reference --measure --iterations 2 --fail-if 'median>+5%' " +
+                                        samplePipeline() + " " + samplePipeline());
+  EXPECT_EQ(result.exitCode, 1) << result.err;
+  EXPECT_TRUE(has(result.out, "from end to end, fused\n")) << result.out;
+}
+
 TEST(Diff, MeasuresOnlyWhatCanRun) {
   const TemporaryFolder folder;
   const std::string broken = changedSample(folder, R"("op": "GELU")", R"("op": "GELUU")");

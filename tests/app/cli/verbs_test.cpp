@@ -193,6 +193,19 @@ TEST(ExitCode, IsOneForAFileThatIsNotThere) {
   EXPECT_TRUE(has(result.err, "/no/such/file.fuseline")) << result.err;
 }
 
+TEST(Validate, GoesOnBehindAFileThatIsNotThere) {
+  const std::string files = "/no/such/file.fuseline " + samplePipeline();
+  const ProgramResult result = fuseline("validate " + files);
+  EXPECT_EQ(result.exitCode, 1);
+  EXPECT_TRUE(has(result.out, "/no/such/file.fuseline") && has(result.out, "[not-opened")) << result.out;
+  EXPECT_TRUE(has(result.err, "0 errors")) << result.err;
+  const Json found = fuseline("validate --json " + files).json();
+  EXPECT_EQ(found["isValid"], false);
+  ASSERT_EQ(found["files"].size(), 2u);
+  EXPECT_EQ(found["files"][0]["isValid"], false);
+  EXPECT_EQ(found["files"][1]["isValid"], true);
+}
+
 TEST(ExitCode, IsTwoForUsage) {
   for (const std::string& arguments :
        {std::string(""),

@@ -57,6 +57,57 @@ TEST(External, ShapesAreExpressionsOfExtents) {
   EXPECT_EQ(madeBy("y = [5], lse = [x.0]"), "[5] bf16");
 }
 
+TEST(External, MayMakeAnotherDType) {
+  EXPECT_EQ(madeBy("y, lse = [x.0] f32"), "[8, 16] bf16");
+  EXPECT_EQ(madeBy("y = [x.0, 16] f32"), "[8, 16] f32");
+  EXPECT_EQ(
+      errorsOf(around(R"("outputs": "y = [x.0] fp8")")),
+      Texts{"mix: outputs: the dtype of y is \"fp8\"; expected one of f32, f16, bf16, i64, or none, which is that "
+            "of x."});
+}
+
+/// As an embedding reads tokens, and a router makes the counts of groups.
+TEST(External, ReadsAndMakesCounts) {
+  const PipelineDocument document =
+      parseDocument(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": {
+        "inputs": [{"id": "ids", "dtype": "i64", "shape": [8]}],
+        "ops": [{"id": "embed", "op": "External", "attributes": {"outputs": "y = [x.0, 16] bf16, n = [2] i64"}},
+                {"id": "fc", "op": "GroupedLinear", "attributes": {"num_groups": 2, "in_features": 16, "out_features": 4}}],
+        "wires": [["ids", "embed.x"], ["embed.y", "fc.x"], ["embed.n", "fc.split_sizes"]],
+        "outputs": [{"id": "y", "from": "fc.y"}]}})")
+          .document;
+  const LoweredGraph lowered = lower(document);
+  EXPECT_EQ(errorsOf(document), Texts{});
+  EXPECT_EQ(toString(lowered.graph.value(lowered.graph.findValue("embed.n")).spec), "[2] i64");
+}
+
+TEST(External, ExtentsMayBeOfInputsWithDigitsInTheirNames) {
+  const PipelineDocument document =
+      parseDocument(pipelineText(R"({"id": "a", "op": "GELU"}, {"id": "mix", "op": "External",
+        "attributes": {"inputs": "k1", "outputs": "y = [k1.1, x.0 * 2]"}}, {"id": "c", "op": "GELU"})",
+                                 R"(["x", "a.x"], ["a.y", "mix.x"], ["a.y", "mix.k1"], ["mix.y", "c.x"])", "c.y"))
+          .document;
+  const Graph graph = lower(document).graph;
+  EXPECT_EQ(toString(graph.value(graph.findValue("mix.y")).spec), "[16, 16] bf16");
+}
+
+TEST(External, NamesWhatIsThereWhereANameIsUnknown) {
+  EXPECT_EQ(errorsOf(around(R"("outputs": "y = [x.0, FFFFF]")")),
+            Texts{"mix: outputs: in \"FFFFF\", column 1: unknown name FFFFF; the names are x_0, x_1."});
+}
+
+/// What comes in must be what would have gone out, though nothing runs.
+TEST(External, IsBypassedOnlyWhereTheShapeStays) {
+  PipelineDocument same = around("");
+  ASSERT_TRUE(same.apply(SetBypassed{"mix", true}));
+  EXPECT_EQ(errorsOf(same), Texts{});
+  PipelineDocument other = around(R"("outputs": "y = [x.0, 4]")");
+  ASSERT_TRUE(other.apply(SetBypassed{"mix", true}));
+  ASSERT_EQ(errorsOf(other).size(), 1U);
+  EXPECT_TRUE(errorsOf(other)[0].starts_with("mix: it is bypassed, but makes [8, 4] bf16 of [8, 16] bf16"))
+      << errorsOf(other)[0];
+}
+
 TEST(External, ShapesMayHaveSymbols) { EXPECT_EQ(madeBy("y = [2 * F, x.1]"), "[64, 16] bf16"); }
 
 TEST(External, RefusesShapesThatAreNone) {

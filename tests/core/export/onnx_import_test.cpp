@@ -385,30 +385,93 @@ Model layersAroundSoftmax() {
   return model;
 }
 
-TEST(OnnxImport, LeavesOutWhatItDoesNotUnderstand) {
+/// Of the op of this kind that comes first.
+Json attributesOf(const Result<ImportedPipeline>& imported, std::string_view operation) {
+  const auto& ops = imported->document.ops();
+  return std::ranges::find(ops, operation, &DocumentOp::operation)->attributes;
+}
+
+TEST(OnnxImport, MakesAnExternalOfWhatStandsBetweenOps) {
   const Result<ImportedPipeline> imported = layersAroundSoftmax().cut();
-  EXPECT_EQ(operationsOf(imported), (Texts{"Linear", "Linear"}));
-  EXPECT_EQ(imported->notes.front(),
-            "2 of 4 nodes are no ops of Fuseline, or stand between such: /extents (Shape), /p (Softmax). They were "
-            "left out; what they make "
-            "became inputs: p; what they read became outputs: scores.");
+  EXPECT_EQ(operationsOf(imported), (Texts{"Linear", "External", "Linear"}));
+  EXPECT_EQ(attributesOf(imported, "External"),
+            (Json{{"outputs", "y = [batch, 8]"}, {"description", "1 node of the model: Softmax"}}));
+  EXPECT_EQ(imported->notes[0],
+            "1 of 4 nodes are no ops of Fuseline, or stand between such: /extents (Shape). They were left out.");
+  EXPECT_TRUE(has(imported->notes[1], "became one of op External, which is not run: p.")) << imported->notes[1];
   const LoweredGraph lowered = lower(imported->document, {.pass = PassKind::Forward});
   ASSERT_FALSE(hasErrors(lowered.diagnostics));
   EXPECT_EQ(lowered.graph.inputs().size(), 2U);
   EXPECT_EQ(lowered.graph.outputs().size(), 2U);
-  EXPECT_EQ(lowered.graph.value(lowered.graph.inputs()[1]).spec.shape, (Shape{128, 8}));
+  EXPECT_EQ(toString(lowered.graph.value(lowered.graph.findValue("p.y")).spec), "[128, 8] f32");
 }
 
-// The scale within is left out with them; the layer behind knows an extent that the model does not.
-TEST(OnnxImport, LeavesOutWhatStandsBetween) {
+// The scale within belongs to it; the layer behind knows an extent that the model does not.
+TEST(OnnxImport, TakesWhatStandsBetweenIntoTheExternal) {
   Model model;
   model.input("x", {"4", "8"}).noted("p", {"4", "8"}).noted("q", {"4", "any"}).weight("w", {8, 6}).number("half", 0.5F);
   model.node("Softmax", {"x"}, {"p"}).node("Mul", {"p", "half"}, {"s"}).node("Softmax", {"s"}, {"q"});
   model.node("MatMul", {"q", "w"}, {"y"}).output("y");
   const Result<ImportedPipeline> imported = model.cut();
+  EXPECT_EQ(operationsOf(imported), (Texts{"External", "Linear"}));
+  EXPECT_EQ(imported->document.ops()[0].id, "attention");
+  EXPECT_EQ(attributesOf(imported, "External")["outputs"], "y = [4, 8]");
+  EXPECT_EQ(attributesOf(imported, "External")["description"], "3 nodes of the model: Softmax, Mul");
+  EXPECT_EQ(imported->document.inputs().size(), 1U);
+}
+
+/// Of two layers, which have a mask in common: it is computed of no tensor, and so ties nothing together.
+TEST(OnnxImport, MakesAnExternalOfEachAttention) {
+  Model model;
+  model.input("x", {"4", "8"}).number("one", 1.0F).node("Shape", {"x"}, {"shape"});
+  model.node("ConstantOfShape", {"shape"}, {"mask"});
+  std::string from = "x";
+  for (const std::string layer : {"l0", "l1"}) {
+    const auto named = [&](const char* tensor) { return layer + "/" + tensor; };
+    for (const char* part : {"q", "k", "v"}) {
+      model.weight(named(part) + ".w", {8, 8});
+      model.node("MatMul", {from, named(part) + ".w"}, {named(part)});
+    }
+    model.node("Transpose", {named("k")}, {named("kt")}).node("MatMul", {named("q"), named("kt")}, {named("s")});
+    model.node("Where", {"mask", named("s"), "one"}, {named("m")}).node("Softmax", {named("m")}, {named("p")});
+    model.node("MatMul", {named("p"), named("v")}, {named("a")}).noted(named("a"), {"4", "8"});
+    model.weight(named("o.w"), {8, 8}).node("MatMul", {named("a"), named("o.w")}, {named("o")});
+    model.node("Add", {from, named("o")}, {named("r")});
+    from = named("r");
+  }
+  const Result<ImportedPipeline> imported = model.output(from).cut();
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_EQ(std::ranges::count(operationsOf(imported), "External"), 2);
+  EXPECT_EQ(std::ranges::count(operationsOf(imported), "Linear"), 8);
+  EXPECT_EQ(std::ranges::count(operationsOf(imported), "MakeExtraOutput"), 2) << "the residuals go around";
+  EXPECT_EQ(imported->document.inputs().size(), 1U);
+  EXPECT_EQ(imported->document.outputs().size(), 1U);
+  EXPECT_EQ(attributesOf(imported, "External")["inputs"], "x2, x3");
+  EXPECT_EQ(imported->document.ops()[4].id, "l0");
+}
+
+TEST(OnnxImport, LeavesOutWhatEndsAModel) {
+  Model model;
+  model.input("x", {"4", "8"}).weight("w", {8, 8}).node("MatMul", {"x", "w"}, {"scores"});
+  model.node("Softmax", {"scores"}, {"p"}).output("p");
+  const Result<ImportedPipeline> imported = model.cut();
   EXPECT_EQ(operationsOf(imported), Texts{"Linear"});
-  EXPECT_TRUE(has(imported->notes.front(), "/s (Mul)")) << imported->notes.front();
-  EXPECT_EQ(imported->document.inputs().size(), 2U);
+  EXPECT_TRUE(has(imported->notes.front(), "/p (Softmax). They were left out; what they read became outputs: scores."))
+      << imported->notes.front();
+}
+
+TEST(OnnxImport, SaysWhichOutputsAnExternalMakes) {
+  Result<ImportedPipeline> imported = layersAroundSoftmax().output("p").cut();
+  ASSERT_TRUE(imported);
+  EXPECT_EQ(imported->document.outputs().size(), 1U);
+  EXPECT_TRUE(has(imported->notes[1], "It makes outputs of the model, which are none here: p.")) << imported->notes[1];
+}
+
+TEST(OnnxImport, TakesNoLayerNormWithoutItsBias) {
+  Model model;
+  model.input("x", {"4", "8"}).input("beta", {"8"}).weight("g", {8}).noted("n", {"4", "8"}).weight("w", {8, 8});
+  model.node("LayerNormalization", {"x", "g", "beta"}, {"n"}).node("MatMul", {"n", "w"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(model.cut()), (Texts{"External", "Linear"}));
 }
 
 TEST(OnnxImport, BeginsBehindAnEmbedding) {
@@ -439,7 +502,7 @@ TEST(OnnxImport, TakesNoSumOfExtentsForAnOp) {
   model.input("x", {"4", "8"}).noted("p", {"4", "8"}).weight("w", {8, 8}).node("Shape", {"x"}, {"shape"});
   model.node("Add", {"shape", "shape"}, {"twice"}).node("Expand", {"x", "twice"}, {"p"});
   model.node("MatMul", {"p", "w"}, {"y"}).output("y");
-  EXPECT_EQ(operationsOf(model.cut()), Texts{"Linear"});
+  EXPECT_EQ(operationsOf(model.cut()), (Texts{"External", "Linear"}));
 }
 
 TEST(OnnxImport, CutsOnlyWhereTheModelSaysTheShape) {

@@ -7,6 +7,7 @@
 #include "core/export/te/python_text.h"
 #include "core/export/te/te_recipe.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -92,6 +93,36 @@ TEST(TePython, SwitchesOffASumInPlaceThatWouldDestroyATensor) {
   const PipelineText inference = exported(templateText("llama-mlp"), {.lowering = {.pass = PassKind::Forward}});
   EXPECT_TRUE(inference.notes.empty());
   EXPECT_TRUE(contains(inference.text, "[\"ForwardLinearBiasAdd\", [4, 5]]"));
+}
+
+/// a (GELU) -> mix (External) -> add, in place, to what a made.
+std::string aroundModule(const char* module) {
+  return fmt::format(R"({{"format": "fuseline-pipeline", "formatVersion": {{"major": 1, "minor": 0}},
+    "symbols": {{"H": 16, "D": 4}}, "pipeline": {{"inputs": [{{"id": "x", "dtype": "bf16", "shape": [8, "H"]}}],
+    "ops": [{{"id": "a", "op": "GELU"}}, {{"id": "mix", "op": "External", "attributes": {{"module": "{}"}}}},
+            {{"id": "add", "op": "AddExtraInput", "attributes": {{"in_place": true}}}}],
+    "wires": [["x", "a.x"], ["a.y", "mix.x"], ["a.y", "add.x"], ["mix.y", "add.extra"]],
+    "outputs": [{{"id": "y", "from": "add.y"}}]}}}})",
+                     module);
+}
+
+TEST(TePython, PutsSymbolsIntoTheExpressionOfAModule) {
+  const std::string text = aroundModule("Mix({H / D}, {D}, {'a': 1}, {H)");
+  EXPECT_TRUE(contains(exported(text).text, "Mix(4, 4, {'a': 1}, {H)"));
+  EXPECT_TRUE(contains(exported(text, {.lowering = {.symbols = {{"D", 8}}}}).text, "Mix(2, 8, "));
+}
+
+TEST(TePython, DoesNotAddInPlaceToWhatAModuleMayKeep) {
+  const PipelineText training = exported(aroundModule("Mix()"));
+  ASSERT_EQ(training.notes.size(), 2u);
+  EXPECT_TRUE(contains(training.notes[1], "mix may keep that tensor, mix.y, for backward") ||
+              contains(training.notes[0], "mix may keep that tensor, mix.y, for backward"))
+      << training.notes[0] << training.notes[1];
+}
+
+TEST(TePython, RefusesToCheckWhatFuselineDidNotRun) {
+  EXPECT_TRUE(contains(exported(aroundModule("Mix()")).text, "NOT_RUN = [\"mix\"]"));
+  EXPECT_TRUE(contains(exported(templateText("gpt-mlp")).text, "NOT_RUN = []"));
 }
 
 TEST(TePython, EmbedsThePipelineAsItWasAnalysed) {

@@ -128,6 +128,23 @@ RC_GTEST_PROP(TeSequences, HoldEveryOpOnceInAnOrderThatRuns, ()) {
   checkOrder(graph, sequences);
 }
 
+// Each reads both that the one before makes, so that there are 2^40 ways through them.
+TEST(Makers, AreFoundBehindManyModules) {
+  std::vector<testing::Link> links = {link("GELU", "first")};
+  for (int i = 0; i < 40; ++i)
+    for (const char* name : {"a", "b"}) links.push_back(link("AddExtraInput", fmt::format("{}{}", name, i)));
+  const Graph graph = chain(DType::BF16, {8, 16}, links);
+  // The extra inputs are inputs of the graph, in pairs.
+  std::vector<ModuleBetween> between;
+  std::vector<ValueId> values = {graph.findValue("first.y")};
+  for (std::size_t i = 0; i < 40; ++i) {
+    const std::vector<ValueId> made = {graph.inputs()[1 + 2 * i], graph.inputs()[2 + 2 * i]};
+    between.push_back({.path = "m", .call = "m()", .inputs = values, .outputs = made});
+    values = made;
+  }
+  EXPECT_EQ(Makers(graph, between).of(values[1]), std::vector<NodeId>{0});
+}
+
 std::vector<std::string> hazards(const Graph& graph) {
   std::vector<std::string> reasons;
   for (const InPlaceHazard& hazard : inPlaceHazards(graph)) reasons.push_back(hazard.reason);

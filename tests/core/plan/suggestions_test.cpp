@@ -145,6 +145,24 @@ TEST(Suggestions, LookIntoBlocksOnceForAllInstances) {
   EXPECT_EQ(serialize(changed), serialize(document));
 }
 
+// In the first layer nobody reads s, so that the graph does not tell of it; in the second, somebody does.
+TEST(Suggestions, DoNotMoveWhatAnInstanceReadsInBetween) {
+  Json document = *parseJson(serialize(layersOf({kHalf, kLinear, kAddInPlace})));
+  document["blocks"]["Layer"]["outputs"].push_back({{"id" : "s"}, {"from", "scale.y"}});
+  document["pipeline"]["outputs"].push_back({{"id" : "s"}, {"from", "second.s"}});
+  const LoadedDocument loaded = parseDocument(document.dump());
+  ASSERT_FALSE(hasErrors(loaded.diagnostics));
+  EXPECT_FALSE(find(suggestions(loaded.document), "Move scale behind fc of block Layer"));
+}
+
+// Between them the file has an op, which is only bypassed for now.
+TEST(Suggestions, DoNotMoveAnOpOverOneThatIsBypassed) {
+  PipelineDocument document = chainOf({kHalf, {"act", "GELU"}, kLinear, kAddInPlace});
+  ASSERT_TRUE(document.apply(SetBypassed{"act", true}));
+  const std::vector<Suggestion> found = suggestions(document);
+  for (const Suggestion& each : found) EXPECT_NE(each.proposal.source, "order") << each.proposal.repair.label;
+}
+
 TEST(Suggestions, SayWhatTheBestDoTogether) {
   const Op otherHalf = {"half", "ConstantScale", R"({"scale": 0.25})"};
   const Op otherLinear = {"fc2", "BasicLinear", R"({"in_features": "H", "out_features": "H"})"};

@@ -36,6 +36,18 @@ TEST(Bindings, GiveAHistoryTheLengthThatTheRecipeAsksFor) {
   EXPECT_EQ(historyIn(delayed(5), given), (std::vector<double>{0, 5, 7, 0, 0}));
 }
 
+TEST(Bindings, OfAnotherPipelineStayWhereTheyFit) {
+  const Graph graph = chain(DType::BF16, {16, 16}, {linear(16, "fc")});
+  const NamedTensors given = {{"x", Tensor::zeros({DType::BF16, {16, 16}})},
+                              {"fc.weight", Tensor::zeros({DType::BF16, {16, 8}})},
+                              {"gone.weight", Tensor::zeros({DType::BF16, {16, 16}})}};
+  ASSERT_FALSE(makeBindings(graph, 1, given));
+  const NamedTensors fitting = thoseThatFit(graph, given);
+  ASSERT_EQ(fitting.size(), 1u);
+  EXPECT_EQ(fitting[0].first, "x");
+  EXPECT_TRUE(makeBindings(graph, 1, fitting));
+}
+
 TEST(Bindings, RefuseAHistoryOfAnotherKind) {
   const Graph graph = delayed(3);
   const std::string name = quantizerStates(graph).front().historyName;

@@ -151,6 +151,23 @@ TEST(Worker, RunsTwoPipelinesInTurns) {
   EXPECT_FALSE(tookTurns(results[1].record, results[1].record)) << "it ran alone";
 }
 
+/// They were chosen for the one; the other may be without the op that a tensor is for.
+TEST(Worker, LeavesOutTensorsThatTheOtherPipelineDoesNotTake) {
+  const TemporaryFolder folder;
+  RunRequest request{.id = 6, .pipelineText = kPipeline, .pipelineName = "mlp"};
+  request.settings.device = "reference";
+  request.settings.iterations = 1;
+  request.tensorsFile = (folder / "in.safetensors").string();
+  ASSERT_TRUE(writeSafetensors(request.tensorsFile, {{"fc.weight", Tensor::zeros({DType::F32, {8, 8}})}}));
+  request.besideText = std::string(kPipeline);
+  for (std::size_t at = 0; (at = request.besideText.find("fc", at)) != std::string::npos;)
+    request.besideText.replace(at, 2, "up");
+  request.besideName = "before";
+  const std::vector<WorkerEvent> events = serve(encode(WorkerRequest(request)) + "\n");
+  EXPECT_EQ(only<ResultEvent>(events).size(), 1u);
+  EXPECT_TRUE(only<ErrorEvent>(events).empty()) << only<ErrorEvent>(events)[0].error.message;
+}
+
 TEST(Worker, NamesThePipelineThatCannotTakeTurns) {
   RunRequest request{.id = 6, .pipelineText = kPipeline, .pipelineName = "mlp"};
   request.settings.device = "reference";
