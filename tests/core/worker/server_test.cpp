@@ -153,7 +153,7 @@ TEST(Worker, RunsTwoPipelinesInTurns) {
 
 /// They were chosen for the one; the other may be without the op that a tensor is for.
 TEST(Worker, LeavesOutTensorsThatTheOtherPipelineDoesNotTake) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   RunRequest request{.id = 6, .pipelineText = kPipeline, .pipelineName = "mlp"};
   request.settings.device = "reference";
   request.settings.iterations = 1;
