@@ -100,7 +100,7 @@ void addImportVerb(CLI::App& app, Context& context) {
   verb->add_option("--weights", options->weights, "Also writes the weights of an ONNX model, for --tensors")
       ->type_name("OUT.safetensors");
   verb->add_flag("--strict", options->isStrict,
-                 "Refuses an ONNX model with nodes that are no ops; without it they are left out, with a note");
+                 "Refuses an ONNX model with nodes that are no ops; without it they become Externals, or are left out");
   verb->add_flag("--force", options->replaces, "Replaces files where they exist");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }

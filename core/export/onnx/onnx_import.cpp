@@ -2,19 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_import.h"
 
-#include "core/document/expression.h"
 #include "core/document/json_text.h"
 #include "core/document/lowering.h"
 #include "core/export/onnx/name_list.h"
 #include "core/export/onnx/onnx_exporter.h"
 #include "core/export/onnx/onnx_listing.h"
+#include "core/export/onnx/onnx_node_names.h"
 #include "core/export/onnx/onnx_patterns.h"
 #include "core/export/onnx/onnx_regions.h"
+#include "core/export/onnx/onnx_symbols.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/read_file.h"
 
 #include <algorithm>
-#include <cctype>
 #include <deque>
 #include <map>
 #include <set>
@@ -25,38 +25,6 @@
 namespace fuseline {
 
 namespace {
-
-/// What an extent that may be any is taken as, until somebody says otherwise.
-constexpr std::int64_t kAnyExtent = 128;
-
-/// As it may stand in a message: names in a model are any bytes.
-std::string shown(const std::string& name) { return isUtf8(name) ? shortened(name) : "?"; }
-
-/// An op of several nodes is called like what they have in common: "norm/scaled" and "/model/norm/Mul" are parts.
-std::string_view wholeName(std::string_view node) {
-  const std::size_t end = node.rfind('/');
-  return end == std::string_view::npos || end == 0 ? node : node.substr(0, end);
-}
-
-/// "/model/act.1" becomes "model_act_1", and a name that is taken gets a number.
-class Ids {
- public:
-  std::string of(std::string_view name) {
-    std::string id;
-    for (const char c : name) {
-      const bool isPlain = std::isalnum(static_cast<unsigned char>(c)) != 0;
-      if (isPlain || (!id.empty() && id.back() != '_')) id += isPlain ? c : '_';
-    }
-    while (id.ends_with('_')) id.pop_back();
-    const bool isName = !id.empty() && std::isdigit(static_cast<unsigned char>(id.front())) == 0;
-    id = freeId(m_taken, isName ? id : "t" + id);
-    m_taken.insert(id);
-    return id;
-  }
-
- private:
-  std::unordered_set<std::string> m_taken;
-};
 
 /// The note tells what a run would draw, and where it would take the rest from.
 void addWeights(ImportedPipeline& imported, const Graph& graph, const WeightSource& source,
@@ -127,34 +95,8 @@ class GraphImport {
     const DType dtype = *floatTypeOf(type.elem_type());
     if (!m_dtype) m_dtype = dtype;
     const std::string id = m_ids.of(tensor);
-    m_inputs.push_back({{"id", id}, {"dtype", dtypeName(dtype)}, {"shape", shapeOf(type.shape())}});
+    m_inputs.push_back({{"id", id}, {"dtype", dtypeName(dtype)}, {"shape", m_symbols.shapeOf(type.shape())}});
     m_ports.emplace(tensor, id);
-  }
-
-  Json shapeOf(const ::onnx::TensorShapeProto& shape) {
-    Json extents = Json::array();
-    for (const auto& extent : shape.dim())
-      extents.push_back(extent.has_dim_value() ? Json(extent.dim_value()) : Json(extentOf(extent.dim_param())));
-    return extents;
-  }
-
-  /// "batch", or "batch*heads" of symbols that stand elsewhere, too.
-  std::string extentOf(const std::string& parameter) {
-    const std::vector<std::string> names = symbolNames(parameter);
-    const ExpressionValue value = evaluate(parameter, [](const std::string&) { return kAnyExtent; });
-    if (names.empty() || !std::holds_alternative<std::int64_t>(value)) return symbolOf(parameter);
-    std::string expression = parameter;
-    for (const std::string& name : names) expression = replaceSymbol(expression, name, symbolOf(name));
-    return expression;
-  }
-
-  std::string symbolOf(const std::string& parameter) {
-    const auto known = m_symbolNames.find(parameter);
-    if (known != m_symbolNames.end() && !parameter.empty()) return known->second;
-    const std::string name = m_symbolIds.of(parameter.empty() ? "N" : parameter);
-    m_symbolNames[parameter] = name;
-    m_symbols[name] = kAnyExtent;
-    return name;
   }
 
   // ---- ops
@@ -384,8 +326,10 @@ class GraphImport {
     const bool isKnown = std::ranges::all_of(
         region.outputs, [this](const std::string& tensor) { return isInput(m_reading.type(tensor)); });
     if (found.inputs.empty() || !isKnown) return false;
-    found.attributes = externalAttributes(found, region.outputs, members);
-    const std::string id = m_ids.of(nameOf(members));
+    ModelNodes nodes;
+    for (const std::size_t member : members) nodes.push_back(m_leftOut[member].node);
+    found.attributes = externalAttributes(found, region.outputs, nodes);
+    const std::string id = m_ids.of(nameOf(nodes));
     for (std::size_t i = 0; i < region.outputs.size(); ++i) {
       m_ports.emplace(region.outputs[i], fmt::format("{}.{}", id, numbered("y", i)));
       m_made.insert(region.outputs[i]);
@@ -405,28 +349,22 @@ class GraphImport {
     return index == 0 ? name : fmt::format("{}{}", name, index + 1);
   }
 
-  Json externalAttributes(const FoundOperation& found, const std::vector<std::string>& made,
-                          const std::vector<std::size_t>& members) {
+  Json externalAttributes(const FoundOperation& found, const std::vector<std::string>& made, const ModelNodes& nodes) {
     std::vector<std::string> others, outputs;
     for (std::size_t i = 1; i < found.inputs.size(); ++i) others.push_back(found.inputs[i].first);
     for (std::size_t i = 0; i < made.size(); ++i)
       outputs.push_back(fmt::format("{} = {}", numbered("y", i), declared(made[i], found.inputs.front().second)));
-    std::vector<std::string> types;
-    for (const std::size_t member : members)
-      if (const std::string type = shown(m_leftOut[member].node->op_type());
-          std::ranges::find(types, type) == types.end())
-        types.push_back(type);
-    Json attributes = {{"outputs", fmt::format("{}", fmt::join(outputs, ", "))}};
+    Json attributes = Json::object();
     if (!others.empty()) attributes["inputs"] = fmt::format("{}", fmt::join(others, ", "));
-    attributes["description"] =
-        fmt::format("{} node{} of the model: {}", members.size(), members.size() == 1 ? "" : "s", nameList(types));
+    attributes["outputs"] = fmt::format("{}", fmt::join(outputs, ", "));
+    attributes["description"] = descriptionOf(nodes);
     return attributes;
   }
 
   /// "[batch, 64]", with the dtype where it is not known to be that of x.
   std::string declared(const std::string& tensor, const std::string& x) {
     const ::onnx::TypeProto::Tensor& type = *m_reading.type(tensor);
-    Json extents = shapeOf(type.shape());
+    Json extents = m_symbols.shapeOf(type.shape());
     for (const Operation& each : m_operations)
       for (const auto& [port, input] : each.found.inputs)
         if (m_reading.source(input) == tensor) learnFrom(each.found, extents);
@@ -435,22 +373,6 @@ class GraphImport {
     const bool isOfX = m_reading.elementType(x) == type.elem_type();
     return fmt::format("[{}]{}{}", fmt::join(texts, ", "), isOfX ? "" : " ",
                        isOfX ? "" : dtypeName(*floatTypeOf(type.elem_type())));
-  }
-
-  /// What the names of the nodes have in common; else by what is in it.
-  std::string nameOf(const std::vector<std::size_t>& members) const {
-    std::string common = m_leftOut[members.front()].node->name();
-    bool isAttention = false;
-    for (const std::size_t member : members) {
-      const ::onnx::NodeProto& node = *m_leftOut[member].node;
-      const auto [end, other] = std::ranges::mismatch(common, node.name());
-      common.erase(end, common.end());
-      isAttention = isAttention || node.op_type() == "Softmax" || node.op_type().find("Attention") != std::string::npos;
-    }
-    const std::size_t slash = common.rfind('/');
-    if (members.size() == 1 && !common.empty()) return common;
-    if (slash != std::string::npos && slash > 0) return common.substr(0, slash);
-    return isAttention ? "attention" : m_leftOut[members.back()].node->op_type();
   }
 
   std::string externalNote() const {
@@ -521,7 +443,7 @@ class GraphImport {
     for (const std::string& output : m_outputs) outputs.push_back({{"id", m_ids.of(output)}, {"from", portOf(output)}});
     return read({{"format", "fuseline-pipeline"},
                  {"formatVersion", {{"major", 1}, {"minor", 0}}},
-                 {"symbols", m_symbols},
+                 {"symbols", m_symbols.all()},
                  {"pipeline", {{"inputs", m_inputs}, {"ops", ops}, {"wires", wires}, {"outputs", outputs}}}});
   }
 
@@ -535,9 +457,9 @@ class GraphImport {
     ImportedPipeline imported{.document = std::move(loaded.document)};
     if (hasUnknown()) imported.notes.push_back(cutNote());
     if (!m_externals.empty()) imported.notes.push_back(externalNote());
-    for (const auto& [symbol, value] : m_symbols.items())
+    for (const auto& [symbol, value] : m_symbols.all().items())
       imported.notes.push_back(fmt::format("{} is any extent in the model, and {} here: set the symbol as you need it.",
-                                           symbol, kAnyExtent));
+                                           symbol, ImportedSymbols::kAnyExtent));
     for (const auto& [note, ops] : m_noted) imported.notes.push_back(fmt::format("{}: {}", nameList(ops), note));
     const auto find = [this](const Node& node, int slot) { return weightOf(node, slot); };
     addWeights(imported, lowered.graph, {.find = find, .folder = m_options.folder}, m_options);
@@ -557,12 +479,11 @@ class GraphImport {
   OnnxImportOptions m_options;
   OnnxReading m_reading;
   std::string m_name;
-  Ids m_ids, m_symbolIds;
+  ImportedIds m_ids;
+  ImportedSymbols m_symbols;
   std::optional<DType> m_dtype;  // of the first input
   bool m_isMixed = false;        // an op has weights of another dtype
   Json m_inputs = Json::array();
-  Json m_symbols = Json::object();
-  std::map<std::string, std::string> m_symbolNames;
   std::map<std::string, std::string, std::less<>> m_ports;  // by tensor
   std::set<std::string> m_seen;
   std::vector<Operation> m_operations;

@@ -34,9 +34,10 @@ struct OnnxImportOptions {
 };
 
 /// The pipeline of a model that Fuseline exported and nobody changed since; otherwise one of the ops that the graph is
-/// made of: linear layers, normalizations, activations, gates, sums, reshapes. Nodes that
-/// are no ops of Fuseline are left out and named in a note: what they make becomes inputs, what they read outputs.
-/// Errors: it is no model; no node is an op of Fuseline; tensors of other types.
+/// made of: linear layers, normalizations, activations, gates, sums, reshapes. Nodes that are no ops of Fuseline become
+/// ops External where they stand between ops (core/export/onnx/onnx_regions.h); others are left out and named in a
+/// note: what they make becomes inputs, what they read outputs. Errors: it is no model; no node is an op of Fuseline;
+/// tensors of other types.
 Result<ImportedPipeline> importOnnx(const std::filesystem::path& path, const OnnxImportOptions& options = {});
 /// bytes: of a model file. Any bytes at all are safe.
 Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_view name,

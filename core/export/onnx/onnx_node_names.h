@@ -1,0 +1,27 @@
+// What nodes of an ONNX graph are called, alone and together.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/export/onnx/onnx_proto.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+using ModelNodes = std::vector<const ::onnx::NodeProto*>;
+
+/// As it may stand in a message: names in a model are any bytes.
+std::string shown(const std::string& name);
+
+/// An op of several nodes is called like what they have in common: "norm/scaled" and "/model/norm/Mul" are parts.
+std::string_view wholeName(std::string_view node);
+
+/// What the names of several nodes have in common, "/model/layers.0/attn"; else by what they are, "attention".
+std::string nameOf(const ModelNodes& nodes);
+
+/// "12 nodes of the model: Transpose, MatMul, Softmax".
+std::string descriptionOf(const ModelNodes& nodes);
+
+}  // namespace fuseline

@@ -1,0 +1,54 @@
+// Spells names as files want them.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/onnx_symbols.h"
+
+#include "core/document/document.h"
+#include "core/document/expression.h"
+#include "core/document/json_text.h"
+
+#include <cctype>
+#include <variant>
+#include <vector>
+
+namespace fuseline {
+
+std::string ImportedIds::of(std::string_view name) {
+  std::string id;
+  for (const char c : name) {
+    const bool isPlain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (isPlain || (!id.empty() && id.back() != '_')) id += isPlain ? c : '_';
+  }
+  while (id.ends_with('_')) id.pop_back();
+  const bool isName = !id.empty() && std::isdigit(static_cast<unsigned char>(id.front())) == 0;
+  id = freeId(m_taken, isName ? id : "t" + id);
+  m_taken.insert(id);
+  return id;
+}
+
+Json ImportedSymbols::shapeOf(const ::onnx::TensorShapeProto& shape) {
+  Json extents = Json::array();
+  for (const auto& extent : shape.dim())
+    extents.push_back(extent.has_dim_value() ? Json(extent.dim_value()) : Json(extentOf(extent.dim_param())));
+  return extents;
+}
+
+/// "batch", or "batch*heads" of symbols that stand elsewhere, too.
+std::string ImportedSymbols::extentOf(const std::string& parameter) {
+  const std::vector<std::string> names = symbolNames(parameter);
+  const ExpressionValue value = evaluate(parameter, [](const std::string&) { return kAnyExtent; });
+  if (names.empty() || !std::holds_alternative<std::int64_t>(value)) return symbolOf(parameter);
+  std::string expression = parameter;
+  for (const std::string& name : names) expression = replaceSymbol(expression, name, symbolOf(name));
+  return expression;
+}
+
+std::string ImportedSymbols::symbolOf(const std::string& parameter) {
+  const auto known = m_names.find(parameter);
+  if (known != m_names.end() && !parameter.empty()) return known->second;
+  const std::string name = m_ids.of(parameter.empty() ? "N" : parameter);
+  m_names[parameter] = name;
+  m_symbols[name] = kAnyExtent;
+  return name;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,44 @@
+// Names and extents of an ONNX model, as those of a pipeline: ids, and symbols for extents that may be any.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/export/onnx/onnx_proto.h"
+#include "core/support/json.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+namespace fuseline {
+
+/// "/model/act.1" becomes "model_act_1", and a name that is taken gets a number.
+class ImportedIds {
+ public:
+  std::string of(std::string_view name);
+
+ private:
+  std::unordered_set<std::string> m_taken;
+};
+
+class ImportedSymbols {
+ public:
+  /// What an extent that may be any is taken as, until somebody says otherwise.
+  static constexpr std::int64_t kAnyExtent = 128;
+
+  /// Numbers and expressions of symbols, which are new where the model has a name for the first time, or none.
+  Json shapeOf(const ::onnx::TensorShapeProto& shape);
+  /// By name, each kAnyExtent.
+  const Json& all() const { return m_symbols; }
+
+ private:
+  std::string extentOf(const std::string& parameter);
+  std::string symbolOf(const std::string& parameter);
+
+  ImportedIds m_ids;
+  Json m_symbols = Json::object();
+  std::map<std::string, std::string> m_names;  // by what the model calls them
+};
+
+}  // namespace fuseline
