@@ -21,6 +21,7 @@ struct ImportOptions {
   std::string weights;
   bool replaces = false;
   bool isStrict = false;
+  bool keepsFlat = false;
   bool asJson = false;
 };
 
@@ -36,7 +37,8 @@ Result<ImportedPipeline> pipelineOfRun(const std::string& path) {
 Result<ImportedPipeline> pipelineIn(const ImportOptions& options) {
   const std::string& path = options.file;
   if (isOnnxFile(path))
-    return importOnnx(path, {.isStrict = options.isStrict, .takesWeights = !options.weights.empty()});
+    return importOnnx(
+        path, {.isStrict = options.isStrict, .keepsFlat = options.keepsFlat, .takesWeights = !options.weights.empty()});
   if (holdsRun(path)) return pipelineOfRun(path);
   Result<LoadedDocument> loaded = loadDocument(path);
   if (!loaded) return loaded.error();
@@ -101,6 +103,8 @@ void addImportVerb(CLI::App& app, Context& context) {
       ->type_name("OUT.safetensors");
   verb->add_flag("--strict", options->isStrict,
                  "Refuses an ONNX model with nodes that are no ops; without it they become Externals, or are left out");
+  verb->add_flag("--flat", options->keepsFlat,
+                 "Leaves the layers of an ONNX model apart; without it those that repeat become instances of a block");
   verb->add_flag("--force", options->replaces, "Replaces files where they exist");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_import.h"
 
+#include "core/document/fold_repeats.h"
 #include "core/document/json_text.h"
 #include "core/document/lowering.h"
 #include "core/export/onnx/name_list.h"
@@ -26,9 +27,29 @@ namespace fuseline {
 
 namespace {
 
+/// Where ops are that went into blocks, and the names of what belongs to them.
+class FoldedPlaces {
+ public:
+  explicit FoldedPlaces(std::map<std::string, std::string> places = {}) : m_places(std::move(places)) {}
+
+  /// "layer2.fc.weight" for "fc7.weight".
+  std::string of(const std::string& name) const {
+    const std::size_t end = std::min(name.find('.'), name.size());
+    const auto place = m_places.find(name.substr(0, end));
+    return place == m_places.end() ? name : place->second + name.substr(end);
+  }
+  std::vector<std::string> of(std::vector<std::string> names) const {
+    for (std::string& name : names) name = of(name);
+    return names;
+  }
+
+ private:
+  std::map<std::string, std::string> m_places;  // by the ids that ops had
+};
+
 /// The note tells what a run would draw, and where it would take the rest from.
 void addWeights(ImportedPipeline& imported, const Graph& graph, const WeightSource& source,
-                const OnnxImportOptions& options) {
+                const OnnxImportOptions& options, const FoldedPlaces& places = FoldedPlaces()) {
   if (!options.takesWeights) {
     imported.notes.emplace_back(
         "Weights are not in pipeline files: a run draws initial ones, or takes with --tensors those that `fuseline "
@@ -40,10 +61,10 @@ void addWeights(ImportedPipeline& imported, const Graph& graph, const WeightSour
     imported.weightsProblem = read.error();
     return;
   }
-  imported.weights = std::move(read->tensors);
+  for (auto& [name, tensor] : read->tensors) imported.weights.emplace_back(places.of(name), std::move(tensor));
   if (!read->missing.empty())
     imported.notes.push_back(
-        fmt::format("The model has no numbers for {}: a run draws initial ones.", nameList(read->missing)));
+        fmt::format("The model has no numbers for {}: a run draws initial ones.", nameList(places.of(read->missing))));
 }
 
 class GraphImport {
@@ -375,12 +396,12 @@ class GraphImport {
                        isOfX ? "" : dtypeName(*floatTypeOf(type.elem_type())));
   }
 
-  std::string externalNote() const {
+  std::string externalNote(const FoldedPlaces& places) const {
     std::string note = fmt::format(
         "{} nodes that are no ops of Fuseline, or stand between such, became {} of op External, which is not "
         "run: {}. Its attribute module is for the Python that makes it.",
         m_numInExternals, m_externals.size() == 1 ? "one" : fmt::format("{}", m_externals.size()),
-        nameList(m_externals));
+        nameList(places.of(m_externals)));
     if (!m_drawnOutputs.empty())
       note += fmt::format(" It makes outputs of the model, which are none here: {}.", nameList(m_drawnOutputs));
     return note;
@@ -455,15 +476,25 @@ class GraphImport {
       return Error{fmt::format("{}: its nodes are ops of Fuseline, but they do not fit together:\n{}", m_name,
                                errorText(lowered.diagnostics, m_name))};
     ImportedPipeline imported{.document = std::move(loaded.document)};
+    const FoldedPlaces places = fold(imported);
     if (hasUnknown()) imported.notes.push_back(cutNote());
-    if (!m_externals.empty()) imported.notes.push_back(externalNote());
+    if (!m_externals.empty()) imported.notes.push_back(externalNote(places));
     for (const auto& [symbol, value] : m_symbols.all().items())
       imported.notes.push_back(fmt::format("{} is any extent in the model, and {} here: set the symbol as you need it.",
                                            symbol, ImportedSymbols::kAnyExtent));
-    for (const auto& [note, ops] : m_noted) imported.notes.push_back(fmt::format("{}: {}", nameList(ops), note));
+    for (const auto& [note, ops] : m_noted)
+      imported.notes.push_back(fmt::format("{}: {}", nameList(places.of(ops)), note));
     const auto find = [this](const Node& node, int slot) { return weightOf(node, slot); };
-    addWeights(imported, lowered.graph, {.find = find, .folder = m_options.folder}, m_options);
+    addWeights(imported, lowered.graph, {.find = find, .folder = m_options.folder}, m_options, places);
     return imported;
+  }
+
+  FoldedPlaces fold(ImportedPipeline& imported) const {
+    std::optional<FoldedRepeats> folded = m_options.keepsFlat ? std::nullopt : foldRepeats(imported.document);
+    if (!folded || !imported.document.apply(folded->edit)) return FoldedPlaces();
+    imported.notes.push_back(
+        fmt::format("{} layers that are the same became instances of block {}.", folded->numInstances, folded->block));
+    return FoldedPlaces(std::move(folded->places));
   }
 
   /// Of the op that the node was made of.

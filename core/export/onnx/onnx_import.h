@@ -29,6 +29,7 @@ bool isOnnxFile(const std::filesystem::path& path);
 
 struct OnnxImportOptions {
   bool isStrict = false;              // nodes that are no ops of Fuseline are an error
+  bool keepsFlat = false;             // layers that repeat are no instances of a block
   bool takesWeights = false;          // reads the weights, too
   std::filesystem::path folder = {};  // where their files stand, if they are not in the model
 };
@@ -36,8 +37,8 @@ struct OnnxImportOptions {
 /// The pipeline of a model that Fuseline exported and nobody changed since; otherwise one of the ops that the graph is
 /// made of: linear layers, normalizations, activations, gates, sums, reshapes. Nodes that are no ops of Fuseline become
 /// ops External where they stand between ops (core/export/onnx/onnx_regions.h); others are left out and named in a
-/// note: what they make becomes inputs, what they read outputs. Errors: it is no model; no node is an op of Fuseline;
-/// tensors of other types.
+/// note: what they make becomes inputs, what they read outputs. Layers that repeat become instances of a block. Errors:
+/// it is no model; no node is an op of Fuseline; tensors of other types.
 Result<ImportedPipeline> importOnnx(const std::filesystem::path& path, const OnnxImportOptions& options = {});
 /// bytes: of a model file. Any bytes at all are safe.
 Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_view name,
