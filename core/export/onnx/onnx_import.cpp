@@ -148,7 +148,8 @@ class GraphImport {
 
   void add(const std::string& tensor, FoundOperation found) {
     const ::onnx::NodeProto& node = *m_reading.maker(tensor);
-    const std::string id = m_ids.of(node.name().empty() ? found.operation : wholeName(node.name()));
+    const std::string path = pathOf(node);
+    const std::string id = m_ids.of(path.empty() ? found.operation : wholeName(path));
     m_ports.emplace(tensor, id + ".y");
     m_made.insert(tensor);
     if (!found.note.empty()) m_noted[found.note].push_back(id);

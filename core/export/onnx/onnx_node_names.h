@@ -15,6 +15,10 @@ using ModelNodes = std::vector<const ::onnx::NodeProto*>;
 /// As it may stand in a message: names in a model are any bytes.
 std::string shown(const std::string& name);
 
+/// Its name, where that is a path: "/model/layers.0/norm/Mul". Else by the module of PyTorch that it comes from, which
+/// torch.onnx.export notes beside it: "/model/layers/0/norm/mul_3". Else its name, which may be empty.
+std::string pathOf(const ::onnx::NodeProto& node);
+
 /// An op of several nodes is called like what they have in common: "norm/scaled" and "/model/norm/Mul" are parts.
 std::string_view wholeName(std::string_view node);
 

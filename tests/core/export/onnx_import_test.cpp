@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <google/protobuf/unknown_field_set.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -454,6 +455,23 @@ TEST(OnnxImport, MakesAnExternalOfEachAttention) {
   EXPECT_EQ(imported->document.inputs().size(), 1U);
   EXPECT_EQ(imported->document.outputs().size(), 1U);
   EXPECT_EQ(attributesOf(imported, "External")["inputs"], "x2, x3");
+}
+
+/// As torch.onnx.export notes it, in a field that the library's message may not have.
+TEST(OnnxImport, NamesOpsAfterModulesOfPyTorch) {
+  ::onnx::ModelProto model;
+  Model plain;
+  plain.input("x", {"4", "8"}).weight("w", {8, 8}).node("MatMul", {"x", "w"}, {"linear_7"}).output("linear_7");
+  ASSERT_TRUE(model.ParseFromString(plain.bytes()));
+  ::onnx::NodeProto& node = *model.mutable_graph()->mutable_node(0);
+  node.set_name("node_linear_7");
+  ::onnx::StringStringEntryProto entry;
+  entry.set_key("pkg.torch.onnx.name_scopes");
+  entry.set_value("['', 'model', 'model.layers.0', 'model.layers.0.q_proj', 'linear_7']");
+  node.GetReflection()->MutableUnknownFields(&node)->AddLengthDelimited(9, entry.SerializeAsString());
+  const Result<ImportedPipeline> imported = importOnnxModel(model.SerializeAsString(), "other.onnx");
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_EQ(imported->document.ops()[0].id, "model_layers_0_q_proj");
 }
 
 TEST(OnnxImport, FoldsLayersThatRepeat) {
