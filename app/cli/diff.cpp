@@ -82,7 +82,9 @@ Result<void> measureBoth(const DiffOptions& options, const OpenedPipeline& base,
       std::array{baseRun->get(), nextRun->get()},
       [&](std::string_view stage, int done, int total) { bar.show(stage, done, total); }, cancel);
   if (!records) return records.error();
-  difference.measured = compareRuns(records->front(), records->back());
+  Result<RunComparison> measured = compareRuns(records->front(), records->back());
+  if (!measured) return measured.error();
+  difference.measured = std::move(*measured);
   difference.isCancelled = std::ranges::any_of(*records, &RunRecord::isPartial);
   return {};
 }
