@@ -148,8 +148,8 @@ TEST(Suggestions, LookIntoBlocksOnceForAllInstances) {
 // In the first layer nobody reads s, so that the graph does not tell of it; in the second, somebody does.
 TEST(Suggestions, DoNotMoveWhatAnInstanceReadsInBetween) {
   Json document = *parseJson(serialize(layersOf({kHalf, kLinear, kAddInPlace})));
-  document["blocks"]["Layer"]["outputs"].push_back({{"id" : "s"}, {"from", "scale.y"}});
-  document["pipeline"]["outputs"].push_back({{"id" : "s"}, {"from", "second.s"}});
+  document["blocks"]["Layer"]["outputs"].push_back({{"id", "s"}, {"from", "scale.y"}});
+  document["pipeline"]["outputs"].push_back({{"id", "s"}, {"from", "second.s"}});
   const LoadedDocument loaded = parseDocument(document.dump());
   ASSERT_FALSE(hasErrors(loaded.diagnostics));
   EXPECT_FALSE(find(suggestions(loaded.document), "Move scale behind fc of block Layer"));
