@@ -301,13 +301,13 @@ class Folding {
 
   /// "layers_0_attn_q" is "attn_q" where all in the block begin with "layers_0_".
   void shortenIds() {
-    const std::size_t length = commonLength();
+    const std::string common = commonStart();
     std::vector<Edit> renames;
     std::map<std::string, std::string> newIds;
     for (const DocumentOp& op : block().ops)
-      if (const std::string id = op.id.substr(std::min(length, op.id.size())); length > 0 && isFree(id)) {
-        renames.emplace_back(RenameOp{op.id, id});
-        newIds.emplace(op.id, id);
+      if (!common.empty() && op.id.starts_with(common) && isFree(op.id.substr(common.size()))) {
+        newIds.emplace(op.id, op.id.substr(common.size()));
+        renames.emplace_back(RenameOp{op.id, newIds.at(op.id)});
       }
     if (renames.empty() || !apply(EditInBlock{m_name, std::move(renames)})) return;
     for (auto& [op, place] : m_places) {
@@ -319,15 +319,15 @@ class Folding {
 
   bool isFree(const std::string& id) const { return checkId(id) && freeId(block(), id) == id; }
 
-  /// What ids of several parts have in common, up to a '_'.
-  std::size_t commonLength() const {
+  /// What ids of several parts have in common, up to a '_'. Those of one part say nothing of where they are from.
+  std::string commonStart() const {
     std::optional<std::string> common;
     for (const DocumentOp& op : block().ops) {
+      if (op.id.find('_') == std::string::npos) continue;
       if (!common) common = op.id;
       common->erase(std::ranges::mismatch(*common, op.id).in1, common->end());
     }
-    const std::size_t end = common ? common->rfind('_') : std::string::npos;
-    return end == std::string::npos ? 0 : end + 1;
+    return common ? common->substr(0, common->rfind('_') + 1) : "";
   }
 
   PipelineDocument m_document;  // as it is after the edits so far

@@ -7,6 +7,7 @@
 #include "core/document/lowering.h"
 #include "core/export/onnx/name_list.h"
 #include "core/export/onnx/onnx_exporter.h"
+#include "core/export/onnx/onnx_gates.h"
 #include "core/export/onnx/onnx_listing.h"
 #include "core/export/onnx/onnx_node_names.h"
 #include "core/export/onnx/onnx_patterns.h"
@@ -82,12 +83,7 @@ class GraphImport {
   }
 
  private:
-  struct Operation {
-    std::string id;
-    std::string tensor = {};  // that it makes
-    FoundOperation found;
-    int position = 0;  // of its last node
-  };
+  using Operation = ImportedOperation;
 
   /// A node that is no op, or an op that is left out with such.
   struct LeftOut {
@@ -148,8 +144,7 @@ class GraphImport {
 
   void add(const std::string& tensor, FoundOperation found) {
     const ::onnx::NodeProto& node = *m_reading.maker(tensor);
-    const std::string path = pathOf(node);
-    const std::string id = m_ids.of(path.empty() ? found.operation : wholeName(path));
+    const std::string id = m_ids.of(nameOf(node, found.operation));
     m_ports.emplace(tensor, id + ".y");
     m_made.insert(tensor);
     if (!found.note.empty()) m_noted[found.note].push_back(id);
@@ -213,6 +208,8 @@ class GraphImport {
   /// such nodes read of ops an output.
   Result<void> cutOut() {
     leaveOutIslands();
+    for (const std::string& layer : joinGates(m_operations, m_reading, usesOfTensors()))
+      m_noted["two layers of the model with one input are one here, whose result a gate reads."].push_back(layer);
     addExternals();
     for (const Operation& each : m_operations)
       for (const auto& [port, tensor] : each.found.inputs)
@@ -220,6 +217,16 @@ class GraphImport {
     for (const auto& output : graph().output()) addOutput(output.name());
     for (const LeftOut& left : m_leftOut) cutOutputs(left);
     return {};
+  }
+
+  TensorUses usesOfTensors() const {
+    TensorUses uses;
+    for (const Operation& each : m_operations)
+      for (const auto& [port, tensor] : each.found.inputs) ++uses[m_reading.source(tensor)];
+    for (const LeftOut& left : m_leftOut)
+      for (const std::string& tensor : left.part.inputs) ++uses[tensor];
+    for (const auto& output : graph().output()) ++uses[m_reading.source(output.name())];
+    return uses;
   }
 
   /// What an External makes is drawn, and so would say nothing.
@@ -261,6 +268,7 @@ class GraphImport {
     leaveOut(*m_reading.maker(each.tensor), each.tensor, inputs);
     m_made.erase(each.tensor);
     m_ports.erase(each.tensor);
+    m_ids.release(each.id);
   }
 
   Result<void> cutInput(const std::string& tensor, const FoundOperation& reader) {

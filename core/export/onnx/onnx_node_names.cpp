@@ -6,6 +6,7 @@
 #include "core/export/onnx/name_list.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include <fmt/format.h>
@@ -80,6 +81,18 @@ std::string pathOf(const ::onnx::NodeProto& node) {
 std::string_view wholeName(std::string_view node) {
   const std::size_t end = node.rfind('/');
   return end == std::string_view::npos || end == 0 ? node : node.substr(0, end);
+}
+
+std::string nameOf(const ::onnx::NodeProto& node, const std::string& operation) {
+  // Of what PyTorch writes as a function or an operator.
+  constexpr std::array kInModules = {std::pair("Reshape", "reshape"), std::pair("AddExtraInput", "add"),
+                                     std::pair("Formula", "formula"), std::pair("ConstantScale", "scale")};
+  const std::string path = pathOf(node);
+  if (path.empty()) return operation;
+  const std::string whole(wholeName(path));
+  const auto* const named = std::ranges::find(kInModules, operation, [](const auto& each) { return each.first; });
+  const bool isInModule = named != kInModules.end() && path.starts_with('/') && whole != path;
+  return isInModule ? fmt::format("{}/{}", whole, named->second) : whole;
 }
 
 std::string nameOf(const ModelNodes& nodes) {

@@ -22,6 +22,10 @@ std::string pathOf(const ::onnx::NodeProto& node);
 /// An op of several nodes is called like what they have in common: "norm/scaled" and "/model/norm/Mul" are parts.
 std::string_view wholeName(std::string_view node);
 
+/// What an op is called: like its nodes as a whole; "attn/reshape" in a module of PyTorch that is more than this op. Of
+/// nodes without names like itself.
+std::string nameOf(const ::onnx::NodeProto& node, const std::string& operation);
+
 /// What the names of several nodes have in common, "/model/layers.0/attn"; else by what they are, "attention".
 std::string nameOf(const ModelNodes& nodes);
 

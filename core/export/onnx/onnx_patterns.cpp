@@ -438,10 +438,23 @@ Found scale(Reading graph, Name tensor) {
   });
 }
 
+/// Are the shapes the same, as far as the graph knows? Fuseline's ops do not repeat the smaller one.
+bool mayHaveSameShape(Reading graph, Name a, Name b) {
+  const auto *const one = graph.type(a), *const other = graph.type(b);
+  if (!one || !other || !one->has_shape() || !other->has_shape()) return true;
+  const auto &left = one->shape().dim(), &right = other->shape().dim();
+  const auto isSameExtent = [](const auto& p, const auto& q) {
+    const bool isKnown = (p.has_dim_value() || p.has_dim_param()) && (q.has_dim_value() || q.has_dim_param());
+    return !isKnown || (p.dim_value() == q.dim_value() && p.dim_param() == q.dim_param());
+  };
+  return std::ranges::equal(left, right, isSameExtent);
+}
+
 Found sum(Reading graph, Name tensor) {
   const auto* const node = graph.makerOf("Add", tensor);
   if (!node || node->input_size() != 2) return std::nullopt;
   if (graph.constant(node->input(0)) || graph.constant(node->input(1))) return std::nullopt;
+  if (!mayHaveSameShape(graph, node->input(0), node->input(1))) return std::nullopt;
   return FoundOperation{.operation = "AddExtraInput", .inputs = {{"x", node->input(0)}, {"extra", node->input(1)}}};
 }
 
@@ -450,6 +463,7 @@ Found productOfTensors(Reading graph, Name tensor) {
   const auto* const node = graph.makerOf("Mul", tensor);
   if (!node || node->input_size() != 2) return std::nullopt;
   if (graph.constant(node->input(0)) || graph.constant(node->input(1))) return std::nullopt;
+  if (!mayHaveSameShape(graph, node->input(0), node->input(1))) return std::nullopt;
   if (isSame(graph, node->input(0), node->input(1)))
     return FoundOperation{.operation = "Formula", .attributes = {{"y", "x * x"}}, .inputs = {{"x", node->input(0)}}};
   return FoundOperation{.operation = "Formula",
@@ -489,6 +503,15 @@ constexpr std::array kPatterns = {linear,     bias,  layerNorm, rmsNorm, l2Norma
                                   activation, scale, sum,       reshape, productOfTensors, unaryFormula};
 
 }  // namespace
+
+std::string gatedForm(const FoundOperation& activation) {
+  const bool isSigmoid = activation.operation == "Formula" && activation.attributes.value("y", "") == "sigmoid(x)";
+  const auto isMeant = [&](const Activation& each) {
+    return each.unary ? each.unary == activation.operation : isSigmoid;
+  };
+  const auto* const found = std::ranges::find_if(kActivations, isMeant);
+  return found == kActivations.end() ? "" : found->gated;
+}
 
 std::optional<FoundOperation> operationAt(const OnnxReading& graph, const std::string& tensor) {
   for (const auto pattern : kPatterns)

@@ -26,4 +26,7 @@ struct FoundOperation {
 /// a gate before an activation, a layer with a bias before one without.
 std::optional<FoundOperation> operationAt(const OnnxReading& graph, const std::string& tensor);
 
+/// "SwiGLU" for SiLU: the op that activates one half of its input and multiplies it by the other. Empty: there is none.
+std::string gatedForm(const FoundOperation& activation);
+
 }  // namespace fuseline

@@ -111,7 +111,24 @@ Shape shapeInOp(const FoundWeight& weight) {
 
 }  // namespace
 
+namespace {
+
+Result<Tensor> readStacked(const FoundWeight& weight, const TensorSpec& spec, const fs::path& folder) {
+  TensorSpec half = spec;
+  half.shape[0] /= 2;
+  Tensor whole{.spec = spec, .data = {}};
+  for (const ::onnx::TensorProto* const constant : {weight.constant, weight.below}) {
+    const Result<Tensor> part = readWeight({weight.parameter, constant, weight.isTransposed}, half, folder);
+    if (!part) return part.error();
+    whole.data.insert(whole.data.end(), part->data.begin(), part->data.end());
+  }
+  return whole;
+}
+
+}  // namespace
+
 Result<Tensor> readWeight(const FoundWeight& weight, const TensorSpec& spec, const fs::path& folder) {
+  if (weight.below) return readStacked(weight, spec, folder);
   if (!weight.constant) return Tensor::zeros(spec);
   const ::onnx::TensorProto& constant = *weight.constant;
   const std::optional<DType> dtype = floatTypeOf(constant.data_type());

@@ -20,6 +20,7 @@ struct FoundWeight {
   std::string parameter;
   const ::onnx::TensorProto* constant = nullptr;  // nullptr: it is zero, as where the graph adds nothing
   bool isTransposed = false;                      // a matrix: [in, out] in the model
+  const ::onnx::TensorProto* below = nullptr;     // the rows that come after, of another constant like it
 };
 
 /// The elements, rounded once where the spec has a narrower dtype. folder: where files of external data stand.

@@ -154,12 +154,12 @@ class Model {
     return *this;
   }
 
-  Model& weight(const std::string& name, const Shape& shape) {
+  Model& weight(const std::string& name, const Shape& shape, float value = 0.5F) {
     auto& tensor = *m_model.mutable_graph()->add_initializer();
     tensor.set_name(name);
     tensor.set_data_type(1);
     for (const std::int64_t extent : shape) tensor.add_dims(extent);
-    for (std::int64_t i = 0; i < numElements(shape); ++i) tensor.add_float_data(0.5F);
+    for (std::int64_t i = 0; i < numElements(shape); ++i) tensor.add_float_data(value);
     return *this;
   }
 
@@ -472,6 +472,47 @@ TEST(OnnxImport, NamesOpsAfterModulesOfPyTorch) {
   const Result<ImportedPipeline> imported = importOnnxModel(model.SerializeAsString(), "other.onnx");
   ASSERT_TRUE(imported) << imported.error().message;
   EXPECT_EQ(imported->document.ops()[0].id, "model_layers_0_q_proj");
+}
+
+/// down(silu(gate x) * up x), as LLaMA has it. swaps: up x * silu(gate x).
+Model gatedMlp(bool swaps = false) {
+  Model model;
+  model.input("x", {"4", "8"}).weight("wg", {8, 16}, 1.0F).weight("wu", {8, 16}, 2.0F).weight("wd", {16, 8});
+  model.node("MatMul", {"x", "wg"}, {"gate"}).node("MatMul", {"x", "wu"}, {"up"}).node("Sigmoid", {"gate"}, {"s"});
+  model.node("Mul", {"gate", "s"}, {"act"});
+  model.node("Mul", swaps ? Texts{"up", "act"} : Texts{"act", "up"}, {"h"});
+  return std::move(model.node("MatMul", {"h", "wd"}, {"y"}).output("y"));
+}
+
+TEST(OnnxImport, JoinsTheTwoLayersOfAGate) {
+  for (const bool swaps : {false, true}) {
+    const Result<ImportedPipeline> imported =
+        importOnnxModel(gatedMlp(swaps).bytes(), "other.onnx", {.takesWeights = true});
+    EXPECT_EQ(operationsOf(imported), (Texts{"Linear", "SwiGLU", "Linear"}));
+    EXPECT_EQ(attributesOf(imported, "Linear")["out_features"], 32);
+    EXPECT_TRUE(has(imported->notes[0], "gate: two layers of the model with one input are one here"))
+        << imported->notes[0];
+    ASSERT_EQ(imported->weights.size(), 2U);
+    EXPECT_EQ(toString(imported->weights[0].second.spec), "[32, 8] f32");
+    const std::vector<double> numbers = imported->weights[0].second.toDoubles();
+    EXPECT_TRUE(std::all_of(numbers.begin(), numbers.begin() + 128, [](double each) { return each == 1.0; }));
+    EXPECT_TRUE(std::all_of(numbers.begin() + 128, numbers.end(), [](double each) { return each == 2.0; }));
+  }
+}
+
+TEST(OnnxImport, LeavesTheLayersOfAGateApartThatOthersReadToo) {
+  EXPECT_EQ(operationsOf(gatedMlp().output("gate").imported()),
+            (Texts{"Linear", "Linear", "SiLU", "Formula", "Linear"}));
+  EXPECT_EQ(operationsOf(gatedMlp().output("act").imported()),
+            (Texts{"Linear", "Linear", "SiLU", "Formula", "Linear"}));
+}
+
+/// ONNX repeats the smaller one.
+TEST(OnnxImport, TakesNoSumOfTensorsOfTwoShapes) {
+  Model model;
+  model.input("x", {"2", "4", "8"}).input("p", {"1", "4", "8"}).noted("s", {"2", "4", "8"}).weight("w", {8, 8});
+  model.node("Add", {"x", "p"}, {"s"}).node("MatMul", {"s", "w"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(model.cut()), (Texts{"External", "Linear"}));
 }
 
 TEST(OnnxImport, FoldsLayersThatRepeat) {

@@ -1,0 +1,104 @@
+// Looks from products to what makes their factors.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/onnx_gates.h"
+
+#include <algorithm>
+#include <set>
+
+namespace fuseline {
+
+namespace {
+
+struct Gate {
+  std::size_t product = 0;
+  std::size_t activation = 0;
+  std::size_t first = 0;   // the layer that is activated
+  std::size_t second = 0;  // the other
+};
+
+class GateSearch {
+ public:
+  GateSearch(std::vector<ImportedOperation>& operations, const OnnxReading& graph, const TensorUses& uses)
+      : m_operations(operations), m_graph(graph), m_uses(uses) {
+    for (std::size_t i = 0; i < operations.size(); ++i) m_makers.emplace(operations[i].tensor, i);
+  }
+
+  std::vector<std::string> run() {
+    std::vector<std::string> joined;
+    for (std::size_t i = 0; i < m_operations.size(); ++i)
+      if (const std::optional<Gate> gate = gateAt(i)) {
+        join(*gate);
+        joined.push_back(m_operations[gate->first].id);
+      }
+    std::vector<ImportedOperation> left;
+    for (std::size_t i = 0; i < m_operations.size(); ++i)
+      if (!m_gone.contains(i)) left.push_back(std::move(m_operations[i]));
+    m_operations = std::move(left);
+    return joined;
+  }
+
+ private:
+  const FoundOperation& found(std::size_t index) const { return m_operations[index].found; }
+
+  std::optional<Gate> gateAt(std::size_t product) const {
+    const FoundOperation& formula = found(product);
+    if (formula.operation != "Formula" || formula.attributes.value("y", "") != "x * b") return std::nullopt;
+    const std::string &x = formula.inputs[0].second, &b = formula.inputs[1].second;
+    const std::optional<Gate> gate = gateOf(product, x, b);
+    return gate ? gate : gateOf(product, b, x);
+  }
+
+  std::optional<Gate> gateOf(std::size_t product, const std::string& activated, const std::string& other) const {
+    const auto activation = onlyMaker(activated);
+    if (!activation || gatedForm(found(*activation)).empty()) return std::nullopt;
+    const auto first = onlyMaker(found(*activation).inputs[0].second);
+    const auto second = onlyMaker(other);
+    if (!first || !second || !areAlike(*first, *second)) return std::nullopt;
+    return Gate{product, *activation, *first, *second};
+  }
+
+  /// Nothing: others read it, too, or it is no op.
+  std::optional<std::size_t> onlyMaker(const std::string& tensor) const {
+    const auto maker = m_makers.find(m_graph.source(tensor));
+    const auto uses = m_uses.find(m_graph.source(tensor));
+    return maker == m_makers.end() || uses == m_uses.end() || uses->second != 1 ? std::nullopt
+                                                                                : std::optional(maker->second);
+  }
+
+  bool areAlike(std::size_t one, std::size_t other) const {
+    const FoundOperation &a = found(one), &b = found(other);
+    const auto isAlike = [](const FoundWeight& left, const FoundWeight& right) {
+      return left.parameter == right.parameter && left.isTransposed == right.isTransposed;
+    };
+    return one != other && a.operation == "Linear" && b.operation == "Linear" && a.attributes == b.attributes &&
+           a.dtype == b.dtype && m_graph.source(a.inputs[0].second) == m_graph.source(b.inputs[0].second) &&
+           std::ranges::equal(a.weights, b.weights, isAlike);
+  }
+
+  void join(const Gate& gate) {
+    ImportedOperation& layer = m_operations[gate.first];
+    ImportedOperation& product = m_operations[gate.product];
+    layer.found.attributes["out_features"] = 2 * layer.found.attributes["out_features"].get<std::int64_t>();
+    for (std::size_t i = 0; i < layer.found.weights.size(); ++i)
+      layer.found.weights[i].below = found(gate.second).weights[i].constant;
+    product.found = FoundOperation{.operation = gatedForm(found(gate.activation)),
+                                   .inputs = {{"x", layer.tensor}},
+                                   .note = found(gate.activation).note};
+    m_gone.insert({gate.activation, gate.second});
+  }
+
+  std::vector<ImportedOperation>& m_operations;
+  const OnnxReading& m_graph;
+  const TensorUses& m_uses;
+  std::map<std::string, std::size_t> m_makers;
+  std::set<std::size_t> m_gone;
+};
+
+}  // namespace
+
+std::vector<std::string> joinGates(std::vector<ImportedOperation>& operations, const OnnxReading& graph,
+                                   const TensorUses& uses) {
+  return GateSearch(operations, graph, uses).run();
+}
+
+}  // namespace fuseline
