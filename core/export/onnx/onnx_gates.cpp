@@ -23,18 +23,13 @@ class GateSearch {
     for (std::size_t i = 0; i < operations.size(); ++i) m_makers.emplace(operations[i].tensor, i);
   }
 
-  std::vector<std::string> run() {
-    std::vector<std::string> joined;
+  void run() {
     for (std::size_t i = 0; i < m_operations.size(); ++i)
-      if (const std::optional<Gate> gate = gateAt(i)) {
-        join(*gate);
-        joined.push_back(m_operations[gate->first].id);
-      }
+      if (const std::optional<Gate> gate = gateAt(i)) join(*gate);
     std::vector<ImportedOperation> left;
     for (std::size_t i = 0; i < m_operations.size(); ++i)
       if (!m_gone.contains(i)) left.push_back(std::move(m_operations[i]));
     m_operations = std::move(left);
-    return joined;
   }
 
  private:
@@ -78,6 +73,7 @@ class GateSearch {
   void join(const Gate& gate) {
     ImportedOperation& layer = m_operations[gate.first];
     ImportedOperation& product = m_operations[gate.product];
+    layer.found.note = "two layers of the model with one input are one here, whose result a gate reads.";
     layer.found.attributes["out_features"] = 2 * layer.found.attributes["out_features"].get<std::int64_t>();
     for (std::size_t i = 0; i < layer.found.weights.size(); ++i)
       layer.found.weights[i].below = found(gate.second).weights[i].constant;
@@ -96,9 +92,8 @@ class GateSearch {
 
 }  // namespace
 
-std::vector<std::string> joinGates(std::vector<ImportedOperation>& operations, const OnnxReading& graph,
-                                   const TensorUses& uses) {
-  return GateSearch(operations, graph, uses).run();
+void joinGates(std::vector<ImportedOperation>& operations, const OnnxReading& graph, const TensorUses& uses) {
+  GateSearch(operations, graph, uses).run();
 }
 
 }  // namespace fuseline

@@ -24,8 +24,7 @@ using TensorUses = std::map<std::string, int>;
 
 /// act(A x) * (B x) of two linear layers of one input, as models that descend from LLaMA have it, becomes one layer of
 /// both, and the gated activation of its result: what TransformerEngine has kernels for. Layers and activations that
-/// somebody else reads stay. Returns the ids of the layers that hold two.
-std::vector<std::string> joinGates(std::vector<ImportedOperation>& operations, const OnnxReading& graph,
-                                   const TensorUses& uses);
+/// somebody else reads stay. A layer that holds two has a note of it.
+void joinGates(std::vector<ImportedOperation>& operations, const OnnxReading& graph, const TensorUses& uses);
 
 }  // namespace fuseline

@@ -143,16 +143,22 @@ class GraphImport {
   }
 
   void add(const std::string& tensor, FoundOperation found) {
-    const ::onnx::NodeProto& node = *m_reading.maker(tensor);
-    const std::string id = m_ids.of(nameOf(node, found.operation));
-    m_ports.emplace(tensor, id + ".y");
+    m_ports.emplace(tensor, "");  // until it has a name
     m_made.insert(tensor);
-    if (!found.note.empty()) m_noted[found.note].push_back(id);
     // Exporters fold the conversion of a weight to f32, and convert what is made with it back.
     if (const auto dtype = m_reading.readAs(tensor); dtype && found.dtype == DType::F32) found.dtype = dtype;
     m_isMixed = m_isMixed || (found.dtype && m_dtype && *found.dtype != *m_dtype);
     m_operations.push_back(
-        {.id = id, .tensor = tensor, .found = std::move(found), .position = m_reading.position(tensor)});
+        {.id = "", .tensor = tensor, .found = std::move(found), .position = m_reading.position(tensor)});
+  }
+
+  /// In the order in which they run, so that numbers behind names go up.
+  void nameOperations() {
+    for (Operation& each : m_operations) {
+      each.id = m_ids.of(nameOf(*m_reading.maker(each.tensor), each.found.operation));
+      m_ports[each.tensor] = each.id + ".y";
+      if (!each.found.note.empty()) m_noted[each.found.note].push_back(each.id);
+    }
   }
 
   /// Goes on behind it, so that all are named at once.
@@ -208,8 +214,8 @@ class GraphImport {
   /// such nodes read of ops an output.
   Result<void> cutOut() {
     leaveOutIslands();
-    for (const std::string& layer : joinGates(m_operations, m_reading, usesOfTensors()))
-      m_noted["two layers of the model with one input are one here, whose result a gate reads."].push_back(layer);
+    joinGates(m_operations, m_reading, usesOfTensors());
+    nameOperations();
     addExternals();
     for (const Operation& each : m_operations)
       for (const auto& [port, tensor] : each.found.inputs)
@@ -268,7 +274,6 @@ class GraphImport {
     leaveOut(*m_reading.maker(each.tensor), each.tensor, inputs);
     m_made.erase(each.tensor);
     m_ports.erase(each.tensor);
-    m_ids.release(each.id);
   }
 
   Result<void> cutInput(const std::string& tensor, const FoundOperation& reader) {

@@ -17,8 +17,6 @@ namespace fuseline {
 class ImportedIds {
  public:
   std::string of(std::string_view name);
-  /// Nothing bears it after all.
-  void release(const std::string& id) { m_taken.erase(id); }
 
  private:
   std::unordered_set<std::string> m_taken;

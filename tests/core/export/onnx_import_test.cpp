@@ -431,17 +431,18 @@ Model twoLayers() {
   model.node("ConstantOfShape", {"shape"}, {"mask"});
   std::string from = "x";
   for (const std::string layer : {"l0", "l1"}) {
-    const auto named = [&](const char* tensor) { return layer + "/" + tensor; };
+    const auto named = [&](const char* tensor) { return layer + "/attn/" + tensor; };
     for (const char* part : {"q", "k", "v"}) {
       model.weight(named(part) + ".w", {8, 8});
-      model.node("MatMul", {from, named(part) + ".w"}, {named(part)});
+      model.node("MatMul", {from, named(part) + ".w"}, {layer + "/" + part + "/product"});
     }
-    model.node("Transpose", {named("k")}, {named("kt")}).node("MatMul", {named("q"), named("kt")}, {named("s")});
+    const auto product = [&](const char* part) { return layer + "/" + part + "/product"; };
+    model.node("Transpose", {product("k")}, {named("kt")}).node("MatMul", {product("q"), named("kt")}, {named("s")});
     model.node("Where", {"mask", named("s"), "one"}, {named("m")}).node("Softmax", {named("m")}, {named("p")});
-    model.node("MatMul", {named("p"), named("v")}, {named("a")}).noted(named("a"), {"4", "8"});
-    model.weight(named("o.w"), {8, 8}).node("MatMul", {named("a"), named("o.w")}, {named("o")});
-    model.node("Add", {from, named("o")}, {named("r")});
-    from = named("r");
+    model.node("MatMul", {named("p"), product("v")}, {named("a")}).noted(named("a"), {"4", "8"});
+    model.weight(named("o.w"), {8, 8}).node("MatMul", {named("a"), named("o.w")}, {layer + "/o/product"});
+    model.node("Add", {from, layer + "/o/product"}, {layer + "/sum"});
+    from = layer + "/sum";
   }
   return std::move(model.output(from));
 }
@@ -519,7 +520,7 @@ TEST(OnnxImport, FoldsLayersThatRepeat) {
   const Result<ImportedPipeline> imported = twoLayers().folded();
   EXPECT_EQ(operationsOf(imported), (Texts{"block:Layer", "block:Layer"}));
   EXPECT_EQ(imported->notes[0], "2 layers that are the same became instances of block Layer.");
-  EXPECT_TRUE(has(imported->notes[2], "op External, which is not run: layer.l0_4, layer2.l0_4.")) << imported->notes[2];
+  EXPECT_TRUE(has(imported->notes[2], "op External, which is not run: layer.attn, layer2.attn.")) << imported->notes[2];
   EXPECT_FALSE(hasErrors(lower(imported->document, {.pass = PassKind::Forward}).diagnostics));
 }
 
