@@ -5,6 +5,7 @@
 ends with 77 where these packages are missing."""
 
 import importlib.util
+import json
 import pathlib
 import subprocess
 import sys
@@ -21,7 +22,7 @@ import torch
 from torch import nn
 
 PROGRAM = ""
-ROWS, HIDDEN, INNER = 6, 64, 96
+ROWS, HIDDEN, INNER, HEADS = 6, 64, 96, 4
 # Relative to the largest value of the output. The formats round by 2^-24 and 2^-8, over a few ops in a row.
 TOLERANCES = {torch.float32: 2e-5, torch.bfloat16: 3e-2}
 
@@ -47,6 +48,37 @@ class GeluMlp(nn.Module):
 
     def forward(self, x):
         return self.down(nn.functional.gelu(self.up(self.norm(x)), approximate="tanh"))
+
+
+class GateAndUpMlp(nn.Module):
+    """As in models that descend from LLaMA: the gate and what it multiplies are two layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.RMSNorm(HIDDEN, eps=1e-5)
+        self.gate_proj = nn.Linear(HIDDEN, INNER, bias=False)
+        self.up_proj = nn.Linear(HIDDEN, INNER, bias=False)
+        self.down_proj = nn.Linear(INNER, HIDDEN, bias=False)
+
+    def forward(self, x):
+        normed = self.norm(x)
+        return x + self.down_proj(nn.functional.silu(self.gate_proj(normed)) * self.up_proj(normed))
+
+
+class DecoderLayer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.RMSNorm(HIDDEN, eps=1e-5)
+        self.qkv = nn.ModuleDict({name: nn.Linear(HIDDEN, HIDDEN, bias=False) for name in "qkv"})
+        self.out = nn.Linear(HIDDEN, HIDDEN, bias=False)
+        self.mlp = GateAndUpMlp()
+        self.attended = None
+
+    def forward(self, x):
+        normed = self.norm(x)
+        q, k, v = (self.qkv[name](normed).unflatten(-1, (HEADS, -1)).transpose(1, 2) for name in "qkv")
+        self.attended = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)
+        return self.mlp(x + self.out(self.attended.flatten(-2)))
 
 
 def trained(module, dtype):
@@ -83,14 +115,16 @@ class TorchImport(unittest.TestCase):
                      "--variants", "fused", "--no-roofs", "--tensors", folder / "all.safetensors", "--dump",
                      folder / "dump.safetensors")
             dumped = safetensors.torch.load_file(folder / "dump.safetensors")
-        expected = module(x).detach().double()
-        found = only(dumped, "y").double()
+        self.assert_near(only(dumped, "y"), module(x), dtype)
+
+    def assert_near(self, found, expected, dtype):
+        found, expected = found.double(), expected.detach().double()
         self.assertEqual(found.shape, expected.shape)
         worst = (found - expected).abs().max() / expected.abs().max()
         self.assertLess(worst.item(), TOLERANCES[dtype])
 
     def test_data_in_a_file_beside_the_model(self):
-        for make in (SwiGLUMlp, GeluMlp):
+        for make in (SwiGLUMlp, GeluMlp, GateAndUpMlp):
             for dtype in TOLERANCES:
                 with self.subTest(make.__name__, dtype=dtype):
                     self.compare(make(), dtype, dynamo=True, external_data=True)
@@ -99,6 +133,33 @@ class TorchImport(unittest.TestCase):
         for make in (SwiGLUMlp, GeluMlp):
             with self.subTest(make.__name__):
                 self.compare(make(), torch.float32, dynamo=True, external_data=False)
+
+    def test_layers_with_attention(self):
+        """Fuseline does not run the attention; with what PyTorch's makes, the rest must give the same."""
+        model = trained(nn.Sequential(*(DecoderLayer() for _ in range(3))), torch.float32)
+        x = torch.randn(2, ROWS, HIDDEN)
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            torch.onnx.export(model, (x,), folder / "m.onnx", input_names=["x"], output_names=["y"], dynamo=True)
+            fuseline("import", folder / "m.onnx", "-o", folder / "m.fuseline", "--weights", folder / "w.safetensors")
+            document = json.loads((folder / "m.fuseline").read_text(encoding="utf-8"))
+            (block,) = document["blocks"].values()
+            kinds = [op["op"] for op in block["ops"]]
+            self.assertEqual(kinds.count("Linear"), 6)
+            self.assertEqual(kinds.count("SwiGLU"), 1)
+            (external,) = (op["id"] for op in block["ops"] if op["op"] == "External")
+            instances = [op["id"] for op in document["pipeline"]["ops"]]
+            self.assertEqual(len(instances), 3)
+            expected = model(x)
+            given = safetensors.torch.load_file(folder / "w.safetensors") | {"x": x}
+            for instance, layer in zip(instances, model):
+                given[f"{instance}.{external}.y"] = layer.attended.detach().contiguous()
+            safetensors.torch.save_file(given, folder / "all.safetensors")
+            fuseline("run", folder / "m.fuseline", "--pass", "forward", "--device", "reference", "--iterations", "1",
+                     "--variants", "fused", "--no-roofs", "--tensors", folder / "all.safetensors", "--dump",
+                     folder / "dump.safetensors")
+            dumped = safetensors.torch.load_file(folder / "dump.safetensors")
+        self.assert_near(dumped["y"] if "y" in dumped else only(dumped, "y."), expected, torch.float32)
 
     def test_the_older_exporter(self):
         self.compare(GeluMlp(), torch.float32, dynamo=False, opset_version=20)
