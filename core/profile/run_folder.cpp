@@ -170,11 +170,12 @@ bool isNewer(const RunEntry& a, const RunEntry& b) {
 /// Notes that cannot be read: who knows what they marked.
 bool areNotes(const RunEntry& entry) { return entry.file.filename() == kNotesFile; }
 
+/// Without the empty ones: names that somebody has reserved, to write a record there.
 std::vector<fs::path> runFilesIn(const fs::path& folder) {
   std::vector<fs::path> files;
-  std::error_code error;
+  std::error_code error, ignored;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    if (it->path().extension() == kEnding) files.push_back(it->path());
+    if (it->path().extension() == kEnding && it->file_size(ignored) > 0) files.push_back(it->path());
   return files;
 }
 

@@ -71,9 +71,10 @@ std::string takePermissions(const fs::path& from, const fs::path& to) {
   return problem ? problem.message() : std::string();
 }
 
+/// On the disk first: with the permissions of the old file its owner may not be allowed to open it.
 std::string replaceWith(const fs::path& temporary, const fs::path& path) {
-  if (std::string why = takePermissions(path, temporary); !why.empty()) return why;
   if (!isOnDisk(temporary)) return std::strerror(errno);
+  if (std::string why = takePermissions(path, temporary); !why.empty()) return why;
   std::error_code failure;
   fs::rename(temporary, path, failure);
   return failure ? failure.message() : std::string();

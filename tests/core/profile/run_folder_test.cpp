@@ -95,6 +95,13 @@ TEST(RunFolder, ABrokenFileIsListedWithItsErrorAndStays) {
   EXPECT_TRUE(runsToDrop(entries, 0).size() == 1U && fs::exists(folder / "broken.fuserun"));
 }
 
+/// Somebody has taken the name, and writes there in a moment.
+TEST(RunFolder, AnEmptyFileIsNoRunYet) {
+  const TemporaryFolder folder;
+  write(folder / "new.fuserun", "");
+  EXPECT_TRUE(readOne(folder.path()).empty());
+}
+
 TEST(RunFolder, AFileThatHasChangedIsReadAgain) {
   const TemporaryFolder folder;
   const fs::path file = folder / "a.fuserun";

@@ -60,6 +60,14 @@ TEST(AtomicFile, FollowsALinkAndLeavesItOne) {
   EXPECT_EQ(contentOf(folder / "elsewhere" / "b"), "made");
 }
 
+TEST(AtomicFile, ReplacesAFileThatCanOnlyBeWritten) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a") << "old";
+  std::filesystem::permissions(folder / "a", std::filesystem::perms::owner_write);
+  ASSERT_TRUE(writeFileAtomically(folder / "a", [](std::ostream& out) { out << "new"; }));
+  EXPECT_EQ(std::filesystem::status(folder / "a").permissions(), std::filesystem::perms::owner_write);
+}
+
 TEST(AtomicFile, KeepsThePermissionsOfTheFile) {
   const TemporaryFolder folder;
   ASSERT_TRUE(writeFileAtomically(folder / "a", text("old")));
