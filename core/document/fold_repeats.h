@@ -1,5 +1,5 @@
-// Ops that repeat in a row, such as the layers of a model, as instances of one block. A pure function from a document
-// to one undoable edit. SPDX-License-Identifier: Apache-2.0
+// Ops that repeat in a row, such as the layers of a model, as instances of one block: one undoable edit.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/document/document.h"
