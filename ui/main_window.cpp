@@ -325,6 +325,7 @@ void MainWindow::addSelectionCommands(QMenu& menu) {
   menu.addSeparator();
   addBoth(tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_M), [this] { makeBlock(); });
   addBoth(tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_M), [this] { m_scene->expandSelected(); });
+  addBoth(tr("&Fold layers that repeat"), {}, [this] { m_scene->foldRepeats(); });
   m_blockCommands->addTo(menu);
   addBoth(tr("Repeat op..."), QKeySequence(Qt::CTRL | Qt::Key_R), [this] { repeatOp(); });
   auto* frames = new FrameCommands(*m_scene, *m_view, m_theme, this);

@@ -58,6 +58,7 @@ class BlocksTest : public QObject {
   void wiresAreDrawnInside();
   void aMoveIsKeptWithTheBlock();
   void pasteInside();
+  void layersThatRepeatBecomeABlock();
   void aBlockIsMadeInside();
   void aBlockDoesNotHoldItself();
   void whoIsSelectedOutsideIsShown();
@@ -190,6 +191,24 @@ void BlocksTest::aMoveIsKeptWithTheBlock() {
   QVERIFY(save != positions.end());
   QVERIFY(save->second.x > 0);
   QVERIFY(f.session.document().findBlock("Layer")->inputs.front().shape.empty());
+}
+
+void BlocksTest::layersThatRepeatBecomeABlock() {
+  Stack f;
+  QSignalSpy hints(&f.scene(), &GraphScene::hint);
+  f.scene().foldRepeats();
+  QCOMPARE(hints.count(), 1);
+  QVERIFY2(hints[0][0].toString().startsWith(QStringLiteral("No ops repeat")), qPrintable(hints[0][0].toString()));
+  f.scope().select({QStringLiteral("layer1"), QStringLiteral("layer2")});
+  f.scene().expandSelected();
+  QCOMPARE(f.session.document().ops().size(), std::size_t{7});
+  const QString flat = f.bytes();
+  f.scene().foldRepeats();
+  QCOMPARE(f.session.document().ops().size(), std::size_t{3});
+  QVERIFY(f.session.document().findBlock("Layer2"));
+  QVERIFY(hints.back()[0].toString().contains(QStringLiteral("2 times is block Layer2")));
+  f.session.undo();
+  QCOMPARE(f.bytes(), flat);
 }
 
 void BlocksTest::pasteInside() {

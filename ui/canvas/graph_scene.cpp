@@ -6,6 +6,7 @@
 
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
+#include "core/document/fold_repeats.h"
 #include "ui/canvas/metrics.h"
 #include "ui/models/measured_tensor.h"
 #include "ui/models/numerics_model.h"
@@ -747,6 +748,17 @@ void GraphScene::makeBlockOfSelected(const std::string& name) {
     return;
   }
   if (m_scope.apply(made->edit)) m_scope.select({toQt(made->instance)});
+}
+
+void GraphScene::foldRepeats() {
+  const std::optional<FoldedRepeats> folded = fuseline::foldRepeats(m_scope.document());
+  if (!folded)
+    return Q_EMIT hint(
+        tr("No ops repeat: a block is made of %1 ops or more that stand in a row several times, the same "
+           "each time.")
+            .arg(kFewestRepeatedOps));
+  if (m_scope.apply(folded->edit))
+    Q_EMIT hint(tr("What stands there %1 times is block %2 now.").arg(folded->numInstances).arg(toQt(folded->block)));
 }
 
 void GraphScene::expandSelected() {

@@ -101,6 +101,8 @@ class GraphScene : public QGraphicsScene {
   void paste();
   /// Moves the selected ops into a block of this name; an instance takes their place and the selection.
   void makeBlockOfSelected(const std::string& name);
+  /// Makes a block of what repeats in a row, such as the layers of a model, whatever is selected.
+  void foldRepeats();
   /// Puts the selected op there so many times in a row, and selects them all.
   void repeatSelected(int count);
   /// Puts the ops of their blocks in place of the selected instances.
