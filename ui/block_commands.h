@@ -5,6 +5,7 @@
 #include "ui/canvas/graph_view.h"
 #include "ui/panels/inspector_panel.h"
 #include "ui/panels/outline_panel.h"
+#include "ui/panels/plan_panel.h"
 #include "ui/panels/problems_panel.h"
 
 #include <QKeySequence>
@@ -22,13 +23,19 @@ class BlockCommands : public QObject {
   BlockCommands(GraphScene& scene, GraphView& view, QObject* parent);
 
   void addTo(QMenu& editMenu);
-  /// Rows about ops inside of blocks lead there.
+  /// Rows about ops inside of blocks lead there; what is picked of the pipeline leads out, also to the instance that
+  /// one is in.
   void follow(const OutlinePanel& outline);
+  void follow(const PlanPanel& plan);
   void follow(const ProblemsPanel& problems);
   /// The inspector opens the op that is selected inside.
   void lead(InspectorPanel& inspector);
 
  private:
+  void say(const Verdict& verdict);
+  void leave();
+  void showProperties(InspectorPanel& inspector);
+  void askForName(const QString& node);
   void add(QMenu& menu, const QString& text, const QKeySequence& shortcut, std::function<void()> run);
 
   GraphScene& m_scene;

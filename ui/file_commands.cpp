@@ -121,7 +121,7 @@ void FileCommands::reload() {
   const Result<LoadedDocument> loaded = loadDocument(path.toStdString());
   if (!loaded) return say(toQt(loaded.error().message), Severity::Error);
   if (isUnreadable(*loaded)) return say(toQt(errorText(loaded->diagnostics, path.toStdString())), Severity::Error);
-  if (!mayStopSweep() || (m_session.isModified() && !succeeded(setAside()))) return;
+  if (!mayStopRun() || (m_session.isModified() && !succeeded(setAside()))) return;
   succeeded(m_session.open(path));
 }
 
@@ -216,16 +216,19 @@ bool FileCommands::saveTo(const QString& path) {
 
 bool FileCommands::isUnsaved() { return m_session.isModified() || m_watch.check() == FileState::Deleted; }
 
-/// The points of a sweep are in no file yet.
-bool FileCommands::mayStopSweep() {
-  if (!m_session.isSweeping()) return true;
-  return QMessageBox::question(&m_window, tr("Sweep in progress"), tr("Stop the sweep, and lose what it has measured?"),
+/// The points of a sweep are in no file yet, and neither is what a run has measured so far.
+bool FileCommands::mayStopRun() {
+  if (!m_session.isRunning()) return true;
+  const bool isSweep = m_session.isSweeping();
+  return QMessageBox::question(&m_window, isSweep ? tr("Sweep in progress") : tr("Run in progress"),
+                               isSweep ? tr("Stop the sweep, and lose what it has measured?")
+                                       : tr("Stop the run, and lose what it has measured?"),
                                QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Cancel) == QMessageBox::Discard;
 }
 
 bool FileCommands::mayDiscard() {
   commitTypedField();
-  if (!isUnsaved()) return mayStopSweep();
+  if (!isUnsaved()) return mayStopRun();
   const QString run = m_session.isRunning() ? tr("\nThe run in progress is stopped.") : QString();
   const QString question = m_watch.state() == FileState::Deleted
                                ? tr("Another program deleted or moved %1. Save what is here?")
@@ -278,7 +281,7 @@ void FileCommands::copyDrawing() {
 
 void FileCommands::printDrawing() {
   QPrinter printer(QPrinter::HighResolution);
-  const QSizeF size = m_scene.contentRect().size();
+  const QSize size = drawingSize(m_session, m_scene, m_drawingOptions);
   printer.setPageOrientation(size.width() > size.height() ? QPageLayout::Landscape : QPageLayout::Portrait);
   printer.setDocName(m_session.displayName());
   printer.setCreator(QStringLiteral("Fuseline"));

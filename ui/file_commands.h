@@ -97,7 +97,7 @@ class FileCommands : public QObject {
   Result<void> setAside();
   /// Whether something is here that the file does not hold.
   bool isUnsaved();
-  bool mayStopSweep();
+  bool mayStopRun();
   void openWindow(const QString& path);
   void openIfMayDiscard(const QString& path);
   void addExample(QMenu& menu, const MeasuredExample& example);

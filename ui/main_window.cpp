@@ -214,9 +214,19 @@ void MainWindow::addToCanvas(QAction& action) {
   m_outline->view()->addAction(&action);
 }
 
+/// The outline and the plan show the pipeline: from there a command is about what is selected in it, and not about what
+/// is selected inside of a block on the canvas.
+std::function<void()> MainWindow::onSelection(std::function<void()> run) {
+  return [this, run = std::move(run)] {
+    const QWidget* focus = QApplication::focusWidget();
+    if (focus && (m_outline->isAncestorOf(focus) || m_plan->isAncestorOf(focus))) m_scene->scope().leaveTo(0);
+    run();
+  };
+}
+
 /// A command with a plain letter as its key, which the other panes need to search by.
 QAction* MainWindow::addCanvasKey(QMenu& menu, const QString& text, Qt::Key key, std::function<void()> run) {
-  QAction* action = addCommand(&menu, text, QKeySequence(key), std::move(run));
+  QAction* action = addCommand(&menu, text, QKeySequence(key), onSelection(std::move(run)));
   action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
   addToCanvas(*action);
   m_plan->lanesView()->addAction(action);
@@ -302,12 +312,12 @@ void MainWindow::addUndoCommands(QMenu& menu) {
 /// They are the context menu of the canvas and of the outline, too.
 void MainWindow::addSelectionCommands(QMenu& menu) {
   const auto addBoth = [&](const QString& text, const QKeySequence& shortcut, std::function<void()> run) {
-    addToCanvas(*addCommand(&menu, text, shortcut, std::move(run)));
+    addToCanvas(*addCommand(&menu, text, shortcut, onSelection(std::move(run))));
   };
   addBoth(tr("&Copy"), QKeySequence::Copy, [this] { m_scene->copySelected(); });
   // Keys that mean something else to tables and lists.
   const auto addHere = [&](const QString& text, const QKeySequence& shortcut, std::function<void()> run) {
-    QAction* const action = addCommand(&menu, text, shortcut, std::move(run));
+    QAction* const action = addCommand(&menu, text, shortcut, onSelection(std::move(run)));
     action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
     addToCanvas(*action);
   };
@@ -333,17 +343,17 @@ void MainWindow::addSelectionCommands(QMenu& menu) {
 }
 
 void MainWindow::addLayoutCommands(QMenu& menu) {
-  QAction* const all = addCommand(&menu, tr("Select &all"), QKeySequence::SelectAll, [this] {
+  QAction* const all = addCommand(&menu, tr("Select &all"), QKeySequence::SelectAll, onSelection([this] {
     QSet<QString> ids;
     for (const DocumentOp& op : m_scene->scope().document().ops()) ids.insert(toQt(op.id));
     m_scene->scope().select(ids);
-  });
+  }));
   all->setShortcutContext(Qt::WidgetWithChildrenShortcut);  // tables have rows to select
   addToCanvas(*all);
   addCommand(&menu, tr("Select all &before"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Left),
-             [this] { m_scene->selectReachable(Direction::Upstream); });
+             onSelection([this] { m_scene->selectReachable(Direction::Upstream); }));
   addCommand(&menu, tr("Select all be&hind"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Right),
-             [this] { m_scene->selectReachable(Direction::Downstream); });
+             onSelection([this] { m_scene->selectReachable(Direction::Downstream); }));
   addCommand(&menu, tr("&Insert op..."), QKeySequence(Qt::CTRL | Qt::Key_Space), [this] { m_view->openSearch(); });
   addCommand(
       &menu, tr("&Lay out"), QKeySequence(Qt::CTRL | Qt::Key_L),
@@ -367,7 +377,7 @@ void MainWindow::addFindCommands(QMenu& menu) {
 void MainWindow::createArrangeMenu(QMenu& editMenu) {
   QMenu* menu = editMenu.addMenu(tr("&Arrange selected"));
   const auto add = [&](const QString& text, Arrangement arrangement) {
-    addCommand(menu, text, {}, [this, arrangement] { m_scene->arrangeSelected(arrangement); });
+    addCommand(menu, text, {}, onSelection([this, arrangement] { m_scene->arrangeSelected(arrangement); }));
   };
   add(tr("Align &left"), Arrangement::Left);
   add(tr("Align &centres"), Arrangement::Centre);
@@ -381,7 +391,7 @@ void MainWindow::createArrangeMenu(QMenu& editMenu) {
   add(tr("Space evenly &down"), Arrangement::SpaceDown);
   menu->addSeparator();
   const auto addMove = [&](const QString& text, Qt::Key key, QPoint step) {
-    addCommand(menu, text, QKeySequence(Qt::ALT | key), [this, step] { m_scene->moveSelected(step); });
+    addCommand(menu, text, QKeySequence(Qt::ALT | key), onSelection([this, step] { m_scene->moveSelected(step); }));
   };
   addMove(tr("Move to the left"), Qt::Key_Left, {-1, 0});
   addMove(tr("Move to the right"), Qt::Key_Right, {1, 0});
@@ -606,8 +616,8 @@ void MainWindow::createStatusBar() {
   for (QWidget* widget : {static_cast<QWidget*>(m_runBar->progress()), static_cast<QWidget*>(m_selected),
                           static_cast<QWidget*>(m_counts), static_cast<QWidget*>(m_zoom)})
     statusBar()->addPermanentWidget(widget);
-  connect(&m_session, &Session::selectionChanged, this, [this] {
-    const qsizetype count = m_session.selection().size();
+  connect(&m_scene->scope(), &CanvasScope::selectionChanged, this, [this] {
+    const qsizetype count = m_scene->scope().selection().size();
     m_selected->setText(count == 0 ? QString() : tr("%1 selected").arg(count));
   });
   connect(m_scene, &GraphScene::hint, this, [this](const QString& sentence) {
@@ -662,11 +672,11 @@ void MainWindow::connectSession() {
           [this](const QString& sentence) { showMessage(sentence, Severity::Error); });
   connect(m_problems, &ProblemsPanel::explanationWanted, this,
           [this](const QString& code) { showGuide(QStringLiteral("problems"), code); });
-  connect(m_view, &GraphView::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
-  connect(m_outline, &OutlinePanel::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
   m_blockCommands->follow(*m_outline);
+  m_blockCommands->follow(*m_plan);
   m_blockCommands->follow(*m_problems);
   m_blockCommands->lead(*m_inspector);
+  connect(m_outline, &OutlinePanel::propertiesRequested, m_inspector, &InspectorPanel::focusFirstField);
   connect(&m_theme, &Theme::changed, this, &MainWindow::refreshIcons);
 }
 

@@ -166,6 +166,7 @@ class MainWindow : public QMainWindow {
   void refreshTitle();
   void refreshUndo();
   void addToCanvas(QAction& action);
+  std::function<void()> onSelection(std::function<void()> run);
   QAction* addCanvasKey(QMenu& menu, const QString& text, Qt::Key key, std::function<void()> run);
   void setTheme(ThemeChoice choice);
   void setHullFilter(HullFilter filter);

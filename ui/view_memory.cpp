@@ -22,7 +22,7 @@ ViewMemory::ViewMemory(Session& session, GraphView& view, QObject* parent)
 
 void ViewMemory::remember() {
   if (m_path.isEmpty()) return;
-  const std::optional<ViewPlace> place = m_view.place();
+  const std::optional<ViewPlace> place = m_view.pipelinePlace();
   const auto& [middle, zoom] = place.value_or(ViewPlace());
   settings().set(m_path, place ? QVariant(QVariantList{middle.x(), middle.y(), zoom}) : QVariant());
 }

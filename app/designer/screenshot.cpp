@@ -29,7 +29,7 @@ Screenshot::Screenshot(ScreenshotRequest request, ui::MainWindow& window, ui::Se
 void Screenshot::handleAnalysis() {
   if (!m_request.selection.isEmpty()) {
     ui::CanvasScope& scope = m_window.scene().scope();
-    scope.goTo(m_request.selection);
+    (void)scope.goTo(m_request.selection);
     if (!scope.document().findOp(m_request.selection.section(u'.', -1).toStdString()))
       return fail(tr("--select %1: the pipeline has no such op.").arg(m_request.selection));
   }

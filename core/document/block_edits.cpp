@@ -491,4 +491,27 @@ std::vector<std::string> blocksUsedBy(const PipelineDocument& document, std::spa
   return names;
 }
 
+namespace {
+
+/// known: what was counted; also ends a block that holds itself.
+std::ptrdiff_t instancesInside(const PipelineDocument& document, const DocumentBlock& place, std::string_view block,
+                               std::map<const DocumentBlock*, std::ptrdiff_t>& known) {
+  if (const auto found = known.find(&place); found != known.end()) return found->second;
+  known[&place] = 0;
+  std::ptrdiff_t count = 0;
+  for (const DocumentOp& op : place.ops) {
+    if (blockNameOf(op) == block) ++count;
+    if (const DocumentBlock* inside = document.findBlock(blockNameOf(op)))
+      count += instancesInside(document, *inside, block, known);
+  }
+  return known[&place] = count;
+}
+
+}  // namespace
+
+std::ptrdiff_t numInstances(const PipelineDocument& document, std::string_view block) {
+  std::map<const DocumentBlock*, std::ptrdiff_t> known;
+  return instancesInside(document, document.pipeline(), block, known);
+}
+
 }  // namespace fuseline

@@ -5,6 +5,7 @@
 #include "core/document/document.h"
 #include "core/support/result.h"
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,5 +35,8 @@ Result<ExpandedBlock> expandBlock(const PipelineDocument& document, std::string_
 
 /// The blocks that instances among these ops need, inner ones included, in the order of the document.
 std::vector<std::string> blocksUsedBy(const PipelineDocument& document, std::span<const DocumentOp> ops);
+
+/// How many instances of a block the whole pipeline has: those inside other blocks count as often as these stand there.
+std::ptrdiff_t numInstances(const PipelineDocument& document, std::string_view block);
 
 }  // namespace fuseline

@@ -2,66 +2,152 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/renaming.h"
 
+#include "core/document/document_operation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace fuseline {
 
 namespace {
 
+/// Where a place is now; nullopt: where it was.
+using Moved = std::function<std::optional<std::string>(const std::string& place)>;
+
 /// The op itself, a part of it, or what is inside an instance.
-std::optional<std::string> movedPlace(const std::string& place, const std::string& id, const std::string& newId) {
-  if (place != id && !place.starts_with(id + '.')) return std::nullopt;
-  return newId + place.substr(id.size());
+Moved movedWith(const std::string& id, const std::string& newId) {
+  return [id, newId](const std::string& place) -> std::optional<std::string> {
+    if (place != id && !place.starts_with(id + '.')) return std::nullopt;
+    return newId + place.substr(id.size());
+  };
 }
 
-void follow(Json& place, std::size_t prefix, const std::string& id, const std::string& newId) {
+/// What leads through an instance of the block to the op there.
+Moved movedInside(const PipelineDocument& document, const std::string& block, const std::string& id,
+                  const std::string& newId) {
+  return [&document, block, id, newId](const std::string& place) -> std::optional<std::string> {
+    const DocumentBlock* around = &document.pipeline();
+    std::string name;
+    for (std::size_t at = 0; around && at < place.size();) {
+      const std::size_t end = std::min(place.find('.', at), place.size());
+      const std::string part = place.substr(at, end - at);
+      if (name == block && part == id) return place.substr(0, at) + newId + place.substr(end);
+      const auto op = std::ranges::find(around->ops, part, &DocumentOp::id);
+      if (op == around->ops.end()) break;
+      name = blockNameOf(*op);
+      around = name.empty() ? nullptr : document.findBlock(name);
+      at = end + 1;
+    }
+    return std::nullopt;
+  };
+}
+
+void follow(Json& place, std::size_t prefix, const Moved& moved) {
   const std::string text = place.get<std::string>();
-  if (const auto moved = movedPlace(text.substr(prefix), id, newId)) place = text.substr(0, prefix) + *moved;
+  if (const auto next = moved(text.substr(prefix))) place = text.substr(0, prefix) + *next;
 }
 
-Json movedRecipe(Json recipe, const std::string& id, const std::string& newId) {
+Json movedRecipe(Json recipe, const Moved& moved) {
   if (!recipe.is_object() || !recipe.contains("overrides") || !recipe["overrides"].is_array()) return recipe;
   for (Json& special : recipe["overrides"])
-    if (special.is_object() && special.contains("op") && special["op"].is_string()) follow(special["op"], 0, id, newId);
+    if (special.is_object() && special.contains("op") && special["op"].is_string()) follow(special["op"], 0, moved);
   return recipe;
 }
 
-Json movedFusion(Json fusion, const std::string& id, const std::string& newId) {
+Json movedFusion(Json fusion, const Moved& moved) {
   if (!fusion.is_object()) return fusion;
   for (const char* key : {"without", "with"}) {
     if (!fusion.contains(key) || !fusion[key].is_array()) continue;
     for (Json& entry : fusion[key]) {
       const std::size_t at = entry.is_string() ? entry.get<std::string>().find('@') : std::string::npos;
-      if (at != std::string::npos) follow(entry, at + 1, id, newId);
+      if (at != std::string::npos) follow(entry, at + 1, moved);
     }
   }
   return fusion;
 }
 
-Edit renameOp(const PipelineDocument& document, const std::string& id, const std::string& newId) {
-  const RenameOp rename{.id = id, .newId = newId};
-  EditGroup group{.label = describe(rename), .edits = {rename}};
-  if (Json recipe = movedRecipe(document.recipe(), id, newId); recipe != document.recipe())
+void addMoved(EditGroup& group, const PipelineDocument& document, const Moved& moved) {
+  if (Json recipe = movedRecipe(document.recipe(), moved); recipe != document.recipe())
     group.edits.emplace_back(SetRecipe{std::move(recipe)});
-  if (Json fusion = movedFusion(document.fusion(), id, newId); fusion != document.fusion())
+  if (Json fusion = movedFusion(document.fusion(), moved); fusion != document.fusion())
     group.edits.emplace_back(SetFusion{std::move(fusion)});
-  return group.edits.size() == 1 ? Edit(rename) : Edit(std::move(group));
+}
+
+/// nullopt: it is no input and no output.
+std::optional<Edit> renamePort(const DocumentBlock& place, const std::string& id, const std::string& newId) {
+  if (const auto input = std::ranges::find(place.inputs, id, &DocumentInput::id); input != place.inputs.end()) {
+    DocumentInput renamed = *input;
+    renamed.id = newId;
+    return ReplaceInput{.id = id, .input = std::move(renamed)};
+  }
+  if (const auto output = std::ranges::find(place.outputs, id, &DocumentOutput::id); output != place.outputs.end()) {
+    DocumentOutput renamed = *output;
+    renamed.id = newId;
+    return ReplaceOutput{.id = id, .output = std::move(renamed)};
+  }
+  return std::nullopt;
+}
+
+/// The wires and outputs of a place at a port of instances there, with its new name.
+std::vector<Edit> movedWires(const DocumentBlock& place, const std::string& block, const std::string& port,
+                             const std::string& newPort) {
+  const auto moved = [&](Endpoint end) {
+    const auto op = std::ranges::find(place.ops, end.node, &DocumentOp::id);
+    const bool isThere = end.port == port && op != place.ops.end() && blockNameOf(*op) == block;
+    if (isThere) end.port = newPort;
+    return end;
+  };
+  std::vector<Edit> edits;
+  for (std::size_t i = 0; i < place.wires.size(); ++i) {
+    const Wire& wire = place.wires[i];
+    const Wire next{moved(wire.from), moved(wire.to)};
+    if (next == wire) continue;
+    edits.emplace_back(RemoveWire{wire, static_cast<int>(i)});
+    edits.emplace_back(AddWire{next, static_cast<int>(i)});
+  }
+  for (const DocumentOutput& output : place.outputs) {
+    DocumentOutput next = output;
+    next.from = moved(output.from);
+    if (next.from != output.from) edits.emplace_back(ReplaceOutput{.id = output.id, .output = std::move(next)});
+  }
+  return edits;
+}
+
+/// In all places that have instances.
+void addMovedWires(EditGroup& group, const PipelineDocument& document, const std::string& block,
+                   const std::string& port, const std::string& newPort) {
+  std::ranges::move(movedWires(document.pipeline(), block, port, newPort), std::back_inserter(group.edits));
+  for (const auto& [name, place] : document.blocks())
+    if (std::vector<Edit> edits = movedWires(place, block, port, newPort); !edits.empty())
+      group.edits.emplace_back(EditInBlock{name, std::move(edits)});
 }
 
 }  // namespace
 
 Edit renameNode(const PipelineDocument& document, const std::string& id, const std::string& newId) {
-  if (const DocumentInput* input = document.findInput(id)) {
-    DocumentInput renamed = *input;
-    renamed.id = newId;
-    return ReplaceInput{.id = id, .input = std::move(renamed)};
-  }
-  if (const DocumentOutput* output = document.findOutput(id)) {
-    DocumentOutput renamed = *output;
-    renamed.id = newId;
-    return ReplaceOutput{.id = id, .output = std::move(renamed)};
-  }
-  return renameOp(document, id, newId);
+  if (std::optional<Edit> port = renamePort(document.pipeline(), id, newId)) return *port;
+  const RenameOp rename{.id = id, .newId = newId};
+  EditGroup group{.label = describe(rename), .edits = {rename}};
+  addMoved(group, document, movedWith(id, newId));
+  return group.edits.size() == 1 ? Edit(rename) : Edit(std::move(group));
+}
+
+Edit renameInBlock(const PipelineDocument& document, const std::string& block, const std::string& id,
+                   const std::string& newId) {
+  const DocumentBlock* place = document.findBlock(block);
+  const std::optional<Edit> port = place ? renamePort(*place, id, newId) : std::nullopt;
+  const Edit rename = port ? *port : Edit(RenameOp{.id = id, .newId = newId});
+  EditGroup group{.label = fmt::format("{} in {}", describe(RenameOp{.id = id, .newId = newId}), block),
+                  .edits = {EditInBlock{block, {rename}}}};
+  port ? addMovedWires(group, document, block, id, newId)
+       : addMoved(group, document, movedInside(document, block, id, newId));
+  return group;
 }
 
 }  // namespace fuseline

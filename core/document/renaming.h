@@ -12,4 +12,9 @@ namespace fuseline {
 /// wires always do.
 Edit renameNode(const PipelineDocument& document, const std::string& id, const std::string& newId);
 
+/// The same inside a block. Places in the recipe and among the switches that lead through its instances follow, and so
+/// do the wires of instances where the input or output is a port of theirs.
+Edit renameInBlock(const PipelineDocument& document, const std::string& block, const std::string& id,
+                   const std::string& newId);
+
 }  // namespace fuseline

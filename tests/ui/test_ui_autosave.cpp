@@ -214,6 +214,11 @@ void AutosaveTest::closingDuringARunAsksOnce() {
     });
   };
   answer(QMessageBox::Cancel);
+  f.window.files().newDocument();
+  QCOMPARE(asked, QStringList{QStringLiteral("Stop the run, and lose what it has measured?")});
+  QVERIFY(f.session.isRunning());
+  asked.clear();
+  answer(QMessageBox::Cancel);
   QVERIFY(!f.window.close());
   QCOMPARE(asked, QStringList{QStringLiteral("Stop the run and close the window?")});
   QVERIFY(f.session.apply(SetSymbol{"M", 77}));

@@ -1,13 +1,11 @@
 // Inside blocks on the canvas: the way in and out, and that edits there are edits of the block.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/document_operation.h"
-#include "core/document/file_format.h"
-#include "tests/ui/ui_test_support.h"
+#include "tests/ui/block_examples.h"
 #include "ui/block_bar.h"
 #include "ui/panels/attribute_field.h"
 #include "ui/panels/block_section.h"
 #include "ui/session/edits.h"
-#include "ui/theme/format.h"
 
 #include <QSignalSpy>
 #include <QTest>
@@ -18,22 +16,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-/// layer1 and layer2 (Layer: save, mlp, add), mlp (FeedForward: norm, fc1, act, fc2), norm.
-struct Stack : Fixture {
-  Stack() : Fixture(findTemplate("transformer-stack")->text) {}
-  GraphScene& scene() { return window.scene(); }
-  CanvasScope& scope() { return window.scene().scope(); }
-  const DocumentBlock& feedForward() const { return *session.document().findBlock("FeedForward"); }
-  QString bytes() const { return toQt(serialize(session.document())); }
-  void enter(std::initializer_list<const char*> path) {
-    for (const char* id : path) scope().enter(QString::fromUtf8(id));
-  }
-  void doubleClick(const char* id) {
-    const QPoint place = window.canvas().mapFromScene(scene().node(id)->sceneBox().center());
-    QTest::mouseDClick(window.canvas().viewport(), Qt::LeftButton, {}, place);
-  }
-};
 
 QStringList namesOf(const GraphScene& scene) {
   QStringList names;
@@ -257,7 +239,7 @@ void BlocksTest::aVanishedInstanceLeadsOut() {
   Fixture f(smallPipeline());
   f.session.select({QStringLiteral("fc")});
   f.window.scene().makeBlockOfSelected("Project");
-  f.window.scene().scope().enter(QStringLiteral("project"));
+  QVERIFY(f.window.scene().scope().enter(QStringLiteral("project")));
   QVERIFY(f.window.scene().scope().isInside());
   f.session.undo();
   QVERIFY(!f.window.scene().scope().isInside());
@@ -288,10 +270,10 @@ void BlocksTest::theInspectorOpensTheSelectedOp() {
 
 void BlocksTest::theOutlineLeadsInside() {
   Stack f;
-  f.scope().goTo(QStringLiteral("layer2.mlp.fc1"));
+  QVERIFY(f.scope().goTo(QStringLiteral("layer2.mlp.fc1")));
   QCOMPARE(f.scope().path(), QStringList({"layer2", "mlp"}));
   QCOMPARE(f.scope().singleSelection(), QStringLiteral("fc1"));
-  f.scope().goTo(QStringLiteral("layer1.add"));
+  QVERIFY(f.scope().goTo(QStringLiteral("layer1.add")));
   QCOMPARE(f.scope().path(), QStringList({"layer1"}));
   QCOMPARE(f.session.singleSelection(), QStringLiteral("layer1"));
 }

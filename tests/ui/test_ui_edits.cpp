@@ -35,6 +35,7 @@ class EditsTest : public QObject {
   void removesAnInputWithItsWires();
   void pastesWithFreshIdsAndInnerWires();
   void pastesInstancesWithTheirBlocks();
+  void anotherBlockOfTheSameNameComesUnderAFreeOne();
   void insertsAnInstanceOfABlock();
   void refusesToPasteForeignText();
   void pastesAWholePipeline();
@@ -248,6 +249,25 @@ void EditsTest::pastesInstancesWithTheirBlocks() {
   const auto again = pasteFragment(other.document(), text, {});
   QVERIFY(appliesAndUndoes(other.history, again->edit));
   QCOMPARE(other.document().blocks().size(), std::size_t{1});
+}
+
+void EditsTest::anotherBlockOfTheSameNameComesUnderAFreeOne() {
+  Scene s;
+  QVERIFY(s.history.apply(makeBlock(s.document(), std::vector<std::string>{"act"}, "Inner")->edit).hasValue());
+  QVERIFY(s.history.apply(makeBlock(s.document(), std::vector<std::string>{"fc", "inner"}, "Mlp")->edit).hasValue());
+  const QString text = copyFragment(s.document(), {QStringLiteral("mlp")});
+  Scene other;
+  QVERIFY(other.history.apply(makeBlock(other.document(), std::vector<std::string>{"norm"}, "Inner")->edit).hasValue());
+  const auto pasted = pasteFragment(other.document(), text, {});
+  QVERIFY(appliesAndUndoes(other.history, pasted->edit));
+  QVERIFY(*other.document().findBlock("Inner2") == *s.document().findBlock("Inner"));
+  const DocumentBlock& mlp = *other.document().findBlock("Mlp");
+  QVERIFY(std::ranges::any_of(mlp.ops, [](const DocumentOp& op) { return op.operation == "block:Inner2"; }));
+  QCOMPARE(other.document().findOp("mlp")->operation, std::string("block:Mlp"));
+  // What holds a block under another name is another one itself.
+  const auto again = pasteFragment(other.document(), text, {});
+  QVERIFY(appliesAndUndoes(other.history, again->edit));
+  QCOMPARE(other.document().findOp("mlp2")->operation, std::string("block:Mlp2"));
 }
 
 void EditsTest::insertsAnInstanceOfABlock() {

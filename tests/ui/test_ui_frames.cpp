@@ -8,6 +8,7 @@
 #include "ui/canvas/frame_palette.h"
 #include "ui/canvas/search_popup.h"
 #include "ui/menu_commands.h"
+#include "ui/panels/expression_edit.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
@@ -33,6 +34,7 @@ class FramesTest : public QObject {
   void framesAreNested();
   void aFrameNeedsASelection();
   void theHeaderTakesAlongWhatLiesInside();
+  void anAnalysisLeavesTheFrameInTheHand();
   void keysMoveFramesAndWhatLiesInside();
   void aLockedFrameStaysUnderKeys();
   void theHeaderKeepsWhatIsOffTheGridInItsPlace();
@@ -46,6 +48,7 @@ class FramesTest : public QObject {
   void deletingAFrameLeavesItsOps();
   void aDoubleClickEditsTheTitle();
   void escapeGivesUpTheTitle();
+  void savingWhileATitleIsTypedLeavesTheKeyboardHere();
   void aNoteHasSeveralLines();
   void aNoteTakesNothingAlong();
   void layingOutRefitsFrames();
@@ -157,6 +160,18 @@ void FramesTest::aFrameNeedsASelection() {
   f.frames().frameSelected();
   QVERIFY(f.session.document().frames().empty());
   QCOMPARE(said, QStringLiteral("Select the ops that the frame shall stand around."));
+}
+
+void FramesTest::anAnalysisLeavesTheFrameInTheHand() {
+  Framed f;
+  const QPoint from = f.onView(300, -60);
+  const QPoint to = f.onView(300, 100);
+  QTest::mousePress(f.canvas().viewport(), Qt::LeftButton, {}, from);
+  for (int step = 1; step <= 4; ++step) QTest::mouseMove(f.canvas().viewport(), from + (to - from) * step / 4);
+  Q_EMIT f.session.analysisChanged(f.session.analysis());
+  QTest::mouseRelease(f.canvas().viewport(), Qt::LeftButton, {}, to);
+  QCOMPARE(*f.frame().area, (FrameArea{160, 88, 456, 168}));
+  QCOMPARE(f.positions()["norm"], (Position{200, 160}));
 }
 
 void FramesTest::keysMoveFramesAndWhatLiesInside() {
@@ -314,6 +329,17 @@ void FramesTest::escapeGivesUpTheTitle() {
   QCOMPARE(f.frame().title, std::string("Feed forward"));
   QVERIFY(!f.session.history().canUndo());
   QTRY_VERIFY(!f.editor());
+  QVERIFY(f.canvas().hasFocus());
+}
+
+void FramesTest::savingWhileATitleIsTypedLeavesTheKeyboardHere() {
+  Framed f;
+  f.press(QKeySequence(Qt::Key_F4));
+  f.frames().editSelected();
+  QVERIFY(f.editor());
+  f.editor()->setPlainText(QStringLiteral("Saved"));
+  commitTypedField();
+  QCOMPARE(f.frame().title, std::string("Saved"));
   QVERIFY(f.canvas().hasFocus());
 }
 

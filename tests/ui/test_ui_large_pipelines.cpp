@@ -6,6 +6,8 @@
 #include "ui/canvas/overview_map.h"
 
 #include <QAction>
+#include <QSignalSpy>
+#include <QTest>
 
 #include <cmath>
 
@@ -26,6 +28,7 @@ class LargePipelinesTest : public QObject {
   void showsFrames();
   void aPressShowsThatPlace();
   void aDragMovesTheView();
+  void nodesThatMoveTogetherAreFollowedOnce();
 };
 
 namespace {
@@ -211,6 +214,19 @@ void LargePipelinesTest::aDragMovesTheView() {
   QVERIFY(!isNear(f.middleOfView(), place));
   dragMouse(&f.map(), from, to);
   QVERIFY(isNear(f.middleOfView(), place));
+}
+
+void LargePipelinesTest::nodesThatMoveTogetherAreFollowedOnce() {
+  Fixture f(smallPipeline());
+  GraphView& view = f.window.canvas();
+  f.session.select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
+  const QPoint from = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center());
+  QSignalSpy moved(&f.window.scene(), &GraphScene::nodeDragged);
+  QTest::mousePress(view.viewport(), Qt::LeftButton, {}, from);
+  QTest::mouseMove(view.viewport(), from + QPoint(0, 90));
+  QCOMPARE(moved.count(), 1);
+  QTest::mouseRelease(view.viewport(), Qt::LeftButton, {}, from + QPoint(0, 90));
+  QCOMPARE(f.session.document().positions().size(), std::size_t{3});
 }
 
 }  // namespace fuseline::ui

@@ -7,6 +7,7 @@
 #include "tests/ui/ui_test_support.h"
 #include "ui/panels/run_bar.h"
 #include "ui/panels/run_options_dialog.h"
+#include "ui/session/baselines.h"
 #include "ui/theme/format.h"
 
 #include <QAction>
@@ -32,6 +33,8 @@ class RunTest : public QObject {
   void devicesThatCannotRunAreShownWithTheReason();
   void runsAsTheOptionsSay();
   void measuresBothPipelinesOfAComparison();
+  void bothAreMeasuredOnlyWhereThereIsRoomForABaseline();
+  void aRunThatCannotStartIsNotShownAsRunning();
   void aRunTellsGainsAndLeavesThePlan();
   void numericsShowErrorsOnNodesAndOtherRecipes();
   void numericsAreKeptWithTheRun();
@@ -170,6 +173,34 @@ void RunTest::measuresBothPipelinesOfAComparison() {
   f.session.undo();
   QVERIFY(waitForAnalysis(f.session));
   QTRY_VERIFY(measuredRows(f.window.changes().model()).isEmpty());
+}
+
+void RunTest::bothAreMeasuredOnlyWhereThereIsRoomForABaseline() {
+  Fixture f(smallPipeline(), worker());
+  f.session.setRunOptions({.iterations = 3});
+  QPushButton& measure = f.window.changes().measureButton();
+  f.window.comparison().start(f.session.document(), QStringLiteral("before"));
+  QVERIFY(f.session.apply(SetBypassed{"act", true}));
+  QVERIFY(waitForAnalysis(f.session) && QTest::qWaitFor([&] { return !f.window.comparison().isComparing(); }));
+  for (int number = 1; number < Baselines::kMost; ++number) QVERIFY(f.session.baselines().pin(RunRecord()));
+  QVERIFY2(measure.isEnabled(), qPrintable(measure.toolTip()));
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  measure.click();
+  QVERIFY(f.session.baselines().pin(RunRecord()));  // while it runs
+  QVERIFY(waitFor(finished) && QTest::qWaitFor([&] { return failed.count() > 0; }));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::Measured);
+  QVERIFY(QTest::qWaitFor([&] { return !f.window.comparison().isComparing(); }));
+  QVERIFY(!measure.isEnabled());
+  QVERIFY2(measure.toolTip().contains(QStringLiteral("Unpin one")), qPrintable(measure.toolTip()));
+}
+
+void RunTest::aRunThatCannotStartIsNotShownAsRunning() {
+  Fixture f(smallPipeline());
+  Q_EMIT f.session.runFailed(QStringLiteral("The worker could not be started."));
+  Q_EMIT f.session.runStarted();  // which comes last where it fails at once
+  QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::NeverRun);
 }
 
 void RunTest::aRunTellsGainsAndLeavesThePlan() {

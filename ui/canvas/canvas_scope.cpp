@@ -5,6 +5,7 @@
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "core/document/lowering.h"
+#include "core/document/renaming.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
@@ -13,7 +14,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace fuseline::ui {
@@ -35,15 +35,17 @@ void addParts(EditGroup& group, const DocumentBlock& block) {
   addEach(group, block.frames, [](const DocumentFrame& frame, int i) { return AddFrame{frame, i}; });
 }
 
-/// nullopt where the block cannot be a pipeline.
-std::optional<PipelineDocument> asPipeline(const PipelineDocument& whole, const DocumentBlock& block) {
+/// Errors: the block cannot be a pipeline.
+Result<PipelineDocument> asPipeline(const PipelineDocument& whole, const DocumentBlock& block) {
   EditGroup group{.label = {}, .edits = {}};
   addEach(group, whole.blocks(), [](const auto& entry, int i) { return AddBlock{entry.first, entry.second, i}; });
   for (const auto& [name, value] : whole.symbols().items()) group.edits.push_back(SetSymbol{name, value});
   group.edits.push_back(SetRecipe{whole.recipe()});
   addParts(group, block);
   PipelineDocument document;
-  return document.apply(group) ? std::optional(std::move(document)) : std::nullopt;
+  const Result<Edit> applied = document.apply(group);
+  if (!applied) return applied.error();
+  return document;
 }
 
 /// Gives the inputs the tensors that the instance reads. False: not all of them are known.
@@ -62,6 +64,19 @@ bool takeTensors(std::vector<DocumentInput>& inputs, const PipelineDocument& aro
   return isComplete;
 }
 
+/// What a block has of the whole pipeline is that of the pipeline: it is not changed in there.
+bool isOfPipeline(const Edit& edit) {
+  return std::holds_alternative<SetRecipe>(edit) || std::holds_alternative<SetFusion>(edit);
+}
+
+/// Shapes and dtypes are those of an instance: the block has none.
+Edit withoutTensor(const Edit& edit) {
+  const auto* added = std::get_if<AddInput>(&edit);
+  if (!added) return edit;
+  const DocumentInput& input = added->input;
+  return AddInput{{.id = input.id, .dtype = {}, .shape = nullptr, .extra = input.extra}, added->index};
+}
+
 bool isOfDocument(const Edit& edit) {
   return std::holds_alternative<AddBlock>(edit) || std::holds_alternative<RemoveBlock>(edit) ||
          std::holds_alternative<ReplaceBlock>(edit) || std::holds_alternative<EditInBlock>(edit);
@@ -72,10 +87,11 @@ void addInBlock(std::vector<Edit>& edits, const std::string& block, const Edit& 
     for (const Edit& part : group->edits) addInBlock(edits, block, part);
     return;
   }
+  if (isOfPipeline(edit)) return;
   if (isOfDocument(edit)) return edits.push_back(edit);
   auto* last = edits.empty() ? nullptr : std::get_if<EditInBlock>(&edits.back());
-  if (last && last->name == block) return last->edits.push_back(edit);
-  edits.push_back(EditInBlock{block, {edit}});
+  if (last && last->name == block) return last->edits.push_back(withoutTensor(edit));
+  edits.push_back(EditInBlock{block, {withoutTensor(edit)}});
 }
 
 /// The ids from an op of a place down to an instance of a block; empty: there is none. A block that holds itself ends.
@@ -87,20 +103,6 @@ QStringList wayTo(const PipelineDocument& document, const DocumentOp& op, std::s
     if (const QStringList way = wayTo(document, inner, block, depth + 1); !way.isEmpty())
       return QStringList{toQt(op.id)} + way;
   return {};
-}
-
-/// Instances in a place and in all that it holds. known: what was counted; also ends a block that holds itself.
-std::ptrdiff_t countInside(const PipelineDocument& document, const DocumentBlock& place, const std::string& block,
-                           std::map<const DocumentBlock*, std::ptrdiff_t>& known) {
-  if (const auto found = known.find(&place); found != known.end()) return found->second;
-  known[&place] = 0;
-  std::ptrdiff_t count = 0;
-  for (const DocumentOp& op : place.ops) {
-    if (blockNameOf(op) == block) ++count;
-    if (const DocumentBlock* inside = document.findBlock(blockNameOf(op)))
-      count += countInside(document, *inside, block, known);
-  }
-  return known[&place] = count;
 }
 
 bool holdsItself(const PipelineDocument& document, const std::string& name) {
@@ -120,50 +122,48 @@ Edit editInBlock(const std::string& block, const Edit& edit) {
 CanvasScope::CanvasScope(Session& session) : m_session(session) {
   connect(&session, &Session::documentChanged, this, &CanvasScope::follow);
   connect(&session, &Session::analysisChanged, this, &CanvasScope::follow);
-  connect(&session, &Session::documentReplaced, this, [this] { setPath({}); });
+  connect(&session, &Session::documentReplaced, this, [this] {
+    if (!m_path.isEmpty()) show({}, {});
+  });
   connect(&session, &Session::selectionChanged, this, &CanvasScope::noteSelection);
 }
 
-std::ptrdiff_t CanvasScope::numInstances() const {
-  std::map<const DocumentBlock*, std::ptrdiff_t> known;
-  return countInside(m_session.document(), m_session.document().pipeline(), blockName(), known);
-}
+std::ptrdiff_t CanvasScope::numInstances() const { return fuseline::numInstances(m_session.document(), blockName()); }
 
 bool CanvasScope::canEnter(const std::string& id) const {
   const DocumentOp* op = document().findOp(id);
   return op && document().findBlock(blockNameOf(*op));
 }
 
-void CanvasScope::enter(const QString& id) {
-  if (!canEnter(id.toStdString())) return;
-  m_selection.clear();
-  setPath(m_path + QStringList{id});
+Verdict CanvasScope::enter(const QString& id) {
+  if (!canEnter(id.toStdString())) return Verdict::no(tr("%1 is no instance of a block.").arg(id).toStdString());
+  const Result<Level> level = levelInside(id.toStdString());
+  return level ? goInto(m_path + QStringList{id}) : Verdict::no(level.error().message);
 }
 
 void CanvasScope::leaveTo(qsizetype depth) {
   if (depth < 0 || depth >= m_path.size()) return;
-  const QString left = m_path.at(depth);
-  m_selection = {left};
-  setPath(m_path.first(depth));
+  (void)goInto(m_path.first(depth), {m_path.at(depth)});
 }
 
-void CanvasScope::goTo(const QString& place) {
+Verdict CanvasScope::goTo(const QString& place) {
   QStringList path = place.split(u'.');
   const QString id = path.takeLast();
-  setPath(path);
-  if (m_path == path && document().idExists(id.toStdString())) select({id});
+  const Verdict verdict = goInto(path);
+  if (verdict && document().idExists(id.toStdString())) select({id});
+  return verdict;
 }
 
-void CanvasScope::goToPointer(const QString& instance, const QString& pointer) {
+Verdict CanvasScope::goToPointer(const QString& instance, const QString& pointer) {
   const QStringList parts = pointer.split(u'/');  // "", "blocks", name, "ops", index
   const DocumentOp* op = m_session.document().findOp(instance.toStdString());
-  if (!op || parts.size() < 5 || parts[1] != u"blocks" || parts[3] != u"ops") return;
+  if (!op || parts.size() < 5 || parts[1] != u"blocks" || parts[3] != u"ops") return Verdict::yes();
   const std::string name = parts[2].toStdString();
   const DocumentBlock* block = m_session.document().findBlock(name);
   const QStringList way = wayTo(m_session.document(), *op, name);
   const auto index = static_cast<std::size_t>(parts[4].toULongLong());
-  if (!block || way.isEmpty() || index >= block->ops.size()) return;
-  goTo((way + QStringList{toQt(block->ops[index].id)}).join(u'.'));
+  if (!block || way.isEmpty() || index >= block->ops.size()) return Verdict::yes();
+  return goTo((way + QStringList{toQt(block->ops[index].id)}).join(u'.'));
 }
 
 std::string CanvasScope::placeOf(const std::string& id) const {
@@ -189,6 +189,14 @@ bool CanvasScope::apply(const Edit& edit, const QString& mergeKey) {
   return m_session.apply(whole, mergeKey.isEmpty() ? mergeKey : toQt(blockName()) + u'/' + mergeKey);
 }
 
+bool CanvasScope::rename(const QString& id, const QString& newId) {
+  if (!isInside()) return m_session.rename(id, newId);
+  if (!m_session.apply(renameInBlock(m_session.document(), blockName(), id.toStdString(), newId.toStdString())))
+    return false;
+  select({newId});
+  return true;
+}
+
 void CanvasScope::select(const QSet<QString>& ids) {
   if (!isInside()) return m_session.select(ids);
   if (ids == m_selection) return;
@@ -198,39 +206,77 @@ void CanvasScope::select(const QSet<QString>& ids) {
 
 QString CanvasScope::singleSelection() const { return selection().size() == 1 ? *selection().begin() : QString(); }
 
-std::optional<CanvasScope::Level> CanvasScope::levelInside(const std::string& instance) const {
-  if (!canEnter(instance)) return std::nullopt;
+Result<CanvasScope::Level> CanvasScope::levelInside(const std::string& instance) const {
+  if (!canEnter(instance)) return Error{instance + " is no instance of a block."};
   const std::string name(blockNameOf(*document().findOp(instance)));
   DocumentBlock block = *m_session.document().findBlock(name);
   const bool areKnown = takeTensors(block.inputs, document(), analysis()->graph(), instance);
-  std::optional<PipelineDocument> inside = asPipeline(m_session.document(), block);
-  if (!inside) return std::nullopt;
+  Result<PipelineDocument> inside = asPipeline(m_session.document(), block);
+  if (!inside) return Error{fmt::format("Block {} cannot be shown as it is: {}", name, inside.error().message)};
   Analysis known;
   if (areKnown) known.lowered = lower(*inside, {.pass = m_session.pass()});
   return Level{name, std::move(*inside), std::make_shared<const Analysis>(std::move(known))};
 }
 
+/// What stands where an instance stood, among as many ops, is that instance under another id.
+QString CanvasScope::nameNow(qsizetype depth) const {
+  const QString& id = m_path.at(depth);
+  if (document().findOp(id.toStdString()) || depth >= std::ssize(m_stands)) return id;
+  const Stand& stand = m_stands[static_cast<std::size_t>(depth)];
+  const std::vector<DocumentOp>& ops = document().ops();
+  const bool isThere = ops.size() == stand.numOps && blockNameOf(ops[stand.index]) == stand.block;
+  return isThere ? toQt(ops[stand.index].id) : id;
+}
+
+CanvasScope::Stand CanvasScope::standOf(const std::string& instance) const {
+  const std::vector<DocumentOp>& ops = document().ops();
+  const auto op = std::ranges::find(ops, instance, &DocumentOp::id);
+  return {std::string(blockNameOf(*op)), static_cast<std::size_t>(op - ops.begin()), ops.size()};
+}
+
+/// As far as the path leads; it ends there. Returns whether something that was selected inside is gone.
+bool CanvasScope::makeLevels() {
+  std::vector<Stand> stands;
+  m_levels.clear();
+  m_whyNot.clear();
+  for (qsizetype depth = 0; depth < m_path.size(); ++depth) {
+    m_path[depth] = nameNow(depth);
+    Result<Level> level = levelInside(m_path.at(depth).toStdString());
+    if (!level) m_whyNot = level.error().message;
+    if (!level) break;
+    stands.push_back(standOf(m_path.at(depth).toStdString()));
+    m_levels.push_back(std::move(*level));
+  }
+  m_stands = std::move(stands);
+  m_path = m_path.first(std::ssize(m_levels));
+  return m_selection.removeIf([this](const QString& id) { return !document().idExists(id.toStdString()); }) > 0;
+}
+
 /// Goes out where an instance is gone.
 void CanvasScope::follow() {
   if (m_path.isEmpty()) return;
-  m_levels.clear();
-  for (const QString& id : std::as_const(m_path)) {
-    std::optional<Level> level = levelInside(id.toStdString());
-    if (!level) break;
-    m_levels.push_back(std::move(*level));
-  }
-  const auto depth = static_cast<qsizetype>(m_levels.size());
-  const bool isCutOff = depth < m_path.size();
-  m_path = m_path.first(depth);
-  m_selection.removeIf([this](const QString& id) { return !document().idExists(id.toStdString()); });
+  const qsizetype depth = m_path.size();
+  const bool isSelectionLess = makeLevels();
+  const bool isCutOff = m_path.size() < depth;
+  const bool wasInstanceLost = std::exchange(m_isInstanceLost, false);
+  if (wasInstanceLost) selectInstance();
   isCutOff ? Q_EMIT pathChanged() : Q_EMIT contentChanged();
+  if (isSelectionLess || isCutOff || wasInstanceLost) Q_EMIT selectionChanged();
 }
 
-void CanvasScope::setPath(const QStringList& path) {
-  if (path == m_path) return;
+/// Yes: it could be gone to its end.
+Verdict CanvasScope::goInto(const QStringList& path, const QSet<QString>& selection) {
+  if (path == m_path) return Verdict::yes();
+  Q_EMIT pathAboutToChange();
+  show(path, selection);
+  return m_path == path ? Verdict::yes() : Verdict::no(m_whyNot);
+}
+
+void CanvasScope::show(const QStringList& path, const QSet<QString>& selection) {
   m_path = path;
-  m_levels.clear();
-  follow();
+  m_selection = selection;
+  m_stands.clear();
+  (void)makeLevels();
   selectInstance();
   Q_EMIT pathChanged();
   Q_EMIT selectionChanged();
@@ -243,10 +289,13 @@ void CanvasScope::selectInstance() {
   m_session.select({m_path.first()});
 }
 
-/// What is selected is seen: whoever selects something else outside comes out.
+/// What is selected is seen: whoever selects something else outside comes out. An instance that is renamed or removed
+/// is lost from the selection first: follow() then knows which.
 void CanvasScope::noteSelection() {
   if (m_isSelecting || m_path.isEmpty()) return Q_EMIT selectionChanged();
-  if (m_session.selection() != QSet<QString>{m_path.first()}) setPath({});
+  if (m_session.selection() == QSet<QString>{m_path.first()}) return;
+  m_isInstanceLost = !m_session.document().findOp(m_path.first().toStdString());
+  if (!m_isInstanceLost) (void)goInto({});
 }
 
 }  // namespace fuseline::ui

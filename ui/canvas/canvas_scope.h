@@ -33,13 +33,14 @@ class CanvasScope : public QObject {
   std::ptrdiff_t numInstances() const;
   /// Whether one can go into this op of what is shown.
   bool canEnter(const std::string& id) const;
-  void enter(const QString& id);
+  /// No: it is no instance, or its block cannot be shown. Then nothing has changed.
+  Verdict enter(const QString& id);
   /// Goes out until so many instances are left; the one that one comes out of is selected.
   void leaveTo(qsizetype depth);
-  /// Shows and selects "layer1.mlp.fc1", wherever that is.
-  void goTo(const QString& place);
+  /// Shows and selects "layer1.mlp.fc1", wherever that is. No: a block on the way cannot be shown.
+  Verdict goTo(const QString& place);
   /// The same of "/blocks/FeedForward/ops/1/attributes/eps", in the first place in an instance where the block is.
-  void goToPointer(const QString& instance, const QString& pointer);
+  Verdict goToPointer(const QString& instance, const QString& pointer);
 
   /// "layer1.fc1": what an op of what is shown is called in the whole pipeline.
   std::string placeOf(const std::string& id) const;
@@ -52,6 +53,8 @@ class CanvasScope : public QObject {
   }
   /// Of document(): inside a block it becomes an edit of the block.
   bool apply(const Edit& edit, const QString& mergeKey = {});
+  /// Gives a node of what is shown another id, and selects it again.
+  bool rename(const QString& id, const QString& newId);
 
   /// Ids of document(). The session's selection is that of the pipeline: of the instance, while one is inside.
   const QSet<QString>& selection() const { return isInside() ? m_selection : m_session.selection(); }
@@ -59,6 +62,8 @@ class CanvasScope : public QObject {
   QString singleSelection() const;
 
  Q_SIGNALS:
+  /// Before pathChanged(), where somebody goes in or out: path() is still that of what is shown.
+  void pathAboutToChange();
   /// Something else is shown, or is called otherwise.
   void pathChanged();
   void selectionChanged();
@@ -71,18 +76,31 @@ class CanvasScope : public QObject {
     PipelineDocument document;
     std::shared_ptr<const Analysis> analysis;
   };
+  /// Where an instance stood, so that it is known again under another id.
+  struct Stand {
+    std::string block;
+    std::size_t index = 0;
+    std::size_t numOps = 0;
+  };
 
-  std::optional<Level> levelInside(const std::string& instance) const;
+  Result<Level> levelInside(const std::string& instance) const;
+  QString nameNow(qsizetype depth) const;
+  Stand standOf(const std::string& instance) const;
+  bool makeLevels();
   void follow();
-  void setPath(const QStringList& path);
+  Verdict goInto(const QStringList& path, const QSet<QString>& selection = {});
+  void show(const QStringList& path, const QSet<QString>& selection);
   void selectInstance();
   void noteSelection();
 
   Session& m_session;
   QStringList m_path;
   std::vector<Level> m_levels;  // one for each instance of the path
+  std::vector<Stand> m_stands;  // of the same
+  std::string m_whyNot;         // where the path could not be gone to its end
   QSet<QString> m_selection;    // inside
   bool m_isSelecting = false;
+  bool m_isInstanceLost = false;  // from the session's selection, as the document has just changed
 };
 
 /// An edit of the inside of a block as one of the document. What blocks cannot hold, such as a new block, stays beside.

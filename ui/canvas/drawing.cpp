@@ -51,6 +51,8 @@ class Paper {
     m_scene.clearSelection();
   }
 
+  bool isEmpty() const { return m_scene.contentRect().isEmpty(); }
+
   /// In whole pixels, with a margin.
   QRect area() const {
     const QRectF content = m_scene.contentRect().united(m_scene.wiresRect());
@@ -161,13 +163,17 @@ QString endingOf(DrawingFormat format) {
 }
 
 Result<QByteArray> drawing(Session& session, const GraphScene& shown, const DrawingOptions& options) {
-  if (shown.contentRect().isEmpty()) return nothingToDraw();
   Paper paper(session, shown, options);
+  if (paper.isEmpty()) return nothingToDraw();
   const QString title = titleOf(session);
   if (options.format == DrawingFormat::Pdf) return pdfOf(paper, title);
   const Result<QByteArray> picture =
       options.format == DrawingFormat::Svg ? Result<QByteArray>(svgOf(paper, title)) : pngOf(paper, options);
   return picture && options.embedsPipeline ? withPipelineOf(session, *picture) : picture;
+}
+
+QSize drawingSize(Session& session, const GraphScene& shown, const DrawingOptions& options) {
+  return Paper(session, shown, options).area().size();
 }
 
 Result<void> writeDrawing(Session& session, const GraphScene& shown, const DrawingOptions& options,
@@ -181,8 +187,8 @@ Result<void> writeDrawing(Session& session, const GraphScene& shown, const Drawi
 
 Result<void> printDrawing(Session& session, const GraphScene& shown, const DrawingOptions& options,
                           QPaintDevice& device, const QRectF& page) {
-  if (shown.contentRect().isEmpty()) return nothingToDraw();
   Paper paper(session, shown, options);
+  if (paper.isEmpty()) return nothingToDraw();
   QPainter painter(&device);
   const double head = paintHead(painter, page, session.displayName());
   const double lifeSize = static_cast<double>(device.logicalDpiX()) / screenDotsPerInch();

@@ -6,6 +6,7 @@
 
 #include <QByteArray>
 #include <QMimeData>
+#include <QSize>
 #include <QString>
 
 #include <memory>
@@ -33,6 +34,9 @@ QString endingOf(DrawingFormat format);
 /// The whole pipeline as the canvas shows it, without the selection. Texts of an SVG and a PDF stay texts.
 /// Errors: there is nothing to draw, or it would have too many pixels.
 Result<QByteArray> drawing(Session& session, const GraphScene& shown, const DrawingOptions& options);
+
+/// In pixels of the canvas.
+QSize drawingSize(Session& session, const GraphScene& shown, const DrawingOptions& options);
 
 /// Errors: those of drawing(), or the file cannot be written.
 Result<void> writeDrawing(Session& session, const GraphScene& shown, const DrawingOptions& options,

@@ -17,6 +17,8 @@ class FrameEditor : public QPlainTextEdit {
   FrameEditor(FrameText kind, const QString& text, QWidget* parent);
   /// Ends without a word.
   void close();
+  /// Ends with what was typed.
+  void commit();
 
  Q_SIGNALS:
   void committed(const QString& text);
@@ -29,8 +31,6 @@ class FrameEditor : public QPlainTextEdit {
   void focusOutEvent(QFocusEvent* event) override;
 
  private:
-  void commit();
-
   FrameText m_kind;
   bool m_isOpen = true;
 };

@@ -71,13 +71,17 @@ Qt::CursorShape cursorFor(Qt::Edges edges) {
 FrameItem::FrameItem(const DocumentFrame& frame, const Theme& theme) : m_theme(theme) { setFrame(frame); }
 
 void FrameItem::setFrame(const DocumentFrame& frame) {
+  setFrameInHand(frame);
+  place(boxOf(*frame.area));
+}
+
+void FrameItem::setFrameInHand(const DocumentFrame& frame) {
   const bool isFree = !frame.isLocked();
   m_frame = frame;
   setFlags(ItemIsSelectable | ItemSendsGeometryChanges);
   setFlag(ItemIsMovable, isFree);
   setAcceptedMouseButtons(isFree ? Qt::LeftButton : Qt::NoButton);
   setAcceptHoverEvents(isFree);
-  place(boxOf(*frame.area));
   update();
 }
 

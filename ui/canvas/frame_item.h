@@ -21,6 +21,8 @@ class FrameItem : public QGraphicsItem {
   /// As the document has it.
   const DocumentFrame& frame() const { return m_frame; }
   void setFrame(const DocumentFrame& frame);
+  /// But for its area: it is under way.
+  void setFrameInHand(const DocumentFrame& frame);
   /// As it stands now: it may be under way.
   FrameArea area() const;
   QRectF sceneBox() const { return mapRectToScene(box()); }

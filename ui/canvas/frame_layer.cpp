@@ -70,7 +70,9 @@ void FrameLayer::sync() {
   for (const DocumentFrame* frame : frames) {
     FrameItem* known = item(frame->id);
     if (known) {
-      known->setFrame(*frame);
+      // What the mouse holds stays in its hand.
+      const bool isInHand = m_scene.mouseGrabberItem() && known->area() != known->frame().area;
+      isInHand ? known->setFrameInHand(*frame) : known->setFrame(*frame);
     } else {
       known = new FrameItem(*frame, m_theme);
       m_scene.addItem(known);

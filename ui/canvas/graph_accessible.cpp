@@ -82,8 +82,8 @@ class NodeAccessible : public ItemAccessible, public QAccessibleActionInterface 
     state.focusable = true;
     state.selectable = true;
     state.multiSelectable = true;
-    state.selected = session().selection().contains(toQt(m_key));
-    state.focused = m_view.hasFocus() && session().singleSelection() == toQt(m_key);
+    state.selected = scope().selection().contains(toQt(m_key));
+    state.focused = m_view.hasFocus() && scope().singleSelection() == toQt(m_key);
     return state;
   }
   void* interface_cast(QAccessible::InterfaceType type) override {
@@ -106,7 +106,7 @@ class NodeAccessible : public ItemAccessible, public QAccessibleActionInterface 
   QString name() const override { return isValid() ? m_view.sentences().of(m_key) : QString(); }
 
  private:
-  const Session& session() const { return m_view.session(); }
+  const CanvasScope& scope() const { return m_view.graph().scope(); }
 };
 
 void tell(QAccessibleInterface* about, QAccessible::Event what) {
@@ -122,7 +122,7 @@ class GraphAccessible : public QAccessibleWidget {
                      [this] { tellOfFocus(QAccessible::NameChanged); });
     // Qt tells of the view once it has the keyboard, and of tables that show the same selection: this comes last.
     const auto follow = [this] { tellOfFocus(); };
-    QObject::connect(&view.session(), &Session::selectionChanged, &m_listener, follow, Qt::QueuedConnection);
+    QObject::connect(&view.graph().scope(), &CanvasScope::selectionChanged, &m_listener, follow, Qt::QueuedConnection);
     QObject::connect(qApp, &QApplication::focusChanged, &m_listener, follow, Qt::QueuedConnection);
   }
   ~GraphAccessible() override {
@@ -147,7 +147,7 @@ class GraphAccessible : public QAccessibleWidget {
     return link ? childOf(keyOf(link->link())) : QAccessibleWidget::childAt(x, y);
   }
   QAccessibleInterface* focusChild() const override {
-    const QString selected = m_view.session().singleSelection();
+    const QString selected = m_view.graph().scope().singleSelection();
     QAccessibleInterface* node = m_view.hasFocus() && !selected.isEmpty() ? childOf(selected.toStdString()) : nullptr;
     return node ? node : QAccessibleWidget::focusChild();
   }

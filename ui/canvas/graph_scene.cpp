@@ -64,11 +64,14 @@ Position besideOp(const std::map<std::string, Position>& places, const std::stri
   return {x, y};
 }
 
-/// Blocks say where their ops stand, and rarely where their inputs and outputs do: those come before and behind them.
+/// Blocks say where their ops stand, and rarely where their inputs and outputs do: those come before and behind them,
+/// also where only some of the ops have a place of their own.
 void placePorts(std::map<std::string, Position>& places, const PipelineDocument& block) {
-  std::map<std::string, Position> given(block.positions().begin(), block.positions().end());
-  if (given.empty()) return;
-  const auto [first, last] = std::ranges::minmax_element(given, {}, [](const auto& entry) { return entry.second.x; });
+  const std::map<std::string, Position> given(block.positions().begin(), block.positions().end());
+  std::map<std::string, Position> ops;
+  for (const DocumentOp& op : block.ops()) ops[op.id] = places[op.id];
+  if (given.empty() || ops.empty()) return;
+  const auto [first, last] = std::ranges::minmax_element(ops, {}, [](const auto& entry) { return entry.second.x; });
   std::set<int> takenBefore;
   std::set<int> takenBehind;
   const auto isOf = [](const std::string& id) { return [&id](const Wire& wire) { return wire.from.node == id; }; };
@@ -76,11 +79,11 @@ void placePorts(std::map<std::string, Position>& places, const PipelineDocument&
     if (given.contains(input.id)) continue;
     const auto wire = std::ranges::find_if(block.wires(), isOf(input.id));
     const std::string reader = wire == block.wires().end() ? std::string() : wire->to.node;
-    places[input.id] = besideOp(given, reader, first->second.x - kEndWidthPx - kWireGapPx, takenBefore);
+    places[input.id] = besideOp(ops, reader, first->second.x - kEndWidthPx - kWireGapPx, takenBefore);
   }
   for (const DocumentOutput& output : block.outputs())
     if (!given.contains(output.id))
-      places[output.id] = besideOp(given, output.from.node, last->second.x + kNodeWidthPx + kWireGapPx, takenBehind);
+      places[output.id] = besideOp(ops, output.from.node, last->second.x + kNodeWidthPx + kWireGapPx, takenBehind);
 }
 
 /// Everything that the automatic layout depends on.
@@ -144,7 +147,11 @@ void GraphScene::enterSelected() {
   const QString id = m_scope.singleSelection();
   if (!m_scope.canEnter(id.toStdString()))
     return Q_EMIT hint(tr("Select an instance of a block to open it here. Ctrl+M makes a block of ops."));
-  m_scope.enter(id);
+  enter(id);
+}
+
+void GraphScene::enter(const QString& id) {
+  if (const Verdict verdict = m_scope.enter(id); !verdict) Q_EMIT hint(toQt(verdict.reason()));
 }
 
 void GraphScene::leaveBlock() {
@@ -313,7 +320,8 @@ void GraphScene::syncPositions(const std::vector<NodeLook>& looks) {
   // What the mouse holds stays in its hand.
   const bool isDragging = mouseGrabberItem() != nullptr;
   for (const auto& [id, item] : m_nodes)
-    if (!isDragging || !item->isSelected()) item->setPos(m_positions[id].x, m_positions[id].y);
+    if (!isDragging || !(item->isSelected() || m_frames->carries(id)))
+      item->setPos(m_positions[id].x, m_positions[id].y);
 }
 
 void GraphScene::syncLinks() {
@@ -416,8 +424,15 @@ void GraphScene::placeHulls() {
   }
 }
 
-void GraphScene::nodeMoved(const std::string&) {
+void GraphScene::nodeMoved() {
   if (m_isSyncing) return;
+  m_areNodesMoved = true;
+  if (!m_isMovingTogether) followNodes();
+}
+
+/// Once for all that move together: hulls look at every node.
+void GraphScene::followNodes() {
+  if (!std::exchange(m_areNodesMoved, false)) return;
   placeLinks();
   placeHulls();
   placeBorders();
@@ -430,7 +445,7 @@ void GraphScene::placeNodes(const std::map<std::string, QPointF>& places) {
     const QScopedValueRollback guard(m_isSyncing, true);
     for (const auto& [id, place] : places) node(id)->setPos(place);
   }
-  nodeMoved(places.begin()->first);
+  nodeMoved();
 }
 
 void GraphScene::setHullFilter(HullFilter filter) {
@@ -583,13 +598,18 @@ void GraphScene::insertAtWire(const std::string& entry, const LooseWire& wire, Q
   if (added && m_scope.apply(added->edit)) m_scope.select({toQt(added->id)});
 }
 
+/// An output of a block goes only where it is itself removed: all of its instances have wires there.
+OrphanedOutputs GraphScene::orphans() const {
+  return m_scope.isInside() ? OrphanedOutputs::Kept : OrphanedOutputs::Removed;
+}
+
 void GraphScene::removeSelected(Reconnect reconnect) {
   const std::vector<Link> links = selectedWires();
   std::vector<Edit> edits = m_frames->removals();
   const bool areFramesAlone = links.empty() && m_scope.selection().isEmpty();
   if (areFramesAlone && edits.empty()) return;
   if (!areFramesAlone)
-    edits.insert(edits.begin(), removeNodes(m_scope.document(), m_scope.selection(), links, reconnect));
+    edits.insert(edits.begin(), removeNodes(m_scope.document(), m_scope.selection(), links, reconnect, orphans()));
   m_scope.apply(EditGroup{.label = fuseline::describe(edits.front()), .edits = std::move(edits)});
 }
 
@@ -632,7 +652,7 @@ void GraphScene::cutSelected() {
   std::vector<Edit> edits = m_frames->removals();
   if (ops.isEmpty() && edits.empty()) return Q_EMIT hint(tr("Select the ops to cut."));
   copySelected();
-  if (!ops.isEmpty()) edits.insert(edits.begin(), removeNodes(m_scope.document(), ops, {}, Reconnect::No));
+  if (!ops.isEmpty()) edits.insert(edits.begin(), removeNodes(m_scope.document(), ops, {}, Reconnect::No, orphans()));
   m_scope.apply(EditGroup{.label = fuseline::describe(edits.front()), .edits = std::move(edits)});
 }
 
@@ -828,7 +848,11 @@ void GraphScene::moveSelected(QPoint steps) {
   QList<QGraphicsItem*> moved = selectedItems();
   moved.removeIf([](const QGraphicsItem* item) { return !(item->flags() & QGraphicsItem::ItemIsMovable); });
   if (moved.isEmpty()) return Q_EMIT hint(tr("Select what shall move: ops, or frames that are not locked."));
-  for (QGraphicsItem* item : std::as_const(moved)) item->moveBy(steps.x() * kGridPx, steps.y() * kGridPx);
+  {
+    const QScopedValueRollback guard(m_isMovingTogether, true);
+    for (QGraphicsItem* item : std::as_const(moved)) item->moveBy(steps.x() * kGridPx, steps.y() * kGridPx);
+  }
+  followNodes();
   std::vector<std::string> ids = selectedNodes();
   std::ranges::copy(m_frames->selected(), std::back_inserter(ids));
   commitMoves(QStringLiteral("move ") + toQt(fmt::format("{}", fmt::join(ids, ","))));
@@ -1179,7 +1203,11 @@ void GraphScene::mouseMoveEvent(QGraphicsSceneMouseEvent* event) {
     return;
   }
   m_frames->setCarrying(!(event->modifiers() & Qt::AltModifier));
-  QGraphicsScene::mouseMoveEvent(event);
+  {
+    const QScopedValueRollback guard(m_isMovingTogether, true);
+    QGraphicsScene::mouseMoveEvent(event);
+  }
+  followNodes();
   if (mouseGrabberItem()) previewSplice(event->scenePos(), event->modifiers());
 }
 
@@ -1204,7 +1232,7 @@ void GraphScene::mouseReleaseEvent(QGraphicsSceneMouseEvent* event) {
 void GraphScene::mouseDoubleClickEvent(QGraphicsSceneMouseEvent* event) {
   for (const auto& [id, item] : m_nodes) {
     if (!item->sceneBox().contains(event->scenePos())) continue;
-    m_scope.canEnter(id) ? m_scope.enter(toQt(id)) : Q_EMIT nodeActivated(toQt(id));
+    m_scope.canEnter(id) ? enter(toQt(id)) : Q_EMIT nodeActivated(toQt(id));
     return;
   }
   const FrameItem* frame = m_frames->handleAt(event->scenePos(), FrameLayer::Locked::LeftOut);

@@ -140,14 +140,14 @@ class GraphScene : public QGraphicsScene {
   QPointF wireEnd() const;
 
   /// Called by nodes as they move.
-  void nodeMoved(const std::string& id);
+  void nodeMoved();
   /// Moves their items together; the document follows when the mouse is released.
   void placeNodes(const std::map<std::string, QPointF>& places);
 
  Q_SIGNALS:
   /// Items were added or replaced: what others hang on them is to be hung there again.
   void itemsChanged();
-  /// A node is under way: once for each of those that are dragged together.
+  /// Nodes are under way: once for all that are dragged together.
   void nodeDragged();
   /// A sentence for the status line; empty clears it.
   void hint(const QString& sentence);
@@ -175,6 +175,7 @@ class GraphScene : public QGraphicsScene {
     std::size_t key = 0;  // which port of the selected node a key began it at
   };
 
+  void enter(const QString& id);
   void sync();
   void showOther();
   void addErrors(std::vector<NodeLook>& looks) const;
@@ -195,6 +196,7 @@ class GraphScene : public QGraphicsScene {
   std::string nodeAt(QPointF position) const;
   const HullItem* hullAt(QPointF position) const;
   bool chooseHullAt(QPointF position);
+  void followNodes();
   void placeLinks();
   void syncBorders();
   void placeBorders();
@@ -208,6 +210,7 @@ class GraphScene : public QGraphicsScene {
   bool isFree(const Position& place, const std::set<std::string>& except) const;
   Room roomIn(const Link& link, const Places& places) const;
   std::vector<Link> selectedWires() const;
+  OrphanedOutputs orphans() const;
   void pasteText(const QString& text);
 
   void selectForMenu(QPointF position);
@@ -256,6 +259,8 @@ class GraphScene : public QGraphicsScene {
   LinkItem* m_dropTarget = nullptr;
   QRectF m_surroundings;
   bool m_isSyncing = false;
+  bool m_isMovingTogether = false;
+  bool m_areNodesMoved = false;  // since links and hulls were placed
   bool m_isTakingSelection = false;
 };
 

@@ -134,10 +134,14 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
     if (m_editor) m_editor->close();
   });
   connect(&scene.scope(), &CanvasScope::selectionChanged, this, &GraphView::describeSelection);
+  connect(&scene.scope(), &CanvasScope::pathAboutToChange, this, [this] {
+    if (m_editor) m_editor->commit();
+    rememberSeen();
+  });
   connect(&scene.scope(), &CanvasScope::pathChanged, this, [this] {
     if (m_editor) m_editor->close();
     cancelCut();
-    showBeginning();
+    showScope();
   });
   connect(&session, &Session::analysisChanged, this, &GraphView::describeSelection);
   // Only a new document is fitted by itself: a view that moves with every edit moves under the user's hand.
@@ -146,6 +150,36 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
     if (std::exchange(m_isFitPending, false)) showFirst();
   });
   connect(&theme, &Theme::changed, this, [this] { viewport()->update(); });
+}
+
+void GraphView::rememberSeen() {
+  m_path = m_scene.scope().path();
+  m_around.resize(static_cast<std::size_t>(m_path.size()) + 1);
+  m_around.back() = Seen{place(), mapToScene(QPoint()), m_showsBeginning};
+}
+
+/// What comes out of a block finds what it saw before it went in.
+void GraphView::showScope() {
+  const QStringList before = std::exchange(m_path, m_scene.scope().path());
+  const auto [left, parted] = std::ranges::mismatch(before, std::as_const(m_path));
+  const auto depth = static_cast<std::size_t>(m_path.size());
+  const bool isOut = parted == m_path.cend() && left != before.cend();
+  const std::optional<Seen> seen = isOut && depth < m_around.size() ? m_around[depth] : std::nullopt;
+  m_around.resize(std::min(m_around.size(), static_cast<std::size_t>(left - before.cbegin()) + 1));
+  if (seen) return showSeen(*seen);
+  showBeginning();
+  if (isOut) showSelected();
+}
+
+void GraphView::showSeen(const Seen& seen) {
+  if (!seen.place) return seen.isBeginning ? showBeginning() : fit();
+  zoomTo(seen.place->zoom);
+  showPlace(seen.corner + QRectF(viewport()->rect()).center() / zoom(), zoom());
+}
+
+std::optional<ViewPlace> GraphView::pipelinePlace() const {
+  const bool isAround = m_scene.scope().isInside() && !m_around.empty() && m_around.front();
+  return isAround ? m_around.front()->place : place();
 }
 
 void GraphView::showFirst() {
@@ -176,15 +210,21 @@ void GraphView::fit() {
   m_showsBeginning = false;
 }
 
-void GraphView::fitSelection() {
+QRectF GraphView::selectedArea() const {
   QRectF content;
   for (const QString& id : m_scene.scope().selection())
     if (const NodeItem* item = m_scene.node(id.toStdString())) content = content.united(item->sceneBoundingRect());
   for (const std::string& id : m_scene.frames().selected())
     content = content.united(m_scene.frames().item(id)->sceneBoundingRect());
-  if (content.isEmpty()) return fit();
-  showRect(content);
+  return content;
 }
+
+void GraphView::fitSelection() {
+  const QRectF content = selectedArea();
+  content.isEmpty() ? fit() : showRect(content);
+}
+
+void GraphView::showSelected() { showArea(selectedArea()); }
 
 void GraphView::showRect(const QRectF& content) {
   if (content.isEmpty() || std::min(viewport()->width(), viewport()->height()) <= 2 * kFitMarginPx) return;
@@ -224,6 +264,7 @@ bool GraphView::event(QEvent* event) {
 bool GraphView::move(QPointF direction) {
   if (!m_scene.isDrawingWire()) {
     m_scene.selectNeighbour(direction);
+    showSelected();
     return true;
   }
   m_scene.aimWire(direction);
@@ -277,7 +318,10 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
   const bool isPlain = !(event->modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::ShiftModifier));
   const bool isShift = event->modifiers() == Qt::ShiftModifier;
   const bool isSideways = event->key() == Qt::Key_Left || event->key() == Qt::Key_Right;
-  if (event->modifiers() == Qt::ControlModifier && isSideways) return m_scene.followWire(event->key() == Qt::Key_Right);
+  if (event->modifiers() == Qt::ControlModifier && isSideways) {
+    m_scene.followWire(event->key() == Qt::Key_Right);
+    return showSelected();
+  }
   if (isPlain && (moveByKey(event->key()) || finishWireByKey(event->key()))) return;
   if (isShift && event->key() == Qt::Key_A) return openSearch();
   if (isPlain && event->key() == Qt::Key_F) return fitSelection();
@@ -285,6 +329,9 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
       (isShift && (event->key() == Qt::Key_1 || event->key() == Qt::Key_Exclam))) {
     return fit();
   }
+  const QString single = m_scene.scope().singleSelection();
+  if (isPlain && event->key() == Qt::Key_F2 && m_scene.scope().isInside() && !single.isEmpty())
+    return Q_EMIT renameRequested(single);
   if (isPlain && (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter || event->key() == Qt::Key_F2)) {
     const bool isFrame = m_scene.scope().selection().isEmpty() && !m_scene.frames().selected().empty();
     isFrame ? m_scene.frames().editSelected() : Q_EMIT propertiesRequested();
@@ -604,7 +651,7 @@ void GraphView::editFrame(const QString& id) {
   connect(editor, &FrameEditor::committed, this,
           [this, id](const QString& text) { m_scene.frames().setText(id.toStdString(), text); });
   connect(editor, &FrameEditor::ended, this, [this, editor] {
-    if (editor->hasFocus()) setFocus();
+    if (editor->hasFocus() || !QApplication::focusWidget()) setFocus();
   });
   m_edited = id.toStdString();
   m_editor = editor;

@@ -30,6 +30,8 @@ class GraphView : public QGraphicsView {
   NodeSentences& sentences() const { return *m_sentences; }
   /// Selects the node, shows it and takes the keyboard.
   void goTo(const QString& node);
+  /// Moves to the selection, unless all of it is in sight.
+  void showSelected();
   /// Shows everything, never larger than life. The view stays fitted until the user pans or zooms.
   void fit();
   void zoomTo(double factor);
@@ -56,6 +58,8 @@ class GraphView : public QGraphicsView {
   std::optional<ViewPlace> place() const {
     return m_isFitted ? std::nullopt : std::optional(ViewPlace{middle(), zoom()});
   }
+  /// Of the pipeline, also while the inside of a block is shown.
+  std::optional<ViewPlace> pipelinePlace() const;
   /// Of a document that is being opened, in place of everything.
   void setFirstPlace(const std::optional<ViewPlace>& place) { m_firstPlace = place; }
   /// With this place in the middle.
@@ -71,6 +75,8 @@ class GraphView : public QGraphicsView {
  Q_SIGNALS:
   void zoomChanged(double factor);
   void propertiesRequested();
+  /// F2 inside a block, on one node.
+  void renameRequested(const QString& node);
 
  protected:
   bool event(QEvent* event) override;
@@ -102,6 +108,16 @@ class GraphView : public QGraphicsView {
   void addCanvasCommands(QMenu& menu, QPoint place);
   void searchAt(QPointF scenePosition, QPoint screenPosition);
   void searchForWire(const LooseWire& wire, QPointF scenePosition, QPoint screenPosition);
+  /// A place, so that it is found again in a window that has another bar.
+  struct Seen {
+    std::optional<ViewPlace> place;
+    QPointF corner;
+    bool isBeginning = false;
+  };
+  void rememberSeen();
+  void showScope();
+  void showSeen(const Seen& seen);
+  QRectF selectedArea() const;
   void showFirst();
   void showBeginning();
   void showRect(const QRectF& rect);
@@ -132,7 +148,9 @@ class GraphView : public QGraphicsView {
   bool m_isFitted = true;              // nothing else was chosen to be seen
   bool m_showsBeginning = false;       // then: of what is too large, instead of all
   std::optional<ViewPlace> m_firstPlace;
-  bool m_isFitPending = false;  // a new document is shown; its hulls are still to come
+  QStringList m_path;                         // of the scope, as it is shown
+  std::vector<std::optional<Seen>> m_around;  // what was seen at each depth of it
+  bool m_isFitPending = false;                // a new document is shown; its hulls are still to come
   bool m_isSpaceHeld = false;
   bool m_isCutHeld = false;  // the key is down with which a drag cuts wires
   std::unique_ptr<WireCut> m_cut;

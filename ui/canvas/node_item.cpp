@@ -148,7 +148,7 @@ QVariant NodeItem::itemChange(GraphicsItemChange change, const QVariant& value) 
     return QPointF(std::round(position.x()), std::round(position.y()));
   }
   if (change == ItemPositionHasChanged) {
-    if (auto* graphScene = qobject_cast<GraphScene*>(scene())) graphScene->nodeMoved(m_look.id);
+    if (auto* graphScene = qobject_cast<GraphScene*>(scene())) graphScene->nodeMoved();
   }
   return QGraphicsItem::itemChange(change, value);
 }

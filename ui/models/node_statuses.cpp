@@ -33,6 +33,7 @@ NodeStatuses::NodeStatuses(const Session& session) : m_session(session) {
 }
 
 void NodeStatuses::begin() {
+  if (!m_session.isRunning()) return;  // it has failed already
   m_isRunning = true;
   m_blamesAll = false;
   m_isCancelled = false;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/block_section.h"
 
+#include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "ui/theme/format.h"
 
@@ -14,17 +15,6 @@ namespace fuseline::ui {
 namespace {
 
 constexpr int kIndentPx = 14;
-
-std::ptrdiff_t instancesIn(const DocumentBlock& place, const std::string& block) {
-  return std::ranges::count_if(place.ops, [&](const DocumentOp& op) { return blockNameOf(op) == block; });
-}
-
-/// In the document, those inside other blocks once for each block.
-std::ptrdiff_t numInstances(const PipelineDocument& document, const std::string& block) {
-  std::ptrdiff_t count = instancesIn(document.pipeline(), block);
-  for (const auto& [name, other] : document.blocks()) count += instancesIn(other, block);
-  return count;
-}
 
 void addStructure(const PipelineDocument& document, const std::string& block, QStringList& seen, QString& text) {
   const DocumentBlock* inside = document.findBlock(block);
@@ -83,6 +73,7 @@ void BlockSection::addOp(const DocumentOp& op) {
   inside->setContentsMargins(kIndentPx, 0, 0, 6);
   inside->setSpacing(6);
   frame->hide();
+  m_frames[toQt(op.id)] = frame;
   m_layout->addWidget(opener);
   m_layout->addWidget(frame);
   connect(opener, &QToolButton::toggled, this, [this, opener, frame, inside, id = op.id](bool isOpen) {
@@ -120,6 +111,11 @@ void BlockSection::refresh() {
   for (const auto& refreshOne : m_refreshers) refreshOne();
 }
 
-QToolButton* BlockSection::openerOf(const QString& op) const { return findChild<QToolButton*>(op); }
+QWidget* BlockSection::open(const QString& op) const {
+  QToolButton* opener = openerOf(op);
+  if (!opener) return nullptr;
+  opener->setChecked(true);
+  return m_frames.value(op);
+}
 
 }  // namespace fuseline::ui

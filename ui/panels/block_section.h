@@ -6,6 +6,8 @@
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
 
+#include <QHash>
+#include <QString>
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <QWidget>
@@ -26,8 +28,10 @@ class BlockSection : public QWidget {
   /// Changes exactly when refresh() is not enough: the ops of the block and of those in it.
   static QString structureOf(const PipelineDocument& document, const std::string& block);
   void refresh();
-  /// What opens an op; of an inner block as soon as that is open. nullptr: there is none.
-  QToolButton* openerOf(const QString& op) const;
+  /// What opens an op. nullptr: there is none.
+  QToolButton* openerOf(const QString& op) const { return findChild<QToolButton*>(op, Qt::FindDirectChildrenOnly); }
+  /// Opens an op and returns what holds its fields, or the section of an inner block. nullptr: there is none.
+  QWidget* open(const QString& op) const;
 
  private:
   void addOp(const DocumentOp& op);
@@ -38,6 +42,7 @@ class BlockSection : public QWidget {
   const Theme& m_theme;
   std::string m_block;
   QVBoxLayout* m_layout;
+  QHash<QString, QWidget*> m_frames;  // by op
   std::vector<std::function<void()>> m_refreshers;
 };
 

@@ -271,6 +271,10 @@ QString ChangesPanel::measureProblem() const {
   const ComparisonResult& result = *m_comparison.result();
   if (!result.baseAnalysis->isRunnable()) return tr("The other pipeline has errors.");
   if (!result.analysis->isRunnable()) return tr("This pipeline has errors.");
+  if (!m_session.baselines().hasRoomForTurns())
+    return tr("%1 baselines are pinned: there is no room for the other pipeline. Unpin one, with the × beside its name "
+              "above Timings.")
+        .arg(Baselines::kMost);
   return {};
 }
 

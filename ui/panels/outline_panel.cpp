@@ -89,8 +89,10 @@ void OutlinePanel::createView() {
   connect(m_view, &QTreeView::activated, this, &OutlinePanel::activate);
   connect(m_view, &QTreeView::expanded, this, [this](const QModelIndex& index) { noteOpen(index, true); });
   connect(m_view, &QTreeView::collapsed, this, [this](const QModelIndex& index) { noteOpen(index, false); });
-  connect(m_view, &OutlineView::nameIsFixed, this,
-          [this] { Q_EMIT hint(tr("An op inside of an instance has the name that its block gives it.")); });
+  connect(m_view, &OutlineView::nameIsFixed, this, [this] {
+    Q_EMIT hint(
+        tr("An op inside of an instance has the name that its block gives it. Enter goes there; then F2 renames it."));
+  });
   // The view may still be closing the editor whose text this is.
   connect(m_model, &OutlineModel::renameRequested, &m_session, &Session::rename, Qt::QueuedConnection);
 }

@@ -99,7 +99,8 @@ void ProblemsPanel::goToCurrent() {
   const Diagnostic problem = m_model->problems()[static_cast<std::size_t>(current.row())];
   if (!m_session.document().idExists(problem.node)) return;
   m_session.select({toQt(problem.node)});
-  if (problem.pointer.starts_with("/blocks/")) Q_EMIT insideWanted(toQt(problem.node), toQt(problem.pointer));
+  problem.pointer.starts_with("/blocks/") ? Q_EMIT insideWanted(toQt(problem.node), toQt(problem.pointer))
+                                          : Q_EMIT nodeWanted(toQt(problem.node));
 }
 
 void ProblemsPanel::clearDetails() {

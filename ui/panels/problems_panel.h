@@ -24,7 +24,9 @@ class ProblemsPanel : public QWidget {
   void selectFirst();
 
  Q_SIGNALS:
-  /// A problem inside of this instance was chosen.
+  /// A problem of this node of the pipeline was chosen.
+  void nodeWanted(const QString& node);
+  /// One inside of this instance was.
   void insideWanted(const QString& instance, const QString& pointer);
   void countsChanged(int numErrors, int numWarnings);
   /// Of the code of a problem.

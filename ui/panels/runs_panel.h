@@ -27,9 +27,7 @@ class RunsPanel : public QWidget {
   QCheckBox* keepBox() const { return m_keep; }
   QAction* openAction() const { return m_open; }
   QAction* pinAction() const { return m_pin; }
-  QAction* starAction() const { return m_star; }
   QAction* deleteAction() const { return m_delete; }
-  QAction* exportAction() const { return m_export; }
 
  Q_SIGNALS:
   /// Of a run, which takes the place of the pipeline in the window.

@@ -39,7 +39,6 @@ class SweepPanel : public QWidget {
   QPushButton* startButton() const { return m_start; }
   QPushButton* stopButton() const { return m_stop; }
   QAction* openAction() const { return m_open; }
-  QAction* commandAction() const { return m_copyCommand; }
   /// What cannot be measured as it is chosen, or how many points it makes.
   QString planText() const { return m_plan->text(); }
   /// How it goes or went, and whether it is still of this pipeline.

@@ -44,8 +44,6 @@ class TensorPanel : public QWidget {
   QString caption() const { return m_caption->text(); }
   /// What stands where no numbers do.
   QString hintText() const { return m_hint->text(); }
-  /// What Capture would take: "6 tensors, 12.5 MiB".
-  QString sizeText() const { return m_size->text(); }
   /// The selected cells with tabs between them.
   QString asText() const;
   void goToNextNonFinite();

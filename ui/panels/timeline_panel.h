@@ -31,8 +31,6 @@ class TimelinePanel : public QWidget {
   TimelineFind& find() { return *m_find; }
   /// What was pinned, the oldest first.
   QList<TipCard*> cards() const;
-  /// Its menu arranges the tracks.
-  QToolButton* tracksButton() const { return m_tracks; }
   QString caption() const { return m_caption->text(); }
   /// Why there is nothing to see; empty where there is.
   QString emptyText() const;

@@ -27,6 +27,12 @@ const Baseline* Baselines::inSlot(int slot) const {
 
 const Baseline* Baselines::reference() const { return inSlot(m_reference); }
 
+const Baseline* Baselines::oldTurns() const {
+  const auto isOld = [](const Baseline& each) { return each.file.isEmpty() && !each.record->roundsId.empty(); };
+  const auto old = std::ranges::find_if(m_all, isOld);
+  return old == m_all.end() ? nullptr : &*old;
+}
+
 const Baseline* Baselines::inFile(const QString& file) const {
   const auto found = std::ranges::find(m_all, file, &Baseline::file);
   return file.isEmpty() || found == m_all.end() ? nullptr : &*found;

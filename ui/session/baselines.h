@@ -7,6 +7,7 @@
 #include <QObject>
 #include <QString>
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -34,6 +35,10 @@ class Baselines : public QObject {
   bool isEmpty() const { return m_all.empty(); }
   /// What views with room for one run set beside the last one: the one that was pinned or chosen last. nullptr: none.
   const Baseline* reference() const;
+  /// The one that took turns with a run and is in no file: the next one that does takes its place. nullptr: none.
+  const Baseline* oldTurns() const;
+  /// For one more that takes turns with a run.
+  bool hasRoomForTurns() const { return m_all.size() < std::size_t{kMost} || oldTurns(); }
   /// nullptr: none of them is in this file.
   const Baseline* inFile(const QString& file) const;
 

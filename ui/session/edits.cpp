@@ -114,9 +114,19 @@ void wireBetween(EditScript& script, const std::string& id, const Endpoint& sour
   if (!operation->inputs.empty()) addLink(script, source, {id, operation->inputs.front().name});
 }
 
-void removeNode(EditScript& script, const std::string& id, Reconnect reconnect) {
+/// Those that would go with the op read nothing from then on.
+void keepOutputsOf(EditScript& script, const std::string& op, Reconnect reconnect) {
+  const PipelineDocument before = script.document();
+  PipelineDocument without = before;
+  (void)without.apply(removeOpWithWires(before, op, reconnect == Reconnect::Yes));
+  for (const DocumentOutput& output : before.outputs())
+    if (!without.findOutput(output.id)) removeLink(script, {output.from, {output.id, {}}, true});
+}
+
+void removeNode(EditScript& script, const std::string& id, Reconnect reconnect, OrphanedOutputs outputs) {
   const PipelineDocument& document = script.document();
   if (document.findOp(id)) {
+    if (outputs == OrphanedOutputs::Kept) keepOutputsOf(script, id, reconnect);
     script.add(removeOpWithWires(document, id, reconnect == Reconnect::Yes));
     return;
   }
@@ -429,13 +439,13 @@ Result<RepeatedOp> repeatOp(const PipelineDocument& document, const std::string&
 }
 
 Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, const std::vector<Link>& links,
-                 Reconnect reconnect) {
+                 Reconnect reconnect, OrphanedOutputs outputs) {
   EditScript script(document);
   for (const Link& link : links) removeLink(script, link);
   // In the document's order, so that the same selection always gives the same edit.
   const auto removeListed = [&](const auto& nodes) {
     for (const auto& node : nodes) {
-      if (ids.contains(toQt(node.id))) removeNode(script, node.id, reconnect);
+      if (ids.contains(toQt(node.id))) removeNode(script, node.id, reconnect, outputs);
     }
   };
   removeListed(document.ops());
@@ -570,11 +580,9 @@ class Paste {
     if (isWhole) takeSettings();
     for (const auto& [name, value] : m_pasted.symbols().items())
       if (!m_before.symbols().contains(name)) m_script.add(SetSymbol{.name = name, .value = value});
-    // A block that is already there stays as it is, and serves the new instances, too.
-    for (const auto& [name, block] : m_pasted.blocks())
-      if (!m_before.findBlock(name)) m_script.add(AddBlock{.name = name, .block = block});
+    addBlocks();
     for (const DocumentInput& input : m_pasted.inputs()) add<AddInput>(input);
-    for (const DocumentOp& op : m_pasted.ops()) add<AddOp>(op);
+    for (const DocumentOp& op : m_pasted.ops()) add<AddOp>(withBlock(op));
     for (const Wire& wire : m_pasted.wires())
       if (isPasted(wire.from) && isPasted(wire.to))
         m_script.add(AddWire{.wire = {renamed(wire.from), renamed(wire.to)}});
@@ -600,6 +608,57 @@ class Paste {
       if (frame.area) top = std::min(frame.area->y, top);
     const std::optional<int> lowest = isEmpty ? std::nullopt : lowestRow(m_before);
     m_offset = lowest ? QPoint(0, *lowest + kRowPitchPx - top) : QPoint();
+  }
+
+  /// A block that is there already serves the new instances, too, if it means the same.
+  void addBlocks() {
+    nameBlocks();
+    for (const auto& [name, block] : m_pasted.blocks()) {
+      const std::string& newName = m_newBlocks.at(name);
+      if (newName == name && m_before.findBlock(name)) continue;
+      DocumentBlock named = block;
+      for (DocumentOp& op : named.ops) op = withBlock(op);
+      m_script.add(AddBlock{.name = newName, .block = std::move(named)});
+    }
+  }
+
+  /// Until no block holds one that has another name now.
+  void nameBlocks() {
+    for (const auto& [name, block] : m_pasted.blocks()) m_newBlocks[name] = name;
+    for (bool isDone = false; !std::exchange(isDone, true);)
+      for (const auto& [name, block] : m_pasted.blocks()) {
+        const DocumentBlock* there = m_before.findBlock(name);
+        if (!there || m_newBlocks[name] != name || (isAlike(block, *there) && !holdsNewName(block))) continue;
+        m_newBlocks[name] = freeBlockName(name);
+        isDone = false;
+      }
+  }
+
+  static bool isAlike(DocumentBlock block, DocumentBlock other) {
+    for (DocumentBlock* each : {&block, &other}) {
+      each->positions.clear();
+      each->frames.clear();
+    }
+    return block == other;
+  }
+
+  bool holdsNewName(const DocumentBlock& block) const {
+    return std::ranges::any_of(block.ops, [this](const DocumentOp& op) { return !(withBlock(op) == op); });
+  }
+
+  std::string freeBlockName(const std::string& name) const {
+    std::string next;
+    int number = 1;
+    const auto isNew = [&](const auto& entry) { return entry.second == next; };
+    do next = name + std::to_string(++number);
+    while (m_before.findBlock(next) || m_pasted.findBlock(next) || std::ranges::any_of(m_newBlocks, isNew));
+    return next;
+  }
+
+  DocumentOp withBlock(DocumentOp op) const {
+    const auto found = m_newBlocks.find(std::string(blockNameOf(op)));
+    if (found != m_newBlocks.end()) op.operation = instanceOf(found->second);
+    return op;
   }
 
   template <class Addition, class Node>
@@ -630,6 +689,7 @@ class Paste {
   EditScript m_script;
   QPoint m_offset;
   std::map<std::string, std::string> m_newIds;
+  std::map<std::string, std::string> m_newBlocks;  // the name of each pasted one
   FragmentEdit m_result;
 };
 

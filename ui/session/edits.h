@@ -81,8 +81,10 @@ struct RepeatedOp {
 Result<RepeatedOp> repeatOp(const PipelineDocument& document, const std::string& id, int count);
 
 enum class Reconnect { No, Yes };
+/// What becomes of outputs that read a removed op. Those of a block are ports that its instances are wired at.
+enum class OrphanedOutputs { Removed, Kept };
 Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, const std::vector<Link>& links,
-                 Reconnect reconnect);
+                 Reconnect reconnect, OrphanedOutputs outputs = OrphanedOutputs::Removed);
 
 /// Bypasses the chosen ops, or uses them again where all of them are bypassed.
 /// Errors: nothing is chosen, or an op cannot be bypassed, with the reason.
@@ -98,8 +100,9 @@ struct FragmentEdit {
   std::vector<std::string> frames = {};
 };
 /// Pastes ops and frames with fresh ids, moved by `offset`. Of a whole pipeline inputs, outputs and new symbols, too;
-/// it goes below what is there, and brings its recipe and its choice of fusions into an empty document. Errors: the
-/// text holds neither ops nor frames.
+/// it goes below what is there, and brings its recipe and its choice of fusions into an empty document. A block that
+/// means something else than the one of its name gets a name that is free. Errors: the text holds neither ops nor
+/// frames.
 Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QString& text, QPoint offset);
 
 /// The tensor at an output port of the document; nullptr when it could not be inferred.

@@ -487,18 +487,16 @@ void Session::finishRun(const RunRecord& record, const RunRecord* beside) {
   const bool isWorthLess = hasBetterRun();
   const bool isTaken = !m_isRunOrphaned && !isWorthLess;
   if (isTaken) showOwnRun();
-  if (beside && isTaken) pinBeside(*beside);
   refreshStaleness();
   Q_EMIT runFinished();
   if (isTaken) Q_EMIT measured();
+  if (beside && isTaken) pinBeside(*beside);  // what it says is not about the run
   if (isWorthLess) Q_EMIT runFailed(tr("Stopped early: the complete result from before stays."));
 }
 
 /// In place of the one that took turns with the run before.
 void Session::pinBeside(const RunRecord& beside) {
-  const auto isOlder = [](const Baseline& each) { return each.file.isEmpty() && !each.record->roundsId.empty(); };
-  const auto older = std::ranges::find_if(m_baselines->all(), isOlder);
-  if (older != m_baselines->all().end()) m_baselines->unpin(older->slot);
+  if (const Baseline* old = m_baselines->oldTurns()) m_baselines->unpin(old->slot);
   if (const Result<void> pinned = m_baselines->pin(beside); !pinned) Q_EMIT runFailed(toQt(pinned.error().message));
 }
 

@@ -632,6 +632,13 @@ TEST(ExpandBlock, RefusesWhatIsNoInstance) {
   EXPECT_EQ(expandBlock(document, "nope").error().message, "There is no op nope.");
 }
 
+TEST(NumInstances, CountsThoseInsideAsOftenAsTheyStandThere) {
+  const PipelineDocument document = example("transformer_stack");
+  EXPECT_EQ(numInstances(document, "Layer"), 2);
+  EXPECT_EQ(numInstances(document, "FeedForward"), 2);
+  EXPECT_EQ(numInstances(document, "Nothing"), 0);
+}
+
 TEST(BlocksUsedBy, FollowsInnerBlocks) {
   const PipelineDocument document = example("transformer_stack");
   EXPECT_EQ(blocksUsedBy(document, document.ops()), (std::vector<std::string>{"FeedForward", "Layer"}));

@@ -58,5 +58,56 @@ TEST(Renaming, ChangesNothingWhereTheIdIsTaken) {
   EXPECT_EQ(serialize(document), before);
 }
 
+/// outer (Outer: inner) and inner, both of them instances of Inner (fc).
+PipelineDocument nestedDocument() {
+  LoadedDocument loaded = parseDocument(
+      R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 1},
+          "blocks": {"Inner": {"inputs": [{"id": "x"}], "outputs": [{"id": "y", "from": "fc.y"}], "wires": [["x", "fc.x"]],
+                       "ops": [{"id": "fc", "op": "BasicLinear", "attributes": {"in_features": 32, "out_features": 32}}]},
+                     "Outer": {"inputs": [{"id": "x"}], "outputs": [{"id": "y", "from": "inner.y"}],
+                       "wires": [["x", "inner.x"]], "ops": [{"id": "inner", "op": "block:Inner", "attributes": {}}]}},
+          "pipeline": {"inputs": [{"id": "x", "dtype": "bf16", "shape": [32, 32]}],
+            "ops": [{"id": "outer", "op": "block:Outer", "attributes": {}},
+                    {"id": "inner", "op": "block:Inner", "attributes": {}}],
+            "wires": [["x", "outer.x"], ["outer.y", "inner.x"]], "outputs": [{"id": "y", "from": "inner.y"}]},
+          "recipe": {"name": "Float8CurrentScaling", "overrides": [
+            {"op": "outer.inner.fc", "format": "high_precision"}, {"op": "inner.fc", "format": "high_precision"},
+            {"op": "inner", "format": "high_precision"}, {"op": "fc", "format": "high_precision"}]},
+          "fusion": {"without": ["ForwardLinearEpilogue@outer.inner.fc"]}})");
+  return std::move(loaded.document);
+}
+
+TEST(RenamingInBlock, TakesPlacesInAllInstancesAlong) {
+  PipelineDocument document = nestedDocument();
+  const std::string before = serialize(document);
+  const Result<Edit> undo = document.apply(renameInBlock(document, "Inner", "fc", "project"));
+  ASSERT_TRUE(undo) << undo.error().message;
+  EXPECT_EQ(document.findBlock("Inner")->ops.front().id, "project");
+  const Json& overrides = document.recipe()["overrides"];
+  EXPECT_EQ(overrides[0]["op"], "outer.inner.project");
+  EXPECT_EQ(overrides[1]["op"], "inner.project");
+  EXPECT_EQ(overrides[2]["op"], "inner");
+  EXPECT_EQ(overrides[3]["op"], "fc") << "it is no op of the block";
+  EXPECT_EQ(document.fusion()["without"], Json({"ForwardLinearEpilogue@outer.inner.project"}));
+  ASSERT_TRUE(document.apply(*undo));
+  EXPECT_EQ(serialize(document), before);
+}
+
+TEST(RenamingInBlock, TakesTheWiresOfAPortAlong) {
+  PipelineDocument document = nestedDocument();
+  const std::string before = serialize(document);
+  PipelineDocument inputs = document;
+  ASSERT_TRUE(inputs.apply(renameInBlock(inputs, "Inner", "x", "tokens")));
+  EXPECT_EQ(inputs.wires().back(), (Wire{{"outer", "y"}, {"inner", "tokens"}}));
+  EXPECT_EQ(inputs.findBlock("Outer")->wires.front(), (Wire{{"x", ""}, {"inner", "tokens"}}));
+  const Result<Edit> undo = document.apply(renameInBlock(document, "Inner", "y", "result"));
+  ASSERT_TRUE(undo) << undo.error().message;
+  EXPECT_EQ(document.outputs().front().from, (Endpoint{"inner", "result"}));
+  EXPECT_EQ(document.findBlock("Outer")->outputs.front().from, (Endpoint{"inner", "result"}));
+  EXPECT_EQ(document.wires().back(), (Wire{{"outer", "y"}, {"inner", "x"}})) << "a port of another block";
+  ASSERT_TRUE(document.apply(*undo));
+  EXPECT_EQ(serialize(document), before);
+}
+
 }  // namespace
 }  // namespace fuseline
