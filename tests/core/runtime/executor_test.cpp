@@ -633,6 +633,22 @@ TEST(ExecutorClock, GetsAheadOfADeviceThatReplays) {
   EXPECT_TRUE(executor->launches().empty()) << "no step waited for its launch";
 }
 
+/// Too few to be recorded; a plan of a few more, which it is compared with, is.
+TEST(ExecutorClock, GetsAheadOfFewLaunches) {
+  const Scene scene{.graph = chain(DType::F32, {3, 4}, {link("GELU", "act")}, {.pass = PassKind::Forward})};
+  const auto backend = std::make_shared<LoggedBackend>(true);
+  const auto executor = std::move(*scene.on(backend));
+  ASSERT_TRUE(executor->run());
+  backend->log.clear();
+  ASSERT_TRUE(executor->run());
+  EXPECT_EQ(std::exchange(backend->log, {}), (Log{"ahead", "mark", "step", "mark", "transfers"}));
+  ASSERT_TRUE(executor->runObserved([](std::size_t, double, double) {}));
+  EXPECT_EQ(std::exchange(backend->log, {}), (Log{"ahead", "mark", "step", "mark"}));
+  const auto stepwise = std::move(*scene.on(backend, {.replaysLaunches = false}));
+  for (int run = 0; run < 2; ++run) ASSERT_TRUE(stepwise->run());
+  EXPECT_EQ(std::ranges::count(backend->log, "ahead"), 0);
+}
+
 /// Then the host is a part of what is measured.
 TEST(ExecutorClock, DoesNotGetAheadOfADeviceThatIsLaunchedStepByStep) {
   const Scene scene = forwardMlp();
