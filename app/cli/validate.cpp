@@ -129,7 +129,7 @@ void printFindings(const std::vector<Diagnostic>& diagnostics, const ValidateOpt
 Result<std::vector<Diagnostic>> problemsOf(const ValidateOptions& options, Context& context) {
   const Result<OpenedPipeline> pipeline = inspectPipeline(options, context.registry);
   if (pipeline) return allDiagnostics(*pipeline);
-  if (options.files.size() == 1) return pipeline.error();
+  if (options.files.size() == 1 || pipeline.error().kind != ErrorKind::InvalidInput) return pipeline.error();
   return std::vector<Diagnostic>{{.code = "not-opened", .message = pipeline.error().message}};
 }
 

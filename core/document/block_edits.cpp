@@ -493,6 +493,9 @@ std::vector<std::string> blocksUsedBy(const PipelineDocument& document, std::spa
 
 namespace {
 
+/// Blocks in blocks in blocks soon are more than can be counted.
+constexpr std::ptrdiff_t kMostCounted = 1'000'000'000;
+
 /// known: what was counted; also ends a block that holds itself.
 std::ptrdiff_t instancesInside(const PipelineDocument& document, const DocumentBlock& place, std::string_view block,
                                std::map<const DocumentBlock*, std::ptrdiff_t>& known) {
@@ -502,7 +505,7 @@ std::ptrdiff_t instancesInside(const PipelineDocument& document, const DocumentB
   for (const DocumentOp& op : place.ops) {
     if (blockNameOf(op) == block) ++count;
     if (const DocumentBlock* inside = document.findBlock(blockNameOf(op)))
-      count += instancesInside(document, *inside, block, known);
+      count = std::min(count + instancesInside(document, *inside, block, known), kMostCounted);
   }
   return known[&place] = count;
 }

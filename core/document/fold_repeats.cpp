@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -115,15 +117,6 @@ class Wiring {
     return count;
   }
 
-  /// How many tensors go into a unit or out of it.
-  std::size_t numCrossing(const std::set<std::string>& unit) const {
-    std::set<Endpoint> crossing;
-    for (const std::string& id : unit)
-      for (const Wire& wire : wiresOf(id))
-        if (unit.contains(wire.from.node) != unit.contains(wire.to.node)) crossing.insert(wire.from);
-    return crossing.size();
-  }
-
   std::set<Endpoint> readOutside(const std::set<std::string>& unit) const {
     std::set<Endpoint> read;
     for (const std::string& id : unit)
@@ -134,15 +127,16 @@ class Wiring {
     return read;
   }
 
- private:
+  /// From an op, or to it.
   const std::vector<Wire>& wiresOf(const std::string& id) const {
     static const std::vector<Wire> kNone;
     const auto found = m_wires.find(id);
     return found == m_wires.end() ? kNone : found->second;
   }
 
+ private:
   std::map<Endpoint, Endpoint> m_sources;
-  std::unordered_map<std::string, std::vector<Wire>> m_wires;  // from an op, or to it
+  std::unordered_map<std::string, std::vector<Wire>> m_wires;
   std::set<Endpoint> m_outputs;
 };
 
@@ -160,14 +154,18 @@ Ids unitOf(const Ids& order, const Row& row, std::size_t unit) {
 
 class Folding {
  public:
-  Folding(const PipelineDocument& document, std::string name) : m_document(document), m_name(std::move(name)) {}
+  /// wiring: the document's.
+  Folding(const PipelineDocument& document, const Wiring& wiring, std::string name)
+      : m_wiring(wiring), m_document(document), m_name(std::move(name)) {}
 
-  /// Nothing: the units are not the same.
+  /// As many units as are the same. Nothing: not even the first two are.
   std::optional<FoldedRepeats> fold(const Ids& order, const Row& row) {
     for (std::size_t unit = 0; unit < row.numUnits(); ++unit) m_units.push_back(unitOf(order, row, unit));
     if (areNamedOneByOne() || !makeFirst()) return std::nullopt;
-    for (std::size_t unit = 1; unit < m_units.size(); ++unit)
-      if (!replace(m_units[unit])) return std::nullopt;
+    std::size_t numSame = 1;
+    while (numSame < m_units.size() && replace(m_units[numSame])) ++numSame;
+    if (numSame < 2) return std::nullopt;
+    m_units.resize(numSame);
     shortenIds();
     return FoldedRepeats{.edit = EditGroup{.label = fmt::format("Fold {} times {}", m_units.size(), m_name),
                                            .edits = std::move(m_edits)},
@@ -179,7 +177,7 @@ class Folding {
  private:
   bool apply(Edit edit) {
     const bool isApplied = static_cast<bool>(m_document.apply(edit));
-    m_edits.push_back(std::move(edit));
+    if (isApplied) m_edits.push_back(std::move(edit));
     return isApplied;
   }
 
@@ -207,6 +205,7 @@ class Folding {
     Result<NewBlock> made = makeBlock(m_document, m_units.front(), m_name);
     if (!made || !apply(std::move(made->edit))) return false;
     for (const std::string& id : m_units.front()) m_places.emplace(id, made->instance + "." + id);
+    for (const DocumentOutput& output : block().outputs) m_moved[output.from] = {made->instance, output.id};
     return true;
   }
 
@@ -216,8 +215,16 @@ class Folding {
     std::optional<Instance> instance = compared(unit);
     if (!instance) return false;
     std::string id = m_document.freeId(instanceStem());
+    if (!apply(EditGroup{.label = "", .edits = edits(unit, *instance, id)})) return false;
     for (const auto& [inner, op] : instance->opOf) m_places.emplace(op, id + "." + inner);
-    return apply(EditGroup{.label = "", .edits = edits(unit, *instance, id)});
+    for (const auto& [made, output] : instance->outputOf) m_moved[made] = {id, output};
+    return true;
+  }
+
+  /// What an op made in the document that this began with: where it comes from now.
+  const Endpoint& now(const Endpoint& made) const {
+    const auto moved = m_moved.find(made);
+    return moved == m_moved.end() ? made : moved->second;
   }
 
   std::string instanceStem() const {
@@ -226,24 +233,23 @@ class Folding {
   }
 
   std::optional<Instance> compared(const Ids& unit) const {
-    const Wiring wiring(m_document);
     Instance instance;
     for (std::size_t i = 0; i < unit.size(); ++i) instance.opOf.emplace(m_units.front()[i], unit[i]);
     const std::set<std::string> ids(unit.begin(), unit.end());
-    if (!findFeeds(wiring, ids, instance)) return std::nullopt;
+    if (!findFeeds(ids, instance)) return std::nullopt;
     for (const DocumentOutput& output : block().outputs)
       instance.outputOf.emplace(Endpoint{instance.opOf.at(output.from.node), output.from.port}, output.id);
-    for (const Endpoint& read : wiring.readOutside(ids))
+    for (const Endpoint& read : m_wiring.readOutside(ids))
       if (!instance.outputOf.contains(read)) return std::nullopt;
     return instance;
   }
 
   /// Each port must read what the same port reads in the block.
-  bool findFeeds(const Wiring& wiring, const std::set<std::string>& unit, Instance& instance) const {
+  bool findFeeds(const std::set<std::string>& unit, Instance& instance) const {
     std::map<std::string, const Endpoint*> sources;
     std::size_t numFed = 0;
     for (const Wire& wire : block().wires) {
-      const Endpoint* const source = wiring.source({instance.opOf.at(wire.to.node), wire.to.port});
+      const Endpoint* const source = m_wiring.source({instance.opOf.at(wire.to.node), wire.to.port});
       numFed += source ? 1 : 0;
       if (const auto maker = instance.opOf.find(wire.from.node); maker != instance.opOf.end()) {
         if (!source || *source != Endpoint{maker->second, wire.from.port}) return false;
@@ -255,21 +261,22 @@ class Folding {
     }
     for (const auto& [input, source] : sources)
       if (source) instance.feeds.emplace(input, *source);
-    return numFed == wiring.numInto(unit);
+    return numFed == m_wiring.numInto(unit);
   }
 
   std::vector<Edit> edits(const Ids& unit, const Instance& instance, const std::string& id) const {
     const std::set<std::string> ids(unit.begin(), unit.end());
     std::vector<Edit> edits;
     std::vector<Edit> added;
-    for (const Wire& wire : m_document.wires()) {
-      const bool isFromInside = ids.contains(wire.from.node);
-      if (!isFromInside && !ids.contains(wire.to.node)) continue;
-      edits.emplace_back(RemoveWire{wire});
-      if (isFromInside && !ids.contains(wire.to.node))
-        added.emplace_back(AddWire{{{id, instance.outputOf.at(wire.from)}, wire.to}});
-    }
-    for (const auto& [input, source] : instance.feeds) added.emplace_back(AddWire{{source, {id, input}}});
+    for (const std::string& op : unit)
+      for (const Wire& wire : m_wiring.wiresOf(op)) {
+        const bool isFromInside = ids.contains(wire.from.node);
+        if (isFromInside && wire.from.node != op) continue;  // it is among the wires of the op that it comes from
+        edits.emplace_back(RemoveWire{{now(wire.from), wire.to}});
+        if (isFromInside && !ids.contains(wire.to.node))
+          added.emplace_back(AddWire{{{id, instance.outputOf.at(wire.from)}, wire.to}});
+      }
+    for (const auto& [input, source] : instance.feeds) added.emplace_back(AddWire{{now(source), {id, input}}});
     for (DocumentOutput output : m_document.outputs())
       if (ids.contains(output.from.node)) {
         output.from = {id, instance.outputOf.at(output.from)};
@@ -330,11 +337,13 @@ class Folding {
     return common ? common->substr(0, common->rfind('_') + 1) : "";
   }
 
+  const Wiring& m_wiring;       // before the first edit
   PipelineDocument m_document;  // as it is after the edits so far
   std::string m_name;
   std::vector<Ids> m_units;
   std::vector<Edit> m_edits;
   std::map<std::string, std::string> m_places;
+  std::map<Endpoint, Endpoint> m_moved;  // by what ops made, where it comes from now
 };
 
 std::string freeBlockName(const PipelineDocument& document, const std::string& stem) {
@@ -343,18 +352,38 @@ std::string freeBlockName(const PipelineDocument& document, const std::string& s
   return freeId(taken, stem);
 }
 
-/// The same row beginning later, by less than a unit: first where the fewest tensors go in and out of a unit, then
-/// where the most units are.
-std::vector<Row> beginningsOf(const Row& row, const Wiring& wiring, const Ids& order) {
-  std::vector<std::pair<std::pair<std::size_t, std::size_t>, Row>> ranked;
-  for (Row later = row; later.begin < row.begin + row.period && later.numUnits() > 1; ++later.begin) {
-    const Ids second = unitOf(order, later, 1);
-    const std::size_t numCrossing = wiring.numCrossing({second.begin(), second.end()});
-    ranked.push_back({{numCrossing, row.numUnits() - later.numUnits()}, later});
+/// How many tensors are made before each place in the order, and read behind it.
+std::vector<int> tensorsAcross(const PipelineDocument& document, const Ids& order) {
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < order.size(); ++i) places.emplace(order[i], i);
+  std::map<Endpoint, std::size_t> lastReaders;
+  for (const Wire& wire : document.wires())
+    if (const auto reader = places.find(wire.to.node); reader != places.end()) {
+      std::size_t& last = lastReaders[wire.from];
+      last = std::max(last, reader->second);
+    }
+  for (const DocumentOutput& output : document.outputs()) lastReaders[output.from] = order.size();
+  std::vector<int> across(order.size() + 2, 0);
+  for (const auto& [made, last] : lastReaders) {
+    const auto maker = places.find(made.node);
+    ++across[maker == places.end() ? 0 : std::min(maker->second, last) + 1];
+    --across[last + 1];
   }
-  std::ranges::stable_sort(ranked, {}, [](const auto& each) { return each.first; });
+  std::partial_sum(across.begin(), across.end(), across.begin());
+  return across;
+}
+
+/// The same row beginning later, also without its first unit: first where the fewest tensors go from unit to unit, then
+/// where the most units are, and of those where the row itself has its borders.
+std::vector<Row> beginningsOf(const Row& row, const std::vector<int>& across) {
   std::vector<Row> rows;
-  for (const auto& [rank, each] : ranked) rows.push_back(each);
+  for (Row later = row; later.begin < row.begin + 2 * row.period && later.numUnits() > 1; ++later.begin)
+    rows.push_back(later);
+  const auto rank = [&](const Row& each) {
+    return std::tuple(across[each.begin + each.period], row.numUnits() - each.numUnits(),
+                      (each.begin - row.begin) % each.period);
+  };
+  std::ranges::stable_sort(rows, {}, rank);
   return rows;
 }
 
@@ -365,13 +394,14 @@ std::optional<FoldedRepeats> foldRepeats(const PipelineDocument& document, const
   if (document.ops().size() > kMostOps) return std::nullopt;
   const Ids order = runningOrder(document);
   const Wiring wiring(document);
+  const std::vector<int> across = tensorsAcross(document, order);
   std::vector<Row> rows = rowsIn(kindsOf(document, order));
   rows.resize(std::min(rows.size(), kMostRows));
   for (const Row& row : rows) {
-    std::vector<Row> beginnings = beginningsOf(row, wiring, order);
+    std::vector<Row> beginnings = beginningsOf(row, across);
     beginnings.resize(std::min(beginnings.size(), kMostBeginnings));
     for (const Row& each : beginnings)
-      if (auto folded = Folding(document, freeBlockName(document, name)).fold(order, each)) return folded;
+      if (auto folded = Folding(document, wiring, freeBlockName(document, name)).fold(order, each)) return folded;
   }
   return std::nullopt;
 }

@@ -486,11 +486,15 @@ void Executor::noteLaunches() {
   m_notesSince = Clock::now();
 }
 
-/// Where the host is left out, from the first that the device does; else from where the host begins to launch.
+/// Where the host is left out, from the first that the device does, or what it did alone where nothing was recorded;
+/// else from where the host begins to launch.
 double Executor::tracedNs() const {
   double endNs = 0.0;
+  double busyNs = 0.0;
+  for (const DeviceActivity& activity : m_activities) busyNs += activity.durationNs;
   for (const DeviceActivity& activity : m_activities) endNs = std::max(endNs, activity.startNs + activity.durationNs);
   const bool isApart = isHostApart(m_recording != nullptr, m_options, m_launches.size());
+  if (isApart && !m_recording) return busyNs;
   return endNs - (isApart ? m_activities.front().startNs : 0.0);
 }
 

@@ -51,7 +51,16 @@ class Measurer {
   }
 
  private:
+  /// Without warm-ups, too, a device with a clock of its own runs once: the first run is on the host's.
+  Result<void> runFirst() {
+    for (std::size_t plan = 0; plan < m_plans.size(); ++plan)
+      if (m_plans[plan]->hasDeviceClock())
+        if (Result<void> ran = note(m_plans[plan]->run(m_cancel)); !ran) return ran;
+    return {};
+  }
+
   Result<void> warmUp() {
+    if (m_policy.warmup == 0) return runFirst();
     const Clock::time_point start = Clock::now();
     for (int& done = m_measurement.numWarmups; isCold(done, start) && !m_measurement.isPartial; ++done) {
       report("warming up", done, std::max(m_policy.warmup, done + 1));
@@ -66,7 +75,7 @@ class Measurer {
   bool isCold(int numWarmups, Clock::time_point start) const {
     if (numWarmups < m_policy.warmup) return true;
     const bool hasClock = std::ranges::any_of(m_plans, &Executor::hasDeviceClock);
-    return m_policy.warmup > 0 && hasClock && Clock::now() - start < m_policy.minimumWarmup;
+    return hasClock && Clock::now() - start < m_policy.minimumWarmup;
   }
 
   /// Runs every (plan, mode) pair once in random order, and keeps the round if it is complete.

@@ -3,6 +3,8 @@
 #include "core/export/onnx/onnx_gates.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <set>
 
 namespace fuseline {
@@ -65,9 +67,14 @@ class GateSearch {
     const auto isAlike = [](const FoundWeight& left, const FoundWeight& right) {
       return left.parameter == right.parameter && left.isTransposed == right.isTransposed;
     };
-    return one != other && a.operation == "Linear" && b.operation == "Linear" && a.attributes == b.attributes &&
+    return one != other && a.operation == "Linear" && b.operation == "Linear" &&
+           canDouble(a.attributes["out_features"].get<std::int64_t>()) && a.attributes == b.attributes &&
            a.dtype == b.dtype && m_graph.source(a.inputs[0].second) == m_graph.source(b.inputs[0].second) &&
            std::ranges::equal(a.weights, b.weights, isAlike);
+  }
+
+  static bool canDouble(std::int64_t extent) {
+    return extent > 0 && extent <= std::numeric_limits<std::int64_t>::max() / 2;
   }
 
   void join(const Gate& gate) {

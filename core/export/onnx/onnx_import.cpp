@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include <fmt/format.h>
@@ -101,15 +102,15 @@ class GraphImport {
   /// the nodes that read it.
   void nameInputs() {
     for (const auto& input : graph().input())
-      if (!m_reading.constant(input.name()) && isInput(m_reading.type(input.name()))) addInput(input.name());
+      if (!m_reading.constant(input.name()) && isInput(m_reading.type(input.name())))
+        addInput(input.name(), *floatTypeOf(m_reading.type(input.name())->elem_type()));
   }
 
   static bool isInput(const ::onnx::TypeProto::Tensor* type) { return type && floatTypeOf(type->elem_type()); }
 
   /// Precondition: isInput() of its type.
-  void addInput(const std::string& tensor) {
+  void addInput(const std::string& tensor, DType dtype) {
     const ::onnx::TypeProto::Tensor& type = *m_reading.type(tensor);
-    const DType dtype = *floatTypeOf(type.elem_type());
     if (!m_dtype) m_dtype = dtype;
     const std::string id = m_ids.of(tensor);
     m_inputs.push_back({{"id", id}, {"dtype", dtypeName(dtype)}, {"shape", m_symbols.shapeOf(type.shape())}});
@@ -242,6 +243,7 @@ class GraphImport {
       m_drawnOutputs.push_back(shown(tensor));
     else if (m_ports.contains(source))
       m_outputs.push_back(tensor);
+    m_outputSources.insert(source);
   }
 
   /// Ops between nodes that are none are left out, too, unless a layer is among them: a scale within attention.
@@ -252,7 +254,9 @@ class GraphImport {
     for (const auto& output : graph().output()) kept.insert(m_reading.source(output.name()));
     for (std::size_t before = 0; before != kept.size();) {
       before = kept.size();
+      // Both ways, so that it goes along a chain at once.
       for (const Operation& each : m_operations) keepNeighbours(each, kept);
+      for (const Operation& each : m_operations | std::views::reverse) keepNeighbours(each, kept);
     }
     for (const Operation& each : m_operations)
       if (!kept.contains(each.tensor)) leaveOutOperation(each);
@@ -286,10 +290,17 @@ class GraphImport {
                       type ? onnxTypeName(type->elem_type()) : "without a shape",
                       type ? "Cut the model behind it, or convert it."
                            : "Python's onnx.shape_inference.infer_shapes notes shapes.")};
-    addInput(tensor);
+    addInput(tensor, dtypeOf(tensor).value_or(*floatTypeOf(type->elem_type())));
     learnFrom(reader, m_inputs.back()["shape"]);
     m_cutInputs.push_back(shown(tensor));
     return {};
+  }
+
+  /// Of what is computed in f32 and then converted by all who read it, what they read. Nothing: it is not known, which
+  /// isInput() of its type would be.
+  std::optional<DType> dtypeOf(const std::string& tensor) const {
+    const std::optional<DType> dtype = floatTypeOf(m_reading.elementType(tensor));
+    return dtype == DType::F32 ? m_reading.readAs(tensor).value_or(*dtype) : dtype;
   }
 
   /// What the graph calls any extent, a layer may know.
@@ -300,8 +311,7 @@ class GraphImport {
 
   void cutOutputs(const LeftOut& left) {
     for (const std::string& tensor : left.part.inputs) {
-      const auto isSame = [&](const std::string& output) { return m_reading.source(output) == tensor; };
-      if (!m_made.contains(tensor) || std::ranges::any_of(m_outputs, isSame)) continue;
+      if (!m_made.contains(tensor) || !m_outputSources.insert(tensor).second) continue;
       m_outputs.push_back(tensor);
       m_cutOutputs.push_back(shown(tensor));
     }
@@ -318,6 +328,10 @@ class GraphImport {
 
   /// Each group of nodes that computes with what ops make, for other ops.
   void addExternals() {
+    for (const Operation& each : m_operations)
+      if (each.found.attributes.contains("in_features"))
+        m_featuresRead[m_reading.source(each.found.inputs[0].second)] =
+            each.found.attributes["in_features"].get<std::int64_t>();
     std::vector<GraphPart> parts;
     const std::vector<std::size_t> order = partsInOrder(parts);
     std::set<std::string> given;
@@ -355,12 +369,14 @@ class GraphImport {
 
   /// False: nothing that it reads is known, or the model does not say the shape of what it makes.
   bool addExternal(const Region& region, const std::vector<std::size_t>& members) {
+    const auto isKnown = [this](const std::string& tensor) { return isInput(m_reading.type(tensor)); };
+    if (!std::ranges::all_of(region.outputs, isKnown)) return false;
     FoundOperation found{.operation = "External"};
-    for (const std::string& tensor : region.inputs)
-      if (m_ports.contains(tensor)) found.inputs.emplace_back(numbered("x", found.inputs.size()), tensor);
-    const bool isKnown = std::ranges::all_of(
-        region.outputs, [this](const std::string& tensor) { return isInput(m_reading.type(tensor)); });
-    if (found.inputs.empty() || !isKnown) return false;
+    for (const std::string& tensor : region.inputs) {
+      // What a group makes that stays out becomes an input, as where ops read it.
+      if (!m_ports.contains(tensor) && !cutInput(tensor, found)) return false;
+      found.inputs.emplace_back(numbered("x", found.inputs.size()), tensor);
+    }
     ModelNodes nodes;
     for (const std::size_t member : members) nodes.push_back(m_leftOut[member].node);
     found.attributes = externalAttributes(found, region.outputs, nodes);
@@ -400,14 +416,13 @@ class GraphImport {
   std::string declared(const std::string& tensor, const std::string& x) {
     const ::onnx::TypeProto::Tensor& type = *m_reading.type(tensor);
     Json extents = m_symbols.shapeOf(type.shape());
-    for (const Operation& each : m_operations)
-      for (const auto& [port, input] : each.found.inputs)
-        if (m_reading.source(input) == tensor) learnFrom(each.found, extents);
+    if (const auto known = m_featuresRead.find(tensor); known != m_featuresRead.end() && !extents.empty())
+      extents.back() = known->second;
     std::vector<std::string> texts;
     for (const Json& extent : extents) texts.push_back(extent.is_string() ? extent.get<std::string>() : extent.dump());
-    const bool isOfX = m_reading.elementType(x) == type.elem_type();
+    const bool isOfX = dtypeOf(x) == dtypeOf(tensor);
     return fmt::format("[{}]{}{}", fmt::join(texts, ", "), isOfX ? "" : " ",
-                       isOfX ? "" : dtypeName(*floatTypeOf(type.elem_type())));
+                       isOfX ? "" : dtypeName(dtypeOf(tensor).value_or(*floatTypeOf(type.elem_type()))));
   }
 
   std::string externalNote(const FoldedPlaces& places) const {
@@ -544,6 +559,8 @@ class GraphImport {
   std::vector<std::string> m_drawnOutputs;
   std::set<std::string> m_made;        // by ops
   std::vector<std::string> m_outputs;  // tensors
+  std::set<std::string> m_outputSources;
+  std::map<std::string, std::int64_t> m_featuresRead;  // of a tensor by a layer: the last extent
   std::vector<std::string> m_cutInputs, m_cutOutputs;
 };
 

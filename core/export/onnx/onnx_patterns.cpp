@@ -174,7 +174,7 @@ bool normalizesLastAxes(Reading graph, const ::onnx::NodeProto& node, const Gamm
 
 Found layerNorm(Reading graph, Name tensor) {
   const auto* const node = graph.makerOf("LayerNormalization", tensor);
-  if (!node) return std::nullopt;
+  if (!node || graph.source(tensor) != node->output(0)) return std::nullopt;
   const Gamma gamma = gammaAt(graph, inputOf(*node, 1));
   if (!gamma || !normalizesLastAxes(graph, *node, gamma)) return std::nullopt;
   const auto* const beta = weight(graph, inputOf(*node, 2));
@@ -188,7 +188,7 @@ Found layerNorm(Reading graph, Name tensor) {
 Found wholeRmsNorm(Reading graph, Name tensor) {
   const ::onnx::NodeProto* node = graph.makerOf("RMSNormalization", tensor);
   if (!node) node = graph.makerOf("SimplifiedLayerNormalization", tensor);
-  if (!node) return std::nullopt;
+  if (!node || graph.source(tensor) != node->output(0)) return std::nullopt;
   const Gamma gamma = gammaAt(graph, inputOf(*node, 1));
   if (!gamma || !normalizesLastAxes(graph, *node, gamma)) return std::nullopt;
   return normalization("RMSNorm", inputOf(*node, 0), gamma, realOf(*node, "epsilon", 1e-5));
@@ -438,14 +438,15 @@ Found scale(Reading graph, Name tensor) {
   });
 }
 
-/// Are the shapes the same, as far as the graph knows? Fuseline's ops do not repeat the smaller one.
+/// Are the shapes the same, as far as the graph knows? Fuseline's ops do not repeat the smaller one. Extents of two
+/// names may be the same: tools that infer shapes give names of their own.
 bool mayHaveSameShape(Reading graph, Name a, Name b) {
   const auto *const one = graph.type(a), *const other = graph.type(b);
   if (!one || !other || !one->has_shape() || !other->has_shape()) return true;
   const auto &left = one->shape().dim(), &right = other->shape().dim();
-  const auto isSameExtent = [](const auto& p, const auto& q) {
-    const bool isKnown = (p.has_dim_value() || p.has_dim_param()) && (q.has_dim_value() || q.has_dim_param());
-    return !isKnown || (p.dim_value() == q.dim_value() && p.dim_param() == q.dim_param());
+  const auto isOne = [](const auto& extent) { return extent.has_dim_value() && extent.dim_value() == 1; };
+  const auto isSameExtent = [&](const auto& p, const auto& q) {
+    return p.has_dim_value() && q.has_dim_value() ? p.dim_value() == q.dim_value() : !isOne(p) && !isOne(q);
   };
   return std::ranges::equal(left, right, isSameExtent);
 }

@@ -27,8 +27,10 @@ std::string ImportedIds::of(std::string_view name) {
 
 Json ImportedSymbols::shapeOf(const ::onnx::TensorShapeProto& shape) {
   Json extents = Json::array();
-  for (const auto& extent : shape.dim())
-    extents.push_back(extent.has_dim_value() ? Json(extent.dim_value()) : Json(extentOf(extent.dim_param())));
+  for (const auto& extent : shape.dim()) {
+    const bool isNumber = extent.has_dim_value() && extent.dim_value() >= 0;  // some write -1 for any
+    extents.push_back(isNumber ? Json(extent.dim_value()) : Json(extentOf(extent.dim_param())));
+  }
   return extents;
 }
 
@@ -36,7 +38,8 @@ Json ImportedSymbols::shapeOf(const ::onnx::TensorShapeProto& shape) {
 std::string ImportedSymbols::extentOf(const std::string& parameter) {
   const std::vector<std::string> names = symbolNames(parameter);
   const ExpressionValue value = evaluate(parameter, [](const std::string&) { return kAnyExtent; });
-  if (names.empty() || !std::holds_alternative<std::int64_t>(value)) return symbolOf(parameter);
+  const auto* const extent = std::get_if<std::int64_t>(&value);
+  if (names.empty() || !extent || *extent <= 0) return symbolOf(parameter);
   std::string expression = parameter;
   for (const std::string& name : names) expression = replaceSymbol(expression, name, symbolOf(name));
   return expression;

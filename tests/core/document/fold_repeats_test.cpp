@@ -175,6 +175,23 @@ TEST(FoldRepeats, LeaveAloneWhatIsNotTheSame) {
   EXPECT_FALSE(foldRepeats(layers(2).output("inner", "l1_fc.y").document())) << "the first has no such output";
 }
 
+TEST(FoldRepeats, TakesInThoseThatAreTheSame) {
+  PipelineDocument last = folded(layers(4).output("inner", "l3_fc.y").document(), 3);
+  EXPECT_EQ(idsOf(last.pipeline()), (Texts{"layer", "layer2", "layer3", "l3_norm", "l3_fc", "l3_add"}));
+  folded(layers(4).output("inner", "l0_fc.y").document(), 4);  // an output more, which nobody reads of the others
+}
+
+TEST(FoldRepeats, LeaveOutAFirstThatIsAnother) {
+  Text text;  // all sums add x, which is what the norm reads in the first alone
+  for (int i = 0; i < 4; ++i)
+    text.op(fmt::format("l{}_norm", i), "RMSNorm", R"({"normalized_shape": [8]})")
+        .linear(fmt::format("l{}_fc", i))
+        .op(fmt::format("l{}_add", i), "AddExtraInput")
+        .wire("x", fmt::format("l{}_add.extra", i));
+  const PipelineDocument document = folded(text.document(), 3);
+  EXPECT_EQ(idsOf(document.pipeline()), (Texts{"l0_norm", "l0_fc", "l0_add", "layer", "layer2", "layer3"}));
+}
+
 TEST(FoldRepeats, LeaveAloneWhatSwitchesName) {
   EXPECT_FALSE(foldRepeats(layers(3).document(R"(, "fusion": {"without": ["ForwardLinearBiasAdd@l1_add"]})")));
   folded(layers(3).document(R"(, "fusion": {"without": ["ForwardLinearBiasAdd"]})"), 3);

@@ -516,6 +516,43 @@ TEST(OnnxImport, TakesNoSumOfTensorsOfTwoShapes) {
   EXPECT_EQ(operationsOf(model.cut()), (Texts{"External", "Linear"}));
 }
 
+/// As onnx.shape_inference writes: extents that it does not know have names of their own.
+TEST(OnnxImport, TakesExtentsOfTwoNamesForTheSame) {
+  Model model;
+  model.input("x", {"batch", "8"}).noted("o", {"unk__7", "8"}).weight("w", {8, 8});
+  model.node("MatMul", {"x", "w"}, {"o"}).node("Add", {"x", "o"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(model.imported()), (Texts{"MakeExtraOutput", "Linear", "AddExtraInput"}));
+}
+
+TEST(OnnxImport, TakesExtentsThatAreNoneForAny) {
+  Model model;
+  model.input("x", {"4", "8"}).noted("p", {"seq - 256", "8"}).weight("w", {8, 8});
+  model.node("Softmax", {"x"}, {"p"}).node("MatMul", {"p", "w"}, {"y"}).output("y");
+  const Result<ImportedPipeline> imported = model.cut();
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_EQ(imported->document.symbols().size(), 1U);
+}
+
+/// What is computed in f32 within and converted for all who read it.
+TEST(OnnxImport, DeclaresWhatIsReadOfAnExternal) {
+  Model model;
+  model.input("x", {"4", "8"}, 16).node("Cast", {"x"}, {"wide"}, {{"to", 1}}).node("Softmax", {"wide"}, {"p"});
+  model.noted("p", {"4", "8"})
+      .node("Cast", {"p"}, {"narrow"}, {{"to", 16}})
+      .node("Relu", {"narrow"}, {"y"})
+      .output("y");
+  const Result<ImportedPipeline> imported = model.cut();
+  ASSERT_EQ(operationsOf(imported), (Texts{"External", "ReLU"}));
+  EXPECT_EQ(attributesOf(imported, "External")["outputs"], "y = [4, 8]") << "in bf16, like x";
+}
+
+TEST(OnnxImport, TakesTheFirstOutputOfANormOnly) {
+  Model model;
+  model.input("x", {"4", "8"}).weight("g", {8}).weight("b", {8});
+  model.node("LayerNormalization", {"x", "g", "b"}, {"n", "mean"}).node("Relu", {"n"}, {"y"}).output("y");
+  EXPECT_EQ(operationsOf(model.output("mean").cut()), (Texts{"LayerNorm", "ReLU"}));
+}
+
 TEST(OnnxImport, FoldsLayersThatRepeat) {
   const Result<ImportedPipeline> imported = twoLayers().folded();
   EXPECT_EQ(operationsOf(imported), (Texts{"block:Layer", "block:Layer"}));
