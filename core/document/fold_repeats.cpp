@@ -5,6 +5,7 @@
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "core/document/edit_applier.h"
+#include "core/document/running_order.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -26,33 +27,15 @@ using Ids = std::vector<std::string>;
 /// Longer rows would take seconds to look through.
 constexpr std::size_t kMostOps = 5000;
 
-/// In the order in which they run, that of the file where wires leave a choice. Empty: they run in a circle, or an id
-/// is not one op's alone.
-Ids runningOrder(const PipelineDocument& document) {
-  std::unordered_map<std::string_view, std::size_t> places;
-  for (std::size_t i = 0; i < document.ops().size(); ++i)
-    if (!places.emplace(document.ops()[i].id, i).second) return {};
-  std::vector<int> numOpen(places.size(), 0);
-  std::vector<std::vector<std::size_t>> readers(places.size());
-  for (const Wire& wire : document.wires()) {
-    const auto from = places.find(wire.from.node);
-    const auto to = places.find(wire.to.node);
-    if (from == places.end() || to == places.end()) continue;
-    readers[from->second].push_back(to->second);
-    ++numOpen[to->second];
-  }
-  std::set<std::size_t> ready;
-  for (std::size_t i = 0; i < numOpen.size(); ++i)
-    if (numOpen[i] == 0) ready.insert(i);
+/// In the order in which they run. Empty: they run in a circle, or an id is not one op's alone.
+Ids idsInOrder(const PipelineDocument& document) {
   Ids order;
-  while (!ready.empty()) {
-    const std::size_t next = *ready.begin();
-    ready.erase(ready.begin());
-    order.push_back(document.ops()[next].id);
-    for (const std::size_t reader : readers[next])
-      if (--numOpen[reader] == 0) ready.insert(reader);
+  std::set<std::string> seen;
+  for (const std::size_t op : runningOrder(document.pipeline())) {
+    order.push_back(document.ops()[op].id);
+    seen.insert(order.back());
   }
-  return order.size() == places.size() ? order : Ids();
+  return seen.size() == document.ops().size() ? order : Ids();
 }
 
 /// The same number for ops that differ in their ids at most.
@@ -392,7 +375,7 @@ std::vector<Row> beginningsOf(const Row& row, const std::vector<int>& across) {
 std::optional<FoldedRepeats> foldRepeats(const PipelineDocument& document, const std::string& name) {
   constexpr std::size_t kMostRows = 8, kMostBeginnings = 4;
   if (document.ops().size() > kMostOps) return std::nullopt;
-  const Ids order = runningOrder(document);
+  const Ids order = idsInOrder(document);
   const Wiring wiring(document);
   const std::vector<int> across = tensorsAcross(document, order);
   std::vector<Row> rows = rowsIn(kindsOf(document, order));

@@ -4,14 +4,14 @@
 
 #include "core/document/document_operation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace fuseline {
 

@@ -69,12 +69,6 @@ constexpr double kMostLaunchNs = 30e3;
 /// Fewer launches are not worth a recording: a replay is a launch, too.
 constexpr std::size_t kFewestRecorded = 3;
 
-/// Is the host to be left out of a time? Where launches are replayed, and where only for their small number they are
-/// not: such a plan is compared with others that are.
-bool isHostApart(bool isRecorded, const ExecutorOptions& options, std::size_t numLaunches) {
-  return isRecorded || (options.replaysLaunches && numLaunches < kFewestRecorded);
-}
-
 /// Kernels may rely on the alignment that a plan gives all of its tensors.
 bool isAligned(const std::byte* data) {
   constexpr std::uintptr_t kAlignment = 64;
@@ -434,6 +428,10 @@ Result<RunOutcome> Executor::launchAndWait(const std::stop_token& cancel) {
   return RunOutcome::Completed;
 }
 
+bool Executor::isHostApart() const {
+  return m_recording || (m_options.replaysLaunches && m_launches.size() < kFewestRecorded);
+}
+
 void Executor::getAhead(DeviceClock& clock, double launchNs) {
   const double believedNs = std::min(launchNs, kMostLaunchNs * static_cast<double>(m_launches.size()));
   const double ns = std::max(kHeadStartShare * believedNs, kLeastHeadStartNs);
@@ -443,7 +441,7 @@ void Executor::getAhead(DeviceClock& clock, double launchNs) {
 /// The host's clock would count how long it takes to reach the device and to hear of the end, in every run the same.
 Result<RunOutcome> Executor::launchBetweenEnds(const std::stop_token& cancel) {
   const Result<void> begun = attempt([&] {
-    if (isHostApart(m_recording != nullptr, m_options, m_launches.size())) getAhead(*m_totalClock, m_launchNs);
+    if (isHostApart()) getAhead(*m_totalClock, m_launchNs);
     m_totalClock->mark(kBegin);
   });
   if (!begun) return begun.error();
@@ -493,9 +491,8 @@ double Executor::tracedNs() const {
   double busyNs = 0.0;
   for (const DeviceActivity& activity : m_activities) busyNs += activity.durationNs;
   for (const DeviceActivity& activity : m_activities) endNs = std::max(endNs, activity.startNs + activity.durationNs);
-  const bool isApart = isHostApart(m_recording != nullptr, m_options, m_launches.size());
-  if (isApart && !m_recording) return busyNs;
-  return endNs - (isApart ? m_activities.front().startNs : 0.0);
+  if (isHostApart() && !m_recording) return busyNs;
+  return endNs - (isHostApart() ? m_activities.front().startNs : 0.0);
 }
 
 /// A trace may lose what a run did; all that was measured before is not given up for that.
@@ -552,12 +549,11 @@ Result<RunOutcome> Executor::launchBetweenMarks(const std::stop_token& cancel) {
 /// A step ends where the next one begins; nothing waits before the last one has ended.
 Result<RunOutcome> Executor::runOnDeviceClock(const StepObserver& observer, const std::stop_token& cancel) {
   noteLaunches();
-  const bool isApart = isHostApart(m_recording != nullptr, m_options, m_launches.size());
-  if (isApart)
+  if (isHostApart())
     if (Result<void> ahead = attempt([&] { getAhead(*m_clock, m_markedLaunchNs); }); !ahead) return ahead.error();
   const Result<RunOutcome> launched = launchBetweenMarks(cancel);
   m_notesSince.reset();
-  if (isApart) m_hostLaunches.clear();  // nothing waited for them
+  if (isHostApart()) m_hostLaunches.clear();  // nothing waited for them
   if (!launched || *launched == RunOutcome::Cancelled) return launched;
   if (Result<void> done = wait(*m_backend); !done) return done.error();
   if (Result<void> read = attempt([&] { m_observedNs = readMarks(observer); }); !read) return read.error();

@@ -135,6 +135,9 @@ class Executor {
   void recordLaunches();
   Result<RunOutcome> launchAndWait(const std::stop_token& cancel);
   Result<RunOutcome> launchBetweenEnds(const std::stop_token& cancel);
+  /// Is the host left out of times? Where launches are replayed, and where they are too few to be: such a plan is
+  /// compared with others that are replayed.
+  bool isHostApart() const;
   void getAhead(DeviceClock& clock, double launchNs);
   double tracedNs() const;
   /// Else a trace has nothing to see.

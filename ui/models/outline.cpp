@@ -3,6 +3,7 @@
 #include "ui/models/outline.h"
 
 #include "core/document/document_operation.h"
+#include "core/document/running_order.h"
 #include "ui/models/problems_model.h"
 #include "ui/session/edits.h"
 #include "ui/session/session.h"
@@ -86,30 +87,14 @@ Facts factsOf(const Analysis& analysis, const RunRecord* run) {
 
 /// Each behind what it reads, else as the document has them; those on a cycle come last.
 std::vector<const DocumentOp*> inOrder(const DocumentBlock& block) {
-  std::map<std::string, std::size_t> indices;
-  for (std::size_t i = 0; i < block.ops.size(); ++i) indices[block.ops[i].id] = i;
-  std::vector<std::vector<std::size_t>> readers(block.ops.size());
-  std::vector<int> numSources(block.ops.size());
-  for (const Wire& wire : block.wires) {
-    const auto from = indices.find(wire.from.node);
-    const auto to = indices.find(wire.to.node);
-    if (from == indices.end() || to == indices.end()) continue;
-    readers[from->second].push_back(to->second);
-    ++numSources[to->second];
-  }
-  std::set<std::size_t> ready;
-  for (std::size_t i = 0; i < numSources.size(); ++i)
-    if (numSources[i] == 0) ready.insert(i);
+  std::vector<bool> isOrdered(block.ops.size());
   std::vector<const DocumentOp*> ordered;
-  while (!ready.empty()) {
-    const std::size_t next = *ready.begin();
-    ready.erase(ready.begin());
-    ordered.push_back(&block.ops[next]);
-    for (const std::size_t reader : readers[next])
-      if (--numSources[reader] == 0) ready.insert(reader);
+  for (const std::size_t op : runningOrder(block)) {
+    ordered.push_back(&block.ops[op]);
+    isOrdered[op] = true;
   }
-  for (std::size_t i = 0; i < numSources.size(); ++i)
-    if (numSources[i] > 0) ordered.push_back(&block.ops[i]);
+  for (std::size_t i = 0; i < block.ops.size(); ++i)
+    if (!isOrdered[i]) ordered.push_back(&block.ops[i]);
   return ordered;
 }
 

@@ -440,9 +440,7 @@ class GraphImport {
 
   /// A tensor that one sum and other ops read goes through a MakeExtraOutput, as in te.ops: there fusions know it.
   void splitResiduals() {
-    for (const Operation& each : m_operations)
-      for (const auto& [port, tensor] : each.found.inputs) ++m_uses[m_reading.source(tensor)];
-    for (const std::string& output : m_outputs) ++m_uses[m_reading.source(output)];
+    m_uses = usesOfTensors();
     std::vector<Operation> branches;
     for (Operation& each : m_operations)
       if (each.found.operation == "AddExtraInput") splitResidual(each.found.inputs, branches);
@@ -547,7 +545,7 @@ class GraphImport {
   std::map<std::string, std::string, std::less<>> m_ports;  // by tensor
   std::set<std::string> m_seen;
   std::vector<Operation> m_operations;
-  std::map<std::string, int> m_uses;                        // of a tensor, by ops and outputs
+  TensorUses m_uses;                                        // at the end
   std::map<std::string, std::string> m_branches;            // the MakeExtraOutput behind a tensor
   std::map<std::string, std::vector<std::string>> m_noted;  // ops by what there is to say of them
   std::vector<std::string> m_unknown;                       // tensors that no node makes

@@ -9,6 +9,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace fuseline {
 namespace {
@@ -61,6 +62,7 @@ TEST(AtomicFile, FollowsALinkAndLeavesItOne) {
 }
 
 TEST(AtomicFile, ReplacesAFileThatCanOnlyBeWritten) {
+  if (geteuid() == 0) GTEST_SKIP() << "root reads every file.";
   const TemporaryFolder folder;
   std::ofstream(folder / "a") << "old";
   std::filesystem::permissions(folder / "a", std::filesystem::perms::owner_write);
