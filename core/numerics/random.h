@@ -86,6 +86,10 @@ class RandomBytes {
   /// The bytes at first, first + 1 ...; the same as asking one by one, in a sixteenth of the time.
   void fill(std::uint64_t first, std::span<std::uint8_t> out) const;
 
+  PhiloxKey key() const { return m_key; }
+  /// The upper two words of every counter.
+  std::array<std::uint32_t, 2> stream() const { return m_stream; }
+
  private:
   PhiloxCounter block(std::uint64_t index) const;
 

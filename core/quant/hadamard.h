@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/numerics/hadamard.h"
 #include "core/quant/matrix.h"
 
 namespace fuseline {
-
-constexpr std::int64_t kHadamardSize = 16;
 
 /// Every 16 elements of a row become x * diag(signs) * H / 4, H being Sylvester's matrix and the signs fixed; rounded
 /// once to bf16. x.cols: a multiple of 16. Source: TransformerEngine, wgrad operands of NVFP4.

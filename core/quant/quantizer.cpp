@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/quantizer.h"
 
-#include "core/numerics/random.h"
 #include "core/quant/hadamard.h"
 #include "core/quant/matrix.h"
+#include "core/quant/rounding_bytes.h"
 #include "core/quant/scale_layout.h"
 #include "core/quant/scalers.h"
 
@@ -81,7 +81,7 @@ class Rounder {
   Rounder(const QuantizerSpec& spec, const QuantizerInputs& inputs, Direction direction)
       : m_format(spec.format),
         m_isStochastic(spec.roundsStochastically),
-        m_random(inputs.seed, fmt::format("{}.{}", inputs.name, directionName(direction))) {}
+        m_random(roundingBytes(inputs.seed, inputs.name, direction)) {}
 
   std::uint8_t code(float value, std::int64_t index) const {
     return visitFormat(m_format, [&](auto codec) {

@@ -15,8 +15,6 @@ namespace fuseline {
 namespace {
 
 constexpr float kLargest = std::numeric_limits<float>::max();
-constexpr float kE2m1Max = E2m1::toFloat(E2m1::kMax);
-constexpr float kE4m3Max = E4m3::toFloat(E4m3::kMax);
 
 /// Drops the mantissa, hence rounds towards zero.
 float powerOfTwoBelow(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xff800000u); }
@@ -53,24 +51,5 @@ float delayedScale(float amax, float previous, float maxFinite, int margin) {
 float mxInverseOfMax(ElementFormat format) { return 1.0f / maxFinite(format); }
 
 std::uint8_t mxScaleCode(float amax, ElementFormat format) { return mxScaleCode(amax, mxInverseOfMax(format)); }
-
-float nvTensorScale(float tensorAmax) {
-  const float scale = std::min(kE4m3Max * kE2m1Max / tensorAmax, kLargest);
-  return tensorAmax == 0.0f || scale == 0.0f ? 1.0f : scale;
-}
-
-std::uint8_t nvScaleCode(float blockAmax, float tensorScale) {
-  const float perE2m1 = tensorScale * (1.0f / kE2m1Max);
-  return E4m3::fromFloat(std::min(blockAmax * perE2m1, kLargest));
-}
-
-float nvMultiplier(std::uint8_t scaleCode, float tensorScale) {
-  const float dequantFactor = E4m3::toFloat(scaleCode) * (1.0f / tensorScale);
-  return std::min(1.0f / dequantFactor, kLargest);
-}
-
-float nvDequantFactor(std::uint8_t scaleCode, float tensorAmax) {
-  return E4m3::toFloat(scaleCode) * tensorAmax * (1.0f / (kE4m3Max * kE2m1Max));
-}
 
 }  // namespace fuseline

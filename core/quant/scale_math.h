@@ -1,9 +1,10 @@
 // Scales from amaxes, in float32 and in the order in which TransformerEngine's kernels compute them, so that the bits
-// agree. A scale multiplies before the cast; its inverse is what is stored.
+// agree. A scale multiplies before the cast; its inverse is what is stored. Those of NVFP4 stand in core/numerics.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/numerics/e8m0.h"
+#include "core/numerics/nvfp4.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/element_format.h"
 #include "core/tensor/quantizer_spec.h"
@@ -33,14 +34,5 @@ float mxInverseOfMax(ElementFormat format);
 inline std::uint8_t mxScaleCode(float amax, float inverseOfMax) {
   return E8m0::fromFloat(amax * inverseOfMax, E8m0::Rounding::Up);
 }
-
-/// NVFP4: what a whole tensor is scaled by, 448 * 6 / amax, so that the scales of blocks fill E4M3. 1 where amax is 0.
-float nvTensorScale(float tensorAmax);
-/// The E4M3 code of a block's scale.
-std::uint8_t nvScaleCode(float blockAmax, float tensorScale);
-/// What the elements of a block with this scale are multiplied by.
-float nvMultiplier(std::uint8_t scaleCode, float tensorScale);
-/// What they are multiplied by when they are dequantized.
-float nvDequantFactor(std::uint8_t scaleCode, float tensorAmax);
 
 }  // namespace fuseline

@@ -100,6 +100,12 @@ QuantizeOperands::QuantizeOperands(const Step& step, const QuantizeWork& work)
       knownAmax(indexOf(step, {work.member, OperandKind::Input, 2})),
       foundAmax(indexOf(step, {work.member, OperandKind::Output, 2})) {}
 
+std::string pieceName(const Node& reader, const QuantizeWork& work, std::int64_t numGroups, std::int64_t piece) {
+  if (numGroups > 0) return quantizedName(reader, work.type, piece);
+  const bool isOfOneGroup = work.type == TensorType::Weight && rowGroups(reader) > 0;
+  return isOfOneGroup ? quantizedName(reader, work.type, work.slot) : quantizedName(reader, work.type);
+}
+
 void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std::int64_t rows, Scaling scaling) {
   if (const auto groups = divideRows(sizes, rows); !groups) throw std::runtime_error(groups.error().message);
   const ScalingTraits& traits = traitsOf(scaling);
@@ -160,13 +166,6 @@ class PieceMaker {
     return sizes;
   }
 
-  /// The name of the whole tensor, or of the group of it that the piece is.
-  std::string nameOf(int piece) const {
-    if (numGroups() > 0) return quantizedName(m_node, m_work.type, piece);
-    const bool isOfOneGroup = m_work.type == TensorType::Weight && rowGroups(m_node) > 0;
-    return isOfOneGroup ? quantizedName(m_node, m_work.type, m_work.slot) : quantizedName(m_node, m_work.type);
-  }
-
   void describe(QuantizePiece& piece, int index) const {
     const int pair = 2 * index;
     const bool hasState = m_operands.scale >= 0;
@@ -175,7 +174,7 @@ class PieceMaker {
     piece.history = hasState ? at(m_pointers, m_operands.history + pair) : nullptr;
     piece.inputs.scale = floatAt(hasState ? at(m_pointers, m_operands.scale + pair) : nullptr);
     piece.inputs.amax = floatAt(at(m_pointers, m_operands.knownAmax));
-    piece.inputs.name = nameOf(index);
+    piece.inputs.name = pieceName(m_node, m_work, numGroups(), index);
   }
 
   void addCopies(int operand, const std::vector<std::int64_t>& sizes, TensorSpec QuantizePiece::*copy,

@@ -5,8 +5,10 @@
 #include "core/quant/quantizer.h"
 #include "core/runtime/backend.h"
 
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace fuseline {
@@ -28,6 +30,9 @@ struct QuantizeOperands {
 /// How many rows each group has that the op quantizes by itself. They are what a user gave. Throws std::runtime_error
 /// with a sentence where they do not divide the rows, or do not fit the scaling.
 void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std::int64_t rows, Scaling scaling);
+
+/// What a work quantizes as one: the whole tensor, or a group of it; of a copy with numGroups groups, 0 for none.
+std::string pieceName(const Node& reader, const QuantizeWork& work, std::int64_t numGroups, std::int64_t piece);
 
 /// A group of rows, or a whole tensor, and what is to be made of it. Pointers are null where there is nothing.
 struct QuantizePiece {

@@ -5,6 +5,7 @@
 #include "core/numerics/bf16.h"
 #include "core/numerics/f16.h"
 #include "core/numerics/minifloat.h"
+#include "core/numerics/round_to_odd.h"
 #include "core/tensor/grouped_copy.h"
 #include "core/tensor/scaling.h"
 
@@ -33,16 +34,6 @@ constexpr std::array kDTypes = {
     DTypeNames{DType::BF16, "bf16", "bfloat16"}, DTypeNames{DType::I64, "i64", "int64"},
     DTypeNames{DType::E4M3, "e4m3", ""},         DTypeNames{DType::U8, "u8", ""},
 };
-
-/// Rounds to odd: a value that is not representable gets an odd mantissa. Rounding that to 16 bits gives what rounding
-/// the double at once would give. Source: Boldo & Melquiond 2008, "Emulation of FMA and correctly rounded sums".
-float roundedToOdd(double value) {
-  const auto nearest = static_cast<float>(value);
-  if (static_cast<double>(nearest) == value || std::isnan(value)) return nearest;
-  const auto bits = std::bit_cast<std::uint32_t>(nearest);
-  const bool isTooLarge = std::abs(static_cast<double>(nearest)) > std::abs(value);
-  return std::bit_cast<float>((isTooLarge ? bits - 1 : bits) | 1u);
-}
 
 /// To nearest even; NaN gives 0, and what is beyond 64 bits their limit.
 std::int64_t roundedToInteger(double value) {

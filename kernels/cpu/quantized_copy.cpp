@@ -5,6 +5,7 @@
 #include "core/numerics/e8m0.h"
 #include "core/numerics/random.h"
 #include "core/quant/hadamard.h"
+#include "core/quant/rounding_bytes.h"
 #include "core/quant/scalers.h"
 #include "kernels/cpu/block_functions.h"
 #include "kernels/cpu/quantized_codecs.h"
@@ -180,7 +181,7 @@ class Caster {
       : m_format(spec.format),
         m_dtype(dtype),
         m_isStochastic(spec.roundsStochastically),
-        m_random(inputs.seed, fmt::format("{}.{}", inputs.name, directionName(direction))),
+        m_random(roundingBytes(inputs.seed, inputs.name, direction)),
         m_fromFloat(codecsOf(spec.format, DType::F32)),
         m_direct(codecsOf(spec.format, dtype)) {}
 

@@ -1,0 +1,23 @@
+// One rounding in place of two, on the way from double to formats that are narrower than float32. Usable in device
+// code: no library calls. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace fuseline {
+
+/// Rounds to odd: a value that is not representable gets an odd mantissa. Rounding that to 16 bits or less gives what
+/// rounding the double at once would give. Source: Boldo & Melquiond 2008, "Emulation of FMA and correctly rounded
+/// sums".
+constexpr float roundedToOdd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto widened = static_cast<double>(nearest);
+  const bool isNan = value != value;
+  if (widened == value || isNan) return nearest;
+  const bool isTooLarge = value < 0.0 ? widened < value : widened > value;
+  const auto bits = std::bit_cast<std::uint32_t>(nearest);
+  return std::bit_cast<float>((isTooLarge ? bits - 1 : bits) | 1u);
+}
+
+}  // namespace fuseline

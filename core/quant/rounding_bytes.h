@@ -1,0 +1,19 @@
+// Where stochastic rounding takes its bits from, on every device.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/numerics/random.h"
+#include "core/tensor/scaling.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fuseline {
+
+/// Of a copy of the tensor with this name: an element has the byte of its position in the copy.
+inline RandomBytes roundingBytes(std::uint64_t seed, std::string_view name, Direction direction) {
+  return {seed, std::string(name).append(".").append(directionName(direction))};
+}
+
+}  // namespace fuseline
